@@ -1,0 +1,86 @@
+# How everything here is compiled: warnings, sanitizers, ccache, mold, precompiled headers.
+#
+# cohort_options: for every target. cohort_private_options: for our own sources only.
+# cohort_precompile(TARGET LIBRARY|TEST): shares one precompiled header among all libraries, another
+#   among all tests; does nothing where COHORT_PRECOMPILED_HEADERS is off.
+
+add_library(cohort_options INTERFACE)
+target_compile_features(cohort_options INTERFACE cxx_std_20)
+target_include_directories(cohort_options INTERFACE ${PROJECT_SOURCE_DIR}
+                                                    ${PROJECT_BINARY_DIR}/include)
+
+add_library(cohort_private_options INTERFACE)
+target_compile_options(
+  cohort_private_options INTERFACE -Wall -Wextra -Wpedantic -Werror=return-type
+                                   -Wno-unused-parameter -fstack-protector-strong)
+if(CMAKE_BUILD_TYPE MATCHES "^(Release|RelWithDebInfo)$")
+  target_compile_options(cohort_private_options INTERFACE -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
+endif()
+
+if(COHORT_SANITIZE STREQUAL "address")
+  set(cohort_sanitizers -fsanitize=address,undefined -fno-sanitize-recover=undefined)
+elseif(COHORT_SANITIZE STREQUAL "thread")
+  # Never with -fopenmp: its join is invisible to the sanitizer and gives false reports.
+  set(cohort_sanitizers -fsanitize=thread)
+elseif(COHORT_SANITIZE STREQUAL "fuzz")
+  set(cohort_sanitizers -fsanitize=fuzzer-no-link,address,undefined
+                        -fno-sanitize-recover=undefined)
+elseif(NOT COHORT_SANITIZE STREQUAL "")
+  message(FATAL_ERROR "COHORT_SANITIZE is '${COHORT_SANITIZE}'; use 'address', 'thread', 'fuzz' "
+                      "or nothing")
+endif()
+if(COHORT_SANITIZE)
+  target_compile_options(cohort_options INTERFACE ${cohort_sanitizers} -fno-omit-frame-pointer)
+  target_compile_definitions(cohort_options INTERFACE _GLIBCXX_ASSERTIONS)
+  target_link_options(cohort_options INTERFACE ${cohort_sanitizers})
+endif()
+
+find_program(COHORT_CCACHE ccache)
+mark_as_advanced(COHORT_CCACHE)
+if(COHORT_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  # Without this sloppiness ccache never caches what includes a precompiled header.
+  set(CMAKE_CXX_COMPILER_LAUNCHER
+      ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${COHORT_CCACHE})
+endif()
+
+find_program(COHORT_MOLD mold)
+mark_as_advanced(COHORT_MOLD)
+if(COHORT_MOLD)
+  add_link_options(-fuse-ld=mold)
+endif()
+
+# The header of the libraries and that of the tests differ because one is compiled -fPIC, the other
+# -fPIE, which g++ refuses to mix.
+if(COHORT_PRECOMPILED_HEADERS)
+  set(cohort_common_headers <ATen/core/Tensor.h> <ATen/TensorOperators.h> <algorithm> <functional>
+                            <map> <memory> <optional> <string> <vector>)
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/precompiled.cc CONTENT "int main() { return 0; }\n")
+
+  add_library(cohort_precompiled OBJECT ${PROJECT_BINARY_DIR}/precompiled.cc)
+  target_link_libraries(cohort_precompiled PRIVATE cohort_options cohort_private_options
+                                                   Libtorch::Libtorch Threads::Threads)
+  target_precompile_headers(cohort_precompiled PRIVATE ${cohort_common_headers})
+
+  if(COHORT_BUILD_TESTS)
+    add_executable(cohort_precompiled_test ${PROJECT_BINARY_DIR}/precompiled.cc)
+    target_link_libraries(
+      cohort_precompiled_test PRIVATE cohort_options cohort_private_options Libtorch::Libtorch
+                                      Threads::Threads GTest::gmock)
+    target_precompile_headers(cohort_precompiled_test PRIVATE ${cohort_common_headers}
+                              <gtest/gtest.h> <gmock/gmock.h>)
+  endif()
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # Lets ccache see which precompiled header a source was compiled with.
+    target_compile_options(cohort_private_options INTERFACE -fpch-preprocess)
+  endif()
+endif()
+
+function(cohort_precompile target kind)
+  if(COHORT_PRECOMPILED_HEADERS)
+    if(kind STREQUAL "LIBRARY")
+      target_precompile_headers(${target} REUSE_FROM cohort_precompiled)
+    else()
+      target_precompile_headers(${target} REUSE_FROM cohort_precompiled_test)
+    endif()
+  endif()
+endfunction()

@@ -1,0 +1,90 @@
+#include "cohort/collective/replica_collectives.h"
+
+#include <ATen/ops/arange.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/zeros.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cohort/collective/testing_members.h"
+
+namespace cohort::collective {
+namespace {
+
+using ::testing::HasSubstr;
+constexpr std::chrono::nanoseconds kNoSpin{0};
+
+TEST(AllReduceSum, GivesEveryMemberASumOfItsOwn) {
+  for (const int members : {1, 2, 3, 4}) {
+    for (const int64_t size : {0, 1, 7, 1000, 5003}) {
+      ThreadGroup group(members, kNoSpin);
+      std::vector<Tensor> results(members);
+      run_all(group, [&](int rank) {
+        results[rank] = all_reduce_sum(group, rank, at::arange(size, at::kFloat) * (rank + 1));
+      });
+      const Tensor expected = at::arange(size, at::kFloat) * (members * (members + 1) / 2);
+      for (const Tensor& result : results) EXPECT_TRUE(at::equal(result, expected));
+      if (members > 1 && size > 0) {
+        EXPECT_NE(results[0].data_ptr(), results[1].data_ptr());
+      }
+    }
+  }
+}
+
+TEST(AllReduceSum, TakesViewsAndScalarsAndLeavesItsInputAlone) {
+  ThreadGroup group(2, kNoSpin);
+  const Tensor base = at::arange(6, at::kDouble).reshape({2, 3});
+  run_all(group, [&](int rank) {
+    EXPECT_TRUE(at::equal(all_reduce_sum(group, rank, base.t()), 2 * base.t()));
+    EXPECT_EQ(all_reduce_sum(group, rank, at::full({}, rank + 1.0)).item<double>(), 3.0);
+  });
+  EXPECT_TRUE(at::equal(base, at::arange(6, at::kDouble).reshape({2, 3})));
+}
+
+TEST(AllReduceSum, DifferentShapesNameBothReplicas) {
+  ThreadGroup group(3, kNoSpin);
+  const auto errors = run_members(group, {}, [&](int rank) {
+    all_reduce_sum(group, rank, at::ones({rank == 2 ? 5 : 4}));
+  });
+  for (const auto& error : errors) {
+    EXPECT_THAT(message_of<InvalidArgumentError>(error),
+                HasSubstr("replica 0 has float32 [4], replica 2 has float32 [5]"));
+  }
+}
+
+TEST(AllReduceSum, RefusesADtypeWithoutASum) {
+  ThreadGroup group(2, kNoSpin);
+  const auto errors = run_members(group, {}, [&](int rank) {
+    all_reduce_sum(group, rank, at::zeros({2}, at::kBool));
+  });
+  for (const auto& error : errors) {
+    EXPECT_THAT(message_of<InvalidArgumentError>(error), HasSubstr("bool"));
+  }
+}
+
+TEST(AllGather, JoinsAlongTheAxisInTheOrderOfRanks) {
+  ThreadGroup group(2, kNoSpin);
+  run_all(group, [&](int rank) {
+    const Tensor rows = all_gather(group, rank, at::full({rank + 1, 2}, rank), 0);
+    EXPECT_EQ(rows.sizes(), (at::IntArrayRef{3, 2}));
+    EXPECT_EQ(rows[0][0].item<int64_t>(), 0);
+    EXPECT_EQ(rows[2][1].item<int64_t>(), 1);
+    EXPECT_EQ(all_gather(group, rank, at::full({2, rank + 1}, rank), 1).sizes(),
+              (at::IntArrayRef{2, 3}));
+  });
+}
+
+TEST(AllGather, RefusesRankZeroAxesOutsideAndOtherShapes) {
+  EXPECT_THROW(check_can_concat({at::ones({})}, 0), InvalidArgumentError);
+  EXPECT_THROW(check_can_concat({at::ones({2})}, 1), InvalidArgumentError);
+  EXPECT_THROW(check_can_concat({at::ones({2})}, -1), InvalidArgumentError);
+  EXPECT_THROW(check_can_concat({at::ones({2, 3}), at::ones({2, 4})}, 0), InvalidArgumentError);
+  EXPECT_THROW(check_can_concat({at::ones({2}), at::ones({2}, at::kDouble)}, 0),
+               InvalidArgumentError);
+  EXPECT_NO_THROW(check_can_concat({at::ones({2, 3}), at::ones({2, 4})}, 1));
+}
+
+}  // namespace
+}  // namespace cohort::collective

@@ -1,0 +1,230 @@
+#include "cohort/collective/thread_group.h"
+
+#include <cstring>
+
+namespace cohort::collective {
+
+using internal::str;
+using internal::WaitPoint;
+
+ThreadGroup::ThreadGroup(int size, std::chrono::nanoseconds spin)
+    : payloads_(static_cast<size_t>(size)), spin_(spin) {
+  for (int i = 0; i < size; ++i) members_.push_back(std::make_unique<Member>());
+}
+
+void ThreadGroup::begin(const RoundOptions& options) {
+  options_ = options;
+  for (auto& member : members_) {
+    member->state.store(State::kRunning, std::memory_order_relaxed);
+    member->meetings.store(0, std::memory_order_relaxed);
+  }
+  arrived_ = 0;
+  left_ = 0;
+  finished_ = 0;
+  turn_ = 0;
+  broken_ = false;
+  meeting_error_ = nullptr;
+  error_ = nullptr;
+}
+
+void ThreadGroup::enter(int rank) {
+  if (options_.sequential) wait_for_turn(rank);
+}
+
+void ThreadGroup::leave(int rank) {
+  members_[rank]->state = State::kLeft;
+  left_.fetch_add(1);
+  // Whoever waits now, or comes after this, sees that the meeting can never be complete.
+  if (arrived_.load() > 0 && close_meeting()) {
+    break_round(std::make_exception_ptr(FailedPreconditionError(
+        str("some replicas made a different number of merge_call, all_reduce or other collective "
+            "calls: replica ", rank, " ended its step after ", members_[rank]->meetings.load(),
+            " of them while others wait for it; missing: ", missing_members()))));
+  }
+  if (options_.sequential) pass_turn(rank + 1);
+}
+
+void ThreadGroup::fail(int rank) {
+  members_[rank]->state = State::kFailed;
+  close_meeting();
+  broken_ = true;
+  wait_point_.notify();
+}
+
+void ThreadGroup::meet(int rank, const char* what, void* mine,
+                       FunctionRef<void(std::span<void* const>)> leader) {
+  if (broken_.load(std::memory_order_acquire)) throw_broken();
+  Member& me = *members_[rank];
+  payloads_[rank] = mine;
+  me.what = what;
+  me.state = State::kWaiting;
+  const uint64_t generation = generation_.load();
+  const int position = arrived_.fetch_add(1) + 1;
+  if (position <= 0) throw_broken();  // closed since
+  if (left_.load() > 0 && close_meeting()) {
+    break_round(std::make_exception_ptr(FailedPreconditionError(
+        str("some replicas made a different number of merge_call, all_reduce or other collective "
+            "calls: replica ", rank, " is at ", what, " after ", me.meetings.load(),
+            " of them; missing: ", missing_members()))));
+  }
+  if (position == size()) {
+    lead(leader);
+  } else {
+    if (options_.sequential) pass_turn(rank + 1);
+    wait_for_meeting(generation, what);
+  }
+  me.meetings.fetch_add(1, std::memory_order_relaxed);
+  if (options_.sequential) wait_for_turn(rank);
+  if (meeting_error_) std::rethrow_exception(meeting_error_);
+}
+
+void ThreadGroup::lead(FunctionRef<void(std::span<void* const>)> leader) {
+  meeting_error_ = nullptr;
+  try {
+    check_same_meeting();
+    leader(payloads_);
+  } catch (...) {
+    meeting_error_ = std::current_exception();
+  }
+  for (auto& member : members_) member->state.store(State::kRunning, std::memory_order_relaxed);
+  arrived_.store(0);
+  turn_.store(0);
+  generation_.fetch_add(1);
+  wait_point_.notify();
+}
+
+void ThreadGroup::wait_for_meeting(uint64_t generation, const char* what) {
+  const auto over = [&] {
+    return generation_.load() != generation || arrived_.load(std::memory_order_relaxed) < 0;
+  };
+  const auto deadline = WaitPoint::Clock::now() + options_.timeout;
+  if (!wait_point_.wait(over, spin_, deadline)) {
+    const std::string missing = missing_members();
+    if (close_meeting()) {
+      const auto seconds = std::chrono::duration<double>(options_.timeout).count();
+      break_round(std::make_exception_ptr(DeadlineExceededError(
+          str("waited ", seconds, " s in ", what, " for ", missing,
+              "; every replica must make the same collective calls in the same order (raise "
+              "RunOptions::timeout if a replica may be this late)"))));
+    } else {
+      // The last member came after all: it is in the leader's function, or the round is broken.
+      wait_point_.wait(over, spin_, WaitPoint::kForever);
+    }
+  }
+  if (generation_.load() == generation) throw_broken();
+}
+
+void ThreadGroup::check_same_meeting() const {
+  for (const auto& member : members_) {
+    if (member->what == members_[0]->what || std::strcmp(member->what, members_[0]->what) == 0) {
+      continue;
+    }
+    std::string text = "replicas met in different collective calls:";
+    for (size_t i = 0; i < members_.size(); ++i) {
+      text += str(i == 0 ? " " : ", ", "replica ", i, " in ", members_[i]->what);
+    }
+    throw FailedPreconditionError(text + "; every replica must make the same calls in one order");
+  }
+}
+
+void ThreadGroup::share(int rank, const char* what, void* mine,
+                        FunctionRef<void(std::span<void* const>)> check,
+                        FunctionRef<void(std::span<void* const>)> work) {
+  meet(rank, what, mine, check);
+  std::exception_ptr failure;
+  try {
+    work(payloads_);
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  finish(rank);
+  if (failure) std::rethrow_exception(failure);
+}
+
+// No deadline and no errors: members read each other's memory until all are here.
+void ThreadGroup::finish(int rank) {
+  if (options_.sequential) pass_turn(rank + 1);
+  const uint64_t generation = finish_generation_.load();
+  if (finished_.fetch_add(1) + 1 == size()) {
+    finished_.store(0);
+    turn_.store(0);
+    finish_generation_.fetch_add(1);
+    wait_point_.notify();
+  } else {
+    wait_point_.wait([&] { return finish_generation_.load() != generation; }, spin_,
+                     WaitPoint::kForever);
+  }
+  if (options_.sequential) wait_for_turn(rank);
+}
+
+// No member can complete the current meeting from here on. False where all had already come.
+bool ThreadGroup::close_meeting() {
+  int arrived = arrived_.load();
+  while (arrived >= 0) {
+    if (arrived == size()) return false;
+    if (arrived_.compare_exchange_weak(arrived, kClosed)) return true;
+  }
+  return true;
+}
+
+void ThreadGroup::break_round(std::exception_ptr error) {
+  {
+    std::lock_guard lock(error_mutex_);
+    if (!error_) error_ = error;
+  }
+  broken_ = true;
+  wait_point_.notify();
+}
+
+void ThreadGroup::wait_for_turn(int rank) {
+  // Everybody before this member may take the whole timeout.
+  const auto deadline = WaitPoint::Clock::now() + options_.timeout * size();
+  const auto come = [&] { return turn_.load() == rank || broken_.load(); };
+  if (!wait_point_.wait(come, std::chrono::nanoseconds(0), deadline)) {
+    close_meeting();
+    break_round(std::make_exception_ptr(DeadlineExceededError(
+        str("replica ", rank, " waited for its turn until the deadline; replica ", turn_.load(),
+            " has not given it on (RunOptions::concurrent is false)"))));
+  }
+  if (broken_ && turn_.load() != rank) throw_broken();
+}
+
+void ThreadGroup::pass_turn(int rank) {
+  turn_.store(rank);
+  wait_point_.notify();
+}
+
+void ThreadGroup::throw_broken() const {
+  if (std::exception_ptr error = this->error()) std::rethrow_exception(error);
+  throw GroupBrokenError("the step was given up because another of its replicas failed");
+}
+
+std::exception_ptr ThreadGroup::error() const {
+  std::lock_guard lock(error_mutex_);
+  return error_;
+}
+
+std::string ThreadGroup::missing_members() const {
+  std::string text;
+  for (size_t i = 0; i < members_.size(); ++i) {
+    const State state = members_[i]->state.load();
+    if (state == State::kWaiting) continue;
+    const char* where = state == State::kRunning ? " (still in its step)"
+                        : state == State::kLeft  ? " (its step has ended)"
+                                                 : " (failed)";
+    text += str(text.empty() ? "" : ", ", "replica ", i, where);
+  }
+  return text;
+}
+
+std::string ThreadGroup::members_inside() const {
+  std::string text;
+  for (size_t i = 0; i < members_.size(); ++i) {
+    const State state = members_[i]->state.load();
+    if (state == State::kLeft || state == State::kFailed) continue;
+    text += str(text.empty() ? "" : ", ", "replica ", i);
+  }
+  return text;
+}
+
+}  // namespace cohort::collective

@@ -1,0 +1,119 @@
+// Threads of one process that run the same step and meet on the way: what every collective between
+// replicas of a process is made of.
+//
+//   ThreadGroup group(2);
+//   group.begin({.timeout = std::chrono::seconds(10)});
+//   // on each thread, with its rank:
+//   group.meet(rank, "sum", &my_value, [&](std::span<void* const> all) { ... });  // the last to come
+//   group.leave(rank);
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cohort/core/error.h"
+#include "cohort/core/function_ref.h"
+#include "cohort/core/wait_point.h"
+
+namespace cohort::collective {
+
+struct RoundOptions {
+  // How long a member waits for the others at a meeting.
+  std::chrono::nanoseconds timeout = std::chrono::minutes(10);
+  // One member runs at a time, in the order of ranks; the turn passes at meetings and at the end.
+  bool sequential = false;
+};
+
+// Thrown at a member because another one failed; the failure itself is the other one's.
+class GroupBrokenError : public AbortedError {
+ public:
+  using AbortedError::AbortedError;
+};
+
+// A round is one step: begin, then each member enters, meets the others any number of times, and
+// leaves or fails. After a failure every meeting of the round throws; the next begin() mends it.
+// Meeting costs a few atomic operations, and a wake-up where a member had to sleep.
+// Thread safety: begin() alone; the rest by each member with its own rank.
+class ThreadGroup {
+ public:
+  // spin: how long a waiting member polls before it sleeps.
+  ThreadGroup(int size, std::chrono::nanoseconds spin);
+
+  int size() const { return static_cast<int>(members_.size()); }
+  std::chrono::nanoseconds spin() const { return spin_; }
+
+  void begin(const RoundOptions& options);
+  // Waits for the member's turn in a sequential round.
+  void enter(int rank);
+  // The member's step has ended. Members that wait for it get a FailedPreconditionError.
+  void leave(int rank);
+  // The member's step has failed; members that wait or will wait get a GroupBrokenError.
+  void fail(int rank);
+
+  // Waits for all members. The last to come calls leader(all), `all` holding what each member
+  // passed as `mine`; what it throws is thrown at all of them. `mine` is read until it returns.
+  // Errors: FailedPrecondition (the others are at a meeting of another name, or have ended),
+  // DeadlineExceeded (names who did not come), GroupBrokenError.
+  void meet(int rank, const char* what, void* mine,
+            FunctionRef<void(std::span<void* const>)> leader);
+
+  // Work on memory that members own together: meets like meet, where `check` looks at what all have
+  // passed and may refuse it, then calls work(all) on every member at once, and returns when all
+  // have finished, so that `mine` may be read and written by everybody until then.
+  // Errors: meet's, those of `check` on every member, those of `work` on the member it failed on.
+  void share(int rank, const char* what, void* mine, FunctionRef<void(std::span<void* const>)> check,
+             FunctionRef<void(std::span<void* const>)> work);
+
+  // What went wrong between members in this round; null where nothing did.
+  std::exception_ptr error() const;
+  // "replica 1 (in step), replica 2 (ended)": the members not at the current meeting.
+  std::string missing_members() const;
+  // "replica 1": the members that have neither left nor failed.
+  std::string members_inside() const;
+
+ private:
+  enum class State { kRunning, kWaiting, kLeft, kFailed };
+  struct alignas(64) Member {
+    const char* what = "";
+    std::atomic<State> state{State::kRunning};
+    std::atomic<int64_t> meetings{0};
+  };
+
+  static constexpr int kClosed = -(1 << 30);
+
+  void finish(int rank);
+  bool close_meeting();
+  void break_round(std::exception_ptr error);
+  void lead(FunctionRef<void(std::span<void* const>)> leader);
+  void wait_for_meeting(uint64_t generation, const char* what);
+  void check_same_meeting() const;
+  void wait_for_turn(int rank);
+  void pass_turn(int rank);
+  [[noreturn]] void throw_broken() const;
+
+  std::vector<std::unique_ptr<Member>> members_;
+  std::vector<void*> payloads_;
+  std::chrono::nanoseconds spin_;
+  RoundOptions options_;
+
+  alignas(64) std::atomic<int> arrived_{0};
+  std::atomic<int> left_{0};
+  std::atomic<bool> broken_{false};
+  alignas(64) std::atomic<uint64_t> generation_{0};
+  std::exception_ptr meeting_error_;
+  alignas(64) std::atomic<int> finished_{0};
+  std::atomic<uint64_t> finish_generation_{0};
+  std::atomic<int> turn_{0};
+  internal::WaitPoint wait_point_;
+
+  mutable std::mutex error_mutex_;
+  std::exception_ptr error_;
+};
+
+}  // namespace cohort::collective

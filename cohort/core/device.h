@@ -1,0 +1,74 @@
+// Device names and logical devices.
+//
+//   config::set_logical_device_configuration("CPU", 2);   // this machine's CPU as two devices
+//   canonicalize("/cpu:1") == "/job:localhost/replica:0/task:0/device:CPU:1";
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace cohort {
+
+// "/job:worker/replica:0/task:1/device:GPU:0" in parts; a missing part is nullopt.
+struct DeviceSpec {
+  std::optional<std::string> job = std::nullopt;
+  std::optional<int> replica = std::nullopt;
+  std::optional<int> task = std::nullopt;
+  std::optional<std::string> type = std::nullopt;  // upper case: "CPU", "GPU"
+  std::optional<int> index = std::nullopt;
+
+  // Takes full names and the short forms "cpu:0", "/gpu:1", "/device:CPU:0", "/job:worker/cpu:0",
+  // "CPU" and "CPU:*" (index left open). Errors: InvalidArgument (names the part that cannot be
+  // read).
+  static DeviceSpec parse(std::string_view name);
+  // This spec's parts, those that it lacks from `defaults`.
+  DeviceSpec merged_over(const DeviceSpec& defaults) const;
+  std::string to_string() const;
+  bool operator==(const DeviceSpec&) const = default;
+};
+
+// The full name of a device: explicit parts beat those of `defaults`, which beat those of this
+// task (job localhost, replica 0, task 0, or set_local_task's), which beat CPU:0.
+// Errors: InvalidArgument.
+std::string canonicalize(std::string_view name, std::string_view defaults = "");
+// "/device:CPU:0": for names that hold on every task. Errors: InvalidArgument.
+std::string canonicalize_without_job_and_task(std::string_view name);
+
+namespace config {
+
+struct PhysicalDevice {
+  std::string name;         // "/physical_device:CPU:0"
+  std::string device_type;  // "CPU", "GPU"
+};
+struct LogicalDevice {
+  std::string name;  // canonical
+  std::string device_type;
+};
+
+// The machine's CPU (as one device) and its GPUs; all types where `device_type` is empty.
+std::vector<PhysicalDevice> list_physical_devices(std::string_view device_type = "");
+// CPUs, then GPUs. Fixes the configuration.
+std::vector<LogicalDevice> list_logical_devices(std::string_view device_type = "");
+// Splits each physical device of a type ("CPU", "GPU") into `count` logical ones. Asking again for
+// what already is does nothing.
+// Errors: InvalidArgument (count below 1, no such device), FailedPrecondition (the logical devices
+// are in use: call it before the first strategy).
+void set_logical_device_configuration(std::string_view device_type, int count);
+
+}  // namespace config
+
+namespace internal {
+// libtorch's device behind a logical one. Errors: InvalidArgument (no such logical device; names
+// those that exist), Unimplemented (another task's device).
+c10::Device torch_device(std::string_view name);
+// The job and task that local device names get ("worker", 0); job localhost without.
+void set_local_task(std::string job, int task);
+// Back to the state at start-up. For tests.
+void reset_devices_for_testing();
+}  // namespace internal
+
+}  // namespace cohort

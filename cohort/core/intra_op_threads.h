@@ -1,0 +1,25 @@
+// How many threads one tensor operation may use: libtorch's OpenMP count, which is a thread's own,
+// and OpenBLAS's, which is the process's and which libtorch's does not reach.
+#pragma once
+
+namespace cohort::internal {
+
+// The calling thread's OpenMP count.
+int intra_op_threads();
+void set_intra_op_threads(int count);
+
+// Sets the calling thread's OpenMP count and the process's OpenBLAS count for its lifetime.
+// Thread safety: lifetimes on different threads must not overlap.
+class ScopedIntraOpThreads {
+ public:
+  explicit ScopedIntraOpThreads(int count);
+  ~ScopedIntraOpThreads();
+  ScopedIntraOpThreads(const ScopedIntraOpThreads&) = delete;
+  ScopedIntraOpThreads& operator=(const ScopedIntraOpThreads&) = delete;
+
+ private:
+  int previous_openmp_;
+  int previous_blas_;
+};
+
+}  // namespace cohort::internal

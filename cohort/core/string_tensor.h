@@ -1,0 +1,80 @@
+// A tensor of byte strings: libtorch has none, and preprocessing needs one.
+//
+//   StringTensor words({"a", "bc", "d"});        // shape [3]
+//   words.slice(0, 1, 3)[0] == "bc";             // shares the bytes
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <iosfwd>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace cohort {
+
+// Immutable, row-major, dense. Copies and slices along dimension 0 share one block of bytes.
+// Thread safety: immutable.
+class StringTensor {
+ public:
+  // Shape [0].
+  StringTensor();
+  // Shape [n].
+  StringTensor(std::initializer_list<std::string_view> values);
+  explicit StringTensor(const std::vector<std::string>& values);
+  // Errors: InvalidArgument (the product of `shape` is not the number of values; a negative size).
+  StringTensor(const std::vector<std::string>& values, std::vector<int64_t> shape);
+  // Shape [].
+  static StringTensor scalar(std::string_view value);
+
+  const std::vector<int64_t>& sizes() const { return shape_; }
+  int64_t dim() const { return static_cast<int64_t>(shape_.size()); }
+  // Errors: OutOfRange.
+  int64_t size(int64_t dimension) const;
+  int64_t numel() const { return numel_; }
+
+  // Element `i` in row-major order. The view lives as long as any tensor that shares the bytes.
+  // Errors: OutOfRange.
+  std::string_view operator[](int64_t i) const;
+  // The only element. Errors: InvalidArgument (there is not exactly one).
+  std::string_view item() const;
+  std::vector<std::string> to_vector() const;
+
+  // Rows [begin, end) of dimension 0, without a copy; `dimension` must be 0.
+  // Errors: InvalidArgument (rank 0, another dimension), OutOfRange.
+  StringTensor slice(int64_t dimension, int64_t begin, int64_t end) const;
+  // Row `i` of dimension 0 without that dimension. Errors: as slice.
+  StringTensor select(int64_t dimension, int64_t i) const;
+  // Errors: InvalidArgument (another number of elements).
+  StringTensor reshape(std::vector<int64_t> shape) const;
+
+  // Element by element, and by shape.
+  bool operator==(const StringTensor& other) const;
+
+ private:
+  struct Block {  // all strings one after another; string i is [ends[i-1], ends[i])
+    std::string bytes;
+    std::vector<uint64_t> ends;
+  };
+  struct Builder;
+  StringTensor(std::shared_ptr<const Block> block, int64_t first, std::vector<int64_t> shape);
+
+  std::shared_ptr<const Block> block_;
+  int64_t first_ = 0;  // index in the block of element 0
+  int64_t numel_ = 0;
+  std::vector<int64_t> shape_;
+
+  friend StringTensor stack(const std::vector<StringTensor>& tensors);
+  friend StringTensor concat(const std::vector<StringTensor>& tensors);
+};
+
+// A new dimension 0 over tensors of one shape. Errors: InvalidArgument (no tensors, shapes differ).
+StringTensor stack(const std::vector<StringTensor>& tensors);
+// Along dimension 0. Errors: InvalidArgument (no tensors, rank 0, other dimensions differ).
+StringTensor concat(const std::vector<StringTensor>& tensors);
+
+// ["a", "bc"]: nested by shape.
+std::ostream& operator<<(std::ostream& out, const StringTensor& tensor);
+
+}  // namespace cohort

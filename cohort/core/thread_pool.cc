@@ -1,0 +1,122 @@
+#include "cohort/core/thread_pool.h"
+
+#include <pthread.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "cohort/core/error.h"
+#include "cohort/core/logging.h"
+
+namespace cohort {
+
+struct ThreadPool::State {
+  std::string name;
+  std::mutex mutex;
+  std::condition_variable wake;
+  std::deque<std::function<void()>> queue;  // guarded by mutex
+  bool stopping = false;                    // guarded by mutex
+  std::vector<std::thread> threads;
+
+  ~State() {
+    {
+      std::lock_guard lock(mutex);
+      stopping = true;
+    }
+    wake.notify_all();
+    for (std::thread& thread : threads) thread.join();
+  }
+
+  void run_tasks(int index);
+  void run_one(const std::function<void()>& task) const;
+};
+
+void ThreadPool::State::run_tasks(int index) {
+  internal::set_thread_name(name + "/" + std::to_string(index));
+  std::unique_lock lock(mutex);
+  while (true) {
+    wake.wait(lock, [this] { return stopping || !queue.empty(); });
+    if (queue.empty()) return;
+    {
+      const std::function<void()> task = std::move(queue.front());
+      queue.pop_front();
+      lock.unlock();
+      run_one(task);
+      // The task dies before the lock is taken: what it holds may schedule again as it goes.
+    }
+    lock.lock();
+  }
+}
+
+void ThreadPool::State::run_one(const std::function<void()>& task) const {
+  using logging::Level;
+  try {
+    task();
+  } catch (const std::exception& error) {
+    internal::log(Level::kError, "a task of thread pool '", name, "' failed: ", error.what());
+  } catch (...) {
+    internal::log(Level::kError, "a task of thread pool '", name,
+                  "' threw something that is no std::exception");
+  }
+}
+
+ThreadPool::ThreadPool(std::string name, int num_threads) : state_(std::make_unique<State>()) {
+  if (num_threads < 1) {
+    throw InvalidArgumentError(
+        internal::str("thread pool '", name, "' needs at least one thread, but got ", num_threads));
+  }
+  state_->name = std::move(name);
+  state_->threads.reserve(static_cast<size_t>(num_threads));
+  try {
+    for (int i = 0; i < num_threads; ++i) {
+      state_->threads.emplace_back([state = state_.get(), i] { state->run_tasks(i); });
+    }
+  } catch (const std::system_error& error) {
+    throw ResourceExhaustedError(internal::str("thread pool '", state_->name, "' could start only ",
+                                               state_->threads.size(), " of ", num_threads,
+                                               " threads: ", error.what()));
+  }
+}
+
+ThreadPool::~ThreadPool() = default;
+
+int ThreadPool::num_threads() const { return static_cast<int>(state_->threads.size()); }
+
+void ThreadPool::schedule(std::function<void()> task) {
+  {
+    std::lock_guard lock(state_->mutex);
+    state_->queue.push_back(std::move(task));
+  }
+  state_->wake.notify_one();
+}
+
+namespace internal {
+
+int num_usable_cores() {
+  // The kernel refuses a mask smaller than its own, whose size it does not tell.
+  constexpr int kMostCores = 1 << 16;
+  for (int cores = CPU_SETSIZE; cores <= kMostCores; cores *= 2) {
+    std::vector<cpu_set_t> mask(static_cast<size_t>(cores / CPU_SETSIZE));
+    const size_t bytes = mask.size() * sizeof(cpu_set_t);
+    if (sched_getaffinity(0, bytes, mask.data()) == 0) {
+      return std::max(1, CPU_COUNT_S(bytes, mask.data()));
+    }
+  }
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+void set_thread_name(const std::string& name) {
+  constexpr size_t kMostCharacters = 15;
+  pthread_setname_np(pthread_self(), name.substr(0, kMostCharacters).c_str());
+}
+
+}  // namespace internal
+}  // namespace cohort

@@ -1,0 +1,156 @@
+#include <algorithm>
+
+#include "cohort/data/dataset.h"
+#include "cohort/data/node.h"
+#include "cohort/data/stacking.h"
+
+namespace cohort::internal {
+namespace {
+
+class BatchIterator final : public DataIterator {
+ public:
+  BatchIterator(std::unique_ptr<DataIterator> input, int64_t batch_size, bool drop_remainder)
+      : input_(std::move(input)), batch_size_(batch_size), drop_remainder_(drop_remainder) {}
+
+  bool next(Structure& out) override {
+    const int64_t first = index_;
+    index_ += batch_size_;  // also where the batch fails
+    const int64_t rows = input_->has_blocks() ? join_blocks(first, out) : stack(first, out);
+    return rows == batch_size_ || (rows > 0 && !drop_remainder_);
+  }
+  int64_t skip(int64_t n) override {
+    n = std::min(n, kInfiniteSize / batch_size_);
+    const int64_t rows = input_->skip(n * batch_size_);
+    index_ += rows;
+    return (rows + (drop_remainder_ ? 0 : batch_size_ - 1)) / batch_size_;
+  }
+  void rewind(uint64_t epoch) override {
+    index_ = 0;
+    input_->rewind(epoch);
+  }
+  IteratorState save() const override {
+    IteratorState state;
+    state.set_int("index", index_);
+    state.set_child("input", input_->save());
+    return state;
+  }
+  void restore(const IteratorState& state) override {
+    index_ = state.get_int("index", 0, kInfiniteSize);
+    input_->restore(state.child("input"));
+  }
+
+ private:
+  // Nearly always one block, which is the batch.
+  int64_t join_blocks(int64_t first, Structure& out) {
+    int64_t rows = input_->next_block(batch_size_, out);
+    if (rows == batch_size_ || rows == 0) return rows;
+    blocks_.assign(1, std::move(out));
+    first_indices_.assign(1, first);
+    while (rows < batch_size_) {
+      Structure block;
+      const int64_t more = input_->next_block(batch_size_ - rows, block);
+      if (more == 0) break;
+      first_indices_.push_back(first + rows);
+      rows += more;
+      blocks_.push_back(std::move(block));
+    }
+    out = concat_blocks(blocks_, Positions::list(first_indices_));
+    blocks_.clear();
+    return rows;
+  }
+  int64_t stack(int64_t first, Structure& out) {
+    collect(*input_, batch_size_, elements_);
+    const auto rows = static_cast<int64_t>(elements_.size());
+    if (rows > 0) out = stack_elements(elements_, Positions::run(first, rows));
+    elements_.clear();
+    return rows;
+  }
+
+  std::unique_ptr<DataIterator> input_;
+  int64_t batch_size_;
+  bool drop_remainder_;
+  int64_t index_ = 0;  // of the next element, for messages
+  std::vector<Structure> blocks_;
+  std::vector<int64_t> first_indices_;
+  std::vector<Structure> elements_;
+};
+
+class BatchIndexed final : public IndexedData {
+ public:
+  BatchIndexed(std::unique_ptr<IndexedData> input, int64_t batch_size, bool drop_remainder)
+      : input_(std::move(input)), batch_size_(batch_size), drop_remainder_(drop_remainder) {}
+  int64_t size() const override {
+    const int64_t rows = input_->size();
+    if (rows == kInfiniteSize) return kInfiniteSize;
+    return rows / batch_size_ + (!drop_remainder_ && rows % batch_size_ != 0 ? 1 : 0);
+  }
+  void read(int64_t position, Structure& out) override {
+    const int64_t first = position * batch_size_;
+    const int64_t rows = std::min(batch_size_, input_->size() - first);
+    input_->read_block(Positions::run(first, rows), out);
+  }
+
+ private:
+  std::unique_ptr<IndexedData> input_;
+  int64_t batch_size_;
+  bool drop_remainder_;
+};
+
+class BatchNode final : public UnaryNode {
+ public:
+  BatchNode(DataNodePtr input, int64_t batch_size, data::BatchOptions options)
+      : UnaryNode("batch", std::move(input)), batch_size_(batch_size), options_(options) {
+    if (batch_size < 1) {
+      throw InvalidArgumentError(
+          str("batch: batch_size is ", batch_size, "; it must be at least 1"));
+    }
+  }
+
+  Attributes attributes() const override {
+    Attributes attributes = {{"batch_size", str(batch_size_)}};
+    if (options_.drop_remainder) attributes.emplace_back("drop_remainder", "true");
+    return attributes;
+  }
+  DataNodePtr with_inputs(std::vector<DataNodePtr> inputs) const override {
+    return std::make_shared<BatchNode>(std::move(inputs[0]), batch_size_, options_);
+  }
+  StructureSpec element_spec() const override {
+    const int64_t rows = options_.drop_remainder ? batch_size_ : kUnknownDim;
+    return input().element_spec().map(
+        [rows](const TensorSpec& spec) { return spec.with_leading_dim(rows); });
+  }
+  int64_t cardinality() const override {
+    const int64_t rows = input().cardinality();
+    if (rows < 0) return rows;
+    return rows / batch_size_ + (!options_.drop_remainder && rows % batch_size_ != 0 ? 1 : 0);
+  }
+  std::unique_ptr<DataIterator> make_iterator(const IteratorContext& context) const override {
+    if (auto indexed = make_indexed()) {
+      return std::make_unique<IndexedIterator>(std::move(indexed));
+    }
+    return std::make_unique<BatchIterator>(input().make_iterator(context), batch_size_,
+                                           options_.drop_remainder);
+  }
+  std::unique_ptr<IndexedData> make_indexed() const override {
+    auto indexed = input().make_indexed();
+    if (!indexed) return nullptr;
+    return std::make_unique<BatchIndexed>(std::move(indexed), batch_size_, options_.drop_remainder);
+  }
+  bool passes_file_sharding() const override { return true; }
+  int64_t batch_size() const override { return batch_size_; }
+
+ private:
+  int64_t batch_size_;
+  data::BatchOptions options_;
+};
+
+}  // namespace
+}  // namespace cohort::internal
+
+namespace cohort::data {
+
+Dataset Dataset::batch(int64_t batch_size, BatchOptions options) const {
+  return Dataset(std::make_shared<internal::BatchNode>(node_, batch_size, options), options_);
+}
+
+}  // namespace cohort::data

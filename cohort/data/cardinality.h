@@ -1,0 +1,11 @@
+// How many elements a dataset has, where that is not a plain number.
+#pragma once
+
+#include <cstdint>
+
+namespace cohort::data {
+
+inline constexpr int64_t kInfiniteCardinality = -1;
+inline constexpr int64_t kUnknownCardinality = -2;
+
+}  // namespace cohort::data

@@ -1,0 +1,91 @@
+// A reader of a dataset, which knows where it stands and can be put back there.
+//
+//   auto iterator = dataset.iterator();
+//   while (auto element = iterator.next()) train(*element);
+//   std::string place = iterator.state().serialize();
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "cohort/core/spec.h"
+#include "cohort/core/structure.h"
+#include "cohort/data/state.h"
+
+namespace cohort::internal {
+class DataIterator;
+class DataNode;
+using DataNodePtr = std::shared_ptr<const DataNode>;
+struct IteratorContext;
+}  // namespace cohort::internal
+
+namespace cohort::data {
+
+class ElementCursor;
+
+// Movable, not copyable; what was moved from can only be assigned to or destroyed.
+// Thread safety: none. Destroying it stops its threads, after at most one element each.
+class DatasetIterator {
+ public:
+  DatasetIterator(internal::DataNodePtr root, const internal::IteratorContext& context);
+  ~DatasetIterator();
+  DatasetIterator(DatasetIterator&&) noexcept;
+  DatasetIterator& operator=(DatasetIterator&&) noexcept;
+
+  // The next element; nullopt at the end. Errors: what reading or user functions throw; the
+  // following call then gives the element after the one that failed.
+  std::optional<Structure> next();
+  // As next. Errors: also OutOfRange at the end.
+  Structure get_next();
+  std::optional<Structure> get_next_as_optional() { return next(); }
+
+  // As Dataset's.
+  StructureSpec element_spec() const;
+
+  // Where the iterator stands: which elements follow, in which order. Bounded by the buffers, in
+  // size and in time, and small without them; docs/data.md says how small.
+  IteratorState state() const;
+  // To where state() was called, in this or another process. Reads at most the elements that were
+  // in shuffle buffers; the same elements follow in the same order.
+  // Errors: InvalidArgument (another pipeline: names the first node that differs), DataLoss (no
+  // such state can be); the iterator then stands where it did.
+  void restore(const IteratorState& state);
+
+  ElementCursor begin();
+  std::default_sentinel_t end() const { return {}; }
+
+ private:
+  internal::DataNodePtr root_;
+  // The graph's text, compared on restore; shared by all states.
+  std::shared_ptr<const std::string> graph_;
+  std::unique_ptr<internal::DataIterator> iterator_;
+};
+
+// What range-for steps through: an input iterator.
+class ElementCursor {
+ public:
+  using iterator_concept = std::input_iterator_tag;
+  using value_type = Structure;
+  using difference_type = std::ptrdiff_t;
+  using reference = const Structure&;
+
+  explicit ElementCursor(DatasetIterator iterator);
+  // Does not own: `iterator` must live.
+  explicit ElementCursor(DatasetIterator* iterator);
+
+  const Structure& operator*() const { return *element_; }
+  const Structure* operator->() const { return &*element_; }
+  ElementCursor& operator++();
+  void operator++(int) { ++*this; }
+  bool operator==(std::default_sentinel_t) const { return !element_.has_value(); }
+
+ private:
+  std::shared_ptr<DatasetIterator> iterator_;
+  std::optional<Structure> element_;
+};
+
+}  // namespace cohort::data

@@ -1,0 +1,102 @@
+#include <ATen/ops/arange.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cohort/data/test_util.h"
+
+namespace cohort::data {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class Filter : public testing::TestWithParam<int> {
+ protected:
+  Dataset range(int64_t stop) const {
+    const Dataset dataset = Dataset::range(stop);
+    if (GetParam() == 1) return in_blocks(dataset);
+    if (GetParam() == 2) return sequential(dataset);
+    return dataset;
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Inputs, Filter, testing::Values(0, 1, 2));
+
+TEST_P(Filter, KeepsWhatIsTrue) {
+  const Dataset input = range(9);
+  for (const Dataset& odd :
+       {input.filter([](int64_t x) { return x % 2 == 1; }),
+        input.filter([](const Tensor& x) { return x.item<int64_t>() % 2 == 1; }),
+        input.filter([](const Tensor& x) { return x % 2 == 1; }),
+        input.filter([](const Structure& x) { return x.tensor().item<int64_t>() % 2 == 1; })}) {
+    EXPECT_THAT(ints(odd), ElementsAre(1, 3, 5, 7));
+    EXPECT_THAT(texts(odd.batch(3)), ElementsAre("[1, 3, 5]", "[7]"));
+    EXPECT_THAT(ints(odd.repeat(2)), ElementsAre(1, 3, 5, 7, 1, 3, 5, 7));
+    EXPECT_THAT(ints(odd.skip(3)), ElementsAre(7));
+    EXPECT_EQ(odd.element_spec(), input.element_spec());
+  }
+  EXPECT_THAT(ints(input.filter([](int64_t) { return false; })), IsEmpty());
+}
+
+TEST_P(Filter, TakesMembersOneByOne) {
+  EXPECT_THAT(texts(range(4).enumerate(10).filter([](int64_t i, int64_t x) { return i + x > 12; })),
+              ElementsAre("(12, 2)", "(13, 3)"));
+}
+
+TEST_P(Filter, ReadsLongInputs) {
+  const Dataset rare = range(3000).filter([](int64_t x) { return x % 1000 == 999; });
+  EXPECT_THAT(ints(rare), ElementsAre(999, 1999, 2999));
+  EXPECT_THAT(texts(rare.batch(2)), ElementsAre("[999, 1999]", "[2999]"));
+}
+
+TEST_P(Filter, SaysWhichElementFailedAndGoesOn) {
+  const Dataset failing = range(8).filter([](int64_t x) {
+    if (x == 1 || x == 4) throw NotFoundError("no such thing");
+    return x != 2;
+  });
+  auto iterator = failing.iterator();
+  EXPECT_EQ(iterator.get_next().tensor().item<int64_t>(), 0);
+  EXPECT_EQ(error_text<NotFoundError>([&] { iterator.next(); }),
+            "filter: element 1: no such thing");
+  EXPECT_EQ(iterator.get_next().tensor().item<int64_t>(), 3);
+  const IteratorState before = iterator.state();
+  EXPECT_EQ(error_text<NotFoundError>([&] { iterator.next(); }),
+            "filter: element 4: no such thing");
+  const IteratorState after = iterator.state();
+  EXPECT_THAT(ints(iterator), ElementsAre(5, 6, 7));
+  iterator.restore(before);
+  EXPECT_THROW(iterator.next(), NotFoundError);
+  iterator.restore(after);
+  EXPECT_THAT(ints(iterator), ElementsAre(5, 6, 7));
+}
+
+TEST_P(Filter, LosesNoElementToOneThatFailsBelow) {
+  const Dataset failing = range(8)
+                              .map([](int64_t x) {
+                                if (x == 2 || x == 5) throw NotFoundError("no such thing");
+                                return x;
+                              })
+                              .filter([](int64_t x) { return x != 1; });
+  auto iterator = failing.iterator();
+  EXPECT_EQ(iterator.get_next().tensor().item<int64_t>(), 0);
+  EXPECT_EQ(error_text<NotFoundError>([&] { iterator.next(); }), "map: element 2: no such thing");
+  const IteratorState state = iterator.state();
+  for (int round = 0; round < 2; ++round) {
+    EXPECT_EQ(iterator.get_next().tensor().item<int64_t>(), 3);
+    EXPECT_EQ(iterator.get_next().tensor().item<int64_t>(), 4);
+    EXPECT_EQ(error_text<NotFoundError>([&] { iterator.next(); }), "map: element 5: no such thing");
+    EXPECT_THAT(ints(iterator), ElementsAre(6, 7));
+    iterator.restore(state);
+  }
+}
+
+TEST_P(Filter, NeedsABool) {
+  EXPECT_THAT(
+      error_text<InvalidArgumentError>([&] { ints(range(3).filter([](int64_t x) { return x; })); }),
+      HasSubstr("filter: element 0: the function returned"));
+  EXPECT_THROW(ints(range(3).filter([](const Tensor&) { return at::arange(2, at::kLong) == 1; })),
+               InvalidArgumentError);
+}
+
+}  // namespace
+}  // namespace cohort::data

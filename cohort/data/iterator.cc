@@ -1,0 +1,44 @@
+#include "cohort/data/iterator.h"
+
+#include "cohort/data/indexed.h"
+#include "cohort/data/stacking.h"
+
+namespace cohort::internal {
+
+void collect(DataIterator& input, int64_t n, std::vector<Structure>& elements) {
+  elements.clear();
+  Structure element;
+  for (int64_t i = 0; i < n; ++i) {
+    try {
+      if (!input.next(element)) return;
+    } catch (...) {
+      elements.clear();
+      input.skip(n - i - 1);
+      throw;
+    }
+    elements.push_back(std::move(element));
+  }
+}
+
+int64_t DataIterator::next_block(int64_t n, Structure& out) {
+  std::vector<Structure> elements;
+  collect(*this, n, elements);
+  if (elements.empty()) return 0;
+  const auto count = static_cast<int64_t>(elements.size());
+  out = stack_elements(elements, Positions::run(0, count));
+  return count;
+}
+
+int64_t DataIterator::skip(int64_t n) {
+  Structure scratch;
+  for (int64_t skipped = 0; skipped < n; ++skipped) {
+    try {
+      if (!next(scratch)) return skipped;
+    } catch (const std::exception&) {
+      // An element that nobody wants may fail.
+    }
+  }
+  return n;
+}
+
+}  // namespace cohort::internal

@@ -1,0 +1,59 @@
+// How a node's elements are read: one at a time, or as blocks of many.
+//
+// A block is a run of consecutive elements stacked into one structure, each leaf with a new
+// dimension 0. Blocks keep the cost per element out of pipelines of small records: a batch above
+// from_tensor_slices is one view, above a shuffle one gather, above a scalar map one loop.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "cohort/core/structure.h"
+#include "cohort/data/state.h"
+
+namespace cohort::internal {
+
+struct IteratorContext {
+  // Which pass over the data this is, for what differs between passes (shuffles).
+  uint64_t epoch = 0;
+  // Only the form of an element is wanted: buffers and threads are left out.
+  bool probing = false;
+};
+
+// An element that fails with an exception is consumed: the following call gives the one after it.
+// Thread safety: none.
+class DataIterator {
+ public:
+  virtual ~DataIterator() = default;
+
+  // Puts the next element into `out`; false at the end, then and ever after.
+  virtual bool next(Structure& out) = 0;
+
+  // Whether next_block costs far less than as many calls of next, and reading a few hundred
+  // elements ahead does no harm.
+  virtual bool has_blocks() const { return false; }
+  // Puts up to `n` elements into `out` as one block and returns how many; 0 only at the end, fewer
+  // than `n` wherever that is easier. A block fails as a whole: where one of its elements fails,
+  // all of them are consumed. `n` is positive.
+  virtual int64_t next_block(int64_t n, Structure& out);
+
+  // Passes over up to `n` elements and returns over how many; fewer only at the end. Elements that
+  // would fail count, and their errors are lost.
+  virtual int64_t skip(int64_t n);
+
+  // Back to the first element, for pass number `epoch`.
+  virtual void rewind(uint64_t epoch) = 0;
+
+  // Where the iterator stands; cheap, since prefetch asks after every element.
+  virtual IteratorState save() const = 0;
+  // To where save() was called, on an iterator of an equal pipeline. Afterwards the same elements
+  // follow. Errors: DataLoss (the state fits no iterator of this kind); the iterator is then good
+  // for nothing but another restore.
+  virtual void restore(const IteratorState& state) = 0;
+};
+
+// Reads up to `n` elements one by one into `elements`. Where one fails the rest of the `n` is
+// passed over before its error goes on, so that the next block starts where it would have.
+void collect(DataIterator& input, int64_t n, std::vector<Structure>& elements);
+
+}  // namespace cohort::internal

@@ -1,0 +1,86 @@
+// What a dataset is made of: a graph of immutable nodes, each of which can make iterators.
+//
+// A new kind of node is one new source file: a class derived from DataNode (or UnaryNode), its
+// iterator, and the Dataset function that makes it. Nothing else asks what kind a node is: rewrites
+// use with_inputs and the queries below. docs/data.md walks through an example.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cohort/core/spec.h"
+#include "cohort/data/cardinality.h"
+#include "cohort/data/indexed.h"
+#include "cohort/data/iterator.h"
+
+namespace cohort::internal {
+
+class DataNode;
+using DataNodePtr = std::shared_ptr<const DataNode>;
+
+// Where a node's elements come from, as far as sharding cares.
+enum class SourceKind {
+  kNone,         // from its inputs
+  kFiles,        // from files that its input names: sharding the input shards the files
+  kUnshardable,  // from memory or from a function: has no files to divide
+};
+
+inline constexpr int64_t kUnknownBatchSize = -1;
+
+// Thread safety: immutable; make_iterator and make_indexed from any thread.
+class DataNode {
+ public:
+  // Names and values, as explain() prints them. They take part in what a state must match, so they
+  // say everything that changes the sequence of elements and that the user has chosen.
+  using Attributes = std::vector<std::pair<std::string, std::string>>;
+
+  DataNode(std::string name, std::vector<DataNodePtr> inputs)
+      : name_(std::move(name)), inputs_(std::move(inputs)) {}
+  virtual ~DataNode() = default;
+  DataNode(const DataNode&) = delete;
+  DataNode& operator=(const DataNode&) = delete;
+
+  const std::string& name() const { return name_; }
+  const std::vector<DataNodePtr>& inputs() const { return inputs_; }
+  virtual Attributes attributes() const { return {}; }
+
+  // The same node over other inputs, of the same number.
+  virtual DataNodePtr with_inputs(std::vector<DataNodePtr> inputs) const = 0;
+
+  // May run user functions, once. Errors: FailedPrecondition (cannot be known), the functions' own.
+  virtual StructureSpec element_spec() const = 0;
+  // A number, kInfiniteCardinality or kUnknownCardinality.
+  virtual int64_t cardinality() const = 0;
+
+  virtual std::unique_ptr<DataIterator> make_iterator(const IteratorContext& context) const = 0;
+  // Random access to the elements, or null where that would cost more than reading them in order.
+  // Elements are then functions of their position alone.
+  virtual std::unique_ptr<IndexedData> make_indexed() const { return nullptr; }
+
+  // For rewrites; the defaults are safe.
+  virtual SourceKind source() const { return SourceKind::kNone; }
+  // Whether dividing the files below this node divides its elements and does nothing else.
+  virtual bool passes_file_sharding() const { return false; }
+  // Whether dividing the elements above this node may as well be done below it.
+  virtual bool passes_element_sharding() const { return false; }
+  // The rows of each element (of the last one perhaps fewer), where elements are batches.
+  virtual int64_t batch_size() const { return kUnknownBatchSize; }
+
+ private:
+  const std::string name_;
+  const std::vector<DataNodePtr> inputs_;
+};
+
+// A node over one input; its elements look like its input's, unless it says otherwise.
+class UnaryNode : public DataNode {
+ public:
+  UnaryNode(std::string name, DataNodePtr input) : DataNode(std::move(name), {std::move(input)}) {}
+
+  const DataNode& input() const { return *inputs().front(); }
+  StructureSpec element_spec() const override { return input().element_spec(); }
+};
+
+}  // namespace cohort::internal

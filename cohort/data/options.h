@@ -1,0 +1,48 @@
+// How a dataset wants to be executed and distributed; says nothing about its elements.
+//
+//   data::Options options;
+//   options.experimental_distribute.auto_shard_policy = data::AutoShardPolicy::DATA;
+//   dataset = dataset.with_options(options);
+#pragma once
+
+#include <iosfwd>
+#include <optional>
+
+namespace cohort::data {
+
+// How a dataset is divided between several input workers.
+enum class AutoShardPolicy {
+  OFF = -1,  // every worker sees all data
+  AUTO = 0,  // FILE, and where that is impossible DATA
+  FILE = 1,  // whole files
+  DATA = 2,  // elements, by index
+  HINT = 3,  // where the dataset itself says, by shard(SHARD_HINT, ...)
+};
+
+// Each field that is not set keeps what the dataset's inputs say, and at the end its default.
+struct DistributeOptions {
+  std::optional<AutoShardPolicy> auto_shard_policy = {};  // default: AUTO
+};
+
+// A value type. Thread safety: as any struct.
+struct Options {
+  DistributeOptions experimental_distribute = {};
+  // Whether parallel stages keep the order of their input. Default: true.
+  std::optional<bool> experimental_deterministic = {};
+  // Whether the prefetch at the end may start a little later than it could, to leave the cores to
+  // the first part of a step. Default: false.
+  std::optional<bool> experimental_slack = {};
+
+  // These options, with those that `over` sets in place of them.
+  Options merged_with(const Options& over) const;
+  AutoShardPolicy auto_shard_policy() const {
+    return experimental_distribute.auto_shard_policy.value_or(AutoShardPolicy::AUTO);
+  }
+};
+
+// AUTO, FILE, ...
+std::ostream& operator<<(std::ostream& out, AutoShardPolicy policy);
+// {auto_shard_policy: DATA, deterministic: false}: what is set.
+std::ostream& operator<<(std::ostream& out, const Options& options);
+
+}  // namespace cohort::data

@@ -1,0 +1,52 @@
+#include "cohort/data/options.h"
+
+#include <gtest/gtest.h>
+
+#include "cohort/data/test_util.h"
+
+namespace cohort::data {
+namespace {
+
+Options with_policy(AutoShardPolicy policy) {
+  Options options;
+  options.experimental_distribute.auto_shard_policy = policy;
+  return options;
+}
+
+TEST(Options, PoliciesHaveTheirNumbers) {
+  EXPECT_EQ(static_cast<int>(AutoShardPolicy::OFF), -1);
+  EXPECT_EQ(static_cast<int>(AutoShardPolicy::AUTO), 0);
+  EXPECT_EQ(static_cast<int>(AutoShardPolicy::FILE), 1);
+  EXPECT_EQ(static_cast<int>(AutoShardPolicy::DATA), 2);
+  EXPECT_EQ(static_cast<int>(AutoShardPolicy::HINT), 3);
+  EXPECT_EQ(Options().auto_shard_policy(), AutoShardPolicy::AUTO);
+}
+
+TEST(Options, MergeFieldByField) {
+  Options deterministic;
+  deterministic.experimental_deterministic = false;
+  const Dataset dataset = Dataset::range(3)
+                              .with_options(with_policy(AutoShardPolicy::DATA))
+                              .with_options(deterministic);
+  EXPECT_EQ(dataset.options().auto_shard_policy(), AutoShardPolicy::DATA);
+  EXPECT_EQ(dataset.options().experimental_deterministic, false);
+  EXPECT_EQ(dataset.with_options(with_policy(AutoShardPolicy::OFF)).options().auto_shard_policy(),
+            AutoShardPolicy::OFF);
+  EXPECT_EQ(internal::str(dataset.options()), "{auto_shard_policy: DATA, deterministic: false}");
+}
+
+TEST(Options, AreInheritedThroughTransformations) {
+  const Dataset off = Dataset::range(3).with_options(with_policy(AutoShardPolicy::OFF));
+  const Dataset plain = Dataset::range(3);
+  for (const Dataset& dataset :
+       {off.batch(2), off.shuffle(2), off.repeat(), off.take(1), off.skip(1), off.skip(-1),
+        off.shard(2, 0), off.enumerate(), off.prefetch(1), off.unbatch(), off.concatenate(plain),
+        plain.concatenate(off), off.map([](int64_t x) { return x; }),
+        off.filter([](int64_t) { return true; }), Dataset::zip({plain, off})}) {
+    EXPECT_EQ(dataset.options().auto_shard_policy(), AutoShardPolicy::OFF) << dataset.explain();
+  }
+  EXPECT_EQ(plain.options().auto_shard_policy(), AutoShardPolicy::AUTO);
+}
+
+}  // namespace
+}  // namespace cohort::data

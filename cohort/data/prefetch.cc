@@ -1,0 +1,165 @@
+#include <c10/core/GradMode.h>
+
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <thread>
+
+#include "cohort/core/thread_pool.h"
+#include "cohort/data/dataset.h"
+#include "cohort/data/node.h"
+
+namespace cohort::internal {
+namespace {
+
+// A thread reads ahead into a bounded queue, and with each element takes down the state of the
+// input before it: where the reader stands is where the oldest element in the queue came from.
+// The thread starts with the first element asked for, so restoring and rewinding come before it.
+class PrefetchIterator final : public DataIterator {
+ public:
+  PrefetchIterator(std::unique_ptr<DataIterator> input, int64_t buffer_size)
+      : input_(std::move(input)), buffer_size_(static_cast<size_t>(buffer_size)) {}
+  ~PrefetchIterator() override { stop(); }
+
+  bool next(Structure& out) override {
+    if (!thread_.joinable()) start();
+    std::unique_lock lock(mutex_);
+    // No deadline: how long an element takes is the user's business, and the thread always ends by
+    // delivering something.
+    filled_.wait(lock, [this] { return !queue_.empty(); });
+    if (queue_.front().end) return false;
+    Item item = std::move(queue_.front());
+    queue_.pop_front();
+    lock.unlock();
+    emptied_.notify_one();
+    if (item.error) std::rethrow_exception(item.error);
+    out = std::move(item.element);
+    return true;
+  }
+  void rewind(uint64_t epoch) override {
+    stop();
+    input_->rewind(epoch);
+  }
+  IteratorState save() const override {
+    IteratorState state;
+    if (!thread_.joinable()) {
+      state.set_child("input", input_->save());
+      return state;
+    }
+    const std::lock_guard lock(mutex_);
+    state.set_child("input", queue_.empty() ? before_next_ : queue_.front().before);
+    return state;
+  }
+  void restore(const IteratorState& state) override {
+    stop();
+    input_->restore(state.child("input"));
+  }
+
+ private:
+  using StatePtr = std::shared_ptr<const IteratorState>;
+  struct Item {
+    StatePtr before;
+    Structure element;
+    std::exception_ptr error;
+    bool end = false;
+  };
+
+  void start() {
+    before_next_ = std::make_shared<const IteratorState>(input_->save());
+    stopping_ = false;
+    thread_ = std::thread([this] { run(); });
+  }
+  // Afterwards the input is this thread's again, wherever it stands.
+  void stop() {
+    if (!thread_.joinable()) return;
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    emptied_.notify_one();
+    thread_.join();
+    queue_.clear();
+  }
+  void run() {
+    set_thread_name("prefetch");
+    const c10::NoGradGuard no_grad;
+    while (wait_for_room()) {
+      Item item;
+      item.before = before_next_;  // only this thread changes it
+      StatePtr after;
+      try {
+        item.end = !input_->next(item.element);
+      } catch (...) {
+        item.error = std::current_exception();
+      }
+      try {
+        after = std::make_shared<const IteratorState>(input_->save());
+      } catch (...) {
+        item.error = std::current_exception();
+        after = item.before;
+      }
+      const bool end = item.end;
+      {
+        const std::lock_guard lock(mutex_);
+        before_next_ = std::move(after);
+        queue_.push_back(std::move(item));
+      }
+      filled_.notify_one();
+      if (end) return;
+    }
+  }
+  bool wait_for_room() {
+    std::unique_lock lock(mutex_);
+    emptied_.wait(lock, [this] { return stopping_ || queue_.size() < buffer_size_; });
+    return !stopping_;
+  }
+
+  std::unique_ptr<DataIterator> input_;  // the thread's while it runs
+  const size_t buffer_size_;
+  std::thread thread_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable filled_;   // the queue is no longer empty
+  std::condition_variable emptied_;  // there is room in the queue, or it is time to stop
+  std::deque<Item> queue_;
+  StatePtr before_next_;  // the input's state before the element that the thread reads next
+  bool stopping_ = false;
+};
+
+class PrefetchNode final : public UnaryNode {
+ public:
+  PrefetchNode(DataNodePtr input, int64_t buffer_size)
+      : UnaryNode("prefetch", std::move(input)), buffer_size_(buffer_size) {
+    if (buffer_size < 1) {
+      throw InvalidArgumentError(
+          str("prefetch: buffer_size is ", buffer_size, "; it must be at least 1"));
+    }
+  }
+
+  Attributes attributes() const override { return {{"buffer_size", str(buffer_size_)}}; }
+  DataNodePtr with_inputs(std::vector<DataNodePtr> inputs) const override {
+    return std::make_shared<PrefetchNode>(std::move(inputs[0]), buffer_size_);
+  }
+  int64_t cardinality() const override { return input().cardinality(); }
+  std::unique_ptr<DataIterator> make_iterator(const IteratorContext& context) const override {
+    if (context.probing) return input().make_iterator(context);
+    return std::make_unique<PrefetchIterator>(input().make_iterator(context), buffer_size_);
+  }
+  bool passes_file_sharding() const override { return true; }
+  bool passes_element_sharding() const override { return true; }
+  int64_t batch_size() const override { return input().batch_size(); }
+
+ private:
+  int64_t buffer_size_;
+};
+
+}  // namespace
+}  // namespace cohort::internal
+
+namespace cohort::data {
+
+Dataset Dataset::prefetch(int64_t buffer_size) const {
+  return Dataset(std::make_shared<internal::PrefetchNode>(node_, buffer_size), options_);
+}
+
+}  // namespace cohort::data

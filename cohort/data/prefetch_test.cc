@@ -1,0 +1,97 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <future>
+#include <thread>
+
+#include "cohort/data/test_util.h"
+
+namespace cohort::data {
+namespace {
+
+using testing::ElementsAre;
+
+TEST(Prefetch, KeepsElementsAndOrder) {
+  EXPECT_THAT(ints(Dataset::range(5).prefetch(1)), ElementsAre(0, 1, 2, 3, 4));
+  EXPECT_THAT(ints(Dataset::range(3).prefetch(10).repeat(2)), ElementsAre(0, 1, 2, 0, 1, 2));
+  EXPECT_THAT(ints(Dataset::range(5).prefetch(2).prefetch(2).skip(3)), ElementsAre(3, 4));
+  auto iterator = Dataset::range(1).prefetch(2).iterator();
+  EXPECT_TRUE(iterator.next().has_value());
+  EXPECT_FALSE(iterator.next().has_value());
+  EXPECT_FALSE(iterator.next().has_value());
+}
+
+TEST(Prefetch, ReadsAheadOnAThreadOfItsOwn) {
+  std::promise<std::thread::id> second;
+  const Dataset dataset = Dataset::range(10).map([&](int64_t x) {
+    if (x == 1) second.set_value(std::this_thread::get_id());
+    return x;
+  });
+  auto iterator = dataset.prefetch(2).iterator();
+  iterator.get_next();
+  EXPECT_NE(second.get_future().get(), std::this_thread::get_id());  // nobody asked for element 1
+}
+
+TEST(Prefetch, ReadsNoFurtherThanItsBuffer) {
+  std::atomic<int64_t> calls = 0;
+  std::promise<void> fourth;
+  const Dataset dataset = Dataset::range(100).map([&](int64_t x) {
+    if (++calls == 4) fourth.set_value();
+    return x;
+  });
+  {
+    auto iterator = dataset.prefetch(3).iterator();
+    iterator.get_next();
+    fourth.get_future().wait();  // one taken, three in the buffer
+  }
+  EXPECT_EQ(calls, 4);
+}
+
+TEST(Prefetch, IsDestroyedWhileFullWhileEmptyAndUnused) {
+  for (int64_t taken = 0; taken < 4; ++taken) {
+    auto iterator = Dataset::range(1000).repeat().prefetch(2).iterator();
+    for (int64_t i = 0; i < taken; ++i) iterator.get_next();
+  }
+}
+
+TEST(Prefetch, DeliversErrorsInOrderAndGoesOn) {
+  const Dataset dataset = Dataset::range(6)
+                              .map([](int64_t x) {
+                                if (x % 2 == 1) throw NotFoundError("no such thing");
+                                return x;
+                              })
+                              .prefetch(4);
+  auto iterator = dataset.iterator();
+  for (int64_t i = 0; i < 6; i += 2) {
+    EXPECT_EQ(iterator.get_next().tensor().item<int64_t>(), i);
+    EXPECT_EQ(error_text<NotFoundError>([&] { iterator.next(); }),
+              internal::str("map: element ", i + 1, ": no such thing"));
+  }
+  EXPECT_FALSE(iterator.next().has_value());
+}
+
+TEST(Prefetch, StateIsThatOfTheReader) {
+  const Dataset dataset = Dataset::range(10).prefetch(4);
+  auto iterator = dataset.iterator();
+  EXPECT_THAT(ints(Dataset::range(10)), ints(iterator));
+  iterator = dataset.iterator();
+  for (int64_t position = 0; position <= 10; ++position) {
+    const IteratorState state = iterator.state();
+    auto restored = dataset.iterator();
+    restored.restore(state);
+    EXPECT_EQ(ints(restored), ints(Dataset::range(position, 10))) << position;
+    iterator.next();
+  }
+}
+
+TEST(Prefetch, RestoresInPlace) {
+  auto iterator = Dataset::range(10).prefetch(4).iterator();
+  const IteratorState start = iterator.state();
+  for (int64_t i = 0; i < 5; ++i) iterator.get_next();
+  iterator.restore(start);
+  EXPECT_EQ(ints(iterator).size(), 10u);
+}
+
+}  // namespace
+}  // namespace cohort::data

@@ -1,0 +1,228 @@
+// Any pipeline, at any place: what is restored in a new iterator of an equal dataset, from bytes,
+// continues identically.
+#include <ATen/ops/arange.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cohort/data/test_util.h"
+#include "cohort/ops/philox.h"
+
+namespace cohort::data {
+namespace {
+
+// A random pipeline of 10 to 60 or so elements. The same seed gives the same pipeline.
+class RandomPipeline {
+ public:
+  explicit RandomPipeline(uint64_t seed) : random_(seed) {}
+
+  Dataset make() {
+    Dataset dataset = source();
+    const int64_t depth = 2 + below(5);
+    for (int64_t i = 0; i < depth; ++i) dataset = transform(dataset);
+    return dataset.take(60);
+  }
+
+ private:
+  int64_t below(int64_t n) { return static_cast<int64_t>(random_.below(n)); }
+
+  Dataset source() {
+    const int64_t size = 1 + below(25);
+    switch (below(4)) {
+      case 0:
+        return Dataset::range(size);
+      case 1:
+        return Dataset::from_tensor_slices(at::arange(size, at::kLong));
+      case 2:
+        return sequential(Dataset::range(size));
+      default:
+        return in_blocks(Dataset::range(size));
+    }
+  }
+  // Elements stay int64 scalars, so that every transformation fits every other.
+  Dataset transform(const Dataset& input) {
+    switch (below(17)) {
+      case 0:
+        return input.map([](int64_t x) { return x + 1; });
+      case 1:
+        return input.map([](const Tensor& x) { return x + 1; });
+      case 2:
+        return input.map([](const Tensor& x) { return x + 1; }, {.vectorized = true});
+      case 3:
+        return input.filter([](int64_t x) { return x % 3 != 0; });
+      case 4:
+        return input.filter([](const Tensor& x) { return x.item<int64_t>() % 3 != 0; });
+      case 5:
+      case 6:
+        return input.shuffle(1 + below(30), {.seed = static_cast<uint64_t>(below(100))});
+      case 7:
+        return input.shuffle(1 + below(8), {.seed = 1, .reshuffle_each_iteration = false});
+      case 8:
+        return input.repeat(1 + below(3));
+      case 9:
+        return input.repeat().take(20 + below(20));
+      case 10:
+        return input.skip(below(4));
+      case 11:
+        return input.shard(2, below(2));
+      case 12:
+        return input.batch(1 + below(4)).unbatch();
+      case 13:
+        return input.prefetch(1 + below(4));
+      case 14:
+        return input.concatenate(source());
+      case 15:
+        return Dataset::zip({input, Dataset::range(100)}).map([](int64_t a, int64_t b) {
+          return a + 100 * b;
+        });
+      default:
+        return input.enumerate().map([](int64_t i, int64_t x) { return 1000 * i + x; });
+    }
+  }
+
+  internal::Philox random_;
+};
+
+void expect_resumable(const std::function<Dataset()>& make) {
+  const Dataset dataset = make();
+  const std::vector<std::string> all = texts(make());
+  auto iterator = dataset.iterator();
+  for (size_t position = 0; position <= all.size(); ++position) {
+    const std::string bytes = iterator.state().serialize();
+    auto restored = make().iterator();
+    restored.restore(IteratorState::parse(bytes));
+    EXPECT_EQ(restored.state().serialize().size(), bytes.size());
+    ASSERT_EQ(texts(restored), std::vector<std::string>(all.begin() + position, all.end()))
+        << "from position " << position << " of " << dataset.explain();
+    const auto element = iterator.next();
+    ASSERT_EQ(element.has_value(), position < all.size());
+    if (element) {
+      ASSERT_EQ(internal::str(*element), all[position]);
+    }
+  }
+}
+
+class Resume : public testing::TestWithParam<uint64_t> {};
+INSTANTIATE_TEST_SUITE_P(Seeds, Resume, testing::Range<uint64_t>(0, 40));
+
+TEST_P(Resume, SingleElements) {
+  expect_resumable([] { return RandomPipeline(GetParam()).make(); });
+}
+
+TEST_P(Resume, Batches) {
+  expect_resumable([] { return RandomPipeline(GetParam()).make().batch(3).prefetch(2); });
+}
+
+TEST(Resume, AGuidesPipelineOverEpochs) {
+  expect_resumable([] {
+    const Tensor x = at::arange(20, at::kLong);
+    return Dataset::from_tensor_slices(tuple(x, x * x))
+        .shuffle(100, {.seed = 1})
+        .batch(6)
+        .repeat(3)
+        .prefetch(2);
+  });
+}
+
+// The second iterator of a dataset shuffles differently; a state says which it was.
+TEST(Resume, LaterPasses) {
+  const auto make = [] { return Dataset::range(12).shuffle(12, {.seed = 1}).batch(5).repeat(2); };
+  const Dataset dataset = make();
+  texts(dataset);
+  auto second = dataset.iterator();
+  second.get_next();
+  auto restored = make().iterator();
+  restored.restore(second.state());
+  EXPECT_EQ(texts(restored), texts(second));
+}
+
+// Without a seed of its own a shuffle has another one in every process; a state carries it, also
+// into the passes that follow.
+TEST(Resume, ShufflesWithoutASeed) {
+  for (int64_t buffer : {5, 30}) {
+    for (const Dataset& input : {Dataset::range(30), sequential(Dataset::range(30))}) {
+      const auto make = [&] { return input.shuffle(buffer).repeat(3); };
+      auto iterator = make().iterator();
+      for (int i = 0; i < 20; ++i) iterator.get_next();
+      auto restored = make().iterator();
+      restored.restore(iterator.state());
+      EXPECT_EQ(ints(restored), ints(iterator));
+    }
+  }
+}
+
+// Restoring reads the elements that were in the buffer again, and no others.
+TEST(Resume, ReadsOnlyWhatWasBuffered) {
+  int64_t reads = 0;
+  const Dataset dataset = sequential(Dataset::range(5000))
+                              .map([&](const Tensor& x) {
+                                ++reads;
+                                return x;
+                              })
+                              .shuffle(40, {.seed = 1});
+  auto iterator = dataset.iterator();
+  for (int i = 0; i < 4000; ++i) iterator.get_next();
+  const IteratorState state = iterator.state();
+  EXPECT_LT(state.serialize().size(), 4000u);
+  reads = 0;
+  auto restored = dataset.iterator();
+  restored.restore(state);
+  EXPECT_LE(reads, 40);
+  EXPECT_EQ(ints(restored), ints(iterator));
+}
+
+TEST(Resume, ReadsNothingWhereTheInputCanBeReadAnywhere) {
+  int64_t reads = 0;
+  const auto count = [&](const Tensor& x) {
+    ++reads;
+    return x;
+  };
+  for (int64_t buffer : {100, 100'000}) {
+    const Dataset dataset =
+        Dataset::range(100'000).map(count).shuffle(buffer, {.seed = 1}).batch(10).prefetch(2);
+    auto iterator = Dataset::range(100'000).shuffle(buffer, {.seed = 1}).batch(10).iterator();
+    auto counted = dataset.iterator();
+    const IteratorState state = counted.state();
+    EXPECT_LT(state.serialize().size(), 500u);
+    auto restored = dataset.iterator();
+    reads = 0;
+    restored.restore(state);
+    EXPECT_EQ(reads, 0);
+    EXPECT_EQ(internal::str(restored.get_next()), internal::str(iterator.get_next()));
+  }
+}
+
+TEST(Resume, AfterErrors) {
+  const auto make = [] {
+    return sequential(Dataset::range(40))
+        .map([](const Tensor& x) {
+          if (x.item<int64_t>() % 10 == 7) throw NotFoundError("no such thing");
+          return x;
+        })
+        .shuffle(6, {.seed = 3})
+        .batch(2);
+  };
+  const auto step = [](DatasetIterator& iterator) {
+    try {
+      const auto element = iterator.next();
+      return element ? internal::str(*element) : std::string("end");
+    } catch (const NotFoundError& error) {
+      return std::string(error.what());
+    }
+  };
+  const Dataset dataset = make();
+  auto iterator = dataset.iterator();
+  for (int position = 0; position < 22; ++position) {
+    auto restored = make().iterator();
+    restored.restore(IteratorState::parse(iterator.state().serialize()));
+    auto reference = make().iterator();
+    reference.restore(iterator.state());
+    for (int i = position; i < 25; ++i) ASSERT_EQ(step(restored), step(reference));
+    auto again = make().iterator();
+    again.restore(iterator.state());
+    ASSERT_EQ(step(iterator), step(again)) << position;
+  }
+  EXPECT_EQ(step(iterator), "end");
+}
+
+}  // namespace
+}  // namespace cohort::data

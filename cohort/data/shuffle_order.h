@@ -1,0 +1,83 @@
+// The order in which shuffles take elements, in positions alone: what makes their state small.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cohort/data/state.h"
+#include "cohort/ops/philox.h"
+
+namespace cohort::internal {
+
+// A uniformly random order of 0 .. size-1, a function of (seed, epoch, size), made as far as it is
+// read (Fisher and Yates).
+class Permutation {
+ public:
+  static constexpr int64_t kMaxSize = int64_t{1} << 32;
+  // `size` is at most kMaxSize: short words halve the memory and the time of long orders.
+  explicit Permutation(int64_t size) : size_(size) {}
+
+  void reset(uint64_t seed, uint64_t epoch);
+  // Positions [first, first + count) of the order. The view lives until the next call.
+  std::span<const int64_t> get(int64_t first, int64_t count);
+
+ private:
+  int64_t size_;
+  Philox random_;
+  std::vector<uint32_t> order_;  // empty until the first get
+  int64_t done_ = 0;
+  std::vector<int64_t> view_;
+};
+
+// A buffer of positions from which the next one is drawn uniformly. The user fills it up, draws,
+// fills it up again; elements, where there are any, are kept in a vector of the same slots.
+class ShuffleBuffer {
+ public:
+  explicit ShuffleBuffer(int64_t capacity);
+
+  void reset(uint64_t seed, uint64_t epoch);
+  uint64_t seed() const { return random_.seed(); }
+
+  bool full() const { return size() == capacity_; }
+  bool empty() const { return slots_.empty(); }
+  int64_t size() const { return static_cast<int64_t>(slots_.size()); }
+  const std::vector<int64_t>& slots() const { return slots_; }
+  // The first position that was neither pushed nor passed over.
+  int64_t next_position() const { return next_; }
+
+  // Position next_position() comes in, as the last slot.
+  void push() { slots_.push_back(next_++); }
+  // Its element failed: it is passed over.
+  void pass_over() { failed_.push_back(next_++); }
+
+  struct Draw {
+    size_t slot;  // the last slot moves here, and there is one slot less
+    int64_t position;
+  };
+  // Not from an empty buffer.
+  Draw draw();
+
+  // The state is that of an earlier checkpoint and the number of draws since; restoring draws again
+  // that often, at most max(capacity, 65536) times, without reading elements.
+  void save(IteratorState& state) const;
+  // Errors: DataLoss.
+  void restore(const IteratorState& state);
+
+ private:
+  void take_checkpoint();
+  void load_checkpoint(std::string_view bytes);
+
+  int64_t capacity_;
+  int64_t checkpoint_interval_;
+  Philox random_;
+  std::vector<int64_t> slots_;
+  int64_t next_ = 0;
+  std::shared_ptr<const std::string> checkpoint_;  // empty bytes: the beginning
+  int64_t draws_ = 0;                              // since the checkpoint
+  std::vector<int64_t> failed_;                    // passed over since the checkpoint
+};
+
+}  // namespace cohort::internal

@@ -1,0 +1,73 @@
+// Where an iterator stands: a small tree of named numbers and bytes, which goes into checkpoints.
+//
+//   std::string bytes = iterator.state().serialize();
+//   ...                                                     // in another process, days later
+//   iterator.restore(data::IteratorState::parse(bytes));    // the next element is the same
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace cohort::data {
+
+// A value type; copies share bytes and children, which never change.
+// Thread safety: as std::vector.
+class IteratorState {
+ public:
+  using Bytes = std::shared_ptr<const std::string>;
+  using Child = std::shared_ptr<const IteratorState>;
+
+  // Each name is given once.
+  void set_int(std::string name, int64_t value);
+  void set_bytes(std::string name, std::string value);
+  void set_bytes(std::string name, Bytes value);
+  void set_child(std::string name, IteratorState value);
+  void set_child(std::string name, Child value);
+
+  // Errors, all of them: DataLoss (there is no such entry, or it is of another kind or outside
+  // [min, max]; says which): a state that was not written by the code that reads it.
+  int64_t get_int(std::string_view name) const;
+  int64_t get_int(std::string_view name, int64_t min, int64_t max) const;
+  const std::string& get_bytes(std::string_view name) const;
+  const Bytes& shared_bytes(std::string_view name) const;
+  const IteratorState& child(std::string_view name) const;
+  const Child& shared_child(std::string_view name) const;
+
+  // A compact binary form with a version and a checksum; bytes of one machine are read on any.
+  std::string serialize() const;
+  // Errors: DataLoss (truncated, damaged, or no state at all; names the byte), Unimplemented (a
+  // version that this library does not know).
+  static IteratorState parse(std::string_view bytes);
+
+  bool operator==(const IteratorState& other) const;
+
+ private:
+  struct Reader;
+  using Value = std::variant<int64_t, Bytes, Child>;
+
+  const Value& value(std::string_view name) const;
+  void write(std::string& out) const;
+  static IteratorState read(Reader& reader, int depth);
+
+  std::vector<std::pair<std::string, Value>> entries_;
+};
+
+}  // namespace cohort::data
+
+namespace cohort::internal {
+
+using data::IteratorState;
+
+// Numbers in one to ten bytes, small ones in few (LEB128); signed ones by zigzag.
+void append_varint(std::string& out, uint64_t value);
+void append_signed_varint(std::string& out, int64_t value);
+// Takes one off the front of `in`. Errors: DataLoss (it does not end, or exceeds 64 bits).
+uint64_t take_varint(std::string_view& in);
+int64_t take_signed_varint(std::string_view& in);
+
+}  // namespace cohort::internal

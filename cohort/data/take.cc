@@ -1,0 +1,115 @@
+#include <algorithm>
+
+#include "cohort/data/dataset.h"
+#include "cohort/data/node.h"
+
+namespace cohort::internal {
+namespace {
+
+class TakeIterator final : public DataIterator {
+ public:
+  TakeIterator(std::unique_ptr<DataIterator> input, int64_t count)
+      : input_(std::move(input)), count_(count) {}
+
+  bool next(Structure& out) override {
+    if (taken_ >= count_) return false;
+    ++taken_;  // also where the element fails
+    return input_->next(out);
+  }
+  bool has_blocks() const override { return input_->has_blocks(); }
+  int64_t next_block(int64_t n, Structure& out) override {
+    n = std::min(n, count_ - taken_);
+    if (n == 0) return 0;
+    taken_ += n;  // a block fails as a whole
+    const int64_t taken = input_->next_block(n, out);
+    taken_ -= n - taken;
+    return taken;
+  }
+  int64_t skip(int64_t n) override {
+    const int64_t skipped = input_->skip(std::min(n, count_ - taken_));
+    taken_ += skipped;
+    return skipped;
+  }
+  void rewind(uint64_t epoch) override {
+    taken_ = 0;
+    input_->rewind(epoch);
+  }
+  IteratorState save() const override {
+    IteratorState state;
+    state.set_int("taken", taken_);
+    state.set_child("input", input_->save());
+    return state;
+  }
+  void restore(const IteratorState& state) override {
+    taken_ = state.get_int("taken", 0, count_);
+    input_->restore(state.child("input"));
+  }
+
+ private:
+  std::unique_ptr<DataIterator> input_;
+  int64_t count_;
+  int64_t taken_ = 0;
+};
+
+class TakeIndexed final : public IndexedData {
+ public:
+  TakeIndexed(std::unique_ptr<IndexedData> input, int64_t count)
+      : input_(std::move(input)), size_(std::min(input_->size(), count)) {}
+  int64_t size() const override { return size_; }
+  void read(int64_t position, Structure& out) override { input_->read(position, out); }
+  bool has_blocks() const override { return input_->has_blocks(); }
+  void read_block(const Positions& positions, Structure& out) override {
+    input_->read_block(positions, out);
+  }
+
+ private:
+  std::unique_ptr<IndexedData> input_;
+  int64_t size_;
+};
+
+class TakeNode final : public UnaryNode {
+ public:
+  TakeNode(DataNodePtr input, int64_t count) : UnaryNode("take", std::move(input)), count_(count) {
+    if (count < -1) {
+      throw InvalidArgumentError(str("take: count is ", count, "; it must be at least 0, or -1"));
+    }
+  }
+
+  Attributes attributes() const override { return {{"count", str(count_)}}; }
+  DataNodePtr with_inputs(std::vector<DataNodePtr> inputs) const override {
+    return std::make_shared<TakeNode>(std::move(inputs[0]), count_);
+  }
+  int64_t cardinality() const override {
+    const int64_t size = input().cardinality();
+    if (size == data::kUnknownCardinality || count_ == -1) return size;
+    return size == data::kInfiniteCardinality ? count_ : std::min(size, count_);
+  }
+  std::unique_ptr<DataIterator> make_iterator(const IteratorContext& context) const override {
+    if (auto indexed = make_indexed()) {
+      return std::make_unique<IndexedIterator>(std::move(indexed));
+    }
+    return std::make_unique<TakeIterator>(input().make_iterator(context), limit());
+  }
+  std::unique_ptr<IndexedData> make_indexed() const override {
+    auto indexed = input().make_indexed();
+    return indexed ? std::make_unique<TakeIndexed>(std::move(indexed), limit()) : nullptr;
+  }
+  bool passes_file_sharding() const override { return true; }
+  int64_t batch_size() const override { return input().batch_size(); }
+
+ private:
+  int64_t limit() const { return count_ == -1 ? kInfiniteSize : count_; }
+
+  int64_t count_;
+};
+
+}  // namespace
+}  // namespace cohort::internal
+
+namespace cohort::data {
+
+Dataset Dataset::take(int64_t count) const {
+  return Dataset(std::make_shared<internal::TakeNode>(node_, count), options_);
+}
+
+}  // namespace cohort::data

@@ -1,0 +1,57 @@
+// What data's tests share.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cohort/data/dataset.h"
+
+namespace cohort::data {
+
+// The printed form of each element that is left.
+inline std::vector<std::string> texts(DatasetIterator& iterator) {
+  std::vector<std::string> all;
+  while (auto element = iterator.next()) all.push_back(internal::str(*element));
+  return all;
+}
+inline std::vector<std::string> texts(const Dataset& dataset) {
+  auto iterator = dataset.iterator();
+  return texts(iterator);
+}
+
+// The values of elements that are int64 tensors, one element after another.
+inline std::vector<int64_t> ints(DatasetIterator& iterator) {
+  std::vector<int64_t> all;
+  while (auto element = iterator.next()) {
+    const Tensor flat = element->tensor().contiguous();
+    const auto* values = flat.data_ptr<int64_t>();
+    all.insert(all.end(), values, values + flat.numel());
+  }
+  return all;
+}
+inline std::vector<int64_t> ints(const Dataset& dataset) {
+  auto iterator = dataset.iterator();
+  return ints(iterator);
+}
+
+// An input that can only be read in order and only one by one, as files can.
+inline Dataset sequential(const Dataset& dataset) {
+  return dataset.filter([](const Structure&) { return true; });
+}
+// One that can only be read in order, but in blocks.
+inline Dataset in_blocks(const Dataset& dataset) { return dataset.batch(3).unbatch(); }
+
+// The text of the exception of class `E` that `run` throws; a message to that effect if it throws
+// none.
+template <class E, class Run>
+std::string error_text(Run&& run) {
+  try {
+    run();
+  } catch (const E& error) {
+    return error.what();
+  }
+  return "nothing of that class was thrown";
+}
+
+}  // namespace cohort::data

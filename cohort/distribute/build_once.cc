@@ -1,0 +1,35 @@
+#include "cohort/distribute/build_once.h"
+
+#include <chrono>
+
+#include "cohort/core/error.h"
+#include "cohort/distribute/context.h"
+#include "cohort/distribute/context_stack.h"
+
+namespace cohort::internal {
+
+namespace {
+// Longer than any model takes to make its variables.
+constexpr auto kBuildTimeout = std::chrono::minutes(10);
+}  // namespace
+
+void BuildOnce::operator()(std::string_view what, FunctionRef<void()> build) {
+  if (done()) return;
+  std::unique_lock lock(mutex_, kBuildTimeout);
+  if (!lock.owns_lock()) {
+    throw DeadlineExceededError(str(what, " is still being built by another thread after ",
+                                    std::chrono::seconds(kBuildTimeout).count(), " s"));
+  }
+  if (done()) return;
+  StrategyCore& core = current_core();
+  distribute::ReplicaContext* replica = distribute::get_replica_context();
+  if (replica != nullptr && replica->group() != nullptr) {
+    ContextGuard across_replicas(core, nullptr);
+    build();
+  } else {
+    build();
+  }
+  done_.store(true, std::memory_order_release);
+}
+
+}  // namespace cohort::internal

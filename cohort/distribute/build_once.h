@@ -1,0 +1,31 @@
+// Lazy building inside a step: a layer makes its variables when it first sees an input, and by then
+// N replicas run it at once.
+#pragma once
+
+#include <atomic>
+#include <mutex>
+#include <string_view>
+
+#include "cohort/core/function_ref.h"
+
+namespace cohort::internal {
+
+// Runs a builder once for all replicas: the first to come builds, as if it stood across replicas
+// (variables get all their components), the others wait for it. Which replica that is makes no
+// difference to the result: layers are built in the order in which the step uses them, and initial
+// values depend on that order alone. A builder that throws leaves it unbuilt; the next replica tries
+// again, and fails alike.
+// Thread safety: any thread.
+class BuildOnce {
+ public:
+  bool done() const { return done_.load(std::memory_order_acquire); }
+  // Returns at once where it was built. `what` names it in errors ("layer 'dense'").
+  // Errors: what `build` throws, DeadlineExceeded (another thread builds for 10 minutes).
+  void operator()(std::string_view what, FunctionRef<void()> build);
+
+ private:
+  std::atomic<bool> done_{false};
+  std::recursive_timed_mutex mutex_;
+};
+
+}  // namespace cohort::internal

@@ -1,0 +1,66 @@
+// Where the calling code stands: which strategy is current, and whether in a replica or across them.
+//
+//   auto scope = strategy.scope();             // cross-replica context of `strategy`
+//   in_cross_replica_context() == true;
+//   strategy.run([](ReplicaContext& context) { context.replica_id_in_sync_group(); });
+#pragma once
+
+#include <memory>
+
+namespace cohort {
+namespace internal {
+class StrategyCore;
+}
+
+namespace distribute {
+
+class ReplicaContext;
+class Strategy;
+
+// The strategy of the innermost scope or step, of experimental_set_strategy, or the default one.
+Strategy get_strategy();
+// Whether get_strategy() is anything but the default strategy.
+bool has_strategy();
+// In a scope, in merge_call's function or in update's function; not in a step.
+bool in_cross_replica_context();
+// The replica that runs the calling code: in a step its own, outside of every scope the default
+// strategy's; nullptr in a cross-replica context.
+ReplicaContext* get_replica_context();
+// Makes `strategy` current wherever no scope is open (nullptr: the default one again), in place of
+// the one set before. Errors: FailedPrecondition (inside a scope).
+void experimental_set_strategy(const Strategy* strategy);
+
+// Entered by Strategy::scope(). While it lives the strategy is current on this thread and variables
+// are made as it says. Scopes end in the reverse order of their beginning.
+class [[nodiscard]] Scope {
+ public:
+  explicit Scope(std::shared_ptr<internal::StrategyCore> core);
+  // Closes the scope if close() was not called; wrong nesting is logged, never thrown.
+  ~Scope();
+  Scope(const Scope&) = delete;
+  Scope& operator=(const Scope&) = delete;
+
+  // Errors: FailedPrecondition (a scope entered later is still open, another thread).
+  void close();
+
+ private:
+  std::shared_ptr<internal::StrategyCore> core_;
+  const void* frame_ = nullptr;
+  bool open_ = true;
+};
+
+// In a replica, for its lifetime: ON_READ variables read as the aggregate over all replicas.
+// Every replica must open it: reading is then COLLECTIVE.
+class [[nodiscard]] VariableSyncOnReadContext {
+ public:
+  VariableSyncOnReadContext();
+  ~VariableSyncOnReadContext();
+  VariableSyncOnReadContext(const VariableSyncOnReadContext&) = delete;
+  VariableSyncOnReadContext& operator=(const VariableSyncOnReadContext&) = delete;
+
+ private:
+  bool previous_;
+};
+
+}  // namespace distribute
+}  // namespace cohort

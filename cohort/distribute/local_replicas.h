@@ -1,0 +1,46 @@
+// The replicas of one process: a persistent thread for each but the first, which runs on the thread
+// that calls run().
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cohort/distribute/strategy.h"
+
+namespace cohort::internal {
+
+// Owns the threads. They have as many intra-op threads each as make up the cores together, and run
+// with the caller's thread-local state but for grad mode, which is off in a step.
+// Thread safety: run() from one thread at a time; a second is a FailedPreconditionError.
+class LocalReplicas {
+ public:
+  explicit LocalReplicas(std::vector<std::string> devices);
+  // Joins the threads; one that is still inside a step that was given up is left to end by itself.
+  ~LocalReplicas();
+  LocalReplicas(const LocalReplicas&) = delete;
+  LocalReplicas& operator=(const LocalReplicas&) = delete;
+
+  int size() const { return static_cast<int>(devices_.size()); }
+  const std::vector<std::string>& devices() const { return devices_; }
+  const std::vector<c10::Device>& torch_devices() const { return torch_devices_; }
+
+  // See Strategy::run. `core` is whose replicas they are.
+  void run(StrategyCore& core, const std::shared_ptr<RunFrame>& frame,
+           const distribute::RunOptions& options);
+
+ private:
+  struct Shared;
+  void start_workers(StrategyCore& core, const std::shared_ptr<RunFrame>& frame);
+  void wait_for_workers(std::chrono::nanoseconds timeout);
+  void check_usable() const;
+
+  std::vector<std::string> devices_;
+  std::vector<c10::Device> torch_devices_;
+  int threads_per_replica_;
+  std::shared_ptr<Shared> shared_;
+};
+
+}  // namespace cohort::internal

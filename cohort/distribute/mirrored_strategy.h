@@ -1,0 +1,34 @@
+// All devices of one machine in step: variables mirrored, gradients summed.
+//
+//   config::set_logical_device_configuration("CPU", 2);   // to try it on one CPU
+//   MirroredStrategy strategy;
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include "cohort/distribute/strategy.h"
+
+namespace cohort::distribute {
+
+struct MirroredStrategyOptions {
+  // Whether mirrored variables of replicas that share memory keep one storage for all of them, with
+  // a leaf for each: one write instead of N. Results are the same either way.
+  bool shared_storage = true;
+};
+
+class MirroredStrategy : public Strategy {
+ public:
+  // On every logical GPU, or where there is none on every logical CPU.
+  explicit MirroredStrategy(MirroredStrategyOptions options = {});
+  // On the named devices: "CPU:0", "/gpu:1", ...
+  // Errors: InvalidArgument (none, a device twice, no such device, another task's device).
+  explicit MirroredStrategy(const std::vector<std::string>& devices,
+                            MirroredStrategyOptions options = {});
+  MirroredStrategy(std::initializer_list<std::string> devices,  // so that {"CPU:0"} is a list
+                   MirroredStrategyOptions options = {})
+      : MirroredStrategy(std::vector<std::string>(devices), options) {}
+};
+
+}  // namespace cohort::distribute

@@ -1,0 +1,62 @@
+#include "cohort/distribute/mirrored_variable.h"
+
+#include "cohort/distribute/context_stack.h"
+#include "cohort/distribute/strategy_core.h"
+
+namespace cohort::internal {
+
+using distribute::ReplicaContext;
+using distribute::Strategy;
+using distribute::VariableAggregation;
+
+Tensor MirroredVariable::read() const {
+  const ReplicaContext* replica = calling_replica("read");
+  if (replica != nullptr) return leaf(static_cast<size_t>(replica->local_replica_id()));
+  const ContextFrame* frame = current_frame();
+  const bool updating = frame != nullptr && frame->update_component >= 0;
+  return leaf(updating ? static_cast<size_t>(frame->update_component) : 0);
+}
+
+void MirroredVariable::assign(AssignOp op, const Tensor& value) {
+  ReplicaContext* replica = calling_replica(assign_name(op));
+  const Tensor checked = checked_value(value, assign_name(op));
+  if (replica != nullptr) return assign_in_replica(*replica, op, checked);
+  const ContextFrame* frame = current_frame();
+  if (frame != nullptr && frame->update_component >= 0) {
+    return write(static_cast<size_t>(frame->update_component), op, checked);
+  }
+  for (const size_t component : distinct_components()) write(component, op, checked);
+}
+
+// The replicas' values become one, by the variable's aggregation; that is written everywhere.
+void MirroredVariable::assign_in_replica(ReplicaContext& replica, AssignOp op,
+                                         const Tensor& value) {
+  const VariableAggregation aggregation = options().aggregation;
+  if (replica.num_replicas_in_sync() == 1) {
+    for (const size_t component : distinct_components()) write(component, op, value);
+    return;
+  }
+  if (aggregation == VariableAggregation::NONE) {
+    throw InvalidArgumentError(
+        str("You must specify an aggregation method to update a MirroredVariable in Replica "
+            "Context: make variable '", options().name, "' with .aggregation, or call ",
+            assign_name(op), " in merge_call"));
+  }
+  if (aggregation == VariableAggregation::MEAN && !at::isFloatingType(dtype())) {
+    throw InvalidArgumentError(str("variable '", options().name, "' of dtype ", dtype_name(dtype()),
+                                   " has no MEAN over replicas; use SUM or ONLY_FIRST_REPLICA"));
+  }
+  Tensor mine = value;
+  replica.merge("assign", &mine, [&](Strategy&, std::span<void* const> all) {
+    std::vector<Tensor> values;
+    for (void* one : all) values.push_back(*static_cast<Tensor*>(one));
+    Tensor aggregate = values[0];
+    if (aggregation != VariableAggregation::ONLY_FIRST_REPLICA) {
+      aggregate = core()->sum_over_replicas(values);
+    }
+    if (aggregation == VariableAggregation::MEAN) aggregate = aggregate / core()->num_replicas_in_sync();
+    for (const size_t component : distinct_components()) write(component, op, aggregate);
+  });
+}
+
+}  // namespace cohort::internal

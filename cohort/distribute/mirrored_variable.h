@@ -1,0 +1,20 @@
+// An ON_WRITE variable: its components are equal at all times.
+#pragma once
+
+#include "cohort/distribute/variable_impl.h"
+
+namespace cohort::internal {
+
+class MirroredVariable final : public VariableImpl {
+ public:
+  using VariableImpl::VariableImpl;
+
+  Tensor read() const override;
+  void assign(AssignOp op, const Tensor& value) override;
+  const char* kind() const override { return "MirroredVariable"; }
+
+ private:
+  void assign_in_replica(distribute::ReplicaContext& replica, AssignOp op, const Tensor& value);
+};
+
+}  // namespace cohort::internal

@@ -1,0 +1,42 @@
+// Losses under a strategy: what each replica computes is added up over all of them, so it must be
+// divided by the global batch.
+//
+//   Tensor loss = nn::compute_average_loss(per_example_losses, {.global_batch_size = 128});
+//   if (auto losses = model.losses(); !losses.empty()) {
+//     loss = loss + nn::scale_regularization_loss(add_n(losses));
+//   }
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "cohort/core/tensor.h"
+
+namespace cohort {
+namespace nn {
+
+struct AverageLossOptions {
+  // Multiplies the losses. Shape: [], or broadcasts to them; undefined: 1.
+  Tensor sample_weight = Tensor();
+  // What the sum is divided by; missing: num_replicas_in_sync times the rows on this replica, so
+  // that a short batch weighs as much as a full one. 0 gives 0.
+  std::optional<int64_t> global_batch_size = std::nullopt;
+};
+
+// sum(per_example_loss * sample_weight) / global_batch_size. A replica without rows contributes 0.
+// Shape: [batch, ..] -> [], of the same dtype. In a replica or outside of a strategy.
+// Errors: InvalidArgument (rank 0; sample_weight's shape; a negative batch size),
+// FailedPrecondition (cross-replica context).
+Tensor compute_average_loss(const Tensor& per_example_loss, const AverageLossOptions& options = {});
+
+// sum(loss) / num_replicas_in_sync: a loss that all replicas compute alike, such as a penalty on
+// weights. Shape: [..] -> []. Errors: FailedPrecondition (cross-replica context).
+Tensor scale_regularization_loss(const Tensor& loss);
+
+}  // namespace nn
+
+// The sum of tensors of one shape and dtype.
+// Errors: InvalidArgument (none; shapes or dtypes differ, naming the first that does).
+Tensor add_n(const std::vector<Tensor>& tensors);
+
+}  // namespace cohort

@@ -1,0 +1,196 @@
+#include "cohort/distribute/reduce_and_update.h"
+
+#include <ATen/ops/allclose.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/full_like.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/zeros.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cohort/distribute/testing_devices.h"
+#include "cohort/optim/adam.h"
+#include "cohort/optim/sgd.h"
+#include "cohort/ops/random.h"
+
+namespace cohort::distribute {
+namespace {
+
+using internal::reduce_and_update;
+using internal::UpdateTarget;
+using ::testing::HasSubstr;
+
+struct Case {
+  int replicas;
+  bool shared_storage;
+};
+
+class ReduceAndUpdateTest : public ::testing::TestWithParam<Case> {
+ protected:
+  Variable variable(const Tensor& initial) {
+    auto scope = strategy.scope();
+    return Variable(initial);
+  }
+  // A target with the rule's slots.
+  UpdateTarget target(const Tensor& initial, const optim::UpdateRule& rule) {
+    UpdateTarget made{variable(initial), {}};
+    for (const auto& slot : rule.slots()) {
+      made.slots.push_back(variable(at::full_like(initial, slot.initial_value)));
+    }
+    return made;
+  }
+  void expect_equal_components(const Variable& v) {
+    const auto parts = v.components();
+    for (const Tensor& part : parts.values()) EXPECT_TRUE(at::equal(part, parts.value(0)));
+  }
+  MirroredStrategy strategy =
+      mirrored(GetParam().replicas, {.shared_storage = GetParam().shared_storage});
+};
+INSTANTIATE_TEST_SUITE_P(Replicas, ReduceAndUpdateTest,
+                         ::testing::Values(Case{1, true}, Case{2, true}, Case{2, false},
+                                           Case{3, true}, Case{5, false}));
+
+TEST_P(ReduceAndUpdateTest, SumsGradientsAndAppliesTheRule) {
+  const auto rule = optim::make_sgd({});
+  // Sizes that leave slices across variables, and some replicas with nothing.
+  const std::vector<UpdateTarget> targets{target(at::ones({3, 7}), *rule),
+                                          target(at::ones({1}), *rule),
+                                          target(at::ones({5000}), *rule)};
+  strategy.run([&](ReplicaContext& context) {
+    std::vector<Tensor> gradients;
+    for (const auto& one : targets) {
+      gradients.push_back(at::full(one.variable.shape(), 1.0 + context.replica_id_in_sync_group()));
+    }
+    reduce_and_update(context, gradients, targets, *rule, {.learning_rate = 0.5});
+  });
+  const int n = GetParam().replicas;
+  const double expected = 1 - 0.5 * n * (n + 1) / 2;
+  for (const auto& one : targets) {
+    EXPECT_TRUE(at::allclose(one.variable.components().value(0),
+                             at::full(one.variable.shape(), expected)));
+    expect_equal_components(one.variable);
+  }
+}
+
+TEST_P(ReduceAndUpdateTest, ManyAdamStepsKeepEveryComponentAndSlotEqual) {
+  const auto rule = optim::make_adam({});
+  const auto generator = random::Generator::from_seed(5);
+  const std::vector<UpdateTarget> targets{
+      target(generator.normal({33, 17}, {.dtype = float64}), *rule)};
+  for (int step = 0; step < 20; ++step) {
+    const Tensor gradient = generator.normal({33, 17}, {.dtype = float64});
+    strategy.run([&](ReplicaContext& context) {
+      const std::vector<Tensor> gradients{gradient * (context.replica_id_in_sync_group() + 1)};
+      reduce_and_update(context, gradients, targets, *rule,
+                        {.learning_rate = 0.01, .iteration = step});
+    });
+    expect_equal_components(targets[0].variable);
+    for (const Variable& slot : targets[0].slots) expect_equal_components(slot);
+  }
+  EXPECT_FALSE(at::equal(targets[0].slots[1].components().value(0),
+                         at::zeros({33, 17}, at::kDouble)));
+}
+
+TEST_P(ReduceAndUpdateTest, ReplicasWithoutAGradientCountAsZeros) {
+  const auto rule = optim::make_sgd({});
+  const std::vector<UpdateTarget> targets{target(at::ones({20}), *rule),
+                                          target(at::ones({20}), *rule)};
+  strategy.run([&](ReplicaContext& context) {
+    const bool first = context.replica_id_in_sync_group() == 0;
+    const std::vector<Tensor> gradients{first ? at::ones({20}) : Tensor(), Tensor()};
+    reduce_and_update(context, gradients, targets, *rule, {.learning_rate = 1});
+  });
+  EXPECT_TRUE(at::equal(targets[0].variable.components().value(0), at::zeros({20})));
+  EXPECT_TRUE(at::equal(targets[1].variable.components().value(0), at::ones({20})));
+}
+
+TEST_P(ReduceAndUpdateTest, TakesViewsAndSparseGradients) {
+  const auto rule = optim::make_sgd({});
+  const std::vector<UpdateTarget> targets{target(at::zeros({4, 3}), *rule),
+                                          target(at::zeros({4, 3}), *rule)};
+  const Tensor grid = at::arange(12, at::kFloat).reshape({3, 4}).t();
+  strategy.run([&](ReplicaContext& context) {
+    const std::vector<Tensor> gradients{grid, grid.to_sparse()};
+    reduce_and_update(context, gradients, targets, *rule, {.learning_rate = 1});
+  });
+  for (const auto& one : targets) {
+    EXPECT_TRUE(at::equal(one.variable.components().value(0), grid * -GetParam().replicas));
+  }
+}
+
+TEST_P(ReduceAndUpdateTest, WithoutAggregationTheFirstReplicasGradientsCount) {
+  const auto rule = optim::make_sgd({});
+  const std::vector<UpdateTarget> targets{target(at::zeros({40}), *rule)};
+  strategy.run([&](ReplicaContext& context) {
+    const std::vector<Tensor> gradients{at::full({40}, 1.0 + context.replica_id_in_sync_group())};
+    reduce_and_update(context, gradients, targets, *rule,
+                      {.learning_rate = 1, .aggregate_gradients = false});
+  });
+  EXPECT_TRUE(at::equal(targets[0].variable.components().value(0), at::full({40}, -1.0)));
+}
+
+TEST_P(ReduceAndUpdateTest, AWrongGradientIsNamedAndNothingChanges) {
+  const auto rule = optim::make_sgd({});
+  const std::vector<UpdateTarget> targets{target(at::ones({4}), *rule)};
+  const int last = GetParam().replicas - 1;
+  try {
+    strategy.run([&](ReplicaContext& context) {
+      const bool wrong = context.replica_id_in_sync_group() == last;
+      const std::vector<Tensor> gradients{at::ones({wrong ? 5 : 4})};
+      reduce_and_update(context, gradients, targets, *rule, {.learning_rate = 1});
+    });
+    FAIL() << "updated";
+  } catch (const InvalidArgumentError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("'Variable'"));
+    EXPECT_THAT(error.what(), HasSubstr(internal::str("on replica ", last, " is float32 [5]")));
+  }
+  EXPECT_TRUE(at::equal(targets[0].variable.components().value(0), at::ones({4})));
+}
+
+TEST(ReduceAndUpdate, ReplicasThatUpdateOtherVariablesAreNamed) {
+  const MirroredStrategy strategy = mirrored(2);
+  auto scope = strategy.scope();
+  const auto rule = optim::make_sgd({});
+  const Variable a(at::ones({2}), {.name = "a"}), b(at::ones({2}), {.name = "b"});
+  try {
+    strategy.run([&](ReplicaContext& context) {
+      const std::vector<UpdateTarget> targets{{context.replica_id_in_sync_group() == 0 ? a : b, {}}};
+      const std::vector<Tensor> gradients{at::ones({2})};
+      reduce_and_update(context, gradients, targets, *rule, {.learning_rate = 1});
+    });
+    FAIL() << "updated";
+  } catch (const InvalidArgumentError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("replica 0 updates 'a', replica 1 'b'"));
+  }
+}
+
+// Equal to the bit whatever the number of threads that share the pass, and from run to run.
+TEST(ReduceAndUpdate, TheSameGradientsGiveTheSameBits) {
+  const auto rule = optim::make_adam({});
+  const auto train = [&](bool shared) {
+    const MirroredStrategy strategy = mirrored(4, {.shared_storage = shared});
+    auto scope = strategy.scope();
+    const auto generator = random::Generator::from_seed(11);
+    const Tensor initial = generator.normal({777});
+    const std::vector<UpdateTarget> targets{
+        {Variable(initial), {Variable(at::zeros({777})), Variable(at::zeros({777}))}}};
+    scope.close();
+    for (int step = 0; step < 5; ++step) {
+      std::vector<Tensor> gradients;
+      for (int r = 0; r < 4; ++r) gradients.push_back(generator.normal({777}));
+      strategy.run([&](ReplicaContext& context) {
+        const std::vector<Tensor> mine{gradients[context.replica_id_in_sync_group()]};
+        reduce_and_update(context, mine, targets, *rule, {.learning_rate = 0.1, .iteration = step});
+      });
+    }
+    return targets[0].variable.components().value(3);
+  };
+  const Tensor first = train(true);
+  EXPECT_TRUE(at::equal(first, train(true)));
+  EXPECT_TRUE(at::equal(first, train(false)));
+}
+
+}  // namespace
+}  // namespace cohort::distribute

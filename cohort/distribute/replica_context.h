@@ -1,0 +1,160 @@
+// What a step sees of the replica that runs it, and how replicas of a step meet.
+//
+//   strategy.run([](ReplicaContext& context, const Tensor& x) {
+//     Tensor total = context.all_reduce(ReduceOp::SUM, x);
+//     context.merge_call([](Strategy& strategy, const PerReplica<Tensor>& xs) { ... }, x);
+//   }, batch);
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "cohort/core/function_ref.h"
+#include "cohort/core/structure.h"
+#include "cohort/distribute/values.h"
+#include "cohort/distribute/variable.h"
+
+namespace cohort {
+
+namespace collective {
+class ThreadGroup;
+}
+
+namespace internal {
+class StrategyCore;
+class LocalReplicas;
+
+// How merge_call hands a replica's argument to the merged function, and a result back.
+template <class T>
+struct Merged {
+  using type = distribute::PerReplica<T>;
+};
+template <>
+struct Merged<distribute::Variable> {  // every replica names the same variable
+  using type = distribute::Variable;
+};
+template <class T>
+struct Sliced {
+  using type = T;
+  static const T& slice(const T& value, size_t) { return value; }
+};
+template <class T>
+struct Sliced<distribute::PerReplica<T>> {
+  using type = T;
+  static const T& slice(const distribute::PerReplica<T>& value, size_t i) { return value.value(i); }
+};
+template <class T>
+struct Sliced<distribute::Mirrored<T>> {
+  using type = T;
+  static const T& slice(const distribute::Mirrored<T>& value, size_t i) { return value.value(i); }
+};
+}  // namespace internal
+
+namespace distribute {
+
+// One replica of one running step. Lives as long as the step; used only by the step's own thread.
+// Its collective calls must be made by every replica, the same ones in the same order: where that
+// goes wrong all replicas get a FailedPreconditionError that names who did what, and a replica that
+// does not come in time a DeadlineExceededError that names it.
+class Strategy;
+
+class ReplicaContext {
+ public:
+  ReplicaContext(internal::StrategyCore& core, int local_id, collective::ThreadGroup* group);
+
+  // 0 .. num_replicas_in_sync - 1.
+  int replica_id_in_sync_group() const { return replica_id_; }
+  int num_replicas_in_sync() const;
+  // The index among the replicas of this process.
+  int local_replica_id() const { return local_id_; }
+  Strategy strategy() const;
+  // The canonical name of this replica's device, alone.
+  std::vector<std::string> devices() const;
+
+  // All replicas pause, fn runs once in cross-replica context, and each replica gets its part of
+  // the result: fn(Strategy&, merged arguments...), where a T argument arrives as PerReplica<T>, a
+  // Variable as itself; a PerReplica or Mirrored result is taken apart again, any other is copied.
+  // Collective. Errors: what fn throws, on every replica; FailedPrecondition, DeadlineExceeded.
+  template <class Fn, class... Args>
+  auto merge_call(Fn&& fn, const Args&... args) {
+    using Result = std::invoke_result_t<Fn&, Strategy&, typename internal::Merged<Args>::type...>;
+    if constexpr (std::is_void_v<Result>) {
+      std::tuple<const Args*...> mine(&args...);
+      merge("merge_call", &mine, [&](Strategy& strategy, std::span<void* const> all) {
+        apply_merged<Args...>(fn, strategy, all, std::index_sequence_for<Args...>());
+      });
+    } else {
+      using Slice = internal::Sliced<Result>;
+      struct Frame : std::tuple<const Args*...> {
+        using std::tuple<const Args*...>::tuple;
+        std::optional<typename Slice::type> result;
+      };
+      Frame mine(&args...);
+      merge("merge_call", static_cast<std::tuple<const Args*...>*>(&mine),
+            [&](Strategy& strategy, std::span<void* const> all) {
+              const Result result =
+                  apply_merged<Args...>(fn, strategy, all, std::index_sequence_for<Args...>());
+              for (size_t i = 0; i < all.size(); ++i) {
+                auto* base = static_cast<std::tuple<const Args*...>*>(all[i]);
+                static_cast<Frame*>(base)->result.emplace(Slice::slice(result, i));
+              }
+            });
+      return std::move(*mine.result);
+    }
+  }
+
+  // The sum or mean of `value` over all replicas, added up in replica order, so that the result is
+  // the same to the bit on every replica and in every run. Differentiable: its gradient is the same
+  // all-reduce of the gradient.
+  // Shapes: value [..], the same on every replica -> the same shape, a tensor of its own.
+  // Collective. Errors: InvalidArgument (shapes or dtypes differ, naming both replicas; MEAN of
+  // integers), FailedPrecondition, DeadlineExceeded.
+  Tensor all_reduce(ReduceOp op, const Tensor& value);
+  // Leaf by leaf.
+  Structure all_reduce(ReduceOp op, const Structure& value);
+
+  // The replicas' values one after another along `axis`, in replica order. Differentiable: the
+  // gradient is summed over the replicas and each takes its own rows.
+  // Shapes: value [.., n_r, ..], alike but for `axis` -> [.., sum of n_r, ..].
+  // Collective. Errors: InvalidArgument (rank 0, axis out of range, shapes), as all_reduce.
+  Tensor all_gather(const Tensor& value, int64_t axis);
+
+ private:
+  template <class... Args, class Fn, size_t... kIndex>
+  static auto apply_merged(Fn& fn, Strategy& strategy,
+                           [[maybe_unused]] std::span<void* const> all,
+                           std::index_sequence<kIndex...>) {
+    return fn(strategy, collect<std::tuple<const Args*...>, kIndex, Args>(all)...);
+  }
+  template <class Frame, size_t kIndex, class Arg>
+  static auto collect(std::span<void* const> all) {
+    using Target = typename internal::Merged<Arg>::type;
+    if constexpr (std::is_same_v<Target, Arg>) {
+      return *std::get<kIndex>(*static_cast<Frame*>(all[0]));
+    } else {
+      typename Target::Values values;
+      for (void* frame : all) values.push_back(*std::get<kIndex>(*static_cast<Frame*>(frame)));
+      return Target(std::move(values));
+    }
+  }
+
+ public:
+  // What merge_call is made of, for Cohort's own layers: meets the other replicas under the name
+  // `what`; the last to come calls leader, in cross-replica context, with everybody's `mine`.
+  void merge(const char* what, void* mine,
+             FunctionRef<void(Strategy&, std::span<void* const>)> leader);
+  internal::StrategyCore& core() const { return core_; }
+  collective::ThreadGroup* group() const { return group_; }
+
+ private:
+  internal::StrategyCore& core_;
+  int local_id_;
+  int replica_id_;
+  collective::ThreadGroup* group_;  // nullptr with one replica
+};
+
+}  // namespace distribute
+}  // namespace cohort

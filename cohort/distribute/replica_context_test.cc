@@ -1,0 +1,186 @@
+#include "cohort/distribute/replica_context.h"
+
+#include <ATen/ops/arange.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/ones.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "cohort/distribute/testing_devices.h"
+#include "cohort/ops/gradient_tape.h"
+
+namespace cohort::distribute {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+Tensor number(double value) { return at::full({}, value, at::kDouble); }
+std::vector<double> values(const PerReplica<Tensor>& tensors) {
+  std::vector<double> numbers;
+  for (const Tensor& tensor : tensors.values()) numbers.push_back(tensor.item<double>());
+  return numbers;
+}
+double id_of(const ReplicaContext& context) { return context.replica_id_in_sync_group(); }
+
+TEST(MergeCall, RegroupsArgumentsAndSlicesResults) {
+  const MirroredStrategy strategy = mirrored(3);
+  int calls = 0;
+  const auto doubled = strategy.run([&](ReplicaContext& context) {
+    return context.merge_call(
+        [&](Strategy& merged, const PerReplica<Tensor>& xs, const PerReplica<int>& factors) {
+          ++calls;
+          EXPECT_EQ(merged.num_replicas_in_sync(), 3);
+          PerReplica<Tensor>::Values results;
+          for (size_t i = 0; i < xs.size(); ++i) results.push_back(xs.value(i) * factors.value(i));
+          return PerReplica<Tensor>(std::move(results));
+        },
+        number(id_of(context)), 10);
+  });
+  EXPECT_EQ(calls, 1);
+  EXPECT_THAT(values(doubled), ElementsAre(0, 10, 20));
+}
+
+TEST(MergeCall, APlainResultGoesToEveryReplica) {
+  const MirroredStrategy strategy = mirrored(2);
+  const auto sums = strategy.run([&](ReplicaContext& context) {
+    return context.merge_call(
+        [](Strategy& merged, const PerReplica<Tensor>& xs) {
+          return merged.reduce(ReduceOp::SUM, xs);
+        },
+        number(id_of(context) + 1));
+  });
+  EXPECT_THAT(values(sums), ElementsAre(3, 3));
+}
+
+TEST(MergeCall, AVariableArrivesAsItself) {
+  const MirroredStrategy strategy = mirrored(2);
+  auto scope = strategy.scope();
+  const Variable v(number(1));
+  strategy.run([&](ReplicaContext& context) {
+    context.merge_call([](Strategy&, const Variable& merged) { merged.assign(4); }, v);
+  });
+  EXPECT_THAT(values(v.components()), ElementsAre(4, 4));
+}
+
+TEST(MergeCall, AnErrorReachesTheCallerOnce) {
+  const MirroredStrategy strategy = mirrored(2);
+  EXPECT_THROW(strategy.run([](ReplicaContext& context) {
+    context.merge_call([](Strategy&) { throw ResourceExhaustedError("full"); });
+  }),
+               ResourceExhaustedError);
+}
+
+TEST(AllReduce, SumsAndAverages) {
+  const MirroredStrategy strategy = mirrored(2);
+  const auto sums = strategy.run([](ReplicaContext& context) {
+    return context.all_reduce(ReduceOp::SUM, number(id_of(context)));
+  });
+  EXPECT_THAT(values(sums), ElementsAre(1, 1));
+  const auto means = strategy.run([](ReplicaContext& context) {
+    return context.all_reduce(ReduceOp::MEAN, number(id_of(context)));
+  });
+  EXPECT_THAT(values(means), ElementsAre(0.5, 0.5));
+}
+
+TEST(AllReduce, TakesStructures) {
+  const MirroredStrategy strategy = mirrored(2);
+  const auto lists = strategy.run([](ReplicaContext& context) {
+    return context.all_reduce(ReduceOp::SUM, tuple(number(1), number(2)));
+  });
+  for (const Structure& list : lists.values()) {
+    EXPECT_EQ(list[0].tensor().item<double>(), 2);
+    EXPECT_EQ(list[1].tensor().item<double>(), 4);
+  }
+}
+
+TEST(AllReduce, ItsGradientIsTheSameAllReduce) {
+  const MirroredStrategy strategy = mirrored(2);
+  const auto gradients = strategy.run([](ReplicaContext& context) {
+    const Tensor x = number(id_of(context) + 1).set_requires_grad(true);
+    GradientTape tape;
+    // Each replica weighs the sum differently: the gradient of x is the sum of the weights.
+    const Tensor loss = context.all_reduce(ReduceOp::SUM, x * x) * (id_of(context) + 1);
+    return tape.gradient(loss, x);
+  });
+  EXPECT_THAT(values(gradients), ElementsAre(2 * 1 * 3, 2 * 2 * 3));
+}
+
+TEST(AllReduce, RefusesWhatDiffersAndKeepsTheStrategyUsable) {
+  const MirroredStrategy strategy = mirrored(2);
+  EXPECT_THROW(strategy.run([](ReplicaContext& context) {
+    context.all_reduce(ReduceOp::SUM, at::ones({context.replica_id_in_sync_group() + 1}));
+  }),
+               InvalidArgumentError);
+  EXPECT_THROW(strategy.run([](ReplicaContext& context) {
+    context.all_reduce(ReduceOp::MEAN, at::ones({}, at::kLong));
+  }),
+               InvalidArgumentError);
+  EXPECT_EQ(strategy.run([](ReplicaContext& context) { return id_of(context); }).value(1), 1);
+}
+
+TEST(AllReduce, AndMergeCallAtOnceAreNamed) {
+  const MirroredStrategy strategy = mirrored(2);
+  try {
+    strategy.run([](ReplicaContext& context) {
+      if (context.replica_id_in_sync_group() == 0) {
+        context.all_reduce(ReduceOp::SUM, number(1));
+      } else {
+        context.merge_call([](Strategy&) {});
+      }
+    });
+    FAIL() << "met";
+  } catch (const FailedPreconditionError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("replica 0 in all_reduce, replica 1 in merge_call"));
+  }
+}
+
+TEST(AllGather, JoinsAndHasAGradient) {
+  const MirroredStrategy strategy = mirrored(2);
+  const auto gathered = strategy.run([](ReplicaContext& context) {
+    return context.all_gather(at::full({context.replica_id_in_sync_group() + 1}, id_of(context)), 0);
+  });
+  for (const Tensor& rows : gathered.values()) EXPECT_EQ(rows.sum().item<double>(), 2);
+
+  const auto gradients = strategy.run([](ReplicaContext& context) {
+    const Tensor x =
+        at::ones({context.replica_id_in_sync_group() + 1}, at::kDouble).set_requires_grad(true);
+    GradientTape tape;
+    const Tensor weights = at::arange(1, 4, at::kDouble) * (id_of(context) + 1);
+    return tape.gradient((context.all_gather(x, 0) * weights).sum(), x);
+  });
+  EXPECT_TRUE(at::equal(gradients.value(0), at::full({1}, 3.0, at::kDouble)));
+  EXPECT_EQ(gradients.value(1).sum().item<double>(), 3 * (2 + 3));
+}
+
+TEST(AllGather, OnOneReplicaAndOfRankZero) {
+  const MirroredStrategy strategy = mirrored(1);
+  EXPECT_EQ(strategy.run([](ReplicaContext& context) {
+                      return context.all_gather(at::ones({3}), 0);
+                    }).item().numel(), 3);
+  EXPECT_THROW(
+      strategy.run([](ReplicaContext& context) { context.all_gather(number(1), 0); }),
+      InvalidArgumentError);
+}
+
+TEST(ReplicaContext, OfAnotherThreadIsRefused) {
+  const MirroredStrategy strategy = mirrored(2);
+  std::atomic<ReplicaContext*> first{nullptr};
+  EXPECT_THROW(strategy.run([&](ReplicaContext& context) {
+    if (context.replica_id_in_sync_group() == 0) {
+      first = &context;
+      context.merge_call([](Strategy&) {});
+    } else {
+      while (first == nullptr) std::this_thread::yield();
+      first.load()->merge_call([](Strategy&) {});
+    }
+  }),
+               FailedPreconditionError);
+}
+
+}  // namespace
+}  // namespace cohort::distribute

@@ -1,0 +1,32 @@
+#include "cohort/distribute/step_call.h"
+
+namespace cohort::internal {
+
+void throw_wrong_component_count(size_t components, size_t replicas) {
+  throw InvalidArgumentError(str("an argument of run has ", components,
+                                 " components, but this process has ", replicas,
+                                 " replicas; was it made under another strategy?"));
+}
+
+void throw_wrong_member_count(const Structure& batch, size_t parameters) {
+  throw InvalidArgumentError(str("the step function takes ", parameters,
+                                 " arguments, but run got ", batch,
+                                 "; take one Structure, or as many arguments as it has members"));
+}
+
+Tensor detached(const Tensor& tensor) {
+  return tensor.defined() && tensor.requires_grad() ? tensor.detach() : tensor;
+}
+
+Structure detached(const Structure& structure) {
+  bool recorded = false;
+  structure.for_each([&](const Leaf& leaf) {
+    recorded |= leaf.is_tensor() && leaf.tensor().defined() && leaf.tensor().requires_grad();
+  });
+  if (!recorded) return structure;
+  return structure.map([](const Leaf& leaf) -> Leaf {
+    return leaf.is_tensor() ? Leaf(detached(leaf.tensor())) : leaf;
+  });
+}
+
+}  // namespace cohort::internal

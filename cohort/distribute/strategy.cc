@@ -1,0 +1,140 @@
+#include "cohort/distribute/strategy.h"
+
+#include <ATen/ops/scalar_tensor.h>
+
+#include <ostream>
+
+#include "cohort/collective/replica_collectives.h"
+#include "cohort/distribute/context_stack.h"
+#include "cohort/distribute/strategy_core.h"
+#include "cohort/distribute/variable_impl.h"
+
+namespace cohort::distribute {
+
+using internal::describe;
+using internal::require_cross_replica;
+using internal::str;
+
+std::ostream& operator<<(std::ostream& out, const ValueContext& context) {
+  return out << "tf.distribute.ValueContext(replica id " << context.replica_id_in_sync_group
+             << ",  total replicas in sync: " << context.num_replicas_in_sync << ")";
+}
+
+int Strategy::num_replicas_in_sync() const { return core_->num_replicas_in_sync(); }
+size_t Strategy::num_local_replicas() const {
+  return static_cast<size_t>(core_->num_local_replicas());
+}
+StrategyExtended Strategy::extended() const { return StrategyExtended(core_); }
+Scope Strategy::scope() const { return Scope(core_); }
+
+ValueContext Strategy::value_context(size_t local_replica) const {
+  return {core_->replica_id(static_cast<int>(local_replica)), core_->num_replicas_in_sync()};
+}
+
+void Strategy::run_frame(const std::shared_ptr<internal::RunFrame>& frame,
+                         const RunOptions& options) const {
+  core_->run(frame, options);
+}
+
+namespace {
+
+int64_t wrapped_axis(int64_t axis, int64_t rank) {
+  if (axis < -rank || axis >= rank) {
+    throw InvalidArgumentError(str("reduce along axis ", axis, " of values of rank ", rank,
+                                   "; the axis must be in [", -rank, ", ", rank, ")"));
+  }
+  return axis < 0 ? axis + rank : axis;
+}
+
+// Each component summed over the axes, and how many elements were summed into each result.
+std::pair<std::vector<Tensor>, int64_t> sum_inside(const PerReplica<Tensor>& value,
+                                                   const std::vector<int64_t>& axes) {
+  std::vector<Tensor> sums;
+  int64_t count = 0;
+  for (const Tensor& component : value.values()) {
+    std::vector<int64_t> dims;
+    int64_t product = 1;
+    for (const int64_t axis : axes) {
+      dims.push_back(wrapped_axis(axis, component.dim()));
+      product *= component.size(dims.back());
+    }
+    sums.push_back(dims.empty() ? component : component.sum(dims));
+    count += product;
+  }
+  return {std::move(sums), count};
+}
+
+void check_mean(ReduceOp op, const Tensor& value) {
+  if (op == ReduceOp::MEAN && !value.is_floating_point()) {
+    throw InvalidArgumentError(
+        str("reduce MEAN of ", describe(value), "; cast it to a floating dtype first"));
+  }
+}
+
+}  // namespace
+
+Tensor Strategy::reduce(ReduceOp op, const PerReplica<Tensor>& value, const ReduceAxis& axis) const {
+  require_cross_replica("reduce", "ReplicaContext::all_reduce");
+  if (value.size() != num_local_replicas()) {
+    internal::throw_wrong_component_count(value.size(), num_local_replicas());
+  }
+  for (const Tensor& component : value.values()) check_mean(op, component);
+  if (!axis.given()) {
+    collective::check_same_shape({value.values().data(), value.values().size()});
+    const Tensor sum = core_->sum_over_replicas({value.values().data(), value.values().size()});
+    return op == ReduceOp::MEAN ? sum / core_->num_replicas_in_sync() : sum;
+  }
+  const auto [sums, count] = sum_inside(value, axis.axes());
+  collective::check_same_shape(sums);
+  const Tensor sum = core_->sum_over_replicas(sums);
+  if (op == ReduceOp::SUM) return sum;
+  int64_t total = count;
+  if (core_->num_replicas_in_sync() != core_->num_local_replicas()) {
+    const std::vector<Tensor> counts(
+        value.size(), at::scalar_tensor(static_cast<double>(count) / static_cast<double>(value.size()),
+                                        at::dtype(at::kDouble)));
+    total = core_->sum_over_replicas(counts).round().item<int64_t>();
+  }
+  return sum / total;
+}
+
+Tensor Strategy::reduce(ReduceOp op, const Mirrored<Tensor>& value, const ReduceAxis& axis) const {
+  if (op == ReduceOp::MEAN && !axis.given()) return value.item();
+  return reduce(op, PerReplica<Tensor>({value.values().begin(), value.values().end()}), axis);
+}
+
+Tensor Strategy::reduce(ReduceOp op, const Tensor& value, const ReduceAxis& axis) const {
+  require_cross_replica("reduce", "ReplicaContext::all_reduce");
+  if (num_replicas_in_sync() == 1) return reduce(op, PerReplica<Tensor>({value}), axis);
+  if (op == ReduceOp::MEAN && !axis.given()) return value;
+  if (op == ReduceOp::MEAN) {
+    check_mean(op, value);
+    const auto [sums, count] = sum_inside(PerReplica<Tensor>({value}), axis.axes());
+    return sums[0] / count;
+  }
+  throw InvalidArgumentError(
+      str("a plain value (", describe(value), ") cannot be reduced with the given reduce op SUM over ",
+          num_replicas_in_sync(), " replicas; reduce what run returned, or multiply it yourself"));
+}
+
+Structure Strategy::reduce(ReduceOp op, const PerReplica<Structure>& value,
+                           const ReduceAxis& axis) const {
+  return map_structures(std::vector<Structure>(value.values().begin(), value.values().end()),
+                        [&](const std::vector<Leaf>& leaves) -> Leaf {
+                          PerReplica<Tensor>::Values tensors;
+                          for (const Leaf& leaf : leaves) tensors.push_back(leaf.tensor());
+                          return reduce(op, PerReplica<Tensor>(std::move(tensors)), axis);
+                        });
+}
+
+Tensor Strategy::gather(const PerReplica<Tensor>& value, int64_t axis) const {
+  require_cross_replica("gather", "ReplicaContext::all_gather");
+  if (value.size() != num_local_replicas()) {
+    internal::throw_wrong_component_count(value.size(), num_local_replicas());
+  }
+  const at::ArrayRef<Tensor> components(value.values().data(), value.values().size());
+  collective::check_can_concat(components, axis);
+  return core_->gather_over_replicas(components, axis);
+}
+
+}  // namespace cohort::distribute

@@ -1,0 +1,204 @@
+// The strategy: what decides on how many devices a training step runs. Everything else in a program
+// stays the same.
+//
+//   MirroredStrategy strategy;
+//   auto dist_dataset = strategy.experimental_distribute_dataset(dataset);
+//   for (const auto& batch : dist_dataset) {
+//     auto losses = strategy.run(train_step, batch);                    // PerReplica<Tensor>
+//     total += strategy.reduce(ReduceOp::SUM, losses).item<double>();
+//   }
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cohort/distribute/context.h"
+#include "cohort/distribute/replica_context.h"
+#include "cohort/distribute/step_call.h"
+#include "cohort/distribute/values.h"
+#include "cohort/distribute/variable.h"
+
+namespace cohort::data {
+class Dataset;
+}
+
+namespace cohort::distribute {
+
+class DistributedDataset;
+struct InputOptions;
+class StrategyExtended;
+
+struct RunOptions {
+  // False runs the replicas one after another on their threads (they still meet in merge_call and
+  // all_reduce): for step functions that are not thread-safe.
+  bool concurrent = true;
+  // How long a replica waits for another in a collective call, and how long after the first replica
+  // has ended `run` waits for the last; 0: the strategy's own (10 minutes).
+  // Where the last does not return, `run` throws and the strategy refuses further steps until it
+  // has; what the step function refers to must stay alive until then.
+  std::chrono::milliseconds timeout{0};
+};
+
+// The dimensions that reduce works on inside each replica, before it reduces across them.
+class ReduceAxis {
+ public:
+  ReduceAxis(std::nullopt_t) {}
+  ReduceAxis(int64_t axis) : axes_{axis}, given_(true) {}
+  ReduceAxis(int axis) : ReduceAxis(static_cast<int64_t>(axis)) {}
+  ReduceAxis(std::initializer_list<int64_t> axes) : axes_(axes), given_(true) {}
+
+  bool given() const { return given_; }
+  const std::vector<int64_t>& axes() const { return axes_; }
+
+ private:
+  std::vector<int64_t> axes_;
+  bool given_ = false;
+};
+
+// What experimental_distribute_values_from_function tells about a replica.
+struct ValueContext {
+  int replica_id_in_sync_group = 0;
+  int num_replicas_in_sync = 1;
+};
+// tf.distribute.ValueContext(replica id R,  total replicas in sync: N)
+std::ostream& operator<<(std::ostream& out, const ValueContext& context);
+
+// A handle to a strategy; variables, models and datasets made under it keep it alive.
+// Thread safety: const calls from any thread, but one `run` at a time.
+class Strategy {
+ public:
+  explicit Strategy(std::shared_ptr<internal::StrategyCore> core) : core_(std::move(core)) {}
+  Strategy(const Strategy&) = delete;  // two handles that look like two strategies
+  Strategy& operator=(const Strategy&) = delete;
+  Strategy(Strategy&&) = default;
+  Strategy& operator=(Strategy&&) = default;
+  ~Strategy() = default;
+
+  int num_replicas_in_sync() const;
+  StrategyExtended extended() const;
+
+  // Makes this strategy current on the calling thread for the scope's lifetime.
+  // Errors: FailedPrecondition (another strategy's scope is open; called in a replica).
+  Scope scope() const;
+
+  // Runs fn once on each replica of this process, at the same time, and waits for all.
+  // fn takes a ReplicaContext& first if it asks for one, then its arguments: PerReplica and Mirrored
+  // values by component, all others whole; or, where it takes several and run gets one Structure,
+  // that structure's members one by one.
+  // Returns PerReplica<Result>, tensors detached from their graph; a Variable as itself; void.
+  // Errors: what fn throws on the first replica that fails of itself; FailedPrecondition (inside
+  // another run, or while one is running; replicas that met a different number of times),
+  // DeadlineExceeded (names the replica), InvalidArgument (components of an argument).
+  template <class Fn, class... Args>
+    requires(!std::is_same_v<std::remove_cvref_t<Fn>, RunOptions>)
+  auto run(Fn&& fn, Args&&... args) const {
+    return run(RunOptions{}, std::forward<Fn>(fn), std::forward<Args>(args)...);
+  }
+  template <class Fn, class... Args>
+  auto run(const RunOptions& options, Fn&& fn, Args&&... args) const {
+    using Frame = internal::StepFrame<Fn, Args...>;
+    auto frame = std::make_shared<Frame>(num_local_replicas(), std::forward<Fn>(fn),
+                                         std::forward<Args>(args)...);
+    run_frame(frame, options);
+    if constexpr (!std::is_void_v<typename Frame::Result>) return frame->take_results();
+  }
+
+  // One tensor from all replicas', on the CPU: SUM or MEAN across replicas, added up in replica
+  // order. With `axis` each replica's value is first summed over those dimensions, and MEAN divides
+  // by the number of elements summed, so that short batches weigh what they hold.
+  // A plain value stands for equal ones: MEAN returns it.
+  // Cross-replica context or outside. Errors: FailedPrecondition (in a replica: use
+  // ReplicaContext::all_reduce), InvalidArgument (shapes differ between replicas, axis out of range,
+  // MEAN of integers without a mean; SUM of a plain value with several replicas).
+  Tensor reduce(ReduceOp op, const PerReplica<Tensor>& value,
+                const ReduceAxis& axis = std::nullopt) const;
+  Tensor reduce(ReduceOp op, const Mirrored<Tensor>& value,
+                const ReduceAxis& axis = std::nullopt) const;
+  Tensor reduce(ReduceOp op, const Tensor& value, const ReduceAxis& axis = std::nullopt) const;
+  Structure reduce(ReduceOp op, const PerReplica<Structure>& value,
+                   const ReduceAxis& axis = std::nullopt) const;
+  template <class Value>
+  auto reduce(std::string_view op, const Value& value, const ReduceAxis& axis = std::nullopt) const {
+    return reduce(parse_reduce_op(op), value, axis);
+  }
+
+  // The replicas' values one after another along `axis`, in replica order, on the CPU.
+  // Errors: FailedPrecondition (in a replica), InvalidArgument (rank 0, axis outside [0, rank),
+  // other dimensions or dtypes differ).
+  Tensor gather(const PerReplica<Tensor>& value, int64_t axis) const;
+
+  // This process's components, in replica order; of a plain value itself alone.
+  template <class T>
+  std::vector<T> experimental_local_results(const PerReplica<T>& value) const {
+    return std::vector<T>(value.values().begin(), value.values().end());
+  }
+  template <class T>
+  std::vector<T> experimental_local_results(const Mirrored<T>& value) const {
+    return std::vector<T>(value.values().begin(), value.values().end());
+  }
+  std::vector<Tensor> experimental_local_results(const Tensor& value) const { return {value}; }
+
+  // fn(ValueContext) once for each replica of this process, in replica order, on this thread.
+  template <class Fn>
+  auto experimental_distribute_values_from_function(Fn&& fn) const {
+    using T = std::remove_cvref_t<std::invoke_result_t<Fn&, const ValueContext&>>;
+    typename PerReplica<T>::Values values;
+    for (size_t i = 0; i < num_local_replicas(); ++i) values.push_back(fn(value_context(i)));
+    return PerReplica<T>(std::move(values));
+  }
+
+  // Splits each (global) batch of the dataset over the replicas: see distribute/input.
+  // Errors: InvalidArgument (elements that are not batches).
+  DistributedDataset experimental_distribute_dataset(const data::Dataset& dataset) const;
+  DistributedDataset experimental_distribute_dataset(const data::Dataset& dataset,
+                                                     const InputOptions& options) const;
+
+  // Two handles of one strategy.
+  bool operator==(const Strategy& other) const { return core_ == other.core_; }
+  const std::shared_ptr<internal::StrategyCore>& core() const { return core_; }
+
+ private:
+  size_t num_local_replicas() const;
+  ValueContext value_context(size_t local_replica) const;
+  void run_frame(const std::shared_ptr<internal::RunFrame>& frame, const RunOptions& options) const;
+
+  std::shared_ptr<internal::StrategyCore> core_;
+};
+
+// What code needs that is written for any strategy: optimizers, layers, other libraries.
+class StrategyExtended {
+ public:
+  explicit StrategyExtended(std::shared_ptr<internal::StrategyCore> core) : core_(std::move(core)) {}
+
+  // Canonical names. Errors: FailedPrecondition (the default strategy has none).
+  std::vector<std::string> worker_devices() const;
+  std::vector<std::string> parameter_devices() const;
+
+  // Reduces across replicas; the result is on every device of `destination`, which does not change.
+  // Cross-replica context. Errors: FailedPrecondition, InvalidArgument (as Strategy::reduce).
+  Mirrored<Tensor> reduce_to(ReduceOp op, const PerReplica<Tensor>& value,
+                             const Variable& destination) const;
+  std::vector<Mirrored<Tensor>> batch_reduce_to(
+      ReduceOp op, const std::vector<std::pair<PerReplica<Tensor>, Variable>>& pairs) const;
+
+  // Calls fn(component, arguments...) for each distinct component of the variable, in cross-replica
+  // context where assign acts on that component alone. Arguments must be equal on all replicas.
+  // Errors: FailedPrecondition (in a replica), what fn throws.
+  void update(const Variable& variable, const std::function<void(Variable&, const Tensor&)>& fn,
+              const Mirrored<Tensor>& argument) const;
+  void update(const Variable& variable, const std::function<void(Variable&, const Tensor&)>& fn,
+              const Tensor& argument) const;
+
+  bool variable_created_in_scope(const Variable& variable) const;
+
+ private:
+  std::shared_ptr<internal::StrategyCore> core_;
+};
+
+}  // namespace cohort::distribute

@@ -1,0 +1,52 @@
+// What a strategy is made of, behind the handle `Strategy`. One subclass a strategy; everything else
+// in Cohort asks this interface, and never for a strategy's name.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cohort/distribute/strategy.h"
+
+namespace cohort::internal {
+
+class VariableImpl;
+
+// Thread safety: immutable but for `run`, which is for one thread at a time.
+class StrategyCore : public std::enable_shared_from_this<StrategyCore> {
+ public:
+  virtual ~StrategyCore() = default;
+
+  // "MirroredStrategy": for messages only.
+  virtual std::string_view name() const = 0;
+  // The strategy that is current where no other is.
+  virtual bool is_default() const { return false; }
+
+  virtual int num_replicas_in_sync() const = 0;
+  virtual int num_local_replicas() const = 0;
+  // The id in the sync group of this process's replica `local_id`.
+  virtual int replica_id(int local_id) const = 0;
+  // Canonical names, one a local replica. Errors: FailedPrecondition (a strategy without devices).
+  virtual const std::vector<std::string>& worker_devices() const = 0;
+
+  // See Strategy::run.
+  virtual void run(const std::shared_ptr<RunFrame>& frame,
+                   const distribute::RunOptions& options) = 0;
+
+  // Called in a context where variables may be made: not in a replica of this strategy.
+  virtual std::shared_ptr<VariableImpl> create_variable(const Tensor& initial_value,
+                                                        distribute::VariableOptions options) = 0;
+
+  // The sum over all replicas of the sync group of local components, in replica order, on the CPU.
+  virtual Tensor sum_over_replicas(at::ArrayRef<Tensor> local_components) = 0;
+  virtual Tensor gather_over_replicas(at::ArrayRef<Tensor> local_components, int64_t axis) = 0;
+};
+
+// The strategy of get_strategy() outside of every scope.
+const std::shared_ptr<StrategyCore>& default_core();
+// The default strategy's only replica.
+distribute::ReplicaContext& default_replica_context();
+
+}  // namespace cohort::internal

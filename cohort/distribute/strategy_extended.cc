@@ -1,0 +1,57 @@
+#include "cohort/distribute/context_stack.h"
+#include "cohort/distribute/strategy.h"
+#include "cohort/distribute/strategy_core.h"
+#include "cohort/distribute/variable_impl.h"
+
+namespace cohort::distribute {
+
+std::vector<std::string> StrategyExtended::worker_devices() const {
+  return core_->worker_devices();
+}
+std::vector<std::string> StrategyExtended::parameter_devices() const {
+  return core_->worker_devices();
+}
+
+Mirrored<Tensor> StrategyExtended::reduce_to(ReduceOp op, const PerReplica<Tensor>& value,
+                                             const Variable& destination) const {
+  const Tensor reduced = Strategy(core_).reduce(op, value);
+  const internal::VariableImpl& impl = destination.impl();
+  Mirrored<Tensor>::Values values;
+  for (size_t i = 0; i < impl.num_components(); ++i) {
+    values.push_back(reduced.to(impl.component(i).device()));
+  }
+  return Mirrored<Tensor>(std::move(values));
+}
+
+std::vector<Mirrored<Tensor>> StrategyExtended::batch_reduce_to(
+    ReduceOp op, const std::vector<std::pair<PerReplica<Tensor>, Variable>>& pairs) const {
+  std::vector<Mirrored<Tensor>> reduced;
+  reduced.reserve(pairs.size());
+  for (const auto& [value, destination] : pairs) {
+    reduced.push_back(reduce_to(op, value, destination));
+  }
+  return reduced;
+}
+
+void StrategyExtended::update(const Variable& variable,
+                              const std::function<void(Variable&, const Tensor&)>& fn,
+                              const Mirrored<Tensor>& argument) const {
+  internal::require_cross_replica("update", "merge_call");
+  Variable handle = variable;
+  for (const size_t component : variable.impl().distinct_components()) {
+    internal::ContextGuard guard(*variable.impl().core(), nullptr, static_cast<int>(component));
+    fn(handle, argument.value(std::min(component, argument.size() - 1)));
+  }
+}
+
+void StrategyExtended::update(const Variable& variable,
+                              const std::function<void(Variable&, const Tensor&)>& fn,
+                              const Tensor& argument) const {
+  update(variable, fn, Mirrored<Tensor>({argument}));
+}
+
+bool StrategyExtended::variable_created_in_scope(const Variable& variable) const {
+  return variable.impl().core() == core_;
+}
+
+}  // namespace cohort::distribute

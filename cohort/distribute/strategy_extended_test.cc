@@ -1,0 +1,98 @@
+#include <ATen/ops/full.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cohort/distribute/one_device_strategy.h"
+#include "cohort/distribute/testing_devices.h"
+
+namespace cohort::distribute {
+namespace {
+
+using ::testing::Each;
+using ::testing::ElementsAre;
+
+Tensor number(double value) { return at::full({}, value, at::kDouble); }
+std::vector<double> components(const Variable& v) {
+  std::vector<double> numbers;
+  const auto parts = v.components();
+  for (const Tensor& part : parts.values()) numbers.push_back(part.item<double>());
+  return numbers;
+}
+
+TEST(StrategyExtended, UpdateActsOnEveryComponent) {
+  for (const bool shared : {true, false}) {
+    const MirroredStrategy strategy = mirrored(2, {.shared_storage = shared});
+    auto scope = strategy.scope();
+    const Variable v(number(5));
+    strategy.extended().update(
+        v, [](Variable& component, const Tensor& value) { component.assign_add(value); },
+        number(1));
+    EXPECT_THAT(components(v), Each(6));
+  }
+}
+
+// The way to update variables that guide 002 gives: merge_call, batch_reduce_to, update.
+TEST(StrategyExtended, StandardUpdatePattern) {
+  for (const bool shared : {true, false}) {
+    const MirroredStrategy strategy = mirrored(2, {.shared_storage = shared});
+    auto scope = strategy.scope();
+    const Variable a(number(1)), b(number(10));
+    strategy.run([&](ReplicaContext& context) {
+      const double id = context.replica_id_in_sync_group();
+      context.merge_call(
+          [&](Strategy& merged, const PerReplica<Tensor>& da, const PerReplica<Tensor>& db) {
+            const auto extended = merged.extended();
+            const auto sums = extended.batch_reduce_to(ReduceOp::SUM, {{da, a}, {db, b}});
+            const auto add = [](Variable& v, const Tensor& delta) { v.assign_add(delta); };
+            extended.update(a, add, sums[0]);
+            extended.update(b, add, sums[1]);
+          },
+          number(1), number(id));
+    });
+    EXPECT_THAT(components(a), ElementsAre(3, 3));
+    EXPECT_THAT(components(b), ElementsAre(11, 11));
+  }
+}
+
+TEST(StrategyExtended, ReduceToLeavesItsDestinationAlone) {
+  const MirroredStrategy strategy = mirrored(2);
+  auto scope = strategy.scope();
+  const Variable v(number(5));
+  const auto reduced =
+      strategy.extended().reduce_to(ReduceOp::SUM, PerReplica<Tensor>({number(1), number(2)}), v);
+  EXPECT_EQ(reduced.size(), 2U);
+  EXPECT_EQ(reduced.value(1).item<double>(), 3);
+  EXPECT_THAT(components(v), ElementsAre(5, 5));
+}
+
+TEST(StrategyExtended, OnOneDevice) {
+  LogicalCpus cpus(1);
+  const OneDeviceStrategy strategy("CPU:0");
+  auto scope = strategy.scope();
+  const Variable v(number(0));
+  const auto sum = strategy.extended().reduce_to(ReduceOp::SUM, PerReplica<Tensor>({number(1)}), v);
+  strategy.extended().update(v, [](Variable& c, const Tensor& x) { c.assign(x); }, sum);
+  EXPECT_THAT(components(v), ElementsAre(1));
+}
+
+TEST(StrategyExtended, UpdateInAReplicaNamesMergeCall) {
+  const MirroredStrategy strategy = mirrored(2);
+  auto scope = strategy.scope();
+  const Variable v(number(5));
+  EXPECT_THROW(strategy.run([&] {
+    strategy.extended().update(v, [](Variable&, const Tensor&) {}, number(1));
+  }),
+               FailedPreconditionError);
+}
+
+TEST(StrategyExtended, KnowsItsVariables) {
+  const Variable outside(number(1));
+  const MirroredStrategy strategy = mirrored(2);
+  auto scope = strategy.scope();
+  const Variable inside(number(1));
+  EXPECT_TRUE(strategy.extended().variable_created_in_scope(inside));
+  EXPECT_FALSE(strategy.extended().variable_created_in_scope(outside));
+}
+
+}  // namespace
+}  // namespace cohort::distribute

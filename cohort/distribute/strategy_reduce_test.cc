@@ -1,0 +1,135 @@
+#include <ATen/ops/arange.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/zeros.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "cohort/distribute/testing_devices.h"
+
+namespace cohort::distribute {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+Tensor range(double from, double to) { return at::arange(from, to, at::kDouble); }
+std::vector<double> list(const Tensor& tensor) {
+  const Tensor flat = tensor.reshape({-1}).to(at::kDouble).contiguous();
+  return {flat.data_ptr<double>(), flat.data_ptr<double>() + flat.numel()};
+}
+
+class ReduceTest : public ::testing::Test {
+ protected:
+  MirroredStrategy strategy = mirrored(2);
+  PerReplica<Tensor> full{range(0, 4), range(4, 8)};
+  PerReplica<Tensor> partial{range(0, 4), range(4, 6)};
+};
+
+TEST_F(ReduceTest, AcrossReplicasOnly) {
+  EXPECT_THAT(list(strategy.reduce(ReduceOp::SUM, full)), ElementsAre(4, 6, 8, 10));
+  EXPECT_THAT(list(strategy.reduce(ReduceOp::MEAN, full)), ElementsAre(2, 3, 4, 5));
+  EXPECT_THAT(list(strategy.reduce("sum", full)), ElementsAre(4, 6, 8, 10));
+  EXPECT_THAT(list(strategy.reduce("Mean", full)), ElementsAre(2, 3, 4, 5));
+}
+
+TEST_F(ReduceTest, AlongAnAxisFirst) {
+  EXPECT_THAT(list(strategy.reduce(ReduceOp::SUM, full, 0)), ElementsAre(28));
+  EXPECT_THAT(list(strategy.reduce(ReduceOp::SUM, full, -1)), ElementsAre(28));
+  EXPECT_THAT(list(strategy.reduce(ReduceOp::MEAN, full, 0)), ElementsAre(3.5));
+}
+
+TEST_F(ReduceTest, MeanAlongAnAxisWeighsPartialBatches) {
+  EXPECT_THAT(list(strategy.reduce(ReduceOp::MEAN, partial, 0)), ElementsAre(2.5));
+  const PerReplica<Tensor> with_empty({range(0, 4), at::zeros({0}, at::kDouble)});
+  EXPECT_THAT(list(strategy.reduce(ReduceOp::MEAN, with_empty, 0)), ElementsAre(1.5));
+}
+
+TEST_F(ReduceTest, SeveralAxesAtOnce) {
+  const PerReplica<Tensor> grids({range(0, 6).reshape({2, 3}), range(6, 12).reshape({2, 3})});
+  EXPECT_THAT(list(strategy.reduce(ReduceOp::SUM, grids, {0, 1})), ElementsAre(66));
+  EXPECT_THAT(list(strategy.reduce(ReduceOp::MEAN, grids, {0, 1})), ElementsAre(5.5));
+  EXPECT_THAT(list(strategy.reduce(ReduceOp::MEAN, grids, 1)), ElementsAre(4, 7));
+}
+
+TEST_F(ReduceTest, OfOnesCountsReplicas) {
+  for (const int replicas : {1, 2, 3}) {
+    const MirroredStrategy some = mirrored(replicas);
+    const auto ones = some.run([] { return at::ones({}); });
+    EXPECT_EQ(some.reduce(ReduceOp::SUM, ones).item<float>(), static_cast<float>(replicas));
+  }
+}
+
+TEST_F(ReduceTest, DifferentShapesAreAnErrorThatNamesBoth) {
+  try {
+    strategy.reduce(ReduceOp::SUM, partial);
+    FAIL() << "reduced";
+  } catch (const InvalidArgumentError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("replica 0 has float64 [4], replica 1 has float64 [2]"));
+  }
+  EXPECT_THAT(list(strategy.reduce(ReduceOp::SUM, full)), ElementsAre(4, 6, 8, 10));
+}
+
+TEST_F(ReduceTest, WrongAxesAndOpsAreErrors) {
+  EXPECT_THROW(strategy.reduce(ReduceOp::SUM, full, 1), InvalidArgumentError);
+  EXPECT_THROW(strategy.reduce(ReduceOp::SUM, full, -2), InvalidArgumentError);
+  EXPECT_THROW(strategy.reduce("max", full), InvalidArgumentError);
+  const PerReplica<Tensor> integers({at::ones({}, at::kLong), at::ones({}, at::kLong)});
+  EXPECT_EQ(strategy.reduce(ReduceOp::SUM, integers).item<int64_t>(), 2);
+  EXPECT_THROW(strategy.reduce(ReduceOp::MEAN, integers), InvalidArgumentError);
+  EXPECT_THROW(strategy.reduce(ReduceOp::SUM, PerReplica<Tensor>({range(0, 1)})),
+               InvalidArgumentError);
+}
+
+TEST_F(ReduceTest, InAReplicaNamesTheRightCall) {
+  try {
+    strategy.run([&] { strategy.reduce(ReduceOp::SUM, full); });
+    FAIL() << "reduced";
+  } catch (const FailedPreconditionError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("use ReplicaContext::all_reduce"));
+  }
+}
+
+TEST_F(ReduceTest, PlainAndMirroredValues) {
+  EXPECT_THAT(list(strategy.reduce(ReduceOp::MEAN, range(1, 3))), ElementsAre(1, 2));
+  EXPECT_THROW(strategy.reduce(ReduceOp::SUM, range(1, 3)), InvalidArgumentError);
+  const Mirrored<Tensor> mirrored_value({range(1, 3), range(1, 3)});
+  EXPECT_THAT(list(strategy.reduce(ReduceOp::MEAN, mirrored_value)), ElementsAre(1, 2));
+  const Strategy plain = get_strategy();
+  EXPECT_THAT(list(plain.reduce(ReduceOp::SUM, range(1, 3))), ElementsAre(1, 2));
+}
+
+TEST_F(ReduceTest, StructuresLeafByLeaf) {
+  const PerReplica<Structure> values({dict({{"a", range(0, 1)}}), dict({{"a", range(5, 6)}})});
+  EXPECT_THAT(list(strategy.reduce(ReduceOp::SUM, values)["a"].tensor()), ElementsAre(5));
+}
+
+TEST_F(ReduceTest, GatherJoinsInReplicaOrder) {
+  const PerReplica<Tensor> columns({range(1, 3).reshape({2, 1}), range(1, 3).reshape({2, 1})});
+  EXPECT_THAT(list(strategy.gather(columns, 0)), ElementsAre(1, 2, 1, 2));
+  EXPECT_THAT(list(strategy.gather(partial, 0)), ElementsAre(0, 1, 2, 3, 4, 5));
+  const MirroredStrategy four = mirrored(4);
+  const auto cubes = four.run([] { return at::ones({1, 2, 3}); });
+  EXPECT_EQ(four.gather(cubes, 0).sizes(), (at::IntArrayRef{4, 2, 3}));
+  EXPECT_EQ(four.gather(cubes, 1).sizes(), (at::IntArrayRef{1, 8, 3}));
+  EXPECT_EQ(four.gather(cubes, 2).sizes(), (at::IntArrayRef{1, 2, 12}));
+  EXPECT_THROW(four.gather(cubes, 3), InvalidArgumentError);
+  EXPECT_THROW(four.gather(cubes, -1), InvalidArgumentError);
+}
+
+TEST_F(ReduceTest, LocalResultsAndValuesFromFunction) {
+  const MirroredStrategy four = mirrored(4);
+  const auto ids = four.experimental_distribute_values_from_function(
+      [](const ValueContext& context) { return context.replica_id_in_sync_group; });
+  EXPECT_THAT(four.experimental_local_results(ids), ElementsAre(0, 1, 2, 3));
+  EXPECT_EQ(four.experimental_local_results(range(0, 2)).size(), 1U);
+  std::ostringstream out;
+  out << ValueContext{2, 4};
+  EXPECT_EQ(out.str(), "tf.distribute.ValueContext(replica id 2,  total replicas in sync: 4)");
+}
+
+}  // namespace
+}  // namespace cohort::distribute

@@ -1,0 +1,349 @@
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/ones.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <set>
+#include <thread>
+
+#include "cohort/core/intra_op_threads.h"
+#include "cohort/core/thread_pool.h"
+#include "cohort/distribute/one_device_strategy.h"
+#include "cohort/distribute/testing_devices.h"
+#include "cohort/ops/random.h"
+
+namespace cohort::distribute {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+Tensor number(double value) { return at::full({}, value, at::kDouble); }
+
+template <class Exception>
+std::string thrown(const std::function<void()>& fn) {
+  try {
+    fn();
+  } catch (const Exception& error) {
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
+PerReplica<int> ids(const Strategy& strategy) {
+  return strategy.run([](ReplicaContext& context) { return context.replica_id_in_sync_group(); });
+}
+
+TEST(StrategyRun, RunsTheFunctionOnceOnEachReplica) {
+  for (const int replicas : {1, 2, 3, 5}) {
+    const MirroredStrategy strategy = mirrored(replicas);
+    std::atomic<int> calls{0};
+    const auto result = strategy.run([&](ReplicaContext& context) {
+      ++calls;
+      EXPECT_EQ(context.num_replicas_in_sync(), replicas);
+      EXPECT_EQ(get_replica_context(), &context);
+      EXPECT_TRUE(get_strategy() == context.strategy());
+      return context.replica_id_in_sync_group();
+    });
+    EXPECT_EQ(calls, replicas);
+    ASSERT_EQ(result.size(), static_cast<size_t>(replicas));
+    for (int i = 0; i < replicas; ++i) EXPECT_EQ(result.value(i), i);
+  }
+}
+
+TEST(StrategyRun, ReplicasRunAtTheSameTime) {
+  const MirroredStrategy strategy = mirrored(3);
+  std::atomic<int> inside{0};
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  strategy.run([&] {
+    ++inside;
+    while (inside < 3 && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+  });
+  EXPECT_EQ(inside, 3);
+}
+
+TEST(StrategyRun, ThreadsPersistFromStepToStep) {
+  const MirroredStrategy strategy = mirrored(2);
+  const auto ids = [&] { return strategy.run([] { return std::this_thread::get_id(); }); };
+  const auto first = ids(), second = ids();
+  EXPECT_EQ(first.value(0), std::this_thread::get_id());
+  EXPECT_NE(first.value(1), std::this_thread::get_id());
+  EXPECT_EQ(first.value(1), second.value(1));
+}
+
+TEST(StrategyRun, PerReplicaArgumentsAreTakenApartAndOthersPassedWhole) {
+  const MirroredStrategy strategy = mirrored(2);
+  const PerReplica<Tensor> xs({number(1), number(2)});
+  const auto sums = strategy.run(
+      [](const Tensor& x, const Tensor& offset, int factor) { return (x + offset) * factor; }, xs,
+      number(10), 3);
+  EXPECT_EQ(sums.value(0).item<double>(), 33);
+  EXPECT_EQ(sums.value(1).item<double>(), 36);
+}
+
+TEST(StrategyRun, ABatchArrivesWholeOrMemberByMember) {
+  const MirroredStrategy strategy = mirrored(2);
+  const PerReplica<Structure> batch(
+      {tuple(number(1), StringTensor({"a"})), tuple(number(2), StringTensor({"b"}))});
+  const auto whole =
+      strategy.run([](const Structure& element) { return element[0].tensor() * 10; }, batch);
+  EXPECT_EQ(whole.value(1).item<double>(), 20);
+  const auto members = strategy.run(
+      [](ReplicaContext& context, const Tensor& x, const StringTensor& name) {
+        return std::string(name[0]) + std::to_string(static_cast<int>(x.item<double>())) +
+               std::to_string(context.replica_id_in_sync_group());
+      },
+      batch);
+  EXPECT_THAT(members.values(), ElementsAre("a10", "b21"));
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] {
+                strategy.run([](const Tensor&, const Tensor&, const Tensor&) {}, batch);
+              }),
+              HasSubstr("takes 3 arguments"));
+}
+
+TEST(StrategyRun, StructuredBindingsGiveMembers) {
+  const PerReplica<Structure> batch({tuple(number(1), number(2)), tuple(number(3), number(4))});
+  const auto [xs, ys] = batch;
+  EXPECT_EQ(xs.value(1).item<double>(), 3);
+  EXPECT_EQ(ys.value(0).item<double>(), 2);
+  EXPECT_EQ(batch[1].value(1).item<double>(), 4);
+}
+
+TEST(StrategyRun, ArgumentsWithAnotherNumberOfComponentsAreRefused) {
+  const MirroredStrategy strategy = mirrored(3);
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] {
+                strategy.run([](const Tensor&) {}, PerReplica<Tensor>({number(1), number(2)}));
+              }),
+              HasSubstr("2 components, but this process has 3 replicas"));
+}
+
+TEST(StrategyRun, ResultsOfAnyTypeComeBackPerReplica) {
+  const MirroredStrategy strategy = mirrored(2);
+  const auto pairs = strategy.run([](ReplicaContext& context) {
+    return std::make_pair(std::string("r"), context.replica_id_in_sync_group());
+  });
+  EXPECT_EQ(pairs.value(1), (std::pair<std::string, int>("r", 1)));
+  const auto structures = strategy.run([] { return tuple(1, 2); });
+  EXPECT_EQ(structures.value(0)[1].tensor().item<int64_t>(), 2);
+}
+
+TEST(StrategyRun, AVariableComesBackAsItself) {
+  const MirroredStrategy strategy = mirrored(2);
+  auto scope = strategy.scope();
+  const Variable v(number(1));
+  scope.close();
+  EXPECT_TRUE(strategy.run([&] { return v; }) == v);
+}
+
+TEST(StrategyRun, GradModeIsOffAndResultsHaveNoGraph) {
+  const MirroredStrategy strategy = mirrored(2);
+  auto scope = strategy.scope();
+  const Variable v(number(3));
+  scope.close();
+  ASSERT_TRUE(at::GradMode::is_enabled());
+  const auto recorded = strategy.run([&] {
+    EXPECT_FALSE(at::GradMode::is_enabled());
+    at::GradMode::set_enabled(true);
+    const Tensor square = v.value() * v.value();
+    EXPECT_TRUE(square.requires_grad());
+    return square;
+  });
+  EXPECT_TRUE(at::GradMode::is_enabled());
+  for (const Tensor& value : recorded.values()) EXPECT_FALSE(value.requires_grad());
+}
+
+TEST(StrategyRun, ReplicasShareOutTheIntraOpThreads) {
+  const int before = internal::intra_op_threads();
+  const MirroredStrategy strategy = mirrored(2);
+  const auto counts = strategy.run([] { return internal::intra_op_threads(); });
+  const int expected = std::max(1, internal::num_usable_cores() / 2);
+  EXPECT_THAT(counts.values(), ElementsAre(expected, expected));
+  EXPECT_EQ(internal::intra_op_threads(), before);
+}
+
+TEST(StrategyRun, RandomNumbersDifferBetweenReplicasAndRepeatWithTheSeed) {
+  const auto draw = [] {
+    random::set_seed(7);
+    const MirroredStrategy strategy = mirrored(2);
+    return strategy.run([] { return random::uniform({}).item<float>(); });
+  };
+  const auto first = draw(), second = draw();
+  EXPECT_NE(first.value(0), first.value(1));
+  EXPECT_EQ(first.value(0), second.value(0));
+  EXPECT_EQ(first.value(1), second.value(1));
+}
+
+TEST(StrategyRun, AnErrorInOneReplicaKeepsItsClassAndTheStrategyUsable) {
+  const MirroredStrategy strategy = mirrored(3);
+  for (const bool meet : {false, true}) {
+    EXPECT_EQ(thrown<OutOfRangeError>([&] {
+                strategy.run([&](ReplicaContext& context) {
+                  if (context.replica_id_in_sync_group() == 1) throw OutOfRangeError("replica 1's");
+                  if (meet) context.merge_call([](Strategy&) {});
+                });
+              }),
+              "replica 1's");
+    EXPECT_THAT(ids(strategy).values(), ElementsAre(0, 1, 2));
+  }
+}
+
+TEST(StrategyRun, OfSeveralErrorsTheFirstReplicasIsThrown) {
+  const MirroredStrategy strategy = mirrored(2);
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_EQ(thrown<NotFoundError>([&] {
+                strategy.run([](ReplicaContext& context) {
+                  throw NotFoundError(internal::str(context.replica_id_in_sync_group()));
+                });
+              }),
+              "0");
+  }
+}
+
+TEST(StrategyRun, LibtorchErrorsPassThroughAsTheyAre) {
+  const MirroredStrategy strategy = mirrored(2);
+  EXPECT_THROW(strategy.run([] { return at::ones({2}).matmul(at::ones({3})); }), c10::Error);
+  EXPECT_EQ(ids(strategy).size(), 2U);
+}
+
+TEST(StrategyRun, DifferentNumbersOfMergeCallsAreAnErrorThatNamesTheReplica) {
+  const MirroredStrategy strategy = mirrored(2);
+  const std::string text = thrown<FailedPreconditionError>([&] {
+    strategy.run([](ReplicaContext& context) {
+      context.merge_call([](Strategy&) {});
+      if (context.replica_id_in_sync_group() == 0) context.merge_call([](Strategy&) {});
+    });
+  });
+  EXPECT_THAT(text, HasSubstr("different number of merge_call"));
+  EXPECT_THAT(text, HasSubstr("replica 1"));
+  EXPECT_THAT(ids(strategy).values(), ElementsAre(0, 1));
+}
+
+TEST(StrategyRun, AReplicaThatNeverArrivesIsNamedAtTheDeadline) {
+  const MirroredStrategy strategy = mirrored(2);
+  std::atomic<bool> given_up{false};
+  const std::string text = thrown<DeadlineExceededError>([&] {
+    strategy.run(RunOptions{.timeout = milliseconds(30)}, [&](ReplicaContext& context) {
+      if (context.replica_id_in_sync_group() == 1) {
+        while (!given_up) std::this_thread::yield();
+        return;
+      }
+      try {
+        context.all_reduce(ReduceOp::SUM, number(1));
+      } catch (...) {
+        given_up = true;
+        throw;
+      }
+    });
+  });
+  EXPECT_THAT(text, HasSubstr("replica 1"));
+  EXPECT_THAT(ids(strategy).values(), ElementsAre(0, 1));
+}
+
+TEST(StrategyRun, AReplicaThatDoesNotReturnIsGivenUpAndTheStrategyRecovers) {
+  const MirroredStrategy strategy = mirrored(2);
+  std::atomic<bool> release{false}, returned{false};
+  const auto step = [&](ReplicaContext& context) {
+    if (context.replica_id_in_sync_group() == 0) return;
+    while (!release) std::this_thread::yield();
+    returned = true;
+  };
+  EXPECT_THAT(thrown<DeadlineExceededError>(
+                  [&] { strategy.run(RunOptions{.timeout = milliseconds(20)}, step); }),
+              HasSubstr("still running: replica 1"));
+  EXPECT_THAT(thrown<FailedPreconditionError>([&] { ids(strategy); }),
+              HasSubstr("still inside a step that was given up"));
+  release = true;
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  std::optional<PerReplica<int>> result;
+  while (!result && std::chrono::steady_clock::now() < deadline) {
+    try {
+      result = ids(strategy);
+    } catch (const FailedPreconditionError&) {
+      std::this_thread::yield();
+    }
+  }
+  ASSERT_TRUE(result);
+  EXPECT_TRUE(returned);
+  EXPECT_THAT(result->values(), ElementsAre(0, 1));
+}
+
+TEST(StrategyRun, NestedRunIsRefused) {
+  const MirroredStrategy strategy = mirrored(2);
+  EXPECT_THAT(thrown<FailedPreconditionError>([&] { strategy.run([&] { ids(strategy); }); }),
+              HasSubstr("inside a step"));
+  EXPECT_THAT(ids(strategy).values(), ElementsAre(0, 1));
+}
+
+TEST(StrategyRun, RunFromTwoThreadsIsRefused) {
+  const MirroredStrategy strategy = mirrored(2);
+  std::string text;
+  strategy.run([&](ReplicaContext& context) {
+    if (context.replica_id_in_sync_group() != 0) return;
+    std::thread other(
+        [&] { text = thrown<FailedPreconditionError>([&] { ids(strategy); }); });
+    other.join();
+  });
+  EXPECT_THAT(text, HasSubstr("another thread"));
+}
+
+TEST(StrategyRun, SequentialReplicasRunOneAfterAnother) {
+  const MirroredStrategy strategy = mirrored(3);
+  std::vector<int> order;  // no lock: that is the point
+  strategy.run(RunOptions{.concurrent = false}, [&](ReplicaContext& context) {
+    order.push_back(context.replica_id_in_sync_group());
+    context.all_reduce(ReduceOp::SUM, number(1));
+    order.push_back(10 + context.replica_id_in_sync_group());
+  });
+  EXPECT_THAT(order, ElementsAre(0, 1, 2, 10, 11, 12));
+}
+
+TEST(StrategyRun, DefaultStrategyJustCallsTheFunction) {
+  const Strategy strategy = get_strategy();
+  EXPECT_FALSE(has_strategy());
+  const auto result = strategy.run(
+      [](ReplicaContext& context, const Tensor& x) {
+        EXPECT_EQ(context.num_replicas_in_sync(), 1);
+        EXPECT_FALSE(has_strategy());
+        return x + context.replica_id_in_sync_group();
+      },
+      number(5));
+  EXPECT_EQ(result.item().item<double>(), 5);
+}
+
+TEST(StrategyRun, OneDeviceStrategyIsAStrategyOfOneReplica) {
+  LogicalCpus cpus(2);
+  const OneDeviceStrategy strategy("CPU:1");
+  EXPECT_EQ(strategy.num_replicas_in_sync(), 1);
+  const auto devices = strategy.run([](ReplicaContext& context) {
+    EXPECT_TRUE(has_strategy());
+    return context.devices()[0];
+  });
+  EXPECT_EQ(devices.item(), "/job:localhost/replica:0/task:0/device:CPU:1");
+}
+
+TEST(StrategyRun, ManyStepsInARow) {
+  const MirroredStrategy strategy = mirrored(2);
+  std::atomic<int> calls{0};
+  for (int i = 0; i < 500; ++i) strategy.run([&] { calls.fetch_add(1); });
+  EXPECT_EQ(calls, 1000);
+}
+
+TEST(MirroredStrategy, ChecksItsDevices) {
+  LogicalCpus cpus(2);
+  EXPECT_THAT(thrown<InvalidArgumentError>([] { MirroredStrategy{std::vector<std::string>{}}; }),
+              HasSubstr("at least one device"));
+  EXPECT_THAT(thrown<InvalidArgumentError>([] { MirroredStrategy({"CPU:0", "/cpu:0"}); }),
+              HasSubstr("device:CPU:0 twice"));
+  EXPECT_THAT(thrown<InvalidArgumentError>([] { MirroredStrategy({"CPU:0", "CPU:7"}); }),
+              HasSubstr("CPU:7"));
+  EXPECT_THAT(thrown<InvalidArgumentError>([] { MirroredStrategy({"GPU:0:0"}); }), HasSubstr("GPU:0:0"));
+  const MirroredStrategy strategy({"CPU:1"});
+  EXPECT_THAT(strategy.extended().worker_devices(),
+              ElementsAre("/job:localhost/replica:0/task:0/device:CPU:1"));
+}
+
+}  // namespace
+}  // namespace cohort::distribute

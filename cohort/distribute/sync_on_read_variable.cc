@@ -1,0 +1,62 @@
+#include "cohort/distribute/sync_on_read_variable.h"
+
+#include "cohort/distribute/context_stack.h"
+#include "cohort/distribute/strategy_core.h"
+
+namespace cohort::internal {
+
+using distribute::ReplicaContext;
+using distribute::Strategy;
+using distribute::VariableAggregation;
+
+Tensor SyncOnReadVariable::read() const {
+  ReplicaContext* replica = calling_replica("read");
+  if (replica == nullptr) return aggregate();
+  if (!sync_on_read()) return leaf(static_cast<size_t>(replica->local_replica_id()));
+  struct Frame {
+    Tensor result;
+  } mine;
+  replica->merge("read of an ON_READ variable", &mine, [&](Strategy&, std::span<void* const> all) {
+    const Tensor value = aggregate();
+    for (void* one : all) static_cast<Frame*>(one)->result = value.clone();
+  });
+  return mine.result;
+}
+
+Tensor SyncOnReadVariable::aggregate() const {
+  if (core()->num_replicas_in_sync() == 1) return leaf(0);
+  std::vector<Tensor> components;
+  for (size_t i = 0; i < num_components(); ++i) components.push_back(component(i));
+  switch (options().aggregation) {
+    case VariableAggregation::SUM: return core()->sum_over_replicas(components);
+    case VariableAggregation::MEAN:
+      return core()->sum_over_replicas(components) / core()->num_replicas_in_sync();
+    case VariableAggregation::ONLY_FIRST_REPLICA: return component(0).clone();
+    case VariableAggregation::NONE: break;
+  }
+  throw InvalidArgumentError(
+      str("Could not convert from SyncOnReadVariable '", options().name,
+          "' with VariableAggregation.NONE to one value; make it with .aggregation, or read it in "
+          "a replica"));
+}
+
+void SyncOnReadVariable::assign(AssignOp op, const Tensor& value) {
+  ReplicaContext* replica = calling_replica(assign_name(op));
+  const Tensor checked = checked_value(value, assign_name(op));
+  if (replica != nullptr) {
+    return write(static_cast<size_t>(replica->local_replica_id()), op, checked);
+  }
+  Tensor share = checked;
+  if (options().aggregation == VariableAggregation::SUM && core()->num_replicas_in_sync() > 1) {
+    if (op != AssignOp::kAssign) {
+      throw InvalidArgumentError(
+          str("SyncOnReadVariable does not support `", assign_name(op),
+              "` in cross-replica context when aggregation is SUM (variable '", options().name,
+              "'); use assign, or ", assign_name(op), " in a replica"));
+    }
+    share = (checked / core()->num_replicas_in_sync()).to(dtype());
+  }
+  for (const size_t component : distinct_components()) write(component, op, share);
+}
+
+}  // namespace cohort::internal

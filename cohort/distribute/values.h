@@ -1,0 +1,158 @@
+// Values that have a component for each replica.
+//
+//   PerReplica<Tensor> losses = strategy.run(train_step, batch);   // may differ between replicas
+//   for (const Tensor& loss : losses.values()) ...
+//   auto [images, labels] = batch;                                 // PerReplica<Tensor> members
+#pragma once
+
+#include <c10/util/SmallVector.h>
+
+#include <ostream>
+#include <string_view>
+#include <utility>
+
+#include "cohort/core/error.h"
+#include "cohort/core/spec.h"
+#include "cohort/core/structure.h"
+
+namespace cohort::distribute {
+
+enum class ReduceOp { SUM, MEAN };
+// "sum" or "mean" in any case. Errors: InvalidArgument.
+ReduceOp parse_reduce_op(std::string_view name);
+std::string_view reduce_op_name(ReduceOp op);
+
+// One component for each replica of this process, in replica order. At least one.
+// Thread safety: as std::vector.
+template <class T>
+class PerReplica {
+ public:
+  using Values = c10::SmallVector<T, 4>;
+
+  PerReplica() = default;
+  explicit PerReplica(Values values) : values_(std::move(values)) {}
+  PerReplica(std::initializer_list<T> values) : values_(values.begin(), values.end()) {}
+
+  size_t size() const { return values_.size(); }
+  const Values& values() const { return values_; }
+  // The component of local replica `replica`. Errors: OutOfRange.
+  const T& value(size_t replica) const {
+    if (replica >= values_.size()) {
+      throw OutOfRangeError(internal::str("replica ", replica, " of a value with ", values_.size(),
+                                          " components"));
+    }
+    return values_[replica];
+  }
+  // The only component. Errors: FailedPrecondition (there are several: reduce or gather them).
+  const T& item() const {
+    if (values_.size() != 1) {
+      throw FailedPreconditionError(
+          internal::str("a value with ", values_.size(),
+                        " components was used as a plain one; call strategy.reduce, gather or "
+                        "experimental_local_results first"));
+    }
+    return values_[0];
+  }
+
+  // Member `i` of each replica's tuple, as tensors; member(i) for any kind.
+  // Errors: InvalidArgument, OutOfRange (as Structure::operator[]).
+  PerReplica<Tensor> operator[](size_t i) const
+    requires std::same_as<T, Structure>
+  {
+    return members<Tensor>([i](const Structure& s) -> const Tensor& { return s[i].tensor(); });
+  }
+  PerReplica<Tensor> operator[](std::string_view key) const
+    requires std::same_as<T, Structure>
+  {
+    return members<Tensor>([key](const Structure& s) -> const Tensor& { return s[key].tensor(); });
+  }
+  PerReplica<Structure> member(size_t i) const
+    requires std::same_as<T, Structure>
+  {
+    return members<Structure>([i](const Structure& s) -> const Structure& { return s[i]; });
+  }
+
+ private:
+  template <class U, class Fn>
+  PerReplica<U> members(Fn fn) const {
+    typename PerReplica<U>::Values values;
+    for (const T& value : values_) values.push_back(fn(value));
+    return PerReplica<U>(std::move(values));
+  }
+
+  Values values_;
+};
+
+// Equal components, one for each replica of this process.
+// Thread safety: as std::vector.
+template <class T>
+class Mirrored {
+ public:
+  using Values = c10::SmallVector<T, 4>;
+
+  explicit Mirrored(Values values) : values_(std::move(values)) {}
+  Mirrored(std::initializer_list<T> values) : values_(values.begin(), values.end()) {}
+
+  size_t size() const { return values_.size(); }
+  const Values& values() const { return values_; }
+  const T& value(size_t replica) const { return values_[replica]; }
+  // Any component: they are equal.
+  const T& item() const { return values_[0]; }
+
+ private:
+  Values values_;
+};
+
+// The spec of a PerReplica<Structure>: the spec of one component, and how many there are.
+struct PerReplicaSpec {
+  StructureSpec component;
+  size_t num_replicas = 1;
+  bool operator==(const PerReplicaSpec&) const = default;
+};
+std::ostream& operator<<(std::ostream& out, const PerReplicaSpec& spec);
+
+template <size_t kIndex>
+PerReplica<Tensor> get(const PerReplica<Structure>& value) {
+  static_assert(kIndex < 2);
+  for (const Structure& component : value.values()) {
+    if (!component.is_tuple() || component.size() != 2) {
+      throw InvalidArgumentError(internal::str("expected a tuple of 2 tensors, but got ", component));
+    }
+  }
+  return value[kIndex];
+}
+
+namespace internal_values {
+// Prints "PerReplica:{\n  0: ...,\n  1: ...\n}", one line a component.
+void print_components(std::ostream& out, std::string_view kind, size_t count,
+                      FunctionRef<void(size_t)> print_one);
+// A structure of several components: the tree, each leaf a PerReplica.
+void print_per_replica(std::ostream& out, const PerReplica<Structure>& value);
+}  // namespace internal_values
+
+// With one component it prints plain.
+template <class T>
+std::ostream& operator<<(std::ostream& out, const PerReplica<T>& value) {
+  if constexpr (std::same_as<T, Structure>) {
+    internal_values::print_per_replica(out, value);
+  } else if constexpr (std::same_as<T, Tensor>) {
+    typename PerReplica<Structure>::Values components(value.values().begin(), value.values().end());
+    internal_values::print_per_replica(out, PerReplica<Structure>(std::move(components)));
+  } else if (value.size() == 1) {
+    out << value.value(0);
+  } else {
+    internal_values::print_components(out, "PerReplica", value.size(),
+                                      [&](size_t i) { out << value.value(i); });
+  }
+  return out;
+}
+
+}  // namespace cohort::distribute
+
+template <>
+struct std::tuple_size<cohort::distribute::PerReplica<cohort::Structure>>
+    : std::integral_constant<size_t, 2> {};
+template <size_t kIndex>
+struct std::tuple_element<kIndex, cohort::distribute::PerReplica<cohort::Structure>> {
+  using type = cohort::distribute::PerReplica<cohort::Tensor>;
+};

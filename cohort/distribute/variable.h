@@ -1,0 +1,116 @@
+// A variable: a tensor that training changes, kept as the strategy of its scope says.
+//
+//   auto scope = strategy.scope();
+//   Variable weight(initial_value, {.name = "weight"});
+//   Variable count(Tensor(at::zeros({})), {.synchronization = VariableSynchronization::ON_READ,
+//                                          .aggregation = VariableAggregation::SUM});
+//   // in a step:
+//   Tensor y = x.matmul(weight.value());      // this replica's own autograd leaf
+//   count.assign_add(one);                    // this replica's own component
+#pragma once
+
+#include <functional>
+#include <iosfwd>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cohort/core/tensor.h"
+#include "cohort/distribute/values.h"
+
+namespace cohort {
+namespace internal {
+class VariableImpl;
+}
+
+namespace distribute {
+
+// How the components of a variable are kept together.
+enum class VariableSynchronization {
+  AUTO,      // ON_WRITE
+  NONE,      // refused by strategies that mirror
+  ON_WRITE,  // equal at all times: a write reaches every component (a mirrored variable)
+  ON_READ,   // each replica writes its own; a cross-replica read aggregates (metrics, statistics)
+};
+
+// How per-replica values become one: those that replicas assign to an ON_WRITE variable, and the
+// components of an ON_READ one when it is read.
+enum class VariableAggregation { NONE, SUM, MEAN, ONLY_FIRST_REPLICA };
+
+struct VariableOptions {
+  std::string name = "Variable";
+  // Whether layers list it as trainable and tapes record it; missing: unless ON_READ or not of a
+  // floating dtype.
+  std::optional<bool> trainable = std::nullopt;
+  VariableSynchronization synchronization = VariableSynchronization::AUTO;
+  VariableAggregation aggregation = VariableAggregation::NONE;
+};
+
+// A handle: copies name the same variable. A default-made one names none, and using it is a
+// FailedPrecondition.
+//
+// What reads and writes do depends on the context (ReplicaContext, cross-replica, outside):
+// - value(): in a replica its own component, which records into tapes; else, for ON_WRITE the
+//   primary component, for ON_READ the aggregate (InvalidArgument where aggregation is NONE).
+// - assign*(): cross-replica, every component; ON_READ with SUM: assign writes value / components,
+//   assign_add and assign_sub are InvalidArgument. In a replica, ON_READ: its own component.
+//   ON_WRITE: COLLECTIVE, the replicas' values are aggregated and the result assigned everywhere;
+//   aggregation NONE is InvalidArgument.
+//
+// Thread safety: reads from any thread; writes from one thread, or from all replicas of a step.
+// Errors: InvalidArgument (shape or dtype of a value), FailedPrecondition (empty handle, another
+// strategy's replica), DeadlineExceeded and Aborted (collective writes).
+class Variable {
+ public:
+  Variable() = default;
+  // Creates it in the current strategy. Inside `run`: COLLECTIVE, the k-th variable that a replica
+  // makes is the k-th of all others, and replica 0's value is everybody's.
+  // Errors: InvalidArgument (NONE synchronization under a strategy that mirrors; undefined value).
+  explicit Variable(const Tensor& initial_value, VariableOptions options = {});
+  // `initializer` runs once, whatever the number of replicas.
+  explicit Variable(const std::function<Tensor()>& initializer, VariableOptions options = {});
+  explicit Variable(std::shared_ptr<internal::VariableImpl> impl) : impl_(std::move(impl)) {}
+
+  explicit operator bool() const { return impl_ != nullptr; }
+
+  const std::string& name() const;
+  std::vector<int64_t> shape() const;
+  DType dtype() const;
+  bool trainable() const;
+  VariableSynchronization synchronization() const;
+  VariableAggregation aggregation() const;
+
+  Tensor value() const;
+  void assign(const Tensor& value) const;
+  void assign_add(const Tensor& delta) const;
+  void assign_sub(const Tensor& delta) const;
+  void assign(const Mirrored<Tensor>& value) const { assign(value.item()); }
+  void assign(double value) const;
+  void assign_add(double delta) const;
+  void assign_sub(double delta) const;
+
+  // A copy of every local component, detached; for tests and tools.
+  PerReplica<Tensor> components() const;
+
+  // Two handles of one variable.
+  bool operator==(const Variable& other) const { return impl_ == other.impl_; }
+
+  internal::VariableImpl& impl() const;
+  const std::shared_ptr<internal::VariableImpl>& impl_ptr() const { return impl_; }
+
+ private:
+  std::shared_ptr<internal::VariableImpl> impl_;
+};
+
+// MirroredVariable:{ 0: <Variable 'w:0' shape=[2] dtype=float32 value=[1,2]>, ... }; plain with one
+// component.
+std::ostream& operator<<(std::ostream& out, const Variable& variable);
+
+}  // namespace distribute
+
+using distribute::Variable;
+using distribute::VariableAggregation;
+using distribute::VariableSynchronization;
+
+}  // namespace cohort

@@ -1,0 +1,307 @@
+#include "cohort/distribute/variable.h"
+
+#include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/ones.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "cohort/distribute/testing_devices.h"
+#include "cohort/distribute/variable_impl.h"
+#include "cohort/ops/gradient_tape.h"
+#include "cohort/ops/random.h"
+
+namespace cohort::distribute {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using enum VariableAggregation;
+
+Tensor number(double value) { return at::full({}, value, at::kDouble); }
+std::vector<double> values(const PerReplica<Tensor>& tensors) {
+  std::vector<double> numbers;
+  for (const Tensor& tensor : tensors.values()) numbers.push_back(tensor.item<double>());
+  return numbers;
+}
+std::vector<double> components(const Variable& v) { return values(v.components()); }
+
+// Every test of mirrored variables runs with one storage and with one for each replica.
+class MirroredVariableTest : public ::testing::TestWithParam<bool> {
+ protected:
+  Variable make(double initial, VariableAggregation aggregation = NONE) {
+    auto scope = strategy.scope();
+    return Variable(number(initial), {.name = "v", .aggregation = aggregation});
+  }
+  MirroredStrategy strategy = mirrored(2, {.shared_storage = GetParam()});
+};
+INSTANTIATE_TEST_SUITE_P(Storage, MirroredVariableTest, ::testing::Bool());
+
+TEST_P(MirroredVariableTest, CrossReplicaAssignReachesEveryComponent) {
+  for (const auto aggregation : {NONE, SUM, MEAN, ONLY_FIRST_REPLICA}) {
+    const Variable v = make(0, aggregation);
+    v.assign(number(1));
+    EXPECT_THAT(components(v), ElementsAre(1, 1));
+    auto scope = strategy.scope();
+    v.assign_add(number(1));
+    EXPECT_THAT(components(v), ElementsAre(2, 2));
+    v.assign_sub(-1);
+    EXPECT_THAT(components(v), ElementsAre(3, 3));
+    v.assign(Mirrored<Tensor>({number(7), number(7)}));
+    EXPECT_THAT(components(v), ElementsAre(7, 7));
+  }
+}
+
+TEST_P(MirroredVariableTest, ReplicaAssignAggregates) {
+  const std::vector<std::pair<VariableAggregation, double>> cases = {
+      {SUM, 4}, {MEAN, 2}, {ONLY_FIRST_REPLICA, 2}};
+  for (const auto& [aggregation, expected] : cases) {
+    const Variable v = make(0, aggregation);
+    strategy.run([&] { v.assign(number(2)); });
+    EXPECT_THAT(components(v), ElementsAre(expected, expected));
+    v.assign(0);
+    strategy.run([&] { v.assign_add(number(2)); });
+    EXPECT_THAT(components(v), ElementsAre(expected, expected));
+    strategy.run([&] { v.assign_sub(number(2)); });
+    EXPECT_THAT(components(v), ElementsAre(0, 0));
+  }
+}
+
+TEST_P(MirroredVariableTest, OnlyFirstReplicaTakesReplicaZerosValue) {
+  const Variable v = make(15, ONLY_FIRST_REPLICA);
+  strategy.run([&](ReplicaContext& context) {
+    v.assign(number(context.replica_id_in_sync_group()));
+  });
+  EXPECT_THAT(components(v), ElementsAre(0, 0));
+}
+
+TEST_P(MirroredVariableTest, AssignedValueIsSeenByEveryReplicaAtOnce) {
+  const Variable v = make(1, MEAN);
+  const auto seen = strategy.run([&] {
+    v.assign_add(number(1));
+    return v.value();
+  });
+  EXPECT_THAT(values(seen), ElementsAre(2, 2));
+}
+
+TEST_P(MirroredVariableTest, ReplicaAssignWithoutAggregationIsRefused) {
+  const Variable v = make(1);
+  try {
+    strategy.run([&] { v.assign(number(2)); });
+    FAIL() << "assigned";
+  } catch (const InvalidArgumentError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("You must specify an aggregation method"));
+    EXPECT_THAT(error.what(), HasSubstr("'v'"));
+  }
+  EXPECT_THAT(components(v), ElementsAre(1, 1));
+}
+
+TEST_P(MirroredVariableTest, MeanOfIntegersInAReplicaIsRefused) {
+  auto scope = strategy.scope();
+  const Variable v(at::ones({}, at::kLong), {.aggregation = MEAN});
+  scope.close();
+  EXPECT_THROW(strategy.run([&] { v.assign(at::ones({}, at::kLong)); }), InvalidArgumentError);
+}
+
+TEST_P(MirroredVariableTest, EachReplicaRecordsThroughALeafOfItsOwn) {
+  const Variable v = make(3);
+  const auto gradients = strategy.run([&](ReplicaContext& context) {
+    GradientTape tape;
+    const Tensor loss = v.value() * (context.replica_id_in_sync_group() + 1.0);
+    return tape.gradient(loss, std::vector<Variable>{v})[0];
+  });
+  EXPECT_THAT(values(gradients), ElementsAre(1, 2));
+  const auto leaves = strategy.run([&] { return v.value().unsafeGetTensorImpl(); });
+  EXPECT_NE(leaves.value(0), leaves.value(1));
+  const bool one_storage = v.impl().component(0).is_alias_of(v.impl().component(1));
+  EXPECT_EQ(one_storage, GetParam());
+}
+
+TEST_P(MirroredVariableTest, ATapeRefusesAValueThatWasOverwritten) {
+  const Variable v = make(3);
+  strategy.run([&](ReplicaContext& context) {
+    GradientTape tape;
+    const Tensor x = v.value();
+    const Tensor loss = x * x;
+    context.merge_call([&](Strategy&) { v.assign(5.0); });
+    EXPECT_THROW(tape.gradient(loss, x), c10::Error);
+  });
+}
+
+TEST_P(MirroredVariableTest, MadeInsideRunItIsOneVariable) {
+  random::set_seed(3);
+  const auto made = strategy.run([&](ReplicaContext& context) {
+    const Variable v([] { return random::normal({4}); }, {.name = "inside"});
+    EXPECT_EQ(v.components().size(), 2U);
+    (void)context;
+    return v;
+  });
+  const auto parts = made.components();
+  EXPECT_TRUE(at::equal(parts.value(0), parts.value(1)));
+  EXPECT_EQ(made.name(), "inside");
+}
+
+TEST_P(MirroredVariableTest, OfAnotherStrategyIsRefused) {
+  const Variable v = make(1, SUM);
+  const MirroredStrategy other({"CPU:0"});
+  const auto message = [&](const std::function<void()>& fn) -> std::string {
+    try {
+      fn();
+    } catch (const FailedPreconditionError& error) {
+      return error.what();
+    }
+    return "nothing was thrown";
+  };
+  EXPECT_THAT(message([&] { other.run([&] { v.value(); }); }), HasSubstr("Mixing different"));
+  EXPECT_THAT(message([&] { other.run([&] { v.assign(2); }); }), HasSubstr("'v'"));
+  auto scope = other.scope();
+  EXPECT_THAT(message([&] { v.assign(2); }), HasSubstr("Mixing different"));
+}
+
+TEST_P(MirroredVariableTest, PrintsItsComponents) {
+  std::ostringstream out;
+  out << make(1);
+  EXPECT_EQ(out.str(),
+            "MirroredVariable:{\n"
+            "  0: <Variable 'v:0' shape=[] dtype=float64 value=1.0>,\n"
+            "  1: <Variable 'v/replica_1:0' shape=[] dtype=float64 value=1.0>\n"
+            "}");
+}
+
+TEST(SyncOnReadVariable, ReplicasWriteTheirOwnAndReadingAggregates) {
+  const std::vector<std::pair<VariableAggregation, double>> cases = {
+      {SUM, 3}, {MEAN, 1}, {ONLY_FIRST_REPLICA, 0}};
+  for (const auto& [aggregation, expected] : cases) {
+    const MirroredStrategy strategy = mirrored(3);
+    auto scope = strategy.scope();
+    const Variable v(number(0), {.synchronization = VariableSynchronization::ON_READ,
+                                 .aggregation = aggregation});
+    EXPECT_FALSE(v.trainable());
+    const auto own = strategy.run([&](ReplicaContext& context) {
+      v.assign(number(context.replica_id_in_sync_group()));
+      return v.value().clone();
+    });
+    EXPECT_THAT(values(own), ElementsAre(0, 1, 2));
+    EXPECT_EQ(v.value().item<double>(), expected);
+  }
+}
+
+TEST(SyncOnReadVariable, CrossReplicaAssignSharesOutASum) {
+  const MirroredStrategy strategy = mirrored(2);
+  auto scope = strategy.scope();
+  const Variable sum(number(0), {.name = "total",
+                                 .synchronization = VariableSynchronization::ON_READ,
+                                 .aggregation = SUM});
+  sum.assign(2);
+  EXPECT_THAT(components(sum), ElementsAre(1, 1));
+  try {
+    sum.assign_add(1);
+    FAIL() << "added";
+  } catch (const InvalidArgumentError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("SyncOnReadVariable does not support `assign_add`"));
+    EXPECT_THAT(error.what(), HasSubstr("'total'"));
+  }
+  EXPECT_THROW(sum.assign_sub(1), InvalidArgumentError);
+  const Variable mean(number(0), {.synchronization = VariableSynchronization::ON_READ,
+                                  .aggregation = MEAN});
+  mean.assign(2);
+  mean.assign_add(1);
+  EXPECT_THAT(components(mean), ElementsAre(3, 3));
+}
+
+TEST(SyncOnReadVariable, WithoutAggregationHasNoValueAcrossReplicas) {
+  const MirroredStrategy strategy = mirrored(2);
+  auto scope = strategy.scope();
+  const Variable v(number(1), {.synchronization = VariableSynchronization::ON_READ});
+  EXPECT_THROW(v.value(), InvalidArgumentError);
+  EXPECT_THAT(values(strategy.run([&] { return v.value(); })), ElementsAre(1, 1));
+}
+
+TEST(SyncOnReadVariable, SyncOnReadContextReadsTheAggregateInAReplica) {
+  const MirroredStrategy strategy = mirrored(2);
+  auto scope = strategy.scope();
+  const Variable v(number(0), {.synchronization = VariableSynchronization::ON_READ,
+                               .aggregation = SUM});
+  const auto seen = strategy.run([&] {
+    v.assign_add(number(1));
+    const Tensor own = v.value() + 10;
+    VariableSyncOnReadContext aggregate;
+    return own * 100 + (v.value() + 10);
+  });
+  EXPECT_THAT(values(seen), ElementsAre(1112, 1112));
+}
+
+TEST(Variable, OutsideOfAScopeIsPlain) {
+  const Variable v(number(1));
+  v.assign_add(2);
+  EXPECT_EQ(v.value().item<double>(), 3);
+  EXPECT_EQ(v.components().size(), 1U);
+  std::ostringstream out;
+  out << v;
+  EXPECT_EQ(out.str(), "<Variable 'Variable:0' shape=[] dtype=float64 value=3.0>");
+}
+
+TEST(Variable, OfOutsideCannotBeAssignedByReplicasButRead) {
+  const Variable v(number(1));
+  const MirroredStrategy strategy = mirrored(2);
+  EXPECT_THAT(values(strategy.run([&] { return v.value(); })), ElementsAre(1, 1));
+  EXPECT_THROW(strategy.run([&] { v.assign(2); }), FailedPreconditionError);
+}
+
+TEST(Variable, ChecksShapeAndDtypeOfAValue) {
+  const Variable v(at::ones({2}), {.name = "w"});
+  try {
+    v.assign(at::ones({3}));
+    FAIL() << "assigned";
+  } catch (const InvalidArgumentError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("float32 [3] to variable 'w', which is float32 [2]"));
+  }
+  EXPECT_THROW(v.assign(Tensor()), InvalidArgumentError);
+  const Variable count(at::ones({}, at::kLong));
+  EXPECT_THROW(count.assign(at::full({}, 1.5)), InvalidArgumentError);
+}
+
+TEST(Variable, ResolvesItsOptions) {
+  EXPECT_TRUE(Variable(number(1)).trainable());
+  EXPECT_FALSE(Variable(at::ones({}, at::kLong)).trainable());
+  EXPECT_EQ(Variable(number(1)).synchronization(), VariableSynchronization::ON_WRITE);
+  EXPECT_THROW(Variable(at::ones({}, at::kLong), {.trainable = true}), InvalidArgumentError);
+  EXPECT_THROW(Variable{Tensor()}, InvalidArgumentError);
+  const MirroredStrategy strategy = mirrored(2);
+  auto scope = strategy.scope();
+  EXPECT_THROW(Variable(number(1), {.synchronization = VariableSynchronization::NONE}),
+               InvalidArgumentError);
+}
+
+TEST(Variable, AnEmptyHandleSaysSo) {
+  const Variable v;
+  EXPECT_FALSE(v);
+  EXPECT_THROW(v.value(), FailedPreconditionError);
+}
+
+TEST(Variable, ItsInitialValueIsACopy) {
+  const Tensor initial = at::ones({2});
+  const Variable v(initial);
+  initial.zero_();
+  EXPECT_TRUE(at::equal(v.components().item(), at::ones({2})));
+}
+
+TEST(VariableImpl, BoundTensorIsTheLeafOfItsComponent) {
+  const MirroredStrategy strategy = mirrored(2);
+  auto scope = strategy.scope();
+  const Variable v(at::ones({2}));
+  scope.close();
+  const Tensor parameter = at::full({2}, 9.0).set_requires_grad(true);
+  v.impl().bind_component(1, parameter);
+  EXPECT_TRUE(at::equal(parameter.detach(), at::ones({2})));
+  const auto leaves = strategy.run([&] { return v.value().unsafeGetTensorImpl(); });
+  EXPECT_EQ(leaves.value(1), parameter.unsafeGetTensorImpl());
+  v.assign(at::full({2}, 4.0));
+  EXPECT_TRUE(at::equal(parameter.detach(), at::full({2}, 4.0)));
+  EXPECT_THROW(v.impl().bind_component(0, at::ones({3})), InvalidArgumentError);
+}
+
+}  // namespace
+}  // namespace cohort::distribute

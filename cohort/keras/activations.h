@@ -1,0 +1,41 @@
+// Activation functions, by name or as any function of a tensor.
+//
+//   layers::Dense(10, {.activation = "relu"});
+//   layers::Dense(10, {.activation = [](const Tensor& x) { return x.clamp(0, 6); }});
+#pragma once
+
+#include <concepts>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "cohort/core/tensor.h"
+
+namespace cohort::keras::activations {
+
+// A value; default-made it is the identity ("linear"). Thread safety: immutable.
+class Activation {
+ public:
+  Activation() = default;
+  // linear, relu, relu6, elu, selu, gelu, sigmoid, softmax (of the last axis), softplus, swish
+  // (also silu), tanh. Errors: InvalidArgument (another name; lists them).
+  Activation(std::string_view name);
+  Activation(const char* name) : Activation(std::string_view(name)) {}
+  Activation(const std::string& name) : Activation(std::string_view(name)) {}
+  template <class Fn>
+  requires(std::is_invocable_r_v<Tensor, const Fn&, const Tensor&> &&
+           !std::convertible_to<Fn, std::string_view> && !std::same_as<Fn, Activation>)
+      Activation(Fn fn)
+      : name_("function"), fn_(std::move(fn)) {}
+
+  // Shape: x [..] -> the same.
+  Tensor operator()(const Tensor& x) const { return fn_ ? fn_(x) : x; }
+  const std::string& name() const { return name_; }
+
+ private:
+  std::string name_ = "linear";
+  std::function<Tensor(const Tensor&)> fn_;
+};
+
+}  // namespace cohort::keras::activations

@@ -1,0 +1,51 @@
+#include "cohort/keras/activations.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cohort/core/error.h"
+#include "cohort/keras/testing_keras.h"
+
+namespace cohort::keras::activations {
+namespace {
+
+using ::testing::DoubleNear;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+TEST(Activation, NamesMeanTheFunctionsOfKeras) {
+  const Tensor x = numbers({-2, 0, 3});
+  EXPECT_THAT(elements(Activation()(x)), ElementsAre(-2, 0, 3));
+  EXPECT_THAT(elements(Activation("linear")(x)), ElementsAre(-2, 0, 3));
+  EXPECT_THAT(elements(Activation("relu")(x)), ElementsAre(0, 0, 3));
+  EXPECT_THAT(elements(Activation("relu6")(numbers({-1, 5, 9}))), ElementsAre(0, 5, 6));
+  EXPECT_THAT(elements(Activation("sigmoid")(numbers({0}))), ElementsAre(0.5));
+  EXPECT_THAT(elements(Activation("tanh")(numbers({1}))), ElementsAre(DoubleNear(0.76159, 1e-5)));
+  EXPECT_THAT(elements(Activation("elu")(numbers({-1}))), ElementsAre(DoubleNear(-0.63212, 1e-5)));
+  EXPECT_THAT(elements(Activation("swish")(numbers({1}))), ElementsAre(DoubleNear(0.73106, 1e-5)));
+  EXPECT_THAT(elements(Activation("softplus")(numbers({0}))),
+              ElementsAre(DoubleNear(0.69315, 1e-5)));
+}
+
+TEST(Activation, SoftmaxSumsToOneOverTheLastAxis) {
+  const Tensor y = Activation("softmax")(numbers({0, 0, 1, 1}, {2, 2}));
+  EXPECT_THAT(elements(y), ElementsAre(0.5, 0.5, 0.5, 0.5));
+  EXPECT_THAT(thrown<InvalidArgumentError>([] {
+                Activation("softmax")(numbers({1, 2}));
+              }),
+              HasSubstr("[2]"));
+}
+
+TEST(Activation, TakesAnyFunction) {
+  const Activation square = [](const Tensor& x) { return x * x; };
+  EXPECT_THAT(elements(square(numbers({3}))), ElementsAre(9));
+}
+
+TEST(Activation, UnknownNameListsTheKnownOnes) {
+  const std::string text = thrown<InvalidArgumentError>([] { Activation("reluu"); });
+  EXPECT_THAT(text, HasSubstr("'reluu'"));
+  EXPECT_THAT(text, HasSubstr("sigmoid"));
+}
+
+}  // namespace
+}  // namespace cohort::keras::activations

@@ -1,0 +1,35 @@
+// Settings that all of Keras shares: the default floating dtype and the names of layers.
+//
+//   keras::backend::set_floatx("float64");     // layers made from now on hold float64 weights
+//   keras::backend::clear_session();           // the next Dense is called "dense" again
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "cohort/core/tensor.h"
+
+namespace cohort::keras::backend {
+
+// The dtype of layers and metrics that are given none; "float32" at start-up.
+// Thread safety (all of this header): any thread.
+std::string floatx();
+// Errors: InvalidArgument (anything but "float32" and "float64").
+void set_floatx(std::string_view name);
+
+// What probabilities are kept away from 0 and 1 by.
+inline constexpr double kEpsilon = 1e-7;
+
+// Starts the counters of automatic names again.
+void clear_session();
+
+// "conv2d", then "conv2d_1", ... for a class name such as "Conv2D".
+std::string unique_object_name(std::string_view class_name);
+
+}  // namespace cohort::keras::backend
+
+namespace cohort::internal {
+DType keras_floatx();
+// "MaxPooling2D" -> "max_pooling2d".
+std::string to_snake_case(std::string_view class_name);
+}  // namespace cohort::internal

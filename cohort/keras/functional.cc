@@ -1,0 +1,194 @@
+#include "cohort/keras/functional.h"
+
+#include <map>
+#include <set>
+#include <unordered_set>
+#include <utility>
+
+#include "cohort/core/text.h"
+#include "cohort/keras/backend.h"
+
+namespace cohort::keras {
+namespace {
+
+using internal::str;
+using internal::SymbolicNode;
+using layers::LayerHandle;
+
+// A slot holds the value of one symbolic tensor while the model runs.
+using Slot = size_t;
+
+// One call of a layer.
+struct Step {
+  LayerHandle layer;
+  CallOptions options;
+  StructureSpec input_form;
+  std::vector<Slot> inputs;
+  std::vector<Slot> outputs;
+  std::vector<Slot> last_used;  // slots that nothing after this step reads
+};
+
+// Values in the form of `spec`.
+Structure pack(const StructureSpec& form, const std::vector<Slot>& slots,
+               const std::vector<Leaf>& values) {
+  size_t i = 0;
+  return form.make_structure([&](const TensorSpec&) { return values[slots[i++]]; });
+}
+
+// Puts the graph behind the outputs into an order in which it can run.
+class Planner {
+ public:
+  Planner(const SymbolicStructure& inputs, const SymbolicStructure& outputs) {
+    for (const SymbolicTensor& input : inputs.leaves()) {
+      if (slots_.count(key(input)) != 0) {
+        throw InvalidArgumentError(
+            str("the input '", input.layer().name(), "' is among the model's inputs twice"));
+      }
+      slot_of(input);
+    }
+    for (const SymbolicTensor& output : outputs.leaves()) {
+      visit(output, nullptr);
+      output_slots.push_back(slot_of(output));
+    }
+    find_last_uses();
+  }
+
+  std::vector<Step> steps;
+  std::vector<Slot> output_slots;
+  size_t num_slots() const { return slots_.size(); }
+
+ private:
+  using Key = std::pair<const SymbolicNode*, size_t>;
+  static Key key(const SymbolicTensor& tensor) { return {tensor.node().get(), tensor.index()}; }
+
+  Slot slot_of(const SymbolicTensor& tensor) {
+    return slots_.emplace(key(tensor), slots_.size()).first->second;
+  }
+
+  void visit(const SymbolicTensor& tensor, const LayerHandle* consumer) {
+    const SymbolicNode& node = *tensor.node();
+    if (slots_.count(key(tensor)) != 0 || planned_.count(&node) != 0) return;
+    if (!node.inputs) {
+      throw InvalidArgumentError(str("graph disconnected: ",
+                                     consumer == nullptr ? std::string("an output of the model")
+                                                         : str("layer '", consumer->name(), "'"),
+                                     " needs the input '", node.layer.name(),
+                                     "', which is not among the model's inputs"));
+    }
+    for (const SymbolicTensor& input : node.inputs->leaves()) visit(input, &node.layer);
+    planned_.insert(&node);
+    Step step{node.layer, node.options, node.inputs->spec(), {}, {}, {}};
+    for (const SymbolicTensor& input : node.inputs->leaves()) step.inputs.push_back(slot_of(input));
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      step.outputs.push_back(slot_of(SymbolicTensor(tensor.node(), i)));
+    }
+    steps.push_back(std::move(step));
+  }
+
+  void find_last_uses() {
+    std::set<Slot> used(output_slots.begin(), output_slots.end());
+    for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
+      for (const Slot slot : step->inputs) {
+        if (used.insert(slot).second) step->last_used.push_back(slot);
+      }
+    }
+  }
+
+  std::map<Key, Slot> slots_;
+  std::unordered_set<const SymbolicNode*> planned_;
+};
+
+class FunctionalImpl final : public Model {
+ public:
+  FunctionalImpl(const SymbolicStructure& inputs, const SymbolicStructure& outputs,
+                 const ModelOptions& options)
+      : Model("Functional",
+              {.name = options.name.empty() ? backend::unique_object_name("Model") : options.name}),
+        inputs_(inputs),
+        outputs_(outputs),
+        plan_(inputs, outputs) {
+    std::unordered_set<const Layer*> seen;
+    std::set<std::string> names;
+    for (const Step& step : plan_.steps) {
+      if (!seen.insert(step.layer.get()).second) continue;
+      if (!names.insert(step.layer.name()).second) {
+        throw InvalidArgumentError(str("two layers of a model are named '", step.layer.name(),
+                                       "'; layers need names of their own (.name)"));
+      }
+      track(step.layer.name(), step.layer);
+    }
+  }
+
+ protected:
+  Structure call(const Structure& inputs, const CallOptions& options) override {
+    std::vector<Leaf> values = bind_inputs(inputs);
+    values.resize(plan_.num_slots(), Leaf(Tensor()));
+    for (const Step& step : plan_.steps) {
+      const CallOptions step_options{.training = step.options.training ? step.options.training
+                                                                       : options.training};
+      const std::vector<Leaf> results =
+          step.layer(pack(step.input_form, step.inputs, values), step_options).flatten();
+      if (results.size() != step.outputs.size()) {
+        throw InvalidArgumentError(str("layer '", step.layer.name(), "' returned ", results.size(),
+                                       " tensors where the model was made with ",
+                                       step.outputs.size()));
+      }
+      for (size_t i = 0; i < results.size(); ++i) values[step.outputs[i]] = results[i];
+      for (const Slot slot : step.last_used) values[slot] = Leaf(Tensor());
+    }
+    return pack(outputs_.spec(), plan_.output_slots, values);
+  }
+
+ private:
+  // The input leaves in slot order. Errors: InvalidArgument (number, keys or shapes).
+  std::vector<Leaf> bind_inputs(const Structure& inputs) const {
+    std::vector<Leaf> leaves = inputs_.spec().is_dict() ? leaves_by_key(inputs) : inputs.flatten();
+    if (leaves.size() != inputs_.leaves().size()) {
+      throw InvalidArgumentError(str("model '", name(), "' takes ", inputs_.leaves().size(),
+                                     " inputs, but got ", leaves.size(), ": ",
+                                     internal::describe_leaves(inputs)));
+    }
+    for (size_t i = 0; i < leaves.size(); ++i) check_input(inputs_.leaves()[i], leaves[i]);
+    return leaves;
+  }
+
+  std::vector<Leaf> leaves_by_key(const Structure& inputs) const {
+    std::vector<Leaf> leaves;
+    for (const auto& [key, spec] : inputs_.spec().items()) {
+      if (!inputs.is_dict() || !inputs.contains(key)) {
+        throw InvalidArgumentError(str("model '", name(), "' has an input ", internal::quoted(key),
+                                       ", which is missing in ", inputs));
+      }
+      for (Leaf& leaf : inputs[key].flatten()) leaves.push_back(std::move(leaf));
+    }
+    return leaves;
+  }
+
+  void check_input(const SymbolicTensor& input, const Leaf& leaf) const {
+    const std::vector<int64_t> shape = leaf.sizes();
+    const std::vector<int64_t> expected = input.shape();
+    bool fits = shape.size() == expected.size();
+    for (size_t i = 0; fits && i < shape.size(); ++i) {
+      fits = expected[i] == kUnknownDim || expected[i] == shape[i];
+    }
+    if (!fits) {
+      throw InvalidArgumentError(str("model '", name(), "': the input '", input.layer().name(),
+                                     "' is of ", input.spec(), ", but got ",
+                                     internal::describe_leaves(Structure(leaf))));
+    }
+  }
+
+  SymbolicStructure inputs_;
+  SymbolicStructure outputs_;
+  Planner plan_;
+};
+
+}  // namespace
+
+Functional::Functional(const SymbolicStructure& inputs, const SymbolicStructure& outputs,
+                       const ModelOptions& options)
+    : ModelHandle(std::make_shared<FunctionalImpl>(inputs, outputs, options)) {
+  internal::infer_outputs(*this, inputs.spec(), {});
+}
+
+}  // namespace cohort::keras

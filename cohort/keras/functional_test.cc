@@ -1,0 +1,130 @@
+#include "cohort/keras/functional.h"
+
+#include <ATen/ops/ones.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cohort/keras/layers/layers.h"
+#include "cohort/keras/testing_keras.h"
+
+namespace cohort::keras {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+TEST(Symbolic, LayersInferShapesAndBuild) {
+  const SymbolicTensor image = Input({28, 28, 1});
+  EXPECT_THAT(image.shape(), ElementsAre(kUnknownDim, 28, 28, 1));
+  const layers::Conv2D conv(4, 3);
+  const SymbolicTensor features = conv(image);
+  EXPECT_THAT(features.shape(), ElementsAre(kUnknownDim, 26, 26, 4));
+  EXPECT_TRUE(conv.built());
+  EXPECT_THAT(layers::Flatten()(features).shape(), ElementsAre(kUnknownDim, 26 * 26 * 4));
+}
+
+TEST(Symbolic, OpenDimensionsStayOpen) {
+  const SymbolicTensor y = layers::Conv2D(4, 3)(Input({kUnknownDim, 28, 1}));
+  EXPECT_THAT(y.shape(), ElementsAre(kUnknownDim, kUnknownDim, 26, 4));
+}
+
+TEST(Symbolic, TracingLeavesNoLosses) {
+  const layers::Dense dense(2, {.activity_regularizer = regularizers::L2(1)});
+  dense(Input({3}));
+  EXPECT_THAT(dense.losses(), SizeIs(0));
+}
+
+TEST(Functional, RunsAGraph) {
+  const SymbolicTensor x = Input({3});
+  const auto hidden = layers::Dense(4, {.activation = "relu"})(x);
+  const Functional model(x, layers::Dense(2)(hidden));
+  EXPECT_TRUE(model.built());
+  EXPECT_THAT(model.variables(), SizeIs(4));
+  EXPECT_THAT(model(at::ones({5, 3})).sizes(), ElementsAre(5, 2));
+}
+
+TEST(Functional, TakesSeveralInputs) {
+  const SymbolicTensor a = Input({2}, {.name = "a"});
+  const SymbolicTensor b = Input({1}, {.name = "b"});
+  const Functional model({a, b}, layers::Concatenate()({b, a}));
+  const Structure y = model(tuple(numbers({1, 2}, {1, 2}), numbers({3}, {1, 1})));
+  EXPECT_THAT(elements(y.tensor()), ElementsAre(3, 1, 2));
+}
+
+TEST(Functional, DictsAreMatchedByKey) {
+  const SymbolicTensor a = Input({1});
+  const SymbolicTensor b = Input({1});
+  const auto sum = layers::Add()({a, b});
+  const Functional model(SymbolicStructure::make_dict({{"a", a}, {"b", b}}),
+                         SymbolicStructure::make_dict({{"b", b}, {"sum", SymbolicStructure(sum)}}));
+  const Structure y = model(dict({{"b", numbers({10}, {1, 1})}, {"a", numbers({1}, {1, 1})}}));
+  EXPECT_THAT(elements(y["sum"].tensor()), ElementsAre(11));
+  EXPECT_THAT(elements(y["b"].tensor()), ElementsAre(10));
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] {
+                model(dict({{"a", numbers({1}, {1, 1})}}));
+              }),
+              HasSubstr("'b'"));
+}
+
+TEST(Functional, SharesLayersAndOutputs) {
+  const SymbolicTensor x = Input({3});
+  const layers::Dense shared(3);
+  const SymbolicTensor once = shared(x);
+  const Functional model(x, {once, shared(once)});
+  EXPECT_THAT(model.variables(), SizeIs(2));
+  const Structure y = model(Structure(at::ones({1, 3})));
+  EXPECT_EQ(elements(y[1].tensor()), elements(shared(y[0].tensor())));
+}
+
+TEST(Functional, ModelsAreLayersOfOthers) {
+  const SymbolicTensor x = Input({3});
+  const Functional inner(x, layers::Dense(2)(x), {.name = "inner"});
+  const SymbolicTensor y = Input({3});
+  const Functional outer(y, layers::Dense(1)(inner(y)));
+  EXPECT_THAT(outer.layer_names()[0], "inner");
+  EXPECT_THAT(outer.variables(), SizeIs(4));
+}
+
+TEST(Functional, AnIntermediateTensorMayBeAnInput) {
+  const SymbolicTensor x = Input({3});
+  const SymbolicTensor hidden = layers::Dense(2)(x);
+  const Functional head(hidden, layers::Dense(1)(hidden));
+  EXPECT_THAT(head.variables(), SizeIs(2));
+  EXPECT_THAT(head(at::ones({4, 2})).sizes(), ElementsAre(4, 1));
+}
+
+TEST(Functional, DisconnectedInputsAreNamed) {
+  const SymbolicTensor a = Input({2}, {.name = "a"});
+  const SymbolicTensor b = Input({2}, {.name = "b"});
+  const auto sum = layers::Add({.name = "sum"})({a, b});
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { Functional(a, sum); }),
+              AllOf(HasSubstr("disconnected"), HasSubstr("'b'"), HasSubstr("'sum'")));
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { Functional({a, a}, sum); }), HasSubstr("twice"));
+}
+
+TEST(Functional, ChecksItsInputs) {
+  const SymbolicTensor a = Input({2}, {.name = "a"});
+  const SymbolicTensor b = Input({2}, {.name = "b"});
+  const Functional model({a, b}, layers::Add()({a, b}), {.name = "net"});
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] {
+                model(Structure(at::ones({1, 2})));
+              }),
+              AllOf(HasSubstr("'net'"), HasSubstr("2 inputs")));
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] {
+                model(tuple(at::ones({1, 2}), at::ones({1, 3})));
+              }),
+              AllOf(HasSubstr("'b'"), HasSubstr("[1,3]")));
+}
+
+TEST(Functional, LayersNeedNamesOfTheirOwn) {
+  const SymbolicTensor x = Input({3});
+  const auto hidden = layers::Dense(3, {.name = "d"})(x);
+  EXPECT_THAT(
+      thrown<InvalidArgumentError>([&] { Functional(x, layers::Dense(3, {.name = "d"})(hidden)); }),
+      HasSubstr("'d'"));
+}
+
+}  // namespace
+}  // namespace cohort::keras

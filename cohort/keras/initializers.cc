@@ -1,0 +1,137 @@
+#include "cohort/keras/initializers.h"
+
+#include <ATen/ops/full.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "cohort/core/error.h"
+#include "cohort/core/text.h"
+#include "cohort/ops/random.h"
+
+namespace cohort::keras::initializers {
+namespace {
+
+using Shape = std::vector<int64_t>;
+
+// The standard deviation of a standard normal that is cut off at two.
+constexpr double kTruncatedStddev = 0.87962566103423978;
+
+enum class FanMode { kIn, kAverage };
+enum class Distribution { kUniform, kTruncatedNormal };
+
+struct Fans {
+  double in = 1;
+  double out = 1;
+};
+
+Fans compute_fans(const Shape& shape) {
+  if (shape.empty()) return {};
+  if (shape.size() == 1) return {static_cast<double>(shape[0]), static_cast<double>(shape[0])};
+  double receptive_field = 1;
+  for (size_t i = 0; i + 2 < shape.size(); ++i) receptive_field *= static_cast<double>(shape[i]);
+  return {static_cast<double>(shape[shape.size() - 2]) * receptive_field,
+          static_cast<double>(shape.back()) * receptive_field};
+}
+
+random::Generator make_generator(const std::optional<uint64_t>& seed) {
+  return random::Generator::from_seed(seed ? *seed : internal::next_seed());
+}
+
+Initializer variance_scaling(double scale, FanMode mode, Distribution distribution,
+                             const SeedOptions& options) {
+  return [scale, mode, distribution, generator = make_generator(options.seed)](const Shape& shape,
+                                                                               DType dtype) {
+    const Fans fans = compute_fans(shape);
+    const double fan = mode == FanMode::kIn ? fans.in : (fans.in + fans.out) / 2;
+    const double variance = scale / std::max(1.0, fan);
+    if (distribution == Distribution::kUniform) {
+      const double limit = std::sqrt(3 * variance);
+      return generator.uniform(shape, {.minval = -limit, .maxval = limit, .dtype = dtype});
+    }
+    return generator.truncated_normal(
+        shape, {.stddev = std::sqrt(variance) / kTruncatedStddev, .dtype = dtype});
+  };
+}
+
+struct NamedInitializer {
+  std::string_view name;
+  Initializer (*make)();
+};
+constexpr NamedInitializer kInitializers[] = {
+    {"zeros", [] { return Zeros(); }},
+    {"ones", [] { return Ones(); }},
+    {"constant", [] { return Constant(); }},
+    {"glorot_uniform", [] { return GlorotUniform(); }},
+    {"glorot_normal", [] { return GlorotNormal(); }},
+    {"he_uniform", [] { return HeUniform(); }},
+    {"he_normal", [] { return HeNormal(); }},
+    {"lecun_uniform", [] { return LecunUniform(); }},
+    {"lecun_normal", [] { return LecunNormal(); }},
+    {"random_uniform", [] { return RandomUniform(); }},
+    {"random_normal", [] { return RandomNormal(); }},
+    {"truncated_normal", [] { return TruncatedNormal(); }},
+};
+
+}  // namespace
+
+Initializer::Initializer(std::string_view name) {
+  std::string known;
+  for (const NamedInitializer& candidate : kInitializers) {
+    if (candidate.name == name) {
+      *this = candidate.make();
+      return;
+    }
+    known += internal::str(known.empty() ? "" : ", ", candidate.name);
+  }
+  throw InvalidArgumentError(
+      internal::str("no initializer is called ", internal::quoted(name), "; there are: ", known));
+}
+
+Initializer Constant(double value) {
+  return [value](const Shape& shape, DType dtype) { return at::full(shape, value, dtype); };
+}
+Initializer Zeros() { return Constant(0); }
+Initializer Ones() { return Constant(1); }
+
+Initializer RandomNormal(const RandomNormalOptions& options) {
+  return [options, generator = make_generator(options.seed)](const Shape& shape, DType dtype) {
+    return generator.normal(shape,
+                            {.mean = options.mean, .stddev = options.stddev, .dtype = dtype});
+  };
+}
+
+Initializer TruncatedNormal(const RandomNormalOptions& options) {
+  return [options, generator = make_generator(options.seed)](const Shape& shape, DType dtype) {
+    return generator.truncated_normal(
+        shape, {.mean = options.mean, .stddev = options.stddev, .dtype = dtype});
+  };
+}
+
+Initializer RandomUniform(const RandomUniformOptions& options) {
+  return [options, generator = make_generator(options.seed)](const Shape& shape, DType dtype) {
+    return generator.uniform(shape,
+                             {.minval = options.minval, .maxval = options.maxval, .dtype = dtype});
+  };
+}
+
+Initializer GlorotUniform(const SeedOptions& options) {
+  return variance_scaling(1, FanMode::kAverage, Distribution::kUniform, options);
+}
+Initializer GlorotNormal(const SeedOptions& options) {
+  return variance_scaling(1, FanMode::kAverage, Distribution::kTruncatedNormal, options);
+}
+Initializer HeUniform(const SeedOptions& options) {
+  return variance_scaling(2, FanMode::kIn, Distribution::kUniform, options);
+}
+Initializer HeNormal(const SeedOptions& options) {
+  return variance_scaling(2, FanMode::kIn, Distribution::kTruncatedNormal, options);
+}
+Initializer LecunUniform(const SeedOptions& options) {
+  return variance_scaling(1, FanMode::kIn, Distribution::kUniform, options);
+}
+Initializer LecunNormal(const SeedOptions& options) {
+  return variance_scaling(1, FanMode::kIn, Distribution::kTruncatedNormal, options);
+}
+
+}  // namespace cohort::keras::initializers

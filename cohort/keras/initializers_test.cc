@@ -1,0 +1,91 @@
+#include "cohort/keras/initializers.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "cohort/core/error.h"
+#include "cohort/keras/testing_keras.h"
+#include "cohort/ops/random.h"
+
+namespace cohort::keras::initializers {
+namespace {
+
+using ::testing::DoubleNear;
+using ::testing::Each;
+using ::testing::HasSubstr;
+
+constexpr int64_t kIn = 300;
+constexpr int64_t kOut = 100;
+
+TEST(Initializer, ConstantsAreConstant) {
+  EXPECT_THAT(elements(Initializer("zeros")({3}, float32)), Each(0));
+  EXPECT_THAT(elements(Initializer("ones")({3}, float32)), Each(1));
+  EXPECT_THAT(elements(Constant(2.5)({2, 2}, float64)), Each(2.5));
+  EXPECT_EQ(Constant(2.5)({2, 2}, float64).scalar_type(), float64);
+}
+
+TEST(Initializer, UniformOnesStayInsideTheirLimit) {
+  const auto largest = [](const Initializer& initializer) {
+    return initializer({kIn, kOut}, float64).abs().max().item<double>();
+  };
+  const auto expect_limit = [&](const Initializer& initializer, double limit) {
+    const double found = largest(initializer);
+    EXPECT_LE(found, limit);
+    EXPECT_GT(found, limit * 0.99);
+  };
+  expect_limit(GlorotUniform({.seed = 1}), std::sqrt(6.0 / (kIn + kOut)));
+  expect_limit(HeUniform({.seed = 1}), std::sqrt(6.0 / kIn));
+  expect_limit(LecunUniform({.seed = 1}), std::sqrt(3.0 / kIn));
+  expect_limit(RandomUniform({.minval = -2, .maxval = 2, .seed = 1}), 2);
+}
+
+TEST(Initializer, NormalOnesHaveTheirVariance) {
+  const auto stddev = [](const Initializer& initializer) {
+    return initializer({kIn, kOut}, float64).std().item<double>();
+  };
+  EXPECT_THAT(stddev(GlorotNormal({.seed = 1})), DoubleNear(std::sqrt(2.0 / (kIn + kOut)), 1e-3));
+  EXPECT_THAT(stddev(HeNormal({.seed = 1})), DoubleNear(std::sqrt(2.0 / kIn), 1e-3));
+  EXPECT_THAT(stddev(LecunNormal({.seed = 1})), DoubleNear(std::sqrt(1.0 / kIn), 1e-3));
+  EXPECT_THAT(stddev(RandomNormal({.stddev = 3, .seed = 1})), DoubleNear(3, 0.05));
+  const Tensor cut = TruncatedNormal({.stddev = 1, .seed = 1})({kIn, kOut}, float64);
+  EXPECT_LE(cut.abs().max().item<double>(), 2);
+  EXPECT_THAT(cut.std().item<double>(), DoubleNear(0.8796, 0.01));
+}
+
+TEST(Initializer, FansOfAConvolutionCountItsReceptiveField) {
+  // fan_in = 3 * 3 * 4, fan_out = 3 * 3 * 8.
+  const double limit = std::sqrt(6.0 / (9 * 4 + 9 * 8));
+  const double found = GlorotUniform({.seed = 2})({3, 3, 4, 8}, float64).abs().max().item<double>();
+  EXPECT_LE(found, limit);
+  EXPECT_GT(found, limit * 0.9);
+}
+
+TEST(Initializer, SeedsDecideTheValues) {
+  const std::vector<int64_t> shape{4};
+  const auto a = elements(GlorotUniform({.seed = 7})(shape, float32));
+  EXPECT_EQ(a, elements(GlorotUniform({.seed = 7})(shape, float32)));
+  EXPECT_NE(a, elements(GlorotUniform({.seed = 8})(shape, float32)));
+
+  random::set_seed(5);
+  const auto first = elements(Initializer("he_normal")(shape, float32));
+  const auto second = elements(Initializer("he_normal")(shape, float32));
+  random::set_seed(5);
+  EXPECT_EQ(first, elements(Initializer("he_normal")(shape, float32)));
+  EXPECT_NE(first, second);
+}
+
+TEST(Initializer, TwoWeightsOfOneInitializerDiffer) {
+  const Initializer shared = RandomNormal({.seed = 3});
+  EXPECT_NE(elements(shared({4}, float32)), elements(shared({4}, float32)));
+}
+
+TEST(Initializer, UnknownNameListsTheKnownOnes) {
+  const std::string text = thrown<InvalidArgumentError>([] { Initializer("glorot"); });
+  EXPECT_THAT(text, HasSubstr("'glorot'"));
+  EXPECT_THAT(text, HasSubstr("glorot_uniform"));
+}
+
+}  // namespace
+}  // namespace cohort::keras::initializers

@@ -1,0 +1,78 @@
+#include "cohort/keras/layers/conv2d.h"
+
+#include <ATen/ops/conv2d.h>
+
+#include <utility>
+
+namespace cohort::keras::layers {
+namespace {
+
+using internal::Border;
+using internal::Padding;
+using internal::str;
+using internal::Window;
+
+class Conv2DImpl final : public Layer {
+ public:
+  Conv2DImpl(int64_t filters, Size2D kernel_size, Conv2DOptions options)
+      : Layer("Conv2D", {.name = options.name,
+                         .dtype = options.dtype,
+                         .activity_regularizer = options.activity_regularizer}),
+        filters_(filters),
+        window_{kernel_size, options.strides, options.dilation_rate},
+        padding_(internal::parse_padding(options.padding, "Conv2D")),
+        options_(std::move(options)) {
+    if (filters < 1) throw InvalidArgumentError(str("Conv2D: filters is ", filters, ", below 1"));
+    internal::check_positive(window_.size, "Conv2D", "kernel_size");
+    internal::check_positive(window_.strides, "Conv2D", "strides");
+    internal::check_positive(window_.dilation, "Conv2D", "dilation_rate");
+    set_input_spec({.rank = 4, .floating = true});
+  }
+
+ protected:
+  void build(const std::vector<Shape>& input_shapes) override {
+    const int64_t channels = input_shapes[0].back();
+    input_spec().last_dim = channels;
+    kernel_ = add_weight(
+        "kernel", {window_.size.height, window_.size.width, channels, filters_},
+        {.initializer = options_.kernel_initializer, .regularizer = options_.kernel_regularizer});
+    if (options_.use_bias) {
+      bias_ = add_weight(
+          "bias", {filters_},
+          {.initializer = options_.bias_initializer, .regularizer = options_.bias_regularizer});
+    }
+  }
+
+  Tensor call(const Tensor& input, const CallOptions&) override {
+    Tensor images = internal::to_channels_first(input.to(dtype()));
+    Border border;
+    if (padding_ == Padding::kSame) {
+      border = internal::same_border(images, window_);
+      if (!border.symmetric()) {
+        images = internal::pad(images, border, 0);
+        border = {};
+      }
+    }
+    const Tensor kernel = kernel_.value().permute({3, 2, 0, 1});
+    const Tensor outputs =
+        at::conv2d(images, kernel, bias_ ? bias_.value() : Tensor(),
+                   {window_.strides.height, window_.strides.width}, {border.top, border.left},
+                   {window_.dilation.height, window_.dilation.width});
+    return options_.activation(internal::to_channels_last(outputs));
+  }
+
+ private:
+  int64_t filters_;
+  Window window_;
+  Padding padding_;
+  Conv2DOptions options_;
+  Variable kernel_;
+  Variable bias_;
+};
+
+}  // namespace
+
+Conv2D::Conv2D(int64_t filters, Size2D kernel_size, Conv2DOptions options)
+    : LayerHandle(std::make_shared<Conv2DImpl>(filters, kernel_size, std::move(options))) {}
+
+}  // namespace cohort::keras::layers

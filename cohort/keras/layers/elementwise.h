@@ -1,0 +1,36 @@
+// Layers without weights that treat each element alike.
+//
+//   layers::Rescaling(1.0 / 255);
+//   layers::Activation("relu");
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "cohort/keras/activations.h"
+#include "cohort/keras/layers/layer_handle.h"
+
+namespace cohort::keras::layers {
+
+struct ActivationOptions {
+  regularizers::Regularizer activity_regularizer = {};
+  std::string name = "";
+};
+// Shape: [..] -> the same.
+class Activation : public LayerHandle {
+ public:
+  explicit Activation(activations::Activation activation, ActivationOptions options = {});
+};
+
+struct RescalingOptions {
+  double offset = 0;
+  std::optional<DType> dtype = std::nullopt;
+  std::string name = "";
+};
+// x * scale + offset in the layer's dtype. Shape: [..], any numeric dtype -> the same.
+class Rescaling : public LayerHandle {
+ public:
+  explicit Rescaling(double scale, RescalingOptions options = {});
+};
+
+}  // namespace cohort::keras::layers

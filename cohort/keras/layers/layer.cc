@@ -1,0 +1,340 @@
+#include "cohort/keras/layers/layer.h"
+
+#include <c10/util/Exception.h>
+#include <c10/util/accumulate.h>
+#include <cxxabi.h>
+
+#include <cstdlib>
+#include <typeinfo>
+#include <utility>
+
+#include "cohort/distribute/context.h"
+#include "cohort/distribute/strategy.h"
+#include "cohort/keras/backend.h"
+#include "cohort/keras/layers/layer_handle.h"
+#include "cohort/ops/gradient_tape.h"
+
+namespace cohort {
+namespace internal {
+namespace {
+
+// The layer call that the calling thread is in: inner calls inherit `training` from it.
+struct CallFrame {
+  bool training = false;
+  const CallFrame* parent = nullptr;
+};
+thread_local const CallFrame* current_call = nullptr;
+
+class CallGuard {
+ public:
+  explicit CallGuard(const keras::CallOptions& options)
+      : frame_{options.training.value_or(current_call != nullptr && current_call->training),
+               current_call} {
+    current_call = &frame_;
+  }
+  ~CallGuard() { current_call = frame_.parent; }
+  CallGuard(const CallGuard&) = delete;
+  CallGuard& operator=(const CallGuard&) = delete;
+
+  bool outermost() const { return frame_.parent == nullptr; }
+  keras::CallOptions options() const { return {.training = frame_.training}; }
+
+ private:
+  CallFrame frame_;
+};
+
+// "ns::Outer::MyLayer" -> "MyLayer".
+std::string unqualified_type_name(const std::type_info& type) {
+  int status = 0;
+  char* demangled = abi::__cxa_demangle(type.name(), nullptr, nullptr, &status);
+  std::string name = status == 0 ? demangled : type.name();
+  std::free(demangled);
+  name = name.substr(0, name.find('<'));
+  const size_t colon = name.rfind(':');
+  return colon == std::string::npos ? name : name.substr(colon + 1);
+}
+
+[[noreturn]] void throw_call_failed(const std::string& where, const Structure& inputs,
+                                    const c10::Error& error) {
+  const std::string message =
+      str(where, " failed on ", describe_leaves(inputs), ": ", error.what_without_backtrace());
+  if (message.find("allocate memory") != std::string::npos) throw ResourceExhaustedError(message);
+  throw InvalidArgumentError(message);
+}
+
+}  // namespace
+
+std::string describe_leaves(const Structure& inputs) {
+  std::string text;
+  inputs.for_each([&](const Leaf& leaf) {
+    if (!text.empty()) text += ", ";
+    text += leaf.is_tensor() ? describe(leaf.tensor()) : str("string ", shape_str(leaf.sizes()));
+  });
+  return text.empty() ? "no tensors" : text;
+}
+
+StructureSpec batch_spec_of(const Structure& values) {
+  return StructureSpec::of(values).map([](const TensorSpec& spec) {
+    return spec.shape()->empty() ? spec : spec.with_batch_dim(kUnknownDim);
+  });
+}
+
+}  // namespace internal
+
+namespace keras::layers {
+
+using internal::str;
+
+Layer::Layer(LayerOptions options) : Layer("", std::move(options)) {}
+
+Layer::Layer(std::string class_name, LayerOptions options)
+    : name_(std::move(options.name)),
+      class_name_(std::move(class_name)),
+      dtype_(options.dtype.value_or(internal::keras_floatx())),
+      trainable_(options.trainable),
+      activity_regularizer_(std::move(options.activity_regularizer)),
+      strategy_(distribute::has_strategy() ? distribute::get_strategy().core() : nullptr) {
+  if (!at::isFloatingType(dtype_)) {
+    throw InvalidArgumentError(str("layer '", this->name_, "': dtype ",
+                                   internal::dtype_name(dtype_), " is not a floating one"));
+  }
+}
+
+Layer::~Layer() = default;
+
+const std::string& Layer::class_name() const {
+  std::call_once(class_name_once_, [this] {
+    if (class_name_.empty()) class_name_ = internal::unqualified_type_name(typeid(*this));
+  });
+  return class_name_;
+}
+
+const std::string& Layer::name() const {
+  std::call_once(name_once_, [this] {
+    if (name_.empty()) name_ = backend::unique_object_name(class_name());
+  });
+  return name_;
+}
+
+Tensor Layer::operator()(const Tensor& input, const CallOptions& options) {
+  const Structure output = (*this)(Structure(input), options);
+  if (!output.is_leaf()) {
+    throw InvalidArgumentError(str("layer '", name(), "' returned ", output,
+                                   ", not one tensor; call it with a Structure"));
+  }
+  return output.tensor();
+}
+
+Structure Layer::operator()(const Structure& inputs, const CallOptions& options) {
+  const internal::CallGuard guard(options);
+  if (guard.outermost()) clear_losses();
+  if (!built()) ensure_built(inputs);
+  check_inputs(inputs);
+  Structure outputs = guarded_call(inputs, guard.options());
+  if (activity_regularizer_) add_activity_loss(outputs);
+  std::call_once(output_once_, [&] { output_spec_ = internal::batch_spec_of(outputs); });
+  return outputs;
+}
+
+void Layer::ensure_built(const Structure& inputs) {
+  check_inputs(inputs);
+  std::vector<Shape> shapes;
+  inputs.for_each([&](const Leaf& leaf) {
+    shapes.push_back(leaf.sizes());
+    if (!shapes.back().empty()) shapes.back()[0] = kUnknownDim;
+  });
+  // Called outside of any scope (evaluation, a first look at the shapes), it still gets the
+  // variables of the scope that it was made in.
+  std::optional<distribute::Scope> scope;
+  if (strategy_ != nullptr && !distribute::has_strategy()) scope.emplace(strategy_);
+  build_once_(str("layer '", name(), "'"), [&] {
+    const size_t num_weights = weights_.size();
+    const size_t num_children = children_.size();
+    const InputSpec input_spec = input_spec_;
+    try {
+      build(shapes);
+    } catch (...) {
+      weights_.resize(num_weights);
+      children_.resize(num_children);
+      input_spec_ = input_spec;
+      throw;
+    }
+  });
+}
+
+void Layer::check_inputs(const Structure& inputs) const {
+  const auto fail = [&](const Leaf& leaf, const auto&... expected) {
+    throw InvalidArgumentError(str("layer '", name(), "' expects an input ", expected...,
+                                   ", but got ", internal::describe_leaves(Structure(leaf))));
+  };
+  const InputSpec& spec = input_spec_;
+  inputs.for_each([&](const Leaf& leaf) {
+    if (leaf.is_tensor() && !leaf.tensor().defined()) fail(leaf, "that is defined");
+    if (spec.rank && leaf.dim() != *spec.rank) fail(leaf, "of rank ", *spec.rank);
+    if (spec.min_rank && leaf.dim() < *spec.min_rank) {
+      fail(leaf, "of rank ", *spec.min_rank, " or more");
+    }
+    if (spec.floating && !(leaf.is_tensor() && leaf.tensor().is_floating_point())) {
+      fail(leaf, "of a floating dtype (a Rescaling layer converts images)");
+    }
+    if (spec.last_dim && (leaf.dim() == 0 || leaf.sizes().back() != *spec.last_dim)) {
+      fail(leaf, "whose last dimension is ", *spec.last_dim);
+    }
+  });
+}
+
+Structure Layer::guarded_call(const Structure& inputs, const CallOptions& options) {
+  try {
+    return call(inputs, options);
+  } catch (const c10::Error& error) {
+    internal::throw_call_failed(str("layer '", name(), "'"), inputs, error);
+  }
+}
+
+void Layer::build(const std::vector<Shape>&) {}
+
+Tensor Layer::call(const Tensor&, const CallOptions&) {
+  throw UnimplementedError(
+      str("layer '", name(), "' of class ", class_name(), " overrides neither form of call"));
+}
+
+Structure Layer::call(const Structure& inputs, const CallOptions& options) {
+  if (!inputs.is_leaf()) {
+    throw InvalidArgumentError(str("layer '", name(), "' takes one tensor, but got ", inputs));
+  }
+  return call(inputs.tensor(), options);
+}
+
+Variable Layer::add_weight(const std::string& name, const Shape& shape, WeightOptions options) {
+  for (const int64_t size : shape) {
+    if (size < 0) {
+      throw InvalidArgumentError(str("weight '", name, "' of layer '", this->name(),
+                                     "' cannot have the shape ", internal::shape_str(shape)));
+    }
+  }
+  const DType dtype = options.dtype.value_or(dtype_);
+  Variable variable([&] { return options.initializer(shape, dtype); },
+                    {.name = str(this->name(), "/", name),
+                     .trainable = options.trainable,
+                     .synchronization = options.synchronization,
+                     .aggregation = options.aggregation});
+  track(name, variable, std::move(options.regularizer));
+  return variable;
+}
+
+void Layer::track(std::string name, const Variable& variable,
+                  regularizers::Regularizer regularizer) {
+  weights_.push_back({std::move(name), variable, std::move(regularizer)});
+}
+
+void Layer::track(std::string name, Layer& member) {
+  children_.push_back({std::move(name), &member, nullptr});
+}
+
+void Layer::track(std::string name, const LayerHandle& layer) {
+  children_.push_back({std::move(name), layer.get(), layer.pointer()});
+}
+
+void Layer::add_loss(const Tensor& loss) {
+  if (!loss.defined() || loss.dim() != 0) {
+    throw InvalidArgumentError(
+        str("layer '", name(), "': add_loss takes a scalar, but got ", internal::describe(loss)));
+  }
+  losses_.add(loss);
+}
+
+void Layer::add_activity_loss(const Structure& outputs) {
+  outputs.for_each([&](const Leaf& leaf) {
+    const Tensor& output = leaf.tensor();
+    const Tensor loss = activity_regularizer_(output);
+    const int64_t rows = output.dim() == 0 ? 1 : output.size(0);
+    losses_.add(rows == 0 ? loss * 0 : loss / rows);
+  });
+}
+
+void Layer::clear_losses() {
+  Visited visited;
+  clear_losses(visited);
+}
+
+void Layer::clear_losses(Visited& visited) {
+  if (!visited.insert(this).second) return;
+  losses_.clear();
+  for (const Child& child : children_) child.layer->clear_losses(visited);
+}
+
+std::vector<Tensor> Layer::losses() const {
+  std::vector<Tensor> losses;
+  Visited visited;
+  collect_losses(losses, visited);
+  return losses;
+}
+
+void Layer::collect_losses(std::vector<Tensor>& losses, Visited& visited) const {
+  if (!visited.insert(this).second) return;
+  for (Tensor& loss : losses_.get()) losses.push_back(std::move(loss));
+  for (const Weight& weight : weights_) {
+    if (weight.regularizer) losses.push_back(weight.regularizer(weight.variable.value()));
+  }
+  for (const Child& child : children_) child.layer->collect_losses(losses, visited);
+}
+
+void Layer::collect_variables(bool parent_trainable, bool want_trainable,
+                              std::vector<Variable>& found, Visited& visited) const {
+  if (!visited.insert(this).second) return;
+  const bool trainable = parent_trainable && trainable_;
+  for (const Weight& weight : weights_) {
+    const bool is_trainable = trainable && weight.variable.trainable();
+    if (is_trainable == want_trainable && visited.insert(&weight.variable.impl()).second) {
+      found.push_back(weight.variable);
+    }
+  }
+  for (const Child& child : children_) {
+    child.layer->collect_variables(trainable, want_trainable, found, visited);
+  }
+}
+
+std::vector<Variable> Layer::trainable_variables() const {
+  std::vector<Variable> found;
+  Visited visited;
+  collect_variables(true, true, found, visited);
+  return found;
+}
+
+std::vector<Variable> Layer::non_trainable_variables() const {
+  std::vector<Variable> found;
+  Visited visited;
+  collect_variables(true, false, found, visited);
+  return found;
+}
+
+std::vector<Variable> Layer::variables() const {
+  std::vector<Variable> found = trainable_variables();
+  for (Variable& variable : non_trainable_variables()) found.push_back(std::move(variable));
+  return found;
+}
+
+int64_t Layer::count_params() const {
+  int64_t count = 0;
+  for (const Variable& variable : variables()) count += c10::multiply_integers(variable.shape());
+  return count;
+}
+
+std::vector<Tensor> Layer::get_weights() const {
+  const NoGradient no_gradient;
+  std::vector<Tensor> values;
+  for (const Variable& variable : variables()) values.push_back(variable.value().detach().clone());
+  return values;
+}
+
+void Layer::set_weights(const std::vector<Tensor>& values) const {
+  const std::vector<Variable> all = variables();
+  if (values.size() != all.size()) {
+    throw InvalidArgumentError(str("layer '", name(), "' has ", all.size(),
+                                   " variables, but set_weights got ", values.size(), " values"));
+  }
+  for (size_t i = 0; i < all.size(); ++i) all[i].assign(values[i]);
+}
+
+}  // namespace keras::layers
+}  // namespace cohort

@@ -1,0 +1,203 @@
+// The base class of layers and models, for those who write their own.
+//
+//   class Scale : public keras::layers::Layer {
+//     void build(const std::vector<Shape>& input_shapes) override {
+//       factor_ = add_weight("factor", {input_shapes[0].back()}, {.initializer = "ones"});
+//     }
+//     Tensor call(const Tensor& x, const CallOptions&) override { return x * factor_.value(); }
+//     Variable factor_;
+//   };
+//   keras::Sequential model({std::make_shared<Scale>(), keras::layers::Dense(10)});
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "cohort/core/spec.h"
+#include "cohort/core/structure.h"
+#include "cohort/distribute/build_once.h"
+#include "cohort/distribute/variable.h"
+#include "cohort/keras/initializers.h"
+#include "cohort/keras/regularizers.h"
+#include "cohort/keras/replica_losses.h"
+
+namespace cohort {
+namespace internal {
+class StrategyCore;
+}
+
+namespace keras {
+
+using Shape = std::vector<int64_t>;
+
+struct CallOptions {
+  // Missing: as the layer or model that makes the call was told; false outside of any.
+  std::optional<bool> training = std::nullopt;
+};
+
+namespace layers {
+
+class LayerHandle;
+
+struct LayerOptions {
+  std::string name = "";  // empty: the class name in snake case, with a number from the second on
+  bool trainable = true;
+  std::optional<DType> dtype = std::nullopt;  // of its weights; missing: backend::floatx()
+  // Penalty on the layer's output, divided by the size of the (replica's) batch.
+  regularizers::Regularizer activity_regularizer = {};
+};
+
+struct WeightOptions {
+  initializers::Initializer initializer = "glorot_uniform";
+  regularizers::Regularizer regularizer = {};
+  bool trainable = true;
+  std::optional<DType> dtype = std::nullopt;  // missing: the layer's
+  VariableSynchronization synchronization = VariableSynchronization::AUTO;
+  VariableAggregation aggregation = VariableAggregation::NONE;
+};
+
+// What a layer demands of each of its inputs.
+struct InputSpec {
+  std::optional<int64_t> rank = std::nullopt;
+  std::optional<int64_t> min_rank = std::nullopt;
+  std::optional<int64_t> last_dim = std::nullopt;
+  bool floating = false;
+};
+
+// A function with weights. It is built when it first sees an input: inside a step by one replica
+// for all, under the strategy of the scope that it was made in, or else the current one.
+//
+// Objects stay where they are made; handles (LayerHandle) are what programs pass around.
+// Thread safety: calls and reads from any thread, once it is built or inside a step; track,
+// set_trainable and set_weights from one thread while no step runs.
+class Layer {
+ public:
+  struct Child {
+    std::string name;
+    Layer* layer = nullptr;
+    std::shared_ptr<Layer> owner;  // nullptr for a member that lives in this object
+  };
+
+  explicit Layer(LayerOptions options = {});
+  virtual ~Layer();
+  Layer(const Layer&) = delete;
+  Layer& operator=(const Layer&) = delete;
+
+  // Builds the layer if need be, checks the input, and runs `call`.
+  // Errors: InvalidArgument (rank, dtype or shape of an input, and whatever libtorch refuses inside
+  // of `call`, with this layer's name and the shapes), what build and call throw.
+  Structure operator()(const Structure& inputs, const CallOptions& options = {});
+  Tensor operator()(const Tensor& input, const CallOptions& options = {});
+
+  const std::string& name() const;
+  // "Dense".
+  const std::string& class_name() const;
+  DType dtype() const { return dtype_; }
+  bool built() const { return build_once_.done(); }
+  // False moves all variables, those of its children too, to the non-trainable ones.
+  bool trainable() const { return trainable_; }
+  void set_trainable(bool trainable) { trainable_ = trainable; }
+
+  // Own variables before those of children, in order of creation; shared ones once.
+  std::vector<Variable> trainable_variables() const;
+  std::vector<Variable> non_trainable_variables() const;
+  // Trainable ones first.
+  std::vector<Variable> variables() const;
+  std::vector<Variable> weights() const { return variables(); }
+  int64_t count_params() const;
+
+  // The values of variables(), copied. set_weights takes the same list.
+  // Errors: InvalidArgument (their number or a shape), as Variable::assign.
+  std::vector<Tensor> get_weights() const;
+  void set_weights(const std::vector<Tensor>& values) const;
+
+  // The penalties on weights, computed now and recorded by the calling thread's tape, and what
+  // add_loss and activity regularisers added in the latest forward pass of the calling replica.
+  // Scalars; scale them with nn::scale_regularization_loss.
+  std::vector<Tensor> losses() const;
+  // In `call`: adds a loss that depends on the input, for example a mean over the batch.
+  // Errors: InvalidArgument (not a scalar).
+  void add_loss(const Tensor& loss);
+  // Forgets what the calling replica's latest forward pass added, here and in all children. A call
+  // from outside of any layer begins with it.
+  void clear_losses();
+
+  const std::vector<Child>& children() const { return children_; }
+  // Of the first call, with an unknown batch size; missing before it.
+  const std::optional<StructureSpec>& output_spec() const { return output_spec_; }
+
+ protected:
+  // For layers whose class is not named as users know it.
+  Layer(std::string class_name, LayerOptions options);
+
+  // Makes the weights. Runs once, before the first `call`; shapes are of the tensors in the input,
+  // dimension 0 as kUnknownDim.
+  virtual void build(const std::vector<Shape>& input_shapes);
+  // Override one of these. `options.training` always has a value. By default the second hands a
+  // single tensor to the first, and refuses anything else with InvalidArgument.
+  virtual Tensor call(const Tensor& input, const CallOptions& options);
+  virtual Structure call(const Structure& inputs, const CallOptions& options);
+
+  // Makes a variable "layer_name/name" and lists it among the layer's. In build or a constructor.
+  Variable add_weight(const std::string& name, const Shape& shape, WeightOptions options = {});
+  // Lists a variable made elsewhere. `regularizer` may be empty.
+  void track(std::string name, const Variable& variable,
+             regularizers::Regularizer regularizer = {});
+  // Lists a layer used in `call`, so that its variables and losses are found. A member that is an
+  // object is kept by reference, a handle is shared.
+  void track(std::string name, Layer& member);
+  void track(std::string name, const LayerHandle& layer);
+  // Takes the layer tracked last off the list.
+  void pop_child() { children_.pop_back(); }
+
+  void set_input_spec(InputSpec spec) { input_spec_ = spec; }
+  InputSpec& input_spec() { return input_spec_; }
+
+ private:
+  struct Weight {
+    std::string name;
+    Variable variable;
+    regularizers::Regularizer regularizer;
+  };
+  using Visited = std::unordered_set<const void*>;
+
+  void ensure_built(const Structure& inputs);
+  void check_inputs(const Structure& inputs) const;
+  Structure guarded_call(const Structure& inputs, const CallOptions& options);
+  void add_activity_loss(const Structure& outputs);
+  void clear_losses(Visited& visited);
+  void collect_losses(std::vector<Tensor>& losses, Visited& visited) const;
+  void collect_variables(bool parent_trainable, bool want_trainable, std::vector<Variable>& found,
+                         Visited& visited) const;
+
+  mutable std::once_flag name_once_;
+  mutable std::once_flag class_name_once_;
+  mutable std::string name_;
+  mutable std::string class_name_;
+  DType dtype_;
+  bool trainable_;
+  regularizers::Regularizer activity_regularizer_;
+  std::shared_ptr<internal::StrategyCore> strategy_;  // of the scope it was made in, if any
+  InputSpec input_spec_;
+  internal::BuildOnce build_once_;
+  std::vector<Weight> weights_;
+  std::vector<Child> children_;
+  internal::ReplicaLosses losses_;
+  std::once_flag output_once_;
+  std::optional<StructureSpec> output_spec_;
+};
+
+}  // namespace layers
+}  // namespace keras
+
+namespace internal {
+// "float32 [2,3], int64 [2]": the leaves of a layer's input in an error message.
+std::string describe_leaves(const Structure& inputs);
+// StructureSpec::of with dimension 0 of every leaf unknown.
+StructureSpec batch_spec_of(const Structure& values);
+}  // namespace internal
+}  // namespace cohort

@@ -1,0 +1,76 @@
+// A layer as programs hold it: copies name the same layer, as in Python.
+//
+//   LayerHandle dense = layers::Dense(10);
+//   Tensor y = dense(x);                        // a tensor now
+//   SymbolicTensor y = dense(keras::Input({4}));   // a step of a functional model
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cohort/keras/layers/layer.h"
+
+namespace cohort::keras {
+
+class SymbolicTensor;
+class SymbolicStructure;
+
+namespace layers {
+
+// Thread safety: as Layer.
+class LayerHandle {
+ public:
+  // Of a layer class of your own: std::make_shared<MyLayer>(). Errors: InvalidArgument (nullptr).
+  template <class T>
+  requires std::is_base_of_v<Layer, T> LayerHandle(std::shared_ptr<T> layer)
+      : LayerHandle(std::shared_ptr<Layer>(std::move(layer))) {}
+  LayerHandle(std::shared_ptr<Layer> layer);
+
+  // See Layer.
+  Structure operator()(const Structure& inputs, const CallOptions& options = {}) const {
+    return (*layer_)(inputs, options);
+  }
+  Tensor operator()(const Tensor& input, const CallOptions& options = {}) const {
+    return (*layer_)(input, options);
+  }
+  // Builds the layer for inputs of these specs and returns what stands for its outputs.
+  // Errors: InvalidArgument (as Layer; outputs that are not tensors).
+  SymbolicTensor operator()(const SymbolicTensor& input, const CallOptions& options = {}) const;
+  SymbolicStructure operator()(const SymbolicStructure& inputs,
+                               const CallOptions& options = {}) const;
+
+  const std::string& name() const { return layer_->name(); }
+  const std::string& class_name() const { return layer_->class_name(); }
+  bool built() const { return layer_->built(); }
+  bool trainable() const { return layer_->trainable(); }
+  void set_trainable(bool trainable) const { layer_->set_trainable(trainable); }
+  std::vector<Variable> trainable_variables() const { return layer_->trainable_variables(); }
+  std::vector<Variable> non_trainable_variables() const {
+    return layer_->non_trainable_variables();
+  }
+  std::vector<Variable> variables() const { return layer_->variables(); }
+  std::vector<Variable> weights() const { return layer_->weights(); }
+  int64_t count_params() const { return layer_->count_params(); }
+  std::vector<Tensor> get_weights() const { return layer_->get_weights(); }
+  void set_weights(const std::vector<Tensor>& values) const { layer_->set_weights(values); }
+  std::vector<Tensor> losses() const { return layer_->losses(); }
+
+  Layer* get() const { return layer_.get(); }
+  Layer* operator->() const { return layer_.get(); }
+  const std::shared_ptr<Layer>& pointer() const { return layer_; }
+  // Two handles of one layer.
+  bool operator==(const LayerHandle& other) const { return layer_ == other.layer_; }
+
+ protected:
+  // Leaves the layer without a name until it is asked for one.
+  struct Unnamed {};
+  LayerHandle(Unnamed, std::shared_ptr<Layer> layer) : layer_(std::move(layer)) {}
+
+ private:
+  std::shared_ptr<Layer> layer_;
+};
+
+}  // namespace layers
+}  // namespace cohort::keras

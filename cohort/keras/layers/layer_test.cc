@@ -1,0 +1,270 @@
+#include "cohort/keras/layers/layer.h"
+
+#include <ATen/ops/ones.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cohort/keras/layers/layers.h"
+#include "cohort/keras/model.h"
+#include "cohort/keras/testing_keras.h"
+#include "cohort/ops/gradient_tape.h"
+
+namespace cohort::keras::layers {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::DoubleNear;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+class Scale : public Layer {
+ public:
+  using Layer::Layer;
+  int builds = 0;
+  bool saw_training = false;
+  bool fail_build = false;
+
+ protected:
+  void build(const std::vector<Shape>& input_shapes) override {
+    ++builds;
+    factor_ = add_weight("factor", {input_shapes[0].back()}, {.initializer = "ones"});
+    if (fail_build) throw InvalidArgumentError("no luck");
+    offset_ = add_weight("offset", {}, {.initializer = "zeros", .trainable = false});
+  }
+  Tensor call(const Tensor& x, const CallOptions& options) override {
+    saw_training = *options.training;
+    return x * factor_.value() + offset_.value();
+  }
+
+ private:
+  Variable factor_;
+  Variable offset_;
+};
+
+TEST(Layer, BuildsOnceAndListsItsWeights) {
+  Scale layer({.name = "scale"});
+  EXPECT_FALSE(layer.built());
+  EXPECT_THAT(layer.variables(), IsEmpty());
+  layer(at::ones({2, 3}));
+  layer(at::ones({5, 3}));
+  EXPECT_EQ(layer.builds, 1);
+  ASSERT_THAT(layer.variables(), SizeIs(2));
+  EXPECT_EQ(layer.variables()[0].name(), "scale/factor");
+  EXPECT_THAT(layer.trainable_variables(), SizeIs(1));
+  EXPECT_THAT(layer.non_trainable_variables(), SizeIs(1));
+  EXPECT_EQ(layer.count_params(), 4);
+}
+
+TEST(Layer, AFailedBuildLeavesNothingBehind) {
+  Scale layer;
+  layer.fail_build = true;
+  EXPECT_THROW(layer(at::ones({2, 3})), InvalidArgumentError);
+  EXPECT_FALSE(layer.built());
+  EXPECT_THAT(layer.variables(), IsEmpty());
+  layer.fail_build = false;
+  layer(at::ones({2, 3}));
+  EXPECT_THAT(layer.variables(), SizeIs(2));
+}
+
+TEST(Layer, IsNamedAfterItsClass) {
+  backend::clear_session();
+  Scale first;
+  EXPECT_EQ(first.class_name(), "Scale");
+  EXPECT_EQ(first.name(), "scale");
+  EXPECT_EQ(LayerHandle(std::make_shared<Scale>()).name(), "scale_1");
+}
+
+TEST(Layer, NonTrainableLayersKeepTheirVariables) {
+  const Dense dense(2);
+  dense(at::ones({1, 3}));
+  dense.set_trainable(false);
+  EXPECT_THAT(dense.trainable_variables(), IsEmpty());
+  EXPECT_THAT(dense.non_trainable_variables(), SizeIs(2));
+}
+
+TEST(Layer, WeightsCanBeReadAndSet) {
+  const Dense a(2);
+  const Dense b(2);
+  a(at::ones({1, 3}));
+  b(at::ones({1, 3}));
+  b.set_weights(a.get_weights());
+  EXPECT_EQ(elements(a(at::ones({1, 3}))), elements(b(at::ones({1, 3}))));
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { b.set_weights({at::ones({2})}); }),
+              AllOf(HasSubstr("2 variables"), HasSubstr("1 value")));
+}
+
+class Outer : public Model {
+ public:
+  Outer() { track("inner", inner); }
+  Scale inner;
+
+ protected:
+  Tensor call(const Tensor& x, const CallOptions&) override { return inner(x); }
+};
+
+TEST(Layer, InnerCallsInheritTraining) {
+  Outer outer;
+  outer(at::ones({1, 2}), {.training = true});
+  EXPECT_TRUE(outer.inner.saw_training);
+  outer(at::ones({1, 2}));
+  EXPECT_FALSE(outer.inner.saw_training);
+  outer.inner(at::ones({1, 2}));
+  EXPECT_FALSE(outer.inner.saw_training);
+}
+
+TEST(Layer, ModelsFindTheVariablesOfTheirMembers) {
+  Outer outer;
+  outer(at::ones({1, 2}));
+  EXPECT_THAT(outer.trainable_variables(), SizeIs(1));
+  outer.set_trainable(false);
+  EXPECT_THAT(outer.trainable_variables(), IsEmpty());
+  EXPECT_THAT(outer.non_trainable_variables(), SizeIs(2));
+}
+
+class Shared : public Model {
+ public:
+  Shared() {
+    track("first", dense_);
+    track("second", dense_);
+  }
+
+ protected:
+  Tensor call(const Tensor& x, const CallOptions&) override { return dense_(dense_(x)); }
+
+ private:
+  Dense dense_{2, {.kernel_regularizer = regularizers::L2(1)}};
+};
+
+TEST(Layer, SharedLayersCountOnce) {
+  Shared model;
+  model(at::ones({1, 2}));
+  EXPECT_THAT(model.variables(), SizeIs(2));
+  EXPECT_THAT(model.losses(), SizeIs(1));
+}
+
+TEST(Losses, WeightPenaltiesFollowTheWeightsAndHaveGradients) {
+  const Dense dense(1, {.use_bias = false, .kernel_regularizer = regularizers::L2(0.5)});
+  dense(at::ones({1, 2}));
+  dense.set_weights({numbers({1, 2}, {2, 1})});
+  ASSERT_THAT(dense.losses(), SizeIs(1));
+  EXPECT_EQ(dense.losses()[0].item<double>(), 2.5);
+  dense.set_weights({numbers({3, 2}, {2, 1})});
+  EXPECT_EQ(dense.losses()[0].item<double>(), 6.5);
+  GradientTape tape;
+  const auto gradients = tape.gradient(dense.losses()[0], dense.trainable_variables());
+  EXPECT_THAT(elements(gradients[0]), ElementsAre(3, 2));
+}
+
+class Noisy : public Layer {
+ protected:
+  Tensor call(const Tensor& x, const CallOptions&) override {
+    add_loss(x.mean());
+    return x;
+  }
+};
+
+TEST(Losses, AreThoseOfTheLatestPass) {
+  Noisy layer;
+  EXPECT_THAT(layer.losses(), IsEmpty());
+  layer(numbers({1, 3}));
+  ASSERT_THAT(layer.losses(), SizeIs(1));
+  layer(numbers({5, 7}));
+  ASSERT_THAT(layer.losses(), SizeIs(1));
+  EXPECT_EQ(layer.losses()[0].item<double>(), 6);
+}
+
+class Twice : public Model {
+ public:
+  Twice() { track("noisy", noisy_); }
+
+ protected:
+  Tensor call(const Tensor& x, const CallOptions&) override { return noisy_(noisy_(x) * 2); }
+
+ private:
+  Noisy noisy_;
+};
+
+TEST(Losses, GatherOverOnePassOfTheOutermostModel) {
+  Twice model;
+  model(numbers({1, 3}));
+  model(numbers({2, 4}));
+  ASSERT_THAT(model.losses(), SizeIs(2));
+  EXPECT_EQ(model.losses()[0].item<double>(), 3);
+  EXPECT_EQ(model.losses()[1].item<double>(), 6);
+}
+
+TEST(Losses, ActivityPenaltyIsDividedByTheBatch) {
+  const Dense dense(1, {.use_bias = false,
+                        .kernel_initializer = "ones",
+                        .activity_regularizer = regularizers::L2(0.5)});
+  dense(numbers({1, 3}, {2, 1}));
+  ASSERT_THAT(dense.losses(), SizeIs(1));
+  EXPECT_THAT(dense.losses()[0].item<double>(), DoubleNear(0.5 * 10 / 2, 1e-6));
+  dense(numbers({}, {0, 1}));
+  EXPECT_EQ(dense.losses()[0].item<double>(), 0);
+}
+
+TEST(Losses, MustBeScalars) {
+  class Wrong : public Layer {
+    Tensor call(const Tensor& x, const CallOptions&) override {
+      add_loss(x);
+      return x;
+    }
+  } layer;
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { layer(at::ones({2})); }),
+              AllOf(HasSubstr("'wrong"), HasSubstr("[2]")));
+}
+
+TEST(Layer, LibtorchErrorsNameTheInnermostLayer) {
+  class Broken : public Layer {
+   public:
+    Broken() : Layer({.name = "broken"}) {}
+    Tensor call(const Tensor& x, const CallOptions&) override { return x.matmul(x); }
+  };
+  class Around : public Model {
+   public:
+    Around() : Model({.name = "around"}) { track("broken", broken_); }
+    Tensor call(const Tensor& x, const CallOptions&) override { return broken_(x); }
+
+   private:
+    Broken broken_;
+  } model;
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] {
+                model(at::ones({2, 3}));
+              }),
+              AllOf(HasSubstr("'broken'"), HasSubstr("[2,3]")));
+}
+
+TEST(Layer, WhatItCannotTakeIsNamed) {
+  const Dense dense(1, {.name = "d"});
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] {
+                dense(tuple(at::ones({1, 2}), 1));
+              }),
+              HasSubstr("'d'"));
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { dense(Tensor()); }), HasSubstr("defined"));
+  EXPECT_THAT(thrown<InvalidArgumentError>([] { LayerHandle(std::shared_ptr<Layer>()); }),
+              HasSubstr("nullptr"));
+  class Empty : public Layer {
+  } empty;
+  EXPECT_THAT(thrown<UnimplementedError>([&] { empty(at::ones({1})); }), HasSubstr("Empty"));
+}
+
+class SumAndDifference : public Layer {
+ protected:
+  Structure call(const Structure& inputs, const CallOptions&) override {
+    const auto [a, b] = inputs;
+    return dict({{"sum", a + b}, {"difference", a - b}});
+  }
+};
+
+TEST(Layer, TakesAndReturnsStructures) {
+  SumAndDifference layer;
+  const Structure result = layer(tuple(numbers({3}), numbers({1})));
+  EXPECT_THAT(elements(result["sum"].tensor()), ElementsAre(4));
+  EXPECT_THAT(elements(result["difference"].tensor()), ElementsAre(2));
+}
+
+}  // namespace
+}  // namespace cohort::keras::layers

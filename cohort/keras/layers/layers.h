@@ -1,0 +1,13 @@
+// All layers.
+#pragma once
+
+#include "cohort/keras/layers/conv2d.h"
+#include "cohort/keras/layers/dense.h"
+#include "cohort/keras/layers/dropout.h"
+#include "cohort/keras/layers/elementwise.h"
+#include "cohort/keras/layers/layer.h"
+#include "cohort/keras/layers/layer_handle.h"
+#include "cohort/keras/layers/merging.h"
+#include "cohort/keras/layers/pooling2d.h"
+#include "cohort/keras/layers/reshaping.h"
+#include "cohort/keras/layers/symbolic.h"

@@ -1,0 +1,32 @@
+// Layers with several inputs, a tuple of tensors.
+//
+//   layers::Concatenate()({image_features, text_features});
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "cohort/keras/layers/symbolic.h"
+
+namespace cohort::keras::layers {
+
+struct AddOptions {
+  std::string name = "";
+};
+// Shapes: two or more of [batch, ..] that broadcast -> their sum.
+class Add : public LayerHandle {
+ public:
+  explicit Add(AddOptions options = {});
+};
+
+struct ConcatenateOptions {
+  int64_t axis = -1;
+  std::string name = "";
+};
+// Shapes: one or more of one rank, alike but for `axis` -> one after another along it.
+class Concatenate : public LayerHandle {
+ public:
+  explicit Concatenate(ConcatenateOptions options = {});
+};
+
+}  // namespace cohort::keras::layers

@@ -1,0 +1,100 @@
+#include "cohort/keras/layers/pooling2d.h"
+
+#include <ATen/ops/avg_pool2d.h>
+#include <ATen/ops/max_pool2d.h>
+#include <ATen/ops/ones.h>
+
+#include <limits>
+#include <utility>
+
+namespace cohort::keras::layers {
+namespace {
+
+using internal::Border;
+using internal::Padding;
+using internal::Window;
+
+class Pooling2DImpl : public Layer {
+ public:
+  Pooling2DImpl(const std::string& class_name, Size2D pool_size, const Pooling2DOptions& options)
+      : Layer(class_name, {.name = options.name}),
+        window_{pool_size, options.strides.value_or(pool_size)},
+        padding_(internal::parse_padding(options.padding, class_name)) {
+    internal::check_positive(window_.size, class_name, "pool_size");
+    internal::check_positive(window_.strides, class_name, "strides");
+    set_input_spec({.rank = 4, .floating = true});
+  }
+
+ protected:
+  Tensor call(const Tensor& input, const CallOptions&) final {
+    const Tensor images = internal::to_channels_first(input);
+    const Border border =
+        padding_ == Padding::kSame ? internal::same_border(images, window_) : Border{};
+    return internal::to_channels_last(pool(images, border));
+  }
+
+  // images: [batch, channels, height, width].
+  virtual Tensor pool(const Tensor& images, const Border& border) const = 0;
+
+  std::array<int64_t, 2> size() const { return {window_.size.height, window_.size.width}; }
+  std::array<int64_t, 2> strides() const { return {window_.strides.height, window_.strides.width}; }
+
+ private:
+  Window window_;
+  Padding padding_;
+};
+
+class MaxPooling2DImpl final : public Pooling2DImpl {
+ public:
+  using Pooling2DImpl::Pooling2DImpl;
+
+ protected:
+  Tensor pool(const Tensor& images, const Border& border) const override {
+    if (border.symmetric()) {
+      return at::max_pool2d(images, size(), strides(), {border.top, border.left});
+    }
+    constexpr double kLowest = -std::numeric_limits<double>::infinity();
+    return at::max_pool2d(internal::pad(images, border, kLowest), size(), strides());
+  }
+};
+
+class AveragePooling2DImpl final : public Pooling2DImpl {
+ public:
+  using Pooling2DImpl::Pooling2DImpl;
+
+ protected:
+  Tensor pool(const Tensor& images, const Border& border) const override {
+    if (border.symmetric()) {
+      return at::avg_pool2d(images, size(), strides(), {border.top, border.left},
+                            /*ceil_mode=*/false, /*count_include_pad=*/false);
+    }
+    // The means over windows with zeros in them, over the share of pixels that are not padding.
+    const Tensor inside = at::ones({1, 1, images.size(2), images.size(3)}, images.options());
+    return at::avg_pool2d(internal::pad(images, border, 0), size(), strides()) /
+           at::avg_pool2d(internal::pad(inside, border, 0), size(), strides());
+  }
+};
+
+class GlobalAveragePooling2DImpl final : public Layer {
+ public:
+  explicit GlobalAveragePooling2DImpl(const GlobalPooling2DOptions& options)
+      : Layer("GlobalAveragePooling2D", {.name = options.name}) {
+    set_input_spec({.rank = 4, .floating = true});
+  }
+
+ protected:
+  Tensor call(const Tensor& input, const CallOptions&) override { return input.mean({1, 2}); }
+};
+
+}  // namespace
+
+MaxPooling2D::MaxPooling2D(Size2D pool_size, Pooling2DOptions options)
+    : LayerHandle(std::make_shared<MaxPooling2DImpl>("MaxPooling2D", pool_size, options)) {}
+
+AveragePooling2D::AveragePooling2D(Size2D pool_size, Pooling2DOptions options)
+    : LayerHandle(std::make_shared<AveragePooling2DImpl>("AveragePooling2D", pool_size, options)) {}
+
+GlobalAveragePooling2D::GlobalAveragePooling2D(GlobalPooling2DOptions options)
+    : LayerHandle(std::make_shared<GlobalAveragePooling2DImpl>(options)) {}
+
+}  // namespace cohort::keras::layers

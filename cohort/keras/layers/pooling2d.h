@@ -1,0 +1,41 @@
+// Pooling of images: the maximum or mean of each window, or the mean of the whole image.
+//
+//   layers::MaxPooling2D();                                   // halves height and width
+//   layers::AveragePooling2D(3, {.strides = 1, .padding = "same"});
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "cohort/keras/layers/layer_handle.h"
+#include "cohort/keras/layers/window.h"
+
+namespace cohort::keras::layers {
+
+struct Pooling2DOptions {
+  std::optional<Size2D> strides = std::nullopt;  // missing: the pool size
+  std::string padding = "valid";                 // or "same"; pixels added by it never count
+  std::string name = "";
+};
+struct GlobalPooling2DOptions {
+  std::string name = "";
+};
+
+// Shapes: [batch, height, width, channels] -> [batch, new_height, new_width, channels], floating.
+// Errors (constructor): InvalidArgument (a size or stride below 1; padding).
+class MaxPooling2D : public LayerHandle {
+ public:
+  explicit MaxPooling2D(Size2D pool_size = 2, Pooling2DOptions options = {});
+};
+class AveragePooling2D : public LayerHandle {
+ public:
+  explicit AveragePooling2D(Size2D pool_size = 2, Pooling2DOptions options = {});
+};
+
+// Shapes: [batch, height, width, channels] -> [batch, channels], floating.
+class GlobalAveragePooling2D : public LayerHandle {
+ public:
+  explicit GlobalAveragePooling2D(GlobalPooling2DOptions options = {});
+};
+
+}  // namespace cohort::keras::layers

@@ -1,0 +1,69 @@
+#include "cohort/keras/layers/reshaping.h"
+
+#include <c10/util/accumulate.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace cohort::keras::layers {
+namespace {
+
+using internal::str;
+
+class FlattenImpl final : public Layer {
+ public:
+  explicit FlattenImpl(const ReshapingOptions& options) : Layer("Flatten", {.name = options.name}) {
+    set_input_spec({.min_rank = 1});
+  }
+
+ protected:
+  Tensor call(const Tensor& input, const CallOptions&) override {
+    // Not -1: the number of elements of an example counts in an empty batch, too.
+    return input.reshape({input.size(0), c10::multiply_integers(input.sizes().slice(1))});
+  }
+};
+
+class ReshapeImpl final : public Layer {
+ public:
+  ReshapeImpl(Shape target_shape, const ReshapingOptions& options)
+      : Layer("Reshape", {.name = options.name}), target_shape_(std::move(target_shape)) {
+    const auto unknown = std::count(target_shape_.begin(), target_shape_.end(), -1);
+    const bool negative = std::any_of(target_shape_.begin(), target_shape_.end(),
+                                      [](int64_t size) { return size < -1; });
+    if (negative || unknown > 1) {
+      throw InvalidArgumentError(str("Reshape: the target shape is ",
+                                     internal::shape_str(target_shape_),
+                                     "; sizes are 0 or more, and one may be -1"));
+    }
+    set_input_spec({.min_rank = 1});
+  }
+
+ protected:
+  Tensor call(const Tensor& input, const CallOptions&) override {
+    const int64_t size = c10::multiply_integers(input.sizes().slice(1));
+    Shape shape{input.size(0)};
+    int64_t known = 1;
+    for (const int64_t dim : target_shape_) known *= dim == -1 ? 1 : dim;
+    for (const int64_t dim : target_shape_) {
+      shape.push_back(dim != -1 ? dim : known == 0 ? 0 : size / known);
+    }
+    if (c10::multiply_integers(at::IntArrayRef(shape).slice(1)) != size) {
+      throw InvalidArgumentError(str("layer '", name(), "' cannot give examples of shape ",
+                                     internal::shape_str(input.sizes().slice(1)), " the shape ",
+                                     internal::shape_str(target_shape_)));
+    }
+    return input.reshape(shape);
+  }
+
+ private:
+  Shape target_shape_;
+};
+
+}  // namespace
+
+Flatten::Flatten(ReshapingOptions options) : LayerHandle(std::make_shared<FlattenImpl>(options)) {}
+
+Reshape::Reshape(Shape target_shape, ReshapingOptions options)
+    : LayerHandle(std::make_shared<ReshapeImpl>(std::move(target_shape), options)) {}
+
+}  // namespace cohort::keras::layers

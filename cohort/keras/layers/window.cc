@@ -1,0 +1,62 @@
+#include "cohort/keras/layers/window.h"
+
+#include <ATen/ops/constant_pad_nd.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "cohort/core/error.h"
+#include "cohort/core/text.h"
+
+namespace cohort::internal {
+namespace {
+
+struct Sides {
+  int64_t before;
+  int64_t after;
+};
+
+Sides same_sides(int64_t size, int64_t window, int64_t stride, int64_t dilation) {
+  const int64_t num_windows = (size + stride - 1) / stride;
+  const int64_t reach = (window - 1) * dilation + 1;
+  const int64_t total = std::max<int64_t>((num_windows - 1) * stride + reach - size, 0);
+  return {total / 2, total - total / 2};
+}
+
+}  // namespace
+
+Padding parse_padding(std::string_view name, std::string_view layer) {
+  std::string lower(name);
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  if (lower == "valid") return Padding::kValid;
+  if (lower == "same") return Padding::kSame;
+  throw InvalidArgumentError(
+      str(layer, ": padding is ", quoted(name), "; it must be 'valid' or 'same'"));
+}
+
+void check_positive(const keras::layers::Size2D& size, std::string_view layer,
+                    std::string_view option) {
+  if (size.height < 1 || size.width < 1) {
+    throw InvalidArgumentError(str(layer, ": ", option, " is (", size.height, ", ", size.width,
+                                   "); both numbers must be at least 1"));
+  }
+}
+
+Tensor to_channels_first(const Tensor& images) { return images.contiguous().permute({0, 3, 1, 2}); }
+
+Tensor to_channels_last(const Tensor& images) { return images.permute({0, 2, 3, 1}); }
+
+Border same_border(const Tensor& images, const Window& window) {
+  const Sides rows =
+      same_sides(images.size(2), window.size.height, window.strides.height, window.dilation.height);
+  const Sides columns =
+      same_sides(images.size(3), window.size.width, window.strides.width, window.dilation.width);
+  return {rows.before, rows.after, columns.before, columns.after};
+}
+
+Tensor pad(const Tensor& images, const Border& border, double value) {
+  return at::constant_pad_nd(images, {border.left, border.right, border.top, border.bottom}, value);
+}
+
+}  // namespace cohort::internal

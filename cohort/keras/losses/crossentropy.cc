@@ -1,0 +1,124 @@
+#include "cohort/keras/losses/crossentropy.h"
+
+#include <ATen/ops/aminmax.h>
+#include <ATen/ops/log_softmax.h>
+#include <ATen/ops/nll_loss.h>
+#include <ATen/ops/softplus.h>
+
+#include <cmath>
+#include <tuple>
+
+#include "cohort/core/error.h"
+#include "cohort/keras/backend.h"
+#include "cohort/keras/weighting.h"
+
+namespace cohort {
+namespace internal {
+namespace {
+
+[[noreturn]] void throw_shapes(const char* what, const Tensor& y_true, const Tensor& y_pred) {
+  throw InvalidArgumentError(
+      str(what, ": labels ", describe(y_true), " do not fit predictions ", describe(y_pred)));
+}
+
+// The first label outside [0, classes), by its place in the batch.
+[[noreturn]] void throw_label_out_of_range(const Tensor& labels, int64_t classes) {
+  const Tensor flat = labels.reshape({-1});
+  const int64_t place = (flat.lt(0)).logical_or(flat.ge(classes)).nonzero()[0].item<int64_t>();
+  std::vector<int64_t> index(static_cast<size_t>(labels.dim()));
+  int64_t rest = place;
+  for (size_t d = index.size(); d-- > 0;) {
+    index[d] = rest % labels.size(static_cast<int64_t>(d));
+    rest /= labels.size(static_cast<int64_t>(d));
+  }
+  throw InvalidArgumentError(str("label ", flat[place].item<int64_t>(), " at index ",
+                                 shape_str(index), " is outside [0, ", classes,
+                                 "): the predictions have ", classes, " classes"));
+}
+
+void check_labels(const Tensor& labels, int64_t classes) {
+  if (labels.numel() == 0) return;
+  const auto [least, largest] = at::aminmax(labels);
+  if (least.item<int64_t>() < 0 || largest.item<int64_t>() >= classes) {
+    throw_label_out_of_range(labels, classes);
+  }
+}
+
+Tensor sparse_crossentropy(const Tensor& y_true, const Tensor& y_pred, bool from_logits,
+                           const char* what) {
+  const Tensor labels = sparse_labels(y_true, y_pred, what);
+  const int64_t classes = y_pred.size(-1);
+  check_labels(labels, classes);
+  constexpr double kEpsilon = keras::backend::kEpsilon;
+  const Tensor logits = from_logits ? y_pred : y_pred.clamp(kEpsilon, 1 - kEpsilon).log();
+  const Tensor flat = at::log_softmax(logits.reshape({labels.numel(), classes}), 1);
+  return at::nll_loss(flat, labels.reshape({labels.numel()}), {}, at::Reduction::None)
+      .reshape(labels.sizes());
+}
+
+Tensor binary_crossentropy(const Tensor& labels, const Tensor& predictions,
+                           const keras::losses::BinaryCrossentropyOptions& options) {
+  auto [y, p] = match_shapes(labels, predictions, options.name.c_str());
+  if (y.dim() == 0) throw_shapes(options.name.c_str(), labels, predictions);
+  if (options.label_smoothing != 0) {
+    y = y * (1 - options.label_smoothing) + 0.5 * options.label_smoothing;
+  }
+  if (options.from_logits) {
+    // log(1 + exp(-x)) without overflow for either sign of x.
+    return (p.clamp_min(0) - p * y + p.abs().neg().exp().log1p()).mean(-1);
+  }
+  constexpr double kEpsilon = keras::backend::kEpsilon;
+  p = p.clamp(kEpsilon, 1 - kEpsilon);
+  return (y * (p + kEpsilon).log() + (1 - y) * (1 - p + kEpsilon).log()).neg().mean(-1);
+}
+
+}  // namespace
+
+Tensor sparse_labels(const Tensor& labels, const Tensor& predictions, const char* what) {
+  if (predictions.dim() == 0 || !predictions.is_floating_point()) {
+    throw_shapes(what, labels, predictions);
+  }
+  const at::IntArrayRef expected = predictions.sizes().slice(0, predictions.dim() - 1);
+  Tensor fitted = labels;
+  if (labels.dim() == predictions.dim() && labels.size(-1) == 1) fitted = labels.squeeze(-1);
+  if (fitted.sizes() != expected) throw_shapes(what, labels, predictions);
+  return fitted.to(predictions.device(), int64);
+}
+
+Matched match_shapes(Tensor y_true, Tensor y_pred, const char* what) {
+  Matched matched{y_true, y_pred};
+  squeeze_last_of_larger(matched.y_true, matched.y_pred);
+  if (matched.y_true.sizes() != matched.y_pred.sizes() || !y_pred.is_floating_point()) {
+    throw_shapes(what, y_true, y_pred);
+  }
+  matched.y_true = matched.y_true.to(y_pred.device(), y_pred.scalar_type());
+  return matched;
+}
+
+}  // namespace internal
+
+namespace keras::losses {
+
+SparseCategoricalCrossentropy::SparseCategoricalCrossentropy(
+    const SparseCategoricalCrossentropyOptions& options)
+    : Loss(
+          [from_logits = options.from_logits, name = options.name](const Tensor& y_true,
+                                                                   const Tensor& y_pred) {
+            return internal::sparse_crossentropy(y_true, y_pred, from_logits, name.c_str());
+          },
+          {.reduction = options.reduction, .name = options.name}) {}
+
+BinaryCrossentropy::BinaryCrossentropy(const BinaryCrossentropyOptions& options)
+    : Loss(
+          [options](const Tensor& y_true, const Tensor& y_pred) {
+            return internal::binary_crossentropy(y_true, y_pred, options);
+          },
+          {.reduction = options.reduction, .name = options.name}) {
+  if (!(options.label_smoothing >= 0 && options.label_smoothing <= 1)) {
+    throw InvalidArgumentError(internal::str("BinaryCrossentropy: label_smoothing is ",
+                                             options.label_smoothing, "; it must lie in [0, 1]"));
+  }
+}
+
+}  // namespace keras::losses
+}  // namespace cohort

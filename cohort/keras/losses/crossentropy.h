@@ -1,0 +1,53 @@
+// Losses of classifiers.
+#pragma once
+
+#include <string>
+
+#include "cohort/keras/losses/loss.h"
+
+namespace cohort::keras::losses {
+
+struct SparseCategoricalCrossentropyOptions {
+  bool from_logits = false;  // predictions are scores rather than probabilities
+  Reduction reduction = Reduction::AUTO;
+  std::string name = "sparse_categorical_crossentropy";
+};
+
+// -log of the probability that the predictions give to the label.
+// Shapes: labels [batch, d0, ..] (or with a last dimension of 1), any integer dtype, or whole
+// numbers of a floating one; predictions [batch, d0, .., classes] -> [batch, d0, ..].
+// Errors: InvalidArgument (shapes; a label outside [0, classes), naming it and its place).
+class SparseCategoricalCrossentropy : public Loss {
+ public:
+  explicit SparseCategoricalCrossentropy(const SparseCategoricalCrossentropyOptions& options = {});
+};
+
+struct BinaryCrossentropyOptions {
+  bool from_logits = false;
+  double label_smoothing = 0;  // in [0, 1]: labels move that far towards 0.5
+  Reduction reduction = Reduction::AUTO;
+  std::string name = "binary_crossentropy";
+};
+
+// The mean over the last dimension of -(y log p + (1 - y) log (1 - p)).
+// Shapes: labels and predictions [batch, .., d] -> [batch, ..]; labels of any dtype.
+// Errors: InvalidArgument (shapes; label_smoothing outside [0, 1]).
+class BinaryCrossentropy : public Loss {
+ public:
+  explicit BinaryCrossentropy(const BinaryCrossentropyOptions& options = {});
+};
+
+}  // namespace cohort::keras::losses
+
+namespace cohort::internal {
+// As SparseCategoricalCrossentropy takes them: labels as int64 in the shape of predictions without
+// its last dimension. Errors: InvalidArgument (shapes).
+Tensor sparse_labels(const Tensor& labels, const Tensor& predictions, const char* what);
+// Labels in predictions' dtype, once ranks that differ by a last dimension of 1 are made equal.
+// Errors: InvalidArgument (shapes).
+struct Matched {
+  Tensor y_true;
+  Tensor y_pred;
+};
+Matched match_shapes(Tensor y_true, Tensor y_pred, const char* what);
+}  // namespace cohort::internal

@@ -1,0 +1,135 @@
+#include "cohort/keras/losses/crossentropy.h"
+
+#include <ATen/ops/log_softmax.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/zeros.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "cohort/core/error.h"
+#include "cohort/keras/testing_keras.h"
+#include "cohort/ops/gradient_tape.h"
+
+namespace cohort::keras::losses {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::DoubleNear;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+const SparseCategoricalCrossentropyOptions kLogits = {.from_logits = true,
+                                                      .reduction = Reduction::NONE};
+const SparseCategoricalCrossentropyOptions kProbabilities = {.reduction = Reduction::NONE};
+
+TEST(SparseCategoricalCrossentropy, OfLogits) {
+  const Tensor loss = SparseCategoricalCrossentropy(kLogits)(numbers({2, 0}, {2}, int64),
+                                                             numbers({1, 2, 3, 1, 2, 3}, {2, 3}));
+  EXPECT_THAT(elements(loss), ElementsAre(DoubleNear(0.407606, 1e-6), DoubleNear(2.407606, 1e-6)));
+}
+
+TEST(SparseCategoricalCrossentropy, OfProbabilities) {
+  const Tensor y_pred = numbers({0.05, 0.95, 0, 0.1, 0.8, 0.1}, {2, 3});
+  const Tensor loss = SparseCategoricalCrossentropy(kProbabilities)(numbers({1, 2}), y_pred);
+  EXPECT_THAT(elements(loss), ElementsAre(DoubleNear(0.0513, 1e-4), DoubleNear(2.3026, 1e-4)));
+  EXPECT_THAT(SparseCategoricalCrossentropy()(numbers({1, 2}), y_pred).item<double>(),
+              DoubleNear(1.177, 1e-3));
+}
+
+TEST(SparseCategoricalCrossentropy, ImpossiblePredictionsStayFinite) {
+  const Tensor loss =
+      SparseCategoricalCrossentropy(kProbabilities)(numbers({1}), numbers({1, 0}, {1, 2}, float64));
+  EXPECT_THAT(elements(loss), ElementsAre(DoubleNear(-std::log(1e-7), 1e-5)));
+}
+
+TEST(SparseCategoricalCrossentropy, TakesAnyIntegerDtype) {
+  const Tensor logits = numbers({1, 2, 3}, {1, 3});
+  for (const DType dtype : {uint8, int32, int64, float32}) {
+    const Tensor loss = SparseCategoricalCrossentropy(kLogits)(numbers({2}, {1}, dtype), logits);
+    EXPECT_THAT(elements(loss), ElementsAre(DoubleNear(0.407606, 1e-6)));
+  }
+}
+
+TEST(SparseCategoricalCrossentropy, LabelsMayHaveMoreDimensions) {
+  const SparseCategoricalCrossentropy loss(kLogits);
+  const Tensor logits = numbers({0, 9, 9, 0, 9, 0, 0, 9}, {1, 2, 2, 2});
+  const Tensor right = numbers({1, 0, 0, 1}, {1, 2, 2}, uint8);
+  EXPECT_THAT(loss(right, logits).sizes(), ElementsAre(1, 2, 2));
+  EXPECT_THAT(elements(loss(right, logits)), Each(DoubleNear(0, 1e-3)));
+  EXPECT_THAT(elements(loss(1 - right, logits)), Each(DoubleNear(9, 1e-3)));
+  EXPECT_THAT(loss(right.unsqueeze(-1), logits).sizes(), ElementsAre(1, 2, 2));
+}
+
+TEST(SparseCategoricalCrossentropy, EmptyBatch) {
+  const Tensor loss = SparseCategoricalCrossentropy(kLogits)(at::zeros({0}, at::dtype(at::kLong)),
+                                                             at::zeros({0, 3}));
+  EXPECT_THAT(loss.sizes(), ElementsAre(0));
+}
+
+TEST(SparseCategoricalCrossentropy, GradientIsSoftmaxMinusOneHot) {
+  GradientTape tape;
+  const Tensor logits = numbers({0, 0}, {1, 2});
+  tape.watch(logits);
+  const Tensor loss = SparseCategoricalCrossentropy(kLogits)(numbers({1}), logits);
+  EXPECT_THAT(elements(tape.gradient(loss, logits)), ElementsAre(0.5, -0.5));
+}
+
+TEST(SparseCategoricalCrossentropy, LabelsOutOfRangeAreNamed) {
+  const SparseCategoricalCrossentropy loss(kLogits);
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] {
+                loss(numbers({1, 10}, {2}, int64), at::ones({2, 10}));
+              }),
+              AllOf(HasSubstr("label 10"), HasSubstr("[1]"), HasSubstr("[0, 10)")));
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] {
+                loss(numbers({0, 1, -1, 0}, {2, 2}, int64), at::ones({2, 2, 3}));
+              }),
+              AllOf(HasSubstr("label -1"), HasSubstr("[1,0]"), HasSubstr("3 classes")));
+}
+
+TEST(SparseCategoricalCrossentropy, ShapesMustMatch) {
+  const SparseCategoricalCrossentropy loss(kLogits);
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] {
+                loss(at::ones({3}), at::ones({2, 5}));
+              }),
+              AllOf(HasSubstr("[3]"), HasSubstr("[2,5]")));
+}
+
+TEST(BinaryCrossentropy, OfProbabilities) {
+  const BinaryCrossentropy loss({.reduction = Reduction::NONE});
+  const Tensor value = loss(numbers({0, 1, 0, 0}, {2, 2}), numbers({.6, .4, .4, .6}, {2, 2}));
+  EXPECT_THAT(elements(value), ElementsAre(DoubleNear(0.9163, 1e-4), DoubleNear(0.7136, 1e-4)));
+}
+
+TEST(BinaryCrossentropy, OfLogits) {
+  const Tensor y_true = numbers({0, 1, 0, 0});
+  const Tensor y_pred = numbers({-18.6, 0.51, 2.94, -12.8});
+  EXPECT_THAT(BinaryCrossentropy({.from_logits = true})(y_true, y_pred).item<double>(),
+              DoubleNear(0.8654, 1e-4));
+  const Tensor extreme = numbers({1000, -1000}, {2, 1});
+  const Tensor loss = BinaryCrossentropy({.from_logits = true, .reduction = Reduction::NONE})(
+      numbers({1, 1}, {2, 1}), extreme);
+  EXPECT_THAT(elements(loss), ElementsAre(0, 1000));
+}
+
+TEST(BinaryCrossentropy, LabelSmoothingMovesLabelsTowardsOneHalf) {
+  // With full smoothing every label is 0.5.
+  const BinaryCrossentropy loss({.from_logits = true, .label_smoothing = 1});
+  EXPECT_THAT(loss(numbers({1, 0}, {2, 1}), numbers({0, 0}, {2, 1})).item<double>(),
+              DoubleNear(std::log(2), 1e-6));
+  EXPECT_THAT(loss(numbers({1}, {1, 1}), numbers({2}, {1, 1})).item<double>(),
+              DoubleNear(std::log1p(std::exp(2)) - 0.5 * 2, 1e-5));
+  EXPECT_THAT(thrown<InvalidArgumentError>([] { BinaryCrossentropy({.label_smoothing = 2}); }),
+              HasSubstr("label_smoothing is 2"));
+}
+
+TEST(BinaryCrossentropy, TakesIntegerLabels) {
+  const BinaryCrossentropy loss({.from_logits = true});
+  EXPECT_THAT(loss(numbers({1}, {1}, int64), numbers({0}, {1, 1})).item<double>(),
+              DoubleNear(std::log(2), 1e-6));
+}
+
+}  // namespace
+}  // namespace cohort::keras::losses

@@ -1,0 +1,52 @@
+#include "cohort/keras/losses/loss.h"
+
+#include <c10/util/Exception.h>
+
+#include <utility>
+
+#include "cohort/core/error.h"
+#include "cohort/distribute/context.h"
+#include "cohort/keras/weighting.h"
+
+namespace cohort::keras::losses {
+
+using internal::str;
+
+Loss::Loss(Function per_example, LossOptions options)
+    : per_example_(std::move(per_example)), options_(std::move(options)) {}
+
+Tensor Loss::operator()(const Tensor& y_true, const Tensor& y_pred,
+                        const Tensor& sample_weight) const {
+  const Reduction reduction = options_.reduction;
+  const bool averages = reduction == Reduction::AUTO || reduction == Reduction::SUM_OVER_BATCH_SIZE;
+  if (averages && distribute::has_strategy()) {
+    throw InvalidArgumentError(str(
+        "loss '", name(),
+        "': use losses::Reduction::SUM or NONE in a training loop under a "
+        "strategy; ",
+        reduction == Reduction::AUTO ? "AUTO" : "SUM_OVER_BATCH_SIZE",
+        " would divide by the batch of one replica. With NONE, nn::compute_average_loss divides "
+        "by the global batch size"));
+  }
+  if (!y_true.defined() || !y_pred.defined()) {
+    throw InvalidArgumentError(str("loss '", name(), "' got ", internal::describe(y_true), " and ",
+                                   internal::describe(y_pred)));
+  }
+  Tensor losses;
+  try {
+    losses = per_example_(y_true, y_pred);
+  } catch (const c10::Error& error) {
+    throw InvalidArgumentError(
+        str("loss '", name(), "' failed on labels ", internal::describe(y_true),
+            " and predictions ", internal::describe(y_pred), ": ", error.what_without_backtrace()));
+  }
+  if (sample_weight.defined()) {
+    losses = losses * internal::broadcast_weights(sample_weight, losses, name().c_str());
+  }
+  if (reduction == Reduction::NONE) return losses;
+  const Tensor sum = losses.sum();
+  if (reduction == Reduction::SUM) return sum;
+  return losses.numel() == 0 ? sum : sum / losses.numel();
+}
+
+}  // namespace cohort::keras::losses

@@ -1,0 +1,54 @@
+// What training minimises.
+//
+//   losses::SparseCategoricalCrossentropy loss_object(
+//       {.from_logits = true, .reduction = losses::Reduction::NONE});
+//   Tensor per_example = loss_object(labels, predictions);
+//   losses::Loss huber([](const Tensor& y_true, const Tensor& y_pred) { ... },
+//                      {.reduction = losses::Reduction::SUM});
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "cohort/core/tensor.h"
+
+namespace cohort::keras::losses {
+
+// What becomes of the losses of the examples.
+enum class Reduction {
+  AUTO,                 // SUM_OVER_BATCH_SIZE
+  NONE,                 // they are returned as they are
+  SUM,                  // one sum
+  SUM_OVER_BATCH_SIZE,  // their mean; 0 for an empty batch
+};
+
+struct LossOptions {
+  Reduction reduction = Reduction::AUTO;
+  std::string name = "loss";
+};
+
+// A value. Thread safety: immutable.
+class Loss {
+ public:
+  // Shapes: y_true, y_pred [batch, d0, .., dN] -> [batch, d0, .., dN-1], of y_pred's dtype.
+  using Function = std::function<Tensor(const Tensor& y_true, const Tensor& y_pred)>;
+
+  Loss(Function per_example, LossOptions options = {});
+
+  // Each loss is multiplied by its sample_weight (undefined: 1), then reduced.
+  // Shapes: sample_weight [], or broadcasts to the losses -> [batch, d0, .., dN-1], or [] if
+  // reduced.
+  // Errors: InvalidArgument (AUTO or SUM_OVER_BATCH_SIZE under a strategy outside of fit, where
+  // only you know the global batch size; shapes that do not fit).
+  Tensor operator()(const Tensor& y_true, const Tensor& y_pred,
+                    const Tensor& sample_weight = Tensor()) const;
+
+  const std::string& name() const { return options_.name; }
+  Reduction reduction() const { return options_.reduction; }
+
+ private:
+  Function per_example_;
+  LossOptions options_;
+};
+
+}  // namespace cohort::keras::losses

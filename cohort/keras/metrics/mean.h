@@ -1,0 +1,33 @@
+// Sums and means of values.
+#pragma once
+
+#include "cohort/keras/metrics/metric.h"
+
+namespace cohort::keras::metrics {
+
+// The (weighted) mean of everything it was given.
+class Mean : public Metric {
+ public:
+  Mean() : Mean(MetricOptions{}) {}
+  explicit Mean(const MetricOptions& options);
+
+  // Shapes: values [..], any dtype; sample_weight undefined (1), or broadcasts to values, or
+  // has fewer dimensions: values are then averaged over the others first.
+  // Errors: InvalidArgument (sample_weight does not fit).
+  void update_state(const Tensor& values, const Tensor& sample_weight = Tensor()) const;
+  void update_state(double value) const;
+  // update_state, then result (in a step: COLLECTIVE).
+  Tensor operator()(const Tensor& values, const Tensor& sample_weight = Tensor()) const;
+};
+
+// The (weighted) sum of everything it was given; arguments as Mean's, without averaging.
+class Sum : public Metric {
+ public:
+  Sum() : Sum(MetricOptions{}) {}
+  explicit Sum(const MetricOptions& options);
+
+  void update_state(const Tensor& values, const Tensor& sample_weight = Tensor()) const;
+  Tensor operator()(const Tensor& values, const Tensor& sample_weight = Tensor()) const;
+};
+
+}  // namespace cohort::keras::metrics

@@ -1,0 +1,55 @@
+// Numbers that are gathered over the steps and replicas of a run.
+//
+//   metrics::Mean test_loss({.name = "test_loss"});
+//   test_loss.update_state(losses);            // in a step: this replica's own state, no waiting
+//   double loss = test_loss.result().item<double>();      // over all replicas
+//   test_loss.reset_state();
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cohort/core/tensor.h"
+#include "cohort/distribute/variable.h"
+
+namespace cohort {
+namespace internal {
+class MetricState;
+}
+
+namespace keras::metrics {
+
+struct MetricOptions {
+  std::string name = "";  // empty: the metric's own
+};
+
+// A handle: copies name the same metric. Its state is made when it is first used, under the
+// strategy of the scope that the metric was made in, or else the current one.
+// Thread safety: update_state from all replicas of a step at once; the rest from one thread while
+// no step runs, or where stated collectively in a step.
+class Metric {
+ public:
+  const std::string& name() const;
+
+  // Across replicas and outside of steps: the value over all replicas. In a step COLLECTIVE: every
+  // replica gets that value. 0 without data. Shape: [].
+  Tensor result() const;
+  // Across replicas or outside of steps. Errors: FailedPrecondition (in a step).
+  void reset_state() const;
+  void reset_states() const { reset_state(); }
+  // ON_READ variables that are summed over replicas.
+  std::vector<Variable> variables() const;
+
+ protected:
+  explicit Metric(std::shared_ptr<internal::MetricState> state) : state_(std::move(state)) {}
+  internal::MetricState& state() const { return *state_; }
+
+ private:
+  std::shared_ptr<internal::MetricState> state_;
+};
+
+}  // namespace keras::metrics
+}  // namespace cohort

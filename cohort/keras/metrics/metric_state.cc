@@ -1,0 +1,114 @@
+#include "cohort/keras/metrics/metric_state.h"
+
+#include <ATen/ops/full.h>
+#include <ATen/ops/where.h>
+#include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
+
+#include <optional>
+#include <utility>
+
+#include "cohort/core/error.h"
+#include "cohort/distribute/context.h"
+#include "cohort/distribute/strategy.h"
+#include "cohort/keras/backend.h"
+#include "cohort/keras/metrics/metric.h"
+#include "cohort/keras/weighting.h"
+#include "cohort/ops/gradient_tape.h"
+
+namespace cohort {
+namespace internal {
+
+MetricState::MetricState(Options options)
+    : options_(std::move(options)),
+      dtype_(keras_floatx()),
+      strategy_(distribute::has_strategy() ? distribute::get_strategy().core() : nullptr) {}
+
+const std::vector<Variable>& MetricState::variables() {
+  if (build_once_.done()) return variables_;
+  std::optional<distribute::Scope> scope;
+  if (strategy_ != nullptr && !distribute::has_strategy()) scope.emplace(strategy_);
+  build_once_(str("metric '", name(), "'"), [&] {
+    std::vector<Variable> variables;
+    for (const std::string& variable_name : options_.variable_names) {
+      variables.emplace_back(
+          at::zeros({}, dtype_),
+          distribute::VariableOptions{.name = str(name(), "/", variable_name),
+                                      .trainable = false,
+                                      .synchronization = VariableSynchronization::ON_READ,
+                                      .aggregation = VariableAggregation::SUM});
+    }
+    variables_ = std::move(variables);
+  });
+  return variables_;
+}
+
+void MetricState::add(const std::vector<Tensor>& deltas) {
+  const std::vector<Variable>& targets = variables();
+  for (size_t i = 0; i < targets.size(); ++i) targets[i].assign_add(deltas[i].to(dtype_));
+}
+
+Tensor MetricState::compute() const {
+  const NoGradient no_gradient;
+  std::vector<Tensor> values;
+  for (const Variable& variable : variables_) values.push_back(variable.value().detach());
+  return options_.result(values).clone();
+}
+
+Tensor MetricState::result() {
+  if (!build_once_.done() && !distribute::has_strategy()) return at::zeros({}, dtype_);
+  variables();
+  distribute::ReplicaContext* replica = distribute::get_replica_context();
+  if (replica == nullptr || !distribute::has_strategy()) return compute();
+  return replica->merge_call([this](distribute::Strategy&) { return compute(); });
+}
+
+void MetricState::reset() {
+  if (distribute::has_strategy() && !distribute::in_cross_replica_context()) {
+    throw FailedPreconditionError(str("metric '", name(),
+                                      "' was reset inside of a step; call reset_state() between "
+                                      "steps, or in merge_call"));
+  }
+  if (!build_once_.done()) return;
+  for (const Variable& variable : variables_) variable.assign(at::zeros({}, dtype_));
+}
+
+std::shared_ptr<MetricState> make_mean_state(std::string name) {
+  return std::make_shared<MetricState>(MetricState::Options{
+      std::move(name), {"total", "count"}, [](const std::vector<Tensor>& values) {
+        const Tensor& total = values[0];
+        const Tensor& count = values[1];
+        return at::where(count == 0, at::zeros_like(total), total / count);
+      }});
+}
+
+Weighted weigh(const Tensor& values, const Tensor& weights, const MetricState& state) {
+  Tensor x = values.detach().to(state.dtype());
+  if (!weights.defined()) return {x, at::full({}, x.numel(), x.options())};
+  Tensor w = weights.detach().to(x.device(), state.dtype());
+  if (w.dim() > 0 && w.dim() < x.dim() && w.sizes() == x.sizes().slice(0, w.dim())) {
+    std::vector<int64_t> inner;
+    for (int64_t d = w.dim(); d < x.dim(); ++d) inner.push_back(d);
+    x = x.mean(inner);
+  }
+  w = broadcast_weights(w, x, state.name().c_str()).expand_as(x);
+  return {x * w, w.sum()};
+}
+
+void add_to_mean(MetricState& state, const Tensor& values, const Tensor& weights) {
+  const NoGradient no_gradient;
+  const Weighted weighted = weigh(values, weights, state);
+  state.add({weighted.values.sum(), weighted.weight_sum});
+}
+
+}  // namespace internal
+
+namespace keras::metrics {
+
+const std::string& Metric::name() const { return state_->name(); }
+Tensor Metric::result() const { return state_->result(); }
+void Metric::reset_state() const { state_->reset(); }
+std::vector<Variable> Metric::variables() const { return state_->variables(); }
+
+}  // namespace keras::metrics
+}  // namespace cohort

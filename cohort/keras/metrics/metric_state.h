@@ -1,0 +1,63 @@
+// The state behind a metric handle.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "cohort/core/tensor.h"
+#include "cohort/distribute/build_once.h"
+#include "cohort/distribute/variable.h"
+
+namespace cohort::internal {
+
+class StrategyCore;
+
+// Named scalars, zero at first, each summed over replicas. Thread safety: as Metric.
+class MetricState {
+ public:
+  // What `result` makes of the scalars, which are in the order of `variable_names`.
+  using Result = std::function<Tensor(const std::vector<Tensor>&)>;
+
+  struct Options {
+    std::string name;
+    std::vector<std::string> variable_names;
+    Result result;
+  };
+  explicit MetricState(Options options);
+
+  const std::string& name() const { return options_.name; }
+  DType dtype() const { return dtype_; }
+  // Adds to the calling replica's scalars, in their order.
+  void add(const std::vector<Tensor>& deltas);
+  Tensor result();
+  void reset();
+  const std::vector<Variable>& variables();
+
+ private:
+  Tensor compute() const;
+
+  Options options_;
+  DType dtype_;
+  std::shared_ptr<StrategyCore> strategy_;  // of the scope it was made in, if any
+  BuildOnce build_once_;
+  std::vector<Variable> variables_;
+};
+
+// A state with "total" and "count", and their quotient (0 if count is 0) as the result.
+std::shared_ptr<MetricState> make_mean_state(std::string name);
+// Adds the (weighted) sum of values to total, and the sum of weights to count.
+// Shapes: values [..]; weights undefined, or broadcast to values; or of lower rank, where values
+// are first averaged over the dimensions that weights lack.
+void add_to_mean(MetricState& state, const Tensor& values, const Tensor& weights);
+
+// The weighted values, and the sum of the weights that they were given.
+struct Weighted {
+  Tensor values;
+  Tensor weight_sum;
+};
+Weighted weigh(const Tensor& values, const Tensor& weights, const MetricState& state);
+
+}  // namespace cohort::internal

@@ -1,0 +1,164 @@
+#include "cohort/keras/metrics/metrics.h"
+
+#include <ATen/ops/full.h>
+#include <ATen/ops/ones.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cohort/core/error.h"
+#include "cohort/distribute/testing_devices.h"
+#include "cohort/keras/testing_keras.h"
+
+namespace cohort::keras::metrics {
+namespace {
+
+using distribute::mirrored;
+using distribute::PerReplica;
+using distribute::ReplicaContext;
+using ::testing::DoubleNear;
+using ::testing::HasSubstr;
+
+double result(const Metric& metric) { return metric.result().item<double>(); }
+
+TEST(Mean, AveragesEverythingItGets) {
+  const Mean mean;
+  EXPECT_EQ(result(mean), 0);
+  mean.update_state(numbers({1, 3, 5}));
+  mean.update_state(7.0);
+  EXPECT_EQ(result(mean), 4);
+  mean.reset_states();
+  EXPECT_EQ(result(mean), 0);
+  mean.update_state(numbers({}, {0, 3}));
+  EXPECT_EQ(result(mean), 0);
+}
+
+TEST(Mean, Weighs) {
+  const auto weighted = [](const Tensor& values, const Tensor& weights) {
+    const Mean mean;
+    mean.update_state(values, weights);
+    return result(mean);
+  };
+  EXPECT_EQ(weighted(numbers({1, 3, 5, 7}), numbers({1, 1, 0, 0})), 2);
+  EXPECT_EQ(weighted(numbers({1, 3}), numbers({2}, {})), 2);
+  EXPECT_EQ(weighted(numbers({1, 3}), numbers({0}, {})), 0);
+  // Values of more dimensions than the weights are averaged over them first: 2 and 4.
+  EXPECT_EQ(weighted(numbers({1, 3, 3, 5}, {2, 2}), numbers({3, 1})), 2.5);
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] {
+                weighted(numbers({1, 2}), numbers({1, 2, 3}));
+              }),
+              HasSubstr("[3]"));
+}
+
+TEST(Mean, CallUpdatesAndReturns) {
+  const Mean mean;
+  EXPECT_EQ(mean(numbers({1, 3})).item<double>(), 2);
+  EXPECT_EQ(mean(numbers({8})).item<double>(), 4);
+}
+
+TEST(Mean, CopiesAreTheSameMetric) {
+  const Mean mean;
+  const Mean copy = mean;
+  copy.update_state(5.0);
+  EXPECT_EQ(result(mean), 5);
+}
+
+TEST(Sum, AddsEverythingItGets) {
+  const Sum sum;
+  sum.update_state(numbers({1, 3}));
+  sum.update_state(numbers({5, 7}), numbers({0, 2}));
+  EXPECT_EQ(result(sum), 18);
+}
+
+TEST(Accuracy, CountsEqualValues) {
+  const Accuracy accuracy;
+  accuracy.update_state(numbers({1, 2, 3, 4}, {4, 1}), numbers({0, 2, 3, 4}, {4, 1}));
+  EXPECT_EQ(result(accuracy), 0.75);
+  accuracy.reset_state();
+  accuracy.update_state(numbers({1, 2, 3, 4}), numbers({0, 2, 3, 4}), numbers({1, 1, 0, 0}));
+  EXPECT_EQ(result(accuracy), 0.5);
+}
+
+TEST(SparseCategoricalAccuracy, TakesTheLargestPrediction) {
+  const SparseCategoricalAccuracy accuracy;
+  const Tensor y_pred = numbers({.1, .6, .3, .05, .95, 0}, {2, 3});
+  accuracy.update_state(numbers({2, 1}, {2, 1}), y_pred);
+  EXPECT_EQ(result(accuracy), 0.5);
+  accuracy.reset_state();
+  accuracy.update_state(numbers({2, 1}, {2}, uint8), y_pred, numbers({.7, .3}));
+  EXPECT_THAT(result(accuracy), DoubleNear(0.3, 1e-6));
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] {
+                accuracy.update_state(numbers({1, 2, 3}), y_pred);
+              }),
+              HasSubstr("[2,3]"));
+}
+
+TEST(SparseCategoricalAccuracy, LabelsMayHaveMoreDimensions) {
+  const SparseCategoricalAccuracy accuracy;
+  accuracy.update_state(numbers({1, 0, 1, 1}, {1, 2, 2}),
+                        numbers({0, 1, 1, 0, 1, 0, 0, 1}, {1, 2, 2, 2}));
+  EXPECT_EQ(result(accuracy), 0.75);
+}
+
+TEST(BinaryAccuracy, ComparesWithItsThreshold) {
+  const BinaryAccuracy accuracy;
+  const Tensor y_true = numbers({1, 1, 0, 0}, {4, 1});
+  const Tensor y_pred = numbers({.98, 1, 0, .6}, {4, 1});
+  accuracy.update_state(y_true, y_pred);
+  EXPECT_EQ(result(accuracy), 0.75);
+  const BinaryAccuracy strict({.threshold = 0.7});
+  strict.update_state(y_true, y_pred);
+  EXPECT_EQ(result(strict), 1);
+}
+
+// The guide's example: scaled losses 1.25 and 2.25 of two replicas, total 3.5 over a count of 2.
+TEST(Metrics, AggregateOverReplicas) {
+  const auto strategy = mirrored(2);
+  const auto scope = strategy.scope();
+  const Mean mean({.name = "train_loss"});
+  strategy.run([&](const Tensor& loss) { mean.update_state(loss); },
+               PerReplica<Tensor>{numbers({1.25}, {}), numbers({2.25}, {})});
+  EXPECT_EQ(mean.variables()[0].name(), "train_loss/total");
+  EXPECT_EQ(mean.variables()[0].value().item<double>(), 3.5);
+  EXPECT_EQ(mean.variables()[1].value().item<double>(), 2);
+  EXPECT_EQ(result(mean), 1.75);
+  EXPECT_EQ(mean.variables()[0].components().value(1).item<double>(), 2.25);
+  mean.reset_state();
+  EXPECT_EQ(mean.variables()[0].components().value(1).item<double>(), 0);
+}
+
+TEST(Metrics, ResultInAStepIsThatOfAllReplicas) {
+  const auto strategy = mirrored(3);
+  const auto results = strategy.run([mean = Mean()](ReplicaContext& context) {
+    return mean(at::full({}, static_cast<double>(context.replica_id_in_sync_group())));
+  });
+  for (const Tensor& one : results.values()) EXPECT_EQ(one.item<double>(), 1);
+}
+
+TEST(Metrics, MadeBeforeTheScopeTheyStillCount) {
+  const Mean mean;
+  const auto strategy = mirrored(2);
+  strategy.run([&] { mean.update_state(numbers({1, 3})); });
+  EXPECT_EQ(result(mean), 2);
+  EXPECT_EQ(mean.variables()[1].value().item<double>(), 4);
+}
+
+TEST(Metrics, UpdatesInAStepAreLocal) {
+  const auto strategy = mirrored(2);
+  const auto scope = strategy.scope();
+  const Mean mean;
+  // Replica 1 does not update at all: nobody waits for it.
+  strategy.run([&](ReplicaContext& context) {
+    if (context.replica_id_in_sync_group() == 0) mean.update_state(8.0);
+  });
+  EXPECT_EQ(result(mean), 8);
+}
+
+TEST(Metrics, ResetInAStepIsRefused) {
+  const auto strategy = mirrored(2);
+  const Mean mean;
+  EXPECT_THAT(thrown<FailedPreconditionError>([&] { strategy.run([&] { mean.reset_state(); }); }),
+              HasSubstr("'mean'"));
+}
+
+}  // namespace
+}  // namespace cohort::keras::metrics

@@ -1,0 +1,36 @@
+#include "cohort/keras/model.h"
+
+#include "cohort/core/text.h"
+
+namespace cohort::keras {
+
+using internal::str;
+
+std::vector<std::string> ModelHandle::layer_names() const {
+  std::vector<std::string> names;
+  for (const layers::Layer::Child& child : get()->children()) names.push_back(child.layer->name());
+  return names;
+}
+
+layers::Layer& ModelHandle::get_layer(std::string_view name) const {
+  for (const layers::Layer::Child& child : get()->children()) {
+    if (child.layer->name() == name) return *child.layer;
+  }
+  std::string known;
+  for (const std::string& candidate : layer_names()) {
+    known += str(known.empty() ? "" : ", ", candidate);
+  }
+  throw NotFoundError(str("model '", this->name(), "' has no layer ", internal::quoted(name),
+                          "; its layers are: ", known));
+}
+
+layers::Layer& ModelHandle::get_layer(size_t index) const {
+  const std::vector<layers::Layer::Child>& children = get()->children();
+  if (index >= children.size()) {
+    throw OutOfRangeError(
+        str("layer ", index, " of model '", name(), "', which has ", children.size()));
+  }
+  return *children[index].layer;
+}
+
+}  // namespace cohort::keras

@@ -1,0 +1,32 @@
+#include "cohort/keras/optimizers/optimizer.h"
+
+#include "cohort/keras/optimizers/optimizer_state.h"
+#include "cohort/ops/gradient_tape.h"
+
+namespace cohort::keras::optimizers {
+
+Optimizer::Optimizer(std::string name, std::unique_ptr<const optim::UpdateRule> rule,
+                     LearningRate learning_rate)
+    : state_(std::make_shared<internal::OptimizerState>(std::move(name), std::move(rule),
+                                                        std::move(learning_rate))) {}
+
+void Optimizer::apply_gradients(const GradientsAndVariables& gradients,
+                                const ApplyOptions& options) const {
+  state_->apply(gradients, options);
+}
+
+void Optimizer::minimize(const Tensor& loss, const std::vector<Variable>& variables,
+                         GradientTape& tape) const {
+  apply_gradients(zip(tape.gradient(loss, variables), variables));
+}
+
+void Optimizer::build(const std::vector<Variable>& variables) const { state_->build(variables); }
+Variable Optimizer::iterations() const { return state_->iterations(); }
+double Optimizer::learning_rate() const { return state_->learning_rate(); }
+void Optimizer::set_learning_rate(double learning_rate) const {
+  state_->set_learning_rate(learning_rate);
+}
+std::vector<Variable> Optimizer::variables() const { return state_->variables(); }
+const std::string& Optimizer::name() const { return state_->name(); }
+
+}  // namespace cohort::keras::optimizers

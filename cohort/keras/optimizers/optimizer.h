@@ -1,0 +1,98 @@
+// What turns gradients into new values of variables.
+//
+//   optimizers::Adam optimizer({.learning_rate = 1e-3});
+//   // in a step, on every replica:
+//   auto gradients = tape.gradient(loss, model.trainable_variables());
+//   optimizer.apply_gradients(zip(gradients, model.trainable_variables()));
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cohort/core/tensor.h"
+#include "cohort/distribute/variable.h"
+#include "cohort/keras/zip.h"
+#include "cohort/optim/schedule.h"
+#include "cohort/optim/update_rule.h"
+
+namespace cohort {
+class GradientTape;
+namespace internal {
+class OptimizerState;
+}
+
+namespace keras::optimizers {
+
+// A number, or a schedule of one by iteration. Thread safety: immutable.
+class LearningRate {
+ public:
+  LearningRate(double value) : value_(value) {}
+  template <class Schedule>
+  requires std::is_base_of_v<optim::LearningRateSchedule, Schedule> LearningRate(Schedule schedule)
+      : schedule_(std::make_shared<const Schedule>(std::move(schedule))) {}
+  LearningRate(std::shared_ptr<const optim::LearningRateSchedule> schedule)
+      : schedule_(std::move(schedule)) {}
+
+  // Meaningless with a schedule.
+  double value() const { return value_; }
+  // nullptr for a number.
+  const std::shared_ptr<const optim::LearningRateSchedule>& schedule() const { return schedule_; }
+
+ private:
+  double value_ = 0;
+  std::shared_ptr<const optim::LearningRateSchedule> schedule_;
+};
+
+struct ApplyOptions {
+  // The gradients are summed over replicas already (they are equal on all of them).
+  bool skip_gradients_aggregation = false;
+};
+
+using GradientsAndVariables = std::vector<std::pair<Tensor, Variable>>;
+
+// A handle: copies name the same optimizer. Its own variables (slots) are made when it first sees a
+// variable, under the strategy of that variable.
+// Thread safety: apply_gradients and minimize from all replicas of a step at once; the rest from
+// one thread while no step runs.
+class Optimizer {
+ public:
+  // Sums the replicas' gradients and updates the variables, once for all of them.
+  // An undefined gradient counts as zero; if it is undefined on every replica the variable stays as
+  // it is. The first time that this replica lacks one, a warning names the variables.
+  // In a replica, COLLECTIVE: all replicas with the same variables. An empty list does nothing.
+  // Errors: FailedPrecondition (cross-replica context; variables of another strategy than the
+  // current one), InvalidArgument (a gradient's shape or dtype, a variable twice, no gradient at
+  // all, replicas with different variables), DeadlineExceeded (a replica does not come).
+  void apply_gradients(const GradientsAndVariables& gradients,
+                       const ApplyOptions& options = {}) const;
+
+  // The gradients of `loss` by `tape`, applied. Errors: as GradientTape::gradient, apply_gradients.
+  void minimize(const Tensor& loss, const std::vector<Variable>& variables,
+                GradientTape& tape) const;
+
+  // Makes the slots of `variables` ahead of the first step.
+  // Errors: FailedPrecondition (in a step; variables of several strategies).
+  void build(const std::vector<Variable>& variables) const;
+
+  // The number of updates applied: int64, shape [].
+  Variable iterations() const;
+  // Of the next update.
+  double learning_rate() const;
+  // Errors: FailedPrecondition (made with a schedule), InvalidArgument (not finite).
+  void set_learning_rate(double learning_rate) const;
+  // iterations, then the slots, variable by variable.
+  std::vector<Variable> variables() const;
+  const std::string& name() const;
+
+ protected:
+  Optimizer(std::string name, std::unique_ptr<const optim::UpdateRule> rule,
+            LearningRate learning_rate);
+
+ private:
+  std::shared_ptr<internal::OptimizerState> state_;
+};
+
+}  // namespace keras::optimizers
+}  // namespace cohort

@@ -1,0 +1,238 @@
+#include "cohort/keras/optimizers/optimizer_state.h"
+
+#include <ATen/ops/full.h>
+#include <ATen/ops/zeros.h>
+
+#include <cmath>
+#include <optional>
+#include <unordered_set>
+
+#include "cohort/core/logging.h"
+#include "cohort/distribute/context.h"
+#include "cohort/distribute/strategy_core.h"
+#include "cohort/distribute/variable_impl.h"
+#include "cohort/ops/gradient_tape.h"
+
+namespace cohort::internal {
+namespace {
+
+using distribute::ReplicaContext;
+using distribute::VariableOptions;
+using keras::optimizers::ApplyOptions;
+using keras::optimizers::GradientsAndVariables;
+
+std::string list_names(const std::vector<Variable>& variables) {
+  std::string names;
+  for (const Variable& variable : variables) {
+    names += str(names.empty() ? "" : ", ", "'", variable.name(), "'");
+  }
+  return names;
+}
+
+// Replicas that bring different lists would wait for each other's gradients for ever.
+void check_same_variables(const distribute::PerReplica<const std::vector<Variable>*>& lists) {
+  const std::vector<Variable>& first = *lists.value(0);
+  for (size_t r = 1; r < lists.size(); ++r) {
+    const std::vector<Variable>& other = *lists.value(r);
+    if (other == first) continue;
+    throw InvalidArgumentError(str("apply_gradients: replica 0 updates the variables [",
+                                   list_names(first), "], replica ", r, " updates [",
+                                   list_names(other), "]; they must be the same in one order"));
+  }
+}
+
+void check_learning_rate(double learning_rate) {
+  if (!std::isfinite(learning_rate)) {
+    throw InvalidArgumentError(str("the learning rate is ", learning_rate, "; it must be finite"));
+  }
+}
+
+}  // namespace
+
+OptimizerState::OptimizerState(std::string name, std::unique_ptr<const optim::UpdateRule> rule,
+                               keras::optimizers::LearningRate learning_rate)
+    : name_(std::move(name)),
+      rule_(std::move(rule)),
+      learning_rate_(learning_rate.value()),
+      schedule_(learning_rate.schedule()),
+      strategy_(distribute::has_strategy() ? distribute::get_strategy().core() : nullptr) {
+  check_learning_rate(learning_rate_);
+}
+
+const Variable& OptimizerState::iterations() {
+  if (iterations_once_.done()) return iterations_;
+  std::optional<distribute::Scope> scope;
+  if (strategy_ != nullptr && !distribute::has_strategy()) scope.emplace(strategy_);
+  iterations_once_(str("optimizer '", name_, "'"), [&] {
+    // Each replica counts for itself, so that counting needs no meeting: they count alike.
+    iterations_ =
+        Variable(at::zeros({}, int64), {.name = name_ + "/iterations",
+                                        .trainable = false,
+                                        .synchronization = VariableSynchronization::ON_READ,
+                                        .aggregation = VariableAggregation::ONLY_FIRST_REPLICA});
+  });
+  return iterations_;
+}
+
+double OptimizerState::learning_rate_at(int64_t iteration) const {
+  return schedule_ == nullptr ? learning_rate_.load() : schedule_->at(iteration);
+}
+
+double OptimizerState::learning_rate() {
+  if (schedule_ == nullptr) return learning_rate_;
+  return learning_rate_at(iterations().value().item<int64_t>());
+}
+
+void OptimizerState::set_learning_rate(double learning_rate) {
+  if (schedule_ != nullptr) {
+    throw FailedPreconditionError(str("optimizer '", name_,
+                                      "' follows a learning rate schedule, so the rate cannot be "
+                                      "set; make it with a number"));
+  }
+  check_learning_rate(learning_rate);
+  learning_rate_ = learning_rate;
+}
+
+void OptimizerState::apply(const GradientsAndVariables& gradients, const ApplyOptions& options) {
+  if (gradients.empty()) return;
+  ReplicaContext* replica = distribute::get_replica_context();
+  if (replica == nullptr) {
+    throw FailedPreconditionError(
+        "apply_gradients was called in cross-replica context; call it in the function that "
+        "strategy.run runs, where each replica brings its gradients (in a merge_call, return the "
+        "gradients to the replicas instead, with .skip_gradients_aggregation if they are summed)");
+  }
+  const NoGradient no_gradient;
+  const Variable& iterations = this->iterations();
+  PlanPtr plan = find_plan(gradients);
+  if (plan == nullptr) plan = agree_on_plan(*replica, gradients);
+  if (plan->core != &replica->core()) {
+    throw FailedPreconditionError(str("apply_gradients: variable '", gradients[0].second.name(),
+                                      "' was made under a ", plan->core->name(),
+                                      ", but the step runs under ", replica->core().name(),
+                                      "; run the step with the variable's strategy"));
+  }
+  c10::SmallVector<Tensor, 16> tensors;
+  bool any = false;
+  for (const auto& [gradient, variable] : gradients) {
+    any |= gradient.defined();
+    tensors.push_back(gradient);
+  }
+  const bool all = std::all_of(tensors.begin(), tensors.end(),
+                               [](const Tensor& gradient) { return gradient.defined(); });
+  if (!any) {
+    throw InvalidArgumentError(str("no gradients for any of the variables, the first of which is '",
+                                   gradients[0].second.name(),
+                                   "'; does the loss depend on them, inside of the tape?"));
+  }
+  if (!all && !warned_.exchange(true)) warn_of_missing(gradients);
+
+  const auto iteration = iterations.value().item<int64_t>();
+  reduce_and_update(*replica, {tensors.data(), tensors.size()}, plan->targets, *rule_,
+                    {.learning_rate = learning_rate_at(iteration),
+                     .iteration = iteration,
+                     .aggregate_gradients = !options.skip_gradients_aggregation});
+  iterations.assign_add(1.0);
+}
+
+void OptimizerState::warn_of_missing(const GradientsAndVariables& gradients) {
+  std::vector<Variable> missing;
+  for (const auto& [gradient, variable] : gradients) {
+    if (!gradient.defined()) missing.push_back(variable);
+  }
+  log_warning("gradients do not exist for the variables ", list_names(missing),
+              "; they keep their values unless another replica has one");
+}
+
+OptimizerState::PlanPtr OptimizerState::find_plan(const GradientsAndVariables& gradients) const {
+  const auto matches = [&](const PlanPtr& plan) {
+    if (plan->targets.size() != gradients.size()) return false;
+    for (size_t i = 0; i < gradients.size(); ++i) {
+      if (!(plan->targets[i].variable == gradients[i].second)) return false;
+    }
+    return true;
+  };
+  std::lock_guard lock(mutex_);
+  const auto found = std::find_if(plans_.begin(), plans_.end(), matches);
+  return found == plans_.end() ? nullptr : *found;
+}
+
+OptimizerState::PlanPtr OptimizerState::agree_on_plan(ReplicaContext& replica,
+                                                      const GradientsAndVariables& gradients) {
+  std::vector<Variable> variables;
+  for (const auto& [gradient, variable] : gradients) variables.push_back(variable);
+  const std::vector<Variable>* mine = &variables;
+  return replica.merge_call(
+      [this](distribute::Strategy&,
+             const distribute::PerReplica<const std::vector<Variable>*>& lists) {
+        check_same_variables(lists);
+        return make_plan(*lists.value(0));
+      },
+      mine);
+}
+
+OptimizerState::PlanPtr OptimizerState::make_plan(const std::vector<Variable>& variables) {
+  auto plan = std::make_shared<Plan>();
+  plan->core = variables[0].impl().core().get();
+  std::unordered_set<const VariableImpl*> seen;
+  for (const Variable& variable : variables) {
+    if (variable.impl().core().get() != &*distribute::get_strategy().core()) {
+      throw FailedPreconditionError(
+          str("optimizer '", name_, "': variable '", variable.name(), "' was made under a ",
+              variable.impl().core()->name(), ", but the current strategy is a ",
+              distribute::get_strategy().core()->name(),
+              "; make the model under strategy.scope() of the strategy that runs the step"));
+    }
+    if (!seen.insert(&variable.impl()).second) {
+      throw InvalidArgumentError(
+          str("optimizer '", name_, "': variable '", variable.name(), "' is listed twice"));
+    }
+  }
+  std::lock_guard lock(mutex_);
+  for (const Variable& variable : variables) plan->targets.push_back(make_target(variable));
+  plans_.push_back(plan);
+  return plan;
+}
+
+// Called with mutex_ held.
+UpdateTarget OptimizerState::make_target(const Variable& variable) {
+  for (const UpdateTarget& target : targets_) {
+    if (target.variable == variable) return target;
+  }
+  UpdateTarget target{variable, {}};
+  for (const optim::SlotSpec& slot : rule_->slots()) {
+    target.slots.emplace_back(
+        at::full(variable.shape(), slot.initial_value, variable.dtype()),
+        VariableOptions{.name = str(name_, "/", slot.name, "/", variable.name()),
+                        .trainable = false});
+  }
+  targets_.push_back(target);
+  return target;
+}
+
+void OptimizerState::build(const std::vector<Variable>& variables) {
+  if (variables.empty()) return;
+  if (distribute::has_strategy() && !distribute::in_cross_replica_context()) {
+    throw FailedPreconditionError(str("optimizer '", name_,
+                                      "': build was called in a step; call it under "
+                                      "strategy.scope(), or leave it to apply_gradients"));
+  }
+  const std::shared_ptr<StrategyCore>& core = variables[0].impl().core();
+  std::optional<distribute::Scope> scope;
+  if (!distribute::has_strategy() && !core->is_default()) scope.emplace(core);
+  iterations();
+  GradientsAndVariables pairs;
+  for (const Variable& variable : variables) pairs.emplace_back(Tensor(), variable);
+  if (find_plan(pairs) == nullptr) make_plan(variables);
+}
+
+std::vector<Variable> OptimizerState::variables() {
+  std::vector<Variable> all{iterations()};
+  std::lock_guard lock(mutex_);
+  for (const UpdateTarget& target : targets_) {
+    all.insert(all.end(), target.slots.begin(), target.slots.end());
+  }
+  return all;
+}
+
+}  // namespace cohort::internal

@@ -1,0 +1,67 @@
+// The state behind an optimizer handle.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "cohort/distribute/build_once.h"
+#include "cohort/distribute/reduce_and_update.h"
+#include "cohort/keras/optimizers/optimizer.h"
+
+namespace cohort::internal {
+
+class StrategyCore;
+
+// Thread safety: as Optimizer.
+class OptimizerState {
+ public:
+  OptimizerState(std::string name, std::unique_ptr<const optim::UpdateRule> rule,
+                 keras::optimizers::LearningRate learning_rate);
+
+  void apply(const keras::optimizers::GradientsAndVariables& gradients,
+             const keras::optimizers::ApplyOptions& options);
+  void build(const std::vector<Variable>& variables);
+
+  const Variable& iterations();
+  double learning_rate();
+  void set_learning_rate(double learning_rate);
+  std::vector<Variable> variables();
+  const std::string& name() const { return name_; }
+
+ private:
+  // What one list of variables needs at each step, made at the first.
+  struct Plan {
+    StrategyCore* core = nullptr;
+    std::vector<UpdateTarget> targets;
+  };
+  using PlanPtr = std::shared_ptr<const Plan>;
+
+  PlanPtr find_plan(const keras::optimizers::GradientsAndVariables& gradients) const;
+  // In a replica, COLLECTIVE.
+  PlanPtr agree_on_plan(distribute::ReplicaContext& replica,
+                        const keras::optimizers::GradientsAndVariables& gradients);
+  // Across replicas, or in the default strategy.
+  PlanPtr make_plan(const std::vector<Variable>& variables);
+  UpdateTarget make_target(const Variable& variable);
+  void warn_of_missing(const keras::optimizers::GradientsAndVariables& gradients);
+  double learning_rate_at(int64_t iteration) const;
+
+  const std::string name_;
+  const std::unique_ptr<const optim::UpdateRule> rule_;
+  std::atomic<double> learning_rate_;
+  const std::shared_ptr<const optim::LearningRateSchedule> schedule_;
+  std::shared_ptr<StrategyCore> strategy_;  // of the scope it was made in, if any
+
+  BuildOnce iterations_once_;
+  Variable iterations_;
+  std::atomic<bool> warned_{false};
+
+  mutable std::mutex mutex_;
+  std::vector<PlanPtr> plans_;         // guarded by mutex_
+  std::vector<UpdateTarget> targets_;  // every variable seen, in that order; guarded by mutex_
+};
+
+}  // namespace cohort::internal

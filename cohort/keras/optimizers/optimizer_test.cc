@@ -1,0 +1,216 @@
+#include "cohort/keras/optimizers/optimizer.h"
+
+#include <ATen/ops/full.h>
+#include <ATen/ops/ones.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "cohort/core/error.h"
+#include "cohort/distribute/testing_devices.h"
+#include "cohort/keras/optimizers/optimizers.h"
+#include "cohort/keras/testing_keras.h"
+#include "cohort/ops/gradient_tape.h"
+
+namespace cohort::keras::optimizers {
+namespace {
+
+using distribute::mirrored;
+using distribute::PerReplica;
+using distribute::ReplicaContext;
+using ::testing::AllOf;
+using ::testing::DoubleNear;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+Variable variable(const std::string& name, double value = 1) {
+  return Variable(at::full({2}, value), {.name = name});
+}
+Tensor gradient(double value) { return at::full({2}, value); }
+
+TEST(Optimizer, UpdatesOutsideOfAnyStrategy) {
+  const SGD sgd({.learning_rate = 0.5});
+  const Variable w = variable("w", 1);
+  sgd.apply_gradients({{gradient(1), w}});
+  EXPECT_THAT(elements(w.value()), Each(0.5));
+  EXPECT_EQ(sgd.iterations().value().item<int64_t>(), 1);
+  sgd.apply_gradients({});
+  EXPECT_EQ(sgd.iterations().value().item<int64_t>(), 1);
+}
+
+TEST(Optimizer, MinimizeFollowsTheGradient) {
+  const SGD sgd({.learning_rate = 0.25});
+  const Variable w = variable("w", 3);
+  GradientTape tape;
+  const Tensor loss = w.value().square().sum();
+  sgd.minimize(loss, {w}, tape);
+  EXPECT_THAT(elements(w.value()), Each(1.5));
+}
+
+TEST(Optimizer, AdamAndRMSpropTakeTheirFirstStepsAsKeras) {
+  const Variable a = variable("a", 1);
+  Adam({.learning_rate = 0.1}).apply_gradients({{gradient(10), a}});
+  EXPECT_THAT(elements(a.value()), Each(DoubleNear(0.9, 1e-5)));
+  const Variable r = variable("r", 1);
+  RMSprop({.learning_rate = 0.1}).apply_gradients({{gradient(10), r}});
+  EXPECT_THAT(elements(r.value()), Each(DoubleNear(1 - 0.1 / std::sqrt(0.1), 1e-5)));
+}
+
+TEST(Optimizer, SumsGradientsOverReplicasUnlessToldOtherwise) {
+  for (const bool skip : {false, true}) {
+    const auto strategy = mirrored(3);
+    const auto scope = strategy.scope();
+    const Variable w = variable("w", 10);
+    const SGD sgd({.learning_rate = 1});
+    strategy.run([&](ReplicaContext& context) {
+      const double mine = skip ? 1 : context.replica_id_in_sync_group() + 1;
+      sgd.apply_gradients({{gradient(mine), w}}, {.skip_gradients_aggregation = skip});
+    });
+    const auto components = w.components();
+    for (const Tensor& one : components.values()) EXPECT_THAT(elements(one), Each(skip ? 9 : 4));
+    EXPECT_EQ(sgd.iterations().value().item<int64_t>(), 1);
+  }
+}
+
+TEST(Optimizer, AllReplicasSeeTheSameIterations) {
+  const auto strategy = mirrored(2);
+  const auto scope = strategy.scope();
+  const Variable w = variable("w");
+  const Adam adam;
+  for (int64_t step = 0; step < 5; ++step) {
+    const auto seen = strategy.run([&] {
+      const auto before = adam.iterations().value().item<int64_t>();
+      adam.apply_gradients({{gradient(1), w}});
+      return before;
+    });
+    EXPECT_EQ(seen.value(0), step);
+    EXPECT_EQ(seen.value(1), step);
+  }
+  const auto counts = adam.iterations().components();
+  EXPECT_EQ(counts.value(0).item<int64_t>(), 5);
+  EXPECT_EQ(counts.value(1).item<int64_t>(), 5);
+}
+
+TEST(Optimizer, SlotsAreMadeOnceForAVariable) {
+  const auto strategy = mirrored(2);
+  const auto scope = strategy.scope();
+  const Variable a = variable("a");
+  const Variable b = variable("b");
+  const Adam adam;
+  adam.build({a});
+  EXPECT_THAT(adam.variables(), SizeIs(3));
+  EXPECT_EQ(adam.variables()[1].name(), "Adam/m/a");
+  strategy.run([&] { adam.apply_gradients({{gradient(1), a}, {gradient(1), b}}); });
+  strategy.run([&] { adam.apply_gradients({{gradient(1), b}}); });
+  EXPECT_THAT(adam.variables(), SizeIs(5));
+  EXPECT_EQ(adam.iterations().value().item<int64_t>(), 2);
+}
+
+TEST(Optimizer, LearningRateCanBeSetOrFollowASchedule) {
+  const SGD sgd({.learning_rate = 1});
+  const Variable w = variable("w", 0);
+  sgd.set_learning_rate(0.5);
+  EXPECT_EQ(sgd.learning_rate(), 0.5);
+  sgd.apply_gradients({{gradient(-1), w}});
+  EXPECT_THAT(elements(w.value()), Each(0.5));
+
+  const SGD scheduled({.learning_rate = optim::PiecewiseConstantDecay({0}, {2, 1})});
+  scheduled.apply_gradients({{gradient(-1), w}});
+  EXPECT_THAT(elements(w.value()), Each(2.5));
+  EXPECT_EQ(scheduled.learning_rate(), 1);
+  scheduled.apply_gradients({{gradient(-1), w}});
+  EXPECT_THAT(elements(w.value()), Each(3.5));
+  EXPECT_THROW(scheduled.set_learning_rate(1), FailedPreconditionError);
+  EXPECT_THROW(sgd.set_learning_rate(std::numeric_limits<double>::quiet_NaN()),
+               InvalidArgumentError);
+}
+
+TEST(Optimizer, AMissingGradientCountsAsZero) {
+  const auto strategy = mirrored(2);
+  const auto scope = strategy.scope();
+  const Variable a = variable("a", 1);
+  const Variable b = variable("b", 1);
+  const Variable never = variable("never", 1);
+  const SGD sgd({.learning_rate = 1});
+  strategy.run([&](ReplicaContext& context) {
+    const bool first = context.replica_id_in_sync_group() == 0;
+    sgd.apply_gradients({{gradient(1), a}, {first ? gradient(3) : Tensor(), b}, {Tensor(), never}});
+  });
+  EXPECT_THAT(elements(a.value()), Each(-1));
+  EXPECT_THAT(elements(b.value()), Each(-2));
+  EXPECT_THAT(elements(never.value()), Each(1));
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] {
+                strategy.run([&] { sgd.apply_gradients({{Tensor(), a}}); });
+              }),
+              HasSubstr("'a'"));
+}
+
+TEST(Optimizer, CrossReplicaContextIsRefused) {
+  const auto strategy = mirrored(2);
+  const auto scope = strategy.scope();
+  const Variable w = variable("w");
+  const SGD sgd;
+  EXPECT_THAT(thrown<FailedPreconditionError>([&] {
+                sgd.apply_gradients({{gradient(1), w}});
+              }),
+              AllOf(HasSubstr("cross-replica"), HasSubstr("strategy.run")));
+}
+
+TEST(Optimizer, VariablesOfAnotherStrategyAreRefused) {
+  const auto strategy = mirrored(2);
+  const Variable outside = variable("outside");
+  const SGD sgd;
+  EXPECT_THAT(thrown<FailedPreconditionError>([&] {
+                strategy.run([&] { sgd.apply_gradients({{gradient(1), outside}}); });
+              }),
+              AllOf(HasSubstr("'outside'"), HasSubstr("MirroredStrategy")));
+  Variable inside;
+  {
+    const auto scope = strategy.scope();
+    inside = variable("inside");
+  }
+  const SGD other;
+  EXPECT_THAT(thrown<FailedPreconditionError>([&] {
+                other.apply_gradients({{gradient(1), inside}});
+              }),
+              HasSubstr("'inside'"));
+}
+
+TEST(Optimizer, ReplicasWithDifferentVariablesAreAnError) {
+  const auto strategy = mirrored(2);
+  const auto scope = strategy.scope();
+  const Variable a = variable("a");
+  const Variable b = variable("b");
+  const SGD sgd;
+  const auto differ = [&](ReplicaContext& context) {
+    const bool first = context.replica_id_in_sync_group() == 0;
+    sgd.apply_gradients({{gradient(1), first ? a : b}});
+  };
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { strategy.run(differ); }),
+              AllOf(HasSubstr("'a'"), HasSubstr("'b'"), HasSubstr("replica 1")));
+  // Also where both lists have been seen before; and the strategy stays usable.
+  strategy.run([&] { sgd.apply_gradients({{gradient(1), a}}); });
+  strategy.run([&] { sgd.apply_gradients({{gradient(1), b}}); });
+  EXPECT_THROW(strategy.run(differ), InvalidArgumentError);
+  strategy.run([&] { sgd.apply_gradients({{gradient(1), a}}); });
+  EXPECT_EQ(sgd.iterations().value().item<int64_t>(), 3);
+}
+
+TEST(Optimizer, AVariableTwiceAndAWrongShapeAreErrors) {
+  const SGD sgd;
+  const Variable w = variable("w");
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] {
+                sgd.apply_gradients({{gradient(1), w}, {gradient(1), w}});
+              }),
+              HasSubstr("'w'"));
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] {
+                sgd.apply_gradients({{at::ones({3}), w}});
+              }),
+              AllOf(HasSubstr("'w'"), HasSubstr("[3]")));
+}
+
+}  // namespace
+}  // namespace cohort::keras::optimizers

@@ -1,0 +1,45 @@
+#include "cohort/keras/regularizers.h"
+
+#include <ATen/ops/zeros.h>
+
+#include <cmath>
+
+#include "cohort/core/error.h"
+#include "cohort/core/text.h"
+
+namespace cohort::keras::regularizers {
+namespace {
+constexpr double kDefaultFactor = 0.01;
+}
+
+L1L2::L1L2(double l1, double l2) : l1_(l1), l2_(l2) {
+  if (!std::isfinite(l1) || !std::isfinite(l2)) {
+    throw InvalidArgumentError(
+        internal::str("a regularizer's factors must be finite, but l1 is ", l1, " and l2 is ", l2));
+  }
+}
+
+Tensor L1L2::operator()(const Tensor& x) const {
+  Tensor penalty;
+  if (l1_ != 0) penalty = x.abs().sum() * l1_;
+  if (l2_ != 0) {
+    Tensor l2_penalty = x.square().sum() * l2_;
+    penalty = penalty.defined() ? penalty + l2_penalty : l2_penalty;
+  }
+  return penalty.defined() ? penalty : at::zeros({}, x.options());
+}
+
+Regularizer::Regularizer(std::string_view name) {
+  if (name == "l1") {
+    fn_ = L1();
+  } else if (name == "l2") {
+    fn_ = L2();
+  } else if (name == "l1_l2") {
+    fn_ = L1L2(kDefaultFactor, kDefaultFactor);
+  } else {
+    throw InvalidArgumentError(internal::str("no regularizer is called ", internal::quoted(name),
+                                             "; there are: l1, l2, l1_l2"));
+  }
+}
+
+}  // namespace cohort::keras::regularizers

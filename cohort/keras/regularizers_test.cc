@@ -1,0 +1,41 @@
+#include "cohort/keras/regularizers.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "cohort/core/error.h"
+#include "cohort/keras/testing_keras.h"
+
+namespace cohort::keras::regularizers {
+namespace {
+
+using ::testing::DoubleNear;
+using ::testing::HasSubstr;
+
+TEST(Regularizer, Formulas) {
+  const Tensor w = numbers({1, -2, 3});
+  EXPECT_THAT(L2(0.5)(w).item<double>(), DoubleNear(7, 1e-6));
+  EXPECT_THAT(L1(0.5)(w).item<double>(), DoubleNear(3, 1e-6));
+  EXPECT_THAT(L1L2(0.5, 0.5)(w).item<double>(), DoubleNear(10, 1e-6));
+  EXPECT_EQ(L1L2()(w).item<double>(), 0);
+  EXPECT_THAT(Regularizer("l2")(w).item<double>(), DoubleNear(0.14, 1e-6));
+  EXPECT_THAT(Regularizer("l1_l2")(w).item<double>(), DoubleNear(0.2, 1e-6));
+}
+
+TEST(Regularizer, HoldsAnyOfThemOrNone) {
+  EXPECT_FALSE(Regularizer());
+  const Regularizer largest = [](const Tensor& x) { return x.max(); };
+  EXPECT_TRUE(largest);
+  EXPECT_EQ(largest(numbers({1, 4})).item<double>(), 4);
+}
+
+TEST(Regularizer, RefusesWhatIsNoFactor) {
+  EXPECT_THAT(thrown<InvalidArgumentError>([] { L2(std::numeric_limits<double>::infinity()); }),
+              HasSubstr("inf"));
+  EXPECT_THAT(thrown<InvalidArgumentError>([] { Regularizer("l3"); }), HasSubstr("'l3'"));
+}
+
+}  // namespace
+}  // namespace cohort::keras::regularizers

@@ -1,0 +1,28 @@
+// The losses that a layer's forward pass adds, kept apart for each replica of a step.
+#pragma once
+
+#include <atomic>
+#include <mutex>
+#include <vector>
+
+#include "cohort/core/tensor.h"
+
+namespace cohort::internal {
+
+// Each call acts on the list of the replica that the calling thread runs (outside of a step: on a
+// list of its own, that of replica 0).
+// Thread safety: any thread.
+class ReplicaLosses {
+ public:
+  void add(const Tensor& loss);
+  void clear();
+  std::vector<Tensor> get() const;
+
+ private:
+  // Most layers never add a loss; they then pay one load.
+  std::atomic<bool> used_{false};
+  mutable std::mutex mutex_;
+  std::vector<std::vector<Tensor>> losses_;  // by local replica id
+};
+
+}  // namespace cohort::internal

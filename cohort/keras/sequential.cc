@@ -1,0 +1,86 @@
+#include "cohort/keras/sequential.h"
+
+#include <utility>
+
+namespace cohort::keras {
+namespace {
+
+using internal::str;
+using layers::LayerHandle;
+
+class SequentialImpl final : public Model {
+ public:
+  explicit SequentialImpl(const ModelOptions& options)
+      : Model("Sequential", {.name = options.name}) {}
+
+  void add(const LayerHandle& layer) {
+    const TensorSpec* input = internal::input_layer_spec(*layer.get());
+    if (input != nullptr && (!children().empty() || !outputs_.empty())) {
+      throw InvalidArgumentError(str("model '", name(), "': the input '", layer.name(),
+                                     "' must be the first that is added"));
+    }
+    for (const Child& child : children()) {
+      if (child.layer->name() == layer.name()) {
+        throw InvalidArgumentError(str("model '", name(), "' has a layer named '", layer.name(),
+                                       "' already; layers need names of their own (.name)"));
+      }
+    }
+    if (input != nullptr) {
+      outputs_.push_back(internal::symbolic_input(layer));
+      return;
+    }
+    if (!outputs_.empty()) outputs_.push_back(layer(outputs_.back()));
+    track(layer.name(), layer);
+  }
+
+  void pop() {
+    if (children().empty()) {
+      throw FailedPreconditionError(str("model '", name(), "' has no layer to remove"));
+    }
+    pop_child();
+    if (!outputs_.empty()) outputs_.pop_back();
+  }
+
+  // Where the input is known: marks the model itself as built.
+  void build_from_input(const LayerHandle& self) {
+    if (!outputs_.empty() && !children().empty() && !built()) {
+      internal::infer_outputs(self, outputs_[0].spec(), {});
+    }
+  }
+
+ protected:
+  Structure call(const Structure& inputs, const CallOptions& options) override {
+    Structure values = inputs;
+    for (const Child& child : children()) values = (*child.layer)(values, options);
+    return values;
+  }
+
+ private:
+  // With a known input: it, and the output of each layer.
+  std::vector<SymbolicTensor> outputs_;
+};
+
+SequentialImpl& impl(const Sequential& model) { return static_cast<SequentialImpl&>(*model.get()); }
+
+}  // namespace
+
+Sequential::Sequential()
+    : ModelHandle(Unnamed(), std::make_shared<SequentialImpl>(ModelOptions{})) {}
+
+Sequential::Sequential(std::initializer_list<LayerHandle> layers, const ModelOptions& options)
+    : Sequential(std::vector<LayerHandle>(layers), options) {}
+
+Sequential::Sequential(const std::vector<LayerHandle>& layers, const ModelOptions& options)
+    : ModelHandle(std::make_shared<SequentialImpl>(options)) {
+  for (const LayerHandle& layer : layers) impl(*this).add(layer);
+  impl(*this).build_from_input(*this);
+}
+
+void Sequential::add(const LayerHandle& layer) const {
+  impl(*this).add(layer);
+  impl(*this).build_from_input(*this);
+}
+
+void Sequential::pop() const { impl(*this).pop(); }
+
+}  // namespace cohort::keras

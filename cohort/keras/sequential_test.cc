@@ -1,0 +1,104 @@
+#include "cohort/keras/sequential.h"
+
+#include <ATen/ops/ones.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cohort/keras/layers/layers.h"
+#include "cohort/keras/testing_keras.h"
+
+namespace cohort::keras {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+TEST(Sequential, EmptyOneReturnsWhatItGets) {
+  const Sequential model;
+  EXPECT_THAT(elements(model(numbers({1, 2}))), ElementsAre(1, 2));
+}
+
+TEST(Sequential, RunsItsLayersInOrder) {
+  backend::clear_session();
+  Sequential model;
+  model = Sequential({layers::Dense(4, {.activation = "relu"}), layers::Dense(2)});
+  EXPECT_EQ(model.name(), "sequential");
+  EXPECT_THAT(model.layer_names(), ElementsAre("dense", "dense_1"));
+  EXPECT_THAT(model(at::ones({3, 5})).sizes(), ElementsAre(3, 2));
+  std::vector<std::string> names;
+  for (const Variable& variable : model.trainable_variables()) names.push_back(variable.name());
+  EXPECT_THAT(names, ElementsAre("dense/kernel", "dense/bias", "dense_1/kernel", "dense_1/bias"));
+}
+
+TEST(Sequential, IsBuiltAtOnceWhereTheInputIsKnown) {
+  Sequential model({Input({5}), layers::Dense(4)});
+  EXPECT_TRUE(model.built());
+  EXPECT_THAT(model.variables(), SizeIs(2));
+  model.add(layers::Dense(2));
+  EXPECT_THAT(model.variables(), SizeIs(4));
+  const Sequential other({layers::InputLayer({3}), layers::Dense(1)});
+  EXPECT_THAT(other.variables()[0].shape(), ElementsAre(3, 1));
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { model.add(layers::Conv2D(1, 1)); }),
+              AllOf(HasSubstr("'conv2d"), HasSubstr("rank 4")));
+}
+
+TEST(Sequential, LayersComeAndGo) {
+  const Sequential model;
+  model.add(layers::Dense(1, {.name = "a"}));
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { model.add(layers::Dense(1, {.name = "a"})); }),
+              HasSubstr("'a'"));
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { model.add(layers::InputLayer({2})); }),
+              HasSubstr("first"));
+  model.pop();
+  EXPECT_THAT(model.layer_names(), IsEmpty());
+  EXPECT_THROW(model.pop(), FailedPreconditionError);
+}
+
+TEST(Sequential, Nests) {
+  const Sequential inner({layers::Dense(3), layers::Dense(2)}, {.name = "inner"});
+  const Sequential outer({inner, layers::Dense(1)});
+  outer(at::ones({1, 4}));
+  EXPECT_THAT(outer.trainable_variables(), SizeIs(6));
+  EXPECT_EQ(&outer.get_layer("inner"), inner.get());
+}
+
+TEST(Sequential, FindsLayersByNameAndIndex) {
+  const Sequential model({layers::Dense(3, {.name = "a"}), layers::Dense(2, {.name = "b"})});
+  EXPECT_EQ(model.get_layer("b").name(), "b");
+  EXPECT_EQ(model.get_layer(0).name(), "a");
+  EXPECT_THAT(thrown<NotFoundError>([&] { model.get_layer("c"); }),
+              AllOf(HasSubstr("'c'"), HasSubstr("a, b")));
+  EXPECT_THROW(model.get_layer(2), OutOfRangeError);
+}
+
+TEST(Sequential, SummaryIsThatOfKeras) {
+  backend::clear_session();
+  const Sequential model({layers::Conv2D(32, 3, {.activation = "relu"}), layers::MaxPooling2D(),
+                          layers::Flatten(), layers::Dense(10)});
+  EXPECT_THAT(thrown<FailedPreconditionError>([&] { model.summary(); }), HasSubstr("'sequential'"));
+  model(at::ones({2, 28, 28, 1}));
+  const std::string expected =
+      "Model: \"sequential\"\n"
+      "_________________________________________________________________\n"
+      " Layer (type)                Output Shape              Param #   \n"
+      "=================================================================\n"
+      " conv2d (Conv2D)             (None, 26, 26, 32)        320       \n"
+      "                                                                 \n"
+      " max_pooling2d (MaxPooling2  (None, 13, 13, 32)        0         \n"
+      "                                                                 \n"
+      " flatten (Flatten)           (None, 5408)              0         \n"
+      "                                                                 \n"
+      " dense (Dense)               (None, 10)                54090     \n"
+      "=================================================================\n"
+      "Total params: 54410 (212.54 KB)\n"
+      "Trainable params: 54410 (212.54 KB)\n"
+      "Non-trainable params: 0 (0.00 Byte)\n"
+      "_________________________________________________________________\n";
+  EXPECT_EQ(model.summary(), expected);
+}
+
+}  // namespace
+}  // namespace cohort::keras

@@ -1,0 +1,46 @@
+// For tests of Keras: tensors from numbers, numbers from tensors, texts of errors.
+#pragma once
+
+#include <ATen/ops/tensor.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "cohort/core/tensor.h"
+#include "cohort/keras/backend.h"
+
+namespace cohort::keras {
+
+inline Tensor numbers(const std::vector<double>& values, const std::vector<int64_t>& shape,
+                      DType dtype = float32) {
+  return at::tensor(values, at::dtype(at::kDouble)).reshape(shape).to(dtype);
+}
+inline Tensor numbers(const std::vector<double>& values) {
+  return numbers(values, {static_cast<int64_t>(values.size())});
+}
+
+// The elements in row-major order.
+inline std::vector<double> elements(const Tensor& tensor) {
+  const Tensor flat = tensor.detach().to(at::kDouble).contiguous();
+  return {flat.data_ptr<double>(), flat.data_ptr<double>() + flat.numel()};
+}
+
+template <class Exception>
+std::string thrown(const std::function<void()>& fn) {
+  try {
+    fn();
+  } catch (const Exception& error) {
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
+// float64 layers while it lives.
+class Float64 {
+ public:
+  Float64() { backend::set_floatx("float64"); }
+  ~Float64() { backend::set_floatx("float32"); }
+};
+
+}  // namespace cohort::keras

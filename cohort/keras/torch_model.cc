@@ -1,0 +1,111 @@
+#include "cohort/keras/torch_model.h"
+
+#include "cohort/distribute/context.h"
+#include "cohort/distribute/replica_context.h"
+#include "cohort/distribute/strategy_core.h"
+#include "cohort/distribute/variable_impl.h"
+
+namespace cohort {
+namespace internal {
+namespace {
+
+using NamedTensors = TorchModule::NamedTensors;
+
+// Errors: InvalidArgument (the first name, shape or dtype that differs).
+void check_alike(const NamedTensors& first, const NamedTensors& other, const char* kind,
+                 size_t replica) {
+  for (size_t i = 0; i < std::max(first.size(), other.size()); ++i) {
+    const auto text = [&](const NamedTensors& list) {
+      if (i >= list.size()) return std::string("none");
+      return str("'", list[i].first, "' ", describe(list[i].second));
+    };
+    if (text(first) == text(other)) continue;
+    throw InvalidArgumentError(str("TorchModel: the factory's modules differ: ", kind, " ", i,
+                                   " is ", text(first), " in the first and ", text(other),
+                                   " in that of replica ", replica,
+                                   "; it must build the same module each time"));
+  }
+}
+
+class TorchModelImpl final : public keras::Model {
+ public:
+  TorchModelImpl(FunctionRef<TorchModule()> factory, const keras::ModelOptions& options)
+      : Model("TorchModel", {.name = options.name}) {
+    if (distribute::has_strategy() && !distribute::in_cross_replica_context()) {
+      throw FailedPreconditionError(
+          "a TorchModel was made in a step; make it under strategy.scope()");
+    }
+    const int replicas = distribute::get_strategy().core()->num_local_replicas();
+    for (int r = 0; r < replicas; ++r) modules_.push_back(factory());
+    for (size_t r = 1; r < modules_.size(); ++r) {
+      check_alike(modules_[0].parameters, modules_[r].parameters, "parameter", r);
+      check_alike(modules_[0].buffers, modules_[r].buffers, "buffer", r);
+    }
+    for (size_t i = 0; i < modules_[0].parameters.size(); ++i) add_parameter(i);
+    for (size_t i = 0; i < modules_[0].buffers.size(); ++i) add_buffer(i);
+  }
+
+ protected:
+  Structure call(const Structure& inputs, const keras::CallOptions& options) override {
+    const distribute::ReplicaContext* replica =
+        distribute::has_strategy() ? distribute::get_replica_context() : nullptr;
+    const size_t index = replica == nullptr ? 0 : static_cast<size_t>(replica->local_replica_id());
+    if (index >= modules_.size()) {
+      throw FailedPreconditionError(str("TorchModel '", name(), "' was made for ", modules_.size(),
+                                        " replicas, but replica ", index,
+                                        " called it; make it under strategy.scope()"));
+    }
+    modules_[index].set_training(*options.training);
+    return modules_[index].forward(inputs);
+  }
+
+ private:
+  void add_parameter(size_t i) {
+    const auto& [name, first] = modules_[0].parameters[i];
+    // A parameter that two submodules share has two names.
+    for (size_t j = 0; j < i; ++j) {
+      if (modules_[0].parameters[j].second.is_same(first)) return;
+    }
+    const Variable variable(first, {.name = name, .trainable = first.requires_grad()});
+    for (size_t r = 0; r < modules_.size(); ++r) {
+      variable.impl().bind_component(r, modules_[r].parameters[i].second);
+    }
+    track(name, variable);
+  }
+
+  void add_buffer(size_t i) {
+    const auto& [name, first] = modules_[0].buffers[i];
+    if (!first.defined()) return;
+    const Variable variable(first, {.name = name,
+                                    .trainable = false,
+                                    .synchronization = VariableSynchronization::ON_READ,
+                                    .aggregation = first.is_floating_point()
+                                                       ? VariableAggregation::MEAN
+                                                       : VariableAggregation::ONLY_FIRST_REPLICA});
+    for (size_t r = 0; r < modules_.size(); ++r) {
+      variable.impl().bind_component(r, modules_[r].buffers[i].second);
+    }
+    track(name, variable);
+  }
+
+  std::vector<TorchModule> modules_;  // by local replica
+};
+
+}  // namespace
+
+void throw_torch_argument_count(const Structure& inputs, size_t count) {
+  throw InvalidArgumentError(str("the module's forward takes ", count, " tensor",
+                                 count == 1 ? "" : "s", ", but the model was called with ",
+                                 inputs));
+}
+
+}  // namespace internal
+
+namespace keras {
+
+TorchModel::TorchModel(FunctionRef<internal::TorchModule()> factory, const ModelOptions& options,
+                       Erased)
+    : ModelHandle(std::make_shared<internal::TorchModelImpl>(factory, options)) {}
+
+}  // namespace keras
+}  // namespace cohort

@@ -1,0 +1,125 @@
+// Any torch::nn::Module as a model: mirrored by the names of its parameters and buffers, and
+// trained by the same loop as a Keras model.
+//
+//   struct NetImpl : torch::nn::Module {
+//     NetImpl() : linear(register_module("linear", torch::nn::Linear(4, 2))) {}
+//     torch::Tensor forward(const torch::Tensor& x) { return linear(x); }
+//     torch::nn::Linear linear;
+//   };
+//   TORCH_MODULE(Net);
+//   auto scope = strategy.scope();
+//   keras::TorchModel model([] { return Net(); });
+//   // in a step: model(x, {.training = true}), model.trainable_variables(), ...
+//
+// This header includes nothing of torch/nn: it only calls members of the type that you hand it.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "cohort/core/callable_traits.h"
+#include "cohort/keras/sequential.h"
+
+namespace cohort {
+namespace internal {
+
+// One module, without its type.
+struct TorchModule {
+  using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
+  NamedTensors parameters;
+  NamedTensors buffers;
+  std::function<Structure(const Structure& inputs)> forward;
+  std::function<void(bool training)> set_training;
+};
+
+[[noreturn]] void throw_torch_argument_count(const Structure& inputs, size_t count);
+
+template <class Result>
+Structure structure_of(Result&& result) {
+  if constexpr (std::is_convertible_v<Result, Structure>) {
+    return std::forward<Result>(result);
+  } else {  // a std::tuple of tensors
+    return std::apply(
+        [](auto&&... members) { return tuple(std::forward<decltype(members)>(members)...); },
+        std::forward<Result>(result));
+  }
+}
+
+template <class Module, size_t... kIndex>
+Structure forward_members(Module& module, const Structure& inputs, std::index_sequence<kIndex...>) {
+  if (inputs.is_leaf() || inputs.size() != sizeof...(kIndex)) {
+    throw_torch_argument_count(inputs, sizeof...(kIndex));
+  }
+  return structure_of(module.forward(inputs[kIndex].tensor()...));
+}
+
+// Calls forward with one tensor, with the members of a tuple, or with the Structure itself,
+// whichever it takes.
+template <class Module>
+Structure forward_module(Module& module, const Structure& inputs) {
+  if constexpr (requires { typename CallableTraits<decltype(&Module::forward)>::Arguments; }) {
+    using Arguments = typename CallableTraits<decltype(&Module::forward)>::Arguments;
+    constexpr size_t kCount = std::tuple_size_v<Arguments>;
+    if constexpr (std::is_same_v<Arguments, std::tuple<Structure>>) {
+      return structure_of(module.forward(inputs));
+    } else if constexpr (kCount == 1) {
+      if (!inputs.is_leaf()) throw_torch_argument_count(inputs, 1);
+      return structure_of(module.forward(inputs.tensor()));
+    } else {
+      return forward_members(module, inputs, std::make_index_sequence<kCount>());
+    }
+  } else {  // a template or an overload set, such as torch::nn::Sequential's
+    if (!inputs.is_leaf()) throw_torch_argument_count(inputs, 1);
+    return structure_of(module.forward(inputs.tensor()));
+  }
+}
+
+template <class Holder>
+TorchModule erase_torch_module(Holder holder) {
+  TorchModule erased;
+  for (const auto& item : holder->named_parameters()) {
+    erased.parameters.emplace_back(item.key(), item.value());
+  }
+  for (const auto& item : holder->named_buffers()) {
+    erased.buffers.emplace_back(item.key(), item.value());
+  }
+  erased.forward = [holder](const Structure& inputs) mutable {
+    return forward_module(*holder, inputs);
+  };
+  erased.set_training = [holder](bool training) mutable { holder->train(training); };
+  return erased;
+}
+
+}  // namespace internal
+
+namespace keras {
+
+// A handle. Makes one module for each local replica of the current strategy; a replica runs its
+// own. Parameters become trainable variables (not trainable where requires_grad is off); floating
+// buffers become ON_READ variables that are averaged when read, other buffers ON_READ ones that
+// read as the first replica's. The module's own tensors are the variables' components: do not
+// replace them (as set_data and to() do), write into them.
+// Thread safety: as Layer.
+class TorchModel : public ModelHandle {
+ public:
+  // `factory` returns a module holder (TORCH_MODULE) or a shared_ptr to a module. It is called once
+  // for each replica; all replicas start from the first module's values.
+  // Errors: FailedPrecondition (in a step), InvalidArgument (factory results that differ in names,
+  // shapes or dtypes, naming the first difference), what factory throws.
+  template <class Factory>
+  requires std::is_invocable_v<Factory&>
+  explicit TorchModel(Factory factory, const ModelOptions& options = {})
+      : TorchModel([&factory] { return internal::erase_torch_module(factory()); }, options,
+                   Erased()) {}
+
+ private:
+  struct Erased {};
+  TorchModel(FunctionRef<internal::TorchModule()> factory, const ModelOptions& options, Erased);
+};
+
+}  // namespace keras
+}  // namespace cohort

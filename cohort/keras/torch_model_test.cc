@@ -1,0 +1,209 @@
+#include "cohort/keras/torch_model.h"
+
+#include <ATen/ops/ones.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/conv.h>
+#include <torch/nn/modules/dropout.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/nn/pimpl.h>
+
+#include "cohort/keras/testing_training.h"
+
+namespace cohort::keras {
+namespace {
+
+using distribute::mirrored;
+using distribute::PerReplica;
+using distribute::ReplicaContext;
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Lt;
+using ::testing::SizeIs;
+
+struct NetImpl : torch::nn::Module {
+  NetImpl()
+      : conv(register_module("conv", torch::nn::Conv2d(torch::nn::Conv2dOptions(1, 3, 3)))),
+        linear(register_module("linear", torch::nn::Linear(3 * 6 * 6, 3))) {
+    to(internal::keras_floatx());
+    // libtorch's own initial values come from its global generator; these depend on our seed.
+    for (Tensor& parameter : parameters()) {
+      const at::NoGradGuard no_grad;
+      parameter.copy_(random::normal(parameter.sizes().vec(), {.stddev = 0.2, .dtype = float64}));
+    }
+  }
+  Tensor forward(const Tensor& images) {
+    return linear(conv(images.permute({0, 3, 1, 2})).relu().flatten(1));
+  }
+  torch::nn::Conv2d conv;
+  torch::nn::Linear linear;
+};
+TORCH_MODULE(Net);
+
+TEST(TorchModel, NamesItsVariablesAfterTheParameters) {
+  const TorchModel model([] { return Net(); });
+  std::vector<std::string> names;
+  for (const Variable& variable : model.trainable_variables()) names.push_back(variable.name());
+  EXPECT_THAT(names, ElementsAre("conv.weight", "conv.bias", "linear.weight", "linear.bias"));
+  EXPECT_THAT(model(at::ones({2, 8, 8, 1})).sizes(), ElementsAre(2, 3));
+}
+
+TEST(TorchModel, FollowsOneLossCurveOnAnyNumberOfReplicas) {
+  const auto make = []() -> ModelHandle { return TorchModel([] { return Net(); }); };
+  for (const bool shared : {true, false}) {
+    const auto one = train({.replicas = 1, .shared_storage = shared}, make);
+    EXPECT_LT(one.losses.back(), one.losses.front());
+    for (const int replicas : {2, 4}) {
+      const auto several = train({.replicas = replicas, .shared_storage = shared}, make);
+      EXPECT_THAT(curve_difference(one.losses, several.losses), Lt(1e-9)) << replicas;
+      EXPECT_TRUE(several.components_equal);
+    }
+  }
+}
+
+TEST(TorchModel, TrainsOutsideOfAnyStrategy) {
+  const TorchModel model([] { return std::make_shared<torch::nn::LinearImpl>(2, 1); });
+  const optimizers::SGD sgd({.learning_rate = 0.1});
+  const Tensor x = numbers({1, 2, 3, 4}, {2, 2});
+  double before = 0;
+  double after = 0;
+  for (int step = 0; step < 20; ++step) {
+    GradientTape tape;
+    const Tensor loss = model(x, {.training = true}).square().mean();
+    sgd.minimize(loss, model.trainable_variables(), tape);
+    (step == 0 ? before : after) = loss.item<double>();
+  }
+  EXPECT_LT(after, before);
+}
+
+TEST(TorchModel, ModulesSeeWhatIsAssigned) {
+  const auto strategy = mirrored(2);
+  const auto scope = strategy.scope();
+  std::vector<std::shared_ptr<torch::nn::LinearImpl>> modules;
+  const TorchModel model([&] {
+    modules.push_back(std::make_shared<torch::nn::LinearImpl>(2, 1));
+    return modules.back();
+  });
+  ASSERT_THAT(modules, SizeIs(2));
+  EXPECT_TRUE(modules[0]->weight.equal(modules[1]->weight));
+  model.variables()[0].assign(numbers({5, 6}, {1, 2}));
+  EXPECT_THAT(elements(modules[0]->weight), ElementsAre(5, 6));
+  EXPECT_THAT(elements(modules[1]->weight), ElementsAre(5, 6));
+}
+
+TEST(TorchModel, EachReplicaRunsItsOwnModuleInItsOwnMode) {
+  const auto strategy = mirrored(2);
+  const auto scope = strategy.scope();
+  const TorchModel model([] { return torch::nn::Dropout(0.5); });
+  const auto outputs = strategy.run([&](ReplicaContext& context) {
+    const bool training = context.replica_id_in_sync_group() == 0;
+    return model(at::ones({1000}), {.training = training});
+  });
+  EXPECT_GT((outputs.value(0) == 0).sum().item<int64_t>(), 300);
+  EXPECT_EQ((outputs.value(1) == 0).sum().item<int64_t>(), 0);
+}
+
+TEST(TorchModel, BuffersArePerReplicaAndAveragedWhenRead) {
+  const auto strategy = mirrored(2);
+  const auto scope = strategy.scope();
+  const TorchModel model(
+      [] { return torch::nn::BatchNorm1d(torch::nn::BatchNorm1dOptions(1).momentum(1.0)); });
+  EXPECT_THAT(model.trainable_variables(), SizeIs(2));
+  ASSERT_THAT(model.non_trainable_variables(), SizeIs(3));
+  const Variable mean = model.non_trainable_variables()[0];
+  EXPECT_EQ(mean.name(), "running_mean");
+  strategy.run([&](const Tensor& x) { model(x, {.training = true}); },
+               PerReplica<Tensor>{numbers({1, 3}, {2, 1}), numbers({7, 9}, {2, 1})});
+  EXPECT_THAT(elements(mean.components().value(0)), ElementsAre(2));
+  EXPECT_THAT(elements(mean.components().value(1)), ElementsAre(8));
+  EXPECT_THAT(elements(mean.value()), ElementsAre(5));
+  const Variable batches = model.non_trainable_variables()[2];
+  EXPECT_EQ(batches.value().item<int64_t>(), 1);
+}
+
+struct TwoInputsImpl : torch::nn::Module {
+  Tensor forward(const Tensor& a, const Tensor& b) { return a + 10 * b; }
+};
+struct TwoOutputsImpl : torch::nn::Module {
+  std::tuple<Tensor, Tensor> forward(Tensor x) { return {x, x * 2}; }
+};
+struct WholeStructureImpl : torch::nn::Module {
+  Structure forward(const Structure& x) { return dict({{"y", x["x"].tensor() + 1}}); }
+};
+
+TEST(TorchModel, ForwardTakesAndReturnsSeveralTensors) {
+  const TorchModel two([] { return std::make_shared<TwoInputsImpl>(); }, {.name = "two"});
+  EXPECT_THAT(elements(two(tuple(numbers({1}), numbers({2})))), ElementsAre(21));
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { two(at::ones({1})); }), HasSubstr("2 tensors"));
+
+  const TorchModel outputs([] { return std::make_shared<TwoOutputsImpl>(); });
+  const auto [first, second] = outputs(Structure(numbers({3})));
+  EXPECT_THAT(elements(second), ElementsAre(6));
+
+  const TorchModel whole([] { return std::make_shared<WholeStructureImpl>(); });
+  EXPECT_THAT(elements(whole(dict({{"x", numbers({1})}}))["y"].tensor()), ElementsAre(2));
+}
+
+TEST(TorchModel, TakesAContainerOfModules) {
+  const TorchModel model(
+      [] { return torch::nn::Sequential(torch::nn::Linear(2, 3), torch::nn::Linear(3, 1)); });
+  EXPECT_THAT(model.variables(), SizeIs(4));
+  EXPECT_THAT(model(at::ones({5, 2})).sizes(), ElementsAre(5, 1));
+}
+
+struct TiedImpl : torch::nn::Module {
+  TiedImpl() : first(register_module("first", torch::nn::Linear(2, 2))) {
+    register_module("second", first);
+  }
+  Tensor forward(const Tensor& x) { return first(first(x)); }
+  torch::nn::Linear first;
+};
+
+TEST(TorchModel, SharedParametersCountOnce) {
+  const TorchModel model([] { return std::make_shared<TiedImpl>(); });
+  EXPECT_THAT(model.variables(), SizeIs(2));
+}
+
+TEST(TorchModel, FrozenParametersAreNotTrainable) {
+  const TorchModel model([] {
+    torch::nn::Linear linear(2, 1);
+    linear->bias.set_requires_grad(false);
+    return linear;
+  });
+  EXPECT_THAT(model.trainable_variables(), SizeIs(1));
+  EXPECT_THAT(model.non_trainable_variables(), SizeIs(1));
+}
+
+TEST(TorchModel, ErrorsNameLayerShapesAndDifferences) {
+  const TorchModel model([] { return torch::nn::Linear(2, 1); }, {.name = "net"});
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] {
+                model(at::ones({1, 3}));
+              }),
+              AllOf(HasSubstr("'net'"), HasSubstr("[1,3]")));
+  const auto strategy = mirrored(2);
+  const auto scope = strategy.scope();
+  int units = 0;
+  EXPECT_THAT(thrown<InvalidArgumentError>(
+                  [&] { TorchModel([&] { return torch::nn::Linear(2, ++units); }); }),
+              AllOf(HasSubstr("'weight'"), HasSubstr("[1,2]"), HasSubstr("[2,2]")));
+}
+
+TEST(TorchModel, IsMadeUnderTheScope) {
+  const auto strategy = mirrored(2);
+  const TorchModel outside([] { return torch::nn::Linear(2, 1); });
+  EXPECT_THAT(thrown<FailedPreconditionError>([&] {
+                strategy.run([&] { outside(at::ones({1, 2})); });
+              }),
+              HasSubstr("scope"));
+  EXPECT_THAT(thrown<FailedPreconditionError>([&] {
+                strategy.run([&] { TorchModel([] { return torch::nn::Linear(2, 1); }); });
+              }),
+              HasSubstr("scope"));
+}
+
+}  // namespace
+}  // namespace cohort::keras

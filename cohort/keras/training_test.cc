@@ -1,0 +1,101 @@
+// Guide 004's loop follows one loss curve on any number of replicas.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cohort/keras/testing_training.h"
+
+namespace cohort::keras {
+namespace {
+
+using ::testing::Lt;
+
+ModelHandle conv_model() {
+  const regularizers::L2 regularizer(1e-3);
+  return Sequential(
+      {layers::Conv2D(4, 3, {.activation = "relu", .kernel_regularizer = regularizer}),
+       layers::MaxPooling2D(), layers::Flatten(),
+       layers::Dense(3, {.kernel_regularizer = regularizer})});
+}
+
+class Subclassed : public Model {
+ public:
+  Subclassed() {
+    track("conv", conv_);
+    track("flatten", flatten_);
+    track("dense", dense_);
+  }
+
+ protected:
+  Tensor call(const Tensor& images, const CallOptions& options) override {
+    const Tensor features = conv_(images, options);
+    add_loss(features.square().mean() * 1e-2);
+    return dense_(flatten_(features));
+  }
+
+ private:
+  layers::Conv2D conv_{2, 3, {.activation = "relu"}};
+  layers::Flatten flatten_;
+  layers::Dense dense_{3};
+};
+
+ModelHandle functional_model() {
+  const SymbolicTensor images = Input({8, 8, 1});
+  const auto features = layers::Conv2D(3, 3, {.strides = 2, .padding = "same"})(images);
+  const auto left = layers::GlobalAveragePooling2D()(features);
+  const auto right = layers::Dense(2, {.activation = "tanh"})(layers::Flatten()(features));
+  return Functional(images, layers::Dense(3)(layers::Concatenate()({left, right})));
+}
+
+class LossCurve : public ::testing::TestWithParam<bool> {};
+
+TEST_P(LossCurve, IsTheSameOnAnyNumberOfReplicasInFloat64) {
+  const auto run = [](int replicas) {
+    return train({.replicas = replicas, .shared_storage = GetParam()}, conv_model);
+  };
+  const TrainingResult one = run(1);
+  EXPECT_LT(one.losses.back(), one.losses.front());
+  for (const int replicas : {2, 4, 5}) {
+    const TrainingResult several = run(replicas);
+    ASSERT_EQ(several.losses.size(), one.losses.size());
+    EXPECT_THAT(curve_difference(one.losses, several.losses), Lt(1e-9)) << replicas;
+    EXPECT_TRUE(several.components_equal) << replicas;
+  }
+}
+
+TEST_P(LossCurve, IsTheSameOnAnyNumberOfReplicasInFloat32) {
+  const auto run = [](int replicas) {
+    return train({.replicas = replicas, .shared_storage = GetParam(), .dtype = float32},
+                 conv_model);
+  };
+  const TrainingResult one = run(1);
+  for (const int replicas : {2, 4}) {
+    EXPECT_THAT(curve_difference(one.losses, run(replicas).losses), Lt(1e-3)) << replicas;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Storage, LossCurve, ::testing::Bool(),
+                         [](const auto& info) { return info.param ? "Shared" : "Separate"; });
+
+TEST(Training, TwoRunsOfOneSeedAreBitwiseEqual) {
+  const TrainingResult a = train({.replicas = 3, .dtype = float32}, conv_model);
+  const TrainingResult b = train({.replicas = 3, .dtype = float32}, conv_model);
+  EXPECT_EQ(a.losses, b.losses);
+  EXPECT_EQ(a.final_weights, b.final_weights);
+}
+
+TEST(Training, FunctionalModelsFollowTheCurve) {
+  const auto one = train({.replicas = 1}, functional_model);
+  const auto three = train({.replicas = 3}, functional_model);
+  EXPECT_THAT(curve_difference(one.losses, three.losses), Lt(1e-9));
+}
+
+// add_loss is a mean over the rows of a replica, so it takes batches that divide evenly.
+TEST(Training, SubclassedModelsTrain) {
+  const auto make = []() -> ModelHandle { return std::make_shared<Subclassed>(); };
+  const auto result = train({.replicas = 2, .epochs = 10}, make);
+  EXPECT_LT(result.losses[result.losses.size() - 3], result.losses[0]);
+  EXPECT_TRUE(result.components_equal);
+}
+
+}  // namespace
+}  // namespace cohort::keras

@@ -1,0 +1,38 @@
+#include "cohort/keras/weighting.h"
+
+#include "cohort/core/error.h"
+
+namespace cohort::internal {
+
+void squeeze_last_of_larger(Tensor& a, Tensor& b) {
+  if (a.dim() == b.dim() + 1 && a.size(-1) == 1) {
+    a = a.squeeze(-1);
+  } else if (b.dim() == a.dim() + 1 && b.size(-1) == 1) {
+    b = b.squeeze(-1);
+  }
+}
+
+bool broadcasts_to(at::IntArrayRef shape, at::IntArrayRef target) {
+  if (shape.size() > target.size()) return false;
+  const size_t offset = target.size() - shape.size();
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (shape[i] != 1 && shape[i] != target[offset + i]) return false;
+  }
+  return true;
+}
+
+Tensor broadcast_weights(const Tensor& weights, const Tensor& values, const char* what) {
+  Tensor fitted = weights.to(values.device(), values.scalar_type());
+  if (fitted.dim() == values.dim() + 1 && fitted.size(-1) == 1) {
+    fitted = fitted.squeeze(-1);
+  } else if (fitted.dim() > 0 && fitted.dim() + 1 == values.dim()) {
+    fitted = fitted.unsqueeze(-1);
+  }
+  if (!broadcasts_to(fitted.sizes(), values.sizes())) {
+    throw InvalidArgumentError(str(what, ": sample_weight of shape ", shape_str(weights.sizes()),
+                                   " does not fit values of shape ", shape_str(values.sizes())));
+  }
+  return fitted;
+}
+
+}  // namespace cohort::internal

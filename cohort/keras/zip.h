@@ -1,0 +1,26 @@
+// Python's zip for two lists of one length.
+//
+//   optimizer.apply_gradients(zip(gradients, model.trainable_variables()));
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "cohort/core/error.h"
+
+namespace cohort {
+
+// Errors: InvalidArgument (the lists differ in length).
+template <class A, class B>
+std::vector<std::pair<A, B>> zip(std::vector<A> a, std::vector<B> b) {
+  if (a.size() != b.size()) {
+    throw InvalidArgumentError(
+        internal::str("zip got lists of ", a.size(), " and ", b.size(), " elements"));
+  }
+  std::vector<std::pair<A, B>> pairs;
+  pairs.reserve(a.size());
+  for (size_t i = 0; i < a.size(); ++i) pairs.emplace_back(std::move(a[i]), std::move(b[i]));
+  return pairs;
+}
+
+}  // namespace cohort

@@ -1,0 +1,95 @@
+// Records what is computed, for gradients. Inside a step gradients are recorded in a tape only.
+//
+//   GradientTape tape;
+//   Tensor loss = f(weight.value());
+//   std::vector<Tensor> gradients = tape.gradient(loss, {weight});
+#pragma once
+
+#include <concepts>
+#include <vector>
+
+#include "cohort/core/tensor.h"
+
+namespace cohort {
+
+// What stands in the result for a source that the target does not depend on.
+enum class UnconnectedGradients {
+  NONE,  // an undefined tensor
+  ZERO,  // zeros of the source's shape
+};
+
+struct GradientTapeOptions {
+  // Whether gradient() may be called more than once; a persistent tape records until it is
+  // destroyed or stop_recording() is called, any other until gradient() is called.
+  bool persistent = false;
+};
+
+struct GradientOptions {
+  UnconnectedGradients unconnected_gradients = UnconnectedGradients::NONE;
+  // Weighs the target's elements; missing: ones. Shape: the target's.
+  Tensor output_gradients = Tensor();
+};
+
+namespace internal {
+// Something with a tensor that tapes record: a variable.
+template <class T>
+concept TapeSource = requires(const T& source) {
+  { source.value() } -> std::convertible_to<Tensor>;
+};
+}  // namespace internal
+
+// Turns libtorch's recording on for the calling thread while it records; tapes nest like scopes.
+// A gradient taken while an outer tape records is itself recorded (second derivatives).
+// Thread safety: one thread.
+class GradientTape {
+ public:
+  explicit GradientTape(GradientTapeOptions options = {});
+  ~GradientTape();
+  GradientTape(const GradientTape&) = delete;
+  GradientTape& operator=(const GradientTape&) = delete;
+
+  // Makes `tensor` itself a source: call it before the tensor is used. Trainable variables are
+  // sources without it. Errors: InvalidArgument (undefined; not of a floating dtype).
+  void watch(const Tensor& tensor) const;
+
+  // d target / d source for each source; of a target with several elements, of their sum.
+  // Shapes: sources [..] -> the same shapes. Sparse embeddings give sparse gradients.
+  // Errors: FailedPrecondition (called twice on a tape that is not persistent), InvalidArgument
+  // (target undefined, shape of output_gradients).
+  std::vector<Tensor> gradient(const Tensor& target, const std::vector<Tensor>& sources,
+                               const GradientOptions& options = {});
+  Tensor gradient(const Tensor& target, const Tensor& source, const GradientOptions& options = {}) {
+    return gradient(target, std::vector<Tensor>{source}, options)[0];
+  }
+  template <internal::TapeSource Source>
+  std::vector<Tensor> gradient(const Tensor& target, const std::vector<Source>& sources,
+                               const GradientOptions& options = {}) {
+    std::vector<Tensor> leaves;
+    leaves.reserve(sources.size());
+    for (const Source& source : sources) leaves.push_back(source.value());
+    return gradient(target, leaves, options);
+  }
+
+  // Stops recording for good; NoGradient does it for a block.
+  void stop_recording();
+
+ private:
+  GradientTapeOptions options_;
+  bool previous_grad_mode_;
+  bool recording_ = true;
+  bool used_ = false;
+};
+
+// Recording off for its lifetime.
+class NoGradient {
+ public:
+  NoGradient();
+  ~NoGradient();
+  NoGradient(const NoGradient&) = delete;
+  NoGradient& operator=(const NoGradient&) = delete;
+
+ private:
+  bool previous_;
+};
+
+}  // namespace cohort

@@ -1,0 +1,142 @@
+#include "cohort/ops/gradient_tape.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/ones.h>
+#include <gtest/gtest.h>
+
+#include "cohort/core/error.h"
+
+namespace cohort {
+namespace {
+
+// A tensor that tapes record, as a variable's leaf is.
+Tensor leaf(double value) { return at::full({}, value, at::kDouble).set_requires_grad(true); }
+double number(const Tensor& tensor) { return tensor.item<double>(); }
+
+class GradientTapeTest : public ::testing::Test {
+ protected:
+  GradientTapeTest() { at::GradMode::set_enabled(false); }  // as in a step
+  ~GradientTapeTest() override { at::GradMode::set_enabled(true); }
+};
+
+TEST_F(GradientTapeTest, GivesTheGradientOfEachSource) {
+  const Tensor x = leaf(3), y = leaf(4);
+  GradientTape tape;
+  const auto gradients = tape.gradient(x * x * y, std::vector<Tensor>{x, y});
+  EXPECT_EQ(number(gradients[0]), 24);
+  EXPECT_EQ(number(gradients[1]), 9);
+}
+
+TEST_F(GradientTapeTest, RecordsOnlyWhileItLives) {
+  const Tensor x = leaf(3);
+  EXPECT_FALSE((x * x).requires_grad());
+  {
+    GradientTape tape;
+    EXPECT_TRUE((x * x).requires_grad());
+  }
+  EXPECT_FALSE((x * x).requires_grad());
+}
+
+TEST_F(GradientTapeTest, StopsRecordingWhenTheGradientIsTaken) {
+  const Tensor x = leaf(3);
+  GradientTape tape;
+  tape.gradient(x * x, x);
+  EXPECT_FALSE((x * x).requires_grad());
+}
+
+TEST_F(GradientTapeTest, OfAVectorIsOfItsSum) {
+  const Tensor x = at::ones({3}, at::kDouble).set_requires_grad(true);
+  GradientTape tape;
+  EXPECT_TRUE(at::equal(tape.gradient(2 * x, x), at::full({3}, 2.0, at::kDouble)));
+}
+
+TEST_F(GradientTapeTest, OutputGradientsWeighTheTarget) {
+  const Tensor x = at::ones({2}, at::kDouble).set_requires_grad(true);
+  GradientTape tape;
+  const Tensor weights = at::full({2}, 5.0, at::kDouble);
+  EXPECT_TRUE(at::equal(tape.gradient(2 * x, x, {.output_gradients = weights}),
+                        at::full({2}, 10.0, at::kDouble)));
+}
+
+TEST_F(GradientTapeTest, OutputGradientsOfAnotherShapeAreRefused) {
+  const Tensor x = leaf(1);
+  GradientTape tape;
+  EXPECT_THROW(tape.gradient(2 * x, x, {.output_gradients = at::ones({2})}), InvalidArgumentError);
+}
+
+TEST_F(GradientTapeTest, ASecondGradientNeedsAPersistentTape) {
+  const Tensor x = leaf(3);
+  GradientTape once;
+  const Tensor y = x * x;
+  once.gradient(y, x);
+  EXPECT_THROW(once.gradient(y, x), FailedPreconditionError);
+
+  GradientTape tape({.persistent = true});
+  const Tensor z = x * x * x;
+  EXPECT_EQ(number(tape.gradient(z, x)), 27);
+  EXPECT_EQ(number(tape.gradient(z, x)), 27);
+}
+
+TEST_F(GradientTapeTest, UnconnectedSourcesAreUndefinedOrZero) {
+  const Tensor x = leaf(3), y = leaf(4);
+  const Tensor constant = at::ones({2});
+  GradientTape tape({.persistent = true});
+  const Tensor target = x * x;
+  const auto none = tape.gradient(target, std::vector<Tensor>{y, constant});
+  EXPECT_FALSE(none[0].defined());
+  EXPECT_FALSE(none[1].defined());
+  const auto zero = tape.gradient(target, std::vector<Tensor>{y, constant},
+                                  {.unconnected_gradients = UnconnectedGradients::ZERO});
+  EXPECT_EQ(number(zero[0]), 0);
+  EXPECT_EQ(zero[1].sizes(), (at::IntArrayRef{2}));
+}
+
+TEST_F(GradientTapeTest, OfWhatNoTapeRecordedIsUnconnected) {
+  const Tensor x = leaf(3);
+  const Tensor before = x * x;
+  GradientTape tape;
+  EXPECT_FALSE(tape.gradient(before, x).defined());
+}
+
+TEST_F(GradientTapeTest, WatchMakesATensorASource) {
+  const Tensor x = at::full({}, 3.0, at::kDouble);
+  GradientTape tape;
+  tape.watch(x);
+  EXPECT_EQ(number(tape.gradient(x * x, x)), 6);
+  EXPECT_THROW(tape.watch(at::ones({2}, at::kLong)), InvalidArgumentError);
+  EXPECT_THROW(tape.watch(Tensor()), InvalidArgumentError);
+}
+
+TEST_F(GradientTapeTest, NestedTapesGiveSecondDerivatives) {
+  const Tensor x = leaf(3);
+  GradientTape outer;
+  Tensor first;
+  {
+    GradientTape inner;
+    first = inner.gradient(x * x * x, x);
+  }
+  EXPECT_EQ(number(first), 27);
+  EXPECT_EQ(number(outer.gradient(first, x)), 18);
+}
+
+TEST_F(GradientTapeTest, NoGradientHidesABlock) {
+  const Tensor x = leaf(3);
+  GradientTape tape;
+  Tensor hidden;
+  {
+    NoGradient off;
+    hidden = x * x;
+  }
+  EXPECT_EQ(number(tape.gradient(hidden * x, x)), 9);
+}
+
+TEST_F(GradientTapeTest, AnUndefinedTargetIsRefused) {
+  const Tensor x = leaf(3);
+  GradientTape tape;
+  EXPECT_THROW(tape.gradient(Tensor(), x), InvalidArgumentError);
+}
+
+}  // namespace
+}  // namespace cohort

@@ -1,0 +1,188 @@
+#include "cohort/ops/random.h"
+
+#include <ATen/ops/empty.h>
+
+#include <cmath>
+#include <mutex>
+#include <random>
+#include <utility>
+
+#include "cohort/core/error.h"
+#include "cohort/ops/philox.h"
+#include "cohort/ops/random_fill.h"
+
+namespace cohort::random {
+namespace {
+
+using internal::Philox;
+using internal::str;
+
+void check_shape(const char* what, const std::vector<int64_t>& shape) {
+  for (int64_t size : shape) {
+    if (size < 0) {
+      throw InvalidArgumentError(str("random::", what, " was asked for the shape ",
+                                     internal::shape_str(shape), ", which has a negative size"));
+    }
+  }
+}
+
+[[noreturn]] void refuse_dtype(const char* what, DType dtype, const char* wanted) {
+  throw InvalidArgumentError(str("random::", what, " makes ", wanted, " tensors, but got dtype ",
+                                 internal::dtype_name(dtype)));
+}
+
+Tensor new_tensor(const std::vector<int64_t>& shape, DType dtype) {
+  return at::empty(shape, at::TensorOptions().dtype(dtype));
+}
+
+void check_normal(const char* what, const std::vector<int64_t>& shape,
+                  const NormalOptions& options) {
+  check_shape(what, shape);
+  if (!internal::is_random_float(options.dtype)) {
+    refuse_dtype(what, options.dtype, "floating-point");
+  }
+  if (!std::isfinite(options.mean) || !std::isfinite(options.stddev) || options.stddev < 0) {
+    throw InvalidArgumentError(str("random::", what,
+                                   " needs a finite mean and a finite stddev from 0 on, but got ",
+                                   "mean ", options.mean, ", stddev ", options.stddev));
+  }
+}
+
+uint64_t operating_system_seed() {
+  std::random_device device;
+  return uint64_t{device()} << 32 | device();
+}
+
+// What set_seed sets.
+struct Context {
+  std::mutex mutex;
+  std::optional<uint64_t> seed;
+  uint64_t seeds_given = 0;  // by next_seed, since set_seed
+  std::optional<Generator> global;
+};
+
+// Made at first use and never destroyed, so that neither start-up nor exit has an order.
+Context& context() {
+  static auto* const instance = new Context;
+  return *instance;
+}
+
+thread_local const Generator* scoped_generator = nullptr;
+
+}  // namespace
+
+struct Generator::Impl {
+  std::mutex mutex;
+  Philox random;  // guarded by mutex
+};
+
+Generator::Generator(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+Generator Generator::from_seed(uint64_t seed, uint64_t stream) {
+  auto impl = std::make_shared<Impl>();
+  impl->random = Philox(seed, stream);
+  return Generator(std::move(impl));
+}
+
+Generator Generator::from_non_deterministic_state() { return from_seed(operating_system_seed()); }
+
+Tensor Generator::uniform(std::vector<int64_t> shape, UniformOptions options) const {
+  check_shape("uniform", shape);
+  const bool floating = internal::is_random_float(options.dtype);
+  if (!floating && !internal::is_random_integer(options.dtype)) {
+    refuse_dtype("uniform", options.dtype, "floating-point or integer");
+  }
+  if (!(options.minval < options.maxval) || !std::isfinite(options.maxval - options.minval)) {
+    throw InvalidArgumentError(
+        str("random::uniform needs minval below maxval, both finite, but got [", options.minval,
+            ", ", options.maxval, ")"));
+  }
+  Tensor result = new_tensor(shape, options.dtype);
+  std::lock_guard lock(impl_->mutex);
+  internal::fill_uniform(impl_->random, result, options);
+  return result;
+}
+
+Tensor Generator::normal(std::vector<int64_t> shape, NormalOptions options) const {
+  check_normal("normal", shape, options);
+  Tensor result = new_tensor(shape, options.dtype);
+  std::lock_guard lock(impl_->mutex);
+  internal::fill_normal(impl_->random, result, options);
+  return result;
+}
+
+Tensor Generator::truncated_normal(std::vector<int64_t> shape, NormalOptions options) const {
+  check_normal("truncated_normal", shape, options);
+  Tensor result = new_tensor(shape, options.dtype);
+  std::lock_guard lock(impl_->mutex);
+  internal::fill_truncated_normal(impl_->random, result, options);
+  return result;
+}
+
+uint64_t Generator::next_u64() const {
+  std::lock_guard lock(impl_->mutex);
+  return impl_->random.next_u64();
+}
+
+Generator::State Generator::state() const {
+  std::lock_guard lock(impl_->mutex);
+  return {.seed = impl_->random.seed(),
+          .stream = impl_->random.stream(),
+          .position = impl_->random.position()};
+}
+
+void Generator::restore(const State& state) const {
+  std::lock_guard lock(impl_->mutex);
+  impl_->random = Philox(state.seed, state.stream);
+  impl_->random.seek(state.position);
+}
+
+void set_seed(uint64_t seed) {
+  Context& shared = context();
+  std::lock_guard lock(shared.mutex);
+  shared.seed = seed;
+  shared.seeds_given = 0;
+  shared.global = Generator::from_seed(seed);
+}
+
+std::optional<uint64_t> get_seed() {
+  Context& shared = context();
+  std::lock_guard lock(shared.mutex);
+  return shared.seed;
+}
+
+Generator get_global_generator() {
+  if (scoped_generator != nullptr) return *scoped_generator;
+  Context& shared = context();
+  std::lock_guard lock(shared.mutex);
+  if (!shared.global) shared.global = Generator::from_non_deterministic_state();
+  return *shared.global;
+}
+
+Tensor uniform(std::vector<int64_t> shape, UniformOptions options) {
+  return get_global_generator().uniform(std::move(shape), options);
+}
+Tensor normal(std::vector<int64_t> shape, NormalOptions options) {
+  return get_global_generator().normal(std::move(shape), options);
+}
+Tensor truncated_normal(std::vector<int64_t> shape, NormalOptions options) {
+  return get_global_generator().truncated_normal(std::move(shape), options);
+}
+
+}  // namespace cohort::random
+
+namespace cohort::internal {
+
+uint64_t next_seed() {
+  random::Context& shared = random::context();
+  std::lock_guard lock(shared.mutex);
+  if (!shared.seed) return random::operating_system_seed();
+  return mix_seeds(*shared.seed, shared.seeds_given++);
+}
+
+ScopedGenerator::ScopedGenerator(const random::Generator& generator)
+    : previous_(std::exchange(random::scoped_generator, &generator)) {}
+
+ScopedGenerator::~ScopedGenerator() { random::scoped_generator = previous_; }
+
+}  // namespace cohort::internal

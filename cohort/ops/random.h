@@ -1,0 +1,92 @@
+// Random tensors, the same on every machine and for any number of threads.
+//
+//   tf::random::set_seed(42);
+//   Tensor noise = tf::random::normal({2, 3}, {.stddev = 0.1});   // in a step: this replica's
+//   stream auto generator = tf::random::Generator::from_seed(1);
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "cohort/core/tensor.h"
+
+namespace cohort::random {
+
+struct UniformOptions {
+  double minval = 0;      // inclusive
+  double maxval = 1;      // exclusive
+  DType dtype = float32;  // integers draw from [minval, maxval)
+};
+struct NormalOptions {
+  double mean = 0;
+  double stddev = 1;
+  DType dtype = float32;
+};
+
+// A stream of random tensors, a handle: copies draw from one stream.
+// Thread safety: each call is atomic; the order of calls from several threads is theirs.
+class Generator {
+ public:
+  static Generator from_seed(uint64_t seed, uint64_t stream = 0);
+  // Seeded by the operating system.
+  static Generator from_non_deterministic_state();
+
+  // Shape: `shape`. Errors: InvalidArgument (a negative size; a dtype that is neither floating nor,
+  // for uniform, integer; minval not below maxval, or either not finite, or not a whole number that
+  // an integer dtype can hold; a mean or stddev that is not finite, a stddev below 0).
+  Tensor uniform(std::vector<int64_t> shape, UniformOptions options = {}) const;
+  Tensor normal(std::vector<int64_t> shape, NormalOptions options = {}) const;
+  // Normal, redrawn where further than two standard deviations from the mean.
+  Tensor truncated_normal(std::vector<int64_t> shape, NormalOptions options = {}) const;
+  uint64_t next_u64() const;
+
+  // The whole state, for checkpoints: seed, stream, position.
+  struct State {
+    uint64_t seed = 0;
+    uint64_t stream = 0;
+    uint64_t position = 0;
+    bool operator==(const State&) const = default;
+  };
+  State state() const;
+  void restore(const State& state) const;
+
+ private:
+  struct Impl;
+  explicit Generator(std::shared_ptr<Impl> impl);
+  std::shared_ptr<Impl> impl_;
+};
+
+// Seeds the global generator, and everything made afterwards without a seed of its own: initial
+// values, shuffles, replica generators. Without it all of them are seeded by the operating system.
+void set_seed(uint64_t seed);
+std::optional<uint64_t> get_seed();
+
+// The generator of the calling context: in a replica its own, else the global one.
+Generator get_global_generator();
+Tensor uniform(std::vector<int64_t> shape, UniformOptions options = {});
+Tensor normal(std::vector<int64_t> shape, NormalOptions options = {});
+Tensor truncated_normal(std::vector<int64_t> shape, NormalOptions options = {});
+
+}  // namespace cohort::random
+
+namespace cohort::internal {
+
+// A seed for the next object that was given none: the k-th call after set_seed always returns the
+// same. Thread safety: any thread.
+uint64_t next_seed();
+
+// Makes `generator` the calling thread's get_global_generator() for its lifetime.
+class ScopedGenerator {
+ public:
+  explicit ScopedGenerator(const random::Generator& generator);
+  ~ScopedGenerator();
+  ScopedGenerator(const ScopedGenerator&) = delete;
+  ScopedGenerator& operator=(const ScopedGenerator&) = delete;
+
+ private:
+  const random::Generator* previous_;
+};
+
+}  // namespace cohort::internal

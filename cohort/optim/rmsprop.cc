@@ -1,0 +1,111 @@
+#include "cohort/optim/rmsprop.h"
+
+#include <cmath>
+
+#include "cohort/optim/internal.h"
+
+namespace cohort::optim {
+namespace {
+
+// The coefficients in the dtype of the variable, and the parts that the forms have in common.
+template <class T>
+struct Formula {
+  T lr;
+  T rho;
+  T gain;  // 1 - rho
+  T momentum;
+  T epsilon;
+
+  void decay(T& average, T value) const { average = rho * average + gain * value; }
+  T increment(T g, T variance) const { return lr * g * (T(1) / std::sqrt(variance + epsilon)); }
+  void push(T& param, T& velocity, T step) const {
+    velocity = momentum * velocity + step;
+    param -= velocity;
+  }
+};
+
+class Rmsprop final : public UpdateRule {
+ public:
+  explicit Rmsprop(const RmspropOptions& options) : options_(options) {}
+
+  std::string name() const override { return "RMSprop"; }
+  std::vector<SlotSpec> slots() const override {
+    std::vector<SlotSpec> slots = {{.name = "velocity"}};
+    if (has_momentum()) slots.push_back({.name = "momentum"});
+    if (options_.centered) slots.push_back({.name = "average_gradient"});
+    return slots;
+  }
+  int num_slots() const override { return 1 + has_momentum() + options_.centered; }
+  bool zero_gradient_is_no_op() const override { return false; }
+
+  StepScalars prepare(double learning_rate, int64_t iteration) const override {
+    internal::check_step(learning_rate, iteration);
+    return {.step_size_float32 = static_cast<float>(learning_rate),
+            .step_size_float64 = learning_rate};
+  }
+
+  void update(const StepScalars& scalars, const Slice& slice) const override {
+    internal::dispatch_floating(name(), slice.dtype, [&](auto zero) {
+      using T = decltype(zero);
+      const Formula<T> formula = {.lr = internal::step_size<T>(scalars),
+                                  .rho = static_cast<T>(options_.rho),
+                                  .gain = static_cast<T>(1 - options_.rho),
+                                  .momentum = static_cast<T>(options_.momentum),
+                                  .epsilon = static_cast<T>(options_.epsilon)};
+      if (options_.centered) {
+        update_centered(formula, slice);
+      } else {
+        update_plain(formula, slice);
+      }
+    });
+  }
+
+ private:
+  bool has_momentum() const { return options_.momentum > 0; }
+
+  template <class T>
+  void update_plain(const Formula<T> f, const Slice& slice) const {
+    if (!has_momentum()) {
+      internal::for_each_element<1, T>(slice, [=](T& param, T& square, T g) {
+        f.decay(square, g * g);
+        param -= f.increment(g, square);
+      });
+    } else {
+      internal::for_each_element<2, T>(slice, [=](T& param, T& square, T& velocity, T g) {
+        f.decay(square, g * g);
+        f.push(param, velocity, f.increment(g, square));
+      });
+    }
+  }
+
+  template <class T>
+  void update_centered(const Formula<T> f, const Slice& slice) const {
+    if (!has_momentum()) {
+      internal::for_each_element<2, T>(slice, [=](T& param, T& square, T& mean, T g) {
+        f.decay(square, g * g);
+        f.decay(mean, g);
+        param -= f.increment(g, square - mean * mean);
+      });
+    } else {
+      internal::for_each_element<3, T>(slice, [=](T& param, T& square, T& velocity, T& mean, T g) {
+        f.decay(square, g * g);
+        f.decay(mean, g);
+        f.push(param, velocity, f.increment(g, square - mean * mean));
+      });
+    }
+  }
+
+  const RmspropOptions options_;
+};
+
+}  // namespace
+
+std::unique_ptr<const UpdateRule> make_rmsprop(const RmspropOptions& options) {
+  internal::check_not_negative("RmspropOptions.learning_rate", options.learning_rate);
+  internal::check({.name = "RmspropOptions.rho", .value = options.rho});
+  internal::check({.name = "RmspropOptions.momentum", .value = options.momentum});
+  internal::check_not_negative("RmspropOptions.epsilon", options.epsilon);
+  return std::make_unique<Rmsprop>(options);
+}
+
+}  // namespace cohort::optim

@@ -1,0 +1,65 @@
+#include "cohort/optim/sgd.h"
+
+#include "cohort/optim/internal.h"
+
+namespace cohort::optim {
+namespace {
+
+class Sgd final : public UpdateRule {
+ public:
+  explicit Sgd(const SgdOptions& options) : options_(options) {}
+
+  std::string name() const override { return "SGD"; }
+  std::vector<SlotSpec> slots() const override {
+    if (!has_momentum()) return {};
+    return {{.name = "m"}};
+  }
+  int num_slots() const override { return has_momentum() ? 1 : 0; }
+  bool zero_gradient_is_no_op() const override { return !has_momentum(); }
+
+  StepScalars prepare(double learning_rate, int64_t iteration) const override {
+    internal::check_step(learning_rate, iteration);
+    return {.step_size_float32 = static_cast<float>(learning_rate),
+            .step_size_float64 = learning_rate};
+  }
+
+  void update(const StepScalars& scalars, const Slice& slice) const override {
+    internal::dispatch_floating(name(), slice.dtype, [&](auto zero) {
+      using T = decltype(zero);
+      update_as<T>(internal::step_size<T>(scalars), slice);
+    });
+  }
+
+ private:
+  bool has_momentum() const { return options_.momentum > 0; }
+
+  template <class T>
+  void update_as(T lr, const Slice& slice) const {
+    const T momentum = static_cast<T>(options_.momentum);
+    if (!has_momentum()) {
+      internal::for_each_element<0, T>(slice, [=](T& param, T g) { param -= g * lr; });
+    } else if (!options_.nesterov) {
+      internal::for_each_element<1, T>(slice, [=](T& param, T& m, T g) {
+        m = m * momentum - g * lr;
+        param += m;
+      });
+    } else {
+      internal::for_each_element<1, T>(slice, [=](T& param, T& m, T g) {
+        m = m * momentum - g * lr;
+        param += m * momentum - g * lr;
+      });
+    }
+  }
+
+  const SgdOptions options_;
+};
+
+}  // namespace
+
+std::unique_ptr<const UpdateRule> make_sgd(const SgdOptions& options) {
+  internal::check_not_negative("SgdOptions.learning_rate", options.learning_rate);
+  internal::check({.name = "SgdOptions.momentum", .value = options.momentum});
+  return std::make_unique<Sgd>(options);
+}
+
+}  // namespace cohort::optim

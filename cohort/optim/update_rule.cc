@@ -1,0 +1,128 @@
+#include "cohort/optim/update_rule.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+
+#include "cohort/optim/internal.h"
+
+namespace cohort::internal {
+
+void check(const HyperParameter& parameter) {
+  const double value = parameter.value;
+  const bool below_max = parameter.max_excluded ? value < parameter.max : value <= parameter.max;
+  if (value >= 0 && below_max) return;  // a NaN fails both
+  throw InvalidArgumentError(str(parameter.name, " must lie in [0, ", parameter.max,
+                                 parameter.max_excluded ? ")" : "]", ", but is ", value));
+}
+
+void check_not_negative(std::string_view name, double value) {
+  if (value >= 0 && std::isfinite(value)) return;
+  throw InvalidArgumentError(str(name, " must be a finite number not below 0, but is ", value));
+}
+
+void check_step(double learning_rate, int64_t iteration) {
+  check_not_negative("the learning rate", learning_rate);
+  if (iteration < 0) {
+    throw InvalidArgumentError(str("the iteration must not be negative, but is ", iteration));
+  }
+}
+
+}  // namespace cohort::internal
+
+namespace cohort::optim {
+namespace {
+
+using internal::str;
+
+// A zero gradient of any dtype, in a piece that stays in the first-level cache.
+constexpr int64_t kZerosBytes = 4096;
+alignas(64) constexpr std::array<std::byte, kZerosBytes> kZeros{};
+
+void check_row_ids(const SparseSlice& slice) {
+  int64_t previous = -1;
+  for (int64_t i = 0; i < slice.num_row_ids; ++i) {
+    const int64_t id = slice.row_ids[i];
+    if (id < 0 || id >= slice.num_rows) {
+      throw InvalidArgumentError(str("row id ", id, " (number ", i,
+                                     " of a sparse gradient) is not in [0, ", slice.num_rows,
+                                     "), the rows of the variable"));
+    }
+    if (id <= previous) {
+      throw InvalidArgumentError(
+          str("row ids of a sparse gradient must be strictly ascending, but ", id, " follows ",
+              previous, ": sum the rows of equal ids and sort them first"));
+    }
+    previous = id;
+  }
+}
+
+// A sparse slice cut into dense ones.
+class RowUpdater {
+ public:
+  RowUpdater(const UpdateRule& rule, const StepScalars& scalars, const SparseSlice& slice)
+      : rule_(rule),
+        scalars_(scalars),
+        slice_(slice),
+        item_bytes_(slice.dtype == float64 ? sizeof(double) : sizeof(float)),
+        num_slots_(rule.num_slots()) {}
+
+  // Rows [begin, end) with the gradient's rows from `gradient_row` on.
+  void update(int64_t begin, int64_t end, int64_t gradient_row) const {
+    const auto* gradient = static_cast<const std::byte*>(slice_.gradient);
+    update_elements(begin * slice_.row_size, (end - begin) * slice_.row_size,
+                    gradient + gradient_row * slice_.row_size * item_bytes_);
+  }
+
+  // Rows [begin, end) with a gradient of zeros.
+  void update_with_zeros(int64_t begin, int64_t end) const {
+    const int64_t step = kZerosBytes / item_bytes_;
+    const int64_t last = end * slice_.row_size;
+    for (int64_t first = begin * slice_.row_size; first < last; first += step) {
+      update_elements(first, std::min(step, last - first), kZeros.data());
+    }
+  }
+
+ private:
+  void update_elements(int64_t first, int64_t size, const void* gradient) const {
+    const int64_t offset = first * item_bytes_;
+    std::array<void*, kMaxSlots> slots{};
+    for (int i = 0; i < num_slots_; ++i)
+      slots[i] = static_cast<std::byte*>(slice_.slots[i]) + offset;
+    rule_.update(scalars_, {.param = static_cast<std::byte*>(slice_.param) + offset,
+                            .slots = slots.data(),
+                            .gradient = gradient,
+                            .size = size,
+                            .dtype = slice_.dtype});
+  }
+
+  const UpdateRule& rule_;
+  const StepScalars& scalars_;
+  const SparseSlice& slice_;
+  const int64_t item_bytes_;
+  const int num_slots_;
+};
+
+}  // namespace
+
+void update_rows(const UpdateRule& rule, const StepScalars& scalars, const SparseSlice& slice) {
+  check_row_ids(slice);
+  internal::dispatch_floating("a sparse gradient", slice.dtype, [](auto) {});
+  const RowUpdater updater(rule, scalars, slice);
+  const bool all_rows = !rule.zero_gradient_is_no_op();
+  int64_t next_row = 0;
+  for (int64_t i = 0; i < slice.num_row_ids;) {
+    // Neighbouring rows are one dense slice.
+    const int64_t begin = slice.row_ids[i];
+    int64_t length = 1;
+    while (i + length < slice.num_row_ids && slice.row_ids[i + length] == begin + length) ++length;
+    if (all_rows) updater.update_with_zeros(next_row, begin);
+    updater.update(begin, begin + length, i);
+    next_row = begin + length;
+    i += length;
+  }
+  if (all_rows) updater.update_with_zeros(next_row, slice.num_rows);
+}
+
+}  // namespace cohort::optim

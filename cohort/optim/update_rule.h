@@ -1,0 +1,89 @@
+// An optimizer's formula, applied to flat slices of variables: no tensors, no strategy, no threads.
+//
+//   auto rule = optim::make_adam({.beta_1 = 0.8});
+//   StepScalars scalars = rule->prepare(/*learning_rate=*/1e-3, /*iteration=*/0);   // once a step
+//   void* slots[] = {m, v};                                          // in the order of
+//   rule->slots() rule->update(scalars, {.param = weights, .slots = slots, .gradient = gradient,
+//   .size = n});
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cohort/core/tensor.h"
+
+namespace cohort::optim {
+
+// State that a rule keeps beside a variable: a tensor of the variable's shape and dtype.
+struct SlotSpec {
+  std::string name;  // Keras 2.15's: "m", "v", "velocity", ...
+  double initial_value = 0;
+};
+
+// No rule has more slots than this.
+inline constexpr int kMaxSlots = 3;
+
+// What one step's learning rate and iteration come to, in the dtypes of the variables: Keras
+// computes these numbers in the variable's own dtype, and float32 differs visibly there.
+struct StepScalars {
+  float step_size_float32 = 0;
+  double step_size_float64 = 0;
+};
+
+// `size` elements from the same place of a variable, of each of its slots and of its gradient, all
+// dense and of one dtype (float32 or float64). No two of the arrays may overlap.
+struct Slice {
+  void* param = nullptr;         // read and written
+  void* const* slots = nullptr;  // in the order of UpdateRule::slots(); read and written
+  const void* gradient = nullptr;
+  int64_t size = 0;
+  DType dtype = float32;
+};
+
+// Rows of a variable with a gradient for some of them.
+struct SparseSlice {
+  void* param = nullptr;         // [num_rows, row_size]
+  void* const* slots = nullptr;  // each [num_rows, row_size]
+  int64_t num_rows = 0;
+  int64_t row_size = 0;
+  const void* gradient = nullptr;    // [num_row_ids, row_size]
+  const int64_t* row_ids = nullptr;  // [num_row_ids], in [0, num_rows), strictly ascending
+  int64_t num_row_ids = 0;
+  DType dtype = float32;
+};
+
+// Thread safety: immutable; threads may update different slices at once. An element's new value
+// depends on that element's inputs alone, bit for bit: however a variable is cut into slices, the
+// result is the same.
+class UpdateRule {
+ public:
+  virtual ~UpdateRule() = default;
+
+  // "SGD", "Adam", "RMSprop".
+  virtual std::string name() const = 0;
+  virtual std::vector<SlotSpec> slots() const = 0;
+  // slots().size(), without building the list.
+  virtual int num_slots() const = 0;
+
+  // `iteration`: how many updates were applied before this one.
+  // Errors: InvalidArgument (learning rate negative or not finite, iteration negative).
+  virtual StepScalars prepare(double learning_rate, int64_t iteration) const = 0;
+
+  // One step on one slice. Allocates nothing.
+  // Errors: InvalidArgument (a dtype other than float32 and float64).
+  virtual void update(const StepScalars& scalars, const Slice& slice) const = 0;
+
+  // Whether a zero gradient leaves an element and its slots as they are. If so, update_rows touches
+  // only the given rows; else it touches all, as Keras does with tf.IndexedSlices (moments decay).
+  virtual bool zero_gradient_is_no_op() const = 0;
+};
+
+// One step with a sparse gradient; bitwise equal to update() with zeros in the other rows.
+// Allocates nothing.
+// Errors: InvalidArgument (dtype; row ids that are not strictly ascending or outside the variable),
+// before anything is written.
+void update_rows(const UpdateRule& rule, const StepScalars& scalars, const SparseSlice& slice);
+
+}  // namespace cohort::optim

@@ -1,0 +1,74 @@
+#include "cohort/testing/multi_process_main.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+
+#include "cohort/testing/task_report.h"
+
+namespace cohort::testing {
+namespace {
+
+using internal::TaskReport;
+
+// A task never outlives its runner, however that one ends.
+void die_with_parent(const char* parent_pid) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  // The parent may have gone before the call.
+  if (std::to_string(::getppid()) != parent_pid) ::_exit(1);
+}
+
+TaskReport run(const TaskFunctions& functions, const std::string& name,
+               const std::vector<std::string>& arguments) {
+  const auto found = functions.find(name);
+  if (found == functions.end()) {
+    std::string names;
+    for (const auto& [known, function] : functions) names += " '" + known + "'";
+    return {Code::kNotFound, "multi_process_main was given no task function '" + name +
+                                 "'; it knows:" + (names.empty() ? " none" : names)};
+  }
+  try {
+    return {Code::kOk, found->second(arguments)};
+  } catch (const Error& error) {
+    return {error.code(), error.what()};
+  } catch (const std::exception& error) {
+    return {Code::kUnknown, error.what()};
+  } catch (...) {
+    return {Code::kUnknown, "an exception that is no std::exception"};
+  }
+}
+
+void send(const std::string& bytes) {
+  for (size_t sent = 0; sent < bytes.size();) {
+    const ssize_t count = ::write(internal::kReportFd, bytes.data() + sent, bytes.size() - sent);
+    if (count < 0 && errno != EINTR) return;  // the runner is gone, or its deadline has passed
+    if (count > 0) sent += static_cast<size_t>(count);
+  }
+}
+
+}  // namespace
+
+int multi_process_main(int argc, char** argv, const TaskFunctions& functions,
+                       const std::function<int(int, char**)>& program) {
+  if (argc < 4 || argv[1] != internal::kTaskFlag) return program(argc, argv);
+  die_with_parent(argv[3]);
+  // What the task itself starts must not hold the pipe open.
+  ::fcntl(internal::kReportFd, F_SETFD, FD_CLOEXEC);
+  // Into a file stdout would be written in blocks, and wait_for_line would wait for them.
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);
+  const TaskReport report = run(functions, argv[2], {argv + 4, argv + argc});
+  if (report.code != Code::kOk) {
+    std::fprintf(stderr, "%s: %s\n", std::string(code_name(report.code)).c_str(),
+                 report.text.c_str());
+  }
+  send(encode(report));
+  return report.code == Code::kOk ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+}  // namespace cohort::testing

@@ -1,0 +1,100 @@
+// Guide 004, custom training with tf.distribute, on N replicas of this machine.
+#include <iostream>
+
+#include "images.h"
+#include "options.h"
+#include "progress_bar.h"
+#include "sections.h"
+#include "trainer.h"
+
+namespace tf = cohort;
+
+namespace custom_training {
+namespace {
+
+using tf::data::Dataset;
+
+void train_and_test(const Trainer& trainer, const tf::distribute::DistributedDataset& train,
+                    const tf::distribute::DistributedDataset& test, int epochs) {
+  for (int epoch = 0; epoch < epochs; ++epoch) {
+    double total_loss = 0;
+    int64_t num_batches = 0;
+    {
+      ProgressBar bar(epoch + 1, train.cardinality());
+      for (const auto& batch : train) {
+        const double loss = trainer.distributed_train_step(batch);
+        total_loss += loss;
+        ++num_batches;
+        if (bar.visible()) {
+          int64_t samples = 0;
+          for (const tf::Structure& piece : batch.values()) samples += piece[0].tensor().size(0);
+          bar.step(loss, samples);
+        }
+      }
+    }
+    const double train_loss = total_loss / static_cast<double>(num_batches);
+    for (const auto& batch : test) trainer.distributed_test_step(batch);
+
+    std::cout << "Epoch " << epoch + 1 << ", Loss: " << train_loss
+              << ", Accuracy: " << trainer.train_accuracy.result().item<double>() * 100
+              << ", Test Loss: " << trainer.test_loss.result().item<double>()
+              << ", Test Accuracy: " << trainer.test_accuracy.result().item<double>() * 100
+              << std::endl;
+    trainer.test_loss.reset_states();
+    trainer.train_accuracy.reset_states();
+    trainer.test_accuracy.reset_states();
+  }
+}
+
+void run(const Options& options) {
+  tf::config::keep_freed_memory();
+  tf::random::set_seed(options.seed);
+  tf::config::set_logical_device_configuration("CPU", options.replicas);
+  std::vector<std::string> devices;
+  for (const auto& device : tf::config::list_logical_devices("CPU")) devices.push_back(device.name);
+  const tf::distribute::MirroredStrategy strategy(devices);
+  std::cout << "Number of devices: " << strategy.num_replicas_in_sync() << std::endl;
+
+  const auto [train, test] = load_images(options);
+  const auto train_dataset = strategy.experimental_distribute_dataset(
+      Dataset::from_tensor_slices(tf::tuple(train.images, train.labels))
+          .shuffle(train.images.size(0), {.seed = options.seed})
+          .batch(options.global_batch));
+  const auto test_dataset = strategy.experimental_distribute_dataset(
+      Dataset::from_tensor_slices(tf::tuple(test.images, test.labels)).batch(options.global_batch));
+
+  const Trainer trainer(strategy, options.global_batch);
+  train_and_test(trainer, train_dataset, test_dataset, options.epochs);
+  if (options.all_sections) {
+    train_with_iterator(trainer, train_dataset, options.epochs);
+    train_epoch_by_epoch(trainer, train_dataset, options.epochs);
+    track_loss_across_replicas(strategy);
+  }
+}
+
+// Exit codes as for every task: 64 a wrong call, 65 bad data.
+int exit_code(const tf::Error& error) {
+  switch (error.code()) {
+    case tf::Code::kInvalidArgument:
+    case tf::Code::kNotFound: return 64;
+    case tf::Code::kDataLoss: return 65;
+    default: return 1;
+  }
+}
+
+}  // namespace
+}  // namespace custom_training
+
+int main(int argc, char** argv) {
+  const custom_training::Options options = custom_training::parse_options(argc, argv);
+  try {
+    custom_training::run(options);
+  } catch (const tf::Error& error) {
+    std::cerr << "demo: " << tf::code_name(error.code()) << ": " << error.what() << '\n';
+    return custom_training::exit_code(error);
+  } catch (const std::exception& error) {
+    std::cerr << "demo: " << error.what() << '\n';
+    return 1;
+  }
+  return 0;
+}

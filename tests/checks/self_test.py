@@ -1,0 +1,111 @@
+"""The checks must fail on planted offences, or a clean report would mean nothing."""
+
+import tempfile
+import unittest
+from pathlib import Path
+
+import code_loading
+import includes
+import layers
+
+
+class PlantedOffences(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = Path(folder.name)
+
+    def write(self, path, text):
+        target = self.root / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text)
+
+    def assert_offence(self, offences, *words):
+        self.assertEqual(len(offences), 1, offences)
+        for word in words:
+            self.assertIn(word, offences[0])
+
+    def test_include_that_points_upwards(self):
+        self.write("cohort/keras/layer.h", "")
+        self.write("cohort/core/a.h", '#pragma once\n#include "cohort/keras/layer.h"\n')
+        self.assert_offence(layers.check(self.root), "cohort/core/a.h:2", "core", "keras")
+
+    def test_include_among_folders_of_one_rank(self):
+        self.write("cohort/cluster/spec.h", "")
+        self.write("cohort/data/a.cc", '#include "cohort/cluster/spec.h"\n')
+        self.assert_offence(layers.check(self.root), "data may not include cluster")
+
+    def test_include_downwards_and_in_a_test_is_allowed(self):
+        self.write("cohort/core/a.h", "")
+        self.write("cohort/keras/b.h", '#include "cohort/core/a.h"\n')
+        self.write("cohort/core/a_test.cc", '#include "cohort/keras/b.h"\n')
+        self.assertEqual(layers.check(self.root), [])
+
+    def test_include_of_testing_by_the_library(self):
+        self.write("cohort/testing/runner.h", "")
+        self.write("cohort/keras/b.cc", '#include "cohort/testing/runner.h"\n')
+        self.assert_offence(layers.check(self.root), "keras may not include testing")
+
+    def test_missing_header(self):
+        self.write("cohort/core/a.h", '#include "cohort/core/gone.h"\n')
+        self.assert_offence(layers.check(self.root), "gone.h", "does not exist")
+
+    def test_relative_include(self):
+        self.write("cohort/core/a.cc", '#include "a.h"\n')
+        self.assert_offence(layers.check(self.root), "named from the root")
+
+    def test_folder_without_a_rank(self):
+        self.write("cohort/extra/a.h", "")
+        self.assert_offence(layers.check(self.root), "extra", "no rank")
+
+    def test_whole_libtorch(self):
+        for header in ("torch/torch.h", "ATen/ATen.h"):
+            found = includes.check_file("tests/a.cc", f"#include <{header}>\n", {})
+            self.assert_offence(found, header, "anywhere")
+
+    def test_libtorch_in_a_public_header(self):
+        text = "#include <ATen/ops/empty.h>\n"
+        found = includes.check_file("cohort/core/a.h", text, {}, public=True)
+        self.assert_offence(found, "public header")
+        self.assertEqual(includes.check_file("cohort/core/a.cc", text, {}), [])
+
+    def test_public_is_what_the_umbrella_reaches(self):
+        self.write("cohort/cohort.h", '#include "cohort/core/a.h"\n')
+        self.write("cohort/core/a.h", '#include "cohort/core/b.h"\n')
+        self.write("cohort/core/b.h", "")
+        self.write("cohort/core/private.h", "")
+        self.assertEqual(includes.public_headers(self.root),
+                         {"cohort/cohort.h", "cohort/core/a.h", "cohort/core/b.h"})
+
+    def test_modules_only_where_granted(self):
+        text = "#include <torch/nn/module.h>\n"
+        self.assert_offence(includes.check_file("cohort/keras/a.cc", text, {}), "torch/nn/module.h")
+        grants = includes.read_grants("cohort/keras/a.cc torch/nn/*  # the bridge\n")
+        self.assertEqual(includes.check_file("cohort/keras/a.cc", text, grants), [])
+
+    def test_wire_format_in_a_public_header(self):
+        for header in ("grpcpp/grpcpp.h", "google/protobuf/message.h", "cohort/cluster/rpc.pb.h"):
+            found = includes.check_file("cohort/core/a.h", f"#include <{header}>\n", {},
+                                        public=True)
+            self.assert_offence(found, header)
+
+    def test_own_header_not_first(self):
+        self.write("cohort/core/a.h", "")
+        found = includes.check_own_header_first(
+            self.root, "cohort/core/a.cc", '#include <vector>\n#include "cohort/core/a.h"\n')
+        self.assert_offence(found, "cohort/core/a.h")
+
+    def test_code_loading(self):
+        for call in ("torch::load(x)", "torch::jit::load(f)", 'dlopen("a", 1)', "system (cmd)",
+                     'popen("ls")', "torch::pickle_load(x)"):
+            self.write("cohort/core/a.cc", f"// torch::load is not used here\nvoid f() {{ {call}; }}\n")
+            self.assert_offence(code_loading.check(self.root), "cohort/core/a.cc:2")
+
+    def test_comments_and_similar_names_are_no_offence(self):
+        self.write("cohort/core/a.cc",
+                   '/* dlopen */ int file_system(int);\nauto s = "//"; int download(int);\n')
+        self.assertEqual(code_loading.check(self.root), [])
+
+
+if __name__ == "__main__":
+    unittest.main()
