@@ -88,6 +88,7 @@ TEST(Sequential, SummaryIsThatOfKeras) {
       " conv2d (Conv2D)             (None, 26, 26, 32)        320       \n"
       "                                                                 \n"
       " max_pooling2d (MaxPooling2  (None, 13, 13, 32)        0         \n"
+      " D)                                                              \n"
       "                                                                 \n"
       " flatten (Flatten)           (None, 5408)              0         \n"
       "                                                                 \n"

@@ -15,15 +15,21 @@ constexpr std::array<size_t, 3> kColumnEnds = {29, 55, 65};
 
 using Row = std::array<std::string, 3>;
 
-std::string format_row(const Row& row) {
-  std::string line;
-  for (size_t i = 0; i < row.size(); ++i) {
-    line += " " + row[i];
-    // A column that is too long is cut, with a blank before the next one.
-    line.resize(kColumnEnds[i] - 1, ' ');
-    line += ' ';
+// Keras leaves two blanks between columns; what is too long goes on in the next line.
+std::string format_row(Row row) {
+  std::string text;
+  while (!(row[0].empty() && row[1].empty() && row[2].empty())) {
+    std::string line = " ";
+    for (size_t i = 0; i < row.size(); ++i) {
+      const bool last = i + 1 == row.size();
+      const size_t room = kColumnEnds[i] - line.size() - (last ? 0 : 2);
+      line += row[i].substr(0, room);
+      row[i].erase(0, room);
+      line.resize(kColumnEnds[i], ' ');
+    }
+    text += line + '\n';
   }
-  return line + '\n';
+  return text;
 }
 
 // "(None, 26, 26, 32)".

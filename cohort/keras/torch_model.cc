@@ -1,5 +1,7 @@
 #include "cohort/keras/torch_model.h"
 
+#include <algorithm>
+
 #include "cohort/distribute/context.h"
 #include "cohort/distribute/replica_context.h"
 #include "cohort/distribute/strategy_core.h"

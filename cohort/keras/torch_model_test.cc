@@ -67,7 +67,7 @@ TEST(TorchModel, FollowsOneLossCurveOnAnyNumberOfReplicas) {
 
 TEST(TorchModel, TrainsOutsideOfAnyStrategy) {
   const TorchModel model([] { return std::make_shared<torch::nn::LinearImpl>(2, 1); });
-  const optimizers::SGD sgd({.learning_rate = 0.1});
+  const optimizers::SGD sgd({.learning_rate = 0.01});
   const Tensor x = numbers({1, 2, 3, 4}, {2, 2});
   double before = 0;
   double after = 0;

@@ -1,10 +1,25 @@
-// interop_probe COMMAND: reads a JSON request from stdin, writes the JSON answer to stdout.
+// interop_probe COMMAND: answers JSON requests from stdin on stdout, one a line, until stdin ends.
+// A request that fails is answered by {"failed": text}.
 #include "probe.h"
 
 #include <exception>
 #include <iostream>
 #include <map>
 #include <string>
+
+namespace {
+
+using cohort::interop::Json;
+
+Json answer(Json (*command)(const Json&), const std::string& request) {
+  try {
+    return command(Json::parse(request));
+  } catch (const std::exception& error) {
+    return {{"failed", error.what()}};
+  }
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   using namespace cohort::interop;
@@ -18,18 +33,13 @@ int main(int argc, char** argv) {
   };
   const auto command = commands.find(argc == 2 ? argv[1] : "");
   if (command == commands.end()) {
-    std::cerr << "usage: interop_probe";
-    for (const auto& [name, function] : commands) {
-      std::cerr << (name == commands.begin()->first ? " " : "|") << name;
-    }
-    std::cerr << " < request.json\n";
+    std::cerr << "usage: interop_probe COMMAND < requests, where COMMAND is one of:";
+    for (const auto& [name, function] : commands) std::cerr << ' ' << name;
+    std::cerr << '\n';
     return 64;
   }
-  try {
-    std::cout << command->second(Json::parse(std::cin)) << '\n';
-  } catch (const std::exception& error) {
-    std::cerr << "interop_probe " << command->first << ": " << error.what() << '\n';
-    return 1;
+  for (std::string request; std::getline(std::cin, request);) {
+    std::cout << answer(command->second, request) << std::endl;
   }
   return 0;
 }

@@ -76,7 +76,7 @@ def to_json(element):
     return {"shape": list(values.shape), "values": values.reshape(-1).tolist()}
 
 
-def read(dataset):
+def read_all(dataset):
     elements = []
     try:
         for element in dataset:
@@ -90,7 +90,7 @@ def read(dataset):
 def test_follows_tf_data(probe, seed):
     rng = random.Random(seed)
     pipeline = random_pipeline(rng, rng.randint(1, 5))
-    assert probe("pipeline", {"pipeline": pipeline}) == read(build(pipeline))
+    assert probe("pipeline", {"pipeline": pipeline}) == read_all(build(pipeline))
 
 
 def test_the_pipelines_cover_their_operations():
@@ -107,7 +107,7 @@ def test_the_pipelines_cover_their_operations():
         rng = random.Random(seed)
         pipeline = random_pipeline(rng, rng.randint(1, 5))
         visit(pipeline)
-        result = read(build(pipeline))
+        result = read_all(build(pipeline))
         long += len(result["elements"]) >= 3
         failed += result["error"] is not None
     assert used == {"range", "batch", "shard", "take", "skip", "repeat", "zip", "concatenate"}

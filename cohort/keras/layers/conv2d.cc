@@ -53,7 +53,9 @@ class Conv2DImpl final : public Layer {
         border = {};
       }
     }
-    const Tensor kernel = kernel_.value().permute({3, 2, 0, 1});
+    Tensor kernel = kernel_.value().permute({3, 2, 0, 1});
+    // libtorch's path for empty batches takes no kernel with strides of its own.
+    if (images.size(0) == 0) kernel = kernel.contiguous();
     const Tensor outputs =
         at::conv2d(images, kernel, bias_ ? bias_.value() : Tensor(),
                    {window_.strides.height, window_.strides.width}, {border.top, border.left},

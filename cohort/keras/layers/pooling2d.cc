@@ -4,6 +4,7 @@
 #include <ATen/ops/max_pool2d.h>
 #include <ATen/ops/ones.h>
 
+#include <array>
 #include <limits>
 #include <utility>
 
