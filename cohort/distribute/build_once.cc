@@ -5,6 +5,8 @@
 #include "cohort/core/error.h"
 #include "cohort/distribute/context.h"
 #include "cohort/distribute/context_stack.h"
+#include "cohort/distribute/strategy_core.h"
+#include "cohort/ops/random.h"
 
 namespace cohort::internal {
 
@@ -23,8 +25,11 @@ void BuildOnce::operator()(std::string_view what, FunctionRef<void()> build) {
   if (done()) return;
   StrategyCore& core = current_core();
   distribute::ReplicaContext* replica = distribute::get_replica_context();
-  if (replica != nullptr && replica->group() != nullptr) {
+  if (replica != nullptr && !core.is_default()) {
     ContextGuard across_replicas(core, nullptr);
+    // Not the stream of the replica that happened to come first.
+    const auto generator = random::Generator::from_seed(next_seed());
+    ScopedGenerator scoped(generator);
     build();
   } else {
     build();

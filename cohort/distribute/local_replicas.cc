@@ -39,8 +39,10 @@ std::chrono::nanoseconds spin_for(int replicas) {
 // What the threads refer to; they keep it alive.
 struct LocalReplicas::Shared {
   Shared(int size, std::chrono::nanoseconds spin) : group(size, spin), errors(size) {
+    // One seed whatever the number of replicas: what is seeded later must not depend on it.
+    const uint64_t seed = next_seed();
     for (int i = 0; i < size; ++i) {
-      generators.push_back(random::Generator::from_seed(next_seed(), static_cast<uint64_t>(i)));
+      generators.push_back(random::Generator::from_seed(seed, static_cast<uint64_t>(i)));
     }
   }
 

@@ -10,6 +10,7 @@
 
 #include "cohort/core/intra_op_threads.h"
 #include "cohort/core/thread_pool.h"
+#include "cohort/distribute/build_once.h"
 #include "cohort/distribute/one_device_strategy.h"
 #include "cohort/distribute/testing_devices.h"
 #include "cohort/ops/random.h"
@@ -174,6 +175,23 @@ TEST(StrategyRun, RandomNumbersDifferBetweenReplicasAndRepeatWithTheSeed) {
   EXPECT_NE(first.value(0), first.value(1));
   EXPECT_EQ(first.value(0), second.value(0));
   EXPECT_EQ(first.value(1), second.value(1));
+}
+
+TEST(StrategyRun, WhatIsSeededInOrAfterIsTheSameForEveryNumberOfReplicas) {
+  const auto draw = [](int replicas) {
+    random::set_seed(7);
+    const MirroredStrategy strategy = mirrored(replicas);
+    const Variable in_step = strategy.run(
+        [] { return Variable([] { return random::uniform({}); }, {.name = "in_step"}); });
+    internal::BuildOnce once;
+    Variable built;
+    strategy.run([&] { once("layer", [&] { built = Variable(random::uniform({})); }); });
+    return std::vector<float>{in_step.components().value(0).item<float>(),
+                              built.components().value(0).item<float>(),
+                              static_cast<float>(internal::next_seed() % 1000)};
+  };
+  const auto one = draw(1);
+  for (const int replicas : {2, 3, 5}) EXPECT_EQ(draw(replicas), one);
 }
 
 TEST(StrategyRun, AnErrorInOneReplicaKeepsItsClassAndTheStrategyUsable) {

@@ -8,6 +8,7 @@
 #include "cohort/distribute/context_stack.h"
 #include "cohort/distribute/strategy_core.h"
 #include "cohort/distribute/variable_impl.h"
+#include "cohort/ops/random.h"
 
 namespace cohort::distribute {
 namespace {
@@ -41,6 +42,9 @@ std::shared_ptr<VariableImpl> create_in_context(const std::function<Tensor()>& i
   } mine{&initializer, &options, nullptr};
   replica->merge("creation of a variable", &mine, [&](Strategy&, std::span<void* const> all) {
     const Frame& first = *static_cast<Frame*>(all[0]);
+    // Not the stream of the replica that happened to come last.
+    const auto generator = random::Generator::from_seed(internal::next_seed());
+    internal::ScopedGenerator scoped(generator);
     const auto result = create(core, *first.initializer, *first.options);
     for (void* one : all) static_cast<Frame*>(one)->result = result;
   });
