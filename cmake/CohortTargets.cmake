@@ -55,7 +55,8 @@ function(cohort_test_program name)
     list(APPEND properties RUN_SERIAL ON)
   endif()
   # Before the first test run and not after each link: the test preset's environment holds then.
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120
+  # Parameters count by their number or name: their printed bytes would differ from run to run.
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120 NO_PRETTY_VALUES
                        PROPERTIES ${properties})
 endfunction()
 

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <thread>
 
 namespace cohort::internal {
 
@@ -27,6 +28,9 @@ class WaitPoint {
           if (predicate()) return true;
           pause();
         }
+        // Whom it waits for may have been put on the same core: let it run, instead of keeping the
+        // core from it until the spin is over (and let the scheduler see that there are two).
+        std::this_thread::yield();
       } while (Clock::now() < end);
     }
     sleepers_.fetch_add(1, std::memory_order_seq_cst);

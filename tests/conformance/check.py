@@ -12,7 +12,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-_TEST = re.compile(r"[A-Za-z]\w*(?:/\w+)?\.[A-Za-z]\w*(?:/\w+)?")
+_TEST = re.compile(r"[A-Za-z]\w*\.[A-Za-z]\w*")
 _STATUS = {
     "test": re.compile(rf"test {_TEST.pattern}(?:, {_TEST.pattern})*"),
     "issue": re.compile(r"issue [1-9]\d* \S.*"),
@@ -62,10 +62,17 @@ def check(text, known_tests):
     return problems, kinds
 
 
+def without_parameters(name):
+    """Suite.Name of Instance/Suite.Name/parameter and Suite/0.Name: rows name all of a test's runs."""
+    suite, _, test = name.partition(".")
+    parts = suite.split("/")
+    return f"{parts[0] if parts[-1].isdigit() else parts[-1]}.{test.split('/')[0]}"
+
+
 def tests_of(build):
     listed = subprocess.run(["ctest", "--show-only=json-v1"], cwd=build, capture_output=True,
                             text=True, check=True)
-    return {test["name"] for test in json.loads(listed.stdout)["tests"]}
+    return {without_parameters(test["name"]) for test in json.loads(listed.stdout)["tests"]}
 
 
 def self_test():
@@ -82,6 +89,8 @@ def self_test():
     for status in bad:
         problems, _ = check(f"{head}1.1 | area | feature | {status}\n", known)
         assert problems, status
+    for name in ("Suite.Name", "Runs/Suite.Name/0", "Suite/0.Name", "Runs/Suite.Name/a_b"):
+        assert without_parameters(name) == "Suite.Name", name
     row = "1.1 | area | feature | out reason\n"
     assert check(head, known)[0], "a lost row"
     assert check(row, known)[0], "a header without counts"

@@ -1,10 +1,10 @@
 # Installs BUILD below WORK, builds the project SOURCE against it alone, and runs it.
 function(must)
   execute_process(COMMAND ${ARGN} RESULT_VARIABLE status OUTPUT_VARIABLE output
-                  ERROR_VARIABLE output)
+                  ERROR_VARIABLE errors)
   if(NOT status EQUAL 0)
     list(JOIN ARGN " " command)
-    message(FATAL_ERROR "failed (${status}): ${command}\n${output}")
+    message(FATAL_ERROR "failed (${status}): ${command}\n${output}${errors}")
   endif()
   set(output "${output}" PARENT_SCOPE)
 endfunction()
