@@ -32,7 +32,7 @@ TEST(Regularizer, HoldsAnyOfThemOrNone) {
 }
 
 TEST(Regularizer, RefusesWhatIsNoFactor) {
-  EXPECT_THAT(thrown<InvalidArgumentError>([] { L2(std::numeric_limits<double>::infinity()); }),
+  EXPECT_THAT(thrown<InvalidArgumentError>([] { L2{std::numeric_limits<double>::infinity()}; }),
               HasSubstr("inf"));
   EXPECT_THAT(thrown<InvalidArgumentError>([] { Regularizer("l3"); }), HasSubstr("'l3'"));
 }

@@ -137,17 +137,17 @@ Structure Layer::operator()(const Structure& inputs, const CallOptions& options)
 }
 
 void Layer::ensure_built(const Structure& inputs) {
-  check_inputs(inputs);
-  std::vector<Shape> shapes;
-  inputs.for_each([&](const Leaf& leaf) {
-    shapes.push_back(leaf.sizes());
-    if (!shapes.back().empty()) shapes.back()[0] = kUnknownDim;
-  });
   // Called outside of any scope (evaluation, a first look at the shapes), it still gets the
   // variables of the scope that it was made in.
   std::optional<distribute::Scope> scope;
   if (strategy_ != nullptr && !distribute::has_strategy()) scope.emplace(strategy_);
   build_once_(str("layer '", name(), "'"), [&] {
+    check_inputs(inputs);  // here, since building changes what is checked
+    std::vector<Shape> shapes;
+    inputs.for_each([&](const Leaf& leaf) {
+      shapes.push_back(leaf.sizes());
+      if (!shapes.back().empty()) shapes.back()[0] = kUnknownDim;
+    });
     const size_t num_weights = weights_.size();
     const size_t num_children = children_.size();
     const InputSpec input_spec = input_spec_;
