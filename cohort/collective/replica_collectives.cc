@@ -80,12 +80,12 @@ void check_can_concat(at::ArrayRef<Tensor> values, int64_t axis) {
   }
 }
 
-Tensor all_reduce_sum(ThreadGroup& group, int rank, const Tensor& value) {
+Tensor all_reduce_sum(ThreadGroup& group, int rank, const Tensor& value, const char* what) {
   Operand mine;
   mine.value = value.detach().to(at::kCPU).contiguous();
   mine.result = at::empty_like(mine.value);
   group.share(
-      rank, "all_reduce", &mine,
+      rank, what, &mine,
       [](std::span<void* const> all) {
         const std::vector<Tensor> values = values_of(all);
         check_same_shape(values);
@@ -98,12 +98,20 @@ Tensor all_reduce_sum(ThreadGroup& group, int rank, const Tensor& value) {
 Tensor all_gather(ThreadGroup& group, int rank, const Tensor& value, int64_t axis) {
   struct Gathered {
     Tensor value;
+    int64_t axis;
     Tensor result;
-  } mine{value.detach(), {}};
+  } mine{value.detach(), axis, {}};
   group.meet(rank, "all_gather", &mine, [axis](std::span<void* const> all) {
     std::vector<Tensor> values;
     const at::Device device = static_cast<Gathered*>(all[0])->value.device();
-    for (void* member : all) values.push_back(static_cast<Gathered*>(member)->value.to(device));
+    for (void* member : all) {
+      const auto& gathered = *static_cast<Gathered*>(member);
+      if (gathered.axis != axis) {
+        throw InvalidArgumentError(str("replica ", values.size(), " gathers along axis ",
+                                       gathered.axis, ", another along axis ", axis));
+      }
+      values.push_back(gathered.value.to(device));
+    }
     check_can_concat(values, axis);
     const Tensor result = at::cat(values, axis);
     for (void* member : all) {

@@ -9,14 +9,16 @@ namespace cohort::collective {
 
 // The sum over all members, added up in the order of ranks: equal to the bit everywhere.
 // Shapes: value [..], the same on every member -> a tensor of its own, of that shape, on value's
-// device. Not differentiable.
+// device. Not differentiable. `what` names the call: members must agree on it.
 // Collective. Errors: InvalidArgument (shapes or dtypes differ, naming both; a dtype that cannot be
 // added), and ThreadGroup::meet's.
-Tensor all_reduce_sum(ThreadGroup& group, int rank, const Tensor& value);
+Tensor all_reduce_sum(ThreadGroup& group, int rank, const Tensor& value,
+                      const char* what = "all_reduce");
 
 // The members' values one after another along `axis`.
 // Shapes: value [.., n_r, ..], alike but for `axis` -> [.., sum of n_r, ..].
-// Collective. Errors: InvalidArgument (rank 0, axis outside [0, rank), shapes, dtypes).
+// Collective. Errors: InvalidArgument (rank 0, axis outside [0, rank) or another on another member,
+// shapes, dtypes).
 Tensor all_gather(ThreadGroup& group, int rank, const Tensor& value, int64_t axis);
 
 // Throws what is said above where two values cannot be added up / joined; `names` as "replica".

@@ -18,7 +18,7 @@ void ThreadGroup::begin(const RoundOptions& options) {
     member->state.store(State::kRunning, std::memory_order_relaxed);
     member->meetings.store(0, std::memory_order_relaxed);
   }
-  arrived_ = 0;
+  meeting_ = (generation_of(meeting_) + 1) << 32;
   left_ = 0;
   finished_ = 0;
   turn_ = 0;
@@ -35,7 +35,9 @@ void ThreadGroup::leave(int rank) {
   members_[rank]->state = State::kLeft;
   left_.fetch_add(1);
   // Whoever waits now, or comes after this, sees that the meeting can never be complete.
-  if (arrived_.load() > 0 && close_meeting()) {
+  const uint64_t meeting = meeting_.load();
+  const bool waited_for = (meeting & kCount) > 0 && (meeting & kClosed) == 0;
+  if (waited_for && close_meeting(generation_of(meeting))) {
     break_round(std::make_exception_ptr(FailedPreconditionError(
         str("some replicas made a different number of merge_call, all_reduce or other collective "
             "calls: replica ", rank, " ended its step after ", members_[rank]->meetings.load(),
@@ -46,39 +48,46 @@ void ThreadGroup::leave(int rank) {
 
 void ThreadGroup::fail(int rank) {
   members_[rank]->state = State::kFailed;
-  close_meeting();
+  close_current_meeting();
   broken_ = true;
   wait_point_.notify();
 }
 
 void ThreadGroup::meet(int rank, const char* what, void* mine,
                        FunctionRef<void(std::span<void* const>)> leader) {
-  if (broken_.load(std::memory_order_acquire)) throw_broken();
+  gather(rank, what, mine, leader);
+  if (options_.sequential) wait_for_turn(rank);
+  if (meeting_error_) std::rethrow_exception(meeting_error_);
+}
+
+// Waits for all; returns when the leader's function has. Its error is in meeting_error_.
+void ThreadGroup::gather(int rank, const char* what, void* mine,
+                         FunctionRef<void(std::span<void* const>)> leader) {
+  if (broken_.load()) throw_broken();
   Member& me = *members_[rank];
   payloads_[rank] = mine;
   me.what = what;
   me.state = State::kWaiting;
-  const uint64_t generation = generation_.load();
-  const int position = arrived_.fetch_add(1) + 1;
-  if (position <= 0) throw_broken();  // closed since
-  if (left_.load() > 0 && close_meeting()) {
+  const uint64_t before = meeting_.fetch_add(1);
+  if (before & kClosed) throw_broken();
+  const uint64_t generation = generation_of(before);
+  if (left_.load() > 0 && close_meeting(generation)) {
     break_round(std::make_exception_ptr(FailedPreconditionError(
         str("some replicas made a different number of merge_call, all_reduce or other collective "
             "calls: replica ", rank, " is at ", what, " after ", me.meetings.load(),
             " of them; missing: ", missing_members()))));
   }
-  if (position == size()) {
-    lead(leader);
+  if (static_cast<int>(before & kCount) + 1 == size()) {
+    lead(generation, leader);
   } else {
     if (options_.sequential) pass_turn(rank + 1);
     wait_for_meeting(generation, what);
   }
   me.meetings.fetch_add(1, std::memory_order_relaxed);
-  if (options_.sequential) wait_for_turn(rank);
-  if (meeting_error_) std::rethrow_exception(meeting_error_);
 }
 
-void ThreadGroup::lead(FunctionRef<void(std::span<void* const>)> leader) {
+void ThreadGroup::lead(uint64_t generation,
+                       FunctionRef<void(std::span<void* const>)> leader) {
   meeting_error_ = nullptr;
   try {
     check_same_meeting();
@@ -87,31 +96,31 @@ void ThreadGroup::lead(FunctionRef<void(std::span<void* const>)> leader) {
     meeting_error_ = std::current_exception();
   }
   for (auto& member : members_) member->state.store(State::kRunning, std::memory_order_relaxed);
-  arrived_.store(0);
   turn_.store(0);
-  generation_.fetch_add(1);
+  meeting_.store((generation + 1) << 32);
   wait_point_.notify();
 }
 
 void ThreadGroup::wait_for_meeting(uint64_t generation, const char* what) {
   const auto over = [&] {
-    return generation_.load() != generation || arrived_.load(std::memory_order_relaxed) < 0;
+    const uint64_t meeting = meeting_.load();
+    return generation_of(meeting) != generation || (meeting & kClosed) != 0;
   };
   const auto deadline = WaitPoint::Clock::now() + options_.timeout;
   if (!wait_point_.wait(over, spin_, deadline)) {
     const std::string missing = missing_members();
-    if (close_meeting()) {
+    if (close_meeting(generation)) {
       const auto seconds = std::chrono::duration<double>(options_.timeout).count();
       break_round(std::make_exception_ptr(DeadlineExceededError(
           str("waited ", seconds, " s in ", what, " for ", missing,
               "; every replica must make the same collective calls in the same order (raise "
               "RunOptions::timeout if a replica may be this late)"))));
     } else {
-      // The last member came after all: it is in the leader's function, or the round is broken.
+      // The last member came after all: it is in the leader's function, or has left it.
       wait_point_.wait(over, spin_, WaitPoint::kForever);
     }
   }
-  if (generation_.load() == generation) throw_broken();
+  if (generation_of(meeting_.load()) == generation) throw_broken();
 }
 
 void ThreadGroup::check_same_meeting() const {
@@ -130,7 +139,15 @@ void ThreadGroup::check_same_meeting() const {
 void ThreadGroup::share(int rank, const char* what, void* mine,
                         FunctionRef<void(std::span<void* const>)> check,
                         FunctionRef<void(std::span<void* const>)> work) {
-  meet(rank, what, mine, check);
+  gather(rank, what, mine, check);
+  if (meeting_error_) {
+    if (options_.sequential) wait_for_turn(rank);
+    std::rethrow_exception(meeting_error_);
+  }
+  // From here to finish() no member may leave: the others use its memory. Hence no deadline.
+  if (options_.sequential) {
+    wait_point_.wait([&] { return turn_.load() == rank; }, spin_, WaitPoint::kForever);
+  }
   std::exception_ptr failure;
   try {
     work(payloads_);
@@ -157,15 +174,19 @@ void ThreadGroup::finish(int rank) {
   if (options_.sequential) wait_for_turn(rank);
 }
 
-// No member can complete the current meeting from here on. False where all had already come.
-bool ThreadGroup::close_meeting() {
-  int arrived = arrived_.load();
-  while (arrived >= 0) {
-    if (arrived == size()) return false;
-    if (arrived_.compare_exchange_weak(arrived, kClosed)) return true;
+// No member can complete that meeting from here on. False where all had already come.
+bool ThreadGroup::close_meeting(uint64_t generation) {
+  uint64_t meeting = meeting_.load();
+  while (generation_of(meeting) == generation) {
+    if (meeting & kClosed) return true;
+    if (static_cast<int>(meeting & kCount) == size()) return false;
+    if (meeting_.compare_exchange_weak(meeting, meeting | kClosed)) return true;
   }
-  return true;
+  return false;
 }
+
+// For a member that is not in it, so that it cannot be complete.
+void ThreadGroup::close_current_meeting() { close_meeting(generation_of(meeting_.load())); }
 
 void ThreadGroup::break_round(std::exception_ptr error) {
   {
@@ -181,7 +202,7 @@ void ThreadGroup::wait_for_turn(int rank) {
   const auto deadline = WaitPoint::Clock::now() + options_.timeout * size();
   const auto come = [&] { return turn_.load() == rank || broken_.load(); };
   if (!wait_point_.wait(come, std::chrono::nanoseconds(0), deadline)) {
-    close_meeting();
+    close_current_meeting();
     break_round(std::make_exception_ptr(DeadlineExceededError(
         str("replica ", rank, " waited for its turn until the deadline; replica ", turn_.load(),
             " has not given it on (RunOptions::concurrent is false)"))));
@@ -194,7 +215,9 @@ void ThreadGroup::pass_turn(int rank) {
   wait_point_.notify();
 }
 
-void ThreadGroup::throw_broken() const {
+void ThreadGroup::throw_broken() {
+  // Whoever closed the meeting says next why.
+  wait_point_.wait([&] { return broken_.load(); }, spin_, WaitPoint::kForever);
   if (std::exception_ptr error = this->error()) std::rethrow_exception(error);
   throw GroupBrokenError("the step was given up because another of its replicas failed");
 }

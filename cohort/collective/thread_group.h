@@ -85,29 +85,35 @@ class ThreadGroup {
     std::atomic<int64_t> meetings{0};
   };
 
-  static constexpr int kClosed = -(1 << 30);
+  // meeting_: the generation of the current meeting, whether it can no longer be complete, and how
+  // many have come, in one word, so that it is completed or closed, never both.
+  static constexpr uint64_t kClosed = uint64_t{1} << 31;
+  static constexpr uint64_t kCount = kClosed - 1;
+  static uint64_t generation_of(uint64_t meeting) { return meeting >> 32; }
 
+  void gather(int rank, const char* what, void* mine,
+              FunctionRef<void(std::span<void* const>)> leader);
   void finish(int rank);
-  bool close_meeting();
+  bool close_meeting(uint64_t generation);
+  void close_current_meeting();
   void break_round(std::exception_ptr error);
-  void lead(FunctionRef<void(std::span<void* const>)> leader);
+  void lead(uint64_t generation, FunctionRef<void(std::span<void* const>)> leader);
   void wait_for_meeting(uint64_t generation, const char* what);
   void check_same_meeting() const;
   void wait_for_turn(int rank);
   void pass_turn(int rank);
-  [[noreturn]] void throw_broken() const;
+  [[noreturn]] void throw_broken();
 
   std::vector<std::unique_ptr<Member>> members_;
   std::vector<void*> payloads_;
   std::chrono::nanoseconds spin_;
   RoundOptions options_;
 
-  alignas(64) std::atomic<int> arrived_{0};
+  std::atomic<uint64_t> meeting_{0};
   std::atomic<int> left_{0};
   std::atomic<bool> broken_{false};
-  alignas(64) std::atomic<uint64_t> generation_{0};
   std::exception_ptr meeting_error_;
-  alignas(64) std::atomic<int> finished_{0};
+  std::atomic<int> finished_{0};
   std::atomic<uint64_t> finish_generation_{0};
   std::atomic<int> turn_{0};
   internal::WaitPoint wait_point_;

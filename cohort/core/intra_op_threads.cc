@@ -3,6 +3,8 @@
 #include <ATen/Parallel.h>
 #include <dlfcn.h>
 
+#include <mutex>
+
 namespace cohort::internal {
 namespace {
 
@@ -26,6 +28,29 @@ void set_blas_threads(int count) {
   if (set != nullptr && count > 0) set(count);
 }
 
+// The process's OpenBLAS count, and whoever wants it low.
+class BlasThreads {
+ public:
+  void lower(int count) {
+    std::lock_guard lock(mutex_);
+    if (holders_++ == 0) original_ = blas_threads();
+    if (count < blas_threads()) set_blas_threads(count);
+  }
+  void release() {
+    std::lock_guard lock(mutex_);
+    if (--holders_ == 0 && blas_threads() != original_) set_blas_threads(original_);
+  }
+
+ private:
+  std::mutex mutex_;
+  int holders_ = 0;
+  int original_ = 0;
+};
+BlasThreads& process_blas_threads() {
+  static BlasThreads threads;
+  return threads;
+}
+
 }  // namespace
 
 int intra_op_threads() { return at::get_num_threads(); }
@@ -36,15 +61,14 @@ void set_intra_op_threads(int count) {
   set_openmp_threads(count);
 }
 
-ScopedIntraOpThreads::ScopedIntraOpThreads(int count)
-    : previous_openmp_(intra_op_threads()), previous_blas_(blas_threads()) {
+ScopedIntraOpThreads::ScopedIntraOpThreads(int count) : previous_openmp_(intra_op_threads()) {
   if (previous_openmp_ != count) set_intra_op_threads(count);
-  if (previous_blas_ != count) set_blas_threads(count);
+  process_blas_threads().lower(count);
 }
 
 ScopedIntraOpThreads::~ScopedIntraOpThreads() {
   set_openmp_threads(previous_openmp_);
-  if (blas_threads() != previous_blas_) set_blas_threads(previous_blas_);
+  process_blas_threads().release();
 }
 
 }  // namespace cohort::internal

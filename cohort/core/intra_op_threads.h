@@ -8,8 +8,9 @@ namespace cohort::internal {
 int intra_op_threads();
 void set_intra_op_threads(int count);
 
-// Sets the calling thread's OpenMP count and the process's OpenBLAS count for its lifetime.
-// Thread safety: lifetimes on different threads must not overlap.
+// Sets the calling thread's OpenMP count, and lowers the process's OpenBLAS count, for its lifetime.
+// Where several live at once on different threads, OpenBLAS keeps the lowest count until the last
+// has gone. Thread safety: any thread; one is destroyed on the thread that made it.
 class ScopedIntraOpThreads {
  public:
   explicit ScopedIntraOpThreads(int count);
@@ -19,7 +20,6 @@ class ScopedIntraOpThreads {
 
  private:
   int previous_openmp_;
-  int previous_blas_;
 };
 
 }  // namespace cohort::internal

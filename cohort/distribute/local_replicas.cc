@@ -4,8 +4,10 @@
 #include <ATen/core/grad_mode.h>
 #include <c10/core/DeviceGuard.h>
 
+#include <algorithm>
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include "cohort/collective/thread_group.h"
 #include "cohort/core/device.h"
@@ -25,7 +27,8 @@ using distribute::RunOptions;
 
 namespace {
 
-constexpr auto kDefaultTimeout = std::chrono::minutes(10);
+constexpr std::chrono::milliseconds kDefaultTimeout = std::chrono::minutes(10);
+constexpr std::chrono::milliseconds kMaxTimeout = std::chrono::hours(24 * 30);
 // How long a thread polls before it sleeps: longer than a wake-up takes, so that replicas which
 // finish together do not pay for one. Only where every replica has a core of its own.
 constexpr auto kSpin = std::chrono::microseconds(100);
@@ -38,25 +41,27 @@ std::chrono::nanoseconds spin_for(int replicas) {
 
 // What the threads refer to; they keep it alive.
 struct LocalReplicas::Shared {
-  Shared(int size, std::chrono::nanoseconds spin) : group(size, spin), errors(size) {
-    // One seed whatever the number of replicas: what is seeded later must not depend on it.
-    const uint64_t seed = next_seed();
-    for (int i = 0; i < size; ++i) {
-      generators.push_back(random::Generator::from_seed(seed, static_cast<uint64_t>(i)));
-    }
+  Shared(int size, std::chrono::nanoseconds spin) : group(size, spin), jobs(size), errors(size) {
+    seed_generators();
   }
 
+  void seed_generators();
   void run_one(int rank);
   void work(int rank, int num_threads);
 
   ThreadGroup group;
   std::vector<random::Generator> generators;
+  uint64_t seed_epoch = 0;  // of the generators; random::set_seed begins a new one
   std::vector<c10::Device> devices;
   std::vector<std::thread> threads;
 
-  // The step that runs; set before `epoch` goes up.
-  std::shared_ptr<StrategyCore> core;
-  std::shared_ptr<RunFrame> frame;
+  // The step that each replica is to run; set before `epoch` goes up, taken by the replica, which
+  // keeps it alive for as long as it runs.
+  struct Job {
+    std::shared_ptr<StrategyCore> core;
+    std::shared_ptr<RunFrame> frame;
+  };
+  std::vector<Job> jobs;
   std::optional<at::ThreadLocalState> caller_state;
   std::vector<std::exception_ptr> errors;
 
@@ -68,20 +73,28 @@ struct LocalReplicas::Shared {
   WaitPoint end;
 };
 
+// One seed whatever the number of replicas: what is seeded later must not depend on it.
+void LocalReplicas::Shared::seed_generators() {
+  seed_epoch = internal::seed_epoch();
+  const uint64_t seed = next_seed();
+  generators.clear();
+  for (int i = 0; i < group.size(); ++i) {
+    generators.push_back(random::Generator::from_seed(seed, static_cast<uint64_t>(i)));
+  }
+}
+
 // Runs the current step as replica `rank` on the calling thread; errors go to errors[rank].
 void LocalReplicas::Shared::run_one(int rank) {
-  // Held here too: a step that was given up may outlast the strategy.
-  const std::shared_ptr<RunFrame> step = frame;
-  const std::shared_ptr<StrategyCore> strategy = core;
+  const Job job = std::exchange(jobs[rank], {});
   try {
-    ReplicaContext context(*strategy, rank, group.size() > 1 ? &group : nullptr);
-    ContextGuard in_replica(*strategy, &context);
+    ReplicaContext context(*job.core, rank, group.size() > 1 ? &group : nullptr, &generators[0]);
+    ContextGuard in_replica(*job.core, &context);
     ScopedGenerator generator(generators[rank]);
     const c10::OptionalDeviceGuard device(
         devices[rank].is_cpu() ? c10::optional<c10::Device>() : devices[rank]);
     at::NoGradGuard no_grad;
     group.enter(rank);
-    step->call(context, static_cast<size_t>(rank));
+    job.frame->call(context, static_cast<size_t>(rank));
     group.leave(rank);
   } catch (const GroupBrokenError&) {
     group.fail(rank);
@@ -135,19 +148,24 @@ LocalReplicas::~LocalReplicas() {
   }
 }
 
-void LocalReplicas::check_usable() const {
-  const ContextFrame* frame = current_frame();
-  if (frame != nullptr && frame->replica != nullptr && !frame->core->is_default()) {
+void LocalReplicas::check_usable(const StrategyCore& core) const {
+  const ContextFrame* top = current_frame();
+  for (const ContextFrame* frame = top; frame != nullptr; frame = frame->parent) {
+    if (frame->replica == nullptr || frame->core->is_default()) continue;
     throw FailedPreconditionError(
         str("strategy.run was called inside a step (replica ",
             frame->replica->replica_id_in_sync_group(),
             "); call the function directly, or use merge_call for cross-replica code"));
   }
+  if (top == nullptr || top->core == &core || top->core->is_default()) return;
+  throw FailedPreconditionError(
+      str("Mixing different tf.distribute.Strategy objects: run of a ", core.name(),
+          " was called in the scope of another strategy, a ", top->core->name()));
 }
 
 void LocalReplicas::run(StrategyCore& core, const std::shared_ptr<RunFrame>& frame,
                         const RunOptions& options) {
-  check_usable();
+  check_usable(core);
   if (shared_->running.exchange(true)) {
     throw FailedPreconditionError(
         "strategy.run was called while another thread runs a step of the same strategy; run one "
@@ -163,17 +181,17 @@ void LocalReplicas::run(StrategyCore& core, const std::shared_ptr<RunFrame>& fra
             shared_->group.members_inside(), "; the strategy can run again when they return"));
   }
 
-  const auto timeout = options.timeout.count() > 0 ? std::chrono::nanoseconds(options.timeout)
-                                                   : std::chrono::nanoseconds(kDefaultTimeout);
+  const std::chrono::nanoseconds timeout =
+      options.timeout.count() > 0 ? std::min<std::chrono::milliseconds>(options.timeout, kMaxTimeout)
+                                  : kDefaultTimeout;
+  if (shared_->seed_epoch != internal::seed_epoch()) shared_->seed_generators();
   shared_->group.begin({.timeout = timeout, .sequential = !options.concurrent});
   std::optional<ScopedIntraOpThreads> own_share;
   if (size() > 1) own_share.emplace(threads_per_replica_);
   start_workers(core, frame);
   shared_->run_one(0);
-  wait_for_workers(timeout);
+  if (!wait_for_workers(timeout)) throw_given_up(timeout);
 
-  shared_->frame.reset();
-  shared_->core.reset();
   for (std::exception_ptr& error : shared_->errors) {
     if (error) std::rethrow_exception(std::exchange(error, nullptr));
   }
@@ -181,8 +199,7 @@ void LocalReplicas::run(StrategyCore& core, const std::shared_ptr<RunFrame>& fra
 }
 
 void LocalReplicas::start_workers(StrategyCore& core, const std::shared_ptr<RunFrame>& frame) {
-  shared_->core = core.shared_from_this();
-  shared_->frame = frame;
+  for (Shared::Job& job : shared_->jobs) job = {core.shared_from_this(), frame};
   for (std::exception_ptr& error : shared_->errors) error = nullptr;
   if (size() == 1) return;
   shared_->caller_state.emplace();
@@ -192,16 +209,27 @@ void LocalReplicas::start_workers(StrategyCore& core, const std::shared_ptr<RunF
 }
 
 // Replicas that the others waited for in vain get as long again to notice and return.
-void LocalReplicas::wait_for_workers(std::chrono::nanoseconds timeout) {
-  const auto deadline = WaitPoint::Clock::now() + timeout;
-  if (shared_->end.wait([this] { return shared_->unfinished.load() == 0; }, shared_->group.spin(),
-                        deadline)) {
-    return;
+bool LocalReplicas::wait_for_workers(std::chrono::nanoseconds timeout) {
+  return shared_->end.wait([this] { return shared_->unfinished.load() == 0; },
+                           shared_->group.spin(), WaitPoint::Clock::now() + timeout);
+}
+
+void LocalReplicas::throw_given_up(std::chrono::nanoseconds timeout) const {
+  std::string cause;
+  const std::exception_ptr own = shared_->errors[0];  // the others' may still be written
+  if (const std::exception_ptr first = own ? own : shared_->group.error()) {
+    try {
+      std::rethrow_exception(first);
+    } catch (const std::exception& error) {
+      cause = str("; what went wrong first: ", error.what());
+    } catch (...) {
+      cause = "; replica 0 failed with an error of an unknown class";
+    }
   }
   throw DeadlineExceededError(
       str("replica 0 ended its step ", std::chrono::duration<double>(timeout).count(),
           " s ago, but still running: ", shared_->group.members_inside(),
-          "; what the step refers to must stay alive until they return"));
+          "; what the step refers to must stay alive until they return", cause));
 }
 
 }  // namespace cohort::internal

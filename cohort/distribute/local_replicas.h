@@ -34,8 +34,9 @@ class LocalReplicas {
  private:
   struct Shared;
   void start_workers(StrategyCore& core, const std::shared_ptr<RunFrame>& frame);
-  void wait_for_workers(std::chrono::nanoseconds timeout);
-  void check_usable() const;
+  bool wait_for_workers(std::chrono::nanoseconds timeout);
+  [[noreturn]] void throw_given_up(std::chrono::nanoseconds timeout) const;
+  void check_usable(const StrategyCore& core) const;
 
   std::vector<std::string> devices_;
   std::vector<c10::Device> torch_devices_;

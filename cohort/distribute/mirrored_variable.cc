@@ -25,7 +25,15 @@ void MirroredVariable::assign(AssignOp op, const Tensor& value) {
   if (frame != nullptr && frame->update_component >= 0) {
     return write(static_cast<size_t>(frame->update_component), op, checked);
   }
-  for (const size_t component : distinct_components()) write(component, op, checked);
+  write_everywhere(op, checked);
+}
+
+// The others take the first one's result: `value` may be a component itself.
+void MirroredVariable::write_everywhere(AssignOp op, const Tensor& value) {
+  write(0, op, value);
+  for (const size_t i : distinct_components()) {
+    if (i != 0) write(i, AssignOp::kAssign, component(0));
+  }
 }
 
 // The replicas' values become one, by the variable's aggregation; that is written everywhere.
@@ -33,8 +41,7 @@ void MirroredVariable::assign_in_replica(ReplicaContext& replica, AssignOp op,
                                          const Tensor& value) {
   const VariableAggregation aggregation = options().aggregation;
   if (replica.num_replicas_in_sync() == 1) {
-    for (const size_t component : distinct_components()) write(component, op, value);
-    return;
+    return write_everywhere(op, value);
   }
   if (aggregation == VariableAggregation::NONE) {
     throw InvalidArgumentError(
@@ -46,16 +53,29 @@ void MirroredVariable::assign_in_replica(ReplicaContext& replica, AssignOp op,
     throw InvalidArgumentError(str("variable '", options().name, "' of dtype ", dtype_name(dtype()),
                                    " has no MEAN over replicas; use SUM or ONLY_FIRST_REPLICA"));
   }
-  Tensor mine = value;
+  struct Frame {
+    const MirroredVariable* variable;
+    AssignOp op;
+    Tensor value;
+  } mine{this, op, value};
   replica.merge("assign", &mine, [&](Strategy&, std::span<void* const> all) {
     std::vector<Tensor> values;
-    for (void* one : all) values.push_back(*static_cast<Tensor*>(one));
+    for (void* one : all) {
+      const Frame& frame = *static_cast<Frame*>(one);
+      if (frame.variable != this || frame.op != op) {
+        throw FailedPreconditionError(
+            str("replica ", values.size(), " calls ", assign_name(frame.op), " of variable '",
+                frame.variable->options().name, "' while another calls ", assign_name(op), " of '",
+                options().name, "'; every replica must make the same calls in one order"));
+      }
+      values.push_back(frame.value);
+    }
     Tensor aggregate = values[0];
     if (aggregation != VariableAggregation::ONLY_FIRST_REPLICA) {
       aggregate = core()->sum_over_replicas(values);
     }
     if (aggregation == VariableAggregation::MEAN) aggregate = aggregate / core()->num_replicas_in_sync();
-    for (const size_t component : distinct_components()) write(component, op, aggregate);
+    write_everywhere(op, aggregate);
   });
 }
 

@@ -14,6 +14,7 @@ class MirroredVariable final : public VariableImpl {
   const char* kind() const override { return "MirroredVariable"; }
 
  private:
+  void write_everywhere(AssignOp op, const Tensor& value);
   void assign_in_replica(distribute::ReplicaContext& replica, AssignOp op, const Tensor& value);
 };
 

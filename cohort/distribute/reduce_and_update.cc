@@ -1,5 +1,6 @@
 #include "cohort/distribute/reduce_and_update.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "cohort/collective/slices.h"
@@ -172,13 +173,14 @@ class SlicePass {
   c10::SmallVector<const Tensor*, optim::kMaxSlots> slots_;
   DType dtype_ = DType::Float;
   int64_t item_size_ = 0;
-  alignas(64) char sum_[kBlock * sizeof(double)];
+  alignas(double) char sum_[kBlock * sizeof(double)];
 };
 
 bool on_cpu(const UpdateTarget& target) {
   const VariableImpl& variable = target.variable.impl();
-  return variable.component(variable.num_components() - 1).is_cpu() &&
-         variable.component(0).is_cpu();
+  const auto& components = variable.distinct_components();
+  return std::all_of(components.begin(), components.end(),
+                     [&](size_t i) { return variable.component(i).is_cpu(); });
 }
 
 // Walks the part of all elements of all targets that belongs to member `rank`.

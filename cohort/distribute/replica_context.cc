@@ -7,6 +7,7 @@
 #include "cohort/distribute/context.h"
 #include "cohort/distribute/context_stack.h"
 #include "cohort/distribute/strategy_core.h"
+#include "cohort/ops/random.h"
 
 namespace cohort::distribute {
 namespace {
@@ -15,30 +16,46 @@ using internal::str;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-Tensor sum_over_replicas(ReplicaContext& context, const Tensor& value) {
+Tensor sum_over_replicas(ReplicaContext& context, const Tensor& value, const char* what) {
   if (context.group() == nullptr) return value.clone();
-  return collective::all_reduce_sum(*context.group(), context.local_replica_id(), value);
+  return collective::all_reduce_sum(*context.group(), context.local_replica_id(), value, what);
 }
 
-// The replica whose thread runs the backward pass: libtorch runs it on the thread that asks for it.
-ReplicaContext& backward_replica() {
-  if (ReplicaContext* replica = get_replica_context()) return *replica;
+void save_replica(AutogradContext& saved, const ReplicaContext& context) {
+  saved.saved_data["strategy"] = reinterpret_cast<int64_t>(&context.core());
+  saved.saved_data["replica"] = static_cast<int64_t>(context.local_replica_id());
+}
+
+// The replica that the forward pass ran in: the backward pass must run there as well. On the CPU
+// libtorch runs it on the thread that asks for it; on other devices on threads of its own.
+ReplicaContext& saved_replica(AutogradContext& saved) {
+  ReplicaContext* replica = get_replica_context();
+  if (replica != nullptr &&
+      saved.saved_data["strategy"].toInt() == reinterpret_cast<int64_t>(&replica->core()) &&
+      saved.saved_data["replica"].toInt() == replica->local_replica_id()) {
+    return *replica;
+  }
   throw FailedPreconditionError(
-      "the gradient of all_reduce or all_gather must be taken inside the step that computed it");
+      "the gradient of all_reduce or all_gather must be taken by the replica that computed it, in "
+      "the same step, of values on the CPU");
 }
 
 struct AllReduce : torch::autograd::Function<AllReduce> {
-  static Tensor forward(AutogradContext*, const Tensor& value) {
-    return sum_over_replicas(backward_replica(), value);
+  static Tensor forward(AutogradContext* saved, const Tensor& value, bool mean) {
+    ReplicaContext& context = *get_replica_context();
+    save_replica(*saved, context);
+    return sum_over_replicas(context, value, mean ? "all_reduce MEAN" : "all_reduce SUM");
   }
-  static variable_list backward(AutogradContext*, variable_list gradients) {
-    return {sum_over_replicas(backward_replica(), gradients[0])};
+  static variable_list backward(AutogradContext* saved, variable_list gradients) {
+    return {sum_over_replicas(saved_replica(*saved), gradients[0], "gradient of all_reduce"),
+            Tensor()};
   }
 };
 
 struct AllGather : torch::autograd::Function<AllGather> {
   static Tensor forward(AutogradContext* saved, const Tensor& value, int64_t axis) {
-    ReplicaContext& context = backward_replica();
+    ReplicaContext& context = *get_replica_context();
+    save_replica(*saved, context);
     const Tensor sizes = at::scalar_tensor(value.size(axis), at::dtype(at::kLong)).reshape({1});
     const Tensor all_sizes =
         collective::all_gather(*context.group(), context.local_replica_id(), sizes, 0);
@@ -49,7 +66,8 @@ struct AllGather : torch::autograd::Function<AllGather> {
     return collective::all_gather(*context.group(), context.local_replica_id(), value, axis);
   }
   static variable_list backward(AutogradContext* saved, variable_list gradients) {
-    const Tensor total = sum_over_replicas(backward_replica(), gradients[0]);
+    const Tensor total =
+        sum_over_replicas(saved_replica(*saved), gradients[0], "gradient of all_gather");
     return {total.narrow(saved->saved_data["axis"].toInt(), saved->saved_data["begin"].toInt(),
                          saved->saved_data["size"].toInt()),
             Tensor()};
@@ -59,8 +77,13 @@ struct AllGather : torch::autograd::Function<AllGather> {
 }  // namespace
 
 ReplicaContext::ReplicaContext(internal::StrategyCore& core, int local_id,
-                               collective::ThreadGroup* group)
-    : core_(core), local_id_(local_id), replica_id_(core.replica_id(local_id)), group_(group) {}
+                               collective::ThreadGroup* group,
+                               const random::Generator* merge_generator)
+    : core_(core),
+      local_id_(local_id),
+      replica_id_(core.replica_id(local_id)),
+      group_(group),
+      merge_generator_(merge_generator) {}
 
 int ReplicaContext::num_replicas_in_sync() const { return core_.num_replicas_in_sync(); }
 
@@ -70,14 +93,19 @@ std::vector<std::string> ReplicaContext::devices() const {
   return {core_.worker_devices()[static_cast<size_t>(local_id_)]};
 }
 
+void ReplicaContext::check_own_context(const char* what) const {
+  if (get_replica_context() == this) return;
+  throw FailedPreconditionError(str("Mismatching ReplicaContext: ", what,
+                                    " was called on a replica other than the calling one"));
+}
+
 void ReplicaContext::merge(const char* what, void* mine,
                            FunctionRef<void(Strategy&, std::span<void* const>)> leader) {
-  if (get_replica_context() != this) {
-    throw FailedPreconditionError(str("Mismatching ReplicaContext: ", what,
-                                      " was called on a replica other than the calling one"));
-  }
+  check_own_context(what);
   const auto across_replicas = [&](std::span<void* const> all) {
     internal::ContextGuard guard(core_, nullptr);
+    std::optional<internal::ScopedGenerator> generator;
+    if (merge_generator_ != nullptr) generator.emplace(*merge_generator_);
     Strategy strategy = this->strategy();
     leader(strategy, all);
   };
@@ -90,7 +118,8 @@ Tensor ReplicaContext::all_reduce(ReduceOp op, const Tensor& value) {
     throw InvalidArgumentError(str("all_reduce MEAN of ", internal::describe(value),
                                    "; cast it to a floating dtype first"));
   }
-  const Tensor sum = AllReduce::apply(value);
+  check_own_context("all_reduce");
+  const Tensor sum = AllReduce::apply(value, op == ReduceOp::MEAN);
   return op == ReduceOp::MEAN ? sum / num_replicas_in_sync() : sum;
 }
 
@@ -99,9 +128,23 @@ Structure ReplicaContext::all_reduce(ReduceOp op, const Structure& value) {
 }
 
 Tensor ReplicaContext::all_gather(const Tensor& value, int64_t axis) {
+  check_own_context("all_gather");
   collective::check_can_concat({value}, axis);
   if (group_ == nullptr) return value.clone();
   return AllGather::apply(value, axis);
 }
 
 }  // namespace cohort::distribute
+
+namespace cohort::internal {
+
+void check_same_types(std::span<void* const> frames, const char* tag) {
+  for (size_t i = 0; i < frames.size(); ++i) {
+    if (*static_cast<const char* const*>(frames[i]) == tag) continue;
+    throw FailedPreconditionError(
+        str("replica ", i, " is in a merge_call with arguments or a result of other types than the "
+            "last replica's; every replica must make the same calls in one order"));
+  }
+}
+
+}  // namespace cohort::internal

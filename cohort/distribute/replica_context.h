@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <tuple>
+#include <variant>
 #include <vector>
 
 #include "cohort/core/function_ref.h"
@@ -21,6 +22,9 @@ namespace cohort {
 
 namespace collective {
 class ThreadGroup;
+}
+namespace random {
+class Generator;
 }
 
 namespace internal {
@@ -51,6 +55,26 @@ struct Sliced<distribute::Mirrored<T>> {
   using type = T;
   static const T& slice(const distribute::Mirrored<T>& value, size_t i) { return value.value(i); }
 };
+
+// What a replica brings to merge_call. The tag comes first, in every type of frame: the function
+// that is called for all casts everybody's frame to its own.
+template <class Result, class... Args>
+struct MergeFrame {
+  const char* tag;
+  std::tuple<const Args*...> args;
+  std::optional<typename Sliced<Result>::type> result;
+};
+template <class... Args>
+struct MergeFrame<void, Args...> {
+  const char* tag;
+  std::tuple<const Args*...> args;
+  std::monostate result;
+};
+// One address a type.
+template <class T>
+inline char type_tag = 0;
+// Errors: FailedPrecondition (a frame with another tag, naming its replica).
+void check_same_types(std::span<void* const> frames, const char* tag);
 }  // namespace internal
 
 namespace distribute {
@@ -63,7 +87,9 @@ class Strategy;
 
 class ReplicaContext {
  public:
-  ReplicaContext(internal::StrategyCore& core, int local_id, collective::ThreadGroup* group);
+  // merge_generator: what merged functions draw from; nullptr: what the calling thread does.
+  ReplicaContext(internal::StrategyCore& core, int local_id, collective::ThreadGroup* group,
+                 const random::Generator* merge_generator = nullptr);
 
   // 0 .. num_replicas_in_sync - 1.
   int replica_id_in_sync_group() const { return replica_id_; }
@@ -81,29 +107,24 @@ class ReplicaContext {
   template <class Fn, class... Args>
   auto merge_call(Fn&& fn, const Args&... args) {
     using Result = std::invoke_result_t<Fn&, Strategy&, typename internal::Merged<Args>::type...>;
-    if constexpr (std::is_void_v<Result>) {
-      std::tuple<const Args*...> mine(&args...);
-      merge("merge_call", &mine, [&](Strategy& strategy, std::span<void* const> all) {
-        apply_merged<Args...>(fn, strategy, all, std::index_sequence_for<Args...>());
-      });
-    } else {
-      using Slice = internal::Sliced<Result>;
-      struct Frame : std::tuple<const Args*...> {
-        using std::tuple<const Args*...>::tuple;
-        std::optional<typename Slice::type> result;
+    using Frame = internal::MergeFrame<Result, Args...>;
+    Frame mine{&internal::type_tag<Frame>, std::tuple<const Args*...>(&args...), {}};
+    merge("merge_call", &mine, [&](Strategy& strategy, std::span<void* const> all) {
+      internal::check_same_types(all, &internal::type_tag<Frame>);
+      const auto call = [&] {
+        return apply_merged<Frame, Args...>(fn, strategy, all, std::index_sequence_for<Args...>());
       };
-      Frame mine(&args...);
-      merge("merge_call", static_cast<std::tuple<const Args*...>*>(&mine),
-            [&](Strategy& strategy, std::span<void* const> all) {
-              const Result result =
-                  apply_merged<Args...>(fn, strategy, all, std::index_sequence_for<Args...>());
-              for (size_t i = 0; i < all.size(); ++i) {
-                auto* base = static_cast<std::tuple<const Args*...>*>(all[i]);
-                static_cast<Frame*>(base)->result.emplace(Slice::slice(result, i));
-              }
-            });
-      return std::move(*mine.result);
-    }
+      if constexpr (std::is_void_v<Result>) {
+        call();
+      } else {
+        const Result result = call();
+        for (size_t i = 0; i < all.size(); ++i) {
+          static_cast<Frame*>(all[i])->result.emplace(
+              internal::Sliced<Result>::slice(result, i));
+        }
+      }
+    });
+    if constexpr (!std::is_void_v<Result>) return std::move(*mine.result);
   }
 
   // The sum or mean of `value` over all replicas, added up in replica order, so that the result is
@@ -123,20 +144,25 @@ class ReplicaContext {
   Tensor all_gather(const Tensor& value, int64_t axis);
 
  private:
-  template <class... Args, class Fn, size_t... kIndex>
+  // Errors: FailedPrecondition (the calling thread is not in this replica).
+  void check_own_context(const char* what) const;
+
+  template <class Frame, class... Args, class Fn, size_t... kIndex>
   static auto apply_merged(Fn& fn, Strategy& strategy,
                            [[maybe_unused]] std::span<void* const> all,
                            std::index_sequence<kIndex...>) {
-    return fn(strategy, collect<std::tuple<const Args*...>, kIndex, Args>(all)...);
+    return fn(strategy, collect<Frame, kIndex, Args>(all)...);
   }
   template <class Frame, size_t kIndex, class Arg>
   static auto collect(std::span<void* const> all) {
     using Target = typename internal::Merged<Arg>::type;
     if constexpr (std::is_same_v<Target, Arg>) {
-      return *std::get<kIndex>(*static_cast<Frame*>(all[0]));
+      return *std::get<kIndex>(static_cast<Frame*>(all[0])->args);
     } else {
       typename Target::Values values;
-      for (void* frame : all) values.push_back(*std::get<kIndex>(*static_cast<Frame*>(frame)));
+      for (void* frame : all) {
+        values.push_back(*std::get<kIndex>(static_cast<Frame*>(frame)->args));
+      }
       return Target(std::move(values));
     }
   }
@@ -154,6 +180,7 @@ class ReplicaContext {
   int local_id_;
   int replica_id_;
   collective::ThreadGroup* group_;  // nullptr with one replica
+  const random::Generator* merge_generator_;
 };
 
 }  // namespace distribute

@@ -135,7 +135,7 @@ TEST(AllReduce, AndMergeCallAtOnceAreNamed) {
     });
     FAIL() << "met";
   } catch (const FailedPreconditionError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("replica 0 in all_reduce, replica 1 in merge_call"));
+    EXPECT_THAT(error.what(), HasSubstr("replica 0 in all_reduce SUM, replica 1 in merge_call"));
   }
 }
 
@@ -155,6 +155,37 @@ TEST(AllGather, JoinsAndHasAGradient) {
   });
   EXPECT_TRUE(at::equal(gradients.value(0), at::full({1}, 3.0, at::kDouble)));
   EXPECT_EQ(gradients.value(1).sum().item<double>(), 3 * (2 + 3));
+}
+
+TEST(AllReduce, OfTheSumAndTheMeanAtOnceAreNamed) {
+  const MirroredStrategy strategy = mirrored(2);
+  EXPECT_THROW(strategy.run([](ReplicaContext& context) {
+    context.all_reduce(context.replica_id_in_sync_group() == 0 ? ReduceOp::SUM : ReduceOp::MEAN,
+                       number(1));
+  }),
+               FailedPreconditionError);
+}
+
+TEST(MergeCall, OfOtherTypesOnAnotherReplicaIsRefused) {
+  const MirroredStrategy strategy = mirrored(2);
+  for (int i = 0; i < 20; ++i) {  // whoever comes last checks
+    EXPECT_THROW(strategy.run([](ReplicaContext& context) {
+      if (context.replica_id_in_sync_group() == 0) {
+        context.merge_call([](Strategy&, const PerReplica<Tensor>& x) { return x; }, number(1));
+      } else {
+        context.merge_call([](Strategy&, const PerReplica<int>&) {}, 3);
+      }
+    }),
+                 FailedPreconditionError);
+  }
+}
+
+TEST(AllGather, AlongDifferentAxesIsRefused) {
+  const MirroredStrategy strategy = mirrored(2);
+  EXPECT_THROW(strategy.run([](ReplicaContext& context) {
+    context.all_gather(at::ones({2, 2}), context.replica_id_in_sync_group());
+  }),
+               InvalidArgumentError);
 }
 
 TEST(AllGather, OnOneReplicaAndOfRankZero) {

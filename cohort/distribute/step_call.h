@@ -168,7 +168,21 @@ using StepResult = std::remove_cvref_t<decltype(call_step(
     std::declval<Fn&>(), std::declval<distribute::ReplicaContext&>(),
     component(std::declval<const Args&>(), size_t{0})...))>;
 
-// The call of one step: function and arguments by reference where they are lvalues, else owned.
+// Arguments that a step keeps a copy of, since they are cheap to copy and a replica that was given up
+// may outlast the caller's. Others are kept by reference where they are lvalues.
+template <class T>
+inline constexpr bool kIsHandle = std::is_arithmetic_v<T> || std::is_same_v<T, Tensor> ||
+                                  std::is_same_v<T, Structure> ||
+                                  std::is_same_v<T, distribute::Variable>;
+template <class T>
+inline constexpr bool kIsHandle<distribute::PerReplica<T>> = kIsHandle<T>;
+template <class T>
+inline constexpr bool kIsHandle<distribute::Mirrored<T>> = kIsHandle<T>;
+template <class Arg>
+using KeptArgument =
+    std::conditional_t<kIsHandle<std::remove_cvref_t<Arg>>, std::remove_cvref_t<Arg>, Arg>;
+
+// The call of one step: the function by reference where it is an lvalue, else owned.
 template <class Fn, class... Args>
 class StepFrame final : public RunFrame {
  public:
@@ -212,7 +226,7 @@ class StepFrame final : public RunFrame {
  private:
   struct Nothing {};
   Fn fn_;  // a reference for lvalues
-  std::tuple<Args...> args_;
+  std::tuple<KeptArgument<Args>...> args_;
   c10::SmallVector<std::optional<std::conditional_t<std::is_void_v<Result>, Nothing, Result>>, 4>
       results_;
 };

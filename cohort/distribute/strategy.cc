@@ -99,6 +99,7 @@ Tensor Strategy::reduce(ReduceOp op, const PerReplica<Tensor>& value, const Redu
 }
 
 Tensor Strategy::reduce(ReduceOp op, const Mirrored<Tensor>& value, const ReduceAxis& axis) const {
+  require_cross_replica("reduce", "ReplicaContext::all_reduce");
   if (op == ReduceOp::MEAN && !axis.given()) return value.item();
   return reduce(op, PerReplica<Tensor>({value.values().begin(), value.values().end()}), axis);
 }

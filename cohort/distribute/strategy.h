@@ -41,7 +41,7 @@ struct RunOptions {
   // How long a replica waits for another in a collective call, and how long after the first replica
   // has ended `run` waits for the last; 0: the strategy's own (10 minutes).
   // Where the last does not return, `run` throws and the strategy refuses further steps until it
-  // has; what the step function refers to must stay alive until then.
+  // has; the step function and what it refers to must stay alive until then.
   std::chrono::milliseconds timeout{0};
 };
 

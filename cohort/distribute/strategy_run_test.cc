@@ -295,6 +295,51 @@ TEST(StrategyRun, NestedRunIsRefused) {
   EXPECT_THAT(ids(strategy).values(), ElementsAre(0, 1));
 }
 
+TEST(StrategyRun, InAnotherStrategysScopeOrInMergeCallIsRefused) {
+  const MirroredStrategy strategy = mirrored(2);
+  const MirroredStrategy other({"CPU:0"});
+  {
+    auto scope = other.scope();
+    EXPECT_THAT(thrown<FailedPreconditionError>([&] { ids(strategy); }),
+                HasSubstr("Mixing different"));
+  }
+  EXPECT_THAT(thrown<FailedPreconditionError>([&] {
+                strategy.run([&](ReplicaContext& context) {
+                  context.merge_call([&](Strategy& merged) { ids(merged); });
+                });
+              }),
+              HasSubstr("inside a step"));
+}
+
+TEST(StrategyRun, ASeedSetLaterReachesTheReplicas) {
+  const MirroredStrategy strategy = mirrored(2);
+  const auto draw = [&] {
+    random::set_seed(11);
+    return strategy.run([] { return random::uniform({}).item<float>(); });
+  };
+  const auto first = draw();
+  EXPECT_EQ(draw().values(), first.values());
+}
+
+TEST(StrategyRun, TheLongestTimeoutIsNoDeadline) {
+  const MirroredStrategy strategy = mirrored(2);
+  const RunOptions no_limit{.timeout = milliseconds::max()};
+  strategy.run(no_limit, [](ReplicaContext& context) { context.merge_call([](Strategy&) {}); });
+}
+
+TEST(StrategyRun, GivingUpKeepsTheFirstError) {
+  const MirroredStrategy strategy = mirrored(2);
+  std::atomic<bool> release{false};
+  const auto step = [&](ReplicaContext& context) {
+    if (context.replica_id_in_sync_group() == 0) throw NotFoundError("the cause");
+    while (!release) std::this_thread::yield();
+  };
+  EXPECT_THAT(thrown<DeadlineExceededError>(
+                  [&] { strategy.run(RunOptions{.timeout = milliseconds(20)}, step); }),
+              HasSubstr("the cause"));
+  release = true;
+}
+
 TEST(StrategyRun, RunFromTwoThreadsIsRefused) {
   const MirroredStrategy strategy = mirrored(2);
   std::string text;

@@ -14,9 +14,17 @@ Tensor SyncOnReadVariable::read() const {
   if (replica == nullptr) return aggregate();
   if (!sync_on_read()) return leaf(static_cast<size_t>(replica->local_replica_id()));
   struct Frame {
+    const SyncOnReadVariable* variable;
     Tensor result;
-  } mine;
+  } mine{this, {}};
   replica->merge("read of an ON_READ variable", &mine, [&](Strategy&, std::span<void* const> all) {
+    for (void* one : all) {
+      const SyncOnReadVariable* other = static_cast<Frame*>(one)->variable;
+      if (other == this) continue;
+      throw FailedPreconditionError(str("one replica reads variable '", options().name,
+                                        "' over all replicas, another '", other->options().name,
+                                        "'; every replica must read the same ones in one order"));
+    }
     const Tensor value = aggregate();
     for (void* one : all) static_cast<Frame*>(one)->result = value.clone();
   });

@@ -98,6 +98,35 @@ TEST_P(MirroredVariableTest, ReplicaAssignWithoutAggregationIsRefused) {
   EXPECT_THAT(components(v), ElementsAre(1, 1));
 }
 
+TEST_P(MirroredVariableTest, ItsOwnValueMayBeAssignedToIt) {
+  const Variable v = make(3, ONLY_FIRST_REPLICA);
+  v.assign_add(v.value());
+  EXPECT_THAT(components(v), ElementsAre(6, 6));
+  strategy.run([&] { v.assign_add(v.value()); });
+  EXPECT_THAT(components(v), ElementsAre(12, 12));
+}
+
+TEST_P(MirroredVariableTest, ReplicasThatAssignDifferentlyAreNamed) {
+  const Variable v = make(3, SUM), w = make(4, SUM);
+  for (const bool other_variable : {false, true}) {
+    try {
+      strategy.run([&](ReplicaContext& context) {
+        if (context.replica_id_in_sync_group() == 0) {
+          v.assign_add(number(1));
+        } else if (other_variable) {
+          w.assign_add(number(1));
+        } else {
+          v.assign(number(1));
+        }
+      });
+      FAIL() << "assigned";
+    } catch (const FailedPreconditionError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("while another calls assign"));
+    }
+    EXPECT_THAT(components(v), ElementsAre(3, 3));
+  }
+}
+
 TEST_P(MirroredVariableTest, MeanOfIntegersInAReplicaIsRefused) {
   auto scope = strategy.scope();
   const Variable v(at::ones({}, at::kLong), {.aggregation = MEAN});

@@ -3,6 +3,7 @@
 #include <ATen/ops/empty.h>
 
 #include <cmath>
+#include <atomic>
 #include <mutex>
 #include <random>
 #include <utility>
@@ -58,6 +59,7 @@ struct Context {
   std::mutex mutex;
   std::optional<uint64_t> seed;
   uint64_t seeds_given = 0;  // by next_seed, since set_seed
+  std::atomic<uint64_t> epoch{0};
   std::optional<Generator> global;
 };
 
@@ -142,6 +144,7 @@ void set_seed(uint64_t seed) {
   std::lock_guard lock(shared.mutex);
   shared.seed = seed;
   shared.seeds_given = 0;
+  ++shared.epoch;
   shared.global = Generator::from_seed(seed);
 }
 
@@ -179,6 +182,8 @@ uint64_t next_seed() {
   if (!shared.seed) return random::operating_system_seed();
   return mix_seeds(*shared.seed, shared.seeds_given++);
 }
+
+uint64_t seed_epoch() { return random::context().epoch; }
 
 ScopedGenerator::ScopedGenerator(const random::Generator& generator)
     : previous_(std::exchange(random::scoped_generator, &generator)) {}

@@ -77,6 +77,10 @@ namespace cohort::internal {
 // same. Thread safety: any thread.
 uint64_t next_seed();
 
+// How often set_seed was called: what holds generators seeded by next_seed makes them anew when it
+// has changed. Thread safety: any thread.
+uint64_t seed_epoch();
+
 // Makes `generator` the calling thread's get_global_generator() for its lifetime.
 class ScopedGenerator {
  public:

@@ -258,7 +258,8 @@ void Layer::clear_losses() {
 }
 
 void Layer::clear_losses(Visited& visited) {
-  if (!visited.insert(this).second) return;
+  // What was never built has no losses, and may be getting its children on another replica now.
+  if (!built() || !visited.insert(this).second) return;
   losses_.clear();
   for (const Child& child : children_) child.layer->clear_losses(visited);
 }
