@@ -31,6 +31,7 @@ void add_own_slice(std::span<void* const> operands, int rank) {
   const int64_t item_size = static_cast<int64_t>(first.value.element_size());
   const SliceRange range =
       slice_of(first.value.numel(), rank, static_cast<int>(operands.size()));
+  if (range.begin == range.end) return;
   const int64_t offset = range.begin * item_size;
   const auto at_offset = [offset](const Tensor& tensor) {
     return static_cast<char*>(tensor.data_ptr()) + offset;
