@@ -2,9 +2,10 @@
 #   One static library a folder: target cohort_NAME, alias cohort::NAME; all of them make up the
 #   shared library cohort::cohort. DEPS are what its headers include, PRIVATE_DEPS what only its
 #   sources do. NO_LIBTORCH: for parsers, which fuzzers run without libtorch's 300 MB.
-# cohort_unit_tests(NAME SOURCES ... [DEPS ...])
+# cohort_unit_tests(NAME SOURCES ... [DEPS ...] [NO_LIBTORCH])
 #   One GoogleTest program a folder: target NAME_test, one ctest entry a test, label `unit`.
-# cohort_test_program(NAME SOURCES ... [DEPS ...] LABELS ... [TIMEOUT s] [SERIAL])
+#   NO_LIBTORCH: what it tests needs none.
+# cohort_test_program(NAME SOURCES ... [DEPS ...] LABELS ... [TIMEOUT s] [SERIAL] [NO_LIBTORCH])
 #   The same for what spans folders (labels `multiproc`, `slow`, `fault-row-12`, ...).
 # cohort_program(NAME SOURCES ... [DEPS ...])
 #   A program in bin/.
@@ -39,14 +40,16 @@ function(cohort_program name)
 endfunction()
 
 function(cohort_test_program name)
-  cmake_parse_arguments(arg "SERIAL" "TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
+  cmake_parse_arguments(arg "SERIAL;NO_LIBTORCH" "TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
   if(NOT COHORT_BUILD_TESTS)
     return()
   endif()
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE cohort_private_options ${arg_DEPS} GTest::gmock
                                         GTest::gtest_main)
-  cohort_precompile(${name} TEST)
+  if(NOT arg_NO_LIBTORCH)  # which the precompiled header includes
+    cohort_precompile(${name} TEST)
+  endif()
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 60)
   endif()

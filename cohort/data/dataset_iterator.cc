@@ -3,16 +3,13 @@
 #include <c10/core/GradMode.h>
 
 #include "cohort/core/error.h"
-#include "cohort/data/graph.h"
-#include "cohort/data/node.h"
+#include "cohort/data/dataset_reader.h"
 
 namespace cohort::data {
 
 DatasetIterator::DatasetIterator(internal::DataNodePtr root,
                                  const internal::IteratorContext& context)
-    : root_(std::move(root)),
-      graph_(std::make_shared<const std::string>(internal::describe_graph(*root_))),
-      iterator_(root_->make_iterator(context)) {}
+    : reader_(std::make_shared<internal::DatasetReader>(std::move(root), context)) {}
 
 DatasetIterator::~DatasetIterator() = default;
 DatasetIterator::DatasetIterator(DatasetIterator&&) noexcept = default;
@@ -21,7 +18,7 @@ DatasetIterator& DatasetIterator::operator=(DatasetIterator&&) noexcept = defaul
 std::optional<Structure> DatasetIterator::next() {
   const c10::NoGradGuard no_grad;
   std::optional<Structure> element(std::in_place);
-  if (!iterator_->next(*element)) element.reset();
+  if (!reader_->iterator().next(*element)) element.reset();
   return element;
 }
 
@@ -30,23 +27,12 @@ Structure DatasetIterator::get_next() {
   throw OutOfRangeError("the end of the dataset is reached");
 }
 
-StructureSpec DatasetIterator::element_spec() const { return root_->element_spec(); }
+StructureSpec DatasetIterator::element_spec() const { return reader_->root().element_spec(); }
 
-IteratorState DatasetIterator::state() const {
-  IteratorState state;
-  state.set_bytes("graph", graph_);
-  state.set_child("root", iterator_->save());
-  return state;
-}
+IteratorState DatasetIterator::state() const { return reader_->state(); }
 
 void DatasetIterator::restore(const IteratorState& state) {
-  if (const auto difference = internal::first_graph_difference(state.get_bytes("graph"), *graph_)) {
-    throw InvalidArgumentError("this state is of another pipeline: " + *difference);
-  }
-  const c10::NoGradGuard no_grad;
-  auto restored = root_->make_iterator({});
-  restored->restore(state.child("root"));
-  iterator_ = std::move(restored);
+  reader_->replace_iterator(reader_->iterator_at(state));
 }
 
 ElementCursor DatasetIterator::begin() { return ElementCursor(this); }

@@ -17,9 +17,9 @@
 #include "cohort/data/state.h"
 
 namespace cohort::internal {
-class DataIterator;
 class DataNode;
 using DataNodePtr = std::shared_ptr<const DataNode>;
+class DatasetReader;
 struct IteratorContext;
 }  // namespace cohort::internal
 
@@ -35,6 +35,8 @@ class DatasetIterator {
   ~DatasetIterator();
   DatasetIterator(DatasetIterator&&) noexcept;
   DatasetIterator& operator=(DatasetIterator&&) noexcept;
+  DatasetIterator(const DatasetIterator&) = delete;
+  DatasetIterator& operator=(const DatasetIterator&) = delete;
 
   // The next element; nullopt at the end. Errors: what reading or user functions throw; the
   // following call then gives the element after the one that failed.
@@ -58,11 +60,11 @@ class DatasetIterator {
   ElementCursor begin();
   std::default_sentinel_t end() const { return {}; }
 
+  // What stays in one place when the iterator is moved: for checkpoints.
+  const std::shared_ptr<internal::DatasetReader>& reader() const { return reader_; }
+
  private:
-  internal::DataNodePtr root_;
-  // The graph's text, compared on restore; shared by all states.
-  std::shared_ptr<const std::string> graph_;
-  std::unique_ptr<internal::DataIterator> iterator_;
+  std::shared_ptr<internal::DatasetReader> reader_;
 };
 
 // What range-for steps through: an input iterator.

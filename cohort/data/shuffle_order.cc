@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "cohort/core/error.h"
+#include "cohort/core/varint.h"
 
 namespace cohort::internal {
 namespace {

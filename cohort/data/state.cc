@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "cohort/core/error.h"
+#include "cohort/core/varint.h"
 
 // The serialized form, all integers little endian:
 //
@@ -33,8 +34,6 @@ uint64_t checksum(std::string_view bytes) {
   return hash;
 }
 
-int64_t unzigzag(uint64_t value) { return static_cast<int64_t>((value >> 1) ^ (~(value & 1) + 1)); }
-
 void append_bytes(std::string& out, std::string_view bytes) {
   append_varint(out, bytes.size());
   out += bytes;
@@ -54,6 +53,13 @@ struct IteratorState::Reader {
   uint64_t number() {
     try {
       return internal::take_varint(left);
+    } catch (const DataLossError&) {
+      fail("a damaged number");
+    }
+  }
+  int64_t signed_number() {
+    try {
+      return internal::take_signed_varint(left);
     } catch (const DataLossError&) {
       fail("a damaged number");
     }
@@ -160,7 +166,7 @@ IteratorState IteratorState::read(Reader& reader, int depth) {
     std::string name(reader.bytes());
     switch (reader.byte()) {
       case kInt:
-        state.set_int(std::move(name), unzigzag(reader.number()));
+        state.set_int(std::move(name), reader.signed_number());
         break;
       case kBytes:
         state.set_bytes(std::move(name), std::string(reader.bytes()));
@@ -215,30 +221,3 @@ bool IteratorState::operator==(const IteratorState& other) const {
 }
 
 }  // namespace cohort::data
-
-namespace cohort::internal {
-
-void append_varint(std::string& out, uint64_t value) {
-  for (; value >= 0x80; value >>= 7) out += static_cast<char>(value | 0x80);
-  out += static_cast<char>(value);
-}
-
-void append_signed_varint(std::string& out, int64_t value) {
-  append_varint(out, static_cast<uint64_t>(value) << 1 ^ static_cast<uint64_t>(value >> 63));
-}
-
-uint64_t take_varint(std::string_view& in) {
-  uint64_t value = 0;
-  for (int shift = 0; shift < 64 && !in.empty(); shift += 7) {
-    const auto byte = static_cast<unsigned char>(in.front());
-    in.remove_prefix(1);
-    if (shift == 63 && byte > 1) break;  // would exceed 64 bits
-    value |= static_cast<uint64_t>(byte & 0x7f) << shift;
-    if ((byte & 0x80) == 0) return value;
-  }
-  throw DataLossError("iterator state: a number that does not end");
-}
-
-int64_t take_signed_varint(std::string_view& in) { return data::unzigzag(take_varint(in)); }
-
-}  // namespace cohort::internal

@@ -63,11 +63,4 @@ namespace cohort::internal {
 
 using data::IteratorState;
 
-// Numbers in one to ten bytes, small ones in few (LEB128); signed ones by zigzag.
-void append_varint(std::string& out, uint64_t value);
-void append_signed_varint(std::string& out, int64_t value);
-// Takes one off the front of `in`. Errors: DataLoss (it does not end, or exceeds 64 bits).
-uint64_t take_varint(std::string_view& in);
-int64_t take_signed_varint(std::string_view& in);
-
 }  // namespace cohort::internal

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "cohort/core/error.h"
+#include "cohort/core/varint.h"
 #include "cohort/ops/philox.h"
 
 namespace cohort::data {

@@ -5,6 +5,7 @@
 #include "cohort/distribute/mirrored_variable.h"
 #include "cohort/distribute/strategy_core.h"
 #include "cohort/distribute/sync_on_read_variable.h"
+#include "cohort/ops/random.h"
 
 namespace cohort::internal {
 namespace {
@@ -21,6 +22,10 @@ class DefaultStrategy final : public StrategyCore {
     throw FailedPreconditionError(
         "the default strategy has no worker_devices or parameter_devices; make a strategy with "
         "devices, such as OneDeviceStrategy");
+  }
+
+  std::vector<random::Generator> replica_generators() override {
+    return {random::get_global_generator()};
   }
 
   // Calls the function on the caller's thread and devices; grad mode is off, as in every step.

@@ -5,6 +5,7 @@
 #include "cohort/core/device.h"
 #include "cohort/distribute/context_stack.h"
 #include "cohort/distribute/strategy_core.h"
+#include "cohort/train/trackable.h"
 
 namespace cohort::distribute {
 
@@ -123,6 +124,9 @@ PerReplica<Structure> DistributedIterator::get_next() {
 
 data::IteratorState DistributedIterator::state() const { return iterator_.state(); }
 void DistributedIterator::restore(const data::IteratorState& state) { iterator_.restore(state); }
+std::shared_ptr<train::Trackable> DistributedIterator::trackable() const {
+  return train::TrackableHandle(iterator_).get();
+}
 BatchSequence DistributedIterator::begin() { return BatchSequence(this); }
 
 namespace {

@@ -15,6 +15,10 @@
 #include "cohort/distribute/strategy.h"
 #include "cohort/distribute/values.h"
 
+namespace cohort::train {
+class Trackable;
+}
+
 namespace cohort::distribute {
 
 enum class InputReplicationMode {
@@ -56,6 +60,8 @@ class DistributedIterator {
   data::IteratorState state() const;
   // Errors: InvalidArgument (another dataset's state).
   void restore(const data::IteratorState& state);
+  // For train::Checkpoint: the position, wherever the iterator is moved.
+  std::shared_ptr<train::Trackable> trackable() const;
 
   // A single pass from the current position.
   internal_input::BatchSequence begin();

@@ -73,13 +73,18 @@ struct LocalReplicas::Shared {
   WaitPoint end;
 };
 
-// One seed whatever the number of replicas: what is seeded later must not depend on it.
+// One seed whatever the number of replicas: what is seeded later must not depend on it. The
+// generators stay the same objects: checkpoints hold on to them.
 void LocalReplicas::Shared::seed_generators() {
   seed_epoch = internal::seed_epoch();
   const uint64_t seed = next_seed();
-  generators.clear();
   for (int i = 0; i < group.size(); ++i) {
-    generators.push_back(random::Generator::from_seed(seed, static_cast<uint64_t>(i)));
+    const auto fresh = random::Generator::from_seed(seed, static_cast<uint64_t>(i));
+    if (static_cast<size_t>(i) == generators.size()) {
+      generators.push_back(fresh);
+    } else {
+      generators[static_cast<size_t>(i)].restore(fresh.state());
+    }
   }
 }
 
@@ -163,6 +168,11 @@ void LocalReplicas::check_usable(const StrategyCore& core) const {
           " was called in the scope of another strategy, a ", top->core->name()));
 }
 
+const std::vector<random::Generator>& LocalReplicas::generators() {
+  if (shared_->seed_epoch != internal::seed_epoch()) shared_->seed_generators();
+  return shared_->generators;
+}
+
 void LocalReplicas::run(StrategyCore& core, const std::shared_ptr<RunFrame>& frame,
                         const RunOptions& options) {
   check_usable(core);
@@ -184,7 +194,7 @@ void LocalReplicas::run(StrategyCore& core, const std::shared_ptr<RunFrame>& fra
   const std::chrono::nanoseconds timeout =
       options.timeout.count() > 0 ? std::min<std::chrono::milliseconds>(options.timeout, kMaxTimeout)
                                   : kDefaultTimeout;
-  if (shared_->seed_epoch != internal::seed_epoch()) shared_->seed_generators();
+  generators();
   shared_->group.begin({.timeout = timeout, .sequential = !options.concurrent});
   std::optional<ScopedIntraOpThreads> own_share;
   if (size() > 1) own_share.emplace(threads_per_replica_);

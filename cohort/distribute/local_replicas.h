@@ -10,6 +10,10 @@
 
 #include "cohort/distribute/strategy.h"
 
+namespace cohort::random {
+class Generator;
+}
+
 namespace cohort::internal {
 
 // Owns the threads. They have as many intra-op threads each as make up the cores together, and run
@@ -26,6 +30,9 @@ class LocalReplicas {
   int size() const { return static_cast<int>(devices_.size()); }
   const std::vector<std::string>& devices() const { return devices_; }
   const std::vector<c10::Device>& torch_devices() const { return torch_devices_; }
+
+  // What the replicas draw from, the same ones at each call. Not while a step runs.
+  const std::vector<random::Generator>& generators();
 
   // See Strategy::run. `core` is whose replicas they are.
   void run(StrategyCore& core, const std::shared_ptr<RunFrame>& frame,

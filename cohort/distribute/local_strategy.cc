@@ -4,6 +4,7 @@
 
 #include "cohort/distribute/mirrored_variable.h"
 #include "cohort/distribute/sync_on_read_variable.h"
+#include "cohort/ops/random.h"
 
 namespace cohort::internal {
 
@@ -12,6 +13,10 @@ using distribute::VariableSynchronization;
 
 LocalStrategy::LocalStrategy(Config config)
     : config_(std::move(config)), replicas_(config_.devices) {}
+
+std::vector<random::Generator> LocalStrategy::replica_generators() {
+  return replicas_.generators();
+}
 
 void LocalStrategy::run(const std::shared_ptr<RunFrame>& frame,
                         const distribute::RunOptions& options) {

@@ -83,6 +83,9 @@ class Strategy {
   int num_replicas_in_sync() const;
   StrategyExtended extended() const;
 
+  // For train::Checkpoint: the random generators of this process's replicas, which steps draw from.
+  std::shared_ptr<train::Trackable> trackable() const;
+
   // Makes this strategy current on the calling thread for the scope's lifetime.
   // Errors: FailedPrecondition (another strategy's scope is open; called in a replica).
   Scope scope() const;

@@ -10,6 +10,10 @@
 
 #include "cohort/distribute/strategy.h"
 
+namespace cohort::random {
+class Generator;
+}
+
 namespace cohort::internal {
 
 class VariableImpl;
@@ -30,6 +34,9 @@ class StrategyCore : public std::enable_shared_from_this<StrategyCore> {
   virtual int replica_id(int local_id) const = 0;
   // Canonical names, one a local replica. Errors: FailedPrecondition (a strategy without devices).
   virtual const std::vector<std::string>& worker_devices() const = 0;
+
+  // What the local replicas draw from in a step; the same ones at each call.
+  virtual std::vector<random::Generator> replica_generators() = 0;
 
   // See Strategy::run.
   virtual void run(const std::shared_ptr<RunFrame>& frame,

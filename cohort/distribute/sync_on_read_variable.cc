@@ -1,5 +1,7 @@
 #include "cohort/distribute/sync_on_read_variable.h"
 
+#include <c10/core/ScalarType.h>
+
 #include "cohort/distribute/context_stack.h"
 #include "cohort/distribute/strategy_core.h"
 
@@ -46,6 +48,14 @@ Tensor SyncOnReadVariable::aggregate() const {
       str("Could not convert from SyncOnReadVariable '", options().name,
           "' with VariableAggregation.NONE to one value; make it with .aggregation, or read it in "
           "a replica"));
+}
+
+Tensor SyncOnReadVariable::restored_component(size_t replica, const Tensor& value) const {
+  const int64_t count = core()->num_replicas_in_sync();
+  if (options().aggregation != VariableAggregation::SUM || count == 1) return value;
+  if (at::isFloatingType(dtype()) || at::isComplexType(dtype())) return value / count;
+  const Tensor share = value.div(count, "trunc").to(dtype());
+  return core()->replica_id(static_cast<int>(replica)) == 0 ? value - share * (count - 1) : share;
 }
 
 void SyncOnReadVariable::assign(AssignOp op, const Tensor& value) {

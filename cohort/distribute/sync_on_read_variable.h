@@ -13,6 +13,11 @@ class SyncOnReadVariable final : public VariableImpl {
   void assign(AssignOp op, const Tensor& value) override;
   const char* kind() const override { return "SyncOnReadVariable"; }
 
+ protected:
+  // SUM: value / components, so that the sum is the value again; integers leave what remains of
+  // the division in the first.
+  Tensor restored_component(size_t replica, const Tensor& value) const override;
+
  private:
   Tensor aggregate() const;
 };

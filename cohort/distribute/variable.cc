@@ -63,6 +63,11 @@ Variable::Variable(const Tensor& initial_value, VariableOptions options)
 Variable::Variable(const std::function<Tensor()>& initializer, VariableOptions options)
     : impl_(create_in_context(initializer, options)) {}
 
+std::shared_ptr<train::Trackable> Variable::trackable() const {
+  impl();
+  return impl_;
+}
+
 VariableImpl& Variable::impl() const {
   if (impl_ == nullptr) {
     throw FailedPreconditionError(

@@ -23,6 +23,9 @@ namespace cohort {
 namespace internal {
 class VariableImpl;
 }
+namespace train {
+class Trackable;
+}
 
 namespace distribute {
 
@@ -98,6 +101,8 @@ class Variable {
 
   internal::VariableImpl& impl() const;
   const std::shared_ptr<internal::VariableImpl>& impl_ptr() const { return impl_; }
+  // For train::Checkpoint. Errors: FailedPrecondition (empty handle).
+  std::shared_ptr<train::Trackable> trackable() const;
 
  private:
   std::shared_ptr<internal::VariableImpl> impl_;

@@ -101,6 +101,29 @@ void VariableImpl::write(size_t replica, AssignOp op, const Tensor& value) {
   }
 }
 
+std::vector<train::CheckpointValue> VariableImpl::checkpoint_values() {
+  if (calling_replica("save") != nullptr) {
+    throw FailedPreconditionError(str("variable '", options_.name,
+                                      "' was to be saved in a step; save checkpoints after it"));
+  }
+  return {{.attribute = train::kVariableValue,
+           .full_name = options_.name,
+           .parts = {{Leaf(read().detach())}}}};
+}
+
+Tensor VariableImpl::restored_component(size_t, const Tensor& value) const { return value; }
+
+void VariableImpl::prepare_restore(train::RestoreSource& source) {
+  if (!source.late() && calling_replica("restore") != nullptr) {
+    throw FailedPreconditionError(str("variable '", options_.name, "' was to be restored in a ",
+                                      "step; restore checkpoints before it"));
+  }
+  const Tensor value = source.read(train::kVariableValue, shape(), dtype());
+  source.on_commit([this, value] {
+    for (const size_t i : distinct_) write(i, AssignOp::kAssign, restored_component(i, value));
+  });
+}
+
 distribute::ReplicaContext* VariableImpl::calling_replica(const char* operation) const {
   const ContextFrame* frame = current_frame();
   if (frame == nullptr || frame->core->is_default()) return nullptr;

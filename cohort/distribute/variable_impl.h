@@ -7,6 +7,7 @@
 
 #include "cohort/core/tensor.h"
 #include "cohort/distribute/variable.h"
+#include "cohort/train/trackable.h"
 
 namespace cohort::distribute {
 class ReplicaContext;
@@ -22,12 +23,11 @@ enum class AssignOp { kAssign, kAdd, kSub };
 // share one storage (then a write through one is seen by all), and each has a leaf: the tensor that
 // the replica computes with, which tapes record, with a version counter of its own.
 // Thread safety: see Variable.
-class VariableImpl {
+class VariableImpl : public train::Trackable {
  public:
   // `components` are contiguous, one for each local replica of `core`.
   VariableImpl(std::shared_ptr<StrategyCore> core, distribute::VariableOptions options,
                std::vector<Tensor> components);
-  virtual ~VariableImpl() = default;
   VariableImpl(const VariableImpl&) = delete;
   VariableImpl& operator=(const VariableImpl&) = delete;
 
@@ -40,6 +40,12 @@ class VariableImpl {
   // By the rules of Variable::value, assign, assign_add and assign_sub.
   virtual Tensor read() const = 0;
   virtual void assign(AssignOp op, const Tensor& value) = 0;
+  // In a checkpoint a variable is one value, whatever its strategy: read() for saving, and what
+  // `restored_component` makes of it for each component.
+  bool has_checkpoint_values() const override { return true; }
+  std::vector<train::CheckpointValue> checkpoint_values() override;
+  void prepare_restore(train::RestoreSource& source) override;
+
   // "MirroredVariable"; for printing.
   virtual const char* kind() const = 0;
 
@@ -62,6 +68,8 @@ class VariableImpl {
   void mark_written(size_t replica) const;
 
  protected:
+  // What a restored value comes to in local component `replica`.
+  virtual Tensor restored_component(size_t replica, const Tensor& value) const;
   // value of the right dtype on the right device. Errors: InvalidArgument (shape, dtype).
   Tensor checked_value(const Tensor& value, const char* operation) const;
   // Applies op to component `replica` (and to all that share its storage).

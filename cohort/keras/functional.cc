@@ -7,6 +7,7 @@
 
 #include "cohort/core/text.h"
 #include "cohort/keras/backend.h"
+#include "cohort/keras/layer_order.h"
 
 namespace cohort::keras {
 namespace {
@@ -106,17 +107,23 @@ class FunctionalImpl final : public Model {
               {.name = options.name.empty() ? backend::unique_object_name("Model") : options.name}),
         inputs_(inputs),
         outputs_(outputs),
-        plan_(inputs, outputs) {
-    std::unordered_set<const Layer*> seen;
+        plan_(inputs, outputs),
+        layers_(internal::layers_by_depth(inputs, outputs)) {
     std::set<std::string> names;
-    for (const Step& step : plan_.steps) {
-      if (!seen.insert(step.layer.get()).second) continue;
-      if (!names.insert(step.layer.name()).second) {
-        throw InvalidArgumentError(str("two layers of a model are named '", step.layer.name(),
+    for (size_t i = 0; i < layers_.size(); ++i) {
+      if (internal::input_layer_spec(*layers_[i].get()) != nullptr) continue;
+      if (!names.insert(layers_[i].name()).second) {
+        throw InvalidArgumentError(str("two layers of a model are named '", layers_[i].name(),
                                        "'; layers need names of their own (.name)"));
       }
-      track(step.layer.name(), step.layer);
+      track(str("layer-", i), layers_[i]);
     }
+  }
+
+  std::vector<train::TrackableChild> checkpoint_children() override {
+    std::vector<Layer*> layers;
+    for (const LayerHandle& layer : layers_) layers.push_back(layer.get());
+    return internal::number_layers(layers);
   }
 
  protected:
@@ -181,6 +188,7 @@ class FunctionalImpl final : public Model {
   SymbolicStructure inputs_;
   SymbolicStructure outputs_;
   Planner plan_;
+  std::vector<LayerHandle> layers_;  // with the input layers, which are no children
 };
 
 }  // namespace

@@ -69,7 +69,9 @@ constexpr NamedInitializer kInitializers[] = {
     {"lecun_uniform", [] { return LecunUniform(); }},
     {"lecun_normal", [] { return LecunNormal(); }},
     {"random_uniform", [] { return RandomUniform(); }},
+    {"uniform", [] { return RandomUniform(); }},
     {"random_normal", [] { return RandomNormal(); }},
+    {"normal", [] { return RandomNormal(); }},
     {"truncated_normal", [] { return TruncatedNormal(); }},
 };
 

@@ -41,7 +41,7 @@ class Initializer {
   using Function = std::function<Tensor(const std::vector<int64_t>& shape, DType dtype)>;
 
   // zeros, ones, constant, glorot_uniform, glorot_normal, he_uniform, he_normal, lecun_uniform,
-  // lecun_normal, random_uniform, random_normal, truncated_normal.
+  // lecun_normal, random_uniform (or uniform), random_normal (or normal), truncated_normal.
   // Errors: InvalidArgument (another name; lists them).
   Initializer(std::string_view name);
   Initializer(const char* name) : Initializer(std::string_view(name)) {}

@@ -2,7 +2,24 @@
 
 #include "cohort/core/text.h"
 
-namespace cohort::keras {
+namespace cohort {
+namespace internal {
+
+std::vector<train::TrackableChild> number_layers(const std::vector<keras::layers::Layer*>& layers) {
+  std::vector<train::TrackableChild> names;
+  size_t with_weights = 0;
+  for (size_t i = 0; i < layers.size(); ++i) {
+    if (!layers[i]->variables().empty()) {
+      names.push_back({str("layer_with_weights-", with_weights++), layers[i]});
+    }
+    names.push_back({str("layer-", i), layers[i]});
+  }
+  return names;
+}
+
+}  // namespace internal
+
+namespace keras {
 
 using internal::str;
 
@@ -33,4 +50,5 @@ layers::Layer& ModelHandle::get_layer(size_t index) const {
   return *children[index].layer;
 }
 
-}  // namespace cohort::keras
+}  // namespace keras
+}  // namespace cohort

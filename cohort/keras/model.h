@@ -18,7 +18,8 @@
 
 #include "cohort/keras/layers/layer_handle.h"
 
-namespace cohort::keras {
+namespace cohort {
+namespace keras {
 
 // The base class of models. Thread safety: as Layer.
 class Model : public layers::Layer {
@@ -56,4 +57,11 @@ class ModelHandle : public layers::LayerHandle {
       : LayerHandle(unnamed, std::move(model)) {}
 };
 
-}  // namespace cohort::keras
+}  // namespace keras
+
+namespace internal {
+// The names of a model's layers in checkpoints, as Keras gives them: "layer-0", "layer-1", ..., and
+// the k-th layer that has variables (built by now) is "layer_with_weights-k", too.
+std::vector<train::TrackableChild> number_layers(const std::vector<keras::layers::Layer*>& layers);
+}  // namespace internal
+}  // namespace cohort

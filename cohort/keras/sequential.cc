@@ -30,7 +30,7 @@ class SequentialImpl final : public Model {
       return;
     }
     if (!outputs_.empty()) outputs_.push_back(layer(outputs_.back()));
-    track(layer.name(), layer);
+    track(str("layer-", children().size()), layer);
   }
 
   void pop() {
@@ -46,6 +46,12 @@ class SequentialImpl final : public Model {
     if (!outputs_.empty() && !children().empty() && !built()) {
       internal::infer_outputs(self, outputs_[0].spec(), {});
     }
+  }
+
+  std::vector<train::TrackableChild> checkpoint_children() override {
+    std::vector<Layer*> layers;
+    for (const Child& child : children()) layers.push_back(child.layer);
+    return internal::number_layers(layers);
   }
 
  protected:

@@ -1,6 +1,7 @@
 #include "cohort/keras/torch_model.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "cohort/distribute/context.h"
 #include "cohort/distribute/replica_context.h"
@@ -13,13 +14,23 @@ namespace {
 
 using NamedTensors = TorchModule::NamedTensors;
 
+// Two submodules may share a tensor: it has two names then. The index under the first of them.
+size_t first_of_same(const NamedTensors& list, size_t i) {
+  for (size_t j = 0; j < i; ++j) {
+    if (list[j].second.is_same(list[i].second)) return j;
+  }
+  return i;
+}
+
 // Errors: InvalidArgument (the first name, shape or dtype that differs).
 void check_alike(const NamedTensors& first, const NamedTensors& other, const char* kind,
                  size_t replica) {
   for (size_t i = 0; i < std::max(first.size(), other.size()); ++i) {
     const auto text = [&](const NamedTensors& list) {
       if (i >= list.size()) return std::string("none");
-      return str("'", list[i].first, "' ", describe(list[i].second));
+      const size_t same = first_of_same(list, i);
+      return str("'", list[i].first, "' ", describe(list[i].second),
+                 same == i ? "" : str(" shared with '", list[same].first, "'"));
     };
     if (text(first) == text(other)) continue;
     throw InvalidArgumentError(str("TorchModel: the factory's modules differ: ", kind, " ", i,
@@ -62,22 +73,32 @@ class TorchModelImpl final : public keras::Model {
   }
 
  private:
+  // Lists a tensor of the first module under a further name, if it is a variable already.
+  bool track_again(const std::string& name, const Tensor& tensor) {
+    const auto known = variables_.find(tensor.unsafeGetTensorImpl());
+    if (known == variables_.end()) return false;
+    track(name, known->second);
+    return true;
+  }
+
+  void track_new(const std::string& name, const Tensor& tensor, const Variable& variable) {
+    variables_.emplace(tensor.unsafeGetTensorImpl(), variable);
+    track(name, variable);
+  }
+
   void add_parameter(size_t i) {
     const auto& [name, first] = modules_[0].parameters[i];
-    // A parameter that two submodules share has two names.
-    for (size_t j = 0; j < i; ++j) {
-      if (modules_[0].parameters[j].second.is_same(first)) return;
-    }
+    if (track_again(name, first)) return;
     const Variable variable(first, {.name = name, .trainable = first.requires_grad()});
     for (size_t r = 0; r < modules_.size(); ++r) {
       variable.impl().bind_component(r, modules_[r].parameters[i].second);
     }
-    track(name, variable);
+    track_new(name, first, variable);
   }
 
   void add_buffer(size_t i) {
     const auto& [name, first] = modules_[0].buffers[i];
-    if (!first.defined()) return;
+    if (!first.defined() || track_again(name, first)) return;
     const Variable variable(first, {.name = name,
                                     .trainable = false,
                                     .synchronization = VariableSynchronization::ON_READ,
@@ -87,10 +108,11 @@ class TorchModelImpl final : public keras::Model {
     for (size_t r = 0; r < modules_.size(); ++r) {
       variable.impl().bind_component(r, modules_[r].buffers[i].second);
     }
-    track(name, variable);
+    track_new(name, first, variable);
   }
 
-  std::vector<TorchModule> modules_;  // by local replica
+  std::vector<TorchModule> modules_;                               // by local replica
+  std::unordered_map<const at::TensorImpl*, Variable> variables_;  // by the first module's tensor
 };
 
 }  // namespace

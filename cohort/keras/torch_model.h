@@ -101,7 +101,8 @@ namespace keras {
 // A handle. Makes one module for each local replica of the current strategy; a replica runs its
 // own. Parameters become trainable variables (not trainable where requires_grad is off); floating
 // buffers become ON_READ variables that are averaged when read, other buffers ON_READ ones that
-// read as the first replica's. The module's own tensors are the variables' components: do not
+// read as the first replica's. A tensor with several names in the module is one variable, which
+// checkpoints know by all of them. The module's own tensors are the variables' components: do not
 // replace them (as set_data and to() do), write into them.
 // Thread safety: as Layer.
 class TorchModel : public ModelHandle {

@@ -168,6 +168,68 @@ TEST(TorchModel, SharedParametersCountOnce) {
   EXPECT_THAT(model.variables(), SizeIs(2));
 }
 
+struct SharedBufferImpl : torch::nn::Module {
+  explicit SharedBufferImpl(bool shared = true) {
+    scale = register_buffer("scale", at::ones({1}));
+    factor = register_buffer("factor", shared ? scale : at::ones({1}));
+    weight = register_parameter("weight", at::ones({1}), /*requires_grad=*/false);
+    register_buffer("also_weight", weight);
+  }
+  Tensor forward(const Tensor& x) { return x * scale + factor + weight; }
+  Tensor scale;
+  Tensor factor;
+  Tensor weight;
+};
+
+TEST(TorchModel, ABufferWithSeveralNamesIsOneVariable) {
+  const auto strategy = mirrored(2);
+  const auto scope = strategy.scope();
+  const TorchModel model([] { return std::make_shared<SharedBufferImpl>(); });
+  ASSERT_THAT(model.variables(), SizeIs(2));
+  EXPECT_EQ(model.variables()[0].name(), "weight");
+  EXPECT_EQ(model.variables()[1].name(), "scale");
+  model.variables()[0].assign(numbers({100}));
+  model.variables()[1].assign(numbers({2}));
+  const auto results = strategy.run([&] { return model(numbers({10})); });
+  EXPECT_THAT(elements(results.value(0)), ElementsAre(122));
+  EXPECT_THAT(elements(results.value(1)), ElementsAre(122));
+}
+
+TEST(TorchModel, CheckpointsKnowItsVariablesByAllTheirNames) {
+  const TorchModel tied([] { return std::make_shared<TiedImpl>(); });
+  std::vector<std::string> names;
+  std::vector<const train::Trackable*> objects;
+  for (const train::TrackableChild& child : tied.trackable()->checkpoint_children()) {
+    names.push_back(child.name);
+    objects.push_back(child.object);
+  }
+  EXPECT_THAT(names, ElementsAre("first.weight", "first.bias", "second.weight", "second.bias"));
+  EXPECT_EQ(objects[0], objects[2]);
+  EXPECT_EQ(objects[1], objects[3]);
+  EXPECT_NE(objects[0], objects[1]);
+
+  names.clear();
+  const TorchModel norm([] { return torch::nn::BatchNorm1d(2); });
+  for (const train::TrackableChild& child : norm.trackable()->checkpoint_children()) {
+    names.push_back(child.name);
+  }
+  EXPECT_THAT(names,
+              ElementsAre("weight", "bias", "running_mean", "running_var", "num_batches_tracked"));
+}
+
+TEST(TorchModel, ModulesThatShareDifferentTensorsAreRefused) {
+  const auto strategy = mirrored(2);
+  const auto scope = strategy.scope();
+  bool shared = false;
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] {
+                TorchModel([&] {
+                  shared = !shared;
+                  return std::make_shared<SharedBufferImpl>(shared);
+                });
+              }),
+              AllOf(HasSubstr("'factor'"), HasSubstr("shared with 'scale'")));
+}
+
 TEST(TorchModel, FrozenParametersAreNotTrainable) {
   const TorchModel model([] {
     torch::nn::Linear linear(2, 1);

@@ -37,6 +37,12 @@ class Adam final : public UpdateRule {
     if (options_.amsgrad) slots.push_back({.name = "vhat"});
     return slots;
   }
+  std::vector<SlotList> slot_lists() const override {
+    std::vector<SlotList> lists = {{.name = "_momentums", .slot = "m"},
+                                   {.name = "_velocities", .slot = "v"}};
+    if (options_.amsgrad) lists.push_back({.name = "_velocity_hats", .slot = "vhat", .walk = 1});
+    return lists;
+  }
   int num_slots() const override { return options_.amsgrad ? 3 : 2; }
   bool zero_gradient_is_no_op() const override { return false; }
 

@@ -35,6 +35,11 @@ class Rmsprop final : public UpdateRule {
     if (options_.centered) slots.push_back({.name = "average_gradient"});
     return slots;
   }
+  std::vector<SlotList> slot_lists() const override {
+    return {{.name = "_velocities", .slot = "velocity", .walk = 0},
+            {.name = "_momentums", .slot = "momentum", .walk = 1},
+            {.name = "_average_gradients", .slot = "average_gradient", .walk = 2}};
+  }
   int num_slots() const override { return 1 + has_momentum() + options_.centered; }
   bool zero_gradient_is_no_op() const override { return false; }
 

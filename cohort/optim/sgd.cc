@@ -14,6 +14,9 @@ class Sgd final : public UpdateRule {
     if (!has_momentum()) return {};
     return {{.name = "m"}};
   }
+  std::vector<SlotList> slot_lists() const override {
+    return {{.name = "momentums", .slot = "m", .zeros_if_not_kept = true}};
+  }
   int num_slots() const override { return has_momentum() ? 1 : 0; }
   bool zero_gradient_is_no_op() const override { return !has_momentum(); }
 

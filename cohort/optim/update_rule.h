@@ -22,6 +22,17 @@ struct SlotSpec {
   double initial_value = 0;
 };
 
+// A list of slots in a checkpoint of Keras 2.15, one for each variable.
+struct SlotList {
+  std::string name;  // "_momentums"
+  std::string slot;  // a SlotSpec's name
+  // Keras walks over the variables several times when it makes slots, and numbers the slots of a
+  // later walk after those of earlier ones; within a walk, variable by variable.
+  int walk = 0;
+  // Where the rule keeps no such slot: Keras has zeros there (else the list stays empty).
+  bool zeros_if_not_kept = false;
+};
+
 // No rule has more slots than this.
 inline constexpr int kMaxSlots = 3;
 
@@ -64,6 +75,8 @@ class UpdateRule {
   // "SGD", "Adam", "RMSprop".
   virtual std::string name() const = 0;
   virtual std::vector<SlotSpec> slots() const = 0;
+  // In the order of Keras's lists.
+  virtual std::vector<SlotList> slot_lists() const = 0;
   // slots().size(), without building the list.
   virtual int num_slots() const = 0;
 

@@ -99,6 +99,14 @@ TEST_P(EveryRuleTest, SparseIsDenseWithZeros) {
 TEST_P(EveryRuleTest, NumSlotsIsTheSizeOfSlots) {
   EXPECT_EQ(rule_->num_slots(), static_cast<int>(rule_->slots().size()));
   EXPECT_LE(rule_->num_slots(), kMaxSlots);
+  // A checkpoint has each slot in one list.
+  const std::vector<SlotList> lists = rule_->slot_lists();
+  for (const SlotSpec& slot : rule_->slots()) {
+    EXPECT_EQ(std::count_if(lists.begin(), lists.end(),
+                            [&](const SlotList& list) { return list.slot == slot.name; }),
+              1)
+        << slot.name;
+  }
 }
 
 TEST_P(EveryRuleTest, RefusesOtherDtypes) {

@@ -10,7 +10,6 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <utility>
 
 #include "cohort/core/error.h"
 #include "cohort/testing/task_report.h"
@@ -72,20 +71,6 @@ class SpawnSetup {
 }
 
 }  // namespace
-
-UniqueFd& UniqueFd::operator=(UniqueFd&& other) noexcept {
-  if (this != &other) {
-    reset();
-    fd_ = other.release();
-  }
-  return *this;
-}
-
-int UniqueFd::release() { return std::exchange(fd_, -1); }
-
-void UniqueFd::reset() {
-  if (fd_ >= 0) ::close(release());
-}
 
 ChildProcess::ChildProcess(const SpawnOptions& options) {
   std::vector<std::string> arguments = {std::filesystem::read_symlink(kThisProgram).string()};

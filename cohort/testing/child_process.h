@@ -7,24 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "cohort/core/unique_fd.h"
+
 namespace cohort::internal {
-
-// Owns a file descriptor.
-class UniqueFd {
- public:
-  explicit UniqueFd(int fd = -1) : fd_(fd) {}
-  ~UniqueFd() { reset(); }
-  UniqueFd(UniqueFd&& other) noexcept : fd_(other.release()) {}
-  UniqueFd& operator=(UniqueFd&& other) noexcept;
-
-  int get() const { return fd_; }
-  bool valid() const { return fd_ >= 0; }
-  int release();
-  void reset();
-
- private:
-  int fd_;
-};
 
 struct SpawnOptions {
   std::vector<std::string> arguments;    // after the program's name

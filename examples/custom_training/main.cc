@@ -4,6 +4,7 @@
 #include "images.h"
 #include "options.h"
 #include "progress_bar.h"
+#include "restored.h"
 #include "sections.h"
 #include "trainer.h"
 
@@ -15,8 +16,9 @@ namespace {
 using tf::data::Dataset;
 
 void train_and_test(const Trainer& trainer, const tf::distribute::DistributedDataset& train,
-                    const tf::distribute::DistributedDataset& test, int epochs) {
-  for (int epoch = 0; epoch < epochs; ++epoch) {
+                    const tf::distribute::DistributedDataset& test, const Options& options) {
+  const tf::train::Checkpoint checkpoint = trainer.checkpoint();
+  for (int epoch = 0; epoch < options.epochs; ++epoch) {
     double total_loss = 0;
     int64_t num_batches = 0;
     {
@@ -35,6 +37,9 @@ void train_and_test(const Trainer& trainer, const tf::distribute::DistributedDat
     const double train_loss = total_loss / static_cast<double>(num_batches);
     for (const auto& batch : test) trainer.distributed_test_step(batch);
 
+    if (epoch % 2 == 0 || epoch + 1 == options.epochs) {
+      checkpoint.save(options.checkpoint_dir + "/ckpt");
+    }
     std::cout << "Epoch " << epoch + 1 << ", Loss: " << train_loss
               << ", Accuracy: " << trainer.train_accuracy.result().item<double>() * 100
               << ", Test Loss: " << trainer.test_loss.result().item<double>()
@@ -60,11 +65,14 @@ void run(const Options& options) {
       Dataset::from_tensor_slices(tf::tuple(train.images, train.labels))
           .shuffle(train.images.size(0), {.seed = options.seed})
           .batch(options.global_batch));
-  const auto test_dataset = strategy.experimental_distribute_dataset(
-      Dataset::from_tensor_slices(tf::tuple(test.images, test.labels)).batch(options.global_batch));
+  const auto test_batches =
+      Dataset::from_tensor_slices(tf::tuple(test.images, test.labels)).batch(options.global_batch);
+  const auto test_dataset = strategy.experimental_distribute_dataset(test_batches);
 
   const Trainer trainer(strategy, options.global_batch);
-  train_and_test(trainer, train_dataset, test_dataset, options.epochs);
+  train_and_test(trainer, train_dataset, test_dataset, options);
+  std::cout << "Accuracy after restoring the saved model without strategy: "
+            << restored_accuracy(options.checkpoint_dir, test_batches) * 100 << std::endl;
   if (options.all_sections) {
     train_with_iterator(trainer, train_dataset, options.epochs);
     train_epoch_by_epoch(trainer, train_dataset, options.epochs);

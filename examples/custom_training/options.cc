@@ -27,6 +27,9 @@ Options parse_options(int argc, char** argv) {
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 30))
       ->capture_default_str();
   app.add_option("--seed", options.seed, "Of initial values and shuffling")->capture_default_str();
+  app.add_option("--checkpoint-dir", options.checkpoint_dir,
+                 "Where checkpoints go, after every second epoch and the last")
+      ->capture_default_str();
   app.add_option("--sections", sections, "'all' adds the guide's other forms of the loop")
       ->check(CLI::IsMember({"main", "all"}))
       ->capture_default_str();

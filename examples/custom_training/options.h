@@ -13,6 +13,7 @@ struct Options {
   int epochs = 10;
   int64_t global_batch = 128;
   uint64_t seed = 2;
+  std::string checkpoint_dir = "training_checkpoints";
   bool all_sections = false;  // the guide's other forms of the loop, too
 };
 

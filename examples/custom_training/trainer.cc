@@ -38,6 +38,10 @@ Trainer::Trainer(const tf::distribute::Strategy& strategy, int64_t global_batch,
       // Reduction NONE: the sum is divided by the global batch below.
       loss_object_({.from_logits = true, .reduction = tf::keras::losses::Reduction::NONE}) {}
 
+tf::train::Checkpoint Trainer::checkpoint() const {
+  return tf::train::Checkpoint({{"optimizer", optimizer_}, {"model", model_}});
+}
+
 Tensor Trainer::compute_loss(const Tensor& labels, const Tensor& predictions) const {
   Tensor loss = tf::nn::compute_average_loss(loss_object_(labels, predictions),
                                              {.global_batch_size = global_batch_});

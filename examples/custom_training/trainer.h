@@ -20,6 +20,9 @@ class Trainer {
   // The guide's epoch in one function: the mean loss of its batches.
   double distributed_train_epoch(const cohort::distribute::DistributedDataset& dataset) const;
 
+  // What the guide saves: the model and its optimizer.
+  cohort::train::Checkpoint checkpoint() const;
+
   cohort::keras::metrics::Mean test_loss;
   cohort::keras::metrics::SparseCategoricalAccuracy train_accuracy;
   cohort::keras::metrics::SparseCategoricalAccuracy test_accuracy;

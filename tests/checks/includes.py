@@ -83,7 +83,7 @@ def check(root):
         for path, text in tree.sources(root / folder):
             where = f"{folder}/{path}"
             offences += check_file(where, text, grants, where in public)
-            if folder == "cohort":
+            if folder in ("cohort", "tools"):
                 offences += check_own_header_first(root, where, text)
     for where in grants:
         if where != "*" and not (root / where).is_file():

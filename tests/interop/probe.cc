@@ -25,6 +25,7 @@ int main(int argc, char** argv) {
   using namespace cohort::interop;
   const std::map<std::string, Json (*)(const Json&)> commands = {
       {"average_loss", compute_average_loss},
+      {"checkpoint", use_checkpoint},
       {"loss", compute_loss},
       {"metric", compute_metric},
       {"optimizer", apply_optimizer},

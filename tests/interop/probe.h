@@ -42,4 +42,12 @@ Json compute_metric(const Json& request);
 // [steps]}, summed over the replicas.
 Json train_guide_004(const Json& request);
 
+// A model and its optimizer, saved after some training steps or restored, then predicting and
+// training one step.
+// Request: {"action": "save"|"restore", "model", "optimizer": names, "replicas", "inputs",
+// "labels": TENSOR, "steps", "prefix" (save), "path", "built": whether both are built before the
+// restore}. Answer: {"path" (save), "iterations" (restore), "predictions", "after_a_step": TENSOR}.
+// "model": "partitioned": a tensor in parts of "rows" rows with "values"; answer {"values": TENSOR}.
+Json use_checkpoint(const Json& request);
+
 }  // namespace cohort::interop

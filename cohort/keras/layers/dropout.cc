@@ -1,51 +1,99 @@
 #include "cohort/keras/layers/dropout.h"
 
-#include <map>
 #include <mutex>
+#include <utility>
+#include <vector>
 
 #include "cohort/distribute/context.h"
 #include "cohort/distribute/replica_context.h"
 #include "cohort/ops/random.h"
+#include "cohort/train/trackable.h"
 
 namespace cohort::keras::layers {
 namespace {
 
+// A stream of one seed for each replica. In a checkpoint: "replica_0", "replica_1", ...
+class ReplicaGenerators final : public train::Trackable {
+ public:
+  explicit ReplicaGenerators(uint64_t seed) : seed_(seed) {}
+
+  // That of the calling replica. The first replica to come makes those of all, so that a checkpoint
+  // holds the same generators whichever replicas have drawn.
+  random::Generator get() {
+    const distribute::ReplicaContext* replica = distribute::get_replica_context();
+    const auto id =
+        static_cast<size_t>(replica == nullptr ? 0 : replica->replica_id_in_sync_group());
+    const auto count =
+        static_cast<size_t>(replica == nullptr ? 1 : replica->num_replicas_in_sync());
+    std::lock_guard lock(mutex_);
+    while (streams_.size() < count) add();
+    return streams_[id].generator;
+  }
+
+  std::vector<train::TrackableChild> checkpoint_children() override {
+    std::vector<train::TrackableChild> children;
+    for (size_t i = 0; i < streams_.size(); ++i) children.push_back(child(i));
+    return children;
+  }
+
+ private:
+  struct Stream {
+    random::Generator generator;
+    train::TrackableHandle in_checkpoint;
+  };
+
+  void add() {
+    const auto generator = random::Generator::from_seed(seed_, streams_.size());
+    streams_.push_back({generator, train::TrackableHandle(generator)});
+    const train::TrackableChild added = child(streams_.size() - 1);
+    try {
+      child_appeared(added.name, *added.object);
+    } catch (...) {
+      streams_.pop_back();  // it must not draw from the start where a restored position was meant
+      throw;
+    }
+  }
+  train::TrackableChild child(size_t i) const {
+    return {internal::str("replica_", i), streams_[i].in_checkpoint.get().get()};
+  }
+
+  const uint64_t seed_;
+  std::mutex mutex_;
+  std::vector<Stream> streams_;
+};
+
 class DropoutImpl final : public Layer {
  public:
   DropoutImpl(double rate, const DropoutOptions& options)
-      : Layer("Dropout", {.name = options.name}), rate_(rate), seed_(options.seed) {
+      : Layer("Dropout", {.name = options.name}), rate_(rate) {
     if (!(rate >= 0 && rate <= 1)) {
       throw InvalidArgumentError(
           internal::str("Dropout: rate is ", rate, "; it must lie in [0, 1]"));
     }
     set_input_spec({.floating = true});
+    if (options.seed) generators_.emplace(*options.seed);
+  }
+
+  std::vector<train::TrackableChild> checkpoint_children() override {
+    std::vector<train::TrackableChild> children = Layer::checkpoint_children();
+    if (generators_) children.push_back({"_random_generator", &*generators_});
+    return children;
   }
 
  protected:
   Tensor call(const Tensor& input, const CallOptions& options) override {
     if (!*options.training || rate_ == 0) return input;
     if (rate_ == 1) return input * 0;
-    const Tensor uniform = generator().uniform(input.sizes().vec());
+    const random::Generator generator =
+        generators_ ? generators_->get() : random::get_global_generator();
+    const Tensor uniform = generator.uniform(input.sizes().vec());
     const Tensor keep = (uniform >= rate_).to(input.device(), input.scalar_type());
     return input * keep / (1 - rate_);
   }
 
  private:
-  random::Generator generator() {
-    if (!seed_) return random::get_global_generator();
-    const distribute::ReplicaContext* replica = distribute::get_replica_context();
-    const int id = replica == nullptr ? 0 : replica->replica_id_in_sync_group();
-    std::lock_guard lock(mutex_);
-    const auto found = generators_.find(id);
-    if (found != generators_.end()) return found->second;
-    const auto stream = static_cast<uint64_t>(id);
-    return generators_.emplace(id, random::Generator::from_seed(*seed_, stream)).first->second;
-  }
-
   double rate_;
-  std::optional<uint64_t> seed_;
-  std::mutex mutex_;
-  std::map<int, random::Generator> generators_;  // by replica
+  std::optional<ReplicaGenerators> generators_;  // with a seed
 };
 
 }  // namespace

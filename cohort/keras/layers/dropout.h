@@ -11,7 +11,7 @@ namespace cohort::keras::layers {
 
 struct DropoutOptions {
   // Missing: the generator of the calling replica. Given: each replica draws from its own stream of
-  // this seed.
+  // this seed, whose position checkpoints hold.
   std::optional<uint64_t> seed = std::nullopt;
   std::string name = "";
 };

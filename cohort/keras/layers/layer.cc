@@ -4,12 +4,15 @@
 #include <c10/util/accumulate.h>
 #include <cxxabi.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <typeinfo>
 #include <utility>
 
+#include "cohort/core/text.h"
 #include "cohort/distribute/context.h"
 #include "cohort/distribute/strategy.h"
+#include "cohort/distribute/variable_impl.h"
 #include "cohort/keras/backend.h"
 #include "cohort/keras/layers/layer_handle.h"
 #include "cohort/ops/gradient_tape.h"
@@ -150,12 +153,16 @@ void Layer::ensure_built(const Structure& inputs) {
     });
     const size_t num_weights = weights_.size();
     const size_t num_children = children_.size();
+    const size_t num_named_children = named_children_.size();
+    const size_t num_lists = lists_.size();
     const InputSpec input_spec = input_spec_;
     try {
       build(shapes);
     } catch (...) {
       weights_.resize(num_weights);
       children_.resize(num_children);
+      named_children_.resize(num_named_children);
+      lists_.resize(num_lists);
       input_spec_ = input_spec;
       throw;
     }
@@ -224,15 +231,58 @@ Variable Layer::add_weight(const std::string& name, const Shape& shape, WeightOp
 
 void Layer::track(std::string name, const Variable& variable,
                   regularizers::Regularizer regularizer) {
-  weights_.push_back({std::move(name), variable, std::move(regularizer)});
+  check_name_is_free(name);
+  weights_.push_back({name, variable, std::move(regularizer)});
+  child_appeared(name, variable.impl());
 }
 
 void Layer::track(std::string name, Layer& member) {
-  children_.push_back({std::move(name), &member, nullptr});
+  track_child({std::move(name), &member, nullptr});
 }
 
 void Layer::track(std::string name, const LayerHandle& layer) {
-  children_.push_back({std::move(name), layer.get(), layer.pointer()});
+  track_child({std::move(name), layer.get(), layer.pointer()});
+}
+
+void Layer::track_child(Child child) {
+  check_name_is_free(child.name);
+  named_children_.push_back({child.name, child.layer});
+  children_.push_back(std::move(child));
+  child_appeared(named_children_.back().name, *named_children_.back().object);
+}
+
+void Layer::track(const std::string& name, const std::vector<LayerHandle>& layers) {
+  check_name_is_free(name);
+  train::TrackableList& list = *lists_.emplace_back(std::make_unique<train::TrackableList>());
+  named_children_.push_back({name, &list});
+  for (const LayerHandle& layer : layers) {
+    children_.push_back({str(name, "/", list.size()), layer.get(), layer.pointer()});
+    list.add(*layer.get());
+  }
+  child_appeared(name, list);
+}
+
+void Layer::pop_child() {
+  children_.pop_back();
+  named_children_.pop_back();
+}
+
+void Layer::check_name_is_free(std::string_view name) const {
+  const auto has_name = [&](const auto& tracked) { return tracked.name == name; };
+  if (std::none_of(weights_.begin(), weights_.end(), has_name) &&
+      std::none_of(named_children_.begin(), named_children_.end(), has_name)) {
+    return;
+  }
+  throw InvalidArgumentError(str("layer '", this->name(), "' tracks ", internal::quoted(name),
+                                 " already; what a layer tracks needs names of its own, by which "
+                                 "checkpoints know it"));
+}
+
+std::vector<train::TrackableChild> Layer::checkpoint_children() {
+  std::vector<train::TrackableChild> children;
+  for (const Weight& weight : weights_) children.push_back({weight.name, &weight.variable.impl()});
+  children.insert(children.end(), named_children_.begin(), named_children_.end());
+  return children;
 }
 
 void Layer::add_loss(const Tensor& loss) {

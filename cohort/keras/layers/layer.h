@@ -14,6 +14,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_set>
 #include <vector>
 
@@ -24,6 +25,7 @@
 #include "cohort/keras/initializers.h"
 #include "cohort/keras/regularizers.h"
 #include "cohort/keras/replica_losses.h"
+#include "cohort/train/trackable.h"
 
 namespace cohort {
 namespace internal {
@@ -72,9 +74,11 @@ struct InputSpec {
 // for all, under the strategy of the scope that it was made in, or else the current one.
 //
 // Objects stay where they are made; handles (LayerHandle) are what programs pass around.
+// In a checkpoint its weights and child layers are known by the names that add_weight and track
+// were given; names must differ.
 // Thread safety: calls and reads from any thread, once it is built or inside a step; track,
 // set_trainable and set_weights from one thread while no step runs.
-class Layer {
+class Layer : public train::Trackable {
  public:
   struct Child {
     std::string name;
@@ -83,7 +87,7 @@ class Layer {
   };
 
   explicit Layer(LayerOptions options = {});
-  virtual ~Layer();
+  ~Layer() override;
   Layer(const Layer&) = delete;
   Layer& operator=(const Layer&) = delete;
 
@@ -130,6 +134,9 @@ class Layer {
   // Of the first call, with an unknown batch size; missing before it.
   const std::optional<StructureSpec>& output_spec() const { return output_spec_; }
 
+  // Own weights, then child layers and lists of them.
+  std::vector<train::TrackableChild> checkpoint_children() override;
+
  protected:
   // For layers whose class is not named as users know it.
   Layer(std::string class_name, LayerOptions options);
@@ -143,6 +150,8 @@ class Layer {
   virtual Structure call(const Structure& inputs, const CallOptions& options);
 
   // Makes a variable "layer_name/name" and lists it among the layer's. In build or a constructor.
+  // If a checkpoint with a value for it was restored before, it starts from that value.
+  // Errors (of track, too): InvalidArgument (the name is taken; that value has another shape).
   Variable add_weight(const std::string& name, const Shape& shape, WeightOptions options = {});
   // Lists a variable made elsewhere. `regularizer` may be empty.
   void track(std::string name, const Variable& variable,
@@ -151,8 +160,10 @@ class Layer {
   // object is kept by reference, a handle is shared.
   void track(std::string name, Layer& member);
   void track(std::string name, const LayerHandle& layer);
-  // Takes the layer tracked last off the list.
-  void pop_child() { children_.pop_back(); }
+  // Lists several, which are "name/0", "name/1", ... in a checkpoint.
+  void track(const std::string& name, const std::vector<LayerHandle>& layers);
+  // Takes the layer tracked last off the list; not one of several.
+  void pop_child();
 
   void set_input_spec(InputSpec spec) { input_spec_ = spec; }
   InputSpec& input_spec() { return input_spec_; }
@@ -166,6 +177,8 @@ class Layer {
   using Visited = std::unordered_set<const void*>;
 
   void ensure_built(const Structure& inputs);
+  void check_name_is_free(std::string_view name) const;
+  void track_child(Child child);
   void check_inputs(const Structure& inputs) const;
   Structure guarded_call(const Structure& inputs, const CallOptions& options);
   void add_activity_loss(const Structure& outputs);
@@ -186,6 +199,9 @@ class Layer {
   internal::BuildOnce build_once_;
   std::vector<Weight> weights_;
   std::vector<Child> children_;
+  // The children as a checkpoint names them: layers and lists_.
+  std::vector<train::TrackableChild> named_children_;
+  std::vector<std::unique_ptr<train::TrackableList>> lists_;
   internal::ReplicaLosses losses_;
   std::once_flag output_once_;
   std::optional<StructureSpec> output_spec_;

@@ -60,6 +60,8 @@ class LayerHandle {
   Layer* get() const { return layer_.get(); }
   Layer* operator->() const { return layer_.get(); }
   const std::shared_ptr<Layer>& pointer() const { return layer_; }
+  // For a train::Checkpoint.
+  std::shared_ptr<train::Trackable> trackable() const { return layer_; }
   // Two handles of one layer.
   bool operator==(const LayerHandle& other) const { return layer_ == other.layer_; }
 

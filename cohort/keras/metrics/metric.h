@@ -19,6 +19,9 @@ namespace cohort {
 namespace internal {
 class MetricState;
 }
+namespace train {
+class Trackable;
+}
 
 namespace keras::metrics {
 
@@ -42,6 +45,9 @@ class Metric {
   void reset_states() const { reset_state(); }
   // ON_READ variables that are summed over replicas.
   std::vector<Variable> variables() const;
+  // For a train::Checkpoint. Make the metric under the scope of the strategy that runs the steps:
+  // saving or restoring before its first use makes its variables.
+  std::shared_ptr<train::Trackable> trackable() const;
 
  protected:
   explicit Metric(std::shared_ptr<internal::MetricState> state) : state_(std::move(state)) {}

@@ -11,6 +11,7 @@
 #include "cohort/core/error.h"
 #include "cohort/distribute/context.h"
 #include "cohort/distribute/strategy.h"
+#include "cohort/distribute/variable_impl.h"
 #include "cohort/keras/backend.h"
 #include "cohort/keras/metrics/metric.h"
 #include "cohort/keras/weighting.h"
@@ -39,8 +40,24 @@ const std::vector<Variable>& MetricState::variables() {
                                       .aggregation = VariableAggregation::SUM});
     }
     variables_ = std::move(variables);
+    for (const train::TrackableChild& child : named_variables()) {
+      child_appeared(child.name, *child.object);
+    }
   });
   return variables_;
+}
+
+std::vector<train::TrackableChild> MetricState::named_variables() const {
+  std::vector<train::TrackableChild> children;
+  for (size_t i = 0; i < variables_.size(); ++i) {
+    children.push_back({options_.variable_names[i], &variables_[i].impl()});
+  }
+  return children;
+}
+
+std::vector<train::TrackableChild> MetricState::checkpoint_children() {
+  variables();
+  return named_variables();
 }
 
 void MetricState::add(const std::vector<Tensor>& deltas) {
@@ -109,6 +126,7 @@ const std::string& Metric::name() const { return state_->name(); }
 Tensor Metric::result() const { return state_->result(); }
 void Metric::reset_state() const { state_->reset(); }
 std::vector<Variable> Metric::variables() const { return state_->variables(); }
+std::shared_ptr<train::Trackable> Metric::trackable() const { return state_; }
 
 }  // namespace keras::metrics
 }  // namespace cohort

@@ -10,13 +10,14 @@
 #include "cohort/core/tensor.h"
 #include "cohort/distribute/build_once.h"
 #include "cohort/distribute/variable.h"
+#include "cohort/train/trackable.h"
 
 namespace cohort::internal {
 
 class StrategyCore;
 
 // Named scalars, zero at first, each summed over replicas. Thread safety: as Metric.
-class MetricState {
+class MetricState final : public train::Trackable {
  public:
   // What `result` makes of the scalars, which are in the order of `variable_names`.
   using Result = std::function<Tensor(const std::vector<Tensor>&)>;
@@ -36,7 +37,11 @@ class MetricState {
   void reset();
   const std::vector<Variable>& variables();
 
+  // Makes the variables, so that a checkpoint always has them.
+  std::vector<train::TrackableChild> checkpoint_children() override;
+
  private:
+  std::vector<train::TrackableChild> named_variables() const;
   Tensor compute() const;
 
   Options options_;

@@ -22,6 +22,9 @@ class GradientTape;
 namespace internal {
 class OptimizerState;
 }
+namespace train {
+class Trackable;
+}
 
 namespace keras::optimizers {
 
@@ -78,13 +81,17 @@ class Optimizer {
 
   // The number of updates applied: int64, shape [].
   Variable iterations() const;
-  // Of the next update.
+  // Of the next update. A number is rounded to the floatx() of the time when the optimizer was
+  // made, as Keras keeps it.
   double learning_rate() const;
   // Errors: FailedPrecondition (made with a schedule), InvalidArgument (not finite).
   void set_learning_rate(double learning_rate) const;
   // iterations, then the slots, variable by variable.
   std::vector<Variable> variables() const;
   const std::string& name() const;
+  // For a train::Checkpoint. Make the optimizer under the scope of the strategy that runs the
+  // steps: saving or restoring before the first step makes its iterations.
+  std::shared_ptr<train::Trackable> trackable() const;
 
  protected:
   Optimizer(std::string name, std::unique_ptr<const optim::UpdateRule> rule,

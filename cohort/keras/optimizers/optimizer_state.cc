@@ -4,7 +4,6 @@
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
-#include <cmath>
 #include <optional>
 #include <unordered_set>
 
@@ -12,6 +11,7 @@
 #include "cohort/distribute/context.h"
 #include "cohort/distribute/strategy_core.h"
 #include "cohort/distribute/variable_impl.h"
+#include "cohort/keras/backend.h"
 #include "cohort/ops/gradient_tape.h"
 
 namespace cohort::internal {
@@ -42,23 +42,16 @@ void check_same_variables(const distribute::PerReplica<const std::vector<Variabl
   }
 }
 
-void check_learning_rate(double learning_rate) {
-  if (!std::isfinite(learning_rate)) {
-    throw InvalidArgumentError(str("the learning rate is ", learning_rate, "; it must be finite"));
-  }
-}
-
 }  // namespace
 
 OptimizerState::OptimizerState(std::string name, std::unique_ptr<const optim::UpdateRule> rule,
                                keras::optimizers::LearningRate learning_rate)
     : name_(std::move(name)),
       rule_(std::move(rule)),
-      learning_rate_(learning_rate.value()),
+      learning_rate_(learning_rate.value(), keras_floatx()),
       schedule_(learning_rate.schedule()),
-      strategy_(distribute::has_strategy() ? distribute::get_strategy().core() : nullptr) {
-  check_learning_rate(learning_rate_);
-}
+      strategy_(distribute::has_strategy() ? distribute::get_strategy().core() : nullptr),
+      checkpoint_slots_(name_, *rule_) {}
 
 const Variable& OptimizerState::iterations() {
   if (iterations_once_.done()) return iterations_;
@@ -66,21 +59,25 @@ const Variable& OptimizerState::iterations() {
   if (strategy_ != nullptr && !distribute::has_strategy()) scope.emplace(strategy_);
   iterations_once_(str("optimizer '", name_, "'"), [&] {
     // Each replica counts for itself, so that counting needs no meeting: they count alike.
-    iterations_ =
-        Variable(at::zeros({}, int64), {.name = name_ + "/iterations",
-                                        .trainable = false,
-                                        .synchronization = VariableSynchronization::ON_READ,
-                                        .aggregation = VariableAggregation::ONLY_FIRST_REPLICA});
+    if (!iterations_) {  // unless a restored value did not fit it the last time
+      iterations_ =
+          Variable(at::zeros({}, int64), {.name = name_ + "/iterations",
+                                          .trainable = false,
+                                          .synchronization = VariableSynchronization::ON_READ,
+                                          .aggregation = VariableAggregation::ONLY_FIRST_REPLICA});
+      checkpoint_slots_.add_iterations(iterations_.impl());
+    }
+    child_appeared("_iterations", iterations_.impl());
   });
   return iterations_;
 }
 
 double OptimizerState::learning_rate_at(int64_t iteration) const {
-  return schedule_ == nullptr ? learning_rate_.load() : schedule_->at(iteration);
+  return schedule_ == nullptr ? learning_rate_.get() : schedule_->at(iteration);
 }
 
 double OptimizerState::learning_rate() {
-  if (schedule_ == nullptr) return learning_rate_;
+  if (schedule_ == nullptr) return learning_rate_.get();
   return learning_rate_at(iterations().value().item<int64_t>());
 }
 
@@ -90,8 +87,7 @@ void OptimizerState::set_learning_rate(double learning_rate) {
                                       "' follows a learning rate schedule, so the rate cannot be "
                                       "set; make it with a number"));
   }
-  check_learning_rate(learning_rate);
-  learning_rate_ = learning_rate;
+  learning_rate_.set(learning_rate);
 }
 
 void OptimizerState::apply(const GradientsAndVariables& gradients, const ApplyOptions& options) {
@@ -190,16 +186,32 @@ OptimizerState::PlanPtr OptimizerState::make_plan(const std::vector<Variable>& v
     }
   }
   std::lock_guard lock(mutex_);
-  for (const Variable& variable : variables) plan->targets.push_back(make_target(variable));
+  if (restore_error_ != nullptr) std::rethrow_exception(restore_error_);
+  std::vector<UpdateTarget> made;
+  for (const Variable& variable : variables) {
+    const UpdateTarget* found = find_target(variable);
+    plan->targets.push_back(found != nullptr ? *found : made.emplace_back(make_target(variable)));
+  }
+  targets_.insert(targets_.end(), made.begin(), made.end());
+  try {
+    checkpoint_slots_.add(made);
+  } catch (...) {
+    restore_error_ = std::current_exception();
+    throw;
+  }
   plans_.push_back(plan);
   return plan;
 }
 
 // Called with mutex_ held.
-UpdateTarget OptimizerState::make_target(const Variable& variable) {
+const UpdateTarget* OptimizerState::find_target(const Variable& variable) const {
   for (const UpdateTarget& target : targets_) {
-    if (target.variable == variable) return target;
+    if (target.variable == variable) return &target;
   }
+  return nullptr;
+}
+
+UpdateTarget OptimizerState::make_target(const Variable& variable) const {
   UpdateTarget target{variable, {}};
   for (const optim::SlotSpec& slot : rule_->slots()) {
     target.slots.emplace_back(
@@ -207,7 +219,6 @@ UpdateTarget OptimizerState::make_target(const Variable& variable) {
         VariableOptions{.name = str(name_, "/", slot.name, "/", variable.name()),
                         .trainable = false});
   }
-  targets_.push_back(target);
   return target;
 }
 
@@ -234,6 +245,19 @@ std::vector<Variable> OptimizerState::variables() {
     all.insert(all.end(), target.slots.begin(), target.slots.end());
   }
   return all;
+}
+
+std::vector<train::TrackableChild> OptimizerState::checkpoint_children() {
+  VariableImpl& iterations = this->iterations().impl();
+  std::vector<train::TrackableChild> children = {{"_variables", &checkpoint_slots_.variables()},
+                                                 {"_iterations", &iterations}};
+  if (schedule_ == nullptr) {
+    children.push_back({"_learning_rate", &learning_rate_});
+  } else {
+    children.push_back({"_current_learning_rate", &scheduled_learning_rate_});
+  }
+  for (train::TrackableChild& list : checkpoint_slots_.lists()) children.push_back(std::move(list));
+  return children;
 }
 
 }  // namespace cohort::internal

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -9,14 +10,16 @@
 
 #include "cohort/distribute/build_once.h"
 #include "cohort/distribute/reduce_and_update.h"
+#include "cohort/keras/optimizers/checkpoint_slots.h"
 #include "cohort/keras/optimizers/optimizer.h"
+#include "cohort/train/trackable.h"
 
 namespace cohort::internal {
 
 class StrategyCore;
 
 // Thread safety: as Optimizer.
-class OptimizerState {
+class OptimizerState final : public train::Trackable {
  public:
   OptimizerState(std::string name, std::unique_ptr<const optim::UpdateRule> rule,
                  keras::optimizers::LearningRate learning_rate);
@@ -30,6 +33,9 @@ class OptimizerState {
   void set_learning_rate(double learning_rate);
   std::vector<Variable> variables();
   const std::string& name() const { return name_; }
+
+  // Makes the iterations, so that a checkpoint always has them.
+  std::vector<train::TrackableChild> checkpoint_children() override;
 
  private:
   // What one list of variables needs at each step, made at the first.
@@ -45,14 +51,16 @@ class OptimizerState {
                         const keras::optimizers::GradientsAndVariables& gradients);
   // Across replicas, or in the default strategy.
   PlanPtr make_plan(const std::vector<Variable>& variables);
-  UpdateTarget make_target(const Variable& variable);
+  const UpdateTarget* find_target(const Variable& variable) const;
+  UpdateTarget make_target(const Variable& variable) const;
   void warn_of_missing(const keras::optimizers::GradientsAndVariables& gradients);
   double learning_rate_at(int64_t iteration) const;
 
   const std::string name_;
   const std::unique_ptr<const optim::UpdateRule> rule_;
-  std::atomic<double> learning_rate_;
+  LearningRateValue learning_rate_;
   const std::shared_ptr<const optim::LearningRateSchedule> schedule_;
+  ScheduledLearningRate scheduled_learning_rate_{[this] { return learning_rate(); }};
   std::shared_ptr<StrategyCore> strategy_;  // of the scope it was made in, if any
 
   BuildOnce iterations_once_;
@@ -62,6 +70,10 @@ class OptimizerState {
   mutable std::mutex mutex_;
   std::vector<PlanPtr> plans_;         // guarded by mutex_
   std::vector<UpdateTarget> targets_;  // every variable seen, in that order; guarded by mutex_
+  // Why restored values did not fit the slots: a step that is tried again must not train without
+  // them. Guarded by mutex_.
+  std::exception_ptr restore_error_;
+  CheckpointSlots checkpoint_slots_;  // once there are iterations_, guarded by mutex_
 };
 
 }  // namespace cohort::internal

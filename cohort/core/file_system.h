@@ -1,0 +1,108 @@
+// Files, as far as what must survive a crash needs them: writing, syncing, renaming, locking.
+//
+// An interface, so that tests can stop a save at any call, lose what was not synced, or fail any
+// call with any errno. What reads or writes files that matter takes a FileSystem&.
+//
+//   FileSystem& files = posix_file_system();
+//   auto file = files.create("dir/.a.tmp", {.expected_bytes = 4});
+//   file->append("data");
+//   file->sync();
+//   file->close();
+//   files.rename("dir/.a.tmp", "dir/a");
+//   files.sync_directory("dir");               // only now is the name "a" safe
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace cohort::internal {
+
+// Errors of all calls here, by errno; the text names the call, the path and the errno:
+// NotFound (ENOENT, ENOTDIR), AlreadyExists (EEXIST), PermissionDenied (EACCES, EPERM, ELOOP),
+// ResourceExhausted (ENOSPC, EDQUOT, EFBIG, ENOMEM, EMFILE, ENFILE, ENOLCK), InvalidArgument
+// (ENAMETOOLONG, EISDIR, EINVAL, EXDEV), FailedPrecondition (EBUSY, ETXTBSY, ENOTEMPTY),
+// Unimplemented (ENOSYS, EOPNOTSUPP), DataLoss (EIO, EROFS and what else the device reports). EINTR
+// is retried, short reads and writes are continued; a write beyond RLIMIT_FSIZE is EFBIG and ends
+// nothing. No call waits for anything but the device.
+
+// A file of which a call failed is lost: it is to be given up. Thread safety: none.
+class WritableFile {
+ public:
+  // Closes without a sync and without a word: only for files given up.
+  virtual ~WritableFile() = default;
+
+  virtual void append(std::string_view bytes) = 0;
+  // Returns when all that was appended is on the device. A file whose sync failed is lost: the
+  // kernel may have dropped the pages, so a second sync that succeeds would prove nothing.
+  virtual void sync() = 0;
+  // Errors are reported; afterwards only the destructor may be called.
+  virtual void close() = 0;
+};
+
+// Thread safety: any thread.
+class ReadableFile {
+ public:
+  virtual ~ReadableFile() = default;
+
+  virtual uint64_t size() const = 0;
+  // Exactly `length` bytes from `offset` on. Errors: DataLoss (the file ends before, or EIO).
+  virtual void read(uint64_t offset, void* out, size_t length) const = 0;
+};
+
+// Held until it is destroyed, or its process ends in whatever way.
+class FileLock {
+ public:
+  virtual ~FileLock() = default;
+  // Whether the path still names the locked file: false after somebody removed or replaced it, and
+  // another process may hold what is there now.
+  virtual bool still_valid() const = 0;
+};
+
+struct CreateOptions {
+  // Reserved at once where the file system can, so that a full one is found early. Big files (32
+  // MiB) are written past the page cache.
+  uint64_t expected_bytes = 0;
+};
+
+// Paths are relative to the working directory or absolute. Thread safety: any thread.
+class FileSystem {
+ public:
+  virtual ~FileSystem() = default;
+
+  // A new file, mode 0600 & ~umask; a left-over of that name is removed first, a symbolic link is
+  // never followed. Errors: also InvalidArgument (there is a directory, device or pipe).
+  virtual std::unique_ptr<WritableFile> create(const std::string& path,
+                                               const CreateOptions& options = {}) = 0;
+  // Errors: also InvalidArgument (not a regular file).
+  virtual std::unique_ptr<ReadableFile> open(const std::string& path) = 0;
+  virtual bool exists(const std::string& path) = 0;
+  // Replaces `to` in one step: whoever looks sees the old file or the new one.
+  virtual void rename(const std::string& from, const std::string& to) = 0;
+  virtual void remove(const std::string& path) = 0;
+  // Names (not paths) of the entries of a directory, sorted, without "." and "..".
+  virtual std::vector<std::string> list(const std::string& directory) = 0;
+  // With its parents, each made durable; one that is there is no error.
+  virtual void make_directories(const std::string& path) = 0;
+  // Makes what was created, renamed and removed in it durable.
+  virtual void sync_directory(const std::string& path) = 0;
+
+  // The lock of a file, which is made if need be, and where `owner` is written for others to read.
+  // Held against other processes and against this one alike. Does not wait.
+  // Errors: FailedPrecondition (it is held; the text has what its holder wrote).
+  virtual std::unique_ptr<FileLock> lock(const std::string& path, std::string_view owner) = 0;
+};
+
+// The operating system's.
+FileSystem& posix_file_system();
+
+// "a/b" of "a/b/c", "." of "c", "/" of "/c".
+std::string parent_directory(std::string_view path);
+// "c" of "a/b/c".
+std::string base_name(std::string_view path);
+// "a/b" of "a" and "b"; "b" if that is absolute or the directory is empty.
+std::string join_path(std::string_view directory, std::string_view name);
+
+}  // namespace cohort::internal

@@ -1,0 +1,17 @@
+// What a system call reports, as one of the typed errors that file_system.h lists.
+//
+//   if (::fsync(fd) != 0) throw_errno(errno, "syncing " + quoted(path));
+//   // DataLossError: syncing 'ckpt/a' failed: Input/output error (EIO); the device ...
+#pragma once
+
+#include <string_view>
+
+#include "cohort/core/error.h"
+
+namespace cohort::internal {
+
+Code errno_code(int error_number);
+// `action`: what failed, with the path: "creating 'a'".
+[[noreturn]] void throw_errno(int error_number, std::string_view action);
+
+}  // namespace cohort::internal

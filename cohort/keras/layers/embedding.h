@@ -1,0 +1,29 @@
+// Vectors for ids: a table of weights, of which each id picks a row.
+//
+//   layers::Embedding(/*input_dim=*/10'000, /*output_dim=*/16);
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "cohort/keras/layers/layer_handle.h"
+
+namespace cohort::keras::layers {
+
+struct EmbeddingOptions {
+  initializers::Initializer embeddings_initializer = "uniform";
+  regularizers::Regularizer embeddings_regularizer = {};
+  std::optional<DType> dtype = std::nullopt;
+  std::string name = "";
+};
+
+// Shapes: ids [..] -> [.., output_dim]. Ids are int32 or int64; others are rounded towards zero.
+// Weight: "embeddings" [input_dim, output_dim]; its gradient is dense.
+// Errors (call): InvalidArgument (an id outside [0, input_dim): names it and its position).
+class Embedding : public LayerHandle {
+ public:
+  // Errors: InvalidArgument (a dimension below 1).
+  Embedding(int64_t input_dim, int64_t output_dim, EmbeddingOptions options = {});
+};
+
+}  // namespace cohort::keras::layers

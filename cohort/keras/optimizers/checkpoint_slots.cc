@@ -1,0 +1,116 @@
+#include "cohort/keras/optimizers/checkpoint_slots.h"
+
+#include <ATen/ops/scalar_tensor.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "cohort/distribute/variable_impl.h"
+
+namespace cohort::internal {
+namespace {
+
+// A slot that Keras has and never changes: a checkpoint without it would not be Keras's.
+class ZeroSlot final : public train::Trackable {
+ public:
+  ZeroSlot(std::string name, const Variable& variable)
+      : name_(std::move(name)), shape_(variable.shape()), dtype_(variable.dtype()) {}
+
+  bool has_checkpoint_values() const override { return true; }
+  std::vector<train::CheckpointValue> checkpoint_values() override {
+    return {{.attribute = train::kVariableValue,
+             .full_name = name_,
+             .parts = {{at::zeros({}, dtype_).expand(shape_)}}}};
+  }
+  void prepare_restore(train::RestoreSource& source) override {
+    source.read(train::kVariableValue, shape_, dtype_);  // its shape must be right all the same
+  }
+
+ private:
+  std::string name_;
+  std::vector<int64_t> shape_;
+  DType dtype_;
+};
+
+}  // namespace
+
+CheckpointSlots::CheckpointSlots(std::string optimizer_name, const optim::UpdateRule& rule)
+    : optimizer_name_(std::move(optimizer_name)) {
+  const std::vector<optim::SlotSpec> slots = rule.slots();
+  for (optim::SlotList& spec : rule.slot_lists()) {
+    const auto slot =
+        std::find_if(slots.begin(), slots.end(),
+                     [&](const optim::SlotSpec& candidate) { return candidate.name == spec.slot; });
+    List& list = lists_.emplace_back();
+    if (slot != slots.end()) list.slot = static_cast<size_t>(slot - slots.begin());
+    list.spec = std::move(spec);
+  }
+}
+
+void CheckpointSlots::add(const std::vector<UpdateTarget>& targets) {
+  int walks = 0;
+  for (const List& list : lists_) walks = std::max(walks, list.spec.walk + 1);
+  for (int walk = 0; walk < walks; ++walk) {
+    for (const UpdateTarget& target : targets) {
+      for (List& list : lists_) {
+        if (list.spec.walk == walk) add(list, target);
+      }
+    }
+  }
+}
+
+void CheckpointSlots::add(List& list, const UpdateTarget& target) {
+  std::shared_ptr<train::Trackable> slot;
+  if (list.slot) {
+    slot = target.slots[*list.slot].impl_ptr();
+  } else if (list.spec.zeros_if_not_kept) {
+    slot = std::make_shared<ZeroSlot>(
+        str(optimizer_name_, "/", list.spec.slot, "/", target.variable.name()), target.variable);
+  } else {
+    return;
+  }
+  list.objects.add(*slot, slot);
+  variables_.add(*slot);
+}
+
+std::vector<train::TrackableChild> CheckpointSlots::lists() {
+  std::vector<train::TrackableChild> children;
+  for (List& list : lists_) children.push_back({list.spec.name, &list.objects});
+  return children;
+}
+
+LearningRateValue::LearningRateValue(double value, DType dtype)
+    : dtype_(dtype), value_(rounded(value)) {}
+
+void LearningRateValue::set(double value) { value_ = rounded(value); }
+
+double LearningRateValue::rounded(double value) const {
+  const double result = dtype_ == float32 ? static_cast<double>(static_cast<float>(value)) : value;
+  if (!std::isfinite(result)) {
+    throw InvalidArgumentError(
+        str("the learning rate is ", value, "; it must be a finite ", dtype_name(dtype_)));
+  }
+  return result;
+}
+
+std::vector<train::CheckpointValue> LearningRateValue::checkpoint_values() {
+  return {{.attribute = train::kVariableValue,
+           .full_name = "learning_rate",
+           .parts = {{at::scalar_tensor(value_.load(), at::dtype(dtype_))}}}};
+}
+
+void LearningRateValue::prepare_restore(train::RestoreSource& source) {
+  const auto value = source.read(train::kVariableValue, {}, dtype_).item<double>();
+  source.on_commit([this, value] { value_ = value; });
+}
+
+std::vector<train::CheckpointValue> ScheduledLearningRate::checkpoint_values() {
+  // Keras's schedules compute in float32, whatever floatx() is.
+  return {{.attribute = train::kVariableValue,
+           .full_name = "current_learning_rate",
+           .parts = {{at::scalar_tensor(current_(), at::dtype(float32))}}}};
+}
+
+}  // namespace cohort::internal

@@ -1,0 +1,77 @@
+#include "cohort/train/background_saver.h"
+
+#include <utility>
+
+#include "cohort/core/error.h"
+#include "cohort/core/logging.h"
+
+namespace cohort::internal {
+
+BackgroundSaver::~BackgroundSaver() {
+  if (!thread_.joinable()) return;
+  {
+    std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+  if (error_ == nullptr) return;
+  try {
+    std::rethrow_exception(error_);
+  } catch (const std::exception& error) {
+    log(logging::Level::kError, "checkpoint '", path_, "' was not saved: ", error.what());
+  } catch (...) {
+    log(logging::Level::kError, "checkpoint '", path_, "' was not saved");
+  }
+}
+
+void BackgroundSaver::start(std::string path, std::function<void()> job) {
+  {
+    std::lock_guard lock(mutex_);
+    path_ = std::move(path);
+    job_ = std::move(job);
+  }
+  if (!thread_.joinable()) thread_ = std::thread([this] { work(); });
+  changed_.notify_all();
+}
+
+void BackgroundSaver::work() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [&] { return stop_ || job_; });
+    if (!job_) return;
+    lock.unlock();
+    std::exception_ptr error;
+    try {
+      job_();
+    } catch (...) {
+      error = std::current_exception();
+    }
+    lock.lock();
+    job_ = nullptr;
+    error_ = std::move(error);
+    changed_.notify_all();
+  }
+}
+
+void BackgroundSaver::wait(std::chrono::milliseconds timeout) {
+  {
+    std::unique_lock lock(mutex_);
+    if (!changed_.wait_for(lock, timeout, [&] { return !job_; })) {
+      throw DeadlineExceededError(str("checkpoint '", path_, "' is still being written after ",
+                                      timeout.count(), " ms; is the disk stuck?"));
+    }
+  }
+  rethrow();
+}
+
+void BackgroundSaver::rethrow() {
+  std::exception_ptr error;
+  {
+    std::lock_guard lock(mutex_);
+    if (!job_) error = std::exchange(error_, nullptr);
+  }
+  if (error != nullptr) std::rethrow_exception(error);
+}
+
+}  // namespace cohort::internal

@@ -1,0 +1,76 @@
+// Reads TensorFlow's TensorBundle files: PREFIX.index and PREFIX.data-?????-of-?????.
+//
+//   BundleReader bundle(posix_file_system(), "dir/ckpt-1");
+//   const BundleEntry& entry = bundle.entry("w/.ATTRIBUTES/VARIABLE_VALUE");
+//   std::vector<char> bytes(entry.size);
+//   bundle.read("w/.ATTRIBUTES/VARIABLE_VALUE", bytes.data());
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cohort/core/file_system.h"
+#include "cohort/train/bundle_entry.h"
+
+namespace cohort::internal {
+
+// The index is read and checked whole when a reader is made: types, shapes, sizes and offsets fit
+// each other and the data files, which stay open (a checkpoint that is removed meanwhile can still
+// be read). Data is checked by its checksum whenever it is read.
+// Memory: the index file and 64 MiB at most, beside what callers hand in.
+// Thread safety: any thread.
+class BundleReader {
+ public:
+  using Entries = std::map<std::string, BundleEntry, std::less<>>;
+
+  // Errors: NotFound (no index or no data file of that prefix), DataLoss (damaged; file and entry),
+  // Unimplemented (written for other readers), as FileSystem::open.
+  BundleReader(FileSystem& files, std::string prefix);
+
+  const std::string& prefix() const { return prefix_; }
+  // By name; without the parts of partitioned tensors, which their whole lists.
+  const Entries& entries() const { return entries_; }
+  bool contains(std::string_view name) const { return entries_.find(name) != entries_.end(); }
+  // Errors: NotFound.
+  const BundleEntry& entry(std::string_view name) const;
+  // Of all data files together.
+  uint64_t data_bytes() const;
+
+  // The elements in row-major order; `out` holds num_elements * size_of(type) bytes.
+  // Errors: NotFound, InvalidArgument (strings), DataLoss (the checksum does not hold; names the
+  // file, the tensor and its place).
+  void read(std::string_view name, void* out) const;
+  // A part of a tensor, however it is stored. Errors: also InvalidArgument (outside the tensor).
+  void read_slice(std::string_view name, const train::TensorSlice& slice, void* out) const;
+  // In row-major order. Errors: as read; InvalidArgument (no strings).
+  std::vector<std::string> read_strings(std::string_view name) const;
+
+  // Reads a tensor's data for its checksum alone. Errors: as read.
+  void verify(std::string_view name) const;
+
+ private:
+  [[noreturn]] void fail(std::string_view name, const BundleEntry& entry,
+                         const std::string& problem) const;
+  std::string place(const BundleEntry& entry) const;
+  void check_entry(const std::string& name, const BundleEntry& entry);
+  void check_slices(const std::string& name, const BundleEntry& entry) const;
+  const BundleEntry& part(const BundleEntry::Slice& slice) const;
+  const ReadableFile& file_of(const BundleEntry& entry) const;
+  void read_checked(std::string_view name, const BundleEntry& entry, void* out) const;
+  void verify_stored(std::string_view name, const BundleEntry& entry) const;
+  void parse_strings(std::string_view name, const BundleEntry& entry,
+                     std::vector<std::string>* out) const;
+
+  FileSystem& files_;
+  std::string prefix_;
+  uint32_t num_shards_ = 0;
+  Entries entries_;
+  Entries parts_;  // by slice key
+  std::map<uint32_t, std::unique_ptr<ReadableFile>> shards_;  // those that entries name
+};
+
+}  // namespace cohort::internal

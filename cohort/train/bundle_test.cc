@@ -1,0 +1,147 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <numeric>
+
+#include "cohort/core/error.h"
+#include "cohort/core/simulated_file_system.h"
+#include "cohort/train/bundle_reader.h"
+#include "cohort/train/bundle_writer.h"
+
+namespace cohort::internal {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using train::TensorSlice;
+
+template <class T>
+std::string_view bytes_of(const std::vector<T>& values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
+}
+
+template <class T>
+std::vector<T> read(const BundleReader& bundle, const std::string& name) {
+  std::vector<T> values(bundle.entry(name).size / sizeof(T));
+  bundle.read(name, values.data());
+  return values;
+}
+
+std::vector<float> counting(size_t count) {
+  std::vector<float> values(count);
+  std::iota(values.begin(), values.end(), 0.f);
+  return values;
+}
+
+struct BundleTest : testing::Test {
+  BundleTest() { files.make_directories("dir"); }
+
+  void write_one(float value) {
+    BundleWriter bundle(files, "dir/ckpt");
+    bundle.add("w", {BundleType::kFloat32, {1}}, bytes_of(std::vector<float>{value}));
+    bundle.finish();
+  }
+  float read_one() { return read<float>(BundleReader(files, "dir/ckpt"), "w")[0]; }
+
+  SimulatedFileSystem files;
+};
+
+TEST_F(BundleTest, ReadsWhatWasWritten) {
+  const std::vector<float> w = counting(6);
+  const std::vector<int64_t> step = {-7};
+  {
+    BundleWriter bundle(files, "dir/ckpt");
+    bundle.add("w", {BundleType::kFloat32, {2, 3}}, bytes_of(w));
+    bundle.add("a/step", {BundleType::kInt64, {}}, bytes_of(step));
+    bundle.add("empty", {BundleType::kFloat64, {0, 4}}, "");
+    const std::vector<std::string_view> words = {"one", "", std::string_view("a\0b", 3)};
+    bundle.add_strings("words", {3}, words);
+    bundle.finish();
+  }
+  const BundleReader bundle(files, "dir/ckpt");
+  EXPECT_EQ(bundle.entries().size(), 4u);
+  EXPECT_THAT(bundle.entry("w").shape, ElementsAre(2, 3));
+  EXPECT_EQ(read<float>(bundle, "w"), w);
+  EXPECT_EQ(read<int64_t>(bundle, "a/step"), step);
+  EXPECT_EQ(bundle.entry("empty").size, 0u);
+  EXPECT_THAT(bundle.read_strings("words"), ElementsAre("one", "", std::string("a\0b", 3)));
+  for (const auto& [name, entry] : bundle.entries()) bundle.verify(name);
+  EXPECT_THAT(files.list("dir"), ElementsAre("ckpt.data-00000-of-00001", "ckpt.index"));
+}
+
+TEST_F(BundleTest, APartitionedTensorIsReadWholeAndInOtherParts) {
+  // Rows 0 to 2 and 3 of a [4, 3] tensor.
+  const std::vector<float> all = counting(12);
+  {
+    BundleWriter bundle(files, "dir/ckpt");
+    const BundleTensor whole = {BundleType::kFloat32, {4, 3}};
+    bundle.add_slice("w", whole, {{0, 0}, {3, 3}}, bytes_of(all).substr(0, 36));
+    bundle.add_slice("w", whole, {{3, 0}, {1, 3}}, bytes_of(all).substr(36));
+    bundle.finish();
+  }
+  const BundleReader bundle(files, "dir/ckpt");
+  EXPECT_EQ(bundle.entries().size(), 1u);
+  std::vector<float> out(12);
+  bundle.read("w", out.data());
+  EXPECT_EQ(out, all);
+  std::vector<float> middle(4);
+  bundle.read_slice("w", {{2, 1}, {2, 2}}, middle.data());
+  EXPECT_THAT(middle, ElementsAre(7, 8, 10, 11));
+  EXPECT_THROW(bundle.read_slice("w", {{2, 1}, {3, 2}}, middle.data()), InvalidArgumentError);
+}
+
+TEST_F(BundleTest, PartsOfAWholeTensorCanBeRead) {
+  const std::vector<float> all = counting(6);
+  {
+    BundleWriter bundle(files, "dir/ckpt");
+    bundle.add("w", {BundleType::kFloat32, {3, 2}}, bytes_of(all));
+    bundle.finish();
+  }
+  std::vector<float> rows(4);
+  BundleReader(files, "dir/ckpt").read_slice("w", {{1, 0}, {2, 2}}, rows.data());
+  EXPECT_THAT(rows, ElementsAre(2, 3, 4, 5));
+}
+
+TEST_F(BundleTest, OverwritingKeepsTheOldOneUntilTheNewOneIsThere) {
+  write_one(1);
+  {
+    BundleWriter bundle(files, "dir/ckpt");
+    bundle.add("w", {BundleType::kFloat32, {1}}, bytes_of(std::vector<float>{2}));
+    EXPECT_EQ(read_one(), 1);
+  }  // given up
+  EXPECT_EQ(read_one(), 1);
+  EXPECT_THAT(files.list("dir"), ElementsAre("ckpt.data-00000-of-00001", "ckpt.index"));
+  write_one(3);
+  EXPECT_EQ(read_one(), 3);
+  EXPECT_THAT(files.list("dir"), ElementsAre("ckpt.data-00001-of-00002", "ckpt.index"));
+  write_one(4);
+  EXPECT_EQ(read_one(), 4);
+  EXPECT_THAT(files.list("dir"), ElementsAre("ckpt.data-00000-of-00001", "ckpt.index"));
+}
+
+TEST_F(BundleTest, RefusesWhatDoesNotFit) {
+  BundleWriter bundle(files, "dir/ckpt");
+  EXPECT_THROW(bundle.add("w", {BundleType::kFloat32, {2}}, "1234"), InvalidArgumentError);
+  bundle.add("v", {BundleType::kFloat32, {1}}, "1234");
+  EXPECT_THROW(bundle.add("v", {BundleType::kFloat32, {1}}, "1234"), InvalidArgumentError);
+  EXPECT_THROW(bundle.add("", {BundleType::kFloat32, {1}}, "1234"), InvalidArgumentError);
+  const BundleTensor whole = {BundleType::kFloat32, {2}};
+  EXPECT_THROW(bundle.add_slice("s", whole, {{1}, {2}}, "12345678"), InvalidArgumentError);
+  bundle.add_slice("s", whole, {{1}, {1}}, "1234");
+  EXPECT_THROW(bundle.finish(), InvalidArgumentError);
+}
+
+TEST_F(BundleTest, ReadingWhatIsNotThere) {
+  EXPECT_THROW(BundleReader(files, "dir/none"), NotFoundError);
+  write_one(1);
+  const BundleReader bundle(files, "dir/ckpt");
+  EXPECT_THROW(bundle.entry("v"), NotFoundError);
+  EXPECT_THROW(bundle.read_strings("w"), InvalidArgumentError);
+  files.remove("dir/ckpt.data-00000-of-00001");
+  EXPECT_THROW(BundleReader(files, "dir/ckpt"), NotFoundError);
+  EXPECT_EQ(read<float>(bundle, "w")[0], 1) << "an open checkpoint stays readable";
+}
+
+}  // namespace
+}  // namespace cohort::internal

@@ -1,0 +1,87 @@
+// Writes TensorFlow's TensorBundle files so that no crash, full disk or power cut can cost what was
+// there before.
+//
+//   BundleWriter bundle(posix_file_system(), "dir/ckpt-1", {.expected_bytes = 8});
+//   bundle.add("w/.ATTRIBUTES/VARIABLE_VALUE", {BundleType::kFloat32, {2}}, bytes);
+//   bundle.finish();                              // from here on it is there, also after a crash
+//
+// Data goes to a file of a temporary name, which is synced, renamed, and its directory synced; then
+// the same with the index. Renaming the index is the moment at which the checkpoint exists. Where
+// one of the same prefix exists its data file stays beside the new one until that moment: the new
+// one takes another shard number (data-00001-of-00002), which every reader of the format follows.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cohort/core/file_system.h"
+#include "cohort/train/bundle_entry.h"
+
+namespace cohort::internal {
+
+struct BundleWriterOptions {
+  uint64_t expected_bytes = 0;  // of all data; a disk too full for it is found before writing
+};
+
+struct BundleTensor {
+  BundleType type = BundleType::kFloat32;
+  std::vector<int64_t> shape;
+};
+
+// Temporary files begin with this; those of writers that died may be removed by whoever holds the
+// directory's lock.
+inline constexpr std::string_view kTemporaryPrefix = ".cohort-tmp-";
+
+// Thread safety: none. One writer of a prefix at a time.
+class BundleWriter {
+ public:
+  // Errors of all calls: as FileSystem's.
+  BundleWriter(FileSystem& files, std::string prefix, const BundleWriterOptions& options = {});
+  // Without finish(): removes what it wrote.
+  ~BundleWriter();
+  BundleWriter(const BundleWriter&) = delete;
+  BundleWriter& operator=(const BundleWriter&) = delete;
+
+  // `bytes`: the elements in row-major order, little-endian.
+  // Errors: InvalidArgument (a name that is empty or was added before; bytes that do not fit the
+  // shape).
+  void add(std::string_view name, const BundleTensor& tensor, std::string_view bytes);
+  void add_strings(std::string_view name, const std::vector<int64_t>& shape,
+                   std::span<const std::string_view> strings);
+  // Part of a partitioned tensor. Errors: also InvalidArgument (outside the whole; parts of
+  // different wholes under one name; no dimensions).
+  void add_slice(std::string_view name, const BundleTensor& whole,
+                 const train::TensorSlice& slice, std::string_view bytes);
+
+  // Errors: also InvalidArgument (the parts of a partitioned tensor do not make it up).
+  void finish();
+
+ private:
+  BundleEntry& new_entry(std::string_view name, const BundleTensor& tensor);
+  void append(BundleEntry& entry, std::string_view bytes);
+  void check_slices_cover() const;
+  uint32_t choose_num_shards();
+  void write_index(uint32_t num_shards);
+  void remove_old_data(const std::string& kept) noexcept;
+  void discard(const std::string& path) noexcept;
+
+  FileSystem& files_;
+  const std::string prefix_;
+  const std::string directory_;
+  const std::string temporary_data_;
+  const std::string temporary_index_;
+  std::unique_ptr<WritableFile> data_;
+  uint64_t offset_ = 0;
+  std::map<std::string, BundleEntry, std::less<>> entries_;
+  bool finished_ = false;
+};
+
+// Of the data files of `prefix` in its directory, by name.
+std::vector<std::string> list_data_files(FileSystem& files, const std::string& prefix);
+
+}  // namespace cohort::internal

@@ -1,0 +1,68 @@
+#include "cohort/train/checkpoint.h"
+
+#include "cohort/core/error.h"
+#include "cohort/core/logging.h"
+#include "cohort/train/bundle_entry.h"
+#include "cohort/train/checkpoint_impl.h"
+#include "cohort/train/checkpoint_state.h"
+
+namespace cohort::train {
+
+Checkpoint::Checkpoint(std::vector<NamedObject> objects)
+    : impl_(std::make_shared<internal::CheckpointImpl>(nullptr, std::move(objects))) {}
+
+Checkpoint::Checkpoint(TrackableHandle root, std::vector<NamedObject> objects)
+    : impl_(std::make_shared<internal::CheckpointImpl>(root.get(), std::move(objects))) {}
+
+std::string Checkpoint::save(const std::string& file_prefix,
+                             const CheckpointOptions& options) const {
+  impl_->wait(options.timeout);
+  const std::string path = internal::str(file_prefix, "-", impl_->save_counter().next());
+  impl_->write(path, options, [&files = impl_->files(), path] {
+    internal::CheckpointState state;
+    state.model_checkpoint_path = path;
+    state.all_model_checkpoint_paths = {path};
+    internal::write_checkpoint_state(files, internal::parent_directory(path), state);
+  });
+  return path;
+}
+
+std::string Checkpoint::write(const std::string& path, const CheckpointOptions& options) const {
+  impl_->write(path, options, {});
+  return path;
+}
+
+LoadStatus Checkpoint::restore(const std::optional<std::string>& path,
+                               const RestoreOptions& options) const {
+  if (!path) return {nullptr, impl_->root()};
+  return impl_->restore(*path, options);
+}
+
+int64_t Checkpoint::save_counter() const { return impl_->save_counter().value(); }
+
+void Checkpoint::wait(std::chrono::milliseconds timeout) const { impl_->wait(timeout); }
+
+std::optional<std::string> latest_checkpoint(const std::string& directory) {
+  return internal::find_latest(internal::posix_file_system(), directory);
+}
+
+}  // namespace cohort::train
+
+namespace cohort::internal {
+
+void use_file_system(const train::Checkpoint& checkpoint, FileSystem& files) {
+  checkpoint.impl().use(files);
+}
+
+std::optional<std::string> find_latest(FileSystem& files, const std::string& directory) {
+  const std::optional<CheckpointState> state = read_checkpoint_state(files, directory);
+  if (!state || state->model_checkpoint_path.empty()) return std::nullopt;
+  if (files.exists(bundle_index_path(state->model_checkpoint_path))) {
+    return state->model_checkpoint_path;
+  }
+  log_warning("the latest checkpoint of '", directory, "' is said to be '",
+              state->model_checkpoint_path, "', but it is not there");
+  return std::nullopt;
+}
+
+}  // namespace cohort::internal

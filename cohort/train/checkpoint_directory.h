@@ -1,0 +1,36 @@
+// The right to write checkpoints into a directory: one process at a time has it.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "cohort/core/file_system.h"
+
+namespace cohort::internal {
+
+// Held from the first save into a directory until whoever saved there is gone; all savers of a
+// process share it, and take turns. The lock ends with its process, however that ends.
+// Thread safety: any thread.
+class CheckpointDirectory {
+ public:
+  // Makes the directory if need be, and removes what writers left that died.
+  // Errors: FailedPrecondition (another process writes there; names it), as FileSystem's.
+  static std::shared_ptr<CheckpointDirectory> for_writing(FileSystem& files,
+                                                          const std::string& path);
+
+  // For the time of one save. Errors: FailedPrecondition (somebody removed or replaced the lock's
+  // file: another process may be writing).
+  std::unique_lock<std::mutex> begin_save();
+  // Errors: as begin_save. To be called again before what is saved becomes the latest.
+  void check_still_ours() const;
+
+ private:
+  CheckpointDirectory(FileSystem& files, std::string path);
+
+  std::string path_;
+  std::unique_ptr<FileLock> lock_;
+  std::mutex mutex_;
+};
+
+}  // namespace cohort::internal

@@ -1,0 +1,100 @@
+// Keeps the latest checkpoints of a directory and deletes older ones.
+//
+//   train::CheckpointManager manager(train::Checkpoint({{"model", model}, {"optimizer", optimizer}}),
+//                                    directory, {.max_to_keep = 3});
+//   if (manager.latest_checkpoint()) {
+//     manager.checkpoint().restore(manager.latest_checkpoint()).assert_existing_objects_matched();
+//   }
+//   manager.save();
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "cohort/train/checkpoint.h"
+
+namespace cohort {
+namespace internal {
+class CheckpointManagerImpl;
+}
+
+namespace train {
+
+// Which step training is at: a function, or a variable of one integer.
+class StepCounter {
+ public:
+  template <class Function>
+  requires std::is_invocable_r_v<int64_t, Function&> StepCounter(Function function)
+      : read_(std::move(function)) {}
+  template <class Variable>
+  requires requires(const Variable& variable) {
+    { variable.value() } -> std::convertible_to<Tensor>;
+  }
+  StepCounter(const Variable& variable)
+      : read_([variable] { return variable.value().template item<int64_t>(); }) {}
+
+  int64_t operator()() const { return read_(); }
+
+ private:
+  std::function<int64_t()> read_;
+};
+
+struct CheckpointManagerOptions {
+  // How many of the latest checkpoints stay; missing: all.
+  std::optional<int> max_to_keep = std::nullopt;
+  // Of those that would be deleted, one stays for every so many hours of saving.
+  std::optional<double> keep_checkpoint_every_n_hours = std::nullopt;
+  std::string checkpoint_name = "ckpt";
+  // save() does nothing until so many steps have passed since the latest save. Needs step_counter.
+  std::optional<int64_t> checkpoint_interval = std::nullopt;
+  std::optional<StepCounter> step_counter = std::nullopt;
+  // What restore_or_initialize calls where there is nothing to restore.
+  std::function<void()> init_fn = {};
+};
+
+struct ManagerSaveOptions {
+  // N of the checkpoint's name; missing: its save_counter.
+  std::optional<int64_t> checkpoint_number = std::nullopt;
+  // False: also before checkpoint_interval has passed.
+  bool check_interval = true;
+  CheckpointOptions checkpoint = {};
+};
+
+// A handle. One manager writes into a directory; its list is what it finds there, also that of a
+// manager before it. Thread safety: none.
+class CheckpointManager {
+ public:
+  // Reads the directory's state; nothing is written before the first save.
+  // Errors: InvalidArgument (max_to_keep below 1; an interval below 1 or without step_counter; a
+  // name that leaves the directory), DataLoss (the state file is damaged).
+  CheckpointManager(Checkpoint checkpoint, std::string directory,
+                    CheckpointManagerOptions options = {});
+
+  // Saves, and deletes what is beyond max_to_keep. Returns the path; nullopt where it is too soon,
+  // or nothing has happened since the latest save (see checkpoint_interval).
+  // Errors: as Checkpoint::save.
+  std::optional<std::string> save(const ManagerSaveOptions& options = {}) const;
+  // The path that was restored; nullopt after init_fn. Errors: as Checkpoint::restore.
+  std::optional<std::string> restore_or_initialize(const RestoreOptions& options = {}) const;
+
+  const std::string& directory() const;
+  const Checkpoint& checkpoint() const;
+  std::optional<int64_t> checkpoint_interval() const;
+  std::optional<std::string> latest_checkpoint() const;
+  // Those that are kept for now, oldest first; without those kept for keep_checkpoint_every_n_hours.
+  std::vector<std::string> checkpoints() const;
+
+  explicit CheckpointManager(std::shared_ptr<internal::CheckpointManagerImpl> impl)
+      : impl_(std::move(impl)) {}
+
+ private:
+  std::shared_ptr<internal::CheckpointManagerImpl> impl_;
+};
+
+}  // namespace train
+}  // namespace cohort

@@ -1,0 +1,57 @@
+#include "cohort/train/checkpoints_iterator.h"
+
+#include <algorithm>
+#include <thread>
+
+#include "cohort/core/logging.h"
+#include "cohort/train/checkpoint.h"
+
+namespace cohort::train {
+
+CheckpointsIterator::CheckpointsIterator(std::string directory, CheckpointsIteratorOptions options)
+    : directory_(std::move(directory)), options_(std::move(options)) {}
+
+CheckpointsIterator checkpoints_iterator(std::string directory,
+                                         CheckpointsIteratorOptions options) {
+  return CheckpointsIterator(std::move(directory), std::move(options));
+}
+
+std::optional<std::string> CheckpointsIterator::next() {
+  if (given_at_) std::this_thread::sleep_until(*given_at_ + options_.min_interval);
+  while (true) {
+    if (auto path = wait_for_another()) {
+      given_at_ = Clock::now();
+      latest_ = path;
+      return path;
+    }
+    if (!options_.timeout_fn || options_.timeout_fn()) return std::nullopt;
+  }
+}
+
+std::optional<std::string> CheckpointsIterator::wait_for_another() {
+  constexpr auto kLogInterval = std::chrono::minutes(1);
+  const auto start = Clock::now();
+  auto next_log = start + kLogInterval;
+  while (true) {
+    std::optional<std::string> path = latest_checkpoint(directory_);
+    if (path && path != latest_) return path;
+    const auto now = Clock::now();
+    if (options_.timeout && now - start >= *options_.timeout) {
+      internal::log_info("no new checkpoint in '", directory_, "' for ",
+                         options_.timeout->count(), " ms");
+      return std::nullopt;
+    }
+    if (now >= next_log) {
+      next_log += kLogInterval;
+      internal::log_info("still waiting for a new checkpoint in '", directory_, "'");
+    }
+    auto pause = std::max(options_.poll_interval, std::chrono::milliseconds(1));
+    if (options_.timeout) {
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(start + *options_.timeout - now);
+      pause = std::min(pause, left);
+    }
+    std::this_thread::sleep_for(pause);
+  }
+}
+
+}  // namespace cohort::train

@@ -1,0 +1,79 @@
+// Waits for checkpoints that another process saves: for evaluation beside training.
+//
+//   for (const std::string& path : train::checkpoints_iterator(directory, {.timeout = 10min})) {
+//     try {
+//       checkpoint.restore(path).expect_partial();
+//     } catch (const NotFoundError&) {
+//       continue;                                // deleted meanwhile by the training's manager
+//     }
+//     evaluate(model);
+//   }
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace cohort::train {
+
+struct CheckpointsIteratorOptions {
+  // The least time between two paths.
+  std::chrono::milliseconds min_interval = std::chrono::milliseconds(0);
+  // How long to wait for the next; missing: for ever, with a line in the log every minute.
+  std::optional<std::chrono::milliseconds> timeout = std::nullopt;
+  // Called when the timeout has passed: true ends the iteration, false goes on waiting.
+  // Missing: it ends.
+  std::function<bool()> timeout_fn = {};
+  // How often to look.
+  std::chrono::milliseconds poll_interval = std::chrono::milliseconds(100);
+};
+
+// Gives the path of the latest checkpoint whenever there is another; may skip some.
+// Thread safety: none.
+class CheckpointsIterator {
+ public:
+  CheckpointsIterator(std::string directory, CheckpointsIteratorOptions options);
+
+  // nullopt after the timeout. Errors: DataLoss (the directory's state file is damaged).
+  std::optional<std::string> next();
+
+  class Cursor {
+   public:
+    using value_type = std::string;
+    using difference_type = std::ptrdiff_t;
+
+    explicit Cursor(CheckpointsIterator* iterator)
+        : iterator_(iterator), path_(iterator->next()) {}
+    const std::string& operator*() const { return *path_; }
+    Cursor& operator++() {
+      path_ = iterator_->next();
+      return *this;
+    }
+    void operator++(int) { ++*this; }
+    bool operator==(std::default_sentinel_t) const { return !path_; }
+
+   private:
+    CheckpointsIterator* iterator_;
+    std::optional<std::string> path_;
+  };
+  Cursor begin() { return Cursor(this); }
+  std::default_sentinel_t end() const { return {}; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  std::optional<std::string> wait_for_another();
+
+  std::string directory_;
+  CheckpointsIteratorOptions options_;
+  std::optional<std::string> latest_;
+  std::optional<Clock::time_point> given_at_;
+};
+
+CheckpointsIterator checkpoints_iterator(std::string directory,
+                                         CheckpointsIteratorOptions options = {});
+
+}  // namespace cohort::train

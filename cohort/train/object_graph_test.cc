@@ -1,0 +1,83 @@
+#include "cohort/train/object_graph.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cohort/core/error.h"
+#include "cohort/core/wire.h"
+
+namespace cohort::internal {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+ObjectGraph sample() {
+  ObjectGraph graph;
+  graph.nodes.resize(4);
+  graph.nodes[0].children = {{"model", 1}, {"again", 2}};
+  graph.nodes[1].children = {{"a.b/c", 2}, {"self", 0}};
+  graph.nodes[2].attributes = {{"VARIABLE_VALUE", "w", "again/.ATTRIBUTES/VARIABLE_VALUE"}};
+  return graph;
+}
+
+std::string error_of(std::string_view bytes) {
+  try {
+    parse_object_graph(bytes, "ckpt.index");
+  } catch (const DataLossError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(ObjectGraph, ReadsWhatWasWritten) {
+  const ObjectGraph graph = parse_object_graph(format_object_graph(sample()), "ckpt.index");
+  ASSERT_EQ(graph.nodes.size(), 4u);
+  EXPECT_EQ(graph.nodes[0].children[1].name, "again");
+  EXPECT_EQ(graph.nodes[1].children[0].node, 2u);
+  EXPECT_EQ(graph.nodes[1].children[1].node, 0u) << "cycles are allowed";
+  EXPECT_EQ(graph.nodes[2].attributes[0].full_name, "w");
+  EXPECT_EQ(graph.nodes[2].attributes[0].checkpoint_key, "again/.ATTRIBUTES/VARIABLE_VALUE");
+}
+
+TEST(ObjectGraph, PathsAreTheShortest) {
+  EXPECT_THAT(node_paths(sample()), ElementsAre("", "model", "again", "?"));
+}
+
+TEST(ObjectGraph, NamesAreEscapedInKeysAndReadableOutside) {
+  EXPECT_EQ(escape_name("a.b/c"), "a..b.Sc");
+  EXPECT_EQ(attribute_key("model/a..b", "VARIABLE_VALUE"),
+            "model/a..b/.ATTRIBUTES/VARIABLE_VALUE");
+  EXPECT_EQ(readable_key("model/linear..weight/.ATTRIBUTES/VARIABLE_VALUE"), "model/linear.weight");
+  EXPECT_EQ(readable_key("it/.ATTRIBUTES/COHORT_ITERATOR_STATE"),
+            "it/.ATTRIBUTES/COHORT_ITERATOR_STATE");
+  EXPECT_EQ(readable_key("a.Sb/.ATTRIBUTES/VARIABLE_VALUE"), "a/b");
+}
+
+TEST(ObjectGraph, ReferencesThatLeadNowhereAreRefused) {
+  ObjectGraph graph = sample();
+  graph.nodes[3].children = {{"x", 4}};
+  graph.nodes.resize(5);
+  std::string bytes = format_object_graph(graph);
+  graph.nodes.resize(4);
+  graph.nodes[3].children.clear();
+  // The last node's message is removed: it is empty but for its flag.
+  const std::string last = WireWriter().bytes(1, WireWriter().bytes(5, "").str()).str();
+  bytes.resize(bytes.size() - last.size());
+  EXPECT_THAT(error_of(bytes), HasSubstr("refers to object 4 of 4"));
+}
+
+TEST(ObjectGraph, MorePartsThanTheBytesCanMeanAreRefused) {
+  std::string bytes;
+  for (int i = 0; i < 300'000; ++i) bytes += std::string_view("\x0a\0", 2);
+  EXPECT_THAT(error_of(bytes), HasSubstr("more parts"));
+}
+
+TEST(ObjectGraph, EveryTruncationIsAnErrorOrAGraph) {
+  const std::string bytes = format_object_graph(sample());
+  for (size_t size = 0; size < bytes.size(); ++size) error_of(bytes.substr(0, size));
+  EXPECT_THAT(error_of(""), HasSubstr("no objects"));
+}
+
+}  // namespace
+}  // namespace cohort::internal

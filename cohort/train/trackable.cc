@@ -1,0 +1,41 @@
+#include "cohort/train/trackable.h"
+
+#include "cohort/core/error.h"
+#include "cohort/train/checkpoint_restore.h"
+
+namespace cohort::train {
+
+Trackable::Trackable() = default;
+Trackable::~Trackable() = default;
+Trackable::Trackable(const Trackable&) {}
+Trackable& Trackable::operator=(const Trackable&) { return *this; }
+
+void Trackable::prepare_restore(RestoreSource&) {}
+
+void Trackable::child_appeared(std::string_view name, Trackable& child) {
+  if (position_ == nullptr) return;
+  position_->session->restore_late(position_->node, name, child);
+}
+
+void TrackableList::add(Trackable& object, std::shared_ptr<Trackable> owner) {
+  const std::string name = std::to_string(objects_.size());
+  objects_.emplace_back(&object, std::move(owner));
+  child_appeared(name, object);
+}
+
+std::vector<TrackableChild> TrackableList::checkpoint_children() {
+  std::vector<TrackableChild> children;
+  for (const auto& [object, owner] : objects_) {
+    children.push_back({std::to_string(children.size()), object});
+  }
+  return children;
+}
+
+TrackableHandle::TrackableHandle(std::shared_ptr<Trackable> object, Checked)
+    : object_(std::move(object)) {
+  if (object_ == nullptr) {
+    throw InvalidArgumentError("a checkpoint was given an object that is nullptr");
+  }
+}
+
+}  // namespace cohort::train

@@ -1,0 +1,164 @@
+// What a checkpoint can hold: objects with values of their own and with children by name. The
+// names from the checkpoint's root down to a value are its key.
+//
+//   class Counter : public train::Trackable {
+//     bool has_checkpoint_values() const override { return true; }
+//     std::vector<train::CheckpointValue> checkpoint_values() override {
+//       return {{.attribute = train::kVariableValue, .parts = {{at::scalar_tensor(count_)}}}};
+//     }
+//     void prepare_restore(train::RestoreSource& source) override {
+//       const Tensor value = source.read(train::kVariableValue, {}, int64);
+//       source.on_commit([this, value] { count_ = value.item<int64_t>(); });
+//     }
+//     int64_t count_ = 0;
+//   };
+//   train::Checkpoint checkpoint({{"counter", std::make_shared<Counter>()}, {"model", model}});
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "cohort/core/string_tensor.h"
+#include "cohort/core/structure.h"
+#include "cohort/core/tensor.h"
+#include "cohort/train/tensor_slice.h"
+
+namespace cohort {
+namespace internal {
+struct RestorePosition;
+}
+namespace random {
+class Generator;
+}
+namespace data {
+class DatasetIterator;
+}
+
+namespace train {
+
+// The attribute under which TensorFlow keeps what a variable holds.
+inline constexpr const char* kVariableValue = "VARIABLE_VALUE";
+
+// A value as it goes into a checkpoint.
+struct CheckpointValue {
+  struct Part {
+    Leaf value;  // a tensor on any device, or strings
+    // Of a partitioned value: which part of the whole this is.
+    std::optional<TensorSlice> slice = std::nullopt;
+  };
+
+  std::string attribute;
+  std::string full_name = "";  // the variable's name, for people
+  // Of the whole; only read where the parts are slices.
+  std::vector<int64_t> full_shape = {};
+  std::vector<Part> parts;  // one, or the slices of a partitioned value
+};
+
+// The values that a checkpoint holds for one object, read and verified.
+// Errors of the reads: InvalidArgument (shape or dtype differ from what is asked for), DataLoss
+// (damaged file), NotFound (no such attribute).
+class RestoreSource {
+ public:
+  virtual ~RestoreSource() = default;
+
+  virtual bool has(std::string_view attribute) const = 0;
+  // The object appeared after the restore, perhaps inside a step.
+  virtual bool late() const = 0;
+  // On the CPU, the caller's own.
+  virtual Tensor read(std::string_view attribute, at::IntArrayRef shape, DType dtype) = 0;
+  // Part of a value, whether it was saved whole or in other parts. Shape: slice.length.
+  virtual Tensor read_slice(std::string_view attribute, at::IntArrayRef full_shape,
+                            const TensorSlice& slice, DType dtype) = 0;
+  virtual StringTensor read_strings(std::string_view attribute) = 0;
+  // Runs `action` once everything that is being restored has been read and verified. It must not
+  // fail, so that a restore changes all objects or none.
+  virtual void on_commit(std::function<void()> action) = 0;
+};
+
+class Trackable;
+
+struct TrackableChild {
+  std::string name;
+  Trackable* object = nullptr;
+};
+
+// Thread safety: a checkpoint uses its objects from the thread that saves or restores, while no
+// step runs; objects that are made inside a step (weights of a layer that is built there) get
+// their values from the thread that makes them.
+class Trackable {
+ public:
+  Trackable();
+  virtual ~Trackable();
+  // A copy is another object, which no checkpoint knows.
+  Trackable(const Trackable&);
+  Trackable& operator=(const Trackable&);
+
+  // Those there are now; an object may have several names. They live as long as this object.
+  virtual std::vector<TrackableChild> checkpoint_children() { return {}; }
+
+  virtual bool has_checkpoint_values() const { return false; }
+  // Tensors may share memory with the object: they are read before anything else runs.
+  // Errors: FailedPrecondition (in a step).
+  virtual std::vector<CheckpointValue> checkpoint_values() { return {}; }
+  // Reads what it takes, and changes itself only by source.on_commit. What it does not ask for is
+  // ignored.
+  virtual void prepare_restore(RestoreSource& source);
+
+ protected:
+  // To be called when a child appears, by its name in checkpoint_children(): a restore that came
+  // before it reaches it now. Errors: as RestoreSource's reads.
+  void child_appeared(std::string_view name, Trackable& child);
+
+ private:
+  friend struct internal::RestorePosition;
+  // Where in a restored checkpoint this object is; nullptr: nowhere.
+  std::shared_ptr<internal::RestorePosition> position_;
+};
+
+// Objects that are children of one another by number: "0", "1", ... Keeps what it is told to own.
+class TrackableList : public Trackable {
+ public:
+  void add(Trackable& object, std::shared_ptr<Trackable> owner = nullptr);
+  size_t size() const { return objects_.size(); }
+  std::vector<TrackableChild> checkpoint_children() override;
+
+ private:
+  std::vector<std::pair<Trackable*, std::shared_ptr<Trackable>>> objects_;
+};
+
+// Whatever can be put into a Checkpoint: variables, layers and models, optimizers, metrics,
+// generators, iterators, and shared pointers to objects of the user's.
+class TrackableHandle {
+ public:
+  // Errors: InvalidArgument (nullptr).
+  template <class T>
+  requires std::is_base_of_v<Trackable, T> TrackableHandle(std::shared_ptr<T> object)
+      : TrackableHandle(std::shared_ptr<Trackable>(std::move(object)), Checked()) {}
+  template <class Handle>
+  requires requires(const Handle& handle) {
+    { handle.trackable() } -> std::convertible_to<std::shared_ptr<Trackable>>;
+  }
+  TrackableHandle(const Handle& handle) : TrackableHandle(handle.trackable(), Checked()) {}
+  TrackableHandle(const random::Generator& generator);
+  // The position of the iterator, wherever the iterator is moved.
+  TrackableHandle(const data::DatasetIterator& iterator);
+
+  Trackable& operator*() const { return *object_; }
+  Trackable* operator->() const { return object_.get(); }
+  const std::shared_ptr<Trackable>& get() const { return object_; }
+
+ private:
+  struct Checked {};
+  TrackableHandle(std::shared_ptr<Trackable> object, Checked);
+
+  std::shared_ptr<Trackable> object_;
+};
+
+}  // namespace train
+}  // namespace cohort

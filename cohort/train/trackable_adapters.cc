@@ -1,0 +1,89 @@
+// Objects of lower layers, which know nothing of checkpoints.
+#include <ATen/ops/empty.h>
+
+#include "cohort/data/dataset_iterator.h"
+#include "cohort/data/dataset_reader.h"
+#include "cohort/ops/random.h"
+#include "cohort/train/trackable.h"
+
+namespace cohort::train {
+namespace {
+
+// Three int64: position, stream and seed, where TensorFlow's generators keep their counter's two
+// halves and their key.
+class GeneratorState final : public Trackable {
+ public:
+  explicit GeneratorState(const random::Generator& generator) : generator_(generator) {}
+
+  bool has_checkpoint_values() const override { return true; }
+
+  std::vector<CheckpointValue> checkpoint_values() override {
+    const random::Generator::State state = generator_.state();
+    const Tensor value = at::empty({3}, int64);
+    auto* numbers = value.data_ptr<int64_t>();
+    numbers[0] = static_cast<int64_t>(state.position);
+    numbers[1] = static_cast<int64_t>(state.stream);
+    numbers[2] = static_cast<int64_t>(state.seed);
+    return {{.attribute = kVariableValue, .full_name = "StateVar", .parts = {{Leaf(value)}}}};
+  }
+
+  void prepare_restore(RestoreSource& source) override {
+    const Tensor value = source.read(kVariableValue, {3}, int64);
+    source.on_commit([generator = generator_, value] {
+      const auto* numbers = value.data_ptr<int64_t>();
+      generator.restore({.seed = static_cast<uint64_t>(numbers[2]),
+                         .stream = static_cast<uint64_t>(numbers[1]),
+                         .position = static_cast<uint64_t>(numbers[0])});
+    });
+  }
+
+ private:
+  random::Generator generator_;
+};
+
+class GeneratorObject final : public Trackable {
+ public:
+  explicit GeneratorObject(const random::Generator& generator) : state_(generator) {}
+  std::vector<TrackableChild> checkpoint_children() override { return {{"_state_var", &state_}}; }
+
+ private:
+  GeneratorState state_;
+};
+
+// TensorFlow's iterators write an attribute ITERATOR, in a form of their own.
+constexpr const char* kIteratorState = "COHORT_ITERATOR_STATE";
+
+class IteratorObject final : public Trackable {
+ public:
+  explicit IteratorObject(std::shared_ptr<internal::DatasetReader> reader)
+      : reader_(std::move(reader)) {}
+
+  bool has_checkpoint_values() const override { return true; }
+
+  std::vector<CheckpointValue> checkpoint_values() override {
+    return {{.attribute = kIteratorState,
+             .parts = {{Leaf(StringTensor::scalar(reader_->state().serialize()))}}}};
+  }
+
+  void prepare_restore(RestoreSource& source) override {
+    const StringTensor bytes = source.read_strings(kIteratorState);
+    std::shared_ptr<internal::DataIterator> iterator =
+        reader_->iterator_at(data::IteratorState::parse(bytes.item()));
+    source.on_commit([this, iterator = std::move(iterator)] {
+      reader_->replace_iterator(iterator);
+    });
+  }
+
+ private:
+  std::shared_ptr<internal::DatasetReader> reader_;
+};
+
+}  // namespace
+
+TrackableHandle::TrackableHandle(const random::Generator& generator)
+    : object_(std::make_shared<GeneratorObject>(generator)) {}
+
+TrackableHandle::TrackableHandle(const data::DatasetIterator& iterator)
+    : object_(std::make_shared<IteratorObject>(iterator.reader())) {}
+
+}  // namespace cohort::train

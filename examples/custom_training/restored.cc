@@ -1,0 +1,26 @@
+#include "restored.h"
+
+#include "trainer.h"
+
+namespace custom_training {
+
+namespace tf = cohort;
+
+double restored_accuracy(const std::string& checkpoint_dir, const tf::data::Dataset& batches) {
+  const tf::keras::Sequential model = create_model();
+  const tf::keras::optimizers::Adam optimizer;
+  const tf::keras::metrics::SparseCategoricalAccuracy accuracy({.name = "eval_accuracy"});
+
+  const tf::train::Checkpoint checkpoint({{"optimizer", optimizer}, {"model", model}});
+  // The slots of the optimizer stay unused: nothing is trained here.
+  checkpoint.restore(tf::train::latest_checkpoint(checkpoint_dir)).expect_partial();
+
+  for (const tf::Structure& batch : batches) {
+    const auto images = batch[0].tensor();
+    const auto labels = batch[1].tensor();
+    accuracy.update_state(labels, model(images, {.training = false}));
+  }
+  return accuracy.result().item<double>();
+}
+
+}  // namespace custom_training

@@ -1,0 +1,13 @@
+// What the latest checkpoint is worth without a strategy.
+#pragma once
+
+#include <string>
+
+#include <cohort/cohort.h>
+
+namespace custom_training {
+
+// The accuracy on batches of (images, labels) of a new model that is restored from the directory.
+double restored_accuracy(const std::string& checkpoint_dir, const cohort::data::Dataset& batches);
+
+}  // namespace custom_training

@@ -1,0 +1,207 @@
+"""Checkpoints both ways: TensorFlow restores what Cohort saved, Cohort what TensorFlow saved."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from conftest import as_json, from_json
+
+layers = tf.keras.layers
+optimizers = tf.keras.optimizers
+
+
+class Block(tf.keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.a = layers.Dense(5, activation="relu")
+        self.blocks = [layers.Dense(6, activation="tanh"), layers.Dense(4)]
+
+    def call(self, x):
+        return self.blocks[1](self.blocks[0](self.a(x)))
+
+
+class Nested(tf.keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.inner = Block()
+        self.out = layers.Dense(3)
+
+    def call(self, x):
+        return self.out(self.inner(x))
+
+
+def branches():
+    x = tf.keras.Input((6,), name="x")
+    left = layers.Dense(4, activation="relu")(x)
+    right = layers.Dense(4)(layers.Dense(7, activation="tanh")(x))
+    return tf.keras.Model(x, layers.Dense(3)(layers.Concatenate()([left, right])))
+
+
+def guide_004():
+    l2 = tf.keras.regularizers.L2(1e-5)
+    return tf.keras.Sequential([
+        layers.Conv2D(32, 3, activation="relu", kernel_regularizer=l2),
+        layers.MaxPooling2D(),
+        layers.Conv2D(64, 3, activation="relu", kernel_regularizer=l2),
+        layers.MaxPooling2D(),
+        layers.Flatten(),
+        layers.Dense(64, activation="relu", kernel_regularizer=l2),
+        layers.Dense(10, kernel_regularizer=l2),
+    ])
+
+
+MODELS = {
+    "guide_004": guide_004,
+    "nested": Nested,
+    "functional": branches,
+    "embedding": lambda: tf.keras.Sequential(
+        [layers.Embedding(10, 4, input_length=5), layers.Flatten(), layers.Dense(3)]),
+    "dense": lambda: tf.keras.Sequential([layers.Dense(5, activation="tanh"), layers.Dense(3)]),
+}
+OPTIMIZERS = {
+    "adam": lambda: optimizers.Adam(0.01),
+    "sgd": lambda: optimizers.SGD(0.05),
+    "momentum": lambda: optimizers.SGD(0.05, momentum=0.9),
+    "rmsprop": lambda: optimizers.RMSprop(0.01),
+    "rmsprop_centered": lambda: optimizers.RMSprop(0.01, momentum=0.9, centered=True),
+    "amsgrad": lambda: optimizers.Adam(0.01, amsgrad=True),
+    "schedule": lambda: optimizers.Adam(
+        optimizers.schedules.ExponentialDecay(0.01, decay_steps=2, decay_rate=0.5)),
+}
+CASES = [
+    ("guide_004", "adam"),
+    ("nested", "adam"),
+    ("functional", "momentum"),
+    ("embedding", "adam"),
+    ("embedding", "momentum"),
+] + [("dense", name) for name in OPTIMIZERS]
+
+
+def batch_for(model):
+    random = np.random.default_rng(1)
+    labels = random.integers(0, 3, 8)
+    if model == "guide_004":
+        return random.random((8, 28, 28, 1), dtype=np.float32), labels
+    if model == "embedding":
+        return random.integers(0, 10, (8, 5)), labels
+    return random.random((8, 6), dtype=np.float32), labels
+
+
+class Program:
+    """The same program as the probe's, in Keras."""
+
+    def __init__(self, model, optimizer):
+        tf.keras.utils.set_random_seed(3)
+        self.inputs, self.labels = batch_for(model)
+        self.model = MODELS[model]()
+        self.optimizer = OPTIMIZERS[optimizer]()
+        self.loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        self.checkpoint = tf.train.Checkpoint(model=self.model, optimizer=self.optimizer)
+
+    def build(self):
+        self.model(self.inputs)
+        self.optimizer.build(self.model.trainable_variables)
+
+    def train(self):
+        with tf.GradientTape() as tape:
+            loss = self.loss(self.labels, self.model(self.inputs, training=True))
+        variables = self.model.trainable_variables
+        self.optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables))
+
+    def predictions(self):
+        return self.model(self.inputs).numpy()
+
+
+def request(model, optimizer, **more):
+    inputs, labels = batch_for(model)
+    return {"model": model, "optimizer": optimizer, "replicas": 1, "inputs": as_json(inputs),
+            "labels": as_json(labels), **more}
+
+
+def ask(probe, what):
+    try:
+        return probe("checkpoint", what)
+    finally:
+        probe.close("checkpoint")  # logical devices are fixed for the life of a process
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+@pytest.mark.parametrize("model,optimizer", CASES)
+def test_tensorflow_restores_ours(probe, tmp_path, model, optimizer, replicas):
+    answer = ask(probe, request(model, optimizer, action="save", steps=3,
+                                prefix=str(tmp_path / "ckpt"), replicas=replicas))
+    program = Program(model, optimizer)
+    program.build()
+    status = program.checkpoint.read(answer["path"])
+    status.assert_existing_objects_matched()
+    np.testing.assert_allclose(program.predictions(), from_json(answer["predictions"]),
+                               rtol=1e-5, atol=1e-5)
+    assert int(program.optimizer.iterations) == 3
+    program.train()  # the slots are right too
+    np.testing.assert_allclose(program.predictions(), from_json(answer["after_a_step"]),
+                               rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("model,optimizer", CASES)
+def test_keys_are_tensorflows(probe, tmp_path, model, optimizer):
+    answer = ask(probe, request(model, optimizer, action="save", steps=1,
+                                prefix=str(tmp_path / "ours")))
+    program = Program(model, optimizer)
+    program.train()
+    theirs = program.checkpoint.write(str(tmp_path / "theirs"))
+    assert tf.train.list_variables(answer["path"]) == tf.train.list_variables(theirs)
+
+
+@pytest.mark.parametrize("built", [True, False], ids=["built", "deferred"])
+@pytest.mark.parametrize("model,optimizer", CASES)
+def test_we_restore_tensorflows(probe, tmp_path, model, optimizer, built):
+    program = Program(model, optimizer)
+    for _ in range(3):
+        program.train()
+    path = program.checkpoint.write(str(tmp_path / "ckpt"))
+    answer = ask(probe, request(model, optimizer, action="restore", path=path, built=built))
+    np.testing.assert_allclose(from_json(answer["predictions"]), program.predictions(),
+                               rtol=1e-5, atol=1e-5)
+    assert answer["iterations"] == 3
+    program.train()
+    np.testing.assert_allclose(from_json(answer["after_a_step"]), program.predictions(),
+                               rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("rows", [[4], [2, 2], [1, 1, 1, 1], [3, 1]])
+def test_a_partitioned_variable_both_ways(probe, tmp_path, rows):
+    values = np.arange(12, dtype=np.float32).reshape(4, 3) - 5
+
+    answer = ask(probe, {"model": "partitioned", "action": "save", "values": as_json(values),
+                         "rows": rows, "prefix": str(tmp_path / "ours")})
+    assert ("table/.ATTRIBUTES/VARIABLE_VALUE", [4, 3]) in tf.train.list_variables(answer["path"])
+    plain = tf.Variable(tf.zeros((4, 3)))
+    tf.train.Checkpoint(table=plain).restore(answer["path"]).assert_consumed()
+    np.testing.assert_array_equal(plain.numpy(), values)
+
+    sharded = make_sharded(values, 3)
+    tf.train.Checkpoint(table=sharded).restore(answer["path"]).assert_consumed()
+    np.testing.assert_array_equal(np.concatenate([v.numpy() for v in sharded.variables]), values)
+
+    sharded = make_sharded(values * 2, 2)
+    path = tf.train.Checkpoint(table=sharded).save(str(tmp_path / "theirs"))
+    answer = ask(probe, {"model": "partitioned", "action": "restore", "path": path,
+                         "values": as_json(np.zeros_like(values)), "rows": rows})
+    np.testing.assert_array_equal(from_json(answer["values"]), values * 2)
+
+
+def make_sharded(values, shards):
+    from tensorflow.python.distribute import sharded_variable
+    from tensorflow.python.ops import variables
+
+    parts = []
+    begin = 0
+    for part in np.array_split(values, shards):
+        variable = tf.Variable(part, name="table")
+        variable._set_save_slice_info(variables.Variable.SaveSliceInfo(
+            "table", list(values.shape), [begin, 0], list(part.shape)))
+        begin += len(part)
+        parts.append(variable)
+    for variable in parts:
+        variable._save_slice_info = None
+    return sharded_variable.ShardedVariable(parts, name="table")
