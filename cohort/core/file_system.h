@@ -57,7 +57,7 @@ class FileLock {
  public:
   virtual ~FileLock() = default;
   // Whether the path still names the locked file: false after somebody removed or replaced it, and
-  // another process may hold what is there now.
+  // another process may hold what is there now. Errors: of looking at it.
   virtual bool still_valid() const = 0;
 };
 

@@ -138,8 +138,11 @@ class PosixFileSystem final : public FileSystem {
   }
 
   std::vector<std::string> list(const std::string& directory) override {
-    const std::unique_ptr<DIR, int (*)(DIR*)> stream(::opendir(directory.c_str()), ::closedir);
+    UniqueFd fd = open_directory(directory);
+    const std::unique_ptr<DIR, int (*)(DIR*)> stream(fd.valid() ? ::fdopendir(fd.get()) : nullptr,
+                                                     ::closedir);
     if (!stream) throw_errno(errno, "listing " + quoted(directory));
+    fd.release();  // closedir closes it
     std::vector<std::string> names;
     while (true) {
       errno = 0;

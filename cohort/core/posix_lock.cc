@@ -19,12 +19,15 @@ namespace {
 constexpr int kMostAttempts = 16;
 constexpr size_t kMostOwnerBytes = 256;  // of what a holder wrote, in an error's text
 
-// Whether the path names the open file.
+// Whether the path names the open file. What a broken disk says is no answer.
 bool names(const std::string& path, int fd) {
   struct stat open_file {};
   struct stat named {};
-  return ::fstat(fd, &open_file) == 0 && ::lstat(path.c_str(), &named) == 0 &&
-         open_file.st_dev == named.st_dev && open_file.st_ino == named.st_ino;
+  if (::fstat(fd, &open_file) != 0 || ::lstat(path.c_str(), &named) != 0) {
+    if (errno == ENOENT || errno == ENOTDIR || errno == ESTALE) return false;
+    throw_errno(errno, "examining the lock file " + quoted(path));
+  }
+  return open_file.st_dev == named.st_dev && open_file.st_ino == named.st_ino;
 }
 
 class PosixLock final : public FileLock {

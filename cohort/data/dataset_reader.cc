@@ -9,7 +9,7 @@ namespace cohort::internal {
 
 DatasetReader::DatasetReader(DataNodePtr root, const IteratorContext& context)
     : root_(std::move(root)),
-      graph_(std::make_shared<const std::string>(describe_graph(*root_))),
+      graph_(std::make_shared<const std::string>(describe_state_graph(*root_))),
       iterator_(root_->make_iterator(context)) {}
 
 IteratorState DatasetReader::state() const {

@@ -64,6 +64,12 @@ std::string describe_graph(const DataNode& root) {
   return text;
 }
 
+std::string describe_state_graph(const DataNode& root) {
+  const DataNode* node = &root;
+  while (node->is_transparent()) node = node->inputs()[0].get();
+  return describe_graph(*node);
+}
+
 std::string explain_graph(const DataNode& root) {
   std::string text;
   visit(root, 0, text, [](const DataNode& node) {

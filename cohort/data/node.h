@@ -60,6 +60,11 @@ class DataNode {
   // Elements are then functions of their position alone.
   virtual std::unique_ptr<IndexedData> make_indexed() const { return nullptr; }
 
+  // Whether its elements and its iterators' states are its (only) input's: a state then fits
+  // pipelines that end with such nodes and those that do not. (Below others it may decide how they
+  // read, and with it what their states hold.)
+  virtual bool is_transparent() const { return false; }
+
   // For rewrites; the defaults are safe.
   virtual SourceKind source() const { return SourceKind::kNone; }
   // Whether dividing the files below this node divides its elements and does nothing else.

@@ -40,19 +40,15 @@ class PrefetchIterator final : public DataIterator {
     stop();
     input_->rewind(epoch);
   }
+  // The state is the input's own, so that it fits a pipeline without prefetch too.
   IteratorState save() const override {
-    IteratorState state;
-    if (!thread_.joinable()) {
-      state.set_child("input", input_->save());
-      return state;
-    }
+    if (!thread_.joinable()) return input_->save();
     const std::lock_guard lock(mutex_);
-    state.set_child("input", queue_.empty() ? before_next_ : queue_.front().before);
-    return state;
+    return queue_.empty() ? *before_next_ : *queue_.front().before;
   }
   void restore(const IteratorState& state) override {
     stop();
-    input_->restore(state.child("input"));
+    input_->restore(state);
   }
 
  private:
@@ -145,6 +141,7 @@ class PrefetchNode final : public UnaryNode {
     if (context.probing) return input().make_iterator(context);
     return std::make_unique<PrefetchIterator>(input().make_iterator(context), buffer_size_);
   }
+  bool is_transparent() const override { return true; }
   bool passes_file_sharding() const override { return true; }
   bool passes_element_sharding() const override { return true; }
   int64_t batch_size() const override { return input().batch_size(); }

@@ -85,6 +85,17 @@ TEST(Prefetch, StateIsThatOfTheReader) {
   }
 }
 
+TEST(Prefetch, AtTheEndOfAPipelineItMayBeLargerOrMissing) {
+  auto iterator = Dataset::range(10).batch(2).prefetch(2).iterator();
+  iterator.next();
+  for (const Dataset& other : {Dataset::range(10).batch(2), Dataset::range(10).batch(2).prefetch(7),
+                               Dataset::range(10).batch(2).prefetch(1).prefetch(1)}) {
+    auto restored = other.iterator();
+    restored.restore(iterator.state());
+    EXPECT_EQ(restored.get_next().tensor()[0].item<int64_t>(), 2);
+  }
+}
+
 TEST(Prefetch, RestoresInPlace) {
   auto iterator = Dataset::range(10).prefetch(4).iterator();
   const IteratorState start = iterator.state();

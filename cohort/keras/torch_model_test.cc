@@ -10,7 +10,9 @@
 #include <torch/nn/modules/linear.h>
 #include <torch/nn/pimpl.h>
 
+#include "cohort/core/simulated_file_system.h"
 #include "cohort/keras/testing_training.h"
+#include "cohort/train/checkpoint.h"
 
 namespace cohort::keras {
 namespace {
@@ -50,6 +52,26 @@ TEST(TorchModel, NamesItsVariablesAfterTheParameters) {
   for (const Variable& variable : model.trainable_variables()) names.push_back(variable.name());
   EXPECT_THAT(names, ElementsAre("conv.weight", "conv.bias", "linear.weight", "linear.bias"));
   EXPECT_THAT(model(at::ones({2, 8, 8, 1})).sizes(), ElementsAre(2, 3));
+}
+
+TEST(TorchModel, GoesThroughCheckpoints) {
+  internal::SimulatedFileSystem files;
+  const auto strategy = mirrored(2);
+  auto scope = strategy.scope();
+  const TorchModel saved([] { return Net(); });
+  const TorchModel restored([] { return Net(); });
+  scope.close();
+  for (const TorchModel* model : {&saved, &restored}) {
+    train::Checkpoint checkpoint({{"model", *model}});
+    internal::use_file_system(checkpoint, files);
+    if (model == &saved) {
+      checkpoint.write("dir/ckpt");
+    } else {
+      checkpoint.read("dir/ckpt").assert_consumed();
+    }
+  }
+  const Tensor input = at::ones({3, 8, 8, 1});
+  EXPECT_TRUE(restored(input).equal(saved(input)));
 }
 
 TEST(TorchModel, FollowsOneLossCurveOnAnyNumberOfReplicas) {

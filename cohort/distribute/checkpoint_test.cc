@@ -1,0 +1,220 @@
+// How variables of each kind, generators and inputs of a strategy go through checkpoints.
+#include "cohort/train/checkpoint.h"
+
+#include <ATen/ops/arange.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/zeros.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cohort/core/simulated_file_system.h"
+#include "cohort/data/dataset.h"
+#include "cohort/distribute/distributed_dataset.h"
+#include "cohort/distribute/one_device_strategy.h"
+#include "cohort/distribute/testing_devices.h"
+#include "cohort/ops/random.h"
+
+namespace cohort::distribute {
+namespace {
+
+using internal::SimulatedFileSystem;
+using testing::Each;
+using testing::HasSubstr;
+using train::Checkpoint;
+using train::NamedObject;
+
+struct VariableCheckpoint : testing::Test {
+  Checkpoint make(std::vector<NamedObject> objects) {
+    Checkpoint checkpoint(std::move(objects));
+    internal::use_file_system(checkpoint, files);
+    return checkpoint;
+  }
+  void save(const Variable& variable) { make({{"v", variable}}).write("dir/ckpt"); }
+  void restore(const Variable& variable) {
+    make({{"v", variable}}).read("dir/ckpt").assert_consumed();
+  }
+
+  SimulatedFileSystem files;
+};
+
+Variable make_variable(const Strategy& strategy, const Tensor& initial, VariableOptions options) {
+  auto scope = strategy.scope();
+  return Variable(initial, std::move(options));
+}
+
+Variable on_read(const Strategy& strategy, VariableAggregation aggregation,
+                 const Tensor& initial = at::zeros({2})) {
+  return make_variable(strategy, initial,
+                       {.name = "v",
+                        .synchronization = VariableSynchronization::ON_READ,
+                        .aggregation = aggregation});
+}
+
+// Writes 1, 2, ... into the replicas' components.
+void number_components(const Strategy& strategy, const Variable& variable) {
+  strategy.run([&](ReplicaContext& replica) {
+    variable.assign(replica.replica_id_in_sync_group() + 1.0);
+  });
+}
+
+std::vector<double> component_values(const Variable& variable) {
+  std::vector<double> values;
+  const PerReplica<Tensor> components = variable.components();
+  for (const Tensor& component : components.values()) {
+    values.push_back(component.flatten()[0].item<double>());
+  }
+  return values;
+}
+
+TEST_F(VariableCheckpoint, AMirroredOneIsOneValueForAnyNumberOfReplicas) {
+  for (const bool shared : {true, false}) {
+    const auto four = mirrored(4, {.shared_storage = shared});
+    save(make_variable(four, at::arange(3, float32), {.name = "v"}));
+    for (const int replicas : {1, 2, 5}) {
+      const auto strategy = mirrored(replicas, {.shared_storage = shared});
+      const Variable variable = make_variable(strategy, at::zeros({3}), {.name = "v"});
+      restore(variable);
+      const PerReplica<Tensor> components = variable.components();
+      EXPECT_EQ(components.size(), static_cast<size_t>(replicas));
+      for (const Tensor& component : components.values()) {
+        EXPECT_TRUE(component.equal(at::arange(3, float32)));
+      }
+    }
+    const Variable plain(at::zeros({3}));
+    restore(plain);
+    EXPECT_TRUE(plain.value().equal(at::arange(3, float32)));
+  }
+}
+
+TEST_F(VariableCheckpoint, APlainOneIsRestoredUnderAStrategy) {
+  save(Variable(Tensor(at::full({2}, 6.0f))));
+  const auto strategy = mirrored(3);
+  const Variable mirrored_one = make_variable(strategy, at::zeros({2}), {.name = "v"});
+  restore(mirrored_one);
+  EXPECT_THAT(component_values(mirrored_one), Each(6));
+  const Variable sum = on_read(strategy, VariableAggregation::SUM);
+  restore(sum);
+  EXPECT_THAT(component_values(sum), Each(2));
+  const Variable mean = on_read(strategy, VariableAggregation::MEAN);
+  restore(mean);
+  EXPECT_THAT(component_values(mean), Each(6));
+  const OneDeviceStrategy one("CPU:0");
+  const Variable single = make_variable(one, at::zeros({2}), {.name = "v"});
+  restore(single);
+  EXPECT_THAT(component_values(single), Each(6));
+}
+
+TEST_F(VariableCheckpoint, AnOnReadOneSavesItsAggregate) {
+  const auto strategy = mirrored(4);
+  const struct {
+    VariableAggregation aggregation;
+    double saved;
+    double restored;
+  } kCases[] = {{VariableAggregation::SUM, 10, 2.5},
+                {VariableAggregation::MEAN, 2.5, 2.5},
+                {VariableAggregation::ONLY_FIRST_REPLICA, 1, 1}};
+  for (const auto& expected : kCases) {
+    const Variable variable = on_read(strategy, expected.aggregation);
+    number_components(strategy, variable);
+    save(variable);
+    const Variable plain(at::zeros({2}));
+    restore(plain);
+    EXPECT_EQ(plain.value()[0].item<double>(), expected.saved);
+    restore(variable);
+    EXPECT_THAT(component_values(variable), Each(expected.restored));
+  }
+}
+
+TEST_F(VariableCheckpoint, SumsOfIntegersStayWhatTheyAre) {
+  const auto strategy = mirrored(4);
+  save(Variable(Tensor(at::full({}, 7, int64))));
+  const Variable counter = on_read(strategy, VariableAggregation::SUM, at::zeros({}, int64));
+  restore(counter);
+  EXPECT_EQ(counter.value().item<int64_t>(), 7);
+}
+
+TEST_F(VariableCheckpoint, WithoutAnAggregationItCannotBeSaved) {
+  const auto strategy = mirrored(2);
+  const Variable variable = on_read(strategy, VariableAggregation::NONE);
+  EXPECT_THROW(save(variable), InvalidArgumentError);
+}
+
+TEST_F(VariableCheckpoint, NotInAStep) {
+  const auto strategy = mirrored(2);
+  const Variable variable = make_variable(strategy, at::zeros({2}), {.name = "v"});
+  save(variable);
+  EXPECT_THROW(strategy.run([&](ReplicaContext& replica) {
+    if (replica.replica_id_in_sync_group() == 0) save(variable);
+  }), FailedPreconditionError);
+  EXPECT_THROW(strategy.run([&](ReplicaContext& replica) {
+    if (replica.replica_id_in_sync_group() == 0) restore(variable);
+  }), FailedPreconditionError);
+}
+
+TEST_F(VariableCheckpoint, AnotherShapeOrDtypeIsRefusedByName) {
+  save(Variable(at::zeros({2, 3}), {.name = "kernel"}));
+  const Variable other(at::zeros({3, 2}));
+  try {
+    restore(other);
+    FAIL() << "restored";
+  } catch (const InvalidArgumentError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("v: the checkpoint has float32 [2,3], the program "
+                                        "float32 [3,2]"));
+  }
+  EXPECT_THROW(restore(Variable(at::zeros({2, 3}, float64))), InvalidArgumentError);
+}
+
+TEST_F(VariableCheckpoint, TapesDoNotTakeRestoredValuesForOlderOnes) {
+  const Variable variable(at::zeros({2}));
+  save(variable);
+  const auto version = variable.value()._version();
+  restore(variable);
+  EXPECT_GT(variable.value()._version(), version);
+}
+
+TEST_F(VariableCheckpoint, ReplicasGoOnDrawingWhereTheyWere) {
+  const auto draw = [](const Strategy& strategy) {
+    std::vector<double> drawn;
+    const auto values = strategy.run([] { return random::uniform({}); });
+    for (const Tensor& value : values.values()) {
+      drawn.push_back(value.item<double>());
+    }
+    return drawn;
+  };
+  std::vector<double> expected;
+  {
+    const auto strategy = mirrored(3);
+    draw(strategy);
+    make({{"random", strategy}}).write("dir/ckpt");
+    expected = draw(strategy);
+  }
+  const auto strategy = mirrored(3);
+  make({{"random", strategy}}).read("dir/ckpt").assert_consumed();
+  EXPECT_EQ(draw(strategy), expected);
+
+  random::set_seed(5);  // before the restore: what is restored counts
+  const auto two = mirrored(2);
+  make({{"random", two}}).read("dir/ckpt").assert_existing_objects_matched();
+  expected.pop_back();
+  EXPECT_EQ(draw(two), expected);
+}
+
+TEST_F(VariableCheckpoint, DistributedInputGoesOnWhereItWas) {
+  const auto strategy = mirrored(2);
+  const auto dataset = strategy.experimental_distribute_dataset(
+      data::Dataset::range(50).shuffle(7, {.seed = 3}).batch(4));
+  auto iterator = dataset.iterator();
+  for (int i = 0; i < 5; ++i) iterator.next();
+  make({{"input", iterator}}).write("dir/ckpt");
+  const auto expected = iterator.get_next();
+
+  auto resumed = dataset.iterator();
+  make({{"input", resumed}}).read("dir/ckpt").assert_consumed();
+  const auto batch = resumed.get_next();
+  for (size_t r = 0; r < 2; ++r) {
+    EXPECT_TRUE(batch.value(r).tensor().equal(expected.value(r).tensor()));
+  }
+}
+
+}  // namespace
+}  // namespace cohort::distribute
