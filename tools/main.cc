@@ -1,0 +1,150 @@
+// The command `cohort`. Exit codes: 0 done, 64 a wrong call, 65 bad data, 1 all else, and what the
+// commands say.
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <functional>
+#include <iostream>
+
+#include "cohort/core/error.h"
+#include "cohort/version.h"
+#include "tools/checkpoint_commands.h"
+#include "tools/printable.h"
+
+namespace cohort::tools {
+namespace {
+
+using Command = std::function<int(internal::FileSystem& files, std::ostream& out)>;
+
+// A validator: what is wrong with it, or nothing. (NaN passes CLI11's own.)
+std::string at_least_zero(const std::string& text) {
+  char* end = nullptr;
+  const double number = std::strtod(text.c_str(), &end);
+  return end != text.c_str() && *end == '\0' && number >= 0 ? ""
+                                                            : "'" + text + "' is not at least 0";
+}
+
+// The command line, and what it asks for.
+class CommandLine {
+ public:
+  CommandLine() {
+    app_.set_version_flag("--version", std::string("cohort ") + kVersion);
+    app_.require_subcommand(1);
+    CLI::App& checkpoint = *app_.add_subcommand("checkpoint", "Looks at checkpoints");
+    checkpoint.require_subcommand(1);
+    add_ls(checkpoint);
+    add_show(checkpoint);
+    add_verify(checkpoint);
+    add_diff(checkpoint);
+    add_export(checkpoint);
+  }
+
+  // Errors: CLI::ParseError.
+  void parse(int argc, char** argv) { app_.parse(argc, argv); }
+  int print_help(const CLI::ParseError& request) const {
+    return app_.exit(request, std::cout, std::cerr);
+  }
+  const Command& command() const { return command_; }
+
+ private:
+  void add_ls(CLI::App& parent) {
+    CLI::App& app = *parent.add_subcommand(
+        "ls", "Lists the checkpoints of a directory, or the tensors of a checkpoint");
+    app.add_option("PATH", ls_.path, "A checkpoint (DIR/ckpt-3) or a directory")->required();
+    app.add_flag("--keys", ls_.raw_keys, "Keys as they stand in the file");
+    app.add_flag("--json", ls_.json, "JSON");
+    on(app, [this](auto& files, auto& out) { return list_checkpoints(files, ls_, out); });
+  }
+
+  void add_show(CLI::App& parent) {
+    CLI::App& app =
+        *parent.add_subcommand("show", "Shows the graph of objects, or the values of a tensor");
+    app.add_option("PATH", show_.path, "A checkpoint (DIR/ckpt-3)")->required();
+    app.add_option("KEY", show_.key, "A tensor, as `ls` or `ls --keys` writes its name");
+    app.add_option("--max-elements", show_.max_elements, "The most values to print")
+        ->check(CLI::Range(uint64_t{0}, uint64_t{1} << 40))
+        ->capture_default_str();
+    on(app, [this](auto& files, auto& out) { return show_checkpoint(files, show_, out); });
+  }
+
+  void add_verify(CLI::App& parent) {
+    CLI::App& app = *parent.add_subcommand("verify", "Reads everything and checks every checksum");
+    app.add_option("PATH", verify_.path, "A checkpoint (DIR/ckpt-3), or a directory for all in it")
+        ->required();
+    on(app, [this](auto& files, auto& out) { return verify_checkpoints(files, verify_, out); });
+  }
+
+  void add_diff(CLI::App& parent) {
+    CLI::App& app = *parent.add_subcommand("diff", "Compares the tensors of two checkpoints");
+    app.add_option("A", diff_.a, "A checkpoint (DIR/ckpt-3)")->required();
+    app.add_option("B", diff_.b, "Another")->required();
+    app.add_option("--tolerance", diff_.tolerance, "Numbers no further apart than this are equal")
+        ->check(at_least_zero)
+        ->capture_default_str();
+    on(app, [this](auto& files, auto& out) { return diff_checkpoints(files, diff_, out); });
+  }
+
+  void add_export(CLI::App& parent) {
+    CLI::App& app = *parent.add_subcommand("export", "Writes tensors to a .safetensors file");
+    app.add_option("PATH", export_.path, "A checkpoint (DIR/ckpt-3)")->required();
+    app.add_option("--output", export_.output, "The file to write, or to replace")->required();
+    app.add_option("--keys", export_.globs,
+                   "Only tensors whose names match this glob; may be given several times")
+        ->allow_extra_args(false);
+    on(app, [this](auto& files, auto& out) { return export_checkpoint(files, export_, out); });
+  }
+
+  void on(CLI::App& app, Command command) {
+    app.callback([this, command = std::move(command)] { command_ = command; });
+  }
+
+  CLI::App app_{"Cohort's tools.", "cohort"};
+  Command command_;
+  LsOptions ls_;
+  ShowOptions show_;
+  VerifyOptions verify_;
+  DiffOptions diff_;
+  ExportOptions export_;
+};
+
+int fail(std::string_view problem, int exit_code) {
+  std::cerr << "cohort: " << printable(problem) << '\n';
+  return exit_code;
+}
+
+int exit_code(const Error& error) {
+  switch (error.code()) {
+    case Code::kDataLoss:
+    case Code::kInvalidArgument:
+      return kExitBadData;
+    default:
+      return kExitFailed;
+  }
+}
+
+int run(const Command& command) {
+  const int result = command(internal::posix_file_system(), std::cout);
+  std::cout.flush();
+  if (!std::cout) return fail("the output could not be written", kExitFailed);
+  return result;
+}
+
+int main(int argc, char** argv) {
+  CommandLine line;
+  try {
+    line.parse(argc, argv);
+    return run(line.command());
+  } catch (const CLI::Success& help_or_version) {
+    return line.print_help(help_or_version);
+  } catch (const CLI::ParseError& error) {
+    return fail(std::string(error.what()) + "; see `cohort --help`", kExitUsage);
+  } catch (const Error& error) {
+    return fail(error.what(), exit_code(error));
+  } catch (const std::exception& error) {
+    return fail(error.what(), kExitFailed);
+  }
+}
+
+}  // namespace
+}  // namespace cohort::tools
+
+int main(int argc, char** argv) { return cohort::tools::main(argc, argv); }

@@ -1,0 +1,156 @@
+// The program itself, on files of this machine.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "cohort/version.h"
+#include "tools/checkpoint_commands.h"
+#include "tools/testing_checkpoints.h"
+
+namespace cohort::tools {
+namespace {
+
+using testing::ContainsRegex;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+struct Ended {
+  std::string output;  // stdout and stderr
+  int exit_code = -1;
+};
+
+using Arguments = std::vector<std::string>;
+
+struct Command : testing::Test {
+  Command() {
+    std::string pattern = testing::TempDir() + "cohort_command_test.XXXXXX";
+    root = ::mkdtemp(pattern.data());
+    directory = root + "/dir";
+    std::filesystem::create_directory(directory);
+    write_checkpoint(internal::posix_file_system(), directory + "/ckpt-1");
+  }
+  ~Command() override { std::filesystem::remove_all(root); }
+
+  // In the directory. `stdout_path`: empty: the same as that of stderr.
+  Ended run(const Arguments& arguments, const std::string& stdout_path = "") const {
+    const std::string log = root + "/log";
+    posix_spawn_file_actions_t actions;
+    ::posix_spawn_file_actions_init(&actions);
+    ::posix_spawn_file_actions_addchdir_np(&actions, directory.c_str());
+    const int flags = O_WRONLY | O_CREAT | O_TRUNC;
+    ::posix_spawn_file_actions_addopen(&actions, 2, log.c_str(), flags, 0600);
+    if (stdout_path.empty()) {
+      ::posix_spawn_file_actions_adddup2(&actions, 2, 1);
+    } else {
+      ::posix_spawn_file_actions_addopen(&actions, 1, stdout_path.c_str(), O_WRONLY, 0);
+    }
+    std::vector<char*> argv = {const_cast<char*>("cohort")};
+    for (const std::string& argument : arguments) {
+      argv.push_back(const_cast<char*>(argument.c_str()));
+    }
+    argv.push_back(nullptr);
+    pid_t pid = -1;
+    const int error = ::posix_spawn(&pid, COHORT_COMMAND, &actions, nullptr, argv.data(), environ);
+    ::posix_spawn_file_actions_destroy(&actions);
+    EXPECT_EQ(error, 0) << COHORT_COMMAND;
+    int status = -1;
+    if (error != 0 || ::waitpid(pid, &status, 0) != pid) return {};
+    std::ifstream in(log, std::ios::binary);
+    return {.output = {std::istreambuf_iterator<char>(in), {}},
+            .exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1};
+  }
+
+  void expect_refused(const Arguments& arguments, int exit_code, const std::string& text) const {
+    const Ended ended = run(arguments);
+    const std::string call = testing::PrintToString(arguments);
+    EXPECT_EQ(ended.exit_code, exit_code) << call;
+    EXPECT_THAT(ended.output, StartsWith("cohort: ")) << call;
+    EXPECT_THAT(ended.output, HasSubstr(text)) << call;
+    EXPECT_EQ(ended.output.find('\n'), ended.output.size() - 1) << "not one line: " << ended.output;
+  }
+
+  std::string root;
+  std::string directory;  // in it
+};
+
+TEST_F(Command, VersionAndHelp) {
+  EXPECT_EQ(run({"--version"}).output, std::string("cohort ") + kVersion + "\n");
+  const Ended help = run({"checkpoint", "diff", "--help"});
+  EXPECT_EQ(help.exit_code, kExitOk);
+  EXPECT_THAT(help.output, HasSubstr("--tolerance"));
+}
+
+TEST_F(Command, Works) {
+  const Ended listed = run({"checkpoint", "ls", "."});
+  EXPECT_EQ(listed.exit_code, kExitOk);
+  EXPECT_THAT(listed.output, ContainsRegex("ckpt-1 +5 tensors +[0-9]+ bytes +2[0-9]+-[0-9-]+T.*Z"));
+  EXPECT_THAT(run({"checkpoint", "ls", "ckpt-1", "--json"}).output, StartsWith("{"));
+  EXPECT_THAT(run({"checkpoint", "show", "ckpt-1", "step"}).output, HasSubstr("\n7\n"));
+  EXPECT_THAT(run({"checkpoint", "show", "ckpt-1", "model/kernel", "--max-elements", "1"}).output,
+              HasSubstr("[[0., ...]"));
+  EXPECT_EQ(run({"checkpoint", "verify", "."}).exit_code, kExitOk);
+  EXPECT_EQ(run({"checkpoint", "diff", "ckpt-1", "ckpt-1", "--tolerance", "0.5"}).exit_code,
+            kExitOk);
+  EXPECT_THAT(run({"checkpoint", "export", "--keys", "model/*", "--keys", "step", "ckpt-1",
+                   "--output", "m.safetensors"})
+                  .output,
+              HasSubstr("wrote 'm.safetensors': 3 tensors, 56 bytes\n"));
+  EXPECT_TRUE(std::filesystem::exists(directory + "/m.safetensors"));
+}
+
+TEST_F(Command, WrongCalls) {
+  expect_refused({}, kExitUsage, "subcommand");
+  expect_refused({"checkpoint"}, kExitUsage, "subcommand");
+  expect_refused({"checkpoint", "frob"}, kExitUsage, "");
+  expect_refused({"checkpoint", "ls"}, kExitUsage, "PATH");
+  expect_refused({"checkpoint", "ls", ".", "--frob"}, kExitUsage, "--frob");
+  expect_refused({"checkpoint", "ls", ".", "\x1b[31m"}, kExitUsage, "\\x1b[31m");
+  expect_refused({"checkpoint", "show", "ckpt-1", "--max-elements", "-1"}, kExitUsage,
+                 "--max-elements");
+  expect_refused({"checkpoint", "diff", "ckpt-1", "ckpt-1", "--tolerance", "nan"}, kExitUsage,
+                 "--tolerance");
+  expect_refused({"checkpoint", "diff", "ckpt-1", "ckpt-1", "--tolerance", "x"}, kExitUsage,
+                 "--tolerance");
+  expect_refused({"checkpoint", "export", "ckpt-1"}, kExitUsage, "--output");
+}
+
+TEST_F(Command, WhatIsNotThere) {
+  expect_refused({"checkpoint", "ls", "none"}, kExitFailed, "'none'");
+  expect_refused({"checkpoint", "show", "ckpt-1", "none"}, kExitFailed, "'none'");
+  std::filesystem::create_directory(directory + "/empty");
+  expect_refused({"checkpoint", "verify", "empty"}, kExitFailed, "no checkpoints in 'empty'");
+}
+
+TEST_F(Command, DamageAndDifferencesAreExitCodes) {
+  write_checkpoint(internal::posix_file_system(), directory + "/ckpt-2", {.step = {8}});
+  EXPECT_EQ(run({"checkpoint", "diff", "ckpt-1", "ckpt-2"}).exit_code, kExitDifferent);
+  {
+    std::fstream data(directory + "/ckpt-2.data-00000-of-00001",
+                      std::ios::in | std::ios::out | std::ios::binary);
+    data.put('x');
+  }
+  const Ended verified = run({"checkpoint", "verify", "."});
+  EXPECT_EQ(verified.exit_code, kExitBadData);
+  EXPECT_THAT(verified.output, ContainsRegex("OK './ckpt-1'.*\nDAMAGED './ckpt-2'"));
+  expect_refused({"checkpoint", "show", "ckpt-2", "model/kernel"}, kExitBadData,
+                 "ckpt-2.data-00000-of-00001");
+}
+
+TEST_F(Command, OutputThatCannotBeWritten) {
+  const Ended ended = run({"checkpoint", "ls", "ckpt-1"}, "/dev/full");
+  EXPECT_EQ(ended.exit_code, kExitFailed);
+  EXPECT_THAT(ended.output, HasSubstr("could not be written"));
+}
+
+}  // namespace
+}  // namespace cohort::tools
