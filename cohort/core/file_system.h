@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -50,6 +51,10 @@ class ReadableFile {
   virtual uint64_t size() const = 0;
   // Exactly `length` bytes from `offset` on. Errors: DataLoss (the file ends before, or EIO).
   virtual void read(uint64_t offset, void* out, size_t length) const = 0;
+  // The same bytes in order, block by block, as fast as they come: the next block is read while
+  // `visit` works on one. Its view ends with the call. Errors: also what `visit` throws.
+  virtual void scan(uint64_t offset, uint64_t length,
+                    const std::function<void(std::string_view)>& visit) const;
 };
 
 // Held until it is destroyed, or its process ends in whatever way.

@@ -12,37 +12,13 @@
 #include "cohort/core/posix_error.h"
 #include "cohort/core/posix_io.h"
 #include "cohort/core/posix_lock.h"
+#include "cohort/core/posix_readable_file.h"
 #include "cohort/core/posix_writable_file.h"
 #include "cohort/core/text.h"
 #include "cohort/core/unique_fd.h"
 
 namespace cohort::internal {
 namespace {
-
-class PosixReadableFile final : public ReadableFile {
- public:
-  PosixReadableFile(UniqueFd fd, std::string path, uint64_t size)
-      : fd_(std::move(fd)), path_(std::move(path)), size_(size) {}
-
-  uint64_t size() const override { return size_; }
-
-  void read(uint64_t offset, void* out, size_t length) const override {
-    if (offset > size_ || length > size_ - offset) throw_too_short(offset, length, size_);
-    const Transfer done = read_all(fd_.get(), offset, out, length);
-    if (done.error_number != 0) throw_errno(done.error_number, "reading " + quoted(path_));
-    if (done.bytes < length) throw_too_short(offset, length, offset + done.bytes);
-  }
-
- private:
-  [[noreturn]] void throw_too_short(uint64_t offset, size_t length, uint64_t size) const {
-    throw DataLossError(str(quoted(path_), " ends after ", size, " bytes: ", length,
-                            " bytes at offset ", offset, " are missing"));
-  }
-
-  const UniqueFd fd_;
-  const std::string path_;
-  const uint64_t size_;
-};
 
 // A file, a left-over link or nothing: never a device that happens to have the name.
 void remove_left_over(const std::string& path) {

@@ -356,5 +356,37 @@ TEST_F(PosixFileSystemTest, ALockEndsWithItsProcess) {
   EXPECT_TRUE(files_.lock(path("lock"), "me")->still_valid());
 }
 
+// Above the size at which what is not cached is read past the cache.
+TEST(PosixReadableFile, ScansWhatReadReads) {
+  const std::string path = testing::TempDir() + "cohort_scan";
+  std::string expected(33 << 20, '\0');
+  for (size_t i = 0; i < expected.size(); i += 8) expected[i] = static_cast<char>(i * 2654435761u >> 13);
+  {
+    const auto file = posix_file_system().create(path, {.expected_bytes = expected.size()});
+    file->append(expected);
+    file->sync();
+    file->close();
+  }
+  const int fd = ::open(path.c_str(), O_RDONLY);
+  const auto file = posix_file_system().open(path);
+  for (const bool cached : {false, true}) {
+    if (!cached) ::posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+    for (const auto& [offset, length] : {std::pair<size_t, size_t>(0, expected.size()),
+                                         {4097, expected.size() - 5000},
+                                         {expected.size() - 10, 10}}) {
+      std::string seen;
+      file->scan(offset, length, [&](std::string_view block) { seen += block; });
+      EXPECT_TRUE(seen == std::string_view(expected).substr(offset, length)) << offset;
+    }
+    std::string whole(expected.size(), '\0');
+    file->read(0, whole.data(), whole.size());  // it is cached now
+  }
+  EXPECT_THROW(file->scan(1, expected.size(), [](std::string_view) {}), DataLossError);
+  EXPECT_THROW(file->scan(0, expected.size(), [](std::string_view) { throw AbortedError("no"); }),
+               AbortedError);
+  ::close(fd);
+  posix_file_system().remove(path);
+}
+
 }  // namespace
 }  // namespace cohort::internal

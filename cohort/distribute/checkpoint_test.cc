@@ -110,7 +110,7 @@ TEST_F(VariableCheckpoint, AnOnReadOneSavesItsAggregate) {
     VariableAggregation aggregation;
     double saved;
     double restored;
-  } kCases[] = {{VariableAggregation::SUM, 10, 2.5},
+  } kCases[] = {{VariableAggregation::SUM, 10, 5},
                 {VariableAggregation::MEAN, 2.5, 2.5},
                 {VariableAggregation::ONLY_FIRST_REPLICA, 1, 1}};
   for (const auto& expected : kCases) {
@@ -120,8 +120,24 @@ TEST_F(VariableCheckpoint, AnOnReadOneSavesItsAggregate) {
     const Variable plain(at::zeros({2}));
     restore(plain);
     EXPECT_EQ(plain.value()[0].item<double>(), expected.saved);
+    const Variable other = on_read(mirrored(2), expected.aggregation);
+    restore(other);
+    EXPECT_THAT(component_values(other), Each(expected.restored));
+  }
+}
+
+TEST_F(VariableCheckpoint, AsManyReplicasGetTheirComponentsBackBitForBit) {
+  const auto strategy = mirrored(3);
+  for (const auto aggregation : {VariableAggregation::SUM, VariableAggregation::MEAN}) {
+    const Variable variable = on_read(strategy, aggregation, at::zeros({2}));
+    strategy.run([&](ReplicaContext& replica) {
+      variable.assign(0.1 * (replica.replica_id_in_sync_group() + 1));
+    });
+    const std::vector<double> before = component_values(variable);
+    save(variable);
+    number_components(strategy, variable);
     restore(variable);
-    EXPECT_THAT(component_values(variable), Each(expected.restored));
+    EXPECT_EQ(component_values(variable), before);
   }
 }
 
@@ -197,6 +213,16 @@ TEST_F(VariableCheckpoint, ReplicasGoOnDrawingWhereTheyWere) {
   make({{"random", two}}).read("dir/ckpt").assert_existing_objects_matched();
   expected.pop_back();
   EXPECT_EQ(draw(two), expected);
+}
+
+TEST_F(VariableCheckpoint, TheGlobalGeneratorIsOneObjectWhateverItsSeed) {
+  const Checkpoint checkpoint = make({{"random", random::get_global_generator()}});
+  random::set_seed(6);
+  checkpoint.write("dir/ckpt");
+  const double expected = random::uniform({}).item<double>();
+  random::set_seed(7);
+  checkpoint.read("dir/ckpt").assert_consumed();
+  EXPECT_EQ(random::uniform({}).item<double>(), expected);
 }
 
 TEST_F(VariableCheckpoint, DistributedInputGoesOnWhereItWas) {

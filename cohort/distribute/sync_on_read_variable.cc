@@ -1,5 +1,6 @@
 #include "cohort/distribute/sync_on_read_variable.h"
 
+#include <ATen/ops/stack.h>
 #include <c10/core/ScalarType.h>
 
 #include "cohort/distribute/context_stack.h"
@@ -50,12 +51,50 @@ Tensor SyncOnReadVariable::aggregate() const {
           "a replica"));
 }
 
-Tensor SyncOnReadVariable::restored_component(size_t replica, const Tensor& value) const {
+void SyncOnReadVariable::write_restored(size_t replica, const Tensor& value) {
+  write(replica, AssignOp::kAssign, value);
   const int64_t count = core()->num_replicas_in_sync();
-  if (options().aggregation != VariableAggregation::SUM || count == 1) return value;
-  if (at::isFloatingType(dtype()) || at::isComplexType(dtype())) return value / count;
-  const Tensor share = value.div(count, "trunc").to(dtype());
-  return core()->replica_id(static_cast<int>(replica)) == 0 ? value - share * (count - 1) : share;
+  if (options().aggregation != VariableAggregation::SUM || count == 1) return;
+  at::NoGradGuard no_grad;
+  const Tensor& target = component(replica);
+  if (at::isFloatingType(dtype()) || at::isComplexType(dtype())) {
+    target.div_(count);
+  } else {
+    target.div_(count, "trunc");
+    if (core()->replica_id(static_cast<int>(replica)) == 0) {
+      target.mul_(1 - count).add_(value);  // value - share * (count - 1)
+    }
+  }
+}
+
+// One component is the aggregate; the others' sum could come back with other bits.
+bool SyncOnReadVariable::saves_components() const {
+  return core()->num_replicas_in_sync() > 1 &&
+         core()->num_local_replicas() == core()->num_replicas_in_sync() &&
+         options().aggregation != VariableAggregation::ONLY_FIRST_REPLICA;
+}
+
+std::vector<train::CheckpointValue> SyncOnReadVariable::checkpoint_values() {
+  std::vector<train::CheckpointValue> values = VariableImpl::checkpoint_values();
+  if (!saves_components()) return values;
+  std::vector<Tensor> components;
+  for (size_t i = 0; i < num_components(); ++i) components.push_back(component(i).to(at::kCPU));
+  values.push_back({.attribute = train::kReplicaComponents,
+                    .full_name = options().name,
+                    .parts = {{Leaf(at::stack(components))}}});
+  return values;
+}
+
+void SyncOnReadVariable::prepare_restore(train::RestoreSource& source) {
+  VariableImpl::prepare_restore(source);
+  std::vector<int64_t> stacked = shape().vec();
+  stacked.insert(stacked.begin(), static_cast<int64_t>(num_components()));
+  if (!saves_components() || source.shape(train::kReplicaComponents) != stacked) return;
+  source.read(train::kReplicaComponents, stacked, dtype(), [this](const Tensor& components) {
+    for (const size_t i : distinct_components()) {
+      write(i, AssignOp::kAssign, components.select(0, static_cast<int64_t>(i)));
+    }
+  });
 }
 
 void SyncOnReadVariable::assign(AssignOp op, const Tensor& value) {

@@ -13,12 +13,17 @@ class SyncOnReadVariable final : public VariableImpl {
   void assign(AssignOp op, const Tensor& value) override;
   const char* kind() const override { return "SyncOnReadVariable"; }
 
+  // Beside the aggregate, the components themselves: as many replicas go on bit for bit.
+  std::vector<train::CheckpointValue> checkpoint_values() override;
+  void prepare_restore(train::RestoreSource& source) override;
+
  protected:
   // SUM: value / components, so that the sum is the value again; integers leave what remains of
   // the division in the first.
-  Tensor restored_component(size_t replica, const Tensor& value) const override;
+  void write_restored(size_t replica, const Tensor& value) override;
 
  private:
+  bool saves_components() const;
   Tensor aggregate() const;
 };
 

@@ -90,11 +90,11 @@ Tensor VariableImpl::checked_value(const Tensor& value, const char* operation) c
 void VariableImpl::write(size_t replica, AssignOp op, const Tensor& value) {
   at::NoGradGuard no_grad;
   const Tensor& target = components_[replica];
-  const Tensor local = value.to(target.device(), target.scalar_type());
+  const auto local = [&] { return value.to(target.device(), target.scalar_type()); };
   switch (op) {
-    case AssignOp::kAssign: target.copy_(local); break;
-    case AssignOp::kAdd: target.add_(local); break;
-    case AssignOp::kSub: target.sub_(local); break;
+    case AssignOp::kAssign: target.copy_(value); break;
+    case AssignOp::kAdd: target.add_(local()); break;
+    case AssignOp::kSub: target.sub_(local()); break;
   }
   for (size_t i = 0; i < components_.size(); ++i) {
     if (components_[i].is_alias_of(target)) mark_written(i);
@@ -111,16 +111,17 @@ std::vector<train::CheckpointValue> VariableImpl::checkpoint_values() {
            .parts = {{Leaf(read().detach())}}}};
 }
 
-Tensor VariableImpl::restored_component(size_t, const Tensor& value) const { return value; }
+void VariableImpl::write_restored(size_t replica, const Tensor& value) {
+  write(replica, AssignOp::kAssign, value);
+}
 
 void VariableImpl::prepare_restore(train::RestoreSource& source) {
   if (!source.late() && calling_replica("restore") != nullptr) {
     throw FailedPreconditionError(str("variable '", options_.name, "' was to be restored in a ",
                                       "step; restore checkpoints before it"));
   }
-  const Tensor value = source.read(train::kVariableValue, shape(), dtype());
-  source.on_commit([this, value] {
-    for (const size_t i : distinct_) write(i, AssignOp::kAssign, restored_component(i, value));
+  source.read(train::kVariableValue, shape(), dtype(), [this](const Tensor& value) {
+    for (const size_t i : distinct_) write_restored(i, value);
   });
 }
 

@@ -41,7 +41,7 @@ class VariableImpl : public train::Trackable {
   virtual Tensor read() const = 0;
   virtual void assign(AssignOp op, const Tensor& value) = 0;
   // In a checkpoint a variable is one value, whatever its strategy: read() for saving, and what
-  // `restored_component` makes of it for each component.
+  // `write_restored` makes of it for each component.
   bool has_checkpoint_values() const override { return true; }
   std::vector<train::CheckpointValue> checkpoint_values() override;
   void prepare_restore(train::RestoreSource& source) override;
@@ -68,8 +68,8 @@ class VariableImpl : public train::Trackable {
   void mark_written(size_t replica) const;
 
  protected:
-  // What a restored value comes to in local component `replica`.
-  virtual Tensor restored_component(size_t replica, const Tensor& value) const;
+  // Writes a restored value into local component `replica`; takes no memory for that.
+  virtual void write_restored(size_t replica, const Tensor& value);
   // value of the right dtype on the right device. Errors: InvalidArgument (shape, dtype).
   Tensor checked_value(const Tensor& value, const char* operation) const;
   // Applies op to component `replica` (and to all that share its storage).

@@ -1,5 +1,6 @@
 // The names under which checkpoints know what Keras is made of: those that tf.keras 2.15 writes.
 #include <ATen/ops/ones.h>
+#include <ATen/ops/scalar_tensor.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -53,16 +54,20 @@ class OneValue : public train::RestoreSource {
  public:
   explicit OneValue(Tensor value) : value_(std::move(value)) {}
 
-  bool has(std::string_view attribute) const override { return attribute == train::kVariableValue; }
+  std::optional<std::vector<int64_t>> shape(std::string_view attribute) const override {
+    if (attribute != train::kVariableValue) return std::nullopt;
+    return value_.sizes().vec();
+  }
   bool late() const override { return false; }
-  Tensor read(std::string_view, at::IntArrayRef shape, DType dtype) override {
+  void read(std::string_view, at::IntArrayRef shape, DType dtype, Take take) override {
     if (value_.sizes() != shape || value_.scalar_type() != dtype) {
       throw InvalidArgumentError(internal::str("the checkpoint has ", internal::describe(value_)));
     }
-    return value_;
+    take(value_);
   }
-  Tensor read_slice(std::string_view, at::IntArrayRef, const train::TensorSlice&, DType) override {
-    return value_;
+  void read_slice(std::string_view, at::IntArrayRef, const train::TensorSlice&, DType,
+                  Take take) override {
+    take(value_);
   }
   StringTensor read_strings(std::string_view) override { return StringTensor({}, {0}); }
   void on_commit(std::function<void()> action) override { action(); }
@@ -306,7 +311,7 @@ TEST(CheckpointNames, ScheduledLearningRate) {
   const auto optimizer = adam.trackable();
   Trackable& rate = child(*optimizer, "_current_learning_rate");
   EXPECT_EQ(rate.checkpoint_values().at(0).parts.at(0).value.tensor().item<float>(), 0.25);
-  OneValue saved(numbers({9}, {}));
+  OneValue saved(at::scalar_tensor(9, float32));
   rate.prepare_restore(saved);
   EXPECT_EQ(adam.learning_rate(), 0.25);
 }

@@ -145,7 +145,10 @@ void set_seed(uint64_t seed) {
   shared.seed = seed;
   shared.seeds_given = 0;
   ++shared.epoch;
-  shared.global = Generator::from_seed(seed);
+  // The generator stays the same object: checkpoints hold on to it.
+  const Generator fresh = Generator::from_seed(seed);
+  if (!shared.global) shared.global = fresh;
+  shared.global->restore(fresh.state());
 }
 
 std::optional<uint64_t> get_seed() {

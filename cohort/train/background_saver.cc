@@ -1,11 +1,18 @@
 #include "cohort/train/background_saver.h"
 
+#include <algorithm>
+#include <system_error>
 #include <utility>
 
 #include "cohort/core/error.h"
 #include "cohort/core/logging.h"
 
 namespace cohort::internal {
+namespace {
+
+constexpr std::chrono::milliseconds kLongestWait = std::chrono::hours(24 * 365);
+
+}  // namespace
 
 BackgroundSaver::~BackgroundSaver() {
   if (!thread_.joinable()) return;
@@ -26,12 +33,18 @@ BackgroundSaver::~BackgroundSaver() {
 }
 
 void BackgroundSaver::start(std::string path, std::function<void()> job) {
+  if (!thread_.joinable()) {
+    try {
+      thread_ = std::thread([this] { work(); });
+    } catch (const std::system_error& error) {
+      throw ResourceExhaustedError(str("no thread to save '", path, "' with: ", error.what()));
+    }
+  }
   {
     std::lock_guard lock(mutex_);
     path_ = std::move(path);
     job_ = std::move(job);
   }
-  if (!thread_.joinable()) thread_ = std::thread([this] { work(); });
   changed_.notify_all();
 }
 
@@ -48,16 +61,21 @@ void BackgroundSaver::work() {
       error = std::current_exception();
     }
     lock.lock();
-    job_ = nullptr;
     error_ = std::move(error);
+    std::function<void()> done = std::exchange(job_, nullptr);
     changed_.notify_all();
+    lock.unlock();
+    done = nullptr;  // what it holds may be the last of its kind
+    lock.lock();
   }
 }
 
 void BackgroundSaver::wait(std::chrono::milliseconds timeout) {
   {
     std::unique_lock lock(mutex_);
-    if (!changed_.wait_for(lock, timeout, [&] { return !job_; })) {
+    // A clock's end is nearer than the longest timeout.
+    const auto bounded = std::min<std::chrono::milliseconds>(timeout, kLongestWait);
+    if (!changed_.wait_for(lock, bounded, [&] { return !job_; })) {
       throw DeadlineExceededError(str("checkpoint '", path_, "' is still being written after ",
                                       timeout.count(), " ms; is the disk stuck?"));
     }

@@ -22,11 +22,10 @@ class BackgroundSaver {
   void start(std::string path, std::function<void()> job);
   // Until no job is under way. Errors: DeadlineExceeded (names the path), those of the job, once.
   void wait(std::chrono::milliseconds timeout);
-  // The errors of a job that has ended, once; does not wait.
-  void rethrow();
 
  private:
   void work();
+  void rethrow();
 
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -79,9 +79,8 @@ train::TensorSlice parse_slice(std::string_view bytes, const std::string& what) 
   return slice;
 }
 
-BundleEntry::Slice resolve_slice(train::TensorSlice slice, const std::vector<int64_t>& shape,
-                                 std::string_view name, const std::string& what) {
-  std::string key = slice_key(name, slice);
+void resolve_slice(train::TensorSlice& slice, const std::vector<int64_t>& shape,
+                   const std::string& what) {
   bool fits = slice.start.size() == shape.size();
   for (size_t d = 0; fits && d < shape.size(); ++d) {
     if (slice.length[d] == kWhole && slice.start[d] == 0) slice.length[d] = shape[d];
@@ -89,7 +88,6 @@ BundleEntry::Slice resolve_slice(train::TensorSlice slice, const std::vector<int
            slice.length[d] <= shape[d] - slice.start[d];
   }
   if (!fits) throw DataLossError(str(what, ": a slice lies outside of the tensor"));
-  return {std::move(slice), std::move(key)};
 }
 
 }  // namespace
@@ -119,9 +117,9 @@ uint64_t num_elements(const std::vector<int64_t>& shape, const std::string& what
 }
 
 BundleEntry parse_bundle_entry(std::string_view bytes, std::string_view name,
-                               const std::string& what, size_t most_slices) {
+                               const std::string& what, size_t most_key_bytes) {
   BundleEntry entry;
-  std::vector<train::TensorSlice> slices;
+  size_t keys = 0;
   WireReader reader(bytes, what);
   while (reader.next()) {
     switch (reader.field()) {
@@ -136,17 +134,25 @@ BundleEntry parse_bundle_entry(std::string_view bytes, std::string_view name,
       case 4: entry.offset = reader.varint(); break;
       case 5: entry.size = reader.varint(); break;
       case 6: entry.crc = reader.fixed32(); break;
-      case 7:
-        if (slices.size() == most_slices) reader.fail("more slices than the file has entries");
-        slices.push_back(parse_slice(reader.bytes(), what));
+      case 7: {
+        train::TensorSlice slice = parse_slice(reader.bytes(), what);
+        std::string key = slice_key(name, slice);
+        keys += key.size();
+        if (keys > most_key_bytes) reader.fail("lists slices that the file does not have");
+        entry.slices.push_back({std::move(slice), std::move(key)});
         break;
+      }
     }
   }
   num_elements(entry.shape, what);
-  for (train::TensorSlice& slice : slices) {
-    entry.slices.push_back(resolve_slice(std::move(slice), entry.shape, name, what));
-  }
+  for (BundleEntry::Slice& part : entry.slices) resolve_slice(part.slice, entry.shape, what);
   return entry;
+}
+
+size_t key_bytes(const BundleEntry& entry) {
+  size_t bytes = 0;
+  for (const BundleEntry::Slice& part : entry.slices) bytes += part.key.size();
+  return bytes;
 }
 
 std::string format_bundle_entry(const BundleEntry& entry) {

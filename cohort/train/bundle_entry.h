@@ -55,9 +55,12 @@ struct BundleEntry {
 };
 
 // Errors: DataLoss (malformed, a shape that cannot be, slices outside the shape). `name` is the
-// entry's, `what` its place in errors; it has no more slices than `most_slices`.
+// entry's, `what` its place in errors; the keys of its slices, each as long as the name at least,
+// have no more than `most_key_bytes` together.
 BundleEntry parse_bundle_entry(std::string_view bytes, std::string_view name,
-                               const std::string& what, size_t most_slices);
+                               const std::string& what, size_t most_key_bytes);
+// Of its slices' keys.
+size_t key_bytes(const BundleEntry& entry);
 std::string format_bundle_entry(const BundleEntry& entry);
 
 // The number of data files. Errors: DataLoss (malformed, no or too many files, big-endian),

@@ -1,21 +1,42 @@
 #include "cohort/train/bundle_reader.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "cohort/core/crc32c.h"
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
 #include "cohort/core/varint.h"
+#include "cohort/train/box_cover.h"
 #include "cohort/train/copy_box.h"
 #include "cohort/train/table.h"
 
 namespace cohort::internal {
 namespace {
 
-// Data is read and its checksum taken in pieces that stay in the cache.
-constexpr size_t kPieceBytes = size_t{1} << 20;
+// Messages quote keys, so that a key of any length would take a multiple of it.
+constexpr size_t kMostKeyBytes = size_t{256} << 10;
+constexpr const char* kWrongChecksum = "its checksum does not hold";
 
-std::string read_whole(const ReadableFile& file) {
+// Copies in pieces that are still in the cache for their checksum.
+uint32_t copy_with_crc(std::string_view bytes, char* out, uint32_t crc) {
+  constexpr size_t kPieceBytes = size_t{128} << 10;
+  for (size_t done = 0; done < bytes.size(); done += kPieceBytes) {
+    const std::string_view piece = bytes.substr(done, kPieceBytes);
+    std::memcpy(out + done, piece.data(), piece.size());
+    crc = crc32c(piece, crc);
+  }
+  return crc;
+}
+
+// That of millions of tensors is smaller. A sparse file, which costs an attacker nothing, may have
+// any size.
+constexpr uint64_t kMostIndexBytes = uint64_t{1} << 30;
+
+std::string read_whole(const ReadableFile& file, const std::string& path) {
+  if (file.size() > kMostIndexBytes) {
+    throw DataLossError(str("'", path, "': has ", file.size(), " bytes, no index has"));
+  }
   std::string bytes(file.size(), '\0');
   file.read(0, bytes.data(), bytes.size());
   return bytes;
@@ -26,20 +47,28 @@ std::string read_whole(const ReadableFile& file) {
 BundleReader::BundleReader(FileSystem& files, std::string prefix)
     : files_(files), prefix_(std::move(prefix)) {
   const std::string path = bundle_index_path(prefix_);
-  const std::string bytes = read_whole(*files_.open(path));
-  const std::vector<TableEntry> table = parse_table(bytes, path);
+  const std::string bytes = read_whole(*files_.open(path), path);
+  std::vector<TableEntry> table = parse_table(bytes, path);
   if (table.empty() || !table[0].key.empty()) {
     throw DataLossError(str("'", path, "': has no header; is it a checkpoint's index?"));
   }
   num_shards_ = parse_bundle_header(table[0].value, path);
-  size_t slices_left = table.size();
+  size_t part_key_bytes = 0;  // of parts, which come first, without those that wholes have listed
   for (size_t i = 1; i < table.size(); ++i) {
-    const auto& [key, value] = table[i];
+    auto& [key, value] = table[i];
+    if (key.size() > kMostKeyBytes) {
+      throw DataLossError(str("'", path, "': an entry's key has ", key.size(), " bytes"));
+    }
     const std::string what = str("'", path, "': entry ", quoted(key));
-    BundleEntry entry = parse_bundle_entry(value, key, what, slices_left);
-    slices_left -= entry.slices.size();
+    BundleEntry entry = parse_bundle_entry(value, key, what, part_key_bytes);
+    part_key_bytes -= key_bytes(entry);
     check_entry(key, entry);
-    (key[0] == '\0' ? parts_ : entries_).emplace(key, std::move(entry));
+    if (key[0] == '\0') {
+      part_key_bytes += key.size();
+      parts_.emplace(std::move(key), std::move(entry));
+    } else {
+      entries_.emplace(std::move(key), std::move(entry));
+    }
   }
   for (const auto& [name, entry] : entries_) check_slices(name, entry);
 }
@@ -60,8 +89,8 @@ void BundleReader::check_entry(const std::string& name, const BundleEntry& entry
   if (!entry.slices.empty()) return;
   const uint64_t elements = num_elements(entry.shape, what);
   const uint64_t item = size_of(entry.type);
-  const bool fits = item == 0 ? elements <= entry.size
-                              : entry.size % item == 0 && entry.size / item == elements;
+  const bool fits =
+      item == 0 ? elements <= entry.size : entry.size % item == 0 && entry.size / item == elements;
   if (!fits) {
     throw DataLossError(str(what, ": ", entry.size, " bytes cannot be ", elements, " elements of ",
                             type_name(entry.type)));
@@ -77,27 +106,22 @@ void BundleReader::check_entry(const std::string& name, const BundleEntry& entry
   }
 }
 
-// The parts are there, and together they are as large as the whole.
+// The parts are there, and together they are the whole.
 void BundleReader::check_slices(const std::string& name, const BundleEntry& entry) const {
   if (entry.slices.empty()) return;
   const std::string what = str("'", bundle_index_path(prefix_), "': entry ", quoted(name));
   if (size_of(entry.type) == 0) throw DataLossError(what + ": strings in slices");
-  uint64_t covered = 0;
-  const uint64_t elements = num_elements(entry.shape, what);
+  BoxCover cover(entry.shape);
   for (const BundleEntry::Slice& slice : entry.slices) {
     const auto found = parts_.find(slice.key);
     if (found == parts_.end()) throw DataLossError(what + ": one of its slices is missing");
     const BundleEntry& stored = found->second;
-    if (stored.shape != slice.slice.length || stored.type != entry.type ||
-        !stored.slices.empty()) {
+    if (stored.shape != slice.slice.length || stored.type != entry.type || !stored.slices.empty()) {
       throw DataLossError(what + ": one of its slices is of another shape or type");
     }
-    covered += num_elements(stored.shape, what);
-    if (covered > elements) break;
+    cover.add(slice.slice);
   }
-  if (covered != elements) {
-    throw DataLossError(str(what, ": its slices do not make up its ", elements, " elements"));
-  }
+  if (!cover.is_exact()) throw DataLossError(what + ": its slices overlap or leave gaps");
 }
 
 const BundleEntry& BundleReader::entry(std::string_view name) const {
@@ -121,16 +145,13 @@ uint64_t BundleReader::data_bytes() const {
 }
 
 void BundleReader::read_checked(std::string_view name, const BundleEntry& entry, void* out) const {
-  const ReadableFile& file = file_of(entry);
-  auto* bytes = static_cast<char*>(out);
+  auto* next = static_cast<char*>(out);
   uint32_t crc = 0;
-  for (uint64_t done = 0; done < entry.size;) {
-    const size_t piece = std::min<uint64_t>(kPieceBytes, entry.size - done);
-    file.read(entry.offset + done, bytes + done, piece);
-    crc = crc32c(bytes + done, piece, crc);
-    done += piece;
-  }
-  if (mask_crc(crc) != entry.crc) fail(name, entry, "its checksum does not hold");
+  file_of(entry).scan(entry.offset, entry.size, [&](std::string_view block) {
+    crc = copy_with_crc(block, next, crc);
+    next += block.size();
+  });
+  if (mask_crc(crc) != entry.crc) fail(name, entry, kWrongChecksum);
 }
 
 void BundleReader::verify_stored(std::string_view name, const BundleEntry& entry) const {
@@ -139,21 +160,80 @@ void BundleReader::verify_stored(std::string_view name, const BundleEntry& entry
     return;
   }
   if (entry.type == BundleType::kString) return parse_strings(name, entry, nullptr);
-  const ReadableFile& file = file_of(entry);
-  std::string piece(std::min<uint64_t>(kPieceBytes, entry.size), '\0');
   uint32_t crc = 0;
-  for (uint64_t done = 0; done < entry.size; done += piece.size()) {
-    piece.resize(std::min<uint64_t>(kPieceBytes, entry.size - done));
-    file.read(entry.offset + done, piece.data(), piece.size());
-    crc = crc32c(piece, crc);
-  }
-  if (mask_crc(crc) != entry.crc) fail(name, entry, "its checksum does not hold");
+  file_of(entry).scan(entry.offset, entry.size,
+                      [&](std::string_view block) { crc = crc32c(block, crc); });
+  if (mask_crc(crc) != entry.crc) fail(name, entry, kWrongChecksum);
 }
 
 void BundleReader::verify(std::string_view name) const {
   const BundleEntry& whole = entry(name);
   if (whole.slices.empty()) return verify_stored(name, whole);
   for (const BundleEntry::Slice& slice : whole.slices) verify_stored(name, part(slice));
+}
+
+// The bytes of one entry in a pass over its file.
+struct BundleReader::Run {
+  std::string_view name;
+  const BundleEntry* entry = nullptr;
+  char* out = nullptr;  // nullptr: only verified
+  uint64_t done = 0;
+  uint32_t crc = 0;
+};
+
+void BundleReader::read_all(const std::map<std::string, void*, std::less<>>& wanted) const {
+  std::map<uint32_t, std::vector<Run>> runs;
+  const auto add = [&](std::string_view name, const BundleEntry& entry, void* out) {
+    runs[entry.shard].push_back({name, &entry, static_cast<char*>(out)});
+  };
+  for (const auto& [name, entry] : entries_) {
+    const auto found = wanted.find(name);
+    void* out = found == wanted.end() ? nullptr : found->second;
+    if (!entry.slices.empty() || size_of(entry.type) == 0) {
+      out == nullptr ? verify(name) : read(name, out);
+    } else {
+      add(name, entry, out);
+    }
+  }
+  for (auto& [shard, one_file] : runs) scan_runs(shard, one_file);
+}
+
+// Entries that follow one another are read in one scan; those that overlap, as nobody writes them,
+// one by one.
+void BundleReader::scan_runs(uint32_t shard, std::vector<Run>& runs) const {
+  std::sort(runs.begin(), runs.end(),
+            [](const Run& a, const Run& b) { return a.entry->offset < b.entry->offset; });
+  std::vector<Run*> in_order;
+  uint64_t end = 0;
+  for (Run& run : runs) {
+    if (run.entry->size > 0 && run.entry->offset >= end) {
+      in_order.push_back(&run);
+      end = run.entry->offset + run.entry->size;
+    } else if (run.out != nullptr) {
+      read_checked(run.name, *run.entry, run.out);
+    } else {
+      verify_stored(run.name, *run.entry);
+    }
+  }
+  if (in_order.empty()) return;
+  uint64_t place = in_order.front()->entry->offset;
+  auto next = in_order.begin();
+  shards_.find(shard)->second->scan(place, end - place, [&](std::string_view block) {
+    const uint64_t block_end = place + block.size();
+    while (next != in_order.end() && (*next)->entry->offset < block_end) {
+      Run& run = **next;
+      const BundleEntry& entry = *run.entry;
+      const std::string_view part =
+          block.substr(entry.offset + run.done - place, entry.size - run.done);
+      run.crc = run.out == nullptr ? crc32c(part, run.crc)
+                                   : copy_with_crc(part, run.out + run.done, run.crc);
+      run.done += part.size();
+      if (run.done < entry.size) break;
+      if (mask_crc(run.crc) != entry.crc) fail(run.name, entry, kWrongChecksum);
+      ++next;
+    }
+    place = block_end;
+  });
 }
 
 void BundleReader::read(std::string_view name, void* out) const {
@@ -186,21 +266,18 @@ void BundleReader::read_slice(std::string_view name, const train::TensorSlice& s
   const auto copy_part = [&](const BundleEntry& stored, const train::TensorSlice& place) {
     std::string bytes(stored.size, '\0');
     read_checked(name, stored, bytes.data());
-    return copy_box({.from = bytes.data(), .from_slice = place, .to = out, .to_slice = slice,
-                     .item_bytes = item});
+    copy_box({.from = bytes.data(),
+              .from_slice = place,
+              .to = out,
+              .to_slice = slice,
+              .item_bytes = item});
   };
   if (whole.slices.empty()) {
     copy_part(whole, {std::vector<int64_t>(whole.shape.size(), 0), whole.shape});
     return;
   }
-  uint64_t covered = 0;
   for (const BundleEntry::Slice& stored : whole.slices) {
-    if (!boxes_meet(stored.slice, slice)) continue;
-    covered += copy_part(part(stored), stored.slice);
-  }
-  if (covered != num_elements(slice.length, "slice")) {
-    throw DataLossError(str("'", bundle_index_path(prefix_), "': tensor ", quoted(name),
-                            ": its slices overlap and leave gaps"));
+    if (boxes_meet(stored.slice, slice)) copy_part(part(stored), stored.slice);
   }
 }
 
@@ -232,6 +309,7 @@ void BundleReader::parse_strings(std::string_view name, const BundleEntry& entry
   if (mask_crc(crc32c(left, crc)) != entry.crc) fail(name, entry, "its checksum does not hold");
   if (out == nullptr) return;
   left.remove_prefix(4);
+  out->reserve(count);
   std::string_view lengths = bytes;
   for (uint64_t i = 0; i < count; ++i) {
     const uint64_t length = take_varint(lengths);

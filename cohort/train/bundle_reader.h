@@ -21,7 +21,8 @@ namespace cohort::internal {
 // The index is read and checked whole when a reader is made: types, shapes, sizes and offsets fit
 // each other and the data files, which stay open (a checkpoint that is removed meanwhile can still
 // be read). Data is checked by its checksum whenever it is read.
-// Memory: the index file and 64 MiB at most, beside what callers hand in.
+// Memory: six times the index file and 64 MiB at most, whatever it says, beside what callers hand
+// in; while strings or parts of a tensor are read, also their bytes.
 // Thread safety: any thread.
 class BundleReader {
  public:
@@ -51,6 +52,9 @@ class BundleReader {
 
   // Reads a tensor's data for its checksum alone. Errors: as read.
   void verify(std::string_view name) const;
+  // Reads the tensors that are wanted to where they are wanted (as read), and verifies all others,
+  // in one pass over the files in their own order. Errors: as read.
+  void read_all(const std::map<std::string, void*, std::less<>>& wanted) const;
 
  private:
   [[noreturn]] void fail(std::string_view name, const BundleEntry& entry,
@@ -62,6 +66,8 @@ class BundleReader {
   const ReadableFile& file_of(const BundleEntry& entry) const;
   void read_checked(std::string_view name, const BundleEntry& entry, void* out) const;
   void verify_stored(std::string_view name, const BundleEntry& entry) const;
+  struct Run;
+  void scan_runs(uint32_t shard, std::vector<Run>& runs) const;
   void parse_strings(std::string_view name, const BundleEntry& entry,
                      std::vector<std::string>* out) const;
 

@@ -132,6 +132,43 @@ TEST_F(BundleTest, RefusesWhatDoesNotFit) {
   EXPECT_THROW(bundle.finish(), InvalidArgumentError);
 }
 
+TEST_F(BundleTest, RefusesNamesThatReadersWouldTakeForPartsOrNotAtAll) {
+  BundleWriter bundle(files, "dir/ckpt");
+  const BundleTensor one = {BundleType::kFloat32, {1}};
+  const std::string_view word[] = {"word"};
+  for (const std::string& name : {std::string("\0w", 2), std::string(100'000, 'n')}) {
+    EXPECT_THROW(bundle.add(name, one, "1234"), InvalidArgumentError);
+    EXPECT_THROW(bundle.add_strings(name, {1}, word), InvalidArgumentError);
+    EXPECT_THROW(bundle.add_slice(name, one, {{0}, {1}}, "1234"), InvalidArgumentError);
+  }
+  bundle.finish();
+  EXPECT_TRUE(BundleReader(files, "dir/ckpt").entries().empty());
+}
+
+TEST_F(BundleTest, RefusesNumbersThatHaveNoBytes) {
+  BundleWriter bundle(files, "dir/ckpt");
+  EXPECT_THROW(bundle.add("w", {BundleType::kString, {2}}, ""), InvalidArgumentError);
+  // 2^60 elements of 16 bytes: their size, modulo 2^64, is 0.
+  const BundleTensor huge = {BundleType::kComplex128, {int64_t{1} << 60}};
+  EXPECT_THROW(bundle.add("w", huge, ""), InvalidArgumentError);
+}
+
+TEST_F(BundleTest, RefusesPartsThatOverlapAndLeaveAsLargeAGap) {
+  BundleWriter bundle(files, "dir/ckpt");
+  const BundleTensor whole = {BundleType::kUint8, {2, 2}};
+  bundle.add_slice("w", whole, {{0, 0}, {1, 2}}, "ab");
+  bundle.add_slice("w", whole, {{0, 0}, {2, 1}}, "ac");
+  EXPECT_THROW(bundle.finish(), InvalidArgumentError);
+}
+
+TEST_F(BundleTest, APartThatIsRefusedLeavesNothingBehind) {
+  BundleWriter bundle(files, "dir/ckpt");
+  EXPECT_THROW(bundle.add_slice("w", {BundleType::kUint8, {2}}, {{0}, {2}}, "abc"),
+               InvalidArgumentError);
+  bundle.finish();
+  EXPECT_TRUE(BundleReader(files, "dir/ckpt").entries().empty());
+}
+
 TEST_F(BundleTest, ReadingWhatIsNotThere) {
   EXPECT_THROW(BundleReader(files, "dir/none"), NotFoundError);
   write_one(1);

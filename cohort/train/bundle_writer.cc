@@ -6,6 +6,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
 #include "cohort/core/varint.h"
+#include "cohort/train/box_cover.h"
 #include "cohort/train/ordered_code.h"
 #include "cohort/train/table.h"
 
@@ -14,6 +15,7 @@ namespace {
 
 // A checksum of bytes that were just copied costs little while they are in the cache.
 constexpr size_t kPieceBytes = size_t{256} << 10;
+constexpr size_t kMostNameBytes = size_t{64} << 10;  // readers refuse far longer ones
 
 std::string temporary(const std::string& prefix, std::string_view what) {
   return join_path(parent_directory(prefix), str(kTemporaryPrefix, base_name(prefix), ".", what));
@@ -50,16 +52,24 @@ void BundleWriter::discard(const std::string& path) noexcept {
   }
 }
 
-BundleEntry& BundleWriter::new_entry(std::string_view name, const BundleTensor& tensor) {
-  if (name.empty()) throw InvalidArgumentError("a tensor of a checkpoint needs a name");
-  const auto [place, added] = entries_.try_emplace(std::string(name));
+BundleEntry& BundleWriter::new_entry(std::string_view key, const BundleTensor& tensor) {
+  const auto [place, added] = entries_.try_emplace(std::string(key));
   if (!added) {
     throw InvalidArgumentError(
-        str("checkpoint '", prefix_, "': two tensors are named ", quoted(name)));
+        str("checkpoint '", prefix_, "': two tensors are named ", quoted(key)));
   }
   place->second.type = tensor.type;
   place->second.shape = tensor.shape;
   return place->second;
+}
+
+void BundleWriter::check_name(std::string_view name) const {
+  if (name.empty()) throw InvalidArgumentError("a tensor of a checkpoint needs a name");
+  if (name[0] == '\0' || name.size() > kMostNameBytes) {
+    throw InvalidArgumentError(str("checkpoint '", prefix_, "': no tensor can have the name ",
+                                   quoted(name.substr(0, 40)), " (", name.size(), " bytes, of ",
+                                   kMostNameBytes, "; the first must not be 0)"));
+  }
 }
 
 // Appends to the entry that was begun last, and continues its (unmasked) checksum.
@@ -74,12 +84,24 @@ void BundleWriter::append(BundleEntry& entry, std::string_view bytes) {
 }
 
 void BundleWriter::add(std::string_view name, const BundleTensor& tensor, std::string_view bytes) {
-  const uint64_t expected = num_elements(tensor.shape, std::string(name)) * size_of(tensor.type);
-  if (bytes.size() != expected) {
-    throw InvalidArgumentError(str("checkpoint '", prefix_, "': tensor ", quoted(name), " has ",
-                                   bytes.size(), " bytes where its shape takes ", expected));
+  check_name(name);
+  add_stored(name, tensor, bytes);
+}
+
+void BundleWriter::add_stored(std::string_view key, const BundleTensor& tensor,
+                              std::string_view bytes) {
+  const uint64_t elements = num_elements(tensor.shape, std::string(key));
+  const uint64_t item = size_of(tensor.type);
+  if (item == 0) {
+    throw InvalidArgumentError(str("checkpoint '", prefix_, "': tensor ", quoted(key), " is of ",
+                                   type_name(tensor.type), ", which has no numbers"));
   }
-  BundleEntry& entry = new_entry(name, tensor);
+  if (bytes.size() % item != 0 || bytes.size() / item != elements) {
+    throw InvalidArgumentError(str("checkpoint '", prefix_, "': tensor ", quoted(key), " has ",
+                                   bytes.size(), " bytes, which are not ", elements,
+                                   " elements of ", type_name(tensor.type)));
+  }
+  BundleEntry& entry = new_entry(key, tensor);
   entry.offset = offset_;
   append(entry, bytes);
   entry.crc = mask_crc(entry.crc);
@@ -87,6 +109,7 @@ void BundleWriter::add(std::string_view name, const BundleTensor& tensor, std::s
 
 void BundleWriter::add_strings(std::string_view name, const std::vector<int64_t>& shape,
                                std::span<const std::string_view> strings) {
+  check_name(name);
   if (num_elements(shape, std::string(name)) != strings.size()) {
     throw InvalidArgumentError(str("checkpoint '", prefix_, "': tensor ", quoted(name), " has ",
                                    strings.size(), " strings, which do not fit its shape"));
@@ -113,6 +136,7 @@ void BundleWriter::add_strings(std::string_view name, const std::vector<int64_t>
 
 void BundleWriter::add_slice(std::string_view name, const BundleTensor& whole,
                              const train::TensorSlice& slice, std::string_view bytes) {
+  check_name(name);
   bool fits = !whole.shape.empty() && slice.start.size() == whole.shape.size() &&
               slice.length.size() == whole.shape.size();
   for (size_t d = 0; fits && d < whole.shape.size(); ++d) {
@@ -124,26 +148,26 @@ void BundleWriter::add_slice(std::string_view name, const BundleTensor& whole,
                                    " lies outside of it or is empty"));
   }
   const auto found = entries_.find(name);
-  BundleEntry& entry = found == entries_.end() ? new_entry(name, whole) : found->second;
-  if (entry.type != whole.type || entry.shape != whole.shape ||
-      (found != entries_.end() && entry.slices.empty())) {
+  const bool first = found == entries_.end();
+  if (!first && (found->second.type != whole.type || found->second.shape != whole.shape ||
+                 found->second.slices.empty())) {
     throw InvalidArgumentError(str("checkpoint '", prefix_, "': the parts of tensor ",
                                    quoted(name), " belong to different wholes"));
   }
   std::string key = slice_key(name, slice);
-  add(key, {whole.type, slice.length}, bytes);
+  add_stored(key, {whole.type, slice.length}, bytes);
+  BundleEntry& entry = first ? new_entry(name, whole) : found->second;
   entry.slices.push_back({slice, std::move(key)});
 }
 
 void BundleWriter::check_slices_cover() const {
   for (const auto& [name, entry] : entries_) {
     if (entry.slices.empty()) continue;
-    uint64_t covered = 0;
-    for (const auto& part : entry.slices) covered += num_elements(part.slice.length, name);
-    if (covered == num_elements(entry.shape, name)) continue;
+    BoxCover cover(entry.shape);
+    for (const BundleEntry::Slice& part : entry.slices) cover.add(part.slice);
+    if (cover.is_exact()) continue;
     throw InvalidArgumentError(str("checkpoint '", prefix_, "': the parts of tensor ",
-                                   quoted(name), " are ", covered, " elements of its ",
-                                   num_elements(entry.shape, name)));
+                                   quoted(name), " overlap or leave gaps"));
   }
 }
 
@@ -180,11 +204,13 @@ void BundleWriter::finish() {
   files_.rename(temporary_data_, data_file);
   try {
     files_.sync_directory(directory_);  // the data has its name before an index can refer to it
-    files_.rename(temporary_index_, bundle_index_path(prefix_));
   } catch (const Error&) {
     discard(data_file);
     throw;
   }
+  // Where this reports an error it may have happened all the same (as network file systems do), so
+  // the data stays, whose index it may be.
+  files_.rename(temporary_index_, bundle_index_path(prefix_));
   finished_ = true;
   files_.sync_directory(directory_);
   remove_old_data(base_name(data_file));

@@ -48,8 +48,8 @@ class BundleWriter {
   BundleWriter& operator=(const BundleWriter&) = delete;
 
   // `bytes`: the elements in row-major order, little-endian.
-  // Errors: InvalidArgument (a name that is empty or was added before; bytes that do not fit the
-  // shape).
+  // Errors: InvalidArgument (a name that is empty, begins with a zero byte, exceeds 64 KiB or was
+  // added before; bytes that do not fit the shape; a type without numbers).
   void add(std::string_view name, const BundleTensor& tensor, std::string_view bytes);
   void add_strings(std::string_view name, const std::vector<int64_t>& shape,
                    std::span<const std::string_view> strings);
@@ -62,7 +62,9 @@ class BundleWriter {
   void finish();
 
  private:
-  BundleEntry& new_entry(std::string_view name, const BundleTensor& tensor);
+  void check_name(std::string_view name) const;
+  BundleEntry& new_entry(std::string_view key, const BundleTensor& tensor);
+  void add_stored(std::string_view key, const BundleTensor& tensor, std::string_view bytes);
   void append(BundleEntry& entry, std::string_view bytes);
   void check_slices_cover() const;
   uint32_t choose_num_shards();

@@ -4,6 +4,7 @@
 #include "cohort/core/logging.h"
 #include "cohort/train/bundle_entry.h"
 #include "cohort/train/checkpoint_impl.h"
+#include "cohort/train/checkpoint_numbers.h"
 #include "cohort/train/checkpoint_state.h"
 
 namespace cohort::train {
@@ -38,12 +39,17 @@ LoadStatus Checkpoint::restore(const std::optional<std::string>& path,
   return impl_->restore(*path, options);
 }
 
+LoadStatus Checkpoint::read(const std::string& path, const RestoreOptions& options) const {
+  return impl_->read(path, options);
+}
+
 int64_t Checkpoint::save_counter() const { return impl_->save_counter().value(); }
 
 void Checkpoint::wait(std::chrono::milliseconds timeout) const { impl_->wait(timeout); }
 
-std::optional<std::string> latest_checkpoint(const std::string& directory) {
-  return internal::find_latest(internal::posix_file_system(), directory);
+std::optional<std::string> latest_checkpoint(const std::string& directory,
+                                             const LatestOptions& options) {
+  return internal::find_latest(internal::posix_file_system(), directory, options);
 }
 
 }  // namespace cohort::train
@@ -54,15 +60,33 @@ void use_file_system(const train::Checkpoint& checkpoint, FileSystem& files) {
   checkpoint.impl().use(files);
 }
 
-std::optional<std::string> find_latest(FileSystem& files, const std::string& directory) {
-  const std::optional<CheckpointState> state = read_checkpoint_state(files, directory);
-  if (!state || state->model_checkpoint_path.empty()) return std::nullopt;
-  if (files.exists(bundle_index_path(state->model_checkpoint_path))) {
-    return state->model_checkpoint_path;
+std::optional<std::string> find_latest(FileSystem& files, const std::string& directory,
+                                       const train::LatestOptions& options) {
+  std::string problem;
+  try {
+    const std::optional<CheckpointState> state = read_checkpoint_state(files, directory);
+    if (!state && !options.fall_back) return std::nullopt;
+    if (state && files.exists(bundle_index_path(state->model_checkpoint_path))) {
+      return state->model_checkpoint_path;
+    }
+    problem = state ? str("the latest checkpoint of '", directory, "' is said to be '",
+                          state->model_checkpoint_path, "', but it is not there")
+                    : str("'", directory, "' has no state file");
+  } catch (const DataLossError& error) {
+    const std::string highest = highest_checkpoint(files, directory);
+    if (!options.fall_back) {
+      throw DataLossError(str(error.what(), highest.empty() ? "" : "; the checkpoint with the highest "
+                              "number there is '", highest, highest.empty() ? "" : "'"));
+    }
+    problem = error.what();
   }
-  log_warning("the latest checkpoint of '", directory, "' is said to be '",
-              state->model_checkpoint_path, "', but it is not there");
-  return std::nullopt;
+  const std::string highest = options.fall_back ? highest_checkpoint(files, directory) : "";
+  if (highest.empty()) {
+    if (problem.find("no state file") == problem.npos) log_warning(problem);
+    return std::nullopt;
+  }
+  log_warning(problem, "; taking the one with the highest number, '", highest, "'");
+  return highest;
 }
 
 }  // namespace cohort::internal

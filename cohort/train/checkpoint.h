@@ -43,6 +43,8 @@ struct RestoreOptions {
   // Where the checkpoint is damaged or gone, take the latest good one before it of the same name
   // and directory ("ckpt-4" before "ckpt-5"), and log a warning.
   bool fall_back = false;
+  // How long to wait for a save that is under way.
+  std::chrono::milliseconds timeout = std::chrono::minutes(30);
 };
 
 using NamedObject = std::pair<std::string, TrackableHandle>;
@@ -72,9 +74,8 @@ class Checkpoint {
   // nullopt (there is no latest checkpoint) restores nothing.
   LoadStatus restore(const std::optional<std::string>& path,
                      const RestoreOptions& options = {}) const;
-  LoadStatus read(const std::string& path, const RestoreOptions& options = {}) const {
-    return restore(path, options);
-  }
+  // The same, but the save_counter stays as it is: the counterpart of `write`.
+  LoadStatus read(const std::string& path, const RestoreOptions& options = {}) const;
 
   // How often `save` was called, restored with everything else.
   int64_t save_counter() const;
@@ -87,9 +88,16 @@ class Checkpoint {
   std::shared_ptr<internal::CheckpointImpl> impl_;
 };
 
+struct LatestOptions {
+  // Where the directory's state file is damaged, or what it names is gone, take the checkpoint with
+  // the highest number, and log a warning.
+  bool fall_back = false;
+};
+
 // The path of the latest checkpoint in a directory, by its file `checkpoint`; nullopt if there is
 // none, or if it is gone. Errors: DataLoss (the file is damaged).
-std::optional<std::string> latest_checkpoint(const std::string& directory);
+std::optional<std::string> latest_checkpoint(const std::string& directory,
+                                             const LatestOptions& options = {});
 
 }  // namespace train
 

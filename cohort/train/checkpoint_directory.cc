@@ -2,11 +2,13 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <ctime>
 #include <filesystem>
 #include <map>
 
 #include "cohort/core/error.h"
+#include "cohort/core/posix_error.h"
 #include "cohort/core/text.h"
 #include "cohort/train/bundle_writer.h"
 
@@ -41,12 +43,23 @@ Registry& registry() {
 
 std::shared_ptr<CheckpointDirectory> CheckpointDirectory::for_writing(FileSystem& files,
                                                                       const std::string& path) {
-  const std::string key = std::filesystem::absolute(path).lexically_normal().string();
+  // One directory has many spellings.
+  std::error_code error;
+  std::filesystem::path whole = std::filesystem::absolute(path, error);
+  if (!error) whole = std::filesystem::weakly_canonical(whole, error);
+  if (error) throw_errno(error.value(), "examining " + quoted(path));
+  std::string key = whole.string();
+  while (key.size() > 1 && key.back() == '/') key.pop_back();
   Registry& all = registry();
   std::lock_guard lock(all.mutex);
   std::weak_ptr<CheckpointDirectory>& known = all.directories[{&files, key}];
   if (auto directory = known.lock()) return directory;
-  std::shared_ptr<CheckpointDirectory> directory(new CheckpointDirectory(files, path));
+  // It is given up under the registry's lock, so that nobody finds it neither known nor free.
+  const auto give_up = [](CheckpointDirectory* directory) {
+    std::lock_guard lock(registry().mutex);
+    delete directory;
+  };
+  std::shared_ptr<CheckpointDirectory> directory(new CheckpointDirectory(files, path), give_up);
   known = directory;
   return directory;
 }
@@ -71,11 +84,17 @@ void CheckpointDirectory::check_still_ours() const {
   if (lock_->still_valid()) return;
   throw FailedPreconditionError(
       str("the lock ", quoted(join_path(path_, kLockName)), " was removed or replaced while this ",
-          "process held it: another one may be writing checkpoints there, so nothing was saved"));
+          "process held it: another one may be writing checkpoints there; save elsewhere"));
 }
 
-std::unique_lock<std::mutex> CheckpointDirectory::begin_save() {
-  std::unique_lock lock(mutex_);
+std::unique_lock<std::timed_mutex> CheckpointDirectory::begin_save(
+    std::chrono::milliseconds timeout) {
+  constexpr std::chrono::milliseconds kLongest = std::chrono::hours(24 * 365);
+  std::unique_lock lock(mutex_, std::min(timeout, kLongest));
+  if (!lock.owns_lock()) {
+    throw DeadlineExceededError(str("another save into ", quoted(path_), " is not done after ",
+                                    timeout.count(), " ms; is the disk stuck?"));
+  }
   check_still_ours();
   return lock;
 }

@@ -1,6 +1,7 @@
 // The right to write checkpoints into a directory: one process at a time has it.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -20,8 +21,9 @@ class CheckpointDirectory {
                                                           const std::string& path);
 
   // For the time of one save. Errors: FailedPrecondition (somebody removed or replaced the lock's
-  // file: another process may be writing).
-  std::unique_lock<std::mutex> begin_save();
+  // file: another process may be writing), DeadlineExceeded (another save of this process into the
+  // directory takes longer than `timeout`).
+  std::unique_lock<std::timed_mutex> begin_save(std::chrono::milliseconds timeout);
   // Errors: as begin_save. To be called again before what is saved becomes the latest.
   void check_still_ours() const;
 
@@ -30,7 +32,7 @@ class CheckpointDirectory {
 
   std::string path_;
   std::unique_ptr<FileLock> lock_;
-  std::mutex mutex_;
+  std::timed_mutex mutex_;
 };
 
 }  // namespace cohort::internal

@@ -3,13 +3,13 @@
 #include <ATen/ops/scalar_tensor.h>
 
 #include <algorithm>
-#include <charconv>
+#include <new>
 
 #include "cohort/core/error.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/text.h"
-#include "cohort/train/bundle_entry.h"
 #include "cohort/train/checkpoint_directory.h"
+#include "cohort/train/checkpoint_numbers.h"
 #include "cohort/train/checkpoint_restore.h"
 
 namespace cohort::internal {
@@ -23,16 +23,6 @@ using train::TrackableChild;
 
 constexpr const char* kSaveCounter = "save_counter";
 
-// Splits "ckpt-12" into "ckpt-" and 12; false if it ends in no number.
-bool split_number(std::string_view name, std::string_view& base, int64_t& number) {
-  const size_t dash = name.rfind('-');
-  if (dash == name.npos || dash + 1 == name.size()) return false;
-  const char* end = name.data() + name.size();
-  const auto [stop, error] = std::from_chars(name.data() + dash + 1, end, number);
-  base = name.substr(0, dash + 1);
-  return error == std::errc() && stop == end && number >= 0;
-}
-
 }  // namespace
 
 std::vector<CheckpointValue> SaveCounter::checkpoint_values() {
@@ -42,8 +32,8 @@ std::vector<CheckpointValue> SaveCounter::checkpoint_values() {
 }
 
 void SaveCounter::prepare_restore(RestoreSource& source) {
-  const Tensor value = source.read(train::kVariableValue, {}, int64);
-  source.on_commit([this, value] { value_ = value.item<int64_t>(); });
+  source.read(train::kVariableValue, {}, int64,
+              [this](const Tensor& value) { value_ = value.item<int64_t>(); });
 }
 
 CheckpointRoot::CheckpointRoot(std::shared_ptr<Trackable> base, std::vector<NamedObject> objects)
@@ -55,7 +45,8 @@ CheckpointRoot::CheckpointRoot(std::shared_ptr<Trackable> base, std::vector<Name
     const std::string& name = objects_[i].first;
     if (name.empty()) throw InvalidArgumentError("an object of a checkpoint needs a name");
     if (name == kSaveCounter) {
-      throw InvalidArgumentError("'save_counter' is the checkpoint's own; name the object otherwise");
+      throw InvalidArgumentError(
+          "'save_counter' is the checkpoint's own; name the object otherwise");
     }
     if (i > 0 && objects_[i - 1].first == name) {
       throw InvalidArgumentError(str("two objects of a checkpoint are named ", quoted(name)));
@@ -79,6 +70,14 @@ std::vector<CheckpointValue> CheckpointRoot::checkpoint_values() {
   return base_->checkpoint_values();
 }
 
+void CheckpointRoot::share_position() {
+  if (base_ != nullptr) RestorePosition::of(*base_) = RestorePosition::of(*this);
+}
+
+bool CheckpointRoot::awaits_children() const {
+  return base_ != nullptr && base_->awaits_children();
+}
+
 void CheckpointRoot::prepare_restore(RestoreSource& source) { base_->prepare_restore(source); }
 
 CheckpointImpl::CheckpointImpl(std::shared_ptr<Trackable> base, std::vector<NamedObject> objects)
@@ -100,35 +99,53 @@ void CheckpointImpl::write(const std::string& path, const train::CheckpointOptio
   saver_.wait(options.timeout);
   CheckpointDirectory& directory = directory_of(path);
   Snapshot snapshot = Snapshot::take(*root_);
-  if (!options.enable_async) return save_snapshot(*files_, directory, path, snapshot, then);
+  const SaveTarget target{*files_, directory, path, options.timeout};
+  if (!options.enable_async) return save_snapshot(target, snapshot, then);
   snapshot.detach(copied_ == nullptr ? Snapshot() : std::move(*copied_));
   copied_ = std::make_shared<Snapshot>(std::move(snapshot));
-  saver_.start(path, [files = files_, &directory, path, copy = copied_, then = std::move(then)] {
-    save_snapshot(*files, directory, path, *copy, then);
+  saver_.start(path, [target, copy = copied_, then = std::move(then)] {
+    save_snapshot(target, *copy, then);
   });
 }
 
-std::shared_ptr<RestoreSession> CheckpointImpl::restore_one(const std::string& path) {
+std::shared_ptr<RestoreSession> CheckpointImpl::restore_one(const std::string& path,
+                                                            bool with_counter) try {
   auto session = std::make_shared<RestoreSession>(*files_, path);
   SaveCounter& counter = save_counter();
   const bool existed = counter.exists();
-  counter.set_exists(true);
+  counter.set_exists(with_counter);
   try {
     session->restore(*root_);
   } catch (...) {
     counter.set_exists(existed);
+    session->no_warning();  // the error says it all
     throw;
   }
   const auto& position = RestorePosition::of(counter);
   const bool restored = position != nullptr && position->session == session;
   counter.set_exists(existed || restored);
+  root_->share_position();
   return session;
+} catch (const std::bad_alloc&) {
+  throw ResourceExhaustedError(
+      str("checkpoint '", path, "' cannot be restored: it takes more memory than there is"));
 }
 
 train::LoadStatus CheckpointImpl::restore(const std::string& path,
                                           const train::RestoreOptions& options) {
-  saver_.wait(train::CheckpointOptions().timeout);
-  if (!options.fall_back) return {restore_one(path), root_};
+  saver_.wait(options.timeout);
+  return {restore_or_fall_back(path, options, true), root_};
+}
+
+train::LoadStatus CheckpointImpl::read(const std::string& path,
+                                       const train::RestoreOptions& options) {
+  saver_.wait(options.timeout);
+  return {restore_or_fall_back(path, options, false), root_};
+}
+
+std::shared_ptr<RestoreSession> CheckpointImpl::restore_or_fall_back(
+    const std::string& path, const train::RestoreOptions& options, bool with_counter) {
+  if (!options.fall_back) return restore_one(path, with_counter);
   std::vector<std::string> candidates = earlier_checkpoints(*files_, path);
   candidates.insert(candidates.begin(), path);
   for (size_t i = 0;; ++i) {
@@ -139,36 +156,13 @@ train::LoadStatus CheckpointImpl::restore(const std::string& path,
       return i + 1 < candidates.size();
     };
     try {
-      return {restore_one(candidates[i]), root_};
+      return restore_one(candidates[i], with_counter);
     } catch (const DataLossError& error) {
       if (!next(error)) throw;
     } catch (const NotFoundError& error) {
       if (!next(error)) throw;
     }
   }
-}
-
-std::vector<std::string> earlier_checkpoints(FileSystem& files, const std::string& path) {
-  constexpr std::string_view kSuffix = ".index";
-  const std::string name = base_name(path);
-  std::string_view base;
-  int64_t number = 0;
-  if (!split_number(name, base, number)) return {};
-  std::vector<std::pair<int64_t, std::string>> found;
-  for (const std::string& entry : files.list(parent_directory(path))) {
-    if (!entry.ends_with(kSuffix)) continue;
-    const std::string_view other = std::string_view(entry).substr(0, entry.size() - kSuffix.size());
-    std::string_view other_base;
-    int64_t other_number = 0;
-    if (!split_number(other, other_base, other_number)) continue;
-    if (other_base == base && other_number < number) found.emplace_back(other_number, other);
-  }
-  std::sort(found.rbegin(), found.rend());
-  std::vector<std::string> paths;
-  for (const auto& [unused, other] : found) {
-    paths.push_back(join_path(parent_directory(path), other));
-  }
-  return paths;
 }
 
 }  // namespace cohort::internal

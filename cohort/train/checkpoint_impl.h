@@ -48,7 +48,10 @@ class CheckpointRoot final : public train::Trackable {
   std::vector<train::TrackableChild> checkpoint_children() override;
   bool has_checkpoint_values() const override;
   std::vector<train::CheckpointValue> checkpoint_values() override;
+  bool awaits_children() const override;
   void prepare_restore(train::RestoreSource& source) override;
+  // The base is where the root is: what it gets later is restored too.
+  void share_position();
 
  private:
   std::shared_ptr<train::Trackable> base_;
@@ -65,6 +68,7 @@ class CheckpointImpl {
   void write(const std::string& path, const train::CheckpointOptions& options,
              std::function<void()> then);
   train::LoadStatus restore(const std::string& path, const train::RestoreOptions& options);
+  train::LoadStatus read(const std::string& path, const train::RestoreOptions& options);
   void wait(std::chrono::milliseconds timeout) { saver_.wait(timeout); }
 
   SaveCounter& save_counter() { return root_->save_counter(); }
@@ -73,7 +77,10 @@ class CheckpointImpl {
   void use(FileSystem& files) { files_ = &files; }
 
  private:
-  std::shared_ptr<RestoreSession> restore_one(const std::string& path);
+  std::shared_ptr<RestoreSession> restore_or_fall_back(const std::string& path,
+                                                       const train::RestoreOptions& options,
+                                                       bool with_counter);
+  std::shared_ptr<RestoreSession> restore_one(const std::string& path, bool with_counter);
   CheckpointDirectory& directory_of(const std::string& path);
 
   std::shared_ptr<CheckpointRoot> root_;
@@ -84,10 +91,7 @@ class CheckpointImpl {
 };
 
 // See train::latest_checkpoint.
-std::optional<std::string> find_latest(FileSystem& files, const std::string& directory);
-
-// The checkpoints "BASE-N" of the directory with N below that of `path` ("DIR/BASE-N"), latest
-// first; none if the path does not end in a number.
-std::vector<std::string> earlier_checkpoints(FileSystem& files, const std::string& path);
+std::optional<std::string> find_latest(FileSystem& files, const std::string& directory,
+                                       const train::LatestOptions& options = {});
 
 }  // namespace cohort::internal

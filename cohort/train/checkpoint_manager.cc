@@ -1,21 +1,17 @@
 #include "cohort/train/checkpoint_manager.h"
 
-#include <algorithm>
 #include <chrono>
 
 #include "cohort/core/error.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/text.h"
-#include "cohort/train/bundle_writer.h"
 #include "cohort/train/checkpoint_impl.h"
 #include "cohort/train/checkpoint_manager_impl.h"
 
 namespace cohort::internal {
 namespace {
 
-constexpr double kSecondsPerHour = 3600;
-
-void check_options(const train::CheckpointManagerOptions& options) {
+train::CheckpointManagerOptions checked(train::CheckpointManagerOptions options) {
   if (options.max_to_keep && *options.max_to_keep < 1) {
     throw InvalidArgumentError(str("CheckpointManager: max_to_keep is ", *options.max_to_keep,
                                    "; it must be positive, or missing to keep all"));
@@ -33,6 +29,7 @@ void check_options(const train::CheckpointManagerOptions& options) {
     throw InvalidArgumentError(
         str("CheckpointManager: checkpoint_name is ", quoted(name), "; it must be a file name"));
   }
+  return options;
 }
 
 }  // namespace
@@ -42,139 +39,52 @@ CheckpointManagerImpl::CheckpointManagerImpl(train::Checkpoint checkpoint, std::
                                              std::function<double()> clock)
     : checkpoint_(std::move(checkpoint)),
       directory_(std::move(directory)),
-      options_(std::move(options)),
-      clock_(std::move(clock)) {
-  check_options(options_);
-  recover();
+      options_(checked(std::move(options))),
+      kept_(std::make_shared<KeptCheckpoints>(
+          checkpoint_.impl().files(),
+          KeptOptions{.directory = directory_,
+                      .name = options_.checkpoint_name,
+                      .max_to_keep = options_.max_to_keep,
+                      .every_n_hours = options_.keep_checkpoint_every_n_hours,
+                      .clock = std::move(clock)})) {}
+
+std::optional<int64_t> CheckpointManagerImpl::step() const {
+  if (!options_.step_counter) return std::nullopt;
+  return (*options_.step_counter)();
 }
 
-void CheckpointManagerImpl::recover() {
-  const double now = clock_();
-  last_preserved_ = now - 1;
-  const auto state = read_checkpoint_state(checkpoint_.impl().files(), directory_);
-  if (!state) return;
-  if (!state->model_checkpoint_path.empty()) latest_ = state->model_checkpoint_path;
-  last_preserved_ = state->last_preserved_timestamp;
-  if (now < last_preserved_) {
-    log_warning("the clock is ", last_preserved_ - now, " s behind the latest checkpoint that '",
-                directory_, "' was to keep for good; was it set back?");
-    last_preserved_ = now;
-  }
-  const auto& paths = state->all_model_checkpoint_paths;
-  const auto& times = state->all_model_checkpoint_timestamps;
-  for (size_t i = 0; i < paths.size(); ++i) {
-    const double saved_at = std::min(i < times.size() ? times[i] : last_preserved_, now);
-    // Older ones were kept for keep_checkpoint_every_n_hours, or are not a manager's.
-    if (saved_at > last_preserved_) kept_.push_back({paths[i], saved_at});
-  }
+// Whether the interval has passed, and anything has happened at all since the latest save.
+bool CheckpointManagerImpl::is_due(int64_t step, bool check_interval) const {
+  const std::optional<int64_t> last = kept_->last_step();
+  if (!last) return true;
+  return step != *last && !(check_interval && step < *last + *options_.checkpoint_interval);
 }
 
-std::optional<std::string> CheckpointManagerImpl::latest() const {
-  std::lock_guard lock(mutex_);
-  return latest_;
-}
-
-std::vector<std::string> CheckpointManagerImpl::paths() const {
-  std::lock_guard lock(mutex_);
-  std::vector<std::string> paths;
-  for (const Kept& kept : kept_) paths.push_back(kept.path);
-  return paths;
-}
-
-// With an interval: whether it has passed, and anything has happened at all.
-bool CheckpointManagerImpl::due(bool check_interval) {
-  if (!options_.checkpoint_interval) return true;
-  const int64_t step = (*options_.step_counter)();
-  if (last_step_) {
-    if (step == *last_step_) return false;
-    if (check_interval && step < *last_step_ + *options_.checkpoint_interval) return false;
-  }
-  last_step_ = step;
-  return true;
-}
-
-std::optional<std::string> CheckpointManagerImpl::save(
-    const train::ManagerSaveOptions& options, const std::shared_ptr<CheckpointManagerImpl>& self) {
+std::optional<std::string> CheckpointManagerImpl::save(const train::ManagerSaveOptions& options) {
   checkpoint_.wait(options.checkpoint.timeout);
-  const std::optional<int64_t> step_before = last_step_;
-  if (!due(options.check_interval)) return std::nullopt;
+  kept_->check_state();
+  const std::optional<int64_t> now = step();
+  if (options_.checkpoint_interval && !is_due(*now, options.check_interval)) return std::nullopt;
   const int64_t counter = checkpoint_.impl().save_counter().next();
-  const std::string path =
-      str(join_path(directory_, options_.checkpoint_name), "-",
-          options.checkpoint_number.value_or(counter));
-  try {
-    checkpoint_.impl().write(path, options.checkpoint, [self, path] { self->record(path); });
-  } catch (...) {
-    last_step_ = step_before;  // it is still due
-    throw;
-  }
+  const std::string path = str(join_path(directory_, options_.checkpoint_name), "-",
+                               options.checkpoint_number.value_or(counter));
+  checkpoint_.impl().write(path, options.checkpoint,
+                           [kept = kept_, path, now] { kept->record(path, now); });
   return path;
-}
-
-// The state is written before anything is deleted and after: what it names as the latest is there
-// at any time, and what it lists is there or about to go.
-void CheckpointManagerImpl::record(const std::string& path) {
-  {
-    std::lock_guard lock(mutex_);
-    std::erase_if(kept_, [&](const Kept& one) { return one.path == path; });
-    kept_.push_back({path, clock_()});
-    latest_ = path;
-  }
-  write_state();
-  const size_t count = paths().size();
-  const std::vector<std::string> removed = take_surplus();
-  if (paths().size() == count) return;
-  for (const std::string& old : removed) remove(old);
-  write_state();
-}
-
-// Takes those beyond max_to_keep off the list, and returns those of them that are to be deleted.
-std::vector<std::string> CheckpointManagerImpl::take_surplus() {
-  std::vector<std::string> removed;
-  std::lock_guard lock(mutex_);
-  while (options_.max_to_keep && kept_.size() > static_cast<size_t>(*options_.max_to_keep)) {
-    const Kept oldest = kept_.front();
-    kept_.erase(kept_.begin());
-    const auto hours = options_.keep_checkpoint_every_n_hours;
-    if (hours && oldest.saved_at - *hours * kSecondsPerHour >= last_preserved_) {
-      last_preserved_ = oldest.saved_at;
-    } else {
-      removed.push_back(oldest.path);
-    }
-  }
-  return removed;
-}
-
-void CheckpointManagerImpl::write_state() const {
-  CheckpointState state;
-  {
-    std::lock_guard lock(mutex_);
-    state.model_checkpoint_path = *latest_;
-    state.last_preserved_timestamp = last_preserved_;
-    for (const Kept& one : kept_) {
-      state.all_model_checkpoint_paths.push_back(one.path);
-      state.all_model_checkpoint_timestamps.push_back(one.saved_at);
-    }
-  }
-  write_checkpoint_state(checkpoint_.impl().files(), directory_, state);
-}
-
-// The index first: without it there is no checkpoint, whatever is left.
-void CheckpointManagerImpl::remove(const std::string& path) const {
-  FileSystem& files = checkpoint_.impl().files();
-  const std::string index = bundle_index_path(path);
-  if (files.exists(index)) files.remove(index);
-  for (const std::string& name : list_data_files(files, path)) {
-    files.remove(join_path(parent_directory(path), name));
-  }
 }
 
 std::optional<std::string> CheckpointManagerImpl::restore_or_initialize(
     const train::RestoreOptions& options) {
-  checkpoint_.wait();
-  if (const auto path = latest()) {
+  checkpoint_.wait(options.timeout);
+  try {
+    kept_->check_state();
+  } catch (const DataLossError&) {
+    if (!options.fall_back) throw;
+    kept_->recover_by_number();
+  }
+  if (const auto path = kept_->latest()) {
     const train::LoadStatus status = checkpoint_.restore(*path, options);
-    if (options_.step_counter) last_step_ = (*options_.step_counter)();
+    if (const auto now = step()) kept_->set_last_step(*now);
     return status.path();
   }
   if (options_.init_fn) {
@@ -202,7 +112,7 @@ CheckpointManager::CheckpointManager(Checkpoint checkpoint, std::string director
           std::move(checkpoint), std::move(directory), std::move(options), system_clock)) {}
 
 std::optional<std::string> CheckpointManager::save(const ManagerSaveOptions& options) const {
-  return impl_->save(options, impl_);
+  return impl_->save(options);
 }
 
 std::optional<std::string> CheckpointManager::restore_or_initialize(
@@ -215,7 +125,10 @@ const Checkpoint& CheckpointManager::checkpoint() const { return impl_->checkpoi
 std::optional<int64_t> CheckpointManager::checkpoint_interval() const {
   return impl_->options().checkpoint_interval;
 }
-std::optional<std::string> CheckpointManager::latest_checkpoint() const { return impl_->latest(); }
-std::vector<std::string> CheckpointManager::checkpoints() const { return impl_->paths(); }
+std::optional<std::string> CheckpointManager::latest_checkpoint() const {
+  impl_->kept().check_state();
+  return impl_->kept().latest();
+}
+std::vector<std::string> CheckpointManager::checkpoints() const { return impl_->kept().paths(); }
 
 }  // namespace cohort::train

@@ -69,17 +69,19 @@ struct ManagerSaveOptions {
 // manager before it. Thread safety: none.
 class CheckpointManager {
  public:
-  // Reads the directory's state; nothing is written before the first save.
+  // Reads the directory's state; nothing is written before the first save. Where the state file is
+  // damaged, latest_checkpoint, save and restore_or_initialize (unless it may fall back) say so.
   // Errors: InvalidArgument (max_to_keep below 1; an interval below 1 or without step_counter; a
-  // name that leaves the directory), DataLoss (the state file is damaged).
+  // name that leaves the directory).
   CheckpointManager(Checkpoint checkpoint, std::string directory,
                     CheckpointManagerOptions options = {});
 
   // Saves, and deletes what is beyond max_to_keep. Returns the path; nullopt where it is too soon,
   // or nothing has happened since the latest save (see checkpoint_interval).
-  // Errors: as Checkpoint::save.
+  // Errors: as Checkpoint::save; DataLoss (the state file is damaged).
   std::optional<std::string> save(const ManagerSaveOptions& options = {}) const;
-  // The path that was restored; nullopt after init_fn. Errors: as Checkpoint::restore.
+  // The path that was restored; nullopt after init_fn. With options.fall_back also where the state
+  // file is damaged. Errors: as Checkpoint::restore; DataLoss (the state file is damaged).
   std::optional<std::string> restore_or_initialize(const RestoreOptions& options = {}) const;
 
   const std::string& directory() const;

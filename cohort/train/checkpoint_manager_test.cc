@@ -162,6 +162,30 @@ TEST_F(CheckpointManagerTest, AsynchronousSavesAreListedWhenTheyAreThere) {
   EXPECT_FALSE(on_disk("dir/ckpt-2"));
 }
 
+TEST_F(CheckpointManagerTest, AManagerGivenUpFinishesItsSave) {
+  make({}).save({.checkpoint = {.enable_async = true}});
+  EXPECT_EQ(internal::find_latest(files, "dir"), "dir/ckpt-1");
+}
+
+TEST_F(CheckpointManagerTest, WhatCannotBeDeletedIsTriedAgain) {
+  const CheckpointManager manager = make({.max_to_keep = 1});
+  manager.save();
+  bool refuse = true;
+  files.set_hook([&](const std::string& call) {
+    if (refuse && call.find("removing 'dir/ckpt-1.index'") != call.npos) {
+      throw PermissionDeniedError("not now");
+    }
+  });
+  now += 1;
+  EXPECT_EQ(manager.save(), "dir/ckpt-2");
+  EXPECT_THAT(manager.checkpoints(), ElementsAre("dir/ckpt-1", "dir/ckpt-2"));
+  refuse = false;
+  now += 1;
+  manager.save();
+  EXPECT_THAT(manager.checkpoints(), ElementsAre("dir/ckpt-3"));
+  EXPECT_FALSE(on_disk("dir/ckpt-1"));
+}
+
 TEST_F(CheckpointManagerTest, OptionsAreChecked) {
   EXPECT_THROW(make({.max_to_keep = 0}), InvalidArgumentError);
   EXPECT_THROW(make({.max_to_keep = -1}), InvalidArgumentError);
@@ -178,7 +202,12 @@ TEST_F(CheckpointManagerTest, ADamagedStateFileIsNotTakenForAnEmptyDirectory) {
   std::string text = files.content("/dir/checkpoint");
   text[text.size() / 2] ^= 4;
   files.set_content("/dir/checkpoint", text);
-  EXPECT_THROW(make({}), DataLossError);
+  const CheckpointManager manager = make({});
+  EXPECT_THROW(manager.latest_checkpoint(), DataLossError);
+  EXPECT_THROW(manager.save(), DataLossError);
+  EXPECT_THROW(manager.restore_or_initialize(), DataLossError);
+  EXPECT_EQ(manager.restore_or_initialize({.fall_back = true}), "dir/ckpt-1");
+  EXPECT_EQ(manager.save(), "dir/ckpt-2");
 }
 
 struct CheckpointsIteratorTest : testing::Test {

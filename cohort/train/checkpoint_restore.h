@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -38,13 +39,14 @@ class RestoreSession : public std::enable_shared_from_this<RestoreSession> {
   // Warns of values that were never restored, unless somebody asked about them before.
   ~RestoreSession();
 
-  const std::string& prefix() const { return bundle_.prefix(); }
+  const std::string& prefix() const { return prefix_; }
 
   // Everything is read and verified before the first object changes.
   // Errors: InvalidArgument (values that do not fit their objects: all of them are listed),
   // DataLoss; then nothing has changed.
   void restore(train::Trackable& root);
-  // Restores an object that has become child `name` of the one at `parent`, and all below it.
+  // Restores an object that has become child `name` of the one at `parent`, and all below it. It
+  // takes the place of an earlier one of that name: the build of a layer may fail and be repeated.
   void restore_late(uint32_t parent, std::string_view name, train::Trackable& child);
 
   // Names of the objects below `root` that have values, but got none from this checkpoint.
@@ -53,19 +55,29 @@ class RestoreSession : public std::enable_shared_from_this<RestoreSession> {
   std::vector<std::string> values_without_object();
   void no_warning();
 
+  // For a save in between: what was restored and still waits for its objects.
+  const ObjectGraph& graph() const { return graph_; }
+  // Whether an object has taken the place of the node.
+  bool is_taken(uint32_t node);
+  // The whole value of a key of the graph. Errors: as BundleReader::read.
+  Leaf read(const std::string& key);
+
  private:
   using Match = std::pair<uint32_t, train::Trackable*>;
   class Source;
 
-  std::vector<Match> match(uint32_t node, train::Trackable& object);
+  std::vector<Match> match(uint32_t node, train::Trackable& object, bool late);
   void apply(const std::vector<Match>& matches, bool late);
-  void verify_unread(const std::set<std::string, std::less<>>& read) const;
+  void close_if_consumed();
+  bool is_consumed(uint32_t node, const ObjectGraph::Attribute& attribute) const;
 
+  FileSystem& files_;
+  const std::string prefix_;
   std::mutex mutex_;
-  BundleReader bundle_;
+  std::optional<BundleReader> bundle_;  // none any more once everything was consumed
   ObjectGraph graph_;
   std::vector<std::weak_ptr<RestorePosition>> holders_;  // the object of each node
-  std::vector<bool> consumed_;
+  std::set<std::string, std::less<>> consumed_;          // keys
   bool warn_ = true;
 };
 

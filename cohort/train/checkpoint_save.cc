@@ -3,12 +3,9 @@
 #include <ATen/ops/empty_like.h>
 #include <c10/core/GradMode.h>
 
-#include <deque>
-#include <unordered_map>
-
 #include "cohort/train/bundle_writer.h"
 #include "cohort/train/checkpoint_directory.h"
-#include "cohort/train/object_graph.h"
+#include "cohort/train/saved_objects.h"
 #include "cohort/train/value_bytes.h"
 
 namespace cohort::internal {
@@ -16,32 +13,6 @@ namespace {
 
 using train::CheckpointValue;
 using train::Trackable;
-using train::TrackableChild;
-
-// Objects and their paths, breadth first from the root: the order in which TensorFlow numbers them.
-struct Objects {
-  std::vector<Trackable*> order;
-  std::vector<std::string> paths;
-  ObjectGraph graph;
-
-  explicit Objects(Trackable& root) {
-    std::unordered_map<const Trackable*, uint32_t> number = {{&root, 0}};
-    order.push_back(&root);
-    paths.emplace_back();
-    for (size_t i = 0; i < order.size(); ++i) {
-      graph.nodes.emplace_back();
-      for (const TrackableChild& child : order[i]->checkpoint_children()) {
-        const auto [known, added] =
-            number.try_emplace(child.object, static_cast<uint32_t>(order.size()));
-        if (added) {
-          order.push_back(child.object);
-          paths.push_back((paths[i].empty() ? "" : paths[i] + "/") + escape_name(child.name));
-        }
-        graph.nodes[i].children.push_back({child.name, known->second});
-      }
-    }
-  }
-};
 
 Leaf on_host(const Leaf& value) {
   if (!value.is_tensor()) return value;
@@ -55,20 +26,23 @@ Leaf on_host(const Leaf& value) {
 Snapshot Snapshot::take(Trackable& root) {
   const c10::NoGradGuard no_grad;
   Snapshot snapshot;
-  Objects objects(root);
-  for (size_t i = 0; i < objects.order.size(); ++i) {
-    if (!objects.order[i]->has_checkpoint_values()) continue;
-    for (CheckpointValue& value : objects.order[i]->checkpoint_values()) {
-      std::string key = attribute_key(objects.paths[i], value.attribute);
+  SavedObjects objects(root);
+  for (size_t i = 0; i < objects.order().size(); ++i) {
+    if (!objects.order()[i]->has_checkpoint_values()) continue;
+    for (CheckpointValue& value : objects.order()[i]->checkpoint_values()) {
+      std::string key = attribute_key(objects.path(i), value.attribute);
       for (CheckpointValue::Part& part : value.parts) {
         snapshot.parts_.push_back(
             {key, on_host(part.value), std::move(part.slice), value.full_shape});
       }
-      objects.graph.nodes[i].attributes.push_back(
+      objects.graph().nodes[i].attributes.push_back(
           {value.attribute, value.full_name, std::move(key)});
     }
   }
-  snapshot.graph_ = format_object_graph(objects.graph);
+  objects.carry_over([&](const std::string& key, Leaf value) {
+    snapshot.parts_.push_back({key, std::move(value), std::nullopt, {}});
+  });
+  snapshot.graph_ = format_object_graph(objects.graph());
   return snapshot;
 }
 
@@ -119,12 +93,12 @@ void Snapshot::write(FileSystem& files, const std::string& prefix) const {
   bundle.finish();
 }
 
-void save_snapshot(FileSystem& files, CheckpointDirectory& directory, const std::string& prefix,
-                   const Snapshot& snapshot, const std::function<void()>& then) {
-  const auto turn = directory.begin_save();
-  snapshot.write(files, prefix);
+void save_snapshot(const SaveTarget& target, const Snapshot& snapshot,
+                   const std::function<void()>& then) {
+  const auto turn = target.directory.begin_save(target.timeout);
+  snapshot.write(target.files, target.prefix);
   if (!then) return;
-  directory.check_still_ours();
+  target.directory.check_still_ours();
   then();
 }
 

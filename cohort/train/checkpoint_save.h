@@ -1,6 +1,7 @@
 // What a save takes of its objects, and how it gets to the disk.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -41,9 +42,16 @@ class Snapshot {
   std::string graph_;
 };
 
-// Saves a snapshot under `prefix` as the directory's only writer. `then` runs under the same lock,
-// once the checkpoint is safe.
-void save_snapshot(FileSystem& files, CheckpointDirectory& directory, const std::string& prefix,
-                   const Snapshot& snapshot, const std::function<void()>& then);
+struct SaveTarget {
+  FileSystem& files;
+  CheckpointDirectory& directory;
+  std::string prefix;
+  std::chrono::milliseconds timeout;  // for the turn among the directory's writers
+};
+
+// Saves a snapshot as the directory's only writer. `then` runs under the same lock, once the
+// checkpoint is safe.
+void save_snapshot(const SaveTarget& target, const Snapshot& snapshot,
+                   const std::function<void()>& then);
 
 }  // namespace cohort::internal

@@ -53,10 +53,10 @@ struct StateFileOptions {
   bool allow_outside = false;
 };
 
-// Where a checkpoint is that the state file `file` of `directory` names as `path`; never outside of
-// the directory. Relative paths begin there. An absolute one within the directory stays; any other
-// one is what TensorFlow wrote before the directory was moved, so its last name is taken.
-// Errors: DataLoss (".." in a relative path, or no name in it).
+// Where a checkpoint is that the state file `file` of `directory` names as `path`: a name in that
+// very directory. An absolute path elsewhere is what TensorFlow wrote before the directory was
+// moved, so its last name is taken.
+// Errors: DataLoss (a path that goes deeper or up, or has no name).
 std::string resolve_checkpoint_path(const std::string& directory, const std::string& path,
                                     const std::string& file);
 

@@ -54,7 +54,8 @@ std::string read_whole(const ReadableFile& file, const std::string& path) {
 
 std::string stored_path(const std::string& directory, const std::string& path,
                         const StateFileOptions& options) {
-  if (const auto within = path_within(directory, path)) return *within;
+  const auto within = path_within(directory, path);
+  if (within && within->find('/') == within->npos) return *within;
   if (options.allow_outside && path.starts_with('/')) return path;
   throw InvalidArgumentError(str("checkpoint ", quoted(path), " is not in ", quoted(directory),
                                  ", whose state file is to name it; save it there"));
@@ -81,14 +82,16 @@ void check_moved_latest(FileSystem& files, const std::string& written, const std
 
 std::string resolve_checkpoint_path(const std::string& directory, const std::string& path,
                                     const std::string& file) {
+  // By a name alone: a directory in between could be a link to anywhere.
   const bool absolute = path.starts_with('/');
-  if (absolute && path_within(directory, path)) return path;
   const auto names = names_of(path);
-  if (names.empty() || names.back() == ".." || (!absolute && leads_up(names))) {
+  const auto within = absolute ? path_within(directory, path) : std::nullopt;
+  const bool deeper = absolute ? within && within->find('/') != within->npos : names.size() > 1;
+  if (names.empty() || names.back() == ".." || deeper) {
     throw DataLossError(str(quoted(file), " names the checkpoint ", quoted(path),
-                            ", which leads out of its directory"));
+                            ", which is not in its directory itself"));
   }
-  return join_path(directory, absolute ? std::string(names.back()) : path);
+  return join_path(directory, names.back());
 }
 
 std::optional<CheckpointState> read_checkpoint_state(FileSystem& files,

@@ -195,14 +195,14 @@ TEST(ResolveCheckpointPathTest, StaysWithinTheDirectory) {
     return resolve_checkpoint_path(directory, path, "file");
   };
   EXPECT_EQ(resolve("dir", "ckpt-1"), "dir/ckpt-1");
-  EXPECT_EQ(resolve(".", "sub/ckpt-1"), "./sub/ckpt-1");
-  EXPECT_EQ(resolve("/dir", "/dir/sub/ckpt-1"), "/dir/sub/ckpt-1");
+  EXPECT_EQ(resolve(".", "./ckpt-1"), "./ckpt-1");
+  EXPECT_EQ(resolve("/dir", "/dir//ckpt-1"), "/dir/ckpt-1");
   EXPECT_EQ(resolve("/moved", "/dir/ckpt-1"), "/moved/ckpt-1");
   EXPECT_EQ(resolve("dir", "/anywhere/dir/ckpt-1"), "dir/ckpt-1");
   EXPECT_EQ(resolve("/dir", "/dir/../etc/passwd"), "/dir/passwd");
   EXPECT_EQ(resolve("/dir", "/directory/ckpt-1"), "/dir/ckpt-1");
   for (const char* path :
-       {"../ckpt-1", "a/../../ckpt-1", "a/../b", "..", "/..", "/a/..", "/", "."}) {
+       {"../ckpt-1", "sub/ckpt-1", "/dir/sub/ckpt-1", "a/../../ckpt-1", "a/../b", "..", "/..", "/a/..", "/", "."}) {
     EXPECT_THROW(resolve("/dir", path), DataLossError) << path;
   }
 }
@@ -211,12 +211,14 @@ TEST(CheckpointStateFileTest, NamesCheckpointsRelativeToItsDirectory) {
   SimulatedFileSystem files;
   files.make_directories("dir");
   CheckpointState state{.model_checkpoint_path = "dir/ckpt-2",
-                        .all_model_checkpoint_paths = {"./dir//sub/ckpt-1", "dir/ckpt-2"}};
+                        .all_model_checkpoint_paths = {"./dir//ckpt-1", "dir/ckpt-2"}};
   write_checkpoint_state(files, "dir", state);
   EXPECT_THAT(files.content("dir/checkpoint"), HasSubstr("\nmodel_checkpoint_path: \"ckpt-2\"\n"));
   EXPECT_THAT(files.file_paths(), ElementsAre("/dir/checkpoint"));
-  state.all_model_checkpoint_paths[0] = "dir/sub/ckpt-1";
+  state.all_model_checkpoint_paths[0] = "dir/ckpt-1";
   EXPECT_EQ(read_checkpoint_state(files, "dir"), state);
+  state.all_model_checkpoint_paths[0] = "dir/sub/ckpt-1";
+  EXPECT_THROW(write_checkpoint_state(files, "dir", state), InvalidArgumentError);
 }
 
 TEST(CheckpointStateFileTest, ThereMayBeNone) {

@@ -114,6 +114,132 @@ TEST_F(CheckpointTest, ObjectsThatAppearLaterGetTheirValues) {
   status.assert_consumed();
 }
 
+TEST_F(CheckpointTest, TheRootItselfMayGetItsChildrenLater) {
+  const auto saved = std::make_shared<Node>();
+  saved->add("w", numbers({4}));
+  Checkpoint writer((TrackableHandle(saved)));
+  use_file_system(writer, files);
+  writer.write("dir/ckpt");
+  const auto root = std::make_shared<Node>();
+  Checkpoint reader((TrackableHandle(root)));
+  use_file_system(reader, files);
+  const LoadStatus status = reader.read("dir/ckpt");
+  const auto w = numbers({0});
+  root->add("w", w);
+  EXPECT_THAT(w->values, ElementsAre(4));
+  status.assert_consumed();
+}
+
+// A layer whose build failed and is repeated makes its weights twice.
+TEST_F(CheckpointTest, ALateObjectTakesThePlaceOfAnEarlierOneOfItsName) {
+  const auto saved = std::make_shared<Node>();
+  saved->add("kernel", numbers({4}));
+  make({{"model", saved}}).save("dir/ckpt");
+  const auto model = std::make_shared<Node>();
+  make({{"model", model}}).restore("dir/ckpt-1").expect_partial();
+  const auto first = numbers({0});
+  model->add("kernel", first);
+  EXPECT_THAT(first->values, ElementsAre(4));
+  model->children.clear();
+  const auto second = numbers({0});
+  model->add("kernel", second);
+  EXPECT_THAT(second->values, ElementsAre(4));
+}
+
+TEST_F(CheckpointTest, ANameThatLeadsToAnotherObjectDoesNotKeepTheRightOneOut) {
+  const auto a = numbers({1});
+  const auto b = numbers({2});
+  const auto saved = std::make_shared<Node>();
+  saved->add("first", a);
+  saved->add("one", a);
+  saved->add("two", b);
+  make({{"model", saved}}).save("dir/ckpt");
+  // Here "first" is what is "two" there.
+  const auto one = numbers({0});
+  const auto two = numbers({0});
+  const auto model = std::make_shared<Node>();
+  model->add("one", one);
+  model->add("first", two);
+  model->add("two", two);
+  make({{"model", model}}).restore("dir/ckpt-1").expect_partial();
+  EXPECT_THAT(one->values, ElementsAre(1));
+  EXPECT_THAT(two->values, ElementsAre(2));
+}
+
+TEST_F(CheckpointTest, ASaveBeforeObjectsAreMadeKeepsWhatWasRestoredForThem) {
+  const auto saved = std::make_shared<Node>();
+  const auto layer = std::make_shared<Node>();
+  saved->add("layer", layer);
+  layer->add("kernel", numbers({4, 5}));
+  layer->add("again", layer->children[0].second);
+  make({{"model", saved}, {"other", numbers({6})}}).save("dir/ckpt");
+
+  const auto unbuilt = std::make_shared<Node>();
+  unbuilt->awaits = true;
+  const Checkpoint between = make({{"model", unbuilt}, {"other", numbers({0})}});
+  between.restore("dir/ckpt-1");
+  EXPECT_EQ(between.save("dir/ckpt"), "dir/ckpt-2");
+  files.remove("dir/ckpt-1.index");
+
+  const auto model = std::make_shared<Node>();
+  const auto built = std::make_shared<Node>();
+  const auto kernel = numbers({0, 0});
+  model->add("layer", built);
+  built->add("kernel", kernel);
+  built->add("again", kernel);
+  const auto other = numbers({0});
+  make({{"model", model}, {"other", other}}).restore("dir/ckpt-2").assert_consumed();
+  EXPECT_THAT(kernel->values, ElementsAre(4, 5));
+  EXPECT_THAT(other->values, ElementsAre(6));
+}
+
+TEST_F(CheckpointTest, AnObjectOfTheSameNameWithoutValuesConsumesNone) {
+  make({{"x", numbers({1})}}).save("dir/ckpt");
+  const LoadStatus status = make({{"x", std::make_shared<Node>()}}).restore("dir/ckpt-1");
+  EXPECT_THAT(error_text<InvalidArgumentError>([&] { status.assert_consumed(); }),
+              HasSubstr("took:\n  x"));
+}
+
+TEST_F(CheckpointTest, ReadLeavesTheSaveCounter) {
+  const auto a = numbers({1});
+  make({{"a", a}}).save("dir/ckpt");
+  const Checkpoint checkpoint = make({{"a", a}});
+  checkpoint.read("dir/ckpt-1").assert_existing_objects_matched();
+  EXPECT_EQ(checkpoint.save_counter(), 0);
+}
+
+TEST_F(CheckpointTest, ACheckpointGivenUpFinishesItsSave) {
+  const auto a = numbers({1});
+  make({{"a", a}}).save("dir/ckpt", {.enable_async = true});
+  EXPECT_EQ(latest(), "dir/ckpt-1");
+}
+
+TEST_F(CheckpointTest, ADirectoryHasManySpellings) {
+  const auto a = numbers({1});
+  const Checkpoint one = make({{"a", a}});
+  const Checkpoint two = make({{"a", a}});
+  one.write("dir/one");
+  two.write("./dir/../dir/two");
+  two.write("dir//three");
+}
+
+TEST_F(CheckpointTest, TheLatestMayBeFoundByItsNumber) {
+  const Checkpoint checkpoint = make({{"a", numbers({1})}});
+  for (int i = 0; i < 11; ++i) checkpoint.save("dir/ckpt");
+  const train::LatestOptions fall_back{.fall_back = true};
+  EXPECT_EQ(internal::find_latest(files, "dir", fall_back), "dir/ckpt-11");
+  files.remove("dir/ckpt-11.index");
+  EXPECT_EQ(latest(), std::nullopt);
+  EXPECT_EQ(internal::find_latest(files, "dir", fall_back), "dir/ckpt-10");
+  files.set_content("/dir/checkpoint", "damaged");
+  EXPECT_THAT(error_text<DataLossError>([&] { latest(); }), HasSubstr("'dir/ckpt-10'"));
+  EXPECT_EQ(internal::find_latest(files, "dir", fall_back), "dir/ckpt-10");
+  files.remove("dir/checkpoint");
+  EXPECT_EQ(latest(), std::nullopt);
+  EXPECT_EQ(internal::find_latest(files, "dir", fall_back), "dir/ckpt-10");
+  EXPECT_EQ(internal::find_latest(files, "none", fall_back), std::nullopt);
+}
+
 TEST_F(CheckpointTest, LateObjectsThatDoNotFitAreRefusedWhenTheyAppear) {
   const auto saved = std::make_shared<Node>();
   saved->add("kernel", numbers({4, 5}));

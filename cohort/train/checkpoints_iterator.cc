@@ -9,7 +9,13 @@
 namespace cohort::train {
 
 CheckpointsIterator::CheckpointsIterator(std::string directory, CheckpointsIteratorOptions options)
-    : directory_(std::move(directory)), options_(std::move(options)) {}
+    : directory_(std::move(directory)), options_(std::move(options)) {
+  // Sums with the clock must not overflow.
+  constexpr std::chrono::milliseconds kLongest = std::chrono::hours(24 * 365);
+  options_.min_interval = std::min(options_.min_interval, kLongest);
+  options_.poll_interval = std::min(options_.poll_interval, kLongest);
+  if (options_.timeout) options_.timeout = std::min(*options_.timeout, kLongest);
+}
 
 CheckpointsIterator checkpoints_iterator(std::string directory,
                                          CheckpointsIteratorOptions options) {

@@ -45,12 +45,11 @@ bool boxes_meet(const train::TensorSlice& a, const train::TensorSlice& b) {
   return true;
 }
 
-uint64_t copy_box(const CopyBox& copy) {
-  if (!boxes_meet(copy.from_slice, copy.to_slice)) return 0;
+void copy_box(const CopyBox& copy) {
+  if (!boxes_meet(copy.from_slice, copy.to_slice)) return;
   std::vector<Dimension> dimensions(copy.from_slice.start.size());
   uint64_t from_stride = copy.item_bytes;
   uint64_t to_stride = copy.item_bytes;
-  uint64_t count = 1;
   for (size_t d = dimensions.size(); d-- > 0;) {
     const int64_t begin = std::max(copy.from_slice.start[d], copy.to_slice.start[d]);
     const int64_t end = std::min(copy.from_slice.start[d] + copy.from_slice.length[d],
@@ -62,11 +61,9 @@ uint64_t copy_box(const CopyBox& copy) {
                      .to_stride = to_stride};
     from_stride *= static_cast<uint64_t>(copy.from_slice.length[d]);
     to_stride *= static_cast<uint64_t>(copy.to_slice.length[d]);
-    count *= static_cast<uint64_t>(end - begin);
   }
   copy_dimension(dimensions, 0, static_cast<const char*>(copy.from), static_cast<char*>(copy.to),
                  copy.item_bytes);
-  return count;
 }
 
 }  // namespace cohort::internal

@@ -17,7 +17,7 @@ struct CopyBox {
 
 // Whether they have an element in common (a tensor of rank 0 is one element).
 bool boxes_meet(const train::TensorSlice& a, const train::TensorSlice& b);
-// Returns the number of elements copied. Both slices are of one rank.
-uint64_t copy_box(const CopyBox& copy);
+// Both slices are of one rank.
+void copy_box(const CopyBox& copy);
 
 }  // namespace cohort::internal

@@ -1,7 +1,6 @@
 #include "cohort/train/object_graph.h"
 
 #include <algorithm>
-#include <deque>
 
 #include "cohort/core/error.h"
 #include "cohort/core/wire.h"
@@ -175,26 +174,6 @@ std::string format_object_graph(const ObjectGraph& graph) {
     out.bytes(1, node.str());
   }
   return out.str();
-}
-
-std::vector<std::string> node_paths(const ObjectGraph& graph) {
-  std::vector<std::string> paths(graph.nodes.size(), "?");
-  std::vector<bool> seen(graph.nodes.size());
-  std::deque<uint32_t> pending = {0};
-  paths[0] = "";
-  seen[0] = true;
-  while (!pending.empty()) {
-    const uint32_t node = pending.front();
-    pending.pop_front();
-    for (const auto& child : graph.nodes[node].children) {
-      if (seen[child.node]) continue;
-      seen[child.node] = true;
-      const std::string& parent = paths[node];
-      paths[child.node] = (parent.empty() ? "" : parent + "/") + escape_name(child.name);
-      pending.push_back(child.node);
-    }
-  }
-  return paths;
 }
 
 std::string escape_name(std::string_view name) {

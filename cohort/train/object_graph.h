@@ -41,10 +41,6 @@ std::string format_object_graph(const ObjectGraph& graph);
 // Errors: DataLoss (malformed, no nodes, a node that does not exist; `file` is named).
 ObjectGraph parse_object_graph(std::string_view bytes, const std::string& file);
 
-// The shortest path from the root to each node, the first of several: "" for the root,
-// "model/layer-0" otherwise; "?" for a node that no path leads to.
-std::vector<std::string> node_paths(const ObjectGraph& graph);
-
 // A child's name as part of a path: '.' becomes "..", '/' becomes ".S".
 std::string escape_name(std::string_view name);
 // "PATH/.ATTRIBUTES/NAME", the key of a value.

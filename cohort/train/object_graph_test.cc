@@ -9,7 +9,6 @@
 namespace cohort::internal {
 namespace {
 
-using testing::ElementsAre;
 using testing::HasSubstr;
 
 ObjectGraph sample() {
@@ -38,10 +37,6 @@ TEST(ObjectGraph, ReadsWhatWasWritten) {
   EXPECT_EQ(graph.nodes[1].children[1].node, 0u) << "cycles are allowed";
   EXPECT_EQ(graph.nodes[2].attributes[0].full_name, "w");
   EXPECT_EQ(graph.nodes[2].attributes[0].checkpoint_key, "again/.ATTRIBUTES/VARIABLE_VALUE");
-}
-
-TEST(ObjectGraph, PathsAreTheShortest) {
-  EXPECT_THAT(node_paths(sample()), ElementsAre("", "model", "again", "?"));
 }
 
 TEST(ObjectGraph, NamesAreEscapedInKeysAndReadableOutside) {

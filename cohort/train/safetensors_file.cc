@@ -1,7 +1,6 @@
 #include "cohort/train/safetensors_file.h"
 
 #include "cohort/core/error.h"
-#include "cohort/train/bundle_writer.h"
 
 namespace cohort::internal {
 namespace {
@@ -40,7 +39,7 @@ SafetensorsWriter::SafetensorsWriter(FileSystem& files, std::string path,
                                      const SafetensorsHeader& header)
     : files_(files),
       path_(std::move(path)),
-      temporary_(join_path(parent_directory(path_), str(kTemporaryPrefix, base_name(path_)))),
+      temporary_(join_path(parent_directory(path_), str(".cohort-export-", base_name(path_)))),
       left_(data_bytes(header)) {
   const std::string head = format_safetensors_header(header);
   try {

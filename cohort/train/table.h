@@ -28,7 +28,7 @@ struct TableEntry {
 };
 
 // All entries, in ascending order of their keys. `file` is the table's name in errors.
-// Memory: bytes.size() + 64 MiB at most.
+// Memory: twice bytes.size() and 32 MiB at most.
 // Errors: DataLoss (damaged, no table, more than a table of that size can hold), Unimplemented
 // (compressed blocks).
 std::vector<TableEntry> parse_table(std::string_view bytes, const std::string& file);

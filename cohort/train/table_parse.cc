@@ -14,8 +14,8 @@ constexpr uint64_t kMagic = 0xdb4775248b80fb57u;
 constexpr size_t kTrailerBytes = 5;
 // Keys share prefixes and entries may be tiny: without these limits a small file could ask for much
 // memory. Real indexes are far below them.
-constexpr size_t kFreeKeyBytes = size_t{24} << 20;
-constexpr size_t kFreeEntries = 200'000;
+constexpr size_t kFreeKeyBytes = size_t{16} << 20;
+constexpr size_t kFreeEntries = 100'000;
 constexpr size_t kBytesPerEntry = 256;
 
 template <class T>

@@ -24,12 +24,11 @@ class Numbers final : public Trackable {
     return {{.attribute = kVariableValue, .full_name = "numbers", .parts = {{Leaf(tensor())}}}};
   }
   void prepare_restore(RestoreSource& source) override {
-    const Tensor value =
-        source.read(kVariableValue, {static_cast<int64_t>(values.size())}, float32);
-    source.on_commit([this, value] {
-      const auto* data = value.data_ptr<float>();
-      values.assign(data, data + value.numel());
-    });
+    source.read(kVariableValue, {static_cast<int64_t>(values.size())}, float32,
+                [this](const Tensor& value) {
+                  const auto* data = value.data_ptr<float>();
+                  values.assign(data, data + value.numel());
+                });
   }
 
   std::vector<float> values;
@@ -51,7 +50,10 @@ class Node final : public Trackable {
     return result;
   }
 
+  bool awaits_children() const override { return awaits; }
+
   std::vector<std::pair<std::string, std::shared_ptr<Trackable>>> children;
+  bool awaits = false;
 };
 
 inline std::shared_ptr<Numbers> numbers(std::vector<float> values) {

@@ -7,14 +7,15 @@
 //       return {{.attribute = train::kVariableValue, .parts = {{at::scalar_tensor(count_)}}}};
 //     }
 //     void prepare_restore(train::RestoreSource& source) override {
-//       const Tensor value = source.read(train::kVariableValue, {}, int64);
-//       source.on_commit([this, value] { count_ = value.item<int64_t>(); });
+//       source.read(train::kVariableValue, {}, int64,
+//                   [this](const Tensor& value) { count_ = value.item<int64_t>(); });
 //     }
 //     int64_t count_ = 0;
 //   };
 //   train::Checkpoint checkpoint({{"counter", std::make_shared<Counter>()}, {"model", model}});
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -44,6 +45,9 @@ namespace train {
 
 // The attribute under which TensorFlow keeps what a variable holds.
 inline constexpr const char* kVariableValue = "VARIABLE_VALUE";
+// Beside it: the components of a variable that differ between replicas, [replicas, ..]. Nobody
+// needs to take it back.
+inline constexpr const char* kReplicaComponents = "COHORT_REPLICA_COMPONENTS";
 
 // A value as it goes into a checkpoint.
 struct CheckpointValue {
@@ -60,24 +64,30 @@ struct CheckpointValue {
   std::vector<Part> parts;  // one, or the slices of a partitioned value
 };
 
-// The values that a checkpoint holds for one object, read and verified.
-// Errors of the reads: InvalidArgument (shape or dtype differ from what is asked for), DataLoss
-// (damaged file), NotFound (no such attribute).
+// The values that a checkpoint holds for one object.
+// Errors of the reads: InvalidArgument (no such attribute; shape or dtype differ from what is asked
+// for), DataLoss (damaged file).
 class RestoreSource {
  public:
+  // Gets a value on the CPU, its own, once everything that is being restored has been read and
+  // verified. It must not fail, so that a restore changes all objects or none: no memory is to be
+  // taken that could be missing.
+  using Take = std::function<void(const Tensor& value)>;
+
   virtual ~RestoreSource() = default;
 
-  virtual bool has(std::string_view attribute) const = 0;
+  // Of the whole value; nullopt: there is none.
+  virtual std::optional<std::vector<int64_t>> shape(std::string_view attribute) const = 0;
   // The object appeared after the restore, perhaps inside a step.
   virtual bool late() const = 0;
-  // On the CPU, the caller's own.
-  virtual Tensor read(std::string_view attribute, at::IntArrayRef shape, DType dtype) = 0;
-  // Part of a value, whether it was saved whole or in other parts. Shape: slice.length.
-  virtual Tensor read_slice(std::string_view attribute, at::IntArrayRef full_shape,
-                            const TensorSlice& slice, DType dtype) = 0;
+  virtual void read(std::string_view attribute, at::IntArrayRef shape, DType dtype,
+                    Take take) = 0;
+  // Part of a value, whether it was saved whole or in other parts. The shape is slice.length.
+  virtual void read_slice(std::string_view attribute, at::IntArrayRef full_shape,
+                          const TensorSlice& slice, DType dtype, Take take) = 0;
+  // At once, so that they can be parsed. Errors: also InvalidArgument (no strings).
   virtual StringTensor read_strings(std::string_view attribute) = 0;
-  // Runs `action` once everything that is being restored has been read and verified. It must not
-  // fail, so that a restore changes all objects or none.
+  // Runs `action` when values are handed out; the same holds for it as for Take.
   virtual void on_commit(std::function<void()> action) = 0;
 };
 
@@ -101,13 +111,15 @@ class Trackable {
 
   // Those there are now; an object may have several names. They live as long as this object.
   virtual std::vector<TrackableChild> checkpoint_children() { return {}; }
+  // Whether more may come (a layer that is not built). What a restore brought for them is then part
+  // of the next save too, although they are not there.
+  virtual bool awaits_children() const { return false; }
 
   virtual bool has_checkpoint_values() const { return false; }
   // Tensors may share memory with the object: they are read before anything else runs.
   // Errors: FailedPrecondition (in a step).
   virtual std::vector<CheckpointValue> checkpoint_values() { return {}; }
-  // Reads what it takes, and changes itself only by source.on_commit. What it does not ask for is
-  // ignored.
+  // Asks for what it takes, and changes itself only when that is handed over.
   virtual void prepare_restore(RestoreSource& source);
 
  protected:
@@ -126,7 +138,10 @@ class TrackableList : public Trackable {
  public:
   void add(Trackable& object, std::shared_ptr<Trackable> owner = nullptr);
   size_t size() const { return objects_.size(); }
+  // Takes those from number `size` on off the list.
+  void truncate(size_t size) { objects_.resize(std::min(size, objects_.size())); }
   std::vector<TrackableChild> checkpoint_children() override;
+  bool awaits_children() const override { return true; }
 
  private:
   std::vector<std::pair<Trackable*, std::shared_ptr<Trackable>>> objects_;

@@ -28,8 +28,7 @@ class GeneratorState final : public Trackable {
   }
 
   void prepare_restore(RestoreSource& source) override {
-    const Tensor value = source.read(kVariableValue, {3}, int64);
-    source.on_commit([generator = generator_, value] {
+    source.read(kVariableValue, {3}, int64, [generator = generator_](const Tensor& value) {
       const auto* numbers = value.data_ptr<int64_t>();
       generator.restore({.seed = static_cast<uint64_t>(numbers[2]),
                          .stream = static_cast<uint64_t>(numbers[1]),

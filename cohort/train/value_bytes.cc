@@ -1,5 +1,11 @@
 #include "cohort/train/value_bytes.h"
 
+#include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
+#include <sys/mman.h>
+
+#include <cstdlib>
+
 #include "cohort/core/error.h"
 
 namespace cohort::internal {
@@ -32,6 +38,19 @@ DType dtype_of(BundleType type) {
     if (pair.type == type) return pair.dtype;
   }
   return DType::Undefined;
+}
+
+Tensor empty_for_reading(at::IntArrayRef shape, DType dtype) {
+  constexpr size_t kHugePageBytes = size_t{2} << 20;
+  constexpr size_t kLargeBytes = size_t{8} << 20;
+  size_t bytes = c10::elementSize(dtype);
+  for (const int64_t size : shape) bytes *= static_cast<size_t>(size);
+  if (bytes < kLargeBytes) return at::empty(shape, dtype);
+  const size_t rounded = (bytes + kHugePageBytes - 1) / kHugePageBytes * kHugePageBytes;
+  void* memory = std::aligned_alloc(kHugePageBytes, rounded);
+  if (memory == nullptr) return at::empty(shape, dtype);  // whose error names the size
+  ::madvise(memory, rounded, MADV_HUGEPAGE);  // a wish
+  return at::from_blob(memory, shape, [](void* unused) { std::free(unused); }, dtype);
 }
 
 std::string_view bytes_of(const Tensor& tensor) {

@@ -160,9 +160,8 @@ class Partitioned : public train::Trackable {
   }
   void prepare_restore(train::RestoreSource& source) override {
     for (const train::TensorSlice& slice : slices_) {
-      const Tensor rows = source.read_slice(train::kVariableValue, whole_.sizes(), slice,
-                                            whole_.scalar_type());
-      source.on_commit([this, slice, rows] { rows_of(slice).copy_(rows); });
+      source.read_slice(train::kVariableValue, whole_.sizes(), slice, whole_.scalar_type(),
+                        [this, slice](const Tensor& rows) { rows_of(slice).copy_(rows); });
     }
   }
 

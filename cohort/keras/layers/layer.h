@@ -136,6 +136,7 @@ class Layer : public train::Trackable {
 
   // Own weights, then child layers and lists of them.
   std::vector<train::TrackableChild> checkpoint_children() override;
+  bool awaits_children() const override { return !built(); }
 
  protected:
   // For layers whose class is not named as users know it.

@@ -25,7 +25,8 @@ class ZeroSlot final : public train::Trackable {
              .parts = {{at::zeros({}, dtype_).expand(shape_)}}}};
   }
   void prepare_restore(train::RestoreSource& source) override {
-    source.read(train::kVariableValue, shape_, dtype_);  // its shape must be right all the same
+    // Its shape must be right all the same.
+    source.read(train::kVariableValue, shape_, dtype_, [](const Tensor&) {});
   }
 
  private:
@@ -50,6 +51,19 @@ CheckpointSlots::CheckpointSlots(std::string optimizer_name, const optim::Update
 }
 
 void CheckpointSlots::add(const std::vector<UpdateTarget>& targets) {
+  std::vector<size_t> sizes = {variables_.size()};
+  for (const List& list : lists_) sizes.push_back(list.objects.size());
+  try {
+    number(targets);
+  } catch (...) {
+    auto size = sizes.begin();
+    variables_.truncate(*size++);
+    for (List& list : lists_) list.objects.truncate(*size++);
+    throw;
+  }
+}
+
+void CheckpointSlots::number(const std::vector<UpdateTarget>& targets) {
   int walks = 0;
   for (const List& list : lists_) walks = std::max(walks, list.spec.walk + 1);
   for (int walk = 0; walk < walks; ++walk) {
@@ -102,8 +116,12 @@ std::vector<train::CheckpointValue> LearningRateValue::checkpoint_values() {
 }
 
 void LearningRateValue::prepare_restore(train::RestoreSource& source) {
-  const auto value = source.read(train::kVariableValue, {}, dtype_).item<double>();
-  source.on_commit([this, value] { value_ = value; });
+  source.read(train::kVariableValue, {}, dtype_,
+              [this](const Tensor& value) { value_ = value.item<double>(); });
+}
+
+void ScheduledLearningRate::prepare_restore(train::RestoreSource& source) {
+  source.read(train::kVariableValue, {}, float32, [](const Tensor&) {});
 }
 
 std::vector<train::CheckpointValue> ScheduledLearningRate::checkpoint_values() {

@@ -23,6 +23,7 @@ class CheckpointSlots {
 
   void add_iterations(train::Trackable& iterations) { variables_.add(iterations); }
   // Numbers the slots of `targets`, which were made together. After add_iterations.
+  // Errors: those of a restore that they do not fit; then they are not numbered.
   void add(const std::vector<UpdateTarget>& targets);
 
   train::TrackableList& variables() { return variables_; }
@@ -36,6 +37,7 @@ class CheckpointSlots {
     train::TrackableList objects;
   };
 
+  void number(const std::vector<UpdateTarget>& targets);
   void add(List& list, const UpdateTarget& target);
 
   const std::string optimizer_name_;
@@ -71,6 +73,7 @@ class ScheduledLearningRate final : public train::Trackable {
 
   bool has_checkpoint_values() const override { return true; }
   std::vector<train::CheckpointValue> checkpoint_values() override;
+  void prepare_restore(train::RestoreSource& source) override;
 
  private:
   std::function<double()> current_;

@@ -186,19 +186,15 @@ OptimizerState::PlanPtr OptimizerState::make_plan(const std::vector<Variable>& v
     }
   }
   std::lock_guard lock(mutex_);
-  if (restore_error_ != nullptr) std::rethrow_exception(restore_error_);
   std::vector<UpdateTarget> made;
   for (const Variable& variable : variables) {
     const UpdateTarget* found = find_target(variable);
     plan->targets.push_back(found != nullptr ? *found : made.emplace_back(make_target(variable)));
   }
+  // Where restored values do not fit, the slots are given up: a step that is tried again meets the
+  // same error, and does not train without them.
+  checkpoint_slots_.add(made);
   targets_.insert(targets_.end(), made.begin(), made.end());
-  try {
-    checkpoint_slots_.add(made);
-  } catch (...) {
-    restore_error_ = std::current_exception();
-    throw;
-  }
   plans_.push_back(plan);
   return plan;
 }

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <atomic>
-#include <exception>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -70,9 +69,6 @@ class OptimizerState final : public train::Trackable {
   mutable std::mutex mutex_;
   std::vector<PlanPtr> plans_;         // guarded by mutex_
   std::vector<UpdateTarget> targets_;  // every variable seen, in that order; guarded by mutex_
-  // Why restored values did not fit the slots: a step that is tried again must not train without
-  // them. Guarded by mutex_.
-  std::exception_ptr restore_error_;
   CheckpointSlots checkpoint_slots_;  // once there are iterations_, guarded by mutex_
 };
 

@@ -1,0 +1,126 @@
+"""Writes and reads 1 GiB of variables: Cohort beside dd and torch.save, in turn, in one run.
+
+Usage: checkpoint.py BENCH_CHECKPOINT [--mib N] [--rounds N] [--directory DIR] [--json FILE]
+
+dd is the limit: the same number of bytes in blocks of 8 MiB with O_DIRECT, and synced. Reads begin
+with the file out of the page cache, for everybody. Medians over the rounds; the control is dd
+against itself: where its rounds differ by more than half, the disk is busy, and nothing is said.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+
+BENCH = pathlib.Path(__file__).resolve().parent
+
+
+class Worker:
+    """A program that carries out a command a line and answers with seconds."""
+
+    def __init__(self, *command):
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        text=True)
+
+    def __call__(self, command):
+        self.process.stdin.write(command + "\n")
+        self.process.stdin.flush()
+        line = self.process.stdout.readline()
+        if not line:
+            sys.exit(f"'{command}' ended with {self.process.wait()}")
+        return float(line)
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def dd(*arguments):
+    """Seconds, as dd counts them."""
+    done = subprocess.run(["dd", *arguments], stderr=subprocess.PIPE, text=True, check=True,
+                          env={**os.environ, "LC_ALL": "C"})
+    return float(re.search(r"copied, ([0-9.e+-]+) s", done.stderr)[1])
+
+
+def evict(*paths):
+    """Takes files out of the page cache."""
+    for path in paths:
+        with open(path, "rb") as file:
+            os.fsync(file.fileno())
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def measure(arguments, directory):
+    blocks = arguments.mib // 8
+    ours = Worker(arguments.program, str(arguments.mib))
+    # Debian's interpreter: it has Debian's PyTorch.
+    torch = Worker("/usr/bin/python3", str(BENCH / "peers" / "torch_save.py"), str(arguments.mib))
+    rounds = []
+    for _ in range(arguments.rounds):
+        one = {}
+        one["dd write"] = dd("if=/dev/zero", f"of={directory}/dd", "bs=8M", f"count={blocks}",
+                             "oflag=direct", "conv=fsync")
+        one["cohort write"] = ours(f"save {directory}/ckpt")
+        one["torch write"] = torch(f"save {directory}/torch")
+        data, = (str(path) for path in pathlib.Path(directory).glob("ckpt.data-*"))
+        evict(f"{directory}/dd", data, f"{directory}/torch")
+        one["dd read"] = dd(f"if={directory}/dd", "of=/dev/null", "bs=8M", "iflag=direct")
+        one["cohort read"] = ours(f"load {directory}/ckpt")
+        one["torch read"] = torch(f"load {directory}/torch")
+        one["copy"] = ours("copy")
+        one["step alone"] = ours("steps 40")
+        one["async call"] = ours(f"stall {directory}/ckpt")
+        one["step beside the writer"] = ours("steps 20")
+        ours("wait")
+        rounds.append(one)
+    ours.close()
+    torch.close()
+    # The first asynchronous save takes memory that the later ones use again.
+    for one in rounds[:1]:
+        del one["async call"]
+    return rounds
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("program")
+    parser.add_argument("--mib", type=int, default=1024)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--directory")
+    parser.add_argument("--json")
+    arguments = parser.parse_args()
+    if arguments.mib % 16 or arguments.mib < 16 or arguments.rounds < 2:
+        parser.error("--mib must be a multiple of 16, --rounds at least 2")
+    with tempfile.TemporaryDirectory(dir=arguments.directory or os.getcwd()) as directory:
+        rounds = measure(arguments, directory)
+
+    names = list(rounds[-1])
+    medians = {name: statistics.median(one[name] for one in rounds if name in one)
+               for name in names}
+    if arguments.json:
+        pathlib.Path(arguments.json).write_text(json.dumps({"rounds": rounds, "medians": medians}))
+    for limit in ("dd write", "dd read"):
+        times = sorted(one[limit] for one in rounds)
+        if times[-2] > 1.5 * times[0]:
+            print(f"the disk is busy: '{limit}' took {times[0]:.2f} to {times[-1]:.2f} s", flush=True)
+            sys.exit(75)
+    gib = arguments.mib / 1024
+    print(f"{gib:g} GiB, medians of {arguments.rounds} rounds")
+    for name in names[:6]:
+        limit = medians["dd write" if "write" in name else "dd read"]
+        print(f"{name:24} {medians[name]:7.3f} s  {gib / medians[name]:6.2f} GiB/s  "
+              f"{limit / medians[name]:5.2f} of dd")
+    print(f"{'copying the values':24} {medians['copy'] * 1e3:7.1f} ms")
+    print(f"{'asynchronous save, call':24} {medians['async call'] * 1e3:7.1f} ms  "
+          f"{medians['async call'] / medians['copy']:.2f} of the copy")
+    print(f"{'step alone':24} {medians['step alone'] * 1e3:7.1f} ms")
+    print(f"{'step beside the writer':24} {medians['step beside the writer'] * 1e3:7.1f} ms  "
+          f"{medians['step beside the writer'] / medians['step alone']:.2f} of it alone")
+
+
+main()

@@ -1,0 +1,56 @@
+// The values of a checkpoint's nodes for the objects that are being restored.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cohort/train/bundle_reader.h"
+#include "cohort/train/object_graph.h"
+#include "cohort/train/trackable.h"
+
+namespace cohort::internal {
+
+// Collects what objects want; reads it; hands it over. Thread safety: none.
+class NodeSource final : public train::RestoreSource {
+ public:
+  // `late`: the whole checkpoint was verified before.
+  NodeSource(const BundleReader& bundle, bool late) : bundle_(bundle), late_(late) {}
+
+  // Whose values are asked for from here on.
+  void set_node(const ObjectGraph::Node& node) { node_ = &node; }
+
+  std::optional<std::vector<int64_t>> shape(std::string_view attribute) const override;
+  bool late() const override { return late_; }
+  void read(std::string_view attribute, at::IntArrayRef shape, DType dtype, Take take) override;
+  void read_slice(std::string_view attribute, at::IntArrayRef full_shape,
+                  const train::TensorSlice& slice, DType dtype, Take take) override;
+  StringTensor read_strings(std::string_view attribute) override;
+  void on_commit(std::function<void()> action) override { actions_.push_back(std::move(action)); }
+
+  // Reads what was asked for and, unless it is late, verifies all the rest. Errors: DataLoss.
+  void fill() const;
+  // Hands everything over, in the order in which it was asked for.
+  void commit();
+  // The keys of what was asked for.
+  const std::set<std::string, std::less<>>& keys() const { return keys_; }
+
+ private:
+  const ObjectGraph::Attribute* find(std::string_view attribute) const;
+  const BundleEntry& entry_of(const ObjectGraph::Attribute& attribute) const;
+  const std::string& key_of(std::string_view attribute);
+  const std::string& checked_key(std::string_view attribute, at::IntArrayRef shape, DType dtype);
+
+  const BundleReader& bundle_;
+  const bool late_;
+  const ObjectGraph::Node* node_ = nullptr;
+  std::vector<std::function<void()>> actions_;
+  std::map<std::string, Tensor, std::less<>> wanted_;
+  std::set<std::string, std::less<>> keys_;
+};
+
+}  // namespace cohort::internal

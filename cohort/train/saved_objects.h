@@ -1,0 +1,46 @@
+// The objects of a save, and what of an earlier restore still waits for objects that will come.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "cohort/train/checkpoint_restore.h"
+#include "cohort/train/object_graph.h"
+#include "cohort/train/trackable.h"
+
+namespace cohort::internal {
+
+// Thread safety: none.
+class SavedObjects {
+ public:
+  // Those that `root` leads to, breadth first: the order in which TensorFlow numbers them.
+  explicit SavedObjects(train::Trackable& root);
+
+  const std::vector<train::Trackable*>& order() const { return order_; }
+  // Of object i: the names on the way to it, escaped.
+  const std::string& path(size_t i) const { return paths_[i]; }
+  // Its first nodes are the objects in their order.
+  ObjectGraph& graph() { return graph_; }
+
+  // A program that was restored and saves before its layers are built, or before the first step
+  // has made the optimizer's slots, must not lose them: adds what was restored for children that an
+  // object still awaits, with values as they were saved. Errors: as RestoreSession::read.
+  void carry_over(const std::function<void(const std::string& key, Leaf value)>& add);
+
+ private:
+  using Add = std::function<void(const std::string& key, Leaf value)>;
+  using Place = std::pair<RestoreSession*, uint32_t>;
+
+  void carry_children(uint32_t id, const Place& from, const Add& add);
+
+  std::vector<train::Trackable*> order_;
+  std::vector<std::string> paths_;  // of all nodes of the graph
+  ObjectGraph graph_;
+  std::map<Place, uint32_t> nodes_;  // of places in restored checkpoints that are in the graph
+};
+
+}  // namespace cohort::internal
