@@ -77,8 +77,23 @@ StringTensor NodeSource::read_strings(std::string_view attribute) {
 void NodeSource::fill() const {
   std::map<std::string, void*, std::less<>> places;
   for (const auto& [key, value] : wanted_) places.emplace(key, value.data_ptr());
-  if (!late_) return bundle_.read_all(places);
-  for (const auto& [key, place] : places) bundle_.read(key, place);
+  if (late_) {
+    for (const auto& [key, place] : places) bundle_.read(key, place);
+  } else {
+    bundle_.read_all(places);
+  }
+  for (const auto& [key, value] : wanted_) {
+    if (value.scalar_type() == DType::Bool) check_booleans(key, value);
+  }
+}
+
+// Anything but 0 and 1 in a bool is undefined behaviour of whoever reads it.
+void NodeSource::check_booleans(const std::string& key, const Tensor& value) const {
+  for (const char byte : bytes_of(value)) {
+    if (byte == 0 || byte == 1) continue;
+    throw DataLossError(str("checkpoint '", bundle_.prefix(), "': ", readable_key(key),
+                            " holds a truth value of ", static_cast<int>(byte)));
+  }
 }
 
 void NodeSource::commit() {

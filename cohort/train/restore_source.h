@@ -42,6 +42,7 @@ class NodeSource final : public train::RestoreSource {
  private:
   const ObjectGraph::Attribute* find(std::string_view attribute) const;
   const BundleEntry& entry_of(const ObjectGraph::Attribute& attribute) const;
+  void check_booleans(const std::string& key, const Tensor& value) const;
   const std::string& key_of(std::string_view attribute);
   const std::string& checked_key(std::string_view attribute, at::IntArrayRef shape, DType dtype);
 

@@ -65,7 +65,8 @@ def sweep_room(victims, name, mount, amounts, fill):
 def sweep_space(victims, folder):
     status = 0
     for mode in _MODES:
-        with harness.mounted("none", folder / f"tmpfs-{mode}", "-t", "tmpfs", "-o", "size=64k") as mount:
+        options = ("-t", "tmpfs", "-o", "size=64k")
+        with harness.mounted("none", folder / f"tmpfs-{mode}", *options) as mount:
             status |= sweep_room(victims, mode, mount, range(0, 1 << 16, 4096), Filler.leave_bytes)
     return status
 

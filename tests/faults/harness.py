@@ -1,10 +1,9 @@
-"""What the drivers of the fault tests share: victims, system calls to stop them in, and the verdict.
+"""What the drivers of the fault tests share: victims, calls to stop them in, and the verdict.
 
-    victims = Victims(program)
-    sweep = Sweep(victims, MODES["restart"], folder)
-    for call in sweep.calls():                       # of a save that nothing disturbs
-        outcome = sweep.strike(call, "signal=KILL")  # the same save, killed as it enters this call
-        sweep.expect_good(call)                      # what the next process finds
+    sweep = Sweep(Victims(program), MODES["restart"], folder)
+    for call in sweep.calls():             # of a save that nothing disturbs
+        sweep.strike(call, "signal=KILL")  # the same save, killed as it enters this call
+        sweep.expect_good()                # what the next process finds
 """
 
 import os
@@ -322,7 +321,7 @@ def in_own_mounts():
 
 @contextmanager
 def mounted(source, folder, *options):
-    """`source` is mounted at `folder`: an image with "-o", "loop", or "tmpfs" with "-t", "tmpfs"."""
+    """`source`, an image, is mounted at `folder`; or a tmpfs, which has no source."""
     folder.mkdir(exist_ok=True)
     command("mount", *options, source, folder)
     try:

@@ -1,4 +1,4 @@
-"""Row 31: files that may not grow (ulimit -f), and transfers that do half of what they are asked to.
+"""Row 31: files that may not grow (ulimit -f), and transfers that do half of what they are asked.
 
 limits.py VICTIM size STEP
 limits.py VICTIM short LIBRARY MODE...
