@@ -1,10 +1,12 @@
 #include "cohort/core/posix_readable_file.h"
 
 #include <fcntl.h>
-#include <sys/uio.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <vector>
 
 #include "cohort/core/error.h"
 #include "cohort/core/posix_error.h"
@@ -35,17 +37,21 @@ void PosixReadableFile::read(uint64_t offset, void* out, size_t length) const {
   if (done.bytes < length) throw_too_short(offset, length, offset + done.bytes);
 }
 
-// Asks for single bytes that the kernel is not to wait for.
+// Whether most pages are in the page cache. Asked of a mapping that is never touched: a read that is
+// told not to wait makes the kernel read ahead, and so changes the answer.
 bool PosixReadableFile::is_cached(uint64_t offset, uint64_t length) const {
-  constexpr uint64_t kSamples = 16;
-  int missing = 0;
-  for (uint64_t i = 0; i < kSamples; ++i) {
-    char byte = 0;
-    iovec place = {&byte, 1};
-    const auto at = static_cast<off_t>(offset + length / kSamples * i);
-    if (::preadv2(fd_.get(), &place, 1, at, RWF_NOWAIT) == -1 && errno == EAGAIN) ++missing;
-  }
-  return missing <= 1;
+  const uint64_t begin = offset / kDirectAlignment * kDirectAlignment;
+  const size_t bytes = offset + length - begin;
+  void* mapped =
+      ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, fd_.get(), static_cast<off_t>(begin));
+  if (mapped == MAP_FAILED) return true;  // what cannot be known is read the ordinary way
+  const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  std::vector<unsigned char> resident((bytes + page - 1) / page);
+  const bool known = ::mincore(mapped, bytes, resident.data()) == 0;
+  ::munmap(mapped, bytes);
+  const auto count = std::count_if(resident.begin(), resident.end(),
+                                   [](unsigned char flags) { return (flags & 1) != 0; });
+  return !known || static_cast<size_t>(count) > resident.size() / 10 * 9;
 }
 
 void PosixReadableFile::scan(uint64_t offset, uint64_t length,
