@@ -1,5 +1,6 @@
 #include "cohort/distribute/sync_on_read_variable.h"
 
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/stack.h>
 #include <c10/core/ScalarType.h>
 
