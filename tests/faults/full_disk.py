@@ -136,7 +136,7 @@ def save_on_broken_disk(victims, folder):
                 if outcome.code not in ("DATA_LOSS", "RESOURCE_EXHAUSTED"):
                     raise harness.Bad(f"ended with {outcome.code}: {outcome.text}")
                 tally.note(f"failed, {outcome.text.split(':')[0]}")
-                sweep.expect_good(mount / "sweep/work/dir")
+                sweep.expect_good(mount / "sweep" / "saves" / "dir")
     return tally.report()
 
 

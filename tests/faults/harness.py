@@ -189,7 +189,7 @@ class Sweep:
         self._root = Path(folder)
         self._root.mkdir(exist_ok=True)
         self._template = self._root / "template"
-        self._work = self._root / "work"
+        self._work = self._root / "saves"
         self.directory = self._work / mode.folder
         self._template.mkdir()
         if mode.before is not None:
