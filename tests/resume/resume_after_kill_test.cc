@@ -93,8 +93,8 @@ std::string train_to_the_end(const std::vector<std::string>& arguments) {
 
 struct ResumeAfterKill : ::testing::Test {
   ResumeAfterKill() {
-    char pattern[] = "/tmp/cohort_resume_XXXXXX";
-    directory = ::mkdtemp(pattern);
+    directory = ::testing::TempDir() + "resume_after_kill_test.XXXXXX";  // mkdtemp fills it in
+    if (::mkdtemp(directory.data()) == nullptr) throw UnknownError("no temporary directory");
   }
   ~ResumeAfterKill() override { std::filesystem::remove_all(directory); }
 
