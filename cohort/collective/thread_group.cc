@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "cohort/core/phase.h"
+
 namespace cohort::collective {
 
 using internal::str;
@@ -102,6 +104,7 @@ void ThreadGroup::lead(uint64_t generation,
 }
 
 void ThreadGroup::wait_for_meeting(uint64_t generation, const char* what) {
+  const internal::ScopedPhase phase(profiler::Phase::kWait);
   const auto over = [&] {
     const uint64_t meeting = meeting_.load();
     return generation_of(meeting) != generation || (meeting & kClosed) != 0;
@@ -160,6 +163,7 @@ void ThreadGroup::share(int rank, const char* what, void* mine,
 
 // No deadline and no errors: members read each other's memory until all are here.
 void ThreadGroup::finish(int rank) {
+  const internal::ScopedPhase phase(profiler::Phase::kWait);
   if (options_.sequential) pass_turn(rank + 1);
   const uint64_t generation = finish_generation_.load();
   if (finished_.fetch_add(1) + 1 == size()) {

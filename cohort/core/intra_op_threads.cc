@@ -28,15 +28,16 @@ void set_blas_threads(int count) {
   if (set != nullptr && count > 0) set(count);
 }
 
-// The process's OpenBLAS count, and whoever wants it low.
+// The process's OpenBLAS threads, and whoever wants none but the caller's.
 class BlasThreads {
  public:
-  void lower(int count) {
+  void suspend() {
     std::lock_guard lock(mutex_);
-    if (holders_++ == 0) original_ = blas_threads();
-    if (count < blas_threads()) set_blas_threads(count);
+    if (holders_++ > 0) return;
+    original_ = blas_threads();
+    if (original_ > 1) set_blas_threads(1);
   }
-  void release() {
+  void resume() {
     std::lock_guard lock(mutex_);
     if (--holders_ == 0 && blas_threads() != original_) set_blas_threads(original_);
   }
@@ -63,12 +64,12 @@ void set_intra_op_threads(int count) {
 
 ScopedIntraOpThreads::ScopedIntraOpThreads(int count) : previous_openmp_(intra_op_threads()) {
   if (previous_openmp_ != count) set_intra_op_threads(count);
-  process_blas_threads().lower(count);
+  process_blas_threads().suspend();
 }
 
 ScopedIntraOpThreads::~ScopedIntraOpThreads() {
   set_openmp_threads(previous_openmp_);
-  process_blas_threads().release();
+  process_blas_threads().resume();
 }
 
 }  // namespace cohort::internal

@@ -8,9 +8,11 @@ namespace cohort::internal {
 int intra_op_threads();
 void set_intra_op_threads(int count);
 
-// Sets the calling thread's OpenMP count, and lowers the process's OpenBLAS count, for its lifetime.
-// Where several live at once on different threads, OpenBLAS keeps the lowest count until the last
-// has gone. Thread safety: any thread; one is destroyed on the thread that made it.
+// Sets the calling thread's OpenMP count to `count`, and the process's OpenBLAS count to one, for
+// its lifetime: OpenBLAS's threads spin for milliseconds after each product, on the cores that
+// OpenMP's threads need then (a training step of convolutions takes twice as long beside them).
+// Where several live at once on different threads, OpenBLAS stays at one until the last has gone.
+// Thread safety: any thread; one is destroyed on the thread that made it.
 class ScopedIntraOpThreads {
  public:
   explicit ScopedIntraOpThreads(int count);

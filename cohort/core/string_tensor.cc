@@ -1,7 +1,9 @@
 #include "cohort/core/string_tensor.h"
 
 #include <algorithm>
+#include <new>
 #include <ostream>
+#include <span>
 #include <utility>
 
 #include "cohort/core/error.h"
@@ -63,38 +65,32 @@ void print(std::ostream& out, const StringTensor& tensor, size_t dimension, int6
   out << ']';
 }
 
+// All views first, then all bytes, in one block.
+template <class Strings>
+StringTensor copied(const Strings& strings, std::vector<int64_t> shape) {
+  using Unit = uint64_t;  // aligned as the views need
+  static_assert(alignof(std::string_view) <= alignof(Unit));
+  size_t bytes = std::size(strings) * sizeof(std::string_view);
+  for (const std::string_view string : strings) bytes += string.size();
+  const auto memory =
+      std::make_shared_for_overwrite<Unit[]>((bytes + sizeof(Unit) - 1) / sizeof(Unit));
+  auto* views = reinterpret_cast<std::string_view*>(memory.get());
+  auto* to = reinterpret_cast<char*>(views + std::size(strings));
+  std::string_view* next = views;
+  for (const std::string_view string : strings) {
+    std::copy(string.begin(), string.end(), to);
+    new (next++) std::string_view(to, string.size());
+    to += string.size();
+  }
+  return StringTensor::over(memory, views, std::move(shape));
+}
+
 }  // namespace
-
-// Collects strings one by one.
-struct StringTensor::Builder {
-  std::shared_ptr<Block> block = std::make_shared<Block>();
-
-  void add(std::string_view value) {
-    block->bytes += value;
-    block->ends.push_back(block->bytes.size());
-  }
-  void add_all(const StringTensor& tensor) {
-    for (int64_t i = 0; i < tensor.numel(); ++i) add(tensor[i]);
-  }
-  StringTensor finish(std::vector<int64_t> shape) && {
-    return StringTensor(std::move(block), 0, std::move(shape));
-  }
-};
 
 StringTensor::StringTensor() : shape_{0} {}
 
-StringTensor::StringTensor(std::shared_ptr<const Block> block, int64_t first,
-                           std::vector<int64_t> shape)
-    : block_(std::move(block)),
-      first_(first),
-      numel_(checked_numel(shape)),
-      shape_(std::move(shape)) {}
-
-StringTensor::StringTensor(std::initializer_list<std::string_view> values) {
-  Builder builder;
-  for (std::string_view value : values) builder.add(value);
-  *this = std::move(builder).finish({static_cast<int64_t>(values.size())});
-}
+StringTensor::StringTensor(std::initializer_list<std::string_view> values)
+    : StringTensor(copied(values, {static_cast<int64_t>(values.size())})) {}
 
 StringTensor::StringTensor(const std::vector<std::string>& values)
     : StringTensor(values, {static_cast<int64_t>(values.size())}) {}
@@ -104,15 +100,21 @@ StringTensor::StringTensor(const std::vector<std::string>& values, std::vector<i
     throw InvalidArgumentError(str("the shape ", shape_str(shape), " has ", checked_numel(shape),
                                    " elements, but ", values.size(), " strings were given"));
   }
-  Builder builder;
-  for (const std::string& value : values) builder.add(value);
-  *this = std::move(builder).finish(std::move(shape));
+  *this = copied(values, std::move(shape));
 }
 
 StringTensor StringTensor::scalar(std::string_view value) {
-  Builder builder;
-  builder.add(value);
-  return std::move(builder).finish({});
+  return copied(std::span(&value, 1), {});
+}
+
+StringTensor StringTensor::over(std::shared_ptr<const void> memory, const std::string_view* values,
+                                std::vector<int64_t> shape) {
+  StringTensor tensor;
+  tensor.numel_ = checked_numel(shape);
+  tensor.memory_ = std::move(memory);
+  tensor.values_ = values;
+  tensor.shape_ = std::move(shape);
+  return tensor;
 }
 
 int64_t StringTensor::size(int64_t dimension) const {
@@ -128,10 +130,7 @@ std::string_view StringTensor::operator[](int64_t i) const {
     throw OutOfRangeError(
         str("element ", i, " of a string tensor of ", numel_, " elements does not exist"));
   }
-  const auto& ends = block_->ends;
-  const auto index = static_cast<size_t>(first_ + i);
-  const uint64_t begin = index == 0 ? 0 : ends[index - 1];
-  return std::string_view(block_->bytes).substr(begin, ends[index] - begin);
+  return values_[i];
 }
 
 std::string_view StringTensor::item() const {
@@ -160,7 +159,7 @@ StringTensor StringTensor::slice(int64_t dimension, int64_t begin, int64_t end) 
   const int64_t row_numel = shape_[0] == 0 ? 0 : numel_ / shape_[0];
   std::vector<int64_t> shape = shape_;
   shape[0] = end - begin;
-  return StringTensor(block_, first_ + begin * row_numel, std::move(shape));
+  return over(memory_, values_ + begin * row_numel, std::move(shape));
 }
 
 StringTensor StringTensor::select(int64_t dimension, int64_t i) const {
@@ -177,7 +176,7 @@ StringTensor StringTensor::reshape(std::vector<int64_t> shape) const {
                                    " cannot be given the shape ", shape_str(shape), ": ", numel_,
                                    " elements are not ", checked_numel(shape)));
   }
-  return StringTensor(block_, first_, std::move(shape));
+  return over(memory_, values_, std::move(shape));
 }
 
 bool StringTensor::operator==(const StringTensor& other) const {
@@ -190,23 +189,23 @@ bool StringTensor::operator==(const StringTensor& other) const {
 
 StringTensor stack(const std::vector<StringTensor>& tensors) {
   if (tensors.empty()) throw InvalidArgumentError("stack needs at least one string tensor");
-  StringTensor::Builder builder;
+  std::vector<std::string_view> values;
   for (size_t i = 0; i < tensors.size(); ++i) {
     if (tensors[i].sizes() != tensors[0].sizes()) {
       throw InvalidArgumentError(str("stack needs string tensors of one shape, but tensor ", i,
                                      " has ", shape_str(tensors[i].sizes()), " and tensor 0 has ",
                                      shape_str(tensors[0].sizes())));
     }
-    builder.add_all(tensors[i]);
+    values.insert(values.end(), tensors[i].data(), tensors[i].data() + tensors[i].numel());
   }
   std::vector<int64_t> shape = tensors[0].sizes();
   shape.insert(shape.begin(), static_cast<int64_t>(tensors.size()));
-  return std::move(builder).finish(std::move(shape));
+  return copied(values, std::move(shape));
 }
 
 StringTensor concat(const std::vector<StringTensor>& tensors) {
   if (tensors.empty()) throw InvalidArgumentError("concat needs at least one string tensor");
-  StringTensor::Builder builder;
+  std::vector<std::string_view> values;
   int64_t rows = 0;
   for (size_t i = 0; i < tensors.size(); ++i) {
     if (tensors[i].dim() == 0) {
@@ -219,11 +218,11 @@ StringTensor concat(const std::vector<StringTensor>& tensors) {
                                      shape_str(tensors[0].sizes())));
     }
     rows += tensors[i].size(0);
-    builder.add_all(tensors[i]);
+    values.insert(values.end(), tensors[i].data(), tensors[i].data() + tensors[i].numel());
   }
   std::vector<int64_t> shape = tensors[0].sizes();
   shape[0] = rows;
-  return std::move(builder).finish(std::move(shape));
+  return copied(values, std::move(shape));
 }
 
 std::ostream& operator<<(std::ostream& out, const StringTensor& tensor) {

@@ -14,7 +14,7 @@
 
 namespace cohort {
 
-// Immutable, row-major, dense. Copies and slices along dimension 0 share one block of bytes.
+// Immutable, row-major, dense. Copies and slices along dimension 0 share one block of memory.
 // Thread safety: immutable.
 class StringTensor {
  public:
@@ -27,6 +27,11 @@ class StringTensor {
   StringTensor(const std::vector<std::string>& values, std::vector<int64_t> shape);
   // Shape [].
   static StringTensor scalar(std::string_view value);
+  // Of strings that are there already: no byte is copied. `values` points to as many views as
+  // `shape` has elements; they and the bytes they show stay as they are while `memory` lives.
+  // Errors: InvalidArgument (a negative size).
+  static StringTensor over(std::shared_ptr<const void> memory, const std::string_view* values,
+                           std::vector<int64_t> shape);
 
   const std::vector<int64_t>& sizes() const { return shape_; }
   int64_t dim() const { return static_cast<int64_t>(shape_.size()); }
@@ -37,6 +42,9 @@ class StringTensor {
   // Element `i` in row-major order. The view lives as long as any tensor that shares the bytes.
   // Errors: OutOfRange.
   std::string_view operator[](int64_t i) const;
+  // The views of all elements, row-major, one after another. They live as long as any tensor that
+  // shares the bytes.
+  const std::string_view* data() const { return values_; }
   // The only element. Errors: InvalidArgument (there is not exactly one).
   std::string_view item() const;
   std::vector<std::string> to_vector() const;
@@ -53,20 +61,10 @@ class StringTensor {
   bool operator==(const StringTensor& other) const;
 
  private:
-  struct Block {  // all strings one after another; string i is [ends[i-1], ends[i])
-    std::string bytes;
-    std::vector<uint64_t> ends;
-  };
-  struct Builder;
-  StringTensor(std::shared_ptr<const Block> block, int64_t first, std::vector<int64_t> shape);
-
-  std::shared_ptr<const Block> block_;
-  int64_t first_ = 0;  // index in the block of element 0
+  std::shared_ptr<const void> memory_;  // holds the views and the bytes
+  const std::string_view* values_ = nullptr;
   int64_t numel_ = 0;
   std::vector<int64_t> shape_;
-
-  friend StringTensor stack(const std::vector<StringTensor>& tensors);
-  friend StringTensor concat(const std::vector<StringTensor>& tensors);
 };
 
 // A new dimension 0 over tensors of one shape. Errors: InvalidArgument (no tensors, shapes differ).

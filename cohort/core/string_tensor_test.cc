@@ -34,6 +34,23 @@ TEST(StringTensorTest, KeepsAnyBytes) {
   EXPECT_EQ(StringTensor::scalar(bytes).item(), bytes);
 }
 
+TEST(StringTensorTest, SharesStringsThatAreThere) {
+  const auto strings = std::make_shared<const std::vector<std::string>>(4, std::string(100, 'x'));
+  const std::vector<std::string_view> views(strings->begin(), strings->end());
+  StringTensor row;
+  {
+    const auto memory =
+        std::make_shared<std::pair<decltype(strings), decltype(views)>>(strings, views);
+    const auto tensor = StringTensor::over(memory, memory->second.data(), {2, 2});
+    EXPECT_EQ(tensor.data()[3].data(), (*strings)[3].data());
+    row = tensor.select(0, 1);
+  }
+  EXPECT_THAT(row.sizes(), ElementsAre(2));
+  EXPECT_EQ(row[1].data(), (*strings)[3].data());
+  EXPECT_EQ(StringTensor({"a", "b"}).slice(0, 1, 2).data()[0], "b");
+  EXPECT_THROW(StringTensor::over(nullptr, nullptr, {-1}), InvalidArgumentError);
+}
+
 TEST(StringTensorTest, IsEmptyByDefault) {
   EXPECT_THAT(StringTensor().sizes(), ElementsAre(0));
   EXPECT_EQ(StringTensor().numel(), 0);

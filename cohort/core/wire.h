@@ -31,6 +31,10 @@ class WireReader {
   // Goes on to the next field; false at the end.
   bool next();
   uint32_t field() const { return field_; }
+  // Whether bytes() may be called: packed fields may also come as single numbers.
+  bool is_bytes() const { return type_ == Type::kBytes; }
+  // What comes after the field.
+  std::string_view left() const { return left_; }
 
   // The value of the field, once. int32 and int64 fields are varints too.
   uint64_t varint();

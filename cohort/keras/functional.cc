@@ -1,17 +1,22 @@
 #include "cohort/keras/functional.h"
 
+#include <c10/util/SmallVector.h>
+
+#include <algorithm>
 #include <map>
 #include <set>
 #include <unordered_set>
 #include <utility>
 
-#include "cohort/core/text.h"
 #include "cohort/keras/backend.h"
+#include "cohort/keras/functional_inputs.h"
 #include "cohort/keras/layer_order.h"
+#include "cohort/keras/layers/fusion.h"
 
 namespace cohort::keras {
 namespace {
 
+using internal::FunctionalInputs;
 using internal::str;
 using internal::SymbolicNode;
 using layers::LayerHandle;
@@ -27,6 +32,7 @@ struct Step {
   std::vector<Slot> inputs;
   std::vector<Slot> outputs;
   std::vector<Slot> last_used;  // slots that nothing after this step reads
+  size_t chain = 0;             // how many steps, from this one on, run together; 0: it alone
 };
 
 // Values in the form of `spec`.
@@ -52,6 +58,9 @@ class Planner {
       output_slots.push_back(slot_of(output));
     }
     find_last_uses();
+    for (size_t i = 0; i < steps.size(); i += std::max<size_t>(steps[i].chain, 1)) {
+      steps[i].chain = internal::fused_chain(private_run(i));
+    }
   }
 
   std::vector<Step> steps;
@@ -95,6 +104,20 @@ class Planner {
     }
   }
 
+  // The layers from step `i` on of which each gives all that the next one reads, to nobody else.
+  std::vector<layers::Layer*> private_run(size_t i) const {
+    std::vector<layers::Layer*> run{steps[i].layer.get()};
+    for (; i + 1 < steps.size(); ++i) {
+      const Step& next = steps[i + 1];
+      const bool is_private = steps[i].outputs.size() == 1 && next.inputs == steps[i].outputs &&
+                              next.last_used == steps[i].outputs &&
+                              next.options.training == steps[i].options.training;
+      if (!is_private) break;
+      run.push_back(next.layer.get());
+    }
+    return run;
+  }
+
   std::map<Key, Slot> slots_;
   std::unordered_set<const SymbolicNode*> planned_;
 };
@@ -128,13 +151,24 @@ class FunctionalImpl final : public Model {
 
  protected:
   Structure call(const Structure& inputs, const CallOptions& options) override {
-    std::vector<Leaf> values = bind_inputs(inputs);
+    std::vector<Leaf> values = inputs_.bind(inputs, name());
     values.resize(plan_.num_slots(), Leaf(Tensor()));
-    for (const Step& step : plan_.steps) {
-      const CallOptions step_options{.training = step.options.training ? step.options.training
-                                                                       : options.training};
-      const std::vector<Leaf> results =
-          step.layer(pack(step.input_form, step.inputs, values), step_options).flatten();
+    for (size_t s = 0; s < plan_.steps.size(); ++s) {
+      const Step& first = plan_.steps[s];
+      const CallOptions step_options{.training = first.options.training ? first.options.training
+                                                                        : options.training};
+      const Structure step_inputs = pack(first.input_form, first.inputs, values);
+      Structure outcome;
+      if (first.chain == 0) {
+        outcome = first.layer(step_inputs, step_options);
+      } else {
+        c10::SmallVector<Layer*, 8> chain;
+        for (size_t k = 0; k < first.chain; ++k) chain.push_back(plan_.steps[s + k].layer.get());
+        outcome = internal::call_chain({chain.data(), chain.size()}, step_inputs, step_options);
+        s += first.chain - 1;
+      }
+      const Step& step = plan_.steps[s];
+      const std::vector<Leaf> results = outcome.flatten();
       if (results.size() != step.outputs.size()) {
         throw InvalidArgumentError(str("layer '", step.layer.name(), "' returned ", results.size(),
                                        " tensors where the model was made with ",
@@ -147,45 +181,7 @@ class FunctionalImpl final : public Model {
   }
 
  private:
-  // The input leaves in slot order. Errors: InvalidArgument (number, keys or shapes).
-  std::vector<Leaf> bind_inputs(const Structure& inputs) const {
-    std::vector<Leaf> leaves = inputs_.spec().is_dict() ? leaves_by_key(inputs) : inputs.flatten();
-    if (leaves.size() != inputs_.leaves().size()) {
-      throw InvalidArgumentError(str("model '", name(), "' takes ", inputs_.leaves().size(),
-                                     " inputs, but got ", leaves.size(), ": ",
-                                     internal::describe_leaves(inputs)));
-    }
-    for (size_t i = 0; i < leaves.size(); ++i) check_input(inputs_.leaves()[i], leaves[i]);
-    return leaves;
-  }
-
-  std::vector<Leaf> leaves_by_key(const Structure& inputs) const {
-    std::vector<Leaf> leaves;
-    for (const auto& [key, spec] : inputs_.spec().items()) {
-      if (!inputs.is_dict() || !inputs.contains(key)) {
-        throw InvalidArgumentError(str("model '", name(), "' has an input ", internal::quoted(key),
-                                       ", which is missing in ", inputs));
-      }
-      for (Leaf& leaf : inputs[key].flatten()) leaves.push_back(std::move(leaf));
-    }
-    return leaves;
-  }
-
-  void check_input(const SymbolicTensor& input, const Leaf& leaf) const {
-    const std::vector<int64_t> shape = leaf.sizes();
-    const std::vector<int64_t> expected = input.shape();
-    bool fits = shape.size() == expected.size();
-    for (size_t i = 0; fits && i < shape.size(); ++i) {
-      fits = expected[i] == kUnknownDim || expected[i] == shape[i];
-    }
-    if (!fits) {
-      throw InvalidArgumentError(str("model '", name(), "': the input '", input.layer().name(),
-                                     "' is of ", input.spec(), ", but got ",
-                                     internal::describe_leaves(Structure(leaf))));
-    }
-  }
-
-  SymbolicStructure inputs_;
+  FunctionalInputs inputs_;
   SymbolicStructure outputs_;
   Planner plan_;
   std::vector<LayerHandle> layers_;  // with the input layers, which are no children

@@ -12,9 +12,12 @@
 
 namespace cohort::keras {
 
-// Inputs and outputs are tensors, tuples or dicts of them (SymbolicStructure::make_dict). A dict of
-// inputs is matched by key when the model is called. Layers may be shared, within the model and
-// with others; an output of a layer may serve as an input.
+// Inputs and outputs are tensors, of numbers or strings, tuples or dicts of them
+// (SymbolicStructure::make_dict). When the model is called, a dict of inputs is matched by key, and
+// what else it holds is passed over; a value alone fits a dict of one input. As in Keras, a last
+// dimension of size 1 is added or taken away where that gives the rank, and one example without a
+// batch dimension goes through, with a warning the first time. Layers may be shared, within the
+// model and with others; an output of a layer may serve as an input.
 // Thread safety: as Layer.
 class Functional : public ModelHandle {
  public:

@@ -118,6 +118,16 @@ TEST(Functional, ChecksItsInputs) {
               AllOf(HasSubstr("'b'"), HasSubstr("[1,3]")));
 }
 
+// As Keras: what the shape lacks, or has too much of, is a last dimension of size 1.
+TEST(Functional, ALastDimensionOfOneComesAndGoes) {
+  const SymbolicTensor pair = Input({2});
+  const SymbolicTensor one = Input({1});
+  const Functional model({pair, one}, {pair, one});
+  const Structure y = model(tuple(at::ones({3, 2, 1}), at::ones({3})));
+  EXPECT_THAT(y[0].tensor().sizes(), ElementsAre(3, 2));
+  EXPECT_THAT(y[1].tensor().sizes(), ElementsAre(3, 1));
+}
+
 TEST(Functional, LayersNeedNamesOfTheirOwn) {
   const SymbolicTensor x = Input({3});
   const auto hidden = layers::Dense(3, {.name = "d"})(x);

@@ -27,6 +27,11 @@ void append_leaves(const SymbolicStructure& tree, std::vector<SymbolicTensor>& l
   }
 }
 
+LeafType leaf_type(const TensorSpec& spec) {
+  if (spec.is_string()) return cohort::string;
+  return spec.dtype();
+}
+
 std::vector<SymbolicTensor> sorted_leaves(const SymbolicStructure& tree) {
   std::vector<SymbolicTensor> leaves;
   append_leaves(tree, leaves);
@@ -41,7 +46,7 @@ class LayerGraph {
       input_layers_.emplace_back(
           key_of(input), real ? input.layer()
                               : keras::Input(example_shape(input),
-                                             {.name = input.layer().name(), .dtype = input.dtype()})
+                                             {.name = input.layer().name(), .dtype = leaf_type(input.spec())})
                                     .layer());
     }
     for (const SymbolicTensor& output : sorted_leaves(outputs)) visit(output);

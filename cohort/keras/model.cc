@@ -1,6 +1,7 @@
 #include "cohort/keras/model.h"
 
 #include "cohort/core/text.h"
+#include "cohort/keras/layers/lookup/lookup_state.h"
 
 namespace cohort {
 namespace internal {
@@ -9,7 +10,7 @@ std::vector<train::TrackableChild> number_layers(const std::vector<keras::layers
   std::vector<train::TrackableChild> names;
   size_t with_weights = 0;
   for (size_t i = 0; i < layers.size(); ++i) {
-    if (!layers[i]->variables().empty()) {
+    if (has_weights(*layers[i])) {
       names.push_back({str("layer_with_weights-", with_weights++), layers[i]});
     }
     names.push_back({str("layer-", i), layers[i]});

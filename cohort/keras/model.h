@@ -61,7 +61,8 @@ class ModelHandle : public layers::LayerHandle {
 
 namespace internal {
 // The names of a model's layers in checkpoints, as Keras gives them: "layer-0", "layer-1", ..., and
-// the k-th layer that has variables (built by now) is "layer_with_weights-k", too.
+// the k-th layer that has weights (built by now; a vocabulary that
+// was learned is one) is "layer_with_weights-k", too.
 std::vector<train::TrackableChild> number_layers(const std::vector<keras::layers::Layer*>& layers);
 }  // namespace internal
 }  // namespace cohort

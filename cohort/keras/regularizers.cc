@@ -1,6 +1,8 @@
 #include "cohort/keras/regularizers.h"
 
+#include <ATen/ops/dot.h>
 #include <ATen/ops/zeros.h>
+#include <torch/csrc/autograd/custom_function.h>
 
 #include <cmath>
 
@@ -9,8 +11,26 @@
 
 namespace cohort::keras::regularizers {
 namespace {
+
 constexpr double kDefaultFactor = 0.01;
-}
+
+// factor * sum of x^2, as one operation each way: weights are penalised in every step.
+struct SumOfSquares : torch::autograd::Function<SumOfSquares> {
+  static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& x, double factor) {
+    context->save_for_backward({x});
+    context->saved_data["factor"] = factor;
+    const bool has_dot = x.scalar_type() == float32 || x.scalar_type() == float64;
+    const Tensor flat = x.reshape({-1});
+    return (has_dot ? at::dot(flat, flat) : flat.square().sum()) * factor;
+  }
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 torch::autograd::variable_list gradients) {
+    const double factor = context->saved_data["factor"].toDouble();
+    return {context->get_saved_variables()[0] * (gradients[0] * (2 * factor)), Tensor()};
+  }
+};
+
+}  // namespace
 
 L1L2::L1L2(double l1, double l2) : l1_(l1), l2_(l2) {
   if (!std::isfinite(l1) || !std::isfinite(l2)) {
@@ -23,7 +43,7 @@ Tensor L1L2::operator()(const Tensor& x) const {
   Tensor penalty;
   if (l1_ != 0) penalty = x.abs().sum() * l1_;
   if (l2_ != 0) {
-    Tensor l2_penalty = x.square().sum() * l2_;
+    const Tensor l2_penalty = SumOfSquares::apply(x, l2_);
     penalty = penalty.defined() ? penalty + l2_penalty : l2_penalty;
   }
   return penalty.defined() ? penalty : at::zeros({}, x.options());

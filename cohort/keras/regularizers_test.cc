@@ -7,6 +7,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/keras/testing_keras.h"
+#include "cohort/ops/gradient_tape.h"
 
 namespace cohort::keras::regularizers {
 namespace {
@@ -22,6 +23,19 @@ TEST(Regularizer, Formulas) {
   EXPECT_EQ(L1L2()(w).item<double>(), 0);
   EXPECT_THAT(Regularizer("l2")(w).item<double>(), DoubleNear(0.14, 1e-6));
   EXPECT_THAT(Regularizer("l1_l2")(w).item<double>(), DoubleNear(0.2, 1e-6));
+}
+
+TEST(Regularizer, L2HasGradientsOfAnyOrder) {
+  const Tensor w = numbers({1, -2, 3});
+  GradientTape outer;
+  outer.watch(w);
+  Tensor first;
+  {
+    GradientTape tape;
+    first = tape.gradient(L2(0.5)(w), w);
+  }
+  EXPECT_THAT(elements(first), ::testing::ElementsAre(1, -2, 3));
+  EXPECT_THAT(elements(outer.gradient(first.pow(2).sum(), w)), ::testing::ElementsAre(2, -4, 6));
 }
 
 TEST(Regularizer, HoldsAnyOfThemOrNone) {

@@ -1,6 +1,11 @@
 #include "cohort/keras/sequential.h"
 
+#include <c10/util/SmallVector.h>
+
+#include <algorithm>
 #include <utility>
+
+#include "cohort/keras/layers/fusion.h"
 
 namespace cohort::keras {
 namespace {
@@ -57,7 +62,14 @@ class SequentialImpl final : public Model {
  protected:
   Structure call(const Structure& inputs, const CallOptions& options) override {
     Structure values = inputs;
-    for (const Child& child : children()) values = (*child.layer)(values, options);
+    c10::SmallVector<Layer*, 16> layers;
+    for (const Child& child : children()) layers.push_back(child.layer);
+    for (std::span<Layer* const> rest(layers.data(), layers.size()); !rest.empty();) {
+      const size_t length = internal::fused_chain(rest);
+      values = length > 0 ? internal::call_chain(rest.first(length), values, options)
+                          : (*rest[0])(values, options);
+      rest = rest.subspan(std::max<size_t>(length, 1));
+    }
     return values;
   }
 

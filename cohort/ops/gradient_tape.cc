@@ -6,6 +6,7 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include "cohort/core/error.h"
+#include "cohort/ops/gradient_stream.h"
 
 namespace cohort {
 namespace {
@@ -87,6 +88,22 @@ std::vector<Tensor> GradientTape::gradient(const Tensor& target, const std::vect
     gradients.push_back(std::move(gradient));
   }
   return gradients;
+}
+
+void GradientTape::stream(const Tensor& target, internal::GradientStream& stream,
+                          FunctionRef<void(size_t, Tensor)> ready) {
+  // The pass gives up the graph, and is not recorded itself.
+  if (options_.persistent || recording_tapes > 1 || used_) {
+    std::vector<Tensor> gradients = gradient(target, stream.leaves());
+    for (size_t i = 0; i < gradients.size(); ++i) {
+      if (gradients[i].defined()) ready(i, std::move(gradients[i]));
+    }
+    return;
+  }
+  check_target(target, Tensor());
+  used_ = true;
+  stop_recording();
+  stream.run(target, ready);
 }
 
 NoGradient::NoGradient() : previous_(at::GradMode::is_enabled()) {

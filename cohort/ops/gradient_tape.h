@@ -8,6 +8,7 @@
 #include <concepts>
 #include <vector>
 
+#include "cohort/core/function_ref.h"
 #include "cohort/core/tensor.h"
 
 namespace cohort {
@@ -31,6 +32,7 @@ struct GradientOptions {
 };
 
 namespace internal {
+class GradientStream;
 // Something with a tensor that tapes record: a variable.
 template <class T>
 concept TapeSource = requires(const T& source) {
@@ -69,6 +71,11 @@ class GradientTape {
     for (const Source& source : sources) leaves.push_back(source.value());
     return gradient(target, leaves, options);
   }
+
+  // The same for each of the stream's leaves, handed over as soon as it is complete; see
+  // GradientStream::run. Errors: as gradient.
+  void stream(const Tensor& target, internal::GradientStream& stream,
+              FunctionRef<void(size_t, Tensor)> ready);
 
   // Stops recording for good; NoGradient does it for a block.
   void stop_recording();

@@ -6,6 +6,7 @@
 #include "progress_bar.h"
 #include "restored.h"
 #include "sections.h"
+#include "step_profile.h"
 #include "trainer.h"
 
 namespace tf = cohort;
@@ -21,6 +22,7 @@ void train_and_test(const Trainer& trainer, const tf::distribute::DistributedDat
   for (int epoch = 0; epoch < options.epochs; ++epoch) {
     double total_loss = 0;
     int64_t num_batches = 0;
+    const StepProfile profile(options, epoch);
     {
       ProgressBar bar(epoch + 1, train.cardinality());
       for (const auto& batch : train) {
@@ -34,6 +36,7 @@ void train_and_test(const Trainer& trainer, const tf::distribute::DistributedDat
         }
       }
     }
+    profile.report();
     const double train_loss = total_loss / static_cast<double>(num_batches);
     for (const auto& batch : test) trainer.distributed_test_step(batch);
 

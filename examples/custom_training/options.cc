@@ -30,6 +30,9 @@ Options parse_options(int argc, char** argv) {
   app.add_option("--checkpoint-dir", options.checkpoint_dir,
                  "Where checkpoints go, after every second epoch and the last")
       ->capture_default_str();
+  app.add_flag("--profile", options.profile, "Print where the time of the training steps goes");
+  app.add_option("--trace", options.trace,
+                 "Write the first epoch's steps to this file, for chrome://tracing or Perfetto");
   app.add_option("--sections", sections, "'all' adds the guide's other forms of the loop")
       ->check(CLI::IsMember({"main", "all"}))
       ->capture_default_str();

@@ -1,22 +1,18 @@
 #include "cohort/keras/datasets/byte_source.h"
 
-#include <isa-l/igzip_lib.h>
-
 #include <algorithm>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <string_view>
 
 #include "cohort/core/error.h"
+#include "cohort/core/inflate.h"
 
 namespace cohort::internal {
 namespace {
 
-// ISA-L counts bytes in 32 bits.
 constexpr uint64_t kMaxFileBytes = std::numeric_limits<uint32_t>::max();
-// Deflate's shortest code for its longest match: 258 bytes from 2 bits.
-constexpr uint64_t kMaxDeflateRatio = 1032;
 
 class PlainSource final : public ByteSource {
  public:
@@ -48,34 +44,10 @@ class PlainSource final : public ByteSource {
   size_t position_ = 0;
 };
 
-const char* describe_inflate_error(int code) {
-  switch (code) {
-    case ISAL_INVALID_BLOCK:
-      return "an invalid deflate block";
-    case ISAL_INVALID_SYMBOL:
-      return "an invalid deflate symbol";
-    case ISAL_INVALID_LOOKBACK:
-      return "a reference to before the first byte";
-    case ISAL_INVALID_WRAPPER:
-      return "an invalid gzip header";
-    case ISAL_UNSUPPORTED_METHOD:
-      return "a compression method other than deflate";
-    case ISAL_INCORRECT_CHECKSUM:
-      return "a checksum or length that does not fit the data";
-    default:
-      return "an error in the compressed data";
-  }
-}
-
 class GzipSource final : public ByteSource {
  public:
   GzipSource(std::span<const uint8_t> bytes, std::string file)
-      : bytes_(bytes), file_(std::move(file)), state_(std::make_unique<inflate_state>()) {
-    isal_inflate_init(state_.get());
-    state_->crc_flag = ISAL_GZIP;
-    state_->next_in = const_cast<uint8_t*>(bytes.data());  // it is only read
-    state_->avail_in = static_cast<uint32_t>(bytes.size());
-  }
+      : bytes_(reinterpret_cast<const char*>(bytes.data()), bytes.size()), file_(std::move(file)) {}
 
   void read(std::span<uint8_t> out) override {
     if (out.empty()) return;
@@ -83,23 +55,18 @@ class GzipSource final : public ByteSource {
       fail(str("the file is truncated: ", out.size(), " more bytes cannot come from a file of ",
                bytes_.size()));
     }
-    state_->next_out = out.data();
-    state_->avail_out = static_cast<uint32_t>(out.size());
-    inflate();
-    if (state_->avail_out > 0) {
-      fail(str("the file is truncated: its data ends ", state_->avail_out, " bytes too early"));
+    const size_t done = inflate(out);
+    if (done < out.size()) {
+      fail(str("the file is truncated: its data ends ", out.size() - done, " bytes too early"));
     }
     num_read_ += out.size();
   }
 
   void expect_end() override {
     uint8_t surplus = 0;
-    state_->next_out = &surplus;
-    state_->avail_out = 1;
-    inflate();
-    if (state_->avail_out == 0) fail("there is more data than the header of the data says");
-    if (state_->avail_in > 0) {
-      fail(str(state_->avail_in, " bytes too many after the compressed data"));
+    if (inflate({&surplus, 1}) > 0) fail("there is more data than the header of the data says");
+    if (position_ < bytes_.size()) {
+      fail(str(bytes_.size() - position_, " bytes too many after the compressed data"));
     }
   }
 
@@ -108,31 +75,27 @@ class GzipSource final : public ByteSource {
   }
 
   void fail(const std::string& message) const override {
-    throw DataLossError(str(file_, ", byte ", state_->next_in - bytes_.data(),
-                            " of the compressed file: ", message));
+    throw DataLossError(str(file_, ", byte ", position_, " of the compressed file: ", message));
   }
 
  private:
-  // Until the output is full or the stream has ended.
-  void inflate() {
-    while (state_->avail_out > 0 && state_->block_state != ISAL_BLOCK_FINISH) {
-      const uint32_t in = state_->avail_in;
-      const uint32_t out = state_->avail_out;
-      const int code = isal_inflate(state_.get());
-      if (code < 0 || code == ISAL_NEED_DICT) {
-        fail(str("the file is corrupt: ", describe_inflate_error(code)));
-      }
-      if (state_->block_state != ISAL_BLOCK_FINISH && state_->avail_in == in &&
-          state_->avail_out == out) {
-        fail("the file is truncated: the compressed data does not end");
-      }
+  // Until the output is full or the stream has ended; how many bytes came.
+  size_t inflate(std::span<uint8_t> out) {
+    const auto step = inflater_.inflate(bytes_.substr(position_),
+                                        {reinterpret_cast<char*>(out.data()), out.size()});
+    position_ += step.read;
+    if (step.problem != nullptr) fail(str("the file is corrupt: ", step.problem));
+    if (step.written < out.size() && !inflater_.ended()) {
+      fail("the file is truncated: the compressed data does not end");
     }
+    return step.written;
   }
 
-  const std::span<const uint8_t> bytes_;
+  const std::string_view bytes_;
   const std::string file_;
-  const std::unique_ptr<inflate_state> state_;  // 86 KB
-  uint64_t num_read_ = 0;                       // of the uncompressed bytes
+  Inflater inflater_{Compression::kGzip};
+  size_t position_ = 0;    // of the compressed bytes
+  uint64_t num_read_ = 0;  // of the uncompressed bytes
 };
 
 }  // namespace

@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "cohort/keras/layers/fusion.h"
+
 namespace cohort::keras::layers {
 namespace {
 
@@ -12,7 +14,7 @@ using internal::Padding;
 using internal::str;
 using internal::Window;
 
-class Conv2DImpl final : public Layer {
+class Conv2DImpl final : public Layer, public internal::HasEpilogue, public internal::SlidesWindow {
  public:
   Conv2DImpl(int64_t filters, Size2D kernel_size, Conv2DOptions options)
       : Layer("Conv2D", {.name = options.name,
@@ -43,7 +45,22 @@ class Conv2DImpl final : public Layer {
     }
   }
 
+  const activations::Activation& final_activation() const override { return options_.activation; }
+  Tensor call_without_epilogue(const Tensor& input) override { return convolve(input, Tensor()); }
+  internal::Epilogue epilogue() const override {
+    return {bias_ ? bias_.value() : Tensor(), &options_.activation};
+  }
+  std::optional<Window> inner_window() const override {
+    return padding_ == Padding::kValid ? std::optional<Window>(window_) : std::nullopt;
+  }
+
+ protected:
   Tensor call(const Tensor& input, const CallOptions&) override {
+    return options_.activation(convolve(input, bias_ ? bias_.value() : Tensor()));
+  }
+
+ private:
+  Tensor convolve(const Tensor& input, const Tensor& bias) const {
     Tensor images = internal::to_channels_first(input.to(dtype()));
     Border border;
     if (padding_ == Padding::kSame) {
@@ -57,13 +74,11 @@ class Conv2DImpl final : public Layer {
     // libtorch's path for empty batches takes no kernel with strides of its own.
     if (images.size(0) == 0) kernel = kernel.contiguous();
     const Tensor outputs =
-        at::conv2d(images, kernel, bias_ ? bias_.value() : Tensor(),
-                   {window_.strides.height, window_.strides.width}, {border.top, border.left},
-                   {window_.dilation.height, window_.dilation.width});
-    return options_.activation(internal::to_channels_last(outputs));
+        at::conv2d(images, kernel, bias, {window_.strides.height, window_.strides.width},
+                   {border.top, border.left}, {window_.dilation.height, window_.dilation.width});
+    return internal::to_channels_last(outputs);
   }
 
- private:
   int64_t filters_;
   Window window_;
   Padding padding_;

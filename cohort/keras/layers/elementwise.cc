@@ -2,10 +2,12 @@
 
 #include <utility>
 
+#include "cohort/keras/layers/fusion.h"
+
 namespace cohort::keras::layers {
 namespace {
 
-class ActivationImpl final : public Layer {
+class ActivationImpl final : public Layer, public internal::HasEpilogue {
  public:
   ActivationImpl(activations::Activation activation, const ActivationOptions& options)
       : Layer("Activation",
@@ -14,6 +16,9 @@ class ActivationImpl final : public Layer {
 
  protected:
   Tensor call(const Tensor& input, const CallOptions&) override { return activation_(input); }
+  const activations::Activation& final_activation() const override { return activation_; }
+  Tensor call_without_epilogue(const Tensor& input) override { return input; }
+  internal::Epilogue epilogue() const override { return {Tensor(), &activation_}; }
 
  private:
   activations::Activation activation_;

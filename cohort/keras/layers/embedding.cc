@@ -40,7 +40,9 @@ class EmbeddingImpl final : public Layer {
       if (ids.scalar_type() != int32) ids = input.to(int64);
       check_range(ids);
     }
-    return at::embedding(embeddings_.value(), ids);
+    // Its gradient has the looked-up rows only.
+    return at::embedding(embeddings_.value(), ids, /*padding_idx=*/-1, /*scale_grad_by_freq=*/false,
+                         /*sparse=*/true);
   }
 
  private:

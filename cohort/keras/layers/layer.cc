@@ -15,6 +15,7 @@
 #include "cohort/distribute/variable_impl.h"
 #include "cohort/keras/backend.h"
 #include "cohort/keras/layers/layer_handle.h"
+#include "cohort/keras/layers/window.h"
 #include "cohort/ops/gradient_tape.h"
 
 namespace cohort {
@@ -63,6 +64,16 @@ std::string unqualified_type_name(const std::type_info& type) {
       str(where, " failed on ", describe_leaves(inputs), ": ", error.what_without_backtrace());
   if (message.find("allocate memory") != std::string::npos) throw ResourceExhaustedError(message);
   throw InvalidArgumentError(message);
+}
+
+// Specs of images [batch, height, width, channels], with another size.
+StructureSpec with_image_size(const StructureSpec& specs, const keras::layers::Size2D& size) {
+  return specs.map([&](const TensorSpec& spec) {
+    keras::Shape shape = *spec.shape();
+    shape[1] = size.height;
+    shape[2] = size.width;
+    return TensorSpec(shape, spec.dtype());
+  });
 }
 
 }  // namespace
@@ -129,13 +140,27 @@ Tensor Layer::operator()(const Tensor& input, const CallOptions& options) {
 }
 
 Structure Layer::operator()(const Structure& inputs, const CallOptions& options) {
+  return run(inputs, options, [&](const CallOptions& resolved) { return call(inputs, resolved); });
+}
+
+Structure Layer::run(const Structure& inputs, const CallOptions& options,
+                     FunctionRef<Structure(const CallOptions&)> body, const Size2D* natural_size) {
   const internal::CallGuard guard(options);
   if (guard.outermost()) clear_losses();
   if (!built()) ensure_built(inputs);
   check_inputs(inputs);
-  Structure outputs = guarded_call(inputs, guard.options());
+  Structure outputs = [&] {
+    try {
+      return body(guard.options());
+    } catch (const c10::Error& error) {
+      internal::throw_call_failed(str("layer '", name(), "'"), inputs, error);
+    }
+  }();
   if (activity_regularizer_) add_activity_loss(outputs);
-  std::call_once(output_once_, [&] { output_spec_ = internal::batch_spec_of(outputs); });
+  std::call_once(output_once_, [&] {
+    output_spec_ = internal::batch_spec_of(outputs);
+    if (natural_size) output_spec_ = internal::with_image_size(*output_spec_, *natural_size);
+  });
   return outputs;
 }
 
@@ -184,18 +209,13 @@ void Layer::check_inputs(const Structure& inputs) const {
     if (spec.floating && !(leaf.is_tensor() && leaf.tensor().is_floating_point())) {
       fail(leaf, "of a floating dtype (a Rescaling layer converts images)");
     }
-    if (spec.last_dim && (leaf.dim() == 0 || leaf.sizes().back() != *spec.last_dim)) {
+    const auto last_dim = [&] {
+      return leaf.is_tensor() ? leaf.tensor().size(-1) : leaf.sizes().back();
+    };
+    if (spec.last_dim && (leaf.dim() == 0 || last_dim() != *spec.last_dim)) {
       fail(leaf, "whose last dimension is ", *spec.last_dim);
     }
   });
-}
-
-Structure Layer::guarded_call(const Structure& inputs, const CallOptions& options) {
-  try {
-    return call(inputs, options);
-  } catch (const c10::Error& error) {
-    internal::throw_call_failed(str("layer '", name(), "'"), inputs, error);
-  }
 }
 
 void Layer::build(const std::vector<Shape>&) {}
@@ -309,7 +329,7 @@ void Layer::clear_losses() {
 
 void Layer::clear_losses(Visited& visited) {
   // What was never built has no losses, and may be getting its children on another replica now.
-  if (!built() || !visited.insert(this).second) return;
+  if (!built() || !visited.insert(this)) return;
   losses_.clear();
   for (const Child& child : children_) child.layer->clear_losses(visited);
 }
@@ -322,7 +342,7 @@ std::vector<Tensor> Layer::losses() const {
 }
 
 void Layer::collect_losses(std::vector<Tensor>& losses, Visited& visited) const {
-  if (!visited.insert(this).second) return;
+  if (!visited.insert(this)) return;
   for (Tensor& loss : losses_.get()) losses.push_back(std::move(loss));
   for (const Weight& weight : weights_) {
     if (weight.regularizer) losses.push_back(weight.regularizer(weight.variable.value()));
@@ -332,11 +352,11 @@ void Layer::collect_losses(std::vector<Tensor>& losses, Visited& visited) const 
 
 void Layer::collect_variables(bool parent_trainable, bool want_trainable,
                               std::vector<Variable>& found, Visited& visited) const {
-  if (!visited.insert(this).second) return;
+  if (!visited.insert(this)) return;
   const bool trainable = parent_trainable && trainable_;
   for (const Weight& weight : weights_) {
     const bool is_trainable = trainable && weight.variable.trainable();
-    if (is_trainable == want_trainable && visited.insert(&weight.variable.impl()).second) {
+    if (is_trainable == want_trainable && visited.insert(&weight.variable.impl())) {
       found.push_back(weight.variable);
     }
   }

@@ -10,14 +10,19 @@
 //   keras::Sequential model({std::make_shared<Scale>(), keras::layers::Dense(10)});
 #pragma once
 
+#include <c10/util/SmallVector.h>
+
+#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_set>
 #include <vector>
 
+#include "cohort/core/function_ref.h"
 #include "cohort/core/spec.h"
 #include "cohort/core/structure.h"
 #include "cohort/distribute/build_once.h"
@@ -33,6 +38,18 @@ class StrategyCore;
 }
 
 namespace keras {
+struct CallOptions;
+namespace layers {
+class Layer;
+}
+}  // namespace keras
+
+namespace internal {
+Structure call_chain(std::span<keras::layers::Layer* const> chain, const Structure& inputs,
+                     const keras::CallOptions& options);
+}
+
+namespace keras {
 
 using Shape = std::vector<int64_t>;
 
@@ -44,6 +61,7 @@ struct CallOptions {
 namespace layers {
 
 class LayerHandle;
+struct Size2D;
 
 struct LayerOptions {
   std::string name = "";  // empty: the class name in snake case, with a number from the second on
@@ -131,6 +149,7 @@ class Layer : public train::Trackable {
   void clear_losses();
 
   const std::vector<Child>& children() const { return children_; }
+  bool has_activity_regularizer() const { return static_cast<bool>(activity_regularizer_); }
   // Of the first call, with an unknown batch size; missing before it.
   const std::optional<StructureSpec>& output_spec() const { return output_spec_; }
 
@@ -175,13 +194,35 @@ class Layer : public train::Trackable {
     Variable variable;
     regularizers::Regularizer regularizer;
   };
-  using Visited = std::unordered_set<const void*>;
+  // The objects met on a walk over children; takes no memory where there are few.
+  class Visited {
+   public:
+    // False if it was there.
+    bool insert(const void* object) {
+      if (std::find(few_.begin(), few_.end(), object) != few_.end()) return false;
+      if (few_.size() == kFew) return many_.insert(object).second;
+      few_.push_back(object);
+      return true;
+    }
 
+   private:
+    static constexpr size_t kFew = 64;
+    c10::SmallVector<const void*, kFew> few_;
+    std::unordered_set<const void*> many_;
+  };
+
+  friend Structure internal::call_chain(std::span<keras::layers::Layer* const> chain,
+                                        const Structure& inputs, const keras::CallOptions& options);
+
+  // operator(), with `body` for `call`. natural_size: that of the images which `call` would have
+  // given, where `body` leaves out some that nobody reads.
+  Structure run(const Structure& inputs, const CallOptions& options,
+                FunctionRef<Structure(const CallOptions&)> body,
+                const Size2D* natural_size = nullptr);
   void ensure_built(const Structure& inputs);
   void check_name_is_free(std::string_view name) const;
   void track_child(Child child);
   void check_inputs(const Structure& inputs) const;
-  Structure guarded_call(const Structure& inputs, const CallOptions& options);
   void add_activity_loss(const Structure& outputs);
   void clear_losses(Visited& visited);
   void collect_losses(std::vector<Tensor>& losses, Visited& visited) const;

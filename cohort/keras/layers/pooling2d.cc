@@ -8,6 +8,9 @@
 #include <limits>
 #include <utility>
 
+#include "cohort/keras/layers/fusion.h"
+#include "cohort/ops/max_pool.h"
+
 namespace cohort::keras::layers {
 namespace {
 
@@ -27,7 +30,7 @@ class Pooling2DImpl : public Layer {
   }
 
  protected:
-  Tensor call(const Tensor& input, const CallOptions&) final {
+  Tensor call(const Tensor& input, const CallOptions&) override {
     const Tensor images = internal::to_channels_first(input);
     const Border border =
         padding_ == Padding::kSame ? internal::same_border(images, window_) : Border{};
@@ -37,6 +40,15 @@ class Pooling2DImpl : public Layer {
   // images: [batch, channels, height, width].
   virtual Tensor pool(const Tensor& images, const Border& border) const = 0;
 
+  std::optional<Window> inner_window() const {
+    return padding_ == Padding::kValid ? std::optional<Window>(window_) : std::nullopt;
+  }
+  // Whether windows reach over the border.
+  bool pads(const Tensor& images) const {
+    return padding_ == Padding::kSame &&
+           (images.size(1) % window_.size.height != 0 || images.size(2) % window_.size.width != 0);
+  }
+
   std::array<int64_t, 2> size() const { return {window_.size.height, window_.size.width}; }
   std::array<int64_t, 2> strides() const { return {window_.strides.height, window_.strides.width}; }
 
@@ -45,11 +57,32 @@ class Pooling2DImpl : public Layer {
   Padding padding_;
 };
 
-class MaxPooling2DImpl final : public Pooling2DImpl {
+class MaxPooling2DImpl final : public Pooling2DImpl,
+                               public internal::TakesEpilogue,
+                               public internal::SlidesWindow {
  public:
   using Pooling2DImpl::Pooling2DImpl;
 
+  // Other rising functions commute only until rounding makes two of their values equal.
+  bool commutes_with(const activations::Activation& activation) const override {
+    return activation.name() == "relu" || activation.name() == "linear";
+  }
+  Tensor call_with_epilogue(const Tensor& input, const internal::Epilogue& epilogue) override {
+    if (tiles(input) && !(epilogue.bias.defined() && epilogue.bias.dtype() != input.dtype())) {
+      return internal::max_pool_tiles(input, tile(), epilogue.bias,
+                                      epilogue.activation->name() == "relu");
+    }
+    const Tensor pooled = Pooling2DImpl::call(input, {});
+    return (*epilogue.activation)(epilogue.bias.defined() ? pooled + epilogue.bias : pooled);
+  }
+  std::optional<Window> inner_window() const override { return Pooling2DImpl::inner_window(); }
+
  protected:
+  Tensor call(const Tensor& input, const CallOptions& options) override {
+    return tiles(input) ? internal::max_pool_tiles(input, tile(), /*bias=*/Tensor(), /*relu=*/false)
+                        : Pooling2DImpl::call(input, options);
+  }
+
   Tensor pool(const Tensor& images, const Border& border) const override {
     if (border.symmetric()) {
       return at::max_pool2d(images, size(), strides(), {border.top, border.left});
@@ -57,6 +90,13 @@ class MaxPooling2DImpl final : public Pooling2DImpl {
     constexpr double kLowest = -std::numeric_limits<double>::infinity();
     return at::max_pool2d(internal::pad(images, border, kLowest), size(), strides());
   }
+
+ private:
+  // Whether the windows lie side by side, without a border.
+  bool tiles(const Tensor& images) const {
+    return size() == strides() && !pads(images) && internal::can_max_pool_tiles(images, tile());
+  }
+  internal::Tile tile() const { return {size()[0], size()[1]}; }
 };
 
 class AveragePooling2DImpl final : public Pooling2DImpl {

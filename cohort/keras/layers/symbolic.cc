@@ -5,6 +5,7 @@
 
 #include "cohort/core/text.h"
 #include "cohort/keras/backend.h"
+#include "cohort/keras/layers/tracing.h"
 #include "cohort/ops/gradient_tape.h"
 
 namespace cohort {
@@ -20,17 +21,20 @@ class InputLayerImpl final : public keras::layers::Layer {
   const TensorSpec& spec() const { return spec_; }
 
  protected:
-  Tensor call(const Tensor& input, const keras::CallOptions&) override { return input; }
+  Structure call(const Structure& input, const keras::CallOptions&) override { return input; }
 
  private:
   TensorSpec spec_;
 };
 
 keras::layers::LayerHandle make_input_layer(const Shape& shape, std::string name,
-                                            std::optional<DType> dtype) {
+                                            std::optional<LeafType> type) {
   Shape batch_shape{kUnknownDim};
   batch_shape.insert(batch_shape.end(), shape.begin(), shape.end());
-  TensorSpec spec(std::move(batch_shape), dtype.value_or(keras_floatx()), name);
+  const bool is_string = type && type->is_string();
+  TensorSpec spec =
+      is_string ? TensorSpec::strings(std::move(batch_shape), name)
+                : TensorSpec(std::move(batch_shape), type ? type->dtype() : keras_floatx(), name);
   return std::make_shared<InputLayerImpl>(std::move(spec), std::move(name));
 }
 
@@ -56,10 +60,17 @@ TensorSpec merge_probes(const TensorSpec& first, const TensorSpec& second) {
   for (size_t i = 0; i < shape.size(); ++i) {
     if (shape[i] != (*second.shape())[i]) shape[i] = kUnknownDim;
   }
+  if (first.is_string()) return TensorSpec::strings(std::move(shape));
   return TensorSpec(std::move(shape), first.dtype());
 }
 
+thread_local bool tracing_now = false;
+
 }  // namespace
+
+Tracing::Tracing() : outer_(std::exchange(tracing_now, true)) {}
+Tracing::~Tracing() { tracing_now = outer_; }
+bool is_tracing() { return tracing_now; }
 
 const TensorSpec* input_layer_spec(const keras::layers::Layer& layer) {
   const auto* input = dynamic_cast<const InputLayerImpl*>(&layer);
@@ -75,6 +86,7 @@ keras::SymbolicTensor symbolic_input(const keras::layers::LayerHandle& input_lay
 StructureSpec infer_outputs(const keras::layers::LayerHandle& layer, const StructureSpec& inputs,
                             const keras::CallOptions& options) {
   const NoGradient no_gradient;
+  const Tracing tracing;
   const auto probe = [&](bool second) {
     const Structure values =
         inputs.make_structure([&](const TensorSpec& spec) { return probe_leaf(spec, second); });

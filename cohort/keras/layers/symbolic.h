@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/core/leaf_type.h"
 #include "cohort/core/spec.h"
 #include "cohort/keras/layers/layer_handle.h"
 
@@ -83,7 +84,7 @@ class SymbolicStructure {
 
 struct InputOptions {
   std::string name = "";
-  std::optional<DType> dtype = std::nullopt;  // missing: backend::floatx()
+  std::optional<LeafType> dtype = std::nullopt;  // or cohort::string; missing: backend::floatx()
 };
 
 // `shape` is that of one example; kUnknownDim where a dimension is open.
@@ -94,7 +95,7 @@ namespace layers {
 
 struct InputLayerOptions {
   std::string name = "";
-  std::optional<DType> dtype = std::nullopt;
+  std::optional<LeafType> dtype = std::nullopt;
 };
 
 // Tells a Sequential the shape of an example, so that it is built at once.

@@ -17,7 +17,7 @@ void Optimizer::apply_gradients(const GradientsAndVariables& gradients,
 
 void Optimizer::minimize(const Tensor& loss, const std::vector<Variable>& variables,
                          GradientTape& tape) const {
-  apply_gradients(zip(tape.gradient(loss, variables), variables));
+  state_->minimize(loss, variables, tape);
 }
 
 void Optimizer::build(const std::vector<Variable>& variables) const { state_->build(variables); }

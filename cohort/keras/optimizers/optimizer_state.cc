@@ -9,9 +9,11 @@
 
 #include "cohort/core/logging.h"
 #include "cohort/distribute/context.h"
+#include "cohort/distribute/gradient_packs.h"
 #include "cohort/distribute/strategy_core.h"
 #include "cohort/distribute/variable_impl.h"
 #include "cohort/keras/backend.h"
+#include "cohort/ops/gradient_stream.h"
 #include "cohort/ops/gradient_tape.h"
 
 namespace cohort::internal {
@@ -42,6 +44,19 @@ void check_same_variables(const distribute::PerReplica<const std::vector<Variabl
   }
 }
 
+// Errors: FailedPrecondition (in cross-replica context).
+ReplicaContext& calling_replica() {
+  ReplicaContext* replica = distribute::get_replica_context();
+  if (replica != nullptr) return *replica;
+  throw FailedPreconditionError(
+      "apply_gradients was called in cross-replica context; call it in the function that "
+      "strategy.run runs, where each replica brings its gradients (in a merge_call, return the "
+      "gradients to the replicas instead, with .skip_gradients_aggregation if they are summed)");
+}
+
+// So much of the gradients is added up at a time: the caches of a core hold it for all replicas.
+constexpr int64_t kBytesPerPack = 256 << 10;
+
 }  // namespace
 
 OptimizerState::OptimizerState(std::string name, std::unique_ptr<const optim::UpdateRule> rule,
@@ -52,6 +67,8 @@ OptimizerState::OptimizerState(std::string name, std::unique_ptr<const optim::Up
       schedule_(learning_rate.schedule()),
       strategy_(distribute::has_strategy() ? distribute::get_strategy().core() : nullptr),
       checkpoint_slots_(name_, *rule_) {}
+
+OptimizerState::~OptimizerState() = default;
 
 const Variable& OptimizerState::iterations() {
   if (iterations_once_.done()) return iterations_;
@@ -92,50 +109,99 @@ void OptimizerState::set_learning_rate(double learning_rate) {
 
 void OptimizerState::apply(const GradientsAndVariables& gradients, const ApplyOptions& options) {
   if (gradients.empty()) return;
-  ReplicaContext* replica = distribute::get_replica_context();
-  if (replica == nullptr) {
-    throw FailedPreconditionError(
-        "apply_gradients was called in cross-replica context; call it in the function that "
-        "strategy.run runs, where each replica brings its gradients (in a merge_call, return the "
-        "gradients to the replicas instead, with .skip_gradients_aggregation if they are summed)");
-  }
+  ReplicaContext& replica = calling_replica();
   const NoGradient no_gradient;
-  const Variable& iterations = this->iterations();
-  PlanPtr plan = find_plan(gradients);
-  if (plan == nullptr) plan = agree_on_plan(*replica, gradients);
-  if (plan->core != &replica->core()) {
-    throw FailedPreconditionError(str("apply_gradients: variable '", gradients[0].second.name(),
-                                      "' was made under a ", plan->core->name(),
-                                      ", but the step runs under ", replica->core().name(),
-                                      "; run the step with the variable's strategy"));
-  }
+  const PlanPtr plan = plan_for(replica, gradients);
   c10::SmallVector<Tensor, 16> tensors;
-  bool any = false;
-  for (const auto& [gradient, variable] : gradients) {
-    any |= gradient.defined();
-    tensors.push_back(gradient);
-  }
-  const bool all = std::all_of(tensors.begin(), tensors.end(),
-                               [](const Tensor& gradient) { return gradient.defined(); });
-  if (!any) {
-    throw InvalidArgumentError(str("no gradients for any of the variables, the first of which is '",
-                                   gradients[0].second.name(),
-                                   "'; does the loss depend on them, inside of the tape?"));
-  }
-  if (!all && !warned_.exchange(true)) warn_of_missing(gradients);
-
-  const auto iteration = iterations.value().item<int64_t>();
-  reduce_and_update(*replica, {tensors.data(), tensors.size()}, plan->targets, *rule_,
-                    {.learning_rate = learning_rate_at(iteration),
-                     .iteration = iteration,
-                     .aggregate_gradients = !options.skip_gradients_aggregation});
-  iterations.assign_add(1.0);
+  for (const auto& [gradient, variable] : gradients) tensors.push_back(gradient);
+  update(replica, *plan, tensors, {.aggregate_gradients = !options.skip_gradients_aggregation});
 }
 
-void OptimizerState::warn_of_missing(const GradientsAndVariables& gradients) {
+void OptimizerState::minimize(const Tensor& loss, const std::vector<Variable>& variables,
+                              GradientTape& tape) {
+  if (variables.empty()) return;
+  ReplicaContext& replica = calling_replica();
+  GradientsAndVariables pairs;
+  pairs.reserve(variables.size());
+  for (const Variable& variable : variables) pairs.emplace_back(Tensor(), variable);
+  const PlanPtr plan = [&] {
+    const NoGradient no_gradient;
+    return plan_for(replica, pairs);
+  }();
+  const std::vector<Tensor> gradients = plan->packs == nullptr
+                                            ? tape.gradient(loss, variables)
+                                            : backward_into_packs(replica, *plan, loss, tape);
+  const NoGradient no_gradient;
+  update(replica, *plan, gradients, {.packs = plan->packs.get()});
+}
+
+std::vector<Tensor> OptimizerState::backward_into_packs(ReplicaContext& replica, Plan& plan,
+                                                        const Tensor& loss, GradientTape& tape) {
+  replica.merge("minimize", &plan, [&](distribute::Strategy&, std::span<void* const> plans) {
+    for (size_t r = 0; r < plans.size(); ++r) {
+      if (plans[r] == &plan) continue;
+      throw InvalidArgumentError(str("minimize: replica ", r, " updates other variables than ",
+                                     "another, whose first is '", plan.targets[0].variable.name(),
+                                     "'; they must be the same in one order"));
+    }
+    plan.packs->begin();
+  });
+  const auto rank = static_cast<size_t>(replica.local_replica_id());
+  std::unique_ptr<GradientStream>& stream = plan.streams[rank];
+  if (stream == nullptr) {
+    std::vector<Tensor> leaves;
+    for (const UpdateTarget& target : plan.targets) leaves.push_back(target.variable.value());
+    stream = std::make_unique<GradientStream>(std::move(leaves));
+  }
+  tape.stream(loss, *stream, [&](size_t i, const Tensor& gradient) {
+    const NoGradient no_gradient;
+    plan.packs->bring(
+        rank, i,
+        usable_gradient(gradient, plan.targets[i].variable, replica.replica_id_in_sync_group()));
+  });
+  plan.packs->reduce_complete();
+  std::vector<Tensor> gradients;
+  for (size_t i = 0; i < plan.targets.size(); ++i) {
+    gradients.push_back(plan.packs->gradient(rank, i));
+  }
+  return gradients;
+}
+
+OptimizerState::PlanPtr OptimizerState::plan_for(ReplicaContext& replica,
+                                                 const GradientsAndVariables& gradients) {
+  iterations();
+  PlanPtr plan = find_plan(gradients);
+  if (plan == nullptr) plan = agree_on_plan(replica, gradients);
+  if (plan->core != &replica.core()) {
+    throw FailedPreconditionError(str("apply_gradients: variable '", gradients[0].second.name(),
+                                      "' was made under a ", plan->core->name(),
+                                      ", but the step runs under ", replica.core().name(),
+                                      "; run the step with the variable's strategy"));
+  }
+  return plan;
+}
+
+void OptimizerState::update(ReplicaContext& replica, const Plan& plan,
+                            c10::ArrayRef<Tensor> gradients, UpdateOptions options) {
+  const auto is_defined = [](const Tensor& gradient) { return gradient.defined(); };
+  if (std::none_of(gradients.begin(), gradients.end(), is_defined)) {
+    throw InvalidArgumentError(str("no gradients for any of the variables, the first of which is '",
+                                   plan.targets[0].variable.name(),
+                                   "'; does the loss depend on them, inside of the tape?"));
+  }
+  const bool all = std::all_of(gradients.begin(), gradients.end(), is_defined);
+  if (!all && !warned_.exchange(true)) warn_of_missing(plan, gradients);
+
+  options.iteration = iterations().value().item<int64_t>();
+  options.learning_rate = learning_rate_at(options.iteration);
+  reduce_and_update(replica, {gradients.data(), gradients.size()}, plan.targets, *rule_, options);
+  iterations().assign_add(1.0);
+}
+
+void OptimizerState::warn_of_missing(const Plan& plan, c10::ArrayRef<Tensor> gradients) {
   std::vector<Variable> missing;
-  for (const auto& [gradient, variable] : gradients) {
-    if (!gradient.defined()) missing.push_back(variable);
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    if (!gradients[i].defined()) missing.push_back(plan.targets[i].variable);
   }
   log_warning("gradients do not exist for the variables ", list_names(missing),
               "; they keep their values unless another replica has one");
@@ -195,6 +261,11 @@ OptimizerState::PlanPtr OptimizerState::make_plan(const std::vector<Variable>& v
   // same error, and does not train without them.
   checkpoint_slots_.add(made);
   targets_.insert(targets_.end(), made.begin(), made.end());
+  const auto replicas = static_cast<size_t>(plan->core->num_local_replicas());
+  if (replicas > 1) {
+    plan->packs = std::make_unique<GradientPacks>(variables, replicas, kBytesPerPack);
+    plan->streams.resize(replicas);
+  }
   plans_.push_back(plan);
   return plan;
 }

@@ -15,6 +15,8 @@
 
 namespace cohort::internal {
 
+class GradientPacks;
+class GradientStream;
 class StrategyCore;
 
 // Thread safety: as Optimizer.
@@ -22,9 +24,11 @@ class OptimizerState final : public train::Trackable {
  public:
   OptimizerState(std::string name, std::unique_ptr<const optim::UpdateRule> rule,
                  keras::optimizers::LearningRate learning_rate);
+  ~OptimizerState() override;
 
   void apply(const keras::optimizers::GradientsAndVariables& gradients,
              const keras::optimizers::ApplyOptions& options);
+  void minimize(const Tensor& loss, const std::vector<Variable>& variables, GradientTape& tape);
   void build(const std::vector<Variable>& variables);
 
   const Variable& iterations();
@@ -41,10 +45,24 @@ class OptimizerState final : public train::Trackable {
   struct Plan {
     StrategyCore* core = nullptr;
     std::vector<UpdateTarget> targets;
+    // For minimize, where there are several replicas; streams are made by the replica, at its
+    // first.
+    std::unique_ptr<GradientPacks> packs;
+    std::vector<std::unique_ptr<GradientStream>> streams;
   };
-  using PlanPtr = std::shared_ptr<const Plan>;
+  using PlanPtr = std::shared_ptr<Plan>;
 
   PlanPtr find_plan(const keras::optimizers::GradientsAndVariables& gradients) const;
+  // The plan for these variables, for the calling replica: COLLECTIVE at the first.
+  PlanPtr plan_for(distribute::ReplicaContext& replica,
+                   const keras::optimizers::GradientsAndVariables& gradients);
+  // Brings this replica's gradients into the plan's packs, and adds up what is complete.
+  // COLLECTIVE.
+  std::vector<Tensor> backward_into_packs(distribute::ReplicaContext& replica, Plan& plan,
+                                          const Tensor& loss, GradientTape& tape);
+  // COLLECTIVE.
+  void update(distribute::ReplicaContext& replica, const Plan& plan,
+              c10::ArrayRef<Tensor> gradients, UpdateOptions options);
   // In a replica, COLLECTIVE.
   PlanPtr agree_on_plan(distribute::ReplicaContext& replica,
                         const keras::optimizers::GradientsAndVariables& gradients);
@@ -52,7 +70,7 @@ class OptimizerState final : public train::Trackable {
   PlanPtr make_plan(const std::vector<Variable>& variables);
   const UpdateTarget* find_target(const Variable& variable) const;
   UpdateTarget make_target(const Variable& variable) const;
-  void warn_of_missing(const keras::optimizers::GradientsAndVariables& gradients);
+  void warn_of_missing(const Plan& plan, c10::ArrayRef<Tensor> gradients);
   double learning_rate_at(int64_t iteration) const;
 
   const std::string name_;
@@ -69,7 +87,7 @@ class OptimizerState final : public train::Trackable {
   mutable std::mutex mutex_;
   std::vector<PlanPtr> plans_;         // guarded by mutex_
   std::vector<UpdateTarget> targets_;  // every variable seen, in that order; guarded by mutex_
-  CheckpointSlots checkpoint_slots_;  // once there are iterations_, guarded by mutex_
+  CheckpointSlots checkpoint_slots_;   // once there are iterations_, guarded by mutex_
 };
 
 }  // namespace cohort::internal

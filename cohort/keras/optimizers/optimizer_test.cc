@@ -1,5 +1,7 @@
 #include "cohort/keras/optimizers/optimizer.h"
 
+#include <ATen/ops/arange.h>
+#include <ATen/ops/embedding.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
 #include <gmock/gmock.h>
@@ -12,6 +14,7 @@
 #include "cohort/keras/optimizers/optimizers.h"
 #include "cohort/keras/testing_keras.h"
 #include "cohort/ops/gradient_tape.h"
+#include "cohort/ops/random.h"
 
 namespace cohort::keras::optimizers {
 namespace {
@@ -92,6 +95,75 @@ TEST(Optimizer, AllReplicasSeeTheSameIterations) {
   const auto counts = adam.iterations().components();
   EXPECT_EQ(counts.value(0).item<int64_t>(), 5);
   EXPECT_EQ(counts.value(1).item<int64_t>(), 5);
+}
+
+// Four steps on variables of several packs, one of them with a sparse gradient and one that only
+// the last replica uses; the values afterwards.
+std::vector<Tensor> train_some_steps(int replicas, bool minimize) {
+  random::set_seed(3);
+  const auto strategy = mirrored(replicas);
+  std::optional<Adam> adam;
+  std::vector<Variable> variables;
+  {
+    auto scope = strategy.scope();
+    adam.emplace(AdamOptions{.learning_rate = 0.1});
+    variables = {Variable(random::normal({50, 8})), Variable(random::normal({8, 600})),
+                 Variable(random::normal({600, 300})), Variable(random::normal({300}))};
+  }
+  for (int step = 0; step < 4; ++step) {
+    strategy.run([&](ReplicaContext& context) {
+      const int replica = context.replica_id_in_sync_group();
+      GradientTape tape;
+      const Tensor ids = at::arange(replica, 10 + replica);
+      Tensor x = at::embedding(variables[0].value(), ids, -1, false, /*sparse=*/true);
+      x = x.matmul(variables[1].value()).tanh().matmul(variables[2].value());
+      if (replica == replicas - 1) x = x + variables[3].value();
+      const Tensor loss = x.square().mean();
+      if (minimize) {
+        adam->minimize(loss, variables, tape);
+      } else {
+        adam->apply_gradients(zip(tape.gradient(loss, variables), variables));
+      }
+    });
+  }
+  std::vector<Tensor> values;
+  for (const Variable& variable : variables) values.push_back(variable.value().detach().clone());
+  return values;
+}
+
+TEST(Optimizer, MinimizeIsBitwiseGradientAndApplyGradients) {
+  for (const int replicas : {1, 2, 3}) {
+    const auto ours = train_some_steps(replicas, true);
+    const auto theirs = train_some_steps(replicas, false);
+    for (size_t i = 0; i < ours.size(); ++i) {
+      EXPECT_TRUE(ours[i].equal(theirs[i])) << replicas << " replicas, variable " << i;
+    }
+  }
+}
+
+TEST(Optimizer, AStepThatFailsInItsBackwardPassChangesNothingAndTheNextOneIsWhole) {
+  const auto strategy = mirrored(2);
+  auto scope = strategy.scope();
+  const SGD sgd({.learning_rate = 1});
+  const Variable a = variable("a", 1);
+  const Variable b = variable("b", 1);
+  scope.close();
+  const auto step = [&](bool fail) {
+    strategy.run([&, fail](ReplicaContext& context) {
+      GradientTape tape;
+      Tensor x = a.value() * 2;
+      if (fail && context.replica_id_in_sync_group() == 1) {
+        x.register_hook([](const Tensor&) -> Tensor { throw AbortedError("lost"); });
+      }
+      sgd.minimize((x * b.value()).sum(), {a, b}, tape);
+    });
+  };
+  step(false);
+  const Tensor before = a.value().detach().clone();
+  EXPECT_THROW(step(true), Error);
+  EXPECT_TRUE(a.value().equal(before));
+  step(false);
+  EXPECT_FALSE(a.value().equal(before));
 }
 
 TEST(Optimizer, SlotsAreMadeOnceForAVariable) {

@@ -1,0 +1,35 @@
+// How often this process has used what: numbers that the library counts and a program can read.
+// Nothing depends on them.
+//
+//   monitoring::value("distribution_strategy_input_api_counter",
+//                     {"MirroredStrategy", "distribute_dataset"});
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace cohort::monitoring {
+
+// A number and what it is of: for example the strategy and the function that was called.
+struct Sample {
+  std::string name;
+  std::vector<std::string> labels;
+  int64_t value = 0;
+};
+
+// docs/distributed_input.md lists the names. 0 where nothing was counted. Thread safety: any
+// thread.
+int64_t value(std::string_view name, const std::vector<std::string>& labels = {});
+// All of them, ordered by name and labels.
+std::vector<Sample> samples();
+
+}  // namespace cohort::monitoring
+
+namespace cohort::internal {
+
+void increase_counter(std::string_view name, std::vector<std::string> labels, int64_t by = 1);
+void set_gauge(std::string_view name, std::vector<std::string> labels, int64_t value);
+
+}  // namespace cohort::internal

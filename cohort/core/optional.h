@@ -1,0 +1,37 @@
+// A value that may be missing: std::optional, whose absent value is one of Cohort's errors.
+//
+//   Optional<Structure> element = iterator.get_next_as_optional();
+//   if (element.has_value()) train(element.get_value());
+#pragma once
+
+#include <optional>
+
+#include "cohort/core/error.h"
+
+namespace cohort {
+
+// Thread safety: as std::optional.
+template <class T>
+class Optional : public std::optional<T> {
+ public:
+  using std::optional<T>::optional;
+  Optional(std::optional<T> value) : std::optional<T>(std::move(value)) {}
+
+  // Errors: InvalidArgument (there is no value).
+  const T& get_value() const& {
+    check();
+    return **this;
+  }
+  T get_value() && {
+    check();
+    return *std::move(*this);
+  }
+
+ private:
+  void check() const {
+    if (this->has_value()) return;
+    throw InvalidArgumentError("an Optional without a value was asked for it; ask has_value first");
+  }
+};
+
+}  // namespace cohort

@@ -1,0 +1,39 @@
+// How code says in which phase of a step the calling thread is.
+#pragma once
+
+#include <atomic>
+
+#include "cohort/core/profiler.h"
+
+namespace cohort::internal {
+
+struct ThreadRecord;
+
+extern std::atomic<bool> profiler_on;
+// The calling thread's record in the current session.
+ThreadRecord* current_record();
+// Ends the phase that the thread is in and begins `phase`; returns the one it was in, -1 for none.
+int switch_phase(ThreadRecord& record, int phase);
+
+// The calling thread is in `phase` for its lifetime; the phase around it goes on afterwards.
+class ScopedPhase {
+ public:
+  explicit ScopedPhase(profiler::Phase phase)
+      : record_(profiler_on.load(std::memory_order_relaxed) ? current_record() : nullptr) {
+    if (record_ != nullptr) outer_ = switch_phase(*record_, static_cast<int>(phase));
+  }
+  ~ScopedPhase() {
+    if (record_ != nullptr) switch_phase(*record_, outer_);
+  }
+  ScopedPhase(const ScopedPhase&) = delete;
+  ScopedPhase& operator=(const ScopedPhase&) = delete;
+
+ private:
+  ThreadRecord* record_;
+  int outer_ = -1;
+};
+
+// Another step has been run.
+void count_step();
+
+}  // namespace cohort::internal

@@ -1,0 +1,191 @@
+#include "cohort/core/profiler.h"
+
+#include <pthread.h>
+
+#include <cstdio>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "cohort/core/error.h"
+#include "cohort/core/file_system.h"
+#include "cohort/core/phase.h"
+
+namespace cohort::internal {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct Session {
+  profiler::ProfilerOptions options;
+  uint64_t number = 0;
+  Clock::time_point start;
+  std::vector<std::shared_ptr<ThreadRecord>> records;
+};
+
+// Guards the session and its list; records belong to their threads while it runs.
+std::mutex session_mutex;
+std::optional<Session> session;
+std::atomic<uint64_t> session_number{0};
+std::atomic<int64_t> steps{0};
+
+std::string thread_name() {
+  char name[16] = "";
+  pthread_getname_np(pthread_self(), name, sizeof(name));
+  return name;
+}
+
+}  // namespace
+
+struct ThreadRecord {
+  profiler::ThreadProfile profile;
+  uint64_t session = 0;
+  Clock::time_point session_start;
+  int64_t max_events = 0;
+  int phase = -1;
+  Clock::time_point since;
+};
+
+std::atomic<bool> profiler_on{false};
+
+ThreadRecord* current_record() {
+  thread_local std::shared_ptr<ThreadRecord> mine;
+  if (mine != nullptr && mine->session == session_number.load(std::memory_order_relaxed)) {
+    return mine.get();
+  }
+  std::lock_guard lock(session_mutex);
+  if (!session) return nullptr;
+  mine = std::make_shared<ThreadRecord>();
+  mine->profile.name = thread_name();
+  mine->session = session->number;
+  mine->session_start = session->start;
+  mine->max_events = session->options.trace ? session->options.max_trace_events : 0;
+  session->records.push_back(mine);
+  return mine.get();
+}
+
+int switch_phase(ThreadRecord& record, int phase) {
+  const Clock::time_point now = Clock::now();
+  const int before = record.phase;
+  if (before >= 0) {
+    const auto duration = now - record.since;
+    record.profile.time[static_cast<size_t>(before)] += duration;
+    if (static_cast<int64_t>(record.profile.events.size()) < record.max_events) {
+      record.profile.events.push_back(
+          {static_cast<profiler::Phase>(before), record.since - record.session_start, duration});
+    }
+  }
+  record.phase = phase;
+  record.since = now;
+  return before;
+}
+
+void count_step() {
+  if (profiler_on.load(std::memory_order_relaxed)) steps.fetch_add(1, std::memory_order_relaxed);
+}
+
+}  // namespace cohort::internal
+
+namespace cohort::profiler {
+namespace {
+
+double milliseconds(std::chrono::nanoseconds time) {
+  return std::chrono::duration<double, std::milli>(time).count();
+}
+
+std::string format(const char* pattern, double value) {
+  char text[64];
+  std::snprintf(text, sizeof(text), pattern, value);
+  return text;
+}
+
+std::string padded(std::string text, size_t width) {
+  if (text.size() < width) text.insert(0, width - text.size(), ' ');
+  return text;
+}
+
+// Thread names are the program's, and may hold anything.
+std::string json_string(const std::string& text) {
+  std::string quoted = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') quoted += '\\';
+    quoted += byte < 0x20 || byte >= 0x7f ? '?' : c;
+  }
+  return quoted + '"';
+}
+
+}  // namespace
+
+const char* phase_name(Phase phase) {
+  constexpr const char* kNames[kNumPhases] = {"input", "compute", "reduce", "update", "wait"};
+  return kNames[static_cast<size_t>(phase)];
+}
+
+void start(const ProfilerOptions& options) {
+  std::lock_guard lock(internal::session_mutex);
+  if (internal::session) {
+    throw FailedPreconditionError("profiler::start: the profiler runs already; stop it first");
+  }
+  internal::session.emplace();
+  internal::session->options = options;
+  internal::session->number = ++internal::session_number;
+  internal::session->start = internal::Clock::now();
+  internal::steps = 0;
+  internal::profiler_on = true;
+}
+
+Profile stop() {
+  std::lock_guard lock(internal::session_mutex);
+  if (!internal::session) {
+    throw FailedPreconditionError("profiler::stop: the profiler does not run; start it first");
+  }
+  internal::profiler_on = false;
+  Profile profile;
+  profile.wall = internal::Clock::now() - internal::session->start;
+  profile.steps = internal::steps;
+  for (const auto& record : internal::session->records) profile.threads.push_back(record->profile);
+  internal::session.reset();
+  return profile;
+}
+
+std::string Profile::table() const {
+  constexpr size_t kWidth = 10;
+  std::string text = padded("ms a step", 16);
+  for (size_t p = 0; p < kNumPhases; ++p) text += padded(phase_name(static_cast<Phase>(p)), kWidth);
+  text += padded("other", kWidth) + '\n';
+  const double count = steps > 0 ? static_cast<double>(steps) : 1;
+  for (const ThreadProfile& thread : threads) {
+    text += padded(thread.name, 16);
+    double rest = milliseconds(wall);
+    for (const auto time : thread.time) {
+      text += padded(format("%.3f", milliseconds(time) / count), kWidth);
+      rest -= milliseconds(time);
+    }
+    text += padded(format("%.3f", rest / count), kWidth) + '\n';
+  }
+  return text +
+         internal::str(steps, " steps of ", format("%.3f", milliseconds(wall) / count), " ms\n");
+}
+
+void Profile::write_chrome_trace(const std::string& path) const {
+  std::string json = "{\"traceEvents\":[";
+  const char* separator = "\n";
+  for (size_t t = 0; t < threads.size(); ++t) {
+    json += internal::str(separator, "{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":1,\"tid\":", t,
+                          ",\"args\":{\"name\":", json_string(threads[t].name), "}}");
+    separator = ",\n";
+    for (const TraceEvent& event : threads[t].events) {
+      json += internal::str(separator, "{\"name\":\"", phase_name(event.phase),
+                            "\",\"ph\":\"X\",\"pid\":1,\"tid\":", t,
+                            ",\"ts\":", format("%.3f", milliseconds(event.begin) * 1e3),
+                            ",\"dur\":", format("%.3f", milliseconds(event.duration) * 1e3), "}");
+    }
+  }
+  json += "\n]}\n";
+  const auto file = internal::posix_file_system().create(path);
+  file->append(json);
+  file->close();
+}
+
+}  // namespace cohort::profiler

@@ -1,0 +1,68 @@
+// Where the time of training steps goes, thread by thread.
+//
+//   profiler::start({.trace = true});
+//   for (const auto& batch : dist_dataset) strategy.run(train_step, batch);
+//   const profiler::Profile profile = profiler::stop();
+//   std::cout << profile.table();
+//   profile.write_chrome_trace("trace.json");   // for chrome://tracing, Perfetto
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace cohort::profiler {
+
+// What a thread does at a moment: one of these, or nothing that counts.
+enum class Phase {
+  kInput,    // the next batch of a distributed iterator
+  kCompute,  // the step function
+  kReduce,   // gradients of several replicas are added up
+  kUpdate,   // an optimizer's rule is applied
+  kWait,     // for other replicas
+};
+inline constexpr size_t kNumPhases = 5;
+// "input", ...
+const char* phase_name(Phase phase);
+
+struct ProfilerOptions {
+  // Keeps when each phase began and ended, for write_chrome_trace.
+  bool trace = false;
+  // Of a thread; what comes later is left out of the trace, not of the account.
+  int64_t max_trace_events = 1'000'000;
+};
+
+struct TraceEvent {
+  Phase phase;
+  std::chrono::nanoseconds begin;  // since start()
+  std::chrono::nanoseconds duration;
+};
+
+struct ThreadProfile {
+  std::string name;  // "replica_1"; the main thread's is the program's
+  std::array<std::chrono::nanoseconds, kNumPhases> time{};  // by Phase
+  std::vector<TraceEvent> events;
+
+  std::chrono::nanoseconds of(Phase phase) const { return time[static_cast<size_t>(phase)]; }
+};
+
+struct Profile {
+  std::chrono::nanoseconds wall{0};  // from start() to stop()
+  int64_t steps = 0;                 // calls of strategy.run
+  std::vector<ThreadProfile> threads;
+
+  // A line a thread: milliseconds of each phase in a step, and what is left of the wall time.
+  std::string table() const;
+  // JSON in Chrome's trace event format. Errors: as FileSystem (the file cannot be written).
+  void write_chrome_trace(const std::string& path) const;
+};
+
+// Costs a few clock readings for each step and each block of the update; nothing while it is off.
+// Thread safety: start and stop from one thread, while no step runs.
+// Errors: FailedPrecondition (start while it runs, stop while it does not).
+void start(const ProfilerOptions& options = {});
+Profile stop();
+
+}  // namespace cohort::profiler

@@ -1,0 +1,32 @@
+// What a functional model is called with, brought into the form it was described with.
+#pragma once
+
+#include <atomic>
+#include <string>
+#include <vector>
+
+#include "cohort/keras/layers/symbolic.h"
+
+namespace cohort::internal {
+
+// Thread safety: any thread.
+class FunctionalInputs {
+ public:
+  explicit FunctionalInputs(keras::SymbolicStructure inputs) : inputs_(std::move(inputs)) {}
+
+  // One leaf for each of the model's inputs, in their order. Dicts are matched by key (those of a
+  // model with a tuple of inputs by the names of the inputs); a single leaf fits a dict of one.
+  // As in Keras, a last dimension of size 1 is added or taken away where that gives the rank, and
+  // one example without a batch dimension goes through, with a warning the first time.
+  // Errors: InvalidArgument (number, keys, kind or shapes; `model` is its name).
+  std::vector<Leaf> bind(const Structure& inputs, const std::string& model) const;
+
+ private:
+  std::vector<Leaf> leaves_of(const Structure& inputs, const std::string& model) const;
+  Leaf conform(const keras::SymbolicTensor& input, Leaf leaf, const std::string& model) const;
+
+  keras::SymbolicStructure inputs_;
+  mutable std::atomic<bool> warned_ = false;
+};
+
+}  // namespace cohort::internal

@@ -1,0 +1,76 @@
+#include "cohort/keras/layers/lookup/lookup_state.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "cohort/keras/layers/layer.h"
+
+namespace cohort::internal {
+namespace {
+
+using train::CheckpointValue;
+using train::RestoreSource;
+
+class Vocabulary final : public train::Trackable {
+ public:
+  explicit Vocabulary(LookupHooks hooks) : hooks_(std::move(hooks)) {}
+
+  bool has_checkpoint_values() const override { return true; }
+  std::vector<CheckpointValue> checkpoint_values() override {
+    const std::optional<StringTensor> tokens = hooks_.vocabulary();
+    if (!tokens) return {};
+    return {{.attribute = kVocabularyAttribute, .parts = {{Leaf(*tokens)}}}};
+  }
+  void prepare_restore(RestoreSource& source) override {
+    if (!source.shape(kVocabularyAttribute)) return;  // Keras's, or one that had not learned
+    source.on_commit(hooks_.prepare_vocabulary(source.read_strings(kVocabularyAttribute)));
+  }
+
+ private:
+  LookupHooks hooks_;
+};
+
+class IdfWeights final : public train::Trackable {
+ public:
+  explicit IdfWeights(LookupHooks hooks) : hooks_(std::move(hooks)) {}
+
+  bool has_checkpoint_values() const override { return true; }
+  std::vector<CheckpointValue> checkpoint_values() override {
+    return {{.attribute = train::kVariableValue,
+             .full_name = "idf_weights",
+             .parts = {{Leaf(hooks_.idf_weights())}}}};
+  }
+  void prepare_restore(RestoreSource& source) override {
+    const auto shape = source.shape(train::kVariableValue);
+    if (!shape) return;
+    source.read(train::kVariableValue, *shape, float32,
+                [this](const Tensor& value) { hooks_.set_idf_weights(value); });
+  }
+
+ private:
+  LookupHooks hooks_;
+};
+
+}  // namespace
+
+LookupState::LookupState(bool has_vocabulary, bool has_idf_weights, LookupHooks hooks) {
+  if (has_vocabulary) named_.emplace_back("token_counts", std::make_unique<Vocabulary>(hooks));
+  if (has_idf_weights) named_.emplace_back("idf_weights", std::make_unique<IdfWeights>(hooks));
+}
+
+std::vector<train::TrackableChild> LookupState::children() const {
+  std::vector<train::TrackableChild> children;
+  for (const auto& [name, object] : named_) children.push_back({name, object.get()});
+  return children;
+}
+
+bool has_weights(const keras::layers::Layer& layer) {
+  if (!layer.variables().empty()) return true;
+  const auto* keeper = dynamic_cast<const VocabularyKeeper*>(&layer);
+  if (keeper != nullptr && keeper->keeps_weights()) return true;
+  const auto& children = layer.children();
+  return std::any_of(children.begin(), children.end(),
+                     [](const auto& child) { return has_weights(*child.layer); });
+}
+
+}  // namespace cohort::internal

@@ -1,0 +1,57 @@
+// What of a lookup layer goes into a checkpoint: a vocabulary that was learned, and tf_idf's
+// weights, under the names of Keras 2.15.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cohort/core/string_tensor.h"
+#include "cohort/core/tensor.h"
+#include "cohort/train/trackable.h"
+
+namespace cohort {
+namespace keras::layers {
+class Layer;
+}
+
+namespace internal {
+
+// The learned tokens as text, beside the counts that Keras keeps there (and that are empty whenever
+// adapt is not running). TensorFlow passes it over.
+inline constexpr const char* kVocabularyAttribute = "COHORT_VOCABULARY";
+
+struct LookupHooks {
+  // The learned tokens; nullopt: none yet.
+  std::function<std::optional<StringTensor>()> vocabulary;
+  // Checks a vocabulary and returns what makes it the layer's, which must not fail.
+  std::function<std::function<void()>(const StringTensor&)> prepare_vocabulary;
+  std::function<Tensor()> idf_weights;
+  std::function<void(const Tensor&)> set_idf_weights;
+};
+
+// Children for Layer::checkpoint_children. Thread safety: none.
+class LookupState {
+ public:
+  LookupState(bool has_vocabulary, bool has_idf_weights, LookupHooks hooks);
+
+  std::vector<train::TrackableChild> children() const;
+  bool empty() const { return named_.empty(); }
+
+ private:
+  std::vector<std::pair<std::string, std::unique_ptr<train::Trackable>>> named_;
+};
+
+// A layer that Keras counts among those with weights although it has no variables.
+class VocabularyKeeper {
+ public:
+  virtual ~VocabularyKeeper() = default;
+  virtual bool keeps_weights() const = 0;
+};
+// Whether Keras counts a layer, or one within it, among those with weights.
+bool has_weights(const keras::layers::Layer& layer);
+
+}  // namespace internal
+}  // namespace cohort

@@ -1,0 +1,21 @@
+// Whether a layer is called to find out what it returns, on placeholders instead of data.
+#pragma once
+
+namespace cohort::internal {
+
+// While it lives, calls on this thread are of that kind.
+class Tracing {
+ public:
+  Tracing();
+  ~Tracing();
+  Tracing(const Tracing&) = delete;
+  Tracing& operator=(const Tracing&) = delete;
+
+ private:
+  bool outer_;
+};
+
+// For layers that refuse certain values: placeholders are zeros and empty strings.
+bool is_tracing();
+
+}  // namespace cohort::internal

@@ -1,0 +1,78 @@
+#include "cohort/ops/gradient_stream.h"
+
+#include <ATen/ops/ones_like.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <memory>
+
+namespace cohort::internal {
+
+using torch::autograd::FunctionPostHook;
+using torch::autograd::Node;
+using torch::autograd::variable_list;
+
+// Runs where a leaf's gradient has been added up.
+class GradientStream::Hook final : public FunctionPostHook {
+ public:
+  Hook(GradientStream* stream, size_t leaf) : stream_(stream), leaf_(leaf) {}
+
+  variable_list operator()(const variable_list& outputs, const variable_list&) override {
+    stream_->complete(leaf_);
+    return outputs;
+  }
+
+ private:
+  GradientStream* stream_;
+  size_t leaf_;
+};
+
+struct GradientStream::Watched {
+  std::shared_ptr<Node> node;  // which the leaf itself only refers to
+  uintptr_t hook;
+};
+
+GradientStream::GradientStream(std::vector<Tensor> leaves) : leaves_(std::move(leaves)) {
+  for (size_t i = 0; i < leaves_.size(); ++i) {
+    if (!leaves_[i].requires_grad()) continue;
+    std::shared_ptr<Node> node = torch::autograd::impl::grad_accumulator(leaves_[i]);
+    const uintptr_t hook = node->add_post_hook(std::make_unique<Hook>(this, i));
+    watched_.push_back({std::move(node), hook});
+  }
+}
+
+GradientStream::~GradientStream() {
+  for (const Watched& watched : watched_) watched.node->del_post_hook(watched.hook);
+}
+
+void GradientStream::run(const Tensor& target, FunctionRef<void(size_t, Tensor)> ready) {
+  if (!target.requires_grad() || watched_.empty()) return;
+  variable_list inputs;
+  for (const Tensor& leaf : leaves_) {
+    if (!leaf.requires_grad()) continue;
+    leaf.mutable_grad().reset();
+    inputs.push_back(leaf);
+  }
+  struct Ready {
+    explicit Ready(GradientStream& stream, const FunctionRef<void(size_t, Tensor)>& ready)
+        : stream(stream) {
+      stream.ready_ = &ready;
+    }
+    ~Ready() {
+      stream.ready_ = nullptr;
+      for (const Tensor& leaf : stream.leaves_) leaf.mutable_grad().reset();
+    }
+    GradientStream& stream;
+  } guard(*this, ready);
+  torch::autograd::backward({target}, {at::ones_like(target)}, /*retain_graph=*/false,
+                            /*create_graph=*/false, inputs);
+}
+
+void GradientStream::complete(size_t i) {
+  // A pass that is not ours may come by, too.
+  if (ready_ != nullptr) (*ready_)(i, std::exchange(leaves_[i].mutable_grad(), Tensor()));
+}
+
+}  // namespace cohort::internal

@@ -1,0 +1,41 @@
+// Gradients handed over one by one, each as soon as the backward pass has it.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "cohort/core/function_ref.h"
+#include "cohort/core/tensor.h"
+
+namespace cohort::internal {
+
+// Watches a list of leaves, each listed once; those that do not require gradients are passed over.
+// Thread safety: none. A leaf has one stream at a time, and its .grad belongs to that.
+class GradientStream {
+ public:
+  explicit GradientStream(std::vector<Tensor> leaves);
+  ~GradientStream();
+  GradientStream(const GradientStream&) = delete;
+  GradientStream& operator=(const GradientStream&) = delete;
+
+  const std::vector<Tensor>& leaves() const { return leaves_; }
+
+  // Runs the backward pass of `target`, summed over its elements, and gives up its graph. Calls
+  // ready(i, gradient of leaf i), on whichever thread the pass is, in the order in which gradients
+  // are complete; not for leaves that `target` does not depend on. What `ready` throws ends the
+  // pass and is thrown.
+  void run(const Tensor& target, FunctionRef<void(size_t, Tensor)> ready);
+
+ private:
+  class Hook;
+  struct Watched;  // a leaf's node in the graph, and the hook there
+
+  void complete(size_t i);
+
+  std::vector<Tensor> leaves_;
+  std::vector<Watched> watched_;
+  const FunctionRef<void(size_t, Tensor)>* ready_ = nullptr;
+};
+
+}  // namespace cohort::internal

@@ -1,0 +1,170 @@
+#include "cohort/ops/lookup/initializers.h"
+
+#include <ATen/ops/arange.h>
+#include <ATen/ops/empty.h>
+
+#include <memory>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cohort/core/text.h"
+#include "cohort/ops/lookup/parse_number.h"
+#include "cohort/ops/lookup/text_lines.h"
+
+namespace cohort::lookup {
+namespace {
+
+using internal::quoted;
+using internal::str;
+using internal::TextLines;
+
+std::string describe(const Leaf& leaf) {
+  if (leaf.is_tensor()) return internal::describe(leaf.tensor());
+  return str("string ", internal::shape_str(leaf.sizes()));
+}
+
+// Fields of all lines, as views of the file's bytes.
+std::vector<std::string_view> column(const std::string& path, const TextLines& text, int64_t index,
+                                     char delimiter) {
+  if (index == TextFileIndex::WHOLE_LINE) return text.lines;
+  std::vector<std::string_view> fields;
+  fields.reserve(text.lines.size());
+  for (size_t line = 0; line < text.lines.size(); ++line) {
+    std::string_view rest = text.lines[line];
+    for (int64_t skipped = 0; skipped < index; ++skipped) {
+      const size_t end = rest.find(delimiter);
+      if (end == std::string_view::npos) {
+        throw InvalidArgumentError(str(internal::line_place(path, text, line), " has ", skipped + 1,
+                                       " columns, but column ", index,
+                                       " is asked for; columns count from 0 and are separated by ",
+                                       quoted(std::string_view(&delimiter, 1))));
+      }
+      rest.remove_prefix(end + 1);
+    }
+    fields.push_back(rest.substr(0, rest.find(delimiter)));
+  }
+  return fields;
+}
+
+StringTensor strings_of(const TextLines& text, std::vector<std::string_view> fields) {
+  struct Memory {
+    std::shared_ptr<const std::string> bytes;
+    std::vector<std::string_view> fields;
+  };
+  auto memory = std::make_shared<const Memory>(Memory{text.bytes, std::move(fields)});
+  const auto count = static_cast<int64_t>(memory->fields.size());
+  const std::string_view* values = memory->fields.data();
+  return StringTensor::over(std::move(memory), values, {count});
+}
+
+template <class Number>
+Tensor numbers_of(const std::string& path, const TextLines& text,
+                  const std::vector<std::string_view>& fields, DType dtype) {
+  Tensor numbers = at::empty({static_cast<int64_t>(fields.size())}, dtype);
+  auto* out = static_cast<Number*>(numbers.data_ptr());
+  for (size_t i = 0; i < fields.size(); ++i) {
+    if (internal::parse_number(fields[i], out[i])) continue;
+    throw InvalidArgumentError(str(internal::line_place(path, text, i), " has ", quoted(fields[i]),
+                                   ", which is no ", internal::dtype_name(dtype)));
+  }
+  return numbers;
+}
+
+Leaf parse(const std::string& path, const TextLines& text, int64_t index, LeafType type,
+           char delimiter) {
+  std::vector<std::string_view> fields = column(path, text, index, delimiter);
+  if (type.is_string()) return strings_of(text, std::move(fields));
+  switch (type.dtype()) {
+    case int32:
+      return numbers_of<int32_t>(path, text, fields, int32);
+    case float32:
+      return numbers_of<float>(path, text, fields, float32);
+    case float64:
+      return numbers_of<double>(path, text, fields, float64);
+    default:
+      return numbers_of<int64_t>(path, text, fields, int64);
+  }
+}
+
+void check_index(const char* which, int64_t index, const LeafType& type) {
+  if (index < TextFileIndex::WHOLE_LINE) {
+    throw InvalidArgumentError(
+        str("TextFileInitializer: ", which, "_index is ", index,
+            ", which is neither WHOLE_LINE (-2), nor LINE_NUMBER (-1), nor a column from 0"));
+  }
+  if (index == TextFileIndex::LINE_NUMBER && type != LeafType(int64)) {
+    throw InvalidArgumentError(str("TextFileInitializer: ", which, "_index is LINE_NUMBER, but ",
+                                   which, "_dtype is ", type.name(), ", not int64"));
+  }
+}
+
+}  // namespace
+
+KeyValueTensorInitializer::KeyValueTensorInitializer(Leaf keys, Leaf values)
+    : keys_(std::move(keys)), values_(std::move(values)) {
+  if (keys_.dim() != 1 || values_.dim() != 1 || keys_.sizes() != values_.sizes()) {
+    throw InvalidArgumentError(str("a table needs as many keys as values, each of rank 1, but got ",
+                                   describe(keys_), " and ", describe(values_)));
+  }
+  if (keys_.is_tensor()) {
+    if (!at::isIntegralType(keys_.tensor().scalar_type(), /*includeBool=*/false)) {
+      throw InvalidArgumentError(
+          str("a table's keys are strings or integers, but got ", describe(keys_)));
+    }
+    keys_ = keys_.tensor().detach().to(c10::TensorOptions().dtype(int64).device(c10::kCPU));
+  }
+  if (values_.is_tensor()) values_ = values_.tensor().detach().to(c10::Device(c10::kCPU));
+}
+
+TableEntries KeyValueTensorInitializer::read() const {
+  return {keys_, values_, [](int64_t i) { return str("entry ", i); }};
+}
+
+TextFileInitializer::TextFileInitializer(std::string filename, TextFileInitializerOptions options)
+    : filename_(std::move(filename)), options_(options) {
+  check_index("key", options.key_index, options.key_dtype);
+  check_index("value", options.value_index, options.value_dtype);
+  if (options.key_dtype != LeafType(cohort::string) && options.key_dtype != LeafType(int64)) {
+    throw InvalidArgumentError(str("TextFileInitializer: key_dtype is ", options.key_dtype.name(),
+                                   ", not strings or int64"));
+  }
+  bool known = options.value_dtype.is_string();
+  for (const DType dtype : {int64, int32, float32, float64}) {
+    known = known || options.value_dtype == LeafType(dtype);
+  }
+  if (!known) {
+    throw InvalidArgumentError(str("TextFileInitializer: value_dtype is ",
+                                   options.value_dtype.name(),
+                                   ", not int64, int32, float32, float64 or strings"));
+  }
+  if (options.vocab_size && *options.vocab_size < 1) {
+    throw InvalidArgumentError(
+        str("TextFileInitializer: vocab_size is ", *options.vocab_size, ", not 1 or more"));
+  }
+}
+
+TableEntries TextFileInitializer::read() const {
+  auto text = std::make_shared<TextLines>(internal::read_text_lines(filename_));
+  if (options_.vocab_size) {
+    const auto wanted = static_cast<uint64_t>(*options_.vocab_size);
+    if (text->lines.size() < wanted) {
+      throw InvalidArgumentError(str(quoted(filename_), " has ", text->lines.size(),
+                                     " lines, but vocab_size is ", wanted));
+    }
+    text->lines.resize(wanted);
+  }
+  const auto leaf = [&](int64_t index, const LeafType& type, int64_t offset) -> Leaf {
+    if (index != TextFileIndex::LINE_NUMBER) {
+      return parse(filename_, *text, index, type, options_.delimiter);
+    }
+    return at::arange(offset, offset + static_cast<int64_t>(text->lines.size()), int64);
+  };
+  Leaf keys = leaf(options_.key_index, options_.key_dtype, 0);
+  Leaf values = leaf(options_.value_index, options_.value_dtype, options_.value_index_offset);
+  return {std::move(keys), std::move(values), [text, path = filename_](int64_t i) {
+            return internal::line_place(path, *text, static_cast<size_t>(i));
+          }};
+}
+
+}  // namespace cohort::lookup

@@ -1,0 +1,35 @@
+#include "cohort/ops/lookup/static_hash_table.h"
+
+#include <utility>
+
+#include "cohort/ops/lookup/hash_table.h"
+
+namespace cohort {
+namespace lookup {
+
+StaticHashTable::StaticHashTable(const TableInitializer& initializer,
+                                 const Structure& default_value)
+    : table_(
+          std::make_shared<const internal::HashTable>(initializer.read(), default_value.leaf())) {}
+
+Structure StaticHashTable::lookup(const Structure& keys) const {
+  return table_->lookup(keys.leaf());
+}
+
+int64_t StaticHashTable::size() const { return table_->keys().sizes()[0]; }
+
+LeafType StaticHashTable::key_dtype() const {
+  if (table_->keys().is_strings()) return cohort::string;
+  return int64;
+}
+
+LeafType StaticHashTable::value_dtype() const {
+  if (table_->values().is_strings()) return cohort::string;
+  return table_->values().tensor().scalar_type();
+}
+
+Leaf StaticHashTable::keys() const { return table_->keys(); }
+Leaf StaticHashTable::values() const { return table_->values(); }
+
+}  // namespace lookup
+}  // namespace cohort

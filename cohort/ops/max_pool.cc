@@ -1,0 +1,176 @@
+#include "cohort/ops/max_pool.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <algorithm>
+
+#include "cohort/ops/max_pool_kernels.h"
+
+namespace cohort::internal {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::Function;
+using torch::autograd::variable_list;
+
+TiledImages geometry(at::IntArrayRef sizes, Tile tile) {
+  return {sizes[0], sizes[1], sizes[2], sizes[3], tile.height, tile.width};
+}
+
+// Calls body(first row, last row) for slices of the output's rows, on several threads where there
+// is enough to do.
+template <class Body>
+void for_slices(const TiledImages& images, const Body& body) {
+  constexpr int64_t kElements = 32768;
+  const int64_t row = std::max<int64_t>(images.tile_height * images.width * images.channels, 1);
+  at::parallel_for(0, images.out_rows(), std::max<int64_t>(kElements / row, 1), body);
+}
+
+// Calls function(float{}) or function(double{}).
+template <class Function>
+void dispatch(const Tensor& values, const Function& function) {
+  if (values.scalar_type() == float32) {
+    function(float{});
+  } else {
+    function(double{});
+  }
+}
+
+// What the gradient remembers of a forward pass.
+struct Places {
+  Tensor places;  // uint8, the output's shape
+  TiledImages images;
+
+  at::IntArrayRef out_sizes() const { return places.sizes(); }
+};
+
+Tensor unpool(const Tensor& gradient, const Places& where) {
+  const Tensor values = gradient.contiguous();
+  const TiledImages& images = where.images;
+  Tensor image =
+      at::empty({images.batch, images.height, images.width, images.channels}, values.options());
+  dispatch(values, [&](auto zero) {
+    using T = decltype(zero);
+    for_slices(images, [&](int64_t first, int64_t last) {
+      unpool_rows<T>(images, first, last, values.data_ptr<T>(), where.places.data_ptr<uint8_t>(),
+                     image.data_ptr<T>());
+    });
+  });
+  return image;
+}
+
+Tensor pick(const Tensor& image, const Places& where) {
+  const Tensor from = image.contiguous();
+  Tensor values = at::empty(where.out_sizes(), from.options());
+  dispatch(from, [&](auto zero) {
+    using T = decltype(zero);
+    for_slices(where.images, [&](int64_t first, int64_t last) {
+      pick_rows<T>(where.images, first, last, from.data_ptr<T>(), where.places.data_ptr<uint8_t>(),
+                   values.data_ptr<T>());
+    });
+  });
+  return values;
+}
+
+constexpr char kGeometry[] = "geometry";
+constexpr char kHasBias[] = "has_bias";
+
+void remember(AutogradContext& context, const Places& where) {
+  const TiledImages& images = where.images;
+  context.save_for_backward({where.places});
+  context.saved_data[kGeometry] =
+      std::vector<int64_t>{images.batch,    images.height,      images.width,
+                           images.channels, images.tile_height, images.tile_width};
+}
+
+Places remembered(const AutogradContext& context) {
+  const auto sizes = context.saved_data.at(kGeometry).toIntVector();
+  return {context.get_saved_variables()[0],
+          {sizes[0], sizes[1], sizes[2], sizes[3], sizes[4], sizes[5]}};
+}
+
+// The gradient of pooling and the gradient of that are each other's transpose.
+struct Pick;
+struct Unpool : Function<Unpool> {
+  static Tensor forward(AutogradContext* context, const Tensor& gradient, const Places& where) {
+    remember(*context, where);
+    return unpool(gradient, where);
+  }
+  static variable_list backward(AutogradContext* context, variable_list gradients);
+};
+struct Pick : Function<Pick> {
+  static Tensor forward(AutogradContext* context, const Tensor& image, const Places& where) {
+    remember(*context, where);
+    return pick(image, where);
+  }
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    return {Unpool::apply(gradients[0], remembered(*context)), Tensor()};
+  }
+};
+variable_list Unpool::backward(AutogradContext* context, variable_list gradients) {
+  return {Pick::apply(gradients[0], remembered(*context)), Tensor()};
+}
+
+// [channels]: the sum of what passes on a gradient.
+Tensor sum_over_placed(const Tensor& gradient, const Places& where) {
+  if (at::GradMode::is_enabled()) {  // recorded, for second derivatives
+    return (gradient * (where.places != kNoPlace)).sum(at::IntArrayRef{0, 1, 2});
+  }
+  const Tensor values = gradient.contiguous();
+  const Tensor sums = at::zeros({where.images.channels}, values.options().dtype(float64));
+  dispatch(values, [&](auto zero) {
+    using T = decltype(zero);
+    sum_placed<T>(where.images, values.data_ptr<T>(), where.places.data_ptr<uint8_t>(),
+                  sums.data_ptr<double>());
+  });
+  return sums.to(values.scalar_type());
+}
+
+struct MaxPool : Function<MaxPool> {
+  static Tensor forward(AutogradContext* context, const Tensor& images, Tile tile,
+                        const c10::optional<Tensor>& bias, bool relu) {
+    const Tensor in = images.contiguous();
+    const Tensor b = bias ? bias->contiguous() : Tensor();
+    Places where{{}, geometry(in.sizes(), tile)};
+    const TiledImages& sizes = where.images;
+    Tensor out = at::empty({sizes.batch, sizes.out_height(), sizes.out_width(), sizes.channels},
+                           in.options());
+    where.places = at::empty(out.sizes(), in.options().dtype(at::kByte));
+    dispatch(in, [&](auto zero) {
+      using T = decltype(zero);
+      for_slices(sizes, [&](int64_t first, int64_t last) {
+        max_pool_rows<T>(sizes, first, last, b.defined() ? b.data_ptr<T>() : nullptr, relu,
+                         in.data_ptr<T>(), out.data_ptr<T>(), where.places.data_ptr<uint8_t>());
+      });
+    });
+    remember(*context, where);
+    context->saved_data[kHasBias] = b.defined();
+    return out;
+  }
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const Places where = remembered(*context);
+    const bool wants_bias = context->saved_data[kHasBias].toBool() && context->needs_input_grad(1);
+    return {Unpool::apply(gradients[0], where), Tensor(),
+            wants_bias ? sum_over_placed(gradients[0], where) : Tensor(), Tensor()};
+  }
+};
+
+}  // namespace
+
+bool can_max_pool_tiles(const Tensor& images, Tile tile) {
+  return images.dim() == 4 && images.is_cpu() &&
+         (images.scalar_type() == float32 || images.scalar_type() == float64) &&
+         images.layout() == at::kStrided && tile.height <= images.size(1) &&
+         tile.width <= images.size(2) && tile.height * tile.width <= kMaxTileSize;
+}
+
+Tensor max_pool_tiles(const Tensor& images, Tile tile, const Tensor& bias, bool relu) {
+  return MaxPool::apply(images, tile, bias.defined() ? c10::make_optional(bias) : c10::nullopt,
+                        relu);
+}
+
+}  // namespace cohort::internal

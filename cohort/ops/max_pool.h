@@ -1,0 +1,28 @@
+// Max-pooling by windows that tile the image, with a bias and a relu in the same pass over memory.
+//
+// relu(pool(x) + b) = pool(relu(x + b)), bit for bit, and the gradients are equal too (but for
+// elements that differ and are equal once b is added); but the first walks over a fraction of the
+// elements, and one byte per output is all that the gradient needs to know.
+#pragma once
+
+#include <cstdint>
+
+#include "cohort/core/tensor.h"
+
+namespace cohort::internal {
+
+struct Tile {
+  int64_t height = 1;
+  int64_t width = 1;
+};
+
+// Whether max_pool_tiles takes these: on the host, float32 or float64, a tile of 255 pixels or less
+// that fits into the image.
+bool can_max_pool_tiles(const Tensor& images, Tile tile);
+
+// images: [batch, height, width, channels] -> [batch, height / tile.height, width / tile.width,
+// channels], contiguous; plus bias [channels] where that is defined, and with `relu` max(0, .) of
+// it. Differentiable, any number of times. NaN wins. Uses the calling thread's intra-op threads.
+Tensor max_pool_tiles(const Tensor& images, Tile tile, const Tensor& bias, bool relu);
+
+}  // namespace cohort::internal
