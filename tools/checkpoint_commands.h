@@ -13,14 +13,9 @@
 #include <vector>
 
 #include "cohort/core/file_system.h"
+#include "tools/exit_codes.h"
 
 namespace cohort::tools {
-
-inline constexpr int kExitOk = 0;
-inline constexpr int kExitDifferent = 1;  // of diff, as of diff(1)
-inline constexpr int kExitFailed = 1;
-inline constexpr int kExitUsage = 64;
-inline constexpr int kExitBadData = 65;
 
 struct LsOptions {
   std::string path;       // or a directory

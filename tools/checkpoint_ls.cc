@@ -9,6 +9,7 @@
 #include "tools/checkpoint_commands.h"
 #include "tools/checkpoint_paths.h"
 #include "tools/checkpoint_tensors.h"
+#include "tools/output.h"
 #include "tools/printable.h"
 
 namespace cohort::tools {
@@ -19,9 +20,6 @@ using internal::FileSystem;
 using internal::quoted;
 using internal::str;
 using Json = nlohmann::ordered_json;
-
-// Longer ones are not aligned with.
-constexpr size_t kWidestColumn = 60;
 
 struct Checkpoint {
   std::string prefix;
@@ -43,32 +41,6 @@ struct Directory {
                        [](const Checkpoint& checkpoint) { return !checkpoint.damage.empty(); });
   }
 };
-
-void print_table(const std::vector<std::vector<std::string>>& rows, std::ostream& out) {
-  std::vector<size_t> widths;
-  for (const auto& row : rows) {
-    widths.resize(std::max(widths.size(), row.size()));
-    for (size_t i = 0; i < row.size(); ++i) {
-      widths[i] = std::max(widths[i], std::min(row[i].size(), kWidestColumn));
-    }
-  }
-  for (const auto& row : rows) {
-    std::string line;
-    size_t end = 0;
-    for (size_t i = 0; i < row.size(); ++i) {
-      line += row[i];
-      end += std::max(widths[i], row[i].size()) + 2;
-      line.resize(end, ' ');
-    }
-    line.erase(line.find_last_not_of(' ') + 1);
-    out << line << '\n';
-  }
-}
-
-// ASCII, so that no name can turn a terminal's lines around.
-void print_json(const Json& json, std::ostream& out) {
-  out << json.dump(2, ' ', true, Json::error_handler_t::replace) << '\n';
-}
 
 Checkpoint look_at(FileSystem& files, const std::string& prefix) {
   Checkpoint checkpoint;

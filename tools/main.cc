@@ -9,6 +9,7 @@
 #include "cohort/version.h"
 #include "tools/checkpoint_commands.h"
 #include "tools/printable.h"
+#include "tools/tfrecord_commands.h"
 
 namespace cohort::tools {
 namespace {
@@ -36,6 +37,10 @@ class CommandLine {
     add_verify(checkpoint);
     add_diff(checkpoint);
     add_export(checkpoint);
+    CLI::App& tfrecord = *app_.add_subcommand("tfrecord", "Looks at TFRecord files");
+    tfrecord.require_subcommand(1);
+    add_tfrecord_ls(tfrecord);
+    add_tfrecord_verify(tfrecord);
   }
 
   // Errors: CLI::ParseError.
@@ -93,6 +98,30 @@ class CommandLine {
     on(app, [this](auto& files, auto& out) { return export_checkpoint(files, export_, out); });
   }
 
+  void add_tfrecord_ls(CLI::App& parent) {
+    CLI::App& app =
+        *parent.add_subcommand("ls", "Counts the records of files, and lists their features");
+    add_tfrecord_options(app, tfrecord_ls_.paths, tfrecord_ls_.compression);
+    app.add_flag("--features", tfrecord_ls_.features, "What the records hold, as tf.Examples");
+    app.add_flag("--json", tfrecord_ls_.json, "JSON");
+    on(app, [this](auto& files, auto& out) { return list_tfrecords(files, tfrecord_ls_, out); });
+  }
+
+  void add_tfrecord_verify(CLI::App& parent) {
+    CLI::App& app = *parent.add_subcommand("verify", "Reads everything and checks every checksum");
+    add_tfrecord_options(app, tfrecord_verify_.paths, tfrecord_verify_.compression);
+    on(app,
+       [this](auto& files, auto& out) { return verify_tfrecords(files, tfrecord_verify_, out); });
+  }
+
+  static void add_tfrecord_options(CLI::App& app, std::vector<std::string>& paths,
+                                   std::string& compression) {
+    app.add_option("FILE", paths, "TFRecord files")->required();
+    app.add_option("--compression", compression, "Default: what the file's first bytes say")
+        ->check(CLI::IsMember({"auto", "none", "gzip", "zlib"}))
+        ->capture_default_str();
+  }
+
   void on(CLI::App& app, Command command) {
     app.callback([this, command = std::move(command)] { command_ = command; });
   }
@@ -104,6 +133,8 @@ class CommandLine {
   VerifyOptions verify_;
   DiffOptions diff_;
   ExportOptions export_;
+  TFRecordLsOptions tfrecord_ls_;
+  TFRecordVerifyOptions tfrecord_verify_;
 };
 
 int fail(std::string_view problem, int exit_code) {

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "cohort/data/records/tfrecord_writer.h"
 #include "cohort/version.h"
 #include "tools/checkpoint_commands.h"
 #include "tools/testing_checkpoints.h"
@@ -106,6 +107,25 @@ TEST_F(Command, Works) {
                   .output,
               HasSubstr("wrote 'm.safetensors': 3 tensors, 56 bytes\n"));
   EXPECT_TRUE(std::filesystem::exists(directory + "/m.safetensors"));
+}
+
+TEST_F(Command, TFRecordFiles) {
+  {
+    io::TFRecordWriter writer(directory + "/a.tfrecord");
+    writer.write("one");
+    writer.close();
+  }
+  EXPECT_EQ(run({"tfrecord", "ls", "a.tfrecord"}).output, "a.tfrecord  1 record  3 bytes\n");
+  EXPECT_THAT(run({"tfrecord", "ls", "--json", "--features", "a.tfrecord"}).output,
+              StartsWith("{"));
+  EXPECT_EQ(run({"tfrecord", "verify", "a.tfrecord"}).output,
+            "OK 'a.tfrecord': 1 record, 3 bytes\n");
+  EXPECT_EQ(run({"tfrecord", "verify", "ckpt-1.index"}).exit_code, kExitBadData);
+  expect_refused({"tfrecord", "verify", "none"}, kExitFailed, "'none'");
+  expect_refused({"tfrecord", "verify", "."}, kExitBadData, "a directory");
+  expect_refused({"tfrecord", "ls"}, kExitUsage, "FILE");
+  expect_refused({"tfrecord", "ls", "a.tfrecord", "--compression", "lz4"}, kExitUsage,
+                 "--compression");
 }
 
 TEST_F(Command, WrongCalls) {

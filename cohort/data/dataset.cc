@@ -11,6 +11,7 @@ Dataset::Dataset(internal::DataNodePtr node, Options options)
       passes_(std::make_shared<std::atomic<uint64_t>>(0)) {}
 
 Dataset Dataset::with_options(const Options& options) const {
+  log_ignored(options);
   return Dataset(node_, options_.merged_with(options));
 }
 
@@ -21,7 +22,9 @@ int64_t Dataset::cardinality() const { return node_->cardinality(); }
 std::string Dataset::explain() const { return internal::explain_graph(*node_); }
 
 DatasetIterator Dataset::iterator() const {
-  return DatasetIterator(node_, {.epoch = passes_->fetch_add(1)});
+  return DatasetIterator(node_,
+                         {.epoch = passes_->fetch_add(1),
+                          .deterministic = options_.experimental_deterministic.value_or(true)});
 }
 
 }  // namespace cohort::data

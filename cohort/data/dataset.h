@@ -25,9 +25,15 @@
 #include "cohort/data/cardinality.h"
 #include "cohort/data/dataset_iterator.h"
 #include "cohort/data/element_function.h"
+#include "cohort/data/list_files.h"
+#include "cohort/data/generator.h"
 #include "cohort/data/options.h"
+#include "cohort/data/paths.h"
 
 namespace cohort::data {
+
+// For numbers of calls and buffer sizes: found while running, by what waits for what.
+inline constexpr int64_t AUTOTUNE = -1;
 
 struct BatchOptions {
   // Leaves out the last batch where it has fewer elements, so that every batch has one shape.
@@ -41,13 +47,57 @@ struct ShuffleOptions {
   bool reshuffle_each_iteration = true;
 };
 
+struct GeneratorOptions {
+  // What each element must fit, checked at run time. Default: found by making the first element,
+  // when the spec is first asked for.
+  std::optional<StructureSpec> output_spec = {};
+};
+
+struct PaddedBatchOptions {
+  // One shape for each leaf, in flatten()'s order; kUnknownDim is the longest of the batch.
+  // Default: every dimension as long as the longest of the batch.
+  std::vector<std::vector<int64_t>> padded_shapes = {};
+  // A scalar for all leaves, or a structure of scalars of the elements' form.
+  // Default: 0, false, "".
+  std::optional<Structure> padding_values = {};
+  bool drop_remainder = false;
+};
+
+struct InterleaveOptions {
+  // How many of the datasets are read in turn. The same on every machine, unlike tf.data's default.
+  int64_t cycle_length = 10;
+  // How many elements of one are read before it is the next one's turn.
+  int64_t block_length = 1;
+  // How many of those next in turn are read ahead at once, on the thread pool; AUTOTUNE: all of
+  // them. Default: none.
+  std::optional<int64_t> num_parallel_calls = {};
+  // False: where the one in turn is not ready, another one's element is taken. Default: as
+  // Options::experimental_deterministic.
+  std::optional<bool> deterministic = {};
+};
+
+struct IgnoreErrorsOptions {
+  // Whether each error is logged.
+  bool log_warning = false;
+};
+
 struct MapOptions {
+  // How many elements are worked on at once, on the thread pool of at most one thread a core;
+  // AUTOTUNE: as many as that where a call takes long enough, else none. Default: none, calls come
+  // from the thread that reads.
+  std::optional<int64_t> num_parallel_calls = {};
+  // False: elements come in the order in which calls end. Default: as
+  // Options::experimental_deterministic.
+  std::optional<bool> deterministic = {};
   // The function takes a block of elements stacked along a new dimension 0, of any number, and
   // returns one result for each, stacked alike: for functions that cost more to call than to run.
   bool vectorized = false;
   // What the function returns for an element, checked at run time. Default: found by calling it
   // once for the first element, when the spec is first asked for.
   std::optional<StructureSpec> output_spec = {};
+  // Of the generators of a function that asks for one. Element i of a pass gets the generator
+  // (seed, worker, pass, i), whoever calls and when. Default: as ShuffleOptions::seed.
+  std::optional<uint64_t> seed = {};
 };
 
 // A description of a sequence of elements: a handle to an immutable graph, cheap to copy. Nothing
@@ -69,28 +119,98 @@ class Dataset {
   // The rows of dimension 0 of all leaves, as views: writing to an element writes to `rows`.
   // Errors: InvalidArgument (no leaves, a scalar, different sizes: names the leaves).
   static Dataset from_tensor_slices(Structure rows);
+  // The paths of the files that match a glob (*, ? and [...] within a name; * matches no leading
+  // dot), as they are now, sorted; then shuffled, if so wanted.
+  // Errors: NotFound (no file matches: names the patterns).
+  static Dataset list_files(const Paths& patterns, ListFilesOptions options = {});
   // Elements that are tuples, or dicts, of one element of each; as long as the shortest.
   // Errors: InvalidArgument (none; a key twice).
   static Dataset zip(std::vector<Dataset> datasets);
   static Dataset zip(std::vector<std::pair<std::string, Dataset>> datasets);
+  // What a user's code makes (generator.h). `generator` is one of
+  //   - a function returning std::optional of what a map may return, nullopt at the end: each pass
+  //     calls a copy of it, as it was given;
+  //   - a function returning data::Generator<T>: each pass calls it once;
+  //   - an object with next() as the first, std::string save() and restore(std::string_view): each
+  //     pass has a copy.
+  // Restoring the third gives it back what save() wrote; the first two are run again up to the
+  // place (explain() says which). What next() throws comes out with the element's index; functions
+  // are then called again, coroutines have ended.
+  template <class G>
+  static Dataset from_generator(G&& generator, GeneratorOptions options = {}) {
+    return from_generator_erased(internal::make_generator_source(std::forward<G>(generator)),
+                                 std::move(options));
+  }
+  // Random int64 scalars in [0, 2^32) for ever; the same in every pass.
+  // Default seed: as ShuffleOptions::seed.
+  static Dataset random(std::optional<uint64_t> seed = {});
+  // What save() wrote, readable at any position.
+  // Errors: NotFound (nothing there), DataLoss (damaged or cut short: names file and byte); while
+  // reading: DataLoss.
+  static Dataset load(const std::string& path);
 
   // fn(element); see element_function.h for what a function may take and return. Scalar functions
   // run as loops over blocks where the input gives blocks.
-  // Errors: InvalidArgument (vectorized, and an argument is a scalar). While reading:
-  // InvalidArgument (the element does not fit the arguments, the result not output_spec).
+  // Errors: InvalidArgument (vectorized, and an argument is a scalar or a generator;
+  // num_parallel_calls below 1). While reading: InvalidArgument (the element does not fit the
+  // arguments, the result not output_spec).
   template <class F>
   Dataset map(F&& fn, MapOptions options = {}) const {
-    return map_erased(internal::make_element_function(std::forward<F>(fn)), std::move(options));
+    return map_erased(internal::make_map_function(std::forward<F>(fn)), std::move(options));
+  }
+  // The elements of the datasets that fn(element) returns, one dataset after another, or
+  // cycle_length of them in turn: when it is the turn of one that has ended, the next input element
+  // takes its place. fn is called again for datasets that are being read when a state is restored.
+  // Errors: InvalidArgument (cycle_length, block_length, num_parallel_calls below 1).
+  template <class F>
+  Dataset flat_map(F&& fn) const {
+    return flat_map_erased(internal::make_function_to<Dataset>(std::forward<F>(fn)));
+  }
+  template <class F>
+  Dataset interleave(F&& fn, InterleaveOptions options = {}) const {
+    return interleave_erased(internal::make_function_to<Dataset>(std::forward<F>(fn)), options);
   }
   // Keeps the elements for which fn(element), a bool or a bool scalar tensor, is true.
   template <class F>
   Dataset filter(F&& fn) const {
     return filter_erased(internal::make_element_function(std::forward<F>(fn)));
   }
+  // The elements before the first for which fn(element) is not true.
+  template <class F>
+  Dataset take_while(F&& fn) const {
+    return take_while_erased(internal::make_element_function(std::forward<F>(fn)));
+  }
+  // fn(state, element) is a pair of the next state, of the form of `initial`, and the element that
+  // comes out. The state is part of the iterator's.
+  template <class F>
+  Dataset scan(Structure initial, F&& fn) const {
+    return scan_erased(std::move(initial), internal::make_element_function(std::forward<F>(fn)));
+  }
+  // Reads all elements: state = fn(state, element) for each; the last one. Runs for ever on an
+  // infinite dataset.
+  template <class F>
+  Structure reduce(Structure initial, F&& fn) const {
+    return reduce_erased(std::move(initial), internal::make_element_function(std::forward<F>(fn)));
+  }
+  // fn(*this): transformations of a user's own, in a chain.
+  template <class F>
+  auto apply(F&& fn) const {
+    return std::forward<F>(fn)(*this);
+  }
   // `batch_size` consecutive elements stacked; the last batch may be smaller.
   // Errors: InvalidArgument (batch_size below 1). While reading: InvalidArgument (elements of
   // different form or shape: names both).
   Dataset batch(int64_t batch_size, BatchOptions options = {}) const;
+  // As batch, of elements of different shapes (of one rank and dtype): each is padded at the end of
+  // its dimensions. Errors: InvalidArgument (batch_size below 1). While reading: InvalidArgument
+  // (a dimension longer than its padded shape, a padding value that the dtype cannot hold: names
+  // the element).
+  Dataset padded_batch(int64_t batch_size, PaddedBatchOptions options = {}) const;
+  // The rows of batches in batches of other sizes, taken in turn over and over. Size 0 is a batch
+  // of no rows, for which nothing is read: also after the last row, where all sizes up to it were
+  // filled. Errors: InvalidArgument (no sizes, one below 0, all 0).
+  Dataset rebatch(int64_t batch_size, BatchOptions options = {}) const;
+  Dataset rebatch(std::vector<int64_t> batch_sizes, BatchOptions options = {}) const;
   // The rows of each element one by one. While reading: InvalidArgument (scalars, different sizes).
   Dataset unbatch() const;
   // Draws uniformly from a buffer of the next `buffer_size` elements; with a buffer as large as the
@@ -104,18 +224,36 @@ class Dataset {
   Dataset take(int64_t count) const;
   // All but the first `count`; none where count is -1. Errors: InvalidArgument (count below -1).
   Dataset skip(int64_t count) const;
-  // The elements whose index modulo `num_shards` is `index`.
+  // The elements whose index modulo `num_shards` is `index`; SHARD_HINT for both leaves the place to
+  // distribution (AutoShardPolicy::HINT).
   // Errors: InvalidArgument (num_shards below 1, index outside [0, num_shards)).
   Dataset shard(int64_t num_shards, int64_t index) const;
   // (start, e0), (start + 1, e1), ...
   Dataset enumerate(int64_t start = 0) const;
   // Then those of `other`, which have the same form.
   Dataset concatenate(const Dataset& other) const;
-  // Reads up to `buffer_size` elements ahead on a thread of its own.
-  // Errors: InvalidArgument (buffer_size below 1).
+  // Reads up to `buffer_size` elements ahead on a thread of its own; AUTOTUNE: 2, and more as long
+  // as the reader finds none ready. Errors: InvalidArgument (buffer_size below 1).
   Dataset prefetch(int64_t buffer_size) const;
+  // Keeps the elements of the input's first pass (number 0) once they were all read without an
+  // error, and gives them in every pass: writing to an element writes to the cache. In memory, for
+  // all iterators of this dataset; with a path in a file, for all processes, which appears when it
+  // is whole.
+  // While reading: InvalidArgument (the file is of another pipeline: names the first node that
+  // differs), DataLoss (the file is damaged: names the byte). A file cut short is written anew.
+  Dataset cache(std::string path = "") const;
+  // The elements that do not fail.
+  Dataset ignore_errors(IgnoreErrorsOptions options = {}) const;
+  // The same elements, of which there are `count` (or kInfiniteCardinality).
+  // Errors: InvalidArgument (count below -1). While reading: FailedPrecondition (one more, or the
+  // end too early).
+  Dataset assert_cardinality(int64_t count) const;
 
-  // These options over those of the inputs.
+  // Writes all elements into the directory `path`, which is made if need be; what was saved there
+  // is replaced in one step at the end. Errors: those of internal::FileSystem.
+  void save(const std::string& path) const;
+
+  // These options over those of the inputs. Logs once which have no effect here.
   Dataset with_options(const Options& options) const;
   const Options& options() const { return options_; }
 
@@ -140,8 +278,15 @@ class Dataset {
   const internal::DataNodePtr& node() const { return node_; }
 
  private:
+  static Dataset from_generator_erased(internal::GeneratorSource source, GeneratorOptions options);
   Dataset map_erased(internal::ElementFunction fn, MapOptions options) const;
+  Dataset flat_map_erased(std::function<Dataset(const Structure&)> fn) const;
+  Dataset interleave_erased(std::function<Dataset(const Structure&)> fn,
+                            const InterleaveOptions& options) const;
   Dataset filter_erased(internal::ElementFunction fn) const;
+  Dataset take_while_erased(internal::ElementFunction fn) const;
+  Dataset scan_erased(Structure initial, internal::ElementFunction fn) const;
+  Structure reduce_erased(Structure initial, const internal::ElementFunction& fn) const;
 
   internal::DataNodePtr node_;
   Options options_;

@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 
+#include "cohort/core/optional.h"
 #include "cohort/core/spec.h"
 #include "cohort/core/structure.h"
 #include "cohort/data/state.h"
@@ -43,7 +44,7 @@ class DatasetIterator {
   std::optional<Structure> next();
   // As next. Errors: also OutOfRange at the end.
   Structure get_next();
-  std::optional<Structure> get_next_as_optional() { return next(); }
+  Optional<Structure> get_next_as_optional() { return next(); }
 
   // As Dataset's.
   StructureSpec element_spec() const;

@@ -9,6 +9,7 @@ namespace cohort::internal {
 
 DatasetReader::DatasetReader(DataNodePtr root, const IteratorContext& context)
     : root_(std::move(root)),
+      context_(context),
       graph_(std::make_shared<const std::string>(describe_state_graph(*root_))),
       iterator_(root_->make_iterator(context)) {}
 
@@ -24,7 +25,7 @@ std::unique_ptr<DataIterator> DatasetReader::iterator_at(const IteratorState& st
     throw InvalidArgumentError("this state is of another pipeline: " + *difference);
   }
   const c10::NoGradGuard no_grad;
-  auto iterator = root_->make_iterator({});
+  auto iterator = root_->make_iterator(context_);
   iterator->restore(state.child("root"));
   return iterator;
 }

@@ -26,6 +26,7 @@ class DatasetReader {
 
  private:
   DataNodePtr root_;
+  IteratorContext context_;
   // The graph's text, compared on restore; shared by all states.
   std::shared_ptr<const std::string> graph_;
   std::shared_ptr<DataIterator> iterator_;

@@ -7,7 +7,9 @@
 // one as Tensor, StringTensor, Structure or scalars (arithmetic types of exactly the element's
 // dtype or one that holds all of its values, std::string_view, std::string). It returns a
 // Structure, Tensor, StringTensor, scalar, or a std::tuple or std::pair of those, which becomes a
-// tuple.
+// tuple. A map's may ask for random numbers first:
+//
+//   [](random::Generator& random, const Tensor& image) { return image + random.normal({28, 28}); }
 #pragma once
 
 #include <cstdint>
@@ -24,6 +26,7 @@
 #include "cohort/core/callable_traits.h"
 #include "cohort/core/spec.h"
 #include "cohort/core/structure.h"
+#include "cohort/ops/random.h"
 
 namespace cohort::internal {
 
@@ -62,6 +65,8 @@ struct ElementFunction {
   // Where all arguments and results are scalars.
   std::optional<ScalarFunction> scalar;
   bool takes_scalars = false;  // at least one argument is: no function of blocks
+  // Instead of both, where the function asks for a generator.
+  std::function<Structure(const random::Generator&, const Structure&)> random;
 };
 
 // ---- argument k of a function, out of an element -----------------------------------------------
@@ -197,16 +202,25 @@ T read_scalar(const ScalarInput& input, int64_t i) {
 
 // ---- the edge -----------------------------------------------------------------------------------
 
-template <class Callable, class... Args, size_t... kIndex>
-Structure call_with(Callable& callable, const Structure& element, std::tuple<Args...>*,
-                    std::index_sequence<kIndex...>) {
+// callable(leading..., the element's value or members as Args...).
+template <class Callable, class... Args, size_t... kIndex, class... Leading>
+decltype(auto) call_with(Callable& callable, const Structure& element, std::tuple<Args...>*,
+                         std::index_sequence<kIndex...>, Leading&... leading) {
   if constexpr (sizeof...(Args) == 1) {
-    return to_structure(callable(argument<Args>(element, 0)...));
+    return callable(leading..., argument<Args>(element, 0)...);
   } else {
     check_arity(element, sizeof...(Args));
-    return to_structure(callable(argument<Args>(element[kIndex], kIndex)...));
+    return callable(leading..., argument<Args>(element[kIndex], kIndex)...);
   }
 }
+
+// Whether a callable's first argument is a random::Generator, and the others.
+template <class Arguments>
+struct RandomArguments : std::false_type {};
+template <class... Args>
+struct RandomArguments<std::tuple<random::Generator, Args...>> : std::true_type {
+  using Rest = std::tuple<Args...>;
+};
 
 template <class Result, class Callable, class... Args, size_t... kIndex>
 ScalarFunction make_scalar_function(std::shared_ptr<Callable> callable, std::tuple<Args...>*,
@@ -233,10 +247,12 @@ ElementFunction make_element_function(F&& function) {
     using Traits = CallableTraits<Callable>;
     using Result = std::remove_cvref_t<typename Traits::Result>;
     static_assert(Traits::kArity > 0, "a function on elements takes at least one argument");
+    static_assert(!RandomArguments<typename Traits::Arguments>::value,
+                  "only a map's function may ask for a random::Generator");
     constexpr auto kIndices = std::make_index_sequence<Traits::kArity>();
     constexpr typename Traits::Arguments* kArguments = nullptr;
     erased.whole = [callable, kIndices](const Structure& element) {
-      return call_with(*callable, element, kArguments, kIndices);
+      return to_structure(call_with(*callable, element, kArguments, kIndices));
     };
     constexpr auto kScalars = []<class... Args>(std::tuple<Args...>*) {
       return std::pair((kIsScalar<Args> && ...), (kIsScalar<Args> || ...));
@@ -253,6 +269,56 @@ ElementFunction make_element_function(F&& function) {
     };
   }
   return erased;
+}
+
+// Also functions that ask for a generator first.
+template <class F>
+ElementFunction make_map_function(F&& function) {
+  using Callable = std::decay_t<F>;
+  if constexpr (HasCallableTraits<Callable>) {
+    using Random = RandomArguments<typename CallableTraits<Callable>::Arguments>;
+    if constexpr (Random::value) {
+      using Rest = typename Random::Rest;
+      static_assert(std::tuple_size_v<Rest> > 0, "after the generator comes the element");
+      auto callable = std::make_shared<Callable>(std::forward<F>(function));
+      ElementFunction erased;
+      erased.takes_scalars = []<class... Args>(std::tuple<Args...>*) {
+        return (kIsScalar<Args> || ...);
+      }(static_cast<Rest*>(nullptr));
+      erased.random = [callable](const random::Generator& generator, const Structure& element) {
+        constexpr auto kIndices = std::make_index_sequence<std::tuple_size_v<Rest>>();
+        random::Generator mine = generator;  // a handle: functions may ask for Generator&
+        return to_structure(
+            call_with(*callable, element, static_cast<Rest*>(nullptr), kIndices, mine));
+      };
+      return erased;
+    } else {
+      return make_element_function(std::forward<F>(function));
+    }
+  } else {
+    return make_element_function(std::forward<F>(function));
+  }
+}
+
+// Functions on elements that give something else than an element: a dataset.
+template <class Result, class F>
+std::function<Result(const Structure&)> make_function_to(F&& function) {
+  using Callable = std::decay_t<F>;
+  auto callable = std::make_shared<Callable>(std::forward<F>(function));
+  if constexpr (HasCallableTraits<Callable>) {
+    using Traits = CallableTraits<Callable>;
+    static_assert(Traits::kArity > 0, "a function on elements takes at least one argument");
+    static_assert(std::is_convertible_v<typename Traits::Result, Result>,
+                  "this function on elements returns a data::Dataset");
+    return [callable](const Structure& element) -> Result {
+      constexpr typename Traits::Arguments* kArguments = nullptr;
+      return call_with(*callable, element, kArguments, std::make_index_sequence<Traits::kArity>());
+    };
+  } else {
+    static_assert(std::is_invocable_r_v<Result, Callable&, const Structure&>,
+                  "a generic function on elements takes a Structure; this one returns a Dataset");
+    return [callable](const Structure& element) -> Result { return (*callable)(element); };
+  }
 }
 
 }  // namespace cohort::internal

@@ -3,6 +3,7 @@
 #include "cohort/data/dataset.h"
 #include "cohort/data/error_context.h"
 #include "cohort/data/node.h"
+#include "cohort/data/predicate.h"
 #include "cohort/data/stacking.h"
 
 namespace cohort::internal {
@@ -11,15 +12,6 @@ using ElementFunctionPtr = std::shared_ptr<const ElementFunction>;
 
 // How far a predicate over records reads ahead.
 constexpr int64_t kBlockSize = 256;
-
-bool is_true(const Structure& answer) {
-  if (answer.is_leaf() && answer.leaf().is_tensor() && answer.tensor().dim() == 0 &&
-      answer.tensor().scalar_type() == boolean) {
-    return answer.tensor().item<bool>();
-  }
-  throw InvalidArgumentError(str("the function returned ", StructureSpec::of(answer),
-                                 "; it must return a bool or a bool scalar tensor"));
-}
 
 class FilterIterator final : public DataIterator {
  public:

@@ -18,6 +18,10 @@ struct IteratorContext {
   uint64_t epoch = 0;
   // Only the form of an element is wanted: buffers and threads are left out.
   bool probing = false;
+  // Which of several workers reads, for what differs between them (random maps).
+  uint64_t worker = 0;
+  // Whether parallel stages that do not say keep the order of their input.
+  bool deterministic = true;
 };
 
 // An element that fails with an exception is consumed: the following call gives the one after it.

@@ -1,10 +1,15 @@
 #include <c10/core/GradMode.h>
 
+#include <algorithm>
 #include <mutex>
+#include <span>
 
 #include "cohort/data/dataset.h"
+#include "cohort/data/from_files.h"
 #include "cohort/data/map_function.h"
 #include "cohort/data/node.h"
+#include "cohort/data/parallel_calls.h"
+#include "cohort/data/parallel_map.h"
 #include "cohort/data/stacking.h"
 
 namespace cohort::internal {
@@ -13,8 +18,12 @@ using MapFunctionPtr = std::shared_ptr<const MapFunction>;
 
 class MapIterator final : public DataIterator {
  public:
-  MapIterator(std::unique_ptr<DataIterator> input, MapFunctionPtr function)
-      : input_(std::move(input)), function_(std::move(function)) {}
+  MapIterator(std::unique_ptr<DataIterator> input, MapFunctionPtr function,
+              const RandomPass& random)
+      : input_(std::move(input)),
+        files_(dynamic_cast<const FromFiles*>(input_.get())),
+        function_(std::move(function)),
+        random_(random) {}
 
   bool next(Structure& out) override {
     if (function_->vectorized()) {
@@ -27,7 +36,7 @@ class MapIterator final : public DataIterator {
       --index_;
       return false;
     }
-    out = function_->apply(element_, index_ - 1);
+    out = with_file(file(), [&] { return function_->apply(element_, index_ - 1, random_); });
     return true;
   }
   bool has_blocks() const override {
@@ -39,7 +48,9 @@ class MapIterator final : public DataIterator {
     const int64_t count = input_->next_block(n, element_);
     index_ -= n - count;
     if (count == 0) return 0;
-    out = function_->apply_block(element_, Positions::run(index_ - count, count));
+    out = with_file(file(), [&] {
+      return function_->apply_block(element_, Positions::run(index_ - count, count));
+    });
     return count;
   }
   int64_t skip(int64_t n) override {
@@ -49,23 +60,36 @@ class MapIterator final : public DataIterator {
   }
   void rewind(uint64_t epoch) override {
     index_ = 0;
+    random_.epoch = epoch;
     input_->rewind(epoch);
   }
   IteratorState save() const override {
     IteratorState state;
     state.set_int("index", index_);
+    if (function_->is_random()) {
+      state.set_int("seed", static_cast<int64_t>(random_.seed));
+      state.set_int("epoch", static_cast<int64_t>(random_.epoch));
+    }
     state.set_child("input", input_->save());
     return state;
   }
   void restore(const IteratorState& state) override {
     index_ = state.get_int("index", 0, kInfiniteSize);
+    if (function_->is_random()) {
+      random_.seed = static_cast<uint64_t>(state.get_int("seed"));
+      random_.epoch = static_cast<uint64_t>(state.get_int("epoch"));
+    }
     input_->restore(state.child("input"));
   }
 
  private:
+  std::shared_ptr<const std::string> file() const { return files_ ? files_->last_file() : nullptr; }
+
   std::unique_ptr<DataIterator> input_;
+  const FromFiles* files_;  // the input where it reads files, else null
   MapFunctionPtr function_;
-  int64_t index_ = 0;  // of the next element, for messages
+  RandomPass random_;
+  int64_t index_ = 0;  // of the next element
   Structure element_;
 };
 
@@ -85,17 +109,48 @@ class MapIndexed final : public IndexedData {
     input_->read(position, element);
     out = function_->apply(element, position);
   }
+  // Calls that run side by side are cheaper together too.
   bool has_blocks() const override {
-    return function_->vectorized() || (function_->takes_blocks() && input_->has_blocks());
+    return maps_blocks() || function_->options().num_parallel_calls.value_or(1) != 1;
   }
   void read_block(const Positions& positions, Structure& out) override {
-    if (!has_blocks()) return IndexedData::read_block(positions, out);
+    const int64_t calls = function_->num_parallel_calls(positions.size());
+    if (!maps_blocks()) return read_elements(positions, calls, out);
     Structure block;
     input_->read_block(positions, block);
-    out = function_->apply_block(block, positions);
+    const int64_t pieces = function_->vectorized() ? 1 : std::min(calls, positions.size());
+    out = pieces < 2 ? function_->apply_block(block, positions)
+                     : apply_in_pieces(block, positions, pieces);
   }
 
  private:
+  bool maps_blocks() const {
+    return function_->vectorized() || (function_->takes_blocks() && input_->has_blocks());
+  }
+  // The calls of one block run side by side; they are read in order.
+  void read_elements(const Positions& positions, int64_t calls, Structure& out) {
+    if (calls < 2) return IndexedData::read_block(positions, out);
+    std::vector<Structure> elements(static_cast<size_t>(positions.size()));
+    for (int64_t i = 0; i < positions.size(); ++i) input_->read(positions[i], elements[i]);
+    parallel_for(positions.size(), calls,
+                 [&](int64_t i) { elements[i] = function_->apply(elements[i], positions[i]); });
+    out = stack_elements(elements, positions);
+  }
+  Structure apply_in_pieces(const Structure& block, const Positions& positions, int64_t pieces) {
+    const int64_t count = positions.size();
+    std::vector<int64_t> indices(static_cast<size_t>(count)), firsts;
+    for (int64_t i = 0; i < count; ++i) indices[i] = positions[i];
+    for (int64_t i = 0; i < pieces; ++i) firsts.push_back(count * i / pieces);
+    std::vector<Structure> results(static_cast<size_t>(pieces));
+    parallel_for(pieces, pieces, [&](int64_t i) {
+      const int64_t begin = firsts[i], end = count * (i + 1) / pieces;
+      results[i] =
+          function_->apply_block(slice_rows(block, begin, end),
+                                 Positions::list(std::span(indices).subspan(begin, end - begin)));
+    });
+    return concat_blocks(results, Positions::list(firsts));
+  }
+
   std::unique_ptr<IndexedData> input_;
   MapFunctionPtr function_;
 };
@@ -125,14 +180,26 @@ StructureSpec generalize(const Structure& result, const StructureSpec& input_spe
 
 class MapNode final : public UnaryNode {
  public:
-  MapNode(DataNodePtr input, MapFunctionPtr function)
-      : UnaryNode("map", std::move(input)), function_(std::move(function)) {}
+  MapNode(DataNodePtr input, MapFunctionPtr function, uint64_t seed)
+      : UnaryNode("map", std::move(input)), function_(std::move(function)), seed_(seed) {}
 
   Attributes attributes() const override {
-    return function_->vectorized() ? Attributes{{"vectorized", "true"}} : Attributes{};
+    const data::MapOptions& options = function_->options();
+    Attributes attributes;
+    if (function_->vectorized()) attributes.emplace_back("vectorized", "true");
+    if (function_->is_random()) {
+      attributes.emplace_back("random", options.seed ? str("seed ", *options.seed) : "true");
+    }
+    if (options.num_parallel_calls) {
+      attributes.emplace_back("num_parallel_calls", autotune_text(*options.num_parallel_calls));
+    }
+    if (options.deterministic) {
+      attributes.emplace_back("deterministic", *options.deterministic ? "true" : "false");
+    }
+    return attributes;
   }
   DataNodePtr with_inputs(std::vector<DataNodePtr> inputs) const override {
-    return std::make_shared<MapNode>(std::move(inputs[0]), function_);
+    return std::make_shared<MapNode>(std::move(inputs[0]), function_, seed_);
   }
   StructureSpec element_spec() const override {
     if (auto declared = function_->declared_spec()) return *declared;
@@ -142,12 +209,21 @@ class MapNode final : public UnaryNode {
   }
   int64_t cardinality() const override { return input().cardinality(); }
   std::unique_ptr<DataIterator> make_iterator(const IteratorContext& context) const override {
+    const RandomPass random{context.worker == 0 ? seed_ : mix_seeds(seed_, context.worker),
+                            context.epoch};
+    const data::MapOptions& options = function_->options();
+    if (options.num_parallel_calls && !context.probing) {
+      return make_parallel_map_iterator(
+          input().make_iterator(context), function_,
+          {random, options.deterministic.value_or(context.deterministic)});
+    }
     if (auto indexed = make_indexed()) {
       return std::make_unique<IndexedIterator>(std::move(indexed));
     }
-    return std::make_unique<MapIterator>(input().make_iterator(context), function_);
+    return std::make_unique<MapIterator>(input().make_iterator(context), function_, random);
   }
   std::unique_ptr<IndexedData> make_indexed() const override {
+    if (function_->is_random()) return nullptr;
     auto indexed = input().make_indexed();
     return indexed ? std::make_unique<MapIndexed>(std::move(indexed), function_) : nullptr;
   }
@@ -174,6 +250,7 @@ class MapNode final : public UnaryNode {
   }
 
   MapFunctionPtr function_;
+  uint64_t seed_;
   mutable std::mutex mutex_;
   mutable std::optional<StructureSpec> spec_;
 };
@@ -184,8 +261,10 @@ class MapNode final : public UnaryNode {
 namespace cohort::data {
 
 Dataset Dataset::map_erased(internal::ElementFunction fn, MapOptions options) const {
+  // Only random maps take a seed from set_seed: others must not change those of shuffles.
+  const uint64_t seed = options.seed ? *options.seed : fn.random ? internal::next_seed() : 0;
   auto function = std::make_shared<const internal::MapFunction>(std::move(fn), std::move(options));
-  return Dataset(std::make_shared<internal::MapNode>(node_, std::move(function)), options_);
+  return Dataset(std::make_shared<internal::MapNode>(node_, std::move(function), seed), options_);
 }
 
 }  // namespace cohort::data

@@ -2,6 +2,7 @@
 
 #include "cohort/core/text.h"
 #include "cohort/data/error_context.h"
+#include "cohort/data/parallel_calls.h"
 #include "cohort/data/stacking.h"
 
 namespace cohort::internal {
@@ -13,6 +14,12 @@ MapFunction::MapFunction(ElementFunction function, data::MapOptions options)
         "map: the function takes scalars, but with vectorized = true it gets blocks of elements; "
         "leave vectorized out (scalar functions run as loops anyway), or take Tensors");
   }
+  if (options_.vectorized && is_random()) {
+    throw InvalidArgumentError(
+        "map: the function asks for a generator, of which each element has its own, but with "
+        "vectorized = true it gets blocks of elements; leave vectorized out");
+  }
+  check_parallel_calls("map", options_.num_parallel_calls);
   if (options_.output_spec) {
     block_spec_ = options_.output_spec->map(
         [](const TensorSpec& spec) { return spec.with_leading_dim(kUnknownDim); });
@@ -25,20 +32,43 @@ std::optional<StructureSpec> MapFunction::declared_spec() const {
   return std::nullopt;
 }
 
-Structure MapFunction::apply(const Structure& element, int64_t index) const {
+int64_t MapFunction::num_parallel_calls(int64_t calls) const {
+  if (!options_.num_parallel_calls) return 1;
+  if (*options_.num_parallel_calls != data::AUTOTUNE) return *options_.num_parallel_calls;
+  return cost_.worth_sharing(calls) ? num_pipeline_threads() : 1;
+}
+
+Structure MapFunction::call(const Structure& element, int64_t index,
+                            const RandomPass& random) const {
+  if (is_random()) return function_.random(random.generator(index), element);
+  int64_t row = 0;
+  return function_.scalar ? function_.scalar->apply(element, row) : function_.whole(element);
+}
+
+Structure MapFunction::apply(const Structure& element, int64_t index,
+                             const RandomPass& random) const {
+  const bool measured = options_.num_parallel_calls == data::AUTOTUNE;
+  const auto start = measured ? CallCost::Clock::now() : CallCost::Clock::time_point();
   Structure result;
   try {
-    int64_t row = 0;
-    result = function_.scalar ? function_.scalar->apply(element, row) : function_.whole(element);
+    result = call(element, index, random);
   } catch (...) {
     rethrow_with_context(str("map: element ", index));
   }
+  if (measured) cost_.add(start, 1);
   check(result, options_.output_spec, index);
   return result;
 }
 
 Structure MapFunction::apply_block(const Structure& block, const Positions& indices) const {
-  if (vectorized()) return apply_vectorized(block, indices);
+  const bool measured = options_.num_parallel_calls == data::AUTOTUNE;
+  const auto start = measured ? CallCost::Clock::now() : CallCost::Clock::time_point();
+  Structure result = vectorized() ? apply_vectorized(block, indices) : apply_rows(block, indices);
+  if (measured) cost_.add(start, indices.size());
+  return result;
+}
+
+Structure MapFunction::apply_rows(const Structure& block, const Positions& indices) const {
   Structure result;
   int64_t row = 0;
   try {

@@ -28,6 +28,15 @@ enum class SourceKind {
   kUnshardable,  // from memory or from a function: has no files to divide
 };
 
+// What dividing a dataset between workers does with a node beyond dividing above or below it.
+enum class ShardingRole {
+  kNone,
+  kShuffle,           // of file names: done after dividing them, or workers would share files
+  kRebatch,           // at the end: dividing by elements cuts batches by the simple rule instead
+  kShardHint,         // becomes the division (AutoShardPolicy::HINT)
+  kWholeDatasetOnly,  // holds for the undivided dataset only: left out, with a warning
+};
+
 inline constexpr int64_t kUnknownBatchSize = -1;
 
 // Thread safety: immutable; make_iterator and make_indexed from any thread.
@@ -71,6 +80,7 @@ class DataNode {
   virtual bool passes_file_sharding() const { return false; }
   // Whether dividing the elements above this node may as well be done below it.
   virtual bool passes_element_sharding() const { return false; }
+  virtual ShardingRole sharding_role() const { return ShardingRole::kNone; }
   // The rows of each element (of the last one perhaps fewer), where elements are batches.
   virtual int64_t batch_size() const { return kUnknownBatchSize; }
 

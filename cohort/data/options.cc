@@ -1,9 +1,31 @@
 #include "cohort/data/options.h"
 
+#include <map>
+#include <mutex>
 #include <ostream>
+#include <set>
+#include <string>
+
+#include "cohort/core/logging.h"
 
 namespace cohort::data {
 namespace {
+
+// visit(name, field) for each.
+template <class Options, class Visit>
+void for_each_optimization(Options& options, const Visit& visit) {
+  visit("apply_default_optimizations", options.apply_default_optimizations);
+  visit("filter_fusion", options.filter_fusion);
+  visit("filter_parallelization", options.filter_parallelization);
+  visit("inject_prefetch", options.inject_prefetch);
+  visit("map_and_batch_fusion", options.map_and_batch_fusion);
+  visit("map_and_filter_fusion", options.map_and_filter_fusion);
+  visit("map_fusion", options.map_fusion);
+  visit("map_parallelization", options.map_parallelization);
+  visit("noop_elimination", options.noop_elimination);
+  visit("parallel_batch", options.parallel_batch);
+  visit("shuffle_and_repeat_fusion", options.shuffle_and_repeat_fusion);
+}
 
 template <class T>
 void take_over(std::optional<T>& into, const std::optional<T>& from) {
@@ -18,7 +40,24 @@ Options Options::merged_with(const Options& over) const {
             over.experimental_distribute.auto_shard_policy);
   take_over(merged.experimental_deterministic, over.experimental_deterministic);
   take_over(merged.experimental_slack, over.experimental_slack);
+  std::map<std::string, std::optional<bool>> set;
+  for_each_optimization(over.experimental_optimization,
+                        [&](const char* name, const auto& value) { set[name] = value; });
+  for_each_optimization(merged.experimental_optimization,
+                        [&](const char* name, auto& value) { take_over(value, set[name]); });
   return merged;
+}
+
+void log_ignored(const Options& options) {
+  static std::mutex mutex;
+  static std::set<std::string> logged;
+  for_each_optimization(
+      options.experimental_optimization, [&](const char* name, const auto& value) {
+        const std::lock_guard lock(mutex);
+        if (!value || !logged.insert(name).second) return;
+        internal::log_info("Options.experimental_optimization.", name,
+                           " has no effect: pipelines run on blocks of elements as they are");
+      });
 }
 
 std::ostream& operator<<(std::ostream& out, AutoShardPolicy policy) {
@@ -49,6 +88,7 @@ std::ostream& operator<<(std::ostream& out, const Options& options) {
   field("auto_shard_policy", options.experimental_distribute.auto_shard_policy);
   field("deterministic", options.experimental_deterministic);
   field("slack", options.experimental_slack);
+  for_each_optimization(options.experimental_optimization, field);
   out << '}';
   out.flags(flags);
   return out;

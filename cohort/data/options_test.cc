@@ -35,6 +35,23 @@ TEST(Options, MergeFieldByField) {
   EXPECT_EQ(internal::str(dataset.options()), "{auto_shard_policy: DATA, deterministic: false}");
 }
 
+TEST(Options, WithoutEffectAreLoggedOnce) {
+  Options options;
+  options.experimental_optimization.map_fusion = true;
+  options.experimental_optimization.filter_fusion = false;
+  testing::internal::CaptureStderr();
+  const Dataset dataset = Dataset::range(3).with_options(options).with_options(options);
+  const std::string logged = testing::internal::GetCapturedStderr();
+  for (const char* name : {"map_fusion", "filter_fusion"}) {
+    const size_t first = logged.find(std::string("experimental_optimization.") + name);
+    ASSERT_NE(first, std::string::npos) << logged;
+    EXPECT_EQ(logged.find(std::string("experimental_optimization.") + name, first + 1),
+              std::string::npos);
+  }
+  EXPECT_EQ(logged.find("noop_elimination"), std::string::npos);
+  EXPECT_EQ(internal::str(dataset.options()), "{filter_fusion: false, map_fusion: true}");
+}
+
 TEST(Options, AreInheritedThroughTransformations) {
   const Dataset off = Dataset::range(3).with_options(with_policy(AutoShardPolicy::OFF));
   const Dataset plain = Dataset::range(3);

@@ -1,5 +1,6 @@
 #include <c10/core/GradMode.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
@@ -8,6 +9,7 @@
 #include "cohort/core/thread_pool.h"
 #include "cohort/data/dataset.h"
 #include "cohort/data/node.h"
+#include "cohort/data/parallel_calls.h"
 
 namespace cohort::internal {
 namespace {
@@ -15,15 +17,22 @@ namespace {
 // A thread reads ahead into a bounded queue, and with each element takes down the state of the
 // input before it: where the reader stands is where the oldest element in the queue came from.
 // The thread starts with the first element asked for, so restoring and rewinding come before it.
+// With AUTOTUNE the queue gets longer as long as the reader finds it empty after it was full.
 class PrefetchIterator final : public DataIterator {
  public:
   PrefetchIterator(std::unique_ptr<DataIterator> input, int64_t buffer_size)
-      : input_(std::move(input)), buffer_size_(static_cast<size_t>(buffer_size)) {}
+      : input_(std::move(input)),
+        tuned_(buffer_size == data::AUTOTUNE),
+        buffer_size_(tuned_ ? kFirstSize : static_cast<size_t>(buffer_size)) {}
   ~PrefetchIterator() override { stop(); }
 
   bool next(Structure& out) override {
     if (!thread_.joinable()) start();
     std::unique_lock lock(mutex_);
+    if (tuned_ && queue_.empty() && std::exchange(was_full_, false)) {
+      buffer_size_ = std::min(2 * buffer_size_, kMaxTunedSize);
+      emptied_.notify_one();
+    }
     // No deadline: how long an element takes is the user's business, and the thread always ends by
     // delivering something.
     filled_.wait(lock, [this] { return !queue_.empty(); });
@@ -52,6 +61,8 @@ class PrefetchIterator final : public DataIterator {
   }
 
  private:
+  static constexpr size_t kFirstSize = 2;
+  static constexpr size_t kMaxTunedSize = 64;
   using StatePtr = std::shared_ptr<const IteratorState>;
   struct Item {
     StatePtr before;
@@ -99,6 +110,7 @@ class PrefetchIterator final : public DataIterator {
         const std::lock_guard lock(mutex_);
         before_next_ = std::move(after);
         queue_.push_back(std::move(item));
+        was_full_ = was_full_ || queue_.size() >= buffer_size_;
       }
       filled_.notify_one();
       if (end) return;
@@ -111,7 +123,7 @@ class PrefetchIterator final : public DataIterator {
   }
 
   std::unique_ptr<DataIterator> input_;  // the thread's while it runs
-  const size_t buffer_size_;
+  const bool tuned_;
   std::thread thread_;
 
   mutable std::mutex mutex_;
@@ -120,19 +132,21 @@ class PrefetchIterator final : public DataIterator {
   std::deque<Item> queue_;
   StatePtr before_next_;  // the input's state before the element that the thread reads next
   bool stopping_ = false;
+  size_t buffer_size_;
+  bool was_full_ = false;  // since the reader last found the queue empty
 };
 
 class PrefetchNode final : public UnaryNode {
  public:
   PrefetchNode(DataNodePtr input, int64_t buffer_size)
       : UnaryNode("prefetch", std::move(input)), buffer_size_(buffer_size) {
-    if (buffer_size < 1) {
-      throw InvalidArgumentError(
-          str("prefetch: buffer_size is ", buffer_size, "; it must be at least 1"));
+    if (buffer_size < 1 && buffer_size != data::AUTOTUNE) {
+      throw InvalidArgumentError(str("prefetch: buffer_size is ", buffer_size,
+                                     "; it must be at least 1, or data::AUTOTUNE"));
     }
   }
 
-  Attributes attributes() const override { return {{"buffer_size", str(buffer_size_)}}; }
+  Attributes attributes() const override { return {{"buffer_size", autotune_text(buffer_size_)}}; }
   DataNodePtr with_inputs(std::vector<DataNodePtr> inputs) const override {
     return std::make_shared<PrefetchNode>(std::move(inputs[0]), buffer_size_);
   }

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <future>
 #include <thread>
 
@@ -46,6 +47,24 @@ TEST(Prefetch, ReadsNoFurtherThanItsBuffer) {
     fourth.get_future().wait();  // one taken, three in the buffer
   }
   EXPECT_EQ(calls, 4);
+}
+
+// The reader takes what there is and finds none ready, again and again, until ten are kept ready.
+TEST(Prefetch, AutotuneKeepsMoreReadyWhereTheReaderWaits) {
+  std::atomic<int64_t> calls = 0;
+  const Dataset dataset = Dataset::range(1'000'000).map([&](int64_t x) {
+    ++calls;
+    return x;
+  });
+  auto iterator = dataset.prefetch(AUTOTUNE).iterator();
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  int64_t taken = 0;
+  while (calls - taken < 10) {
+    ASSERT_LT(std::chrono::steady_clock::now(), deadline);
+    EXPECT_EQ(iterator.get_next().tensor().item<int64_t>(), taken);
+    if (++taken % 100 == 0) std::this_thread::yield();
+  }
+  EXPECT_THAT(dataset.prefetch(AUTOTUNE).explain(), testing::HasSubstr("buffer_size=AUTOTUNE"));
 }
 
 TEST(Prefetch, IsDestroyedWhileFullWhileEmptyAndUnused) {

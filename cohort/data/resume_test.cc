@@ -27,7 +27,13 @@ class RandomPipeline {
 
   Dataset source() {
     const int64_t size = 1 + below(25);
-    switch (below(4)) {
+    switch (below(6)) {
+      case 4:
+        return Dataset::from_generator([size, i = int64_t{0}]() mutable {
+          return i < size ? std::optional(i++) : std::nullopt;
+        });
+      case 5:
+        return Dataset::random(static_cast<uint64_t>(size)).take(size);
       case 0:
         return Dataset::range(size);
       case 1:
@@ -40,7 +46,9 @@ class RandomPipeline {
   }
   // Elements stay int64 scalars, so that every transformation fits every other.
   Dataset transform(const Dataset& input) {
-    switch (below(17)) {
+    const bool parallel = below(2) == 1;
+    const std::optional<int64_t> calls = parallel ? std::optional(2 + below(3)) : std::nullopt;
+    switch (below(28)) {
       case 0:
         return input.map([](int64_t x) { return x + 1; });
       case 1:
@@ -74,6 +82,37 @@ class RandomPipeline {
         return Dataset::zip({input, Dataset::range(100)}).map([](int64_t a, int64_t b) {
           return a + 100 * b;
         });
+      case 16:
+        return input.map([](const Tensor& x) { return x + 1; }, {.num_parallel_calls = calls});
+      case 17:
+        return input.map([](int64_t x) { return x + 1; }, {.num_parallel_calls = calls});
+      case 18:
+        return input.map(
+            [](random::Generator& random, int64_t x) {
+              return x + static_cast<int64_t>(random.next_u64() % 1000);
+            },
+            {.num_parallel_calls = calls, .seed = static_cast<uint64_t>(below(100))});
+      case 19:
+        return input.flat_map(
+            [](int64_t x) { return Dataset::range(x % 4).shuffle(3, {.seed = 2}); });
+      case 20:
+        return input.interleave([](int64_t x) { return sequential(Dataset::range(x, x + 3)); },
+                                {.cycle_length = 1 + below(4),
+                                 .block_length = 1 + below(3),
+                                 .num_parallel_calls = calls});
+      case 21:
+        return input.batch(3).rebatch({1 + below(4), below(3)}).unbatch();
+      case 22:
+        return input.padded_batch(1 + below(4)).unbatch();
+      case 23:
+        return input.cache();
+      case 24:
+        return input.take_while([](int64_t x) { return x % 17 != 16; });
+      case 25:
+        return input.scan(Structure(0),
+                          [](int64_t sum, int64_t x) { return std::pair((sum + x) % 1000, sum); });
+      case 26:
+        return input.prefetch(AUTOTUNE);
       default:
         return input.enumerate().map([](int64_t i, int64_t x) { return 1000 * i + x; });
     }
@@ -102,7 +141,7 @@ void expect_resumable(const std::function<Dataset()>& make) {
 }
 
 class Resume : public testing::TestWithParam<uint64_t> {};
-INSTANTIATE_TEST_SUITE_P(Seeds, Resume, testing::Range<uint64_t>(0, 40));
+INSTANTIATE_TEST_SUITE_P(Seeds, Resume, testing::Range<uint64_t>(0, 80));
 
 TEST_P(Resume, SingleElements) {
   expect_resumable([] { return RandomPipeline(GetParam()).make(); });

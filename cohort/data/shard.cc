@@ -1,4 +1,7 @@
+#include "cohort/data/shard.h"
+
 #include "cohort/data/dataset.h"
+#include "cohort/data/file_lists.h"
 #include "cohort/data/node.h"
 
 namespace cohort::internal {
@@ -6,40 +9,94 @@ namespace {
 
 class ShardIterator final : public DataIterator {
  public:
-  ShardIterator(std::unique_ptr<DataIterator> input, int64_t num_shards, int64_t index)
-      : input_(std::move(input)), num_shards_(num_shards), index_(index) {}
+  ShardIterator(std::unique_ptr<DataIterator> input, int64_t num_shards, int64_t index,
+                ShardRequirement requirement)
+      : input_(std::move(input)),
+        num_shards_(num_shards),
+        index_(index),
+        requirement_(requirement) {}
 
   bool next(Structure& out) override {
-    input_->skip(std::exchange(gap_, num_shards_ - 1));
+    if (must_check()) return first(out);
+    pass_over_others();
     return input_->next(out);
   }
   int64_t skip(int64_t n) override {
     for (int64_t skipped = 0; skipped < n; ++skipped) {
-      input_->skip(std::exchange(gap_, num_shards_ - 1));
+      if (must_check()) {
+        Structure element;
+        if (!first(element)) return skipped;
+        continue;
+      }
+      pass_over_others();
       if (input_->skip(1) == 0) return skipped;
     }
     return n;
   }
   void rewind(uint64_t epoch) override {
     gap_ = index_;
+    checked_ = false;
     input_->rewind(epoch);
   }
   IteratorState save() const override {
     IteratorState state;
     state.set_int("gap", gap_);
+    if (requirement_ != ShardRequirement::kNothing) {
+      state.set_int("checked", checked_);
+      state.set_int("shortage", shortage_);
+    }
     state.set_child("input", input_->save());
     return state;
   }
   void restore(const IteratorState& state) override {
     gap_ = state.get_int("gap", 0, num_shards_ - 1);
+    if (requirement_ != ShardRequirement::kNothing) {
+      checked_ = state.get_int("checked", 0, 1) == 1;
+      shortage_ = state.get_int("shortage", 0, num_shards_ - 1);
+    }
     input_->restore(state.child("input"));
   }
 
  private:
+  bool must_check() const { return !checked_ && requirement_ != ShardRequirement::kNothing; }
+  void pass_over_others() { input_->skip(std::exchange(gap_, num_shards_ - 1)); }
+
+  // Reads the input's first num_shards elements, of which one is ours.
+  bool first(Structure& out) {
+    if (shortage_ == 0) {
+      bool found = false;
+      int64_t count = input_->skip(index_);
+      if (count == index_) {
+        gap_ = num_shards_ - 1;
+        checked_ = true;  // where our element fails, there is one
+        found = input_->next(out);
+        checked_ = false;
+        gap_ = index_;
+        if (found) count += 1 + input_->skip(num_shards_ - 1 - index_);
+      }
+      if (count == num_shards_ || count == 0 ||
+          (!found && requirement_ == ShardRequirement::kElementForEach)) {
+        checked_ = true;
+        return found;
+      }
+      shortage_ = count;
+    }
+    const char* what = requirement_ == ShardRequirement::kFileForEach ? "file" : "element";
+    throw InvalidArgumentError(str(
+        "the dataset has ", shortage_, " ", what, shortage_ == 1 ? "" : "s",
+        ", which is not enough for the required ", num_shards_,
+        " shards/workers; set experimental_distribute.auto_shard_policy to DATA or OFF, or divide "
+        "the input into at least ",
+        num_shards_, " ", what, "s"));
+  }
+
   std::unique_ptr<DataIterator> input_;
   int64_t num_shards_;
   int64_t index_;
+  ShardRequirement requirement_;
   int64_t gap_ = index_;  // elements of others before the next of ours
+  bool checked_ = false;
+  int64_t shortage_ = 0;  // how many elements there are, once it is known that they are too few
 };
 
 class ShardIndexed final : public IndexedData {
@@ -68,8 +125,11 @@ class ShardIndexed final : public IndexedData {
 
 class ShardNode final : public UnaryNode {
  public:
-  ShardNode(DataNodePtr input, int64_t num_shards, int64_t index)
-      : UnaryNode("shard", std::move(input)), num_shards_(num_shards), index_(index) {
+  ShardNode(DataNodePtr input, int64_t num_shards, int64_t index, ShardRequirement requirement)
+      : UnaryNode("shard", std::move(input)),
+        num_shards_(num_shards),
+        index_(index),
+        requirement_(requirement) {
     if (num_shards < 1) {
       throw InvalidArgumentError(
           str("shard: num_shards is ", num_shards, "; it must be at least 1"));
@@ -81,10 +141,14 @@ class ShardNode final : public UnaryNode {
   }
 
   Attributes attributes() const override {
-    return {{"num_shards", str(num_shards_)}, {"index", str(index_)}};
+    Attributes attributes = {{"num_shards", str(num_shards_)}, {"index", str(index_)}};
+    if (requirement_ != ShardRequirement::kNothing) {
+      attributes.emplace_back("require_non_empty", "true");
+    }
+    return attributes;
   }
   DataNodePtr with_inputs(std::vector<DataNodePtr> inputs) const override {
-    return std::make_shared<ShardNode>(std::move(inputs[0]), num_shards_, index_);
+    return std::make_shared<ShardNode>(std::move(inputs[0]), num_shards_, index_, requirement_);
   }
   int64_t cardinality() const override {
     const int64_t size = input().cardinality();
@@ -94,27 +158,44 @@ class ShardNode final : public UnaryNode {
     if (auto indexed = make_indexed()) {
       return std::make_unique<IndexedIterator>(std::move(indexed));
     }
-    return std::make_unique<ShardIterator>(input().make_iterator(context), num_shards_, index_);
+    return std::make_unique<ShardIterator>(input().make_iterator(context), num_shards_, index_,
+                                           requirement_);
   }
   std::unique_ptr<IndexedData> make_indexed() const override {
     auto indexed = input().make_indexed();
     if (!indexed) return nullptr;
+    const bool enough = indexed->size() == 0 || indexed->size() >= num_shards_;
+    if (requirement_ != ShardRequirement::kNothing && !enough) return nullptr;
     return std::make_unique<ShardIndexed>(std::move(indexed), num_shards_, index_);
   }
+  bool passes_file_sharding() const override { return true; }
   int64_t batch_size() const override { return input().batch_size(); }
 
  private:
   int64_t num_shards_;
   int64_t index_;
+  ShardRequirement requirement_;
 };
 
 }  // namespace
+
+DataNodePtr make_shard(DataNodePtr input, int64_t num_shards, int64_t index,
+                       ShardRequirement requirement) {
+  if (num_shards > 1) warn_of_unseeded_file_lists(input);
+  return std::make_shared<ShardNode>(std::move(input), num_shards, index, requirement);
+}
+
 }  // namespace cohort::internal
 
 namespace cohort::data {
 
 Dataset Dataset::shard(int64_t num_shards, int64_t index) const {
-  return Dataset(std::make_shared<internal::ShardNode>(node_, num_shards, index), options_);
+  if (num_shards == SHARD_HINT && index == SHARD_HINT) {
+    return Dataset(internal::make_shard_hint(node_), options_);
+  }
+  return Dataset(
+      internal::make_shard(node_, num_shards, index, internal::ShardRequirement::kNothing),
+      options_);
 }
 
 }  // namespace cohort::data

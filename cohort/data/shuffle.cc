@@ -283,6 +283,7 @@ class ShuffleNode final : public UnaryNode {
                                                    buffer_size_, context.epoch);
   }
   bool passes_file_sharding() const override { return true; }
+  ShardingRole sharding_role() const override { return ShardingRole::kShuffle; }
   int64_t batch_size() const override { return input().batch_size(); }
 
  private:

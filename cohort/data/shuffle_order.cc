@@ -1,6 +1,7 @@
 #include "cohort/data/shuffle_order.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <numeric>
 
@@ -23,27 +24,74 @@ uint64_t below(Philox& random, uint64_t n) {
   return product >> 32;
 }
 
+// A number below n (at most 2^32) that depends on all bits of `word` (splitmix64's finaliser).
+uint64_t random_below(uint64_t word, uint64_t n) {
+  word = (word ^ (word >> 30)) * 0xbf58476d1ce4e5b9u;
+  word = (word ^ (word >> 27)) * 0x94d049bb133111ebu;
+  word ^= word >> 31;
+  return ((word >> 32) * n) >> 32;
+}
+// (value + by) % size, of numbers below size.
+uint64_t shifted(uint64_t value, uint64_t by, uint64_t size) {
+  value += by;
+  return value < size ? value : value - size;
+}
+
 [[noreturn]] void fail(const char* what) {
   throw DataLossError(str("iterator state of a shuffle: ", what));
 }
 
 }  // namespace
 
+// The square of numbers is as nearly square as can be, so that a round mixes half of the bits.
+Permutation::Permutation(int64_t size) : size_(size) {
+  if (size <= kListedSize) return;
+  rows_ = static_cast<uint64_t>(std::sqrt(static_cast<double>(size)));
+  columns_ = (static_cast<uint64_t>(size) + rows_ - 1) / rows_;
+}
+
 void Permutation::reset(uint64_t seed, uint64_t epoch) {
   random_ = Philox(seed, epoch);
   order_.clear();
   done_ = 0;
+  if (size_ <= kListedSize) return;
+  for (uint64_t& key : keys_) key = random_.next_u64();
 }
 
-std::span<const int64_t> Permutation::get(int64_t first, int64_t count) {
+void Permutation::list_until(int64_t end) {
   if (order_.empty()) {
     order_.resize(static_cast<size_t>(size_));
     std::iota(order_.begin(), order_.end(), uint32_t{0});
   }
-  for (; done_ < first + count; ++done_) {
+  for (; done_ < end; ++done_) {
     std::swap(order_[done_], order_[done_ + below(random_, static_cast<uint64_t>(size_ - done_))]);
   }
-  view_.assign(order_.begin() + first, order_.begin() + first + count);
+}
+
+// Each round moves the row by a random function of the column, or the column by one of the row,
+// which can be undone: together they permute the square. A place outside of the order is sent
+// through again, and again, until it comes out inside.
+int64_t Permutation::compute(int64_t index) const {
+  auto place = static_cast<uint64_t>(index);
+  do {
+    uint64_t row = place / columns_, column = place % columns_;
+    for (size_t round = 0; round < keys_.size(); round += 2) {
+      row = shifted(row, random_below(column ^ keys_[round], rows_), rows_);
+      column = shifted(column, random_below(row ^ keys_[round + 1], columns_), columns_);
+    }
+    place = row * columns_ + column;
+  } while (place >= static_cast<uint64_t>(size_));
+  return static_cast<int64_t>(place);
+}
+
+std::span<const int64_t> Permutation::get(int64_t first, int64_t count) {
+  if (size_ <= kListedSize) {
+    list_until(first + count);
+    view_.assign(order_.begin() + first, order_.begin() + first + count);
+    return view_;
+  }
+  view_.resize(static_cast<size_t>(count));
+  for (int64_t i = 0; i < count; ++i) view_[i] = compute(first + i);
   return view_;
 }
 

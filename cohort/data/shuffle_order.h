@@ -1,6 +1,7 @@
 // The order in which shuffles take elements, in positions alone: what makes their state small.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -12,24 +13,36 @@
 
 namespace cohort::internal {
 
-// A uniformly random order of 0 .. size-1, a function of (seed, epoch, size), made as far as it is
-// read (Fisher and Yates).
+// A random order of 0 .. size-1, a function of (seed, epoch, size).
+//
+// Up to kListedSize it is drawn uniformly from all orders (Fisher and Yates), as far as it is read.
+// Beyond, a list would take memory and time to make, also where reading begins at its end: each
+// position is computed by itself, by a pseudo-random permutation (a Feistel network of six rounds).
 class Permutation {
  public:
-  static constexpr int64_t kMaxSize = int64_t{1} << 32;
-  // `size` is at most kMaxSize: short words halve the memory and the time of long orders.
-  explicit Permutation(int64_t size) : size_(size) {}
+  static constexpr int64_t kListedSize = int64_t{1} << 16;
+  static constexpr int64_t kMaxSize = int64_t{1} << 62;
+  explicit Permutation(int64_t size);
 
   void reset(uint64_t seed, uint64_t epoch);
   // Positions [first, first + count) of the order. The view lives until the next call.
   std::span<const int64_t> get(int64_t first, int64_t count);
 
  private:
+  void list_until(int64_t end);
+  int64_t compute(int64_t index) const;
+
   int64_t size_;
-  Philox random_;
-  std::vector<uint32_t> order_;  // empty until the first get
-  int64_t done_ = 0;
   std::vector<int64_t> view_;
+
+  Philox random_;
+  std::vector<uint32_t> order_;  // empty until the first get, and where nothing is listed
+  int64_t done_ = 0;
+
+  // The computed order is one of rows * columns, at least size_, of which the rest is left out.
+  uint64_t rows_ = 1;
+  uint64_t columns_ = 1;
+  std::array<uint64_t, 6> keys_{};
 };
 
 // A buffer of positions from which the next one is drawn uniformly. The user fills it up, draws,

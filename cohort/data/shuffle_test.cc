@@ -160,6 +160,51 @@ TEST(ShuffleOrder, IsTheSameForEver) {
               ElementsAre(7, 0, 5, 6, 3, 1, 4, 2));
 }
 
+TEST(ShuffleOrder, LargeOnesAreRandomPermutations) {
+  const auto order = [](int64_t size, uint64_t seed, uint64_t epoch) {
+    internal::Permutation permutation(size);
+    permutation.reset(seed, epoch);
+    const auto view = permutation.get(0, size);
+    return std::vector<int64_t>(view.begin(), view.end());
+  };
+  for (int64_t size : {65'537, 65'792, 99'999, 100'000, 131'071}) {
+    std::vector<int64_t> sorted = order(size, 1, 0);
+    std::sort(sorted.begin(), sorted.end());
+    ASSERT_EQ(sorted, up_to(size));
+  }
+  // Every twentieth of the places gets as much of every twentieth of the elements: 361 degrees of
+  // freedom, whose chi-square exceeds 480 once in 30,000 times. So for neighbours' distances.
+  constexpr int64_t kSize = 100'000, kParts = 20;
+  for (uint64_t seed : {1, 2, 3}) {
+    const std::vector<int64_t> all = order(kSize, seed, seed);
+    for (int64_t lag : {0, 1, 316}) {
+      std::vector<double> counts(kParts * kParts);
+      for (int64_t i = 0; i + lag < kSize; ++i) {
+        const int64_t row = (lag == 0 ? i : all[i]) * kParts / kSize;
+        ++counts[row * kParts + all[i + lag] * kParts / kSize];
+      }
+      const double expected = static_cast<double>(kSize - lag) / (kParts * kParts);
+      double chi_square = 0;
+      for (const double count : counts) {
+        chi_square += (count - expected) * (count - expected) / expected;
+      }
+      EXPECT_LT(chi_square, 480) << "seed " << seed << ", lag " << lag;
+      EXPECT_GT(chi_square, 250) << "seed " << seed << ", lag " << lag;  // too even is not random
+    }
+  }
+  EXPECT_NE(order(kSize, 1, 0), order(kSize, 1, 1));
+  EXPECT_NE(order(kSize, 1, 0), order(kSize, 2, 0));
+}
+
+TEST(ShuffleOrder, LargeOnesBeginAnywhere) {
+  internal::Permutation whole(100'000), part(100'000);
+  whole.reset(1, 2);
+  part.reset(1, 2);
+  const auto all = whole.get(0, 100'000);
+  const auto some = part.get(90'000, 100);
+  EXPECT_TRUE(std::equal(some.begin(), some.end(), all.begin() + 90'000));
+}
+
 // A buffer that is saved after many draws continues as it would have, from a bounded state.
 TEST(ShuffleOrder, ABufferContinuesFarIn) {
   const int64_t capacity = 100, size = 400'000;

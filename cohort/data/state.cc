@@ -97,6 +97,11 @@ void IteratorState::set_child(std::string name, Child value) {
   entries_.emplace_back(std::move(name), std::move(value));
 }
 
+bool IteratorState::has(std::string_view name) const {
+  return std::any_of(entries_.begin(), entries_.end(),
+                     [name](const auto& entry) { return entry.first == name; });
+}
+
 const IteratorState::Value& IteratorState::value(std::string_view name) const {
   for (const auto& [key, value] : entries_) {
     if (key == name) return value;

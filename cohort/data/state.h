@@ -29,6 +29,7 @@ class IteratorState {
   void set_child(std::string name, IteratorState value);
   void set_child(std::string name, Child value);
 
+  bool has(std::string_view name) const;
   // Errors, all of them: DataLoss (there is no such entry, or it is of another kind or outside
   // [min, max]; says which): a state that was not written by the code that reads it.
   int64_t get_int(std::string_view name) const;

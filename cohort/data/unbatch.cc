@@ -1,33 +1,12 @@
 #include <algorithm>
 
-#include "cohort/core/text.h"
+#include "cohort/data/batch_rows.h"
 #include "cohort/data/dataset.h"
 #include "cohort/data/node.h"
 #include "cohort/data/stacking.h"
 
 namespace cohort::internal {
 namespace {
-
-// The rows of a batch. Errors: InvalidArgument.
-int64_t checked_rows(const Structure& batch) {
-  std::string first_path;
-  int64_t rows = -1;
-  batch.for_each_with_path([&](const std::string& path, const Leaf& leaf) {
-    const std::vector<int64_t> shape = leaf.sizes();
-    if (shape.empty()) {
-      throw InvalidArgumentError(
-          str("unbatch: the leaf at ", place(path), " is a scalar, which has no rows"));
-    }
-    if (rows >= 0 && shape[0] != rows) {
-      throw InvalidArgumentError(str("unbatch: the leaf at ", place(path), " has ", shape[0],
-                                     " rows, but the one at ", place(first_path), " has ", rows));
-    }
-    if (rows < 0) first_path = path;
-    rows = shape[0];
-  });
-  if (rows < 0) throw InvalidArgumentError("unbatch: an element without leaves has no rows");
-  return rows;
-}
 
 class UnbatchIterator final : public DataIterator {
  public:
@@ -100,7 +79,7 @@ class UnbatchIterator final : public DataIterator {
       drop_batch();
       before_batch_ = std::make_shared<const IteratorState>(input_->save());
       if (!input_->next(batch_)) return false;
-      rows_ = checked_rows(batch_);
+      rows_ = checked_rows("unbatch", batch_);
     }
     return true;
   }

@@ -1,0 +1,167 @@
+#include "cohort/data/auto_shard.h"
+
+#include <unordered_map>
+
+#include "cohort/core/logging.h"
+#include "cohort/data/graph.h"
+#include "cohort/data/node.h"
+#include "cohort/data/rewrite.h"
+#include "cohort/data/shard.h"
+#include "cohort/data/split_batches.h"
+
+namespace cohort::internal {
+namespace {
+
+using data::AutoShardOptions;
+using data::AutoShardPolicy;
+
+// Divides the files that a graph reads.
+class FileSharding {
+ public:
+  explicit FileSharding(const AutoShardOptions& options) : options_(options) {}
+
+  DataNodePtr sharded(const DataNodePtr& node) {
+    DataNodePtr& result = done_[node.get()];
+    if (!result) result = node->with_inputs(sharded_inputs(*node));
+    return result;
+  }
+
+ private:
+  std::vector<DataNodePtr> sharded_inputs(const DataNode& node) {
+    if (node.source() == SourceKind::kUnshardable) {
+      throw NotFoundError(str("found an unshardable source dataset: ", describe_node(node),
+                              " reads no files; set auto_shard_policy to DATA or OFF"));
+    }
+    const bool is_reader = node.source() == SourceKind::kFiles && !node.inputs().empty();
+    const bool passes =
+        node.passes_file_sharding() || node.sharding_role() == ShardingRole::kWholeDatasetOnly;
+    if (!is_reader && (!passes || node.inputs().empty())) {
+      throw NotFoundError(str("found no files to divide between workers below ",
+                              describe_node(node), "; set auto_shard_policy to DATA or OFF"));
+    }
+    std::vector<DataNodePtr> inputs;
+    for (const DataNodePtr& input : node.inputs()) {
+      inputs.push_back(is_reader ? shard_of_names(input) : sharded(input));
+    }
+    return inputs;
+  }
+
+  // Shuffles of the names come after their division: workers may shuffle differently.
+  DataNodePtr shard_of_names(const DataNodePtr& names) {
+    std::vector<DataNodePtr> shuffles;  // the last first
+    DataNodePtr shard = make_shard(without_shuffles(names, shuffles), options_.num_workers,
+                                   options_.index, ShardRequirement::kFileForEach);
+    for (auto shuffle = shuffles.rbegin(); shuffle != shuffles.rend(); ++shuffle) {
+      shard = (*shuffle)->with_inputs({shard});
+    }
+    return shard;
+  }
+  DataNodePtr without_shuffles(const DataNodePtr& node, std::vector<DataNodePtr>& shuffles) {
+    if (node->inputs().size() != 1) return node;
+    if (node->sharding_role() == ShardingRole::kShuffle) {
+      shuffles.push_back(node);
+      return without_shuffles(node->inputs()[0], shuffles);
+    }
+    DataNodePtr input = without_shuffles(node->inputs()[0], shuffles);
+    return input == node->inputs()[0] ? node : node->with_inputs({std::move(input)});
+  }
+
+  AutoShardOptions options_;
+  std::unordered_map<const DataNode*, DataNodePtr> done_;  // a node that several share stays one
+};
+
+DataNodePtr shard_elements(const DataNodePtr& root, const AutoShardOptions& options) {
+  DataNodePtr target = root;
+  while (target->passes_element_sharding()) target = target->inputs()[0];
+  return insert_above(root, target, [&](const DataNodePtr& node) {
+    const bool rebatched =
+        options.num_replicas > 0 && node->sharding_role() == ShardingRole::kRebatch;
+    return make_shard(rebatched ? make_split(node->inputs()[0], options.num_replicas) : node,
+                      options.num_workers, options.index, ShardRequirement::kElementForEach);
+  });
+}
+
+DataNodePtr shard_at_hints(const DataNodePtr& root, const AutoShardOptions& options) {
+  return rewrite(root, [&](const DataNodePtr& node) {
+    if (node->sharding_role() != ShardingRole::kShardHint) return node;
+    return make_shard(node->inputs()[0], options.num_workers, options.index,
+                      ShardRequirement::kElementForEach);
+  });
+}
+
+DataNodePtr without_promises(const DataNodePtr& root, std::vector<std::string>& notes) {
+  return rewrite(root, [&](const DataNodePtr& node) {
+    if (node->sharding_role() != ShardingRole::kWholeDatasetOnly) return node;
+    notes.push_back(str(describe_node(*node),
+                        " holds for the whole dataset and is left out where it is "
+                        "divided between workers"));
+    return node->inputs()[0];
+  });
+}
+
+void check(const AutoShardOptions& options) {
+  if (options.num_workers < 1) {
+    throw InvalidArgumentError(
+        str("auto_shard: num_workers is ", options.num_workers, "; it must be at least 1"));
+  }
+  if (options.index < 0 || options.index >= options.num_workers) {
+    throw InvalidArgumentError(str("auto_shard: index is ", options.index, "; with ",
+                                   options.num_workers, " workers it must be in [0, ",
+                                   options.num_workers, ")"));
+  }
+}
+
+ShardedGraph sharded_by(AutoShardPolicy policy, const DataNodePtr& root,
+                        const AutoShardOptions& options) {
+  switch (policy) {
+    case AutoShardPolicy::OFF:
+      break;
+    case AutoShardPolicy::FILE:
+      return {FileSharding(options).sharded(root), AutoShardPolicy::FILE, {}};
+    case AutoShardPolicy::DATA:
+      return {shard_elements(root, options), AutoShardPolicy::DATA, {}};
+    case AutoShardPolicy::HINT: {
+      DataNodePtr divided = shard_at_hints(root, options);
+      const bool hinted = divided != root;
+      return {std::move(divided), hinted ? AutoShardPolicy::HINT : AutoShardPolicy::OFF, {}};
+    }
+    case AutoShardPolicy::AUTO:
+      try {
+        return sharded_by(AutoShardPolicy::FILE, root, options);
+      } catch (const NotFoundError& error) {
+        ShardedGraph by_data = sharded_by(AutoShardPolicy::DATA, root, options);
+        by_data.notes.push_back(
+            str("AutoShardPolicy::AUTO divides the dataset by elements (DATA), because the "
+                "division by files ",
+                error.what()));
+        return by_data;
+      }
+  }
+  return {root, AutoShardPolicy::OFF, {}};
+}
+
+}  // namespace
+
+ShardedGraph auto_shard_graph(const DataNodePtr& root, AutoShardPolicy policy,
+                              const AutoShardOptions& options) {
+  check(options);
+  if (options.num_workers == 1) return {root, AutoShardPolicy::OFF, {}};
+  ShardedGraph sharded = sharded_by(policy, root, options);
+  if (sharded.applied != AutoShardPolicy::OFF) {
+    sharded.root = without_promises(sharded.root, sharded.notes);
+  }
+  return sharded;
+}
+
+}  // namespace cohort::internal
+
+namespace cohort::data {
+
+Dataset auto_shard(const Dataset& dataset, const AutoShardOptions& options) {
+  internal::ShardedGraph sharded =
+      internal::auto_shard_graph(dataset.node(), dataset.options().auto_shard_policy(), options);
+  for (const std::string& note : sharded.notes) internal::log_warning(note);
+  return Dataset(std::move(sharded.root), dataset.options());
+}
+
+}  // namespace cohort::data

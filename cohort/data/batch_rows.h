@@ -1,0 +1,14 @@
+// How many rows a batch has, for what takes batches apart.
+#pragma once
+
+#include <cstdint>
+
+#include "cohort/core/structure.h"
+
+namespace cohort::internal {
+
+// Errors: InvalidArgument (a scalar, leaves of different sizes, no leaves), naming the
+// transformation and the leaves.
+int64_t checked_rows(const char* transformation, const Structure& batch);
+
+}  // namespace cohort::internal

@@ -1,0 +1,217 @@
+#include <algorithm>
+
+#include "cohort/data/cache_store.h"
+#include "cohort/data/dataset.h"
+#include "cohort/data/stacking.h"
+
+namespace cohort::internal {
+namespace {
+
+// So many elements at most are read again where a state is restored without the cache's contents.
+constexpr int64_t kMarkInterval = 1024;
+
+// Three ways through a pass: what is cached already is read from there; else the input is read,
+// and fills the cache, unless the pass was entered in its middle by a restore.
+class CacheIterator final : public DataIterator {
+ public:
+  CacheIterator(std::unique_ptr<DataIterator> input, std::shared_ptr<CacheStore> store)
+      : input_(std::move(input)), store_(std::move(store)) {
+    start_state_ = std::make_shared<const IteratorState>(input_->save());
+    start_ = start_state_->serialize();
+  }
+
+  bool next(Structure& out) override {
+    if (has_blocks()) {
+      if (next_block(1, out) == 0) return false;
+      out = select_row(out, 0);
+      return true;
+    }
+    return advance(1, [&](int64_t) -> int64_t {
+             if (contents_) {
+               contents_->read(position_, out);
+             } else if (!input_->next(out)) {
+               return 0;
+             } else if (filler_) {
+               filler_->add(out);
+             }
+             return 1;
+           }) > 0;
+  }
+  bool has_blocks() const override { return input_->has_blocks(); }
+  int64_t next_block(int64_t n, Structure& out) override {
+    if (!has_blocks()) return DataIterator::next_block(n, out);
+    return advance(n, [&](int64_t count) {
+      if (contents_) {
+        contents_->read_block(position_, count, out);
+        return count;
+      }
+      const int64_t rows = input_->next_block(count, out);
+      if (filler_ && rows > 0) filler_->add_block(out, rows);
+      return rows;
+    });
+  }
+  int64_t skip(int64_t n) override {
+    begin();
+    if (filler_) return DataIterator::skip(n);
+    const int64_t count = contents_ ? std::min(n, contents_->size() - position_) : input_->skip(n);
+    position_ += count;
+    return count;
+  }
+  void rewind(uint64_t) override { begun_ = false; }
+  IteratorState save() const override;
+  void restore(const IteratorState& state) override;
+
+ private:
+  // Begins a pass with the first element asked for.
+  void begin() {
+    if (begun_) return;
+    position_ = 0;
+    filler_ = nullptr;
+    marks_.clear();
+    contents_ = usable_contents();
+    if (!contents_) {
+      input_->restore(*start_state_);
+      filler_ = store_->fill(start_);
+    }
+    begun_ = true;
+  }
+  // Those of the store, unless they are of another pass than a restored state is of: then this
+  // iterator has its own.
+  std::shared_ptr<const CacheContents> usable_contents() {
+    auto contents = store_->contents();
+    if (!contents) return nullptr;
+    if (!restored_) {
+      start_ = contents->start();
+      start_state_ = std::make_shared<const IteratorState>(IteratorState::parse(start_));
+    }
+    if (contents->start() == start_) return contents;
+    store_ = make_memory_cache();
+    return nullptr;
+  }
+  // Runs `read`, which gives up to its argument of elements.
+  template <class Read>
+  int64_t advance(int64_t n, const Read& read);
+  void mark();
+
+  std::unique_ptr<DataIterator> input_;
+  std::shared_ptr<CacheStore> store_;
+  std::shared_ptr<const IteratorState> start_state_;  // the input's before its first element
+  std::string start_;                                 // the same, serialized
+  bool restored_ = false;                             // start_ is a restored state's
+  bool begun_ = false;
+  int64_t position_ = 0;
+  std::shared_ptr<const CacheContents> contents_;
+  std::unique_ptr<CacheFiller> filler_;
+  std::vector<CacheMark> marks_;  // of this pass
+};
+
+template <class Read>
+int64_t CacheIterator::advance(int64_t n, const Read& read) {
+  begin();
+  if (contents_) {
+    n = std::min(n, contents_->size() - position_);
+    if (n == 0) return 0;
+  } else {
+    mark();
+  }
+  int64_t count = 0;
+  try {
+    count = read(n);
+  } catch (...) {
+    filler_ = nullptr;  // a pass with errors is no cache
+    position_ += n;
+    throw;
+  }
+  if (count == 0 && filler_) {
+    std::exchange(filler_, nullptr)->finish(std::move(marks_));
+    marks_.clear();
+  }
+  position_ += count;
+  return count;
+}
+
+void CacheIterator::mark() {
+  if (!marks_.empty() && position_ - marks_.back().position < kMarkInterval) return;
+  if (!filler_) marks_.clear();
+  marks_.push_back({position_, std::make_shared<const IteratorState>(input_->save())});
+}
+
+IteratorState CacheIterator::save() const {
+  IteratorState state;
+  const int64_t position = begun_ ? position_ : 0;
+  const CacheMark start{0, start_state_};
+  const CacheMark* mark = &start;
+  if (begun_ && contents_) {
+    if (const CacheMark* found = contents_->mark_before(position)) mark = found;
+  } else if (begun_ && !marks_.empty()) {
+    mark = &marks_.back();
+  }
+  state.set_int("position", position);
+  state.set_child("start", start_state_);
+  state.set_int("mark", mark->position);
+  state.set_child("input", mark->state);
+  return state;
+}
+
+void CacheIterator::restore(const IteratorState& state) {
+  position_ = state.get_int("position", 0, kInfiniteSize);
+  const int64_t mark = state.get_int("mark", 0, position_);
+  start_state_ = state.shared_child("start");
+  start_ = start_state_->serialize();
+  restored_ = true;
+  filler_ = nullptr;
+  marks_.clear();
+  begun_ = position_ > 0;
+  if (!begun_) return;
+  contents_ = usable_contents();
+  if (contents_) {
+    if (position_ > contents_->size()) {
+      throw DataLossError(str("cache: the state is of element ", position_, ", but there are only ",
+                              contents_->size()));
+    }
+    return;
+  }
+  const auto& before = state.shared_child("input");
+  input_->restore(*before);
+  marks_.push_back({mark, before});
+  input_->skip(position_ - mark);
+}
+
+class CacheNode final : public UnaryNode {
+ public:
+  CacheNode(DataNodePtr input, std::string path)
+      : UnaryNode("cache", std::move(input)),
+        path_(std::move(path)),
+        store_(path_.empty() ? make_memory_cache() : make_file_cache(path_, inputs()[0])) {}
+
+  Attributes attributes() const override {
+    return path_.empty() ? Attributes{} : Attributes{{"path", path_}};
+  }
+  DataNodePtr with_inputs(std::vector<DataNodePtr> inputs) const override {
+    return std::make_shared<CacheNode>(std::move(inputs[0]), path_);
+  }
+  int64_t cardinality() const override { return input().cardinality(); }
+  std::unique_ptr<DataIterator> make_iterator(const IteratorContext& context) const override {
+    if (context.probing) return input().make_iterator(context);
+    IteratorContext first_pass = context;
+    first_pass.epoch = 0;
+    return std::make_unique<CacheIterator>(input().make_iterator(first_pass), store_);
+  }
+  bool passes_file_sharding() const override { return true; }
+  int64_t batch_size() const override { return input().batch_size(); }
+
+ private:
+  std::string path_;
+  std::shared_ptr<CacheStore> store_;
+};
+
+}  // namespace
+}  // namespace cohort::internal
+
+namespace cohort::data {
+
+Dataset Dataset::cache(std::string path) const {
+  return Dataset(std::make_shared<internal::CacheNode>(node_, std::move(path)), options_);
+}
+
+}  // namespace cohort::data

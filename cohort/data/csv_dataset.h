@@ -1,0 +1,74 @@
+// The records of CSV files, with a type for each column.
+//
+//   data::CsvDataset dataset("train.csv",
+//                            {data::CsvColumn::floats(0.0f), data::CsvColumn::ints()},
+//                            {.header = true, .column_names = {"age", "label"}});
+//   for (const Structure& row : dataset.batch(32)) train(row["age"], row["label"]);
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "cohort/core/spec.h"
+#include "cohort/data/dataset.h"
+#include "cohort/data/paths.h"
+#include "cohort/data/record_dataset_options.h"
+
+namespace cohort::data {
+
+// The type of a column, and what stands for an empty field; without that, a field is required.
+// A value type.
+class CsvColumn {
+ public:
+  using Default = std::variant<int32_t, int64_t, float, double, std::string>;
+
+  static CsvColumn int32s(std::optional<int32_t> default_value = {});
+  static CsvColumn ints(std::optional<int64_t> default_value = {});  // int64
+  static CsvColumn floats(std::optional<float> default_value = {});  // float32
+  static CsvColumn doubles(std::optional<double> default_value = {});
+  static CsvColumn strings(std::optional<std::string> default_value = {});
+
+  // Of a field: a scalar.
+  const TensorSpec& spec() const { return spec_; }
+  const std::optional<Default>& default_value() const { return default_; }
+
+ private:
+  CsvColumn(TensorSpec spec, std::optional<Default> default_value)
+      : spec_(std::move(spec)), default_(std::move(default_value)) {}
+
+  TensorSpec spec_;
+  std::optional<Default> default_;
+};
+
+struct CsvOptions {
+  bool header = false;  // the first record of each file is none
+  char field_delim = ',';
+  bool use_quote_delim = true;  // false: a quotation mark is a character like any other
+  std::string na_value = "";    // counts as empty, as the empty field does
+  // The indices of the columns that are wanted, ascending, one for each of `columns`; records may
+  // then have more. Default: all.
+  std::vector<int64_t> select_cols = {};
+  // Elements are dicts with these keys. Default: tuples.
+  std::vector<std::string> column_names = {};
+  RecordDatasetOptions files = {};
+};
+
+// Elements: tuples (or dicts) of one scalar for each of `columns`. Numbers may stand between
+// spaces. RFC 4180: fields between quotation marks may hold delimiters, line ends and marks twice.
+//
+// Errors: InvalidArgument (no columns; options of other lengths; a delimiter that is a quotation
+// mark or line end). While reading: as TFRecordDataset's; InvalidArgument (a required field is
+// empty, a number that is none, too many or few fields, a misplaced quotation mark: names file,
+// line and column); the next element is then the next record. Resuming: as TFRecordDataset's.
+class CsvDataset : public Dataset {
+ public:
+  CsvDataset(const Paths& files, std::vector<CsvColumn> columns, const CsvOptions& options = {});
+  CsvDataset(std::initializer_list<std::string> files, std::vector<CsvColumn> columns,
+             const CsvOptions& options = {});
+  CsvDataset(const Dataset& files, std::vector<CsvColumn> columns, const CsvOptions& options = {});
+};
+
+}  // namespace cohort::data

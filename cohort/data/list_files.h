@@ -1,0 +1,20 @@
+// Options of Dataset::list_files, the names of the files that match patterns:
+//
+//   auto names = data::Dataset::list_files("data/train-*.tfrecord", {.seed = 1});
+//   auto records = data::TFRecordDataset(names);
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+namespace cohort::data {
+
+struct ListFilesOptions {
+  // A new order for each pass. Workers that divide a shuffled list between them need one seed, or
+  // some files are read twice and others never: without one, dividing it logs a warning.
+  bool shuffle = true;
+  // Default: from random::set_seed, or a random one.
+  std::optional<uint64_t> seed = {};
+};
+
+}  // namespace cohort::data

@@ -1,0 +1,15 @@
+// num_parallel_calls, as several transformations have it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace cohort::internal {
+
+// Errors: InvalidArgument (below 1, and not data::AUTOTUNE), naming the transformation.
+void check_parallel_calls(const char* transformation, const std::optional<int64_t>& calls);
+// "AUTOTUNE", or the number: of buffer sizes too.
+std::string autotune_text(int64_t number);
+
+}  // namespace cohort::internal

@@ -1,0 +1,74 @@
+// tf.Example records as dicts of tensors.
+//
+//   auto parsed = TFRecordDataset(files).batch(128).map([](const StringTensor& records) {
+//     return io::parse_example(records, {{"image", io::FixedLenFeature::strings()},
+//                                        {"label", io::FixedLenFeature({}, int64)}});
+//   });
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "cohort/core/spec.h"
+#include "cohort/core/structure.h"
+
+namespace cohort::io {
+
+// A feature that has as many values as `shape` says, in every example.
+struct FixedLenFeature {
+  // `dtype`: int64 or float32.
+  FixedLenFeature(std::vector<int64_t> shape, DType dtype)
+      : shape(std::move(shape)), dtype(dtype) {}
+  // The values, of that shape and dtype, where an example has no such feature.
+  FixedLenFeature(std::vector<int64_t> shape, DType dtype, Tensor default_value)
+      : shape(std::move(shape)), dtype(dtype), default_value(std::move(default_value)) {}
+  static FixedLenFeature strings(std::vector<int64_t> shape = {},
+                                 std::optional<StringTensor> default_value = {});
+
+  std::vector<int64_t> shape;
+  std::optional<DType> dtype;  // none: strings
+  std::optional<Leaf> default_value = {};
+
+ private:
+  FixedLenFeature() = default;
+};
+
+// A feature that has any number of values; none where an example has no such feature.
+struct VarLenFeature {
+  explicit VarLenFeature(DType dtype) : dtype(dtype) {}
+  static VarLenFeature strings();
+
+  std::optional<DType> dtype;  // none: strings
+
+ private:
+  VarLenFeature() = default;
+};
+
+using ExampleFeature = std::variant<FixedLenFeature, VarLenFeature>;
+using ExampleFeatures = std::vector<std::pair<std::string, ExampleFeature>>;
+
+// `serialized`: one record (shape []) or a batch (shape [n]). The result is a dict of one entry for
+// each of `features`, in that order:
+//   FixedLenFeature  a leaf of shape [shape...], of a batch [n, shape...]
+//   VarLenFeature    {"values": shape [k], of a batch [n, k], where k is the most values that an
+//                     example has, and the others are filled up with 0 or "";
+//                     "lengths": int64, shape [], of a batch [n]: how many are the example's own}
+// Sparse and ragged tensors are out, so that VarLenFeature differs from TensorFlow's.
+//
+// Features that are not asked for are passed over. A name that an example has twice counts as the
+// last one. Thread safety: any thread; meant for maps over batches.
+// Errors: InvalidArgument (a feature is missing and has no default; has another number of values,
+// or values of another type; `serialized` has another rank; a dtype other than int64 and float32; a
+// default of another shape or dtype; a name twice), DataLoss (a record is no tf.Example),
+// ResourceExhausted (a batch's padded values would take more than 1 GiB): with the name of the
+// feature and the index of the record.
+Structure parse_example(const StringTensor& serialized, const ExampleFeatures& features);
+
+// What parse_example returns for one record, or for batches.
+StructureSpec example_spec(const ExampleFeatures& features, bool batched);
+
+}  // namespace cohort::io

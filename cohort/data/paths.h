@@ -1,0 +1,31 @@
+// One path or several, in whatever form a call has them:
+//
+//   data::TFRecordDataset("a.tfrecord");
+//   data::TFRecordDataset({"a.tfrecord", "b.tfrecord"});
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cohort/core/string_tensor.h"
+
+namespace cohort::data {
+
+// A value type.
+class Paths {
+ public:
+  Paths(const char* path) : paths_({path}) {}
+  Paths(std::string path) : paths_({std::move(path)}) {}
+  Paths(std::vector<std::string> paths) : paths_(std::move(paths)) {}
+  Paths(std::initializer_list<std::string> paths) : paths_(paths) {}
+  Paths(const StringTensor& paths) : paths_(paths.to_vector()) {}
+
+  const std::vector<std::string>& list() const { return paths_; }
+
+ private:
+  std::vector<std::string> paths_;
+};
+
+}  // namespace cohort::data

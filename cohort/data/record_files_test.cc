@@ -1,0 +1,301 @@
+#include "cohort/data/record_files.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cohort/core/logging.h"
+#include "cohort/data/auto_shard.h"
+#include "cohort/data/fixed_length_record_dataset.h"
+#include "cohort/data/test_util.h"
+#include "cohort/data/testing_files.h"
+#include "cohort/data/text_line_dataset.h"
+#include "cohort/data/tfrecord_dataset.h"
+
+namespace cohort::data {
+namespace {
+
+using testing::AllOf;
+using testing::Each;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::UnorderedElementsAre;
+
+std::vector<std::string> strings(DatasetIterator& iterator) {
+  std::vector<std::string> all;
+  while (auto element = iterator.next()) {
+    for (std::string& value : element->strings().to_vector()) all.push_back(std::move(value));
+  }
+  return all;
+}
+std::vector<std::string> strings(const Dataset& dataset) {
+  auto iterator = dataset.iterator();
+  return strings(iterator);
+}
+
+struct RecordFiles : FilesTest {
+  // "00", "01", ... in the first file, "10", ... in the second.
+  std::vector<std::string> write_files(const std::vector<int>& sizes,
+                                       const std::string& compression = "") {
+    std::vector<std::string> files;
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      std::vector<std::string> records;
+      for (int k = 0; k < sizes[i]; ++k) records.push_back(internal::str(i, k));
+      files.push_back(write_records("f" + std::to_string(i), records, compression));
+    }
+    return files;
+  }
+  void flip(const std::string& name, size_t byte) {
+    std::string bytes = read(name);
+    bytes.at(byte) ^= 1;
+    write(name, bytes);
+  }
+};
+
+// Each element, or the text of its error.
+std::vector<std::string> outcomes(const Dataset& dataset) {
+  auto iterator = dataset.iterator();
+  std::vector<std::string> all;
+  while (true) {
+    try {
+      const auto element = iterator.next();
+      if (!element) return all;
+      all.push_back(internal::str(*element));
+    } catch (const Error& error) {
+      all.push_back(internal::str(code_name(error.code()), ": ", error.what()));
+    }
+  }
+}
+
+TEST_F(RecordFiles, OneAfterAnother) {
+  const auto files = write_files({2, 0, 3});
+  EXPECT_THAT(strings(TFRecordDataset(files)), ElementsAre("00", "01", "20", "21", "22"));
+  EXPECT_THAT(strings(TFRecordDataset(files[2])), ElementsAre("20", "21", "22"));
+  EXPECT_THAT(strings(TFRecordDataset({files[2], files[0]})),
+              ElementsAre("20", "21", "22", "00", "01"));
+  EXPECT_THAT(strings(TFRecordDataset(StringTensor(files)).take(1)), ElementsAre("00"));
+  const auto names = Dataset::from_tensor_slices(StringTensor(files)).skip(2).repeat(2);
+  EXPECT_THAT(strings(TFRecordDataset(names)), ElementsAre("20", "21", "22", "20", "21", "22"));
+  EXPECT_THAT(strings(TFRecordDataset(std::vector<std::string>())), IsEmpty());
+}
+
+TEST_F(RecordFiles, Compressed) {
+  for (const std::string compression : {"GZIP", "ZLIB"}) {
+    const auto files = write_files({2, 0, 3}, compression);
+    EXPECT_THAT(strings(TFRecordDataset(files, {.compression_type = compression})),
+                ElementsAre("00", "01", "20", "21", "22"));
+  }
+  EXPECT_THROW(TFRecordDataset("a", {.compression_type = "gzip"}), InvalidArgumentError);
+}
+
+// The orders are those of tf.data 2.15.
+TEST_F(RecordFiles, SeveralInTurn) {
+  const auto in_turn = [&](const std::vector<int>& sizes, int64_t reads) {
+    return strings(TFRecordDataset(write_files(sizes), {.num_parallel_reads = reads}));
+  };
+  EXPECT_THAT(in_turn({1, 3, 0, 4}, 2),
+              ElementsAre("00", "10", "11", "12", "30", "31", "32", "33"));
+  EXPECT_THAT(in_turn({4, 0, 1, 1}, 2), ElementsAre("00", "01", "20", "02", "03", "30"));
+  EXPECT_THAT(in_turn({2, 0, 4, 4}, 3),
+              ElementsAre("00", "20", "01", "30", "21", "31", "22", "32", "23", "33"));
+  EXPECT_EQ(in_turn({4, 3, 4, 1, 2, 2}, AUTOTUNE), in_turn({4, 3, 4, 1, 2, 2}, 10));
+  EXPECT_THROW(TFRecordDataset("a", {.num_parallel_reads = 0}), InvalidArgumentError);
+  EXPECT_THROW(TFRecordDataset("a", {.buffer_size = 0}), InvalidArgumentError);
+}
+
+TEST_F(RecordFiles, BatchesGoAcrossFiles) {
+  const auto files = write_files({5, 1, 3});
+  for (const int64_t buffer : {1, 100, 1 << 20}) {
+    EXPECT_THAT(texts(TFRecordDataset(files, {.buffer_size = buffer}).batch(4)),
+                ElementsAre("[\"00\", \"01\", \"02\", \"03\"]", "[\"04\", \"10\", \"20\", \"21\"]",
+                            "[\"22\"]"));
+  }
+}
+
+TEST_F(RecordFiles, LargeRecordsAreNotCopied) {
+  const std::string large(100'000, 'x');
+  const TFRecordDataset dataset(write_records("a", {large, large, large}),
+                                {.buffer_size = 1 << 20});
+  auto iterator = dataset.iterator();
+  const char* first = iterator.get_next().strings().item().data();
+  EXPECT_EQ(iterator.get_next().strings().item().data(), first + large.size() + 16);
+  const Structure batch = dataset.batch(3).iterator().get_next();
+  EXPECT_EQ(batch.strings()[2].data(), batch.strings()[0].data() + 2 * (large.size() + 16));
+}
+
+TEST_F(RecordFiles, Lines) {
+  const auto file = write("a", "one\r\n\ntwo");
+  EXPECT_THAT(strings(TextLineDataset(file)), ElementsAre("one", "", "two"));
+  EXPECT_THAT(strings(TextLineDataset({file, file}, {.num_parallel_reads = 2})),
+              ElementsAre("one", "one", "", "", "two", "two"));
+  EXPECT_THAT(strings(TextLineDataset(Dataset::from_tensors(StringTensor::scalar(file)))),
+              ElementsAre("one", "", "two"));
+}
+
+TEST_F(RecordFiles, RecordsOfOneLength) {
+  const auto file = write("a", "HHabcdefF");
+  EXPECT_THAT(strings(FixedLengthRecordDataset(file, 3, {.header_bytes = 2, .footer_bytes = 1})),
+              ElementsAre("abc", "def"));
+  EXPECT_THAT(
+      outcomes(FixedLengthRecordDataset({file}, 5)),
+      ElementsAre("\"HHabc\"", AllOf(HasSubstr("DATA_LOSS"), HasSubstr("byte 5: after 1"))));
+  EXPECT_THROW(FixedLengthRecordDataset("a", 0), InvalidArgumentError);
+  EXPECT_THROW(FixedLengthRecordDataset("a", 1, {.header_bytes = -1}), InvalidArgumentError);
+}
+
+TEST_F(RecordFiles, SaysWhatItIs) {
+  const TFRecordDataset dataset(
+      "a", {.compression_type = "GZIP", .num_parallel_reads = 2, .ignore_errors = true});
+  EXPECT_EQ(dataset.element_spec(), TensorSpec::strings(std::vector<int64_t>{}));
+  EXPECT_EQ(dataset.cardinality(), kUnknownCardinality);
+  EXPECT_THAT(dataset.explain(),
+              HasSubstr("TFRecordDataset(compression_type=GZIP, num_parallel_reads=2, "
+                        "ignore_errors=true)"));
+  EXPECT_EQ(dataset.node()->source(), internal::SourceKind::kFiles);
+  EXPECT_THAT(FixedLengthRecordDataset("a", 7, {.header_bytes = 2}).explain(),
+              HasSubstr("FixedLengthRecordDataset(record_bytes=7, header_bytes=2)"));
+}
+
+TEST_F(RecordFiles, DamageEndsItsFileOnly) {
+  const auto files = write_files({3, 3});
+  flip("f0", 18 + 12);  // the data of the second record
+  const auto damaged = AllOf(HasSubstr("DATA_LOSS"), HasSubstr(files[0] + "', byte 18: record 1"));
+  EXPECT_THAT(outcomes(TFRecordDataset(files)),
+              ElementsAre("\"00\"", damaged, "\"10\"", "\"11\"", "\"12\""));
+  EXPECT_THAT(outcomes(TFRecordDataset(files, {.num_parallel_reads = 2})),
+              ElementsAre("\"00\"", "\"10\"", damaged, "\"11\"", "\"12\""));
+  // It takes its batch with it, and no other.
+  EXPECT_THAT(outcomes(TFRecordDataset(files).batch(2)),
+              ElementsAre(damaged, "[\"10\", \"11\"]", "[\"12\"]"));
+  EXPECT_THAT(outcomes(TFRecordDataset(files, {.num_parallel_reads = 2}).batch(2)),
+              ElementsAre("[\"00\", \"10\"]", damaged, "[\"12\"]"));
+}
+
+TEST_F(RecordFiles, DamageCanBeLeftOut) {
+  auto files = write_files({3, 3});
+  flip("f0", 18 + 12);
+  files.push_back(write("no_records", "This is something else altogether."));
+  files.push_back(directory);
+  const TFRecordDataset dataset(files, {.ignore_errors = true});
+  testing::internal::CaptureStderr();
+  EXPECT_THAT(strings(dataset), ElementsAre("00", "10", "11", "12"));
+  EXPECT_THAT(
+      testing::internal::GetCapturedStderr(),
+      AllOf(HasSubstr(files[0] + "', byte 18"), HasSubstr("the rest of the file is left out")));
+  EXPECT_EQ(dataset.num_skipped_files(), 3);
+  strings(dataset.batch(2));
+  EXPECT_EQ(dataset.num_skipped_files(), 6);
+}
+
+TEST_F(RecordFiles, MissingFilesAreErrors) {
+  auto files = write_files({1, 1});
+  files.insert(files.begin() + 1, path("none"));
+  const auto missing = AllOf(HasSubstr("NOT_FOUND"), HasSubstr(path("none")));
+  for (const bool ignore : {false, true}) {
+    EXPECT_THAT(outcomes(TFRecordDataset(files, {.ignore_errors = ignore})),
+                ElementsAre("\"00\"", missing, "\"10\""));
+  }
+  EXPECT_THAT(outcomes(TFRecordDataset(directory)),
+              ElementsAre(AllOf(HasSubstr("INVALID_ARGUMENT"), HasSubstr("a directory"))));
+  EXPECT_THAT(outcomes(TFRecordDataset(Dataset::range(1))),
+              ElementsAre(HasSubstr("file names must be string scalars")));
+}
+
+void expect_resumable(const std::function<Dataset()>& make) {
+  const auto all = texts(make());
+  auto iterator = make().iterator();
+  for (size_t position = 0; position <= all.size(); ++position) {
+    const std::string bytes = iterator.state().serialize();
+    auto restored = make().iterator();
+    restored.restore(IteratorState::parse(bytes));
+    ASSERT_EQ(texts(restored), std::vector<std::string>(all.begin() + position, all.end()))
+        << position << " of " << make().explain();
+    iterator.next();
+  }
+}
+
+TEST_F(RecordFiles, ResumeAtEveryPosition) {
+  const auto plain = write_files({5, 0, 1, 3});
+  for (const int64_t reads : {1, 3}) {
+    for (const int64_t buffer : {1, 40, 1000}) {
+      const RecordDatasetOptions options = {.buffer_size = buffer, .num_parallel_reads = reads};
+      expect_resumable([&] { return TFRecordDataset(plain, options); });
+      expect_resumable([&] { return TextLineDataset(plain, options).batch(2); });
+      expect_resumable(
+          [&] { return TFRecordDataset(plain, options).repeat(2).batch(3).prefetch(2); });
+      expect_resumable([&] {
+        const auto names = Dataset::from_tensor_slices(StringTensor(plain));
+        return TFRecordDataset(names.shuffle(4, {.seed = 1}), options)
+            .shuffle(3, {.seed = 2})
+            .batch(2);
+      });
+      expect_resumable([&] {
+        return TFRecordDataset(plain, options).filter([](std::string_view record) {
+          return record != "02";
+        });
+      });
+    }
+  }
+  const auto packed = write_files({5, 0, 1, 3}, "GZIP");
+  for (const int64_t reads : {1, 2}) {
+    expect_resumable([&] {
+      return TFRecordDataset(packed, {.compression_type = "GZIP", .num_parallel_reads = reads});
+    });
+  }
+}
+
+// What comes before the place is not even looked at.
+TEST_F(RecordFiles, ResumingDoesNotReadTheBeginningAgain) {
+  const auto file = write_records("a", std::vector<std::string>(10'000, std::string(20, 'x')));
+  const TFRecordDataset dataset(file, {.buffer_size = 1000});
+  auto iterator = dataset.iterator();
+  for (int i = 0; i < 9000; ++i) iterator.next();
+  const std::string state = iterator.state().serialize();
+  EXPECT_LT(state.size(), 400u);
+  std::string bytes = read("a");
+  std::fill(bytes.begin(), bytes.begin() + 8900 * 36, '?');
+  write("a", bytes);
+  auto restored = dataset.iterator();
+  restored.restore(IteratorState::parse(state));
+  EXPECT_EQ(strings(restored).size(), 1000u);
+}
+
+TEST_F(RecordFiles, AStateOfAFileThatHasChanged) {
+  const auto file = write_records("a", {"one", "two"});
+  const TFRecordDataset dataset(file);
+  auto iterator = dataset.iterator();
+  iterator.next();
+  const IteratorState state = iterator.state();
+  write("a", "");
+  auto restored = dataset.iterator();
+  EXPECT_THAT(error_text<DataLossError>([&] { restored.restore(state); }), HasSubstr(file));
+}
+
+TEST_F(RecordFiles, AreDividedBetweenWorkers) {
+  const auto files = write_files(std::vector<int>(10, 2));
+  const auto part = [](const Dataset& dataset) {
+    return strings(auto_shard(dataset.batch(2).unbatch(), {.num_workers = 5, .index = 3}));
+  };
+  EXPECT_THAT(part(TFRecordDataset(files)), ElementsAre("30", "31", "80", "81"));
+  EXPECT_THAT(part(TFRecordDataset(files, {.num_parallel_reads = 2})),
+              ElementsAre("30", "80", "31", "81"));
+  // Names are shuffled after they are divided.
+  EXPECT_THAT(part(TFRecordDataset(Dataset::list_files(path("f*")))),
+              UnorderedElementsAre("30", "31", "80", "81"));
+  EXPECT_THROW(part(TFRecordDataset(files[0])), InvalidArgumentError);
+}
+
+TEST_F(RecordFiles, SkippingLeavesFilesOut) {
+  const auto files = write_files({5, 2, 3});
+  for (const int64_t reads : {1, 2}) {
+    const TFRecordDataset dataset(files, {.num_parallel_reads = reads});
+    const auto all = strings(dataset);
+    for (int64_t n = 0; n <= 11; ++n) {
+      EXPECT_EQ(strings(dataset.skip(n)),
+                std::vector<std::string>(all.begin() + std::min<int64_t>(n, 10), all.end()));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace cohort::data

@@ -1,0 +1,121 @@
+#include <mutex>
+
+#include "cohort/data/dataset.h"
+#include "cohort/data/element_codec.h"
+#include "cohort/data/error_context.h"
+#include "cohort/data/node.h"
+
+namespace cohort::internal {
+namespace {
+
+struct ScanFunction {
+  Structure initial;
+  ElementFunction call;
+
+  // The element that comes out; `state` becomes the next one.
+  Structure apply(Structure& state, const Structure& element, int64_t index) const {
+    Structure result;
+    try {
+      result = call.whole(Structure::make_tuple({state, element}));
+    } catch (...) {
+      rethrow_with_context(str("scan: element ", index));
+    }
+    if (result.is_leaf() || result.size() != 2) {
+      throw InvalidArgumentError(str("scan: for element ", index, " the function returned ",
+                                     StructureSpec::of(result),
+                                     "; it must return a pair of the next state and an element"));
+    }
+    if (const auto difference = state.first_difference(result[0])) {
+      throw InvalidArgumentError(str("scan: the state after element ", index,
+                                     " is of another form than before, at ", *difference));
+    }
+    state = result[0];
+    return result[1];
+  }
+};
+
+// The user's state goes into the iterator's as it is.
+class ScanIterator final : public DataIterator {
+ public:
+  ScanIterator(std::unique_ptr<DataIterator> input, std::shared_ptr<const ScanFunction> function)
+      : input_(std::move(input)), function_(std::move(function)), state_(function_->initial) {}
+
+  bool next(Structure& out) override {
+    ++index_;  // also where the element fails
+    Structure element;
+    if (!input_->next(element)) {
+      --index_;
+      return false;
+    }
+    out = function_->apply(state_, element, index_ - 1);
+    return true;
+  }
+  void rewind(uint64_t epoch) override {
+    index_ = 0;
+    state_ = function_->initial;
+    input_->rewind(epoch);
+  }
+  IteratorState save() const override {
+    IteratorState state;
+    state.set_int("index", index_);
+    state.set_bytes("state", encode_element(state_));
+    state.set_child("input", input_->save());
+    return state;
+  }
+  void restore(const IteratorState& state) override {
+    index_ = state.get_int("index", 0, kInfiniteSize);
+    state_ = decode_element(state.get_bytes("state"), "iterator state of a scan");
+    input_->restore(state.child("input"));
+  }
+
+ private:
+  std::unique_ptr<DataIterator> input_;
+  std::shared_ptr<const ScanFunction> function_;
+  Structure state_;
+  int64_t index_ = 0;  // of the next element, for messages
+};
+
+class ScanNode final : public UnaryNode {
+ public:
+  ScanNode(DataNodePtr input, std::shared_ptr<const ScanFunction> function)
+      : UnaryNode("scan", std::move(input)), function_(std::move(function)) {}
+
+  DataNodePtr with_inputs(std::vector<DataNodePtr> inputs) const override {
+    return std::make_shared<ScanNode>(std::move(inputs[0]), function_);
+  }
+  StructureSpec element_spec() const override {
+    const std::lock_guard lock(mutex_);
+    if (!spec_) {
+      const auto first = make_iterator({.probing = true});
+      Structure element;
+      if (!first->next(element)) {
+        throw FailedPreconditionError(
+            "scan: what the function returns cannot be found out, since its input has no elements");
+      }
+      spec_ = StructureSpec::of(element);
+    }
+    return *spec_;
+  }
+  int64_t cardinality() const override { return input().cardinality(); }
+  std::unique_ptr<DataIterator> make_iterator(const IteratorContext& context) const override {
+    return std::make_unique<ScanIterator>(input().make_iterator(context), function_);
+  }
+
+ private:
+  std::shared_ptr<const ScanFunction> function_;
+  mutable std::mutex mutex_;
+  mutable std::optional<StructureSpec> spec_;
+};
+
+}  // namespace
+}  // namespace cohort::internal
+
+namespace cohort::data {
+
+Dataset Dataset::scan_erased(Structure initial, internal::ElementFunction fn) const {
+  auto function = std::make_shared<const internal::ScanFunction>(
+      internal::ScanFunction{std::move(initial), std::move(fn)});
+  return Dataset(std::make_shared<internal::ScanNode>(node_, std::move(function)), options_);
+}
+
+}  // namespace cohort::data

@@ -1,0 +1,119 @@
+// Those that are a few lines each.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "cohort/data/test_util.h"
+
+namespace cohort::data {
+namespace {
+
+using testing::Each;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+TEST(TakeWhile, StopsForGood) {
+  const Dataset dataset = Dataset::range(10).map([](int64_t x) { return x % 4; });
+  EXPECT_THAT(ints(dataset.take_while([](int64_t x) { return x < 3; })), ElementsAre(0, 1, 2));
+  EXPECT_THAT(ints(dataset.take_while([](const Tensor& x) { return x < 3; }).repeat(2)),
+              ElementsAre(0, 1, 2, 0, 1, 2));
+  EXPECT_EQ(error_text<InvalidArgumentError>([&] {
+              texts(dataset.take_while([](int64_t x) { return x; }));
+            }).substr(0, 21),
+            "take_while: element 0");
+}
+
+TEST(Scan, CarriesAState) {
+  const auto sums = [](int64_t sum, int64_t x) { return std::pair(sum + x, sum + x); };
+  const Dataset dataset = Dataset::range(5).scan(Structure(0), sums);
+  EXPECT_THAT(ints(dataset), ElementsAre(0, 1, 3, 6, 10));
+  EXPECT_THAT(ints(dataset.repeat(2)), ElementsAre(0, 1, 3, 6, 10, 0, 1, 3, 6, 10));
+  EXPECT_EQ(dataset.element_spec(), StructureSpec(TensorSpec(std::vector<int64_t>{}, int64)));
+  EXPECT_EQ(dataset.cardinality(), 5);
+}
+
+TEST(Scan, ErrorsNameTheElement) {
+  const auto text = [](const Dataset& dataset) {
+    return error_text<InvalidArgumentError>([&] { texts(dataset); });
+  };
+  EXPECT_THAT(text(Dataset::range(3).scan(Structure(0), [](int64_t s, int64_t) { return s; })),
+              HasSubstr("for element 0 the function returned"));
+  EXPECT_THAT(text(Dataset::range(3).scan(
+                  Structure(0),
+                  [](const Structure& s, const Structure& x) { return tuple(tuple(s, x), x); })),
+              HasSubstr("state after element 0 is of another form"));
+}
+
+TEST(Reduce, FoldsAllElements) {
+  const auto add = [](int64_t sum, int64_t x) { return sum + x; };
+  EXPECT_EQ(internal::str(Dataset::range(5).reduce(Structure(100), add)), "110");
+  EXPECT_EQ(internal::str(Dataset::range(0).reduce(Structure(100), add)), "100");
+  const Structure both =
+      Dataset::range(4).reduce(tuple(0, 1.5), [](const Structure& state, const Tensor& x) {
+        return tuple(Tensor(state[0].tensor() + x), state[1]);
+      });
+  EXPECT_EQ(internal::str(both), "(6, 1.5)");
+  EXPECT_EQ(error_text<NotFoundError>([] {
+              Dataset::range(3).reduce(Structure(0), [](int64_t, int64_t x) {
+                if (x == 1) throw NotFoundError("no such thing");
+                return x;
+              });
+            }),
+            "reduce: element 1: no such thing");
+}
+
+TEST(RandomSource, IsASequenceOfItsSeed) {
+  const auto first = [](const Dataset& dataset) { return ints(dataset.take(50)); };
+  const std::vector<int64_t> numbers = first(Dataset::random(1));
+  EXPECT_THAT(numbers, Each(testing::AllOf(testing::Ge(0), testing::Lt(int64_t{1} << 32))));
+  EXPECT_EQ(std::set(numbers.begin(), numbers.end()).size(), 50u);
+  EXPECT_EQ(first(Dataset::random(1)), numbers);
+  EXPECT_EQ(ints(Dataset::random(1).batch(5).take(10)), numbers);
+  EXPECT_NE(first(Dataset::random(2)), numbers);
+  EXPECT_NE(first(Dataset::random()), first(Dataset::random()));
+  EXPECT_EQ(Dataset::random(1).cardinality(), kInfiniteCardinality);
+
+  auto iterator = Dataset::random().iterator();
+  iterator.get_next();
+  auto restored = Dataset::random().iterator();
+  restored.restore(iterator.state());
+  EXPECT_EQ(internal::str(restored.get_next()), internal::str(iterator.get_next()));
+}
+
+TEST(IgnoreErrors, LeavesOutWhatFails) {
+  const Dataset dataset = Dataset::range(6).map([](int64_t x) {
+    if (x % 2 == 0) throw NotFoundError("no such thing");
+    return x;
+  });
+  EXPECT_THAT(ints(dataset.ignore_errors()), ElementsAre(1, 3, 5));
+  EXPECT_THAT(ints(dataset.ignore_errors().batch(2)), ElementsAre(1, 3, 5));
+  EXPECT_EQ(dataset.ignore_errors().cardinality(), kUnknownCardinality);
+}
+
+TEST(AssertCardinality, HoldsTheInputToIt) {
+  const Dataset unknown = Dataset::range(6).filter([](int64_t x) { return x > 1; });
+  EXPECT_EQ(unknown.assert_cardinality(4).cardinality(), 4);
+  EXPECT_THAT(ints(unknown.assert_cardinality(4)), ElementsAre(2, 3, 4, 5));
+  EXPECT_THAT(ints(unknown.assert_cardinality(4).batch(3)), ElementsAre(2, 3, 4, 5));
+  EXPECT_THAT(error_text<FailedPreconditionError>([&] { texts(unknown.assert_cardinality(5)); }),
+              HasSubstr("5 elements were promised, but there are 4"));
+  EXPECT_THAT(error_text<FailedPreconditionError>([&] { texts(unknown.assert_cardinality(3)); }),
+              HasSubstr("3 elements were promised, but there are more"));
+  EXPECT_THAT(error_text<FailedPreconditionError>(
+                  [&] { texts(unknown.assert_cardinality(kInfiniteCardinality)); }),
+              HasSubstr("infinitely many"));
+  EXPECT_THROW(unknown.assert_cardinality(-2), InvalidArgumentError);
+}
+
+TEST(Apply, CallsAFunctionOfTheDataset) {
+  const auto doubled = [](const Dataset& dataset) {
+    return dataset.map([](int64_t x) { return 2 * x; });
+  };
+  EXPECT_THAT(ints(Dataset::range(3).apply(doubled).skip(1)), ElementsAre(2, 4));
+  EXPECT_EQ(Dataset::range(3).apply([](const Dataset& dataset) { return dataset.cardinality(); }),
+            3);
+}
+
+}  // namespace
+}  // namespace cohort::data

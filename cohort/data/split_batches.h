@@ -1,0 +1,26 @@
+// Batches cut into a piece for each replica, by the guides' rule.
+//
+//   split_batches(Dataset::range(6).batch(4), 2);   // [0,1] [2,3] | [4] [5]
+#pragma once
+
+#include "cohort/data/dataset.h"
+
+namespace cohort::data {
+
+// Each batch of n rows becomes `num_pieces` elements of ceil(n / num_pieces) rows, the last ones
+// smaller or empty: views of the batch, of which one at a time is in memory however many pieces
+// there are. Where a batch fails, so do all of its pieces. States fit datasets cut into any number
+// of pieces, unless they were taken within a batch.
+// Errors: InvalidArgument (num_pieces below 1; elements that are not batches). While reading:
+// InvalidArgument (not a batch; leaves of different numbers of rows: names them).
+Dataset split_batches(const Dataset& dataset, int64_t num_pieces);
+
+}  // namespace cohort::data
+
+namespace cohort::internal {
+
+DataNodePtr make_split(const DataNodePtr& batches, int64_t num_pieces);
+// Errors: InvalidArgument (a leaf has no batch dimension; says to call `batch`).
+void check_batched(const StructureSpec& element_spec);
+
+}  // namespace cohort::internal

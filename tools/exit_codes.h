@@ -1,0 +1,12 @@
+// How the commands end.
+#pragma once
+
+namespace cohort::tools {
+
+inline constexpr int kExitOk = 0;
+inline constexpr int kExitDifferent = 1;  // of diff, as of diff(1)
+inline constexpr int kExitFailed = 1;
+inline constexpr int kExitUsage = 64;
+inline constexpr int kExitBadData = 65;
+
+}  // namespace cohort::tools

@@ -1,0 +1,17 @@
+// How the commands write lists, for people and for programs.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <string>
+#include <vector>
+
+namespace cohort::tools {
+
+// Columns of printable texts, aligned; rows may have any number of them.
+void print_table(const std::vector<std::vector<std::string>>& rows, std::ostream& out);
+
+// ASCII, so that no name can turn a terminal's lines around.
+void print_json(const nlohmann::ordered_json& json, std::ostream& out);
+
+}  // namespace cohort::tools
