@@ -3,72 +3,27 @@
 #include <algorithm>
 
 #include "cohort/core/device.h"
-#include "cohort/distribute/context_stack.h"
-#include "cohort/distribute/strategy_core.h"
-#include "cohort/train/trackable.h"
+#include "cohort/core/logging.h"
+#include "cohort/data/auto_shard.h"
+#include "cohort/data/node.h"
+#include "cohort/data/split_batches.h"
+#include "cohort/distribute/input_source.h"
 
 namespace cohort::distribute {
 
-using internal::StrategyCore;
+using data::AutoShardPolicy;
+using data::Dataset;
 using internal::str;
-
-namespace internal_input {
-
-struct Source {
-  std::shared_ptr<StrategyCore> core;
-  data::Dataset dataset;
-  std::vector<c10::Device> devices;  // of the replicas; empty where elements stay on the host
-};
+using internal::StrategyCore;
+using internal_input::BatchSequence;
+using internal_input::ElementOrder;
+using internal_input::Source;
 
 namespace {
 
-// The rows that all leaves of a batch have.
-int64_t batch_rows(const Structure& batch) {
-  int64_t rows = -1;
-  batch.for_each_with_path([&](const std::string& path, const Leaf& leaf) {
-    const std::string where = path.empty() ? "the element" : "member " + path;
-    if (leaf.dim() == 0) {
-      throw InvalidArgumentError(str("cannot split ", where, " of ", batch,
-                                     " over replicas: it has no batch dimension; call `batch` on "
-                                     "the dataset first"));
-    }
-    const int64_t size = leaf.sizes()[0];
-    if (rows >= 0 && size != rows) {
-      throw InvalidArgumentError(str("cannot split a batch over replicas: ", where, " has ", size,
-                                     " rows, the leaves before it ", rows));
-    }
-    rows = size;
-  });
-  return std::max<int64_t>(rows, 0);
-}
-
-Leaf on_device(Leaf leaf, const std::vector<c10::Device>& devices, size_t replica) {
-  if (devices.empty() || leaf.is_strings() || devices[replica].is_cpu()) return leaf;
-  return Leaf(leaf.tensor().to(devices[replica]));
-}
-
-PerReplica<Structure> split(const Structure& batch, const Source& source) {
-  const auto replicas = static_cast<size_t>(source.core->num_local_replicas());
-  const int64_t rows = batch_rows(batch);
-  const int64_t piece = (rows + static_cast<int64_t>(replicas) - 1) / static_cast<int64_t>(replicas);
-  PerReplica<Structure>::Values pieces;
-  for (size_t i = 0; i < replicas; ++i) {
-    const int64_t begin = std::min(rows, static_cast<int64_t>(i) * piece);
-    const int64_t end = std::min(rows, begin + piece);
-    pieces.push_back(batch.map([&](const Leaf& leaf) {
-      const bool whole = begin == 0 && end == rows;
-      return on_device(whole ? leaf : leaf.slice(begin, end), source.devices, i);
-    }));
-  }
-  return PerReplica<Structure>(std::move(pieces));
-}
-
 void check_options(const InputOptions& options) {
-  if (options.experimental_replication_mode == InputReplicationMode::PER_REPLICA) {
-    throw UnimplementedError(
-        "InputReplicationMode.PER_REPLICA is only supported in distribute_datasets_from_function");
-  }
-  if (options.experimental_place_dataset_on_device) {
+  if (options.experimental_place_dataset_on_device &&
+      options.experimental_replication_mode != InputReplicationMode::PER_REPLICA) {
     throw InvalidArgumentError(
         "experimental_place_dataset_on_device needs InputReplicationMode::PER_REPLICA");
   }
@@ -79,101 +34,175 @@ void check_options(const InputOptions& options) {
   }
 }
 
-void check_batched(const StructureSpec& spec) {
-  for (const TensorSpec& leaf : spec.flatten()) {
-    if (!leaf.shape() || !leaf.shape()->empty()) continue;
-    throw InvalidArgumentError(str("experimental_distribute_dataset got elements of ", spec,
-                                   ", which have no batch dimension to split over replicas; call "
-                                   "`batch` on the dataset first"));
+void check_workers(const InputWorkers& workers, StrategyCore& core, int num_pipelines) {
+  const int replicas = core.num_replicas_in_sync();
+  if (replicas % num_pipelines != 0) {
+    throw InvalidArgumentError(str("every input worker must have the same number of replicas, but ",
+                                   replicas, " replicas in sync cannot be divided by ",
+                                   num_pipelines, " workers"));
+  }
+  const auto each = static_cast<size_t>(core.num_local_replicas() / workers.num_workers());
+  for (int i = 0; i < workers.num_workers(); ++i) {
+    const size_t fed = workers.compute_devices_for_worker(i).size();
+    if (fed == each &&
+        workers.num_workers() * each == static_cast<size_t>(core.num_local_replicas())) {
+      continue;
+    }
+    throw InvalidArgumentError(str("every input worker must feed the same number of replicas, ",
+                                   core.num_local_replicas(), " in all, but worker ", i, " of ",
+                                   workers.num_workers(), " feeds ", fed));
   }
 }
 
-}  // namespace
-
-BatchSequence::BatchSequence(DistributedIterator iterator)
-    : owned_(std::make_shared<DistributedIterator>(std::move(iterator))),
-      iterator_(owned_.get()),
-      batch_(iterator_->next()) {}
-BatchSequence::BatchSequence(DistributedIterator* iterator)
-    : iterator_(iterator), batch_(iterator->next()) {}
-BatchSequence& BatchSequence::operator++() {
-  batch_ = iterator_->next();
-  return *this;
-}
-
-}  // namespace internal_input
-
-using internal_input::BatchSequence;
-using internal_input::Source;
-
-DistributedIterator::DistributedIterator(std::shared_ptr<const Source> source)
-    : source_(std::move(source)), iterator_(source_->dataset.iterator()) {}
-
-std::optional<PerReplica<Structure>> DistributedIterator::next() {
-  internal::require_cross_replica("DistributedIterator::next",
-                                  "next outside of the step and pass the batch to run");
-  const std::optional<Structure> batch = iterator_.next();
-  if (!batch) return std::nullopt;
-  return internal_input::split(*batch, *source_);
-}
-
-PerReplica<Structure> DistributedIterator::get_next() {
-  if (auto batch = next()) return *std::move(batch);
-  throw OutOfRangeError("DistributedIterator::get_next: the dataset is at its end");
-}
-
-data::IteratorState DistributedIterator::state() const { return iterator_.state(); }
-void DistributedIterator::restore(const data::IteratorState& state) { iterator_.restore(state); }
-std::shared_ptr<train::Trackable> DistributedIterator::trackable() const {
-  return train::TrackableHandle(iterator_).get();
-}
-BatchSequence DistributedIterator::begin() { return BatchSequence(this); }
-
-namespace {
-PerReplicaSpec spec_of(const Source& source) {
-  const auto replicas = static_cast<size_t>(source.core->num_local_replicas());
-  StructureSpec spec = source.dataset.element_spec();
-  if (replicas > 1) {
-    spec = spec.map([](const TensorSpec& leaf) { return leaf.with_batch_dim(kUnknownDim); });
-  }
-  return {std::move(spec), replicas};
-}
-}  // namespace
-
-PerReplicaSpec DistributedIterator::element_spec() const { return spec_of(*source_); }
-
-DistributedDataset::DistributedDataset(const Strategy& strategy, const data::Dataset& dataset,
-                                       const InputOptions& options) {
-  internal_input::check_options(options);
-  internal_input::check_batched(dataset.element_spec());
-  const std::shared_ptr<StrategyCore>& core = strategy.core();
+// Of the replicas, in order; none where batches stay on the host.
+std::vector<c10::Device> devices_to_fetch_to(StrategyCore& core, const InputWorkers& workers,
+                                             const InputOptions& options) {
   std::vector<c10::Device> devices;
-  if (!core->is_default() && options.experimental_fetch_to_device.value_or(true)) {
-    for (const std::string& name : core->worker_devices()) {
-      devices.push_back(internal::torch_device(name));
+  if (core.is_default() || !options.experimental_fetch_to_device.value_or(true)) return devices;
+  const std::vector<std::string> fed = workers.compute_devices();
+  for (size_t i = 0; i < fed.size(); ++i) {
+    const std::string& replica = core.worker_devices()[i];
+    if (fed[i] != replica) {
+      throw InvalidArgumentError(str("the input workers feed device ", fed[i], " where replica ", i,
+                                     " of the strategy is on ", replica));
+    }
+    devices.push_back(internal::torch_device(replica));
+  }
+  return devices;
+}
+
+std::shared_ptr<Source> make_source(const InputWorkers& workers, const Strategy& strategy,
+                                    const InputOptions& options) {
+  check_options(options);
+  StrategyCore& core = *strategy.core();
+  const auto numbering = core.input_pipelines(workers.num_workers());
+  check_workers(workers, core, numbering.total);
+  auto source = std::shared_ptr<Source>(new Source{.core = strategy.core(), .workers = workers});
+  source->numbering = numbering;
+  source->devices = devices_to_fetch_to(core, workers, options);
+  if (numbering.total == 1) source->order = ElementOrder::kOneWorker;
+  return source;
+}
+
+// The part of each worker. What there is to say is logged once, not for each.
+void add_shards(Source& source, const Dataset& dataset) {
+  const AutoShardPolicy policy = dataset.options().auto_shard_policy();
+  for (int i = 0; i < source.workers.num_workers(); ++i) {
+    const internal::ShardedGraph sharded =
+        internal::auto_shard_graph(dataset.node(), policy,
+                                   {.num_workers = source.numbering.total,
+                                    .index = source.numbering.first + i,
+                                    .num_replicas = source.core->num_replicas_in_sync()});
+    source.pipelines.emplace_back(sharded.root, dataset.options());
+    if (i > 0) continue;
+    for (const std::string& note : sharded.notes) internal::log_warning(note);
+    if (source.numbering.total == 1) continue;
+    source.division = str("AutoShardPolicy::", policy);
+    if (sharded.applied != policy) source.division += str(", by ", sharded.applied);
+    if (sharded.applied == AutoShardPolicy::DATA) source.order = ElementOrder::kInterleaved;
+  }
+}
+
+void check_elements(const Dataset& dataset) {
+  try {
+    internal::check_batched(dataset.element_spec());
+  } catch (const FailedPreconditionError&) {  // not known before it is read, and checked then
+  }
+}
+
+}  // namespace
+
+DistributedDataset get_distributed_dataset(const Dataset& dataset, const InputWorkers& workers,
+                                           const Strategy& strategy,
+                                           const DistributedDatasetOptions& options) {
+  if (options.input.experimental_replication_mode == InputReplicationMode::PER_REPLICA) {
+    throw UnimplementedError(
+        "InputReplicationMode.PER_REPLICA is only supported in distribute_datasets_from_function");
+  }
+  const std::shared_ptr<Source> source = make_source(workers, strategy, options.input);
+  const int replicas = source->core->num_replicas_in_sync();
+  if (!source->core->is_default() && options.split_batches) check_elements(dataset);
+  const bool split = options.split_batches && replicas > 1;
+  add_shards(
+      *source,
+      split ? Dataset(internal::make_split(dataset.node(), replicas), dataset.options()) : dataset);
+  const int64_t buffered = options.input.experimental_per_replica_buffer_size;
+  if (buffered > 0 && !source->core->is_default()) {
+    for (size_t i = 0; i < source->pipelines.size(); ++i) {
+      const auto own_replicas = static_cast<int64_t>(source->num_replicas(i));
+      source->pipelines[i] = source->pipelines[i].prefetch(own_replicas * (1 + buffered));
     }
   }
-  // As many global batches ahead as there are replicas.
-  const bool ahead = !core->is_default() && options.experimental_per_replica_buffer_size > 0;
-  source_ = std::make_shared<Source>(
-      Source{core,
-             ahead ? dataset.prefetch(core->num_local_replicas() *
-                                      options.experimental_per_replica_buffer_size)
-                   : dataset,
-             std::move(devices)});
+  return DistributedDataset(source);
+}
+
+DistributedDataset get_distributed_datasets_from_function(const DatasetFunction& fn,
+                                                          const InputWorkers& workers,
+                                                          const std::vector<InputContext>& contexts,
+                                                          const Strategy& strategy,
+                                                          const InputOptions& options) {
+  const std::shared_ptr<Source> source = make_source(workers, strategy, options);
+  if (contexts.size() != static_cast<size_t>(workers.num_workers())) {
+    throw InvalidArgumentError(str("there must be one input context a worker, but there are ",
+                                   contexts.size(), " contexts and ", workers.num_workers(),
+                                   " workers"));
+  }
+  for (const InputContext& context : contexts) source->pipelines.push_back(fn(context));
+  source->division = "as the dataset function divides it";
+  return DistributedDataset(source);
 }
 
 DistributedIterator DistributedDataset::iterator() const { return DistributedIterator(source_); }
-PerReplicaSpec DistributedDataset::element_spec() const { return spec_of(*source_); }
-int64_t DistributedDataset::cardinality() const { return source_->dataset.cardinality(); }
 BatchSequence DistributedDataset::begin() const { return BatchSequence(iterator()); }
 
-DistributedDataset Strategy::experimental_distribute_dataset(const data::Dataset& dataset) const {
-  return experimental_distribute_dataset(dataset, InputOptions{});
+PerReplicaSpec DistributedDataset::element_spec() const {
+  return {source_->component_spec(), source_->num_replicas()};
 }
-DistributedDataset Strategy::experimental_distribute_dataset(const data::Dataset& dataset,
-                                                             const InputOptions& options) const {
-  return DistributedDataset(*this, dataset, options);
+
+int64_t DistributedDataset::cardinality() const {
+  int64_t longest = 0;
+  for (size_t i = 0; i < source_->pipelines.size(); ++i) {
+    const int64_t elements = source_->pipelines[i].cardinality();
+    if (elements < 0) return elements;
+    const auto replicas = static_cast<int64_t>(source_->num_replicas(i));
+    const bool short_step = elements % replicas != 0 && source_->fills_up_last_step();
+    longest = std::max(longest, elements / replicas + (short_step ? 1 : 0));
+  }
+  return longest;
+}
+
+std::string DistributedDataset::explain() const {
+  const auto& [total, first] = source_->numbering;
+  std::string text = str(total, total == 1 ? " input worker" : " input workers");
+  if (!source_->division.empty()) text += ", " + source_->division;
+  text += '\n';
+  for (int i = 0; i < source_->workers.num_workers(); ++i) {
+    text += str("worker ", first + i, " on ", source_->workers.worker_devices()[i], ", for");
+    const char* separator = " ";
+    for (const std::string& device : source_->workers.compute_devices_for_worker(i)) {
+      text += separator + device;
+      separator = ", ";
+    }
+    text += '\n' + source_->pipelines[i].explain();
+  }
+  return text;
+}
+
+DistributedDataset DistributedDataset::auto_shard(int64_t num_shards, int64_t index) const {
+  auto source =
+      std::shared_ptr<Source>(new Source{.core = source_->core, .workers = source_->workers});
+  source->numbering = source_->numbering;
+  source->devices = source_->devices;
+  source->division = str("shard ", index, " of ", num_shards,
+                         source_->division.empty() ? "" : " of ", source_->division);
+  if (num_shards == 1) source->order = source_->order;
+  for (const Dataset& pipeline : source_->pipelines) {
+    source->pipelines.push_back(
+        data::auto_shard(pipeline, {.num_workers = num_shards,
+                                    .index = index,
+                                    .num_replicas = source_->core->num_replicas_in_sync()}));
+  }
+  return DistributedDataset(source);
 }
 
 }  // namespace cohort::distribute

@@ -5,9 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <sstream>
-
+#include "cohort/core/monitoring.h"
 #include "cohort/distribute/one_device_strategy.h"
+#include "cohort/distribute/testing_batches.h"
 #include "cohort/distribute/testing_devices.h"
 
 namespace cohort::distribute {
@@ -17,28 +17,6 @@ using data::Dataset;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// "[0,1][2]": the elements of each piece.
-std::string text(const PerReplica<Structure>& batch) {
-  std::ostringstream out;
-  for (const Structure& piece : batch.values()) {
-    out << '[';
-    for (int64_t i = 0; i < piece.leaf().sizes()[0]; ++i) {
-      if (i > 0) out << ',';
-      if (piece.leaf().is_strings()) {
-        out << piece.strings()[i];
-      } else {
-        out << piece.tensor()[i].item<int64_t>();
-      }
-    }
-    out << ']';
-  }
-  return out.str();
-}
-std::vector<std::string> all(const DistributedDataset& dataset) {
-  std::vector<std::string> batches;
-  for (const auto& batch : dataset) batches.push_back(text(batch));
-  return batches;
-}
 std::vector<std::string> split(int replicas, const Dataset& dataset) {
   return all(mirrored(replicas).experimental_distribute_dataset(dataset));
 }
@@ -80,8 +58,8 @@ TEST(DistributedDataset, GuidesHundredOnes) {
 TEST(DistributedDataset, PiecesAreSlicesOfTheBatch) {
   const MirroredStrategy strategy = mirrored(2);
   const Tensor rows = at::arange(8);
-  for (const auto& batch : strategy.experimental_distribute_dataset(
-           Dataset::from_tensor_slices(rows).batch(8))) {
+  for (const auto& batch :
+       strategy.experimental_distribute_dataset(Dataset::from_tensor_slices(rows).batch(8))) {
     EXPECT_TRUE(batch.value(0).tensor().is_alias_of(batch.value(1).tensor()));
   }
 }
@@ -89,37 +67,6 @@ TEST(DistributedDataset, PiecesAreSlicesOfTheBatch) {
 TEST(DistributedDataset, StringsAreSplitToo) {
   EXPECT_THAT(split(2, Dataset::from_tensor_slices(StringTensor({"a", "b", "c"})).batch(3)),
               ElementsAre("[a,b][c]"));
-}
-
-TEST(DistributedIterator, HasEveryFormOfNext) {
-  const MirroredStrategy strategy = mirrored(2);
-  const auto dataset = strategy.experimental_distribute_dataset(Dataset::range(4).batch(2));
-  DistributedIterator it = dataset.iterator();
-  EXPECT_EQ(text(it.get_next()), "[0][1]");
-  EXPECT_EQ(text(*it.get_next_as_optional()), "[2][3]");
-  EXPECT_FALSE(it.next());
-  EXPECT_THROW(it.get_next(), OutOfRangeError);
-}
-
-TEST(DistributedIterator, ResumesExactly) {
-  const MirroredStrategy strategy = mirrored(3);
-  const auto dataset = strategy.experimental_distribute_dataset(
-      Dataset::range(50).shuffle(50, {.seed = 3}).batch(8).repeat(2));
-  DistributedIterator it = dataset.iterator();
-  for (int i = 0; i < 9; ++i) it.get_next();
-  const auto state = data::IteratorState::parse(it.state().serialize());
-  DistributedIterator resumed = dataset.iterator();
-  resumed.restore(state);
-  for (int i = 9; i < 14; ++i) EXPECT_EQ(text(resumed.get_next()), text(it.get_next()));
-  EXPECT_FALSE(resumed.next());
-  EXPECT_FALSE(it.next());
-}
-
-TEST(DistributedIterator, NextInAReplicaIsRefused) {
-  const MirroredStrategy strategy = mirrored(2);
-  DistributedIterator it =
-      strategy.experimental_distribute_dataset(Dataset::range(4).batch(2)).iterator();
-  EXPECT_THROW(strategy.run([&] { it.next(); }), FailedPreconditionError);
 }
 
 TEST(DistributedDataset, UnbatchedElementsNameBatch) {
@@ -145,15 +92,22 @@ TEST(DistributedDataset, LeavesWithDifferentRowsAreAnError) {
 }
 
 TEST(DistributedDataset, SpecsAndCardinality) {
+  const auto shape = [](const DistributedDataset& dataset) {
+    return *dataset.element_spec().component.leaf().shape();
+  };
   const auto batched = Dataset::range(10).batch(4, {.drop_remainder = true});
   const auto dataset = mirrored(2).experimental_distribute_dataset(batched);
   EXPECT_EQ(dataset.cardinality(), 2);
   EXPECT_EQ(dataset.element_spec().num_replicas, 2U);
-  EXPECT_EQ(dataset.element_spec().component.leaf().shape(),
-            (std::vector<int64_t>{kUnknownDim}));
+  EXPECT_THAT(shape(dataset), ElementsAre(2));
+  EXPECT_THAT(shape(mirrored(3).experimental_distribute_dataset(batched)),
+              ElementsAre(kUnknownDim));
+  EXPECT_EQ(mirrored(3).experimental_distribute_dataset(batched).cardinality(), 2);
+  EXPECT_EQ(mirrored(3).experimental_distribute_dataset(batched.repeat()).cardinality(),
+            data::kInfiniteCardinality);
   LogicalCpus cpus(1);
   const auto one = OneDeviceStrategy("CPU:0").experimental_distribute_dataset(batched);
-  EXPECT_EQ(one.element_spec().component.leaf().shape(), (std::vector<int64_t>{4}));
+  EXPECT_THAT(shape(one), ElementsAre(4));
   EXPECT_EQ(one.iterator().element_spec(), one.element_spec());
 }
 
@@ -164,6 +118,78 @@ TEST(DistributedDataset, UnderOtherStrategiesHasOneComponent) {
   LogicalCpus cpus(1);
   EXPECT_THAT(all(OneDeviceStrategy("CPU:0").experimental_distribute_dataset(dataset)),
               ElementsAre("[0,1]", "[2,3]"));
+}
+
+TEST(DistributedDataset, TheDefaultStrategyGivesTheDatasetAsItIs) {
+  const auto dataset = get_strategy().experimental_distribute_dataset(Dataset::range(3));
+  int64_t next = 0;
+  for (const auto& batch : dataset) EXPECT_EQ(batch.item().tensor().item<int64_t>(), next++);
+  EXPECT_EQ(next, 3);
+}
+
+TEST(DistributedDataset, AGeneratorsElementIsAGlobalBatch) {
+  const MirroredStrategy strategy = mirrored(4);
+  const auto dataset = strategy.experimental_distribute_dataset(
+      Dataset::from_generator([] { return std::optional<Tensor>(at::ones({4})); }));
+  const auto batch = dataset.iterator().get_next();
+  for (const Structure& piece : batch.values()) {
+    EXPECT_THAT(piece.leaf().sizes(), ElementsAre(1));
+  }
+}
+
+TEST(DistributedDataset, ReadsAheadAsManyPiecesAsSpecified) {
+  const MirroredStrategy strategy = mirrored(3);
+  const auto ends_with = [&](const InputOptions& options) {
+    const std::string text =
+        strategy.experimental_distribute_dataset(Dataset::range(8).batch(4), options).explain();
+    const size_t worker = text.find("worker 0");
+    const size_t graph = text.find('\n', worker) + 1;
+    return text.substr(graph, text.find(':', graph) - graph);
+  };
+  EXPECT_EQ(ends_with({}), "prefetch(buffer_size=6)");  // a step, and one for each replica
+  EXPECT_EQ(ends_with({.experimental_per_replica_buffer_size = 3}), "prefetch(buffer_size=12)");
+  EXPECT_EQ(ends_with({.experimental_per_replica_buffer_size = 0}), "split_batches(num_pieces=3)");
+}
+
+TEST(DistributedDataset, WithoutFetchingBatchesAreTheSame) {
+  const MirroredStrategy strategy = mirrored(2);
+  EXPECT_THAT(all(strategy.experimental_distribute_dataset(
+                  Dataset::range(4).batch(4), {.experimental_fetch_to_device = false})),
+              ElementsAre("[0,1][2,3]"));
+}
+
+TEST(DistributedDataset, ReducesOverItsBatches) {
+  const MirroredStrategy strategy = mirrored(2);
+  const auto dataset = strategy.experimental_distribute_dataset(Dataset::range(6).batch(4));
+  const std::string joined = dataset.reduce(
+      std::string("="), [](const std::string& state, const PerReplica<Structure>& batch) {
+        return state + text(batch);
+      });
+  EXPECT_EQ(joined, "=[0,1][2,3][4][5]");
+}
+
+TEST(DistributedDataset, CanBeDividedFurther) {
+  const MirroredStrategy strategy = mirrored(2);
+  const auto dataset = strategy.experimental_distribute_dataset(
+      with_policy(Dataset::range(12).batch(2), data::AutoShardPolicy::DATA));
+  EXPECT_THAT(all(dataset.auto_shard(3, 1)), ElementsAre("[1][4]", "[7][10]"));
+  EXPECT_THROW(dataset.auto_shard(3, 3), InvalidArgumentError);
+}
+
+TEST(DistributedDataset, CountsItsCalls) {
+  const auto calls = [](const char* function) {
+    return monitoring::value("distribution_strategy_input_api_counter",
+                             {"MirroredStrategy", function});
+  };
+  const MirroredStrategy strategy = mirrored(2);
+  EXPECT_EQ(monitoring::value("distribution_strategy_replica_gauge", {"MirroredStrategy"}), 2);
+  const int64_t before = calls("distribute_dataset");
+  const int64_t from_function = calls("distribute_datasets_from_function");
+  strategy.experimental_distribute_dataset(Dataset::range(6).batch(4));
+  EXPECT_EQ(calls("distribute_dataset"), before + 1);
+  strategy.distribute_datasets_from_function(
+      [](const InputContext&) { return Dataset::range(6).batch(4); });
+  EXPECT_EQ(calls("distribute_datasets_from_function"), from_function + 1);
 }
 
 TEST(DistributedDataset, ChecksItsOptions) {

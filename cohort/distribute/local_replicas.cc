@@ -12,6 +12,7 @@
 #include "cohort/collective/thread_group.h"
 #include "cohort/core/device.h"
 #include "cohort/core/intra_op_threads.h"
+#include "cohort/core/phase.h"
 #include "cohort/core/thread_pool.h"
 #include "cohort/core/wait_point.h"
 #include "cohort/distribute/context_stack.h"
@@ -99,7 +100,10 @@ void LocalReplicas::Shared::run_one(int rank) {
         devices[rank].is_cpu() ? c10::optional<c10::Device>() : devices[rank]);
     at::NoGradGuard no_grad;
     group.enter(rank);
-    job.frame->call(context, static_cast<size_t>(rank));
+    {
+      const ScopedPhase phase(profiler::Phase::kCompute);
+      job.frame->call(context, static_cast<size_t>(rank));
+    }
     group.leave(rank);
   } catch (const GroupBrokenError&) {
     group.fail(rank);
@@ -196,10 +200,12 @@ void LocalReplicas::run(StrategyCore& core, const std::shared_ptr<RunFrame>& fra
                                   : kDefaultTimeout;
   generators();
   shared_->group.begin({.timeout = timeout, .sequential = !options.concurrent});
-  std::optional<ScopedIntraOpThreads> own_share;
-  if (size() > 1) own_share.emplace(threads_per_replica_);
+  // For a single replica, too: libtorch's own count is that of physical cores, half of them in many
+  // containers.
+  const ScopedIntraOpThreads own_share(threads_per_replica_);
   start_workers(core, frame);
   shared_->run_one(0);
+  count_step();
   if (!wait_for_workers(timeout)) throw_given_up(timeout);
 
   for (std::exception_ptr& error : shared_->errors) {
@@ -220,6 +226,7 @@ void LocalReplicas::start_workers(StrategyCore& core, const std::shared_ptr<RunF
 
 // Replicas that the others waited for in vain get as long again to notice and return.
 bool LocalReplicas::wait_for_workers(std::chrono::nanoseconds timeout) {
+  const ScopedPhase phase(profiler::Phase::kWait);
   return shared_->end.wait([this] { return shared_->unfinished.load() == 0; },
                            shared_->group.spin(), WaitPoint::Clock::now() + timeout);
 }

@@ -2,6 +2,7 @@
 
 #include <ATen/ops/cat.h>
 
+#include "cohort/core/monitoring.h"
 #include "cohort/distribute/mirrored_variable.h"
 #include "cohort/distribute/sync_on_read_variable.h"
 #include "cohort/ops/random.h"
@@ -12,7 +13,9 @@ using distribute::VariableOptions;
 using distribute::VariableSynchronization;
 
 LocalStrategy::LocalStrategy(Config config)
-    : config_(std::move(config)), replicas_(config_.devices) {}
+    : config_(std::move(config)), replicas_(config_.devices) {
+  set_gauge("distribution_strategy_replica_gauge", {config_.name}, replicas_.size());
+}
 
 std::vector<random::Generator> LocalStrategy::replica_generators() {
   return replicas_.generators();

@@ -5,6 +5,8 @@
 
 #include "cohort/collective/slices.h"
 #include "cohort/collective/thread_group.h"
+#include "cohort/core/phase.h"
+#include "cohort/distribute/gradient_packs.h"
 #include "cohort/distribute/strategy_core.h"
 #include "cohort/distribute/variable_impl.h"
 
@@ -18,25 +20,57 @@ using distribute::ReplicaContext;
 struct Contribution {
   int replica = 0;
   std::span<const UpdateTarget> targets;
-  c10::SmallVector<Tensor, 16> gradients;  // dense, contiguous, on the CPU; undefined where none
+  // On the CPU: dense and contiguous, or sparse rows in ascending order; undefined where none.
+  c10::SmallVector<Tensor, 16> gradients;
 };
 
 using Contributions = std::span<void* const>;
 
-const Contribution& of_replica(Contributions all, size_t replica) {
-  return *static_cast<const Contribution*>(all[replica]);
+Contribution& of_replica(Contributions all, size_t replica) {
+  return *static_cast<Contribution*>(all[replica]);
 }
 
-Tensor usable_gradient(const Tensor& gradient, const VariableImpl& variable, int replica) {
+// Elements at a time: the sum of a block stays in the first-level cache until it is applied.
+constexpr int64_t kBlock = 2048;
+
+// Whether a sparse gradient is one of whole rows that can be worked on as such.
+bool has_sparse_rows(const Tensor& gradient) {
+  return gradient.layout() == at::kSparse && gradient.is_cpu() && gradient.sparse_dim() == 1 &&
+         gradient.dim() > 1 && gradient._values().is_contiguous() &&
+         gradient.numel() / std::max<int64_t>(gradient.size(0), 1) <= kBlock;
+}
+
+// The rows of a sparse gradient.
+struct SparseRows {
+  explicit SparseRows(const Tensor& gradient)
+      : ids(gradient._indices().data_ptr<int64_t>()),
+        end(ids + gradient._nnz()),
+        values(static_cast<const char*>(gradient._values().data_ptr())) {}
+
+  const int64_t* ids;  // ascending
+  const int64_t* end;
+  const char* values;
+};
+
+bool on_cpu(const VariableImpl& variable) {
+  const auto& components = variable.distinct_components();
+  return std::all_of(components.begin(), components.end(),
+                     [&](size_t i) { return variable.component(i).is_cpu(); });
+}
+
+Tensor usable(const Tensor& gradient, const VariableImpl& variable, int replica) {
   if (!gradient.defined()) return gradient;
-  const Tensor dense = gradient.is_sparse() ? gradient.to_dense() : gradient;
-  if (dense.sizes() != variable.shape() || dense.scalar_type() != variable.dtype()) {
+  if (gradient.sizes() != variable.shape() || gradient.scalar_type() != variable.dtype()) {
     throw InvalidArgumentError(str("the gradient of variable '", variable.options().name,
-                                   "' on replica ", replica, " is ", describe(dense),
+                                   "' on replica ", replica, " is ", describe(gradient),
                                    ", but the variable is ", dtype_name(variable.dtype()), " ",
                                    shape_str(variable.shape())));
   }
-  return dense.detach().to(at::kCPU).contiguous();
+  const Tensor detached = gradient.detach();
+  if (detached.layout() == at::kStrided) return detached.to(at::kCPU).contiguous();
+  const Tensor coalesced = detached.coalesce();
+  return on_cpu(variable) && has_sparse_rows(coalesced) ? coalesced
+                                                        : coalesced.to_dense().to(at::kCPU);
 }
 
 Contribution prepare(const ReplicaContext& context, std::span<const Tensor> gradients,
@@ -49,8 +83,7 @@ Contribution prepare(const ReplicaContext& context, std::span<const Tensor> grad
   mine.replica = context.replica_id_in_sync_group();
   mine.targets = targets;
   for (size_t i = 0; i < targets.size(); ++i) {
-    mine.gradients.push_back(
-        usable_gradient(gradients[i], targets[i].variable.impl(), mine.replica));
+    mine.gradients.push_back(usable(gradients[i], targets[i].variable.impl(), mine.replica));
   }
   return mine;
 }
@@ -72,25 +105,42 @@ void check_same_targets(Contributions all) {
   }
 }
 
+// Makes the gradients of a target dense where not all replicas have sparse ones.
+void densify_where_mixed(Contributions all) {
+  const size_t count = of_replica(all, 0).gradients.size();
+  for (size_t i = 0; i < count; ++i) {
+    const auto is_dense = [&](void* one) {
+      const Tensor& gradient = static_cast<Contribution*>(one)->gradients[i];
+      return gradient.defined() && gradient.layout() == at::kStrided;
+    };
+    if (std::none_of(all.begin(), all.end(), is_dense)) continue;
+    for (size_t r = 0; r < all.size(); ++r) {
+      Tensor& gradient = of_replica(all, r).gradients[i];
+      if (gradient.defined() && gradient.layout() != at::kStrided) gradient = gradient.to_dense();
+    }
+  }
+}
+
 // One thread's part of the pass.
 class SlicePass {
  public:
   SlicePass(Contributions all, const optim::UpdateRule& rule, const optim::StepScalars& scalars,
-            bool aggregate)
-      : all_(all.first(aggregate ? all.size() : 1)), rule_(rule), scalars_(scalars) {}
+            const UpdateOptions& options)
+      : all_(all.first(options.aggregate_gradients ? all.size() : 1)),
+        rule_(rule),
+        scalars_(scalars),
+        packs_(options.packs) {}
 
   // Updates elements [range) of target `i`, whose components are on the CPU.
   void update(size_t i, SliceRange range) {
     const UpdateTarget& target = of_replica(all_, 0).targets[i];
     if (!collect_sources(i)) return;
-    param_ = &target.variable.impl().component(0);
-    slots_.clear();
-    for (const auto& slot : target.slots) slots_.push_back(&slot.impl().component(0));
+    use_components(target);
+    if (!sparse_sources_.empty()) return update_sparse(target, range);
     for (int64_t begin = range.begin; begin < range.end; begin += kBlock) {
       const int64_t count = std::min(kBlock, range.end - begin);
       update_block(begin, count);
-      copy_to_other_components(target.variable.impl(), begin, count);
-      for (const auto& slot : target.slots) copy_to_other_components(slot.impl(), begin, count);
+      copy_to_others(target, begin, count);
     }
   }
 
@@ -113,20 +163,99 @@ class SlicePass {
   }
 
  private:
-  // Elements at a time: the sum of a block stays in the first-level cache until it is applied.
-  static constexpr int64_t kBlock = 2048;
+  void use_components(const UpdateTarget& target) {
+    param_ = &target.variable.impl().component(0);
+    slots_.clear();
+    for (const auto& slot : target.slots) slots_.push_back(&slot.impl().component(0));
+  }
 
   // The gradients of target `i` that replicas have, in replica order. False where none has one.
   bool collect_sources(size_t i) {
     sources_.clear();
-    for (size_t r = 0; r < all_.size(); ++r) {
+    sparse_sources_.clear();
+    const bool reduced = packs_ != nullptr && packs_->reduced(i);
+    for (size_t r = 0; r < (reduced ? 1 : all_.size()); ++r) {
       const Tensor& gradient = of_replica(all_, r).gradients[i];
       if (!gradient.defined()) continue;
-      sources_.push_back(static_cast<const char*>(gradient.data_ptr()));
+      if (gradient.layout() == at::kStrided) {
+        sources_.push_back(static_cast<const char*>(gradient.data_ptr()));
+      } else {
+        sparse_sources_.emplace_back(gradient);
+      }
       dtype_ = gradient.scalar_type();
       item_size_ = static_cast<int64_t>(gradient.element_size());
     }
-    return !sources_.empty();
+    return !sources_.empty() || !sparse_sources_.empty();
+  }
+
+  // Updates the rows that begin in elements [range).
+  void update_sparse(const UpdateTarget& target, SliceRange range) {
+    const int64_t row_size = param_->numel() / param_->size(0);
+    const auto first_row_from = [&](int64_t element) {
+      return (element + row_size - 1) / row_size;
+    };
+    const int64_t end = first_row_from(range.end);
+    int64_t begin = first_row_from(range.begin);
+    for (SparseRows& source : sparse_sources_) {
+      source.values += skip_to(source, begin) * row_size * item_size_;
+    }
+    int64_t ids[kRowsAtOnce];
+    const int64_t capacity = std::min(kRowsAtOnce, kBlock / row_size);
+    while (begin < end) {
+      int64_t count = 0;
+      while (count < capacity && take_row(end, row_size, count, ids[count])) ++count;
+      const int64_t next = count == capacity ? ids[count - 1] + 1 : end;
+      for (int64_t k = 0; k < count; ++k) ids[k] -= begin;
+      update_rows(target, begin, next, row_size, {ids, static_cast<size_t>(count)});
+      begin = next;
+    }
+  }
+
+  // Passes over the rows before `row`; returns how many.
+  static int64_t skip_to(SparseRows& source, int64_t row) {
+    const int64_t* const first = std::lower_bound(source.ids, source.end, row);
+    const int64_t skipped = first - source.ids;
+    source.ids = first;
+    return skipped;
+  }
+
+  // Adds up the next row before `end` that any replica has, into place `place` of sum_.
+  bool take_row(int64_t end, int64_t row_size, int64_t place, int64_t& id) {
+    id = end;
+    for (const SparseRows& source : sparse_sources_) {
+      if (source.ids != source.end) id = std::min(id, *source.ids);
+    }
+    if (id == end) return false;
+    c10::SmallVector<const void*, 8> parts;
+    for (SparseRows& source : sparse_sources_) {
+      if (source.ids == source.end || *source.ids != id) continue;
+      parts.push_back(source.values);
+      ++source.ids;
+      source.values += row_size * item_size_;
+    }
+    const ScopedPhase phase(profiler::Phase::kReduce);
+    collective::add_slices(sum_ + place * row_size * item_size_, parts, row_size, dtype_);
+    return true;
+  }
+
+  // Rows [begin, end), of which begin + ids[k] has row k of sum_ as its gradient, the others zeros.
+  void update_rows(const UpdateTarget& target, int64_t begin, int64_t end, int64_t row_size,
+                   std::span<const int64_t> ids) {
+    void* slots[optim::kMaxSlots];
+    for (size_t s = 0; s < slots_.size(); ++s) slots[s] = at(*slots_[s], begin * row_size);
+    optim::update_rows(rule_, scalars_,
+                       {.param = at(*param_, begin * row_size),
+                        .slots = slots,
+                        .num_rows = end - begin,
+                        .row_size = row_size,
+                        .gradient = sum_,
+                        .row_ids = ids.data(),
+                        .num_row_ids = static_cast<int64_t>(ids.size()),
+                        .dtype = dtype_});
+    if (!rule_.zero_gradient_is_no_op()) {
+      return copy_to_others(target, begin * row_size, (end - begin) * row_size);
+    }
+    for (const int64_t id : ids) copy_to_others(target, (begin + id) * row_size, row_size);
   }
 
   char* at(const Tensor& tensor, int64_t begin) const {
@@ -137,6 +266,7 @@ class SlicePass {
     if (sources_.size() == 1) return sources_[0] + begin * item_size_;
     c10::SmallVector<const void*, 8> parts;
     for (const char* source : sources_) parts.push_back(source + begin * item_size_);
+    const ScopedPhase phase(profiler::Phase::kReduce);
     collective::add_slices(sum_, parts, count, dtype_);
     return sum_;
   }
@@ -149,6 +279,11 @@ class SlicePass {
                             .gradient = summed_gradient(begin, count),
                             .size = count,
                             .dtype = dtype_});
+  }
+
+  void copy_to_others(const UpdateTarget& target, int64_t begin, int64_t count) {
+    copy_to_other_components(target.variable.impl(), begin, count);
+    for (const auto& slot : target.slots) copy_to_other_components(slot.impl(), begin, count);
   }
 
   void copy_to_other_components(const VariableImpl& variable, int64_t begin, int64_t count) {
@@ -168,20 +303,17 @@ class SlicePass {
   Contributions all_;
   const optim::UpdateRule& rule_;
   const optim::StepScalars& scalars_;
+  const GradientPacks* packs_;
+  static constexpr int64_t kRowsAtOnce = 256;
+
   c10::SmallVector<const char*, 8> sources_;
+  c10::SmallVector<SparseRows, 8> sparse_sources_;  // in place of sources_
   const Tensor* param_ = nullptr;
   c10::SmallVector<const Tensor*, optim::kMaxSlots> slots_;
   DType dtype_ = DType::Float;
   int64_t item_size_ = 0;
   alignas(double) char sum_[kBlock * sizeof(double)];
 };
-
-bool on_cpu(const UpdateTarget& target) {
-  const VariableImpl& variable = target.variable.impl();
-  const auto& components = variable.distinct_components();
-  return std::all_of(components.begin(), components.end(),
-                     [&](size_t i) { return variable.component(i).is_cpu(); });
-}
 
 // Walks the part of all elements of all targets that belongs to member `rank`.
 void update_own_slice(SlicePass& pass, std::span<const UpdateTarget> targets, int rank, int count) {
@@ -193,7 +325,7 @@ void update_own_slice(SlicePass& pass, std::span<const UpdateTarget> targets, in
     const int64_t size = targets[i].variable.impl().component(0).numel();
     const SliceRange local{std::max<int64_t>(mine.begin - offset, 0),
                            std::min<int64_t>(mine.end - offset, size)};
-    if (!on_cpu(targets[i])) {
+    if (!on_cpu(targets[i].variable.impl())) {
       if (rank == 0) pass.update_on_device(i);
     } else if (local.begin < local.end) {
       pass.update(i, local);
@@ -204,21 +336,31 @@ void update_own_slice(SlicePass& pass, std::span<const UpdateTarget> targets, in
 
 }  // namespace
 
+Tensor usable_gradient(const Tensor& gradient, const distribute::Variable& variable, int replica) {
+  return usable(gradient, variable.impl(), replica);
+}
+
 void reduce_and_update(ReplicaContext& context, std::span<const Tensor> gradients,
                        std::span<const UpdateTarget> targets, const optim::UpdateRule& rule,
                        const UpdateOptions& options) {
   Contribution mine = prepare(context, gradients, targets);
   const optim::StepScalars scalars = rule.prepare(options.learning_rate, options.iteration);
   const auto work = [&](Contributions all) {
-    SlicePass pass(all, rule, scalars, options.aggregate_gradients);
+    const ScopedPhase phase(profiler::Phase::kUpdate);
+    SlicePass pass(all, rule, scalars, options);
     update_own_slice(pass, targets, context.local_replica_id(), static_cast<int>(all.size()));
   };
   void* payload = &mine;
   if (context.group() == nullptr) {
     work(Contributions(&payload, 1));
   } else {
-    context.group()->share(context.local_replica_id(), "apply_gradients", payload,
-                           check_same_targets, work);
+    context.group()->share(
+        context.local_replica_id(), "apply_gradients", payload,
+        [](Contributions all) {
+          check_same_targets(all);
+          densify_where_mixed(all);
+        },
+        work);
   }
   const auto replica = static_cast<size_t>(context.local_replica_id());
   for (const UpdateTarget& target : targets) {

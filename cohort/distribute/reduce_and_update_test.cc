@@ -5,15 +5,18 @@
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/full_like.h>
+#include <ATen/ops/linspace.h>
 #include <ATen/ops/ones.h>
+#include <ATen/ops/sparse_coo_tensor.h>
 #include <ATen/ops/zeros.h>
+#include <c10/util/accumulate.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "cohort/distribute/testing_devices.h"
+#include "cohort/ops/random.h"
 #include "cohort/optim/adam.h"
 #include "cohort/optim/sgd.h"
-#include "cohort/ops/random.h"
 
 namespace cohort::distribute {
 namespace {
@@ -68,8 +71,8 @@ TEST_P(ReduceAndUpdateTest, SumsGradientsAndAppliesTheRule) {
   const int n = GetParam().replicas;
   const double expected = 1 - 0.5 * n * (n + 1) / 2;
   for (const auto& one : targets) {
-    EXPECT_TRUE(at::allclose(one.variable.components().value(0),
-                             at::full(one.variable.shape(), expected)));
+    EXPECT_TRUE(
+        at::allclose(one.variable.components().value(0), at::full(one.variable.shape(), expected)));
     expect_equal_components(one.variable);
   }
 }
@@ -89,8 +92,8 @@ TEST_P(ReduceAndUpdateTest, ManyAdamStepsKeepEveryComponentAndSlotEqual) {
     expect_equal_components(targets[0].variable);
     for (const Variable& slot : targets[0].slots) expect_equal_components(slot);
   }
-  EXPECT_FALSE(at::equal(targets[0].slots[1].components().value(0),
-                         at::zeros({33, 17}, at::kDouble)));
+  EXPECT_FALSE(
+      at::equal(targets[0].slots[1].components().value(0), at::zeros({33, 17}, at::kDouble)));
 }
 
 TEST_P(ReduceAndUpdateTest, ReplicasWithoutAGradientCountAsZeros) {
@@ -117,6 +120,43 @@ TEST_P(ReduceAndUpdateTest, TakesViewsAndSparseGradients) {
   });
   for (const auto& one : targets) {
     EXPECT_TRUE(at::equal(one.variable.components().value(0), grid * -GetParam().replicas));
+  }
+}
+
+// Rows drawn by each replica for itself, some of them twice, as an embedding's gradient has them.
+Tensor random_rows(at::IntArrayRef shape, int64_t count) {
+  const Tensor ids = (random::uniform({count}) * static_cast<double>(shape[0])).to(at::kLong);
+  std::vector<int64_t> sizes = shape.vec();
+  sizes[0] = count;
+  return at::sparse_coo_tensor(ids.reshape({1, count}), random::normal(sizes), shape);
+}
+
+TEST_P(ReduceAndUpdateTest, SparseRowsAreBitwiseTheSameAsDense) {
+  const std::vector<std::vector<int64_t>> shapes{{1000, 8}, {37, 3, 5}, {3, 2048}, {5, 3000}};
+  for (const auto& shape : shapes) {
+    for (const auto& rule :
+         {optim::make_sgd({}), optim::make_sgd({.momentum = 0.9}), optim::make_adam({})}) {
+      const Tensor start = at::linspace(-1, 1, c10::multiply_integers(shape)).reshape(shape);
+      const std::vector<UpdateTarget> sparse{target(start, *rule)}, dense{target(start, *rule)};
+      for (int step = 0; step < 3; ++step) {
+        strategy.run([&](ReplicaContext& context) {
+          const int replica = context.replica_id_in_sync_group();
+          // In one step somebody has a dense gradient, in another somebody has none.
+          Tensor gradient = random_rows(shape, replica == 1 ? 400 : 7).coalesce();
+          Tensor as_dense = gradient.to_dense();
+          if (step == 1 && replica == 1) gradient = as_dense;
+          if (step == 2 && replica == 1) gradient = as_dense = Tensor();
+          const internal::UpdateOptions options{.learning_rate = 0.1, .iteration = step};
+          reduce_and_update(context, std::vector<Tensor>{gradient}, sparse, *rule, options);
+          reduce_and_update(context, std::vector<Tensor>{as_dense}, dense, *rule, options);
+        });
+      }
+      EXPECT_TRUE(at::equal(sparse[0].variable.components().value(0),
+                            dense[0].variable.components().value(0)))
+          << rule->name() << " " << internal::shape_str(shape);
+      expect_equal_components(sparse[0].variable);
+      for (const Variable& slot : sparse[0].slots) expect_equal_components(slot);
+    }
   }
 }
 
@@ -156,7 +196,8 @@ TEST(ReduceAndUpdate, ReplicasThatUpdateOtherVariablesAreNamed) {
   const Variable a(at::ones({2}), {.name = "a"}), b(at::ones({2}), {.name = "b"});
   try {
     strategy.run([&](ReplicaContext& context) {
-      const std::vector<UpdateTarget> targets{{context.replica_id_in_sync_group() == 0 ? a : b, {}}};
+      const std::vector<UpdateTarget> targets{
+          {context.replica_id_in_sync_group() == 0 ? a : b, {}}};
       const std::vector<Tensor> gradients{at::ones({2})};
       reduce_and_update(context, gradients, targets, *rule, {.learning_rate = 1});
     });

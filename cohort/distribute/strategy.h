@@ -31,8 +31,16 @@ class Dataset;
 namespace cohort::distribute {
 
 class DistributedDataset;
+struct InputContext;
+class InputIterator;
 struct InputOptions;
+enum class InputReplicationMode : int;
+class InputWorkers;
+class MultiStepContext;
 class StrategyExtended;
+
+// Makes the dataset of one input worker.
+using DatasetFunction = std::function<data::Dataset(const InputContext&)>;
 
 struct RunOptions {
   // False runs the replicas one after another on their threads (they still meet in merge_call and
@@ -156,11 +164,33 @@ class Strategy {
     return PerReplica<T>(std::move(values));
   }
 
-  // Splits each (global) batch of the dataset over the replicas: see distribute/input.
-  // Errors: InvalidArgument (elements that are not batches).
+  // Splits each (global) batch of the dataset over the replicas: see distributed_dataset.h.
+  // Errors: InvalidArgument (elements that are not batches; options that do not fit; replicas that
+  // cannot be divided by the input workers), NotFound (AutoShardPolicy::FILE without files),
+  // Unimplemented (PER_REPLICA).
   DistributedDataset experimental_distribute_dataset(const data::Dataset& dataset) const;
   DistributedDataset experimental_distribute_dataset(const data::Dataset& dataset,
                                                      const InputOptions& options) const;
+  // fn(InputContext), on this thread, once for each input worker (with PER_REPLICA for each
+  // replica), makes batches of one replica each: nothing is split, sharded or read ahead.
+  // Errors: InvalidArgument (options that do not fit), what fn throws.
+  DistributedDataset distribute_datasets_from_function(const DatasetFunction& fn) const;
+  DistributedDataset distribute_datasets_from_function(const DatasetFunction& fn,
+                                                       const InputOptions& options) const;
+  // The same: its name in older programs.
+  DistributedDataset experimental_distribute_datasets_from_function(
+      const DatasetFunction& fn) const;
+
+  // What programs of the first version of this model call: see legacy.h.
+  InputIterator make_dataset_iterator(const data::Dataset& dataset) const;
+  InputIterator make_input_fn_iterator(const DatasetFunction& fn) const;
+  // Errors: InvalidArgument (any mode but PER_WORKER).
+  InputIterator make_input_fn_iterator(const DatasetFunction& fn, InputReplicationMode mode) const;
+  // run(fn, the next batch). Errors: also OutOfRange at the end.
+  template <class Fn>
+  auto experimental_run(Fn&& fn, InputIterator& input) const {
+    return run(std::forward<Fn>(fn), next_input(input));
+  }
 
   // Two handles of one strategy.
   bool operator==(const Strategy& other) const { return core_ == other.core_; }
@@ -169,6 +199,7 @@ class Strategy {
  private:
   size_t num_local_replicas() const;
   ValueContext value_context(size_t local_replica) const;
+  static PerReplica<Structure> next_input(InputIterator& input);
   void run_frame(const std::shared_ptr<internal::RunFrame>& frame, const RunOptions& options) const;
 
   std::shared_ptr<internal::StrategyCore> core_;
@@ -199,6 +230,16 @@ class StrategyExtended {
               const Tensor& argument) const;
 
   bool variable_created_in_scope(const Variable& variable) const;
+
+  // Who reads this process's input, and for which replicas.
+  InputWorkers input_workers() const;
+  InputWorkers input_workers(const InputOptions& options) const;
+
+  // fn(context, batch) for `iterations` batches, across replicas: see legacy.h.
+  // Errors: OutOfRange (the input ends before), what fn throws.
+  MultiStepContext experimental_run_steps_on_iterator(
+      const std::function<void(MultiStepContext&, const PerReplica<Structure>&)>& fn,
+      InputIterator& input, int iterations = 1) const;
 
  private:
   std::shared_ptr<internal::StrategyCore> core_;

@@ -49,6 +49,21 @@ class StrategyCore : public std::enable_shared_from_this<StrategyCore> {
   // The sum over all replicas of the sync group of local components, in replica order, on the CPU.
   virtual Tensor sum_over_replicas(at::ArrayRef<Tensor> local_components) = 0;
   virtual Tensor gather_over_replicas(at::ArrayRef<Tensor> local_components, int64_t axis) = 0;
+
+  // Who reads the input of this process's replicas. By default the host CPU of the first device
+  // does for all, or each replica has a worker of its own (PER_REPLICA).
+  virtual distribute::InputWorkers input_workers(const distribute::InputOptions& options) const;
+  // Of the sync group's input workers: how many there are, and the number of this process's first.
+  struct InputPipelines {
+    int total = 1;
+    int first = 0;
+  };
+  virtual InputPipelines input_pipelines(int local_workers) const { return {local_workers, 0}; }
+  // Whether any process of the sync group has data for the step to come, where this one has, or
+  // has not: distributed iteration ends for all processes at once, when none has. Asked before each
+  // step, of every process. A single process knows by itself; a cluster sends the flag along with a
+  // reduction of the step before, so that no step pays for it.
+  virtual bool any_process_has_data(bool here) { return here; }
 };
 
 // The strategy of get_strategy() outside of every scope.

@@ -1,0 +1,235 @@
+#include "cohort/distribute/distributed_iterator.h"
+
+#include <ATen/ops/arange.h>
+#include <ATen/ops/ones.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cohort/distribute/testing_batches.h"
+#include "cohort/distribute/testing_devices.h"
+
+namespace cohort::distribute {
+namespace {
+
+using data::AutoShardPolicy;
+using data::Dataset;
+using data::IteratorState;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+DistributedDataset from_function(const Strategy& strategy, const Dataset& dataset) {
+  return strategy.distribute_datasets_from_function([&](const InputContext&) { return dataset; });
+}
+
+TEST(DistributedIterator, HasEveryFormOfNext) {
+  const MirroredStrategy strategy = mirrored(2);
+  const auto dataset = strategy.experimental_distribute_dataset(Dataset::range(4).batch(2));
+  DistributedIterator it = dataset.iterator();
+  EXPECT_EQ(text(it.get_next()), "[0][1]");
+  const auto optional = it.get_next_as_optional();
+  ASSERT_TRUE(optional.has_value());
+  EXPECT_EQ(text(optional.get_value()), "[2][3]");
+  EXPECT_FALSE(it.next());
+  EXPECT_THROW(it.get_next(), OutOfRangeError);
+  EXPECT_THROW(it.get_next_as_optional().get_value(), InvalidArgumentError);
+}
+
+TEST(DistributedIterator, OptionalBatchesEndALoop) {
+  const MirroredStrategy strategy = mirrored(4);
+  DistributedIterator it =
+      strategy.experimental_distribute_dataset(Dataset::range(9).batch(4)).iterator();
+  std::vector<std::string> steps;
+  for (int i = 0; i < 5; ++i) {
+    const auto batch = it.get_next_as_optional();
+    if (!batch.has_value()) break;
+    steps.push_back(text(batch.get_value()));
+  }
+  EXPECT_THAT(steps, ElementsAre("[0][1][2][3]", "[4][5][6][7]", "[8][][][]"));
+}
+
+TEST(DistributedIterator, AnEmptyDatasetEndsAtOnce) {
+  const MirroredStrategy strategy = mirrored(2);
+  EXPECT_FALSE(strategy.experimental_distribute_dataset(Dataset::range(0).batch(2))
+                   .iterator()
+                   .get_next_as_optional()
+                   .has_value());
+}
+
+TEST(DistributedIterator, ReplicasWithoutDataGetBatchesOfNoRows) {
+  const MirroredStrategy strategy = mirrored(4);
+  const Dataset dataset = Dataset::from_tensors(tuple(at::ones({1}), StringTensor({"a"})))
+                              .repeat(64)
+                              .batch(16)
+                              .batch(4);
+  DistributedIterator it = from_function(strategy, dataset).iterator();
+  const auto batch = it.get_next();
+  EXPECT_THAT(batch.value(0)[0].leaf().sizes(), ElementsAre(4, 16, 1));
+  for (size_t replica = 1; replica < 4; ++replica) {
+    EXPECT_THAT(batch.value(replica)[0].leaf().sizes(), ElementsAre(0, 0, 1));
+    EXPECT_EQ(batch.value(replica)[0].tensor().scalar_type(), at::kFloat);
+    EXPECT_THAT(batch.value(replica)[1].strings().sizes(), ElementsAre(0, 0, 1));
+  }
+  EXPECT_FALSE(it.next());
+}
+
+TEST(DistributedIterator, OfKnownShapesTheIncompleteLastStepIsLeftOut) {
+  const MirroredStrategy strategy = mirrored(2);
+  const Dataset known = Dataset::range(10).batch(2, {.drop_remainder = true});
+  EXPECT_THAT(all(from_function(strategy, known)), ElementsAre("[0,1][2,3]", "[4,5][6,7]"));
+  EXPECT_EQ(from_function(strategy, known).cardinality(), 2);
+  const Dataset open = Dataset::range(10).batch(2);
+  EXPECT_THAT(all(from_function(strategy, open)),
+              ElementsAre("[0,1][2,3]", "[4,5][6,7]", "[8,9][]"));
+  EXPECT_EQ(from_function(strategy, open).cardinality(), 3);
+}
+
+TEST(DistributedIterator, OfSeveralWorkersTheLastStepIsAlwaysFilledUp) {
+  const MirroredStrategy strategy = mirrored(2);
+  const auto dataset = get_distributed_datasets_from_function(
+      [](const InputContext& context) {
+        return Dataset::range(context.input_pipeline_id == 0 ? 6 : 2)
+            .batch(2, {.drop_remainder = true});
+      },
+      cpu_workers(2, 1),
+      {{.num_input_pipelines = 2, .input_pipeline_id = 0, .num_replicas_in_sync = 2},
+       {.num_input_pipelines = 2, .input_pipeline_id = 1, .num_replicas_in_sync = 2}},
+      strategy);
+  EXPECT_THAT(all(dataset), ElementsAre("[0,1][0,1]", "[2,3][]", "[4,5][]"));
+  EXPECT_THAT(*dataset.element_spec().component.leaf().shape(), ElementsAre(kUnknownDim));
+}
+
+TEST(DistributedIterator, ResumesExactly) {
+  const MirroredStrategy strategy = mirrored(3);
+  const auto dataset = strategy.experimental_distribute_dataset(
+      Dataset::range(50).shuffle(50, {.seed = 3}).batch(8).repeat(2));
+  DistributedIterator it = dataset.iterator();
+  for (int i = 0; i < 9; ++i) it.get_next();
+  const auto state = IteratorState::parse(it.state().serialize());
+  DistributedIterator resumed = dataset.iterator();
+  resumed.restore(state);
+  for (int i = 9; i < 14; ++i) EXPECT_EQ(text(resumed.get_next()), text(it.get_next()));
+  EXPECT_FALSE(resumed.next());
+  EXPECT_FALSE(it.next());
+}
+
+TEST(DistributedIterator, SeveralWorkersResumeExactly) {
+  const Dataset source = Dataset::range(50).shuffle(7, {.seed = 3}).batch(8);
+  for (const auto policy : {AutoShardPolicy::DATA, AutoShardPolicy::OFF}) {
+    const MirroredStrategy strategy = mirrored(4);
+    const auto dataset =
+        get_distributed_dataset(with_policy(source, policy), cpu_workers(2, 2), strategy);
+    const size_t steps = policy == AutoShardPolicy::OFF ? 14 : 7;
+    for (size_t taken = 0; taken <= steps; ++taken) {
+      DistributedIterator it = dataset.iterator();
+      for (size_t i = 0; i < taken; ++i) it.get_next();
+      DistributedIterator resumed = dataset.iterator();
+      resumed.restore(IteratorState::parse(it.state().serialize()));
+      const auto rest = all(it);
+      EXPECT_EQ(rest.size(), steps - taken);
+      EXPECT_EQ(all(resumed), rest);
+    }
+  }
+}
+
+TEST(DistributedIterator, StatesFitAnotherNumberOfReplicas) {
+  const Dataset source = Dataset::range(30).shuffle(30, {.seed = 3}).batch(6);
+  IteratorState state;
+  std::string second;
+  {
+    const MirroredStrategy strategy = mirrored(2);
+    DistributedIterator it = strategy.experimental_distribute_dataset(source).iterator();
+    it.get_next();
+    state = it.state();
+    second = text(it.get_next());
+  }
+  const MirroredStrategy strategy = mirrored(1);
+  DistributedIterator it = strategy.experimental_distribute_dataset(source).iterator();
+  it.restore(state);
+  std::string expected = second;
+  expected.replace(expected.find("]["), 2, ",");
+  EXPECT_EQ(text(it.get_next()), expected);
+}
+
+TEST(DistributedIterator, AStateOfOtherWorkersChangesNothing) {
+  const MirroredStrategy strategy = mirrored(2);
+  const Dataset source = Dataset::range(8).batch(4);
+  const auto two = get_distributed_dataset(source, cpu_workers(2, 1), strategy);
+  DistributedIterator one = strategy.experimental_distribute_dataset(source).iterator();
+  one.get_next();
+  EXPECT_THROW(one.restore(two.iterator().state()), InvalidArgumentError);
+  EXPECT_EQ(text(one.get_next()), "[4,5][6,7]");
+  const auto other =
+      get_distributed_dataset(Dataset::range(9).batch(4), cpu_workers(2, 1), strategy);
+  DistributedIterator it = two.iterator();
+  it.get_next();
+  EXPECT_THROW(it.restore(other.iterator().state()), InvalidArgumentError);
+  EXPECT_EQ(text(it.get_next()), "[4,5][6,7]");
+}
+
+TEST(DistributedIterator, AFailedBatchTakesItsStepAndNoOther) {
+  const Dataset source = Dataset::range(6).map([](int64_t i) {
+    if (i == 2) throw OutOfRangeError("spoilt");
+    return Tensor(at::arange(4) + 10 * i);
+  });
+  const auto steps = [](const DistributedDataset& dataset) {
+    std::vector<std::string> seen;
+    DistributedIterator it = dataset.iterator();
+    while (true) {
+      try {
+        const auto batch = it.next();
+        if (!batch) return seen;
+        seen.push_back(text(*batch));
+      } catch (const OutOfRangeError& error) {
+        seen.emplace_back("failed");
+      }
+    }
+  };
+  const MirroredStrategy strategy = mirrored(2);
+  const auto expected = ElementsAre("[0,1][2,3]", "[10,11][12,13]", "failed", "[30,31][32,33]",
+                                    "[40,41][42,43]", "[50,51][52,53]");
+  EXPECT_THAT(steps(strategy.experimental_distribute_dataset(source)), expected);
+  EXPECT_THAT(steps(get_distributed_dataset(with_policy(source, AutoShardPolicy::DATA),
+                                            cpu_workers(2, 1), strategy)),
+              expected);
+}
+
+TEST(DistributedIterator, NextInAReplicaIsRefused) {
+  const MirroredStrategy strategy = mirrored(2);
+  DistributedIterator it =
+      strategy.experimental_distribute_dataset(Dataset::range(4).batch(2)).iterator();
+  EXPECT_THROW(strategy.run([&] { it.next(); }), FailedPreconditionError);
+}
+
+TEST(DistributedIterator, LeavingALoopEarlyIsAllowed) {
+  const MirroredStrategy strategy = mirrored(2);
+  DistributedIterator it =
+      strategy.experimental_distribute_dataset(Dataset::range(8).batch(2)).iterator();
+  for (const auto& batch : it) {
+    if (text(batch) == "[2][3]") break;
+  }
+  EXPECT_EQ(text(it.get_next()), "[4][5]");
+}
+
+TEST(DistributedIterator, PositionsAreThoseOfTheWholeDataset) {
+  const MirroredStrategy strategy = mirrored(4);
+  const Dataset source = Dataset::range(16).batch(8);
+  DistributedIterator one = strategy.experimental_distribute_dataset(source).iterator();
+  EXPECT_THROW(one.positions(), FailedPreconditionError);
+  one.get_next();
+  EXPECT_THAT(one.positions(), ElementsAre(0, 1, 2, 3));
+  one.get_next();
+  EXPECT_THAT(one.positions(), ElementsAre(4, 5, 6, 7));
+
+  const auto workers = cpu_workers(2, 2);
+  DistributedIterator two = get_distributed_dataset(source, workers, strategy).iterator();
+  EXPECT_EQ(text(two.get_next()), "[0,1][4,5][2,3][6,7]");
+  EXPECT_THAT(two.positions(), ElementsAre(0, 2, 1, 3));
+  DistributedIterator off =
+      get_distributed_dataset(with_policy(source, AutoShardPolicy::OFF), workers, strategy)
+          .iterator();
+  off.get_next();
+  EXPECT_THROW(off.positions(), FailedPreconditionError);
+}
+
+}  // namespace
+}  // namespace cohort::distribute

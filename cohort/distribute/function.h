@@ -1,0 +1,96 @@
+// A step with declared inputs: a call with anything else is an error that names the argument,
+// before the step runs.
+//
+//   auto train_step = function(
+//       [&](const PerReplica<Structure>& batch) { return strategy.run(step_fn, batch); },
+//       {.input_signature = {dist_dataset.element_spec()}});
+//   train_step(iterator.get_next());
+#pragma once
+
+#include <optional>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "cohort/core/spec.h"
+#include "cohort/distribute/values.h"
+
+namespace cohort {
+
+// What an argument must fit: a structure (a tensor alone is one), or a component for each replica.
+using ArgumentSpec = std::variant<StructureSpec, distribute::PerReplicaSpec>;
+
+struct FunctionOptions {
+  // One spec an argument, in order. Missing: calls are not checked.
+  std::optional<std::vector<ArgumentSpec>> input_signature = std::nullopt;
+};
+
+namespace internal {
+
+// Errors: InvalidArgument (names the argument, the place in it, what is expected and what came).
+void check_argument(const ArgumentSpec& spec, size_t index, const Structure& argument);
+void check_argument(const ArgumentSpec& spec, size_t index,
+                    const distribute::PerReplica<Structure>& argument);
+void check_argument_count(size_t expected, size_t found);
+[[noreturn]] void throw_cannot_check(size_t index);
+
+template <class T>
+void check_any_argument(const ArgumentSpec& spec, size_t index, const T& argument) {
+  if constexpr (std::is_same_v<T, distribute::PerReplica<Structure>>) {
+    check_argument(spec, index, argument);
+  } else if constexpr (std::is_same_v<T, distribute::PerReplica<Tensor>>) {
+    distribute::PerReplica<Structure>::Values components(argument.values().begin(),
+                                                         argument.values().end());
+    check_argument(spec, index, distribute::PerReplica<Structure>(std::move(components)));
+  } else if constexpr (std::is_convertible_v<const T&, Structure>) {
+    check_argument(spec, index, Structure(argument));
+  } else {
+    throw_cannot_check(index);
+  }
+}
+
+}  // namespace internal
+
+// Made by function(). Thread safety: that of the function it holds.
+template <class Fn>
+class Function {
+ public:
+  Function(Fn fn, FunctionOptions options) : fn_(std::move(fn)), options_(std::move(options)) {}
+
+  // Errors: InvalidArgument (the arguments do not fit the signature), what the function throws.
+  template <class... Args>
+  decltype(auto) operator()(Args&&... args) const {
+    if (options_.input_signature) check(args...);
+    return fn_(std::forward<Args>(args)...);
+  }
+
+  const std::optional<std::vector<ArgumentSpec>>& input_signature() const {
+    return options_.input_signature;
+  }
+
+ private:
+  template <class... Args>
+  void check(const Args&... args) const {
+    const std::vector<ArgumentSpec>& signature = *options_.input_signature;
+    internal::check_argument_count(signature.size(), sizeof...(Args));
+    size_t index = 0;
+    (
+        [&] {
+          internal::check_any_argument(signature[index], index, args);
+          ++index;
+        }(),
+        ...);
+  }
+
+  Fn fn_;
+  FunctionOptions options_;
+};
+
+// fn, called with what fits the signature and nothing else.
+template <class Fn>
+Function<std::decay_t<Fn>> function(Fn&& fn, FunctionOptions options = {}) {
+  return {std::forward<Fn>(fn), std::move(options)};
+}
+
+}  // namespace cohort

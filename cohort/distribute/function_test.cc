@@ -1,0 +1,88 @@
+#include "cohort/distribute/function.h"
+
+#include <ATen/ops/arange.h>
+#include <ATen/ops/ones.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cohort/distribute/testing_batches.h"
+#include "cohort/distribute/testing_devices.h"
+
+namespace cohort {
+namespace {
+
+using data::Dataset;
+using distribute::MirroredStrategy;
+using distribute::PerReplica;
+using ::testing::HasSubstr;
+
+template <class Run>
+std::string refused(Run&& run) {
+  try {
+    run();
+  } catch (const InvalidArgumentError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(Function, TakesTheBatchesOfItsDataset) {
+  const MirroredStrategy strategy = distribute::mirrored(2);
+  const auto dataset = strategy.experimental_distribute_dataset(Dataset::range(6).batch(4));
+  const auto step = function(
+      [&](const PerReplica<Structure>& batch) {
+        return strategy.run([](const Tensor& x) { return 2 * x; }, batch);
+      },
+      {.input_signature = {{dataset.element_spec()}}});
+  for (const auto& batch : dataset) {
+    EXPECT_TRUE(step(batch).value(0).equal(2 * batch.value(0).tensor()));
+  }
+}
+
+TEST(Function, RefusesWhatDoesNotFitItsSignature) {
+  const MirroredStrategy strategy = distribute::mirrored(2);
+  const auto dataset = strategy.experimental_distribute_dataset(Dataset::range(6).batch(4));
+  bool called = false;
+  const auto step = function([&](const auto&...) { called = true; },
+                             {.input_signature = {{dataset.element_spec()}}});
+  const Tensor row = at::arange(2);
+  EXPECT_THAT(refused([&] {
+                step(PerReplica<Tensor>({row, row.to(float32)}));
+              }),
+              HasSubstr("argument 0 does not fit input_signature: replica 1"));
+  EXPECT_THAT(refused([&] { step(PerReplica<Tensor>({row})); }), HasSubstr("1 components"));
+  EXPECT_THAT(refused([&] { step(row); }), HasSubstr("argument 0"));
+  EXPECT_THAT(refused([&] {
+                step(PerReplica<Tensor>({row, row}), row);
+              }),
+              HasSubstr("2 arguments"));
+  EXPECT_FALSE(called);
+  step(PerReplica<Tensor>({row, row}));
+  EXPECT_TRUE(called);
+}
+
+TEST(Function, ChecksPlainArguments) {
+  const auto add = function([](const Tensor& a, const Tensor& b) { return a + b; },
+                            {.input_signature = {{StructureSpec(TensorSpec({{2}}, float32)),
+                                                  StructureSpec(TensorSpec({{}}, float32))}}});
+  EXPECT_EQ(add(at::ones({2}), at::ones({})).sum().item<double>(), 4);
+  EXPECT_THAT(refused([&] { add(at::ones({2}), at::ones({2})); }), HasSubstr("argument 1"));
+  const auto any = function([](const auto&) {},
+                            {.input_signature = {{StructureSpec(TensorSpec({{2}}, float32))}}});
+  EXPECT_THAT(refused([&] {
+                any(PerReplica<Tensor>({at::ones({2}), at::ones({2})}));
+              }),
+              HasSubstr("2 components"));
+}
+
+TEST(Function, WithoutASignatureTakesAnything) {
+  const auto size = function([](const auto& value) { return value.size(); });
+  EXPECT_EQ(size(std::vector<int>{1, 2}), 2U);
+  EXPECT_FALSE(size.input_signature());
+  const auto checked = function([](const auto&) {},
+                                {.input_signature = {{StructureSpec(TensorSpec({{2}}, float32))}}});
+  EXPECT_THAT(refused([&] { checked(std::vector<int>{1, 2}); }), HasSubstr("cannot describe"));
+}
+
+}  // namespace
+}  // namespace cohort

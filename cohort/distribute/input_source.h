@@ -1,0 +1,45 @@
+// What a distributed dataset is made of: a pipeline for each input worker of this process.
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cohort/data/dataset.h"
+#include "cohort/distribute/input_workers.h"
+#include "cohort/distribute/strategy_core.h"
+
+namespace cohort::distribute::internal_input {
+
+// What is known about the order of the workers' elements in the undistributed dataset.
+enum class ElementOrder {
+  kOneWorker,    // its own
+  kInterleaved,  // element k of pipeline i is number k * pipelines + i
+  kUnknown,
+};
+
+// Immutable but for the count of passes.
+struct Source {
+  std::shared_ptr<internal::StrategyCore> core;
+  InputWorkers workers;
+  std::vector<data::Dataset> pipelines = {};  // one a worker; elements are for one replica each
+  internal::StrategyCore::InputPipelines numbering = {};
+  std::vector<c10::Device> devices = {};  // of the replicas; empty where batches stay on the host
+  ElementOrder order = ElementOrder::kUnknown;
+  std::string division = {};  // between the workers, for people
+  mutable std::atomic<uint64_t> passes{0};
+
+  size_t num_replicas(size_t worker) const {
+    return workers.compute_devices_for_worker(static_cast<int>(worker)).size();
+  }
+  size_t num_replicas() const;
+  // Of one component.
+  StructureSpec component_spec() const;
+  // Whether a last step in which some replicas have no data is filled up with dummies.
+  bool fills_up_last_step() const;
+};
+
+}  // namespace cohort::distribute::internal_input
