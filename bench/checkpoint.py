@@ -3,9 +3,9 @@
 Usage: checkpoint.py BENCH_CHECKPOINT [--mib N] [--rounds N] [--directory DIR] [--json FILE]
 
 dd is the limit: the same number of bytes in blocks of 8 MiB with O_DIRECT, and synced. Reads begin
-with the file out of the page cache, for everybody. Takes 4 GiB a round while it runs. Medians over the rounds; the control is dd
-against itself: where more than one of its rounds is half as slow again as their median, the disk is
-busy, and nothing is said.
+with the file out of the page cache, for everybody. Takes 4 GiB a round while it runs. Medians over
+the rounds; the control is dd against itself: where more than one of its rounds is half as slow
+again as their median, the disk is busy, and nothing is said.
 """
 
 import argparse
@@ -13,32 +13,10 @@ import json
 import os
 import pathlib
 import re
-import statistics
 import subprocess
-import sys
 import tempfile
 
-BENCH = pathlib.Path(__file__).resolve().parent
-
-
-class Worker:
-    """A program that carries out a command a line and answers with seconds."""
-
-    def __init__(self, *command):
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        text=True)
-
-    def __call__(self, command):
-        self.process.stdin.write(command + "\n")
-        self.process.stdin.flush()
-        line = self.process.stdout.readline()
-        if not line:
-            sys.exit(f"'{command}' ended with {self.process.wait()}")
-        return float(line)
-
-    def close(self):
-        self.process.stdin.close()
-        self.process.wait()
+from harness import DEBIAN_PYTHON, Worker, medians, refuse
 
 
 def dd(*arguments):
@@ -57,36 +35,37 @@ def evict(*paths):
 
 
 def measure(arguments, directory):
-    blocks = arguments.mib // 8
-    ours = Worker(arguments.program, str(arguments.mib))
-    # Debian's interpreter: it has Debian's PyTorch.
-    torch = Worker("/usr/bin/python3", str(BENCH / "peers" / "torch_save.py"), str(arguments.mib))
-    rounds = []
-    for number in range(arguments.rounds):
-        # New names each time: to delete a gibibyte keeps the disk busy for seconds.
-        files = f"{directory}/dd-{number}", f"{directory}/ckpt-{number}", f"{directory}/torch-{number}"
-        data = f"{files[1]}.data-00000-of-00001"
-        one = {}
-        one["dd write"] = dd("if=/dev/zero", f"of={files[0]}", "bs=8M", f"count={blocks}",
-                             "oflag=direct", "conv=fsync")
-        one["cohort write"] = ours(f"save {files[1]}")
-        one["torch write"] = torch(f"save {files[2]}")
-        evict(files[0], data, files[2])
-        one["dd read"] = dd(f"if={files[0]}", "of=/dev/null", "bs=8M", "iflag=direct")
-        one["cohort read"] = ours(f"load {files[1]}")
-        one["torch read"] = torch(f"load {files[2]}")
-        one["copy"] = ours("copy")
-        one["step alone"] = ours("steps 40")
-        one["async call"] = ours(f"stall {files[1]}-async")
-        one["step beside the writer"] = ours("steps 20")
-        ours("wait")
-        rounds.append(one)
-    ours.close()
-    torch.close()
+    with Worker(arguments.program, arguments.mib) as ours, \
+            Worker(DEBIAN_PYTHON, "-m", "peers.torch_save", arguments.mib) as torch:
+        rounds = [one_round(arguments, f"{directory}/{number}", ours, torch)
+                  for number in range(arguments.rounds)]
     # The first asynchronous save takes memory that the later ones use again.
     for one in rounds[:1]:
         del one["async call"]
     return rounds
+
+
+def one_round(arguments, directory, ours, torch):
+    # New names each time: to delete a gibibyte keeps the disk busy for seconds.
+    os.mkdir(directory)
+    blocks = arguments.mib // 8
+    files = f"{directory}/dd", f"{directory}/ckpt", f"{directory}/torch"
+    data = f"{files[1]}.data-00000-of-00001"
+    one = {}
+    one["dd write"] = dd("if=/dev/zero", f"of={files[0]}", "bs=8M", f"count={blocks}",
+                         "oflag=direct", "conv=fsync")
+    one["cohort write"] = ours(f"save {files[1]}")
+    one["torch write"] = torch(f"save {files[2]}")
+    evict(files[0], data, files[2])
+    one["dd read"] = dd(f"if={files[0]}", "of=/dev/null", "bs=8M", "iflag=direct")
+    one["cohort read"] = ours(f"load {files[1]}")
+    one["torch read"] = torch(f"load {files[2]}")
+    one["copy"] = ours("copy")
+    one["step alone"] = ours("steps 40")
+    one["async call"] = ours(f"stall {files[1]}-async")
+    one["step beside the writer"] = ours("steps 20")
+    ours("wait")
+    return one
 
 
 def main():
@@ -103,27 +82,25 @@ def main():
         rounds = measure(arguments, directory)
 
     names = list(rounds[-1])
-    medians = {name: statistics.median(one[name] for one in rounds if name in one)
-               for name in names}
+    median = medians(rounds)
     if arguments.json:
-        pathlib.Path(arguments.json).write_text(json.dumps({"rounds": rounds, "medians": medians}))
+        pathlib.Path(arguments.json).write_text(json.dumps({"rounds": rounds, "medians": median}))
     for limit in ("dd write", "dd read"):
         times = sorted(one[limit] for one in rounds)
-        if times[-2] > 1.5 * medians[limit]:
-            print(f"the disk is busy: '{limit}' took {times[0]:.2f} to {times[-1]:.2f} s", flush=True)
-            sys.exit(75)
+        if times[-2] > 1.5 * median[limit]:
+            refuse(f"the disk is busy: '{limit}' took {times[0]:.2f} to {times[-1]:.2f} s")
     gib = arguments.mib / 1024
     print(f"{gib:g} GiB, medians of {arguments.rounds} rounds")
     for name in names[:6]:
-        limit = medians["dd write" if "write" in name else "dd read"]
-        print(f"{name:24} {medians[name]:7.3f} s  {gib / medians[name]:6.2f} GiB/s  "
-              f"{limit / medians[name]:5.2f} of dd")
-    print(f"{'copying the values':24} {medians['copy'] * 1e3:7.1f} ms")
-    print(f"{'asynchronous save, call':24} {medians['async call'] * 1e3:7.1f} ms  "
-          f"{medians['async call'] / medians['copy']:.2f} of the copy")
-    print(f"{'step alone':24} {medians['step alone'] * 1e3:7.1f} ms")
-    print(f"{'step beside the writer':24} {medians['step beside the writer'] * 1e3:7.1f} ms  "
-          f"{medians['step beside the writer'] / medians['step alone']:.2f} of it alone")
+        limit = median["dd write" if "write" in name else "dd read"]
+        print(f"{name:24} {median[name]:7.3f} s  {gib / median[name]:6.2f} GiB/s  "
+              f"{limit / median[name]:5.2f} of dd")
+    print(f"{'copying the values':24} {median['copy'] * 1e3:7.1f} ms")
+    print(f"{'asynchronous save, call':24} {median['async call'] * 1e3:7.1f} ms  "
+          f"{median['async call'] / median['copy']:.2f} of the copy")
+    print(f"{'step alone':24} {median['step alone'] * 1e3:7.1f} ms")
+    print(f"{'step beside the writer':24} {median['step beside the writer'] * 1e3:7.1f} ms  "
+          f"{median['step beside the writer'] / median['step alone']:.2f} of it alone")
 
 
 main()

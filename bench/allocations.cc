@@ -1,0 +1,80 @@
+// What guide 004's training step allocates once it is warm, and who asks for it.
+//
+//   bench_allocations [REPLICAS [STEPS]]     2 replicas and 1,000 steps by default
+//
+// Cohort's own frames are those of libcohort and the program that are not libtorch's templates,
+// compiled into them.
+#include <ATen/ops/rand.h>
+#include <ATen/ops/randint.h>
+#include <cohort/cohort.h>
+
+#include <cstdio>
+#include <map>
+#include <string>
+
+#include "allocation_callers.h"
+#include "trainer.h"
+
+namespace tf = cohort;
+
+namespace {
+
+bool is_of_libtorch(const bench::Caller& caller) {
+  const auto has = [&](const char* text) {
+    return caller.function.find(text) != std::string::npos;
+  };
+  if (caller.module.find("cohort") == std::string::npos &&
+      caller.module.find("bench_") == std::string::npos) {
+    return true;
+  }
+  return has("torch::") || has("c10::") || has("ska::");
+}
+
+void report(const std::vector<bench::Caller>& callers, int64_t steps) {
+  std::map<std::string, int64_t> modules;
+  int64_t ours = 0;
+  for (const bench::Caller& caller : callers) {
+    modules[is_of_libtorch(caller) ? caller.module : "Cohort's frames"] += caller.allocations;
+    if (!is_of_libtorch(caller)) ours += caller.allocations;
+  }
+  std::printf("allocations a step, of %lld warm steps\n", static_cast<long long>(steps));
+  for (const auto& [module, count] : modules) {
+    std::printf("%10.2f  %s\n", static_cast<double>(count) / static_cast<double>(steps),
+                module.c_str());
+  }
+  if (ours > 0) std::printf("Cohort's frames:\n");
+  for (const bench::Caller& caller : callers) {
+    if (is_of_libtorch(caller)) continue;
+    std::printf("%10.2f  %.110s\n",
+                static_cast<double>(caller.allocations) / static_cast<double>(steps),
+                caller.function.c_str());
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const int replicas = argc > 1 ? std::atoi(argv[1]) : 2;
+  const int64_t steps = argc > 2 ? std::atoll(argv[2]) : 1000;
+  if (replicas < 1 || steps < 1) {
+    std::fprintf(stderr, "usage: %s [REPLICAS [STEPS]]\n", argv[0]);
+    return 64;
+  }
+  tf::config::keep_freed_memory();
+  tf::logging::set_level(tf::logging::Level::kWarning);
+  tf::config::set_logical_device_configuration("CPU", replicas);
+  std::vector<std::string> devices;
+  for (int i = 0; i < replicas; ++i) devices.push_back("CPU:" + std::to_string(i));
+  const tf::distribute::MirroredStrategy strategy(devices);
+  tf::random::set_seed(1);
+  const custom_training::Trainer trainer(strategy, replicas * 8);
+  const auto batches = strategy.experimental_distribute_values_from_function(
+      [&](const tf::distribute::ValueContext&) -> tf::Structure {
+        return tf::tuple(at::rand({8, 28, 28, 1}), at::randint(10, {8}, at::kByte));
+      });
+  for (int i = 0; i < 20; ++i) trainer.distributed_train_step(batches);
+  bench::start_counting_allocations();
+  for (int64_t i = 0; i < steps; ++i) trainer.distributed_train_step(batches);
+  report(bench::stop_counting_allocations(), steps);
+  return 0;
+}

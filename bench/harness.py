@@ -1,0 +1,151 @@
+"""What the benchmarks share: programs that take turns, and what their figures come to.
+
+A side of a comparison is a Worker: a program that reads a command a line and answers each with a
+line. It is stopped between its turns, so that no thread of it spins while others are measured.
+"""
+
+import contextlib
+import os
+import pathlib
+import signal
+import statistics
+import subprocess
+import sys
+
+BENCH = pathlib.Path(__file__).resolve().parent
+
+# What config::keep_freed_memory sets, for the peers too.
+KEEP_FREED_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(32 << 20),
+                     "MALLOC_TRIM_THRESHOLD_": str(1 << 30),
+                     "MALLOC_TOP_PAD_": str(64 << 20)}
+# Exit codes of sysexits.h: a failed run, and one to try again later.
+EX_SOFTWARE, EX_TEMPFAIL = 70, 75
+# Debian's interpreter: it has Debian's PyTorch.
+DEBIAN_PYTHON = "/usr/bin/python3"
+
+
+def refuse(why):
+    """Ends a benchmark whose figures would mean nothing on a machine as busy as this."""
+    print(f"nothing is reported: {why}", flush=True)
+    sys.exit(EX_TEMPFAIL)
+
+
+def tensorflow_python():
+    """The interpreter of the interop tests' environment, which is made where it is missing."""
+    done = subprocess.run([BENCH.parent / "scripts" / "interop", "--environment"],
+                          stdout=subprocess.PIPE, text=True, check=True)
+    return f"{done.stdout.strip()}/bin/python"
+
+
+class Worker:
+    """A program that carries out a command a line and answers with a line."""
+
+    def __init__(self, *command, environment=None):
+        self.name = " ".join(map(str, command))
+        self.process = subprocess.Popen(
+            [str(word) for word in command], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            text=True,
+            # A group of its own, to be stopped with its children. Not a session: where this program
+            # is killed, the system ends stopped groups of the same session.
+            process_group=0,
+            env={**os.environ, "PYTHONPATH": str(BENCH), "PYTHONDONTWRITEBYTECODE": "1",
+                 **(environment or {})})
+
+    def ask(self, command):
+        """The answer to a command; the program runs for that long and no longer."""
+        self.start(command)
+        return self.finish()
+
+    def start(self, command):
+        self._signal(signal.SIGCONT)
+        self.command = command
+        with contextlib.suppress(BrokenPipeError):  # finish finds that it has ended
+            self.process.stdin.write(command + "\n")
+            self.process.stdin.flush()
+
+    def finish(self):
+        line = self.process.stdout.readline()
+        if not line.endswith("\n"):
+            print(f"'{self.command}' ended '{self.name}' with {self.process.wait()}",
+                  file=sys.stderr)
+            sys.exit(EX_SOFTWARE)
+        self._signal(signal.SIGSTOP)
+        return line.strip()
+
+    def __call__(self, command):
+        return float(self.ask(command))
+
+    def _signal(self, number):
+        # Its children are in its process group.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, number)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._signal(signal.SIGCONT)
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.close()
+        try:
+            self.process.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            self._signal(signal.SIGKILL)
+            self.process.wait()
+        self.process.stdout.close()
+
+
+class Side:
+    """One way to do the work. Of its candidates, (label, worker, command), the best takes part.
+
+    Workers answer "COMMAND SECONDS"; figure(answer) is what is compared, and higher is better.
+    """
+
+    def __init__(self, title, candidates, figure=lambda answer: answer):
+        self.title = title
+        self.candidates = candidates
+        self.figure = figure
+        self.chosen = candidates[0]
+
+    def choose(self, seconds, times):
+        """Lets the candidates take turns, and keeps the one with the best median."""
+        if len(self.candidates) > 1:
+            turns = {label: lambda one=(label, *rest): self._figure(one, seconds)
+                     for label, *rest in self.candidates}
+            median = medians(alternate(turns, times))
+            self.chosen = max(self.candidates, key=lambda candidate: median[candidate[0]])
+
+    def turn(self, seconds):
+        """Its figure, from a turn of about so many seconds."""
+        return self._figure(self.chosen, seconds)
+
+    def full_title(self):
+        label = self.chosen[0]
+        return f"{self.title} [{label}]" if label else self.title
+
+    def _figure(self, candidate, seconds):
+        _, worker, command = candidate
+        return self.figure(worker(f"{command} {seconds}"))
+
+
+def alternate(turns, rounds):
+    """Calls every turn {name: function} once a round, every other round in reverse order, so that
+    nobody always follows the same neighbour. Returns [{name: result}]."""
+    names = list(turns)
+    results = []
+    for number in range(rounds):
+        order = names if number % 2 == 0 else names[::-1]
+        one = {name: turns[name]() for name in order}
+        results.append({name: one[name] for name in names})
+    return results
+
+
+def medians(rounds):
+    """{name: median over the rounds that have it}."""
+    names = dict.fromkeys(name for one in rounds for name in one)
+    return {name: statistics.median(one[name] for one in rounds if name in one) for name in names}
+
+
+def ratio(rounds, name, other):
+    """The median of name's figure over other's within each round: drift of the machine cancels."""
+    return statistics.median(one[name] / one[other] for one in rounds)

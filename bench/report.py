@@ -1,0 +1,150 @@
+"""How a benchmark of several works runs, and the table that it ends in."""
+
+import argparse
+import json
+import os
+import pathlib
+import platform
+import signal
+import sys
+from typing import Callable, NamedTuple
+
+import cores
+import harness
+
+
+class Comparison(NamedTuple):
+    """The side `ours` beside others: {short name: ratio that is the goal, or None}."""
+
+    ours: str
+    others: dict
+    # The least figure of `ours` itself that is a goal.
+    least: float | None = None
+
+
+class Work(NamedTuple):
+    title: str
+    comparisons: list
+    # How the table has a figure.
+    text: Callable = "{:,.0f}/s".format
+    # How long its turns are, in turns of the others: for slow steps.
+    turns: float = 1
+
+    def names(self):
+        """The sides that take part, each once."""
+        return list(dict.fromkeys(name for one in self.comparisons
+                                  for name in [one.ours, *one.others]))
+
+
+def measure(work, sides, options):
+    """[{short name: figure}], one a round, after each side has chosen its best candidate."""
+    seconds = options.seconds * work.turns
+    for side in sides.values():
+        side.choose(options.seconds / 4, times=1 if options.quick else 3)
+    return harness.alternate(
+        {name: lambda side=side: side.turn(seconds) for name, side in sides.items()},
+        options.rounds)
+
+
+def rows(work, sides, rounds):
+    """A row for each side of each comparison: {work, side, figure, text, ratio, goal, verdict}."""
+    median = harness.medians(rounds)
+
+    def row(name, ratio, goal, verdict):
+        return {"work": work.title, "side": sides[name].full_title(), "figure": median[name],
+                "text": work.text(median[name]), "ratio": ratio, "goal": goal, "verdict": verdict}
+
+    for ours, others, least in work.comparisons:
+        yield row(ours, None, least and work.text(least), verdict(median[ours], least))
+        for other, goal in others.items():
+            ratio = harness.ratio(rounds, ours, other)
+            yield row(other, ratio, goal and f"{goal:.2f}", verdict(ratio, goal))
+
+
+def verdict(value, goal):
+    return "" if goal is None else "met" if value >= goal else "MISSED"
+
+
+def table(header, lines):
+    """Lines of text: columns as wide as they need, the first two to the left."""
+    widths = [max(len(line[i]) for line in [header, *lines]) for i in range(len(header))]
+    for line in [header, ["-" * width for width in widths], *lines]:
+        yield "  ".join(cell.ljust(width) if column < 2 else cell.rjust(width)
+                        for column, (cell, width) in enumerate(zip(line, widths))).rstrip()
+
+
+def print_table(all_rows):
+    lines = []
+    work = None
+    for row in all_rows:
+        # A work is named once.
+        lines.append([row["work"] if row["work"] != work else "", row["side"], row["text"],
+                      "" if row["ratio"] is None else f"{row['ratio']:.2f}", row["goal"] or "",
+                      row["verdict"]])
+        work = row["work"]
+    print("\n".join(table(["work", "side", "median", "ratio to it", "goal", ""], lines)))
+    goals = [row["verdict"] for row in all_rows if row["verdict"]]
+    print(f"{goals.count('met')} of {len(goals)} goals met", flush=True)
+
+
+def machine():
+    """What a figure was measured on."""
+    cpu = next((line.split(":", 1)[1].strip()
+                for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines()
+                if line.startswith("model name")), platform.machine())
+    return {"cpu": cpu, "cores": len(os.sched_getaffinity(0)), "kernel": platform.release(),
+            "load": os.getloadavg()[0]}
+
+
+def parse_options(description, works):
+    parser = argparse.ArgumentParser(description=description,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("program")
+    parser.add_argument("--only", default=",".join(works), metavar="WORK,WORK")
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--seconds", type=float, default=0.5, help="of a turn")
+    parser.add_argument("--quick", action="store_true", help="3 rounds of short turns")
+    parser.add_argument("--no-control", action="store_true", help="to try things out")
+    parser.add_argument("--json", metavar="FILE")
+    options = parser.parse_args()
+    if options.quick:
+        options.rounds, options.seconds = 3, 0.1
+    options.only = options.only.split(",")
+    for name in options.only:
+        if name not in works:
+            parser.error(f"there is no work '{name}'; there are {', '.join(works)}")
+    if options.rounds < 1 or options.seconds <= 0:
+        parser.error("--rounds and --seconds must be positive")
+    return options
+
+
+def run(works, options, measure_one, versions):
+    """Measures each work while two cores are free, then prints the table and writes the JSON.
+
+    measure_one(name) returns the work's sides {short name: Side} and its rounds; versions() is
+    called at the end.
+    """
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # ends the workers too
+    results = {}
+    with cores.Control() as control:
+        for name in options.only:
+            print(f"measuring: {works[name].title}", file=sys.stderr, flush=True)
+            results[name] = (measure_one(name) if options.no_control else
+                             cores.while_free(control.measure, lambda: measure_one(name)))
+    described = {"machine": machine(), "versions": versions(), "control": control.scales,
+                 "seconds": options.seconds}
+    all_rows = [row for name, (sides, rounds) in results.items()
+                for row in rows(works[name], sides, rounds)]
+    if options.no_control:
+        print("NOT A RESULT: measured without the control, on a machine that may be busy")
+    else:
+        print(f"two cores do {min(control.scales):.2f} to {max(control.scales):.2f} times the work "
+              "of one")
+    print(f"{described['machine']['cores']} cores, {described['machine']['cpu']}; "
+          f"{'; '.join(described['versions'])}; "
+          f"medians of {options.rounds} rounds of {options.seconds:g} s")
+    print_table(all_rows)
+    if options.json:
+        described |= {"rows": all_rows,
+                      "rounds": {name: rounds for name, (_, rounds) in results.items()}}
+        pathlib.Path(options.json).write_text(json.dumps(described, indent=1))

@@ -1,0 +1,77 @@
+"""What a training step costs: Cohort beside PyTorch and TensorFlow, in turn, in one run.
+
+Works: cnn8, cnn64 (guide 004's model, so many images a replica), mlp, embedding, lstm, resnet,
+empty.
+All sides train on the same samples, with models of as many parameters. A peer's threads, memory
+layout and optimizer's form are those that a short calibration finds best. Figures are medians over
+the rounds; a ratio is the median of the rounds' ratios. Each work is measured while two cores scale
+to 1.8 at least, before and after; where none of three tries is, nothing is reported (exit code 75).
+"""
+
+import pathlib
+import sys
+import tempfile
+
+import report
+import samples
+from report import Comparison, Work
+from step_sides import StepSides
+
+
+def guide(batch, ddp):
+    return Work(f"guide 004's CNN, {batch} a replica", [
+        Comparison("cohort2", {"ddp": ddp, "mirrored": 1.5, "cohort1": 1.0, "cohort1_double": 1.0}),
+        Comparison("cohort1", {"torch": 1.5, "tensorflow": 1.5})])
+
+
+def torch_model(title, batch, ddp, others=None, turns=1):
+    return Work(f"{title}, {batch} a replica", [
+        Comparison("cohort2", {"ddp": ddp, "mirrored": None, "cohort1": None, **(others or {})}),
+        Comparison("cohort1", {"libtorch": 0.99, "torch": None, "tensorflow": None})], turns=turns)
+
+
+WORKS = {
+    "cnn8": guide(8, ddp=2.5),
+    "cnn64": guide(64, ddp=2.0),
+    "mlp": torch_model("MLP", 32, ddp=2.0),
+    "embedding": torch_model("embedding", 256, ddp=2.0),
+    "lstm": torch_model("LSTM", 32, ddp=2.0),
+    "resnet": torch_model("ResNet-18", 16, ddp=1.0, others={"cohort1_core": 1.5},
+                          turns=4),
+    "empty": Work(
+        "empty strategy.run, 2 replicas",
+        [Comparison("cohort_empty",
+                    {"tensorflow_empty_eager": None, "tensorflow_empty_function": None},
+                    least=1 / 10e-6)],
+        text=lambda figure: f"{1e6 / figure:,.2f} us"),
+}
+# The samples' name and a replica's batch.
+TRAINING = {"cnn8": ("cnn", 8), "cnn64": ("cnn", 64), "mlp": ("mlp", 32),
+            "embedding": ("embedding", 256), "lstm": ("lstm", 32), "resnet": ("resnet", 16)}
+
+
+def check_models_agree(model, parameters):
+    # PyTorch's LSTM has one more bias for each gate.
+    if max(parameters.values()) > 1.01 * min(parameters.values()):
+        sys.exit(f"the sides' models '{model}' differ: {parameters}")
+
+
+def main():
+    options = report.parse_options(__doc__, WORKS)
+    worker = pathlib.Path(options.program).with_name("step_worker")
+    with tempfile.TemporaryDirectory() as directory, StepSides(worker, directory) as step_sides:
+        samples.write(directory)
+
+        def measure(name):
+            model, batch = TRAINING.get(name, ("", 0))
+            sides = {side: step_sides.make(side, model, batch) for side in WORKS[name].names()}
+            if model:
+                check_models_agree(model, step_sides.parameters(model))
+            rounds = report.measure(WORKS[name], sides, options)
+            step_sides.forget()
+            return sides, rounds
+
+        report.run(WORKS, options, measure, step_sides.versions)
+
+
+main()

@@ -1,0 +1,143 @@
+"""The sides of the step benchmark: Cohort, and the candidates for its peers at their best."""
+
+import itertools
+import os
+
+from harness import DEBIAN_PYTHON, KEEP_FREED_MEMORY, Side, Worker, tensorflow_python
+
+THREADS = (1, 2)
+IMAGE_MODELS = ("cnn", "resnet")
+
+
+class StepSides:
+    """Starts each program when it is first needed, and keeps it until the end."""
+
+    def __init__(self, step_worker, samples):
+        self.step_worker = step_worker
+        self.tensorflow_python = tensorflow_python()
+        self.samples = samples
+        self.workers = {}
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        for worker in self.workers.values():
+            worker.__exit__(*error)
+
+    def forget(self):
+        """Gives back the memory of what was measured so far."""
+        for worker in self.workers.values():
+            worker.ask("forget")
+
+    def parameters(self, model):
+        """{program: how many numbers its model learns}."""
+        return {name: worker(f"parameters {model}") for name, worker in self.workers.items()}
+
+    def versions(self):
+        return sorted({worker.ask("version") for worker in self.workers.values()})
+
+    def make(self, name, model, batch):
+        """A side by its short name: see step.py's comparisons."""
+        return getattr(self, f"_{name}")(model, batch)
+
+    # Cohort's, and the loop of libtorch's own.
+
+    def _cohort(self, *prefix):
+        return self._worker(" ".join(["cohort", *prefix]),
+                            [*prefix, self.step_worker, self.samples])
+
+    def _cohort2(self, model, batch):
+        return Side("Cohort, 2 replicas", [("", self._cohort(), f"train {model} 2 {batch}")])
+
+    def _cohort1(self, model, batch):
+        return Side("Cohort, 1 replica", [("", self._cohort(), f"train {model} 1 {batch}")])
+
+    def _cohort1_double(self, model, batch):
+        return Side(f"Cohort, 1 replica of {2 * batch}",
+                    [("", self._cohort(), f"train {model} 1 {2 * batch}")])
+
+    def _cohort1_core(self, model, batch):
+        core = str(min(os.sched_getaffinity(0)))
+        return Side("Cohort, 1 replica on one core",
+                    [("", self._cohort("taskset", "--cpu-list", core), f"train {model} 1 {batch}")])
+
+    def _libtorch(self, model, batch):
+        return Side("loop of libtorch alone", [
+            (label(threads), self._worker(f"libtorch {threads}",
+                                          [self.step_worker, self.samples, threads],
+                                          thread_count(threads)), f"libtorch {model} 1 {batch}")
+            for threads in THREADS])
+
+    def _cohort_empty(self, *_):
+        return Side("Cohort, 2 replicas", [("", self._cohort(), "empty run 2 0")], per_second)
+
+    # Peers.
+
+    def _torch(self, model, batch):
+        return Side("PyTorch", self._torch_candidates("torch_step", model, batch))
+
+    def _ddp(self, model, batch):
+        return Side("PyTorch DDP, 2 processes", self._torch_candidates("torch_ddp", model, batch))
+
+    def _torch_candidates(self, program, model, batch):
+        layouts = ["contiguous", "channels_last"] if model in IMAGE_MODELS else ["contiguous"]
+        candidates = []
+        for threads, layout, loop in itertools.product(THREADS, layouts, ["loop", "foreach"]):
+            worker = self._worker(
+                f"{program} {threads}",
+                [DEBIAN_PYTHON, "-m", f"peers.{program}", self.samples, threads],
+                thread_count(threads))
+            candidates.append((label(threads, layout, loop), worker,
+                               f"train {layout},{loop} {model} {batch}"))
+        return candidates
+
+    def _tensorflow(self, model, batch):
+        return Side("TensorFlow", self._tensorflow_candidates("plain", model, batch))
+
+    def _mirrored(self, model, batch):
+        return Side("TensorFlow MirroredStrategy",
+                    self._tensorflow_candidates("mirrored", model, batch))
+
+    def _tensorflow_candidates(self, kind, model, batch):
+        unrolled = ["looped", "unrolled"] if model == "lstm" else ["looped"]
+        return [(label(threads, *([loop] if model == "lstm" else []), optimizer + " optimizer"),
+                 self._tensorflow_worker(kind, threads),
+                 f"train {loop},{optimizer} {model} {batch}")
+                for threads, loop, optimizer
+                in itertools.product(THREADS, unrolled, ["keras", "legacy"])]
+
+    def _tensorflow_worker(self, kind, threads):
+        return self._worker(
+            f"tensorflow {kind} {threads}",
+            [self.tensorflow_python, "-m", "peers.tensorflow_step", self.samples, threads, kind],
+            {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""})
+
+    def _tensorflow_empty_eager(self, *_):
+        return Side("TensorFlow, eager", self._empty_candidates("eager"), per_second)
+
+    def _tensorflow_empty_function(self, *_):
+        return Side("TensorFlow, in tf.function", self._empty_candidates("function"), per_second)
+
+    def _empty_candidates(self, variant):
+        return [(label(threads), self._tensorflow_worker("mirrored", threads), f"empty {variant}")
+                for threads in THREADS]
+
+    def _worker(self, name, command, environment=None):
+        if name not in self.workers:
+            self.workers[name] = Worker(*command, environment={**KEEP_FREED_MEMORY,
+                                                               **(environment or {})})
+            self.workers[name].ask("version")  # it has started
+        return self.workers[name]
+
+
+def thread_count(threads):
+    return {"OMP_NUM_THREADS": str(threads), "OPENBLAS_NUM_THREADS": str(threads)}
+
+
+def per_second(seconds):
+    return 1 / seconds
+
+
+def label(threads, *words):
+    return ", ".join([f"{threads} thread{'s' if threads > 1 else ''}", *words])

@@ -1,0 +1,110 @@
+// Trains on command: one command a line on stdin, one number a line on stdout. bench/step.py gives
+// the commands, beside its peers' turns.
+//
+//   step_worker SAMPLES_DIRECTORY [THREADS]   of libtorch's own loop; OPENBLAS_NUM_THREADS must be
+//                                             THREADS too
+//   train MODEL REPLICAS BATCH SECONDS   samples a second with BATCH a replica, for about SECONDS
+//   libtorch MODEL 1 BATCH SECONDS       the same by a loop of libtorch's own
+//   empty run REPLICAS 0 SECONDS         seconds that strategy.run takes for a function without
+//   work parameters MODEL                     how many numbers the model learns
+#include <ATen/Parallel.h>
+#include <cohort/cohort.h>
+#include <torch/version.h>
+
+#include <iostream>
+#include <map>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <tuple>
+
+#include "timing.h"
+#include "training.h"
+
+namespace tf = cohort;
+
+namespace {
+
+class Worker {
+ public:
+  explicit Worker(std::string samples) : directory_(std::move(samples)) {}
+
+  double answer(const std::string& line) {
+    std::istringstream words(line);
+    std::string command, model;
+    int64_t replicas = 1, batch = 0;
+    double seconds = 0;
+    words >> command >> model;
+    if (command == "parameters") return static_cast<double>(bench::count_parameters(model));
+    if (command == "forget") {
+      trainings_.clear();
+      return 0;
+    }
+    if (!(words >> replicas >> batch >> seconds)) throw std::invalid_argument("arguments missing");
+    if (command == "empty") {
+      const auto& on = strategy(replicas);
+      return bench::time_steps(seconds, [&](int64_t) { on.run([] {}); });
+    }
+    const auto key = std::make_tuple(command, model, replicas, batch);
+    std::unique_ptr<bench::Training>& training = trainings_[key];
+    if (!training) {
+      training = make_training(command, model, replicas, batch);
+      training->step(0);  // builds what is built lazily
+    }
+    const double step = bench::time_steps(seconds, [&](int64_t index) { training->step(index); });
+    return static_cast<double>(replicas * batch) / step;
+  }
+
+ private:
+  std::unique_ptr<bench::Training> make_training(const std::string& command,
+                                                 const std::string& model, int64_t replicas,
+                                                 int64_t batch) {
+    const auto [samples, added] = samples_.try_emplace(model, directory_, model);
+    if (command == "train") {
+      return bench::train_with_strategy(strategy(replicas), samples->second, model, batch);
+    }
+    if (command == "libtorch") return bench::train_with_libtorch(samples->second, model, batch);
+    throw std::invalid_argument("unknown command");
+  }
+
+  const tf::distribute::Strategy& strategy(int64_t replicas) {
+    const auto found = strategies_.find(replicas);
+    if (found != strategies_.end()) return found->second;
+    std::vector<std::string> devices;
+    for (int64_t i = 0; i < replicas; ++i) devices.push_back("CPU:" + std::to_string(i));
+    return strategies_.try_emplace(replicas, devices).first->second;
+  }
+
+  std::string directory_;
+  std::map<std::string, bench::Samples> samples_;
+  std::map<int64_t, tf::distribute::MirroredStrategy> strategies_;
+  std::map<std::tuple<std::string, std::string, int64_t, int64_t>, std::unique_ptr<bench::Training>>
+      trainings_;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2 && argc != 3) {
+    std::cerr << "usage: step_worker SAMPLES_DIRECTORY [THREADS] < commands\n";
+    return 64;
+  }
+  tf::config::keep_freed_memory();
+  tf::logging::set_level(tf::logging::Level::kWarning);
+  tf::config::set_logical_device_configuration("CPU", 2);
+  if (argc == 3) at::set_num_threads(std::stoi(argv[2]));
+  Worker worker(argv[1]);
+  for (std::string line; std::getline(std::cin, line);) {
+    try {
+      if (line == "version") {
+        std::cout << "Cohort " << tf::kVersion << " on libtorch " << TORCH_VERSION << std::endl;
+      } else {
+        std::cout << worker.answer(line) << std::endl;
+      }
+    } catch (const std::exception& error) {
+      std::cerr << "step_worker: " << line << ": " << error.what() << '\n';
+      return 1;
+    }
+  }
+  return 0;
+}
