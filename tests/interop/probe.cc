@@ -25,12 +25,19 @@ int main(int argc, char** argv) {
   using namespace cohort::interop;
   const std::map<std::string, Json (*)(const Json&)> commands = {
       {"average_loss", compute_average_loss},
+      {"build_examples", build_examples},
       {"checkpoint", use_checkpoint},
+      {"distributed", read_distributed},
+      {"divide_batch", divide_batch},
+      {"lookup", look_up},
       {"loss", compute_loss},
       {"metric", compute_metric},
       {"optimizer", apply_optimizer},
+      {"parse_examples", parse_examples},
       {"pipeline", read_pipeline},
+      {"read_records", read_records},
       {"training", train_guide_004},
+      {"write_records", write_records},
   };
   const auto command = commands.find(argc == 2 ? argv[1] : "");
   if (command == commands.end()) {

@@ -21,6 +21,22 @@ Json apply_optimizer(const Json& request);
 // {"shape": [...], "values": [...]}, a tuple a list.
 Json read_pipeline(const Json& request);
 
+// Reads a pipeline of global batches, distributed over `workers` input workers of this process.
+// Request: {"pipeline": NODE, "policy": "AUTO", ..., "workers", "replicas_per_worker"}. Answer:
+// {"steps": [[a piece for each replica, as elements above]], "error": as above}.
+Json read_distributed(const Json& request);
+
+// data::batch_sizes_for_worker for each worker.
+// Request: {"global_batch_size", "workers", "replicas_per_worker"}. Answer: {"sizes": [workers][]}.
+Json divide_batch(const Json& request);
+
+// A lookup layer: its vocabulary and what it makes of inputs.
+// Request: {"layer": "StringLookup"|"IntegerLookup", "options": {the layer's by name; "vocabulary"
+// or "file"}, "adapt": INPUT (may be missing), "inputs": [INPUT]}, where INPUT is a TENSOR whose
+// dtype may be "string". Answer: {"vocabulary", "tokens" (without the special ones), "size",
+// "outputs": [INPUT or {"error"}]} or {"error"}.
+Json look_up(const Json& request);
+
 // A loss of given labels and predictions, outside of any strategy.
 // Request: {"loss": class, "options": {"reduction": ..., ...}, "labels", "predictions": TENSOR,
 // "sample_weight": TENSOR or null}. Answer: TENSOR (tensor_json.h).
@@ -49,5 +65,24 @@ Json train_guide_004(const Json& request);
 // restore}. Answer: {"path" (save), "iterations" (restore), "predictions", "after_a_step": TENSOR}.
 // "model": "partitioned": a tensor in parts of "rows" rows with "values"; answer {"values": TENSOR}.
 Json use_checkpoint(const Json& request);
+
+// Writes a TFRecord file.
+// Request: {"path", "records": [hex], "compression": "", "GZIP" or "ZLIB"}. Answer: {}.
+Json write_records(const Json& request);
+
+// Reads files of records to the end or the first error.
+// Request: {"kind": "tfrecord"|"lines"|"csv"|"list", "paths", "compression", "num_parallel_reads",
+// of CSV "columns": [{"dtype", "default" (may be missing)}] and its options by name}. Answer:
+// {"elements": [TENSOR or list of TENSORs], "error": null or class, "text"}, where a TENSOR of
+// strings has dtype "bytes" and hex values.
+Json read_records(const Json& request);
+
+// io::ExampleBuilder. Request: {"examples": [{name: {"dtype", "values" (of bytes: hex)}}]}.
+// Answer: {"examples": [hex]}.
+Json build_examples(const Json& request);
+
+// io::parse_example of a batch. Request: {"examples": [hex], "features": {name: {"dtype",
+// "shape" (fixed length only), "default": TENSOR (may be missing)}}}. Answer: {"parsed", "error"}.
+Json parse_examples(const Json& request);
 
 }  // namespace cohort::interop

@@ -1,18 +1,82 @@
+#include <ATen/ops/full.h>
 #include <cohort/core/error.h>
 #include <cohort/data/dataset.h>
+#include <cohort/data/tfrecord_dataset.h>
 
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "pipeline_json.h"
 #include "probe.h"
 
 namespace cohort::interop {
 namespace {
 
+std::optional<int64_t> parallel_calls(const Json& node) {
+  const Json& calls = node.at("calls");
+  return calls.is_null() ? std::nullopt : std::optional<int64_t>(calls.get<int64_t>());
+}
+
+// Those of scalars run functions, the same as test_pipelines.py's build() runs.
+std::optional<data::Dataset> transform(const data::Dataset& source, const Json& node) {
+  const std::string op = node.at("op");
+  if (op == "map") {
+    const data::MapOptions options{.num_parallel_calls = parallel_calls(node)};
+    if (node.at("scalars")) return source.map([](int64_t x) { return 3 * x + 1; }, options);
+    return source.map([](const Tensor& x) { return 3 * x + 1; }, options);
+  }
+  if (op == "filter") return source.filter([](int64_t x) { return x % 3 != 0; });
+  if (op == "take_while") return source.take_while([](int64_t x) { return x % 17 != 16; });
+  if (op == "flat_map") {
+    return source.flat_map([](int64_t x) { return data::Dataset::range(x, x + x % 4); });
+  }
+  if (op == "interleave") {
+    return source.interleave([](int64_t x) { return data::Dataset::range(10 * x, 10 * x + x % 5); },
+                             {.cycle_length = node.at("cycle"),
+                              .block_length = node.at("block"),
+                              .num_parallel_calls = parallel_calls(node)});
+  }
+  if (op == "scan") {
+    return source.scan(Structure(0),
+                       [](int64_t sum, int64_t x) { return std::pair((sum + x) % 1000, sum); });
+  }
+  if (op == "reduce") {
+    return data::Dataset::from_tensors(
+        source.reduce(Structure(7), [](int64_t sum, int64_t x) { return (3 * sum + x) % 1000; }));
+  }
+  if (op == "rebatch") {
+    return source.rebatch(node.at("sizes").get<std::vector<int64_t>>(),
+                          {.drop_remainder = node.at("drop_remainder")});
+  }
+  if (op == "padded_batch") {
+    const Json& size = node.at("size");
+    data::PaddedBatchOptions options{.padding_values = Structure(-1),
+                                     .drop_remainder = node.at("drop_remainder")};
+    if (!size.is_null()) options.padded_shapes = {{size.get<int64_t>()}};
+    return source.map([](int64_t x) { return Structure(at::full({x % 4}, x, at::kLong)); })
+        .padded_batch(node.at("n"), options);
+  }
+  if (op == "enumerate") {
+    return source.enumerate(node.at("start")).map([](int64_t i, int64_t x) { return 100 * i + x; });
+  }
+  if (op == "unbatch") return source.unbatch();
+  if (op == "cache") return source.cache();
+  if (op == "prefetch") return source.prefetch(node.at("n"));
+  return std::nullopt;
+}
+
 data::Dataset build(const Json& node) {
   const std::string op = node.at("op");
   if (op == "range")
     return data::Dataset::range(node.at("start"), node.at("stop"), node.at("step"));
+  if (op == "records") {  // numbers as text
+    return data::TFRecordDataset(node.at("paths").get<std::vector<std::string>>())
+        .map([](std::string_view record) {
+          return static_cast<int64_t>(std::stoll(std::string(record)));
+        });
+  }
   if (op == "zip" || op == "concatenate") {
     const data::Dataset first = build(node.at("sources").at(0));
     const data::Dataset second = build(node.at("sources").at(1));
@@ -26,6 +90,7 @@ data::Dataset build(const Json& node) {
   if (op == "take") return source.take(node.at("n"));
   if (op == "skip") return source.skip(node.at("n"));
   if (op == "repeat") return source.repeat(node.at("n"));
+  if (const auto transformed = transform(source, node)) return *transformed;
   throw InvalidArgumentError("no transformation '" + op + "'");
 }
 
@@ -42,6 +107,9 @@ Json to_json(const Structure& element) {
 }
 
 }  // namespace
+
+data::Dataset build_pipeline(const Json& node) { return build(node); }
+Json element_json(const Structure& element) { return to_json(element); }
 
 Json read_pipeline(const Json& request) {
   Json answer = {{"elements", Json::array()}, {"error", nullptr}};

@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 
 PIPELINES = 100
+SCALAR_PIPELINES = 200
 
 
 def random_range(rng):
@@ -52,6 +53,93 @@ def random_pipeline(rng, depth):
     return {"op": op, "sources": [source, other_numbers(source, rng)]}
 
 
+def random_scalar_pipeline(rng, depth):
+    """A pipeline of int64 scalars, over which functions run."""
+    if depth == 0:
+        start = rng.randint(0, 5)
+        return {"op": "range", "start": start, "stop": start + rng.choice([0, 3, 8, 14, 30]),
+                "step": rng.choice([1, 1, 2])}
+    source = random_scalar_pipeline(rng, depth - 1)
+    op = rng.choice(["map", "map", "filter", "flat_map", "interleave", "interleave", "scan", "rebatch",
+                     "cache", "take_while", "enumerate", "prefetch", "repeat", "skip", "concatenate"])
+    calls = rng.choice([None, None, 2, 4, -1])
+    if op == "map":
+        return {"op": op, "calls": calls, "scalars": rng.random() < 0.5, "source": source}
+    if op == "interleave":
+        return {"op": op, "cycle": rng.randint(1, 5), "block": rng.randint(1, 3), "calls": calls,
+                "source": source}
+    if op == "rebatch":
+        return {"op": "unbatch", "source": random_rebatch(rng, source)}
+    if op == "enumerate":
+        return {"op": op, "start": rng.randint(0, 3), "source": source}
+    if op == "prefetch":
+        return {"op": op, "n": rng.choice([1, 3, -1]), "source": source}
+    if op == "repeat":
+        return {"op": op, "n": rng.randint(1, 3), "source": source}
+    if op == "skip":
+        return {"op": op, "n": rng.randint(0, 3), "source": source}
+    if op == "concatenate":
+        return {"op": op, "sources": [source, random_scalar_pipeline(rng, rng.randrange(depth))]}
+    return {"op": op, "source": source}
+
+
+def random_rebatch(rng, source):
+    sizes = [rng.randint(0, 4) for _ in range(rng.randint(1, 3))]
+    if not any(sizes):
+        sizes.append(2)
+    batches = {"op": "batch", "n": rng.randint(1, 5), "drop_remainder": False, "source": source}
+    return {"op": "rebatch", "sizes": sizes, "drop_remainder": rng.random() < 0.3, "source": batches}
+
+
+def random_end(rng, source):
+    """What makes something else of scalars, or the scalars themselves."""
+    source = {"op": "take", "n": 100, "source": source}
+    op = rng.choice(["scalars", "rebatch", "padded_batch", "reduce"])
+    if op == "rebatch":
+        return random_rebatch(rng, source)
+    if op == "padded_batch":
+        return {"op": op, "n": rng.randint(1, 4), "size": rng.choice([None, None, 3, 5]),
+                "drop_remainder": rng.random() < 0.3, "source": source}
+    return {"op": op, "source": source} if op == "reduce" else source
+
+
+def transform(source, node):
+    """As the probe's function of that name."""
+    op = node["op"]
+    if op == "map":
+        return source.map(lambda x: 3 * x + 1, num_parallel_calls=node["calls"])
+    if op == "filter":
+        return source.filter(lambda x: x % 3 != 0)
+    if op == "take_while":
+        return source.take_while(lambda x: x % 17 != 16)
+    if op == "flat_map":
+        return source.flat_map(lambda x: tf.data.Dataset.range(x, x + x % 4))
+    if op == "interleave":
+        return source.interleave(lambda x: tf.data.Dataset.range(10 * x, 10 * x + x % 5),
+                                 cycle_length=node["cycle"], block_length=node["block"],
+                                 num_parallel_calls=node["calls"])
+    if op == "scan":
+        return source.scan(tf.constant(0, tf.int64), lambda total, x: ((total + x) % 1000, total))
+    if op == "reduce":
+        return tf.data.Dataset.from_tensors(
+            source.reduce(tf.constant(7, tf.int64), lambda total, x: (3 * total + x) % 1000))
+    if op == "rebatch":
+        return source.rebatch(node["sizes"], drop_remainder=node["drop_remainder"])
+    if op == "padded_batch":
+        return source.map(lambda x: tf.fill([x % 4], x)).padded_batch(
+            node["n"], padded_shapes=[node["size"]], padding_values=tf.constant(-1, tf.int64),
+            drop_remainder=node["drop_remainder"])
+    if op == "enumerate":
+        return source.enumerate(node["start"]).map(lambda i, x: 100 * i + x)
+    if op == "unbatch":
+        return source.unbatch()
+    if op == "cache":
+        return source.cache()
+    if op == "prefetch":
+        return source.prefetch(node["n"])
+    return None
+
+
 def build(node):
     op = node["op"]
     if op == "range":
@@ -66,6 +154,9 @@ def build(node):
         return source.batch(node["n"], drop_remainder=node["drop_remainder"])
     if op == "shard":
         return source.shard(node["n"], node["i"])
+    transformed = transform(source, node)
+    if transformed is not None:
+        return transformed
     return getattr(source, op)(node["n"])
 
 
@@ -93,20 +184,40 @@ def test_follows_tf_data(probe, seed):
     assert probe("pipeline", {"pipeline": pipeline}) == read_all(build(pipeline))
 
 
+def scalar_pipeline(seed):
+    rng = random.Random(seed)
+    return random_end(rng, random_scalar_pipeline(rng, rng.randint(1, 4)))
+
+
+@pytest.mark.parametrize("seed", range(SCALAR_PIPELINES))
+def test_functions_follow_tf_data(probe, seed):
+    pipeline = scalar_pipeline(seed)
+    assert probe("pipeline", {"pipeline": pipeline}) == read_all(build(pipeline))
+
+
+def operations(node):
+    found = {node["op"]}
+    for source in node.get("sources", [node["source"]] if "source" in node else []):
+        found |= operations(source)
+    return found
+
+
+def test_the_functions_cover_their_operations():
+    pipelines = [scalar_pipeline(seed) for seed in range(SCALAR_PIPELINES)]
+    assert set.union(*map(operations, pipelines)) == {
+        "range", "map", "filter", "flat_map", "interleave", "scan", "batch", "rebatch", "unbatch",
+        "cache", "take_while", "enumerate", "prefetch", "repeat", "skip", "concatenate", "take",
+        "padded_batch", "reduce"}
+
+
 def test_the_pipelines_cover_their_operations():
     """A generator that only made empty pipelines would prove little."""
     used = set()
     long = failed = 0
-
-    def visit(node):
-        used.add(node["op"])
-        for source in node.get("sources", [node["source"]] if "source" in node else []):
-            visit(source)
-
     for seed in range(PIPELINES):
         rng = random.Random(seed)
         pipeline = random_pipeline(rng, rng.randint(1, 5))
-        visit(pipeline)
+        used |= operations(pipeline)
         result = read_all(build(pipeline))
         long += len(result["elements"]) >= 3
         failed += result["error"] is not None

@@ -1,0 +1,124 @@
+"""What decides the benchmarks' figures must be right before any figure is."""
+
+import contextlib
+import io
+import os
+import sys
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
+
+import cores
+import harness
+import report
+import samples
+
+ECHO = "import sys\nfor line in sys.stdin: print(line.strip(), flush=True)"
+
+
+class Turns(unittest.TestCase):
+    def test_every_other_round_runs_in_reverse(self):
+        order = []
+        rounds = harness.alternate({name: lambda name=name: order.append(name) or len(order)
+                                    for name in "abc"}, rounds=3)
+        self.assertEqual("".join(order), "abccbaabc")
+        self.assertEqual(rounds[1], {"a": 6, "b": 5, "c": 4})
+
+    def test_a_worker_answers_and_is_stopped_in_between(self):
+        with harness.Worker(sys.executable, "-c", ECHO) as worker:
+            for number in ("1.5", "2"):
+                self.assertEqual(worker(number), float(number))
+                # Blocks until it is stopped.
+                state = os.waitid(os.P_PID, worker.process.pid, os.WSTOPPED)
+                self.assertEqual(state.si_code, os.CLD_STOPPED)
+        self.assertEqual(worker.process.returncode, 0)
+
+    def test_a_worker_that_ends_is_named(self):
+        errors = io.StringIO()
+        with contextlib.redirect_stderr(errors), self.assertRaises(SystemExit) as ended, \
+                harness.Worker(sys.executable, "-c", "exit(3)") as worker:
+            worker("train")
+        self.assertEqual(ended.exception.code, harness.EX_SOFTWARE)
+        self.assertIn("'train'", errors.getvalue())
+        self.assertIn("with 3", errors.getvalue())
+
+
+class Figures(unittest.TestCase):
+    ROUNDS = [{"ours": 10, "peer": 5}, {"ours": 4, "peer": 1}, {"ours": 9, "peer": 3}]
+
+    def test_medians_of_the_rounds_that_have_it(self):
+        self.assertEqual(harness.medians(self.ROUNDS), {"ours": 9, "peer": 3})
+        self.assertEqual(harness.medians([{"a": 1}, {"a": 3, "b": 7}]), {"a": 2, "b": 7})
+
+    def test_ratio_is_taken_within_rounds(self):
+        self.assertEqual(harness.ratio(self.ROUNDS, "ours", "peer"), 3)
+
+    def test_the_best_median_is_chosen_not_the_luckiest_turn(self):
+        figures = {"steady": iter([5, 5, 5]), "lucky": iter([1, 9, 1]), "slow": iter([2, 2, 2])}
+        side = harness.Side("peer", [(label, lambda _, label=label: next(figures[label]), "train")
+                                     for label in figures])
+        side.choose(seconds=1, times=3)
+        self.assertEqual(side.full_title(), "peer [steady]")
+
+    def test_a_turn_is_a_command_and_its_answer_a_figure(self):
+        commands = []
+        side = harness.Side("peer", [("", lambda command: commands.append(command) or 0.25, "empty")],
+                            figure=lambda seconds: 1 / seconds)
+        self.assertEqual(side.turn(2), 4)
+        self.assertEqual(commands, ["empty 2"])
+
+
+class Report(unittest.TestCase):
+    def test_rows_have_ratios_and_verdicts(self):
+        work = report.Work("work", [report.Comparison("ours", {"peer": 3.0, "other": None}, least=10)])
+        sides = {name: harness.Side(name, [("", None, "")]) for name in ("ours", "peer", "other")}
+        rounds = [{"ours": 9, "peer": 3, "other": 1}]
+        rows = list(report.rows(work, sides, rounds))
+        self.assertEqual([(row["side"], row["ratio"], row["verdict"]) for row in rows],
+                         [("ours", None, "MISSED"), ("peer", 3, "met"), ("other", 9, "")])
+        self.assertEqual(rows[0]["goal"], "10/s")
+
+    def test_table_aligns(self):
+        lines = list(report.table(["work", "side", "figure"], [["a", "bcdef", "1"]]))
+        self.assertEqual(lines, ["work  side   figure", "----  -----  ------",
+                                 "a     bcdef       1"])
+
+
+class Control(unittest.TestCase):
+    def test_scale(self):
+        self.assertEqual(cores.scale([1, 1, 5], [1, 1, 1]), 2)
+        self.assertEqual(cores.scale([1, 1, 1], [2, 2, 2]), 1)
+
+    def measure(self, scales):
+        """What while_free returns with these measured scales, and how often it measured."""
+        scales, runs = iter(scales), []
+        result = cores.while_free(lambda: next(scales), lambda: runs.append(1) or "figures")
+        return result, len(runs)
+
+    def test_free_before_and_after(self):
+        self.assertEqual(self.measure([2.0, 1.8]), ("figures", 1))
+
+    def test_busy_before_or_after_is_measured_again(self):
+        self.assertEqual(self.measure([1.7, 1.9, 1.9]), ("figures", 2))
+        self.assertEqual(self.measure([2.0, 1.1, 1.9, 2.0]), ("figures", 3))
+
+    def test_busy_throughout_is_refused(self):
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said), self.assertRaises(SystemExit) as ended:
+            self.measure([2.0, 1.79, 2.0, 1.5])
+        self.assertEqual(ended.exception.code, harness.EX_TEMPFAIL)
+        self.assertIn("1.50", said.getvalue())
+
+
+class Samples(unittest.TestCase):
+    def test_batches_lie_within_the_samples_and_differ(self):
+        for batch in (1, 16):
+            ranges = list(samples.ranges(batch))
+            self.assertEqual(len(set(map(str, ranges))), samples.BATCHES)
+            self.assertLessEqual(max(part.stop for pair in ranges for part in pair),
+                                 samples.INPUTS * batch)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,169 @@
+#include <cohort/core/error.h>
+#include <cohort/data/csv_dataset.h>
+#include <cohort/data/parse_example.h>
+#include <cohort/data/records/example_builder.h>
+#include <cohort/data/records/tfrecord_writer.h>
+#include <cohort/data/text_line_dataset.h>
+#include <cohort/data/tfrecord_dataset.h>
+
+#include <charconv>
+#include <string>
+#include <vector>
+
+#include "probe.h"
+#include "tensor_json.h"
+
+namespace cohort::interop {
+namespace {
+
+// Bytes as hexadecimal digits: JSON has no strings of any bytes.
+std::string bytes_of(const Json& json) {
+  const std::string digits = json;
+  std::string bytes;
+  for (size_t i = 0; i + 1 < digits.size(); i += 2) {
+    unsigned byte = 0;
+    std::from_chars(digits.data() + i, digits.data() + i + 2, byte, 16);
+    bytes += static_cast<char>(byte);
+  }
+  return bytes;
+}
+std::string hex(std::string_view bytes) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string digits;
+  for (const char c : bytes) {
+    const auto byte = static_cast<unsigned char>(c);
+    digits += {kDigits[byte >> 4], kDigits[byte & 15]};
+  }
+  return digits;
+}
+
+Json to_json(const Leaf& leaf) {
+  if (leaf.is_tensor()) return json_of(leaf.tensor());
+  Json json = {{"dtype", "bytes"}, {"shape", leaf.sizes()}, {"values", Json::array()}};
+  for (const std::string& value : leaf.strings().to_vector()) json["values"].push_back(hex(value));
+  return json;
+}
+Json to_json(const Structure& structure) {
+  if (structure.is_leaf()) return to_json(structure.leaf());
+  Json json;
+  if (structure.is_dict()) {
+    for (const auto& [key, member] : structure.items()) json[key] = to_json(member);
+  } else {
+    for (const Structure& member : structure.members()) json.push_back(to_json(member));
+  }
+  return json;
+}
+
+Json read_all(const data::Dataset& dataset) {
+  Json answer = {{"elements", Json::array()}, {"error", nullptr}};
+  try {
+    for (const Structure& element : dataset) answer["elements"].push_back(to_json(element));
+  } catch (const Error& error) {
+    answer["error"] = code_name(error.code());
+    answer["text"] = error.what();
+  }
+  return answer;
+}
+
+data::RecordDatasetOptions record_options(const Json& request) {
+  data::RecordDatasetOptions options;
+  options.compression_type = request.value("compression", "");
+  if (request.contains("num_parallel_reads")) {
+    options.num_parallel_reads = request.at("num_parallel_reads").get<int64_t>();
+  }
+  return options;
+}
+
+io::ExampleFeature feature_of(const Json& json) {
+  const std::string dtype = json.at("dtype");
+  const bool fixed = json.contains("shape");
+  const auto shape = json.value("shape", std::vector<int64_t>());
+  if (dtype == "bytes") {
+    if (fixed) return io::FixedLenFeature::strings(shape);
+    return io::VarLenFeature::strings();
+  }
+  const DType type = dtype == "int64" ? int64 : float32;
+  if (!fixed) return io::VarLenFeature(type);
+  if (!json.contains("default")) return io::FixedLenFeature(shape, type);
+  return io::FixedLenFeature(shape, type, tensor_of(json.at("default")));
+}
+
+std::vector<data::CsvColumn> columns_of(const Json& json) {
+  std::vector<data::CsvColumn> columns;
+  for (const Json& column : json) {
+    const std::string type = column.at("dtype");
+    const bool required = !column.contains("default");
+    const auto value = [&]<class T>(T) {
+      return required ? std::optional<T>() : std::optional<T>(column.at("default").get<T>());
+    };
+    if (type == "int32") columns.push_back(data::CsvColumn::int32s(value(int32_t())));
+    if (type == "int64") columns.push_back(data::CsvColumn::ints(value(int64_t())));
+    if (type == "float32") columns.push_back(data::CsvColumn::floats(value(float())));
+    if (type == "float64") columns.push_back(data::CsvColumn::doubles(value(double())));
+    if (type == "string") columns.push_back(data::CsvColumn::strings(value(std::string())));
+  }
+  return columns;
+}
+
+}  // namespace
+
+Json write_records(const Json& request) {
+  io::TFRecordWriter writer(request.at("path").get<std::string>(),
+                            {.compression_type = request.value("compression", "")});
+  for (const Json& record : request.at("records")) writer.write(bytes_of(record));
+  writer.close();
+  return Json::object();
+}
+
+Json read_records(const Json& request) {
+  const std::vector<std::string> paths = request.at("paths");
+  const std::string kind = request.at("kind");
+  if (kind == "tfrecord") return read_all(data::TFRecordDataset(paths, record_options(request)));
+  if (kind == "lines") return read_all(data::TextLineDataset(paths, record_options(request)));
+  if (kind == "list") return read_all(data::Dataset::list_files(paths, {.shuffle = false}));
+  data::CsvOptions options;
+  options.header = request.value("header", false);
+  options.select_cols = request.value("select_cols", std::vector<int64_t>());
+  options.na_value = request.value("na_value", "");
+  options.use_quote_delim = request.value("use_quote_delim", true);
+  options.field_delim = request.value("field_delim", ",").front();
+  return read_all(data::CsvDataset(paths, columns_of(request.at("columns")), options));
+}
+
+Json build_examples(const Json& request) {
+  Json answer = {{"examples", Json::array()}};
+  for (const Json& features : request.at("examples")) {
+    io::ExampleBuilder example;
+    for (const auto& [name, feature] : features.items()) {
+      const std::string dtype = feature.at("dtype");
+      if (dtype == "int64") {
+        example.add_ints(name, feature.at("values").get<std::vector<int64_t>>());
+      } else if (dtype == "float32") {
+        example.add_floats(name, feature.at("values").get<std::vector<float>>());
+      } else {
+        std::vector<std::string> values;
+        for (const Json& value : feature.at("values")) values.push_back(bytes_of(value));
+        example.add_bytes(name, std::vector<std::string_view>(values.begin(), values.end()));
+      }
+    }
+    answer["examples"].push_back(hex(example.serialize()));
+  }
+  return answer;
+}
+
+Json parse_examples(const Json& request) {
+  std::vector<std::string> serialized;
+  for (const Json& example : request.at("examples")) serialized.push_back(bytes_of(example));
+  io::ExampleFeatures features;
+  for (const auto& [name, feature] : request.at("features").items()) {
+    features.emplace_back(name, feature_of(feature));
+  }
+  try {
+    return {{"parsed", to_json(io::parse_example(StringTensor(serialized), features))},
+            {"error", nullptr}};
+  } catch (const Error& error) {
+    return {{"error", code_name(error.code())}, {"text", error.what()}};
+  }
+}
+
+}  // namespace cohort::interop
