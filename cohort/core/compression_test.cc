@@ -113,6 +113,19 @@ TEST_P(Deflate, EveryFlippedBitIsAProblemOrHarmless) {
   EXPECT_FALSE(inflate(GetParam(), packed.substr(0, packed.size() - 1), 1 << 20, 1 << 20).ended);
 }
 
+TEST(Inflate, DamageInTheMiddleOfACode) {
+  const unsigned char bytes[] = {0x78, 0x9c, 0x63, 0x80, 0x65, 0x01, 0x00, 0x00, 0x10, 0xde,
+                                 0x03, 0xde, 0x03, 0xde, 0x45, 0x01, 0x00, 0x00, 0x10};
+  const std::string_view packed(reinterpret_cast<const char*>(bytes), sizeof bytes);
+  for (size_t size = 0; size <= packed.size(); ++size) {
+    for (const size_t step : {1, 5, 100}) {
+      const Inflated result = inflate(Compression::kZlib, packed.substr(0, size), step, 1 << 16);
+      EXPECT_LE(result.read, size);
+      EXPECT_FALSE(result.ended && result.problem == nullptr);
+    }
+  }
+}
+
 TEST(Compression, HasTensorFlowsNames) {
   EXPECT_EQ(compression_of(""), Compression::kNone);
   EXPECT_EQ(compression_of("GZIP"), Compression::kGzip);

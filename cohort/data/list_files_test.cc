@@ -55,7 +55,7 @@ TEST_F(ListFiles, NoMatchIsAnError) {
 }
 
 TEST_F(ListFiles, ShufflesByItsSeed) {
-  for (int i = 0; i < 20; ++i) write("n" + std::to_string(i), "");
+  for (int i = 0; i < 20; ++i) write(internal::str("n", i), "");
   const auto order = [&](const ListFilesOptions& options) {
     return names(Dataset::list_files(path("n*"), options));
   };

@@ -41,7 +41,7 @@ struct RecordFiles : FilesTest {
     for (size_t i = 0; i < sizes.size(); ++i) {
       std::vector<std::string> records;
       for (int k = 0; k < sizes[i]; ++k) records.push_back(internal::str(i, k));
-      files.push_back(write_records("f" + std::to_string(i), records, compression));
+      files.push_back(write_records(internal::str("f", i), records, compression));
     }
     return files;
   }
