@@ -19,7 +19,6 @@ class Control:
 
     def __init__(self):
         self.workers = [Worker(sys.executable, "-m", "cores") for _ in range(2)]
-        self.scales = []
 
     def measure(self, times=5):
         """The scale now, from `times` turns alone and together."""
@@ -29,8 +28,7 @@ class Control:
             for worker in self.workers:
                 worker.start("count")
             together.append(max(float(worker.finish()) for worker in self.workers))
-        self.scales.append(scale(alone, together))
-        return self.scales[-1]
+        return scale(alone, together)
 
     def __enter__(self):
         return self
@@ -46,7 +44,8 @@ def scale(alone, together):
 
 
 def while_free(measure_scale, measure, tries=3):
-    """What `measure` returns, from a try before and after which two cores scaled far enough.
+    """What `measure` returns, from a try before and after which two cores scaled far enough, and
+    how far they did.
 
     Ends the program (refuse) where there is none among `tries`.
     """
@@ -55,7 +54,7 @@ def while_free(measure_scale, measure, tries=3):
         result = measure()
         scales.append(measure_scale())
         if min(scales[-2:]) >= LEAST:
-            return result
+            return result, min(scales[-2:])
     refuse(f"two cores do {min(scales):.2f} times the work of one, and {LEAST} is the least: "
            "something else runs on this machine")
 

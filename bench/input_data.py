@@ -7,7 +7,7 @@ of them from vocabulary.txt. The TFRecord files are written by TensorFlow (peers
 import pathlib
 import random
 
-NUMBERS = 200_000  # of the pipelines that begin with a range
+NUMBERS = 100_000  # of the pipelines that begin with a range
 IMAGES = 60_000
 IMAGE_SHAPE = (28, 28)
 CLASSES = 10

@@ -16,7 +16,7 @@ using tf::Structure;
 using tf::Tensor;
 using tf::data::Dataset;
 
-constexpr int64_t kNumbers = 200'000;
+constexpr int64_t kNumbers = 100'000;
 constexpr int64_t kImages = 60'000;
 
 std::ifstream open(const std::string& path) {

@@ -125,21 +125,23 @@ def run(works, options, measure_one, versions):
     called at the end.
     """
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # ends the workers too
-    results = {}
+    results, scales = {}, {}
     with cores.Control() as control:
         for name in options.only:
             print(f"measuring: {works[name].title}", file=sys.stderr, flush=True)
-            results[name] = (measure_one(name) if options.no_control else
-                             cores.while_free(control.measure, lambda: measure_one(name)))
-    described = {"machine": machine(), "versions": versions(), "control": control.scales,
+            if options.no_control:
+                results[name] = measure_one(name)
+            else:
+                results[name], scales[name] = cores.while_free(control.measure,
+                                                               lambda: measure_one(name))
+    described = {"machine": machine(), "versions": versions(), "control": scales,
                  "seconds": options.seconds}
     all_rows = [row for name, (sides, rounds) in results.items()
                 for row in rows(works[name], sides, rounds)]
     if options.no_control:
         print("NOT A RESULT: measured without the control, on a machine that may be busy")
     else:
-        print(f"two cores do {min(control.scales):.2f} to {max(control.scales):.2f} times the work "
-              "of one")
+        print(f"two cores did {min(scales.values()):.2f} times the work of one, or more")
     print(f"{described['machine']['cores']} cores, {described['machine']['cpu']}; "
           f"{'; '.join(described['versions'])}; "
           f"medians of {options.rounds} rounds of {options.seconds:g} s")

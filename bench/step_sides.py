@@ -6,6 +6,8 @@ import os
 from harness import DEBIAN_PYTHON, KEEP_FREED_MEMORY, Side, Worker, tensorflow_python
 
 THREADS = (1, 2)
+# (OpenMP's, OpenBLAS's): the latter's spin after each product, on the cores that the former need.
+OPENMP_AND_BLAS = ((1, 1), (2, 2), (2, 1))
 IMAGE_MODELS = ("cnn", "resnet")
 
 
@@ -64,10 +66,10 @@ class StepSides:
 
     def _libtorch(self, model, batch):
         return Side("loop of libtorch alone", [
-            (label(threads), self._worker(f"libtorch {threads}",
-                                          [self.step_worker, self.samples, threads],
-                                          thread_count(threads)), f"libtorch {model} 1 {batch}")
-            for threads in THREADS])
+            (label(threads, *blas_label(threads, blas)),
+             self._worker(f"libtorch {threads} {blas}", [self.step_worker, self.samples, threads],
+                          thread_count(threads, blas)), f"libtorch {model} 1 {batch}")
+            for threads, blas in OPENMP_AND_BLAS])
 
     def _cohort_empty(self, *_):
         return Side("Cohort, 2 replicas", [("", self._cohort(), "empty run 2 0")], per_second)
@@ -83,12 +85,13 @@ class StepSides:
     def _torch_candidates(self, program, model, batch):
         layouts = ["contiguous", "channels_last"] if model in IMAGE_MODELS else ["contiguous"]
         candidates = []
-        for threads, layout, loop in itertools.product(THREADS, layouts, ["loop", "foreach"]):
+        for (threads, blas), layout, loop in itertools.product(OPENMP_AND_BLAS, layouts,
+                                                               ["loop", "foreach"]):
             worker = self._worker(
-                f"{program} {threads}",
+                f"{program} {threads} {blas}",
                 [DEBIAN_PYTHON, "-m", f"peers.{program}", self.samples, threads],
-                thread_count(threads))
-            candidates.append((label(threads, layout, loop), worker,
+                thread_count(threads, blas))
+            candidates.append((label(threads, *blas_label(threads, blas), layout, loop), worker,
                                f"train {layout},{loop} {model} {batch}"))
         return candidates
 
@@ -131,8 +134,12 @@ class StepSides:
         return self.workers[name]
 
 
-def thread_count(threads):
-    return {"OMP_NUM_THREADS": str(threads), "OPENBLAS_NUM_THREADS": str(threads)}
+def thread_count(threads, blas):
+    return {"OMP_NUM_THREADS": str(threads), "OPENBLAS_NUM_THREADS": str(blas)}
+
+
+def blas_label(threads, blas):
+    return [] if blas == threads else [f"{blas} in BLAS"]
 
 
 def per_second(seconds):

@@ -1,12 +1,12 @@
 // Trains on command: one command a line on stdin, one number a line on stdout. bench/step.py gives
 // the commands, beside its peers' turns.
 //
-//   step_worker SAMPLES_DIRECTORY [THREADS]   of libtorch's own loop; OPENBLAS_NUM_THREADS must be
-//                                             THREADS too
+//   step_worker SAMPLES_DIRECTORY [THREADS]   OpenMP's, of libtorch's own loop; OpenBLAS's are set by
+//                                             OPENBLAS_NUM_THREADS
 //   train MODEL REPLICAS BATCH SECONDS   samples a second with BATCH a replica, for about SECONDS
 //   libtorch MODEL 1 BATCH SECONDS       the same by a loop of libtorch's own
-//   empty run REPLICAS 0 SECONDS         seconds that strategy.run takes for a function without
-//   work parameters MODEL                     how many numbers the model learns
+//   empty run REPLICAS 0 SECONDS         seconds that strategy.run takes for an empty function
+//   parameters MODEL                     how many numbers the model learns
 #include <ATen/Parallel.h>
 #include <cohort/cohort.h>
 #include <torch/version.h>

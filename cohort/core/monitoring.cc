@@ -14,9 +14,10 @@ struct Registry {
   std::map<Key, int64_t> values;
 };
 
+// Made at first use and never destroyed: static objects may count while the process exits.
 Registry& registry() {
-  static Registry registry;
-  return registry;
+  static auto* const instance = new Registry;
+  return *instance;
 }
 
 }  // namespace

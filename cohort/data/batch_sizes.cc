@@ -16,6 +16,12 @@ std::vector<int64_t> batch_sizes_for_worker(int64_t global_batch_size, int64_t n
                                    global_batch_size, " between ", num_workers, " workers of ",
                                    num_replicas_per_worker, " replicas"));
   }
+  constexpr int64_t kMostPieces = int64_t{1} << 24;
+  if (num_workers > kMostPieces / num_replicas_per_worker) {
+    throw InvalidArgumentError(str("batch_sizes_for_worker: ", num_workers, " workers of ",
+                                   num_replicas_per_worker, " replicas are more than ", kMostPieces,
+                                   " pieces"));
+  }
   if (worker_index < 0 || worker_index >= num_workers) {
     throw InvalidArgumentError(str("batch_sizes_for_worker: worker_index is ", worker_index,
                                    "; with ", num_workers, " workers it must be in [0, ",

@@ -14,8 +14,9 @@ constexpr int64_t kMarkInterval = 1024;
 // and fills the cache, unless the pass was entered in its middle by a restore.
 class CacheIterator final : public DataIterator {
  public:
-  CacheIterator(std::unique_ptr<DataIterator> input, std::shared_ptr<CacheStore> store)
-      : input_(std::move(input)), store_(std::move(store)) {
+  CacheIterator(std::unique_ptr<DataIterator> input, std::shared_ptr<CacheStore> store,
+                bool in_memory)
+      : input_(std::move(input)), store_(std::move(store)), in_memory_(in_memory) {
     start_state_ = std::make_shared<const IteratorState>(input_->save());
     start_ = start_state_->serialize();
   }
@@ -52,6 +53,7 @@ class CacheIterator final : public DataIterator {
   }
   int64_t skip(int64_t n) override {
     begin();
+    if (failed_) return 0;
     if (filler_) return DataIterator::skip(n);
     const int64_t count = contents_ ? std::min(n, contents_->size() - position_) : input_->skip(n);
     position_ += count;
@@ -62,22 +64,24 @@ class CacheIterator final : public DataIterator {
   void restore(const IteratorState& state) override;
 
  private:
-  // Begins a pass with the first element asked for.
+  // Begins a pass with the first element asked for. A pass that cannot begin has no elements.
   void begin() {
     if (begun_) return;
+    begun_ = failed_ = true;
     position_ = 0;
     filler_ = nullptr;
     marks_.clear();
     contents_ = usable_contents();
     if (!contents_) {
       input_->restore(*start_state_);
-      filler_ = store_->fill(start_);
+      if (store_) filler_ = store_->fill(start_);
     }
-    begun_ = true;
+    failed_ = false;
   }
   // Those of the store, unless they are of another pass than a restored state is of: then this
-  // iterator has its own.
+  // iterator has its own store, or in place of a file none.
   std::shared_ptr<const CacheContents> usable_contents() {
+    if (!store_) return nullptr;
     auto contents = store_->contents();
     if (!contents) return nullptr;
     if (!restored_) {
@@ -85,7 +89,7 @@ class CacheIterator final : public DataIterator {
       start_state_ = std::make_shared<const IteratorState>(IteratorState::parse(start_));
     }
     if (contents->start() == start_) return contents;
-    store_ = make_memory_cache();
+    store_ = in_memory_ ? make_memory_cache() : nullptr;
     return nullptr;
   }
   // Runs `read`, which gives up to its argument of elements.
@@ -94,11 +98,13 @@ class CacheIterator final : public DataIterator {
   void mark();
 
   std::unique_ptr<DataIterator> input_;
-  std::shared_ptr<CacheStore> store_;
+  std::shared_ptr<CacheStore> store_;  // null: the input is read in every pass
+  bool in_memory_;
   std::shared_ptr<const IteratorState> start_state_;  // the input's before its first element
   std::string start_;                                 // the same, serialized
   bool restored_ = false;                             // start_ is a restored state's
   bool begun_ = false;
+  bool failed_ = false;  // to begin
   int64_t position_ = 0;
   std::shared_ptr<const CacheContents> contents_;
   std::unique_ptr<CacheFiller> filler_;
@@ -108,6 +114,7 @@ class CacheIterator final : public DataIterator {
 template <class Read>
 int64_t CacheIterator::advance(int64_t n, const Read& read) {
   begin();
+  if (failed_) return 0;
   if (contents_) {
     n = std::min(n, contents_->size() - position_);
     if (n == 0) return 0;
@@ -117,6 +124,9 @@ int64_t CacheIterator::advance(int64_t n, const Read& read) {
   int64_t count = 0;
   try {
     count = read(n);
+  } catch (const DeadlineExceededError&) {  // the elements are still to come
+    filler_ = nullptr;
+    throw;
   } catch (...) {
     filler_ = nullptr;  // a pass with errors is no cache
     position_ += n;
@@ -162,6 +172,7 @@ void CacheIterator::restore(const IteratorState& state) {
   filler_ = nullptr;
   marks_.clear();
   begun_ = position_ > 0;
+  failed_ = false;
   if (!begun_) return;
   contents_ = usable_contents();
   if (contents_) {
@@ -174,7 +185,10 @@ void CacheIterator::restore(const IteratorState& state) {
   const auto& before = state.shared_child("input");
   input_->restore(*before);
   marks_.push_back({mark, before});
-  input_->skip(position_ - mark);
+  if (const int64_t found = mark + input_->skip(position_ - mark); found < position_) {
+    throw DataLossError(
+        str("cache: the state is of element ", position_, ", but there are only ", found));
+  }
 }
 
 class CacheNode final : public UnaryNode {
@@ -195,7 +209,8 @@ class CacheNode final : public UnaryNode {
     if (context.probing) return input().make_iterator(context);
     IteratorContext first_pass = context;
     first_pass.epoch = 0;
-    return std::make_unique<CacheIterator>(input().make_iterator(first_pass), store_);
+    return std::make_unique<CacheIterator>(input().make_iterator(first_pass), store_,
+                                           path_.empty());
   }
   bool passes_file_sharding() const override { return true; }
   int64_t batch_size() const override { return input().batch_size(); }

@@ -229,5 +229,51 @@ TEST_F(FileCache, ResumesWithAndWithoutTheFile) {
   }
 }
 
+TEST_F(FileCache, AFileThatCannotBeWrittenEndsThePass) {
+  const Dataset dataset = Dataset::range(10).cache(path("no such directory/cache"));
+  auto iterator = dataset.iterator();
+  EXPECT_THROW(iterator.next(), Error);
+  EXPECT_FALSE(iterator.next());
+  EXPECT_THAT(error_text<Error>([&] { texts(dataset.batch(3)); }), HasSubstr("no such directory"));
+  try {
+    texts(dataset.map([](const Tensor& x) { return x; }, {.num_parallel_calls = 2})
+              .ignore_errors({.log_warning = false}));
+  } catch (const Error&) {
+  }
+}
+
+// Of a pass over a shuffle whose seed is another than that of the file.
+TEST_F(FileCache, AStateOfAnotherPassReadsTheInput) {
+  int64_t reads = 0;
+  const auto make = [&](const std::string& file) {
+    return Dataset::range(10)
+        .shuffle(10)
+        .map([&reads](const Tensor& x) {
+          ++reads;
+          return x;
+        })
+        .cache(file)
+        .repeat(3);
+  };
+  auto other = make(path("other")).iterator();
+  other.get_next();
+  const IteratorState state = other.state();
+  const std::vector<int64_t> expected = ints(other);
+  ints(make(path_));
+  reads = 0;
+  auto restored = make(path_).iterator();
+  restored.restore(state);
+  EXPECT_EQ(ints(restored), expected);
+  EXPECT_GE(reads, 29);  // nothing is kept in memory
+}
+
+TEST(CacheRestore, SaysWhereTheInputIsTooShort) {
+  auto iterator = sequential(Dataset::range(10)).cache().iterator();
+  for (int i = 0; i < 8; ++i) iterator.get_next();
+  auto shorter = sequential(Dataset::range(5)).cache().iterator();
+  EXPECT_THAT(error_text<DataLossError>([&] { shorter.restore(iterator.state()); }),
+              HasSubstr("of element 8, but there are only 5"));
+}
+
 }  // namespace
 }  // namespace cohort::data

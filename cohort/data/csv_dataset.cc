@@ -58,6 +58,11 @@ DataNode::Attributes CsvFormat::attributes() const {
   std::vector<std::string> types;
   for (const CsvColumn& column : columns_) types.push_back(csv_type_name(column));
   DataNode::Attributes attributes = {{"columns", spaced(types)}};
+  if (!options_.column_names.empty()) {
+    std::vector<std::string> names;
+    for (const std::string& name : options_.column_names) names.push_back(quoted(name));
+    attributes.emplace_back("column_names", spaced(names));
+  }
   if (options_.header) attributes.emplace_back("header", "true");
   if (options_.field_delim != ',') {
     attributes.emplace_back("field_delim", quoted(std::string(1, options_.field_delim)));

@@ -81,6 +81,18 @@ TEST_F(CsvRows, SelectedAndNamedColumns) {
   EXPECT_EQ(batch["n"].tensor().sum().item<int64_t>(), 3);
 }
 
+TEST_F(CsvRows, NamesOfColumnsArePartOfTheGraph) {
+  const auto file = write("a.csv", "1,2\n3,4\n");
+  const auto dataset = [&](const std::string& first, const std::string& second) {
+    return CsvDataset(file, {kInt, kInt}, {.column_names = {first, second}});
+  };
+  EXPECT_THAT(dataset("a", "b").explain(), HasSubstr("column_names='a' 'b'"));
+  auto iterator = dataset("a", "b").iterator();
+  iterator.next();
+  auto other = dataset("b", "a").iterator();
+  EXPECT_THROW(other.restore(iterator.state()), InvalidArgumentError);
+}
+
 TEST_F(CsvRows, ErrorsNameLineAndFieldAndCostOneRecord) {
   EXPECT_THAT(read("1,2\nx,4\n5,6\n", {kInt, kInt}),
               ElementsAre("(1, 2)", "line 2: field 1 is no int64: 'x'", "(5, 6)"));

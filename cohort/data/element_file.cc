@@ -1,10 +1,8 @@
 #include "cohort/data/element_file.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <atomic>
 #include <cstring>
+#include <random>
 
 #include "cohort/core/crc32c.h"
 #include "cohort/core/text.h"
@@ -30,11 +28,11 @@ Number number_at(std::string_view bytes, size_t offset) {
   return value;
 }
 
-// Distinct among all writers of a directory.
+// Distinct among all writers of a directory, on whatever machines: 64 random bits.
 std::string unfinished_path(const std::string& path) {
-  static std::atomic<uint64_t> count{0};
+  std::random_device device;
   return join_path(parent_directory(path),
-                   str('.', base_name(path), ".unfinished-", getpid(), '-', count.fetch_add(1)));
+                   str('.', base_name(path), ".unfinished-", device(), '-', device()));
 }
 
 }  // namespace
@@ -44,10 +42,17 @@ ElementFileWriter::ElementFileWriter(FileSystem& files, std::string path)
       path_(std::move(path)),
       unfinished_path_(unfinished_path(path_)),
       file_(files.create(unfinished_path_)) {
-  write(kMagic);
+  try {
+    write(kMagic);
+  } catch (const std::exception&) {
+    discard();
+    throw;
+  }
 }
 
-ElementFileWriter::~ElementFileWriter() {
+ElementFileWriter::~ElementFileWriter() { discard(); }
+
+void ElementFileWriter::discard() {
   if (!file_) return;
   file_ = nullptr;
   try {

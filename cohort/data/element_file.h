@@ -45,6 +45,8 @@ class ElementFileWriter {
 
  private:
   void write(std::string_view bytes);
+  // Removes the file unless it is finished.
+  void discard();
 
   FileSystem& files_;
   const std::string path_;

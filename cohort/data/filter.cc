@@ -68,6 +68,8 @@ class BlockFilterIterator final : public DataIterator {
     bool found = false;
     try {
       found = find_row();
+    } catch (const DeadlineExceededError&) {  // each of the rest would wait as long
+      throw;
     } catch (...) {
       skip(n - 1);
       throw;
@@ -86,32 +88,27 @@ class BlockFilterIterator final : public DataIterator {
     input_->rewind(epoch);
     before_block_ = std::make_shared<const IteratorState>(input_->save());
   }
-  // The input's state before the block, and the row: the block is read again.
+  // The input's state before the block, and how many of its rows have their answer: the others are
+  // read again, perhaps in other blocks.
   IteratorState save() const override {
     IteratorState state;
     const bool inside = row_ < size_;
     state.set_int("index", inside ? index_ : index_ + size_);
     state.set_int("row", inside ? row_ : 0);
-    state.set_int("size", inside ? size_ : 0);
     state.set_child("input",
                     inside ? before_block_ : std::make_shared<const IteratorState>(input_->save()));
     return state;
   }
   void restore(const IteratorState& state) override {
     drop_block();
-    before_block_ = state.shared_child("input");
-    input_->restore(*before_block_);
-    index_ = state.get_int("index", 0, kInfiniteSize);
-    const int64_t size = state.get_int("size", 0, kBlockSize);
-    const int64_t row = state.get_int("row", 0, size);
-    if (size == 0) return;
-    size_ = input_->next_block(size, block_);
-    if (size_ != size) {
-      throw DataLossError(str("filter: the state is of a block of ", size, " elements, of which ",
-                              size_, " are there now"));
+    input_->restore(state.child("input"));
+    const int64_t row = state.get_int("row", 0, kBlockSize);
+    index_ = state.get_int("index", 0, kInfiniteSize) + row;
+    if (const int64_t found = input_->skip(row); found < row) {
+      throw DataLossError(str("filter: the state is of element ", index_,
+                              ", but the input ends after ", index_ - row + found));
     }
-    keep_.assign(static_cast<size_t>(size), 0);
-    row_ = judged_ = row;
+    before_block_ = std::make_shared<const IteratorState>(input_->save());
   }
 
  private:
@@ -139,6 +136,8 @@ class BlockFilterIterator final : public DataIterator {
     if (one_by_one_ == 0) {
       try {
         size_ = input_->next_block(kBlockSize, block_);
+      } catch (const DeadlineExceededError&) {  // restoring would wait as long
+        throw;
       } catch (...) {  // one of them fails: the others must not be lost with it
         input_->restore(*before_block_);
         one_by_one_ = kBlockSize;
@@ -152,6 +151,9 @@ class BlockFilterIterator final : public DataIterator {
     --one_by_one_;
     try {
       size_ = input_->next_block(1, block_);
+    } catch (const DeadlineExceededError&) {  // the element is still to come
+      ++one_by_one_;
+      throw;
     } catch (...) {
       ++index_;
       before_block_ = std::make_shared<const IteratorState>(input_->save());

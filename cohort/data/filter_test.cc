@@ -90,6 +90,21 @@ TEST_P(Filter, LosesNoElementToOneThatFailsBelow) {
   }
 }
 
+// The blocks of a cache that is filled are longer than those that fill it.
+TEST_P(Filter, ResumesWhereBlocksAreOthers) {
+  const auto make = [&] {
+    return range(30).cache().filter([](int64_t x) { return x % 4 != 1; }).repeat(2);
+  };
+  const std::vector<int64_t> expected = ints(make());
+  for (size_t position = 0; position < expected.size(); ++position) {
+    auto iterator = make().iterator();
+    for (size_t i = 0; i < position; ++i) iterator.get_next();
+    auto restored = make().iterator();
+    restored.restore(iterator.state());
+    EXPECT_EQ(ints(restored), std::vector(expected.begin() + position, expected.end()));
+  }
+}
+
 TEST_P(Filter, NeedsABool) {
   EXPECT_THAT(
       error_text<InvalidArgumentError>([&] { ints(range(3).filter([](int64_t x) { return x; })); }),

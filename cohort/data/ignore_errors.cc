@@ -5,6 +5,23 @@
 namespace cohort::internal {
 namespace {
 
+// Whether the error is of one element, which was consumed. Others come again with every call, as
+// those of a device that does not answer or of a file that must not be written.
+bool is_of_element(const std::exception& error) {
+  const auto* typed = dynamic_cast<const Error*>(&error);
+  if (!typed) return true;
+  switch (typed->code()) {
+    case Code::kCancelled:
+    case Code::kDeadlineExceeded:
+    case Code::kFailedPrecondition:
+    case Code::kPermissionDenied:
+    case Code::kResourceExhausted:
+      return false;
+    default:
+      return true;
+  }
+}
+
 class IgnoreErrorsIterator final : public DataIterator {
  public:
   IgnoreErrorsIterator(std::unique_ptr<DataIterator> input, bool log_warning)
@@ -15,6 +32,7 @@ class IgnoreErrorsIterator final : public DataIterator {
       try {
         return input_->next(out);
       } catch (const std::exception& error) {
+        if (!is_of_element(error)) throw;
         if (log_warning_)
           internal::log_warning("ignore_errors: left out an element: ", error.what());
       }

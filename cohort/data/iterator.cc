@@ -1,5 +1,6 @@
 #include "cohort/data/iterator.h"
 
+#include "cohort/core/error.h"
 #include "cohort/data/indexed.h"
 #include "cohort/data/stacking.h"
 
@@ -11,6 +12,9 @@ void collect(DataIterator& input, int64_t n, std::vector<Structure>& elements) {
   for (int64_t i = 0; i < n; ++i) {
     try {
       if (!input.next(element)) return;
+    } catch (const DeadlineExceededError&) {  // each of the rest would wait as long
+      elements.clear();
+      throw;
     } catch (...) {
       elements.clear();
       input.skip(n - i - 1);
@@ -34,6 +38,8 @@ int64_t DataIterator::skip(int64_t n) {
   for (int64_t skipped = 0; skipped < n; ++skipped) {
     try {
       if (!next(scratch)) return skipped;
+    } catch (const DeadlineExceededError&) {  // not of an element: nothing was passed over
+      throw;
     } catch (const std::exception&) {
       // An element that nobody wants may fail.
     }

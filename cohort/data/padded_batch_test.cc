@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "cohort/data/test_util.h"
 
 namespace cohort::data {
@@ -41,6 +43,17 @@ TEST(PaddedBatch, PadsEveryDimensionOfEveryLeaf) {
   EXPECT_THAT(
       texts(elements.padded_batch(2, {.padding_values = tuple(0.5, StringTensor::scalar("-"))}))[0],
       HasSubstr("[[\"a\", \"-\"], [\"a\", \"a\"]]"));
+}
+
+TEST(PaddedBatch, NoNumberIsAPaddingValueToo) {
+  const Dataset elements =
+      Dataset::range(1, 3).map([](int64_t x) { return Structure(at::ones({x}, at::kFloat)); });
+  const PaddedBatchOptions options = {.padding_values =
+                                          Structure(std::numeric_limits<double>::quiet_NaN())};
+  const Tensor batch = elements.padded_batch(2, options).iterator().get_next().tensor();
+  EXPECT_TRUE(batch[0][1].isnan().item<bool>());
+  EXPECT_EQ(batch.isnan().sum().item<int64_t>(), 1);
+  EXPECT_THROW(growing(2).padded_batch(2, options).iterator().next(), InvalidArgumentError);
 }
 
 TEST(PaddedBatch, StringsOfHigherRank) {

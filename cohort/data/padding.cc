@@ -4,6 +4,7 @@
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "cohort/core/text.h"
 
@@ -23,10 +24,10 @@ std::string describe_leaf(const Leaf& leaf) {
 Tensor exact_scalar(const Tensor& value, DType dtype, const std::string& path) {
   if (value.dim() == 0) {
     const Tensor converted = value.to(dtype);
-    if (value.scalar_type() == dtype ||
-        converted.to(float64).item<double>() == value.to(float64).item<double>()) {
-      return converted;
-    }
+    if (value.scalar_type() == dtype) return converted;
+    const auto before = value.to(float64).item<double>();
+    const auto after = converted.to(float64).item<double>();
+    if (before == after || (std::isnan(before) && std::isnan(after))) return converted;
   }
   throw InvalidArgumentError(str("padded_batch: the padding value at ", place(path), " is ",
                                  describe(value), ", of which no exact ", dtype_name(dtype),

@@ -53,8 +53,9 @@ class ParallelMapIterator final : public DataIterator {
     int64_t first = 0;  // index of the (first) element
     int64_t asked = 1;  // elements asked for, and those that came
     int64_t rows = 1;
-    int64_t taken = 0;  // rows delivered
-    Structure value;    // the element, then the result
+    int64_t taken = 0;       // rows delivered
+    bool timed_out = false;  // the input's error consumed nothing: the last unit until delivered
+    Structure value;         // the element, then the result
     std::exception_ptr error;
     std::shared_ptr<const std::string> file;  // that it is from, if any
     WorkGroup::TaskPtr task;                  // null: there is nothing to do
@@ -66,8 +67,13 @@ class ParallelMapIterator final : public DataIterator {
     work_.cancel();
     units_.clear();
   }
+  // Reads up to `n` elements, which begin at index_, and returns how many: 0 only at the end.
+  int64_t read(int64_t n, Structure& out);
+  Structure apply(const Structure& value, int64_t first, int64_t rows) const;
   // Reads a unit of `n` elements; null at the end. An error of the input is the unit's.
   UnitPtr read_unit(int64_t n);
+  // Of which a restored state says that it is there.
+  UnitPtr reread_unit(int64_t n);
   void run(Unit& unit) const;
   void start(const UnitPtr& unit) {
     if (!unit->error) unit->task = work_.add([this, unit] { run(*unit); });
@@ -91,28 +97,52 @@ class ParallelMapIterator final : public DataIterator {
   WorkGroup work_;             // last: its threads end first
 };
 
+int64_t ParallelMapIterator::read(int64_t n, Structure& out) {
+  int64_t rows = n;  // also where they fail
+  try {
+    rows = in_blocks_ ? input_->next_block(n, out) : input_->next(out);
+  } catch (const DeadlineExceededError&) {  // they are still to come
+    throw;
+  } catch (...) {
+    index_ += n;
+    throw;
+  }
+  index_ += rows;
+  return rows;
+}
+
 ParallelMapIterator::UnitPtr ParallelMapIterator::read_unit(int64_t n) {
   auto unit = std::make_shared<Unit>();
   unit->before = std::make_shared<const IteratorState>(input_->save());
   unit->first = index_;
   unit->asked = unit->rows = n;
-  index_ += n;  // also where they fail
   try {
-    unit->rows = in_blocks_ ? input_->next_block(n, unit->value) : input_->next(unit->value);
+    unit->rows = read(n, unit->value);
+  } catch (const DeadlineExceededError&) {
+    unit->error = std::current_exception();
+    unit->timed_out = true;
   } catch (...) {
     unit->error = std::current_exception();
   }
-  index_ -= n - unit->rows;
   if (files_) unit->file = files_->last_file();
   return unit->rows > 0 ? unit : nullptr;
 }
 
+ParallelMapIterator::UnitPtr ParallelMapIterator::reread_unit(int64_t n) {
+  UnitPtr unit = read_unit(n);
+  if (!unit) throw DataLossError("map: an element of this state is no longer there");
+  if (unit->timed_out) std::rethrow_exception(unit->error);
+  return unit;
+}
+
+Structure ParallelMapIterator::apply(const Structure& value, int64_t first, int64_t rows) const {
+  return in_blocks_ ? function_->apply_block(value, Positions::run(first, rows))
+                    : function_->apply(value, first, options_.random);
+}
+
 void ParallelMapIterator::run(Unit& unit) const {
   try {
-    unit.value = with_file(unit.file, [&] {
-      return in_blocks_ ? function_->apply_block(unit.value, Positions::run(unit.first, unit.rows))
-                        : function_->apply(unit.value, unit.first, options_.random);
-    });
+    unit.value = with_file(unit.file, [&] { return apply(unit.value, unit.first, unit.rows); });
   } catch (...) {
     unit.error = std::current_exception();
   }
@@ -120,6 +150,7 @@ void ParallelMapIterator::run(Unit& unit) const {
 
 void ParallelMapIterator::top_up(int64_t n, int64_t calls) {
   while (static_cast<int64_t>(units_.size()) < calls) {
+    if (!units_.empty() && units_.back()->timed_out) return;  // reading on would wait as long
     const UnitPtr unit = read_unit(n);
     if (!unit) return;
     start(unit);
@@ -163,15 +194,18 @@ int64_t ParallelMapIterator::take(int64_t n, Structure& out) {
   const int64_t calls = function_->num_parallel_calls(n);
   if (calls > 1) top_up(n, calls);
   if (units_.empty()) {
-    const UnitPtr unit = read_unit(n);
-    if (!unit) return 0;
-    if (!unit->error) run(*unit);
-    return deliver(*unit, n, out);
+    const int64_t first = index_;
+    const int64_t rows = read(n, out);
+    if (rows == 0) return 0;
+    out =
+        with_file(files_ ? files_->last_file() : nullptr, [&] { return apply(out, first, rows); });
+    return rows;
   }
   const UnitPtr unit = next_unit();
   struct Cleanup {
     std::deque<UnitPtr>& units;
     ~Cleanup() {
+      if (units.back()->timed_out && units.back()->delivered()) units.pop_back();
       while (!units.empty() && units.front()->delivered()) units.pop_front();
     }
   } cleanup{units_};
@@ -180,6 +214,7 @@ int64_t ParallelMapIterator::take(int64_t n, Structure& out) {
 
 int64_t ParallelMapIterator::skip(int64_t n) {
   int64_t skipped = 0;
+  if (!units_.empty() && units_.back()->timed_out) units_.pop_back();  // its elements are to come
   for (const UnitPtr& unit : units_) {
     const int64_t count = std::min(n - skipped, unit->rows - unit->taken);
     unit->taken += count;
@@ -217,21 +252,20 @@ void ParallelMapIterator::restore(const IteratorState& state) {
   index_ = state.get_int("index", 0, kInfiniteSize);
   input_->restore(state.child("input"));
   for (const char delivered : state.get_bytes("delivered")) {
-    const UnitPtr unit = read_unit(1);
-    if (!unit) throw DataLossError("map: an element of this state is no longer there");
+    const UnitPtr unit = reread_unit(1);
     if (delivered != 0) unit->taken = unit->rows;
     delivered != 0 ? units_.push_back(unit) : start(unit);
   }
-  const int64_t rows = state.get_int("rows", 0, kInfiniteSize);
-  const int64_t row = state.get_int("row", 0, std::max<int64_t>(rows - 1, 0));
-  if (rows == 0) return;
-  const UnitPtr unit = read_unit(rows);
-  if (!unit || unit->rows <= row) {
-    throw DataLossError(
-        str("map: the state is of row ", row, " of a block that has fewer rows now"));
+  // A block may come in pieces now.
+  int64_t rows = state.get_int("rows", 0, kInfiniteSize);
+  int64_t row = state.get_int("row", 0, std::max<int64_t>(rows - 1, 0));
+  while (row > 0) {
+    const UnitPtr unit = reread_unit(rows);
+    unit->taken = std::min(row, unit->rows);
+    row -= unit->taken;
+    rows -= unit->rows;
+    if (!unit->delivered()) start(unit);
   }
-  start(unit);
-  unit->taken = row;
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 #include <ATen/ops/arange.h>
+#include <ATen/ops/equal.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,7 +9,7 @@
 #include <mutex>
 #include <set>
 
-#include "cohort/data/iterator.h"
+#include "cohort/data/node.h"
 #include "cohort/data/test_util.h"
 #include "cohort/data/testing_files.h"
 #include "cohort/data/tfrecord_dataset.h"
@@ -149,6 +150,28 @@ TEST_P(ParallelMap, RestoringReadsAgainWhatWasUnderWay) {
   restored.restore(state);
   EXPECT_LE(calls, 5);
   EXPECT_EQ(ints(restored), ints(iterator));
+}
+
+// From the middle of a block that a cache gave, which its input gives in pieces.
+TEST_P(ParallelMap, ResumesWhereBlocksAreOthers) {
+  const auto make = [&] {
+    return range(30).cache().map(plus_one, {.num_parallel_calls = 2, .vectorized = true});
+  };
+  const Dataset cached = make();
+  ints(cached);
+  const auto iterator = cached.node()->make_iterator({});
+  Structure block;
+  iterator->next_block(8, block);
+  ASSERT_EQ(iterator->next_block(5, block), 5);
+  const auto restored = make().node()->make_iterator({});
+  restored->restore(iterator->save());
+  for (int64_t next = 14; next < 31;) {
+    const int64_t count = restored->next_block(4, block);
+    ASSERT_GT(count, 0);
+    EXPECT_TRUE(at::equal(block.tensor(), at::arange(next, next + count, at::kLong)));
+    next += count;
+  }
+  EXPECT_EQ(restored->next_block(1, block), 0);
 }
 
 TEST_P(ParallelMap, RandomNumbersAreTheElementsOwn) {

@@ -14,10 +14,24 @@
 namespace cohort::internal {
 namespace {
 
+int64_t bytes_of(const Structure& element) {
+  int64_t bytes = 0;
+  element.for_each([&](const Leaf& leaf) {
+    if (leaf.is_tensor()) {
+      bytes += leaf.tensor().numel() * static_cast<int64_t>(leaf.tensor().dtype().itemsize());
+      return;
+    }
+    const StringTensor& strings = leaf.strings();
+    for (int64_t i = 0; i < strings.numel(); ++i) bytes += std::ssize(strings[i]);
+  });
+  return bytes;
+}
+
 // A thread reads ahead into a bounded queue, and with each element takes down the state of the
 // input before it: where the reader stands is where the oldest element in the queue came from.
 // The thread starts with the first element asked for, so restoring and rewinding come before it.
-// With AUTOTUNE the queue gets longer as long as the reader finds it empty after it was full.
+// With AUTOTUNE the queue gets longer as long as the reader finds it empty after it was full, and a
+// longer one does not hold too many bytes.
 class PrefetchIterator final : public DataIterator {
  public:
   PrefetchIterator(std::unique_ptr<DataIterator> input, int64_t buffer_size)
@@ -39,6 +53,7 @@ class PrefetchIterator final : public DataIterator {
     if (queue_.front().end) return false;
     Item item = std::move(queue_.front());
     queue_.pop_front();
+    queued_bytes_ -= item.bytes;
     lock.unlock();
     emptied_.notify_one();
     if (item.error) std::rethrow_exception(item.error);
@@ -63,10 +78,12 @@ class PrefetchIterator final : public DataIterator {
  private:
   static constexpr size_t kFirstSize = 2;
   static constexpr size_t kMaxTunedSize = 64;
+  static constexpr int64_t kMaxTunedBytes = int64_t{512} << 20;
   using StatePtr = std::shared_ptr<const IteratorState>;
   struct Item {
     StatePtr before;
     Structure element;
+    int64_t bytes = 0;  // of the element, with AUTOTUNE
     std::exception_ptr error;
     bool end = false;
   };
@@ -86,6 +103,7 @@ class PrefetchIterator final : public DataIterator {
     emptied_.notify_one();
     thread_.join();
     queue_.clear();
+    queued_bytes_ = 0;
   }
   void run() {
     set_thread_name("prefetch");
@@ -96,6 +114,7 @@ class PrefetchIterator final : public DataIterator {
       StatePtr after;
       try {
         item.end = !input_->next(item.element);
+        if (tuned_) item.bytes = bytes_of(item.element);
       } catch (...) {
         item.error = std::current_exception();
       }
@@ -109,8 +128,10 @@ class PrefetchIterator final : public DataIterator {
       {
         const std::lock_guard lock(mutex_);
         before_next_ = std::move(after);
+        queued_bytes_ += item.bytes;
         queue_.push_back(std::move(item));
-        was_full_ = was_full_ || queue_.size() >= buffer_size_;
+        was_full_ =
+            was_full_ || (queue_.size() >= buffer_size_ && queued_bytes_ <= kMaxTunedBytes / 2);
       }
       filled_.notify_one();
       if (end) return;
@@ -130,10 +151,12 @@ class PrefetchIterator final : public DataIterator {
   std::condition_variable filled_;   // the queue is no longer empty
   std::condition_variable emptied_;  // there is room in the queue, or it is time to stop
   std::deque<Item> queue_;
+  int64_t queued_bytes_ = 0;
   StatePtr before_next_;  // the input's state before the element that the thread reads next
   bool stopping_ = false;
   size_t buffer_size_;
-  bool was_full_ = false;  // since the reader last found the queue empty
+  // Since the reader last found the queue empty, with no more bytes than half of what it may hold.
+  bool was_full_ = false;
 };
 
 class PrefetchNode final : public UnaryNode {

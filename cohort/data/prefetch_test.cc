@@ -1,6 +1,8 @@
+#include <ATen/ops/zeros.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <future>
@@ -65,6 +67,23 @@ TEST(Prefetch, AutotuneKeepsMoreReadyWhereTheReaderWaits) {
     if (++taken % 100 == 0) std::this_thread::yield();
   }
   EXPECT_THAT(dataset.prefetch(AUTOTUNE).explain(), testing::HasSubstr("buffer_size=AUTOTUNE"));
+}
+
+// Views of one number, so that they take no memory here.
+TEST(Prefetch, AutotuneKeepsNoMoreReadyWhereElementsAreLarge) {
+  std::atomic<int64_t> calls = 0;
+  const Dataset dataset = Dataset::range(100'000).map([&](int64_t) {
+    ++calls;
+    return Structure(at::zeros({1}, at::kFloat).expand({64 << 20}));
+  });
+  auto iterator = dataset.prefetch(AUTOTUNE).iterator();
+  int64_t most = 0;
+  for (int64_t taken = 1; taken <= 20'000; ++taken) {
+    iterator.next();
+    if (taken % 100 == 0) std::this_thread::yield();
+    most = std::max(most, calls - taken);
+  }
+  EXPECT_LE(most, 2);
 }
 
 TEST(Prefetch, IsDestroyedWhileFullWhileEmptyAndUnused) {

@@ -14,7 +14,7 @@ constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
 }  // namespace
 
 RecordCursor::~RecordCursor() {
-  if (task_) work_->finish(task_);
+  if (task_) work_->drop(task_);
 }
 
 void RecordCursor::read_ahead() {

@@ -26,7 +26,7 @@ class RecordCursor {
   // With `work`, which must live as long, the next run is read while records of one are taken.
   RecordCursor(std::unique_ptr<RecordReader> reader, WorkGroup* work)
       : reader_(std::move(reader)), work_(work) {}
-  // Waits for what is being read.
+  // Waits for what is being read, and begins no other read.
   ~RecordCursor();
 
   // False at the end of the file. Errors: as RecordReader::next; the cursor stays where it is.

@@ -54,9 +54,11 @@ class RecordFilesIterator final : public DataIterator, public FromFiles {
   // The slot in turn that has a record, after opening and closing what it takes; null at the end.
   // An error is that of one element.
   Slot* find_record();
-  // Puts the next file into the slot; false where there is none.
+  // Puts the next file into the slot, which stays free where ignore_errors leaves the file out;
+  // false where there is none.
   bool open_next(Slot& slot);
-  std::unique_ptr<RecordCursor> open(const Structure& name);
+  std::string path_of(const Structure& name) const;
+  std::unique_ptr<RecordCursor> open(const std::string& path);
   void close(Slot& slot) {
     slot = Slot();
     --open_;
@@ -73,7 +75,7 @@ class RecordFilesIterator final : public DataIterator, public FromFiles {
     return *last_file_;
   }
   void advance() { current_ = (current_ + 1) % slots_.size(); }
-  // Called where an error was caught: counts it and returns, or goes on with it.
+  // Called where an error of a file was caught: counts it and returns, or goes on with it.
   void count_or_rethrow();
   StatePtr names_state() const {
     if (!names_state_) names_state_ = std::make_shared<const IteratorState>(names_->save());
@@ -93,12 +95,15 @@ class RecordFilesIterator final : public DataIterator, public FromFiles {
   std::vector<Slot> slots_;  // their cursors end before the work group
 };
 
-std::unique_ptr<RecordCursor> RecordFilesIterator::open(const Structure& name) {
+std::string RecordFilesIterator::path_of(const Structure& name) const {
   if (!name.is_leaf() || !name.leaf().is_strings() || name.strings().dim() != 0) {
     throw InvalidArgumentError(
         str(format_->name(), ": file names must be string scalars, but this is ", name));
   }
-  const std::string path(name.strings().item());
+  return std::string(name.strings().item());
+}
+
+std::unique_ptr<RecordCursor> RecordFilesIterator::open(const std::string& path) {
   return std::make_unique<RecordCursor>(
       open_records(posix_file_system(), path, options_.compression, format_->framing(),
                    {.buffer_bytes = static_cast<size_t>(options_.buffer_size),
@@ -112,11 +117,15 @@ bool RecordFilesIterator::open_next(Slot& slot) {
   names_state_ = nullptr;
   Structure name;
   if (!names_->next(name)) return false;
+  const std::string path = path_of(name);
   try {
-    opened.cursor = open(name);
+    opened.cursor = open(path);
   } catch (const DeadlineExceededError&) {
     names_->restore(*opened.before);  // to be tried again
     throw;
+  } catch (...) {
+    count_or_rethrow();
+    return true;
   }
   slot = std::move(opened);
   ++open_;
@@ -153,11 +162,7 @@ RecordFilesIterator::Slot* RecordFilesIterator::find_record() {
       if (open_ == 0) return nullptr;
       advance();
     } else {
-      try {
-        ended_ = !open_next(slot);
-      } catch (...) {
-        count_or_rethrow();
-      }
+      ended_ = !open_next(slot);
     }
   }
 }
@@ -182,6 +187,8 @@ int64_t RecordFilesIterator::next_block(int64_t n, Structure& out) {
       }
     }
     out = format_->block(slices, file);
+  } catch (const DeadlineExceededError&) {
+    throw;  // no record was taken
   } catch (...) {
     skip(n - std::max<int64_t>(count, 1));
     throw;
@@ -235,7 +242,7 @@ void RecordFilesIterator::restore(const IteratorState& state) {
       throw DataLossError(str(format_->name(), ": the names end before that of the file in which ",
                               "the state stands"));
     }
-    slot.cursor = open(name);
+    slot.cursor = open(path_of(name));
     slot.cursor->restore(saved);
     slots_[i] = std::move(slot);
     ++open_;

@@ -143,6 +143,18 @@ TEST_F(RecordFiles, RecordsOfOneLength) {
   EXPECT_THROW(FixedLengthRecordDataset("a", 1, {.header_bytes = -1}), InvalidArgumentError);
 }
 
+TEST_F(RecordFiles, TheFooterMayBeReachedSeveralTimes) {
+  const auto file = write("a", "HHabcdefghiF");
+  const FixedLengthRecordDataset dataset({file, file}, 3, {.header_bytes = 2, .footer_bytes = 1});
+  EXPECT_THAT(outcomes(dataset.batch(2)),
+              ElementsAre("[\"abc\", \"def\"]", "[\"ghi\", \"abc\"]", "[\"def\", \"ghi\"]"));
+  EXPECT_THAT(outcomes(dataset.batch(4)),
+              ElementsAre("[\"abc\", \"def\", \"ghi\", \"abc\"]", "[\"def\", \"ghi\"]"));
+  auto iterator = dataset.iterator();
+  EXPECT_EQ(strings(iterator).size(), 6u);
+  EXPECT_FALSE(iterator.next());
+}
+
 TEST_F(RecordFiles, SaysWhatItIs) {
   const TFRecordDataset dataset(
       "a", {.compression_type = "GZIP", .num_parallel_reads = 2, .ignore_errors = true});
@@ -199,6 +211,35 @@ TEST_F(RecordFiles, MissingFilesAreErrors) {
               ElementsAre(AllOf(HasSubstr("INVALID_ARGUMENT"), HasSubstr("a directory"))));
   EXPECT_THAT(outcomes(TFRecordDataset(Dataset::range(1))),
               ElementsAre(HasSubstr("file names must be string scalars")));
+}
+
+// Errors of the names are none of a file, and none of a file's records.
+TEST_F(RecordFiles, ErrorsOfTheNamesAreNotLeftOut) {
+  const auto files = write_files({1, 1});
+  const auto names = Dataset::from_tensor_slices(StringTensor(files))
+                         .map([first = files[0]](const StringTensor& name) {
+                           if (name.item() == first) throw DataLossError("no name");
+                           return name;
+                         });
+  const TFRecordDataset dataset(names, {.ignore_errors = true});
+  EXPECT_THAT(outcomes(dataset), ElementsAre(HasSubstr("no name"), "\"10\""));
+  const TFRecordDataset numbers(Dataset::range(1), {.ignore_errors = true});
+  EXPECT_THAT(outcomes(numbers), ElementsAre(HasSubstr("file names must be string scalars")));
+  EXPECT_EQ(dataset.num_skipped_files() + numbers.num_skipped_files(), 0);
+}
+
+TEST_F(RecordFiles, AMissedDeadlineTakesNoRecords) {
+  const auto files = write_files({1, 4});
+  const auto names = Dataset::from_tensor_slices(StringTensor(files))
+                         .map([first = files[0]](const StringTensor& name) {
+                           if (name.item() == first) throw DeadlineExceededError("no answer");
+                           return name;
+                         });
+  const auto iterator = TFRecordDataset(names).node()->make_iterator({});
+  Structure block;
+  EXPECT_THROW(iterator->next_block(3, block), DeadlineExceededError);
+  EXPECT_EQ(iterator->next_block(3, block), 3);
+  EXPECT_THAT(block.strings().to_vector(), ElementsAre("10", "11", "12"));
 }
 
 void expect_resumable(const std::function<Dataset()>& make) {

@@ -12,6 +12,12 @@ struct ScanFunction {
   Structure initial;
   ElementFunction call;
 
+  // The state that a pass begins with: its own, since the function may write to it.
+  Structure start() const {
+    return initial.map([](const Leaf& leaf) -> Leaf {
+      return leaf.is_strings() ? leaf : Leaf(leaf.tensor().clone());
+    });
+  }
   // The element that comes out; `state` becomes the next one.
   Structure apply(Structure& state, const Structure& element, int64_t index) const {
     Structure result;
@@ -38,7 +44,7 @@ struct ScanFunction {
 class ScanIterator final : public DataIterator {
  public:
   ScanIterator(std::unique_ptr<DataIterator> input, std::shared_ptr<const ScanFunction> function)
-      : input_(std::move(input)), function_(std::move(function)), state_(function_->initial) {}
+      : input_(std::move(input)), function_(std::move(function)), state_(function_->start()) {}
 
   bool next(Structure& out) override {
     ++index_;  // also where the element fails
@@ -52,7 +58,7 @@ class ScanIterator final : public DataIterator {
   }
   void rewind(uint64_t epoch) override {
     index_ = 0;
-    state_ = function_->initial;
+    state_ = function_->start();
     input_->rewind(epoch);
   }
   IteratorState save() const override {

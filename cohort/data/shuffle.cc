@@ -164,7 +164,9 @@ class ElementBufferIterator final : public DataIterator {
     state.set_child("input", input_->save());
     IteratorState segments;
     for (const auto& [number, segment] : segments_) {
-      if (segment.buffered > 0) segments.set_child(str(number), segment.state);
+      if (segment.buffered > 0 || number == open_segment()) {
+        segments.set_child(str(number), segment.state);
+      }
     }
     state.set_child("segments", std::move(segments));
     return state;
@@ -178,6 +180,11 @@ class ElementBufferIterator final : public DataIterator {
     int64_t buffered = 0;                        // elements of it that are in the buffer
   };
 
+  // Number of the segment that was entered and whose end was not reached; -1 if there is none.
+  int64_t open_segment() const {
+    const int64_t position = buffer_.next_position();
+    return position % segment_size_ == 0 ? -1 : position / segment_size_;
+  }
   void start(uint64_t epoch) {
     buffer_.reset(seed_.seed, seed_.epoch(epoch));
     elements_.clear();
@@ -196,6 +203,8 @@ class ElementBufferIterator final : public DataIterator {
     Structure element;
     try {
       ended_ = !input_->next(element);
+    } catch (const DeadlineExceededError&) {  // the element is still to come
+      throw;
     } catch (...) {
       buffer_.pass_over();
       throw;
@@ -242,6 +251,9 @@ void ElementBufferIterator::restore(const IteratorState& state) {
       throw DataLossError(str("shuffle: element ", slots[slot],
                               " was in the buffer, but the input ends before it now"));
     }
+  }
+  if (const int64_t number = open_segment(); number >= 0) {
+    segments_[number].state = segments.shared_child(str(number));
   }
   input_->restore(state.child("input"));
   ended_ = state.get_int("ended", 0, 1) == 1;

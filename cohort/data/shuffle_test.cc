@@ -138,6 +138,20 @@ TEST_P(Shuffle, LosesNothingToAnElementThatFails) {
   EXPECT_THAT(order, UnorderedElementsAreArray(expected));
 }
 
+// Also where no element of the input's current stretch is in the buffer.
+TEST_P(Shuffle, ResumesFromARestoredIteratorAgainAndAgain) {
+  const Dataset dataset = range(300).shuffle(2, {.seed = 1});
+  std::vector<int64_t> order;
+  IteratorState state = dataset.iterator().state();
+  for (int i = 0; i < 300; ++i) {
+    auto iterator = dataset.iterator();
+    iterator.restore(state);
+    order.push_back(iterator.get_next().tensor().item<int64_t>());
+    state = iterator.state();
+  }
+  EXPECT_EQ(order, ints(dataset));
+}
+
 TEST_P(Shuffle, SpecNeedsNoFullBuffer) {
   int calls = 0;
   const Dataset mapped = sequential(range(100)).shuffle(100).prefetch(2).map([&](const Tensor& x) {

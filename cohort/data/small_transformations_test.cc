@@ -33,6 +33,18 @@ TEST(Scan, CarriesAState) {
   EXPECT_EQ(dataset.cardinality(), 5);
 }
 
+TEST(Scan, EveryPassBeginsWithTheInitialState) {
+  const Structure initial(0);
+  const Dataset dataset =
+      Dataset::range(4).scan(initial, [](const Structure& sum, const Structure& x) {
+        sum.tensor().add_(x.tensor());
+        return tuple(sum.tensor(), Tensor(sum.tensor().clone()));
+      });
+  EXPECT_THAT(ints(dataset.repeat(2)), ElementsAre(0, 1, 3, 6, 0, 1, 3, 6));
+  EXPECT_THAT(ints(dataset), ElementsAre(0, 1, 3, 6));
+  EXPECT_EQ(internal::str(initial), "0");
+}
+
 TEST(Scan, ErrorsNameTheElement) {
   const auto text = [](const Dataset& dataset) {
     return error_text<InvalidArgumentError>([&] { texts(dataset); });
@@ -89,6 +101,24 @@ TEST(IgnoreErrors, LeavesOutWhatFails) {
   EXPECT_THAT(ints(dataset.ignore_errors()), ElementsAre(1, 3, 5));
   EXPECT_THAT(ints(dataset.ignore_errors().batch(2)), ElementsAre(1, 3, 5));
   EXPECT_EQ(dataset.ignore_errors().cardinality(), kUnknownCardinality);
+}
+
+TEST(IgnoreErrors, ThrowsWhatIsOfNoElement) {
+  int calls = 0;
+  const auto failing_with = [&](const auto& error) {
+    return Dataset::range(6)
+        .map([&calls, error](int64_t x) {
+          ++calls;
+          if (x == 2) throw error;
+          return x;
+        })
+        .ignore_errors();
+  };
+  EXPECT_THROW(ints(failing_with(CancelledError("stopped"))), CancelledError);
+  EXPECT_THROW(ints(failing_with(PermissionDeniedError("no"))), PermissionDeniedError);
+  EXPECT_THROW(ints(failing_with(ResourceExhaustedError("full"))), ResourceExhaustedError);
+  EXPECT_THROW(ints(failing_with(FailedPreconditionError("late"))), FailedPreconditionError);
+  EXPECT_EQ(calls, 12);
 }
 
 TEST(AssertCardinality, HoldsTheInputToIt) {

@@ -19,11 +19,16 @@ int64_t rows_of_batch(const Structure& batch) {
 }
 
 Structure piece_of(const Structure& batch, int64_t rows, int64_t piece, int64_t num_pieces) {
-  const int64_t size = (rows + num_pieces - 1) / num_pieces;
+  const int64_t size = rows / num_pieces + (rows % num_pieces != 0 ? 1 : 0);
   const int64_t begin = std::min(rows, piece * size);
   const int64_t end = std::min(rows, begin + size);
   if (begin == 0 && end == rows) return batch;
-  return batch.map([&](const Leaf& leaf) { return leaf.slice(begin, end); });
+  // The same memory, but a version counter of its own: what one replica does to its piece in place
+  // must not spoil what another's tape has saved.
+  return batch.map([&](const Leaf& leaf) -> Leaf {
+    const Leaf piece = leaf.slice(begin, end);
+    return piece.is_tensor() ? Leaf(piece.tensor().variable_data()) : piece;
+  });
 }
 
 // Between two batches its state is the input's own, and says nothing of pieces.

@@ -33,6 +33,17 @@ TEST(SplitBatches, PiecesAreViews) {
   while (const auto piece = iterator.next()) EXPECT_TRUE(piece->tensor().is_alias_of(rows));
 }
 
+// What one replica does to its piece in place is nothing to the tape of another.
+TEST(SplitBatches, PiecesHaveVersionsOfTheirOwn) {
+  auto iterator =
+      split_batches(Dataset::from_tensor_slices(at::ones({4})).batch(4), 2).iterator();
+  const Tensor first = iterator.get_next().tensor();
+  const Tensor second = iterator.get_next().tensor();
+  const auto version = first.unsafeGetTensorImpl()->version_counter().current_version();
+  second.add_(1);
+  EXPECT_EQ(first.unsafeGetTensorImpl()->version_counter().current_version(), version);
+}
+
 TEST(SplitBatches, WhatIsNoBatchIsRefused) {
   EXPECT_THAT(error_text<InvalidArgumentError>([] { split_batches(Dataset::range(4), 2); }),
               HasSubstr("call `batch`"));

@@ -1,5 +1,7 @@
 #include "cohort/data/sub_reader.h"
 
+#include "cohort/core/error.h"
+
 namespace cohort::internal {
 
 SubReader::~SubReader() {
@@ -12,11 +14,14 @@ void SubReader::read(DataIterator& iterator, int64_t count, Items& items) {
     try {
       item.before = iterator.save();
       item.end = !iterator.next(item.element);
+    } catch (const DeadlineExceededError&) {
+      item.error = std::current_exception();
+      item.timed_out = true;
     } catch (...) {
       item.error = std::current_exception();
     }
     items.push_back(std::move(item));
-    if (items.back().end) return;
+    if (items.back().end || items.back().timed_out) return;
   }
 }
 
@@ -32,7 +37,8 @@ void SubReader::collect() {
 void SubReader::read_ahead(int64_t count) {
   collect();
   const int64_t missing = count - static_cast<int64_t>(queue_.size());
-  if (task_ || ended_ || missing < 1) return;
+  const bool timed_out = !queue_.empty() && queue_.back().timed_out;
+  if (task_ || ended_ || timed_out || missing < 1) return;
   before_task_ = iterator_->save();
   coming_ = std::make_shared<Items>();
   task_ = work_.add(

@@ -36,11 +36,12 @@ class SubReader {
     IteratorState before;
     Structure element;
     std::exception_ptr error;
+    bool timed_out = false;  // the error consumed nothing, and reading on would wait as long
     bool end = false;
   };
   using Items = std::vector<Item>;
 
-  // Reads up to `count` items, fewer at the end.
+  // Reads up to `count` items, fewer at the end and where reading takes too long.
   static void read(DataIterator& iterator, int64_t count, Items& items);
   // Takes over what the pool has read, where it is done.
   void collect();

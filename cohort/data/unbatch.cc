@@ -32,6 +32,8 @@ class UnbatchIterator final : public DataIterator {
     while (skipped < n) {
       try {
         if (!fill()) break;
+      } catch (const DeadlineExceededError&) {  // not of a batch: nothing was passed over
+        throw;
       } catch (const std::exception&) {
         ++skipped;  // a batch that fails is one failed element
         continue;

@@ -90,10 +90,13 @@ void WorkGroup::finish(const TaskPtr& task) {
   state_->changed.wait(lock, [&] { return task->stage_ == Task::Stage::kDone; });
 }
 
+// What the work captures, perhaps the task itself, goes when the lock is free again.
 void WorkGroup::drop(const TaskPtr& task) {
+  std::function<void()> dropped;
   std::unique_lock lock(state_->mutex);
   if (task->stage_ == Task::Stage::kWaiting) {
     task->stage_ = Task::Stage::kDone;
+    dropped.swap(task->work_);
     std::erase(state_->waiting, task);
   }
   state_->changed.wait(lock, [&] { return task->stage_ == Task::Stage::kDone; });
@@ -111,8 +114,13 @@ void WorkGroup::finish_any(std::span<const TaskPtr> tasks) {
 }
 
 void WorkGroup::cancel() {
+  std::vector<std::function<void()>> dropped;  // goes when the lock is free again
   std::unique_lock lock(state_->mutex);
-  for (const TaskPtr& task : state_->waiting) task->stage_ = Task::Stage::kDone;
+  for (const TaskPtr& task : state_->waiting) {
+    task->stage_ = Task::Stage::kDone;
+    dropped.push_back(std::move(task->work_));
+    task->work_ = nullptr;
+  }
   state_->waiting.clear();
   state_->changed.wait(lock, [&] { return state_->running == 0; });
 }

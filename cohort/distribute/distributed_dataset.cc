@@ -62,7 +62,7 @@ std::vector<c10::Device> devices_to_fetch_to(StrategyCore& core, const InputWork
   const std::vector<std::string> fed = workers.compute_devices();
   for (size_t i = 0; i < fed.size(); ++i) {
     const std::string& replica = core.worker_devices()[i];
-    if (fed[i] != replica) {
+    if (canonicalize(fed[i], replica) != replica) {
       throw InvalidArgumentError(str("the input workers feed device ", fed[i], " where replica ", i,
                                      " of the strategy is on ", replica));
     }
@@ -160,10 +160,16 @@ PerReplicaSpec DistributedDataset::element_spec() const {
 }
 
 int64_t DistributedDataset::cardinality() const {
+  const auto any_has = [&](int64_t cardinality) {
+    return std::any_of(source_->pipelines.begin(), source_->pipelines.end(),
+                       [&](const auto& one) { return one.cardinality() == cardinality; });
+  };
+  // It ends when the last worker does.
+  if (any_has(data::kInfiniteCardinality)) return data::kInfiniteCardinality;
+  if (any_has(data::kUnknownCardinality)) return data::kUnknownCardinality;
   int64_t longest = 0;
   for (size_t i = 0; i < source_->pipelines.size(); ++i) {
     const int64_t elements = source_->pipelines[i].cardinality();
-    if (elements < 0) return elements;
     const auto replicas = static_cast<int64_t>(source_->num_replicas(i));
     const bool short_step = elements % replicas != 0 && source_->fills_up_last_step();
     longest = std::max(longest, elements / replicas + (short_step ? 1 : 0));

@@ -70,8 +70,12 @@ std::optional<PerReplica<Structure>> DistributedIterator::next() {
   const auto present = [](const auto& element) { return element.has_value(); };
   const bool any = std::any_of(step.begin(), step.end(), present);
   const bool all = std::all_of(step.begin(), step.end(), present);
-  if (!source_->core->any_process_has_data(any)) return std::nullopt;
-  if (!all && !source_->fills_up_last_step()) return std::nullopt;
+  const bool goes_on =
+      source_->core->any_process_has_data(any) && (all || source_->fills_up_last_step());
+  if (!goes_on) {
+    --steps_;  // it was none
+    return std::nullopt;
+  }
 
   std::optional<Structure> dummy;
   if (!all) dummy = internal::dummy_batch(source_->component_spec());

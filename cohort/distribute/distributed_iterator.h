@@ -42,7 +42,7 @@ class DistributedIterator {
   Optional<PerReplica<Structure>> get_next_as_optional() { return next(); }
 
   // Where the components of the batch that came last stand in the order of the undistributed
-  // dataset, counted in pieces from where this iterator was made or restored: see
+  // dataset, counted in pieces from where this iterator was made or its restore() was called: see
   // ordered_results.h. Errors: FailedPrecondition (several workers that do not share the dataset by
   // AutoShardPolicy::DATA: then nobody knows; or no batch yet).
   std::vector<int64_t> positions() const;
@@ -51,8 +51,8 @@ class DistributedIterator {
   // The exact position: after restore on an iterator of the same dataset the same batches follow.
   data::IteratorState state() const;
   // The state of one worker's iterator fits iterators for any number of replicas.
-  // Errors: InvalidArgument (another dataset's state, or of another number of workers); the
-  // iterator then stands where it did.
+  // Errors: InvalidArgument (another dataset's state, or of another number of workers), DataLoss
+  // (damaged); the iterator then stands where it did.
   void restore(const data::IteratorState& state);
   // For train::Checkpoint: the position, wherever the iterator is moved.
   std::shared_ptr<train::Trackable> trackable() const;

@@ -8,7 +8,7 @@ namespace cohort::internal {
 
 Structure dummy_batch(const StructureSpec& spec) {
   return spec.make_structure([](const TensorSpec& leaf) -> Leaf {
-    std::vector<int64_t> shape = leaf.shape().value_or(std::vector<int64_t>());
+    std::vector<int64_t> shape = leaf.shape().value_or(std::vector<int64_t>{0});
     std::replace(shape.begin(), shape.end(), kUnknownDim, int64_t{0});
     if (!shape.empty()) shape[0] = 0;
     if (!leaf.is_string()) return at::zeros(shape, leaf.dtype());

@@ -1,5 +1,7 @@
 #include "cohort/distribute/gradient_packs.h"
 
+#include <ATen/ops/empty.h>
+
 #include <algorithm>
 
 #include "cohort/collective/slices.h"
@@ -24,10 +26,14 @@ GradientPacks::GradientPacks(const std::vector<distribute::Variable>& variables,
     pack_of_[i] = packs_.size() - 1;
     bytes += static_cast<int64_t>(variables[i].impl().component(0).nbytes());
   }
+  for (const distribute::Variable& variable : variables) {
+    sums_.push_back(at::empty(variable.shape(), at::dtype(variable.dtype())));
+  }
 }
 
 void GradientPacks::begin() {
   std::fill(gradients_.begin(), gradients_.end(), Tensor());
+  finished_ = 0;
   for (const auto& pack : packs_) {
     pack->missing = pack->variables.size() * num_replicas_;
     pack->taken = false;
@@ -41,9 +47,14 @@ void GradientPacks::bring(size_t replica, size_t variable, Tensor gradient) {
 }
 
 void GradientPacks::reduce_complete() {
+  if (finished_.fetch_add(1) + 1 == num_replicas_) return;
   for (const auto& pack : packs_) {
     if (pack->missing.load() == 0 && !pack->taken.exchange(true)) pack->reduced = reduce(*pack);
   }
+}
+
+void GradientPacks::forget(size_t replica) {
+  for (size_t i = 0; i < num_variables_; ++i) gradients_[replica * num_variables_ + i].reset();
 }
 
 bool GradientPacks::reduce(const Pack& pack) {
@@ -59,7 +70,7 @@ bool GradientPacks::reduce(const Pack& pack) {
   for (const size_t variable : pack.variables) {
     c10::SmallVector<const void*, 8> sources;
     for (size_t r = 0; r < num_replicas_; ++r) sources.push_back(gradient(r, variable).data_ptr());
-    const Tensor& sum = gradient(0, variable);
+    const Tensor& sum = sums_[variable];
     collective::add_slices(sum.data_ptr(), sources, sum.numel(), sum.scalar_type());
   }
   return true;

@@ -1,8 +1,8 @@
 // Gradients that are added up while the backward pass goes on.
 //
-// Variables are grouped into packs, the last ones first, as the backward pass reaches them. When
-// all replicas have brought a pack's gradients, a replica whose own pass is over adds them up, in
-// the time in which it would only wait for the others. What is left over is added up in the update.
+// Variables are grouped into packs, the last ones first, as the backward pass reaches them. A
+// replica whose own pass is over adds up the packs that all replicas have brought by then, in the
+// time in which it would only wait for the others. What is left over is added up in the update.
 #pragma once
 
 #include <atomic>
@@ -28,18 +28,22 @@ class GradientPacks {
   // Forgets the step before.
   void begin();
   // This replica's gradient of a variable, by its place: on the CPU, of the variable's shape and
-  // dtype, contiguous or sparse; the packs may write to it.
+  // dtype, contiguous or sparse.
   void bring(size_t replica, size_t variable, Tensor gradient);
-  // Adds up the packs that are complete by now, but for those that somebody else does.
+  // Once for each replica, when its pass is over: adds up the packs that are complete by now, but
+  // for those that somebody else does. The last to come does nothing: nobody is left to wait for.
   void reduce_complete();
+  // Gives back the memory of what the replica brought; after the update.
+  void forget(size_t replica);
 
   // What the replica brought; undefined where nothing.
   const Tensor& gradient(size_t replica, size_t variable) const {
     return gradients_[replica * num_variables_ + variable];
   }
-  // Whether the first replica's gradient is the sum of all; meaningful once every replica has
-  // returned from reduce_complete.
+  // Whether sum() has been made; meaningful once every replica has returned from reduce_complete.
   bool reduced(size_t variable) const { return packs_[pack_of_[variable]]->reduced; }
+  // Of all replicas' gradients, in replica order.
+  const Tensor& sum(size_t variable) const { return sums_[variable]; }
 
  private:
   struct Pack {
@@ -56,7 +60,10 @@ class GradientPacks {
   size_t num_replicas_;
   std::vector<std::unique_ptr<Pack>> packs_;
   std::vector<size_t> pack_of_;
-  std::vector<Tensor> gradients_;  // [replica][variable]
+  std::atomic<size_t> finished_{0};  // replicas whose pass is over
+  std::vector<Tensor> gradients_;    // [replica][variable]
+  // Of our own: a gradient's storage may be another variable's, too.
+  std::vector<Tensor> sums_;
 };
 
 }  // namespace cohort::internal

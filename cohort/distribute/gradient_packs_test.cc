@@ -30,22 +30,30 @@ TEST(GradientPacks, GroupVariablesFromTheLastOneOn) {
 TEST(GradientPacks, AddUpAPackOnceAllReplicasHaveBroughtAllOfIt) {
   GradientPacks packs(variables({2, 3, 4}), 2, 7 * sizeof(float));  // {2, 1}, {0}
   packs.begin();
-  packs.bring(0, 2, at::ones({4}));
-  packs.bring(1, 2, at::full({4}, 2.0));
-  packs.bring(0, 1, at::ones({3}));
-  packs.reduce_complete();
-  EXPECT_FALSE(packs.reduced(2));
-  packs.bring(1, 1, at::full({3}, 3.0));
+  for (const size_t replica : {0u, 1u}) {
+    packs.bring(replica, 2, at::full({4}, 1.0 + static_cast<double>(replica)));
+    packs.bring(replica, 1, at::full({3}, 1.0 + static_cast<double>(replica)));
+  }
   packs.bring(1, 0, at::ones({2}));
   packs.reduce_complete();
   EXPECT_TRUE(packs.reduced(2) && packs.reduced(1));
   EXPECT_FALSE(packs.reduced(0));
-  EXPECT_TRUE(at::equal(packs.gradient(0, 2), at::full({4}, 3.0)));
-  EXPECT_TRUE(at::equal(packs.gradient(0, 1), at::full({3}, 4.0)));
-  EXPECT_FALSE(packs.gradient(0, 0).defined());
+  EXPECT_TRUE(at::equal(packs.sum(2), at::full({4}, 3.0)));
+  EXPECT_TRUE(at::equal(packs.sum(1), at::full({3}, 3.0)));
+  EXPECT_TRUE(at::equal(packs.gradient(0, 2), at::ones({4})));  // as it was brought
 }
 
-TEST(GradientPacks, ASecondCallAddsNothingTwiceAndBeginForgets) {
+TEST(GradientPacks, TheLastReplicaLeavesItToTheUpdate) {
+  GradientPacks packs(variables({2}), 2, 1);
+  packs.begin();
+  packs.bring(0, 0, at::ones({2}));
+  packs.reduce_complete();
+  packs.bring(1, 0, at::ones({2}));
+  packs.reduce_complete();
+  EXPECT_FALSE(packs.reduced(0));
+}
+
+TEST(GradientPacks, BeginAndForgetForget) {
   GradientPacks packs(variables({2}), 2, 1);
   for (int step = 0; step < 2; ++step) {
     packs.begin();
@@ -53,8 +61,10 @@ TEST(GradientPacks, ASecondCallAddsNothingTwiceAndBeginForgets) {
     packs.bring(0, 0, at::ones({2}));
     packs.bring(1, 0, at::ones({2}));
     packs.reduce_complete();
-    packs.reduce_complete();
-    EXPECT_TRUE(at::equal(packs.gradient(0, 0), at::full({2}, 2.0)));
+    EXPECT_TRUE(at::equal(packs.sum(0), at::full({2}, 2.0)));
+    packs.forget(0);
+    EXPECT_FALSE(packs.gradient(0, 0).defined());
+    EXPECT_TRUE(packs.gradient(1, 0).defined());
   }
 }
 

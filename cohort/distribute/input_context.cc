@@ -7,6 +7,11 @@
 namespace cohort::distribute {
 
 int64_t InputContext::get_per_replica_batch_size(int64_t global_batch_size) const {
+  if (num_replicas_in_sync < 1 || global_batch_size < 0) {
+    throw InvalidArgumentError(internal::str("a global batch of ", global_batch_size,
+                                             " cannot be divided between ", num_replicas_in_sync,
+                                             " replicas in sync"));
+  }
   if (global_batch_size % num_replicas_in_sync != 0) {
     throw InvalidArgumentError(internal::str(
         "the global batch size ", global_batch_size, " cannot be divided by the ",

@@ -13,7 +13,9 @@ size_t Source::num_replicas() const {
 namespace {
 
 bool is_infinite(const Source& source) {
-  return source.pipelines.front().cardinality() == data::kInfiniteCardinality;
+  return std::all_of(
+      source.pipelines.begin(), source.pipelines.end(),
+      [](const auto& one) { return one.cardinality() == data::kInfiniteCardinality; });
 }
 
 }  // namespace

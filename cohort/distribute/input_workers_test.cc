@@ -79,6 +79,12 @@ TEST(InputWorkers, OfAStrategyAreItsHosts) {
   EXPECT_EQ(get_strategy().extended().input_workers(), cpu_workers(1, 1));
 }
 
+TEST(InputContext, WithoutReplicasIsRefused) {
+  EXPECT_THROW((void)InputContext{.num_replicas_in_sync = 0}.get_per_replica_batch_size(8),
+               InvalidArgumentError);
+  EXPECT_THROW((void)InputContext{}.get_per_replica_batch_size(-8), InvalidArgumentError);
+}
+
 TEST(InputContext, DividesTheGlobalBatch) {
   const InputContext context{
       .num_input_pipelines = 2, .input_pipeline_id = 1, .num_replicas_in_sync = 6};

@@ -28,8 +28,10 @@ void OrderedResults::add(const std::vector<int64_t>& positions,
     throw InvalidArgumentError(
         str("OrderedResults: ", results.size(), " results for ", positions.size(), " positions"));
   }
+  std::vector<Structure> rows;  // all of them before any is kept: one may be refused
+  for (size_t i = 0; i < positions.size(); ++i) rows.push_back(on_host(results.value(i)));
   for (size_t i = 0; i < positions.size(); ++i) {
-    results_.emplace_back(positions[i], on_host(results.value(i)));
+    results_.emplace_back(positions[i], std::move(rows[i]));
   }
 }
 

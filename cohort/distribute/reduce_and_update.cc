@@ -173,8 +173,14 @@ class SlicePass {
   bool collect_sources(size_t i) {
     sources_.clear();
     sparse_sources_.clear();
-    const bool reduced = packs_ != nullptr && packs_->reduced(i);
-    for (size_t r = 0; r < (reduced ? 1 : all_.size()); ++r) {
+    if (packs_ != nullptr && packs_->reduced(i)) {
+      const Tensor& sum = packs_->sum(i);
+      sources_.push_back(static_cast<const char*>(sum.data_ptr()));
+      dtype_ = sum.scalar_type();
+      item_size_ = static_cast<int64_t>(sum.element_size());
+      return true;
+    }
+    for (size_t r = 0; r < all_.size(); ++r) {
       const Tensor& gradient = of_replica(all_, r).gradients[i];
       if (!gradient.defined()) continue;
       if (gradient.layout() == at::kStrided) {
@@ -203,7 +209,10 @@ class SlicePass {
     const int64_t capacity = std::min(kRowsAtOnce, kBlock / row_size);
     while (begin < end) {
       int64_t count = 0;
-      while (count < capacity && take_row(end, row_size, count, ids[count])) ++count;
+      {
+        const ScopedPhase phase(profiler::Phase::kReduce);
+        while (count < capacity && take_row(end, row_size, count, ids[count])) ++count;
+      }
       const int64_t next = count == capacity ? ids[count - 1] + 1 : end;
       for (int64_t k = 0; k < count; ++k) ids[k] -= begin;
       update_rows(target, begin, next, row_size, {ids, static_cast<size_t>(count)});
@@ -233,7 +242,6 @@ class SlicePass {
       ++source.ids;
       source.values += row_size * item_size_;
     }
-    const ScopedPhase phase(profiler::Phase::kReduce);
     collective::add_slices(sum_ + place * row_size * item_size_, parts, row_size, dtype_);
     return true;
   }

@@ -165,6 +165,7 @@ class FunctionalImpl final : public Model {
         c10::SmallVector<Layer*, 8> chain;
         for (size_t k = 0; k < first.chain; ++k) chain.push_back(plan_.steps[s + k].layer.get());
         outcome = internal::call_chain({chain.data(), chain.size()}, step_inputs, step_options);
+        for (const Slot slot : first.last_used) values[slot] = Leaf(Tensor());
         s += first.chain - 1;
       }
       const Step& step = plan_.steps[s];

@@ -1,7 +1,7 @@
 // Gradients handed over one by one, each as soon as the backward pass has it.
 #pragma once
 
-#include <cstdint>
+#include <cstddef>
 #include <utility>
 #include <vector>
 
@@ -11,7 +11,8 @@
 namespace cohort::internal {
 
 // Watches a list of leaves, each listed once; those that do not require gradients are passed over.
-// Thread safety: none. A leaf has one stream at a time, and its .grad belongs to that.
+// Thread safety: none. Several may watch a leaf, of which one runs at a time; the leaf's .grad
+// belongs to them.
 class GradientStream {
  public:
   explicit GradientStream(std::vector<Tensor> leaves);

@@ -19,9 +19,9 @@ void check_target(const Tensor& target, const Tensor& output_gradients) {
     throw InvalidArgumentError("GradientTape::gradient: the target is an undefined tensor");
   }
   if (output_gradients.defined() && output_gradients.sizes() != target.sizes()) {
-    throw InvalidArgumentError(internal::str(
-        "GradientTape::gradient: output_gradients is ", internal::describe(output_gradients),
-        ", but the target is ", internal::describe(target)));
+    throw InvalidArgumentError(internal::str("GradientTape::gradient: output_gradients is ",
+                                             internal::describe(output_gradients),
+                                             ", but the target is ", internal::describe(target)));
   }
 }
 
@@ -69,9 +69,10 @@ std::vector<Tensor> GradientTape::gradient(const Tensor& target, const std::vect
   if (target.requires_grad() && !inputs.empty()) {
     Tensor seed = options.output_gradients;
     if (!seed.defined()) seed = at::ones_like(target);
-    found = torch::autograd::grad({target}, inputs, {seed},
-                                  /*retain_graph=*/options_.persistent || create_graph, create_graph,
-                                  /*allow_unused=*/true);
+    found =
+        torch::autograd::grad({target}, inputs, {seed},
+                              /*retain_graph=*/options_.persistent || create_graph, create_graph,
+                              /*allow_unused=*/true);
   } else {
     found.resize(inputs.size());
   }
@@ -93,7 +94,8 @@ std::vector<Tensor> GradientTape::gradient(const Tensor& target, const std::vect
 void GradientTape::stream(const Tensor& target, internal::GradientStream& stream,
                           FunctionRef<void(size_t, Tensor)> ready) {
   // The pass gives up the graph, and is not recorded itself.
-  if (options_.persistent || recording_tapes > 1 || used_) {
+  const int own = recording_ ? 1 : 0;
+  if (options_.persistent || recording_tapes > own || used_) {
     std::vector<Tensor> gradients = gradient(target, stream.leaves());
     for (size_t i = 0; i < gradients.size(); ++i) {
       if (gradients[i].defined()) ready(i, std::move(gradients[i]));

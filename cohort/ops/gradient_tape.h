@@ -33,6 +33,7 @@ struct GradientOptions {
 
 namespace internal {
 class GradientStream;
+class OptimizerState;
 // Something with a tensor that tapes record: a variable.
 template <class T>
 concept TapeSource = requires(const T& source) {
@@ -72,15 +73,17 @@ class GradientTape {
     return gradient(target, leaves, options);
   }
 
+  // Stops recording for good; NoGradient does it for a block.
+  void stop_recording();
+
+ private:
+  friend class internal::OptimizerState;
+
   // The same for each of the stream's leaves, handed over as soon as it is complete; see
   // GradientStream::run. Errors: as gradient.
   void stream(const Tensor& target, internal::GradientStream& stream,
               FunctionRef<void(size_t, Tensor)> ready);
 
-  // Stops recording for good; NoGradient does it for a block.
-  void stop_recording();
-
- private:
   GradientTapeOptions options_;
   bool previous_grad_mode_;
   bool recording_ = true;

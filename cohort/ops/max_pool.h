@@ -1,8 +1,8 @@
 // Max-pooling by windows that tile the image, with a bias and a relu in the same pass over memory.
 //
-// relu(pool(x) + b) = pool(relu(x + b)), bit for bit, and the gradients are equal too (but for
-// elements that differ and are equal once b is added); but the first walks over a fraction of the
-// elements, and one byte per output is all that the gradient needs to know.
+// relu(pool(x) + b) = pool(relu(x + b)), for finite values bit for bit, and the gradients are equal
+// too (but for elements that differ and are equal once b is added); but the first walks over a
+// fraction of the elements, and one byte per output is all that the gradient needs to know.
 #pragma once
 
 #include <cstdint>

@@ -38,7 +38,7 @@ RecordReader reader_of(std::string_view bytes, Compression compression,
   return RecordReader(
       internal::make_byte_stream(std::make_unique<MemoryFile>(bytes), "input", compression),
       "input", compression, framing,
-      {.buffer_bytes = buffer_bytes, .max_compressed_record_bytes = kMostRecordBytes});
+      {.buffer_bytes = buffer_bytes, .max_record_bytes = kMostRecordBytes});
 }
 
 RecordFile read(RecordReader& reader) {
@@ -60,7 +60,9 @@ RecordFile read(RecordReader& reader) {
     file.damaged = true;
     require_of_records(std::string_view(error.what()).find("'input', byte ") == 0,
                        "the error names the file and the byte");
+    return file;
   }
+  require_of_records(reader.next().records.empty(), "the end stays the end");
   return file;
 }
 

@@ -34,19 +34,22 @@ RecordReader::RecordReader(std::unique_ptr<ByteStream> bytes, std::string file,
       fill_bytes_(std::max(options.buffer_bytes, kLeastBufferBytes)) {}
 
 // Of what is not compressed, as much as the record takes: the framing has seen that the file has
-// it. What a compressed file says of its content is believed only as far as it comes.
+// it. What a compressed file says of its content is believed only as far as it comes, and what says
+// nothing of its length may go on without end.
 size_t RecordReader::larger_capacity(size_t size, uint64_t needed) const {
   const uint64_t available = size + bytes_->max_left();
-  const uint64_t doubled = uint64_t{size} * 2;
-  const uint64_t wanted = std::max<uint64_t>({needed, doubled, size + 1});
-  if (!compressed_) return std::min(wanted, available);
-  const uint64_t most = options_.max_compressed_record_bytes;
-  if (needed > most || size >= most) {
-    Framing::Input{{}, 0, file_, position_}.fail(str(
-        "record ", position_.index, " has ", needed > most ? str(needed) : "more than " + str(most),
-        " bytes; a record of a compressed file may have ", most));
+  const uint64_t grown = std::max<uint64_t>(uint64_t{size} * 2, size + 1);
+  if (!compressed_ && needed > 0) return std::min(std::max(needed, grown), available);
+  const uint64_t most = std::max<uint64_t>(options_.max_record_bytes, options_.buffer_bytes);
+  const auto refuse = [&](const auto&... problem) {
+    Framing::Input{{}, 0, file_, position_}.fail(
+        str("record ", position_.index, " has ", problem...));
+  };
+  if (needed > most) refuse(needed, " bytes; a record of a compressed file may have ", most);
+  if (size >= most) {
+    refuse("more than ", most, " bytes; is a quotation mark not closed, or is it no file of text?");
   }
-  return std::min({doubled, available, std::max<uint64_t>(most, size + 1)});
+  return std::min({grown, available, most});
 }
 
 RecordRun RecordReader::next() {

@@ -62,8 +62,9 @@ class Framing {
 struct RecordReaderOptions {
   // How much is read at once. Records stay in memory together with those around them.
   size_t buffer_bytes = size_t{256} << 10;
-  // Of a compressed file, whose own size says nothing about what comes out of it.
-  uint64_t max_compressed_record_bytes = uint64_t{256} << 20;
+  // Of a compressed file, whose own size says nothing about what comes out of it, and of files
+  // whose records do not say how long they are. buffer_bytes, where that is more.
+  uint64_t max_record_bytes = uint64_t{256} << 20;
   // Of each read, and of opening the file; 0: as long as the device takes.
   std::chrono::milliseconds read_timeout{0};
 };
@@ -78,8 +79,8 @@ struct RecordRun {
 };
 
 // Memory: two blocks of buffer_bytes or, if that is more, of the largest record, which is never
-// larger than the file or max_compressed_record_bytes; twice that while a compressed one grows; and
-// what the holders of runs keep. No memory is taken because a file says so.
+// larger than the file or max_record_bytes; twice that while one of unknown length grows; and what
+// the holders of runs keep. No memory is taken because a file says so.
 // Thread safety: none.
 class RecordReader {
  public:

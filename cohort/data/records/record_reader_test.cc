@@ -12,6 +12,7 @@
 #include "cohort/core/deflate.h"
 #include "cohort/core/error.h"
 #include "cohort/core/simulated_file_system.h"
+#include "cohort/data/records/csv.h"
 #include "cohort/data/records/testing_records.h"
 #include "cohort/data/records/text_framing.h"
 #include "cohort/data/records/tfrecord_framing.h"
@@ -188,12 +189,34 @@ TEST_F(RecordReaderTest, ABombIsRefusedBeforeItTakesMemory) {
   for (int i = 0; i < 100; ++i) deflater.deflate(zeros, packed);
   deflater.finish(packed);
   files.set_content("a", packed);
-  const RecordReaderOptions options = {.max_compressed_record_bytes = 1 << 20};
+  const RecordReaderOptions options = {.max_record_bytes = 1 << 20};
   EXPECT_THAT(data_loss([&] { read_all(*open("a", Compression::kGzip, options)); }),
               HasSubstr("record 0 has 104857616 bytes; a record of a compressed file may have"));
   // Without a length, by what comes.
   const auto lines = open_records(files, "a", Compression::kGzip, make_line_framing(), options);
   EXPECT_THAT(data_loss([&] { read_all(*lines); }), HasSubstr("has more than 1048576 bytes"));
+}
+
+TEST_F(RecordReaderTest, ARecordWithoutAnEndIsRefusedBeforeItTakesMemory) {
+  const RecordReaderOptions options = {.buffer_bytes = 100, .max_record_bytes = 1000};
+  const auto read = [&](const std::string& content, std::shared_ptr<const Framing> framing) {
+    files.set_content("a", content);
+    return read_all(*open_records(files, "a", Compression::kNone, std::move(framing), options));
+  };
+  const std::string row(50, 'x');
+  std::string rows = row + "\n\"" + row + "\n";
+  for (int i = 0; i < 100; ++i) rows += row + "\n";
+  EXPECT_THAT(data_loss([&] { read(rows, make_csv_framing({})); }),
+              HasSubstr("'a', byte 51: record 1 has more than 1000 bytes; is a quotation mark not "
+                        "closed"));
+  EXPECT_THAT(data_loss([&] { read(std::string(2000, 'x'), make_line_framing()); }),
+              HasSubstr("record 0 has more than 1000 bytes"));
+  // What says how long it is, and is there, is read.
+  const std::string large(2000, 'x');
+  EXPECT_THAT(read(large + large, make_fixed_length_framing({.record_bytes = 2000})),
+              ElementsAre(large, large));
+  write_records("b", {large});
+  EXPECT_THAT(read(files.content("b"), make_tfrecord_framing()), ElementsAre(large));
 }
 
 TEST_F(RecordReaderTest, OtherFilesAreSaidNotToBeTFRecord) {
@@ -287,6 +310,36 @@ TEST_F(RecordReaderTest, RecordsOfOneLength) {
     EXPECT_THAT(data_loss([&] { read("H", layout, buffer); }), HasSubstr("within its header"));
     EXPECT_THAT(data_loss([&] { read("HH", layout, buffer); }), HasSubstr("0 bytes are left"));
   }
+}
+
+TEST_F(RecordReaderTest, TheEndOfRecordsOfOneLengthStaysTheEnd) {
+  const auto framing =
+      make_fixed_length_framing({.record_bytes = 3, .header_bytes = 2, .footer_bytes = 1});
+  for (const Compression compression : {Compression::kNone, Compression::kGzip}) {
+    for (const std::string content : {"HHabcdefF", "HHF"}) {
+      std::string packed;
+      if (compression == Compression::kGzip) {
+        Deflater deflater(compression);
+        deflater.deflate(content, packed);
+        deflater.finish(packed);
+      }
+      files.set_content("a", packed.empty() ? content : packed);
+      const auto reader = open_records(files, "a", compression, framing);
+      read_all(*reader);
+      EXPECT_THAT(reader->next().records, IsEmpty());
+      const auto resumed = open_records(files, "a", compression, framing);
+      resumed->seek(reader->position());
+      EXPECT_THAT(resumed->next().records, IsEmpty());
+    }
+  }
+}
+
+TEST_F(RecordReaderTest, AWriterThatEndsSaysNothingOfErrors) {
+  {
+    io::TFRecordWriter writer(files, "a");
+    files.set_hook([](const std::string&) { throw std::bad_alloc(); });
+  }
+  files.set_hook(nullptr);
 }
 
 TEST_F(RecordReaderTest, TheWriterSaysWhatIsWrong) {

@@ -49,13 +49,14 @@ class FixedLengthFraming final : public Framing {
         ++split.indices;
         continue;
       }
-      if (!input.at_end() || !records.empty()) break;
-      if (left != footer_bytes) {
+      if (!records.empty()) break;
+      if (!input.at_end()) {
+        split.needed = record_bytes + footer_bytes;
+      } else if (left != footer_bytes) {
         input.fail(str("after ", input.position.index, " records of ", record_bytes, " bytes ",
                        left, " bytes are left, where the footer has ", footer_bytes));
       }
-      split.consumed = input.bytes.size();
-      break;
+      break;  // before the footer: whoever asks again finds the same end
     }
     return split;
   }

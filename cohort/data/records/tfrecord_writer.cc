@@ -1,5 +1,6 @@
 #include "cohort/data/records/tfrecord_writer.h"
 
+#include <exception>
 #include <optional>
 #include <utility>
 
@@ -56,7 +57,7 @@ TFRecordWriter::TFRecordWriter(internal::FileSystem& files, const std::string& p
 TFRecordWriter::~TFRecordWriter() {
   try {
     if (state_) close();
-  } catch (const Error&) {
+  } catch (const std::exception&) {
     // Who wants to know calls close().
   }
 }

@@ -18,7 +18,7 @@ struct EmbeddingOptions {
 };
 
 // Shapes: ids [..] -> [.., output_dim]. Ids are int32 or int64; others are rounded towards zero.
-// Weight: "embeddings" [input_dim, output_dim]; its gradient is dense.
+// Weight: "embeddings" [input_dim, output_dim]; its gradient is sparse.
 // Errors (call): InvalidArgument (an id outside [0, input_dim): names it and its position).
 class Embedding : public LayerHandle {
  public:

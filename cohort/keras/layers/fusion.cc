@@ -55,6 +55,7 @@ std::optional<ChainSizes> read_sizes(std::span<Layer* const> chain, const Tensor
 }
 
 Tensor crop(const Tensor& images, const Size2D& size) {
+  if (images.size(1) == size.height && images.size(2) == size.width) return images;
   return images.slice(1, 0, size.height).slice(2, 0, size.width);
 }
 
@@ -71,9 +72,7 @@ Structure call_chain(std::span<Layer* const> chain, const Structure& inputs,
   const std::optional<ChainSizes> sizes = inputs.is_leaf() && inputs.leaf().is_tensor()
                                               ? read_sizes(chain, inputs.tensor())
                                               : std::nullopt;
-  const auto natural = [&](size_t k) {
-    return sizes ? &sizes->natural[k] : nullptr;
-  };
+  const auto natural = [&](size_t k) { return sizes ? &sizes->natural[k] : nullptr; };
   Structure values = sizes ? Structure(crop(inputs.tensor(), sizes->read[0])) : inputs;
   for (size_t k = 0; k < chain.size(); k += 2) {
     Layer& first = *chain[k];

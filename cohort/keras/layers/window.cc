@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <limits>
 
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
@@ -37,9 +38,10 @@ Padding parse_padding(std::string_view name, std::string_view layer) {
 
 void check_positive(const keras::layers::Size2D& size, std::string_view layer,
                     std::string_view option) {
-  if (size.height < 1 || size.width < 1) {
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();  // products of two fit an int64
+  if (std::min(size.height, size.width) < 1 || std::max(size.height, size.width) > kMost) {
     throw InvalidArgumentError(str(layer, ": ", option, " is (", size.height, ", ", size.width,
-                                   "); both numbers must be at least 1"));
+                                   "); both numbers must be at least 1, and at most ", kMost));
   }
 }
 

@@ -133,6 +133,9 @@ void OptimizerState::minimize(const Tensor& loss, const std::vector<Variable>& v
                                             : backward_into_packs(replica, *plan, loss, tape);
   const NoGradient no_gradient;
   update(replica, *plan, gradients, {.packs = plan->packs.get()});
+  if (plan->packs != nullptr) {
+    plan->packs->forget(static_cast<size_t>(replica.local_replica_id()));
+  }
 }
 
 std::vector<Tensor> OptimizerState::backward_into_packs(ReplicaContext& replica, Plan& plan,
@@ -161,6 +164,7 @@ std::vector<Tensor> OptimizerState::backward_into_packs(ReplicaContext& replica,
   });
   plan.packs->reduce_complete();
   std::vector<Tensor> gradients;
+  gradients.reserve(plan.targets.size());
   for (size_t i = 0; i < plan.targets.size(); ++i) {
     gradients.push_back(plan.packs->gradient(rank, i));
   }
@@ -250,6 +254,12 @@ OptimizerState::PlanPtr OptimizerState::make_plan(const std::vector<Variable>& v
       throw InvalidArgumentError(
           str("optimizer '", name_, "': variable '", variable.name(), "' is listed twice"));
     }
+  }
+  for (const Variable& variable : variables) {
+    if (variable.dtype() == float32 || variable.dtype() == float64) continue;
+    throw InvalidArgumentError(str("optimizer '", name_, "': variable '", variable.name(), "' is ",
+                                   dtype_name(variable.dtype()),
+                                   "; rules update float32 and float64 variables"));
   }
   std::lock_guard lock(mutex_);
   std::vector<UpdateTarget> made;

@@ -141,6 +141,67 @@ TEST(Optimizer, MinimizeIsBitwiseGradientAndApplyGradients) {
   }
 }
 
+// Views and sums hand one gradient to several variables; it must not be written to.
+TEST(Optimizer, MinimizeWritesToNoGradientThatVariablesShare) {
+  for (const bool persistent : {false, true}) {
+    const auto train = [&](bool minimize) {
+      const auto strategy = mirrored(2);
+      auto scope = strategy.scope();
+      const SGD sgd({.learning_rate = 0.5});
+      const std::vector<Variable> all{variable("a", 1), variable("b", 2), variable("c", 3)};
+      scope.close();
+      for (int step = 0; step < 20; ++step) {
+        strategy.run([&](ReplicaContext& context) {
+          GradientTape tape({.persistent = persistent});
+          Tensor sum = all[0].value().unsqueeze(0) + all[1].value().unsqueeze(0);
+          sum = sum + all[2].value();
+          const Tensor loss = (sum * (1.0 + context.replica_id_in_sync_group())).sum();
+          if (minimize) {
+            sgd.minimize(loss, all, tape);
+          } else {
+            sgd.apply_gradients(zip(tape.gradient(loss, all), all));
+          }
+        });
+      }
+      std::vector<Tensor> values;
+      for (const Variable& one : all) values.push_back(one.value().detach().clone());
+      return values;
+    };
+    const auto ours = train(true);
+    const auto theirs = train(false);
+    for (size_t i = 0; i < ours.size(); ++i) EXPECT_TRUE(ours[i].equal(theirs[i])) << i;
+  }
+}
+
+TEST(Optimizer, TwoOptimizersMayMinimizeOverOneVariable) {
+  const auto strategy = mirrored(2);
+  auto scope = strategy.scope();
+  const SGD first({.learning_rate = 1});
+  const SGD second({.learning_rate = 10});
+  const Variable a = variable("a", 0);
+  const Variable b = variable("b", 0);
+  scope.close();
+  strategy.run([&] {
+    GradientTape tape;
+    first.minimize((a.value() + b.value()).sum(), {a, b}, tape);
+    GradientTape other;
+    second.minimize(a.value().sum(), {a}, other);
+  });
+  EXPECT_THAT(elements(a.value()), Each(-22));
+  EXPECT_THAT(elements(b.value()), Each(-2));
+}
+
+TEST(Optimizer, VariablesOfDtypesWithoutARuleAreRefusedBeforeAnythingChanges) {
+  const SGD sgd({.learning_rate = 1});
+  const Variable half(at::ones({2}, at::kHalf), {.name = "half"});
+  const Variable single = variable("single", 1);
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] {
+                sgd.apply_gradients({{gradient(1), single}, {at::ones({2}, at::kHalf), half}});
+              }),
+              HasSubstr("'half'"));
+  EXPECT_THAT(elements(single.value()), Each(1));
+}
+
 TEST(Optimizer, AStepThatFailsInItsBackwardPassChangesNothingAndTheNextOneIsWhole) {
   const auto strategy = mirrored(2);
   auto scope = strategy.scope();
