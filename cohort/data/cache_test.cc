@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "cohort/core/logging.h"
+#include "cohort/data/generator.h"
 #include "cohort/data/test_util.h"
 #include "cohort/data/testing_files.h"
 
@@ -245,32 +246,41 @@ TEST_F(FileCache, AFileThatCannotBeWrittenEndsThePass) {
 // Of a pass over a shuffle whose seed is another than that of the file.
 TEST_F(FileCache, AStateOfAnotherPassReadsTheInput) {
   int64_t reads = 0;
-  const auto make = [&](const std::string& file) {
+  const auto make = [&] {
     return Dataset::range(10)
         .shuffle(10)
         .map([&reads](const Tensor& x) {
           ++reads;
           return x;
         })
-        .cache(file)
+        .cache(path_)
         .repeat(3);
   };
-  auto other = make(path("other")).iterator();
+  auto other = make().iterator();
   other.get_next();
   const IteratorState state = other.state();
   const std::vector<int64_t> expected = ints(other);
-  ints(make(path_));
+  std::filesystem::remove(path_);
+  ints(make());
   reads = 0;
-  auto restored = make(path_).iterator();
+  auto restored = make().iterator();
   restored.restore(state);
   EXPECT_EQ(ints(restored), expected);
   EXPECT_GE(reads, 29);  // nothing is kept in memory
 }
 
 TEST(CacheRestore, SaysWhereTheInputIsTooShort) {
-  auto iterator = sequential(Dataset::range(10)).cache().iterator();
+  int64_t size = 10;
+  const auto make = [&size] {
+    return Dataset::from_generator([&size, i = int64_t{0}]() mutable -> std::optional<int64_t> {
+             return i < size ? std::optional(i++) : std::nullopt;
+           })
+        .cache();
+  };
+  auto iterator = make().iterator();
   for (int i = 0; i < 8; ++i) iterator.get_next();
-  auto shorter = sequential(Dataset::range(5)).cache().iterator();
+  size = 5;
+  auto shorter = make().iterator();
   EXPECT_THAT(error_text<DataLossError>([&] { shorter.restore(iterator.state()); }),
               HasSubstr("of element 8, but there are only 5"));
 }

@@ -78,7 +78,7 @@ TEST(Prefetch, AutotuneKeepsNoMoreReadyWhereElementsAreLarge) {
   });
   auto iterator = dataset.prefetch(AUTOTUNE).iterator();
   int64_t most = 0;
-  for (int64_t taken = 1; taken <= 20'000; ++taken) {
+  for (int64_t taken = 1; taken <= 5'000; ++taken) {
     iterator.next();
     if (taken % 100 == 0) std::this_thread::yield();
     most = std::max(most, calls - taken);

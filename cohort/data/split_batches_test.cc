@@ -35,8 +35,7 @@ TEST(SplitBatches, PiecesAreViews) {
 
 // What one replica does to its piece in place is nothing to the tape of another.
 TEST(SplitBatches, PiecesHaveVersionsOfTheirOwn) {
-  auto iterator =
-      split_batches(Dataset::from_tensor_slices(at::ones({4})).batch(4), 2).iterator();
+  auto iterator = split_batches(Dataset::from_tensor_slices(at::ones({4})).batch(4), 2).iterator();
   const Tensor first = iterator.get_next().tensor();
   const Tensor second = iterator.get_next().tensor();
   const auto version = first.unsafeGetTensorImpl()->version_counter().current_version();
