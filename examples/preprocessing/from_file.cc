@@ -1,6 +1,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <string>
@@ -20,7 +21,13 @@ class TemporaryFile {
     const int descriptor = ::mkstemp(path_.data());
     if (descriptor < 0) throw tf::UnavailableError("no temporary file " + path_);
     ::close(descriptor);
-    std::ofstream(path_) << content;
+    std::ofstream file(path_);
+    file << content;
+    file.close();
+    if (!file) {
+      std::remove(path_.c_str());
+      throw tf::UnavailableError("cannot write the temporary file " + path_);
+    }
   }
   ~TemporaryFile() { std::remove(path_.c_str()); }
   TemporaryFile(const TemporaryFile&) = delete;
@@ -29,7 +36,7 @@ class TemporaryFile {
   const std::string& path() const { return path_; }
 
  private:
-  std::string path_ = "/tmp/vocabulary.XXXXXX";
+  std::string path_ = std::filesystem::temp_directory_path() / "vocabulary.XXXXXX";  // by mkstemp
 };
 
 void print(const std::string& title, const tf::data::Dataset& dataset) {
