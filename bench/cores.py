@@ -1,7 +1,8 @@
 """The control: how far two cores of this machine really scale at this moment.
 
 Two processes count for a fixed number of rounds, one of them alone and both at once. Two free cores
-take as long for both as for one, which is a scale of 2.
+take as long for both as for one, which is a scale of 2. The same with copying memory tells how much
+of it two cores get at; that decides nothing, since two cores may have to share it.
 """
 
 import statistics
@@ -12,6 +13,8 @@ from harness import Worker, refuse
 
 LEAST = 1.8
 ROUNDS_OF_WORK = 1_500_000  # about 50 ms
+COPIED_BYTES = 64 << 20  # more than caches hold
+COPIES = 8
 
 
 class Control:
@@ -20,13 +23,13 @@ class Control:
     def __init__(self):
         self.workers = [Worker(sys.executable, "-m", "cores") for _ in range(2)]
 
-    def measure(self, times=5):
-        """The scale now, from `times` turns alone and together."""
+    def measure(self, work="count", times=5):
+        """The scale now, from `times` turns alone and together; work: count or copy."""
         alone, together = [], []
         for _ in range(times):
-            alone.append(self.workers[0]("count"))
+            alone.append(self.workers[0](work))
             for worker in self.workers:
-                worker.start("count")
+                worker.start(work)
             together.append(max(float(worker.finish()) for worker in self.workers))
         return scale(alone, together)
 
@@ -59,12 +62,21 @@ def while_free(measure_scale, measure, tries=3):
            "something else runs on this machine")
 
 
+def count():
+    total = 0
+    for number in range(ROUNDS_OF_WORK):
+        total += number
+
+
 def main():
-    for _ in sys.stdin:
+    source, target = bytearray(COPIED_BYTES), bytearray(COPIED_BYTES)
+    for command in sys.stdin:
         start = time.perf_counter()
-        total = 0
-        for number in range(ROUNDS_OF_WORK):
-            total += number
+        if command.strip() == "copy":
+            for _ in range(COPIES):
+                target[:] = source
+        else:
+            count()
         print(time.perf_counter() - start, flush=True)
 
 

@@ -20,6 +20,8 @@ KEEP_FREED_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(32 << 20),
                      "MALLOC_TOP_PAD_": str(64 << 20)}
 # Exit codes of sysexits.h: a failed run, and one to try again later.
 EX_SOFTWARE, EX_TEMPFAIL = 70, 75
+# A candidate this much slower than the best in its first turn is out.
+NEAR = 0.75
 # Debian's interpreter: it has Debian's PyTorch.
 DEBIAN_PYTHON = "/usr/bin/python3"
 
@@ -108,12 +110,19 @@ class Side:
         self.chosen = candidates[0]
 
     def choose(self, seconds, times):
-        """Lets the candidates take turns, and keeps the one with the best median."""
-        if len(self.candidates) > 1:
-            turns = {label: lambda one=(label, *rest): self._figure(one, seconds)
-                     for label, *rest in self.candidates}
-            median = medians(alternate(turns, times))
-            self.chosen = max(self.candidates, key=lambda candidate: median[candidate[0]])
+        """Lets the candidates take turns, and keeps the one with the best median. Those far behind
+        after the first turn take no others."""
+        if len(self.candidates) == 1:
+            return
+        turns = {label: lambda one=(label, *rest): self._figure(one, seconds)
+                 for label, *rest in self.candidates}
+        first = alternate(turns, 1)
+        least = NEAR * max(first[0].values())
+        near = {label: turn for label, turn in turns.items() if first[0][label] >= least}
+        more = alternate(near, times - 1) if len(near) > 1 else []
+        median = medians([{label: first[0][label] for label in near}, *more])
+        self.chosen = max((one for one in self.candidates if one[0] in near),
+                          key=lambda candidate: median[candidate[0]])
 
     def turn(self, seconds):
         """Its figure, from a turn of about so many seconds."""

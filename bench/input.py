@@ -92,11 +92,7 @@ def main():
             one.ask("prepare")
             two.ask("version")
 
-            def measure(name):
-                sides = make_sides(name, ours, {1: one, 2: two})
-                return sides, report.measure(WORKS[name], sides, options)
-
-            report.run(WORKS, options, measure,
+            report.run(WORKS, options, lambda name: make_sides(name, ours, {1: one, 2: two}),
                        lambda: [ours.ask("version"), one.ask("version")])
 
 

@@ -36,11 +36,15 @@ class Work(NamedTuple):
                                   for name in [one.ours, *one.others]))
 
 
-def measure(work, sides, options):
-    """[{short name: figure}], one a round, after each side has chosen its best candidate."""
-    seconds = options.seconds * work.turns
+def choose(sides, options):
+    """Lets each side choose its best candidate."""
     for side in sides.values():
         side.choose(options.seconds / 4, times=1 if options.quick else 3)
+
+
+def measure(work, sides, options):
+    """[{short name: figure}], one a round."""
+    seconds = options.seconds * work.turns
     return harness.alternate(
         {name: lambda side=side: side.turn(seconds) for name, side in sides.items()},
         options.rounds)
@@ -73,7 +77,7 @@ def table(header, lines):
                         for column, (cell, width) in enumerate(zip(line, widths))).rstrip()
 
 
-def print_table(all_rows):
+def print_table(all_rows, file=None):
     lines = []
     work = None
     for row in all_rows:
@@ -82,9 +86,10 @@ def print_table(all_rows):
                       "" if row["ratio"] is None else f"{row['ratio']:.2f}", row["goal"] or "",
                       row["verdict"]])
         work = row["work"]
-    print("\n".join(table(["work", "side", "median", "ratio to it", "goal", ""], lines)))
+    print("\n".join(table(["work", "side", "median", "ratio to it", "goal", ""], lines)), file=file)
     goals = [row["verdict"] for row in all_rows if row["verdict"]]
-    print(f"{goals.count('met')} of {len(goals)} goals met", flush=True)
+    print(f"{goals.count('met')} of {len(goals)} goals met", file=file,
+          flush=True)
 
 
 def machine():
@@ -118,35 +123,53 @@ def parse_options(description, works):
     return options
 
 
-def run(works, options, measure_one, versions):
+def run(works, options, make_sides, versions, forget=lambda: None):
     """Measures each work while two cores are free, then prints the table and writes the JSON.
 
-    measure_one(name) returns the work's sides {short name: Side} and its rounds; versions() is
-    called at the end.
+    make_sides(name) returns the work's sides {short name: Side}; forget() is called after each
+    work, versions() at the end. The JSON and, on stderr, the rows of a work are written as soon as
+    it is measured.
     """
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # ends the workers too
-    results, scales = {}, {}
+    described = {"machine": machine(), "seconds": options.seconds, "control": {}, "rows": [],
+                 "rounds": {}}
     with cores.Control() as control:
         for name in options.only:
-            print(f"measuring: {works[name].title}", file=sys.stderr, flush=True)
+            work = works[name]
+            print(f"measuring: {work.title}", file=sys.stderr, flush=True)
+            sides = make_sides(name)
+            choose(sides, options)
             if options.no_control:
-                results[name] = measure_one(name)
+                rounds = measure(work, sides, options)
             else:
-                results[name], scales[name] = cores.while_free(control.measure,
-                                                               lambda: measure_one(name))
-    described = {"machine": machine(), "versions": versions(), "control": scales,
-                 "seconds": options.seconds}
-    all_rows = [row for name, (sides, rounds) in results.items()
-                for row in rows(works[name], sides, rounds)]
-    if options.no_control:
-        print("NOT A RESULT: measured without the control, on a machine that may be busy")
-    else:
-        print(f"two cores did {min(scales.values()):.2f} times the work of one, or more")
+                rounds, scale = cores.while_free(control.measure,
+                                                 lambda: measure(work, sides, options))
+                described["control"][name] = {"counting": scale, "copying": control.measure("copy")}
+            forget()
+            own_rows = list(rows(work, sides, rounds))
+            print_table(own_rows, sys.stderr)
+            described["rows"] += own_rows
+            described["rounds"][name] = rounds
+            write_json(described, options.json)
+    described["versions"] = versions()
+    write_json(described, options.json)
+    print_control(described["control"])
     print(f"{described['machine']['cores']} cores, {described['machine']['cpu']}; "
           f"{'; '.join(described['versions'])}; "
           f"medians of {options.rounds} rounds of {options.seconds:g} s")
-    print_table(all_rows)
-    if options.json:
-        described |= {"rows": all_rows,
-                      "rounds": {name: rounds for name, (_, rounds) in results.items()}}
-        pathlib.Path(options.json).write_text(json.dumps(described, indent=1))
+    print_table(described["rows"])
+
+
+def write_json(described, path):
+    if path:
+        pathlib.Path(path).write_text(json.dumps(described, indent=1))
+
+
+def print_control(scales):
+    if not scales:
+        print("NOT A RESULT: measured without the control, on a machine that may be busy")
+        return
+    counting, copying = (min(one[kind] for one in scales.values())
+                         for kind in ("counting", "copying"))
+    print(f"two cores counted {counting:.2f} times as far as one, or more; they copied "
+          f"{copying:.2f} times as much memory, or more")

@@ -62,16 +62,14 @@ def main():
     with tempfile.TemporaryDirectory() as directory, StepSides(worker, directory) as step_sides:
         samples.write(directory)
 
-        def measure(name):
+        def make_sides(name):
             model, batch = TRAINING.get(name, ("", 0))
             sides = {side: step_sides.make(side, model, batch) for side in WORKS[name].names()}
             if model:
                 check_models_agree(model, step_sides.parameters(model))
-            rounds = report.measure(WORKS[name], sides, options)
-            step_sides.forget()
-            return sides, rounds
+            return sides
 
-        report.run(WORKS, options, measure, step_sides.versions)
+        report.run(WORKS, options, make_sides, step_sides.versions, step_sides.forget)
 
 
 main()

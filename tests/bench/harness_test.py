@@ -2,8 +2,12 @@
 
 import contextlib
 import io
+import json
 import os
+import shutil
 import sys
+import tempfile
+import types
 import unittest
 from pathlib import Path
 
@@ -55,11 +59,18 @@ class Figures(unittest.TestCase):
         self.assertEqual(harness.ratio(self.ROUNDS, "ours", "peer"), 3)
 
     def test_the_best_median_is_chosen_not_the_luckiest_turn(self):
-        figures = {"steady": iter([5, 5, 5]), "lucky": iter([1, 9, 1]), "slow": iter([2, 2, 2])}
+        figures = {"steady": iter([5, 5, 5]), "lucky": iter([4, 9, 1]), "slow": iter([2, 2, 2])}
         side = harness.Side("peer", [(label, lambda _, label=label: next(figures[label]), "train")
                                      for label in figures])
         side.choose(seconds=1, times=3)
         self.assertEqual(side.full_title(), "peer [steady]")
+
+    def test_a_candidate_far_behind_takes_one_turn(self):
+        figures = {"best": iter([4, 4, 4]), "near": iter([3.1, 9, 9]), "far": iter([2.9])}
+        side = harness.Side("peer", [(label, lambda _, label=label: next(figures[label]), "train")
+                                     for label in figures])
+        side.choose(seconds=1, times=3)
+        self.assertEqual(side.full_title(), "peer [near]")
 
     def test_a_turn_is_a_command_and_its_answer_a_figure(self):
         commands = []
@@ -85,7 +96,35 @@ class Report(unittest.TestCase):
                                  "a     bcdef       1"])
 
 
+class Run(unittest.TestCase):
+    def test_each_work_is_written_when_it_is_measured(self):
+        work = report.Work("work", [report.Comparison("ours", {"peer": 2.0})])
+        written, seen = Path(tempfile.mkdtemp()) / "rounds.json", []
+        options = types.SimpleNamespace(only=["a", "b"], no_control=True, json=written, rounds=3,
+                                        seconds=1, quick=False)
+
+        def make_sides(name):
+            seen.append(list(json.loads(written.read_text())["rounds"]) if seen else name)
+            return {side: harness.Side(side, [("", lambda _, rate=rate: rate, "train")])
+                    for side, rate in (("ours", 8), ("peer", 2))}
+
+        said, progress = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(progress):
+            report.run({"a": work, "b": work}, options, make_sides, lambda: ["1.0"])
+        self.assertEqual(seen, ["a", ["a"]])
+        self.assertIn("NOT A RESULT", said.getvalue())
+        self.assertIn("2 of 2 goals met", said.getvalue())
+        self.assertEqual([row["ratio"] for row in json.loads(written.read_text())["rows"]],
+                         [None, 4, None, 4])
+        shutil.rmtree(written.parent)
+
+
 class Control(unittest.TestCase):
+    def test_counts_and_copies(self):
+        with cores.Control() as control:
+            for work in ("count", "copy"):
+                self.assertGreater(control.measure(work, times=1), 0)
+
     def test_scale(self):
         self.assertEqual(cores.scale([1, 1, 5], [1, 1, 1]), 2)
         self.assertEqual(cores.scale([1, 1, 1], [2, 2, 2]), 1)
