@@ -1,7 +1,5 @@
 #include "allocation_callers.h"
 
-#include <cxxabi.h>
-#include <dlfcn.h>
 #include <execinfo.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -11,9 +9,10 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <cstdlib>
 #include <map>
 #include <string_view>
+
+#include "symbols.h"
 
 extern "C" {
 void* __libc_malloc(size_t size);
@@ -26,7 +25,7 @@ namespace bench {
 namespace {
 
 // Frames that asked, as the tail of a stack, in a table that never allocates.
-constexpr int kFrames = 8;
+constexpr int kFrames = 12;
 struct Stack {
   std::array<void*, kFrames> frames{};
   int size = 0;
@@ -65,37 +64,26 @@ void count_caller() {
   inside = false;
 }
 
-std::string demangled(const char* name) {
-  if (name == nullptr) return "";
-  int status = 0;
-  char* text = abi::__cxa_demangle(name, nullptr, nullptr, &status);
-  std::string result = status == 0 ? text : name;
-  std::free(text);
-  return result;
-}
-
-bool passes_on(std::string_view module) {
-  return module.starts_with("libc.so") || module.starts_with("libstdc++");
+// Whether a frame allocates for its caller.
+bool passes_on(const Symbol& frame) {
+  const std::string_view module = frame.module;
+  const std::string_view name = frame.mangled;
+  return module.starts_with("libc.so") || module.starts_with("libstdc++") ||
+         name.starts_with("_ZNSt") || name.starts_with("_ZNKSt") || name.starts_with("_ZSt") ||
+         name.starts_with("_Znw");
 }
 
 Caller caller_of(const Stack& stack) {
-  static const auto own = [] {
-    Dl_info info{};
-    dladdr(reinterpret_cast<void*>(&count_caller), &info);
-    return info.dli_fbase;
-  }();
+  static const void* own = symbol_at(reinterpret_cast<void*>(&count_caller)).base;
   bool wrapper = true;  // this file's frames come first
   for (int i = 0; i < stack.size; ++i) {
-    Dl_info info{};
-    if (dladdr(stack.frames[static_cast<size_t>(i)], &info) == 0) continue;
+    const Symbol frame = symbol_at(stack.frames[static_cast<size_t>(i)]);
     // count_caller and the wrapper that called it.
-    if (wrapper && info.dli_fbase == own && i < 2) continue;
+    if (wrapper && frame.base == own && i < 2) continue;
     wrapper = false;
-    std::string_view module = info.dli_fname;
-    module = module.substr(module.rfind('/') + 1);
-    if (!passes_on(module)) return {std::string(module), demangled(info.dli_sname), 0};
+    if (!passes_on(frame)) return {frame.module, frame.mangled, frame.function, 0};
   }
-  return {"unknown", "", 0};
+  return {"unknown", "", "", 0};
 }
 
 }  // namespace
@@ -110,15 +98,18 @@ void start_counting_allocations() {
 
 std::vector<Caller> stop_counting_allocations() {
   counting = false;
-  std::map<std::pair<std::string, std::string>, int64_t> counts;
+  std::map<std::pair<std::string, std::string>, Caller> by_name;
   for (const Entry& entry : table) {
     if (entry.count == 0) continue;
-    const Caller caller = caller_of(entry.stack);
-    counts[{caller.module, caller.function}] += entry.count;
+    Caller caller = caller_of(entry.stack);
+    Caller& counted = by_name.try_emplace({caller.module, caller.mangled}, caller).first->second;
+    counted.allocations += entry.count;
   }
-  if (unplaced > 0) counts[{"unknown", "more callers than the table holds"}] += unplaced;
   std::vector<Caller> callers;
-  for (const auto& [names, count] : counts) callers.push_back({names.first, names.second, count});
+  for (auto& [names, caller] : by_name) callers.push_back(std::move(caller));
+  if (unplaced > 0) {
+    callers.push_back({"unknown", "", "more callers than the table holds", unplaced});
+  }
   std::stable_sort(callers.begin(), callers.end(),
                    [](const Caller& a, const Caller& b) { return a.allocations > b.allocations; });
   return callers;

@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <map>
 #include <string>
+#include <string_view>
 
 #include "allocation_callers.h"
 #include "trainer.h"
@@ -20,14 +21,16 @@ namespace tf = cohort;
 namespace {
 
 bool is_of_libtorch(const bench::Caller& caller) {
-  const auto has = [&](const char* text) {
-    return caller.function.find(text) != std::string::npos;
-  };
   if (caller.module.find("cohort") == std::string::npos &&
       caller.module.find("bench_") == std::string::npos) {
     return true;
   }
-  return has("torch::") || has("c10::") || has("ska::");
+  std::string_view name = caller.mangled;
+  for (const std::string_view prefix : {"_ZN", "K"}) {  // of members; const ones
+    if (name.starts_with(prefix)) name.remove_prefix(prefix.size());
+  }
+  const auto is_in = [&](std::string_view space) { return name.starts_with(space); };
+  return is_in("5torch") || is_in("3c10") || is_in("2at") || is_in("3ska");
 }
 
 void report(const std::vector<bench::Caller>& callers, int64_t steps) {

@@ -7,6 +7,7 @@
 #include "cohort/collective/thread_group.h"
 #include "cohort/core/phase.h"
 #include "cohort/distribute/gradient_packs.h"
+#include "cohort/distribute/sparse_rows.h"
 #include "cohort/distribute/strategy_core.h"
 #include "cohort/distribute/variable_impl.h"
 
@@ -20,8 +21,10 @@ using distribute::ReplicaContext;
 struct Contribution {
   int replica = 0;
   std::span<const UpdateTarget> targets;
-  // On the CPU: dense and contiguous, or sparse rows in ascending order; undefined where none.
+  // On the CPU: dense and contiguous, or sparse rows; undefined where none.
   c10::SmallVector<Tensor, 16> gradients;
+  // Of the sparse ones among them, by place; empty where all are dense.
+  std::vector<SparseRows> sparse;
 };
 
 using Contributions = std::span<void* const>;
@@ -32,25 +35,6 @@ Contribution& of_replica(Contributions all, size_t replica) {
 
 // Elements at a time: the sum of a block stays in the first-level cache until it is applied.
 constexpr int64_t kBlock = 2048;
-
-// Whether a sparse gradient is one of whole rows that can be worked on as such.
-bool has_sparse_rows(const Tensor& gradient) {
-  return gradient.layout() == at::kSparse && gradient.is_cpu() && gradient.sparse_dim() == 1 &&
-         gradient.dim() > 1 && gradient._values().is_contiguous() &&
-         gradient.numel() / std::max<int64_t>(gradient.size(0), 1) <= kBlock;
-}
-
-// The rows of a sparse gradient.
-struct SparseRows {
-  explicit SparseRows(const Tensor& gradient)
-      : ids(gradient._indices().data_ptr<int64_t>()),
-        end(ids + gradient._nnz()),
-        values(static_cast<const char*>(gradient._values().data_ptr())) {}
-
-  const int64_t* ids;  // ascending
-  const int64_t* end;
-  const char* values;
-};
 
 bool on_cpu(const VariableImpl& variable) {
   const auto& components = variable.distinct_components();
@@ -68,9 +52,8 @@ Tensor usable(const Tensor& gradient, const VariableImpl& variable, int replica)
   }
   const Tensor detached = gradient.detach();
   if (detached.layout() == at::kStrided) return detached.to(at::kCPU).contiguous();
-  const Tensor coalesced = detached.coalesce();
-  return on_cpu(variable) && has_sparse_rows(coalesced) ? coalesced
-                                                        : coalesced.to_dense().to(at::kCPU);
+  if (on_cpu(variable) && SparseRows::are_in(detached, kBlock)) return detached;
+  return detached.to_dense().to(at::kCPU);
 }
 
 Contribution prepare(const ReplicaContext& context, std::span<const Tensor> gradients,
@@ -83,7 +66,11 @@ Contribution prepare(const ReplicaContext& context, std::span<const Tensor> grad
   mine.replica = context.replica_id_in_sync_group();
   mine.targets = targets;
   for (size_t i = 0; i < targets.size(); ++i) {
-    mine.gradients.push_back(usable(gradients[i], targets[i].variable.impl(), mine.replica));
+    const Tensor& gradient = mine.gradients.emplace_back(
+        usable(gradients[i], targets[i].variable.impl(), mine.replica));
+    if (!gradient.defined() || gradient.layout() == at::kStrided) continue;
+    mine.sparse.resize(targets.size());
+    mine.sparse[i] = SparseRows(gradient);
   }
   return mine;
 }
@@ -136,7 +123,7 @@ class SlicePass {
     const UpdateTarget& target = of_replica(all_, 0).targets[i];
     if (!collect_sources(i)) return;
     use_components(target);
-    if (!sparse_sources_.empty()) return update_sparse(target, range);
+    if (!sparse_rows_.empty()) return update_sparse(target, range);
     for (int64_t begin = range.begin; begin < range.end; begin += kBlock) {
       const int64_t count = std::min(kBlock, range.end - begin);
       update_block(begin, count);
@@ -172,7 +159,7 @@ class SlicePass {
   // The gradients of target `i` that replicas have, in replica order. False where none has one.
   bool collect_sources(size_t i) {
     sources_.clear();
-    sparse_sources_.clear();
+    sparse_rows_.clear();
     if (packs_ != nullptr && packs_->reduced(i)) {
       const Tensor& sum = packs_->sum(i);
       sources_.push_back(static_cast<const char*>(sum.data_ptr()));
@@ -186,12 +173,12 @@ class SlicePass {
       if (gradient.layout() == at::kStrided) {
         sources_.push_back(static_cast<const char*>(gradient.data_ptr()));
       } else {
-        sparse_sources_.emplace_back(gradient);
+        sparse_rows_.add(of_replica(all_, r).sparse[i]);
       }
       dtype_ = gradient.scalar_type();
       item_size_ = static_cast<int64_t>(gradient.element_size());
     }
-    return !sources_.empty() || !sparse_sources_.empty();
+    return !sources_.empty() || !sparse_rows_.empty();
   }
 
   // Updates the rows that begin in elements [range).
@@ -202,17 +189,11 @@ class SlicePass {
     };
     const int64_t end = first_row_from(range.end);
     int64_t begin = first_row_from(range.begin);
-    for (SparseRows& source : sparse_sources_) {
-      source.values += skip_to(source, begin) * row_size * item_size_;
-    }
+    sparse_rows_.skip_to(begin);
     int64_t ids[kRowsAtOnce];
     const int64_t capacity = std::min(kRowsAtOnce, kBlock / row_size);
     while (begin < end) {
-      int64_t count = 0;
-      {
-        const ScopedPhase phase(profiler::Phase::kReduce);
-        while (count < capacity && take_row(end, row_size, count, ids[count])) ++count;
-      }
+      const int64_t count = add_up_rows(end, row_size, {ids, static_cast<size_t>(capacity)});
       const int64_t next = count == capacity ? ids[count - 1] + 1 : end;
       for (int64_t k = 0; k < count; ++k) ids[k] -= begin;
       update_rows(target, begin, next, row_size, {ids, static_cast<size_t>(count)});
@@ -220,30 +201,19 @@ class SlicePass {
     }
   }
 
-  // Passes over the rows before `row`; returns how many.
-  static int64_t skip_to(SparseRows& source, int64_t row) {
-    const int64_t* const first = std::lower_bound(source.ids, source.end, row);
-    const int64_t skipped = first - source.ids;
-    source.ids = first;
-    return skipped;
-  }
-
-  // Adds up the next row before `end` that any replica has, into place `place` of sum_.
-  bool take_row(int64_t end, int64_t row_size, int64_t place, int64_t& id) {
-    id = end;
-    for (const SparseRows& source : sparse_sources_) {
-      if (source.ids != source.end) id = std::min(id, *source.ids);
+  // Adds up the next rows before `end`, as many as `ids` has places for, into sum_; returns how many.
+  int64_t add_up_rows(int64_t end, int64_t row_size, std::span<int64_t> ids) {
+    const ScopedPhase phase(profiler::Phase::kReduce);
+    char* sum = sum_;
+    int64_t count = 0;
+    for (int64_t& id : ids) {
+      id = sparse_rows_.next_id(end);
+      if (id == end) break;
+      sparse_rows_.take(id, row_size, dtype_, sum, scratch_);
+      sum += row_size * item_size_;
+      ++count;
     }
-    if (id == end) return false;
-    c10::SmallVector<const void*, 8> parts;
-    for (SparseRows& source : sparse_sources_) {
-      if (source.ids == source.end || *source.ids != id) continue;
-      parts.push_back(source.values);
-      ++source.ids;
-      source.values += row_size * item_size_;
-    }
-    collective::add_slices(sum_ + place * row_size * item_size_, parts, row_size, dtype_);
-    return true;
+    return count;
   }
 
   // Rows [begin, end), of which begin + ids[k] has row k of sum_ as its gradient, the others zeros.
@@ -315,12 +285,13 @@ class SlicePass {
   static constexpr int64_t kRowsAtOnce = 256;
 
   c10::SmallVector<const char*, 8> sources_;
-  c10::SmallVector<SparseRows, 8> sparse_sources_;  // in place of sources_
+  SparseRowSum sparse_rows_;  // in place of sources_
   const Tensor* param_ = nullptr;
   c10::SmallVector<const Tensor*, optim::kMaxSlots> slots_;
   DType dtype_ = DType::Float;
   int64_t item_size_ = 0;
   alignas(double) char sum_[kBlock * sizeof(double)];
+  alignas(double) char scratch_[kBlock * sizeof(double)];
 };
 
 // Walks the part of all elements of all targets that belongs to member `rank`.

@@ -142,8 +142,10 @@ TEST_P(ReduceAndUpdateTest, SparseRowsAreBitwiseTheSameAsDense) {
         strategy.run([&](ReplicaContext& context) {
           const int replica = context.replica_id_in_sync_group();
           // In one step somebody has a dense gradient, in another somebody has none.
-          Tensor gradient = random_rows(shape, replica == 1 ? 400 : 7).coalesce();
-          Tensor as_dense = gradient.to_dense();
+          Tensor gradient = random_rows(shape, replica == 1 ? 400 : 7);
+          Tensor as_dense =
+              at::zeros(shape).index_add(0, gradient._indices()[0], gradient._values());
+          if (step == 0) gradient = as_dense.to_sparse(/*sparse_dim=*/1);  // each row once
           if (step == 1 && replica == 1) gradient = as_dense;
           if (step == 2 && replica == 1) gradient = as_dense = Tensor();
           const internal::UpdateOptions options{.learning_rate = 0.1, .iteration = step};

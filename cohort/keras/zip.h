@@ -12,14 +12,14 @@ namespace cohort {
 
 // Errors: InvalidArgument (the lists differ in length).
 template <class A, class B>
-std::vector<std::pair<A, B>> zip(std::vector<A> a, std::vector<B> b) {
+std::vector<std::pair<A, B>> zip(const std::vector<A>& a, const std::vector<B>& b) {
   if (a.size() != b.size()) {
     throw InvalidArgumentError(
         internal::str("zip got lists of ", a.size(), " and ", b.size(), " elements"));
   }
   std::vector<std::pair<A, B>> pairs;
   pairs.reserve(a.size());
-  for (size_t i = 0; i < a.size(); ++i) pairs.emplace_back(std::move(a[i]), std::move(b[i]));
+  for (size_t i = 0; i < a.size(); ++i) pairs.emplace_back(a[i], b[i]);
   return pairs;
 }
 

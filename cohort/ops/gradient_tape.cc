@@ -5,11 +5,16 @@
 #include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <utility>
+
 #include "cohort/core/error.h"
+#include "cohort/core/scratch.h"
 #include "cohort/ops/gradient_stream.h"
 
 namespace cohort {
 namespace {
+
+using internal::Scratch;
 
 // Tapes that record on this thread now.
 thread_local int recording_tapes = 0;
@@ -23,6 +28,16 @@ void check_target(const Tensor& target, const Tensor& output_gradients) {
                                              internal::describe(output_gradients),
                                              ", but the target is ", internal::describe(target)));
   }
+}
+
+// The gradients of those sources that want one, each at its source's place.
+std::vector<Tensor> spread(std::vector<Tensor> gradients, const std::vector<Tensor>& sources) {
+  std::vector<Tensor> spread(sources.size());
+  size_t next = 0;
+  for (size_t i = 0; i < sources.size(); ++i) {
+    if (sources[i].defined() && sources[i].requires_grad()) spread[i] = std::move(gradients[next++]);
+  }
+  return spread;
 }
 
 }  // namespace
@@ -61,34 +76,31 @@ std::vector<Tensor> GradientTape::gradient(const Tensor& target, const std::vect
   if (!options_.persistent) stop_recording();
   const bool create_graph = recording_tapes > 0;
 
-  std::vector<Tensor> inputs;
+  Scratch<Tensor, struct Inputs> inputs;
   for (const Tensor& source : sources) {
-    if (source.defined() && source.requires_grad()) inputs.push_back(source);
+    if (source.defined() && source.requires_grad()) inputs->push_back(source);
   }
   std::vector<Tensor> found;
-  if (target.requires_grad() && !inputs.empty()) {
-    Tensor seed = options.output_gradients;
-    if (!seed.defined()) seed = at::ones_like(target);
-    found =
-        torch::autograd::grad({target}, inputs, {seed},
-                              /*retain_graph=*/options_.persistent || create_graph, create_graph,
-                              /*allow_unused=*/true);
+  if (target.requires_grad() && !inputs->empty()) {
+    Scratch<Tensor, struct Targets> targets;
+    Scratch<Tensor, struct Seeds> seeds;
+    targets->push_back(target);
+    seeds->push_back(options.output_gradients.defined() ? options.output_gradients
+                                                        : at::ones_like(target));
+    found = torch::autograd::grad(*targets, *inputs, *seeds,
+                                  /*retain_graph=*/options_.persistent || create_graph,
+                                  create_graph, /*allow_unused=*/true);
   } else {
-    found.resize(inputs.size());
+    found.resize(inputs->size());
   }
 
-  std::vector<Tensor> gradients;
-  gradients.reserve(sources.size());
-  size_t next = 0;
-  for (const Tensor& source : sources) {
-    Tensor gradient;
-    if (source.defined() && source.requires_grad()) gradient = std::move(found[next++]);
-    if (!gradient.defined() && options.unconnected_gradients == UnconnectedGradients::ZERO) {
-      gradient = at::zeros_like(source);
+  if (found.size() < sources.size()) found = spread(std::move(found), sources);
+  if (options.unconnected_gradients == UnconnectedGradients::ZERO) {
+    for (size_t i = 0; i < found.size(); ++i) {
+      if (!found[i].defined()) found[i] = at::zeros_like(sources[i]);
     }
-    gradients.push_back(std::move(gradient));
   }
-  return gradients;
+  return found;
 }
 
 void GradientTape::stream(const Tensor& target, internal::GradientStream& stream,

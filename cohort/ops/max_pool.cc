@@ -76,21 +76,29 @@ Tensor pick(const Tensor& image, const Places& where) {
   return values;
 }
 
-constexpr char kGeometry[] = "geometry";
+constexpr char kSize[] = "size";
+constexpr char kTile[] = "tile";
 constexpr char kHasBias[] = "has_bias";
+
+// Two numbers in one: a list among the saved data takes memory at every step.
+int64_t pack(int64_t high, int64_t low) { return high << 32 | low; }
+int64_t high_of(int64_t both) { return both >> 32; }
+int64_t low_of(int64_t both) { return both & 0xffffffff; }
 
 void remember(AutogradContext& context, const Places& where) {
   const TiledImages& images = where.images;
   context.save_for_backward({where.places});
-  context.saved_data[kGeometry] =
-      std::vector<int64_t>{images.batch,    images.height,      images.width,
-                           images.channels, images.tile_height, images.tile_width};
+  context.saved_data[kSize] = pack(images.height, images.width);
+  context.saved_data[kTile] = pack(images.tile_height, images.tile_width);
 }
 
 Places remembered(const AutogradContext& context) {
-  const auto sizes = context.saved_data.at(kGeometry).toIntVector();
-  return {context.get_saved_variables()[0],
-          {sizes[0], sizes[1], sizes[2], sizes[3], sizes[4], sizes[5]}};
+  const Tensor places = context.get_saved_variables()[0];
+  const int64_t size = context.saved_data.at(kSize).toInt();
+  const int64_t tile = context.saved_data.at(kTile).toInt();
+  return {places,
+          {places.size(0), high_of(size), low_of(size), places.size(3), high_of(tile),
+           low_of(tile)}};
 }
 
 // The gradient of pooling and the gradient of that are each other's transpose.

@@ -1,8 +1,9 @@
 #include "cohort/keras/layers/dense.h"
 
-#include <ATen/ops/addmm.h>
-
 #include <utility>
+#include <vector>
+
+#include "cohort/ops/linear.h"
 
 namespace cohort::keras::layers {
 namespace {
@@ -41,9 +42,11 @@ class DenseImpl final : public Layer {
 
  private:
   Tensor product(const Tensor& x) const {
-    if (!bias_) return x.matmul(kernel_.value());
-    if (x.dim() == 2) return at::addmm(bias_.value(), x, kernel_.value());
-    return x.matmul(kernel_.value()) + bias_.value();
+    const Tensor bias = bias_ ? bias_.value() : Tensor();
+    if (x.dim() == 2) return internal::linear(x, kernel_.value(), bias);
+    std::vector<int64_t> sizes = x.sizes().vec();
+    sizes.back() = units_;
+    return internal::linear(x.flatten(0, -2), kernel_.value(), bias).reshape(sizes);
   }
 
   int64_t units_;

@@ -9,6 +9,7 @@
 #include <typeinfo>
 #include <utility>
 
+#include "cohort/core/scratch.h"
 #include "cohort/core/text.h"
 #include "cohort/distribute/context.h"
 #include "cohort/distribute/strategy.h"
@@ -335,10 +336,10 @@ void Layer::clear_losses(Visited& visited) {
 }
 
 std::vector<Tensor> Layer::losses() const {
-  std::vector<Tensor> losses;
+  internal::Scratch<Tensor, struct Losses> losses;
   Visited visited;
-  collect_losses(losses, visited);
-  return losses;
+  collect_losses(*losses, visited);
+  return losses.take();
 }
 
 void Layer::collect_losses(std::vector<Tensor>& losses, Visited& visited) const {
@@ -366,17 +367,17 @@ void Layer::collect_variables(bool parent_trainable, bool want_trainable,
 }
 
 std::vector<Variable> Layer::trainable_variables() const {
-  std::vector<Variable> found;
+  internal::Scratch<Variable, struct Variables> found;
   Visited visited;
-  collect_variables(true, true, found, visited);
-  return found;
+  collect_variables(true, true, *found, visited);
+  return found.take();
 }
 
 std::vector<Variable> Layer::non_trainable_variables() const {
-  std::vector<Variable> found;
+  internal::Scratch<Variable, struct Variables> found;
   Visited visited;
-  collect_variables(true, false, found, visited);
-  return found;
+  collect_variables(true, false, *found, visited);
+  return found.take();
 }
 
 std::vector<Variable> Layer::variables() const {

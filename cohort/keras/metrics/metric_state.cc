@@ -60,7 +60,7 @@ std::vector<train::TrackableChild> MetricState::checkpoint_children() {
   return named_variables();
 }
 
-void MetricState::add(const std::vector<Tensor>& deltas) {
+void MetricState::add(at::ArrayRef<Tensor> deltas) {
   const std::vector<Variable>& targets = variables();
   for (size_t i = 0; i < targets.size(); ++i) targets[i].assign_add(deltas[i].to(dtype_));
 }

@@ -32,7 +32,7 @@ class MetricState final : public train::Trackable {
   const std::string& name() const { return options_.name; }
   DType dtype() const { return dtype_; }
   // Adds to the calling replica's scalars, in their order.
-  void add(const std::vector<Tensor>& deltas);
+  void add(at::ArrayRef<Tensor> deltas);
   Tensor result();
   void reset();
   const std::vector<Variable>& variables();

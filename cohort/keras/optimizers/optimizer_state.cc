@@ -199,7 +199,17 @@ void OptimizerState::update(ReplicaContext& replica, const Plan& plan,
   options.iteration = iterations().value().item<int64_t>();
   options.learning_rate = learning_rate_at(options.iteration);
   reduce_and_update(replica, {gradients.data(), gradients.size()}, plan.targets, *rule_, options);
-  iterations().assign_add(1.0);
+  count_update(replica);
+}
+
+void OptimizerState::count_update(const ReplicaContext& replica) {
+  const VariableImpl& impl = iterations().impl();
+  const size_t own =
+      std::min(static_cast<size_t>(replica.local_replica_id()), impl.num_components() - 1);
+  const Tensor& count = impl.component(own);
+  if (!count.is_cpu()) return iterations().assign_add(1.0);
+  ++*count.data_ptr<int64_t>();
+  impl.mark_written(own);
 }
 
 void OptimizerState::warn_of_missing(const Plan& plan, c10::ArrayRef<Tensor> gradients) {

@@ -63,6 +63,8 @@ class OptimizerState final : public train::Trackable {
   // COLLECTIVE.
   void update(distribute::ReplicaContext& replica, const Plan& plan,
               c10::ArrayRef<Tensor> gradients, UpdateOptions options);
+  // In place: assign_add would cost several operations of libtorch's.
+  void count_update(const distribute::ReplicaContext& replica);
   // In a replica, COLLECTIVE.
   PlanPtr agree_on_plan(distribute::ReplicaContext& replica,
                         const keras::optimizers::GradientsAndVariables& gradients);
