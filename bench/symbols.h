@@ -6,7 +6,7 @@
 namespace bench {
 
 struct Symbol {
-  std::string module;    // "libtorch_cpu.so.1.13"
+  std::string module;  // "libtorch_cpu.so.1.13"
   const void* base = nullptr;
   std::string mangled;   // empty where the file does not name the function
   std::string function;  // the same, readable

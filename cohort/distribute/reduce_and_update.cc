@@ -66,8 +66,8 @@ Contribution prepare(const ReplicaContext& context, std::span<const Tensor> grad
   mine.replica = context.replica_id_in_sync_group();
   mine.targets = targets;
   for (size_t i = 0; i < targets.size(); ++i) {
-    const Tensor& gradient = mine.gradients.emplace_back(
-        usable(gradients[i], targets[i].variable.impl(), mine.replica));
+    const Tensor& gradient =
+        mine.gradients.emplace_back(usable(gradients[i], targets[i].variable.impl(), mine.replica));
     if (!gradient.defined() || gradient.layout() == at::kStrided) continue;
     mine.sparse.resize(targets.size());
     mine.sparse[i] = SparseRows(gradient);
@@ -201,7 +201,8 @@ class SlicePass {
     }
   }
 
-  // Adds up the next rows before `end`, as many as `ids` has places for, into sum_; returns how many.
+  // Adds up the next rows before `end`, as many as `ids` has places for, into sum_; returns how
+  // many.
   int64_t add_up_rows(int64_t end, int64_t row_size, std::span<int64_t> ids) {
     const ScopedPhase phase(profiler::Phase::kReduce);
     char* sum = sum_;

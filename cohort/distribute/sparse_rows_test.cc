@@ -28,8 +28,7 @@ Tensor random_sparse(int64_t num_rows, int64_t count) {
 
 // Row after row, in the order in which they lie.
 Tensor as_dense(const Tensor& gradient) {
-  return at::zeros(gradient.sizes())
-      .index_add(0, gradient._indices()[0], gradient._values());
+  return at::zeros(gradient.sizes()).index_add(0, gradient._indices()[0], gradient._values());
 }
 
 // The sum by way of SparseRowSum, from row `begin` to row `end`.
@@ -107,8 +106,7 @@ TEST(SparseRowSum, AddsEachGradientUpFirst) {
 
 TEST(SparseRowSum, AGradientWithoutRowsAddsNothing) {
   const Tensor gradient = random_sparse(5, 20);
-  EXPECT_TRUE(
-      at::equal(add_up({random_sparse(5, 0), gradient}, 0, 5), as_dense(gradient)));
+  EXPECT_TRUE(at::equal(add_up({random_sparse(5, 0), gradient}, 0, 5), as_dense(gradient)));
 }
 
 }  // namespace

@@ -35,7 +35,8 @@ std::vector<Tensor> spread(std::vector<Tensor> gradients, const std::vector<Tens
   std::vector<Tensor> spread(sources.size());
   size_t next = 0;
   for (size_t i = 0; i < sources.size(); ++i) {
-    if (sources[i].defined() && sources[i].requires_grad()) spread[i] = std::move(gradients[next++]);
+    if (sources[i].defined() && sources[i].requires_grad())
+      spread[i] = std::move(gradients[next++]);
   }
   return spread;
 }

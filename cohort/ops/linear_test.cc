@@ -34,8 +34,7 @@ TEST_P(LinearTest, EqualsAddmmWithItsGradients) {
     for (const bool has_bias : {false, true}) {
       const Tensor x = at::randn({batch, in}, at::kDouble).requires_grad_();
       const Tensor weight = at::randn({in, units}, at::kDouble).requires_grad_();
-      const Tensor bias =
-          has_bias ? at::randn({units}, at::kDouble).requires_grad_() : Tensor();
+      const Tensor bias = has_bias ? at::randn({units}, at::kDouble).requires_grad_() : Tensor();
       const auto run = [&](bool split) {
         GradientTape tape;
         const Tensor y = split      ? linear(x, weight, bias)

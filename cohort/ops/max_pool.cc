@@ -96,9 +96,9 @@ Places remembered(const AutogradContext& context) {
   const Tensor places = context.get_saved_variables()[0];
   const int64_t size = context.saved_data.at(kSize).toInt();
   const int64_t tile = context.saved_data.at(kTile).toInt();
-  return {places,
-          {places.size(0), high_of(size), low_of(size), places.size(3), high_of(tile),
-           low_of(tile)}};
+  return {
+      places,
+      {places.size(0), high_of(size), low_of(size), places.size(3), high_of(tile), low_of(tile)}};
 }
 
 // The gradient of pooling and the gradient of that are each other's transpose.
