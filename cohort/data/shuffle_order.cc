@@ -7,6 +7,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/varint.h"
+#include "cohort/ops/bulk_draws.h"
 
 namespace cohort::internal {
 namespace {
@@ -119,6 +120,30 @@ ShuffleBuffer::Draw ShuffleBuffer::draw() {
   return {slot, position};
 }
 
+void ShuffleBuffer::draw_and_push(int64_t count) {
+  BulkDraws random(random_);
+  int64_t* const slots = slots_.data();
+  const size_t size = slots_.size();
+  int64_t next = next_;
+  int64_t last = slots[size - 1];  // in a register: the last slot is written every time
+  for (int64_t i = 0; i < count; ++i) {
+    slots[random.below(size)] = last;
+    last = next++;
+  }
+  slots[size - 1] = last;
+  next_ = next;
+  draws_ += count;
+}
+
+void ShuffleBuffer::draw_only(int64_t count) {
+  BulkDraws random(random_);
+  int64_t* const slots = slots_.data();
+  size_t size = slots_.size();
+  for (int64_t i = 0; i < count; ++i, --size) slots[random.below(size)] = slots[size - 1];
+  slots_.resize(size);
+  draws_ += count;
+}
+
 // random position, next position, and how far behind it each slot is: all varints.
 void ShuffleBuffer::take_checkpoint() {
   std::string bytes;
@@ -138,6 +163,7 @@ void ShuffleBuffer::load_checkpoint(std::string_view bytes) {
   const uint64_t next = take_varint(bytes);
   if (next > static_cast<uint64_t>(kMaxPosition)) fail("a position beyond all data");
   next_ = static_cast<int64_t>(next);
+  slots_.reserve(std::min(bytes.size(), static_cast<size_t>(capacity_)));  // at least a byte each
   while (!bytes.empty()) {
     const uint64_t behind = take_varint(bytes);
     if (behind == 0 || behind > next) fail("a buffered position outside of what was read");
@@ -175,6 +201,7 @@ void ShuffleBuffer::restore(const IteratorState& state) {
   most = next_ > most ? kMaxPosition : next_ + draws + failed_count + room;
   const int64_t end = state.get_int("next", next_, most);
 
+  slots_.reserve(static_cast<size_t>(size() + std::min(capacity_ - size(), end - next_)));
   auto failure = failed_.begin();
   const auto fill = [&] {
     while (!full() && next_ < end) {
@@ -189,7 +216,13 @@ void ShuffleBuffer::restore(const IteratorState& state) {
   while (draws_ < draws) {
     fill();
     if (empty()) fail("more elements drawn than were read");
-    draw();
+    const int64_t stop = failure == failed_.end() ? end : std::min(end, *failure);
+    const int64_t left = draws - draws_;
+    if (next_ < stop) {
+      draw_and_push(std::min(left, stop - next_));
+    } else {
+      draw_only(next_ == end ? std::min(left, size()) : 1);
+    }
   }
   fill();
   if (next_ != end) fail("more elements read than fit into the buffer");

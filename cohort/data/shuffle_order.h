@@ -80,6 +80,9 @@ class ShuffleBuffer {
   void restore(const IteratorState& state);
 
  private:
+  // So many draws at once, for restoring: each followed by a push into the full buffer, or by none.
+  void draw_and_push(int64_t count);
+  void draw_only(int64_t count);
   void take_checkpoint();
   void load_checkpoint(std::string_view bytes);
 
