@@ -83,6 +83,17 @@ TEST(FromTensorSlices, NeverRecordsForGradients) {
   EXPECT_FALSE(Dataset::from_tensor_slices(x).iterator().get_next().tensor().requires_grad());
 }
 
+// Autograd keeps a record of each view, which costs as much as the row.
+TEST(FromTensorSlices, ElementsAreNoViewsToAutograd) {
+  const Tensor x = at::zeros({2, 3});
+  const Dataset slices = Dataset::from_tensor_slices(x);
+  for (const Dataset& dataset : {slices, slices.batch(2).unbatch(), slices.shuffle(2)}) {
+    for (const Structure& element : dataset) EXPECT_FALSE(element.tensor().is_view());
+  }
+  slices.iterator().get_next().tensor().fill_(1);
+  EXPECT_EQ(x[0].sum().item<float>(), 3);
+}
+
 TEST(FromTensorSlices, BatchesAreViewsThroughTakeSkipAndShard) {
   const Tensor x = at::arange(100, at::kLong);
   const auto data = [&](const Dataset& dataset) {

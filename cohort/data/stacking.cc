@@ -1,5 +1,6 @@
 #include "cohort/data/stacking.h"
 
+#include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/stack.h>
@@ -138,7 +139,9 @@ int64_t num_rows(const Structure& block) {
   return std::max<int64_t>(rows, 0);
 }
 
+// No view to autograd, whose record of each row would cost as much as the row.
 Structure select_row(const Structure& block, int64_t row) {
+  const at::AutoDispatchBelowADInplaceOrView below_autograd;
   return block.map([row](const Leaf& leaf) -> Leaf {
     if (leaf.is_tensor()) return leaf.tensor().select(0, row);
     return leaf.strings().select(0, row);
