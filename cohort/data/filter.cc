@@ -82,6 +82,21 @@ class BlockFilterIterator final : public DataIterator {
     out = gather_rows(block_, Positions::list(rows_));
     return static_cast<int64_t>(rows_.size());
   }
+  int64_t skip(int64_t n) override {
+    int64_t skipped = 0;
+    while (skipped < n) {
+      try {
+        if (!find_row()) break;
+      } catch (const DeadlineExceededError&) {  // not of an element: nothing was passed over
+        throw;
+      } catch (const std::exception&) {
+        ++skipped;
+        continue;
+      }
+      for (; row_ < judged_ && skipped < n; ++row_) skipped += keep_[row_];
+    }
+    return skipped;
+  }
   void rewind(uint64_t epoch) override {
     drop_block();
     index_ = 0;

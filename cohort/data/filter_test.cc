@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "cohort/data/test_util.h"
 
 namespace cohort::data {
@@ -87,6 +89,31 @@ TEST_P(Filter, LosesNoElementToOneThatFailsBelow) {
     EXPECT_EQ(error_text<NotFoundError>([&] { iterator.next(); }), "map: element 5: no such thing");
     EXPECT_THAT(ints(iterator), ElementsAre(6, 7));
     iterator.restore(state);
+  }
+}
+
+// Also those that fail, in the predicate or below it, and beyond the end.
+TEST_P(Filter, SkippingIsReadingWithoutLooking) {
+  const Dataset dataset = range(700)
+                              .map([](int64_t x) {
+                                if (x % 100 == 50) throw NotFoundError("none below");
+                                return x;
+                              })
+                              .filter([](int64_t x) {
+                                if (x % 90 == 7) throw NotFoundError("no such thing");
+                                return x % 3 != 0;
+                              });
+  const auto all = outcomes(*dataset.node()->make_iterator({}));
+  ASSERT_GT(all.size(), 400u);
+  for (size_t first : {0u, 1u, 40u, 200u}) {
+    for (size_t count : {0u, 1u, 9u, 150u, 300u, 1000u}) {
+      const auto iterator = dataset.node()->make_iterator({});
+      EXPECT_EQ(iterator->skip(static_cast<int64_t>(first)), first);
+      const size_t skipped = std::min(count, all.size() - first);
+      ASSERT_EQ(iterator->skip(static_cast<int64_t>(count)), skipped) << first;
+      EXPECT_EQ(outcomes(*iterator), std::vector(all.begin() + first + skipped, all.end()))
+          << first << ", " << count;
+    }
   }
 }
 

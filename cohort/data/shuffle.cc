@@ -1,9 +1,11 @@
 #include <algorithm>
 #include <map>
+#include <span>
 
 #include "cohort/data/dataset.h"
 #include "cohort/data/node.h"
 #include "cohort/data/shuffle_order.h"
+#include "cohort/data/stacking.h"
 #include "cohort/ops/random.h"
 
 // Three ways to shuffle, by what the input can do:
@@ -191,6 +193,8 @@ class ElementBufferIterator final : public DataIterator {
     segments_.clear();
     ended_ = false;
   }
+  // Reads again what is at the positions of `slots`, which follow one another.
+  void reread(std::span<const size_t> slots);
   void read_element() {
     const int64_t position = buffer_.next_position();
     Segment& segment = segments_[position / segment_size_];
@@ -236,27 +240,51 @@ void ElementBufferIterator::restore(const IteratorState& state) {
   elements_.resize(slots.size());
   const IteratorState& segments = state.child("segments");
   int64_t input_position = 0;
-  for (const size_t slot : by_position) {
-    const int64_t number = slots[slot] / segment_size_;
+  for (size_t i = 0; i < by_position.size();) {
+    const int64_t first = slots[by_position[i]];
+    const int64_t number = first / segment_size_;
+    const int64_t segment_end = (number + 1) * segment_size_;
+    size_t end = i + 1;
+    while (end < by_position.size() && slots[by_position[end]] == slots[by_position[end - 1]] + 1 &&
+           slots[by_position[end]] < segment_end) {
+      ++end;
+    }
     Segment& segment = segments_[number];
     if (!segment.state) {
       segment.state = segments.shared_child(str(number));
       input_->restore(*segment.state);
       input_position = number * segment_size_;
     }
-    ++segment.buffered;
-    input_->skip(slots[slot] - input_position);
-    input_position = slots[slot] + 1;
-    if (!input_->next(elements_[slot])) {
-      throw DataLossError(str("shuffle: element ", slots[slot],
-                              " was in the buffer, but the input ends before it now"));
-    }
+    const auto count = static_cast<int64_t>(end - i);
+    segment.buffered += count;
+    input_->skip(first - input_position);
+    input_position = first + count;
+    reread(std::span(by_position).subspan(i, end - i));
+    i = end;
   }
   if (const int64_t number = open_segment(); number >= 0) {
     segments_[number].state = segments.shared_child(str(number));
   }
   input_->restore(state.child("input"));
   ended_ = state.get_int("ended", 0, 1) == 1;
+}
+
+void ElementBufferIterator::reread(std::span<const size_t> slots) {
+  while (!slots.empty()) {
+    int64_t count = 0;
+    if (slots.size() > 1 && input_->has_blocks()) {
+      Structure block;
+      count = input_->next_block(std::min(std::ssize(slots), kMinSegmentSize), block);
+      for (int64_t row = 0; row < count; ++row) elements_[slots[row]] = select_row(block, row);
+    } else {
+      count = input_->next(elements_[slots[0]]) ? 1 : 0;
+    }
+    if (count == 0) {
+      throw DataLossError(str("shuffle: element ", buffer_.slots()[slots[0]],
+                              " was in the buffer, but the input ends before it now"));
+    }
+    slots = slots.subspan(static_cast<size_t>(count));
+  }
 }
 
 class ShuffleNode final : public UnaryNode {

@@ -152,6 +152,29 @@ TEST_P(Shuffle, ResumesFromARestoredIteratorAgainAndAgain) {
   EXPECT_EQ(order, ints(range(300).shuffle(2, {.seed = 1})));
 }
 
+// Elements that fail lie between those that are read again, and are no elements of the buffer.
+TEST_P(Shuffle, ResumesAboveAFilterThatFails) {
+  const Dataset dataset = range(1500)
+                              .map([](int64_t x) {
+                                if (x % 70 == 20) throw NotFoundError("none below");
+                                return x;
+                              })
+                              .filter([](int64_t x) {
+                                if (x % 50 == 7) throw NotFoundError("no such thing");
+                                return x % 3 != 0;
+                              })
+                              .shuffle(120, {.seed = 1});
+  const auto iterator = dataset.node()->make_iterator({});
+  const std::vector<std::string> all = outcomes(*iterator);
+  iterator->rewind(0);
+  for (size_t position = 0; position < all.size(); position += 37) {
+    const auto restored = dataset.node()->make_iterator({});
+    restored->restore(iterator->save());
+    ASSERT_EQ(outcomes(*restored), std::vector(all.begin() + position, all.end())) << position;
+    ASSERT_EQ(iterator->skip(37), std::min<int64_t>(37, std::ssize(all) - position));
+  }
+}
+
 TEST_P(Shuffle, SpecNeedsNoFullBuffer) {
   int calls = 0;
   const Dataset mapped = sequential(range(100)).shuffle(100).prefetch(2).map([&](const Tensor& x) {
@@ -235,6 +258,30 @@ TEST(ShuffleOrder, ABufferContinuesFarIn) {
   internal::ShuffleBuffer restored(capacity);
   restored.restore(IteratorState::parse(state.serialize()));
   for (int64_t i = 0; i < 100'000; ++i) ASSERT_EQ(draw(restored), draw(buffer)) << i;
+}
+
+// From before the first draw until after the last, over elements of which some fail.
+TEST(ShuffleOrder, ABufferWithFailuresContinuesAnywhere) {
+  const int64_t capacity = 7, size = 100;
+  const auto step = [](internal::ShuffleBuffer& buffer) {
+    while (!buffer.full() && buffer.next_position() < size) {
+      buffer.next_position() % 10 < 3 ? buffer.pass_over() : buffer.push();
+    }
+    return buffer.empty() ? -1 : buffer.draw().position;
+  };
+  internal::ShuffleBuffer buffer(capacity);
+  buffer.reset(1, 2);
+  for (int64_t i = 0; i <= 70; ++i) {
+    IteratorState state;
+    buffer.save(state);
+    internal::ShuffleBuffer restored(capacity);
+    restored.restore(state);
+    ASSERT_EQ(restored.slots(), buffer.slots()) << i;
+    internal::ShuffleBuffer reference = buffer;
+    for (int64_t j = i; j <= 70; ++j) ASSERT_EQ(step(restored), step(reference)) << i;
+    step(buffer);
+  }
+  EXPECT_TRUE(buffer.empty());
 }
 
 TEST(ShuffleOrder, RefusesImpossibleStates) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cohort/data/dataset.h"
+#include "cohort/data/node.h"
 
 namespace cohort::data {
 
@@ -33,6 +34,20 @@ inline std::vector<int64_t> ints(DatasetIterator& iterator) {
 inline std::vector<int64_t> ints(const Dataset& dataset) {
   auto iterator = dataset.iterator();
   return ints(iterator);
+}
+
+// What each call of next() comes to until the end: an element's printed form, or an error's text.
+inline std::vector<std::string> outcomes(internal::DataIterator& iterator) {
+  std::vector<std::string> all;
+  Structure element;
+  while (true) {
+    try {
+      if (!iterator.next(element)) return all;
+      all.push_back(internal::str(element));
+    } catch (const Error& error) {
+      all.emplace_back(error.what());
+    }
+  }
 }
 
 // An input that can only be read in order and only one by one, as files can.
