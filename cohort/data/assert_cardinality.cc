@@ -10,17 +10,13 @@ class AssertCardinalityIterator final : public DataIterator {
       : input_(std::move(input)), count_(count) {}
 
   bool next(Structure& out) override {
-    ++index_;  // also where the element fails
-    const bool found = input_->next(out);
-    if (!found) --index_;
+    const bool found = read_counted(index_, 1, [&] { return input_->next(out); }) > 0;
     check(found);
     return found;
   }
   bool has_blocks() const override { return input_->has_blocks(); }
   int64_t next_block(int64_t n, Structure& out) override {
-    index_ += n;
-    const int64_t rows = input_->next_block(n, out);
-    index_ -= n - rows;
+    const int64_t rows = read_counted(index_, n, [&] { return input_->next_block(n, out); });
     check(rows > 0);
     return rows;
   }

@@ -2,6 +2,7 @@
 
 #include "cohort/data/dataset.h"
 #include "cohort/data/node.h"
+#include "cohort/data/pending_elements.h"
 #include "cohort/data/stacking.h"
 
 namespace cohort::internal {
@@ -13,66 +14,89 @@ class BatchIterator final : public DataIterator {
       : input_(std::move(input)), batch_size_(batch_size), drop_remainder_(drop_remainder) {}
 
   bool next(Structure& out) override {
-    const int64_t first = index_;
-    index_ += batch_size_;  // also where the batch fails
-    const int64_t rows = input_->has_blocks() ? join_blocks(first, out) : stack(first, out);
+    const int64_t rows = read_counted(index_, batch_size_, [&] { return read_batch(out); });
     return rows == batch_size_ || (rows > 0 && !drop_remainder_);
   }
   int64_t skip(int64_t n) override {
     n = std::min(n, kInfiniteSize / batch_size_);
-    const int64_t rows = input_->skip(n * batch_size_);
+    if (n == 0) return 0;
+    const int64_t begun = rows_of_pieces();
+    const int64_t rows = begun + input_->skip(n * batch_size_ - begun);
+    pieces_.clear();
     index_ += rows;
     return (rows + (drop_remainder_ ? 0 : batch_size_ - 1)) / batch_size_;
   }
   void rewind(uint64_t epoch) override {
     index_ = 0;
+    pieces_.clear();
     input_->rewind(epoch);
   }
   IteratorState save() const override {
     IteratorState state;
     state.set_int("index", index_);
+    save_pending(pieces_, state);
     state.set_child("input", input_->save());
     return state;
   }
   void restore(const IteratorState& state) override {
     index_ = state.get_int("index", 0, kInfiniteSize);
+    pieces_ = restore_pending(state, "batch");
     input_->restore(state.child("input"));
   }
 
  private:
-  // Nearly always one block, which is the batch.
-  int64_t join_blocks(int64_t first, Structure& out) {
-    int64_t rows = input_->next_block(batch_size_, out);
-    if (rows == batch_size_ || rows == 0) return rows;
-    blocks_.assign(1, std::move(out));
-    first_indices_.assign(1, first);
-    while (rows < batch_size_) {
-      Structure block;
-      const int64_t more = input_->next_block(batch_size_ - rows, block);
-      if (more == 0) break;
-      first_indices_.push_back(first + rows);
-      rows += more;
-      blocks_.push_back(std::move(block));
+  // Up to batch_size_ rows. An error takes along what was read of them, a missed deadline does not.
+  int64_t read_batch(Structure& out) {
+    try {
+      const int64_t rows = input_->has_blocks() ? join_blocks(out) : stack(out);
+      pieces_.clear();
+      return rows;
+    } catch (const InputDeadlineExceeded&) {
+      throw;
+    } catch (...) {
+      pieces_.clear();
+      throw;
     }
-    out = concat_blocks(blocks_, Positions::list(first_indices_));
-    blocks_.clear();
+  }
+  // Nearly always one block, which is the batch.
+  int64_t join_blocks(Structure& out) {
+    int64_t rows = rows_of_pieces();
+    while (rows < batch_size_) {
+      const int64_t more = input_->next_block(batch_size_ - rows, out);
+      if (more == 0) break;
+      if (more == batch_size_) return more;
+      rows += more;
+      pieces_.push_back(std::move(out));
+    }
+    if (rows == 0) return 0;
+    first_indices_.clear();
+    int64_t first = index_;
+    for (const Structure& piece : pieces_) {
+      first_indices_.push_back(first);
+      first += num_rows(piece);
+    }
+    out = concat_blocks(pieces_, Positions::list(first_indices_));
     return rows;
   }
-  int64_t stack(int64_t first, Structure& out) {
-    collect(*input_, batch_size_, elements_);
-    const auto rows = static_cast<int64_t>(elements_.size());
-    if (rows > 0) out = stack_elements(elements_, Positions::run(first, rows));
-    elements_.clear();
+  int64_t stack(Structure& out) {
+    collect(*input_, batch_size_, pieces_);
+    const auto rows = std::ssize(pieces_);
+    if (rows > 0) out = stack_elements(pieces_, Positions::run(index_, rows));
+    return rows;
+  }
+  int64_t rows_of_pieces() const {
+    if (!input_->has_blocks()) return std::ssize(pieces_);
+    int64_t rows = 0;
+    for (const Structure& piece : pieces_) rows += num_rows(piece);
     return rows;
   }
 
   std::unique_ptr<DataIterator> input_;
   int64_t batch_size_;
   bool drop_remainder_;
-  int64_t index_ = 0;  // of the next element, for messages
-  std::vector<Structure> blocks_;
+  int64_t index_ = 0;              // of the batch's first element, for messages
+  std::vector<Structure> pieces_;  // of the batch: elements, or blocks where the input has them
   std::vector<int64_t> first_indices_;
-  std::vector<Structure> elements_;
 };
 
 class BatchIndexed final : public IndexedData {

@@ -123,20 +123,15 @@ int64_t CacheIterator::advance(int64_t n, const Read& read) {
   }
   int64_t count = 0;
   try {
-    count = read(n);
-  } catch (const DeadlineExceededError&) {  // the elements are still to come
-    filler_ = nullptr;
-    throw;
+    count = read_counted(position_, n, [&] { return read(n); });
   } catch (...) {
     filler_ = nullptr;  // a pass with errors is no cache
-    position_ += n;
     throw;
   }
   if (count == 0 && filler_) {
     std::exchange(filler_, nullptr)->finish(std::move(marks_));
     marks_.clear();
   }
-  position_ += count;
   return count;
 }
 

@@ -4,31 +4,18 @@
 
 #include <functional>
 
-#include "cohort/data/generator.h"
 #include "cohort/data/test_util.h"
+#include "cohort/data/testing_device.h"
 
 namespace cohort::data {
 namespace {
 
 using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::UnorderedElementsAre;
+using testing::UnorderedElementsAreArray;
 
 constexpr int kForEver = 1000;
-
-// Gives 0 to 9; element 6 only after so many timeouts.
-struct SlowDevice {
-  int* timeouts;
-  int64_t position = 0;
-
-  std::optional<int64_t> next() {
-    if (position == 6 && *timeouts > 0) {
-      --*timeouts;
-      throw DeadlineExceededError("the device does not answer");
-    }
-    return position < 10 ? std::optional(position++) : std::nullopt;
-  }
-  std::string save() const { return std::to_string(position); }
-  void restore(std::string_view bytes) { position = std::stoll(std::string(bytes)); }
-};
 
 class Deadline : public testing::Test {
  protected:
@@ -47,16 +34,22 @@ class Deadline : public testing::Test {
       try {
         const auto element = iterator.next();
         if (!element) break;
-        all.push_back(element->tensor().item<int64_t>());
-      } catch (const DeadlineExceededError&) {
+        append(*element, all);
+      } catch (const internal::InputDeadlineExceeded&) {
         ++errors;
       }
     }
     return all;
   }
+  static void append(const Structure& element, std::vector<int64_t>& all) {
+    const Tensor flat = element.tensor().contiguous();
+    const auto* values = flat.data_ptr<int64_t>();
+    all.insert(all.end(), values, values + flat.numel());
+  }
 
   int timeouts_ = 0;
-  const Dataset device_ = Dataset::from_generator(SlowDevice{&timeouts_});
+  // Gives 0 to 9.
+  const Dataset device_ = slow_device(10, 6, &timeouts_);
 };
 
 TEST_F(Deadline, IsWaitedForOnce) {
@@ -83,12 +76,157 @@ TEST_F(Deadline, IsWaitedForOnce) {
 
 TEST_F(Deadline, LosesNoElement) {
   const auto same = [](const Tensor& x) { return x; };
+  const auto keep = [](int64_t) { return true; };
   const auto in_order = ElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8, 9);
-  EXPECT_THAT(all_after_one(in_blocks(device_).filter([](int64_t) { return true; })), in_order);
-  EXPECT_THAT(all_after_one(device_.cache()), in_order);
-  EXPECT_THAT(all_after_one(device_.map(same, {.num_parallel_calls = 4})), in_order);
-  EXPECT_THAT(all_after_one(device_.map(same, {.num_parallel_calls = 4, .deterministic = false})),
-              testing::UnorderedElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8, 9));
+  const Dataset blocks = in_blocks(device_);
+  for (const Dataset& dataset :
+       {device_,
+        blocks,
+        device_.map(same),
+        blocks.map([](int64_t x) { return x; }),
+        device_.map(same, {.num_parallel_calls = 4}),
+        device_.map(same, {.vectorized = true}),
+        device_.filter(keep),
+        blocks.filter(keep),
+        device_.take(10),
+        blocks.take(10),
+        device_.take_while(keep),
+        device_.cache(),
+        device_.prefetch(3),
+        device_.ignore_errors(),
+        device_.assert_cardinality(10),
+        blocks.assert_cardinality(10),
+        device_.repeat(1),
+        device_.batch(4),
+        blocks.batch(4),
+        blocks.batch(7),
+        device_.padded_batch(4),
+        device_.batch(4).rebatch(3),
+        device_.batch(3).rebatch({1, 6}),
+        device_.scan(Structure(0), [](int64_t sum, int64_t x) { return std::pair(sum + x, x); }),
+        device_.enumerate().map([](int64_t i, int64_t x) { return 10 * (i - x) + x; }),
+        blocks.enumerate().map([](int64_t i, int64_t x) { return 10 * (i - x) + x; }),
+        device_.flat_map([](int64_t x) { return Dataset::range(x, x + 1); }),
+        Dataset::range(1).flat_map([this](int64_t) { return device_; }),
+        Dataset::range(1).interleave([this](const Structure&) { return device_; },
+                                     {.block_length = 4, .num_parallel_calls = 2}),
+        Dataset::from_generator([iterator = std::make_shared<DatasetIterator>(device_.iterator())] {
+          return iterator->next();
+        })}) {
+    EXPECT_THAT(all_after_one(dataset), in_order) << dataset.explain();
+  }
+  for (const Dataset& dataset :
+       {device_.map(same, {.num_parallel_calls = 4, .deterministic = false}), device_.shuffle(4)}) {
+    EXPECT_THAT(all_after_one(dataset), UnorderedElementsAreArray(ints(Dataset::range(10))));
+  }
+  EXPECT_THAT(all_after_one(device_.take(8)), ElementsAre(0, 1, 2, 3, 4, 5, 6, 7));
+}
+
+// What is said to have failed is what did.
+TEST_F(Deadline, MessagesCountElements) {
+  const auto fail = [](int64_t x) {
+    if (x == 8) throw NotFoundError("no such thing");
+    return true;
+  };
+  const auto fail_next = [=](int64_t sum, int64_t x) { return std::pair(sum, fail(x)); };
+  for (const Dataset& dataset :
+       {device_.map(fail), in_blocks(device_).map(fail),
+        device_.map(fail, {.num_parallel_calls = 3}), device_.filter(fail),
+        in_blocks(device_).filter(fail), device_.take_while(fail),
+        device_.scan(Structure(0), fail_next),
+        device_.flat_map([=](int64_t x) { return Dataset::range(fail(x)); }),
+        Dataset::from_generator([=, iterator = std::make_shared<DatasetIterator>(
+                                        device_.iterator())]() -> std::optional<Structure> {
+          const Structure element = iterator->get_next();
+          fail(element.tensor().item<int64_t>());
+          return element;
+        })}) {
+    timeouts_ = 1;
+    auto iterator = dataset.iterator();
+    EXPECT_THROW(texts(iterator), internal::InputDeadlineExceeded);
+    EXPECT_THAT(error_text<NotFoundError>([&] { texts(iterator); }), HasSubstr("element 8"))
+        << dataset.explain();
+  }
+}
+
+// A batch that waits for a device keeps what it has, also in a state.
+TEST_F(Deadline, BatchesGoOnWhereTheyStopped) {
+  for (const Dataset& dataset : {device_.batch(4), in_blocks(device_).batch(8).skip(0),
+                                 device_.padded_batch(4), device_.batch(5).rebatch(8)}) {
+    timeouts_ = 0;
+    const std::vector<std::string> all = texts(dataset);
+    timeouts_ = 1;
+    auto iterator = dataset.iterator();
+    std::vector<std::string> found;
+    try {
+      while (auto element = iterator.next()) found.push_back(internal::str(*element));
+      FAIL() << "no deadline was missed";
+    } catch (const internal::InputDeadlineExceeded&) {
+    }
+    auto restored = dataset.iterator();
+    restored.restore(IteratorState::parse(iterator.state().serialize()));
+    const std::vector<std::string> rest(all.begin() + std::ssize(found), all.end());
+    EXPECT_EQ(texts(restored), rest) << dataset.explain();
+    EXPECT_EQ(texts(iterator), rest) << dataset.explain();
+  }
+  const auto iterator = device_.batch(4).node()->make_iterator({});
+  timeouts_ = 1;
+  EXPECT_EQ(iterator->skip(1), 1);
+  Structure element;
+  EXPECT_THROW(iterator->next(element), internal::InputDeadlineExceeded);
+  EXPECT_EQ(iterator->skip(1), 1);
+  EXPECT_THAT(outcomes(*iterator), ElementsAre("[8, 9]"));
+}
+
+// It was not the device that did not answer: the element is consumed, as by any other error.
+TEST(DeadlineOfAFunction, IsAnErrorOfItsElement) {
+  const auto fail = [](int64_t x) {
+    if (x == 4) throw DeadlineExceededError("no answer");
+    return x;
+  };
+  const auto passes = [=](int64_t x) { return fail(x) < 100; };
+  const Dataset range = Dataset::range(8), blocks = in_blocks(range), single = sequential(range);
+  const auto rest = ElementsAre("0", "1", "2", "3", HasSubstr("no answer"), "5", "6", "7");
+  for (const Dataset& dataset :
+       {range.map(fail), blocks.map(fail), single.map(fail), single.map(fail).take(8),
+        single.map(fail).cache(), single.map(fail).prefetch(2), blocks.map(fail).filter(passes),
+        single.map(fail, {.num_parallel_calls = 3}), range.filter(passes), blocks.filter(passes),
+        single.filter(passes), single.take_while(passes), single.map(fail).take_while(passes),
+        single.scan(Structure(0), [=](int64_t sum, int64_t x) { return std::pair(sum, fail(x)); }),
+        single.flat_map([=](int64_t x) { return Dataset::range(fail(x), x + 1); }),
+        Dataset::range(1).flat_map([=](int64_t) { return single.map(fail); }),
+        Dataset::range(1).interleave([=](int64_t) { return single.map(fail); },
+                                     {.block_length = 3, .num_parallel_calls = 2}),
+        Dataset::from_generator([=, i = int64_t{0}]() mutable -> std::optional<int64_t> {
+          return i < 8 ? std::optional(fail(i++)) : std::nullopt;
+        })}) {
+    EXPECT_THAT(outcomes(*dataset.node()->make_iterator({})), rest) << dataset.explain();
+    const auto skipped = dataset.skip(6).node()->make_iterator({});
+    EXPECT_THAT(outcomes(*skipped), ElementsAre("6", "7")) << dataset.explain();
+    EXPECT_THAT(outcomes(*dataset.batch(3).node()->make_iterator({})),
+                ElementsAre("[0, 1, 2]", HasSubstr("no answer"), "[6, 7]"))
+        << dataset.explain();
+    EXPECT_THAT(ints(dataset.ignore_errors()), ElementsAre(0, 1, 2, 3, 5, 6, 7));
+    EXPECT_THAT(outcomes(*dataset.shuffle(3).ignore_errors().node()->make_iterator({})),
+                UnorderedElementsAre("0", "1", "2", "3", "5", "6", "7"));
+  }
+}
+
+// Nor that of this pipeline, where a function reads another one.
+TEST(DeadlineOfAFunction, IsNotThatOfAPipelineWithin) {
+  int timeouts = 1;
+  const Dataset within = slow_device(1, 0, &timeouts);
+  const Dataset dataset = Dataset::range(3).map(
+      [&](int64_t x) { return x + within.iterator().get_next().tensor().item<int64_t>(); });
+  auto iterator = dataset.iterator();
+  try {
+    iterator.next();
+    FAIL() << "no deadline was missed";
+  } catch (const internal::InputDeadlineExceeded& error) {
+    FAIL() << "the element would come again: " << error.what();
+  } catch (const DeadlineExceededError&) {
+  }
+  EXPECT_THAT(ints(iterator), ElementsAre(1, 2));
 }
 
 // Positions that count elements do not count timeouts.

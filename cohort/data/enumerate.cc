@@ -18,19 +18,14 @@ class EnumerateIterator final : public DataIterator {
       : input_(std::move(input)), start_(start) {}
 
   bool next(Structure& out) override {
-    const int64_t index = start_ + position_++;  // also where the element fails
-    if (!input_->next(element_)) {
-      --position_;
-      return false;
-    }
-    out = tuple(index_tensor(index), std::move(element_));
+    if (read_counted(position_, 1, [&] { return input_->next(element_); }) == 0) return false;
+    out = tuple(index_tensor(start_ + position_ - 1), std::move(element_));
     return true;
   }
   bool has_blocks() const override { return input_->has_blocks(); }
   int64_t next_block(int64_t n, Structure& out) override {
-    position_ += n;  // a block fails as a whole
-    const int64_t count = input_->next_block(n, element_);
-    position_ -= n - count;
+    const int64_t count =
+        read_counted(position_, n, [&] { return input_->next_block(n, element_); });
     if (count == 0) return 0;
     Tensor indices = at::empty({count}, int64);
     for (int64_t i = 0; i < count; ++i) {

@@ -19,12 +19,11 @@ class FilterIterator final : public DataIterator {
       : input_(std::move(input)), predicate_(std::move(predicate)) {}
 
   bool next(Structure& out) override {
-    while (input_->next(out)) {
-      const int64_t index = index_++;
+    while (read_counted(index_, 1, [&] { return input_->next(out); }) > 0) {
       try {
         if (is_true(predicate_->whole(out))) return true;
       } catch (...) {
-        rethrow_with_context(str("filter: element ", index));
+        rethrow_with_context(str("filter: element ", index_ - 1));
       }
     }
     return false;
@@ -68,7 +67,7 @@ class BlockFilterIterator final : public DataIterator {
     bool found = false;
     try {
       found = find_row();
-    } catch (const DeadlineExceededError&) {  // each of the rest would wait as long
+    } catch (const InputDeadlineExceeded&) {  // each of the rest would wait as long
       throw;
     } catch (...) {
       skip(n - 1);
@@ -87,7 +86,7 @@ class BlockFilterIterator final : public DataIterator {
     while (skipped < n) {
       try {
         if (!find_row()) break;
-      } catch (const DeadlineExceededError&) {  // not of an element: nothing was passed over
+      } catch (const InputDeadlineExceeded&) {  // not of an element: nothing was passed over
         throw;
       } catch (const std::exception&) {
         ++skipped;
@@ -151,7 +150,7 @@ class BlockFilterIterator final : public DataIterator {
     if (one_by_one_ == 0) {
       try {
         size_ = input_->next_block(kBlockSize, block_);
-      } catch (const DeadlineExceededError&) {  // restoring would wait as long
+      } catch (const InputDeadlineExceeded&) {  // restoring would wait as long
         throw;
       } catch (...) {  // one of them fails: the others must not be lost with it
         input_->restore(*before_block_);
@@ -166,7 +165,7 @@ class BlockFilterIterator final : public DataIterator {
     --one_by_one_;
     try {
       size_ = input_->next_block(1, block_);
-    } catch (const DeadlineExceededError&) {  // the element is still to come
+    } catch (const InputDeadlineExceeded&) {  // the element is still to come
       ++one_by_one_;
       throw;
     } catch (...) {

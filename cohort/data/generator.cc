@@ -16,17 +16,18 @@ class GeneratorIterator final : public DataIterator {
 
   bool next(Structure& out) override {
     if (ended_) return false;
-    const int64_t index = index_++;  // also where it fails
+    const int64_t index = index_;
     try {
-      if (!pass_) pass_ = source_.start();
-      ended_ = !pass_->next(out);
+      ended_ = read_counted(index_, 1, [&] {
+                 if (!pass_) pass_ = source_.start();
+                 return pass_->next(out);
+               }) == 0;
+    } catch (const InputDeadlineExceeded&) {  // of a pipeline that the generator reads
+      throw;
     } catch (...) {
       rethrow_with_context(str("from_generator: element ", index));
     }
-    if (ended_) {
-      --index_;
-      return false;
-    }
+    if (ended_) return false;
     check(out, index);
     return true;
   }

@@ -8,11 +8,11 @@ namespace {
 // Whether the error is of one element, which was consumed. Others come again with every call, as
 // those of a device that does not answer or of a file that must not be written.
 bool is_of_element(const std::exception& error) {
+  if (dynamic_cast<const InputDeadlineExceeded*>(&error)) return false;
   const auto* typed = dynamic_cast<const Error*>(&error);
   if (!typed) return true;
   switch (typed->code()) {
     case Code::kCancelled:
-    case Code::kDeadlineExceeded:
     case Code::kFailedPrecondition:
     case Code::kPermissionDenied:
     case Code::kResourceExhausted:

@@ -107,6 +107,8 @@ bool InterleaveIterator::read_current(Structure& out) {
   bool found = false;
   try {
     found = slot.reader->next(out);
+  } catch (const InputDeadlineExceeded&) {
+    throw;
   } catch (...) {
     count();
     rethrow_with_context(str(name_, ": in the dataset of element ", element));
@@ -124,12 +126,9 @@ bool InterleaveIterator::read_current(Structure& out) {
 bool InterleaveIterator::open() {
   Slot slot;
   slot.before = std::make_shared<const IteratorState>(input_->save());
-  slot.index = index_++;  // also where it fails
+  slot.index = index_;
   Structure element;
-  if (!input_->next(element)) {
-    --index_;
-    return false;
-  }
+  if (read_counted(index_, 1, [&] { return input_->next(element); }) == 0) return false;
   start_reading(slot, element);
   slots_[current_] = std::move(slot);
   ++open_;

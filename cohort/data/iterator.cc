@@ -7,17 +7,16 @@
 namespace cohort::internal {
 
 void collect(DataIterator& input, int64_t n, std::vector<Structure>& elements) {
-  elements.clear();
   Structure element;
-  for (int64_t i = 0; i < n; ++i) {
+  while (std::ssize(elements) < n) {
     try {
       if (!input.next(element)) return;
-    } catch (const DeadlineExceededError&) {  // each of the rest would wait as long
-      elements.clear();
+    } catch (const InputDeadlineExceeded&) {  // each of the rest would wait as long
       throw;
     } catch (...) {
+      const int64_t rest = n - std::ssize(elements) - 1;
       elements.clear();
-      input.skip(n - i - 1);
+      input.skip(rest);
       throw;
     }
     elements.push_back(std::move(element));
@@ -26,7 +25,11 @@ void collect(DataIterator& input, int64_t n, std::vector<Structure>& elements) {
 
 int64_t DataIterator::next_block(int64_t n, Structure& out) {
   std::vector<Structure> elements;
-  collect(*this, n, elements);
+  try {
+    collect(*this, n, elements);
+  } catch (const InputDeadlineExceeded&) {  // it comes again after those that did come
+    if (elements.empty()) throw;
+  }
   if (elements.empty()) return 0;
   const auto count = static_cast<int64_t>(elements.size());
   out = stack_elements(elements, Positions::run(0, count));
@@ -38,7 +41,7 @@ int64_t DataIterator::skip(int64_t n) {
   for (int64_t skipped = 0; skipped < n; ++skipped) {
     try {
       if (!next(scratch)) return skipped;
-    } catch (const DeadlineExceededError&) {  // not of an element: nothing was passed over
+    } catch (const InputDeadlineExceeded&) {  // not of an element: nothing was passed over
       throw;
     } catch (const std::exception&) {
       // An element that nobody wants may fail.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cohort/core/structure.h"
+#include "cohort/data/input_deadline.h"
 #include "cohort/data/state.h"
 
 namespace cohort::internal {
@@ -25,7 +26,8 @@ struct IteratorContext {
 };
 
 // An element that fails with an exception is consumed: the following call gives the one after it.
-// Thread safety: none.
+// InputDeadlineExceeded alone consumes nothing: the following call waits for the same element
+// again. Thread safety: none.
 class DataIterator {
  public:
   virtual ~DataIterator() = default;
@@ -56,8 +58,10 @@ class DataIterator {
   virtual void restore(const IteratorState& state) = 0;
 };
 
-// Reads up to `n` elements one by one into `elements`. Where one fails the rest of the `n` is
-// passed over before its error goes on, so that the next block starts where it would have.
+// Reads elements one by one until there are `n` in `elements`, or no more. Where one fails the rest
+// of the `n` is passed over before its error goes on, and `elements` is empty, so that the next
+// block starts where it would have. Where a device does not answer, those read so far stay in
+// `elements`.
 void collect(DataIterator& input, int64_t n, std::vector<Structure>& elements);
 
 }  // namespace cohort::internal

@@ -31,11 +31,7 @@ class MapIterator final : public DataIterator {
       out = select_row(out, 0);
       return true;
     }
-    ++index_;  // also where the element fails
-    if (!input_->next(element_)) {
-      --index_;
-      return false;
-    }
+    if (read_counted(index_, 1, [&] { return input_->next(element_); }) == 0) return false;
     out = with_file(file(), [&] { return function_->apply(element_, index_ - 1, random_); });
     return true;
   }
@@ -44,9 +40,7 @@ class MapIterator final : public DataIterator {
   }
   int64_t next_block(int64_t n, Structure& out) override {
     if (!has_blocks()) return DataIterator::next_block(n, out);
-    index_ += n;  // a block fails as a whole
-    const int64_t count = input_->next_block(n, element_);
-    index_ -= n - count;
+    const int64_t count = read_counted(index_, n, [&] { return input_->next_block(n, element_); });
     if (count == 0) return 0;
     out = with_file(file(), [&] {
       return function_->apply_block(element_, Positions::run(index_ - count, count));

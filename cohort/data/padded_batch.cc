@@ -2,6 +2,7 @@
 #include "cohort/data/dataset.h"
 #include "cohort/data/node.h"
 #include "cohort/data/padding.h"
+#include "cohort/data/pending_elements.h"
 
 namespace cohort::internal {
 namespace {
@@ -13,29 +14,32 @@ class PaddedBatchIterator final : public DataIterator {
       : input_(std::move(input)), batch_size_(batch_size), options_(std::move(options)) {}
 
   bool next(Structure& out) override {
-    const int64_t first = index_;
-    index_ += batch_size_;  // also where the batch fails
-    collect(*input_, batch_size_, elements_);
-    const auto rows = static_cast<int64_t>(elements_.size());
-    index_ -= batch_size_ - rows;
+    const int64_t rows = read_counted(index_, batch_size_, [&] {
+      collect(*input_, batch_size_, elements_);
+      return std::ssize(elements_);
+    });
+    const std::vector<Structure> elements = std::exchange(elements_, {});
     if (rows == 0 || (options_.drop_remainder && rows < batch_size_)) return false;
-    if (!padding_) padding_ = padding_values(elements_[0], options_.padding_values);
-    out = pad_and_stack(elements_, options_.padded_shapes, *padding_, Positions::run(first, rows));
-    elements_.clear();
+    if (!padding_) padding_ = padding_values(elements[0], options_.padding_values);
+    out = pad_and_stack(elements, options_.padded_shapes, *padding_,
+                        Positions::run(index_ - rows, rows));
     return true;
   }
   void rewind(uint64_t epoch) override {
     index_ = 0;
+    elements_.clear();
     input_->rewind(epoch);
   }
   IteratorState save() const override {
     IteratorState state;
     state.set_int("index", index_);
+    save_pending(elements_, state);
     state.set_child("input", input_->save());
     return state;
   }
   void restore(const IteratorState& state) override {
     index_ = state.get_int("index", 0, kInfiniteSize);
+    elements_ = restore_pending(state, "padded_batch");
     input_->restore(state.child("input"));
   }
 
@@ -43,8 +47,8 @@ class PaddedBatchIterator final : public DataIterator {
   std::unique_ptr<DataIterator> input_;
   int64_t batch_size_;
   data::PaddedBatchOptions options_;
-  int64_t index_ = 0;  // of the next element, for messages
-  std::vector<Structure> elements_;
+  int64_t index_ = 0;                         // of the batch's first element, for messages
+  std::vector<Structure> elements_;           // of the batch
   std::optional<std::vector<Leaf>> padding_;  // one a leaf
 };
 

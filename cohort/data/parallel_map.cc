@@ -98,17 +98,9 @@ class ParallelMapIterator final : public DataIterator {
 };
 
 int64_t ParallelMapIterator::read(int64_t n, Structure& out) {
-  int64_t rows = n;  // also where they fail
-  try {
-    rows = in_blocks_ ? input_->next_block(n, out) : input_->next(out);
-  } catch (const DeadlineExceededError&) {  // they are still to come
-    throw;
-  } catch (...) {
-    index_ += n;
-    throw;
-  }
-  index_ += rows;
-  return rows;
+  return read_counted(index_, n, [&]() -> int64_t {
+    return in_blocks_ ? input_->next_block(n, out) : input_->next(out);
+  });
 }
 
 ParallelMapIterator::UnitPtr ParallelMapIterator::read_unit(int64_t n) {
@@ -118,7 +110,7 @@ ParallelMapIterator::UnitPtr ParallelMapIterator::read_unit(int64_t n) {
   unit->asked = unit->rows = n;
   try {
     unit->rows = read(n, unit->value);
-  } catch (const DeadlineExceededError&) {
+  } catch (const InputDeadlineExceeded&) {
     unit->error = std::current_exception();
     unit->timed_out = true;
   } catch (...) {

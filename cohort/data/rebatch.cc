@@ -6,6 +6,7 @@
 #include "cohort/data/batch_rows.h"
 #include "cohort/data/dataset.h"
 #include "cohort/data/node.h"
+#include "cohort/data/pending_elements.h"
 #include "cohort/data/stacking.h"
 
 namespace cohort::internal {
@@ -42,29 +43,24 @@ class RebatchIterator final : public DataIterator {
   bool next(Structure& out) override {
     if (ended_) return false;
     const int64_t wanted = plan_.sizes[turn_];
-    turn_ = (turn_ + 1) % plan_.sizes.size();  // also where a batch fails
     if (wanted == 0) {
+      end_turn();
       if (!empty_) empty_ = empty_batch(input_node_->element_spec());
       out = *empty_;
       return true;
     }
-    std::vector<Structure> pieces;
-    std::vector<int64_t> indices;  // of the pieces' batches
-    int64_t rows = 0;
-    while (rows < wanted) {
-      if (row_ == rows_ && !read_batch()) {
-        ended_ = true;
-        break;
-      }
-      const int64_t count = std::min(wanted - rows, rows_ - row_);
-      if (count > 0) {
-        pieces.push_back(row_ == 0 && count == rows_ ? batch_
-                                                     : slice_rows(batch_, row_, row_ + count));
-        indices.push_back(index_ - 1);
-      }
-      row_ += count;
-      rows += count;
+    try {
+      gather(wanted);
+    } catch (const InputDeadlineExceeded&) {
+      throw;
+    } catch (...) {  // takes along what was read of the batch
+      end_turn();
+      throw;
     }
+    const std::vector<Structure> pieces = std::exchange(pieces_, {});
+    const std::vector<int64_t> indices = std::exchange(indices_, {});
+    const int64_t rows = gathered_;
+    end_turn();
     if (rows == 0 || (plan_.drop_remainder && rows < wanted)) return false;
     out = concat_blocks(pieces, Positions::list(indices));
     return true;
@@ -81,6 +77,7 @@ class RebatchIterator final : public DataIterator {
     state.set_int("row", inside ? row_ : 0);
     state.set_int("turn", static_cast<int64_t>(turn_));
     state.set_int("ended", ended_);
+    save_pending(pieces_, state);
     state.set_child("input",
                     inside ? before_batch_ : std::make_shared<const IteratorState>(input_->save()));
     return state;
@@ -92,6 +89,9 @@ class RebatchIterator final : public DataIterator {
     turn_ =
         static_cast<size_t>(state.get_int("turn", 0, static_cast<int64_t>(plan_.sizes.size()) - 1));
     ended_ = state.get_int("ended", 0, 1) == 1;
+    pieces_ = restore_pending(state, "rebatch");
+    for (const Structure& piece : pieces_) gathered_ += checked_rows("rebatch", piece);
+    indices_.assign(pieces_.size(), index_);
     const int64_t row = state.get_int("row", 0, kInfiniteSize);
     if (row == 0) return;
     if (!read_batch() || row >= rows_) {
@@ -105,17 +105,37 @@ class RebatchIterator final : public DataIterator {
   void start() {
     batch_ = Structure();
     rows_ = row_ = 0;
+    end_turn();
     turn_ = 0;
     ended_ = false;
+  }
+  void end_turn() {
+    turn_ = (turn_ + 1) % plan_.sizes.size();
+    pieces_.clear();
+    indices_.clear();
+    gathered_ = 0;
+  }
+  // Until there are `wanted` rows, or no more.
+  void gather(int64_t wanted) {
+    while (gathered_ < wanted) {
+      if (row_ == rows_ && !read_batch()) {
+        ended_ = true;
+        break;
+      }
+      const int64_t count = std::min(wanted - gathered_, rows_ - row_);
+      if (count > 0) {
+        pieces_.push_back(row_ == 0 && count == rows_ ? batch_
+                                                      : slice_rows(batch_, row_, row_ + count));
+        indices_.push_back(index_ - 1);
+      }
+      row_ += count;
+      gathered_ += count;
+    }
   }
   bool read_batch() {
     rows_ = row_ = 0;
     before_batch_ = std::make_shared<const IteratorState>(input_->save());
-    ++index_;  // also where it fails
-    if (!input_->next(batch_)) {
-      --index_;
-      return false;
-    }
+    if (read_counted(index_, 1, [&] { return input_->next(batch_); }) == 0) return false;
     rows_ = checked_rows("rebatch", batch_);
     return true;
   }
@@ -126,9 +146,12 @@ class RebatchIterator final : public DataIterator {
   std::shared_ptr<const IteratorState> before_batch_;
   Structure batch_;
   int64_t rows_ = 0;
-  int64_t row_ = 0;    // the next one
-  int64_t index_ = 0;  // of the next input batch
-  size_t turn_ = 0;    // which size is next
+  int64_t row_ = 0;                // the next one
+  int64_t index_ = 0;              // of the next input batch
+  size_t turn_ = 0;                // which size is next
+  std::vector<Structure> pieces_;  // of the batch to come
+  std::vector<int64_t> indices_;   // of the batches that they are from
+  int64_t gathered_ = 0;           // rows of pieces_
   bool ended_ = false;
   std::optional<Structure> empty_;
 };

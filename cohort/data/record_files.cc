@@ -120,9 +120,9 @@ bool RecordFilesIterator::open_next(Slot& slot) {
   const std::string path = path_of(name);
   try {
     opened.cursor = open(path);
-  } catch (const DeadlineExceededError&) {
+  } catch (const DeadlineExceededError& error) {
     names_->restore(*opened.before);  // to be tried again
-    throw;
+    throw InputDeadlineExceeded(error.what());
   } catch (...) {
     count_or_rethrow();
     return true;
@@ -152,8 +152,8 @@ RecordFilesIterator::Slot* RecordFilesIterator::find_record() {
       try {
         if (slot.cursor->has_record()) return &slot;
         close(slot);
-      } catch (const DeadlineExceededError&) {
-        throw;  // the file may answer later
+      } catch (const DeadlineExceededError& error) {
+        throw InputDeadlineExceeded(error.what());  // the file may answer later
       } catch (...) {
         close(slot);
         count_or_rethrow();
@@ -187,7 +187,7 @@ int64_t RecordFilesIterator::next_block(int64_t n, Structure& out) {
       }
     }
     out = format_->block(slices, file);
-  } catch (const DeadlineExceededError&) {
+  } catch (const InputDeadlineExceeded&) {
     throw;  // no record was taken
   } catch (...) {
     skip(n - std::max<int64_t>(count, 1));
@@ -206,7 +206,7 @@ int64_t RecordFilesIterator::skip(int64_t n) {
       const int64_t most = slots_.size() == 1 ? n - skipped : 1;
       skipped += static_cast<int64_t>(slot->cursor->take(most).records.size());
       advance();
-    } catch (const DeadlineExceededError&) {
+    } catch (const InputDeadlineExceeded&) {
       throw;  // waiting as often as there are elements would be no deadline
     } catch (const Error&) {
       ++skipped;

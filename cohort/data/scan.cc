@@ -47,12 +47,8 @@ class ScanIterator final : public DataIterator {
       : input_(std::move(input)), function_(std::move(function)), state_(function_->start()) {}
 
   bool next(Structure& out) override {
-    ++index_;  // also where the element fails
     Structure element;
-    if (!input_->next(element)) {
-      --index_;
-      return false;
-    }
+    if (read_counted(index_, 1, [&] { return input_->next(element); }) == 0) return false;
     out = function_->apply(state_, element, index_ - 1);
     return true;
   }

@@ -207,7 +207,7 @@ class ElementBufferIterator final : public DataIterator {
     Structure element;
     try {
       ended_ = !input_->next(element);
-    } catch (const DeadlineExceededError&) {  // the element is still to come
+    } catch (const InputDeadlineExceeded&) {  // the element is still to come
       throw;
     } catch (...) {
       buffer_.pass_over();

@@ -97,6 +97,8 @@ class SplitIterator final : public DataIterator {
     try {
       if (!input_->next(batch_)) return false;
       rows_ = rows_of_batch(batch_);
+    } catch (const InputDeadlineExceeded&) {
+      throw;
     } catch (...) {
       error_ = std::current_exception();
     }

@@ -14,7 +14,7 @@ void SubReader::read(DataIterator& iterator, int64_t count, Items& items) {
     try {
       item.before = iterator.save();
       item.end = !iterator.next(item.element);
-    } catch (const DeadlineExceededError&) {
+    } catch (const InputDeadlineExceeded&) {
       item.error = std::current_exception();
       item.timed_out = true;
     } catch (...) {

@@ -13,17 +13,13 @@ class TakeIterator final : public DataIterator {
 
   bool next(Structure& out) override {
     if (taken_ >= count_) return false;
-    ++taken_;  // also where the element fails
-    return input_->next(out);
+    return read_counted(taken_, 1, [&] { return input_->next(out); }) > 0;
   }
   bool has_blocks() const override { return input_->has_blocks(); }
   int64_t next_block(int64_t n, Structure& out) override {
     n = std::min(n, count_ - taken_);
     if (n == 0) return 0;
-    taken_ += n;  // a block fails as a whole
-    const int64_t taken = input_->next_block(n, out);
-    taken_ -= n - taken;
-    return taken;
+    return read_counted(taken_, n, [&] { return input_->next_block(n, out); });
   }
   int64_t skip(int64_t n) override {
     const int64_t skipped = input_->skip(std::min(n, count_ - taken_));

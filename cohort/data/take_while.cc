@@ -14,15 +14,12 @@ class TakeWhileIterator final : public DataIterator {
 
   bool next(Structure& out) override {
     if (ended_) return false;
-    const int64_t index = index_++;
-    if (!input_->next(out)) {
-      ended_ = true;
-      return false;
-    }
+    ended_ = read_counted(index_, 1, [&] { return input_->next(out); }) == 0;
+    if (ended_) return false;
     try {
       ended_ = !is_true(predicate_->whole(out));
     } catch (...) {
-      rethrow_with_context(str("take_while: element ", index));
+      rethrow_with_context(str("take_while: element ", index_ - 1));
     }
     return !ended_;
   }

@@ -32,7 +32,7 @@ class UnbatchIterator final : public DataIterator {
     while (skipped < n) {
       try {
         if (!fill()) break;
-      } catch (const DeadlineExceededError&) {  // not of a batch: nothing was passed over
+      } catch (const InputDeadlineExceeded&) {  // not of a batch: nothing was passed over
         throw;
       } catch (const std::exception&) {
         ++skipped;  // a batch that fails is one failed element

@@ -1,0 +1,27 @@
+#include "cohort/data/pending_elements.h"
+
+#include "cohort/core/error.h"
+#include "cohort/data/element_codec.h"
+
+namespace cohort::internal {
+namespace {
+
+constexpr const char* kName = "pending";
+
+}  // namespace
+
+void save_pending(const std::vector<Structure>& elements, IteratorState& state) {
+  if (!elements.empty()) state.set_bytes(kName, encode_element(Structure::make_tuple(elements)));
+}
+
+std::vector<Structure> restore_pending(const IteratorState& state, std::string_view what) {
+  std::vector<Structure> elements;
+  if (!state.has(kName)) return elements;
+  const std::string where = str("iterator state of a ", what);
+  const Structure all = decode_element(state.get_bytes(kName), where);
+  if (all.is_leaf()) throw DataLossError(where + ": pending elements are no tuple");
+  for (size_t i = 0; i < all.size(); ++i) elements.push_back(all[i]);
+  return elements;
+}
+
+}  // namespace cohort::internal
