@@ -39,9 +39,48 @@ __attribute__((target("sse4.2"))) uint32_t short_state(const unsigned char* byte
   for (; length > 0; --length) state = __builtin_ia32_crc32qi(state, *bytes++);
   return state;
 }
+
+// So many buffers of kShort bytes at most, side by side as far as the shortest goes.
+constexpr size_t kLanes = 4;
+__attribute__((target("sse4.2"))) void short_crcs(const std::string_view* buffers, uint32_t* crcs) {
+  const unsigned char* bytes[kLanes];
+  uint64_t states[kLanes];
+  size_t shortest = kShort;
+  for (size_t i = 0; i < kLanes; ++i) {
+    bytes[i] = reinterpret_cast<const unsigned char*>(buffers[i].data());
+    states[i] = ~uint32_t{0};
+    shortest = std::min(shortest, buffers[i].size());
+  }
+  size_t done = 0;
+  for (; done + 8 <= shortest; done += 8) {
+    for (size_t i = 0; i < kLanes; ++i) {
+      states[i] = __builtin_ia32_crc32di(states[i], load<uint64_t>(bytes[i] + done));
+    }
+  }
+  for (size_t i = 0; i < kLanes; ++i) {
+    crcs[i] =
+        ~short_state(bytes[i] + done, buffers[i].size() - done, static_cast<uint32_t>(states[i]));
+  }
+}
 #endif
 
 }  // namespace
+
+void crc32c_each(std::span<const std::string_view> buffers, uint32_t* crcs) {
+  size_t i = 0;
+#if defined(__x86_64__)
+  const auto is_short = [](std::string_view buffer) { return buffer.size() < kShort; };
+  for (; has_instruction() && i + kLanes <= buffers.size(); i += kLanes) {
+    const auto lanes = buffers.subspan(i, kLanes);
+    if (std::all_of(lanes.begin(), lanes.end(), is_short)) {
+      short_crcs(lanes.data(), crcs + i);
+    } else {
+      for (size_t lane = 0; lane < kLanes; ++lane) crcs[i + lane] = crc32c(lanes[lane]);
+    }
+  }
+#endif
+  for (; i < buffers.size(); ++i) crcs[i] = crc32c(buffers[i]);
+}
 
 uint32_t crc32c(const void* data, size_t length, uint32_t crc) {
 #if defined(__x86_64__)

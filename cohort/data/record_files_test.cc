@@ -229,6 +229,28 @@ TEST_F(RecordFiles, ErrorsOfTheNamesAreNotLeftOut) {
   EXPECT_EQ(dataset.num_skipped_files() + numbers.num_skipped_files(), 0);
 }
 
+// Each is far less than the block that was read, whose memory is used again while all are held.
+TEST_F(RecordFiles, SmallBatchesKeepTheirRecords) {
+  std::vector<std::string> files, expected;
+  for (const int length : {0, 1, 40, 300}) {
+    std::vector<std::string> records;
+    for (int i = 0; i < 500; ++i) {
+      records.emplace_back(static_cast<size_t>(length + i % 3), static_cast<char>('a' + i % 26));
+    }
+    expected.insert(expected.end(), records.begin(), records.end());
+    files.push_back(write_records(internal::str("of ", length), records));
+  }
+  std::vector<StringTensor> held;
+  for (const Structure& batch : TFRecordDataset(files, {.buffer_size = 4096}).batch(3)) {
+    held.push_back(batch.strings());
+  }
+  std::vector<std::string> found;
+  for (const StringTensor& batch : held) {
+    for (int64_t i = 0; i < batch.numel(); ++i) found.emplace_back(batch[i]);
+  }
+  EXPECT_EQ(found, expected);
+}
+
 TEST_F(RecordFiles, AMissedDeadlineTakesNoRecords) {
   const auto files = write_files({1, 4});
   int timeouts = 1;

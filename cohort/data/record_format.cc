@@ -1,5 +1,7 @@
 #include "cohort/data/record_format.h"
 
+#include <algorithm>
+#include <memory>
 #include <vector>
 
 namespace cohort::internal {
@@ -12,6 +14,28 @@ size_t total_bytes(std::span<const std::string_view> records) {
   size_t bytes = 0;
   for (const std::string_view record : records) bytes += record.size();
   return bytes;
+}
+
+// Records of one run, which lie one after another: with what is between them they are one copy.
+StringTensor copied_run(std::span<const std::string_view> records, size_t used) {
+  const char* const begin = records.front().data();
+  const auto bytes = static_cast<size_t>(records.back().data() + records.back().size() - begin);
+  const auto count = static_cast<int64_t>(records.size());
+  if (bytes / 2 > used) {
+    return concat({StringTensor::over(nullptr, records.data(), {count})});
+  }
+  struct Memory {
+    std::unique_ptr<char[]> bytes;
+    std::vector<std::string_view> records;
+  };
+  const auto memory = std::make_shared<Memory>();
+  memory->bytes = std::make_unique_for_overwrite<char[]>(bytes);
+  std::copy_n(begin, bytes, memory->bytes.get());
+  memory->records.reserve(records.size());
+  for (const std::string_view record : records) {
+    memory->records.emplace_back(memory->bytes.get() + (record.data() - begin), record.size());
+  }
+  return StringTensor::over(memory, memory->records.data(), {count});
 }
 
 }  // namespace
@@ -40,7 +64,9 @@ Structure RecordFormat::block(std::span<const RecordSlice> slices, const std::st
     used += total_bytes(slice.records);
     count += static_cast<int64_t>(slice.records.size());
   }
+  const bool copy = used * kMostKeptRatio < kept;
   const RecordSlice& first = slices.front();
+  if (copy && slices.size() == 1) return copied_run(first.records, used);
   StringTensor block;
   if (slices.size() == 1) {
     block = StringTensor::over(first.run.memory, first.records.data(), {count});
@@ -52,7 +78,7 @@ Structure RecordFormat::block(std::span<const RecordSlice> slices, const std::st
     }
     block = StringTensor::over(memory, memory->records.data(), {count});
   }
-  return used * kMostKeptRatio < kept ? concat({block}) : block;
+  return copy ? concat({block}) : block;
 }
 
 }  // namespace cohort::internal
