@@ -1,150 +1,22 @@
 #include "cohort/data/element_file.h"
 
-#include <algorithm>
-#include <cstring>
-#include <random>
-
-#include "cohort/core/crc32c.h"
 #include "cohort/core/text.h"
 #include "cohort/data/element_codec.h"
 
 namespace cohort::internal {
-namespace {
 
-constexpr std::string_view kMagic("cohortE\1", 8);
-constexpr std::string_view kEndMagic = "cohortE$";
-constexpr uint64_t kLengthBytes = 12;  // in front of an element
-constexpr uint64_t kCrcBytes = 4;      // behind it
-constexpr uint64_t kTrailerBytes = 32;
-
-template <class Number>
-void append_number(std::string& out, Number value) {
-  out.append(reinterpret_cast<const char*>(&value), sizeof value);  // little-endian, as the machine
-}
-template <class Number>
-Number number_at(std::string_view bytes, size_t offset) {
-  Number value;
-  std::memcpy(&value, bytes.data() + offset, sizeof value);
-  return value;
-}
-
-// Distinct among all writers of a directory, on whatever machines: 64 random bits.
-std::string unfinished_path(const std::string& path) {
-  std::random_device device;
-  return join_path(parent_directory(path),
-                   str('.', base_name(path), ".unfinished-", device(), '-', device()));
-}
-
-}  // namespace
-
-ElementFileWriter::ElementFileWriter(FileSystem& files, std::string path)
-    : files_(files),
-      path_(std::move(path)),
-      unfinished_path_(unfinished_path(path_)),
-      file_(files.create(unfinished_path_)) {
-  try {
-    write(kMagic);
-  } catch (const std::exception&) {
-    discard();
-    throw;
-  }
-}
-
-ElementFileWriter::~ElementFileWriter() { discard(); }
-
-void ElementFileWriter::discard() {
-  if (!file_) return;
-  file_ = nullptr;
-  try {
-    files_.remove(unfinished_path_);
-  } catch (const std::exception&) {  // it is never read
-  }
-}
-
-void ElementFileWriter::write(std::string_view bytes) {
-  file_->append(bytes);
-  size_ += bytes.size();
-}
-
-void ElementFileWriter::append(const Structure& element) {
-  const std::string bytes = encode_element(element);
-  std::string length;
-  append_number(length, uint64_t{bytes.size()});
-  append_number(length, mask_crc(crc32c(length)));
-  offsets_.push_back(size_);
-  write(length);
-  write(bytes);
-  std::string crc;
-  append_number(crc, mask_crc(crc32c(bytes)));
-  write(crc);
-}
+void ElementFileWriter::append(const Structure& element) { blobs_.append(encode_element(element)); }
 
 void ElementFileWriter::finish(const ElementFileInfo& info) {
-  const uint64_t index_offset = size_;
-  std::string end;
-  for (const uint64_t offset : offsets_) append_number(end, offset);
-  end += encode_element(dict({{"graph", StringTensor::scalar(info.graph)},
-                              {"start", StringTensor::scalar(info.start)},
-                              {"spec", spec_to_structure(info.spec)}}));
-  std::string trailer;
-  append_number(trailer, index_offset);
-  append_number(trailer, uint64_t{offsets_.size()});
-  append_number(trailer, mask_crc(crc32c(end)));
-  append_number(trailer, mask_crc(crc32c(trailer)));
-  trailer += kEndMagic;
-  write(end);
-  write(trailer);
-  file_->sync();
-  file_->close();
-  files_.rename(unfinished_path_, path_);
-  file_ = nullptr;
-  files_.sync_directory(parent_directory(path_));
+  blobs_.finish(encode_element(dict({{"graph", StringTensor::scalar(info.graph)},
+                                     {"start", StringTensor::scalar(info.start)},
+                                     {"spec", spec_to_structure(info.spec)}})));
 }
 
-ElementFile::ElementFile(FileSystem& files, std::string path)
-    : path_(std::move(path)), file_(files.open(path_)) {
-  const uint64_t size = file_->size();
-  const std::string magic = bytes(0, std::min<uint64_t>(size, kMagic.size()));
-  if (!kMagic.starts_with(magic)) {
-    throw InvalidArgumentError(
-        str("file ", quoted(path_), " was not written by save() or cache(); name another one"));
-  }
-  if (size < kMagic.size() + kTrailerBytes) fail(size, "it ends before its trailer");
-  read_trailer();
-}
-
-void ElementFile::read_trailer() {
-  const uint64_t trailer_offset = file_->size() - kTrailerBytes;
-  const std::string trailer = bytes(trailer_offset, kTrailerBytes);
-  if (!trailer.ends_with(kEndMagic) ||
-      number_at<uint32_t>(trailer, 20) != mask_crc(crc32c(trailer.substr(0, 20)))) {
-    fail(trailer_offset, "there is no trailer: the file was not written to its end");
-  }
-  end_ = number_at<uint64_t>(trailer, 0);
-  const auto count = number_at<uint64_t>(trailer, 8);
-  if (end_ < kMagic.size() || end_ > trailer_offset ||
-      count > (trailer_offset - end_) / sizeof(uint64_t)) {
-    fail(trailer_offset, "its trailer does not fit its size");
-  }
-  const std::string index = bytes(end_, trailer_offset - end_);
-  if (number_at<uint32_t>(trailer, 16) != mask_crc(crc32c(index))) {
-    fail(end_, "the checksum of its index is wrong");
-  }
-  uint64_t least = kMagic.size();
-  for (uint64_t i = 0; i < count; ++i) {
-    const auto offset = number_at<uint64_t>(index, i * sizeof(uint64_t));
-    if (offset < least || offset > end_ || end_ - offset < kLengthBytes + kCrcBytes) {
-      fail(end_ + i * sizeof(uint64_t), "its index points outside of the elements");
-    }
-    offsets_.push_back(offset);
-    least = offset + kLengthBytes + kCrcBytes;
-  }
-  read_info(index.substr(count * sizeof(uint64_t)));
-}
-
-void ElementFile::read_info(const std::string& bytes) {
-  const std::string what = str("file ", quoted(path_), ": the info behind its index");
-  const Structure info = decode_element(bytes, what);
+ElementFile::ElementFile(FileSystem& files, const std::string& path)
+    : blobs_(files.open(path), path) {
+  const std::string what = str("file ", quoted(path), ": the info behind its index");
+  const Structure info = decode_element(blobs_.info(), what);
   try {
     info_ = {std::string(info["graph"].strings().item()),
              std::string(info["start"].strings().item()), structure_to_spec(info["spec"])};
@@ -153,32 +25,8 @@ void ElementFile::read_info(const std::string& bytes) {
   }
 }
 
-std::string ElementFile::bytes(uint64_t offset, uint64_t length) const {
-  std::string bytes(length, '\0');  // never more than the file has
-  file_->read(offset, bytes.data(), length);
-  return bytes;
-}
-
 Structure ElementFile::read(int64_t i) const {
-  const auto index = static_cast<size_t>(i);
-  const uint64_t offset = offsets_[index];
-  const uint64_t next = index + 1 < offsets_.size() ? offsets_[index + 1] : end_;
-  const std::string record = bytes(offset, next - offset);
-  const uint64_t length = record.size() - kLengthBytes - kCrcBytes;
-  if (number_at<uint32_t>(record, 8) != mask_crc(crc32c(record.substr(0, 8))) ||
-      number_at<uint64_t>(record, 0) != length) {
-    fail(offset, str("the length of element ", i, " is damaged"));
-  }
-  const std::string_view body = std::string_view(record).substr(kLengthBytes, length);
-  if (number_at<uint32_t>(record, kLengthBytes + length) != mask_crc(crc32c(body))) {
-    fail(offset, str("the checksum of element ", i, " is wrong"));
-  }
-  return decode_element(body, str("file ", quoted(path_), ": element ", i));
-}
-
-void ElementFile::fail(uint64_t offset, std::string_view problem) const {
-  throw DataLossError(str("file ", quoted(path_), ", byte ", offset, ": ", problem,
-                          "; remove it and have it written anew"));
+  return decode_element(blobs_.read(i), str("file ", quoted(blobs_.path()), ": element ", i));
 }
 
 }  // namespace cohort::internal
