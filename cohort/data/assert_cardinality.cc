@@ -1,44 +1,27 @@
+#include "cohort/data/counting_iterator.h"
 #include "cohort/data/dataset.h"
 #include "cohort/data/node.h"
 
 namespace cohort::internal {
 namespace {
 
-class AssertCardinalityIterator final : public DataIterator {
+class AssertCardinalityIterator final : public CountingIterator {
  public:
   AssertCardinalityIterator(std::unique_ptr<DataIterator> input, int64_t count)
-      : input_(std::move(input)), count_(count) {}
+      : CountingIterator(std::move(input)), count_(count) {}
 
   bool next(Structure& out) override {
-    const bool found = read_counted(index_, 1, [&] { return input_->next(out); }) > 0;
+    const bool found = read(out);
     check(found);
     return found;
   }
   bool has_blocks() const override { return input_->has_blocks(); }
   int64_t next_block(int64_t n, Structure& out) override {
-    const int64_t rows = read_counted(index_, n, [&] { return input_->next_block(n, out); });
+    const int64_t rows = read_block(n, out);
     check(rows > 0);
     return rows;
   }
-  int64_t skip(int64_t n) override {
-    const int64_t skipped = input_->skip(n);
-    index_ += skipped;
-    return skipped;
-  }
-  void rewind(uint64_t epoch) override {
-    index_ = 0;
-    input_->rewind(epoch);
-  }
-  IteratorState save() const override {
-    IteratorState state;
-    state.set_int("index", index_);
-    state.set_child("input", input_->save());
-    return state;
-  }
-  void restore(const IteratorState& state) override {
-    index_ = state.get_int("index", 0, kInfiniteSize);
-    input_->restore(state.child("input"));
-  }
+  int64_t skip(int64_t n) override { return pass_over(n); }
 
  private:
   // `found` is whether there was another element; the end says so every time.
@@ -55,9 +38,7 @@ class AssertCardinalityIterator final : public DataIterator {
             found ? "but there are more" : str("but there are ", index_)));
   }
 
-  std::unique_ptr<DataIterator> input_;
   int64_t count_;
-  int64_t index_ = 0;  // of the next element
 };
 
 class AssertCardinalityNode final : public UnaryNode {

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "cohort/data/counting_iterator.h"
 #include "cohort/data/dataset.h"
 #include "cohort/data/node.h"
 #include "cohort/data/pending_elements.h"
@@ -8,10 +9,12 @@
 namespace cohort::internal {
 namespace {
 
-class BatchIterator final : public DataIterator {
+class BatchIterator final : public CountingIterator {
  public:
   BatchIterator(std::unique_ptr<DataIterator> input, int64_t batch_size, bool drop_remainder)
-      : input_(std::move(input)), batch_size_(batch_size), drop_remainder_(drop_remainder) {}
+      : CountingIterator(std::move(input)),
+        batch_size_(batch_size),
+        drop_remainder_(drop_remainder) {}
 
   bool next(Structure& out) override {
     const int64_t rows = read_counted(index_, batch_size_, [&] { return read_batch(out); });
@@ -27,21 +30,17 @@ class BatchIterator final : public DataIterator {
     return (rows + (drop_remainder_ ? 0 : batch_size_ - 1)) / batch_size_;
   }
   void rewind(uint64_t epoch) override {
-    index_ = 0;
     pieces_.clear();
-    input_->rewind(epoch);
+    CountingIterator::rewind(epoch);
   }
   IteratorState save() const override {
-    IteratorState state;
-    state.set_int("index", index_);
+    IteratorState state = CountingIterator::save();
     save_pending(pieces_, state);
-    state.set_child("input", input_->save());
     return state;
   }
   void restore(const IteratorState& state) override {
-    index_ = state.get_int("index", 0, kInfiniteSize);
     pieces_ = restore_pending(state, "batch");
-    input_->restore(state.child("input"));
+    CountingIterator::restore(state);
   }
 
  private:
@@ -91,11 +90,10 @@ class BatchIterator final : public DataIterator {
     return rows;
   }
 
-  std::unique_ptr<DataIterator> input_;
   int64_t batch_size_;
   bool drop_remainder_;
-  int64_t index_ = 0;              // of the batch's first element, for messages
-  std::vector<Structure> pieces_;  // of the batch: elements, or blocks where the input has them
+  // Of the batch that begins at index_: elements, or blocks where the input has them.
+  std::vector<Structure> pieces_;
   std::vector<int64_t> first_indices_;
 };
 

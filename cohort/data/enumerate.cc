@@ -1,5 +1,6 @@
 #include <ATen/ops/empty.h>
 
+#include "cohort/data/counting_iterator.h"
 #include "cohort/data/dataset.h"
 #include "cohort/data/node.h"
 
@@ -12,52 +13,31 @@ Tensor index_tensor(int64_t index) {
   return tensor;
 }
 
-class EnumerateIterator final : public DataIterator {
+class EnumerateIterator final : public CountingIterator {
  public:
   EnumerateIterator(std::unique_ptr<DataIterator> input, int64_t start)
-      : input_(std::move(input)), start_(start) {}
+      : CountingIterator(std::move(input)), start_(start) {}
 
   bool next(Structure& out) override {
-    if (read_counted(position_, 1, [&] { return input_->next(element_); }) == 0) return false;
-    out = tuple(index_tensor(start_ + position_ - 1), std::move(element_));
+    if (!read(element_)) return false;
+    out = tuple(index_tensor(start_ + index_ - 1), std::move(element_));
     return true;
   }
   bool has_blocks() const override { return input_->has_blocks(); }
   int64_t next_block(int64_t n, Structure& out) override {
-    const int64_t count =
-        read_counted(position_, n, [&] { return input_->next_block(n, element_); });
+    const int64_t count = read_block(n, element_);
     if (count == 0) return 0;
     Tensor indices = at::empty({count}, int64);
     for (int64_t i = 0; i < count; ++i) {
-      indices.data_ptr<int64_t>()[i] = start_ + position_ - count + i;
+      indices.data_ptr<int64_t>()[i] = start_ + index_ - count + i;
     }
     out = tuple(std::move(indices), std::move(element_));
     return count;
   }
-  int64_t skip(int64_t n) override {
-    const int64_t skipped = input_->skip(n);
-    position_ += skipped;
-    return skipped;
-  }
-  void rewind(uint64_t epoch) override {
-    position_ = 0;
-    input_->rewind(epoch);
-  }
-  IteratorState save() const override {
-    IteratorState state;
-    state.set_int("position", position_);
-    state.set_child("input", input_->save());
-    return state;
-  }
-  void restore(const IteratorState& state) override {
-    position_ = state.get_int("position", 0, kInfiniteSize);
-    input_->restore(state.child("input"));
-  }
+  int64_t skip(int64_t n) override { return pass_over(n); }
 
  private:
-  std::unique_ptr<DataIterator> input_;
   int64_t start_;
-  int64_t position_ = 0;
   Structure element_;
 };
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "cohort/data/counting_iterator.h"
 #include "cohort/data/dataset.h"
 #include "cohort/data/error_context.h"
 #include "cohort/data/node.h"
@@ -13,13 +14,13 @@ using ElementFunctionPtr = std::shared_ptr<const ElementFunction>;
 // How far a predicate over records reads ahead.
 constexpr int64_t kBlockSize = 256;
 
-class FilterIterator final : public DataIterator {
+class FilterIterator final : public CountingIterator {
  public:
   FilterIterator(std::unique_ptr<DataIterator> input, ElementFunctionPtr predicate)
-      : input_(std::move(input)), predicate_(std::move(predicate)) {}
+      : CountingIterator(std::move(input)), predicate_(std::move(predicate)) {}
 
   bool next(Structure& out) override {
-    while (read_counted(index_, 1, [&] { return input_->next(out); }) > 0) {
+    while (read(out)) {
       try {
         if (is_true(predicate_->whole(out))) return true;
       } catch (...) {
@@ -28,25 +29,9 @@ class FilterIterator final : public DataIterator {
     }
     return false;
   }
-  void rewind(uint64_t epoch) override {
-    index_ = 0;
-    input_->rewind(epoch);
-  }
-  IteratorState save() const override {
-    IteratorState state;
-    state.set_int("index", index_);
-    state.set_child("input", input_->save());
-    return state;
-  }
-  void restore(const IteratorState& state) override {
-    index_ = state.get_int("index", 0, kInfiniteSize);
-    input_->restore(state.child("input"));
-  }
 
  private:
-  std::unique_ptr<DataIterator> input_;
   ElementFunctionPtr predicate_;
-  int64_t index_ = 0;  // of the next input element, for messages
 };
 
 // A predicate over records: asked for a block of them at a time.

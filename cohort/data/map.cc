@@ -4,6 +4,7 @@
 #include <mutex>
 #include <span>
 
+#include "cohort/data/counting_iterator.h"
 #include "cohort/data/dataset.h"
 #include "cohort/data/from_files.h"
 #include "cohort/data/map_function.h"
@@ -16,11 +17,11 @@ namespace cohort::internal {
 namespace {
 using MapFunctionPtr = std::shared_ptr<const MapFunction>;
 
-class MapIterator final : public DataIterator {
+class MapIterator final : public CountingIterator {
  public:
   MapIterator(std::unique_ptr<DataIterator> input, MapFunctionPtr function,
               const RandomPass& random)
-      : input_(std::move(input)),
+      : CountingIterator(std::move(input)),
         files_(dynamic_cast<const FromFiles*>(input_.get())),
         function_(std::move(function)),
         random_(random) {}
@@ -31,7 +32,7 @@ class MapIterator final : public DataIterator {
       out = select_row(out, 0);
       return true;
     }
-    if (read_counted(index_, 1, [&] { return input_->next(element_); }) == 0) return false;
+    if (!read(element_)) return false;
     out = with_file(file(), [&] { return function_->apply(element_, index_ - 1, random_); });
     return true;
   }
@@ -40,50 +41,40 @@ class MapIterator final : public DataIterator {
   }
   int64_t next_block(int64_t n, Structure& out) override {
     if (!has_blocks()) return DataIterator::next_block(n, out);
-    const int64_t count = read_counted(index_, n, [&] { return input_->next_block(n, element_); });
+    const int64_t count = read_block(n, element_);
     if (count == 0) return 0;
     out = with_file(file(), [&] {
       return function_->apply_block(element_, Positions::run(index_ - count, count));
     });
     return count;
   }
-  int64_t skip(int64_t n) override {
-    const int64_t skipped = input_->skip(n);
-    index_ += skipped;
-    return skipped;
-  }
+  int64_t skip(int64_t n) override { return pass_over(n); }
   void rewind(uint64_t epoch) override {
-    index_ = 0;
     random_.epoch = epoch;
-    input_->rewind(epoch);
+    CountingIterator::rewind(epoch);
   }
   IteratorState save() const override {
-    IteratorState state;
-    state.set_int("index", index_);
+    IteratorState state = CountingIterator::save();
     if (function_->is_random()) {
       state.set_int("seed", static_cast<int64_t>(random_.seed));
       state.set_int("epoch", static_cast<int64_t>(random_.epoch));
     }
-    state.set_child("input", input_->save());
     return state;
   }
   void restore(const IteratorState& state) override {
-    index_ = state.get_int("index", 0, kInfiniteSize);
     if (function_->is_random()) {
       random_.seed = static_cast<uint64_t>(state.get_int("seed"));
       random_.epoch = static_cast<uint64_t>(state.get_int("epoch"));
     }
-    input_->restore(state.child("input"));
+    CountingIterator::restore(state);
   }
 
  private:
   std::shared_ptr<const std::string> file() const { return files_ ? files_->last_file() : nullptr; }
 
-  std::unique_ptr<DataIterator> input_;
   const FromFiles* files_;  // the input where it reads files, else null
   MapFunctionPtr function_;
   RandomPass random_;
-  int64_t index_ = 0;  // of the next element
   Structure element_;
 };
 

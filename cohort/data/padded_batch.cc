@@ -1,4 +1,5 @@
 #include "cohort/core/text.h"
+#include "cohort/data/counting_iterator.h"
 #include "cohort/data/dataset.h"
 #include "cohort/data/node.h"
 #include "cohort/data/padding.h"
@@ -7,11 +8,11 @@
 namespace cohort::internal {
 namespace {
 
-class PaddedBatchIterator final : public DataIterator {
+class PaddedBatchIterator final : public CountingIterator {
  public:
   PaddedBatchIterator(std::unique_ptr<DataIterator> input, int64_t batch_size,
                       data::PaddedBatchOptions options)
-      : input_(std::move(input)), batch_size_(batch_size), options_(std::move(options)) {}
+      : CountingIterator(std::move(input)), batch_size_(batch_size), options_(std::move(options)) {}
 
   bool next(Structure& out) override {
     const int64_t rows = read_counted(index_, batch_size_, [&] {
@@ -26,28 +27,22 @@ class PaddedBatchIterator final : public DataIterator {
     return true;
   }
   void rewind(uint64_t epoch) override {
-    index_ = 0;
     elements_.clear();
-    input_->rewind(epoch);
+    CountingIterator::rewind(epoch);
   }
   IteratorState save() const override {
-    IteratorState state;
-    state.set_int("index", index_);
+    IteratorState state = CountingIterator::save();
     save_pending(elements_, state);
-    state.set_child("input", input_->save());
     return state;
   }
   void restore(const IteratorState& state) override {
-    index_ = state.get_int("index", 0, kInfiniteSize);
     elements_ = restore_pending(state, "padded_batch");
-    input_->restore(state.child("input"));
+    CountingIterator::restore(state);
   }
 
  private:
-  std::unique_ptr<DataIterator> input_;
   int64_t batch_size_;
   data::PaddedBatchOptions options_;
-  int64_t index_ = 0;                         // of the batch's first element, for messages
   std::vector<Structure> elements_;           // of the batch
   std::optional<std::vector<Leaf>> padding_;  // one a leaf
 };

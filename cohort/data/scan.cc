@@ -1,5 +1,6 @@
 #include <mutex>
 
+#include "cohort/data/counting_iterator.h"
 #include "cohort/data/dataset.h"
 #include "cohort/data/element_codec.h"
 #include "cohort/data/error_context.h"
@@ -41,40 +42,36 @@ struct ScanFunction {
 };
 
 // The user's state goes into the iterator's as it is.
-class ScanIterator final : public DataIterator {
+class ScanIterator final : public CountingIterator {
  public:
   ScanIterator(std::unique_ptr<DataIterator> input, std::shared_ptr<const ScanFunction> function)
-      : input_(std::move(input)), function_(std::move(function)), state_(function_->start()) {}
+      : CountingIterator(std::move(input)),
+        function_(std::move(function)),
+        state_(function_->start()) {}
 
   bool next(Structure& out) override {
     Structure element;
-    if (read_counted(index_, 1, [&] { return input_->next(element); }) == 0) return false;
+    if (!read(element)) return false;
     out = function_->apply(state_, element, index_ - 1);
     return true;
   }
   void rewind(uint64_t epoch) override {
-    index_ = 0;
     state_ = function_->start();
-    input_->rewind(epoch);
+    CountingIterator::rewind(epoch);
   }
   IteratorState save() const override {
-    IteratorState state;
-    state.set_int("index", index_);
+    IteratorState state = CountingIterator::save();
     state.set_bytes("state", encode_element(state_));
-    state.set_child("input", input_->save());
     return state;
   }
   void restore(const IteratorState& state) override {
-    index_ = state.get_int("index", 0, kInfiniteSize);
     state_ = decode_element(state.get_bytes("state"), "iterator state of a scan");
-    input_->restore(state.child("input"));
+    CountingIterator::restore(state);
   }
 
  private:
-  std::unique_ptr<DataIterator> input_;
   std::shared_ptr<const ScanFunction> function_;
   Structure state_;
-  int64_t index_ = 0;  // of the next element, for messages
 };
 
 class ScanNode final : public UnaryNode {

@@ -1,50 +1,31 @@
 #include <algorithm>
 
+#include "cohort/data/counting_iterator.h"
 #include "cohort/data/dataset.h"
 #include "cohort/data/node.h"
 
 namespace cohort::internal {
 namespace {
 
-class TakeIterator final : public DataIterator {
+class TakeIterator final : public CountingIterator {
  public:
   TakeIterator(std::unique_ptr<DataIterator> input, int64_t count)
-      : input_(std::move(input)), count_(count) {}
+      : CountingIterator(std::move(input)), count_(count) {}
 
-  bool next(Structure& out) override {
-    if (taken_ >= count_) return false;
-    return read_counted(taken_, 1, [&] { return input_->next(out); }) > 0;
-  }
+  bool next(Structure& out) override { return index_ < count_ && read(out); }
   bool has_blocks() const override { return input_->has_blocks(); }
   int64_t next_block(int64_t n, Structure& out) override {
-    n = std::min(n, count_ - taken_);
-    if (n == 0) return 0;
-    return read_counted(taken_, n, [&] { return input_->next_block(n, out); });
+    n = std::min(n, count_ - index_);
+    return n == 0 ? 0 : read_block(n, out);
   }
-  int64_t skip(int64_t n) override {
-    const int64_t skipped = input_->skip(std::min(n, count_ - taken_));
-    taken_ += skipped;
-    return skipped;
-  }
-  void rewind(uint64_t epoch) override {
-    taken_ = 0;
-    input_->rewind(epoch);
-  }
-  IteratorState save() const override {
-    IteratorState state;
-    state.set_int("taken", taken_);
-    state.set_child("input", input_->save());
-    return state;
-  }
+  int64_t skip(int64_t n) override { return pass_over(std::min(n, count_ - index_)); }
   void restore(const IteratorState& state) override {
-    taken_ = state.get_int("taken", 0, count_);
-    input_->restore(state.child("input"));
+    CountingIterator::restore(state);
+    index_ = state.get_int("index", 0, count_);
   }
 
  private:
-  std::unique_ptr<DataIterator> input_;
-  int64_t count_;
-  int64_t taken_ = 0;
+  const int64_t count_;
 };
 
 class TakeIndexed final : public IndexedData {

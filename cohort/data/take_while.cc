@@ -1,3 +1,4 @@
+#include "cohort/data/counting_iterator.h"
 #include "cohort/data/dataset.h"
 #include "cohort/data/error_context.h"
 #include "cohort/data/node.h"
@@ -7,14 +8,14 @@ namespace cohort::internal {
 namespace {
 using ElementFunctionPtr = std::shared_ptr<const ElementFunction>;
 
-class TakeWhileIterator final : public DataIterator {
+class TakeWhileIterator final : public CountingIterator {
  public:
   TakeWhileIterator(std::unique_ptr<DataIterator> input, ElementFunctionPtr predicate)
-      : input_(std::move(input)), predicate_(std::move(predicate)) {}
+      : CountingIterator(std::move(input)), predicate_(std::move(predicate)) {}
 
   bool next(Structure& out) override {
     if (ended_) return false;
-    ended_ = read_counted(index_, 1, [&] { return input_->next(out); }) == 0;
+    ended_ = !read(out);
     if (ended_) return false;
     try {
       ended_ = !is_true(predicate_->whole(out));
@@ -25,26 +26,20 @@ class TakeWhileIterator final : public DataIterator {
   }
   void rewind(uint64_t epoch) override {
     ended_ = false;
-    index_ = 0;
-    input_->rewind(epoch);
+    CountingIterator::rewind(epoch);
   }
   IteratorState save() const override {
-    IteratorState state;
-    state.set_int("index", index_);
+    IteratorState state = CountingIterator::save();
     state.set_int("ended", ended_);
-    state.set_child("input", input_->save());
     return state;
   }
   void restore(const IteratorState& state) override {
-    index_ = state.get_int("index", 0, kInfiniteSize);
     ended_ = state.get_int("ended", 0, 1) == 1;
-    input_->restore(state.child("input"));
+    CountingIterator::restore(state);
   }
 
  private:
-  std::unique_ptr<DataIterator> input_;
   ElementFunctionPtr predicate_;
-  int64_t index_ = 0;  // of the next input element, for messages
   bool ended_ = false;
 };
 

@@ -1,0 +1,50 @@
+// What iterators over one input have in common that count its elements.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "cohort/data/indexed.h"
+#include "cohort/data/iterator.h"
+
+namespace cohort::internal {
+
+// Its state is the count and the input's.
+class CountingIterator : public DataIterator {
+ public:
+  explicit CountingIterator(std::unique_ptr<DataIterator> input) : input_(std::move(input)) {}
+
+  void rewind(uint64_t epoch) override {
+    index_ = 0;
+    input_->rewind(epoch);
+  }
+  IteratorState save() const override {
+    IteratorState state;
+    state.set_int("index", index_);
+    state.set_child("input", input_->save());
+    return state;
+  }
+  void restore(const IteratorState& state) override {
+    index_ = state.get_int("index", 0, kInfiniteSize);
+    input_->restore(state.child("input"));
+  }
+
+ protected:
+  bool read(Structure& out) {
+    return read_counted(index_, 1, [&] { return input_->next(out); }) > 0;
+  }
+  int64_t read_block(int64_t n, Structure& out) {
+    return read_counted(index_, n, [&] { return input_->next_block(n, out); });
+  }
+  int64_t pass_over(int64_t n) {
+    const int64_t skipped = input_->skip(n);
+    index_ += skipped;
+    return skipped;
+  }
+
+  const std::unique_ptr<DataIterator> input_;
+  int64_t index_ = 0;  // of the input's next element
+};
+
+}  // namespace cohort::internal
