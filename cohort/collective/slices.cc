@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "cohort/core/error.h"
+#include "cohort/core/vector_clones.h"
 
 namespace cohort::collective {
 namespace {
@@ -25,7 +26,7 @@ struct Accumulator<at::BFloat16> {
 };
 
 template <class T>
-void add(void* out, std::span<const void* const> sources, int64_t count) {
+COHORT_VECTOR_CLONES void add(void* out, std::span<const void* const> sources, int64_t count) {
   using Sum = typename Accumulator<T>::type;
   constexpr int64_t kBlock = 1024;
   Sum sums[kBlock];

@@ -130,6 +130,26 @@ inline __attribute__((always_inline)) void unpool(const TiledImages& images, int
   }
 }
 
+template <class T>
+inline __attribute__((always_inline)) void sum_values(const TiledImages& images, const T* values,
+                                                      const uint8_t* places, double* sums) {
+  // A row in T, whose rounding is small, and the rows in double.
+  constexpr int64_t kChannels = 64;
+  for (int64_t row = 0; row < images.out_rows(); ++row) {
+    const int64_t from = row * images.out_width() * images.channels;
+    for (int64_t first = 0; first < images.channels; first += kChannels) {
+      const int64_t count = std::min(kChannels, images.channels - first);
+      T row_sums[kChannels] = {};
+      for (int64_t x = 0; x < images.out_width(); ++x) {
+        const T* __restrict value = values + from + x * images.channels + first;
+        const uint8_t* __restrict place = places + from + x * images.channels + first;
+        for (int64_t c = 0; c < count; ++c) row_sums[c] += place[c] == kNoPlace ? T(0) : value[c];
+      }
+      for (int64_t c = 0; c < count; ++c) sums[first + c] += row_sums[c];
+    }
+  }
+}
+
 COHORT_VECTOR_CLONES void max_pool_float(const TiledImages& images, int64_t first, int64_t last,
                                          const float* bias, bool relu, const float* in, float* out,
                                          uint8_t* places) {
@@ -148,6 +168,15 @@ COHORT_VECTOR_CLONES void unpool_double(const TiledImages& images, int64_t first
                                         const double* values, const uint8_t* places,
                                         double* image) {
   unpool(images, first, last, values, places, image);
+}
+
+COHORT_VECTOR_CLONES void sum_placed_float(const TiledImages& images, const float* values,
+                                           const uint8_t* places, double* sums) {
+  sum_values(images, values, places, sums);
+}
+COHORT_VECTOR_CLONES void sum_placed_double(const TiledImages& images, const double* values,
+                                            const uint8_t* places, double* sums) {
+  sum_values(images, values, places, sums);
 }
 
 }  // namespace
@@ -191,25 +220,15 @@ template void pick_rows(const TiledImages&, int64_t, int64_t, const float*, cons
 template void pick_rows(const TiledImages&, int64_t, int64_t, const double*, const uint8_t*,
                         double*);
 
-template <class T>
-void sum_placed(const TiledImages& images, const T* values, const uint8_t* places, double* sums) {
-  // A row in T, whose rounding is small, and the rows in double.
-  constexpr int64_t kChannels = 64;
-  for (int64_t row = 0; row < images.out_rows(); ++row) {
-    const int64_t from = row * images.out_width() * images.channels;
-    for (int64_t first = 0; first < images.channels; first += kChannels) {
-      const int64_t count = std::min(kChannels, images.channels - first);
-      T row_sums[kChannels] = {};
-      for (int64_t x = 0; x < images.out_width(); ++x) {
-        const T* __restrict value = values + from + x * images.channels + first;
-        const uint8_t* __restrict place = places + from + x * images.channels + first;
-        for (int64_t c = 0; c < count; ++c) row_sums[c] += place[c] == kNoPlace ? T(0) : value[c];
-      }
-      for (int64_t c = 0; c < count; ++c) sums[first + c] += row_sums[c];
-    }
-  }
+template <>
+void sum_placed(const TiledImages& images, const float* values, const uint8_t* places,
+                double* sums) {
+  sum_placed_float(images, values, places, sums);
 }
-template void sum_placed(const TiledImages&, const float*, const uint8_t*, double*);
-template void sum_placed(const TiledImages&, const double*, const uint8_t*, double*);
+template <>
+void sum_placed(const TiledImages& images, const double* values, const uint8_t* places,
+                double* sums) {
+  sum_placed_double(images, values, places, sums);
+}
 
 }  // namespace cohort::internal

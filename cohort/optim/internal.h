@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "cohort/core/error.h"
+#include "cohort/core/vector_clones.h"
 #include "cohort/optim/update_rule.h"
 
 namespace cohort::internal {
@@ -13,9 +14,10 @@ namespace cohort::internal {
 //
 // Written so that compilers vectorise it. Formulas use only +, -, *, / and sqrt: each is correctly
 // rounded, in a vector as alone, and this folder is compiled without contraction to fused
-// multiply-add; so an element's result does not depend on its place in the slice.
+// multiply-add; so an element's result depends neither on its place in the slice nor on how wide the
+// processor's vectors are.
 template <int kNumSlots, class T, class Formula>
-void for_each_element(const optim::Slice& slice, const Formula& formula) {
+COHORT_VECTOR_CLONES void for_each_element(const optim::Slice& slice, const Formula& formula) {
   static_assert(kNumSlots <= optim::kMaxSlots);
   auto slot = [&](int i) { return static_cast<T*>(slice.slots[i]); };
   T* __restrict param = static_cast<T*>(slice.param);
