@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "cohort/data/batch_rows.h"
 #include "cohort/data/counting_iterator.h"
 #include "cohort/data/dataset.h"
 #include "cohort/data/node.h"
@@ -39,7 +40,11 @@ class BatchIterator final : public CountingIterator {
     return state;
   }
   void restore(const IteratorState& state) override {
-    pieces_ = restore_pending(state, "batch");
+    pieces_ = restore_pending(state, "batch", batch_size_);
+    if (rows_of_pieces() >= batch_size_) {
+      throw DataLossError(str("iterator state of a batch: ", rows_of_pieces(),
+                              " pending rows of a batch of ", batch_size_));
+    }
     CountingIterator::restore(state);
   }
 
@@ -86,7 +91,7 @@ class BatchIterator final : public CountingIterator {
   int64_t rows_of_pieces() const {
     if (!input_->has_blocks()) return std::ssize(pieces_);
     int64_t rows = 0;
-    for (const Structure& piece : pieces_) rows += num_rows(piece);
+    for (const Structure& piece : pieces_) rows += checked_rows("batch", piece);
     return rows;
   }
 

@@ -178,6 +178,27 @@ TEST_F(Deadline, BatchesGoOnWhereTheyStopped) {
   EXPECT_THAT(outcomes(*iterator), ElementsAre("[8, 9]"));
 }
 
+TEST_F(Deadline, StatesWithTooManyPendingElementsAreRefused) {
+  const auto pending_state = [&](const Dataset& dataset) {
+    timeouts_ = 1;
+    const auto iterator = dataset.node()->make_iterator({});
+    Structure element;
+    EXPECT_THROW(iterator->next(element), internal::InputDeadlineExceeded);
+    return iterator->save();
+  };
+  const auto restore = [](const Dataset& dataset, const IteratorState& state) {
+    dataset.node()->make_iterator({})->restore(state);
+  };
+  const Dataset blocks = in_blocks(device_);
+  EXPECT_THROW(restore(device_.batch(6), pending_state(device_.batch(7))), DataLossError);
+  EXPECT_THROW(restore(blocks.batch(6), pending_state(blocks.batch(7))), DataLossError);
+  EXPECT_THROW(restore(device_.padded_batch(6), pending_state(device_.padded_batch(7))),
+               DataLossError);
+  EXPECT_THROW(restore(device_.batch(2).rebatch(6), pending_state(device_.batch(2).rebatch(7))),
+               DataLossError);
+  EXPECT_NO_THROW(restore(device_.batch(8), pending_state(device_.batch(7))));
+}
+
 // It was not the device that did not answer: the element is consumed, as by any other error.
 TEST(DeadlineOfAFunction, IsAnErrorOfItsElement) {
   const auto fail = [](int64_t x) {

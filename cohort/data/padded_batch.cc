@@ -36,7 +36,7 @@ class PaddedBatchIterator final : public CountingIterator {
     return state;
   }
   void restore(const IteratorState& state) override {
-    elements_ = restore_pending(state, "padded_batch");
+    elements_ = restore_pending(state, "padded_batch", batch_size_);
     CountingIterator::restore(state);
   }
 

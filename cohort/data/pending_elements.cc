@@ -14,12 +14,16 @@ void save_pending(const std::vector<Structure>& elements, IteratorState& state) 
   if (!elements.empty()) state.set_bytes(kName, encode_element(Structure::make_tuple(elements)));
 }
 
-std::vector<Structure> restore_pending(const IteratorState& state, std::string_view what) {
+std::vector<Structure> restore_pending(const IteratorState& state, std::string_view what,
+                                       int64_t most) {
   std::vector<Structure> elements;
   if (!state.has(kName)) return elements;
   const std::string where = str("iterator state of a ", what);
   const Structure all = decode_element(state.get_bytes(kName), where);
-  if (all.is_leaf()) throw DataLossError(where + ": pending elements are no tuple");
+  if (all.is_leaf() || static_cast<int64_t>(all.size()) >= most) {
+    throw DataLossError(str(where, ": it has ", all.is_leaf() ? 0 : all.size(),
+                            " pending elements of a batch of ", most));
+  }
   for (size_t i = 0; i < all.size(); ++i) elements.push_back(all[i]);
   return elements;
 }

@@ -2,6 +2,7 @@
 // of states that are taken in between.
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 #include <vector>
 
@@ -12,7 +13,8 @@ namespace cohort::internal {
 
 // Elements, or blocks of them. Nothing is written where there are none.
 void save_pending(const std::vector<Structure>& elements, IteratorState& state);
-// Errors: DataLoss (the text begins with `what`).
-std::vector<Structure> restore_pending(const IteratorState& state, std::string_view what);
+// Errors: DataLoss (damaged, or not fewer than `most`; the text names `what`).
+std::vector<Structure> restore_pending(const IteratorState& state, std::string_view what,
+                                       int64_t most);
 
 }  // namespace cohort::internal

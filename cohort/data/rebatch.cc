@@ -89,8 +89,12 @@ class RebatchIterator final : public DataIterator {
     turn_ =
         static_cast<size_t>(state.get_int("turn", 0, static_cast<int64_t>(plan_.sizes.size()) - 1));
     ended_ = state.get_int("ended", 0, 1) == 1;
-    pieces_ = restore_pending(state, "rebatch");
+    pieces_ = restore_pending(state, "rebatch", plan_.sizes[turn_]);
     for (const Structure& piece : pieces_) gathered_ += checked_rows("rebatch", piece);
+    if (gathered_ > 0 && gathered_ >= plan_.sizes[turn_]) {
+      throw DataLossError(str("iterator state of a rebatch: ", gathered_,
+                              " pending rows of a batch of ", plan_.sizes[turn_]));
+    }
     indices_.assign(pieces_.size(), index_);
     const int64_t row = state.get_int("row", 0, kInfiniteSize);
     if (row == 0) return;
