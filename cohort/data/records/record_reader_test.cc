@@ -126,6 +126,32 @@ TEST_F(RecordReaderTest, EveryFlippedBitIsFoundWhereItIs) {
   }
 }
 
+// Checksums of short records are taken together: damage takes along none of those before it.
+TEST_F(RecordReaderTest, DamageAmongManyRecordsIsFoundWhereItIs) {
+  std::vector<std::string> records;
+  for (size_t i = 0; i < 60; ++i) records.emplace_back(i % 23 == 22 ? 300 : i % 7, 'x');
+  write_records("a", records);
+  const std::string whole = files.content("a");
+  size_t start = 0;
+  for (size_t i = 0; i < records.size(); ++i) {
+    for (const size_t byte : {size_t{0}, 12 + records[i].size()}) {  // its length, its checksum
+      std::string bytes = whole;
+      bytes[start + byte] ^= 1;
+      files.set_content("a", bytes);
+      const auto reader = open("a");
+      if (i > 0) {
+        const RecordRun run = reader->next();
+        EXPECT_TRUE(std::equal(run.records.begin(), run.records.end(), records.begin(),
+                               records.begin() + static_cast<ptrdiff_t>(i)))
+            << i;
+      }
+      EXPECT_THAT(data_loss([&] { reader->next(); }),
+                  HasSubstr(str("'a', byte ", start, ": record ", i, " is damaged")));
+    }
+    start += 16 + records[i].size();
+  }
+}
+
 TEST_F(RecordReaderTest, EveryTruncationIsFoundWhereItIs) {
   write_records("a", {"first", "second"});
   const std::string bytes = files.content("a");

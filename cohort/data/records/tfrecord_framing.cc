@@ -1,6 +1,5 @@
 #include "cohort/data/records/tfrecord_framing.h"
 
-#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <span>
@@ -37,43 +36,52 @@ std::string guess(const Framing::Input& input) {
   return "; is it a TFRecord file, and not a compressed one?";
 }
 
-// The first record whose checksum does not hold; records.size() where all do.
+// Short records are framed so many at a time, and then their checksums taken, which are had faster
+// together. A long one is checked at once: that brings the next one's length into the cache.
+constexpr size_t kTogether = 16;
+constexpr uint64_t kLong = 256;
+
+// The first record whose checksum does not hold; records.size() where all do. At most kTogether.
 size_t first_damaged(std::span<const std::string_view> records) {
-  std::array<uint32_t, 64> crcs;
-  for (size_t begin = 0; begin < records.size(); begin += crcs.size()) {
-    const auto some = records.subspan(begin, std::min(crcs.size(), records.size() - begin));
-    crc32c_each(some, crcs.data());
-    for (size_t i = 0; i < some.size(); ++i) {
-      if (unmask_crc(load<uint32_t>(some[i].data() + some[i].size())) != crcs[i]) return begin + i;
-    }
+  std::array<uint32_t, kTogether> crcs;
+  crc32c_each(records, crcs.data());
+  size_t i = 0;
+  while (i < records.size() &&
+         unmask_crc(load<uint32_t>(records[i].data() + records[i].size())) == crcs[i]) {
+    ++i;
   }
-  return records.size();
+  return i;
 }
 
 class TFRecordFraming final : public Framing {
  public:
-  // The checksums of the data come last: those of many short records are had faster together.
   Split split(const Input& input, std::vector<std::string_view>& records) const override {
-    const Split framed = frame(input, records);
-    const size_t whole = first_damaged(records);
-    if (whole == records.size()) return framed;
-    if (whole == 0) {
-      input.fail(str("record ", input.position.index, " is damaged: the checksum of its ",
-                     records[0].size(), " bytes does not hold"));
+    Split split;
+    for (bool more = true; more;) {
+      const size_t begin = records.size();
+      more = frame(input, split, records);
+      const size_t whole = begin + first_damaged(std::span(records).subspan(begin));
+      if (whole == records.size()) continue;
+      if (whole == 0) {
+        input.fail(str("record ", input.position.index, " is damaged: the checksum of its ",
+                       records[0].size(), " bytes does not hold"));
+      }
+      records.resize(whole);
+      const char* const end = records.back().data() + records.back().size() + kTFRecordFooterBytes;
+      return {.consumed = static_cast<size_t>(end - input.bytes.data()), .indices = whole};
     }
-    records.resize(whole);
-    const char* const end = records.back().data() + records.back().size() + kTFRecordFooterBytes;
-    return {.consumed = static_cast<size_t>(end - input.bytes.data()), .indices = whole};
+    return split;
   }
 
  private:
-  static Split frame(const Input& input, std::vector<std::string_view>& records) {
-    Split split;
+  // Up to kTogether records more; false where no other can follow them.
+  static bool frame(const Input& input, Split& split, std::vector<std::string_view>& records) {
     const auto damage = [&](const auto&... problem) {
       if (records.empty()) input.fail(str("record ", input.position.index, " ", problem...));
-      return split;
+      return false;
     };
-    while (split.consumed < input.bytes.size()) {
+    for (size_t i = 0; i < kTogether; ++i) {
+      if (split.consumed == input.bytes.size()) return false;
       const std::string_view left = input.bytes.substr(split.consumed);
       const uint64_t available = input.available - split.consumed;
       if (available < kOverhead) {
@@ -82,7 +90,7 @@ class TFRecordFraming final : public Framing {
       }
       if (left.size() < kTFRecordHeaderBytes) {
         split.needed = kOverhead;
-        return split;
+        return false;
       }
       if (!holds(left.data(), kLengthBytes, left.data() + kLengthBytes)) {
         return damage("is damaged: the checksum of its length does not hold", guess(input));
@@ -94,13 +102,14 @@ class TFRecordFraming final : public Framing {
       }
       if (left.size() - kTFRecordHeaderBytes < length + kTFRecordFooterBytes) {
         split.needed = length + kOverhead;
-        return split;
+        return false;
       }
       records.push_back(left.substr(kTFRecordHeaderBytes, length));
       split.consumed += length + kOverhead;
       ++split.indices;
+      if (length >= kLong) break;
     }
-    return split;
+    return true;
   }
 };
 
