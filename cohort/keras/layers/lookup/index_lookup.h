@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cohort/data/dataset.h"
@@ -82,5 +83,23 @@ class IndexLookup final : public keras::layers::Layer, public VocabularyKeeper {
   Tensor idf_weights_;  // with kTfIdf: float32 [depth]
   LookupState state_;
 };
+
+// Of StringLookupOptions or IntegerLookupOptions, which differ in the type of a token alone.
+template <class Key, class PublicOptions>
+std::shared_ptr<IndexLookup<Key>> make_index_lookup(std::string class_name, PublicOptions options) {
+  return std::make_shared<IndexLookup<Key>>(
+      IndexLookupOptions<Key>{.class_name = std::move(class_name),
+                              .vocabulary = options.vocabulary.source(),
+                              .special = {.mask = std::move(options.mask_token),
+                                          .num_oov_indices = options.num_oov_indices,
+                                          .oov = std::move(options.oov_token),
+                                          .invert = options.invert},
+                              .max_tokens = options.max_tokens,
+                              .idf_weights = std::move(options.idf_weights),
+                              .output_mode = std::move(options.output_mode),
+                              .pad_to_max_tokens = options.pad_to_max_tokens,
+                              .dtype = options.dtype,
+                              .name = std::move(options.name)});
+}
 
 }  // namespace cohort::internal
