@@ -3,7 +3,8 @@
 import itertools
 import os
 
-from harness import DEBIAN_PYTHON, KEEP_FREED_MEMORY, Side, Worker, tensorflow_python
+from harness import (DEBIAN_PYTHON, KEEP_FREED_MEMORY, Side, Worker, blas_kernels,
+                     tensorflow_python)
 
 THREADS = (1, 2)
 # (OpenMP's, OpenBLAS's): the latter's spin after each product, on the cores that the former need.
@@ -18,6 +19,7 @@ class StepSides:
         self.step_worker = step_worker
         self.tensorflow_python = tensorflow_python()
         self.samples = samples
+        self.blas_kernels = blas_kernels()
         self.workers = {}
 
     def __enter__(self):
@@ -129,6 +131,7 @@ class StepSides:
     def _worker(self, name, command, environment=None):
         if name not in self.workers:
             self.workers[name] = Worker(*command, environment={**KEEP_FREED_MEMORY,
+                                                               **self.blas_kernels,
                                                                **(environment or {})})
             self.workers[name].ask("version")  # it has started
         return self.workers[name]

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "cohort/collective/thread_group.h"
+#include "cohort/core/blas_kernels.h"
 #include "cohort/core/device.h"
 #include "cohort/core/intra_op_threads.h"
 #include "cohort/core/phase.h"
@@ -134,6 +135,7 @@ void LocalReplicas::Shared::work(int rank, int num_threads) {
 LocalReplicas::LocalReplicas(std::vector<std::string> devices)
     : devices_(std::move(devices)),
       threads_per_replica_(std::max(1, num_usable_cores() / std::max(1, size()))) {
+  warn_of_slow_blas();
   for (const std::string& device : devices_) torch_devices_.push_back(torch_device(device));
   shared_ = std::make_shared<Shared>(size(), spin_for(size()));
   shared_->devices = torch_devices_;

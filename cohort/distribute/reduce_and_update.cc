@@ -190,6 +190,7 @@ class SlicePass {
     const int64_t end = first_row_from(range.end);
     int64_t begin = first_row_from(range.begin);
     sparse_rows_.skip_to(begin);
+    if (rule_.zero_gradient_is_no_op()) return update_given_rows(target, end, row_size);
     int64_t ids[kRowsAtOnce];
     const int64_t capacity = std::min(kRowsAtOnce, kBlock / row_size);
     while (begin < end) {
@@ -210,11 +211,22 @@ class SlicePass {
     for (int64_t& id : ids) {
       id = sparse_rows_.next_id(end);
       if (id == end) break;
-      sparse_rows_.take(id, row_size, dtype_, sum, scratch_);
+      const char* found = sparse_rows_.take(id, row_size, dtype_, sum, scratch_);
+      if (found != sum) std::memcpy(sum, found, static_cast<size_t>(row_size * item_size_));
       sum += row_size * item_size_;
       ++count;
     }
     return count;
+  }
+
+  // Updates the rows before `end` that have a gradient, one by one: the others stay as they are.
+  void update_given_rows(const UpdateTarget& target, int64_t end, int64_t row_size) {
+    for (int64_t id = sparse_rows_.next_id(end); id != end; id = sparse_rows_.next_id(end)) {
+      sparse_rows_.prefetch(at(*param_, 0), row_size * item_size_);
+      const char* gradient = sparse_rows_.take(id, row_size, dtype_, sum_, scratch_);
+      apply_rule(id * row_size, row_size, gradient);
+      copy_to_others(target, id * row_size, row_size);
+    }
   }
 
   // Rows [begin, end), of which begin + ids[k] has row k of sum_ as its gradient, the others zeros.
@@ -231,10 +243,7 @@ class SlicePass {
                         .row_ids = ids.data(),
                         .num_row_ids = static_cast<int64_t>(ids.size()),
                         .dtype = dtype_});
-    if (!rule_.zero_gradient_is_no_op()) {
-      return copy_to_others(target, begin * row_size, (end - begin) * row_size);
-    }
-    for (const int64_t id : ids) copy_to_others(target, (begin + id) * row_size, row_size);
+    copy_to_others(target, begin * row_size, (end - begin) * row_size);
   }
 
   char* at(const Tensor& tensor, int64_t begin) const {
@@ -251,11 +260,15 @@ class SlicePass {
   }
 
   void update_block(int64_t begin, int64_t count) {
+    apply_rule(begin, count, summed_gradient(begin, count));
+  }
+
+  void apply_rule(int64_t begin, int64_t count, const void* gradient) {
     void* slots[optim::kMaxSlots];
     for (size_t s = 0; s < slots_.size(); ++s) slots[s] = at(*slots_[s], begin);
     rule_.update(scalars_, {.param = at(*param_, begin),
                             .slots = slots,
-                            .gradient = summed_gradient(begin, count),
+                            .gradient = gradient,
                             .size = count,
                             .dtype = dtype_});
   }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "cohort/collective/slices.h"
+#include "cohort/core/error.h"
 
 namespace cohort::internal {
 namespace {
@@ -53,7 +54,13 @@ SparseRows::SparseRows(const Tensor& gradient) : values_(gradient._values().cont
   const auto count = static_cast<size_t>(indices.size(1));
   const size_t bytes_per_row = count == 0 ? 0 : values_.nbytes() / count;
   rows_.resize(count);
-  for (size_t i = 0; i < count; ++i) rows_[i] = {ids[i], values + i * bytes_per_row};
+  for (size_t i = 0; i < count; ++i) {
+    if (ids[i] < 0 || ids[i] >= gradient.size(0)) {
+      throw InvalidArgumentError(
+          str("a sparse gradient ", describe(gradient), " has a row ", ids[i]));
+    }
+    rows_[i] = {ids[i], values + i * bytes_per_row};
+  }
   sort_by_id(rows_);
 }
 
@@ -72,15 +79,16 @@ int64_t SparseRowSum::next_id(int64_t end) const {
   return id;
 }
 
-void SparseRowSum::take(int64_t id, int64_t row_size, DType dtype, char* sum, char* scratch) {
-  const void* total = nullptr;
+const char* SparseRowSum::take(int64_t id, int64_t row_size, DType dtype, char* sum,
+                               char* scratch) {
+  const char* total = nullptr;
   for (Source& source : sources_) {
     parts_.clear();
     for (; source.next != source.end && source.next->id == id; ++source.next) {
       parts_.push_back(source.next->values);
     }
     if (parts_.empty()) continue;
-    const void* part = parts_[0];
+    auto part = static_cast<const char*>(parts_[0]);
     if (parts_.size() > 1) {
       char* const target = total == nullptr ? sum : scratch;
       collective::add_slices(target, parts_, row_size, dtype);
@@ -93,9 +101,19 @@ void SparseRowSum::take(int64_t id, int64_t row_size, DType dtype, char* sum, ch
     }
     total = part;
   }
-  if (total != sum) {
-    const void* const only[] = {total};
-    collective::add_slices(sum, only, row_size, dtype);
+  return total;
+}
+
+void SparseRowSum::prefetch(const char* base, int64_t row_bytes) const {
+  constexpr int64_t kAhead = 4, kCacheLine = 64;
+  const auto fetch = [&](const char* row) {
+    for (int64_t byte = 0; byte < row_bytes; byte += kCacheLine) __builtin_prefetch(row + byte);
+  };
+  for (const Source& source : sources_) {
+    if (source.end - source.next <= kAhead) continue;
+    const Row& row = source.next[kAhead];
+    fetch(base + row.id * row_bytes);
+    fetch(row.values);
   }
 }
 

@@ -23,7 +23,8 @@ class SparseRows {
   static bool are_in(const Tensor& gradient, int64_t max_row_size);
 
   SparseRows() = default;
-  // Takes a gradient for which are_in holds, coalesced or not.
+  // Takes a gradient for which are_in holds, coalesced or not. Errors: InvalidArgument (a row
+  // outside of it, which libtorch lets pass where it is told not to look).
   explicit SparseRows(const Tensor& gradient);
 
   std::span<const Row> rows() const { return rows_; }
@@ -44,9 +45,13 @@ class SparseRowSum {
   void skip_to(int64_t id);
   // The next id before `end` that any gradient has; `end` where none is left.
   int64_t next_id(int64_t end) const;
-  // Adds up all rows of `id`, the next one, into `sum` and passes over them: those of each gradient
-  // first, then the gradients' in their order, as if each were dense. `scratch`: as long as `sum`.
-  void take(int64_t id, int64_t row_size, DType dtype, char* sum, char* scratch);
+  // The sum of all rows of `id`, the next one, which are passed over: those of each gradient first,
+  // then the gradients' in their order, as if each were dense. It is in `sum`, or the row itself
+  // where there is only one. `scratch`: as long as `sum`.
+  const char* take(int64_t id, int64_t row_size, DType dtype, char* sum, char* scratch);
+  // Fetches into the cache what will be needed soon: rows to come, and their places in `base`, a
+  // table of rows of `row_bytes`.
+  void prefetch(const char* base, int64_t row_bytes) const;
 
  private:
   using Iterator = std::span<const SparseRows::Row>::iterator;

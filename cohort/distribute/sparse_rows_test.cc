@@ -1,5 +1,6 @@
 #include "cohort/distribute/sparse_rows.h"
 
+#include <ATen/ops/_sparse_coo_tensor_unsafe.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/ones.h>
@@ -9,7 +10,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 
+#include "cohort/core/error.h"
 #include "cohort/ops/random.h"
 
 namespace cohort::internal {
@@ -38,11 +41,14 @@ Tensor add_up(const std::vector<Tensor>& gradients, int64_t begin, int64_t end) 
   SparseRowSum sum;
   for (const SparseRows& one : rows) sum.add(one);
   Tensor result = at::zeros(gradients[0].sizes());
-  std::vector<float> scratch(kRowSize);
+  const auto* table = static_cast<const char*>(result.data_ptr());
+  std::vector<float> at_place(kRowSize), scratch(kRowSize);
+  const auto bytes = [](std::vector<float>& row) { return reinterpret_cast<char*>(row.data()); };
   sum.skip_to(begin);
   for (int64_t id = sum.next_id(end); id != end; id = sum.next_id(end)) {
-    sum.take(id, kRowSize, float32, static_cast<char*>(result[id].data_ptr()),
-             reinterpret_cast<char*>(scratch.data()));
+    sum.prefetch(table, kRowSize * sizeof(float));
+    const char* found = sum.take(id, kRowSize, float32, bytes(at_place), bytes(scratch));
+    std::memcpy(result[id].data_ptr(), found, kRowSize * sizeof(float));
   }
   return result;
 }
@@ -85,6 +91,14 @@ TEST(SparseRows, AreInSparseGradientsOfRowsThatAreNotTooLong) {
   EXPECT_FALSE(SparseRows::are_in(at::ones({5, 3}), kRowSize));
   EXPECT_FALSE(SparseRows::are_in(at::ones({5, 3}).to_sparse(), kRowSize));  // of elements
   EXPECT_FALSE(SparseRows::are_in(at::ones({5}).to_sparse(), kRowSize));
+}
+
+TEST(SparseRows, RowsOutsideAreRefused) {
+  for (const int64_t id : {-1, 6}) {
+    const Tensor gradient = at::_sparse_coo_tensor_unsafe(
+        at::tensor({int64_t{2}, id}, at::kLong).reshape({1, 2}), at::ones({2, 3}), {6, 3});
+    EXPECT_THROW(SparseRows{gradient}, InvalidArgumentError) << id;
+  }
 }
 
 TEST(SparseRowSum, AddsEachGradientUpFirst) {

@@ -4,12 +4,12 @@
 #include <cstddef>
 
 #if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define COHORT_ADDRESS_SANITIZER
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define COHORT_SANITIZER_HOOKS
 #endif
 #endif
-#if defined(__SANITIZE_ADDRESS__)
-#define COHORT_ADDRESS_SANITIZER
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define COHORT_SANITIZER_HOOKS
 #endif
 
 namespace cohort::fuzz {
@@ -38,15 +38,15 @@ int64_t PeakMemory::peak_bytes() const { return peak.load() - at_start_; }
 
 }  // namespace cohort::fuzz
 
-#ifdef COHORT_ADDRESS_SANITIZER
+#ifdef COHORT_SANITIZER_HOOKS
 
 // The sanitizer's interface; its header comes with clang only.
 extern "C" {
 int __sanitizer_install_malloc_and_free_hooks(void (*on_malloc)(const volatile void*, size_t),
                                               void (*on_free)(const volatile void*));
 size_t __sanitizer_get_allocated_size(const volatile void* block);
-// What is kept after it was freed, 256 MB by default and as much again around many small blocks,
-// counts against libFuzzer's limit.
+// AddressSanitizer's: what is kept after it was freed, 256 MB by default and as much again around
+// many small blocks, counts against libFuzzer's limit.
 const char* __asan_default_options() { return "quarantine_size_mb=64"; }
 }
 
@@ -98,4 +98,4 @@ void operator delete[](void* block) noexcept { cohort::fuzz::give_back(block); }
 void operator delete(void* block, size_t) noexcept { cohort::fuzz::give_back(block); }
 void operator delete[](void* block, size_t) noexcept { cohort::fuzz::give_back(block); }
 
-#endif  // COHORT_ADDRESS_SANITIZER
+#endif  // COHORT_SANITIZER_HOOKS

@@ -1,0 +1,53 @@
+#include "cohort/core/blas_kernels.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <array>
+#include <mutex>
+
+#include "cohort/core/logging.h"
+
+namespace cohort::internal {
+namespace {
+
+// OpenBLAS's kernels for processors without AVX.
+constexpr std::array<std::string_view, 13> kOldKernels = {
+    "Katmai",     "Coppermine", "Northwood", "Prescott", "Banias",    "Core2",  "Penryn",
+    "Dunnington", "Nehalem",    "Athlon",    "Opteron",  "Barcelona", "Generic"};
+
+}  // namespace
+
+VectorUnits vector_units() {
+#if defined(__x86_64__)
+  return {
+      .avx2 = __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0,
+      .avx512 = __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
+                __builtin_cpu_supports("avx512dq") != 0 && __builtin_cpu_supports("avx512vl") != 0};
+#else
+  return {};
+#endif
+}
+
+std::string_view better_blas_kernels(std::string_view chosen, const VectorUnits& units) {
+  if (std::find(kOldKernels.begin(), kOldKernels.end(), chosen) == kOldKernels.end()) return "";
+  if (units.avx512) return "SkylakeX";
+  return units.avx2 ? "Haswell" : "";
+}
+
+void warn_of_slow_blas() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    // By name: which BLAS libtorch uses is not known when this is built.
+    const auto get =
+        reinterpret_cast<const char* (*)()>(dlsym(RTLD_DEFAULT, "openblas_get_corename"));
+    if (get == nullptr) return;
+    const std::string_view better = better_blas_kernels(get(), vector_units());
+    if (better.empty()) return;
+    log_warning("OpenBLAS does not know this processor and runs its kernels '", get(),
+                "', several times slower than it could; set OPENBLAS_CORETYPE=", better,
+                " in the environment of the program (OpenBLAS reads it when it is loaded)");
+  });
+}
+
+}  // namespace cohort::internal
