@@ -15,13 +15,26 @@ namespace {
 constexpr auto kBuildTimeout = std::chrono::minutes(10);
 }  // namespace
 
-void BuildOnce::operator()(std::string_view what, FunctionRef<void()> build) {
-  if (done()) return;
-  std::unique_lock lock(mutex_, kBuildTimeout);
-  if (!lock.owns_lock()) {
+BuildOnce::Turn::Turn(BuildOnce& once, std::string_view what) : once_(once) {
+  const auto self = std::this_thread::get_id();
+  std::unique_lock lock(once_.mutex_);
+  const auto is_free = [&] { return once_.depth_ == 0 || once_.builder_ == self; };
+  if (!once_.free_.wait_for(lock, kBuildTimeout, is_free)) {
     throw DeadlineExceededError(str(what, " is still being built by another thread after ",
                                     std::chrono::seconds(kBuildTimeout).count(), " s"));
   }
+  once_.builder_ = self;
+  ++once_.depth_;
+}
+
+BuildOnce::Turn::~Turn() {
+  std::lock_guard lock(once_.mutex_);
+  if (--once_.depth_ == 0) once_.free_.notify_all();
+}
+
+void BuildOnce::operator()(std::string_view what, FunctionRef<void()> build) {
+  if (done()) return;
+  const Turn turn(*this, what);
   if (done()) return;
   StrategyCore& core = current_core();
   distribute::ReplicaContext* replica = distribute::get_replica_context();
