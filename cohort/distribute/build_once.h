@@ -45,7 +45,5 @@ class BuildOnce {
   std::thread::id builder_;  // guarded by mutex_
   int depth_ = 0;            // how many of its turns are open; guarded by mutex_
 };
-std::recursive_timed_mutex mutex_;
-};
 
 }  // namespace cohort::internal
