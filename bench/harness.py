@@ -5,7 +5,6 @@ line. It is stopped between its turns, so that no thread of it spins while other
 """
 
 import contextlib
-import ctypes.util
 import os
 import pathlib
 import signal
@@ -19,8 +18,6 @@ BENCH = pathlib.Path(__file__).resolve().parent
 KEEP_FREED_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(32 << 20),
                      "MALLOC_TRIM_THRESHOLD_": str(1 << 30),
                      "MALLOC_TOP_PAD_": str(64 << 20)}
-# OpenBLAS's kernels for processors without AVX, which it also gives to those newer than itself.
-OLD_KERNELS = {b"Prescott", b"Core2", b"Penryn", b"Dunnington", b"Nehalem", b"Generic"}
 # Exit codes of sysexits.h: a failed run, and one to try again later.
 EX_SOFTWARE, EX_TEMPFAIL = 70, 75
 # A candidate this much slower than the best in its first turn is out.
@@ -33,19 +30,6 @@ def refuse(why):
     """Ends a benchmark whose figures would mean nothing on a machine as busy as this."""
     print(f"nothing is reported: {why}", flush=True)
     sys.exit(EX_TEMPFAIL)
-
-
-def blas_kernels():
-    """What makes OpenBLAS use kernels that fit the processor, where it does not by itself."""
-    name = ctypes.util.find_library("openblas")
-    if name is None or "OPENBLAS_CORETYPE" in os.environ:
-        return {}
-    corename = ctypes.CDLL(name).openblas_get_corename
-    corename.restype = ctypes.c_char_p
-    flags = pathlib.Path("/proc/cpuinfo").read_text()
-    if corename() not in OLD_KERNELS or "avx2" not in flags:
-        return {}
-    return {"OPENBLAS_CORETYPE": "SkylakeX" if "avx512vl" in flags else "Haswell"}
 
 
 def tensorflow_python():

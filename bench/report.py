@@ -36,14 +36,10 @@ class Work(NamedTuple):
                                   for name in [one.ours, *one.others]))
 
 
-def choose(sides, options):
-    """Lets each side choose its best candidate."""
+def measure(work, sides, options):
+    """[{short name: figure}], one a round, after each side has chosen its best candidate."""
     for side in sides.values():
         side.choose(options.seconds / 4, times=1 if options.quick else 3)
-
-
-def measure(work, sides, options):
-    """[{short name: figure}], one a round."""
     seconds = options.seconds * work.turns
     return harness.alternate(
         {name: lambda side=side: side.turn(seconds) for name, side in sides.items()},
@@ -138,7 +134,6 @@ def run(works, options, make_sides, versions, forget=lambda: None):
             work = works[name]
             print(f"measuring: {work.title}", file=sys.stderr, flush=True)
             sides = make_sides(name)
-            choose(sides, options)
             if options.no_control:
                 rounds = measure(work, sides, options)
             else:

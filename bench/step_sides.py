@@ -3,8 +3,7 @@
 import itertools
 import os
 
-from harness import (DEBIAN_PYTHON, KEEP_FREED_MEMORY, Side, Worker, blas_kernels,
-                     tensorflow_python)
+from harness import DEBIAN_PYTHON, KEEP_FREED_MEMORY, Side, Worker, tensorflow_python
 
 THREADS = (1, 2)
 # (OpenMP's, OpenBLAS's): the latter's spin after each product, on the cores that the former need.
@@ -19,8 +18,11 @@ class StepSides:
         self.step_worker = step_worker
         self.tensorflow_python = tensorflow_python()
         self.samples = samples
-        self.blas_kernels = blas_kernels()
         self.workers = {}
+        with Worker(step_worker, samples) as worker:
+            better = worker.ask("blas_kernels")
+        # All sides use the same.
+        self.blas_kernels = {} if better == "-" else {"OPENBLAS_CORETYPE": better}
 
     def __enter__(self):
         return self

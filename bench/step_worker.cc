@@ -7,8 +7,10 @@
 //   libtorch MODEL 1 BATCH SECONDS       the same by a loop of libtorch's own
 //   empty run REPLICAS 0 SECONDS         seconds that strategy.run takes for an empty function
 //   parameters MODEL                     how many numbers the model learns
+//   blas_kernels                         what OPENBLAS_CORETYPE should be; "-" where nothing
 #include <ATen/Parallel.h>
 #include <cohort/cohort.h>
+#include <cohort/core/blas_kernels.h>
 #include <torch/version.h>
 
 #include <iostream>
@@ -16,6 +18,7 @@
 #include <memory>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <tuple>
 
 #include "timing.h"
@@ -98,6 +101,9 @@ int main(int argc, char** argv) {
     try {
       if (line == "version") {
         std::cout << "Cohort " << tf::kVersion << " on libtorch " << TORCH_VERSION << std::endl;
+      } else if (line == "blas_kernels") {
+        const std::string_view better = tf::internal::better_blas_kernels();
+        std::cout << (better.empty() ? "-" : better) << std::endl;
       } else {
         std::cout << worker.answer(line) << std::endl;
       }

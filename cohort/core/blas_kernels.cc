@@ -16,6 +16,13 @@ constexpr std::array<std::string_view, 13> kOldKernels = {
     "Katmai",     "Coppermine", "Northwood", "Prescott", "Banias",    "Core2",  "Penryn",
     "Dunnington", "Nehalem",    "Athlon",    "Opteron",  "Barcelona", "Generic"};
 
+// nullptr where libtorch uses another BLAS. By name: which one is not known when this is built.
+const char* kernels_in_use() {
+  const auto get =
+      reinterpret_cast<const char* (*)()>(dlsym(RTLD_DEFAULT, "openblas_get_corename"));
+  return get == nullptr ? nullptr : get();
+}
+
 }  // namespace
 
 VectorUnits vector_units() {
@@ -35,16 +42,17 @@ std::string_view better_blas_kernels(std::string_view chosen, const VectorUnits&
   return units.avx2 ? "Haswell" : "";
 }
 
+std::string_view better_blas_kernels() {
+  const char* const chosen = kernels_in_use();
+  return chosen == nullptr ? "" : better_blas_kernels(chosen, vector_units());
+}
+
 void warn_of_slow_blas() {
   static std::once_flag once;
   std::call_once(once, [] {
-    // By name: which BLAS libtorch uses is not known when this is built.
-    const auto get =
-        reinterpret_cast<const char* (*)()>(dlsym(RTLD_DEFAULT, "openblas_get_corename"));
-    if (get == nullptr) return;
-    const std::string_view better = better_blas_kernels(get(), vector_units());
+    const std::string_view better = better_blas_kernels();
     if (better.empty()) return;
-    log_warning("OpenBLAS does not know this processor and runs its kernels '", get(),
+    log_warning("OpenBLAS does not know this processor and runs its kernels '", kernels_in_use(),
                 "', several times slower than it could; set OPENBLAS_CORETYPE=", better,
                 " in the environment of the program (OpenBLAS reads it when it is loaded)");
   });

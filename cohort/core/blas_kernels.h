@@ -16,6 +16,8 @@ VectorUnits vector_units();
 // picked by itself, `chosen` ("Prescott"); "" where they will do. OpenBLAS knows processors by their
 // model, and gives those that are newer than itself kernels for SSE3.
 std::string_view better_blas_kernels(std::string_view chosen, const VectorUnits& units);
+// Of this process and processor; "" too where libtorch uses another BLAS. Thread safety: any thread.
+std::string_view better_blas_kernels();
 
 // Logs a warning, once a process, where there are better ones. Thread safety: any thread.
 void warn_of_slow_blas();

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <iterator>
+#include <string>
+
 namespace cohort::internal {
 namespace {
 
@@ -20,10 +24,16 @@ TEST(BlasKernels, ThoseThatFitStay) {
   }
 }
 
+#if defined(__x86_64__) && defined(__linux__)
 TEST(BlasKernels, TheProcessorIsAsked) {
-  // What has the wide units has the narrow ones.
-  EXPECT_TRUE(!vector_units().avx512 || vector_units().avx2);
+  std::ifstream file("/proc/cpuinfo");
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const auto has = [&](const char* flag) { return text.find(flag) != std::string::npos; };
+  EXPECT_EQ(vector_units().avx2, has(" avx2") && has(" fma"));
+  EXPECT_EQ(vector_units().avx512,
+            has(" avx512f") && has(" avx512bw") && has(" avx512dq") && has(" avx512vl"));
 }
+#endif
 
 }  // namespace
 }  // namespace cohort::internal

@@ -19,14 +19,19 @@ void set_openmp_threads(int count) {
   static auto* const set = find_function<void(int)>("omp_set_num_threads");
   if (set != nullptr) set(count);
 }
-int blas_threads() {
-  static auto* const get = find_function<int()>("openblas_get_num_threads");
-  return get != nullptr ? get() : 0;
-}
 void set_blas_threads(int count) {
   static auto* const set = find_function<void(int)>("openblas_set_num_threads");
   if (set != nullptr && count > 0) set(count);
 }
+
+}  // namespace
+
+int blas_threads() {
+  static auto* const get = find_function<int()>("openblas_get_num_threads");
+  return get != nullptr ? get() : 0;
+}
+
+namespace {
 
 // The process's OpenBLAS threads, and whoever wants none but the caller's.
 class BlasThreads {

@@ -8,6 +8,9 @@ namespace cohort::internal {
 int intra_op_threads();
 void set_intra_op_threads(int count);
 
+// The process's OpenBLAS count; 0 where libtorch uses another BLAS.
+int blas_threads();
+
 // Sets the calling thread's OpenMP count to `count`, and the process's OpenBLAS count to one, for
 // its lifetime: OpenBLAS's threads spin for milliseconds after each product, on the cores that
 // OpenMP's threads need then (a training step of convolutions takes twice as long beside them).

@@ -53,7 +53,7 @@ Tensor usable(const Tensor& gradient, const VariableImpl& variable, int replica)
   const Tensor detached = gradient.detach();
   if (detached.layout() == at::kStrided) return detached.to(at::kCPU).contiguous();
   if (on_cpu(variable) && SparseRows::are_in(detached, kBlock)) return detached;
-  return detached.to_dense().to(at::kCPU);
+  return detached.coalesce().to_dense().to(at::kCPU);
 }
 
 Contribution prepare(const ReplicaContext& context, std::span<const Tensor> gradients,

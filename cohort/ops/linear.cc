@@ -1,6 +1,7 @@
 #include "cohort/ops/linear.h"
 
 #include <ATen/Parallel.h>
+#include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/addmm.h>
 #include <ATen/ops/empty.h>
@@ -8,6 +9,8 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
+
+#include "cohort/core/intra_op_threads.h"
 
 namespace cohort::internal {
 namespace {
@@ -20,18 +23,19 @@ using torch::autograd::variable_list;
 constexpr int64_t kPerThread = int64_t{1} << 21;
 
 int64_t useful_threads(int64_t rows, int64_t inner, int64_t columns) {
-  if (at::in_parallel_region()) return 1;
+  if (at::in_parallel_region() || blas_threads() != 1) return 1;
   const int64_t work = rows * inner * columns;
   const int64_t wanted = std::min<int64_t>(work / kPerThread, at::get_num_threads());
   return std::clamp<int64_t>(wanted, 1, std::max<int64_t>({rows, columns, 1}));
 }
 
-// Calls body(begin, end) for `parts` parts of `size`, each on a thread of its own, unrecorded.
+// Calls body(begin, end) for `parts` parts of `size`, each on a thread of its own, unrecorded and
+// in inference mode where the caller is: both are a matter of each thread.
 template <class Body>
 void for_parts(int64_t size, int64_t parts, const Body& body) {
   const int64_t step = (size + parts - 1) / parts;
   at::parallel_for(0, parts, 1, [&](int64_t first, int64_t last) {
-    const at::NoGradGuard no_grad;  // recording is a matter of each thread
+    const at::AutoDispatchBelowADInplaceOrView below_autograd;
     for (int64_t part = first; part < last; ++part) {
       const int64_t begin = std::min(part * step, size);
       const int64_t end = std::min(begin + step, size);
@@ -71,7 +75,9 @@ constexpr char kHasBias[] = "has_bias";
 struct Linear : Function<Linear> {
   static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight,
                         const c10::optional<Tensor>& bias) {
-    context->save_for_backward({x, weight});
+    // As addmm: each for the other's gradient only.
+    context->save_for_backward(
+        {weight.requires_grad() ? x : Tensor(), x.requires_grad() ? weight : Tensor()});
     context->saved_data[kHasBias] = bias.has_value();
     return product(x, weight, bias.value_or(Tensor()));
   }

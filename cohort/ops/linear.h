@@ -2,7 +2,8 @@
 //
 // Inside a step BLAS runs on one thread (core/intra_op_threads.h): its own threads would spin on
 // the cores that operations and replicas need. Where a replica has several cores to itself a large
-// product is cut into blocks of rows or columns instead, one for each of libtorch's threads.
+// product is cut into blocks of rows or columns instead, one for each of libtorch's threads. Where
+// BLAS has threads of its own, outside of steps, the product is left to it.
 #pragma once
 
 #include "cohort/core/tensor.h"

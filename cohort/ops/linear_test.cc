@@ -6,6 +6,7 @@
 #include <ATen/ops/equal.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/randn.h>
+#include <c10/core/InferenceMode.h>
 #include <gtest/gtest.h>
 
 #include "cohort/core/error.h"
@@ -86,6 +87,24 @@ TEST_P(LinearTest, TakesViewsAndGradientsForOneInputOnly) {
   const Tensor gradient = tape.gradient(y.sum(), weight);
   EXPECT_TRUE(at::allclose(y.detach(), at::mm(x, weight.detach()), 1e-4, 1e-4));
   EXPECT_TRUE(at::allclose(gradient, x.sum(0).unsqueeze(1).expand({300, 200}), 1e-3, 1e-3));
+}
+
+TEST_P(LinearTest, WorksInInferenceMode) {
+  const Tensor x = at::randn({300, 256}), weight = at::randn({256, 300});
+  const c10::InferenceMode inference;
+  EXPECT_TRUE(at::allclose(linear(x, weight, Tensor()), at::mm(x, weight), 1e-4, 1e-3));
+}
+
+TEST_P(LinearTest, KeepsOnlyWhatAGradientNeeds) {
+  const Tensor x = at::randn({300, 256}), weight = at::randn({256, 300}).requires_grad_();
+  GradientTape tape;
+  const Tensor y = linear(x, weight, Tensor());
+  {
+    const NoGradient no_gradient;
+    weight.add_(1);  // its own value is not needed for its gradient
+  }
+  EXPECT_TRUE(at::allclose(tape.gradient(y.sum(), weight), x.sum(0).unsqueeze(1).expand({256, 300}),
+                           1e-4, 1e-3));
 }
 
 TEST_P(LinearTest, ShapesThatDoNotFitAreLibtorchsError) {

@@ -204,11 +204,12 @@ void OptimizerState::update(ReplicaContext& replica, const Plan& plan,
 
 void OptimizerState::count_update(const ReplicaContext& replica) {
   const VariableImpl& impl = iterations().impl();
-  const size_t own =
-      std::min(static_cast<size_t>(replica.local_replica_id()), impl.num_components() - 1);
-  const Tensor& count = impl.component(own);
-  if (!count.is_cpu()) return iterations().assign_add(1.0);
-  ++*count.data_ptr<int64_t>();
+  const auto own = static_cast<size_t>(replica.local_replica_id());
+  // Made under another strategy, it has no component of this replica's own.
+  if (impl.core().get() != &replica.core() || !impl.component(own).is_cpu()) {
+    return iterations().assign_add(1.0);
+  }
+  ++*impl.component(own).data_ptr<int64_t>();
   impl.mark_written(own);
 }
 
