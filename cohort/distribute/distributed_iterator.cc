@@ -2,6 +2,7 @@
 
 #include "cohort/core/phase.h"
 #include "cohort/data/dataset_reader.h"
+#include "cohort/data/input_deadline.h"
 #include "cohort/distribute/context_stack.h"
 #include "cohort/distribute/dummy_batch.h"
 #include "cohort/distribute/input_source.h"
@@ -66,7 +67,13 @@ std::optional<PerReplica<Structure>> DistributedIterator::next() {
                                   "next outside of the step and pass the batch to run");
   const internal::ScopedPhase phase(profiler::Phase::kInput);
   ++steps_;  // also where the step fails
-  Step step = read_step(*source_, iterators_);
+  Step step;
+  try {
+    step = read_step(*source_, iterators_);
+  } catch (const internal::InputDeadlineExceeded&) {
+    --steps_;  // its batch is still to come
+    throw;
+  }
   const auto present = [](const auto& element) { return element.has_value(); };
   const bool any = std::any_of(step.begin(), step.end(), present);
   const bool all = std::all_of(step.begin(), step.end(), present);

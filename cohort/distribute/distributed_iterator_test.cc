@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "cohort/data/testing_device.h"
 #include "cohort/distribute/testing_batches.h"
 #include "cohort/distribute/testing_devices.h"
 
@@ -208,6 +209,30 @@ TEST(DistributedIterator, LeavingALoopEarlyIsAllowed) {
     if (text(batch) == "[2][3]") break;
   }
   EXPECT_EQ(text(it.get_next()), "[4][5]");
+}
+
+// It takes nothing along: no replica gets what was another's.
+TEST(DistributedIterator, AMissedDeadlineLosesNoStep) {
+  const MirroredStrategy strategy = mirrored(2);
+  for (int64_t slow = 0; slow < 8; ++slow) {
+    int timeouts = 1;
+    DistributedIterator it =
+        strategy.experimental_distribute_dataset(data::slow_device(8, slow, &timeouts).batch(4))
+            .iterator();
+    std::vector<std::string> steps;
+    for (int errors = 0; errors < 2 && steps.size() < 2;) {
+      try {
+        steps.push_back(text(it.get_next()));
+        const auto first = static_cast<int64_t>(2 * (steps.size() - 1));
+        EXPECT_THAT(it.positions(), ElementsAre(first, first + 1));
+      } catch (const DeadlineExceededError&) {
+        ++errors;
+      }
+    }
+    EXPECT_THAT(steps, ElementsAre("[0,1][2,3]", "[4,5][6,7]")) << slow;
+    EXPECT_EQ(timeouts, 0);
+    EXPECT_FALSE(it.next());
+  }
 }
 
 TEST(DistributedIterator, PositionsAreThoseOfTheWholeDataset) {
