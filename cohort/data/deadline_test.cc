@@ -122,6 +122,96 @@ TEST_F(Deadline, LosesNoElement) {
   EXPECT_THAT(all_after_one(device_.take(8)), ElementsAre(0, 1, 2, 3, 4, 5, 6, 7));
 }
 
+// The error of an element is not lost where the device stops answering among those after it.
+TEST_F(Deadline, DoesNotHideAnError) {
+  const auto fail = [](int64_t x) {
+    if (x == 4) throw NotFoundError("no such thing");
+    return x;
+  };
+  const auto passes = [=](int64_t x) { return fail(x) >= 0; };
+  const Dataset device = slow_device(10, 5, &timeouts_);
+  for (const Dataset& dataset :
+       {device.map(fail).batch(3), device.map(fail).padded_batch(3),
+        sequential(device).map(fail).batch(3), in_blocks(device).filter(passes).batch(3),
+        device.take(8).map(fail).batch(3)}) {
+    timeouts_ = 1;
+    const auto all = outcomes(*dataset.node()->make_iterator({}));
+    EXPECT_THAT(all, testing::Contains(HasSubstr("no such thing"))) << dataset.explain();
+  }
+  // Nor does a stage below lose count.
+  timeouts_ = 1;
+  EXPECT_THAT(outcomes(*device.take(8).map(fail).batch(3).node()->make_iterator({})),
+              ElementsAre("[0, 1, 2]", HasSubstr("no such thing"), "[5, 6, 7]"));
+}
+
+// Gives what its input gives; a block with element `failing` fails, and going back misses a
+// deadline, after which the input is good for nothing but another restore.
+class SlowToRestore final : public internal::DataNode {
+ public:
+  SlowToRestore(internal::DataNodePtr input, int* timeouts)
+      : DataNode("slow_to_restore", {std::move(input)}), timeouts_(timeouts) {}
+  internal::DataNodePtr with_inputs(std::vector<internal::DataNodePtr> inputs) const override {
+    return std::make_shared<SlowToRestore>(std::move(inputs[0]), timeouts_);
+  }
+  StructureSpec element_spec() const override { return inputs()[0]->element_spec(); }
+  int64_t cardinality() const override { return inputs()[0]->cardinality(); }
+  std::unique_ptr<internal::DataIterator> make_iterator(
+      const internal::IteratorContext& context) const override {
+    return std::make_unique<Iterator>(inputs()[0]->make_iterator(context), timeouts_);
+  }
+
+ private:
+  class Iterator final : public internal::DataIterator {
+   public:
+    Iterator(std::unique_ptr<internal::DataIterator> input, int* timeouts)
+        : input_(std::move(input)), timeouts_(timeouts) {}
+    bool next(Structure& out) override { return input_->next(out); }
+    bool has_blocks() const override { return true; }
+    int64_t next_block(int64_t n, Structure& out) override { return input_->next_block(n, out); }
+    void rewind(uint64_t epoch) override { input_->rewind(epoch); }
+    IteratorState save() const override { return input_->save(); }
+    void restore(const IteratorState& state) override {
+      input_->restore(state);
+      if (*timeouts_ == 0) return;
+      --*timeouts_;
+      input_->skip(1000);
+      throw internal::InputDeadlineExceeded("the device does not answer");
+    }
+
+   private:
+    std::unique_ptr<internal::DataIterator> input_;
+    int* timeouts_;
+  };
+  int* timeouts_;
+};
+
+TEST_F(Deadline, OfGoingBackLosesNoElement) {
+  const auto fail = [](int64_t x) {
+    if (x == 4) throw NotFoundError("no such thing");
+    return x;
+  };
+  const auto keep = [](int64_t x) { return x != 2; };
+  const Dataset slow(
+      std::make_shared<SlowToRestore>(in_blocks(Dataset::range(8)).map(fail).node(), &timeouts_));
+  const Dataset dataset = slow.filter(keep);
+  const auto rest = ElementsAre("3", HasSubstr("no such thing"), "5", "6", "7");
+  for (const bool through_state : {false, true}) {
+    timeouts_ = 2;
+    auto iterator = dataset.node()->make_iterator({});
+    Structure element;
+    ASSERT_TRUE(iterator->next(element));
+    ASSERT_TRUE(iterator->next(element));
+    EXPECT_THROW(iterator->next(element), internal::InputDeadlineExceeded);
+    EXPECT_THROW(iterator->next(element), internal::InputDeadlineExceeded);
+    if (through_state) {
+      const IteratorState state = iterator->save();
+      iterator = dataset.node()->make_iterator({});
+      iterator->restore(state);
+    }
+    EXPECT_THAT(outcomes(*iterator), rest);
+  }
+}
+
 // What is said to have failed is what did.
 TEST_F(Deadline, MessagesCountElements) {
   const auto fail = [](int64_t x) {

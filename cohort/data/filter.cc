@@ -5,6 +5,7 @@
 #include "cohort/data/error_context.h"
 #include "cohort/data/node.h"
 #include "cohort/data/predicate.h"
+#include "cohort/data/skip_rest.h"
 #include "cohort/data/stacking.h"
 
 namespace cohort::internal {
@@ -55,7 +56,7 @@ class BlockFilterIterator final : public DataIterator {
     } catch (const InputDeadlineExceeded&) {  // each of the rest would wait as long
       throw;
     } catch (...) {
-      skip(n - 1);
+      skip_rest(*this, n - 1);
       throw;
     }
     if (!found) return 0;
@@ -83,6 +84,7 @@ class BlockFilterIterator final : public DataIterator {
   }
   void rewind(uint64_t epoch) override {
     drop_block();
+    restore_due_ = false;
     index_ = 0;
     input_->rewind(epoch);
     before_block_ = std::make_shared<const IteratorState>(input_->save());
@@ -91,7 +93,7 @@ class BlockFilterIterator final : public DataIterator {
   // read again, perhaps in other blocks.
   IteratorState save() const override {
     IteratorState state;
-    const bool inside = row_ < size_;
+    const bool inside = row_ < size_ || restore_due_;
     state.set_int("index", inside ? index_ : index_ + size_);
     state.set_int("row", inside ? row_ : 0);
     state.set_child("input",
@@ -100,6 +102,7 @@ class BlockFilterIterator final : public DataIterator {
   }
   void restore(const IteratorState& state) override {
     drop_block();
+    restore_due_ = false;
     input_->restore(state.child("input"));
     const int64_t row = state.get_int("row", 0, kBlockSize);
     index_ = state.get_int("index", 0, kInfiniteSize) + row;
@@ -117,6 +120,18 @@ class BlockFilterIterator final : public DataIterator {
     size_ = judged_ = row_ = 0;
     error_ = nullptr;
   }
+  // To before a block of which one element fails: the others must not be lost with it. Where a
+  // device does not answer, the next call does it.
+  void restore_input() {
+    restore_due_ = false;
+    try {
+      input_->restore(*before_block_);
+    } catch (const InputDeadlineExceeded&) {
+      restore_due_ = true;
+      throw;
+    }
+    one_by_one_ = kBlockSize;
+  }
   // Moves on to the next row that passes.
   bool find_row() {
     while (true) {
@@ -131,15 +146,18 @@ class BlockFilterIterator final : public DataIterator {
   }
   bool read_block() {
     drop_block();
-    before_block_ = std::make_shared<const IteratorState>(input_->save());
+    if (restore_due_) {
+      restore_input();
+    } else {
+      before_block_ = std::make_shared<const IteratorState>(input_->save());
+    }
     if (one_by_one_ == 0) {
       try {
         size_ = input_->next_block(kBlockSize, block_);
       } catch (const InputDeadlineExceeded&) {  // restoring would wait as long
         throw;
-      } catch (...) {  // one of them fails: the others must not be lost with it
-        input_->restore(*before_block_);
-        one_by_one_ = kBlockSize;
+      } catch (...) {
+        restore_input();
       }
     }
     if (one_by_one_ > 0) read_one();
@@ -203,9 +221,10 @@ class BlockFilterIterator final : public DataIterator {
   Structure block_;
   int64_t index_ = 0;  // of the block's first row in the input, for messages
   int64_t size_ = 0;
-  int64_t judged_ = 0;      // rows before it have an answer in keep_
-  int64_t row_ = 0;         // the next one
-  int64_t one_by_one_ = 0;  // so many elements are read singly, after a block that failed
+  int64_t judged_ = 0;        // rows before it have an answer in keep_
+  int64_t row_ = 0;           // the next one
+  int64_t one_by_one_ = 0;    // so many elements are read singly, after a block that failed
+  bool restore_due_ = false;  // of the input to before_block_
   std::vector<uint8_t> keep_;
   std::vector<int64_t> rows_;
   std::exception_ptr error_;  // of row judged_

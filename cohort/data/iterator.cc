@@ -2,6 +2,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/data/indexed.h"
+#include "cohort/data/skip_rest.h"
 #include "cohort/data/stacking.h"
 
 namespace cohort::internal {
@@ -16,7 +17,7 @@ void collect(DataIterator& input, int64_t n, std::vector<Structure>& elements) {
     } catch (...) {
       const int64_t rest = n - std::ssize(elements) - 1;
       elements.clear();
-      input.skip(rest);
+      skip_rest(input, rest);
       throw;
     }
     elements.push_back(std::move(element));

@@ -1,6 +1,7 @@
 #include "cohort/data/record_files.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "cohort/core/logging.h"
 #include "cohort/core/text.h"
 #include "cohort/data/from_files.h"
+#include "cohort/data/skip_rest.h"
 
 namespace cohort::internal {
 namespace {
@@ -69,6 +71,7 @@ class RecordFilesIterator final : public DataIterator, public FromFiles {
     open_ = current_ = 0;
     ended_ = false;
     names_state_ = nullptr;
+    unopened_.reset();
   }
   const std::string& note_file(const std::string& file) {
     if (!last_file_ || *last_file_ != file) last_file_ = std::make_shared<const std::string>(file);
@@ -91,6 +94,8 @@ class RecordFilesIterator final : public DataIterator, public FromFiles {
   bool ended_ = false;  // the names
   std::shared_ptr<const std::string> last_file_;
   mutable StatePtr names_state_;  // the names' state now, once asked for
+  // A name that was taken and whose file did not answer: names_state_ is the state before it.
+  std::optional<std::string> unopened_;
   WorkGroup work_;
   std::vector<Slot> slots_;  // their cursors end before the work group
 };
@@ -115,13 +120,17 @@ bool RecordFilesIterator::open_next(Slot& slot) {
   Slot opened;
   opened.before = names_state();
   names_state_ = nullptr;
-  Structure name;
-  if (!names_->next(name)) return false;
-  const std::string path = path_of(name);
+  if (!unopened_) {
+    Structure name;
+    if (!names_->next(name)) return false;
+    unopened_ = path_of(name);
+  }
+  const std::string path = *std::exchange(unopened_, std::nullopt);
   try {
     opened.cursor = open(path);
   } catch (const DeadlineExceededError& error) {
-    names_->restore(*opened.before);  // to be tried again
+    names_state_ = std::move(opened.before);
+    unopened_ = path;
     throw InputDeadlineExceeded(error.what());
   } catch (...) {
     count_or_rethrow();
@@ -190,7 +199,7 @@ int64_t RecordFilesIterator::next_block(int64_t n, Structure& out) {
   } catch (const InputDeadlineExceeded&) {
     throw;  // no record was taken
   } catch (...) {
-    skip(n - std::max<int64_t>(count, 1));
+    skip_rest(*this, n - std::max<int64_t>(count, 1));
     throw;
   }
   return count;
@@ -242,8 +251,13 @@ void RecordFilesIterator::restore(const IteratorState& state) {
       throw DataLossError(str(format_->name(), ": the names end before that of the file in which ",
                               "the state stands"));
     }
-    slot.cursor = open(path_of(name));
-    slot.cursor->restore(saved);
+    const std::string path = path_of(name);
+    try {
+      slot.cursor = open(path);
+      slot.cursor->restore(saved);
+    } catch (const DeadlineExceededError& error) {
+      throw InputDeadlineExceeded(error.what());
+    }
     slots_[i] = std::move(slot);
     ++open_;
   }

@@ -6,6 +6,7 @@
 #include "cohort/core/logging.h"
 #include "cohort/data/auto_shard.h"
 #include "cohort/data/fixed_length_record_dataset.h"
+#include "cohort/data/records/text_framing.h"
 #include "cohort/data/test_util.h"
 #include "cohort/data/testing_device.h"
 #include "cohort/data/testing_files.h"
@@ -261,6 +262,60 @@ TEST_F(RecordFiles, AMissedDeadlineTakesNoRecords) {
   EXPECT_EQ(iterator->next_block(3, block), 1);
   EXPECT_EQ(iterator->next_block(3, block), 3);
   EXPECT_THAT(block.strings().to_vector(), ElementsAre("10", "11", "12"));
+}
+
+// Lines of files that do not open in time as often as `timeouts` says.
+class SlowLines final : public internal::RecordFormat {
+ public:
+  explicit SlowLines(int* timeouts) : timeouts_(timeouts) {}
+  std::string name() const override { return "SlowLines"; }
+  std::shared_ptr<const internal::Framing> framing() const override {
+    if (*timeouts_ == 0) return internal::make_line_framing();
+    --*timeouts_;
+    throw DeadlineExceededError("the file does not open");
+  }
+
+ private:
+  int* timeouts_;
+};
+
+TEST_F(RecordFiles, AFileThatDoesNotOpenInTimeIsOpenedLater) {
+  const std::vector<std::string> files = {write("a", "0\n1\n"), write("b", "2\n3\n"),
+                                          write("c", "4\n5\n")};
+  int timeouts = 0;
+  for (const int64_t reads : {1, 2}) {
+    const Dataset dataset(internal::make_record_files(internal::file_names(files),
+                                                      std::make_shared<SlowLines>(&timeouts),
+                                                      {.num_parallel_reads = reads}));
+    const std::vector<std::string> all = strings(dataset);
+    for (size_t position = 0; position < all.size(); ++position) {
+      auto iterator = dataset.iterator();
+      std::vector<std::string> found;
+      while (found.size() < position) found.emplace_back(iterator.get_next().strings().item());
+      timeouts = 1;
+      while (found.size() < all.size()) {
+        try {
+          found.emplace_back(iterator.get_next().strings().item());
+        } catch (const internal::InputDeadlineExceeded&) {
+          auto restored = dataset.iterator();
+          restored.restore(IteratorState::parse(iterator.state().serialize()));
+          EXPECT_EQ(strings(restored), std::vector(all.begin() + std::ssize(found), all.end()));
+        }
+      }
+      EXPECT_EQ(found, all);
+      timeouts = 0;
+    }
+
+    auto iterator = dataset.node()->make_iterator({});
+    Structure record;
+    for (int i = 0; i < 3; ++i) ASSERT_TRUE(iterator->next(record));
+    const IteratorState state = iterator->save();
+    timeouts = 1;
+    EXPECT_THROW(iterator->restore(state), internal::InputDeadlineExceeded);
+    EXPECT_NO_THROW(iterator->restore(state));
+    ASSERT_TRUE(iterator->next(record));
+    EXPECT_EQ(record.strings().item(), all[3]);
+  }
 }
 
 void expect_resumable(const std::function<Dataset()>& make) {

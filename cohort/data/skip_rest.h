@@ -1,0 +1,19 @@
+// What follows an element that failed within a block.
+#pragma once
+
+#include <cstdint>
+
+#include "cohort/data/iterator.h"
+
+namespace cohort::internal {
+
+// Passes over the `n` elements that fail with the one whose error is being handled. Where a device
+// does not answer meanwhile, that error goes on all the same, and what was not passed over comes.
+inline void skip_rest(DataIterator& input, int64_t n) {
+  try {
+    while (n > 0 && input.skip(1) > 0) --n;  // one by one: then every stage has counted right
+  } catch (const InputDeadlineExceeded&) {
+  }
+}
+
+}  // namespace cohort::internal
