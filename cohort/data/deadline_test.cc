@@ -4,6 +4,7 @@
 
 #include <functional>
 
+#include "cohort/data/shard.h"
 #include "cohort/data/test_util.h"
 #include "cohort/data/testing_device.h"
 
@@ -120,6 +121,44 @@ TEST_F(Deadline, LosesNoElement) {
     EXPECT_THAT(all_after_one(dataset), UnorderedElementsAreArray(ints(Dataset::range(10))));
   }
   EXPECT_THAT(all_after_one(device_.take(8)), ElementsAre(0, 1, 2, 3, 4, 5, 6, 7));
+}
+
+// Also one whose shard must be sure that there is an element for each.
+TEST_F(Deadline, ShardsThatCountElementsLoseNone) {
+  using internal::ShardRequirement;
+  for (const auto requirement :
+       {ShardRequirement::kElementForEach, ShardRequirement::kFileForEach}) {
+    for (int64_t index = 0; index < 3; ++index) {
+      for (int64_t slow = 0; slow <= 7; ++slow) {
+        const Dataset device = slow_device(7, slow, &timeouts_);
+        const Dataset dataset(internal::make_shard(device.node(), 3, index, requirement));
+        timeouts_ = 0;
+        const std::vector<int64_t> expected = ints(dataset);
+        EXPECT_EQ(all_after_one(dataset), expected) << index << " of 3, slow at " << slow;
+        timeouts_ = 1;
+        auto iterator = dataset.iterator();
+        std::vector<int64_t> found;
+        while (found.size() < expected.size()) {  // a state in between
+          try {
+            if (auto element = iterator.next()) append(*element, found);
+          } catch (const internal::InputDeadlineExceeded&) {
+            auto restored = dataset.iterator();
+            restored.restore(IteratorState::parse(iterator.state().serialize()));
+            iterator = std::move(restored);
+          }
+        }
+        EXPECT_EQ(found, expected) << index << " of 3, slow at " << slow;
+      }
+    }
+  }
+  const Dataset two = slow_device(2, 0, &timeouts_);
+  timeouts_ = 1;
+  const auto short_of =
+      internal::make_shard(two.node(), 3, 1, ShardRequirement::kElementForEach)->make_iterator({});
+  Structure element;
+  EXPECT_THROW(short_of->next(element), internal::InputDeadlineExceeded);
+  EXPECT_THROW(short_of->next(element), InvalidArgumentError);
+  EXPECT_THROW(short_of->next(element), InvalidArgumentError);
 }
 
 // The error of an element is not lost where the device stops answering among those after it.

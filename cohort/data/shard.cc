@@ -19,7 +19,7 @@ class ShardIterator final : public DataIterator {
   bool next(Structure& out) override {
     if (must_check()) return first(out);
     pass_over_others();
-    return input_->next(out);
+    return read_own([&] { return input_->next(out); });
   }
   int64_t skip(int64_t n) override {
     for (int64_t skipped = 0; skipped < n; ++skipped) {
@@ -29,7 +29,7 @@ class ShardIterator final : public DataIterator {
         continue;
       }
       pass_over_others();
-      if (input_->skip(1) == 0) return skipped;
+      if (!read_own([&] { return input_->skip(1) > 0; })) return skipped;
     }
     return n;
   }
@@ -49,30 +49,67 @@ class ShardIterator final : public DataIterator {
     return state;
   }
   void restore(const IteratorState& state) override {
-    gap_ = state.get_int("gap", 0, num_shards_ - 1);
     if (requirement_ != ShardRequirement::kNothing) {
       checked_ = state.get_int("checked", 0, 1) == 1;
       shortage_ = state.get_int("shortage", 0, num_shards_ - 1);
     }
+    gap_ = state.get_int("gap", 0, must_check() ? index_ : num_shards_ - 1);
     input_->restore(state.child("input"));
   }
 
  private:
   bool must_check() const { return !checked_ && requirement_ != ShardRequirement::kNothing; }
-  void pass_over_others() { input_->skip(std::exchange(gap_, num_shards_ - 1)); }
+  // One by one, so that a missed deadline leaves gap_ right; to 0 unless the input ends before.
+  void pass_over_others() {
+    while (gap_ > 0 && input_->skip(1) > 0) --gap_;
+  }
+  // Ours is the input's next element.
+  template <class Read>
+  bool read_own(const Read& read) {
+    bool found = false;
+    try {
+      found = read();
+    } catch (const InputDeadlineExceeded&) {
+      throw;
+    } catch (...) {
+      gap_ = num_shards_ - 1;
+      throw;
+    }
+    gap_ = num_shards_ - 1;
+    return found;
+  }
 
-  // Reads the input's first num_shards elements, of which one is ours.
+  bool read_first(Structure& out) {
+    try {
+      return read_own([&] { return input_->next(out); });
+    } catch (const InputDeadlineExceeded&) {
+      throw;
+    } catch (...) {
+      checked_ = true;  // our element fails, but there is one
+      throw;
+    }
+  }
+  // Reads the input's first num_shards elements, of which one is ours. A device that does not
+  // answer where those after ours are counted ends the check.
   bool first(Structure& out) {
     if (shortage_ == 0) {
       bool found = false;
-      int64_t count = input_->skip(index_);
-      if (count == index_) {
-        gap_ = num_shards_ - 1;
-        checked_ = true;  // where our element fails, there is one
-        found = input_->next(out);
-        checked_ = false;
+      pass_over_others();
+      int64_t count = index_ - gap_;
+      if (gap_ == 0) {
+        found = read_first(out);
         gap_ = index_;
-        if (found) count += 1 + input_->skip(num_shards_ - 1 - index_);
+        if (found) ++count;
+      }
+      while (found && count < num_shards_) {
+        try {
+          if (input_->skip(1) == 0) break;
+        } catch (const InputDeadlineExceeded&) {  // our element is here: it is not kept back
+          checked_ = true;
+          gap_ = num_shards_ - count + index_;
+          return true;
+        }
+        ++count;
       }
       if (count == num_shards_ || count == 0 ||
           (!found && requirement_ == ShardRequirement::kElementForEach)) {
