@@ -161,6 +161,60 @@ TEST_F(Deadline, ShardsThatCountElementsLoseNone) {
   EXPECT_THROW(short_of->next(element), InvalidArgumentError);
 }
 
+// Every member's element stays with those that the others had for it, also in a state and where
+// one of them fails.
+TEST_F(Deadline, ZipsStayInStep) {
+  const auto fail = [](int64_t x) {
+    if (x == 5) throw NotFoundError("no such thing");
+    return x;
+  };
+  const auto read = [&](const Dataset& dataset, bool through_states) {
+    auto iterator = dataset.iterator();
+    std::vector<std::string> all;
+    for (int waits = 0; waits < 2;) {
+      try {
+        const auto element = iterator.next();
+        if (!element) break;
+        all.push_back(internal::str(*element));
+      } catch (const internal::InputDeadlineExceeded&) {
+        ++waits;
+        if (!through_states) continue;
+        auto restored = dataset.iterator();
+        restored.restore(IteratorState::parse(iterator.state().serialize()));
+        iterator = std::move(restored);
+      } catch (const NotFoundError& error) {
+        all.emplace_back(error.what());
+      }
+    }
+    return all;
+  };
+  const Dataset range = Dataset::range(12);
+  for (int64_t slow = 0; slow <= 10; ++slow) {
+    const Dataset device = slow_device(10, slow, &timeouts_), blocks = in_blocks(device);
+    std::vector<Dataset> datasets = {Dataset::zip({range.map(fail), blocks}),
+                                     Dataset::zip({blocks, range.map(fail)}),
+                                     Dataset::zip({sequential(range).map(fail), device}),
+                                     Dataset::zip({range.map(fail), range, blocks})};
+    for (const Dataset& zip :
+         {Dataset::zip({range, device}), Dataset::zip({device, range}),
+          Dataset::zip({range, blocks}), Dataset::zip({range, range.take(8), blocks}),
+          Dataset::zip({range, in_blocks(range.take(8)), blocks, range})}) {
+      datasets.insert(datasets.end(), {zip, zip.batch(4), zip.batch(3).prefetch(2)});
+    }
+    for (const Dataset& dataset : datasets) {
+      for (const Dataset& whole : {dataset, dataset.skip(2), dataset.shard(3, 1)}) {
+        timeouts_ = 0;
+        const std::vector<std::string> expected = read(whole, false);
+        for (const bool through_states : {false, true}) {
+          timeouts_ = 1;
+          EXPECT_EQ(read(whole, through_states), expected)
+              << "slow at " << slow << ", states: " << through_states << ": " << whole.explain();
+        }
+      }
+    }
+  }
+}
+
 // The error of an element is not lost where the device stops answering among those after it.
 TEST_F(Deadline, DoesNotHideAnError) {
   const auto fail = [](int64_t x) {

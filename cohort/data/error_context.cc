@@ -5,9 +5,8 @@
 #include "cohort/core/error.h"
 
 namespace cohort::internal {
-namespace {
 
-[[noreturn]] void throw_code(Code code, const std::string& text, const std::string& task) {
+void throw_code(Code code, const std::string& text, const std::string& task) {
   switch (code) {
     case Code::kCancelled:
       throw CancelledError(text, task);
@@ -45,8 +44,6 @@ namespace {
   }
   throw UnknownError(text, task);
 }
-
-}  // namespace
 
 void rethrow_with_context(const std::string& context) {
   try {

@@ -3,11 +3,16 @@
 
 #include <string>
 
+#include "cohort/core/error.h"
+
 namespace cohort::internal {
 
 // Called in a catch block: throws the current exception again with `context` before its text. A
 // cohort::Error keeps its class; libtorch's become InvalidArgument, other std::exceptions Unknown;
 // what is no std::exception goes on as it is.
 [[noreturn]] void rethrow_with_context(const std::string& context);
+
+// Throws an error of the class that has this code.
+[[noreturn]] void throw_code(Code code, const std::string& text, const std::string& task);
 
 }  // namespace cohort::internal

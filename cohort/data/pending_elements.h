@@ -1,8 +1,9 @@
-// What a batch has of its elements when a device stops answering: kept for the next call, and part
-// of states that are taken in between.
+// What a batch or a zip has of its elements when a device stops answering: kept for the next call,
+// and part of states that are taken in between.
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <string_view>
 #include <vector>
 
@@ -16,5 +17,9 @@ void save_pending(const std::vector<Structure>& elements, IteratorState& state);
 // Errors: DataLoss (damaged, or not fewer than `most`; the text names `what`).
 std::vector<Structure> restore_pending(const IteratorState& state, std::string_view what,
                                        int64_t most);
+
+// The error of one that failed. What is no cohort::Error comes back as Unknown.
+void save_error(const std::exception_ptr& error, IteratorState& state);
+std::exception_ptr restore_error(const IteratorState& state);
 
 }  // namespace cohort::internal
