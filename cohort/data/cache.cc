@@ -73,7 +73,12 @@ class CacheIterator final : public DataIterator {
     marks_.clear();
     contents_ = usable_contents();
     if (!contents_) {
-      input_->restore(*start_state_);
+      try {
+        input_->restore(*start_state_);
+      } catch (const InputDeadlineExceeded&) {
+        begun_ = failed_ = false;  // the next call begins
+        throw;
+      }
       if (store_) filler_ = store_->fill(start_);
     }
     failed_ = false;
@@ -124,6 +129,8 @@ int64_t CacheIterator::advance(int64_t n, const Read& read) {
   int64_t count = 0;
   try {
     count = read_counted(position_, n, [&] { return read(n); });
+  } catch (const InputDeadlineExceeded&) {  // nothing is missing from the cache
+    throw;
   } catch (...) {
     filler_ = nullptr;  // a pass with errors is no cache
     throw;

@@ -123,6 +123,86 @@ TEST_F(Deadline, LosesNoElement) {
   EXPECT_THAT(all_after_one(device_.take(8)), ElementsAre(0, 1, 2, 3, 4, 5, 6, 7));
 }
 
+// The same wherever it comes, also before the end.
+TEST_F(Deadline, LosesNoElementAtAnyPosition) {
+  const auto same = [](const Tensor& x) { return x; };
+  const auto number = [](int64_t x) { return x; };
+  const auto pair = [](int64_t x, int64_t y) { return 100 * x + y; };
+  const auto odd = [](int64_t x) { return x % 2 == 1; };
+  using Stage = std::function<Dataset(const Dataset&)>;
+  const std::vector<Stage> stages = {
+      [](const Dataset& d) { return d.repeat(2); },
+      [](const Dataset& d) { return d.cache().repeat(2); },
+      [](const Dataset& d) { return d.concatenate(Dataset::range(3)); },
+      [](const Dataset& d) { return Dataset::range(3).concatenate(d); },
+      [](const Dataset& d) { return d.concatenate(d); },
+      [](const Dataset& d) { return d.batch(4); },
+      [](const Dataset& d) { return d.batch(4, {.drop_remainder = true}); },
+      [](const Dataset& d) { return d.padded_batch(3); },
+      [](const Dataset& d) { return d.batch(4).unbatch(); },
+      [](const Dataset& d) {
+        return d.batch(4).rebatch({1, 2, 0});
+      },
+      [](const Dataset& d) { return d.batch(3).rebatch(4).unbatch().batch(6); },
+      [](const Dataset& d) { return d.prefetch(1); },
+      [](const Dataset& d) { return d.prefetch(4).batch(3).prefetch(AUTOTUNE); },
+      [](const Dataset& d) { return d.shuffle(4, {.seed = 1}); },
+      [](const Dataset& d) { return d.shuffle(20, {.seed = 1}).repeat(2); },
+      [&](const Dataset& d) { return d.map(same, {.num_parallel_calls = 3}); },
+      [&](const Dataset& d) { return d.map(number, {.num_parallel_calls = 3}).batch(4); },
+      [&](const Dataset& d) { return d.filter(odd).batch(2); },
+      [](const Dataset& d) { return d.skip(4); },
+      [](const Dataset& d) { return d.skip(2).batch(3).skip(1); },
+      [](const Dataset& d) { return d.take(8).skip(3).repeat(2); },
+      [&](const Dataset& d) { return d.map(number).skip(4).enumerate().map(pair); },
+      [](const Dataset& d) { return d.ignore_errors(); },
+      [](const Dataset& d) { return d.shard(2, 0); },
+      [](const Dataset& d) { return d.shard(3, 1); },
+      [](const Dataset& d) { return d.shard(4, 3).repeat(2); },
+      [](const Dataset& d) { return d.shard(2, 1).shard(2, 1); },
+      [](const Dataset& d) { return d.batch(3).shard(2, 0); },
+      [](const Dataset& d) { return d.batch(2).shard(2, 1); },
+      [](const Dataset& d) { return d.padded_batch(2).shard(2, 1); },
+      [](const Dataset& d) { return d.batch(4).rebatch(2).shard(2, 1); },
+      [](const Dataset& d) { return d.shard(2, 1).batch(3); },
+      [&](const Dataset& d) {
+        return Dataset::zip({Dataset::range(9), d}).shard(2, 1).map(pair);
+      },
+      [&](const Dataset& d) {
+        return Dataset::zip({sequential(Dataset::range(9)), d}).skip(3).map(pair);
+      },
+      [](const Dataset& d) { return d.flat_map([](int64_t x) { return Dataset::range(x); }); },
+      [](const Dataset& d) {
+        return d.interleave([](int64_t x) { return Dataset::range(x, x + 3); },
+                            {.cycle_length = 2, .block_length = 2});
+      },
+      [](const Dataset& d) {
+        return d.interleave([](int64_t x) { return Dataset::range(x, x + 3); },
+                            {.cycle_length = 3, .num_parallel_calls = 2});
+      },
+      [](const Dataset& d) {
+        return Dataset::range(3).interleave([d](int64_t) { return d; },
+                                            {.cycle_length = 2, .block_length = 2});
+      },
+      [](const Dataset& d) {
+        return Dataset::range(3).interleave(
+            [d](int64_t) { return d; },
+            {.cycle_length = 3, .block_length = 2, .num_parallel_calls = 1});
+      },
+  };
+  for (int64_t slow = 0; slow <= 10; ++slow) {
+    const Dataset device = slow_device(10, slow, &timeouts_);
+    for (size_t i = 0; i < stages.size(); ++i) {
+      for (const Dataset& input : {device, in_blocks(device)}) {
+        timeouts_ = 0;
+        const std::vector<int64_t> expected = ints(stages[i](input));
+        EXPECT_EQ(all_after_one(stages[i](input)), expected)
+            << "slow at " << slow << ": " << stages[i](input).explain();
+      }
+    }
+  }
+}
+
 // Also one whose shard must be sure that there is an element for each.
 TEST_F(Deadline, ShardsThatCountElementsLoseNone) {
   using internal::ShardRequirement;
@@ -302,6 +382,22 @@ TEST_F(Deadline, OfGoingBackLosesNoElement) {
       iterator->restore(state);
     }
     EXPECT_THAT(outcomes(*iterator), rest);
+  }
+}
+
+// A cache misses nothing where an element came late.
+TEST_F(Deadline, LeavesTheCacheWhole) {
+  int64_t calls = 0;
+  const auto count = [&](int64_t x) {
+    ++calls;
+    return x;
+  };
+  for (const Dataset& dataset :
+       {device_.map(count).cache(), in_blocks(device_).map(count).cache()}) {
+    calls = 0;
+    EXPECT_EQ(all_after_one(dataset), ints(Dataset::range(10)));
+    EXPECT_EQ(ints(dataset), ints(Dataset::range(10)));
+    EXPECT_EQ(calls, 10) << dataset.explain();
   }
 }
 

@@ -72,6 +72,8 @@ class RepeatIterator final : public DataIterator {
       int64_t count = 0;
       try {
         count = read();
+      } catch (const InputDeadlineExceeded&) {
+        throw;
       } catch (...) {
         empty_ = false;
         throw;
