@@ -5,7 +5,6 @@
 #include "cohort/data/dataset.h"
 #include "cohort/data/node.h"
 #include "cohort/data/pending_elements.h"
-#include "cohort/data/skip_undo.h"
 #include "cohort/data/stacking.h"
 
 namespace cohort::internal {
@@ -19,34 +18,28 @@ class BatchIterator final : public CountingIterator {
         drop_remainder_(drop_remainder) {}
 
   bool next(Structure& out) override {
-    undo_.settle(*this);
     const int64_t rows = read_counted(index_, batch_size_, [&] { return read_batch(out); });
     return rows == batch_size_ || (rows > 0 && !drop_remainder_);
   }
   int64_t skip(int64_t n) override {
     n = std::min(n, kInfiniteSize / batch_size_);
     if (n == 0) return 0;
-    undo_.settle(*this);
     const int64_t begun = rows_of_pieces();
-    const int64_t rows =
-        begun + undo_.run(*this, [&] { return input_->skip(n * batch_size_ - begun); });
+    const int64_t rows = begun + input_->skip(n * batch_size_ - begun);
     pieces_.clear();
     index_ += rows;
     return (rows + (drop_remainder_ ? 0 : batch_size_ - 1)) / batch_size_;
   }
   void rewind(uint64_t epoch) override {
-    undo_.clear();
     pieces_.clear();
     CountingIterator::rewind(epoch);
   }
   IteratorState save() const override {
-    if (undo_.due()) return *undo_.due();
     IteratorState state = CountingIterator::save();
     save_pending(pieces_, state);
     return state;
   }
   void restore(const IteratorState& state) override {
-    undo_.clear();
     pieces_ = restore_pending(state, "batch", batch_size_);
     if (rows_of_pieces() >= batch_size_) {
       throw DataLossError(str("iterator state of a batch: ", rows_of_pieces(),
@@ -107,7 +100,6 @@ class BatchIterator final : public CountingIterator {
   // Of the batch that begins at index_: elements, or blocks where the input has them.
   std::vector<Structure> pieces_;
   std::vector<int64_t> first_indices_;
-  SkipUndo undo_;
 };
 
 class BatchIndexed final : public IndexedData {

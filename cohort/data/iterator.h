@@ -45,7 +45,7 @@ class DataIterator {
 
   // Passes over up to `n` elements and returns over how many; fewer only at the end. Elements that
   // would fail count, and their errors are lost; where a device does not answer, so is the count,
-  // unless `n` is 1: then nothing was passed over (skip_rest.h and skip_undo.h live on that).
+  // and the iterator is good for nothing but rewind and restore.
   virtual int64_t skip(int64_t n);
 
   // Back to the first element, for pass number `epoch`.

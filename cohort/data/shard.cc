@@ -7,6 +7,10 @@
 namespace cohort::internal {
 namespace {
 
+// So many elements at most are passed over again after a missed deadline, and once more those of
+// one step.
+constexpr int64_t kMarkInterval = 256;
+
 class ShardIterator final : public DataIterator {
  public:
   ShardIterator(std::unique_ptr<DataIterator> input, int64_t num_shards, int64_t index,
@@ -29,11 +33,17 @@ class ShardIterator final : public DataIterator {
         continue;
       }
       pass_over_others();
-      if (!read_own([&] { return input_->skip(1) > 0; })) return skipped;
+      try {
+        if (!read_own([&] { return input_->skip(1) > 0; })) return skipped;
+      } catch (const InputDeadlineExceeded&) {
+        go_back();
+        throw;
+      }
     }
     return n;
   }
   void rewind(uint64_t epoch) override {
+    drop_mark();
     gap_ = index_;
     checked_ = false;
     input_->rewind(epoch);
@@ -45,23 +55,62 @@ class ShardIterator final : public DataIterator {
       state.set_int("checked", checked_);
       state.set_int("shortage", shortage_);
     }
-    state.set_child("input", input_->save());
+    state.set_child("input",
+                    going_back_ ? mark_ : std::make_shared<const IteratorState>(input_->save()));
     return state;
   }
   void restore(const IteratorState& state) override {
+    drop_mark();
     if (requirement_ != ShardRequirement::kNothing) {
       checked_ = state.get_int("checked", 0, 1) == 1;
       shortage_ = state.get_int("shortage", 0, num_shards_ - 1);
     }
-    gap_ = state.get_int("gap", 0, must_check() ? index_ : num_shards_ - 1);
+    gap_ = state.get_int("gap", 0, must_check() ? index_ : kInfiniteSize);
     input_->restore(state.child("input"));
   }
 
  private:
   bool must_check() const { return !checked_ && requirement_ != ShardRequirement::kNothing; }
-  // One by one, so that a missed deadline leaves gap_ right; to 0 unless the input ends before.
+  void drop_mark() {
+    mark_ = nullptr;
+    since_mark_ = 0;
+    going_back_ = false;
+  }
+  // Where a device did not answer while elements were passed over, nobody knows where the input
+  // stands: the next call goes back to the mark.
+  void go_back() {
+    going_back_ = true;
+    gap_ += std::exchange(since_mark_, 0);
+  }
+  void settle() {
+    if (!going_back_) {
+      if (mark_ && since_mark_ < kMarkInterval) return;
+      mark_ = std::make_shared<const IteratorState>(input_->save());
+      since_mark_ = 0;
+      return;
+    }
+    going_back_ = false;
+    try {
+      input_->restore(*mark_);
+    } catch (const InputDeadlineExceeded&) {
+      going_back_ = true;
+      throw;
+    }
+  }
+  int64_t pass_over(int64_t n) {
+    const int64_t passed = input_->skip(n);
+    since_mark_ += passed;
+    return passed;
+  }
+  // gap_ is 0 then, unless the input ended before.
   void pass_over_others() {
-    while (gap_ > 0 && input_->skip(1) > 0) --gap_;
+    settle();
+    try {
+      gap_ -= pass_over(gap_);
+    } catch (const InputDeadlineExceeded&) {
+      go_back();
+      throw;
+    }
   }
   // Ours is the input's next element.
   template <class Read>
@@ -73,9 +122,11 @@ class ShardIterator final : public DataIterator {
       throw;
     } catch (...) {
       gap_ = num_shards_ - 1;
+      ++since_mark_;
       throw;
     }
     gap_ = num_shards_ - 1;
+    since_mark_ += found;
     return found;
   }
 
@@ -101,15 +152,15 @@ class ShardIterator final : public DataIterator {
         gap_ = index_;
         if (found) ++count;
       }
-      while (found && count < num_shards_) {
+      if (found) {
         try {
-          if (input_->skip(1) == 0) break;
+          count += pass_over(num_shards_ - count);
         } catch (const InputDeadlineExceeded&) {  // our element is here: it is not kept back
           checked_ = true;
-          gap_ = num_shards_ - count + index_;
+          gap_ += num_shards_ - count;
+          go_back();
           return true;
         }
-        ++count;
       }
       if (count == num_shards_ || count == 0 ||
           (!found && requirement_ == ShardRequirement::kElementForEach)) {
@@ -131,7 +182,10 @@ class ShardIterator final : public DataIterator {
   int64_t num_shards_;
   int64_t index_;
   ShardRequirement requirement_;
-  int64_t gap_ = index_;  // elements of others before the next of ours
+  int64_t gap_ = index_;  // elements of others before the next of ours; all before it to go back
+  IteratorState::Child mark_;  // the input's state a few elements ago
+  int64_t since_mark_ = 0;     // so many
+  bool going_back_ = false;    // the input is to be restored to mark_, from which gap_ counts
   bool checked_ = false;
   int64_t shortage_ = 0;  // how many elements there are, once it is known that they are too few
 };

@@ -8,9 +8,8 @@
 
 namespace cohort::internal {
 
-// Part of an iterator whose skip is several of its inputs', or of several elements for one of its
-// own. That calls `settle` before it reads, gives `due` as its state where there is one, and calls
-// `clear` in rewind and restore.
+// Part of an iterator that passes over elements of its input. That calls `settle` before it reads,
+// gives `due` as its state where there is one, and calls `clear` in rewind and restore.
 class SkipUndo {
  public:
   template <class Skip>

@@ -5,7 +5,6 @@
 #include "cohort/data/dataset.h"
 #include "cohort/data/node.h"
 #include "cohort/data/pending_elements.h"
-#include "cohort/data/skip_undo.h"
 #include "cohort/data/stacking.h"
 
 namespace cohort::internal {
@@ -69,7 +68,6 @@ class ZipIterator final : public DataIterator {
       : inputs_(std::move(inputs)), keys_(std::move(keys)) {}
 
   bool next(Structure& out) override {
-    undo_.settle(*this);
     if (ended_) return false;
     if (holds_) return next_held(out);
     std::vector<Structure> members(inputs_.size());
@@ -102,7 +100,6 @@ class ZipIterator final : public DataIterator {
                        [](const auto& input) { return input->has_blocks(); });
   }
   int64_t next_block(int64_t n, Structure& out) override {
-    undo_.settle(*this);
     if (holds_ || !has_blocks()) return DataIterator::next_block(n, out);
     if (ended_) return 0;
     std::vector<Structure> members(inputs_.size());
@@ -140,7 +137,6 @@ class ZipIterator final : public DataIterator {
     return count;
   }
   int64_t skip(int64_t n) override {
-    undo_.settle(*this);
     int64_t held = 0;
     while (holds_ && held < n) {
       if (DataIterator::skip(1) == 0) return held;
@@ -148,22 +144,17 @@ class ZipIterator final : public DataIterator {
     }
     n -= held;
     if (ended_ || n == 0) return held;
-    const int64_t skipped = undo_.run(*this, [&] {
-      int64_t least = n;
-      for (const auto& input : inputs_) least = std::min(least, input->skip(n));
-      return least;
-    });
+    int64_t skipped = n;
+    for (const auto& input : inputs_) skipped = std::min(skipped, input->skip(n));
     ended_ = skipped < n;
     return held + skipped;
   }
   void rewind(uint64_t epoch) override {
-    undo_.clear();
     drop_held();
     ended_ = false;
     for (const auto& input : inputs_) input->rewind(epoch);
   }
   IteratorState save() const override {
-    if (undo_.due()) return *undo_.due();
     IteratorState state;
     state.set_int("ended", ended_);
     for (size_t i = 0; i < inputs_.size(); ++i) {
@@ -173,7 +164,6 @@ class ZipIterator final : public DataIterator {
     return state;
   }
   void restore(const IteratorState& state) override {
-    undo_.clear();
     drop_held();
     ended_ = state.get_int("ended", 0, 1) == 1;
     for (size_t i = 0; i < inputs_.size(); ++i) {
@@ -243,7 +233,6 @@ class ZipIterator final : public DataIterator {
   bool ended_ = false;
   std::vector<Held> held_ = std::vector<Held>(inputs_.size());
   bool holds_ = false;  // any
-  SkipUndo undo_;
 };
 
 class ZipIndexed final : public IndexedData {
