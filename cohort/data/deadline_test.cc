@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <functional>
 
 #include "cohort/data/shard.h"
@@ -48,7 +49,7 @@ class Deadline : public testing::Test {
     all.insert(all.end(), values, values + flat.numel());
   }
 
-  int timeouts_ = 0;
+  std::atomic<int> timeouts_ = 0;
   // Gives 0 to 9.
   const Dataset device_ = slow_device(10, 6, &timeouts_);
 };
@@ -323,7 +324,7 @@ TEST_F(Deadline, DoesNotHideAnError) {
 // deadline, after which the input is good for nothing but another restore.
 class SlowToRestore final : public internal::DataNode {
  public:
-  SlowToRestore(internal::DataNodePtr input, int* timeouts)
+  SlowToRestore(internal::DataNodePtr input, std::atomic<int>* timeouts)
       : DataNode("slow_to_restore", {std::move(input)}), timeouts_(timeouts) {}
   internal::DataNodePtr with_inputs(std::vector<internal::DataNodePtr> inputs) const override {
     return std::make_shared<SlowToRestore>(std::move(inputs[0]), timeouts_);
@@ -338,7 +339,7 @@ class SlowToRestore final : public internal::DataNode {
  private:
   class Iterator final : public internal::DataIterator {
    public:
-    Iterator(std::unique_ptr<internal::DataIterator> input, int* timeouts)
+    Iterator(std::unique_ptr<internal::DataIterator> input, std::atomic<int>* timeouts)
         : input_(std::move(input)), timeouts_(timeouts) {}
     bool next(Structure& out) override { return input_->next(out); }
     bool has_blocks() const override { return true; }
@@ -355,9 +356,9 @@ class SlowToRestore final : public internal::DataNode {
 
    private:
     std::unique_ptr<internal::DataIterator> input_;
-    int* timeouts_;
+    std::atomic<int>* timeouts_;
   };
-  int* timeouts_;
+  std::atomic<int>* timeouts_;
 };
 
 TEST_F(Deadline, OfGoingBackLosesNoElement) {
@@ -516,7 +517,7 @@ TEST(DeadlineOfAFunction, IsAnErrorOfItsElement) {
 
 // Nor that of this pipeline, where a function reads another one.
 TEST(DeadlineOfAFunction, IsNotThatOfAPipelineWithin) {
-  int timeouts = 1;
+  std::atomic<int> timeouts = 1;
   const Dataset within = slow_device(1, 0, &timeouts);
   const Dataset dataset = Dataset::range(3).map(
       [&](int64_t x) { return x + within.iterator().get_next().tensor().item<int64_t>(); });

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+
 #include "cohort/core/logging.h"
 #include "cohort/data/auto_shard.h"
 #include "cohort/data/fixed_length_record_dataset.h"
@@ -254,7 +256,7 @@ TEST_F(RecordFiles, SmallBatchesKeepTheirRecords) {
 
 TEST_F(RecordFiles, AMissedDeadlineTakesNoRecords) {
   const auto files = write_files({1, 4});
-  int timeouts = 1;
+  std::atomic<int> timeouts = 1;
   const auto names = slow_device(2, 0, &timeouts).map([files](int64_t i) { return files[i]; });
   const auto iterator = TFRecordDataset(names).node()->make_iterator({});
   Structure block;
@@ -282,7 +284,7 @@ class SlowLines final : public internal::RecordFormat {
 TEST_F(RecordFiles, AFileThatDoesNotOpenInTimeIsOpenedLater) {
   const std::vector<std::string> files = {write("a", "0\n1\n"), write("b", "2\n3\n"),
                                           write("c", "4\n5\n")};
-  int timeouts = 0;
+  std::atomic<int> timeouts = 0;
   for (const int64_t reads : {1, 2}) {
     const Dataset dataset(internal::make_record_files(internal::file_names(files),
                                                       std::make_shared<SlowLines>(&timeouts),

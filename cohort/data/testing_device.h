@@ -1,6 +1,7 @@
 // A device that does not answer in time, for tests.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 
@@ -13,7 +14,7 @@ namespace cohort::data {
 // it down.
 class SlowDevice final : public internal::DataNode {
  public:
-  SlowDevice(int64_t size, int64_t slow, int* timeouts)
+  SlowDevice(int64_t size, int64_t slow, std::atomic<int>* timeouts)
       : DataNode("slow_device", {}), size_(size), slow_(slow), timeouts_(timeouts) {}
 
   internal::DataNodePtr with_inputs(std::vector<internal::DataNodePtr>) const override {
@@ -32,9 +33,11 @@ class SlowDevice final : public internal::DataNode {
     explicit Iterator(const SlowDevice& device)
         : size_(device.size_), slow_(device.slow_), timeouts_(device.timeouts_) {}
     bool next(Structure& out) override {
-      if (position_ == slow_ && *timeouts_ > 0) {
-        --*timeouts_;
-        throw internal::InputDeadlineExceeded("the device does not answer");
+      if (position_ == slow_) {
+        int left = *timeouts_;  // which the iterators of parallel stages share
+        while (left > 0 && !timeouts_->compare_exchange_weak(left, left - 1)) {
+        }
+        if (left > 0) throw internal::InputDeadlineExceeded("the device does not answer");
       }
       if (position_ >= size_) return false;
       out = Structure(position_++);
@@ -53,16 +56,16 @@ class SlowDevice final : public internal::DataNode {
    private:
     const int64_t size_;
     const int64_t slow_;
-    int* const timeouts_;
+    std::atomic<int>* const timeouts_;
     int64_t position_ = 0;
   };
 
   const int64_t size_;
   const int64_t slow_;
-  int* const timeouts_;
+  std::atomic<int>* const timeouts_;
 };
 
-inline Dataset slow_device(int64_t size, int64_t slow, int* timeouts) {
+inline Dataset slow_device(int64_t size, int64_t slow, std::atomic<int>* timeouts) {
   return Dataset(std::make_shared<SlowDevice>(size, slow, timeouts));
 }
 

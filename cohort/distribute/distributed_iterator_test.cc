@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+
 #include "cohort/data/testing_device.h"
 #include "cohort/distribute/testing_batches.h"
 #include "cohort/distribute/testing_devices.h"
@@ -215,7 +217,7 @@ TEST(DistributedIterator, LeavingALoopEarlyIsAllowed) {
 TEST(DistributedIterator, AMissedDeadlineLosesNoStep) {
   const MirroredStrategy strategy = mirrored(2);
   for (int64_t slow = 0; slow < 8; ++slow) {
-    int timeouts = 1;
+    std::atomic<int> timeouts = 1;
     DistributedIterator it =
         strategy.experimental_distribute_dataset(data::slow_device(8, slow, &timeouts).batch(4))
             .iterator();
