@@ -284,7 +284,7 @@ class SlowLines final : public internal::RecordFormat {
 TEST_F(RecordFiles, AFileThatDoesNotOpenInTimeIsOpenedLater) {
   const std::vector<std::string> files = {write("a", "0\n1\n"), write("b", "2\n3\n"),
                                           write("c", "4\n5\n")};
-  std::atomic<int> timeouts = 0;
+  int timeouts = 0;
   for (const int64_t reads : {1, 2}) {
     const Dataset dataset(internal::make_record_files(internal::file_names(files),
                                                       std::make_shared<SlowLines>(&timeouts),
