@@ -2,7 +2,6 @@
 // and no byte of their file can change without an error.
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,6 +13,7 @@
 #include "cohort/core/simulated_file_system.h"
 #include "cohort/data/records/blob_file.h"
 #include "tests/fuzz/input_reader.h"
+#include "tests/fuzz/memory_file.h"
 #include "tests/fuzz/peak_memory.h"
 #include "tests/fuzz/record_check.h"
 
@@ -21,6 +21,7 @@ namespace {
 
 using cohort::Error;
 using cohort::fuzz::InputReader;
+using cohort::fuzz::MemoryFile;
 using cohort::fuzz::require_of_records;
 using cohort::internal::BlobFile;
 using cohort::internal::SimulatedFileSystem;
@@ -41,20 +42,6 @@ std::string write(const Contents& contents) {
   file->read(0, bytes.data(), bytes.size());
   return bytes;
 }
-
-class MemoryFile final : public cohort::internal::ReadableFile {
- public:
-  explicit MemoryFile(std::string_view bytes) : bytes_(bytes) {}
-  uint64_t size() const override { return bytes_.size(); }
-  void read(uint64_t offset, void* out, size_t length) const override {
-    require_of_records(offset <= bytes_.size() && length <= bytes_.size() - offset,
-                       "reads inside the file");
-    if (length > 0) std::memcpy(out, bytes_.data() + offset, length);
-  }
-
- private:
-  std::string_view bytes_;
-};
 
 // Nothing where any part is refused.
 std::optional<Contents> read(std::string_view bytes) {

@@ -1,10 +1,10 @@
 #include "tests/fuzz/record_check.h"
 
 #include <cstdlib>
-#include <cstring>
 #include <iostream>
 
 #include "cohort/core/error.h"
+#include "tests/fuzz/memory_file.h"
 #include "tests/fuzz/peak_memory.h"
 
 namespace cohort::fuzz {
@@ -17,21 +17,6 @@ using internal::RecordReader;
 
 // Small, so that bombs are found at once.
 constexpr uint64_t kMostRecordBytes = 1 << 20;
-
-class MemoryFile final : public internal::ReadableFile {
- public:
-  explicit MemoryFile(std::string_view bytes) : bytes_(bytes) {}
-
-  uint64_t size() const override { return bytes_.size(); }
-  void read(uint64_t offset, void* out, size_t length) const override {
-    require_of_records(offset <= bytes_.size() && length <= bytes_.size() - offset,
-                       "reads inside the file");
-    if (length > 0) std::memcpy(out, bytes_.data() + offset, length);
-  }
-
- private:
-  std::string_view bytes_;
-};
 
 RecordReader reader_of(std::string_view bytes, Compression compression,
                        const std::shared_ptr<const Framing>& framing, size_t buffer_bytes) {
