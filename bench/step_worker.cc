@@ -8,6 +8,7 @@
 //   empty run REPLICAS 0 SECONDS         seconds that strategy.run takes for an empty function
 //   parameters MODEL                     how many numbers the model learns
 //   blas_kernels                         what OPENBLAS_CORETYPE should be; "-" where nothing
+#include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <cohort/cohort.h>
 #include <cohort/core/blas_kernels.h>
@@ -95,7 +96,10 @@ int main(int argc, char** argv) {
   tf::config::keep_freed_memory();
   tf::logging::set_level(tf::logging::Level::kWarning);
   tf::config::set_logical_device_configuration("CPU", 2);
-  if (argc == 3) at::set_num_threads(std::stoi(argv[2]));
+  if (argc == 3) {
+    at::set_num_threads(std::stoi(argv[2]));
+    at::globalContext().setFlushDenormal(true);  // as steps of Cohort's do by themselves
+  }
   Worker worker(argv[1]);
   for (std::string line; std::getline(std::cin, line);) {
     try {

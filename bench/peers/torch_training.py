@@ -61,4 +61,6 @@ class Training:
 
 def set_up(threads):
     torch.set_num_threads(threads)
+    # Cohort and TensorFlow do. Before the first operation, whose threads inherit it.
+    torch.set_flush_denormal(True)
     warnings.filterwarnings("ignore")

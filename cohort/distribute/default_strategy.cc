@@ -1,6 +1,7 @@
 // The strategy that is current where no other is: one replica, the caller's own thread and devices.
 #include <ATen/core/grad_mode.h>
 
+#include "cohort/core/flush_denormals.h"
 #include "cohort/distribute/context_stack.h"
 #include "cohort/distribute/mirrored_variable.h"
 #include "cohort/distribute/strategy_core.h"
@@ -32,6 +33,7 @@ class DefaultStrategy final : public StrategyCore {
   void run(const std::shared_ptr<RunFrame>& frame, const distribute::RunOptions&) override {
     ContextGuard guard(*this, &default_replica_context());
     at::NoGradGuard no_grad;
+    const ScopedFlushDenormals flush_denormals;
     frame->call(default_replica_context(), 0);
   }
 

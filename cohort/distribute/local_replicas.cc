@@ -12,6 +12,7 @@
 #include "cohort/collective/thread_group.h"
 #include "cohort/core/blas_kernels.h"
 #include "cohort/core/device.h"
+#include "cohort/core/flush_denormals.h"
 #include "cohort/core/intra_op_threads.h"
 #include "cohort/core/phase.h"
 #include "cohort/core/thread_pool.h"
@@ -100,6 +101,7 @@ void LocalReplicas::Shared::run_one(int rank) {
     const c10::OptionalDeviceGuard device(
         devices[rank].is_cpu() ? c10::optional<c10::Device>() : devices[rank]);
     at::NoGradGuard no_grad;
+    const ScopedFlushDenormals flush_denormals;
     group.enter(rank);
     {
       const ScopedPhase phase(profiler::Phase::kCompute);

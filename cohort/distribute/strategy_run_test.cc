@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <limits>
 #include <set>
 #include <thread>
 
@@ -176,6 +177,19 @@ TEST(StrategyRun, ReplicasShareOutTheIntraOpThreads) {
   EXPECT_THAT(counts.values(), ElementsAre(expected, expected));
   EXPECT_EQ(internal::intra_op_threads(), before);
 }
+
+#if defined(__x86_64__) || defined(__aarch64__)
+TEST(StrategyRun, DenormalsAreZeroInAStepAndNowhereElse) {
+  const auto flushes = [] {
+    volatile float smallest_normal = std::numeric_limits<float>::min();
+    volatile float half = smallest_normal * 0.5F;
+    return half == 0.0F ? 1 : 0;
+  };
+  EXPECT_THAT(mirrored(3).run(flushes).values(), ElementsAre(1, 1, 1));
+  EXPECT_THAT(get_strategy().run(flushes).values(), ElementsAre(1));
+  EXPECT_EQ(flushes(), 0);
+}
+#endif
 
 TEST(StrategyRun, RandomNumbersDifferBetweenReplicasAndRepeatWithTheSeed) {
   const auto draw = [] {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <unordered_set>
 
+#include "cohort/core/flush_denormals.h"
 #include "cohort/core/logging.h"
 #include "cohort/distribute/context.h"
 #include "cohort/distribute/gradient_packs.h"
@@ -196,6 +197,7 @@ void OptimizerState::update(ReplicaContext& replica, const Plan& plan,
   const bool all = std::all_of(gradients.begin(), gradients.end(), is_defined);
   if (!all && !warned_.exchange(true)) warn_of_missing(plan, gradients);
 
+  const ScopedFlushDenormals flush_denormals;  // the default strategy needs no run
   options.iteration = iterations().value().item<int64_t>();
   options.learning_rate = learning_rate_at(options.iteration);
   reduce_and_update(replica, {gradients.data(), gradients.size()}, plan.targets, *rule_, options);

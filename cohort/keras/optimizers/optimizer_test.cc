@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 
 #include "cohort/core/error.h"
@@ -60,6 +61,21 @@ TEST(Optimizer, AdamAndRMSpropTakeTheirFirstStepsAsKeras) {
   const Variable r = variable("r", 1);
   RMSprop({.learning_rate = 0.1}).apply_gradients({{gradient(10), r}});
   EXPECT_THAT(elements(r.value()), Each(DoubleNear(1 - 0.1 / std::sqrt(0.1), 1e-5)));
+}
+
+// Processors take a hundred times as long for them.
+TEST(Optimizer, SlotsOfAVariableWithoutGradientsDoNotShrinkToDenormals) {
+  const Variable w = variable("w", 1);
+  for (const Optimizer& optimizer : {Optimizer(Adam()), Optimizer(SGD({.momentum = 0.9}))}) {
+    optimizer.apply_gradients({{gradient(1), w}});
+    for (int i = 0; i < 1200; ++i) optimizer.apply_gradients({{gradient(0), w}});
+    for (const Variable& slot : optimizer.variables()) {
+      for (const double value : elements(slot.value())) {
+        const double size = std::abs(value);
+        EXPECT_TRUE(size == 0 || size >= std::numeric_limits<float>::min()) << slot.name();
+      }
+    }
+  }
 }
 
 TEST(Optimizer, SumsGradientsOverReplicasUnlessToldOtherwise) {
