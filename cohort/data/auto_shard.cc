@@ -22,7 +22,9 @@ class FileSharding {
 
   DataNodePtr sharded(const DataNodePtr& node) {
     DataNodePtr& result = done_[node.get()];
-    if (!result) result = node->with_inputs(sharded_inputs(*node));
+    if (!result) {
+      result = node->of_worker(sharded_inputs(*node), options_.index, options_.num_workers);
+    }
     return result;
   }
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "cohort/data/batch_rows.h"
+#include "cohort/data/block_rest.h"
 #include "cohort/data/counting_iterator.h"
 #include "cohort/data/dataset.h"
 #include "cohort/data/node.h"
@@ -24,19 +25,28 @@ class BatchIterator final : public CountingIterator {
   int64_t skip(int64_t n) override {
     n = std::min(n, kInfiniteSize / batch_size_);
     if (n == 0) return 0;
+    rest_.settle(*input_);
     const int64_t begun = rows_of_pieces();
     const int64_t rows = begun + input_->skip(n * batch_size_ - begun);
     pieces_.clear();
     index_ += rows;
     return (rows + (drop_remainder_ ? 0 : batch_size_ - 1)) / batch_size_;
   }
+  // Of its last row; the others may be from other files.
+  std::shared_ptr<const std::string> last_origin() const override {
+    const auto origin = input_->last_origin();
+    return origin ? std::make_shared<const std::string>("a batch that ends in " + *origin)
+                  : nullptr;
+  }
   void rewind(uint64_t epoch) override {
     pieces_.clear();
+    rest_.forget();
     CountingIterator::rewind(epoch);
   }
   IteratorState save() const override {
     IteratorState state = CountingIterator::save();
     save_pending(pieces_, state);
+    rest_.save(state);
     return state;
   }
   void restore(const IteratorState& state) override {
@@ -45,6 +55,7 @@ class BatchIterator final : public CountingIterator {
       throw DataLossError(str("iterator state of a batch: ", rows_of_pieces(),
                               " pending rows of a batch of ", batch_size_));
     }
+    rest_.restore(state);
     CountingIterator::restore(state);
   }
 
@@ -83,7 +94,7 @@ class BatchIterator final : public CountingIterator {
     return rows;
   }
   int64_t stack(Structure& out) {
-    collect(*input_, batch_size_, pieces_);
+    collect(*input_, batch_size_, pieces_, rest_);
     const auto rows = std::ssize(pieces_);
     if (rows > 0) out = stack_elements(pieces_, Positions::run(index_, rows));
     return rows;
@@ -100,6 +111,7 @@ class BatchIterator final : public CountingIterator {
   // Of the batch that begins at index_: elements, or blocks where the input has them.
   std::vector<Structure> pieces_;
   std::vector<int64_t> first_indices_;
+  BlockRest rest_;
 };
 
 class BatchIndexed final : public IndexedData {

@@ -40,7 +40,6 @@ class CacheIterator final : public DataIterator {
   }
   bool has_blocks() const override { return input_->has_blocks(); }
   int64_t next_block(int64_t n, Structure& out) override {
-    if (!has_blocks()) return DataIterator::next_block(n, out);
     return advance(n, [&](int64_t count) {
       if (contents_) {
         contents_->read_block(position_, count, out);
@@ -205,6 +204,13 @@ class CacheNode final : public UnaryNode {
   }
   DataNodePtr with_inputs(std::vector<DataNodePtr> inputs) const override {
     return std::make_shared<CacheNode>(std::move(inputs[0]), path_);
+  }
+  // In a file of the worker's own: its elements are.
+  DataNodePtr of_worker(std::vector<DataNodePtr> inputs, int64_t index,
+                        int64_t num_workers) const override {
+    return std::make_shared<CacheNode>(
+        std::move(inputs[0]),
+        path_.empty() ? path_ : str(path_, "-worker-", index, "-of-", num_workers));
   }
   int64_t cardinality() const override { return input().cardinality(); }
   std::unique_ptr<DataIterator> make_iterator(const IteratorContext& context) const override {

@@ -32,6 +32,9 @@ class ConcatenateIterator final : public DataIterator {
     first_ended_ = true;
     return skipped + second_->skip(n - skipped);
   }
+  std::shared_ptr<const std::string> last_origin() const override {
+    return (first_ended_ ? second_ : first_)->last_origin();
+  }
   void rewind(uint64_t epoch) override {
     first_ended_ = false;
     first_->rewind(epoch);

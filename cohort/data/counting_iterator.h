@@ -15,6 +15,7 @@ class CountingIterator : public DataIterator {
  public:
   explicit CountingIterator(std::unique_ptr<DataIterator> input) : input_(std::move(input)) {}
 
+  std::shared_ptr<const std::string> last_origin() const override { return input_->last_origin(); }
   void rewind(uint64_t epoch) override {
     index_ = 0;
     input_->rewind(epoch);

@@ -25,8 +25,8 @@
 #include "cohort/data/cardinality.h"
 #include "cohort/data/dataset_iterator.h"
 #include "cohort/data/element_function.h"
-#include "cohort/data/list_files.h"
 #include "cohort/data/generator.h"
+#include "cohort/data/list_files.h"
 #include "cohort/data/options.h"
 #include "cohort/data/paths.h"
 
@@ -224,9 +224,9 @@ class Dataset {
   Dataset take(int64_t count) const;
   // All but the first `count`; none where count is -1. Errors: InvalidArgument (count below -1).
   Dataset skip(int64_t count) const;
-  // The elements whose index modulo `num_shards` is `index`; SHARD_HINT for both leaves the place to
-  // distribution (AutoShardPolicy::HINT).
-  // Errors: InvalidArgument (num_shards below 1, index outside [0, num_shards)).
+  // The elements whose index modulo `num_shards` is `index`; SHARD_HINT for both leaves the place
+  // to distribution (AutoShardPolicy::HINT). Errors: InvalidArgument (num_shards below 1, index
+  // outside [0, num_shards)).
   Dataset shard(int64_t num_shards, int64_t index) const;
   // (start, e0), (start + 1, e1), ...
   Dataset enumerate(int64_t start = 0) const;
@@ -238,7 +238,8 @@ class Dataset {
   // Keeps the elements of the input's first pass (number 0) once they were all read without an
   // error, and gives them in every pass: writing to an element writes to the cache. In memory, for
   // all iterators of this dataset; with a path in a file, for all processes, which appears when it
-  // is whole.
+  // is whole. Where AutoShardPolicy::FILE divides what it reads, each worker's file has a name of
+  // its own: PATH-worker-0-of-2.
   // While reading: InvalidArgument (the file is of another pipeline: names the first node that
   // differs), DataLoss (the file is damaged: names the byte). A file cut short is written anew.
   Dataset cache(std::string path = "") const;

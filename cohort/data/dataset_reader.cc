@@ -21,6 +21,11 @@ IteratorState DatasetReader::state() const {
 }
 
 std::unique_ptr<DataIterator> DatasetReader::iterator_at(const IteratorState& state) const {
+  if (state.has("workers")) {
+    throw InvalidArgumentError(
+        "this state is of a distributed iterator, of several input workers or in the middle of a "
+        "step; restore it into an iterator of the distributed dataset");
+  }
   if (const auto difference = first_graph_difference(state.get_bytes("graph"), *graph_)) {
     throw InvalidArgumentError("this state is of another pipeline: " + *difference);
   }

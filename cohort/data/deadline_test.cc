@@ -4,8 +4,10 @@
 
 #include <atomic>
 #include <functional>
+#include <thread>
 
 #include "cohort/data/shard.h"
+#include "cohort/data/split_batches.h"
 #include "cohort/data/test_util.h"
 #include "cohort/data/testing_device.h"
 
@@ -27,8 +29,8 @@ class Deadline : public testing::Test {
     EXPECT_THROW(ints(dataset), DeadlineExceededError);
     return kForEver - timeouts_;
   }
-  // What comes in all where one call times out.
-  std::vector<int64_t> all_after_one(const Dataset& dataset) {
+  // What comes in all where one call times out; perhaps another iterator goes on from there.
+  std::vector<int64_t> all_after_one(const Dataset& dataset, bool restart = false) {
     timeouts_ = 1;
     auto iterator = dataset.iterator();
     std::vector<int64_t> all;
@@ -39,6 +41,10 @@ class Deadline : public testing::Test {
         append(*element, all);
       } catch (const internal::InputDeadlineExceeded&) {
         ++errors;
+        if (!restart) continue;
+        const IteratorState state = iterator.state();
+        iterator = dataset.iterator();
+        iterator.restore(state);
       }
     }
     return all;
@@ -165,6 +171,10 @@ TEST_F(Deadline, LosesNoElementAtAnyPosition) {
       [](const Dataset& d) { return d.batch(2).shard(2, 1); },
       [](const Dataset& d) { return d.padded_batch(2).shard(2, 1); },
       [](const Dataset& d) { return d.batch(4).rebatch(2).shard(2, 1); },
+      [](const Dataset& d) { return split_batches(d.batch(4), 2); },
+      [](const Dataset& d) { return split_batches(d.batch(4), 2).shard(2, 1); },
+      [](const Dataset& d) { return split_batches(d.batch(3), 3).shard(3, 0); },
+      [](const Dataset& d) { return split_batches(d.batch(4), 2).skip(1); },
       [](const Dataset& d) { return d.shard(2, 1).batch(3); },
       [&](const Dataset& d) {
         return Dataset::zip({Dataset::range(9), d}).shard(2, 1).map(pair);
@@ -197,8 +207,10 @@ TEST_F(Deadline, LosesNoElementAtAnyPosition) {
       for (const Dataset& input : {device, in_blocks(device)}) {
         timeouts_ = 0;
         const std::vector<int64_t> expected = ints(stages[i](input));
-        EXPECT_EQ(all_after_one(stages[i](input)), expected)
-            << "slow at " << slow << ": " << stages[i](input).explain();
+        for (const bool restart : {false, true}) {
+          EXPECT_EQ(all_after_one(stages[i](input), restart), expected)
+              << "slow at " << slow << ": " << stages[i](input).explain();
+        }
       }
     }
   }
@@ -317,7 +329,59 @@ TEST_F(Deadline, DoesNotHideAnError) {
   // Nor does a stage below lose count.
   timeouts_ = 1;
   EXPECT_THAT(outcomes(*device.take(8).map(fail).batch(3).node()->make_iterator({})),
-              ElementsAre("[0, 1, 2]", HasSubstr("no such thing"), "[5, 6, 7]"));
+              ElementsAre("[0, 1, 2]", HasSubstr("no such thing"), "[6, 7]"));
+}
+
+// What fails with an element fails whenever the device answers: counts and pairs stay right.
+TEST_F(Deadline, WithAnErrorInOneBlockChangesNothing) {
+  const auto fail = [](int64_t x) {
+    if (x == 4) throw NotFoundError("no such thing");
+    return x;
+  };
+  const auto passes = [=](int64_t x) { return fail(x) >= 0; };
+  const auto pair = [](int64_t x, int64_t y) { return 100 * x + y; };
+  const auto twice = [](const Tensor& x) { return 2 * x; };
+  const Dataset numbers = sequential(Dataset::range(20));
+  using Stage = std::function<Dataset(const Dataset&)>;
+  const std::vector<Stage> stages = {
+      [&](const Dataset& d) { return d.map(fail).batch(3); },
+      [&](const Dataset& d) { return d.map(fail).padded_batch(3); },
+      [&](const Dataset& d) { return d.map(fail).batch(3).skip(1); },
+      [&](const Dataset& d) {
+        return Dataset::zip({Dataset::range(9), d.filter(passes)}).batch(4);
+      },
+      [&](const Dataset& d) {
+        return Dataset::zip({numbers.batch(3), d.map(fail).batch(3)})
+            .map([](const Tensor& x, const Tensor& y) { return 100 * x + y; });
+      },
+      [&](const Dataset& d) { return d.filter(passes).enumerate().map(pair).batch(4); },
+      [&](const Dataset& d) { return d.filter(passes).take(8).batch(3); },
+      [&](const Dataset& d) { return d.map(fail).map(twice, {.vectorized = true}).batch(3); },
+      [&](const Dataset& d) {
+        return d.map(fail).map(twice, {.num_parallel_calls = 1, .vectorized = true}).batch(3);
+      },
+      [&](const Dataset& d) {
+        return Dataset::zip({numbers, d.map(fail)}).map(pair).batch(3);
+      },
+  };
+  for (int64_t slow = 0; slow <= 10; ++slow) {
+    const Dataset device = slow_device(10, slow, &timeouts_);
+    for (const Stage& stage : stages) {
+      for (const Dataset& input : {device, in_blocks(device)}) {
+        const auto read = [&](int timeouts) {
+          timeouts_ = timeouts;
+          std::vector<std::string> all = outcomes(*stage(input).node()->make_iterator({}));
+          std::erase_if(all, [](const std::string& one) {
+            return one.find("does not answer") != std::string::npos;
+          });
+          return all;
+        };
+        const std::vector<std::string> expected = read(0);
+        EXPECT_THAT(expected, testing::Contains(HasSubstr("no such thing")));
+        EXPECT_EQ(read(1), expected) << "slow at " << slow << ": " << stage(input).explain();
+      }
+    }
+  }
 }
 
 // Gives what its input gives; a block with element `failing` fails, and going back misses a
@@ -530,6 +594,41 @@ TEST(DeadlineOfAFunction, IsNotThatOfAPipelineWithin) {
   } catch (const DeadlineExceededError&) {
   }
   EXPECT_THAT(ints(iterator), ElementsAre(1, 2));
+}
+
+// A coroutine that has thrown is over.
+TEST(DeadlineOfAFunction, EndsACoroutine) {
+  std::atomic<int> timeouts = 1;
+  const Dataset within = slow_device(6, 3, &timeouts);
+  const Dataset dataset = Dataset::from_generator([within]() -> Generator<int64_t> {
+                            for (const Structure& element : within) {
+                              co_yield element.tensor().item<int64_t>();
+                            }
+                          }).cache();
+  auto iterator = dataset.iterator();
+  for (int i = 0; i < 3; ++i) iterator.next();
+  try {
+    iterator.next();
+    FAIL() << "no deadline was missed";
+  } catch (const internal::InputDeadlineExceeded& error) {
+    FAIL() << "the element would come again: " << error.what();
+  } catch (const DeadlineExceededError&) {
+  }
+  EXPECT_FALSE(iterator.next());
+  EXPECT_THAT(ints(dataset), ElementsAre(0, 1, 2, 3, 4, 5)) << "half a pass was cached";
+}
+
+// A prefetch does not read on while the device is away: one error for one timeout.
+TEST_F(Deadline, IsReportedOnceByPrefetch) {
+  const Dataset dataset = slow_device(8, 3, &timeouts_).prefetch(4);
+  timeouts_ = kForEver;
+  auto iterator = dataset.iterator();
+  for (int64_t i = 0; i < 3; ++i) EXPECT_EQ(iterator.get_next().tensor().item<int64_t>(), i);
+  EXPECT_THROW(iterator.next(), DeadlineExceededError);
+  while (timeouts_ > kForEver - 2) std::this_thread::yield();  // it has tried again
+  timeouts_ = 0;
+  EXPECT_THROW(iterator.next(), DeadlineExceededError);
+  EXPECT_EQ(iterator.get_next().tensor().item<int64_t>(), 3);
 }
 
 // Positions that count elements do not count timeouts.

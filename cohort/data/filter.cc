@@ -1,11 +1,11 @@
 #include <algorithm>
 
+#include "cohort/data/block_rest.h"
 #include "cohort/data/counting_iterator.h"
 #include "cohort/data/dataset.h"
 #include "cohort/data/error_context.h"
 #include "cohort/data/node.h"
 #include "cohort/data/predicate.h"
-#include "cohort/data/skip_rest.h"
 #include "cohort/data/stacking.h"
 
 namespace cohort::internal {
@@ -39,24 +39,26 @@ class FilterIterator final : public CountingIterator {
 class BlockFilterIterator final : public DataIterator {
  public:
   BlockFilterIterator(std::unique_ptr<DataIterator> input, ElementFunctionPtr predicate)
-      : input_(std::move(input)),
+      : input_(with_blocks(std::move(input))),
         predicate_(std::move(predicate)),
         before_block_(std::make_shared<const IteratorState>(input_->save())) {}
 
   bool next(Structure& out) override {
+    rest_.settle(*this);
     if (!find_row()) return false;
     out = select_row(block_, row_++);
     return true;
   }
   bool has_blocks() const override { return true; }
   int64_t next_block(int64_t n, Structure& out) override {
+    rest_.settle(*this);
     bool found = false;
     try {
       found = find_row();
     } catch (const InputDeadlineExceeded&) {  // each of the rest would wait as long
       throw;
     } catch (...) {
-      skip_rest(*this, n - 1);
+      rest_.pass_over(*this, n - 1);
       throw;
     }
     if (!found) return 0;
@@ -68,6 +70,7 @@ class BlockFilterIterator final : public DataIterator {
     return static_cast<int64_t>(rows_.size());
   }
   int64_t skip(int64_t n) override {
+    rest_.settle(*this);
     int64_t skipped = 0;
     while (skipped < n) {
       try {
@@ -84,6 +87,7 @@ class BlockFilterIterator final : public DataIterator {
   }
   void rewind(uint64_t epoch) override {
     drop_block();
+    rest_.forget();
     restore_due_ = false;
     index_ = 0;
     input_->rewind(epoch);
@@ -96,6 +100,7 @@ class BlockFilterIterator final : public DataIterator {
     const bool inside = row_ < size_ || restore_due_;
     state.set_int("index", inside ? index_ : index_ + size_);
     state.set_int("row", inside ? row_ : 0);
+    rest_.save(state);
     state.set_child("input",
                     inside ? before_block_ : std::make_shared<const IteratorState>(input_->save()));
     return state;
@@ -111,7 +116,9 @@ class BlockFilterIterator final : public DataIterator {
                               ", but the input ends after ", index_ - row + found));
     }
     before_block_ = std::make_shared<const IteratorState>(input_->save());
+    rest_.restore(state);
   }
+  std::shared_ptr<const std::string> last_origin() const override { return input_->last_origin(); }
 
  private:
   void drop_block() {
@@ -225,6 +232,7 @@ class BlockFilterIterator final : public DataIterator {
   int64_t row_ = 0;           // the next one
   int64_t one_by_one_ = 0;    // so many elements are read singly, after a block that failed
   bool restore_due_ = false;  // of the input to before_block_
+  BlockRest rest_;            // of what this iterator gives
   std::vector<uint8_t> keep_;
   std::vector<int64_t> rows_;
   std::exception_ptr error_;  // of row judged_

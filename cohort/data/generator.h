@@ -20,6 +20,7 @@
 #include <utility>
 
 #include "cohort/data/element_function.h"
+#include "cohort/data/input_deadline.h"
 
 namespace cohort::data {
 
@@ -117,7 +118,15 @@ class CoroutinePass final : public GeneratorPass {
  public:
   explicit CoroutinePass(std::shared_ptr<F> function)
       : function_(std::move(function)), generator_((*function_)()) {}
-  bool next(Structure& out) override { return take_generated(generator_.next(), out); }
+  // A coroutine that throws is over: a device that did not answer the pipeline it reads is an error
+  // of its element.
+  bool next(Structure& out) override {
+    try {
+      return take_generated(generator_.next(), out);
+    } catch (const InputDeadlineExceeded& error) {
+      throw DeadlineExceededError(error.what());
+    }
+  }
 
  private:
   std::shared_ptr<F> function_;

@@ -32,6 +32,7 @@ class InterleaveIterator final : public DataIterator {
         slots_(static_cast<size_t>(options.cycle_length)) {}
 
   bool next(Structure& out) override;
+  std::shared_ptr<const std::string> last_origin() const override { return last_origin_; }
   void rewind(uint64_t epoch) override {
     close_all();
     context_.epoch = epoch;
@@ -76,6 +77,7 @@ class InterleaveIterator final : public DataIterator {
   int64_t current_ = 0;  // the slot whose turn it is
   int64_t taken_ = 0;    // elements of its block
   int64_t open_ = 0;     // slots that are not free
+  std::shared_ptr<const std::string> last_origin_;
   WorkGroup work_;
   std::vector<Slot> slots_;  // their readers end before the work group
 };
@@ -107,6 +109,7 @@ bool InterleaveIterator::read_current(Structure& out) {
   bool found = false;
   try {
     found = slot.reader->next(out);
+    last_origin_ = slot.reader->last_origin();
   } catch (const InputDeadlineExceeded&) {
     throw;
   } catch (...) {
@@ -269,6 +272,7 @@ class InterleaveNode final : public UnaryNode {
     return std::make_unique<InterleaveIterator>(input().make_iterator(context), name(), function_,
                                                 options, context);
   }
+  bool passes_file_sharding() const override { return true; }
   // Dividing its input divides files where its datasets read the files that the input names.
   SourceKind source() const override {
     bool reads_files = false;

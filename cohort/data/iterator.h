@@ -6,7 +6,8 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
+#include <memory>
+#include <string>
 
 #include "cohort/core/structure.h"
 #include "cohort/data/input_deadline.h"
@@ -40,13 +41,18 @@ class DataIterator {
   virtual bool has_blocks() const { return false; }
   // Puts up to `n` elements into `out` as one block and returns how many; 0 only at the end, fewer
   // than `n` wherever that is easier. A block fails as a whole: where one of its elements fails,
-  // all of them are consumed. `n` is positive.
+  // all of them are consumed. `n` is positive. Only where has_blocks(); with_blocks (block_rest.h)
+  // makes blocks of any input.
   virtual int64_t next_block(int64_t n, Structure& out);
 
   // Passes over up to `n` elements and returns over how many; fewer only at the end. Elements that
   // would fail count, and their errors are lost; where a device does not answer, so is the count,
   // and the iterator is good for nothing but rewind and restore.
   virtual int64_t skip(int64_t n);
+
+  // Where the element, or the block, that came last is from, for messages: "file 'a.tfrecord'";
+  // null where that is not known.
+  virtual std::shared_ptr<const std::string> last_origin() const { return nullptr; }
 
   // Back to the first element, for pass number `epoch`.
   virtual void rewind(uint64_t epoch) = 0;
@@ -58,11 +64,5 @@ class DataIterator {
   // for nothing but another restore.
   virtual void restore(const IteratorState& state) = 0;
 };
-
-// Reads elements one by one until there are `n` in `elements`, or no more. Where one fails the rest
-// of the `n` is passed over before its error goes on, and `elements` is empty, so that the next
-// block starts where it would have. Where a device does not answer, those read so far stay in
-// `elements`.
-void collect(DataIterator& input, int64_t n, std::vector<Structure>& elements);
 
 }  // namespace cohort::internal

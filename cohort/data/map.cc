@@ -4,11 +4,12 @@
 #include <mutex>
 #include <span>
 
+#include "cohort/data/block_rest.h"
 #include "cohort/data/counting_iterator.h"
 #include "cohort/data/dataset.h"
-#include "cohort/data/from_files.h"
 #include "cohort/data/map_function.h"
 #include "cohort/data/node.h"
+#include "cohort/data/origin.h"
 #include "cohort/data/parallel_calls.h"
 #include "cohort/data/parallel_map.h"
 #include "cohort/data/stacking.h"
@@ -21,8 +22,7 @@ class MapIterator final : public CountingIterator {
  public:
   MapIterator(std::unique_ptr<DataIterator> input, MapFunctionPtr function,
               const RandomPass& random)
-      : CountingIterator(std::move(input)),
-        files_(dynamic_cast<const FromFiles*>(input_.get())),
+      : CountingIterator(function->vectorized() ? with_blocks(std::move(input)) : std::move(input)),
         function_(std::move(function)),
         random_(random) {}
 
@@ -33,17 +33,16 @@ class MapIterator final : public CountingIterator {
       return true;
     }
     if (!read(element_)) return false;
-    out = with_file(file(), [&] { return function_->apply(element_, index_ - 1, random_); });
+    out = with_origin(*input_, [&] { return function_->apply(element_, index_ - 1, random_); });
     return true;
   }
   bool has_blocks() const override {
     return function_->vectorized() || (function_->takes_blocks() && input_->has_blocks());
   }
   int64_t next_block(int64_t n, Structure& out) override {
-    if (!has_blocks()) return DataIterator::next_block(n, out);
     const int64_t count = read_block(n, element_);
     if (count == 0) return 0;
-    out = with_file(file(), [&] {
+    out = with_origin(*input_, [&] {
       return function_->apply_block(element_, Positions::run(index_ - count, count));
     });
     return count;
@@ -70,9 +69,6 @@ class MapIterator final : public CountingIterator {
   }
 
  private:
-  std::shared_ptr<const std::string> file() const { return files_ ? files_->last_file() : nullptr; }
-
-  const FromFiles* files_;  // the input where it reads files, else null
   MapFunctionPtr function_;
   RandomPass random_;
   Structure element_;

@@ -59,6 +59,12 @@ class DataNode {
   // The same node over other inputs, of the same number.
   virtual DataNodePtr with_inputs(std::vector<DataNodePtr> inputs) const = 0;
 
+  // The same over the inputs of one of several workers, which run side by side.
+  virtual DataNodePtr of_worker(std::vector<DataNodePtr> inputs, int64_t /*index*/,
+                                int64_t /*num_workers*/) const {
+    return with_inputs(std::move(inputs));
+  }
+
   // May run user functions, once. Errors: FailedPrecondition (cannot be known), the functions' own.
   virtual StructureSpec element_spec() const = 0;
   // A number, kInfiniteCardinality or kUnknownCardinality.

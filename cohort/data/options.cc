@@ -51,13 +51,17 @@ Options Options::merged_with(const Options& over) const {
 void log_ignored(const Options& options) {
   static std::mutex mutex;
   static std::set<std::string> logged;
-  for_each_optimization(
-      options.experimental_optimization, [&](const char* name, const auto& value) {
-        const std::lock_guard lock(mutex);
-        if (!value || !logged.insert(name).second) return;
-        internal::log_info("Options.experimental_optimization.", name,
-                           " has no effect: pipelines run on blocks of elements as they are");
-      });
+  const auto log_once = [&](const std::string& name, const auto& value, const char* why) {
+    const std::lock_guard lock(mutex);
+    if (!value || !logged.insert(name).second) return;
+    internal::log_info("Options.", name, " has no effect: ", why);
+  };
+  for_each_optimization(options.experimental_optimization,
+                        [&](const char* name, const auto& value) {
+                          log_once(internal::str("experimental_optimization.", name), value,
+                                   "pipelines run on blocks of elements as they are");
+                        });
+  log_once("experimental_slack", options.experimental_slack, "prefetch begins as soon as it can");
 }
 
 std::ostream& operator<<(std::ostream& out, AutoShardPolicy policy) {

@@ -20,8 +20,8 @@ enum class AutoShardPolicy {
   HINT = 3,  // where the dataset itself says, by shard(SHARD_HINT, ...)
 };
 
-// In Dataset::shard(SHARD_HINT, SHARD_HINT): where AutoShardPolicy::HINT divides. Under every other
-// policy, and with one worker, all elements pass.
+// In Dataset::shard(SHARD_HINT, SHARD_HINT): where AutoShardPolicy::HINT divides, whatever the
+// index is. Under every other policy, and with one worker, all elements pass.
 inline constexpr int64_t SHARD_HINT = -1;
 
 // Each field that is not set keeps what the dataset's inputs say, and at the end its default.
@@ -51,8 +51,8 @@ struct Options {
   OptimizationOptions experimental_optimization = {};
   // Whether parallel stages keep the order of their input. Default: true.
   std::optional<bool> experimental_deterministic = {};
-  // Whether the prefetch at the end may start a little later than it could, to leave the cores to
-  // the first part of a step. Default: false.
+  // Whether tf.data's last prefetch starts later than it could. Accepted without effect, as the
+  // optimizations are.
   std::optional<bool> experimental_slack = {};
 
   // These options, with those that `over` sets in place of them.
@@ -70,5 +70,13 @@ void log_ignored(const Options& options);
 std::ostream& operator<<(std::ostream& out, AutoShardPolicy policy);
 // {auto_shard_policy: DATA, deterministic: false}: what is set.
 std::ostream& operator<<(std::ostream& out, const Options& options);
+
+// The guides' names.
+namespace experimental {
+using data::AutoShardPolicy;
+using data::DistributeOptions;
+using data::OptimizationOptions;
+using data::SHARD_HINT;
+}  // namespace experimental
 
 }  // namespace cohort::data

@@ -1,4 +1,5 @@
 #include "cohort/core/text.h"
+#include "cohort/data/block_rest.h"
 #include "cohort/data/counting_iterator.h"
 #include "cohort/data/dataset.h"
 #include "cohort/data/node.h"
@@ -16,7 +17,7 @@ class PaddedBatchIterator final : public CountingIterator {
 
   bool next(Structure& out) override {
     const int64_t rows = read_counted(index_, batch_size_, [&] {
-      collect(*input_, batch_size_, elements_);
+      collect(*input_, batch_size_, elements_, rest_);
       return std::ssize(elements_);
     });
     const std::vector<Structure> elements = std::exchange(elements_, {});
@@ -28,15 +29,18 @@ class PaddedBatchIterator final : public CountingIterator {
   }
   void rewind(uint64_t epoch) override {
     elements_.clear();
+    rest_.forget();
     CountingIterator::rewind(epoch);
   }
   IteratorState save() const override {
     IteratorState state = CountingIterator::save();
     save_pending(elements_, state);
+    rest_.save(state);
     return state;
   }
   void restore(const IteratorState& state) override {
     elements_ = restore_pending(state, "padded_batch", batch_size_);
+    rest_.restore(state);
     CountingIterator::restore(state);
   }
 
@@ -45,6 +49,7 @@ class PaddedBatchIterator final : public CountingIterator {
   data::PaddedBatchOptions options_;
   std::vector<Structure> elements_;           // of the batch
   std::optional<std::vector<Leaf>> padding_;  // one a leaf
+  BlockRest rest_;
 };
 
 class PaddedBatchNode final : public UnaryNode {

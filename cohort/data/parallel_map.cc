@@ -5,7 +5,8 @@
 #include <exception>
 #include <vector>
 
-#include "cohort/data/from_files.h"
+#include "cohort/data/block_rest.h"
+#include "cohort/data/origin.h"
 #include "cohort/data/stacking.h"
 
 namespace cohort::internal {
@@ -19,8 +20,7 @@ class ParallelMapIterator final : public DataIterator {
   ParallelMapIterator(std::unique_ptr<DataIterator> input,
                       std::shared_ptr<const MapFunction> function,
                       const ParallelMapOptions& options)
-      : input_(std::move(input)),
-        files_(dynamic_cast<const FromFiles*>(input_.get())),
+      : input_(function->vectorized() ? with_blocks(std::move(input)) : std::move(input)),
         function_(std::move(function)),
         options_(options),
         in_blocks_(function_->vectorized() || (function_->takes_blocks() && input_->has_blocks())) {
@@ -32,9 +32,7 @@ class ParallelMapIterator final : public DataIterator {
     return true;
   }
   bool has_blocks() const override { return in_blocks_; }
-  int64_t next_block(int64_t n, Structure& out) override {
-    return in_blocks_ ? take(n, out) : DataIterator::next_block(n, out);
-  }
+  int64_t next_block(int64_t n, Structure& out) override { return take(n, out); }
   int64_t skip(int64_t n) override;
   void rewind(uint64_t epoch) override {
     drop_units();
@@ -57,8 +55,8 @@ class ParallelMapIterator final : public DataIterator {
     bool timed_out = false;  // the input's error consumed nothing: the last unit until delivered
     Structure value;         // the element, then the result
     std::exception_ptr error;
-    std::shared_ptr<const std::string> file;  // that it is from, if any
-    WorkGroup::TaskPtr task;                  // null: there is nothing to do
+    std::shared_ptr<const std::string> origin;  // null: not known
+    WorkGroup::TaskPtr task;                    // null: there is nothing to do
     bool delivered() const { return taken == rows; }
   };
   using UnitPtr = std::shared_ptr<Unit>;
@@ -88,7 +86,6 @@ class ParallelMapIterator final : public DataIterator {
   int64_t deliver(Unit& unit, int64_t n, Structure& out);
 
   std::unique_ptr<DataIterator> input_;
-  const FromFiles* files_;  // the input where it reads files, else null
   std::shared_ptr<const MapFunction> function_;
   ParallelMapOptions options_;
   const bool in_blocks_;
@@ -116,7 +113,7 @@ ParallelMapIterator::UnitPtr ParallelMapIterator::read_unit(int64_t n) {
   } catch (...) {
     unit->error = std::current_exception();
   }
-  if (files_) unit->file = files_->last_file();
+  unit->origin = input_->last_origin();
   return unit->rows > 0 ? unit : nullptr;
 }
 
@@ -134,7 +131,7 @@ Structure ParallelMapIterator::apply(const Structure& value, int64_t first, int6
 
 void ParallelMapIterator::run(Unit& unit) const {
   try {
-    unit.value = with_file(unit.file, [&] { return apply(unit.value, unit.first, unit.rows); });
+    unit.value = with_origin(unit.origin, [&] { return apply(unit.value, unit.first, unit.rows); });
   } catch (...) {
     unit.error = std::current_exception();
   }
@@ -189,8 +186,7 @@ int64_t ParallelMapIterator::take(int64_t n, Structure& out) {
     const int64_t first = index_;
     const int64_t rows = read(n, out);
     if (rows == 0) return 0;
-    out =
-        with_file(files_ ? files_->last_file() : nullptr, [&] { return apply(out, first, rows); });
+    out = with_origin(*input_, [&] { return apply(out, first, rows); });
     return rows;
   }
   const UnitPtr unit = next_unit();

@@ -56,10 +56,12 @@ class PrefetchIterator final : public DataIterator {
     queued_bytes_ -= item.bytes;
     lock.unlock();
     emptied_.notify_one();
+    last_origin_ = std::move(item.origin);
     if (item.error) std::rethrow_exception(item.error);
     out = std::move(item.element);
     return true;
   }
+  std::shared_ptr<const std::string> last_origin() const override { return last_origin_; }
   void rewind(uint64_t epoch) override {
     stop();
     input_->rewind(epoch);
@@ -83,8 +85,10 @@ class PrefetchIterator final : public DataIterator {
   struct Item {
     StatePtr before;
     Structure element;
+    std::shared_ptr<const std::string> origin;
     int64_t bytes = 0;  // of the element, with AUTOTUNE
     std::exception_ptr error;
+    bool timed_out = false;  // the error consumed nothing, and reading on would wait as long
     bool end = false;
   };
 
@@ -114,7 +118,11 @@ class PrefetchIterator final : public DataIterator {
       StatePtr after;
       try {
         item.end = !input_->next(item.element);
+        item.origin = input_->last_origin();
         if (tuned_) item.bytes = bytes_of(item.element);
+      } catch (const InputDeadlineExceeded&) {
+        item.error = std::current_exception();
+        item.timed_out = true;
       } catch (...) {
         item.error = std::current_exception();
       }
@@ -139,12 +147,16 @@ class PrefetchIterator final : public DataIterator {
   }
   bool wait_for_room() {
     std::unique_lock lock(mutex_);
-    emptied_.wait(lock, [this] { return stopping_ || queue_.size() < buffer_size_; });
+    emptied_.wait(lock, [this] {
+      const bool timed_out = !queue_.empty() && queue_.back().timed_out;
+      return stopping_ || (queue_.size() < buffer_size_ && !timed_out);
+    });
     return !stopping_;
   }
 
   std::unique_ptr<DataIterator> input_;  // the thread's while it runs
   const bool tuned_;
+  std::shared_ptr<const std::string> last_origin_;
   std::thread thread_;
 
   mutable std::mutex mutex_;

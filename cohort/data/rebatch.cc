@@ -44,8 +44,8 @@ class RebatchIterator final : public DataIterator {
     if (ended_) return false;
     const int64_t wanted = plan_.sizes[turn_];
     if (wanted == 0) {
-      end_turn();
       if (!empty_) empty_ = empty_batch(input_node_->element_spec());
+      end_turn();
       out = *empty_;
       return true;
     }

@@ -9,13 +9,12 @@
 #include "cohort/core/file_system.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/text.h"
-#include "cohort/data/from_files.h"
-#include "cohort/data/skip_rest.h"
+#include "cohort/data/block_rest.h"
 
 namespace cohort::internal {
 namespace {
 
-class RecordFilesIterator final : public DataIterator, public FromFiles {
+class RecordFilesIterator final : public DataIterator {
  public:
   RecordFilesIterator(std::unique_ptr<DataIterator> names,
                       std::shared_ptr<const RecordFormat> format, const RecordFilesOptions& options,
@@ -27,6 +26,7 @@ class RecordFilesIterator final : public DataIterator, public FromFiles {
         slots_(static_cast<size_t>(options.num_parallel_reads)) {}
 
   bool next(Structure& out) override {
+    rest_.settle(*this);
     Slot* slot = find_record();
     if (slot == nullptr) return false;
     const RecordSlice slice = slot->cursor->take(1);
@@ -44,7 +44,7 @@ class RecordFilesIterator final : public DataIterator, public FromFiles {
   }
   IteratorState save() const override;
   void restore(const IteratorState& state) override;
-  std::shared_ptr<const std::string> last_file() const override { return last_file_; }
+  std::shared_ptr<const std::string> last_origin() const override { return last_origin_; }
 
  private:
   using StatePtr = std::shared_ptr<const IteratorState>;
@@ -72,10 +72,14 @@ class RecordFilesIterator final : public DataIterator, public FromFiles {
     ended_ = false;
     names_state_ = nullptr;
     unopened_.reset();
+    rest_.forget();
   }
   const std::string& note_file(const std::string& file) {
-    if (!last_file_ || *last_file_ != file) last_file_ = std::make_shared<const std::string>(file);
-    return *last_file_;
+    if (!last_origin_ || last_file_ != file) {
+      last_file_ = file;
+      last_origin_ = std::make_shared<const std::string>("file " + quoted(file));
+    }
+    return last_file_;
   }
   void advance() { current_ = (current_ + 1) % slots_.size(); }
   // Called where an error of a file was caught: counts it and returns, or goes on with it.
@@ -91,8 +95,10 @@ class RecordFilesIterator final : public DataIterator, public FromFiles {
   const SkippedFiles skipped_;
   size_t current_ = 0;  // the slot whose turn it is
   size_t open_ = 0;
-  bool ended_ = false;  // the names
-  std::shared_ptr<const std::string> last_file_;
+  bool ended_ = false;     // the names
+  std::string last_file_;  // of the record or block that came last
+  std::shared_ptr<const std::string> last_origin_;
+  BlockRest rest_;
   mutable StatePtr names_state_;  // the names' state now, once asked for
   // A name that was taken and whose file did not answer: names_state_ is the state before it.
   std::optional<std::string> unopened_;
@@ -179,7 +185,7 @@ RecordFilesIterator::Slot* RecordFilesIterator::find_record() {
 // Where a block ends depends on the files alone, not on how they are read: it ends with its file
 // or before damage.
 int64_t RecordFilesIterator::next_block(int64_t n, Structure& out) {
-  if (!has_blocks()) return DataIterator::next_block(n, out);
+  rest_.settle(*this);
   int64_t count = 0;
   try {
     Slot* slot = find_record();
@@ -199,13 +205,14 @@ int64_t RecordFilesIterator::next_block(int64_t n, Structure& out) {
   } catch (const InputDeadlineExceeded&) {
     throw;  // no record was taken
   } catch (...) {
-    skip_rest(*this, n - std::max<int64_t>(count, 1));
+    rest_.pass_over(*this, n - std::max<int64_t>(count, 1));
     throw;
   }
   return count;
 }
 
 int64_t RecordFilesIterator::skip(int64_t n) {
+  rest_.settle(*this);
   int64_t skipped = 0;
   while (skipped < n) {
     try {
@@ -228,6 +235,7 @@ IteratorState RecordFilesIterator::save() const {
   IteratorState state;
   state.set_int("current", static_cast<int64_t>(current_));
   state.set_int("ended", ended_);
+  rest_.save(state);
   state.set_child("names", names_state());
   for (size_t i = 0; i < slots_.size(); ++i) {
     if (!slots_[i].cursor) continue;
@@ -264,6 +272,7 @@ void RecordFilesIterator::restore(const IteratorState& state) {
   current_ =
       static_cast<size_t>(state.get_int("current", 0, static_cast<int64_t>(slots_.size()) - 1));
   ended_ = state.get_int("ended", 0, 1) == 1;
+  rest_.restore(state);
   names_->restore(state.child("names"));
 }
 

@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <filesystem>
 
 #include "cohort/core/logging.h"
+#include "cohort/core/text.h"
 #include "cohort/data/auto_shard.h"
 #include "cohort/data/fixed_length_record_dataset.h"
 #include "cohort/data/records/text_framing.h"
@@ -23,6 +25,7 @@ using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 using testing::UnorderedElementsAre;
 
 std::vector<std::string> strings(DatasetIterator& iterator) {
@@ -402,6 +405,84 @@ TEST_F(RecordFiles, AreDividedBetweenWorkers) {
   EXPECT_THAT(part(TFRecordDataset(Dataset::list_files(path("f*")))),
               UnorderedElementsAre("30", "31", "80", "81"));
   EXPECT_THROW(part(TFRecordDataset(files[0])), InvalidArgumentError);
+}
+
+// The guides' pipelines: names of files, a reader for each.
+TEST_F(RecordFiles, OfDatasetsInTurnAreDividedBetweenWorkers) {
+  const auto files = write_files(std::vector<int>(4, 2));
+  const auto part = [](const Dataset& dataset, AutoShardPolicy policy) {
+    Options options;
+    options.experimental_distribute.auto_shard_policy = policy;
+    return strings(auto_shard(dataset.with_options(options), {.num_workers = 2, .index = 1}));
+  };
+  const Dataset names = Dataset::from_tensor_slices(StringTensor(files));
+  const auto read = [](const StringTensor& name) {
+    return TFRecordDataset(std::string(name.item()));
+  };
+  for (const AutoShardPolicy policy : {AutoShardPolicy::FILE, AutoShardPolicy::AUTO}) {
+    EXPECT_THAT(part(names.flat_map(read), policy), ElementsAre("10", "11", "30", "31"));
+    EXPECT_THAT(part(names.interleave(read, {.cycle_length = 2}), policy),
+                ElementsAre("10", "30", "11", "31"));
+    EXPECT_THAT(part(names.shuffle(4).interleave(read).batch(2).prefetch(1), policy),
+                UnorderedElementsAre("10", "11", "30", "31"));
+    // A reader below a function that reads no files.
+    EXPECT_THAT(part(TFRecordDataset(files).flat_map(
+                         [](const StringTensor& record) { return Dataset::from_tensors(record); }),
+                     policy),
+                ElementsAre("10", "11", "30", "31"));
+  }
+  const auto from_nowhere =
+      names.flat_map([](const StringTensor& name) { return Dataset::from_tensors(name); });
+  EXPECT_THROW(part(from_nowhere, AutoShardPolicy::FILE), NotFoundError);
+}
+
+// One file for all would hold whichever worker's elements came last.
+TEST_F(RecordFiles, OfEachWorkerAreCachedInAFileOfItsOwn) {
+  const auto files = write_files({2, 2});
+  const auto part = [&](int64_t index) {
+    return strings(auto_shard(TFRecordDataset(files).cache(path("cache")).batch(1),
+                              {.num_workers = 2, .index = index}));
+  };
+  for (int pass = 0; pass < 2; ++pass) {
+    EXPECT_THAT(part(0), ElementsAre("00", "01"));
+    EXPECT_THAT(part(1), ElementsAre("10", "11"));
+  }
+  EXPECT_TRUE(std::filesystem::exists(path("cache-worker-1-of-2")));
+}
+
+TEST_F(RecordFiles, AreNamedByErrorsOfMapsAboveThem) {
+  const auto files = write_files({2, 2});
+  const auto fail = [](const StringTensor& record) -> StringTensor {
+    if (record.item() == "10") throw NotFoundError("no such thing");
+    return record;
+  };
+  const auto fail_batch = [](const StringTensor& records) -> StringTensor {
+    for (int64_t i = 0; i < records.numel(); ++i) {
+      if (records[i] == "10") throw NotFoundError("no such thing");
+    }
+    return records;
+  };
+  const auto read = [](const StringTensor& name) {
+    return TFRecordDataset(std::string(name.item()));
+  };
+  const Dataset names = Dataset::from_tensor_slices(StringTensor(files));
+  const TFRecordDataset direct(files);
+  const std::string file = internal::quoted(files[1]);
+  for (const Dataset& dataset :
+       {direct.map(fail), direct.map(fail, {.num_parallel_calls = 2}), direct.prefetch(2).map(fail),
+        direct.repeat(1).skip(1).take(3).map(fail), direct.ignore_errors().map(fail),
+        direct.concatenate(direct).map(fail), names.interleave(read).map(fail),
+        names.flat_map(read).shard(2, 0).map(fail),
+        names.interleave(read, {.cycle_length = 2, .num_parallel_calls = 2}).map(fail),
+        direct.filter([](const StringTensor&) { return true; }).map(fail)}) {
+    EXPECT_THAT(outcomes(dataset),
+                testing::Contains(AllOf(HasSubstr("file " + file), HasSubstr("no such thing"),
+                                        Not(HasSubstr("batch")))))
+        << dataset.explain();
+  }
+  EXPECT_THAT(outcomes(direct.batch(3).map(fail_batch)),
+              testing::Contains(AllOf(HasSubstr("a batch that ends in file " + file),
+                                      HasSubstr("no such thing"))));
 }
 
 TEST_F(RecordFiles, SkippingLeavesFilesOut) {

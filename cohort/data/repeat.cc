@@ -38,6 +38,7 @@ class RepeatIterator final : public DataIterator {
     }
     return skipped;
   }
+  std::shared_ptr<const std::string> last_origin() const override { return input_->last_origin(); }
   void rewind(uint64_t epoch) override {
     begin(epoch);
     input_->rewind(pass_epoch());

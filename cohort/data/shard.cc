@@ -29,7 +29,13 @@ class ShardIterator final : public DataIterator {
     for (int64_t skipped = 0; skipped < n; ++skipped) {
       if (must_check()) {
         Structure element;
-        if (!first(element)) return skipped;
+        try {
+          if (!first(element)) return skipped;
+        } catch (const InputDeadlineExceeded&) {
+          throw;
+        } catch (const std::exception&) {
+          if (!checked_) throw;  // there are too few elements; else our first one fails
+        }
         continue;
       }
       pass_over_others();
@@ -42,6 +48,7 @@ class ShardIterator final : public DataIterator {
     }
     return n;
   }
+  std::shared_ptr<const std::string> last_origin() const override { return input_->last_origin(); }
   void rewind(uint64_t epoch) override {
     drop_mark();
     gap_ = index_;
@@ -281,7 +288,7 @@ DataNodePtr make_shard(DataNodePtr input, int64_t num_shards, int64_t index,
 namespace cohort::data {
 
 Dataset Dataset::shard(int64_t num_shards, int64_t index) const {
-  if (num_shards == SHARD_HINT && index == SHARD_HINT) {
+  if (num_shards == SHARD_HINT) {
     return Dataset(internal::make_shard_hint(node_), options_);
   }
   return Dataset(

@@ -25,6 +25,7 @@ class SkipIterator final : public DataIterator {
     pass_over();
     return input_->skip(n);
   }
+  std::shared_ptr<const std::string> last_origin() const override { return input_->last_origin(); }
   void rewind(uint64_t epoch) override {
     undo_.clear();
     skipped_ = false;

@@ -97,7 +97,9 @@ class SplitIterator final : public DataIterator {
     try {
       if (!input_->next(batch_)) return false;
       rows_ = rows_of_batch(batch_);
-    } catch (...) {  // also a missed deadline: each piece has it, and the batch is read again
+    } catch (const InputDeadlineExceeded&) {
+      throw;
+    } catch (...) {  // each piece has it
       error_ = std::current_exception();
     }
     loaded_ = true;

@@ -14,6 +14,7 @@ void SubReader::read(DataIterator& iterator, int64_t count, Items& items) {
     try {
       item.before = iterator.save();
       item.end = !iterator.next(item.element);
+      item.origin = iterator.last_origin();
     } catch (const InputDeadlineExceeded&) {
       item.error = std::current_exception();
       item.timed_out = true;
@@ -56,10 +57,15 @@ bool SubReader::next(Structure& out) {
     work_.finish(task_);
     collect();
   }
-  if (queue_.empty()) return iterator_->next(out);
+  if (queue_.empty()) {
+    const bool found = iterator_->next(out);
+    last_origin_ = iterator_->last_origin();
+    return found;
+  }
   if (queue_.front().end) return false;
   Item item = std::move(queue_.front());
   queue_.pop_front();
+  last_origin_ = std::move(item.origin);
   if (item.error) std::rethrow_exception(item.error);
   out = std::move(item.element);
   return true;

@@ -21,6 +21,7 @@ class SubReader {
 
   // As DataIterator's.
   bool next(Structure& out);
+  const std::shared_ptr<const std::string>& last_origin() const { return last_origin_; }
   // Has the pool read until `count` elements wait here, unless it already does.
   void read_ahead(int64_t count);
   // Whether next() would not wait.
@@ -35,6 +36,7 @@ class SubReader {
   struct Item {
     IteratorState before;
     Structure element;
+    std::shared_ptr<const std::string> origin;
     std::exception_ptr error;
     bool timed_out = false;  // the error consumed nothing, and reading on would wait as long
     bool end = false;
@@ -53,6 +55,7 @@ class SubReader {
   WorkGroup::TaskPtr task_;  // reads into coming_
   std::shared_ptr<Items> coming_;
   IteratorState before_task_;
+  std::shared_ptr<const std::string> last_origin_;
 };
 
 }  // namespace cohort::internal

@@ -2,6 +2,7 @@
 #include <deque>
 
 #include "cohort/core/text.h"
+#include "cohort/data/block_rest.h"
 #include "cohort/data/dataset.h"
 #include "cohort/data/node.h"
 #include "cohort/data/pending_elements.h"
@@ -69,6 +70,7 @@ class ZipIterator final : public DataIterator {
 
   bool next(Structure& out) override {
     if (ended_) return false;
+    rest_.settle(*this);
     if (holds_) return next_held(out);
     std::vector<Structure> members(inputs_.size());
     std::exception_ptr error;
@@ -100,7 +102,8 @@ class ZipIterator final : public DataIterator {
                        [](const auto& input) { return input->has_blocks(); });
   }
   int64_t next_block(int64_t n, Structure& out) override {
-    if (holds_ || !has_blocks()) return DataIterator::next_block(n, out);
+    rest_.settle(*this);
+    if (holds_) return collect_block(*this, n, out, rest_);
     if (ended_) return 0;
     std::vector<Structure> members(inputs_.size());
     std::exception_ptr error;
@@ -137,6 +140,7 @@ class ZipIterator final : public DataIterator {
     return count;
   }
   int64_t skip(int64_t n) override {
+    rest_.settle(*this);
     int64_t held = 0;
     while (holds_ && held < n) {
       if (DataIterator::skip(1) == 0) return held;
@@ -151,12 +155,14 @@ class ZipIterator final : public DataIterator {
   }
   void rewind(uint64_t epoch) override {
     drop_held();
+    rest_.forget();
     ended_ = false;
     for (const auto& input : inputs_) input->rewind(epoch);
   }
   IteratorState save() const override {
     IteratorState state;
     state.set_int("ended", ended_);
+    rest_.save(state);
     for (size_t i = 0; i < inputs_.size(); ++i) {
       state.set_child(str(i), inputs_[i]->save());
       if (held_[i].size() > 0) state.set_child(held_name(i), held_[i].save());
@@ -165,6 +171,7 @@ class ZipIterator final : public DataIterator {
   }
   void restore(const IteratorState& state) override {
     drop_held();
+    rest_.restore(state);
     ended_ = state.get_int("ended", 0, 1) == 1;
     for (size_t i = 0; i < inputs_.size(); ++i) {
       inputs_[i]->restore(state.child(str(i)));
@@ -233,6 +240,7 @@ class ZipIterator final : public DataIterator {
   bool ended_ = false;
   std::vector<Held> held_ = std::vector<Held>(inputs_.size());
   bool holds_ = false;  // any
+  BlockRest rest_;
 };
 
 class ZipIndexed final : public IndexedData {

@@ -106,6 +106,19 @@ Json to_json(const Structure& element) {
           {"values", std::vector<int64_t>(values, values + tensor.numel())}};
 }
 
+// Of each leaf: its sizes, null where unknown.
+Json shapes_json(const data::Dataset& dataset) {
+  Json shapes = Json::array();
+  for (const TensorSpec& leaf : dataset.element_spec().flatten()) {
+    Json sizes = Json::array();
+    for (const int64_t size : *leaf.shape()) {
+      sizes.push_back(size == kUnknownDim ? Json() : Json(size));
+    }
+    shapes.push_back(std::move(sizes));
+  }
+  return shapes;
+}
+
 }  // namespace
 
 data::Dataset build_pipeline(const Json& node) { return build(node); }
@@ -114,9 +127,12 @@ Json element_json(const Structure& element) { return to_json(element); }
 Json read_pipeline(const Json& request) {
   Json answer = {{"elements", Json::array()}, {"error", nullptr}};
   try {
-    for (const Structure& element : build(request.at("pipeline"))) {
-      answer["elements"].push_back(to_json(element));
+    const data::Dataset dataset = build(request.at("pipeline"));
+    if (request.value("describe", false)) {
+      answer["cardinality"] = dataset.cardinality();
+      answer["shapes"] = shapes_json(dataset);
     }
+    for (const Structure& element : dataset) answer["elements"].push_back(to_json(element));
   } catch (const Error& error) {
     answer["error"] = code_name(error.code());
   }

@@ -168,6 +168,12 @@ def to_json(element):
     return {"shape": list(values.shape), "values": values.reshape(-1).tolist()}
 
 
+def describe(dataset):
+    leaves = tf.nest.flatten(dataset.element_spec)
+    return {"cardinality": int(dataset.cardinality()),
+            "shapes": [leaf.shape.as_list() for leaf in leaves]}
+
+
 def read_all(dataset):
     elements = []
     try:
@@ -182,7 +188,9 @@ def read_all(dataset):
 def test_follows_tf_data(probe, seed):
     rng = random.Random(seed)
     pipeline = random_pipeline(rng, rng.randint(1, 5))
-    assert probe("pipeline", {"pipeline": pipeline}) == read_all(build(pipeline))
+    dataset = build(pipeline)
+    found = probe("pipeline", {"pipeline": pipeline, "describe": True})
+    assert found == {**read_all(dataset), **describe(dataset)}
 
 
 def scalar_pipeline(seed):

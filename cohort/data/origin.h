@@ -1,0 +1,35 @@
+// Where an element is from, in front of messages about it.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "cohort/data/error_context.h"
+#include "cohort/data/iterator.h"
+
+namespace cohort::internal {
+
+// work(); what it throws is thrown again with `origin` in front, where there is one.
+template <class Work>
+auto with_origin(const std::shared_ptr<const std::string>& origin, const Work& work) {
+  try {
+    return work();
+  } catch (...) {
+    if (!origin) throw;
+    rethrow_with_context(*origin);
+  }
+}
+
+// The same, of what `input` gave last.
+template <class Work>
+auto with_origin(const DataIterator& input, const Work& work) {
+  try {
+    return work();
+  } catch (...) {
+    const auto origin = input.last_origin();
+    if (!origin) throw;
+    rethrow_with_context(*origin);
+  }
+}
+
+}  // namespace cohort::internal
