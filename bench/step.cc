@@ -2,9 +2,12 @@
 //
 // BM_EmptyRun/R: strategy.run of a function that does nothing, on R replicas.
 // BM_Meet/R:     one merge_call in such a step.
-// BM_GuideStep/R/B: guide 004's training step with B images a replica; items are images.
-#include <ATen/ops/randint.h>
+// BM_Reduce/R:   strategy.reduce of a number a replica; BM_LocalResults/R:
+// experimental_local_results. BM_GuideStep/R/B: guide 004's training step with B images a replica;
+// items are images.
+#include <ATen/ops/ones.h>
 #include <ATen/ops/rand.h>
+#include <ATen/ops/randint.h>
 #include <benchmark/benchmark.h>
 #include <cohort/cohort.h>
 
@@ -34,6 +37,24 @@ void BM_Meet(benchmark::State& state) {
   }
 }
 
+tf::distribute::PerReplica<tf::Tensor> numbers(const tf::distribute::Strategy& strategy) {
+  return strategy.run([] { return at::ones({}); });
+}
+
+void BM_Reduce(benchmark::State& state) {
+  const auto strategy = strategy_of(state.range(0));
+  const auto values = numbers(strategy);
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(strategy.reduce(tf::distribute::ReduceOp::SUM, values));
+  }
+}
+
+void BM_LocalResults(benchmark::State& state) {
+  const auto strategy = strategy_of(state.range(0));
+  const auto values = numbers(strategy);
+  for (auto _ : state) benchmark::DoNotOptimize(strategy.experimental_local_results(values));
+}
+
 void BM_GuideStep(benchmark::State& state) {
   const int64_t replicas = state.range(0), batch = state.range(1);
   const auto strategy = strategy_of(replicas);
@@ -50,6 +71,8 @@ void BM_GuideStep(benchmark::State& state) {
 
 BENCHMARK(BM_EmptyRun)->Arg(1)->Arg(2)->UseRealTime();
 BENCHMARK(BM_Meet)->Arg(1)->Arg(2)->UseRealTime();
+BENCHMARK(BM_Reduce)->Arg(1)->Arg(2);
+BENCHMARK(BM_LocalResults)->Arg(1)->Arg(2);
 BENCHMARK(BM_GuideStep)
     ->Args({1, 8})
     ->Args({2, 8})

@@ -21,7 +21,8 @@ from step_sides import StepSides
 def guide(batch, ddp):
     return Work(f"guide 004's CNN, {batch} a replica", [
         Comparison("cohort2", {"ddp": ddp, "mirrored": 1.5, "cohort1": 1.0, "cohort1_double": 1.0}),
-        Comparison("cohort1", {"torch": 1.5, "tensorflow": 1.5})])
+        Comparison("cohort1", {"torch": 1.5, "tensorflow": 1.5}),
+        Comparison("cohort2_profiled", {"cohort2": 0.99})])
 
 
 def torch_model(title, batch, ddp, others=None, turns=1):

@@ -56,6 +56,10 @@ class StepSides:
     def _cohort2(self, model, batch):
         return Side("Cohort, 2 replicas", [("", self._cohort(), f"train {model} 2 {batch}")])
 
+    def _cohort2_profiled(self, model, batch):
+        return Side("Cohort, 2 replicas, with the profiler on",
+                    [("", self._cohort(), f"profiled {model} 2 {batch}")])
+
     def _cohort1(self, model, batch):
         return Side("Cohort, 1 replica", [("", self._cohort(), f"train {model} 1 {batch}")])
 

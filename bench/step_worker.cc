@@ -1,9 +1,11 @@
 // Trains on command: one command a line on stdin, one number a line on stdout. bench/step.py gives
 // the commands, beside its peers' turns.
 //
-//   step_worker SAMPLES_DIRECTORY [THREADS]   OpenMP's, of libtorch's own loop; OpenBLAS's are set by
+//   step_worker SAMPLES_DIRECTORY [THREADS]   OpenMP's, of libtorch's own loop; OpenBLAS's are set
+//   by
 //                                             OPENBLAS_NUM_THREADS
 //   train MODEL REPLICAS BATCH SECONDS   samples a second with BATCH a replica, for about SECONDS
+//   profiled MODEL REPLICAS BATCH SECONDS  the same, while the profiler runs
 //   libtorch MODEL 1 BATCH SECONDS       the same by a loop of libtorch's own
 //   empty run REPLICAS 0 SECONDS         seconds that strategy.run takes for an empty function
 //   parameters MODEL                     how many numbers the model learns
@@ -49,13 +51,17 @@ class Worker {
       const auto& on = strategy(replicas);
       return bench::time_steps(seconds, [&](int64_t) { on.run([] {}); });
     }
+    const bool profiled = command == "profiled";
+    if (profiled) command = "train";
     const auto key = std::make_tuple(command, model, replicas, batch);
     std::unique_ptr<bench::Training>& training = trainings_[key];
     if (!training) {
       training = make_training(command, model, replicas, batch);
       training->step(0);  // builds what is built lazily
     }
+    if (profiled) tf::profiler::start();
     const double step = bench::time_steps(seconds, [&](int64_t index) { training->step(index); });
+    if (profiled) tf::profiler::stop();
     return static_cast<double>(replicas * batch) / step;
   }
 

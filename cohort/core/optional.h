@@ -34,4 +34,9 @@ class Optional : public std::optional<T> {
   }
 };
 
+// The guides' name.
+namespace experimental {
+using cohort::Optional;
+}  // namespace experimental
+
 }  // namespace cohort

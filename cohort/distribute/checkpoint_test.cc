@@ -7,10 +7,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+
 #include "cohort/core/simulated_file_system.h"
 #include "cohort/data/dataset.h"
+#include "cohort/data/testing_device.h"
 #include "cohort/distribute/distributed_dataset.h"
 #include "cohort/distribute/one_device_strategy.h"
+#include "cohort/distribute/testing_batches.h"
 #include "cohort/distribute/testing_devices.h"
 #include "cohort/ops/random.h"
 
@@ -52,9 +56,8 @@ Variable on_read(const Strategy& strategy, VariableAggregation aggregation,
 
 // Writes 1, 2, ... into the replicas' components.
 void number_components(const Strategy& strategy, const Variable& variable) {
-  strategy.run([&](ReplicaContext& replica) {
-    variable.assign(replica.replica_id_in_sync_group() + 1.0);
-  });
+  strategy.run(
+      [&](ReplicaContext& replica) { variable.assign(replica.replica_id_in_sync_group() + 1.0); });
 }
 
 std::vector<double> component_values(const Variable& variable) {
@@ -161,10 +164,12 @@ TEST_F(VariableCheckpoint, NotInAStep) {
   save(variable);
   EXPECT_THROW(strategy.run([&](ReplicaContext& replica) {
     if (replica.replica_id_in_sync_group() == 0) save(variable);
-  }), FailedPreconditionError);
+  }),
+               FailedPreconditionError);
   EXPECT_THROW(strategy.run([&](ReplicaContext& replica) {
     if (replica.replica_id_in_sync_group() == 0) restore(variable);
-  }), FailedPreconditionError);
+  }),
+               FailedPreconditionError);
 }
 
 TEST_F(VariableCheckpoint, AnotherShapeOrDtypeIsRefusedByName) {
@@ -236,10 +241,37 @@ TEST_F(VariableCheckpoint, DistributedInputGoesOnWhereItWas) {
 
   auto resumed = dataset.iterator();
   make({{"input", resumed}}).read("dir/ckpt").assert_consumed();
-  const auto batch = resumed.get_next();
-  for (size_t r = 0; r < 2; ++r) {
-    EXPECT_TRUE(batch.value(r).tensor().equal(expected.value(r).tensor()));
-  }
+  EXPECT_EQ(text(resumed.get_next()), text(expected));
+  EXPECT_THAT(resumed.positions(), ::testing::ElementsAre(0, 1));  // counted from the restore
+}
+
+// Also within a step, after a read deadline that was missed.
+TEST_F(VariableCheckpoint, InputOfSeveralWorkersGoesOnWhereItWas) {
+  const auto strategy = mirrored(2);
+  std::atomic<int> timeouts = 0;
+  const auto dataset = get_distributed_datasets_from_function(
+      [&](const InputContext& context) {
+        const int64_t slow = context.input_pipeline_id == 1 ? 2 : -1;
+        return data::slow_device(5, slow, &timeouts).batch(1);
+      },
+      cpu_workers(2, 1), contexts(2), strategy);
+  auto iterator = dataset.iterator();
+  EXPECT_EQ(text(iterator.get_next()), "[0][0]");
+  make({{"input", iterator}}).write("dir/between");
+  iterator.get_next();
+  timeouts = 1;
+  EXPECT_THROW(iterator.get_next(), DeadlineExceededError);
+  make({{"input", iterator}}).write("dir/within");
+
+  auto resumed = dataset.iterator();
+  make({{"input", resumed}}).read("dir/within").assert_consumed();
+  EXPECT_EQ(text(resumed.get_next()), "[2][2]");
+  timeouts = 1;
+  resumed.restore(iterator.state());
+  make({{"input", resumed}}).read("dir/between").assert_consumed();
+  timeouts = 0;
+  EXPECT_EQ(text(resumed.get_next()), "[1][1]");
+  EXPECT_EQ(text(resumed.get_next()), "[2][2]");
 }
 
 }  // namespace

@@ -81,12 +81,15 @@ std::shared_ptr<Source> make_source(const InputWorkers& workers, const Strategy&
   source->numbering = numbering;
   source->devices = devices_to_fetch_to(core, workers, options);
   if (numbering.total == 1) source->order = ElementOrder::kOneWorker;
+  source->workers_end_alone = numbering.total > 1 && options.experimental_replication_mode ==
+                                                         InputReplicationMode::PER_WORKER;
   return source;
 }
 
 // The part of each worker. What there is to say is logged once, not for each.
 void add_shards(Source& source, const Dataset& dataset) {
   const AutoShardPolicy policy = dataset.options().auto_shard_policy();
+  source.whole = dataset;
   for (int i = 0; i < source.workers.num_workers(); ++i) {
     const internal::ShardedGraph sharded =
         internal::auto_shard_graph(dataset.node(), policy,
@@ -121,8 +124,8 @@ DistributedDataset get_distributed_dataset(const Dataset& dataset, const InputWo
   }
   const std::shared_ptr<Source> source = make_source(workers, strategy, options.input);
   const int replicas = source->core->num_replicas_in_sync();
-  if (!source->core->is_default() && options.split_batches) check_elements(dataset);
   const bool split = options.split_batches && replicas > 1;
+  if (split) check_elements(dataset);
   add_shards(
       *source,
       split ? Dataset(internal::make_split(dataset.node(), replicas), dataset.options()) : dataset);
@@ -199,6 +202,8 @@ DistributedDataset DistributedDataset::auto_shard(int64_t num_shards, int64_t in
       std::shared_ptr<Source>(new Source{.core = source_->core, .workers = source_->workers});
   source->numbering = source_->numbering;
   source->devices = source_->devices;
+  source->whole = source_->whole;
+  source->workers_end_alone = source_->workers_end_alone;
   source->division = str("shard ", index, " of ", num_shards,
                          source_->division.empty() ? "" : " of ", source_->division);
   if (num_shards == 1) source->order = source_->order;

@@ -79,6 +79,16 @@ TEST(DistributedDataset, UnbatchedElementsNameBatch) {
   }
 }
 
+// One replica gets elements as they are.
+TEST(DistributedDataset, OneReplicaNeedsNoBatches) {
+  const MirroredStrategy strategy = mirrored(1);
+  int64_t expected = 0;
+  for (const auto& element : strategy.experimental_distribute_dataset(Dataset::range(3))) {
+    EXPECT_EQ(element.value(0).tensor().item<int64_t>(), expected++);
+  }
+  EXPECT_EQ(expected, 3);
+}
+
 TEST(DistributedDataset, LeavesWithDifferentRowsAreAnError) {
   const MirroredStrategy strategy = mirrored(2);
   const auto dataset = strategy.experimental_distribute_dataset(

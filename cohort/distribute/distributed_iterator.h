@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "cohort/core/optional.h"
-#include "cohort/data/dataset_iterator.h"
+#include "cohort/data/state.h"
 #include "cohort/distribute/values.h"
 
 namespace cohort::train {
@@ -22,6 +22,7 @@ namespace cohort::distribute {
 
 namespace internal_input {
 struct Source;
+class StepReader;
 class BatchSequence;
 }  // namespace internal_input
 
@@ -29,12 +30,19 @@ class BatchSequence;
 // Where one replica has no data left while others have, it gets a batch of no rows: dimension 0 and
 // unknown dimensions are 0, others and dtypes as the spec says. Where every shape is known, there
 // is one worker, and the dataset is finite, such an incomplete last step is left out instead.
+// Movable, not copyable; what was moved from can only be assigned to or destroyed.
 // Thread safety: none. Not for use inside a step.
 class DistributedIterator {
  public:
+  DistributedIterator(DistributedIterator&&) noexcept = default;
+  DistributedIterator& operator=(DistributedIterator&&) noexcept = default;
+  DistributedIterator(const DistributedIterator&) = delete;
+  DistributedIterator& operator=(const DistributedIterator&) = delete;
+
   // The next batch, one component a replica; nothing once no worker has data.
   // Errors: the dataset's, which take their step's data with them (the following call gives the
-  // next step's); FailedPrecondition (called in a replica).
+  // next step's), but for a read deadline that was missed, which takes nothing; FailedPrecondition
+  // (called in a replica).
   std::optional<PerReplica<Structure>> next();
   // The same. Errors: OutOfRange at the end.
   PerReplica<Structure> get_next();
@@ -50,7 +58,8 @@ class DistributedIterator {
   PerReplicaSpec element_spec() const;
   // The exact position: after restore on an iterator of the same dataset the same batches follow.
   data::IteratorState state() const;
-  // The state of one worker's iterator fits iterators for any number of replicas.
+  // The state of one worker's iterator fits iterators for any number of replicas, or no fewer where
+  // it was taken in the middle of a step, after a read deadline that was missed.
   // Errors: InvalidArgument (another dataset's state, or of another number of workers), DataLoss
   // (damaged); the iterator then stands where it did.
   void restore(const data::IteratorState& state);
@@ -65,9 +74,7 @@ class DistributedIterator {
   friend class DistributedDataset;
   explicit DistributedIterator(std::shared_ptr<const internal_input::Source> source);
 
-  std::shared_ptr<const internal_input::Source> source_;
-  std::vector<data::DatasetIterator> iterators_;  // one a worker
-  int64_t steps_ = 0;                             // read since the iterator was made or restored
+  std::shared_ptr<internal_input::StepReader> reader_;  // checkpoints refer to it
 };
 
 namespace internal_input {

@@ -93,10 +93,7 @@ TEST(DistributedIterator, OfSeveralWorkersTheLastStepIsAlwaysFilledUp) {
         return Dataset::range(context.input_pipeline_id == 0 ? 6 : 2)
             .batch(2, {.drop_remainder = true});
       },
-      cpu_workers(2, 1),
-      {{.num_input_pipelines = 2, .input_pipeline_id = 0, .num_replicas_in_sync = 2},
-       {.num_input_pipelines = 2, .input_pipeline_id = 1, .num_replicas_in_sync = 2}},
-      strategy);
+      cpu_workers(2, 1), contexts(2), strategy);
   EXPECT_THAT(all(dataset), ElementsAre("[0,1][0,1]", "[2,3][]", "[4,5][]"));
   EXPECT_THAT(*dataset.element_spec().component.leaf().shape(), ElementsAre(kUnknownDim));
 }
@@ -235,6 +232,92 @@ TEST(DistributedIterator, AMissedDeadlineLosesNoStep) {
     EXPECT_EQ(timeouts, 0);
     EXPECT_FALSE(it.next());
   }
+}
+
+// Reads everything; after each missed deadline a fresh iterator goes on from the state.
+std::vector<std::string> read_with_restarts(const DistributedDataset& dataset, int* errors) {
+  DistributedIterator it = dataset.iterator();
+  std::vector<std::string> steps;
+  while (*errors < 10) {
+    try {
+      const auto batch = it.next();
+      if (!batch) return steps;
+      steps.push_back(text(*batch));
+    } catch (const DeadlineExceededError&) {
+      ++*errors;
+      const std::string state = it.state().serialize();
+      it = dataset.iterator();
+      it.restore(IteratorState::parse(state));
+    }
+  }
+  return steps;
+}
+
+TEST(DistributedIterator, WhatWasReadOfAStepBeforeAMissedDeadlineIsPartOfTheState) {
+  const MirroredStrategy strategy = mirrored(2);
+  for (int64_t slow = 0; slow < 6; ++slow) {
+    std::atomic<int> timeouts = 1;
+    int errors = 0;
+    EXPECT_THAT(
+        read_with_restarts(from_function(strategy, data::slow_device(5, slow, &timeouts).batch(1)),
+                           &errors),
+        ElementsAre("[0][1]", "[2][3]", "[4][]"))
+        << slow;
+    EXPECT_EQ(errors, 1);
+  }
+  for (int64_t slow = 0; slow < 4; ++slow) {
+    std::atomic<int> timeouts = 2;
+    int errors = 0;
+    const auto dataset = get_distributed_datasets_from_function(
+        [&](const InputContext& context) {
+          return data::slow_device(3 - context.input_pipeline_id, slow, &timeouts).batch(1);
+        },
+        cpu_workers(2, 1), contexts(2), strategy);
+    EXPECT_THAT(read_with_restarts(dataset, &errors), ElementsAre("[0][0]", "[1][1]", "[2][]"))
+        << slow;
+    EXPECT_EQ(errors, 2);
+  }
+}
+
+TEST(DistributedIterator, AnErrorAndAMissedDeadlineInOneStepAreBothThrown) {
+  const MirroredStrategy strategy = mirrored(2);
+  std::atomic<int> timeouts = 1;
+  const auto dataset = from_function(strategy, data::slow_device(6, 1, &timeouts)
+                                                   .map([](int64_t x) {
+                                                     if (x == 0)
+                                                       throw std::runtime_error("bad zero");
+                                                     return x;
+                                                   })
+                                                   .batch(1));
+  DistributedIterator first = dataset.iterator();
+  EXPECT_THROW(first.next(), DeadlineExceededError);
+  DistributedIterator it = dataset.iterator();
+  it.restore(first.state());
+  EXPECT_THROW(
+      try { it.next(); } catch (const std::exception& error) {
+        EXPECT_THAT(error.what(), HasSubstr("bad zero"));
+        throw;
+      },
+      std::exception);
+  EXPECT_EQ(text(it.get_next()), "[2][3]");
+}
+
+TEST(DistributedIterator, AStateWithinAStepFitsNoFewerReplicasAndNoPlainIterator) {
+  std::atomic<int> timeouts = 1;
+  const Dataset source = data::slow_device(9, 3, &timeouts).batch(1);
+  IteratorState state;
+  {
+    const MirroredStrategy four = mirrored(4);
+    DistributedIterator it = from_function(four, source).iterator();
+    EXPECT_THROW(it.next(), DeadlineExceededError);
+    state = it.state();
+  }
+  data::DatasetIterator plain = source.iterator();
+  EXPECT_THROW(plain.restore(state), InvalidArgumentError);
+  const MirroredStrategy two = mirrored(2);
+  DistributedIterator other = from_function(two, source).iterator();
+  EXPECT_THROW(other.restore(state), InvalidArgumentError);
+  EXPECT_EQ(text(other.get_next()), "[0][1]");
 }
 
 TEST(DistributedIterator, PositionsAreThoseOfTheWholeDataset) {

@@ -19,7 +19,8 @@ struct InputOptions {
   // tensors there; otherwise that device's host does.
   bool experimental_place_dataset_on_device = false;
   // Batches made ahead for each replica, beside the one that experimental_distribute_dataset always
-  // makes; 0 makes each batch when it is asked for.
+  // makes; 0 makes each batch when it is asked for. The datasets of a dataset function prefetch for
+  // themselves: it has no effect on them.
   int experimental_per_replica_buffer_size = 1;
 };
 

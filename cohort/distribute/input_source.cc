@@ -13,16 +13,28 @@ size_t Source::num_replicas() const {
 namespace {
 
 bool is_infinite(const Source& source) {
-  return std::all_of(
-      source.pipelines.begin(), source.pipelines.end(),
-      [](const auto& one) { return one.cardinality() == data::kInfiniteCardinality; });
+  return std::all_of(source.pipelines.begin(), source.pipelines.end(), [](const auto& one) {
+    return one.cardinality() == data::kInfiniteCardinality;
+  });
+}
+
+// Where a spec is found out by reading, a pipeline without elements has none; another may.
+StructureSpec known_spec(const Source& source) {
+  if (source.whole) return source.whole->element_spec();
+  for (size_t worker = 0; worker + 1 < source.pipelines.size(); ++worker) {
+    try {
+      return source.pipelines[worker].element_spec();
+    } catch (const FailedPreconditionError&) {
+    }
+  }
+  return source.pipelines.back().element_spec();
 }
 
 }  // namespace
 
 StructureSpec Source::component_spec() const {
-  const StructureSpec spec = pipelines.front().element_spec();
-  if (numbering.total == 1 || is_infinite(*this)) return spec;
+  const StructureSpec spec = known_spec(*this);
+  if (!workers_end_alone || is_infinite(*this)) return spec;
   return spec.map([](const TensorSpec& leaf) {
     return leaf.shape() && !leaf.shape()->empty() ? leaf.with_batch_dim(kUnknownDim) : leaf;
   });
@@ -30,8 +42,8 @@ StructureSpec Source::component_spec() const {
 
 bool Source::fills_up_last_step() const {
   if (is_infinite(*this)) return false;
-  if (numbering.total > 1) return true;
-  const std::vector<TensorSpec> leaves = pipelines.front().element_spec().flatten();
+  if (workers_end_alone) return true;
+  const std::vector<TensorSpec> leaves = known_spec(*this).flatten();
   return !std::all_of(leaves.begin(), leaves.end(),
                       [](const TensorSpec& leaf) { return leaf.is_fully_defined(); });
 }

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,10 +27,15 @@ struct Source {
   std::shared_ptr<internal::StrategyCore> core;
   InputWorkers workers;
   std::vector<data::Dataset> pipelines = {};  // one a worker; elements are for one replica each
+  // Of the dataset that they are the parts of, if of one: a part may have no elements to look at.
+  std::optional<data::Dataset> whole = {};
   internal::StrategyCore::InputPipelines numbering = {};
   std::vector<c10::Device> devices = {};  // of the replicas; empty where batches stay on the host
   ElementOrder order = ElementOrder::kUnknown;
   std::string division = {};  // between the workers, for people
+  // Whether workers may end at different times: several that read for themselves, not one
+  // dataset function's copies for the replicas of a process.
+  bool workers_end_alone = false;
   mutable std::atomic<uint64_t> passes{0};
 
   size_t num_replicas(size_t worker) const {

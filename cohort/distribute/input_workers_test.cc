@@ -140,11 +140,8 @@ TEST(SeveralWorkers, MayEndUnevenly) {
     return Dataset::range(14).batch(4).shard(context.num_input_pipelines,
                                              context.input_pipeline_id);
   };
-  const auto dataset = get_distributed_datasets_from_function(
-      sharded, cpu_workers(2, 1),
-      {{.num_input_pipelines = 2, .input_pipeline_id = 0, .num_replicas_in_sync = 2},
-       {.num_input_pipelines = 2, .input_pipeline_id = 1, .num_replicas_in_sync = 2}},
-      strategy);
+  const auto dataset =
+      get_distributed_datasets_from_function(sharded, cpu_workers(2, 1), contexts(2), strategy);
   EXPECT_THAT(all(dataset), ElementsAre("[0,1,2,3][4,5,6,7]", "[8,9,10,11][12,13]"));
 }
 
@@ -229,6 +226,34 @@ TEST(DatasetFunctions, AreCalledOnceAReplicaIfAsked) {
          .experimental_place_dataset_on_device = on_device});
     EXPECT_THAT(all(dataset), ElementsAre("[0,1][10,11]", "[2,3][12,13]"));
   }
+}
+
+// They are no workers of their own: where every shape is known, a step that some replicas have no
+// data for is left out.
+TEST(DatasetFunctions, OnceAReplicaEndTogether) {
+  const MirroredStrategy strategy = mirrored(2);
+  const auto steps = [&](const data::BatchOptions& options) {
+    return all(strategy.distribute_datasets_from_function(
+        [&](const InputContext& context) {
+          return Dataset::range(2 + 2 * context.input_pipeline_id).batch(2, options);
+        },
+        {.experimental_replication_mode = InputReplicationMode::PER_REPLICA}));
+  };
+  EXPECT_THAT(steps({.drop_remainder = true}), ElementsAre("[0,1][0,1]"));
+  EXPECT_THAT(steps({}), ElementsAre("[0,1][0,1]", "[][2,3]"));
+}
+
+// The first worker's part has no element that shows what elements look like.
+TEST(InputWorkers, WithoutDataGetDummiesOfTheOthersKind) {
+  const MirroredStrategy strategy = mirrored(2);
+  const auto dataset = get_distributed_datasets_from_function(
+      [](const InputContext& context) {
+        return Dataset::range(2 * context.input_pipeline_id)
+            .map([](const Tensor& x) { return x + 10; })
+            .batch(1);
+      },
+      cpu_workers(2, 1), contexts(2), strategy);
+  EXPECT_THAT(all(dataset), ElementsAre("[][10]", "[][11]"));
 }
 
 TEST(DatasetFunctions, CheckTheirOptions) {

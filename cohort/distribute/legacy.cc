@@ -19,17 +19,22 @@ InputIterator Strategy::make_input_fn_iterator(const DatasetFunction& fn,
   }
   return InputIterator(distribute_datasets_from_function(fn));
 }
+data::Dataset Strategy::experimental_make_numpy_dataset(const Structure& arrays) const {
+  return data::Dataset::from_tensor_slices(arrays);
+}
 PerReplica<Structure> Strategy::next_input(InputIterator& input) { return input.get_next(); }
 
 MultiStepContext StrategyExtended::experimental_run_steps_on_iterator(
     const std::function<void(MultiStepContext&, const PerReplica<Structure>&)>& fn,
-    InputIterator& input, int iterations) const {
+    InputIterator& input, int iterations,
+    const std::map<std::string, PerReplica<Tensor>>& initial_loop_values) const {
   if (iterations < 1) {
     throw InvalidArgumentError(str("experimental_run_steps_on_iterator: iterations is ", iterations,
                                    "; it must be at least 1"));
   }
   const Scope scope(core_);
   MultiStepContext context;
+  context.outputs_ = initial_loop_values;
   for (int i = 0; i < iterations; ++i) fn(context, input.get_next());
   return context;
 }
@@ -51,6 +56,19 @@ void MultiStepContext::set_last_step_output(ReplicaContext& replica, const std::
         PerReplica<Tensor>::Values detached;
         for (const Tensor& value : outputs.values()) detached.push_back(value.detach());
         set_last_step_output(name, PerReplica<Tensor>(std::move(detached)), reduce_op);
+      },
+      output);
+}
+
+void MultiStepContext::set_non_tensor_output(const std::string& name, std::any output) {
+  non_tensor_outputs_[name] = std::move(output);
+}
+void MultiStepContext::set_non_tensor_output(ReplicaContext& replica, const std::string& name,
+                                             std::any output) {
+  replica.merge_call(
+      [&](Strategy&, const PerReplica<std::any>& outputs) {
+        set_non_tensor_output(
+            name, std::vector<std::any>(outputs.values().begin(), outputs.values().end()));
       },
       output);
 }

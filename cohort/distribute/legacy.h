@@ -5,6 +5,7 @@
 //   auto losses = strategy.experimental_run(train_step, input);
 #pragma once
 
+#include <any>
 #include <functional>
 #include <map>
 #include <optional>
@@ -52,8 +53,18 @@ class MultiStepContext {
   // By name; one component where it was reduced.
   const Outputs& last_step_outputs() const { return outputs_; }
 
+  // Keeps a value of any type; called across replicas.
+  void set_non_tensor_output(const std::string& name, std::any output);
+  // The same, called on every replica: kept is a std::vector<std::any> of all replicas' values, in
+  // their order. Collective.
+  void set_non_tensor_output(ReplicaContext& replica, const std::string& name, std::any output);
+  const std::map<std::string, std::any>& non_tensor_outputs() const { return non_tensor_outputs_; }
+
  private:
+  friend class StrategyExtended;
+
   Outputs outputs_;
+  std::map<std::string, std::any> non_tensor_outputs_;
 };
 
 // A step that has its own input.

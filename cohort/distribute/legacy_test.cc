@@ -78,6 +78,59 @@ struct HalfSteps {
   }
 };
 
+TEST(LegacyInput, ArraysBecomeTheirRows) {
+  const MirroredStrategy strategy = mirrored(2);
+  const data::Dataset rows = strategy.experimental_make_numpy_dataset(at::ones({4, 3}));
+  EXPECT_EQ(rows.cardinality(), 4);
+  EXPECT_EQ(rows.iterator().get_next().tensor().sizes(), at::IntArrayRef({3}));
+}
+
+TEST(LegacySteps, KeepValuesOfAnyTypeAndThoseTheyBeganWith) {
+  const MirroredStrategy strategy = mirrored(2);
+  InputIterator input = strategy.make_dataset_iterator(Dataset::range(8).batch(4));
+  const auto step = [&](MultiStepContext& context, const PerReplica<Structure>& batch) {
+    EXPECT_TRUE(context.last_step_outputs().contains("begin"));
+    context.set_non_tensor_output("kind", std::string("step"));
+    strategy.run(
+        [&](ReplicaContext& replica, const Tensor& x) {
+          context.set_non_tensor_output(replica, "sizes", x.numel());
+          context.set_last_step_output(replica, "own", x.sum());
+        },
+        batch);
+  };
+  const auto context = strategy.extended().experimental_run_steps_on_iterator(
+      step, input, 2, {{"begin", PerReplica<Tensor>({at::ones({})})}});
+  EXPECT_EQ(context.last_step_outputs().at("begin").item().item<double>(), 1);
+  EXPECT_EQ(context.last_step_outputs().at("own").value(0).item<int64_t>(), 4 + 5);
+  EXPECT_EQ(context.last_step_outputs().at("own").value(1).item<int64_t>(), 6 + 7);
+  EXPECT_EQ(std::any_cast<std::string>(context.non_tensor_outputs().at("kind")), "step");
+  const auto sizes = std::any_cast<std::vector<std::any>>(context.non_tensor_outputs().at("sizes"));
+  ASSERT_EQ(sizes.size(), 2);
+  EXPECT_EQ(std::any_cast<int64_t>(sizes[1]), 2);
+}
+
+// Both batches of a call are trained on.
+TEST(LegacySteps, OfOneCallMayBeSeveral) {
+  const MirroredStrategy strategy = mirrored(2);
+  Variable weight = [&] {
+    auto scope = strategy.scope();
+    return Variable(at::zeros({}), {.aggregation = VariableAggregation::MEAN});
+  }();
+  int losses = 0;
+  StandardSingleLossStep step([] { return Dataset::from_tensors(at::ones({1})).repeat(); },
+                              [&](MultiStepContext&, const Structure& x) {
+                                if (get_replica_context()->replica_id_in_sync_group() == 0) {
+                                  ++losses;
+                                }
+                                return -weight.value() * x.tensor().sum();
+                              },
+                              HalfSteps{}, [&] { return std::vector<Variable>{weight}; }, strategy,
+                              {.iterations_per_step = 3});
+  step();
+  EXPECT_EQ(losses, 3);
+  EXPECT_EQ(weight.value().item<double>(), 1.5);
+}
+
 TEST(LegacySteps, TrainWithASingleLoss) {
   const MirroredStrategy strategy = mirrored(2);
   Variable weight = [&] {

@@ -1,10 +1,13 @@
 #include "cohort/distribute/reduce_and_update.h"
 
+#include <ATen/Parallel.h>
+
 #include <algorithm>
 #include <cstring>
 
 #include "cohort/collective/slices.h"
 #include "cohort/collective/thread_group.h"
+#include "cohort/core/intra_op_threads.h"
 #include "cohort/core/phase.h"
 #include "cohort/distribute/gradient_packs.h"
 #include "cohort/distribute/sparse_rows.h"
@@ -308,23 +311,56 @@ class SlicePass {
   alignas(double) char scratch_[kBlock * sizeof(double)];
 };
 
-// Walks the part of all elements of all targets that belongs to member `rank`.
-void update_own_slice(SlicePass& pass, std::span<const UpdateTarget> targets, int rank, int count) {
+// Which thread of all that walk a pass: `thread` of `threads` of member `rank` of `members`.
+struct Walker {
+  int rank;
+  int members;
+  int thread;
+  int threads;
+
+  // Its part of so many elements.
+  SliceRange slice_of(int64_t total) const {
+    const SliceRange members_part = collective::slice_of(total, rank, members);
+    SliceRange own = collective::slice_of(members_part.end - members_part.begin, thread, threads);
+    own.begin += members_part.begin;
+    own.end += members_part.begin;
+    return own;
+  }
+  bool is_first() const { return rank == 0 && thread == 0; }
+};
+
+// Walks the walker's part of all elements of all targets.
+void update_own_slice(SlicePass& pass, std::span<const UpdateTarget> targets,
+                      const Walker& walker) {
   int64_t total = 0;
   for (const UpdateTarget& target : targets) total += target.variable.impl().component(0).numel();
-  const SliceRange mine = collective::slice_of(total, rank, count);
+  const SliceRange mine = walker.slice_of(total);
   int64_t offset = 0;
   for (size_t i = 0; i < targets.size(); ++i) {
     const int64_t size = targets[i].variable.impl().component(0).numel();
     const SliceRange local{std::max<int64_t>(mine.begin - offset, 0),
                            std::min<int64_t>(mine.end - offset, size)};
     if (!on_cpu(targets[i].variable.impl())) {
-      if (rank == 0) pass.update_on_device(i);
+      if (walker.is_first()) pass.update_on_device(i);
     } else if (local.begin < local.end) {
       pass.update(i, local);
     }
     offset += size;
   }
+}
+
+// How many of the calling thread's intra-op threads the walk over its part is worth.
+int threads_for(const Contribution& mine, const optim::UpdateRule& rule, size_t members) {
+  constexpr int64_t kLeast = 16 << 10;  // elements for each
+  int64_t elements = 0;
+  for (size_t i = 0; i < mine.targets.size(); ++i) {
+    const Tensor& gradient = mine.gradients[i];
+    if (!gradient.defined()) continue;
+    const bool rows_alone = gradient.layout() != at::kStrided && rule.zero_gradient_is_no_op();
+    elements += rows_alone ? gradient._values().numel() : gradient.numel();
+  }
+  const int64_t own = elements / static_cast<int64_t>(members);
+  return static_cast<int>(std::clamp<int64_t>(own / kLeast, 1, intra_op_threads()));
 }
 
 }  // namespace
@@ -340,8 +376,17 @@ void reduce_and_update(ReplicaContext& context, std::span<const Tensor> gradient
   const optim::StepScalars scalars = rule.prepare(options.learning_rate, options.iteration);
   const auto work = [&](Contributions all) {
     const ScopedPhase phase(profiler::Phase::kUpdate);
-    SlicePass pass(all, rule, scalars, options);
-    update_own_slice(pass, targets, context.local_replica_id(), static_cast<int>(all.size()));
+    const int threads = threads_for(mine, rule, all.size());
+    at::parallel_for(0, threads, 1, [&](int64_t first, int64_t last) {
+      for (int64_t thread = first; thread < last; ++thread) {
+        SlicePass pass(all, rule, scalars, options);
+        update_own_slice(pass, targets,
+                         {.rank = context.local_replica_id(),
+                          .members = static_cast<int>(all.size()),
+                          .thread = static_cast<int>(thread),
+                          .threads = threads});
+      }
+    });
   };
   void* payload = &mine;
   if (context.group() == nullptr) {

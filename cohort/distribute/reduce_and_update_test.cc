@@ -13,6 +13,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "cohort/core/intra_op_threads.h"
 #include "cohort/distribute/testing_devices.h"
 #include "cohort/ops/random.h"
 #include "cohort/optim/adam.h"
@@ -158,6 +159,36 @@ TEST_P(ReduceAndUpdateTest, SparseRowsAreBitwiseTheSameAsDense) {
           << rule->name() << " " << internal::shape_str(shape);
       expect_equal_components(sparse[0].variable);
       for (const Variable& slot : sparse[0].slots) expect_equal_components(slot);
+    }
+  }
+}
+
+TEST_P(ReduceAndUpdateTest, IntraOpThreadsShareTheWorkAndChangeNoBit) {
+  const std::vector<int64_t> shape{2011, 96}, rows_shape{30'000, 5};
+  for (const auto& rule : {optim::make_sgd({}), optim::make_adam({})}) {
+    const auto make_targets = [&] {
+      return std::vector<UpdateTarget>{target(at::linspace(-1, 1, 7), *rule),
+                                       target(at::ones(shape), *rule),
+                                       target(at::ones(rows_shape), *rule)};
+    };
+    const std::vector<UpdateTarget> alone = make_targets(), shared = make_targets();
+    for (int step = 0; step < 2; ++step) {
+      strategy.run([&](ReplicaContext& context) {
+        const std::vector<Tensor> gradients{random::normal({7}), random::normal(shape),
+                                            random_rows(rows_shape, 40'000)};
+        const internal::UpdateOptions options{.learning_rate = 0.1, .iteration = step};
+        for (const auto& [threads, targets] : {std::pair(1, &alone), std::pair(3, &shared)}) {
+          const internal::ScopedIntraOpThreads intra_op(threads);
+          reduce_and_update(context, gradients, *targets, *rule, options);
+        }
+      });
+    }
+    for (size_t i = 0; i < alone.size(); ++i) {
+      EXPECT_TRUE(at::equal(alone[i].variable.components().value(0),
+                            shared[i].variable.components().value(0)))
+          << rule->name() << " " << i;
+      expect_equal_components(shared[i].variable);
+      for (const Variable& slot : shared[i].slots) expect_equal_components(slot);
     }
   }
 }

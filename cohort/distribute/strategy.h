@@ -11,6 +11,7 @@
 
 #include <chrono>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -77,6 +78,11 @@ struct ValueContext {
 // tf.distribute.ValueContext(replica id R,  total replicas in sync: N)
 std::ostream& operator<<(std::ostream& out, const ValueContext& context);
 
+// The guides' name.
+namespace experimental {
+using distribute::ValueContext;
+}  // namespace experimental
+
 // A handle to a strategy; variables, models and datasets made under it keep it alive.
 // Thread safety: const calls from any thread, but one `run` at a time.
 class Strategy {
@@ -99,16 +105,16 @@ class Strategy {
   Scope scope() const;
 
   // Runs fn once on each replica of this process, at the same time, and waits for all.
-  // fn takes a ReplicaContext& first if it asks for one, then its arguments: PerReplica and Mirrored
-  // values by component, all others whole; or, where it takes several and run gets one Structure,
-  // that structure's members one by one.
-  // Returns PerReplica<Result>, tensors detached from their graph; a Variable as itself; void.
-  // Errors: what fn throws on the first replica that fails of itself; FailedPrecondition (inside
-  // another run, or while one is running; replicas that met a different number of times),
-  // DeadlineExceeded (names the replica), InvalidArgument (components of an argument).
+  // fn takes a ReplicaContext& first if it asks for one, then its arguments: PerReplica and
+  // Mirrored values by component, all others whole; or, where it takes several and run gets one
+  // Structure, that structure's members one by one. Returns PerReplica<Result>, tensors detached
+  // from their graph; a Variable as itself; void. Errors: what fn throws on the first replica that
+  // fails of itself; FailedPrecondition (inside another run, or while one is running; replicas that
+  // met a different number of times), DeadlineExceeded (names the replica), InvalidArgument
+  // (components of an argument).
   template <class Fn, class... Args>
-    requires(!std::is_same_v<std::remove_cvref_t<Fn>, RunOptions>)
-  auto run(Fn&& fn, Args&&... args) const {
+  requires(!std::is_same_v<std::remove_cvref_t<Fn>, RunOptions>) auto run(Fn&& fn,
+                                                                          Args&&... args) const {
     return run(RunOptions{}, std::forward<Fn>(fn), std::forward<Args>(args)...);
   }
   template <class Fn, class... Args>
@@ -125,8 +131,8 @@ class Strategy {
   // by the number of elements summed, so that short batches weigh what they hold.
   // A plain value stands for equal ones: MEAN returns it.
   // Cross-replica context or outside. Errors: FailedPrecondition (in a replica: use
-  // ReplicaContext::all_reduce), InvalidArgument (shapes differ between replicas, axis out of range,
-  // MEAN of integers without a mean; SUM of a plain value with several replicas).
+  // ReplicaContext::all_reduce), InvalidArgument (shapes differ between replicas, axis out of
+  // range, MEAN of integers without a mean; SUM of a plain value with several replicas).
   Tensor reduce(ReduceOp op, const PerReplica<Tensor>& value,
                 const ReduceAxis& axis = std::nullopt) const;
   Tensor reduce(ReduceOp op, const Mirrored<Tensor>& value,
@@ -135,7 +141,8 @@ class Strategy {
   Structure reduce(ReduceOp op, const PerReplica<Structure>& value,
                    const ReduceAxis& axis = std::nullopt) const;
   template <class Value>
-  auto reduce(std::string_view op, const Value& value, const ReduceAxis& axis = std::nullopt) const {
+  auto reduce(std::string_view op, const Value& value,
+              const ReduceAxis& axis = std::nullopt) const {
     return reduce(parse_reduce_op(op), value, axis);
   }
 
@@ -180,9 +187,13 @@ class Strategy {
   // The same: its name in older programs.
   DistributedDataset experimental_distribute_datasets_from_function(
       const DatasetFunction& fn) const;
+  DistributedDataset experimental_distribute_datasets_from_function(
+      const DatasetFunction& fn, const InputOptions& options) const;
 
   // What programs of the first version of this model call: see legacy.h.
   InputIterator make_dataset_iterator(const data::Dataset& dataset) const;
+  // The rows of arrays, one an element: Dataset::from_tensor_slices.
+  data::Dataset experimental_make_numpy_dataset(const Structure& arrays) const;
   InputIterator make_input_fn_iterator(const DatasetFunction& fn) const;
   // Errors: InvalidArgument (any mode but PER_WORKER).
   InputIterator make_input_fn_iterator(const DatasetFunction& fn, InputReplicationMode mode) const;
@@ -208,7 +219,8 @@ class Strategy {
 // What code needs that is written for any strategy: optimizers, layers, other libraries.
 class StrategyExtended {
  public:
-  explicit StrategyExtended(std::shared_ptr<internal::StrategyCore> core) : core_(std::move(core)) {}
+  explicit StrategyExtended(std::shared_ptr<internal::StrategyCore> core)
+      : core_(std::move(core)) {}
 
   // Canonical names. Errors: FailedPrecondition (the default strategy has none).
   std::vector<std::string> worker_devices() const;
@@ -235,11 +247,13 @@ class StrategyExtended {
   InputWorkers input_workers() const;
   InputWorkers input_workers(const InputOptions& options) const;
 
-  // fn(context, batch) for `iterations` batches, across replicas: see legacy.h.
+  // fn(context, batch) for `iterations` batches, across replicas: see legacy.h. The context's last
+  // outputs are initial_loop_values until a step sets others.
   // Errors: OutOfRange (the input ends before), what fn throws.
   MultiStepContext experimental_run_steps_on_iterator(
       const std::function<void(MultiStepContext&, const PerReplica<Structure>&)>& fn,
-      InputIterator& input, int iterations = 1) const;
+      InputIterator& input, int iterations = 1,
+      const std::map<std::string, PerReplica<Tensor>>& initial_loop_values = {}) const;
 
  private:
   std::shared_ptr<internal::StrategyCore> core_;

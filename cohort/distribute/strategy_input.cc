@@ -78,5 +78,9 @@ DistributedDataset Strategy::experimental_distribute_datasets_from_function(
     const DatasetFunction& fn) const {
   return distribute_datasets_from_function(fn);
 }
+DistributedDataset Strategy::experimental_distribute_datasets_from_function(
+    const DatasetFunction& fn, const InputOptions& options) const {
+  return distribute_datasets_from_function(fn, options);
+}
 
 }  // namespace cohort::distribute

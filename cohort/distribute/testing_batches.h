@@ -54,4 +54,14 @@ inline data::Dataset with_policy(const data::Dataset& dataset, data::AutoShardPo
   return dataset.with_options({.experimental_distribute = {.auto_shard_policy = policy}});
 }
 
+// Of so many input workers, one replica each.
+inline std::vector<InputContext> contexts(int workers) {
+  std::vector<InputContext> list;
+  for (int w = 0; w < workers; ++w) {
+    list.push_back(
+        {.num_input_pipelines = workers, .input_pipeline_id = w, .num_replicas_in_sync = workers});
+  }
+  return list;
+}
+
 }  // namespace cohort::distribute

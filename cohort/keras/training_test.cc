@@ -97,5 +97,38 @@ TEST(Training, SubclassedModelsTrain) {
   EXPECT_TRUE(result.components_equal);
 }
 
+// The account of real steps: each phase is entered by who does it.
+TEST(Training, IsAccountedForByThePhasesOfItsSteps) {
+  const auto strategy = distribute::mirrored(2);
+  auto scope = strategy.scope();
+  const Sequential model({layers::Dense(64), layers::Dense(1)});
+  const optimizers::Adam optimizer;
+  scope.close();
+  const auto dataset = strategy.experimental_distribute_dataset(
+      data::Dataset::from_tensor_slices(at::ones({64, 32})).batch(8));
+  const auto step = [&](const Tensor& x) {
+    GradientTape tape;
+    const Tensor loss = model(x, {.training = true}).square().sum();
+    const auto variables = model.trainable_variables();
+    optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables));
+  };
+  profiler::start();
+  for (const auto& batch : dataset) strategy.run(step, batch);
+  const profiler::Profile profile = profiler::stop();
+  EXPECT_EQ(profile.steps, 8);
+  ASSERT_EQ(profile.threads.size(), 2);
+  std::chrono::nanoseconds input{0}, reduce{0}, wait{0};
+  for (const profiler::ThreadProfile& thread : profile.threads) {
+    EXPECT_GT(thread.of(profiler::Phase::kCompute).count(), 0) << thread.name;
+    EXPECT_GT(thread.of(profiler::Phase::kUpdate).count(), 0) << thread.name;
+    input += thread.of(profiler::Phase::kInput);
+    reduce += thread.of(profiler::Phase::kReduce);
+    wait += thread.of(profiler::Phase::kWait);
+  }
+  EXPECT_GT(input.count(), 0);
+  EXPECT_GT(reduce.count(), 0);
+  EXPECT_GT(wait.count(), 0);
+}
+
 }  // namespace
 }  // namespace cohort::keras

@@ -49,6 +49,10 @@ inline constexpr const char* kVariableValue = "VARIABLE_VALUE";
 // needs to take it back.
 inline constexpr const char* kReplicaComponents = "COHORT_REPLICA_COMPONENTS";
 
+// Where an iterator stands, as the bytes of its state. TensorFlow's iterators have an attribute
+// ITERATOR, in a form of their own.
+inline constexpr const char* kIteratorState = "COHORT_ITERATOR_STATE";
+
 // A value as it goes into a checkpoint.
 struct CheckpointValue {
   struct Part {
@@ -80,8 +84,7 @@ class RestoreSource {
   virtual std::optional<std::vector<int64_t>> shape(std::string_view attribute) const = 0;
   // The object appeared after the restore, perhaps inside a step.
   virtual bool late() const = 0;
-  virtual void read(std::string_view attribute, at::IntArrayRef shape, DType dtype,
-                    Take take) = 0;
+  virtual void read(std::string_view attribute, at::IntArrayRef shape, DType dtype, Take take) = 0;
   // Part of a value, whether it was saved whole or in other parts. The shape is slice.length.
   virtual void read_slice(std::string_view attribute, at::IntArrayRef full_shape,
                           const TensorSlice& slice, DType dtype, Take take) = 0;

@@ -49,9 +49,6 @@ class GeneratorObject final : public Trackable {
   GeneratorState state_;
 };
 
-// TensorFlow's iterators write an attribute ITERATOR, in a form of their own.
-constexpr const char* kIteratorState = "COHORT_ITERATOR_STATE";
-
 class IteratorObject final : public Trackable {
  public:
   explicit IteratorObject(std::shared_ptr<internal::DatasetReader> reader)
@@ -68,9 +65,8 @@ class IteratorObject final : public Trackable {
     const StringTensor bytes = source.read_strings(kIteratorState);
     std::shared_ptr<internal::DataIterator> iterator =
         reader_->iterator_at(data::IteratorState::parse(bytes.item()));
-    source.on_commit([this, iterator = std::move(iterator)] {
-      reader_->replace_iterator(iterator);
-    });
+    source.on_commit(
+        [this, iterator = std::move(iterator)] { reader_->replace_iterator(iterator); });
   }
 
  private:

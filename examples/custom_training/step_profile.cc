@@ -10,6 +10,8 @@ namespace profiler = cohort::profiler;
 
 StepProfile::StepProfile(const Options& options, int epoch)
     : options_(options), trace_(epoch == 0 && !options.trace.empty()) {
+  // A path that cannot be written to is an error now, not after an epoch.
+  if (trace_) profiler::Profile().write_chrome_trace(options_.trace);
   if (options_.profile || trace_) profiler::start({.trace = trace_});
 }
 

@@ -1,0 +1,70 @@
+// Reads what the replicas of this process get in a step, from all of its input workers, and knows
+// where it stands.
+#pragma once
+
+#include <c10/util/SmallVector.h>
+
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "cohort/data/dataset_iterator.h"
+#include "cohort/data/iterator.h"
+#include "cohort/distribute/input_source.h"
+#include "cohort/train/trackable.h"
+
+namespace cohort::distribute::internal_input {
+
+// Thread safety: none.
+class StepReader {
+ public:
+  // A batch a replica; a dummy where its pipeline has ended.
+  using Step = c10::SmallVector<Structure, 4>;
+
+  explicit StepReader(std::shared_ptr<const Source> source);
+
+  const Source& source() const { return *source_; }
+
+  // The next step; nothing once no worker has data, or where the last one is to be left out.
+  // Where an element fails the others' are taken all the same, so that workers and replicas stay in
+  // step, and its error goes on. Where a device does not answer in time nothing is lost: what was
+  // read of the step stays for the next call.
+  std::optional<Step> next();
+  // How many came or failed since the reader was made or restored.
+  int64_t steps() const { return steps_; }
+
+  // As DistributedIterator's.
+  data::IteratorState state() const;
+  void restore(const data::IteratorState& state);
+  // The position of `reader`, which it keeps.
+  static std::shared_ptr<train::Trackable> trackable(std::shared_ptr<StepReader> reader);
+
+ private:
+  class Position;
+  // What was read of a step before a device stopped answering.
+  struct Begun {
+    c10::SmallVector<std::optional<Structure>, 4> elements;  // nothing: its pipeline has ended
+    std::exception_ptr error;                                // of the first that failed
+  };
+  struct Place {
+    std::vector<std::unique_ptr<internal::DataIterator>> iterators;
+    Begun begun;
+  };
+
+  void read_rest();
+  void fill_up();
+  data::IteratorState save_begun() const;
+  Begun read_begun(const data::IteratorState& state) const;
+  // For restore. Errors: as restore.
+  Place place_at(const data::IteratorState& state) const;
+  void go_to(Place place);
+
+  std::shared_ptr<const Source> source_;
+  std::vector<data::DatasetIterator> iterators_;  // one a worker
+  Begun begun_;
+  int64_t steps_ = 0;
+};
+
+}  // namespace cohort::distribute::internal_input
