@@ -1,8 +1,13 @@
 // Guide 004's loop follows one loss curve on any number of replicas.
+#include <ATen/ops/ones.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "cohort/core/profiler.h"
+#include "cohort/data/dataset.h"
+#include "cohort/distribute/distributed_dataset.h"
 #include "cohort/keras/testing_training.h"
+#include "cohort/keras/zip.h"
 
 namespace cohort::keras {
 namespace {
