@@ -2,6 +2,8 @@
 
 #include <ATen/Parallel.h>
 
+#include "cohort/core/intra_op_parallel.h"
+
 #if defined(__x86_64__)
 #include <xmmintrin.h>
 #endif
@@ -27,15 +29,15 @@ uint64_t control_word() { return 0; }
 void set_control_word(uint64_t) {}
 #endif
 
-// A thread inherits the control word of the one that starts it, so this is for those that libtorch's
-// earlier operations have started.
+// A thread inherits the control word of the one that starts it, so this is for those that
+// libtorch's earlier operations have started.
 void flush_in_team() {
   thread_local int done_for = 1;
   const int threads = at::get_num_threads();
   if (threads == done_for || at::in_parallel_region()) return;
   done_for = threads;
-  at::parallel_for(0, threads, 1,
-                   [](int64_t, int64_t) { set_control_word(control_word() | kFlush); });
+  intra_op_parallel_for(0, threads, 1,
+                        [](int64_t, int64_t) { set_control_word(control_word() | kFlush); });
 }
 
 }  // namespace

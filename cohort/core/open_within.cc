@@ -61,6 +61,12 @@ class Caller {
     if (own->error) std::rethrow_exception(own->error);
   }
 
+  // Whether no call is under way.
+  bool is_free() const {
+    const std::lock_guard lock(state_->mutex);
+    return !state_->current;
+  }
+
  private:
   struct Request {
     Call call;
@@ -78,7 +84,7 @@ class Caller {
       while (true) {
         changed.wait(lock, [this] { return ended || current; });
         if (!current) return;
-        const Call call = std::move(current->call);
+        Call call = std::move(current->call);
         lock.unlock();
         std::exception_ptr error;
         try {
@@ -86,6 +92,7 @@ class Caller {
         } catch (...) {
           error = std::current_exception();
         }
+        call = nullptr;  // may close a file, which may take its time too
         lock.lock();
         current->error = error;
         current->done = true;
@@ -105,6 +112,7 @@ class StuckCallers {
   // Null as long as there are few: a new call may get through where an old one never will.
   CallerPtr take(const std::string& path) {
     const std::lock_guard lock(mutex_);
+    drop_free();
     if (callers_.count(path) < kMostOfAFile) return nullptr;
     const auto found = callers_.find(path);
     CallerPtr caller = std::move(found->second);
@@ -113,11 +121,17 @@ class StuckCallers {
   }
   void keep(const std::string& path, CallerPtr caller) {
     const std::lock_guard lock(mutex_);
+    drop_free();
     callers_.emplace(path, std::move(caller));
   }
 
  private:
   static constexpr size_t kMostOfAFile = 4;
+
+  // Whose call has come back after all.
+  void drop_free() {
+    std::erase_if(callers_, [](const auto& one) { return one.second->is_free(); });
+  }
 
   std::mutex mutex_;
   std::multimap<std::string, CallerPtr> callers_;

@@ -5,6 +5,7 @@
 #include "cohort/data/counting_iterator.h"
 #include "cohort/data/dataset.h"
 #include "cohort/data/node.h"
+#include "cohort/data/origin.h"
 #include "cohort/data/pending_elements.h"
 #include "cohort/data/stacking.h"
 
@@ -32,11 +33,8 @@ class BatchIterator final : public CountingIterator {
     index_ += rows;
     return (rows + (drop_remainder_ ? 0 : batch_size_ - 1)) / batch_size_;
   }
-  // Of its last row; the others may be from other files.
   std::shared_ptr<const std::string> last_origin() const override {
-    const auto origin = input_->last_origin();
-    return origin ? std::make_shared<const std::string>("a batch that ends in " + *origin)
-                  : nullptr;
+    return of_several("a batch", *input_);
   }
   void rewind(uint64_t epoch) override {
     pieces_.clear();

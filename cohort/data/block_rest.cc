@@ -1,5 +1,6 @@
 #include "cohort/data/block_rest.h"
 
+#include "cohort/data/origin.h"
 #include "cohort/data/stacking.h"
 
 namespace cohort::internal {
@@ -24,14 +25,21 @@ void collect(DataIterator& input, int64_t n, std::vector<Structure>& elements, B
 
 int64_t collect_block(DataIterator& input, int64_t n, Structure& out, BlockRest& rest) {
   std::vector<Structure> elements;
+  bool cut_short = false;
   try {
     collect(input, n, elements, rest);
   } catch (const InputDeadlineExceeded&) {  // it comes again after those that did come
     if (elements.empty()) throw;
+    cut_short = true;
   }
   if (elements.empty()) return 0;
   const auto count = static_cast<int64_t>(elements.size());
-  out = stack_elements(elements, Positions::run(0, count));
+  try {
+    out = stack_elements(elements, Positions::run(0, count));
+  } catch (...) {
+    if (cut_short) rest.pass_over(input, n - count);
+    throw;
+  }
   return count;
 }
 
@@ -44,17 +52,22 @@ class ElementBlocks final : public DataIterator {
 
   bool next(Structure& out) override {
     rest_.settle(*input_);
+    several_ = false;
     return input_->next(out);
   }
   bool has_blocks() const override { return true; }
   int64_t next_block(int64_t n, Structure& out) override {
-    return collect_block(*input_, n, out, rest_);
+    const int64_t count = collect_block(*input_, n, out, rest_);
+    several_ = count > 1;
+    return count;
   }
   int64_t skip(int64_t n) override {
     rest_.settle(*input_);
     return input_->skip(n);
   }
-  std::shared_ptr<const std::string> last_origin() const override { return input_->last_origin(); }
+  std::shared_ptr<const std::string> last_origin() const override {
+    return several_ ? of_several("a block", *input_) : input_->last_origin();
+  }
   void rewind(uint64_t epoch) override {
     rest_.forget();
     input_->rewind(epoch);
@@ -77,6 +90,7 @@ class ElementBlocks final : public DataIterator {
  private:
   std::unique_ptr<DataIterator> input_;
   BlockRest rest_;
+  bool several_ = false;  // elements in the last block
 };
 
 }  // namespace

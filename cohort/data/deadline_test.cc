@@ -631,6 +631,23 @@ TEST_F(Deadline, IsReportedOnceByPrefetch) {
   EXPECT_EQ(iterator.get_next().tensor().item<int64_t>(), 3);
 }
 
+// Nor while a restore calls it again: the state stays good.
+TEST(DeadlineOfAFunction, DoesNotSpoilTheRestoreOfACoroutine) {
+  std::atomic<int> timeouts = 0;
+  const Dataset within = slow_device(6, 2, &timeouts);
+  const Dataset dataset = Dataset::from_generator([within]() -> Generator<int64_t> {
+    for (const Structure& element : within) co_yield element.tensor().item<int64_t>();
+  });
+  auto iterator = dataset.iterator();
+  for (int i = 0; i < 3; ++i) iterator.next();
+  const IteratorState state = iterator.state();
+  timeouts = 1;
+  auto restored = dataset.iterator();
+  EXPECT_THROW(restored.restore(state), DeadlineExceededError);
+  restored.restore(state);
+  EXPECT_THAT(ints(restored), ElementsAre(3, 4, 5));
+}
+
 // Positions that count elements do not count timeouts.
 TEST_F(Deadline, StatesStayRight) {
   const auto draw = [](random::Generator& random, int64_t x) {

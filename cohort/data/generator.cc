@@ -18,12 +18,11 @@ class GeneratorIterator final : public DataIterator {
     if (ended_) return false;
     const int64_t index = index_;
     try {
-      ended_ = read_counted(index_, 1, [&] {
-                 if (!pass_) pass_ = source_.start();
-                 return pass_->next(out);
-               }) == 0;
-    } catch (const InputDeadlineExceeded&) {  // of a pipeline that the generator reads
-      throw;
+      ended_ = read_counted(index_, 1, [&] { return generate(out); }) == 0;
+    } catch (const InputDeadlineExceeded& error) {  // of a pipeline that the generator reads
+      if (!pass_ || !pass_->ends_with_an_error()) throw;
+      ++index_;
+      throw DeadlineExceededError(str("from_generator: element ", index, ": ", error.what()));
     } catch (...) {
       rethrow_with_context(str("from_generator: element ", index));
     }
@@ -51,7 +50,7 @@ class GeneratorIterator final : public DataIterator {
     const int64_t index = state.get_int("index", 0, kInfiniteSize);
     const bool ended = state.get_int("ended", 0, 1) == 1;
     if (!source_.resumable) {
-      if (const int64_t found = ended ? index : skip(index); found < index) {
+      if (const int64_t found = ended ? index : pass_over(index); found < index) {
         throw DataLossError(str("from_generator: the state is of element ", index,
                                 ", but the generator ends after ", found));
       }
@@ -64,6 +63,23 @@ class GeneratorIterator final : public DataIterator {
   }
 
  private:
+  bool generate(Structure& out) {
+    if (!pass_) pass_ = source_.start();
+    return pass_->next(out);
+  }
+  // Elements that fail count; a device that does not answer does not.
+  int64_t pass_over(int64_t n) {
+    Structure scratch;
+    for (int64_t passed = 0; passed < n; ++passed) {
+      try {
+        if (!generate(scratch)) return passed;
+      } catch (const InputDeadlineExceeded&) {
+        throw;
+      } catch (const std::exception&) {
+      }
+    }
+    return n;
+  }
   void check(const Structure& element, int64_t index) const {
     if (!spec_) return;
     if (const auto mismatch = spec_->first_mismatch(element)) {

@@ -20,7 +20,6 @@
 #include <utility>
 
 #include "cohort/data/element_function.h"
-#include "cohort/data/input_deadline.h"
 
 namespace cohort::data {
 
@@ -90,6 +89,8 @@ class GeneratorPass {
  public:
   virtual ~GeneratorPass() = default;
   virtual bool next(Structure& out) = 0;
+  // Whether nothing follows what it throws.
+  virtual bool ends_with_an_error() const { return false; }
   // Of a resumable one.
   virtual std::string save() const { return {}; }
   virtual void restore(std::string_view) {}
@@ -118,15 +119,8 @@ class CoroutinePass final : public GeneratorPass {
  public:
   explicit CoroutinePass(std::shared_ptr<F> function)
       : function_(std::move(function)), generator_((*function_)()) {}
-  // A coroutine that throws is over: a device that did not answer the pipeline it reads is an error
-  // of its element.
-  bool next(Structure& out) override {
-    try {
-      return take_generated(generator_.next(), out);
-    } catch (const InputDeadlineExceeded& error) {
-      throw DeadlineExceededError(error.what());
-    }
-  }
+  bool next(Structure& out) override { return take_generated(generator_.next(), out); }
+  bool ends_with_an_error() const override { return true; }
 
  private:
   std::shared_ptr<F> function_;

@@ -9,6 +9,14 @@
 
 namespace cohort::internal {
 
+// Of `what` is made of several elements of the input: they may be from several files.
+inline std::shared_ptr<const std::string> of_several(const std::string& what,
+                                                     const DataIterator& input) {
+  const auto origin = input.last_origin();
+  if (!origin) return nullptr;
+  return std::make_shared<const std::string>(what + " that ends in " + *origin);
+}
+
 // work(); what it throws is thrown again with `origin` in front, where there is one.
 template <class Work>
 auto with_origin(const std::shared_ptr<const std::string>& origin, const Work& work) {

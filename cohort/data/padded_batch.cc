@@ -3,6 +3,7 @@
 #include "cohort/data/counting_iterator.h"
 #include "cohort/data/dataset.h"
 #include "cohort/data/node.h"
+#include "cohort/data/origin.h"
 #include "cohort/data/padding.h"
 #include "cohort/data/pending_elements.h"
 
@@ -26,6 +27,9 @@ class PaddedBatchIterator final : public CountingIterator {
     out = pad_and_stack(elements, options_.padded_shapes, *padding_,
                         Positions::run(index_ - rows, rows));
     return true;
+  }
+  std::shared_ptr<const std::string> last_origin() const override {
+    return of_several("a batch", *input_);
   }
   void rewind(uint64_t epoch) override {
     elements_.clear();

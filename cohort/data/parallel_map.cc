@@ -31,6 +31,7 @@ class ParallelMapIterator final : public DataIterator {
     if (in_blocks_) out = select_row(out, 0);
     return true;
   }
+  std::shared_ptr<const std::string> last_origin() const override { return last_origin_; }
   bool has_blocks() const override { return in_blocks_; }
   int64_t next_block(int64_t n, Structure& out) override { return take(n, out); }
   int64_t skip(int64_t n) override;
@@ -89,7 +90,8 @@ class ParallelMapIterator final : public DataIterator {
   std::shared_ptr<const MapFunction> function_;
   ParallelMapOptions options_;
   const bool in_blocks_;
-  int64_t index_ = 0;          // of the next element of the input
+  int64_t index_ = 0;                               // of the next element of the input
+  std::shared_ptr<const std::string> last_origin_;  // of what was delivered last
   std::deque<UnitPtr> units_;  // in the input's order, the first one not delivered
   WorkGroup work_;             // last: its threads end first
 };
@@ -165,6 +167,7 @@ ParallelMapIterator::UnitPtr ParallelMapIterator::next_unit() {
 }
 
 int64_t ParallelMapIterator::deliver(Unit& unit, int64_t n, Structure& out) {
+  last_origin_ = unit.origin;
   if (unit.error) {
     unit.taken = unit.rows;
     std::rethrow_exception(std::exchange(unit.error, nullptr));
@@ -186,6 +189,7 @@ int64_t ParallelMapIterator::take(int64_t n, Structure& out) {
     const int64_t first = index_;
     const int64_t rows = read(n, out);
     if (rows == 0) return 0;
+    last_origin_ = input_->last_origin();
     out = with_origin(*input_, [&] { return apply(out, first, rows); });
     return rows;
   }

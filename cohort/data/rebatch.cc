@@ -44,7 +44,14 @@ class RebatchIterator final : public DataIterator {
     if (ended_) return false;
     const int64_t wanted = plan_.sizes[turn_];
     if (wanted == 0) {
-      if (!empty_) empty_ = empty_batch(input_node_->element_spec());
+      try {
+        if (!empty_) empty_ = empty_batch(input_node_->element_spec());
+      } catch (const InputDeadlineExceeded&) {
+        throw;
+      } catch (...) {
+        end_turn();
+        throw;
+      }
       end_turn();
       out = *empty_;
       return true;
@@ -65,6 +72,7 @@ class RebatchIterator final : public DataIterator {
     out = concat_blocks(pieces, Positions::list(indices));
     return true;
   }
+  std::shared_ptr<const std::string> last_origin() const override { return input_->last_origin(); }
   void rewind(uint64_t epoch) override {
     start();
     index_ = 0;

@@ -63,6 +63,7 @@ class SplitIterator final : public DataIterator {
     }
     return skipped;
   }
+  std::shared_ptr<const std::string> last_origin() const override { return input_->last_origin(); }
   void rewind(uint64_t epoch) override {
     move_to(num_pieces_);
     input_->rewind(epoch);

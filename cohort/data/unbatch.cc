@@ -44,6 +44,7 @@ class UnbatchIterator final : public DataIterator {
     }
     return skipped;
   }
+  std::shared_ptr<const std::string> last_origin() const override { return input_->last_origin(); }
   void rewind(uint64_t epoch) override {
     drop_batch();
     input_->rewind(epoch);

@@ -69,8 +69,8 @@ class ZipIterator final : public DataIterator {
       : inputs_(std::move(inputs)), keys_(std::move(keys)) {}
 
   bool next(Structure& out) override {
-    if (ended_) return false;
     rest_.settle(*this);
+    if (ended_) return false;
     if (holds_) return next_held(out);
     std::vector<Structure> members(inputs_.size());
     std::exception_ptr error;

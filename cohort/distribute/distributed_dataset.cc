@@ -167,17 +167,19 @@ int64_t DistributedDataset::cardinality() const {
     return std::any_of(source_->pipelines.begin(), source_->pipelines.end(),
                        [&](const auto& one) { return one.cardinality() == cardinality; });
   };
-  // It ends when the last worker does.
-  if (any_has(data::kInfiniteCardinality)) return data::kInfiniteCardinality;
+  const bool fills_up = source_->fills_up_last_step();
+  // It ends when the last worker does, or the first where no step is filled up.
+  if (fills_up && any_has(data::kInfiniteCardinality)) return data::kInfiniteCardinality;
   if (any_has(data::kUnknownCardinality)) return data::kUnknownCardinality;
-  int64_t longest = 0;
+  std::optional<int64_t> steps;
   for (size_t i = 0; i < source_->pipelines.size(); ++i) {
     const int64_t elements = source_->pipelines[i].cardinality();
+    if (elements == data::kInfiniteCardinality) continue;
     const auto replicas = static_cast<int64_t>(source_->num_replicas(i));
-    const bool short_step = elements % replicas != 0 && source_->fills_up_last_step();
-    longest = std::max(longest, elements / replicas + (short_step ? 1 : 0));
+    const int64_t own = elements / replicas + (fills_up && elements % replicas != 0 ? 1 : 0);
+    steps = !steps ? own : fills_up ? std::max(*steps, own) : std::min(*steps, own);
   }
-  return longest;
+  return steps.value_or(data::kInfiniteCardinality);
 }
 
 std::string DistributedDataset::explain() const {

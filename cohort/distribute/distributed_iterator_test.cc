@@ -302,6 +302,20 @@ TEST(DistributedIterator, AnErrorAndAMissedDeadlineInOneStepAreBothThrown) {
   EXPECT_EQ(text(it.get_next()), "[2][3]");
 }
 
+// Of a step that is not whole, what elements look like is found out by reading one.
+TEST(DistributedIterator, AnErrorWhereTheLastStepIsFilledUpEndsThatStep) {
+  const MirroredStrategy strategy = mirrored(2);
+  const auto fail = [](const Tensor& x) {
+    if (x.item<int64_t>() == 0) throw NotFoundError("no such thing");
+    return x;
+  };
+  DistributedIterator it =
+      from_function(strategy, Dataset::range(3).map(fail).batch(1)).iterator();
+  EXPECT_THROW(it.next(), NotFoundError);
+  EXPECT_THROW(it.next(), NotFoundError);  // of [2] and a dummy
+  EXPECT_FALSE(it.next());
+}
+
 TEST(DistributedIterator, AStateWithinAStepFitsNoFewerReplicasAndNoPlainIterator) {
   std::atomic<int> timeouts = 1;
   const Dataset source = data::slow_device(9, 3, &timeouts).batch(1);

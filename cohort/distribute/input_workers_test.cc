@@ -233,11 +233,14 @@ TEST(DatasetFunctions, AreCalledOnceAReplicaIfAsked) {
 TEST(DatasetFunctions, OnceAReplicaEndTogether) {
   const MirroredStrategy strategy = mirrored(2);
   const auto steps = [&](const data::BatchOptions& options) {
-    return all(strategy.distribute_datasets_from_function(
+    const auto dataset = strategy.distribute_datasets_from_function(
         [&](const InputContext& context) {
           return Dataset::range(2 + 2 * context.input_pipeline_id).batch(2, options);
         },
-        {.experimental_replication_mode = InputReplicationMode::PER_REPLICA}));
+        {.experimental_replication_mode = InputReplicationMode::PER_REPLICA});
+    const std::vector<std::string> steps = all(dataset);
+    EXPECT_EQ(dataset.cardinality(), std::ssize(steps));
+    return steps;
   };
   EXPECT_THAT(steps({.drop_remainder = true}), ElementsAre("[0,1][0,1]"));
   EXPECT_THAT(steps({}), ElementsAre("[0,1][0,1]", "[][2,3]"));

@@ -1,12 +1,11 @@
 #include "cohort/distribute/reduce_and_update.h"
 
-#include <ATen/Parallel.h>
-
 #include <algorithm>
 #include <cstring>
 
 #include "cohort/collective/slices.h"
 #include "cohort/collective/thread_group.h"
+#include "cohort/core/intra_op_parallel.h"
 #include "cohort/core/intra_op_threads.h"
 #include "cohort/core/phase.h"
 #include "cohort/distribute/gradient_packs.h"
@@ -377,7 +376,7 @@ void reduce_and_update(ReplicaContext& context, std::span<const Tensor> gradient
   const auto work = [&](Contributions all) {
     const ScopedPhase phase(profiler::Phase::kUpdate);
     const int threads = threads_for(mine, rule, all.size());
-    at::parallel_for(0, threads, 1, [&](int64_t first, int64_t last) {
+    intra_op_parallel_for(0, threads, 1, [&](int64_t first, int64_t last) {
       for (int64_t thread = first; thread < last; ++thread) {
         SlicePass pass(all, rule, scalars, options);
         update_own_slice(pass, targets,

@@ -42,10 +42,17 @@ std::optional<StepReader::Step> StepReader::next() {
   const auto present = [](const auto& element) { return element.has_value(); };
   const bool any = std::any_of(begun_.elements.begin(), begun_.elements.end(), present);
   const bool all = std::all_of(begun_.elements.begin(), begun_.elements.end(), present);
-  const bool goes_on =
-      source_->core->any_process_has_data(any) && (all || source_->fills_up_last_step());
-  // What elements look like may have to be read, too: before the step is taken.
-  if (goes_on && !all) fill_up();
+  bool goes_on = false;
+  try {
+    goes_on = source_->core->any_process_has_data(any) && (all || source_->fills_up_last_step());
+    if (goes_on && !all) fill_up();
+  } catch (const internal::InputDeadlineExceeded&) {  // what elements look like may be read, too
+    throw;
+  } catch (...) {
+    begun_ = {};
+    ++steps_;
+    throw;
+  }
   Begun whole = std::exchange(begun_, {});
   if (!goes_on) return std::nullopt;
   ++steps_;

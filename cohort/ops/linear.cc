@@ -10,6 +10,7 @@
 
 #include <algorithm>
 
+#include "cohort/core/intra_op_parallel.h"
 #include "cohort/core/intra_op_threads.h"
 
 namespace cohort::internal {
@@ -34,7 +35,7 @@ int64_t useful_threads(int64_t rows, int64_t inner, int64_t columns) {
 template <class Body>
 void for_parts(int64_t size, int64_t parts, const Body& body) {
   const int64_t step = (size + parts - 1) / parts;
-  at::parallel_for(0, parts, 1, [&](int64_t first, int64_t last) {
+  intra_op_parallel_for(0, parts, 1, [&](int64_t first, int64_t last) {
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
     for (int64_t part = first; part < last; ++part) {
       const int64_t begin = std::min(part * step, size);

@@ -1,6 +1,5 @@
 #include "cohort/ops/max_pool.h"
 
-#include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
@@ -8,6 +7,7 @@
 
 #include <algorithm>
 
+#include "cohort/core/intra_op_parallel.h"
 #include "cohort/ops/max_pool_kernels.h"
 
 namespace cohort::internal {
@@ -27,7 +27,7 @@ template <class Body>
 void for_slices(const TiledImages& images, const Body& body) {
   constexpr int64_t kElements = 32768;
   const int64_t row = std::max<int64_t>(images.tile_height * images.width * images.channels, 1);
-  at::parallel_for(0, images.out_rows(), std::max<int64_t>(kElements / row, 1), body);
+  intra_op_parallel_for(0, images.out_rows(), std::max<int64_t>(kElements / row, 1), body);
 }
 
 // Calls function(float{}) or function(double{}).

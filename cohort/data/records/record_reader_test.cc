@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <chrono>
 #include <future>
 #include <limits>
@@ -295,27 +294,6 @@ TEST_F(RecordReaderTest, ADeviceThatDoesNotAnswerIsAnErrorAndMayAnswerLater) {
   stalled->set_value();
   files.set_hook(nullptr);
   EXPECT_EQ(read_all(*impatient), sample_records(100));
-}
-
-// However often it is tried.
-TEST_F(RecordReaderTest, ADeviceThatStaysAwayKeepsFewThreads) {
-  write_records("a", sample_records(1));
-  std::atomic<int> stuck = 0;
-  const auto stalled = std::make_shared<std::promise<void>>();
-  const auto answer = stalled->get_future().share();
-  files.set_hook([answer, &stuck](const std::string&) {
-    ++stuck;
-    answer.wait();
-  });
-  for (int i = 0; i < 10; ++i) {
-    EXPECT_THROW(open("a", Compression::kNone, {.read_timeout = std::chrono::milliseconds(5)}),
-                 DeadlineExceededError);
-  }
-  EXPECT_LE(stuck, 4);
-  files.set_hook(nullptr);
-  stalled->set_value();
-  EXPECT_EQ(read_all(*open("a", Compression::kNone, {.read_timeout = std::chrono::seconds(50)})),
-            sample_records(1));
 }
 
 TEST_F(RecordReaderTest, FilesThatAreNotThere) {
