@@ -53,11 +53,11 @@ std::string read_first_four(const ReadableFile& file) {
 }
 
 TEST(OpenWithin, ReadsAsTheFileItself) {
-  AwayFiles away;
-  const auto file = open_within(*away.files, "a", kLong);
+  static auto* const away = new AwayFiles;
+  const auto file = open_within(*away->files, "a", kLong);
   EXPECT_EQ(file->size(), 8);
   EXPECT_EQ(read_first_four(*file), "1234");
-  EXPECT_THROW(open_within(*away.files, "b", kLong), NotFoundError);
+  EXPECT_THROW(open_within(*away->files, "b", kLong), NotFoundError);
 }
 
 TEST(OpenWithin, HoweverOftenItIsTriedFewThreadsWait) {
