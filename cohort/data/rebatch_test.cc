@@ -64,6 +64,26 @@ TEST(Rebatch, KnowsTheRowsOnlyWhereTheyAreSure) {
   EXPECT_EQ(rows(batches(12, 4).rebatch(2)), kUnknownDim);
 }
 
+// What an empty batch looks like may have to be read: an error of that is one of its turn.
+TEST(Rebatch, GoesOnWhereTheFormOfAnEmptyBatchCannotBeRead) {
+  const auto fail = [](const Tensor& x) {
+    if (x.item<int64_t>() == 0) throw NotFoundError("no such thing");
+    return x;
+  };
+  auto iterator = Dataset::range(4).map(fail).batch(2).rebatch(Sizes{0, 2}).iterator();
+  int errors = 0, elements = 0;
+  for (bool ended = false; !ended && errors < 10;) {
+    try {
+      ended = !iterator.next();
+      if (!ended) ++elements;
+    } catch (const NotFoundError&) {
+      ++errors;
+    }
+  }
+  EXPECT_EQ(elements, 1);
+  EXPECT_LT(errors, 10) << "it never ends";
+}
+
 TEST(Rebatch, ChecksItsArguments) {
   EXPECT_THROW(batches(4, 2).rebatch(Sizes{}), InvalidArgumentError);
   EXPECT_THROW(batches(4, 2).rebatch(Sizes{2, -1}), InvalidArgumentError);
