@@ -14,7 +14,6 @@ namespace cohort::collective {
 namespace {
 
 using ::testing::HasSubstr;
-constexpr std::chrono::nanoseconds kNoSpin{0};
 
 TEST(AllReduceSum, GivesEveryMemberASumOfItsOwn) {
   for (const int members : {1, 2, 3, 4}) {

@@ -1,6 +1,7 @@
 // For tests: calls a function on one thread for each member of a group.
 #pragma once
 
+#include <chrono>
 #include <exception>
 #include <functional>
 #include <thread>
@@ -9,6 +10,8 @@
 #include "cohort/collective/thread_group.h"
 
 namespace cohort::collective {
+
+inline constexpr std::chrono::nanoseconds kNoSpin{0};
 
 // One round; what each member threw, null where it returned.
 inline std::vector<std::exception_ptr> run_members(ThreadGroup& group, const RoundOptions& options,

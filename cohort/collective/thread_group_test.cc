@@ -13,7 +13,6 @@ namespace {
 using std::chrono::milliseconds;
 using ::testing::HasSubstr;
 
-constexpr std::chrono::nanoseconds kNoSpin{0};
 
 TEST(ThreadGroup, LeaderSeesWhatEveryMemberPassed) {
   ThreadGroup group(4, kNoSpin);

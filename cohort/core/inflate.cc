@@ -8,7 +8,7 @@
 namespace cohort::internal {
 namespace {
 
-constexpr size_t kMostAtOnce = size_t{1} << 30;  // ISA-L counts bytes in 32 bits
+constexpr size_t kMostInflatedAtOnce = size_t{1} << 30;  // ISA-L counts bytes in 32 bits
 
 const char* describe(int code) {
   switch (code) {
@@ -51,8 +51,8 @@ bool Inflater::ended() const { return state_->block_state == ISAL_BLOCK_FINISH; 
 Inflater::Step Inflater::inflate(std::string_view in, std::span<char> out) {
   Step step;
   while (step.written < out.size() && !ended()) {
-    const size_t most_in = std::min(in.size() - step.read, kMostAtOnce);
-    const size_t most_out = std::min(out.size() - step.written, kMostAtOnce);
+    const size_t most_in = std::min(in.size() - step.read, kMostInflatedAtOnce);
+    const size_t most_out = std::min(out.size() - step.written, kMostInflatedAtOnce);
     // It is only read.
     state_->next_in = reinterpret_cast<uint8_t*>(const_cast<char*>(in.data())) + step.read;
     state_->avail_in = static_cast<uint32_t>(most_in);

@@ -17,6 +17,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/file_system.h"
 #include "cohort/core/posix_writable_file.h"
+#include "cohort/core/testing_errors.h"
 
 namespace cohort::internal {
 namespace {
@@ -25,16 +26,6 @@ namespace fs = std::filesystem;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-template <class ErrorType, class Call>
-void expect_error(Call&& call, const std::string& text) {
-  try {
-    call();
-    ADD_FAILURE() << "no error; expected: " << text;
-  } catch (const ErrorType& error) {
-    EXPECT_THAT(error.what(), HasSubstr(text));
-  }
-}
 
 std::string content(const std::string& path) {
   std::string bytes(fs::file_size(path), '\0');

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "cohort/core/error.h"
+#include "cohort/core/testing_errors.h"
 
 namespace cohort::internal {
 namespace {
@@ -13,16 +14,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-template <class ErrorType, class Call>
-void expect_error(Call&& call, const std::string& text) {
-  try {
-    call();
-    ADD_FAILURE() << "no error; expected: " << text;
-  } catch (const ErrorType& error) {
-    EXPECT_THAT(error.what(), HasSubstr(text));
-  }
-}
 
 void write(FileSystem& files, const std::string& path, std::string_view bytes) {
   const auto file = files.create(path);

@@ -13,13 +13,13 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
-constexpr int64_t kAny = kUnknownDim;
+constexpr int64_t kAnySize = kUnknownDim;
 
 // ({'image': [None, 3] float32}, [None] string).
 StructureSpec batch_spec() {
   return StructureSpec::make_tuple(
-      {StructureSpec::make_dict({{"image", TensorSpec({{kAny, 3}}, float32)}}),
-       TensorSpec::strings({{kAny}})});
+      {StructureSpec::make_dict({{"image", TensorSpec({{kAnySize, 3}}, float32)}}),
+       TensorSpec::strings({{kAnySize}})});
 }
 
 Structure batch(int64_t rows, int64_t columns) {

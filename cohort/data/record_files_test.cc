@@ -60,7 +60,7 @@ struct RecordFiles : FilesTest {
 };
 
 // Each element, or the text of its error.
-std::vector<std::string> outcomes(const Dataset& dataset) {
+std::vector<std::string> record_outcomes(const Dataset& dataset) {
   auto iterator = dataset.iterator();
   std::vector<std::string> all;
   while (true) {
@@ -144,7 +144,7 @@ TEST_F(RecordFiles, RecordsOfOneLength) {
   EXPECT_THAT(strings(FixedLengthRecordDataset(file, 3, {.header_bytes = 2, .footer_bytes = 1})),
               ElementsAre("abc", "def"));
   EXPECT_THAT(
-      outcomes(FixedLengthRecordDataset({file}, 5)),
+      record_outcomes(FixedLengthRecordDataset({file}, 5)),
       ElementsAre("\"HHabc\"", AllOf(HasSubstr("DATA_LOSS"), HasSubstr("byte 5: after 1"))));
   EXPECT_THROW(FixedLengthRecordDataset("a", 0), InvalidArgumentError);
   EXPECT_THROW(FixedLengthRecordDataset("a", 1, {.header_bytes = -1}), InvalidArgumentError);
@@ -153,9 +153,9 @@ TEST_F(RecordFiles, RecordsOfOneLength) {
 TEST_F(RecordFiles, TheFooterMayBeReachedSeveralTimes) {
   const auto file = write("a", "HHabcdefghiF");
   const FixedLengthRecordDataset dataset({file, file}, 3, {.header_bytes = 2, .footer_bytes = 1});
-  EXPECT_THAT(outcomes(dataset.batch(2)),
+  EXPECT_THAT(record_outcomes(dataset.batch(2)),
               ElementsAre("[\"abc\", \"def\"]", "[\"ghi\", \"abc\"]", "[\"def\", \"ghi\"]"));
-  EXPECT_THAT(outcomes(dataset.batch(4)),
+  EXPECT_THAT(record_outcomes(dataset.batch(4)),
               ElementsAre("[\"abc\", \"def\", \"ghi\", \"abc\"]", "[\"def\", \"ghi\"]"));
   auto iterator = dataset.iterator();
   EXPECT_EQ(strings(iterator).size(), 6u);
@@ -179,14 +179,14 @@ TEST_F(RecordFiles, DamageEndsItsFileOnly) {
   const auto files = write_files({3, 3});
   flip("f0", 18 + 12);  // the data of the second record
   const auto damaged = AllOf(HasSubstr("DATA_LOSS"), HasSubstr(files[0] + "', byte 18: record 1"));
-  EXPECT_THAT(outcomes(TFRecordDataset(files)),
+  EXPECT_THAT(record_outcomes(TFRecordDataset(files)),
               ElementsAre("\"00\"", damaged, "\"10\"", "\"11\"", "\"12\""));
-  EXPECT_THAT(outcomes(TFRecordDataset(files, {.num_parallel_reads = 2})),
+  EXPECT_THAT(record_outcomes(TFRecordDataset(files, {.num_parallel_reads = 2})),
               ElementsAre("\"00\"", "\"10\"", damaged, "\"11\"", "\"12\""));
   // It takes its batch with it, and no other.
-  EXPECT_THAT(outcomes(TFRecordDataset(files).batch(2)),
+  EXPECT_THAT(record_outcomes(TFRecordDataset(files).batch(2)),
               ElementsAre(damaged, "[\"10\", \"11\"]", "[\"12\"]"));
-  EXPECT_THAT(outcomes(TFRecordDataset(files, {.num_parallel_reads = 2}).batch(2)),
+  EXPECT_THAT(record_outcomes(TFRecordDataset(files, {.num_parallel_reads = 2}).batch(2)),
               ElementsAre("[\"00\", \"10\"]", damaged, "[\"12\"]"));
 }
 
@@ -211,12 +211,12 @@ TEST_F(RecordFiles, MissingFilesAreErrors) {
   files.insert(files.begin() + 1, path("none"));
   const auto missing = AllOf(HasSubstr("NOT_FOUND"), HasSubstr(path("none")));
   for (const bool ignore : {false, true}) {
-    EXPECT_THAT(outcomes(TFRecordDataset(files, {.ignore_errors = ignore})),
+    EXPECT_THAT(record_outcomes(TFRecordDataset(files, {.ignore_errors = ignore})),
                 ElementsAre("\"00\"", missing, "\"10\""));
   }
-  EXPECT_THAT(outcomes(TFRecordDataset(directory)),
+  EXPECT_THAT(record_outcomes(TFRecordDataset(directory)),
               ElementsAre(AllOf(HasSubstr("DATA_LOSS"), HasSubstr("a directory"))));
-  EXPECT_THAT(outcomes(TFRecordDataset(Dataset::range(1))),
+  EXPECT_THAT(record_outcomes(TFRecordDataset(Dataset::range(1))),
               ElementsAre(HasSubstr("file names must be string scalars")));
 }
 
@@ -229,9 +229,9 @@ TEST_F(RecordFiles, ErrorsOfTheNamesAreNotLeftOut) {
                            return name;
                          });
   const TFRecordDataset dataset(names, {.ignore_errors = true});
-  EXPECT_THAT(outcomes(dataset), ElementsAre(HasSubstr("no name"), "\"10\""));
+  EXPECT_THAT(record_outcomes(dataset), ElementsAre(HasSubstr("no name"), "\"10\""));
   const TFRecordDataset numbers(Dataset::range(1), {.ignore_errors = true});
-  EXPECT_THAT(outcomes(numbers), ElementsAre(HasSubstr("file names must be string scalars")));
+  EXPECT_THAT(record_outcomes(numbers), ElementsAre(HasSubstr("file names must be string scalars")));
   EXPECT_EQ(dataset.num_skipped_files() + numbers.num_skipped_files(), 0);
 }
 
@@ -323,7 +323,7 @@ TEST_F(RecordFiles, AFileThatDoesNotOpenInTimeIsOpenedLater) {
   }
 }
 
-void expect_resumable(const std::function<Dataset()>& make) {
+void expect_records_resume(const std::function<Dataset()>& make) {
   const auto all = texts(make());
   auto iterator = make().iterator();
   for (size_t position = 0; position <= all.size(); ++position) {
@@ -341,17 +341,17 @@ TEST_F(RecordFiles, ResumeAtEveryPosition) {
   for (const int64_t reads : {1, 3}) {
     for (const int64_t buffer : {1, 40, 1000}) {
       const RecordDatasetOptions options = {.buffer_size = buffer, .num_parallel_reads = reads};
-      expect_resumable([&] { return TFRecordDataset(plain, options); });
-      expect_resumable([&] { return TextLineDataset(plain, options).batch(2); });
-      expect_resumable(
+      expect_records_resume([&] { return TFRecordDataset(plain, options); });
+      expect_records_resume([&] { return TextLineDataset(plain, options).batch(2); });
+      expect_records_resume(
           [&] { return TFRecordDataset(plain, options).repeat(2).batch(3).prefetch(2); });
-      expect_resumable([&] {
+      expect_records_resume([&] {
         const auto names = Dataset::from_tensor_slices(StringTensor(plain));
         return TFRecordDataset(names.shuffle(4, {.seed = 1}), options)
             .shuffle(3, {.seed = 2})
             .batch(2);
       });
-      expect_resumable([&] {
+      expect_records_resume([&] {
         return TFRecordDataset(plain, options).filter([](std::string_view record) {
           return record != "02";
         });
@@ -360,7 +360,7 @@ TEST_F(RecordFiles, ResumeAtEveryPosition) {
   }
   const auto packed = write_files({5, 0, 1, 3}, "GZIP");
   for (const int64_t reads : {1, 2}) {
-    expect_resumable([&] {
+    expect_records_resume([&] {
       return TFRecordDataset(packed, {.compression_type = "GZIP", .num_parallel_reads = reads});
     });
   }
@@ -475,12 +475,12 @@ TEST_F(RecordFiles, AreNamedByErrorsOfMapsAboveThem) {
         names.flat_map(read).shard(2, 0).map(fail),
         names.interleave(read, {.cycle_length = 2, .num_parallel_calls = 2}).map(fail),
         direct.filter([](const StringTensor&) { return true; }).map(fail)}) {
-    EXPECT_THAT(outcomes(dataset),
+    EXPECT_THAT(record_outcomes(dataset),
                 testing::Contains(AllOf(HasSubstr("file " + file), HasSubstr("no such thing"),
                                         Not(HasSubstr("batch")))))
         << dataset.explain();
   }
-  EXPECT_THAT(outcomes(direct.batch(3).map(fail_batch)),
+  EXPECT_THAT(record_outcomes(direct.batch(3).map(fail_batch)),
               testing::Contains(AllOf(HasSubstr("a batch that ends in file " + file),
                                       HasSubstr("no such thing"))));
 }

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "cohort/distribute/testing_devices.h"
+#include "cohort/distribute/testing_errors.h"
 #include "cohort/ops/gradient_tape.h"
 
 namespace cohort {
@@ -16,19 +17,10 @@ namespace {
 using distribute::mirrored;
 using distribute::PerReplica;
 using distribute::ReduceOp;
+using distribute::thrown;
 using ::testing::AllOf;
 using ::testing::DoubleNear;
 using ::testing::HasSubstr;
-
-template <class Exception>
-std::string thrown(const std::function<void()>& fn) {
-  try {
-    fn();
-  } catch (const Exception& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
-}
 
 Tensor numbers(std::initializer_list<float> values) {
   return at::tensor(at::ArrayRef<float>(values.begin(), values.end()));

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "cohort/distribute/testing_devices.h"
+#include "cohort/distribute/testing_numbers.h"
 #include "cohort/ops/gradient_tape.h"
 
 namespace cohort::distribute {
@@ -19,12 +20,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-Tensor number(double value) { return at::full({}, value, at::kDouble); }
-std::vector<double> values(const PerReplica<Tensor>& tensors) {
-  std::vector<double> numbers;
-  for (const Tensor& tensor : tensors.values()) numbers.push_back(tensor.item<double>());
-  return numbers;
-}
 double id_of(const ReplicaContext& context) { return context.replica_id_in_sync_group(); }
 
 TEST(MergeCall, RegroupsArgumentsAndSlicesResults) {

@@ -1,9 +1,9 @@
-#include <ATen/ops/full.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "cohort/distribute/one_device_strategy.h"
 #include "cohort/distribute/testing_devices.h"
+#include "cohort/distribute/testing_numbers.h"
 
 namespace cohort::distribute {
 namespace {
@@ -11,13 +11,6 @@ namespace {
 using ::testing::Each;
 using ::testing::ElementsAre;
 
-Tensor number(double value) { return at::full({}, value, at::kDouble); }
-std::vector<double> components(const Variable& v) {
-  std::vector<double> numbers;
-  const auto parts = v.components();
-  for (const Tensor& part : parts.values()) numbers.push_back(part.item<double>());
-  return numbers;
-}
 
 TEST(StrategyExtended, UpdateActsOnEveryComponent) {
   for (const bool shared : {true, false}) {

@@ -1,5 +1,4 @@
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,6 +13,8 @@
 #include "cohort/distribute/build_once.h"
 #include "cohort/distribute/one_device_strategy.h"
 #include "cohort/distribute/testing_devices.h"
+#include "cohort/distribute/testing_numbers.h"
+#include "cohort/distribute/testing_errors.h"
 #include "cohort/ops/random.h"
 
 namespace cohort::distribute {
@@ -23,17 +24,6 @@ using std::chrono::milliseconds;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-Tensor number(double value) { return at::full({}, value, at::kDouble); }
-
-template <class Exception>
-std::string thrown(const std::function<void()>& fn) {
-  try {
-    fn();
-  } catch (const Exception& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
-}
 
 PerReplica<int> ids(const Strategy& strategy) {
   return strategy.run([](ReplicaContext& context) { return context.replica_id_in_sync_group(); });

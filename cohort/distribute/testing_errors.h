@@ -1,6 +1,7 @@
 // For tests of what is refused.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "cohort/core/error.h"
@@ -16,6 +17,17 @@ std::string refused(Run&& run) {
     return error.what();
   }
   return "accepted";
+}
+
+// The text of the Exception that `fn` throws.
+template <class Exception>
+std::string thrown(const std::function<void()>& fn) {
+  try {
+    fn();
+  } catch (const Exception& error) {
+    return error.what();
+  }
+  return "nothing was thrown";
 }
 
 }  // namespace cohort::distribute

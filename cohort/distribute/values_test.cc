@@ -10,7 +10,7 @@
 namespace cohort::distribute {
 namespace {
 
-Tensor number(int64_t value) { return at::full({1}, value, at::kLong); }
+Tensor one_number(int64_t value) { return at::full({1}, value, at::kLong); }
 template <class T>
 std::string printed(const T& value) {
   std::ostringstream out;
@@ -26,22 +26,22 @@ TEST(ReduceOp, IsReadInAnyCase) {
 }
 
 TEST(PerReplica, PrintsOneLineAComponent) {
-  EXPECT_EQ(printed(PerReplica<Tensor>({number(0), number(2)})),
+  EXPECT_EQ(printed(PerReplica<Tensor>({one_number(0), one_number(2)})),
             "PerReplica:{\n  0: [0],\n  1: [2]\n}");
   EXPECT_EQ(printed(PerReplica<int>({3, 4})), "PerReplica:{\n  0: 3,\n  1: 4\n}");
 }
 
 TEST(PerReplica, OfATuplePrintsAsATupleOfPerReplica) {
-  const PerReplica<Structure> value({tuple(number(0), number(1)), tuple(number(2), number(3))});
+  const PerReplica<Structure> value({tuple(one_number(0), one_number(1)), tuple(one_number(2), one_number(3))});
   EXPECT_EQ(printed(value),
             "(PerReplica:{\n  0: [0],\n  1: [2]\n}, PerReplica:{\n  0: [1],\n  1: [3]\n})");
-  const PerReplica<Structure> named({dict({{"a", number(0)}}), dict({{"a", number(2)}})});
+  const PerReplica<Structure> named({dict({{"a", one_number(0)}}), dict({{"a", one_number(2)}})});
   EXPECT_EQ(printed(named), "{'a': PerReplica:{\n  0: [0],\n  1: [2]\n}}");
 }
 
 TEST(PerReplica, WithOneComponentPrintsPlain) {
-  EXPECT_EQ(printed(PerReplica<Tensor>({number(7)})), "[7]");
-  EXPECT_EQ(printed(PerReplica<Structure>({tuple(number(1), number(2))})), "([1], [2])");
+  EXPECT_EQ(printed(PerReplica<Tensor>({one_number(7)})), "[7]");
+  EXPECT_EQ(printed(PerReplica<Structure>({tuple(one_number(1), one_number(2))})), "([1], [2])");
 }
 
 TEST(PerReplica, ChecksItsIndexAndItsNumber) {
@@ -52,8 +52,8 @@ TEST(PerReplica, ChecksItsIndexAndItsNumber) {
 }
 
 TEST(PerReplica, MembersByIndexAndKey) {
-  const PerReplica<Structure> named({dict({{"x", number(1)}, {"s", StringTensor({"a"})}}),
-                                     dict({{"x", number(2)}, {"s", StringTensor({"b"})}})});
+  const PerReplica<Structure> named({dict({{"x", one_number(1)}, {"s", StringTensor({"a"})}}),
+                                     dict({{"x", one_number(2)}, {"s", StringTensor({"b"})}})});
   EXPECT_EQ(named["x"].value(1).item<int64_t>(), 2);
   EXPECT_EQ(named[0].value(0).item<int64_t>(), 1);
   EXPECT_EQ(named.member(1).value(1).strings()[0], "b");
@@ -64,8 +64,8 @@ TEST(PerReplica, MembersByIndexAndKey) {
 TEST(PerReplica, MembersThatAreNoTensorsAreHadByMember) {
   const auto component = [](const char* word, int64_t value) {
     return dict({{"s", StringTensor({word})},
-                 {"d", dict({{"x", number(value)}})},
-                 {"t", tuple(number(value), number(value))}});
+                 {"d", dict({{"x", one_number(value)}})},
+                 {"t", tuple(one_number(value), one_number(value))}});
   };
   const PerReplica<Structure> batch({component("a", 1), component("b", 2)});
   EXPECT_EQ(batch.member("s").value(1).strings()[0], "b");

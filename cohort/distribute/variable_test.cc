@@ -10,6 +10,7 @@
 
 #include "cohort/distribute/testing_devices.h"
 #include "cohort/distribute/variable_impl.h"
+#include "cohort/distribute/testing_numbers.h"
 #include "cohort/ops/gradient_tape.h"
 #include "cohort/ops/random.h"
 
@@ -20,13 +21,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using enum VariableAggregation;
 
-Tensor number(double value) { return at::full({}, value, at::kDouble); }
-std::vector<double> values(const PerReplica<Tensor>& tensors) {
-  std::vector<double> numbers;
-  for (const Tensor& tensor : tensors.values()) numbers.push_back(tensor.item<double>());
-  return numbers;
-}
-std::vector<double> components(const Variable& v) { return values(v.components()); }
 
 // Every test of mirrored variables runs with one storage and with one for each replica.
 class MirroredVariableTest : public ::testing::TestWithParam<bool> {

@@ -78,7 +78,7 @@ Tensor pick(const Tensor& image, const Places& where) {
 
 constexpr char kSize[] = "size";
 constexpr char kTile[] = "tile";
-constexpr char kHasBias[] = "has_bias";
+constexpr char kAddsBias[] = "has_bias";
 
 // Two numbers in one: a list among the saved data takes memory at every step.
 int64_t pack(int64_t high, int64_t low) { return high << 32 | low; }
@@ -156,12 +156,12 @@ struct MaxPool : Function<MaxPool> {
       });
     });
     remember(*context, where);
-    context->saved_data[kHasBias] = b.defined();
+    context->saved_data[kAddsBias] = b.defined();
     return out;
   }
   static variable_list backward(AutogradContext* context, variable_list gradients) {
     const Places where = remembered(*context);
-    const bool wants_bias = context->saved_data[kHasBias].toBool() && context->needs_input_grad(1);
+    const bool wants_bias = context->saved_data[kAddsBias].toBool() && context->needs_input_grad(1);
     return {Unpool::apply(gradients[0], where), Tensor(),
             wants_bias ? sum_over_placed(gradients[0], where) : Tensor(), Tensor()};
   }

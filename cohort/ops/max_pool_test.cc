@@ -22,11 +22,11 @@ Tensor reference(const Tensor& images, Tile tile, const Tensor& bias, bool relu)
       .permute({0, 2, 3, 1});
 }
 
-struct Case {
+struct Pooling {
   at::DimVector sizes;
   Tile tile;
 };
-const Case kCases[] = {
+const Pooling kPoolings[] = {
     {{2, 8, 6, 5}, {2, 2}},  {{3, 7, 9, 33}, {2, 2}},    {{1, 11, 11, 64}, {2, 2}},
     {{2, 9, 10, 3}, {3, 2}}, {{2, 4, 4, 1}, {4, 4}},     {{1, 5, 5, 7}, {1, 1}},
     {{0, 4, 4, 3}, {2, 2}},  {{70, 26, 26, 32}, {2, 2}},
@@ -35,7 +35,7 @@ const Case kCases[] = {
 class MaxPoolTiles : public ::testing::TestWithParam<DType> {};
 
 TEST_P(MaxPoolTiles, EqualsReluAndPoolingWithItsGradient) {
-  for (const auto& [sizes, tile] : kCases) {
+  for (const auto& [sizes, tile] : kPoolings) {
     for (const bool relu : {false, true}) {
       const Tensor images = at::randn(sizes, GetParam());
       const Tensor bias = relu ? at::randn({sizes[3]}, GetParam()) : Tensor();

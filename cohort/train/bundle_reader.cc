@@ -33,7 +33,7 @@ uint32_t copy_with_crc(std::string_view bytes, char* out, uint32_t crc) {
 // any size.
 constexpr uint64_t kMostIndexBytes = uint64_t{1} << 30;
 
-std::string read_whole(const ReadableFile& file, const std::string& path) {
+std::string read_index(const ReadableFile& file, const std::string& path) {
   if (file.size() > kMostIndexBytes) {
     throw DataLossError(str("'", path, "': has ", file.size(), " bytes, no index has"));
   }
@@ -47,7 +47,7 @@ std::string read_whole(const ReadableFile& file, const std::string& path) {
 BundleReader::BundleReader(FileSystem& files, std::string prefix)
     : files_(files), prefix_(std::move(prefix)) {
   const std::string path = bundle_index_path(prefix_);
-  const std::string bytes = read_whole(*files_.open(path), path);
+  const std::string bytes = read_index(*files_.open(path), path);
   std::vector<TableEntry> table = parse_table(bytes, path);
   if (table.empty() || !table[0].key.empty()) {
     throw DataLossError(str("'", path, "': has no header; is it a checkpoint's index?"));

@@ -42,7 +42,7 @@ std::optional<std::string> path_within(std::string_view directory, std::string_v
   return within;
 }
 
-std::string read_whole(const ReadableFile& file, const std::string& path) {
+std::string read_state(const ReadableFile& file, const std::string& path) {
   if (file.size() > kMostStateBytes) {
     throw DataLossError(str(quoted(path), " has ", file.size(),
                             " bytes, more than any checkpoint state; it is something else"));
@@ -104,7 +104,7 @@ std::optional<CheckpointState> read_checkpoint_state(FileSystem& files,
   } catch (const NotFoundError&) {
     return std::nullopt;
   }
-  CheckpointState state = parse_checkpoint_state(read_whole(*readable, file), file);
+  CheckpointState state = parse_checkpoint_state(read_state(*readable, file), file);
   const auto resolve = [&](std::string& path) {
     if (options.allow_outside && path.starts_with('/')) return;
     path = resolve_checkpoint_path(directory, path, file);

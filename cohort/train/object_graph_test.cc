@@ -20,7 +20,7 @@ ObjectGraph sample() {
   return graph;
 }
 
-std::string error_of(std::string_view bytes) {
+std::string graph_error(std::string_view bytes) {
   try {
     parse_object_graph(bytes, "ckpt.index");
   } catch (const DataLossError& error) {
@@ -59,19 +59,19 @@ TEST(ObjectGraph, ReferencesThatLeadNowhereAreRefused) {
   // The last node's message is removed: it is empty but for its flag.
   const std::string last = WireWriter().bytes(1, WireWriter().bytes(5, "").str()).str();
   bytes.resize(bytes.size() - last.size());
-  EXPECT_THAT(error_of(bytes), HasSubstr("refers to object 4 of 4"));
+  EXPECT_THAT(graph_error(bytes), HasSubstr("refers to object 4 of 4"));
 }
 
 TEST(ObjectGraph, MorePartsThanTheBytesCanMeanAreRefused) {
   std::string bytes;
   for (int i = 0; i < 300'000; ++i) bytes += std::string_view("\x0a\0", 2);
-  EXPECT_THAT(error_of(bytes), HasSubstr("more parts"));
+  EXPECT_THAT(graph_error(bytes), HasSubstr("more parts"));
 }
 
 TEST(ObjectGraph, EveryTruncationIsAnErrorOrAGraph) {
   const std::string bytes = format_object_graph(sample());
-  for (size_t size = 0; size < bytes.size(); ++size) error_of(bytes.substr(0, size));
-  EXPECT_THAT(error_of(""), HasSubstr("no objects"));
+  for (size_t size = 0; size < bytes.size(); ++size) graph_error(bytes.substr(0, size));
+  EXPECT_THAT(graph_error(""), HasSubstr("no objects"));
 }
 
 }  // namespace

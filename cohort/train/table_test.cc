@@ -20,7 +20,7 @@ std::map<std::string, std::string> many_entries() {
   return entries;
 }
 
-std::string error_of(std::string_view bytes) {
+std::string table_error(std::string_view bytes) {
   try {
     parse_table(bytes, "ckpt.index");
   } catch (const DataLossError& error) {
@@ -84,7 +84,7 @@ TEST(Table, EveryFlippedByteIsFound) {
     for (const int bit : {0, 3, 7}) {
       std::string damaged = bytes;
       damaged[i] = static_cast<char>(damaged[i] ^ (1 << bit));
-      EXPECT_NE(error_of(damaged), "no error") << "byte " << i << ", bit " << bit;
+      EXPECT_NE(table_error(damaged), "no error") << "byte " << i << ", bit " << bit;
     }
   }
 }
@@ -92,10 +92,10 @@ TEST(Table, EveryFlippedByteIsFound) {
 TEST(Table, EveryTruncationAndAnythingAddedIsFound) {
   const std::string bytes = format_table({{"", "h"}, {"a", "1"}});
   for (size_t size = 0; size < bytes.size(); ++size) {
-    EXPECT_NE(error_of(bytes.substr(0, size)), "no error") << size;
+    EXPECT_NE(table_error(bytes.substr(0, size)), "no error") << size;
   }
-  EXPECT_NE(error_of(bytes + '\0'), "no error");
-  EXPECT_NE(error_of('\0' + bytes), "no error");
+  EXPECT_NE(table_error(bytes + '\0'), "no error");
+  EXPECT_NE(table_error('\0' + bytes), "no error");
 }
 
 TEST(Table, TheHandMadeOneIsGood) {
@@ -109,7 +109,7 @@ TEST(Table, TheHandMadeOneIsGood) {
 TEST(Table, SizesThatOverflowAreRefused) {
   const std::string block = entry(0, "a", "1");
   for (const uint64_t size : {~uint64_t{0}, ~uint64_t{0} - 4, uint64_t{1} << 40}) {
-    EXPECT_THAT(error_of(table_of(block, entry(0, "b", handle(0, size)))),
+    EXPECT_THAT(table_error(table_of(block, entry(0, "b", handle(0, size)))),
                 HasSubstr("does not fit"));
   }
   for (const uint64_t length : {~uint64_t{0}, uint64_t{1} << 40}) {
@@ -119,7 +119,7 @@ TEST(Table, SizesThatOverflowAreRefused) {
     append_varint(bad, 1);
     bad += "a1";
     EXPECT_THAT(
-        error_of(table_of(bad, entry(0, "b", handle(0, bad.size() + kOneRestart.size())))),
+        table_error(table_of(bad, entry(0, "b", handle(0, bad.size() + kOneRestart.size())))),
         HasSubstr("longer than the block"));
   }
 }
@@ -132,14 +132,14 @@ TEST(Table, KeysThatShareMuchCannotTakeMemoryWithoutEnd) {
     last[0] = static_cast<char>(i);
     block += entry(long_key.size(), last, "");
   }
-  EXPECT_THAT(error_of(table_of(block, entry(0, std::string("l"),
+  EXPECT_THAT(table_error(table_of(block, entry(0, std::string("l"),
                                              handle(0, block.size() + kOneRestart.size())))),
               HasSubstr("than its size allows"));
 }
 
 TEST(Table, KeysOutOfOrderAreRefused) {
   const std::string block = entry(0, "b", "1") + entry(0, "a", "2");
-  EXPECT_THAT(error_of(table_of(block, entry(0, "c", handle(0, block.size() + 8)))),
+  EXPECT_THAT(table_error(table_of(block, entry(0, "c", handle(0, block.size() + 8)))),
               HasSubstr("not in order"));
 }
 

@@ -37,19 +37,19 @@ std::string hex(std::string_view bytes) {
   return digits;
 }
 
-Json to_json(const Leaf& leaf) {
+Json to_answer(const Leaf& leaf) {
   if (leaf.is_tensor()) return json_of(leaf.tensor());
   Json json = {{"dtype", "bytes"}, {"shape", leaf.sizes()}, {"values", Json::array()}};
   for (const std::string& value : leaf.strings().to_vector()) json["values"].push_back(hex(value));
   return json;
 }
-Json to_json(const Structure& structure) {
-  if (structure.is_leaf()) return to_json(structure.leaf());
+Json to_answer(const Structure& structure) {
+  if (structure.is_leaf()) return to_answer(structure.leaf());
   Json json;
   if (structure.is_dict()) {
-    for (const auto& [key, member] : structure.items()) json[key] = to_json(member);
+    for (const auto& [key, member] : structure.items()) json[key] = to_answer(member);
   } else {
-    for (const Structure& member : structure.members()) json.push_back(to_json(member));
+    for (const Structure& member : structure.members()) json.push_back(to_answer(member));
   }
   return json;
 }
@@ -57,7 +57,7 @@ Json to_json(const Structure& structure) {
 Json read_all(const data::Dataset& dataset) {
   Json answer = {{"elements", Json::array()}, {"error", nullptr}};
   try {
-    for (const Structure& element : dataset) answer["elements"].push_back(to_json(element));
+    for (const Structure& element : dataset) answer["elements"].push_back(to_answer(element));
   } catch (const Error& error) {
     answer["error"] = code_name(error.code());
     answer["text"] = error.what();
@@ -159,7 +159,7 @@ Json parse_examples(const Json& request) {
     features.emplace_back(name, feature_of(feature));
   }
   try {
-    return {{"parsed", to_json(io::parse_example(StringTensor(serialized), features))},
+    return {{"parsed", to_answer(io::parse_example(StringTensor(serialized), features))},
             {"error", nullptr}};
   } catch (const Error& error) {
     return {{"error", code_name(error.code())}, {"text", error.what()}};

@@ -13,7 +13,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little);
 
-constexpr size_t kLengthBytes = 8;
+constexpr size_t kTFRecordLengthBytes = 8;
 constexpr size_t kOverhead = kTFRecordHeaderBytes + kTFRecordFooterBytes;
 
 template <class Number>
@@ -120,7 +120,7 @@ class TFRecordFraming final : public Framing {
              kOverhead, guess(input));
     }
     if (bytes.size() < kTFRecordHeaderBytes) return kOverhead;
-    if (!holds(bytes.data(), kLengthBytes, bytes.data() + kLengthBytes)) {
+    if (!holds(bytes.data(), kTFRecordLengthBytes, bytes.data() + kTFRecordLengthBytes)) {
       damage("is damaged: the checksum of its length does not hold", guess(input));
     }
     const auto length = load<uint64_t>(bytes.data());
@@ -142,7 +142,7 @@ std::shared_ptr<const Framing> make_tfrecord_framing() {
 
 bool is_tfrecord_header(std::string_view bytes) {
   return bytes.size() == kTFRecordHeaderBytes &&
-         holds(bytes.data(), kLengthBytes, bytes.data() + kLengthBytes);
+         holds(bytes.data(), kTFRecordLengthBytes, bytes.data() + kTFRecordLengthBytes);
 }
 
 std::array<char, kTFRecordHeaderBytes> tfrecord_header(std::string_view data) {

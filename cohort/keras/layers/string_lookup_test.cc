@@ -22,7 +22,7 @@ using testing::IsEmpty;
 
 StringTensor abc() { return {"a", "b", "c"}; }
 
-std::vector<double> lookup(const StringLookup& layer, const StringTensor& words) {
+std::vector<double> lookup_words(const StringLookup& layer, const StringTensor& words) {
   return elements(layer(words).tensor());
 }
 
@@ -42,7 +42,7 @@ TEST(StringLookup, GivesIndicesAfterTheOneForOutOfVocabulary) {
 
 TEST(StringLookup, TheMaskTokenComesFirst) {
   const StringLookup layer({.vocabulary = {"a", "b"}, .mask_token = ""});
-  EXPECT_THAT(lookup(layer, {"a", "", "z", "b"}), ElementsAre(2, 0, 1, 3));
+  EXPECT_THAT(lookup_words(layer, {"a", "", "z", "b"}), ElementsAre(2, 0, 1, 3));
   EXPECT_THAT(layer.get_vocabulary(), ElementsAre("", "[UNK]", "a", "b"));
   EXPECT_THAT(layer.get_vocabulary(/*include_special_tokens=*/false), ElementsAre("a", "b"));
   EXPECT_EQ(layer.vocabulary_size(), 4);
@@ -51,21 +51,21 @@ TEST(StringLookup, TheMaskTokenComesFirst) {
 // Indices as tf.strings.to_hash_bucket_fast gives them.
 TEST(StringLookup, SeveralIndicesForOutOfVocabulary) {
   const StringLookup layer({.vocabulary = {"a"}, .num_oov_indices = 3, .mask_token = "m"});
-  EXPECT_THAT(lookup(layer, {"a", "m", "zz", "y", "hello", "[UNK]"}),
+  EXPECT_THAT(lookup_words(layer, {"a", "m", "zz", "y", "hello", "[UNK]"}),
               ElementsAre(4, 0, 2, 3, 2, 1));
   EXPECT_THAT(layer.get_vocabulary(), ElementsAre("m", "[UNK]", "[UNK]", "[UNK]", "a"));
 }
 
 TEST(StringLookup, WithoutAnIndexOutOfVocabularyIsAnError) {
   const StringLookup layer({.vocabulary = {"no", "yes"}, .num_oov_indices = 0, .name = "answer"});
-  EXPECT_THAT(lookup(layer, {"yes", "no"}), ElementsAre(1, 0));
+  EXPECT_THAT(lookup_words(layer, {"yes", "no"}), ElementsAre(1, 0));
   EXPECT_THAT(thrown<InvalidArgumentError>([&] {
-                lookup(layer, {"yes", "perhaps", "no", "never"});
+                lookup_words(layer, {"yes", "perhaps", "no", "never"});
               }),
               AllOf(HasSubstr("'answer'"), HasSubstr("2 are not: ['perhaps', 'never']"),
                     HasSubstr("num_oov_indices")));
   EXPECT_THAT(thrown<InvalidArgumentError>([&] {
-                lookup(layer, {"1", "2", "3", "4", "5", "6"});
+                lookup_words(layer, {"1", "2", "3", "4", "5", "6"});
               }),
               HasSubstr("'5'] and others"));
 }
@@ -86,7 +86,7 @@ TEST(StringLookup, VocabulariesMayComeAsAnything) {
         StringVocabulary({"a", "b", "c"})}) {
     const StringLookup layer({.vocabulary = vocabulary});
     EXPECT_THAT(layer.get_vocabulary(), ElementsAre("[UNK]", "a", "b", "c"));
-    EXPECT_THAT(lookup(layer, {"c", "d"}), ElementsAre(3, 0));
+    EXPECT_THAT(lookup_words(layer, {"c", "d"}), ElementsAre(3, 0));
   }
 }
 
@@ -94,7 +94,7 @@ TEST(StringLookup, SpecialTokensMayStandAtTheStartOfAList) {
   const StringLookup layer(
       {.vocabulary = {"", "[UNK]", "[UNK]", "a"}, .num_oov_indices = 2, .mask_token = ""});
   EXPECT_THAT(layer.get_vocabulary(false), ElementsAre("a"));
-  EXPECT_THAT(lookup(layer, {"a", ""}), ElementsAre(3, 0));
+  EXPECT_THAT(lookup_words(layer, {"a", ""}), ElementsAre(3, 0));
   // Not in their order: an ordinary token, where it does no harm.
   EXPECT_THAT(lookup(StringLookup({.vocabulary = {"a", "[UNK]"}}), {"[UNK]", "z"}),
               ElementsAre(2, 0));
@@ -199,7 +199,7 @@ TEST(StringLookup, MultiHotAndCount) {
   EXPECT_THAT(encode("count"), ElementsAre(0, 2, 0, 2, 0, 1));
   EXPECT_THAT(encode("binary"), ElementsAre(0, 1, 0, 1, 0, 1));
   const StringLookup layer({.vocabulary = {"a", "b"}, .output_mode = "count"});
-  EXPECT_THAT(lookup(layer, {"a", "a", "z"}), ElementsAre(1, 2, 0));
+  EXPECT_THAT(lookup_words(layer, {"a", "a", "z"}), ElementsAre(1, 2, 0));
   EXPECT_THROW(layer(Structure(words.reshape({1, 2, 3}))), InvalidArgumentError);
 }
 
@@ -207,7 +207,7 @@ TEST(StringLookup, TfIdf) {
   const StringLookup layer(
       {.vocabulary = {"a", "b"}, .idf_weights = {0.25, 0.75}, .output_mode = "tf_idf"});
   // What is out of vocabulary weighs as much as the tokens on average.
-  EXPECT_THAT(lookup(layer, {"a", "a", "z", "b", "a"}), ElementsAre(0.5, 0.75, 0.75));
+  EXPECT_THAT(lookup_words(layer, {"a", "a", "z", "b", "a"}), ElementsAre(0.5, 0.75, 0.75));
   const StringLookup with_special(
       {.vocabulary = {"[UNK]", "a"}, .idf_weights = {0.125, 2}, .output_mode = "tf_idf"});
   EXPECT_THAT(lookup(with_special, {"a", "z"}), ElementsAre(0.125, 2));
@@ -216,9 +216,9 @@ TEST(StringLookup, TfIdf) {
 TEST(StringLookup, PadsToMaxTokens) {
   const StringLookup layer(
       {.vocabulary = {"a"}, .max_tokens = 4, .output_mode = "count", .pad_to_max_tokens = true});
-  EXPECT_THAT(lookup(layer, {"a", "z", "a"}), ElementsAre(1, 2, 0, 0));
+  EXPECT_THAT(lookup_words(layer, {"a", "z", "a"}), ElementsAre(1, 2, 0, 0));
   layer.set_vocabulary({"z", "a"});
-  EXPECT_THAT(lookup(layer, {"a", "z", "a"}), ElementsAre(0, 1, 2, 0));
+  EXPECT_THAT(lookup_words(layer, {"a", "z", "a"}), ElementsAre(0, 1, 2, 0));
 }
 
 TEST(StringLookup, VectorsKeepTheirLength) {
