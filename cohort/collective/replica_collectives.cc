@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "cohort/collective/slices.h"
+#include "cohort/collective/task_collectives.h"
 #include "cohort/core/error.h"
 
 namespace cohort::collective {
@@ -81,47 +82,66 @@ void check_can_concat(at::ArrayRef<Tensor> values, int64_t axis) {
   }
 }
 
-Tensor all_reduce_sum(ThreadGroup& group, int rank, const Tensor& value, const char* what) {
+Tensor all_reduce_sum(SyncGroup& group, int local_replica, const Tensor& value, const char* what) {
+  if (group.view()->num_replicas() == 1) return value.detach().clone();
   Operand mine;
   mine.value = value.detach().to(at::kCPU).contiguous();
-  mine.result = at::empty_like(mine.value);
-  group.share(
-      rank, what, &mine,
-      [](std::span<void* const> all) {
-        const std::vector<Tensor> values = values_of(all);
-        check_same_shape(values);
-        check_can_add(values[0].scalar_type());
-      },
-      [rank](std::span<void* const> all) { add_own_slice(all, rank); });
+  if (group.threads().size() == 1) {
+    check_can_add(mine.value.scalar_type());
+    mine.result = mine.value.clone();
+  } else {
+    mine.result = at::empty_like(mine.value);
+    group.share(
+        local_replica, what, &mine,
+        [](std::span<void* const> all) {
+          const std::vector<Tensor> values = values_of(all);
+          check_same_shape(values);
+          check_can_add(values[0].scalar_type());
+        },
+        [local_replica](std::span<void* const> all) { add_own_slice(all, local_replica); });
+  }
+  if (group.spans_tasks()) {
+    group.meet(local_replica, what, &mine, [&](std::span<void* const> all) {
+      const Tensor& sum = static_cast<Operand*>(all[0])->result;
+      sum_over_tasks(group, sum, what);
+      for (void* other : all.subspan(1)) static_cast<Operand*>(other)->result.copy_(sum);
+    });
+  }
   return mine.result.to(value.device());
 }
 
-Tensor all_gather(ThreadGroup& group, int rank, const Tensor& value, int64_t axis) {
+Tensor all_gather(SyncGroup& group, int local_replica, const Tensor& value, int64_t axis) {
   struct Gathered {
     Tensor value;
     int64_t axis;
     Tensor result;
   } mine{value.detach(), axis, {}};
-  group.meet(rank, "all_gather", &mine, [axis](std::span<void* const> all) {
+  group.meet(local_replica, "all_gather", &mine, [&](std::span<void* const> all) {
     std::vector<Tensor> values;
-    const at::Device device = static_cast<Gathered*>(all[0])->value.device();
-    for (void* member : all) {
-      const auto& gathered = *static_cast<Gathered*>(member);
+    for (void* one : all) {
+      const auto& gathered = *static_cast<Gathered*>(one);
       if (gathered.axis != axis) {
-        throw InvalidArgumentError(str("replica ", values.size(), " gathers along axis ",
-                                       gathered.axis, ", another along axis ", axis));
+        throw InvalidArgumentError(str("replica ",
+                                       group.view()->first_replica() + std::ssize(values),
+                                       " gathers along axis ", gathered.axis,
+                                       ", another along axis ", axis));
       }
-      values.push_back(gathered.value.to(device));
+      values.push_back(gathered.value.to(at::kCPU));
     }
-    check_can_concat(values, axis);
-    const Tensor result = at::cat(values, axis);
-    for (void* member : all) {
-      auto* gathered = static_cast<Gathered*>(member);
+    const Tensor result = concat_replicas(group, values, axis);
+    for (void* one : all) {
+      auto* gathered = static_cast<Gathered*>(one);
       gathered->result = result.to(gathered->value.device(), result.scalar_type(),
                                    /*non_blocking=*/false, /*copy=*/true);
     }
   });
   return mine.result;
+}
+
+Tensor concat_replicas(SyncGroup& group, at::ArrayRef<Tensor> local_values, int64_t axis) {
+  const std::vector<Tensor> values = all_replicas_values(group, local_values, "gather");
+  check_can_concat(values, axis);
+  return at::cat(values, axis);
 }
 
 }  // namespace cohort::collective

@@ -18,9 +18,9 @@ using ::testing::HasSubstr;
 TEST(AllReduceSum, GivesEveryMemberASumOfItsOwn) {
   for (const int members : {1, 2, 3, 4}) {
     for (const int64_t size : {0, 1, 7, 1000, 5003}) {
-      ThreadGroup group(members, kNoSpin);
+      SyncGroup group(members, kNoSpin);
       std::vector<Tensor> results(members);
-      run_all(group, [&](int rank) {
+      run_all(group.threads(), [&](int rank) {
         results[rank] = all_reduce_sum(group, rank, at::arange(size, at::kFloat) * (rank + 1));
       });
       const Tensor expected = at::arange(size, at::kFloat) * (members * (members + 1) / 2);
@@ -33,9 +33,9 @@ TEST(AllReduceSum, GivesEveryMemberASumOfItsOwn) {
 }
 
 TEST(AllReduceSum, TakesViewsAndScalarsAndLeavesItsInputAlone) {
-  ThreadGroup group(2, kNoSpin);
+  SyncGroup group(2, kNoSpin);
   const Tensor base = at::arange(6, at::kDouble).reshape({2, 3});
-  run_all(group, [&](int rank) {
+  run_all(group.threads(), [&](int rank) {
     EXPECT_TRUE(at::equal(all_reduce_sum(group, rank, base.t()), 2 * base.t()));
     EXPECT_EQ(all_reduce_sum(group, rank, at::full({}, rank + 1.0)).item<double>(), 3.0);
   });
@@ -43,8 +43,8 @@ TEST(AllReduceSum, TakesViewsAndScalarsAndLeavesItsInputAlone) {
 }
 
 TEST(AllReduceSum, DifferentShapesNameBothReplicas) {
-  ThreadGroup group(3, kNoSpin);
-  const auto errors = run_members(group, {}, [&](int rank) {
+  SyncGroup group(3, kNoSpin);
+  const auto errors = run_members(group.threads(), {}, [&](int rank) {
     all_reduce_sum(group, rank, at::ones({rank == 2 ? 5 : 4}));
   });
   for (const auto& error : errors) {
@@ -54,8 +54,8 @@ TEST(AllReduceSum, DifferentShapesNameBothReplicas) {
 }
 
 TEST(AllReduceSum, RefusesADtypeWithoutASum) {
-  ThreadGroup group(2, kNoSpin);
-  const auto errors = run_members(group, {}, [&](int rank) {
+  SyncGroup group(2, kNoSpin);
+  const auto errors = run_members(group.threads(), {}, [&](int rank) {
     all_reduce_sum(group, rank, at::zeros({2}, at::kBool));
   });
   for (const auto& error : errors) {
@@ -64,8 +64,8 @@ TEST(AllReduceSum, RefusesADtypeWithoutASum) {
 }
 
 TEST(AllGather, JoinsAlongTheAxisInTheOrderOfRanks) {
-  ThreadGroup group(2, kNoSpin);
-  run_all(group, [&](int rank) {
+  SyncGroup group(2, kNoSpin);
+  run_all(group.threads(), [&](int rank) {
     const Tensor rows = all_gather(group, rank, at::full({rank + 1, 2}, rank), 0);
     EXPECT_EQ(rows.sizes(), (at::IntArrayRef{3, 2}));
     EXPECT_EQ(rows[0][0].item<int64_t>(), 0);

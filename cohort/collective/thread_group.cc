@@ -9,9 +9,13 @@ namespace cohort::collective {
 using internal::str;
 using internal::WaitPoint;
 
-ThreadGroup::ThreadGroup(int size, std::chrono::nanoseconds spin)
-    : payloads_(static_cast<size_t>(size)), spin_(spin) {
+ThreadGroup::ThreadGroup(int size, std::chrono::nanoseconds spin, MemberNames names)
+    : payloads_(static_cast<size_t>(size)), spin_(spin), names_(names) {
   for (int i = 0; i < size; ++i) members_.push_back(std::make_unique<Member>());
+}
+
+std::string ThreadGroup::name_of(size_t member) const {
+  return str(names_.noun, ' ', static_cast<size_t>(names_.first) + member);
 }
 
 void ThreadGroup::begin(const RoundOptions& options) {
@@ -41,8 +45,8 @@ void ThreadGroup::leave(int rank) {
   const bool waited_for = (meeting & kCount) > 0 && (meeting & kClosed) == 0;
   if (waited_for && close_meeting(generation_of(meeting))) {
     break_round(std::make_exception_ptr(FailedPreconditionError(
-        str("some replicas made a different number of merge_call, all_reduce or other collective "
-            "calls: replica ", rank, " ended its step after ", members_[rank]->meetings.load(),
+        str("some ", names_.noun, "s made a different number of merge_call, all_reduce or other "
+            "collective calls: ", name_of(rank), " ended its step after ", members_[rank]->meetings.load(),
             " of them while others wait for it; missing: ", missing_members()))));
   }
   if (options_.sequential) pass_turn(rank + 1);
@@ -56,15 +60,17 @@ void ThreadGroup::fail(int rank) {
 }
 
 void ThreadGroup::meet(int rank, const char* what, void* mine,
-                       FunctionRef<void(std::span<void* const>)> leader) {
-  gather(rank, what, mine, leader);
+                       FunctionRef<void(std::span<void* const>)> leader,
+                       std::chrono::nanoseconds timeout) {
+  gather(rank, what, mine, leader, timeout);
   if (options_.sequential) wait_for_turn(rank);
   if (meeting_error_) std::rethrow_exception(meeting_error_);
 }
 
 // Waits for all; returns when the leader's function has. Its error is in meeting_error_.
 void ThreadGroup::gather(int rank, const char* what, void* mine,
-                         FunctionRef<void(std::span<void* const>)> leader) {
+                         FunctionRef<void(std::span<void* const>)> leader,
+                         std::chrono::nanoseconds timeout) {
   if (broken_.load()) throw_broken();
   Member& me = *members_[rank];
   payloads_[rank] = mine;
@@ -75,15 +81,15 @@ void ThreadGroup::gather(int rank, const char* what, void* mine,
   const uint64_t generation = generation_of(before);
   if (left_.load() > 0 && close_meeting(generation)) {
     break_round(std::make_exception_ptr(FailedPreconditionError(
-        str("some replicas made a different number of merge_call, all_reduce or other collective "
-            "calls: replica ", rank, " is at ", what, " after ", me.meetings.load(),
+        str("some ", names_.noun, "s made a different number of merge_call, all_reduce or other "
+            "collective calls: ", name_of(rank), " is at ", what, " after ", me.meetings.load(),
             " of them; missing: ", missing_members()))));
   }
   if (static_cast<int>(before & kCount) + 1 == size()) {
     lead(generation, leader);
   } else {
     if (options_.sequential) pass_turn(rank + 1);
-    wait_for_meeting(generation, what);
+    wait_for_meeting(generation, what, timeout.count() > 0 ? timeout : options_.timeout);
   }
   me.meetings.fetch_add(1, std::memory_order_relaxed);
 }
@@ -103,21 +109,22 @@ void ThreadGroup::lead(uint64_t generation,
   wait_point_.notify();
 }
 
-void ThreadGroup::wait_for_meeting(uint64_t generation, const char* what) {
+void ThreadGroup::wait_for_meeting(uint64_t generation, const char* what,
+                                   std::chrono::nanoseconds timeout) {
   const internal::ScopedPhase phase(profiler::Phase::kWait);
   const auto over = [&] {
     const uint64_t meeting = meeting_.load();
     return generation_of(meeting) != generation || (meeting & kClosed) != 0;
   };
-  const auto deadline = WaitPoint::Clock::now() + options_.timeout;
+  const auto deadline = WaitPoint::Clock::now() + timeout;
   if (!wait_point_.wait(over, spin_, deadline)) {
     const std::string missing = missing_members();
     if (close_meeting(generation)) {
-      const auto seconds = std::chrono::duration<double>(options_.timeout).count();
+      const auto seconds = std::chrono::duration<double>(timeout).count();
       break_round(std::make_exception_ptr(DeadlineExceededError(
-          str("waited ", seconds, " s in ", what, " for ", missing,
-              "; every replica must make the same collective calls in the same order (raise "
-              "RunOptions::timeout if a replica may be this late)"))));
+          str("waited ", seconds, " s in ", what, " for ", missing, "; every ", names_.noun,
+              " must make the same collective calls in the same order (raise the timeout if a ",
+              names_.noun, " may be this late)"))));
     } else {
       // The last member came after all: it is in the leader's function, or has left it.
       wait_point_.wait(over, spin_, WaitPoint::kForever);
@@ -131,18 +138,20 @@ void ThreadGroup::check_same_meeting() const {
     if (member->what == members_[0]->what || std::strcmp(member->what, members_[0]->what) == 0) {
       continue;
     }
-    std::string text = "replicas met in different collective calls:";
+    std::string text = str(names_.noun, "s met in different collective calls:");
     for (size_t i = 0; i < members_.size(); ++i) {
-      text += str(i == 0 ? " " : ", ", "replica ", i, " in ", members_[i]->what);
+      text += str(i == 0 ? " " : ", ", name_of(i), " in ", members_[i]->what);
     }
-    throw FailedPreconditionError(text + "; every replica must make the same calls in one order");
+    throw FailedPreconditionError(
+        str(text, "; every ", names_.noun, " must make the same calls in one order"));
   }
 }
 
 void ThreadGroup::share(int rank, const char* what, void* mine,
                         FunctionRef<void(std::span<void* const>)> check,
-                        FunctionRef<void(std::span<void* const>)> work) {
-  gather(rank, what, mine, check);
+                        FunctionRef<void(std::span<void* const>)> work,
+                        std::chrono::nanoseconds timeout) {
+  gather(rank, what, mine, check, timeout);
   if (meeting_error_) {
     if (options_.sequential) wait_for_turn(rank);
     std::rethrow_exception(meeting_error_);
@@ -208,7 +217,7 @@ void ThreadGroup::wait_for_turn(int rank) {
   if (!wait_point_.wait(come, std::chrono::nanoseconds(0), deadline)) {
     close_current_meeting();
     break_round(std::make_exception_ptr(DeadlineExceededError(
-        str("replica ", rank, " waited for its turn until the deadline; replica ", turn_.load(),
+        str(name_of(rank), " waited for its turn until the deadline; ", name_of(turn_.load()),
             " has not given it on (RunOptions::concurrent is false)"))));
   }
   if (broken_ && turn_.load() != rank) throw_broken();
@@ -223,7 +232,8 @@ void ThreadGroup::throw_broken() {
   // Whoever closed the meeting says next why.
   wait_point_.wait([&] { return broken_.load(); }, spin_, WaitPoint::kForever);
   if (std::exception_ptr error = this->error()) std::rethrow_exception(error);
-  throw GroupBrokenError("the step was given up because another of its replicas failed");
+  throw GroupBrokenError(
+      str("the step was given up because another of its ", names_.noun, "s failed"));
 }
 
 std::exception_ptr ThreadGroup::error() const {
@@ -239,7 +249,7 @@ std::string ThreadGroup::missing_members() const {
     const char* where = state == State::kRunning ? " (still in its step)"
                         : state == State::kLeft  ? " (its step has ended)"
                                                  : " (failed)";
-    text += str(text.empty() ? "" : ", ", "replica ", i, where);
+    text += str(text.empty() ? "" : ", ", name_of(i), where);
   }
   return text;
 }
@@ -249,7 +259,7 @@ std::string ThreadGroup::members_inside() const {
   for (size_t i = 0; i < members_.size(); ++i) {
     const State state = members_[i]->state.load();
     if (state == State::kLeft || state == State::kFailed) continue;
-    text += str(text.empty() ? "" : ", ", "replica ", i);
+    text += str(text.empty() ? "" : ", ", name_of(i));
   }
   return text;
 }

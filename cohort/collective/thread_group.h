@@ -30,6 +30,12 @@ struct RoundOptions {
   bool sequential = false;
 };
 
+// What messages call the members: "replica 2" is member 0 where `first` is 2.
+struct MemberNames {
+  const char* noun = "replica";
+  int first = 0;
+};
+
 // Thrown at a member because another one failed; the failure itself is the other one's.
 class GroupBrokenError : public AbortedError {
  public:
@@ -43,7 +49,7 @@ class GroupBrokenError : public AbortedError {
 class ThreadGroup {
  public:
   // spin: how long a waiting member polls before it sleeps.
-  ThreadGroup(int size, std::chrono::nanoseconds spin);
+  ThreadGroup(int size, std::chrono::nanoseconds spin, MemberNames names = {});
 
   int size() const { return static_cast<int>(members_.size()); }
   std::chrono::nanoseconds spin() const { return spin_; }
@@ -58,17 +64,18 @@ class ThreadGroup {
 
   // Waits for all members. The last to come calls leader(all), `all` holding what each member
   // passed as `mine`; what it throws is thrown at all of them. `mine` is read until it returns.
+  // timeout: 0 for the round's.
   // Errors: FailedPrecondition (the others are at a meeting of another name, or have ended),
   // DeadlineExceeded (names who did not come), GroupBrokenError.
-  void meet(int rank, const char* what, void* mine,
-            FunctionRef<void(std::span<void* const>)> leader);
+  void meet(int rank, const char* what, void* mine, FunctionRef<void(std::span<void* const>)> leader,
+            std::chrono::nanoseconds timeout = {});
 
   // Work on memory that members own together: meets like meet, where `check` looks at what all have
   // passed and may refuse it, then calls work(all) on every member at once, and returns when all
   // have finished, so that `mine` may be read and written by everybody until then.
   // Errors: meet's, those of `check` on every member, those of `work` on the member it failed on.
   void share(int rank, const char* what, void* mine, FunctionRef<void(std::span<void* const>)> check,
-             FunctionRef<void(std::span<void* const>)> work);
+             FunctionRef<void(std::span<void* const>)> work, std::chrono::nanoseconds timeout = {});
 
   // What went wrong between members in this round; null where nothing did.
   std::exception_ptr error() const;
@@ -92,13 +99,14 @@ class ThreadGroup {
   static uint64_t generation_of(uint64_t meeting) { return meeting >> 32; }
 
   void gather(int rank, const char* what, void* mine,
-              FunctionRef<void(std::span<void* const>)> leader);
+              FunctionRef<void(std::span<void* const>)> leader, std::chrono::nanoseconds timeout);
   void finish(int rank);
   bool close_meeting(uint64_t generation);
   void close_current_meeting();
   void break_round(std::exception_ptr error);
   void lead(uint64_t generation, FunctionRef<void(std::span<void* const>)> leader);
-  void wait_for_meeting(uint64_t generation, const char* what);
+  void wait_for_meeting(uint64_t generation, const char* what, std::chrono::nanoseconds timeout);
+  std::string name_of(size_t member) const;
   void check_same_meeting() const;
   void wait_for_turn(int rank);
   void pass_turn(int rank);
@@ -107,6 +115,7 @@ class ThreadGroup {
   std::vector<std::unique_ptr<Member>> members_;
   std::vector<void*> payloads_;
   std::chrono::nanoseconds spin_;
+  const MemberNames names_;
   RoundOptions options_;
 
   std::atomic<uint64_t> meeting_{0};

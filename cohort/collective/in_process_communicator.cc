@@ -1,0 +1,180 @@
+#include "cohort/collective/in_process_communicator.h"
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+
+#include "cohort/collective/local_buffers.h"
+#include "cohort/collective/slices.h"
+#include "cohort/collective/thread_group.h"
+
+namespace cohort::collective {
+namespace {
+
+using internal::str;
+
+// What the tasks share.
+struct Hub {
+  explicit Hub(int size) : group(size, std::chrono::nanoseconds(0), {.noun = "task"}) {
+    group.begin({});
+  }
+
+  ThreadGroup group;
+  std::mutex mutex;
+  std::string reason;  // of the first abort, guarded by mutex
+};
+
+// What one task brings to a call.
+struct Call {
+  std::span<const Buffer> buffers;
+  std::span<const int64_t> counts;
+};
+using Calls = std::span<void* const>;
+
+const Call& of_task(Calls all, size_t rank) { return *static_cast<const Call*>(all[rank]); }
+
+// Tasks read each other's memory, so that other sizes must not pass.
+void check_same_sizes(Calls all) {
+  const Buffer& first = of_task(all, 0).buffers[0];
+  for (size_t rank = 0; rank < all.size(); ++rank) {
+    for (const Buffer& buffer : of_task(all, rank).buffers) {
+      if (buffer.count == first.count && buffer.dtype == first.dtype) continue;
+      throw InvalidArgumentError(
+          str("task 0 brings ", first.count, " elements of ", internal::dtype_name(first.dtype),
+              ", task ", rank, " brings ", buffer.count, " of ",
+              internal::dtype_name(buffer.dtype)));
+    }
+  }
+}
+
+class InProcessCommunicator final : public Communicator {
+ public:
+  InProcessCommunicator(std::shared_ptr<Hub> hub, int rank, int64_t generation)
+      : hub_(std::move(hub)), rank_(rank), generation_(generation) {}
+
+  int rank() const override { return rank_; }
+  int size() const override { return hub_->group.size(); }
+  int64_t generation() const override { return generation_; }
+
+  Buffer buffer(int64_t bytes) override {
+    memory_.push_back(std::make_unique<char[]>(static_cast<size_t>(bytes)));
+    return {memory_.back().get(), bytes, uint8};
+  }
+
+  std::unique_ptr<Work> all_reduce(std::span<const Buffer> buffers,
+                                   const CallOptions& options) override {
+    share("all_reduce", {buffers, {}}, options, [this](Calls all) {
+      const SliceRange mine = slice_of(of_task(all, 0).buffers[0].count, rank_, size());
+      add_part(all, mine.begin, mine.end - mine.begin);
+      for (size_t rank = 0; rank < all.size(); ++rank) copy_part(all, mine, of_task(all, rank));
+    });
+    return done_work();
+  }
+
+  std::unique_ptr<Work> reduce_scatter(std::span<const Buffer> buffers,
+                                       std::span<const int64_t> counts,
+                                       const CallOptions& options) override {
+    share("reduce_scatter", {buffers, counts}, options, [&](Calls all) {
+      const int64_t begin = offset_of(counts, rank_);
+      const SliceRange mine{begin, begin + counts[rank_]};
+      add_part(all, mine.begin, counts[rank_]);
+      copy_part(all, mine, of_task(all, static_cast<size_t>(rank_)));
+    });
+    return done_work();
+  }
+
+  std::unique_ptr<Work> all_gather(std::span<const Buffer> buffers, std::span<const int64_t> counts,
+                                   const CallOptions& options) override {
+    share("all_gather", {buffers, counts}, options, [&](Calls all) {
+      const int64_t begin = offset_of(counts, rank_);
+      for (size_t rank = 0; rank < all.size(); ++rank) {
+        copy(buffers[0], of_task(all, rank), begin, counts[rank_]);
+      }
+    });
+    return done_work();
+  }
+
+  std::unique_ptr<Work> broadcast(std::span<const Buffer> buffers, int root,
+                                  const CallOptions& options) override {
+    share("broadcast", {buffers, {}}, options, [&](Calls all) {
+      const Buffer& source = of_task(all, static_cast<size_t>(root)).buffers[0];
+      copy(source, of_task(all, static_cast<size_t>(rank_)), 0, source.count);
+    });
+    return done_work();
+  }
+
+  void barrier(const CallOptions& options) override {
+    guarded([&] {
+      hub_->group.meet(rank_, "barrier", nullptr, [](Calls) {}, options.timeout);
+    });
+  }
+
+  void abort(const std::string& reason) noexcept override {
+    try {
+      std::lock_guard lock(hub_->mutex);
+      if (hub_->reason.empty()) hub_->reason = str(task_name(rank_), " has given up: ", reason);
+    } catch (const std::bad_alloc&) {  // then they learn that, and not why
+    }
+    hub_->group.fail(rank_);
+  }
+
+ private:
+  void share(const char* what, Call call, const CallOptions& options,
+             FunctionRef<void(Calls)> work) {
+    guarded([&] {
+      hub_->group.share(rank_, what, &call, check_same_sizes, work, options.timeout);
+    });
+  }
+
+  // In place of "another failed", why.
+  void guarded(FunctionRef<void()> call) {
+    try {
+      call();
+    } catch (const GroupBrokenError& error) {
+      std::lock_guard lock(hub_->mutex);
+      if (hub_->reason.empty()) throw AbortedError(error.what());
+      throw AbortedError(hub_->reason);
+    }
+  }
+
+  // Adds up everybody's elements into this task's first buffer. Nobody else touches them.
+  void add_part(Calls all, int64_t begin, int64_t count) {
+    c10::SmallVector<const void*, 8> sources;
+    for (size_t rank = 0; rank < all.size(); ++rank) {
+      for (const Buffer& buffer : of_task(all, rank).buffers) sources.push_back(buffer.at(begin));
+    }
+    const Buffer& mine = of_task(all, static_cast<size_t>(rank_)).buffers[0];
+    add_slices(mine.at(begin), {sources.data(), sources.size()}, count, mine.dtype);
+  }
+
+  void copy_part(Calls all, const SliceRange& range, const Call& target) {
+    copy(of_task(all, static_cast<size_t>(rank_)).buffers[0], target, range.begin,
+         range.end - range.begin);
+  }
+
+  static void copy(const Buffer& source, const Call& target, int64_t begin, int64_t count) {
+    const auto bytes = static_cast<size_t>(source.at(begin + count) - source.at(begin));
+    for (const Buffer& buffer : target.buffers) {
+      if (buffer.data != source.data) std::memcpy(buffer.at(begin), source.at(begin), bytes);
+    }
+  }
+
+  std::shared_ptr<Hub> hub_;
+  int rank_;
+  int64_t generation_;
+  std::vector<std::unique_ptr<char[]>> memory_;
+};
+
+}  // namespace
+
+std::vector<std::shared_ptr<Communicator>> make_in_process_communicators(int size,
+                                                                         int64_t generation) {
+  const auto hub = std::make_shared<Hub>(size);
+  std::vector<std::shared_ptr<Communicator>> communicators;
+  for (int rank = 0; rank < size; ++rank) {
+    communicators.push_back(std::make_shared<InProcessCommunicator>(hub, rank, generation));
+  }
+  return communicators;
+}
+
+}  // namespace cohort::collective

@@ -1,0 +1,36 @@
+// The communicator of a task that is alone: nobody to wait for.
+#pragma once
+
+#include <vector>
+
+#include "cohort/collective/communicator.h"
+
+namespace cohort::collective {
+
+// Buffers of one call are still added up and handed round between each other.
+// Thread safety: any thread, but for buffer.
+class SoleCommunicator final : public Communicator {
+ public:
+  int rank() const override { return 0; }
+  int size() const override { return 1; }
+  int64_t generation() const override { return 0; }
+  Buffer buffer(int64_t bytes) override;
+
+  std::unique_ptr<Work> all_reduce(std::span<const Buffer> buffers,
+                                   const CallOptions& options) override;
+  std::unique_ptr<Work> reduce_scatter(std::span<const Buffer> buffers,
+                                       std::span<const int64_t> counts,
+                                       const CallOptions& options) override;
+  std::unique_ptr<Work> all_gather(std::span<const Buffer> buffers, std::span<const int64_t> counts,
+                                   const CallOptions& options) override;
+  std::unique_ptr<Work> broadcast(std::span<const Buffer> buffers, int root,
+                                  const CallOptions& options) override;
+  void barrier(const CallOptions&) override {}
+  // Nobody else hears of it, and nothing waits here.
+  void abort(const std::string&) noexcept override {}
+
+ private:
+  std::vector<std::unique_ptr<char[]>> memory_;
+};
+
+}  // namespace cohort::collective

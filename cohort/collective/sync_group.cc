@@ -1,0 +1,43 @@
+#include "cohort/collective/sync_group.h"
+
+#include "cohort/collective/sole_communicator.h"
+
+namespace cohort::collective {
+namespace {
+
+std::shared_ptr<const GroupView> introduce(Communicator& communicator, int local_replicas) {
+  const auto tasks = static_cast<size_t>(communicator.size());
+  const auto rank = static_cast<size_t>(communicator.rank());
+  std::vector<int> replicas(tasks, 0);
+  replicas[rank] = local_replicas;
+  const std::vector<int64_t> one_each(tasks, 1);
+  all_gather(communicator, {replicas.data(), static_cast<int64_t>(tasks), int32}, one_each,
+             {.name = "number of replicas"});
+  return std::make_shared<const GroupView>(GroupView{.generation = communicator.generation(),
+                                                     .task = communicator.rank(),
+                                                     .replicas_of = std::move(replicas)});
+}
+
+}  // namespace
+
+SyncGroup::SyncGroup(int local_replicas, std::chrono::nanoseconds spin,
+                     std::shared_ptr<Communicator> communicator)
+    : communicator_(communicator ? std::move(communicator) : std::make_shared<SoleCommunicator>()),
+      view_(introduce(*communicator_, local_replicas)),
+      threads_(local_replicas, spin, {.first = view_->first_replica()}) {}
+
+void SyncGroup::meet(int local_replica, const char* what, void* mine,
+                     FunctionRef<void(std::span<void* const>)> leader) {
+  if (threads_.size() == 1) return leader({&mine, 1});
+  threads_.meet(local_replica, what, mine, leader);
+}
+
+void SyncGroup::share(int local_replica, const char* what, void* mine,
+                      FunctionRef<void(std::span<void* const>)> check,
+                      FunctionRef<void(std::span<void* const>)> work) {
+  if (threads_.size() > 1) return threads_.share(local_replica, what, mine, check, work);
+  check({&mine, 1});
+  work({&mine, 1});
+}
+
+}  // namespace cohort::collective

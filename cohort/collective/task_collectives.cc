@@ -1,0 +1,121 @@
+#include "cohort/collective/task_collectives.h"
+
+#include <ATen/ops/empty.h>
+
+#include <cstring>
+#include <string>
+
+namespace cohort::collective {
+namespace {
+
+using internal::describe;
+using internal::str;
+
+Buffer buffer_of(const Tensor& value) {
+  return {value.data_ptr(), value.numel(), value.scalar_type()};
+}
+
+Buffer bytes_of(const Tensor& value) {
+  return {value.data_ptr(), static_cast<int64_t>(value.nbytes()), uint8};
+}
+
+// What a task says of a replica's value before its bytes.
+struct Form {
+  static constexpr int64_t kMostDims = 16;
+  int64_t dtype = 0;
+  int64_t dims = 0;
+  int64_t sizes[kMostDims] = {};
+
+  static Form of(const Tensor& value) {
+    if (value.dim() > kMostDims) {
+      throw InvalidArgumentError(str("values of rank ", value.dim(), " cannot be gathered over "
+                                     "tasks; the highest rank is ", kMostDims));
+    }
+    Form form{static_cast<int64_t>(value.scalar_type()), value.dim(), {}};
+    for (int64_t d = 0; d < value.dim(); ++d) form.sizes[d] = value.size(d);
+    return form;
+  }
+  Tensor make() const {
+    return at::empty(at::IntArrayRef(sizes, static_cast<size_t>(dims)),
+                     at::dtype(static_cast<DType>(dtype)));
+  }
+};
+
+std::vector<Form> all_forms(SyncGroup& group, at::ArrayRef<Tensor> local_values,
+                            std::string_view name) {
+  const GroupView& view = *group.view();
+  std::vector<Form> forms(static_cast<size_t>(view.num_replicas()));
+  std::vector<int64_t> bytes_each;
+  for (const int replicas : view.replicas_of) {
+    bytes_each.push_back(replicas * static_cast<int64_t>(sizeof(Form)));
+  }
+  for (size_t i = 0; i < local_values.size(); ++i) {
+    forms[static_cast<size_t>(view.first_replica()) + i] = Form::of(local_values[i]);
+  }
+  const auto bytes = static_cast<int64_t>(forms.size() * sizeof(Form));
+  all_gather(group.between(), {forms.data(), bytes, uint8}, bytes_each, {.name = name});
+  return forms;
+}
+
+}  // namespace
+
+void sum_over_tasks(SyncGroup& group, const Tensor& value, std::string_view name) {
+  if (!group.spans_tasks()) return;
+  const std::string signature = describe(value);
+  all_reduce(group.between(), buffer_of(value), {.name = name, .signature = signature});
+}
+
+void take_from_first_task(SyncGroup& group, const Tensor& value, std::string_view name) {
+  if (!group.spans_tasks()) return;
+  const std::string signature = describe(value);
+  broadcast(group.between(), bytes_of(value), 0, {.name = name, .signature = signature});
+}
+
+std::vector<Tensor> all_replicas_values(SyncGroup& group, at::ArrayRef<Tensor> local_values,
+                                        std::string_view name) {
+  if (!group.spans_tasks()) return local_values.vec();
+  const GroupView& view = *group.view();
+  std::vector<Tensor> values;
+  for (const Form& form : all_forms(group, local_values, name)) values.push_back(form.make());
+
+  // One run of bytes, in the order of replicas.
+  std::vector<int64_t> bytes_each(view.replicas_of.size(), 0);
+  int64_t total = 0;
+  int task = 0;
+  for (size_t replica = 0; replica < values.size(); ++replica) {
+    while (static_cast<int>(replica) >= view.replicas_before(task + 1)) ++task;
+    bytes_each[static_cast<size_t>(task)] += static_cast<int64_t>(values[replica].nbytes());
+    total += static_cast<int64_t>(values[replica].nbytes());
+  }
+  const Tensor packed = at::empty({total}, at::dtype(at::kByte));
+  auto* position = packed.data_ptr<uint8_t>();
+  const auto first = static_cast<size_t>(view.first_replica());
+  for (size_t replica = 0; replica < values.size(); ++replica) {
+    if (replica >= first && replica < first + local_values.size()) {
+      const Tensor own = local_values[replica - first].contiguous();
+      std::memcpy(position, own.data_ptr(), own.nbytes());
+    }
+    position += values[replica].nbytes();
+  }
+  all_gather(group.between(), bytes_of(packed), bytes_each, {.name = name});
+  position = packed.data_ptr<uint8_t>();
+  for (const Tensor& value : values) {
+    std::memcpy(value.data_ptr(), position, value.nbytes());
+    position += value.nbytes();
+  }
+  return values;
+}
+
+std::vector<int64_t> all_tasks_numbers(SyncGroup& group, int64_t mine, std::string_view name) {
+  const GroupView& view = *group.view();
+  std::vector<int64_t> numbers(view.replicas_of.size(), 0);
+  numbers[static_cast<size_t>(view.task)] = mine;
+  if (group.spans_tasks()) {
+    const std::vector<int64_t> one_each(numbers.size(), 1);
+    all_gather(group.between(), {numbers.data(), static_cast<int64_t>(numbers.size()), int64},
+               one_each, {.name = name});
+  }
+  return numbers;
+}
+
+}  // namespace cohort::collective
