@@ -26,6 +26,11 @@ SyncGroup::SyncGroup(int local_replicas, std::chrono::nanoseconds spin,
       view_(introduce(*communicator_, local_replicas)),
       threads_(local_replicas, spin, {.first = view_->first_replica()}) {}
 
+void SyncGroup::begin(const RoundOptions& options) {
+  threads_.begin(options);
+  timeout_ = options.timeout;
+}
+
 void SyncGroup::meet(int local_replica, const char* what, void* mine,
                      FunctionRef<void(std::span<void* const>)> leader) {
   if (threads_.size() == 1) return leader({&mine, 1});

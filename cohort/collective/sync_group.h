@@ -31,8 +31,12 @@ class SyncGroup {
   bool spans_tasks() const { return view_->num_tasks() > 1; }
   Communicator& between() { return *communicator_; }
 
-  // The threads of this task: what begins and ends the round of a step.
+  // The threads of this task: what their part of a step begins and ends with.
   ThreadGroup& threads() { return threads_; }
+  // Begins a step: its timeout holds between threads and between tasks.
+  void begin(const RoundOptions& options);
+  // How long a call between tasks may wait in the current step.
+  std::chrono::nanoseconds timeout() const { return timeout_; }
 
   // ThreadGroup's, between the threads of this task. One that is alone calls at once.
   void meet(int local_replica, const char* what, void* mine,
@@ -45,6 +49,7 @@ class SyncGroup {
   std::shared_ptr<Communicator> communicator_;
   std::shared_ptr<const GroupView> view_;
   ThreadGroup threads_;
+  std::chrono::nanoseconds timeout_ = RoundOptions().timeout;
 };
 
 }  // namespace cohort::collective

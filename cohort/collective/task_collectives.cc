@@ -53,7 +53,7 @@ std::vector<Form> all_forms(SyncGroup& group, at::ArrayRef<Tensor> local_values,
     forms[static_cast<size_t>(view.first_replica()) + i] = Form::of(local_values[i]);
   }
   const auto bytes = static_cast<int64_t>(forms.size() * sizeof(Form));
-  all_gather(group.between(), {forms.data(), bytes, uint8}, bytes_each, {.name = name});
+  all_gather(group.between(), {forms.data(), bytes, uint8}, bytes_each, {.name = name, .timeout = group.timeout()});
   return forms;
 }
 
@@ -62,13 +62,13 @@ std::vector<Form> all_forms(SyncGroup& group, at::ArrayRef<Tensor> local_values,
 void sum_over_tasks(SyncGroup& group, const Tensor& value, std::string_view name) {
   if (!group.spans_tasks()) return;
   const std::string signature = describe(value);
-  all_reduce(group.between(), buffer_of(value), {.name = name, .signature = signature});
+  all_reduce(group.between(), buffer_of(value), {.name = name, .signature = signature, .timeout = group.timeout()});
 }
 
 void take_from_first_task(SyncGroup& group, const Tensor& value, std::string_view name) {
   if (!group.spans_tasks()) return;
   const std::string signature = describe(value);
-  broadcast(group.between(), bytes_of(value), 0, {.name = name, .signature = signature});
+  broadcast(group.between(), bytes_of(value), 0, {.name = name, .signature = signature, .timeout = group.timeout()});
 }
 
 std::vector<Tensor> all_replicas_values(SyncGroup& group, at::ArrayRef<Tensor> local_values,
@@ -97,7 +97,7 @@ std::vector<Tensor> all_replicas_values(SyncGroup& group, at::ArrayRef<Tensor> l
     }
     position += values[replica].nbytes();
   }
-  all_gather(group.between(), bytes_of(packed), bytes_each, {.name = name});
+  all_gather(group.between(), bytes_of(packed), bytes_each, {.name = name, .timeout = group.timeout()});
   position = packed.data_ptr<uint8_t>();
   for (const Tensor& value : values) {
     std::memcpy(value.data_ptr(), position, value.nbytes());
@@ -113,7 +113,7 @@ std::vector<int64_t> all_tasks_numbers(SyncGroup& group, int64_t mine, std::stri
   if (group.spans_tasks()) {
     const std::vector<int64_t> one_each(numbers.size(), 1);
     all_gather(group.between(), {numbers.data(), static_cast<int64_t>(numbers.size()), int64},
-               one_each, {.name = name});
+               one_each, {.name = name, .timeout = group.timeout()});
   }
   return numbers;
 }

@@ -3,6 +3,7 @@
 
 #include "cohort/core/flush_denormals.h"
 #include "cohort/distribute/context_stack.h"
+#include "cohort/distribute/mirrored_exchange.h"
 #include "cohort/distribute/mirrored_variable.h"
 #include "cohort/distribute/strategy_core.h"
 #include "cohort/distribute/sync_on_read_variable.h"
@@ -15,9 +16,7 @@ class DefaultStrategy final : public StrategyCore {
  public:
   std::string_view name() const override { return "default strategy"; }
   bool is_default() const override { return true; }
-  int num_replicas_in_sync() const override { return 1; }
-  int num_local_replicas() const override { return 1; }
-  int replica_id(int local_id) const override { return local_id; }
+  collective::SyncGroup& group() const override { return group_; }
 
   const std::vector<std::string>& worker_devices() const override {
     throw FailedPreconditionError(
@@ -48,12 +47,13 @@ class DefaultStrategy final : public StrategyCore {
                                               std::move(components));
   }
 
-  Tensor sum_over_replicas(at::ArrayRef<Tensor> local_components) override {
-    return local_components[0];
+  std::unique_ptr<GradientExchange> make_exchange(std::vector<UpdateTarget> targets) override {
+    return std::make_unique<MirroredExchange>(std::move(targets), group_);
   }
-  Tensor gather_over_replicas(at::ArrayRef<Tensor> local_components, int64_t) override {
-    return local_components[0];
-  }
+
+ private:
+  // Any number of threads may stand in its replica at once.
+  mutable collective::SyncGroup group_{1, std::chrono::nanoseconds(0)};
 };
 
 }  // namespace
@@ -64,7 +64,7 @@ const std::shared_ptr<StrategyCore>& default_core() {
 }
 
 distribute::ReplicaContext& default_replica_context() {
-  static distribute::ReplicaContext context(*default_core(), 0, nullptr);
+  static distribute::ReplicaContext context(*default_core(), 0, default_core()->group().view());
   return context;
 }
 

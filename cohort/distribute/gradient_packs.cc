@@ -1,6 +1,6 @@
 #include "cohort/distribute/gradient_packs.h"
 
-#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 
 #include <algorithm>
 
@@ -15,7 +15,8 @@ GradientPacks::GradientPacks(const std::vector<distribute::Variable>& variables,
     : num_variables_(variables.size()),
       num_replicas_(replicas),
       pack_of_(variables.size()),
-      gradients_(replicas * variables.size()) {
+      gradients_(replicas * variables.size()),
+      sums_(variables.size()) {
   int64_t bytes = bytes_per_pack;
   for (size_t i = variables.size(); i-- > 0;) {
     if (bytes >= bytes_per_pack) {
@@ -25,9 +26,6 @@ GradientPacks::GradientPacks(const std::vector<distribute::Variable>& variables,
     packs_.back()->variables.push_back(i);
     pack_of_[i] = packs_.size() - 1;
     bytes += static_cast<int64_t>(variables[i].impl().component(0).nbytes());
-  }
-  for (const distribute::Variable& variable : variables) {
-    sums_.push_back(at::empty(variable.shape(), at::dtype(variable.dtype())));
   }
 }
 
@@ -70,7 +68,8 @@ bool GradientPacks::reduce(const Pack& pack) {
   for (const size_t variable : pack.variables) {
     c10::SmallVector<const void*, 8> sources;
     for (size_t r = 0; r < num_replicas_; ++r) sources.push_back(gradient(r, variable).data_ptr());
-    const Tensor& sum = sums_[variable];
+    Tensor& sum = sums_[variable];
+    if (!sum.defined()) sum = at::empty_like(gradient(0, variable));
     collective::add_slices(sum.data_ptr(), sources, sum.numel(), sum.scalar_type());
   }
   return true;

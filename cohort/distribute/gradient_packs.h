@@ -28,7 +28,7 @@ class GradientPacks {
   // Forgets the step before.
   void begin();
   // This replica's gradient of a variable, by its place: on the CPU, of the variable's shape and
-  // dtype, contiguous or sparse.
+  // dtype, contiguous or sparse. Undefined ones are not brought.
   void bring(size_t replica, size_t variable, Tensor gradient);
   // Once for each replica, when its pass is over: adds up the packs that are complete by now, but
   // for those that somebody else does. The last to come does nothing: nobody is left to wait for.
@@ -36,7 +36,10 @@ class GradientPacks {
   // Gives back the memory of what the replica brought; after the update.
   void forget(size_t replica);
 
-  // What the replica brought; undefined where nothing.
+  // What the replica brought, by variable; undefined where nothing.
+  std::span<Tensor> gradients(size_t replica) {
+    return {gradients_.data() + replica * num_variables_, num_variables_};
+  }
   const Tensor& gradient(size_t replica, size_t variable) const {
     return gradients_[replica * num_variables_ + variable];
   }
@@ -62,7 +65,7 @@ class GradientPacks {
   std::vector<size_t> pack_of_;
   std::atomic<size_t> finished_{0};  // replicas whose pass is over
   std::vector<Tensor> gradients_;    // [replica][variable]
-  // Of our own: a gradient's storage may be another variable's, too.
+  // Of our own: a gradient's storage may be another variable's, too. Made at the first.
   std::vector<Tensor> sums_;
 };
 

@@ -9,7 +9,7 @@
 #include <thread>
 #include <utility>
 
-#include "cohort/collective/thread_group.h"
+#include "cohort/collective/sync_group.h"
 #include "cohort/core/blas_kernels.h"
 #include "cohort/core/device.h"
 #include "cohort/core/flush_denormals.h"
@@ -24,7 +24,8 @@
 namespace cohort::internal {
 
 using collective::GroupBrokenError;
-using collective::ThreadGroup;
+using collective::GroupView;
+using collective::SyncGroup;
 using distribute::ReplicaContext;
 using distribute::RunOptions;
 
@@ -44,15 +45,19 @@ std::chrono::nanoseconds spin_for(int replicas) {
 
 // What the threads refer to; they keep it alive.
 struct LocalReplicas::Shared {
-  Shared(int size, std::chrono::nanoseconds spin) : group(size, spin), jobs(size), errors(size) {
+  Shared(int size, std::chrono::nanoseconds spin,
+         std::shared_ptr<collective::Communicator> communicator)
+      : group(size, spin, std::move(communicator)), jobs(size), errors(size) {
     seed_generators();
   }
+  int size() const { return static_cast<int>(jobs.size()); }
+  std::chrono::nanoseconds spin() { return group.threads().spin(); }
 
   void seed_generators();
   void run_one(int rank);
   void work(int rank, int num_threads);
 
-  ThreadGroup group;
+  SyncGroup group;
   std::vector<random::Generator> generators;
   uint64_t seed_epoch = 0;  // of the generators; random::set_seed begins a new one
   std::vector<c10::Device> devices;
@@ -63,6 +68,7 @@ struct LocalReplicas::Shared {
   struct Job {
     std::shared_ptr<StrategyCore> core;
     std::shared_ptr<RunFrame> frame;
+    std::shared_ptr<const GroupView> view;
   };
   std::vector<Job> jobs;
   std::optional<at::ThreadLocalState> caller_state;
@@ -81,8 +87,9 @@ struct LocalReplicas::Shared {
 void LocalReplicas::Shared::seed_generators() {
   seed_epoch = internal::seed_epoch();
   const uint64_t seed = next_seed();
-  for (int i = 0; i < group.size(); ++i) {
-    const auto fresh = random::Generator::from_seed(seed, static_cast<uint64_t>(i));
+  for (int i = 0; i < size(); ++i) {
+    const auto replica = static_cast<uint64_t>(group.view()->first_replica() + i);
+    const auto fresh = random::Generator::from_seed(seed, replica);
     if (static_cast<size_t>(i) == generators.size()) {
       generators.push_back(fresh);
     } else {
@@ -95,24 +102,24 @@ void LocalReplicas::Shared::seed_generators() {
 void LocalReplicas::Shared::run_one(int rank) {
   const Job job = std::exchange(jobs[rank], {});
   try {
-    ReplicaContext context(*job.core, rank, group.size() > 1 ? &group : nullptr, &generators[0]);
+    ReplicaContext context(*job.core, rank, job.view, &generators[0]);
     ContextGuard in_replica(*job.core, &context);
     ScopedGenerator generator(generators[rank]);
     const c10::OptionalDeviceGuard device(
         devices[rank].is_cpu() ? c10::optional<c10::Device>() : devices[rank]);
     at::NoGradGuard no_grad;
     const ScopedFlushDenormals flush_denormals;
-    group.enter(rank);
+    group.threads().enter(rank);
     {
       const ScopedPhase phase(profiler::Phase::kCompute);
       job.frame->call(context, static_cast<size_t>(rank));
     }
-    group.leave(rank);
+    group.threads().leave(rank);
   } catch (const GroupBrokenError&) {
-    group.fail(rank);
+    group.threads().fail(rank);
   } catch (...) {
     errors[rank] = std::current_exception();
-    group.fail(rank);
+    group.threads().fail(rank);
   }
 }
 
@@ -122,7 +129,7 @@ void LocalReplicas::Shared::work(int rank, int num_threads) {
   set_intra_op_threads(num_threads);
   uint64_t seen = 0;
   while (true) {
-    start.wait([&] { return epoch.load() != seen || shutdown.load(); }, group.spin(),
+    start.wait([&] { return epoch.load() != seen || shutdown.load(); }, spin(),
                WaitPoint::kForever);
     if (epoch.load() == seen) return;
     ++seen;
@@ -134,18 +141,21 @@ void LocalReplicas::Shared::work(int rank, int num_threads) {
   }
 }
 
-LocalReplicas::LocalReplicas(std::vector<std::string> devices)
+LocalReplicas::LocalReplicas(std::vector<std::string> devices,
+                             std::shared_ptr<collective::Communicator> communicator)
     : devices_(std::move(devices)),
       threads_per_replica_(std::max(1, num_usable_cores() / std::max(1, size()))) {
   warn_of_slow_blas();
   for (const std::string& device : devices_) torch_devices_.push_back(torch_device(device));
-  shared_ = std::make_shared<Shared>(size(), spin_for(size()));
+  shared_ = std::make_shared<Shared>(size(), spin_for(size()), std::move(communicator));
   shared_->devices = torch_devices_;
   for (int rank = 1; rank < size(); ++rank) {
     shared_->threads.emplace_back(
         [shared = shared_, rank, count = threads_per_replica_] { shared->work(rank, count); });
   }
 }
+
+collective::SyncGroup& LocalReplicas::group() const { return shared_->group; }
 
 LocalReplicas::~LocalReplicas() {
   shared_->shutdown = true;
@@ -192,7 +202,7 @@ void LocalReplicas::run(StrategyCore& core, const std::shared_ptr<RunFrame>& fra
   if (const int inside = shared_->unfinished.load()) {
     throw FailedPreconditionError(
         str(inside, " of ", size(), " replicas are still inside a step that was given up: ",
-            shared_->group.members_inside(), "; the strategy can run again when they return"));
+            shared_->group.threads().members_inside(), "; the strategy can run again when they return"));
   }
 
   const std::chrono::nanoseconds timeout =
@@ -203,6 +213,17 @@ void LocalReplicas::run(StrategyCore& core, const std::shared_ptr<RunFrame>& fra
   // For a single replica, too: libtorch's own count is that of physical cores, half of them in many
   // containers.
   const ScopedIntraOpThreads own_share(threads_per_replica_);
+  try {
+    run_step(core, frame, timeout);
+  } catch (const std::exception& error) {
+    // Other tasks may wait for this one in a collective call of the step.
+    if (shared_->group.spans_tasks()) shared_->group.between().abort(error.what());
+    throw;
+  }
+}
+
+void LocalReplicas::run_step(StrategyCore& core, const std::shared_ptr<RunFrame>& frame,
+                             std::chrono::nanoseconds timeout) {
   start_workers(core, frame);
   shared_->run_one(0);
   count_step();
@@ -211,11 +232,15 @@ void LocalReplicas::run(StrategyCore& core, const std::shared_ptr<RunFrame>& fra
   for (std::exception_ptr& error : shared_->errors) {
     if (error) std::rethrow_exception(std::exchange(error, nullptr));
   }
-  if (const std::exception_ptr error = shared_->group.error()) std::rethrow_exception(error);
+  if (const std::exception_ptr error = shared_->group.threads().error()) {
+    std::rethrow_exception(error);
+  }
 }
 
 void LocalReplicas::start_workers(StrategyCore& core, const std::shared_ptr<RunFrame>& frame) {
-  for (Shared::Job& job : shared_->jobs) job = {core.shared_from_this(), frame};
+  for (Shared::Job& job : shared_->jobs) {
+    job = {core.shared_from_this(), frame, shared_->group.view()};
+  }
   for (std::exception_ptr& error : shared_->errors) error = nullptr;
   if (size() == 1) return;
   shared_->caller_state.emplace();
@@ -228,13 +253,13 @@ void LocalReplicas::start_workers(StrategyCore& core, const std::shared_ptr<RunF
 bool LocalReplicas::wait_for_workers(std::chrono::nanoseconds timeout) {
   const ScopedPhase phase(profiler::Phase::kWait);
   return shared_->end.wait([this] { return shared_->unfinished.load() == 0; },
-                           shared_->group.spin(), WaitPoint::Clock::now() + timeout);
+                           shared_->spin(), WaitPoint::Clock::now() + timeout);
 }
 
 void LocalReplicas::throw_given_up(std::chrono::nanoseconds timeout) const {
   std::string cause;
   const std::exception_ptr own = shared_->errors[0];  // the others' may still be written
-  if (const std::exception_ptr first = own ? own : shared_->group.error()) {
+  if (const std::exception_ptr first = own ? own : shared_->group.threads().error()) {
     try {
       std::rethrow_exception(first);
     } catch (const std::exception& error) {
@@ -245,7 +270,7 @@ void LocalReplicas::throw_given_up(std::chrono::nanoseconds timeout) const {
   }
   throw DeadlineExceededError(
       str("replica 0 ended its step ", std::chrono::duration<double>(timeout).count(),
-          " s ago, but still running: ", shared_->group.members_inside(),
+          " s ago, but still running: ", shared_->group.threads().members_inside(),
           "; what the step refers to must stay alive until they return", cause));
 }
 

@@ -1,4 +1,4 @@
-// The replicas of one process: a persistent thread for each but the first, which runs on the thread
+// The replicas of one task: a persistent thread for each but the first, which runs on the thread
 // that calls run().
 #pragma once
 
@@ -9,6 +9,11 @@
 #include <vector>
 
 #include "cohort/distribute/strategy.h"
+
+namespace cohort::collective {
+class Communicator;
+class SyncGroup;
+}  // namespace cohort::collective
 
 namespace cohort::random {
 class Generator;
@@ -21,7 +26,9 @@ namespace cohort::internal {
 // Thread safety: run() from one thread at a time; a second is a FailedPreconditionError.
 class LocalReplicas {
  public:
-  explicit LocalReplicas(std::vector<std::string> devices);
+  // communicator: to the other tasks of their group; null where there are none.
+  explicit LocalReplicas(std::vector<std::string> devices,
+                         std::shared_ptr<collective::Communicator> communicator = nullptr);
   // Joins the threads; one that is still inside a step that was given up is left to end by itself.
   ~LocalReplicas();
   LocalReplicas(const LocalReplicas&) = delete;
@@ -30,6 +37,7 @@ class LocalReplicas {
   int size() const { return static_cast<int>(devices_.size()); }
   const std::vector<std::string>& devices() const { return devices_; }
   const std::vector<c10::Device>& torch_devices() const { return torch_devices_; }
+  collective::SyncGroup& group() const;
 
   // What the replicas draw from, the same ones at each call. Not while a step runs.
   const std::vector<random::Generator>& generators();
@@ -40,6 +48,8 @@ class LocalReplicas {
 
  private:
   struct Shared;
+  void run_step(StrategyCore& core, const std::shared_ptr<RunFrame>& frame,
+                std::chrono::nanoseconds timeout);
   void start_workers(StrategyCore& core, const std::shared_ptr<RunFrame>& frame);
   bool wait_for_workers(std::chrono::nanoseconds timeout);
   [[noreturn]] void throw_given_up(std::chrono::nanoseconds timeout) const;

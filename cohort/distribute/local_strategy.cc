@@ -1,8 +1,8 @@
 #include "cohort/distribute/local_strategy.h"
 
-#include <ATen/ops/cat.h>
-
+#include "cohort/collective/task_collectives.h"
 #include "cohort/core/monitoring.h"
+#include "cohort/distribute/mirrored_exchange.h"
 #include "cohort/distribute/mirrored_variable.h"
 #include "cohort/distribute/sync_on_read_variable.h"
 #include "cohort/ops/random.h"
@@ -13,7 +13,7 @@ using distribute::VariableOptions;
 using distribute::VariableSynchronization;
 
 LocalStrategy::LocalStrategy(Config config)
-    : config_(std::move(config)), replicas_(config_.devices) {
+    : config_(std::move(config)), replicas_(config_.devices, config_.communicator) {
   set_gauge("distribution_strategy_replica_gauge", {config_.name}, replicas_.size());
 }
 
@@ -65,16 +65,8 @@ std::shared_ptr<VariableImpl> LocalStrategy::create_variable(const Tensor& initi
       make_components(initial_value, config_.shared_storage));
 }
 
-Tensor LocalStrategy::sum_over_replicas(at::ArrayRef<Tensor> local_components) {
-  Tensor sum = local_components[0].to(at::kCPU);
-  for (const Tensor& component : local_components.slice(1)) sum = sum + component.to(at::kCPU);
-  return sum;
-}
-
-Tensor LocalStrategy::gather_over_replicas(at::ArrayRef<Tensor> local_components, int64_t axis) {
-  std::vector<Tensor> components;
-  for (const Tensor& component : local_components) components.push_back(component.to(at::kCPU));
-  return at::cat(components, axis);
+std::unique_ptr<GradientExchange> LocalStrategy::make_exchange(std::vector<UpdateTarget> targets) {
+  return std::make_unique<MirroredExchange>(std::move(targets), group());
 }
 
 }  // namespace cohort::internal

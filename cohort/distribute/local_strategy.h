@@ -1,4 +1,5 @@
-// The strategies of one process: they differ in their devices and in what they are called.
+// Strategies whose replicas run in step, each on a device: of one task, or of several that exchange
+// values. They differ in their devices, in whom they exchange with and in what they are called.
 #pragma once
 
 #include "cohort/distribute/local_replicas.h"
@@ -6,7 +7,7 @@
 
 namespace cohort::internal {
 
-// One replica a device, all in this process; variables mirrored over them.
+// One replica of this task a device; variables mirrored over all replicas.
 class LocalStrategy : public StrategyCore {
  public:
   struct Config {
@@ -14,20 +15,20 @@ class LocalStrategy : public StrategyCore {
     std::vector<std::string> devices;  // canonical, existing, not empty, no device twice
     // Whether mirrored variables of replicas that share memory keep one storage.
     bool shared_storage = true;
+    // To the other tasks; null where there are none.
+    std::shared_ptr<collective::Communicator> communicator = nullptr;
   };
+  // COLLECTIVE over the tasks. Errors: those of a Communicator's calls.
   explicit LocalStrategy(Config config);
 
   std::string_view name() const override { return config_.name; }
-  int num_replicas_in_sync() const override { return replicas_.size(); }
-  int num_local_replicas() const override { return replicas_.size(); }
-  int replica_id(int local_id) const override { return local_id; }
+  collective::SyncGroup& group() const override { return replicas_.group(); }
   const std::vector<std::string>& worker_devices() const override { return replicas_.devices(); }
   std::vector<random::Generator> replica_generators() override;
   void run(const std::shared_ptr<RunFrame>& frame, const distribute::RunOptions& options) override;
   std::shared_ptr<VariableImpl> create_variable(const Tensor& initial_value,
                                                 distribute::VariableOptions options) override;
-  Tensor sum_over_replicas(at::ArrayRef<Tensor> local_components) override;
-  Tensor gather_over_replicas(at::ArrayRef<Tensor> local_components, int64_t axis) override;
+  std::unique_ptr<GradientExchange> make_exchange(std::vector<UpdateTarget> targets) override;
 
  private:
   std::vector<Tensor> make_components(const Tensor& initial_value, bool shared) const;

@@ -17,8 +17,7 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
 Tensor sum_over_replicas(ReplicaContext& context, const Tensor& value, const char* what) {
-  if (context.group() == nullptr) return value.clone();
-  return collective::all_reduce_sum(*context.group(), context.local_replica_id(), value, what);
+  return collective::all_reduce_sum(context.group(), context.local_replica_id(), value, what);
 }
 
 void save_replica(AutogradContext& saved, const ReplicaContext& context) {
@@ -58,12 +57,12 @@ struct AllGather : torch::autograd::Function<AllGather> {
     save_replica(*saved, context);
     const Tensor sizes = at::scalar_tensor(value.size(axis), at::dtype(at::kLong)).reshape({1});
     const Tensor all_sizes =
-        collective::all_gather(*context.group(), context.local_replica_id(), sizes, 0);
+        collective::all_gather(context.group(), context.local_replica_id(), sizes, 0);
     saved->saved_data["axis"] = axis;
     saved->saved_data["size"] = value.size(axis);
     saved->saved_data["begin"] =
-        all_sizes.narrow(0, 0, context.local_replica_id()).sum().item<int64_t>();
-    return collective::all_gather(*context.group(), context.local_replica_id(), value, axis);
+        all_sizes.narrow(0, 0, context.replica_id_in_sync_group()).sum().item<int64_t>();
+    return collective::all_gather(context.group(), context.local_replica_id(), value, axis);
   }
   static variable_list backward(AutogradContext* saved, variable_list gradients) {
     const Tensor total =
@@ -77,15 +76,17 @@ struct AllGather : torch::autograd::Function<AllGather> {
 }  // namespace
 
 ReplicaContext::ReplicaContext(internal::StrategyCore& core, int local_id,
-                               collective::ThreadGroup* group,
+                               std::shared_ptr<const collective::GroupView> view,
                                const random::Generator* merge_generator)
     : core_(core),
       local_id_(local_id),
-      replica_id_(core.replica_id(local_id)),
-      group_(group),
+      replica_id_(view->first_replica() + local_id),
+      view_(std::move(view)),
       merge_generator_(merge_generator) {}
 
-int ReplicaContext::num_replicas_in_sync() const { return core_.num_replicas_in_sync(); }
+int ReplicaContext::num_replicas_in_sync() const { return view_->num_replicas(); }
+
+collective::SyncGroup& ReplicaContext::group() const { return core_.group(); }
 
 Strategy ReplicaContext::strategy() const { return Strategy(core_.shared_from_this()); }
 
@@ -109,8 +110,7 @@ void ReplicaContext::merge(const char* what, void* mine,
     Strategy strategy = this->strategy();
     leader(strategy, all);
   };
-  if (group_ == nullptr) return across_replicas(std::span<void* const>(&mine, 1));
-  group_->meet(local_id_, what, mine, across_replicas);
+  group().meet(local_id_, what, mine, across_replicas);
 }
 
 Tensor ReplicaContext::all_reduce(ReduceOp op, const Tensor& value) {
@@ -130,7 +130,7 @@ Structure ReplicaContext::all_reduce(ReduceOp op, const Structure& value) {
 Tensor ReplicaContext::all_gather(const Tensor& value, int64_t axis) {
   check_own_context("all_gather");
   collective::check_can_concat({value}, axis);
-  if (group_ == nullptr) return value.clone();
+  if (num_replicas_in_sync() == 1) return value.clone();
   return AllGather::apply(value, axis);
 }
 

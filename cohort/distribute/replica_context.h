@@ -6,6 +6,7 @@
 //   }, batch);
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -21,8 +22,9 @@
 namespace cohort {
 
 namespace collective {
-class ThreadGroup;
-}
+struct GroupView;
+class SyncGroup;
+}  // namespace collective
 namespace random {
 class Generator;
 }
@@ -87,14 +89,16 @@ class Strategy;
 
 class ReplicaContext {
  public:
-  // merge_generator: what merged functions draw from; nullptr: what the calling thread does.
-  ReplicaContext(internal::StrategyCore& core, int local_id, collective::ThreadGroup* group,
+  // view: who takes part in the step. merge_generator: what merged functions draw from; nullptr:
+  // what the calling thread does.
+  ReplicaContext(internal::StrategyCore& core, int local_id,
+                 std::shared_ptr<const collective::GroupView> view,
                  const random::Generator* merge_generator = nullptr);
 
   // 0 .. num_replicas_in_sync - 1.
   int replica_id_in_sync_group() const { return replica_id_; }
   int num_replicas_in_sync() const;
-  // The index among the replicas of this process.
+  // The index among the replicas of this task.
   int local_replica_id() const { return local_id_; }
   Strategy strategy() const;
   // The canonical name of this replica's device, alone.
@@ -173,13 +177,15 @@ class ReplicaContext {
   void merge(const char* what, void* mine,
              FunctionRef<void(Strategy&, std::span<void* const>)> leader);
   internal::StrategyCore& core() const { return core_; }
-  collective::ThreadGroup* group() const { return group_; }
+  // The replicas that it meets: never none, since one that is alone has a group of one.
+  collective::SyncGroup& group() const;
+  const collective::GroupView& view() const { return *view_; }
 
  private:
   internal::StrategyCore& core_;
   int local_id_;
   int replica_id_;
-  collective::ThreadGroup* group_;  // nullptr with one replica
+  std::shared_ptr<const collective::GroupView> view_;
   const random::Generator* merge_generator_;
 };
 

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cohort/collective/sync_group.h"
 #include "cohort/distribute/strategy.h"
 
 namespace cohort::random {
@@ -16,7 +17,9 @@ class Generator;
 
 namespace cohort::internal {
 
+class GradientExchange;
 class VariableImpl;
+struct UpdateTarget;
 
 // Thread safety: immutable but for `run`, which is for one thread at a time.
 class StrategyCore : public std::enable_shared_from_this<StrategyCore> {
@@ -28,10 +31,12 @@ class StrategyCore : public std::enable_shared_from_this<StrategyCore> {
   // The strategy that is current where no other is.
   virtual bool is_default() const { return false; }
 
-  virtual int num_replicas_in_sync() const = 0;
-  virtual int num_local_replicas() const = 0;
-  // The id in the sync group of this process's replica `local_id`.
-  virtual int replica_id(int local_id) const = 0;
+  // The replicas that run steps together. Never changes its address.
+  virtual collective::SyncGroup& group() const = 0;
+  int num_replicas_in_sync() const { return group().view()->num_replicas(); }
+  int num_local_replicas() const { return group().view()->num_local_replicas(); }
+  // The id in the sync group of this task's replica `local_id`.
+  int replica_id(int local_id) const { return group().view()->first_replica() + local_id; }
   // Canonical names, one a local replica. Errors: FailedPrecondition (a strategy without devices).
   virtual const std::vector<std::string>& worker_devices() const = 0;
 
@@ -46,24 +51,33 @@ class StrategyCore : public std::enable_shared_from_this<StrategyCore> {
   virtual std::shared_ptr<VariableImpl> create_variable(const Tensor& initial_value,
                                                         distribute::VariableOptions options) = 0;
 
-  // The sum over all replicas of the sync group of local components, in replica order, on the CPU.
-  virtual Tensor sum_over_replicas(at::ArrayRef<Tensor> local_components) = 0;
-  virtual Tensor gather_over_replicas(at::ArrayRef<Tensor> local_components, int64_t axis) = 0;
+  // What gradients of these variables go through in a step: the strategy applies them. For the
+  // group as it is now. The targets were made under this strategy.
+  virtual std::unique_ptr<GradientExchange> make_exchange(std::vector<UpdateTarget> targets) = 0;
+
+  // Of the values that all replicas of the sync group have; this task brings its own, in order.
+  // COLLECTIVE over the tasks of the group, as are all that follow here. Not from a replica.
+  // Errors: those of a Communicator's calls.
+  //
+  // Their sum, in replica order within a task and then in the order of tasks, on the CPU.
+  Tensor sum_over_replicas(at::ArrayRef<Tensor> local_values) const;
+  // One after another along `axis`, on the CPU.
+  Tensor gather_over_replicas(at::ArrayRef<Tensor> local_values, int64_t axis) const;
+  // Replica 0's.
+  Tensor value_of_first_replica(at::ArrayRef<Tensor> local_values) const;
 
   // Who reads the input of this process's replicas. By default the host CPU of the first device
   // does for all, or each replica has a worker of its own (PER_REPLICA).
   virtual distribute::InputWorkers input_workers(const distribute::InputOptions& options) const;
-  // Of the sync group's input workers: how many there are, and the number of this process's first.
+  // Of the sync group's input workers: how many there are, and the number of this task's first.
   struct InputPipelines {
     int total = 1;
     int first = 0;
   };
-  virtual InputPipelines input_pipelines(int local_workers) const { return {local_workers, 0}; }
-  // Whether any process of the sync group has data for the step to come, where this one has, or
-  // has not: distributed iteration ends for all processes at once, when none has. Asked before each
-  // step, of every process. A single process knows by itself; a cluster sends the flag along with a
-  // reduction of the step before, so that no step pays for it.
-  virtual bool any_process_has_data(bool here) { return here; }
+  InputPipelines input_pipelines(int local_workers) const;
+  // Whether any task of the sync group has data for the step to come, where this one has, or has
+  // not: distributed iteration ends for all tasks at once, when none has. Asked before each step.
+  virtual bool any_process_has_data(bool here);
 };
 
 // The strategy of get_strategy() outside of every scope.

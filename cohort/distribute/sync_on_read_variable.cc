@@ -43,7 +43,8 @@ Tensor SyncOnReadVariable::aggregate() const {
     case VariableAggregation::SUM: return core()->sum_over_replicas(components);
     case VariableAggregation::MEAN:
       return core()->sum_over_replicas(components) / core()->num_replicas_in_sync();
-    case VariableAggregation::ONLY_FIRST_REPLICA: return component(0).clone();
+    case VariableAggregation::ONLY_FIRST_REPLICA:
+      return core()->value_of_first_replica(components);
     case VariableAggregation::NONE: break;
   }
   throw InvalidArgumentError(

@@ -33,7 +33,6 @@ struct GradientOptions {
 
 namespace internal {
 class GradientStream;
-class OptimizerState;
 // Something with a tensor that tapes record: a variable.
 template <class T>
 concept TapeSource = requires(const T& source) {
@@ -76,14 +75,12 @@ class GradientTape {
   // Stops recording for good; NoGradient does it for a block.
   void stop_recording();
 
- private:
-  friend class internal::OptimizerState;
-
-  // The same for each of the stream's leaves, handed over as soon as it is complete; see
-  // GradientStream::run. Errors: as gradient.
+  // As gradient, for each of the stream's leaves, handed over as soon as it is complete: for
+  // Cohort's own layers; see GradientStream::run. Errors: as gradient.
   void stream(const Tensor& target, internal::GradientStream& stream,
               FunctionRef<void(size_t, Tensor)> ready);
 
+ private:
   GradientTapeOptions options_;
   bool previous_grad_mode_;
   bool recording_ = true;

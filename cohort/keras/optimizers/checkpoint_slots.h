@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "cohort/distribute/reduce_and_update.h"
+#include "cohort/distribute/gradient_exchange.h"
 #include "cohort/optim/update_rule.h"
 #include "cohort/train/trackable.h"
 

@@ -5,16 +5,13 @@
 
 #include <algorithm>
 #include <optional>
-#include <unordered_set>
 
 #include "cohort/core/flush_denormals.h"
 #include "cohort/core/logging.h"
 #include "cohort/distribute/context.h"
-#include "cohort/distribute/gradient_packs.h"
 #include "cohort/distribute/strategy_core.h"
 #include "cohort/distribute/variable_impl.h"
 #include "cohort/keras/backend.h"
-#include "cohort/ops/gradient_stream.h"
 #include "cohort/ops/gradient_tape.h"
 
 namespace cohort::internal {
@@ -33,18 +30,6 @@ std::string list_names(const std::vector<Variable>& variables) {
   return names;
 }
 
-// Replicas that bring different lists would wait for each other's gradients for ever.
-void check_same_variables(const distribute::PerReplica<const std::vector<Variable>*>& lists) {
-  const std::vector<Variable>& first = *lists.value(0);
-  for (size_t r = 1; r < lists.size(); ++r) {
-    const std::vector<Variable>& other = *lists.value(r);
-    if (other == first) continue;
-    throw InvalidArgumentError(str("apply_gradients: replica 0 updates the variables [",
-                                   list_names(first), "], replica ", r, " updates [",
-                                   list_names(other), "]; they must be the same in one order"));
-  }
-}
-
 // Errors: FailedPrecondition (in cross-replica context).
 ReplicaContext& calling_replica() {
   ReplicaContext* replica = distribute::get_replica_context();
@@ -55,9 +40,6 @@ ReplicaContext& calling_replica() {
       "gradients to the replicas instead, with .skip_gradients_aggregation if they are summed)");
 }
 
-// So much of the gradients is added up at a time: the caches of a core hold it for all replicas.
-constexpr int64_t kBytesPerPack = 256 << 10;
-
 }  // namespace
 
 OptimizerState::OptimizerState(std::string name, std::unique_ptr<const optim::UpdateRule> rule,
@@ -67,6 +49,7 @@ OptimizerState::OptimizerState(std::string name, std::unique_ptr<const optim::Up
       learning_rate_(learning_rate.value(), keras_floatx()),
       schedule_(learning_rate.schedule()),
       strategy_(distribute::has_strategy() ? distribute::get_strategy().core() : nullptr),
+      plans_(str("optimizer '", name_, "'")),
       checkpoint_slots_(name_, *rule_) {}
 
 OptimizerState::~OptimizerState() = default;
@@ -112,95 +95,41 @@ void OptimizerState::apply(const GradientsAndVariables& gradients, const ApplyOp
   if (gradients.empty()) return;
   ReplicaContext& replica = calling_replica();
   const NoGradient no_gradient;
-  const PlanPtr plan = plan_for(replica, gradients);
-  c10::SmallVector<Tensor, 16> tensors;
-  for (const auto& [gradient, variable] : gradients) tensors.push_back(gradient);
-  update(replica, *plan, tensors, {.aggregate_gradients = !options.skip_gradients_aggregation});
+  iterations();
+  const auto exchange = plans_.of(
+      replica,
+      {gradients.size(), [&](size_t i) -> const Variable& { return gradients[i].second; }},
+      [this](const std::vector<Variable>& variables) { return make_targets(variables); });
+  exchange->begin(replica, Arrival::kAtOnce);
+  for (size_t i = 0; i < gradients.size(); ++i) exchange->bring(replica, i, gradients[i].first);
+  update(replica, *exchange, !options.skip_gradients_aggregation);
 }
 
 void OptimizerState::minimize(const Tensor& loss, const std::vector<Variable>& variables,
                               GradientTape& tape) {
   if (variables.empty()) return;
   ReplicaContext& replica = calling_replica();
-  GradientsAndVariables pairs;
-  pairs.reserve(variables.size());
-  for (const Variable& variable : variables) pairs.emplace_back(Tensor(), variable);
-  const PlanPtr plan = [&] {
+  const auto exchange = [&] {
     const NoGradient no_gradient;
-    return plan_for(replica, pairs);
+    iterations();
+    return plans_.of(
+        replica, {variables.size(), [&](size_t i) -> const Variable& { return variables[i]; }},
+        [this](const std::vector<Variable>& all) { return make_targets(all); });
   }();
-  const std::vector<Tensor> gradients = plan->packs == nullptr
-                                            ? tape.gradient(loss, variables)
-                                            : backward_into_packs(replica, *plan, loss, tape);
+  exchange->backward(replica, loss, tape);
   const NoGradient no_gradient;
-  update(replica, *plan, gradients, {.packs = plan->packs.get()});
-  if (plan->packs != nullptr) {
-    plan->packs->forget(static_cast<size_t>(replica.local_replica_id()));
-  }
+  update(replica, *exchange, /*aggregate_gradients=*/true);
 }
 
-std::vector<Tensor> OptimizerState::backward_into_packs(ReplicaContext& replica, Plan& plan,
-                                                        const Tensor& loss, GradientTape& tape) {
-  replica.merge("minimize", &plan, [&](distribute::Strategy&, std::span<void* const> plans) {
-    for (size_t r = 0; r < plans.size(); ++r) {
-      if (plans[r] == &plan) continue;
-      throw InvalidArgumentError(str("minimize: replica ", r, " updates other variables than ",
-                                     "another, whose first is '", plan.targets[0].variable.name(),
-                                     "'; they must be the same in one order"));
-    }
-    plan.packs->begin();
-  });
-  const auto rank = static_cast<size_t>(replica.local_replica_id());
-  std::unique_ptr<GradientStream>& stream = plan.streams[rank];
-  if (stream == nullptr) {
-    std::vector<Tensor> leaves;
-    for (const UpdateTarget& target : plan.targets) leaves.push_back(target.variable.value());
-    stream = std::make_unique<GradientStream>(std::move(leaves));
-  }
-  tape.stream(loss, *stream, [&](size_t i, const Tensor& gradient) {
-    const NoGradient no_gradient;
-    plan.packs->bring(
-        rank, i,
-        usable_gradient(gradient, plan.targets[i].variable, replica.replica_id_in_sync_group()));
-  });
-  plan.packs->reduce_complete();
-  std::vector<Tensor> gradients;
-  gradients.reserve(plan.targets.size());
-  for (size_t i = 0; i < plan.targets.size(); ++i) {
-    gradients.push_back(plan.packs->gradient(rank, i));
-  }
-  return gradients;
-}
-
-OptimizerState::PlanPtr OptimizerState::plan_for(ReplicaContext& replica,
-                                                 const GradientsAndVariables& gradients) {
-  iterations();
-  PlanPtr plan = find_plan(gradients);
-  if (plan == nullptr) plan = agree_on_plan(replica, gradients);
-  if (plan->core != &replica.core()) {
-    throw FailedPreconditionError(str("apply_gradients: variable '", gradients[0].second.name(),
-                                      "' was made under a ", plan->core->name(),
-                                      ", but the step runs under ", replica.core().name(),
-                                      "; run the step with the variable's strategy"));
-  }
-  return plan;
-}
-
-void OptimizerState::update(ReplicaContext& replica, const Plan& plan,
-                            c10::ArrayRef<Tensor> gradients, UpdateOptions options) {
-  const auto is_defined = [](const Tensor& gradient) { return gradient.defined(); };
-  if (std::none_of(gradients.begin(), gradients.end(), is_defined)) {
-    throw InvalidArgumentError(str("no gradients for any of the variables, the first of which is '",
-                                   plan.targets[0].variable.name(),
-                                   "'; does the loss depend on them, inside of the tape?"));
-  }
-  const bool all = std::all_of(gradients.begin(), gradients.end(), is_defined);
-  if (!all && !warned_.exchange(true)) warn_of_missing(plan, gradients);
-
+void OptimizerState::update(ReplicaContext& replica, GradientExchange& exchange,
+                            bool aggregate_gradients) {
+  check_brought(replica, exchange);
   const ScopedFlushDenormals flush_denormals;  // the default strategy needs no run
-  options.iteration = iterations().value().item<int64_t>();
-  options.learning_rate = learning_rate_at(options.iteration);
-  reduce_and_update(replica, {gradients.data(), gradients.size()}, plan.targets, *rule_, options);
+  const int64_t iteration = iterations().value().item<int64_t>();
+  exchange.finish(replica, {.rule = *rule_,
+                            .learning_rate = learning_rate_at(iteration),
+                            .iteration = iteration,
+                            .aggregate_gradients = aggregate_gradients});
   count_update(replica);
 }
 
@@ -215,82 +144,38 @@ void OptimizerState::count_update(const ReplicaContext& replica) {
   impl.mark_written(own);
 }
 
-void OptimizerState::warn_of_missing(const Plan& plan, c10::ArrayRef<Tensor> gradients) {
+void OptimizerState::check_brought(const ReplicaContext& replica,
+                                   const GradientExchange& exchange) {
+  const std::vector<UpdateTarget>& targets = exchange.targets();
+  size_t brought = 0;
+  for (size_t i = 0; i < targets.size(); ++i) brought += exchange.has(replica, i) ? 1 : 0;
+  if (brought == targets.size()) return;
+  if (brought == 0) {
+    throw InvalidArgumentError(str("no gradients for any of the variables, the first of which is '",
+                                   targets[0].variable.name(),
+                                   "'; does the loss depend on them, inside of the tape?"));
+  }
+  if (warned_.exchange(true)) return;
   std::vector<Variable> missing;
-  for (size_t i = 0; i < gradients.size(); ++i) {
-    if (!gradients[i].defined()) missing.push_back(plan.targets[i].variable);
+  for (size_t i = 0; i < targets.size(); ++i) {
+    if (!exchange.has(replica, i)) missing.push_back(targets[i].variable);
   }
   log_warning("gradients do not exist for the variables ", list_names(missing),
               "; they keep their values unless another replica has one");
 }
 
-OptimizerState::PlanPtr OptimizerState::find_plan(const GradientsAndVariables& gradients) const {
-  const auto matches = [&](const PlanPtr& plan) {
-    if (plan->targets.size() != gradients.size()) return false;
-    for (size_t i = 0; i < gradients.size(); ++i) {
-      if (!(plan->targets[i].variable == gradients[i].second)) return false;
-    }
-    return true;
-  };
+std::vector<UpdateTarget> OptimizerState::make_targets(const std::vector<Variable>& variables) {
   std::lock_guard lock(mutex_);
-  const auto found = std::find_if(plans_.begin(), plans_.end(), matches);
-  return found == plans_.end() ? nullptr : *found;
-}
-
-OptimizerState::PlanPtr OptimizerState::agree_on_plan(ReplicaContext& replica,
-                                                      const GradientsAndVariables& gradients) {
-  std::vector<Variable> variables;
-  for (const auto& [gradient, variable] : gradients) variables.push_back(variable);
-  const std::vector<Variable>* mine = &variables;
-  return replica.merge_call(
-      [this](distribute::Strategy&,
-             const distribute::PerReplica<const std::vector<Variable>*>& lists) {
-        check_same_variables(lists);
-        return make_plan(*lists.value(0));
-      },
-      mine);
-}
-
-OptimizerState::PlanPtr OptimizerState::make_plan(const std::vector<Variable>& variables) {
-  auto plan = std::make_shared<Plan>();
-  plan->core = variables[0].impl().core().get();
-  std::unordered_set<const VariableImpl*> seen;
-  for (const Variable& variable : variables) {
-    if (variable.impl().core().get() != &*distribute::get_strategy().core()) {
-      throw FailedPreconditionError(
-          str("optimizer '", name_, "': variable '", variable.name(), "' was made under a ",
-              variable.impl().core()->name(), ", but the current strategy is a ",
-              distribute::get_strategy().core()->name(),
-              "; make the model under strategy.scope() of the strategy that runs the step"));
-    }
-    if (!seen.insert(&variable.impl()).second) {
-      throw InvalidArgumentError(
-          str("optimizer '", name_, "': variable '", variable.name(), "' is listed twice"));
-    }
-  }
-  for (const Variable& variable : variables) {
-    if (variable.dtype() == float32 || variable.dtype() == float64) continue;
-    throw InvalidArgumentError(str("optimizer '", name_, "': variable '", variable.name(), "' is ",
-                                   dtype_name(variable.dtype()),
-                                   "; rules update float32 and float64 variables"));
-  }
-  std::lock_guard lock(mutex_);
-  std::vector<UpdateTarget> made;
+  std::vector<UpdateTarget> targets, made;
   for (const Variable& variable : variables) {
     const UpdateTarget* found = find_target(variable);
-    plan->targets.push_back(found != nullptr ? *found : made.emplace_back(make_target(variable)));
+    targets.push_back(found != nullptr ? *found : made.emplace_back(make_target(variable)));
   }
   // Where restored values do not fit, the slots are given up: a step that is tried again meets the
   // same error, and does not train without them.
   checkpoint_slots_.add(made);
   targets_.insert(targets_.end(), made.begin(), made.end());
-  const auto replicas = static_cast<size_t>(plan->core->num_local_replicas());
-  if (replicas > 1) {
-    plan->packs = std::make_unique<GradientPacks>(variables, replicas, kBytesPerPack);
-    plan->streams.resize(replicas);
-  }
-  plans_.push_back(plan);
-  return plan;
+  return targets;
 }
 
 // Called with mutex_ held.
@@ -323,9 +208,8 @@ void OptimizerState::build(const std::vector<Variable>& variables) {
   std::optional<distribute::Scope> scope;
   if (!distribute::has_strategy() && !core->is_default()) scope.emplace(core);
   iterations();
-  GradientsAndVariables pairs;
-  for (const Variable& variable : variables) pairs.emplace_back(Tensor(), variable);
-  if (find_plan(pairs) == nullptr) make_plan(variables);
+  plans_.make({variables.size(), [&](size_t i) -> const Variable& { return variables[i]; }},
+              [this](const std::vector<Variable>& all) { return make_targets(all); });
 }
 
 std::vector<Variable> OptimizerState::variables() {

@@ -8,15 +8,13 @@
 #include <vector>
 
 #include "cohort/distribute/build_once.h"
-#include "cohort/distribute/reduce_and_update.h"
+#include "cohort/distribute/exchange_plans.h"
 #include "cohort/keras/optimizers/checkpoint_slots.h"
 #include "cohort/keras/optimizers/optimizer.h"
 #include "cohort/train/trackable.h"
 
 namespace cohort::internal {
 
-class GradientPacks;
-class GradientStream;
 class StrategyCore;
 
 // Thread safety: as Optimizer.
@@ -41,38 +39,17 @@ class OptimizerState final : public train::Trackable {
   std::vector<train::TrackableChild> checkpoint_children() override;
 
  private:
-  // What one list of variables needs at each step, made at the first.
-  struct Plan {
-    StrategyCore* core = nullptr;
-    std::vector<UpdateTarget> targets;
-    // For minimize, where there are several replicas; streams are made by the replica, at its
-    // first.
-    std::unique_ptr<GradientPacks> packs;
-    std::vector<std::unique_ptr<GradientStream>> streams;
-  };
-  using PlanPtr = std::shared_ptr<Plan>;
-
-  PlanPtr find_plan(const keras::optimizers::GradientsAndVariables& gradients) const;
-  // The plan for these variables, for the calling replica: COLLECTIVE at the first.
-  PlanPtr plan_for(distribute::ReplicaContext& replica,
-                   const keras::optimizers::GradientsAndVariables& gradients);
-  // Brings this replica's gradients into the plan's packs, and adds up what is complete.
-  // COLLECTIVE.
-  std::vector<Tensor> backward_into_packs(distribute::ReplicaContext& replica, Plan& plan,
-                                          const Tensor& loss, GradientTape& tape);
-  // COLLECTIVE.
-  void update(distribute::ReplicaContext& replica, const Plan& plan,
-              c10::ArrayRef<Tensor> gradients, UpdateOptions options);
+  // Gradients have been brought: what is left of the step.
+  void update(distribute::ReplicaContext& replica, GradientExchange& exchange,
+              bool aggregate_gradients);
   // In place: assign_add would cost several operations of libtorch's.
   void count_update(const distribute::ReplicaContext& replica);
-  // In a replica, COLLECTIVE.
-  PlanPtr agree_on_plan(distribute::ReplicaContext& replica,
-                        const keras::optimizers::GradientsAndVariables& gradients);
-  // Across replicas, or in the default strategy.
-  PlanPtr make_plan(const std::vector<Variable>& variables);
+  // The slots of variables seen before, new ones of the others.
+  std::vector<UpdateTarget> make_targets(const std::vector<Variable>& variables);
   const UpdateTarget* find_target(const Variable& variable) const;
   UpdateTarget make_target(const Variable& variable) const;
-  void warn_of_missing(const Plan& plan, c10::ArrayRef<Tensor> gradients);
+  // Errors: InvalidArgument (this replica has no gradient at all).
+  void check_brought(const distribute::ReplicaContext& replica, const GradientExchange& exchange);
   double learning_rate_at(int64_t iteration) const;
 
   const std::string name_;
@@ -85,9 +62,9 @@ class OptimizerState final : public train::Trackable {
   BuildOnce iterations_once_;
   Variable iterations_;
   std::atomic<bool> warned_{false};
+  ExchangePlans plans_;
 
   mutable std::mutex mutex_;
-  std::vector<PlanPtr> plans_;         // guarded by mutex_
   std::vector<UpdateTarget> targets_;  // every variable seen, in that order; guarded by mutex_
   CheckpointSlots checkpoint_slots_;   // once there are iterations_, guarded by mutex_
 };

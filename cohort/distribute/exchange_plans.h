@@ -1,0 +1,60 @@
+// Which exchange a list of variables goes through: found at each step, made at the first.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "cohort/core/function_ref.h"
+#include "cohort/distribute/gradient_exchange.h"
+
+namespace cohort::internal {
+
+// The variables of a step, wherever they stand.
+struct VariableList {
+  size_t size;
+  FunctionRef<const distribute::Variable&(size_t)> at;
+
+  std::vector<distribute::Variable> copy() const;
+};
+
+// Those of one optimizer. Thread safety: any thread; a replica by its own thread.
+class ExchangePlans {
+ public:
+  // Makes the targets of variables that no list had before, once for all replicas, across them.
+  using MakeTargets =
+      FunctionRef<std::vector<UpdateTarget>(const std::vector<distribute::Variable>&)>;
+
+  // owner: for messages, "optimizer 'Adam'".
+  explicit ExchangePlans(std::string owner) : owner_(std::move(owner)) {}
+
+  // COLLECTIVE for the first step with these variables, or where the group has formed again.
+  // Errors: InvalidArgument (replicas with other variables, naming them; a variable twice, or of
+  // another dtype than float32 and float64), FailedPrecondition (variables of another strategy than
+  // the replica's), what make_targets throws.
+  std::shared_ptr<GradientExchange> of(distribute::ReplicaContext& replica,
+                                       const VariableList& variables, MakeTargets make_targets);
+  // The same ahead of the first step, in the scope of the variables' strategy or outside of steps.
+  void make(const VariableList& variables, MakeTargets make_targets);
+
+ private:
+  struct Plan {
+    StrategyCore* core;
+    int64_t generation;
+    std::shared_ptr<GradientExchange> exchange;
+  };
+
+  std::shared_ptr<GradientExchange> find(const VariableList& variables) const;
+  std::shared_ptr<GradientExchange> agree(distribute::ReplicaContext& replica,
+                                          const VariableList& variables, MakeTargets make_targets);
+  std::shared_ptr<GradientExchange> make(const std::vector<distribute::Variable>& variables,
+                                         MakeTargets make_targets);
+  void check(const std::vector<distribute::Variable>& variables) const;
+
+  const std::string owner_;
+  mutable std::mutex mutex_;
+  std::vector<Plan> plans_;  // guarded by mutex_
+};
+
+}  // namespace cohort::internal

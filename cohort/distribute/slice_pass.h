@@ -1,0 +1,84 @@
+// One thread's part of the pass over memory that turns gradients into new values.
+#pragma once
+
+#include <span>
+
+#include "cohort/collective/slices.h"
+#include "cohort/distribute/gradient_contribution.h"
+#include "cohort/distribute/sparse_rows.h"
+
+namespace cohort::internal {
+
+class GradientPacks;
+
+// Where a pass finds the gradients of a target.
+struct GradientSources {
+  // What the replicas of this task bring: added up on the way, in their order.
+  Contributions replicas;
+  // Of which these are added up already; nullptr: none.
+  const GradientPacks* packs = nullptr;
+  // In place of both where it is not empty: the sums over all replicas, undefined where no replica
+  // has a gradient, and what they are multiplied by.
+  std::span<const Tensor> sums = {};
+  double scale = 1;
+};
+
+// Thread safety: one thread. Several may each pass over slices of their own at once.
+class SlicePass {
+ public:
+  SlicePass(std::span<const UpdateTarget> targets, const GradientSources& sources)
+      : targets_(targets), from_(sources) {}
+
+  // The rule that update applies.
+  void use(const optim::UpdateRule& rule, const optim::StepScalars& scalars) {
+    rule_ = &rule;
+    scalars_ = &scalars;
+  }
+
+  // Updates elements [range) of target `i`, whose components are on the host: adds up the
+  // gradients, applies the rule, copies the result to further components.
+  void update(size_t i, collective::SliceRange range);
+  // Updates the whole of target `i` on another kind of device, by way of the host: rules work on
+  // the host's memory. Correct, not fast.
+  void update_on_device(size_t i);
+  // Writes the sum of elements [range) of target `i` to `out`, a dense tensor of its form; zeros
+  // where there is none. No gradient is sparse.
+  void add_up(size_t i, collective::SliceRange range, const Tensor& out);
+
+ private:
+  static constexpr int64_t kRowsAtOnce = 256;
+
+  void use_components(const UpdateTarget& target);
+  bool collect_sources(size_t i);
+  void use_sum(const Tensor& sum);
+  void update_sparse(const UpdateTarget& target, collective::SliceRange range);
+  int64_t add_up_rows(int64_t end, int64_t row_size, std::span<int64_t> ids);
+  void update_given_rows(const UpdateTarget& target, int64_t end, int64_t row_size);
+  void update_rows(const UpdateTarget& target, int64_t begin, int64_t end, int64_t row_size,
+                   std::span<const int64_t> ids);
+  const void* summed_gradient(int64_t begin, int64_t count);
+  const void* scaled(const void* gradient, int64_t count);
+  void update_block(int64_t begin, int64_t count);
+  void apply_rule(int64_t begin, int64_t count, const void* gradient);
+  void copy_to_others(const UpdateTarget& target, int64_t begin, int64_t count) const;
+  void copy_to_other_components(const VariableImpl& variable, int64_t begin, int64_t count) const;
+  char* at(const Tensor& tensor, int64_t begin) const {
+    return static_cast<char*>(tensor.data_ptr()) + begin * item_size_;
+  }
+
+  std::span<const UpdateTarget> targets_;
+  GradientSources from_;
+  const optim::UpdateRule* rule_ = nullptr;
+  const optim::StepScalars* scalars_ = nullptr;
+
+  c10::SmallVector<const char*, 8> sources_;
+  SparseRowSum sparse_rows_;  // in place of sources_
+  const Tensor* param_ = nullptr;
+  c10::SmallVector<const Tensor*, optim::kMaxSlots> slots_;
+  DType dtype_ = DType::Float;
+  int64_t item_size_ = 0;
+  alignas(double) char sum_[kUpdateBlock * sizeof(double)];
+  alignas(double) char scratch_[kUpdateBlock * sizeof(double)];
+};
+
+}  // namespace cohort::internal

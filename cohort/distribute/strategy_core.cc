@@ -1,0 +1,53 @@
+#include "cohort/distribute/strategy_core.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "cohort/collective/replica_collectives.h"
+#include "cohort/collective/task_collectives.h"
+
+namespace cohort::internal {
+namespace {
+
+std::vector<Tensor> on_host(at::ArrayRef<Tensor> values) {
+  std::vector<Tensor> copies;
+  for (const Tensor& value : values) copies.push_back(value.to(at::kCPU));
+  return copies;
+}
+
+}  // namespace
+
+Tensor StrategyCore::sum_over_replicas(at::ArrayRef<Tensor> local_values) const {
+  Tensor sum = local_values[0].to(at::kCPU);
+  for (const Tensor& value : local_values.slice(1)) sum = sum + value.to(at::kCPU);
+  if (!group().spans_tasks()) return sum;
+  sum = local_values.size() == 1 ? sum.clone(at::MemoryFormat::Contiguous) : sum.contiguous();
+  collective::sum_over_tasks(group(), sum, "reduce");
+  return sum;
+}
+
+Tensor StrategyCore::gather_over_replicas(at::ArrayRef<Tensor> local_values, int64_t axis) const {
+  return collective::concat_replicas(group(), on_host(local_values), axis);
+}
+
+Tensor StrategyCore::value_of_first_replica(at::ArrayRef<Tensor> local_values) const {
+  const Tensor value = local_values[0].to(at::kCPU).clone(at::MemoryFormat::Contiguous);
+  collective::take_from_first_task(group(), value, "replica 0's value");
+  return value;
+}
+
+StrategyCore::InputPipelines StrategyCore::input_pipelines(int local_workers) const {
+  const std::vector<int64_t> workers =
+      collective::all_tasks_numbers(group(), local_workers, "number of input workers");
+  const auto here = workers.begin() + group().view()->task;
+  return {static_cast<int>(std::accumulate(workers.begin(), workers.end(), int64_t{0})),
+          static_cast<int>(std::accumulate(workers.begin(), here, int64_t{0}))};
+}
+
+bool StrategyCore::any_process_has_data(bool here) {
+  if (!group().spans_tasks()) return here;
+  const std::vector<int64_t> tasks = collective::all_tasks_numbers(group(), here, "input");
+  return std::any_of(tasks.begin(), tasks.end(), [](int64_t has_data) { return has_data != 0; });
+}
+
+}  // namespace cohort::internal
