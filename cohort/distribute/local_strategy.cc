@@ -26,6 +26,13 @@ void LocalStrategy::run(const std::shared_ptr<RunFrame>& frame,
   replicas_.run(*this, frame, options);
 }
 
+Tensor LocalStrategy::agreed_value(const Tensor& initial_value, const std::string& name) const {
+  if (!group().spans_tasks()) return initial_value;
+  const Tensor value = initial_value.to(at::kCPU).clone(at::MemoryFormat::Contiguous);
+  collective::take_from_first_task(group(), value, name);
+  return value;
+}
+
 std::vector<Tensor> LocalStrategy::make_components(const Tensor& initial_value, bool shared) const {
   std::vector<Tensor> components;
   for (const c10::Device& device : replicas_.torch_devices()) {
@@ -45,11 +52,12 @@ std::vector<Tensor> LocalStrategy::make_components(const Tensor& initial_value, 
 
 std::shared_ptr<VariableImpl> LocalStrategy::create_variable(const Tensor& initial_value,
                                                              VariableOptions options) {
+  const Tensor value = agreed_value(initial_value, options.name);
   switch (options.synchronization) {
     case VariableSynchronization::ON_READ:
       return std::make_shared<SyncOnReadVariable>(
           shared_from_this(), std::move(options),
-          make_components(initial_value, /*shared=*/false));
+          make_components(value, /*shared=*/false));
     case VariableSynchronization::ON_WRITE:
       break;
     case VariableSynchronization::NONE:
@@ -62,7 +70,7 @@ std::shared_ptr<VariableImpl> LocalStrategy::create_variable(const Tensor& initi
   }
   return std::make_shared<MirroredVariable>(
       shared_from_this(), std::move(options),
-      make_components(initial_value, config_.shared_storage));
+      make_components(value, config_.shared_storage));
 }
 
 std::unique_ptr<GradientExchange> LocalStrategy::make_exchange(std::vector<UpdateTarget> targets) {

@@ -31,6 +31,8 @@ class LocalStrategy : public StrategyCore {
   std::unique_ptr<GradientExchange> make_exchange(std::vector<UpdateTarget> targets) override;
 
  private:
+  // Every task starts from the first one's. COLLECTIVE.
+  Tensor agreed_value(const Tensor& initial_value, const std::string& name) const;
   std::vector<Tensor> make_components(const Tensor& initial_value, bool shared) const;
 
   Config config_;

@@ -1,0 +1,267 @@
+// A strategy of several tasks does what a MirroredStrategy of as many replicas does in one process.
+#include <ATen/ops/arange.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/zeros.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cohort/collective/testing_members.h"
+#include "cohort/data/dataset.h"
+#include "cohort/distribute/distributed_dataset.h"
+#include "cohort/distribute/gradient_exchange.h"
+#include "cohort/distribute/strategy_core.h"
+#include "cohort/distribute/testing_batches.h"
+#include "cohort/distribute/testing_numbers.h"
+#include "cohort/distribute/testing_tasks.h"
+#include "cohort/ops/gradient_tape.h"
+#include "cohort/ops/random.h"
+#include "cohort/optim/adam.h"
+#include "cohort/optim/sgd.h"
+
+namespace cohort::distribute {
+namespace {
+
+using collective::message_of;
+using data::Dataset;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+struct Topology {
+  int tasks;
+  int replicas_each;
+  int replicas() const { return tasks * replicas_each; }
+};
+
+class SeveralTasks : public ::testing::TestWithParam<Topology> {
+ protected:
+  static void run(const std::function<void(const Strategy&, int)>& program) {
+    run_all_tasks(GetParam().tasks, GetParam().replicas_each, program);
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Topologies, SeveralTasks,
+                         ::testing::Values(Topology{1, 2}, Topology{2, 1}, Topology{2, 2},
+                                           Topology{3, 1}));
+
+TEST_P(SeveralTasks, ReplicaIdsGoThroughTheTasks) {
+  run([](const Strategy& strategy, int task) {
+    EXPECT_EQ(strategy.num_replicas_in_sync(), GetParam().replicas());
+    const auto ids = strategy.run([](ReplicaContext& context) {
+      EXPECT_EQ(context.num_replicas_in_sync(), GetParam().replicas());
+      return context.replica_id_in_sync_group();
+    });
+    ASSERT_EQ(ids.size(), static_cast<size_t>(GetParam().replicas_each));
+    EXPECT_EQ(ids.value(0), task * GetParam().replicas_each);
+  });
+}
+
+TEST_P(SeveralTasks, CollectivesInAStepReachEveryReplicaInTheOrderOfIds) {
+  const int n = GetParam().replicas();
+  run([&](const Strategy& strategy, int) {
+    strategy.run([&](ReplicaContext& context) {
+      const int id = context.replica_id_in_sync_group();
+      EXPECT_EQ(context.all_reduce(ReduceOp::SUM, number(id + 1)).item<double>(), n * (n + 1) / 2.);
+      EXPECT_EQ(context.all_reduce(ReduceOp::MEAN, number(id)).item<double>(), (n - 1) / 2.);
+      const Tensor rows = context.all_gather(at::full({id + 1}, id, int64), 0);
+      ASSERT_EQ(rows.numel(), n * (n + 1) / 2);
+      for (int64_t r = 0, row = 0; r < n; ++r) {
+        for (int64_t i = 0; i <= r; ++i, ++row) EXPECT_EQ(rows[row].item<int64_t>(), r);
+      }
+    });
+  });
+}
+
+TEST_P(SeveralTasks, GradientsOfCollectivesCrossTasks) {
+  const int n = GetParam().replicas();
+  run([&](const Strategy& strategy, int) {
+    strategy.run([&](ReplicaContext& context) {
+      const int id = context.replica_id_in_sync_group();
+      GradientTape tape({.persistent = true});
+      const Tensor own = at::full({2}, id + 1.0, float64);
+      tape.watch(own);
+      const Tensor weighted = context.all_gather(own, 0) * (id + 1.0);
+      const auto gradient = tape.gradient(weighted.sum(), own);
+      EXPECT_EQ(gradient[0].item<double>(), n * (n + 1) / 2.);
+    });
+  });
+}
+
+TEST_P(SeveralTasks, ReduceAndGatherAcrossReplicas) {
+  const int n = GetParam().replicas();
+  run([&](const Strategy& strategy, int) {
+    const auto values = strategy.run([](ReplicaContext& context) {
+      return at::full({context.replica_id_in_sync_group() + 1}, context.replica_id_in_sync_group(),
+                      float64);
+    });
+    EXPECT_EQ(strategy.gather(values, 0).numel(), n * (n + 1) / 2);
+    EXPECT_EQ(strategy.gather(values, 0)[-1].item<double>(), n - 1);
+    EXPECT_EQ(strategy.reduce(ReduceOp::SUM, values, 0).item<double>(),
+              (n - 1.) * n * (n + 1) / 3);  // the sum of id * (id + 1)
+    // Weighed by the rows that each replica has.
+    EXPECT_DOUBLE_EQ(strategy.reduce(ReduceOp::MEAN, values, 0).item<double>(), (n - 1) * 2. / 3);
+  });
+}
+
+TEST_P(SeveralTasks, VariablesStartFromTheFirstTasksValues) {
+  run([](const Strategy& strategy, int task) {
+    const auto scope = strategy.scope();
+    const Variable v(at::full({3}, 5.0 + task), {.name = "v"});
+    EXPECT_TRUE(at::equal(v.value(), at::full({3}, 5.0)));
+  });
+}
+
+TEST_P(SeveralTasks, AssignedValuesAreAggregatedOverAllReplicas) {
+  const int n = GetParam().replicas();
+  run([&](const Strategy& strategy, int) {
+    const auto make = [&](VariableAggregation aggregation, VariableSynchronization synchronization) {
+      const auto scope = strategy.scope();
+      return Variable(number(-1), {.name = "v",
+                                   .trainable = false,
+                                   .synchronization = synchronization,
+                                   .aggregation = aggregation});
+    };
+    for (const auto synchronization :
+         {VariableSynchronization::ON_WRITE, VariableSynchronization::ON_READ}) {
+      const Variable sum = make(VariableAggregation::SUM, synchronization);
+      const Variable mean = make(VariableAggregation::MEAN, synchronization);
+      const Variable first = make(VariableAggregation::ONLY_FIRST_REPLICA, synchronization);
+      strategy.run([&](ReplicaContext& context) {
+        const Tensor value = number(context.replica_id_in_sync_group() + 1);
+        sum.assign(value);
+        mean.assign(value);
+        first.assign(value);
+      });
+      EXPECT_EQ(sum.value().item<double>(), n * (n + 1) / 2.);
+      EXPECT_EQ(mean.value().item<double>(), (n + 1) / 2.);
+      EXPECT_EQ(first.value().item<double>(), 1);
+    }
+  });
+}
+
+// What every replica brings in a step: dense, of rows, and on some steps nothing.
+std::vector<Tensor> gradients_of(int replica, int step) {
+  const auto generator = random::Generator::from_seed(100 * step + replica);
+  Tensor rows = generator.normal({50, 4});
+  rows.slice(0, 0, 40).zero_();
+  return {generator.normal({3, 7}), rows.to_sparse(1),
+          (step + replica) % 2 == 0 ? generator.normal({5000}) : Tensor(), Tensor()};
+}
+
+// Five steps of Adam; the values of replica 0 of each task.
+std::vector<std::vector<Tensor>> train(int tasks, int replicas_each) {
+  std::vector<std::vector<Tensor>> weights(static_cast<size_t>(tasks));
+  run_all_tasks(tasks, replicas_each, [&](const Strategy& strategy, int task) {
+    const auto rule = optim::make_adam({});
+    std::vector<internal::UpdateTarget> targets;
+    {
+      const auto scope = strategy.scope();
+      for (const Tensor& gradient : gradients_of(0, 0)) {
+        const auto shape = gradient.defined() ? gradient.sizes().vec() : std::vector<int64_t>{2};
+        targets.push_back({Variable(at::ones(shape)), {}});
+        for (int slot = 0; slot < 2; ++slot) targets.back().slots.emplace_back(at::zeros(shape));
+      }
+    }
+    const auto exchange = strategy.core()->make_exchange(targets);
+    for (int step = 0; step < 5; ++step) {
+      strategy.run([&](ReplicaContext& context) {
+        exchange->begin(context, internal::Arrival::kAtOnce);
+        const auto gradients = gradients_of(context.replica_id_in_sync_group(), step);
+        for (size_t i = 0; i < gradients.size(); ++i) exchange->bring(context, i, gradients[i]);
+        exchange->finish(context, {.rule = *rule, .learning_rate = 0.1, .iteration = step});
+      });
+    }
+    for (const auto& target : targets) {
+      const auto parts = target.variable.components();
+      for (const Tensor& part : parts.values()) EXPECT_TRUE(at::equal(part, parts.value(0)));
+      weights[static_cast<size_t>(task)].push_back(parts.value(0));
+    }
+  });
+  return weights;
+}
+
+TEST(SeveralTasksTrain, ToTheBitWhatOneTaskOfTwoReplicasDoes) {
+  const auto one = train(1, 2);
+  const auto two = train(2, 1);
+  for (size_t i = 0; i < one[0].size(); ++i) {
+    EXPECT_TRUE(at::equal(two[0][i], one[0][i])) << i;
+    EXPECT_TRUE(at::equal(two[1][i], one[0][i])) << i;
+  }
+  EXPECT_TRUE(at::equal(one[0][3], at::ones({2})));  // nobody had a gradient
+}
+
+TEST(SeveralTasksTrain, EqualOnAllTasksAndInEveryRun) {
+  const auto first = train(2, 2);
+  const auto second = train(2, 2);
+  const auto one = train(1, 4);
+  for (size_t i = 0; i < first[0].size(); ++i) {
+    EXPECT_TRUE(at::equal(first[0][i], first[1][i])) << i;
+    EXPECT_TRUE(at::equal(first[0][i], second[1][i])) << i;
+    // Sums associate differently there.
+    EXPECT_TRUE(at::allclose(first[0][i], one[0][i], 1e-4, 1e-4)) << i;
+  }
+}
+
+TEST(SeveralTasksInput, EachTaskReadsItsShardAndAllEndTogether) {
+  std::vector<std::string> read[2];
+  run_all_tasks(2, 2, [&](const Strategy& strategy, int task) {
+    const auto dataset = strategy.experimental_distribute_dataset(Dataset::range(12).batch(8));
+    for (const auto& batch : dataset) read[task].push_back(text(batch));
+  });
+  // Pieces of a global batch land as p0, p2 | p1, p3; then 4 rows are left.
+  ASSERT_EQ(read[0].size(), read[1].size());
+  ASSERT_EQ(read[0].size(), 2u);
+  EXPECT_EQ(read[0][0] + read[1][0], "[0,1][4,5][2,3][6,7]");
+}
+
+TEST(SeveralTasksInput, ATaskWithoutDataGoesOnWithEmptyBatches) {
+  std::vector<std::string> read[2];
+  run_all_tasks(2, 1, [&](const Strategy& strategy, int task) {
+    const auto dataset = strategy.distribute_datasets_from_function(
+        [&](const InputContext& context) {
+          EXPECT_EQ(context.num_input_pipelines, 2);
+          EXPECT_EQ(context.input_pipeline_id, task);
+          return Dataset::range(task == 0 ? 2 : 6).batch(2);
+        });
+    for (const auto& batch : dataset) read[task].push_back(text(batch));
+  });
+  EXPECT_THAT(read[0], ElementsAre("[0,1]", "[]", "[]"));
+  EXPECT_THAT(read[1], ElementsAre("[0,1]", "[2,3]", "[4,5]"));
+}
+
+TEST(SeveralTasksErrors, AFailureOfOneTaskIsNamedOnTheOthers) {
+  const auto errors = run_tasks(2, 1, [&](const Strategy& strategy, int task) {
+    strategy.run([&](ReplicaContext& context) {
+      if (task == 1) throw OutOfRangeError("no such row");
+      context.all_reduce(ReduceOp::SUM, number(1));
+    });
+  });
+  EXPECT_EQ(message_of<OutOfRangeError>(errors[1]), "no such row");
+  EXPECT_THAT(message_of<AbortedError>(errors[0]),
+              HasSubstr("task 1 has given up: no such row"));
+}
+
+TEST(SeveralTasksErrors, OtherCallsAreRefusedOnBoth) {
+  const auto errors = run_tasks(2, 1, [&](const Strategy& strategy, int task) {
+    strategy.run([&](ReplicaContext& context) {
+      context.all_reduce(ReduceOp::SUM, at::ones({task + 1}));
+    });
+  });
+  for (const auto& error : errors) {
+    EXPECT_THAT(message_of<FailedPreconditionError>(error), HasSubstr("float32 [1]"));
+    EXPECT_THAT(message_of<FailedPreconditionError>(error), HasSubstr("float32 [2]"));
+  }
+}
+
+TEST(SeveralTasksErrors, ATaskThatDoesNotComeIsNamedAtTheDeadline) {
+  const auto errors = run_tasks(2, 1, [&](const Strategy& strategy, int task) {
+    if (task == 1) return;
+    strategy.run(RunOptions{.timeout = std::chrono::milliseconds(50)}, [&](ReplicaContext& context) {
+      context.all_reduce(ReduceOp::SUM, number(1));
+    });
+  });
+  EXPECT_THAT(message_of<DeadlineExceededError>(errors[0]), HasSubstr("task 1"));
+}
+
+}  // namespace
+}  // namespace cohort::distribute

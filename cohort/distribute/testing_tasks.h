@@ -1,0 +1,54 @@
+// For tests: the tasks of a group as threads of this process, each with a strategy of its own, that
+// have nothing in common but sockets.
+#pragma once
+
+#include <exception>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "cohort/collective/checked_communicator.h"
+#include "cohort/collective/testing_socket_communicator.h"
+#include "cohort/distribute/local_strategy.h"
+#include "cohort/distribute/testing_devices.h"
+
+namespace cohort::distribute {
+
+// Runs program(strategy, task) in each of `tasks` tasks, with so many replicas each; what each threw.
+inline std::vector<std::exception_ptr> run_tasks(
+    int tasks, int replicas_each, const std::function<void(const Strategy&, int)>& program) {
+  const LogicalCpus cpus(replicas_each);
+  std::vector<std::string> devices;
+  for (int i = 0; i < replicas_each; ++i) devices.push_back(canonicalize(internal::str("CPU:", i)));
+  const auto communicators = collective::make_socket_communicators(tasks);
+  std::vector<std::exception_ptr> errors(static_cast<size_t>(tasks));
+  std::vector<std::thread> threads;
+  for (int task = 0; task < tasks; ++task) {
+    threads.emplace_back([&, task] {
+      const auto own = static_cast<size_t>(task);
+      try {
+        const Strategy strategy(std::make_shared<internal::LocalStrategy>(
+            internal::LocalStrategy::Config{.name = "several tasks",
+                                            .devices = devices,
+                                            .communicator = collective::checked(communicators[own])}));
+        program(strategy, task);
+      } catch (...) {
+        errors[own] = std::current_exception();
+        communicators[own]->abort("its program has failed");
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return errors;
+}
+
+// Rethrows the first error.
+inline void run_all_tasks(int tasks, int replicas_each,
+                          const std::function<void(const Strategy&, int)>& program) {
+  for (const std::exception_ptr& error : run_tasks(tasks, replicas_each, program)) {
+    if (error) std::rethrow_exception(error);
+  }
+}
+
+}  // namespace cohort::distribute
