@@ -20,6 +20,8 @@ target_compile_options(
                                    -Wno-unused-parameter -fstack-protector-strong)
 add_library(cohort_test_options INTERFACE)
 target_link_libraries(cohort_test_options INTERFACE cohort_private_options)
+# GoogleTest's macros hold the file's name: the same in each clone, for ccache.
+target_compile_options(cohort_test_options INTERFACE -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=)
 if(CMAKE_BUILD_TYPE MATCHES "^(Release|RelWithDebInfo)$")
   target_compile_options(cohort_private_options INTERFACE -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
   target_compile_options(cohort_test_options INTERFACE -O1)
