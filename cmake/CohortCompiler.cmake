@@ -1,9 +1,13 @@
 # How everything here is compiled: warnings, sanitizers, ccache, mold, precompiled headers.
 #
 # cohort_options: for every target. cohort_private_options: for our own sources only.
+# cohort_test_options: for tests, whose own code is never hot: a third of what they cost to compile
+#   would be its optimisation.
 # cohort_precompile(TARGET LIBRARY|TEST|USER): shares one precompiled header among all libraries, one
 #   among all tests, and one among what includes <cohort/cohort.h>; does nothing where
 #   COHORT_PRECOMPILED_HEADERS is off.
+
+option(COHORT_WERROR "Warnings in our own sources are errors" OFF)
 
 add_library(cohort_options INTERFACE)
 target_compile_features(cohort_options INTERFACE cxx_std_20)
@@ -14,8 +18,21 @@ add_library(cohort_private_options INTERFACE)
 target_compile_options(
   cohort_private_options INTERFACE -Wall -Wextra -Wpedantic -Werror=return-type
                                    -Wno-unused-parameter -fstack-protector-strong)
+add_library(cohort_test_options INTERFACE)
+target_link_libraries(cohort_test_options INTERFACE cohort_private_options)
+# GoogleTest's macros hold the file's name: the same in each clone, for ccache.
+target_compile_options(cohort_test_options INTERFACE -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=)
 if(CMAKE_BUILD_TYPE MATCHES "^(Release|RelWithDebInfo)$")
   target_compile_options(cohort_private_options INTERFACE -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
+  target_compile_options(cohort_test_options INTERFACE -O1)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION MATCHES "^1[23]\\.")
+    # False alarms inside of std::string wherever it is inlined: https://gcc.gnu.org/PR105329 and
+    # PR105651.
+    target_compile_options(cohort_private_options INTERFACE -Wno-restrict)
+  endif()
+endif()
+if(COHORT_WERROR)
+  target_compile_options(cohort_private_options INTERFACE -Werror)
 endif()
 
 if(COHORT_SANITIZE STREQUAL "address")
@@ -42,9 +59,11 @@ endif()
 find_program(COHORT_CCACHE ccache)
 mark_as_advanced(COHORT_CCACHE)
 if(COHORT_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  # Without this sloppiness ccache never caches what includes a precompiled header.
+  # Without this sloppiness ccache never caches what includes a precompiled header. The base folder
+  # lets clones at different places share what was compiled.
   set(CMAKE_CXX_COMPILER_LAUNCHER
-      ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${COHORT_CCACHE})
+      ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros
+      CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} ${COHORT_CCACHE})
 endif()
 
 find_program(COHORT_MOLD mold)
@@ -68,7 +87,7 @@ if(COHORT_PRECOMPILED_HEADERS)
   if(COHORT_BUILD_TESTS)
     add_executable(cohort_precompiled_test ${PROJECT_BINARY_DIR}/precompiled.cc)
     target_link_libraries(
-      cohort_precompiled_test PRIVATE cohort_options cohort_private_options Libtorch::Libtorch
+      cohort_precompiled_test PRIVATE cohort_options cohort_test_options Libtorch::Libtorch
                                       Threads::Threads GTest::gmock)
     target_precompile_headers(cohort_precompiled_test PRIVATE ${cohort_common_headers}
                               <gtest/gtest.h> <gmock/gmock.h>)

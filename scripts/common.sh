@@ -30,10 +30,11 @@ retry() {
   return 1
 }
 
-# Configures a preset; silent where it succeeds.
+# Configures a preset; silent where it succeeds. COHORT_WERROR, where the environment has it, decides
+# whether warnings are errors.
 configure() {
   local log
-  log=$(cd "$root" && cmake --preset "$1" "${@:2}" 2>&1) || {
+  log=$(cd "$root" && cmake --preset "$1" ${COHORT_WERROR:+"-DCOHORT_WERROR=$COHORT_WERROR"} 2>&1) || {
     printf '%s\n' "$log" >&2
     return 1
   }

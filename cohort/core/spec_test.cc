@@ -15,7 +15,7 @@ using ::testing::ThrowsMessage;
 
 constexpr int64_t kAny = kUnknownDim;
 
-std::string printed(const TensorSpec& spec) { return internal::str(spec); }
+std::string printed_spec(const TensorSpec& spec) { return internal::str(spec); }
 
 TEST(TensorSpecTest, HoldsShapeDtypeAndName) {
   const TensorSpec spec({{kAny, 28}}, float32, "image");
@@ -125,14 +125,14 @@ TEST(TensorSpecTest, EqualityIgnoresNames) {
 }
 
 TEST(TensorSpecTest, PrintsInTensorFlowsForm) {
-  EXPECT_EQ(printed(TensorSpec({{kAny, 28}}, float32)),
+  EXPECT_EQ(printed_spec(TensorSpec({{kAny, 28}}, float32)),
             "TensorSpec(shape=(None, 28), dtype=float32)");
-  EXPECT_EQ(printed(TensorSpec({{3}}, int64)), "TensorSpec(shape=(3,), dtype=int64)");
-  EXPECT_EQ(printed(TensorSpec({std::vector<int64_t>{}}, boolean)),
+  EXPECT_EQ(printed_spec(TensorSpec({{3}}, int64)), "TensorSpec(shape=(3,), dtype=int64)");
+  EXPECT_EQ(printed_spec(TensorSpec({std::vector<int64_t>{}}, boolean)),
             "TensorSpec(shape=(), dtype=bool)");
-  EXPECT_EQ(printed(TensorSpec(std::nullopt, uint8, "x")),
+  EXPECT_EQ(printed_spec(TensorSpec(std::nullopt, uint8, "x")),
             "TensorSpec(shape=<unknown>, dtype=uint8, name='x')");
-  EXPECT_EQ(printed(TensorSpec::strings({{kAny}})), "TensorSpec(shape=(None,), dtype=string)");
+  EXPECT_EQ(printed_spec(TensorSpec::strings({{kAny}})), "TensorSpec(shape=(None,), dtype=string)");
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
-std::string printed(const StringTensor& tensor) { return internal::str(tensor); }
+std::string printed_strings(const StringTensor& tensor) { return internal::str(tensor); }
 
 TEST(StringTensorTest, HoldsItsValuesInRowMajorOrder) {
   const StringTensor tensor({"a", "bc", "", "d"}, {2, 2});
@@ -181,10 +181,10 @@ TEST(ConcatTest, JoinsAlongDimensionZero) {
 }
 
 TEST(StringTensorPrintTest, NestsByShapeAndQuotes) {
-  EXPECT_EQ(printed(StringTensor({"a", "b\"c", "", "\n"}, {2, 2})),
+  EXPECT_EQ(printed_strings(StringTensor({"a", "b\"c", "", "\n"}, {2, 2})),
             R"([["a", "b\"c"], ["", "\n"]])");
-  EXPECT_EQ(printed(StringTensor::scalar("x")), R"("x")");
-  EXPECT_EQ(printed(StringTensor()), "[]");
+  EXPECT_EQ(printed_strings(StringTensor::scalar("x")), R"("x")");
+  EXPECT_EQ(printed_strings(StringTensor()), "[]");
 }
 
 }  // namespace

@@ -12,7 +12,7 @@
 #include "cohort/data/records/glob.h"
 #include "cohort/data/test_util.h"
 #include "cohort/data/testing_files.h"
-#include "cohort/ops/random.h"
+#include "cohort/ops/testing_seed.h"
 
 namespace cohort::data {
 namespace {
@@ -107,6 +107,7 @@ TEST_F(ListFiles, AStateIsOfTheFilesThatWereThere) {
 }
 
 TEST_F(ListFiles, WarnsWhereAnUnseededShuffleIsDivided) {
+  internal::forget_seed();
   const auto log_of = [&](const ListFilesOptions& options, int64_t shards) {
     testing::internal::CaptureStderr();
     Dataset::list_files(path("*.txt"), options).shard(shards, 0);
@@ -119,6 +120,7 @@ TEST_F(ListFiles, WarnsWhereAnUnseededShuffleIsDivided) {
 }
 
 TEST_F(ListFiles, WarnsOnceForAllWorkers) {
+  internal::forget_seed();
   testing::internal::CaptureStderr();
   const Dataset files = Dataset::list_files(path("*.txt"));
   for (int64_t worker = 0; worker < 3; ++worker) files.shard(3, worker);

@@ -11,6 +11,7 @@
 #include "cohort/core/error.h"
 #include "cohort/ops/philox.h"
 #include "cohort/ops/random_fill.h"
+#include "cohort/ops/testing_seed.h"
 
 namespace cohort::random {
 namespace {
@@ -191,6 +192,12 @@ uint64_t next_seed() {
   std::lock_guard lock(shared.mutex);
   if (!shared.seed) return random::operating_system_seed();
   return mix_seeds(*shared.seed, shared.seeds_given++);
+}
+
+void forget_seed() {
+  random::Context& shared = random::context();
+  std::lock_guard lock(shared.mutex);
+  shared.seed.reset();
 }
 
 uint64_t seed_epoch() { return random::context().epoch; }

@@ -84,7 +84,7 @@ HashTable::HashTable(lookup::TableEntries entries, const Leaf& default_value)
       given_keys_(keys_) {
   if (values_.is_tensor()) {
     values_ = on_cpu(values_.tensor(), values_.tensor().scalar_type());
-    if (values_.tensor().element_size() > sizeof(uint64_t)) {
+    if (static_cast<size_t>(values_.tensor().element_size()) > sizeof(uint64_t)) {
       throw UnimplementedError(str("a table of values of ", describe(values_)));
     }
   }
