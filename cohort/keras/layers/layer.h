@@ -22,6 +22,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/core/function_ref.h"
 #include "cohort/core/spec.h"
 #include "cohort/core/structure.h"
@@ -96,7 +97,7 @@ struct InputSpec {
 // were given; names must differ.
 // Thread safety: calls and reads from any thread, once it is built or inside a step; track,
 // set_trainable and set_weights from one thread while no step runs.
-class Layer : public train::Trackable {
+class COHORT_API Layer : public train::Trackable {
  public:
   struct Child {
     std::string name;
