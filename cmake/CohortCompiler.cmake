@@ -6,6 +6,7 @@
 # cohort_precompile(TARGET LIBRARY|TEST|USER): shares one precompiled header among all libraries, one
 #   among all tests, and one among what includes <cohort/cohort.h>; does nothing where
 #   COHORT_PRECOMPILED_HEADERS is off.
+# cohort_hide(TARGET): what it does not mark with COHORT_API, the shared library does not export.
 
 option(COHORT_WERROR "Warnings in our own sources are errors" OFF)
 
@@ -13,6 +14,9 @@ add_library(cohort_options INTERFACE)
 target_compile_features(cohort_options INTERFACE cxx_std_20)
 target_include_directories(cohort_options INTERFACE ${PROJECT_SOURCE_DIR}
                                                     ${PROJECT_BINARY_DIR}/include)
+# What is compiled without libtorch is linked with it, too.
+target_compile_definitions(cohort_options
+                           INTERFACE _GLIBCXX_USE_CXX11_ABI=${Libtorch_CXX11_ABI})
 
 add_library(cohort_private_options INTERFACE)
 target_compile_options(
@@ -72,6 +76,11 @@ if(COHORT_MOLD)
   add_link_options(-fuse-ld=mold)
 endif()
 
+function(cohort_hide target)
+  set_target_properties(${target} PROPERTIES CXX_VISIBILITY_PRESET hidden
+                                             VISIBILITY_INLINES_HIDDEN ON)
+endfunction()
+
 # The header of the libraries and that of the tests differ because one is compiled -fPIC, the other
 # -fPIE, which g++ refuses to mix.
 if(COHORT_PRECOMPILED_HEADERS)
@@ -82,6 +91,7 @@ if(COHORT_PRECOMPILED_HEADERS)
   add_library(cohort_precompiled OBJECT ${PROJECT_BINARY_DIR}/precompiled.cc)
   target_link_libraries(cohort_precompiled PRIVATE cohort_options cohort_private_options
                                                    Libtorch::Libtorch Threads::Threads)
+  cohort_hide(cohort_precompiled)
   target_precompile_headers(cohort_precompiled PRIVATE ${cohort_common_headers})
 
   if(COHORT_BUILD_TESTS)

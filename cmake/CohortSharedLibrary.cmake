@@ -1,5 +1,5 @@
-# cohort::cohort, what users link: one shared library of all folders. Its headers need libtorch and
-# nothing else; what our sources use besides stays private to it.
+# cohort::cohort, what users link: one shared library of all folders, which exports what COHORT_API
+# marks. Its headers need libtorch and nothing else; what our sources use besides stays private to it.
 get_property(cohort_folders GLOBAL PROPERTY COHORT_LIBRARIES)
 get_property(cohort_folder_deps GLOBAL PROPERTY COHORT_LIBRARY_DEPS)
 list(REMOVE_DUPLICATES cohort_folder_deps)
@@ -19,6 +19,10 @@ target_include_directories(
 target_link_libraries(cohort PUBLIC Libtorch::Libtorch Threads::Threads
                              PRIVATE ${cohort_folder_deps} ${cohort_sanitizers})
 set_property(TARGET cohort PROPERTY LINKER_LANGUAGE CXX)
+
+# The same folders as archives, for tests of many folders that look at what it does not export.
+add_library(cohort_folders INTERFACE)
+target_link_libraries(cohort_folders INTERFACE ${cohort_folders})
 
 # For programs of ours that use it; users' have no such header.
 if(COHORT_PRECOMPILED_HEADERS)

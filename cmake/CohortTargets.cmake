@@ -31,6 +31,7 @@ function(cohort_library name)
   cmake_parse_arguments(arg "NO_LIBTORCH" "" "SOURCES;DEPS;PRIVATE_DEPS" ${ARGN})
   add_library(cohort_${name} STATIC ${arg_SOURCES})
   add_library(cohort::${name} ALIAS cohort_${name})
+  cohort_hide(cohort_${name})
   target_link_libraries(
     cohort_${name}
     PUBLIC cohort_options Threads::Threads ${arg_DEPS}

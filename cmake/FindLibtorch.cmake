@@ -1,16 +1,23 @@
 # Finds libtorch without its own package file: that one fails without a CUDA toolkit when
 # libtorch was built with CUDA, although its CPU part needs none.
 #
-# Hints: -DLibtorch_ROOT=DIR, where DIR holds include/ and lib/ (an unpacked wheel's torch/ folder).
-# Result: the imported target Libtorch::Libtorch, Libtorch_VERSION.
+# Hints: -DLibtorch_ROOT=DIR, where DIR holds include/ and lib/ (the folder torch/ of a wheel).
+# -DLibtorch_CUDA=OFF leaves out torch_cuda, which does not load without NVIDIA's libraries.
+# Versions that Cohort was never tried with are refused; -DCOHORT_ALLOW_UNTRIED_LIBTORCH=ON lets
+# one through with a warning.
+# Result: the imported target Libtorch::Libtorch, Libtorch_VERSION, Libtorch_CXX11_ABI.
+option(COHORT_ALLOW_UNTRIED_LIBTORCH "Accept versions of libtorch that were not tried" OFF)
+option(Libtorch_CUDA "Load libtorch's CUDA part where it has one" ON)
+set(Libtorch_tried 1.13 2.7)
+
 find_path(Libtorch_INCLUDE_DIR ATen/core/Tensor.h
           HINTS ${Libtorch_ROOT}/include)
-find_library(Libtorch_torch_LIBRARY torch HINTS ${Libtorch_ROOT}/lib)
+# libtorch.so itself is empty, and that of a CUDA build needs torch_cuda.
 find_library(Libtorch_torch_cpu_LIBRARY torch_cpu HINTS ${Libtorch_ROOT}/lib)
 find_library(Libtorch_c10_LIBRARY c10 HINTS ${Libtorch_ROOT}/lib)
 find_library(Libtorch_torch_cuda_LIBRARY torch_cuda HINTS ${Libtorch_ROOT}/lib)
-mark_as_advanced(Libtorch_INCLUDE_DIR Libtorch_torch_LIBRARY Libtorch_torch_cpu_LIBRARY
-                 Libtorch_c10_LIBRARY Libtorch_torch_cuda_LIBRARY)
+mark_as_advanced(Libtorch_INCLUDE_DIR Libtorch_torch_cpu_LIBRARY Libtorch_c10_LIBRARY
+                 Libtorch_torch_cuda_LIBRARY)
 
 if(Libtorch_INCLUDE_DIR)
   foreach(header torch/headeronly/version.h torch/csrc/api/include/torch/version.h)
@@ -23,12 +30,45 @@ if(Libtorch_INCLUDE_DIR)
   endforeach()
 endif()
 
+unset(Libtorch_refusal)
+if(Libtorch_VERSION)
+  string(REGEX MATCH "^[0-9]+\\.[0-9]+" Libtorch_minor_version ${Libtorch_VERSION})
+  if(NOT Libtorch_minor_version IN_LIST Libtorch_tried)
+    list(JOIN Libtorch_tried ", " Libtorch_tried_text)
+    set(Libtorch_untried "Cohort was tried with libtorch ${Libtorch_tried_text}, not with \
+${Libtorch_VERSION} in ${Libtorch_INCLUDE_DIR}")
+    if(COHORT_ALLOW_UNTRIED_LIBTORCH)
+      message(WARNING "${Libtorch_untried}")
+    else()
+      set(Libtorch_refusal "${Libtorch_untried}. Name another one by -DLibtorch_ROOT=DIR, or try it \
+with -DCOHORT_ALLOW_UNTRIED_LIBTORCH=ON.")
+    endif()
+  endif()
+endif()
+
+# The ABI of std::string that libtorch was built with, as a function's name in c10 tells it. What
+# links libtorch must have the same.
+if(Libtorch_c10_LIBRARY)
+  file(STRINGS ${Libtorch_c10_LIBRARY} Libtorch_abi_symbol LIMIT_COUNT 1
+       REGEX "14torchCheckFailEPKcS2_jRK(Ss|NSt7__cxx11)")
+  if(Libtorch_abi_symbol MATCHES "jRKSs")
+    set(Libtorch_CXX11_ABI 0)
+  else()
+    set(Libtorch_CXX11_ABI 1)
+  endif()
+endif()
+
 include(FindPackageHandleStandardArgs)
+set(Libtorch_required Libtorch_torch_cpu_LIBRARY Libtorch_c10_LIBRARY Libtorch_INCLUDE_DIR)
+if(Libtorch_refusal)
+  set(Libtorch_accepted_version "Libtorch_accepted_version-NOTFOUND")
+  list(APPEND Libtorch_required Libtorch_accepted_version)
+endif()
 find_package_handle_standard_args(
   Libtorch
-  REQUIRED_VARS Libtorch_torch_cpu_LIBRARY Libtorch_torch_LIBRARY Libtorch_c10_LIBRARY
-                Libtorch_INCLUDE_DIR
-  VERSION_VAR Libtorch_VERSION)
+  REQUIRED_VARS ${Libtorch_required}
+  VERSION_VAR Libtorch_VERSION
+  REASON_FAILURE_MESSAGE "${Libtorch_refusal}")
 
 if(Libtorch_FOUND AND NOT TARGET Libtorch::Libtorch)
   add_library(Libtorch::Libtorch INTERFACE IMPORTED)
@@ -36,15 +76,15 @@ if(Libtorch_FOUND AND NOT TARGET Libtorch::Libtorch)
     Libtorch::Libtorch PROPERTIES
     INTERFACE_INCLUDE_DIRECTORIES
     "${Libtorch_INCLUDE_DIR};${Libtorch_INCLUDE_DIR}/torch/csrc/api/include"
-    INTERFACE_COMPILE_DEFINITIONS "AT_PER_OPERATOR_HEADERS"
-    INTERFACE_LINK_LIBRARIES
-    "${Libtorch_torch_LIBRARY};${Libtorch_torch_cpu_LIBRARY};${Libtorch_c10_LIBRARY}")
+    INTERFACE_COMPILE_DEFINITIONS
+    "AT_PER_OPERATOR_HEADERS;_GLIBCXX_USE_CXX11_ABI=${Libtorch_CXX11_ABI}"
+    INTERFACE_LINK_LIBRARIES "${Libtorch_torch_cpu_LIBRARY};${Libtorch_c10_LIBRARY}")
   # clang with libstdc++ 12 in C++20 mode needs the complete IValue before ATen's headers name it.
   target_compile_options(
     Libtorch::Libtorch
     INTERFACE "$<$<CXX_COMPILER_ID:Clang>:SHELL:-include ATen/core/ivalue.h>")
   # A CUDA build registers its kernels when torch_cuda is loaded; nothing refers to it by symbol.
-  if(Libtorch_torch_cuda_LIBRARY)
+  if(Libtorch_CUDA AND Libtorch_torch_cuda_LIBRARY)
     target_link_options(
       Libtorch::Libtorch
       INTERFACE "LINKER:--push-state,--no-as-needed,${Libtorch_torch_cuda_LIBRARY},--pop-state")

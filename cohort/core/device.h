@@ -11,10 +11,12 @@
 #include <string_view>
 #include <vector>
 
+#include "cohort/core/export.h"
+
 namespace cohort {
 
 // "/job:worker/replica:0/task:1/device:GPU:0" in parts; a missing part is nullopt.
-struct DeviceSpec {
+struct COHORT_API DeviceSpec {
   std::optional<std::string> job = std::nullopt;
   std::optional<int> replica = std::nullopt;
   std::optional<int> task = std::nullopt;
@@ -34,9 +36,9 @@ struct DeviceSpec {
 // The full name of a device: explicit parts beat those of `defaults`, which beat those of this
 // task (job localhost, replica 0, task 0, or set_local_task's), which beat CPU:0.
 // Errors: InvalidArgument.
-std::string canonicalize(std::string_view name, std::string_view defaults = "");
+COHORT_API std::string canonicalize(std::string_view name, std::string_view defaults = "");
 // "/device:CPU:0": for names that hold on every task. Errors: InvalidArgument.
-std::string canonicalize_without_job_and_task(std::string_view name);
+COHORT_API std::string canonicalize_without_job_and_task(std::string_view name);
 
 namespace config {
 
@@ -50,14 +52,14 @@ struct LogicalDevice {
 };
 
 // The machine's CPU (as one device) and its GPUs; all types where `device_type` is empty.
-std::vector<PhysicalDevice> list_physical_devices(std::string_view device_type = "");
+COHORT_API std::vector<PhysicalDevice> list_physical_devices(std::string_view device_type = "");
 // CPUs, then GPUs. Fixes the configuration.
-std::vector<LogicalDevice> list_logical_devices(std::string_view device_type = "");
+COHORT_API std::vector<LogicalDevice> list_logical_devices(std::string_view device_type = "");
 // Splits each physical device of a type ("CPU", "GPU") into `count` logical ones. Asking again for
 // what already is does nothing.
 // Errors: InvalidArgument (count below 1, no such device), FailedPrecondition (the logical devices
 // are in use: call it before the first strategy).
-void set_logical_device_configuration(std::string_view device_type, int count);
+COHORT_API void set_logical_device_configuration(std::string_view device_type, int count);
 
 }  // namespace config
 

@@ -16,6 +16,8 @@
 #include <string>
 #include <string_view>
 
+#include "cohort/core/export.h"
+
 namespace cohort {
 
 // The canonical codes, with the values that gRPC gives them.
@@ -40,10 +42,10 @@ enum class Code {
 };
 
 // "INVALID_ARGUMENT" and so on.
-std::string_view code_name(Code code);
+COHORT_API std::string_view code_name(Code code);
 
 // Thread safety: immutable.
-class Error : public std::runtime_error {
+class COHORT_API Error : public std::runtime_error {
  public:
   Error(Code code, const std::string& message, std::string task = "")
       : std::runtime_error(message), code_(code), task_(std::move(task)) {}
@@ -59,7 +61,7 @@ class Error : public std::runtime_error {
 
 namespace internal {
 template <Code kCode>
-class ErrorOf : public Error {
+class COHORT_API ErrorOf : public Error {
  public:
   explicit ErrorOf(const std::string& message, std::string task = "")
       : Error(kCode, message, std::move(task)) {}

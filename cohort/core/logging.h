@@ -7,20 +7,21 @@
 #include <string_view>
 
 #include "cohort/core/error.h"
+#include "cohort/core/export.h"
 
 namespace cohort::logging {
 
 enum class Level { kDebug, kInfo, kWarning, kError, kOff };
 
 // The least severe level that is written; kInfo at start-up. Thread safety: any thread.
-void set_level(Level level);
-Level level();
+COHORT_API void set_level(Level level);
+COHORT_API Level level();
 
 }  // namespace cohort::logging
 
 namespace cohort::internal {
 
-void write_log(logging::Level level, std::string_view message);
+COHORT_API void write_log(logging::Level level, std::string_view message);
 
 // log(Level::kInfo, "Using MirroredStrategy with devices ", names): parts joined only if written.
 template <class... Parts>

@@ -1,6 +1,8 @@
 // Memory that is freed and taken again in every step.
 #pragma once
 
+#include "cohort/core/export.h"
+
 namespace cohort::config {
 
 // Keeps freed pages in the process instead of giving them back to the system: a page that is taken
@@ -8,6 +10,6 @@ namespace cohort::config {
 // large as its largest step; call it at the start of programs that train.
 // Returns whether the C library took the setting (glibc does; sanitizers' allocators do not).
 // Thread safety: any thread.
-bool keep_freed_memory();
+COHORT_API bool keep_freed_memory();
 
 }  // namespace cohort::config

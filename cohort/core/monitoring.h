@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "cohort/core/export.h"
+
 namespace cohort::monitoring {
 
 // A number and what it is of: for example the strategy and the function that was called.
@@ -21,9 +23,9 @@ struct Sample {
 
 // docs/distributed_input.md lists the names. 0 where nothing was counted. Thread safety: any
 // thread.
-int64_t value(std::string_view name, const std::vector<std::string>& labels = {});
+COHORT_API int64_t value(std::string_view name, const std::vector<std::string>& labels = {});
 // All of them, ordered by name and labels.
-std::vector<Sample> samples();
+COHORT_API std::vector<Sample> samples();
 
 }  // namespace cohort::monitoring
 

@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "cohort/core/export.h"
+
 namespace cohort::profiler {
 
 // What a thread does at a moment: one of these, or nothing that counts.
@@ -25,7 +27,7 @@ enum class Phase {
 };
 inline constexpr size_t kNumPhases = 5;
 // "input", ...
-const char* phase_name(Phase phase);
+COHORT_API const char* phase_name(Phase phase);
 
 struct ProfilerOptions {
   // Keeps when each phase began and ended, for write_chrome_trace.
@@ -48,7 +50,7 @@ struct ThreadProfile {
   std::chrono::nanoseconds of(Phase phase) const { return time[static_cast<size_t>(phase)]; }
 };
 
-struct Profile {
+struct COHORT_API Profile {
   std::chrono::nanoseconds wall{0};  // from start() to stop()
   int64_t steps = 0;                 // calls of strategy.run
   std::vector<ThreadProfile> threads;
@@ -62,7 +64,7 @@ struct Profile {
 // Costs a few clock readings for each step and each block of the update; nothing while it is off.
 // Thread safety: start and stop from one thread, while no step runs.
 // Errors: FailedPrecondition (start while it runs, stop while it does not).
-void start(const ProfilerOptions& options = {});
-Profile stop();
+COHORT_API void start(const ProfilerOptions& options = {});
+COHORT_API Profile stop();
 
 }  // namespace cohort::profiler

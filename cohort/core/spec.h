@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/core/structure.h"
 
 namespace cohort {
@@ -19,7 +20,7 @@ inline constexpr int64_t kUnknownDim = -1;
 
 // The spec of one leaf. Strings have no dtype of libtorch: `is_string` stands for it.
 // Thread safety: immutable.
-class TensorSpec {
+class COHORT_API TensorSpec {
  public:
   // An unknown rank is a missing shape. Errors: InvalidArgument (a size below kUnknownDim).
   TensorSpec(std::optional<std::vector<int64_t>> shape, DType dtype, std::string name = "");
@@ -58,7 +59,7 @@ class TensorSpec {
 
 // A tree of TensorSpecs of the same form as the structures it describes.
 // Thread safety: as std::vector.
-class StructureSpec {
+class COHORT_API StructureSpec {
  public:
   using Dict = std::vector<std::pair<std::string, StructureSpec>>;
 
@@ -94,7 +95,7 @@ class StructureSpec {
 };
 
 // TensorSpec(shape=(None, 28, 28, 1), dtype=float32, name='x'); an unknown rank prints <unknown>.
-std::ostream& operator<<(std::ostream& out, const TensorSpec& spec);
-std::ostream& operator<<(std::ostream& out, const StructureSpec& spec);
+COHORT_API std::ostream& operator<<(std::ostream& out, const TensorSpec& spec);
+COHORT_API std::ostream& operator<<(std::ostream& out, const StructureSpec& spec);
 
 }  // namespace cohort

@@ -12,11 +12,13 @@
 #include <string_view>
 #include <vector>
 
+#include "cohort/core/export.h"
+
 namespace cohort {
 
 // Immutable, row-major, dense. Copies and slices along dimension 0 share one block of memory.
 // Thread safety: immutable.
-class StringTensor {
+class COHORT_API StringTensor {
  public:
   // Shape [0].
   StringTensor();
@@ -68,11 +70,11 @@ class StringTensor {
 };
 
 // A new dimension 0 over tensors of one shape. Errors: InvalidArgument (no tensors, shapes differ).
-StringTensor stack(const std::vector<StringTensor>& tensors);
+COHORT_API StringTensor stack(const std::vector<StringTensor>& tensors);
 // Along dimension 0. Errors: InvalidArgument (no tensors, rank 0, other dimensions differ).
-StringTensor concat(const std::vector<StringTensor>& tensors);
+COHORT_API StringTensor concat(const std::vector<StringTensor>& tensors);
 
 // ["a", "bc"]: nested by shape.
-std::ostream& operator<<(std::ostream& out, const StringTensor& tensor);
+COHORT_API std::ostream& operator<<(std::ostream& out, const StringTensor& tensor);
 
 }  // namespace cohort

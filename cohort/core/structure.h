@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "cohort/core/error.h"
+#include "cohort/core/export.h"
 #include "cohort/core/function_ref.h"
 #include "cohort/core/string_tensor.h"
 #include "cohort/core/tensor.h"
@@ -24,7 +25,7 @@
 namespace cohort {
 
 // A tensor of numbers or of strings.
-class Leaf {
+class COHORT_API Leaf {
  public:
   Leaf(Tensor tensor) : value_(std::move(tensor)) {}
   Leaf(StringTensor strings) : value_(std::move(strings)) {}
@@ -49,7 +50,7 @@ class Leaf {
 // A leaf, a tuple of structures, or a dict of structures (keys unique, kept in order of insertion).
 // A value type: copying copies the tree and shares the tensors' storage.
 // Thread safety: as std::vector.
-class Structure {
+class COHORT_API Structure {
  public:
   using Dict = std::vector<std::pair<std::string, Structure>>;
   enum class Kind { kLeaf, kTuple, kDict };
@@ -125,8 +126,8 @@ class Structure {
 
 // Combines structures of one form leaf by leaf.
 // Errors: InvalidArgument (none; their form differs, with the path of the first difference).
-Structure map_structures(const std::vector<Structure>& structures,
-                         FunctionRef<Leaf(const std::vector<Leaf>&)> fn);
+COHORT_API Structure map_structures(const std::vector<Structure>& structures,
+                                    FunctionRef<Leaf(const std::vector<Leaf>&)> fn);
 
 // Structure::make_tuple and make_dict, as they read best in a call.
 template <class... Members>
@@ -140,7 +141,7 @@ inline Structure dict(Structure::Dict members) { return Structure::make_dict(std
 
 // A tensor prints as its values up to 16 elements, else as dtype and shape: (tensor, {'a':
 // tensor}).
-std::ostream& operator<<(std::ostream& out, const Structure& structure);
+COHORT_API std::ostream& operator<<(std::ostream& out, const Structure& structure);
 
 // `auto [x, y] = element;` for a tuple of two tensors; unpack<N> for N.
 // Errors: InvalidArgument (another number of members; a member that is no tensor).

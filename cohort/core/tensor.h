@@ -7,6 +7,8 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
 
+#include "cohort/core/export.h"
+
 namespace cohort {
 
 using Tensor = at::Tensor;
@@ -23,7 +25,7 @@ namespace internal {
 // "[2,3]".
 std::string shape_str(at::IntArrayRef shape);
 // "float32", "int64": TensorFlow's names.
-std::string dtype_name(DType dtype);
+COHORT_API std::string dtype_name(DType dtype);
 // "float32 [2,3]"; "undefined tensor".
 std::string describe(const Tensor& tensor);
 }  // namespace internal

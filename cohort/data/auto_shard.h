@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/data/dataset.h"
 
 namespace cohort::data {
@@ -32,7 +33,7 @@ struct AutoShardOptions {
 // it). While reading: InvalidArgument (FILE: fewer files than workers, on every worker before the
 // first element, or where only reading the names shows how many there are, before the first element
 // of theirs; DATA: fewer elements than workers, on those that got one).
-Dataset auto_shard(const Dataset& dataset, const AutoShardOptions& options);
+COHORT_API Dataset auto_shard(const Dataset& dataset, const AutoShardOptions& options);
 
 }  // namespace cohort::data
 

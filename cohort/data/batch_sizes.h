@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/data/dataset.h"
 
 namespace cohort::data {
@@ -14,8 +15,10 @@ namespace cohort::data {
 // workers together takes a global batch.
 // Errors: InvalidArgument (a negative batch, workers or replicas below 1, worker_index outside
 // [0, num_workers)).
-std::vector<int64_t> batch_sizes_for_worker(int64_t global_batch_size, int64_t num_workers,
-                                            int64_t num_replicas_per_worker, int64_t worker_index);
+COHORT_API std::vector<int64_t> batch_sizes_for_worker(int64_t global_batch_size,
+                                                       int64_t num_workers,
+                                                       int64_t num_replicas_per_worker,
+                                                       int64_t worker_index);
 
 inline constexpr int64_t kUnknownBatchSize = -1;
 
@@ -23,6 +26,6 @@ inline constexpr int64_t kUnknownBatchSize = -1;
 // open, from the transformations after `batch`; kUnknownBatchSize where the leaves disagree or
 // something in between (map) may change them. Nothing is read, but see Dataset::element_spec.
 // Errors: InvalidArgument (elements without a batch dimension).
-int64_t compute_batch_size(const Dataset& dataset);
+COHORT_API int64_t compute_batch_size(const Dataset& dataset);
 
 }  // namespace cohort::data

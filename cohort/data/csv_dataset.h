@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/core/spec.h"
 #include "cohort/data/dataset.h"
 #include "cohort/data/paths.h"
@@ -21,7 +22,7 @@ namespace cohort::data {
 
 // The type of a column, and what stands for an empty field; without that, a field is required.
 // A value type.
-class CsvColumn {
+class COHORT_API CsvColumn {
  public:
   using Default = std::variant<int32_t, int64_t, float, double, std::string>;
 
@@ -63,7 +64,7 @@ struct CsvOptions {
 // mark or line end). While reading: as TFRecordDataset's; InvalidArgument (a required field is
 // empty, a number that is none, too many or few fields, a misplaced quotation mark: names file,
 // line and column); the next element is then the next record. Resuming: as TFRecordDataset's.
-class CsvDataset : public Dataset {
+class COHORT_API CsvDataset : public Dataset {
  public:
   CsvDataset(const Paths& files, std::vector<CsvColumn> columns, const CsvOptions& options = {});
   CsvDataset(std::initializer_list<std::string> files, std::vector<CsvColumn> columns,

@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/core/spec.h"
 #include "cohort/core/structure.h"
 #include "cohort/data/cardinality.h"
@@ -109,7 +110,7 @@ struct MapOptions {
 // shuffle) or again (after a restore). What they throw comes out of next() with the element's
 // index in front, of the same class where it is a cohort::Error; the iterator then goes on with the
 // next element. A failed element takes its batch with it.
-class Dataset {
+class COHORT_API Dataset {
  public:
   // The int64 scalars start, start + step, ... before `stop`. Errors: InvalidArgument (step 0).
   static Dataset range(int64_t stop);

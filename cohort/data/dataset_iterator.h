@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 
+#include "cohort/core/export.h"
 #include "cohort/core/optional.h"
 #include "cohort/core/spec.h"
 #include "cohort/core/structure.h"
@@ -30,7 +31,7 @@ class ElementCursor;
 
 // Movable, not copyable; what was moved from can only be assigned to or destroyed.
 // Thread safety: none. Destroying it stops its threads, after at most one element each.
-class DatasetIterator {
+class COHORT_API DatasetIterator {
  public:
   DatasetIterator(internal::DataNodePtr root, const internal::IteratorContext& context);
   ~DatasetIterator();
@@ -69,7 +70,7 @@ class DatasetIterator {
 };
 
 // What range-for steps through: an input iterator.
-class ElementCursor {
+class COHORT_API ElementCursor {
  public:
   using iterator_concept = std::input_iterator_tag;
   using value_type = Structure;

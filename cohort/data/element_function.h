@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "cohort/core/callable_traits.h"
+#include "cohort/core/export.h"
 #include "cohort/core/spec.h"
 #include "cohort/core/structure.h"
 #include "cohort/ops/random.h"
@@ -47,7 +48,7 @@ struct ScalarOutput {
 };
 
 // A function of scalars, as a loop over n records.
-struct ScalarFunction {
+struct COHORT_API ScalarFunction {
   std::vector<ScalarType> arguments;
   std::vector<ScalarType> results;
   bool returns_tuple = false;
@@ -73,16 +74,16 @@ struct ElementFunction {
 // ---- argument k of a function, out of an element -----------------------------------------------
 
 // Errors: InvalidArgument (no tuple or dict of `arity` members).
-void check_arity(const Structure& element, size_t arity);
+COHORT_API void check_arity(const Structure& element, size_t arity);
 // What the only argument is, unless it is a Structure: the element, or a tuple's only member.
-const Structure& sole_argument(const Structure& element);
+COHORT_API const Structure& sole_argument(const Structure& element);
 // Errors: InvalidArgument (no leaf of that kind; `argument` is which).
-const Tensor& tensor_argument(const Structure& value, size_t argument);
-const StringTensor& strings_argument(const Structure& value, size_t argument);
+COHORT_API const Tensor& tensor_argument(const Structure& value, size_t argument);
+COHORT_API const StringTensor& strings_argument(const Structure& value, size_t argument);
 // The value of a 0-d tensor, as `dtype`. Errors: InvalidArgument.
-Tensor number_argument(const Structure& value, DType dtype, size_t argument);
-std::string_view string_argument(const Structure& value, size_t argument);
-Tensor scalar_tensor(DType dtype);
+COHORT_API Tensor number_argument(const Structure& value, DType dtype, size_t argument);
+COHORT_API std::string_view string_argument(const Structure& value, size_t argument);
+COHORT_API Tensor scalar_tensor(DType dtype);
 
 template <class T>
 inline constexpr bool kIsNumber =

@@ -7,6 +7,7 @@
 #include <initializer_list>
 #include <string>
 
+#include "cohort/core/export.h"
 #include "cohort/data/dataset.h"
 #include "cohort/data/paths.h"
 #include "cohort/data/record_dataset_options.h"
@@ -22,7 +23,7 @@ struct FixedLengthRecordOptions {
 // Elements: string scalars of `record_bytes` bytes. Errors: as TFRecordDataset's; also
 // InvalidArgument (record_bytes below 1, a negative number of bytes). While reading: DataLoss (what
 // follows a file's last whole record is not as long as the footer). Resuming: as TFRecordDataset's.
-class FixedLengthRecordDataset : public Dataset {
+class COHORT_API FixedLengthRecordDataset : public Dataset {
  public:
   FixedLengthRecordDataset(const Paths& files, int64_t record_bytes,
                            const FixedLengthRecordOptions& options = {});

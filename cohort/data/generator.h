@@ -19,6 +19,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "cohort/core/export.h"
 #include "cohort/data/element_function.h"
 
 namespace cohort::data {
@@ -85,7 +86,7 @@ concept ResumableGenerator = std::copy_constructible<G> &&
 namespace cohort::internal {
 
 // One pass over a user's generator. Thread safety: none.
-class GeneratorPass {
+class COHORT_API GeneratorPass {
  public:
   virtual ~GeneratorPass() = default;
   virtual bool next(Structure& out) = 0;

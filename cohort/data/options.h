@@ -9,6 +9,8 @@
 #include <iosfwd>
 #include <optional>
 
+#include "cohort/core/export.h"
+
 namespace cohort::data {
 
 // How a dataset is divided between several input workers.
@@ -66,7 +68,7 @@ struct AutotuneOptions {
 enum class ExternalStatePolicy { WARN = 0, IGNORE = 1, FAIL = 2 };
 
 // A value type. Thread safety: as any struct.
-struct Options {
+struct COHORT_API Options {
   DistributeOptions experimental_distribute = {};
   OptimizationOptions experimental_optimization = {};
   // Whether parallel stages keep the order of their input, where they do not say. Default: true.
@@ -91,14 +93,14 @@ struct Options {
 
 // Says in the log which of the options have no effect here, once a process for each.
 // Thread safety: any thread.
-void log_ignored(const Options& options);
+COHORT_API void log_ignored(const Options& options);
 
 // AUTO, FILE, ...
-std::ostream& operator<<(std::ostream& out, AutoShardPolicy policy);
+COHORT_API std::ostream& operator<<(std::ostream& out, AutoShardPolicy policy);
 // WARN, IGNORE, FAIL
-std::ostream& operator<<(std::ostream& out, ExternalStatePolicy policy);
+COHORT_API std::ostream& operator<<(std::ostream& out, ExternalStatePolicy policy);
 // {auto_shard_policy: DATA, deterministic: false}: what is set.
-std::ostream& operator<<(std::ostream& out, const Options& options);
+COHORT_API std::ostream& operator<<(std::ostream& out, const Options& options);
 
 // The guides' names.
 namespace experimental {

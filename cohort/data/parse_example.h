@@ -13,13 +13,14 @@
 #include <variant>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/core/spec.h"
 #include "cohort/core/structure.h"
 
 namespace cohort::io {
 
 // A feature that has as many values as `shape` says, in every example.
-struct FixedLenFeature {
+struct COHORT_API FixedLenFeature {
   // `dtype`: int64 or float32.
   FixedLenFeature(std::vector<int64_t> shape, DType dtype)
       : shape(std::move(shape)), dtype(dtype) {}
@@ -38,7 +39,7 @@ struct FixedLenFeature {
 };
 
 // A feature that has any number of values; none where an example has no such feature.
-struct VarLenFeature {
+struct COHORT_API VarLenFeature {
   explicit VarLenFeature(DType dtype) : dtype(dtype) {}
   static VarLenFeature strings();
 
@@ -66,9 +67,9 @@ using ExampleFeatures = std::vector<std::pair<std::string, ExampleFeature>>;
 // default of another shape or dtype; a name twice), DataLoss (a record is no tf.Example),
 // ResourceExhausted (a batch's padded values would take more than 1 GiB): with the name of the
 // feature and the index of the record.
-Structure parse_example(const StringTensor& serialized, const ExampleFeatures& features);
+COHORT_API Structure parse_example(const StringTensor& serialized, const ExampleFeatures& features);
 
 // What parse_example returns for one record, or for batches.
-StructureSpec example_spec(const ExampleFeatures& features, bool batched);
+COHORT_API StructureSpec example_spec(const ExampleFeatures& features, bool batched);
 
 }  // namespace cohort::io

@@ -3,6 +3,7 @@
 //   split_batches(Dataset::range(6).batch(4), 2);   // [0,1] [2,3] | [4] [5]
 #pragma once
 
+#include "cohort/core/export.h"
 #include "cohort/data/dataset.h"
 
 namespace cohort::data {
@@ -13,7 +14,7 @@ namespace cohort::data {
 // of pieces, unless they were taken within a batch.
 // Errors: InvalidArgument (num_pieces below 1; elements that are not batches). While reading:
 // InvalidArgument (not a batch; leaves of different numbers of rows: names them).
-Dataset split_batches(const Dataset& dataset, int64_t num_pieces);
+COHORT_API Dataset split_batches(const Dataset& dataset, int64_t num_pieces);
 
 }  // namespace cohort::data
 

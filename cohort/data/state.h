@@ -13,11 +13,13 @@
 #include <variant>
 #include <vector>
 
+#include "cohort/core/export.h"
+
 namespace cohort::data {
 
 // A value type; copies share bytes and children, which never change.
 // Thread safety: as std::vector.
-class IteratorState {
+class COHORT_API IteratorState {
  public:
   using Bytes = std::shared_ptr<const std::string>;
   using Child = std::shared_ptr<const IteratorState>;

@@ -6,6 +6,7 @@
 #include <initializer_list>
 #include <string>
 
+#include "cohort/core/export.h"
 #include "cohort/data/dataset.h"
 #include "cohort/data/paths.h"
 #include "cohort/data/record_dataset_options.h"
@@ -14,7 +15,7 @@ namespace cohort::data {
 
 // Elements: string scalars, without the "\n" or "\r\n" that ends them. Errors and resuming: as
 // TFRecordDataset's; any bytes are text.
-class TextLineDataset : public Dataset {
+class COHORT_API TextLineDataset : public Dataset {
  public:
   explicit TextLineDataset(const Paths& files, const RecordDatasetOptions& options = {});
   explicit TextLineDataset(std::initializer_list<std::string> files,

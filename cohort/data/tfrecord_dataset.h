@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 
+#include "cohort/core/export.h"
 #include "cohort/data/dataset.h"
 #include "cohort/data/paths.h"
 #include "cohort/data/record_dataset_options.h"
@@ -23,7 +24,7 @@ namespace cohort::data {
 // device's error is one only when it comes twice.
 // Resuming: by the place in the file, reading at most buffer_size bytes again; compressed files are
 // inflated again up to there.
-class TFRecordDataset : public Dataset {
+class COHORT_API TFRecordDataset : public Dataset {
  public:
   // Errors: InvalidArgument (an option).
   explicit TFRecordDataset(const Paths& files, const RecordDatasetOptions& options = {});

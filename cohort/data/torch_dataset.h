@@ -15,6 +15,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "cohort/core/export.h"
 #include "cohort/data/dataset.h"
 
 namespace cohort::internal {
@@ -32,8 +33,8 @@ Structure torch_example(Example&& example) {
 }
 
 // Elements by position, from a function that any thread may call.
-data::Dataset make_indexed_source(std::string name, int64_t size,
-                                  std::function<Structure(int64_t)> read);
+COHORT_API data::Dataset make_indexed_source(std::string name, int64_t size,
+                                             std::function<Structure(int64_t)> read);
 
 }  // namespace cohort::internal
 

@@ -7,6 +7,8 @@
 
 #include <memory>
 
+#include "cohort/core/export.h"
+
 namespace cohort {
 namespace internal {
 class StrategyCore;
@@ -18,21 +20,21 @@ class ReplicaContext;
 class Strategy;
 
 // The strategy of the innermost scope or step, of experimental_set_strategy, or the default one.
-Strategy get_strategy();
+COHORT_API Strategy get_strategy();
 // Whether get_strategy() is anything but the default strategy.
-bool has_strategy();
+COHORT_API bool has_strategy();
 // In a scope, in merge_call's function or in update's function; not in a step.
-bool in_cross_replica_context();
+COHORT_API bool in_cross_replica_context();
 // The replica that runs the calling code: in a step its own, outside of every scope the default
 // strategy's; nullptr in a cross-replica context.
-ReplicaContext* get_replica_context();
+COHORT_API ReplicaContext* get_replica_context();
 // Makes `strategy` current wherever no scope is open (nullptr: the default one again), in place of
 // the one set before. Errors: FailedPrecondition (inside a scope).
-void experimental_set_strategy(const Strategy* strategy);
+COHORT_API void experimental_set_strategy(const Strategy* strategy);
 
 // Entered by Strategy::scope(). While it lives the strategy is current on this thread and variables
 // are made as it says. Scopes end in the reverse order of their beginning.
-class [[nodiscard]] Scope {
+class [[nodiscard]] COHORT_API Scope {
  public:
   explicit Scope(std::shared_ptr<internal::StrategyCore> core);
   // Closes the scope if close() was not called; wrong nesting is logged, never thrown.
@@ -51,7 +53,7 @@ class [[nodiscard]] Scope {
 
 // In a replica, for its lifetime: ON_READ variables read as the aggregate over all replicas.
 // Every replica must open it: reading is then COLLECTIVE.
-class [[nodiscard]] VariableSyncOnReadContext {
+class [[nodiscard]] COHORT_API VariableSyncOnReadContext {
  public:
   VariableSyncOnReadContext();
   ~VariableSyncOnReadContext();

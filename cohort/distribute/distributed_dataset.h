@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/data/dataset.h"
 #include "cohort/distribute/distributed_iterator.h"
 #include "cohort/distribute/input_context.h"
@@ -25,7 +26,7 @@ namespace cohort::distribute {
 // Made by Strategy::experimental_distribute_dataset, distribute_datasets_from_function and the
 // functions below. Immutable; keeps the strategy alive.
 // Thread safety: any thread.
-class DistributedDataset {
+class COHORT_API DistributedDataset {
  public:
   DistributedIterator iterator() const;
   // Of the components. Where workers may run out of data one before another, the number of rows is
@@ -72,17 +73,16 @@ struct DistributedDatasetOptions {
 // more for each.
 // Errors: as Strategy::experimental_distribute_dataset; InvalidArgument (`workers` do not feed the
 // strategy's devices, in their order, each as many).
-DistributedDataset get_distributed_dataset(const data::Dataset& dataset,
-                                           const InputWorkers& workers, const Strategy& strategy,
-                                           const DistributedDatasetOptions& options = {});
+COHORT_API DistributedDataset
+get_distributed_dataset(const data::Dataset& dataset, const InputWorkers& workers,
+                        const Strategy& strategy, const DistributedDatasetOptions& options = {});
 
 // What Strategy::distribute_datasets_from_function does, for input workers of one's own:
 // fn(contexts[i]) makes what worker i reads, and its replicas take its elements in turn.
 // Errors: InvalidArgument (one context a worker is needed; as above), what fn throws.
-DistributedDataset get_distributed_datasets_from_function(const DatasetFunction& fn,
-                                                          const InputWorkers& workers,
-                                                          const std::vector<InputContext>& contexts,
-                                                          const Strategy& strategy,
-                                                          const InputOptions& options = {});
+COHORT_API DistributedDataset
+get_distributed_datasets_from_function(const DatasetFunction& fn, const InputWorkers& workers,
+                                       const std::vector<InputContext>& contexts,
+                                       const Strategy& strategy, const InputOptions& options = {});
 
 }  // namespace cohort::distribute

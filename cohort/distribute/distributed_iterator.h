@@ -10,6 +10,7 @@
 #include <optional>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/core/optional.h"
 #include "cohort/data/state.h"
 #include "cohort/distribute/values.h"
@@ -32,7 +33,7 @@ class BatchSequence;
 // is one worker, and the dataset is finite, such an incomplete last step is left out instead.
 // Movable, not copyable; what was moved from can only be assigned to or destroyed.
 // Thread safety: none. Not for use inside a step.
-class DistributedIterator {
+class COHORT_API DistributedIterator {
  public:
   DistributedIterator(DistributedIterator&&) noexcept = default;
   DistributedIterator& operator=(DistributedIterator&&) noexcept = default;
@@ -79,7 +80,7 @@ class DistributedIterator {
 
 namespace internal_input {
 // What a range-for walks.
-class BatchSequence {
+class COHORT_API BatchSequence {
  public:
   using value_type = PerReplica<Structure>;
   using difference_type = std::ptrdiff_t;

@@ -14,6 +14,7 @@
 #include <variant>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/core/spec.h"
 #include "cohort/distribute/values.h"
 
@@ -47,11 +48,11 @@ struct FunctionOptions {
 namespace internal {
 
 // Errors: InvalidArgument (names the argument, the place in it, what is expected and what came).
-void check_argument(const ArgumentSpec& spec, size_t index, const Structure& argument);
-void check_argument(const ArgumentSpec& spec, size_t index,
-                    const distribute::PerReplica<Structure>& argument);
-void check_argument_count(size_t expected, size_t found);
-[[noreturn]] void throw_cannot_check(size_t index);
+COHORT_API void check_argument(const ArgumentSpec& spec, size_t index, const Structure& argument);
+COHORT_API void check_argument(const ArgumentSpec& spec, size_t index,
+                               const distribute::PerReplica<Structure>& argument);
+COHORT_API void check_argument_count(size_t expected, size_t found);
+[[noreturn]] COHORT_API void throw_cannot_check(size_t index);
 
 template <class T>
 void check_any_argument(const ArgumentSpec& spec, size_t index, const T& argument) {

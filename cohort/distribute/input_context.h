@@ -10,10 +10,12 @@
 #include <cstdint>
 #include <iosfwd>
 
+#include "cohort/core/export.h"
+
 namespace cohort::distribute {
 
 // Thread safety: as any struct.
-struct InputContext {
+struct COHORT_API InputContext {
   int num_input_pipelines = 1;  // input workers of the sync group, each with its own dataset
   int input_pipeline_id = 0;    // which of them this is
   int num_replicas_in_sync = 1;
@@ -22,6 +24,6 @@ struct InputContext {
   int64_t get_per_replica_batch_size(int64_t global_batch_size) const;
 };
 // tf.distribute.InputContext(input pipeline id I, total: N)
-std::ostream& operator<<(std::ostream& out, const InputContext& context);
+COHORT_API std::ostream& operator<<(std::ostream& out, const InputContext& context);
 
 }  // namespace cohort::distribute

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "cohort/core/export.h"
+
 namespace cohort::distribute {
 
 struct InputWorker {
@@ -24,7 +26,7 @@ struct InputWorkersOptions {
 
 // In order: replicas are numbered as the compute devices are, worker by worker.
 // Thread safety: immutable.
-class InputWorkers {
+class COHORT_API InputWorkers {
  public:
   // Names as canonicalize() takes them.
   // Errors: InvalidArgument (no workers, a worker without compute devices, not a device name).
@@ -47,6 +49,6 @@ class InputWorkers {
 };
 // InputWorkers:{
 //   0 /job:localhost/replica:0/task:0/device:CPU:0: ('/job:localhost/...',)}
-std::ostream& operator<<(std::ostream& out, const InputWorkers& workers);
+COHORT_API std::ostream& operator<<(std::ostream& out, const InputWorkers& workers);
 
 }  // namespace cohort::distribute

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/distribute/distributed_dataset.h"
 #include "cohort/distribute/replica_context.h"
 #include "cohort/distribute/strategy.h"
@@ -39,7 +40,7 @@ class InputIterator {
 
 // What several steps leave behind: the outputs of the last one.
 // Thread safety: none; in a step, all replicas together.
-class MultiStepContext {
+class COHORT_API MultiStepContext {
  public:
   using Outputs = std::map<std::string, PerReplica<Tensor>>;
 
@@ -68,7 +69,7 @@ class MultiStepContext {
 };
 
 // A step that has its own input.
-class StandardInputStep {
+class COHORT_API StandardInputStep {
  public:
   // dataset_fn makes batches of one replica each. The strategy must live.
   StandardInputStep(std::function<data::Dataset()> dataset_fn, const Strategy& strategy);

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/distribute/strategy.h"
 
 namespace cohort::distribute {
@@ -18,7 +19,7 @@ struct MirroredStrategyOptions {
   bool shared_storage = true;
 };
 
-class MirroredStrategy : public Strategy {
+class COHORT_API MirroredStrategy : public Strategy {
  public:
   // On every logical GPU, or where there is none on every logical CPU.
   explicit MirroredStrategy(MirroredStrategyOptions options = {});

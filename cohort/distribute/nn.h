@@ -10,6 +10,7 @@
 #include <optional>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/core/tensor.h"
 
 namespace cohort {
@@ -27,16 +28,17 @@ struct AverageLossOptions {
 // Shape: [batch, ..] -> [], of the same dtype. In a replica or outside of a strategy.
 // Errors: InvalidArgument (rank 0; sample_weight's shape; a negative batch size),
 // FailedPrecondition (cross-replica context).
-Tensor compute_average_loss(const Tensor& per_example_loss, const AverageLossOptions& options = {});
+COHORT_API Tensor compute_average_loss(const Tensor& per_example_loss,
+                                       const AverageLossOptions& options = {});
 
 // sum(loss) / num_replicas_in_sync: a loss that all replicas compute alike, such as a penalty on
 // weights. Shape: [..] -> []. Errors: FailedPrecondition (cross-replica context).
-Tensor scale_regularization_loss(const Tensor& loss);
+COHORT_API Tensor scale_regularization_loss(const Tensor& loss);
 
 }  // namespace nn
 
 // The sum of tensors of one shape and dtype.
 // Errors: InvalidArgument (none; shapes or dtypes differ, naming the first that does).
-Tensor add_n(const std::vector<Tensor>& tensors);
+COHORT_API Tensor add_n(const std::vector<Tensor>& tensors);
 
 }  // namespace cohort

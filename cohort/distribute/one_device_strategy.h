@@ -5,11 +5,12 @@
 
 #include <string_view>
 
+#include "cohort/core/export.h"
 #include "cohort/distribute/strategy.h"
 
 namespace cohort::distribute {
 
-class OneDeviceStrategy : public Strategy {
+class COHORT_API OneDeviceStrategy : public Strategy {
  public:
   // Errors: InvalidArgument (not a device name, or no such device; names those there are).
   explicit OneDeviceStrategy(std::string_view device);

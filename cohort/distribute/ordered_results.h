@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/distribute/distributed_dataset.h"
 
 namespace cohort::distribute {
@@ -50,7 +51,7 @@ Structure result_structure(const T& result) {
 }  // namespace internal_values
 
 // Thread safety: as std::vector.
-class OrderedResults {
+class COHORT_API OrderedResults {
  public:
   // The results of one step: a batch for each position of DistributedIterator::positions(). Pairs,
   // tuples and vectors become tuple structures.
@@ -76,7 +77,8 @@ class OrderedResults {
 // The dataset (of global batches) over the replicas, so that the order of elements is known:
 // several input workers share it by AutoShardPolicy::DATA, whatever its options say. Errors: as
 // Strategy::experimental_distribute_dataset.
-DistributedDataset distribute_in_order(const Strategy& strategy, const data::Dataset& dataset);
+COHORT_API DistributedDataset distribute_in_order(const Strategy& strategy,
+                                                  const data::Dataset& dataset);
 
 // step(batch) on every replica for the whole dataset; its results' rows in the dataset's order, as
 // OrderedResults::add takes them.

@@ -14,6 +14,7 @@
 #include <variant>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/core/function_ref.h"
 #include "cohort/core/structure.h"
 #include "cohort/distribute/values.h"
@@ -74,9 +75,9 @@ struct MergeFrame<void, Args...> {
 };
 // One address a type.
 template <class T>
-inline char type_tag = 0;
+COHORT_API inline char type_tag = 0;
 // Errors: FailedPrecondition (a frame with another tag, naming its replica).
-void check_same_types(std::span<void* const> frames, const char* tag);
+COHORT_API void check_same_types(std::span<void* const> frames, const char* tag);
 }  // namespace internal
 
 namespace distribute {
@@ -87,7 +88,7 @@ namespace distribute {
 // does not come in time a DeadlineExceededError that names it.
 class Strategy;
 
-class ReplicaContext {
+class COHORT_API ReplicaContext {
  public:
   // view: who takes part in the step. merge_generator: what merged functions draw from; nullptr:
   // what the calling thread does.

@@ -10,22 +10,23 @@
 #include <vector>
 
 #include "cohort/core/callable_traits.h"
+#include "cohort/core/export.h"
 #include "cohort/distribute/replica_context.h"
 #include "cohort/distribute/values.h"
 
 namespace cohort::internal {
 
 // What one replica runs. Kept alive by whoever still runs it.
-class RunFrame {
+class COHORT_API RunFrame {
  public:
   virtual ~RunFrame() = default;
   virtual void call(distribute::ReplicaContext& context, size_t local_replica) = 0;
 };
 
-[[noreturn]] void throw_wrong_component_count(size_t components, size_t replicas);
+[[noreturn]] COHORT_API void throw_wrong_component_count(size_t components, size_t replicas);
 // A tensor without its autograd graph, the same storage.
-Tensor detached(const Tensor& tensor);
-Structure detached(const Structure& structure);
+COHORT_API Tensor detached(const Tensor& tensor);
+COHORT_API Structure detached(const Structure& structure);
 template <class T>
 T detached(T value) {
   return value;
@@ -92,7 +93,7 @@ decltype(auto) convert_argument(const Value& value) {
   }
 }
 
-[[noreturn]] void throw_wrong_member_count(const Structure& batch, size_t parameters);
+[[noreturn]] COHORT_API void throw_wrong_member_count(const Structure& batch, size_t parameters);
 
 // Calls fn(first..., members of `batch`...), as many members as there are Parameters.
 template <class Parameters, class Fn, size_t... kIndex, class... First>

@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/distribute/context.h"
 #include "cohort/distribute/replica_context.h"
 #include "cohort/distribute/step_call.h"
@@ -76,7 +77,7 @@ struct ValueContext {
   int num_replicas_in_sync = 1;
 };
 // tf.distribute.ValueContext(replica id R,  total replicas in sync: N)
-std::ostream& operator<<(std::ostream& out, const ValueContext& context);
+COHORT_API std::ostream& operator<<(std::ostream& out, const ValueContext& context);
 
 // The guides' name.
 namespace experimental {
@@ -85,7 +86,7 @@ using distribute::ValueContext;
 
 // A handle to a strategy; variables, models and datasets made under it keep it alive.
 // Thread safety: const calls from any thread, but one `run` at a time.
-class Strategy {
+class COHORT_API Strategy {
  public:
   explicit Strategy(std::shared_ptr<internal::StrategyCore> core) : core_(std::move(core)) {}
   Strategy(const Strategy&) = delete;  // two handles that look like two strategies
@@ -226,7 +227,7 @@ class Strategy {
 };
 
 // What code needs that is written for any strategy: optimizers, layers, other libraries.
-class StrategyExtended {
+class COHORT_API StrategyExtended {
  public:
   explicit StrategyExtended(std::shared_ptr<internal::StrategyCore> core)
       : core_(std::move(core)) {}

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "cohort/core/error.h"
+#include "cohort/core/export.h"
 #include "cohort/core/spec.h"
 #include "cohort/core/structure.h"
 
@@ -20,14 +21,14 @@ namespace cohort::distribute {
 namespace internal_values {
 // The tensor that a member is. Errors: InvalidArgument (it is something else; names
 // member(`which`), which gives that).
-const Tensor& tensor_member(const Structure& member, size_t which);
-const Tensor& tensor_member(const Structure& member, std::string_view which);
+COHORT_API const Tensor& tensor_member(const Structure& member, size_t which);
+COHORT_API const Tensor& tensor_member(const Structure& member, std::string_view which);
 }  // namespace internal_values
 
 enum class ReduceOp { SUM, MEAN };
 // "sum" or "mean" in any case. Errors: InvalidArgument.
-ReduceOp parse_reduce_op(std::string_view name);
-std::string_view reduce_op_name(ReduceOp op);
+COHORT_API ReduceOp parse_reduce_op(std::string_view name);
+COHORT_API std::string_view reduce_op_name(ReduceOp op);
 
 // One component for each replica of this process, in replica order. At least one.
 // Thread safety: as std::vector.
@@ -118,7 +119,7 @@ struct PerReplicaSpec {
   size_t num_replicas = 1;
   bool operator==(const PerReplicaSpec&) const = default;
 };
-std::ostream& operator<<(std::ostream& out, const PerReplicaSpec& spec);
+COHORT_API std::ostream& operator<<(std::ostream& out, const PerReplicaSpec& spec);
 
 template <size_t kIndex>
 PerReplica<Tensor> get(const PerReplica<Structure>& value) {
@@ -134,10 +135,10 @@ PerReplica<Tensor> get(const PerReplica<Structure>& value) {
 
 namespace internal_values {
 // Prints "PerReplica:{\n  0: ...,\n  1: ...\n}", one line a component.
-void print_components(std::ostream& out, std::string_view kind, size_t count,
-                      FunctionRef<void(size_t)> print_one);
+COHORT_API void print_components(std::ostream& out, std::string_view kind, size_t count,
+                                 FunctionRef<void(size_t)> print_one);
 // A structure of several components: the tree, each leaf a PerReplica.
-void print_per_replica(std::ostream& out, const PerReplica<Structure>& value);
+COHORT_API void print_per_replica(std::ostream& out, const PerReplica<Structure>& value);
 
 // Of what converts to a structure.
 template <class T>

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/core/tensor.h"
 #include "cohort/distribute/values.h"
 
@@ -64,7 +65,7 @@ struct VariableOptions {
 // Thread safety: reads from any thread; writes from one thread, or from all replicas of a step.
 // Errors: InvalidArgument (shape or dtype of a value), FailedPrecondition (empty handle, another
 // strategy's replica), DeadlineExceeded and Aborted (collective writes).
-class Variable {
+class COHORT_API Variable {
  public:
   Variable() = default;
   // Creates it in the current strategy. Inside `run`: COLLECTIVE, the k-th variable that a replica
@@ -110,7 +111,7 @@ class Variable {
 
 // MirroredVariable:{ 0: <Variable 'w:0' shape=[2] dtype=float32 value=[1,2]>, ... }; plain with one
 // component.
-std::ostream& operator<<(std::ostream& out, const Variable& variable);
+COHORT_API std::ostream& operator<<(std::ostream& out, const Variable& variable);
 
 }  // namespace distribute
 

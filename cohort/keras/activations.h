@@ -10,12 +10,13 @@
 #include <string_view>
 #include <utility>
 
+#include "cohort/core/export.h"
 #include "cohort/core/tensor.h"
 
 namespace cohort::keras::activations {
 
 // A value; default-made it is the identity ("linear"). Thread safety: immutable.
-class Activation {
+class COHORT_API Activation {
  public:
   Activation() = default;
   // linear, relu, relu6, elu, selu, gelu, sigmoid, softmax (of the last axis), softplus, swish

@@ -7,24 +7,25 @@
 #include <string>
 #include <string_view>
 
+#include "cohort/core/export.h"
 #include "cohort/core/tensor.h"
 
 namespace cohort::keras::backend {
 
 // The dtype of layers and metrics that are given none; "float32" at start-up.
 // Thread safety (all of this header): any thread.
-std::string floatx();
+COHORT_API std::string floatx();
 // Errors: InvalidArgument (anything but "float32" and "float64").
-void set_floatx(std::string_view name);
+COHORT_API void set_floatx(std::string_view name);
 
 // What probabilities are kept away from 0 and 1 by.
 inline constexpr double kEpsilon = 1e-7;
 
 // Starts the counters of automatic names again.
-void clear_session();
+COHORT_API void clear_session();
 
 // "conv2d", then "conv2d_1", ... for a class name such as "Conv2D".
-std::string unique_object_name(std::string_view class_name);
+COHORT_API std::string unique_object_name(std::string_view class_name);
 
 }  // namespace cohort::keras::backend
 

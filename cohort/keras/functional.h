@@ -8,6 +8,7 @@
 //   Structure logits = model(tuple(images, sizes));
 #pragma once
 
+#include "cohort/core/export.h"
 #include "cohort/keras/sequential.h"
 
 namespace cohort::keras {
@@ -19,7 +20,7 @@ namespace cohort::keras {
 // batch dimension goes through, with a warning the first time. Layers may be shared, within the
 // model and with others; an output of a layer may serve as an input.
 // Thread safety: as Layer.
-class Functional : public ModelHandle {
+class COHORT_API Functional : public ModelHandle {
  public:
   // Errors: InvalidArgument (an output depends on an Input that is not among the inputs, naming it
   // and the layer; an input given twice; two layers of one name).

@@ -4,6 +4,7 @@
 
 #include "cohort/core/logging.h"
 #include "cohort/core/text.h"
+#include "cohort/keras/layers/describe_leaves.h"
 
 namespace cohort::internal {
 namespace {

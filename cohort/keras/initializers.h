@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/core/tensor.h"
 
 namespace cohort::keras::initializers {
@@ -36,7 +37,7 @@ struct RandomUniformOptions {
 // A handle to an initializer. A random one draws from a generator of its own, seeded when it is
 // made: copies continue one stream, so two weights of one initializer differ.
 // Thread safety: any thread.
-class Initializer {
+class COHORT_API Initializer {
  public:
   using Function = std::function<Tensor(const std::vector<int64_t>& shape, DType dtype)>;
 
@@ -59,22 +60,22 @@ class Initializer {
   Function fn_;
 };
 
-Initializer Constant(double value = 0);
-Initializer Zeros();
-Initializer Ones();
-Initializer RandomNormal(const RandomNormalOptions& options = {});
+COHORT_API Initializer Constant(double value = 0);
+COHORT_API Initializer Zeros();
+COHORT_API Initializer Ones();
+COHORT_API Initializer RandomNormal(const RandomNormalOptions& options = {});
 // Redrawn where further than two standard deviations from the mean.
-Initializer TruncatedNormal(const RandomNormalOptions& options = {});
-Initializer RandomUniform(const RandomUniformOptions& options = {});
+COHORT_API Initializer TruncatedNormal(const RandomNormalOptions& options = {});
+COHORT_API Initializer RandomUniform(const RandomUniformOptions& options = {});
 
 // With fan_in and fan_out of a kernel [.., in, out] (each times the receptive field before them):
 // Glorot scales by 2 / (fan_in + fan_out), He by 2 / fan_in, LeCun by 1 / fan_in. The variance of
 // the values is that number; the normal ones are truncated.
-Initializer GlorotUniform(const SeedOptions& options = {});
-Initializer GlorotNormal(const SeedOptions& options = {});
-Initializer HeUniform(const SeedOptions& options = {});
-Initializer HeNormal(const SeedOptions& options = {});
-Initializer LecunUniform(const SeedOptions& options = {});
-Initializer LecunNormal(const SeedOptions& options = {});
+COHORT_API Initializer GlorotUniform(const SeedOptions& options = {});
+COHORT_API Initializer GlorotNormal(const SeedOptions& options = {});
+COHORT_API Initializer HeUniform(const SeedOptions& options = {});
+COHORT_API Initializer HeNormal(const SeedOptions& options = {});
+COHORT_API Initializer LecunUniform(const SeedOptions& options = {});
+COHORT_API Initializer LecunNormal(const SeedOptions& options = {});
 
 }  // namespace cohort::keras::initializers

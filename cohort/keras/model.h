@@ -16,13 +16,14 @@
 #include <string_view>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/keras/layers/layer_handle.h"
 
 namespace cohort {
 namespace keras {
 
 // The base class of models. Thread safety: as Layer.
-class Model : public layers::Layer {
+class COHORT_API Model : public layers::Layer {
  public:
   explicit Model(layers::LayerOptions options = {}) : Layer(std::move(options)) {}
 
@@ -36,7 +37,7 @@ class Model : public layers::Layer {
 };
 
 // A model as programs hold it; copies name the same model. Thread safety: as Layer.
-class ModelHandle : public layers::LayerHandle {
+class COHORT_API ModelHandle : public layers::LayerHandle {
  public:
   // Errors: InvalidArgument (nullptr).
   template <class T>

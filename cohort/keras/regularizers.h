@@ -10,13 +10,14 @@
 #include <string_view>
 #include <utility>
 
+#include "cohort/core/export.h"
 #include "cohort/core/tensor.h"
 
 namespace cohort::keras::regularizers {
 
 // l1 * sum(|x|) + l2 * sum(x^2).
 // Shape: x [..] -> []. Errors (constructors): InvalidArgument (a factor that is not finite).
-class L1L2 {
+class COHORT_API L1L2 {
  public:
   explicit L1L2(double l1 = 0, double l2 = 0);
   Tensor operator()(const Tensor& x) const;
@@ -36,7 +37,7 @@ class L2 : public L1L2 {
 
 // A value that holds any of them, or any function from a tensor to a scalar; default-made none.
 // Thread safety: immutable.
-class Regularizer {
+class COHORT_API Regularizer {
  public:
   Regularizer() = default;
   // "l1", "l2", "l1_l2" (factors 0.01). Errors: InvalidArgument (another name).

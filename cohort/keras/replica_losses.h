@@ -5,6 +5,7 @@
 #include <mutex>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/core/tensor.h"
 
 namespace cohort::internal {
@@ -12,7 +13,7 @@ namespace cohort::internal {
 // Each call acts on the list of the replica that the calling thread runs (outside of a step: on a
 // list of its own, that of replica 0).
 // Thread safety: any thread.
-class ReplicaLosses {
+class COHORT_API ReplicaLosses {
  public:
   void add(const Tensor& loss);
   void clear();

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/keras/layers/symbolic.h"
 #include "cohort/keras/model.h"
 
@@ -22,7 +23,7 @@ struct ModelOptions {
 // A handle; default-made it names a new model without layers, which returns what it gets.
 // With an Input (or InputLayer) first it is built while layers are added, else by the first call.
 // Thread safety: as Layer; add and pop while no step runs.
-class Sequential : public ModelHandle {
+class COHORT_API Sequential : public ModelHandle {
  public:
   Sequential();
   // Errors: InvalidArgument (as add).

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "cohort/core/callable_traits.h"
+#include "cohort/core/export.h"
 #include "cohort/keras/sequential.h"
 
 namespace cohort {
@@ -36,7 +37,7 @@ struct TorchModule {
   std::function<void(bool training)> set_training;
 };
 
-[[noreturn]] void throw_torch_argument_count(const Structure& inputs, size_t count);
+[[noreturn]] COHORT_API void throw_torch_argument_count(const Structure& inputs, size_t count);
 
 template <class Result>
 Structure structure_of(Result&& result) {
@@ -105,7 +106,7 @@ namespace keras {
 // checkpoints know by all of them. The module's own tensors are the variables' components: do not
 // replace them (as set_data and to() do), write into them.
 // Thread safety: as Layer.
-class TorchModel : public ModelHandle {
+class COHORT_API TorchModel : public ModelHandle {
  public:
   // `factory` returns a module holder (TORCH_MODULE) or a shared_ptr to a module. It is called once
   // for each replica; all replicas start from the first module's values.

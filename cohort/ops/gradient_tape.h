@@ -8,6 +8,7 @@
 #include <concepts>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/core/function_ref.h"
 #include "cohort/core/tensor.h"
 
@@ -43,7 +44,7 @@ concept TapeSource = requires(const T& source) {
 // Turns libtorch's recording on for the calling thread while it records; tapes nest like scopes.
 // A gradient taken while an outer tape records is itself recorded (second derivatives).
 // Thread safety: one thread.
-class GradientTape {
+class COHORT_API GradientTape {
  public:
   explicit GradientTape(GradientTapeOptions options = {});
   ~GradientTape();
@@ -88,7 +89,7 @@ class GradientTape {
 };
 
 // Recording off for its lifetime.
-class NoGradient {
+class COHORT_API NoGradient {
  public:
   NoGradient();
   ~NoGradient();

@@ -10,6 +10,7 @@
 #include <optional>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/core/tensor.h"
 
 namespace cohort::random {
@@ -27,7 +28,7 @@ struct NormalOptions {
 
 // A stream of random tensors, a handle: copies draw from one stream.
 // Thread safety: each call is atomic; the order of calls from several threads is theirs.
-class Generator {
+class COHORT_API Generator {
  public:
   static Generator from_seed(uint64_t seed, uint64_t stream = 0);
   // Seeded by the operating system.
@@ -60,14 +61,14 @@ class Generator {
 
 // Seeds the global generator, and everything made afterwards without a seed of its own: initial
 // values, shuffles, replica generators. Without it all of them are seeded by the operating system.
-void set_seed(uint64_t seed);
-std::optional<uint64_t> get_seed();
+COHORT_API void set_seed(uint64_t seed);
+COHORT_API std::optional<uint64_t> get_seed();
 
 // The generator of the calling context: in a replica its own, else the global one.
-Generator get_global_generator();
-Tensor uniform(std::vector<int64_t> shape, UniformOptions options = {});
-Tensor normal(std::vector<int64_t> shape, NormalOptions options = {});
-Tensor truncated_normal(std::vector<int64_t> shape, NormalOptions options = {});
+COHORT_API Generator get_global_generator();
+COHORT_API Tensor uniform(std::vector<int64_t> shape, UniformOptions options = {});
+COHORT_API Tensor normal(std::vector<int64_t> shape, NormalOptions options = {});
+COHORT_API Tensor truncated_normal(std::vector<int64_t> shape, NormalOptions options = {});
 
 }  // namespace cohort::random
 
@@ -79,7 +80,7 @@ uint64_t next_seed();
 
 // While it lives, the calling thread's next_seed gives the numbers that follow from `seed`: for
 // functions whose results must be made again alike.
-class SeedScope {
+class COHORT_API SeedScope {
  public:
   explicit SeedScope(uint64_t seed);
   ~SeedScope();
@@ -98,7 +99,7 @@ class SeedScope {
 uint64_t seed_epoch();
 
 // Makes `generator` the calling thread's get_global_generator() for its lifetime.
-class ScopedGenerator {
+class COHORT_API ScopedGenerator {
  public:
   explicit ScopedGenerator(const random::Generator& generator);
   ~ScopedGenerator();

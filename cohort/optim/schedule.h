@@ -9,10 +9,12 @@
 #include <optional>
 #include <vector>
 
+#include "cohort/core/export.h"
+
 namespace cohort::optim {
 
 // Thread safety: immutable.
-class LearningRateSchedule {
+class COHORT_API LearningRateSchedule {
  public:
   virtual ~LearningRateSchedule() = default;
   // The learning rate of the update that follows `iteration` others.
@@ -26,7 +28,7 @@ struct ExponentialDecayOptions {
   bool staircase = false;  // decay once every decay_steps instead of smoothly
 };
 // initial_learning_rate * decay_rate ^ (iteration / decay_steps).
-class ExponentialDecay final : public LearningRateSchedule {
+class COHORT_API ExponentialDecay final : public LearningRateSchedule {
  public:
   // Errors: InvalidArgument (names the option and its value).
   explicit ExponentialDecay(const ExponentialDecayOptions& options);
@@ -37,7 +39,7 @@ class ExponentialDecay final : public LearningRateSchedule {
 };
 
 // values[i] for the first i with iteration <= boundaries[i], else the last value.
-class PiecewiseConstantDecay final : public LearningRateSchedule {
+class COHORT_API PiecewiseConstantDecay final : public LearningRateSchedule {
  public:
   // Errors: InvalidArgument (not one value more than boundaries; boundaries not ascending; a value
   // negative or not finite).
@@ -58,7 +60,7 @@ struct CosineDecayOptions {
   double warmup_steps = 0;  // iterations; not below 0
 };
 // Half a wave of the cosine from the initial rate (or warmup_target) down to its alpha-fold.
-class CosineDecay final : public LearningRateSchedule {
+class COHORT_API CosineDecay final : public LearningRateSchedule {
  public:
   // Errors: InvalidArgument (names the option and its value).
   explicit CosineDecay(const CosineDecayOptions& options);

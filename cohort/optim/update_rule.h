@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/core/tensor.h"
 
 namespace cohort::optim {
@@ -68,7 +69,7 @@ struct SparseSlice {
 // Thread safety: immutable; threads may update different slices at once. An element's new value
 // depends on that element's inputs alone, bit for bit: however a variable is cut into slices, the
 // result is the same.
-class UpdateRule {
+class COHORT_API UpdateRule {
  public:
   virtual ~UpdateRule() = default;
 
@@ -97,6 +98,7 @@ class UpdateRule {
 // Allocates nothing.
 // Errors: InvalidArgument (dtype; row ids that are not strictly ascending or outside the variable),
 // before anything is written.
-void update_rows(const UpdateRule& rule, const StepScalars& scalars, const SparseSlice& slice);
+COHORT_API void update_rows(const UpdateRule& rule, const StepScalars& scalars,
+                            const SparseSlice& slice);
 
 }  // namespace cohort::optim

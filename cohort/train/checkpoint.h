@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/train/checkpoint_status.h"
 #include "cohort/train/trackable.h"
 
@@ -56,7 +57,7 @@ using NamedObject = std::pair<std::string, TrackableHandle>;
 // Errors of restores: NotFound (no such checkpoint), DataLoss (damaged), InvalidArgument (values
 // that do not fit: all are listed); then no object has changed.
 // Thread safety: none; not for use inside a step.
-class Checkpoint {
+class COHORT_API Checkpoint {
  public:
   // Errors: InvalidArgument (two objects of one name, an empty name, the name "save_counter").
   Checkpoint(std::initializer_list<NamedObject> objects)
@@ -96,8 +97,8 @@ struct LatestOptions {
 
 // The path of the latest checkpoint in a directory, by its file `checkpoint`; nullopt if there is
 // none, or if it is gone. Errors: DataLoss (the file is damaged).
-std::optional<std::string> latest_checkpoint(const std::string& directory,
-                                             const LatestOptions& options = {});
+COHORT_API std::optional<std::string> latest_checkpoint(const std::string& directory,
+                                                        const LatestOptions& options = {});
 
 }  // namespace train
 

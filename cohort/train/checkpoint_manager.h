@@ -16,6 +16,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/train/checkpoint.h"
 
 namespace cohort {
@@ -67,7 +68,7 @@ struct ManagerSaveOptions {
 
 // A handle. One manager writes into a directory; its list is what it finds there, also that of a
 // manager before it. Thread safety: none.
-class CheckpointManager {
+class COHORT_API CheckpointManager {
  public:
   // Reads the directory's state; nothing is written before the first save. Where the state file is
   // damaged, latest_checkpoint, save and restore_or_initialize (unless it may fall back) say so.

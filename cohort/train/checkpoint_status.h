@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "cohort/core/export.h"
 #include "cohort/train/trackable.h"
 
 namespace cohort {
@@ -19,7 +20,7 @@ namespace train {
 // optimizer) get their values when they appear; ask for assertions when all are there.
 // A status of a restore from nothing (no checkpoint exists) passes no assertion but the last.
 // Thread safety: none.
-class LoadStatus {
+class COHORT_API LoadStatus {
  public:
   LoadStatus(std::shared_ptr<internal::RestoreSession> session, std::shared_ptr<Trackable> root);
 

@@ -17,6 +17,8 @@
 #include <optional>
 #include <string>
 
+#include "cohort/core/export.h"
+
 namespace cohort::train {
 
 struct CheckpointsIteratorOptions {
@@ -33,7 +35,7 @@ struct CheckpointsIteratorOptions {
 
 // Gives the path of the latest checkpoint whenever there is another; may skip some.
 // Thread safety: none.
-class CheckpointsIterator {
+class COHORT_API CheckpointsIterator {
  public:
   CheckpointsIterator(std::string directory, CheckpointsIteratorOptions options);
 
@@ -73,7 +75,7 @@ class CheckpointsIterator {
   std::optional<Clock::time_point> given_at_;
 };
 
-CheckpointsIterator checkpoints_iterator(std::string directory,
-                                         CheckpointsIteratorOptions options = {});
+COHORT_API CheckpointsIterator checkpoints_iterator(std::string directory,
+                                                    CheckpointsIteratorOptions options = {});
 
 }  // namespace cohort::train

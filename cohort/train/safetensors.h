@@ -7,6 +7,7 @@
 #include <map>
 #include <string>
 
+#include "cohort/core/export.h"
 #include "cohort/core/tensor.h"
 
 namespace cohort::train {
@@ -14,7 +15,7 @@ namespace cohort::train {
 // All tensors of the file, on the CPU. Memory: that of the tensors, and the header.
 // Errors: NotFound, DataLoss (damaged or no safetensors file: the file, the tensor, the place),
 // Unimplemented (a dtype that libtorch lacks), PermissionDenied.
-std::map<std::string, Tensor> load_safetensors(const std::string& path);
+COHORT_API std::map<std::string, Tensor> load_safetensors(const std::string& path);
 
 // Replaces a file of that name in one step, after which it is safe from a crash. Tensors may lie on
 // any device and have any strides; elements that several share are written for each. `metadata`:
@@ -23,7 +24,8 @@ std::map<std::string, Tensor> load_safetensors(const std::string& path);
 // Errors: InvalidArgument (an undefined tensor, a dtype that the format lacks, a name that is not
 // UTF-8), Unimplemented (no strides: sparse; a dtype of libtorch alone), NotFound (no such
 // directory), ResourceExhausted (the disk is full), PermissionDenied, DataLoss (the disk fails).
-void save_safetensors(const std::string& path, const std::map<std::string, Tensor>& tensors,
-                      const std::map<std::string, std::string>& metadata = {});
+COHORT_API void save_safetensors(const std::string& path,
+                                 const std::map<std::string, Tensor>& tensors,
+                                 const std::map<std::string, std::string>& metadata = {});
 
 }  // namespace cohort::train

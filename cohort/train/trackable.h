@@ -25,6 +25,7 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/core/string_tensor.h"
 #include "cohort/core/structure.h"
 #include "cohort/core/tensor.h"
@@ -71,7 +72,7 @@ struct CheckpointValue {
 // The values that a checkpoint holds for one object.
 // Errors of the reads: InvalidArgument (no such attribute; shape or dtype differ from what is asked
 // for), DataLoss (damaged file).
-class RestoreSource {
+class COHORT_API RestoreSource {
  public:
   // Gets a value on the CPU, its own, once everything that is being restored has been read and
   // verified. It must not fail, so that a restore changes all objects or none: no memory is to be
@@ -104,7 +105,7 @@ struct TrackableChild {
 // Thread safety: a checkpoint uses its objects from the thread that saves or restores, while no
 // step runs; objects that are made inside a step (weights of a layer that is built there) get
 // their values from the thread that makes them.
-class Trackable {
+class COHORT_API Trackable {
  public:
   Trackable();
   virtual ~Trackable();
@@ -137,7 +138,7 @@ class Trackable {
 };
 
 // Objects that are children of one another by number: "0", "1", ... Keeps what it is told to own.
-class TrackableList : public Trackable {
+class COHORT_API TrackableList : public Trackable {
  public:
   void add(Trackable& object, std::shared_ptr<Trackable> owner = nullptr);
   size_t size() const { return objects_.size(); }
@@ -152,7 +153,7 @@ class TrackableList : public Trackable {
 
 // Whatever can be put into a Checkpoint: variables, layers and models, optimizers, metrics,
 // generators, iterators, and shared pointers to objects of the user's.
-class TrackableHandle {
+class COHORT_API TrackableHandle {
  public:
   // Errors: InvalidArgument (nullptr).
   template <class T>

@@ -1,10 +1,12 @@
 """The checks must fail on planted offences, or a clean report would mean nothing."""
 
+import json
 import tempfile
 import unittest
 from pathlib import Path
 
 import code_loading
+import exports
 import includes
 import layers
 
@@ -100,6 +102,23 @@ class PlantedOffences(unittest.TestCase):
                      'popen("ls")', "torch::pickle_load(x)"):
             self.write("cohort/core/a.cc", f"// torch::load is not used here\nvoid f() {{ {call}; }}\n")
             self.assert_offence(code_loading.check(self.root), "cohort/core/a.cc:2")
+
+    def test_exports(self):
+        def function(name, place):
+            return {"kind": "FunctionDecl", "id": place, "name": name,
+                    "mangledName": f"_ZN6cohort1{name}Ev"}
+
+        ast = [{"kind": "NamespaceDecl", "name": "cohort", "inner": [
+            function("f", "1"),
+            {"kind": "NamespaceDecl", "name": "internal",
+             "inner": [function("g", "2"), function("h", "3")]},
+            {"kind": "DeclRefExpr", "referencedDecl": {"id": "3"}}]}]
+        found = exports.Declarations(exports.read_ast(json.dumps(ast[0])))
+        self.assertEqual(exports.check(found, {"_ZN6cohort1fEv"}, {"_ZN6cohort1gEv"}), [])
+        for hidden in ("f", "h"):
+            self.assert_offence(exports.check(found, set(), {f"_ZN6cohort1{hidden}Ev"}), hidden,
+                                "COHORT_API")
+        self.assert_offence(exports.check(found, {"_ZN6cohort1kEv"}, set()), "k", "no installed")
 
     def test_comments_and_similar_names_are_no_offence(self):
         self.write("cohort/core/a.cc",

@@ -12,11 +12,13 @@
 #include <string>
 #include <string_view>
 
+#include "cohort/core/export.h"
+
 namespace cohort::io {
 
 // Each feature is one list of values, perhaps empty. Adding a name again replaces its values.
 // Thread safety: as std::map.
-class ExampleBuilder {
+class COHORT_API ExampleBuilder {
  public:
   ExampleBuilder& add_bytes(std::string_view name, std::span<const std::string_view> values);
   ExampleBuilder& add_floats(std::string_view name, std::span<const float> values);

@@ -10,6 +10,8 @@
 #include <string>
 #include <string_view>
 
+#include "cohort/core/export.h"
+
 namespace cohort::internal {
 class FileSystem;
 }  // namespace cohort::internal
@@ -23,7 +25,7 @@ struct TFRecordOptions {
 
 // Thread safety: none. A writer of which a call failed, other than by a wrong option, is to be
 // given up: the file ends wherever it ends.
-class TFRecordWriter {
+class COHORT_API TFRecordWriter {
  public:
   // Makes the file, or replaces it. Errors: InvalidArgument (no such compression; there is a
   // directory, device or pipe), NotFound (no such directory), PermissionDenied, ResourceExhausted.

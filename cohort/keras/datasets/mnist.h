@@ -4,6 +4,7 @@
 //   train.images;   // uint8 [60000, 28, 28]
 #pragma once
 
+#include "cohort/core/export.h"
 #include "cohort/keras/datasets/image_dataset.h"
 
 namespace cohort::keras::datasets::mnist {
@@ -13,6 +14,6 @@ namespace cohort::keras::datasets::mnist {
 // Errors: NotFound (a file is missing), DataLoss (a file or download is corrupt: file and byte
 // offset), InvalidArgument (images and labels of different number: names both files), Unavailable
 // (no network), PermissionDenied and ResourceExhausted (the cache cannot be written).
-TrainTest load_data(const LoadOptions& options = {});
+COHORT_API TrainTest load_data(const LoadOptions& options = {});
 
 }  // namespace cohort::keras::datasets::mnist

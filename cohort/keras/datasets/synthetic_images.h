@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "cohort/core/export.h"
 #include "cohort/keras/datasets/image_dataset.h"
 
 namespace cohort::keras::datasets {
@@ -20,6 +21,6 @@ struct SyntheticImagesOptions {
 // Labels: 0 square, 1 frame, 2 disc, 3 ring, 4 triangle, 5 plus, 6 cross, 7 rows, 8 columns,
 // 9 checkerboard; each equally often, in turn.
 // Errors: InvalidArgument (a negative number of images).
-TrainTest synthetic_images(const SyntheticImagesOptions& options = {});
+COHORT_API TrainTest synthetic_images(const SyntheticImagesOptions& options = {});
 
 }  // namespace cohort::keras::datasets

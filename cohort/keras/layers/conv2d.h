@@ -6,6 +6,7 @@
 
 #include <string>
 
+#include "cohort/core/export.h"
 #include "cohort/keras/activations.h"
 #include "cohort/keras/layers/layer_handle.h"
 #include "cohort/keras/layers/window.h"
@@ -30,7 +31,7 @@ struct Conv2DOptions {
 // Shapes: [batch, height, width, channels] -> [batch, new_height, new_width, filters], floating.
 // Weights: "kernel" [kernel_height, kernel_width, channels, filters], "bias" [filters].
 // Floating inputs are converted to the layer's dtype.
-class Conv2D : public LayerHandle {
+class COHORT_API Conv2D : public LayerHandle {
  public:
   // Errors: InvalidArgument (filters, a size or a stride below 1; padding).
   Conv2D(int64_t filters, Size2D kernel_size, Conv2DOptions options = {});

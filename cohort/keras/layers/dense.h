@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "cohort/core/export.h"
 #include "cohort/keras/activations.h"
 #include "cohort/keras/layers/layer_handle.h"
 
@@ -25,7 +26,7 @@ struct DenseOptions {
 // Shapes: [batch, .., features] -> [batch, .., units], floating.
 // Weights: "kernel" [features, units], "bias" [units].
 // Floating inputs are converted to the layer's dtype.
-class Dense : public LayerHandle {
+class COHORT_API Dense : public LayerHandle {
  public:
   // Errors: InvalidArgument (units below 1).
   explicit Dense(int64_t units, DenseOptions options = {});

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "cohort/core/export.h"
 #include "cohort/keras/layers/layer_handle.h"
 
 namespace cohort::keras::layers {
@@ -18,7 +19,7 @@ struct DropoutOptions {
 
 // What is kept is scaled by 1 / (1 - rate); outside of training nothing changes.
 // Shape: [..], floating -> the same.
-class Dropout : public LayerHandle {
+class COHORT_API Dropout : public LayerHandle {
  public:
   // Errors: InvalidArgument (rate outside [0, 1]).
   explicit Dropout(double rate, DropoutOptions options = {});

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "cohort/core/export.h"
 #include "cohort/keras/activations.h"
 #include "cohort/keras/layers/layer_handle.h"
 
@@ -17,7 +18,7 @@ struct ActivationOptions {
   std::string name = "";
 };
 // Shape: [..] -> the same.
-class Activation : public LayerHandle {
+class COHORT_API Activation : public LayerHandle {
  public:
   explicit Activation(activations::Activation activation, ActivationOptions options = {});
 };
@@ -28,7 +29,7 @@ struct RescalingOptions {
   std::string name = "";
 };
 // x * scale + offset in the layer's dtype. Shape: [..], any numeric dtype -> the same.
-class Rescaling : public LayerHandle {
+class COHORT_API Rescaling : public LayerHandle {
  public:
   explicit Rescaling(double scale, RescalingOptions options = {});
 };

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "cohort/core/export.h"
 #include "cohort/keras/layers/layer_handle.h"
 
 namespace cohort::keras::layers {
@@ -20,7 +21,7 @@ struct EmbeddingOptions {
 // Shapes: ids [..] -> [.., output_dim]. Ids are int32 or int64; others are rounded towards zero.
 // Weight: "embeddings" [input_dim, output_dim]; its gradient is sparse.
 // Errors (call): InvalidArgument (an id outside [0, input_dim): names it and its position).
-class Embedding : public LayerHandle {
+class COHORT_API Embedding : public LayerHandle {
  public:
   // Errors: InvalidArgument (a dimension below 1).
   Embedding(int64_t input_dim, int64_t output_dim, EmbeddingOptions options = {});

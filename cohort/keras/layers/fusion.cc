@@ -2,6 +2,8 @@
 
 #include <c10/util/SmallVector.h>
 
+#include "cohort/keras/layers/layer_state.h"
+
 namespace cohort::internal {
 namespace {
 
@@ -79,13 +81,13 @@ Structure call_chain(std::span<Layer* const> chain, const Structure& inputs,
     Layer& second = *chain[k + 1];
     auto& source = dynamic_cast<HasEpilogue&>(first);
     auto& sink = dynamic_cast<TakesEpilogue&>(second);
-    values = first.run(
+    values = first.state_->run(
         k == 0 ? inputs : values, options,  // an error names what the caller passed
         [&](const CallOptions&) {
           return Structure(source.call_without_epilogue(only_tensor(first, values)));
         },
         natural(k));
-    values = second.run(
+    values = second.state_->run(
         values, options,
         [&](const CallOptions&) {
           return Structure(sink.call_with_epilogue(only_tensor(second, values), source.epilogue()));

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/keras/layers/layer_handle.h"
 #include "cohort/keras/layers/lookup/adapt_options.h"
 #include "cohort/keras/layers/lookup/vocabulary.h"
@@ -36,7 +37,7 @@ struct IntegerLookupOptions {
 };
 
 // As StringLookup, of integers; others are rounded towards zero. Shapes and errors: there.
-class IntegerLookup : public LayerHandle {
+class COHORT_API IntegerLookup : public LayerHandle {
  public:
   explicit IntegerLookup(IntegerLookupOptions options = {});
 

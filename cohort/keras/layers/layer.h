@@ -10,33 +10,21 @@
 //   keras::Sequential model({std::make_shared<Scale>(), keras::layers::Dense(10)});
 #pragma once
 
-#include <c10/util/SmallVector.h>
-
-#include <algorithm>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
-#include <unordered_set>
 #include <vector>
 
-#include "cohort/core/function_ref.h"
+#include "cohort/core/export.h"
 #include "cohort/core/spec.h"
 #include "cohort/core/structure.h"
-#include "cohort/distribute/build_once.h"
 #include "cohort/distribute/variable.h"
 #include "cohort/keras/initializers.h"
 #include "cohort/keras/regularizers.h"
-#include "cohort/keras/replica_losses.h"
 #include "cohort/train/trackable.h"
 
 namespace cohort {
-namespace internal {
-class StrategyCore;
-}
-
 namespace keras {
 struct CallOptions;
 namespace layers {
@@ -45,9 +33,10 @@ class Layer;
 }  // namespace keras
 
 namespace internal {
+struct LayerState;
 Structure call_chain(std::span<keras::layers::Layer* const> chain, const Structure& inputs,
                      const keras::CallOptions& options);
-}
+}  // namespace internal
 
 namespace keras {
 
@@ -61,7 +50,6 @@ struct CallOptions {
 namespace layers {
 
 class LayerHandle;
-struct Size2D;
 
 struct LayerOptions {
   std::string name = "";  // empty: the class name in snake case, with a number from the second on
@@ -96,7 +84,7 @@ struct InputSpec {
 // were given; names must differ.
 // Thread safety: calls and reads from any thread, once it is built or inside a step; track,
 // set_trainable and set_weights from one thread while no step runs.
-class Layer : public train::Trackable {
+class COHORT_API Layer : public train::Trackable {
  public:
   struct Child {
     std::string name;
@@ -118,11 +106,11 @@ class Layer : public train::Trackable {
   const std::string& name() const;
   // "Dense".
   const std::string& class_name() const;
-  DType dtype() const { return dtype_; }
-  bool built() const { return build_once_.done(); }
+  DType dtype() const;
+  bool built() const;
   // False moves all variables, those of its children too, to the non-trainable ones.
-  bool trainable() const { return trainable_; }
-  void set_trainable(bool trainable) { trainable_ = trainable; }
+  bool trainable() const;
+  void set_trainable(bool trainable);
 
   // Own variables before those of children, in order of creation; shared ones once.
   std::vector<Variable> trainable_variables() const;
@@ -148,10 +136,10 @@ class Layer : public train::Trackable {
   // from outside of any layer begins with it.
   void clear_losses();
 
-  const std::vector<Child>& children() const { return children_; }
-  bool has_activity_regularizer() const { return static_cast<bool>(activity_regularizer_); }
+  const std::vector<Child>& children() const;
+  bool has_activity_regularizer() const;
   // Of the first call, with an unknown batch size; missing before it.
-  const std::optional<StructureSpec>& output_spec() const { return output_spec_; }
+  const std::optional<StructureSpec>& output_spec() const;
 
   // Own weights, then child layers and lists of them.
   std::vector<train::TrackableChild> checkpoint_children() override;
@@ -185,77 +173,17 @@ class Layer : public train::Trackable {
   // Takes the layer tracked last off the list; not one of several.
   void pop_child();
 
-  void set_input_spec(InputSpec spec) { input_spec_ = spec; }
-  InputSpec& input_spec() { return input_spec_; }
+  void set_input_spec(InputSpec spec);
+  InputSpec& input_spec();
 
  private:
-  struct Weight {
-    std::string name;
-    Variable variable;
-    regularizers::Regularizer regularizer;
-  };
-  // The objects met on a walk over children; takes no memory where there are few.
-  class Visited {
-   public:
-    // False if it was there.
-    bool insert(const void* object) {
-      if (std::find(few_.begin(), few_.end(), object) != few_.end()) return false;
-      if (few_.size() == kFew) return many_.insert(object).second;
-      few_.push_back(object);
-      return true;
-    }
-
-   private:
-    static constexpr size_t kFew = 64;
-    c10::SmallVector<const void*, kFew> few_;
-    std::unordered_set<const void*> many_;
-  };
-
+  friend struct internal::LayerState;
   friend Structure internal::call_chain(std::span<keras::layers::Layer* const> chain,
                                         const Structure& inputs, const keras::CallOptions& options);
 
-  // operator(), with `body` for `call`. natural_size: that of the images which `call` would have
-  // given, where `body` leaves out some that nobody reads.
-  Structure run(const Structure& inputs, const CallOptions& options,
-                FunctionRef<Structure(const CallOptions&)> body,
-                const Size2D* natural_size = nullptr);
-  void ensure_built(const Structure& inputs);
-  void check_name_is_free(std::string_view name) const;
-  void track_child(Child child);
-  void check_inputs(const Structure& inputs) const;
-  void add_activity_loss(const Structure& outputs);
-  void clear_losses(Visited& visited);
-  void collect_losses(std::vector<Tensor>& losses, Visited& visited) const;
-  void collect_variables(bool parent_trainable, bool want_trainable, std::vector<Variable>& found,
-                         Visited& visited) const;
-
-  mutable std::once_flag name_once_;
-  mutable std::once_flag class_name_once_;
-  mutable std::string name_;
-  mutable std::string class_name_;
-  DType dtype_;
-  bool trainable_;
-  regularizers::Regularizer activity_regularizer_;
-  std::shared_ptr<internal::StrategyCore> strategy_;  // of the scope it was made in, if any
-  InputSpec input_spec_;
-  internal::BuildOnce build_once_;
-  std::vector<Weight> weights_;
-  std::vector<Child> children_;
-  // The children as a checkpoint names them: layers and lists_.
-  std::vector<train::TrackableChild> named_children_;
-  std::vector<std::unique_ptr<train::TrackableList>> lists_;
-  internal::ReplicaLosses losses_;
-  std::once_flag output_once_;
-  std::optional<StructureSpec> output_spec_;
+  std::unique_ptr<internal::LayerState> state_;
 };
 
 }  // namespace layers
 }  // namespace keras
-
-namespace internal {
-// "float32 [2,3], int64 [2]": the leaves of a layer's input in an error message.
-std::string describe_leaves(const Structure& inputs);
-// StructureSpec::of with dimension 0 of every leaf unknown.
-StructureSpec batch_spec_of(const Structure& values);
-}  // namespace internal
 }  // namespace cohort

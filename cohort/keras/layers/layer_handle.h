@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/keras/layers/layer.h"
 
 namespace cohort::keras {
@@ -20,7 +21,7 @@ class SymbolicStructure;
 namespace layers {
 
 // Thread safety: as Layer.
-class LayerHandle {
+class COHORT_API LayerHandle {
  public:
   // Of a layer class of your own: std::make_shared<MyLayer>(). Errors: InvalidArgument (nullptr).
   template <class T>

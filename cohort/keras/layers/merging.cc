@@ -2,6 +2,8 @@
 
 #include <ATen/ops/cat.h>
 
+#include "cohort/keras/layers/describe_leaves.h"
+
 namespace cohort::keras::layers {
 namespace {
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 
+#include "cohort/core/export.h"
 #include "cohort/keras/layers/symbolic.h"
 
 namespace cohort::keras::layers {
@@ -14,7 +15,7 @@ struct AddOptions {
   std::string name = "";
 };
 // Shapes: two or more of [batch, ..] that broadcast -> their sum.
-class Add : public LayerHandle {
+class COHORT_API Add : public LayerHandle {
  public:
   explicit Add(AddOptions options = {});
 };
@@ -24,7 +25,7 @@ struct ConcatenateOptions {
   std::string name = "";
 };
 // Shapes: one or more of one rank, alike but for `axis` -> one after another along it.
-class Concatenate : public LayerHandle {
+class COHORT_API Concatenate : public LayerHandle {
  public:
   explicit Concatenate(ConcatenateOptions options = {});
 };

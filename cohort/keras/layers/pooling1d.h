@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "cohort/core/export.h"
 #include "cohort/keras/layers/layer_handle.h"
 
 namespace cohort::keras::layers {
@@ -12,7 +13,7 @@ struct GlobalPooling1DOptions {
 };
 
 // The mean over the steps. Shapes: [batch, steps, features] -> [batch, features], floating.
-class GlobalAveragePooling1D : public LayerHandle {
+class COHORT_API GlobalAveragePooling1D : public LayerHandle {
  public:
   explicit GlobalAveragePooling1D(GlobalPooling1DOptions options = {});
 };

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "cohort/core/export.h"
 #include "cohort/keras/layers/layer_handle.h"
 #include "cohort/keras/layers/window.h"
 
@@ -23,17 +24,17 @@ struct GlobalPooling2DOptions {
 
 // Shapes: [batch, height, width, channels] -> [batch, new_height, new_width, channels], floating.
 // Errors (constructor): InvalidArgument (a size or stride below 1; padding).
-class MaxPooling2D : public LayerHandle {
+class COHORT_API MaxPooling2D : public LayerHandle {
  public:
   explicit MaxPooling2D(Size2D pool_size = 2, Pooling2DOptions options = {});
 };
-class AveragePooling2D : public LayerHandle {
+class COHORT_API AveragePooling2D : public LayerHandle {
  public:
   explicit AveragePooling2D(Size2D pool_size = 2, Pooling2DOptions options = {});
 };
 
 // Shapes: [batch, height, width, channels] -> [batch, channels], floating.
-class GlobalAveragePooling2D : public LayerHandle {
+class COHORT_API GlobalAveragePooling2D : public LayerHandle {
  public:
   explicit GlobalAveragePooling2D(GlobalPooling2DOptions options = {});
 };

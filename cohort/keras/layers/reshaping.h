@@ -6,6 +6,7 @@
 
 #include <string>
 
+#include "cohort/core/export.h"
 #include "cohort/keras/layers/layer_handle.h"
 
 namespace cohort::keras::layers {
@@ -15,13 +16,13 @@ struct ReshapingOptions {
 };
 
 // Shapes: [batch, ..] -> [batch, elements of an example], any dtype.
-class Flatten : public LayerHandle {
+class COHORT_API Flatten : public LayerHandle {
  public:
   explicit Flatten(ReshapingOptions options = {});
 };
 
 // Shapes: [batch, ..] -> [batch, target_shape..], any dtype; one size may be -1 (what is left).
-class Reshape : public LayerHandle {
+class COHORT_API Reshape : public LayerHandle {
  public:
   // Errors: InvalidArgument (a size below -1, or -1 twice).
   explicit Reshape(Shape target_shape, ReshapingOptions options = {});

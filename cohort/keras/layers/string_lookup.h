@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/keras/layers/layer_handle.h"
 #include "cohort/keras/layers/lookup/adapt_options.h"
 #include "cohort/keras/layers/lookup/vocabulary.h"
@@ -59,7 +60,7 @@ struct StringLookupOptions {
 // while nobody calls. Made under a strategy's scope or not: all replicas share one table.
 // Errors (call): InvalidArgument (no strings; out of vocabulary while num_oov_indices is 0: names
 // some), FailedPrecondition (no vocabulary yet).
-class StringLookup : public LayerHandle {
+class COHORT_API StringLookup : public LayerHandle {
  public:
   // Errors: InvalidArgument (options that contradict each other; a vocabulary that is empty, has a
   // token twice, or the mask token or, with invert, the OOV token inside; a file that is missing or

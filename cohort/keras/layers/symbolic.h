@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/core/leaf_type.h"
 #include "cohort/core/spec.h"
 #include "cohort/keras/layers/layer_handle.h"
@@ -27,7 +28,7 @@ namespace keras {
 
 // An output of a layer's call, or an input of a model. A handle; it keeps alive what it is made of.
 // Thread safety: immutable.
-class SymbolicTensor {
+class COHORT_API SymbolicTensor {
  public:
   SymbolicTensor(std::shared_ptr<const internal::SymbolicNode> node, size_t index)
       : node_(std::move(node)), index_(index) {}
@@ -52,7 +53,7 @@ class SymbolicTensor {
 };
 
 // A tree of them, as Structure is one of tensors. Thread safety: immutable.
-class SymbolicStructure {
+class COHORT_API SymbolicStructure {
  public:
   using Dict = std::vector<std::pair<std::string, SymbolicStructure>>;
 
@@ -89,7 +90,7 @@ struct InputOptions {
 
 // `shape` is that of one example; kUnknownDim where a dimension is open.
 // Errors: InvalidArgument (a size below kUnknownDim).
-SymbolicTensor Input(const Shape& shape, const InputOptions& options = {});
+COHORT_API SymbolicTensor Input(const Shape& shape, const InputOptions& options = {});
 
 namespace layers {
 
@@ -99,7 +100,7 @@ struct InputLayerOptions {
 };
 
 // Tells a Sequential the shape of an example, so that it is built at once.
-class InputLayer : public LayerHandle {
+class COHORT_API InputLayer : public LayerHandle {
  public:
   explicit InputLayer(const Shape& shape, const InputLayerOptions& options = {});
 };

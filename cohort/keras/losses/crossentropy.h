@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "cohort/core/export.h"
 #include "cohort/keras/losses/loss.h"
 
 namespace cohort::keras::losses {
@@ -17,7 +18,7 @@ struct SparseCategoricalCrossentropyOptions {
 // Shapes: labels [batch, d0, ..] (or with a last dimension of 1), any integer dtype, or whole
 // numbers of a floating one; predictions [batch, d0, .., classes] -> [batch, d0, ..].
 // Errors: InvalidArgument (shapes; a label outside [0, classes), naming it and its place).
-class SparseCategoricalCrossentropy : public Loss {
+class COHORT_API SparseCategoricalCrossentropy : public Loss {
  public:
   explicit SparseCategoricalCrossentropy(const SparseCategoricalCrossentropyOptions& options = {});
 };
@@ -32,7 +33,7 @@ struct BinaryCrossentropyOptions {
 // The mean over the last dimension of -(y log p + (1 - y) log (1 - p)).
 // Shapes: labels and predictions [batch, .., d] -> [batch, ..]; labels of any dtype.
 // Errors: InvalidArgument (shapes; label_smoothing outside [0, 1]).
-class BinaryCrossentropy : public Loss {
+class COHORT_API BinaryCrossentropy : public Loss {
  public:
   explicit BinaryCrossentropy(const BinaryCrossentropyOptions& options = {});
 };

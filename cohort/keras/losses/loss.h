@@ -10,6 +10,7 @@
 #include <functional>
 #include <string>
 
+#include "cohort/core/export.h"
 #include "cohort/core/tensor.h"
 
 namespace cohort::keras::losses {
@@ -28,7 +29,7 @@ struct LossOptions {
 };
 
 // A value. Thread safety: immutable.
-class Loss {
+class COHORT_API Loss {
  public:
   // Shapes: y_true, y_pred [batch, d0, .., dN] -> [batch, d0, .., dN-1], of y_pred's dtype.
   using Function = std::function<Tensor(const Tensor& y_true, const Tensor& y_pred)>;

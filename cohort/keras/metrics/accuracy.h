@@ -1,12 +1,13 @@
 // How often predictions are right.
 #pragma once
 
+#include "cohort/core/export.h"
 #include "cohort/keras/metrics/metric.h"
 
 namespace cohort::keras::metrics {
 
 // A metric that is the mean of a function of labels and predictions.
-class MeanOfMatches : public Metric {
+class COHORT_API MeanOfMatches : public Metric {
  public:
   // One value for each prediction.
   using Function = Tensor (*)(const Tensor& y_true, const Tensor& y_pred, double threshold);
@@ -28,14 +29,14 @@ class MeanOfMatches : public Metric {
 };
 
 // Labels equal predictions. Shapes: both [batch, ..].
-class Accuracy : public MeanOfMatches {
+class COHORT_API Accuracy : public MeanOfMatches {
  public:
   explicit Accuracy(const MetricOptions& options = {});
 };
 
 // The label is the class with the largest prediction.
 // Shapes: labels [batch, ..] (or with a last dimension of 1), predictions [batch, .., classes].
-class SparseCategoricalAccuracy : public MeanOfMatches {
+class COHORT_API SparseCategoricalAccuracy : public MeanOfMatches {
  public:
   explicit SparseCategoricalAccuracy(const MetricOptions& options = {});
 };
@@ -45,7 +46,7 @@ struct BinaryAccuracyOptions {
   double threshold = 0.5;  // predictions above it count as 1
 };
 // Shapes: labels (0 or 1) and predictions [batch, .., d]; matches are averaged over d.
-class BinaryAccuracy : public MeanOfMatches {
+class COHORT_API BinaryAccuracy : public MeanOfMatches {
  public:
   explicit BinaryAccuracy(const BinaryAccuracyOptions& options = {});
 };

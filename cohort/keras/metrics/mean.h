@@ -1,12 +1,13 @@
 // Sums and means of values.
 #pragma once
 
+#include "cohort/core/export.h"
 #include "cohort/keras/metrics/metric.h"
 
 namespace cohort::keras::metrics {
 
 // The (weighted) mean of everything it was given.
-class Mean : public Metric {
+class COHORT_API Mean : public Metric {
  public:
   Mean() : Mean(MetricOptions{}) {}
   explicit Mean(const MetricOptions& options);
@@ -21,7 +22,7 @@ class Mean : public Metric {
 };
 
 // The (weighted) sum of everything it was given; arguments as Mean's, without averaging.
-class Sum : public Metric {
+class COHORT_API Sum : public Metric {
  public:
   Sum() : Sum(MetricOptions{}) {}
   explicit Sum(const MetricOptions& options);

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/core/tensor.h"
 #include "cohort/distribute/variable.h"
 
@@ -33,7 +34,7 @@ struct MetricOptions {
 // strategy of the scope that the metric was made in, or else the current one.
 // Thread safety: update_state from all replicas of a step at once; the rest from one thread while
 // no step runs, or where stated collectively in a step.
-class Metric {
+class COHORT_API Metric {
  public:
   const std::string& name() const;
 

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/core/tensor.h"
 #include "cohort/distribute/variable.h"
 #include "cohort/keras/zip.h"
@@ -59,7 +60,7 @@ using GradientsAndVariables = std::vector<std::pair<Tensor, Variable>>;
 // variable, under the strategy of that variable.
 // Thread safety: apply_gradients and minimize from all replicas of a step at once; the rest from
 // one thread while no step runs.
-class Optimizer {
+class COHORT_API Optimizer {
  public:
   // Sums the replicas' gradients and updates the variables, once for all of them.
   // An undefined gradient counts as zero; if it is undefined on every replica the variable stays as

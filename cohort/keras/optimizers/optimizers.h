@@ -6,6 +6,7 @@
 
 #include <string>
 
+#include "cohort/core/export.h"
 #include "cohort/keras/optimizers/optimizer.h"
 
 namespace cohort::keras::optimizers {
@@ -17,7 +18,7 @@ struct SGDOptions {
   std::string name = "SGD";
 };
 // See optim/sgd.h. Errors: InvalidArgument (names the option and its value); of the others, too.
-class SGD : public Optimizer {
+class COHORT_API SGD : public Optimizer {
  public:
   explicit SGD(const SGDOptions& options = {});
 };
@@ -31,7 +32,7 @@ struct AdamOptions {
   std::string name = "Adam";
 };
 // See optim/adam.h.
-class Adam : public Optimizer {
+class COHORT_API Adam : public Optimizer {
  public:
   explicit Adam(const AdamOptions& options = {});
 };
@@ -45,7 +46,7 @@ struct RMSpropOptions {
   std::string name = "RMSprop";
 };
 // See optim/rmsprop.h.
-class RMSprop : public Optimizer {
+class COHORT_API RMSprop : public Optimizer {
  public:
   explicit RMSprop(const RMSpropOptions& options = {});
 };

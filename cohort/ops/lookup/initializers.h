@@ -13,6 +13,7 @@
 #include <optional>
 #include <string>
 
+#include "cohort/core/export.h"
 #include "cohort/core/leaf_type.h"
 #include "cohort/core/structure.h"
 
@@ -26,7 +27,7 @@ struct TableEntries {
 };
 
 // Thread safety: immutable.
-class TableInitializer {
+class COHORT_API TableInitializer {
  public:
   virtual ~TableInitializer() = default;
   // Called once for each table. Errors: each initializer's.
@@ -34,7 +35,7 @@ class TableInitializer {
 };
 
 // Shapes: keys [n], strings or integers; values [n], strings or numbers.
-class KeyValueTensorInitializer final : public TableInitializer {
+class COHORT_API KeyValueTensorInitializer final : public TableInitializer {
  public:
   // Errors: InvalidArgument (a shape; keys that are not integers).
   KeyValueTensorInitializer(Leaf keys, Leaf values);
@@ -63,7 +64,7 @@ struct TextFileInitializerOptions {
 };
 
 // The lines of a text file, read when the table is made; strings are not copied.
-class TextFileInitializer final : public TableInitializer {
+class COHORT_API TextFileInitializer final : public TableInitializer {
  public:
   // Errors: InvalidArgument (an index below -2, a dtype that is not listed or does not fit an
   // index).

@@ -11,6 +11,7 @@
 #include <memory>
 #include <string_view>
 
+#include "cohort/core/export.h"
 #include "cohort/core/leaf_type.h"
 #include "cohort/core/structure.h"
 #include "cohort/ops/lookup/initializers.h"
@@ -25,7 +26,7 @@ namespace lookup {
 // A handle: copies name the same table. It holds the vocabulary once for all replicas and threads
 // of a process; a checkpoint does not hold it.
 // Thread safety: immutable; lookups take no lock.
-class StaticHashTable {
+class COHORT_API StaticHashTable {
  public:
   // `default_value` is one value of the values' kind: what keys that are not in the table give.
   // Errors: InvalidArgument (default_value is of another kind or no single value; a key twice with

@@ -13,6 +13,7 @@
 
 #include "cohort/core/text.h"
 #include "cohort/keras/backend.h"
+#include "cohort/keras/layers/describe_leaves.h"
 #include "cohort/keras/layers/tracing.h"
 #include "cohort/ops/lookup/parse_number.h"
 

@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/core/structure.h"
 
 namespace cohort {
@@ -47,7 +48,7 @@ class StringVocabulary {
 };
 
 // As StringVocabulary, of integers in decimal.
-class IntegerVocabulary {
+class COHORT_API IntegerVocabulary {
  public:
   IntegerVocabulary() = default;
   IntegerVocabulary(std::initializer_list<int64_t> tokens)

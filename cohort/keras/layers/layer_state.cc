@@ -1,0 +1,225 @@
+#include "cohort/keras/layers/layer_state.h"
+
+#include <c10/util/Exception.h>
+
+#include <utility>
+
+#include "cohort/core/text.h"
+#include "cohort/distribute/context.h"
+#include "cohort/distribute/strategy.h"
+#include "cohort/distribute/variable_impl.h"
+#include "cohort/keras/backend.h"
+#include "cohort/keras/layers/describe_leaves.h"
+#include "cohort/keras/layers/window.h"
+
+namespace cohort::internal {
+
+using keras::CallOptions;
+using keras::Shape;
+using keras::layers::Size2D;
+
+namespace {
+
+// The layer call that the calling thread is in: inner calls inherit `training` from it.
+struct CallFrame {
+  bool training = false;
+  const CallFrame* parent = nullptr;
+};
+thread_local const CallFrame* current_call = nullptr;
+
+class CallGuard {
+ public:
+  explicit CallGuard(const keras::CallOptions& options)
+      : frame_{options.training.value_or(current_call != nullptr && current_call->training),
+               current_call} {
+    current_call = &frame_;
+  }
+  ~CallGuard() { current_call = frame_.parent; }
+  CallGuard(const CallGuard&) = delete;
+  CallGuard& operator=(const CallGuard&) = delete;
+
+  bool outermost() const { return frame_.parent == nullptr; }
+  keras::CallOptions options() const { return {.training = frame_.training}; }
+
+ private:
+  CallFrame frame_;
+};
+
+[[noreturn]] void throw_call_failed(const std::string& where, const Structure& inputs,
+                                    const c10::Error& error) {
+  const std::string message =
+      str(where, " failed on ", describe_leaves(inputs), ": ", error.what_without_backtrace());
+  if (message.find("allocate memory") != std::string::npos) throw ResourceExhaustedError(message);
+  throw InvalidArgumentError(message);
+}
+
+// Specs of images [batch, height, width, channels], with another size.
+StructureSpec with_image_size(const StructureSpec& specs, const keras::layers::Size2D& size) {
+  return specs.map([&](const TensorSpec& spec) {
+    keras::Shape shape = *spec.shape();
+    shape[1] = size.height;
+    shape[2] = size.width;
+    return TensorSpec(shape, spec.dtype());
+  });
+}
+
+// StructureSpec::of with dimension 0 of every leaf unknown.
+StructureSpec batch_spec_of(const Structure& values) {
+  return StructureSpec::of(values).map([](const TensorSpec& spec) {
+    return spec.shape()->empty() ? spec : spec.with_batch_dim(kUnknownDim);
+  });
+}
+
+}  // namespace
+
+LayerState::LayerState(Layer& layer, std::string class_name, keras::layers::LayerOptions options)
+    : layer(layer),
+      name(std::move(options.name)),
+      class_name(std::move(class_name)),
+      dtype(options.dtype.value_or(keras_floatx())),
+      trainable(options.trainable),
+      activity_regularizer(std::move(options.activity_regularizer)),
+      strategy(distribute::has_strategy() ? distribute::get_strategy().core() : nullptr) {
+  if (!at::isFloatingType(dtype)) {
+    throw InvalidArgumentError(
+        str("layer '", this->name, "': dtype ", dtype_name(dtype), " is not a floating one"));
+  }
+}
+
+Structure LayerState::run(const Structure& inputs, const CallOptions& options,
+                          FunctionRef<Structure(const CallOptions&)> body,
+                          const Size2D* natural_size) {
+  const CallGuard guard(options);
+  if (guard.outermost()) layer.clear_losses();
+  if (!build_once.done()) ensure_built(inputs);
+  check_inputs(inputs);
+  Structure outputs = [&] {
+    try {
+      return body(guard.options());
+    } catch (const c10::Error& error) {
+      throw_call_failed(str("layer '", layer.name(), "'"), inputs, error);
+    }
+  }();
+  if (activity_regularizer) add_activity_loss(outputs);
+  std::call_once(output_once, [&] {
+    output_spec = batch_spec_of(outputs);
+    if (natural_size) output_spec = with_image_size(*output_spec, *natural_size);
+  });
+  return outputs;
+}
+
+void LayerState::ensure_built(const Structure& inputs) {
+  // Called outside of any scope (evaluation, a first look at the shapes), it still gets the
+  // variables of the scope that it was made in.
+  std::optional<distribute::Scope> scope;
+  if (strategy != nullptr && !distribute::has_strategy()) scope.emplace(strategy);
+  build_once(str("layer '", layer.name(), "'"), [&] { build(inputs); });
+}
+
+void LayerState::build(const Structure& inputs) {
+  check_inputs(inputs);  // here, since building changes what is checked
+  std::vector<Shape> shapes;
+  inputs.for_each([&](const Leaf& leaf) {
+    shapes.push_back(leaf.sizes());
+    if (!shapes.back().empty()) shapes.back()[0] = kUnknownDim;
+  });
+  const size_t num_weights = weights.size();
+  const size_t num_children = children.size();
+  const size_t num_named_children = named_children.size();
+  const size_t num_lists = lists.size();
+  const keras::layers::InputSpec spec_before = input_spec;
+  try {
+    layer.build(shapes);
+  } catch (...) {
+    weights.resize(num_weights);
+    children.resize(num_children);
+    named_children.resize(num_named_children);
+    lists.resize(num_lists);
+    input_spec = spec_before;
+    throw;
+  }
+}
+
+void LayerState::check_inputs(const Structure& inputs) const {
+  const auto fail = [&](const Leaf& leaf, const auto&... expected) {
+    throw InvalidArgumentError(str("layer '", layer.name(), "' expects an input ", expected...,
+                                   ", but got ", describe_leaves(Structure(leaf))));
+  };
+  const keras::layers::InputSpec& spec = input_spec;
+  inputs.for_each([&](const Leaf& leaf) {
+    if (leaf.is_tensor() && !leaf.tensor().defined()) fail(leaf, "that is defined");
+    if (spec.rank && leaf.dim() != *spec.rank) fail(leaf, "of rank ", *spec.rank);
+    if (spec.min_rank && leaf.dim() < *spec.min_rank) {
+      fail(leaf, "of rank ", *spec.min_rank, " or more");
+    }
+    if (spec.floating && !(leaf.is_tensor() && leaf.tensor().is_floating_point())) {
+      fail(leaf, "of a floating dtype (a Rescaling layer converts images)");
+    }
+    const auto last_dim = [&] {
+      return leaf.is_tensor() ? leaf.tensor().size(-1) : leaf.sizes().back();
+    };
+    if (spec.last_dim && (leaf.dim() == 0 || last_dim() != *spec.last_dim)) {
+      fail(leaf, "whose last dimension is ", *spec.last_dim);
+    }
+  });
+}
+
+void LayerState::check_name_is_free(std::string_view name) const {
+  const auto has_name = [&](const auto& tracked) { return tracked.name == name; };
+  if (std::none_of(weights.begin(), weights.end(), has_name) &&
+      std::none_of(named_children.begin(), named_children.end(), has_name)) {
+    return;
+  }
+  throw InvalidArgumentError(str("layer '", layer.name(), "' tracks ", quoted(name),
+                                 " already; what a layer tracks needs names of its own, by which "
+                                 "checkpoints know it"));
+}
+
+void LayerState::track_child(Layer::Child child) {
+  check_name_is_free(child.name);
+  named_children.push_back({child.name, child.layer});
+  children.push_back(std::move(child));
+  layer.child_appeared(named_children.back().name, *named_children.back().object);
+}
+
+void LayerState::add_activity_loss(const Structure& outputs) {
+  outputs.for_each([&](const Leaf& leaf) {
+    const Tensor& output = leaf.tensor();
+    const Tensor loss = activity_regularizer(output);
+    const int64_t rows = output.dim() == 0 ? 1 : output.size(0);
+    losses.add(rows == 0 ? loss * 0 : loss / rows);
+  });
+}
+
+void LayerState::clear_losses(Visited& visited) {
+  // What was never built has no losses, and may be getting its children on another replica now.
+  if (!build_once.done() || !visited.insert(this)) return;
+  losses.clear();
+  for (const Layer::Child& child : children) child.layer->state_->clear_losses(visited);
+}
+
+void LayerState::collect_losses(std::vector<Tensor>& found, Visited& visited) const {
+  if (!visited.insert(this)) return;
+  for (Tensor& loss : losses.get()) found.push_back(std::move(loss));
+  for (const Weight& weight : weights) {
+    if (weight.regularizer) found.push_back(weight.regularizer(weight.variable.value()));
+  }
+  for (const Layer::Child& child : children) child.layer->state_->collect_losses(found, visited);
+}
+
+void LayerState::collect_variables(bool parent_trainable, bool want_trainable,
+                                   std::vector<Variable>& found, Visited& visited) const {
+  if (!visited.insert(this)) return;
+  const bool all_trainable = parent_trainable && trainable;
+  for (const Weight& weight : weights) {
+    const bool is_trainable = all_trainable && weight.variable.trainable();
+    if (is_trainable == want_trainable && visited.insert(&weight.variable.impl())) {
+      found.push_back(weight.variable);
+    }
+  }
+  for (const Layer::Child& child : children) {
+    child.layer->state_->collect_variables(all_trainable, want_trainable, found, visited);
+  }
+}
+
+}  // namespace cohort::internal

@@ -1,0 +1,99 @@
+// What a Layer keeps to itself: everything that those who write one need not see.
+#pragma once
+
+#include <c10/util/SmallVector.h>
+
+#include <algorithm>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <vector>
+
+#include "cohort/core/function_ref.h"
+#include "cohort/distribute/build_once.h"
+#include "cohort/keras/layers/layer.h"
+#include "cohort/keras/replica_losses.h"
+
+namespace cohort {
+namespace keras::layers {
+struct Size2D;
+}
+
+namespace internal {
+
+class StrategyCore;
+
+// The objects met on a walk over children; takes no memory where there are few.
+class Visited {
+ public:
+  // False if it was there.
+  bool insert(const void* object) {
+    if (std::find(few_.begin(), few_.end(), object) != few_.end()) return false;
+    if (few_.size() == kFew) return many_.insert(object).second;
+    few_.push_back(object);
+    return true;
+  }
+
+ private:
+  static constexpr size_t kFew = 64;
+  c10::SmallVector<const void*, kFew> few_;
+  std::unordered_set<const void*> many_;
+};
+
+// Thread safety: Layer's.
+struct LayerState {
+  using Layer = keras::layers::Layer;
+  struct Weight {
+    std::string name;
+    Variable variable;
+    keras::regularizers::Regularizer regularizer;
+  };
+
+  // Errors: InvalidArgument (the dtype is not a floating one).
+  LayerState(Layer& layer, std::string class_name, keras::layers::LayerOptions options);
+
+  // Layer::operator(), with `body` for `call`. natural_size: that of the images which `call` would
+  // have given, where `body` leaves out some that nobody reads.
+  Structure run(const Structure& inputs, const keras::CallOptions& options,
+                FunctionRef<Structure(const keras::CallOptions&)> body,
+                const keras::layers::Size2D* natural_size = nullptr);
+
+  void check_name_is_free(std::string_view name) const;
+  void track_child(Layer::Child child);
+  void clear_losses(Visited& visited);
+  void collect_losses(std::vector<Tensor>& found, Visited& visited) const;
+  void collect_variables(bool parent_trainable, bool want_trainable, std::vector<Variable>& found,
+                         Visited& visited) const;
+
+  Layer& layer;
+  std::once_flag name_once;
+  std::once_flag class_name_once;
+  std::string name;
+  std::string class_name;
+  DType dtype;
+  bool trainable;
+  keras::regularizers::Regularizer activity_regularizer;
+  std::shared_ptr<StrategyCore> strategy;  // of the scope it was made in, if any
+  keras::layers::InputSpec input_spec;
+  BuildOnce build_once;
+  std::vector<Weight> weights;
+  std::vector<Layer::Child> children;
+  // The children as a checkpoint names them: layers and `lists`.
+  std::vector<train::TrackableChild> named_children;
+  std::vector<std::unique_ptr<train::TrackableList>> lists;
+  ReplicaLosses losses;
+  std::once_flag output_once;
+  std::optional<StructureSpec> output_spec;
+
+ private:
+  void ensure_built(const Structure& inputs);
+  void build(const Structure& inputs);
+  void check_inputs(const Structure& inputs) const;
+  void add_activity_loss(const Structure& outputs);
+};
+
+}  // namespace internal
+}  // namespace cohort
