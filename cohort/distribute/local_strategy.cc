@@ -3,14 +3,10 @@
 #include <ATen/ops/cat.h>
 
 #include "cohort/core/monitoring.h"
-#include "cohort/distribute/mirrored_variable.h"
-#include "cohort/distribute/sync_on_read_variable.h"
+#include "cohort/distribute/make_local_variable.h"
 #include "cohort/ops/random.h"
 
 namespace cohort::internal {
-
-using distribute::VariableOptions;
-using distribute::VariableSynchronization;
 
 LocalStrategy::LocalStrategy(Config config)
     : config_(std::move(config)), replicas_(config_.devices) {
@@ -26,49 +22,21 @@ void LocalStrategy::run(const std::shared_ptr<RunFrame>& frame,
   replicas_.run(*this, frame, options);
 }
 
-std::vector<Tensor> LocalStrategy::make_components(const Tensor& initial_value, bool shared) const {
-  std::vector<Tensor> components;
-  for (const c10::Device& device : replicas_.torch_devices()) {
-    Tensor component;
-    for (const Tensor& made : components) {
-      if (shared && made.device() == device) component = made;
-    }
-    if (!component.defined()) {
-      component = initial_value
-                      .to(device, initial_value.scalar_type(), /*non_blocking=*/false, /*copy=*/true)
-                      .contiguous();
-    }
-    components.push_back(component);
-  }
-  return components;
-}
-
-std::shared_ptr<VariableImpl> LocalStrategy::create_variable(const Tensor& initial_value,
-                                                             VariableOptions options) {
-  switch (options.synchronization) {
-    case VariableSynchronization::ON_READ:
-      return std::make_shared<SyncOnReadVariable>(
-          shared_from_this(), std::move(options),
-          make_components(initial_value, /*shared=*/false));
-    case VariableSynchronization::ON_WRITE:
-      break;
-    case VariableSynchronization::NONE:
-      if (replicas_.size() == 1) break;
-      [[fallthrough]];
-    default:
-      throw InvalidArgumentError(
-          str("Invalid variable synchronization mode NONE for variable '", options.name, "' under ",
-              config_.name, "; use ON_WRITE or ON_READ"));
-  }
-  return std::make_shared<MirroredVariable>(
-      shared_from_this(), std::move(options),
-      make_components(initial_value, config_.shared_storage));
+std::shared_ptr<VariableImpl> LocalStrategy::create_variable(
+    const distribute::VariableSpec& spec, const distribute::VariableInitializer& initializer) {
+  return make_local_variable(
+      shared_from_this(), spec, initializer,
+      {.devices = replicas_.torch_devices(), .shared_storage = config_.shared_storage});
 }
 
 Tensor LocalStrategy::sum_over_replicas(at::ArrayRef<Tensor> local_components) {
   Tensor sum = local_components[0].to(at::kCPU);
   for (const Tensor& component : local_components.slice(1)) sum = sum + component.to(at::kCPU);
   return sum;
+}
+
+Tensor LocalStrategy::value_of_first_replica(at::ArrayRef<Tensor> local_components) {
+  return local_components[0];
 }
 
 Tensor LocalStrategy::gather_over_replicas(at::ArrayRef<Tensor> local_components, int64_t axis) {

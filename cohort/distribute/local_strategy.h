@@ -24,14 +24,14 @@ class LocalStrategy : public StrategyCore {
   const std::vector<std::string>& worker_devices() const override { return replicas_.devices(); }
   std::vector<random::Generator> replica_generators() override;
   void run(const std::shared_ptr<RunFrame>& frame, const distribute::RunOptions& options) override;
-  std::shared_ptr<VariableImpl> create_variable(const Tensor& initial_value,
-                                                distribute::VariableOptions options) override;
+  std::shared_ptr<VariableImpl> create_variable(
+      const distribute::VariableSpec& spec,
+      const distribute::VariableInitializer& initializer) override;
   Tensor sum_over_replicas(at::ArrayRef<Tensor> local_components) override;
+  Tensor value_of_first_replica(at::ArrayRef<Tensor> local_components) override;
   Tensor gather_over_replicas(at::ArrayRef<Tensor> local_components, int64_t axis) override;
 
  private:
-  std::vector<Tensor> make_components(const Tensor& initial_value, bool shared) const;
-
   Config config_;
   LocalReplicas replicas_;
 };

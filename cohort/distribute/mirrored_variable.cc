@@ -70,10 +70,9 @@ void MirroredVariable::assign_in_replica(ReplicaContext& replica, AssignOp op,
       }
       values.push_back(frame.value);
     }
-    Tensor aggregate = values[0];
-    if (aggregation != VariableAggregation::ONLY_FIRST_REPLICA) {
-      aggregate = core()->sum_over_replicas(values);
-    }
+    Tensor aggregate = aggregation == VariableAggregation::ONLY_FIRST_REPLICA
+                           ? core()->value_of_first_replica(values)
+                           : core()->sum_over_replicas(values);
     if (aggregation == VariableAggregation::MEAN) aggregate = aggregate / core()->num_replicas_in_sync();
     write_everywhere(op, aggregate);
   });

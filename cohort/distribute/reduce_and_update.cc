@@ -9,9 +9,9 @@
 #include "cohort/core/intra_op_threads.h"
 #include "cohort/core/phase.h"
 #include "cohort/distribute/gradient_packs.h"
+#include "cohort/distribute/local_variable.h"
 #include "cohort/distribute/sparse_rows.h"
 #include "cohort/distribute/strategy_core.h"
-#include "cohort/distribute/variable_impl.h"
 
 namespace cohort::internal {
 namespace {
@@ -38,7 +38,7 @@ Contribution& of_replica(Contributions all, size_t replica) {
 // Elements at a time: the sum of a block stays in the first-level cache until it is applied.
 constexpr int64_t kBlock = 2048;
 
-bool on_cpu(const VariableImpl& variable) {
+bool on_cpu(const LocalVariable& variable) {
   const auto& components = variable.distinct_components();
   return std::all_of(components.begin(), components.end(),
                      [&](size_t i) { return variable.component(i).is_cpu(); });
@@ -54,7 +54,7 @@ Tensor usable(const Tensor& gradient, const VariableImpl& variable, int replica)
   }
   const Tensor detached = gradient.detach();
   if (detached.layout() == at::kStrided) return detached.to(at::kCPU).contiguous();
-  if (on_cpu(variable) && SparseRows::are_in(detached, kBlock)) return detached;
+  if (on_cpu(variable.local()) && SparseRows::are_in(detached, kBlock)) return detached;
   return detached.coalesce().to_dense().to(at::kCPU);
 }
 
@@ -138,24 +138,24 @@ class SlicePass {
   void update_on_device(size_t i) {
     const UpdateTarget& target = of_replica(all_, 0).targets[i];
     if (!collect_sources(i)) return;
-    const Tensor param = target.variable.impl().component(0).cpu();
+    const Tensor param = target.variable.impl().local().component(0).cpu();
     std::vector<Tensor> slots;
-    for (const auto& slot : target.slots) slots.push_back(slot.impl().component(0).cpu());
+    for (const auto& slot : target.slots) slots.push_back(slot.impl().local().component(0).cpu());
     param_ = &param;
     slots_.clear();
     for (const Tensor& slot : slots) slots_.push_back(&slot);
     for (int64_t begin = 0; begin < param.numel(); begin += kBlock) {
       update_block(begin, std::min(kBlock, param.numel() - begin));
     }
-    write_all(target.variable.impl(), param);
-    for (size_t s = 0; s < slots.size(); ++s) write_all(target.slots[s].impl(), slots[s]);
+    write_all(target.variable.impl().local(), param);
+    for (size_t s = 0; s < slots.size(); ++s) write_all(target.slots[s].impl().local(), slots[s]);
   }
 
  private:
   void use_components(const UpdateTarget& target) {
-    param_ = &target.variable.impl().component(0);
+    param_ = &target.variable.impl().local().component(0);
     slots_.clear();
-    for (const auto& slot : target.slots) slots_.push_back(&slot.impl().component(0));
+    for (const auto& slot : target.slots) slots_.push_back(&slot.impl().local().component(0));
   }
 
   // The gradients of target `i` that replicas have, in replica order. False where none has one.
@@ -276,11 +276,11 @@ class SlicePass {
   }
 
   void copy_to_others(const UpdateTarget& target, int64_t begin, int64_t count) {
-    copy_to_other_components(target.variable.impl(), begin, count);
-    for (const auto& slot : target.slots) copy_to_other_components(slot.impl(), begin, count);
+    copy_to_other_components(target.variable.impl().local(), begin, count);
+    for (const auto& slot : target.slots) copy_to_other_components(slot.impl().local(), begin, count);
   }
 
-  void copy_to_other_components(const VariableImpl& variable, int64_t begin, int64_t count) {
+  void copy_to_other_components(const LocalVariable& variable, int64_t begin, int64_t count) {
     for (const size_t component : variable.distinct_components()) {
       if (component == 0) continue;
       std::memcpy(at(variable.component(component), begin), at(variable.component(0), begin),
@@ -288,7 +288,7 @@ class SlicePass {
     }
   }
 
-  static void write_all(const VariableImpl& variable, const Tensor& value) {
+  static void write_all(const LocalVariable& variable, const Tensor& value) {
     for (const size_t component : variable.distinct_components()) {
       variable.component(component).copy_(value);
     }
@@ -332,14 +332,14 @@ struct Walker {
 void update_own_slice(SlicePass& pass, std::span<const UpdateTarget> targets,
                       const Walker& walker) {
   int64_t total = 0;
-  for (const UpdateTarget& target : targets) total += target.variable.impl().component(0).numel();
+  for (const UpdateTarget& target : targets) total += target.variable.impl().local().component(0).numel();
   const SliceRange mine = walker.slice_of(total);
   int64_t offset = 0;
   for (size_t i = 0; i < targets.size(); ++i) {
-    const int64_t size = targets[i].variable.impl().component(0).numel();
+    const int64_t size = targets[i].variable.impl().local().component(0).numel();
     const SliceRange local{std::max<int64_t>(mine.begin - offset, 0),
                            std::min<int64_t>(mine.end - offset, size)};
-    if (!on_cpu(targets[i].variable.impl())) {
+    if (!on_cpu(targets[i].variable.impl().local())) {
       if (walker.is_first()) pass.update_on_device(i);
     } else if (local.begin < local.end) {
       pass.update(i, local);
@@ -401,7 +401,7 @@ void reduce_and_update(ReplicaContext& context, std::span<const Tensor> gradient
   }
   const auto replica = static_cast<size_t>(context.local_replica_id());
   for (const UpdateTarget& target : targets) {
-    const VariableImpl& variable = target.variable.impl();
+    const LocalVariable& variable = target.variable.impl().local();
     variable.mark_written(std::min(replica, variable.num_components() - 1));
   }
 }

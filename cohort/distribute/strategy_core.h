@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cohort/distribute/strategy.h"
+#include "cohort/distribute/variable_spec.h"
 
 namespace cohort::random {
 class Generator;
@@ -42,12 +43,17 @@ class StrategyCore : public std::enable_shared_from_this<StrategyCore> {
   virtual void run(const std::shared_ptr<RunFrame>& frame,
                    const distribute::RunOptions& options) = 0;
 
+  // Decides by `spec`, which leaves nothing open, where the values are, and runs the initializer
+  // there: once for each shard (make_initial_value).
   // Called in a context where variables may be made: not in a replica of this strategy.
-  virtual std::shared_ptr<VariableImpl> create_variable(const Tensor& initial_value,
-                                                        distribute::VariableOptions options) = 0;
+  // Errors: InvalidArgument (a synchronization that the strategy has not), as make_initial_value.
+  virtual std::shared_ptr<VariableImpl> create_variable(
+      const distribute::VariableSpec& spec, const distribute::VariableInitializer& initializer) = 0;
 
   // The sum over all replicas of the sync group of local components, in replica order, on the CPU.
   virtual Tensor sum_over_replicas(at::ArrayRef<Tensor> local_components) = 0;
+  // That of the sync group's replica 0, perhaps with its memory, wherever that replica is.
+  virtual Tensor value_of_first_replica(at::ArrayRef<Tensor> local_components) = 0;
   virtual Tensor gather_over_replicas(at::ArrayRef<Tensor> local_components, int64_t axis) = 0;
 
   // Who reads the input of this process's replicas. By default the host CPU of the first device

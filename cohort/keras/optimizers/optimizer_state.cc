@@ -11,8 +11,8 @@
 #include "cohort/core/logging.h"
 #include "cohort/distribute/context.h"
 #include "cohort/distribute/gradient_packs.h"
+#include "cohort/distribute/local_variable.h"
 #include "cohort/distribute/strategy_core.h"
-#include "cohort/distribute/variable_impl.h"
 #include "cohort/keras/backend.h"
 #include "cohort/ops/gradient_stream.h"
 #include "cohort/ops/gradient_tape.h"
@@ -21,7 +21,6 @@ namespace cohort::internal {
 namespace {
 
 using distribute::ReplicaContext;
-using distribute::VariableOptions;
 using keras::optimizers::ApplyOptions;
 using keras::optimizers::GradientsAndVariables;
 
@@ -205,7 +204,7 @@ void OptimizerState::update(ReplicaContext& replica, const Plan& plan,
 }
 
 void OptimizerState::count_update(const ReplicaContext& replica) {
-  const VariableImpl& impl = iterations().impl();
+  const LocalVariable& impl = iterations().impl().local();
   const auto own = static_cast<size_t>(replica.local_replica_id());
   // Made under another strategy, it has no component of this replica's own.
   if (impl.core().get() != &replica.core() || !impl.component(own).is_cpu()) {
@@ -304,10 +303,14 @@ const UpdateTarget* OptimizerState::find_target(const Variable& variable) const 
 UpdateTarget OptimizerState::make_target(const Variable& variable) const {
   UpdateTarget target{variable, {}};
   for (const optim::SlotSpec& slot : rule_->slots()) {
+    const distribute::VariableSpec spec{
+        .shape = variable.shape(),
+        .dtype = variable.dtype(),
+        .options = {.name = str(name_, "/", slot.name, "/", variable.name()), .trainable = false}};
     target.slots.emplace_back(
-        at::full(variable.shape(), slot.initial_value, variable.dtype()),
-        VariableOptions{.name = str(name_, "/", slot.name, "/", variable.name()),
-                        .trainable = false});
+        spec, [value = slot.initial_value, dtype = spec.dtype](const distribute::ShardInfo& shard) {
+          return at::full(shard.shape, value, dtype);
+        });
   }
   return target;
 }
