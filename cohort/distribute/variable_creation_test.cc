@@ -52,7 +52,8 @@ TEST(VariableCreation, TheInitializerRunsOnceOnTheCreatingThread) {
     EXPECT_THAT(calls, ElementsAre(std::this_thread::get_id()));
     EXPECT_THAT(offset, ElementsAre(0, 0));
     EXPECT_THAT(v.shape(), ElementsAre(2, 3));
-    for (const Tensor& one : v.components().values()) {
+    const PerReplica<Tensor> all = v.components();
+    for (const Tensor& one : all.values()) {
       EXPECT_TRUE(at::equal(one, at::full({2, 3}, 5.0, float32)));
     }
   }

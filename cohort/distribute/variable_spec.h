@@ -44,7 +44,7 @@ struct VariableOptions {
 };
 
 struct VariableSpec {
-  std::vector<int64_t> shape;
+  std::vector<int64_t> shape = {};
   DType dtype = float32;
   VariableOptions options = {};
 };

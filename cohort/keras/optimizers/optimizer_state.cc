@@ -13,6 +13,7 @@
 #include "cohort/distribute/gradient_packs.h"
 #include "cohort/distribute/local_variable.h"
 #include "cohort/distribute/strategy_core.h"
+#include "cohort/distribute/variable_creation.h"
 #include "cohort/keras/backend.h"
 #include "cohort/ops/gradient_stream.h"
 #include "cohort/ops/gradient_tape.h"
@@ -275,9 +276,14 @@ OptimizerState::PlanPtr OptimizerState::make_plan(const std::vector<Variable>& v
   }
   std::lock_guard lock(mutex_);
   std::vector<UpdateTarget> made;
+  const auto is_new = [&](const Variable& variable) { return find_target(variable) == nullptr; };
+  const auto num_new =
+      static_cast<size_t>(std::count_if(variables.begin(), variables.end(), is_new));
   for (const Variable& variable : variables) {
     const UpdateTarget* found = find_target(variable);
-    plan->targets.push_back(found != nullptr ? *found : made.emplace_back(make_target(variable)));
+    plan->targets.push_back(
+        found != nullptr ? *found
+                         : made.emplace_back(make_target(variable, made.size(), num_new)));
   }
   // Where restored values do not fit, the slots are given up: a step that is tried again meets the
   // same error, and does not train without them.
@@ -300,17 +306,22 @@ const UpdateTarget* OptimizerState::find_target(const Variable& variable) const 
   return nullptr;
 }
 
-UpdateTarget OptimizerState::make_target(const Variable& variable) const {
+UpdateTarget OptimizerState::make_target(const Variable& variable, size_t index,
+                                         size_t num_new) const {
   UpdateTarget target{variable, {}};
   for (const optim::SlotSpec& slot : rule_->slots()) {
     const distribute::VariableSpec spec{
         .shape = variable.shape(),
         .dtype = variable.dtype(),
         .options = {.name = str(name_, "/", slot.name, "/", variable.name()), .trainable = false}};
-    target.slots.emplace_back(
-        spec, [value = slot.initial_value, dtype = spec.dtype](const distribute::ShardInfo& shard) {
-          return at::full(shard.shape, value, dtype);
-        });
+    const auto fill = [value = slot.initial_value, dtype = spec.dtype](
+                          const distribute::ShardInfo& shard) {
+      return at::full(shard.shape, value, dtype);
+    };
+    const auto pending = checkpoint_slots_.pending_value(
+        {.target = index, .num_targets = num_new, .slot = target.slots.size()}, spec.shape,
+        spec.dtype);
+    target.slots.emplace_back(create_variable(spec, {fill, [] {}}, pending));
   }
   return target;
 }

@@ -71,7 +71,8 @@ class OptimizerState final : public train::Trackable {
   // Across replicas, or in the default strategy.
   PlanPtr make_plan(const std::vector<Variable>& variables);
   const UpdateTarget* find_target(const Variable& variable) const;
-  UpdateTarget make_target(const Variable& variable) const;
+  // As the `index`-th of so many variables that are new to the optimizer.
+  UpdateTarget make_target(const Variable& variable, size_t index, size_t num_new) const;
   void warn_of_missing(const Plan& plan, c10::ArrayRef<Tensor> gradients);
   double learning_rate_at(int64_t iteration) const;
 
