@@ -23,8 +23,8 @@ Tensor copy_to(const c10::Device& device, const Tensor& value) {
   return value.to(device).contiguous();
 }
 
-std::vector<Tensor> make_components(const Tensor& initial_value,
-                                    c10::ArrayRef<c10::Device> devices, bool shared) {
+std::vector<Tensor> make_components(const Tensor& initial_value, c10::ArrayRef<c10::Device> devices,
+                                    bool shared) {
   std::vector<Tensor> components;
   for (const c10::Device& device : devices) {
     Tensor component;
@@ -53,8 +53,8 @@ std::shared_ptr<LocalVariable> make_local_variable(std::shared_ptr<StrategyCore>
   check_synchronization(*core, spec);
   const Tensor value = make_initial_value(spec, initializer, ShardInfo::whole(spec.shape));
   const c10::Device own_device = value.device();
-  const auto devices = placement.devices.empty() ? c10::ArrayRef<c10::Device>(own_device)
-                                                 : placement.devices;
+  const auto devices =
+      placement.devices.empty() ? c10::ArrayRef<c10::Device>(own_device) : placement.devices;
   if (spec.options.synchronization == VariableSynchronization::ON_READ) {
     return std::make_shared<SyncOnReadVariable>(std::move(core), spec,
                                                 make_components(value, devices, /*shared=*/false));

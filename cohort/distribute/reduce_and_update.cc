@@ -277,7 +277,9 @@ class SlicePass {
 
   void copy_to_others(const UpdateTarget& target, int64_t begin, int64_t count) {
     copy_to_other_components(target.variable.impl().local(), begin, count);
-    for (const auto& slot : target.slots) copy_to_other_components(slot.impl().local(), begin, count);
+    for (const auto& slot : target.slots) {
+      copy_to_other_components(slot.impl().local(), begin, count);
+    }
   }
 
   void copy_to_other_components(const LocalVariable& variable, int64_t begin, int64_t count) {
@@ -332,7 +334,9 @@ struct Walker {
 void update_own_slice(SlicePass& pass, std::span<const UpdateTarget> targets,
                       const Walker& walker) {
   int64_t total = 0;
-  for (const UpdateTarget& target : targets) total += target.variable.impl().local().component(0).numel();
+  for (const UpdateTarget& target : targets) {
+    total += target.variable.impl().local().component(0).numel();
+  }
   const SliceRange mine = walker.slice_of(total);
   int64_t offset = 0;
   for (size_t i = 0; i < targets.size(); ++i) {

@@ -98,8 +98,8 @@ std::shared_ptr<VariableImpl> create_variable(const std::function<Tensor()>& ini
   return create_in_context([&](StrategyCore& core) {
     const Tensor value = initializer();
     if (!value.defined()) {
-      throw InvalidArgumentError(str("variable '", options.name,
-                                     "' needs an initial value, but got an undefined tensor"));
+      throw InvalidArgumentError(
+          str("variable '", options.name, "' needs an initial value, but got an undefined tensor"));
     }
     const VariableSpec spec{
         .shape = value.sizes().vec(), .dtype = value.scalar_type(), .options = options};

@@ -65,9 +65,10 @@ struct ShardInfo {
 // whatever the number of replicas. Where the strategy keeps values in this process, there is one
 // shard, and it runs on the thread that creates the variable, before its creation returns.
 //
-// A checkpoint that was restored earlier may hold the value already. The function then is skipped if
-// it says how (`skip`), else it runs all the same: it may draw random numbers that others draw, too,
-// and those must not change.
+// A checkpoint that was restored earlier may hold the value already. The function then is skipped
+// if it says how (`skip`), else it runs all the same: it may draw random numbers that others draw,
+// too, and those must not change.
+//
 // A handle: copies share the function. Thread safety: that of the function.
 class VariableInitializer {
  public:

@@ -137,8 +137,7 @@ Initializer Zeros() { return Constant(0); }
 Initializer Ones() { return Constant(1); }
 
 Initializer RandomNormal(const RandomNormalOptions& options) {
-  const auto draw = [options](const random::Generator& generator, const Shape& shape,
-                              DType dtype) {
+  const auto draw = [options](const random::Generator& generator, const Shape& shape, DType dtype) {
     return generator.normal(shape,
                             {.mean = options.mean, .stddev = options.stddev, .dtype = dtype});
   };
@@ -146,8 +145,7 @@ Initializer RandomNormal(const RandomNormalOptions& options) {
 }
 
 Initializer TruncatedNormal(const RandomNormalOptions& options) {
-  const auto draw = [options](const random::Generator& generator, const Shape& shape,
-                              DType dtype) {
+  const auto draw = [options](const random::Generator& generator, const Shape& shape, DType dtype) {
     return generator.truncated_normal(
         shape, {.mean = options.mean, .stddev = options.stddev, .dtype = dtype});
   };
@@ -155,8 +153,7 @@ Initializer TruncatedNormal(const RandomNormalOptions& options) {
 }
 
 Initializer RandomUniform(const RandomUniformOptions& options) {
-  const auto draw = [options](const random::Generator& generator, const Shape& shape,
-                              DType dtype) {
+  const auto draw = [options](const random::Generator& generator, const Shape& shape, DType dtype) {
     return generator.uniform(shape,
                              {.minval = options.minval, .maxval = options.maxval, .dtype = dtype});
   };

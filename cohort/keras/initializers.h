@@ -41,9 +41,10 @@ struct RandomUniformOptions {
 // made: copies continue one stream, so two weights of one initializer differ.
 //
 // A weight whose value was restored before the weight was made starts from that value. The
-// initializers below then make nothing, and the values that they make for later weights are the same
-// as without the restore. A function of the user's runs all the same, unless it comes with `skip`:
-// it may draw random numbers that others draw, too.
+// initializers below then make nothing, and the values that they make for later weights are the
+// same as without the restore. A function of the user's runs all the same, unless it comes with
+// `skip`: it may draw random numbers that others draw, too.
+//
 // Thread safety: any thread.
 class Initializer {
  public:

@@ -8,8 +8,6 @@ Tensor PendingValue::read(const train::TensorSlice& part) const {
   return session_->read_pending(node_, part);
 }
 
-void PendingValue::hand_over(train::Trackable& object) const {
-  session_->hand_over(node_, object);
-}
+void PendingValue::hand_over(train::Trackable& object) const { session_->hand_over(node_, object); }
 
 }  // namespace cohort::internal

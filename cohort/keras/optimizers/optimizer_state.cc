@@ -282,8 +282,7 @@ OptimizerState::PlanPtr OptimizerState::make_plan(const std::vector<Variable>& v
   for (const Variable& variable : variables) {
     const UpdateTarget* found = find_target(variable);
     plan->targets.push_back(
-        found != nullptr ? *found
-                         : made.emplace_back(make_target(variable, made.size(), num_new)));
+        found != nullptr ? *found : made.emplace_back(make_target(variable, made.size(), num_new)));
   }
   // Where restored values do not fit, the slots are given up: a step that is tried again meets the
   // same error, and does not train without them.
@@ -314,8 +313,8 @@ UpdateTarget OptimizerState::make_target(const Variable& variable, size_t index,
         .shape = variable.shape(),
         .dtype = variable.dtype(),
         .options = {.name = str(name_, "/", slot.name, "/", variable.name()), .trainable = false}};
-    const auto fill = [value = slot.initial_value, dtype = spec.dtype](
-                          const distribute::ShardInfo& shard) {
+    const auto fill = [value = slot.initial_value,
+                       dtype = spec.dtype](const distribute::ShardInfo& shard) {
       return at::full(shard.shape, value, dtype);
     };
     const auto pending = checkpoint_slots_.pending_value(
