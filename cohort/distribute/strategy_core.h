@@ -52,7 +52,7 @@ class StrategyCore : public std::enable_shared_from_this<StrategyCore> {
 
   // The sum over all replicas of the sync group of local components, in replica order, on the CPU.
   virtual Tensor sum_over_replicas(at::ArrayRef<Tensor> local_components) = 0;
-  // That of the sync group's replica 0, perhaps with its memory, wherever that replica is.
+  // The component of the sync group's replica 0, wherever that replica is. May share its memory.
   virtual Tensor value_of_first_replica(at::ArrayRef<Tensor> local_components) = 0;
   virtual Tensor gather_over_replicas(at::ArrayRef<Tensor> local_components, int64_t axis) = 0;
 
