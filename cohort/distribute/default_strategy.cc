@@ -3,10 +3,9 @@
 
 #include "cohort/core/flush_denormals.h"
 #include "cohort/distribute/context_stack.h"
+#include "cohort/distribute/make_local_variable.h"
 #include "cohort/distribute/mirrored_exchange.h"
-#include "cohort/distribute/mirrored_variable.h"
 #include "cohort/distribute/strategy_core.h"
-#include "cohort/distribute/sync_on_read_variable.h"
 #include "cohort/ops/random.h"
 
 namespace cohort::internal {
@@ -36,15 +35,10 @@ class DefaultStrategy final : public StrategyCore {
     frame->call(default_replica_context(), 0);
   }
 
-  std::shared_ptr<VariableImpl> create_variable(const Tensor& initial_value,
-                                                distribute::VariableOptions options) override {
-    std::vector<Tensor> components{initial_value.clone(at::MemoryFormat::Contiguous)};
-    if (options.synchronization == distribute::VariableSynchronization::ON_READ) {
-      return std::make_shared<SyncOnReadVariable>(shared_from_this(), std::move(options),
-                                                  std::move(components));
-    }
-    return std::make_shared<MirroredVariable>(shared_from_this(), std::move(options),
-                                              std::move(components));
+  std::shared_ptr<VariableImpl> create_variable(
+      const distribute::VariableSpec& spec,
+      const distribute::VariableInitializer& initializer) override {
+    return make_local_variable(shared_from_this(), spec, initializer, {});
   }
 
   std::unique_ptr<GradientExchange> make_exchange(std::vector<UpdateTarget> targets) override {

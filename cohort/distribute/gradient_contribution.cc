@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
-#include "cohort/distribute/variable_impl.h"
+#include "cohort/distribute/local_variable.h"
 
 namespace cohort::internal {
 
-bool on_host(const VariableImpl& variable) {
+bool on_host(const LocalVariable& variable) {
   const auto& components = variable.distinct_components();
   return std::all_of(components.begin(), components.end(),
                      [&](size_t i) { return variable.component(i).is_cpu(); });
@@ -23,7 +23,7 @@ Tensor usable_gradient(const Tensor& gradient, const distribute::Variable& of, i
   }
   const Tensor detached = gradient.detach();
   if (detached.layout() == at::kStrided) return detached.to(at::kCPU).contiguous();
-  if (on_host(variable) && SparseRows::are_in(detached, kUpdateBlock)) return detached;
+  if (on_host(variable.local()) && SparseRows::are_in(detached, kUpdateBlock)) return detached;
   return detached.coalesce().to_dense().to(at::kCPU);
 }
 

@@ -9,14 +9,14 @@
 
 namespace cohort::internal {
 
-class VariableImpl;
+class LocalVariable;
 
 // Elements that a pass takes at a time: the sum of a block stays in the first-level cache until it
 // is applied.
 inline constexpr int64_t kUpdateBlock = 2048;
 
 // Whether all of its components are in the host's memory.
-bool on_host(const VariableImpl& variable);
+bool on_host(const LocalVariable& variable);
 
 // `gradient` detached, on the host, contiguous or sparse rows.
 // Errors: InvalidArgument (shape or dtype, naming variable and replica).

@@ -6,7 +6,7 @@
 
 #include "cohort/collective/slices.h"
 #include "cohort/core/phase.h"
-#include "cohort/distribute/variable_impl.h"
+#include "cohort/distribute/local_variable.h"
 
 namespace cohort::internal {
 
@@ -25,7 +25,7 @@ GradientPacks::GradientPacks(const std::vector<distribute::Variable>& variables,
     }
     packs_.back()->variables.push_back(i);
     pack_of_[i] = packs_.size() - 1;
-    bytes += static_cast<int64_t>(variables[i].impl().component(0).nbytes());
+    bytes += static_cast<int64_t>(variables[i].impl().local().component(0).nbytes());
   }
 }
 

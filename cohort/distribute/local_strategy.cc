@@ -1,16 +1,11 @@
 #include "cohort/distribute/local_strategy.h"
 
-#include "cohort/collective/task_collectives.h"
 #include "cohort/core/monitoring.h"
+#include "cohort/distribute/make_local_variable.h"
 #include "cohort/distribute/mirrored_exchange.h"
-#include "cohort/distribute/mirrored_variable.h"
-#include "cohort/distribute/sync_on_read_variable.h"
 #include "cohort/ops/random.h"
 
 namespace cohort::internal {
-
-using distribute::VariableOptions;
-using distribute::VariableSynchronization;
 
 LocalStrategy::LocalStrategy(Config config)
     : config_(std::move(config)), replicas_(config_.devices, config_.communicator) {
@@ -26,51 +21,11 @@ void LocalStrategy::run(const std::shared_ptr<RunFrame>& frame,
   replicas_.run(*this, frame, options);
 }
 
-Tensor LocalStrategy::agreed_value(const Tensor& initial_value, const std::string& name) const {
-  if (!group().spans_tasks()) return initial_value;
-  const Tensor value = initial_value.to(at::kCPU).clone(at::MemoryFormat::Contiguous);
-  collective::take_from_first_task(group(), value, name);
-  return value;
-}
-
-std::vector<Tensor> LocalStrategy::make_components(const Tensor& initial_value, bool shared) const {
-  std::vector<Tensor> components;
-  for (const c10::Device& device : replicas_.torch_devices()) {
-    Tensor component;
-    for (const Tensor& made : components) {
-      if (shared && made.device() == device) component = made;
-    }
-    if (!component.defined()) {
-      component = initial_value
-                      .to(device, initial_value.scalar_type(), /*non_blocking=*/false, /*copy=*/true)
-                      .contiguous();
-    }
-    components.push_back(component);
-  }
-  return components;
-}
-
-std::shared_ptr<VariableImpl> LocalStrategy::create_variable(const Tensor& initial_value,
-                                                             VariableOptions options) {
-  const Tensor value = agreed_value(initial_value, options.name);
-  switch (options.synchronization) {
-    case VariableSynchronization::ON_READ:
-      return std::make_shared<SyncOnReadVariable>(
-          shared_from_this(), std::move(options),
-          make_components(value, /*shared=*/false));
-    case VariableSynchronization::ON_WRITE:
-      break;
-    case VariableSynchronization::NONE:
-      if (replicas_.size() == 1) break;
-      [[fallthrough]];
-    default:
-      throw InvalidArgumentError(
-          str("Invalid variable synchronization mode NONE for variable '", options.name, "' under ",
-              config_.name, "; use ON_WRITE or ON_READ"));
-  }
-  return std::make_shared<MirroredVariable>(
-      shared_from_this(), std::move(options),
-      make_components(value, config_.shared_storage));
+std::shared_ptr<VariableImpl> LocalStrategy::create_variable(
+    const distribute::VariableSpec& spec, const distribute::VariableInitializer& initializer) {
+  return make_local_variable(
+      shared_from_this(), spec, initializer,
+      {.devices = replicas_.torch_devices(), .shared_storage = config_.shared_storage});
 }
 
 std::unique_ptr<GradientExchange> LocalStrategy::make_exchange(std::vector<UpdateTarget> targets) {

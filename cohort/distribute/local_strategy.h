@@ -26,15 +26,12 @@ class LocalStrategy : public StrategyCore {
   const std::vector<std::string>& worker_devices() const override { return replicas_.devices(); }
   std::vector<random::Generator> replica_generators() override;
   void run(const std::shared_ptr<RunFrame>& frame, const distribute::RunOptions& options) override;
-  std::shared_ptr<VariableImpl> create_variable(const Tensor& initial_value,
-                                                distribute::VariableOptions options) override;
+  std::shared_ptr<VariableImpl> create_variable(
+      const distribute::VariableSpec& spec,
+      const distribute::VariableInitializer& initializer) override;
   std::unique_ptr<GradientExchange> make_exchange(std::vector<UpdateTarget> targets) override;
 
  private:
-  // Every task starts from the first one's. COLLECTIVE.
-  Tensor agreed_value(const Tensor& initial_value, const std::string& name) const;
-  std::vector<Tensor> make_components(const Tensor& initial_value, bool shared) const;
-
   Config config_;
   LocalReplicas replicas_;
 };

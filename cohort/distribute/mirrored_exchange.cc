@@ -10,7 +10,7 @@
 #include "cohort/core/intra_op_threads.h"
 #include "cohort/core/phase.h"
 #include "cohort/distribute/slice_pass.h"
-#include "cohort/distribute/variable_impl.h"
+#include "cohort/distribute/local_variable.h"
 
 namespace cohort::internal {
 
@@ -34,7 +34,7 @@ size_t local_id(const ReplicaContext& replica) {
 }
 
 int64_t size_of(const UpdateTarget& target) {
-  return target.variable.impl().component(0).numel();
+  return target.variable.impl().local().component(0).numel();
 }
 
 // Which thread of all that walk a pass: `thread` of `threads` of member `rank` of `members`.
@@ -163,7 +163,7 @@ UpdateResult MirroredExchange::finish(ReplicaContext& replica, const UpdateStep&
   }
   if (!result.updated) return result;
   for (const UpdateTarget& target : targets()) {
-    const VariableImpl& variable = target.variable.impl();
+    const LocalVariable& variable = target.variable.impl().local();
     variable.mark_written(std::min(own, variable.num_components() - 1));
   }
   return result;
@@ -198,7 +198,7 @@ void MirroredExchange::update_slices(const ReplicaContext& replica, const Gradie
                           .thread = static_cast<int>(thread),
                           .threads = threads};
       walk(targets(), walker, [&](size_t i, SliceRange range) {
-        if (!on_host(targets()[i].variable.impl())) {
+        if (!on_host(targets()[i].variable.impl().local())) {
           if (walker.is_first()) pass.update_on_device(i);
         } else if (range.begin < range.end) {
           pass.update(i, range);

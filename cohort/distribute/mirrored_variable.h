@@ -1,13 +1,13 @@
 // An ON_WRITE variable: its components are equal at all times.
 #pragma once
 
-#include "cohort/distribute/variable_impl.h"
+#include "cohort/distribute/local_variable.h"
 
 namespace cohort::internal {
 
-class MirroredVariable final : public VariableImpl {
+class MirroredVariable final : public LocalVariable {
  public:
-  using VariableImpl::VariableImpl;
+  using LocalVariable::LocalVariable;
 
   Tensor read() const override;
   void assign(AssignOp op, const Tensor& value) override;

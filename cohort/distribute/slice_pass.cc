@@ -5,7 +5,7 @@
 
 #include "cohort/core/phase.h"
 #include "cohort/distribute/gradient_packs.h"
-#include "cohort/distribute/variable_impl.h"
+#include "cohort/distribute/local_variable.h"
 
 namespace cohort::internal {
 
@@ -13,7 +13,7 @@ using collective::SliceRange;
 
 namespace {
 
-void write_all(const VariableImpl& variable, const Tensor& value) {
+void write_all(const LocalVariable& variable, const Tensor& value) {
   for (const size_t component : variable.distinct_components()) {
     variable.component(component).copy_(value);
   }
@@ -36,17 +36,17 @@ void SlicePass::update(size_t i, SliceRange range) {
 void SlicePass::update_on_device(size_t i) {
   const UpdateTarget& target = targets_[i];
   if (!collect_sources(i)) return;
-  const Tensor param = target.variable.impl().component(0).cpu();
+  const Tensor param = target.variable.impl().local().component(0).cpu();
   std::vector<Tensor> slots;
-  for (const auto& slot : target.slots) slots.push_back(slot.impl().component(0).cpu());
+  for (const auto& slot : target.slots) slots.push_back(slot.impl().local().component(0).cpu());
   param_ = &param;
   slots_.clear();
   for (const Tensor& slot : slots) slots_.push_back(&slot);
   for (int64_t begin = 0; begin < param.numel(); begin += kUpdateBlock) {
     update_block(begin, std::min(kUpdateBlock, param.numel() - begin));
   }
-  write_all(target.variable.impl(), param);
-  for (size_t s = 0; s < slots.size(); ++s) write_all(target.slots[s].impl(), slots[s]);
+  write_all(target.variable.impl().local(), param);
+  for (size_t s = 0; s < slots.size(); ++s) write_all(target.slots[s].impl().local(), slots[s]);
 }
 
 void SlicePass::add_up(size_t i, SliceRange range, const Tensor& out) {
@@ -65,9 +65,9 @@ void SlicePass::add_up(size_t i, SliceRange range, const Tensor& out) {
 }
 
 void SlicePass::use_components(const UpdateTarget& target) {
-  param_ = &target.variable.impl().component(0);
+  param_ = &target.variable.impl().local().component(0);
   slots_.clear();
-  for (const auto& slot : target.slots) slots_.push_back(&slot.impl().component(0));
+  for (const auto& slot : target.slots) slots_.push_back(&slot.impl().local().component(0));
 }
 
 void SlicePass::use_sum(const Tensor& sum) {
@@ -202,11 +202,11 @@ void SlicePass::apply_rule(int64_t begin, int64_t count, const void* gradient) {
 }
 
 void SlicePass::copy_to_others(const UpdateTarget& target, int64_t begin, int64_t count) const {
-  copy_to_other_components(target.variable.impl(), begin, count);
-  for (const auto& slot : target.slots) copy_to_other_components(slot.impl(), begin, count);
+  copy_to_other_components(target.variable.impl().local(), begin, count);
+  for (const auto& slot : target.slots) copy_to_other_components(slot.impl().local(), begin, count);
 }
 
-void SlicePass::copy_to_other_components(const VariableImpl& variable, int64_t begin,
+void SlicePass::copy_to_other_components(const LocalVariable& variable, int64_t begin,
                                          int64_t count) const {
   for (const size_t component : variable.distinct_components()) {
     if (component == 0) continue;

@@ -10,6 +10,7 @@
 namespace cohort::internal {
 
 class GradientPacks;
+class LocalVariable;
 
 // Where a pass finds the gradients of a target.
 struct GradientSources {
@@ -61,7 +62,7 @@ class SlicePass {
   void update_block(int64_t begin, int64_t count);
   void apply_rule(int64_t begin, int64_t count, const void* gradient);
   void copy_to_others(const UpdateTarget& target, int64_t begin, int64_t count) const;
-  void copy_to_other_components(const VariableImpl& variable, int64_t begin, int64_t count) const;
+  void copy_to_other_components(const LocalVariable& variable, int64_t begin, int64_t count) const;
   char* at(const Tensor& tensor, int64_t begin) const {
     return static_cast<char*>(tensor.data_ptr()) + begin * item_size_;
   }

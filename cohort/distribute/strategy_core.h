@@ -10,6 +10,7 @@
 
 #include "cohort/collective/sync_group.h"
 #include "cohort/distribute/strategy.h"
+#include "cohort/distribute/variable_spec.h"
 
 namespace cohort::random {
 class Generator;
@@ -47,9 +48,12 @@ class StrategyCore : public std::enable_shared_from_this<StrategyCore> {
   virtual void run(const std::shared_ptr<RunFrame>& frame,
                    const distribute::RunOptions& options) = 0;
 
+  // Decides by `spec`, which leaves nothing open, where the values are, and runs the initializer
+  // there: once for each shard (make_initial_value).
   // Called in a context where variables may be made: not in a replica of this strategy.
-  virtual std::shared_ptr<VariableImpl> create_variable(const Tensor& initial_value,
-                                                        distribute::VariableOptions options) = 0;
+  // Errors: InvalidArgument (a synchronization that the strategy has not), as make_initial_value.
+  virtual std::shared_ptr<VariableImpl> create_variable(
+      const distribute::VariableSpec& spec, const distribute::VariableInitializer& initializer) = 0;
 
   // What gradients of these variables go through in a step: the strategy applies them. For the
   // group as it is now. The targets were made under this strategy.

@@ -1,7 +1,7 @@
 #include "cohort/distribute/context_stack.h"
+#include "cohort/distribute/local_variable.h"
 #include "cohort/distribute/strategy.h"
 #include "cohort/distribute/strategy_core.h"
-#include "cohort/distribute/variable_impl.h"
 
 namespace cohort::distribute {
 
@@ -15,10 +15,10 @@ std::vector<std::string> StrategyExtended::parameter_devices() const {
 Mirrored<Tensor> StrategyExtended::reduce_to(ReduceOp op, const PerReplica<Tensor>& value,
                                              const Variable& destination) const {
   const Tensor reduced = Strategy(core_).reduce(op, value);
-  const internal::VariableImpl& impl = destination.impl();
+  const internal::LocalVariable& local = destination.impl().local();
   Mirrored<Tensor>::Values values;
-  for (size_t i = 0; i < impl.num_components(); ++i) {
-    values.push_back(reduced.to(impl.component(i).device()));
+  for (size_t i = 0; i < local.num_components(); ++i) {
+    values.push_back(reduced.to(local.component(i).device()));
   }
   return Mirrored<Tensor>(std::move(values));
 }
@@ -38,7 +38,7 @@ void StrategyExtended::update(const Variable& variable,
                               const Mirrored<Tensor>& argument) const {
   internal::require_cross_replica("update", "merge_call");
   Variable handle = variable;
-  for (const size_t component : variable.impl().distinct_components()) {
+  for (const size_t component : variable.impl().local().distinct_components()) {
     internal::ContextGuard guard(*variable.impl().core(), nullptr, static_cast<int>(component));
     fn(handle, argument.value(std::min(component, argument.size() - 1)));
   }

@@ -77,7 +77,7 @@ bool SyncOnReadVariable::saves_components() const {
 }
 
 std::vector<train::CheckpointValue> SyncOnReadVariable::checkpoint_values() {
-  std::vector<train::CheckpointValue> values = VariableImpl::checkpoint_values();
+  std::vector<train::CheckpointValue> values = LocalVariable::checkpoint_values();
   if (!saves_components()) return values;
   std::vector<Tensor> components;
   for (size_t i = 0; i < num_components(); ++i) components.push_back(component(i).to(at::kCPU));
@@ -88,7 +88,7 @@ std::vector<train::CheckpointValue> SyncOnReadVariable::checkpoint_values() {
 }
 
 void SyncOnReadVariable::prepare_restore(train::RestoreSource& source) {
-  VariableImpl::prepare_restore(source);
+  LocalVariable::prepare_restore(source);
   std::vector<int64_t> stacked = shape().vec();
   stacked.insert(stacked.begin(), static_cast<int64_t>(num_components()));
   if (!saves_components() || source.shape(train::kReplicaComponents) != stacked) return;

@@ -1,13 +1,13 @@
 // An ON_READ variable: each replica writes its own component; reading across replicas aggregates.
 #pragma once
 
-#include "cohort/distribute/variable_impl.h"
+#include "cohort/distribute/local_variable.h"
 
 namespace cohort::internal {
 
-class SyncOnReadVariable final : public VariableImpl {
+class SyncOnReadVariable final : public LocalVariable {
  public:
-  using VariableImpl::VariableImpl;
+  using LocalVariable::LocalVariable;
 
   Tensor read() const override;
   void assign(AssignOp op, const Tensor& value) override;

@@ -12,13 +12,13 @@
 #include <functional>
 #include <iosfwd>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "cohort/core/export.h"
 #include "cohort/core/tensor.h"
 #include "cohort/distribute/values.h"
+#include "cohort/distribute/variable_spec.h"
 
 namespace cohort {
 namespace internal {
@@ -29,27 +29,6 @@ class Trackable;
 }
 
 namespace distribute {
-
-// How the components of a variable are kept together.
-enum class VariableSynchronization {
-  AUTO,      // ON_WRITE
-  NONE,      // refused by strategies that mirror
-  ON_WRITE,  // equal at all times: a write reaches every component (a mirrored variable)
-  ON_READ,   // each replica writes its own; a cross-replica read aggregates (metrics, statistics)
-};
-
-// How per-replica values become one: those that replicas assign to an ON_WRITE variable, and the
-// components of an ON_READ one when it is read.
-enum class VariableAggregation { NONE, SUM, MEAN, ONLY_FIRST_REPLICA };
-
-struct VariableOptions {
-  std::string name = "Variable";
-  // Whether layers list it as trainable and tapes record it; missing: unless ON_READ or not of a
-  // floating dtype.
-  std::optional<bool> trainable = std::nullopt;
-  VariableSynchronization synchronization = VariableSynchronization::AUTO;
-  VariableAggregation aggregation = VariableAggregation::NONE;
-};
 
 // A handle: copies name the same variable. A default-made one names none, and using it is a
 // FailedPrecondition.
@@ -72,8 +51,12 @@ class COHORT_API Variable {
   // makes is the k-th of all others, and replica 0's value is everybody's.
   // Errors: InvalidArgument (NONE synchronization under a strategy that mirrors; undefined value).
   explicit Variable(const Tensor& initial_value, VariableOptions options = {});
-  // `initializer` runs once, whatever the number of replicas.
+  // `initializer` runs once, whatever the number of replicas. It runs before the strategy knows
+  // anything of the variable, since only its result tells the shape: for large variables declare
+  // the shape, as below.
   explicit Variable(const std::function<Tensor()>& initializer, VariableOptions options = {});
+  // Errors: also InvalidArgument (the initializer's result has another shape or dtype).
+  Variable(const VariableSpec& spec, const VariableInitializer& initializer);
   explicit Variable(std::shared_ptr<internal::VariableImpl> impl) : impl_(std::move(impl)) {}
 
   explicit operator bool() const { return impl_ != nullptr; }
@@ -116,7 +99,5 @@ COHORT_API std::ostream& operator<<(std::ostream& out, const Variable& variable)
 }  // namespace distribute
 
 using distribute::Variable;
-using distribute::VariableAggregation;
-using distribute::VariableSynchronization;
 
 }  // namespace cohort

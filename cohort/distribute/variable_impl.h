@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cohort/core/tensor.h"
-#include "cohort/distribute/variable.h"
+#include "cohort/distribute/variable_spec.h"
 #include "cohort/train/trackable.h"
 
 namespace cohort::distribute {
@@ -15,81 +15,59 @@ class ReplicaContext;
 
 namespace cohort::internal {
 
+class LocalVariable;
 class StrategyCore;
 
 enum class AssignOp { kAssign, kAdd, kSub };
 
-// A variable with one component for each local replica. Components are detached tensors; they may
-// share one storage (then a write through one is seen by all), and each has a leaf: the tensor that
-// the replica computes with, which tapes record, with a version counter of its own.
+// A variable, wherever its values are. Code that needs them in this process's memory asks for
+// `local()`; all other code works with any kind.
 // Thread safety: see Variable.
 class VariableImpl : public train::Trackable {
  public:
-  // `components` are contiguous, one for each local replica of `core`.
-  VariableImpl(std::shared_ptr<StrategyCore> core, distribute::VariableOptions options,
-               std::vector<Tensor> components);
+  // `spec` leaves nothing open: trainable has a value, synchronization is not AUTO.
+  VariableImpl(std::shared_ptr<StrategyCore> core, distribute::VariableSpec spec);
   VariableImpl(const VariableImpl&) = delete;
   VariableImpl& operator=(const VariableImpl&) = delete;
 
-  const distribute::VariableOptions& options() const { return options_; }
-  bool trainable() const { return *options_.trainable; }
+  const distribute::VariableSpec& spec() const { return spec_; }
+  const distribute::VariableOptions& options() const { return spec_.options; }
+  const std::string& name() const { return spec_.options.name; }
+  at::IntArrayRef shape() const { return spec_.shape; }
+  DType dtype() const { return spec_.dtype; }
+  bool trainable() const { return *spec_.options.trainable; }
   const std::shared_ptr<StrategyCore>& core() const { return core_; }
-  at::IntArrayRef shape() const { return components_[0].sizes(); }
-  DType dtype() const { return components_[0].scalar_type(); }
-
-  // By the rules of Variable::value, assign, assign_add and assign_sub.
-  virtual Tensor read() const = 0;
-  virtual void assign(AssignOp op, const Tensor& value) = 0;
-  // In a checkpoint a variable is one value, whatever its strategy: read() for saving, and what
-  // `write_restored` makes of it for each component.
-  bool has_checkpoint_values() const override { return true; }
-  std::vector<train::CheckpointValue> checkpoint_values() override;
-  void prepare_restore(train::RestoreSource& source) override;
 
   // "MirroredVariable"; for printing.
   virtual const char* kind() const = 0;
+  // By the rules of Variable::value, assign, assign_add and assign_sub.
+  virtual Tensor read() const = 0;
+  virtual void assign(AssignOp op, const Tensor& value) = 0;
+  bool has_checkpoint_values() const override { return true; }
+  std::vector<train::CheckpointValue> checkpoint_values() override = 0;
+  void prepare_restore(train::RestoreSource& source) override = 0;
 
-  size_t num_components() const { return components_.size(); }
-  // Storage of local replica `replica`, never recorded.
-  const Tensor& component(size_t replica) const { return components_[replica]; }
-  const Tensor& leaf(size_t replica) const { return leaves_[replica]; }
-  // "w:0", "w/replica_1:0".
-  std::string component_name(size_t replica) const;
-  // The components with a storage of their own, by index; the first is 0.
-  const std::vector<size_t>& distinct_components() const { return distinct_; }
-
-  // Makes `leaf` (a module's parameter or buffer) the leaf of `replica`'s component: it shares the
-  // component's storage from here on. Not while a step runs.
-  // Errors: InvalidArgument (shape, dtype or device differ).
-  void bind_component(size_t replica, Tensor leaf);
-
-  // Whoever wrote to the components by other means than `assign` says so: tapes that hold an older
-  // value then refuse to use the new one for it.
-  void mark_written(size_t replica) const;
+  // Whether its values are in this process.
+  bool is_local() const { return const_cast<VariableImpl*>(this)->as_local() != nullptr; }
+  // The same variable, with what only those have: components, leaves, binding.
+  // Errors: FailedPrecondition (its values are elsewhere; names it and its kind).
+  LocalVariable& local();
+  const LocalVariable& local() const { return const_cast<VariableImpl*>(this)->local(); }
 
  protected:
-  // Writes a restored value into local component `replica`; takes no memory for that.
-  virtual void write_restored(size_t replica, const Tensor& value);
-  // value of the right dtype on the right device. Errors: InvalidArgument (shape, dtype).
+  // Detached, of the right shape, and of a dtype that can become the variable's.
+  // Errors: InvalidArgument (shape, dtype).
   Tensor checked_value(const Tensor& value, const char* operation) const;
-  // Applies op to component `replica` (and to all that share its storage).
-  void write(size_t replica, AssignOp op, const Tensor& value);
   // This strategy's replica that the calling code runs in; nullptr outside or across replicas.
   // Errors: FailedPrecondition (it is another strategy's replica or scope).
   distribute::ReplicaContext* calling_replica(const char* operation) const;
 
  private:
-  Tensor make_leaf(const Tensor& component) const;
+  virtual LocalVariable* as_local() { return nullptr; }
 
   std::shared_ptr<StrategyCore> core_;
-  distribute::VariableOptions options_;
-  std::vector<Tensor> components_;
-  std::vector<Tensor> leaves_;
-  std::vector<size_t> distinct_;
+  distribute::VariableSpec spec_;
 };
-
-// Fills in what is left open. Errors: InvalidArgument (trainable, but not of a floating dtype).
-distribute::VariableOptions resolve_options(distribute::VariableOptions options, DType dtype);
 
 // "assign_add".
 const char* assign_name(AssignOp op);

@@ -8,8 +8,8 @@
 
 #include <sstream>
 
+#include "cohort/distribute/local_variable.h"
 #include "cohort/distribute/testing_devices.h"
-#include "cohort/distribute/variable_impl.h"
 #include "cohort/distribute/testing_numbers.h"
 #include "cohort/ops/gradient_tape.h"
 #include "cohort/ops/random.h"
@@ -138,7 +138,7 @@ TEST_P(MirroredVariableTest, EachReplicaRecordsThroughALeafOfItsOwn) {
   EXPECT_THAT(values(gradients), ElementsAre(1, 2));
   const auto leaves = strategy.run([&] { return v.value().unsafeGetTensorImpl(); });
   EXPECT_NE(leaves.value(0), leaves.value(1));
-  const bool one_storage = v.impl().component(0).is_alias_of(v.impl().component(1));
+  const bool one_storage = v.impl().local().component(0).is_alias_of(v.impl().local().component(1));
   EXPECT_EQ(one_storage, GetParam());
 }
 
@@ -311,19 +311,19 @@ TEST(Variable, ItsInitialValueIsACopy) {
   EXPECT_TRUE(at::equal(v.components().item(), at::ones({2})));
 }
 
-TEST(VariableImpl, BoundTensorIsTheLeafOfItsComponent) {
+TEST(LocalVariable, BoundTensorIsTheLeafOfItsComponent) {
   const MirroredStrategy strategy = mirrored(2);
   auto scope = strategy.scope();
   const Variable v(at::ones({2}));
   scope.close();
   const Tensor parameter = at::full({2}, 9.0).set_requires_grad(true);
-  v.impl().bind_component(1, parameter);
+  v.impl().local().bind_component(1, parameter);
   EXPECT_TRUE(at::equal(parameter.detach(), at::ones({2})));
   const auto leaves = strategy.run([&] { return v.value().unsafeGetTensorImpl(); });
   EXPECT_EQ(leaves.value(1), parameter.unsafeGetTensorImpl());
   v.assign(at::full({2}, 4.0));
   EXPECT_TRUE(at::equal(parameter.detach(), at::full({2}, 4.0)));
-  EXPECT_THROW(v.impl().bind_component(0, at::ones({3})), InvalidArgumentError);
+  EXPECT_THROW(v.impl().local().bind_component(0, at::ones({3})), InvalidArgumentError);
 }
 
 }  // namespace

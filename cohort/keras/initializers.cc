@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
+#include <mutex>
 
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
+#include "cohort/distribute/variable_spec.h"
 #include "cohort/ops/random.h"
 
 namespace cohort::keras::initializers {
@@ -38,10 +41,36 @@ random::Generator make_generator(const std::optional<uint64_t>& seed) {
   return random::Generator::from_seed(seed ? *seed : internal::next_seed());
 }
 
+using Draw = std::function<Tensor(const random::Generator&, const Shape&, DType)>;
+
+// A random initializer. What it skips, it draws when it is asked for the next values, if ever: most
+// make one weight.
+Initializer drawn_by(Draw draw, const std::optional<uint64_t>& seed) {
+  struct State {
+    const Draw draw;
+    const random::Generator generator;
+    std::mutex mutex;
+    std::vector<std::pair<Shape, DType>> skipped;  // guarded by mutex
+  };
+  const std::shared_ptr<State> state(new State{std::move(draw), make_generator(seed), {}, {}});
+  return {[state](const Shape& shape, DType dtype) {
+            std::lock_guard lock(state->mutex);
+            for (const auto& [skipped_shape, skipped_dtype] : state->skipped) {
+              state->draw(state->generator, skipped_shape, skipped_dtype);
+            }
+            state->skipped.clear();
+            return state->draw(state->generator, shape, dtype);
+          },
+          [state](const Shape& shape, DType dtype) {
+            std::lock_guard lock(state->mutex);
+            state->skipped.emplace_back(shape, dtype);
+          }};
+}
+
 Initializer variance_scaling(double scale, FanMode mode, Distribution distribution,
                              const SeedOptions& options) {
-  return [scale, mode, distribution, generator = make_generator(options.seed)](const Shape& shape,
-                                                                               DType dtype) {
+  const auto draw = [scale, mode, distribution](const random::Generator& generator,
+                                                const Shape& shape, DType dtype) {
     const Fans fans = compute_fans(shape);
     const double fan = mode == FanMode::kIn ? fans.in : (fans.in + fans.out) / 2;
     const double variance = scale / std::max(1.0, fan);
@@ -52,6 +81,7 @@ Initializer variance_scaling(double scale, FanMode mode, Distribution distributi
     return generator.truncated_normal(
         shape, {.stddev = std::sqrt(variance) / kTruncatedStddev, .dtype = dtype});
   };
+  return drawn_by(draw, options.seed);
 }
 
 struct NamedInitializer {
@@ -90,31 +120,44 @@ Initializer::Initializer(std::string_view name) {
       internal::str("no initializer is called ", internal::quoted(name), "; there are: ", known));
 }
 
+distribute::VariableInitializer Initializer::for_variable(Shape shape, DType dtype) const {
+  const auto make = [fn = fn_, shape, dtype](const distribute::ShardInfo& shard) {
+    const Tensor whole = fn(shape, dtype);
+    return whole.defined() && whole.sizes() == shape ? shard.of(whole) : whole;
+  };
+  if (skip_ == nullptr) return make;
+  return {make, [skip = skip_, shape, dtype] { skip(shape, dtype); }};
+}
+
 Initializer Constant(double value) {
-  return [value](const Shape& shape, DType dtype) { return at::full(shape, value, dtype); };
+  return {[value](const Shape& shape, DType dtype) { return at::full(shape, value, dtype); },
+          [](const Shape&, DType) {}};
 }
 Initializer Zeros() { return Constant(0); }
 Initializer Ones() { return Constant(1); }
 
 Initializer RandomNormal(const RandomNormalOptions& options) {
-  return [options, generator = make_generator(options.seed)](const Shape& shape, DType dtype) {
+  const auto draw = [options](const random::Generator& generator, const Shape& shape, DType dtype) {
     return generator.normal(shape,
                             {.mean = options.mean, .stddev = options.stddev, .dtype = dtype});
   };
+  return drawn_by(draw, options.seed);
 }
 
 Initializer TruncatedNormal(const RandomNormalOptions& options) {
-  return [options, generator = make_generator(options.seed)](const Shape& shape, DType dtype) {
+  const auto draw = [options](const random::Generator& generator, const Shape& shape, DType dtype) {
     return generator.truncated_normal(
         shape, {.mean = options.mean, .stddev = options.stddev, .dtype = dtype});
   };
+  return drawn_by(draw, options.seed);
 }
 
 Initializer RandomUniform(const RandomUniformOptions& options) {
-  return [options, generator = make_generator(options.seed)](const Shape& shape, DType dtype) {
+  const auto draw = [options](const random::Generator& generator, const Shape& shape, DType dtype) {
     return generator.uniform(shape,
                              {.minval = options.minval, .maxval = options.maxval, .dtype = dtype});
   };
+  return drawn_by(draw, options.seed);
 }
 
 Initializer GlorotUniform(const SeedOptions& options) {

@@ -17,6 +17,10 @@
 #include "cohort/core/export.h"
 #include "cohort/core/tensor.h"
 
+namespace cohort::distribute {
+class VariableInitializer;
+}
+
 namespace cohort::keras::initializers {
 
 struct SeedOptions {
@@ -36,10 +40,17 @@ struct RandomUniformOptions {
 
 // A handle to an initializer. A random one draws from a generator of its own, seeded when it is
 // made: copies continue one stream, so two weights of one initializer differ.
+//
+// A weight whose value was restored before the weight was made starts from that value. The
+// initializers below then make nothing, and the values that they make for later weights are the
+// same as without the restore. A function of the user's runs all the same, unless it comes with
+// `skip`: it may draw random numbers that others draw, too.
+//
 // Thread safety: any thread.
 class COHORT_API Initializer {
  public:
   using Function = std::function<Tensor(const std::vector<int64_t>& shape, DType dtype)>;
+  using Skip = std::function<void(const std::vector<int64_t>& shape, DType dtype)>;
 
   // zeros, ones, constant, glorot_uniform, glorot_normal, he_uniform, he_normal, lecun_uniform,
   // lecun_normal, random_uniform (or uniform), random_normal (or normal), truncated_normal.
@@ -49,15 +60,19 @@ class COHORT_API Initializer {
   Initializer(const std::string& name) : Initializer(std::string_view(name)) {}
   template <class Fn>
   requires(std::is_invocable_r_v<Tensor, const Fn&, const std::vector<int64_t>&, DType> &&
-           !std::same_as<Fn, Initializer>) Initializer(Fn fn)
-      : fn_(std::move(fn)) {}
+           !std::same_as<Fn, Initializer>) Initializer(Fn fn, Skip skip = nullptr)
+      : fn_(std::move(fn)), skip_(std::move(skip)) {}
 
   Tensor operator()(const std::vector<int64_t>& shape, DType dtype) const {
     return fn_(shape, dtype);
   }
+  // What makes a variable of this shape and dtype, when it is asked to. A part of it has the values
+  // that it would have in the whole.
+  distribute::VariableInitializer for_variable(std::vector<int64_t> shape, DType dtype) const;
 
  private:
   Function fn_;
+  Skip skip_;
 };
 
 COHORT_API Initializer Constant(double value = 0);

@@ -4,9 +4,9 @@
 #include <unordered_map>
 
 #include "cohort/distribute/context.h"
+#include "cohort/distribute/local_variable.h"
 #include "cohort/distribute/replica_context.h"
 #include "cohort/distribute/strategy_core.h"
-#include "cohort/distribute/variable_impl.h"
 
 namespace cohort {
 namespace internal {
@@ -91,7 +91,7 @@ class TorchModelImpl final : public keras::Model {
     if (track_again(name, first)) return;
     const Variable variable(first, {.name = name, .trainable = first.requires_grad()});
     for (size_t r = 0; r < modules_.size(); ++r) {
-      variable.impl().bind_component(r, modules_[r].parameters[i].second);
+      variable.impl().local().bind_component(r, modules_[r].parameters[i].second);
     }
     track_new(name, first, variable);
   }
@@ -106,7 +106,7 @@ class TorchModelImpl final : public keras::Model {
                                                        ? VariableAggregation::MEAN
                                                        : VariableAggregation::ONLY_FIRST_REPLICA});
     for (size_t r = 0; r < modules_.size(); ++r) {
-      variable.impl().bind_component(r, modules_[r].buffers[i].second);
+      variable.impl().local().bind_component(r, modules_[r].buffers[i].second);
     }
     track_new(name, first, variable);
   }

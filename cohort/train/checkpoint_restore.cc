@@ -1,5 +1,6 @@
 #include "cohort/train/checkpoint_restore.h"
 
+#include <algorithm>
 #include <deque>
 #include <unordered_map>
 #include <unordered_set>
@@ -41,6 +42,13 @@ std::string list_lines(const std::vector<std::string>& lines) {
   for (size_t i = 0; i < lines.size() && i < kMost; ++i) text += "\n  " + lines[i];
   if (lines.size() > kMost) text += str("\n  and ", lines.size() - kMost, " more");
   return text;
+}
+
+const std::string& value_key(const ObjectGraph::Node& node) {
+  const auto is_value = [](const auto& attribute) {
+    return attribute.name == train::kVariableValue;
+  };
+  return std::find_if(node.attributes.begin(), node.attributes.end(), is_value)->checkpoint_key;
 }
 
 }  // namespace
@@ -154,16 +162,66 @@ void RestoreSession::restore(Trackable& root) {
   apply(match(0, root, false), false);
 }
 
+const BundleReader& RestoreSession::bundle() {
+  if (!bundle_) bundle_.emplace(files_, prefix_);
+  return *bundle_;
+}
+
+const uint32_t* RestoreSession::find_child(uint32_t parent, std::string_view name) const {
+  for (const auto& saved : graph_.nodes[parent].children) {
+    if (saved.name == name) return &saved.node;
+  }
+  return nullptr;
+}
+
 void RestoreSession::restore_late(uint32_t parent, std::string_view name, Trackable& child) {
   std::lock_guard lock(mutex_);
-  for (const auto& saved : graph_.nodes[parent].children) {
-    if (saved.name != name) continue;
-    const std::vector<Match> matches = match(saved.node, child, true);
-    if (matches.empty()) return;
-    // A second object for values that were handed out: the first was given up.
-    if (!bundle_) bundle_.emplace(files_, prefix_);
-    return apply(matches, true);
+  const uint32_t* node = find_child(parent, name);
+  if (node == nullptr) return;
+  const std::vector<Match> matches = match(*node, child, true);
+  if (matches.empty()) return;
+  bundle();
+  apply(matches, true);
+}
+
+std::shared_ptr<PendingValue> RestoreSession::find_pending(uint32_t parent, std::string_view name,
+                                                           at::IntArrayRef shape, DType dtype) {
+  std::lock_guard lock(mutex_);
+  const uint32_t* node = find_child(parent, name);
+  if (node == nullptr) return nullptr;
+  NodeSource source(bundle(), /*late=*/true);
+  source.set_node(graph_.nodes[*node]);
+  if (!source.has(train::kVariableValue, shape, dtype)) return nullptr;
+  return std::make_shared<PendingValue>(shared_from_this(), *node);
+}
+
+Tensor RestoreSession::read_pending(uint32_t node, const train::TensorSlice& part) {
+  std::lock_guard lock(mutex_);
+  NodeSource source(bundle(), /*late=*/true);
+  source.set_node(graph_.nodes[node]);
+  const BundleEntry& entry = bundle().entry(value_key(graph_.nodes[node]));
+  const std::vector<int64_t>& shape = entry.shape;
+  const DType dtype = dtype_of(entry.type);
+  Tensor value;
+  const auto take = [&](const Tensor& read) { value = read; };
+  if (part.length == shape) {
+    source.read(train::kVariableValue, shape, dtype, take);
+  } else {
+    source.read_slice(train::kVariableValue, shape, part, dtype, take);
   }
+  source.fill();
+  source.commit();
+  return value;
+}
+
+void RestoreSession::hand_over(uint32_t node, Trackable& object) {
+  std::lock_guard lock(mutex_);
+  auto position = std::make_shared<RestorePosition>(
+      RestorePosition{shared_from_this(), node, /*restored=*/true});
+  consumed_.insert(value_key(graph_.nodes[node]));
+  holders_[node] = position;
+  RestorePosition::of(object) = std::move(position);
+  close_if_consumed();
 }
 
 std::vector<std::string> RestoreSession::objects_without_values(Trackable& root) {

@@ -13,6 +13,7 @@
 
 #include "cohort/train/bundle_reader.h"
 #include "cohort/train/object_graph.h"
+#include "cohort/train/pending_value.h"
 #include "cohort/train/trackable.h"
 
 namespace cohort::internal {
@@ -49,6 +50,13 @@ class RestoreSession : public std::enable_shared_from_this<RestoreSession> {
   // takes the place of an earlier one of that name: the build of a layer may fail and be repeated.
   void restore_late(uint32_t parent, std::string_view name, train::Trackable& child);
 
+  // See Trackable::pending_value; of child `name` of the object at `parent`.
+  std::shared_ptr<PendingValue> find_pending(uint32_t parent, std::string_view name,
+                                             at::IntArrayRef shape, DType dtype);
+  // See PendingValue.
+  Tensor read_pending(uint32_t node, const train::TensorSlice& part);
+  void hand_over(uint32_t node, train::Trackable& object);
+
   // Names of the objects below `root` that have values, but got none from this checkpoint.
   std::vector<std::string> objects_without_values(train::Trackable& root);
   // Keys of values that no object took.
@@ -66,6 +74,10 @@ class RestoreSession : public std::enable_shared_from_this<RestoreSession> {
   using Match = std::pair<uint32_t, train::Trackable*>;
   class Source;
 
+  // Opened again if need be: a second object may ask for a value, where the first was given up.
+  const BundleReader& bundle();
+  // nullptr: the checkpoint has no such child.
+  const uint32_t* find_child(uint32_t parent, std::string_view name) const;
   std::vector<Match> match(uint32_t node, train::Trackable& object, bool late);
   void apply(const std::vector<Match>& matches, bool late);
   void close_if_consumed();

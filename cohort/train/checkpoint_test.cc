@@ -1,5 +1,7 @@
 #include "cohort/train/checkpoint.h"
 
+#include <ATen/ops/equal.h>
+#include <ATen/ops/tensor.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,6 +10,7 @@
 #include "cohort/ops/random.h"
 #include "cohort/train/bundle_reader.h"
 #include "cohort/train/checkpoint_impl.h"
+#include "cohort/train/pending_value.h"
 #include "cohort/train/testing_objects.h"
 
 namespace cohort::train {
@@ -247,6 +250,36 @@ TEST_F(CheckpointTest, LateObjectsThatDoNotFitAreRefusedWhenTheyAppear) {
   const auto model = std::make_shared<Node>();
   make({{"model", model}}).restore("dir/ckpt-1").expect_partial();
   EXPECT_THROW(model->add("kernel", numbers({0, 0, 0})), InvalidArgumentError);
+}
+
+TEST_F(CheckpointTest, AChildMayBeMadeFromItsPendingValue) {
+  const auto saved = std::make_shared<TrackableList>();
+  const auto first = numbers({1, 2, 3}), second = numbers({4});
+  saved->add(*first, first);
+  saved->add(*second, second);
+  make({{"list", saved}}).save("dir/ckpt");
+
+  const auto list = std::make_shared<TrackableList>();
+  EXPECT_EQ(list->pending_value(0, {3}, float32), nullptr);  // nothing was restored
+  const LoadStatus status = make({{"list", list}}).restore("dir/ckpt-1");
+  EXPECT_EQ(list->pending_value(0, {4}, float32), nullptr);
+  EXPECT_EQ(list->pending_value(0, {3}, float64), nullptr);
+  EXPECT_EQ(list->pending_value(2, {3}, float32), nullptr);
+  const auto pending = list->pending_value(0, {3}, float32);
+  ASSERT_NE(pending, nullptr);
+  EXPECT_TRUE(at::equal(pending->read({.start = {0}, .length = {3}}), at::tensor({1.F, 2.F, 3.F})));
+  EXPECT_TRUE(at::equal(pending->read({.start = {1}, .length = {2}}), at::tensor({2.F, 3.F})));
+  EXPECT_THROW(pending->read({.start = {2}, .length = {2}}), InvalidArgumentError);
+  EXPECT_THROW(status.assert_consumed(), InvalidArgumentError);  // to read is not to take
+
+  const auto child = numbers({7, 8, 9});
+  pending->hand_over(*child);
+  list->add(*child, child);
+  EXPECT_THAT(child->values, ElementsAre(7, 8, 9));  // not restored once more
+  const auto other = numbers({0});
+  list->add(*other, other);
+  EXPECT_THAT(other->values, ElementsAre(4));
+  status.assert_consumed();
 }
 
 TEST_F(CheckpointTest, OneObjectOfTwoNamesIsSavedOnce) {

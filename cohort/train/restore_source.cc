@@ -39,11 +39,18 @@ std::optional<std::vector<int64_t>> NodeSource::shape(std::string_view attribute
   return entry_of(*found).shape;
 }
 
+bool NodeSource::has(std::string_view attribute, at::IntArrayRef shape, DType dtype) const {
+  const auto* found = find(attribute);
+  if (found == nullptr) return false;
+  const BundleEntry& entry = entry_of(*found);
+  return at::IntArrayRef(entry.shape) == shape && dtype_of(entry.type) == dtype;
+}
+
 const std::string& NodeSource::checked_key(std::string_view attribute, at::IntArrayRef shape,
                                            DType dtype) {
   const std::string& key = key_of(attribute);
+  if (has(attribute, shape, dtype)) return key;
   const BundleEntry& entry = entry_of(*find(attribute));
-  if (at::IntArrayRef(entry.shape) == shape && dtype_of(entry.type) == dtype) return key;
   throw InvalidArgumentError(str(readable_key(key), ": the checkpoint has ", type_name(entry.type),
                                  " ", shape_str(entry.shape), ", the program ", dtype_name(dtype),
                                  " ", shape_str(shape)));

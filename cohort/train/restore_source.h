@@ -24,6 +24,8 @@ class NodeSource final : public train::RestoreSource {
   // Whose values are asked for from here on.
   void set_node(const ObjectGraph::Node& node) { node_ = &node; }
 
+  // Whether there is such a value. Errors: DataLoss (the index lacks it).
+  bool has(std::string_view attribute, at::IntArrayRef shape, DType dtype) const;
   std::optional<std::vector<int64_t>> shape(std::string_view attribute) const override;
   bool late() const override { return late_; }
   void read(std::string_view attribute, at::IntArrayRef shape, DType dtype, Take take) override;

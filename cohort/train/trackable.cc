@@ -2,6 +2,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/train/checkpoint_restore.h"
+#include "cohort/train/pending_value.h"
 
 namespace cohort::train {
 
@@ -15,6 +16,13 @@ void Trackable::prepare_restore(RestoreSource&) {}
 void Trackable::child_appeared(std::string_view name, Trackable& child) {
   if (position_ == nullptr) return;
   position_->session->restore_late(position_->node, name, child);
+}
+
+std::shared_ptr<internal::PendingValue> Trackable::pending_value(std::string_view name,
+                                                                 at::IntArrayRef shape,
+                                                                 DType dtype) const {
+  if (position_ == nullptr) return nullptr;
+  return position_->session->find_pending(position_->node, name, shape, dtype);
 }
 
 void TrackableList::add(Trackable& object, std::shared_ptr<Trackable> owner) {

@@ -33,6 +33,7 @@
 
 namespace cohort {
 namespace internal {
+class PendingValue;
 struct RestorePosition;
 }
 namespace random {
@@ -130,6 +131,12 @@ class COHORT_API Trackable {
   // To be called when a child appears, by its name in checkpoint_children(): a restore that came
   // before it reaches it now. Errors: as RestoreSource's reads.
   void child_appeared(std::string_view name, Trackable& child);
+  // To be asked before a child with a value (kVariableValue) is made: the value that a restore
+  // brought for it, if it has this shape and dtype; else nullptr. Whoever does not use it just goes
+  // on: child_appeared restores the child, or says why its value does not fit.
+  // Errors: DataLoss, as RestoreSource's reads.
+  std::shared_ptr<internal::PendingValue> pending_value(std::string_view name,
+                                                        at::IntArrayRef shape, DType dtype) const;
 
  private:
   friend struct internal::RestorePosition;
@@ -142,6 +149,11 @@ class COHORT_API TrackableList : public Trackable {
  public:
   void add(Trackable& object, std::shared_ptr<Trackable> owner = nullptr);
   size_t size() const { return objects_.size(); }
+  // See Trackable; of the object that will be number `index`.
+  std::shared_ptr<internal::PendingValue> pending_value(size_t index, at::IntArrayRef shape,
+                                                        DType dtype) const {
+    return Trackable::pending_value(std::to_string(index), shape, dtype);
+  }
   // Takes those from number `size` on off the list.
   void truncate(size_t size) { objects_.resize(std::min(size, objects_.size())); }
   std::vector<TrackableChild> checkpoint_children() override;

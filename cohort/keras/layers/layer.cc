@@ -9,6 +9,7 @@
 
 #include "cohort/core/scratch.h"
 #include "cohort/core/text.h"
+#include "cohort/distribute/variable_creation.h"
 #include "cohort/distribute/variable_impl.h"
 #include "cohort/keras/backend.h"
 #include "cohort/keras/layers/layer_handle.h"
@@ -116,12 +117,16 @@ Variable Layer::add_weight(const std::string& name, const Shape& shape, WeightOp
                                      "' cannot have the shape ", internal::shape_str(shape)));
     }
   }
+  state_->check_name_is_free(name);
   const DType dtype = options.dtype.value_or(this->dtype());
-  Variable variable([&] { return options.initializer(shape, dtype); },
-                    {.name = str(this->name(), "/", name),
-                     .trainable = options.trainable,
-                     .synchronization = options.synchronization,
-                     .aggregation = options.aggregation});
+  const distribute::VariableSpec spec{.shape = shape,
+                                      .dtype = dtype,
+                                      .options = {.name = str(this->name(), "/", name),
+                                                  .trainable = options.trainable,
+                                                  .synchronization = options.synchronization,
+                                                  .aggregation = options.aggregation}};
+  const Variable variable(internal::create_variable(
+      spec, options.initializer.for_variable(shape, dtype), pending_value(name, shape, dtype)));
   track(name, variable, std::move(options.regularizer));
   return variable;
 }

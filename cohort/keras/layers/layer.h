@@ -158,8 +158,10 @@ class COHORT_API Layer : public train::Trackable {
   virtual Structure call(const Structure& inputs, const CallOptions& options);
 
   // Makes a variable "layer_name/name" and lists it among the layer's. In build or a constructor.
-  // If a checkpoint with a value for it was restored before, it starts from that value.
-  // Errors (of track, too): InvalidArgument (the name is taken; that value has another shape).
+  // If a checkpoint with a value for it was restored before, it starts from that value, and the
+  // initializer makes none (see initializers::Initializer).
+  // Errors (of track, too): InvalidArgument (the name is taken; that value, or what the initializer
+  // made, has another shape or dtype).
   Variable add_weight(const std::string& name, const Shape& shape, WeightOptions options = {});
   // Lists a variable made elsewhere. `regularizer` may be empty.
   void track(std::string name, const Variable& variable,

@@ -32,12 +32,15 @@ const std::vector<Variable>& MetricState::variables() {
   build_once_(str("metric '", name(), "'"), [&] {
     std::vector<Variable> variables;
     for (const std::string& variable_name : options_.variable_names) {
-      variables.emplace_back(
-          at::zeros({}, dtype_),
-          distribute::VariableOptions{.name = str(name(), "/", variable_name),
-                                      .trainable = false,
-                                      .synchronization = VariableSynchronization::ON_READ,
-                                      .aggregation = VariableAggregation::SUM});
+      const distribute::VariableSpec spec{
+          .dtype = dtype_,
+          .options = {.name = str(name(), "/", variable_name),
+                      .trainable = false,
+                      .synchronization = VariableSynchronization::ON_READ,
+                      .aggregation = VariableAggregation::SUM}};
+      variables.emplace_back(spec, [dtype = dtype_](const distribute::ShardInfo& shard) {
+        return at::zeros(shard.shape, dtype);
+      });
     }
     variables_ = std::move(variables);
     for (const train::TrackableChild& child : named_variables()) {

@@ -75,15 +75,32 @@ void CheckpointSlots::number(const std::vector<UpdateTarget>& targets) {
   }
 }
 
+// As number() will count.
+std::shared_ptr<PendingValue> CheckpointSlots::pending_value(const Place& place,
+                                                             at::IntArrayRef shape,
+                                                             DType dtype) const {
+  const auto own = std::find_if(lists_.begin(), lists_.end(),
+                                [&](const List& list) { return list.slot == place.slot; });
+  if (own == lists_.end()) return nullptr;
+  size_t number = variables_.size();
+  bool before_own = true;
+  for (const List& list : lists_) {
+    before_own = before_own && &list != &*own;
+    if (!list.has_objects()) continue;
+    if (list.spec.walk < own->spec.walk) number += place.num_targets;
+    if (list.spec.walk == own->spec.walk) number += place.target + (before_own ? 1 : 0);
+  }
+  return variables_.pending_value(number, shape, dtype);
+}
+
 void CheckpointSlots::add(List& list, const UpdateTarget& target) {
+  if (!list.has_objects()) return;
   std::shared_ptr<train::Trackable> slot;
   if (list.slot) {
     slot = target.slots[*list.slot].impl_ptr();
-  } else if (list.spec.zeros_if_not_kept) {
+  } else {
     slot = std::make_shared<ZeroSlot>(
         str(optimizer_name_, "/", list.spec.slot, "/", target.variable.name()), target.variable);
-  } else {
-    return;
   }
   list.objects.add(*slot, slot);
   variables_.add(*slot);

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <functional>
 #include <list>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -26,6 +27,17 @@ class CheckpointSlots {
   // Errors: those of a restore that they do not fit; then they are not numbered.
   void add(const std::vector<UpdateTarget>& targets);
 
+  // The value that a restore brought for slot number `slot` of the rule, before the slot is made:
+  // that of the `target`-th of `num_targets` variables that add() will be given together.
+  // nullptr: none of this shape and dtype.
+  struct Place {
+    size_t target = 0;
+    size_t num_targets = 0;
+    size_t slot = 0;
+  };
+  std::shared_ptr<PendingValue> pending_value(const Place& place, at::IntArrayRef shape,
+                                              DType dtype) const;
+
   train::TrackableList& variables() { return variables_; }
   // The lists of the rule.
   std::vector<train::TrackableChild> lists();
@@ -35,6 +47,8 @@ class CheckpointSlots {
     optim::SlotList spec;
     std::optional<size_t> slot;  // index among the rule's
     train::TrackableList objects;
+
+    bool has_objects() const { return slot || spec.zeros_if_not_kept; }
   };
 
   void number(const std::vector<UpdateTarget>& targets);

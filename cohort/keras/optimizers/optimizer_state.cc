@@ -9,8 +9,9 @@
 #include "cohort/core/flush_denormals.h"
 #include "cohort/core/logging.h"
 #include "cohort/distribute/context.h"
+#include "cohort/distribute/local_variable.h"
 #include "cohort/distribute/strategy_core.h"
-#include "cohort/distribute/variable_impl.h"
+#include "cohort/distribute/variable_creation.h"
 #include "cohort/keras/backend.h"
 #include "cohort/ops/gradient_tape.h"
 
@@ -18,7 +19,6 @@ namespace cohort::internal {
 namespace {
 
 using distribute::ReplicaContext;
-using distribute::VariableOptions;
 using keras::optimizers::ApplyOptions;
 using keras::optimizers::GradientsAndVariables;
 
@@ -134,7 +134,7 @@ void OptimizerState::update(ReplicaContext& replica, GradientExchange& exchange,
 }
 
 void OptimizerState::count_update(const ReplicaContext& replica) {
-  const VariableImpl& impl = iterations().impl();
+  const LocalVariable& impl = iterations().impl().local();
   const auto own = static_cast<size_t>(replica.local_replica_id());
   // Made under another strategy, it has no component of this replica's own.
   if (impl.core().get() != &replica.core() || !impl.component(own).is_cpu()) {
@@ -167,9 +167,13 @@ void OptimizerState::check_brought(const ReplicaContext& replica,
 std::vector<UpdateTarget> OptimizerState::make_targets(const std::vector<Variable>& variables) {
   std::lock_guard lock(mutex_);
   std::vector<UpdateTarget> targets, made;
+  const auto is_new = [&](const Variable& variable) { return find_target(variable) == nullptr; };
+  const auto num_new =
+      static_cast<size_t>(std::count_if(variables.begin(), variables.end(), is_new));
   for (const Variable& variable : variables) {
     const UpdateTarget* found = find_target(variable);
-    targets.push_back(found != nullptr ? *found : made.emplace_back(make_target(variable)));
+    targets.push_back(
+        found != nullptr ? *found : made.emplace_back(make_target(variable, made.size(), num_new)));
   }
   // Where restored values do not fit, the slots are given up: a step that is tried again meets the
   // same error, and does not train without them.
@@ -186,13 +190,22 @@ const UpdateTarget* OptimizerState::find_target(const Variable& variable) const 
   return nullptr;
 }
 
-UpdateTarget OptimizerState::make_target(const Variable& variable) const {
+UpdateTarget OptimizerState::make_target(const Variable& variable, size_t index,
+                                         size_t num_new) const {
   UpdateTarget target{variable, {}};
   for (const optim::SlotSpec& slot : rule_->slots()) {
-    target.slots.emplace_back(
-        at::full(variable.shape(), slot.initial_value, variable.dtype()),
-        VariableOptions{.name = str(name_, "/", slot.name, "/", variable.name()),
-                        .trainable = false});
+    const distribute::VariableSpec spec{
+        .shape = variable.shape(),
+        .dtype = variable.dtype(),
+        .options = {.name = str(name_, "/", slot.name, "/", variable.name()), .trainable = false}};
+    const auto fill = [value = slot.initial_value,
+                       dtype = spec.dtype](const distribute::ShardInfo& shard) {
+      return at::full(shard.shape, value, dtype);
+    };
+    const auto pending = checkpoint_slots_.pending_value(
+        {.target = index, .num_targets = num_new, .slot = target.slots.size()}, spec.shape,
+        spec.dtype);
+    target.slots.emplace_back(create_variable(spec, {fill, [] {}}, pending));
   }
   return target;
 }

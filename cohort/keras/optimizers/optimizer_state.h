@@ -47,7 +47,8 @@ class OptimizerState final : public train::Trackable {
   // The slots of variables seen before, new ones of the others.
   std::vector<UpdateTarget> make_targets(const std::vector<Variable>& variables);
   const UpdateTarget* find_target(const Variable& variable) const;
-  UpdateTarget make_target(const Variable& variable) const;
+  // As the `index`-th of so many variables that are new to the optimizer.
+  UpdateTarget make_target(const Variable& variable, size_t index, size_t num_new) const;
   // Errors: InvalidArgument (this replica has no gradient at all).
   void check_brought(const distribute::ReplicaContext& replica, const GradientExchange& exchange);
   double learning_rate_at(int64_t iteration) const;

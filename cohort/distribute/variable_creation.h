@@ -1,0 +1,35 @@
+// How variables come to be, whatever strategy keeps them.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "cohort/core/tensor.h"
+#include "cohort/distribute/variable_spec.h"
+
+namespace cohort::internal {
+
+class PendingValue;
+class VariableImpl;
+
+// Creates a variable in the current strategy. Inside `run`: COLLECTIVE, and replica 0's arguments
+// make everybody's variable.
+//
+// `pending`: a value that was restored before there was such a variable; may be nullptr. Where the
+// variable is mirrored and the initializer can be skipped, it becomes the initial value, and counts
+// as restored. Else it is left for Trackable::child_appeared.
+// Errors: see Variable; with `pending`, DataLoss (damaged checkpoint).
+std::shared_ptr<VariableImpl> create_variable(
+    const distribute::VariableSpec& spec, const distribute::VariableInitializer& initializer,
+    const std::shared_ptr<PendingValue>& pending = nullptr);
+// Of a shape that nobody knows before the function has run: it runs before the strategy is asked.
+std::shared_ptr<VariableImpl> create_variable(const std::function<Tensor()>& initializer,
+                                              const distribute::VariableOptions& options);
+
+// For strategies: runs the initializer for one shard. Errors: InvalidArgument (undefined; another
+// shape or dtype than was asked for), what the initializer throws.
+Tensor make_initial_value(const distribute::VariableSpec& spec,
+                          const distribute::VariableInitializer& initializer,
+                          const distribute::ShardInfo& shard);
+
+}  // namespace cohort::internal

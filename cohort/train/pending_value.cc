@@ -1,0 +1,13 @@
+#include "cohort/train/pending_value.h"
+
+#include "cohort/train/checkpoint_restore.h"
+
+namespace cohort::internal {
+
+Tensor PendingValue::read(const train::TensorSlice& part) const {
+  return session_->read_pending(node_, part);
+}
+
+void PendingValue::hand_over(train::Trackable& object) const { session_->hand_over(node_, object); }
+
+}  // namespace cohort::internal
