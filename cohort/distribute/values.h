@@ -14,6 +14,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/spec.h"
 #include "cohort/core/structure.h"
+#include "cohort/core/to_structure.h"
 
 namespace cohort::distribute {
 
@@ -139,11 +140,14 @@ void print_components(std::ostream& out, std::string_view kind, size_t count,
 // A structure of several components: the tree, each leaf a PerReplica.
 void print_per_replica(std::ostream& out, const PerReplica<Structure>& value);
 
-// Of what converts to a structure.
+// Each component as internal::to_structure makes it one.
 template <class T>
 PerReplica<Structure> to_structures(const PerReplica<T>& value) {
-  return PerReplica<Structure>(
-      typename PerReplica<Structure>::Values(value.values().begin(), value.values().end()));
+  typename PerReplica<Structure>::Values structures;
+  for (const T& component : value.values()) {
+    structures.push_back(internal::to_structure<internal::ScalarDtype::kDefault>(component));
+  }
+  return PerReplica<Structure>(std::move(structures));
 }
 }  // namespace internal_values
 
