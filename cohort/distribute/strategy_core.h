@@ -16,6 +16,7 @@ class Generator;
 
 namespace cohort::internal {
 
+class StepRunner;
 class VariableImpl;
 
 // Thread safety: immutable but for `run`, which is for one thread at a time.
@@ -41,6 +42,9 @@ class StrategyCore : public std::enable_shared_from_this<StrategyCore> {
   // See Strategy::run.
   virtual void run(const std::shared_ptr<RunFrame>& frame,
                    const distribute::RunOptions& options) = 0;
+
+  // How a training loop has its steps run: here at once, on the calling thread's time.
+  virtual std::unique_ptr<StepRunner> make_runner();
 
   // Called in a context where variables may be made: not in a replica of this strategy.
   virtual std::shared_ptr<VariableImpl> create_variable(const Tensor& initial_value,
