@@ -1,27 +1,11 @@
 #include "cohort/data/element_function.h"
 
 #include <ATen/ops/empty.h>
-#include <c10/core/ScalarType.h>
 
 #include <span>
 
 namespace cohort::internal {
 namespace {
-
-std::string_view type_name(const ScalarType& type, std::string& storage) {
-  storage = type.is_string ? "string" : dtype_name(type.dtype);
-  return storage;
-}
-
-// Whether every value of `from` is one of `to` (or rounds to one, for large integers).
-bool widens(DType from, DType to) { return c10::promoteTypes(from, to) == to; }
-
-[[noreturn]] void fail_argument(size_t argument, const ScalarType& type, const std::string& found) {
-  std::string name;
-  throw InvalidArgumentError(str("argument ", argument, " of the function is a ",
-                                 type_name(type, name), ", but the element has ", found,
-                                 " there; declare the parameter as what the element has"));
-}
 
 // Arguments of a ScalarFunction, found in an element (rank 0) or a block (rank 1).
 class ArgumentColumns {
@@ -30,9 +14,9 @@ class ArgumentColumns {
       : rank_(rank) {
     tensors_.reserve(types.size());
     if (types.size() == 1) {
-      add(types[0], sole_argument(value), 0);
+      add(types[0], sole_value(value), 0);
     } else {
-      check_arity(value, types.size());
+      check_member_count(value, types.size(), kElementSite);
       for (size_t i = 0; i < types.size(); ++i) add(types[i], value[i], i);
     }
   }
@@ -41,12 +25,12 @@ class ArgumentColumns {
  private:
   void add(const ScalarType& type, const Structure& value, size_t argument) {
     if (type.is_string) {
-      const StringTensor& strings = strings_argument(value, argument);
+      const StringTensor& strings = strings_value(value, argument, kElementSite);
       if (strings.dim() != rank_) fail(type, value, argument);
       inputs_.push_back({.strings = &strings});
       return;
     }
-    const Tensor& tensor = tensor_argument(value, argument);
+    const Tensor& tensor = tensor_value(value, argument, kElementSite);
     if (tensor.dim() != rank_ || !widens(tensor.scalar_type(), type.dtype)) {
       fail(type, value, argument);
     }
@@ -57,10 +41,11 @@ class ArgumentColumns {
   [[noreturn]] void fail(const ScalarType& type, const Structure& value, size_t argument) const {
     std::vector<int64_t> shape = value.leaf().sizes();
     shape.erase(shape.begin(), shape.begin() + std::min<int64_t>(rank_, value.leaf().dim()));
-    fail_argument(
-        argument, type,
+    throw_wrong_scalar(
+        argument, type.is_string ? "string" : dtype_name(type.dtype),
         str(value.leaf().is_strings() ? "string" : dtype_name(value.tensor().scalar_type()), " ",
-            shape_str(shape)));
+            shape_str(shape)),
+        kElementSite);
   }
 
   int64_t rank_;
@@ -97,7 +82,7 @@ Structure run(const ScalarFunction& function, const Structure& value,
 
 // The rows of what will be argument 0.
 int64_t rows_of(const Structure& block, size_t arity) {
-  const Structure& first = arity == 1 ? sole_argument(block) : block.is_leaf() ? block : block[0];
+  const Structure& first = arity == 1 ? sole_value(block) : block.is_leaf() ? block : block[0];
   if (!first.is_leaf() || first.leaf().dim() == 0) return 0;  // which the arguments will refuse
   return first.leaf().sizes()[0];
 }
@@ -109,7 +94,7 @@ Structure ScalarFunction::apply(const Structure& element, int64_t& row) const {
 }
 
 Structure ScalarFunction::apply_block(const Structure& block, int64_t& row) const {
-  if (arguments.size() > 1) check_arity(block, arguments.size());
+  if (arguments.size() > 1) check_member_count(block, arguments.size(), kElementSite);
   const int64_t rows = rows_of(block, arguments.size());
   return run(*this, block, {rows}, rows, row);
 }
@@ -124,51 +109,5 @@ StructureSpec ScalarFunction::result_spec() const {
   for (const ScalarType& type : results) members.push_back(spec(type));
   return StructureSpec::make_tuple(std::move(members));
 }
-
-void check_arity(const Structure& element, size_t arity) {
-  if (!element.is_leaf() && element.size() == arity) return;
-  throw InvalidArgumentError(
-      str("the function takes ", arity, " arguments, but the element is ",
-          element.is_leaf() ? "one leaf" : str("a structure of ", element.size(), " members"),
-          "; take as many arguments, or one Structure"));
-}
-
-const Structure& sole_argument(const Structure& element) {
-  return element.is_tuple() && element.size() == 1 ? element[0] : element;
-}
-
-const Tensor& tensor_argument(const Structure& value, size_t argument) {
-  if (value.is_leaf() && value.leaf().is_tensor()) return value.tensor();
-  throw InvalidArgumentError(str("argument ", argument,
-                                 " of the function is a number or Tensor, but ", "the element has ",
-                                 StructureSpec::of(value),
-                                 " there; take a Structure or StringTensor, or as many arguments "
-                                 "as the tuple has members"));
-}
-
-const StringTensor& strings_argument(const Structure& value, size_t argument) {
-  if (value.is_leaf() && value.leaf().is_strings()) return value.strings();
-  throw InvalidArgumentError(str("argument ", argument, " of the function is a string or ",
-                                 "StringTensor, but the element has ", StructureSpec::of(value),
-                                 " there"));
-}
-
-Tensor number_argument(const Structure& value, DType dtype, size_t argument) {
-  const Tensor& tensor = tensor_argument(value, argument);
-  if (tensor.numel() != 1 || tensor.dim() != 0 || !widens(tensor.scalar_type(), dtype)) {
-    fail_argument(argument, {.dtype = dtype}, describe(tensor));
-  }
-  return tensor.to(c10::TensorOptions().dtype(dtype).device(c10::kCPU));
-}
-
-std::string_view string_argument(const Structure& value, size_t argument) {
-  const StringTensor& strings = strings_argument(value, argument);
-  if (strings.dim() != 0) {
-    fail_argument(argument, {.is_string = true}, "strings of shape " + shape_str(strings.sizes()));
-  }
-  return strings.item();
-}
-
-Tensor scalar_tensor(DType dtype) { return at::empty({}, dtype); }
 
 }  // namespace cohort::internal

@@ -3,12 +3,8 @@
 //   [](const Tensor& image, const Tensor& label) { return tuple(image / 255, label); }
 //   [](int64_t x) { return 2 * x; }                       // over records, as one loop per block
 //
-// A function takes the element as a Structure, or an element's value or a tuple's members one by
-// one (of a tuple of one member that member, unless the function takes a Structure) as Tensor,
-// StringTensor, Structure or scalars (arithmetic types of exactly the element's dtype or one that
-// holds all of its values, std::string_view, std::string). It returns a Structure, Tensor,
-// StringTensor, scalar, or a std::tuple or std::pair of those, which becomes a tuple. A map's may
-// ask for random numbers first:
+// What a function takes and how: core/structure_call.h; what it may return: core/to_structure.h. A
+// map's may ask for random numbers first:
 //
 //   [](random::Generator& random, const Tensor& image) { return image + random.normal({28, 28}); }
 #pragma once
@@ -24,10 +20,10 @@
 #include <utility>
 #include <vector>
 
-#include "cohort/core/callable_traits.h"
 #include "cohort/core/export.h"
 #include "cohort/core/spec.h"
 #include "cohort/core/structure.h"
+#include "cohort/core/structure_call.h"
 #include "cohort/ops/random.h"
 
 namespace cohort::internal {
@@ -71,102 +67,17 @@ struct ElementFunction {
   std::function<Structure(const random::Generator&, const Structure&)> random;
 };
 
-// ---- argument k of a function, out of an element -----------------------------------------------
+inline constexpr CallSite kElementSite{
+    .function = "the function", .argument = "argument", .input = "the element"};
 
-// Errors: InvalidArgument (no tuple or dict of `arity` members).
-COHORT_API void check_arity(const Structure& element, size_t arity);
-// What the only argument is, unless it is a Structure: the element, or a tuple's only member.
-COHORT_API const Structure& sole_argument(const Structure& element);
-// Errors: InvalidArgument (no leaf of that kind; `argument` is which).
-COHORT_API const Tensor& tensor_argument(const Structure& value, size_t argument);
-COHORT_API const StringTensor& strings_argument(const Structure& value, size_t argument);
-// The value of a 0-d tensor, as `dtype`. Errors: InvalidArgument.
-COHORT_API Tensor number_argument(const Structure& value, DType dtype, size_t argument);
-COHORT_API std::string_view string_argument(const Structure& value, size_t argument);
-COHORT_API Tensor scalar_tensor(DType dtype);
-
-template <class T>
-inline constexpr bool kIsNumber =
-    std::is_same_v<T, bool> || std::is_same_v<T, float> || std::is_same_v<T, double> ||
-    std::is_same_v<T, int8_t> || std::is_same_v<T, uint8_t> || std::is_same_v<T, int16_t> ||
-    std::is_same_v<T, int32_t> || std::is_same_v<T, int64_t> || std::is_same_v<T, long long>;
-template <class T>
-inline constexpr bool kIsText =
-    std::is_same_v<T, std::string_view> || std::is_same_v<T, std::string>;
-template <class T>
-inline constexpr bool kIsScalar = kIsNumber<T> || kIsText<T>;
+// ---- functions of scalars -----------------------------------------------------------------------
 
 template <class T>
 constexpr ScalarType scalar_type() {
-  if constexpr (kIsText<T>)
+  if constexpr (kIsText<T>) {
     return {.is_string = true};
-  else if constexpr (std::is_same_v<T, bool>)
-    return {.dtype = boolean};
-  else if constexpr (std::is_same_v<T, float>)
-    return {.dtype = float32};
-  else if constexpr (std::is_same_v<T, double>)
-    return {.dtype = float64};
-  else if constexpr (std::is_same_v<T, int8_t>)
-    return {.dtype = DType::Char};
-  else if constexpr (std::is_same_v<T, uint8_t>)
-    return {.dtype = uint8};
-  else if constexpr (std::is_same_v<T, int16_t>)
-    return {.dtype = DType::Short};
-  else if constexpr (std::is_same_v<T, int32_t>)
-    return {.dtype = int32};
-  else
-    return {.dtype = int64};
-}
-
-template <class T>
-decltype(auto) argument(const Structure& value, size_t index) {
-  static_assert(kIsScalar<T> || std::is_same_v<T, Structure> || std::is_same_v<T, Tensor> ||
-                    std::is_same_v<T, StringTensor>,
-                "a function on elements takes Structure, Tensor, StringTensor, numbers or strings");
-  if constexpr (std::is_same_v<T, Structure>) {
-    return static_cast<const Structure&>(value);
-  } else if constexpr (std::is_same_v<T, Tensor>) {
-    return tensor_argument(value, index);
-  } else if constexpr (std::is_same_v<T, StringTensor>) {
-    return strings_argument(value, index);
-  } else if constexpr (kIsText<T>) {
-    return T(string_argument(value, index));
   } else {
-    const Tensor number = number_argument(value, scalar_type<T>().dtype, index);
-    return T(*static_cast<const T*>(number.data_ptr()));
-  }
-}
-
-// ---- results ------------------------------------------------------------------------------------
-
-template <class T>
-struct IsTupleResult : std::false_type {};
-template <class... Ts>
-struct IsTupleResult<std::tuple<Ts...>> : std::true_type {};
-template <class A, class B>
-struct IsTupleResult<std::pair<A, B>> : std::true_type {};
-
-template <class Result>
-Structure to_structure(Result&& result) {
-  using T = std::remove_cvref_t<Result>;
-  if constexpr (IsTupleResult<T>::value) {
-    return std::apply(
-        [](auto&&... members) {
-          return Structure::make_tuple({to_structure(std::forward<decltype(members)>(members))...});
-        },
-        std::forward<Result>(result));
-  } else if constexpr (kIsNumber<T>) {
-    Tensor tensor = scalar_tensor(scalar_type<T>().dtype);
-    *static_cast<T*>(tensor.data_ptr()) = result;
-    return tensor;
-  } else if constexpr (std::is_convertible_v<T, std::string_view>) {
-    return StringTensor::scalar(result);
-  } else {
-    static_assert(
-        std::is_convertible_v<T, Structure>,
-        "a function on elements returns Structure, Tensor, StringTensor, numbers, strings, "
-        "or a std::tuple or std::pair of them");
-    return Structure(std::forward<Result>(result));
+    return {.dtype = number_dtype<T>()};
   }
 }
 
@@ -204,29 +115,6 @@ T read_scalar(const ScalarInput& input, int64_t i) {
     return static_cast<const T*>(input.numbers)[i];
 }
 
-// ---- the edge -----------------------------------------------------------------------------------
-
-// callable(leading..., the element's value or members as Args...).
-template <class Callable, class... Args, size_t... kIndex, class... Leading>
-decltype(auto) call_with(Callable& callable, const Structure& element, std::tuple<Args...>*,
-                         std::index_sequence<kIndex...>, Leading&... leading) {
-  if constexpr (sizeof...(Args) == 1) {
-    constexpr bool kWhole = (std::is_same_v<Args, Structure> && ...);
-    return callable(leading..., argument<Args>(kWhole ? element : sole_argument(element), 0)...);
-  } else {
-    check_arity(element, sizeof...(Args));
-    return callable(leading..., argument<Args>(element[kIndex], kIndex)...);
-  }
-}
-
-// Whether a callable's first argument is a random::Generator, and the others.
-template <class Arguments>
-struct RandomArguments : std::false_type {};
-template <class... Args>
-struct RandomArguments<std::tuple<random::Generator, Args...>> : std::true_type {
-  using Rest = std::tuple<Args...>;
-};
-
 template <class Result, class Callable, class... Args, size_t... kIndex>
 ScalarFunction make_scalar_function(std::shared_ptr<Callable> callable, std::tuple<Args...>*,
                                     std::index_sequence<kIndex...>) {
@@ -234,7 +122,7 @@ ScalarFunction make_scalar_function(std::shared_ptr<Callable> callable, std::tup
   ScalarFunction function;
   function.arguments = {scalar_type<Args>()...};
   function.results = Results::types();
-  function.returns_tuple = IsTupleResult<Result>::value;
+  function.returns_tuple = kIsTupleResult<Result>;
   function.loop = [callable](const ScalarInput* in, const ScalarOutput* out, int64_t n,
                              int64_t& row) {
     Callable& call = *callable;
@@ -243,35 +131,50 @@ ScalarFunction make_scalar_function(std::shared_ptr<Callable> callable, std::tup
   return function;
 }
 
+// ---- the edge -----------------------------------------------------------------------------------
+
+template <class Callable>
+constexpr bool takes_generator() {
+  if constexpr (HasCallableTraits<Callable>) {
+    return SplitContext<typename CallableTraits<Callable>::Arguments,
+                        random::Generator>::kTakesContext;
+  } else {
+    return false;
+  }
+}
+
+// Whether any of these parameters, or each of them, is a scalar.
+template <class... Args>
+constexpr bool any_scalar(std::tuple<Args...>*) {
+  return (kIsScalar<Args> || ...);
+}
+template <class... Args>
+constexpr bool all_scalars(std::tuple<Args...>*) {
+  return (kIsScalar<Args> && ...);
+}
+
 template <class F>
 ElementFunction make_element_function(F&& function) {
   using Callable = std::decay_t<F>;
+  static_assert(!takes_generator<Callable>(),
+                "only a map's function may ask for a random::Generator");
   auto callable = std::make_shared<Callable>(std::forward<F>(function));
   ElementFunction erased;
+  erased.whole = shared_structure_function<>(callable, kElementSite);
   if constexpr (HasCallableTraits<Callable>) {
     using Traits = CallableTraits<Callable>;
     using Result = std::remove_cvref_t<typename Traits::Result>;
     static_assert(Traits::kArity > 0, "a function on elements takes at least one argument");
-    static_assert(!RandomArguments<typename Traits::Arguments>::value,
-                  "only a map's function may ask for a random::Generator");
-    constexpr auto kIndices = std::make_index_sequence<Traits::kArity>();
+    static_assert(!std::is_void_v<Result>, "a function on elements returns an element");
     constexpr typename Traits::Arguments* kArguments = nullptr;
-    erased.whole = [callable, kIndices](const Structure& element) {
-      return to_structure(call_with(*callable, element, kArguments, kIndices));
-    };
-    constexpr auto kScalars = []<class... Args>(std::tuple<Args...>*) {
-      return std::pair((kIsScalar<Args> && ...), (kIsScalar<Args> || ...));
-    }(kArguments);
-    erased.takes_scalars = kScalars.second;
-    if constexpr (kScalars.first && ScalarResults<Result>::kAll) {
-      erased.scalar = make_scalar_function<Result>(callable, kArguments, kIndices);
+    erased.takes_scalars = any_scalar(kArguments);
+    if constexpr (all_scalars(kArguments) && ScalarResults<Result>::kAll) {
+      erased.scalar = make_scalar_function<Result>(callable, kArguments,
+                                                   std::make_index_sequence<Traits::kArity>());
     }
   } else {
-    static_assert(std::is_invocable_v<Callable&, const Structure&>,
-                  "a generic function on elements takes a Structure");
-    erased.whole = [callable](const Structure& element) {
-      return to_structure((*callable)(element));
-    };
+    static_assert(!std::is_void_v<std::invoke_result_t<Callable&, const Structure&>>,
+                  "a function on elements returns an element");
   }
   return erased;
 }
@@ -280,26 +183,21 @@ ElementFunction make_element_function(F&& function) {
 template <class F>
 ElementFunction make_map_function(F&& function) {
   using Callable = std::decay_t<F>;
-  if constexpr (HasCallableTraits<Callable>) {
-    using Random = RandomArguments<typename CallableTraits<Callable>::Arguments>;
-    if constexpr (Random::value) {
-      using Rest = typename Random::Rest;
-      static_assert(std::tuple_size_v<Rest> > 0, "after the generator comes the element");
-      auto callable = std::make_shared<Callable>(std::forward<F>(function));
-      ElementFunction erased;
-      erased.takes_scalars = []<class... Args>(std::tuple<Args...>*) {
-        return (kIsScalar<Args> || ...);
-      }(static_cast<Rest*>(nullptr));
-      erased.random = [callable](const random::Generator& generator, const Structure& element) {
-        constexpr auto kIndices = std::make_index_sequence<std::tuple_size_v<Rest>>();
-        random::Generator mine = generator;  // a handle: functions may ask for Generator&
-        return to_structure(
-            call_with(*callable, element, static_cast<Rest*>(nullptr), kIndices, mine));
-      };
-      return erased;
-    } else {
-      return make_element_function(std::forward<F>(function));
-    }
+  if constexpr (takes_generator<Callable>()) {
+    using Rest = typename SplitContext<typename CallableTraits<Callable>::Arguments,
+                                       random::Generator>::Parameters;
+    static_assert(std::tuple_size_v<Rest> > 0, "after the generator comes the element");
+    static_assert(!std::is_void_v<typename CallableTraits<Callable>::Result>,
+                  "a function on elements returns an element");
+    ElementFunction erased;
+    erased.takes_scalars = any_scalar(static_cast<Rest*>(nullptr));
+    erased.random =
+        [call = structure_function<random::Generator>(std::forward<F>(function), kElementSite)](
+            const random::Generator& generator, const Structure& element) {
+          random::Generator mine = generator;  // a handle: functions may ask for Generator&
+          return call(mine, element);
+        };
+    return erased;
   } else {
     return make_element_function(std::forward<F>(function));
   }
@@ -309,21 +207,19 @@ ElementFunction make_map_function(F&& function) {
 template <class Result, class F>
 std::function<Result(const Structure&)> make_function_to(F&& function) {
   using Callable = std::decay_t<F>;
-  auto callable = std::make_shared<Callable>(std::forward<F>(function));
   if constexpr (HasCallableTraits<Callable>) {
     using Traits = CallableTraits<Callable>;
     static_assert(Traits::kArity > 0, "a function on elements takes at least one argument");
     static_assert(std::is_convertible_v<typename Traits::Result, Result>,
                   "this function on elements returns a data::Dataset");
-    return [callable](const Structure& element) -> Result {
-      constexpr typename Traits::Arguments* kArguments = nullptr;
-      return call_with(*callable, element, kArguments, std::make_index_sequence<Traits::kArity>());
-    };
   } else {
     static_assert(std::is_invocable_r_v<Result, Callable&, const Structure&>,
                   "a generic function on elements takes a Structure; this one returns a Dataset");
-    return [callable](const Structure& element) -> Result { return (*callable)(element); };
   }
+  auto callable = std::make_shared<Callable>(std::forward<F>(function));
+  return [callable](const Structure& element) -> Result {
+    return call_function(*callable, kElementSite, kNoContext, element);
+  };
 }
 
 }  // namespace cohort::internal

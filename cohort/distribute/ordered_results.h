@@ -12,8 +12,6 @@
 #pragma once
 
 #include <cstdint>
-#include <tuple>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -21,34 +19,6 @@
 #include "cohort/distribute/distributed_dataset.h"
 
 namespace cohort::distribute {
-
-namespace internal_values {
-
-template <class T>
-inline constexpr bool kIsVector = false;
-template <class T>
-inline constexpr bool kIsVector<std::vector<T>> = true;
-
-// What a step returned: a structure, or what converts to one; a pair, tuple or vector of such.
-template <class T>
-Structure result_structure(const T& result) {
-  if constexpr (std::is_convertible_v<const T&, Structure>) {
-    return result;
-  } else if constexpr (kIsVector<T>) {
-    std::vector<Structure> members;
-    for (const auto& member : result) members.push_back(result_structure(member));
-    return Structure::make_tuple(std::move(members));
-  } else if constexpr (requires { std::tuple_size<T>::value; }) {
-    return std::apply(
-        [](const auto&... members) { return cohort::tuple(result_structure(members)...); }, result);
-  } else {
-    static_assert(std::is_convertible_v<const T&, Structure>,
-                  "OrderedResults takes what a step returned where that is a tensor, strings, a "
-                  "Structure, or a pair, tuple or vector of them");
-  }
-}
-
-}  // namespace internal_values
 
 // Thread safety: as std::vector.
 class COHORT_API OrderedResults {
@@ -59,11 +29,7 @@ class COHORT_API OrderedResults {
   void add(const std::vector<int64_t>& positions, const PerReplica<Structure>& results);
   template <class Result>
   void add(const std::vector<int64_t>& positions, const PerReplica<Result>& results) {
-    PerReplica<Structure>::Values structures;
-    for (const Result& result : results.values()) {
-      structures.push_back(internal_values::result_structure(result));
-    }
-    add(positions, PerReplica<Structure>(std::move(structures)));
+    add(positions, internal_values::to_structures(results));
   }
 
   // All rows, one after another in the order of the dataset, on the CPU.

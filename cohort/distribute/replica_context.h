@@ -17,6 +17,7 @@
 #include "cohort/core/export.h"
 #include "cohort/core/function_ref.h"
 #include "cohort/core/structure.h"
+#include "cohort/distribute/component.h"
 #include "cohort/distribute/values.h"
 #include "cohort/distribute/variable.h"
 
@@ -34,7 +35,7 @@ namespace internal {
 class StrategyCore;
 class LocalReplicas;
 
-// How merge_call hands a replica's argument to the merged function, and a result back.
+// How merge_call hands a replica's argument to the merged function.
 template <class T>
 struct Merged {
   using type = distribute::PerReplica<T>;
@@ -43,21 +44,6 @@ template <>
 struct Merged<distribute::Variable> {  // every replica names the same variable
   using type = distribute::Variable;
 };
-template <class T>
-struct Sliced {
-  using type = T;
-  static const T& slice(const T& value, size_t) { return value; }
-};
-template <class T>
-struct Sliced<distribute::PerReplica<T>> {
-  using type = T;
-  static const T& slice(const distribute::PerReplica<T>& value, size_t i) { return value.value(i); }
-};
-template <class T>
-struct Sliced<distribute::Mirrored<T>> {
-  using type = T;
-  static const T& slice(const distribute::Mirrored<T>& value, size_t i) { return value.value(i); }
-};
 
 // What a replica brings to merge_call. The tag comes first, in every type of frame: the function
 // that is called for all casts everybody's frame to its own.
@@ -65,7 +51,7 @@ template <class Result, class... Args>
 struct MergeFrame {
   const char* tag;
   std::tuple<const Args*...> args;
-  std::optional<typename Sliced<Result>::type> result;
+  std::optional<Component<Result>> result;
 };
 template <class... Args>
 struct MergeFrame<void, Args...> {
@@ -124,8 +110,7 @@ class COHORT_API ReplicaContext {
       } else {
         const Result result = call();
         for (size_t i = 0; i < all.size(); ++i) {
-          static_cast<Frame*>(all[i])->result.emplace(
-              internal::Sliced<Result>::slice(result, i));
+          static_cast<Frame*>(all[i])->result.emplace(internal::component(result, i));
         }
       }
     });

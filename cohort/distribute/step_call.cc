@@ -8,12 +8,6 @@ void throw_wrong_component_count(size_t components, size_t replicas) {
                                  " replicas; was it made under another strategy?"));
 }
 
-void throw_wrong_member_count(const Structure& batch, size_t parameters) {
-  throw InvalidArgumentError(str("the step function takes ", parameters,
-                                 " arguments, but run got ", batch,
-                                 "; take one Structure, or as many arguments as it has members"));
-}
-
 Tensor detached(const Tensor& tensor) {
   return tensor.defined() && tensor.requires_grad() ? tensor.detach() : tensor;
 }

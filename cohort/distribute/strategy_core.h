@@ -19,6 +19,7 @@ class Generator;
 namespace cohort::internal {
 
 class GradientExchange;
+class StepRunner;
 class VariableImpl;
 struct UpdateTarget;
 
@@ -47,6 +48,9 @@ class StrategyCore : public std::enable_shared_from_this<StrategyCore> {
   // See Strategy::run.
   virtual void run(const std::shared_ptr<RunFrame>& frame,
                    const distribute::RunOptions& options) = 0;
+
+  // How a training loop has its steps run: here at once, on the calling thread's time.
+  virtual std::unique_ptr<StepRunner> make_runner();
 
   // Decides by `spec`, which leaves nothing open, where the values are, and runs the initializer
   // there: once for each shard (make_initial_value).

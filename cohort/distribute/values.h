@@ -15,6 +15,7 @@
 #include "cohort/core/export.h"
 #include "cohort/core/spec.h"
 #include "cohort/core/structure.h"
+#include "cohort/core/to_structure.h"
 
 namespace cohort::distribute {
 
@@ -140,11 +141,14 @@ COHORT_API void print_components(std::ostream& out, std::string_view kind, size_
 // A structure of several components: the tree, each leaf a PerReplica.
 COHORT_API void print_per_replica(std::ostream& out, const PerReplica<Structure>& value);
 
-// Of what converts to a structure.
+// Each component as internal::to_structure makes it one.
 template <class T>
 PerReplica<Structure> to_structures(const PerReplica<T>& value) {
-  return PerReplica<Structure>(
-      typename PerReplica<Structure>::Values(value.values().begin(), value.values().end()));
+  typename PerReplica<Structure>::Values structures;
+  for (const T& component : value.values()) {
+    structures.push_back(internal::to_structure<internal::ScalarDtype::kDefault>(component));
+  }
+  return PerReplica<Structure>(std::move(structures));
 }
 }  // namespace internal_values
 

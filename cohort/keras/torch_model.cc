@@ -117,12 +117,6 @@ class TorchModelImpl final : public keras::Model {
 
 }  // namespace
 
-void throw_torch_argument_count(const Structure& inputs, size_t count) {
-  throw InvalidArgumentError(str("the module's forward takes ", count, " tensor",
-                                 count == 1 ? "" : "s", ", but the model was called with ",
-                                 inputs));
-}
-
 }  // namespace internal
 
 namespace keras {

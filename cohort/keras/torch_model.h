@@ -21,8 +21,8 @@
 #include <utility>
 #include <vector>
 
-#include "cohort/core/callable_traits.h"
 #include "cohort/core/export.h"
+#include "cohort/core/structure_call.h"
 #include "cohort/keras/sequential.h"
 
 namespace cohort {
@@ -37,45 +37,22 @@ struct TorchModule {
   std::function<void(bool training)> set_training;
 };
 
-[[noreturn]] COHORT_API void throw_torch_argument_count(const Structure& inputs, size_t count);
-
-template <class Result>
-Structure structure_of(Result&& result) {
-  if constexpr (std::is_convertible_v<Result, Structure>) {
-    return std::forward<Result>(result);
-  } else {  // a std::tuple of tensors
-    return std::apply(
-        [](auto&&... members) { return tuple(std::forward<decltype(members)>(members)...); },
-        std::forward<Result>(result));
-  }
-}
-
-template <class Module, size_t... kIndex>
-Structure forward_members(Module& module, const Structure& inputs, std::index_sequence<kIndex...>) {
-  if (inputs.is_leaf() || inputs.size() != sizeof...(kIndex)) {
-    throw_torch_argument_count(inputs, sizeof...(kIndex));
-  }
-  return structure_of(module.forward(inputs[kIndex].tensor()...));
-}
+inline constexpr CallSite kForwardSite{
+    .function = "the module's forward", .argument = "tensor", .input = "the model's input"};
 
 // Calls forward with one tensor, with the members of a tuple, or with the Structure itself,
 // whichever it takes.
 template <class Module>
 Structure forward_module(Module& module, const Structure& inputs) {
+  const auto forward = [&](auto&&... arguments) {
+    return to_structure<ScalarDtype::kDefault>(
+        module.forward(std::forward<decltype(arguments)>(arguments)...));
+  };
   if constexpr (requires { typename CallableTraits<decltype(&Module::forward)>::Arguments; }) {
     using Arguments = typename CallableTraits<decltype(&Module::forward)>::Arguments;
-    constexpr size_t kCount = std::tuple_size_v<Arguments>;
-    if constexpr (std::is_same_v<Arguments, std::tuple<Structure>>) {
-      return structure_of(module.forward(inputs));
-    } else if constexpr (kCount == 1) {
-      if (!inputs.is_leaf()) throw_torch_argument_count(inputs, 1);
-      return structure_of(module.forward(inputs.tensor()));
-    } else {
-      return forward_members(module, inputs, std::make_index_sequence<kCount>());
-    }
+    return call_with_parameters<Arguments>(forward, kForwardSite, kNoContext, inputs);
   } else {  // a template or an overload set, such as torch::nn::Sequential's
-    if (!inputs.is_leaf()) throw_torch_argument_count(inputs, 1);
-    return structure_of(module.forward(inputs.tensor()));
+    return call_with_parameters<std::tuple<Tensor>>(forward, kForwardSite, kNoContext, inputs);
   }
 }
 

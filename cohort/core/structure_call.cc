@@ -1,0 +1,78 @@
+#include "cohort/core/structure_call.h"
+
+#include <ATen/ops/empty.h>
+#include <c10/core/ScalarType.h>
+
+#include "cohort/core/spec.h"
+#include "cohort/core/text.h"
+#include "cohort/core/tree_form.h"
+
+namespace cohort::internal {
+namespace {
+
+// Dtypes and shapes; undefined tensors have none.
+std::string contents(const Structure& value) {
+  bool defined = true;
+  value.for_each(
+      [&](const Leaf& leaf) { defined &= leaf.is_strings() || leaf.tensor().defined(); });
+  return defined ? str(StructureSpec::of(value)) : str(value);
+}
+
+}  // namespace
+
+void check_member_count(const Structure& input, size_t count, const CallSite& site) {
+  if (!input.is_leaf() && input.size() == count) return;
+  throw InvalidArgumentError(
+      str(site.function, " takes ", count, " ", site.argument, "s, but ", site.input, " is ",
+          input.is_leaf() ? "one leaf" : describe_form(input), ": ", contents(input),
+          "; take as many arguments as it has members, or one Structure"));
+}
+
+const Structure& sole_value(const Structure& input) {
+  return input.is_tuple() && input.size() == 1 ? input[0] : input;
+}
+
+const Tensor& tensor_value(const Structure& value, size_t index, const CallSite& site) {
+  if (value.is_leaf() && value.leaf().is_tensor()) return value.tensor();
+  throw InvalidArgumentError(str("argument ", index, " of ", site.function,
+                                 " is a number or Tensor, but ", site.input, " has ",
+                                 contents(value),
+                                 " there; take a Structure or StringTensor, or as many arguments "
+                                 "as the tuple has members"));
+}
+
+const StringTensor& strings_value(const Structure& value, size_t index, const CallSite& site) {
+  if (value.is_leaf() && value.leaf().is_strings()) return value.strings();
+  throw InvalidArgumentError(str("argument ", index, " of ", site.function,
+                                 " is a string or StringTensor, but ", site.input, " has ",
+                                 contents(value), " there"));
+}
+
+Tensor number_value(const Structure& value, DType dtype, size_t index, const CallSite& site) {
+  const Tensor& tensor = tensor_value(value, index, site);
+  if (tensor.numel() != 1 || tensor.dim() != 0 || !widens(tensor.scalar_type(), dtype)) {
+    throw_wrong_scalar(index, dtype_name(dtype), describe(tensor), site);
+  }
+  return tensor.to(c10::TensorOptions().dtype(dtype).device(c10::kCPU));
+}
+
+std::string_view string_value(const Structure& value, size_t index, const CallSite& site) {
+  const StringTensor& strings = strings_value(value, index, site);
+  if (strings.dim() != 0) {
+    throw_wrong_scalar(index, "string", "strings of shape " + shape_str(strings.sizes()), site);
+  }
+  return strings.item();
+}
+
+bool widens(DType from, DType to) { return c10::promoteTypes(from, to) == to; }
+
+void throw_wrong_scalar(size_t index, const std::string& type, const std::string& found,
+                        const CallSite& site) {
+  throw InvalidArgumentError(str("argument ", index, " of ", site.function, " is a ", type,
+                                 ", but ", site.input, " has ", found,
+                                 " there; declare the parameter as what ", site.input, " has"));
+}
+
+Tensor scalar_tensor(DType dtype) { return at::empty({}, dtype); }
+
+}  // namespace cohort::internal
