@@ -13,6 +13,9 @@
 namespace cohort::random {
 class Generator;
 }
+namespace cohort::train {
+class SaveGroup;
+}
 
 namespace cohort::internal {
 
@@ -64,6 +67,10 @@ class StrategyCore : public std::enable_shared_from_this<StrategyCore> {
   // step, of every process. A single process knows by itself; a cluster sends the flag along with a
   // reduction of the step before, so that no step pays for it.
   virtual bool any_process_has_data(bool here) { return here; }
+
+  // The processes of the sync group, as they save and restore together: the same object at each
+  // call; nullptr for a strategy of one process. See train::Trackable::save_group.
+  virtual std::shared_ptr<train::SaveGroup> save_group() { return nullptr; }
 };
 
 // The strategy of get_strategy() outside of every scope.

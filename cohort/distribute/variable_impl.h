@@ -30,6 +30,7 @@ class VariableImpl : public train::Trackable {
                std::vector<Tensor> components);
   VariableImpl(const VariableImpl&) = delete;
   VariableImpl& operator=(const VariableImpl&) = delete;
+  std::shared_ptr<train::SaveGroup> save_group() const override;  // the strategy's
 
   const distribute::VariableOptions& options() const { return options_; }
   bool trainable() const { return *options_.trainable; }
