@@ -63,5 +63,6 @@
 #include "cohort/train/checkpoint_manager.h"
 #include "cohort/train/checkpoints_iterator.h"
 #include "cohort/train/safetensors.h"
+#include "cohort/train/save_group.h"
 #include "cohort/train/trackable.h"
 #include "cohort/version.h"

@@ -15,6 +15,9 @@
 namespace cohort::random {
 class Generator;
 }
+namespace cohort::train {
+class SaveGroup;
+}
 
 namespace cohort::internal {
 
@@ -86,6 +89,10 @@ class StrategyCore : public std::enable_shared_from_this<StrategyCore> {
   // Whether any task of the sync group has data for the step to come, where this one has, or has
   // not: distributed iteration ends for all tasks at once, when none has. Asked before each step.
   virtual bool any_process_has_data(bool here);
+
+  // The tasks of the sync group, as they save and restore together: the same object at each call.
+  // See train::Trackable::save_group.
+  virtual std::shared_ptr<train::SaveGroup> save_group() { return nullptr; }
 };
 
 // The strategy of get_strategy() outside of every scope.

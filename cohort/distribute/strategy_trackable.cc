@@ -1,7 +1,9 @@
 // What of a strategy belongs into a checkpoint.
 #include "cohort/distribute/strategy.h"
 #include "cohort/distribute/strategy_core.h"
+#include "cohort/distribute/variable_impl.h"
 #include "cohort/ops/random.h"
+#include "cohort/train/save_group.h"
 #include "cohort/train/trackable.h"
 
 namespace cohort::distribute {
@@ -30,6 +32,8 @@ class StrategyObject final : public train::Trackable {
     return children;
   }
 
+  std::shared_ptr<train::SaveGroup> save_group() const override { return core_->save_group(); }
+
  private:
   std::shared_ptr<internal::StrategyCore> core_;
   std::vector<TrackableHandle> generators_;
@@ -42,3 +46,9 @@ std::shared_ptr<train::Trackable> Strategy::trackable() const {
 }
 
 }  // namespace cohort::distribute
+
+namespace cohort::internal {
+
+std::shared_ptr<train::SaveGroup> VariableImpl::save_group() const { return core_->save_group(); }
+
+}  // namespace cohort::internal

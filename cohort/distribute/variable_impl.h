@@ -29,6 +29,7 @@ class VariableImpl : public train::Trackable {
   VariableImpl(std::shared_ptr<StrategyCore> core, distribute::VariableSpec spec);
   VariableImpl(const VariableImpl&) = delete;
   VariableImpl& operator=(const VariableImpl&) = delete;
+  std::shared_ptr<train::SaveGroup> save_group() const override;  // the strategy's
 
   const distribute::VariableSpec& spec() const { return spec_; }
   const distribute::VariableOptions& options() const { return spec_.options; }

@@ -9,6 +9,7 @@
 #include "cohort/train/box_cover.h"
 #include "cohort/train/ordered_code.h"
 #include "cohort/train/table.h"
+#include "cohort/train/temporary_files.h"
 
 namespace cohort::internal {
 namespace {
@@ -17,10 +18,6 @@ namespace {
 constexpr size_t kPieceBytes = size_t{256} << 10;
 constexpr size_t kMostNameBytes = size_t{64} << 10;  // readers refuse far longer ones
 
-std::string temporary(const std::string& prefix, std::string_view what) {
-  return join_path(parent_directory(prefix), str(kTemporaryPrefix, base_name(prefix), ".", what));
-}
-
 }  // namespace
 
 BundleWriter::BundleWriter(FileSystem& files, std::string prefix,
@@ -28,8 +25,8 @@ BundleWriter::BundleWriter(FileSystem& files, std::string prefix,
     : files_(files),
       prefix_(std::move(prefix)),
       directory_(parent_directory(prefix_)),
-      temporary_data_(temporary(prefix_, "data")),
-      temporary_index_(temporary(prefix_, "index")) {
+      temporary_data_(temporary_path(directory_, base_name(prefix_) + ".data")),
+      temporary_index_(temporary_path(directory_, base_name(prefix_) + ".index")) {
   try {
     data_ = files_.create(temporary_data_, {.expected_bytes = options.expected_bytes});
   } catch (const Error&) {

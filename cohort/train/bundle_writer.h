@@ -33,10 +33,6 @@ struct BundleTensor {
   std::vector<int64_t> shape;
 };
 
-// Temporary files begin with this; those of writers that died may be removed by whoever holds the
-// directory's lock.
-inline constexpr std::string_view kTemporaryPrefix = ".cohort-tmp-";
-
 // Thread safety: none. One writer of a prefix at a time.
 class BundleWriter {
  public:

@@ -17,26 +17,30 @@ Checkpoint::Checkpoint(TrackableHandle root, std::vector<NamedObject> objects)
 
 std::string Checkpoint::save(const std::string& file_prefix,
                              const CheckpointOptions& options) const {
-  impl_->wait(options.timeout);
-  const std::string path = internal::str(file_prefix, "-", impl_->save_counter().next());
-  impl_->write(path, options, [&files = impl_->files(), path] {
+  internal::SaveJob job;
+  job.counted = true;
+  job.begin = [this, &file_prefix] {
+    return internal::str(file_prefix, "-", impl_->save_counter().next());
+  };
+  job.then = [&files = impl_->files()](const std::string& path) {
     internal::CheckpointState state;
     state.model_checkpoint_path = path;
     state.all_model_checkpoint_paths = {path};
     internal::write_checkpoint_state(files, internal::parent_directory(path), state);
-  });
-  return path;
+    return std::string();
+  };
+  return impl_->write(job, options);
 }
 
 std::string Checkpoint::write(const std::string& path, const CheckpointOptions& options) const {
-  impl_->write(path, options, {});
-  return path;
+  internal::SaveJob job;
+  job.begin = [&path] { return path; };
+  return impl_->write(job, options);
 }
 
 LoadStatus Checkpoint::restore(const std::optional<std::string>& path,
                                const RestoreOptions& options) const {
-  if (!path) return {nullptr, impl_->root()};
-  return impl_->restore(*path, options);
+  return impl_->restore(path, options);
 }
 
 LoadStatus Checkpoint::read(const std::string& path, const RestoreOptions& options) const {

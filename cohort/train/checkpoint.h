@@ -38,6 +38,8 @@ struct CheckpointOptions {
   bool enable_async = false;
   // How long to wait for a save that is under way.
   std::chrono::milliseconds timeout = std::chrono::minutes(30);
+  // How long to wait for the other processes that save as one with this one (see save_group.h).
+  std::chrono::milliseconds group_timeout = std::chrono::minutes(10);
 };
 
 struct RestoreOptions {
@@ -46,16 +48,24 @@ struct RestoreOptions {
   bool fall_back = false;
   // How long to wait for a save that is under way.
   std::chrono::milliseconds timeout = std::chrono::minutes(30);
+  // How long to wait for the other processes that restore as one with this one.
+  std::chrono::milliseconds group_timeout = std::chrono::minutes(10);
 };
 
 using NamedObject = std::pair<std::string, TrackableHandle>;
 
 // A handle: copies name the same checkpoint. It keeps its objects alive.
+// Where its objects belong to a group of processes (see Trackable::save_group), save, write,
+// restore and read are collective, and so is wait after an asynchronous save: every process calls
+// them in the same order, and all return the same or throw the same. One of them writes, and its
+// path counts.
 // Errors of saves: FailedPrecondition (in a step; another process writes into the directory),
 // ResourceExhausted (disk full), DataLoss (disk faulty), PermissionDenied, NotFound,
 // DeadlineExceeded (the save before it takes too long), and those of an earlier asynchronous save.
 // Errors of restores: NotFound (no such checkpoint), DataLoss (damaged), InvalidArgument (values
-// that do not fit: all are listed); then no object has changed.
+// that do not fit: all are listed); then no object has changed, in no process of a group.
+// Errors of both in a group: also DeadlineExceeded (a process did not come; names it), Unavailable
+// (one was lost), FailedPrecondition (objects of two groups).
 // Thread safety: none; not for use inside a step.
 class COHORT_API Checkpoint {
  public:

@@ -10,7 +10,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/posix_error.h"
 #include "cohort/core/text.h"
-#include "cohort/train/bundle_writer.h"
+#include "cohort/train/temporary_files.h"
 
 namespace cohort::internal {
 namespace {
@@ -76,7 +76,7 @@ CheckpointDirectory::CheckpointDirectory(FileSystem& files, std::string path)
             error.what()));
   }
   for (const std::string& name : files.list(path_)) {
-    if (name.starts_with(kTemporaryPrefix)) files.remove(join_path(path_, name));
+    if (is_left_over(name)) files.remove(join_path(path_, name));
   }
 }
 

@@ -3,14 +3,14 @@
 #include <ATen/ops/scalar_tensor.h>
 
 #include <algorithm>
-#include <new>
+#include <exception>
 
 #include "cohort/core/error.h"
-#include "cohort/core/logging.h"
 #include "cohort/core/text.h"
+#include "cohort/core/wire.h"
 #include "cohort/train/checkpoint_directory.h"
-#include "cohort/train/checkpoint_numbers.h"
-#include "cohort/train/checkpoint_restore.h"
+#include "cohort/train/group_contribution.h"
+#include "cohort/train/saved_objects.h"
 
 namespace cohort::internal {
 namespace {
@@ -22,6 +22,35 @@ using train::Trackable;
 using train::TrackableChild;
 
 constexpr const char* kSaveCounter = "save_counter";
+
+// Takes the values of all members to the writer, which runs `finish` with them for all.
+std::string save_together(const GroupTalk& talk, SavedObjects& objects,
+                          std::chrono::milliseconds patience,
+                          const std::function<std::string(Snapshot)>& finish) {
+  Snapshot own;
+  std::exception_ptr failed;
+  try {
+    own = Snapshot::take(objects);
+  } catch (const std::exception&) {
+    failed = std::current_exception();
+  }
+  const auto taken = [&]() -> const Snapshot& {
+    if (failed != nullptr) std::rethrow_exception(failed);
+    return own;
+  };
+  const std::string manifest =
+      talk.tell("what the writer has", [&] { return manifest_of(taken()); });
+  const Brought brought = talk.collect("what the others have", [&] {
+    return talk.is_writer() ? std::string() : contribution_to(manifest, taken());
+  });
+  return talk.tell(
+      "the outcome",
+      [&] {
+        for (const std::string_view one : brought.all()) add_contribution(own, one);
+        return finish(std::move(own));
+      },
+      patience);
+}
 
 }  // namespace
 
@@ -80,6 +109,10 @@ bool CheckpointRoot::awaits_children() const {
 
 void CheckpointRoot::prepare_restore(RestoreSource& source) { base_->prepare_restore(source); }
 
+std::shared_ptr<train::SaveGroup> CheckpointRoot::save_group() const {
+  return base_ == nullptr ? nullptr : base_->save_group();
+}
+
 CheckpointImpl::CheckpointImpl(std::shared_ptr<Trackable> base, std::vector<NamedObject> objects)
     : root_(std::make_shared<CheckpointRoot>(std::move(base), std::move(objects))) {}
 
@@ -91,78 +124,100 @@ CheckpointDirectory& CheckpointImpl::directory_of(const std::string& path) {
   return *directory;
 }
 
-void CheckpointImpl::write(const std::string& path, const train::CheckpointOptions& options,
-                           std::function<void()> then) {
-  if (base_name(path).empty()) {
-    throw InvalidArgumentError(str("checkpoint path ", quoted(path), " has no file name"));
-  }
-  saver_.wait(options.timeout);
-  CheckpointDirectory& directory = directory_of(path);
-  Snapshot snapshot = Snapshot::take(*root_);
-  const SaveTarget target{*files_, directory, path, options.timeout};
-  if (!options.enable_async) return save_snapshot(target, snapshot, then);
-  snapshot.detach(copied_ == nullptr ? Snapshot() : std::move(*copied_));
-  copied_ = std::make_shared<Snapshot>(std::move(snapshot));
-  saver_.start(path, [target, copy = copied_, then = std::move(then)] {
-    save_snapshot(target, *copy, then);
-  });
+GroupTalk CheckpointImpl::talk(std::string about, std::chrono::milliseconds timeout) {
+  return {SavedObjects(*root_).save_group(), std::move(about), timeout};
 }
 
-std::shared_ptr<RestoreSession> CheckpointImpl::restore_one(const std::string& path,
-                                                            bool with_counter) try {
-  auto session = std::make_shared<RestoreSession>(*files_, path);
-  SaveCounter& counter = save_counter();
-  const bool existed = counter.exists();
-  counter.set_exists(with_counter);
+// What the writer decides for all.
+struct CheckpointImpl::Admission {
+  std::string path;
+  int64_t counter = 0;
+  bool async = false;
+
+  std::string format() const {
+    WireWriter out;
+    out.bytes(1, path).varint(2, static_cast<uint64_t>(counter)).varint(3, async ? 1 : 0);
+    return out.str();
+  }
+  static Admission parse(std::string_view bytes) {
+    Admission admission;
+    WireReader reader(bytes, "what the group's writer saves");
+    while (reader.next()) {
+      if (reader.field() == 1) admission.path = reader.bytes();
+      if (reader.field() == 2) admission.counter = static_cast<int64_t>(reader.varint());
+      if (reader.field() == 3) admission.async = reader.varint() != 0;
+    }
+    return admission;
+  }
+};
+
+// Nobody takes anything before all are here and the writer may write.
+CheckpointImpl::Admission CheckpointImpl::begin(const SaveJob& job, const GroupTalk& talk,
+                                                const train::CheckpointOptions& options) {
+  const Admission admission = Admission::parse(talk.tell("beginning", [&] {
+    const std::string path = job.begin();
+    if (base_name(path).empty()) {
+      throw InvalidArgumentError(str("checkpoint path ", quoted(path), " has no file name"));
+    }
+    directory_of(path);
+    return Admission{path, save_counter().value(), options.enable_async}.format();
+  }));
+  if (job.counted) save_counter().set(admission.counter);
+  return admission;
+}
+
+std::string CheckpointImpl::write(const SaveJob& job, const train::CheckpointOptions& options) {
+  wait(options.timeout);
+  if (job.counted) save_counter().set_exists(true);
+  SavedObjects objects(*root_);
+  const GroupTalk all(objects.save_group(), "saving a checkpoint", options.group_timeout);
+  const Admission admission = begin(job, all, options);
+  const std::string& path = admission.path;
+  const GroupTalk talk(all.group(), str("saving ", quoted(path)), options.group_timeout);
+
+  std::function<std::string()> then;
+  if (job.then) then = [job_then = job.then, path] { return job_then(path); };
+  const auto save = [files = files_, timeout = options.timeout, path, then](
+                        CheckpointDirectory& directory, const Snapshot& values) {
+    return save_snapshot({*files, directory, path, timeout}, values, then);
+  };
+  const std::string told = save_together(talk, objects, options.timeout, [&](Snapshot snapshot) {
+    if (!admission.async) return save(directory_of(path), snapshot);
+    snapshot.detach(copied_ == nullptr ? Snapshot() : std::move(*copied_));
+    copied_ = std::make_shared<Snapshot>(std::move(snapshot));
+    background_told_ = std::make_shared<std::string>();
+    saver_.start(path, [&directory = directory_of(path), save, copy = copied_,
+                        told = background_told_] { *told = save(directory, *copy); });
+    return std::string();
+  });
+  if (admission.async) {
+    pending_.emplace(Pending{talk, job.learn});
+  } else if (!talk.is_writer() && job.learn) {
+    job.learn(told);
+  }
+  return path;
+}
+
+void CheckpointImpl::wait(std::chrono::milliseconds timeout) {
+  // A save that began, but whose group was lost before all knew, is the writer's alone.
+  if (!pending_) return saver_.wait(timeout);
+  std::string told;
   try {
-    session->restore(*root_);
+    told = pending_->talk.tell(
+        "the outcome",
+        [&] {
+          saver_.wait(timeout);
+          return *background_told_;
+        },
+        timeout);
+  } catch (const DeadlineExceededError&) {
+    throw;  // it is still under way, for all
   } catch (...) {
-    counter.set_exists(existed);
-    session->no_warning();  // the error says it all
+    pending_.reset();
     throw;
   }
-  const auto& position = RestorePosition::of(counter);
-  const bool restored = position != nullptr && position->session == session;
-  counter.set_exists(existed || restored);
-  root_->share_position();
-  return session;
-} catch (const std::bad_alloc&) {
-  throw ResourceExhaustedError(
-      str("checkpoint '", path, "' cannot be restored: it takes more memory than there is"));
-}
-
-train::LoadStatus CheckpointImpl::restore(const std::string& path,
-                                          const train::RestoreOptions& options) {
-  saver_.wait(options.timeout);
-  return {restore_or_fall_back(path, options, true), root_};
-}
-
-train::LoadStatus CheckpointImpl::read(const std::string& path,
-                                       const train::RestoreOptions& options) {
-  saver_.wait(options.timeout);
-  return {restore_or_fall_back(path, options, false), root_};
-}
-
-std::shared_ptr<RestoreSession> CheckpointImpl::restore_or_fall_back(
-    const std::string& path, const train::RestoreOptions& options, bool with_counter) {
-  if (!options.fall_back) return restore_one(path, with_counter);
-  std::vector<std::string> candidates = earlier_checkpoints(*files_, path);
-  candidates.insert(candidates.begin(), path);
-  for (size_t i = 0;; ++i) {
-    const auto next = [&](const Error& error) {
-      log_warning("checkpoint '", candidates[i], "' cannot be restored: ", error.what(),
-                  i + 1 < candidates.size() ? str("; going back to '", candidates[i + 1], "'")
-                                            : std::string("; there is no earlier one"));
-      return i + 1 < candidates.size();
-    };
-    try {
-      return restore_one(candidates[i], with_counter);
-    } catch (const DataLossError& error) {
-      if (!next(error)) throw;
-    } catch (const NotFoundError& error) {
-      if (!next(error)) throw;
-    }
-  }
+  const Pending done = *std::exchange(pending_, std::nullopt);
+  if (!done.talk.is_writer() && done.learn && !told.empty()) done.learn(told);
 }
 
 }  // namespace cohort::internal

@@ -4,18 +4,20 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "cohort/core/file_system.h"
 #include "cohort/train/background_saver.h"
 #include "cohort/train/checkpoint.h"
+#include "cohort/train/checkpoint_restore.h"
 #include "cohort/train/checkpoint_save.h"
+#include "cohort/train/group_talk.h"
 
 namespace cohort::internal {
 
 class CheckpointDirectory;
-class RestoreSession;
 
 // How often a checkpoint was saved: the child "save_counter" of its root.
 class SaveCounter final : public train::Trackable {
@@ -28,6 +30,7 @@ class SaveCounter final : public train::Trackable {
   // There is none, to a checkpoint that only ever used `write`.
   bool exists() const { return exists_; }
   void set_exists(bool exists) { exists_ = exists; }
+  void set(int64_t value) { value_ = value; }
 
   bool has_checkpoint_values() const override { return exists_; }
   std::vector<train::CheckpointValue> checkpoint_values() override;
@@ -50,6 +53,7 @@ class CheckpointRoot final : public train::Trackable {
   std::vector<train::CheckpointValue> checkpoint_values() override;
   bool awaits_children() const override;
   void prepare_restore(train::RestoreSource& source) override;
+  std::shared_ptr<train::SaveGroup> save_group() const override;
   // The base is where the root is: what it gets later is restored too.
   void share_position();
 
@@ -59,17 +63,31 @@ class CheckpointRoot final : public train::Trackable {
   SaveCounter save_counter_;
 };
 
+// A save, by who does what of it. Any of the functions but `begin` may be missing.
+struct SaveJob {
+  bool counted = false;  // the save_counter changes, to what the writer has after `begin`
+  std::function<std::string()> begin;  // at the writer: the path
+  // At the writer, under the directory's lock, once the checkpoint is safe; perhaps on its thread.
+  // Returns what the others are to be told, once the save is known to have ended well.
+  std::function<std::string(const std::string& path)> then;
+  std::function<void(const std::string& told)> learn;  // on the others
+};
+
+// What the members of a group do together, and how, is in checkpoint_impl.cc's functions; each step
+// is collective (see GroupTalk), and a process that is alone takes the same steps.
 // Thread safety: as Checkpoint.
 class CheckpointImpl {
  public:
   CheckpointImpl(std::shared_ptr<train::Trackable> base, std::vector<train::NamedObject> objects);
 
-  // Writes `path`, now or by the thread; then, under the directory's lock, runs `then`.
-  void write(const std::string& path, const train::CheckpointOptions& options,
-             std::function<void()> then);
-  train::LoadStatus restore(const std::string& path, const train::RestoreOptions& options);
+  // Writes a checkpoint, now or by the writer's thread. Returns its path.
+  std::string write(const SaveJob& job, const train::CheckpointOptions& options);
+  train::LoadStatus restore(const std::optional<std::string>& path,
+                            const train::RestoreOptions& options);
   train::LoadStatus read(const std::string& path, const train::RestoreOptions& options);
-  void wait(std::chrono::milliseconds timeout) { saver_.wait(timeout); }
+  void wait(std::chrono::milliseconds timeout);
+  // The group of the objects that there are, to do something about `about` with.
+  GroupTalk talk(std::string about, std::chrono::milliseconds timeout);
 
   SaveCounter& save_counter() { return root_->save_counter(); }
   const std::shared_ptr<CheckpointRoot>& root() const { return root_; }
@@ -77,16 +95,29 @@ class CheckpointImpl {
   void use(FileSystem& files) { files_ = &files; }
 
  private:
-  std::shared_ptr<RestoreSession> restore_or_fall_back(const std::string& path,
-                                                       const train::RestoreOptions& options,
-                                                       bool with_counter);
-  std::shared_ptr<RestoreSession> restore_one(const std::string& path, bool with_counter);
+  struct Admission;
+  // A save that the writer's thread is at.
+  struct Pending {
+    GroupTalk talk;
+    std::function<void(const std::string& told)> learn;
+  };
+
+  Admission begin(const SaveJob& job, const GroupTalk& talk,
+                  const train::CheckpointOptions& options);
+  train::LoadStatus restore_one_of(const std::optional<std::string>& path,
+                                   const train::RestoreOptions& options, bool with_counter);
+  std::shared_ptr<RestoreSession> restore_together(const std::string& path, bool with_counter,
+                                                   const GroupTalk& talk);
+  std::shared_ptr<RestoreSession> restore_own(const std::string& path, bool with_counter,
+                                              const RestoreAgreement& agree);
   CheckpointDirectory& directory_of(const std::string& path);
 
   std::shared_ptr<CheckpointRoot> root_;
   FileSystem* files_ = &posix_file_system();
   std::map<std::string, std::shared_ptr<CheckpointDirectory>> directories_;  // saved into
   std::shared_ptr<Snapshot> copied_;  // the latest asynchronous save's; its memory is used again
+  std::shared_ptr<std::string> background_told_;  // what the writer's thread has for the others
+  std::optional<Pending> pending_;
   BackgroundSaver saver_;  // last: its thread uses what is above
 };
 

@@ -62,27 +62,46 @@ bool CheckpointManagerImpl::is_due(int64_t step, bool check_interval) const {
 
 std::optional<std::string> CheckpointManagerImpl::save(const train::ManagerSaveOptions& options) {
   checkpoint_.wait(options.checkpoint.timeout);
-  kept_->check_state();
   const std::optional<int64_t> now = step();
   if (options_.checkpoint_interval && !is_due(*now, options.check_interval)) return std::nullopt;
-  const int64_t counter = checkpoint_.impl().save_counter().next();
-  const std::string path = str(join_path(directory_, options_.checkpoint_name), "-",
-                               options.checkpoint_number.value_or(counter));
-  checkpoint_.impl().write(path, options.checkpoint,
-                           [kept = kept_, path, now] { kept->record(path, now); });
-  return path;
+  SaveJob job;
+  job.counted = true;
+  job.begin = [&] {
+    kept_->check_state();
+    const int64_t counter = checkpoint_.impl().save_counter().next();
+    return str(join_path(directory_, options_.checkpoint_name), "-",
+               options.checkpoint_number.value_or(counter));
+  };
+  job.then = [kept = kept_, now](const std::string& path) {
+    kept->record(path, now);
+    return kept->format_list();
+  };
+  job.learn = [kept = kept_](const std::string& told) { kept->take_list(told); };
+  return checkpoint_.impl().write(job, options.checkpoint);
+}
+
+// The writer's list is the one that counts.
+std::optional<std::string> CheckpointManagerImpl::agree_on_latest(
+    const train::RestoreOptions& options) {
+  const GroupTalk talk =
+      checkpoint_.impl().talk("restoring the latest checkpoint", options.group_timeout);
+  const std::string told = talk.tell("which", [&] {
+    try {
+      kept_->check_state();
+    } catch (const DataLossError&) {
+      if (!options.fall_back) throw;
+      kept_->recover_by_number();
+    }
+    return kept_->format_list();
+  });
+  if (!talk.is_writer()) kept_->take_list(told);
+  return kept_->latest();
 }
 
 std::optional<std::string> CheckpointManagerImpl::restore_or_initialize(
     const train::RestoreOptions& options) {
   checkpoint_.wait(options.timeout);
-  try {
-    kept_->check_state();
-  } catch (const DataLossError&) {
-    if (!options.fall_back) throw;
-    kept_->recover_by_number();
-  }
-  if (const auto path = kept_->latest()) {
+  if (const auto path = agree_on_latest(options)) {
     const train::LoadStatus status = checkpoint_.restore(*path, options);
     if (const auto now = step()) kept_->set_last_step(*now);
     return status.path();

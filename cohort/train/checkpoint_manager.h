@@ -67,7 +67,10 @@ struct ManagerSaveOptions {
 };
 
 // A handle. One manager writes into a directory; its list is what it finds there, also that of a
-// manager before it. Thread safety: none.
+// manager before it. Where the checkpoint belongs to a group of processes, save and
+// restore_or_initialize are collective as Checkpoint's are, step_counter is the same in all, and
+// the writer's directory and list count: the others learn them from save (after an asynchronous one
+// from the next call) and restore_or_initialize. Thread safety: none.
 class COHORT_API CheckpointManager {
  public:
   // Reads the directory's state; nothing is written before the first save. Where the state file is

@@ -27,6 +27,7 @@ class CheckpointManagerImpl {
   const KeptCheckpoints& kept() const { return *kept_; }
 
  private:
+  std::optional<std::string> agree_on_latest(const train::RestoreOptions& options);
   bool is_due(int64_t step, bool check_interval) const;
   std::optional<int64_t> step() const;
 

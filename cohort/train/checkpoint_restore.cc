@@ -106,9 +106,9 @@ std::vector<RestoreSession::Match> RestoreSession::match(uint32_t node, Trackabl
   return matches;
 }
 
-void RestoreSession::apply(const std::vector<Match>& matches, bool late) {
+void RestoreSession::apply(const std::vector<Match>& matches, const RestoreAgreement& agree) {
   std::vector<std::string> differences;
-  NodeSource source(*bundle_, late);
+  NodeSource source(*bundle_, !agree);
   const auto has_values = [&](const Match& match) {
     return match.second->has_checkpoint_values() && !graph_.nodes[match.first].attributes.empty();
   };
@@ -132,7 +132,8 @@ void RestoreSession::apply(const std::vector<Match>& matches, bool late) {
     positions.push_back(std::make_shared<RestorePosition>(
         RestorePosition{shared_from_this(), match.first, has_values(match)}));
   }
-  consumed_.insert(source.keys().begin(), source.keys().end());
+  std::set<std::string, std::less<>> taken = agree ? agree(source.keys()) : source.keys();
+  consumed_.merge(taken);
   for (size_t i = 0; i < matches.size(); ++i) {
     holders_[matches[i].first] = positions[i];
     RestorePosition::of(*matches[i].second) = std::move(positions[i]);
@@ -157,9 +158,9 @@ void RestoreSession::close_if_consumed() {
   bundle_.reset();
 }
 
-void RestoreSession::restore(Trackable& root) {
+void RestoreSession::restore(Trackable& root, const RestoreAgreement& agree) {
   std::lock_guard lock(mutex_);
-  apply(match(0, root, false), false);
+  apply(match(0, root, false), agree);
 }
 
 const BundleReader& RestoreSession::bundle() {
@@ -181,7 +182,7 @@ void RestoreSession::restore_late(uint32_t parent, std::string_view name, Tracka
   const std::vector<Match> matches = match(*node, child, true);
   if (matches.empty()) return;
   bundle();
-  apply(matches, true);
+  apply(matches, {});
 }
 
 std::shared_ptr<PendingValue> RestoreSession::find_pending(uint32_t parent, std::string_view name,
@@ -268,6 +269,8 @@ bool RestoreSession::is_taken(uint32_t node) {
 
 Leaf RestoreSession::read(const std::string& key) {
   std::lock_guard lock(mutex_);
+  // Another process of the group took what this one still waits for, so all was consumed.
+  if (!bundle_) bundle_.emplace(files_, prefix_);
   const BundleEntry& entry = bundle_->entry(key);
   if (entry.type == BundleType::kString) {
     return Leaf(StringTensor(bundle_->read_strings(key), entry.shape));

@@ -2,6 +2,7 @@
 // appear.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -31,6 +32,12 @@ struct RestorePosition {
   }
 };
 
+// Called when everything is read and nothing has changed yet, with the keys of the values that
+// objects here take; returns those that objects of the whole group take. What it throws ends the
+// restore.
+using RestoreAgreement =
+    std::function<std::set<std::string, std::less<>>(const std::set<std::string, std::less<>>&)>;
+
 // Objects are matched to those of the checkpoint by the names on the way from the root.
 // Thread safety: any thread, for what appears late.
 class RestoreSession : public std::enable_shared_from_this<RestoreSession> {
@@ -45,7 +52,7 @@ class RestoreSession : public std::enable_shared_from_this<RestoreSession> {
   // Everything is read and verified before the first object changes.
   // Errors: InvalidArgument (values that do not fit their objects: all of them are listed),
   // DataLoss; then nothing has changed.
-  void restore(train::Trackable& root);
+  void restore(train::Trackable& root, const RestoreAgreement& agree);
   // Restores an object that has become child `name` of the one at `parent`, and all below it. It
   // takes the place of an earlier one of that name: the build of a layer may fail and be repeated.
   void restore_late(uint32_t parent, std::string_view name, train::Trackable& child);
@@ -79,7 +86,8 @@ class RestoreSession : public std::enable_shared_from_this<RestoreSession> {
   // nullptr: the checkpoint has no such child.
   const uint32_t* find_child(uint32_t parent, std::string_view name) const;
   std::vector<Match> match(uint32_t node, train::Trackable& object, bool late);
-  void apply(const std::vector<Match>& matches, bool late);
+  // `agree`: empty for what appears late, of which each process has its own time.
+  void apply(const std::vector<Match>& matches, const RestoreAgreement& agree);
   void close_if_consumed();
   bool is_consumed(uint32_t node, const ObjectGraph::Attribute& attribute) const;
 

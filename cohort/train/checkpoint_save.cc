@@ -12,7 +12,6 @@ namespace cohort::internal {
 namespace {
 
 using train::CheckpointValue;
-using train::Trackable;
 
 Leaf on_host(const Leaf& value) {
   if (!value.is_tensor()) return value;
@@ -23,10 +22,9 @@ Leaf on_host(const Leaf& value) {
 
 }  // namespace
 
-Snapshot Snapshot::take(Trackable& root) {
+Snapshot Snapshot::take(SavedObjects& objects) {
   const c10::NoGradGuard no_grad;
   Snapshot snapshot;
-  SavedObjects objects(root);
   for (size_t i = 0; i < objects.order().size(); ++i) {
     if (!objects.order()[i]->has_checkpoint_values()) continue;
     for (CheckpointValue& value : objects.order()[i]->checkpoint_values()) {
@@ -40,7 +38,7 @@ Snapshot Snapshot::take(Trackable& root) {
     }
   }
   objects.carry_over([&](const std::string& key, Leaf value) {
-    snapshot.parts_.push_back({key, std::move(value), std::nullopt, {}});
+    snapshot.parts_.push_back({.key = key, .value = std::move(value), .carried = true});
   });
   snapshot.graph_ = format_object_graph(objects.graph());
   return snapshot;
@@ -64,7 +62,7 @@ void Snapshot::detach(Snapshot previous) {
 
 uint64_t Snapshot::bytes() const {
   uint64_t bytes = graph_.size();
-  for (const Part& part : parts_) {
+  for (const SavedPart& part : parts_) {
     if (part.value.is_tensor()) bytes += part.value.tensor().nbytes();
   }
   return bytes;
@@ -72,7 +70,7 @@ uint64_t Snapshot::bytes() const {
 
 void Snapshot::write(FileSystem& files, const std::string& prefix) const {
   BundleWriter bundle(files, prefix, {.expected_bytes = bytes()});
-  for (const Part& part : parts_) {
+  for (const SavedPart& part : parts_) {
     if (!part.value.is_tensor()) {
       const StringTensor& strings = part.value.strings();
       std::vector<std::string_view> views;
@@ -93,13 +91,13 @@ void Snapshot::write(FileSystem& files, const std::string& prefix) const {
   bundle.finish();
 }
 
-void save_snapshot(const SaveTarget& target, const Snapshot& snapshot,
-                   const std::function<void()>& then) {
+std::string save_snapshot(const SaveTarget& target, const Snapshot& snapshot,
+                          const std::function<std::string()>& then) {
   const auto turn = target.directory.begin_save(target.timeout);
   snapshot.write(target.files, target.prefix);
-  if (!then) return;
+  if (!then) return "";
   target.directory.check_still_ours();
-  then();
+  return then();
 }
 
 }  // namespace cohort::internal

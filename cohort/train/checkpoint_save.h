@@ -4,8 +4,9 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
-#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cohort/core/file_system.h"
@@ -15,13 +16,31 @@ namespace cohort::internal {
 
 class CheckpointDirectory;
 
-// The values of all objects below a root at one moment, and their graph.
+class SavedObjects;
+
+struct SavedPart {
+  std::string key;
+  Leaf value;  // contiguous, on the CPU
+  std::optional<train::TensorSlice> slice = std::nullopt;
+  std::vector<int64_t> full_shape = {};  // of a slice's whole
+  bool carried = false;                  // from a restored checkpoint, for an object that may come
+};
+
+// The values of objects at one moment, and their graph.
 // Thread safety: none.
 class Snapshot {
  public:
   // Collects the values, which share memory with their objects where they can.
   // Errors: as Trackable::checkpoint_values; Unimplemented (a dtype that files cannot hold).
-  static Snapshot take(train::Trackable& root);
+  static Snapshot take(SavedObjects& objects);
+
+  const std::vector<SavedPart>& parts() const { return parts_; }
+  // See format_object_graph.
+  const std::string& graph() const { return graph_; }
+  // What other members of the group bring.
+  void add(SavedPart part) { parts_.push_back(std::move(part)); }
+  void replace(size_t place, SavedPart part) { parts_[place] = std::move(part); }
+  void set_graph(std::string graph) { graph_ = std::move(graph); }
 
   // Copies what is shared, so that the objects may change. Copies go into the memory of
   // `previous`, a snapshot that nobody needs any more, where its tensors fit.
@@ -31,14 +50,7 @@ class Snapshot {
   void write(FileSystem& files, const std::string& prefix) const;
 
  private:
-  struct Part {
-    std::string key;
-    Leaf value;  // contiguous, on the CPU
-    std::optional<train::TensorSlice> slice;
-    std::vector<int64_t> full_shape;
-  };
-
-  std::vector<Part> parts_;
+  std::vector<SavedPart> parts_;
   std::string graph_;
 };
 
@@ -50,8 +62,8 @@ struct SaveTarget {
 };
 
 // Saves a snapshot as the directory's only writer. `then` runs under the same lock, once the
-// checkpoint is safe.
-void save_snapshot(const SaveTarget& target, const Snapshot& snapshot,
-                   const std::function<void()>& then);
+// checkpoint is safe. Returns what it returns.
+std::string save_snapshot(const SaveTarget& target, const Snapshot& snapshot,
+                          const std::function<std::string()>& then);
 
 }  // namespace cohort::internal

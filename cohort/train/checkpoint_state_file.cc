@@ -5,8 +5,8 @@
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
 #include "cohort/train/bundle_entry.h"
-#include "cohort/train/bundle_writer.h"
 #include "cohort/train/checkpoint_state.h"
+#include "cohort/train/temporary_files.h"
 
 namespace cohort::internal {
 namespace {
@@ -126,7 +126,7 @@ void write_checkpoint_state(FileSystem& files, const std::string& directory,
   drop_oldest(stored.all_model_checkpoint_paths);
   drop_oldest(stored.all_model_checkpoint_timestamps);
   const std::string text = format_checkpoint_state(stored);
-  const std::string temporary = join_path(directory, str(kTemporaryPrefix, options.name));
+  const std::string temporary = temporary_path(directory, options.name);
   const auto file = files.create(temporary, {.expected_bytes = text.size()});
   try {
     file->append(text);

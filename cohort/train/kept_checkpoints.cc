@@ -4,6 +4,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/logging.h"
+#include "cohort/core/wire.h"
 #include "cohort/train/bundle_writer.h"
 #include "cohort/train/checkpoint_numbers.h"
 #include "cohort/train/checkpoint_state.h"
@@ -81,6 +82,32 @@ std::optional<int64_t> KeptCheckpoints::last_step() const {
 void KeptCheckpoints::set_last_step(int64_t step) {
   std::lock_guard lock(mutex_);
   last_step_ = step;
+}
+
+std::string KeptCheckpoints::format_list() const {
+  std::lock_guard lock(mutex_);
+  WireWriter out;
+  if (latest_) out.bytes(1, *latest_);
+  for (const Kept& one : kept_) out.bytes(2, one.path);
+  if (last_step_) out.varint(3, static_cast<uint64_t>(*last_step_));
+  return out.str();
+}
+
+void KeptCheckpoints::take_list(std::string_view list) {
+  std::optional<std::string> latest;
+  std::optional<int64_t> last_step;
+  std::vector<Kept> kept;
+  WireReader reader(list, "the writer's list of checkpoints");
+  while (reader.next()) {
+    if (reader.field() == 1) latest = reader.bytes();
+    if (reader.field() == 2) kept.push_back({std::string(reader.bytes())});
+    if (reader.field() == 3) last_step = static_cast<int64_t>(reader.varint());
+  }
+  std::lock_guard lock(mutex_);
+  latest_ = std::move(latest);
+  kept_ = std::move(kept);
+  last_step_ = last_step;
+  state_error_ = nullptr;
 }
 
 // The state is written before anything is deleted and after: what it names as the latest is there

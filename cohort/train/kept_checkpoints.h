@@ -7,6 +7,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cohort/core/file_system.h"
@@ -38,6 +39,11 @@ class KeptCheckpoints {
   void check_state() const;
   // Instead of the damaged state: the checkpoint with the highest number is the latest.
   void recover_by_number();
+
+  // The list for another process's KeptCheckpoints, which is that of the same directory but writes
+  // nothing. Errors of taking it: DataLoss (malformed).
+  std::string format_list() const;
+  void take_list(std::string_view list);
 
   // Under the directory's lock, after `path` was written at `step`: makes it the latest, and deletes
   // what is beyond max_to_keep. What cannot be deleted stays on the list for the next time.

@@ -5,6 +5,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/wire.h"
+#include "cohort/train/object_graph_merge.h"
 
 namespace cohort::internal {
 namespace {
@@ -72,6 +73,41 @@ TEST(ObjectGraph, EveryTruncationIsAnErrorOrAGraph) {
   const std::string bytes = format_object_graph(sample());
   for (size_t size = 0; size < bytes.size(); ++size) graph_error(bytes.substr(0, size));
   EXPECT_THAT(graph_error(""), HasSubstr("no objects"));
+}
+
+TEST(ObjectGraph, GraphsOfTwoProcessesAreOne) {
+  ObjectGraph graph = sample();
+  // Its object 1 is new and comes first; 3 is the writer's `again`, by a longer way alone; 2 is the
+  // writer's `model`, which has a child more here.
+  ObjectGraph other;
+  other.nodes.resize(4);
+  other.nodes[0].children = {{"own", 1}, {"model", 2}};
+  other.nodes[1].children = {{"uses", 3}};
+  other.nodes[1].attributes = {{"VARIABLE_VALUE", "", "own/.ATTRIBUTES/VARIABLE_VALUE"}};
+  other.nodes[2].children = {{"a.b/c", 3}, {"more", 1}, {"self", 0}};
+  other.nodes[3].attributes = {{"VARIABLE_VALUE", "w", "own/uses/.ATTRIBUTES/VARIABLE_VALUE"},
+                               {"PARTS", "w", "own/uses/.ATTRIBUTES/PARTS"}};
+
+  const auto keys = merge_object_graph(graph, other);
+  EXPECT_THAT(keys, testing::UnorderedElementsAre(
+                        testing::Pair("own/.ATTRIBUTES/VARIABLE_VALUE",
+                                      "own/.ATTRIBUTES/VARIABLE_VALUE"),
+                        testing::Pair("own/uses/.ATTRIBUTES/VARIABLE_VALUE",
+                                      "again/.ATTRIBUTES/VARIABLE_VALUE"),
+                        testing::Pair("own/uses/.ATTRIBUTES/PARTS", "own/uses/.ATTRIBUTES/PARTS")));
+  const auto children = [&](size_t node) {
+    std::string text;
+    for (const auto& child : graph.nodes[node].children) {
+      text += child.name + ":" + std::to_string(child.node) + " ";
+    }
+    return text;
+  };
+  ASSERT_EQ(graph.nodes.size(), 5u);
+  EXPECT_EQ(children(0), "model:1 again:2 own:4 ");
+  EXPECT_EQ(children(1), "a.b/c:2 self:0 more:4 ");
+  EXPECT_EQ(children(4), "uses:2 ");
+  EXPECT_EQ(graph.nodes[2].attributes.size(), 2u);
+  EXPECT_EQ(graph.nodes[4].attributes[0].checkpoint_key, "own/.ATTRIBUTES/VARIABLE_VALUE");
 }
 
 }  // namespace

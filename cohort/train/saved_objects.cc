@@ -2,6 +2,9 @@
 
 #include <set>
 
+#include "cohort/core/error.h"
+#include "cohort/core/text.h"
+
 namespace cohort::internal {
 
 using train::Trackable;
@@ -31,6 +34,24 @@ SavedObjects::SavedObjects(Trackable& root) {
       graph_.nodes[i].children.push_back({child.name, known->second});
     }
   }
+}
+
+std::shared_ptr<train::SaveGroup> SavedObjects::save_group() const {
+  std::shared_ptr<train::SaveGroup> found;
+  size_t first = 0;
+  for (size_t i = 0; i < order_.size(); ++i) {
+    auto group = order_[i]->save_group();
+    if (group == nullptr || group == found) continue;
+    if (found != nullptr) {
+      throw FailedPreconditionError(
+          str("objects ", quoted(paths_[first]), " and ", quoted(paths_[i]), " of one checkpoint ",
+              "belong to different groups of processes (members ", quoted(found->name()), " and ",
+              quoted(group->name()), "); give each group's objects a Checkpoint of their own"));
+    }
+    found = std::move(group);
+    first = i;
+  }
+  return found == nullptr ? train::alone() : found;
 }
 
 void SavedObjects::carry_over(const Add& add) {

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -10,6 +11,7 @@
 
 #include "cohort/train/checkpoint_restore.h"
 #include "cohort/train/object_graph.h"
+#include "cohort/train/save_group.h"
 #include "cohort/train/trackable.h"
 
 namespace cohort::internal {
@@ -21,6 +23,8 @@ class SavedObjects {
   explicit SavedObjects(train::Trackable& root);
 
   const std::vector<train::Trackable*>& order() const { return order_; }
+  // Theirs, which most do not name. Errors: FailedPrecondition (they are of different groups).
+  std::shared_ptr<train::SaveGroup> save_group() const;
   // Of object i: the names on the way to it, escaped.
   const std::string& path(size_t i) const { return paths_[i]; }
   // Its first nodes are the objects in their order.

@@ -12,6 +12,7 @@ Trackable::Trackable(const Trackable&) {}
 Trackable& Trackable::operator=(const Trackable&) { return *this; }
 
 void Trackable::prepare_restore(RestoreSource&) {}
+std::shared_ptr<SaveGroup> Trackable::save_group() const { return nullptr; }
 
 void Trackable::child_appeared(std::string_view name, Trackable& child) {
   if (position_ == nullptr) return;

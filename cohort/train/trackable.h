@@ -45,6 +45,8 @@ class DatasetIterator;
 
 namespace train {
 
+class SaveGroup;
+
 // The attribute under which TensorFlow keeps what a variable holds.
 inline constexpr const char* kVariableValue = "VARIABLE_VALUE";
 // Beside it: the components of a variable that differ between replicas, [replicas, ..]. Nobody
@@ -126,6 +128,9 @@ class COHORT_API Trackable {
   virtual std::vector<CheckpointValue> checkpoint_values() { return {}; }
   // Asks for what it takes, and changes itself only when that is handed over.
   virtual void prepare_restore(RestoreSource& source);
+  // The processes whose copies of this object are saved as one, for all objects of a checkpoint the
+  // same; nullptr: whatever the others say, or this process alone.
+  virtual std::shared_ptr<SaveGroup> save_group() const;
 
  protected:
   // To be called when a child appears, by its name in checkpoint_children(): a restore that came

@@ -1,0 +1,103 @@
+#include "cohort/train/group_talk.h"
+
+#include <algorithm>
+
+#include "cohort/core/error.h"
+#include "cohort/core/wire.h"
+#include "cohort/data/error_context.h"
+
+namespace cohort::internal {
+namespace {
+
+// The last byte of a reply: what comes before it. At the end, where it moves nothing.
+constexpr char kReplyValue = 'v';
+constexpr char kReplyError = 'e';
+
+std::string error_reply(const std::exception& thrown, const std::string& member) {
+  const auto* error = dynamic_cast<const Error*>(&thrown);
+  WireWriter message;
+  message.varint(1, static_cast<uint64_t>(error == nullptr ? Code::kUnknown : error->code()));
+  message.bytes(2, thrown.what());
+  message.bytes(3, error == nullptr || error->task().empty() ? member : error->task());
+  return message.str() + kReplyError;
+}
+
+[[noreturn]] void throw_reply(std::string_view message) {
+  WireReader reader(message, "the reply of a member of the group");
+  auto code = Code::kUnknown;
+  std::string text;
+  std::string member;
+  while (reader.next()) {
+    if (reader.field() == 1) code = static_cast<Code>(reader.varint());
+    if (reader.field() == 2) text = reader.bytes();
+    if (reader.field() == 3) member = reader.bytes();
+  }
+  throw_code(code, text, member);
+}
+
+// The value of a reply. Errors: what it says.
+std::string_view value_of_reply(std::string_view reply) {
+  if (reply.empty() || (reply.back() != kReplyValue && reply.back() != kReplyError)) {
+    throw DataLossError("the reply of a member of the group is malformed");
+  }
+  const std::string_view content = reply.substr(0, reply.size() - 1);
+  if (reply.back() == kReplyError) throw_reply(content);
+  return content;
+}
+
+struct Attempt {
+  std::string reply;
+  std::exception_ptr error;
+};
+
+Attempt attempt(const std::function<std::string()>& produce, const std::string& member) {
+  Attempt result;
+  try {
+    result.reply = produce();
+    result.reply += kReplyValue;
+  } catch (const std::exception& error) {
+    result.error = std::current_exception();
+    result.reply = error_reply(error, member);
+  }
+  return result;
+}
+
+}  // namespace
+
+std::vector<std::string_view> Brought::all() const {
+  if (own_ != nullptr) std::rethrow_exception(own_);
+  std::vector<std::string_view> values;
+  for (const std::string& reply : replies_) values.push_back(value_of_reply(reply));
+  return values;
+}
+
+train::SaveGroupCall GroupTalk::call(std::string_view step,
+                                     std::chrono::milliseconds patience) const {
+  constexpr std::chrono::milliseconds kLongest = std::chrono::hours(24 * 365);
+  return {str(about_, ": ", step), std::min(timeout_, kLongest) + std::min(patience, kLongest)};
+}
+
+std::string GroupTalk::tell(std::string_view step, const std::function<std::string()>& produce,
+                            std::chrono::milliseconds patience) const {
+  Attempt own;
+  if (is_writer()) own = attempt(produce, group_->name());
+  std::string heard;
+  try {
+    heard = group_->barrier(std::move(own.reply), call(step, patience));
+  } catch (const Error&) {
+    if (own.error == nullptr) throw;  // else it says more than that the others cannot be told
+  }
+  if (own.error != nullptr) std::rethrow_exception(own.error);
+  heard.resize(value_of_reply(heard).size());
+  return heard;
+}
+
+Brought GroupTalk::collect(std::string_view step,
+                           const std::function<std::string()>& produce) const {
+  Attempt own = attempt(produce, group_->name());
+  std::vector<std::string> replies =
+      group_->gather(std::move(own.reply), call(step, std::chrono::milliseconds::zero()));
+  return {std::move(replies), std::move(own.error)};
+}
+
+}  // namespace cohort::internal

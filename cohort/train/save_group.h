@@ -1,0 +1,48 @@
+// The processes that save and restore as one: one of them writes, and the others bring what only
+// they have. train::Checkpoint asks its objects for their group, so users never branch on rank.
+//
+//   class Shared : public train::Trackable {
+//     std::shared_ptr<train::SaveGroup> save_group() const override { return group_; }
+//     ...
+//   };
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace cohort::train {
+
+struct SaveGroupCall {
+  std::string name;  // "saving 'dir/ckpt-3': the outcome"; the same on every member
+  std::chrono::milliseconds timeout;
+};
+
+// One implementation a transport; it knows nothing of checkpoints. Its bytes come from members of
+// the group only, which it has to prove.
+//
+// gather and barrier are collective: every member calls the same ones in the same order, and each
+// call returns when all members have made it. Errors of both, on all members that came:
+// DeadlineExceeded (after call.timeout; names call.name and who did not come), Unavailable (a
+// member was lost; names it), FailedPrecondition (members make different calls, as far as it is
+// noticed).
+// Thread safety: one thread at a time.
+class SaveGroup {
+ public:
+  virtual ~SaveGroup() = default;
+
+  // Of exactly one member.
+  virtual bool is_writer() const = 0;
+  // Of this member, for messages: "/job:worker/task:1"; empty where there is only one.
+  virtual std::string name() const = 0;
+  // At the writer: what each member brought, by rank. Elsewhere: nothing.
+  virtual std::vector<std::string> gather(std::string brought, const SaveGroupCall& call) = 0;
+  // What the writer says, whose `words` alone count.
+  virtual std::string barrier(std::string words, const SaveGroupCall& call) = 0;
+};
+
+// The group of a process that is alone: its writer.
+const std::shared_ptr<SaveGroup>& alone();
+
+}  // namespace cohort::train

@@ -1,0 +1,100 @@
+#include "cohort/train/temporary_files.h"
+
+#include <unistd.h>
+
+#include <charconv>
+#include <cstdint>
+#include <ctime>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <sstream>
+
+#include "cohort/core/crc32c.h"
+#include "cohort/core/error.h"
+#include "cohort/core/file_system.h"
+
+namespace cohort::internal {
+namespace {
+
+constexpr size_t kMostNameOfTemporary = 150;  // so that no prefix makes a name too long
+
+// A process, for all who may look at its files.
+struct FileWriter {
+  uint32_t place = 0;  // of the host and its table of processes; containers have their own
+  int64_t pid = 0;
+  uint64_t seen = 0;  // when it lived: hundredths of a second since the host was started
+};
+
+FileWriter this_writer() {
+  char host[256] = "";
+  gethostname(host, sizeof(host) - 1);
+  char processes[64] = "";
+  const ssize_t length = readlink("/proc/self/ns/pid", processes, sizeof(processes) - 1);
+  const std::string place = str(host, '\n', length > 0 ? processes : "");
+  std::timespec now = {};
+  clock_gettime(CLOCK_BOOTTIME, &now);
+  const auto hundredths =
+      static_cast<uint64_t>(now.tv_sec) * 100 + static_cast<uint64_t>(now.tv_nsec) / 10'000'000;
+  return {crc32c(place), getpid(), hundredths};
+}
+
+const FileWriter& own_writer() {
+  static const FileWriter writer = this_writer();
+  return writer;
+}
+
+template <class Number>
+bool take_number(std::string_view& text, int base, char end, Number& number) {
+  const char* stop = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), stop, number, base);
+  if (error != std::errc() || rest == stop || *rest != end) return false;
+  text.remove_prefix(static_cast<size_t>(rest - text.data()) + 1);
+  return true;
+}
+
+std::optional<FileWriter> parse_writer(std::string_view name) {
+  name.remove_prefix(kTemporaryPrefix.size());
+  FileWriter writer;
+  if (!take_number(name, 16, '.', writer.place) || !take_number(name, 10, '.', writer.pid) ||
+      !take_number(name, 16, '-', writer.seen)) {
+    return std::nullopt;
+  }
+  return writer;
+}
+
+// Whether the process of that number is the one that was seen, and not a later one.
+bool still_runs(const FileWriter& writer) {
+  std::ifstream file(str("/proc/", writer.pid, "/stat"));
+  const std::string stat{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  const size_t name_end = stat.rfind(')');
+  if (name_end == stat.npos) return false;
+  std::istringstream fields(stat.substr(name_end + 1));
+  std::string field;
+  fields >> field;
+  if (field == "Z" || field == "X") return false;
+  constexpr int kFieldsToStartTime = 18;
+  for (int i = 0; i < kFieldsToStartTime; ++i) fields >> field;
+  uint64_t started = 0;  // clock ticks since the host was started
+  if (!(fields >> started)) return true;
+  return started * 100 / static_cast<uint64_t>(sysconf(_SC_CLK_TCK)) <= writer.seen;
+}
+
+}  // namespace
+
+std::string temporary_path(const std::string& directory, std::string_view name) {
+  const FileWriter& own = own_writer();
+  if (name.size() > kMostNameOfTemporary) name.remove_prefix(name.size() - kMostNameOfTemporary);
+  return join_path(directory, str(kTemporaryPrefix, std::hex, own.place, '.', std::dec, own.pid,
+                                  '.', std::hex, own.seen, '-', name));
+}
+
+bool is_left_over(std::string_view name) {
+  if (!name.starts_with(kTemporaryPrefix)) return false;
+  const std::optional<FileWriter> writer = parse_writer(name);
+  const FileWriter& own = own_writer();
+  if (!writer || writer->place != own.place || writer->pid == own.pid) return true;
+  return !still_runs(*writer);
+}
+
+}  // namespace cohort::internal
