@@ -3,12 +3,14 @@
 #include "cohort/core/monitoring.h"
 #include "cohort/distribute/make_local_variable.h"
 #include "cohort/distribute/mirrored_exchange.h"
+#include "cohort/distribute/task_save_group.h"
 #include "cohort/ops/random.h"
 
 namespace cohort::internal {
 
 LocalStrategy::LocalStrategy(Config config)
     : config_(std::move(config)), replicas_(config_.devices, config_.communicator) {
+  if (group().spans_tasks()) save_group_ = make_task_save_group(group());
   set_gauge("distribution_strategy_replica_gauge", {config_.name}, replicas_.size());
 }
 

@@ -30,10 +30,12 @@ class LocalStrategy : public StrategyCore {
       const distribute::VariableSpec& spec,
       const distribute::VariableInitializer& initializer) override;
   std::unique_ptr<GradientExchange> make_exchange(std::vector<UpdateTarget> targets) override;
+  std::shared_ptr<train::SaveGroup> save_group() override { return save_group_; }
 
  private:
   Config config_;
   LocalReplicas replicas_;
+  std::shared_ptr<train::SaveGroup> save_group_;  // nullptr: this task is alone
 };
 
 }  // namespace cohort::internal

@@ -6,6 +6,10 @@
 #include <ATen/ops/zeros.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <optional>
 
 #include "cohort/collective/testing_members.h"
 #include "cohort/data/dataset.h"
@@ -18,7 +22,7 @@
 #include "cohort/ops/gradient_tape.h"
 #include "cohort/ops/random.h"
 #include "cohort/optim/adam.h"
-#include "cohort/optim/sgd.h"
+#include "cohort/train/checkpoint.h"
 
 namespace cohort::distribute {
 namespace {
@@ -227,6 +231,75 @@ TEST(SeveralTasksInput, ATaskWithoutDataGoesOnWithEmptyBatches) {
   });
   EXPECT_THAT(read[0], ElementsAre("[0,1]", "[]", "[]"));
   EXPECT_THAT(read[1], ElementsAre("[0,1]", "[2,3]", "[4,5]"));
+}
+
+// A directory that goes away with the test.
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory() {
+    std::string name = ::testing::TempDir() + "several_tasks.XXXXXX";
+    path_ = ::mkdtemp(name.data());
+  }
+  ~TemporaryDirectory() { std::filesystem::remove_all(path_); }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+TEST(SeveralTasksCheckpoint, IsWrittenOnceAndRestoredByAll) {
+  const TemporaryDirectory directory;
+  std::vector<Tensor> drawn(4);
+  run_all_tasks(2, 2, [&](const Strategy& strategy, int task) {
+    std::optional<Scope> scope(strategy.core());
+    const Variable weight(at::full({3}, 1.5), {.name = "weight"});
+    const Variable count(number(0), {.name = "count",
+                                     .synchronization = VariableSynchronization::ON_READ,
+                                     .aggregation = VariableAggregation::SUM});
+    scope.reset();
+    train::Checkpoint checkpoint({{"weight", weight}, {"count", count}, {"strategy", strategy}});
+    const auto draw = [&] {
+      return strategy.run([](ReplicaContext&) { return random::normal({2}); });
+    };
+    draw();
+    strategy.run([&](ReplicaContext& context) {
+      count.assign_add(number(context.replica_id_in_sync_group() + 1));
+    });
+    const std::string path = checkpoint.save(directory.path() + "/ckpt");
+    EXPECT_EQ(path, directory.path() + "/ckpt-1");
+    const auto next = draw();
+    weight.assign(at::zeros({3}));
+    checkpoint.restore(path).assert_consumed();
+    EXPECT_TRUE(at::equal(weight.value(), at::full({3}, 1.5)));
+    EXPECT_EQ(count.value().item<double>(), 10);
+    // Every replica goes on with its own random numbers, whichever task it is in.
+    const auto again = draw();
+    for (size_t i = 0; i < 2; ++i) {
+      EXPECT_TRUE(at::equal(again.value(i), next.value(i)));
+      drawn[static_cast<size_t>(2 * task) + i] = next.value(i);
+    }
+  });
+  EXPECT_FALSE(at::equal(drawn[0], drawn[2]));
+  EXPECT_FALSE(at::equal(drawn[1], drawn[3]));
+  int data_files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(directory.path())) {
+    const std::string name = entry.path().filename();
+    EXPECT_EQ(name.find("tmp"), std::string::npos) << name;
+    if (name.find(".data-") != std::string::npos) ++data_files;
+  }
+  EXPECT_EQ(data_files, 1);
+}
+
+TEST(SeveralTasksCheckpoint, AWriterThatCannotWriteFailsOnAll) {
+  const auto errors = run_tasks(2, 1, [&](const Strategy& strategy, int) {
+    std::optional<Scope> scope(strategy.core());
+    const Variable weight(at::ones({3}), {.name = "weight"});
+    scope.reset();
+    train::Checkpoint checkpoint({{"weight", weight}});
+    checkpoint.save("/proc/no such directory/ckpt");
+  });
+  for (const auto& error : errors) EXPECT_NE(error, nullptr);
+  EXPECT_EQ(message_of<Error>(errors[0]), message_of<Error>(errors[1]));
 }
 
 TEST(SeveralTasksErrors, AFailureOfOneTaskIsNamedOnTheOthers) {

@@ -91,7 +91,8 @@ class StrategyCore : public std::enable_shared_from_this<StrategyCore> {
   virtual bool any_process_has_data(bool here);
 
   // The tasks of the sync group, as they save and restore together: the same object at each call.
-  // See train::Trackable::save_group.
+  // nullptr
+  // for a task that is alone. See train::Trackable::save_group.
   virtual std::shared_ptr<train::SaveGroup> save_group() { return nullptr; }
 };
 

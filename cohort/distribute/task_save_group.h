@@ -1,0 +1,14 @@
+// The tasks of a strategy's group, as they save and restore together: task 0 writes.
+#pragma once
+
+#include <memory>
+
+#include "cohort/collective/sync_group.h"
+#include "cohort/train/save_group.h"
+
+namespace cohort::internal {
+
+// `group` must outlive it. Not while a step runs.
+std::shared_ptr<train::SaveGroup> make_task_save_group(collective::SyncGroup& group);
+
+}  // namespace cohort::internal
