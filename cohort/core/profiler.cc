@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <mutex>
@@ -99,9 +100,10 @@ std::string format(const char* pattern, double value) {
   return text;
 }
 
-std::string padded(std::string text, size_t width) {
-  if (text.size() < width) text.insert(0, width - text.size(), ' ');
-  return text;
+std::string padded(const std::string& text, size_t width) {
+  std::string line(width - std::min(width, text.size()), ' ');
+  line += text;
+  return line;
 }
 
 // Thread names are the program's, and may hold anything.

@@ -115,7 +115,11 @@ CsvColumn CsvColumn::doubles(std::optional<double> default_value) {
   return {internal::scalar_of(float64), default_value};
 }
 CsvColumn CsvColumn::strings(std::optional<std::string> default_value) {
-  return {TensorSpec::strings(std::vector<int64_t>{}), std::move(default_value)};
+  // Not by conversion of the whole optional: g++ 12 would warn of the variant's unused members
+  // (https://gcc.gnu.org/PR80635).
+  std::optional<Default> text;
+  if (default_value) text.emplace(std::move(*default_value));
+  return {TensorSpec::strings(std::vector<int64_t>{}), std::move(text)};
 }
 
 }  // namespace cohort::data
