@@ -100,17 +100,27 @@ namespace keras::layers {
 
 using internal::str;
 
+namespace {
+
+std::optional<std::string> unless_empty(std::string text) {
+  if (text.empty()) return std::nullopt;
+  return text;
+}
+
+}  // namespace
+
 Layer::Layer(LayerOptions options) : Layer("", std::move(options)) {}
 
 Layer::Layer(std::string class_name, LayerOptions options)
-    : name_(std::move(options.name)),
-      class_name_(std::move(class_name)),
+    : name_(unless_empty(std::move(options.name))),
+      class_name_(unless_empty(std::move(class_name))),
       dtype_(options.dtype.value_or(internal::keras_floatx())),
       trainable_(options.trainable),
       activity_regularizer_(std::move(options.activity_regularizer)),
       strategy_(distribute::has_strategy() ? distribute::get_strategy().core() : nullptr) {
   if (!at::isFloatingType(dtype_)) {
-    throw InvalidArgumentError(str("layer '", this->name_, "': dtype ",
+    const std::string* const given = name_.get_if();
+    throw InvalidArgumentError(str("layer '", given ? *given : "", "': dtype ",
                                    internal::dtype_name(dtype_), " is not a floating one"));
   }
 }
@@ -118,17 +128,16 @@ Layer::Layer(std::string class_name, LayerOptions options)
 Layer::~Layer() = default;
 
 const std::string& Layer::class_name() const {
-  std::call_once(class_name_once_, [this] {
-    if (class_name_.empty()) class_name_ = internal::unqualified_type_name(typeid(*this));
-  });
-  return class_name_;
+  return class_name_.get([&] { return internal::unqualified_type_name(typeid(*this)); });
 }
 
 const std::string& Layer::name() const {
-  std::call_once(name_once_, [this] {
-    if (name_.empty()) name_ = backend::unique_object_name(class_name());
-  });
-  return name_;
+  return name_.get([&] { return backend::unique_object_name(class_name()); });
+}
+
+std::optional<StructureSpec> Layer::output_spec() const {
+  const StructureSpec* const spec = output_spec_.get_if();
+  return spec == nullptr ? std::nullopt : std::make_optional(*spec);
 }
 
 Tensor Layer::operator()(const Tensor& input, const CallOptions& options) {
@@ -158,9 +167,9 @@ Structure Layer::run(const Structure& inputs, const CallOptions& options,
     }
   }();
   if (activity_regularizer_) add_activity_loss(outputs);
-  std::call_once(output_once_, [&] {
-    output_spec_ = internal::batch_spec_of(outputs);
-    if (natural_size) output_spec_ = internal::with_image_size(*output_spec_, *natural_size);
+  output_spec_.get([&] {
+    StructureSpec spec = internal::batch_spec_of(outputs);
+    return natural_size ? internal::with_image_size(spec, *natural_size) : spec;
   });
   return outputs;
 }

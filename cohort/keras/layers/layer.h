@@ -14,7 +14,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -23,6 +22,7 @@
 #include <vector>
 
 #include "cohort/core/function_ref.h"
+#include "cohort/core/lazy.h"
 #include "cohort/core/spec.h"
 #include "cohort/core/structure.h"
 #include "cohort/distribute/build_once.h"
@@ -151,7 +151,7 @@ class Layer : public train::Trackable {
   const std::vector<Child>& children() const { return children_; }
   bool has_activity_regularizer() const { return static_cast<bool>(activity_regularizer_); }
   // Of the first call, with an unknown batch size; missing before it.
-  const std::optional<StructureSpec>& output_spec() const { return output_spec_; }
+  std::optional<StructureSpec> output_spec() const;
 
   // Own weights, then child layers and lists of them.
   std::vector<train::TrackableChild> checkpoint_children() override;
@@ -229,10 +229,8 @@ class Layer : public train::Trackable {
   void collect_variables(bool parent_trainable, bool want_trainable, std::vector<Variable>& found,
                          Visited& visited) const;
 
-  mutable std::once_flag name_once_;
-  mutable std::once_flag class_name_once_;
-  mutable std::string name_;
-  mutable std::string class_name_;
+  internal::Lazy<std::string> name_;
+  internal::Lazy<std::string> class_name_;
   DType dtype_;
   bool trainable_;
   regularizers::Regularizer activity_regularizer_;
@@ -245,8 +243,7 @@ class Layer : public train::Trackable {
   std::vector<train::TrackableChild> named_children_;
   std::vector<std::unique_ptr<train::TrackableList>> lists_;
   internal::ReplicaLosses losses_;
-  std::once_flag output_once_;
-  std::optional<StructureSpec> output_spec_;
+  internal::Lazy<StructureSpec> output_spec_;
 };
 
 }  // namespace layers
