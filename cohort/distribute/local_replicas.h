@@ -11,7 +11,7 @@
 #include "cohort/distribute/strategy.h"
 
 namespace cohort::random {
-class Generator;
+class RandomGenerator;
 }
 
 namespace cohort::internal {
@@ -32,7 +32,7 @@ class LocalReplicas {
   const std::vector<c10::Device>& torch_devices() const { return torch_devices_; }
 
   // What the replicas draw from, the same ones at each call. Not while a step runs.
-  const std::vector<random::Generator>& generators();
+  const std::vector<random::RandomGenerator>& generators();
 
   // See Strategy::run. `core` is whose replicas they are.
   void run(StrategyCore& core, const std::shared_ptr<RunFrame>& frame,

@@ -22,7 +22,7 @@ class LocalStrategy : public StrategyCore {
   int num_local_replicas() const override { return replicas_.size(); }
   int replica_id(int local_id) const override { return local_id; }
   const std::vector<std::string>& worker_devices() const override { return replicas_.devices(); }
-  std::vector<random::Generator> replica_generators() override;
+  std::vector<random::RandomGenerator> replica_generators() override;
   void run(const std::shared_ptr<RunFrame>& frame, const distribute::RunOptions& options) override;
   std::shared_ptr<VariableImpl> create_variable(const Tensor& initial_value,
                                                 distribute::VariableOptions options) override;

@@ -78,7 +78,7 @@ struct AllGather : torch::autograd::Function<AllGather> {
 
 ReplicaContext::ReplicaContext(internal::StrategyCore& core, int local_id,
                                collective::ThreadGroup* group,
-                               const random::Generator* merge_generator)
+                               const random::RandomGenerator* merge_generator)
     : core_(core),
       local_id_(local_id),
       replica_id_(core.replica_id(local_id)),

@@ -24,7 +24,7 @@ namespace collective {
 class ThreadGroup;
 }
 namespace random {
-class Generator;
+class RandomGenerator;
 }
 
 namespace internal {
@@ -89,7 +89,7 @@ class ReplicaContext {
  public:
   // merge_generator: what merged functions draw from; nullptr: what the calling thread does.
   ReplicaContext(internal::StrategyCore& core, int local_id, collective::ThreadGroup* group,
-                 const random::Generator* merge_generator = nullptr);
+                 const random::RandomGenerator* merge_generator = nullptr);
 
   // 0 .. num_replicas_in_sync - 1.
   int replica_id_in_sync_group() const { return replica_id_; }
@@ -180,7 +180,7 @@ class ReplicaContext {
   int local_id_;
   int replica_id_;
   collective::ThreadGroup* group_;  // nullptr with one replica
-  const random::Generator* merge_generator_;
+  const random::RandomGenerator* merge_generator_;
 };
 
 }  // namespace distribute

@@ -35,7 +35,7 @@ namespace internal {
 struct RestorePosition;
 }
 namespace random {
-class Generator;
+class RandomGenerator;
 }
 namespace data {
 class DatasetIterator;
@@ -163,7 +163,7 @@ class TrackableHandle {
     { handle.trackable() } -> std::convertible_to<std::shared_ptr<Trackable>>;
   }
   TrackableHandle(const Handle& handle) : TrackableHandle(handle.trackable(), Checked()) {}
-  TrackableHandle(const random::Generator& generator);
+  TrackableHandle(const random::RandomGenerator& generator);
   // The position of the iterator, wherever the iterator is moved.
   TrackableHandle(const data::DatasetIterator& iterator);
 
