@@ -32,7 +32,8 @@ std::shared_ptr<VariableImpl> create(StrategyCore& core, const std::function<Ten
 // In a step every replica comes here with its own initializer; replica 0's makes the value.
 std::shared_ptr<VariableImpl> create_in_context(const std::function<Tensor()>& initializer,
                                                 const VariableOptions& options) {
-  StrategyCore& core = internal::current_core();
+  const std::shared_ptr<StrategyCore> owner = internal::current_core();
+  StrategyCore& core = *owner;
   ReplicaContext* replica = get_replica_context();
   if (core.is_default() || replica == nullptr) return create(core, initializer, options);
   struct Frame {
@@ -43,7 +44,7 @@ std::shared_ptr<VariableImpl> create_in_context(const std::function<Tensor()>& i
   replica->merge("creation of a variable", &mine, [&](Strategy&, std::span<void* const> all) {
     const Frame& first = *static_cast<Frame*>(all[0]);
     // Not the stream of the replica that happened to come last.
-    const auto generator = random::Generator::from_seed(internal::next_seed());
+    const auto generator = random::RandomGenerator::from_seed(internal::next_seed());
     internal::ScopedGenerator scoped(generator);
     const auto result = create(core, *first.initializer, *first.options);
     for (void* one : all) static_cast<Frame*>(one)->result = result;
