@@ -8,10 +8,11 @@
 #include <string_view>
 #include <vector>
 
+#include "cohort/distribute/input_status.h"
 #include "cohort/distribute/strategy.h"
 
 namespace cohort::random {
-class Generator;
+class RandomGenerator;
 }
 
 namespace cohort::internal {
@@ -36,7 +37,7 @@ class StrategyCore : public std::enable_shared_from_this<StrategyCore> {
   virtual const std::vector<std::string>& worker_devices() const = 0;
 
   // What the local replicas draw from in a step; the same ones at each call.
-  virtual std::vector<random::Generator> replica_generators() = 0;
+  virtual std::vector<random::RandomGenerator> replica_generators() = 0;
 
   // See Strategy::run.
   virtual void run(const std::shared_ptr<RunFrame>& frame,
@@ -59,11 +60,17 @@ class StrategyCore : public std::enable_shared_from_this<StrategyCore> {
     int first = 0;
   };
   virtual InputPipelines input_pipelines(int local_workers) const { return {local_workers, 0}; }
-  // Whether any process of the sync group has data for the step to come, where this one has, or
-  // has not: distributed iteration ends for all processes at once, when none has. Asked before each
-  // step, of every process. A single process knows by itself; a cluster sends the flag along with a
-  // reduction of the step before, so that no step pays for it.
-  virtual bool any_process_has_data(bool here) { return here; }
+  // Whether other processes of the sync group read input of their own for the same steps. They then
+  // read a step ahead.
+  virtual bool input_is_shared() const { return false; }
+  // COLLECTIVE, and only called, where input is shared: what all processes together have for a
+  // step. Every process asks once for every step of an iterator, in the same order, whatever its
+  // own input does; and it asks early, as a rule when the step before is still to be run, so that a
+  // cluster can send the status along with a reduction of that step. What it returns waits for the
+  // answer. Errors (of the answer): what the group fails with.
+  virtual InputAnswer agree_on_input(const InputStatus& here) {
+    return [here] { return here; };
+  }
 };
 
 // The strategy of get_strategy() outside of every scope.
