@@ -55,7 +55,7 @@ int main() {
   const Dataset range = Dataset::range(kSize);
   const auto twice = [](int64_t x) { return 2 * x; };
   const auto keep = [](int64_t) { return true; };
-  const auto random = [](tf::random::Generator& generator, int64_t x) {
+  const auto random = [](tf::random::RandomGenerator& generator, int64_t x) {
     return tf::Structure(static_cast<int64_t>(generator.next_u64() % 1000) + x);
   };
   const Dataset files = Dataset::range(100).interleave(

@@ -315,7 +315,7 @@ TEST_P(CommunicatorConformance, GroupsKnowAllReplicas) {
     const Tensor from_first = at::full({2}, member.rank() + 5.0);
     take_from_first_task(group, from_first, "weights");
     EXPECT_EQ(from_first[1].item<double>(), 5.0);
-    EXPECT_THAT(all_tasks_numbers(group, member.rank() * 10, "status"), ElementsAre(0, 10));
+    EXPECT_THAT(all_tasks_values(group, member.rank() * 10, "status"), ElementsAre(0, 10));
   }));
 }
 

@@ -106,16 +106,4 @@ std::vector<Tensor> all_replicas_values(SyncGroup& group, at::ArrayRef<Tensor> l
   return values;
 }
 
-std::vector<int64_t> all_tasks_numbers(SyncGroup& group, int64_t mine, std::string_view name) {
-  const GroupView& view = *group.view();
-  std::vector<int64_t> numbers(view.replicas_of.size(), 0);
-  numbers[static_cast<size_t>(view.task)] = mine;
-  if (group.spans_tasks()) {
-    const std::vector<int64_t> one_each(numbers.size(), 1);
-    all_gather(group.between(), {numbers.data(), static_cast<int64_t>(numbers.size()), int64},
-               one_each, {.name = name, .timeout = group.timeout()});
-  }
-  return numbers;
-}
-
 }  // namespace cohort::collective

@@ -2,6 +2,8 @@
 // its task: across replicas, or as the leader of a meeting.
 #pragma once
 
+#include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "cohort/collective/sync_group.h"
@@ -23,7 +25,17 @@ void take_from_first_task(SyncGroup& group, const Tensor& value, std::string_vie
 std::vector<Tensor> all_replicas_values(SyncGroup& group, at::ArrayRef<Tensor> local_values,
                                         std::string_view name);
 
-// Numbers that each task brings one of, in the order of ranks.
-std::vector<int64_t> all_tasks_numbers(SyncGroup& group, int64_t mine, std::string_view name);
+// What each task brings, in the order of ranks. The same bytes on every machine of the group.
+template <class T>
+requires std::is_trivially_copyable_v<T>
+std::vector<T> all_tasks_values(SyncGroup& group, const T& mine, std::string_view name) {
+  const GroupView& view = *group.view();
+  std::vector<T> values(view.replicas_of.size(), mine);
+  if (!group.spans_tasks()) return values;
+  const std::vector<int64_t> bytes_each(values.size(), sizeof(T));
+  all_gather(group.between(), {values.data(), static_cast<int64_t>(values.size() * sizeof(T)), uint8},
+             bytes_each, {.name = name, .timeout = group.timeout()});
+  return values;
+}
 
 }  // namespace cohort::collective

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <mutex>
 
 #include "cohort/core/logging.h"
 
@@ -48,14 +47,16 @@ std::string_view better_blas_kernels() {
 }
 
 void warn_of_slow_blas() {
-  static std::once_flag once;
-  std::call_once(once, [] {
+  // A static object is made once, whatever the number of threads.
+  static const bool warned = [] {
     const std::string_view better = better_blas_kernels();
-    if (better.empty()) return;
+    if (better.empty()) return false;
     log_warning("OpenBLAS does not know this processor and runs its kernels '", kernels_in_use(),
                 "', several times slower than it could; set OPENBLAS_CORETYPE=", better,
                 " in the environment of the program (OpenBLAS reads it when it is loaded)");
-  });
+    return true;
+  }();
+  static_cast<void>(warned);
 }
 
 }  // namespace cohort::internal

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "cohort/core/error.h"
+#include "cohort/core/task.h"
 #include "cohort/core/text.h"
 
 namespace cohort {
@@ -31,7 +32,7 @@ bool is_wanted(std::string_view wanted, std::string_view type) {
   return wanted.empty() || upper(wanted) == type;
 }
 
-// What config:: sets, and the names of this task. Thread safety: any thread.
+// What config:: sets. Thread safety: any thread.
 class DeviceContext {
  public:
   void split(const std::string& type, int count) {
@@ -59,28 +60,13 @@ class DeviceContext {
     return index / split_of(type);
   }
 
-  void set_local_task(std::string job, int task) {
-    std::lock_guard lock(mutex_);
-    job_ = std::move(job);
-    task_ = task;
-  }
-
-  DeviceSpec default_device() {
-    std::lock_guard lock(mutex_);
-    return {.job = job_, .replica = 0, .task = task_, .type = "CPU", .index = 0};
-  }
-
   void reset() {
     std::lock_guard lock(mutex_);
     splits_.clear();
     in_use_ = false;
-    job_ = kLocalJob;
-    task_ = 0;
   }
 
  private:
-  static constexpr const char* kLocalJob = "localhost";
-
   int split_of(const std::string& type) const {
     const auto found = splits_.find(type);
     return found == splits_.end() ? 1 : found->second;
@@ -89,8 +75,6 @@ class DeviceContext {
   std::mutex mutex_;
   std::map<std::string, int> splits_;  // logical devices for each physical one; 1 where missing
   bool in_use_ = false;
-  std::string job_ = kLocalJob;
-  int task_ = 0;
 };
 
 // Made at first use, so that no start-up order matters; never destroyed, so that no end does.
@@ -99,9 +83,14 @@ DeviceContext& context() {
   return *instance;
 }
 
+// Of the task that the calling code acts for.
+DeviceSpec default_device() {
+  const internal::Task& task = internal::Task::current();
+  return {.job = task.job(), .replica = 0, .task = task.index(), .type = "CPU", .index = 0};
+}
+
 DeviceSpec local_device(std::string_view type, int index) {
-  return DeviceSpec{.type = std::string(type), .index = index}.merged_over(
-      context().default_device());
+  return DeviceSpec{.type = std::string(type), .index = index}.merged_over(default_device());
 }
 
 std::string existing_devices() {
@@ -115,7 +104,7 @@ std::string existing_devices() {
 DeviceSpec resolve(std::string_view name, std::string_view defaults) {
   return DeviceSpec::parse(name)
       .merged_over(DeviceSpec::parse(defaults))
-      .merged_over(context().default_device());
+      .merged_over(default_device());
 }
 
 }  // namespace
@@ -175,10 +164,10 @@ namespace internal {
 
 c10::Device torch_device(std::string_view name) {
   const DeviceSpec spec = resolve(name, "");
-  const DeviceSpec local = context().default_device();
+  const DeviceSpec local = default_device();
   if (spec.job != local.job || spec.task != local.task) {
     throw UnimplementedError(str("the device ", spec.to_string(), " belongs to another task than ",
-                                 "this one (/job:", *local.job, "/task:", *local.task,
+                                 "this one (", Task::current().to_string(),
                                  "): no tensor can be placed there from here"));
   }
   if (spec.replica != local.replica || *spec.index >= context().num_logical(*spec.type)) {
@@ -190,8 +179,6 @@ c10::Device torch_device(std::string_view name) {
   return c10::Device(c10::kCUDA,
                      static_cast<c10::DeviceIndex>(context().physical_of("GPU", *spec.index)));
 }
-
-void set_local_task(std::string job, int task) { context().set_local_task(std::move(job), task); }
 
 void reset_devices_for_testing() { context().reset(); }
 

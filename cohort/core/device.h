@@ -34,8 +34,8 @@ struct COHORT_API DeviceSpec {
 };
 
 // The full name of a device: explicit parts beat those of `defaults`, which beat those of this
-// task (job localhost, replica 0, task 0, or set_local_task's), which beat CPU:0.
-// Errors: InvalidArgument.
+// task (see task.h; job localhost, replica 0, task 0 where nobody says otherwise), which beat
+// CPU:0. Errors: InvalidArgument.
 COHORT_API std::string canonicalize(std::string_view name, std::string_view defaults = "");
 // "/device:CPU:0": for names that hold on every task. Errors: InvalidArgument.
 COHORT_API std::string canonicalize_without_job_and_task(std::string_view name);
@@ -67,9 +67,7 @@ namespace internal {
 // libtorch's device behind a logical one. Errors: InvalidArgument (no such logical device; names
 // those that exist), Unimplemented (another task's device).
 c10::Device torch_device(std::string_view name);
-// The job and task that local device names get ("worker", 0); job localhost without.
-void set_local_task(std::string job, int task);
-// Back to the state at start-up. For tests.
+// Logical devices back to the state at start-up. For tests.
 void reset_devices_for_testing();
 }  // namespace internal
 

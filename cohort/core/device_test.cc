@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "cohort/core/error.h"
+#include "cohort/core/task.h"
 
 namespace cohort {
 namespace {
@@ -28,7 +29,7 @@ TEST_F(DeviceTest, CanonicalNamesOfALocalProgram) {
 }
 
 TEST_F(DeviceTest, CanonicalNamesInACluster) {
-  internal::set_local_task("worker", 2);
+  const internal::ScopedTask as_worker(internal::Task::named("worker", 2));
   EXPECT_EQ(canonicalize("/cpu:0"), "/job:worker/replica:0/task:2/device:CPU:0");
   EXPECT_EQ(canonicalize("/job:ps/task:1"), "/job:ps/replica:0/task:1/device:CPU:0");
   EXPECT_EQ(config::list_logical_devices().front().name,
@@ -112,7 +113,7 @@ TEST_F(DeviceTest, RefusesDevicesThatDoNotExist) {
 }
 
 TEST_F(DeviceTest, RefusesDevicesOfAnotherTask) {
-  internal::set_local_task("worker", 1);
+  const internal::ScopedTask as_worker(internal::Task::named("worker", 1));
   EXPECT_EQ(torch_device("/job:worker/task:1/cpu:0"), c10::Device(c10::kCPU));
   EXPECT_THAT([&] { (void)(torch_device("/job:worker/task:0/cpu:0")); },
               ThrowsMessage<UnimplementedError>(HasSubstr("/task:0")));

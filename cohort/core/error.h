@@ -11,6 +11,7 @@
 //   }
 #pragma once
 
+#include <exception>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -41,7 +42,7 @@ enum class Code {
   kUnauthenticated = 16,
 };
 
-// "INVALID_ARGUMENT" and so on.
+// "INVALID_ARGUMENT" and so on; "UNKNOWN" for what is no code.
 COHORT_API std::string_view code_name(Code code);
 
 // Thread safety: immutable.
@@ -94,6 +95,21 @@ using UnknownError = internal::ErrorOf<Code::kUnknown>;
 using InternalError = internal::ErrorOf<Code::kInternal>;
 
 namespace internal {
+// Throws an error of the class that has this code. Errors: that one; Internal for kOk, with which
+// nobody fails; Unknown for what is no code.
+[[noreturn]] void throw_error(Code code, const std::string& message, const std::string& task = "");
+// The same, to be thrown later.
+std::exception_ptr make_error(Code code, const std::string& message, const std::string& task = "");
+
+// What an exception says, in the form in which it goes into files and to other processes;
+// make_error makes it an exception again.
+struct ErrorRecord {
+  Code code = Code::kUnknown;  // of what is no Error, too
+  std::string message;
+  std::string task = "";
+};
+ErrorRecord record_error(const std::exception_ptr& error);
+
 // Joins the printed forms of its arguments: str("layer '", name, "' takes rank ", 4).
 template <class... Parts>
 std::string str(const Parts&... parts) {

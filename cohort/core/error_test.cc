@@ -13,10 +13,53 @@ TEST(CodeNameTest, GivesEachCodeItsCanonicalName) {
   EXPECT_EQ(code_name(Code::kInvalidArgument), "INVALID_ARGUMENT");
   EXPECT_EQ(code_name(Code::kUnauthenticated), "UNAUTHENTICATED");
   EXPECT_EQ(code_name(static_cast<Code>(99)), "UNKNOWN");
+  EXPECT_EQ(code_name(static_cast<Code>(-1)), "UNKNOWN");
 
   std::set<std::string_view> names;
   for (int code = 0; code <= 16; ++code) names.insert(code_name(static_cast<Code>(code)));
   EXPECT_EQ(names.size(), 17u);
+}
+
+// The class, too: each throws one of its own.
+TEST(ErrorTest, EveryCodeGoesToItsClassAndBack) {
+  using internal::throw_error;
+  for (int number = 1; number <= static_cast<int>(Code::kUnauthenticated); ++number) {
+    const auto code = static_cast<Code>(number);
+    const auto error = internal::make_error(code, "what went wrong", "/job:worker/task:1");
+    const internal::ErrorRecord record = internal::record_error(error);
+    EXPECT_EQ(record.code, code);
+    EXPECT_EQ(record.message, "what went wrong");
+    EXPECT_EQ(record.task, "/job:worker/task:1");
+  }
+  EXPECT_THROW(throw_error(Code::kCancelled, ""), CancelledError);
+  EXPECT_THROW(throw_error(Code::kUnknown, ""), UnknownError);
+  EXPECT_THROW(throw_error(Code::kInvalidArgument, ""), InvalidArgumentError);
+  EXPECT_THROW(throw_error(Code::kDeadlineExceeded, ""), DeadlineExceededError);
+  EXPECT_THROW(throw_error(Code::kNotFound, ""), NotFoundError);
+  EXPECT_THROW(throw_error(Code::kAlreadyExists, ""), AlreadyExistsError);
+  EXPECT_THROW(throw_error(Code::kPermissionDenied, ""), PermissionDeniedError);
+  EXPECT_THROW(throw_error(Code::kResourceExhausted, ""), ResourceExhaustedError);
+  EXPECT_THROW(throw_error(Code::kFailedPrecondition, ""), FailedPreconditionError);
+  EXPECT_THROW(throw_error(Code::kAborted, ""), AbortedError);
+  EXPECT_THROW(throw_error(Code::kOutOfRange, ""), OutOfRangeError);
+  EXPECT_THROW(throw_error(Code::kUnimplemented, ""), UnimplementedError);
+  EXPECT_THROW(throw_error(Code::kInternal, ""), InternalError);
+  EXPECT_THROW(throw_error(Code::kUnavailable, ""), UnavailableError);
+  EXPECT_THROW(throw_error(Code::kDataLoss, ""), DataLossError);
+  EXPECT_THROW(throw_error(Code::kUnauthenticated, ""), UnauthenticatedError);
+}
+
+TEST(ErrorTest, WhatIsNoCodeOfAnErrorIsOneAllTheSame) {
+  EXPECT_THROW(internal::throw_error(Code::kOk, "failed with OK"), InternalError);
+  EXPECT_THROW(internal::throw_error(static_cast<Code>(99), ""), UnknownError);
+  EXPECT_THROW(internal::throw_error(static_cast<Code>(-1), ""), UnknownError);
+}
+
+TEST(ErrorTest, OfOtherExceptionsTheTextIsKept) {
+  const auto other = internal::record_error(std::make_exception_ptr(std::runtime_error("text")));
+  EXPECT_EQ(other.code, Code::kUnknown);
+  EXPECT_EQ(other.message, "text");
+  EXPECT_EQ(internal::record_error(std::make_exception_ptr(1)).code, Code::kUnknown);
 }
 
 TEST(ErrorTest, EachClassCarriesItsCodeTextAndTask) {

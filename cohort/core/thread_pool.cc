@@ -15,15 +15,21 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/logging.h"
+#include "cohort/core/task.h"
 
 namespace cohort {
 
 struct ThreadPool::State {
+  struct Queued {
+    std::function<void()> task;
+    const internal::Task* caller;
+  };
+
   std::string name;
   std::mutex mutex;
   std::condition_variable wake;
-  std::deque<std::function<void()>> queue;  // guarded by mutex
-  bool stopping = false;                    // guarded by mutex
+  std::deque<Queued> queue;  // guarded by mutex
+  bool stopping = false;     // guarded by mutex
   std::vector<std::thread> threads;
 
   ~State() {
@@ -46,7 +52,8 @@ void ThreadPool::State::run_tasks(int index) {
     wake.wait(lock, [this] { return stopping || !queue.empty(); });
     if (queue.empty()) return;
     {
-      const std::function<void()> task = std::move(queue.front());
+      const internal::ScopedTask as_caller(*queue.front().caller);
+      const std::function<void()> task = std::move(queue.front().task);
       queue.pop_front();
       lock.unlock();
       run_one(task);
@@ -93,7 +100,7 @@ int ThreadPool::num_threads() const { return static_cast<int>(state_->threads.si
 void ThreadPool::schedule(std::function<void()> task) {
   {
     std::lock_guard lock(state_->mutex);
-    state_->queue.push_back(std::move(task));
+    state_->queue.push_back({std::move(task), &internal::Task::current()});
   }
   state_->wake.notify_one();
 }

@@ -18,8 +18,9 @@ class ThreadPool {
   ThreadPool& operator=(const ThreadPool&) = delete;
 
   int num_threads() const;
-  // Runs `task` on some thread, first come first served. A task that throws is logged as an error
-  // and dropped: a task that can fail keeps its own error.
+  // Runs `task` on some thread, first come first served, for the caller's task of the job (see
+  // task.h). A task that throws is logged as an error and dropped: a task that can fail keeps its
+  // own error.
   void schedule(std::function<void()> task);
 
  private:

@@ -3,7 +3,6 @@
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
-#include <cctype>
 #include <type_traits>
 
 #include "cohort/core/text.h"
@@ -16,14 +15,6 @@ using data::CsvColumn;
 
 std::string type_name(const CsvColumn& column) {
   return column.spec().is_string() ? "string" : dtype_name(column.spec().dtype());
-}
-
-// As strtod reads it, which allows a plus in front.
-template <class Value>
-std::optional<Value> number_of(std::string_view field) {
-  const bool plus = field.size() > 1 && field[0] == '+' &&
-                    (std::isalnum(static_cast<unsigned char>(field[1])) != 0 || field[1] == '.');
-  return parse_number<Value>(plus ? field.substr(1) : field);
 }
 
 TensorSpec scalar_of(DType dtype) { return TensorSpec(std::vector<int64_t>{}, dtype); }
@@ -70,7 +61,7 @@ std::optional<std::string> CsvValues::add(std::string_view field) {
         if constexpr (std::is_same_v<Value, std::string>) {
           values.emplace_back(field);
         } else {
-          const auto value = number_of<Value>(field);
+          const auto value = parse_number<Value>(field);
           if (!value) {
             return str("is no ", type_name(column_), ": ", quoted(field.substr(0, 100)));
           }

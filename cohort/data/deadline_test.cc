@@ -649,7 +649,7 @@ TEST(DeadlineOfAFunction, DoesNotSpoilTheRestoreOfACoroutine) {
 
 // Positions that count elements do not count timeouts.
 TEST_F(Deadline, StatesStayRight) {
-  const auto draw = [](random::Generator& random, int64_t x) {
+  const auto draw = [](random::RandomGenerator& random, int64_t x) {
     return Structure(static_cast<int64_t>(random.next_u64() % 1000) * 100 + x);
   };
   for (const Dataset& dataset : {device_.cache(), device_.shuffle(3, {.seed = 1}),

@@ -12,7 +12,4 @@ namespace cohort::internal {
 // what is no std::exception goes on as it is.
 [[noreturn]] void rethrow_with_context(const std::string& context);
 
-// Throws an error of the class that has this code.
-[[noreturn]] void throw_code(Code code, const std::string& text, const std::string& task);
-
 }  // namespace cohort::internal

@@ -1,7 +1,6 @@
 #include "cohort/data/generator.h"
 
-#include <mutex>
-
+#include "cohort/core/lazy.h"
 #include "cohort/data/dataset.h"
 #include "cohort/data/error_context.h"
 #include "cohort/data/node.h"
@@ -117,17 +116,15 @@ class GeneratorNode final : public DataNode {
   }
   StructureSpec element_spec() const override {
     if (options_.output_spec) return *options_.output_spec;
-    const std::lock_guard lock(mutex_);
-    if (!spec_) {
+    return spec_.get([&] {
       Structure element;
       if (!GeneratorIterator(source_, {}).next(element)) {
         throw FailedPreconditionError(
             "from_generator: what its elements look like cannot be found out, since it has none; "
             "give GeneratorOptions.output_spec");
       }
-      spec_ = with_unknown_dims(StructureSpec::of(element));
-    }
-    return *spec_;
+      return with_unknown_dims(StructureSpec::of(element));
+    });
   }
   bool guesses_spec() const override { return !options_.output_spec; }
   int64_t cardinality() const override { return data::kUnknownCardinality; }
@@ -139,8 +136,7 @@ class GeneratorNode final : public DataNode {
  private:
   GeneratorSource source_;
   data::GeneratorOptions options_;
-  mutable std::mutex mutex_;
-  mutable std::optional<StructureSpec> spec_;
+  Lazy<StructureSpec> spec_;
 };
 
 }  // namespace

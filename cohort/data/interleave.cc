@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <limits>
-#include <mutex>
 #include <optional>
 
+#include "cohort/core/lazy.h"
 #include "cohort/data/dataset.h"
 #include "cohort/data/error_context.h"
 #include "cohort/data/node.h"
@@ -266,12 +266,13 @@ class InterleaveNode final : public UnaryNode {
                                             options_);
   }
   StructureSpec element_spec() const override {
-    const std::lock_guard lock(mutex_);
-    if (!spec_)
-      probe_datasets([&](const data::Dataset& dataset) { spec_ = dataset.element_spec(); });
-    if (spec_) return *spec_;
-    throw FailedPreconditionError(str(name(), ": what its elements look like cannot be found ",
-                                      "out, since its input has no elements"));
+    return spec_.get([&] {
+      std::optional<StructureSpec> found;
+      probe_datasets([&](const data::Dataset& dataset) { found = dataset.element_spec(); });
+      if (found) return *std::move(found);
+      throw FailedPreconditionError(str(name(), ": what its elements look like cannot be found ",
+                                        "out, since its input has no elements"));
+    });
   }
   bool guesses_spec() const override { return true; }
   int64_t cardinality() const override {
@@ -316,8 +317,7 @@ class InterleaveNode final : public UnaryNode {
   std::shared_ptr<const DatasetFunction> function_;
   const uint64_t seed_;  // of shuffles and random maps without one that the function makes
   data::InterleaveOptions options_;
-  mutable std::mutex mutex_;
-  mutable std::optional<StructureSpec> spec_;
+  Lazy<StructureSpec> spec_;
 };
 
 }  // namespace

@@ -1,9 +1,9 @@
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
-#include <mutex>
 #include <span>
 
+#include "cohort/core/lazy.h"
 #include "cohort/data/block_rest.h"
 #include "cohort/data/counting_iterator.h"
 #include "cohort/data/dataset.h"
@@ -189,9 +189,7 @@ class MapNode final : public UnaryNode {
   }
   StructureSpec element_spec() const override {
     if (auto declared = function_->declared_spec()) return *declared;
-    const std::lock_guard lock(mutex_);
-    if (!spec_) spec_ = find_spec();
-    return *spec_;
+    return spec_.get([&] { return find_spec(); });
   }
   bool guesses_spec() const override { return !function_->declared_spec(); }
   int64_t cardinality() const override { return input().cardinality(); }
@@ -240,8 +238,7 @@ class MapNode final : public UnaryNode {
 
   MapFunctionPtr function_;
   uint64_t seed_;
-  mutable std::mutex mutex_;
-  mutable std::optional<StructureSpec> spec_;
+  Lazy<StructureSpec> spec_;
 };
 
 }  // namespace

@@ -17,8 +17,8 @@ namespace cohort::internal {
 struct RandomPass {
   uint64_t seed = 0;   // the map's and the worker's
   uint64_t epoch = 0;  // which pass
-  random::Generator generator(int64_t index) const {
-    return random::Generator::from_seed(mix_seeds(seed, epoch), static_cast<uint64_t>(index));
+  random::RandomGenerator generator(int64_t index) const {
+    return random::RandomGenerator::from_seed(mix_seeds(seed, epoch), static_cast<uint64_t>(index));
   }
 };
 

@@ -72,7 +72,7 @@ TEST_P(Map, UnpacksATupleOfOneMember) {
   EXPECT_THAT(ints(ones.map([](const Tensor& x) { return x * 2; })), ElementsAre(0, 2, 4));
   EXPECT_THAT(ints(ones.map([](const Tensor& x) { return x * 2; }, {.vectorized = true})),
               ElementsAre(0, 2, 4));
-  EXPECT_THAT(ints(ones.map([](random::Generator&, int64_t x) { return x; })),
+  EXPECT_THAT(ints(ones.map([](random::RandomGenerator&, int64_t x) { return x; })),
               ElementsAre(0, 1, 2));
   EXPECT_THAT(ints(ones.map([](int64_t x) { return x; }).filter([](int64_t x) { return x > 0; })),
               ElementsAre(1, 2));

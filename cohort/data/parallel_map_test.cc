@@ -34,7 +34,7 @@ class ParallelMap : public testing::TestWithParam<int> {
 INSTANTIATE_TEST_SUITE_P(Inputs, ParallelMap, testing::Values(0, 1, 2));
 
 Tensor plus_one(const Tensor& x) { return x + 1; }
-Structure noisy(random::Generator& random, int64_t x) {
+Structure noisy(random::RandomGenerator& random, int64_t x) {
   return Structure(static_cast<int64_t>(random.next_u64() % 1000) * 100 + x);
 }
 
@@ -288,7 +288,7 @@ TEST_P(ParallelMap, SeedsComeFromTheGlobalOne) {
 TEST_P(ParallelMap, ChecksItsOptions) {
   EXPECT_THROW(range(3).map(plus_one, {.num_parallel_calls = 0}), InvalidArgumentError);
   EXPECT_THAT(error_text<InvalidArgumentError>([&] {
-                range(3).map([](random::Generator&, const Tensor& x) { return x; },
+                range(3).map([](random::RandomGenerator&, const Tensor& x) { return x; },
                              {.vectorized = true});
               }),
               HasSubstr("asks for a generator"));

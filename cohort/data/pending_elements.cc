@@ -2,7 +2,6 @@
 
 #include "cohort/core/error.h"
 #include "cohort/data/element_codec.h"
-#include "cohort/data/error_context.h"
 
 namespace cohort::internal {
 namespace {
@@ -30,32 +29,15 @@ std::vector<Structure> restore_pending(const IteratorState& state, std::string_v
 }
 
 void save_error(const std::exception_ptr& error, IteratorState& state) {
-  Code code = Code::kUnknown;
-  std::string text = "an exception of an unknown class", task;
-  try {
-    std::rethrow_exception(error);
-  } catch (const Error& typed) {
-    code = typed.code();
-    text = typed.what();
-    task = typed.task();
-  } catch (const std::exception& other) {
-    text = other.what();
-  } catch (...) {
-  }
-  state.set_int("error", static_cast<int64_t>(code));
-  state.set_bytes("text", std::move(text));
-  state.set_bytes("task", std::move(task));
+  ErrorRecord record = record_error(error);
+  state.set_int("error", static_cast<int64_t>(record.code));
+  state.set_bytes("text", std::move(record.message));
+  state.set_bytes("task", std::move(record.task));
 }
 
 std::exception_ptr restore_error(const IteratorState& state) {
   const int64_t code = state.get_int("error", 0, static_cast<int64_t>(Code::kUnauthenticated));
-  const std::string& text = state.get_bytes("text");
-  const std::string& task = state.get_bytes("task");
-  try {
-    throw_code(static_cast<Code>(code), text, task);
-  } catch (...) {
-    return std::current_exception();
-  }
+  return make_error(static_cast<Code>(code), state.get_bytes("text"), state.get_bytes("task"));
 }
 
 }  // namespace cohort::internal

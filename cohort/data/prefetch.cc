@@ -6,6 +6,7 @@
 #include <mutex>
 #include <thread>
 
+#include "cohort/core/task.h"
 #include "cohort/core/thread_pool.h"
 #include "cohort/data/dataset.h"
 #include "cohort/data/node.h"
@@ -95,7 +96,10 @@ class PrefetchIterator final : public DataIterator {
   void start() {
     before_next_ = std::make_shared<const IteratorState>(input_->save());
     stopping_ = false;
-    thread_ = std::thread([this] { run(); });
+    thread_ = std::thread([this, &task = Task::current()] {
+      const ScopedTask as_caller(task);
+      run();
+    });
   }
   // Afterwards the input is this thread's again, wherever it stands.
   void stop() {

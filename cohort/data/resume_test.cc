@@ -88,7 +88,7 @@ class RandomPipeline {
         return input.map([](int64_t x) { return x + 1; }, {.num_parallel_calls = calls});
       case 18:
         return input.map(
-            [](random::Generator& random, int64_t x) {
+            [](random::RandomGenerator& random, int64_t x) {
               return x + static_cast<int64_t>(random.next_u64() % 1000);
             },
             {.num_parallel_calls = calls, .seed = static_cast<uint64_t>(below(100))});

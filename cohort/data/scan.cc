@@ -1,8 +1,8 @@
 #include <c10/core/GradMode.h>
 
-#include <mutex>
 #include <optional>
 
+#include "cohort/core/lazy.h"
 #include "cohort/data/carried_state.h"
 #include "cohort/data/counting_iterator.h"
 #include "cohort/data/dataset.h"
@@ -86,9 +86,7 @@ class ScanNode final : public UnaryNode {
     return std::make_shared<ScanNode>(std::move(inputs[0]), function_);
   }
   StructureSpec element_spec() const override {
-    const std::lock_guard lock(mutex_);
-    if (!spec_) spec_ = find_spec();
-    return *spec_;
+    return spec_.get([&] { return find_spec(); });
   }
   bool guesses_spec() const override { return true; }
   int64_t cardinality() const override { return input().cardinality(); }
@@ -117,8 +115,7 @@ class ScanNode final : public UnaryNode {
   }
 
   std::shared_ptr<const ScanFunction> function_;
-  mutable std::mutex mutex_;
-  mutable std::optional<StructureSpec> spec_;
+  Lazy<StructureSpec> spec_;
 };
 
 }  // namespace

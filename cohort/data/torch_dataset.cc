@@ -1,7 +1,6 @@
 #include "cohort/data/torch_dataset.h"
 
-#include <mutex>
-
+#include "cohort/core/lazy.h"
 #include "cohort/data/error_context.h"
 #include "cohort/data/node.h"
 
@@ -42,17 +41,15 @@ class IndexedSourceNode final : public DataNode {
   }
   // By reading the first element.
   StructureSpec element_spec() const override {
-    const std::lock_guard lock(mutex_);
-    if (!spec_) {
+    return spec_.get([&] {
       if (source_->size == 0) {
         throw FailedPreconditionError(
             str(name(), ": what its elements look like is unknown, since it has none"));
       }
       Structure element;
       make_indexed()->read(0, element);
-      spec_ = StructureSpec::of(element);
-    }
-    return *spec_;
+      return StructureSpec::of(element);
+    });
   }
   int64_t cardinality() const override { return source_->size; }
   std::unique_ptr<DataIterator> make_iterator(const IteratorContext&) const override {
@@ -65,8 +62,7 @@ class IndexedSourceNode final : public DataNode {
 
  private:
   std::shared_ptr<const IndexedSource> source_;
-  mutable std::mutex mutex_;
-  mutable std::optional<StructureSpec> spec_;
+  Lazy<StructureSpec> spec_;
 };
 
 }  // namespace

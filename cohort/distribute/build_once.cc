@@ -36,12 +36,12 @@ void BuildOnce::operator()(std::string_view what, FunctionRef<void()> build) {
   if (done()) return;
   const Turn turn(*this, what);
   if (done()) return;
-  StrategyCore& core = current_core();
+  const std::shared_ptr<StrategyCore> core = current_core();
   distribute::ReplicaContext* replica = distribute::get_replica_context();
-  if (replica != nullptr && !core.is_default()) {
-    ContextGuard across_replicas(core, nullptr);
+  if (replica != nullptr && !core->is_default()) {
+    ContextGuard across_replicas(*core, nullptr);
     // Not the stream of the replica that happened to come first.
-    const auto generator = random::Generator::from_seed(next_seed());
+    const auto generator = random::RandomGenerator::from_seed(next_seed());
     ScopedGenerator scoped(generator);
     build();
   } else {

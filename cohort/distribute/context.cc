@@ -39,10 +39,10 @@ ContextGuard::ContextGuard(StrategyCore& core, distribute::ReplicaContext* repli
 }
 ContextGuard::~ContextGuard() { top = frame_.parent; }
 
-StrategyCore& current_core() {
-  if (top != nullptr) return *top->core;
-  if (const auto strategy = program_strategy()) return *strategy;
-  return *default_core();
+std::shared_ptr<StrategyCore> current_core() {
+  if (top != nullptr) return top->core->shared_from_this();
+  if (auto strategy = program_strategy()) return strategy;
+  return default_core();
 }
 
 void require_no_other_scope(const StrategyCore& core, const char* what) {
@@ -72,9 +72,12 @@ using internal::StrategyCore;
 using internal::str;
 using internal::top;
 
-Strategy get_strategy() { return Strategy(internal::current_core().shared_from_this()); }
+Strategy get_strategy() { return Strategy(internal::current_core()); }
 
-bool has_strategy() { return !internal::current_core().is_default(); }
+// Asked often in a step, where the frame keeps its strategy alive: no owner is made.
+bool has_strategy() {
+  return top != nullptr ? !top->core->is_default() : !internal::current_core()->is_default();
+}
 
 bool in_cross_replica_context() { return get_replica_context() == nullptr; }
 

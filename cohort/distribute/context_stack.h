@@ -1,6 +1,8 @@
 // The calling thread's stack of contexts; what context.h answers from.
 #pragma once
 
+#include <memory>
+
 #include "cohort/distribute/replica_context.h"
 
 namespace cohort::internal {
@@ -31,7 +33,8 @@ class ContextGuard {
 };
 
 // The current strategy's core: of the innermost frame, the one set for the program, or the default.
-StrategyCore& current_core();
+// An owner: another thread may set another one for the program at any time.
+std::shared_ptr<StrategyCore> current_core();
 
 // Where a strategy's own code runs across replicas: throws FailedPrecondition that says `use` where
 // the calling code is in a replica of a strategy other than the default one.

@@ -6,6 +6,7 @@
 
 #include <thread>
 
+#include "cohort/distribute/context_stack.h"
 #include "cohort/distribute/testing_devices.h"
 
 namespace cohort::distribute {
@@ -106,6 +107,22 @@ TEST(SetStrategy, IsCurrentWhereNoScopeIs) {
   EXPECT_TRUE(in_cross_replica_context());
   const Variable v(at::full({}, 1.0));
   experimental_set_strategy(nullptr);
+  EXPECT_FALSE(has_strategy());
+  EXPECT_EQ(v.components().size(), 2U);
+}
+
+// Whoever has asked which strategy is current may go on with it when another thread sets another.
+TEST(SetStrategy, TheOneBeforeLivesAsLongAsItIsUsed) {
+  {
+    const MirroredStrategy strategy = mirrored(2);
+    experimental_set_strategy(&strategy);
+  }
+  const std::weak_ptr<internal::StrategyCore> before = internal::current_core();
+  const Variable v([&] {
+    std::thread([] { experimental_set_strategy(nullptr); }).join();
+    EXPECT_FALSE(before.expired());
+    return Tensor(at::full({}, 1.0));
+  });
   EXPECT_FALSE(has_strategy());
   EXPECT_EQ(v.components().size(), 2U);
 }

@@ -23,7 +23,7 @@ class DefaultStrategy final : public StrategyCore {
         "devices, such as OneDeviceStrategy");
   }
 
-  std::vector<random::Generator> replica_generators() override {
+  std::vector<random::RandomGenerator> replica_generators() override {
     return {random::get_global_generator()};
   }
 

@@ -42,7 +42,8 @@ class COHORT_API DistributedIterator {
 
   // The next batch, one component a replica; nothing once no worker has data.
   // Errors: the dataset's, which take their step's data with them (the following call gives the
-  // next step's), but for a read deadline that was missed, which takes nothing; FailedPrecondition
+  // next step's), but for a read deadline that was missed, which takes nothing; Aborted (the same
+  // happened to the input of another process of the strategy: names the worker); FailedPrecondition
   // (called in a replica, or in the scope of another strategy).
   std::optional<PerReplica<Structure>> next();
   // The same. Errors: OutOfRange at the end.

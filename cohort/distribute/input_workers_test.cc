@@ -148,7 +148,7 @@ TEST(SeveralWorkers, MayEndUnevenly) {
 TEST(SeveralWorkers, SeedRandomMapsDifferently) {
   const MirroredStrategy strategy = mirrored(2);
   const Dataset random = Dataset::range(4).batch(2).map(
-      [](const random::Generator& generator, const Tensor&) {
+      [](const random::RandomGenerator& generator, const Tensor&) {
         return generator.uniform({2}, {.maxval = 1000000, .dtype = int64});
       },
       {.seed = 3});

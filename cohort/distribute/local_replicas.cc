@@ -15,6 +15,7 @@
 #include "cohort/core/flush_denormals.h"
 #include "cohort/core/intra_op_threads.h"
 #include "cohort/core/phase.h"
+#include "cohort/core/task.h"
 #include "cohort/core/thread_pool.h"
 #include "cohort/core/wait_point.h"
 #include "cohort/distribute/context_stack.h"
@@ -58,7 +59,7 @@ struct LocalReplicas::Shared {
   void work(int rank, int num_threads);
 
   SyncGroup group;
-  std::vector<random::Generator> generators;
+  std::vector<random::RandomGenerator> generators;
   uint64_t seed_epoch = 0;  // of the generators; random::set_seed begins a new one
   std::vector<c10::Device> devices;
   std::vector<std::thread> threads;
@@ -72,6 +73,7 @@ struct LocalReplicas::Shared {
   };
   std::vector<Job> jobs;
   std::optional<at::ThreadLocalState> caller_state;
+  const Task* caller_task = nullptr;
   std::vector<std::exception_ptr> errors;
 
   std::atomic<bool> running{false};
@@ -89,7 +91,7 @@ void LocalReplicas::Shared::seed_generators() {
   const uint64_t seed = next_seed();
   for (int i = 0; i < size(); ++i) {
     const auto replica = static_cast<uint64_t>(group.view()->first_replica() + i);
-    const auto fresh = random::Generator::from_seed(seed, replica);
+    const auto fresh = random::RandomGenerator::from_seed(seed, replica);
     if (static_cast<size_t>(i) == generators.size()) {
       generators.push_back(fresh);
     } else {
@@ -135,6 +137,7 @@ void LocalReplicas::Shared::work(int rank, int num_threads) {
     ++seen;
     {
       at::ThreadLocalStateGuard as_caller(*caller_state);
+      const ScopedTask for_callers_task(*caller_task);
       run_one(rank);
     }
     if (unfinished.fetch_sub(1) == 1) end.notify();
@@ -182,7 +185,7 @@ void LocalReplicas::check_usable(const StrategyCore& core) const {
   require_no_other_scope(core, "run");
 }
 
-const std::vector<random::Generator>& LocalReplicas::generators() {
+const std::vector<random::RandomGenerator>& LocalReplicas::generators() {
   if (shared_->seed_epoch != internal::seed_epoch()) shared_->seed_generators();
   return shared_->generators;
 }
@@ -244,6 +247,7 @@ void LocalReplicas::start_workers(StrategyCore& core, const std::shared_ptr<RunF
   for (std::exception_ptr& error : shared_->errors) error = nullptr;
   if (size() == 1) return;
   shared_->caller_state.emplace();
+  shared_->caller_task = &Task::current();
   shared_->unfinished = size() - 1;
   shared_->epoch.fetch_add(1);
   shared_->start.notify();

@@ -16,7 +16,7 @@ class SyncGroup;
 }  // namespace cohort::collective
 
 namespace cohort::random {
-class Generator;
+class RandomGenerator;
 }
 
 namespace cohort::internal {
@@ -40,7 +40,7 @@ class LocalReplicas {
   collective::SyncGroup& group() const;
 
   // What the replicas draw from, the same ones at each call. Not while a step runs.
-  const std::vector<random::Generator>& generators();
+  const std::vector<random::RandomGenerator>& generators();
 
   // See Strategy::run. `core` is whose replicas they are.
   void run(StrategyCore& core, const std::shared_ptr<RunFrame>& frame,

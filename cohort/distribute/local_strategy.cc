@@ -14,7 +14,7 @@ LocalStrategy::LocalStrategy(Config config)
   set_gauge("distribution_strategy_replica_gauge", {config_.name}, replicas_.size());
 }
 
-std::vector<random::Generator> LocalStrategy::replica_generators() {
+std::vector<random::RandomGenerator> LocalStrategy::replica_generators() {
   return replicas_.generators();
 }
 

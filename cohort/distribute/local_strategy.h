@@ -24,7 +24,7 @@ class LocalStrategy : public StrategyCore {
   std::string_view name() const override { return config_.name; }
   collective::SyncGroup& group() const override { return replicas_.group(); }
   const std::vector<std::string>& worker_devices() const override { return replicas_.devices(); }
-  std::vector<random::Generator> replica_generators() override;
+  std::vector<random::RandomGenerator> replica_generators() override;
   void run(const std::shared_ptr<RunFrame>& frame, const distribute::RunOptions& options) override;
   std::shared_ptr<VariableImpl> create_variable(
       const distribute::VariableSpec& spec,

@@ -130,7 +130,7 @@ TEST_P(MirroredExchangeTest, SumsGradientsAndAppliesTheRule) {
 
 TEST_P(MirroredExchangeTest, ManyAdamStepsKeepEveryComponentAndSlotEqual) {
   const auto rule = optim::make_adam({});
-  const auto generator = random::Generator::from_seed(5);
+  const auto generator = random::RandomGenerator::from_seed(5);
   const std::vector<UpdateTarget> targets{
       target(generator.normal({33, 17}, {.dtype = float64}), *rule)};
   for (int step = 0; step < 20; ++step) {
@@ -334,7 +334,7 @@ TEST(MirroredExchange, TheSameGradientsGiveTheSameBits) {
   const auto train = [&](bool shared) {
     const MirroredStrategy strategy = mirrored(4, {.shared_storage = shared});
     auto scope = strategy.scope();
-    const auto generator = random::Generator::from_seed(11);
+    const auto generator = random::RandomGenerator::from_seed(11);
     const Tensor initial = generator.normal({777});
     const std::vector<UpdateTarget> targets{
         {Variable(initial), {Variable(at::zeros({777})), Variable(at::zeros({777}))}}};

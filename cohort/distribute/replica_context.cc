@@ -77,7 +77,7 @@ struct AllGather : torch::autograd::Function<AllGather> {
 
 ReplicaContext::ReplicaContext(internal::StrategyCore& core, int local_id,
                                std::shared_ptr<const collective::GroupView> view,
-                               const random::Generator* merge_generator)
+                               const random::RandomGenerator* merge_generator)
     : core_(core),
       local_id_(local_id),
       replica_id_(view->first_replica() + local_id),

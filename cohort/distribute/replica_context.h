@@ -28,7 +28,7 @@ struct GroupView;
 class SyncGroup;
 }  // namespace collective
 namespace random {
-class Generator;
+class RandomGenerator;
 }
 
 namespace internal {
@@ -80,7 +80,7 @@ class COHORT_API ReplicaContext {
   // what the calling thread does.
   ReplicaContext(internal::StrategyCore& core, int local_id,
                  std::shared_ptr<const collective::GroupView> view,
-                 const random::Generator* merge_generator = nullptr);
+                 const random::RandomGenerator* merge_generator = nullptr);
 
   // 0 .. num_replicas_in_sync - 1.
   int replica_id_in_sync_group() const { return replica_id_; }
@@ -172,7 +172,7 @@ class COHORT_API ReplicaContext {
   int local_id_;
   int replica_id_;
   std::shared_ptr<const collective::GroupView> view_;
-  const random::Generator* merge_generator_;
+  const random::RandomGenerator* merge_generator_;
 };
 
 }  // namespace distribute

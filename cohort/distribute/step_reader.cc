@@ -10,6 +10,7 @@
 namespace cohort::distribute::internal_input {
 
 using data::IteratorState;
+using internal::InputStatus;
 using internal::str;
 
 namespace {
@@ -33,49 +34,110 @@ StepReader::StepReader(std::shared_ptr<const Source> source) : source_(std::move
 }
 
 std::optional<StepReader::Step> StepReader::next() {
-  read_rest();
-  if (begun_.error) {
-    ++steps_;
-    std::rethrow_exception(std::exchange(begun_, {}).error);
-  }
-  const auto present = [](const auto& element) { return element.has_value(); };
-  const bool any = std::any_of(begun_.elements.begin(), begun_.elements.end(), present);
-  const bool all = std::all_of(begun_.elements.begin(), begun_.elements.end(), present);
-  bool goes_on = false;
-  try {
-    goes_on = source_->core->any_process_has_data(any) && (all || source_->fills_up_last_step());
-    if (goes_on && !all) fill_up();
-  } catch (const internal::InputDeadlineExceeded&) {  // what elements look like may be read, too
-    throw;
-  } catch (...) {
-    begun_ = {};
-    ++steps_;
-    throw;
-  }
+  if (!coming_) look();
+  Coming coming = *std::exchange(coming_, {});
+  const InputStatus group = coming.group ? coming.group() : coming.here;
+  throw_agreed(coming, group);
   Begun whole = std::exchange(begun_, {});
-  if (!goes_on) return std::nullopt;
+  if (!group.has_data) return std::nullopt;
   ++steps_;
   Step step;
-  for (std::optional<Structure>& element : whole.elements) step.push_back(*std::move(element));
+  for (std::optional<Structure>& element : whole.elements) {
+    step.push_back(element ? *std::move(element) : *coming.dummy);
+  }
+  if (coming.group) look();
   return step;
 }
 
-// Where what elements look like cannot be found out, as those of this step look.
-void StepReader::fill_up() {
-  Structure dummy;
+// Reads the step to come and tells the group what there is. Whatever fails belongs to that step,
+// and is kept for it.
+void StepReader::look() {
+  Coming coming;
   try {
-    dummy = internal::dummy_batch(source_->component_spec());
+    look_into(coming);
+  } catch (const internal::InputDeadlineExceeded&) {
+    coming.here.late = pipeline_of(begun_.elements.size());
+    coming.error = std::current_exception();
+  } catch (...) {
+    coming.here.failed = pipeline_of(begun_.failed);
+    coming.error = std::current_exception();
+  }
+  if (source_->core->input_is_shared()) {
+    try {
+      coming.group = source_->core->agree_on_input(coming.here);
+    } catch (...) {
+      coming.group = [error = std::current_exception()]() -> InputStatus {
+        std::rethrow_exception(error);
+      };
+    }
+  }
+  coming_ = std::move(coming);
+}
+
+// A step that lacks some batches is filled up with dummies if any process has others, which only
+// the group knows where there is one.
+void StepReader::look_into(Coming& coming) {
+  read_rest();
+  if (begun_.error) std::rethrow_exception(begun_.error);
+  const auto present = [](const auto& element) { return element.has_value(); };
+  const bool any = std::any_of(begun_.elements.begin(), begun_.elements.end(), present);
+  const bool all = std::all_of(begun_.elements.begin(), begun_.elements.end(), present);
+  const bool shared = source_->core->input_is_shared();
+  coming.here.has_data = any && (all || shared || source_->fills_up_last_step());
+  if (all || !(coming.here.has_data || shared)) return;
+  try {
+    coming.dummy = make_dummy();
+  } catch (...) {
+    if (any) throw;
+    coming.here.unknown_spec = pipeline_of(0);
+    coming.error = std::current_exception();
+  }
+}
+
+// The errors of a step, of which all processes throw one if any does.
+void StepReader::throw_agreed(const Coming& coming, const InputStatus& group) {
+  if (group.late >= 0) {
+    if (coming.here.late >= 0) std::rethrow_exception(coming.error);
+    throw AbortedError(
+        str("the input of worker ", group.late,
+            " missed its read deadline; nothing was taken on any worker: ask for the "
+            "step again"));
+  }
+  const bool unknown = group.has_data && group.unknown_spec >= 0;
+  if (group.failed < 0 && !unknown) return;
+  begun_ = {};
+  ++steps_;
+  const bool own = group.failed >= 0 ? coming.here.failed >= 0 : coming.here.unknown_spec >= 0;
+  if (own) std::rethrow_exception(coming.error);
+  throw AbortedError(str("the input of worker ",
+                         group.failed >= 0 ? group.failed : group.unknown_spec,
+                         " failed, which says itself why; the step is left out on all workers, and "
+                         "the following call gives the next one"));
+}
+
+// A batch of no rows. Where what elements look like cannot be found out, as those of this step
+// look.
+Structure StepReader::make_dummy() const {
+  try {
+    return internal::dummy_batch(source_->component_spec());
   } catch (const internal::InputDeadlineExceeded&) {
     throw;
   } catch (const std::exception&) {
     const auto present = std::find_if(begun_.elements.begin(), begun_.elements.end(),
                                       [](const auto& element) { return element.has_value(); });
     if (present == begun_.elements.end()) throw;
-    dummy = internal::dummy_batch(StructureSpec::of(**present));
+    return internal::dummy_batch(StructureSpec::of(**present));
   }
-  for (std::optional<Structure>& element : begun_.elements) {
-    if (!element) element = dummy;
+}
+
+// The number in the sync group of the pipeline that reads for local replica `replica`.
+int StepReader::pipeline_of(size_t replica) const {
+  size_t worker = 0;
+  for (size_t end = 0; worker + 1 < iterators_.size(); ++worker) {
+    end += source_->num_replicas(worker);
+    if (replica < end) break;
   }
+  return source_->numbering.first + static_cast<int>(worker);
 }
 
 void StepReader::read_rest() {
@@ -89,7 +151,10 @@ void StepReader::read_rest() {
       } catch (const internal::InputDeadlineExceeded&) {
         throw;
       } catch (...) {
-        if (!begun_.error) begun_.error = std::current_exception();
+        if (!begun_.error) {
+          begun_.error = std::current_exception();
+          begun_.failed = begun_.elements.size();
+        }
       }
       begun_.elements.push_back(std::move(element));
     }
@@ -177,6 +242,7 @@ void StepReader::go_to(Place place) {
     iterators_[i].reader()->replace_iterator(std::move(place.iterators[i]));
   }
   begun_ = std::move(place.begun);
+  coming_ = {};
   steps_ = 0;
 }
 

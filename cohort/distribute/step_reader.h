@@ -31,6 +31,10 @@ class StepReader {
   // Where an element fails the others' are taken all the same, so that workers and replicas stay in
   // step, and its error goes on. Where a device does not answer in time nothing is lost: what was
   // read of the step stays for the next call.
+  // COLLECTIVE where other processes read for the same steps: all get a step, or none does. Then
+  // the step after it is read, too, before this one is returned; what comes of that is for the next
+  // call. Errors: the own input's; Aborted (that of another process failed, or was late: names the
+  // worker).
   std::optional<Step> next();
   // How many came or failed since the reader was made or restored.
   int64_t steps() const { return steps_; }
@@ -43,18 +47,32 @@ class StepReader {
 
  private:
   class Position;
-  // What was read of a step before a device stopped answering.
+  // What was read of a step that was not returned yet: all of it, or what came before a device
+  // stopped answering.
   struct Begun {
     c10::SmallVector<std::optional<Structure>, 4> elements;  // nothing: its pipeline has ended
     std::exception_ptr error;                                // of the first that failed
+    size_t failed = 0;                                       // that element's replica
+  };
+  // What is known about the step that is read into begun_. No part of states: looking again finds
+  // the same, or, after a missed deadline, more.
+  struct Coming {
+    internal::InputStatus here;
+    internal::InputAnswer group;     // empty: this process reads alone
+    std::exception_ptr error;        // where `here` says so
+    std::optional<Structure> dummy;  // where a replica has no data
   };
   struct Place {
     std::vector<std::unique_ptr<internal::DataIterator>> iterators;
     Begun begun;
   };
 
+  void look();
+  void look_into(Coming& coming);
+  void throw_agreed(const Coming& coming, const internal::InputStatus& group);
   void read_rest();
-  void fill_up();
+  Structure make_dummy() const;
+  int pipeline_of(size_t replica) const;
   data::IteratorState save_begun() const;
   Begun read_begun(const data::IteratorState& state) const;
   // For restore. Errors: as restore.
@@ -64,6 +82,7 @@ class StepReader {
   std::shared_ptr<const Source> source_;
   std::vector<data::DatasetIterator> iterators_;  // one a worker
   Begun begun_;
+  std::optional<Coming> coming_;  // where the step to come was looked at
   int64_t steps_ = 0;
 };
 

@@ -37,17 +37,18 @@ Tensor StrategyCore::value_of_first_replica(at::ArrayRef<Tensor> local_values) c
 }
 
 StrategyCore::InputPipelines StrategyCore::input_pipelines(int local_workers) const {
-  const std::vector<int64_t> workers =
-      collective::all_tasks_numbers(group(), local_workers, "number of input workers");
+  const std::vector<int> workers =
+      collective::all_tasks_values(group(), local_workers, "number of input workers");
   const auto here = workers.begin() + group().view()->task;
-  return {static_cast<int>(std::accumulate(workers.begin(), workers.end(), int64_t{0})),
-          static_cast<int>(std::accumulate(workers.begin(), here, int64_t{0}))};
+  return {std::accumulate(workers.begin(), workers.end(), 0),
+          std::accumulate(workers.begin(), here, 0)};
 }
 
-bool StrategyCore::any_process_has_data(bool here) {
-  if (!group().spans_tasks()) return here;
-  const std::vector<int64_t> tasks = collective::all_tasks_numbers(group(), here, "input");
-  return std::any_of(tasks.begin(), tasks.end(), [](int64_t has_data) { return has_data != 0; });
+InputAnswer StrategyCore::agree_on_input(const InputStatus& here) {
+  if (!group().spans_tasks()) return [here] { return here; };
+  // Waits at once: the tasks are about as far.
+  const std::vector<InputStatus> all = collective::all_tasks_values(group(), here, "input");
+  return [combined = std::accumulate(all.begin(), all.end(), here, combine)] { return combined; };
 }
 
 }  // namespace cohort::internal

@@ -9,11 +9,12 @@
 #include <vector>
 
 #include "cohort/collective/sync_group.h"
+#include "cohort/distribute/input_status.h"
 #include "cohort/distribute/strategy.h"
 #include "cohort/distribute/variable_spec.h"
 
 namespace cohort::random {
-class Generator;
+class RandomGenerator;
 }
 namespace cohort::train {
 class SaveGroup;
@@ -46,7 +47,7 @@ class StrategyCore : public std::enable_shared_from_this<StrategyCore> {
   virtual const std::vector<std::string>& worker_devices() const = 0;
 
   // What the local replicas draw from in a step; the same ones at each call.
-  virtual std::vector<random::Generator> replica_generators() = 0;
+  virtual std::vector<random::RandomGenerator> replica_generators() = 0;
 
   // See Strategy::run.
   virtual void run(const std::shared_ptr<RunFrame>& frame,
@@ -86,13 +87,18 @@ class StrategyCore : public std::enable_shared_from_this<StrategyCore> {
     int first = 0;
   };
   InputPipelines input_pipelines(int local_workers) const;
-  // Whether any task of the sync group has data for the step to come, where this one has, or has
-  // not: distributed iteration ends for all tasks at once, when none has. Asked before each step.
-  virtual bool any_process_has_data(bool here);
+  // Whether other tasks of the sync group read input of their own for the same steps. They then
+  // read a step ahead.
+  virtual bool input_is_shared() const { return group().spans_tasks(); }
+  // COLLECTIVE, and only called, where input is shared: what all tasks together have for a step.
+  // Every task asks once for every step of an iterator, in the same order, whatever its own input
+  // does; and it asks early, as a rule when the step before is still to be run, so that a cluster
+  // can send the status along with a reduction of that step. What it returns waits for the answer.
+  // Errors (of the answer): what the group fails with.
+  virtual InputAnswer agree_on_input(const InputStatus& here);
 
   // The tasks of the sync group, as they save and restore together: the same object at each call.
-  // nullptr
-  // for a task that is alone. See train::Trackable::save_group.
+  // nullptr for a task that is alone. See train::Trackable::save_group.
   virtual std::shared_ptr<train::SaveGroup> save_group() { return nullptr; }
 };
 

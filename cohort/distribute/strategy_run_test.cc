@@ -9,12 +9,13 @@
 #include <thread>
 
 #include "cohort/core/intra_op_threads.h"
+#include "cohort/core/task.h"
 #include "cohort/core/thread_pool.h"
 #include "cohort/distribute/build_once.h"
 #include "cohort/distribute/one_device_strategy.h"
 #include "cohort/distribute/testing_devices.h"
-#include "cohort/distribute/testing_numbers.h"
 #include "cohort/distribute/testing_errors.h"
+#include "cohort/distribute/testing_numbers.h"
 #include "cohort/ops/random.h"
 
 namespace cohort::distribute {
@@ -40,6 +41,16 @@ std::optional<PerReplica<int>> ids_when_returned(const Strategy& strategy) {
     }
   }
   return std::nullopt;
+}
+
+TEST(StrategyRun, ReplicasActForTheTaskOfTheCaller) {
+  const MirroredStrategy strategy = mirrored(3);
+  const auto devices = [&] { return strategy.run([] { return canonicalize("CPU:0"); }).values(); };
+  {
+    const internal::ScopedTask as_worker(internal::Task::named("worker", 1));
+    EXPECT_THAT(devices(), ::testing::Each("/job:worker/replica:0/task:1/device:CPU:0"));
+  }
+  EXPECT_THAT(devices(), ::testing::Each("/job:localhost/replica:0/task:0/device:CPU:0"));
 }
 
 TEST(StrategyRun, RunsTheFunctionOnceOnEachReplica) {

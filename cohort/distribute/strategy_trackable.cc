@@ -17,7 +17,7 @@ using train::TrackableHandle;
 class StrategyObject final : public train::Trackable {
  public:
   explicit StrategyObject(std::shared_ptr<internal::StrategyCore> core) : core_(std::move(core)) {
-    for (const random::Generator& generator : core_->replica_generators()) {
+    for (const random::RandomGenerator& generator : core_->replica_generators()) {
       generators_.emplace_back(generator);
     }
   }

@@ -37,8 +37,8 @@ Fans compute_fans(const Shape& shape) {
           static_cast<double>(shape.back()) * receptive_field};
 }
 
-random::Generator make_generator(const std::optional<uint64_t>& seed) {
-  return random::Generator::from_seed(seed ? *seed : internal::next_seed());
+random::RandomGenerator make_generator(const std::optional<uint64_t>& seed) {
+  return random::RandomGenerator::from_seed(seed ? *seed : internal::next_seed());
 }
 
 using Draw = std::function<Tensor(const random::Generator&, const Shape&, DType)>;

@@ -4,36 +4,34 @@
 #include "cohort/distribute/replica_context.h"
 
 namespace cohort::internal {
-namespace {
 
-size_t calling_replica_index() {
+ReplicaLosses::Owner ReplicaLosses::calling_owner() {
   const distribute::ReplicaContext* replica = distribute::get_replica_context();
-  return replica == nullptr ? 0 : static_cast<size_t>(replica->local_replica_id());
+  return {&Task::current(), replica == nullptr ? 0 : replica->local_replica_id()};
 }
 
-}  // namespace
-
 void ReplicaLosses::add(const Tensor& loss) {
-  const size_t index = calling_replica_index();
+  const Owner owner = calling_owner();
   std::lock_guard lock(mutex_);
-  if (losses_.size() <= index) losses_.resize(index + 1);
-  losses_[index].push_back(loss);
+  losses_[owner].push_back(loss);
   used_.store(true, std::memory_order_release);
 }
 
 void ReplicaLosses::clear() {
   if (!used_.load(std::memory_order_acquire)) return;
-  const size_t index = calling_replica_index();
+  const Owner owner = calling_owner();
   std::vector<Tensor> dropped;  // their graphs are freed outside of the lock
   std::lock_guard lock(mutex_);
-  if (index < losses_.size()) dropped.swap(losses_[index]);
+  const auto own = losses_.find(owner);
+  if (own != losses_.end()) dropped.swap(own->second);
 }
 
 std::vector<Tensor> ReplicaLosses::get() const {
   if (!used_.load(std::memory_order_acquire)) return {};
-  const size_t index = calling_replica_index();
+  const Owner owner = calling_owner();
   std::lock_guard lock(mutex_);
-  return index < losses_.size() ? losses_[index] : std::vector<Tensor>();
+  const auto own = losses_.find(owner);
+  return own == losses_.end() ? std::vector<Tensor>() : own->second;
 }
 
 }  // namespace cohort::internal

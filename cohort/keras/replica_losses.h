@@ -2,16 +2,19 @@
 #pragma once
 
 #include <atomic>
+#include <map>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "cohort/core/export.h"
+#include "cohort/core/task.h"
 #include "cohort/core/tensor.h"
 
 namespace cohort::internal {
 
 // Each call acts on the list of the replica that the calling thread runs (outside of a step: on a
-// list of its own, that of replica 0).
+// list of its own, that of replica 0), and of the task that it acts for.
 // Thread safety: any thread.
 class COHORT_API ReplicaLosses {
  public:
@@ -20,10 +23,13 @@ class COHORT_API ReplicaLosses {
   std::vector<Tensor> get() const;
 
  private:
+  using Owner = std::pair<const Task*, int>;  // and the local replica id
+  static Owner calling_owner();
+
   // Most layers never add a loss; they then pay one load.
   std::atomic<bool> used_{false};
   mutable std::mutex mutex_;
-  std::vector<std::vector<Tensor>> losses_;  // by local replica id
+  std::map<Owner, std::vector<Tensor>> losses_;
 };
 
 }  // namespace cohort::internal

@@ -22,7 +22,7 @@ struct LabelledImages {
 };
 
 inline LabelledImages make_images(int64_t count, DType dtype) {
-  const auto generator = random::Generator::from_seed(11);
+  const auto generator = random::RandomGenerator::from_seed(11);
   const Tensor images = generator.uniform({count, 8, 8, 1}, {.dtype = float64});
   const Tensor labels = at::remainder((images.sum({1, 2, 3}) * 3).floor(), 3).to(int64);
   return {images.to(dtype), labels};

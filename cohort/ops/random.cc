@@ -61,7 +61,7 @@ struct Context {
   std::optional<uint64_t> seed;
   uint64_t seeds_given = 0;  // by next_seed, since set_seed
   std::atomic<uint64_t> epoch{0};
-  std::optional<Generator> global;
+  std::optional<RandomGenerator> global;
 };
 
 // Made at first use and never destroyed, so that neither start-up nor exit has an order.
@@ -70,27 +70,29 @@ Context& context() {
   return *instance;
 }
 
-thread_local const Generator* scoped_generator = nullptr;
+thread_local const RandomGenerator* scoped_generator = nullptr;
 thread_local internal::SeedScope* seed_scope = nullptr;
 
 }  // namespace
 
-struct Generator::Impl {
+struct RandomGenerator::Impl {
   std::mutex mutex;
   Philox random;  // guarded by mutex
 };
 
-Generator::Generator(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+RandomGenerator::RandomGenerator(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
-Generator Generator::from_seed(uint64_t seed, uint64_t stream) {
+RandomGenerator RandomGenerator::from_seed(uint64_t seed, uint64_t stream) {
   auto impl = std::make_shared<Impl>();
   impl->random = Philox(seed, stream);
-  return Generator(std::move(impl));
+  return RandomGenerator(std::move(impl));
 }
 
-Generator Generator::from_non_deterministic_state() { return from_seed(operating_system_seed()); }
+RandomGenerator RandomGenerator::from_non_deterministic_state() {
+  return from_seed(operating_system_seed());
+}
 
-Tensor Generator::uniform(std::vector<int64_t> shape, UniformOptions options) const {
+Tensor RandomGenerator::uniform(std::vector<int64_t> shape, UniformOptions options) const {
   check_shape("uniform", shape);
   const bool floating = internal::is_random_float(options.dtype);
   if (!floating && !internal::is_random_integer(options.dtype)) {
@@ -107,7 +109,7 @@ Tensor Generator::uniform(std::vector<int64_t> shape, UniformOptions options) co
   return result;
 }
 
-Tensor Generator::normal(std::vector<int64_t> shape, NormalOptions options) const {
+Tensor RandomGenerator::normal(std::vector<int64_t> shape, NormalOptions options) const {
   check_normal("normal", shape, options);
   Tensor result = new_tensor(shape, options.dtype);
   std::lock_guard lock(impl_->mutex);
@@ -115,7 +117,7 @@ Tensor Generator::normal(std::vector<int64_t> shape, NormalOptions options) cons
   return result;
 }
 
-Tensor Generator::truncated_normal(std::vector<int64_t> shape, NormalOptions options) const {
+Tensor RandomGenerator::truncated_normal(std::vector<int64_t> shape, NormalOptions options) const {
   check_normal("truncated_normal", shape, options);
   Tensor result = new_tensor(shape, options.dtype);
   std::lock_guard lock(impl_->mutex);
@@ -123,19 +125,19 @@ Tensor Generator::truncated_normal(std::vector<int64_t> shape, NormalOptions opt
   return result;
 }
 
-uint64_t Generator::next_u64() const {
+uint64_t RandomGenerator::next_u64() const {
   std::lock_guard lock(impl_->mutex);
   return impl_->random.next_u64();
 }
 
-Generator::State Generator::state() const {
+RandomGenerator::State RandomGenerator::state() const {
   std::lock_guard lock(impl_->mutex);
   return {.seed = impl_->random.seed(),
           .stream = impl_->random.stream(),
           .position = impl_->random.position()};
 }
 
-void Generator::restore(const State& state) const {
+void RandomGenerator::restore(const State& state) const {
   std::lock_guard lock(impl_->mutex);
   impl_->random = Philox(state.seed, state.stream);
   impl_->random.seek(state.position);
@@ -148,7 +150,7 @@ void set_seed(uint64_t seed) {
   shared.seeds_given = 0;
   ++shared.epoch;
   // The generator stays the same object: checkpoints hold on to it.
-  const Generator fresh = Generator::from_seed(seed);
+  const RandomGenerator fresh = RandomGenerator::from_seed(seed);
   if (!shared.global) shared.global = fresh;
   shared.global->restore(fresh.state());
 }
@@ -159,11 +161,11 @@ std::optional<uint64_t> get_seed() {
   return shared.seed;
 }
 
-Generator get_global_generator() {
+RandomGenerator get_global_generator() {
   if (scoped_generator != nullptr) return *scoped_generator;
   Context& shared = context();
   std::lock_guard lock(shared.mutex);
-  if (!shared.global) shared.global = Generator::from_non_deterministic_state();
+  if (!shared.global) shared.global = RandomGenerator::from_non_deterministic_state();
   return *shared.global;
 }
 
@@ -202,7 +204,7 @@ void forget_seed() {
 
 uint64_t seed_epoch() { return random::context().epoch; }
 
-ScopedGenerator::ScopedGenerator(const random::Generator& generator)
+ScopedGenerator::ScopedGenerator(const random::RandomGenerator& generator)
     : previous_(std::exchange(random::scoped_generator, &generator)) {}
 
 ScopedGenerator::~ScopedGenerator() { random::scoped_generator = previous_; }

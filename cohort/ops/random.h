@@ -2,7 +2,7 @@
 //
 //   tf::random::set_seed(42);
 //   Tensor noise = tf::random::normal({2, 3}, {.stddev = 0.1});   // in a step: this replica's
-//   stream auto generator = tf::random::Generator::from_seed(1);
+//   stream auto generator = tf::random::RandomGenerator::from_seed(1);
 #pragma once
 
 #include <cstdint>
@@ -28,11 +28,11 @@ struct NormalOptions {
 
 // A stream of random tensors, a handle: copies draw from one stream.
 // Thread safety: each call is atomic; the order of calls from several threads is theirs.
-class COHORT_API Generator {
+class COHORT_API RandomGenerator {
  public:
-  static Generator from_seed(uint64_t seed, uint64_t stream = 0);
+  static RandomGenerator from_seed(uint64_t seed, uint64_t stream = 0);
   // Seeded by the operating system.
-  static Generator from_non_deterministic_state();
+  static RandomGenerator from_non_deterministic_state();
 
   // Shape: `shape`. Errors: InvalidArgument (a negative size; a dtype that is neither floating nor,
   // for uniform, integer; minval not below maxval, or either not finite, or not a whole number that
@@ -55,9 +55,11 @@ class COHORT_API Generator {
 
  private:
   struct Impl;
-  explicit Generator(std::shared_ptr<Impl> impl);
+  explicit RandomGenerator(std::shared_ptr<Impl> impl);
   std::shared_ptr<Impl> impl_;
 };
+// TensorFlow's name, and that of version 0.1; data::Generator<T> is something else.
+using Generator = RandomGenerator;
 
 // Seeds the global generator, and everything made afterwards without a seed of its own: initial
 // values, shuffles, replica generators. Without it all of them are seeded by the operating system.
@@ -65,7 +67,7 @@ COHORT_API void set_seed(uint64_t seed);
 COHORT_API std::optional<uint64_t> get_seed();
 
 // The generator of the calling context: in a replica its own, else the global one.
-COHORT_API Generator get_global_generator();
+COHORT_API RandomGenerator get_global_generator();
 COHORT_API Tensor uniform(std::vector<int64_t> shape, UniformOptions options = {});
 COHORT_API Tensor normal(std::vector<int64_t> shape, NormalOptions options = {});
 COHORT_API Tensor truncated_normal(std::vector<int64_t> shape, NormalOptions options = {});
@@ -101,13 +103,13 @@ uint64_t seed_epoch();
 // Makes `generator` the calling thread's get_global_generator() for its lifetime.
 class COHORT_API ScopedGenerator {
  public:
-  explicit ScopedGenerator(const random::Generator& generator);
+  explicit ScopedGenerator(const random::RandomGenerator& generator);
   ~ScopedGenerator();
   ScopedGenerator(const ScopedGenerator&) = delete;
   ScopedGenerator& operator=(const ScopedGenerator&) = delete;
 
  private:
-  const random::Generator* previous_;
+  const random::RandomGenerator* previous_;
 };
 
 }  // namespace cohort::internal

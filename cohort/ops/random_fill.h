@@ -1,4 +1,4 @@
-// Fills tensors with numbers from a Philox stream: the arithmetic behind random::Generator.
+// Fills tensors with numbers from a Philox stream: the arithmetic behind random::RandomGenerator.
 #pragma once
 
 #include "cohort/core/tensor.h"

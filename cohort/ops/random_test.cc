@@ -22,7 +22,7 @@ using ::testing::ThrowsMessage;
 const std::vector<DType> kFloatDtypes = {float32, float64, DType::Half, DType::BFloat16};
 
 TEST(GeneratorTest, UniformFillsTheShapeWithinTheBounds) {
-  const Generator generator = Generator::from_seed(1);
+  const RandomGenerator generator = RandomGenerator::from_seed(1);
   for (DType dtype : kFloatDtypes) {
     const Tensor x = generator.uniform({100, 50}, {.minval = -2, .maxval = 3, .dtype = dtype});
     EXPECT_THAT(x.sizes().vec(), ElementsAre(100, 50));
@@ -39,7 +39,7 @@ TEST(GeneratorTest, UniformFillsTheShapeWithinTheBounds) {
 
 TEST(GeneratorTest, UniformExcludesMaxvalInNarrowDtypesToo) {
   for (DType dtype : kFloatDtypes) {
-    const Tensor x = Generator::from_seed(1).uniform({20'000}, {.dtype = dtype}).to(float64);
+    const Tensor x = RandomGenerator::from_seed(1).uniform({20'000}, {.dtype = dtype}).to(float64);
     EXPECT_LT(x.max().item<double>(), 1) << internal::dtype_name(dtype);
     EXPECT_GE(x.min().item<double>(), 0) << internal::dtype_name(dtype);
   }
@@ -48,7 +48,7 @@ TEST(GeneratorTest, UniformExcludesMaxvalInNarrowDtypesToo) {
 TEST(GeneratorTest, UniformIntegersReachEveryValueAndNoOther) {
   for (DType dtype : {uint8, DType::Char, DType::Short, int32, int64}) {
     const Tensor x =
-        Generator::from_seed(1).uniform({2000}, {.minval = 3, .maxval = 7, .dtype = dtype});
+        RandomGenerator::from_seed(1).uniform({2000}, {.minval = 3, .maxval = 7, .dtype = dtype});
     EXPECT_EQ(x.scalar_type(), dtype);
     for (int value = 3; value < 7; ++value) {
       EXPECT_NEAR((x == value).sum().item<double>(), 500, 120) << value;
@@ -58,7 +58,7 @@ TEST(GeneratorTest, UniformIntegersReachEveryValueAndNoOther) {
 }
 
 TEST(GeneratorTest, UniformIntegersCoverTheWholeRangeOfTheirDtype) {
-  const Generator generator = Generator::from_seed(1);
+  const RandomGenerator generator = RandomGenerator::from_seed(1);
   const Tensor bytes =
       generator.uniform({5000}, {.minval = -128, .maxval = 128, .dtype = DType::Char});
   EXPECT_EQ(bytes.min().item<int>(), -128);
@@ -72,7 +72,7 @@ TEST(GeneratorTest, UniformIntegersCoverTheWholeRangeOfTheirDtype) {
 TEST(GeneratorTest, NormalHasItsMeanAndDeviation) {
   for (DType dtype : kFloatDtypes) {
     const Tensor x =
-        Generator::from_seed(1).normal({10'001}, {.mean = 2, .stddev = 0.5, .dtype = dtype});
+        RandomGenerator::from_seed(1).normal({10'001}, {.mean = 2, .stddev = 0.5, .dtype = dtype});
     EXPECT_EQ(x.scalar_type(), dtype);
     const Tensor wide = x.to(float64);
     EXPECT_NEAR(wide.mean().item<double>(), 2, 0.025);
@@ -84,7 +84,7 @@ TEST(GeneratorTest, NormalHasItsMeanAndDeviation) {
 
 TEST(GeneratorTest, TruncatedNormalStaysWithinTwoDeviations) {
   for (DType dtype : {float32, float64}) {
-    const Tensor x = Generator::from_seed(1).truncated_normal(
+    const Tensor x = RandomGenerator::from_seed(1).truncated_normal(
         {10'001}, {.mean = 1, .stddev = 0.5, .dtype = dtype});
     const Tensor z = (x.to(float64) - 1) / 0.5;
     EXPECT_LE(z.abs().max().item<double>(), 2.000001);
@@ -95,12 +95,13 @@ TEST(GeneratorTest, TruncatedNormalStaysWithinTwoDeviations) {
 }
 
 TEST(GeneratorTest, AZeroDeviationGivesTheMean) {
-  EXPECT_TRUE(
-      (Generator::from_seed(1).normal({5}, {.mean = 3, .stddev = 0}) == 3).all().item<bool>());
+  EXPECT_TRUE((RandomGenerator::from_seed(1).normal({5}, {.mean = 3, .stddev = 0}) == 3)
+                  .all()
+                  .item<bool>());
 }
 
 TEST(GeneratorTest, ScalarsAndEmptyTensorsAreShapesToo) {
-  const Generator generator = Generator::from_seed(1);
+  const RandomGenerator generator = RandomGenerator::from_seed(1);
   EXPECT_EQ(generator.normal({}).dim(), 0);
   const auto before = generator.state();
   EXPECT_THAT(generator.uniform({0, 3}).sizes().vec(), ElementsAre(0, 3));
@@ -108,7 +109,7 @@ TEST(GeneratorTest, ScalarsAndEmptyTensorsAreShapesToo) {
 }
 
 TEST(GeneratorTest, RefusesWhatItCannotFill) {
-  const Generator generator = Generator::from_seed(1);
+  const RandomGenerator generator = RandomGenerator::from_seed(1);
   EXPECT_THAT(
       [&] {
         (void)(generator.uniform({2, -1}));
@@ -136,7 +137,7 @@ TEST(GeneratorTest, RefusesWhatItCannotFill) {
 
 TEST(GeneratorTest, ASeedAndAStreamDecideTheNumbers) {
   const auto draw = [](uint64_t seed, uint64_t stream) {
-    return Generator::from_seed(seed, stream).normal({100});
+    return RandomGenerator::from_seed(seed, stream).normal({100});
   };
   EXPECT_TRUE(draw(1, 0).equal(draw(1, 0)));
   EXPECT_FALSE(draw(1, 0).equal(draw(2, 0)));
@@ -144,26 +145,26 @@ TEST(GeneratorTest, ASeedAndAStreamDecideTheNumbers) {
 }
 
 TEST(GeneratorTest, NonDeterministicGeneratorsDiffer) {
-  EXPECT_NE(Generator::from_non_deterministic_state().next_u64(),
-            Generator::from_non_deterministic_state().next_u64());
+  EXPECT_NE(RandomGenerator::from_non_deterministic_state().next_u64(),
+            RandomGenerator::from_non_deterministic_state().next_u64());
 }
 
 TEST(GeneratorTest, CopiesDrawFromOneStream) {
-  const Generator original = Generator::from_seed(1);
-  const Generator copy = original;
+  const RandomGenerator original = RandomGenerator::from_seed(1);
+  const RandomGenerator copy = original;
   const uint64_t first = copy.next_u64();
-  EXPECT_EQ(first, Generator::from_seed(1).next_u64());
+  EXPECT_EQ(first, RandomGenerator::from_seed(1).next_u64());
   EXPECT_NE(original.next_u64(), first);
 }
 
 TEST(GeneratorTest, RestoreContinuesExactlyAfterAnyDraw) {
-  const Generator original = Generator::from_seed(1, 2);
+  const RandomGenerator original = RandomGenerator::from_seed(1, 2);
   for (DType dtype : kFloatDtypes) {
     original.normal({3}, {.dtype = dtype});  // an odd number of normals
     original.truncated_normal({3}, {.dtype = dtype});
     original.uniform({3}, {.dtype = dtype});
     original.uniform({3}, {.maxval = 10, .dtype = int64});
-    const Generator restored = Generator::from_seed(99);
+    const RandomGenerator restored = RandomGenerator::from_seed(99);
     restored.restore(original.state());
     EXPECT_EQ(restored.state(), original.state());
     EXPECT_TRUE(
@@ -175,14 +176,14 @@ TEST(GeneratorTest, RestoreContinuesExactlyAfterAnyDraw) {
 // Drawing in parts gives what drawing at once gives, for even parts, so that runs of the
 // implementation cannot be seen.
 TEST(GeneratorTest, PartsMakeTheWhole) {
-  const Tensor whole = Generator::from_seed(1).normal({1000});
-  const Generator generator = Generator::from_seed(1);
+  const Tensor whole = RandomGenerator::from_seed(1).normal({1000});
+  const RandomGenerator generator = RandomGenerator::from_seed(1);
   EXPECT_TRUE(generator.normal({300}).equal(whole.narrow(0, 0, 300)));
   EXPECT_TRUE(generator.normal({700}).equal(whole.narrow(0, 300, 700)));
 }
 
 TEST(GeneratorTest, EachCallFromSeveralThreadsIsWhole) {
-  const Generator generator = Generator::from_seed(1);
+  const RandomGenerator generator = RandomGenerator::from_seed(1);
   std::mutex mutex;
   std::set<uint64_t> drawn;
   std::vector<std::thread> threads;
@@ -202,7 +203,7 @@ TEST(GeneratorTest, EachCallFromSeveralThreadsIsWhole) {
 
 // These numbers are a promise: a seed means the same on every machine and in every version.
 TEST(GeneratorTest, DrawsTheSameNumbersForEver) {
-  const Generator generator = Generator::from_seed(42);
+  const RandomGenerator generator = RandomGenerator::from_seed(42);
   EXPECT_EQ(generator.uniform({}).item<float>(), 0x1.39d5ep-1f);
   EXPECT_EQ(generator.normal({}).item<float>(), 0x1.1a6d26p+0f);
   EXPECT_EQ(generator.normal({}, {.dtype = float64}).item<double>(), -0x1.7a3f30270c78ap+1);
@@ -240,8 +241,8 @@ TEST(SetSeedTest, DecidesTheSeedsGivenAfterwards) {
 
 TEST(ScopedGeneratorTest, IsTheCallingThreadsGlobalGenerator) {
   set_seed(1);
-  const Generator outer = Generator::from_seed(10);
-  const Generator inner = Generator::from_seed(11);
+  const Generator outer = Generator::from_seed(10);  // by TensorFlow's name
+  const RandomGenerator inner = RandomGenerator::from_seed(11);
   {
     internal::ScopedGenerator use_outer(outer);
     {
@@ -249,7 +250,7 @@ TEST(ScopedGeneratorTest, IsTheCallingThreadsGlobalGenerator) {
       EXPECT_EQ(get_global_generator().state().seed, 11u);
     }
     EXPECT_EQ(get_global_generator().state().seed, 10u);
-    EXPECT_TRUE(normal({4}).equal(Generator::from_seed(10).normal({4})));
+    EXPECT_TRUE(normal({4}).equal(RandomGenerator::from_seed(10).normal({4})));
     std::thread([] { EXPECT_EQ(get_global_generator().state().seed, 1u); }).join();
   }
   EXPECT_EQ(get_global_generator().state().seed, 1u);

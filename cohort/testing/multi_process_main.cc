@@ -35,12 +35,9 @@ TaskReport run(const TaskFunctions& functions, const std::string& name,
   }
   try {
     return {Code::kOk, found->second(arguments)};
-  } catch (const Error& error) {
-    return {error.code(), error.what()};
-  } catch (const std::exception& error) {
-    return {Code::kUnknown, error.what()};
   } catch (...) {
-    return {Code::kUnknown, "an exception that is no std::exception"};
+    const internal::ErrorRecord record = internal::record_error(std::current_exception());
+    return {record.code, record.message};
   }
 }
 

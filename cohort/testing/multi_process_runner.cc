@@ -291,7 +291,7 @@ std::map<TaskId, std::string> MultiProcessRunner::join() {
   impl_->check_started("join");
   impl_->wait();
   if (const auto failed = impl_->failed(); !failed.empty()) {
-    internal::throw_task_error(failed[0]->outcome()->code, impl_->failures(), failed[0]->name());
+    internal::throw_error(failed[0]->outcome()->code, impl_->failures(), failed[0]->name());
   }
   std::map<TaskId, std::string> values;
   for (const auto& [id, task] : impl_->tasks()) values[id] = task.outcome()->value;

@@ -25,7 +25,4 @@ std::string encode(const TaskReport& report);
 // nullopt: the task ended before it had written all of it.
 std::optional<TaskReport> decode_report(std::string_view bytes);
 
-// Throws the error class of `code`. Errors: that one; Internal for kOk.
-[[noreturn]] void throw_task_error(Code code, const std::string& message, const std::string& task);
-
 }  // namespace cohort::internal

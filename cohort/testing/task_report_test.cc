@@ -20,19 +20,5 @@ TEST(TaskReportTest, AnIncompleteReportIsNone) {
   }
 }
 
-TEST(TaskReportTest, ThrowsTheClassOfEveryCode) {
-  for (int code = 1; code <= static_cast<int>(Code::kUnauthenticated); ++code) {
-    try {
-      throw_task_error(static_cast<Code>(code), "message", "/job:worker/task:0");
-    } catch (const Error& error) {
-      EXPECT_EQ(static_cast<int>(error.code()), code);
-      EXPECT_STREQ(error.what(), "message");
-      EXPECT_EQ(error.task(), "/job:worker/task:0");
-    }
-  }
-  EXPECT_THROW(throw_task_error(Code::kUnavailable, "", ""), UnavailableError);
-  EXPECT_THROW(throw_task_error(Code::kOutOfRange, "", ""), OutOfRangeError);
-}
-
 }  // namespace
 }  // namespace cohort::internal

@@ -458,7 +458,7 @@ TEST_F(CheckpointTest, LeftOversOfDeadWritersAreRemoved) {
 }
 
 TEST_F(CheckpointTest, GeneratorsGoOnWhereTheyWere) {
-  const auto generator = random::Generator::from_seed(3);
+  const auto generator = random::RandomGenerator::from_seed(3);
   generator.next_u64();
   const Checkpoint checkpoint = make({{"rng", generator}});
   checkpoint.save("dir/ckpt");

@@ -4,7 +4,6 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/wire.h"
-#include "cohort/data/error_context.h"
 
 namespace cohort::internal {
 namespace {
@@ -32,7 +31,7 @@ std::string error_reply(const std::exception& thrown, const std::string& member)
     if (reader.field() == 2) text = reader.bytes();
     if (reader.field() == 3) member = reader.bytes();
   }
-  throw_code(code, text, member);
+  throw_error(code, text, member);
 }
 
 // The value of a reply. Errors: what it says.

@@ -37,7 +37,7 @@ class PendingValue;
 struct RestorePosition;
 }
 namespace random {
-class Generator;
+class RandomGenerator;
 }
 namespace data {
 class DatasetIterator;
@@ -181,7 +181,7 @@ class COHORT_API TrackableHandle {
     { handle.trackable() } -> std::convertible_to<std::shared_ptr<Trackable>>;
   }
   TrackableHandle(const Handle& handle) : TrackableHandle(handle.trackable(), Checked()) {}
-  TrackableHandle(const random::Generator& generator);
+  TrackableHandle(const random::RandomGenerator& generator);
   // The position of the iterator, wherever the iterator is moved.
   TrackableHandle(const data::DatasetIterator& iterator);
 

@@ -13,12 +13,12 @@ namespace {
 // halves and their key.
 class GeneratorState final : public Trackable {
  public:
-  explicit GeneratorState(const random::Generator& generator) : generator_(generator) {}
+  explicit GeneratorState(const random::RandomGenerator& generator) : generator_(generator) {}
 
   bool has_checkpoint_values() const override { return true; }
 
   std::vector<CheckpointValue> checkpoint_values() override {
-    const random::Generator::State state = generator_.state();
+    const random::RandomGenerator::State state = generator_.state();
     const Tensor value = at::empty({3}, int64);
     auto* numbers = value.data_ptr<int64_t>();
     numbers[0] = static_cast<int64_t>(state.position);
@@ -37,12 +37,12 @@ class GeneratorState final : public Trackable {
   }
 
  private:
-  random::Generator generator_;
+  random::RandomGenerator generator_;
 };
 
 class GeneratorObject final : public Trackable {
  public:
-  explicit GeneratorObject(const random::Generator& generator) : state_(generator) {}
+  explicit GeneratorObject(const random::RandomGenerator& generator) : state_(generator) {}
   std::vector<TrackableChild> checkpoint_children() override { return {{"_state_var", &state_}}; }
 
  private:
@@ -75,7 +75,7 @@ class IteratorObject final : public Trackable {
 
 }  // namespace
 
-TrackableHandle::TrackableHandle(const random::Generator& generator)
+TrackableHandle::TrackableHandle(const random::RandomGenerator& generator)
     : object_(std::make_shared<GeneratorObject>(generator)) {}
 
 TrackableHandle::TrackableHandle(const data::DatasetIterator& iterator)

@@ -58,7 +58,7 @@ data::Dataset pipeline(const std::string& directory) {
       })
       .shuffle(kShuffle)
       .map(
-          [](random::Generator& random, std::string_view record) {
+          [](random::RandomGenerator& random, std::string_view record) {
             const auto noise = static_cast<int64_t>(random.next_u64() % 1000);
             return 1000 * std::stoll(std::string(record)) + noise;
           },

@@ -24,7 +24,7 @@ constexpr int kSteps = 1000;
 constexpr int64_t kBatch = 6;
 
 data::Dataset samples() {
-  const auto generator = random::Generator::from_seed(4);
+  const auto generator = random::RandomGenerator::from_seed(4);
   const Tensor inputs = generator.normal({50, 6});
   const Tensor labels = at::remainder(inputs.sum({1}).mul(3).floor(), 3).to(int64);
   return data::Dataset::from_tensor_slices(tuple(inputs, labels))

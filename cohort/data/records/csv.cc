@@ -1,10 +1,7 @@
 #include "cohort/data/records/csv.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
-#include <cstdlib>
-#include <type_traits>
 
 #include "cohort/core/error.h"
 
@@ -127,30 +124,5 @@ std::optional<std::string> CsvFields::split(std::string_view record) {
     left.remove_prefix(1);  // the delimiter, after which there is a field, perhaps an empty one
   }
 }
-
-template <class Number>
-std::optional<Number> parse_number(std::string_view text) {
-  const size_t begin = text.find_first_not_of(' ');
-  if (begin == std::string_view::npos) return std::nullopt;
-  text = text.substr(begin, text.find_last_not_of(' ') + 1 - begin);
-  Number value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (end != text.data() + text.size()) return std::nullopt;
-  if constexpr (std::is_floating_point_v<Number>) {
-    // Too large or too small: infinity, or what is left of it.
-    if (error == std::errc::result_out_of_range) {
-      return static_cast<Number>(std::is_same_v<Number, float>
-                                     ? std::strtof(std::string(text).c_str(), nullptr)
-                                     : std::strtod(std::string(text).c_str(), nullptr));
-    }
-  }
-  if (error != std::errc()) return std::nullopt;
-  return value;
-}
-
-template std::optional<int32_t> parse_number(std::string_view text);
-template std::optional<int64_t> parse_number(std::string_view text);
-template std::optional<float> parse_number(std::string_view text);
-template std::optional<double> parse_number(std::string_view text);
 
 }  // namespace cohort::internal

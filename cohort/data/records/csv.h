@@ -44,9 +44,4 @@ class CsvFields {
   std::string unescaped_;  // fields in which marks are doubled
 };
 
-// `text` as a whole, perhaps between spaces; nothing where it is no such number or does not fit.
-// Of floating point numbers "inf" and "nan" are some.
-template <class Number>
-std::optional<Number> parse_number(std::string_view text);
-
 }  // namespace cohort::internal

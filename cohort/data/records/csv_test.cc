@@ -3,9 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <limits>
-
 #include "cohort/core/deflate.h"
 #include "cohort/data/records/testing_records.h"
 
@@ -85,21 +82,6 @@ TEST_F(Csv, WhatIsWrongWithQuotes) {
   EXPECT_THAT(problem("\"a\"b,c"), HasSubstr("field 1 goes on after its closing"));
   EXPECT_THAT(problem("\"a\"\"x\"b,c"), HasSubstr("field 1 goes on after its closing"));
   EXPECT_THAT(problem("a,b\"c\""), HasSubstr("field 2 has a quotation mark inside"));
-}
-
-TEST_F(Csv, Numbers) {
-  EXPECT_THAT(parse_number<int32_t>(" -12 "), Optional(-12));
-  EXPECT_THAT(parse_number<int64_t>("-9223372036854775808"),
-              Optional(std::numeric_limits<int64_t>::min()));
-  EXPECT_THAT(parse_number<float>("1.5e3"), Optional(1500.0f));
-  EXPECT_THAT(parse_number<float>("1e99"), Optional(std::numeric_limits<float>::infinity()));
-  EXPECT_THAT(parse_number<float>("1e-99"), Optional(0.0f));
-  EXPECT_THAT(parse_number<double>("0.1"), Optional(0.1));
-  EXPECT_TRUE(std::isnan(*parse_number<double>("nan")));
-  for (const char* text : {"", " ", "x", "1x", "1 2", "1.0", "--1", "2147483648", "0x10"}) {
-    EXPECT_EQ(parse_number<int32_t>(text), std::nullopt) << text;
-  }
-  EXPECT_EQ(parse_number<float>("1e"), std::nullopt);
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ class ReplicaGenerators final : public train::Trackable {
 
   // That of the calling replica. The first replica to come makes those of all, so that a checkpoint
   // holds the same generators whichever replicas have drawn.
-  random::Generator get() {
+  random::RandomGenerator get() {
     const distribute::ReplicaContext* replica = distribute::get_replica_context();
     const auto id =
         static_cast<size_t>(replica == nullptr ? 0 : replica->replica_id_in_sync_group());
@@ -38,12 +38,12 @@ class ReplicaGenerators final : public train::Trackable {
 
  private:
   struct Stream {
-    random::Generator generator;
+    random::RandomGenerator generator;
     train::TrackableHandle in_checkpoint;
   };
 
   void add() {
-    const auto generator = random::Generator::from_seed(seed_, streams_.size());
+    const auto generator = random::RandomGenerator::from_seed(seed_, streams_.size());
     streams_.push_back({generator, train::TrackableHandle(generator)});
     const train::TrackableChild added = child(streams_.size() - 1);
     try {
@@ -84,7 +84,7 @@ class DropoutImpl final : public Layer {
   Tensor call(const Tensor& input, const CallOptions& options) override {
     if (!*options.training || rate_ == 0) return input;
     if (rate_ == 1) return input * 0;
-    const random::Generator generator =
+    const random::RandomGenerator generator =
         generators_ ? generators_->get() : random::get_global_generator();
     const Tensor uniform = generator.uniform(input.sizes().vec());
     const Tensor keep = (uniform >= rate_).to(input.device(), input.scalar_type());

@@ -47,19 +47,11 @@ Layer::Layer(std::string class_name, LayerOptions options)
 Layer::~Layer() = default;
 
 const std::string& Layer::class_name() const {
-  std::call_once(state_->class_name_once, [this] {
-    if (state_->class_name.empty()) {
-      state_->class_name = internal::unqualified_type_name(typeid(*this));
-    }
-  });
-  return state_->class_name;
+  return state_->class_name.get([&] { return internal::unqualified_type_name(typeid(*this)); });
 }
 
 const std::string& Layer::name() const {
-  std::call_once(state_->name_once, [this] {
-    if (state_->name.empty()) state_->name = backend::unique_object_name(class_name());
-  });
-  return state_->name;
+  return state_->name.get([&] { return backend::unique_object_name(class_name()); });
 }
 
 DType Layer::dtype() const { return state_->dtype; }
@@ -76,7 +68,10 @@ bool Layer::has_activity_regularizer() const {
   return static_cast<bool>(state_->activity_regularizer);
 }
 
-const std::optional<StructureSpec>& Layer::output_spec() const { return state_->output_spec; }
+std::optional<StructureSpec> Layer::output_spec() const {
+  const StructureSpec* const spec = state_->output_spec.get_if();
+  return spec == nullptr ? std::nullopt : std::make_optional(*spec);
+}
 
 void Layer::set_input_spec(InputSpec spec) { state_->input_spec = spec; }
 

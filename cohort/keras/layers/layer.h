@@ -139,7 +139,7 @@ class COHORT_API Layer : public train::Trackable {
   const std::vector<Child>& children() const;
   bool has_activity_regularizer() const;
   // Of the first call, with an unknown batch size; missing before it.
-  const std::optional<StructureSpec>& output_spec() const;
+  std::optional<StructureSpec> output_spec() const;
 
   // Own weights, then child layers and lists of them.
   std::vector<train::TrackableChild> checkpoint_children() override;

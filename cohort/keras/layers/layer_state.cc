@@ -70,19 +70,24 @@ StructureSpec batch_spec_of(const Structure& values) {
   });
 }
 
+std::optional<std::string> unless_empty(std::string text) {
+  if (text.empty()) return std::nullopt;
+  return text;
+}
+
 }  // namespace
 
 LayerState::LayerState(Layer& layer, std::string class_name, keras::layers::LayerOptions options)
     : layer(layer),
-      name(std::move(options.name)),
-      class_name(std::move(class_name)),
+      name(unless_empty(std::move(options.name))),
+      class_name(unless_empty(std::move(class_name))),
       dtype(options.dtype.value_or(keras_floatx())),
       trainable(options.trainable),
       activity_regularizer(std::move(options.activity_regularizer)),
       strategy(distribute::has_strategy() ? distribute::get_strategy().core() : nullptr) {
   if (!at::isFloatingType(dtype)) {
     throw InvalidArgumentError(
-        str("layer '", this->name, "': dtype ", dtype_name(dtype), " is not a floating one"));
+        str("layer '", name.get_if() ? *name.get_if() : "", "': dtype ", dtype_name(dtype), " is not a floating one"));
   }
 }
 
@@ -101,9 +106,9 @@ Structure LayerState::run(const Structure& inputs, const CallOptions& options,
     }
   }();
   if (activity_regularizer) add_activity_loss(outputs);
-  std::call_once(output_once, [&] {
-    output_spec = batch_spec_of(outputs);
-    if (natural_size) output_spec = with_image_size(*output_spec, *natural_size);
+  output_spec.get([&] {
+    StructureSpec spec = batch_spec_of(outputs);
+    return natural_size ? with_image_size(spec, *natural_size) : spec;
   });
   return outputs;
 }

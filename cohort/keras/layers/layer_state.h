@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "cohort/core/function_ref.h"
+#include "cohort/core/lazy.h"
 #include "cohort/distribute/build_once.h"
 #include "cohort/keras/layers/layer.h"
 #include "cohort/keras/replica_losses.h"
@@ -69,10 +70,8 @@ struct LayerState {
                          Visited& visited) const;
 
   Layer& layer;
-  std::once_flag name_once;
-  std::once_flag class_name_once;
-  std::string name;
-  std::string class_name;
+  Lazy<std::string> name;
+  Lazy<std::string> class_name;
   DType dtype;
   bool trainable;
   keras::regularizers::Regularizer activity_regularizer;
@@ -85,8 +84,7 @@ struct LayerState {
   std::vector<train::TrackableChild> named_children;
   std::vector<std::unique_ptr<train::TrackableList>> lists;
   ReplicaLosses losses;
-  std::once_flag output_once;
-  std::optional<StructureSpec> output_spec;
+  Lazy<StructureSpec> output_spec;
 
  private:
   void ensure_built(const Structure& inputs);

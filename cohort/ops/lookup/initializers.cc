@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "cohort/core/text.h"
-#include "cohort/ops/lookup/parse_number.h"
 #include "cohort/ops/lookup/text_lines.h"
 
 namespace cohort::lookup {
@@ -64,7 +63,10 @@ Tensor numbers_of(const std::string& path, const TextLines& text,
   Tensor numbers = at::empty({static_cast<int64_t>(fields.size())}, dtype);
   auto* out = static_cast<Number*>(numbers.data_ptr());
   for (size_t i = 0; i < fields.size(); ++i) {
-    if (internal::parse_number(fields[i], out[i])) continue;
+    if (const auto number = internal::parse_number<Number>(fields[i])) {
+      out[i] = *number;
+      continue;
+    }
     throw InvalidArgumentError(str(internal::line_place(path, text, i), " has ", quoted(fields[i]),
                                    ", which is no ", internal::dtype_name(dtype)));
   }

@@ -15,7 +15,6 @@
 #include "cohort/keras/backend.h"
 #include "cohort/keras/layers/describe_leaves.h"
 #include "cohort/keras/layers/tracing.h"
-#include "cohort/ops/lookup/parse_number.h"
 
 namespace cohort::internal {
 namespace {
@@ -41,7 +40,10 @@ Tokens<Key> tokens_of_texts(const StringTensor& texts, const std::string& what) 
     tokens.memory = std::make_shared<const StringTensor>(texts);
   } else {
     for (int64_t i = 0; i < texts.numel(); ++i) {
-      if (parse_number(texts[i], tokens.keys.emplace_back())) continue;
+      if (const auto key = parse_number<int64_t>(texts[i])) {
+        tokens.keys.push_back(*key);
+        continue;
+      }
       throw InvalidArgumentError(
           str(what, " takes integers, but the checkpoint has ", quoted(texts[i])));
     }

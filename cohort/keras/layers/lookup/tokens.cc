@@ -6,7 +6,6 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
-#include "cohort/ops/lookup/parse_number.h"
 #include "cohort/ops/lookup/text_lines.h"
 
 namespace cohort {
@@ -23,9 +22,12 @@ void set_keys(Tokens<std::string_view>& tokens, const TextLines& text, const std
 }
 
 void set_keys(Tokens<int64_t>& tokens, const TextLines& text, const std::string& path) {
-  tokens.keys.resize(text.lines.size());
+  tokens.keys.reserve(text.lines.size());
   for (size_t i = 0; i < text.lines.size(); ++i) {
-    if (parse_number(text.lines[i], tokens.keys[i])) continue;
+    if (const auto key = parse_number<int64_t>(text.lines[i])) {
+      tokens.keys.push_back(*key);
+      continue;
+    }
     throw InvalidArgumentError(str(line_place(path, text, i), " has ", quoted(text.lines[i]),
                                    ", which is no int64; a vocabulary has one token a line"));
   }

@@ -1,0 +1,43 @@
+// A value that is made when it is first asked for.
+//
+//   Lazy<std::string> name;
+//   name.get([] { return unique_name(); });     // made by the first who asks, kept for all others
+#pragma once
+
+#include <atomic>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+namespace cohort::internal {
+
+// Thread safety: any thread. Variables that are built in a step are BuildOnce's: replicas meet
+// there.
+template <class T>
+class Lazy {
+ public:
+  Lazy() = default;
+  // With a value that is known from the start, if any.
+  explicit Lazy(std::optional<T> value) : value_(std::move(value)), made_(value_.has_value()) {}
+
+  // The value; `make` gives it where nobody has made it yet, and must not ask for it again. A
+  // `make` that throws leaves it unmade. Errors: those of `make`.
+  template <class Make>
+  const T& get(const Make& make) const {
+    if (!made_.load(std::memory_order_acquire)) {
+      const std::lock_guard lock(mutex_);
+      if (!value_) value_ = make();
+      made_.store(true, std::memory_order_release);
+    }
+    return *value_;
+  }
+  // nullptr where it was not made.
+  const T* get_if() const { return made_.load(std::memory_order_acquire) ? &*value_ : nullptr; }
+
+ private:
+  mutable std::mutex mutex_;
+  mutable std::optional<T> value_;  // guarded by mutex_ until made_
+  mutable std::atomic<bool> made_{false};
+};
+
+}  // namespace cohort::internal

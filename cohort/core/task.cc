@@ -1,0 +1,38 @@
+#include "cohort/core/task.h"
+
+#include <map>
+#include <mutex>
+#include <utility>
+
+namespace cohort::internal {
+namespace {
+
+thread_local const Task* scoped_task = nullptr;
+
+}  // namespace
+
+// Never destroyed, so that no end of the program matters. A process meets few names.
+const Task& Task::named(const std::string& job, int index) {
+  struct Known {
+    std::mutex mutex;
+    std::map<std::pair<std::string, int>, const Task*> tasks;
+  };
+  static auto* const known = new Known;
+  const std::lock_guard lock(known->mutex);
+  const Task*& task = known->tasks[{job, index}];
+  if (task == nullptr) task = new Task(job, index);
+  return *task;
+}
+
+const Task& Task::current() {
+  if (scoped_task != nullptr) return *scoped_task;
+  static const Task& process = named("localhost", 0);
+  return process;
+}
+
+std::string Task::to_string() const { return "/job:" + job_ + "/task:" + std::to_string(index_); }
+
+ScopedTask::ScopedTask(const Task& task) : previous_(std::exchange(scoped_task, &task)) {}
+ScopedTask::~ScopedTask() { scoped_task = previous_; }
+
+}  // namespace cohort::internal

@@ -1,0 +1,52 @@
+// For which task of a job the calling code acts. One process is one task as a rule; in an
+// in-process cluster each server's threads act for a task of their own, and name their own devices.
+//
+//   const ScopedTask as_worker(Task::named("worker", 1));
+//   canonicalize("CPU:0") == "/job:worker/replica:0/task:1/device:CPU:0";
+//
+//   // Work for another thread takes its caller's task along:
+//   const Task& caller = Task::current();
+//   std::thread([&caller] { const ScopedTask as_caller(caller); ... });
+#pragma once
+
+#include <string>
+#include <utility>
+
+namespace cohort::internal {
+
+// There is one object for each name, which is never destroyed: references to it can be kept, and
+// its address is a key. Thread safety: immutable.
+class Task {
+ public:
+  static const Task& named(const std::string& job, int index);
+  // The calling thread's: that of its innermost ScopedTask; outside of any, task 0 of job
+  // localhost.
+  static const Task& current();
+
+  Task(const Task&) = delete;
+  Task& operator=(const Task&) = delete;
+
+  const std::string& job() const { return job_; }
+  int index() const { return index_; }
+  // "/job:worker/task:1".
+  std::string to_string() const;
+
+ private:
+  Task(std::string job, int index) : job_(std::move(job)), index_(index) {}
+  const std::string job_;
+  const int index_;
+};
+
+// For its lifetime the calling thread acts for `task`.
+class [[nodiscard]] ScopedTask {
+ public:
+  explicit ScopedTask(const Task& task);
+  ~ScopedTask();
+  ScopedTask(const ScopedTask&) = delete;
+  ScopedTask& operator=(const ScopedTask&) = delete;
+
+ private:
+  const Task* const previous_;
+};
+
+}  // namespace cohort::internal

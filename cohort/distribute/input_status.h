@@ -1,0 +1,37 @@
+// What the processes of a sync group tell each other about their input before each step, so that
+// all of them end, fail and go on at the same one.
+#pragma once
+
+#include <algorithm>
+#include <functional>
+
+namespace cohort::internal {
+
+// Of one process, or of several together. Input pipelines are named by their numbers in the sync
+// group, the largest where there are several; -1: none.
+struct InputStatus {
+  bool has_data = false;  // for at least one replica
+  // An element of this pipeline failed: the step is left out by all processes.
+  int failed = -1;
+  // This pipeline missed its read deadline: nobody takes anything, and the step can be asked for
+  // again.
+  int late = -1;
+  // This pipeline has no data, nor is it known what a batch of no rows would look like: as long as
+  // others have data, their steps are left out.
+  int unknown_spec = -1;
+
+  bool operator==(const InputStatus&) const = default;
+};
+
+// Of both together: the larger value of each field. A group may reduce the fields as four numbers.
+inline InputStatus combine(const InputStatus& a, const InputStatus& b) {
+  return {.has_data = a.has_data || b.has_data,
+          .failed = std::max(a.failed, b.failed),
+          .late = std::max(a.late, b.late),
+          .unknown_spec = std::max(a.unknown_spec, b.unknown_spec)};
+}
+
+// Waits for what the group has said. Called once, or never.
+using InputAnswer = std::function<InputStatus()>;
+
+}  // namespace cohort::internal
