@@ -32,7 +32,7 @@ class ShortageIterator final : public DataIterator {
   }
   std::shared_ptr<const std::string> last_origin() const override { return input_->last_origin(); }
   void rewind(uint64_t epoch) override { input_->rewind(epoch); }
-  IteratorState save() const override { return input_->save(); }
+  IteratorState save() override { return input_->save(); }
   void restore(const IteratorState& state) override { input_->restore(state); }
 
  private:

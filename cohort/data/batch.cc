@@ -1,12 +1,11 @@
 #include <algorithm>
 
 #include "cohort/data/batch_rows.h"
-#include "cohort/data/block_rest.h"
+#include "cohort/data/blocks.h"
 #include "cohort/data/counting_iterator.h"
 #include "cohort/data/dataset.h"
 #include "cohort/data/node.h"
 #include "cohort/data/origin.h"
-#include "cohort/data/pending_elements.h"
 #include "cohort/data/stacking.h"
 
 namespace cohort::internal {
@@ -20,96 +19,48 @@ class BatchIterator final : public CountingIterator {
         drop_remainder_(drop_remainder) {}
 
   bool next(Structure& out) override {
-    const int64_t rows = read_counted(index_, batch_size_, [&] { return read_batch(out); });
+    const int64_t rows = read_counted(
+        index_, batch_size_, [&] { return input_->has_blocks() ? join_blocks(out) : stack(out); });
     return rows == batch_size_ || (rows > 0 && !drop_remainder_);
   }
   int64_t skip(int64_t n) override {
-    n = std::min(n, kInfiniteSize / batch_size_);
-    if (n == 0) return 0;
-    rest_.settle(*input_);
-    const int64_t begun = rows_of_pieces();
-    const int64_t rows = begun + input_->skip(n * batch_size_ - begun);
-    pieces_.clear();
-    index_ += rows;
+    const int64_t rows = pass_over(std::min(n, kInfiniteSize / batch_size_) * batch_size_);
     return rows / batch_size_ + (!drop_remainder_ && rows % batch_size_ != 0 ? 1 : 0);
   }
   std::shared_ptr<const std::string> last_origin() const override {
     return of_several("a batch", *input_);
   }
-  void rewind(uint64_t epoch) override {
-    pieces_.clear();
-    rest_.forget();
-    CountingIterator::rewind(epoch);
-  }
-  IteratorState save() const override {
-    IteratorState state = CountingIterator::save();
-    save_pending(pieces_, state);
-    rest_.save(state);
-    return state;
-  }
-  void restore(const IteratorState& state) override {
-    pieces_ = restore_pending(state, "batch", batch_size_);
-    if (rows_of_pieces() >= batch_size_) {
-      throw DataLossError(str("iterator state of a batch: ", rows_of_pieces(),
-                              " pending rows of a batch of ", batch_size_));
-    }
-    rest_.restore(state);
-    CountingIterator::restore(state);
-  }
 
  private:
-  // Up to batch_size_ rows. An error takes along what was read of them, a missed deadline does not.
-  int64_t read_batch(Structure& out) {
-    try {
-      const int64_t rows = input_->has_blocks() ? join_blocks(out) : stack(out);
-      pieces_.clear();
-      return rows;
-    } catch (const InputDeadlineExceeded&) {
-      throw;
-    } catch (...) {
-      pieces_.clear();
-      throw;
-    }
-  }
   // Nearly always one block, which is the batch.
   int64_t join_blocks(Structure& out) {
-    int64_t rows = rows_of_pieces();
+    int64_t rows = 0;
+    elements_.clear();
+    first_indices_.clear();
     while (rows < batch_size_) {
       const int64_t more = input_->next_block(batch_size_ - rows, out);
       if (more == 0) break;
       if (more == batch_size_) return more;
+      first_indices_.push_back(index_ + rows);
       rows += more;
-      pieces_.push_back(std::move(out));
+      elements_.push_back(std::move(out));
     }
-    if (rows == 0) return 0;
-    first_indices_.clear();
-    int64_t first = index_;
-    for (const Structure& piece : pieces_) {
-      first_indices_.push_back(first);
-      first += num_rows(piece);
-    }
-    out = concat_blocks(pieces_, Positions::list(first_indices_));
+    if (rows > 0) out = concat_blocks(elements_, Positions::list(first_indices_));
+    elements_.clear();
     return rows;
   }
   int64_t stack(Structure& out) {
-    collect(*input_, batch_size_, pieces_, rest_);
-    const auto rows = std::ssize(pieces_);
-    if (rows > 0) out = stack_elements(pieces_, Positions::run(index_, rows));
-    return rows;
-  }
-  int64_t rows_of_pieces() const {
-    if (!input_->has_blocks()) return std::ssize(pieces_);
-    int64_t rows = 0;
-    for (const Structure& piece : pieces_) rows += checked_rows("batch", piece);
+    collect(*input_, batch_size_, elements_);
+    const auto rows = std::ssize(elements_);
+    if (rows > 0) out = stack_elements(elements_, Positions::run(index_, rows));
+    elements_.clear();
     return rows;
   }
 
   int64_t batch_size_;
   bool drop_remainder_;
-  // Of the batch that begins at index_: elements, or blocks where the input has them.
-  std::vector<Structure> pieces_;
+  std::vector<Structure> elements_;  // of a batch, or blocks of them; kept for its memory alone
   std::vector<int64_t> first_indices_;
-  BlockRest rest_;
 };
 
 class BatchIndexed final : public IndexedData {

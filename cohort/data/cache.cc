@@ -1,8 +1,9 @@
 #include <algorithm>
 
 #include "cohort/data/cache_store.h"
+#include "cohort/data/counting_iterator.h"
 #include "cohort/data/dataset.h"
-#include "cohort/data/pass_error.h"
+#include "cohort/data/pass_interrupted.h"
 #include "cohort/data/stacking.h"
 
 namespace cohort::internal {
@@ -53,34 +54,25 @@ class CacheIterator final : public DataIterator {
   }
   int64_t skip(int64_t n) override {
     begin();
-    if (failed_) return 0;
     if (filler_) return DataIterator::skip(n);
     const int64_t count = contents_ ? std::min(n, contents_->size() - position_) : input_->skip(n);
     position_ += count;
     return count;
   }
   void rewind(uint64_t) override { begun_ = false; }
-  IteratorState save() const override;
+  IteratorState save() override;
   void restore(const IteratorState& state) override;
 
  private:
-  // Begins a pass with the first element asked for. A pass that cannot begin has no elements, and
-  // its error is of no element.
+  // Begins a pass with the first element asked for.
   void begin() {
     if (begun_) return;
-    begun_ = failed_ = true;
+    begun_ = true;
     position_ = 0;
     filler_ = nullptr;
-    contents_ = nullptr;
     overshot_ = false;
     marks_.clear();
-    try {
-      of_pass([this] { find_elements(); });
-    } catch (const InputDeadlineExceeded&) {
-      begun_ = failed_ = false;  // the next call begins
-      throw;
-    }
-    failed_ = false;
+    of_pass([this] { find_elements(); });
   }
   void find_elements() {
     contents_ = usable_contents();
@@ -100,7 +92,7 @@ class CacheIterator final : public DataIterator {
     return nullptr;
   }
   // The pass that the contents are of becomes this iterator's.
-  void adopt(const CacheContents& contents) const {
+  void adopt(const CacheContents& contents) {
     if (contents.start() == start_) return;
     start_state_ = std::make_shared<const IteratorState>(IteratorState::parse(contents.start()));
     start_ = contents.start();
@@ -108,7 +100,7 @@ class CacheIterator final : public DataIterator {
   // What a state says follows must not change afterwards: before the first, the choice between what
   // is cached already and this iterator's own pass is made for good. What keeps it from being made
   // is for begin() to report.
-  void choose_start() const {
+  void choose_start() {
     if (chosen_) return;
     try {
       const auto contents = begun_ || !store_ ? nullptr : store_->contents();
@@ -126,11 +118,10 @@ class CacheIterator final : public DataIterator {
   std::shared_ptr<CacheStore> store_;  // null: the input is read in every pass
   bool in_memory_;
   // The input's state before its first element; save() may choose it.
-  mutable std::shared_ptr<const IteratorState> start_state_;
-  mutable std::string start_;    // the same, serialized
-  mutable bool chosen_ = false;  // a state holds it: it stays in every pass
+  std::shared_ptr<const IteratorState> start_state_;
+  std::string start_;    // the same, serialized
+  bool chosen_ = false;  // a state holds it: it stays in every pass
   bool begun_ = false;
-  bool failed_ = false;  // to begin
   int64_t position_ = 0;
   // position_ may be beyond the end: a block that failed counts as a whole, whatever there was of
   // it.
@@ -143,7 +134,6 @@ class CacheIterator final : public DataIterator {
 template <class Read>
 int64_t CacheIterator::advance(int64_t n, const Read& read) {
   begin();
-  if (failed_) return 0;
   if (contents_) {
     n = std::min(n, contents_->size() - position_);
     if (n == 0) return 0;
@@ -153,8 +143,6 @@ int64_t CacheIterator::advance(int64_t n, const Read& read) {
   int64_t count = 0;
   try {
     count = read_counted(position_, n, [&] { return read(n); });
-  } catch (const InputDeadlineExceeded&) {  // nothing is missing from the cache
-    throw;
   } catch (...) {
     filler_ = nullptr;  // a pass with errors is no cache
     overshot_ = overshot_ || n > 1;
@@ -173,7 +161,7 @@ void CacheIterator::mark() {
   marks_.push_back({position_, std::make_shared<const IteratorState>(input_->save())});
 }
 
-IteratorState CacheIterator::save() const {
+IteratorState CacheIterator::save() {
   choose_start();
   IteratorState state;
   const int64_t position = begun_ ? position_ : 0;
@@ -203,7 +191,6 @@ void CacheIterator::restore(const IteratorState& state) {
   filler_ = nullptr;
   marks_.clear();
   begun_ = position_ > 0;
-  failed_ = false;
   if (!begun_) return;
   contents_ = usable_contents();
   if (contents_) {

@@ -41,7 +41,7 @@ class ConcatenateIterator final : public DataIterator {
     first_->rewind(epoch);
     second_->rewind(epoch);
   }
-  IteratorState save() const override {
+  IteratorState save() override {
     IteratorState state;
     state.set_int("first_ended", first_ended_);
     state.set_child("first", first_->save());

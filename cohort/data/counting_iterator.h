@@ -10,6 +10,21 @@
 
 namespace cohort::internal {
 
+// Runs `read`, which asks for `n` elements and returns how many came, and counts them in `index`:
+// all `n` where they fail.
+template <class Read>
+int64_t read_counted(int64_t& index, int64_t n, const Read& read) {
+  int64_t count = n;
+  try {
+    count = read();
+  } catch (...) {
+    index += n;
+    throw;
+  }
+  index += count;
+  return count;
+}
+
 // Its state is the count and the input's.
 class CountingIterator : public DataIterator {
  public:
@@ -20,7 +35,7 @@ class CountingIterator : public DataIterator {
     index_ = 0;
     input_->rewind(epoch);
   }
-  IteratorState save() const override {
+  IteratorState save() override {
     IteratorState state;
     state.set_int("index", index_);
     state.set_child("input", input_->save());

@@ -3,6 +3,7 @@
 #include <c10/util/Exception.h>
 
 #include "cohort/core/error.h"
+#include "cohort/data/pass_interrupted.h"
 
 namespace cohort::internal {
 
@@ -54,6 +55,10 @@ void rethrow_with_context(const std::string& context) {
     throw InvalidArgumentError(context + ": " + error.what_without_backtrace());
   } catch (const std::exception& error) {
     throw UnknownError(context + ": " + error.what());
+  } catch (const PassInterrupted&) {
+    throw;
+  } catch (...) {
+    throw UnknownError(context + ": an exception of an unknown class");
   }
 }
 

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "cohort/data/block_rest.h"
+#include "cohort/data/blocks.h"
 #include "cohort/data/counting_iterator.h"
 #include "cohort/data/dataset.h"
 #include "cohort/data/error_context.h"
@@ -44,24 +44,18 @@ class BlockFilterIterator final : public DataIterator {
         before_block_(std::make_shared<const IteratorState>(input_->save())) {}
 
   bool next(Structure& out) override {
-    rest_.settle(*this);
     if (!find_row()) return false;
     out = select_row(block_, row_++);
     return true;
   }
   bool has_blocks() const override { return true; }
   int64_t next_block(int64_t n, Structure& out) override {
-    rest_.settle(*this);
-    bool found = false;
     try {
-      found = find_row();
-    } catch (const InputDeadlineExceeded&) {  // each of the rest would wait as long
-      throw;
-    } catch (...) {
-      rest_.pass_over(*this, n - 1);
+      if (!find_row()) return 0;
+    } catch (const std::exception&) {
+      skip(n - 1);
       throw;
     }
-    if (!found) return 0;
     rows_.clear();
     for (; row_ < judged_ && static_cast<int64_t>(rows_.size()) < n; ++row_) {
       if (keep_[row_]) rows_.push_back(row_);
@@ -84,13 +78,10 @@ class BlockFilterIterator final : public DataIterator {
     return std::ssize(rows_);
   }
   int64_t skip(int64_t n) override {
-    rest_.settle(*this);
     int64_t skipped = 0;
     while (skipped < n) {
       try {
         if (!find_row()) break;
-      } catch (const InputDeadlineExceeded&) {  // not of an element: nothing was passed over
-        throw;
       } catch (const std::exception&) {
         ++skipped;
         continue;
@@ -101,27 +92,23 @@ class BlockFilterIterator final : public DataIterator {
   }
   void rewind(uint64_t epoch) override {
     drop_block();
-    rest_.forget();
-    restore_due_ = false;
     index_ = 0;
     input_->rewind(epoch);
     before_block_ = std::make_shared<const IteratorState>(input_->save());
   }
   // The input's state before the block, and how many of its rows have their answer: the others are
   // read again, perhaps in other blocks.
-  IteratorState save() const override {
+  IteratorState save() override {
     IteratorState state;
-    const bool inside = row_ < size_ || restore_due_;
+    const bool inside = row_ < size_;
     state.set_int("index", inside ? index_ : index_ + size_);
     state.set_int("row", inside ? row_ : 0);
-    rest_.save(state);
     state.set_child("input",
                     inside ? before_block_ : std::make_shared<const IteratorState>(input_->save()));
     return state;
   }
   void restore(const IteratorState& state) override {
     drop_block();
-    restore_due_ = false;
     input_->restore(state.child("input"));
     const int64_t row = state.get_int("row", 0, kBlockSize);
     index_ = state.get_int("index", 0, kInfiniteSize) + row;
@@ -130,7 +117,6 @@ class BlockFilterIterator final : public DataIterator {
                               ", but the input ends after ", index_ - row + found));
     }
     before_block_ = std::make_shared<const IteratorState>(input_->save());
-    rest_.restore(state);
   }
   std::shared_ptr<const std::string> last_origin() const override { return input_->last_origin(); }
 
@@ -140,18 +126,6 @@ class BlockFilterIterator final : public DataIterator {
     block_ = Structure();
     size_ = judged_ = row_ = 0;
     error_ = nullptr;
-  }
-  // To before a block of which one element fails: the others must not be lost with it. Where a
-  // device does not answer, the next call does it.
-  void restore_input() {
-    restore_due_ = false;
-    try {
-      input_->restore(*before_block_);
-    } catch (const InputDeadlineExceeded&) {
-      restore_due_ = true;
-      throw;
-    }
-    one_by_one_ = kBlockSize;
   }
   // Moves on to the next row that passes.
   bool find_row() {
@@ -167,18 +141,13 @@ class BlockFilterIterator final : public DataIterator {
   }
   bool read_block() {
     drop_block();
-    if (restore_due_) {
-      restore_input();
-    } else {
-      before_block_ = std::make_shared<const IteratorState>(input_->save());
-    }
+    before_block_ = std::make_shared<const IteratorState>(input_->save());
     if (one_by_one_ == 0) {
       try {
         size_ = input_->next_block(kBlockSize, block_);
-      } catch (const InputDeadlineExceeded&) {  // restoring would wait as long
-        throw;
-      } catch (...) {
-        restore_input();
+      } catch (const std::exception&) {  // of one element: the others must not be lost with it
+        input_->restore(*before_block_);
+        one_by_one_ = kBlockSize;
       }
     }
     if (one_by_one_ > 0) read_one();
@@ -189,12 +158,8 @@ class BlockFilterIterator final : public DataIterator {
     --one_by_one_;
     try {
       size_ = input_->next_block(1, block_);
-    } catch (const InputDeadlineExceeded&) {  // the element is still to come
-      ++one_by_one_;
-      throw;
-    } catch (...) {
+    } catch (const std::exception&) {
       ++index_;
-      before_block_ = std::make_shared<const IteratorState>(input_->save());
       throw;
     }
   }
@@ -242,11 +207,9 @@ class BlockFilterIterator final : public DataIterator {
   Structure block_;
   int64_t index_ = 0;  // of the block's first row in the input, for messages
   int64_t size_ = 0;
-  int64_t judged_ = 0;        // rows before it have an answer in keep_
-  int64_t row_ = 0;           // the next one
-  int64_t one_by_one_ = 0;    // so many elements are read singly, after a block that failed
-  bool restore_due_ = false;  // of the input to before_block_
-  BlockRest rest_;            // of what this iterator gives
+  int64_t judged_ = 0;      // rows before it have an answer in keep_
+  int64_t row_ = 0;         // the next one
+  int64_t one_by_one_ = 0;  // so many elements are read singly, after a block that failed
   std::vector<uint8_t> keep_;
   std::vector<int64_t> rows_;
   std::exception_ptr error_;  // of row judged_

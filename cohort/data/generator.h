@@ -89,8 +89,6 @@ class GeneratorPass {
  public:
   virtual ~GeneratorPass() = default;
   virtual bool next(Structure& out) = 0;
-  // Whether nothing follows what it throws.
-  virtual bool ends_with_an_error() const { return false; }
   // Of a resumable one.
   virtual std::string save() const { return {}; }
   virtual void restore(std::string_view) {}

@@ -1,16 +1,13 @@
 #include "cohort/core/logging.h"
 #include "cohort/data/dataset.h"
 #include "cohort/data/node.h"
-#include "cohort/data/pass_error.h"
 
 namespace cohort::internal {
 namespace {
 
 // Whether the error is of one element, which was consumed. Others come again with every call, as
-// those of a device that does not answer or of a file that must not be written.
+// those of a file that must not be written.
 bool is_of_element(const std::exception& error) {
-  if (dynamic_cast<const InputDeadlineExceeded*>(&error)) return false;
-  if (dynamic_cast<const PassError*>(&error)) return false;
   const auto* typed = dynamic_cast<const Error*>(&error);
   if (!typed) return true;
   switch (typed->code()) {
@@ -42,7 +39,7 @@ class IgnoreErrorsIterator final : public DataIterator {
   }
   std::shared_ptr<const std::string> last_origin() const override { return input_->last_origin(); }
   void rewind(uint64_t epoch) override { input_->rewind(epoch); }
-  IteratorState save() const override { return input_->save(); }
+  IteratorState save() override { return input_->save(); }
   void restore(const IteratorState& state) override { input_->restore(state); }
 
  private:

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "cohort/data/pass_error.h"
+#include "cohort/data/pass_interrupted.h"
 #include "cohort/data/stacking.h"
 
 namespace cohort::internal {
@@ -62,7 +62,7 @@ int64_t IndexedIterator::skip(int64_t n) {
   return count;
 }
 
-IteratorState IndexedIterator::save() const {
+IteratorState IndexedIterator::save() {
   IteratorState state;
   state.set_int("position", position_);
   return state;

@@ -80,7 +80,7 @@ class IndexedIterator final : public DataIterator {
   int64_t next_block(int64_t n, Structure& out) override;
   int64_t skip(int64_t n) override;
   void rewind(uint64_t) override { position_ = 0; }
-  IteratorState save() const override;
+  IteratorState save() override;
   void restore(const IteratorState& state) override;
 
  private:

@@ -3,6 +3,7 @@
 #include <mutex>
 #include <optional>
 
+#include "cohort/data/counting_iterator.h"
 #include "cohort/data/dataset.h"
 #include "cohort/data/error_context.h"
 #include "cohort/data/node.h"
@@ -50,7 +51,7 @@ class InterleaveIterator final : public DataIterator {
     ended_ = false;
     input_->rewind(epoch);
   }
-  IteratorState save() const override;
+  IteratorState save() override;
   void restore(const IteratorState& state) override;
 
  private:
@@ -121,8 +122,6 @@ bool InterleaveIterator::read_current(Structure& out) {
   try {
     found = slot.reader->next(out);
     last_origin_ = slot.reader->last_origin();
-  } catch (const InputDeadlineExceeded&) {
-    throw;
   } catch (...) {
     count();
     rethrow_with_context(str(name_, ": in the dataset of element ", element));
@@ -184,7 +183,7 @@ void InterleaveIterator::prefer_ready_slot() {
   }
 }
 
-IteratorState InterleaveIterator::save() const {
+IteratorState InterleaveIterator::save() {
   IteratorState state;
   state.set_int("epoch", static_cast<int64_t>(context_.epoch));
   state.set_int("seed", static_cast<int64_t>(seed_));

@@ -5,6 +5,7 @@
 // from_tensor_slices is one view, above a shuffle one gather, above a scalar map one loop.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -12,7 +13,6 @@
 #include <string>
 
 #include "cohort/core/structure.h"
-#include "cohort/data/input_deadline.h"
 #include "cohort/data/state.h"
 
 namespace cohort::internal {
@@ -29,6 +29,8 @@ struct IteratorContext {
   // Whether they keep it whatever they say: what is above them reads elements again, or counts on
   // their positions.
   bool keep_order = false;
+  // Set where a stage does not keep it; may be null.
+  std::shared_ptr<std::atomic<bool>> unordered;
 
   IteratorContext keeping_order() const {
     IteratorContext context = *this;
@@ -37,13 +39,15 @@ struct IteratorContext {
   }
   // Of a stage that says, or does not.
   bool is_deterministic(const std::optional<bool>& stage) const {
-    return keep_order || stage.value_or(deterministic);
+    const bool ordered = keep_order || stage.value_or(deterministic);
+    if (!ordered && unordered) *unordered = true;
+    return ordered;
   }
 };
 
-// An element that fails with an exception is consumed: the following call gives the one after it.
-// InputDeadlineExceeded alone consumes nothing: the following call waits for the same element
-// again. Thread safety: none.
+// An element that fails with a std::exception is consumed: the following call gives the one after
+// it. After a PassInterrupted (pass_interrupted.h), or one that restore throws, the iterator is
+// good for nothing but rewind and restore. Thread safety: none.
 class DataIterator {
  public:
   virtual ~DataIterator() = default;
@@ -56,7 +60,7 @@ class DataIterator {
   virtual bool has_blocks() const { return false; }
   // Puts up to `n` elements into `out` as one block and returns how many; 0 only at the end, fewer
   // than `n` wherever that is easier. A block fails as a whole: where one of its elements fails,
-  // all of them are consumed. `n` is positive. Only where has_blocks(); with_blocks (block_rest.h)
+  // all of them are consumed. `n` is positive. Only where has_blocks(); with_blocks (blocks.h)
   // makes blocks of any input.
   virtual int64_t next_block(int64_t n, Structure& out);
 
@@ -66,8 +70,7 @@ class DataIterator {
   virtual int64_t pick_block(std::span<const int64_t> gaps, Structure& out);
 
   // Passes over up to `n` elements and returns over how many; fewer only at the end. Elements that
-  // would fail count, and their errors are lost; where a device does not answer, so is the count,
-  // and the iterator is good for nothing but rewind and restore.
+  // would fail count, and their errors are lost.
   virtual int64_t skip(int64_t n);
 
   // Where the element, or the block, that came last is from, for messages: "file 'a.tfrecord'";
@@ -77,8 +80,9 @@ class DataIterator {
   // Back to the first element, for pass number `epoch`.
   virtual void rewind(uint64_t epoch) = 0;
 
-  // Where the iterator stands; cheap, since prefetch asks after every element.
-  virtual IteratorState save() const = 0;
+  // Where the iterator stands; cheap, since prefetch asks after every element. Not const: what a
+  // state says must come true, and so may settle what was open.
+  virtual IteratorState save() = 0;
   // To where save() was called, on an iterator of an equal pipeline. Afterwards the same elements
   // follow. Errors: DataLoss (the state fits no iterator of this kind); the iterator is then good
   // for nothing but another restore.

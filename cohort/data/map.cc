@@ -4,7 +4,7 @@
 #include <mutex>
 #include <span>
 
-#include "cohort/data/block_rest.h"
+#include "cohort/data/blocks.h"
 #include "cohort/data/counting_iterator.h"
 #include "cohort/data/dataset.h"
 #include "cohort/data/map_function.h"
@@ -34,7 +34,6 @@ class MapIterator final : public CountingIterator {
       out = select_row(out, 0);
       return true;
     }
-    rest_.settle(*this);
     if (!read(element_)) return false;
     out = with_origin(*input_, [&] { return function_->apply(element_, index_ - 1, random_); });
     return true;
@@ -43,15 +42,14 @@ class MapIterator final : public CountingIterator {
     return function_->vectorized() || (function_->takes_blocks() && input_->has_blocks());
   }
   int64_t next_block(int64_t n, Structure& out) override {
-    rest_.settle(*this);
     const int64_t count = read_block(n, element_);
     if (count == 0) return 0;
     try {
       out = with_origin(*input_, [&] {
         return function_->apply_block(element_, Positions::run(index_ - count, count));
       });
-    } catch (...) {
-      rest_.pass_over(*this, n - count);
+    } catch (const std::exception&) {
+      skip(n - count);
       throw;
     }
     return count;
@@ -68,18 +66,13 @@ class MapIterator final : public CountingIterator {
                       [&] { return function_->apply_block(element_, Positions::list(indices)); });
     return count;
   }
-  int64_t skip(int64_t n) override {
-    rest_.settle(*this);
-    return pass_over(n);
-  }
+  int64_t skip(int64_t n) override { return pass_over(n); }
   void rewind(uint64_t epoch) override {
-    rest_.forget();
     random_.epoch = epoch;
     CountingIterator::rewind(epoch);
   }
-  IteratorState save() const override {
+  IteratorState save() override {
     IteratorState state = CountingIterator::save();
-    rest_.save(state);
     if (function_->is_random()) {
       state.set_int("seed", static_cast<int64_t>(random_.seed));
       state.set_int("epoch", static_cast<int64_t>(random_.epoch));
@@ -91,7 +84,6 @@ class MapIterator final : public CountingIterator {
       random_.seed = static_cast<uint64_t>(state.get_int("seed"));
       random_.epoch = static_cast<uint64_t>(state.get_int("epoch"));
     }
-    rest_.restore(state);
     CountingIterator::restore(state);
   }
 
@@ -99,7 +91,6 @@ class MapIterator final : public CountingIterator {
   MapFunctionPtr function_;
   RandomPass random_;
   Structure element_;
-  BlockRest rest_;
 };
 
 class MapIndexed final : public IndexedData {

@@ -1,11 +1,10 @@
 #include "cohort/core/text.h"
-#include "cohort/data/block_rest.h"
+#include "cohort/data/blocks.h"
 #include "cohort/data/counting_iterator.h"
 #include "cohort/data/dataset.h"
 #include "cohort/data/node.h"
 #include "cohort/data/origin.h"
 #include "cohort/data/padding.h"
-#include "cohort/data/pending_elements.h"
 
 namespace cohort::internal {
 namespace {
@@ -17,11 +16,11 @@ class PaddedBatchIterator final : public CountingIterator {
       : CountingIterator(std::move(input)), batch_size_(batch_size), options_(std::move(options)) {}
 
   bool next(Structure& out) override {
+    std::vector<Structure> elements;
     const int64_t rows = read_counted(index_, batch_size_, [&] {
-      collect(*input_, batch_size_, elements_, rest_);
-      return std::ssize(elements_);
+      collect(*input_, batch_size_, elements);
+      return std::ssize(elements);
     });
-    const std::vector<Structure> elements = std::exchange(elements_, {});
     if (rows == 0 || (options_.drop_remainder && rows < batch_size_)) return false;
     if (!padding_) padding_ = padding_values(elements[0], options_.padding_values);
     out = pad_and_stack(elements, options_.padded_shapes, *padding_,
@@ -31,29 +30,11 @@ class PaddedBatchIterator final : public CountingIterator {
   std::shared_ptr<const std::string> last_origin() const override {
     return of_several("a batch", *input_);
   }
-  void rewind(uint64_t epoch) override {
-    elements_.clear();
-    rest_.forget();
-    CountingIterator::rewind(epoch);
-  }
-  IteratorState save() const override {
-    IteratorState state = CountingIterator::save();
-    save_pending(elements_, state);
-    rest_.save(state);
-    return state;
-  }
-  void restore(const IteratorState& state) override {
-    elements_ = restore_pending(state, "padded_batch", batch_size_);
-    rest_.restore(state);
-    CountingIterator::restore(state);
-  }
 
  private:
   int64_t batch_size_;
   data::PaddedBatchOptions options_;
-  std::vector<Structure> elements_;           // of the batch
   std::optional<std::vector<Leaf>> padding_;  // one a leaf
-  BlockRest rest_;
 };
 
 class PaddedBatchNode final : public UnaryNode {

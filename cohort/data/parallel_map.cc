@@ -5,7 +5,8 @@
 #include <exception>
 #include <vector>
 
-#include "cohort/data/block_rest.h"
+#include "cohort/data/blocks.h"
+#include "cohort/data/counting_iterator.h"
 #include "cohort/data/origin.h"
 #include "cohort/data/stacking.h"
 
@@ -37,12 +38,11 @@ class ParallelMapIterator final : public DataIterator {
   int64_t skip(int64_t n) override;
   void rewind(uint64_t epoch) override {
     drop_units();
-    rest_.forget();
     index_ = 0;
     options_.random.epoch = epoch;
     input_->rewind(epoch);
   }
-  IteratorState save() const override;
+  IteratorState save() override;
   void restore(const IteratorState& state) override;
 
  private:
@@ -54,7 +54,6 @@ class ParallelMapIterator final : public DataIterator {
     int64_t asked = 1;  // elements asked for, and those that came
     int64_t rows = 1;
     int64_t taken = 0;          // rows delivered
-    bool timed_out = false;     // the input's error consumed nothing: the last unit until delivered
     bool input_failed = false;  // the error is not the function's
     Structure value;  // the element, then the result; where the function failed the element
     std::exception_ptr error;
@@ -97,8 +96,7 @@ class ParallelMapIterator final : public DataIterator {
   int64_t index_ = 0;                               // of the next element of the input
   std::shared_ptr<const std::string> last_origin_;  // of what was delivered last
   std::deque<UnitPtr> units_;  // in the input's order, the first one not delivered
-  BlockRest rest_;
-  WorkGroup work_;  // last: its threads end first
+  WorkGroup work_;             // last: its threads end first
 };
 
 int64_t ParallelMapIterator::read(int64_t n, Structure& out) {
@@ -114,10 +112,7 @@ ParallelMapIterator::UnitPtr ParallelMapIterator::read_unit(int64_t n) {
   unit->asked = unit->rows = n;
   try {
     unit->rows = read(n, unit->value);
-  } catch (const InputDeadlineExceeded&) {
-    unit->error = std::current_exception();
-    unit->timed_out = true;
-  } catch (...) {
+  } catch (const std::exception&) {
     unit->error = std::current_exception();
     unit->input_failed = true;
   }
@@ -128,7 +123,6 @@ ParallelMapIterator::UnitPtr ParallelMapIterator::read_unit(int64_t n) {
 ParallelMapIterator::UnitPtr ParallelMapIterator::reread_unit(int64_t n) {
   UnitPtr unit = read_unit(n);
   if (!unit) throw DataLossError("map: an element of this state is no longer there");
-  if (unit->timed_out) std::rethrow_exception(unit->error);
   return unit;
 }
 
@@ -147,7 +141,6 @@ void ParallelMapIterator::run(Unit& unit) const {
 
 void ParallelMapIterator::top_up(int64_t n, int64_t calls) {
   while (static_cast<int64_t>(units_.size()) < calls) {
-    if (!units_.empty() && units_.back()->timed_out) return;  // reading on would wait as long
     const UnitPtr unit = read_unit(n);
     if (!unit) return;
     start(unit);
@@ -176,10 +169,6 @@ ParallelMapIterator::UnitPtr ParallelMapIterator::next_unit() {
 // together with one that is not, and with no other.
 int64_t ParallelMapIterator::deliver(Unit& unit, int64_t n, Structure& out, int64_t& failed) {
   last_origin_ = unit.origin;
-  if (unit.timed_out) {
-    unit.taken = unit.rows;
-    std::rethrow_exception(unit.error);
-  }
   const int64_t first = unit.taken;
   const int64_t count = std::min(n, unit.rows - first);
   if (unit.error) {
@@ -200,14 +189,11 @@ int64_t ParallelMapIterator::deliver(Unit& unit, int64_t n, Structure& out, int6
 }
 
 int64_t ParallelMapIterator::take(int64_t n, Structure& out) {
-  rest_.settle(*this);
   int64_t failed = n;
   try {
     return take_some(n, out, failed);
-  } catch (const InputDeadlineExceeded&) {
-    throw;
-  } catch (...) {
-    rest_.pass_over(*this, n - failed);
+  } catch (const std::exception&) {
+    skip(n - failed);
     throw;
   }
 }
@@ -228,7 +214,6 @@ int64_t ParallelMapIterator::take_some(int64_t n, Structure& out, int64_t& faile
   struct Cleanup {
     std::deque<UnitPtr>& units;
     ~Cleanup() {
-      if (units.back()->timed_out && units.back()->delivered()) units.pop_back();
       while (!units.empty() && units.front()->delivered()) units.pop_front();
     }
   } cleanup{units_};
@@ -236,9 +221,7 @@ int64_t ParallelMapIterator::take_some(int64_t n, Structure& out, int64_t& faile
 }
 
 int64_t ParallelMapIterator::skip(int64_t n) {
-  rest_.settle(*this);
   int64_t skipped = 0;
-  if (!units_.empty() && units_.back()->timed_out) units_.pop_back();  // its elements are to come
   for (const UnitPtr& unit : units_) {
     const int64_t count = std::min(n - skipped, unit->rows - unit->taken);
     unit->taken += count;
@@ -252,9 +235,8 @@ int64_t ParallelMapIterator::skip(int64_t n) {
 }
 
 // What was delivered out of order is one byte a unit, in the order of the input.
-IteratorState ParallelMapIterator::save() const {
+IteratorState ParallelMapIterator::save() {
   IteratorState state;
-  rest_.save(state);
   std::string delivered;
   for (const UnitPtr& unit : units_) delivered += unit->delivered() ? '\1' : '\0';
   while (!delivered.empty() && delivered.back() == '\0') delivered.pop_back();
@@ -272,7 +254,6 @@ IteratorState ParallelMapIterator::save() const {
 
 void ParallelMapIterator::restore(const IteratorState& state) {
   drop_units();
-  rest_.restore(state);
   options_.random.seed = static_cast<uint64_t>(state.get_int("seed"));
   options_.random.epoch = static_cast<uint64_t>(state.get_int("epoch"));
   index_ = state.get_int("index", 0, kInfiniteSize);

@@ -1,5 +1,4 @@
-// What a batch or a zip has of its elements when a device stops answering: kept for the next call,
-// and part of states that are taken in between.
+// What was read of a step when a device stopped answering, as part of a state.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +11,7 @@
 
 namespace cohort::internal {
 
-// Elements, or blocks of them. Nothing is written where there are none.
+// Nothing is written where there are none.
 void save_pending(const std::vector<Structure>& elements, IteratorState& state);
 // Errors: DataLoss (damaged, or not fewer than `most`; the text names `what`).
 std::vector<Structure> restore_pending(const IteratorState& state, std::string_view what,

@@ -50,7 +50,10 @@ class PrefetchIterator final : public DataIterator {
     // No deadline: how long an element takes is the user's business, and the thread always ends by
     // delivering something.
     filled_.wait(lock, [this] { return !queue_.empty(); });
-    if (queue_.front().end) return false;
+    if (queue_.front().end) {
+      if (queue_.front().error) std::rethrow_exception(queue_.front().error);
+      return false;
+    }
     Item item = std::move(queue_.front());
     queue_.pop_front();
     queued_bytes_ -= item.bytes;
@@ -67,7 +70,7 @@ class PrefetchIterator final : public DataIterator {
     input_->rewind(epoch);
   }
   // The state is the input's own, so that it fits a pipeline without prefetch too.
-  IteratorState save() const override {
+  IteratorState save() override {
     if (!thread_.joinable()) return input_->save();
     const std::lock_guard lock(mutex_);
     return queue_.empty() ? *before_next_ : *queue_.front().before;
@@ -88,8 +91,7 @@ class PrefetchIterator final : public DataIterator {
     std::shared_ptr<const std::string> origin;
     int64_t bytes = 0;  // of the element, with AUTOTUNE
     std::exception_ptr error;
-    bool timed_out = false;  // the error consumed nothing, and reading on would wait as long
-    bool end = false;
+    bool end = false;  // nothing follows: also after an error that interrupts the pass
   };
 
   void start() {
@@ -113,24 +115,14 @@ class PrefetchIterator final : public DataIterator {
     set_thread_name("prefetch");
     const c10::NoGradGuard no_grad;
     while (wait_for_room()) {
-      Item item;
-      item.before = before_next_;  // only this thread changes it
-      StatePtr after;
-      try {
-        item.end = !input_->next(item.element);
-        item.origin = input_->last_origin();
-        if (tuned_) item.bytes = bytes_of(item.element);
-      } catch (const InputDeadlineExceeded&) {
-        item.error = std::current_exception();
-        item.timed_out = true;
-      } catch (...) {
-        item.error = std::current_exception();
-      }
-      try {
-        after = std::make_shared<const IteratorState>(input_->save());
-      } catch (...) {
-        item.error = std::current_exception();
-        after = item.before;
+      Item item = read();
+      StatePtr after = item.before;
+      if (!item.end) {
+        try {
+          after = std::make_shared<const IteratorState>(input_->save());
+        } catch (...) {
+          item.error = std::current_exception();
+        }
       }
       const bool end = item.end;
       {
@@ -145,12 +137,24 @@ class PrefetchIterator final : public DataIterator {
       if (end) return;
     }
   }
+  Item read() {
+    Item item;
+    item.before = before_next_;  // only this thread changes it
+    try {
+      item.end = !input_->next(item.element);
+      item.origin = input_->last_origin();
+      if (tuned_) item.bytes = bytes_of(item.element);
+    } catch (const std::exception&) {
+      item.error = std::current_exception();
+    } catch (...) {
+      item.error = std::current_exception();
+      item.end = true;
+    }
+    return item;
+  }
   bool wait_for_room() {
     std::unique_lock lock(mutex_);
-    emptied_.wait(lock, [this] {
-      const bool timed_out = !queue_.empty() && queue_.back().timed_out;
-      return stopping_ || (queue_.size() < buffer_size_ && !timed_out);
-    });
+    emptied_.wait(lock, [this] { return stopping_ || queue_.size() < buffer_size_; });
     return !stopping_;
   }
 
@@ -159,7 +163,7 @@ class PrefetchIterator final : public DataIterator {
   std::shared_ptr<const std::string> last_origin_;
   std::thread thread_;
 
-  mutable std::mutex mutex_;
+  std::mutex mutex_;
   std::condition_variable filled_;   // the queue is no longer empty
   std::condition_variable emptied_;  // there is room in the queue, or it is time to stop
   std::deque<Item> queue_;

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "cohort/core/structure.h"
-#include "cohort/data/input_deadline.h"
+#include "cohort/data/pass_interrupted.h"
 #include "cohort/data/node.h"
 
 namespace cohort::internal {
@@ -22,7 +22,7 @@ void probe(const DataNode& node, const Use& use) {
   for (int64_t index = 0; index < kMostProbed; ++index) {
     Structure element;
     try {
-      if (!iterator->next(element)) break;
+      if (!at_root([&] { return iterator->next(element); })) break;
       return use(std::as_const(element), index);
     } catch (const InputDeadlineExceeded&) {
       throw;

@@ -32,7 +32,7 @@ class RandomIterator final : public DataIterator {
     return n;
   }
   void rewind(uint64_t) override { random_.seek(0); }
-  IteratorState save() const override {
+  IteratorState save() override {
     IteratorState state;
     state.set_int("seed", static_cast<int64_t>(random_.seed()));
     state.set_int("position", static_cast<int64_t>(random_.position()));

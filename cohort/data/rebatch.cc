@@ -4,9 +4,10 @@
 
 #include "cohort/core/text.h"
 #include "cohort/data/batch_rows.h"
+#include "cohort/data/counting_iterator.h"
 #include "cohort/data/dataset.h"
 #include "cohort/data/node.h"
-#include "cohort/data/pending_elements.h"
+#include "cohort/data/pass_interrupted.h"
 #include "cohort/data/stacking.h"
 
 namespace cohort::internal {
@@ -43,34 +44,13 @@ class RebatchIterator final : public DataIterator {
   bool next(Structure& out) override {
     if (ended_) return false;
     const int64_t wanted = plan_.sizes[turn_];
+    turn_ = (turn_ + 1) % plan_.sizes.size();
     if (wanted == 0) {
-      try {
-        if (!empty_) empty_ = empty_batch(input_node_->element_spec());
-      } catch (const InputDeadlineExceeded&) {
-        throw;
-      } catch (...) {
-        end_turn();
-        throw;
-      }
-      end_turn();
+      if (!empty_) empty_ = of_pass([this] { return empty_batch(input_node_->element_spec()); });
       out = *empty_;
       return true;
     }
-    try {
-      gather(wanted);
-    } catch (const InputDeadlineExceeded&) {
-      throw;
-    } catch (...) {  // takes along what was read of the batch
-      end_turn();
-      throw;
-    }
-    const std::vector<Structure> pieces = std::exchange(pieces_, {});
-    const std::vector<int64_t> indices = std::exchange(indices_, {});
-    const int64_t rows = gathered_;
-    end_turn();
-    if (rows == 0 || (plan_.drop_remainder && rows < wanted)) return false;
-    out = concat_blocks(pieces, Positions::list(indices));
-    return true;
+    return gather(wanted, out);
   }
   std::shared_ptr<const std::string> last_origin() const override { return input_->last_origin(); }
   void rewind(uint64_t epoch) override {
@@ -78,14 +58,13 @@ class RebatchIterator final : public DataIterator {
     index_ = 0;
     input_->rewind(epoch);
   }
-  IteratorState save() const override {
+  IteratorState save() override {
     IteratorState state;
     const bool inside = row_ < rows_;
     state.set_int("index", inside ? index_ - 1 : index_);
     state.set_int("row", inside ? row_ : 0);
     state.set_int("turn", static_cast<int64_t>(turn_));
     state.set_int("ended", ended_);
-    save_pending(pieces_, state);
     state.set_child("input",
                     inside ? before_batch_ : std::make_shared<const IteratorState>(input_->save()));
     return state;
@@ -97,13 +76,6 @@ class RebatchIterator final : public DataIterator {
     turn_ =
         static_cast<size_t>(state.get_int("turn", 0, static_cast<int64_t>(plan_.sizes.size()) - 1));
     ended_ = state.get_int("ended", 0, 1) == 1;
-    pieces_ = restore_pending(state, "rebatch", plan_.sizes[turn_]);
-    for (const Structure& piece : pieces_) gathered_ += checked_rows("rebatch", piece);
-    if (gathered_ > 0 && gathered_ >= plan_.sizes[turn_]) {
-      throw DataLossError(str("iterator state of a rebatch: ", gathered_,
-                              " pending rows of a batch of ", plan_.sizes[turn_]));
-    }
-    indices_.assign(pieces_.size(), index_);
     const int64_t row = state.get_int("row", 0, kInfiniteSize);
     if (row == 0) return;
     if (!read_batch() || row >= rows_) {
@@ -117,32 +89,31 @@ class RebatchIterator final : public DataIterator {
   void start() {
     batch_ = Structure();
     rows_ = row_ = 0;
-    end_turn();
     turn_ = 0;
     ended_ = false;
   }
-  void end_turn() {
-    turn_ = (turn_ + 1) % plan_.sizes.size();
-    pieces_.clear();
-    indices_.clear();
-    gathered_ = 0;
-  }
-  // Until there are `wanted` rows, or no more.
-  void gather(int64_t wanted) {
-    while (gathered_ < wanted) {
+  // A batch of `wanted` rows, or fewer at the end; false where there is none.
+  bool gather(int64_t wanted, Structure& out) {
+    std::vector<Structure> pieces;
+    std::vector<int64_t> indices;  // of the batches that they are from
+    int64_t gathered = 0;
+    while (gathered < wanted) {
       if (row_ == rows_ && !read_batch()) {
         ended_ = true;
         break;
       }
-      const int64_t count = std::min(wanted - gathered_, rows_ - row_);
+      const int64_t count = std::min(wanted - gathered, rows_ - row_);
       if (count > 0) {
-        pieces_.push_back(row_ == 0 && count == rows_ ? batch_
-                                                      : slice_rows(batch_, row_, row_ + count));
-        indices_.push_back(index_ - 1);
+        const bool whole = row_ == 0 && count == rows_;
+        pieces.push_back(whole ? batch_ : slice_rows(batch_, row_, row_ + count));
+        indices.push_back(index_ - 1);
       }
       row_ += count;
-      gathered_ += count;
+      gathered += count;
     }
+    if (gathered == 0 || (plan_.drop_remainder && gathered < wanted)) return false;
+    out = concat_blocks(pieces, Positions::list(indices));
+    return true;
   }
   bool read_batch() {
     rows_ = row_ = 0;
@@ -158,12 +129,9 @@ class RebatchIterator final : public DataIterator {
   std::shared_ptr<const IteratorState> before_batch_;
   Structure batch_;
   int64_t rows_ = 0;
-  int64_t row_ = 0;                // the next one
-  int64_t index_ = 0;              // of the next input batch
-  size_t turn_ = 0;                // which size is next
-  std::vector<Structure> pieces_;  // of the batch to come
-  std::vector<int64_t> indices_;   // of the batches that they are from
-  int64_t gathered_ = 0;           // rows of pieces_
+  int64_t row_ = 0;    // the next one
+  int64_t index_ = 0;  // of the next input batch
+  size_t turn_ = 0;    // which size is next
   bool ended_ = false;
   std::optional<Structure> empty_;
 };

@@ -1,7 +1,6 @@
 #include "cohort/data/record_files.h"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -9,7 +8,7 @@
 #include "cohort/core/file_system.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/text.h"
-#include "cohort/data/block_rest.h"
+#include "cohort/data/pass_interrupted.h"
 
 namespace cohort::internal {
 namespace {
@@ -27,7 +26,6 @@ class RecordFilesIterator final : public DataIterator {
         slots_(static_cast<size_t>(options.num_parallel_reads)) {}
 
   bool next(Structure& out) override {
-    rest_.settle(*this);
     Slot* slot = find_record();
     if (slot == nullptr) return false;
     const RecordSlice slice = slot->cursor->take(1);
@@ -43,7 +41,7 @@ class RecordFilesIterator final : public DataIterator {
     close_all();
     names_->rewind(epoch);
   }
-  IteratorState save() const override;
+  IteratorState save() override;
   void restore(const IteratorState& state) override;
   std::shared_ptr<const std::string> last_origin() const override { return last_origin_; }
 
@@ -72,8 +70,6 @@ class RecordFilesIterator final : public DataIterator {
     open_ = current_ = 0;
     ended_ = false;
     names_state_ = nullptr;
-    unopened_.reset();
-    rest_.forget();
   }
   const std::string& note_file(const std::string& file) {
     if (!last_origin_ || last_file_ != file) {
@@ -87,7 +83,7 @@ class RecordFilesIterator final : public DataIterator {
   void warn_if_empty(const RecordCursor& cursor);
   // Called where an error of a file was caught: counts it and returns, or goes on with it.
   void count_or_rethrow();
-  StatePtr names_state() const {
+  StatePtr names_state() {
     if (!names_state_) names_state_ = std::make_shared<const IteratorState>(names_->save());
     return names_state_;
   }
@@ -102,10 +98,7 @@ class RecordFilesIterator final : public DataIterator {
   bool ended_ = false;     // the names
   std::string last_file_;  // of the record or block that came last
   std::shared_ptr<const std::string> last_origin_;
-  BlockRest rest_;
-  mutable StatePtr names_state_;  // the names' state now, once asked for
-  // A name that was taken and whose file did not answer: names_state_ is the state before it.
-  std::optional<std::string> unopened_;
+  StatePtr names_state_;  // the names' state now, once asked for
   WorkGroup work_;
   std::vector<Slot> slots_;  // their cursors end before the work group
 };
@@ -130,18 +123,12 @@ bool RecordFilesIterator::open_next(Slot& slot) {
   Slot opened;
   opened.before = names_state();
   names_state_ = nullptr;
-  if (!unopened_) {
-    Structure name;
-    if (!names_->next(name)) return false;
-    unopened_ = path_of(name);
-  }
-  const std::string path = *std::exchange(unopened_, std::nullopt);
+  Structure name;
+  if (!names_->next(name)) return false;
   try {
-    opened.cursor = open(path);
+    opened.cursor = open(path_of(name));
   } catch (const DeadlineExceededError& error) {
-    names_state_ = std::move(opened.before);
-    unopened_ = path;
-    throw InputDeadlineExceeded(error.what());
+    interrupt_pass(error);
   } catch (...) {
     count_or_rethrow();
     return true;
@@ -180,8 +167,8 @@ RecordFilesIterator::Slot* RecordFilesIterator::find_record() {
         warn_if_empty(*slot.cursor);
         close(slot);
       } catch (const DeadlineExceededError& error) {
-        throw InputDeadlineExceeded(error.what());  // the file may answer later
-      } catch (...) {
+        interrupt_pass(error);  // the file may answer later
+      } catch (const std::exception&) {
         close(slot);
         count_or_rethrow();
       }
@@ -197,7 +184,6 @@ RecordFilesIterator::Slot* RecordFilesIterator::find_record() {
 // Where a block ends depends on the files alone, not on how they are read: it ends with its file
 // or before damage.
 int64_t RecordFilesIterator::next_block(int64_t n, Structure& out) {
-  rest_.settle(*this);
   int64_t count = 0;
   try {
     Slot* slot = find_record();
@@ -214,17 +200,14 @@ int64_t RecordFilesIterator::next_block(int64_t n, Structure& out) {
       }
     }
     out = format_->block(slices, file);
-  } catch (const InputDeadlineExceeded&) {
-    throw;  // no record was taken
-  } catch (...) {
-    rest_.pass_over(*this, n - std::max<int64_t>(count, 1));
+  } catch (const std::exception&) {
+    skip(n - std::max<int64_t>(count, 1));
     throw;
   }
   return count;
 }
 
 int64_t RecordFilesIterator::skip(int64_t n) {
-  rest_.settle(*this);
   int64_t skipped = 0;
   while (skipped < n) {
     try {
@@ -234,8 +217,6 @@ int64_t RecordFilesIterator::skip(int64_t n) {
       const int64_t most = slots_.size() == 1 ? n - skipped : 1;
       skipped += static_cast<int64_t>(slot->cursor->take(most).records.size());
       advance();
-    } catch (const InputDeadlineExceeded&) {
-      throw;  // waiting as often as there are elements would be no deadline
     } catch (const Error&) {
       ++skipped;
     }
@@ -243,11 +224,10 @@ int64_t RecordFilesIterator::skip(int64_t n) {
   return skipped;
 }
 
-IteratorState RecordFilesIterator::save() const {
+IteratorState RecordFilesIterator::save() {
   IteratorState state;
   state.set_int("current", static_cast<int64_t>(current_));
   state.set_int("ended", ended_);
-  rest_.save(state);
   state.set_child("names", names_state());
   for (size_t i = 0; i < slots_.size(); ++i) {
     if (!slots_[i].cursor) continue;
@@ -276,7 +256,7 @@ void RecordFilesIterator::restore(const IteratorState& state) {
       slot.cursor = open(path);
       slot.cursor->restore(saved);
     } catch (const DeadlineExceededError& error) {
-      throw InputDeadlineExceeded(error.what());
+      interrupt_pass(error);
     }
     slots_[i] = std::move(slot);
     ++open_;
@@ -284,7 +264,6 @@ void RecordFilesIterator::restore(const IteratorState& state) {
   current_ =
       static_cast<size_t>(state.get_int("current", 0, static_cast<int64_t>(slots_.size()) - 1));
   ended_ = state.get_int("ended", 0, 1) == 1;
-  rest_.restore(state);
   names_->restore(state.child("names"));
 }
 

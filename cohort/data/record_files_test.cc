@@ -261,12 +261,10 @@ TEST_F(RecordFiles, AMissedDeadlineTakesNoRecords) {
   const auto files = write_files({1, 4});
   std::atomic<int> timeouts = 1;
   const auto names = slow_device(2, 0, &timeouts).map([files](int64_t i) { return files[i]; });
-  const auto iterator = TFRecordDataset(names).node()->make_iterator({});
-  Structure block;
-  EXPECT_THROW(iterator->next_block(3, block), DeadlineExceededError);
-  EXPECT_EQ(iterator->next_block(3, block), 1);
-  EXPECT_EQ(iterator->next_block(3, block), 3);
-  EXPECT_THAT(block.strings().to_vector(), ElementsAre("10", "11", "12"));
+  auto iterator = TFRecordDataset(names).batch(3).iterator();
+  EXPECT_THROW(iterator.next(), DeadlineExceededError);
+  EXPECT_EQ(iterator.get_next().strings().numel(), 3);
+  EXPECT_THAT(iterator.get_next().strings().to_vector(), ElementsAre("11", "12", "13"));
 }
 
 // Lines of files that do not open in time as often as `timeouts` says.
@@ -311,15 +309,13 @@ TEST_F(RecordFiles, AFileThatDoesNotOpenInTimeIsOpenedLater) {
       timeouts = 0;
     }
 
-    auto iterator = dataset.node()->make_iterator({});
-    Structure record;
-    for (int i = 0; i < 3; ++i) ASSERT_TRUE(iterator->next(record));
-    const IteratorState state = iterator->save();
+    auto iterator = dataset.iterator();
+    for (int i = 0; i < 3; ++i) iterator.get_next();
+    const IteratorState state = iterator.state();
     timeouts = 1;
-    EXPECT_THROW(iterator->restore(state), internal::InputDeadlineExceeded);
-    EXPECT_NO_THROW(iterator->restore(state));
-    ASSERT_TRUE(iterator->next(record));
-    EXPECT_EQ(record.strings().item(), all[3]);
+    EXPECT_THROW(iterator.restore(state), internal::InputDeadlineExceeded);
+    EXPECT_NO_THROW(iterator.restore(state));
+    EXPECT_EQ(iterator.get_next().strings().item(), all[3]);
   }
 }
 

@@ -1,6 +1,5 @@
 #include <algorithm>
 
-#include "cohort/data/block_rest.h"
 #include "cohort/data/dataset.h"
 #include "cohort/data/node.h"
 #include "cohort/ops/philox.h"
@@ -24,26 +23,21 @@ class RepeatIterator final : public DataIterator {
   }
 
   bool next(Structure& out) override {
-    rest_.settle(*this);
     return advance([&] { return input_->next(out) ? 1 : 0; }) > 0;
   }
   bool has_blocks() const override { return input_->has_blocks(); }
   int64_t next_block(int64_t n, Structure& out) override {
-    rest_.settle(*this);
     const IteratorState before = save();
     try {
       return advance([&] { return input_->next_block(n, out); });
-    } catch (const InputDeadlineExceeded&) {
-      throw;
-    } catch (...) {
-      // Of the `n` that fail with one, this pass may not have all: passed over once more, singly.
+    } catch (const std::exception&) {
+      // Of the `n` that fail with one, this pass may not have all: passed over once more.
       restore(before);
-      rest_.pass_over(*this, n);
+      skip(n);
       throw;
     }
   }
   int64_t skip(int64_t n) override {
-    rest_.settle(*this);
     int64_t skipped = 0;
     while (skipped < n) {
       const int64_t count = advance([&] { return input_->skip(n - skipped); });
@@ -54,16 +48,14 @@ class RepeatIterator final : public DataIterator {
   }
   std::shared_ptr<const std::string> last_origin() const override { return input_->last_origin(); }
   void rewind(uint64_t epoch) override {
-    rest_.forget();
     begin(epoch);
     input_->rewind(pass_epoch());
   }
-  IteratorState save() const override {
+  IteratorState save() override {
     IteratorState state;
     state.set_int("epoch", static_cast<int64_t>(epoch_));
     state.set_int("pass", pass_);
     state.set_int("empty", empty_);
-    rest_.save(state);
     state.set_child("input", input_->save());
     return state;
   }
@@ -71,7 +63,6 @@ class RepeatIterator final : public DataIterator {
     epoch_ = static_cast<uint64_t>(state.get_int("epoch"));
     pass_ = state.get_int("pass", 0, count_);
     empty_ = state.get_int("empty", 0, 1) == 1;
-    rest_.restore(state);
     input_->restore(state.child("input"));
   }
 
@@ -90,8 +81,6 @@ class RepeatIterator final : public DataIterator {
       int64_t count = 0;
       try {
         count = read();
-      } catch (const InputDeadlineExceeded&) {
-        throw;
       } catch (...) {
         empty_ = false;
         throw;
@@ -115,7 +104,6 @@ class RepeatIterator final : public DataIterator {
   uint64_t epoch_ = 0;
   int64_t pass_ = 0;
   bool empty_ = true;  // this pass has given nothing yet
-  BlockRest rest_;
 };
 
 class RepeatIndexed final : public IndexedData {

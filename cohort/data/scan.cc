@@ -62,7 +62,7 @@ class ScanIterator final : public CountingIterator {
     state_ = function_->start();
     CountingIterator::rewind(epoch);
   }
-  IteratorState save() const override {
+  IteratorState save() override {
     IteratorState state = CountingIterator::save();
     state.set_bytes("state", encode_element(state_));
     return state;

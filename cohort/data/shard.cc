@@ -1,15 +1,15 @@
 #include "cohort/data/shard.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "cohort/data/dataset.h"
 #include "cohort/data/file_lists.h"
 #include "cohort/data/node.h"
+#include "cohort/data/pass_interrupted.h"
 
 namespace cohort::internal {
 namespace {
-
-// So many elements at most are passed over again after a missed deadline, and once more those of
-// one step.
-constexpr int64_t kMarkInterval = 256;
 
 class ShardIterator final : public DataIterator {
  public:
@@ -21,164 +21,68 @@ class ShardIterator final : public DataIterator {
         requirement_(requirement) {}
 
   bool next(Structure& out) override {
-    if (must_check()) return first(out);
-    pass_over_others();
-    return read_own([&] { return input_->next(out); });
+    if (!checked_) return first(out);
+    input_->skip(std::exchange(gap_, num_shards_ - 1));
+    return input_->next(out);
   }
   int64_t skip(int64_t n) override {
-    for (int64_t skipped = 0; skipped < n; ++skipped) {
-      if (must_check()) {
-        Structure element;
-        try {
-          if (!first(element)) return skipped;
-        } catch (const InputDeadlineExceeded&) {
-          throw;
-        } catch (const std::exception&) {
-          if (!checked_) throw;  // there are too few elements; else our first one fails
-        }
-        continue;
-      }
-      pass_over_others();
+    if (n > 0 && !checked_) {
+      Structure element;
       try {
-        if (!read_own([&] { return input_->skip(1) > 0; })) return skipped;
-      } catch (const InputDeadlineExceeded&) {
-        go_back();
-        throw;
+        if (!first(element)) return 0;
+      } catch (const std::exception&) {
+        // An element that nobody wants may fail.
       }
+      return 1 + skip(n - 1);
     }
-    return n;
+    n = std::min(n, kInfiniteSize / num_shards_ - 1);
+    if (n == 0) return 0;
+    const int64_t wanted = gap_ + (n - 1) * num_shards_ + 1;  // up to the last one of ours
+    const int64_t passed = input_->skip(wanted);
+    const int64_t skipped = passed <= gap_ ? 0 : (passed - gap_ - 1) / num_shards_ + 1;
+    gap_ = num_shards_ - 1;
+    return skipped;
   }
   std::shared_ptr<const std::string> last_origin() const override { return input_->last_origin(); }
   void rewind(uint64_t epoch) override {
-    drop_mark();
     gap_ = index_;
-    checked_ = false;
+    checked_ = requirement_ == ShardRequirement::kNothing;
     input_->rewind(epoch);
   }
-  IteratorState save() const override {
+  IteratorState save() override {
     IteratorState state;
     state.set_int("gap", gap_);
-    if (requirement_ != ShardRequirement::kNothing) {
-      state.set_int("checked", checked_);
-      state.set_int("shortage", shortage_);
-    }
-    state.set_child("input",
-                    going_back_ ? mark_ : std::make_shared<const IteratorState>(input_->save()));
+    if (requirement_ != ShardRequirement::kNothing) state.set_int("checked", checked_);
+    state.set_child("input", input_->save());
     return state;
   }
   void restore(const IteratorState& state) override {
-    drop_mark();
-    if (requirement_ != ShardRequirement::kNothing) {
-      checked_ = state.get_int("checked", 0, 1) == 1;
-      shortage_ = state.get_int("shortage", 0, num_shards_ - 1);
-    }
-    gap_ = state.get_int("gap", 0, must_check() ? index_ : kInfiniteSize);
+    checked_ = requirement_ == ShardRequirement::kNothing || state.get_int("checked", 0, 1) == 1;
+    gap_ = state.get_int("gap", 0, num_shards_ - 1);
     input_->restore(state.child("input"));
   }
 
  private:
-  bool must_check() const { return !checked_ && requirement_ != ShardRequirement::kNothing; }
-  void drop_mark() {
-    mark_ = nullptr;
-    since_mark_ = 0;
-    going_back_ = false;
-  }
-  // Where a device did not answer while elements were passed over, nobody knows where the input
-  // stands: the next call goes back to the mark.
-  void go_back() {
-    going_back_ = true;
-    gap_ += std::exchange(since_mark_, 0);
-  }
-  void settle() {
-    if (!going_back_) {
-      if (mark_ && since_mark_ < kMarkInterval) return;
-      mark_ = std::make_shared<const IteratorState>(input_->save());
-      since_mark_ = 0;
-      return;
-    }
-    going_back_ = false;
-    try {
-      input_->restore(*mark_);
-    } catch (const InputDeadlineExceeded&) {
-      going_back_ = true;
-      throw;
-    }
-  }
-  int64_t pass_over(int64_t n) {
-    const int64_t passed = input_->skip(n);
-    since_mark_ += passed;
-    return passed;
-  }
-  // gap_ is 0 then, unless the input ended before.
-  void pass_over_others() {
-    settle();
-    try {
-      gap_ -= pass_over(gap_);
-    } catch (const InputDeadlineExceeded&) {
-      go_back();
-      throw;
-    }
-  }
-  // Ours is the input's next element.
-  template <class Read>
-  bool read_own(const Read& read) {
-    bool found = false;
-    try {
-      found = read();
-    } catch (const InputDeadlineExceeded&) {
-      throw;
-    } catch (...) {
-      gap_ = num_shards_ - 1;
-      ++since_mark_;
-      throw;
-    }
+  // Reads the input's first num_shards elements, of which one is ours.
+  bool first(Structure& out) {
+    checked_ = true;
     gap_ = num_shards_ - 1;
-    since_mark_ += found;
+    int64_t count = input_->skip(index_);
+    const bool found = count == index_ && input_->next(out);
+    if (found) {
+      count += 1 + input_->skip(num_shards_ - index_ - 1);
+      gap_ = index_;
+    }
+    const bool none_is_missed = !found && requirement_ == ShardRequirement::kElementForEach;
+    if (count > 0 && count < num_shards_ && !none_is_missed) {
+      of_pass([&] { throw_shortage(count); });
+    }
     return found;
   }
-
-  bool read_first(Structure& out) {
-    try {
-      return read_own([&] { return input_->next(out); });
-    } catch (const InputDeadlineExceeded&) {
-      throw;
-    } catch (...) {
-      checked_ = true;  // our element fails, but there is one
-      throw;
-    }
-  }
-  // Reads the input's first num_shards elements, of which one is ours. A device that does not
-  // answer where those after ours are counted ends the check.
-  bool first(Structure& out) {
-    if (shortage_ == 0) {
-      bool found = false;
-      pass_over_others();
-      int64_t count = index_ - gap_;
-      if (gap_ == 0) {
-        found = read_first(out);
-        gap_ = index_;
-        if (found) ++count;
-      }
-      if (found) {
-        try {
-          count += pass_over(num_shards_ - count);
-        } catch (const InputDeadlineExceeded&) {  // our element is here: it is not kept back
-          checked_ = true;
-          gap_ += num_shards_ - count;
-          go_back();
-          return true;
-        }
-      }
-      if (count == num_shards_ || count == 0 ||
-          (!found && requirement_ == ShardRequirement::kElementForEach)) {
-        checked_ = true;
-        return found;
-      }
-      shortage_ = count;
-    }
+  [[noreturn]] void throw_shortage(int64_t count) const {
     const char* what = requirement_ == ShardRequirement::kFileForEach ? "file" : "element";
     throw InvalidArgumentError(str(
-        "the dataset has ", shortage_, " ", what, shortage_ == 1 ? "" : "s",
+        "the dataset has ", count, " ", what, count == 1 ? "" : "s",
         ", which is not enough for the required ", num_shards_,
         " shards/workers; set experimental_distribute.auto_shard_policy to DATA or OFF, or divide "
         "the input into at least ",
@@ -189,12 +93,9 @@ class ShardIterator final : public DataIterator {
   int64_t num_shards_;
   int64_t index_;
   ShardRequirement requirement_;
-  int64_t gap_ = index_;  // elements of others before the next of ours; all before it to go back
-  IteratorState::Child mark_;  // the input's state a few elements ago
-  int64_t since_mark_ = 0;     // so many
-  bool going_back_ = false;    // the input is to be restored to mark_, from which gap_ counts
-  bool checked_ = false;
-  int64_t shortage_ = 0;  // how many elements there are, once it is known that they are too few
+  int64_t gap_ = index_;  // elements of others before the next of ours
+  // Whether there are elements enough, or nobody asks.
+  bool checked_ = requirement_ == ShardRequirement::kNothing;
 };
 
 class ShardIndexed final : public IndexedData {

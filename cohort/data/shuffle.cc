@@ -53,7 +53,7 @@ class PermutationIterator final : public DataIterator {
     position_ = 0;
     order_.reset(seed_.seed, epoch_);
   }
-  IteratorState save() const override {
+  IteratorState save() override {
     IteratorState state;
     state.set_int("seed", static_cast<int64_t>(seed_.seed));
     state.set_int("epoch", static_cast<int64_t>(epoch_));
@@ -100,7 +100,7 @@ class PositionBufferIterator final : public DataIterator {
     return skipped;
   }
   void rewind(uint64_t epoch) override { buffer_.reset(seed_.seed, seed_.epoch(epoch)); }
-  IteratorState save() const override {
+  IteratorState save() override {
     IteratorState state;
     buffer_.save(state);
     return state;
@@ -159,7 +159,7 @@ class ElementBufferIterator final : public DataIterator {
     start(epoch);
     input_->rewind(epoch);
   }
-  IteratorState save() const override {
+  IteratorState save() override {
     IteratorState state;
     buffer_.save(state);
     state.set_int("ended", ended_);
@@ -216,8 +216,6 @@ class ElementBufferIterator final : public DataIterator {
     Element element;
     try {
       ended_ = !input_->next(element.value);
-    } catch (const InputDeadlineExceeded&) {  // the element is still to come
-      throw;
     } catch (...) {
       buffer_.pass_over();
       throw;

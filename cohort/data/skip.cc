@@ -2,7 +2,6 @@
 
 #include "cohort/data/dataset.h"
 #include "cohort/data/node.h"
-#include "cohort/data/skip_undo.h"
 
 namespace cohort::internal {
 namespace {
@@ -27,37 +26,30 @@ class SkipIterator final : public DataIterator {
   }
   std::shared_ptr<const std::string> last_origin() const override { return input_->last_origin(); }
   void rewind(uint64_t epoch) override {
-    undo_.clear();
     skipped_ = false;
     input_->rewind(epoch);
   }
-  IteratorState save() const override {
-    if (undo_.due()) return *undo_.due();
+  IteratorState save() override {
     IteratorState state;
     state.set_int("skipped", skipped_);
     state.set_child("input", input_->save());
     return state;
   }
   void restore(const IteratorState& state) override {
-    undo_.clear();
     skipped_ = state.get_int("skipped", 0, 1) == 1;
     input_->restore(state.child("input"));
   }
 
  private:
   void pass_over() {
-    undo_.settle(*this);
     if (skipped_) return;
-    undo_.run(*this, [this] {
-      skipped_ = true;
-      return input_->skip(count_);
-    });
+    skipped_ = true;
+    input_->skip(count_);
   }
 
   std::unique_ptr<DataIterator> input_;
   int64_t count_;
   bool skipped_ = false;
-  SkipUndo undo_;
 };
 
 class SkipIndexed final : public IndexedData {

@@ -15,14 +15,14 @@ void SubReader::read(DataIterator& iterator, int64_t count, Items& items) {
       item.before = iterator.save();
       item.end = !iterator.next(item.element);
       item.origin = iterator.last_origin();
-    } catch (const InputDeadlineExceeded&) {
+    } catch (const std::exception&) {
       item.error = std::current_exception();
-      item.timed_out = true;
     } catch (...) {
       item.error = std::current_exception();
+      item.end = true;
     }
     items.push_back(std::move(item));
-    if (items.back().end || items.back().timed_out) return;
+    if (items.back().end) return;
   }
 }
 
@@ -38,8 +38,7 @@ void SubReader::collect() {
 void SubReader::read_ahead(int64_t count) {
   collect();
   const int64_t missing = count - static_cast<int64_t>(queue_.size());
-  const bool timed_out = !queue_.empty() && queue_.back().timed_out;
-  if (task_ || ended_ || timed_out || missing < 1) return;
+  if (task_ || ended_ || missing < 1) return;
   before_task_ = iterator_->save();
   coming_ = std::make_shared<Items>();
   task_ = work_.add(
@@ -62,7 +61,10 @@ bool SubReader::next(Structure& out) {
     last_origin_ = iterator_->last_origin();
     return found;
   }
-  if (queue_.front().end) return false;
+  if (queue_.front().end) {
+    if (queue_.front().error) std::rethrow_exception(queue_.front().error);
+    return false;
+  }
   Item item = std::move(queue_.front());
   queue_.pop_front();
   last_origin_ = std::move(item.origin);

@@ -38,8 +38,7 @@ class SubReader {
     Structure element;
     std::shared_ptr<const std::string> origin;
     std::exception_ptr error;
-    bool timed_out = false;  // the error consumed nothing, and reading on would wait as long
-    bool end = false;
+    bool end = false;  // nothing follows: also after an error that interrupts the pass
   };
   using Items = std::vector<Item>;
 

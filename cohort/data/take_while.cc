@@ -28,7 +28,7 @@ class TakeWhileIterator final : public CountingIterator {
     ended_ = false;
     CountingIterator::rewind(epoch);
   }
-  IteratorState save() const override {
+  IteratorState save() override {
     IteratorState state = CountingIterator::save();
     state.set_int("ended", ended_);
     return state;

@@ -50,6 +50,20 @@ inline std::vector<std::string> outcomes(internal::DataIterator& iterator) {
   }
 }
 
+inline std::vector<std::string> outcomes(const Dataset& dataset) {
+  auto iterator = dataset.iterator();
+  std::vector<std::string> all;
+  while (true) {
+    try {
+      const auto element = iterator.next();
+      if (!element) return all;
+      all.push_back(internal::str(*element));
+    } catch (const Error& error) {
+      all.emplace_back(error.what());
+    }
+  }
+}
+
 // An input that can only be read in order and only one by one, as files can.
 inline Dataset sequential(const Dataset& dataset) {
   return dataset.filter([](const Structure&) { return true; });

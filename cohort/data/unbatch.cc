@@ -1,7 +1,6 @@
 #include <algorithm>
 
 #include "cohort/data/batch_rows.h"
-#include "cohort/data/block_rest.h"
 #include "cohort/data/dataset.h"
 #include "cohort/data/node.h"
 #include "cohort/data/stacking.h"
@@ -16,20 +15,16 @@ class UnbatchIterator final : public DataIterator {
         before_batch_(std::make_shared<const IteratorState>(input_->save())) {}
 
   bool next(Structure& out) override {
-    rest_.settle(*this);
     if (!fill()) return false;
     out = select_row(batch_, row_++);
     return true;
   }
   bool has_blocks() const override { return true; }
   int64_t next_block(int64_t n, Structure& out) override {
-    rest_.settle(*this);
     try {
       if (!fill()) return 0;
-    } catch (const InputDeadlineExceeded&) {
-      throw;
-    } catch (...) {
-      rest_.pass_over(*this, n - 1);
+    } catch (const std::exception&) {
+      skip(n - 1);
       throw;
     }
     const int64_t count = std::min(n, rows_ - row_);
@@ -38,13 +33,10 @@ class UnbatchIterator final : public DataIterator {
     return count;
   }
   int64_t skip(int64_t n) override {
-    rest_.settle(*this);
     int64_t skipped = 0;
     while (skipped < n) {
       try {
         if (!fill()) break;
-      } catch (const InputDeadlineExceeded&) {  // not of a batch: nothing was passed over
-        throw;
       } catch (const std::exception&) {
         ++skipped;  // a batch that fails is one failed element
         continue;
@@ -58,22 +50,19 @@ class UnbatchIterator final : public DataIterator {
   std::shared_ptr<const std::string> last_origin() const override { return input_->last_origin(); }
   void rewind(uint64_t epoch) override {
     drop_batch();
-    rest_.forget();
     input_->rewind(epoch);
     before_batch_ = std::make_shared<const IteratorState>(input_->save());
   }
   // The input's state before the batch, and the row: the batch is read again.
-  IteratorState save() const override {
+  IteratorState save() override {
     IteratorState state;
     state.set_int("row", row_ < rows_ ? row_ : 0);
-    rest_.save(state);
     state.set_child("input", row_ < rows_ ? before_batch_
                                           : std::make_shared<const IteratorState>(input_->save()));
     return state;
   }
   void restore(const IteratorState& state) override {
     drop_batch();
-    rest_.restore(state);
     before_batch_ = state.shared_child("input");
     input_->restore(*before_batch_);
     const int64_t row = state.get_int("row", 0, kInfiniteSize);
@@ -106,7 +95,6 @@ class UnbatchIterator final : public DataIterator {
   Structure batch_;
   int64_t rows_ = 0;
   int64_t row_ = 0;  // the next one
-  BlockRest rest_;
 };
 
 class UnbatchNode final : public UnaryNode {

@@ -1,11 +1,8 @@
 #include <algorithm>
-#include <deque>
 
 #include "cohort/core/text.h"
-#include "cohort/data/block_rest.h"
 #include "cohort/data/dataset.h"
 #include "cohort/data/node.h"
-#include "cohort/data/pending_elements.h"
 #include "cohort/data/stacking.h"
 
 namespace cohort::internal {
@@ -22,72 +19,19 @@ Result combine(const Keys& keys, std::vector<Result> members) {
   return Result::make_dict(std::move(items));
 }
 
-// What was read of one input when a device of another did not answer, and is still to be delivered:
-// elements, or so many that failed.
-struct Held {
-  std::deque<Structure> elements;
-  int64_t failed = 0;
-  std::exception_ptr error;
-
-  int64_t size() const { return failed + std::ssize(elements); }
-  void add_rows(const Structure& block, int64_t rows) {
-    for (int64_t row = 0; row < rows; ++row) elements.push_back(select_row(block, row));
-  }
-  void fail(std::exception_ptr reason, int64_t count) {
-    error = std::move(reason);
-    failed = count;
-  }
-  // The first one, or its error.
-  std::exception_ptr take(Structure& out) {
-    if (failed > 0) {
-      --failed;
-      return error;
-    }
-    out = std::move(elements.front());
-    elements.pop_front();
-    return nullptr;
-  }
-  IteratorState save() const {
-    IteratorState state;
-    save_pending({elements.begin(), elements.end()}, state);
-    if (failed > 0) {
-      state.set_int("failed", failed);
-      save_error(error, state);
-    }
-    return state;
-  }
-  void restore(const IteratorState& state) {
-    const std::vector<Structure> pending = restore_pending(state, "zip", kInfiniteSize);
-    elements.assign(pending.begin(), pending.end());
-    if (state.has("failed")) fail(restore_error(state), state.get_int("failed", 1, kInfiniteSize));
-  }
-};
-
 class ZipIterator final : public DataIterator {
  public:
   ZipIterator(std::vector<std::unique_ptr<DataIterator>> inputs, Keys keys)
       : inputs_(std::move(inputs)), keys_(std::move(keys)) {}
 
   bool next(Structure& out) override {
-    rest_.settle(*this);
     if (ended_) return false;
-    if (holds_) return next_held(out);
     std::vector<Structure> members(inputs_.size());
     std::exception_ptr error;
     for (size_t i = 0; i < inputs_.size(); ++i) {
       try {
         if (!inputs_[i]->next(members[i])) ended_ = true;
-      } catch (const InputDeadlineExceeded&) {  // each of the rest might wait as long
-        for (size_t read = 0; read < i; ++read) {
-          if (error) {
-            held_[read].fail(error, 1);
-          } else {
-            held_[read].elements.push_back(std::move(members[read]));
-          }
-        }
-        note_held();
-        throw;
-      } catch (...) {  // the others step on too, so that they stay in step
+      } catch (const std::exception&) {  // the others step on too, so that they stay in step
         if (!error) error = std::current_exception();
       }
       if (ended_) return false;  // what another threw is of an element that is not there
@@ -101,31 +45,16 @@ class ZipIterator final : public DataIterator {
                        [](const auto& input) { return input->has_blocks(); });
   }
   int64_t next_block(int64_t n, Structure& out) override {
-    rest_.settle(*this);
-    if (holds_) return collect_block(*this, n, out, rest_);
     if (ended_) return 0;
     std::vector<Structure> members(inputs_.size());
     std::exception_ptr error;
     int64_t count = n;
     for (size_t i = 0; i < inputs_.size(); ++i) {
-      std::vector<Structure> blocks;
       try {
-        const int64_t read = read_rows(*inputs_[i], count, blocks, members[i]);
+        const int64_t read = read_rows(*inputs_[i], count, members[i]);
         if (read < count) ended_ = true;
         count = std::min(count, read);
-      } catch (const InputDeadlineExceeded&) {
-        for (size_t read = 0; read < i; ++read) {
-          if (error) {
-            held_[read].fail(error, count);
-          } else {
-            held_[read].add_rows(members[read], count);
-          }
-        }
-        for (const Structure& block : blocks) held_[i].add_rows(block, num_rows(block));
-        ended_ = false;  // an input's end comes again, after the rows before it
-        note_held();
-        throw;
-      } catch (...) {
+      } catch (const std::exception&) {
         if (!error) error = std::current_exception();
       }
       if (count == 0) return 0;
@@ -138,87 +67,35 @@ class ZipIterator final : public DataIterator {
     return count;
   }
   int64_t skip(int64_t n) override {
-    rest_.settle(*this);
-    int64_t held = 0;
-    while (holds_ && held < n) {
-      if (DataIterator::skip(1) == 0) return held;
-      ++held;
-    }
-    n -= held;
-    if (ended_ || n == 0) return held;
+    if (ended_) return 0;
     int64_t skipped = n;
     for (const auto& input : inputs_) skipped = std::min(skipped, input->skip(n));
     ended_ = skipped < n;
-    return held + skipped;
+    return skipped;
   }
   void rewind(uint64_t epoch) override {
-    drop_held();
-    rest_.forget();
     ended_ = false;
     for (const auto& input : inputs_) input->rewind(epoch);
   }
-  IteratorState save() const override {
+  IteratorState save() override {
     IteratorState state;
     state.set_int("ended", ended_);
-    rest_.save(state);
     for (size_t i = 0; i < inputs_.size(); ++i) {
       state.set_child(str(i), inputs_[i]->save());
-      if (held_[i].size() > 0) state.set_child(held_name(i), held_[i].save());
     }
     return state;
   }
   void restore(const IteratorState& state) override {
-    drop_held();
-    rest_.restore(state);
     ended_ = state.get_int("ended", 0, 1) == 1;
     for (size_t i = 0; i < inputs_.size(); ++i) {
       inputs_[i]->restore(state.child(str(i)));
-      if (state.has(held_name(i))) held_[i].restore(state.child(held_name(i)));
     }
-    note_held();
   }
 
  private:
-  static std::string held_name(size_t input) { return str("held ", input); }
-  void drop_held() {
-    held_.assign(inputs_.size(), Held());
-    holds_ = false;
-  }
-  void note_held() {
-    holds_ =
-        std::any_of(held_.begin(), held_.end(), [](const Held& held) { return held.size() > 0; });
-  }
-  // Reads from those inputs only of which nothing is held.
-  bool next_held(Structure& out) {
-    for (size_t i = 0; i < inputs_.size() && !ended_; ++i) {
-      if (held_[i].size() > 0) continue;
-      Structure element;
-      try {
-        ended_ = !inputs_[i]->next(element);
-        if (!ended_) held_[i].elements.push_back(std::move(element));
-      } catch (const InputDeadlineExceeded&) {
-        throw;
-      } catch (...) {
-        held_[i].fail(std::current_exception(), 1);
-      }
-    }
-    std::vector<Structure> members(inputs_.size());
-    std::exception_ptr error;
-    for (size_t i = 0; i < inputs_.size() && held_[i].size() > 0; ++i) {
-      const std::exception_ptr own = held_[i].take(members[i]);
-      if (!error) error = own;
-    }
-    if (ended_) drop_held();
-    note_held();
-    if (ended_) return false;
-    if (error) std::rethrow_exception(error);
-    out = combine(keys_, std::move(members));
-    return true;
-  }
-  // Exactly `n` rows unless the input ends; `blocks` is what they are made of, also where one
-  // fails.
-  static int64_t read_rows(DataIterator& input, int64_t n, std::vector<Structure>& blocks,
-                           Structure& out) {
+  // Exactly `n` rows unless the input ends.
+  static int64_t read_rows(DataIterator& input, int64_t n, Structure& out) {
+    std::vector<Structure> blocks;
     std::vector<int64_t> first_rows;
     int64_t rows = 0;
     while (rows < n) {
@@ -236,9 +113,6 @@ class ZipIterator final : public DataIterator {
   std::vector<std::unique_ptr<DataIterator>> inputs_;
   Keys keys_;
   bool ended_ = false;
-  std::vector<Held> held_ = std::vector<Held>(inputs_.size());
-  bool holds_ = false;  // any
-  BlockRest rest_;
 };
 
 class ZipIndexed final : public IndexedData {
