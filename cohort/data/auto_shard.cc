@@ -3,10 +3,10 @@
 #include <unordered_map>
 
 #include "cohort/core/logging.h"
-#include "cohort/data/graph.h"
-#include "cohort/data/node.h"
-#include "cohort/data/rewrite.h"
-#include "cohort/data/shard.h"
+#include "cohort/data/nodes/graph.h"
+#include "cohort/data/nodes/node.h"
+#include "cohort/data/sharding/rewrite.h"
+#include "cohort/data/sharding/shard.h"
 #include "cohort/data/split_batches.h"
 
 namespace cohort::internal {

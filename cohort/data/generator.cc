@@ -2,11 +2,11 @@
 
 #include <mutex>
 
-#include "cohort/data/counting_iterator.h"
 #include "cohort/data/dataset.h"
-#include "cohort/data/error_context.h"
-#include "cohort/data/input_deadline.h"
-#include "cohort/data/node.h"
+#include "cohort/data/functions/error_context.h"
+#include "cohort/data/iteration/counting_iterator.h"
+#include "cohort/data/iteration/input_deadline.h"
+#include "cohort/data/nodes/node.h"
 
 namespace cohort::internal {
 namespace {

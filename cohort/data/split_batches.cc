@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "cohort/data/batch_rows.h"
-#include "cohort/data/node.h"
+#include "cohort/data/iteration/batch_rows.h"
+#include "cohort/data/nodes/node.h"
 
 namespace cohort::internal {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cohort/data/dataset.h"
-#include "cohort/data/node.h"
+#include "cohort/data/nodes/node.h"
 
 namespace cohort::data {
 

@@ -2,8 +2,8 @@
 
 #include <mutex>
 
-#include "cohort/data/error_context.h"
-#include "cohort/data/node.h"
+#include "cohort/data/functions/error_context.h"
+#include "cohort/data/nodes/node.h"
 
 namespace cohort::internal {
 namespace {
