@@ -118,7 +118,6 @@ class CoroutinePass final : public GeneratorPass {
   explicit CoroutinePass(std::shared_ptr<F> function)
       : function_(std::move(function)), generator_((*function_)()) {}
   bool next(Structure& out) override { return take_generated(generator_.next(), out); }
-  bool ends_with_an_error() const override { return true; }
 
  private:
   std::shared_ptr<F> function_;

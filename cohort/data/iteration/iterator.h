@@ -30,7 +30,7 @@ struct IteratorContext {
   // their positions.
   bool keep_order = false;
   // Set where a stage does not keep it; may be null.
-  std::shared_ptr<std::atomic<bool>> unordered;
+  std::shared_ptr<std::atomic<bool>> unordered = nullptr;
 
   IteratorContext keeping_order() const {
     IteratorContext context = *this;
