@@ -3,10 +3,10 @@
 #include <unordered_map>
 
 #include "cohort/core/logging.h"
-#include "cohort/data/graph.h"
-#include "cohort/data/node.h"
-#include "cohort/data/rewrite.h"
-#include "cohort/data/shard.h"
+#include "cohort/data/nodes/graph.h"
+#include "cohort/data/nodes/node.h"
+#include "cohort/data/sharding/rewrite.h"
+#include "cohort/data/sharding/shard.h"
 #include "cohort/data/split_batches.h"
 
 namespace cohort::internal {
@@ -32,7 +32,7 @@ class ShortageIterator final : public DataIterator {
   }
   std::shared_ptr<const std::string> last_origin() const override { return input_->last_origin(); }
   void rewind(uint64_t epoch) override { input_->rewind(epoch); }
-  IteratorState save() const override { return input_->save(); }
+  IteratorState save() override { return input_->save(); }
   void restore(const IteratorState& state) override { input_->restore(state); }
 
  private:

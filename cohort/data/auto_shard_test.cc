@@ -4,8 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cohort/data/graph.h"
-#include "cohort/data/node.h"
+#include "cohort/data/nodes/graph.h"
+#include "cohort/data/nodes/node.h"
 #include "cohort/data/split_batches.h"
 #include "cohort/data/test_util.h"
 

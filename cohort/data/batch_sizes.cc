@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "cohort/data/node.h"
+#include "cohort/data/nodes/node.h"
 #include "cohort/data/split_batches.h"
 
 namespace cohort::data {

@@ -5,8 +5,8 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
-#include "cohort/data/csv_columns.h"
-#include "cohort/data/record_files.h"
+#include "cohort/data/files/csv_columns.h"
+#include "cohort/data/files/record_files.h"
 #include "cohort/data/records/csv.h"
 
 namespace cohort::internal {

@@ -1,7 +1,7 @@
 #include "cohort/data/dataset.h"
 
-#include "cohort/data/graph.h"
-#include "cohort/data/node.h"
+#include "cohort/data/nodes/graph.h"
+#include "cohort/data/nodes/node.h"
 
 namespace cohort::data {
 

@@ -3,7 +3,7 @@
 #include <c10/core/GradMode.h>
 
 #include "cohort/core/error.h"
-#include "cohort/data/dataset_reader.h"
+#include "cohort/data/iteration/dataset_reader.h"
 
 namespace cohort::data {
 
@@ -18,7 +18,7 @@ DatasetIterator& DatasetIterator::operator=(DatasetIterator&&) noexcept = defaul
 std::optional<Structure> DatasetIterator::next() {
   const c10::NoGradGuard no_grad;
   std::optional<Structure> element(std::in_place);
-  if (!reader_->iterator().next(*element)) element.reset();
+  if (!reader_->next(*element)) element.reset();
   return element;
 }
 

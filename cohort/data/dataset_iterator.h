@@ -41,7 +41,9 @@ class COHORT_API DatasetIterator {
   DatasetIterator& operator=(const DatasetIterator&) = delete;
 
   // The next element; nullopt at the end. Errors: what reading or user functions throw; the
-  // following call then gives the element after the one that failed.
+  // following call then gives the element after the one that failed. A file that does not answer
+  // within its read_timeout is a DeadlineExceeded that takes no element: the following call waits
+  // for the same one again.
   std::optional<Structure> next();
   // As next. Errors: also OutOfRange at the end.
   Structure get_next();

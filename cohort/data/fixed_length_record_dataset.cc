@@ -1,7 +1,7 @@
 #include "cohort/data/fixed_length_record_dataset.h"
 
 #include "cohort/core/error.h"
-#include "cohort/data/record_files.h"
+#include "cohort/data/files/record_files.h"
 #include "cohort/data/records/text_framing.h"
 
 namespace cohort::internal {

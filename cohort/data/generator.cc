@@ -2,8 +2,10 @@
 
 #include "cohort/core/lazy.h"
 #include "cohort/data/dataset.h"
-#include "cohort/data/error_context.h"
-#include "cohort/data/node.h"
+#include "cohort/data/functions/error_context.h"
+#include "cohort/data/iteration/counting_iterator.h"
+#include "cohort/data/iteration/input_deadline.h"
+#include "cohort/data/nodes/node.h"
 
 namespace cohort::internal {
 namespace {
@@ -18,10 +20,6 @@ class GeneratorIterator final : public DataIterator {
     const int64_t index = index_;
     try {
       ended_ = read_counted(index_, 1, [&] { return generate(out); }) == 0;
-    } catch (const InputDeadlineExceeded& error) {  // of a pipeline that the generator reads
-      if (!pass_ || !pass_->ends_with_an_error()) throw;
-      ++index_;
-      throw DeadlineExceededError(str("from_generator: element ", index, ": ", error.what()));
     } catch (...) {
       rethrow_with_context(str("from_generator: element ", index));
     }
@@ -34,7 +32,7 @@ class GeneratorIterator final : public DataIterator {
     index_ = 0;
     ended_ = false;
   }
-  IteratorState save() const override {
+  IteratorState save() override {
     IteratorState state;
     state.set_int("index", index_);
     state.set_int("ended", ended_);
@@ -66,13 +64,13 @@ class GeneratorIterator final : public DataIterator {
     if (!pass_) pass_ = source_.start();
     return pass_->next(out);
   }
-  // Elements that fail count; a device that does not answer does not.
+  // Elements that fail count.
   int64_t pass_over(int64_t n) {
     Structure scratch;
     for (int64_t passed = 0; passed < n; ++passed) {
       try {
         if (!generate(scratch)) return passed;
-      } catch (const InputDeadlineExceeded&) {
+      } catch (const InputDeadlineExceeded&) {  // of a pipeline that it reads: may be tried again
         throw;
       } catch (const std::exception&) {
       }

@@ -90,8 +90,6 @@ class COHORT_API GeneratorPass {
  public:
   virtual ~GeneratorPass() = default;
   virtual bool next(Structure& out) = 0;
-  // Whether nothing follows what it throws.
-  virtual bool ends_with_an_error() const { return false; }
   // Of a resumable one.
   virtual std::string save() const { return {}; }
   virtual void restore(std::string_view) {}
@@ -121,7 +119,6 @@ class CoroutinePass final : public GeneratorPass {
   explicit CoroutinePass(std::shared_ptr<F> function)
       : function_(std::move(function)), generator_((*function_)()) {}
   bool next(Structure& out) override { return take_generated(generator_.next(), out); }
-  bool ends_with_an_error() const override { return true; }
 
  private:
   std::shared_ptr<F> function_;

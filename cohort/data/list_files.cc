@@ -14,10 +14,10 @@
 #include "cohort/core/logging.h"
 #include "cohort/core/text.h"
 #include "cohort/data/dataset.h"
-#include "cohort/data/file_lists.h"
-#include "cohort/data/node.h"
+#include "cohort/data/nodes/node.h"
 #include "cohort/data/records/glob.h"
-#include "cohort/data/rewrite.h"
+#include "cohort/data/sharding/file_lists.h"
+#include "cohort/data/sharding/rewrite.h"
 #include "cohort/ops/random.h"
 
 namespace cohort::internal {

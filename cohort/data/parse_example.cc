@@ -4,8 +4,8 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
-#include "cohort/data/error_context.h"
-#include "cohort/data/example_columns.h"
+#include "cohort/data/files/example_columns.h"
+#include "cohort/data/functions/error_context.h"
 
 namespace cohort::io {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "cohort/data/batch_rows.h"
-#include "cohort/data/node.h"
+#include "cohort/data/iteration/batch_rows.h"
+#include "cohort/data/nodes/node.h"
 
 namespace cohort::internal {
 namespace {
@@ -68,7 +68,7 @@ class SplitIterator final : public DataIterator {
     move_to(num_pieces_);
     input_->rewind(epoch);
   }
-  IteratorState save() const override {
+  IteratorState save() override {
     const IteratorState::Child before =
         loaded_ ? before_ : std::make_shared<const IteratorState>(input_->save());
     if (piece_ == 0) return *before;
@@ -98,9 +98,7 @@ class SplitIterator final : public DataIterator {
     try {
       if (!input_->next(batch_)) return false;
       rows_ = rows_of_batch(batch_);
-    } catch (const InputDeadlineExceeded&) {
-      throw;
-    } catch (...) {  // each piece has it
+    } catch (const std::exception&) {  // each piece has it
       error_ = std::current_exception();
     }
     loaded_ = true;

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cohort/data/dataset.h"
-#include "cohort/data/node.h"
+#include "cohort/data/nodes/node.h"
 
 namespace cohort::data {
 
@@ -44,6 +44,20 @@ inline std::vector<std::string> outcomes(internal::DataIterator& iterator) {
     try {
       if (!iterator.next(element)) return all;
       all.push_back(internal::str(element));
+    } catch (const Error& error) {
+      all.emplace_back(error.what());
+    }
+  }
+}
+
+inline std::vector<std::string> outcomes(const Dataset& dataset) {
+  auto iterator = dataset.iterator();
+  std::vector<std::string> all;
+  while (true) {
+    try {
+      const auto element = iterator.next();
+      if (!element) return all;
+      all.push_back(internal::str(*element));
     } catch (const Error& error) {
       all.emplace_back(error.what());
     }

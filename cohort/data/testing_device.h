@@ -6,7 +6,8 @@
 #include <memory>
 
 #include "cohort/data/dataset.h"
-#include "cohort/data/node.h"
+#include "cohort/data/iteration/pass_interrupted.h"
+#include "cohort/data/nodes/node.h"
 
 namespace cohort::data {
 
@@ -37,14 +38,16 @@ class SlowDevice final : public internal::DataNode {
         int left = *timeouts_;  // which the iterators of parallel stages share
         while (left > 0 && !timeouts_->compare_exchange_weak(left, left - 1)) {
         }
-        if (left > 0) throw internal::InputDeadlineExceeded("the device does not answer");
+        if (left > 0) {
+          internal::interrupt_pass(DeadlineExceededError("the device does not answer"));
+        }
       }
       if (position_ >= size_) return false;
       out = Structure(position_++);
       return true;
     }
     void rewind(uint64_t) override { position_ = 0; }
-    IteratorState save() const override {
+    IteratorState save() override {
       IteratorState state;
       state.set_int("position", position_);
       return state;

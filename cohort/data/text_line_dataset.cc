@@ -1,6 +1,6 @@
 #include "cohort/data/text_line_dataset.h"
 
-#include "cohort/data/record_files.h"
+#include "cohort/data/files/record_files.h"
 #include "cohort/data/records/text_framing.h"
 
 namespace cohort::internal {

@@ -1,6 +1,6 @@
 #include "cohort/data/tfrecord_dataset.h"
 
-#include "cohort/data/record_files.h"
+#include "cohort/data/files/record_files.h"
 #include "cohort/data/records/tfrecord_framing.h"
 
 namespace cohort::internal {

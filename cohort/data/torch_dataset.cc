@@ -1,8 +1,8 @@
 #include "cohort/data/torch_dataset.h"
 
 #include "cohort/core/lazy.h"
-#include "cohort/data/error_context.h"
-#include "cohort/data/node.h"
+#include "cohort/data/functions/error_context.h"
+#include "cohort/data/nodes/node.h"
 
 namespace cohort::internal {
 namespace {

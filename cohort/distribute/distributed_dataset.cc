@@ -7,9 +7,9 @@
 #include "cohort/core/device.h"
 #include "cohort/core/logging.h"
 #include "cohort/data/auto_shard.h"
-#include "cohort/data/input_deadline.h"
-#include "cohort/data/node.h"
-#include "cohort/data/rewrite.h"
+#include "cohort/data/iteration/input_deadline.h"
+#include "cohort/data/nodes/node.h"
+#include "cohort/data/sharding/rewrite.h"
 #include "cohort/data/split_batches.h"
 #include "cohort/distribute/input_source.h"
 

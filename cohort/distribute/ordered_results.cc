@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "cohort/data/keep_order.h"
-#include "cohort/data/stacking.h"
+#include "cohort/data/iteration/stacking.h"
+#include "cohort/data/nodes/keep_order.h"
 
 namespace cohort::distribute {
 

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "cohort/data/dataset_reader.h"
-#include "cohort/data/input_deadline.h"
-#include "cohort/data/pending_elements.h"
+#include "cohort/data/iteration/dataset_reader.h"
+#include "cohort/data/iteration/input_deadline.h"
+#include "cohort/data/storage/pending_elements.h"
 #include "cohort/distribute/dummy_batch.h"
 
 namespace cohort::distribute::internal_input {

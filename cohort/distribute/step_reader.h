@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "cohort/data/dataset_iterator.h"
-#include "cohort/data/iterator.h"
+#include "cohort/data/iteration/iterator.h"
 #include "cohort/distribute/input_source.h"
 #include "cohort/train/trackable.h"
 

@@ -2,7 +2,7 @@
 #include <ATen/ops/empty.h>
 
 #include "cohort/data/dataset_iterator.h"
-#include "cohort/data/dataset_reader.h"
+#include "cohort/data/iteration/dataset_reader.h"
 #include "cohort/ops/random.h"
 #include "cohort/train/trackable.h"
 

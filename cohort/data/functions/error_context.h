@@ -1,0 +1,16 @@
+// Errors of user functions, with where they happened.
+#pragma once
+
+#include <string>
+
+#include "cohort/core/error.h"
+
+namespace cohort::internal {
+
+// Called in a catch block: throws the current exception again with `context` before its text. A
+// cohort::Error keeps its class; libtorch's become InvalidArgument, other std::exceptions Unknown;
+// what is neither becomes Unknown, so that a
+// pipeline can count on it (a PassInterrupted goes on as it is).
+[[noreturn]] void rethrow_with_context(const std::string& context);
+
+}  // namespace cohort::internal

@@ -1,0 +1,91 @@
+// Elements that can be read at any position: what makes skipping, sharding and resuming free, and
+// lets a shuffle permute positions instead of buffering elements.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "cohort/data/iteration/iterator.h"
+
+namespace cohort::internal {
+
+// The size of an infinite sequence.
+inline constexpr int64_t kInfiniteSize = std::numeric_limits<int64_t>::max();
+
+// scale * position + offset, of which the last is the only one that may be negative.
+// Errors: OutOfRange (there is no such position: an infinite sequence was asked for an element so
+// far behind that its position is no int64), which is of no element.
+int64_t scaled_position(int64_t position, int64_t scale, int64_t offset);
+
+// Some positions of a sequence: first, first + stride, ..., or a list. A view: the list must live.
+class Positions {
+ public:
+  static Positions run(int64_t first, int64_t count, int64_t stride = 1) {
+    Positions positions;
+    positions.first_ = first;
+    positions.stride_ = stride;
+    positions.count_ = count;
+    return positions;
+  }
+  static Positions list(std::span<const int64_t> values) {
+    Positions positions;
+    positions.values_ = values.data();
+    positions.count_ = static_cast<int64_t>(values.size());
+    return positions;
+  }
+
+  bool is_run() const { return values_ == nullptr; }
+  int64_t size() const { return count_; }
+  int64_t stride() const { return stride_; }  // of a run
+  int64_t operator[](int64_t i) const {
+    return values_ == nullptr ? first_ + i * stride_ : values_[i];
+  }
+
+  // scaled_position of each, with its errors; a list is written into `scratch`.
+  Positions scaled(int64_t scale, int64_t offset, std::vector<int64_t>& scratch) const;
+  Positions shifted(int64_t offset, std::vector<int64_t>& scratch) const {
+    return scaled(1, offset, scratch);
+  }
+
+ private:
+  Positions() = default;
+  const int64_t* values_ = nullptr;
+  int64_t first_ = 0;
+  int64_t stride_ = 1;
+  int64_t count_ = 0;
+};
+
+// Thread safety: none (there is scratch space inside); each iterator has its own.
+class IndexedData {
+ public:
+  virtual ~IndexedData() = default;
+  virtual int64_t size() const = 0;
+  // Every position is in [0, size()).
+  virtual void read(int64_t position, Structure& out) = 0;
+  // As DataIterator's.
+  virtual bool has_blocks() const { return false; }
+  virtual void read_block(const Positions& positions, Structure& out);
+};
+
+// Reads one element after another. Its state is a position.
+class IndexedIterator final : public DataIterator {
+ public:
+  explicit IndexedIterator(std::unique_ptr<IndexedData> data) : data_(std::move(data)) {}
+
+  bool next(Structure& out) override;
+  bool has_blocks() const override { return data_->has_blocks(); }
+  int64_t next_block(int64_t n, Structure& out) override;
+  int64_t skip(int64_t n) override;
+  void rewind(uint64_t) override { position_ = 0; }
+  IteratorState save() override;
+  void restore(const IteratorState& state) override;
+
+ private:
+  std::unique_ptr<IndexedData> data_;
+  int64_t position_ = 0;
+};
+
+}  // namespace cohort::internal

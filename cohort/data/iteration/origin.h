@@ -1,0 +1,43 @@
+// Where an element is from, in front of messages about it.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "cohort/data/functions/error_context.h"
+#include "cohort/data/iteration/iterator.h"
+
+namespace cohort::internal {
+
+// Of `what` is made of several elements of the input: they may be from several files.
+inline std::shared_ptr<const std::string> of_several(const std::string& what,
+                                                     const DataIterator& input) {
+  const auto origin = input.last_origin();
+  if (!origin) return nullptr;
+  return std::make_shared<const std::string>(what + " that ends in " + *origin);
+}
+
+// work(); what it throws is thrown again with `origin` in front, where there is one.
+template <class Work>
+auto with_origin(const std::shared_ptr<const std::string>& origin, const Work& work) {
+  try {
+    return work();
+  } catch (...) {
+    if (!origin) throw;
+    rethrow_with_context(*origin);
+  }
+}
+
+// The same, of what `input` gave last.
+template <class Work>
+auto with_origin(const DataIterator& input, const Work& work) {
+  try {
+    return work();
+  } catch (...) {
+    const auto origin = input.last_origin();
+    if (!origin) throw;
+    rethrow_with_context(*origin);
+  }
+}
+
+}  // namespace cohort::internal

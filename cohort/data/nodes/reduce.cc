@@ -1,0 +1,27 @@
+#include <c10/core/GradMode.h>
+
+#include "cohort/data/dataset.h"
+#include "cohort/data/functions/carried_state.h"
+#include "cohort/data/functions/error_context.h"
+
+namespace cohort::data {
+
+Structure Dataset::reduce_erased(Structure initial, const internal::ElementFunction& fn) const {
+  Structure state = std::move(initial);
+  int64_t index = 0;
+  for (const Structure& element : *this) {
+    const c10::NoGradGuard no_grad;
+    Structure next;
+    try {
+      next = fn.whole(Structure::make_tuple({state, element}));
+    } catch (...) {
+      internal::rethrow_with_context(internal::str("reduce: element ", index));
+    }
+    internal::check_next_state("reduce", index, state, next);
+    state = std::move(next);
+    ++index;
+  }
+  return state;
+}
+
+}  // namespace cohort::data

@@ -1,0 +1,50 @@
+#include "cohort/data/storage/element_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cohort/core/error.h"
+#include "cohort/core/simulated_file_system.h"
+
+namespace cohort::internal {
+namespace {
+
+using testing::Each;
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::MatchesRegex;
+using testing::SizeIs;
+
+TEST(ElementFileWriter, AnUnfinishedFileIsRemovedWhereverItFails) {
+  SimulatedFileSystem files;
+  const auto write = [&] {
+    ElementFileWriter writer(files, "a");
+    writer.append(StringTensor::scalar("x"));
+    writer.finish({});
+  };
+  for (int64_t call = 1;; ++call) {
+    files.set_faults({.fail_at = files.calls() + call});
+    try {
+      write();
+      break;
+    } catch (const Error&) {
+    }
+    if (files.file_paths() == std::vector<std::string>{"/a"}) break;  // the directory's sync failed
+    EXPECT_THAT(files.file_paths(), IsEmpty()) << call;
+  }
+  EXPECT_THAT(files.file_paths(), ElementsAre("/a"));
+}
+
+// Also where machines share the directory, on which processes and files may have the same numbers.
+TEST(ElementFileWriter, UnfinishedFilesHaveRandomNames) {
+  SimulatedFileSystem files;
+  const ElementFileWriter first(files, "a"), second(files, "a");
+  const auto paths = files.file_paths();
+  EXPECT_THAT(paths, SizeIs(2));
+  EXPECT_THAT(paths, Each(MatchesRegex("/\\.a\\.unfinished-[0-9]+-[0-9]+")));
+  EXPECT_NE(paths.front().substr(0, paths.front().rfind('-')),
+            paths.back().substr(0, paths.back().rfind('-')));
+}
+
+}  // namespace
+}  // namespace cohort::internal
