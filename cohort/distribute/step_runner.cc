@@ -3,6 +3,7 @@
 #include <exception>
 #include <optional>
 
+#include "cohort/core/text.h"
 #include "cohort/distribute/distributed_dataset.h"
 #include "cohort/distribute/strategy_core.h"
 
