@@ -3,7 +3,6 @@
 #include <c10/util/Exception.h>
 
 #include "cohort/core/error.h"
-#include "cohort/data/iteration/pass_interrupted.h"
 
 namespace cohort::internal {
 
@@ -16,10 +15,6 @@ void rethrow_with_context(const std::string& context) {
     throw InvalidArgumentError(context + ": " + error.what_without_backtrace());
   } catch (const std::exception& error) {
     throw UnknownError(context + ": " + error.what());
-  } catch (const PassInterrupted&) {
-    throw;
-  } catch (...) {
-    throw UnknownError(context + ": an exception of an unknown class");
   }
 }
 

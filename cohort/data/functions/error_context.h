@@ -9,8 +9,7 @@ namespace cohort::internal {
 
 // Called in a catch block: throws the current exception again with `context` before its text. A
 // cohort::Error keeps its class; libtorch's become InvalidArgument, other std::exceptions Unknown;
-// what is neither becomes Unknown, so that a
-// pipeline can count on it (a PassInterrupted goes on as it is).
+// what is no std::exception goes on as it is.
 [[noreturn]] void rethrow_with_context(const std::string& context);
 
 }  // namespace cohort::internal

@@ -116,7 +116,7 @@ std::unique_ptr<DataIterator> DatasetReader::iterator_at(const IteratorState& ma
                                                          int64_t given) const {
   auto iterator = root_->make_iterator(context_);
   iterator->restore(mark);
-  iterator->skip(given);
+  if (given > 0) iterator->skip(given);
   return iterator;
 }
 

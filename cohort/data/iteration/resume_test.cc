@@ -129,7 +129,8 @@ void expect_resumable(const std::function<Dataset()>& make) {
     const std::string bytes = iterator.state().serialize();
     auto restored = make().iterator();
     restored.restore(IteratorState::parse(bytes));
-    EXPECT_EQ(restored.state().serialize().size(), bytes.size());
+    EXPECT_EQ(restored.state().serialize().size(), bytes.size())
+        << "at position " << position << " of " << dataset.explain();
     ASSERT_EQ(texts(restored), std::vector<std::string>(all.begin() + position, all.end()))
         << "from position " << position << " of " << dataset.explain();
     const auto element = iterator.next();

@@ -10,6 +10,7 @@
 #include "cohort/core/thread_pool.h"
 #include "cohort/data/dataset.h"
 #include "cohort/data/iteration/parallel_calls.h"
+#include "cohort/data/iteration/pass_interrupted.h"
 #include "cohort/data/nodes/node.h"
 
 namespace cohort::internal {
@@ -148,11 +149,11 @@ class PrefetchIterator final : public DataIterator {
       item.end = !input_->next(item.element);
       item.origin = input_->last_origin();
       if (tuned_) item.bytes = bytes_of(item.element);
-    } catch (const std::exception&) {
-      item.error = std::current_exception();
-    } catch (...) {
+    } catch (const PassInterrupted&) {
       item.error = std::current_exception();
       item.end = true;
+    } catch (...) {
+      item.error = std::current_exception();
     }
     return item;
   }

@@ -1,6 +1,7 @@
 #include "cohort/data/nodes/sub_reader.h"
 
 #include "cohort/core/error.h"
+#include "cohort/data/iteration/pass_interrupted.h"
 
 namespace cohort::internal {
 
@@ -15,11 +16,11 @@ void SubReader::read(DataIterator& iterator, int64_t count, Items& items) {
       item.before = iterator.save();
       item.end = !iterator.next(item.element);
       item.origin = iterator.last_origin();
-    } catch (const std::exception&) {
-      item.error = std::current_exception();
-    } catch (...) {
+    } catch (const PassInterrupted&) {
       item.error = std::current_exception();
       item.end = true;
+    } catch (...) {
+      item.error = std::current_exception();
     }
     items.push_back(std::move(item));
     if (items.back().end) return;
