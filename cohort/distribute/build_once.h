@@ -8,7 +8,6 @@
 #include <string_view>
 #include <thread>
 
-#include "cohort/core/export.h"
 #include "cohort/core/function_ref.h"
 
 namespace cohort::internal {
@@ -19,7 +18,7 @@ namespace cohort::internal {
 // values depend on that order alone. A builder that throws leaves it unbuilt; the next replica
 // tries again, and fails alike. A builder may call its own BuildOnce again. Thread safety: any
 // thread.
-class COHORT_API BuildOnce {
+class BuildOnce {
  public:
   bool done() const { return done_.load(std::memory_order_acquire); }
   // Returns at once where it was built. `what` names it in errors ("layer 'dense'").

@@ -7,8 +7,11 @@
 #include <utility>
 #include <vector>
 
+<<<<<<< ours
 #include "cohort/core/export.h"
 #include "cohort/core/task.h"
+=======
+>>>>>>> theirs
 #include "cohort/core/tensor.h"
 
 namespace cohort::internal {
@@ -16,7 +19,7 @@ namespace cohort::internal {
 // Each call acts on the list of the replica that the calling thread runs (outside of a step: on a
 // list of its own, that of replica 0), and of the task that it acts for.
 // Thread safety: any thread.
-class COHORT_API ReplicaLosses {
+class ReplicaLosses {
  public:
   void add(const Tensor& loss);
   void clear();

@@ -26,6 +26,11 @@ def read_ast(text):
     return found
 
 
+def defined_there(node):
+    return (node.get("inline") or node.get("constexpr") or node.get("explicitlyDefaulted")
+            or any(child.get("kind") == "CompoundStmt" for child in node.get("inner", [])))
+
+
 class Declarations:
     """What the installed headers declare. declared: {mangled name: text}, required: those of them
     that a program may refer to."""
@@ -67,7 +72,7 @@ class Declarations:
             return
         name = node["mangledName"]
         self.declared[name] = f"{node.get('name')} {node.get('type', {}).get('qualType', '')}"
-        if not internal or node["id"] in self._referred:
+        if not defined_there(node) and (not internal or node["id"] in self._referred):
             self.required.add(name)
 
 

@@ -14,7 +14,7 @@ namespace {
 
 std::string fail_in_task_1(const std::vector<std::string>& arguments) {
   const std::string cluster = std::getenv("TF_CONFIG");
-  if (cluster.find("\"index\":1") != std::string::npos) {
+  if (cluster.find("\"index\": 1") != std::string::npos) {
     throw cohort::UnavailableError("gone " + arguments[0]);
   }
   return "done";
