@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <condition_variable>
@@ -53,18 +54,52 @@ class Meeting {
   std::array<std::vector<InputStatus>, 2> asked_;
 };
 
+// A task of two that are alike: whatever this one says, the other has said the same.
+class Alike final : public collective::Communicator {
+ public:
+  explicit Alike(int rank) : rank_(rank) {}
+  int rank() const override { return rank_; }
+  int size() const override { return 2; }
+  int64_t generation() const override { return 0; }
+  collective::Buffer buffer(int64_t) override { return {}; }
+  std::unique_ptr<collective::Work> all_gather(std::span<const collective::Buffer> buffers,
+                                               std::span<const int64_t> counts,
+                                               const collective::CallOptions&) override {
+    const collective::Buffer& all = buffers[0];
+    const char* mine = all.at(rank_ * counts[0]);
+    std::copy_n(mine, all.at(counts[0]) - all.at(0), all.at((1 - rank_) * counts[0]));
+    return collective::done_work();
+  }
+  std::unique_ptr<collective::Work> all_reduce(std::span<const collective::Buffer>,
+                                               const collective::CallOptions&) override {
+    throw InternalError("reading input adds nothing up");
+  }
+  std::unique_ptr<collective::Work> reduce_scatter(std::span<const collective::Buffer>,
+                                                   std::span<const int64_t>,
+                                                   const collective::CallOptions&) override {
+    throw InternalError("reading input adds nothing up");
+  }
+  std::unique_ptr<collective::Work> broadcast(std::span<const collective::Buffer>, int,
+                                              const collective::CallOptions&) override {
+    throw InternalError("reading input hands nothing out");
+  }
+  void barrier(const collective::CallOptions&) override {}
+  void abort(const std::string&) noexcept override {}
+
+ private:
+  int rank_;
+};
+
 // One replica, on the process's only device.
 class OneOfTwo final : public internal::LocalStrategy {
  public:
   OneOfTwo(std::shared_ptr<Meeting> meeting, int process)
-      : LocalStrategy({.name = "two processes", .devices = {canonicalize("CPU:0")}}),
+      : LocalStrategy({.name = "two processes",
+                       .devices = {canonicalize("CPU:0")},
+                       .communicator = std::make_shared<Alike>(process)}),
         meeting_(std::move(meeting)),
         process_(process) {}
 
-  int num_replicas_in_sync() const override { return 2; }
-  int replica_id(int) const override { return process_; }
-  InputPipelines input_pipelines(int) const override { return {.total = 2, .first = process_}; }
-  bool input_is_shared() const override { return true; }
   internal::InputAnswer agree_on_input(const InputStatus& here) override {
     return meeting_->ask(static_cast<size_t>(process_), here);
   }

@@ -50,7 +50,8 @@ VariableSpec resolve(VariableSpec spec) {
 
 // In a step every replica comes here with its own `create`; replica 0's makes the variable.
 std::shared_ptr<VariableImpl> create_in_context(Create create) {
-  StrategyCore& core = current_core();
+  const auto owner = current_core();
+  StrategyCore& core = *owner;
   ReplicaContext* replica = distribute::get_replica_context();
   if (core.is_default() || replica == nullptr) return create(core);
   struct Frame {

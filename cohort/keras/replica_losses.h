@@ -7,11 +7,7 @@
 #include <utility>
 #include <vector>
 
-<<<<<<< ours
-#include "cohort/core/export.h"
 #include "cohort/core/task.h"
-=======
->>>>>>> theirs
 #include "cohort/core/tensor.h"
 
 namespace cohort::internal {

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "cohort/core/text.h"
 #include "cohort/data/records/csv.h"
 #include "tests/fuzz/record_check.h"
 

@@ -96,7 +96,7 @@ TEST(StringLookup, SpecialTokensMayStandAtTheStartOfAList) {
   EXPECT_THAT(layer.get_vocabulary(false), ElementsAre("a"));
   EXPECT_THAT(lookup_words(layer, {"a", ""}), ElementsAre(3, 0));
   // Not in their order: an ordinary token, where it does no harm.
-  EXPECT_THAT(lookup(StringLookup({.vocabulary = {"a", "[UNK]"}}), {"[UNK]", "z"}),
+  EXPECT_THAT(lookup_words(StringLookup({.vocabulary = {"a", "[UNK]"}}), {"[UNK]", "z"}),
               ElementsAre(2, 0));
 }
 
@@ -155,10 +155,10 @@ TEST(StringLookup, RefusesOptionsThatContradictEachOther) {
 TEST(StringLookup, NeedsAVocabularyAndStrings) {
   const StringLookup none;
   EXPECT_THAT(none.get_vocabulary(), ElementsAre("[UNK]"));
-  EXPECT_THAT(thrown<FailedPreconditionError>([&] { lookup(none, {"a"}); }),
+  EXPECT_THAT(thrown<FailedPreconditionError>([&] { lookup_words(none, {"a"}); }),
               HasSubstr("no vocabulary"));
   none.set_vocabulary({"a"});
-  EXPECT_THAT(lookup(none, {"a"}), ElementsAre(1));
+  EXPECT_THAT(lookup_words(none, {"a"}), ElementsAre(1));
   EXPECT_THAT(thrown<InvalidArgumentError>([&] { none(numbers({1})); }), HasSubstr("float32 [1]"));
   EXPECT_THROW(none(tuple(abc(), abc())), InvalidArgumentError);
   EXPECT_THROW(none.set_vocabulary(StringVocabulary()), InvalidArgumentError);
@@ -210,7 +210,7 @@ TEST(StringLookup, TfIdf) {
   EXPECT_THAT(lookup_words(layer, {"a", "a", "z", "b", "a"}), ElementsAre(0.5, 0.75, 0.75));
   const StringLookup with_special(
       {.vocabulary = {"[UNK]", "a"}, .idf_weights = {0.125, 2}, .output_mode = "tf_idf"});
-  EXPECT_THAT(lookup(with_special, {"a", "z"}), ElementsAre(0.125, 2));
+  EXPECT_THAT(lookup_words(with_special, {"a", "z"}), ElementsAre(0.125, 2));
 }
 
 TEST(StringLookup, PadsToMaxTokens) {
