@@ -30,15 +30,15 @@ std::vector<Tensor> values_of(std::span<void* const> operands) {
 void add_own_slice(std::span<void* const> operands, int rank) {
   const Operand& first = *static_cast<Operand*>(operands[0]);
   const int64_t item_size = static_cast<int64_t>(first.value.element_size());
-  const SliceRange range =
-      slice_of(first.value.numel(), rank, static_cast<int>(operands.size()));
+  const SliceRange range = slice_of(first.value.numel(), rank, static_cast<int>(operands.size()));
   if (range.begin == range.end) return;
   const int64_t offset = range.begin * item_size;
   const auto at_offset = [offset](const Tensor& tensor) {
     return static_cast<char*>(tensor.data_ptr()) + offset;
   };
   c10::SmallVector<const void*, 8> sources;
-  for (void* operand : operands) sources.push_back(at_offset(static_cast<Operand*>(operand)->value));
+  for (void* operand : operands)
+    sources.push_back(at_offset(static_cast<Operand*>(operand)->value));
   char* sum = at_offset(first.result);
   add_slices(sum, sources, range.end - range.begin, first.value.scalar_type());
   for (void* operand : operands.subspan(1)) {
@@ -53,9 +53,10 @@ void check_same_shape(at::ArrayRef<Tensor> values) {
   for (size_t i = 1; i < values.size(); ++i) {
     if (values[i].scalar_type() != values[0].scalar_type() ||
         values[i].sizes() != values[0].sizes()) {
-      throw InvalidArgumentError(str("cannot reduce values that differ between replicas: replica 0 "
-                                     "has ", describe(values[0]), ", replica ", i, " has ",
-                                     describe(values[i])));
+      throw InvalidArgumentError(
+          str("cannot reduce values that differ between replicas: replica 0 "
+              "has ",
+              describe(values[0]), ", replica ", i, " has ", describe(values[i])));
     }
   }
 }
@@ -121,10 +122,9 @@ Tensor all_gather(SyncGroup& group, int local_replica, const Tensor& value, int6
     for (void* one : all) {
       const auto& gathered = *static_cast<Gathered*>(one);
       if (gathered.axis != axis) {
-        throw InvalidArgumentError(str("replica ",
-                                       group.view()->first_replica() + std::ssize(values),
-                                       " gathers along axis ", gathered.axis,
-                                       ", another along axis ", axis));
+        throw InvalidArgumentError(
+            str("replica ", group.view()->first_replica() + std::ssize(values),
+                " gathers along axis ", gathered.axis, ", another along axis ", axis));
       }
       values.push_back(gathered.value.to(at::kCPU));
     }

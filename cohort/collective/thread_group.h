@@ -4,8 +4,8 @@
 //   ThreadGroup group(2);
 //   group.begin({.timeout = std::chrono::seconds(10)});
 //   // on each thread, with its rank:
-//   group.meet(rank, "sum", &my_value, [&](std::span<void* const> all) { ... });  // the last to come
-//   group.leave(rank);
+//   group.meet(rank, "sum", &my_value, [&](std::span<void* const> all) { ... });  // the last to
+//   come group.leave(rank);
 #pragma once
 
 #include <atomic>
@@ -67,14 +67,16 @@ class ThreadGroup {
   // timeout: 0 for the round's.
   // Errors: FailedPrecondition (the others are at a meeting of another name, or have ended),
   // DeadlineExceeded (names who did not come), GroupBrokenError.
-  void meet(int rank, const char* what, void* mine, FunctionRef<void(std::span<void* const>)> leader,
+  void meet(int rank, const char* what, void* mine,
+            FunctionRef<void(std::span<void* const>)> leader,
             std::chrono::nanoseconds timeout = {});
 
   // Work on memory that members own together: meets like meet, where `check` looks at what all have
   // passed and may refuse it, then calls work(all) on every member at once, and returns when all
   // have finished, so that `mine` may be read and written by everybody until then.
   // Errors: meet's, those of `check` on every member, those of `work` on the member it failed on.
-  void share(int rank, const char* what, void* mine, FunctionRef<void(std::span<void* const>)> check,
+  void share(int rank, const char* what, void* mine,
+             FunctionRef<void(std::span<void* const>)> check,
              FunctionRef<void(std::span<void* const>)> work, std::chrono::nanoseconds timeout = {});
 
   // What went wrong between members in this round; null where nothing did.

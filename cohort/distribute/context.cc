@@ -68,8 +68,8 @@ bool sync_on_read() { return reads_aggregate; }
 namespace distribute {
 
 using internal::ContextFrame;
-using internal::StrategyCore;
 using internal::str;
+using internal::StrategyCore;
 using internal::top;
 
 Strategy get_strategy() { return Strategy(internal::current_core()); }
@@ -117,8 +117,7 @@ void check_can_enter(const StrategyCore& core) {
 Scope::Scope(std::shared_ptr<StrategyCore> core) : core_(std::move(core)) {
   check_can_enter(*core_);
   // The default strategy's scope is a replica context, as outside of every scope.
-  ReplicaContext* replica =
-      core_->is_default() ? &internal::default_replica_context() : nullptr;
+  ReplicaContext* replica = core_->is_default() ? &internal::default_replica_context() : nullptr;
   frame_ = new ContextFrame{core_.get(), replica, top};
   top = static_cast<const ContextFrame*>(frame_);
 }

@@ -107,8 +107,8 @@ void LocalReplicas::Shared::run_one(int rank) {
     ReplicaContext context(*job.core, rank, job.view, &generators[0]);
     ContextGuard in_replica(*job.core, &context);
     ScopedGenerator generator(generators[rank]);
-    const c10::OptionalDeviceGuard device(
-        devices[rank].is_cpu() ? c10::optional<c10::Device>() : devices[rank]);
+    const c10::OptionalDeviceGuard device(devices[rank].is_cpu() ? c10::optional<c10::Device>()
+                                                                 : devices[rank]);
     at::NoGradGuard no_grad;
     const ScopedFlushDenormals flush_denormals;
     group.threads().enter(rank);
@@ -203,14 +203,16 @@ void LocalReplicas::run(StrategyCore& core, const std::shared_ptr<RunFrame>& fra
     ~NotRunning() { running = false; }
   } not_running{shared_->running};
   if (const int inside = shared_->unfinished.load()) {
-    throw FailedPreconditionError(
-        str(inside, " of ", size(), " replicas are still inside a step that was given up: ",
-            shared_->group.threads().members_inside(), "; the strategy can run again when they return"));
+    throw FailedPreconditionError(str(inside, " of ", size(),
+                                      " replicas are still inside a step that was given up: ",
+                                      shared_->group.threads().members_inside(),
+                                      "; the strategy can run again when they return"));
   }
 
   const std::chrono::nanoseconds timeout =
-      options.timeout.count() > 0 ? std::min<std::chrono::milliseconds>(options.timeout, kMaxTimeout)
-                                  : kDefaultTimeout;
+      options.timeout.count() > 0
+          ? std::min<std::chrono::milliseconds>(options.timeout, kMaxTimeout)
+          : kDefaultTimeout;
   generators();
   shared_->group.begin({.timeout = timeout, .sequential = !options.concurrent});
   // For a single replica, too: libtorch's own count is that of physical cores, half of them in many
@@ -256,8 +258,8 @@ void LocalReplicas::start_workers(StrategyCore& core, const std::shared_ptr<RunF
 // Replicas that the others waited for in vain get as long again to notice and return.
 bool LocalReplicas::wait_for_workers(std::chrono::nanoseconds timeout) {
   const ScopedPhase phase(profiler::Phase::kWait);
-  return shared_->end.wait([this] { return shared_->unfinished.load() == 0; },
-                           shared_->spin(), WaitPoint::Clock::now() + timeout);
+  return shared_->end.wait([this] { return shared_->unfinished.load() == 0; }, shared_->spin(),
+                           WaitPoint::Clock::now() + timeout);
 }
 
 void LocalReplicas::throw_given_up(std::chrono::nanoseconds timeout) const {

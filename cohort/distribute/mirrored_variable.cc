@@ -46,8 +46,8 @@ void MirroredVariable::assign_in_replica(ReplicaContext& replica, AssignOp op,
   if (aggregation == VariableAggregation::NONE) {
     throw InvalidArgumentError(
         str("You must specify an aggregation method to update a MirroredVariable in Replica "
-            "Context: make variable '", options().name, "' with .aggregation, or call ",
-            assign_name(op), " in merge_call"));
+            "Context: make variable '",
+            options().name, "' with .aggregation, or call ", assign_name(op), " in merge_call"));
   }
   if (aggregation == VariableAggregation::MEAN && !at::isFloatingType(dtype())) {
     throw InvalidArgumentError(str("variable '", options().name, "' of dtype ", dtype_name(dtype()),
@@ -73,7 +73,8 @@ void MirroredVariable::assign_in_replica(ReplicaContext& replica, AssignOp op,
     Tensor aggregate = aggregation == VariableAggregation::ONLY_FIRST_REPLICA
                            ? core()->value_of_first_replica(values)
                            : core()->sum_over_replicas(values);
-    if (aggregation == VariableAggregation::MEAN) aggregate = aggregate / core()->num_replicas_in_sync();
+    if (aggregation == VariableAggregation::MEAN)
+      aggregate = aggregate / core()->num_replicas_in_sync();
     write_everywhere(op, aggregate);
   });
 }

@@ -138,8 +138,7 @@ class COHORT_API ReplicaContext {
   void check_own_context(const char* what) const;
 
   template <class Frame, class... Args, class Fn, size_t... kIndex>
-  static auto apply_merged(Fn& fn, Strategy& strategy,
-                           [[maybe_unused]] std::span<void* const> all,
+  static auto apply_merged(Fn& fn, Strategy& strategy, [[maybe_unused]] std::span<void* const> all,
                            std::index_sequence<kIndex...>) {
     return fn(strategy, collect<Frame, kIndex, Args>(all)...);
   }

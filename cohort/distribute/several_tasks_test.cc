@@ -118,7 +118,8 @@ TEST_P(SeveralTasks, VariablesStartFromTheFirstTasksValues) {
 TEST_P(SeveralTasks, AssignedValuesAreAggregatedOverAllReplicas) {
   const int n = GetParam().replicas();
   run([&](const Strategy& strategy, int) {
-    const auto make = [&](VariableAggregation aggregation, VariableSynchronization synchronization) {
+    const auto make = [&](VariableAggregation aggregation,
+                          VariableSynchronization synchronization) {
       const auto scope = strategy.scope();
       return Variable(number(-1), {.name = "v",
                                    .trainable = false,
@@ -221,8 +222,8 @@ TEST(SeveralTasksInput, EachTaskReadsItsShardAndAllEndTogether) {
 TEST(SeveralTasksInput, ATaskWithoutDataGoesOnWithEmptyBatches) {
   std::vector<std::string> read[2];
   run_all_tasks(2, 1, [&](const Strategy& strategy, int task) {
-    const auto dataset = strategy.distribute_datasets_from_function(
-        [&](const InputContext& context) {
+    const auto dataset =
+        strategy.distribute_datasets_from_function([&](const InputContext& context) {
           EXPECT_EQ(context.num_input_pipelines, 2);
           EXPECT_EQ(context.input_pipeline_id, task);
           return Dataset::range(task == 0 ? 2 : 6).batch(2);
@@ -310,15 +311,13 @@ TEST(SeveralTasksErrors, AFailureOfOneTaskIsNamedOnTheOthers) {
     });
   });
   EXPECT_EQ(message_of<OutOfRangeError>(errors[1]), "no such row");
-  EXPECT_THAT(message_of<AbortedError>(errors[0]),
-              HasSubstr("task 1 has given up: no such row"));
+  EXPECT_THAT(message_of<AbortedError>(errors[0]), HasSubstr("task 1 has given up: no such row"));
 }
 
 TEST(SeveralTasksErrors, OtherCallsAreRefusedOnBoth) {
   const auto errors = run_tasks(2, 1, [&](const Strategy& strategy, int task) {
-    strategy.run([&](ReplicaContext& context) {
-      context.all_reduce(ReduceOp::SUM, at::ones({task + 1}));
-    });
+    strategy.run(
+        [&](ReplicaContext& context) { context.all_reduce(ReduceOp::SUM, at::ones({task + 1})); });
   });
   for (const auto& error : errors) {
     EXPECT_THAT(message_of<FailedPreconditionError>(error), HasSubstr("float32 [1]"));
@@ -329,9 +328,8 @@ TEST(SeveralTasksErrors, OtherCallsAreRefusedOnBoth) {
 TEST(SeveralTasksErrors, ATaskThatDoesNotComeIsNamedAtTheDeadline) {
   const auto errors = run_tasks(2, 1, [&](const Strategy& strategy, int task) {
     if (task == 1) return;
-    strategy.run(RunOptions{.timeout = std::chrono::milliseconds(50)}, [&](ReplicaContext& context) {
-      context.all_reduce(ReduceOp::SUM, number(1));
-    });
+    strategy.run(RunOptions{.timeout = std::chrono::milliseconds(50)},
+                 [&](ReplicaContext& context) { context.all_reduce(ReduceOp::SUM, number(1)); });
   });
   EXPECT_THAT(message_of<DeadlineExceededError>(errors[0]), HasSubstr("task 1"));
 }

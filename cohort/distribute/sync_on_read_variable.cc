@@ -40,12 +40,14 @@ Tensor SyncOnReadVariable::aggregate() const {
   std::vector<Tensor> components;
   for (size_t i = 0; i < num_components(); ++i) components.push_back(component(i));
   switch (options().aggregation) {
-    case VariableAggregation::SUM: return core()->sum_over_replicas(components);
+    case VariableAggregation::SUM:
+      return core()->sum_over_replicas(components);
     case VariableAggregation::MEAN:
       return core()->sum_over_replicas(components) / core()->num_replicas_in_sync();
     case VariableAggregation::ONLY_FIRST_REPLICA:
       return core()->value_of_first_replica(components);
-    case VariableAggregation::NONE: break;
+    case VariableAggregation::NONE:
+      break;
   }
   throw InvalidArgumentError(
       str("Could not convert from SyncOnReadVariable '", options().name,

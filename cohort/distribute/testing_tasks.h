@@ -15,7 +15,8 @@
 
 namespace cohort::distribute {
 
-// Runs program(strategy, task) in each of `tasks` tasks, with so many replicas each; what each threw.
+// Runs program(strategy, task) in each of `tasks` tasks, with so many replicas each; what each
+// threw.
 inline std::vector<std::exception_ptr> run_tasks(
     int tasks, int replicas_each, const std::function<void(const Strategy&, int)>& program) {
   const LogicalCpus cpus(replicas_each);
@@ -28,10 +29,11 @@ inline std::vector<std::exception_ptr> run_tasks(
     threads.emplace_back([&, task] {
       const auto own = static_cast<size_t>(task);
       try {
-        const Strategy strategy(std::make_shared<internal::LocalStrategy>(
-            internal::LocalStrategy::Config{.name = "several tasks",
-                                            .devices = devices,
-                                            .communicator = collective::checked(communicators[own])}));
+        const Strategy strategy(
+            std::make_shared<internal::LocalStrategy>(internal::LocalStrategy::Config{
+                .name = "several tasks",
+                .devices = devices,
+                .communicator = collective::checked(communicators[own])}));
         program(strategy, task);
       } catch (...) {
         errors[own] = std::current_exception();

@@ -1,10 +1,11 @@
-// Row 36 of the fault matrix: whatever happens to a checkpoint's files, reading it ends in an error.
+// Row 36 of the fault matrix: whatever happens to a checkpoint's files, reading it ends in an
+// error.
 #include <gtest/gtest.h>
 
 #include <functional>
 
 #include "cohort/core/error.h"
-#include "cohort/core/simulated_file_system.h"
+#include "cohort/core/files/simulated_file_system.h"
 #include "cohort/train/bundle_reader.h"
 #include "cohort/train/bundle_writer.h"
 

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cohort/core/file_system.h"
+#include "cohort/core/files/file_system.h"
 
 namespace cohort::internal {
 
@@ -45,8 +45,8 @@ class KeptCheckpoints {
   std::string format_list() const;
   void take_list(std::string_view list);
 
-  // Under the directory's lock, after `path` was written at `step`: makes it the latest, and deletes
-  // what is beyond max_to_keep. What cannot be deleted stays on the list for the next time.
+  // Under the directory's lock, after `path` was written at `step`: makes it the latest, and
+  // deletes what is beyond max_to_keep. What cannot be deleted stays on the list for the next time.
   void record(const std::string& path, std::optional<int64_t> step);
 
  private:
@@ -62,12 +62,12 @@ class KeptCheckpoints {
 
   FileSystem& files_;
   const KeptOptions options_;
-  mutable std::mutex mutex_;            // guards what follows
-  std::vector<Kept> kept_;              // oldest first
+  mutable std::mutex mutex_;  // guards what follows
+  std::vector<Kept> kept_;    // oldest first
   std::optional<std::string> latest_;
   double last_preserved_ = 0;
   std::optional<int64_t> last_step_;
-  std::exception_ptr state_error_;      // of the state file
+  std::exception_ptr state_error_;  // of the state file
 };
 
 }  // namespace cohort::internal

@@ -97,8 +97,7 @@ void OptimizerState::apply(const GradientsAndVariables& gradients, const ApplyOp
   const NoGradient no_gradient;
   iterations();
   const auto exchange = plans_.of(
-      replica,
-      {gradients.size(), [&](size_t i) -> const Variable& { return gradients[i].second; }},
+      replica, {gradients.size(), [&](size_t i) -> const Variable& { return gradients[i].second; }},
       [this](const std::vector<Variable>& variables) { return make_targets(variables); });
   exchange->begin(replica, Arrival::kAtOnce);
   for (size_t i = 0; i < gradients.size(); ++i) exchange->bring(replica, i, gradients[i].first);
@@ -112,9 +111,9 @@ void OptimizerState::minimize(const Tensor& loss, const std::vector<Variable>& v
   const auto exchange = [&] {
     const NoGradient no_gradient;
     iterations();
-    return plans_.of(
-        replica, {variables.size(), [&](size_t i) -> const Variable& { return variables[i]; }},
-        [this](const std::vector<Variable>& all) { return make_targets(all); });
+    return plans_.of(replica,
+                     {variables.size(), [&](size_t i) -> const Variable& { return variables[i]; }},
+                     [this](const std::vector<Variable>& all) { return make_targets(all); });
   }();
   exchange->backward(replica, loss, tape);
   const NoGradient no_gradient;
