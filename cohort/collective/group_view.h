@@ -6,8 +6,8 @@
 
 namespace cohort::collective {
 
-// Taken once for each step; sizes, ids, input pipelines, plans and buffers come from it, and
-// nothing keeps them beyond the step, since a group may form again between two steps.
+// Taken once for each step; sizes, ids, input pipelines, plans and buffers come from it, and nothing
+// keeps them beyond the step, since a group may form again between two steps.
 struct GroupView {
   // Goes up each time the group forms again.
   int64_t generation = 0;

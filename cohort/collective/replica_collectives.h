@@ -1,5 +1,5 @@
-// Collectives between replicas. Those of one task share memory: each adds up one slice of
-// everybody's values straight from where they lie; then the tasks put theirs together.
+// Collectives between replicas. Those of one task share memory: each adds up one slice of everybody's
+// values straight from where they lie; then the tasks put theirs together.
 #pragma once
 
 #include "cohort/collective/sync_group.h"

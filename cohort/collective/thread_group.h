@@ -4,8 +4,8 @@
 //   ThreadGroup group(2);
 //   group.begin({.timeout = std::chrono::seconds(10)});
 //   // on each thread, with its rank:
-//   group.meet(rank, "sum", &my_value, [&](std::span<void* const> all) { ... });  // the last to
-//   come group.leave(rank);
+//   group.meet(rank, "sum", &my_value, [&](std::span<void* const> all) { ... });  // the last to come
+//   group.leave(rank);
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,4 @@
-// Where the calling code stands: which strategy is current, and whether in a replica or across
-// them.
+// Where the calling code stands: which strategy is current, and whether in a replica or across them.
 //
 //   auto scope = strategy.scope();             // cross-replica context of `strategy`
 //   in_cross_replica_context() == true;

@@ -39,8 +39,8 @@ std::shared_ptr<StrategyCore> current_core();
 // Where a strategy's own code runs across replicas: throws FailedPrecondition that says `use` where
 // the calling code is in a replica of a strategy other than the default one.
 void require_cross_replica(const char* method, const char* use);
-// Errors: FailedPrecondition (in the scope of a strategy that is neither `core` nor the default
-// one: names `what` was called).
+// Errors: FailedPrecondition (in the scope of a strategy that is neither `core` nor the default one:
+// names `what` was called).
 void require_no_other_scope(const StrategyCore& core, const char* what);
 
 // Whether ON_READ variables read as the aggregate on the calling thread.

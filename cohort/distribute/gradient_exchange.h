@@ -84,8 +84,7 @@ class GradientExchange {
   // and those of a Communicator's calls, as ReplicaContext.
   virtual UpdateResult finish(distribute::ReplicaContext& replica, const UpdateStep& step) = 0;
 
-  // begin, and bring for every gradient of `loss`. COLLECTIVE. Errors: also
-  // GradientTape::gradient's.
+  // begin, and bring for every gradient of `loss`. COLLECTIVE. Errors: also GradientTape::gradient's.
   void backward(distribute::ReplicaContext& replica, const Tensor& loss, GradientTape& tape);
 
  protected:

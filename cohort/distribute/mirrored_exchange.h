@@ -10,11 +10,11 @@ namespace cohort::internal {
 
 struct GradientSources;
 
-// Where all replicas are of one task, an update is one pass over memory: each replica's thread
-// takes one slice of all elements, adds up the gradients in replica order (the same bits on every
-// run), applies the rule to the slice and copies it to further components. Sparse gradients, of
-// rows, stay sparse if all replicas' are (a rule that leaves elements with a zero gradient alone
-// then touches those rows only), bitwise as if they were dense.
+// Where all replicas are of one task, an update is one pass over memory: each replica's thread takes
+// one slice of all elements, adds up the gradients in replica order (the same bits on every run),
+// applies the rule to the slice and copies it to further components. Sparse gradients, of rows, stay
+// sparse if all replicas' are (a rule that leaves elements with a zero gradient alone then touches
+// those rows only), bitwise as if they were dense.
 //
 // Where they are of several tasks, or the step does something with the sums, it is three: sums over
 // the task's replicas, then over tasks, then the update.

@@ -1,5 +1,5 @@
-// What a strategy is made of, behind the handle `Strategy`. One subclass a strategy; everything
-// else in Cohort asks this interface, and never for a strategy's name.
+// What a strategy is made of, behind the handle `Strategy`. One subclass a strategy; everything else
+// in Cohort asks this interface, and never for a strategy's name.
 #pragma once
 
 #include <functional>

@@ -15,8 +15,7 @@
 
 namespace cohort::distribute {
 
-// Runs program(strategy, task) in each of `tasks` tasks, with so many replicas each; what each
-// threw.
+// Runs program(strategy, task) in each of `tasks` tasks, with so many replicas each; what each threw.
 inline std::vector<std::exception_ptr> run_tasks(
     int tasks, int replicas_each, const std::function<void(const Strategy&, int)>& program) {
   const LogicalCpus cpus(replicas_each);

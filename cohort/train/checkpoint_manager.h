@@ -1,7 +1,6 @@
 // Keeps the latest checkpoints of a directory and deletes older ones.
 //
-//   train::CheckpointManager manager(train::Checkpoint({{"model", model}, {"optimizer",
-//   optimizer}}),
+//   train::CheckpointManager manager(train::Checkpoint({{"model", model}, {"optimizer", optimizer}}),
 //                                    directory, {.max_to_keep = 3});
 //   if (manager.latest_checkpoint()) {
 //     manager.checkpoint().restore(manager.latest_checkpoint()).assert_existing_objects_matched();
@@ -93,8 +92,7 @@ class COHORT_API CheckpointManager {
   const Checkpoint& checkpoint() const;
   std::optional<int64_t> checkpoint_interval() const;
   std::optional<std::string> latest_checkpoint() const;
-  // Those that are kept for now, oldest first; without those kept for
-  // keep_checkpoint_every_n_hours.
+  // Those that are kept for now, oldest first; without those kept for keep_checkpoint_every_n_hours.
   std::vector<std::string> checkpoints() const;
 
   explicit CheckpointManager(std::shared_ptr<internal::CheckpointManagerImpl> impl)

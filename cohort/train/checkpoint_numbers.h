@@ -8,8 +8,7 @@
 
 namespace cohort::internal {
 
-// The paths "PREFIX-N" whose index exists, the highest N first; none if the directory does not
-// exist.
+// The paths "PREFIX-N" whose index exists, the highest N first; none if the directory does not exist.
 std::vector<std::string> numbered_checkpoints(FileSystem& files, const std::string& prefix);
 
 // Of those of the same prefix the ones with a lower number than `path` ("PREFIX-N"), highest first;

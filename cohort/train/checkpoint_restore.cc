@@ -16,8 +16,7 @@ namespace {
 using train::Trackable;
 using train::TrackableChild;
 
-// Far beyond real ones: in a sparse file, which costs an attacker nothing, a string may have any
-// size.
+// Far beyond real ones: in a sparse file, which costs an attacker nothing, a string may have any size.
 constexpr uint64_t kMostGraphBytes = uint64_t{1} << 30;
 
 ObjectGraph read_graph(const BundleReader& bundle) {

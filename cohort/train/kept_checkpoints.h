@@ -45,8 +45,8 @@ class KeptCheckpoints {
   std::string format_list() const;
   void take_list(std::string_view list);
 
-  // Under the directory's lock, after `path` was written at `step`: makes it the latest, and
-  // deletes what is beyond max_to_keep. What cannot be deleted stays on the list for the next time.
+  // Under the directory's lock, after `path` was written at `step`: makes it the latest, and deletes
+  // what is beyond max_to_keep. What cannot be deleted stays on the list for the next time.
   void record(const std::string& path, std::optional<int64_t> step);
 
  private:

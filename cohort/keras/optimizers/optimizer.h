@@ -74,8 +74,8 @@ class COHORT_API Optimizer {
 
   // The gradients of `loss` by `tape`, applied. Between several replicas, gradients are added up
   // while backward passes still run; the result is bitwise that of gradient and apply_gradients.
-  // Parameters of a TorchModel must not keep a .grad of their own. COLLECTIVE in a replica, with
-  // the same variables. Errors: as GradientTape::gradient, apply_gradients.
+  // Parameters of a TorchModel must not keep a .grad of their own. COLLECTIVE in a replica, with the
+  // same variables. Errors: as GradientTape::gradient, apply_gradients.
   void minimize(const Tensor& loss, const std::vector<Variable>& variables,
                 GradientTape& tape) const;
 
