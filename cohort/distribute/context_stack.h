@@ -3,9 +3,13 @@
 
 #include <memory>
 
-#include "cohort/distribute/replica_context.h"
+namespace cohort::distribute {
+class ReplicaContext;
+}
 
 namespace cohort::internal {
+
+class StrategyCore;
 
 // Where a piece of code stands. Lives on the stack of the thread that it describes.
 struct ContextFrame {

@@ -2,6 +2,7 @@
 
 #include "cohort/core/phase.h"
 #include "cohort/distribute/context_stack.h"
+#include "cohort/distribute/replica_context.h"
 #include "cohort/distribute/step_reader.h"
 
 namespace cohort::distribute {

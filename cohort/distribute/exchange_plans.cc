@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "cohort/distribute/context.h"
+#include "cohort/distribute/strategy.h"
 #include "cohort/distribute/strategy_core.h"
 #include "cohort/distribute/variable_impl.h"
 

@@ -19,6 +19,8 @@
 #include "cohort/core/thread_pool.h"
 #include "cohort/core/wait_point.h"
 #include "cohort/distribute/context_stack.h"
+#include "cohort/distribute/replica_context.h"
+#include "cohort/distribute/strategy.h"
 #include "cohort/distribute/strategy_core.h"
 #include "cohort/ops/random.h"
 

@@ -19,6 +19,7 @@
 #include <mutex>
 
 #include "cohort/core/intra_op_threads.h"
+#include "cohort/distribute/strategy.h"
 #include "cohort/distribute/strategy_core.h"
 #include "cohort/distribute/testing_devices.h"
 #include "cohort/ops/random.h"

@@ -1,6 +1,8 @@
 #include "cohort/distribute/mirrored_variable.h"
 
 #include "cohort/distribute/context_stack.h"
+#include "cohort/distribute/replica_context.h"
+#include "cohort/distribute/strategy.h"
 #include "cohort/distribute/strategy_core.h"
 
 namespace cohort::internal {

@@ -15,6 +15,7 @@
 #include "cohort/data/dataset.h"
 #include "cohort/distribute/distributed_dataset.h"
 #include "cohort/distribute/gradient_exchange.h"
+#include "cohort/distribute/strategy.h"
 #include "cohort/distribute/strategy_core.h"
 #include "cohort/distribute/testing_batches.h"
 #include "cohort/distribute/testing_numbers.h"

@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "cohort/distribute/context_stack.h"
+#include "cohort/distribute/replica_context.h"
+#include "cohort/distribute/strategy.h"
 #include "cohort/distribute/strategy_core.h"
 
 namespace cohort::internal {
@@ -56,5 +58,7 @@ distribute::ReplicaContext* VariableImpl::calling_replica(const char* operation)
                                     " and cannot be used (", operation,
                                     ") in the scope of another ", frame->core->name()));
 }
+
+std::shared_ptr<train::SaveGroup> VariableImpl::save_group() const { return core_->save_group(); }
 
 }  // namespace cohort::internal

@@ -6,6 +6,7 @@
 #include "cohort/data/dataset.h"
 #include "cohort/distribute/distributed_dataset.h"
 #include "cohort/distribute/step_runner.h"
+#include "cohort/distribute/strategy.h"
 #include "cohort/distribute/strategy_core.h"
 #include "cohort/keras/testing_training.h"
 #include "cohort/keras/zip.h"

@@ -10,6 +10,7 @@
 #include "cohort/core/logging.h"
 #include "cohort/distribute/context.h"
 #include "cohort/distribute/local_variable.h"
+#include "cohort/distribute/strategy.h"
 #include "cohort/distribute/strategy_core.h"
 #include "cohort/distribute/variable_creation.h"
 #include "cohort/keras/backend.h"
