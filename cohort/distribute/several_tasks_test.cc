@@ -292,6 +292,27 @@ TEST(SeveralTasksCheckpoint, IsWrittenOnceAndRestoredByAll) {
   EXPECT_EQ(data_files, 1);
 }
 
+TEST(SeveralTasksCheckpoint, EveryTaskGoesOnWhereItStoodInItsOwnShard) {
+  const TemporaryDirectory directory;
+  std::vector<std::string> read[2], again[2];
+  run_all_tasks(2, 1, [&](const Strategy& strategy, int task) {
+    const auto dataset = strategy.distribute_datasets_from_function([&](const InputContext& context) {
+      return Dataset::range(20).shard(2, context.input_pipeline_id).shuffle(4, {.seed = 3}).batch(2);
+    });
+    DistributedIterator iterator = dataset.iterator();
+    iterator.next();
+    train::Checkpoint checkpoint({{"input", iterator}});
+    const std::string path = checkpoint.save(directory.path() + "/ckpt");
+    read[task] = all(iterator);
+    checkpoint.restore(path).assert_consumed();
+    again[task] = all(iterator);
+  });
+  EXPECT_EQ(read[0].size(), 4u);
+  EXPECT_NE(read[0], read[1]);
+  EXPECT_EQ(read[0], again[0]);
+  EXPECT_EQ(read[1], again[1]);
+}
+
 TEST(SeveralTasksCheckpoint, AWriterThatCannotWriteFailsOnAll) {
   const auto errors = run_tasks(2, 1, [&](const Strategy& strategy, int) {
     std::optional<Scope> scope(strategy.core());

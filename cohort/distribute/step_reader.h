@@ -47,6 +47,7 @@ class StepReader {
 
  private:
   class Position;
+  class PositionOfTask;
   // What was read of a step that was not returned yet: all of it, or what came before a device
   // stopped answering.
   struct Begun {

@@ -72,7 +72,8 @@ LoopResult two_epochs(bool through_runner) {
     }
   }
   for (const Variable& variable : model.trainable_variables()) {
-    for (const Tensor& component : variable.components().values()) {
+    const auto components = variable.components();
+    for (const Tensor& component : components.values()) {
       for (const double value : elements(component)) result.weights.push_back(value);
     }
   }
