@@ -49,14 +49,14 @@ void add_own_slice(std::span<void* const> operands, int rank) {
 
 }  // namespace
 
-void check_same_shape(at::ArrayRef<Tensor> values) {
+void check_same_shape(at::ArrayRef<Tensor> values, int first_replica) {
   for (size_t i = 1; i < values.size(); ++i) {
     if (values[i].scalar_type() != values[0].scalar_type() ||
         values[i].sizes() != values[0].sizes()) {
-      throw InvalidArgumentError(
-          str("cannot reduce values that differ between replicas: replica 0 "
-              "has ",
-              describe(values[0]), ", replica ", i, " has ", describe(values[i])));
+      throw InvalidArgumentError(str("cannot reduce values that differ between replicas: replica ",
+                                     first_replica, " has ", describe(values[0]), ", replica ",
+                                     first_replica + static_cast<int>(i), " has ",
+                                     describe(values[i])));
     }
   }
 }
@@ -94,9 +94,9 @@ Tensor all_reduce_sum(SyncGroup& group, int local_replica, const Tensor& value, 
     mine.result = at::empty_like(mine.value);
     group.share(
         local_replica, what, &mine,
-        [](std::span<void* const> all) {
+        [&](std::span<void* const> all) {
           const std::vector<Tensor> values = values_of(all);
-          check_same_shape(values);
+          check_same_shape(values, group.view()->first_replica());
           check_can_add(values[0].scalar_type());
         },
         [local_replica](std::span<void* const> all) { add_own_slice(all, local_replica); });
@@ -119,6 +119,9 @@ Tensor all_gather(SyncGroup& group, int local_replica, const Tensor& value, int6
   } mine{value.detach(), axis, {}};
   group.meet(local_replica, "all_gather", &mine, [&](std::span<void* const> all) {
     std::vector<Tensor> values;
+    // Between tasks by way of the host.
+    const at::Device device =
+        group.spans_tasks() ? at::kCPU : static_cast<Gathered*>(all[0])->value.device();
     for (void* one : all) {
       const auto& gathered = *static_cast<Gathered*>(one);
       if (gathered.axis != axis) {
@@ -126,7 +129,7 @@ Tensor all_gather(SyncGroup& group, int local_replica, const Tensor& value, int6
             str("replica ", group.view()->first_replica() + std::ssize(values),
                 " gathers along axis ", gathered.axis, ", another along axis ", axis));
       }
-      values.push_back(gathered.value.to(at::kCPU));
+      values.push_back(gathered.value.to(device));
     }
     const Tensor result = concat_replicas(group, values, axis);
     for (void* one : all) {

@@ -1,6 +1,7 @@
 // The communicator of a task that is alone: nobody to wait for.
 #pragma once
 
+#include <mutex>
 #include <vector>
 
 #include "cohort/collective/communicator.h"
@@ -8,7 +9,7 @@
 namespace cohort::collective {
 
 // Buffers of one call are still added up and handed round between each other.
-// Thread safety: any thread, but for buffer.
+// Thread safety: any thread.
 class SoleCommunicator final : public Communicator {
  public:
   int rank() const override { return 0; }
@@ -30,7 +31,8 @@ class SoleCommunicator final : public Communicator {
   void abort(const std::string&) noexcept override {}
 
  private:
-  std::vector<std::unique_ptr<char[]>> memory_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<char[]>> memory_;  // guarded by mutex_
 };
 
 }  // namespace cohort::collective

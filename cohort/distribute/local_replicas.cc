@@ -201,9 +201,12 @@ void LocalReplicas::run(StrategyCore& core, const std::shared_ptr<RunFrame>& fra
         "step at a time");
   }
   struct NotRunning {
-    std::atomic<bool>& running;
-    ~NotRunning() { running = false; }
-  } not_running{shared_->running};
+    Shared& shared;
+    ~NotRunning() {
+      shared.group.end();
+      shared.running = false;
+    }
+  } not_running{*shared_};
   if (const int inside = shared_->unfinished.load()) {
     throw FailedPreconditionError(str(inside, " of ", size(),
                                       " replicas are still inside a step that was given up: ",
@@ -223,10 +226,17 @@ void LocalReplicas::run(StrategyCore& core, const std::shared_ptr<RunFrame>& fra
   try {
     run_step(core, frame, timeout);
   } catch (const std::exception& error) {
-    // Other tasks may wait for this one in a collective call of the step.
-    if (shared_->group.spans_tasks()) shared_->group.between().abort(error.what());
+    give_up(error.what());
+    throw;
+  } catch (...) {
+    give_up("a step failed with an error of an unknown class");
     throw;
   }
+}
+
+// Other tasks may wait for this one in a collective call of the step.
+void LocalReplicas::give_up(const std::string& reason) {
+  if (shared_->group.spans_tasks()) shared_->group.between().abort(reason);
 }
 
 void LocalReplicas::run_step(StrategyCore& core, const std::shared_ptr<RunFrame>& frame,

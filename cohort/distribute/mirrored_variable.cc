@@ -66,9 +66,10 @@ void MirroredVariable::assign_in_replica(ReplicaContext& replica, AssignOp op,
       const Frame& frame = *static_cast<Frame*>(one);
       if (frame.variable != this || frame.op != op) {
         throw FailedPreconditionError(
-            str("replica ", values.size(), " calls ", assign_name(frame.op), " of variable '",
-                frame.variable->options().name, "' while another calls ", assign_name(op), " of '",
-                options().name, "'; every replica must make the same calls in one order"));
+            str("replica ", core()->replica_id(static_cast<int>(values.size())), " calls ",
+                assign_name(frame.op), " of variable '", frame.variable->options().name,
+                "' while another calls ", assign_name(op), " of '", options().name,
+                "'; every replica must make the same calls in one order"));
       }
       values.push_back(frame.value);
     }

@@ -139,7 +139,7 @@ Tensor ReplicaContext::all_gather(const Tensor& value, int64_t axis) {
 
 namespace cohort::internal {
 
-void check_same_types(std::span<void* const> frames, const char* tag) {
+void check_same_types(std::span<void* const> frames, const char* tag, int first_replica) {
   for (size_t i = 0; i < frames.size(); ++i) {
     if (*static_cast<const char* const*>(frames[i]) == tag) continue;
     throw FailedPreconditionError(

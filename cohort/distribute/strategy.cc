@@ -89,12 +89,13 @@ Tensor Strategy::reduce(ReduceOp op, const PerReplica<Tensor>& value,
   }
   for (const Tensor& component : value.values()) check_mean(op, component);
   if (!axis.given()) {
-    collective::check_same_shape({value.values().data(), value.values().size()});
+    collective::check_same_shape({value.values().data(), value.values().size()},
+                                 core_->replica_id(0));
     const Tensor sum = core_->sum_over_replicas({value.values().data(), value.values().size()});
     return op == ReduceOp::MEAN ? sum / core_->num_replicas_in_sync() : sum;
   }
   const auto [sums, count] = sum_inside(value, axis.axes());
-  collective::check_same_shape(sums);
+  collective::check_same_shape(sums, core_->replica_id(0));
   const Tensor sum = core_->sum_over_replicas(sums);
   if (op == ReduceOp::SUM) return sum;
   int64_t total = count;
@@ -144,7 +145,6 @@ Tensor Strategy::gather(const PerReplica<Tensor>& value, int64_t axis) const {
     internal::throw_wrong_component_count(value.size(), num_local_replicas());
   }
   const at::ArrayRef<Tensor> components(value.values().data(), value.values().size());
-  collective::check_can_concat(components, axis);
   return core_->gather_over_replicas(components, axis);
 }
 

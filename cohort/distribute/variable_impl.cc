@@ -47,7 +47,7 @@ distribute::ReplicaContext* VariableImpl::calling_replica(const char* operation)
   if (frame == nullptr || frame->core->is_default()) return nullptr;
   if (frame->core == core_.get()) return frame->replica;
   if (core_->is_default()) {
-    const bool shared = frame->replica != nullptr && frame->core->num_local_replicas() > 1;
+    const bool shared = frame->replica != nullptr && frame->core->num_replicas_in_sync() > 1;
     if (!shared || std::string_view(operation) == "read") return nullptr;
     throw FailedPreconditionError(str("variable '", name(), "' was made outside of the scope of ",
                                       frame->core->name(), ", so its replicas cannot ", operation,

@@ -6,7 +6,7 @@
 //   }
 //
 // What a record is, a Framing says: TFRecord's (tfrecord_framing.h), lines and records of one
-// length (text_framing.h), CSV's (csv_framing.h).
+// length (text_framing.h), CSV's (csv.h).
 #pragma once
 
 #include <cstdint>

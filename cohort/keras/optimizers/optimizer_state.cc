@@ -23,14 +23,6 @@ using distribute::ReplicaContext;
 using keras::optimizers::ApplyOptions;
 using keras::optimizers::GradientsAndVariables;
 
-std::string list_names(const std::vector<Variable>& variables) {
-  std::string names;
-  for (const Variable& variable : variables) {
-    names += str(names.empty() ? "" : ", ", "'", variable.name(), "'");
-  }
-  return names;
-}
-
 // Errors: FailedPrecondition (in cross-replica context).
 ReplicaContext& calling_replica() {
   ReplicaContext* replica = distribute::get_replica_context();
