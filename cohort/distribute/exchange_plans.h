@@ -19,6 +19,9 @@ struct VariableList {
   std::vector<distribute::Variable> copy() const;
 };
 
+// "'a', 'b'", for messages.
+std::string list_names(const std::vector<distribute::Variable>& variables);
+
 // Those of one optimizer. Thread safety: any thread; a replica by its own thread.
 class ExchangePlans {
  public:
