@@ -32,7 +32,7 @@ if(CMAKE_BUILD_TYPE MATCHES "^(Release|RelWithDebInfo)$")
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION MATCHES "^1[23]\\.")
     # False alarms inside of std::string wherever it is inlined: https://gcc.gnu.org/PR105329 and
     # PR105651.
-    target_compile_options(cohort_private_options INTERFACE -Wno-restrict)
+    target_compile_options(cohort_private_options INTERFACE -Wno-restrict -Wno-stringop-overflow)
   endif()
 endif()
 if(COHORT_WERROR)

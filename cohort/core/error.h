@@ -97,9 +97,11 @@ using InternalError = internal::ErrorOf<Code::kInternal>;
 namespace internal {
 // Throws an error of the class that has this code. Errors: that one; Internal for kOk, with which
 // nobody fails; Unknown for what is no code.
-[[noreturn]] void throw_error(Code code, const std::string& message, const std::string& task = "");
+[[noreturn]] COHORT_API void throw_error(Code code, const std::string& message,
+                                         const std::string& task = "");
 // The same, to be thrown later.
-std::exception_ptr make_error(Code code, const std::string& message, const std::string& task = "");
+COHORT_API std::exception_ptr make_error(Code code, const std::string& message,
+                                         const std::string& task = "");
 
 // What an exception says, in the form in which it goes into files and to other processes;
 // make_error makes it an exception again.
@@ -108,7 +110,7 @@ struct ErrorRecord {
   std::string message;
   std::string task = "";
 };
-ErrorRecord record_error(const std::exception_ptr& error);
+COHORT_API ErrorRecord record_error(const std::exception_ptr& error);
 
 // Joins the printed forms of its arguments: str("layer '", name, "' takes rank ", 4).
 template <class... Parts>
