@@ -26,7 +26,7 @@ Tensor all_gather(SyncGroup& group, int local_replica, const Tensor& value, int6
 Tensor concat_replicas(SyncGroup& group, at::ArrayRef<Tensor> local_values, int64_t axis);
 
 // Throw the errors above if the values cannot be added / concatenated; they name the values as
-// replicas
+// replicas.
 void check_same_shape(at::ArrayRef<Tensor> values);
 void check_can_concat(at::ArrayRef<Tensor> values, int64_t axis);
 
