@@ -70,9 +70,8 @@ class StrategyCore : public std::enable_shared_from_this<StrategyCore> {
   // is now. The targets were made under this strategy.
   virtual std::unique_ptr<GradientExchange> make_exchange(std::vector<UpdateTarget> targets) = 0;
 
-  // The following combine the values of all replicas of the sync group; this task passes those of
-  // its own replicas, in order. COLLECTIVE over the tasks of the group, as are all functions below.
-  // Not from a replica.
+  // These three combine the values of all replicas of the sync group; this task passes those of its
+  // own replicas, in order. COLLECTIVE over the tasks of the group. Not from a replica.
   // Errors: those of a Communicator's calls.
   //
   // The sum, in replica order within a task and then in the order of tasks, on the CPU.
@@ -85,7 +84,8 @@ class StrategyCore : public std::enable_shared_from_this<StrategyCore> {
   // The devices that read the input of this process's replicas. By default the host CPU of the
   // first device reads for all, or each replica has a worker of its own (PER_REPLICA).
   virtual distribute::InputWorkers input_workers(const distribute::InputOptions& options) const;
-  // The number of the sync group's input workers, and the number of this task's first.
+  // The number of the sync group's input workers, and the number of this task's first. COLLECTIVE,
+  // as above.
   struct InputPipelines {
     int total = 1;
     int first = 0;
