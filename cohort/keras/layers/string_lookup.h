@@ -2,8 +2,7 @@
 //
 //   layers::StringLookup lookup({.vocabulary = {"a", "b"}});
 //   lookup(StringTensor({"b", "z"}));             // 2, 0: index 0 is for what is out of vocabulary
-//   dataset.map(lookup, {.vectorized = true});    // or in a model, on Input({1}, {.dtype =
-//   string})
+//   dataset.map(lookup, {.vectorized = true});    // or in a model with an Input of strings
 #pragma once
 
 #include <optional>
