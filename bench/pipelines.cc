@@ -5,7 +5,7 @@
 #include <fstream>
 #include <optional>
 
-#include "cohort/core/crc32c.h"
+#include "cohort/core/files/crc32c.h"
 
 namespace bench {
 namespace {

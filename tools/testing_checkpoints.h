@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cohort/core/simulated_file_system.h"
+#include "cohort/core/files/simulated_file_system.h"
 #include "cohort/train/bundle_writer.h"
 #include "cohort/train/object_graph.h"
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "cohort/core/file_system.h"
+#include "cohort/core/files/file_system.h"
 #include "tools/exit_codes.h"
 
 namespace cohort::tools {

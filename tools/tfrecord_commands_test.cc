@@ -6,7 +6,7 @@
 #include <sstream>
 
 #include "cohort/core/error.h"
-#include "cohort/core/simulated_file_system.h"
+#include "cohort/core/files/simulated_file_system.h"
 #include "cohort/data/records/example_builder.h"
 #include "cohort/data/records/tfrecord_writer.h"
 

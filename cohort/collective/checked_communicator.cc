@@ -108,10 +108,10 @@ class CheckedCommunicator final : public Communicator {
                                         "; form the group again"));
     }
     if (first.sequence == second.sequence && first.fingerprint == second.fingerprint) return;
-    throw FailedPreconditionError(
-        str("tasks make different collective calls: task 0 call ", first.sequence, ", ", first.text,
-            "; task ", other, " call ", second.sequence, ", ", second.text,
-            "; every task must make the same calls in one order"));
+    throw FailedPreconditionError(str("tasks make different collective calls: task 0 call ",
+                                      first.sequence, ", ", first.text, "; task ", other, " call ",
+                                      second.sequence, ", ", second.text,
+                                      "; every task must make the same calls in one order"));
   }
 
   std::shared_ptr<Communicator> backend_;

@@ -198,9 +198,8 @@ TEST_P(CommunicatorConformance, AbortWakesThoseWhoWaitAndSaysWhy) {
     EXPECT_THAT(message_of<AbortedError>(errors[static_cast<size_t>(rank)]),
                 HasSubstr("task 2 has given up: its disk is full"));
   }
-  EXPECT_THAT(message_of<AbortedError>(run_tasks(members, [](Communicator& member) {
-                member.barrier({.name = "later"});
-              })[1]),
+  EXPECT_THAT(message_of<AbortedError>(run_tasks(
+                  members, [](Communicator& member) { member.barrier({.name = "later"}); })[1]),
               HasSubstr("its disk is full"));
 }
 
@@ -285,9 +284,8 @@ TEST_P(CommunicatorConformance, AnotherGenerationIsRefused) {
   };
   Communicators members = make_in_process_communicators(2, 4);
   members[1] = std::make_shared<Later>(members[1]);
-  for (const auto& error : run_tasks(checked_all(members), [](Communicator& member) {
-         member.barrier({.name = "x"});
-       })) {
+  for (const auto& error : run_tasks(checked_all(members),
+                                     [](Communicator& member) { member.barrier({.name = "x"}); })) {
     EXPECT_THAT(message_of<FailedPreconditionError>(error),
                 HasSubstr("task 0 is in generation 4 of the group, task 1 in 5"));
   }

@@ -39,10 +39,9 @@ void check_same_sizes(Calls all) {
   for (size_t rank = 0; rank < all.size(); ++rank) {
     for (const Buffer& buffer : of_task(all, rank).buffers) {
       if (buffer.count == first.count && buffer.dtype == first.dtype) continue;
-      throw InvalidArgumentError(
-          str("task 0 brings ", first.count, " elements of ", internal::dtype_name(first.dtype),
-              ", task ", rank, " brings ", buffer.count, " of ",
-              internal::dtype_name(buffer.dtype)));
+      throw InvalidArgumentError(str("task 0 brings ", first.count, " elements of ",
+                                     internal::dtype_name(first.dtype), ", task ", rank, " brings ",
+                                     buffer.count, " of ", internal::dtype_name(buffer.dtype)));
     }
   }
 }
@@ -105,7 +104,8 @@ class InProcessCommunicator final : public Communicator {
 
   void barrier(const CallOptions& options) override {
     guarded([&] {
-      hub_->group.meet(rank_, "barrier", nullptr, [](Calls) {}, options.timeout);
+      hub_->group.meet(
+          rank_, "barrier", nullptr, [](Calls) {}, options.timeout);
     });
   }
 
@@ -121,9 +121,8 @@ class InProcessCommunicator final : public Communicator {
  private:
   void share(const char* what, Call call, const CallOptions& options,
              FunctionRef<void(Calls)> work) {
-    guarded([&] {
-      hub_->group.share(rank_, what, &call, check_same_sizes, work, options.timeout);
-    });
+    guarded(
+        [&] { hub_->group.share(rank_, what, &call, check_same_sizes, work, options.timeout); });
   }
 
   // In place of "another failed", why.

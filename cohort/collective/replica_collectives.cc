@@ -30,15 +30,15 @@ std::vector<Tensor> values_of(std::span<void* const> operands) {
 void add_own_slice(std::span<void* const> operands, int rank) {
   const Operand& first = *static_cast<Operand*>(operands[0]);
   const int64_t item_size = static_cast<int64_t>(first.value.element_size());
-  const SliceRange range =
-      slice_of(first.value.numel(), rank, static_cast<int>(operands.size()));
+  const SliceRange range = slice_of(first.value.numel(), rank, static_cast<int>(operands.size()));
   if (range.begin == range.end) return;
   const int64_t offset = range.begin * item_size;
   const auto at_offset = [offset](const Tensor& tensor) {
     return static_cast<char*>(tensor.data_ptr()) + offset;
   };
   c10::SmallVector<const void*, 8> sources;
-  for (void* operand : operands) sources.push_back(at_offset(static_cast<Operand*>(operand)->value));
+  for (void* operand : operands)
+    sources.push_back(at_offset(static_cast<Operand*>(operand)->value));
   char* sum = at_offset(first.result);
   add_slices(sum, sources, range.end - range.begin, first.value.scalar_type());
   for (void* operand : operands.subspan(1)) {
@@ -49,12 +49,13 @@ void add_own_slice(std::span<void* const> operands, int rank) {
 
 }  // namespace
 
-void check_same_shape(at::ArrayRef<Tensor> values) {
+void check_same_shape(at::ArrayRef<Tensor> values, int first_replica) {
   for (size_t i = 1; i < values.size(); ++i) {
     if (values[i].scalar_type() != values[0].scalar_type() ||
         values[i].sizes() != values[0].sizes()) {
-      throw InvalidArgumentError(str("cannot reduce values that differ between replicas: replica 0 "
-                                     "has ", describe(values[0]), ", replica ", i, " has ",
+      throw InvalidArgumentError(str("cannot reduce values that differ between replicas: replica ",
+                                     first_replica, " has ", describe(values[0]), ", replica ",
+                                     first_replica + static_cast<int>(i), " has ",
                                      describe(values[i])));
     }
   }
@@ -93,9 +94,9 @@ Tensor all_reduce_sum(SyncGroup& group, int local_replica, const Tensor& value, 
     mine.result = at::empty_like(mine.value);
     group.share(
         local_replica, what, &mine,
-        [](std::span<void* const> all) {
+        [&](std::span<void* const> all) {
           const std::vector<Tensor> values = values_of(all);
-          check_same_shape(values);
+          check_same_shape(values, group.view()->first_replica());
           check_can_add(values[0].scalar_type());
         },
         [local_replica](std::span<void* const> all) { add_own_slice(all, local_replica); });
@@ -118,15 +119,17 @@ Tensor all_gather(SyncGroup& group, int local_replica, const Tensor& value, int6
   } mine{value.detach(), axis, {}};
   group.meet(local_replica, "all_gather", &mine, [&](std::span<void* const> all) {
     std::vector<Tensor> values;
+    // Between tasks by way of the host.
+    const at::Device device =
+        group.spans_tasks() ? at::kCPU : static_cast<Gathered*>(all[0])->value.device();
     for (void* one : all) {
       const auto& gathered = *static_cast<Gathered*>(one);
       if (gathered.axis != axis) {
-        throw InvalidArgumentError(str("replica ",
-                                       group.view()->first_replica() + std::ssize(values),
-                                       " gathers along axis ", gathered.axis,
-                                       ", another along axis ", axis));
+        throw InvalidArgumentError(
+            str("replica ", group.view()->first_replica() + std::ssize(values),
+                " gathers along axis ", gathered.axis, ", another along axis ", axis));
       }
-      values.push_back(gathered.value.to(at::kCPU));
+      values.push_back(gathered.value.to(device));
     }
     const Tensor result = concat_replicas(group, values, axis);
     for (void* one : all) {

@@ -22,12 +22,11 @@ Tensor all_reduce_sum(SyncGroup& group, int local_replica, const Tensor& value,
 // replica; shapes; dtypes).
 Tensor all_gather(SyncGroup& group, int local_replica, const Tensor& value, int64_t axis);
 
-// The same, for a caller that acts for all replicas of its task; on the CPU.
+// The same for a caller that stands for all replicas of its task; on the CPU where there are others.
 Tensor concat_replicas(SyncGroup& group, at::ArrayRef<Tensor> local_values, int64_t axis);
 
-// Throw the errors above if the values cannot be added / concatenated; they name the values as
-// replicas.
-void check_same_shape(at::ArrayRef<Tensor> values);
+// Throws what is said above where two values cannot be added up / joined; whose id `first_replica` is the first.
+void check_same_shape(at::ArrayRef<Tensor> values, int first_replica = 0);
 void check_can_concat(at::ArrayRef<Tensor> values, int64_t axis);
 
 }  // namespace cohort::collective

@@ -7,6 +7,7 @@
 namespace cohort::collective {
 
 Buffer SoleCommunicator::buffer(int64_t bytes) {
+  std::lock_guard lock(mutex_);
   memory_.push_back(std::make_unique<char[]>(static_cast<size_t>(bytes)));
   return {memory_.back().get(), bytes, uint8};
 }

@@ -1,14 +1,15 @@
 // The communicator of a task that is alone and waits for no other.
 #pragma once
 
+#include <mutex>
 #include <vector>
 
 #include "cohort/collective/communicator.h"
 
 namespace cohort::collective {
 
-// The buffers of one call are still added and copied to each other.
-// Thread safety: any thread, except for buffer.
+// Buffers of one call are still added up and handed round between each other.
+// Thread safety: any thread.
 class SoleCommunicator final : public Communicator {
  public:
   int rank() const override { return 0; }
@@ -30,7 +31,8 @@ class SoleCommunicator final : public Communicator {
   void abort(const std::string&) noexcept override {}
 
  private:
-  std::vector<std::unique_ptr<char[]>> memory_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<char[]>> memory_;  // guarded by mutex_
 };
 
 }  // namespace cohort::collective

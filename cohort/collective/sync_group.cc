@@ -1,5 +1,6 @@
 #include "cohort/collective/sync_group.h"
 
+#include "cohort/collective/checked_communicator.h"
 #include "cohort/collective/sole_communicator.h"
 
 namespace cohort::collective {
@@ -22,7 +23,8 @@ std::shared_ptr<const GroupView> introduce(Communicator& communicator, int local
 
 SyncGroup::SyncGroup(int local_replicas, std::chrono::nanoseconds spin,
                      std::shared_ptr<Communicator> communicator)
-    : communicator_(communicator ? std::move(communicator) : std::make_shared<SoleCommunicator>()),
+    : communicator_(communicator ? checked(std::move(communicator))
+                                 : std::make_shared<SoleCommunicator>()),
       view_(introduce(*communicator_, local_replicas)),
       threads_(local_replicas, spin, {.first = view_->first_replica()}) {}
 

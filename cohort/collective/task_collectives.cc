@@ -28,8 +28,10 @@ struct Form {
 
   static Form of(const Tensor& value) {
     if (value.dim() > kMostDims) {
-      throw InvalidArgumentError(str("values of rank ", value.dim(), " cannot be gathered over "
-                                     "tasks; the highest rank is ", kMostDims));
+      throw InvalidArgumentError(str("values of rank ", value.dim(),
+                                     " cannot be gathered over "
+                                     "tasks; the highest rank is ",
+                                     kMostDims));
     }
     Form form{static_cast<int64_t>(value.scalar_type()), value.dim(), {}};
     for (int64_t d = 0; d < value.dim(); ++d) form.sizes[d] = value.size(d);
@@ -53,7 +55,8 @@ std::vector<Form> all_forms(SyncGroup& group, at::ArrayRef<Tensor> local_values,
     forms[static_cast<size_t>(view.first_replica()) + i] = Form::of(local_values[i]);
   }
   const auto bytes = static_cast<int64_t>(forms.size() * sizeof(Form));
-  all_gather(group.between(), {forms.data(), bytes, uint8}, bytes_each, {.name = name, .timeout = group.timeout()});
+  all_gather(group.between(), {forms.data(), bytes, uint8}, bytes_each,
+             {.name = name, .timeout = group.timeout()});
   return forms;
 }
 
@@ -62,13 +65,15 @@ std::vector<Form> all_forms(SyncGroup& group, at::ArrayRef<Tensor> local_values,
 void sum_over_tasks(SyncGroup& group, const Tensor& value, std::string_view name) {
   if (!group.spans_tasks()) return;
   const std::string signature = describe(value);
-  all_reduce(group.between(), buffer_of(value), {.name = name, .signature = signature, .timeout = group.timeout()});
+  all_reduce(group.between(), buffer_of(value),
+             {.name = name, .signature = signature, .timeout = group.timeout()});
 }
 
 void take_from_first_task(SyncGroup& group, const Tensor& value, std::string_view name) {
   if (!group.spans_tasks()) return;
   const std::string signature = describe(value);
-  broadcast(group.between(), bytes_of(value), 0, {.name = name, .signature = signature, .timeout = group.timeout()});
+  broadcast(group.between(), bytes_of(value), 0,
+            {.name = name, .signature = signature, .timeout = group.timeout()});
 }
 
 std::vector<Tensor> all_replicas_values(SyncGroup& group, at::ArrayRef<Tensor> local_values,
@@ -97,7 +102,8 @@ std::vector<Tensor> all_replicas_values(SyncGroup& group, at::ArrayRef<Tensor> l
     }
     position += values[replica].nbytes();
   }
-  all_gather(group.between(), bytes_of(packed), bytes_each, {.name = name, .timeout = group.timeout()});
+  all_gather(group.between(), bytes_of(packed), bytes_each,
+             {.name = name, .timeout = group.timeout()});
   position = packed.data_ptr<uint8_t>();
   for (const Tensor& value : values) {
     std::memcpy(value.data_ptr(), position, value.nbytes());

@@ -30,14 +30,16 @@ std::vector<Tensor> all_replicas_values(SyncGroup& group, at::ArrayRef<Tensor> l
 // The values of all tasks, in the order of ranks; `mine` is this task's. The bytes of T must mean
 // the same on every machine of the group.
 template <class T>
-requires std::is_trivially_copyable_v<T>
-std::vector<T> all_tasks_values(SyncGroup& group, const T& mine, std::string_view name) {
+requires std::is_trivially_copyable_v<T> std::vector<T> all_tasks_values(SyncGroup& group,
+                                                                         const T& mine,
+                                                                         std::string_view name) {
   const GroupView& view = *group.view();
   std::vector<T> values(view.replicas_of.size(), mine);
   if (!group.spans_tasks()) return values;
   const std::vector<int64_t> bytes_each(values.size(), sizeof(T));
-  all_gather(group.between(), {values.data(), static_cast<int64_t>(values.size() * sizeof(T)), uint8},
-             bytes_each, {.name = name, .timeout = group.timeout()});
+  all_gather(group.between(),
+             {values.data(), static_cast<int64_t>(values.size() * sizeof(T)), uint8}, bytes_each,
+             {.name = name, .timeout = group.timeout()});
   return values;
 }
 

@@ -12,7 +12,7 @@
 
 #include "cohort/collective/local_buffers.h"
 #include "cohort/collective/slices.h"
-#include "cohort/core/unique_fd.h"
+#include "cohort/core/files/unique_fd.h"
 
 namespace cohort::collective {
 namespace {
@@ -150,12 +150,13 @@ class SocketCommunicator final : public Communicator {
       const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
       const int ready = left.count() <= 0 ? 0 : ::poll(&waiting, 1, static_cast<int>(left.count()));
       if (ready == 0) {
-        throw DeadlineExceededError(str("waited in '", options.name, "' for ",
-                                        task_name(peer_rank)));
+        throw DeadlineExceededError(
+            str("waited in '", options.name, "' for ", task_name(peer_rank)));
       }
       if (ready < 0 && errno == EINTR) continue;
-      const ssize_t moved = direction == POLLIN ? ::recv(fd, bytes, size, MSG_DONTWAIT)
-                                                : ::send(fd, bytes, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+      const ssize_t moved = direction == POLLIN
+                                ? ::recv(fd, bytes, size, MSG_DONTWAIT)
+                                : ::send(fd, bytes, size, MSG_NOSIGNAL | MSG_DONTWAIT);
       if (moved < 0 && (errno == EAGAIN || errno == EINTR)) continue;
       if (moved <= 0) {
         check_usable();
@@ -177,8 +178,7 @@ class SocketCommunicator final : public Communicator {
 
 }  // namespace
 
-std::vector<std::shared_ptr<Communicator>> make_socket_communicators(int size,
-                                                                     int64_t generation) {
+std::vector<std::shared_ptr<Communicator>> make_socket_communicators(int size, int64_t generation) {
   std::vector<std::shared_ptr<SocketCommunicator>> members;
   for (int r = 0; r < size; ++r) {
     members.push_back(std::make_shared<SocketCommunicator>(r, size, generation));

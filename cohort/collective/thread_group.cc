@@ -45,8 +45,10 @@ void ThreadGroup::leave(int rank) {
   const bool waited_for = (meeting & kCount) > 0 && (meeting & kClosed) == 0;
   if (waited_for && close_meeting(generation_of(meeting))) {
     break_round(std::make_exception_ptr(FailedPreconditionError(
-        str("some ", names_.noun, "s made a different number of merge_call, all_reduce or other "
-            "collective calls: ", name_of(rank), " ended its step after ", members_[rank]->meetings.load(),
+        str("some ", names_.noun,
+            "s made a different number of merge_call, all_reduce or other "
+            "collective calls: ",
+            name_of(rank), " ended its step after ", members_[rank]->meetings.load(),
             " of them while others wait for it; missing: ", missing_members()))));
   }
   if (options_.sequential) pass_turn(rank + 1);
@@ -80,10 +82,12 @@ void ThreadGroup::gather(int rank, const char* what, void* mine,
   if (before & kClosed) throw_broken();
   const uint64_t generation = generation_of(before);
   if (left_.load() > 0 && close_meeting(generation)) {
-    break_round(std::make_exception_ptr(FailedPreconditionError(
-        str("some ", names_.noun, "s made a different number of merge_call, all_reduce or other "
-            "collective calls: ", name_of(rank), " is at ", what, " after ", me.meetings.load(),
-            " of them; missing: ", missing_members()))));
+    break_round(std::make_exception_ptr(
+        FailedPreconditionError(str("some ", names_.noun,
+                                    "s made a different number of merge_call, all_reduce or other "
+                                    "collective calls: ",
+                                    name_of(rank), " is at ", what, " after ", me.meetings.load(),
+                                    " of them; missing: ", missing_members()))));
   }
   if (static_cast<int>(before & kCount) + 1 == size()) {
     lead(generation, leader);
@@ -94,8 +98,7 @@ void ThreadGroup::gather(int rank, const char* what, void* mine,
   me.meetings.fetch_add(1, std::memory_order_relaxed);
 }
 
-void ThreadGroup::lead(uint64_t generation,
-                       FunctionRef<void(std::span<void* const>)> leader) {
+void ThreadGroup::lead(uint64_t generation, FunctionRef<void(std::span<void* const>)> leader) {
   meeting_error_ = nullptr;
   try {
     check_same_meeting();

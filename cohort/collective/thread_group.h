@@ -68,16 +68,17 @@ class ThreadGroup {
   // passed as `mine`. An exception from leader is thrown to all members. `mine` may be read until
   // leader returns. timeout: 0 means the round's.
   // Errors: FailedPrecondition (the others are at a meeting of another name, or have ended),
-  // DeadlineExceeded (names who did not arrive), GroupBrokenError.
-  void meet(int rank, const char* what, void* mine, FunctionRef<void(std::span<void* const>)> leader,
+  // DeadlineExceeded (names who did not come), GroupBrokenError.
+  void meet(int rank, const char* what, void* mine,
+            FunctionRef<void(std::span<void* const>)> leader,
             std::chrono::nanoseconds timeout = {});
 
-  // Runs work on memory that all members share. The members meet as in meet; `check` sees what all
-  // have passed and may throw. Then work(all) is called on every member at the same time. Returns
-  // when all have finished, so every member may read and write every `mine` until then.
-  // Errors: meet's; those of `check` on every member; those of `work` on the member that threw
-  // them.
-  void share(int rank, const char* what, void* mine, FunctionRef<void(std::span<void* const>)> check,
+  // Work on memory that members own together: meets like meet, where `check` looks at what all have
+  // passed and may refuse it, then calls work(all) on every member at once, and returns when all
+  // have finished, so that `mine` may be read and written by everybody until then.
+  // Errors: meet's, those of `check` on every member, those of `work` on the member it failed on.
+  void share(int rank, const char* what, void* mine,
+             FunctionRef<void(std::span<void* const>)> check,
              FunctionRef<void(std::span<void* const>)> work, std::chrono::nanoseconds timeout = {});
 
   // The error between members in this round; null if there was none.

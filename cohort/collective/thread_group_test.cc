@@ -13,7 +13,6 @@ namespace {
 using std::chrono::milliseconds;
 using ::testing::HasSubstr;
 
-
 TEST(ThreadGroup, LeaderSeesWhatEveryMemberPassed) {
   ThreadGroup group(4, kNoSpin);
   std::vector<int> values{1, 10, 100, 1000};

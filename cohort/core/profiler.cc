@@ -9,7 +9,7 @@
 #include <optional>
 
 #include "cohort/core/error.h"
-#include "cohort/core/file_system.h"
+#include "cohort/core/files/file_system.h"
 #include "cohort/core/phase.h"
 
 namespace cohort::internal {

@@ -23,6 +23,7 @@
 #include <utility>
 
 #include "cohort/core/callable_traits.h"
+#include "cohort/core/export.h"
 #include "cohort/core/scalar_type.h"
 #include "cohort/core/structure.h"
 #include "cohort/core/to_structure.h"
@@ -40,20 +41,23 @@ struct CallSite {
 // Errors: InvalidArgument, naming the parameter and what is there.
 
 // Errors: the input is no tuple or dict of `count` members.
-void check_member_count(const Structure& input, size_t count, const CallSite& site);
+COHORT_API void check_member_count(const Structure& input, size_t count, const CallSite& site);
 // The only member of a tuple of one, or else the input.
-const Structure& sole_value(const Structure& input);
-const Tensor& tensor_value(const Structure& value, size_t index, const CallSite& site);
-const StringTensor& strings_value(const Structure& value, size_t index, const CallSite& site);
+COHORT_API const Structure& sole_value(const Structure& input);
+COHORT_API const Tensor& tensor_value(const Structure& value, size_t index, const CallSite& site);
+COHORT_API const StringTensor& strings_value(const Structure& value, size_t index,
+                                             const CallSite& site);
 // The value of a tensor of shape [], as `dtype`, on the CPU.
-Tensor number_value(const Structure& value, DType dtype, size_t index, const CallSite& site);
-std::string_view string_value(const Structure& value, size_t index, const CallSite& site);
+COHORT_API Tensor number_value(const Structure& value, DType dtype, size_t index,
+                               const CallSite& site);
+COHORT_API std::string_view string_value(const Structure& value, size_t index,
+                                         const CallSite& site);
 
 // Whether every value of `from` is one of `to` (or rounds to one, for large integers).
 bool widens(DType from, DType to);
 // Says that a parameter is a `type`, but that `found` is there.
-[[noreturn]] void throw_wrong_scalar(size_t index, const std::string& type,
-                                     const std::string& found, const CallSite& site);
+[[noreturn]] COHORT_API void throw_wrong_scalar(size_t index, const std::string& type,
+                                                const std::string& found, const CallSite& site);
 
 template <class T>
 inline constexpr bool kTakesLeaf =

@@ -13,13 +13,14 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/core/scalar_type.h"
 #include "cohort/core/structure.h"
 
 namespace cohort::internal {
 
 // Uninitialised, of shape [].
-Tensor scalar_tensor(DType dtype);
+COHORT_API Tensor scalar_tensor(DType dtype);
 
 template <class T>
 inline constexpr bool kIsTupleResult = false;

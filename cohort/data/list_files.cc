@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "cohort/core/crc32c.h"
-#include "cohort/core/file_deadline.h"
-#include "cohort/core/file_system.h"
+#include "cohort/core/files/crc32c.h"
+#include "cohort/core/files/file_deadline.h"
+#include "cohort/core/files/file_system.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/text.h"
 #include "cohort/data/dataset.h"

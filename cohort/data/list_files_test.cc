@@ -8,7 +8,7 @@
 #include <optional>
 #include <set>
 
-#include "cohort/core/simulated_file_system.h"
+#include "cohort/core/files/simulated_file_system.h"
 #include "cohort/data/records/glob.h"
 #include "cohort/data/test_util.h"
 #include "cohort/data/testing_files.h"

@@ -5,6 +5,8 @@
 #include "cohort/core/error.h"
 #include "cohort/distribute/context.h"
 #include "cohort/distribute/context_stack.h"
+#include "cohort/distribute/replica_context.h"
+#include "cohort/distribute/strategy.h"
 #include "cohort/distribute/strategy_core.h"
 #include "cohort/ops/random.h"
 

@@ -9,7 +9,7 @@
 
 #include <atomic>
 
-#include "cohort/core/simulated_file_system.h"
+#include "cohort/core/files/simulated_file_system.h"
 #include "cohort/data/dataset.h"
 #include "cohort/data/testing_device.h"
 #include "cohort/distribute/distributed_dataset.h"

@@ -4,6 +4,8 @@
 
 #include "cohort/core/logging.h"
 #include "cohort/distribute/context_stack.h"
+#include "cohort/distribute/replica_context.h"
+#include "cohort/distribute/strategy.h"
 #include "cohort/distribute/strategy_core.h"
 
 namespace cohort {
@@ -68,8 +70,8 @@ bool sync_on_read() { return reads_aggregate; }
 namespace distribute {
 
 using internal::ContextFrame;
-using internal::StrategyCore;
 using internal::str;
+using internal::StrategyCore;
 using internal::top;
 
 Strategy get_strategy() { return Strategy(internal::current_core()); }
@@ -117,8 +119,7 @@ void check_can_enter(const StrategyCore& core) {
 Scope::Scope(std::shared_ptr<StrategyCore> core) : core_(std::move(core)) {
   check_can_enter(*core_);
   // The default strategy's scope is a replica context, as outside of every scope.
-  ReplicaContext* replica =
-      core_->is_default() ? &internal::default_replica_context() : nullptr;
+  ReplicaContext* replica = core_->is_default() ? &internal::default_replica_context() : nullptr;
   frame_ = new ContextFrame{core_.get(), replica, top};
   top = static_cast<const ContextFrame*>(frame_);
 }

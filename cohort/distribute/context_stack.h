@@ -3,11 +3,15 @@
 
 #include <memory>
 
-#include "cohort/distribute/replica_context.h"
+namespace cohort::distribute {
+class ReplicaContext;
+}
 
 namespace cohort::internal {
 
-// The context of a piece of code. Lives on the stack of the thread that it describes.
+class StrategyCore;
+
+// Where a piece of code stands. Lives on the stack of the thread that it describes.
 struct ContextFrame {
   StrategyCore* core = nullptr;
   // The replica; nullptr in a cross-replica context.

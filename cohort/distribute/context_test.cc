@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "cohort/distribute/context_stack.h"
+#include "cohort/distribute/replica_context.h"
 #include "cohort/distribute/testing_devices.h"
 
 namespace cohort::distribute {

@@ -2,6 +2,7 @@
 
 #include "cohort/core/phase.h"
 #include "cohort/distribute/context_stack.h"
+#include "cohort/distribute/replica_context.h"
 #include "cohort/distribute/step_reader.h"
 
 namespace cohort::distribute {
@@ -53,7 +54,7 @@ std::vector<int64_t> DistributedIterator::positions() const {
   const size_t workers = source.pipelines.size();
   if (source.order == ElementOrder::kUnknown) {
     throw FailedPreconditionError(
-        str("DistributedIterator::positions: the order of the elements of ", workers,
+        str("DistributedIterator::positions: the order of the elements of ", source.numbering.total,
             " input workers is not known (", source.division,
             "); let them share the dataset by AutoShardPolicy::DATA"));
   }

@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "cohort/distribute/context.h"
+#include "cohort/distribute/strategy.h"
 #include "cohort/distribute/strategy_core.h"
 #include "cohort/distribute/variable_impl.h"
 
@@ -12,8 +13,6 @@ namespace cohort::internal {
 using distribute::ReplicaContext;
 using distribute::Variable;
 
-namespace {
-
 std::string list_names(const std::vector<Variable>& variables) {
   std::string names;
   for (const Variable& variable : variables) {
@@ -21,6 +20,8 @@ std::string list_names(const std::vector<Variable>& variables) {
   }
   return names;
 }
+
+namespace {
 
 // Replicas that bring different lists would wait for each other's gradients for ever.
 void check_same_variables(const ReplicaContext& replica,
@@ -98,8 +99,12 @@ std::shared_ptr<GradientExchange> ExchangePlans::make(const std::vector<Variable
   check(variables);
   StrategyCore* core = variables[0].impl().core().get();
   std::shared_ptr<GradientExchange> exchange = core->make_exchange(make_targets(variables));
+  const int64_t generation = core->group().view()->generation;
   std::lock_guard lock(mutex_);
-  plans_.push_back({core, core->group().view()->generation, exchange});
+  std::erase_if(plans_, [&](const Plan& plan) {  // of a group that has formed again
+    return plan.core == core && plan.generation != generation;
+  });
+  plans_.push_back({core, generation, exchange});
   return exchange;
 }
 

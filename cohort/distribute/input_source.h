@@ -11,6 +11,7 @@
 
 #include "cohort/data/dataset.h"
 #include "cohort/distribute/input_workers.h"
+#include "cohort/distribute/strategy.h"
 #include "cohort/distribute/strategy_core.h"
 
 namespace cohort::distribute::internal_input {

@@ -1,5 +1,6 @@
 #include "cohort/distribute/legacy.h"
 
+#include "cohort/distribute/strategy.h"
 #include "cohort/distribute/strategy_core.h"
 
 namespace cohort::distribute {

@@ -19,6 +19,8 @@
 #include "cohort/core/thread_pool.h"
 #include "cohort/core/wait_point.h"
 #include "cohort/distribute/context_stack.h"
+#include "cohort/distribute/replica_context.h"
+#include "cohort/distribute/strategy.h"
 #include "cohort/distribute/strategy_core.h"
 #include "cohort/ops/random.h"
 
@@ -107,8 +109,8 @@ void LocalReplicas::Shared::run_one(int rank) {
     ReplicaContext context(*job.core, rank, job.view, &generators[0]);
     ContextGuard in_replica(*job.core, &context);
     ScopedGenerator generator(generators[rank]);
-    const c10::OptionalDeviceGuard device(
-        devices[rank].is_cpu() ? c10::optional<c10::Device>() : devices[rank]);
+    const c10::OptionalDeviceGuard device(devices[rank].is_cpu() ? c10::optional<c10::Device>()
+                                                                 : devices[rank]);
     at::NoGradGuard no_grad;
     const ScopedFlushDenormals flush_denormals;
     group.threads().enter(rank);
@@ -199,18 +201,23 @@ void LocalReplicas::run(StrategyCore& core, const std::shared_ptr<RunFrame>& fra
         "step at a time");
   }
   struct NotRunning {
-    std::atomic<bool>& running;
-    ~NotRunning() { running = false; }
-  } not_running{shared_->running};
+    Shared& shared;
+    ~NotRunning() {
+      shared.group.end();
+      shared.running = false;
+    }
+  } not_running{*shared_};
   if (const int inside = shared_->unfinished.load()) {
-    throw FailedPreconditionError(
-        str(inside, " of ", size(), " replicas are still inside a step that was given up: ",
-            shared_->group.threads().members_inside(), "; the strategy can run again when they return"));
+    throw FailedPreconditionError(str(inside, " of ", size(),
+                                      " replicas are still inside a step that was given up: ",
+                                      shared_->group.threads().members_inside(),
+                                      "; the strategy can run again when they return"));
   }
 
   const std::chrono::nanoseconds timeout =
-      options.timeout.count() > 0 ? std::min<std::chrono::milliseconds>(options.timeout, kMaxTimeout)
-                                  : kDefaultTimeout;
+      options.timeout.count() > 0
+          ? std::min<std::chrono::milliseconds>(options.timeout, kMaxTimeout)
+          : kDefaultTimeout;
   generators();
   shared_->group.begin({.timeout = timeout, .sequential = !options.concurrent});
   // For a single replica, too: libtorch's own count is that of physical cores, half of them in many
@@ -219,10 +226,17 @@ void LocalReplicas::run(StrategyCore& core, const std::shared_ptr<RunFrame>& fra
   try {
     run_step(core, frame, timeout);
   } catch (const std::exception& error) {
-    // Other tasks may wait for this one in a collective call of the step.
-    if (shared_->group.spans_tasks()) shared_->group.between().abort(error.what());
+    give_up(error.what());
+    throw;
+  } catch (...) {
+    give_up("a step failed with an error of an unknown class");
     throw;
   }
+}
+
+// Other tasks may wait for this one in a collective call of the step.
+void LocalReplicas::give_up(const std::string& reason) {
+  if (shared_->group.spans_tasks()) shared_->group.between().abort(reason);
 }
 
 void LocalReplicas::run_step(StrategyCore& core, const std::shared_ptr<RunFrame>& frame,
@@ -256,8 +270,8 @@ void LocalReplicas::start_workers(StrategyCore& core, const std::shared_ptr<RunF
 // Replicas that the others waited for in vain get as long again to notice and return.
 bool LocalReplicas::wait_for_workers(std::chrono::nanoseconds timeout) {
   const ScopedPhase phase(profiler::Phase::kWait);
-  return shared_->end.wait([this] { return shared_->unfinished.load() == 0; },
-                           shared_->spin(), WaitPoint::Clock::now() + timeout);
+  return shared_->end.wait([this] { return shared_->unfinished.load() == 0; }, shared_->spin(),
+                           WaitPoint::Clock::now() + timeout);
 }
 
 void LocalReplicas::throw_given_up(std::chrono::nanoseconds timeout) const {

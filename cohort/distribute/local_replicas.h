@@ -51,6 +51,7 @@ class LocalReplicas {
   struct Shared;
   void run_step(StrategyCore& core, const std::shared_ptr<RunFrame>& frame,
                 std::chrono::nanoseconds timeout);
+  void give_up(const std::string& reason);
   void start_workers(StrategyCore& core, const std::shared_ptr<RunFrame>& frame);
   bool wait_for_workers(std::chrono::nanoseconds timeout);
   [[noreturn]] void throw_given_up(std::chrono::nanoseconds timeout) const;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "cohort/distribute/local_replicas.h"
+#include "cohort/distribute/strategy.h"
 #include "cohort/distribute/strategy_core.h"
 
 namespace cohort::internal {

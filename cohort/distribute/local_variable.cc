@@ -52,9 +52,15 @@ void LocalVariable::write(size_t replica, AssignOp op, const Tensor& value) {
   const Tensor& target = components_[replica];
   const auto operand = [&] { return value.to(target.device(), target.scalar_type()); };
   switch (op) {
-    case AssignOp::kAssign: target.copy_(value); break;
-    case AssignOp::kAdd: target.add_(operand()); break;
-    case AssignOp::kSub: target.sub_(operand()); break;
+    case AssignOp::kAssign:
+      target.copy_(value);
+      break;
+    case AssignOp::kAdd:
+      target.add_(operand());
+      break;
+    case AssignOp::kSub:
+      target.sub_(operand());
+      break;
   }
   for (size_t i = 0; i < components_.size(); ++i) {
     if (components_[i].is_alias_of(target)) mark_written(i);
@@ -63,8 +69,8 @@ void LocalVariable::write(size_t replica, AssignOp op, const Tensor& value) {
 
 std::vector<train::CheckpointValue> LocalVariable::checkpoint_values() {
   if (calling_replica("save") != nullptr) {
-    throw FailedPreconditionError(str("variable '", name(),
-                                      "' was to be saved in a step; save checkpoints after it"));
+    throw FailedPreconditionError(
+        str("variable '", name(), "' was to be saved in a step; save checkpoints after it"));
   }
   return {{.attribute = train::kVariableValue,
            .full_name = name(),

@@ -6,6 +6,7 @@
 #include "cohort/collective/task_collectives.h"
 #include "cohort/core/error.h"
 #include "cohort/distribute/mirrored_variable.h"
+#include "cohort/distribute/strategy.h"
 #include "cohort/distribute/strategy_core.h"
 #include "cohort/distribute/sync_on_read_variable.h"
 #include "cohort/distribute/variable_creation.h"

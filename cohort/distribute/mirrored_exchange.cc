@@ -9,8 +9,8 @@
 #include "cohort/core/intra_op_parallel.h"
 #include "cohort/core/intra_op_threads.h"
 #include "cohort/core/phase.h"
-#include "cohort/distribute/slice_pass.h"
 #include "cohort/distribute/local_variable.h"
+#include "cohort/distribute/slice_pass.h"
 
 namespace cohort::internal {
 
@@ -64,7 +64,8 @@ void walk(std::span<const UpdateTarget> targets, const Walker& walker,
   int64_t offset = 0;
   for (size_t i = 0; i < targets.size(); ++i) {
     const int64_t size = size_of(targets[i]);
-    visit(i, {std::max<int64_t>(mine.begin - offset, 0), std::min<int64_t>(mine.end - offset, size)});
+    visit(i,
+          {std::max<int64_t>(mine.begin - offset, 0), std::min<int64_t>(mine.end - offset, size)});
     offset += size;
   }
 }
@@ -113,8 +114,7 @@ double sum_of_squares(const Tensor& tensor) {
 }  // namespace
 
 MirroredExchange::MirroredExchange(std::vector<UpdateTarget> targets, collective::SyncGroup& group)
-    : GradientExchange(std::move(targets),
-                       static_cast<size_t>(group.view()->num_local_replicas())),
+    : GradientExchange(std::move(targets), static_cast<size_t>(group.view()->num_local_replicas())),
       local_replicas_(static_cast<size_t>(group.view()->num_local_replicas())),
       packs_(variables_of(this->targets()), local_replicas_, kBytesPerPack),
       arrival_(local_replicas_, Arrival::kAtOnce) {}
@@ -131,9 +131,9 @@ void MirroredExchange::begin(ReplicaContext& replica, Arrival arrival) {
 
 void MirroredExchange::bring(ReplicaContext& replica, size_t target, const Tensor& gradient) {
   if (!gradient.defined()) return;
-  packs_.bring(local_id(replica), target,
-               usable_gradient(gradient, targets()[target].variable,
-                               replica.replica_id_in_sync_group()));
+  packs_.bring(
+      local_id(replica), target,
+      usable_gradient(gradient, targets()[target].variable, replica.replica_id_in_sync_group()));
 }
 
 bool MirroredExchange::has(const ReplicaContext& replica, size_t target) const {

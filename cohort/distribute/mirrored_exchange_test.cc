@@ -19,6 +19,7 @@
 #include <mutex>
 
 #include "cohort/core/intra_op_threads.h"
+#include "cohort/distribute/strategy.h"
 #include "cohort/distribute/strategy_core.h"
 #include "cohort/distribute/testing_devices.h"
 #include "cohort/ops/random.h"
@@ -137,8 +138,7 @@ TEST_P(MirroredExchangeTest, ManyAdamStepsKeepEveryComponentAndSlotEqual) {
     const Tensor gradient = generator.normal({33, 17}, {.dtype = float64});
     strategy.run([&](ReplicaContext& context) {
       const std::vector<Tensor> gradients{gradient * (context.replica_id_in_sync_group() + 1)};
-      exchange(context, gradients, targets, *rule,
-                        {.learning_rate = 0.01, .iteration = step});
+      exchange(context, gradients, targets, *rule, {.learning_rate = 0.01, .iteration = step});
     });
     expect_equal_components(targets[0].variable);
     for (const Variable& slot : targets[0].slots) expect_equal_components(slot);
@@ -249,7 +249,7 @@ TEST_P(MirroredExchangeTest, WithoutAggregationTheFirstReplicasGradientsCount) {
   strategy.run([&](ReplicaContext& context) {
     const std::vector<Tensor> gradients{at::full({40}, 1.0 + context.replica_id_in_sync_group())};
     exchange(context, gradients, targets, *rule,
-                      {.learning_rate = 1, .aggregate_gradients = false});
+             {.learning_rate = 1, .aggregate_gradients = false});
   });
   EXPECT_TRUE(at::equal(targets[0].variable.components().value(0), at::full({40}, -1.0)));
 }
@@ -274,8 +274,9 @@ TEST_P(MirroredExchangeTest, AWrongGradientIsNamedAndNothingChanges) {
 
 TEST_P(MirroredExchangeTest, SumsAreClippedByTheNormOfAllOfThem) {
   const auto rule = optim::make_sgd({});
-  const std::vector<UpdateTarget> targets{
-      target(at::zeros({2}), *rule), target(at::zeros({5000}), *rule), target(at::zeros({1}), *rule)};
+  const std::vector<UpdateTarget> targets{target(at::zeros({2}), *rule),
+                                          target(at::zeros({5000}), *rule),
+                                          target(at::zeros({1}), *rule)};
   const double n = GetParam().replicas;
   const auto step = [&](double clipnorm) {
     double norm = 0;
@@ -289,7 +290,7 @@ TEST_P(MirroredExchangeTest, SumsAreClippedByTheNormOfAllOfThem) {
     EXPECT_DOUBLE_EQ(norm, 5 * n);
     return -targets[0].variable.components().value(0)[0].item<double>();
   };
-  EXPECT_NEAR(step(1), 0.6, 1e-6);             // 3n / 5n
+  EXPECT_NEAR(step(1), 0.6, 1e-6);            // 3n / 5n
   EXPECT_NEAR(step(100), 0.6 + 3 * n, 1e-5);  // within the norm: as it is
   for (const UpdateTarget& one : targets) expect_equal_components(one.variable);
   EXPECT_TRUE(at::equal(targets[1].variable.value(), at::zeros({5000})));
@@ -301,8 +302,8 @@ TEST_P(MirroredExchangeTest, AStepWhoseSumsAreNotFiniteIsLeftOutWhereAskedFor) {
   strategy.run([&](ReplicaContext& context) {
     const bool last = context.replica_id_in_sync_group() == GetParam().replicas - 1;
     const std::vector<Tensor> gradients{at::full({3}, last ? std::nan("") : 1.0, float32)};
-    const auto result = exchange(context, gradients, targets, *rule,
-                                 {.learning_rate = 1, .skip_not_finite = true});
+    const auto result =
+        exchange(context, gradients, targets, *rule, {.learning_rate = 1, .skip_not_finite = true});
     EXPECT_FALSE(result.updated);
   });
   EXPECT_TRUE(at::equal(targets[0].variable.value(), at::ones({3})));

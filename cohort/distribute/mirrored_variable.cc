@@ -1,6 +1,8 @@
 #include "cohort/distribute/mirrored_variable.h"
 
 #include "cohort/distribute/context_stack.h"
+#include "cohort/distribute/replica_context.h"
+#include "cohort/distribute/strategy.h"
 #include "cohort/distribute/strategy_core.h"
 
 namespace cohort::internal {
@@ -46,8 +48,8 @@ void MirroredVariable::assign_in_replica(ReplicaContext& replica, AssignOp op,
   if (aggregation == VariableAggregation::NONE) {
     throw InvalidArgumentError(
         str("You must specify an aggregation method to update a MirroredVariable in Replica "
-            "Context: make variable '", options().name, "' with .aggregation, or call ",
-            assign_name(op), " in merge_call"));
+            "Context: make variable '",
+            options().name, "' with .aggregation, or call ", assign_name(op), " in merge_call"));
   }
   if (aggregation == VariableAggregation::MEAN && !at::isFloatingType(dtype())) {
     throw InvalidArgumentError(str("variable '", options().name, "' of dtype ", dtype_name(dtype()),
@@ -64,16 +66,18 @@ void MirroredVariable::assign_in_replica(ReplicaContext& replica, AssignOp op,
       const Frame& frame = *static_cast<Frame*>(one);
       if (frame.variable != this || frame.op != op) {
         throw FailedPreconditionError(
-            str("replica ", values.size(), " calls ", assign_name(frame.op), " of variable '",
-                frame.variable->options().name, "' while another calls ", assign_name(op), " of '",
-                options().name, "'; every replica must make the same calls in one order"));
+            str("replica ", core()->replica_id(static_cast<int>(values.size())), " calls ",
+                assign_name(frame.op), " of variable '", frame.variable->options().name,
+                "' while another calls ", assign_name(op), " of '", options().name,
+                "'; every replica must make the same calls in one order"));
       }
       values.push_back(frame.value);
     }
     Tensor aggregate = aggregation == VariableAggregation::ONLY_FIRST_REPLICA
                            ? core()->value_of_first_replica(values)
                            : core()->sum_over_replicas(values);
-    if (aggregation == VariableAggregation::MEAN) aggregate = aggregate / core()->num_replicas_in_sync();
+    if (aggregation == VariableAggregation::MEAN)
+      aggregate = aggregate / core()->num_replicas_in_sync();
     write_everywhere(op, aggregate);
   });
 }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 
 #include "cohort/distribute/distributed_dataset.h"
 #include "cohort/distribute/ordered_results.h"
@@ -66,7 +67,7 @@ TEST(ProbedInput, WhatIsOnlyGuessedLeavesNothingOut) {
 // A map that lets elements overtake, below what divides them.
 Dataset loose(int64_t size) {
   const auto uneven = [](const Tensor& x) {
-    for (volatile int64_t i = x.item<int64_t>() * 7919 % 5 * 4000; i > 0; i = i - 1) {
+    for (std::atomic<int64_t> i = x.item<int64_t>() * 7919 % 5 * 4000; i > 0; --i) {
     }
     return x;
   };

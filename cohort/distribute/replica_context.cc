@@ -6,6 +6,7 @@
 #include "cohort/collective/replica_collectives.h"
 #include "cohort/distribute/context.h"
 #include "cohort/distribute/context_stack.h"
+#include "cohort/distribute/strategy.h"
 #include "cohort/distribute/strategy_core.h"
 #include "cohort/ops/random.h"
 
@@ -138,11 +139,12 @@ Tensor ReplicaContext::all_gather(const Tensor& value, int64_t axis) {
 
 namespace cohort::internal {
 
-void check_same_types(std::span<void* const> frames, const char* tag) {
+void check_same_types(std::span<void* const> frames, const char* tag, int first_replica) {
   for (size_t i = 0; i < frames.size(); ++i) {
     if (*static_cast<const char* const*>(frames[i]) == tag) continue;
     throw FailedPreconditionError(
-        str("replica ", i, " is in a merge_call with arguments or a result of other types than the "
+        str("replica ", i,
+            " is in a merge_call with arguments or a result of other types than the "
             "last replica's; every replica must make the same calls in one order"));
   }
 }

@@ -64,7 +64,7 @@ struct MergeFrame<void, Args...> {
 template <class T>
 COHORT_API inline char type_tag = 0;
 // Errors: FailedPrecondition (a frame with another tag, naming its replica).
-COHORT_API void check_same_types(std::span<void* const> frames, const char* tag);
+COHORT_API void check_same_types(std::span<void* const> frames, const char* tag, int first_replica);
 }  // namespace internal
 
 namespace distribute {
@@ -103,7 +103,7 @@ class COHORT_API ReplicaContext {
     using Frame = internal::MergeFrame<Result, Args...>;
     Frame mine{&internal::type_tag<Frame>, std::tuple<const Args*...>(&args...), {}};
     merge("merge_call", &mine, [&](Strategy& strategy, std::span<void* const> all) {
-      internal::check_same_types(all, &internal::type_tag<Frame>);
+      internal::check_same_types(all, &internal::type_tag<Frame>, replica_id_ - local_id_);
       const auto call = [&] {
         return apply_merged<Frame, Args...>(fn, strategy, all, std::index_sequence_for<Args...>());
       };
@@ -140,8 +140,7 @@ class COHORT_API ReplicaContext {
   void check_own_context(const char* what) const;
 
   template <class Frame, class... Args, class Fn, size_t... kIndex>
-  static auto apply_merged(Fn& fn, Strategy& strategy,
-                           [[maybe_unused]] std::span<void* const> all,
+  static auto apply_merged(Fn& fn, Strategy& strategy, [[maybe_unused]] std::span<void* const> all,
                            std::index_sequence<kIndex...>) {
     return fn(strategy, collect<Frame, kIndex, Args>(all)...);
   }

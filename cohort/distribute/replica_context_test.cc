@@ -137,7 +137,8 @@ TEST(AllReduce, AndMergeCallAtOnceAreNamed) {
 TEST(AllGather, JoinsAndHasAGradient) {
   const MirroredStrategy strategy = mirrored(2);
   const auto gathered = strategy.run([](ReplicaContext& context) {
-    return context.all_gather(at::full({context.replica_id_in_sync_group() + 1}, id_of(context)), 0);
+    return context.all_gather(at::full({context.replica_id_in_sync_group() + 1}, id_of(context)),
+                              0);
   });
   for (const Tensor& rows : gathered.values()) EXPECT_EQ(rows.sum().item<double>(), 2);
 
@@ -185,12 +186,13 @@ TEST(AllGather, AlongDifferentAxesIsRefused) {
 
 TEST(AllGather, OnOneReplicaAndOfRankZero) {
   const MirroredStrategy strategy = mirrored(1);
-  EXPECT_EQ(strategy.run([](ReplicaContext& context) {
-                      return context.all_gather(at::ones({3}), 0);
-                    }).item().numel(), 3);
-  EXPECT_THROW(
-      strategy.run([](ReplicaContext& context) { context.all_gather(number(1), 0); }),
-      InvalidArgumentError);
+  EXPECT_EQ(
+      strategy.run([](ReplicaContext& context) { return context.all_gather(at::ones({3}), 0); })
+          .item()
+          .numel(),
+      3);
+  EXPECT_THROW(strategy.run([](ReplicaContext& context) { context.all_gather(number(1), 0); }),
+               InvalidArgumentError);
 }
 
 TEST(ReplicaContext, OfAnotherThreadIsRefused) {

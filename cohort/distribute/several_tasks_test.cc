@@ -15,6 +15,7 @@
 #include "cohort/data/dataset.h"
 #include "cohort/distribute/distributed_dataset.h"
 #include "cohort/distribute/gradient_exchange.h"
+#include "cohort/distribute/strategy.h"
 #include "cohort/distribute/strategy_core.h"
 #include "cohort/distribute/testing_batches.h"
 #include "cohort/distribute/testing_numbers.h"
@@ -118,7 +119,8 @@ TEST_P(SeveralTasks, VariablesStartFromTheFirstTasksValues) {
 TEST_P(SeveralTasks, AssignedValuesAreAggregatedOverAllReplicas) {
   const int n = GetParam().replicas();
   run([&](const Strategy& strategy, int) {
-    const auto make = [&](VariableAggregation aggregation, VariableSynchronization synchronization) {
+    const auto make = [&](VariableAggregation aggregation,
+                          VariableSynchronization synchronization) {
       const auto scope = strategy.scope();
       return Variable(number(-1), {.name = "v",
                                    .trainable = false,
@@ -221,8 +223,8 @@ TEST(SeveralTasksInput, EachTaskReadsItsShardAndAllEndTogether) {
 TEST(SeveralTasksInput, ATaskWithoutDataGoesOnWithEmptyBatches) {
   std::vector<std::string> read[2];
   run_all_tasks(2, 1, [&](const Strategy& strategy, int task) {
-    const auto dataset = strategy.distribute_datasets_from_function(
-        [&](const InputContext& context) {
+    const auto dataset =
+        strategy.distribute_datasets_from_function([&](const InputContext& context) {
           EXPECT_EQ(context.num_input_pipelines, 2);
           EXPECT_EQ(context.input_pipeline_id, task);
           return Dataset::range(task == 0 ? 2 : 6).batch(2);
@@ -290,6 +292,27 @@ TEST(SeveralTasksCheckpoint, IsWrittenOnceAndRestoredByAll) {
   EXPECT_EQ(data_files, 1);
 }
 
+TEST(SeveralTasksCheckpoint, EveryTaskGoesOnWhereItStoodInItsOwnShard) {
+  const TemporaryDirectory directory;
+  std::vector<std::string> read[2], again[2];
+  run_all_tasks(2, 1, [&](const Strategy& strategy, int task) {
+    const auto dataset = strategy.distribute_datasets_from_function([&](const InputContext& context) {
+      return Dataset::range(20).shard(2, context.input_pipeline_id).shuffle(4, {.seed = 3}).batch(2);
+    });
+    DistributedIterator iterator = dataset.iterator();
+    iterator.next();
+    train::Checkpoint checkpoint({{"input", iterator}});
+    const std::string path = checkpoint.save(directory.path() + "/ckpt");
+    read[task] = all(iterator);
+    checkpoint.restore(path).assert_consumed();
+    again[task] = all(iterator);
+  });
+  EXPECT_EQ(read[0].size(), 4u);
+  EXPECT_NE(read[0], read[1]);
+  EXPECT_EQ(read[0], again[0]);
+  EXPECT_EQ(read[1], again[1]);
+}
+
 TEST(SeveralTasksCheckpoint, AWriterThatCannotWriteFailsOnAll) {
   const auto errors = run_tasks(2, 1, [&](const Strategy& strategy, int) {
     std::optional<Scope> scope(strategy.core());
@@ -310,15 +333,13 @@ TEST(SeveralTasksErrors, AFailureOfOneTaskIsNamedOnTheOthers) {
     });
   });
   EXPECT_EQ(message_of<OutOfRangeError>(errors[1]), "no such row");
-  EXPECT_THAT(message_of<AbortedError>(errors[0]),
-              HasSubstr("task 1 has given up: no such row"));
+  EXPECT_THAT(message_of<AbortedError>(errors[0]), HasSubstr("task 1 has given up: no such row"));
 }
 
 TEST(SeveralTasksErrors, OtherCallsAreRefusedOnBoth) {
   const auto errors = run_tasks(2, 1, [&](const Strategy& strategy, int task) {
-    strategy.run([&](ReplicaContext& context) {
-      context.all_reduce(ReduceOp::SUM, at::ones({task + 1}));
-    });
+    strategy.run(
+        [&](ReplicaContext& context) { context.all_reduce(ReduceOp::SUM, at::ones({task + 1})); });
   });
   for (const auto& error : errors) {
     EXPECT_THAT(message_of<FailedPreconditionError>(error), HasSubstr("float32 [1]"));
@@ -329,9 +350,8 @@ TEST(SeveralTasksErrors, OtherCallsAreRefusedOnBoth) {
 TEST(SeveralTasksErrors, ATaskThatDoesNotComeIsNamedAtTheDeadline) {
   const auto errors = run_tasks(2, 1, [&](const Strategy& strategy, int task) {
     if (task == 1) return;
-    strategy.run(RunOptions{.timeout = std::chrono::milliseconds(50)}, [&](ReplicaContext& context) {
-      context.all_reduce(ReduceOp::SUM, number(1));
-    });
+    strategy.run(RunOptions{.timeout = std::chrono::milliseconds(50)},
+                 [&](ReplicaContext& context) { context.all_reduce(ReduceOp::SUM, number(1)); });
   });
   EXPECT_THAT(message_of<DeadlineExceededError>(errors[0]), HasSubstr("task 1"));
 }

@@ -105,9 +105,7 @@ bool SlicePass::collect_sources(size_t i) {
 // Updates the rows that begin in elements [range).
 void SlicePass::update_sparse(const UpdateTarget& target, SliceRange range) {
   const int64_t row_size = param_->numel() / param_->size(0);
-  const auto first_row_from = [&](int64_t element) {
-    return (element + row_size - 1) / row_size;
-  };
+  const auto first_row_from = [&](int64_t element) { return (element + row_size - 1) / row_size; };
   const int64_t end = first_row_from(range.end);
   int64_t begin = first_row_from(range.begin);
   sparse_rows_.skip_to(begin);
@@ -150,8 +148,8 @@ void SlicePass::update_given_rows(const UpdateTarget& target, int64_t end, int64
 }
 
 // Rows [begin, end), of which begin + ids[k] has row k of sum_ as its gradient, the others zeros.
-void SlicePass::update_rows(const UpdateTarget& target, int64_t begin, int64_t end, int64_t row_size,
-                            std::span<const int64_t> ids) {
+void SlicePass::update_rows(const UpdateTarget& target, int64_t begin, int64_t end,
+                            int64_t row_size, std::span<const int64_t> ids) {
   void* slots[optim::kMaxSlots];
   for (size_t s = 0; s < slots_.size(); ++s) slots[s] = at(*slots_[s], begin * row_size);
   optim::update_rows(*rule_, *scalars_,
@@ -195,10 +193,10 @@ void SlicePass::apply_rule(int64_t begin, int64_t count, const void* gradient) {
   void* slots[optim::kMaxSlots];
   for (size_t s = 0; s < slots_.size(); ++s) slots[s] = at(*slots_[s], begin);
   rule_->update(*scalars_, {.param = at(*param_, begin),
-                          .slots = slots,
-                          .gradient = gradient,
-                          .size = count,
-                          .dtype = dtype_});
+                            .slots = slots,
+                            .gradient = gradient,
+                            .size = count,
+                            .dtype = dtype_});
 }
 
 void SlicePass::copy_to_others(const UpdateTarget& target, int64_t begin, int64_t count) const {

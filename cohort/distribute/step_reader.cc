@@ -6,6 +6,8 @@
 #include "cohort/data/iteration/input_deadline.h"
 #include "cohort/data/storage/pending_elements.h"
 #include "cohort/distribute/dummy_batch.h"
+#include "cohort/distribute/strategy_core.h"
+#include "cohort/train/save_group.h"
 
 namespace cohort::distribute::internal_input {
 
@@ -268,6 +270,10 @@ class StepReader::Position final : public train::Trackable {
     return children;
   }
 
+  std::shared_ptr<train::SaveGroup> save_group() const override {
+    return reader_->source_->core->save_group();
+  }
+
   bool has_checkpoint_values() const override { return true; }
 
   std::vector<train::CheckpointValue> checkpoint_values() override {
@@ -309,7 +315,46 @@ class StepReader::Position final : public train::Trackable {
   std::vector<train::TrackableHandle> workers_;
 };
 
+// Where input is shared each task has a position of its own, a child by the task's number.
+class StepReader::PositionOfTask final : public train::Trackable {
+ public:
+  explicit PositionOfTask(std::shared_ptr<StepReader> reader)
+      : core_(reader->source_->core), position_(std::move(reader)) {}
+
+  std::vector<train::TrackableChild> checkpoint_children() override {
+    return {{str("task_", core_->group().view()->task), &position_}};
+  }
+
+  std::shared_ptr<train::SaveGroup> save_group() const override { return core_->save_group(); }
+
+  bool has_checkpoint_values() const override { return true; }
+
+  std::vector<train::CheckpointValue> checkpoint_values() override {
+    IteratorState state;
+    state.set_int("tasks", core_->group().view()->num_tasks());
+    return {{.attribute = train::kIteratorState,
+             .parts = {{Leaf(StringTensor::scalar(state.serialize()))}}}};
+  }
+
+  void prepare_restore(train::RestoreSource& source) override {
+    const StringTensor bytes = source.read_strings(train::kIteratorState);
+    const IteratorState state = IteratorState::parse(bytes.item());
+    const int64_t saved = state.has("tasks") ? state.get_int("tasks") : 1;
+    const int64_t here = core_->group().view()->num_tasks();
+    if (saved == here) return;
+    throw InvalidArgumentError(
+        str("this checkpoint has the input positions of ", saved, " tasks; here are ", here));
+  }
+
+ private:
+  std::shared_ptr<internal::StrategyCore> core_;
+  Position position_;
+};
+
 std::shared_ptr<train::Trackable> StepReader::trackable(std::shared_ptr<StepReader> reader) {
+  if (reader->source_->core->group().spans_tasks()) {
+    return std::make_shared<PositionOfTask>(std::move(reader));
+  }
   return std::make_shared<Position>(std::move(reader));
 }
 

@@ -5,6 +5,7 @@
 
 #include "cohort/core/text.h"
 #include "cohort/distribute/distributed_dataset.h"
+#include "cohort/distribute/strategy.h"
 #include "cohort/distribute/strategy_core.h"
 
 namespace cohort::internal {

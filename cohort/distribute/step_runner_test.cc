@@ -6,6 +6,7 @@
 
 #include "cohort/data/dataset.h"
 #include "cohort/distribute/input_context.h"
+#include "cohort/distribute/strategy.h"
 #include "cohort/distribute/strategy_core.h"
 #include "cohort/distribute/testing_devices.h"
 #include "cohort/distribute/testing_errors.h"

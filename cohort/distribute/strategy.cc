@@ -5,8 +5,12 @@
 #include <ostream>
 
 #include "cohort/collective/replica_collectives.h"
+#include "cohort/core/monitoring.h"
 #include "cohort/distribute/context_stack.h"
+#include "cohort/distribute/distributed_dataset.h"
+#include "cohort/distribute/replica_context.h"
 #include "cohort/distribute/strategy_core.h"
+#include "cohort/distribute/strategy_object.h"
 #include "cohort/distribute/variable_impl.h"
 
 namespace cohort::distribute {
@@ -26,6 +30,10 @@ size_t Strategy::num_local_replicas() const {
 }
 StrategyExtended Strategy::extended() const { return StrategyExtended(core_); }
 Scope Strategy::scope() const { return Scope(core_); }
+
+std::shared_ptr<train::Trackable> Strategy::trackable() const {
+  return internal::make_strategy_object(core_);
+}
 
 ValueContext Strategy::value_context(size_t local_replica) const {
   return {core_->replica_id(static_cast<int>(local_replica)), core_->num_replicas_in_sync()};
@@ -73,26 +81,29 @@ void check_mean(ReduceOp op, const Tensor& value) {
 
 }  // namespace
 
-Tensor Strategy::reduce(ReduceOp op, const PerReplica<Tensor>& value, const ReduceAxis& axis) const {
+Tensor Strategy::reduce(ReduceOp op, const PerReplica<Tensor>& value,
+                        const ReduceAxis& axis) const {
   require_cross_replica("reduce", "ReplicaContext::all_reduce");
   if (value.size() != num_local_replicas()) {
     internal::throw_wrong_component_count(value.size(), num_local_replicas());
   }
   for (const Tensor& component : value.values()) check_mean(op, component);
   if (!axis.given()) {
-    collective::check_same_shape({value.values().data(), value.values().size()});
+    collective::check_same_shape({value.values().data(), value.values().size()},
+                                 core_->replica_id(0));
     const Tensor sum = core_->sum_over_replicas({value.values().data(), value.values().size()});
     return op == ReduceOp::MEAN ? sum / core_->num_replicas_in_sync() : sum;
   }
   const auto [sums, count] = sum_inside(value, axis.axes());
-  collective::check_same_shape(sums);
+  collective::check_same_shape(sums, core_->replica_id(0));
   const Tensor sum = core_->sum_over_replicas(sums);
   if (op == ReduceOp::SUM) return sum;
   int64_t total = count;
   if (core_->num_replicas_in_sync() != core_->num_local_replicas()) {
     const std::vector<Tensor> counts(
-        value.size(), at::scalar_tensor(static_cast<double>(count) / static_cast<double>(value.size()),
-                                        at::dtype(at::kDouble)));
+        value.size(),
+        at::scalar_tensor(static_cast<double>(count) / static_cast<double>(value.size()),
+                          at::dtype(at::kDouble)));
     total = core_->sum_over_replicas(counts).round().item<int64_t>();
   }
   return sum / total;
@@ -113,9 +124,9 @@ Tensor Strategy::reduce(ReduceOp op, const Tensor& value, const ReduceAxis& axis
     const auto [sums, count] = sum_inside(PerReplica<Tensor>({value}), axis.axes());
     return sums[0] / count;
   }
-  throw InvalidArgumentError(
-      str("a plain value (", describe(value), ") cannot be reduced with the given reduce op SUM over ",
-          num_replicas_in_sync(), " replicas; reduce what run returned, or multiply it yourself"));
+  throw InvalidArgumentError(str(
+      "a plain value (", describe(value), ") cannot be reduced with the given reduce op SUM over ",
+      num_replicas_in_sync(), " replicas; reduce what run returned, or multiply it yourself"));
 }
 
 Structure Strategy::reduce(ReduceOp op, const PerReplica<Structure>& value,
@@ -134,8 +145,54 @@ Tensor Strategy::gather(const PerReplica<Tensor>& value, int64_t axis) const {
     internal::throw_wrong_component_count(value.size(), num_local_replicas());
   }
   const at::ArrayRef<Tensor> components(value.values().data(), value.values().size());
-  collective::check_can_concat(components, axis);
   return core_->gather_over_replicas(components, axis);
+}
+
+namespace {
+
+void count_call(const internal::StrategyCore& core, const char* function) {
+  internal::increase_counter("distribution_strategy_input_api_counter",
+                             {std::string(core.name()), function});
+}
+
+}  // namespace
+
+DistributedDataset Strategy::experimental_distribute_dataset(const data::Dataset& dataset) const {
+  return experimental_distribute_dataset(dataset, InputOptions{});
+}
+DistributedDataset Strategy::experimental_distribute_dataset(const data::Dataset& dataset,
+                                                             const InputOptions& options) const {
+  count_call(*core_, "distribute_dataset");
+  return get_distributed_dataset(dataset, core_->input_workers(options), *this, {.input = options});
+}
+
+DistributedDataset Strategy::distribute_datasets_from_function(const DatasetFunction& fn) const {
+  return distribute_datasets_from_function(fn, InputOptions{});
+}
+DistributedDataset Strategy::distribute_datasets_from_function(const DatasetFunction& fn,
+                                                               const InputOptions& options) const {
+  count_call(*core_, "distribute_datasets_from_function");
+  return datasets_from_function(fn, options);
+}
+DistributedDataset Strategy::datasets_from_function(const DatasetFunction& fn,
+                                                    const InputOptions& options) const {
+  const InputWorkers workers = core_->input_workers(options);
+  const auto [total, first] = core_->input_pipelines(workers.num_workers());
+  std::vector<InputContext> contexts;
+  for (int i = 0; i < workers.num_workers(); ++i) {
+    contexts.push_back({.num_input_pipelines = total,
+                        .input_pipeline_id = first + i,
+                        .num_replicas_in_sync = num_replicas_in_sync()});
+  }
+  return get_distributed_datasets_from_function(fn, workers, contexts, *this, options);
+}
+DistributedDataset Strategy::experimental_distribute_datasets_from_function(
+    const DatasetFunction& fn) const {
+  return distribute_datasets_from_function(fn);
+}
+DistributedDataset Strategy::experimental_distribute_datasets_from_function(
+    const DatasetFunction& fn, const InputOptions& options) const {
+  return distribute_datasets_from_function(fn, options);
 }
 
 }  // namespace cohort::distribute

@@ -5,9 +5,20 @@
 
 #include "cohort/collective/replica_collectives.h"
 #include "cohort/collective/task_collectives.h"
+#include "cohort/core/device.h"
+#include "cohort/distribute/input_options.h"
+#include "cohort/distribute/input_workers.h"
 
 namespace cohort::internal {
+
+using distribute::InputOptions;
+using distribute::InputReplicationMode;
+using distribute::InputWorker;
+using distribute::InputWorkers;
+
 namespace {
+
+std::string host_of(const std::string& device) { return canonicalize("/device:CPU:0", device); }
 
 std::vector<Tensor> on_host(at::ArrayRef<Tensor> values) {
   std::vector<Tensor> copies;
@@ -34,6 +45,25 @@ Tensor StrategyCore::value_of_first_replica(at::ArrayRef<Tensor> local_values) c
   const Tensor value = local_values[0].to(at::kCPU).clone(at::MemoryFormat::Contiguous);
   collective::take_from_first_task(group(), value, "replica 0's value");
   return value;
+}
+
+InputWorkers StrategyCore::input_workers(const InputOptions& options) const {
+  if (is_default()) return InputWorkers{{.input_device = "CPU:0", .compute_devices = {"CPU:0"}}};
+  const std::vector<std::string>& devices = worker_devices();
+  if (options.experimental_replication_mode == InputReplicationMode::PER_WORKER) {
+    const std::string host = host_of(devices.front());
+    // Batches that are not fetched stay where they are read.
+    const bool fetch = options.experimental_fetch_to_device.value_or(true);
+    return InputWorkers{
+        {.input_device = host,
+         .compute_devices = fetch ? devices : std::vector<std::string>(devices.size(), host)}};
+  }
+  std::vector<InputWorker> workers;
+  for (const std::string& device : devices) {
+    const bool on_device = options.experimental_place_dataset_on_device;
+    workers.push_back({on_device ? device : host_of(device), {device}});
+  }
+  return InputWorkers(workers);
 }
 
 StrategyCore::InputPipelines StrategyCore::input_pipelines(int local_workers) const {

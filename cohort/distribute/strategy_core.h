@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "cohort/collective/sync_group.h"
+#include "cohort/core/tensor.h"
 #include "cohort/distribute/input_status.h"
-#include "cohort/distribute/strategy.h"
 #include "cohort/distribute/variable_spec.h"
 
 namespace cohort::random {
@@ -19,10 +19,17 @@ class RandomGenerator;
 namespace cohort::train {
 class SaveGroup;
 }
+namespace cohort::distribute {
+struct InputOptions;
+class InputWorkers;
+class ReplicaContext;
+struct RunOptions;
+}  // namespace cohort::distribute
 
 namespace cohort::internal {
 
 class GradientExchange;
+class RunFrame;
 class StepRunner;
 class VariableImpl;
 struct UpdateTarget;

@@ -1,5 +1,10 @@
+#include "cohort/distribute/strategy_extended.h"
+
 #include "cohort/distribute/context_stack.h"
+#include "cohort/distribute/input_options.h"
+#include "cohort/distribute/input_workers.h"
 #include "cohort/distribute/local_variable.h"
+#include "cohort/distribute/replica_context.h"
 #include "cohort/distribute/strategy.h"
 #include "cohort/distribute/strategy_core.h"
 
@@ -52,6 +57,11 @@ void StrategyExtended::update(const Variable& variable,
 
 bool StrategyExtended::variable_created_in_scope(const Variable& variable) const {
   return variable.impl().core() == core_;
+}
+
+InputWorkers StrategyExtended::input_workers() const { return input_workers(InputOptions{}); }
+InputWorkers StrategyExtended::input_workers(const InputOptions& options) const {
+  return core_->input_workers(options);
 }
 
 }  // namespace cohort::distribute

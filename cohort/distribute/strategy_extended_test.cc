@@ -11,7 +11,6 @@ namespace {
 using ::testing::Each;
 using ::testing::ElementsAre;
 
-
 TEST(StrategyExtended, UpdateActsOnEveryComponent) {
   for (const bool shared : {true, false}) {
     const MirroredStrategy strategy = mirrored(2, {.shared_storage = shared});
@@ -64,7 +63,8 @@ TEST(StrategyExtended, OnOneDevice) {
   auto scope = strategy.scope();
   const Variable v(number(0));
   const auto sum = strategy.extended().reduce_to(ReduceOp::SUM, PerReplica<Tensor>({number(1)}), v);
-  strategy.extended().update(v, [](Variable& c, const Tensor& x) { c.assign(x); }, sum);
+  strategy.extended().update(
+      v, [](Variable& c, const Tensor& x) { c.assign(x); }, sum);
   EXPECT_THAT(components(v), ElementsAre(1));
 }
 
@@ -73,7 +73,8 @@ TEST(StrategyExtended, UpdateInAReplicaNamesMergeCall) {
   auto scope = strategy.scope();
   const Variable v(number(5));
   EXPECT_THROW(strategy.run([&] {
-    strategy.extended().update(v, [](Variable&, const Tensor&) {}, number(1));
+    strategy.extended().update(
+        v, [](Variable&, const Tensor&) {}, number(1));
   }),
                FailedPreconditionError);
 }

@@ -25,7 +25,6 @@ using std::chrono::milliseconds;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-
 PerReplica<int> ids(const Strategy& strategy) {
   return strategy.run([](ReplicaContext& context) { return context.replica_id_in_sync_group(); });
 }

@@ -5,6 +5,8 @@
 #include <c10/core/ScalarType.h>
 
 #include "cohort/distribute/context_stack.h"
+#include "cohort/distribute/replica_context.h"
+#include "cohort/distribute/strategy.h"
 #include "cohort/distribute/strategy_core.h"
 
 namespace cohort::internal {
@@ -40,12 +42,14 @@ Tensor SyncOnReadVariable::aggregate() const {
   std::vector<Tensor> components;
   for (size_t i = 0; i < num_components(); ++i) components.push_back(component(i));
   switch (options().aggregation) {
-    case VariableAggregation::SUM: return core()->sum_over_replicas(components);
+    case VariableAggregation::SUM:
+      return core()->sum_over_replicas(components);
     case VariableAggregation::MEAN:
       return core()->sum_over_replicas(components) / core()->num_replicas_in_sync();
     case VariableAggregation::ONLY_FIRST_REPLICA:
       return core()->value_of_first_replica(components);
-    case VariableAggregation::NONE: break;
+    case VariableAggregation::NONE:
+      break;
   }
   throw InvalidArgumentError(
       str("Could not convert from SyncOnReadVariable '", options().name,

@@ -8,7 +8,6 @@
 #include <thread>
 #include <vector>
 
-#include "cohort/collective/checked_communicator.h"
 #include "cohort/collective/testing_socket_communicator.h"
 #include "cohort/distribute/local_strategy.h"
 #include "cohort/distribute/testing_devices.h"
@@ -28,10 +27,9 @@ inline std::vector<std::exception_ptr> run_tasks(
     threads.emplace_back([&, task] {
       const auto own = static_cast<size_t>(task);
       try {
-        const Strategy strategy(std::make_shared<internal::LocalStrategy>(
-            internal::LocalStrategy::Config{.name = "several tasks",
-                                            .devices = devices,
-                                            .communicator = collective::checked(communicators[own])}));
+        const Strategy strategy(
+            std::make_shared<internal::LocalStrategy>(internal::LocalStrategy::Config{
+                .name = "several tasks", .devices = devices, .communicator = communicators[own]}));
         program(strategy, task);
       } catch (...) {
         errors[own] = std::current_exception();

@@ -32,7 +32,8 @@ TEST(PerReplica, PrintsOneLineAComponent) {
 }
 
 TEST(PerReplica, OfATuplePrintsAsATupleOfPerReplica) {
-  const PerReplica<Structure> value({tuple(one_number(0), one_number(1)), tuple(one_number(2), one_number(3))});
+  const PerReplica<Structure> value(
+      {tuple(one_number(0), one_number(1)), tuple(one_number(2), one_number(3))});
   EXPECT_EQ(printed(value),
             "(PerReplica:{\n  0: [0],\n  1: [2]\n}, PerReplica:{\n  0: [1],\n  1: [3]\n})");
   const PerReplica<Structure> named({dict({{"a", one_number(0)}}), dict({{"a", one_number(2)}})});

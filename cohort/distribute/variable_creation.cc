@@ -8,6 +8,8 @@
 #include "cohort/core/error.h"
 #include "cohort/core/function_ref.h"
 #include "cohort/distribute/context_stack.h"
+#include "cohort/distribute/replica_context.h"
+#include "cohort/distribute/strategy.h"
 #include "cohort/distribute/strategy_core.h"
 #include "cohort/distribute/variable_impl.h"
 #include "cohort/ops/random.h"

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "cohort/distribute/local_variable.h"
+#include "cohort/distribute/strategy.h"
 #include "cohort/distribute/strategy_core.h"
 #include "cohort/distribute/testing_devices.h"
 #include "cohort/distribute/testing_numbers.h"

@@ -5,15 +5,20 @@
 #include <utility>
 
 #include "cohort/distribute/context_stack.h"
+#include "cohort/distribute/replica_context.h"
+#include "cohort/distribute/strategy.h"
 #include "cohort/distribute/strategy_core.h"
 
 namespace cohort::internal {
 
 const char* assign_name(AssignOp op) {
   switch (op) {
-    case AssignOp::kAssign: return "assign";
-    case AssignOp::kAdd: return "assign_add";
-    case AssignOp::kSub: return "assign_sub";
+    case AssignOp::kAssign:
+      return "assign";
+    case AssignOp::kAdd:
+      return "assign_add";
+    case AssignOp::kSub:
+      return "assign_sub";
   }
   return "assign";
 }
@@ -29,8 +34,7 @@ LocalVariable& VariableImpl::local() {
 }
 
 Tensor VariableImpl::checked_value(const Tensor& value, const char* operation) const {
-  if (!value.defined() || value.sizes() != shape() ||
-      !c10::canCast(value.scalar_type(), dtype())) {
+  if (!value.defined() || value.sizes() != shape() || !c10::canCast(value.scalar_type(), dtype())) {
     throw InvalidArgumentError(str("cannot ", operation, " ", describe(value), " to variable '",
                                    name(), "', which is ", dtype_name(dtype()), " ",
                                    shape_str(shape())));
@@ -43,16 +47,18 @@ distribute::ReplicaContext* VariableImpl::calling_replica(const char* operation)
   if (frame == nullptr || frame->core->is_default()) return nullptr;
   if (frame->core == core_.get()) return frame->replica;
   if (core_->is_default()) {
-    const bool shared = frame->replica != nullptr && frame->core->num_local_replicas() > 1;
+    const bool shared = frame->replica != nullptr && frame->core->num_replicas_in_sync() > 1;
     if (!shared || std::string_view(operation) == "read") return nullptr;
-    throw FailedPreconditionError(
-        str("variable '", name(), "' was made outside of the scope of ", frame->core->name(),
-            ", so its replicas cannot ", operation, " it; make it under strategy.scope()"));
+    throw FailedPreconditionError(str("variable '", name(), "' was made outside of the scope of ",
+                                      frame->core->name(), ", so its replicas cannot ", operation,
+                                      " it; make it under strategy.scope()"));
   }
-  throw FailedPreconditionError(
-      str("Mixing different tf.distribute.Strategy objects: variable '", name(),
-          "' was made under a ", core_->name(), " and cannot be used (", operation,
-          ") in the scope of another ", frame->core->name()));
+  throw FailedPreconditionError(str("Mixing different tf.distribute.Strategy objects: variable '",
+                                    name(), "' was made under a ", core_->name(),
+                                    " and cannot be used (", operation,
+                                    ") in the scope of another ", frame->core->name()));
 }
+
+std::shared_ptr<train::SaveGroup> VariableImpl::save_group() const { return core_->save_group(); }
 
 }  // namespace cohort::internal

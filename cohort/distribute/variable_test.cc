@@ -21,7 +21,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using enum VariableAggregation;
 
-
 // Every test of mirrored variables runs with one storage and with one for each replica.
 class MirroredVariableTest : public ::testing::TestWithParam<bool> {
  protected:
@@ -65,9 +64,8 @@ TEST_P(MirroredVariableTest, ReplicaAssignAggregates) {
 
 TEST_P(MirroredVariableTest, OnlyFirstReplicaTakesReplicaZerosValue) {
   const Variable v = make(15, ONLY_FIRST_REPLICA);
-  strategy.run([&](ReplicaContext& context) {
-    v.assign(number(context.replica_id_in_sync_group()));
-  });
+  strategy.run(
+      [&](ReplicaContext& context) { v.assign(number(context.replica_id_in_sync_group())); });
   EXPECT_THAT(components(v), ElementsAre(0, 0));
 }
 
@@ -214,9 +212,9 @@ TEST(SyncOnReadVariable, ReplicasWriteTheirOwnAndReadingAggregates) {
 TEST(SyncOnReadVariable, CrossReplicaAssignSharesOutASum) {
   const MirroredStrategy strategy = mirrored(2);
   auto scope = strategy.scope();
-  const Variable sum(number(0), {.name = "total",
-                                 .synchronization = VariableSynchronization::ON_READ,
-                                 .aggregation = SUM});
+  const Variable sum(
+      number(0),
+      {.name = "total", .synchronization = VariableSynchronization::ON_READ, .aggregation = SUM});
   sum.assign(2);
   EXPECT_THAT(components(sum), ElementsAre(1, 1));
   try {
@@ -227,8 +225,8 @@ TEST(SyncOnReadVariable, CrossReplicaAssignSharesOutASum) {
     EXPECT_THAT(error.what(), HasSubstr("'total'"));
   }
   EXPECT_THROW(sum.assign_sub(1), InvalidArgumentError);
-  const Variable mean(number(0), {.synchronization = VariableSynchronization::ON_READ,
-                                  .aggregation = MEAN});
+  const Variable mean(number(0),
+                      {.synchronization = VariableSynchronization::ON_READ, .aggregation = MEAN});
   mean.assign(2);
   mean.assign_add(1);
   EXPECT_THAT(components(mean), ElementsAre(3, 3));
@@ -245,8 +243,8 @@ TEST(SyncOnReadVariable, WithoutAggregationHasNoValueAcrossReplicas) {
 TEST(SyncOnReadVariable, SyncOnReadContextReadsTheAggregateInAReplica) {
   const MirroredStrategy strategy = mirrored(2);
   auto scope = strategy.scope();
-  const Variable v(number(0), {.synchronization = VariableSynchronization::ON_READ,
-                               .aggregation = SUM});
+  const Variable v(number(0),
+                   {.synchronization = VariableSynchronization::ON_READ, .aggregation = SUM});
   const auto seen = strategy.run([&] {
     v.assign_add(number(1));
     const Tensor own = v.value() + 10;

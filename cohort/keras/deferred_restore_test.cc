@@ -11,7 +11,7 @@
 #include <memory>
 #include <optional>
 
-#include "cohort/core/simulated_file_system.h"
+#include "cohort/core/files/simulated_file_system.h"
 #include "cohort/distribute/context.h"
 #include "cohort/distribute/local_variable.h"
 #include "cohort/distribute/testing_devices.h"

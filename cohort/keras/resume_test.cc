@@ -6,7 +6,7 @@
 #include <memory>
 #include <optional>
 
-#include "cohort/core/simulated_file_system.h"
+#include "cohort/core/files/simulated_file_system.h"
 #include "cohort/data/dataset.h"
 #include "cohort/distribute/distributed_dataset.h"
 #include "cohort/keras/testing_training.h"
@@ -32,9 +32,9 @@ Optimizer make_optimizer(const std::string& name) {
     return optimizers::RMSprop({.learning_rate = 0.01, .momentum = 0.9, .centered = true});
   }
   if (name == "schedule") {
-    return optimizers::Adam({.learning_rate = optim::ExponentialDecay(
-                                 {.initial_learning_rate = 0.02, .decay_steps = 3,
-                                  .decay_rate = 0.5})});
+    return optimizers::Adam(
+        {.learning_rate = optim::ExponentialDecay(
+             {.initial_learning_rate = 0.02, .decay_steps = 3, .decay_rate = 0.5})});
   }
   return optimizers::Adam({.learning_rate = 0.01});
 }
@@ -137,12 +137,12 @@ TEST_P(ResumeTest, GoesOnAsIfNothingHadHappened) {
   expect_same(used.values(), whole.values());
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Programs, ResumeTest,
-    testing::Values(Trial{.replicas = 1}, Trial{.replicas = 2}, Trial{.replicas = 4},
-                    Trial{.replicas = 5}, Trial{.optimizer = "sgd"},
-                    Trial{.optimizer = "momentum"}, Trial{.optimizer = "rmsprop"},
-                    Trial{.optimizer = "schedule"}));
+INSTANTIATE_TEST_SUITE_P(Programs, ResumeTest,
+                         testing::Values(Trial{.replicas = 1}, Trial{.replicas = 2},
+                                         Trial{.replicas = 4}, Trial{.replicas = 5},
+                                         Trial{.optimizer = "sgd"}, Trial{.optimizer = "momentum"},
+                                         Trial{.optimizer = "rmsprop"},
+                                         Trial{.optimizer = "schedule"}));
 
 TEST(Resume, SavedUnderFourReplicasItGoesOnUnderAnyNumber) {
   Trial setup{.replicas = 4, .dropout = false, .dtype = float64};

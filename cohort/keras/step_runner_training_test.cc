@@ -6,6 +6,7 @@
 #include "cohort/data/dataset.h"
 #include "cohort/distribute/distributed_dataset.h"
 #include "cohort/distribute/step_runner.h"
+#include "cohort/distribute/strategy.h"
 #include "cohort/distribute/strategy_core.h"
 #include "cohort/keras/testing_training.h"
 #include "cohort/keras/zip.h"
@@ -71,7 +72,8 @@ LoopResult two_epochs(bool through_runner) {
     }
   }
   for (const Variable& variable : model.trainable_variables()) {
-    for (const Tensor& component : variable.components().values()) {
+    const auto components = variable.components();
+    for (const Tensor& component : components.values()) {
       for (const double value : elements(component)) result.weights.push_back(value);
     }
   }

@@ -6,6 +6,7 @@
 #include "cohort/distribute/context.h"
 #include "cohort/distribute/local_variable.h"
 #include "cohort/distribute/replica_context.h"
+#include "cohort/distribute/strategy.h"
 #include "cohort/distribute/strategy_core.h"
 
 namespace cohort {

@@ -10,7 +10,7 @@
 #include <torch/nn/modules/linear.h>
 #include <torch/nn/pimpl.h>
 
-#include "cohort/core/simulated_file_system.h"
+#include "cohort/core/files/simulated_file_system.h"
 #include "cohort/keras/testing_training.h"
 #include "cohort/train/checkpoint.h"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "cohort/core/unique_fd.h"
+#include "cohort/core/files/unique_fd.h"
 
 namespace cohort::internal {
 

@@ -116,7 +116,7 @@ class MultiProcessRunner::Impl {
     const auto found = tasks_.find(id);
     if (found != tasks_.end()) return found->second;
     std::string names;
-    for (const auto& [known, task] : tasks_) names += " " + to_string(known);
+    for (const auto& [known, task] : tasks_) names += str(' ', to_string(known));
     throw NotFoundError(str("there is no task ", id, "; the tasks are:", names));
   }
 
@@ -150,7 +150,7 @@ class MultiProcessRunner::Impl {
     if (running().empty()) return;
     std::string message = str("the run did not end within ", options_.deadline.count(),
                               " ms; tasks that had not ended and were killed:");
-    for (const TaskProcess* task : running()) message += " " + task->name();
+    for (const TaskProcess* task : running()) message += str(' ', task->name());
     message += "\n";
     const std::string others = failures();
     for (TaskProcess* task : running()) {

@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "cohort/core/error.h"
-#include "cohort/core/simulated_file_system.h"
+#include "cohort/core/files/simulated_file_system.h"
 #include "cohort/train/bundle_reader.h"
 #include "cohort/train/bundle_writer.h"
 

@@ -5,9 +5,9 @@
 
 #include <limits>
 
-#include "cohort/core/crc32c.h"
 #include "cohort/core/error.h"
-#include "cohort/core/simulated_file_system.h"
+#include "cohort/core/files/crc32c.h"
+#include "cohort/core/files/simulated_file_system.h"
 #include "cohort/core/wire.h"
 #include "cohort/train/bundle_reader.h"
 #include "cohort/train/ordered_code.h"

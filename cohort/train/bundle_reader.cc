@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "cohort/core/crc32c.h"
 #include "cohort/core/error.h"
+#include "cohort/core/files/crc32c.h"
 #include "cohort/core/text.h"
 #include "cohort/core/varint.h"
 #include "cohort/train/box_cover.h"

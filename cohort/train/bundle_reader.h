@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cohort/core/file_system.h"
+#include "cohort/core/files/file_system.h"
 #include "cohort/train/bundle_entry.h"
 
 namespace cohort::internal {
@@ -75,7 +75,7 @@ class BundleReader {
   std::string prefix_;
   uint32_t num_shards_ = 0;
   Entries entries_;
-  Entries parts_;  // by slice key
+  Entries parts_;                                             // by slice key
   std::map<uint32_t, std::unique_ptr<ReadableFile>> shards_;  // those that entries name
 };
 

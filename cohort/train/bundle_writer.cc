@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "cohort/core/crc32c.h"
 #include "cohort/core/error.h"
+#include "cohort/core/files/crc32c.h"
 #include "cohort/core/text.h"
 #include "cohort/core/varint.h"
 #include "cohort/train/box_cover.h"
@@ -148,8 +148,8 @@ void BundleWriter::add_slice(std::string_view name, const BundleTensor& whole,
   const bool first = found == entries_.end();
   if (!first && (found->second.type != whole.type || found->second.shape != whole.shape ||
                  found->second.slices.empty())) {
-    throw InvalidArgumentError(str("checkpoint '", prefix_, "': the parts of tensor ",
-                                   quoted(name), " belong to different wholes"));
+    throw InvalidArgumentError(str("checkpoint '", prefix_, "': the parts of tensor ", quoted(name),
+                                   " belong to different wholes"));
   }
   std::string key = slice_key(name, slice);
   add_stored(key, {whole.type, slice.length}, bytes);
@@ -163,8 +163,8 @@ void BundleWriter::check_slices_cover() const {
     BoxCover cover(entry.shape);
     for (const BundleEntry::Slice& part : entry.slices) cover.add(part.slice);
     if (cover.is_exact()) continue;
-    throw InvalidArgumentError(str("checkpoint '", prefix_, "': the parts of tensor ",
-                                   quoted(name), " overlap or leave gaps"));
+    throw InvalidArgumentError(str("checkpoint '", prefix_, "': the parts of tensor ", quoted(name),
+                                   " overlap or leave gaps"));
   }
 }
 

@@ -19,7 +19,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cohort/core/file_system.h"
+#include "cohort/core/files/file_system.h"
 #include "cohort/train/bundle_entry.h"
 
 namespace cohort::internal {
@@ -51,8 +51,8 @@ class BundleWriter {
                    std::span<const std::string_view> strings);
   // Part of a partitioned tensor. Errors: also InvalidArgument (outside the whole; parts of
   // different wholes under one name; no dimensions).
-  void add_slice(std::string_view name, const BundleTensor& whole,
-                 const train::TensorSlice& slice, std::string_view bytes);
+  void add_slice(std::string_view name, const BundleTensor& whole, const train::TensorSlice& slice,
+                 std::string_view bytes);
 
   // Errors: also InvalidArgument (the parts of a partitioned tensor do not make it up).
   void finish();

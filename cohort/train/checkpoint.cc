@@ -79,8 +79,11 @@ std::optional<std::string> find_latest(FileSystem& files, const std::string& dir
   } catch (const DataLossError& error) {
     const std::string highest = highest_checkpoint(files, directory);
     if (!options.fall_back) {
-      throw DataLossError(str(error.what(), highest.empty() ? "" : "; the checkpoint with the highest "
-                              "number there is '", highest, highest.empty() ? "" : "'"));
+      throw DataLossError(str(error.what(),
+                              highest.empty() ? ""
+                                              : "; the checkpoint with the highest "
+                                                "number there is '",
+                              highest, highest.empty() ? "" : "'"));
     }
     problem = error.what();
   }

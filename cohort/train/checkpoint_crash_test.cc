@@ -6,7 +6,7 @@
 
 #include <functional>
 
-#include "cohort/core/simulated_file_system.h"
+#include "cohort/core/files/simulated_file_system.h"
 #include "cohort/train/checkpoint_impl.h"
 #include "cohort/train/checkpoint_manager.h"
 #include "cohort/train/testing_objects.h"

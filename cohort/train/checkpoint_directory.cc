@@ -8,7 +8,7 @@
 #include <map>
 
 #include "cohort/core/error.h"
-#include "cohort/core/posix_error.h"
+#include "cohort/core/files/posix_error.h"
 #include "cohort/core/text.h"
 #include "cohort/train/temporary_files.h"
 

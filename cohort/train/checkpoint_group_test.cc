@@ -6,7 +6,7 @@
 #include <functional>
 #include <thread>
 
-#include "cohort/core/simulated_file_system.h"
+#include "cohort/core/files/simulated_file_system.h"
 #include "cohort/ops/random.h"
 #include "cohort/train/bundle_reader.h"
 #include "cohort/train/checkpoint.h"

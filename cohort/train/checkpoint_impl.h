@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "cohort/core/file_system.h"
+#include "cohort/core/files/file_system.h"
 #include "cohort/train/background_saver.h"
 #include "cohort/train/checkpoint.h"
 #include "cohort/train/checkpoint_restore.h"

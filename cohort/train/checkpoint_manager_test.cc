@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <thread>
 
-#include "cohort/core/simulated_file_system.h"
+#include "cohort/core/files/simulated_file_system.h"
 #include "cohort/train/checkpoint_impl.h"
 #include "cohort/train/checkpoint_manager_impl.h"
 #include "cohort/train/checkpoints_iterator.h"
@@ -71,8 +71,7 @@ TEST_F(CheckpointManagerTest, WithoutALimitAllAreKept) {
 }
 
 TEST_F(CheckpointManagerTest, OneStaysForEverySoManyHours) {
-  const CheckpointManager manager =
-      make({.max_to_keep = 1, .keep_checkpoint_every_n_hours = 2});
+  const CheckpointManager manager = make({.max_to_keep = 1, .keep_checkpoint_every_n_hours = 2});
   for (int i = 1; i <= 7; ++i) {
     now += 3600;
     manager.save();
@@ -85,7 +84,8 @@ TEST_F(CheckpointManagerTest, OneStaysForEverySoManyHours) {
   EXPECT_THAT(left, ElementsAre(2, 4, 6, 7));
   EXPECT_THAT(manager.checkpoints(), ElementsAre("dir/ckpt-7"));
   const CheckpointManager next = make({.max_to_keep = 1, .keep_checkpoint_every_n_hours = 2});
-  EXPECT_THAT(next.checkpoints(), ElementsAre("dir/ckpt-7")) << "those kept for good are not listed";
+  EXPECT_THAT(next.checkpoints(), ElementsAre("dir/ckpt-7"))
+      << "those kept for good are not listed";
 }
 
 TEST_F(CheckpointManagerTest, SavesOnlyWhenTheIntervalHasPassed) {
@@ -251,9 +251,8 @@ TEST_F(CheckpointsIteratorTest, WaitsUntilTheTimeoutFunctionSaysThatAllIsDone) {
 
 TEST_F(CheckpointsIteratorTest, SeesWhatAnotherThreadSaves) {
   std::thread trainer([this] { Checkpoint({{"a", numbers({1})}}).save(directory + "/ckpt"); });
-  auto iterator = checkpoints_iterator(
-      directory,
-      {.timeout = std::chrono::seconds(30), .poll_interval = std::chrono::milliseconds(1)});
+  auto iterator = checkpoints_iterator(directory, {.timeout = std::chrono::seconds(30),
+                                                   .poll_interval = std::chrono::milliseconds(1)});
   EXPECT_EQ(iterator.next(), directory + "/ckpt-1");
   trainer.join();
 }

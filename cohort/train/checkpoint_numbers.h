@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "cohort/core/file_system.h"
+#include "cohort/core/files/file_system.h"
 
 namespace cohort::internal {
 

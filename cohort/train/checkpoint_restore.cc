@@ -270,10 +270,9 @@ bool RestoreSession::is_taken(uint32_t node) {
 Leaf RestoreSession::read(const std::string& key) {
   std::lock_guard lock(mutex_);
   // Another process of the group took what this one still waits for, so all was consumed.
-  if (!bundle_) bundle_.emplace(files_, prefix_);
-  const BundleEntry& entry = bundle_->entry(key);
+  const BundleEntry& entry = bundle().entry(key);
   if (entry.type == BundleType::kString) {
-    return Leaf(StringTensor(bundle_->read_strings(key), entry.shape));
+    return Leaf(StringTensor(bundle().read_strings(key), entry.shape));
   }
   const DType dtype = dtype_of(entry.type);
   if (dtype == DType::Undefined) {
@@ -281,7 +280,7 @@ Leaf RestoreSession::read(const std::string& key) {
                                  type_name(entry.type), ", which cannot be carried over"));
   }
   Tensor value = empty_for_reading(entry.shape, dtype);
-  bundle_->read(key, value.data_ptr());
+  bundle().read(key, value.data_ptr());
   return Leaf(value);
 }
 

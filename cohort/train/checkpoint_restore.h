@@ -27,9 +27,7 @@ struct RestorePosition {
   uint32_t node = 0;
   bool restored = false;  // its values were, if it has some
 
-  static std::shared_ptr<RestorePosition>& of(train::Trackable& object) {
-    return object.position_;
-  }
+  static std::shared_ptr<RestorePosition>& of(train::Trackable& object) { return object.position_; }
 };
 
 // Called when everything is read and nothing has changed yet, with the keys of the values that

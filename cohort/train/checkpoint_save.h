@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "cohort/core/file_system.h"
+#include "cohort/core/files/file_system.h"
 #include "cohort/train/trackable.h"
 
 namespace cohort::internal {

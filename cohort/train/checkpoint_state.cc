@@ -6,8 +6,8 @@
 #include <cmath>
 #include <cstdio>
 
-#include "cohort/core/crc32c.h"
 #include "cohort/core/error.h"
+#include "cohort/core/files/crc32c.h"
 #include "cohort/core/text.h"
 #include "cohort/train/text_proto.h"
 

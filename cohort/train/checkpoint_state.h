@@ -19,7 +19,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cohort/core/file_system.h"
+#include "cohort/core/files/file_system.h"
 
 namespace cohort::internal {
 

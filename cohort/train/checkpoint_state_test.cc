@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "cohort/core/error.h"
-#include "cohort/core/simulated_file_system.h"
+#include "cohort/core/files/simulated_file_system.h"
 
 namespace cohort::internal {
 namespace {
@@ -201,8 +201,8 @@ TEST(ResolveCheckpointPathTest, StaysWithinTheDirectory) {
   EXPECT_EQ(resolve("dir", "/anywhere/dir/ckpt-1"), "dir/ckpt-1");
   EXPECT_EQ(resolve("/dir", "/dir/../etc/passwd"), "/dir/passwd");
   EXPECT_EQ(resolve("/dir", "/directory/ckpt-1"), "/dir/ckpt-1");
-  for (const char* path :
-       {"../ckpt-1", "sub/ckpt-1", "/dir/sub/ckpt-1", "a/../../ckpt-1", "a/../b", "..", "/..", "/a/..", "/", "."}) {
+  for (const char* path : {"../ckpt-1", "sub/ckpt-1", "/dir/sub/ckpt-1", "a/../../ckpt-1", "a/../b",
+                           "..", "/..", "/a/..", "/", "."}) {
     EXPECT_THROW(resolve("/dir", path), DataLossError) << path;
   }
 }

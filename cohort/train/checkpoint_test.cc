@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cohort/core/simulated_file_system.h"
+#include "cohort/core/files/simulated_file_system.h"
 #include "cohort/data/dataset.h"
 #include "cohort/ops/random.h"
 #include "cohort/train/bundle_reader.h"
@@ -62,8 +62,7 @@ TEST_F(CheckpointTest, TheRootMayBeAnObjectOfTheUsers) {
   Checkpoint checkpoint((TrackableHandle(root)));
   use_file_system(checkpoint, files);
   checkpoint.save("dir/ckpt");
-  EXPECT_TRUE(internal::BundleReader(files, "dir/ckpt-1")
-                  .contains("w/.ATTRIBUTES/VARIABLE_VALUE"));
+  EXPECT_TRUE(internal::BundleReader(files, "dir/ckpt-1").contains("w/.ATTRIBUTES/VARIABLE_VALUE"));
   w->values = {2};
   checkpoint.restore("dir/ckpt-1").assert_consumed();
   EXPECT_THAT(w->values, ElementsAre(1));

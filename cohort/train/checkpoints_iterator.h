@@ -47,8 +47,7 @@ class COHORT_API CheckpointsIterator {
     using value_type = std::string;
     using difference_type = std::ptrdiff_t;
 
-    explicit Cursor(CheckpointsIterator* iterator)
-        : iterator_(iterator), path_(iterator->next()) {}
+    explicit Cursor(CheckpointsIterator* iterator) : iterator_(iterator), path_(iterator->next()) {}
     const std::string& operator*() const { return *path_; }
     Cursor& operator++() {
       path_ = iterator_->next();

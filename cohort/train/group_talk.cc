@@ -12,12 +12,13 @@ namespace {
 constexpr char kReplyValue = 'v';
 constexpr char kReplyError = 'e';
 
-std::string error_reply(const std::exception& thrown, const std::string& member) {
-  const auto* error = dynamic_cast<const Error*>(&thrown);
+// Of the exception that is being handled.
+std::string error_reply(const std::string& member) {
+  const ErrorRecord error = record_error(std::current_exception());
   WireWriter message;
-  message.varint(1, static_cast<uint64_t>(error == nullptr ? Code::kUnknown : error->code()));
-  message.bytes(2, thrown.what());
-  message.bytes(3, error == nullptr || error->task().empty() ? member : error->task());
+  message.varint(1, static_cast<uint64_t>(error.code));
+  message.bytes(2, error.message);
+  message.bytes(3, error.task.empty() ? member : error.task);
   return message.str() + kReplyError;
 }
 
@@ -54,9 +55,9 @@ Attempt attempt(const std::function<std::string()>& produce, const std::string& 
   try {
     result.reply = produce();
     result.reply += kReplyValue;
-  } catch (const std::exception& error) {
+  } catch (const std::exception&) {
     result.error = std::current_exception();
-    result.reply = error_reply(error, member);
+    result.reply = error_reply(member);
   }
   return result;
 }

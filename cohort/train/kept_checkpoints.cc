@@ -58,8 +58,9 @@ void KeptCheckpoints::recover_by_number() {
   state_error_ = nullptr;
   latest_ = found.empty() ? std::optional<std::string>() : found.front();
   log_warning("the state file of '", options_.directory, "' is damaged or names a checkpoint that ",
-              "is gone; ", latest_ ? "the latest checkpoint by its number is '" + *latest_ + "'"
-                                   : std::string("there is no checkpoint either"));
+              "is gone; ",
+              latest_ ? "the latest checkpoint by its number is '" + *latest_ + "'"
+                      : std::string("there is no checkpoint either"));
 }
 
 std::optional<std::string> KeptCheckpoints::latest() const {

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cohort/core/file_system.h"
+#include "cohort/core/files/file_system.h"
 
 namespace cohort::internal {
 
@@ -62,12 +62,12 @@ class KeptCheckpoints {
 
   FileSystem& files_;
   const KeptOptions options_;
-  mutable std::mutex mutex_;            // guards what follows
-  std::vector<Kept> kept_;              // oldest first
+  mutable std::mutex mutex_;  // guards what follows
+  std::vector<Kept> kept_;    // oldest first
   std::optional<std::string> latest_;
   double last_preserved_ = 0;
   std::optional<int64_t> last_step_;
-  std::exception_ptr state_error_;      // of the state file
+  std::exception_ptr state_error_;  // of the state file
 };
 
 }  // namespace cohort::internal

@@ -42,8 +42,7 @@ TEST(ObjectGraph, ReadsWhatWasWritten) {
 
 TEST(ObjectGraph, NamesAreEscapedInKeysAndReadableOutside) {
   EXPECT_EQ(escape_name("a.b/c"), "a..b.Sc");
-  EXPECT_EQ(attribute_key("model/a..b", "VARIABLE_VALUE"),
-            "model/a..b/.ATTRIBUTES/VARIABLE_VALUE");
+  EXPECT_EQ(attribute_key("model/a..b", "VARIABLE_VALUE"), "model/a..b/.ATTRIBUTES/VARIABLE_VALUE");
   EXPECT_EQ(readable_key("model/linear..weight/.ATTRIBUTES/VARIABLE_VALUE"), "model/linear.weight");
   EXPECT_EQ(readable_key("it/.ATTRIBUTES/COHORT_ITERATOR_STATE"),
             "it/.ATTRIBUTES/COHORT_ITERATOR_STATE");
@@ -89,12 +88,12 @@ TEST(ObjectGraph, GraphsOfTwoProcessesAreOne) {
                                {"PARTS", "w", "own/uses/.ATTRIBUTES/PARTS"}};
 
   const auto keys = merge_object_graph(graph, other);
-  EXPECT_THAT(keys, testing::UnorderedElementsAre(
-                        testing::Pair("own/.ATTRIBUTES/VARIABLE_VALUE",
-                                      "own/.ATTRIBUTES/VARIABLE_VALUE"),
-                        testing::Pair("own/uses/.ATTRIBUTES/VARIABLE_VALUE",
-                                      "again/.ATTRIBUTES/VARIABLE_VALUE"),
-                        testing::Pair("own/uses/.ATTRIBUTES/PARTS", "own/uses/.ATTRIBUTES/PARTS")));
+  EXPECT_THAT(
+      keys,
+      testing::UnorderedElementsAre(
+          testing::Pair("own/.ATTRIBUTES/VARIABLE_VALUE", "own/.ATTRIBUTES/VARIABLE_VALUE"),
+          testing::Pair("own/uses/.ATTRIBUTES/VARIABLE_VALUE", "again/.ATTRIBUTES/VARIABLE_VALUE"),
+          testing::Pair("own/uses/.ATTRIBUTES/PARTS", "own/uses/.ATTRIBUTES/PARTS")));
   const auto children = [&](size_t node) {
     std::string text;
     for (const auto& child : graph.nodes[node].children) {

@@ -29,8 +29,8 @@ const std::string& NodeSource::key_of(std::string_view attribute) {
   const std::string other = node_->attributes.empty()
                                 ? "no values"
                                 : "a value " + quoted(node_->attributes[0].checkpoint_key);
-  throw InvalidArgumentError(str("an object that keeps ", quoted(attribute),
-                                 " is in the checkpoint with ", other));
+  throw InvalidArgumentError(
+      str("an object that keeps ", quoted(attribute), " is in the checkpoint with ", other));
 }
 
 std::optional<std::vector<int64_t>> NodeSource::shape(std::string_view attribute) const {

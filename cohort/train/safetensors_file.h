@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-#include "cohort/core/file_system.h"
+#include "cohort/core/files/file_system.h"
 #include "cohort/train/safetensors_format.h"
 
 namespace cohort::internal {

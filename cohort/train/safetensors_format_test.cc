@@ -6,7 +6,7 @@
 #include <string>
 
 #include "cohort/core/error.h"
-#include "cohort/core/simulated_file_system.h"
+#include "cohort/core/files/simulated_file_system.h"
 #include "cohort/train/safetensors_file.h"
 
 namespace cohort::internal {

@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "cohort/core/export.h"
+
 namespace cohort::train {
 
 struct SaveGroupCall {
@@ -43,6 +45,6 @@ class SaveGroup {
 };
 
 // The group of a process that is alone: its writer.
-const std::shared_ptr<SaveGroup>& alone();
+COHORT_API const std::shared_ptr<SaveGroup>& alone();
 
 }  // namespace cohort::train

@@ -1,7 +1,7 @@
 #include <algorithm>
 
-#include "cohort/core/crc32c.h"
 #include "cohort/core/error.h"
+#include "cohort/core/files/crc32c.h"
 #include "cohort/core/varint.h"
 #include "cohort/train/table.h"
 

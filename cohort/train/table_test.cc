@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cohort/core/crc32c.h"
 #include "cohort/core/error.h"
+#include "cohort/core/files/crc32c.h"
 #include "cohort/core/varint.h"
 
 namespace cohort::internal {
@@ -132,8 +132,8 @@ TEST(Table, KeysThatShareMuchCannotTakeMemoryWithoutEnd) {
     last[0] = static_cast<char>(i);
     block += entry(long_key.size(), last, "");
   }
-  EXPECT_THAT(table_error(table_of(block, entry(0, std::string("l"),
-                                             handle(0, block.size() + kOneRestart.size())))),
+  EXPECT_THAT(table_error(table_of(
+                  block, entry(0, std::string("l"), handle(0, block.size() + kOneRestart.size())))),
               HasSubstr("than its size allows"));
 }
 

@@ -10,9 +10,9 @@
 #include <optional>
 #include <sstream>
 
-#include "cohort/core/crc32c.h"
 #include "cohort/core/error.h"
-#include "cohort/core/file_system.h"
+#include "cohort/core/files/crc32c.h"
+#include "cohort/core/files/file_system.h"
 
 namespace cohort::internal {
 namespace {

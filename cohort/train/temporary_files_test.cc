@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cohort/core/file_system.h"
+#include "cohort/core/files/file_system.h"
 
 namespace cohort::internal {
 namespace {

@@ -35,7 +35,7 @@ namespace cohort {
 namespace internal {
 class PendingValue;
 struct RestorePosition;
-}
+}  // namespace internal
 namespace random {
 class RandomGenerator;
 }

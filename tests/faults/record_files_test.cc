@@ -7,8 +7,8 @@
 #include <cstring>
 #include <limits>
 
-#include "cohort/core/crc32c.h"
-#include "cohort/core/deflate.h"
+#include "cohort/core/files/crc32c.h"
+#include "cohort/core/files/deflate.h"
 #include "cohort/core/logging.h"
 #include "cohort/data/test_util.h"
 #include "cohort/data/testing_files.h"

@@ -5,7 +5,7 @@
 #include <map>
 #include <optional>
 
-#include "cohort/core/crc32c.h"
+#include "cohort/core/files/crc32c.h"
 #include "cohort/core/varint.h"
 #include "cohort/train/bundle_reader.h"
 #include "cohort/train/object_graph.h"

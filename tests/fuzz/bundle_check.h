@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cohort/core/error.h"
-#include "cohort/core/simulated_file_system.h"
+#include "cohort/core/files/simulated_file_system.h"
 #include "cohort/train/tensor_slice.h"
 #include "tests/fuzz/input_reader.h"
 

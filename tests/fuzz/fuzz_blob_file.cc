@@ -8,9 +8,9 @@
 #include <string_view>
 #include <vector>
 
-#include "cohort/core/crc32c.h"
 #include "cohort/core/error.h"
-#include "cohort/core/simulated_file_system.h"
+#include "cohort/core/files/crc32c.h"
+#include "cohort/core/files/simulated_file_system.h"
 #include "cohort/data/records/blob_file.h"
 #include "tests/fuzz/input_reader.h"
 #include "tests/fuzz/memory_file.h"

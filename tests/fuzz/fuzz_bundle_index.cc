@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "cohort/core/crc32c.h"
+#include "cohort/core/files/crc32c.h"
 #include "cohort/core/varint.h"
 #include "cohort/train/bundle_entry.h"
 #include "cohort/train/bundle_writer.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "cohort/core/crc32c.h"
+#include "cohort/core/files/crc32c.h"
 #include "cohort/core/varint.h"
 #include "cohort/core/wire.h"
 #include "cohort/train/bundle_entry.h"

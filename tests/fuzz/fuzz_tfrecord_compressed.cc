@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "cohort/core/deflate.h"
+#include "cohort/core/files/deflate.h"
 #include "cohort/data/records/tfrecord_framing.h"
 #include "tests/fuzz/record_check.h"
 

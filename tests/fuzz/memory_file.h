@@ -5,7 +5,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "cohort/core/file_system.h"
+#include "cohort/core/files/file_system.h"
 #include "tests/fuzz/record_check.h"
 
 namespace cohort::fuzz {

@@ -59,11 +59,12 @@ std::string train_to_the_end(const std::vector<std::string>& arguments) {
   const keras::metrics::SparseCategoricalAccuracy accuracy;
   scope.close();
   auto input = strategy.experimental_distribute_dataset(samples()).iterator();
-  const train::CheckpointManager manager(
-      train::Checkpoint({{"model", model}, {"optimizer", optimizer}, {"accuracy", accuracy},
-                         {"input", input}, {"random", strategy}}),
-      arguments.at(0),
-      {.max_to_keep = 2});
+  const train::CheckpointManager manager(train::Checkpoint({{"model", model},
+                                                            {"optimizer", optimizer},
+                                                            {"accuracy", accuracy},
+                                                            {"input", input},
+                                                            {"random", strategy}}),
+                                         arguments.at(0), {.max_to_keep = 2});
   manager.restore_or_initialize();
 
   const keras::losses::SparseCategoricalCrossentropy loss_object(

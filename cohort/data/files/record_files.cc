@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cohort/core/error.h"
-#include "cohort/core/file_system.h"
+#include "cohort/core/files/file_system.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/text.h"
 #include "cohort/data/iteration/pass_interrupted.h"

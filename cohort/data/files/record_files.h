@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <memory>
 
-#include "cohort/core/compression.h"
-#include "cohort/core/file_deadline.h"
+#include "cohort/core/files/compression.h"
+#include "cohort/core/files/file_deadline.h"
 #include "cohort/data/dataset.h"
 #include "cohort/data/files/record_format.h"
 #include "cohort/data/nodes/node.h"

@@ -158,7 +158,7 @@ TEST_P(ParallelMap, WithoutOrderElementsOvertake) {
 // What reads elements again, or counts them, has them in their order all the same.
 TEST_P(ParallelMap, WithoutOrderWhatIsAboveLosesNothingEither) {
   const auto uneven = [](const Tensor& x) {
-    for (volatile int64_t i = x.item<int64_t>() * 7919 % 5 * 4000; i > 0; i = i - 1) {
+    for (std::atomic<int64_t> i = x.item<int64_t>() * 7919 % 5 * 4000; i > 0; --i) {
     }
     return x;
   };

@@ -4,8 +4,8 @@
 #include <cstring>
 #include <random>
 
-#include "cohort/core/crc32c.h"
 #include "cohort/core/error.h"
+#include "cohort/core/files/crc32c.h"
 #include "cohort/core/text.h"
 
 namespace cohort::internal {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "cohort/core/error.h"
-#include "cohort/core/inflate.h"
+#include "cohort/core/files/inflate.h"
 #include "cohort/core/text.h"
 #include "cohort/data/records/second_try.h"
 

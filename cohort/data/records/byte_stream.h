@@ -6,8 +6,8 @@
 #include <memory>
 #include <string>
 
-#include "cohort/core/compression.h"
-#include "cohort/core/file_system.h"
+#include "cohort/core/files/compression.h"
+#include "cohort/core/files/file_system.h"
 
 namespace cohort::internal {
 

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cohort/core/deflate.h"
+#include "cohort/core/files/deflate.h"
 #include "cohort/data/records/testing_records.h"
 
 namespace cohort::internal {

@@ -6,7 +6,7 @@
 //   }
 //
 // What a record is, a Framing says: TFRecord's (tfrecord_framing.h), lines and records of one
-// length (text_framing.h), CSV's (csv_framing.h).
+// length (text_framing.h), CSV's (csv.h).
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,9 @@
 #include <string_view>
 #include <vector>
 
-#include "cohort/core/compression.h"
-#include "cohort/core/file_deadline.h"
-#include "cohort/core/file_system.h"
+#include "cohort/core/files/compression.h"
+#include "cohort/core/files/file_deadline.h"
+#include "cohort/core/files/file_system.h"
 #include "cohort/data/records/byte_stream.h"
 #include "cohort/data/records/chunk_pool.h"
 

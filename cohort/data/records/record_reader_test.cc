@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "cohort/core/deflate.h"
 #include "cohort/core/error.h"
-#include "cohort/core/simulated_file_system.h"
+#include "cohort/core/files/deflate.h"
+#include "cohort/core/files/simulated_file_system.h"
 #include "cohort/data/records/csv.h"
 #include "cohort/data/records/testing_records.h"
 #include "cohort/data/records/text_framing.h"

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "cohort/core/crc32c.h"
 #include "cohort/core/error.h"
-#include "cohort/core/simulated_file_system.h"
+#include "cohort/core/files/crc32c.h"
+#include "cohort/core/files/simulated_file_system.h"
 #include "cohort/data/records/record_reader.h"
 #include "cohort/data/records/tfrecord_writer.h"
 

@@ -5,8 +5,8 @@
 #include <span>
 #include <string>
 
-#include "cohort/core/crc32c.h"
 #include "cohort/core/error.h"
+#include "cohort/core/files/crc32c.h"
 
 namespace cohort::internal {
 namespace {

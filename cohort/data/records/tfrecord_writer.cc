@@ -4,9 +4,9 @@
 #include <optional>
 #include <utility>
 
-#include "cohort/core/deflate.h"
 #include "cohort/core/error.h"
-#include "cohort/core/file_system.h"
+#include "cohort/core/files/deflate.h"
+#include "cohort/core/files/file_system.h"
 #include "cohort/core/text.h"
 #include "cohort/data/records/tfrecord_framing.h"
 

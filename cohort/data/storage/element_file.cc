@@ -1,6 +1,6 @@
 #include "cohort/data/storage/element_file.h"
 
-#include "cohort/core/file_deadline.h"
+#include "cohort/core/files/file_deadline.h"
 #include "cohort/core/text.h"
 #include "cohort/data/storage/element_codec.h"
 

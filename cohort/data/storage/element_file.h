@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "cohort/core/file_system.h"
+#include "cohort/core/files/file_system.h"
 #include "cohort/core/spec.h"
 #include "cohort/core/structure.h"
 #include "cohort/data/records/blob_file.h"

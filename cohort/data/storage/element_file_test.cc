@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "cohort/core/error.h"
-#include "cohort/core/simulated_file_system.h"
+#include "cohort/core/files/simulated_file_system.h"
 
 namespace cohort::internal {
 namespace {

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "cohort/core/error.h"
-#include "cohort/core/inflate.h"
+#include "cohort/core/files/inflate.h"
 
 namespace cohort::internal {
 namespace {

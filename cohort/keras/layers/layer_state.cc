@@ -86,8 +86,8 @@ LayerState::LayerState(Layer& layer, std::string class_name, keras::layers::Laye
       activity_regularizer(std::move(options.activity_regularizer)),
       strategy(distribute::has_strategy() ? distribute::get_strategy().core() : nullptr) {
   if (!at::isFloatingType(dtype)) {
-    throw InvalidArgumentError(
-        str("layer '", name.get_if() ? *name.get_if() : "", "': dtype ", dtype_name(dtype), " is not a floating one"));
+    throw InvalidArgumentError(str("layer '", name.get_if() ? *name.get_if() : "", "': dtype ",
+                                   dtype_name(dtype), " is not a floating one"));
   }
 }
 

@@ -10,6 +10,7 @@
 #include "cohort/core/logging.h"
 #include "cohort/distribute/context.h"
 #include "cohort/distribute/local_variable.h"
+#include "cohort/distribute/strategy.h"
 #include "cohort/distribute/strategy_core.h"
 #include "cohort/distribute/variable_creation.h"
 #include "cohort/keras/backend.h"
@@ -21,14 +22,6 @@ namespace {
 using distribute::ReplicaContext;
 using keras::optimizers::ApplyOptions;
 using keras::optimizers::GradientsAndVariables;
-
-std::string list_names(const std::vector<Variable>& variables) {
-  std::string names;
-  for (const Variable& variable : variables) {
-    names += str(names.empty() ? "" : ", ", "'", variable.name(), "'");
-  }
-  return names;
-}
 
 // Errors: FailedPrecondition (in cross-replica context).
 ReplicaContext& calling_replica() {
@@ -97,8 +90,7 @@ void OptimizerState::apply(const GradientsAndVariables& gradients, const ApplyOp
   const NoGradient no_gradient;
   iterations();
   const auto exchange = plans_.of(
-      replica,
-      {gradients.size(), [&](size_t i) -> const Variable& { return gradients[i].second; }},
+      replica, {gradients.size(), [&](size_t i) -> const Variable& { return gradients[i].second; }},
       [this](const std::vector<Variable>& variables) { return make_targets(variables); });
   exchange->begin(replica, Arrival::kAtOnce);
   for (size_t i = 0; i < gradients.size(); ++i) exchange->bring(replica, i, gradients[i].first);
@@ -112,9 +104,9 @@ void OptimizerState::minimize(const Tensor& loss, const std::vector<Variable>& v
   const auto exchange = [&] {
     const NoGradient no_gradient;
     iterations();
-    return plans_.of(
-        replica, {variables.size(), [&](size_t i) -> const Variable& { return variables[i]; }},
-        [this](const std::vector<Variable>& all) { return make_targets(all); });
+    return plans_.of(replica,
+                     {variables.size(), [&](size_t i) -> const Variable& { return variables[i]; }},
+                     [this](const std::vector<Variable>& all) { return make_targets(all); });
   }();
   exchange->backward(replica, loss, tape);
   const NoGradient no_gradient;

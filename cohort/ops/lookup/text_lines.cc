@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "cohort/core/error.h"
-#include "cohort/core/file_deadline.h"
+#include "cohort/core/files/file_deadline.h"
 #include "cohort/core/text.h"
 
 namespace cohort::internal {

@@ -2,7 +2,7 @@
 
 #include <fstream>
 
-#include "cohort/core/crc32c.h"
+#include "cohort/core/files/crc32c.h"
 #include "cohort/core/varint.h"
 #include "cohort/train/table.h"
 

@@ -9,7 +9,7 @@
 #include <iostream>
 #include <string>
 
-#include "cohort/core/file_system.h"
+#include "cohort/core/files/file_system.h"
 
 namespace tf = cohort;
 

@@ -1,0 +1,16 @@
+// The lock of a file: flock(2), which ends with its process and excludes within it too.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "cohort/core/files/file_system.h"
+
+namespace cohort::internal {
+
+// FileSystem::lock. The file stays when the lock is released: whoever removed it could remove one
+// that somebody else has locked meanwhile.
+std::unique_ptr<FileLock> posix_lock(const std::string& path, std::string_view owner);
+
+}  // namespace cohort::internal

@@ -1,0 +1,72 @@
+// What code needs that is written for any strategy: optimizers, layers, other libraries.
+//
+//   strategy.extended().update(variable, [](Variable& v, const Tensor& x) { v.assign(x); }, value);
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cohort/core/export.h"
+#include "cohort/core/structure.h"
+#include "cohort/distribute/values.h"
+#include "cohort/distribute/variable.h"
+
+namespace cohort::internal {
+class StrategyCore;
+}
+
+namespace cohort::distribute {
+
+class InputIterator;
+struct InputOptions;
+class InputWorkers;
+class MultiStepContext;
+
+// Thread safety: as Strategy.
+class COHORT_API StrategyExtended {
+ public:
+  explicit StrategyExtended(std::shared_ptr<internal::StrategyCore> core)
+      : core_(std::move(core)) {}
+
+  // Canonical names. Errors: FailedPrecondition (the default strategy has none).
+  std::vector<std::string> worker_devices() const;
+  std::vector<std::string> parameter_devices() const;
+
+  // Reduces across replicas; the result is on every device of `destination`, which does not change.
+  // Cross-replica context. Errors: FailedPrecondition, InvalidArgument (as Strategy::reduce).
+  Mirrored<Tensor> reduce_to(ReduceOp op, const PerReplica<Tensor>& value,
+                             const Variable& destination) const;
+  std::vector<Mirrored<Tensor>> batch_reduce_to(
+      ReduceOp op, const std::vector<std::pair<PerReplica<Tensor>, Variable>>& pairs) const;
+
+  // Calls fn(component, arguments...) for each distinct component of the variable, in cross-replica
+  // context where assign acts on that component alone. Arguments must be equal on all replicas.
+  // Errors: FailedPrecondition (in a replica), what fn throws.
+  void update(const Variable& variable, const std::function<void(Variable&, const Tensor&)>& fn,
+              const Mirrored<Tensor>& argument) const;
+  void update(const Variable& variable, const std::function<void(Variable&, const Tensor&)>& fn,
+              const Tensor& argument) const;
+
+  bool variable_created_in_scope(const Variable& variable) const;
+
+  // Who reads this process's input, and for which replicas.
+  InputWorkers input_workers() const;
+  InputWorkers input_workers(const InputOptions& options) const;
+
+  // fn(context, batch) for `iterations` batches, across replicas: see legacy.h. The context's last
+  // outputs are initial_loop_values until a step sets others.
+  // Errors: OutOfRange (the input ends before), what fn throws.
+  MultiStepContext experimental_run_steps_on_iterator(
+      const std::function<void(MultiStepContext&, const PerReplica<Structure>&)>& fn,
+      InputIterator& input, int iterations = 1,
+      const std::map<std::string, PerReplica<Tensor>>& initial_loop_values = {}) const;
+
+ private:
+  std::shared_ptr<internal::StrategyCore> core_;
+};
+
+}  // namespace cohort::distribute
