@@ -13,7 +13,8 @@ namespace cohort::collective {
 
 // Wraps `backend`. Every call can then also throw FailedPrecondition: another task makes a
 // different call, or has another name, signature, count, dtype, position in the sequence of calls,
-// or generation. The group can continue after this error, since no task has made the call.
+// or generation. The communicator can be used again after this error, since no task has made the
+// call.
 std::shared_ptr<Communicator> checked(std::shared_ptr<Communicator> backend);
 
 }  // namespace cohort::collective

@@ -22,10 +22,12 @@ Tensor all_reduce_sum(SyncGroup& group, int local_replica, const Tensor& value,
 // replica; shapes; dtypes).
 Tensor all_gather(SyncGroup& group, int local_replica, const Tensor& value, int64_t axis);
 
-// The same for a caller that stands for all replicas of its task; on the CPU where there are others.
+// The same, for a caller that acts for all replicas of its task; on the CPU if there are other
+// tasks.
 Tensor concat_replicas(SyncGroup& group, at::ArrayRef<Tensor> local_values, int64_t axis);
 
-// Throws what is said above where two values cannot be added up / joined; whose id `first_replica` is the first.
+// Throw the errors above if the values cannot be added / concatenated. Errors number the replicas
+// from `first_replica`.
 void check_same_shape(at::ArrayRef<Tensor> values, int first_replica = 0);
 void check_can_concat(at::ArrayRef<Tensor> values, int64_t axis);
 

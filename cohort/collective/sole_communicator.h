@@ -8,7 +8,7 @@
 
 namespace cohort::collective {
 
-// Buffers of one call are still added up and handed round between each other.
+// The buffers of one call are still added and copied to each other.
 // Thread safety: any thread.
 class SoleCommunicator final : public Communicator {
  public:

@@ -21,9 +21,10 @@ namespace cohort::collective {
 // of between() as Communicator; while a step runs, only in the leader of a meeting.
 class SyncGroup {
  public:
-  // communicator: to the other tasks; null where there are none. Its calls are checked (see
-  // CheckedCommunicator). COLLECTIVE over its tasks, which
-  // tell each other how many replicas they have. Errors: those of a Communicator's calls.
+  // communicator: to the other tasks; null if there are none. Its calls are checked (see
+  // CheckedCommunicator). COLLECTIVE over its tasks, which tell each other how many replicas they
+  // have.
+  // Errors: those of a Communicator's calls.
   SyncGroup(int local_replicas, std::chrono::nanoseconds spin,
             std::shared_ptr<Communicator> communicator = nullptr);
 
@@ -36,7 +37,7 @@ class SyncGroup {
   ThreadGroup& threads() { return threads_; }
   // Begins a step. Its timeout applies between threads and between tasks.
   void begin(const RoundOptions& options);
-  // Ends it: outside of steps calls between tasks have the default timeout.
+  // Ends the step. Outside of steps, calls between tasks have the default timeout.
   void end() { timeout_ = RoundOptions().timeout; }
   // How long a call between tasks may wait now.
   std::chrono::nanoseconds timeout() const { return timeout_; }

@@ -73,10 +73,11 @@ class ThreadGroup {
             FunctionRef<void(std::span<void* const>)> leader,
             std::chrono::nanoseconds timeout = {});
 
-  // Work on memory that members own together: meets like meet, where `check` looks at what all have
-  // passed and may refuse it, then calls work(all) on every member at once, and returns when all
-  // have finished, so that `mine` may be read and written by everybody until then.
-  // Errors: meet's, those of `check` on every member, those of `work` on the member it failed on.
+  // Runs work on memory that all members share. The members meet as in meet; `check` sees what all
+  // have passed and may throw. Then work(all) is called on every member at the same time. Returns
+  // when all have finished, so every member may read and write every `mine` until then.
+  // Errors: meet's; those of `check` on every member; those of `work` on the member that threw
+  // them.
   void share(int rank, const char* what, void* mine,
              FunctionRef<void(std::span<void* const>)> check,
              FunctionRef<void(std::span<void* const>)> work, std::chrono::nanoseconds timeout = {});

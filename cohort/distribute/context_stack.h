@@ -11,7 +11,7 @@ namespace cohort::internal {
 
 class StrategyCore;
 
-// Where a piece of code stands. Lives on the stack of the thread that it describes.
+// The context of a piece of code. Lives on the stack of the thread that it describes.
 struct ContextFrame {
   StrategyCore* core = nullptr;
   // The replica; nullptr in a cross-replica context.

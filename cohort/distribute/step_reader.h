@@ -48,7 +48,7 @@ class StepReader {
  private:
   class Position;
   class PositionOfTask;
-  // What was read of a step that was not returned yet: all of it, or what came before a device
+  // What was read of a step that was not returned yet: the whole step, or the part before a device
   // stopped answering.
   struct Begun {
     c10::SmallVector<std::optional<Structure>, 4> elements;  // nothing: its pipeline has ended
