@@ -80,9 +80,9 @@ struct InputSpec {
 // builds it for all. It is built under the strategy of the scope in which it was made, or else the
 // current one.
 //
-// Layer objects stay where they are created; programs pass handles (LayerHandle). In a checkpoint a layer's
-// weights and child layers have the names that were passed to add_weight and track; names must
-// differ.
+// Layer objects stay where they are created; programs pass handles (LayerHandle). In a checkpoint a
+// layer's weights and child layers have the names that were passed to add_weight and track; names
+// must differ.
 // Thread safety: calls and reads from any thread, once it is built or inside a step; track,
 // set_trainable and set_weights from one thread while no step runs.
 class COHORT_API Layer : public train::Trackable {
