@@ -6,17 +6,17 @@
 
 namespace cohort::collective {
 
-// Taken once for each step; sizes, ids, input pipelines, plans and buffers come from it, and nothing
-// keeps them beyond the step, since a group may form again between two steps.
+// Taken once per step. Sizes, ids, input pipelines, plans and buffers are derived from it, and
+// nothing keeps them beyond the step, since a group may form again between two steps.
 struct GroupView {
-  // Goes up each time the group forms again.
+  // Increases each time the group forms again.
   int64_t generation = 0;
   int task = 0;                        // the rank of this task
   std::vector<int> replicas_of = {1};  // the number of replicas of each task
 
   int num_tasks() const { return static_cast<int>(replicas_of.size()); }
   int num_local_replicas() const { return replicas_of[static_cast<size_t>(task)]; }
-  // Replica ids go through the tasks in the order of their ranks.
+  // Replica ids are numbered task by task, in the order of ranks.
   int first_replica() const { return replicas_before(task); }
   int num_replicas() const { return replicas_before(num_tasks()); }
   int replicas_before(int rank) const {

@@ -1,5 +1,6 @@
-// Tasks that are threads of one process: the cluster that a test or a notebook makes for itself.
-// They share memory, so each adds up one slice of everybody's values straight from where they lie.
+// A communicator between tasks that are threads of one process: the cluster that a test or a
+// notebook creates for itself. The tasks share memory, so each adds one slice of all tasks' values
+// directly from where they lie.
 #pragma once
 
 #include <chrono>
@@ -10,8 +11,8 @@
 
 namespace cohort::collective {
 
-// One communicator for each of `size` tasks, each to be used by a thread of its own. They keep what
-// they share alive.
+// Returns one communicator per task; each is used by one thread. Together they keep their shared
+// state alive.
 std::vector<std::shared_ptr<Communicator>> make_in_process_communicators(int size,
                                                                          int64_t generation = 0);
 

@@ -1,5 +1,5 @@
-// Collectives between replicas. Those of one task share memory: each adds up one slice of everybody's
-// values straight from where they lie; then the tasks put theirs together.
+// Collectives between replicas. Replicas of one task share memory: each adds one slice of all
+// values directly from where they lie. Then the tasks combine their sums.
 #pragma once
 
 #include "cohort/collective/sync_group.h"
@@ -7,25 +7,27 @@
 
 namespace cohort::collective {
 
-// The sum over all replicas, added up in their order within a task and then in the order of tasks:
-// equal to the bit everywhere.
-// Shapes: value [..], the same on every replica -> a tensor of its own, of that shape, on value's
-// device. Not differentiable. `what` names the call: replicas must agree on it.
+// The sum over all replicas, added in replica order within a task and then in the order of tasks:
+// bitwise equal everywhere.
+// Shapes: value [..], the same on every replica -> a new tensor of that shape, on value's device.
+// Not differentiable. `what` names the call: replicas must agree on it.
 // Collective. Errors: InvalidArgument (shapes or dtypes differ, naming both; a dtype that cannot be
 // added), those of ThreadGroup::meet and of a Communicator's calls.
 Tensor all_reduce_sum(SyncGroup& group, int local_replica, const Tensor& value,
                       const char* what = "all_reduce");
 
-// The replicas' values one after another along `axis`, in the order of their ids.
-// Shapes: value [.., n_r, ..], alike but for `axis` -> [.., sum of n_r, ..].
-// Collective. Errors: InvalidArgument (rank 0, axis outside [0, rank) or another on another member,
-// shapes, dtypes).
+// The replicas' values concatenated along `axis`, in the order of replica ids.
+// Shapes: value [.., n_r, ..], equal except along `axis` -> [.., sum of n_r, ..].
+// Collective. Errors: InvalidArgument (rank 0; axis outside [0, rank) or different on another
+// replica; shapes; dtypes).
 Tensor all_gather(SyncGroup& group, int local_replica, const Tensor& value, int64_t axis);
 
-// The same for a caller that stands for all replicas of its task; on the CPU where there are others.
+// The same, for a caller that acts for all replicas of its task; on the CPU if there are other
+// tasks.
 Tensor concat_replicas(SyncGroup& group, at::ArrayRef<Tensor> local_values, int64_t axis);
 
-// Throws what is said above where two values cannot be added up / joined; whose id `first_replica` is the first.
+// Throw the errors above if the values cannot be added / concatenated. Errors number the replicas
+// from `first_replica`.
 void check_same_shape(at::ArrayRef<Tensor> values, int first_replica = 0);
 void check_can_concat(at::ArrayRef<Tensor> values, int64_t axis);
 

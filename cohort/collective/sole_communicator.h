@@ -1,4 +1,4 @@
-// The communicator of a task that is alone: nobody to wait for.
+// The communicator of a task that is alone and waits for no other.
 #pragma once
 
 #include <mutex>
@@ -8,7 +8,7 @@
 
 namespace cohort::collective {
 
-// Buffers of one call are still added up and handed round between each other.
+// The buffers of one call are still added and copied to each other.
 // Thread safety: any thread.
 class SoleCommunicator final : public Communicator {
  public:
@@ -27,7 +27,7 @@ class SoleCommunicator final : public Communicator {
   std::unique_ptr<Work> broadcast(std::span<const Buffer> buffers, int root,
                                   const CallOptions& options) override;
   void barrier(const CallOptions&) override {}
-  // Nobody else hears of it, and nothing waits here.
+  // Does nothing: there is no other task to tell, and no call that waits.
   void abort(const std::string&) noexcept override {}
 
  private:

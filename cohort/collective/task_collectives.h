@@ -1,5 +1,5 @@
-// Collectives of tensors between the tasks of a group, for a caller that stands for all replicas of
-// its task: across replicas, or as the leader of a meeting.
+// Collectives of tensors between the tasks of a group, for a caller that acts for all replicas of
+// its task: in cross-replica context, or as the leader of a meeting.
 #pragma once
 
 #include <string_view>
@@ -17,15 +17,18 @@ namespace cohort::collective {
 // Shapes: contiguous, on the CPU, the same on every task.
 void sum_over_tasks(SyncGroup& group, const Tensor& value, std::string_view name);
 
-// In place: the tensor of task 0. Shapes: contiguous, on the CPU, the same on every task.
+// In place: replaced by the tensor of task 0.
+// Shapes: contiguous, on the CPU, the same on every task.
 void take_from_first_task(SyncGroup& group, const Tensor& value, std::string_view name);
 
-// The values of all replicas, in the order of their ids; this task brings its own, in order.
-// Shapes: any, on the CPU -> those, on every task.
+// The values of all replicas, in the order of replica ids; this task passes those of its own
+// replicas, in order.
+// Shapes: any, on the CPU -> the same shapes, on every task.
 std::vector<Tensor> all_replicas_values(SyncGroup& group, at::ArrayRef<Tensor> local_values,
                                         std::string_view name);
 
-// What each task brings, in the order of ranks. The same bytes on every machine of the group.
+// The values of all tasks, in the order of ranks; `mine` is this task's. The bytes of T must mean
+// the same on every machine of the group.
 template <class T>
 requires std::is_trivially_copyable_v<T> std::vector<T> all_tasks_values(SyncGroup& group,
                                                                          const T& mine,

@@ -13,7 +13,7 @@ namespace cohort::collective {
 
 inline constexpr std::chrono::nanoseconds kNoSpin{0};
 
-// One round; what each member threw, null where it returned.
+// Runs one round. Returns what each member threw, null for those that returned.
 inline std::vector<std::exception_ptr> run_members(ThreadGroup& group, const RoundOptions& options,
                                                    const std::function<void(int)>& fn) {
   group.begin(options);

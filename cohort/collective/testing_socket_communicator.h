@@ -1,5 +1,5 @@
-// For tests: tasks that are threads of one process with nothing in common but sockets, as processes
-// have. Every call sends everybody's bytes through task 0, which sends all of them to all.
+// For tests: tasks that are threads of one process but share only sockets, as processes do. In
+// every call all tasks send their bytes to task 0, which sends all of them to all tasks.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace cohort::collective {
 
-// One for each of `size` tasks.
+// Returns one communicator per task.
 std::vector<std::shared_ptr<Communicator>> make_socket_communicators(int size,
                                                                      int64_t generation = 0);
 

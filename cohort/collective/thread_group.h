@@ -1,5 +1,5 @@
-// Threads of one process that run the same step and meet on the way: what every collective between
-// replicas of a process is made of.
+// The threads of one process that run the same step and meet during it. All collectives between the
+// replicas of a process are built on this class.
 //
 //   ThreadGroup group(2);
 //   group.begin({.timeout = std::chrono::seconds(10)});
@@ -26,25 +26,27 @@ namespace cohort::collective {
 struct RoundOptions {
   // How long a member waits for the others at a meeting.
   std::chrono::nanoseconds timeout = std::chrono::minutes(10);
-  // One member runs at a time, in the order of ranks; the turn passes at meetings and at the end.
+  // Members run one at a time, in the order of ranks; the next one's turn begins at a meeting and
+  // at the end.
   bool sequential = false;
 };
 
-// What messages call the members: "replica 2" is member 0 where `first` is 2.
+// How messages name the members: with `first` = 2, member 0 is "replica 2".
 struct MemberNames {
   const char* noun = "replica";
   int first = 0;
 };
 
-// Thrown at a member because another one failed; the failure itself is the other one's.
+// Thrown by the calls of a member because another member failed; the original error is that
+// member's.
 class GroupBrokenError : public AbortedError {
  public:
   using AbortedError::AbortedError;
 };
 
-// A round is one step: begin, then each member enters, meets the others any number of times, and
-// leaves or fails. After a failure every meeting of the round throws; the next begin() mends it.
-// Meeting costs a few atomic operations, and a wake-up where a member had to sleep.
+// A round is one step: begin; then each member enters, meets the others any number of times, and
+// leaves or fails. After a failure every meeting of the round throws; the next begin() restores the
+// group. A meeting costs a few atomic operations, and a wake-up if a member was asleep.
 // Thread safety: begin() alone; the rest by each member with its own rank.
 class ThreadGroup {
  public:
@@ -59,27 +61,28 @@ class ThreadGroup {
   void enter(int rank);
   // The member's step has ended. Members that wait for it get a FailedPreconditionError.
   void leave(int rank);
-  // The member's step has failed; members that wait or will wait get a GroupBrokenError.
+  // The member's step has failed; members that wait, or will wait, get a GroupBrokenError.
   void fail(int rank);
 
-  // Waits for all members. The last to come calls leader(all), `all` holding what each member
-  // passed as `mine`; what it throws is thrown at all of them. `mine` is read until it returns.
-  // timeout: 0 for the round's.
+  // Waits for all members. The last to arrive calls leader(all), where `all` holds what each member
+  // passed as `mine`. An exception from leader is thrown to all members. `mine` may be read until
+  // leader returns. timeout: 0 means the round's.
   // Errors: FailedPrecondition (the others are at a meeting of another name, or have ended),
   // DeadlineExceeded (names who did not come), GroupBrokenError.
   void meet(int rank, const char* what, void* mine,
             FunctionRef<void(std::span<void* const>)> leader,
             std::chrono::nanoseconds timeout = {});
 
-  // Work on memory that members own together: meets like meet, where `check` looks at what all have
-  // passed and may refuse it, then calls work(all) on every member at once, and returns when all
-  // have finished, so that `mine` may be read and written by everybody until then.
-  // Errors: meet's, those of `check` on every member, those of `work` on the member it failed on.
+  // Runs work on memory that all members share. The members meet as in meet; `check` sees what all
+  // have passed and may throw. Then work(all) is called on every member at the same time. Returns
+  // when all have finished, so every member may read and write every `mine` until then.
+  // Errors: meet's; those of `check` on every member; those of `work` on the member that threw
+  // them.
   void share(int rank, const char* what, void* mine,
              FunctionRef<void(std::span<void* const>)> check,
              FunctionRef<void(std::span<void* const>)> work, std::chrono::nanoseconds timeout = {});
 
-  // What went wrong between members in this round; null where nothing did.
+  // The error between members in this round; null if there was none.
   std::exception_ptr error() const;
   // "replica 1 (in step), replica 2 (ended)": the members not at the current meeting.
   std::string missing_members() const;
@@ -94,8 +97,9 @@ class ThreadGroup {
     std::atomic<int64_t> meetings{0};
   };
 
-  // meeting_: the generation of the current meeting, whether it can no longer be complete, and how
-  // many have come, in one word, so that it is completed or closed, never both.
+  // meeting_ packs into one word the generation of the current meeting, whether it can no longer be
+  // completed, and how many members have arrived. So a meeting is either completed or closed, never
+  // both.
   static constexpr uint64_t kClosed = uint64_t{1} << 31;
   static constexpr uint64_t kCount = kClosed - 1;
   static uint64_t generation_of(uint64_t meeting) { return meeting >> 32; }

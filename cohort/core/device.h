@@ -27,17 +27,18 @@ struct COHORT_API DeviceSpec {
   // "CPU" and "CPU:*" (index left open). Errors: InvalidArgument (names the part that cannot be
   // read).
   static DeviceSpec parse(std::string_view name);
-  // This spec's parts, those that it lacks from `defaults`.
+  // This spec, with its missing parts taken from `defaults`.
   DeviceSpec merged_over(const DeviceSpec& defaults) const;
   std::string to_string() const;
   bool operator==(const DeviceSpec&) const = default;
 };
 
-// The full name of a device: explicit parts beat those of `defaults`, which beat those of this
-// task (see task.h; job localhost, replica 0, task 0 where nobody says otherwise), which beat
-// CPU:0. Errors: InvalidArgument.
+// The full name of a device. Explicit parts have precedence over those of `defaults`, these over
+// those of this task (see task.h; by default job localhost, replica 0, task 0), and these over
+// CPU:0.
+// Errors: InvalidArgument.
 COHORT_API std::string canonicalize(std::string_view name, std::string_view defaults = "");
-// "/device:CPU:0": for names that hold on every task. Errors: InvalidArgument.
+// As "/device:CPU:0", for names that are valid on every task. Errors: InvalidArgument.
 COHORT_API std::string canonicalize_without_job_and_task(std::string_view name);
 
 namespace config {
@@ -51,12 +52,12 @@ struct LogicalDevice {
   std::string device_type;
 };
 
-// The machine's CPU (as one device) and its GPUs; all types where `device_type` is empty.
+// The machine's CPU (as one device) and its GPUs; all types if `device_type` is empty.
 COHORT_API std::vector<PhysicalDevice> list_physical_devices(std::string_view device_type = "");
-// CPUs, then GPUs. Fixes the configuration.
+// CPUs, then GPUs. Fixes the configuration: it cannot be changed afterwards.
 COHORT_API std::vector<LogicalDevice> list_logical_devices(std::string_view device_type = "");
-// Splits each physical device of a type ("CPU", "GPU") into `count` logical ones. Asking again for
-// what already is does nothing.
+// Splits each physical device of a type ("CPU", "GPU") into `count` logical ones. Repeating a call
+// with the same values does nothing.
 // Errors: InvalidArgument (count below 1, no such device), FailedPrecondition (the logical devices
 // are in use: call it before the first strategy).
 COHORT_API void set_logical_device_configuration(std::string_view device_type, int count);

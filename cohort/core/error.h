@@ -81,7 +81,7 @@ using FailedPreconditionError = internal::ErrorOf<Code::kFailedPrecondition>;
 using UnimplementedError = internal::ErrorOf<Code::kUnimplemented>;
 // A task was lost.
 using UnavailableError = internal::ErrorOf<Code::kUnavailable>;
-// The operation was given up because of something else; retry at a higher level.
+// The operation was abandoned because of another failure; retry at a higher level.
 using AbortedError = internal::ErrorOf<Code::kAborted>;
 using CancelledError = internal::ErrorOf<Code::kCancelled>;
 using DeadlineExceededError = internal::ErrorOf<Code::kDeadlineExceeded>;
@@ -95,16 +95,17 @@ using UnknownError = internal::ErrorOf<Code::kUnknown>;
 using InternalError = internal::ErrorOf<Code::kInternal>;
 
 namespace internal {
-// Throws an error of the class that has this code. Errors: that one; Internal for kOk, with which
-// nobody fails; Unknown for what is no code.
+// Throws an error of the class with this code.
+// Errors: that one; Internal for kOk, which is not an error; Unknown for a number that is not a
+// code.
 [[noreturn]] COHORT_API void throw_error(Code code, const std::string& message,
                                          const std::string& task = "");
 // The same, to be thrown later.
 COHORT_API std::exception_ptr make_error(Code code, const std::string& message,
                                          const std::string& task = "");
 
-// What an exception says, in the form in which it goes into files and to other processes;
-// make_error makes it an exception again.
+// The contents of an exception, in the form in which it is written to files and sent to other
+// processes; make_error turns it into an exception again.
 struct ErrorRecord {
   Code code = Code::kUnknown;  // of what is no Error, too
   std::string message;

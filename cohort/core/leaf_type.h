@@ -1,4 +1,4 @@
-// What a leaf holds, where that may be strings: numbers of a dtype, or cohort::string.
+// The type of a leaf that may hold strings: a dtype of numbers, or cohort::string.
 //
 //   namespace tf = cohort;
 //   tf::keras::Input({3}, {.dtype = tf::string});
@@ -14,7 +14,7 @@ namespace cohort {
 struct StringType {
   bool operator==(const StringType&) const = default;
 };
-// Stands where a dtype would, for strings.
+// Used in place of a dtype, for strings.
 inline constexpr StringType string;
 
 // Thread safety: immutable.

@@ -1,5 +1,5 @@
-// How often this process has used what: numbers that the library counts and a program can read.
-// Nothing depends on them.
+// Counters of what this process has used: the library counts, and a program can read them. Nothing
+// depends on them.
 //
 //   monitoring::value("distribution_strategy_input_api_counter",
 //                     {"MirroredStrategy", "distribute_dataset"});
@@ -14,15 +14,15 @@
 
 namespace cohort::monitoring {
 
-// A number and what it is of: for example the strategy and the function that was called.
+// A number and its labels: for example the strategy and the function that was called.
 struct Sample {
   std::string name;
   std::vector<std::string> labels;
   int64_t value = 0;
 };
 
-// docs/distributed_input.md lists the names. 0 where nothing was counted. Thread safety: any
-// thread.
+// The value of a counter; docs/distributed_input.md lists the names. 0 if nothing was counted.
+// Thread safety: any thread.
 COHORT_API int64_t value(std::string_view name, const std::vector<std::string>& labels = {});
 // All of them, ordered by name and labels.
 COHORT_API std::vector<Sample> samples();

@@ -1,4 +1,5 @@
-// A value that may be missing: std::optional, whose absent value is one of Cohort's errors.
+// A value that may be missing: a std::optional that throws one of Cohort's errors if there is no
+// value.
 //
 //   Optional<Structure> element = iterator.get_next_as_optional();
 //   if (element.has_value()) train(element.get_value());

@@ -1,4 +1,4 @@
-// Where the time of training steps goes, thread by thread.
+// Measures where the time of training steps goes, thread by thread.
 //
 //   profiler::start({.trace = true});
 //   for (const auto& batch : dist_dataset) strategy.run(train_step, batch);
@@ -17,7 +17,7 @@
 
 namespace cohort::profiler {
 
-// What a thread does at a moment: one of these, or nothing that counts.
+// What a thread does at a given time: one of these phases, or none.
 enum class Phase {
   kInput,    // the next batch of a distributed iterator
   kCompute,  // the step function
@@ -30,9 +30,9 @@ inline constexpr size_t kNumPhases = 5;
 COHORT_API const char* phase_name(Phase phase);
 
 struct ProfilerOptions {
-  // Keeps when each phase began and ended, for write_chrome_trace.
+  // Records when each phase began and ended, for write_chrome_trace.
   bool trace = false;
-  // Of a thread; what comes later is left out of the trace, not of the account.
+  // Per thread; later events are left out of the trace, but are still counted in the times.
   int64_t max_trace_events = 1'000'000;
 };
 
@@ -55,13 +55,13 @@ struct COHORT_API Profile {
   int64_t steps = 0;                 // calls of strategy.run
   std::vector<ThreadProfile> threads;
 
-  // A line a thread: milliseconds of each phase in a step, and what is left of the wall time.
+  // One line per thread: milliseconds per step in each phase, and the rest of the wall time.
   std::string table() const;
   // JSON in Chrome's trace event format. Errors: as FileSystem (the file cannot be written).
   void write_chrome_trace(const std::string& path) const;
 };
 
-// Costs a few clock readings for each step and each block of the update; nothing while it is off.
+// Costs a few clock readings per step and per block of the update; nothing while it is off.
 // Thread safety: start and stop from one thread, while no step runs.
 // Errors: FailedPrecondition (start while it runs, stop while it does not).
 COHORT_API void start(const ProfilerOptions& options = {});

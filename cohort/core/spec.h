@@ -1,4 +1,4 @@
-// What a tensor will look like before there is one: dtype, and shape with unknown dimensions.
+// Describes a tensor before it exists: its dtype, and its shape with unknown dimensions.
 //
 //   dataset.element_spec();   // (TensorSpec(shape=(None, 28, 28, 1), dtype=float32), ...)
 #pragma once
@@ -18,7 +18,7 @@ namespace cohort {
 // A dimension of unknown size in a spec's shape.
 inline constexpr int64_t kUnknownDim = -1;
 
-// The spec of one leaf. Strings have no dtype of libtorch: `is_string` stands for it.
+// The spec of one leaf. Strings have no libtorch dtype: `is_string` marks them.
 // Thread safety: immutable.
 class COHORT_API TensorSpec {
  public:
@@ -37,8 +37,8 @@ class COHORT_API TensorSpec {
 
   // Whether a leaf fits: kind, dtype, rank, every known dimension.
   bool is_compatible_with(const Leaf& leaf) const;
-  // The most specific spec that both fit; named only where both have that name. Errors:
-  // InvalidArgument (kind or dtype differ).
+  // The most specific spec that both fit. It has a name only if both have the same.
+  // Errors: InvalidArgument (kind or dtype differ).
   TensorSpec most_specific_compatible(const TensorSpec& other) const;
   // With a new dimension 0 / without dimension 0 / with dimension 0 replaced; an unknown rank stays
   // unknown. Errors: InvalidArgument (rank 0 where there must be a dimension 0; a size below
@@ -81,7 +81,7 @@ class COHORT_API StructureSpec {
 
   std::vector<TensorSpec> flatten() const;
   StructureSpec map(FunctionRef<TensorSpec(const TensorSpec&)> fn) const;
-  // A structure of this form with fn(spec) for each leaf (dummy batches).
+  // A structure of this form with the leaf fn(spec) for each spec (dummy batches use this).
   Structure make_structure(FunctionRef<Leaf(const TensorSpec&)> fn) const;
   // The first place where `structure` does not fit: path, what is expected, what was found.
   std::optional<std::string> first_mismatch(const Structure& structure) const;

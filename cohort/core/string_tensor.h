@@ -1,4 +1,4 @@
-// A tensor of byte strings: libtorch has none, and preprocessing needs one.
+// A tensor of byte strings, which libtorch lacks and preprocessing needs.
 //
 //   StringTensor words({"a", "bc", "d"});        // shape [3]
 //   words.slice(0, 1, 3)[0] == "bc";             // shares the bytes
@@ -29,8 +29,8 @@ class COHORT_API StringTensor {
   StringTensor(const std::vector<std::string>& values, std::vector<int64_t> shape);
   // Shape [].
   static StringTensor scalar(std::string_view value);
-  // Of strings that are there already: no byte is copied. `values` points to as many views as
-  // `shape` has elements; they and the bytes they show stay as they are while `memory` lives.
+  // A tensor over existing strings; no byte is copied. `values` points to one view per element of
+  // `shape`; the views and their bytes must not change while `memory` lives.
   // Errors: InvalidArgument (a negative size).
   static StringTensor over(std::shared_ptr<const void> memory, const std::string_view* values,
                            std::vector<int64_t> shape);
@@ -44,7 +44,7 @@ class COHORT_API StringTensor {
   // Element `i` in row-major order. The view lives as long as any tensor that shares the bytes.
   // Errors: OutOfRange.
   std::string_view operator[](int64_t i) const;
-  // The views of all elements, row-major, one after another. They live as long as any tensor that
+  // The views of all elements, contiguous and row-major. They live as long as any tensor that
   // shares the bytes.
   const std::string_view* data() const { return values_; }
   // The only element. Errors: InvalidArgument (there is not exactly one).
@@ -69,9 +69,11 @@ class COHORT_API StringTensor {
   std::vector<int64_t> shape_;
 };
 
-// A new dimension 0 over tensors of one shape. Errors: InvalidArgument (no tensors, shapes differ).
+// Stacks tensors of the same shape along a new dimension 0.
+// Errors: InvalidArgument (no tensors, shapes differ).
 COHORT_API StringTensor stack(const std::vector<StringTensor>& tensors);
-// Along dimension 0. Errors: InvalidArgument (no tensors, rank 0, other dimensions differ).
+// Concatenates along dimension 0.
+// Errors: InvalidArgument (no tensors, rank 0, other dimensions differ).
 COHORT_API StringTensor concat(const std::vector<StringTensor>& tensors);
 
 // ["a", "bc"]: nested by shape.

@@ -1,4 +1,5 @@
-// What flows through Cohort: a dataset's element, a step's argument, a step's result.
+// The type of all data that passes through Cohort: a dataset's element, a step's argument, a step's
+// result.
 //
 //   Structure element = tuple(images, labels);
 //   Structure named = dict({{"image", images}, {"label", labels}});
@@ -67,7 +68,7 @@ class COHORT_API Structure {
   Structure(int64_t value);
   Structure(int value) : Structure(static_cast<int64_t>(value)) {}
   Structure(float value) : Structure(static_cast<double>(value)) {}
-  // A pointer, a string literal among them, would quietly become a bool.
+  // Not from pointers (string literals, for example), which would silently become a bool.
   template <class T>
   Structure(T* pointer) = delete;
 
@@ -112,9 +113,9 @@ class COHORT_API Structure {
   // Like for_each, with the leaf's path: "", "[1]", "['image'][0]".
   void for_each_with_path(FunctionRef<void(const std::string& path, const Leaf& leaf)> fn) const;
 
-  // Where two trees first differ in form (not in values): the path, what stands here and what
-  // there; nullopt where they have one form. Dicts of the same keys in another order are of one
-  // form with themselves only: order decides flatten().
+  // The first difference in form between two trees (values are ignored): the path, and what is
+  // there in each; nullopt if the forms are equal. Dicts with the same keys in different order have
+  // different forms, since the order decides flatten().
   std::optional<std::string> first_difference(const Structure& other) const;
 
  private:
@@ -124,12 +125,13 @@ class COHORT_API Structure {
   std::variant<Leaf, Tuple, Dict> node_;
 };
 
-// Combines structures of one form leaf by leaf.
-// Errors: InvalidArgument (none; their form differs, with the path of the first difference).
+// Combines structures of the same form leaf by leaf.
+// Errors: InvalidArgument (no structures; their forms differ, with the path of the first
+// difference).
 COHORT_API Structure map_structures(const std::vector<Structure>& structures,
                                     FunctionRef<Leaf(const std::vector<Leaf>&)> fn);
 
-// Structure::make_tuple and make_dict, as they read best in a call.
+// Short forms of Structure::make_tuple and make_dict.
 template <class... Members>
 Structure tuple(Members&&... members) {
   std::vector<Structure> list;

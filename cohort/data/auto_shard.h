@@ -1,4 +1,4 @@
-// Dividing a dataset between workers as its AutoShardPolicy says, by rewriting its graph.
+// Divides a dataset between workers by its AutoShardPolicy, by rewriting its graph.
 //
 //   auto_shard(Dataset::range(4).prefetch(1), {.num_workers = 2, .index = 0});   // 0 2
 #pragma once
@@ -14,8 +14,9 @@ namespace cohort::data {
 struct AutoShardOptions {
   int64_t num_workers = 1;
   int64_t index = 0;  // the worker whose part is wanted
-  // Of all workers together. Where the dataset ends with rebatch, dividing it by elements cuts each
-  // batch into as many pieces instead (split_batches.h), so that workers stay in step; 0 does not.
+  // The number of replicas of all workers together. If the dataset ends with rebatch, a division by
+  // elements cuts each batch into this many pieces instead (split_batches.h), so that workers stay
+  // in step; with 0 it does not.
   int64_t num_replicas = 0;
 };
 
@@ -26,13 +27,14 @@ struct AutoShardOptions {
 //   DATA  every num_workers-th element, before a prefetch that ends the pipeline.
 //   AUTO  FILE, or DATA where that ends in NotFound, which is logged.
 //   HINT  every num_workers-th element where shard(SHARD_HINT, SHARD_HINT) stands.
-// assert_cardinality holds for the whole only and is left out, which is logged. One worker gets the
-// dataset itself.
+// assert_cardinality holds only for the whole dataset; it is left out, which is logged. With one
+// worker the result is the dataset itself.
 // Errors: InvalidArgument (num_workers below 1, index outside [0, num_workers)), NotFound (FILE:
 // the dataset reads no files, or has a transformation through which they cannot be divided; names
-// it). While reading: InvalidArgument (FILE: fewer files than workers, on every worker before the
-// first element, or where only reading the names shows how many there are, before the first element
-// of theirs; DATA: fewer elements than workers, on those that got one).
+// it). While reading: InvalidArgument. With FILE it means fewer files than workers, and comes on
+// every worker before the first element (or, if the number of files is known only after reading the
+// names, before that worker's first element). With DATA it means fewer elements than workers, and
+// comes on the workers that got one.
 COHORT_API Dataset auto_shard(const Dataset& dataset, const AutoShardOptions& options);
 
 }  // namespace cohort::data
@@ -45,7 +47,7 @@ struct ShardedGraph {
   std::vector<std::string> notes;  // what the user should know, one line each
 };
 
-// The same, without logging the notes.
+// The same, but returns the notes instead of logging them.
 ShardedGraph auto_shard_graph(const DataNodePtr& root, data::AutoShardPolicy policy,
                               const data::AutoShardOptions& options);
 

@@ -20,7 +20,7 @@
 
 namespace cohort::data {
 
-// The type of a column, and what stands for an empty field; without that, a field is required.
+// The type of a column, and the value of an empty field; without a default, the field is required.
 // A value type.
 class COHORT_API CsvColumn {
  public:
@@ -32,7 +32,7 @@ class COHORT_API CsvColumn {
   static CsvColumn doubles(std::optional<double> default_value = {});
   static CsvColumn strings(std::optional<std::string> default_value = {});
 
-  // Of a field: a scalar.
+  // The spec of a field: a scalar.
   const TensorSpec& spec() const { return spec_; }
   const std::optional<Default>& default_value() const { return default_; }
 
@@ -45,12 +45,12 @@ class COHORT_API CsvColumn {
 };
 
 struct CsvOptions {
-  bool header = false;  // the first record of each file is none
+  bool header = false;  // the first record of each file is a header, not data
   char field_delim = ',';
   bool use_quote_delim = true;  // false: a quotation mark is a character like any other
-  std::string na_value = "";    // counts as empty, as the empty field does
-  // The indices of the columns that are wanted, ascending, one for each of `columns`; records may
-  // then have more. Default: all.
+  std::string na_value = "";    // this text counts as an empty field, too
+  // The indices of the wanted columns, ascending, one for each of `columns`; records may then have
+  // further columns. Default: all.
   std::vector<int64_t> select_cols = {};
   // Elements are dicts with these keys. Default: tuples.
   std::vector<std::string> column_names = {};

@@ -1,4 +1,4 @@
-// Input pipelines: where elements come from and what happens to them before a step sees them.
+// Input pipelines: where elements come from, and how they are transformed before a step sees them.
 //
 //   auto dataset = data::Dataset::from_tensor_slices(tuple(images, labels))
 //                      .shuffle(10'000, {.seed = 1})
@@ -33,30 +33,31 @@
 
 namespace cohort::data {
 
-// For numbers of calls and buffer sizes: found while running, by what waits for what.
+// As a number of calls or a buffer size: the pipeline finds a value while it runs, from what it has
+// to wait for.
 inline constexpr int64_t AUTOTUNE = -1;
 
 struct BatchOptions {
-  // Leaves out the last batch where it has fewer elements, so that every batch has one shape.
+  // Leaves out the last batch if it has fewer elements, so that all batches have the same shape.
   bool drop_remainder = false;
 };
 
 struct ShuffleOptions {
-  // Two datasets with one seed give one order. Default: from random::set_seed, or a random one.
+  // Two datasets with the same seed have the same order. Default: from random::set_seed, or random.
   std::optional<uint64_t> seed = {};
   // A new order for each pass over the data, in range-for and under repeat alike.
   bool reshuffle_each_iteration = true;
 };
 
 struct GeneratorOptions {
-  // What each element must fit, checked at run time. Default: found by making the first element,
-  // when the spec is first asked for.
+  // The spec that each element must fit, checked at run time. Default: found by making the first
+  // element, when the spec is first requested.
   std::optional<StructureSpec> output_spec = {};
 };
 
 struct PaddedBatchOptions {
-  // One shape for each leaf, in flatten()'s order; kUnknownDim is the longest of the batch.
-  // Default: every dimension as long as the longest of the batch.
+  // One shape per leaf, in flatten()'s order; kUnknownDim stands for the longest in the batch.
+  // Default: every dimension is padded to the longest in the batch.
   std::vector<std::vector<int64_t>> padded_shapes = {};
   // A scalar for all leaves, or a structure of scalars of the elements' form.
   // Default: 0, false, "".
@@ -65,15 +66,16 @@ struct PaddedBatchOptions {
 };
 
 struct InterleaveOptions {
-  // How many of the datasets are read in turn. The same on every machine, unlike tf.data's default.
+  // The number of datasets that are read in turn. The same on every machine, unlike tf.data's
+  // default.
   int64_t cycle_length = 10;
-  // How many elements of one are read before it is the next one's turn.
+  // The number of elements that are read from one dataset before it is the next one's turn.
   int64_t block_length = 1;
-  // How many of those next in turn are read ahead at once, on the thread pool; AUTOTUNE: all of
-  // them. Default: none.
+  // The number of datasets, of those whose turn is next, that are read ahead at once on the thread
+  // pool; AUTOTUNE: all of them. Default: none.
   std::optional<int64_t> num_parallel_calls = {};
-  // False: where the one in turn is not ready, another one's element is taken. Default: as
-  // Options::deterministic.
+  // False: if the dataset whose turn it is is not ready, an element of another one is taken.
+  // Default: as Options::deterministic.
   std::optional<bool> deterministic = {};
 };
 
@@ -83,33 +85,35 @@ struct IgnoreErrorsOptions {
 };
 
 struct MapOptions {
-  // How many elements are worked on at once, on the thread pool of at most one thread a core;
-  // AUTOTUNE: as many as that where a call takes long enough, else none. Default: none, calls come
-  // from the thread that reads.
+  // The number of elements that are processed at once, on the thread pool of at most one thread per
+  // core. AUTOTUNE: as many as that if a call takes long enough, else none. Default: none; the
+  // reading thread makes the calls.
   std::optional<int64_t> num_parallel_calls = {};
   // False: elements come in the order in which calls end. Default: as
   // Options::deterministic.
   std::optional<bool> deterministic = {};
-  // The function takes a block of elements stacked along a new dimension 0, of any number, and
-  // returns one result for each, stacked alike: for functions that cost more to call than to run.
+  // The function takes a block of any number of elements, stacked along a new dimension 0, and
+  // returns one result per element, stacked in the same way: for functions that cost more to call
+  // than to run.
   bool vectorized = false;
-  // What the function returns for an element, checked at run time. Default: found by calling it
-  // once for the first element, when the spec is first asked for.
+  // The spec of the function's result for one element, checked at run time. Default: found by
+  // calling it once for the first element, when the spec is first requested.
   std::optional<StructureSpec> output_spec = {};
-  // Of the generators of a function that asks for one. Element i of a pass gets the generator
-  // (seed, worker, pass, i), whoever calls and when. Default: as ShuffleOptions::seed.
+  // The seed of the generators of a function that asks for one. Element i of a pass gets the
+  // generator (seed, worker, pass, i), whichever thread calls, and whenever. Default: as
+  // ShuffleOptions::seed.
   std::optional<uint64_t> seed = {};
 };
 
 // A description of a sequence of elements: a handle to an immutable graph, cheap to copy. Nothing
-// is read before an iterator is. Transformations return new datasets that share the graph.
+// is read until an iterator reads. Transformations return new datasets that share the graph.
 // Thread safety: any thread; each iterator belongs to one thread at a time.
 //
 // User functions are called from whichever thread reads, for one element at a time, with grad mode
-// off; they depend on their arguments alone, since they may be called in another order (below a
-// shuffle) or again (after a restore). What they throw comes out of next() with the element's
-// index in front, of the same class where it is a cohort::Error; the iterator then goes on with the
-// next element. A failed element takes its batch with it.
+// off. They must depend on their arguments alone, since they may be called in another order (below
+// a shuffle) or again (after a restore). An exception from one comes out of next() with the
+// element's index in front, and keeps its class if it is a cohort::Error; the iterator then
+// continues with the next element. A failed element takes its batch with it.
 class COHORT_API Dataset {
  public:
   // The int64 scalars start, start + step, ... before `stop`. Errors: InvalidArgument (step 0).
@@ -121,48 +125,48 @@ class COHORT_API Dataset {
   // Errors: InvalidArgument (no leaves, a scalar, different sizes: names the leaves).
   static Dataset from_tensor_slices(Structure rows);
   // The paths of the files that match a glob (*, ? and [...] within a name; * matches no leading
-  // dot), as they are now, sorted; then shuffled, if so wanted.
-  // Errors: NotFound (no file matches: names the patterns), PermissionDenied (and a directory may
-  // not be listed), DeadlineExceeded.
+  // dot), as they are at the time of the call, sorted, and then shuffled if requested.
+  // Errors: NotFound (no file matches: names the patterns), PermissionDenied (also if a directory
+  // may not be listed), DeadlineExceeded.
   static Dataset list_files(const Paths& patterns, ListFilesOptions options = {});
-  // Elements that are tuples, or dicts, of one element of each; as long as the shortest.
-  // Errors: InvalidArgument (none; a key twice).
+  // Each element is a tuple or dict of one element of each dataset; as long as the shortest.
+  // Errors: InvalidArgument (no datasets; a key twice).
   static Dataset zip(std::vector<Dataset> datasets);
   static Dataset zip(std::vector<std::pair<std::string, Dataset>> datasets);
-  // What a user's code makes (generator.h). `generator` is one of
+  // Elements that a user's code makes (generator.h). `generator` is one of
   //   - a function returning std::optional of what a map may return, nullopt at the end: each pass
   //     calls a copy of it, as it was given;
   //   - a function returning data::Generator<T>: each pass calls it once;
   //   - an object with next() as the first, std::string save() and restore(std::string_view): each
   //     pass has a copy.
-  // Restoring the third gives it back what save() wrote; the first two are run again up to the
-  // place (explain() says which). What next() throws comes out with the element's index; functions
-  // are then called again, coroutines have ended.
+  // A restore passes what save() wrote to an object of the third kind; the first two are run again
+  // up to the position (explain() says which). An exception from next() comes out with the
+  // element's index; after it functions are called again, while coroutines have ended.
   template <class G>
   static Dataset from_generator(G&& generator, GeneratorOptions options = {}) {
     return from_generator_erased(internal::make_generator_source(std::forward<G>(generator)),
                                  std::move(options));
   }
-  // Random int64 scalars in [0, 2^32) for ever; the same in every pass.
-  // Default seed: as ShuffleOptions::seed.
+  // Endless random int64 scalars in [0, 2^32); the same in every pass. Default seed: as
+  // ShuffleOptions::seed.
   static Dataset random(std::optional<uint64_t> seed = {});
-  // What save() wrote, readable at any position.
+  // The elements that save() wrote, readable at any position.
   // Errors: NotFound (nothing there), DataLoss (damaged or cut short: names file and byte); while
   // reading: DataLoss.
   static Dataset load(const std::string& path);
 
-  // fn(element); see element_function.h for what a function may take and return. Scalar functions
-  // run as loops over blocks where the input gives blocks.
+  // fn(element) for each element; see element_function.h for what a function may take and return.
+  // Scalar functions run as loops over blocks if the input has blocks.
   // Errors: InvalidArgument (vectorized, and an argument is a scalar or a generator;
   // num_parallel_calls below 1). While reading: InvalidArgument (the element does not fit the
-  // arguments, the result not output_spec).
+  // arguments, or the result does not fit output_spec).
   template <class F>
   Dataset map(F&& fn, MapOptions options = {}) const {
     return map_erased(internal::make_map_function(std::forward<F>(fn)), std::move(options));
   }
   // The elements of the datasets that fn(element) returns, one dataset after another, or
-  // cycle_length of them in turn: when it is the turn of one that has ended, the next input element
-  // takes its place. fn is called again for datasets that are being read when a state is restored.
+  // cycle_length of them in turn. When it is the turn of a dataset that has ended, the next input
+  // element takes its place. After a restore, fn is called again for datasets that were being read.
   // Errors: InvalidArgument (cycle_length, block_length, num_parallel_calls below 1).
   template <class F>
   Dataset flat_map(F&& fn) const {
@@ -177,25 +181,26 @@ class COHORT_API Dataset {
   Dataset filter(F&& fn) const {
     return filter_erased(internal::make_element_function(std::forward<F>(fn)));
   }
-  // The elements before the first for which fn(element) is not true.
+  // The elements before the first for which fn(element) is false.
   template <class F>
   Dataset take_while(F&& fn) const {
     return take_while_erased(internal::make_element_function(std::forward<F>(fn)));
   }
-  // fn(state, element) is a pair of the next state, of the form and dtypes of `initial` (shapes may
-  // change, and floating-point numbers their width), and the element that comes out. The state is
-  // part of the iterator's.
+  // fn(state, element) returns a pair: the next state, of the form and dtypes of `initial` (shapes
+  // may change, and the width of floating-point numbers), and the resulting element. The state is
+  // part of the iterator's state.
   template <class F>
   Dataset scan(Structure initial, F&& fn) const {
     return scan_erased(std::move(initial), internal::make_element_function(std::forward<F>(fn)));
   }
-  // Reads all elements: state = fn(state, element) for each, as scan's; the last one. Runs for ever
-  // on an infinite dataset. Errors: InvalidArgument (a state of another form or dtype).
+  // Reads all elements, computes state = fn(state, element) for each, with a state as in scan, and
+  // returns the last state. Never ends on an infinite dataset.
+  // Errors: InvalidArgument (a state of another form or dtype).
   template <class F>
   Structure reduce(Structure initial, F&& fn) const {
     return reduce_erased(std::move(initial), internal::make_element_function(std::forward<F>(fn)));
   }
-  // fn(*this): transformations of a user's own, in a chain.
+  // Returns fn(*this): for transformations of a user's own, in a chain.
   template <class F>
   auto apply(F&& fn) const {
     return std::forward<F>(fn)(*this);
@@ -204,76 +209,84 @@ class COHORT_API Dataset {
   // Errors: InvalidArgument (batch_size below 1). While reading: InvalidArgument (elements of
   // different form or shape: names both).
   Dataset batch(int64_t batch_size, BatchOptions options = {}) const;
-  // As batch, of elements of different shapes (of one rank and dtype): each is padded at the end of
-  // its dimensions. Errors: InvalidArgument (batch_size below 1). While reading: InvalidArgument
-  // (a dimension longer than its padded shape, a padding value that the dtype cannot hold: names
-  // the element).
+  // As batch, for elements of different shapes (of the same rank and dtype): each is padded at the
+  // end of its dimensions.
+  // Errors: InvalidArgument (batch_size below 1). While reading: InvalidArgument (a dimension
+  // longer than its padded shape, a padding value that the dtype cannot hold: names the element).
   Dataset padded_batch(int64_t batch_size, PaddedBatchOptions options = {}) const;
-  // The rows of batches in batches of other sizes, taken in turn over and over. Size 0 is a batch
-  // of no rows, for which nothing is read: also after the last row, where all sizes up to it were
-  // filled. Errors: InvalidArgument (no sizes, one below 0, all 0).
+  // The rows of the input's batches in batches of other sizes; the sizes are used in turn, over and
+  // over. Size 0 gives a batch without rows, for which nothing is read, also after the last row if
+  // all sizes up to it were filled.
+  // Errors: InvalidArgument (no sizes, one below 0, all 0).
   Dataset rebatch(int64_t batch_size, BatchOptions options = {}) const;
   Dataset rebatch(std::vector<int64_t> batch_sizes, BatchOptions options = {}) const;
   // The rows of each element one by one. While reading: InvalidArgument (scalars, different sizes).
   Dataset unbatch() const;
   // Draws uniformly from a buffer of the next `buffer_size` elements; with a buffer as large as the
-  // dataset, every order is equally likely. Where the input can be read at any position, the buffer
-  // holds positions, not elements. Errors: InvalidArgument (buffer_size below 1).
+  // dataset, every order is equally likely. If the input can be read at any position, the buffer
+  // holds positions, not elements.
+  // Errors: InvalidArgument (buffer_size below 1).
   Dataset shuffle(int64_t buffer_size, ShuffleOptions options = {}) const;
-  // All elements `count` times over; for ever where count is -1.
+  // All elements, `count` times; endlessly if count is -1.
   // Errors: InvalidArgument (count below -1).
   Dataset repeat(int64_t count = -1) const;
-  // The first `count`; all where count is -1. Errors: InvalidArgument (count below -1).
+  // The first `count` elements; all if count is -1. Errors: InvalidArgument (count below -1).
   Dataset take(int64_t count) const;
-  // All but the first `count`; none where count is -1. Errors: InvalidArgument (count below -1).
+  // All but the first `count` elements; none if count is -1.
+  // Errors: InvalidArgument (count below -1).
   Dataset skip(int64_t count) const;
-  // The elements whose index modulo `num_shards` is `index`; SHARD_HINT for both leaves the place
-  // to distribution (AutoShardPolicy::HINT). Errors: InvalidArgument (num_shards below 1, index
-  // outside [0, num_shards)).
+  // The elements whose index modulo `num_shards` is `index`. SHARD_HINT for both marks the place
+  // where distribution divides the dataset (AutoShardPolicy::HINT).
+  // Errors: InvalidArgument (num_shards below 1, index outside [0, num_shards)).
   Dataset shard(int64_t num_shards, int64_t index) const;
   // (start, e0), (start + 1, e1), ...
   Dataset enumerate(int64_t start = 0) const;
-  // Then those of `other`. Errors: InvalidArgument (another form or dtype; where that cannot be
-  // known without reading elements, element_spec's).
+  // These elements, then those of `other`.
+  // Errors: InvalidArgument (another form or dtype; if that cannot be known without reading
+  // elements, element_spec throws it).
   Dataset concatenate(const Dataset& other) const;
-  // Reads up to `buffer_size` elements ahead on a thread of its own; AUTOTUNE: 2, and more as long
-  // as the reader finds none ready; 0: none. Errors: InvalidArgument (buffer_size below 0).
+  // Reads up to `buffer_size` elements ahead on a thread of its own. AUTOTUNE: 2, and more as long
+  // as the reader finds the buffer empty; 0: none.
+  // Errors: InvalidArgument (buffer_size below 0).
   Dataset prefetch(int64_t buffer_size) const;
-  // Keeps the elements of the input's first pass (number 0) once they were all read without an
-  // error, and gives them in every pass: writing to an element writes to the cache. In memory, for
-  // all iterators of this dataset; with a path in a file, for all processes, which appears when it
-  // is whole. Where AutoShardPolicy::FILE divides what it reads, each worker's file has a name of
-  // its own: PATH-worker-0-of-2.
-  // While reading: InvalidArgument (the file is of another pipeline: names the first node that
-  // differs), DataLoss (the file is damaged: names the byte). A file cut short is written anew.
+  // Keeps the elements of the input's first pass (number 0) once all were read without an error,
+  // and returns them in every pass; writing to an element writes to the cache. Without a path the
+  // cache is in memory, for all iterators of this dataset. With a path it is a file, for all
+  // processes, which appears when it is complete. If AutoShardPolicy::FILE divides the input, each
+  // worker's file has its own name: PATH-worker-0-of-2. While reading: InvalidArgument (the file is
+  // of another pipeline: names the first node that differs), DataLoss (the file is damaged: names
+  // the byte). A file that was cut short is written again.
   Dataset cache(std::string path = "") const;
-  // The elements that do not fail.
+  // The elements that do not fail; errors are skipped.
   Dataset ignore_errors(IgnoreErrorsOptions options = {}) const;
-  // The same elements, of which there are `count` (or kInfiniteCardinality).
-  // Errors: InvalidArgument (count below -1). While reading: FailedPrecondition (one more, or the
-  // end too early).
+  // The same elements, whose number must be `count` (or kInfiniteCardinality).
+  // Errors: InvalidArgument (count below -1). While reading: FailedPrecondition (one element more,
+  // or the end too early).
   Dataset assert_cardinality(int64_t count) const;
 
-  // Writes all elements into the directory `path`, which is made if need be; what was saved there
-  // is replaced in one step at the end. Errors: those of internal::FileSystem.
+  // Writes all elements into the directory `path`, which is created if necessary; elements saved
+  // there before are replaced in one step at the end.
+  // Errors: those of internal::FileSystem.
   void save(const std::string& path) const;
 
-  // These options over those of the inputs. Logs once which have no effect here.
+  // Sets options, which take precedence over those of the inputs. Logs once which of them have no
+  // effect here.
   Dataset with_options(const Options& options) const;
   const Options& options() const { return options_; }
 
-  // What every element fits. Errors: FailedPrecondition (a map over no elements, without
-  // output_spec), what the functions throw.
+  // The spec that every element fits.
+  // Errors: FailedPrecondition (a map over no elements, without output_spec), what the functions
+  // throw.
   StructureSpec element_spec() const;
-  // A number, kInfiniteCardinality or kUnknownCardinality; nothing is read.
+  // The number of elements, kInfiniteCardinality or kUnknownCardinality; nothing is read.
   int64_t cardinality() const;
-  // The graph, one node a line, the last transformation first:
+  // The graph as text, one node per line, the last transformation first:
   //   batch(batch_size=2): TensorSpec(shape=(None,), dtype=int64), 5 elements
   //     range(start=0, stop=10, step=1): ...
   std::string explain() const;
 
-  // A new pass over the data. Pass k of a dataset object (copies count together) shuffles as pass k
-  // of its repeat() does.
+  // A new pass over the data. Pass k of a dataset object (counted over all its copies) shuffles
+  // like pass k of its repeat().
   DatasetIterator iterator() const;
   ElementCursor begin() const { return ElementCursor(iterator()); }
   std::default_sentinel_t end() const { return {}; }

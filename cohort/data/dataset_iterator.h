@@ -1,4 +1,4 @@
-// A reader of a dataset, which knows where it stands and can be put back there.
+// Reads a dataset, knows its position, and can be restored to it.
 //
 //   auto iterator = dataset.iterator();
 //   while (auto element = iterator.next()) train(*element);
@@ -29,8 +29,8 @@ namespace cohort::data {
 
 class ElementCursor;
 
-// Movable, not copyable; what was moved from can only be assigned to or destroyed.
-// Thread safety: none. Destroying it stops its threads, after at most one element each.
+// Movable, not copyable; a moved-from iterator can only be assigned to or destroyed.
+// Thread safety: none. Destroying it stops its threads, each after at most one element.
 class COHORT_API DatasetIterator {
  public:
   DatasetIterator(internal::DataNodePtr root, const internal::IteratorContext& context);
@@ -40,10 +40,10 @@ class COHORT_API DatasetIterator {
   DatasetIterator(const DatasetIterator&) = delete;
   DatasetIterator& operator=(const DatasetIterator&) = delete;
 
-  // The next element; nullopt at the end. Errors: what reading or user functions throw; the
-  // following call then gives the element after the one that failed. A file that does not answer
-  // within its read_timeout is a DeadlineExceeded that takes no element: the following call waits
-  // for the same one again.
+  // The next element; nullopt at the end.
+  // Errors: what reading or user functions throw; the following call then returns the element after
+  // the one that failed. If a file does not answer within its read_timeout, it is a
+  // DeadlineExceeded that consumes nothing: the following call waits for the same element again.
   std::optional<Structure> next();
   // As next. Errors: also OutOfRange at the end.
   Structure get_next();
@@ -52,26 +52,26 @@ class COHORT_API DatasetIterator {
   // As Dataset's.
   StructureSpec element_spec() const;
 
-  // Where the iterator stands: which elements follow, in which order. Bounded by the buffers, in
-  // size and in time, and small without them; docs/data.md says how small.
+  // The position: which elements follow, in which order. Size and time are bounded by the buffers,
+  // and small without them; docs/data.md has figures.
   IteratorState state() const;
-  // To where state() was called, in this or another process. Reads at most the elements that were
-  // in shuffle buffers; the same elements follow in the same order.
-  // Errors: InvalidArgument (another pipeline: names the first node that differs), DataLoss (no
-  // such state can be); the iterator then stands where it did.
+  // Goes to the position at which state() was called, in this or another process; the same elements
+  // follow in the same order. Reads at most the elements that were in shuffle buffers.
+  // Errors: InvalidArgument (another pipeline: names the first node that differs), DataLoss (the
+  // state is not possible); the iterator's position is then unchanged.
   void restore(const IteratorState& state);
 
   ElementCursor begin();
   std::default_sentinel_t end() const { return {}; }
 
-  // What stays in one place when the iterator is moved: for checkpoints.
+  // The part that keeps its address when the iterator is moved: for checkpoints.
   const std::shared_ptr<internal::DatasetReader>& reader() const { return reader_; }
 
  private:
   std::shared_ptr<internal::DatasetReader> reader_;
 };
 
-// What range-for steps through: an input iterator.
+// The iterator of a range-for loop: an input iterator.
 class COHORT_API ElementCursor {
  public:
   using iterator_concept = std::input_iterator_tag;
@@ -80,7 +80,7 @@ class COHORT_API ElementCursor {
   using reference = const Structure&;
 
   explicit ElementCursor(DatasetIterator iterator);
-  // Does not own: `iterator` must live.
+  // Does not own `iterator`, which must outlive it.
   explicit ElementCursor(DatasetIterator* iterator);
 
   const Structure& operator*() const { return *element_; }

@@ -1,4 +1,4 @@
-// Records of one length, as CIFAR's files have them.
+// Records of equal length, as in CIFAR's files.
 //
 //   data::FixedLengthRecordDataset images("data_batch_1.bin", 1 + 3 * 32 * 32);
 #pragma once

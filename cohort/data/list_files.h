@@ -11,13 +11,13 @@
 namespace cohort::data {
 
 struct ListFilesOptions {
-  // A new order for each pass. Workers that divide a shuffled list between them need one seed, or
-  // some files are read twice and others never: without one, dividing it logs a warning.
+  // A new order for each pass. Workers that divide a shuffled list between them need the same seed;
+  // otherwise some files are read twice and others never. Dividing a list without a seed logs a
+  // warning.
   bool shuffle = true;
   // Default: from random::set_seed, or a random one.
   std::optional<uint64_t> seed = {};
-  // How long listing may take for each pattern: beyond that it is a DeadlineExceeded error. 0: for
-  // ever.
+  // The time limit for listing each pattern, beyond which it is a DeadlineExceeded error. 0: none.
   std::chrono::milliseconds read_timeout = std::chrono::seconds(60);
 };
 

@@ -1,4 +1,4 @@
-// How a dataset wants to be executed and distributed; says nothing about its elements.
+// Options for the execution and distribution of a dataset; they do not change its elements.
 //
 //   data::Options options;
 //   options.experimental_distribute.auto_shard_policy = data::AutoShardPolicy::DATA;
@@ -22,20 +22,20 @@ enum class AutoShardPolicy {
   HINT = 3,  // where the dataset itself says, by shard(SHARD_HINT, ...)
 };
 
-// In Dataset::shard(SHARD_HINT, SHARD_HINT): where AutoShardPolicy::HINT divides, whatever the
-// index is. Under every other policy, and with one worker, all elements pass.
+// In Dataset::shard(SHARD_HINT, SHARD_HINT): the place where AutoShardPolicy::HINT divides; the
+// index is ignored. Under every other policy, and with one worker, all elements pass.
 inline constexpr int64_t SHARD_HINT = -1;
 
-// Each field that is not set keeps what the dataset's inputs say, and at the end its default.
+// A field that is not set keeps the value of the dataset's inputs, and finally its default.
 struct DistributeOptions {
   std::optional<AutoShardPolicy> auto_shard_policy = {};  // default: AUTO
   std::optional<int64_t> num_devices = {};                // without effect: the strategy knows
 };
 
-// The structs that follow are tf.data's. They are accepted and have no effect, which is logged once
-// a process for each field that is set.
+// The following structs are tf.data's. They are accepted and have no effect; this is logged once
+// per process for each field that is set.
 
-// Rewrites of a graph: blocks (docs/data.md) do what they are for.
+// Graph optimizations: blocks (docs/data.md) serve their purpose here.
 struct OptimizationOptions {
   std::optional<bool> apply_default_optimizations = {};
   std::optional<bool> filter_fusion = {};
@@ -57,21 +57,23 @@ struct ThreadingOptions {
   std::optional<int64_t> private_threadpool_size = {};
 };
 
-// AUTOTUNE is asked for where it is wanted, and knows its own limits.
+// AUTOTUNE is set where it is wanted, and has its own limits.
 struct AutotuneOptions {
   std::optional<bool> enabled = {};
   std::optional<int64_t> cpu_budget = {};
   std::optional<int64_t> ram_budget = {};
 };
 
-// What to do about operations with a state outside of the graph: here it is part of the iterator's.
+// How to handle operations with state outside of the graph: here it is part of the iterator's
+// state.
 enum class ExternalStatePolicy { WARN = 0, IGNORE = 1, FAIL = 2 };
 
 // A value type. Thread safety: as any struct.
 struct COHORT_API Options {
   DistributeOptions experimental_distribute = {};
   OptimizationOptions experimental_optimization = {};
-  // Whether parallel stages keep the order of their input, where they do not say. Default: true.
+  // Whether parallel stages without an option of their own keep the order of their input. Default:
+  // true.
   std::optional<bool> deterministic = {};
   std::optional<bool> experimental_deterministic = {};  // the older name of the same
   ThreadingOptions threading = {};
@@ -91,7 +93,7 @@ struct COHORT_API Options {
   }
 };
 
-// Says in the log which of the options have no effect here, once a process for each.
+// Logs which of the options have no effect here, once per process for each.
 // Thread safety: any thread.
 COHORT_API void log_ignored(const Options& options);
 

@@ -19,12 +19,12 @@
 
 namespace cohort::io {
 
-// A feature that has as many values as `shape` says, in every example.
+// A feature with a fixed number of values, given by `shape`, in every example.
 struct COHORT_API FixedLenFeature {
   // `dtype`: int64 or float32.
   FixedLenFeature(std::vector<int64_t> shape, DType dtype)
       : shape(std::move(shape)), dtype(dtype) {}
-  // The values, of that shape and dtype, where an example has no such feature.
+  // `default_value`: the values, of that shape and dtype, for examples without the feature.
   FixedLenFeature(std::vector<int64_t> shape, DType dtype, Tensor default_value)
       : shape(std::move(shape)), dtype(dtype), default_value(std::move(default_value)) {}
   static FixedLenFeature strings(std::vector<int64_t> shape = {},
@@ -38,7 +38,7 @@ struct COHORT_API FixedLenFeature {
   FixedLenFeature() = default;
 };
 
-// A feature that has any number of values; none where an example has no such feature.
+// A feature with any number of values; none in examples without the feature.
 struct COHORT_API VarLenFeature {
   explicit VarLenFeature(DType dtype) : dtype(dtype) {}
   static VarLenFeature strings();
@@ -58,7 +58,7 @@ using ExampleFeatures = std::vector<std::pair<std::string, ExampleFeature>>;
 //   VarLenFeature    {"values": shape [k], of a batch [n, k], where k is the most values that an
 //                     example has, and the others are filled up with 0 or "";
 //                     "lengths": int64, shape [], of a batch [n]: how many are the example's own}
-// Sparse and ragged tensors are out, so that VarLenFeature differs from TensorFlow's.
+// Sparse and ragged tensors do not exist here, so VarLenFeature differs from TensorFlow's.
 //
 // Features that are not asked for are passed over. A name that an example has twice counts as the
 // last one. Thread safety: any thread; meant for maps over batches.

@@ -1,4 +1,4 @@
-// Batches cut into a piece for each replica, by the guides' rule.
+// Splits batches into one piece per replica, by the guides' rule.
 //
 //   split_batches(Dataset::range(6).batch(4), 2);   // [0,1] [2,3] | [4] [5]
 #pragma once
@@ -9,9 +9,9 @@
 namespace cohort::data {
 
 // Each batch of n rows becomes `num_pieces` elements of ceil(n / num_pieces) rows, the last ones
-// smaller or empty: views of the batch, of which one at a time is in memory however many pieces
-// there are. Where a batch fails, so do all of its pieces. States fit datasets cut into any number
-// of pieces, unless they were taken within a batch.
+// smaller or empty. They are views of the batch, so one batch at a time is in memory, whatever the
+// number of pieces. If a batch fails, so do all of its pieces. A state fits datasets with any
+// number of pieces, unless it was taken within a batch.
 // Errors: InvalidArgument (num_pieces below 1; elements that are not batches). While reading:
 // InvalidArgument (not a batch; leaves of different numbers of rows: names them).
 COHORT_API Dataset split_batches(const Dataset& dataset, int64_t num_pieces);

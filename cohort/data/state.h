@@ -1,4 +1,5 @@
-// Where an iterator stands: a small tree of named numbers and bytes, which goes into checkpoints.
+// The position of an iterator: a small tree of named numbers and bytes, which can be part of
+// checkpoints.
 //
 //   std::string bytes = iterator.state().serialize();
 //   ...                                                     // in another process, days later
@@ -24,7 +25,7 @@ class COHORT_API IteratorState {
   using Bytes = std::shared_ptr<const std::string>;
   using Child = std::shared_ptr<const IteratorState>;
 
-  // Each name is given once.
+  // Each name may be set only once.
   void set_int(std::string name, int64_t value);
   void set_bytes(std::string name, std::string value);
   void set_bytes(std::string name, Bytes value);

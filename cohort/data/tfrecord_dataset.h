@@ -17,7 +17,7 @@
 
 namespace cohort::data {
 
-// Elements: string scalars, whose bytes are not copied where they are large.
+// Elements: string scalars; large ones are not copied.
 //
 // Errors while reading: NotFound (a file is missing), DataLoss (damaged, cut short, or no TFRecord
 // file): file, byte offset and what is wrong; the next element is then the first of another file. A
@@ -30,11 +30,11 @@ class COHORT_API TFRecordDataset : public Dataset {
   explicit TFRecordDataset(const Paths& files, const RecordDatasetOptions& options = {});
   explicit TFRecordDataset(std::initializer_list<std::string> files,
                            const RecordDatasetOptions& options = {});
-  // Of string scalars, read as they are needed.
+  // `files`: a dataset of string scalars, read as they are needed.
   explicit TFRecordDataset(const Dataset& files, const RecordDatasetOptions& options = {});
 
-  // How often ignore_errors has left out the rest of a file so far, in all iterators of the dataset
-  // and of those made from it.
+  // The number of times that ignore_errors has left out the rest of a file so far, in all iterators
+  // of the dataset and of datasets made from it.
   int64_t num_skipped_files() const { return skipped_->load(std::memory_order_relaxed); }
 
  private:

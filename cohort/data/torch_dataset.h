@@ -2,8 +2,8 @@
 //
 //   auto dataset = data::from_torch_dataset(torch::data::datasets::MNIST(root)).batch(128);
 //
-// Nothing of torch::data is included here: what has size() and get(index), as all of its map-style
-// data sets do, will do. Those that only give batches in order are generators
+// This header includes nothing of torch::data: any class with size() and get(index) is accepted,
+// which all of its map-style data sets have. Those that only return batches in order are generators
 // (Dataset::from_generator).
 #pragma once
 
@@ -46,8 +46,8 @@ concept TorchDataset = requires(D dataset, size_t index) {
   { *dataset.size() } -> std::convertible_to<size_t>;
 };
 
-// Elements 0 .. size()-1, read at any position: shuffling and resuming cost nothing. get() is
-// called by whichever thread reads, and by several at once where several iterators read.
+// Elements 0 .. size()-1, readable at any position, so shuffling and resuming cost nothing. get()
+// is called by whichever thread reads, and by several at once if several iterators read.
 // Errors: InvalidArgument (a data set that does not know its size).
 template <TorchDataset D>
 Dataset from_torch_dataset(D dataset) {

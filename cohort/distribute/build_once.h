@@ -1,5 +1,5 @@
-// Lazy building inside a step: a layer makes its variables when it first sees an input, and by then
-// N replicas run it at once.
+// Lazy building inside a step: a layer creates its variables when it first sees an input, while N
+// replicas run it at the same time.
 #pragma once
 
 #include <atomic>
@@ -12,22 +12,22 @@
 
 namespace cohort::internal {
 
-// Runs a builder once for all replicas: the first to come builds, as if it stood across replicas
-// (variables get all their components), the others wait for it. Which replica that is makes no
-// difference to the result: layers are built in the order in which the step uses them, and initial
-// values depend on that order alone. A builder that throws leaves it unbuilt; the next replica
-// tries again, and fails alike. A builder may call its own BuildOnce again. Thread safety: any
-// thread.
+// Runs a builder once for all replicas. The first to arrive builds, as if in cross-replica context
+// (variables get all their components); the others wait for it. The result does not depend on which
+// replica that is: layers are built in the order in which the step uses them, and initial values
+// depend on that order alone. If a builder throws, the object stays unbuilt; the next replica tries
+// again, and fails in the same way. A builder may call its own BuildOnce again.
+// Thread safety: any thread.
 class BuildOnce {
  public:
   bool done() const { return done_.load(std::memory_order_acquire); }
-  // Returns at once where it was built. `what` names it in errors ("layer 'dense'").
+  // Returns at once if it is already built. `what` names it in errors ("layer 'dense'").
   // Errors: what `build` throws, DeadlineExceeded (another thread builds for 10 minutes).
   void operator()(std::string_view what, FunctionRef<void()> build);
 
  private:
-  // One thread's turn to build. Not a timed mutex: ThreadSanitizer (of clang 14) does not see those
-  // of the steady clock being locked.
+  // One thread's turn to build. Not a timed mutex: ThreadSanitizer (of clang 14) does not notice
+  // that one with a steady clock is locked.
   class Turn {
    public:
     Turn(BuildOnce& once, std::string_view what);

@@ -1,5 +1,5 @@
-// What one replica gets of a value: its component of a PerReplica or Mirrored, any other value
-// whole.
+// Extracts what one replica gets of a value: its component of a PerReplica or Mirrored, or any
+// other value as a whole.
 #pragma once
 
 #include <type_traits>

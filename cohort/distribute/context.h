@@ -1,4 +1,5 @@
-// Where the calling code stands: which strategy is current, and whether in a replica or across them.
+// The context of the calling code: which strategy is current, and whether the code runs in a
+// replica or across replicas.
 //
 //   auto scope = strategy.scope();             // cross-replica context of `strategy`
 //   in_cross_replica_context() == true;
@@ -21,23 +22,24 @@ class Strategy;
 
 // The strategy of the innermost scope or step, of experimental_set_strategy, or the default one.
 COHORT_API Strategy get_strategy();
-// Whether get_strategy() is anything but the default strategy.
+// Whether get_strategy() returns anything but the default strategy.
 COHORT_API bool has_strategy();
-// In a scope, in merge_call's function or in update's function; not in a step.
+// True in a scope, in merge_call's function and in update's function; false in a step.
 COHORT_API bool in_cross_replica_context();
 // The replica that runs the calling code: in a step its own, outside of every scope the default
-// strategy's; nullptr in a cross-replica context.
+// strategy's; nullptr in cross-replica context.
 COHORT_API ReplicaContext* get_replica_context();
-// Makes `strategy` current wherever no scope is open (nullptr: the default one again), in place of
-// the one set before. Errors: FailedPrecondition (inside a scope).
+// Makes `strategy` current wherever no scope is open, in place of the one set before; nullptr
+// restores the default strategy.
+// Errors: FailedPrecondition (inside a scope).
 COHORT_API void experimental_set_strategy(const Strategy* strategy);
 
-// Entered by Strategy::scope(). While it lives the strategy is current on this thread and variables
-// are made as it says. Scopes end in the reverse order of their beginning.
+// Made by Strategy::scope(). During its lifetime the strategy is current on this thread, and
+// variables are created as it decides. Scopes must end in the reverse order of their beginning.
 class [[nodiscard]] COHORT_API Scope {
  public:
   explicit Scope(std::shared_ptr<internal::StrategyCore> core);
-  // Closes the scope if close() was not called; wrong nesting is logged, never thrown.
+  // Closes the scope unless close() was called; wrong nesting is logged, never thrown.
   ~Scope();
   Scope(const Scope&) = delete;
   Scope& operator=(const Scope&) = delete;
@@ -51,8 +53,8 @@ class [[nodiscard]] COHORT_API Scope {
   bool open_ = true;
 };
 
-// In a replica, for its lifetime: ON_READ variables read as the aggregate over all replicas.
-// Every replica must open it: reading is then COLLECTIVE.
+// In a replica, during its lifetime, ON_READ variables read as the aggregate over all replicas.
+// Every replica must open one, since reading is then COLLECTIVE.
 class [[nodiscard]] COHORT_API VariableSyncOnReadContext {
  public:
   VariableSyncOnReadContext();

@@ -1,4 +1,4 @@
-// The calling thread's stack of contexts; what context.h answers from.
+// The calling thread's stack of contexts, on which the functions of context.h are based.
 #pragma once
 
 #include <memory>
@@ -11,20 +11,21 @@ namespace cohort::internal {
 
 class StrategyCore;
 
-// Where a piece of code stands. Lives on the stack of the thread that it describes.
+// The context of a piece of code. Lives on the stack of the thread that it describes.
 struct ContextFrame {
   StrategyCore* core = nullptr;
   // The replica; nullptr in a cross-replica context.
   distribute::ReplicaContext* replica = nullptr;
   const ContextFrame* parent = nullptr;
-  // In StrategyExtended::update's function: the component of the variable that assign acts on.
+  // Inside the function of StrategyExtended::update: the component of the variable that assign acts
+  // on.
   int update_component = -1;
 };
 
 // The innermost frame of the calling thread; nullptr outside of every scope and step.
 const ContextFrame* current_frame();
 
-// Pushes a frame for its lifetime.
+// Pushes a frame during its lifetime.
 class ContextGuard {
  public:
   ContextGuard(StrategyCore& core, distribute::ReplicaContext* replica, int update_component = -1);
@@ -36,15 +37,15 @@ class ContextGuard {
   ContextFrame frame_;
 };
 
-// The current strategy's core: of the innermost frame, the one set for the program, or the default.
-// An owner: another thread may set another one for the program at any time.
+// The core of the current strategy: that of the innermost frame, else the one set for the program,
+// else the default. Returns an owner, since another thread may set another one at any time.
 std::shared_ptr<StrategyCore> current_core();
 
-// Where a strategy's own code runs across replicas: throws FailedPrecondition that says `use` where
-// the calling code is in a replica of a strategy other than the default one.
+// Ensures that the caller is not in a replica of a strategy other than the default one.
+// Errors: FailedPrecondition (it is; the text says to use `use`).
 void require_cross_replica(const char* method, const char* use);
-// Errors: FailedPrecondition (in the scope of a strategy that is neither `core` nor the default one:
-// names `what` was called).
+// Errors: FailedPrecondition (inside the scope of a strategy that is neither `core` nor the default
+// one; names the call by `what`).
 void require_no_other_scope(const StrategyCore& core, const char* what);
 
 // Whether ON_READ variables read as the aggregate on the calling thread.

@@ -1,4 +1,4 @@
-// A dataset shared out to the replicas of a strategy.
+// A dataset that is distributed to the replicas of a strategy.
 //
 //   auto dist_dataset = strategy.experimental_distribute_dataset(dataset);   // of global batches
 //   for (const auto& batch : dist_dataset) strategy.run(train_step, batch);
@@ -29,21 +29,22 @@ namespace cohort::distribute {
 class COHORT_API DistributedDataset {
  public:
   DistributedIterator iterator() const;
-  // Of the components. Where workers may run out of data one before another, the number of rows is
-  // open: those that have none left get batches of no rows.
+  // The spec of the components. If some workers may run out of data before others, the number of
+  // rows is unknown: replicas without data get batches without rows.
   PerReplicaSpec element_spec() const;
-  // The steps of one pass; data::kInfiniteCardinality, data::kUnknownCardinality.
+  // The number of steps of one pass, data::kInfiniteCardinality or data::kUnknownCardinality.
   int64_t cardinality() const;
-  // Which worker reads what: the graph of each, and how the data was divided between them.
+  // Text: the graph of each worker's pipeline, and how the data was divided between the workers.
   std::string explain() const;
 
-  // state = fn(state, batch) for every batch; the last state. Errors: those of next(), and of fn.
+  // Computes state = fn(state, batch) for every batch and returns the last state.
+  // Errors: those of next(), and of fn.
   template <class State, class Fn>
   State reduce(State state, Fn&& fn) const {
     for (const PerReplica<Structure>& batch : *this) state = fn(std::move(state), batch);
     return state;
   }
-  // The part of `index` of each worker's elements, by the dataset's AutoShardPolicy.
+  // Part `index` of each worker's elements, divided by the dataset's AutoShardPolicy.
   // Errors: as data::auto_shard.
   DistributedDataset auto_shard(int64_t num_shards, int64_t index) const;
 
@@ -60,26 +61,27 @@ class COHORT_API DistributedDataset {
 
 struct DistributedDatasetOptions {
   InputOptions input = {};
-  // Cuts each batch into a piece for each replica in sync. Without, elements are batches of one
-  // replica already, which a worker's replicas take in turn.
+  // Whether each batch is split into one piece per replica in sync. If not, elements are already
+  // batches for one replica, and a worker's replicas take them in turn.
   bool split_batches = true;
 };
 
-// What Strategy::experimental_distribute_dataset does, for input workers of one's own: each has a
-// pipeline, of which auto_shard_policy says what it reads. Replicas of worker 0 come first.
-// Splitting: a batch of n rows over N replicas in sync becomes N pieces of ceil(n / N) rows, the
-// last ones smaller or empty: views, so that memory does not grow with the number of replicas. As
-// many pieces as the worker has replicas are made ahead, and experimental_per_replica_buffer_size
-// more for each.
+// As Strategy::experimental_distribute_dataset, with input workers given by the caller. Each worker
+// has a pipeline; its auto_shard_policy decides what it reads. Replicas of worker 0 come first.
+// Splitting: over N replicas in sync, a batch of n rows becomes N pieces of ceil(n / N) rows, the
+// last ones smaller or empty. Pieces are views, so memory does not grow with the number of
+// replicas. One piece for each of the worker's replicas is prepared ahead, and
+// experimental_per_replica_buffer_size more for each.
 // Errors: as Strategy::experimental_distribute_dataset; InvalidArgument (`workers` do not feed the
 // strategy's devices, in their order, each as many).
 COHORT_API DistributedDataset
 get_distributed_dataset(const data::Dataset& dataset, const InputWorkers& workers,
                         const Strategy& strategy, const DistributedDatasetOptions& options = {});
 
-// What Strategy::distribute_datasets_from_function does, for input workers of one's own:
-// fn(contexts[i]) makes what worker i reads, and its replicas take its elements in turn.
-// Errors: InvalidArgument (one context a worker is needed; as above), what fn throws.
+// As Strategy::distribute_datasets_from_function, with input workers given by the caller:
+// fn(contexts[i]) makes the dataset of worker i, whose replicas take its elements in turn.
+// Errors: InvalidArgument (the number of contexts is not the number of workers; as above), what fn
+// throws.
 COHORT_API DistributedDataset
 get_distributed_datasets_from_function(const DatasetFunction& fn, const InputWorkers& workers,
                                        const std::vector<InputContext>& contexts,

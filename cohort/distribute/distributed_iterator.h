@@ -1,4 +1,4 @@
-// Reads a distributed dataset: a batch for each replica of this process at a time.
+// Reads a distributed dataset: each call returns one batch for each replica of this process.
 //
 //   DistributedIterator it = dist_dataset.iterator();
 //   while (auto batch = it.next()) strategy.run(train_step, *batch);
@@ -27,11 +27,11 @@ class StepReader;
 class BatchSequence;
 }  // namespace internal_input
 
-// The batches of one pass over a DistributedDataset, of all input workers of this process in step.
-// Where one replica has no data left while others have, it gets a batch of no rows: dimension 0 and
-// unknown dimensions are 0, others and dtypes as the spec says. Where every shape is known, there
-// is one worker, and the dataset is finite, such an incomplete last step is left out instead.
-// Movable, not copyable; what was moved from can only be assigned to or destroyed.
+// The batches of one pass over a DistributedDataset; it reads all input workers of this process in
+// step. If one replica has no data left while others have, it gets a batch without rows: dimension
+// 0 and unknown dimensions are 0, other dimensions and dtypes as in the spec. Exception: if all
+// shapes are known, there is one worker, and the dataset is finite, such an incomplete last step is
+// left out. Movable, not copyable; a moved-from iterator can only be assigned to or destroyed.
 // Thread safety: none. Not for use inside a step.
 class COHORT_API DistributedIterator {
  public:
@@ -40,35 +40,35 @@ class COHORT_API DistributedIterator {
   DistributedIterator(const DistributedIterator&) = delete;
   DistributedIterator& operator=(const DistributedIterator&) = delete;
 
-  // The next batch, one component a replica; nothing once no worker has data.
-  // Errors: the dataset's, which take their step's data with them (the following call gives the
-  // next step's), but for a read deadline that was missed, which takes nothing; Aborted (the same
-  // happened to the input of another process of the strategy: names the worker); FailedPrecondition
-  // (called in a replica, or in the scope of another strategy).
+  // The next batch, one component per replica; nullopt when no worker has data.
+  // Errors: those of the dataset, which take their step's data with them (the following call
+  // returns the next step), except for a missed read deadline, which consumes nothing; Aborted (the
+  // same happened to the input of another process of the strategy; names the worker);
+  // FailedPrecondition (called in a replica, or in the scope of another strategy).
   std::optional<PerReplica<Structure>> next();
-  // The same. Errors: OutOfRange at the end.
+  // As next. Errors: also OutOfRange at the end.
   PerReplica<Structure> get_next();
-  // The same; its get_value() is InvalidArgument where there is none.
+  // As next. Errors of the result's get_value(): InvalidArgument (there is no batch).
   Optional<PerReplica<Structure>> get_next_as_optional() { return next(); }
 
-  // Where the components of the batch that came last stand in the order of the undistributed
-  // dataset, counted in pieces from where this iterator was made or its restore() was called: see
-  // ordered_results.h. Errors: FailedPrecondition (several workers that do not share the dataset by
-  // AutoShardPolicy::DATA: then nobody knows; or no batch yet).
+  // The positions of the last batch's components in the order of the undistributed dataset, counted
+  // in pieces from where this iterator was made or restored; see ordered_results.h.
+  // Errors: FailedPrecondition (several workers that do not share the dataset by
+  // AutoShardPolicy::DATA, so that the order is unknown; or no batch was read yet).
   std::vector<int64_t> positions() const;
 
   PerReplicaSpec element_spec() const;
-  // The exact position: after restore on an iterator of the same dataset the same batches follow.
+  // The exact position: after restore on an iterator of the same dataset, the same batches follow.
   data::IteratorState state() const;
-  // The state of one worker's iterator fits iterators for any number of replicas, or no fewer where
-  // it was taken in the middle of a step, after a read deadline that was missed.
+  // With one worker, a state fits iterators for any number of replicas; but if it was taken in the
+  // middle of a step, after a missed read deadline, the number must not be smaller.
   // Errors: InvalidArgument (another dataset's state, or of another number of workers), DataLoss
-  // (damaged); the iterator then stands where it did.
+  // (damaged); the iterator's position is then unchanged.
   void restore(const data::IteratorState& state);
-  // For train::Checkpoint: the position, wherever the iterator is moved.
+  // For train::Checkpoint: the position, which stays valid when the iterator is moved.
   std::shared_ptr<train::Trackable> trackable() const;
 
-  // A single pass from the current position.
+  // For range-for: a single pass from the current position.
   internal_input::BatchSequence begin();
   std::default_sentinel_t end() const { return {}; }
 
@@ -80,7 +80,7 @@ class COHORT_API DistributedIterator {
 };
 
 namespace internal_input {
-// What a range-for walks.
+// The range of a range-for loop.
 class COHORT_API BatchSequence {
  public:
   using value_type = PerReplica<Structure>;

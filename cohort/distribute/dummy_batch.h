@@ -1,4 +1,4 @@
-// A batch of no rows, for replicas without data.
+// A batch without rows, for replicas without data.
 #pragma once
 
 #include "cohort/core/spec.h"

@@ -1,4 +1,4 @@
-// Which exchange a list of variables goes through: found at each step, made at the first.
+// Finds the exchange for a list of variables: created at the first step, found again at later ones.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@
 
 namespace cohort::internal {
 
-// The variables of a step, wherever they stand.
+// The variables of a step; they may be stored anywhere.
 struct VariableList {
   size_t size;
   FunctionRef<const distribute::Variable&(size_t)> at;
@@ -22,23 +22,25 @@ struct VariableList {
 // "'a', 'b'", for messages.
 std::string list_names(const std::vector<distribute::Variable>& variables);
 
-// Those of one optimizer. Thread safety: any thread; a replica by its own thread.
+// The exchanges of one optimizer.
+// Thread safety: any thread; each replica on its own thread.
 class ExchangePlans {
  public:
-  // Makes the targets of variables that no list had before, once for all replicas, across them.
+  // Makes the targets of variables that no earlier list contained; runs once for all replicas, in
+  // cross-replica context.
   using MakeTargets =
       FunctionRef<std::vector<UpdateTarget>(const std::vector<distribute::Variable>&)>;
 
   // owner: for messages, "optimizer 'Adam'".
   explicit ExchangePlans(std::string owner) : owner_(std::move(owner)) {}
 
-  // COLLECTIVE for the first step with these variables, or where the group has formed again.
-  // Errors: InvalidArgument (replicas with other variables, naming them; a variable twice, or of
-  // another dtype than float32 and float64), FailedPrecondition (variables of another strategy than
+  // COLLECTIVE in the first step with these variables, and after the group has formed again.
+  // Errors: InvalidArgument (replicas with different variables, naming them; a variable twice; a
+  // dtype other than float32 and float64), FailedPrecondition (variables of a strategy other than
   // the replica's), what make_targets throws.
   std::shared_ptr<GradientExchange> of(distribute::ReplicaContext& replica,
                                        const VariableList& variables, MakeTargets make_targets);
-  // The same ahead of the first step, in the scope of the variables' strategy or outside of steps.
+  // The same before the first step, in the scope of the variables' strategy or outside of steps.
   void make(const VariableList& variables, MakeTargets make_targets);
 
  private:

@@ -1,4 +1,4 @@
-// A step with declared inputs: a call with anything else is an error that names the argument,
+// A step with declared inputs. A call with other arguments is an error that names the argument,
 // before the step runs.
 //
 //   auto train_step = function(
@@ -20,16 +20,17 @@
 
 namespace cohort {
 
-// What an argument must fit: a structure (a tensor alone is one), or a component for each replica.
+// What an argument must fit: a structure (which may be a single tensor), or one component per
+// replica.
 using ArgumentSpec = std::variant<StructureSpec, distribute::PerReplicaSpec>;
 
-// One spec an argument, in order: {spec} or {first, second}. None, which is the default and
-// nullopt: calls are not checked.
+// One spec per argument, in order: {spec} or {first, second}. Without specs (the default, and
+// nullopt) calls are not checked.
 class InputSignature {
  public:
   InputSignature() = default;
   InputSignature(std::nullopt_t) {}
-  // With one brace or two: a class of its own, since a vector in an optional needs two.
+  // Accepts one brace or two. This is a class of its own because a vector in an optional needs two.
   InputSignature(std::initializer_list<ArgumentSpec> specs)
       : InputSignature(std::vector<ArgumentSpec>(specs)) {}
   InputSignature(std::vector<ArgumentSpec> specs) : specs_(std::move(specs)) {}
@@ -47,7 +48,8 @@ struct FunctionOptions {
 
 namespace internal {
 
-// Errors: InvalidArgument (names the argument, the place in it, what is expected and what came).
+// Errors: InvalidArgument (names the argument, the place in it, what was expected and what was
+// given).
 COHORT_API void check_argument(const ArgumentSpec& spec, size_t index, const Structure& argument);
 COHORT_API void check_argument(const ArgumentSpec& spec, size_t index,
                                const distribute::PerReplica<Structure>& argument);
@@ -111,7 +113,7 @@ class Function {
   FunctionOptions options_;
 };
 
-// fn, called with what fits the signature and nothing else.
+// A function that calls fn with arguments that fit the signature, and refuses others.
 template <class Fn>
 Function<std::decay_t<Fn>> function(Fn&& fn, FunctionOptions options = {}) {
   return {std::forward<Fn>(fn), std::move(options)};

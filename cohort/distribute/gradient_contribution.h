@@ -1,4 +1,4 @@
-// What one replica brings to an update, in the form that the pass over memory takes.
+// One replica's gradients for an update, in the form that the pass over memory reads.
 #pragma once
 
 #include <span>
@@ -11,14 +11,14 @@ namespace cohort::internal {
 
 class LocalVariable;
 
-// Elements that a pass takes at a time: the sum of a block stays in the first-level cache until it
-// is applied.
+// The number of elements that a pass processes at a time: the sum of a block stays in the
+// first-level cache until it is applied.
 inline constexpr int64_t kUpdateBlock = 2048;
 
-// Whether all of its components are in the host's memory.
+// Whether all components are in the host's memory.
 bool on_host(const LocalVariable& variable);
 
-// `gradient` detached, on the host, contiguous or sparse rows.
+// Returns `gradient` detached, on the host, and either contiguous or as sparse rows.
 // Errors: InvalidArgument (shape or dtype, naming variable and replica).
 Tensor usable_gradient(const Tensor& gradient, const distribute::Variable& variable, int replica);
 
@@ -27,19 +27,20 @@ struct Contribution {
 
   const GradientExchange* exchange;
   int replica;
-  // Usable ones, undefined where there is none; one a target.
+  // Usable gradients (see above), one per target; undefined if there is none.
   std::span<Tensor> gradients;
-  // Of the sparse ones among them, by place; empty where all are dense.
+  // The rows of the sparse gradients, at the same indices; empty if all are dense.
   std::vector<SparseRows> sparse;
 };
 
-// What all replicas of a task pass to a meeting: Contribution*.
+// What all replicas of a task pass to a meeting; each element is a Contribution*.
 using Contributions = std::span<void* const>;
 inline Contribution& of_replica(Contributions all, size_t replica) {
   return *static_cast<Contribution*>(all[replica]);
 }
 
-// Makes the gradients of a target dense where not all replicas have sparse ones; or, `always`, all.
+// Makes the gradients of a target dense unless all replicas have sparse ones; with `always`, makes
+// all of them dense.
 void densify(Contributions all, bool always);
 
 }  // namespace cohort::internal

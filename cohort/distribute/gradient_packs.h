@@ -1,8 +1,9 @@
-// Gradients that are added up while the backward pass goes on.
+// Adds up gradients while the backward pass is still running.
 //
-// Variables are grouped into packs, the last ones first, as the backward pass reaches them. A
-// replica whose own pass is over adds up the packs that all replicas have brought by then, in the
-// time in which it would only wait for the others. What is left over is added up in the update.
+// Variables are grouped into packs, the last ones first, in the order in which the backward pass
+// reaches them. A replica that has finished its own backward pass adds up the packs for which all
+// replicas have passed their gradients, instead of only waiting for the others. The update adds up
+// the rest.
 #pragma once
 
 #include <atomic>
@@ -16,8 +17,8 @@
 
 namespace cohort::internal {
 
-// Thread safety: begin by one thread while no replica is between it and the update; the rest by
-// each replica for itself.
+// Thread safety: begin by one thread, while no replica is between it and the update; the rest by
+// each replica on its own thread.
 class GradientPacks {
  public:
   GradientPacks(const std::vector<distribute::Variable>& variables, size_t replicas,
@@ -25,18 +26,19 @@ class GradientPacks {
 
   size_t num_packs() const { return packs_.size(); }
 
-  // Forgets the step before.
+  // Forgets the previous step.
   void begin();
-  // This replica's gradient of a variable, by its place: on the CPU, of the variable's shape and
-  // dtype, contiguous or sparse. Undefined ones are not brought.
+  // The replica's gradient of a variable, by the variable's index: on the CPU, of the variable's
+  // shape and dtype, contiguous or sparse. Undefined gradients are not passed.
   void bring(size_t replica, size_t variable, Tensor gradient);
-  // Once for each replica, when its pass is over: adds up the packs that are complete by now, but
-  // for those that somebody else does. The last to come does nothing: nobody is left to wait for.
+  // Called once per replica, when its backward pass is over: adds up the packs that are complete by
+  // now, except those that another replica is adding up. The last replica to arrive does nothing,
+  // since no other is left to wait for.
   void reduce_complete();
-  // Gives back the memory of what the replica brought; after the update.
+  // Frees the memory of the replica's gradients; after the update.
   void forget(size_t replica);
 
-  // What the replica brought, by variable; undefined where nothing.
+  // The replica's gradients, by variable; undefined if there is none.
   std::span<Tensor> gradients(size_t replica) {
     return {gradients_.data() + replica * num_variables_, num_variables_};
   }
@@ -45,18 +47,18 @@ class GradientPacks {
   }
   // Whether sum() has been made; meaningful once every replica has returned from reduce_complete.
   bool reduced(size_t variable) const { return packs_[pack_of_[variable]]->reduced; }
-  // Of all replicas' gradients, in replica order.
+  // The sum of all replicas' gradients, in replica order.
   const Tensor& sum(size_t variable) const { return sums_[variable]; }
 
  private:
   struct Pack {
     std::vector<size_t> variables;
-    std::atomic<size_t> missing{0};  // gradients of all replicas
+    std::atomic<size_t> missing{0};  // gradients, counted over all replicas
     std::atomic<bool> taken{false};
-    bool reduced = false;  // written by who has taken it
+    bool reduced = false;  // written by the replica that has taken it
   };
 
-  // False where a gradient is no dense one of the host's.
+  // Returns false if a gradient is not a dense one on the host.
   bool reduce(const Pack& pack);
 
   size_t num_variables_;
@@ -65,7 +67,8 @@ class GradientPacks {
   std::vector<size_t> pack_of_;
   std::atomic<size_t> finished_{0};  // replicas whose pass is over
   std::vector<Tensor> gradients_;    // [replica][variable]
-  // Of our own: a gradient's storage may be another variable's, too. Made at the first.
+  // Separate memory, since a gradient's storage may also be that of another variable's gradient.
+  // Allocated at first use.
   std::vector<Tensor> sums_;
 };
 

@@ -1,4 +1,4 @@
-// What a dataset function learns about whom it makes a dataset for.
+// Tells a dataset function for which input pipeline it makes a dataset.
 //
 //   auto dist_dataset = strategy.distribute_datasets_from_function([&](const InputContext& context)
 //   {

@@ -15,12 +15,12 @@ struct InputOptions {
   // Whether batches are moved to the replicas' devices; missing: yes.
   std::optional<bool> experimental_fetch_to_device = std::nullopt;
   InputReplicationMode experimental_replication_mode = InputReplicationMode::PER_WORKER;
-  // With PER_REPLICA only: the replica's device stands for its pipeline, whose function may make
-  // tensors there; otherwise that device's host does.
+  // With PER_REPLICA only: the pipeline belongs to the replica's device, and its function may
+  // create tensors there; otherwise it belongs to that device's host.
   bool experimental_place_dataset_on_device = false;
-  // Batches made ahead for each replica, beside the one that experimental_distribute_dataset always
-  // makes; 0 makes each batch when it is asked for. The datasets of a dataset function prefetch for
-  // themselves: it has no effect on them.
+  // Batches prepared ahead for each replica, besides the one that experimental_distribute_dataset
+  // always prepares; with 0 each batch is made when it is requested. Has no effect on dataset
+  // functions, whose datasets prefetch by themselves.
   int experimental_per_replica_buffer_size = 1;
 };
 

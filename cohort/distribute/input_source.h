@@ -1,4 +1,4 @@
-// What a distributed dataset is made of: a pipeline for each input worker of this process.
+// The contents of a distributed dataset: one pipeline for each input worker of this process.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -23,19 +23,20 @@ enum class ElementOrder {
   kUnknown,
 };
 
-// Immutable but for the count of passes.
+// Immutable except for the count of passes.
 struct Source {
   std::shared_ptr<internal::StrategyCore> core;
   InputWorkers workers;
   std::vector<data::Dataset> pipelines = {};  // one a worker; elements are for one replica each
-  // Of the dataset that they are the parts of, if of one: a part may have no elements to look at.
+  // The dataset of which the pipelines are the parts, if there is one: a part may have no elements
+  // from which a spec could be derived.
   std::optional<data::Dataset> whole = {};
   internal::StrategyCore::InputPipelines numbering = {};
   std::vector<c10::Device> devices = {};  // of the replicas; empty where batches stay on the host
   ElementOrder order = ElementOrder::kUnknown;
   std::string division = {};  // between the workers, for people
-  // Whether workers may end at different times: several that read for themselves, not one
-  // dataset function's copies for the replicas of a process.
+  // Whether workers may end at different times: true if several read independently, false if they
+  // are one dataset function's copies for the replicas of a process.
   bool workers_end_alone = false;
   mutable std::atomic<uint64_t> passes{0};
 
@@ -43,9 +44,9 @@ struct Source {
     return workers.compute_devices_for_worker(static_cast<int>(worker)).size();
   }
   size_t num_replicas() const;
-  // Of one component.
+  // The spec of one component.
   StructureSpec component_spec() const;
-  // Whether a last step in which some replicas have no data is filled up with dummies.
+  // Whether a last step for which some replicas have no data is filled up with dummies.
   bool fills_up_last_step() const;
 };
 

@@ -7,23 +7,24 @@
 
 namespace cohort::internal {
 
-// Of one process, or of several together. Input pipelines are named by their numbers in the sync
-// group, the largest where there are several; -1: none.
+// The status of one process, or of several together. Input pipelines are identified by their
+// numbers in the sync group; where several apply, the largest is given; -1: none.
 struct InputStatus {
   bool has_data = false;  // for at least one replica
   // An element of this pipeline failed: the step is left out by all processes.
   int failed = -1;
-  // This pipeline missed its read deadline: nobody takes anything, and the step can be asked for
-  // again.
+  // This pipeline missed its read deadline: no process consumes anything, and the step can be
+  // requested again.
   int late = -1;
-  // This pipeline has no data, nor is it known what a batch of no rows would look like: as long as
-  // others have data, their steps are left out.
+  // This pipeline has no data, and the shape of a batch without rows is unknown: as long as others
+  // have data, their steps are left out.
   int unknown_spec = -1;
 
   bool operator==(const InputStatus&) const = default;
 };
 
-// Of both together: the larger value of each field. A group may reduce the fields as four numbers.
+// The combined status: the larger value of each field. A group may reduce the fields as four
+// numbers.
 inline InputStatus combine(const InputStatus& a, const InputStatus& b) {
   return {.has_data = a.has_data || b.has_data,
           .failed = std::max(a.failed, b.failed),
@@ -31,7 +32,7 @@ inline InputStatus combine(const InputStatus& a, const InputStatus& b) {
           .unknown_spec = std::max(a.unknown_spec, b.unknown_spec)};
 }
 
-// Waits for what the group has said. Called once, or never.
+// Waits for the group's answer. Called at most once.
 using InputAnswer = std::function<InputStatus()>;
 
 }  // namespace cohort::internal

@@ -1,4 +1,4 @@
-// Which devices read the input, and for which replicas' devices.
+// Says which devices read the input, and for which devices of replicas.
 //
 //   const InputWorkers workers{{.input_device = "CPU:0", .compute_devices = {"CPU:0"}},
 //                              {.input_device = "CPU:1", .compute_devices = {"CPU:1"}}};
@@ -20,11 +20,11 @@ struct InputWorker {
 };
 
 struct InputWorkersOptions {
-  // False takes job and task off the names, so that they hold on every task.
+  // False removes job and task from the names, so that they are valid on every task.
   bool canonicalize_devices = true;
 };
 
-// In order: replicas are numbered as the compute devices are, worker by worker.
+// Replicas are numbered in the order of the compute devices, worker by worker.
 // Thread safety: immutable.
 class COHORT_API InputWorkers {
  public:
@@ -38,7 +38,7 @@ class COHORT_API InputWorkers {
   const std::vector<std::string>& worker_devices() const { return worker_devices_; }
   // Errors: OutOfRange.
   const std::vector<std::string>& compute_devices_for_worker(int worker) const;
-  // Of all workers, in order.
+  // Those of all workers, in order.
   std::vector<std::string> compute_devices() const;
 
   bool operator==(const InputWorkers&) const = default;

@@ -1,5 +1,5 @@
-// What programs written for the first version of this model call, as guide 002 shows them. New code
-// iterates over a DistributedDataset and calls Strategy::run.
+// The interface of programs that were written for the first version of this model, as in guide 002.
+// New code iterates over a DistributedDataset and calls Strategy::run.
 //
 //   InputIterator input = strategy.make_dataset_iterator(dataset);
 //   auto losses = strategy.experimental_run(train_step, input);
@@ -28,7 +28,7 @@ class InputIterator {
   explicit InputIterator(DistributedDataset dataset)
       : dataset_(std::move(dataset)), iterator_(dataset_.iterator()) {}
 
-  // Begins another pass; a new iterator stands at the beginning of its first.
+  // Begins another pass; a new iterator is at the beginning of its first pass.
   void initialize() { iterator_ = dataset_.iterator(); }
   // Errors: as DistributedIterator::get_next.
   PerReplica<Structure> get_next() { return iterator_.get_next(); }
@@ -38,26 +38,28 @@ class InputIterator {
   DistributedIterator iterator_;
 };
 
-// What several steps leave behind: the outputs of the last one.
+// The outputs that remain after several steps: those of the last one.
 // Thread safety: none; in a step, all replicas together.
 class COHORT_API MultiStepContext {
  public:
   using Outputs = std::map<std::string, PerReplica<Tensor>>;
 
-  // Keeps an output of the current step, in place of the one before: each replica's, or one reduced
-  // over them. Called across replicas. Errors: as Strategy::reduce.
+  // Stores an output of the current step, in place of the previous one: each replica's, or one that
+  // is reduced over the replicas. Called in cross-replica context.
+  // Errors: as Strategy::reduce.
   void set_last_step_output(const std::string& name, const PerReplica<Tensor>& output,
                             std::optional<ReduceOp> reduce_op = std::nullopt);
   // The same, called on every replica with its own output. Collective.
   void set_last_step_output(ReplicaContext& replica, const std::string& name, const Tensor& output,
                             std::optional<ReduceOp> reduce_op = std::nullopt);
-  // By name; one component where it was reduced.
+  // The outputs by name; an output has one component if it was reduced.
   const Outputs& last_step_outputs() const { return outputs_; }
 
-  // Keeps a value of any type; called across replicas.
+  // Stores a value of any type; called in cross-replica context.
   void set_non_tensor_output(const std::string& name, std::any output);
-  // The same, called on every replica: kept is a std::vector<std::any> of all replicas' values, in
-  // their order. Collective.
+  // The same, called on every replica: stores a std::vector<std::any> of all replicas' values, in
+  // replica order.
+  // Collective.
   void set_non_tensor_output(ReplicaContext& replica, const std::string& name, std::any output);
   const std::map<std::string, std::any>& non_tensor_outputs() const { return non_tensor_outputs_; }
 
@@ -68,10 +70,10 @@ class COHORT_API MultiStepContext {
   std::map<std::string, std::any> non_tensor_outputs_;
 };
 
-// A step that has its own input.
+// A step with its own input.
 class COHORT_API StandardInputStep {
  public:
-  // dataset_fn makes batches of one replica each. The strategy must live.
+  // dataset_fn makes batches for one replica each. The strategy must outlive the step.
   StandardInputStep(std::function<data::Dataset()> dataset_fn, const Strategy& strategy);
 
   // Begins another pass over the input.

@@ -1,5 +1,5 @@
-// The replicas of one task: a persistent thread for each but the first, which runs on the thread
-// that calls run().
+// The replicas of one task. Each has a persistent thread, except the first, which runs on the
+// thread that calls run().
 #pragma once
 
 #include <c10/core/Device.h>
@@ -21,15 +21,16 @@ class RandomGenerator;
 
 namespace cohort::internal {
 
-// Owns the threads. They have as many intra-op threads each as make up the cores together, and run
-// with the caller's thread-local state but for grad mode, which is off in a step.
-// Thread safety: run() from one thread at a time; a second is a FailedPreconditionError.
+// Owns the threads. They divide the cores into equal numbers of intra-op threads, and run with the
+// caller's thread-local state, except that grad mode is off in a step.
+// Thread safety: run() from one thread at a time; a second call is a FailedPreconditionError.
 class LocalReplicas {
  public:
-  // communicator: to the other tasks of their group; null where there are none.
+  // communicator: to the other tasks of the group; null if there are none.
   explicit LocalReplicas(std::vector<std::string> devices,
                          std::shared_ptr<collective::Communicator> communicator = nullptr);
-  // Joins the threads; one that is still inside a step that was given up is left to end by itself.
+  // Joins the threads. A thread that is still inside a step on which run() has given up is left to
+  // end by itself.
   ~LocalReplicas();
   LocalReplicas(const LocalReplicas&) = delete;
   LocalReplicas& operator=(const LocalReplicas&) = delete;
@@ -39,10 +40,10 @@ class LocalReplicas {
   const std::vector<c10::Device>& torch_devices() const { return torch_devices_; }
   collective::SyncGroup& group() const;
 
-  // What the replicas draw from, the same ones at each call. Not while a step runs.
+  // The generators from which the replicas draw; the same ones at each call. Not while a step runs.
   const std::vector<random::RandomGenerator>& generators();
 
-  // See Strategy::run. `core` is whose replicas they are.
+  // See Strategy::run. `core` is the strategy to which the replicas belong.
   void run(StrategyCore& core, const std::shared_ptr<RunFrame>& frame,
            const distribute::RunOptions& options);
 

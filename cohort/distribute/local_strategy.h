@@ -1,5 +1,6 @@
-// Strategies whose replicas run in step, each on a device: of one task, or of several that exchange
-// values. They differ in their devices, in whom they exchange with and in what they are called.
+// The base of strategies whose replicas run in step, each on a device: replicas of one task, or of
+// several that exchange values. Subclasses differ in their devices, their communicator and their
+// name.
 #pragma once
 
 #include "cohort/distribute/local_replicas.h"
@@ -8,15 +9,15 @@
 
 namespace cohort::internal {
 
-// One replica of this task a device; variables mirrored over all replicas.
+// One replica per device of this task; variables are mirrored over all replicas.
 class LocalStrategy : public StrategyCore {
  public:
   struct Config {
     std::string name;
     std::vector<std::string> devices;  // canonical, existing, not empty, no device twice
-    // Whether mirrored variables of replicas that share memory keep one storage.
+    // Whether replicas that share memory share one storage of each mirrored variable.
     bool shared_storage = true;
-    // To the other tasks; null where there are none.
+    // To the other tasks; null if there are none.
     std::shared_ptr<collective::Communicator> communicator = nullptr;
   };
   // COLLECTIVE over the tasks. Errors: those of a Communicator's calls.

@@ -1,4 +1,4 @@
-// Variables of strategies that keep them in this process: a component for each local replica.
+// Creates variables for strategies that keep them in this process, one component per local replica.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -12,15 +12,16 @@
 namespace cohort::internal {
 
 struct LocalPlacement {
-  // One for each local replica; empty: one component, where the initializer makes it.
+  // One device per local replica; empty: one component, on the device where the initializer creates
+  // it.
   c10::ArrayRef<c10::Device> devices = {};
   // Whether the components of a mirrored variable on one device share one storage.
   bool shared_storage = true;
 };
 
-// A mirrored or a sync-on-read variable, as `spec` says. The initializer runs once, here.
-// Errors: InvalidArgument (synchronization NONE where there are several replicas), as
-// make_initial_value.
+// Creates a mirrored or a sync-on-read variable, as `spec` says. The initializer runs once, in this
+// call.
+// Errors: InvalidArgument (synchronization NONE with several replicas), as make_initial_value.
 std::shared_ptr<LocalVariable> make_local_variable(
     std::shared_ptr<StrategyCore> core, const distribute::VariableSpec& spec,
     const distribute::VariableInitializer& initializer, const LocalPlacement& placement);

@@ -1,4 +1,5 @@
-// The exchange of strategies whose replicas run in step: every replica ends with the same values.
+// The gradient exchange of strategies whose replicas run in step: every replica ends with the same
+// values.
 #pragma once
 
 #include "cohort/collective/group_view.h"
@@ -10,14 +11,14 @@ namespace cohort::internal {
 
 struct GradientSources;
 
-// Where all replicas are of one task, an update is one pass over memory: each replica's thread takes
-// one slice of all elements, adds up the gradients in replica order (the same bits on every run),
-// applies the rule to the slice and copies it to further components. Sparse gradients, of rows, stay
-// sparse if all replicas' are (a rule that leaves elements with a zero gradient alone then touches
-// those rows only), bitwise as if they were dense.
+// If all replicas are in one task, an update is one pass over memory. Each replica's thread takes
+// one slice of all elements, adds the gradients in replica order (so every run gives the same
+// bits), applies the rule to the slice, and copies the result to further components. Sparse
+// gradients stay sparse if all replicas' are, and give bitwise the result of dense ones; a rule
+// that does not change elements with a zero gradient then touches only those rows.
 //
-// Where they are of several tasks, or the step does something with the sums, it is three: sums over
-// the task's replicas, then over tasks, then the update.
+// If the replicas are in several tasks, or the step uses the sums in another way, there are three
+// passes: sum over the task's replicas, sum over tasks, update.
 class MirroredExchange final : public GradientExchange {
  public:
   MirroredExchange(std::vector<UpdateTarget> targets, collective::SyncGroup& group);
@@ -28,7 +29,7 @@ class MirroredExchange final : public GradientExchange {
   UpdateResult finish(distribute::ReplicaContext& replica, const UpdateStep& step) override;
 
  private:
-  // Sums that leave this task, and what the step makes of them.
+  // Sums that are sent to other tasks, or that the step processes before the update.
   struct Sums {
     std::vector<Tensor> tensors;   // one a target, in memory that the communicator need not copy
     std::vector<Tensor> used;      // of those, the ones that some replica has a gradient of
@@ -42,7 +43,7 @@ class MirroredExchange final : public GradientExchange {
                           const UpdateStep& step, const optim::StepScalars& scalars);
   UpdateResult update_from_sums(distribute::ReplicaContext& replica, Contribution& mine,
                                 const UpdateStep& step, const optim::StepScalars& scalars);
-  // By one thread, while the others wait.
+  // Called by one thread, while the others wait.
   void prepare_sums(collective::SyncGroup& group, Contributions all);
   void sum_over_tasks(collective::SyncGroup& group);
   void transform_sums(const UpdateStep& step);

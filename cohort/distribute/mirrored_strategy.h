@@ -14,14 +14,14 @@
 namespace cohort::distribute {
 
 struct MirroredStrategyOptions {
-  // Whether mirrored variables of replicas that share memory keep one storage for all of them, with
-  // a leaf for each: one write instead of N. Results are the same either way.
+  // Whether replicas that share memory share one storage of each mirrored variable, with a leaf per
+  // replica: one write instead of N. Results are the same either way.
   bool shared_storage = true;
 };
 
 class COHORT_API MirroredStrategy : public Strategy {
  public:
-  // On every logical GPU, or where there is none on every logical CPU.
+  // On every logical GPU, or on every logical CPU if there is no GPU.
   explicit MirroredStrategy(MirroredStrategyOptions options = {});
   // On the named devices: "CPU:0", "/gpu:1", ...
   // Errors: InvalidArgument (none, a device twice, no such device, another task's device).

@@ -1,5 +1,5 @@
-// Losses under a strategy: what each replica computes is added up over all of them, so it must be
-// divided by the global batch.
+// Losses under a strategy. The losses of all replicas are summed, so each must be divided by the
+// global batch size.
 //
 //   Tensor loss = nn::compute_average_loss(per_example_losses, {.global_batch_size = 128});
 //   if (auto losses = model.losses(); !losses.empty()) {
@@ -19,8 +19,8 @@ namespace nn {
 struct AverageLossOptions {
   // Multiplies the losses. Shape: [], or broadcasts to them; undefined: 1.
   Tensor sample_weight = Tensor();
-  // What the sum is divided by; missing: num_replicas_in_sync times the rows on this replica, so
-  // that a short batch weighs as much as a full one. 0 gives 0.
+  // The number by which the sum is divided; missing: num_replicas_in_sync times the number of rows
+  // on this replica, so that a short batch weighs as much as a full one. 0 gives 0.
   std::optional<int64_t> global_batch_size = std::nullopt;
 };
 
@@ -31,14 +31,15 @@ struct AverageLossOptions {
 COHORT_API Tensor compute_average_loss(const Tensor& per_example_loss,
                                        const AverageLossOptions& options = {});
 
-// sum(loss) / num_replicas_in_sync: a loss that all replicas compute alike, such as a penalty on
-// weights. Shape: [..] -> []. Errors: FailedPrecondition (cross-replica context).
+// sum(loss) / num_replicas_in_sync: for a loss that is the same on all replicas, such as a penalty
+// on weights. Shape: [..] -> [].
+// Errors: FailedPrecondition (cross-replica context).
 COHORT_API Tensor scale_regularization_loss(const Tensor& loss);
 
 }  // namespace nn
 
-// The sum of tensors of one shape and dtype.
-// Errors: InvalidArgument (none; shapes or dtypes differ, naming the first that does).
+// The sum of tensors of the same shape and dtype.
+// Errors: InvalidArgument (no tensors; shapes or dtypes differ, naming the first that does).
 COHORT_API Tensor add_n(const std::vector<Tensor>& tensors);
 
 }  // namespace cohort

@@ -1,4 +1,4 @@
-// Everything on one device: the machinery of a strategy, for testing and as the smallest case.
+// Runs everything on one device: for testing a program under a strategy, and as the simplest case.
 //
 //   OneDeviceStrategy strategy("CPU:0");
 #pragma once
@@ -12,7 +12,7 @@ namespace cohort::distribute {
 
 class COHORT_API OneDeviceStrategy : public Strategy {
  public:
-  // Errors: InvalidArgument (not a device name, or no such device; names those there are).
+  // Errors: InvalidArgument (not a device name, or no such device; names the existing ones).
   explicit OneDeviceStrategy(std::string_view device);
 };
 

@@ -1,5 +1,5 @@
-// What replicas computed from a distributed dataset, in the order of the dataset: for predictions,
-// without carrying an index along.
+// Puts what the replicas computed from a distributed dataset back into the order of the dataset:
+// for predictions, without carrying an index along.
 //
 //   Structure predictions = run_in_order(strategy, dataset, predict);
 //
@@ -23,16 +23,16 @@ namespace cohort::distribute {
 // Thread safety: as std::vector.
 class COHORT_API OrderedResults {
  public:
-  // The results of one step: a batch for each position of DistributedIterator::positions(). Pairs,
+  // Adds the results of one step: one batch for each of DistributedIterator::positions(). Pairs,
   // tuples and vectors become tuple structures.
-  // Errors: InvalidArgument (another number of results than positions; a scalar).
+  // Errors: InvalidArgument (the number of results differs from that of the positions; a scalar).
   void add(const std::vector<int64_t>& positions, const PerReplica<Structure>& results);
   template <class Result>
   void add(const std::vector<int64_t>& positions, const PerReplica<Result>& results) {
     add(positions, internal_values::to_structures(results));
   }
 
-  // All rows, one after another in the order of the dataset, on the CPU.
+  // All rows, concatenated in the order of the dataset, on the CPU.
   // Errors: FailedPrecondition (no results), InvalidArgument (results of different form or shape).
   Structure concat() const;
 
@@ -40,14 +40,14 @@ class COHORT_API OrderedResults {
   std::vector<std::pair<int64_t, Structure>> results_;
 };
 
-// The dataset (of global batches) over the replicas, so that the order of elements is known:
-// several input workers share it by AutoShardPolicy::DATA, whatever its options say. Errors: as
-// Strategy::experimental_distribute_dataset.
+// Distributes the dataset (of global batches) so that the order of elements is known: several input
+// workers share it by AutoShardPolicy::DATA, whatever its options say.
+// Errors: as Strategy::experimental_distribute_dataset.
 COHORT_API DistributedDataset distribute_in_order(const Strategy& strategy,
                                                   const data::Dataset& dataset);
 
-// step(batch) on every replica for the whole dataset; its results' rows in the dataset's order, as
-// OrderedResults::add takes them.
+// Runs step(batch) on every replica for the whole dataset and returns the rows of its results in
+// the dataset's order. Results may be what OrderedResults::add accepts.
 // Errors: those of the dataset and of the step; OrderedResults'.
 template <class Step>
 Structure run_in_order(const Strategy& strategy, const data::Dataset& dataset, Step&& step) {

@@ -1,4 +1,5 @@
-// What a step sees of the replica that runs it, and how replicas of a step meet.
+// A step's view of the replica that runs it, and of the other replicas: collective calls are made
+// through it.
 //
 //   strategy.run([](ReplicaContext& context, const Tensor& x) {
 //     Tensor total = context.all_reduce(ReduceOp::SUM, x);
@@ -35,7 +36,7 @@ namespace internal {
 class StrategyCore;
 class LocalReplicas;
 
-// How merge_call hands a replica's argument to the merged function.
+// How merge_call passes a replica's argument to the merged function.
 template <class T>
 struct Merged {
   using type = distribute::PerReplica<T>;
@@ -45,8 +46,8 @@ struct Merged<distribute::Variable> {  // every replica names the same variable
   using type = distribute::Variable;
 };
 
-// What a replica brings to merge_call. The tag comes first, in every type of frame: the function
-// that is called for all casts everybody's frame to its own.
+// What a replica passes to merge_call. The tag is the first member in every type of frame, so that
+// a frame of another type can be recognized before it is cast.
 template <class Result, class... Args>
 struct MergeFrame {
   const char* tag;
@@ -59,7 +60,7 @@ struct MergeFrame<void, Args...> {
   std::tuple<const Args*...> args;
   std::monostate result;
 };
-// One address a type.
+// One address per type.
 template <class T>
 COHORT_API inline char type_tag = 0;
 // Errors: FailedPrecondition (a frame with another tag, naming its replica).
@@ -68,16 +69,16 @@ COHORT_API void check_same_types(std::span<void* const> frames, const char* tag,
 
 namespace distribute {
 
-// One replica of one running step. Lives as long as the step; used only by the step's own thread.
-// Its collective calls must be made by every replica, the same ones in the same order: where that
-// goes wrong all replicas get a FailedPreconditionError that names who did what, and a replica that
-// does not come in time a DeadlineExceededError that names it.
 class Strategy;
 
+// One replica of one running step. Lives as long as the step; used only by the step's own thread.
+// Every replica must make the same collective calls in the same order. If the calls differ, all
+// replicas get a FailedPreconditionError that names who did what; if a replica does not arrive in
+// time, they get a DeadlineExceededError that names it.
 class COHORT_API ReplicaContext {
  public:
-  // view: who takes part in the step. merge_generator: what merged functions draw from; nullptr:
-  // what the calling thread does.
+  // view: who takes part in the step. merge_generator: the generator from which merged functions
+  // draw; nullptr: the calling thread's.
   ReplicaContext(internal::StrategyCore& core, int local_id,
                  std::shared_ptr<const collective::GroupView> view,
                  const random::RandomGenerator* merge_generator = nullptr);
@@ -85,15 +86,16 @@ class COHORT_API ReplicaContext {
   // 0 .. num_replicas_in_sync - 1.
   int replica_id_in_sync_group() const { return replica_id_; }
   int num_replicas_in_sync() const;
-  // The index among the replicas of this task.
+  // The index of this replica within its task.
   int local_replica_id() const { return local_id_; }
   Strategy strategy() const;
-  // The canonical name of this replica's device, alone.
+  // The canonical name of this replica's device; always one element.
   std::vector<std::string> devices() const;
 
-  // All replicas pause, fn runs once in cross-replica context, and each replica gets its part of
-  // the result: fn(Strategy&, merged arguments...), where a T argument arrives as PerReplica<T>, a
-  // Variable as itself; a PerReplica or Mirrored result is taken apart again, any other is copied.
+  // All replicas wait while fn runs once in cross-replica context, as fn(Strategy&, merged
+  // arguments...). An argument T arrives as PerReplica<T>, a Variable as itself. A PerReplica or
+  // Mirrored result is split again, so that each replica gets its component; any other result is
+  // copied to each.
   // Collective. Errors: what fn throws, on every replica; FailedPrecondition, DeadlineExceeded.
   template <class Fn, class... Args>
   auto merge_call(Fn&& fn, const Args&... args) {
@@ -117,19 +119,19 @@ class COHORT_API ReplicaContext {
     if constexpr (!std::is_void_v<Result>) return std::move(*mine.result);
   }
 
-  // The sum or mean of `value` over all replicas, added up in replica order, so that the result is
-  // the same to the bit on every replica and in every run. Differentiable: its gradient is the same
-  // all-reduce of the gradient.
-  // Shapes: value [..], the same on every replica -> the same shape, a tensor of its own.
+  // The sum or mean of `value` over all replicas, added in replica order, so the result is bitwise
+  // the same on every replica and in every run. Differentiable: its gradient is the same all-reduce
+  // of the gradient.
+  // Shapes: value [..], the same on every replica -> a new tensor of the same shape.
   // Collective. Errors: InvalidArgument (shapes or dtypes differ, naming both replicas; MEAN of
   // integers), FailedPrecondition, DeadlineExceeded.
   Tensor all_reduce(ReduceOp op, const Tensor& value);
-  // Leaf by leaf.
+  // The same for each leaf.
   Structure all_reduce(ReduceOp op, const Structure& value);
 
-  // The replicas' values one after another along `axis`, in replica order. Differentiable: the
-  // gradient is summed over the replicas and each takes its own rows.
-  // Shapes: value [.., n_r, ..], alike but for `axis` -> [.., sum of n_r, ..].
+  // The replicas' values concatenated along `axis`, in replica order. Differentiable: the gradient
+  // is summed over the replicas, and each takes its own rows.
+  // Shapes: value [.., n_r, ..], equal except along `axis` -> [.., sum of n_r, ..].
   // Collective. Errors: InvalidArgument (rank 0, axis out of range, shapes), as all_reduce.
   Tensor all_gather(const Tensor& value, int64_t axis);
 
@@ -157,12 +159,13 @@ class COHORT_API ReplicaContext {
   }
 
  public:
-  // What merge_call is made of, for Cohort's own layers: meets the other replicas under the name
-  // `what`; the last to come calls leader, in cross-replica context, with everybody's `mine`.
+  // The basis of merge_call, for Cohort's own layers: meets the other replicas under the name
+  // `what`. The last to arrive calls leader, in cross-replica context, with what each replica
+  // passed as `mine`.
   void merge(const char* what, void* mine,
              FunctionRef<void(Strategy&, std::span<void* const>)> leader);
   internal::StrategyCore& core() const { return core_; }
-  // The replicas that it meets: never none, since one that is alone has a group of one.
+  // The replicas that it meets. There is always a group: a single replica has a group of one.
   collective::SyncGroup& group() const;
   const collective::GroupView& view() const { return *view_; }
 

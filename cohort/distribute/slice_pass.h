@@ -12,19 +12,19 @@ namespace cohort::internal {
 class GradientPacks;
 class LocalVariable;
 
-// Where a pass finds the gradients of a target.
+// Where a pass reads the gradients of a target.
 struct GradientSources {
-  // What the replicas of this task bring: added up on the way, in their order.
+  // The gradients of this task's replicas; the pass adds them, in replica order.
   Contributions replicas;
-  // Of which these are added up already; nullptr: none.
+  // The packs of those gradients that are already summed; nullptr: none.
   const GradientPacks* packs = nullptr;
-  // In place of both where it is not empty: the sums over all replicas, undefined where no replica
-  // has a gradient, and what they are multiplied by.
+  // If not empty, used instead of both: the sums over all replicas, undefined where no replica has
+  // a gradient, and the factor by which they are multiplied.
   std::span<const Tensor> sums = {};
   double scale = 1;
 };
 
-// Thread safety: one thread. Several may each pass over slices of their own at once.
+// Thread safety: one thread. Several threads may each pass over their own slices at the same time.
 class SlicePass {
  public:
   SlicePass(std::span<const UpdateTarget> targets, const GradientSources& sources)
@@ -39,11 +39,11 @@ class SlicePass {
   // Updates elements [range) of target `i`, whose components are on the host: adds up the
   // gradients, applies the rule, copies the result to further components.
   void update(size_t i, collective::SliceRange range);
-  // Updates the whole of target `i` on another kind of device, by way of the host: rules work on
-  // the host's memory. Correct, not fast.
+  // Updates the whole of target `i` on another kind of device: copies to the host, since rules work
+  // on the host's memory, and back. Correct, not fast.
   void update_on_device(size_t i);
-  // Writes the sum of elements [range) of target `i` to `out`, a dense tensor of its form; zeros
-  // where there is none. No gradient is sparse.
+  // Writes the sum of elements [range) of target `i` to `out`, a dense tensor of its shape and
+  // dtype; zeros if there is no gradient. No gradient may be sparse.
   void add_up(size_t i, collective::SliceRange range, const Tensor& out);
 
  private:

@@ -1,5 +1,6 @@
-// Sparse gradients of whole rows, as embeddings have them: read in the order of their ids, where
-// they lie. Nothing is merged ahead; rows of one id are added up when their turn comes.
+// Sparse gradients of whole rows, as embeddings produce them: read in the order of their ids,
+// without copying. Nothing is merged in advance; rows of the same id are added when that id is
+// reached.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,7 @@
 
 namespace cohort::internal {
 
-// One gradient's rows, sorted by id; those of one id in the gradient's own order.
+// The rows of one gradient, sorted by id; rows of the same id keep the gradient's order.
 class SparseRows {
  public:
   struct Row {
@@ -23,8 +24,8 @@ class SparseRows {
   static bool are_in(const Tensor& gradient, int64_t max_row_size);
 
   SparseRows() = default;
-  // Takes a gradient for which are_in holds, coalesced or not. Errors: InvalidArgument (a row
-  // outside of it, which libtorch lets pass where it is told not to look).
+  // `gradient`: one for which are_in holds, coalesced or not.
+  // Errors: InvalidArgument (a row outside of it, which libtorch accepts if its checks are off).
   explicit SparseRows(const Tensor& gradient);
 
   std::span<const Row> rows() const { return rows_; }
@@ -34,7 +35,7 @@ class SparseRows {
   std::vector<Row> rows_;
 };
 
-// Walks over the rows of several gradients at once.
+// Iterates over the rows of several gradients at once.
 class SparseRowSum {
  public:
   void clear() { sources_.clear(); }
@@ -45,12 +46,12 @@ class SparseRowSum {
   void skip_to(int64_t id);
   // The next id before `end` that any gradient has; `end` where none is left.
   int64_t next_id(int64_t end) const;
-  // The sum of all rows of `id`, the next one, which are passed over: those of each gradient first,
-  // then the gradients' in their order, as if each were dense. It is in `sum`, or the row itself
-  // where there is only one. `scratch`: as long as `sum`.
+  // The sum of all rows of `id`, which must be the next one; then moves past them. The rows of each
+  // gradient are added first, then the gradients in their order, as if each were dense. The result
+  // is in `sum`, or is the row itself if there is only one. `scratch`: as long as `sum`.
   const char* take(int64_t id, int64_t row_size, DType dtype, char* sum, char* scratch);
-  // Fetches into the cache what will be needed soon: rows to come, and their places in `base`, a
-  // table of rows of `row_bytes`.
+  // Prefetches into the processor's cache what will be needed soon: the next rows, and their places
+  // in `base`, a table of rows of `row_bytes`.
   void prefetch(const char* base, int64_t row_bytes) const;
 
  private:

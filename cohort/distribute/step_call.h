@@ -1,6 +1,6 @@
-// How `Strategy::run` calls a step function: takes arguments apart per replica, calls the function
-// with them (core/structure_call.h), and makes results safe to leave the replica. Templates only;
-// the work is done by type-erased code behind StrategyCore::run.
+// How `Strategy::run` calls a step function: it takes each replica's components out of the
+// arguments, calls the function with them (core/structure_call.h), and detaches the results.
+// Templates only; the work is done by type-erased code behind StrategyCore::run.
 #pragma once
 
 #include <optional>
@@ -17,7 +17,7 @@
 
 namespace cohort::internal {
 
-// What one replica runs. Kept alive by whoever still runs it.
+// What one replica runs. Kept alive by every thread that still runs it.
 class COHORT_API RunFrame {
  public:
   virtual ~RunFrame() = default;
@@ -25,7 +25,7 @@ class COHORT_API RunFrame {
 };
 
 [[noreturn]] COHORT_API void throw_wrong_component_count(size_t components, size_t replicas);
-// A tensor without its autograd graph, the same storage.
+// The tensor without its autograd graph, sharing its storage.
 COHORT_API Tensor detached(const Tensor& tensor);
 COHORT_API Structure detached(const Structure& structure);
 template <class T>
@@ -74,8 +74,8 @@ using StepResult = std::remove_cvref_t<decltype(call_function(
     std::declval<Fn&>(), kStepSite, std::declval<distribute::ReplicaContext&>(),
     component(std::declval<const Args&>(), size_t{0})...))>;
 
-// Arguments that a step keeps a copy of, since they are cheap to copy and a replica that was given
-// up may outlast the caller's. Others are kept by reference where they are lvalues.
+// Arguments of which a step keeps a copy, since they are cheap to copy, and a replica on which
+// `run` has given up may outlive the caller's. Others are kept by reference if they are lvalues.
 template <class T>
 inline constexpr bool kIsHandle =
     std::is_arithmetic_v<T> || std::is_same_v<T, Tensor> || std::is_same_v<T, Structure> ||
@@ -88,7 +88,7 @@ template <class Arg>
 using KeptArgument =
     std::conditional_t<kIsHandle<std::remove_cvref_t<Arg>>, std::remove_cvref_t<Arg>, Arg>;
 
-// The call of one step: the function by reference where it is an lvalue, else owned.
+// The call of one step. The function is kept by reference if it is an lvalue, else owned.
 template <class Fn, class... Args>
 class StepFrame final : public RunFrame {
  public:

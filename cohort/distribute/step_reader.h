@@ -1,5 +1,5 @@
-// Reads what the replicas of this process get in a step, from all of its input workers, and knows
-// where it stands.
+// Reads the batches of this process's replicas for each step, from all of its input workers, and
+// knows its position.
 #pragma once
 
 #include <c10/util/SmallVector.h>
@@ -20,43 +20,43 @@ namespace cohort::distribute::internal_input {
 // Thread safety: none.
 class StepReader {
  public:
-  // A batch a replica; a dummy where its pipeline has ended.
+  // One batch per replica; a dummy if its pipeline has ended.
   using Step = c10::SmallVector<Structure, 4>;
 
   explicit StepReader(std::shared_ptr<const Source> source);
 
   const Source& source() const { return *source_; }
 
-  // The next step; nothing once no worker has data, or where the last one is to be left out.
-  // Where an element fails the others' are taken all the same, so that workers and replicas stay in
-  // step, and its error goes on. Where a device does not answer in time nothing is lost: what was
-  // read of the step stays for the next call.
-  // COLLECTIVE where other processes read for the same steps: all get a step, or none does. Then
-  // the step after it is read, too, before this one is returned; what comes of that is for the next
-  // call. Errors: the own input's; Aborted (that of another process failed, or was late: names the
-  // worker).
+  // The next step; nullopt when no worker has data, or if the last step is to be left out. If an
+  // element fails, the other pipelines' elements are consumed as well, so that workers and replicas
+  // stay in step, and the error is thrown. If a device does not answer in time, nothing is lost:
+  // what was read of the step is kept for the next call. COLLECTIVE if other processes read for the
+  // same steps: either all get a step, or none does. In this case the following step is also read
+  // before this one is returned; what results from that is reported by the next call.
+  // Errors: those of this process's input; Aborted (that of another process failed, or was late;
+  // names the worker).
   std::optional<Step> next();
-  // How many came or failed since the reader was made or restored.
+  // The number of steps that were returned or failed since the reader was made or restored.
   int64_t steps() const { return steps_; }
 
   // As DistributedIterator's.
   data::IteratorState state() const;
   void restore(const data::IteratorState& state);
-  // The position of `reader`, which it keeps.
+  // The position of `reader`, for checkpoints; keeps the reader alive.
   static std::shared_ptr<train::Trackable> trackable(std::shared_ptr<StepReader> reader);
 
  private:
   class Position;
   class PositionOfTask;
-  // What was read of a step that was not returned yet: all of it, or what came before a device
+  // What was read of a step that was not returned yet: the whole step, or the part before a device
   // stopped answering.
   struct Begun {
     c10::SmallVector<std::optional<Structure>, 4> elements;  // nothing: its pipeline has ended
     std::exception_ptr error;                                // of the first that failed
     size_t failed = 0;                                       // that element's replica
   };
-  // What is known about the step that is read into begun_. No part of states: looking again finds
-  // the same, or, after a missed deadline, more.
+  // What is known about the step that is read into begun_. Not part of states: looking again finds
+  // the same, or more after a missed deadline.
   struct Coming {
     internal::InputStatus here;
     internal::InputAnswer group;     // empty: this process reads alone

@@ -1,5 +1,5 @@
-// What a training loop needs of a strategy, whatever the strategy: to have steps run, and to know
-// when they are done.
+// The interface between a training loop and any strategy: it runs steps, and says when they are
+// done.
 //
 //   const auto runner = strategy.core()->make_runner();
 //   const auto input = runner->make_input(dataset);                    // of global batches
@@ -22,19 +22,20 @@
 
 namespace cohort::internal {
 
-// How the replicas' results of one step become one, leaf by leaf. Leaves are numbers.
+// How the replicas' results of one step are combined, leaf by leaf. Leaves are numbers.
 enum class StepReduction {
   kSum,     // as Strategy::reduce: a sum of losses that are scaled by the global batch
   kMean,    // as Strategy::reduce
   kConcat,  // as Strategy::gather along axis 0: predictions, a row for each row of the batch
 };
 
-// What every replica runs in a step. Immutable, and shared with whoever still runs it.
+// What every replica runs in a step. Immutable, and shared with every thread that still runs it.
 struct StepFunction {
-  // The same in every task of a job, and no other step's: what a message to another task says.
+  // Unique among steps, and the same in every task of a job, so that messages between tasks can
+  // name the step.
   std::string name;
   StructureFunction<distribute::ReplicaContext> call;
-  // One for all leaves of the result, or one for each in flatten()'s order.
+  // One reduction for all leaves of the result, or one per leaf in flatten()'s order.
   std::vector<StepReduction> reductions;
 };
 
@@ -50,51 +51,51 @@ std::shared_ptr<const StepFunction> make_step(std::string name, Fn&& fn,
       .reductions = std::move(reductions)});
 }
 
-// Batches for steps, from where each step draws its own. Made by a runner, for its strategy's.
+// The source from which each step draws its batch. Made by a runner, for its strategy.
 // Thread safety: none; for the thread that uses the runner.
 class StepInput {
  public:
   virtual ~StepInput() = default;
 
-  // Whether there is a batch for one more step. Reads ahead where it must, so it takes as long as
-  // reading a batch. An error of reading counts as a batch: the next step ends with it.
-  // Where workers draw from pipelines of their own it is true until one has told of its end.
+  // Whether there is a batch for one more step. May have to read ahead, so it can take as long as
+  // reading a batch. An error in reading counts as a batch: the next step ends with it. If workers
+  // draw from their own pipelines, true until a worker has reported the end.
   virtual bool has_next() = 0;
-  // Begins another pass over the data; a new input stands at the beginning of its first.
-  // Where workers draw from pipelines of their own each makes a new iterator before its next step.
+  // Begins another pass over the data; a new input is at the beginning of its first pass. If
+  // workers draw from their own pipelines, each creates a new iterator before its next step.
   virtual void restart() = 0;
 };
 
-// Made by StrategyCore::make_runner(); keeps the strategy alive. A step that is still running when
-// the runner goes away is waited for or given up, as the strategy does with its steps.
+// Made by StrategyCore::make_runner(); keeps the strategy alive. If the runner is destroyed while a
+// step is running, the strategy waits for the step or gives up on it, as for any of its steps.
 // Thread safety: none; one thread at a time, outside of steps.
 class StepRunner {
  public:
   virtual ~StepRunner() = default;
 
-  // Has every replica run the step once on the next batch of `input`. The future holds its reduced
-  // result, or the error that it ended with: the function's, the input's (OutOfRange at its end),
-  // or InvalidArgument (replicas' results of different forms or shapes, or that cannot be reduced
-  // so; another number of reductions than leaves). Synchronous strategies return when the step is
-  // over, and the future is ready; where workers run steps by themselves the call only queues it,
-  // and some worker draws the batch from its own input. Errors: that of an earlier step, as join()
-  // throws it, before anything of this step happens, so that a loop that takes no results ends soon
-  // after a failure; InvalidArgument (another strategy's input).
+  // Makes every replica run the step once on the next batch of `input`. The future holds the
+  // reduced result, or the error with which the step ended: the function's; the input's (OutOfRange
+  // at its end); or InvalidArgument (results of different forms or shapes, or that cannot be
+  // reduced in this way; the number of reductions differs from that of the leaves). Synchronous
+  // strategies return when the step is over, and the future is ready. If workers run steps by
+  // themselves, the call only queues the step, and some worker draws the batch from its own input.
+  // Errors: that of an earlier step, as join() throws it, before this step begins, so that a loop
+  // that ignores its futures ends soon after a failure; InvalidArgument (another strategy's input).
   virtual std::future<Structure> schedule(const std::shared_ptr<const StepFunction>& step,
                                           const std::shared_ptr<StepInput>& input) = 0;
 
-  // Returns when all scheduled steps are over: the only call that waits for them.
-  // Synchronous strategies have nothing left to wait for; where workers run steps by themselves it
-  // waits for all of them, and the first error cancels those that have not begun.
-  // Errors: the first that a step ended with since the last call of join() or schedule() threw one,
-  // and whether or not its future was read. The runner can be used again after it.
+  // Returns when all scheduled steps are over: the only call that waits for them. Synchronous
+  // strategies have nothing to wait for. If workers run steps by themselves, it waits for all of
+  // them, and the first error cancels those that have not begun.
+  // Errors: the first error of a step since join() or schedule() last threw one, whether or not its
+  // future was read. The runner can be used again afterwards.
   virtual void join() = 0;
 
-  // Batches from a dataset of global batches, or from a function that makes one of per-replica
-  // batches for each input worker: as Strategy::experimental_distribute_dataset and
-  // distribute_datasets_from_function, whose errors these are.
-  // Synchronous strategies make the pipelines here; where workers run steps by themselves each
-  // worker makes its own, of the same declaration in its own program.
+  // Draws batches from a dataset of global batches, or from a function that makes a dataset of
+  // per-replica batches for each input worker: as Strategy::experimental_distribute_dataset and
+  // distribute_datasets_from_function, with their errors. Synchronous strategies make the pipelines
+  // in this call. If workers run steps by themselves, each worker makes its own, from the same
+  // declaration in its own program.
   virtual std::shared_ptr<StepInput> make_input(const data::Dataset& dataset) = 0;
   virtual std::shared_ptr<StepInput> make_input(const distribute::DatasetFunction& fn) = 0;
 };

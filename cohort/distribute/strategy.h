@@ -1,5 +1,5 @@
-// The strategy: what decides on how many devices a training step runs. Everything else in a program
-// stays the same.
+// A strategy decides on how many devices a training step runs. The rest of the program stays the
+// same.
 //
 //   MirroredStrategy strategy;
 //   auto dist_dataset = strategy.experimental_distribute_dataset(dataset);
@@ -43,17 +43,17 @@ class InputWorkers;
 using DatasetFunction = std::function<data::Dataset(const InputContext&)>;
 
 struct RunOptions {
-  // False runs the replicas one after another on their threads (they still meet in merge_call and
-  // all_reduce): for step functions that are not thread-safe.
+  // False: the replicas run one after another on their threads (they still meet in merge_call and
+  // all_reduce); for step functions that are not thread-safe.
   bool concurrent = true;
-  // How long a replica waits for another in a collective call, and how long after the first replica
-  // has ended `run` waits for the last; 0: the strategy's own (10 minutes).
-  // Where the last does not return, `run` throws and the strategy refuses further steps until it
-  // has; the step function and what it refers to must stay alive until then.
+  // How long a replica waits for another in a collective call, and how long `run` waits for the
+  // last replica after the first has ended. 0: the strategy's default (10 minutes). If the last
+  // replica does not return in time, `run` throws, and the strategy refuses further steps until it
+  // has returned; until then the step function and everything it refers to must stay alive.
   std::chrono::milliseconds timeout{0};
 };
 
-// The dimensions that reduce works on inside each replica, before it reduces across them.
+// The dimensions over which reduce works inside each replica, before it reduces across replicas.
 class ReduceAxis {
  public:
   ReduceAxis(std::nullopt_t) {}
@@ -69,7 +69,7 @@ class ReduceAxis {
   bool given_ = false;
 };
 
-// What experimental_distribute_values_from_function tells about a replica.
+// Describes a replica to the function of experimental_distribute_values_from_function.
 struct ValueContext {
   int replica_id_in_sync_group = 0;
   int num_replicas_in_sync = 1;
@@ -83,11 +83,11 @@ using distribute::ValueContext;
 }  // namespace experimental
 
 // A handle to a strategy; variables, models and datasets made under it keep it alive.
-// Thread safety: const calls from any thread, but one `run` at a time.
+// Thread safety: const calls from any thread, but only one `run` at a time.
 class COHORT_API Strategy {
  public:
   explicit Strategy(std::shared_ptr<internal::StrategyCore> core) : core_(std::move(core)) {}
-  Strategy(const Strategy&) = delete;  // two handles that look like two strategies
+  Strategy(const Strategy&) = delete;  // a copy would look like a second strategy
   Strategy& operator=(const Strategy&) = delete;
   Strategy(Strategy&&) = default;
   Strategy& operator=(Strategy&&) = default;
@@ -103,14 +103,14 @@ class COHORT_API Strategy {
   // Errors: FailedPrecondition (another strategy's scope is open; called in a replica).
   Scope scope() const;
 
-  // Runs fn once on each replica of this process, at the same time, and waits for all.
-  // fn takes a ReplicaContext& first if it asks for one, then its arguments: PerReplica and
-  // Mirrored values by component, all others whole; or, where it takes several and run gets one
-  // Structure, that structure's members one by one. Returns PerReplica<Result>, tensors detached
-  // from their graph; a Variable as itself; void. Errors: what fn throws on the first replica that
-  // fails of itself; FailedPrecondition (inside another run, or while one is running; replicas that
-  // met a different number of times), DeadlineExceeded (names the replica), InvalidArgument
-  // (components of an argument).
+  // Runs fn once on each replica of this process, at the same time, and waits for all. fn may take
+  // a ReplicaContext& first. PerReplica and Mirrored arguments are passed by component, all others
+  // whole. If run gets a single Structure and fn takes several arguments, the structure's members
+  // are passed one by one. Returns PerReplica<Result> with tensors detached from their graph; a
+  // Variable result is returned as itself; void for void.
+  // Errors: what fn throws, on the lowest replica that failed by itself; FailedPrecondition (inside
+  // another run, or while one is running; replicas made different numbers of collective calls),
+  // DeadlineExceeded (names the replica), InvalidArgument (components of an argument).
   template <class Fn, class... Args>
   requires(!std::is_same_v<std::remove_cvref_t<Fn>, RunOptions>) auto run(Fn&& fn,
                                                                           Args&&... args) const {
@@ -125,13 +125,13 @@ class COHORT_API Strategy {
     if constexpr (!std::is_void_v<typename Frame::Result>) return frame->take_results();
   }
 
-  // One tensor from all replicas', on the CPU: SUM or MEAN across replicas, added up in replica
-  // order. With `axis` each replica's value is first summed over those dimensions, and MEAN divides
-  // by the number of elements summed, so that short batches weigh what they hold.
-  // A plain value stands for equal ones: MEAN returns it.
-  // Cross-replica context or outside. Errors: FailedPrecondition (in a replica: use
-  // ReplicaContext::all_reduce), InvalidArgument (shapes differ between replicas, axis out of
-  // range, MEAN of integers without a mean; SUM of a plain value with several replicas).
+  // Combines the replicas' tensors into one, on the CPU: SUM or MEAN across replicas, added in
+  // replica order. With `axis` each replica's value is first summed over those dimensions, and MEAN
+  // divides by the number of elements summed, so that batches weigh by their size. A plain value
+  // stands for equal values on all replicas: MEAN returns it. In cross-replica context or outside.
+  // Errors: FailedPrecondition (in a replica: use ReplicaContext::all_reduce), InvalidArgument
+  // (shapes differ between replicas, axis out of range, MEAN of integers without a mean; SUM of a
+  // plain value with several replicas).
   Tensor reduce(ReduceOp op, const PerReplica<Tensor>& value,
                 const ReduceAxis& axis = std::nullopt) const;
   Tensor reduce(ReduceOp op, const Mirrored<Tensor>& value,
@@ -145,12 +145,12 @@ class COHORT_API Strategy {
     return reduce(parse_reduce_op(op), value, axis);
   }
 
-  // The replicas' values one after another along `axis`, in replica order, on the CPU.
+  // The replicas' values concatenated along `axis`, in replica order, on the CPU.
   // Errors: FailedPrecondition (in a replica), InvalidArgument (rank 0, axis outside [0, rank),
   // other dimensions or dtypes differ).
   Tensor gather(const PerReplica<Tensor>& value, int64_t axis) const;
 
-  // This process's components, in replica order; of a plain value of any kind itself alone.
+  // This process's components, in replica order; for a plain value of any kind, that value alone.
   template <class T>
   std::vector<T> experimental_local_results(const PerReplica<T>& value) const {
     return std::vector<T>(value.values().begin(), value.values().end());
@@ -167,7 +167,7 @@ class COHORT_API Strategy {
     return std::vector<T>(1, value);
   }
 
-  // fn(ValueContext) once for each replica of this process, in replica order, on this thread.
+  // Calls fn(ValueContext) once for each replica of this process, in replica order, on this thread.
   template <class Fn>
   auto experimental_distribute_values_from_function(Fn&& fn) const {
     using T = std::remove_cvref_t<std::invoke_result_t<Fn&, const ValueContext&>>;
@@ -183,26 +183,27 @@ class COHORT_API Strategy {
   DistributedDataset experimental_distribute_dataset(const data::Dataset& dataset) const;
   DistributedDataset experimental_distribute_dataset(const data::Dataset& dataset,
                                                      const InputOptions& options) const;
-  // fn(InputContext), on this thread, once for each input worker (with PER_REPLICA for each
-  // replica), makes batches of one replica each: nothing is split, sharded or read ahead.
+  // Calls fn(InputContext), on this thread, once per input worker (with PER_REPLICA once per
+  // replica). The dataset that it returns has batches for one replica each; nothing is split,
+  // sharded or read ahead.
   // Errors: InvalidArgument (options that do not fit), what fn throws.
   DistributedDataset distribute_datasets_from_function(const DatasetFunction& fn) const;
   DistributedDataset distribute_datasets_from_function(const DatasetFunction& fn,
                                                        const InputOptions& options) const;
-  // The same: its name in older programs.
+  // The same, under its name in older programs.
   DistributedDataset experimental_distribute_datasets_from_function(
       const DatasetFunction& fn) const;
   DistributedDataset experimental_distribute_datasets_from_function(
       const DatasetFunction& fn, const InputOptions& options) const;
 
-  // What programs of the first version of this model call: see legacy.h.
+  // For programs of the first version of this model: see legacy.h.
   InputIterator make_dataset_iterator(const data::Dataset& dataset) const;
-  // The rows of arrays, one an element: Dataset::from_tensor_slices.
+  // A dataset of the arrays' rows: Dataset::from_tensor_slices.
   data::Dataset experimental_make_numpy_dataset(const Structure& arrays) const;
   InputIterator make_input_fn_iterator(const DatasetFunction& fn) const;
   // Errors: InvalidArgument (any mode but PER_WORKER).
   InputIterator make_input_fn_iterator(const DatasetFunction& fn, InputReplicationMode mode) const;
-  // run(fn, the next batch). Errors: also OutOfRange at the end.
+  // Calls run with fn and the next batch. Errors: also OutOfRange at the end.
   template <class Fn>
   auto experimental_run(Fn&& fn, InputIterator& input) const {
     return run(std::forward<Fn>(fn), next_input(input));

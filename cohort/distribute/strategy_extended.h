@@ -1,4 +1,4 @@
-// What code needs that is written for any strategy: optimizers, layers, other libraries.
+// For code that must work with any strategy: optimizers, layers, other libraries.
 //
 //   strategy.extended().update(variable, [](Variable& v, const Tensor& x) { v.assign(x); }, value);
 #pragma once
@@ -53,12 +53,12 @@ class COHORT_API StrategyExtended {
 
   bool variable_created_in_scope(const Variable& variable) const;
 
-  // Who reads this process's input, and for which replicas.
+  // Which devices read this process's input, and for which replicas.
   InputWorkers input_workers() const;
   InputWorkers input_workers(const InputOptions& options) const;
 
-  // fn(context, batch) for `iterations` batches, across replicas: see legacy.h. The context's last
-  // outputs are initial_loop_values until a step sets others.
+  // Calls fn(context, batch) for `iterations` batches, in cross-replica context: see legacy.h. The
+  // context's last outputs are initial_loop_values until a step sets others.
   // Errors: OutOfRange (the input ends before), what fn throws.
   MultiStepContext experimental_run_steps_on_iterator(
       const std::function<void(MultiStepContext&, const PerReplica<Structure>&)>& fn,

@@ -13,13 +13,14 @@ class SyncOnReadVariable final : public LocalVariable {
   void assign(AssignOp op, const Tensor& value) override;
   const char* kind() const override { return "SyncOnReadVariable"; }
 
-  // Beside the aggregate, the components themselves: as many replicas go on bit for bit.
+  // The aggregate and also the components themselves: a restore on the same number of replicas
+  // continues bit for bit.
   std::vector<train::CheckpointValue> checkpoint_values() override;
   void prepare_restore(train::RestoreSource& source) override;
 
  protected:
-  // SUM: value / components, so that the sum is the value again; integers leave what remains of
-  // the division in the first.
+  // SUM: writes value / components, so that the sum is the value again; for integers the first
+  // component gets the remainder.
   void write_restored(size_t replica, const Tensor& value) override;
 
  private:

@@ -1,4 +1,4 @@
-// The tasks of a strategy's group, as they save and restore together: task 0 writes.
+// The tasks of a strategy's group as a group that saves and restores together: task 0 writes.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// Values that have a component for each replica.
+// Values that have one component per replica.
 //
 //   PerReplica<Tensor> losses = strategy.run(train_step, batch);   // may differ between replicas
 //   for (const Tensor& loss : losses.values()) ...
@@ -20,8 +20,9 @@
 namespace cohort::distribute {
 
 namespace internal_values {
-// The tensor that a member is. Errors: InvalidArgument (it is something else; names
-// member(`which`), which gives that).
+// Returns the tensor in `member`.
+// Errors: InvalidArgument (it is something else; the text refers to member(`which`), which returns
+// it).
 COHORT_API const Tensor& tensor_member(const Structure& member, size_t which);
 COHORT_API const Tensor& tensor_member(const Structure& member, std::string_view which);
 }  // namespace internal_values
@@ -31,7 +32,7 @@ enum class ReduceOp { SUM, MEAN };
 COHORT_API ReduceOp parse_reduce_op(std::string_view name);
 COHORT_API std::string_view reduce_op_name(ReduceOp op);
 
-// One component for each replica of this process, in replica order. At least one.
+// One component for each replica of this process, in replica order; at least one.
 // Thread safety: as std::vector.
 template <class T>
 class PerReplica {
@@ -52,7 +53,8 @@ class PerReplica {
     }
     return values_[replica];
   }
-  // The only component. Errors: FailedPrecondition (there are several: reduce or gather them).
+  // The only component.
+  // Errors: FailedPrecondition (there are several; says to reduce or gather them).
   const T& item() const {
     if (values_.size() != 1) {
       throw FailedPreconditionError(
@@ -63,9 +65,10 @@ class PerReplica {
     return values_[0];
   }
 
-  // Member `i` of each replica's tuple, or the one of that key, as tensors; member() for any kind.
-  // Errors: InvalidArgument, OutOfRange, NotFound (as Structure::operator[]); InvalidArgument (it
-  // is no tensor of numbers).
+  // Member `i` of each replica's tuple, or the member with a key, as tensors; member() returns
+  // members of any kind.
+  // Errors: InvalidArgument, OutOfRange, NotFound (as Structure::operator[]); InvalidArgument (the
+  // member is not a tensor of numbers).
   PerReplica<Tensor> operator[](size_t i) const requires std::same_as<T, Structure> {
     return members<Tensor>([i](const Structure& s) -> const Tensor& {
       return internal_values::tensor_member(s[i], i);
@@ -114,7 +117,7 @@ class Mirrored {
   Values values_;
 };
 
-// The spec of a PerReplica<Structure>: the spec of one component, and how many there are.
+// The spec of a PerReplica<Structure>: the spec of one component, and the number of components.
 struct PerReplicaSpec {
   StructureSpec component;
   size_t num_replicas = 1;
@@ -135,13 +138,13 @@ PerReplica<Tensor> get(const PerReplica<Structure>& value) {
 }
 
 namespace internal_values {
-// Prints "PerReplica:{\n  0: ...,\n  1: ...\n}", one line a component.
+// Prints "PerReplica:{\n  0: ...,\n  1: ...\n}", one line per component.
 COHORT_API void print_components(std::ostream& out, std::string_view kind, size_t count,
                                  FunctionRef<void(size_t)> print_one);
-// A structure of several components: the tree, each leaf a PerReplica.
+// Prints a structure with several components: the tree, with a PerReplica at each leaf.
 COHORT_API void print_per_replica(std::ostream& out, const PerReplica<Structure>& value);
 
-// Each component as internal::to_structure makes it one.
+// Each component, converted by internal::to_structure.
 template <class T>
 PerReplica<Structure> to_structures(const PerReplica<T>& value) {
   typename PerReplica<Structure>::Values structures;
@@ -152,7 +155,7 @@ PerReplica<Structure> to_structures(const PerReplica<T>& value) {
 }
 }  // namespace internal_values
 
-// With one component it prints plain.
+// With one component, only that component is printed.
 template <class T>
 std::ostream& operator<<(std::ostream& out, const PerReplica<T>& value) {
   if constexpr (std::same_as<T, Structure>) {

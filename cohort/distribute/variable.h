@@ -1,4 +1,4 @@
-// A variable: a tensor that training changes, kept as the strategy of its scope says.
+// A variable: a tensor that training changes, stored as the strategy of its scope decides.
 //
 //   auto scope = strategy.scope();
 //   Variable weight(initial_value, {.name = "weight"});
@@ -30,10 +30,10 @@ class Trackable;
 
 namespace distribute {
 
-// A handle: copies name the same variable. A default-made one names none, and using it is a
+// A handle: copies name the same variable. A default-constructed handle names none; using it is a
 // FailedPrecondition.
 //
-// What reads and writes do depends on the context (ReplicaContext, cross-replica, outside):
+// Reads and writes depend on the context (ReplicaContext, cross-replica, outside):
 // - value(): in a replica its own component, which records into tapes; else, for ON_WRITE the
 //   primary component, for ON_READ the aggregate (InvalidArgument where aggregation is NONE).
 // - assign*(): cross-replica, every component; ON_READ with SUM: assign writes value / components,
@@ -47,12 +47,12 @@ namespace distribute {
 class COHORT_API Variable {
  public:
   Variable() = default;
-  // Creates it in the current strategy. Inside `run`: COLLECTIVE, the k-th variable that a replica
-  // makes is the k-th of all others, and replica 0's value is everybody's.
+  // Creates the variable in the current strategy. Inside `run`: COLLECTIVE; the k-th variable that
+  // a replica creates is the k-th of all others, and replica 0's value is used for all.
   // Errors: InvalidArgument (NONE synchronization under a strategy that mirrors; undefined value).
   explicit Variable(const Tensor& initial_value, VariableOptions options = {});
   // `initializer` runs once, whatever the number of replicas. It runs before the strategy knows
-  // anything of the variable, since only its result tells the shape: for large variables declare
+  // anything of the variable, since only its result gives the shape. For large variables declare
   // the shape, as below.
   explicit Variable(const std::function<Tensor()>& initializer, VariableOptions options = {});
   // Errors: also InvalidArgument (the initializer's result has another shape or dtype).
@@ -80,7 +80,7 @@ class COHORT_API Variable {
   // A copy of every local component, detached; for tests and tools.
   PerReplica<Tensor> components() const;
 
-  // Two handles of one variable.
+  // Whether both are handles of the same variable.
   bool operator==(const Variable& other) const { return impl_ == other.impl_; }
 
   internal::VariableImpl& impl() const;

@@ -1,4 +1,4 @@
-// How variables come to be, whatever strategy keeps them.
+// Creation of variables, independent of the strategy that stores them.
 #pragma once
 
 #include <functional>
@@ -13,21 +13,22 @@ class PendingValue;
 class VariableImpl;
 
 // Creates a variable in the current strategy. Inside `run`: COLLECTIVE, and replica 0's arguments
-// make everybody's variable.
+// are used for all.
 //
-// `pending`: a value that was restored before there was such a variable; may be nullptr. Where the
-// variable is mirrored and the initializer can be skipped, it becomes the initial value, and counts
-// as restored. Else it is left for Trackable::child_appeared.
+// `pending`: a value that was restored before the variable existed; may be nullptr. If the variable
+// is mirrored and the initializer can be skipped, it becomes the initial value and counts as
+// restored. Else it is left for Trackable::child_appeared.
 // Errors: see Variable; with `pending`, DataLoss (damaged checkpoint).
 std::shared_ptr<VariableImpl> create_variable(
     const distribute::VariableSpec& spec, const distribute::VariableInitializer& initializer,
     const std::shared_ptr<PendingValue>& pending = nullptr);
-// Of a shape that nobody knows before the function has run: it runs before the strategy is asked.
+// For a shape that is unknown until the function has run: it runs before the strategy is asked.
 std::shared_ptr<VariableImpl> create_variable(const std::function<Tensor()>& initializer,
                                               const distribute::VariableOptions& options);
 
-// For strategies: runs the initializer for one shard. Errors: InvalidArgument (undefined; another
-// shape or dtype than was asked for), what the initializer throws.
+// For strategies: runs the initializer for one shard.
+// Errors: InvalidArgument (an undefined result, or one of another shape or dtype than requested),
+// what the initializer throws.
 Tensor make_initial_value(const distribute::VariableSpec& spec,
                           const distribute::VariableInitializer& initializer,
                           const distribute::ShardInfo& shard);

@@ -1,4 +1,4 @@
-// What stands behind a Variable.
+// The implementation behind a Variable.
 #pragma once
 
 #include <memory>
@@ -20,12 +20,12 @@ class StrategyCore;
 
 enum class AssignOp { kAssign, kAdd, kSub };
 
-// A variable, wherever its values are. Code that needs them in this process's memory asks for
+// A variable, wherever its values are. Code that needs the values in this process's memory calls
 // `local()`; all other code works with any kind.
 // Thread safety: see Variable.
 class VariableImpl : public train::Trackable {
  public:
-  // `spec` leaves nothing open: trainable has a value, synchronization is not AUTO.
+  // `spec` is complete: trainable has a value, synchronization is not AUTO.
   VariableImpl(std::shared_ptr<StrategyCore> core, distribute::VariableSpec spec);
   VariableImpl(const VariableImpl&) = delete;
   VariableImpl& operator=(const VariableImpl&) = delete;
@@ -41,7 +41,7 @@ class VariableImpl : public train::Trackable {
 
   // "MirroredVariable"; for printing.
   virtual const char* kind() const = 0;
-  // By the rules of Variable::value, assign, assign_add and assign_sub.
+  // As Variable::value, assign, assign_add and assign_sub.
   virtual Tensor read() const = 0;
   virtual void assign(AssignOp op, const Tensor& value) = 0;
   bool has_checkpoint_values() const override { return true; }
@@ -50,16 +50,18 @@ class VariableImpl : public train::Trackable {
 
   // Whether its values are in this process.
   bool is_local() const { return const_cast<VariableImpl*>(this)->as_local() != nullptr; }
-  // The same variable, with what only those have: components, leaves, binding.
-  // Errors: FailedPrecondition (its values are elsewhere; names it and its kind).
+  // The same variable with what only local variables have: components, leaves, binding.
+  // Errors: FailedPrecondition (its values are elsewhere; names the variable and its kind).
   LocalVariable& local();
   const LocalVariable& local() const { return const_cast<VariableImpl*>(this)->local(); }
 
  protected:
-  // Detached, of the right shape, and of a dtype that can become the variable's.
+  // Returns `value` detached, after checking that it has the right shape and a dtype that can be
+  // converted to the variable's.
   // Errors: InvalidArgument (shape, dtype).
   Tensor checked_value(const Tensor& value, const char* operation) const;
-  // This strategy's replica that the calling code runs in; nullptr outside or across replicas.
+  // The replica of this strategy in which the calling code runs; nullptr outside or across
+  // replicas.
   // Errors: FailedPrecondition (it is another strategy's replica or scope).
   distribute::ReplicaContext* calling_replica(const char* operation) const;
 

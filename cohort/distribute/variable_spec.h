@@ -1,11 +1,11 @@
-// What a variable is before it has a value: its shape, its dtype, how it is kept, and the function
-// that makes its first value.
+// Describes a variable that has no value yet: its shape, its dtype, how it is stored, and the
+// function that makes its initial value.
 //
 //   const VariableSpec spec{.shape = {1'000'000, 64}, .options = {.name = "table"}};
 //   Variable table(spec, [](const ShardInfo& shard) { return at::zeros(shard.shape); });
 //
-// A strategy sees the spec first. So it can decide where the values are to be, and run the function
-// there, perhaps for one shard at a time.
+// A strategy sees the spec first. So it can decide where the values will be, and run the function
+// there, possibly for one shard at a time.
 #pragma once
 
 #include <concepts>
@@ -22,7 +22,7 @@
 namespace cohort {
 namespace distribute {
 
-// How the components of a variable are kept together.
+// How the components of a variable are kept consistent.
 enum class VariableSynchronization {
   AUTO,      // ON_WRITE
   NONE,      // refused by strategies that mirror
@@ -30,14 +30,14 @@ enum class VariableSynchronization {
   ON_READ,   // each replica writes its own; a cross-replica read aggregates (metrics, statistics)
 };
 
-// How per-replica values become one: those that replicas assign to an ON_WRITE variable, and the
-// components of an ON_READ one when it is read.
+// How per-replica values become one: the values that replicas assign to an ON_WRITE variable, and
+// the components of an ON_READ variable when it is read.
 enum class VariableAggregation { NONE, SUM, MEAN, ONLY_FIRST_REPLICA };
 
 struct VariableOptions {
   std::string name = "Variable";
-  // Whether layers list it as trainable and tapes record it; missing: unless ON_READ or not of a
-  // floating dtype.
+  // Whether layers list the variable as trainable and tapes record it; missing: true, unless the
+  // variable is ON_READ or has a dtype that is not floating.
   std::optional<bool> trainable = std::nullopt;
   VariableSynchronization synchronization = VariableSynchronization::AUTO;
   VariableAggregation aggregation = VariableAggregation::NONE;
@@ -49,33 +49,34 @@ struct VariableSpec {
   VariableOptions options = {};
 };
 
-// Which part of a variable is to be made: the box of `shape` that begins at `offset`. Both have one
-// number for each dimension.
+// The part of a variable that is to be made: the box of size `shape` that begins at `offset`. Both
+// have one number per dimension.
 struct ShardInfo {
   std::vector<int64_t> shape;
   std::vector<int64_t> offset;
 
-  // All of a variable of this shape.
+  // The whole of a variable of this shape.
   static ShardInfo whole(std::vector<int64_t> shape);
   // This part of a tensor that has the variable's shape; shares its memory.
   Tensor of(const Tensor& whole) const;
 };
 
-// Makes a variable's first value. It has not run yet; a strategy runs it once for each shard,
-// whatever the number of replicas. Where the strategy keeps values in this process, there is one
-// shard, and it runs on the thread that creates the variable, before its creation returns.
+// Makes a variable's initial value. The function runs later: a strategy runs it once per shard,
+// whatever the number of replicas. If the strategy keeps values in this process, there is one
+// shard, and the function runs on the thread that creates the variable, before the creation
+// returns.
 //
-// A checkpoint that was restored earlier may hold the value already. The function then is skipped
-// if it says how (`skip`), else it runs all the same: it may draw random numbers that others draw,
-// too, and those must not change.
+// If a checkpoint that was restored earlier holds the value already, the function is skipped,
+// provided that it says how (`skip`). Otherwise it runs nevertheless: it may draw random numbers
+// from a stream that others use, too, and theirs must not change.
 //
 // A handle: copies share the function. Thread safety: that of the function.
 class VariableInitializer {
  public:
   // Shape: shard.shape, of the spec's dtype.
   using Make = std::function<Tensor(const ShardInfo& shard)>;
-  // Leaves random streams where `make` would have left them. Need not make anything for that: a
-  // stream that nobody else draws from may catch up when it is drawn from next.
+  // Leaves random streams in the state in which `make` would have left them. It need not compute
+  // anything for that: a stream from which no other code draws may catch up at the next draw.
   using Skip = std::function<void()>;
 
   template <class Fn>

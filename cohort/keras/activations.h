@@ -15,7 +15,8 @@
 
 namespace cohort::keras::activations {
 
-// A value; default-made it is the identity ("linear"). Thread safety: immutable.
+// A value; default-constructed it is the identity ("linear").
+// Thread safety: immutable.
 class COHORT_API Activation {
  public:
   Activation() = default;

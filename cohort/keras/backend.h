@@ -12,16 +12,16 @@
 
 namespace cohort::keras::backend {
 
-// The dtype of layers and metrics that are given none; "float32" at start-up.
+// The dtype of layers and metrics without one of their own; "float32" at start-up.
 // Thread safety (all of this header): any thread.
 COHORT_API std::string floatx();
 // Errors: InvalidArgument (anything but "float32" and "float64").
 COHORT_API void set_floatx(std::string_view name);
 
-// What probabilities are kept away from 0 and 1 by.
+// The distance that probabilities are kept from 0 and 1.
 inline constexpr double kEpsilon = 1e-7;
 
-// Starts the counters of automatic names again.
+// Resets the counters of automatic names.
 COHORT_API void clear_session();
 
 // "conv2d", then "conv2d_1", ... for a class name such as "Conv2D".

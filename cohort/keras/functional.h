@@ -13,12 +13,12 @@
 
 namespace cohort::keras {
 
-// Inputs and outputs are tensors, of numbers or strings, tuples or dicts of them
+// Inputs and outputs are tensors of numbers or strings, or tuples or dicts of them
 // (SymbolicStructure::make_dict). When the model is called, a dict of inputs is matched by key, and
-// what else it holds is passed over; a value alone fits a dict of one input. As in Keras, a last
-// dimension of size 1 is added or taken away where that gives the rank, and one example without a
-// batch dimension goes through, with a warning the first time. Layers may be shared, within the
-// model and with others; an output of a layer may serve as an input.
+// its other entries are ignored; a single value fits a dict of one input. As in Keras, a last
+// dimension of size 1 is added or removed if that gives the right rank, and one example without a
+// batch dimension is accepted, with a warning the first time. Layers may be shared, within the
+// model and with others; a layer's output may be used as an input.
 // Thread safety: as Layer.
 class COHORT_API Functional : public ModelHandle {
  public:

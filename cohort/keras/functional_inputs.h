@@ -1,4 +1,5 @@
-// What a functional model is called with, brought into the form it was described with.
+// Converts the arguments of a functional model's call to the form that the model was described
+// with.
 #pragma once
 
 #include <atomic>
@@ -14,10 +15,10 @@ class FunctionalInputs {
  public:
   explicit FunctionalInputs(keras::SymbolicStructure inputs) : inputs_(std::move(inputs)) {}
 
-  // One leaf for each of the model's inputs, in their order. Dicts are matched by key (those of a
-  // model with a tuple of inputs by the names of the inputs); a single leaf fits a dict of one.
-  // As in Keras, a last dimension of size 1 is added or taken away where that gives the rank, and
-  // one example without a batch dimension goes through, with a warning the first time.
+  // Returns one leaf per input of the model, in order. Dicts are matched by key (for a model with a
+  // tuple of inputs, by the names of the inputs); a single leaf fits a dict of one. As in Keras, a
+  // last dimension of size 1 is added or removed if that gives the right rank, and one example
+  // without a batch dimension is accepted, with a warning the first time.
   // Errors: InvalidArgument (number, keys, kind or shapes; `model` is its name).
   std::vector<Leaf> bind(const Structure& inputs, const std::string& model) const;
 

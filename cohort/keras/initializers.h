@@ -1,4 +1,4 @@
-// The values that weights start from.
+// The initial values of weights.
 //
 //   layers::Dense(10, {.kernel_initializer = "he_normal"});
 //   layers::Dense(10, {.kernel_initializer = initializers::GlorotUniform({.seed = 7})});
@@ -24,7 +24,7 @@ class VariableInitializer;
 namespace cohort::keras::initializers {
 
 struct SeedOptions {
-  // Missing: one derived from random::set_seed's, another for each initializer.
+  // Missing: derived from the seed of random::set_seed, different for each initializer.
   std::optional<uint64_t> seed = std::nullopt;
 };
 struct RandomNormalOptions {
@@ -38,13 +38,13 @@ struct RandomUniformOptions {
   std::optional<uint64_t> seed = std::nullopt;
 };
 
-// A handle to an initializer. A random one draws from a generator of its own, seeded when it is
-// made: copies continue one stream, so two weights of one initializer differ.
+// A handle to an initializer. A random initializer draws from its own generator, which is seeded at
+// construction. Copies continue the same stream, so two weights with the same initializer differ.
 //
-// A weight whose value was restored before the weight was made starts from that value. The
-// initializers below then make nothing, and the values that they make for later weights are the
-// same as without the restore. A function of the user's runs all the same, unless it comes with
-// `skip`: it may draw random numbers that others draw, too.
+// If a weight's value was restored before the weight was created, the weight starts from that
+// value. The initializers below then compute nothing, and the values that they make for later
+// weights are the same as without the restore. A function of the user runs nevertheless, unless it
+// comes with `skip`: it may draw random numbers from a stream that others use, too.
 //
 // Thread safety: any thread.
 class COHORT_API Initializer {
@@ -66,8 +66,8 @@ class COHORT_API Initializer {
   Tensor operator()(const std::vector<int64_t>& shape, DType dtype) const {
     return fn_(shape, dtype);
   }
-  // What makes a variable of this shape and dtype, when it is asked to. A part of it has the values
-  // that it would have in the whole.
+  // The function that makes a variable of this shape and dtype later. A part of the variable gets
+  // the values that it would have in the whole.
   distribute::VariableInitializer for_variable(std::vector<int64_t> shape, DType dtype) const;
 
  private:
@@ -79,7 +79,7 @@ COHORT_API Initializer Constant(double value = 0);
 COHORT_API Initializer Zeros();
 COHORT_API Initializer Ones();
 COHORT_API Initializer RandomNormal(const RandomNormalOptions& options = {});
-// Redrawn where further than two standard deviations from the mean.
+// Values further than two standard deviations from the mean are drawn again.
 COHORT_API Initializer TruncatedNormal(const RandomNormalOptions& options = {});
 COHORT_API Initializer RandomUniform(const RandomUniformOptions& options = {});
 

@@ -8,10 +8,10 @@
 
 namespace cohort::internal {
 
-// All layers between `inputs` and `outputs`, those of the inputs too, by falling depth (the longest
-// way to an output); those of one depth as a walk from the outputs first meets them. An output of a
-// layer that serves as an input stands for an input layer of its own.
-// `outputs` must depend on no other inputs.
+// All layers between `inputs` and `outputs`, including the layers of the inputs, by decreasing
+// depth (the longest path to an output); layers of the same depth in the order in which a walk from
+// the outputs reaches them. If a layer's output is used as an input, it counts as an input layer of
+// its own. `outputs` must not depend on other inputs.
 std::vector<keras::layers::LayerHandle> layers_by_depth(const keras::SymbolicStructure& inputs,
                                                         const keras::SymbolicStructure& outputs);
 

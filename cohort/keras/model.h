@@ -36,7 +36,8 @@ class COHORT_API Model : public layers::Layer {
       : Layer(std::move(class_name), std::move(options)) {}
 };
 
-// A model as programs hold it; copies name the same model. Thread safety: as Layer.
+// The handle through which programs use a model; copies name the same model.
+// Thread safety: as Layer.
 class COHORT_API ModelHandle : public layers::LayerHandle {
  public:
   // Errors: InvalidArgument (nullptr).
@@ -44,7 +45,7 @@ class COHORT_API ModelHandle : public layers::LayerHandle {
   requires std::is_base_of_v<Model, T> ModelHandle(std::shared_ptr<T> model)
       : LayerHandle(std::move(model)) {}
 
-  // Layers in the order of the model; an error names those there are.
+  // Layers in the order of the model; errors name the existing ones.
   std::vector<std::string> layer_names() const;
   // The layer as a reference: a model's member cannot be shared.
   // Errors: NotFound (names those there are); OutOfRange.
@@ -61,9 +62,9 @@ class COHORT_API ModelHandle : public layers::LayerHandle {
 }  // namespace keras
 
 namespace internal {
-// The names of a model's layers in checkpoints, as Keras gives them: "layer-0", "layer-1", ..., and
-// the k-th layer that has weights (built by now; a vocabulary that
-// was learned is one) is "layer_with_weights-k", too.
+// The names of a model's layers in checkpoints, as Keras gives them: "layer-0", "layer-1", ...; the
+// k-th layer with weights is also "layer_with_weights-k". A layer counts if its weights exist by
+// now, or if it has learned a vocabulary.
 std::vector<train::TrackableChild> number_layers(const std::vector<keras::layers::Layer*>& layers);
 }  // namespace internal
 }  // namespace cohort

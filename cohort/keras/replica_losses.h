@@ -1,4 +1,4 @@
-// The losses that a layer's forward pass adds, kept apart for each replica of a step.
+// The losses that a layer's forward pass adds, stored separately for each replica of a step.
 #pragma once
 
 #include <atomic>
@@ -12,8 +12,8 @@
 
 namespace cohort::internal {
 
-// Each call acts on the list of the replica that the calling thread runs (outside of a step: on a
-// list of its own, that of replica 0), and of the task that it acts for.
+// Each call uses the list of the calling thread's replica and task (outside of a step: a separate
+// list, that of replica 0).
 // Thread safety: any thread.
 class ReplicaLosses {
  public:

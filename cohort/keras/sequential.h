@@ -1,4 +1,4 @@
-// A model of layers one after another.
+// A model that applies its layers one after another.
 //
 //   keras::Sequential model({
 //       keras::layers::Conv2D(32, 3, {.activation = "relu"}), keras::layers::MaxPooling2D(),
@@ -20,8 +20,9 @@ struct ModelOptions {
   std::string name = "";
 };
 
-// A handle; default-made it names a new model without layers, which returns what it gets.
-// With an Input (or InputLayer) first it is built while layers are added, else by the first call.
+// A handle; default-constructed it names a new model without layers, which returns its input. If an
+// Input (or InputLayer) comes first, the model is built while layers are added, else by the first
+// call.
 // Thread safety: as Layer; add and pop while no step runs.
 class COHORT_API Sequential : public ModelHandle {
  public:

@@ -1,5 +1,5 @@
-// Any torch::nn::Module as a model: mirrored by the names of its parameters and buffers, and
-// trained by the same loop as a Keras model.
+// Makes a model of any torch::nn::Module: it is mirrored by the names of its parameters and
+// buffers, and trained by the same loop as a Keras model.
 //
 //   struct NetImpl : torch::nn::Module {
 //     NetImpl() : linear(register_module("linear", torch::nn::Linear(4, 2))) {}
@@ -11,7 +11,7 @@
 //   keras::TorchModel model([] { return Net(); });
 //   // in a step: model(x, {.training = true}), model.trainable_variables(), ...
 //
-// This header includes nothing of torch/nn: it only calls members of the type that you hand it.
+// This header includes nothing of torch/nn: it only calls members of the given type.
 #pragma once
 
 #include <functional>
@@ -76,12 +76,12 @@ TorchModule erase_torch_module(Holder holder) {
 
 namespace keras {
 
-// A handle. Makes one module for each local replica of the current strategy; a replica runs its
-// own. Parameters become trainable variables (not trainable where requires_grad is off); floating
-// buffers become ON_READ variables that are averaged when read, other buffers ON_READ ones that
+// A handle. Makes one module per local replica of the current strategy; each replica runs its own.
+// Parameters become trainable variables (not trainable if requires_grad is off). Floating buffers
+// become ON_READ variables that are averaged when read; other buffers become ON_READ variables that
 // read as the first replica's. A tensor with several names in the module is one variable, which
-// checkpoints know by all of them. The module's own tensors are the variables' components: do not
-// replace them (as set_data and to() do), write into them.
+// checkpoints know by all of these names. The module's own tensors are the variables' components:
+// do not replace them (as set_data and to() do), but write into them.
 // Thread safety: as Layer.
 class COHORT_API TorchModel : public ModelHandle {
  public:

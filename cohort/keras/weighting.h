@@ -1,4 +1,4 @@
-// How sample weights meet values in losses and metrics; Keras's rules.
+// Applies sample weights to values in losses and metrics, by Keras's rules.
 #pragma once
 
 #include "cohort/core/tensor.h"
@@ -8,8 +8,8 @@ namespace cohort::internal {
 // If one of two tensors has one dimension more than the other, of size 1 at its end, drops it.
 void squeeze_last_of_larger(Tensor& a, Tensor& b);
 
-// `weights` (of values' dtype, on its device) made to broadcast to values: a last dimension of size
-// 1 is dropped or added where their ranks differ by one.
+// Returns `weights` (of values' dtype, on its device) in a shape that broadcasts to values: a last
+// dimension of size 1 is removed or added if their ranks differ by one.
 // Errors: InvalidArgument (it does not broadcast; names both shapes and `what`).
 Tensor broadcast_weights(const Tensor& weights, const Tensor& values, const char* what);
 

@@ -1,4 +1,4 @@
-// Python's zip for two lists of one length.
+// Python's zip for two lists of the same length.
 //
 //   optimizer.apply_gradients(zip(gradients, model.trainable_variables()));
 #pragma once

@@ -1,4 +1,4 @@
-// Records what is computed, for gradients. Inside a step gradients are recorded in a tape only.
+// Records computations for gradients. Inside a step, gradients are recorded only in a tape.
 //
 //   GradientTape tape;
 //   Tensor loss = f(weight.value());
@@ -14,7 +14,7 @@
 
 namespace cohort {
 
-// What stands in the result for a source that the target does not depend on.
+// The result for a source on which the target does not depend.
 enum class UnconnectedGradients {
   NONE,  // an undefined tensor
   ZERO,  // zeros of the source's shape
@@ -28,7 +28,7 @@ struct GradientTapeOptions {
 
 struct GradientOptions {
   UnconnectedGradients unconnected_gradients = UnconnectedGradients::NONE;
-  // Weighs the target's elements; missing: ones. Shape: the target's.
+  // Weights of the target's elements; missing: ones. Shape: the target's.
   Tensor output_gradients = Tensor();
 };
 
@@ -41,8 +41,9 @@ concept TapeSource = requires(const T& source) {
 };
 }  // namespace internal
 
-// Turns libtorch's recording on for the calling thread while it records; tapes nest like scopes.
-// A gradient taken while an outer tape records is itself recorded (second derivatives).
+// Turns libtorch's recording on for the calling thread while the tape records; tapes nest like
+// scopes. A gradient that is computed while an outer tape records is itself recorded (second
+// derivatives).
 // Thread safety: one thread.
 class COHORT_API GradientTape {
  public:
@@ -88,7 +89,7 @@ class COHORT_API GradientTape {
   bool used_ = false;
 };
 
-// Recording off for its lifetime.
+// Turns recording off during its lifetime.
 class COHORT_API NoGradient {
  public:
   NoGradient();

@@ -1,8 +1,8 @@
 // Random tensors, the same on every machine and for any number of threads.
 //
 //   tf::random::set_seed(42);
-//   Tensor noise = tf::random::normal({2, 3}, {.stddev = 0.1});   // in a step: this replica's
-//   stream auto generator = tf::random::RandomGenerator::from_seed(1);
+//   Tensor noise = tf::random::normal({2, 3}, {.stddev = 0.1});   // in a step: the replica's own
+//   auto generator = tf::random::RandomGenerator::from_seed(1);
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,9 @@ struct NormalOptions {
   DType dtype = float32;
 };
 
-// A stream of random tensors, a handle: copies draw from one stream.
-// Thread safety: each call is atomic; the order of calls from several threads is theirs.
+// A stream of random tensors. A handle: copies draw from the same stream.
+// Thread safety: each call is atomic; calls from several threads draw in the order in which they
+// happen.
 class COHORT_API RandomGenerator {
  public:
   static RandomGenerator from_seed(uint64_t seed, uint64_t stream = 0);
@@ -76,12 +77,13 @@ COHORT_API Tensor truncated_normal(std::vector<int64_t> shape, NormalOptions opt
 
 namespace cohort::internal {
 
-// A seed for the next object that was given none: the k-th call after set_seed always returns the
-// same. Thread safety: any thread.
+// A seed for the next object without a seed of its own: the k-th call after set_seed always returns
+// the same value.
+// Thread safety: any thread.
 uint64_t next_seed();
 
-// While it lives, the calling thread's next_seed gives the numbers that follow from `seed`: for
-// functions whose results must be made again alike.
+// During its lifetime, the calling thread's next_seed returns the numbers that follow from `seed`:
+// for functions whose results must be reproducible.
 class COHORT_API SeedScope {
  public:
   explicit SeedScope(uint64_t seed);
@@ -96,8 +98,9 @@ class COHORT_API SeedScope {
   SeedScope* const outer_;
 };
 
-// How often set_seed was called: what holds generators seeded by next_seed makes them anew when it
-// has changed. Thread safety: any thread.
+// The number of calls of set_seed. Objects whose generators were seeded by next_seed create them
+// again when it has changed.
+// Thread safety: any thread.
 uint64_t seed_epoch();
 
 // Makes `generator` the calling thread's get_global_generator() for its lifetime.

@@ -26,7 +26,7 @@ class CheckpointManagerImpl;
 
 namespace train {
 
-// Which step training is at: a function, or a variable of one integer.
+// The training step: a function, or an integer variable with one element.
 class StepCounter {
  public:
   template <class Function>
@@ -48,51 +48,55 @@ class StepCounter {
 struct CheckpointManagerOptions {
   // How many of the latest checkpoints stay; missing: all.
   std::optional<int> max_to_keep = std::nullopt;
-  // Of those that would be deleted, one stays for every so many hours of saving.
+  // Of the checkpoints that would be deleted, keeps one for every this many hours of saving.
   std::optional<double> keep_checkpoint_every_n_hours = std::nullopt;
   std::string checkpoint_name = "ckpt";
-  // save() does nothing until so many steps have passed since the latest save. Needs step_counter.
+  // save() does nothing until this many steps have passed since the latest save. Needs
+  // step_counter.
   std::optional<int64_t> checkpoint_interval = std::nullopt;
   std::optional<StepCounter> step_counter = std::nullopt;
-  // What restore_or_initialize calls where there is nothing to restore.
+  // Called by restore_or_initialize if there is nothing to restore.
   std::function<void()> init_fn = {};
 };
 
 struct ManagerSaveOptions {
   // N of the checkpoint's name; missing: its save_counter.
   std::optional<int64_t> checkpoint_number = std::nullopt;
-  // False: also before checkpoint_interval has passed.
+  // False: saves even if checkpoint_interval has not passed.
   bool check_interval = true;
   CheckpointOptions checkpoint = {};
 };
 
-// A handle. One manager writes into a directory; its list is what it finds there, also that of a
-// manager before it. Where the checkpoint belongs to a group of processes, save and
-// restore_or_initialize are collective as Checkpoint's are, step_counter is the same in all, and
-// the writer's directory and list count: the others learn them from save (after an asynchronous one
-// from the next call) and restore_or_initialize. Thread safety: none.
+// A handle. Only one manager writes into a directory; its list starts with what it finds there,
+// including the checkpoints of an earlier manager. If the checkpoint belongs to a group of
+// processes, save and restore_or_initialize are collective as Checkpoint's are, and step_counter
+// must be the same in all. The directory and list of the writer are used; the others learn them
+// from save (after an asynchronous one, from the next call) and from restore_or_initialize.
+// Thread safety: none.
 class COHORT_API CheckpointManager {
  public:
-  // Reads the directory's state; nothing is written before the first save. Where the state file is
-  // damaged, latest_checkpoint, save and restore_or_initialize (unless it may fall back) say so.
+  // Reads the directory's state; nothing is written before the first save. If the state file is
+  // damaged, latest_checkpoint, save and restore_or_initialize (unless it may fall back) throw.
   // Errors: InvalidArgument (max_to_keep below 1; an interval below 1 or without step_counter; a
   // name that leaves the directory).
   CheckpointManager(Checkpoint checkpoint, std::string directory,
                     CheckpointManagerOptions options = {});
 
-  // Saves, and deletes what is beyond max_to_keep. Returns the path; nullopt where it is too soon,
-  // or nothing has happened since the latest save (see checkpoint_interval).
+  // Saves, and deletes checkpoints in excess of max_to_keep. Returns the path; nullopt if it is too
+  // early, or no step was made since the latest save (see checkpoint_interval).
   // Errors: as Checkpoint::save; DataLoss (the state file is damaged).
   std::optional<std::string> save(const ManagerSaveOptions& options = {}) const;
-  // The path that was restored; nullopt after init_fn. With options.fall_back also where the state
-  // file is damaged. Errors: as Checkpoint::restore; DataLoss (the state file is damaged).
+  // Returns the path that was restored; nullopt after init_fn. With options.fall_back it works even
+  // if the state file is damaged.
+  // Errors: as Checkpoint::restore; DataLoss (the state file is damaged).
   std::optional<std::string> restore_or_initialize(const RestoreOptions& options = {}) const;
 
   const std::string& directory() const;
   const Checkpoint& checkpoint() const;
   std::optional<int64_t> checkpoint_interval() const;
   std::optional<std::string> latest_checkpoint() const;
-  // Those that are kept for now, oldest first; without those kept for keep_checkpoint_every_n_hours.
+  // The checkpoints that are kept for now, oldest first, without those kept for
+  // keep_checkpoint_every_n_hours.
   std::vector<std::string> checkpoints() const;
 
   explicit CheckpointManager(std::shared_ptr<internal::CheckpointManagerImpl> impl)

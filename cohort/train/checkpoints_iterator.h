@@ -1,4 +1,4 @@
-// Waits for checkpoints that another process saves: for evaluation beside training.
+// Waits for checkpoints that another process saves: for evaluation while training goes on.
 //
 //   for (const std::string& path : train::checkpoints_iterator(directory, {.timeout = 10min})) {
 //     try {
@@ -26,14 +26,14 @@ struct CheckpointsIteratorOptions {
   std::chrono::milliseconds min_interval = std::chrono::milliseconds(0);
   // How long to wait for the next; missing: for ever, with a line in the log every minute.
   std::optional<std::chrono::milliseconds> timeout = std::nullopt;
-  // Called when the timeout has passed: true ends the iteration, false goes on waiting.
-  // Missing: it ends.
+  // Called when the timeout has passed: true ends the iteration, false continues to wait. Missing:
+  // the iteration ends.
   std::function<bool()> timeout_fn = {};
   // How often to look.
   std::chrono::milliseconds poll_interval = std::chrono::milliseconds(100);
 };
 
-// Gives the path of the latest checkpoint whenever there is another; may skip some.
+// Returns the path of the latest checkpoint whenever there is a new one; may skip some.
 // Thread safety: none.
 class COHORT_API CheckpointsIterator {
  public:

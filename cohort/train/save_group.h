@@ -21,8 +21,8 @@ struct SaveGroupCall {
   std::chrono::milliseconds timeout;
 };
 
-// One implementation a transport; it knows nothing of checkpoints. Its bytes come from members of
-// the group only, which it has to prove.
+// One implementation per transport; it knows nothing of checkpoints. It must ensure that the bytes
+// it receives come from members of the group.
 //
 // gather and barrier are collective: every member calls the same ones in the same order, and each
 // call returns when all members have made it. Errors of both, on all members that came:
@@ -34,13 +34,13 @@ class SaveGroup {
  public:
   virtual ~SaveGroup() = default;
 
-  // Of exactly one member.
+  // True for exactly one member.
   virtual bool is_writer() const = 0;
-  // Of this member, for messages: "/job:worker/task:1"; empty where there is only one.
+  // The name of this member, for messages: "/job:worker/task:1"; empty if there is only one member.
   virtual std::string name() const = 0;
-  // At the writer: what each member brought, by rank. Elsewhere: nothing.
+  // On the writer: what each member brought, by rank. On the others: empty.
   virtual std::vector<std::string> gather(std::string brought, const SaveGroupCall& call) = 0;
-  // What the writer says, whose `words` alone count.
+  // Returns the `words` of the writer; those of the others are ignored.
   virtual std::string barrier(std::string words, const SaveGroupCall& call) = 0;
 };
 

@@ -1,5 +1,5 @@
-// What a checkpoint can hold: objects with values of their own and with children by name. The
-// names from the checkpoint's root down to a value are its key.
+// The objects that a checkpoint can hold: they have values of their own, and children by name. The
+// names from the checkpoint's root down to a value form its key.
 //
 //   class Counter : public train::Trackable {
 //     bool has_checkpoint_values() const override { return true; }
@@ -47,27 +47,27 @@ namespace train {
 
 class SaveGroup;
 
-// The attribute under which TensorFlow keeps what a variable holds.
+// The attribute under which TensorFlow stores the value of a variable.
 inline constexpr const char* kVariableValue = "VARIABLE_VALUE";
-// Beside it: the components of a variable that differ between replicas, [replicas, ..]. Nobody
-// needs to take it back.
+// In addition: the components of a variable that differ between replicas, [replicas, ..]. A restore
+// need not read it.
 inline constexpr const char* kReplicaComponents = "COHORT_REPLICA_COMPONENTS";
 
-// Where an iterator stands, as the bytes of its state. TensorFlow's iterators have an attribute
-// ITERATOR, in a form of their own.
+// The position of an iterator, as the bytes of its state. TensorFlow's iterators have an attribute
+// ITERATOR, in another format.
 inline constexpr const char* kIteratorState = "COHORT_ITERATOR_STATE";
 
-// A value as it goes into a checkpoint.
+// A value in the form in which it is stored in a checkpoint.
 struct CheckpointValue {
   struct Part {
     Leaf value;  // a tensor on any device, or strings
-    // Of a partitioned value: which part of the whole this is.
+    // For a partitioned value: the part of the whole that this is.
     std::optional<TensorSlice> slice = std::nullopt;
   };
 
   std::string attribute;
   std::string full_name = "";  // the variable's name, for people
-  // Of the whole; only read where the parts are slices.
+  // The shape of the whole value; read only if the parts are slices.
   std::vector<int64_t> full_shape = {};
   std::vector<Part> parts;  // one, or the slices of a partitioned value
 };
@@ -77,24 +77,25 @@ struct CheckpointValue {
 // for), DataLoss (damaged file).
 class COHORT_API RestoreSource {
  public:
-  // Gets a value on the CPU, its own, once everything that is being restored has been read and
-  // verified. It must not fail, so that a restore changes all objects or none: no memory is to be
-  // taken that could be missing.
+  // Receives a value on the CPU, which it owns, after everything to be restored has been read and
+  // verified. It must not fail, so that a restore changes all objects or none: it must not allocate
+  // memory that could be missing.
   using Take = std::function<void(const Tensor& value)>;
 
   virtual ~RestoreSource() = default;
 
-  // Of the whole value; nullopt: there is none.
+  // The shape of the whole value; nullopt if there is none.
   virtual std::optional<std::vector<int64_t>> shape(std::string_view attribute) const = 0;
-  // The object appeared after the restore, perhaps inside a step.
+  // Whether the object was created after the restore, perhaps inside a step.
   virtual bool late() const = 0;
   virtual void read(std::string_view attribute, at::IntArrayRef shape, DType dtype, Take take) = 0;
-  // Part of a value, whether it was saved whole or in other parts. The shape is slice.length.
+  // Reads part of a value, whether it was saved whole or in other parts. The shape is slice.length.
   virtual void read_slice(std::string_view attribute, at::IntArrayRef full_shape,
                           const TensorSlice& slice, DType dtype, Take take) = 0;
-  // At once, so that they can be parsed. Errors: also InvalidArgument (no strings).
+  // Reads strings immediately, so that they can be parsed.
+  // Errors: also InvalidArgument (not strings).
   virtual StringTensor read_strings(std::string_view attribute) = 0;
-  // Runs `action` when values are handed out; the same holds for it as for Take.
+  // Runs `action` when values are passed to the objects; it must not fail either, as Take.
   virtual void on_commit(std::function<void()> action) = 0;
 };
 
@@ -105,51 +106,54 @@ struct TrackableChild {
   Trackable* object = nullptr;
 };
 
-// Thread safety: a checkpoint uses its objects from the thread that saves or restores, while no
-// step runs; objects that are made inside a step (weights of a layer that is built there) get
-// their values from the thread that makes them.
+// Thread safety: a checkpoint uses its objects on the thread that saves or restores, while no step
+// runs. Objects that are created inside a step (weights of a layer that is built there) get their
+// values on the thread that creates them.
 class COHORT_API Trackable {
  public:
   Trackable();
   virtual ~Trackable();
-  // A copy is another object, which no checkpoint knows.
+  // A copy is a different object, which no checkpoint knows.
   Trackable(const Trackable&);
   Trackable& operator=(const Trackable&);
 
-  // Those there are now; an object may have several names. They live as long as this object.
+  // The children that exist now; an object may have several names. They live as long as this
+  // object.
   virtual std::vector<TrackableChild> checkpoint_children() { return {}; }
-  // Whether more may come (a layer that is not built). What a restore brought for them is then part
-  // of the next save too, although they are not there.
+  // Whether more children may be created (by a layer that is not built). What a restore brought for
+  // them is then also part of the next save, although they do not exist.
   virtual bool awaits_children() const { return false; }
 
   virtual bool has_checkpoint_values() const { return false; }
   // Tensors may share memory with the object: they are read before anything else runs.
   // Errors: FailedPrecondition (in a step).
   virtual std::vector<CheckpointValue> checkpoint_values() { return {}; }
-  // Asks for what it takes, and changes itself only when that is handed over.
+  // Requests the values that the object needs; the object changes only when they are passed to it.
   virtual void prepare_restore(RestoreSource& source);
-  // The processes whose copies of this object are saved as one, for all objects of a checkpoint the
-  // same; nullptr: whatever the others say, or this process alone.
+  // The processes whose copies of this object are saved as one; the same for all objects of a
+  // checkpoint. nullptr: the group of the other objects, or this process alone.
   virtual std::shared_ptr<SaveGroup> save_group() const;
 
  protected:
-  // To be called when a child appears, by its name in checkpoint_children(): a restore that came
-  // before it reaches it now. Errors: as RestoreSource's reads.
+  // To be called when a child is created, with its name in checkpoint_children(): values of an
+  // earlier restore are passed to it now.
+  // Errors: as RestoreSource's reads.
   void child_appeared(std::string_view name, Trackable& child);
-  // To be asked before a child with a value (kVariableValue) is made: the value that a restore
-  // brought for it, if it has this shape and dtype; else nullptr. Whoever does not use it just goes
-  // on: child_appeared restores the child, or says why its value does not fit.
+  // To be called before a child with a value (kVariableValue) is created: returns the value that an
+  // earlier restore brought for it, if it has this shape and dtype; else nullptr. The caller may
+  // ignore it: child_appeared then restores the child, or says why its value does not fit.
   // Errors: DataLoss, as RestoreSource's reads.
   std::shared_ptr<internal::PendingValue> pending_value(std::string_view name,
                                                         at::IntArrayRef shape, DType dtype) const;
 
  private:
   friend struct internal::RestorePosition;
-  // Where in a restored checkpoint this object is; nullptr: nowhere.
+  // The object's place in a restored checkpoint; nullptr: none.
   std::shared_ptr<internal::RestorePosition> position_;
 };
 
-// Objects that are children of one another by number: "0", "1", ... Keeps what it is told to own.
+// A list whose elements are its children, named by number: "0", "1", ... It owns those that it is
+// told to own.
 class COHORT_API TrackableList : public Trackable {
  public:
   void add(Trackable& object, std::shared_ptr<Trackable> owner = nullptr);
@@ -159,7 +163,7 @@ class COHORT_API TrackableList : public Trackable {
                                                         DType dtype) const {
     return Trackable::pending_value(std::to_string(index), shape, dtype);
   }
-  // Takes those from number `size` on off the list.
+  // Removes the elements from number `size` on.
   void truncate(size_t size) { objects_.resize(std::min(size, objects_.size())); }
   std::vector<TrackableChild> checkpoint_children() override;
   bool awaits_children() const override { return true; }
@@ -168,7 +172,7 @@ class COHORT_API TrackableList : public Trackable {
   std::vector<std::pair<Trackable*, std::shared_ptr<Trackable>>> objects_;
 };
 
-// Whatever can be put into a Checkpoint: variables, layers and models, optimizers, metrics,
+// Anything that can be put into a Checkpoint: variables, layers and models, optimizers, metrics,
 // generators, iterators, and shared pointers to objects of the user's.
 class COHORT_API TrackableHandle {
  public:
@@ -182,7 +186,7 @@ class COHORT_API TrackableHandle {
   }
   TrackableHandle(const Handle& handle) : TrackableHandle(handle.trackable(), Checked()) {}
   TrackableHandle(const random::RandomGenerator& generator);
-  // The position of the iterator, wherever the iterator is moved.
+  // The position of the iterator; it stays valid when the iterator is moved.
   TrackableHandle(const data::DatasetIterator& iterator);
 
   Trackable& operator*() const { return *object_; }

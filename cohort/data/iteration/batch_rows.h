@@ -1,4 +1,4 @@
-// How many rows a batch has, for what takes batches apart.
+// The number of rows of a batch, for transformations that take batches apart.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Elements taken together: those of a batch, or a block of an input that has none.
+// Reads several elements together: those of a batch, or a block of an input that has no blocks.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,12 @@
 
 namespace cohort::internal {
 
-// Reads elements one by one until there are `n` in `elements`, or no more. Where one fails the rest
-// of the `n` is passed over before its error goes on, so that the next block starts where it would
-// have.
+// Reads elements one by one until `elements` holds `n`, or the input ends. If one fails, the rest
+// of the `n` is skipped before the error is thrown, so that the next block starts where it would
+// have started without the error.
 void collect(DataIterator& input, int64_t n, std::vector<Structure>& elements);
 
-// The same elements in blocks, for those who want blocks of any input; itself where it has them.
+// Returns an iterator that gives the same elements in blocks; `input` itself if it has blocks.
 std::unique_ptr<DataIterator> with_blocks(std::unique_ptr<DataIterator> input);
 
 }  // namespace cohort::internal

@@ -1,4 +1,4 @@
-// What iterators over one input have in common that count its elements.
+// The common part of iterators over one input that count its elements.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace cohort::internal {
 
-// Runs `read`, which asks for `n` elements and returns how many came, and counts them in `index`:
-// all `n` where they fail.
+// Runs `read`, which asks for `n` elements and returns how many it got, and adds that number to
+// `index`; adds `n` if `read` throws.
 template <class Read>
 int64_t read_counted(int64_t& index, int64_t n, const Read& read) {
   int64_t count = n;
@@ -25,7 +25,7 @@ int64_t read_counted(int64_t& index, int64_t n, const Read& read) {
   return count;
 }
 
-// Its state is the count and the input's.
+// Its state is the count and the input's state.
 class CountingIterator : public DataIterator {
  public:
   explicit CountingIterator(std::unique_ptr<DataIterator> input) : input_(std::move(input)) {}

@@ -1,4 +1,4 @@
-// What an iterator of a dataset reads from: the root of the pipeline, and where it stands.
+// The root of a pipeline, from which a dataset's iterator reads; it knows its position.
 #pragma once
 
 #include <atomic>
@@ -14,9 +14,10 @@
 
 namespace cohort::internal {
 
-// Where a pass is interrupted the iterator is lost. So the reader marks where it stands from time
-// to time, and counts what it has given since: after a missed deadline the next call begins at the
-// mark again, passes over as many, and goes on. After any other interruption the pass has ended.
+// An interruption of a pass makes the iterator unusable. The reader therefore saves a mark, a state
+// of the pipeline, from time to time, and counts the elements that it has returned since. After a
+// missed deadline the next call restores the mark, skips that many elements, and continues. After
+// any other interruption the pass has ended.
 //
 // Thread safety: none.
 class DatasetReader {
@@ -29,8 +30,9 @@ class DatasetReader {
   bool next(Structure& out);
 
   IteratorState state() const;
-  // An iterator at the place of `state`, which `replace_iterator` then puts in: for those who must
-  // know that all is well before anything changes. Errors: see DatasetIterator::restore.
+  // Makes an iterator at the position of `state`, for `replace_iterator`. Two steps, so that a
+  // caller can be sure of success before anything changes.
+  // Errors: see DatasetIterator::restore.
   std::unique_ptr<DataIterator> iterator_at(const IteratorState& state) const;
   void replace_iterator(std::shared_ptr<DataIterator> iterator);
 
@@ -40,20 +42,20 @@ class DatasetReader {
   void mark();
   void note(const PassInterrupted& interrupted);
   void check_mark() const;
-  // At `mark` and `given` elements on.
+  // At the position `given` elements after `mark`.
   std::unique_ptr<DataIterator> iterator_at(const IteratorState& mark, int64_t given) const;
 
   DataNodePtr root_;
   IteratorContext context_;
   // The graph's text, compared on restore; shared by all states.
   std::shared_ptr<const std::string> graph_;
-  std::shared_ptr<DataIterator> iterator_;  // lost unless standing_ is kReads
+  std::shared_ptr<DataIterator> iterator_;  // unusable unless standing_ is kReads
   Standing standing_ = Standing::kReads;
 
-  IteratorState::Child mark_;  // the iterator's state, so many elements and errors ago:
+  IteratorState::Child mark_;  // the iterator's state, this many elements and errors ago:
   int64_t given_ = 0;
-  int64_t next_mark_ = 0;      // for how many there is a new one
-  int64_t mark_interval_ = 1;  // of ordered elements
+  int64_t next_mark_ = 0;      // the value of given_ at which the next mark is due
+  int64_t mark_interval_ = 1;  // in elements, if they are ordered
   std::chrono::steady_clock::time_point marked_at_;
 };
 

@@ -1,5 +1,5 @@
-// Elements that can be read at any position: what makes skipping, sharding and resuming free, and
-// lets a shuffle permute positions instead of buffering elements.
+// Elements that can be read at any position. For these, skipping, sharding and resuming cost
+// nothing, and a shuffle permutes positions instead of buffering elements.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,13 @@ namespace cohort::internal {
 // The size of an infinite sequence.
 inline constexpr int64_t kInfiniteSize = std::numeric_limits<int64_t>::max();
 
-// scale * position + offset, of which the last is the only one that may be negative.
-// Errors: OutOfRange (there is no such position: an infinite sequence was asked for an element so
-// far behind that its position is no int64), which is of no element.
+// scale * position + offset; only `offset` may be negative.
+// Errors: OutOfRange (the result exceeds int64, since an element too far into an infinite sequence
+// was requested), which interrupts the pass.
 int64_t scaled_position(int64_t position, int64_t scale, int64_t offset);
 
-// Some positions of a sequence: first, first + stride, ..., or a list. A view: the list must live.
+// Some positions of a sequence: either first, first + stride, ..., or a list. A view: the list must
+// outlive it.
 class Positions {
  public:
   static Positions run(int64_t first, int64_t count, int64_t stride = 1) {
@@ -44,7 +45,7 @@ class Positions {
     return values_ == nullptr ? first_ + i * stride_ : values_[i];
   }
 
-  // scaled_position of each, with its errors; a list is written into `scratch`.
+  // Applies scaled_position to each position, with its errors; a list is written into `scratch`.
   Positions scaled(int64_t scale, int64_t offset, std::vector<int64_t>& scratch) const;
   Positions shifted(int64_t offset, std::vector<int64_t>& scratch) const {
     return scaled(1, offset, scratch);
@@ -58,7 +59,7 @@ class Positions {
   int64_t count_ = 0;
 };
 
-// Thread safety: none (there is scratch space inside); each iterator has its own.
+// Thread safety: none (it contains scratch space); each iterator has its own.
 class IndexedData {
  public:
   virtual ~IndexedData() = default;

@@ -1,7 +1,7 @@
 // How a node's elements are read: one at a time, or as blocks of many.
 //
 // A block is a run of consecutive elements stacked into one structure, each leaf with a new
-// dimension 0. Blocks keep the cost per element out of pipelines of small records: a batch above
+// dimension 0. In pipelines of small records, blocks avoid the cost per element: a batch above
 // from_tensor_slices is one view, above a shuffle one gather, above a scalar map one loop.
 #pragma once
 
@@ -18,18 +18,18 @@
 namespace cohort::internal {
 
 struct IteratorContext {
-  // Which pass over the data this is, for what differs between passes (shuffles).
+  // The number of this pass over the data, for stages that differ between passes (shuffles).
   uint64_t epoch = 0;
-  // Only the form of an element is wanted: buffers and threads are left out.
+  // Only the form of an element is wanted: stages leave out buffers and threads.
   bool probing = false;
-  // Which of several workers reads, for what differs between them (random maps).
+  // The number of the worker that reads, for stages that differ between workers (random maps).
   uint64_t worker = 0;
-  // Whether parallel stages that do not say keep the order of their input.
+  // Whether parallel stages without an option of their own keep the order of their input.
   bool deterministic = true;
-  // Whether they keep it whatever they say: what is above them reads elements again, or counts on
-  // their positions.
+  // Whether they keep it even if their option says otherwise: set by stages above them that read
+  // elements again, or rely on their positions.
   bool keep_order = false;
-  // Set where a stage does not keep it; may be null.
+  // Set to true by a stage that does not keep the order; may be null.
   std::shared_ptr<std::atomic<bool>> unordered = nullptr;
 
   IteratorContext keeping_order() const {
@@ -37,7 +37,7 @@ struct IteratorContext {
     context.keep_order = true;
     return context;
   }
-  // Of a stage that says, or does not.
+  // Whether a stage with this option keeps the order.
   bool is_deterministic(const std::optional<bool>& stage) const {
     const bool ordered = keep_order || stage.value_or(deterministic);
     if (!ordered && unordered) *unordered = true;
@@ -45,47 +45,48 @@ struct IteratorContext {
   }
 };
 
-// An element that fails with a std::exception is consumed: the following call gives the one after
-// it. After a PassInterrupted (pass_interrupted.h), or one that restore throws, the iterator is
-// good for nothing but rewind and restore. Thread safety: none.
+// An element that fails with a std::exception is consumed: the next call returns the one after it.
+// After a PassInterrupted (pass_interrupted.h), or an error of restore, only rewind and restore may
+// be called.
+// Thread safety: none.
 class DataIterator {
  public:
   virtual ~DataIterator() = default;
 
-  // Puts the next element into `out`; false at the end, then and ever after.
+  // Puts the next element into `out` and returns true; false at the end, and at every call after
+  // it.
   virtual bool next(Structure& out) = 0;
 
-  // Whether next_block costs far less than as many calls of next, and reading a few hundred
-  // elements ahead does no harm.
+  // Whether next_block costs far less than as many calls of next, and it does no harm to read a few
+  // hundred elements ahead.
   virtual bool has_blocks() const { return false; }
-  // Puts up to `n` elements into `out` as one block and returns how many; 0 only at the end, fewer
-  // than `n` wherever that is easier. A block fails as a whole: where one of its elements fails,
-  // all of them are consumed. `n` is positive. Only where has_blocks(); with_blocks (blocks.h)
-  // makes blocks of any input.
+  // Puts up to `n` elements into `out` as one block and returns how many: 0 only at the end, but
+  // fewer than `n` whenever that is easier. A block fails as a whole: if one of its elements fails,
+  // all of them are consumed. `n` is positive. Only if has_blocks(); with_blocks (blocks.h) makes
+  // blocks of any input.
   virtual int64_t next_block(int64_t n, Structure& out);
 
-  // As next_block, of elements that need not follow one another: for each of `gaps`, of which there
-  // is at least one, passes over so many and takes the next. After an error the iterator is good
-  // for nothing but rewind and restore.
+  // As next_block, for elements that need not be adjacent: for each of `gaps` (at least one), skips
+  // that many elements and takes the next. After an error only rewind and restore may be called.
   virtual int64_t pick_block(std::span<const int64_t> gaps, Structure& out);
 
-  // Passes over up to `n` elements and returns over how many; fewer only at the end. Elements that
-  // would fail count, and their errors are lost.
+  // Skips up to `n` elements and returns how many; fewer only at the end. Elements that would fail
+  // count, and their errors are not reported.
   virtual int64_t skip(int64_t n);
 
-  // Where the element, or the block, that came last is from, for messages: "file 'a.tfrecord'";
-  // null where that is not known.
+  // The origin of the last element or block, for messages: "file 'a.tfrecord'"; null if unknown.
   virtual std::shared_ptr<const std::string> last_origin() const { return nullptr; }
 
-  // Back to the first element, for pass number `epoch`.
+  // Goes back to the first element, for pass number `epoch`.
   virtual void rewind(uint64_t epoch) = 0;
 
-  // Where the iterator stands; cheap, since prefetch asks after every element. Not const: what a
-  // state says must come true, and so may settle what was open.
+  // The position of the iterator. Must be cheap, since prefetch calls it after every element. Not
+  // const: the position may depend on a choice that is still open, which saving then makes.
   virtual IteratorState save() = 0;
-  // To where save() was called, on an iterator of an equal pipeline. Afterwards the same elements
-  // follow. Errors: DataLoss (the state fits no iterator of this kind); the iterator is then good
-  // for nothing but another restore.
+  // Goes to the position at which save() was called, on an iterator of an equal pipeline; the same
+  // elements follow.
+  // Errors: DataLoss (the state fits no iterator of this kind); after that only another restore may
+  // be called.
   virtual void restore(const IteratorState& state) = 0;
 };
 

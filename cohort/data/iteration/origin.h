@@ -1,4 +1,4 @@
-// Where an element is from, in front of messages about it.
+// Puts the origin of an element in front of error messages about it.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,8 @@
 
 namespace cohort::internal {
 
-// Of `what` is made of several elements of the input: they may be from several files.
+// The origin of something that is made of several elements of the input, which may come from
+// several files.
 inline std::shared_ptr<const std::string> of_several(const std::string& what,
                                                      const DataIterator& input) {
   const auto origin = input.last_origin();
@@ -17,7 +18,8 @@ inline std::shared_ptr<const std::string> of_several(const std::string& what,
   return std::make_shared<const std::string>(what + " that ends in " + *origin);
 }
 
-// work(); what it throws is thrown again with `origin` in front, where there is one.
+// Calls work(); an exception from it is rethrown with `origin` in front of its message, if there is
+// one.
 template <class Work>
 auto with_origin(const std::shared_ptr<const std::string>& origin, const Work& work) {
   try {
@@ -28,7 +30,7 @@ auto with_origin(const std::shared_ptr<const std::string>& origin, const Work& w
   }
 }
 
-// The same, of what `input` gave last.
+// The same, with the origin of the last element of `input`.
 template <class Work>
 auto with_origin(const DataIterator& input, const Work& work) {
   try {

@@ -1,4 +1,4 @@
-// What interrupts a pass, as against errors of its elements.
+// Errors that interrupt a pass, in contrast to errors of its elements.
 #pragma once
 
 #include <exception>
@@ -7,16 +7,16 @@
 
 namespace cohort::internal {
 
-// Goes from where a pass cannot go on (a device does not answer, a cache cannot be written) through
-// all stages to the root of the pipeline, which throws `error` in its place. It is no
-// std::exception, so that whatever stages do about the error of an element (count it, leave it out,
-// read the others one by one) passes it by. Afterwards an iterator is good for nothing but rewind
-// and restore.
+// Carries `error` from the stage where a pass cannot continue (a device does not answer, a cache
+// cannot be written) through all stages to the root of the pipeline, which throws `error` itself.
+// It is not a std::exception, so the stages' handling of element errors (counting them, leaving
+// them out, reading the others one by one) does not see it. Afterwards only rewind and restore may
+// be called on an iterator.
 struct PassInterrupted {
   std::exception_ptr error;
 };
 
-// Runs `run`, whose errors are of the pass.
+// Runs `run`, whose errors concern the whole pass.
 template <class Run>
 decltype(auto) of_pass(const Run& run) {
   try {
@@ -26,7 +26,7 @@ decltype(auto) of_pass(const Run& run) {
   }
 }
 
-// Runs `run`, which reads a pipeline from its root, and throws what interrupted it.
+// Runs `run`, which reads a pipeline from its root, and throws the error that interrupted it.
 template <class Run>
 decltype(auto) at_root(const Run& run) {
   try {

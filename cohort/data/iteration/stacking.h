@@ -1,4 +1,4 @@
-// Elements to blocks and back, for structures of any form.
+// Converts elements to blocks and back, for structures of any form.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,13 @@
 
 namespace cohort::internal {
 
-// One block of `elements`, which must not be none; `indices` says where each stands in its
-// sequence, for the message.
+// Stacks `elements` (at least one) into a block. `indices` holds their positions in the sequence,
+// for the message.
 // Errors: InvalidArgument (form, kind, dtype or shape differ: names the path, both elements'
 // indices and both shapes).
 Structure stack_elements(const std::vector<Structure>& elements, const Positions& indices);
 
-// One block of several, in order; `first_indices` says where the first element of each stands.
+// Concatenates blocks, in order. `first_indices` holds the position of each block's first element.
 // Errors: as stack_elements.
 Structure concat_blocks(const std::vector<Structure>& blocks, const Positions& first_indices);
 
@@ -25,7 +25,7 @@ int64_t num_rows(const Structure& block);
 Structure select_row(const Structure& block, int64_t row);
 // Elements [begin, end) of a block, sharing its storage.
 Structure slice_rows(const Structure& block, int64_t begin, int64_t end);
-// Some elements of a block, as a block: views for runs, else one gather per leaf.
+// Some elements of a block, as a block: a view for a run, else one gather per leaf.
 Structure gather_rows(const Structure& block, const Positions& rows);
 
 }  // namespace cohort::internal

@@ -12,13 +12,13 @@
 
 namespace cohort::internal {
 
-// How many threads input pipelines share: one a core, and at least two.
+// The number of threads that input pipelines share: one per core, and at least two.
 int num_pipeline_threads();
 
-// Pieces of work that the pool does early. Whoever needs one that nobody has begun does it himself,
-// so that work which waits for other work never waits for a free thread.
-// Thread safety: the functions are called by one thread at a time; the work runs on any, with grad
-// mode off.
+// Tasks that the pool may run early. A thread that needs a task which no other has begun runs it
+// itself, so a task that waits for another one never waits for a free thread.
+// Thread safety: the functions are called by one thread at a time; tasks run on any thread, with
+// grad mode off.
 class WorkGroup {
  public:
   class Task;
@@ -33,14 +33,14 @@ class WorkGroup {
   // `work` must not throw.
   TaskPtr add(std::function<void()> work);
   bool is_done(const TaskPtr& task) const;
-  // Returns when the task is done. No deadline: how long it takes is the user's business.
+  // Returns when the task is done. There is no deadline: user functions may take any time.
   void finish(const TaskPtr& task);
-  // Nobody needs the task: it is not begun any more; returns when it is not running.
+  // Says that the task is not needed: it is not begun any more. Returns when it is not running.
   void drop(const TaskPtr& task);
-  // Returns when at least one of the tasks, which must not be none, is done; begins one itself
-  // where nobody else has begun any.
+  // Returns when at least one of the tasks (there must be one) is done; runs one itself if no other
+  // thread has begun any.
   void finish_any(std::span<const TaskPtr> tasks);
-  // Drops what nobody has begun, and waits for the rest.
+  // Drops tasks that no thread has begun, and waits for the others.
   void cancel();
 
  private:
@@ -48,17 +48,19 @@ class WorkGroup {
   std::shared_ptr<State> state_;
 };
 
-// Calls body(i) for all i in [0, count), up to `calls` of them at once, the caller's thread among
-// those that call. Errors: what the call of the lowest i that failed threw, after all have ended.
+// Calls body(i) for all i in [0, count), up to `calls` of them at the same time, also on the
+// caller's thread.
+// Errors: what the failed call with the lowest i threw, after all have ended.
 void parallel_for(int64_t count, int64_t calls, FunctionRef<void(int64_t)> body);
 
-// How long calls of a function take. Thread safety: any thread.
+// Measures how long calls of a function take.
+// Thread safety: any thread.
 class CallCost {
  public:
   using Clock = std::chrono::steady_clock;
-  // `calls` of them took from `start` until now.
+  // Records that `calls` calls took from `start` until now.
   void add(Clock::time_point start, int64_t calls);
-  // Whether handing `calls` of them to other threads costs less than it gains.
+  // Whether handing `calls` calls to other threads costs less than it saves.
   bool worth_sharing(int64_t calls) const;
 
  private:

@@ -23,8 +23,8 @@ struct TFRecordOptions {
   std::string compression_type = "";
 };
 
-// Thread safety: none. A writer of which a call failed, other than by a wrong option, is to be
-// given up: the file ends wherever it ends.
+// Thread safety: none. After a call has failed, except for a wrong option, the writer must not be
+// used any more; the file may end anywhere.
 class COHORT_API TFRecordWriter {
  public:
   // Makes the file, or replaces it. Errors: InvalidArgument (no such compression; there is a
@@ -32,16 +32,16 @@ class COHORT_API TFRecordWriter {
   explicit TFRecordWriter(const std::string& path, const TFRecordOptions& options = {});
   TFRecordWriter(internal::FileSystem& files, const std::string& path,
                  const TFRecordOptions& options = {});
-  // Closes, if close() was not called, and says nothing of errors.
+  // Closes the file if close() was not called, and ignores errors.
   ~TFRecordWriter();
   TFRecordWriter(TFRecordWriter&&) noexcept;
   TFRecordWriter& operator=(TFRecordWriter&&) noexcept;
 
-  // One record of any bytes, none included. Errors: FailedPrecondition (after close()),
-  // ResourceExhausted (a full disk), DataLoss (the device).
+  // Writes one record of any bytes; it may be empty.
+  // Errors: FailedPrecondition (after close()), ResourceExhausted (a full disk), DataLoss (the
+  // device).
   void write(std::string_view record);
-  // Afterwards all records that were written are on the device, whatever happens then.
-  // Errors: as write.
+  // Makes all records written so far durable: they are on the device. Errors: as write.
   void flush();
   // Errors: as write. A second call does nothing.
   void close();

@@ -1,4 +1,4 @@
-// Layers without weights that treat each element alike.
+// Layers without weights that apply the same function to each element.
 //
 //   layers::Rescaling(1.0 / 255);
 //   layers::Activation("relu");

@@ -1,4 +1,4 @@
-// Vectors for ids: a table of weights, of which each id picks a row.
+// Turns ids into vectors: each id selects a row of a table of weights.
 //
 //   layers::Embedding(/*input_dim=*/10'000, /*output_dim=*/16);
 #pragma once

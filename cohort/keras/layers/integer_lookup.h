@@ -1,4 +1,4 @@
-// Integers of any kind (ids, codes) to indices without gaps, by a vocabulary.
+// Maps integers of any kind (ids, codes) to consecutive indices, by a vocabulary.
 //
 //   layers::IntegerLookup lookup({.vocabulary = {12, 1138, 42}});
 //   lookup(at::tensor({42, 7}));   // 3, 0
@@ -23,7 +23,7 @@ namespace keras::layers {
 // See StringLookupOptions.
 struct IntegerLookupOptions {
   IntegerVocabulary vocabulary = {};
-  // With several, an integer's index among them is its floor modulo.
+  // With several, an integer's index among them is its floor modulo their number.
   int64_t num_oov_indices = 1;
   std::optional<int64_t> mask_token = std::nullopt;
   int64_t oov_token = -1;

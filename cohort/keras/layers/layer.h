@@ -1,4 +1,4 @@
-// The base class of layers and models, for those who write their own.
+// The base class of layers and models, for those who write their own classes.
 //
 //   class Scale : public keras::layers::Layer {
 //     void build(const std::vector<Shape>& input_shapes) override {
@@ -43,7 +43,7 @@ namespace keras {
 using Shape = std::vector<int64_t>;
 
 struct CallOptions {
-  // Missing: as the layer or model that makes the call was told; false outside of any.
+  // Missing: the value of the calling layer or model; false if there is none.
   std::optional<bool> training = std::nullopt;
 };
 
@@ -68,7 +68,7 @@ struct WeightOptions {
   VariableAggregation aggregation = VariableAggregation::NONE;
 };
 
-// What a layer demands of each of its inputs.
+// Requirements of a layer on each of its inputs.
 struct InputSpec {
   std::optional<int64_t> rank = std::nullopt;
   std::optional<int64_t> min_rank = std::nullopt;
@@ -76,12 +76,13 @@ struct InputSpec {
   bool floating = false;
 };
 
-// A function with weights. It is built when it first sees an input: inside a step by one replica
-// for all, under the strategy of the scope that it was made in, or else the current one.
+// A function with weights. It is built when it first sees an input. Inside a step one replica
+// builds it for all. It is built under the strategy of the scope in which it was made, or else the
+// current one.
 //
-// Objects stay where they are made; handles (LayerHandle) are what programs pass around.
-// In a checkpoint its weights and child layers are known by the names that add_weight and track
-// were given; names must differ.
+// Layer objects stay where they are created; programs pass handles (LayerHandle). In a checkpoint a
+// layer's weights and child layers have the names that were passed to add_weight and track; names
+// must differ.
 // Thread safety: calls and reads from any thread, once it is built or inside a step; track,
 // set_trainable and set_weights from one thread while no step runs.
 class COHORT_API Layer : public train::Trackable {
@@ -97,9 +98,9 @@ class COHORT_API Layer : public train::Trackable {
   Layer(const Layer&) = delete;
   Layer& operator=(const Layer&) = delete;
 
-  // Builds the layer if need be, checks the input, and runs `call`.
-  // Errors: InvalidArgument (rank, dtype or shape of an input, and whatever libtorch refuses inside
-  // of `call`, with this layer's name and the shapes), what build and call throw.
+  // Builds the layer if necessary, checks the input, and runs `call`.
+  // Errors: InvalidArgument (rank, dtype or shape of an input, and any error of libtorch inside of
+  // `call`, with this layer's name and the shapes), what build and call throw.
   Structure operator()(const Structure& inputs, const CallOptions& options = {});
   Tensor operator()(const Tensor& input, const CallOptions& options = {});
 
@@ -108,7 +109,7 @@ class COHORT_API Layer : public train::Trackable {
   const std::string& class_name() const;
   DType dtype() const;
   bool built() const;
-  // False moves all variables, those of its children too, to the non-trainable ones.
+  // False makes all variables, including those of its children, non-trainable.
   bool trainable() const;
   void set_trainable(bool trainable);
 
@@ -132,13 +133,13 @@ class COHORT_API Layer : public train::Trackable {
   // In `call`: adds a loss that depends on the input, for example a mean over the batch.
   // Errors: InvalidArgument (not a scalar).
   void add_loss(const Tensor& loss);
-  // Forgets what the calling replica's latest forward pass added, here and in all children. A call
-  // from outside of any layer begins with it.
+  // Removes the losses that the calling replica's latest forward pass added, here and in all
+  // children. A call from outside of any layer begins with this.
   void clear_losses();
 
   const std::vector<Child>& children() const;
   bool has_activity_regularizer() const;
-  // Of the first call, with an unknown batch size; missing before it.
+  // The spec of the first call's output, with an unknown batch size; missing before it.
   std::optional<StructureSpec> output_spec() const;
 
   // Own weights, then child layers and lists of them.
@@ -146,7 +147,7 @@ class COHORT_API Layer : public train::Trackable {
   bool awaits_children() const override { return !built(); }
 
  protected:
-  // For layers whose class is not named as users know it.
+  // For layers whose class name differs from the name that users know.
   Layer(std::string class_name, LayerOptions options);
 
   // Makes the weights. Runs once, before the first `call`; shapes are of the tensors in the input,
@@ -170,9 +171,9 @@ class COHORT_API Layer : public train::Trackable {
   // object is kept by reference, a handle is shared.
   void track(std::string name, Layer& member);
   void track(std::string name, const LayerHandle& layer);
-  // Lists several, which are "name/0", "name/1", ... in a checkpoint.
+  // Lists several layers, which are "name/0", "name/1", ... in a checkpoint.
   void track(const std::string& name, const std::vector<LayerHandle>& layers);
-  // Takes the layer tracked last off the list; not one of several.
+  // Removes the layer that was tracked last from the list; it must not be one of several.
   void pop_child();
 
   void set_input_spec(InputSpec spec);

@@ -1,4 +1,4 @@
-// A layer as programs hold it: copies name the same layer, as in Python.
+// The handle through which programs use a layer: copies name the same layer, as in Python.
 //
 //   LayerHandle dense = layers::Dense(10);
 //   Tensor y = dense(x);                        // a tensor now
@@ -23,7 +23,8 @@ namespace layers {
 // Thread safety: as Layer.
 class COHORT_API LayerHandle {
  public:
-  // Of a layer class of your own: std::make_shared<MyLayer>(). Errors: InvalidArgument (nullptr).
+  // For a layer class of your own: std::make_shared<MyLayer>().
+  // Errors: InvalidArgument (nullptr).
   template <class T>
   requires std::is_base_of_v<Layer, T> LayerHandle(std::shared_ptr<T> layer)
       : LayerHandle(std::shared_ptr<Layer>(std::move(layer))) {}
@@ -36,7 +37,7 @@ class COHORT_API LayerHandle {
   Tensor operator()(const Tensor& input, const CallOptions& options = {}) const {
     return (*layer_)(input, options);
   }
-  // Builds the layer for inputs of these specs and returns what stands for its outputs.
+  // Builds the layer for inputs of these specs and returns symbols for its outputs.
   // Errors: InvalidArgument (as Layer; outputs that are not tensors).
   SymbolicTensor operator()(const SymbolicTensor& input, const CallOptions& options = {}) const;
   SymbolicStructure operator()(const SymbolicStructure& inputs,
@@ -63,11 +64,11 @@ class COHORT_API LayerHandle {
   const std::shared_ptr<Layer>& pointer() const { return layer_; }
   // For a train::Checkpoint.
   std::shared_ptr<train::Trackable> trackable() const { return layer_; }
-  // Two handles of one layer.
+  // Whether both are handles of the same layer.
   bool operator==(const LayerHandle& other) const { return layer_ == other.layer_; }
 
  protected:
-  // Leaves the layer without a name until it is asked for one.
+  // The layer gets its name only when the name is first requested.
   struct Unnamed {};
   LayerHandle(Unnamed, std::shared_ptr<Layer> layer) : layer_(std::move(layer)) {}
 

@@ -24,7 +24,7 @@ struct ConcatenateOptions {
   int64_t axis = -1;
   std::string name = "";
 };
-// Shapes: one or more of one rank, alike but for `axis` -> one after another along it.
+// Shapes: one or more tensors of the same rank, equal except along `axis` -> concatenated along it.
 class COHORT_API Concatenate : public LayerHandle {
  public:
   explicit Concatenate(ConcatenateOptions options = {});

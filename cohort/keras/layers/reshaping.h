@@ -1,4 +1,4 @@
-// Layers that arrange the elements of each example anew.
+// Layers that reshape each example.
 //
 //   layers::Flatten();               // [batch, 5, 5, 64] -> [batch, 1600]
 //   layers::Reshape({40, -1});       // [batch, 5, 5, 64] -> [batch, 40, 40]

@@ -1,9 +1,8 @@
-// Strings to integers, by a vocabulary: what a model can learn from.
+// Maps strings to integers by a vocabulary, since models learn from numbers.
 //
 //   layers::StringLookup lookup({.vocabulary = {"a", "b"}});
 //   lookup(StringTensor({"b", "z"}));             // 2, 0: index 0 is for what is out of vocabulary
-//   dataset.map(lookup, {.vectorized = true});    // or in a model, on Input({1}, {.dtype =
-//   string})
+//   dataset.map(lookup, {.vectorized = true});    // or in a model with an Input of strings
 #pragma once
 
 #include <optional>
@@ -23,20 +22,23 @@ class Dataset;
 namespace keras::layers {
 
 struct StringLookupOptions {
-  // Missing: the layer learns one (adapt), or is given one before it is called (set_vocabulary).
-  // Special tokens are left out, or all stand at the start of a list in their order.
+  // Missing: the layer learns a vocabulary (adapt), or gets one before it is called
+  // (set_vocabulary). Special tokens are either left out, or all at the start of the list, in their
+  // order.
   StringVocabulary vocabulary = {};
-  // Indices for what is out of the vocabulary. With several, a token's is
-  // tf.strings.to_hash_bucket_fast of it; with none, such a token is an error.
+  // The number of indices for strings outside of the vocabulary. With several, a string's index
+  // among them is its tf.strings.to_hash_bucket_fast; with none, such a string is an error.
   int64_t num_oov_indices = 1;
-  // Has index 0 (before those out of vocabulary) with output_mode "int", and is left out of the
-  // others' vectors. Missing: there is none.
+  // The mask token. It has index 0 (before the indices for strings outside of the vocabulary) with
+  // output_mode "int", and is left out of the vectors of the other modes. Missing: there is none.
   std::optional<std::string> mask_token = std::nullopt;
-  // What get_vocabulary shows for indices out of vocabulary, and invert gives for them.
+  // The token that get_vocabulary and invert return for indices of strings outside of the
+  // vocabulary.
   std::string oov_token = "[UNK]";
-  // Of a vocabulary with its special tokens; adapt keeps the most frequent ones.
+  // The largest size of a vocabulary, including its special tokens; adapt keeps the most frequent
+  // tokens.
   std::optional<int64_t> max_tokens = std::nullopt;
-  // With output_mode "tf_idf" and a vocabulary: one for each of its tokens.
+  // With output_mode "tf_idf" and a vocabulary: one weight per token.
   std::vector<double> idf_weights = {};
   // Indices to strings instead.
   bool invert = false;
@@ -45,9 +47,9 @@ struct StringLookupOptions {
   // "multi_hot", "count", "tf_idf": a vector for each row, [n, m] -> [n, vocabulary_size()]: which
   // tokens are there; how often; that times idf_weights.
   std::string output_mode = "int";
-  // Vectors have max_tokens columns, whatever the size of the vocabulary.
+  // Vectors have max_tokens columns, even if the vocabulary is smaller.
   bool pad_to_max_tokens = false;
-  // Of the output; missing: int64 with "int", else backend::floatx().
+  // The output's dtype; missing: int64 with "int", else backend::floatx().
   std::optional<DType> dtype = std::nullopt;
   std::string name = "";
 };
@@ -73,8 +75,9 @@ class COHORT_API StringLookup : public LayerHandle {
     return (*this)(Structure(indices), options);
   }
 
-  // Replaces the vocabulary. Errors: as the constructor; FailedPrecondition (vectors would get
-  // another number of columns).
+  // Replaces the vocabulary.
+  // Errors: as the constructor; FailedPrecondition (the number of the vectors' columns would
+  // change).
   void set_vocabulary(const StringVocabulary& vocabulary,
                       const std::vector<double>& idf_weights = {}) const;
   // Learns the vocabulary: all tokens of the data, the most frequent first, those of one number in
@@ -84,9 +87,9 @@ class COHORT_API StringLookup : public LayerHandle {
   // strings, no data, a dataset without an end and no .steps), what reading the dataset throws.
   void adapt(const data::Dataset& dataset, const AdaptOptions& options = {}) const;
   void adapt(const StringTensor& tokens, const AdaptOptions& options = {}) const;
-  // By index; without the special tokens, from the first other one on.
+  // The vocabulary by index, without the special tokens, beginning with the first other token.
   std::vector<std::string> get_vocabulary(bool include_special_tokens = true) const;
-  // With the special tokens.
+  // The vocabulary by index, with the special tokens.
   int64_t vocabulary_size() const;
 };
 

@@ -14,7 +14,7 @@ struct SparseCategoricalCrossentropyOptions {
   std::string name = "sparse_categorical_crossentropy";
 };
 
-// -log of the probability that the predictions give to the label.
+// -log of the probability that the predictions assign to the label.
 // Shapes: labels [batch, d0, ..] (or with a last dimension of 1), any integer dtype, or whole
 // numbers of a floating one; predictions [batch, d0, .., classes] -> [batch, d0, ..].
 // Errors: InvalidArgument (shapes; a label outside [0, classes), naming it and its place).

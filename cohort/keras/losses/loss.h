@@ -1,4 +1,4 @@
-// What training minimises.
+// Loss functions: what training minimises.
 //
 //   losses::SparseCategoricalCrossentropy loss_object(
 //       {.from_logits = true, .reduction = losses::Reduction::NONE});
@@ -15,7 +15,7 @@
 
 namespace cohort::keras::losses {
 
-// What becomes of the losses of the examples.
+// How the losses of the examples are combined.
 enum class Reduction {
   AUTO,                 // SUM_OVER_BATCH_SIZE
   NONE,                 // they are returned as they are

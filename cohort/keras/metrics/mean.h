@@ -6,7 +6,7 @@
 
 namespace cohort::keras::metrics {
 
-// The (weighted) mean of everything it was given.
+// The (weighted) mean of all values that it was given.
 class COHORT_API Mean : public Metric {
  public:
   Mean() : Mean(MetricOptions{}) {}
@@ -21,7 +21,7 @@ class COHORT_API Mean : public Metric {
   Tensor operator()(const Tensor& values, const Tensor& sample_weight = Tensor()) const;
 };
 
-// The (weighted) sum of everything it was given; arguments as Mean's, without averaging.
+// The (weighted) sum of all values that it was given; arguments as Mean's, without averaging.
 class COHORT_API Sum : public Metric {
  public:
   Sum() : Sum(MetricOptions{}) {}

@@ -1,4 +1,4 @@
-// Numbers that are gathered over the steps and replicas of a run.
+// Metrics: numbers that are accumulated over the steps and replicas of a run.
 //
 //   metrics::Mean test_loss({.name = "test_loss"});
 //   test_loss.update_state(losses);            // in a step: this replica's own state, no waiting
@@ -30,8 +30,8 @@ struct MetricOptions {
   std::string name = "";  // empty: the metric's own
 };
 
-// A handle: copies name the same metric. Its state is made when it is first used, under the
-// strategy of the scope that the metric was made in, or else the current one.
+// A handle: copies name the same metric. Its state is created at its first use, under the strategy
+// of the scope in which the metric was made, or else the current one.
 // Thread safety: update_state from all replicas of a step at once; the rest from one thread while
 // no step runs, or where stated collectively in a step.
 class COHORT_API Metric {

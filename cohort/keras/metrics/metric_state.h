@@ -19,7 +19,7 @@ class StrategyCore;
 // Named scalars, zero at first, each summed over replicas. Thread safety: as Metric.
 class MetricState final : public train::Trackable {
  public:
-  // What `result` makes of the scalars, which are in the order of `variable_names`.
+  // Computes `result` from the scalars, which are in the order of `variable_names`.
   using Result = std::function<Tensor(const std::vector<Tensor>&)>;
 
   struct Options {

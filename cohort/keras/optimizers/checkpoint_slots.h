@@ -80,7 +80,7 @@ class LearningRateValue final : public train::Trackable {
   std::atomic<double> value_;
 };
 
-// What a schedule comes to; nothing is ever restored into it.
+// The current value of a schedule; nothing is ever restored into it.
 class ScheduledLearningRate final : public train::Trackable {
  public:
   explicit ScheduledLearningRate(std::function<double()> current) : current_(std::move(current)) {}

@@ -1,4 +1,4 @@
-// What turns gradients into new values of variables.
+// Optimizers: they turn gradients into new values of variables.
 //
 //   optimizers::Adam optimizer({.learning_rate = 1e-3});
 //   // in a step, on every replica:
@@ -50,32 +50,33 @@ class LearningRate {
 };
 
 struct ApplyOptions {
-  // The gradients are summed over replicas already (they are equal on all of them).
+  // The gradients are already summed over replicas (they are equal on all of them).
   bool skip_gradients_aggregation = false;
 };
 
 using GradientsAndVariables = std::vector<std::pair<Tensor, Variable>>;
 
-// A handle: copies name the same optimizer. Its own variables (slots) are made when it first sees a
-// variable, under the strategy of that variable.
+// A handle: copies name the same optimizer. Its own variables (slots) are created when it first
+// sees a variable, under the strategy of that variable.
 // Thread safety: apply_gradients and minimize from all replicas of a step at once; the rest from
 // one thread while no step runs.
 class COHORT_API Optimizer {
  public:
-  // Sums the replicas' gradients and updates the variables, once for all of them.
-  // An undefined gradient counts as zero; if it is undefined on every replica the variable stays as
-  // it is. The first time that this replica lacks one, a warning names the variables.
-  // In a replica, COLLECTIVE: all replicas with the same variables. An empty list does nothing.
-  // Errors: FailedPrecondition (cross-replica context; variables of another strategy than the
+  // Sums the replicas' gradients and updates the variables, once for all replicas. An undefined
+  // gradient counts as zero; if it is undefined on every replica, the variable does not change. The
+  // first time that this replica lacks gradients, a warning names the variables. In a replica,
+  // COLLECTIVE: all replicas pass the same variables. An empty list does nothing.
+  // Errors: FailedPrecondition (cross-replica context; variables of a strategy other than the
   // current one), InvalidArgument (a gradient's shape or dtype, a variable twice, no gradient at
-  // all, replicas with different variables), DeadlineExceeded (a replica does not come).
+  // all, replicas with different variables), DeadlineExceeded (a replica does not arrive).
   void apply_gradients(const GradientsAndVariables& gradients,
                        const ApplyOptions& options = {}) const;
 
-  // The gradients of `loss` by `tape`, applied. Between several replicas, gradients are added up
-  // while backward passes still run; the result is bitwise that of gradient and apply_gradients.
-  // Parameters of a TorchModel must not keep a .grad of their own. COLLECTIVE in a replica, with the
-  // same variables. Errors: as GradientTape::gradient, apply_gradients.
+  // Computes the gradients of `loss` by `tape` and applies them. With several replicas, gradients
+  // are added up while backward passes are still running; the result is bitwise that of gradient
+  // and apply_gradients. Parameters of a TorchModel must not keep a .grad of their own. In a
+  // replica, COLLECTIVE, with the same variables.
+  // Errors: as GradientTape::gradient, apply_gradients.
   void minimize(const Tensor& loss, const std::vector<Variable>& variables,
                 GradientTape& tape) const;
 
@@ -85,8 +86,8 @@ class COHORT_API Optimizer {
 
   // The number of updates applied: int64, shape [].
   Variable iterations() const;
-  // Of the next update. A number is rounded to the floatx() of the time when the optimizer was
-  // made, as Keras keeps it.
+  // The learning rate of the next update. A number is rounded to the floatx() of the time at which
+  // the optimizer was made, as in Keras.
   double learning_rate() const;
   // Errors: FailedPrecondition (made with a schedule), InvalidArgument (not finite).
   void set_learning_rate(double learning_rate) const;

@@ -39,7 +39,7 @@ class OptimizerState final : public train::Trackable {
   std::vector<train::TrackableChild> checkpoint_children() override;
 
  private:
-  // Gradients have been brought: what is left of the step.
+  // The rest of a step, after the gradients were passed.
   void update(distribute::ReplicaContext& replica, GradientExchange& exchange,
               bool aggregate_gradients);
   // In place: assign_add would cost several operations of libtorch's.

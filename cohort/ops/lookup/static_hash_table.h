@@ -24,13 +24,14 @@ class HashTable;
 namespace lookup {
 
 // A handle: copies name the same table. It holds the vocabulary once for all replicas and threads
-// of a process; a checkpoint does not hold it.
+// of a process; checkpoints do not contain it.
 // Thread safety: immutable; lookups take no lock.
 class COHORT_API StaticHashTable {
  public:
-  // `default_value` is one value of the values' kind: what keys that are not in the table give.
-  // Errors: InvalidArgument (default_value is of another kind or no single value; a key twice with
-  // different values: names both entries), what the initializer throws.
+  // `default_value` is a single value of the values' kind: the result for keys that are not in the
+  // table.
+  // Errors: InvalidArgument (default_value is of another kind or not a single value; a key twice
+  // with different values: names both entries), what the initializer throws.
   StaticHashTable(const TableInitializer& initializer, const Structure& default_value);
   template <std::convertible_to<std::string_view> Text>
   StaticHashTable(const TableInitializer& initializer, const Text& default_value)
