@@ -1,6 +1,7 @@
 // Who takes part in a step.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
