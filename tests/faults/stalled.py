@@ -136,7 +136,7 @@ def main(program, folder):
             reader.expect("ten")
             server.send_signal(signal.SIGSTOP)
             reader.expect_deadline("reading")
-            reader.expect_deadline("reading")
+            reader.expect_deadline("opening")  # going on begins with the file that the mark is in
             server.send_signal(signal.SIGCONT)
             reader.expect_the_rest(records, remote=True)
     with strike("before files are listed") as (reader, server):
