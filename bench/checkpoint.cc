@@ -40,7 +40,8 @@ class Variables {
     const int64_t elements = kVariableBytes / 4;
     std::vector<tf::train::NamedObject> objects;
     for (int64_t i = 0; i * 16 < mebibytes; ++i) {
-      const std::string name = "v" + std::to_string(i);
+      std::string name = std::to_string(i);
+      name.insert(name.begin(), 'v');
       variables_.emplace_back(at::rand({elements}), tf::distribute::VariableOptions{.name = name});
       copies_.push_back(at::empty({elements}));
       objects.emplace_back(name, variables_.back());
