@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <set>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,11 @@ std::string data_loss(Run&& run) {
   return "no DataLossError";
 }
 
+inline SimulatedFileSystem& kept_files() {
+  static auto* const kept = new std::vector<std::unique_ptr<SimulatedFileSystem>>;
+  return *kept->emplace_back(std::make_unique<SimulatedFileSystem>());
+}
+
 struct RecordFilesTest : testing::Test {
   void write_records(const std::string& path, const std::vector<std::string>& records,
                      Compression compression = Compression::kNone) {
@@ -54,7 +60,8 @@ struct RecordFilesTest : testing::Test {
     writer.close();
   }
 
-  SimulatedFileSystem files;
+  // Outlives the test: calls that a test gave up go on in it.
+  SimulatedFileSystem& files = kept_files();
 };
 
 }  // namespace cohort::internal
