@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <set>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
