@@ -6,13 +6,13 @@
 #include <ATen/ops/zeros.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <filesystem>
 #include <optional>
 
 #include "cohort/collective/testing_members.h"
 #include "cohort/data/dataset.h"
+#include "cohort/data/testing_files.h"
 #include "cohort/distribute/distributed_dataset.h"
 #include "cohort/distribute/gradient_exchange.h"
 #include "cohort/distribute/strategy.h"
@@ -235,22 +235,9 @@ TEST(SeveralTasksInput, ATaskWithoutDataGoesOnWithEmptyBatches) {
   EXPECT_THAT(read[1], ElementsAre("[0,1]", "[2,3]", "[4,5]"));
 }
 
-// A directory that goes away with the test.
-class TemporaryDirectory {
- public:
-  TemporaryDirectory() {
-    std::string name = ::testing::TempDir() + "several_tasks.XXXXXX";
-    path_ = ::mkdtemp(name.data());
-  }
-  ~TemporaryDirectory() { std::filesystem::remove_all(path_); }
-  const std::string& path() const { return path_; }
+using SeveralTasksCheckpoint = data::FilesTest;
 
- private:
-  std::string path_;
-};
-
-TEST(SeveralTasksCheckpoint, IsWrittenOnceAndRestoredByAll) {
-  const TemporaryDirectory directory;
+TEST_F(SeveralTasksCheckpoint, IsWrittenOnceAndRestoredByAll) {
   std::vector<Tensor> drawn(4);
   run_all_tasks(2, 2, [&](const Strategy& strategy, int task) {
     std::optional<Scope> scope(strategy.core());
@@ -267,8 +254,8 @@ TEST(SeveralTasksCheckpoint, IsWrittenOnceAndRestoredByAll) {
     strategy.run([&](ReplicaContext& context) {
       count.assign_add(number(context.replica_id_in_sync_group() + 1));
     });
-    const std::string path = checkpoint.save(directory.path() + "/ckpt");
-    EXPECT_EQ(path, directory.path() + "/ckpt-1");
+    const std::string path = checkpoint.save(directory + "/ckpt");
+    EXPECT_EQ(path, directory + "/ckpt-1");
     const auto next = draw();
     weight.assign(at::zeros({3}));
     checkpoint.restore(path).assert_consumed();
@@ -284,7 +271,7 @@ TEST(SeveralTasksCheckpoint, IsWrittenOnceAndRestoredByAll) {
   EXPECT_FALSE(at::equal(drawn[0], drawn[2]));
   EXPECT_FALSE(at::equal(drawn[1], drawn[3]));
   int data_files = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(directory.path())) {
+  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
     const std::string name = entry.path().filename();
     EXPECT_EQ(name.find("tmp"), std::string::npos) << name;
     if (name.find(".data-") != std::string::npos) ++data_files;
@@ -292,17 +279,20 @@ TEST(SeveralTasksCheckpoint, IsWrittenOnceAndRestoredByAll) {
   EXPECT_EQ(data_files, 1);
 }
 
-TEST(SeveralTasksCheckpoint, EveryTaskGoesOnWhereItStoodInItsOwnShard) {
-  const TemporaryDirectory directory;
+TEST_F(SeveralTasksCheckpoint, EveryTaskGoesOnWhereItStoodInItsOwnShard) {
   std::vector<std::string> read[2], again[2];
   run_all_tasks(2, 1, [&](const Strategy& strategy, int task) {
-    const auto dataset = strategy.distribute_datasets_from_function([&](const InputContext& context) {
-      return Dataset::range(20).shard(2, context.input_pipeline_id).shuffle(4, {.seed = 3}).batch(2);
-    });
+    const auto dataset =
+        strategy.distribute_datasets_from_function([&](const InputContext& context) {
+          return Dataset::range(20)
+              .shard(2, context.input_pipeline_id)
+              .shuffle(4, {.seed = 3})
+              .batch(2);
+        });
     DistributedIterator iterator = dataset.iterator();
     iterator.next();
     train::Checkpoint checkpoint({{"input", iterator}});
-    const std::string path = checkpoint.save(directory.path() + "/ckpt");
+    const std::string path = checkpoint.save(directory + "/ckpt");
     read[task] = all(iterator);
     checkpoint.restore(path).assert_consumed();
     again[task] = all(iterator);
@@ -313,7 +303,7 @@ TEST(SeveralTasksCheckpoint, EveryTaskGoesOnWhereItStoodInItsOwnShard) {
   EXPECT_EQ(read[1], again[1]);
 }
 
-TEST(SeveralTasksCheckpoint, AWriterThatCannotWriteFailsOnAll) {
+TEST_F(SeveralTasksCheckpoint, AWriterThatCannotWriteFailsOnAll) {
   const auto errors = run_tasks(2, 1, [&](const Strategy& strategy, int) {
     std::optional<Scope> scope(strategy.core());
     const Variable weight(at::ones({3}), {.name = "weight"});
