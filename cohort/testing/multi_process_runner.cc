@@ -93,10 +93,6 @@ std::vector<std::string> environment_of(const MultiProcessOptions& options,
 
 }  // namespace
 
-std::string to_string(const TaskId& task) { return str("/job:", task.job, "/task:", task.index); }
-
-std::ostream& operator<<(std::ostream& out, const TaskId& task) { return out << to_string(task); }
-
 class MultiProcessRunner::Impl {
  public:
   explicit Impl(MultiProcessOptions options) : options_(std::move(options)) {

@@ -14,25 +14,18 @@
 #include <signal.h>
 
 #include <chrono>
-#include <compare>
-#include <iosfwd>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "cohort/core/error.h"
+#include "cohort/core/task_id.h"
 
 namespace cohort::testing {
 
-// A task of the cluster; prints as "/job:worker/task:1".
-struct TaskId {
-  std::string job;
-  int index = 0;
-  auto operator<=>(const TaskId&) const = default;
-};
-std::string to_string(const TaskId& task);
-std::ostream& operator<<(std::ostream& out, const TaskId& task);
+using cohort::TaskId;
+using cohort::to_string;
 
 struct JobSize {
   std::string name;  // letters, digits, '_' and '-'
