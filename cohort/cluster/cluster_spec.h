@@ -21,7 +21,8 @@
 
 namespace cohort::train {
 
-// Equal where jobs, indices and addresses are. A job whose indices have holes is sparse.
+// Equal where jobs, indices and addresses are. A job whose indices have holes is sparse. Addresses
+// are any text here: Server and the strategies check them before they open a socket.
 // Thread safety: immutable.
 class COHORT_API ClusterSpec {
  public:
@@ -30,13 +31,15 @@ class COHORT_API ClusterSpec {
 
   // No tasks.
   ClusterSpec() = default;
-  // Errors of both: InvalidArgument (an empty job name, a negative index).
+  // Errors of both: InvalidArgument (an empty job name, a job named twice, a negative index).
   ClusterSpec(std::initializer_list<std::pair<std::string, std::vector<std::string>>> jobs);
   explicit ClusterSpec(Jobs jobs);
 
   bool empty() const { return jobs_.empty(); }
   explicit operator bool() const { return !empty(); }
   const Jobs& as_dict() const { return jobs_; }
+  // Of all jobs together.
+  int num_tasks() const;
   // In alphabetical order.
   std::vector<std::string> jobs() const;
   bool has_job(std::string_view job) const;
@@ -50,11 +53,14 @@ class COHORT_API ClusterSpec {
 
   // All tasks, by job and index.
   std::vector<TaskId> tasks() const;
+  // As Python prints it: a list for each job, a dict for a sparse one, jobs in alphabetical order.
   std::string to_string() const;
 
   bool operator==(const ClusterSpec&) const = default;
 
  private:
+  const Tasks& tasks_of(const std::string& job) const;
+
   Jobs jobs_;
 };
 COHORT_API std::ostream& operator<<(std::ostream& out, const ClusterSpec& spec);

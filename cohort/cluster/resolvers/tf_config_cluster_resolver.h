@@ -1,0 +1,51 @@
+// The cluster that the environment variable TF_CONFIG describes, as Kubeflow, Vertex AI, `cohort
+// launch` and people by hand set it.
+//
+//   TF_CONFIG='{"cluster": {"worker": ["10.0.0.1:2222", "10.0.0.2:2222"]},
+//               "task": {"type": "worker", "index": 1}}'
+//
+//   tf::distribute::cluster_resolver::TFConfigClusterResolver resolver;
+//   resolver.task_id();   // 1
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "cohort/cluster/cluster_resolver.h"
+#include "cohort/core/export.h"
+
+namespace cohort::distribute::cluster_resolver {
+
+struct TFConfigClusterResolverOptions {
+  // Each wins over what TF_CONFIG says, each on its own.
+  std::optional<std::string> task_type = std::nullopt;
+  std::optional<int> task_id = std::nullopt;
+  std::optional<std::string> rpc_layer = std::nullopt;
+  std::optional<std::string> environment = std::nullopt;
+  // The environment; nothing: the process's.
+  std::optional<Variables> variables = std::nullopt;
+};
+
+// Reads once, when it is made. Without TF_CONFIG there is no cluster: cluster_spec() is empty, master()
+// "", task_type() and task_id() nothing.
+class COHORT_API TFConfigClusterResolver final : public ClusterResolver {
+ public:
+  // Errors: InvalidArgument, on one line (TF_CONFIG is no JSON or has values of wrong types; names the
+  // JSON path).
+  explicit TFConfigClusterResolver(const TFConfigClusterResolverOptions& options = {});
+
+  train::ClusterSpec cluster_spec() const override { return cluster_; }
+  using ClusterResolver::master;
+  // TF_CONFIG's session_master where it has one; "" for a cluster of at most one task; else this
+  // task's own address.
+  std::string master() const override;
+  std::string environment() const override { return environment_; }
+  std::string source() const override { return "TF_CONFIG"; }
+
+ private:
+  train::ClusterSpec cluster_;
+  std::optional<std::string> session_master_;
+  std::string environment_;
+};
+
+}  // namespace cohort::distribute::cluster_resolver
