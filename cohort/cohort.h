@@ -14,6 +14,7 @@
 #include "cohort/core/monitoring.h"
 #include "cohort/core/optional.h"
 #include "cohort/core/profiler.h"
+#include "cohort/core/run_program.h"
 #include "cohort/core/spec.h"
 #include "cohort/core/string_tensor.h"
 #include "cohort/core/structure.h"

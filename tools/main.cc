@@ -8,6 +8,7 @@
 #include "cohort/core/error.h"
 #include "cohort/version.h"
 #include "tools/checkpoint_commands.h"
+#include "tools/launch_command.h"
 #include "tools/printable.h"
 #include "tools/tfrecord_commands.h"
 
@@ -41,6 +42,7 @@ class CommandLine {
     tfrecord.require_subcommand(1);
     add_tfrecord_ls(tfrecord);
     add_tfrecord_verify(tfrecord);
+    add_launch(app_);
   }
 
   // Errors: CLI::ParseError.
@@ -116,6 +118,29 @@ class CommandLine {
        [this](auto& files, auto& out) { return verify_tfrecords(files, tfrecord_verify_, out); });
   }
 
+  void add_launch(CLI::App& parent) {
+    CLI::App& app = *parent.add_subcommand(
+        "launch", "Runs the tasks of a job as processes of this machine, each with its TF_CONFIG");
+    app.add_option("--workers", launch_.job.num_workers, "How many workers");
+    app.add_option("--ps", launch_.job.num_ps,
+                   "How many parameter servers; adds the chief that coordinates them");
+    app.add_flag("--chief", launch_.job.chief, "A chief beside the workers");
+    app.add_flag("--evaluator", launch_.job.evaluator, "An evaluator");
+    app.add_option("--restarts", launch_.restarts,
+                   "How often a task starts again that was killed or exited with 128 or more")
+        ->check(CLI::Range(0, 1'000'000))
+        ->capture_default_str();
+    app.add_option("--cores-per-task", launch_.job.cores_per_task,
+                   "Cores of each task; default: those there are, divided");
+    app.add_option("--grace", launch_.grace_seconds,
+                   "Seconds that tasks have to end before SIGTERM, and then before SIGKILL")
+        ->check(CLI::Range(0.0, 1e6))
+        ->capture_default_str();
+    app.add_flag("--dry-run", launch_.dry_run, "Prints what it would start");
+    app.add_option("COMMAND", launch_.command, "-- PROGRAM ARGUMENT...")->required();
+    on(app, [this](auto&, auto& out) { return launch_job(launch_, out, std::cerr); });
+  }
+
   static void add_tfrecord_options(CLI::App& app, std::vector<std::string>& paths,
                                    std::string& compression) {
     app.add_option("FILE", paths, "TFRecord files")->required();
@@ -137,6 +162,7 @@ class CommandLine {
   ExportOptions export_;
   TFRecordLsOptions tfrecord_ls_;
   TFRecordVerifyOptions tfrecord_verify_;
+  LaunchCommandOptions launch_;
 };
 
 int fail(std::string_view problem, int exit_code) {

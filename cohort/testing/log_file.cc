@@ -11,7 +11,7 @@
 #include <fstream>
 
 #include "cohort/core/error.h"
-#include "cohort/testing/child_process.h"
+#include "cohort/core/files/unique_fd.h"
 
 namespace cohort::internal {
 namespace {

@@ -1,8 +1,6 @@
 #include "cohort/testing/multi_process_main.h"
 
 #include <fcntl.h>
-#include <signal.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -16,13 +14,6 @@ namespace cohort::testing {
 namespace {
 
 using internal::TaskReport;
-
-// A task never outlives its runner, however that one ends.
-void die_with_parent(const char* parent_pid) {
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  // The parent may have gone before the call.
-  if (std::to_string(::getppid()) != parent_pid) ::_exit(1);
-}
 
 TaskReport run(const TaskFunctions& functions, const std::string& name,
                const std::vector<std::string>& arguments) {
@@ -53,13 +44,12 @@ void send(const std::string& bytes) {
 
 int multi_process_main(int argc, char** argv, const TaskFunctions& functions,
                        const std::function<int(int, char**)>& program) {
-  if (argc < 4 || argv[1] != internal::kTaskFlag) return program(argc, argv);
-  die_with_parent(argv[3]);
+  if (argc < 3 || argv[1] != internal::kTaskFlag) return program(argc, argv);
   // What the task itself starts must not hold the pipe open.
   ::fcntl(internal::kReportFd, F_SETFD, FD_CLOEXEC);
   // Into a file stdout would be written in blocks, and wait_for_line would wait for them.
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
-  const TaskReport report = run(functions, argv[2], {argv + 4, argv + argc});
+  const TaskReport report = run(functions, argv[2], {argv + 3, argv + argc});
   if (report.code != Code::kOk) {
     std::fprintf(stderr, "%s: %s\n", std::string(code_name(report.code)).c_str(),
                  report.text.c_str());

@@ -78,16 +78,11 @@ std::string tf_config(const std::map<TaskId, std::string>& addresses, const Task
 
 std::vector<std::string> environment_of(const MultiProcessOptions& options,
                                         const std::string& tf_config) {
-  std::map<std::string, std::string> variables;
-  for (char** entry = environ; *entry; ++entry) {
-    const std::string text = *entry;
-    const size_t equals = text.find('=');
-    if (equals != std::string::npos) variables[text.substr(0, equals)] = text.substr(equals + 1);
+  std::vector<std::string> environment = internal::own_environment();
+  internal::set_variable(environment, "TF_CONFIG", tf_config);
+  for (const auto& [name, value] : options.environment) {
+    internal::set_variable(environment, name, value);
   }
-  variables["TF_CONFIG"] = tf_config;
-  for (const auto& [name, value] : options.environment) variables[name] = value;
-  std::vector<std::string> environment;
-  for (const auto& [name, value] : variables) environment.push_back(name + "=" + value);
   return environment;
 }
 
@@ -208,8 +203,7 @@ class MultiProcessRunner::Impl {
     for (size_t i = 0; i < ids.size(); ++i) {
       addresses[ids[i]] = str("127.0.0.1:", ports_[static_cast<int>(i)]);
     }
-    std::vector<std::string> arguments = {std::string(internal::kTaskFlag), options_.function,
-                                          std::to_string(::getpid())};
+    std::vector<std::string> arguments = {std::string(internal::kTaskFlag), options_.function};
     arguments.insert(arguments.end(), options_.arguments.begin(), options_.arguments.end());
     for (const auto& [id, address] : addresses) {
       tasks_.emplace(id, internal::TaskSetup{

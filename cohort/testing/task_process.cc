@@ -16,10 +16,13 @@ namespace {
 
 constexpr int kTailLines = 50;
 
-// "SIGKILL": the name as users write it; strsignal gives sentences.
-std::string signal_name(int signal) {
-  const char* name = ::sigabbrev_np(signal);
-  return name ? str("SIG", name) : str("signal ", signal);
+UniqueFd open_log(const std::string& path) {
+  UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  if (fd.valid()) return fd;
+  const std::string message = str("cannot open the log ", path, ": ", std::strerror(errno));
+  if (errno == ENOENT || errno == ENOTDIR) throw NotFoundError(message);
+  if (errno == EACCES || errno == EPERM) throw PermissionDeniedError(message);
+  throw ResourceExhaustedError(message);
 }
 
 }  // namespace
@@ -38,10 +41,13 @@ void TaskProcess::start() {
   ::fcntl(read_end.get(), F_SETFL, O_NONBLOCK);
   std::error_code no_log_yet;
   const auto log_size = std::filesystem::file_size(setup_.log_path, no_log_yet);
+  const UniqueFd log = open_log(setup_.log_path);
   process_ = std::make_unique<ChildProcess>(SpawnOptions{.arguments = setup_.arguments,
                                                          .environment = setup_.environment,
-                                                         .log_path = setup_.log_path,
-                                                         .report_fd = write_end.get()});
+                                                         .stdout_fd = log.get(),
+                                                         .stderr_fd = log.get(),
+                                                         .extra_fd = write_end.get(),
+                                                         .dies_with_parent = true});
   log_offset_ = no_log_yet ? 0 : static_cast<int64_t>(log_size);
   report_pipe_ = std::move(read_end);
   report_.clear();

@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "cohort/testing/child_process.h"
+#include "cohort/cluster/launch/child_process.h"
 #include "cohort/testing/multi_process_runner.h"
 
 namespace cohort::internal {

@@ -9,7 +9,7 @@
 
 namespace cohort::internal {
 
-// How the runner calls a task: program kTaskFlag FUNCTION PARENT_PID ARGUMENT...
+// How the runner calls a task: program kTaskFlag FUNCTION ARGUMENT...
 inline constexpr std::string_view kTaskFlag = "--cohort_run_task";
 // The descriptor of the pipe in the task.
 inline constexpr int kReportFd = 3;

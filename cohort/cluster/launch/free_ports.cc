@@ -1,4 +1,4 @@
-#include "cohort/testing/free_ports.h"
+#include "cohort/cluster/launch/free_ports.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -11,7 +11,7 @@
 
 #include "cohort/core/error.h"
 
-namespace cohort::testing {
+namespace cohort::internal {
 
 FreePorts::~FreePorts() { release(); }
 
@@ -31,7 +31,7 @@ void FreePorts::release() {
 
 FreePorts pick_free_ports(int count) {
   if (count < 0) {
-    throw InvalidArgumentError(internal::str("cannot pick ", count, " ports"));
+    throw InvalidArgumentError(str("cannot pick ", count, " ports"));
   }
   FreePorts ports;
   for (int i = 0; i < count; ++i) {
@@ -45,12 +45,12 @@ FreePorts pick_free_ports(int count) {
     auto* raw = reinterpret_cast<sockaddr*>(&address);
     if (socket < 0 || ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) != 0 ||
         ::bind(socket, raw, size) != 0 || ::getsockname(socket, raw, &size) != 0) {
-      throw ResourceExhaustedError(internal::str("cannot bind port number ", i + 1, " of ", count,
-                                                 " on 127.0.0.1: ", std::strerror(errno)));
+      throw ResourceExhaustedError(str("cannot bind port number ", i + 1, " of ", count,
+                                       " on 127.0.0.1: ", std::strerror(errno)));
     }
     ports.ports_.push_back(ntohs(address.sin_port));
   }
   return ports;
 }
 
-}  // namespace cohort::testing
+}  // namespace cohort::internal

@@ -1,4 +1,4 @@
-#include "cohort/testing/free_ports.h"
+#include "cohort/cluster/launch/free_ports.h"
 
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
@@ -10,7 +10,7 @@
 
 #include "cohort/core/error.h"
 
-namespace cohort::testing {
+namespace cohort::internal {
 namespace {
 
 enum class Reuse { kNo, kYes };
@@ -60,4 +60,4 @@ TEST(FreePortsTest, RefusesANegativeCount) {
 }
 
 }  // namespace
-}  // namespace cohort::testing
+}  // namespace cohort::internal

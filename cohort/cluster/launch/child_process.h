@@ -1,0 +1,88 @@
+// One process: started, signalled, waited for.
+//
+//   ChildProcess child({.program = "/usr/bin/env", .arguments = {"env"}, .stdout_fd = pipe});
+//   poll for POLLIN on child.pidfd();
+//   child.poll()->exit_code;
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cohort/core/files/unique_fd.h"
+
+namespace cohort::internal {
+
+struct SpawnOptions {
+  std::string program = "";                   // empty: this program's own binary
+  std::vector<std::string> arguments = {};    // after the program's name
+  std::vector<std::string> environment = {};  // all of it: "NAME=value"
+  // What the process gets as stdout, stderr and descriptor 3; 3 stays closed where it is negative.
+  int stdout_fd = -1;
+  int stderr_fd = -1;
+  int extra_fd = -1;
+  // Makes the process the first of a group of its own, so that a terminal's Ctrl-C passes it by.
+  bool own_group = false;
+  // The process gets SIGKILL when the thread that started it ends, however that ends.
+  bool dies_with_parent = false;
+  std::vector<int> cores = {};  // it may run on these alone; empty: on this thread's
+};
+
+// How a process ended: exactly one of the two is set.
+struct ExitStatus {
+  std::optional<int> exit_code = std::nullopt;
+  std::optional<int> signal = std::nullopt;
+
+  bool ok() const { return exit_code == 0; }
+  // As a shell says it: 128 + n for signal n.
+  int shell_code() const { return signal ? 128 + *signal : *exit_code; }
+};
+
+// "SIGKILL": the name as users write it.
+std::string signal_name(int signal);
+// The program that a shell would run by this name: itself where it has a '/', else the first
+// executable of that name in PATH. Errors: NotFound (says where it looked), PermissionDenied (no
+// executable file).
+std::string find_program(const std::string& name);
+// This process's environment, "NAME=value".
+std::vector<std::string> own_environment();
+// Sets a variable of such a list.
+void set_variable(std::vector<std::string>& environment, std::string_view name,
+                  std::string_view value);
+
+// Thread safety: none.
+class ChildProcess {
+ public:
+  // Starts a fresh program (after a bare fork neither gRPC's nor libtorch's threads would be there).
+  // Stdin is empty, signals have their default handlers; of this process's other descriptors it
+  // inherits those that are not marked close-on-exec.
+  // Errors: NotFound or PermissionDenied (the program), InvalidArgument (arguments too long, no such
+  // core), ResourceExhausted (no process, memory or descriptor to be had).
+  explicit ChildProcess(const SpawnOptions& options);
+  // Kills and reaps it.
+  ~ChildProcess();
+  ChildProcess(const ChildProcess&) = delete;
+  ChildProcess& operator=(const ChildProcess&) = delete;
+
+  pid_t pid() const { return pid_; }
+  // Becomes readable when the process ends.
+  int pidfd() const { return pidfd_.get(); }
+  // Whether it could be sent: not to a process that was reaped.
+  bool send_signal(int signal);
+  // The status if it has ended, without waiting. Reaps it.
+  std::optional<ExitStatus> poll();
+  // SIGKILL, then waits for the end.
+  ExitStatus kill_and_reap();
+
+ private:
+  ExitStatus reap();
+
+  pid_t pid_ = -1;
+  UniqueFd pidfd_;
+  std::optional<ExitStatus> status_;
+};
+
+}  // namespace cohort::internal

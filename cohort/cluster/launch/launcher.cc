@@ -1,0 +1,243 @@
+#include "cohort/cluster/launch/launcher.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <iomanip>
+#include <memory>
+#include <ostream>
+
+#include "cohort/core/error.h"
+
+namespace cohort::internal {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// The signals that end a job, as readable descriptors for as long as it lives.
+class SignalSource {
+ public:
+  SignalSource() {
+    sigset_t set;
+    ::sigemptyset(&set);
+    for (int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&set, signal);
+    ::pthread_sigmask(SIG_BLOCK, &set, &before_);
+    fd_ = UniqueFd(::signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC));
+    if (!fd_.valid()) {
+      ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+      throw ResourceExhaustedError(str("cannot make a signalfd: ", std::strerror(errno)));
+    }
+  }
+  ~SignalSource() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalSource(const SignalSource&) = delete;
+  SignalSource& operator=(const SignalSource&) = delete;
+
+  int fd() const { return fd_.get(); }
+  // The next one that has come; 0: none.
+  int next() {
+    signalfd_siginfo info;
+    return ::read(fd_.get(), &info, sizeof(info)) == sizeof(info) ? static_cast<int>(info.ssi_signo)
+                                                                  : 0;
+  }
+
+ private:
+  UniqueFd fd_;
+  sigset_t before_;
+};
+
+class Job {
+ public:
+  Job(const JobPlan& plan, const LaunchOptions& options) : options_(options) {
+    const auto has_ps = [](const PlannedTask& task) { return task.id.job == "ps"; };
+    has_ps_ = std::any_of(plan.tasks.begin(), plan.tasks.end(), has_ps);
+    int number = 0;
+    for (const PlannedTask& task : plan.tasks) {
+      tasks_.push_back({std::make_unique<TaskRun>(plan, task, number++, options.out, options.err)});
+    }
+  }
+
+  LaunchResult run() {
+    for (State& state : tasks_) state.run->start();
+    while (is_anything_left()) {
+      wait();
+      for (int signal = signals_.next(); signal != 0; signal = signals_.next()) on_signal(signal);
+      for (State& state : tasks_) {
+        state.run->forward_output();
+        if (state.run->collect()) on_end(state);
+      }
+      on_time(Clock::now());
+    }
+    return result();
+  }
+
+ private:
+  struct State {
+    std::unique_ptr<TaskRun> run;
+    std::optional<Clock::time_point> restart_at = std::nullopt;
+    bool stopped = false;
+  };
+
+  bool is_anything_left() const {
+    return std::any_of(tasks_.begin(), tasks_.end(), [](const State& state) {
+      return state.run->is_running() || state.restart_at;
+    });
+  }
+
+  // For something to do, until the next moment at which something is due.
+  void wait() {
+    std::vector<pollfd> fds = {{signals_.fd(), POLLIN, 0}};
+    std::optional<Clock::time_point> due = next_step_;
+    for (const State& state : tasks_) {
+      fds.push_back({state.run->pidfd(), POLLIN, 0});
+      fds.push_back({state.run->stdout_fd(), POLLIN, 0});
+      fds.push_back({state.run->stderr_fd(), POLLIN, 0});
+      if (state.restart_at) due = due ? std::min(*due, *state.restart_at) : *state.restart_at;
+    }
+    int timeout = -1;
+    if (due) {
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(*due - Clock::now()).count();
+      timeout = static_cast<int>(std::clamp<int64_t>(left, 0, 60'000));
+    }
+    ::poll(fds.data(), fds.size(), timeout);
+  }
+
+  void on_signal(int signal) {
+    if (caught_ == 0) {
+      caught_ = signal;
+      say(str(signal_name(signal), ": passed on to the tasks; the next one ends them"));
+      for (State& state : tasks_) state.run->send_signal(signal);
+      begin_end(/*escalation=*/0);
+    } else {
+      escalate();
+    }
+  }
+
+  void on_end(State& state) {
+    const ExitStatus status = *state.run->status();
+    if (over_) return;
+    const TaskRun& run = *state.run;
+    if (status.ok()) {
+      if (is_done()) begin_end(/*escalation=*/0);
+      return;
+    }
+    const std::string how = status.signal ? str("was ended by ", signal_name(*status.signal))
+                                          : str("exited with ", *status.exit_code);
+    const int restarts = run.num_starts() - 1;
+    if (status.shell_code() >= 128 && restarts < options_.restarts) {
+      const auto delay = std::min<std::chrono::milliseconds>(
+          options_.restart_delay * (1LL << std::min(restarts, 16)), std::chrono::minutes(1));
+      state.restart_at = Clock::now() + delay;
+      say(str(run.task().label(), " ", how, "; restart ", restarts + 1, " of ", options_.restarts,
+              " in ", delay.count(), " ms"));
+      return;
+    }
+    failure_ = status.shell_code();
+    say(str(run.task().label(), " ", how, "; ending the other tasks"));
+    begin_end(/*escalation=*/1);
+  }
+
+  // Whether all that the job is for has been done.
+  bool is_done() const {
+    return std::all_of(tasks_.begin(), tasks_.end(), [this](const State& state) {
+      const std::string& job = state.run->task().id.job;
+      const bool leads = has_ps_ ? job == "chief" : job == "chief" || job == "worker";
+      return !leads || (state.run->status() && state.run->status()->ok());
+    });
+  }
+
+  // The job is over: from here on nothing restarts. `escalation`: 0 the tasks may end by themselves,
+  // 1 they get SIGTERM.
+  void begin_end(int escalation) {
+    over_ = true;
+    for (State& state : tasks_) state.restart_at.reset();
+    if (escalation == 0) {
+      next_step_ = Clock::now() + options_.grace;
+    } else {
+      escalate();
+    }
+  }
+
+  void escalate() {
+    const int signal = escalation_++ == 0 ? SIGTERM : SIGKILL;
+    for (State& state : tasks_) {
+      if (!state.run->is_running()) continue;
+      state.stopped = caught_ == 0;
+      state.run->send_signal(signal);
+    }
+    next_step_ = Clock::now() + options_.grace;
+  }
+
+  void on_time(Clock::time_point now) {
+    for (State& state : tasks_) {
+      if (!state.restart_at || *state.restart_at > now) continue;
+      state.restart_at.reset();
+      state.run->start();
+    }
+    if (next_step_ && *next_step_ <= now) escalate();
+  }
+
+  void say(const std::string& text) const {
+    const std::string line = str("cohort launch: ", text, "\n");
+    // Nothing to be done where nobody reads it.
+    [[maybe_unused]] const ssize_t written = ::write(options_.err.fd, line.data(), line.size());
+  }
+
+  LaunchResult result() const {
+    LaunchResult result;
+    result.exit_code = caught_ != 0 ? 128 + caught_ : failure_;
+    for (const State& state : tasks_) {
+      result.tasks.push_back(
+          {.id = state.run->task().id,
+           .status = state.run->status(),
+           .time = std::chrono::duration_cast<std::chrono::milliseconds>(state.run->time()),
+           .restarts = std::max(0, state.run->num_starts() - 1),
+           .stopped = state.stopped});
+    }
+    return result;
+  }
+
+  const LaunchOptions& options_;
+  SignalSource signals_;
+  std::vector<State> tasks_;
+  bool has_ps_ = false;
+  bool over_ = false;
+  int escalation_ = 0;
+  int caught_ = 0;   // the first signal
+  int failure_ = 0;  // the exit code of the first task that failed for good
+  std::optional<Clock::time_point> next_step_;
+};
+
+}  // namespace
+
+LaunchResult launch(const JobPlan& plan, const LaunchOptions& options) {
+  return Job(plan, options).run();
+}
+
+void print_summary(const LaunchResult& result, std::ostream& out) {
+  size_t width = 4;
+  for (const TaskSummary& task : result.tasks) {
+    width = std::max(width, str(task.id.job, ":", task.id.index).size());
+  }
+  const auto label_width = static_cast<int>(width);
+  out << std::left << std::setw(label_width) << "task"
+      << "  exit      seconds  restarts\n";
+  for (const TaskSummary& task : result.tasks) {
+    std::string how = "-";
+    if (task.status) {
+      how = task.status->signal ? signal_name(*task.status->signal)
+                                : std::to_string(*task.status->exit_code);
+    }
+    out << std::left << std::setw(label_width) << str(task.id.job, ":", task.id.index) << "  "
+        << std::setw(8) << how << std::right << std::setw(9) << std::fixed << std::setprecision(1)
+        << static_cast<double>(task.time.count()) / 1000 << std::setw(10) << task.restarts
+        << (task.stopped ? "  stopped by the launcher" : "") << '\n';
+  }
+}
+
+}  // namespace cohort::internal

@@ -1,0 +1,53 @@
+// Runs the tasks of a job until they have ended: passes on their output and this process's signals,
+// restarts those that may be, and ends the others when one fails for good.
+#pragma once
+
+#include <chrono>
+#include <iosfwd>
+#include <optional>
+#include <vector>
+
+#include "cohort/cluster/launch/job_plan.h"
+#include "cohort/cluster/launch/task_run.h"
+
+namespace cohort::internal {
+
+struct LaunchOptions {
+  // How often each task is started again after it was killed by a signal or exited with 128 or more
+  // (it lost a peer, it was pre-empted). Lower codes say that another try would end the same way.
+  int restarts = 0;
+  // Before the first restart of a task; it doubles from restart to restart, up to a minute.
+  std::chrono::milliseconds restart_delay = std::chrono::seconds(1);
+  // What the remaining tasks have, once the job is over, to end by themselves; then again after
+  // SIGTERM, before SIGKILL.
+  std::chrono::milliseconds grace = std::chrono::seconds(30);
+  TaskOutput out = {};  // where the tasks' lines go
+  TaskOutput err = {};  // and what the launcher itself says
+};
+
+struct TaskSummary {
+  TaskId id;
+  std::optional<ExitStatus> status;  // nothing: it was never started
+  std::chrono::milliseconds time;
+  int restarts = 0;
+  bool stopped = false;  // by the launcher, after the job was over
+};
+
+struct LaunchResult {
+  // 0: the job is done. Else that of the first task that failed for good, as a shell says it, or
+  // 128 + n after signal n.
+  int exit_code = 0;
+  std::vector<TaskSummary> tasks;
+};
+
+// The job is done when its chief (in a job with ps), or its chief and all workers, have exited with
+// 0. SIGINT, SIGTERM and SIGHUP go to the tasks; a second signal ends them with SIGTERM, a third
+// with SIGKILL, and so does the grace.
+// Thread safety: the process's signals are blocked meanwhile; one call at a time.
+// Errors: those of ChildProcess, after all tasks that had been started were killed.
+LaunchResult launch(const JobPlan& plan, const LaunchOptions& options);
+
+// A line a task: how it ended, how long it took, how often it was restarted.
+void print_summary(const LaunchResult& result, std::ostream& out);
+
+}  // namespace cohort::internal

@@ -1,0 +1,144 @@
+#include "cohort/cluster/launch/launcher.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <array>
+#include <filesystem>
+#include <future>
+#include <sstream>
+#include <thread>
+
+namespace cohort::internal {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+using testing::Optional;
+using namespace std::chrono_literals;
+
+// A job whose tasks are shell scripts that find themselves in TF_CONFIG.
+struct LauncherTest : testing::Test {
+  LauncherTest() {
+    EXPECT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
+    std::string pattern = testing::TempDir() + "cohort_launcher_test.XXXXXX";
+    folder = ::mkdtemp(pattern.data());
+  }
+  ~LauncherTest() override {
+    for (int fd : ends) ::close(fd);
+    std::filesystem::remove_all(folder);
+  }
+
+  LaunchResult run(JobOptions job, const std::string& script, LaunchOptions options = {}) {
+    job.program = "/bin/sh";
+    // $task: "worker 1".
+    job.arguments = {
+        "-c",
+        "task=$(echo \"$TF_CONFIG\" | sed 's/.*type\":\"//;s/\",\"index\":/ /;s/}}//')\n"
+        "cd '" +
+            folder + "'\n" + script};
+    JobPlan plan = make_plan(job, {});
+    std::vector<int> ports;
+    for (int i = 0; i < num_servers(plan); ++i) ports.push_back(i + 1);
+    set_addresses(plan, ports);
+    options.out.fd = ends[1];
+    options.err.fd = ends[1];
+    options.restart_delay = 1ms;
+    if (options.grace == 30s) options.grace = 20s;
+    const LaunchResult result = launch(plan, options);
+    std::array<char, 60'000> block;
+    ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
+    const ssize_t count = ::read(ends[0], block.data(), block.size());
+    output = count > 0 ? std::string(block.data(), static_cast<size_t>(count)) : "";
+    return result;
+  }
+
+  std::array<int, 2> ends;
+  std::string folder;
+  std::string output;
+};
+
+TEST_F(LauncherTest, RunsAllTasksAndMarksTheirLines) {
+  const LaunchResult result =
+      run({.num_workers = 2}, "echo \"I am $task\"; echo to stderr >&2; printf 'no end'");
+  EXPECT_EQ(result.exit_code, 0);
+  ASSERT_EQ(result.tasks.size(), 2u);
+  EXPECT_THAT(output, HasSubstr("[worker:0] I am worker 0\n"));
+  EXPECT_THAT(output, HasSubstr("[worker:1] I am worker 1\n"));
+  EXPECT_THAT(output, HasSubstr("[worker:1] to stderr\n"));
+  EXPECT_THAT(output, HasSubstr("[worker:1] no end\n"));
+  EXPECT_THAT(output, Not(HasSubstr("\x1b")));
+}
+
+TEST_F(LauncherTest, TheFirstFailureEndsTheOthersAndIsTheExitCode) {
+  const LaunchResult result =
+      run({.num_workers = 3}, "[ \"$task\" = 'worker 1' ] && exit 7; exec sleep 60");
+  EXPECT_EQ(result.exit_code, 7);
+  EXPECT_THAT(result.tasks[0].status->signal, Optional(SIGTERM));
+  EXPECT_TRUE(result.tasks[0].stopped);
+  EXPECT_FALSE(result.tasks[1].stopped);
+  EXPECT_THAT(output, HasSubstr("worker:1 exited with 7"));
+  std::ostringstream summary;
+  print_summary(result, summary);
+  EXPECT_THAT(summary.str(), HasSubstr("task      exit      seconds  restarts\nworker:0  SIGTERM"));
+  EXPECT_THAT(summary.str(), HasSubstr("worker:1  7"));
+}
+
+TEST_F(LauncherTest, RestartsWhatWasKilledAndNothingElse) {
+  const std::string die_twice =
+      "echo x >> \"starts $task\"\n"
+      "[ \"$task\" = 'worker 1' ] && [ $(wc -l < \"starts $task\") -le 2 ] && kill -9 $$\nexit 0";
+  LaunchResult result = run({.num_workers = 2}, die_twice, {.restarts = 2});
+  EXPECT_EQ(result.exit_code, 0) << output;
+  EXPECT_EQ(result.tasks[1].restarts, 2);
+  EXPECT_EQ(result.tasks[0].restarts, 0);
+  EXPECT_THAT(output, HasSubstr("worker:1 was ended by SIGKILL; restart 2 of 2 in 2 ms"));
+
+  result = run({.num_workers = 1}, "kill -9 $$", {.restarts = 1});
+  EXPECT_EQ(result.exit_code, 137);
+  EXPECT_EQ(result.tasks[0].restarts, 1);
+  result = run({.num_workers = 1}, "exit 64", {.restarts = 5});
+  EXPECT_EQ(result.exit_code, 64);
+  EXPECT_EQ(result.tasks[0].restarts, 0);
+  result = run({.num_workers = 1}, "exit 138", {.restarts = 1});
+  EXPECT_EQ(result.exit_code, 138);
+  EXPECT_EQ(result.tasks[0].restarts, 1);
+}
+
+// In a job with ps the chief decides; the others are ended if they do not end by themselves.
+TEST_F(LauncherTest, TheJobIsDoneWhenItsChiefIs) {
+  const LaunchResult result = run({.num_workers = 1, .num_ps = 1},
+                                  "case $task in chief*) exit 0;; worker*) exit 0;; esac\n"
+                                  "trap '' TERM; while :; do sleep 60 & wait; done",
+                                  {.grace = 50ms});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_THAT(result.tasks[2].status->signal, Optional(SIGKILL));
+  EXPECT_TRUE(result.tasks[2].stopped);
+}
+
+TEST_F(LauncherTest, PassesSignalsOn) {
+  const auto main_thread = ::pthread_self();
+  std::thread interrupter([&] {
+    while (!std::filesystem::exists(folder + "/ready 0") ||
+           !std::filesystem::exists(folder + "/ready 1")) {
+      std::this_thread::yield();
+    }
+    ::pthread_kill(main_thread, SIGINT);
+  });
+  const LaunchResult result =
+      run({.num_workers = 2},
+          "trap 'echo saved; exit 130' INT; touch \"ready ${task#worker }\"\n"
+          "while :; do sleep 0.01; done");
+  interrupter.join();
+  EXPECT_EQ(result.exit_code, 130);
+  EXPECT_THAT(output, HasSubstr("[worker:0] saved\n"));
+  EXPECT_THAT(output, HasSubstr("[worker:1] saved\n"));
+  EXPECT_THAT(result.tasks[0].status->exit_code, Optional(130));
+  EXPECT_FALSE(result.tasks[0].stopped);
+}
+
+}  // namespace
+}  // namespace cohort::internal

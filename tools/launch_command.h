@@ -1,0 +1,24 @@
+// `cohort launch ... -- PROGRAM ARGUMENT...`: runs a job's tasks as processes of this machine.
+#pragma once
+
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+#include "cohort/cluster/launch/job_plan.h"
+
+namespace cohort::tools {
+
+struct LaunchCommandOptions {
+  internal::JobOptions job;
+  std::vector<std::string> command;  // the program and its arguments
+  int restarts = 0;
+  double grace_seconds = 30;
+  bool dry_run = false;  // says what it would start
+};
+
+// Returns the program's exit code: see LaunchResult.
+// Errors: InvalidArgument, NotFound and PermissionDenied (the program), ResourceExhausted.
+int launch_job(const LaunchCommandOptions& options, std::ostream& out, std::ostream& err);
+
+}  // namespace cohort::tools
