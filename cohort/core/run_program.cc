@@ -15,12 +15,12 @@ int exit_code(Code code, const ExitCodes& codes) {
   switch (code) {
     case Code::kInvalidArgument:
     case Code::kFailedPrecondition:
+    case Code::kNotFound:
     case Code::kAlreadyExists:
     case Code::kUnimplemented:
     case Code::kPermissionDenied:
     case Code::kUnauthenticated:
       return codes.usage;
-    case Code::kNotFound:
     case Code::kOutOfRange:
     case Code::kDataLoss:
       return codes.bad_data;

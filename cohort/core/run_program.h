@@ -18,10 +18,11 @@ namespace cohort {
 // Kubeflow's ExitCode policy start a task again that exits with 128 or more.
 struct ExitCodes {
   int failed = 1;  // any other error
-  // The command line, a configuration, a cluster that cannot run, no permission: InvalidArgument,
-  // FailedPrecondition, AlreadyExists, Unimplemented, PermissionDenied, Unauthenticated.
+  // The command line, a configuration, a missing file, a cluster that cannot run, no permission:
+  // InvalidArgument, FailedPrecondition, NotFound, AlreadyExists, Unimplemented, PermissionDenied,
+  // Unauthenticated.
   int usage = 64;
-  int bad_data = 65;  // NotFound, OutOfRange, DataLoss
+  int bad_data = 65;  // DataLoss, OutOfRange
   // Unavailable, Aborted, DeadlineExceeded: a task was lost, or did not come.
   int lost_peer = 138;
 };

@@ -34,7 +34,7 @@ TEST(RunProgramTest, CodesSayWhatToDoNext) {
   };
   EXPECT_EQ(code(Code::kInvalidArgument), 64);
   EXPECT_EQ(code(Code::kFailedPrecondition), 64);
-  EXPECT_EQ(code(Code::kNotFound), 65);
+  EXPECT_EQ(code(Code::kNotFound), 64);
   EXPECT_EQ(code(Code::kDataLoss), 65);
   EXPECT_EQ(code(Code::kDeadlineExceeded), 138);
   EXPECT_EQ(code(Code::kInternal), 1);

@@ -83,29 +83,10 @@ void run(const Options& options) {
   }
 }
 
-// Exit codes as for every task: 64 a wrong call, 65 bad data.
-int exit_code(const tf::Error& error) {
-  switch (error.code()) {
-    case tf::Code::kInvalidArgument:
-    case tf::Code::kNotFound: return 64;
-    case tf::Code::kDataLoss: return 65;
-    default: return 1;
-  }
-}
-
 }  // namespace
 }  // namespace custom_training
 
 int main(int argc, char** argv) {
   const custom_training::Options options = custom_training::parse_options(argc, argv);
-  try {
-    custom_training::run(options);
-  } catch (const tf::Error& error) {
-    std::cerr << "demo: " << tf::code_name(error.code()) << ": " << error.what() << '\n';
-    return custom_training::exit_code(error);
-  } catch (const std::exception& error) {
-    std::cerr << "demo: " << error.what() << '\n';
-    return 1;
-  }
-  return 0;
+  return tf::run_program([&] { custom_training::run(options); });
 }

@@ -2,8 +2,6 @@
 // same on every machine.
 #include <cohort/cohort.h>
 
-#include <cstdlib>
-#include <exception>
 #include <iostream>
 
 #include "sections.h"
@@ -13,7 +11,7 @@ int main(int argc, char**) {
     std::cerr << "usage: distributed_input\n";
     return 64;
   }
-  try {
+  return cohort::run_program([] {
     cohort::logging::set_level(cohort::logging::Level::kError);
     cohort::config::set_logical_device_configuration("CPU", 5);
     distributed_input::distribute_a_dataset();
@@ -25,9 +23,5 @@ int main(int argc, char**) {
     distributed_input::distribute_values();
     distributed_input::distribute_from_functions();
     distributed_input::preprocess();
-  } catch (const std::exception& error) {
-    std::cerr << "distributed_input: " << error.what() << '\n';
-    return EXIT_FAILURE;
-  }
-  return EXIT_SUCCESS;
+  });
 }
