@@ -4,6 +4,8 @@
 #include <mutex>
 #include <utility>
 
+#include "cohort/core/error.h"
+
 namespace cohort::internal {
 namespace {
 
@@ -31,6 +33,13 @@ const Task& Task::current() {
 }
 
 std::string Task::to_string() const { return "/job:" + job_ + "/task:" + std::to_string(index_); }
+
+void throw_of_other_task(const std::string& what, const Task& owner) {
+  throw FailedPreconditionError(what + " belongs to " + owner.to_string() +
+                                ", whose code made it, and is used in a step of " +
+                                Task::current().to_string() +
+                                "; each task makes a model of its own under strategy.scope()");
+}
 
 ScopedTask::ScopedTask(const Task& task) : previous_(std::exchange(scoped_task, &task)) {}
 ScopedTask::~ScopedTask() { scoped_task = previous_; }

@@ -46,11 +46,21 @@ std::chrono::nanoseconds spin_for(int replicas) {
 
 }  // namespace
 
+ReplicaSeed::Value ReplicaSeed::current() {
+  const std::lock_guard lock(mutex_);
+  const uint64_t epoch = seed_epoch();
+  if (!value_ || value_->epoch != epoch) value_ = {epoch, next_seed()};
+  return *value_;
+}
+
 // What the threads refer to; they keep it alive.
 struct LocalReplicas::Shared {
-  Shared(int size, std::chrono::nanoseconds spin,
+  Shared(int size, std::chrono::nanoseconds spin, std::shared_ptr<ReplicaSeed> replica_seed,
          std::shared_ptr<collective::Communicator> communicator)
-      : group(size, spin, std::move(communicator)), jobs(size), errors(size) {
+      : group(size, spin, std::move(communicator)),
+        seed(std::move(replica_seed)),
+        jobs(size),
+        errors(size) {
     seed_generators();
   }
   int size() const { return static_cast<int>(jobs.size()); }
@@ -63,6 +73,7 @@ struct LocalReplicas::Shared {
   SyncGroup group;
   std::vector<random::RandomGenerator> generators;
   uint64_t seed_epoch = 0;  // of the generators; random::set_seed begins a new one
+  std::shared_ptr<ReplicaSeed> seed;
   std::vector<c10::Device> devices;
   std::vector<std::thread> threads;
 
@@ -89,11 +100,11 @@ struct LocalReplicas::Shared {
 // One seed whatever the number of replicas: what is seeded later must not depend on it. The
 // generators stay the same objects: checkpoints hold on to them.
 void LocalReplicas::Shared::seed_generators() {
-  seed_epoch = internal::seed_epoch();
-  const uint64_t seed = next_seed();
+  const ReplicaSeed::Value drawn = seed->current();
+  seed_epoch = drawn.epoch;
   for (int i = 0; i < size(); ++i) {
     const auto replica = static_cast<uint64_t>(group.view()->first_replica() + i);
-    const auto fresh = random::RandomGenerator::from_seed(seed, replica);
+    const auto fresh = random::RandomGenerator::from_seed(drawn.seed, replica);
     if (static_cast<size_t>(i) == generators.size()) {
       generators.push_back(fresh);
     } else {
@@ -146,13 +157,14 @@ void LocalReplicas::Shared::work(int rank, int num_threads) {
   }
 }
 
-LocalReplicas::LocalReplicas(std::vector<std::string> devices,
+LocalReplicas::LocalReplicas(std::vector<std::string> devices, std::shared_ptr<ReplicaSeed> seed,
                              std::shared_ptr<collective::Communicator> communicator)
     : devices_(std::move(devices)),
       threads_per_replica_(std::max(1, num_usable_cores() / std::max(1, size()))) {
   warn_of_slow_blas();
   for (const std::string& device : devices_) torch_devices_.push_back(torch_device(device));
-  shared_ = std::make_shared<Shared>(size(), spin_for(size()), std::move(communicator));
+  shared_ =
+      std::make_shared<Shared>(size(), spin_for(size()), std::move(seed), std::move(communicator));
   shared_->devices = torch_devices_;
   for (int rank = 1; rank < size(); ++rank) {
     shared_->threads.emplace_back(
@@ -196,9 +208,9 @@ void LocalReplicas::run(StrategyCore& core, const std::shared_ptr<RunFrame>& fra
                         const RunOptions& options) {
   check_usable(core);
   if (shared_->running.exchange(true)) {
-    throw FailedPreconditionError(
-        "strategy.run was called while another thread runs a step of the same strategy; run one "
-        "step at a time");
+    throw FailedPreconditionError(str("strategy.run was called while another thread of ",
+                                      Task::current().to_string(),
+                                      " runs a step of the same strategy; run one step at a time"));
   }
   struct NotRunning {
     Shared& shared;

@@ -4,7 +4,10 @@
 
 #include <c10/core/Device.h>
 
+#include <cstdint>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,14 +24,30 @@ class RandomGenerator;
 
 namespace cohort::internal {
 
+// What the generators of a strategy's replicas are seeded with, in all tasks: drawn once, and once
+// more after each random::set_seed.
+// Thread safety: any thread.
+class ReplicaSeed {
+ public:
+  struct Value {
+    uint64_t epoch = 0;  // how often set_seed had been called
+    uint64_t seed = 0;
+  };
+  Value current();
+
+ private:
+  std::mutex mutex_;
+  std::optional<Value> value_;  // guarded by mutex_
+};
+
 // Owns the threads. They divide the cores into equal numbers of intra-op threads, and run with the
 // caller's thread-local state, except that grad mode is off in a step.
 // Thread safety: run() from one thread at a time; a second call is a FailedPreconditionError.
 class LocalReplicas {
  public:
   // communicator: to the other tasks of the group; null if there are none.
-  explicit LocalReplicas(std::vector<std::string> devices,
-                         std::shared_ptr<collective::Communicator> communicator = nullptr);
+  LocalReplicas(std::vector<std::string> devices, std::shared_ptr<ReplicaSeed> seed,
+                std::shared_ptr<collective::Communicator> communicator = nullptr);
   // Joins the threads. A thread that is still inside a step on which run() has given up is left to
   // end by itself.
   ~LocalReplicas();
@@ -40,7 +59,8 @@ class LocalReplicas {
   const std::vector<c10::Device>& torch_devices() const { return torch_devices_; }
   collective::SyncGroup& group() const;
 
-  // The generators from which the replicas draw; the same ones at each call. Not while a step runs.
+  // The generators from which the replicas draw; the same ones at each call. The numbers depend on
+  // the seed and on a replica's id in the sync group. Not while a step runs.
   const std::vector<random::RandomGenerator>& generators();
 
   // See Strategy::run. `core` is the strategy to which the replicas belong.

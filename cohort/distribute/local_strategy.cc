@@ -1,5 +1,8 @@
 #include "cohort/distribute/local_strategy.h"
 
+#include <utility>
+
+#include "cohort/core/device.h"
 #include "cohort/core/monitoring.h"
 #include "cohort/distribute/make_local_variable.h"
 #include "cohort/distribute/mirrored_exchange.h"
@@ -9,25 +12,43 @@
 namespace cohort::internal {
 
 LocalStrategy::LocalStrategy(Config config)
-    : config_(std::move(config)), replicas_(config_.devices, config_.communicator) {
+    : config_(std::move(config)),
+      maker_(Task::current()),
+      seed_(std::make_shared<ReplicaSeed>()),
+      replicas_([this] { return make_replicas(); }) {
   if (group().spans_tasks()) save_group_ = make_task_save_group(group());
-  set_gauge("distribution_strategy_replica_gauge", {config_.name}, replicas_.size());
+  set_gauge("distribution_strategy_replica_gauge", {config_.name}, replicas().size());
+}
+
+std::unique_ptr<LocalReplicas> LocalStrategy::make_replicas() const {
+  std::vector<std::string> devices = config_.devices;
+  if (&Task::current() != &maker_) {
+    if (config_.communicator != nullptr) {
+      throw FailedPreconditionError(
+          str("this ", config_.name, " exchanges values with other tasks for ", maker_.to_string(),
+              "; ", Task::current().to_string(), " needs one of its own"));
+    }
+    for (std::string& device : devices) {
+      device = canonicalize(canonicalize_without_job_and_task(device));
+    }
+  }
+  return std::make_unique<LocalReplicas>(std::move(devices), seed_, config_.communicator);
 }
 
 std::vector<random::RandomGenerator> LocalStrategy::replica_generators() {
-  return replicas_.generators();
+  return replicas().generators();
 }
 
 void LocalStrategy::run(const std::shared_ptr<RunFrame>& frame,
                         const distribute::RunOptions& options) {
-  replicas_.run(*this, frame, options);
+  replicas().run(*this, frame, options);
 }
 
 std::shared_ptr<VariableImpl> LocalStrategy::create_variable(
     const distribute::VariableSpec& spec, const distribute::VariableInitializer& initializer) {
   return make_local_variable(
       shared_from_this(), spec, initializer,
-      {.devices = replicas_.torch_devices(), .shared_storage = config_.shared_storage});
+      {.devices = replicas().torch_devices(), .shared_storage = config_.shared_storage});
 }
 
 std::unique_ptr<GradientExchange> LocalStrategy::make_exchange(std::vector<UpdateTarget> targets) {

@@ -3,6 +3,7 @@
 // name.
 #pragma once
 
+#include "cohort/core/per_task.h"
 #include "cohort/distribute/local_replicas.h"
 #include "cohort/distribute/strategy.h"
 #include "cohort/distribute/strategy_core.h"
@@ -10,6 +11,13 @@
 namespace cohort::internal {
 
 // One replica per device of this task; variables are mirrored over all replicas.
+//
+// Several tasks of one process may use one strategy, as the servers of an in-process cluster do.
+// Each has replicas of its own, on its own names of the same devices, with their own threads, and
+// runs its own steps: all of them may run one at the same time. Random numbers depend on the
+// strategy's seed and the replica's id in its sync group; so replicas of the same id draw the same
+// numbers in every task. A variable belongs to the task that made it: a step of another one gets a
+// FailedPreconditionError. A strategy with a communicator serves one task.
 class LocalStrategy : public StrategyCore {
  public:
   struct Config {
@@ -24,8 +32,8 @@ class LocalStrategy : public StrategyCore {
   explicit LocalStrategy(Config config);
 
   std::string_view name() const override { return config_.name; }
-  collective::SyncGroup& group() const override { return replicas_.group(); }
-  const std::vector<std::string>& worker_devices() const override { return replicas_.devices(); }
+  collective::SyncGroup& group() const override { return replicas().group(); }
+  const std::vector<std::string>& worker_devices() const override { return replicas().devices(); }
   std::vector<random::RandomGenerator> replica_generators() override;
   void run(const std::shared_ptr<RunFrame>& frame, const distribute::RunOptions& options) override;
   std::shared_ptr<VariableImpl> create_variable(
@@ -35,8 +43,14 @@ class LocalStrategy : public StrategyCore {
   std::shared_ptr<train::SaveGroup> save_group() override { return save_group_; }
 
  private:
-  Config config_;
-  LocalReplicas replicas_;
+  // The current task's. Errors: FailedPrecondition (a task that the communicator does not serve).
+  LocalReplicas& replicas() const { return replicas_.get(); }
+  std::unique_ptr<LocalReplicas> make_replicas() const;
+
+  const Config config_;
+  const Task& maker_;
+  const std::shared_ptr<ReplicaSeed> seed_;
+  PerTask<LocalReplicas> replicas_;
   std::shared_ptr<train::SaveGroup> save_group_;  // nullptr: this task is alone
 };
 

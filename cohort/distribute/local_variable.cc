@@ -4,19 +4,35 @@
 
 #include <utility>
 
+#include "cohort/core/task.h"
+#include "cohort/distribute/strategy_core.h"
+
 namespace cohort::internal {
 
 using distribute::VariableSpec;
 
 LocalVariable::LocalVariable(std::shared_ptr<StrategyCore> core, VariableSpec spec,
                              std::vector<Tensor> components)
-    : VariableImpl(std::move(core), std::move(spec)), components_(std::move(components)) {
+    : VariableImpl(std::move(core), std::move(spec)),
+      owner_(this->core()->is_default() ? nullptr : &Task::current()),
+      components_(std::move(components)) {
   for (size_t i = 0; i < components_.size(); ++i) {
     leaves_.push_back(make_leaf(components_[i]));
     bool shared = false;
     for (const size_t j : distinct_) shared |= components_[i].is_alias_of(components_[j]);
     if (!shared) distinct_.push_back(i);
   }
+}
+
+void LocalVariable::check_task() const {
+  if (owner_ == nullptr || owner_ == &Task::current()) return;
+  throw_of_other_task(str("variable '", name(), "'"), *owner_);
+}
+
+distribute::ReplicaContext* LocalVariable::owners_replica(const char* operation) const {
+  distribute::ReplicaContext* const replica = calling_replica(operation);
+  if (replica != nullptr) check_task();
+  return replica;
 }
 
 Tensor LocalVariable::make_leaf(const Tensor& component) const {

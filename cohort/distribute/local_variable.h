@@ -9,9 +9,13 @@
 
 namespace cohort::internal {
 
+class Task;
+
 // It has one component per local replica. Components are detached tensors. They may share one
 // storage; then a write through one is visible in all. Each component has a leaf: the tensor with
 // which the replica computes, which tapes record, and which has its own version counter.
+// It belongs to the task that made it (core/task.h), whose replicas the components are for. Those
+// of the default strategy belong to none: they are everyone's.
 // Thread safety: see Variable.
 class LocalVariable : public VariableImpl {
  public:
@@ -38,11 +42,16 @@ class LocalVariable : public VariableImpl {
   // Errors: InvalidArgument (shape, dtype or device differ).
   void bind_component(size_t replica, Tensor leaf);
 
+  // Errors: FailedPrecondition (the variable belongs to another task than the caller's).
+  void check_task() const;
+
   // To be called by code that has written to the components by other means than `assign`: tapes
   // that recorded an older value then refuse to use the new one instead.
   void mark_written(size_t replica) const;
 
  protected:
+  // As calling_replica. Errors: also those of check_task, in a replica.
+  distribute::ReplicaContext* owners_replica(const char* operation) const;
   // Writes a restored value into local component `replica`; allocates no memory.
   virtual void write_restored(size_t replica, const Tensor& value);
   // Applies op to component `replica`, and so to all that share its storage.
@@ -52,6 +61,7 @@ class LocalVariable : public VariableImpl {
   LocalVariable* as_local() final { return this; }
   Tensor make_leaf(const Tensor& component) const;
 
+  const Task* const owner_;  // nullptr: none
   std::vector<Tensor> components_;
   std::vector<Tensor> leaves_;
   std::vector<size_t> distinct_;

@@ -117,9 +117,12 @@ MirroredExchange::MirroredExchange(std::vector<UpdateTarget> targets, collective
     : GradientExchange(std::move(targets), static_cast<size_t>(group.view()->num_local_replicas())),
       local_replicas_(static_cast<size_t>(group.view()->num_local_replicas())),
       packs_(variables_of(this->targets()), local_replicas_, kBytesPerPack),
-      arrival_(local_replicas_, Arrival::kAtOnce) {}
+      arrival_(local_replicas_, Arrival::kAtOnce) {
+  for (const UpdateTarget& target : this->targets()) target.variable.impl().local().check_task();
+}
 
 void MirroredExchange::begin(ReplicaContext& replica, Arrival arrival) {
+  if (!targets().empty()) targets()[0].variable.impl().local().check_task();
   arrival_[local_id(replica)] = arrival;
   if (arrival == Arrival::kAtOnce) return packs_.forget(local_id(replica));
   Contribution mine(*this, replica.replica_id_in_sync_group());

@@ -21,6 +21,7 @@ struct GradientSources;
 // passes: sum over the task's replicas, sum over tasks, update.
 class MirroredExchange final : public GradientExchange {
  public:
+  // group: the current task's. Errors: FailedPrecondition (targets of another task; begin()'s too).
   MirroredExchange(std::vector<UpdateTarget> targets, collective::SyncGroup& group);
 
   void begin(distribute::ReplicaContext& replica, Arrival arrival) override;

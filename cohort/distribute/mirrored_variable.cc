@@ -12,7 +12,7 @@ using distribute::Strategy;
 using distribute::VariableAggregation;
 
 Tensor MirroredVariable::read() const {
-  const ReplicaContext* replica = calling_replica("read");
+  const ReplicaContext* replica = owners_replica("read");
   if (replica != nullptr) return leaf(static_cast<size_t>(replica->local_replica_id()));
   const ContextFrame* frame = current_frame();
   const bool updating = frame != nullptr && frame->update_component >= 0;
@@ -20,7 +20,7 @@ Tensor MirroredVariable::read() const {
 }
 
 void MirroredVariable::assign(AssignOp op, const Tensor& value) {
-  ReplicaContext* replica = calling_replica(assign_name(op));
+  ReplicaContext* replica = owners_replica(assign_name(op));
   const Tensor checked = checked_value(value, assign_name(op));
   if (replica != nullptr) return assign_in_replica(*replica, op, checked);
   const ContextFrame* frame = current_frame();

@@ -34,7 +34,7 @@ class StepRunner;
 class VariableImpl;
 struct UpdateTarget;
 
-// Thread safety: immutable except for `run`, which only one thread may call at a time.
+// Thread safety: immutable except for `run`, which only one thread of a task may call at a time.
 class StrategyCore : public std::enable_shared_from_this<StrategyCore> {
  public:
   virtual ~StrategyCore() = default;
@@ -44,7 +44,9 @@ class StrategyCore : public std::enable_shared_from_this<StrategyCore> {
   // Whether this is the default strategy.
   virtual bool is_default() const { return false; }
 
-  // The replicas that run steps together. Its address never changes.
+  // These describe what the calling thread's task has (core/task.h).
+  //
+  // The replicas that run steps together. One object per task; its address never changes.
   virtual collective::SyncGroup& group() const = 0;
   int num_replicas_in_sync() const { return group().view()->num_replicas(); }
   int num_local_replicas() const { return group().view()->num_local_replicas(); }

@@ -16,7 +16,7 @@ using distribute::Strategy;
 using distribute::VariableAggregation;
 
 Tensor SyncOnReadVariable::read() const {
-  ReplicaContext* replica = calling_replica("read");
+  ReplicaContext* replica = owners_replica("read");
   if (replica == nullptr) return aggregate();
   if (!sync_on_read()) return leaf(static_cast<size_t>(replica->local_replica_id()));
   struct Frame {
@@ -104,7 +104,7 @@ void SyncOnReadVariable::prepare_restore(train::RestoreSource& source) {
 }
 
 void SyncOnReadVariable::assign(AssignOp op, const Tensor& value) {
-  ReplicaContext* replica = calling_replica(assign_name(op));
+  ReplicaContext* replica = owners_replica(assign_name(op));
   const Tensor checked = checked_value(value, assign_name(op));
   if (replica != nullptr) {
     return write(static_cast<size_t>(replica->local_replica_id()), op, checked);

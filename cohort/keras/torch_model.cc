@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "cohort/core/task.h"
 #include "cohort/distribute/context.h"
 #include "cohort/distribute/local_variable.h"
 #include "cohort/distribute/replica_context.h"
@@ -63,6 +64,9 @@ class TorchModelImpl final : public keras::Model {
   Structure call(const Structure& inputs, const keras::CallOptions& options) override {
     const distribute::ReplicaContext* replica =
         distribute::has_strategy() ? distribute::get_replica_context() : nullptr;
+    if (replica != nullptr && owner_ != &Task::current()) {
+      throw_of_other_task(str("TorchModel '", name(), "'"), *owner_);
+    }
     const size_t index = replica == nullptr ? 0 : static_cast<size_t>(replica->local_replica_id());
     if (index >= modules_.size()) {
       throw FailedPreconditionError(str("TorchModel '", name(), "' was made for ", modules_.size(),
@@ -112,6 +116,7 @@ class TorchModelImpl final : public keras::Model {
     track_new(name, first, variable);
   }
 
+  const Task* const owner_ = &Task::current();
   std::vector<TorchModule> modules_;                               // by local replica
   std::unordered_map<const at::TensorImpl*, Variable> variables_;  // by the first module's tensor
 };

@@ -77,6 +77,7 @@ TorchModule erase_torch_module(Holder holder) {
 namespace keras {
 
 // A handle. Makes one module per local replica of the current strategy; each replica runs its own.
+// A model belongs to the task that made it: in an in-process cluster each task makes its own.
 // Parameters become trainable variables (not trainable if requires_grad is off). Floating buffers
 // become ON_READ variables that are averaged when read; other buffers become ON_READ variables that
 // read as the first replica's. A tensor with several names in the module is one variable, which

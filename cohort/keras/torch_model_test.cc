@@ -11,6 +11,7 @@
 #include <torch/nn/pimpl.h>
 
 #include "cohort/core/files/simulated_file_system.h"
+#include "cohort/core/task.h"
 #include "cohort/keras/testing_training.h"
 #include "cohort/train/checkpoint.h"
 
@@ -52,6 +53,24 @@ TEST(TorchModel, NamesItsVariablesAfterTheParameters) {
   for (const Variable& variable : model.trainable_variables()) names.push_back(variable.name());
   EXPECT_THAT(names, ElementsAre("conv.weight", "conv.bias", "linear.weight", "linear.bias"));
   EXPECT_THAT(model(at::ones({2, 8, 8, 1})).sizes(), ElementsAre(2, 3));
+}
+
+TEST(TorchModel, BelongsToTheTaskThatMadeIt) {
+  const auto strategy = mirrored(2);
+  const auto made_by = [&](int index) {
+    const internal::ScopedTask as_worker(internal::Task::named("worker", index));
+    const auto scope = strategy.scope();
+    return TorchModel([] { return Net(); });
+  };
+  const TorchModel models[] = {made_by(0), made_by(1)};
+  const internal::ScopedTask as_worker(internal::Task::named("worker", 1));
+  strategy.run([&] { EXPECT_THAT(models[1](at::ones({2, 8, 8, 1})).sizes(), ElementsAre(2, 3)); });
+  try {
+    strategy.run([&] { models[0](at::ones({2, 8, 8, 1})); });
+    ADD_FAILURE() << "another task's model was called";
+  } catch (const FailedPreconditionError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("belongs to /job:worker/task:0"));
+  }
 }
 
 TEST(TorchModel, GoesThroughCheckpoints) {
