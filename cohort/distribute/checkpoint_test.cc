@@ -131,7 +131,8 @@ TEST_F(VariableCheckpoint, AnOnReadOneSavesItsAggregate) {
 
 TEST_F(VariableCheckpoint, AsManyReplicasGetTheirComponentsBackBitForBit) {
   const auto strategy = mirrored(3);
-  for (const auto aggregation : {VariableAggregation::SUM, VariableAggregation::MEAN}) {
+  for (const auto aggregation : {VariableAggregation::SUM, VariableAggregation::MEAN,
+                                 VariableAggregation::ONLY_FIRST_REPLICA}) {
     const Variable variable = on_read(strategy, aggregation, at::zeros({2}));
     strategy.run([&](ReplicaContext& replica) {
       variable.assign(0.1 * (replica.replica_id_in_sync_group() + 1));

@@ -279,6 +279,63 @@ TEST_F(SeveralTasksCheckpoint, IsWrittenOnceAndRestoredByAll) {
   EXPECT_EQ(data_files, 1);
 }
 
+// An ON_READ variable whose replicas hold 0.1, 0.2, ..: no sum of them can be divided into them.
+Variable tenths(const Strategy& strategy, VariableAggregation aggregation) {
+  std::optional<Scope> scope(strategy.core());
+  const Variable variable(at::zeros({2}), {.name = "tenths",
+                                           .synchronization = VariableSynchronization::ON_READ,
+                                           .aggregation = aggregation});
+  scope.reset();
+  strategy.run([&](ReplicaContext& replica) {
+    variable.assign(0.1 * (replica.replica_id_in_sync_group() + 1));
+  });
+  return variable;
+}
+
+std::vector<float> first_elements(const Variable& variable) {
+  std::vector<float> values;
+  const auto components = variable.components();
+  for (const Tensor& one : components.values()) values.push_back(one[0].item<float>());
+  return values;
+}
+
+TEST_F(SeveralTasksCheckpoint, AsManyReplicasInWhateverTasksGetTheirComponentsBack) {
+  constexpr Topology kTopologies[] = {{1, 4}, {2, 2}, {4, 1}};
+  for (const auto aggregation : {VariableAggregation::SUM, VariableAggregation::MEAN,
+                                 VariableAggregation::ONLY_FIRST_REPLICA}) {
+    for (const Topology& saved : kTopologies) {
+      const std::string path = directory + "/ckpt";
+      run_all_tasks(saved.tasks, saved.replicas_each, [&](const Strategy& strategy, int) {
+        train::Checkpoint({{"v", tenths(strategy, aggregation)}}).write(path);
+      });
+      for (const Topology& here : kTopologies) {
+        run_all_tasks(here.tasks, here.replicas_each, [&](const Strategy& strategy, int) {
+          const Variable variable = tenths(strategy, aggregation);
+          const std::vector<float> before = first_elements(variable);
+          variable.assign(at::full({2}, 8.0f));
+          train::Checkpoint({{"v", variable}}).read(path).assert_consumed();
+          EXPECT_EQ(first_elements(variable), before);
+        });
+      }
+    }
+  }
+}
+
+TEST_F(SeveralTasksCheckpoint, OtherNumbersOfReplicasShareTheAggregate) {
+  const std::string path = directory + "/ckpt";
+  run_all_tasks(2, 2, [&](const Strategy& strategy, int) {
+    train::Checkpoint({{"v", tenths(strategy, VariableAggregation::SUM)}}).write(path);
+  });
+  run_all_tasks(2, 1, [&](const Strategy& strategy, int) {
+    const Variable variable = tenths(strategy, VariableAggregation::SUM);
+    train::Checkpoint({{"v", variable}}).read(path).expect_partial();
+    EXPECT_THAT(first_elements(variable), ElementsAre(0.5f));
+  });
+  const Variable plain(at::zeros({2}));
+  train::Checkpoint({{"v", plain}}).read(path).expect_partial();
+  EXPECT_EQ(plain.value()[0].item<float>(), 1.0f);
+}
+
 TEST_F(SeveralTasksCheckpoint, EveryTaskGoesOnWhereItStoodInItsOwnShard) {
   std::vector<std::string> read[2], again[2];
   run_all_tasks(2, 1, [&](const Strategy& strategy, int task) {

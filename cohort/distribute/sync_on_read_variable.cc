@@ -73,11 +73,26 @@ void SyncOnReadVariable::write_restored(size_t replica, const Tensor& value) {
   }
 }
 
-// One component is the aggregate; the others' sum could come back with other bits.
+// The aggregate alone would come back with other bits: a sum divided is not the parts it was made of.
 bool SyncOnReadVariable::saves_components() const {
-  return core()->num_replicas_in_sync() > 1 &&
-         core()->num_local_replicas() == core()->num_replicas_in_sync() &&
-         options().aggregation != VariableAggregation::ONLY_FIRST_REPLICA;
+  return core()->num_replicas_in_sync() > 1 && component(0).numel() > 0;
+}
+
+// All replicas' components, stacked: [replicas, ..].
+std::vector<int64_t> SyncOnReadVariable::stacked_shape() const {
+  std::vector<int64_t> stacked = shape().vec();
+  stacked.insert(stacked.begin(), core()->num_replicas_in_sync());
+  return stacked;
+}
+
+// The rows of the stack that are this task's; nullopt if all are.
+std::optional<train::TensorSlice> SyncOnReadVariable::own_rows() const {
+  if (!core()->group().spans_tasks()) return std::nullopt;
+  train::TensorSlice rows{.start = std::vector<int64_t>(static_cast<size_t>(shape().size()) + 1, 0),
+                          .length = stacked_shape()};
+  rows.start[0] = core()->replica_id(0);
+  rows.length[0] = static_cast<int64_t>(num_components());
+  return rows;
 }
 
 std::vector<train::CheckpointValue> SyncOnReadVariable::checkpoint_values() {
@@ -87,20 +102,25 @@ std::vector<train::CheckpointValue> SyncOnReadVariable::checkpoint_values() {
   for (size_t i = 0; i < num_components(); ++i) components.push_back(component(i).to(at::kCPU));
   values.push_back({.attribute = train::kReplicaComponents,
                     .full_name = options().name,
-                    .parts = {{Leaf(at::stack(components))}}});
+                    .full_shape = stacked_shape(),
+                    .parts = {{Leaf(at::stack(components)), own_rows()}}});
   return values;
 }
 
 void SyncOnReadVariable::prepare_restore(train::RestoreSource& source) {
   LocalVariable::prepare_restore(source);
-  std::vector<int64_t> stacked = shape().vec();
-  stacked.insert(stacked.begin(), static_cast<int64_t>(num_components()));
+  const std::vector<int64_t> stacked = stacked_shape();
   if (!saves_components() || source.shape(train::kReplicaComponents) != stacked) return;
-  source.read(train::kReplicaComponents, stacked, dtype(), [this](const Tensor& components) {
+  const auto take = [this](const Tensor& components) {
     for (const size_t i : distinct_components()) {
       write(i, AssignOp::kAssign, components.select(0, static_cast<int64_t>(i)));
     }
-  });
+  };
+  if (const auto rows = own_rows()) {
+    source.read_slice(train::kReplicaComponents, stacked, *rows, dtype(), take);
+  } else {
+    source.read(train::kReplicaComponents, stacked, dtype(), take);
+  }
 }
 
 void SyncOnReadVariable::assign(AssignOp op, const Tensor& value) {

@@ -1,6 +1,9 @@
 // An ON_READ variable: each replica writes its own component; reading across replicas aggregates.
 #pragma once
 
+#include <optional>
+#include <vector>
+
 #include "cohort/distribute/local_variable.h"
 
 namespace cohort::internal {
@@ -13,8 +16,9 @@ class SyncOnReadVariable final : public LocalVariable {
   void assign(AssignOp op, const Tensor& value) override;
   const char* kind() const override { return "SyncOnReadVariable"; }
 
-  // The aggregate and also the components themselves: a restore on the same number of replicas
-  // continues bit for bit.
+  // The aggregate, which any variable can restore and TensorFlow reads, and also the components
+  // themselves, of which each task of a group brings its own: a restore on the same number of
+  // replicas, in whatever tasks, continues bit for bit.
   std::vector<train::CheckpointValue> checkpoint_values() override;
   void prepare_restore(train::RestoreSource& source) override;
 
@@ -25,6 +29,8 @@ class SyncOnReadVariable final : public LocalVariable {
 
  private:
   bool saves_components() const;
+  std::vector<int64_t> stacked_shape() const;
+  std::optional<train::TensorSlice> own_rows() const;
   Tensor aggregate() const;
 };
 
