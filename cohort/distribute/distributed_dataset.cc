@@ -177,6 +177,11 @@ DistributedDataset get_distributed_datasets_from_function(const DatasetFunction&
 DistributedIterator DistributedDataset::iterator() const { return DistributedIterator(source_); }
 BatchSequence DistributedDataset::begin() const { return BatchSequence(iterator()); }
 
+DistributedIterator DistributedDataset::iterator_of_pass(uint64_t pass) const {
+  source_->passes = pass;
+  return iterator();
+}
+
 PerReplicaSpec DistributedDataset::element_spec() const {
   return {source_->component_spec(), source_->num_replicas()};
 }

@@ -54,6 +54,8 @@ class COHORT_API DistributedDataset {
   // For the library's own use.
   explicit DistributedDataset(std::shared_ptr<const internal_input::Source> source)
       : source_(std::move(source)) {}
+  // Pass number `pass`, from its beginning; the first is 0, and iterator() makes the one after.
+  DistributedIterator iterator_of_pass(uint64_t pass) const;
 
  private:
   std::shared_ptr<const internal_input::Source> source_;

@@ -27,11 +27,20 @@ Structure on_device(Structure batch, const std::vector<c10::Device>& devices, si
 DistributedIterator::DistributedIterator(std::shared_ptr<const Source> source)
     : reader_(std::make_shared<StepReader>(std::move(source))) {}
 
-std::optional<PerReplica<Structure>> DistributedIterator::next() {
-  internal::require_cross_replica("DistributedIterator::next",
-                                  "next outside of the step and pass the batch to run");
+void DistributedIterator::check_caller(const char* method) const {
+  internal::require_cross_replica(method, "next outside of the step and pass the batch to run");
   const internal::StrategyCore& core = *reader_->source().core;
   if (!core.is_default()) internal::require_no_other_scope(core, "next of a distributed iterator");
+}
+
+bool DistributedIterator::has_next() {
+  check_caller("DistributedIterator::has_next");
+  const internal::ScopedPhase phase(profiler::Phase::kInput);
+  return reader_->has_next();
+}
+
+std::optional<PerReplica<Structure>> DistributedIterator::next() {
+  check_caller("DistributedIterator::next");
   const internal::ScopedPhase phase(profiler::Phase::kInput);
   std::optional<StepReader::Step> step = reader_->next();
   if (!step) return std::nullopt;

@@ -46,6 +46,10 @@ class COHORT_API DistributedIterator {
   // same happened to the input of another process of the strategy; names the worker);
   // FailedPrecondition (called in a replica, or in the scope of another strategy).
   std::optional<PerReplica<Structure>> next();
+  // Whether next() has a batch, or an error to report. May have to read that batch ahead, which is
+  // then kept for next(), and in states.
+  // Errors: FailedPrecondition, as next.
+  bool has_next();
   // As next. Errors: also OutOfRange at the end.
   PerReplica<Structure> get_next();
   // As next. Errors of the result's get_value(): InvalidArgument (there is no batch).
@@ -74,6 +78,7 @@ class COHORT_API DistributedIterator {
 
  private:
   friend class DistributedDataset;
+  void check_caller(const char* method) const;
   explicit DistributedIterator(std::shared_ptr<const internal_input::Source> source);
 
   std::shared_ptr<internal_input::StepReader> reader_;  // checkpoints refer to it

@@ -38,7 +38,7 @@ StepReader::StepReader(std::shared_ptr<const Source> source) : source_(std::move
 std::optional<StepReader::Step> StepReader::next() {
   if (!coming_) look();
   Coming coming = *std::exchange(coming_, {});
-  const InputStatus group = coming.group ? coming.group() : coming.here;
+  const InputStatus group = agreed(coming);
   throw_agreed(coming, group);
   Begun whole = std::exchange(begun_, {});
   if (!group.has_data) return std::nullopt;
@@ -49,6 +49,31 @@ std::optional<StepReader::Step> StepReader::next() {
   }
   if (coming.group) look();
   return step;
+}
+
+bool StepReader::has_next() {
+  if (!coming_) look();
+  try {
+    const InputStatus group = agreed(*coming_);
+    return group.has_data || group.failed >= 0 || group.late >= 0;
+  } catch (...) {
+    return true;  // next() will throw it
+  }
+}
+
+// The answer of the group, which it gives once: it is kept for the next question.
+InputStatus StepReader::agreed(Coming& coming) {
+  if (!coming.group) return coming.here;
+  try {
+    const InputStatus group = coming.group();
+    coming.group = [group] { return group; };
+    return group;
+  } catch (...) {
+    coming.group = [error = std::current_exception()]() -> InputStatus {
+      std::rethrow_exception(error);
+    };
+    throw;
+  }
 }
 
 // Reads the step to come and tells the group what there is. Whatever fails belongs to that step,

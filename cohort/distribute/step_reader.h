@@ -36,6 +36,9 @@ class StepReader {
   // Errors: those of this process's input; Aborted (that of another process failed, or was late;
   // names the worker).
   std::optional<Step> next();
+  // Whether next() will return a step or throw. May have to read that step, which is then part of
+  // state(). COLLECTIVE, as next.
+  bool has_next();
   // The number of steps that were returned or failed since the reader was made or restored.
   int64_t steps() const { return steps_; }
 
@@ -70,6 +73,7 @@ class StepReader {
 
   void look();
   void look_into(Coming& coming);
+  static internal::InputStatus agreed(Coming& coming);
   void throw_agreed(const Coming& coming, const internal::InputStatus& group);
   void read_rest();
   Structure make_dummy() const;

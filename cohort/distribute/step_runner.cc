@@ -1,12 +1,14 @@
 #include "cohort/distribute/step_runner.h"
 
 #include <exception>
+#include <limits>
 #include <optional>
 
 #include "cohort/core/text.h"
 #include "cohort/distribute/distributed_dataset.h"
 #include "cohort/distribute/strategy.h"
 #include "cohort/distribute/strategy_core.h"
+#include "cohort/train/save_group.h"
 
 namespace cohort::internal {
 namespace {
@@ -51,52 +53,64 @@ Structure reduced(const Strategy& strategy, const StepFunction& step,
       });
 }
 
-// Looks one batch ahead, where has_next() is asked. An error of reading stays until the step that
-// it is for.
 class LocalInput final : public StepInput {
  public:
-  LocalInput(const StrategyCore& core, DistributedDataset dataset)
-      : core_(core), dataset_(std::move(dataset)) {}
+  LocalInput(std::shared_ptr<StrategyCore> core, DistributedDataset dataset)
+      : core_(std::move(core)), dataset_(std::move(dataset)) {}
 
-  bool belongs_to(const StrategyCore& core) const { return &core_ == &core; }
+  bool belongs_to(const StrategyCore& core) const { return core_.get() == &core; }
 
-  bool has_next() override {
-    if (ahead_ || error_) return true;
-    if (at_end_) return false;
-    try {
-      if (!iterator_) iterator_.emplace(dataset_.iterator());
-      ahead_ = iterator_->next();
-      at_end_ = !ahead_;
-    } catch (...) {
-      error_ = std::current_exception();
-    }
-    return !at_end_;
-  }
+  bool has_next() override { return iterator().has_next(); }
 
   void restart() override {
+    if (iterator_) ++pass_;
+    position_.reset();
     iterator_.reset();
-    ahead_.reset();
-    error_ = nullptr;
-    at_end_ = false;
   }
 
   PerReplica<Structure> take() {
-    if (!has_next()) {
-      throw OutOfRangeError(
-          "a step was scheduled on an input that is at its end; ask has_next() "
-          "before, or begin another pass with restart()");
-    }
-    if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
-    return *std::exchange(ahead_, std::nullopt);
+    if (auto batch = iterator().next()) return *std::move(batch);
+    throw OutOfRangeError(
+        "a step was scheduled on an input that is at its end; ask has_next() "
+        "before, or begin another pass with restart()");
+  }
+
+  std::vector<train::TrackableChild> checkpoint_children() override {
+    if (position_ == nullptr) position_ = iterator().trackable();
+    return {{"iterator", position_.get()}};
+  }
+  std::shared_ptr<train::SaveGroup> save_group() const override { return core_->save_group(); }
+  bool has_checkpoint_values() const override { return true; }
+
+  std::vector<train::CheckpointValue> checkpoint_values() override {
+    data::IteratorState state;
+    state.set_int(kPass, static_cast<int64_t>(pass_));
+    return {{.attribute = train::kIteratorState,
+             .parts = {{Leaf(StringTensor::scalar(state.serialize()))}}}};
+  }
+
+  // The iterator restores its own position, as a child.
+  void prepare_restore(train::RestoreSource& source) override {
+    const StringTensor bytes = source.read_strings(train::kIteratorState);
+    const auto state = data::IteratorState::parse(bytes.item());
+    const int64_t pass = state.get_int(kPass, 0, std::numeric_limits<int64_t>::max());
+    source.on_commit([this, pass] { pass_ = static_cast<uint64_t>(pass); });
   }
 
  private:
-  const StrategyCore& core_;  // alive: the dataset keeps it
-  DistributedDataset dataset_;
-  std::optional<DistributedIterator> iterator_;  // made when a batch is asked for
-  std::optional<PerReplica<Structure>> ahead_;
-  std::exception_ptr error_;
-  bool at_end_ = false;
+  static constexpr const char* kPass = "pass";
+
+  // Made when it is first needed: a new pass reads nothing before.
+  DistributedIterator& iterator() {
+    if (!iterator_) iterator_.emplace(dataset_.iterator_of_pass(pass_));
+    return *iterator_;
+  }
+
+  const std::shared_ptr<StrategyCore> core_;
+  const DistributedDataset dataset_;
+  uint64_t pass_ = 0;  // the iterator's; without an iterator, that of the next one
+  std::optional<DistributedIterator> iterator_;
+  std::shared_ptr<train::Trackable> position_;  // the iterator's
 };
 
 // Runs each step where it is scheduled, on all replicas of this process at once.
@@ -128,11 +142,11 @@ class SynchronousRunner final : public StepRunner {
   }
 
   std::shared_ptr<StepInput> make_input(const data::Dataset& dataset) override {
-    return std::make_shared<LocalInput>(*strategy_.core(),
+    return std::make_shared<LocalInput>(strategy_.core(),
                                         strategy_.experimental_distribute_dataset(dataset));
   }
   std::shared_ptr<StepInput> make_input(const DatasetFunction& fn) override {
-    return std::make_shared<LocalInput>(*strategy_.core(),
+    return std::make_shared<LocalInput>(strategy_.core(),
                                         strategy_.distribute_datasets_from_function(fn));
   }
 

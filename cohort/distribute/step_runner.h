@@ -19,6 +19,7 @@
 
 #include "cohort/core/structure_call.h"
 #include "cohort/distribute/strategy.h"
+#include "cohort/train/trackable.h"
 
 namespace cohort::internal {
 
@@ -51,12 +52,12 @@ std::shared_ptr<const StepFunction> make_step(std::string name, Fn&& fn,
       .reductions = std::move(reductions)});
 }
 
-// The source from which each step draws its batch. Made by a runner, for its strategy.
+// The source from which each step draws its batch. Made by a runner, for its strategy. A checkpoint
+// holds its position and the number of its pass: after a restore, steps draw the batches that they
+// would have drawn, in this pass and in later ones.
 // Thread safety: none; for the thread that uses the runner.
-class StepInput {
+class StepInput : public train::Trackable {
  public:
-  virtual ~StepInput() = default;
-
   // Whether there is a batch for one more step. May have to read ahead, so it can take as long as
   // reading a batch. An error in reading counts as a batch: the next step ends with it. If workers
   // draw from their own pipelines, true until a worker has reported the end.

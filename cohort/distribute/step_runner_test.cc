@@ -4,12 +4,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "cohort/core/files/simulated_file_system.h"
 #include "cohort/data/dataset.h"
 #include "cohort/distribute/input_context.h"
 #include "cohort/distribute/strategy.h"
 #include "cohort/distribute/strategy_core.h"
 #include "cohort/distribute/testing_devices.h"
 #include "cohort/distribute/testing_errors.h"
+#include "cohort/train/checkpoint.h"
 
 namespace cohort::internal {
 namespace {
@@ -105,6 +107,66 @@ TEST(StepRunner, ReducesEachLeafAsTheStepSays) {
   EXPECT_THAT(thrown<InvalidArgumentError>([&] { wrong.get(); }),
               HasSubstr("step 'wrong' has 2 reductions, but its result has 3 leaves"));
   EXPECT_THROW(runner->join(), InvalidArgumentError);
+}
+
+// An input whose order differs in every pass.
+std::shared_ptr<StepInput> shuffled_input(StepRunner& runner) {
+  return runner.make_input(Dataset::range(12).shuffle(12, {.seed = 3}).batch(2));
+}
+
+int64_t next_sum(StepRunner& runner, const std::shared_ptr<StepInput>& input) {
+  return runner.schedule(sum_step(), input).get().tensor().item<int64_t>();
+}
+
+TEST(StepRunner, CheckpointsHoldThePositionOfTheInput) {
+  for (const int replicas : {1, 2}) {
+    for (const bool looks_ahead : {false, true}) {
+      SimulatedFileSystem files;
+      const MirroredStrategy strategy = mirrored(replicas);
+      const auto runner = strategy.core()->make_runner();
+      const auto input = shuffled_input(*runner);
+      const std::vector<int64_t> first_pass = pass(*runner, input);
+      input->restart();
+      next_sum(*runner, input);
+      if (looks_ahead) {
+        EXPECT_TRUE(input->has_next());
+      }
+      train::Checkpoint saved({{"input", input}});
+      use_file_system(saved, files);
+      saved.write("dir/ckpt");
+      const std::vector<int64_t> rest = pass(*runner, input);
+      EXPECT_EQ(rest.size(), 5u);
+      input->restart();
+      const std::vector<int64_t> third_pass = pass(*runner, input);
+      EXPECT_NE(first_pass, third_pass);
+
+      const auto again = shuffled_input(*runner);
+      train::Checkpoint restored({{"input", again}});
+      use_file_system(restored, files);
+      restored.read("dir/ckpt").assert_consumed();
+      EXPECT_EQ(pass(*runner, again), rest);
+      EXPECT_FALSE(again->has_next());
+      again->restart();
+      EXPECT_EQ(pass(*runner, again), third_pass);
+    }
+  }
+}
+
+TEST(StepRunner, AnInputThatWasSavedAtItsEndIsAtItsEnd) {
+  SimulatedFileSystem files;
+  const MirroredStrategy strategy = mirrored(2);
+  const auto runner = strategy.core()->make_runner();
+  const auto input = shuffled_input(*runner);
+  pass(*runner, input);
+  train::Checkpoint checkpoint({{"input", input}});
+  use_file_system(checkpoint, files);
+  checkpoint.write("dir/ckpt");
+  input->restart();
+  const std::vector<int64_t> second_pass = pass(*runner, input);
+  checkpoint.read("dir/ckpt").assert_consumed();
+  EXPECT_FALSE(input->has_next());
+  input->restart();
+  EXPECT_EQ(pass(*runner, input), second_pass);
 }
 
 TEST(StepRunner, AnErrorOfAStepReachesItsFutureAndJoin) {
