@@ -1,0 +1,58 @@
+// What an error says to programs beside its text, and how errors travel between tasks: class, text,
+// task and detail arrive as they were thrown.
+//
+//   } catch (const cohort::UnavailableError& error) {
+//     if (const cohort::ErrorDetail* detail = cohort::error_detail(error)) restart(detail->peer);
+//   }
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <string>
+#include <string_view>
+
+#include "cohort/core/error.h"
+#include "cohort/core/export.h"
+
+namespace cohort {
+
+// Fields that do not apply are empty, 0 or -1.
+struct ErrorDetail {
+  std::string peer;          // the task that it is about: "/job:worker/task:1"
+  uint64_t incarnation = 0;  // that task's
+  int64_t generation = 0;    // of the cluster, when it happened
+  std::string phase;         // "start", "heartbeat", "barrier", "step", ...
+  int64_t step = -1;
+  std::string rpc;       // the method that failed: "membership/register"
+  int system_error = 0;  // errno
+
+  bool operator==(const ErrorDetail&) const = default;
+};
+
+// The detail that `error` carries, which lives as long as it does; nullptr where there is none.
+COHORT_API const ErrorDetail* error_detail(const std::exception& error);
+
+namespace internal::rpc {
+
+// make_error of core/error.h, with a detail.
+std::exception_ptr make_error(Code code, const std::string& message, const std::string& task,
+                              ErrorDetail detail);
+// The detail of an exception; an empty one where there is none.
+ErrorDetail detail_of(const std::exception_ptr& error);
+
+// A text of at most 4 KiB and short names, so that an error fits where gRPC carries it: 8 KiB of
+// metadata.
+inline constexpr size_t kMostErrorTextBytes = 4096;
+inline constexpr size_t kMostErrorNameBytes = 256;
+
+// `error` as bytes (rpc.Error of membership.proto), at most 6 KiB: what is longer is cut, and the
+// text says so.
+std::string encode_error(const std::exception_ptr& error);
+// The error again. Any bytes make one: where they are no error's, or of a code that is none, an
+// Unknown that says so. Fields that a later version adds are passed over. Texts are shown as
+// printable() does.
+std::exception_ptr decode_error(std::string_view bytes);
+
+}  // namespace internal::rpc
+}  // namespace cohort

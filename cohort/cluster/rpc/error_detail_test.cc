@@ -1,0 +1,102 @@
+#include "cohort/cluster/rpc/error_detail.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "cohort/core/testing_errors.h"
+#include "cohort/core/wire.h"
+
+namespace cohort::internal::rpc {
+namespace {
+
+using testing::HasSubstr;
+
+const ErrorDetail kLost = {.peer = "/job:worker/task:2",
+                           .incarnation = 0xfedcba9876543210,
+                           .generation = 3,
+                           .phase = "step",
+                           .step = 41,
+                           .rpc = "collective/exchange",
+                           .system_error = 104};
+
+TEST(ErrorDetail, OfEveryCodeAllOfAnErrorArrives) {
+  for (int number = 1; number <= static_cast<int>(Code::kUnauthenticated); ++number) {
+    const auto code = static_cast<Code>(number);
+    const auto error = decode_error(
+        encode_error(make_error(code, "lost \xc3\xa9\n'x'", "/job:worker/task:1", kLost)));
+    const ErrorRecord record = record_error(error);
+    EXPECT_EQ(record.code, code);
+    EXPECT_EQ(record.message, "lost \xc3\xa9\n'x'");
+    EXPECT_EQ(record.task, "/job:worker/task:1");
+    EXPECT_EQ(detail_of(error), kLost);
+  }
+}
+
+TEST(ErrorDetail, IsReadFromTheClassThatUsersCatch) {
+  try {
+    std::rethrow_exception(make_error(Code::kUnavailable, "gone", "", kLost));
+  } catch (const UnavailableError& error) {
+    ASSERT_NE(error_detail(error), nullptr);
+    EXPECT_EQ(error_detail(error)->peer, "/job:worker/task:2");
+    EXPECT_EQ(error_detail(error)->system_error, 104);
+  }
+}
+
+TEST(ErrorDetail, OfAPlainErrorThereIsNone) {
+  EXPECT_EQ(error_detail(NotFoundError("x")), nullptr);
+  EXPECT_EQ(error_detail(std::runtime_error("x")), nullptr);
+  const auto error = decode_error(encode_error(std::make_exception_ptr(NotFoundError("x"))));
+  EXPECT_EQ(detail_of(error), ErrorDetail{});
+  EXPECT_THROW(std::rethrow_exception(error), NotFoundError);
+}
+
+TEST(ErrorDetail, WhatIsNoErrorOfOursIsUnknownWithItsText) {
+  const auto error =
+      decode_error(encode_error(std::make_exception_ptr(std::runtime_error("boom"))));
+  expect_error<UnknownError>([&] { std::rethrow_exception(error); }, "boom");
+}
+
+TEST(ErrorDetail, LongTextsAreCutBetweenCharacters) {
+  std::string text;
+  while (text.size() < 10000) text += "\xe2\x82\xac";
+  const std::string bytes =
+      encode_error(make_error(Code::kAborted, text, std::string(1000, 't'),
+                              {.peer = std::string(70000, 'p'), .phase = text, .rpc = text}));
+  EXPECT_LT(bytes.size(), 6u << 10);
+  const ErrorRecord record = record_error(decode_error(bytes));
+  EXPECT_THAT(record.message, HasSubstr("more bytes)"));
+  EXPECT_EQ(record.message.find("\\x"), std::string::npos);
+}
+
+TEST(ErrorDetail, EveryTruncationIsAnErrorAllTheSame) {
+  const std::string bytes =
+      encode_error(make_error(Code::kAborted, "fenced", "/job:ps/task:0", kLost));
+  for (size_t size = 0; size < bytes.size(); ++size) {
+    EXPECT_NE(decode_error(std::string_view(bytes).substr(0, size)), nullptr) << size;
+  }
+  expect_error<UnknownError>([&] { std::rethrow_exception(decode_error(bytes.substr(0, 5))); },
+                             "cannot be read");
+}
+
+TEST(ErrorDetail, UnknownCodesAndFieldsArePassedOver) {
+  const std::string later =
+      WireWriter().varint(1, 10).bytes(2, "fenced").bytes(9, "of a later version").str();
+  expect_error<AbortedError>([&] { std::rethrow_exception(decode_error(later)); }, "fenced");
+  for (const uint64_t code : {uint64_t{0}, uint64_t{17}, uint64_t{1} << 40, ~uint64_t{0}}) {
+    const std::string strange = WireWriter().varint(1, code).bytes(2, "what it said").str();
+    expect_error<UnknownError>([&] { std::rethrow_exception(decode_error(strange)); },
+                               "what it said");
+  }
+}
+
+TEST(ErrorDetail, TextsFromTheWireCannotCommandATerminal) {
+  const std::string bytes =
+      WireWriter().varint(1, 13).bytes(2, "\x1b[2J\xff\xc2\x9b red\nline").str();
+  expect_error<InternalError>([&] { std::rethrow_exception(decode_error(bytes)); },
+                              "\\x1b[2J\\xff\\xc2\\x9b red\nline");
+}
+
+}  // namespace
+}  // namespace cohort::internal::rpc
