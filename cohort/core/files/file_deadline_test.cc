@@ -112,8 +112,8 @@ class NotingFiles {
 TEST(OpenWithin, OfThisMachinesFilesOnlyOpeningIsWatchedUnlessAsked) {
   for (const bool remote : {false, true}) {
     for (const bool remote_only : {false, true}) {
-      static std::vector<NotingFiles*> kept;
-      NotingFiles& noting = *kept.emplace_back(new NotingFiles(remote));
+      static auto* const kept = new std::vector<NotingFiles*>;
+      NotingFiles& noting = *kept->emplace_back(new NotingFiles(remote));
       const auto file = open_within(*noting.files, "a", {std::chrono::seconds(50), remote_only});
       EXPECT_EQ(read_first_four(*file), "1234");
       EXPECT_EQ(file->is_remote(), remote);
@@ -133,9 +133,9 @@ TEST(OpenWithin, AThreadServesOneFileAfterAnother) {
 }
 
 TEST(OpenWithin, ZeroIsNoDeadline) {
-  NotingFiles noting(true);
-  const auto file = open_within(*noting.files, "a", {});
-  EXPECT_EQ(noting.threads, std::vector{std::this_thread::get_id()});
+  static auto* const noting = new NotingFiles(true);
+  const auto file = open_within(*noting->files, "a", {});
+  EXPECT_EQ(noting->threads, std::vector{std::this_thread::get_id()});
 }
 
 TEST(CallWithin, GivesUpAndPassesErrorsOn) {
