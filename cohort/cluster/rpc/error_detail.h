@@ -19,12 +19,12 @@ namespace cohort {
 
 // Fields that do not apply are empty, 0 or -1.
 struct ErrorDetail {
-  std::string peer;          // the task that it is about: "/job:worker/task:1"
+  std::string peer = "";     // the task that it is about: "/job:worker/task:1"
   uint64_t incarnation = 0;  // that task's
   int64_t generation = 0;    // of the cluster, when it happened
-  std::string phase;         // "start", "heartbeat", "barrier", "step", ...
+  std::string phase = "";    // "start", "heartbeat", "barrier", "step", ...
   int64_t step = -1;
-  std::string rpc;       // the method that failed: "membership/register"
+  std::string rpc = "";  // the method that failed: "membership/register"
   int system_error = 0;  // errno
 
   bool operator==(const ErrorDetail&) const = default;

@@ -16,8 +16,8 @@ struct Bytes {
 };
 
 struct Message {
-  std::string control;      // fields in protobuf's wire format (core/wire.h)
-  std::vector<Bytes> bulk;  // tensors, in the order that `control` gives
+  std::string control;           // fields in protobuf's wire format (core/wire.h)
+  std::vector<Bytes> bulk = {};  // tensors, in the order that `control` gives
 
   size_t bulk_bytes() const {
     size_t sum = 0;

@@ -49,7 +49,9 @@ class Call {
 
   virtual void reply(Message message) = 0;
   virtual void fail(std::exception_ptr error) = 0;
-  // `cancelled` is called at most once, if the caller goes away before the answer. Not after it.
+  // `cancelled` is called at most once, if the caller goes away before the answer: when it is killed,
+  // within milliseconds, so a call that is kept unanswered watches its caller. Not after the answer,
+  // but it may still be running when reply returns on another thread.
   virtual void on_cancel(std::function<void()> cancelled) = 0;
 };
 
@@ -60,6 +62,8 @@ struct MethodSpec {
   size_t max_bulk_bytes = 0;
   // Whether a caller of another generation than the cluster's is refused (Aborted).
   bool fenced = true;
+  // What its fields may take; at most frame.h's kMaxHeaderBytes.
+  size_t max_control_bytes = size_t{64} << 10;
 };
 
 // Thread safety: handle is called by many threads at once.

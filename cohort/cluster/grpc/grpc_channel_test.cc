@@ -1,0 +1,193 @@
+#include "cohort/cluster/grpc/grpc_channel.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <future>
+#include <vector>
+
+#include "cohort/cluster/grpc/testing_services.h"
+#include "cohort/cluster/rpc/error_detail.h"
+#include "cohort/core/testing_errors.h"
+
+namespace cohort::internal::rpc {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using std::chrono::steady_clock;
+using ::testing::HasSubstr;
+
+constexpr CallOptions kShort{.timeout = seconds(20)};
+
+Bytes pattern(size_t size) {
+  auto bytes = std::make_shared<std::vector<char>>(size);
+  for (size_t i = 0; i < size; ++i) (*bytes)[i] = static_cast<char>(i * 2654435761U >> 24);
+  return {bytes, bytes->data(), size};
+}
+
+bool same(const Bytes& left, const Bytes& right) {
+  return left.size == right.size &&
+         (left.size == 0 || std::memcmp(left.data, right.data, left.size) == 0);
+}
+
+// Starts a call and gives its result later.
+std::future<CallResult> start(Channel& channel, std::string_view method,
+                              const CallOptions& options = kShort) {
+  auto result = std::make_shared<std::promise<CallResult>>();
+  std::future<CallResult> future = result->get_future();
+  channel.start(method, {}, options,
+                [result](CallResult got) { result->set_value(std::move(got)); });
+  return future;
+}
+
+void expect_code(std::future<CallResult> result, Code code) {
+  ASSERT_EQ(result.wait_for(seconds(20)), std::future_status::ready);
+  EXPECT_EQ(record_error(result.get().error).code, code);
+}
+
+TEST(GrpcChannel, BringsFieldsAndBulk) {
+  TestServer server;
+  const auto channel = server.channel();
+  const std::vector<size_t> sizes = {0, 1, 100, kMaxPieceBytes - 7, kMaxPieceBytes, 3 * kMaxPieceBytes + 5};
+  Message request{.control = "fields"};
+  for (const size_t size : sizes) request.bulk.push_back(pattern(size));
+  const Message reply = channel->call(
+      "echo/echo", request, {.timeout = seconds(20), .max_reply_bytes = size_t{16} << 20});
+  EXPECT_EQ(reply.control, "fields");
+  ASSERT_EQ(reply.bulk.size(), sizes.size());
+  for (size_t i = 0; i < sizes.size(); ++i) EXPECT_TRUE(same(reply.bulk[i], request.bulk[i])) << i;
+}
+
+TEST(GrpcChannel, Brings64Megabytes) {
+  TestServer server;
+  const Bytes bytes = pattern(size_t{64} << 20);
+  const Message reply =
+      server.channel()->call("echo/echo", {.control = "", .bulk = {bytes}},
+                             {.timeout = seconds(20), .max_reply_bytes = bytes.size});
+  ASSERT_EQ(reply.bulk.size(), 1U);
+  EXPECT_TRUE(same(reply.bulk.front(), bytes));
+}
+
+TEST(GrpcChannel, ErrorsArriveAsTheyWereThrown) {
+  TestServer server;
+  const auto channel = server.channel();
+  try {
+    channel->call("echo/fail", {}, kShort);
+    FAIL() << "no error";
+  } catch (const DataLossError& error) {
+    EXPECT_STREQ(error.what(), "byte 17 of 'w' is damaged");
+    EXPECT_EQ(error.task(), "/job:ps/task:7");
+    ASSERT_NE(error_detail(error), nullptr);
+    EXPECT_EQ(error_detail(error)->rpc, "echo/fail");
+  }
+  expect_error<InternalError>([&] { channel->call("echo/forget", {}, kShort); }, "gave no answer");
+  expect_error<NotFoundError>([&] { channel->call("echo/nothing", {}, kShort); },
+                              "has no method 'echo/nothing'; its services are: echo");
+  EXPECT_EQ(channel->call("echo/echo", {.control = "still here"}, kShort).control, "still here");
+}
+
+TEST(GrpcChannel, TellsWhoCalls) {
+  TestServer server;
+  EXPECT_EQ(server.channel({"worker", 3})->call("echo/who", {}, kShort).control,
+            "/job:worker/task:3 worker 42");
+  expect_error<PermissionDeniedError>(
+      [&] { server.channel({"stranger", 0})->call("echo/who", {}, kShort); }, "is no task");
+}
+
+TEST(GrpcChannel, ADeadlineEndsACall) {
+  TestServer server;
+  expect_error<DeadlineExceededError>(
+      [&] { server.channel()->call("echo/keep", {}, {.timeout = milliseconds(50)}); },
+      "did not answer echo/keep within 0.05 s");
+  EXPECT_TRUE(server.echo->wait_for_cancelled(1));
+}
+
+TEST(GrpcChannel, ClosingEndsCallsOnBothSides) {
+  TestServer server;
+  const auto channel = server.channel();
+  auto result = start(*channel, "echo/keep");
+  ASSERT_TRUE(server.echo->wait_for_kept(1));
+  channel->close();
+  expect_code(std::move(result), Code::kCancelled);
+  EXPECT_TRUE(server.echo->wait_for_cancelled(1));
+  expect_code(start(*channel, "echo/echo"), Code::kCancelled);
+}
+
+TEST(GrpcChannel, ServersThatStopAnswerFirst) {
+  TestServer server;
+  const auto channel = server.channel();
+  auto result = start(*channel, "echo/keep");
+  ASSERT_TRUE(server.echo->wait_for_kept(1));
+  server.server->stop();
+  expect_code(std::move(result), Code::kCancelled);
+  expect_code(start(*channel, "echo/echo"), Code::kUnavailable);
+}
+
+TEST(GrpcChannel, NobodyThere) {
+  std::string address;
+  {
+    TestServer server;
+    address = server.server->address();
+  }
+  const auto channel =
+      make_grpc_channel({.peer = {"ps", 0},
+                         .address = address,
+                         .self = std::make_shared<Identity>(TaskId{"worker", 0}, 1),
+                         .security = security::Security::load({}, std::nullopt),
+                         .settings = quick_settings()});
+  try {
+    channel->call("echo/echo", {}, kShort);
+    FAIL() << "no error";
+  } catch (const UnavailableError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("cannot reach /job:ps/task:0 at " + address));
+    EXPECT_EQ(error_detail(error)->peer, "/job:ps/task:0");
+  }
+  expect_error<DeadlineExceededError>(
+      [&] {
+        channel->call("echo/echo", {}, {.timeout = milliseconds(100), .wait_for_peer = true});
+      },
+      "did not answer");
+}
+
+TEST(GrpcChannel, LimitsHold) {
+  TestServer server;
+  const auto channel = server.channel();
+  const Bytes byte = pattern(1);
+  expect_error<ResourceExhaustedError>(
+      [&] { channel->call("echo/who", {.control = "", .bulk = {byte}}, kShort); },
+      "more than the 0 bytes that are taken");
+  expect_error<ResourceExhaustedError>(
+      [&] { channel->call("echo/who", {.control = std::string(70'000, 'x')}, kShort); },
+      "at most 65536 are taken");
+  expect_error<ResourceExhaustedError>(
+      [&] { channel->call("echo/who", {.control = std::string(600'000, 'x')}, kShort); },
+      "can be sent");
+  const Bytes big = pattern(size_t{2} << 20);
+  expect_error<ResourceExhaustedError>(
+      [&] { channel->call("echo/echo", {.control = "", .bulk = {big}}, kShort); },
+      "answer of echo/echo");
+  // Larger than anything that the connection could buffer, so the server has refused it before it
+  // has all arrived.
+  const Bytes huge = pattern(size_t{300} << 20);
+  expect_error<ResourceExhaustedError>(
+      [&] { channel->call("echo/echo", {.control = "", .bulk = {huge}}, kShort); },
+      "more than the 268435456 bytes");
+  EXPECT_EQ(channel->call("echo/echo", {.control = "still here"}, kShort).control, "still here");
+}
+
+TEST(GrpcChannel, OnlyLoopbackWithoutCredentials) {
+  const auto make = [](const std::string& address, const distribute::Credentials& credentials) {
+    return make_grpc_channel({.peer = {"ps", 0},
+                              .address = address,
+                              .self = std::make_shared<Identity>(TaskId{"worker", 0}, 1),
+                              .security = security::Security::load(credentials, std::nullopt),
+                              .settings = quick_settings()});
+  };
+  expect_error<FailedPreconditionError>([&] { make("192.0.2.1:80", {}); }, "insecure = true");
+  make("192.0.2.1:80", {.insecure = true});
+}
+
+}  // namespace
+}  // namespace cohort::internal::rpc

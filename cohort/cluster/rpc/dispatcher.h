@@ -1,0 +1,101 @@
+// The services of one server: finds the method of a call, refuses what may not be, hands the rest
+// over. It knows neither sockets nor gRPC; a transport brings bytes and takes bytes.
+//
+//   Dispatcher dispatcher({.self = {"ps", 0}, .role_of = role_of});
+//   dispatcher.add(std::make_shared<Clock>());
+//   auto session = dispatcher.begin("clock/now", {.address = "127.0.0.1:4711"}, deadline, answer);
+//   session->append(bytes);        // as they arrive
+//   session->end_of_request();     // answer(writer) is called, now or later
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cohort/cluster/rpc/fence.h"
+#include "cohort/cluster/rpc/role.h"
+#include "cohort/cluster/rpc/service.h"
+#include "cohort/cluster/rpc/session.h"
+#include "cohort/core/task_id.h"
+
+namespace cohort::internal::rpc {
+
+struct DispatcherOptions {
+  TaskId self;
+  // The role of a task; nothing for one that has no business here.
+  std::function<std::optional<Role>(const TaskId& task)> role_of;
+  // Bulk of all requests that are being received or answered. More is ResourceExhausted.
+  size_t max_bulk_bytes = size_t{8} << 30;
+  size_t max_calls = 10'000;
+};
+
+// One row of the table of who may call what.
+struct MethodEntry {
+  std::string name;  // "membership/register"
+  std::shared_ptr<Service> service;
+  size_t index = 0;
+  MethodSpec spec;
+};
+
+// Thread safety: any thread.
+class Dispatcher {
+ public:
+  explicit Dispatcher(DispatcherOptions options);
+  ~Dispatcher();
+  Dispatcher(const Dispatcher&) = delete;
+  Dispatcher& operator=(const Dispatcher&) = delete;
+
+  // Errors: AlreadyExists (the name is taken), InvalidArgument (a name that is none, a method above
+  // kMaxHeaderBytes), FailedPrecondition (after stop()).
+  void add(std::shared_ptr<Service> service);
+  // nullptr: nothing is fenced.
+  void set_fence(std::shared_ptr<const Fence> fence);
+  // All methods, by name.
+  std::vector<MethodEntry> table() const;
+
+  // Starts a call of `method` ("service/method"). `answer` is called exactly once, on any thread,
+  // also from within begin(), unless the session is cancelled before.
+  std::shared_ptr<Session> begin(std::string_view method, const Peer& peer,
+                                 std::chrono::steady_clock::time_point deadline, AnswerFn answer);
+
+  // The same for a caller that the transport refuses: `error` is the answer.
+  std::shared_ptr<Session> refuse(std::string_view method, const Peer& peer,
+                                  const std::exception_ptr& error, AnswerFn answer);
+
+  // Fails calls under way with Cancelled: services fail those that they keep. Later ones fail so
+  // too.
+  void stop();
+
+  const TaskId& self() const { return options_.self; }
+  size_t calls_under_way() const { return calls_.load(std::memory_order_relaxed); }
+
+ private:
+  friend class Session;
+
+  std::shared_ptr<const MethodEntry> find(std::string_view method) const;
+  // Who calls, if it may call `entry`. Errors: Unauthenticated, PermissionDenied, Aborted.
+  Caller admit(const MethodEntry& entry, const Peer& peer, const Claim& claim) const;
+  // Counts bulk bytes that a session is going to hold.
+  void reserve(size_t bytes);
+  void release(size_t bytes) { bulk_bytes_.fetch_sub(bytes, std::memory_order_relaxed); }
+
+  const DispatcherOptions options_;
+  const std::string name_;  // of the task that it serves, for texts
+  mutable std::mutex mutex_;
+  std::map<std::string, std::shared_ptr<Service>, std::less<>> services_;
+  std::map<std::string, std::shared_ptr<const MethodEntry>, std::less<>> methods_;
+  std::shared_ptr<const Fence> fence_;
+  bool stopped_ = false;
+  std::atomic<size_t> bulk_bytes_{0};
+  std::atomic<size_t> calls_{0};
+};
+
+}  // namespace cohort::internal::rpc

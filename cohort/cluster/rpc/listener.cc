@@ -1,0 +1,158 @@
+#include "cohort/cluster/rpc/listener.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+
+#include "cohort/cluster/rpc/listening_socket.h"
+#include "cohort/core/error.h"
+#include "cohort/core/logging.h"
+
+namespace cohort::internal::rpc {
+namespace {
+
+// Descriptors that connections leave to the rest of the process.
+constexpr int kHeadroom = 16;
+constexpr int kRetryMilliseconds = 100;
+// Between two looks at whether to stop.
+constexpr int kMostAtOnce = 64;
+
+UniqueFd open_reserve() { return UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC)); }
+
+// A socket's number in the kernel; 0 where `fd` is closed.
+uint64_t socket_number(int fd) {
+  struct stat status{};
+  return ::fstat(fd, &status) == 0 ? status.st_ino : 0;
+}
+
+bool descriptors_left(int newest) {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return true;
+  // New ones get the lowest free number, so a high one says that few are left.
+  return static_cast<rlim_t>(newest) + kHeadroom < limit.rlim_cur;
+}
+
+}  // namespace
+
+Listener::Listener(const ListenerOptions& options)
+    : max_connections_(options.max_connections),
+      stop_event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      reserve_(open_reserve()) {
+  const int passed = options.listen_fd >= 0 ? options.listen_fd : passed_socket(options.port);
+  socket_ = passed >= 0 ? UniqueFd(passed) : listen_at(options.host, options.port);
+  const SocketAddress address = listening_address(socket_.get());
+  if (passed >= 0) {
+    ::fcntl(passed, F_SETFL, ::fcntl(passed, F_GETFL) | O_NONBLOCK);
+    ::fcntl(passed, F_SETFD, FD_CLOEXEC);
+  }
+  if (!stop_event_.valid()) {
+    throw ResourceExhaustedError(str("cannot watch a socket: ", std::strerror(errno)));
+  }
+  port_ = address.port;
+  is_loopback_ = address.is_loopback;
+  address_ = host_and_port(passed >= 0 ? address.host : options.host, port_);
+}
+
+Listener::~Listener() { stop(); }
+
+void Listener::start(std::function<void(UniqueFd connection)> take) {
+  take_ = std::move(take);
+  thread_ = std::thread([this] { run(); });
+}
+
+void Listener::stop() {
+  if (thread_.joinable()) {
+    const uint64_t one = 1;
+    [[maybe_unused]] const ssize_t written = ::write(stop_event_.get(), &one, sizeof one);
+    thread_.join();
+  }
+  socket_.reset();
+}
+
+void Listener::run() {
+  ::pthread_setname_np(::pthread_self(), "cohort-accept");
+  pollfd watched[] = {{socket_.get(), POLLIN, 0}, {stop_event_.get(), POLLIN, 0}};
+  while (true) {
+    if (::poll(watched, std::size(watched), -1) < 0) continue;  // a signal
+    if (watched[1].revents != 0) return;
+    accept_some();
+  }
+}
+
+void Listener::accept_some() {
+  for (int i = 0; i < kMostAtOnce; ++i) {
+    UniqueFd connection(::accept4(socket_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (connection.valid()) {
+      if (has_room(connection.get())) {
+        accepted_.fetch_add(1, std::memory_order_relaxed);
+        take_(std::move(connection));
+      } else {
+        refuse(std::move(connection), "there are too many");
+      }
+      continue;
+    }
+    switch (errno) {
+      case EMFILE:
+      case ENFILE:
+        make_room();
+        return;
+      case EINTR:
+      case ECONNABORTED:  // gone before it was accepted
+        break;
+      case EAGAIN:
+        return;
+      default: {
+        // The network's errors (ENETDOWN, EPROTO, ...) and a lack of memory pass; accept(2) says to
+        // try again.
+        pollfd stop{stop_event_.get(), POLLIN, 0};
+        ::poll(&stop, 1, kRetryMilliseconds);
+        return;
+      }
+    }
+  }
+}
+
+// Without a free descriptor a connection can be neither accepted nor refused.
+void Listener::make_room() {
+  reserve_.reset();
+  UniqueFd connection(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  if (connection.valid()) refuse(std::move(connection), "descriptors have run out (ulimit -n)");
+  reserve_ = open_reserve();
+  if (reserve_.valid()) return;
+  // Another thread was quicker. Waits for one to be closed.
+  pollfd stop{stop_event_.get(), POLLIN, 0};
+  ::poll(&stop, 1, kRetryMilliseconds);
+  reserve_ = open_reserve();
+}
+
+bool Listener::has_room(int connection) {
+  if (!descriptors_left(connection)) return false;
+  if (open_.size() >= max_connections_) {
+    std::erase_if(open_, [](const auto& open) { return socket_number(open.first) != open.second; });
+    if (open_.size() >= max_connections_) return false;
+  }
+  open_.emplace_back(connection, socket_number(connection));
+  return true;
+}
+
+void Listener::refuse(UniqueFd connection, const char* why) {
+  connection.reset();
+  const size_t before = refused_.fetch_add(1, std::memory_order_relaxed);
+  // The first of a flood, then one line for a thousand.
+  if (before % 1000 == 0) {
+    log_warning("the server at ", address_, " refused a connection (", before + 1,
+                " so far): ", why);
+  }
+}
+
+}  // namespace cohort::internal::rpc

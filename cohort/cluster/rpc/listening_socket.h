@@ -1,0 +1,34 @@
+// Makes, finds and describes listening sockets.
+#pragma once
+
+#include <string>
+
+#include "cohort/core/files/unique_fd.h"
+
+namespace cohort::internal::rpc {
+
+// A new TCP socket that listens at `host` and `port`, never shared with another one.
+// Errors: FailedPrecondition (taken, or none of this host's addresses), Unavailable (the name is
+// not known).
+UniqueFd listen_at(const std::string& host, int port);
+
+// The listening socket at `port` that systemd passed to this process (LISTEN_PID, LISTEN_FDS), its
+// descriptor; -1 where there is none. `port` 0: the first one.
+int passed_socket(int port);
+
+struct SocketAddress {
+  std::string host;
+  int port = 0;
+  bool is_loopback = false;
+};
+// Where `socket` listens. Errors: InvalidArgument (it is no listening socket).
+SocketAddress listening_address(int socket);
+
+// Who listens at `port`, as far as this process may see: "process 4711 (nginx)". Empty where it
+// cannot tell.
+std::string port_owner(int port);
+
+// "127.0.0.1:80", "[::1]:80".
+std::string host_and_port(const std::string& host, int port);
+
+}  // namespace cohort::internal::rpc

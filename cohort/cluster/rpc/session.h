@@ -1,0 +1,81 @@
+// One call at its server, from the first byte of its request to its answer.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "cohort/cluster/rpc/frame.h"
+#include "cohort/cluster/rpc/service.h"
+#include "cohort/core/task_id.h"
+
+namespace cohort::internal::rpc {
+
+class Dispatcher;
+struct MethodEntry;
+
+// What a transport knows of a connection's other end.
+struct Peer {
+  std::string address;                        // for texts
+  std::optional<TaskId> task = std::nullopt;  // that its certificate proves; without, its word counts
+};
+
+// Sends an answer.
+using AnswerFn = std::function<void(MessageWriter answer)>;
+
+// Thread safety: append and end_of_request come from one thread at a time, cancel from any. None of
+// them throws; what is wrong with a request becomes its answer.
+class Session : public std::enable_shared_from_this<Session> {
+ public:
+  // A dispatcher makes them, and lives longer.
+  Session(Dispatcher& dispatcher, Peer peer, std::chrono::steady_clock::time_point deadline,
+          AnswerFn answer);
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  void append(std::string_view bytes) noexcept;
+  // The caller sends no more.
+  void end_of_request() noexcept;
+  // The caller has gone away or its deadline has passed. True: no answer follows. False: one has
+  // been given, or is just being given.
+  bool cancel() noexcept;
+
+ private:
+  friend class Dispatcher;
+  class Kept;  // the Call that a service holds
+
+  void begin(std::string_view method) noexcept;
+  void admit(const Header& header);
+  void dispatch() noexcept;
+  void answer(Message message) noexcept;
+  void answer(const std::exception_ptr& error) noexcept;
+  void send(MessageWriter writer) noexcept;
+  // The service let go of the call without an answer.
+  void dropped() noexcept;
+
+  Dispatcher& dispatcher_;
+  const Peer peer_;
+  const std::chrono::steady_clock::time_point deadline_;
+  std::string method_;
+  std::shared_ptr<const MethodEntry> entry_;
+  std::optional<MessageReader> reader_;
+  Caller caller_;
+  Message request_;
+  size_t reserved_bytes_ = 0;
+
+  std::mutex mutex_;  // guards what follows
+  AnswerFn answer_;   // empty once the call is answered or cancelled
+  std::function<void()> on_cancel_;
+  bool cancelled_ = false;
+  bool in_handle_ = false;  // what handle() throws is the answer; dropping the call there is none
+  bool dropped_ = false;
+};
+
+}  // namespace cohort::internal::rpc
