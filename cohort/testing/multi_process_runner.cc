@@ -26,6 +26,8 @@ using internal::str;
 using internal::TaskProcess;
 using Clock = std::chrono::steady_clock;
 
+constexpr int kPortOfOwnHosts = 2222;
+
 bool is_job_name(const std::string& name) {
   return !name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) {
     return std::isalnum(c) || c == '_' || c == '-';
@@ -113,6 +115,21 @@ class MultiProcessRunner::Impl {
 
   std::map<TaskId, TaskProcess>& tasks() { return tasks_; }
 
+  VirtualNetwork& network() {
+    if (network_) return *network_;
+    throw FailedPreconditionError(
+        "the tasks share this machine's network; ask for MultiProcessOptions::own_hosts");
+  }
+  int host(const TaskId& id) {
+    find(id);
+    return hosts_.at(id);
+  }
+  std::vector<int> hosts(const std::vector<TaskId>& ids) {
+    std::vector<int> list;
+    for (const TaskId& id : ids) list.push_back(host(id));
+    return list;
+  }
+
   void start() {
     if (deadline_) throw FailedPreconditionError("MultiProcessRunner::start was called before");
     deadline_ = Clock::now() + options_.deadline;
@@ -198,10 +215,18 @@ class MultiProcessRunner::Impl {
     for (const JobSize& job : options_.jobs) {
       for (int i = 0; i < job.num_tasks; ++i) ids.push_back({job.name, i});
     }
-    ports_ = pick_free_ports(static_cast<int>(ids.size()));
+    const int num_tasks = static_cast<int>(ids.size());
+    if (options_.own_hosts) {
+      network_ = std::make_unique<VirtualNetwork>(num_tasks);
+    } else {
+      ports_ = pick_free_ports(num_tasks);
+    }
     std::map<TaskId, std::string> addresses;
-    for (size_t i = 0; i < ids.size(); ++i) {
-      addresses[ids[i]] = str("127.0.0.1:", ports_[static_cast<int>(i)]);
+    for (int i = 0; i < num_tasks; ++i) {
+      const TaskId& id = ids[static_cast<size_t>(i)];
+      hosts_[id] = i;
+      addresses[id] =
+          network_ ? str(network_->address(i), ':', kPortOfOwnHosts) : str("127.0.0.1:", ports_[i]);
     }
     std::vector<std::string> arguments = {std::string(internal::kTaskFlag), options_.function};
     arguments.insert(arguments.end(), options_.arguments.begin(), options_.arguments.end());
@@ -211,7 +236,8 @@ class MultiProcessRunner::Impl {
                              .address = address,
                              .log_path = log_directory_ / str(id.job, "_", id.index, ".log"),
                              .arguments = arguments,
-                             .environment = environment_of(options_, tf_config(addresses, id))});
+                             .environment = environment_of(options_, tf_config(addresses, id)),
+                             .network_fd = network_ ? network_->namespace_fd(hosts_[id]) : -1});
     }
   }
 
@@ -247,6 +273,8 @@ class MultiProcessRunner::Impl {
   std::filesystem::path log_directory_;
   bool owns_log_directory_ = false;
   FreePorts ports_;
+  std::unique_ptr<VirtualNetwork> network_;  // where the tasks have hosts of their own
+  std::map<TaskId, int> hosts_;
   std::map<TaskId, TaskProcess> tasks_;
   std::optional<Clock::time_point> deadline_;
   int num_ended_ = 0;
@@ -294,6 +322,21 @@ void MultiProcessRunner::kill(const TaskId& task, int signal) {
   if (process.send_signal(signal)) return;
   throw FailedPreconditionError(
       str("cannot send signal ", signal, " to ", task, ", which does not run"));
+}
+
+void MultiProcessRunner::pause(const TaskId& task) { kill(task, SIGSTOP); }
+void MultiProcessRunner::resume(const TaskId& task) { kill(task, SIGCONT); }
+
+void MultiProcessRunner::partition(const std::vector<TaskId>& a, const std::vector<TaskId>& b,
+                                   Partition kind) {
+  impl_->network().partition(impl_->hosts(a), impl_->hosts(b), kind);
+}
+void MultiProcessRunner::cut_one_way(const TaskId& from, const TaskId& to) {
+  impl_->network().cut_one_way(impl_->host(from), impl_->host(to));
+}
+void MultiProcessRunner::heal() { impl_->network().heal(); }
+void MultiProcessRunner::limit_rate(const TaskId& task, int64_t bits_per_second) {
+  impl_->network().limit_rate(impl_->host(task), bits_per_second);
 }
 
 void MultiProcessRunner::restart(const TaskId& task) {

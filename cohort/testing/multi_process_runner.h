@@ -14,6 +14,7 @@
 #include <signal.h>
 
 #include <chrono>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -21,6 +22,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/task_id.h"
+#include "cohort/testing/virtual_network.h"
 
 namespace cohort::testing {
 
@@ -39,6 +41,8 @@ struct MultiProcessOptions {
   // From start() on; when it has passed, every task gets SIGKILL.
   std::chrono::milliseconds deadline = std::chrono::seconds(60);
   std::map<std::string, std::string> environment = {};  // beside this process's own and TF_CONFIG
+  // Gives each task a host of its own, with an address of its own, in a VirtualNetwork; needs root.
+  bool own_hosts = false;
   // Where each task's log goes, kept afterwards; empty: a temporary folder that is removed.
   std::string log_directory = "";
 };
@@ -51,8 +55,9 @@ struct TaskOutcome {
   std::string error = "";  // what went wrong, if not
 };
 
-// One run of a cluster's tasks on this machine. Each gets a free port of 127.0.0.1, which the
-// runner holds while it lives (FreePorts says what that asks of servers), and TF_CONFIG.
+// One run of a cluster's tasks on this machine. Each gets TF_CONFIG and an address: a free port of
+// 127.0.0.1, which the runner holds while it lives (FreePorts says what that asks of servers), or
+// one of its own host.
 //
 // The tasks die with the thread that started them: let that thread live until join() returns.
 // Thread safety: none; one thread drives it.
@@ -87,6 +92,19 @@ class MultiProcessRunner {
   // Ends the task if it runs, and starts it afresh at its address; its earlier outcome is
   // forgotten. Errors: FailedPrecondition (before start()), ResourceExhausted.
   void restart(const TaskId& task);
+  // Stops the task where it is, as a machine that hangs: its connections stay. And goes on.
+  // Errors: FailedPrecondition (the task does not run).
+  void pause(const TaskId& task);
+  void resume(const TaskId& task);
+
+  // Of the tasks' hosts: cuts every link between the two groups; one way only; ends all of that;
+  // limits what a task may send. See VirtualNetwork.
+  // Errors: FailedPrecondition (without MultiProcessOptions::own_hosts).
+  void partition(const std::vector<TaskId>& a, const std::vector<TaskId>& b, Partition kind);
+  void cut_one_way(const TaskId& from, const TaskId& to);
+  void heal();
+  void limit_rate(const TaskId& task, int64_t bits_per_second);
+
   // The first line of the task's output since its (re)start of which some part matches the regular
   // expression (ECMAScript). Waits at most `timeout` and not beyond the run's deadline.
   // Errors: InvalidArgument (no regular expression), DeadlineExceeded, Unavailable (the task ended

@@ -47,7 +47,8 @@ void TaskProcess::start() {
                                                          .stdout_fd = log.get(),
                                                          .stderr_fd = log.get(),
                                                          .extra_fd = write_end.get(),
-                                                         .dies_with_parent = true});
+                                                         .dies_with_parent = true,
+                                                         .network_fd = setup_.network_fd});
   log_offset_ = no_log_yet ? 0 : static_cast<int64_t>(log_size);
   report_pipe_ = std::move(read_end);
   report_.clear();

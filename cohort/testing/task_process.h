@@ -18,6 +18,7 @@ struct TaskSetup {
   std::string log_path;
   std::vector<std::string> arguments;    // of the process
   std::vector<std::string> environment;  // of the process
+  int network_fd = -1;                   // its network namespace; negative: this process's
 };
 
 // Thread safety: none.

@@ -49,7 +49,8 @@ struct Image {
   bool dies_with_parent;
   pid_t parent;
   const cpu_set_t* cores;  // may be null
-  int error = 0;           // what the child reports
+  int network_fd;
+  int error = 0;  // what the child reports
 };
 
 void reset_signals() {
@@ -68,6 +69,7 @@ bool prepare(const Image& image) {
     if (::getppid() != image.parent) ::_exit(128 + SIGKILL);  // it has ended meanwhile
   }
   if (image.cores && ::sched_setaffinity(0, sizeof(cpu_set_t), image.cores) != 0) return false;
+  if (image.network_fd >= 0 && ::setns(image.network_fd, CLONE_NEWNET) != 0) return false;
   const int null = ::open("/dev/null", O_RDONLY);
   if (null < 0 || (null != 0 && (::dup2(null, 0) < 0 || ::close(null) != 0))) return false;
   for (int i = 0; i < 3; ++i) {
@@ -193,7 +195,8 @@ ChildProcess::ChildProcess(const SpawnOptions& options) {
               .own_group = options.own_group,
               .dies_with_parent = options.dies_with_parent,
               .parent = ::getpid(),
-              .cores = options.cores.empty() ? nullptr : &cores};
+              .cores = options.cores.empty() ? nullptr : &cores,
+              .network_fd = options.network_fd};
   const pid_t pid = start(image);
   if (pid < 0) throw_spawn_error(image.error, name);
   pid_ = pid;

@@ -29,6 +29,7 @@ struct SpawnOptions {
   // The process gets SIGKILL when the thread that started it ends, however that ends.
   bool dies_with_parent = false;
   std::vector<int> cores = {};  // it may run on these alone; empty: on this thread's
+  int network_fd = -1;          // of the network namespace it belongs to; negative: this process's
 };
 
 // How a process ended: exactly one of the two is set.
