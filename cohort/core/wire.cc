@@ -65,6 +65,11 @@ uint32_t WireReader::fixed32() {
   return static_cast<uint32_t>(number_);
 }
 
+uint64_t WireReader::fixed64() {
+  expect(Type::kFixed64);
+  return number_;
+}
+
 std::string_view WireReader::bytes() {
   expect(Type::kBytes);
   return bytes_;
@@ -83,6 +88,12 @@ WireWriter& WireWriter::varint(uint32_t field, uint64_t value) {
 WireWriter& WireWriter::fixed32(uint32_t field, uint32_t value) {
   tag(field, 5);
   for (int i = 0; i < 4; ++i, value >>= 8) out_ += static_cast<char>(value & 0xff);
+  return *this;
+}
+
+WireWriter& WireWriter::fixed64(uint32_t field, uint64_t value) {
+  tag(field, 1);
+  for (int i = 0; i < 8; ++i, value >>= 8) out_ += static_cast<char>(value & 0xff);
   return *this;
 }
 

@@ -39,6 +39,7 @@ class WireReader {
   // The value of the field, once. int32 and int64 fields are varints too.
   uint64_t varint();
   uint32_t fixed32();
+  uint64_t fixed64();  // a double is its bits
   // Strings, sub-messages, packed fields.
   std::string_view bytes();
 
@@ -53,7 +54,7 @@ class WireReader {
   std::string what_;
   uint32_t field_ = 0;
   Type type_ = Type::kVarint;
-  uint64_t number_ = 0;      // of a varint or a fixed number
+  uint64_t number_ = 0;  // of a varint or a fixed number
   std::string_view bytes_;
 };
 
@@ -62,6 +63,7 @@ class WireWriter {
  public:
   WireWriter& varint(uint32_t field, uint64_t value);
   WireWriter& fixed32(uint32_t field, uint32_t value);
+  WireWriter& fixed64(uint32_t field, uint64_t value);
   WireWriter& bytes(uint32_t field, std::string_view value);
 
   const std::string& str() const { return out_; }

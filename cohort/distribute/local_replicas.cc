@@ -23,6 +23,7 @@
 #include "cohort/distribute/strategy.h"
 #include "cohort/distribute/strategy_core.h"
 #include "cohort/ops/random.h"
+#include "cohort/train/summary/recording.h"
 
 namespace cohort::internal {
 
@@ -42,6 +43,14 @@ constexpr auto kSpin = std::chrono::microseconds(100);
 
 std::chrono::nanoseconds spin_for(int replicas) {
   return replicas <= num_usable_cores() ? kSpin : std::chrono::nanoseconds(0);
+}
+
+// Of a step's code, who records summaries: replica 0, and what runs once for all replicas.
+bool may_record_summaries() {
+  const ContextFrame* frame = current_frame();
+  if (frame == nullptr) return true;
+  if (frame->replica != nullptr) return frame->replica->replica_id_in_sync_group() == 0;
+  return frame->core->should_save_summary();
 }
 
 }  // namespace
@@ -87,6 +96,7 @@ struct LocalReplicas::Shared {
   std::vector<Job> jobs;
   std::optional<at::ThreadLocalState> caller_state;
   const Task* caller_task = nullptr;
+  RecordingStatePtr caller_recording;
   std::vector<std::exception_ptr> errors;
 
   std::atomic<bool> running{false};
@@ -120,6 +130,7 @@ void LocalReplicas::Shared::run_one(int rank) {
     ReplicaContext context(*job.core, rank, job.view, &generators[0]);
     ContextGuard in_replica(*job.core, &context);
     ScopedGenerator generator(generators[rank]);
+    const ScopedRecordingGate recording(may_record_summaries);
     const c10::OptionalDeviceGuard device(devices[rank].is_cpu() ? c10::optional<c10::Device>()
                                                                  : devices[rank]);
     at::NoGradGuard no_grad;
@@ -151,6 +162,7 @@ void LocalReplicas::Shared::work(int rank, int num_threads) {
     {
       at::ThreadLocalStateGuard as_caller(*caller_state);
       const ScopedTask for_callers_task(*caller_task);
+      const ScopedRecordingState with_callers_writer(caller_recording);
       run_one(rank);
     }
     if (unfinished.fetch_sub(1) == 1) end.notify();
@@ -274,6 +286,7 @@ void LocalReplicas::start_workers(StrategyCore& core, const std::shared_ptr<RunF
   if (size() == 1) return;
   shared_->caller_state.emplace();
   shared_->caller_task = &Task::current();
+  shared_->caller_recording = recording_state();
   shared_->unfinished = size() - 1;
   shared_->epoch.fetch_add(1);
   shared_->start.notify();

@@ -1,4 +1,5 @@
 // A strategy of several tasks does what a MirroredStrategy of as many replicas does in one process.
+#include <ATen/ops/allclose.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>

@@ -56,6 +56,9 @@ class StrategyCore : public std::enable_shared_from_this<StrategyCore> {
   // Errors: FailedPrecondition (a strategy without devices).
   virtual const std::vector<std::string>& worker_devices() const = 0;
 
+  // Whether this task is the one that writes for all: the first of the sync group.
+  virtual bool should_save_summary() const { return group().view()->task == 0; }
+
   // The generators from which the local replicas draw in a step; the same ones at each call.
   virtual std::vector<random::RandomGenerator> replica_generators() = 0;
 

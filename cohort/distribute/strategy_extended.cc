@@ -59,6 +59,10 @@ bool StrategyExtended::variable_created_in_scope(const Variable& variable) const
   return variable.impl().core() == core_;
 }
 
+bool StrategyExtended::should_checkpoint() const { return core_->should_save_summary(); }
+bool StrategyExtended::should_save_summary() const { return core_->should_save_summary(); }
+bool StrategyExtended::experimental_between_graph() const { return core_->group().spans_tasks(); }
+
 InputWorkers StrategyExtended::input_workers() const { return input_workers(InputOptions{}); }
 InputWorkers StrategyExtended::input_workers(const InputOptions& options) const {
   return core_->input_workers(options);

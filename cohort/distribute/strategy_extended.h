@@ -53,6 +53,16 @@ class COHORT_API StrategyExtended {
 
   bool variable_created_in_scope(const Variable& variable) const;
 
+  // Whether this task is the one whose checkpoints and summaries count: the first of the sync
+  // group. Checkpoint::save and the summaries of a step need no such question: they go by it
+  // themselves.
+  bool should_checkpoint() const;
+  bool should_save_summary() const;
+  // Whether several tasks run the same program side by side.
+  bool experimental_between_graph() const;
+  // Whether all steps must see the same shapes. Never.
+  bool experimental_require_static_shapes() const { return false; }
+
   // Which devices read this process's input, and for which replicas.
   InputWorkers input_workers() const;
   InputWorkers input_workers(const InputOptions& options) const;

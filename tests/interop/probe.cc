@@ -38,6 +38,7 @@ int main(int argc, char** argv) {
       {"read_records", read_records},
       {"training", train_guide_004},
       {"write_records", write_records},
+      {"write_summaries", write_summaries},
   };
   const auto command = commands.find(argc == 2 ? argv[1] : "");
   if (command == commands.end()) {

@@ -85,4 +85,9 @@ Json build_examples(const Json& request);
 // "shape" (fixed length only), "default": TENSOR (may be missing)}}}. Answer: {"parsed", "error"}.
 Json parse_examples(const Json& request);
 
+// Writes an event file. Request: {"logdir", "summaries": [{"kind": "scalar"|"histogram"|"text",
+// "name", "step", "data": TENSOR (of text: strings), "description", "buckets" (may be missing)}]}.
+// Answer: {"path"}.
+Json write_summaries(const Json& request);
+
 }  // namespace cohort::interop

@@ -1,0 +1,92 @@
+#include "cohort/train/summary/summary.h"
+
+#include <array>
+#include <bit>
+#include <vector>
+
+#include "cohort/core/error.h"
+#include "cohort/core/text.h"
+#include "cohort/train/summary/event_encoding.h"
+#include "cohort/train/summary/event_writer.h"
+#include "cohort/train/summary/histogram.h"
+#include "cohort/train/summary/recording.h"
+
+namespace cohort::summary {
+namespace {
+
+using internal::EventDtype;
+using internal::quoted;
+using internal::str;
+
+// Records the TensorProto that encode() makes, where summaries are recorded.
+template <class Options, class Encode>
+bool record(const char* plugin, std::string_view name, const Options& options,
+            const Encode& encode) {
+  if (!should_record_summaries()) return false;
+  const std::optional<int64_t> step = options.step ? options.step : experimental::get_step();
+  if (!step) {
+    throw InvalidArgumentError(str("No step set: the summary ", quoted(name),
+                                   " names none; give one as .step, to as_default, or to "
+                                   "summary::experimental::set_step"));
+  }
+  internal::recording_state()->writer->add(
+      internal::encode_summary({.wall_time = internal::wall_time(),
+                                .step = *step,
+                                .tag = name,
+                                .plugin = plugin,
+                                .description = options.description,
+                                .tensor = encode()}));
+  return true;
+}
+
+std::string encode_scalar(double value) {
+  const auto bits = std::bit_cast<std::array<char, sizeof(float)>>(static_cast<float>(value));
+  return internal::encode_event_numbers(EventDtype::kFloat, {}, {bits.data(), bits.size()});
+}
+
+// What cannot be drawn on an axis.
+void require_real(std::string_view name, const Tensor& data) {
+  if (data.defined() && !data.is_complex()) return;
+  throw InvalidArgumentError(str("the summary ", quoted(name), " is of ", internal::describe(data),
+                                 "; give real numbers"));
+}
+
+}  // namespace
+
+bool scalar(std::string_view name, const Tensor& data, const SummaryOptions& options) {
+  return record("scalars", name, options, [&] {
+    require_real(name, data);
+    if (data.dim() != 0) {
+      throw InvalidArgumentError(str("the summary ", quoted(name), " is of ",
+                                     internal::describe(data),
+                                     "; a scalar's shape is [], so reduce it first"));
+    }
+    return encode_scalar(data.item<double>());
+  });
+}
+
+bool scalar(std::string_view name, double data, const SummaryOptions& options) {
+  return record("scalars", name, options, [&] { return encode_scalar(data); });
+}
+
+bool histogram(std::string_view name, const Tensor& data, const HistogramOptions& options) {
+  return record("histograms", name, options, [&] {
+    require_real(name, data);
+    const std::vector<double> rows = internal::histogram_buckets(data, options.buckets);
+    const int64_t shape[] = {static_cast<int64_t>(rows.size() / 3), 3};
+    return internal::encode_event_numbers(
+        EventDtype::kDouble, shape,
+        {reinterpret_cast<const char*>(rows.data()), rows.size() * sizeof(double)});
+  });
+}
+
+bool text(std::string_view name, const StringTensor& data, const SummaryOptions& options) {
+  return record("text", name, options,
+                [&] { return internal::encode_event_strings(data.sizes(), data.to_vector()); });
+}
+
+bool text(std::string_view name, std::string_view data, const SummaryOptions& options) {
+  return text(name, StringTensor::scalar(data), options);
+}
+
+}  // namespace cohort::summary
