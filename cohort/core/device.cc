@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <ostream>
 #include <utility>
 
 #include "cohort/core/error.h"
@@ -130,6 +131,18 @@ std::vector<PhysicalDevice> list_physical_devices(std::string_view device_type) 
     }
   }
   return devices;
+}
+
+std::ostream& operator<<(std::ostream& out, const PhysicalDevice& device) {
+  return out << "PhysicalDevice(name=" << internal::quoted(device.name)
+             << ", device_type=" << internal::quoted(device.device_type) << ')';
+}
+
+std::ostream& operator<<(std::ostream& out, const LogicalDevice& device) {
+  const bool local = DeviceSpec::parse(device.name).job == "localhost";
+  const std::string name = local ? canonicalize_without_job_and_task(device.name) : device.name;
+  return out << "LogicalDevice(name=" << internal::quoted(name)
+             << ", device_type=" << internal::quoted(device.device_type) << ')';
 }
 
 std::vector<LogicalDevice> list_logical_devices(std::string_view device_type) {

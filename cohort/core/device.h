@@ -6,6 +6,7 @@
 
 #include <c10/core/Device.h>
 
+#include <iosfwd>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -54,6 +55,9 @@ struct LogicalDevice {
 
 // The machine's CPU (as one device) and its GPUs; all types if `device_type` is empty.
 COHORT_API std::vector<PhysicalDevice> list_physical_devices(std::string_view device_type = "");
+// LogicalDevice(name='/device:CPU:0', device_type='CPU'); in a cluster with job and task.
+COHORT_API std::ostream& operator<<(std::ostream& out, const PhysicalDevice& device);
+COHORT_API std::ostream& operator<<(std::ostream& out, const LogicalDevice& device);
 // CPUs, then GPUs. Fixes the configuration: it cannot be changed afterwards.
 COHORT_API std::vector<LogicalDevice> list_logical_devices(std::string_view device_type = "");
 // Splits each physical device of a type ("CPU", "GPU") into `count` logical ones. Repeating a call

@@ -66,6 +66,16 @@ TEST_F(DeviceTest, EachPhysicalDeviceIsOneLogicalDeviceByDefault) {
   }
 }
 
+TEST_F(DeviceTest, DevicesPrintThemselvesAsInTheGuide) {
+  EXPECT_EQ(internal::str(config::list_physical_devices("CPU")[0]),
+            "PhysicalDevice(name='/physical_device:CPU:0', device_type='CPU')");
+  EXPECT_EQ(internal::str(config::list_logical_devices("CPU")[0]),
+            "LogicalDevice(name='/device:CPU:0', device_type='CPU')");
+  const internal::ScopedTask as_worker(internal::Task::named("worker", 2));
+  EXPECT_EQ(internal::str(config::list_logical_devices("CPU")[0]),
+            "LogicalDevice(name='/job:worker/replica:0/task:2/device:CPU:0', device_type='CPU')");
+}
+
 TEST_F(DeviceTest, TheCpuCanBeSplit) {
   config::set_logical_device_configuration("cpu", 3);
   const auto devices = config::list_logical_devices("CPU");

@@ -5,7 +5,9 @@
 //   if (element.has_value()) train(element.get_value());
 #pragma once
 
+#include <concepts>
 #include <optional>
+#include <ostream>
 
 #include "cohort/core/error.h"
 
@@ -34,6 +36,15 @@ class Optional : public std::optional<T> {
     throw InvalidArgumentError("an Optional without a value was asked for it; ask has_value first");
   }
 };
+
+// What next() of an iterator returned: the element, or "nullopt".
+template <class T>
+requires requires(std::ostream& out, const T& value) {
+  { out << value } -> std::same_as<std::ostream&>;
+}
+std::ostream& operator<<(std::ostream& out, const std::optional<T>& optional) {
+  return optional ? out << *optional : out << "nullopt";
+}
 
 // The guides' name.
 namespace experimental {

@@ -4,6 +4,8 @@
 
 #include <memory>
 
+#include "cohort/core/structure.h"
+
 namespace cohort {
 namespace {
 
@@ -20,6 +22,11 @@ TEST(Optional, WithoutAValueIsAnErrorToAsk) {
   EXPECT_FALSE(nothing.has_value());
   EXPECT_THROW(nothing.get_value(), InvalidArgumentError);
   EXPECT_THROW(Optional<int>().get_value(), InvalidArgumentError);
+}
+
+TEST(Optional, PrintsTheElementOrThatThereIsNone) {
+  EXPECT_EQ(internal::str(std::optional<Structure>(tuple(1, 2))), "(1, 2)");
+  EXPECT_EQ(internal::str(Optional<Structure>()), "nullopt");
 }
 
 }  // namespace

@@ -54,16 +54,17 @@ void print_values(std::ostream& out, const Tensor& tensor, DType dtype) {
   print_nested(out, values.sizes(), 0, next);
 }
 
-// Whether the values can be read, and are few. An empty tensor says more by its shape.
+// Whether the values can be read, and are few.
 bool is_printed_by_value(const Tensor& tensor) {
   return tensor.defined() && tensor.layout() == at::kStrided && !tensor.is_meta() &&
-         !tensor.is_complex() && !tensor.is_quantized() && tensor.numel() > 0 &&
-         tensor.numel() <= kMaxPrintedElements;
+         !tensor.is_complex() && !tensor.is_quantized() && tensor.numel() <= kMaxPrintedElements;
 }
 
 void print_tensor(std::ostream& out, const Tensor& tensor) {
   if (!is_printed_by_value(tensor)) {
     out << internal::describe(tensor);
+  } else if (tensor.numel() == 0) {
+    out << "[]";
   } else if (tensor.scalar_type() == boolean) {
     print_values<bool>(out, tensor, boolean);
   } else if (tensor.scalar_type() == float64) {
@@ -77,12 +78,14 @@ void print_tensor(std::ostream& out, const Tensor& tensor) {
 
 void print_strings(std::ostream& out, const StringTensor& strings) {
   size_t bytes = 0;
-  bool few = strings.numel() > 0 && strings.numel() <= kMaxPrintedElements;
+  bool few = strings.numel() <= kMaxPrintedElements;
   for (int64_t i = 0; few && i < strings.numel(); ++i) {
     bytes += strings[i].size();
     few = bytes <= kMaxPrintedBytes;
   }
-  if (few) {
+  if (strings.numel() == 0) {
+    out << "[]";
+  } else if (few) {
     out << strings;
   } else {
     out << "string " << internal::shape_str(strings.sizes());

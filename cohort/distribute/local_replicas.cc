@@ -20,6 +20,7 @@
 #include "cohort/core/wait_point.h"
 #include "cohort/distribute/context_stack.h"
 #include "cohort/distribute/replica_context.h"
+#include "cohort/distribute/step_output.h"
 #include "cohort/distribute/strategy.h"
 #include "cohort/distribute/strategy_core.h"
 #include "cohort/ops/random.h"
@@ -69,7 +70,8 @@ struct LocalReplicas::Shared {
       : group(size, spin, std::move(communicator)),
         seed(std::move(replica_seed)),
         jobs(size),
-        errors(size) {
+        errors(size),
+        output(size) {
     seed_generators();
   }
   int size() const { return static_cast<int>(jobs.size()); }
@@ -98,6 +100,7 @@ struct LocalReplicas::Shared {
   const Task* caller_task = nullptr;
   RecordingStatePtr caller_recording;
   std::vector<std::exception_ptr> errors;
+  StepOutput output;
 
   std::atomic<bool> running{false};
   alignas(64) std::atomic<uint64_t> epoch{0};
@@ -127,7 +130,7 @@ void LocalReplicas::Shared::seed_generators() {
 void LocalReplicas::Shared::run_one(int rank) {
   const Job job = std::exchange(jobs[rank], {});
   try {
-    ReplicaContext context(*job.core, rank, job.view, &generators[0]);
+    ReplicaContext context(*job.core, rank, job.view, &generators[0], &output);
     ContextGuard in_replica(*job.core, &context);
     ScopedGenerator generator(generators[rank]);
     const ScopedRecordingGate recording(may_record_summaries);
@@ -227,6 +230,7 @@ void LocalReplicas::run(StrategyCore& core, const std::shared_ptr<RunFrame>& fra
   struct NotRunning {
     Shared& shared;
     ~NotRunning() {
+      shared.output.flush();
       shared.group.end();
       shared.running = false;
     }

@@ -78,8 +78,17 @@ void LocalVariable::write(size_t replica, AssignOp op, const Tensor& value) {
       target.sub_(operand());
       break;
   }
+  mark_sharers(target);
+}
+
+void LocalVariable::write_rows(size_t replica, ScatterOp op, const IndexedSlices& slices) {
+  scatter_rows(components_[replica], op, slices);
+  mark_sharers(components_[replica]);
+}
+
+void LocalVariable::mark_sharers(const Tensor& written) const {
   for (size_t i = 0; i < components_.size(); ++i) {
-    if (components_[i].is_alias_of(target)) mark_written(i);
+    if (components_[i].is_alias_of(written)) mark_written(i);
   }
 }
 

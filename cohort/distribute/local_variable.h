@@ -56,9 +56,12 @@ class LocalVariable : public VariableImpl {
   virtual void write_restored(size_t replica, const Tensor& value);
   // Applies op to component `replica`, and so to all that share its storage.
   void write(size_t replica, AssignOp op, const Tensor& value);
+  // The same for rows; `slices` as checked_slices returns them.
+  void write_rows(size_t replica, ScatterOp op, const IndexedSlices& slices);
 
  private:
   LocalVariable* as_local() final { return this; }
+  void mark_sharers(const Tensor& written) const;
   Tensor make_leaf(const Tensor& component) const;
 
   const Task* const owner_;  // nullptr: none

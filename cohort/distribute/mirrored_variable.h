@@ -11,11 +11,17 @@ class MirroredVariable final : public LocalVariable {
 
   Tensor read() const override;
   void assign(AssignOp op, const Tensor& value) override;
+  void scatter(ScatterOp op, const IndexedSlices& slices) override;
   const char* kind() const override { return "MirroredVariable"; }
 
  private:
   void write_everywhere(AssignOp op, const Tensor& value);
   void assign_in_replica(distribute::ReplicaContext& replica, AssignOp op, const Tensor& value);
+  void scatter_everywhere(ScatterOp op, IndexedSlices slices);
+  void scatter_in_replica(distribute::ReplicaContext& replica, ScatterOp op,
+                          const IndexedSlices& slices);
+  // Errors: InvalidArgument (the replicas' values cannot be aggregated).
+  void check_aggregation(const char* operation) const;
 };
 
 }  // namespace cohort::internal

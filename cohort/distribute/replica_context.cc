@@ -6,6 +6,7 @@
 #include "cohort/collective/replica_collectives.h"
 #include "cohort/distribute/context.h"
 #include "cohort/distribute/context_stack.h"
+#include "cohort/distribute/step_output.h"
 #include "cohort/distribute/strategy.h"
 #include "cohort/distribute/strategy_core.h"
 #include "cohort/ops/random.h"
@@ -78,12 +79,14 @@ struct AllGather : torch::autograd::Function<AllGather> {
 
 ReplicaContext::ReplicaContext(internal::StrategyCore& core, int local_id,
                                std::shared_ptr<const collective::GroupView> view,
-                               const random::RandomGenerator* merge_generator)
+                               const random::RandomGenerator* merge_generator,
+                               internal::StepOutput* output)
     : core_(core),
       local_id_(local_id),
       replica_id_(view->first_replica() + local_id),
       view_(std::move(view)),
-      merge_generator_(merge_generator) {}
+      merge_generator_(merge_generator),
+      output_(output) {}
 
 int ReplicaContext::num_replicas_in_sync() const { return view_->num_replicas(); }
 
@@ -105,6 +108,7 @@ void ReplicaContext::merge(const char* what, void* mine,
                            FunctionRef<void(Strategy&, std::span<void* const>)> leader) {
   check_own_context(what);
   const auto across_replicas = [&](std::span<void* const> all) {
+    if (output_ != nullptr) output_->flush();
     internal::ContextGuard guard(core_, nullptr);
     std::optional<internal::ScopedGenerator> generator;
     if (merge_generator_ != nullptr) generator.emplace(*merge_generator_);

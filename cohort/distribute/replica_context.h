@@ -33,6 +33,7 @@ class RandomGenerator;
 }
 
 namespace internal {
+class StepOutput;
 class StrategyCore;
 class LocalReplicas;
 
@@ -78,10 +79,11 @@ class Strategy;
 class COHORT_API ReplicaContext {
  public:
   // view: who takes part in the step. merge_generator: the generator from which merged functions
-  // draw; nullptr: the calling thread's.
+  // draw; nullptr: the calling thread's. output: where its lines wait; nullptr: they do not.
   ReplicaContext(internal::StrategyCore& core, int local_id,
                  std::shared_ptr<const collective::GroupView> view,
-                 const random::RandomGenerator* merge_generator = nullptr);
+                 const random::RandomGenerator* merge_generator = nullptr,
+                 internal::StepOutput* output = nullptr);
 
   // 0 .. num_replicas_in_sync - 1.
   int replica_id_in_sync_group() const { return replica_id_; }
@@ -168,6 +170,7 @@ class COHORT_API ReplicaContext {
   // The replicas that it meets. There is always a group: a single replica has a group of one.
   collective::SyncGroup& group() const;
   const collective::GroupView& view() const { return *view_; }
+  internal::StepOutput* output() const { return output_; }
 
  private:
   internal::StrategyCore& core_;
@@ -175,6 +178,7 @@ class COHORT_API ReplicaContext {
   int replica_id_;
   std::shared_ptr<const collective::GroupView> view_;
   const random::RandomGenerator* merge_generator_;
+  internal::StepOutput* output_;
 };
 
 }  // namespace distribute

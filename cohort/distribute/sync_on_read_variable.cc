@@ -142,4 +142,16 @@ void SyncOnReadVariable::assign(AssignOp op, const Tensor& value) {
   for (const size_t component : distinct_components()) write(component, op, share);
 }
 
+void SyncOnReadVariable::scatter(ScatterOp op, const IndexedSlices& slices) {
+  calling_replica(scatter_name(op));
+  if (!core()->is_default()) {
+    throw UnimplementedError(str(scatter_name(op), " of variable '", name(),
+                                 "', which is ON_READ; only ON_WRITE variables have scatter "
+                                 "operations under a ", core()->name()));
+  }
+  IndexedSlices checked = checked_slices(slices, shape(), dtype(), scatter_name(op), name());
+  if (checked.values.is_alias_of(component(0))) checked.values = checked.values.clone();
+  write_rows(0, op, checked);
+}
+
 }  // namespace cohort::internal

@@ -14,6 +14,8 @@ class SyncOnReadVariable final : public LocalVariable {
 
   Tensor read() const override;
   void assign(AssignOp op, const Tensor& value) override;
+  // Errors: Unimplemented under strategies, as in TensorFlow.
+  void scatter(ScatterOp op, const IndexedSlices& slices) override;
   const char* kind() const override { return "SyncOnReadVariable"; }
 
   // The aggregate, which any variable can restore and TensorFlow reads, and also the components

@@ -48,7 +48,7 @@ const Tensor& tensor_member(const Structure& member, std::string_view which) {
 
 void print_components(std::ostream& out, std::string_view kind, size_t count,
                       FunctionRef<void(size_t)> print_one) {
-  out << kind << ":{\n";
+  out << kind << (count == 0 ? ":{" : ":{\n");
   for (size_t i = 0; i < count; ++i) {
     out << "  " << i << ": ";
     print_one(i);
@@ -58,6 +58,7 @@ void print_components(std::ostream& out, std::string_view kind, size_t count,
 }
 
 void print_per_replica(std::ostream& out, const PerReplica<Structure>& value) {
+  if (value.size() == 0) return print_components(out, "PerReplica", 0, [](size_t) {});
   if (value.size() == 1) {
     out << value.value(0);
     return;

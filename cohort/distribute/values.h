@@ -7,6 +7,7 @@
 
 #include <c10/util/SmallVector.h>
 
+#include <concepts>
 #include <ostream>
 #include <string_view>
 #include <utility>
@@ -63,6 +64,12 @@ class PerReplica {
                         "experimental_local_results first"));
     }
     return values_[0];
+  }
+
+  // Where components are tensors of some kind: the same tensors.
+  operator PerReplica<Tensor>() const
+      requires(std::derived_from<T, Tensor> && !std::same_as<T, Tensor>) {
+    return members<Tensor>([](const T& component) -> const Tensor& { return component; });
   }
 
   // Member `i` of each replica's tuple, or the member with a key, as tensors; member() returns
@@ -138,7 +145,7 @@ PerReplica<Tensor> get(const PerReplica<Structure>& value) {
 }
 
 namespace internal_values {
-// Prints "PerReplica:{\n  0: ...,\n  1: ...\n}", one line per component.
+// Prints "PerReplica:{\n  0: ...,\n  1: ...\n}", one line per component; "PerReplica:{}" of none.
 COHORT_API void print_components(std::ostream& out, std::string_view kind, size_t count,
                                  FunctionRef<void(size_t)> print_one);
 // Prints a structure with several components: the tree, with a PerReplica at each leaf.

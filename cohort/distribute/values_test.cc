@@ -31,6 +31,13 @@ TEST(PerReplica, PrintsOneLineAComponent) {
   EXPECT_EQ(printed(PerReplica<int>({3, 4})), "PerReplica:{\n  0: 3,\n  1: 4\n}");
 }
 
+TEST(PerReplica, WithoutComponentsPrintsThatThereAreNone) {
+  EXPECT_EQ(printed(PerReplica<Tensor>()), "PerReplica:{}");
+  EXPECT_EQ(printed(PerReplica<Structure>()), "PerReplica:{}");
+  EXPECT_EQ(printed(PerReplica<int>()), "PerReplica:{}");
+  EXPECT_EQ(printed(std::optional(PerReplica<Structure>({tuple(1, 2)}))), "(1, 2)");
+}
+
 TEST(PerReplica, OfATuplePrintsAsATupleOfPerReplica) {
   const PerReplica<Structure> value(
       {tuple(one_number(0), one_number(1)), tuple(one_number(2), one_number(3))});

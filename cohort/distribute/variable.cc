@@ -14,6 +14,7 @@ namespace {
 
 using internal::AssignOp;
 using internal::LocalVariable;
+using internal::ScatterOp;
 using internal::VariableImpl;
 
 Tensor scalar_for(const Variable& variable, double value) {
@@ -24,6 +25,12 @@ Tensor scalar_for(const Variable& variable, double value) {
 
 Variable::Variable(const Tensor& initial_value, VariableOptions options)
     : Variable([&] { return initial_value; }, std::move(options)) {}
+
+Variable::Variable(const NumberLiteral& initial_value, VariableOptions options, int)
+    : Variable(initial_value.tensor(), std::move(options)) {}
+
+Variable::Variable(std::initializer_list<NumberLiteral> initial_value, VariableOptions options)
+    : Variable(NumberLiteral(initial_value), std::move(options), 0) {}
 
 Variable::Variable(const std::function<Tensor()>& initializer, VariableOptions options)
     : impl_(internal::create_variable(initializer, options)) {}
@@ -60,6 +67,28 @@ void Variable::assign_sub(const Tensor& delta) const { impl().assign(AssignOp::k
 void Variable::assign(double value) const { assign(scalar_for(*this, value)); }
 void Variable::assign_add(double delta) const { assign_add(scalar_for(*this, delta)); }
 void Variable::assign_sub(double delta) const { assign_sub(scalar_for(*this, delta)); }
+
+void Variable::scatter_add(const IndexedSlices& slices) const {
+  impl().scatter(ScatterOp::kAdd, slices);
+}
+void Variable::scatter_sub(const IndexedSlices& slices) const {
+  impl().scatter(ScatterOp::kSub, slices);
+}
+void Variable::scatter_update(const IndexedSlices& slices) const {
+  impl().scatter(ScatterOp::kUpdate, slices);
+}
+void Variable::scatter_min(const IndexedSlices& slices) const {
+  impl().scatter(ScatterOp::kMin, slices);
+}
+void Variable::scatter_max(const IndexedSlices& slices) const {
+  impl().scatter(ScatterOp::kMax, slices);
+}
+void Variable::scatter_mul(const IndexedSlices& slices) const {
+  impl().scatter(ScatterOp::kMul, slices);
+}
+void Variable::scatter_div(const IndexedSlices& slices) const {
+  impl().scatter(ScatterOp::kDiv, slices);
+}
 
 PerReplica<Tensor> Variable::components() const {
   const LocalVariable& local = impl().local();

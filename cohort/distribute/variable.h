@@ -1,15 +1,16 @@
 // A variable: a tensor that training changes, stored as the strategy of its scope decides.
 //
 //   auto scope = strategy.scope();
-//   Variable weight(initial_value, {.name = "weight"});
-//   Variable count(Tensor(at::zeros({})), {.synchronization = VariableSynchronization::ON_READ,
-//                                          .aggregation = VariableAggregation::SUM});
+//   Variable weight(random::normal({3, 2}), {.name = "weight"});
+//   Variable count(0., {.synchronization = VariableSynchronization::ON_READ,
+//                       .aggregation = VariableAggregation::SUM});
 //   // in a step:
-//   Tensor y = x.matmul(weight.value());      // this replica's own autograd leaf
-//   count.assign_add(one);                    // this replica's own component
+//   Tensor y = matmul(x, weight) + 1;         // this replica's own autograd leaf
+//   count.assign_add(1);                      // this replica's own component
 #pragma once
 
 #include <functional>
+#include <initializer_list>
 #include <iosfwd>
 #include <memory>
 #include <string>
@@ -19,6 +20,8 @@
 #include "cohort/core/tensor.h"
 #include "cohort/distribute/values.h"
 #include "cohort/distribute/variable_spec.h"
+#include "cohort/ops/indexed_slices.h"
+#include "cohort/ops/literal.h"
 
 namespace cohort {
 namespace internal {
@@ -31,7 +34,8 @@ class Trackable;
 namespace distribute {
 
 // A handle: copies name the same variable. A default-constructed handle names none; using it is a
-// FailedPrecondition.
+// FailedPrecondition. Where a Tensor is expected it stands for value(), as in TensorFlow; with
+// operators, too (variable_operators.h).
 //
 // Reads and writes depend on the context (ReplicaContext, cross-replica, outside):
 // - value(): in a replica its own component, which records into tapes; else, for ON_WRITE the
@@ -51,6 +55,14 @@ class COHORT_API Variable {
   // a replica creates is the k-th of all others, and replica 0's value is used for all.
   // Errors: InvalidArgument (NONE synchronization under a strategy that mirrors; undefined value).
   explicit Variable(const Tensor& initial_value, VariableOptions options = {});
+  // Of a number, or of lists of numbers: Variable(1.), Variable({{1., 2.}, {3., 4.}}). As
+  // tf::constant: floating numbers are float32, int is int32, if options.dtype says nothing else.
+  // Errors: InvalidArgument (lists of different shapes).
+  template <internal::LiteralNumber Number>
+  explicit Variable(Number initial_value, VariableOptions options = {})
+      : Variable(NumberLiteral(initial_value), std::move(options), 0) {}
+  explicit Variable(std::initializer_list<NumberLiteral> initial_value,
+                    VariableOptions options = {});
   // `initializer` runs once, whatever the number of replicas. It runs before the strategy knows
   // anything of the variable, since only its result gives the shape. For large variables declare
   // the shape, as below.
@@ -69,6 +81,7 @@ class COHORT_API Variable {
   VariableAggregation aggregation() const;
 
   Tensor value() const;
+  operator Tensor() const { return value(); }
   void assign(const Tensor& value) const;
   void assign_add(const Tensor& delta) const;
   void assign_sub(const Tensor& delta) const;
@@ -77,10 +90,27 @@ class COHORT_API Variable {
   void assign_add(double delta) const;
   void assign_sub(double delta) const;
 
+  // value[indices[i]] = value[indices[i]] + values[i], and the same with other operations, one after
+  // another. Rows that are not named stay as they are.
+  // Shapes: indices [n] of int32 or int64; values [n, ..], where the variable is [rows, ..].
+  // Across replicas every component is written. In a replica, ON_WRITE: COLLECTIVE; the replicas'
+  // rows one after another, in replica order (SUM), with values divided by the number of replicas
+  // (MEAN), or replica 0's (ONLY_FIRST_REPLICA); NONE is InvalidArgument.
+  // Errors: InvalidArgument (an index outside of the rows; shapes; dtypes), Unimplemented (ON_READ
+  // under a strategy; min, max and update in a replica with SUM or MEAN).
+  void scatter_add(const IndexedSlices& slices) const;
+  void scatter_sub(const IndexedSlices& slices) const;
+  void scatter_update(const IndexedSlices& slices) const;
+  void scatter_min(const IndexedSlices& slices) const;
+  void scatter_max(const IndexedSlices& slices) const;
+  void scatter_mul(const IndexedSlices& slices) const;
+  // Integers are divided towards 0.
+  void scatter_div(const IndexedSlices& slices) const;
+
   // A copy of every local component, detached; for tests and tools.
   PerReplica<Tensor> components() const;
 
-  // Whether both are handles of the same variable.
+  // Whether both are handles of the same variable; tf::equal(v, w) compares their values.
   bool operator==(const Variable& other) const { return impl_ == other.impl_; }
 
   internal::VariableImpl& impl() const;
@@ -89,6 +119,9 @@ class COHORT_API Variable {
   std::shared_ptr<train::Trackable> trackable() const;
 
  private:
+  // The last parameter tells it from the public ones.
+  Variable(const NumberLiteral& initial_value, VariableOptions options, int);
+
   std::shared_ptr<internal::VariableImpl> impl_;
 };
 

@@ -28,9 +28,15 @@ using distribute::VariableSynchronization;
 
 using Create = FunctionRef<std::shared_ptr<VariableImpl>(StrategyCore&)>;
 
-// Fills in what is left open. Errors: InvalidArgument (trainable, but not of a floating dtype).
+// Fills in what is left open. Errors: InvalidArgument (trainable, but not of a floating dtype; two
+// dtypes).
 VariableSpec resolve(VariableSpec spec) {
   VariableOptions& options = spec.options;
+  if (options.dtype && *options.dtype != spec.dtype) {
+    throw InvalidArgumentError(str("variable '", options.name, "': its spec says dtype ",
+                                   dtype_name(spec.dtype), ", its options ",
+                                   dtype_name(*options.dtype), "; name it once"));
+  }
   if (options.synchronization == VariableSynchronization::AUTO) {
     options.synchronization = VariableSynchronization::ON_WRITE;
   }
@@ -99,7 +105,8 @@ std::shared_ptr<VariableImpl> create_variable(const VariableSpec& spec,
 std::shared_ptr<VariableImpl> create_variable(const std::function<Tensor()>& initializer,
                                               const VariableOptions& options) {
   return create_in_context([&](StrategyCore& core) {
-    const Tensor value = initializer();
+    Tensor value = initializer();
+    if (value.defined() && options.dtype) value = value.to(*options.dtype);
     if (!value.defined()) {
       throw InvalidArgumentError(
           str("variable '", options.name, "' needs an initial value, but got an undefined tensor"));

@@ -128,6 +128,11 @@ class RemoteVariable final : public internal::VariableImpl {
   void assign(internal::AssignOp, const Tensor& value) override {
     value_ = checked_value(value, "assign");
   }
+  void scatter(internal::ScatterOp op, const IndexedSlices& slices) override {
+    internal::scatter_rows(
+        value_, op,
+        internal::checked_slices(slices, shape(), dtype(), internal::scatter_name(op), name()));
+  }
   std::vector<train::CheckpointValue> checkpoint_values() override { return {}; }
   void prepare_restore(train::RestoreSource&) override {}
 

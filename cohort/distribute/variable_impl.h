@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cohort/core/tensor.h"
+#include "cohort/distribute/scatter.h"
 #include "cohort/distribute/variable_spec.h"
 #include "cohort/train/trackable.h"
 
@@ -41,9 +42,10 @@ class VariableImpl : public train::Trackable {
 
   // "MirroredVariable"; for printing.
   virtual const char* kind() const = 0;
-  // As Variable::value, assign, assign_add and assign_sub.
+  // As Variable::value, assign, assign_add and assign_sub, and scatter_add and its like.
   virtual Tensor read() const = 0;
   virtual void assign(AssignOp op, const Tensor& value) = 0;
+  virtual void scatter(ScatterOp op, const IndexedSlices& slices) = 0;
   bool has_checkpoint_values() const override { return true; }
   std::vector<train::CheckpointValue> checkpoint_values() override = 0;
   void prepare_restore(train::RestoreSource& source) override = 0;

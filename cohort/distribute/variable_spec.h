@@ -39,6 +39,8 @@ struct VariableOptions {
   // Whether layers list the variable as trainable and tapes record it; missing: true, unless the
   // variable is ON_READ or has a dtype that is not floating.
   std::optional<bool> trainable = std::nullopt;
+  // To which the initial value is cast; missing: the value's own, or a VariableSpec's.
+  std::optional<DType> dtype = std::nullopt;
   VariableSynchronization synchronization = VariableSynchronization::AUTO;
   VariableAggregation aggregation = VariableAggregation::NONE;
 };

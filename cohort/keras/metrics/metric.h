@@ -2,7 +2,8 @@
 //
 //   metrics::Mean test_loss({.name = "test_loss"});
 //   test_loss.update_state(losses);            // in a step: this replica's own state, no waiting
-//   double loss = test_loss.result().item<double>();      // over all replicas
+//   std::cout << test_loss.result();           // over all replicas: 0.25
+//   double loss = test_loss.result().item<double>();
 //   test_loss.reset_state();
 #pragma once
 
@@ -15,6 +16,7 @@
 #include "cohort/core/export.h"
 #include "cohort/core/tensor.h"
 #include "cohort/distribute/variable.h"
+#include "cohort/keras/metrics/metric_result.h"
 
 namespace cohort {
 namespace internal {
@@ -40,7 +42,7 @@ class COHORT_API Metric {
 
   // Across replicas and outside of steps: the value over all replicas. In a step COLLECTIVE: every
   // replica gets that value. 0 without data. Shape: [].
-  Tensor result() const;
+  MetricResult result() const;
   // Across replicas or outside of steps. Errors: FailedPrecondition (in a step).
   void reset_state() const;
   void reset_states() const { reset_state(); }

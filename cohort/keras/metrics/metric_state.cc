@@ -126,7 +126,10 @@ void add_to_mean(MetricState& state, const Tensor& values, const Tensor& weights
 namespace keras::metrics {
 
 const std::string& Metric::name() const { return state_->name(); }
-Tensor Metric::result() const { return state_->result(); }
+MetricResult Metric::result() const { return MetricResult(state_->result()); }
+std::ostream& operator<<(std::ostream& out, const MetricResult& result) {
+  return out << Structure(result);
+}
 void Metric::reset_state() const { state_->reset(); }
 std::vector<Variable> Metric::variables() const { return state_->variables(); }
 std::shared_ptr<train::Trackable> Metric::trackable() const { return state_; }

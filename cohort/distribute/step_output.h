@@ -1,0 +1,32 @@
+// Lines that replicas print in a step, in replica order.
+#pragma once
+
+#include <iosfwd>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace cohort::internal {
+
+// Replica 0's lines are written at once. Those of the others are kept until flush(): between two
+// flushes, all lines of a replica follow all lines of the one before.
+// Thread safety: any thread.
+class StepOutput {
+ public:
+  explicit StepOutput(int num_replicas) : lines_(static_cast<size_t>(num_replicas)) {}
+
+  // Writes `line`, with its end, now or later: `out` must live until the step has ended.
+  void add(int local_replica, std::ostream& out, std::string line);
+  // Writes what is kept. Never throws.
+  void flush() noexcept;
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::vector<std::pair<std::ostream*, std::string>>> lines_;
+};
+
+// Writes and flushes a whole line; lines of several threads do not mix.
+void write_line(std::ostream& out, const std::string& line);
+
+}  // namespace cohort::internal

@@ -1,0 +1,249 @@
+#include "cohort/ops/tensor_ops.h"
+
+#include <ATen/ScalarOps.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/index_select.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/maximum.h>
+#include <ATen/ops/minimum.h>
+#include <ATen/ops/pow.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/where.h>
+#include <c10/core/ScalarType.h>
+
+#include "cohort/ops/libtorch_errors.h"
+
+namespace cohort {
+
+using internal::describe;
+using internal::Operand;
+using internal::str;
+using internal::with_typed_errors;
+
+// Counts as a number in the promotion of dtypes.
+Tensor Operand::from(const at::Scalar& number) {
+  Tensor tensor = c10::scalar_to_tensor(number);
+  tensor.unsafeGetTensorImpl()->set_wrapped_number(true);
+  return tensor;
+}
+
+Tensor cast(const Operand& value, DType dtype) {
+  return with_typed_errors("cast", [&] {
+    return value.tensor().unsafeGetTensorImpl()->is_wrapped_number()
+               ? value.tensor().clone().to(dtype)
+               : value.tensor().to(dtype);
+  });
+}
+
+Tensor shape(const Tensor& value) {
+  if (!value.defined()) throw InvalidArgumentError("shape of an undefined tensor");
+  std::vector<int64_t> sizes = value.sizes().vec();
+  return at::from_blob(sizes.data(), static_cast<int64_t>(sizes.size()), at::dtype(int64))
+      .to(int32);
+}
+
+Tensor reshape(const Tensor& value, at::IntArrayRef shape) {
+  return with_typed_errors("reshape", [&] { return value.reshape(shape); });
+}
+
+Tensor transpose(const Tensor& value, at::IntArrayRef perm) {
+  return with_typed_errors("transpose", [&] {
+    if (!perm.empty()) return value.permute(perm);
+    std::vector<int64_t> reversed;
+    for (int64_t d = value.dim(); d-- > 0;) reversed.push_back(d);
+    return value.permute(reversed);
+  });
+}
+
+Tensor expand_dims(const Tensor& value, int64_t axis) {
+  return with_typed_errors("expand_dims", [&] { return value.unsqueeze(axis); });
+}
+
+Tensor squeeze(const Tensor& value, at::IntArrayRef axis) {
+  return with_typed_errors("squeeze", [&] {
+    if (axis.empty()) return value.squeeze();
+    std::vector<int64_t> sizes = value.sizes().vec();
+    for (const int64_t dim : axis) {
+      if (value.size(dim) != 1) {
+        throw InvalidArgumentError(
+            str("squeeze: dimension ", dim, " of ", describe(value), " is not of size 1"));
+      }
+      sizes[static_cast<size_t>(dim < 0 ? dim + value.dim() : dim)] = -1;
+    }
+    std::erase(sizes, -1);
+    return value.reshape(sizes);
+  });
+}
+
+Tensor concat(const std::vector<Tensor>& values, int64_t axis) {
+  return with_typed_errors("concat", [&] { return at::cat(values, axis); });
+}
+
+Tensor stack(const std::vector<Tensor>& values, int64_t axis) {
+  return with_typed_errors("stack", [&] { return at::stack(values, axis); });
+}
+
+std::vector<Tensor> split(const Tensor& value, int64_t num_or_size_splits, int64_t axis) {
+  return with_typed_errors("split", [&] {
+    const int64_t size = value.size(axis);
+    if (num_or_size_splits < 1 || size % num_or_size_splits != 0) {
+      throw InvalidArgumentError(str("split: dimension ", axis, " of ", describe(value),
+                                     " cannot be divided into ", num_or_size_splits,
+                                     " equal parts"));
+    }
+    std::vector<Tensor> parts;
+    const int64_t length = size / num_or_size_splits;
+    for (int64_t i = 0; i < num_or_size_splits; ++i) {
+      parts.push_back(value.narrow(axis, i * length, length));
+    }
+    return parts;
+  });
+}
+
+Tensor broadcast_to(const Tensor& value, at::IntArrayRef shape) {
+  return with_typed_errors("broadcast_to", [&] { return value.broadcast_to(shape); });
+}
+
+Tensor tile(const Tensor& value, at::IntArrayRef multiples) {
+  return with_typed_errors("tile", [&] {
+    if (static_cast<int64_t>(multiples.size()) != value.dim()) {
+      throw InvalidArgumentError(str("tile: ", multiples.size(), " multiples for ",
+                                     describe(value), "; give one for each dimension"));
+    }
+    return value.repeat(multiples);
+  });
+}
+
+Tensor gather(const Tensor& value, const Tensor& indices, int64_t axis) {
+  return with_typed_errors("gather", [&] {
+    const int64_t dim = axis < 0 ? axis + value.dim() : axis;
+    std::vector<int64_t> sizes = value.sizes().vec();
+    const Tensor rows = at::index_select(value, dim, indices.reshape({-1}));
+    const auto place = sizes.erase(sizes.begin() + dim);
+    sizes.insert(place, indices.sizes().begin(), indices.sizes().end());
+    return rows.reshape(sizes);
+  });
+}
+
+Tensor matmul(const Tensor& a, const Tensor& b, const MatmulOptions& options) {
+  if (!a.defined() || !b.defined() || a.dim() < 2 || b.dim() < 2) {
+    throw InvalidArgumentError(str("matmul of ", describe(a), " and ", describe(b),
+                                   "; both need two dimensions at least (expand_dims adds one)"));
+  }
+  return with_typed_errors("matmul", [&] {
+    return at::matmul(options.transpose_a ? a.transpose(-1, -2) : a,
+                      options.transpose_b ? b.transpose(-1, -2) : b);
+  });
+}
+
+Tensor abs(const Tensor& x) {
+  return with_typed_errors("abs", [&] { return x.abs(); });
+}
+Tensor square(const Tensor& x) {
+  return with_typed_errors("square", [&] { return x * x; });
+}
+Tensor sqrt(const Tensor& x) {
+  return with_typed_errors("sqrt", [&] { return x.sqrt(); });
+}
+Tensor rsqrt(const Tensor& x) {
+  return with_typed_errors("rsqrt", [&] { return x.rsqrt(); });
+}
+Tensor exp(const Tensor& x) {
+  return with_typed_errors("exp", [&] { return x.exp(); });
+}
+Tensor log(const Tensor& x) {
+  return with_typed_errors("log", [&] { return x.log(); });
+}
+Tensor sign(const Tensor& x) {
+  return with_typed_errors("sign", [&] { return x.sign(); });
+}
+Tensor round(const Tensor& x) {
+  return with_typed_errors("round", [&] { return x.round(); });
+}
+Tensor tanh(const Tensor& x) {
+  return with_typed_errors("tanh", [&] { return x.tanh(); });
+}
+Tensor sigmoid(const Tensor& x) {
+  return with_typed_errors("sigmoid", [&] { return x.sigmoid(); });
+}
+Tensor pow(const Operand& x, const Operand& y) {
+  return with_typed_errors("pow", [&] { return at::pow(x.tensor(), y.tensor()); });
+}
+Tensor maximum(const Operand& x, const Operand& y) {
+  return with_typed_errors("maximum", [&] { return at::maximum(x.tensor(), y.tensor()); });
+}
+Tensor minimum(const Operand& x, const Operand& y) {
+  return with_typed_errors("minimum", [&] { return at::minimum(x.tensor(), y.tensor()); });
+}
+Tensor clip_by_value(const Tensor& x, const Operand& clip_value_min,
+                     const Operand& clip_value_max) {
+  return minimum(maximum(x, clip_value_min), clip_value_max);
+}
+Tensor add(const Operand& x, const Operand& y) {
+  return with_typed_errors("add", [&] { return x.tensor() + y.tensor(); });
+}
+Tensor subtract(const Operand& x, const Operand& y) {
+  return with_typed_errors("subtract", [&] { return x.tensor() - y.tensor(); });
+}
+Tensor multiply(const Operand& x, const Operand& y) {
+  return with_typed_errors("multiply", [&] { return x.tensor() * y.tensor(); });
+}
+Tensor divide(const Operand& x, const Operand& y) {
+  return with_typed_errors("divide", [&] { return x.tensor() / y.tensor(); });
+}
+
+Tensor greater(const Operand& x, const Operand& y) {
+  return with_typed_errors("greater", [&] { return x.tensor() > y.tensor(); });
+}
+Tensor greater_equal(const Operand& x, const Operand& y) {
+  return with_typed_errors("greater_equal", [&] { return x.tensor() >= y.tensor(); });
+}
+Tensor less(const Operand& x, const Operand& y) {
+  return with_typed_errors("less", [&] { return x.tensor() < y.tensor(); });
+}
+Tensor less_equal(const Operand& x, const Operand& y) {
+  return with_typed_errors("less_equal", [&] { return x.tensor() <= y.tensor(); });
+}
+Tensor equal(const Operand& x, const Operand& y) {
+  return with_typed_errors("equal", [&] { return x.tensor() == y.tensor(); });
+}
+Tensor not_equal(const Operand& x, const Operand& y) {
+  return with_typed_errors("not_equal", [&] { return x.tensor() != y.tensor(); });
+}
+Tensor logical_and(const Tensor& x, const Tensor& y) {
+  return with_typed_errors("logical_and", [&] { return x.logical_and(y); });
+}
+Tensor logical_or(const Tensor& x, const Tensor& y) {
+  return with_typed_errors("logical_or", [&] { return x.logical_or(y); });
+}
+Tensor logical_not(const Tensor& x) {
+  return with_typed_errors("logical_not", [&] { return x.logical_not(); });
+}
+Tensor is_nan(const Tensor& x) {
+  return with_typed_errors("is_nan", [&] { return x.isnan(); });
+}
+Tensor where(const Tensor& condition, const Operand& x, const Operand& y) {
+  return with_typed_errors("where",
+                           [&] { return at::where(condition, x.tensor(), y.tensor()); });
+}
+
+namespace debugging {
+
+Tensor check_numerics(const Tensor& tensor, std::string_view message) {
+  if (!tensor.defined() || !at::isFloatingType(tensor.scalar_type())) {
+    throw InvalidArgumentError(
+        str(message, " : check_numerics takes floating numbers, but got ", describe(tensor)));
+  }
+  const Tensor values = tensor.detach();
+  // A sum is finite only where all values are; a sum may also overflow.
+  if (values.sum().isfinite().item<bool>()) return tensor;
+  const bool nan = values.isnan().any().item<bool>();
+  const bool infinite = values.isinf().any().item<bool>();
+  if (!nan && !infinite) return tensor;
+  throw InvalidArgumentError(str(message, " : Tensor had ", infinite ? "Inf" : "",
+                                 infinite && nan ? " and " : "", nan ? "NaN" : "", " values"));
+}
+
+}  // namespace debugging
+}  // namespace cohort
