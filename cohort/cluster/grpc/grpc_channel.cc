@@ -48,9 +48,9 @@ struct ChannelState {
   explicit ChannelState(const GrpcChannelOptions& options)
       : options(options),
         server_check(std::make_shared<ServerCheck>(options.peer, options.address)),
-        stub(grpc::CreateCustomChannel(options.address,
-                                       channel_credentials(options.security, options.address, server_check),
-                                       channel_arguments(options.settings))) {}
+        stub(grpc::CreateCustomChannel(
+            options.address, channel_credentials(options.security, options.address, server_check),
+            channel_arguments(options.settings))) {}
 
   // "/job:ps/task:0 at 10.0.0.1:2222".
   std::string whom() const { return str(options.peer, " at ", options.address); }
@@ -158,9 +158,8 @@ class ClientReactor : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::Byt
     if (closed) raise(Code::kCancelled, str(method_, ": the channel to ", whom, " was closed"));
     switch (status.error_code()) {
       case grpc::DEADLINE_EXCEEDED:
-        raise(Code::kDeadlineExceeded,
-              str(whom, " did not answer ", method_, " within ",
-                  std::chrono::duration<double>(timeout_).count(), " s"));
+        raise(Code::kDeadlineExceeded, str(whom, " did not answer ", method_, " within ",
+                                           std::chrono::duration<double>(timeout_).count(), " s"));
         break;
       case grpc::UNAVAILABLE:
         if (const std::string other = state_->server_check->failure(); !other.empty()) {
@@ -169,8 +168,8 @@ class ClientReactor : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::Byt
         [[fallthrough]];
       case grpc::UNKNOWN:   // a stream that ended without a status: our servers give one
       case grpc::INTERNAL:  // a stream that was reset
-        raise(Code::kUnavailable, str("cannot reach ", whom, " for ", method_, ": ",
-                                      status.error_message()));
+        raise(Code::kUnavailable,
+              str("cannot reach ", whom, " for ", method_, ": ", status.error_message()));
         break;
       default:
         raise(static_cast<Code>(status.error_code()),

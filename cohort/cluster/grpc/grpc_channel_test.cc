@@ -50,7 +50,8 @@ void expect_code(std::future<CallResult> result, Code code) {
 TEST(GrpcChannel, BringsFieldsAndBulk) {
   TestServer server;
   const auto channel = server.channel();
-  const std::vector<size_t> sizes = {0, 1, 100, kMaxPieceBytes - 7, kMaxPieceBytes, 3 * kMaxPieceBytes + 5};
+  const std::vector<size_t> sizes = {
+      0, 1, 100, kMaxPieceBytes - 7, kMaxPieceBytes, 3 * kMaxPieceBytes + 5};
   Message request{.control = "fields"};
   for (const size_t size : sizes) request.bulk.push_back(pattern(size));
   const Message reply = channel->call(
@@ -93,7 +94,10 @@ TEST(GrpcChannel, TellsWhoCalls) {
   EXPECT_EQ(server.channel({"worker", 3})->call("echo/who", {}, kShort).control,
             "/job:worker/task:3 worker 42");
   expect_error<PermissionDeniedError>(
-      [&] { server.channel({"stranger", 0})->call("echo/who", {}, kShort); }, "is no task");
+      [&] {
+        server.channel({"stranger", 0})->call("echo/who", {}, kShort);
+      },
+      "is no task");
 }
 
 TEST(GrpcChannel, ADeadlineEndsACall) {

@@ -37,7 +37,8 @@ class IdentityVerifier : public tls::ExternalCertificateVerifier {
   bool Verify(tls::TlsCustomVerificationCheckRequest* request,
               std::function<void(grpc::Status)> callback, grpc::Status* sync_status) override {
     std::vector<std::string> uris;
-    for (const grpc::string_ref& uri : request->uri_names()) uris.emplace_back(uri.data(), uri.size());
+    for (const grpc::string_ref& uri : request->uri_names())
+      uris.emplace_back(uri.data(), uri.size());
     if (!check_->accept(*security_, uris)) {
       *sync_status = grpc::Status(grpc::UNAUTHENTICATED, "the server is another task");
     }

@@ -107,8 +107,7 @@ void configure(grpc::ServerBuilder& builder, const TransportSettings& settings) 
   // Clients ping at keepalive_time; half of that leaves room for timers that are early.
   set(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, settings.keepalive_time.count() / 2);
   set(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, settings.handshake_timeout.count());
-  set(GRPC_ARG_MAX_CONNECTION_IDLE_MS,
-      std::chrono::milliseconds(settings.max_idle).count());
+  set(GRPC_ARG_MAX_CONNECTION_IDLE_MS, std::chrono::milliseconds(settings.max_idle).count());
   set(GRPC_ARG_MAX_CONCURRENT_STREAMS, settings.max_calls_per_connection);
   set(GRPC_ARG_MAX_METADATA_SIZE, kMaxMetadataBytes);
   set(GRPC_ARG_ALLOW_REUSEPORT, 0);
@@ -120,23 +119,23 @@ void configure(grpc::ServerBuilder& builder, const TransportSettings& settings) 
 
 class GrpcServer::Impl {
  public:
-  Impl(Dispatcher& dispatcher, const GrpcServerOptions& options)
+  Impl(Dispatcher& dispatcher, std::unique_ptr<Listener> listener, const GrpcServerOptions& options)
       : dispatcher_(dispatcher),
-        service_(dispatcher, options.security),
-        listener_(options.listener) {
-    options.security->check_address(listener_.address(), listener_.is_loopback());
+        listener_(std::move(listener)),
+        service_(std::make_unique<GenericService>(dispatcher, options.security)) {
+    options.security->check_address(listener_->address(), listener_->is_loopback());
     grpc::ServerBuilder builder;
     configure(builder, options.settings);
-    builder.RegisterCallbackGenericService(&service_);
+    builder.RegisterCallbackGenericService(service_.get());
     acceptor_ = builder.experimental().AddExternalConnectionAcceptor(
         grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
         server_credentials(*options.security));
     server_ = builder.BuildAndStart();
     if (!server_) {
       throw FailedPreconditionError(
-          str("gRPC does not start a server for ", listener_.address(), "; its own log says why"));
+          str("gRPC does not start a server for ", listener_->address(), "; its own log says why"));
     }
-    listener_.start([this](UniqueFd connection) {
+    listener_->start([this](UniqueFd connection) {
       grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
       parameters.fd = connection.release();
       acceptor_->HandleNewConnection(&parameters);
@@ -147,25 +146,26 @@ class GrpcServer::Impl {
 
   void stop() {
     const std::lock_guard lock(stop_mutex_);
-    listener_.stop();
+    listener_->stop();
     dispatcher_.stop();
     if (server_) server_->Shutdown(std::chrono::system_clock::now() + kLeaveTime);
     server_.reset();
   }
 
-  const Listener& listener() const { return listener_; }
+  const Listener& listener() const { return *listener_; }
 
  private:
   Dispatcher& dispatcher_;
-  GenericService service_;
-  Listener listener_;
+  const std::unique_ptr<Listener> listener_;
+  const std::unique_ptr<grpc::CallbackGenericService> service_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
   std::unique_ptr<grpc::Server> server_;
   std::mutex stop_mutex_;
 };
 
-GrpcServer::GrpcServer(Dispatcher& dispatcher, const GrpcServerOptions& options)
-    : impl_(std::make_unique<Impl>(dispatcher, options)) {}
+GrpcServer::GrpcServer(Dispatcher& dispatcher, std::unique_ptr<Listener> listener,
+                       const GrpcServerOptions& options)
+    : impl_(std::make_unique<Impl>(dispatcher, std::move(listener), options)) {}
 GrpcServer::~GrpcServer() = default;
 
 const std::string& GrpcServer::address() const { return impl_->listener().address(); }

@@ -12,7 +12,6 @@
 namespace cohort::internal::rpc {
 
 struct GrpcServerOptions {
-  ListenerOptions listener;
   std::shared_ptr<const security::Security> security;
   TransportSettings settings;
 };
@@ -20,10 +19,11 @@ struct GrpcServerOptions {
 // Thread safety: any thread.
 class GrpcServer {
  public:
-  // Binds, and answers calls from then on. `dispatcher` must live longer.
-  // Errors: those of Listener; FailedPrecondition (an address that is not loopback needs
-  // credentials; gRPC does not start).
-  GrpcServer(Dispatcher& dispatcher, const GrpcServerOptions& options);
+  // Answers calls from then on. `dispatcher` must live longer.
+  // Errors: FailedPrecondition (an address that is not loopback needs credentials; gRPC does not
+  // start).
+  GrpcServer(Dispatcher& dispatcher, std::unique_ptr<Listener> listener,
+             const GrpcServerOptions& options);
   ~GrpcServer();
 
   const std::string& address() const;

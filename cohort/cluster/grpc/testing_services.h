@@ -119,13 +119,13 @@ inline std::optional<Role> testing_role(const TaskId& task) {
 struct TestServer {
   explicit TestServer(const distribute::Credentials& credentials = {},
                       const TransportSettings& settings = quick_settings(),
-                      ListenerOptions listener = {})
+                      const ListenerOptions& listener = {})
       : security(security::Security::load(credentials, TaskId{"ps", 0})),
         dispatcher({.self = {"ps", 0}, .role_of = testing_role}) {
     dispatcher.add(echo);
     server = std::make_unique<GrpcServer>(
-        dispatcher, GrpcServerOptions{
-                        .listener = std::move(listener), .security = security, .settings = settings});
+        dispatcher, std::make_unique<Listener>(listener),
+        GrpcServerOptions{.security = security, .settings = settings});
   }
 
   std::shared_ptr<Channel> channel(const TaskId& self = {"worker", 0},

@@ -11,7 +11,7 @@ namespace {
 constexpr size_t kBigBytes = size_t{1} << 18;
 constexpr size_t kMostKeptBytes = size_t{256} << 20;
 
-void free_block(char* data) { ::operator delete(data, std::align_val_t{kBulkAlignment}); }
+void free_block(char* data) { ::operator delete (data, std::align_val_t{kBulkAlignment}); }
 
 class Blocks {
  public:
@@ -26,7 +26,7 @@ class Blocks {
         return data;
       }
     }
-    return static_cast<char*>(::operator new(bytes, std::align_val_t{kBulkAlignment}));
+    return static_cast<char*>(::operator new (bytes, std::align_val_t{kBulkAlignment}));
   }
 
   // The newest are found first; the oldest make room.
@@ -64,7 +64,7 @@ Blocks& blocks() {
 
 std::shared_ptr<char> bulk_memory(size_t bytes) {
   if (bytes < kBigBytes) {
-    return {static_cast<char*>(::operator new(bytes, std::align_val_t{kBulkAlignment})),
+    return {static_cast<char*>(::operator new (bytes, std::align_val_t{kBulkAlignment})),
             free_block};
   }
   return {blocks().take(bytes), [bytes](char* data) { blocks().give_back(data, bytes); }};

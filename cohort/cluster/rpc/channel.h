@@ -18,7 +18,7 @@
 namespace cohort::internal::rpc {
 
 struct CallOptions {
-  std::chrono::nanoseconds timeout;  // for all of the call; no call is without
+  std::chrono::nanoseconds timeout;          // for all of the call; no call is without
   size_t max_reply_bytes = size_t{1} << 20;  // of bulk
   // Until the timeout, waits for a peer that cannot be reached (yet) instead of failing at once. A
   // peer that is lost after the call was sent fails it all the same.

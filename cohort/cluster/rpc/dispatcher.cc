@@ -13,9 +13,11 @@ namespace {
 constexpr size_t kMostNameBytes = 64;
 
 bool is_name(std::string_view name) {
-  return !name.empty() && name.size() <= kMostNameBytes && std::all_of(name.begin(), name.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-  });
+  return !name.empty() && name.size() <= kMostNameBytes &&
+         std::all_of(name.begin(), name.end(), [](char c) {
+           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                  c == '_';
+         });
 }
 
 std::string name_in_text(std::string_view name) {
@@ -32,13 +34,13 @@ Dispatcher::~Dispatcher() { stop(); }
 void Dispatcher::add(std::shared_ptr<Service> service) {
   const std::string name(service->name());
   if (!is_name(name)) {
-    throw InvalidArgumentError(str("a service cannot be called ", quoted(name),
-                                   "; use letters, digits and '_'"));
+    throw InvalidArgumentError(
+        str("a service cannot be called ", quoted(name), "; use letters, digits and '_'"));
   }
   const std::lock_guard lock(mutex_);
   if (stopped_) {
-    throw FailedPreconditionError(str("service '", name, "' cannot be added: the server of ",
-                                      name_, " has stopped"));
+    throw FailedPreconditionError(
+        str("service '", name, "' cannot be added: the server of ", name_, " has stopped"));
   }
   if (services_.contains(name)) {
     throw AlreadyExistsError(str("the server of ", name_, " has a service '", name, "' already"));
@@ -82,8 +84,8 @@ std::shared_ptr<Session> Dispatcher::begin(std::string_view method, const Peer& 
 
 std::shared_ptr<Session> Dispatcher::refuse(std::string_view method, const Peer& peer,
                                             const std::exception_ptr& error, AnswerFn answer) {
-  auto session = std::make_shared<Session>(*this, peer, std::chrono::steady_clock::time_point::max(),
-                                           std::move(answer));
+  auto session = std::make_shared<Session>(
+      *this, peer, std::chrono::steady_clock::time_point::max(), std::move(answer));
   session->method_ = method.substr(0, kMostNameBytes);
   session->answer(error);
   return session;
@@ -100,15 +102,15 @@ std::shared_ptr<const MethodEntry> Dispatcher::find(std::string_view method) con
   if (found != methods_.end()) return found->second;
   std::string names;
   for (const auto& [name, service] : services_) names += (names.empty() ? "" : ", ") + name;
-  throw NotFoundError(str(name_, " has no method ", name_in_text(method), "; its services are: ",
-                          names.empty() ? "none" : names));
+  throw NotFoundError(str(name_, " has no method ", name_in_text(method),
+                          "; its services are: ", names.empty() ? "none" : names));
 }
 
 Caller Dispatcher::admit(const MethodEntry& entry, const Peer& peer, const Claim& claim) const {
   if (peer.task && !claim.task.job.empty() && *peer.task != claim.task) {
     throw PermissionDeniedError(str("the caller at ", peer.address, " says that it is ",
-                                    name_in_text(to_string(claim.task)), ", but its certificate is ",
-                                    *peer.task, "'s"));
+                                    name_in_text(to_string(claim.task)),
+                                    ", but its certificate is ", *peer.task, "'s"));
   }
   Caller caller;
   caller.task = peer.task ? *peer.task : claim.task;
@@ -124,9 +126,8 @@ Caller Dispatcher::admit(const MethodEntry& entry, const Peer& peer, const Claim
   }
   caller.role = *role;
   if (!entry.spec.callers.contains(caller.role)) {
-    throw PermissionDeniedError(str(caller.task, " at ", peer.address, " may not call ",
-                                    entry.name, " of ", name_, ": its role is ",
-                                    role_name(caller.role)));
+    throw PermissionDeniedError(str(caller.task, " at ", peer.address, " may not call ", entry.name,
+                                    " of ", name_, ": its role is ", role_name(caller.role)));
   }
   if (entry.spec.fenced) {
     std::shared_ptr<const Fence> fence;

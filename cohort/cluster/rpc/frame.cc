@@ -100,10 +100,10 @@ Bytes owned(std::string text) {
 MessageWriter::MessageWriter(Header header, Message message) {
   const std::string fields = encode(header, message);
   if (fields.size() > kMaxHeaderBytes) {
-    throw ResourceExhaustedError(
-        str("a message of ", message.control.size(), " control bytes and ", message.bulk.size(),
-            " tensors needs a header of ", fields.size(), " bytes; at most ", kMaxHeaderBytes,
-            " can be sent. Send large values as bulk bytes"));
+    throw ResourceExhaustedError(str("a message of ", message.control.size(), " control bytes and ",
+                                     message.bulk.size(), " tensors needs a header of ",
+                                     fields.size(), " bytes; at most ", kMaxHeaderBytes,
+                                     " can be sent. Send large values as bulk bytes"));
   }
   std::string head(kSizeBytes, '\0');
   for (size_t i = 0; i < kSizeBytes; ++i) head[i] = static_cast<char>(fields.size() >> (8 * i));
@@ -161,8 +161,8 @@ void MessageReader::append_header(std::string_view& bytes) {
       header_bytes_ |= size_t{static_cast<unsigned char>(encoded_[i])} << (8 * i);
     }
     if (header_bytes_ > kMaxHeaderBytes) {
-      refuse(Code::kResourceExhausted, str("its header has ", header_bytes_,
-                                           " bytes; at most ", kMaxHeaderBytes, " are taken"));
+      refuse(Code::kResourceExhausted, str("its header has ", header_bytes_, " bytes; at most ",
+                                           kMaxHeaderBytes, " are taken"));
     }
     stage_ = Stage::kHeader;
     if (header_bytes_ > 0) return;
@@ -176,8 +176,8 @@ void MessageReader::begin_bulk() {
   const Limits limits = admit_(header_);
   if (header_.control.size() > limits.control_bytes) {
     refuse(Code::kResourceExhausted,
-           str("it has ", header_.control.size(), " control bytes; at most ",
-               limits.control_bytes, " are taken. Send large values as bulk bytes"));
+           str("it has ", header_.control.size(), " control bytes; at most ", limits.control_bytes,
+               " are taken. Send large values as bulk bytes"));
   }
   uint64_t left = limits.bulk_bytes;
   for (const uint64_t size : header_.bulk_sizes) {

@@ -36,11 +36,11 @@ struct Claim {
 };
 
 struct Header {
-  std::string control;
-  std::vector<uint64_t> bulk_sizes;
-  Claim claim;                       // of a request
+  std::string control = "";
+  std::vector<uint64_t> bulk_sizes = {};
+  Claim claim = {};                     // of a request
   std::chrono::nanoseconds timeout{0};  // of a request, over transports that carry none themselves
-  std::string error;                 // of a reply: error_detail.h's bytes; empty where it counts
+  std::string error = "";               // of a reply: error_detail.h's bytes; empty where it counts
 };
 
 // Bytes to send: a header and the bulk of a message, cut into pieces without copies.
@@ -118,8 +118,8 @@ class MessageReader {
   std::string encoded_;  // the size, then the header, as they arrive
   Header header_;
   Message message_;
-  char* to_ = nullptr;   // where the next byte of the current bulk goes
-  size_t left_ = 0;      // of it
+  char* to_ = nullptr;  // where the next byte of the current bulk goes
+  size_t left_ = 0;     // of it
 };
 
 }  // namespace cohort::internal::rpc

@@ -31,7 +31,7 @@ UniqueFd open_reserve() { return UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEX
 
 // A socket's number in the kernel; 0 where `fd` is closed.
 uint64_t socket_number(int fd) {
-  struct stat status{};
+  struct stat status {};
   return ::fstat(fd, &status) == 0 ? status.st_ino : 0;
 }
 

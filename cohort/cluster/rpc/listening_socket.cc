@@ -35,8 +35,8 @@ AddressList resolve(const std::string& host, int port) {
   addrinfo* found = nullptr;
   const int error = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
   if (error != 0) {
-    throw UnavailableError(str("cannot listen at ", quoted(host), ": the name is not known (",
-                               ::gai_strerror(error), ")"));
+    throw UnavailableError(str("the name of host ", quoted(host), " is not known (",
+                               ::gai_strerror(error), "); the system's resolver was asked"));
   }
   return {found, ::freeaddrinfo};
 }
@@ -50,9 +50,9 @@ AddressList resolve(const std::string& host, int port) {
                                       ". End whoever has it, or give this task another port"));
   }
   if (error == EADDRNOTAVAIL) {
-    throw FailedPreconditionError(
-        str("cannot listen at ", where, ": it is no address of this host. Run the task on the host ",
-            "that its cluster spec names, or give the address to bind to (bind_address)"));
+    throw FailedPreconditionError(str(
+        "cannot listen at ", where, ": it is no address of this host. Run the task on the host ",
+        "that its cluster spec names, or give the address to bind to (bind_address)"));
   }
   throw FailedPreconditionError(str("cannot listen at ", where, ": ", std::strerror(error)));
 }
@@ -159,9 +159,29 @@ std::string port_owner(int port) {
     if (!has_socket(process.path(), link)) continue;
     std::string name;
     std::getline(std::ifstream(process.path() / "comm"), name);
-    return str("process ", pid, " (", name, ")", pid == std::to_string(::getpid()) ? ", this one" : "");
+    return str("process ", pid, " (", name, ")",
+               pid == std::to_string(::getpid()) ? ", this one" : "");
   }
   return "another user's process";
+}
+
+std::string local_host_towards(const std::string& address) {
+  const size_t colon = address.rfind(':');
+  std::string host = address.substr(0, colon);
+  if (host.starts_with('[')) host = host.substr(1, host.size() - 2);
+  const int port = parse_number<int32_t>(address.substr(colon + 1)).value_or(0);
+  const AddressList addresses = resolve(host, port);
+  for (const addrinfo* to = addresses.get(); to != nullptr; to = to->ai_next) {
+    // Connecting a datagram socket chooses a way and sends nothing.
+    const UniqueFd socket(::socket(to->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    sockaddr_storage from{};
+    socklen_t size = sizeof from;
+    if (socket.valid() && ::connect(socket.get(), to->ai_addr, to->ai_addrlen) == 0 &&
+        ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&from), &size) == 0) {
+      return describe(from).host;
+    }
+  }
+  throw UnavailableError(str("no way from this host to ", address, ": ", std::strerror(errno)));
 }
 
 std::string host_and_port(const std::string& host, int port) {

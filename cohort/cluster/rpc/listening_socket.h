@@ -28,6 +28,10 @@ SocketAddress listening_address(int socket);
 // cannot tell.
 std::string port_owner(int port);
 
+// The address of this host that packets to `address` ("host:port") leave from: what tasks on other
+// hosts can reach. Errors: Unavailable (the name is not known, no way there).
+std::string local_host_towards(const std::string& address);
+
 // "127.0.0.1:80", "[::1]:80".
 std::string host_and_port(const std::string& host, int port);
 

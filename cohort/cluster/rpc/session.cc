@@ -36,8 +36,8 @@ class Session::Kept : public Call {
   const std::shared_ptr<Session> session_;
 };
 
-Session::Session(Dispatcher& dispatcher, Peer peer,
-                 std::chrono::steady_clock::time_point deadline, AnswerFn answer)
+Session::Session(Dispatcher& dispatcher, Peer peer, std::chrono::steady_clock::time_point deadline,
+                 AnswerFn answer)
     : dispatcher_(dispatcher),
       peer_(std::move(peer)),
       deadline_(deadline),
@@ -140,8 +140,8 @@ void Session::dropped() noexcept {
       return;
     }
   }
-  answer(make_error(Code::kInternal, str(method_, " gave no answer. This is a defect of ",
-                                         dispatcher_.name_),
+  answer(make_error(Code::kInternal,
+                    str(method_, " gave no answer. This is a defect of ", dispatcher_.name_),
                     dispatcher_.name_, {.rpc = method_}));
 }
 

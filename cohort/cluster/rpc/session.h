@@ -22,8 +22,9 @@ struct MethodEntry;
 
 // What a transport knows of a connection's other end.
 struct Peer {
-  std::string address;                        // for texts
-  std::optional<TaskId> task = std::nullopt;  // that its certificate proves; without, its word counts
+  std::string address;  // for texts
+  std::optional<TaskId> task =
+      std::nullopt;  // that its certificate proves; without, its word counts
 };
 
 // Sends an answer.

@@ -24,9 +24,9 @@ std::string only_uri(X509* certificate, const std::string& name) {
     const GENERAL_NAME* entry = sk_GENERAL_NAME_value(names.get(), i);
     if (entry->type != GEN_URI) continue;
     if (!uri.empty()) bad_certificate(name, "names several URIs; a task's names one");
-    uri.assign(reinterpret_cast<const char*>(
-                   ASN1_STRING_get0_data(entry->d.uniformResourceIdentifier)),
-               ASN1_STRING_length(entry->d.uniformResourceIdentifier));
+    uri.assign(
+        reinterpret_cast<const char*>(ASN1_STRING_get0_data(entry->d.uniformResourceIdentifier)),
+        ASN1_STRING_length(entry->d.uniformResourceIdentifier));
   }
   return uri;
 }
@@ -62,7 +62,8 @@ CertificateFacts check_certificate(const std::string& certificate, const std::st
   const X509Ptr parsed = first_certificate(certificate);
   if (!parsed) bad_certificate(name, "is no certificate in PEM: " + openssl_reason());
   const Key parsed_key(PEM_read_bio_PrivateKey(read_only(key).get(), nullptr, nullptr, nullptr));
-  if (!parsed_key) bad_certificate(name, "has a key file without a key in PEM: " + openssl_reason());
+  if (!parsed_key)
+    bad_certificate(name, "has a key file without a key in PEM: " + openssl_reason());
   if (X509_check_private_key(parsed.get(), parsed_key.get()) != 1) {
     ERR_clear_error();
     bad_certificate(name, "does not belong to the key in the key file");

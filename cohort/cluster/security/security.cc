@@ -39,7 +39,7 @@ constexpr size_t kTokenDigits = 64;  // 256 bits
 
 // Errors: FailedPrecondition where `mode` has a bit of `forbidden`.
 void check_rights(const std::string& path, mode_t forbidden, std::string_view what) {
-  struct stat status{};
+  struct stat status {};
   if (::stat(path.c_str(), &status) != 0) {
     throw NotFoundError(str("cannot read ", what, " ", quoted(path), ": ", std::strerror(errno)));
   }
@@ -67,9 +67,9 @@ std::string read_token(const std::string& path) {
   while (!token.empty() && (token.back() == '\n' || token.back() == '\r')) token.pop_back();
   const bool is_hex = token.find_first_not_of("0123456789abcdefABCDEF") == std::string::npos;
   if (token.size() != kTokenDigits || !is_hex) {
-    throw FailedPreconditionError(str("token file ", quoted(path), " must hold ", kTokenDigits,
-                                      " hexadecimal digits and nothing else. Make one with: ",
-                                      "openssl rand -hex 32"));
+    throw FailedPreconditionError(
+        str("token file ", quoted(path), " must hold ", kTokenDigits,
+            " hexadecimal digits and nothing else. Make one with: ", "openssl rand -hex 32"));
   }
   return token;
 }
@@ -108,17 +108,17 @@ std::shared_ptr<const Security> Security::load(const distribute::Credentials& cr
 void Security::load_tls(const std::optional<TaskId>& self) {
   check_rights(credentials_.key_file, 027, "key file");
   const std::string& path = credentials_.certificate_file;
-  const CertificateFacts facts = check_certificate(read_text(path, "certificate file"),
-                                                   read_text(credentials_.key_file, "key file"),
-                                                   read_text(credentials_.ca_file, "ca file"), path);
+  const CertificateFacts facts = check_certificate(
+      read_text(path, "certificate file"), read_text(credentials_.key_file, "key file"),
+      read_text(credentials_.ca_file, "ca file"), path);
   const std::optional<ClusterIdentity> identity = parse_identity_uri(facts.uri);
   if (!identity) {
     throw FailedPreconditionError(str("certificate ", quoted(path), " names ", quoted(facts.uri),
                                       "; a task's names cohort://<cluster>/<job>/<index>"));
   }
   if (self && identity->task != *self) {
-    throw FailedPreconditionError(str("certificate ", quoted(path), " is ", identity->task,
-                                      "'s, but this is ", *self));
+    throw FailedPreconditionError(
+        str("certificate ", quoted(path), " is ", identity->task, "'s, but this is ", *self));
   }
   identity_ = *identity;
 }
@@ -126,9 +126,10 @@ void Security::load_tls(const std::optional<TaskId>& self) {
 void Security::check_address(const std::string& address, bool is_loopback) const {
   if (mode_ == Mode::kTls || is_loopback || credentials_.insecure) return;
   if (mode_ == Mode::kToken) {
-    throw FailedPreconditionError(str("will not listen at ", address,
-                                      ": a token can be read and used by whoever sees the network, ",
-                                      "so token_file is for loopback addresses", kWhatToDo));
+    throw FailedPreconditionError(
+        str("will not listen at ", address,
+            ": a token can be read and used by whoever sees the network, ",
+            "so token_file is for loopback addresses", kWhatToDo));
   }
   throw FailedPreconditionError(str("will not listen at ", address,
                                     ": it is not loopback, and nothing would prove who calls",
@@ -145,8 +146,8 @@ void Security::check_peer_address(const std::string& address) const {
 TaskId Security::task_of(std::string_view uri, const std::string& address) const {
   const std::optional<ClusterIdentity> identity = parse_identity_uri(uri);
   if (!identity) {
-    throw UnauthenticatedError(str("the certificate of ", address, " names no task: ",
-                                   quoted(uri.substr(0, 256))));
+    throw UnauthenticatedError(
+        str("the certificate of ", address, " names no task: ", quoted(uri.substr(0, 256))));
   }
   if (identity->cluster != identity_.cluster) {
     throw UnauthenticatedError(str(address, " is ", identity->task, " of cluster '",

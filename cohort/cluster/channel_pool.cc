@@ -1,0 +1,40 @@
+#include "cohort/cluster/channel_pool.h"
+
+#include <utility>
+
+#include "cohort/cluster/grpc/grpc_channel.h"
+#include "cohort/core/error.h"
+
+namespace cohort::internal {
+
+std::shared_ptr<rpc::Channel> ChannelPool::channel(const TaskId& task, const std::string& address) {
+  std::shared_ptr<rpc::Channel> outdated;  // closed without the lock
+  std::shared_ptr<rpc::Channel> current;
+  {
+    const std::lock_guard lock(mutex_);
+    if (closed_) throw CancelledError(str("no channel to ", task, ": this task has stopped"));
+    std::shared_ptr<rpc::Channel>& kept = channels_[task];
+    if (!kept || kept->address() != address) {
+      outdated = std::exchange(kept, rpc::make_grpc_channel({.peer = task,
+                                                             .address = address,
+                                                             .self = self_,
+                                                             .security = security_,
+                                                             .settings = settings_}));
+    }
+    current = kept;
+  }
+  if (outdated) outdated->close();
+  return current;
+}
+
+void ChannelPool::close() {
+  std::map<TaskId, std::shared_ptr<rpc::Channel>> channels;
+  {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+    channels.swap(channels_);
+  }
+  for (const auto& [task, channel] : channels) channel->close();
+}
+
+}  // namespace cohort::internal

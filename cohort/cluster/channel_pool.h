@@ -1,0 +1,42 @@
+// The channels of one task to the others, one for each, made when they are first asked for.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "cohort/cluster/rpc/channel.h"
+#include "cohort/cluster/rpc/identity.h"
+#include "cohort/cluster/rpc/transport_settings.h"
+#include "cohort/cluster/security/security.h"
+#include "cohort/core/task_id.h"
+
+namespace cohort::internal {
+
+// Thread safety: any thread.
+class ChannelPool {
+ public:
+  ChannelPool(std::shared_ptr<const rpc::Identity> self,
+              std::shared_ptr<const security::Security> security,
+              const rpc::TransportSettings& settings)
+      : self_(std::move(self)), security_(std::move(security)), settings_(settings) {}
+  ~ChannelPool() { close(); }
+
+  // The channel to `task`, which listens at `address`. One to another address of it is closed.
+  // Errors: FailedPrecondition (the address may not be talked to with these credentials), Cancelled
+  // (after close()).
+  std::shared_ptr<rpc::Channel> channel(const TaskId& task, const std::string& address);
+  // Closes all channels.
+  void close();
+
+ private:
+  const std::shared_ptr<const rpc::Identity> self_;
+  const std::shared_ptr<const security::Security> security_;
+  const rpc::TransportSettings settings_;
+  std::mutex mutex_;
+  std::map<TaskId, std::shared_ptr<rpc::Channel>> channels_;
+  bool closed_ = false;
+};
+
+}  // namespace cohort::internal

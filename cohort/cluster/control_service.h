@@ -1,0 +1,15 @@
+// The service "server": what a task is, and its end.
+//
+//   server/who    anybody: prints task and incarnation, "/job:ps/task:0 1f0c..."
+//   server/stop   the coordinator of the current generation: ends the task; control: the reason
+#pragma once
+
+#include <memory>
+
+#include "cohort/cluster/server_context.h"
+
+namespace cohort::internal {
+
+std::shared_ptr<rpc::Service> make_control_service(ServerContext& context);
+
+}  // namespace cohort::internal

@@ -1,0 +1,43 @@
+// A cluster's own certificate authority and one certificate for each task, as files.
+//
+//   make_certificates({.cluster = "mnist", .tasks = {{"worker", 0}, {"ps", 0}}, .directory = "certs"});
+//   // certs/ca.pem, certs/ca.key, certs/worker-0.pem, certs/worker-0.key, ...
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "cohort/cluster/security/credentials.h"
+#include "cohort/core/task_id.h"
+
+namespace cohort::internal::security {
+
+struct CertificateRequest {
+  std::string cluster;
+  std::vector<TaskId> tasks;
+  // A person's, who may look at the cluster: operator-0.
+  bool with_operator = true;
+  std::string directory;
+  // How long they are valid. Make them again before: an authority that is in `directory` is used
+  // again, so that tasks which run go on.
+  std::chrono::hours lifetime = std::chrono::days(30);
+  // Names and addresses of the hosts, for programs that check them, too; Cohort checks the task.
+  std::vector<std::string> hosts = {};
+};
+
+struct MadeCertificates {
+  std::vector<std::string> files;  // paths, in the order in which they were written
+  bool new_authority = true;
+};
+
+// Keys are P-256; all files have mode 0600, a new directory 0700. Files appear whole, key and
+// certificate of a task one after the other. `ca.key` belongs on no other host.
+// Errors: InvalidArgument (a name that cannot be one, no tasks, a lifetime that is none),
+// FailedPrecondition (the authority in the directory cannot be used), file_system.h's errors.
+MadeCertificates make_certificates(const CertificateRequest& request);
+
+// The files of one task in such a directory.
+distribute::Credentials credentials_in(const std::string& directory, const TaskId& task);
+
+}  // namespace cohort::internal::security

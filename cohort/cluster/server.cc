@@ -1,0 +1,25 @@
+#include "cohort/cluster/server.h"
+
+#include <utility>
+
+#include "cohort/cluster/server_core.h"
+
+namespace cohort::distribute {
+
+Server::Server(const train::ClusterSpec& spec, const ServerOptions& options)
+    : core_(std::make_unique<internal::ServerCore>(internal::place_of(spec, options), options)) {}
+Server::Server(const cluster_resolver::ClusterResolver& resolver, const ServerOptions& options)
+    : core_(
+          std::make_unique<internal::ServerCore>(internal::place_of(resolver, options), options)) {}
+Server::~Server() = default;
+Server::Server(Server&&) noexcept = default;
+Server& Server::operator=(Server&&) noexcept = default;
+
+std::string Server::target() const { return "grpc://" + address(); }
+const std::string& Server::address() const { return core_->address(); }
+const TaskId& Server::task() const { return core_->task(); }
+train::ClusterSpec Server::cluster_spec() const { return core_->cluster_spec(); }
+int Server::join() { return core_->join(); }
+void Server::stop(const std::string& reason) { core_->stop(reason); }
+
+}  // namespace cohort::distribute

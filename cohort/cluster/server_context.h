@@ -1,0 +1,46 @@
+// What a service may use of the server that hosts it.
+#pragma once
+
+#include <exception>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "cohort/cluster/cluster_resolver.h"
+#include "cohort/cluster/cluster_spec.h"
+#include "cohort/cluster/rpc/channel.h"
+#include "cohort/cluster/rpc/fence.h"
+#include "cohort/cluster/rpc/identity.h"
+#include "cohort/core/task_id.h"
+
+namespace cohort::internal {
+
+// Thread safety: any thread. No call blocks.
+class ServerContext {
+ public:
+  virtual ~ServerContext() = default;
+
+  virtual const TaskId& task() const = 0;
+  // Where this server listens.
+  virtual const std::string& address() const = 0;
+  // What this task's calls say of it; membership sets the generation.
+  virtual const std::shared_ptr<rpc::Identity>& identity() const = 0;
+
+  // As far as it is known. Membership sets it as tasks register; channels to tasks that have moved
+  // are made again.
+  virtual train::ClusterSpec cluster_spec() const = 0;
+  virtual void set_cluster_spec(const train::ClusterSpec& spec) = 0;
+  // Where tasks register, if nothing else is known of them.
+  virtual const std::optional<distribute::cluster_resolver::Rendezvous>& rendezvous() const = 0;
+
+  // The shared channel to `task`, which connects with its first call.
+  // Errors: FailedPrecondition (its address is not known yet), Cancelled (the server has stopped).
+  virtual std::shared_ptr<rpc::Channel> channel(const TaskId& task) = 0;
+  virtual void set_fence(std::shared_ptr<const rpc::Fence> fence) = 0;
+
+  // Lets join() stop the server and return; with an error, throw it.
+  virtual void request_stop(const std::string& reason) = 0;
+  virtual void request_stop(std::exception_ptr error) = 0;
+};
+
+}  // namespace cohort::internal

@@ -1,0 +1,212 @@
+#include "cohort/cluster/server_core.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <random>
+#include <utility>
+
+#include "cohort/cluster/address.h"
+#include "cohort/cluster/cluster_check.h"
+#include "cohort/cluster/cluster_roles.h"
+#include "cohort/cluster/known_jobs.h"
+#include "cohort/cluster/rpc/listening_socket.h"
+#include "cohort/cluster/server_services.h"
+#include "cohort/cluster/signal_watch.h"
+#include "cohort/core/error.h"
+#include "cohort/core/logging.h"
+#include "cohort/core/text.h"
+
+namespace cohort::internal {
+namespace {
+
+using distribute::ServerOptions;
+using distribute::cluster_resolver::ClusterResolver;
+
+constexpr int kSignalExit = 128;
+
+uint64_t new_incarnation() {
+  std::random_device device;
+  const uint64_t high = device();
+  const uint64_t number = high << 32 | device();
+  return number == 0 ? 1 : number;  // 0 stands for none
+}
+
+distribute::Credentials credentials_of(const ServerOptions& options) {
+  return options.credentials.empty() ? distribute::Credentials::from_environment()
+                                     : options.credentials;
+}
+
+rpc::TransportSettings settings_of(const ServerOptions& options) {
+  rpc::TransportSettings settings;
+  settings.keepalive_time = options.keepalive_time;
+  settings.keepalive_timeout = options.keepalive_timeout;
+  return settings;
+}
+
+// Tasks with a rendezvous only: the first listens there, the others wherever there is room. Where a
+// rendezvous is on another host, so must others be able to reach this one.
+Address rendezvous_listener(const ServerPlace& place, const ServerOptions& options) {
+  Address address = parse_address(place.rendezvous->address);
+  if (place.rendezvous->rank == 0) return address;
+  address.port = 0;
+  if (!is_loopback(address) && options.bind_address.empty()) {
+    address.host = rpc::local_host_towards(place.rendezvous->address);
+  }
+  return address;
+}
+
+rpc::ListenerOptions listener_of(const ServerPlace& place, const ServerOptions& options) {
+  Address address = place.rendezvous && place.spec.empty()
+                        ? rendezvous_listener(place, options)
+                        : parse_address(place.spec.task_address(place.task.job, place.task.index));
+  if (address.is_unix()) {
+    throw InvalidArgumentError(str(place.task, " cannot listen at ", to_string(address),
+                                   ": a server needs a host and a port"));
+  }
+  if (!options.bind_address.empty()) address.host = options.bind_address;
+  return {.host = address.host, .port = address.port, .listen_fd = options.listen_fd};
+}
+
+train::ClusterSpec spec_of_rendezvous(const distribute::cluster_resolver::Rendezvous& rendezvous) {
+  return train::ClusterSpec({{kWorker, {rendezvous.address}}});
+}
+
+}  // namespace
+
+ServerPlace place_of(const train::ClusterSpec& spec, const ServerOptions& options) {
+  const TaskId task{options.job_name, options.task_index};
+  check_cluster(spec, task);
+  return {.task = task, .spec = spec, .rendezvous = {}};
+}
+
+ServerPlace place_of(const ClusterResolver& resolver, const ServerOptions& options) {
+  CheckedCluster cluster = check_cluster(resolver);
+  ServerPlace place{
+      .task = {}, .spec = std::move(cluster.spec), .rendezvous = resolver.rendezvous()};
+  if (!options.job_name.empty()) {
+    place.task = {options.job_name, options.task_index};
+    if (!place.spec.empty()) check_cluster(place.spec, place.task, {.source = resolver.source()});
+  } else if (cluster.self) {
+    place.task = *cluster.self;
+  } else if (place.rendezvous) {
+    place.task = {kWorker, place.rendezvous->rank};
+  } else {
+    throw InvalidArgumentError(str(resolver.source(),
+                                   ": does not say which task this is; a Server needs to know. ",
+                                   "Give job_name and task_index"));
+  }
+  return place;
+}
+
+ServerCore::ServerCore(ServerPlace place, const ServerOptions& options)
+    : task_(place.task),
+      rendezvous_(place.rendezvous),
+      stop_on_signals_(options.stop_on_signals),
+      security_(security::Security::load(credentials_of(options), place.task)),
+      identity_(std::make_shared<rpc::Identity>(place.task, new_incarnation())),
+      spec_(place.spec),
+      stop_event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      channels_(identity_, security_, settings_of(options)),
+      dispatcher_({.self = place.task, .role_of = [this](const TaskId& task) {
+                     return role_in(cluster_spec(), task);
+                   }}) {
+  // A peer that closes its connection must not end the process.
+  std::signal(SIGPIPE, SIG_IGN);
+  if (spec_.empty() && rendezvous_) spec_ = spec_of_rendezvous(*rendezvous_);
+  auto listener = std::make_unique<rpc::Listener>(listener_of(place, options));
+  address_ = listener->address();
+  for (const MakeService make : server_services()) {
+    if (auto service = make(*this)) add(std::move(service));
+  }
+  server_ = std::make_unique<rpc::GrpcServer>(
+      dispatcher_, std::move(listener),
+      rpc::GrpcServerOptions{.security = security_, .settings = settings_of(options)});
+  if (security_->is_insecure()) warning_.emplace(str(task_, " at ", address_));
+  log_info("Started server of ", task_, " at ", address_);
+}
+
+ServerCore::~ServerCore() { stop(""); }
+
+train::ClusterSpec ServerCore::cluster_spec() const {
+  const std::lock_guard lock(mutex_);
+  return spec_;
+}
+
+void ServerCore::set_cluster_spec(const train::ClusterSpec& spec) {
+  const std::lock_guard lock(mutex_);
+  spec_ = spec;
+}
+
+std::shared_ptr<rpc::Channel> ServerCore::channel(const TaskId& task) {
+  const std::optional<std::string> address = address_of(task);
+  if (!address) {
+    throw FailedPreconditionError(
+        str("no address of ", task, " is known", rendezvous_ ? "; it has not registered yet" : ""));
+  }
+  return channels_.channel(task, *address);
+}
+
+std::optional<std::string> ServerCore::address_of(const TaskId& task) const {
+  const std::lock_guard lock(mutex_);
+  const auto& jobs = spec_.as_dict();
+  const auto job = jobs.find(task.job);
+  if (job == jobs.end()) return std::nullopt;
+  const auto found = job->second.find(task.index);
+  if (found == job->second.end()) return std::nullopt;
+  return found->second;
+}
+
+void ServerCore::request_stop(const std::string& reason) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(stop_requested_, true)) return;
+  }
+  if (!reason.empty()) log_info("Server of ", task_, " stops: ", reason);
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = ::write(stop_event_.get(), &one, sizeof one);
+}
+
+void ServerCore::request_stop(std::exception_ptr error) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!stop_requested_ && !error_) error_ = error;
+  }
+  request_stop(record_error(error).message);
+}
+
+int ServerCore::join() {
+  wait_for_end();
+  stop("");
+  const std::lock_guard lock(mutex_);
+  if (error_) std::rethrow_exception(error_);
+  return signal_ == 0 ? 0 : kSignalExit + signal_;
+}
+
+void ServerCore::wait_for_end() {
+  std::optional<SignalWatch> signals;
+  if (stop_on_signals_) signals.emplace();
+  pollfd watched[] = {{stop_event_.get(), POLLIN, 0},
+                      {signals ? signals->descriptor() : -1, POLLIN, 0}};
+  while (true) {
+    if (::poll(watched, std::size(watched), -1) < 0) continue;  // EINTR
+    if (watched[0].revents != 0) return;
+    if (watched[1].revents == 0) continue;
+    const int signal = signals->signal();
+    {
+      const std::lock_guard lock(mutex_);
+      signal_ = signal;
+    }
+    return request_stop(str("signal ", signal, signal == SIGTERM ? " (SIGTERM)" : " (SIGINT)"));
+  }
+}
+
+void ServerCore::stop(const std::string& reason) {
+  request_stop(reason);
+  channels_.close();
+  server_->stop();
+}
+
+}  // namespace cohort::internal

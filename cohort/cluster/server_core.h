@@ -1,0 +1,83 @@
+// A server's parts: services, the port, channels to other tasks, the end.
+#pragma once
+
+#include <condition_variable>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "cohort/cluster/channel_pool.h"
+#include "cohort/cluster/grpc/grpc_server.h"
+#include "cohort/cluster/rpc/dispatcher.h"
+#include "cohort/cluster/security/insecure_warning.h"
+#include "cohort/cluster/server.h"
+#include "cohort/cluster/server_context.h"
+#include "cohort/core/files/unique_fd.h"
+
+namespace cohort::internal {
+
+// Which task of which cluster, checked.
+struct ServerPlace {
+  TaskId task;
+  train::ClusterSpec spec;
+  std::optional<distribute::cluster_resolver::Rendezvous> rendezvous;
+};
+// Errors: InvalidArgument, as the constructors of Server say.
+ServerPlace place_of(const train::ClusterSpec& spec, const distribute::ServerOptions& options);
+ServerPlace place_of(const distribute::cluster_resolver::ClusterResolver& resolver,
+                     const distribute::ServerOptions& options);
+
+// Thread safety: any thread.
+class ServerCore : public ServerContext {
+ public:
+  ServerCore(ServerPlace place, const distribute::ServerOptions& options);
+  ~ServerCore() override;
+
+  // A service of a layer above. Errors: those of Dispatcher::add.
+  void add(std::shared_ptr<rpc::Service> service) { dispatcher_.add(std::move(service)); }
+  rpc::Dispatcher& dispatcher() { return dispatcher_; }
+
+  int join();
+  void stop(const std::string& reason);
+
+  const TaskId& task() const override { return task_; }
+  const std::string& address() const override { return address_; }
+  const std::shared_ptr<rpc::Identity>& identity() const override { return identity_; }
+  train::ClusterSpec cluster_spec() const override;
+  void set_cluster_spec(const train::ClusterSpec& spec) override;
+  const std::optional<distribute::cluster_resolver::Rendezvous>& rendezvous() const override {
+    return rendezvous_;
+  }
+  std::shared_ptr<rpc::Channel> channel(const TaskId& task) override;
+  void set_fence(std::shared_ptr<const rpc::Fence> fence) override {
+    dispatcher_.set_fence(std::move(fence));
+  }
+  void request_stop(const std::string& reason) override;
+  void request_stop(std::exception_ptr error) override;
+
+ private:
+  void wait_for_end();
+  std::optional<std::string> address_of(const TaskId& task) const;
+
+  const TaskId task_;
+  const std::optional<distribute::cluster_resolver::Rendezvous> rendezvous_;
+  const bool stop_on_signals_;
+  const std::shared_ptr<const security::Security> security_;
+  const std::shared_ptr<rpc::Identity> identity_;
+  mutable std::mutex mutex_;  // guards what follows
+  train::ClusterSpec spec_;
+  bool stop_requested_ = false;
+  std::exception_ptr error_;
+  int signal_ = 0;
+
+  UniqueFd stop_event_;  // readable once the end was asked for
+  ChannelPool channels_;
+  rpc::Dispatcher dispatcher_;
+  std::unique_ptr<rpc::GrpcServer> server_;
+  std::string address_;
+  std::optional<security::InsecureWarning> warning_;
+};
+
+}  // namespace cohort::internal

@@ -1,0 +1,154 @@
+#include "cohort/cluster/server.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <csignal>
+#include <future>
+#include <set>
+#include <thread>
+
+#include "cohort/cluster/rpc/listening_socket.h"
+#include "cohort/cluster/server_core.h"
+#include "cohort/core/files/unique_fd.h"
+#include "cohort/core/testing_errors.h"
+
+namespace cohort::distribute {
+namespace {
+
+using internal::expect_error;
+using internal::UniqueFd;
+using internal::rpc::listen_at;
+using internal::rpc::listening_address;
+using std::chrono::seconds;
+
+constexpr internal::rpc::CallOptions kCall{.timeout = seconds(20)};
+
+// Listening sockets at free ports of loopback, which servers take over: no race for a port.
+struct Sockets {
+  explicit Sockets(int count) {
+    for (int i = 0; i < count; ++i) {
+      sockets.push_back(listen_at("127.0.0.1", 0));
+      addresses.push_back("127.0.0.1:" +
+                          std::to_string(listening_address(sockets.back().get()).port));
+    }
+  }
+  std::vector<UniqueFd> sockets;
+  std::vector<std::string> addresses;
+};
+
+struct Cluster {
+  Sockets sockets{3};
+  train::ClusterSpec spec{
+      {{"worker", {sockets.addresses[0], sockets.addresses[1]}}, {"ps", {sockets.addresses[2]}}}};
+  Server worker0{
+      spec, {.job_name = "worker", .task_index = 0, .listen_fd = sockets.sockets[0].release()}};
+  Server worker1{
+      spec, {.job_name = "worker", .task_index = 1, .listen_fd = sockets.sockets[1].release()}};
+  Server ps{spec, {.job_name = "ps", .task_index = 0, .listen_fd = sockets.sockets[2].release()}};
+};
+
+TEST(Server, SeveralOfOneProcessReachEachOther) {
+  Cluster cluster;
+  EXPECT_EQ(cluster.ps.target(), "grpc://" + cluster.sockets.addresses[2]);
+  EXPECT_EQ(cluster.ps.task(), (TaskId{"ps", 0}));
+  const auto channel = cluster.worker0.core().channel({"ps", 0});
+  EXPECT_THAT(channel->call("server/who", {}, kCall).control,
+              ::testing::StartsWith("/job:ps/task:0 "));
+  EXPECT_EQ(channel, cluster.worker0.core().channel({"ps", 0}));
+  expect_error<FailedPreconditionError>(
+      [&] {
+        cluster.worker0.core().channel({"ps", 1});
+      },
+      "no address of /job:ps/task:1 is known");
+}
+
+TEST(Server, OnlyTheCoordinatorEndsATask) {
+  Cluster cluster;
+  expect_error<PermissionDeniedError>(
+      [&] {
+        cluster.worker0.core().channel({"ps", 0})->call("server/stop", {.control = "no"}, kCall);
+      },
+      "its role is worker");
+  auto joined = std::async(std::launch::async, [&] { return cluster.ps.join(); });
+  // A coordinator without a server.
+  internal::ChannelPool chief(std::make_shared<internal::rpc::Identity>(TaskId{"chief", 0}, 1),
+                              internal::security::Security::load({}, std::nullopt),
+                              internal::rpc::quick_settings());
+  chief.channel({"ps", 0}, cluster.ps.address())->call("server/stop", {.control = "done"}, kCall);
+  ASSERT_EQ(joined.wait_for(seconds(20)), std::future_status::ready);
+  EXPECT_EQ(joined.get(), 0);
+}
+
+TEST(Server, SignalsEndJoin) {
+  Sockets sockets(1);
+  const train::ClusterSpec spec({{"worker", {sockets.addresses[0]}}});
+  Server server(spec, {.job_name = "worker", .listen_fd = sockets.sockets[0].release()});
+  const auto default_handler = std::signal(SIGTERM, SIG_IGN);  // until join() takes it
+  auto joined = std::async(std::launch::async, [&] { return server.join(); });
+  while (joined.wait_for(std::chrono::milliseconds(1)) != std::future_status::ready) {
+    ::kill(::getpid(), SIGTERM);
+  }
+  EXPECT_EQ(joined.get(), 143);
+  std::signal(SIGTERM, default_handler);
+}
+
+TEST(Server, WhatMadeItGiveUpIsThrownByJoin) {
+  Sockets sockets(1);
+  const train::ClusterSpec spec({{"worker", {sockets.addresses[0]}}});
+  Server server(spec, {.job_name = "worker", .listen_fd = sockets.sockets[0].release()});
+  server.core().request_stop(std::make_exception_ptr(AbortedError("another took its place")));
+  expect_error<AbortedError>([&] { server.join(); }, "another took its place");
+}
+
+TEST(Server, APortThatIsTakenIsNamedWithItsOwner) {
+  Sockets sockets(1);
+  const train::ClusterSpec spec({{"worker", {sockets.addresses[0]}}});
+  const auto start = [&] { Server(spec, {.job_name = "worker"}); };
+  expect_error<FailedPreconditionError>(start, "cannot listen at " + sockets.addresses[0] +
+                                                   ": the port is taken by process " +
+                                                   std::to_string(::getpid()));
+  sockets.sockets[0].reset();
+  start();
+}
+
+TEST(Server, RefusesWhatCannotRun) {
+  expect_error<InvalidArgumentError>([] { Server({}, {.job_name = "worker"}); }, "ClusterSpec");
+  const train::ClusterSpec spec({{"worker", {"127.0.0.1:1"}}});
+  expect_error<InvalidArgumentError>([&] { Server(spec, {.job_name = "worker", .task_index = 1}); },
+                                     "worker");
+  expect_error<InvalidArgumentError>([&] { Server(spec, {.job_name = "ps"}); }, "ps");
+  const train::ClusterSpec open({{"worker", {"0.0.0.0:0"}}});
+  expect_error<InvalidArgumentError>([&] { Server(open, {.job_name = "worker"}); }, "worker");
+}
+
+// Nobody else gets the port; whoever reuses addresses, as servers do, may listen at it.
+int reserved_port(UniqueFd& socket) {
+  socket = UniqueFd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int on = 1;
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  socklen_t size = sizeof address;
+  ::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), size);
+  ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size);
+  return ntohs(address.sin_port);
+}
+
+TEST(Server, ListensWhereOthersReachItOnlyWithCredentials) {
+  UniqueFd reserved;
+  const std::string port = std::to_string(reserved_port(reserved));
+  const train::ClusterSpec spec({{"worker", {"127.0.0.1:" + port}}});
+  const ServerOptions anywhere{.job_name = "worker", .bind_address = "0.0.0.0"};
+  expect_error<FailedPreconditionError>([&] { Server(spec, anywhere); },
+                                        "nothing would prove who calls");
+  ServerOptions insecure = anywhere;
+  insecure.credentials.insecure = true;
+  Server server(spec, insecure);
+  EXPECT_EQ(server.address(), "0.0.0.0:" + port);
+}
+
+}  // namespace
+}  // namespace cohort::distribute
