@@ -6,6 +6,17 @@
 // What a test of distributed code needs besides is in <cohort/testing/...>.
 #pragma once
 
+#include "cohort/cluster/cluster_resolver.h"
+#include "cohort/cluster/cluster_spec.h"
+#include "cohort/cluster/resolvers/default_cluster_resolver.h"
+#include "cohort/cluster/resolvers/gce_cluster_resolver.h"
+#include "cohort/cluster/resolvers/kubernetes_cluster_resolver.h"
+#include "cohort/cluster/resolvers/mpi_cluster_resolver.h"
+#include "cohort/cluster/resolvers/simple_cluster_resolver.h"
+#include "cohort/cluster/resolvers/slurm_cluster_resolver.h"
+#include "cohort/cluster/resolvers/tf_config_cluster_resolver.h"
+#include "cohort/cluster/resolvers/torchrun_cluster_resolver.h"
+#include "cohort/cluster/resolvers/union_cluster_resolver.h"
 #include "cohort/core/device.h"
 #include "cohort/core/error.h"
 #include "cohort/core/leaf_type.h"
@@ -18,6 +29,7 @@
 #include "cohort/core/spec.h"
 #include "cohort/core/string_tensor.h"
 #include "cohort/core/structure.h"
+#include "cohort/core/task_id.h"
 #include "cohort/core/tensor.h"
 #include "cohort/data/auto_shard.h"
 #include "cohort/data/batch_sizes.h"

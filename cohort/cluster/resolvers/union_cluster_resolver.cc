@@ -51,7 +51,8 @@ UnionResolver::UnionResolver(std::vector<std::shared_ptr<const ClusterResolver>>
 train::ClusterSpec UnionResolver::cluster_spec() const {
   std::map<std::string, std::vector<Tasks>> parts;
   for (const auto& resolver : resolvers_) {
-    for (const auto& [job, tasks] : resolver->cluster_spec().as_dict()) parts[job].push_back(tasks);
+    const train::ClusterSpec spec = resolver->cluster_spec();
+    for (const auto& [job, tasks] : spec.as_dict()) parts[job].push_back(tasks);
   }
   train::ClusterSpec::Jobs jobs;
   for (const auto& [job, tasks] : parts) {
