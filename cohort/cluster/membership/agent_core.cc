@@ -1,0 +1,344 @@
+#include "cohort/cluster/membership/agent_core.h"
+
+#include <algorithm>
+
+#include "cohort/cluster/rpc/error_detail.h"
+#include "cohort/cluster/rpc/text.h"
+#include "cohort/core/error.h"
+
+namespace cohort::internal::membership {
+namespace {
+
+constexpr size_t kMostViewBytes = 8 << 20;
+constexpr Duration kReportEvery = std::chrono::seconds(10);
+
+int64_t seconds_in(Duration duration) {
+  return std::chrono::duration_cast<std::chrono::seconds>(duration).count();
+}
+
+// Whether the same call may succeed later: nobody has refused it.
+bool is_transient(const std::exception_ptr& error) {
+  const Code code = record_error(error).code;
+  return code == Code::kUnavailable || code == Code::kCancelled ||
+         (code == Code::kDeadlineExceeded && rpc::detail_of(error).phase != "start");
+}
+
+}  // namespace
+
+AgentCore::AgentCore(rpc::Clock& clock, std::shared_ptr<rpc::Channel> channel, AgentOptions options)
+    : clock_(clock),
+      channel_(std::move(channel)),
+      options_(std::move(options)),
+      heartbeat_(options_.heartbeat),
+      term_seen_(options_.term_seen),
+      generation_seen_(options_.generation_seen),
+      random_(options_.incarnation) {
+  membership::check(heartbeat_);
+  if (options_.incarnation == 0) {
+    throw InvalidArgumentError(str(options_.task, " needs an incarnation that is not 0"));
+  }
+}
+
+void AgentCore::change(FunctionRef<void()> work) {
+  std::vector<std::function<void()>> todo;
+  {
+    const std::lock_guard lock(mutex_);
+    work();
+    todo.swap(todo_);
+  }
+  changed_.notify_all();
+  for (const auto& action : todo) action();
+  callbacks_.run();
+}
+
+void AgentCore::wake_after(Duration delay, std::function<void(Time)> work) {
+  const Time when = clock_.now() + delay;
+  clock_.call_at(when, [weak = weak_from_this(), when, work = std::move(work)] {
+    if (const auto self = weak.lock()) self->change([&] { work(when); });
+  });
+}
+
+void AgentCore::after(Duration delay, std::function<void(Time)> work) {
+  wake_after(delay, [this, epoch = epoch_, work = std::move(work)](Time when) {
+    if (epoch == epoch_ && state_ != State::kEnded) work(when);
+  });
+}
+
+void AgentCore::log(std::string line) {
+  later([this, line = std::move(line)] { options_.log(line); });
+}
+
+void AgentCore::call(std::string_view method, std::string control, Duration timeout,
+                     Answer answer) {
+  auto done = [weak = weak_from_this(), epoch = epoch_,
+               answer = std::move(answer)](rpc::CallResult result) {
+    const auto self = weak.lock();
+    if (!self) return;
+    self->change([&] {
+      if (epoch == self->epoch_ && self->state_ != State::kEnded) answer(std::move(result));
+    });
+  };
+  later([channel = channel_, path = str("membership/", method), control = std::move(control),
+         timeout, done = std::move(done)]() mutable {
+    channel->start(path, {.control = std::move(control), .bulk = {}},
+                   {.timeout = timeout, .max_reply_bytes = kMostViewBytes}, std::move(done));
+  });
+}
+
+Duration AgentCore::jittered(Duration delay) {
+  // splitmix64: incarnations differ, so tasks that start together ask at different times.
+  uint64_t mixed = random_ += 0x9e3779b97f4a7c15;
+  mixed = (mixed ^ mixed >> 30) * 0xbf58476d1ce4e5b9;
+  mixed = (mixed ^ mixed >> 27) * 0x94d049bb133111eb;
+  return delay -
+         Duration(static_cast<int64_t>(
+             (mixed >> 33) % static_cast<uint64_t>(std::max<int64_t>(1, delay.count() / 2))));
+}
+
+std::string AgentCore::service_name() const {
+  return str("the coordination service of ", channel_->peer(), " at ", channel_->address());
+}
+
+void AgentCore::start() {
+  change([&] {
+    if (state_ != State::kIdle) return;
+    state_ = State::kRegistering;
+    began_ = clock_.now();
+    next_report_ = began_ + kReportEvery;
+    retry_ = options_.first_retry;
+    send_register();
+  });
+}
+
+void AgentCore::send_register() {
+  const RegisterRequest request{.address = options_.address,
+                                .cluster_spec = options_.cluster_spec,
+                                .program = options_.program,
+                                .term_seen = term_seen_,
+                                .generation_seen = generation_seen_};
+  call("register", request.encode(), heartbeat_.dead_after + heartbeat_.interval,
+       [this](rpc::CallResult result) { registered(std::move(result)); });
+}
+
+void AgentCore::registered(rpc::CallResult result) {
+  if (result.error) {
+    if (is_transient(result.error)) return retry_register(result.error);
+    return end(result.error);
+  }
+  RegisterReply reply;
+  try {
+    reply = RegisterReply::decode(result.reply.control);
+  } catch (const Error&) {
+    return end(std::current_exception());
+  }
+  for (const std::string& warning : reply.warnings) log(warning);
+  state_ = State::kMember;
+  service_ = reply.service;
+  heartbeat_ = reply.heartbeat;
+  heard_ = clock_.now();
+  trouble_since_.reset();
+  waiting_said_ = false;
+  view_ = nullptr;
+  send_watch();
+  after(heartbeat_.interval, [this](Time when) { beat(when); });
+}
+
+void AgentCore::retry_register(const std::exception_ptr& error) {
+  const Time now = clock_.now();
+  const ErrorRecord record = record_error(error);
+  if (now - began_ >= options_.start_timeout) {
+    return end(rpc::make_error(record.code,
+                               str(service_name(), " has not accepted ", options_.task, " within ",
+                                   seconds_in(options_.start_timeout), " s: ", record.message),
+                               "", {.peer = to_string(channel_->peer()), .phase = "start"}));
+  }
+  if (now >= next_report_) {
+    next_report_ = now + kReportEvery;
+    log(str("waiting for ", seconds_in(now - began_), " s for ", service_name(), ": ",
+            record.message));
+  }
+  after(jittered(retry_), [this](Time) { send_register(); });
+  retry_ = std::min(2 * retry_, options_.longest_retry);
+}
+
+void AgentCore::beat(Time when) {
+  const Time now = clock_.now();
+  // So late: this process itself did not run. It is the service's turn to say what it thinks of it.
+  if (now - when > heartbeat_.interval / 2) heard_ = now;
+  if (now - heard_ >= heartbeat_.dead_after) service_lost();
+  if (state_ == State::kEnded) return;
+  send_heartbeat();
+  after(heartbeat_.interval, [this](Time next) { beat(next); });
+}
+
+void AgentCore::send_heartbeat() {
+  const HeartbeatRequest request{.seen = view_ ? view_->version : 0, .figures = figures_};
+  call("heartbeat", request.encode(), heartbeat_.dead_after / 2, [this](rpc::CallResult result) {
+    if (result.error) return failed(result.error);
+    heard_ = clock_.now();
+    trouble_since_.reset();
+    try {
+      const int64_t version = HeartbeatReply::decode(result.reply.control).version;
+      // News that the watch should have brought.
+      if (!watching_ || (view_ && version > view_->version)) send_watch();
+    } catch (const Error&) {
+      failed(std::current_exception());
+    }
+  });
+}
+
+void AgentCore::send_watch() {
+  watching_ = true;
+  const uint64_t number = ++watch_;
+  const Duration at_most = heartbeat_.dead_after;
+  call("watch", WatchRequest{.since = view_ ? view_->version : 0, .at_most = at_most}.encode(),
+       at_most + heartbeat_.dead_after / 2,
+       [this, number](rpc::CallResult result) { watched(number, std::move(result)); });
+}
+
+void AgentCore::watched(uint64_t number, rpc::CallResult result) {
+  if (number == watch_) watching_ = false;
+  if (result.error) {
+    failed(result.error);
+  } else {
+    heard_ = clock_.now();
+    trouble_since_.reset();
+    try {
+      apply(View::decode(result.reply.control));
+    } catch (const Error&) {
+      failed(std::current_exception());
+    }
+  }
+  // After a failure look_again does.
+  if (state_ == State::kMember && !watching_ && !looking_) send_watch();
+}
+
+void AgentCore::apply(View view) {
+  if (view.service != service_ || (view_ && view.version <= view_->version)) return;
+  if (!view.failure.empty()) return end(rpc::decode_error(view.failure));
+  const int64_t known = view_ ? view_->version : 0;
+  std::erase_if(view.events, [&](const Event& event) { return event.version <= known; });
+  if (view.generation < generation_seen_ && view.generation != 0) {
+    return end(
+        make_error(Code::kInternal, str(service_name(), " is in generation ", view.generation,
+                                        ", after this task was in ", generation_seen_)));
+  }
+  acting_ = view.generation;
+  generation_seen_ = std::max(generation_seen_, view.generation);
+  term_seen_ = std::max(term_seen_, view.term);
+  view_ = std::make_shared<const View>(std::move(view));
+  tell(view_);
+}
+
+void AgentCore::tell(const ViewPtr& view) {
+  callbacks_.add([this, view] { options_.on_change(view); });
+  for (const Event& event : view->events) {
+    const bool is_error = event.kind == EventKind::kLost || event.kind == EventKind::kReported;
+    const Member* member = view->find(event.task);
+    if (!is_error || event.task == options_.task || (member != nullptr && member->observer)) {
+      continue;
+    }
+    callbacks_.add([this, error = rpc::decode_error(event.error)] { options_.on_error(error); });
+  }
+}
+
+void AgentCore::failed(const std::exception_ptr& error) {
+  const Code code = record_error(error).code;
+  if (code == Code::kAborted) return end(error);
+  if (code == Code::kNotFound) return register_anew();
+  last_failure_ = error;
+  if (code != Code::kUnavailable) return look_soon(heartbeat_.interval / 2);
+  // A connection that broke was perhaps only reset; one that is refused as well has nobody behind it.
+  const Time now = clock_.now();
+  const bool first = !trouble_since_;
+  if (first) trouble_since_ = now;
+  if (looking_) return;
+  const Duration grace = heartbeat_.reconnect_grace;
+  if (!first && now - *trouble_since_ >= grace) {
+    service_lost();
+    if (state_ != State::kEnded) look_soon(heartbeat_.interval / 2);
+  } else {
+    look_soon(first ? Duration::zero() : grace / 3);
+  }
+}
+
+void AgentCore::look_soon(Duration delay) {
+  if (looking_) return;
+  looking_ = true;
+  after(delay, [this](Time) { look_again(); });
+}
+
+void AgentCore::look_again() {
+  looking_ = false;
+  if (state_ != State::kMember) return;
+  if (!watching_) send_watch();
+  send_heartbeat();
+}
+
+void AgentCore::service_lost() {
+  const Time now = clock_.now();
+  const std::string why = last_failure_ ? record_error(last_failure_).message
+                                        : str("no answer for ", seconds_in(now - heard_), " s");
+  const bool wait = options_.on_service_lost == OnServiceLost::kWait &&
+                    now - heard_ < heartbeat_.dead_after + options_.lease;
+  if (!wait) {
+    return end(rpc::make_error(Code::kUnavailable, str("lost ", service_name(), ": ", why),
+                               to_string(channel_->peer()),
+                               {.peer = to_string(channel_->peer()),
+                                .generation = generation_seen_,
+                                .phase = "heartbeat"}));
+  }
+  if (waiting_said_) return;
+  waiting_said_ = true;
+  log(str("lost ", service_name(), ": ", why, "; waiting for it for ", seconds_in(options_.lease),
+          " s"));
+}
+
+void AgentCore::register_anew() {
+  if (options_.on_service_lost == OnServiceLost::kFail) {
+    return end(
+        rpc::make_error(Code::kUnavailable,
+                        str("lost ", service_name(),
+                            ": another one is in its place, which does not know ", options_.task),
+                        to_string(channel_->peer()),
+                        {.peer = to_string(channel_->peer()),
+                         .generation = generation_seen_,
+                         .phase = "heartbeat"}));
+  }
+  log(str(service_name(), " is a new one; ", options_.task, " leaves generation ", generation_seen_,
+          " and registers again"));
+  // Before the request is sent: with it the new group may start.
+  acting_ = 0;
+  ++epoch_;
+  state_ = State::kRegistering;
+  watching_ = false;
+  looking_ = false;
+  trouble_since_.reset();
+  began_ = clock_.now();
+  next_report_ = began_ + kReportEvery;
+  retry_ = options_.first_retry;
+  send_register();
+}
+
+void AgentCore::end(std::exception_ptr error) {
+  if (state_ == State::kEnded) return;
+  state_ = State::kEnded;
+  error_ = error;
+  acting_ = 0;
+  ++epoch_;
+  for (auto& [id, request] : requests_) {
+    later([done = std::move(request.done), error] { done({.error = error, .reply = {}}); });
+  }
+  requests_.clear();
+  if (!leaving_) callbacks_.add([this, error] { options_.on_error(error); });
+}
+
+void AgentCore::stop() {
+  change([&] {
+    leaving_ = true;
+    end(make_error(Code::kCancelled, "the membership agent has stopped"));
+  });
+  callbacks_.stop();
+}
+
+}  // namespace cohort::internal::membership

@@ -1,0 +1,134 @@
+// The state machine of a MembershipAgent.
+//
+// registering -> member -> ended. A member that has lost the service and may wait stays one; if the
+// service that answers again does not know it, it leaves its generation first and registers then, so
+// that no two coordinators are obeyed.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cohort/cluster/membership/agent.h"
+#include "cohort/cluster/membership/serial_calls.h"
+#include "cohort/core/function_ref.h"
+
+namespace cohort::internal::membership {
+
+// Calls and timers refer to it weakly. Thread safety: any thread.
+class AgentCore : public std::enable_shared_from_this<AgentCore> {
+ public:
+  using Time = rpc::Clock::Time;
+  using Answer = std::function<void(rpc::CallResult)>;
+
+  AgentCore(rpc::Clock& clock, std::shared_ptr<rpc::Channel> channel, AgentOptions options);
+
+  void start();
+  void stop();
+  void leave(const std::string& where, Duration timeout, std::function<void()> done);
+  void report(const std::exception_ptr& error);
+  void set_figure(const std::string& name, double value);
+  // A call that is repeated while the service cannot be reached; `encode` is given how long the
+  // service may wait. `done` is called once, at the latest when `timeout` has passed.
+  void request(std::string method, std::function<std::string(Duration)> encode, Duration timeout,
+               Answer done);
+
+  // Waits until `ready(view)`; null if `timeout` passes first. Throws what ends the agent.
+  ViewPtr wait(std::optional<Duration> timeout, FunctionRef<bool(const ViewPtr&)> ready);
+
+  ViewPtr view() const;
+  int64_t generation() const;
+  std::exception_ptr error() const;
+  void check(const rpc::Caller& caller) const;
+  int64_t stale_refused() const;
+  uint64_t next_request();
+  const AgentOptions& options() const { return options_; }
+
+ private:
+  enum class State { kIdle, kRegistering, kMember, kEnded };
+  struct Request {
+    std::string method;
+    std::function<std::string(Duration)> encode;
+    Time deadline;
+    Duration retry;
+    Answer done;
+  };
+
+  // Runs `work` under the lock, then what it left to do outside of it.
+  void change(FunctionRef<void()> work);
+  void later(std::function<void()> action) { todo_.push_back(std::move(action)); }
+  void log(std::string line);
+  void wake_after(Duration delay, std::function<void(Time when)> work);
+  // The same, unless this agent has registered anew or ended meanwhile.
+  void after(Duration delay, std::function<void(Time when)> work);
+  // Starts a call once the lock is free; `answer` runs under it, unless this agent has registered
+  // anew or ended meanwhile.
+  void call(std::string_view method, std::string control, Duration timeout, Answer answer);
+
+  void send_register();
+  void registered(rpc::CallResult result);
+  void retry_register(const std::exception_ptr& error);
+  void send_heartbeat();
+  void beat(Time when);
+  void send_watch();
+  void watched(uint64_t number, rpc::CallResult result);
+  void apply(View view);
+  void tell(const ViewPtr& view);
+  // What a failed heartbeat or watch means.
+  void failed(const std::exception_ptr& error);
+  void look_soon(Duration delay);
+  void look_again();
+  void service_lost();
+  void register_anew();
+  void end(std::exception_ptr error);
+
+  void attempt(uint64_t id);
+  void attempted(uint64_t id, rpc::CallResult result);
+  void finish(uint64_t id, rpc::CallResult result);
+
+  Duration jittered(Duration delay);
+  std::string service_name() const;
+
+  rpc::Clock& clock_;
+  const std::shared_ptr<rpc::Channel> channel_;
+  const AgentOptions options_;
+  SerialCalls callbacks_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::function<void()>> todo_;
+  State state_ = State::kIdle;
+  bool leaving_ = false;
+  uint64_t epoch_ = 0;  // a new one with each registration; answers of earlier ones are dropped
+  uint64_t service_ = 0;
+  HeartbeatSettings heartbeat_;
+  ViewPtr view_;
+  int64_t acting_ = 0;
+  int64_t term_seen_ = 0;
+  int64_t generation_seen_ = 0;
+  uint64_t watch_ = 0;  // the number of the last watch
+  bool watching_ = false;
+  Time began_;  // to register
+  Time next_report_;
+  Time heard_;  // the service's last answer
+  std::optional<Time> trouble_since_;
+  bool looking_ = false;  // look_again is due
+  bool waiting_said_ = false;
+  std::exception_ptr last_failure_;
+  Duration retry_{0};
+  uint64_t random_ = 0;
+  std::exception_ptr error_;
+  Figures figures_;
+  mutable int64_t stale_refused_ = 0;
+  uint64_t last_request_ = 0;
+  uint64_t last_id_ = 0;
+  std::map<uint64_t, Request> requests_;
+};
+
+}  // namespace cohort::internal::membership

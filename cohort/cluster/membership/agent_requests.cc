@@ -1,0 +1,181 @@
+// What a task asks of the coordination service beyond its membership, and what it knows of the group.
+#include <algorithm>
+
+#include "cohort/cluster/membership/agent_core.h"
+#include "cohort/cluster/membership/barriers.h"
+#include "cohort/cluster/rpc/error_detail.h"
+#include "cohort/cluster/rpc/text.h"
+#include "cohort/core/error.h"
+
+namespace cohort::internal::membership {
+namespace {
+
+constexpr Duration kFirstRetry = std::chrono::milliseconds(10);
+constexpr Duration kLongestRetry = std::chrono::milliseconds(500);
+// What the service's answer takes to come back.
+constexpr Duration kMostMargin = std::chrono::milliseconds(200);
+
+}  // namespace
+
+void AgentCore::request(std::string method, std::function<std::string(Duration)> encode,
+                        Duration timeout, Answer done) {
+  change([&] {
+    if (state_ == State::kEnded) {
+      later([done = std::move(done), error = error_] { done({.error = error, .reply = {}}); });
+      return;
+    }
+    const uint64_t id = ++last_id_;
+    requests_[id] = {std::move(method), std::move(encode), clock_.now() + timeout, kFirstRetry,
+                     std::move(done)};
+    attempt(id);
+  });
+}
+
+void AgentCore::attempt(uint64_t id) {
+  const auto found = requests_.find(id);
+  if (found == requests_.end()) return;
+  Request& request = found->second;
+  const Duration left = request.deadline - clock_.now();
+  if (left <= Duration::zero()) {
+    return finish(
+        id, {.error = make_error(
+                 Code::kDeadlineExceeded,
+                 str("membership/", request.method, ": ", service_name(), " did not answer in time",
+                     last_failure_ ? ": " + record_error(last_failure_).message : "")),
+             .reply = {}});
+  }
+  if (state_ != State::kMember) {
+    return attempted(
+        id, {.error = make_error(Code::kUnavailable,
+                                 str(options_.task, " is not registered at ", service_name())),
+             .reply = {}});
+  }
+  later([weak = weak_from_this(), channel = channel_, id, left,
+         path = "membership/" + request.method,
+         control = request.encode(left - std::min(left / 10, kMostMargin))]() mutable {
+    channel->start(path, {.control = std::move(control), .bulk = {}},
+                   {.timeout = left, .max_reply_bytes = kMostValueBytes + (64 << 10)},
+                   [weak, id](rpc::CallResult result) {
+                     const auto self = weak.lock();
+                     if (self) self->change([&] { self->attempted(id, std::move(result)); });
+                   });
+  });
+}
+
+void AgentCore::attempted(uint64_t id, rpc::CallResult result) {
+  const auto found = requests_.find(id);
+  if (found == requests_.end()) return;
+  if (!result.error) return finish(id, std::move(result));
+  const Code code = record_error(result.error).code;
+  // An Unavailable that names a task is the service's answer: that task cannot come.
+  const bool about_peer = code == Code::kUnavailable && !record_error(result.error).task.empty() &&
+                          record_error(result.error).task != to_string(channel_->peer());
+  const bool again = (code == Code::kUnavailable && !about_peer) || code == Code::kCancelled ||
+                     code == Code::kNotFound;
+  if (!again) return finish(id, std::move(result));
+  last_failure_ = result.error;
+  Request& request = found->second;
+  const Duration left = std::max(request.deadline - clock_.now(), Duration::zero());
+  wake_after(std::min(jittered(request.retry), left), [this, id](Time) { attempt(id); });
+  request.retry = std::min(2 * request.retry, kLongestRetry);
+}
+
+void AgentCore::finish(uint64_t id, rpc::CallResult result) {
+  const auto found = requests_.find(id);
+  if (found == requests_.end()) return;
+  later([done = std::move(found->second.done), result = std::move(result)] { done(result); });
+  requests_.erase(found);
+}
+
+void AgentCore::leave(const std::string& where, Duration timeout, std::function<void()> done) {
+  bool is_member = false;
+  change([&] {
+    is_member = state_ == State::kMember;
+    leaving_ = true;
+  });
+  const auto left = [weak = weak_from_this(), done = std::move(done)](const rpc::CallResult&) {
+    if (const auto self = weak.lock()) {
+      self->change([&] { self->end(make_error(Code::kCancelled, "this task has left")); });
+    }
+    done();
+  };
+  if (!is_member) return left({});
+  request(
+      "leave", [where](Duration) { return LeaveRequest{.where = where}.encode(); }, timeout, left);
+}
+
+void AgentCore::report(const std::exception_ptr& error) {
+  const std::string bytes = rpc::encode_error(error);
+  request(
+      "report", [bytes](Duration) { return ReportRequest{.error = bytes}.encode(); },
+      heartbeat_.dead_after, [](const rpc::CallResult&) {});
+}
+
+void AgentCore::set_figure(const std::string& name, double value) {
+  check_name("a figure's name", name, kMostNameBytes);
+  const std::lock_guard lock(mutex_);
+  if (figures_.size() >= kMostFigures && figures_.count(name) == 0) {
+    throw ResourceExhaustedError(
+        str("figure '", rpc::printable(name), "': a task may have ", kMostFigures));
+  }
+  figures_[name] = value;
+}
+
+ViewPtr AgentCore::wait(std::optional<Duration> timeout, FunctionRef<bool(const ViewPtr&)> ready) {
+  std::unique_lock lock(mutex_);
+  const auto done = [&] { return state_ == State::kEnded || (view_ && ready(view_)); };
+  if (!timeout) {
+    changed_.wait(lock, done);  // the start's timeout ends the agent
+  } else if (!changed_.wait_for(lock, *timeout, done)) {
+    return nullptr;
+  }
+  if (state_ == State::kEnded) std::rethrow_exception(error_);
+  return view_;
+}
+
+ViewPtr AgentCore::view() const {
+  const std::lock_guard lock(mutex_);
+  return view_;
+}
+
+int64_t AgentCore::generation() const {
+  const std::lock_guard lock(mutex_);
+  return acting_;
+}
+
+std::exception_ptr AgentCore::error() const {
+  const std::lock_guard lock(mutex_);
+  return error_;
+}
+
+int64_t AgentCore::stale_refused() const {
+  const std::lock_guard lock(mutex_);
+  return stale_refused_;
+}
+
+uint64_t AgentCore::next_request() {
+  const std::lock_guard lock(mutex_);
+  return ++last_request_;
+}
+
+void AgentCore::check(const rpc::Caller& caller) const {
+  const std::lock_guard lock(mutex_);
+  const Member* member = view_ ? view_->find(caller.task) : nullptr;
+  const bool is_member = member != nullptr && member->state == TaskState::kAlive &&
+                         member->incarnation == caller.incarnation;
+  if (acting_ != 0 && caller.generation == acting_ && is_member) return;
+  ++stale_refused_;
+  std::rethrow_exception(
+      rpc::make_error(Code::kAborted,
+                      str("fenced, generation ", acting_, ": the call is of ",
+                          rpc::printable(to_string(caller.task)), ", incarnation ",
+                          hex(caller.incarnation), ", in generation ", caller.generation,
+                          is_member ? "" : ", which is not a member of the group"),
+                      to_string(options_.task),
+                      {.peer = to_string(caller.task),
+                       .incarnation = caller.incarnation,
+                       .generation = acting_,
+                       .phase = "fencing"}));
+}
+
+}  // namespace cohort::internal::membership

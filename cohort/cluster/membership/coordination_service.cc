@@ -1,0 +1,59 @@
+#include "cohort/cluster/membership/coordination_service.h"
+
+#include "cohort/cluster/membership/coordination_core.h"
+
+namespace cohort::internal::membership {
+namespace {
+
+using rpc::kEverybody;
+using rpc::kEveryTask;
+
+// This service decides itself what is stale: a task that is behind by one generation must still be
+// able to learn of the next.
+constexpr rpc::MethodSpec kMethods[] = {
+    {.name = "register", .callers = kEveryTask, .fenced = false},
+    {.name = "heartbeat", .callers = kEveryTask, .fenced = false},
+    {.name = "watch", .callers = kEveryTask, .fenced = false},
+    {.name = "leave", .callers = kEveryTask, .fenced = false},
+    {.name = "report", .callers = kEveryTask, .fenced = false},
+    {.name = "declare", .callers = kEveryTask, .fenced = false},
+    {.name = "barrier", .callers = kEveryTask, .fenced = false},
+    {.name = "get", .callers = kEveryTask, .fenced = false},
+    {.name = "set", .callers = kEveryTask, .fenced = false},
+    {.name = "add", .callers = kEveryTask, .fenced = false},
+    {.name = "compare_and_set", .callers = kEveryTask, .fenced = false},
+    {.name = "remove", .callers = kEveryTask, .fenced = false},
+    {.name = "list", .callers = kEveryTask, .fenced = false},
+    {.name = "status", .callers = kEverybody, .fenced = false},
+};
+
+}  // namespace
+
+CoordinationService::CoordinationService(rpc::Clock& clock, CoordinationOptions options)
+    : core_(std::make_shared<CoordinationCore>(clock, std::move(options))) {
+  core_->start();
+}
+
+CoordinationService::~CoordinationService() { core_->stop(); }
+
+std::span<const rpc::MethodSpec> CoordinationService::methods() const { return kMethods; }
+
+void CoordinationService::handle(size_t method, std::unique_ptr<rpc::Call> call) {
+  core_->handle(method, std::move(call));
+}
+
+void CoordinationService::stop() { core_->stop(); }
+
+void CoordinationService::connection_lost(const TaskId& task, uint64_t incarnation) {
+  core_->connection_lost({task, incarnation});
+}
+
+void CoordinationService::process_gone(const TaskId& task, uint64_t incarnation) {
+  core_->process_gone({task, incarnation});
+}
+
+View CoordinationService::status() const { return core_->status(); }
+
+int64_t CoordinationService::stale_refused() const { return core_->stale_refused(); }
+
+}  // namespace cohort::internal::membership

@@ -1,0 +1,88 @@
+// The service at which a cluster's tasks register, learn of each other, wait for each other and leave
+// each other small values. There is one in a cluster: in the chief, else in the first worker.
+//
+//   membership::CoordinationService service(clock, {.incarnation = random, .self = {"chief", 0},
+//                                                   .roster = {.tasks = {{{"chief", 0}, "h0:2222"},
+//                                                                        {{"worker", 0}, "h1:2222"}}}});
+//   server.add(service);          // tasks talk to it through MembershipAgent
+//
+// docs/membership.md says what a person sees for each fault.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cohort/cluster/membership/messages.h"
+#include "cohort/cluster/membership/roster.h"
+#include "cohort/cluster/membership/store.h"
+#include "cohort/cluster/rpc/clock.h"
+#include "cohort/cluster/rpc/service.h"
+
+namespace cohort::internal::membership {
+
+struct CoordinationOptions {
+  uint64_t incarnation = 0;  // of this service: random, not 0
+  TaskId self;               // the task that it runs in
+  RosterOptions roster;
+  std::string cluster_spec;      // printed; every task's must be equal
+  std::vector<Section> program;  // of this task: what others' are compared with
+  // The group fails if it is not complete by then.
+  Duration start_timeout = std::chrono::minutes(10);
+  // How often the log says who is missing.
+  Duration report_missing_every = std::chrono::seconds(10);
+  StoreLimits store;
+  std::function<void(const std::string&)> log = [](const std::string&) {};
+};
+
+class CoordinationCore;
+
+// Errors of the constructor: InvalidArgument (settings, see check).
+// Thread safety: any thread.
+class CoordinationService final : public rpc::Service {
+ public:
+  // Of methods().
+  enum Method : size_t {
+    kRegister,
+    kHeartbeat,
+    kWatch,
+    kLeave,
+    kReport,
+    kDeclare,
+    kBarrier,
+    kGet,
+    kSet,
+    kAdd,
+    kCompareAndSet,
+    kRemove,
+    kList,
+    kStatus,
+  };
+
+  CoordinationService(rpc::Clock& clock, CoordinationOptions options);
+  ~CoordinationService() override;
+
+  std::string_view name() const override { return "membership"; }
+  std::span<const rpc::MethodSpec> methods() const override;
+  void handle(size_t method, std::unique_ptr<rpc::Call> call) override;
+  void stop() override;
+
+  // From the transport: the connection of this task's process broke. It has reconnect_grace to call
+  // again. (A watch that is cancelled says the same.)
+  void connection_lost(const TaskId& task, uint64_t incarnation);
+  // From who started it: the process has ended.
+  void process_gone(const TaskId& task, uint64_t incarnation);
+
+  // With ages and figures.
+  View status() const;
+  // Calls of stale incarnations and generations that were refused.
+  int64_t stale_refused() const;
+
+ private:
+  std::shared_ptr<CoordinationCore> core_;
+};
+
+}  // namespace cohort::internal::membership

@@ -1,0 +1,76 @@
+// Calls to the store.
+#include "cohort/cluster/membership/coordination_core.h"
+#include "cohort/core/error.h"
+
+namespace cohort::internal::membership {
+
+CoordinationCore::Reply CoordinationCore::use_store(size_t method, const Session& session,
+                                                    CallPtr& call, Outbox& out) {
+  const StoreRequest request = StoreRequest::decode(call->request().control);
+  switch (method) {
+    case CoordinationService::kGet:
+      return get(session, request, call);
+    case CoordinationService::kList:
+      return store_.list(request.key, request.after).encode();
+    case CoordinationService::kSet:
+    case CoordinationService::kAdd:
+    case CoordinationService::kCompareAndSet:
+    case CoordinationService::kRemove:
+      return change_store(method, session, request, out);
+    default:
+      throw UnimplementedError(str("membership has no method ", method));
+  }
+}
+
+CoordinationCore::Reply CoordinationCore::get(const Session& session, const StoreRequest& request,
+                                              CallPtr& call) {
+  check_name("a key", request.key, kMostKeyBytes);
+  if (const std::string* value = store_.get(request.key)) {
+    return StoreReply{.done = true, .value = *value, .has_value = true}.encode();
+  }
+  if (request.at_most == Duration::zero()) return StoreReply{}.encode();
+  waiting_.add({.kind = WaitingCall::Kind::kGet,
+                .session = session,
+                .call = nullptr,
+                .until = clock_.now() + request.at_most,
+                .request = 0,
+                .name = request.key,
+                .version = 0,
+                .registration = {}},
+               call);
+  return std::nullopt;
+}
+
+std::string CoordinationCore::change_store(size_t method, const Session& session,
+                                           const StoreRequest& request, Outbox& out) {
+  if (const StoreReply* before = remembered(session, request.id)) return before->encode();
+  roster_.check_generation(session, request.generation);
+  StoreReply reply;
+  switch (method) {
+    case CoordinationService::kAdd:
+      reply.number = store_.add(session, request);
+      reply.done = true;
+      break;
+    case CoordinationService::kCompareAndSet:
+      reply.done = store_.compare_and_set(session, request);
+      if (const std::string* value = store_.get(request.key); !reply.done && value != nullptr) {
+        reply.value = *value;
+        reply.has_value = true;
+      }
+      break;
+    case CoordinationService::kRemove:
+      reply.done = store_.remove(request.key);
+      break;
+    default:
+      store_.set(session, request);
+      reply.done = true;
+  }
+  // What changed nothing may as well be tried again, and its answer may be large.
+  if (reply.done) {
+    remember(session, request.id, reply);
+    answer_gets(request.key, out);
+  }
+  return reply.encode();
+}
+
+}  // namespace cohort::internal::membership

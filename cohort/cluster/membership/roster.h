@@ -1,0 +1,139 @@
+// Who is in the cluster: registered, alive, lost, back. The rules of membership, as a state machine
+// that is told what happens and when.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "cohort/cluster/membership/messages.h"
+#include "cohort/cluster/membership/store.h"
+#include "cohort/cluster/rpc/clock.h"
+
+namespace cohort::internal::membership {
+
+struct RosterOptions {
+  // The tasks of the group and their addresses; empty ones are what the tasks register.
+  std::map<TaskId, std::string> tasks;
+  // Jobs whose tasks the start does not wait for.
+  std::set<std::string> late_jobs;
+  // Jobs that watch and are not of the group: they come and go without a new generation.
+  std::set<std::string> observer_jobs = {"evaluator"};
+  HeartbeatSettings heartbeat;
+};
+
+// States of a task: awaited -> alive -> lost or left -> alive again, as another incarnation.
+// The group starts once all awaited tasks are alive at once. From then on each task that is lost,
+// leaves or joins raises the generation; each change of any kind raises the version.
+// Thread safety: none.
+class Roster {
+ public:
+  using Time = rpc::Clock::Time;
+
+  // `service` is this service's own incarnation.
+  Roster(RosterOptions options, uint64_t service, Time now);
+
+  enum class Admission {
+    kAccepted,
+    kRepeated,  // this incarnation is in already
+    kWaits,     // its predecessor looks alive
+  };
+  // Errors: Aborted (this incarnation has ended; fenced), FailedPrecondition (no task of this
+  // cluster), the group's failure. Where the request comes from a later term, this service has been
+  // superseded: the group fails with Aborted.
+  Admission admit(Time now, const Session& session, const RegisterRequest& request);
+
+  enum class Sign { kCall, kWatch };
+  // A call came that shows that the task lives and has view `seen`. After a lost connection only a
+  // watch shows it: other calls may have been under way before.
+  // Errors: Aborted "fenced, generation g", NotFound (never registered here).
+  void heard(Time now, const Session& session, int64_t seen, Sign sign);
+  // Errors: Aborted "fenced, generation g"; 0 is any generation.
+  void check_generation(const Session& session, int64_t generation);
+  void set_figures(const Session& session, Figures figures);
+
+  // Whether it is alive now, so that its watch must be answered for it to prove that.
+  bool connection_lost(Time now, const Session& session);
+  // The process has ended for certain.
+  void process_gone(Time now, const Session& session);
+  void leave(Time now, const Session& session, const std::string& where);
+  void report(const Session& session, const std::string& error);
+  // Ends the group for all.
+  void fail(const std::exception_ptr& error);
+
+  // Declares the silent dead.
+  void expire(Time now);
+  // This process was stopped: nobody is blamed for silence that it could not hear.
+  void restart_silence(Time now);
+  std::optional<Time> next_expiry() const;
+
+  // A new version with nothing new: who answers to it is alive.
+  int64_t ping() { return ++version_; }
+  // Whether the live incarnation of the task has seen that version.
+  bool has_seen(const TaskId& task, int64_t version) const;
+  std::optional<uint64_t> live_incarnation(const TaskId& task) const;
+
+  int64_t version() const { return version_; }
+  int64_t generation() const { return generation_; }
+  bool started() const { return generation_ > 0; }
+  bool failed() const { return !failure_.empty(); }
+  int64_t stale_refused() const { return stale_refused_; }
+
+  View view(int64_t since) const;
+  // The same with ages and figures.
+  View status(Time now) const;
+  // Who keeps the start waiting: "/job:worker/task:1 (10.0.0.2:2222, not heard of yet)".
+  std::string describe_missing(Time now) const;
+  // The group's tasks, observers not.
+  std::vector<TaskId> group() const;
+
+  // Sessions that ended since the last call.
+  struct Ended {
+    Session session;
+    std::exception_ptr error;  // for who waits for it
+  };
+  std::vector<Ended> take_ended();
+
+ private:
+  struct Entry {
+    Member member;
+    bool address_given = false;
+    Time since;  // of its state
+    Time heard;  // last
+    std::optional<Time> suspect_until;
+    int64_t seen = 0;
+    std::deque<uint64_t> ended;  // incarnations, the latest last
+  };
+
+  Entry& entry_for(const Session& session);
+  Entry& live(const Session& session);
+  bool has_ended(const Entry& entry, uint64_t incarnation) const;
+  [[noreturn]] void refuse(const Session& session, std::string_view why);
+  void accept(Time now, Entry& entry, const Session& session, const RegisterRequest& request);
+  void end(Time now, Entry& entry, TaskState state, const std::string& why);
+  void start_if_complete();
+  void add_event(EventKind kind, const Member& member, std::string error);
+  void throw_failure() const;
+  View base_view() const;
+
+  RosterOptions options_;
+  uint64_t service_;
+  Time began_;
+  std::map<TaskId, Entry> entries_;
+  int64_t term_ = 0;  // 0: not started
+  int64_t generation_ = 0;
+  int64_t highest_term_seen_ = 0;
+  int64_t highest_generation_seen_ = 0;
+  int64_t version_ = 1;
+  int64_t stale_refused_ = 0;
+  std::string failure_;
+  std::deque<Event> events_;
+  std::vector<Ended> ended_;
+};
+
+}  // namespace cohort::internal::membership
