@@ -10,6 +10,7 @@ namespace cohort::internal::membership {
 namespace {
 
 constexpr size_t kMostViewBytes = 8 << 20;
+constexpr Duration kAttendFor = std::chrono::minutes(10);
 constexpr Duration kReportEvery = std::chrono::seconds(10);
 
 int64_t seconds_in(Duration duration) {
@@ -139,6 +140,7 @@ void AgentCore::registered(rpc::CallResult result) {
   trouble_since_.reset();
   waiting_said_ = false;
   view_ = nullptr;
+  send_attend();
   send_watch();
   after(heartbeat_.interval, [this](Time when) { beat(when); });
 }
@@ -194,6 +196,16 @@ void AgentCore::send_watch() {
   call("watch", WatchRequest{.since = view_ ? view_->version : 0, .at_most = at_most}.encode(),
        at_most + heartbeat_.dead_after / 2,
        [this, number](rpc::CallResult result) { watched(number, std::move(result)); });
+}
+
+void AgentCore::send_attend() {
+  attending_ = true;
+  call("attend", WatchRequest{.at_most = kAttendFor}.encode(), kAttendFor + heartbeat_.dead_after,
+       [this](const rpc::CallResult& result) {
+         attending_ = false;
+         if (result.error) return failed(result.error);
+         if (!looking_) send_attend();
+       });
 }
 
 void AgentCore::watched(uint64_t number, rpc::CallResult result) {
@@ -271,6 +283,7 @@ void AgentCore::look_soon(Duration delay) {
 void AgentCore::look_again() {
   looking_ = false;
   if (state_ != State::kMember) return;
+  if (!attending_) send_attend();
   if (!watching_) send_watch();
   send_heartbeat();
 }
@@ -312,6 +325,7 @@ void AgentCore::register_anew() {
   ++epoch_;
   state_ = State::kRegistering;
   watching_ = false;
+  attending_ = false;
   looking_ = false;
   trouble_since_.reset();
   began_ = clock_.now();

@@ -77,6 +77,7 @@ class AgentCore : public std::enable_shared_from_this<AgentCore> {
   void send_heartbeat();
   void beat(Time when);
   void send_watch();
+  void send_attend();
   void watched(uint64_t number, rpc::CallResult result);
   void apply(View view);
   void tell(const ViewPtr& view);
@@ -114,6 +115,7 @@ class AgentCore : public std::enable_shared_from_this<AgentCore> {
   int64_t generation_seen_ = 0;
   uint64_t watch_ = 0;  // the number of the last watch
   bool watching_ = false;
+  bool attending_ = false;
   Time began_;  // to register
   Time next_report_;
   Time heard_;  // the service's last answer

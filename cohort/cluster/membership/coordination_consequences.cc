@@ -121,6 +121,9 @@ void CoordinationCore::answer_due(Time now, Outbox& out) {
         out.reply(waiting_.take(id).call, std::move(view));
         break;
       }
+      case Kind::kAttend:
+        out.reply(waiting_.take(id).call, "");
+        break;
       case Kind::kGet:
         out.reply(waiting_.take(id).call, StoreReply{}.encode());
         break;

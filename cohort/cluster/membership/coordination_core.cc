@@ -51,7 +51,7 @@ void CoordinationCore::start() {
 }
 
 void CoordinationCore::handle(size_t method, CallPtr call) {
-  if (method == Method::kWatch) {
+  if (method == Method::kWatch || method == Method::kAttend) {
     // Before the lock: it may be called at once.
     call->on_cancel([weak = weak_from_this(), session = session_of(*call)] {
       if (const auto self = weak.lock()) self->connection_lost(session);
@@ -74,6 +74,7 @@ CoordinationCore::Reply CoordinationCore::dispatch(size_t method, CallPtr& call,
   if (method == Method::kStatus) return roster_.status(now).encode();
   if (method == Method::kRegister) return register_task(session, call, out);
   if (method == Method::kWatch) return watch(session, call, out);
+  if (method == Method::kAttend) return attend(session, call, out);
   if (method == Method::kHeartbeat) {
     HeartbeatRequest request = HeartbeatRequest::decode(request_of(*call));
     roster_.heard(now, session, request.seen, Roster::Sign::kCall);
@@ -181,6 +182,21 @@ CoordinationCore::Reply CoordinationCore::watch(const Session& session, CallPtr&
                 .version = request.since,
                 .registration = {}},
                call);
+  return std::nullopt;
+}
+
+CoordinationCore::Reply CoordinationCore::attend(const Session& session, CallPtr& call,
+                                                 Outbox& out) {
+  const WatchRequest request = WatchRequest::decode(request_of(*call));
+  const Time now = clock_.now();
+  roster_.heard(now, session, 0, Roster::Sign::kWatch);
+  const auto earlier = [&](const WaitingCall& waiting) {
+    return waiting.kind == WaitingCall::Kind::kAttend && waiting.session == session;
+  };
+  for (const uint64_t id : waiting_.find_all(earlier)) out.reply(waiting_.take(id).call, "");
+  waiting_.add(
+      {.kind = WaitingCall::Kind::kAttend, .session = session, .until = now + request.at_most},
+      call);
   return std::nullopt;
 }
 

@@ -46,6 +46,7 @@ class CoordinationCore : public std::enable_shared_from_this<CoordinationCore> {
   Reply dispatch(size_t method, CallPtr& call, Outbox& out);
   Reply register_task(const Session& session, CallPtr& call, Outbox& out);
   Reply watch(const Session& session, CallPtr& call, Outbox& out);
+  Reply attend(const Session& session, CallPtr& call, Outbox& out);
   Reply barrier(const Session& session, CallPtr& call, Outbox& out);
   Reply use_store(size_t method, const Session& session, CallPtr& call, Outbox& out);
   Reply get(const Session& session, const StoreRequest& request, CallPtr& call);

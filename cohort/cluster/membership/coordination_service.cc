@@ -14,6 +14,7 @@ constexpr rpc::MethodSpec kMethods[] = {
     {.name = "register", .callers = kEveryTask, .fenced = false},
     {.name = "heartbeat", .callers = kEveryTask, .fenced = false},
     {.name = "watch", .callers = kEveryTask, .fenced = false},
+    {.name = "attend", .callers = kEveryTask, .fenced = false},
     {.name = "leave", .callers = kEveryTask, .fenced = false},
     {.name = "report", .callers = kEveryTask, .fenced = false},
     {.name = "declare", .callers = kEveryTask, .fenced = false},

@@ -49,6 +49,7 @@ class CoordinationService final : public rpc::Service {
     kRegister,
     kHeartbeat,
     kWatch,
+    kAttend,
     kLeave,
     kReport,
     kDeclare,
@@ -71,7 +72,7 @@ class CoordinationService final : public rpc::Service {
   void stop() override;
 
   // From the transport: the connection of this task's process broke. It has reconnect_grace to call
-  // again. (A watch that is cancelled says the same.)
+  // again. (A watch or an attendance that is cancelled says the same.)
   void connection_lost(const TaskId& task, uint64_t incarnation);
   // From who started it: the process has ended.
   void process_gone(const TaskId& task, uint64_t incarnation);

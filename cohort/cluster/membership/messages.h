@@ -138,6 +138,7 @@ struct View {
   static View decode(std::string_view bytes);
 };
 
+// Of `attend`, too: a call that is kept open only so that the end of its connection shows at once.
 struct WatchRequest {
   int64_t since = 0;    // answered when there is a later version,
   Duration at_most{0};  // or after so long

@@ -41,7 +41,7 @@ class Outbox {
 };
 
 struct WaitingCall {
-  enum class Kind { kRegister, kWatch, kGet, kBarrier };
+  enum class Kind { kRegister, kWatch, kAttend, kGet, kBarrier };
 
   Kind kind = Kind::kWatch;
   Session session = {};

@@ -113,6 +113,7 @@ void SimulatedNetwork::arrive(uint64_t call, rpc::Caller caller, const std::stri
                               rpc::Message request, rpc::Clock::Time deadline) {
   const auto flight = flights_.find(call);
   if (flight == flights_.end()) return;  // the caller has given up, or has ended
+  flight->second.arrived = true;
   const size_t slash = method.find('/');
   const auto service = flight->second.to->services.find(method.substr(0, slash));
   auto kept =
@@ -122,9 +123,14 @@ void SimulatedNetwork::arrive(uint64_t call, rpc::Caller caller, const std::stri
   }
   const auto methods = service->second->methods();
   for (size_t i = 0; i < methods.size(); ++i) {
-    if (methods[i].name == method.substr(slash + 1)) {
-      return service->second->handle(i, std::move(kept));
+    if (methods[i].name != method.substr(slash + 1)) continue;
+    service->second->handle(i, std::move(kept));
+    const auto again = flights_.find(call);
+    if (again != flights_.end() && again->second.caller_ended) {
+      if (again->second.cancelled) again->second.cancelled();
+      flights_.erase(call);
     }
+    return;
   }
   kept->fail(make_error(Code::kUnimplemented, "no method '" + method + "'"));
 }
@@ -133,6 +139,7 @@ void SimulatedNetwork::answer(uint64_t call, rpc::CallResult result) {
   const auto flight = flights_.find(call);
   if (flight == flights_.end()) return;
   flight->second.cancelled = nullptr;
+  if (flight->second.caller_ended) return;
   const Endpoint* from = flight->second.from;
   const Endpoint* to = flight->second.to;
   if (link(to->host, from->host) != Link::kUp) return;  // the caller's deadline ends it
@@ -147,6 +154,7 @@ void SimulatedNetwork::answer(uint64_t call, rpc::CallResult result) {
 void SimulatedNetwork::finish(uint64_t call, rpc::CallResult result) {
   const auto found = flights_.find(call);
   if (found == flights_.end()) return;
+  if (found->second.caller_ended) return;
   const Flight flight = std::move(found->second);
   flights_.erase(found);
   time_.cancel(flight.timer);
@@ -192,8 +200,10 @@ void SimulatedNetwork::ended(Endpoint* endpoint) {
   }
   for (const uint64_t call : from) {
     cancel_at_service(call);
-    time_.cancel(flights_[call].timer);
-    flights_.erase(call);
+    Flight& flight = flights_[call];
+    time_.cancel(flight.timer);
+    flight.caller_ended = true;
+    if (flight.arrived) flights_.erase(call);
   }
   for (const uint64_t call : to) {
     if (flights_.count(call) != 0) sever(call, "connection closed by peer");

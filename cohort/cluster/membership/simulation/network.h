@@ -67,6 +67,8 @@ class SimulatedNetwork {
     std::function<void(rpc::CallResult)> done;
     std::function<void()> cancelled;  // the service's, while it keeps the call
     uint64_t timer = 0;
+    bool arrived = false;
+    bool caller_ended = false;  // before the request arrived
   };
 
   std::chrono::nanoseconds delay();

@@ -88,13 +88,15 @@ void World::violate(const std::string& what) {
 }
 
 void World::start_life(int node, bool duplicate) {
+  const bool beside = current(node) != nullptr;
   const double rate = 0.97 + 0.01 * static_cast<double>(random_.below(7));
   const auto offset = random_.between(seconds(0), seconds(1'000'000));
   lives_.push_back(std::make_unique<Life>(*this, node, time_, rate, offset));
   Life& life = *lives_.back();
   life.incarnation = random_.next() | 1;
   life.duplicate = duplicate;
-  life.touched = !network_.all_up() || (node != 0 && (!current(0) || !current(0)->process.runs()));
+  life.touched =
+      !network_.all_up() || beside || (node != 0 && (!current(0) || !current(0)->process.runs()));
   network_.add(&life.endpoint);
   trace("start of ", task_of(node), ", incarnation ", hex(life.incarnation),
         duplicate ? ", although one lives" : "");
@@ -242,7 +244,9 @@ void World::accepted(Life& life, const rpc::Caller& writer) {
 }
 
 void World::expect_all_learn(const Life& dead, Duration bound) {
-  if (time_.now() - last_fault_ < seconds(4) && last_fault_ != Time(0)) return;
+  for (const auto& life : lives_) {
+    if (!network_.all_up() || life->process.stopped()) return;
+  }
   const Life* chief = current(0);
   if (chief == nullptr || !chief->process.runs() || chief == &dead) return;
   const View view = chief->service->status();
