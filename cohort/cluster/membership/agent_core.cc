@@ -322,6 +322,7 @@ void AgentCore::register_anew() {
           " and registers again"));
   // Before the request is sent: with it the new group may start.
   acting_ = 0;
+  view_ = nullptr;
   ++epoch_;
   state_ = State::kRegistering;
   watching_ = false;

@@ -1,0 +1,177 @@
+#include "cohort/cluster/membership/agent.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cohort/cluster/membership/coordination_service.h"
+#include "cohort/cluster/membership/simulation/direct_call.h"
+#include "cohort/cluster/membership/simulation/process.h"
+#include "cohort/cluster/rpc/error_detail.h"
+#include "cohort/core/error.h"
+#include "cohort/core/testing_errors.h"
+
+namespace cohort::internal::membership {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+// Agents that reach their service without a network, so that calls that wait have their answer at
+// once or never.
+class MembershipAgentTest : public testing::Test {
+ protected:
+  void begin(int workers) {
+    CoordinationOptions options;
+    options.incarnation = 99;
+    options.self = {"worker", 0};
+    for (int i = 0; i < workers; ++i) options.roster.tasks[{"worker", i}] = "";
+    options.roster.heartbeat = kTestHeartbeat;
+    options.cluster_spec = "rendezvous of tasks";
+    service_ = std::make_unique<CoordinationService>(clock_, std::move(options));
+  }
+  AgentOptions options_of(int worker) {
+    AgentOptions options{.task = {"worker", worker}, .incarnation = 10 + uint64_t(worker)};
+    options.address = "10.0.0." + std::to_string(worker) + ":5";
+    options.cluster_spec = "rendezvous of tasks";
+    options.heartbeat = kTestHeartbeat;
+    options.start_timeout = seconds(30);
+    options.on_error = [this](std::exception_ptr error) {
+      errors_.push_back(record_error(error).message);
+    };
+    options.log = [this](const std::string& line) { lines_.push_back(line); };
+    return options;
+  }
+  std::unique_ptr<MembershipAgent> agent(AgentOptions options, rpc::Service* service) {
+    const rpc::Caller caller{.task = options.task, .incarnation = options.incarnation};
+    auto agent = std::make_unique<MembershipAgent>(
+        clock_, std::make_shared<DirectChannel>(service, caller), std::move(options));
+    agent->start();
+    return agent;
+  }
+  void pass(std::chrono::nanoseconds time) { time_.run_until(time_.now() + time); }
+
+  SimulatedTime time_;
+  SimulatedProcess clock_{time_, 1.0, seconds(1000)};
+  std::vector<std::string> errors_;
+  std::vector<std::string> lines_;
+  std::unique_ptr<CoordinationService> service_;
+};
+
+TEST_F(MembershipAgentTest, RendezvousCompletesTheAddresses) {
+  begin(2);
+  const auto first = agent(options_of(0), service_.get());
+  EXPECT_EQ(first->generation(), 0);
+  const auto second = agent(options_of(1), service_.get());
+  EXPECT_EQ(first->wait_for_start()->find({"worker", 1})->address, "10.0.0.1:5");
+  EXPECT_EQ(second->wait_for_start()->find({"worker", 0})->address, "10.0.0.0:5");
+  EXPECT_EQ(first->generation(), 1);
+  EXPECT_EQ(first->wait_for_group(1, seconds(0))->generation, 1);
+}
+
+TEST_F(MembershipAgentTest, StoresAndWaitsByNames) {
+  begin(1);
+  const auto alone = agent(options_of(0), service_.get());
+  alone->set("a/1", "one");
+  EXPECT_EQ(alone->get("a/1", seconds(1)), "one");
+  EXPECT_EQ(alone->find("a/2"), std::nullopt);
+  EXPECT_EQ(alone->add("n", 3), 3);
+  EXPECT_EQ(alone->add("n", 4), 7);
+  EXPECT_TRUE(alone->compare_and_set("n", "7", "x"));
+  EXPECT_FALSE(alone->compare_and_set("n", std::nullopt, "y"));
+  EXPECT_THAT(alone->list("a/"), ElementsAre("a/1"));
+  EXPECT_TRUE(alone->remove("n"));
+  alone->barrier("b");
+  expect_error<InvalidArgumentError>([&] { alone->set("", "x"); }, "a key is empty");
+  expect_error<InvalidArgumentError>([&] { alone->barrier("\xff"); }, "is not UTF-8");
+  EXPECT_TRUE(alone->declare({{"functions", "step"}}).empty());
+  expect_error<FailedPreconditionError>(
+      [&] {
+        alone->declare({{"functions", "other"}});
+      },
+      "'step' there, 'other' here");
+}
+
+TEST_F(MembershipAgentTest, Row28SaysWhichServiceItCannotReach) {
+  const auto lonely = agent(options_of(1), nullptr);
+  pass(seconds(11));
+  EXPECT_THAT(lines_, Contains(HasSubstr("for the coordination service of /job:chief/task:0 at "
+                                         "h0:2222: connection refused")));
+  EXPECT_EQ(lonely->error(), nullptr);
+  pass(seconds(25));
+  expect_error<UnavailableError>([&] { lonely->wait_for_start(); },
+                                 "has not accepted /job:worker/task:1 within 30 s");
+  EXPECT_EQ(errors_.size(), 1u);
+  expect_error<UnavailableError>([&] { lonely->set("k", "v"); }, "has not accepted");
+}
+
+TEST_F(MembershipAgentTest, ARefusalIsFinal) {
+  begin(2);
+  AgentOptions options = options_of(1);
+  options.cluster_spec = "another";
+  const auto other = agent(std::move(options), service_.get());
+  expect_error<FailedPreconditionError>([&] { other->wait_for_start(); }, "cluster specs differ");
+}
+
+TEST_F(MembershipAgentTest, HearsOfWhoIsLostAndOfWhatOthersReport) {
+  begin(3);
+  const auto first = agent(options_of(0), service_.get());
+  const auto second = agent(options_of(1), service_.get());
+  const auto third = agent(options_of(2), service_.get());
+  second->report(rpc::make_error(Code::kResourceExhausted, "out of memory", "/job:worker/task:1",
+                                 {.phase = "step", .step = 4}));
+  EXPECT_THAT(errors_, ElementsAre("out of memory", "out of memory"));
+  errors_.clear();
+  third->stop();
+  service_->process_gone({"worker", 2}, 12);
+  EXPECT_THAT(errors_, ElementsAre(HasSubstr("lost /job:worker/task:2"),
+                                   HasSubstr("lost /job:worker/task:2")));
+  EXPECT_EQ(first->generation(), 2);
+  expect_error<DeadlineExceededError>([&] { first->wait_for_group(1, milliseconds(1)); },
+                                      "missing: /job:worker/task:2 (10.0.0.2:5, lost)");
+  errors_.clear();
+  second->leave("after step 9");
+  EXPECT_TRUE(errors_.empty());  // in good order
+  EXPECT_EQ(first->view()->find({"worker", 1})->state, TaskState::kLeft);
+}
+
+TEST_F(MembershipAgentTest, RefusesCallsThatAreNotOfItsGroup) {
+  begin(2);
+  const auto first = agent(options_of(0), service_.get());
+  const auto second = agent(options_of(1), service_.get());
+  first->check({.task = {"worker", 1}, .incarnation = 11, .generation = 1});
+  expect_error<AbortedError>(
+      [&] {
+        first->check({.task = {"worker", 1}, .incarnation = 12, .generation = 1});
+      },
+      "fenced, generation 1");
+  expect_error<AbortedError>(
+      [&] {
+        first->check({.task = {"worker", 1}, .incarnation = 11, .generation = 0});
+      },
+      "in generation 0");
+  EXPECT_EQ(first->stale_refused(), 2);
+}
+
+TEST_F(MembershipAgentTest, AServiceThatFallsSilentIsNamed) {
+  begin(1);
+  const auto alone = agent(options_of(0), service_.get());
+  service_->stop();  // answers Cancelled from now on
+  pass(seconds(3));
+  ASSERT_EQ(errors_.size(), 1u);
+  EXPECT_THAT(errors_[0], HasSubstr("lost the coordination service of /job:chief/task:0"));
+  EXPECT_EQ(alone->generation(), 0);
+}
+
+TEST_F(MembershipAgentTest, NeedsAnIncarnation) {
+  expect_error<InvalidArgumentError>(
+      [&] {
+        MembershipAgent(clock_, nullptr, {.task = {"worker", 0}});
+      },
+      "an incarnation");
+}
+
+}  // namespace
+}  // namespace cohort::internal::membership

@@ -1,0 +1,76 @@
+// Who is in a cluster, as its coordination service tells its tasks.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cohort/cluster/membership/settings.h"
+#include "cohort/core/task_id.h"
+
+namespace cohort::internal::membership {
+
+// A number that a task makes known: steps per second, say.
+using Figures = std::map<std::string, double>;
+
+enum class TaskState {
+  kAwaited = 0,  // not registered yet
+  kAlive = 1,
+  kLost = 2,
+  kLeft = 3,
+};
+std::string_view state_name(TaskState state);
+
+struct Member {
+  TaskId task = {};
+  uint64_t incarnation = 0;
+  std::string address = {};
+  TaskState state = TaskState::kAwaited;
+  bool observer = false;  // not of the group: an evaluator
+  // Only in a status: how long it has been in this state, when it was last heard of.
+  std::optional<Duration> state_age = {};
+  std::optional<Duration> silence = {};
+  Figures figures = {};
+
+  bool operator==(const Member&) const = default;
+};
+
+enum class EventKind {
+  kJoined = 1,  // a task came after the start
+  kLost = 2,
+  kLeft = 3,
+  kReported = 4,  // a task tells all others of an error of its own
+};
+
+struct Event {
+  int64_t version = 0;  // of the first view that has it
+  EventKind kind = EventKind::kJoined;
+  TaskId task = {};
+  uint64_t incarnation = 0;
+  std::string error = {};  // encode_error's; not of kJoined
+
+  bool operator==(const Event&) const = default;
+};
+
+// Who is in the cluster. Of one term and generation there is one set of members.
+struct View {
+  uint64_t service = 0;              // the service's incarnation
+  int64_t term = 0;                  // how many services the cluster has had
+  int64_t version = 0;               // of this service's views
+  int64_t generation = 0;            // 0: not started
+  std::vector<Member> members = {};  // in order of their tasks
+  std::string failure = {};          // encode_error's: the group has ended
+  std::vector<Event> events = {};    // since the version that was asked for
+
+  const Member* find(const TaskId& task) const;
+  // Whether all tasks that are awaited are alive.
+  bool complete() const;
+
+  std::string encode() const;
+  static View decode(std::string_view bytes);
+};
+
+}  // namespace cohort::internal::membership
