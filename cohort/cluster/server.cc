@@ -19,6 +19,7 @@ std::string Server::target() const { return "grpc://" + address(); }
 const std::string& Server::address() const { return core_->address(); }
 const TaskId& Server::task() const { return core_->task(); }
 train::ClusterSpec Server::cluster_spec() const { return core_->cluster_spec(); }
+Coordination& Server::coordination() const { return core_->coordination(); }
 int Server::join() { return core_->join(); }
 void Server::stop(const std::string& reason) { core_->stop(reason); }
 

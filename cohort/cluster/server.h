@@ -17,6 +17,7 @@
 
 #include "cohort/cluster/cluster_resolver.h"
 #include "cohort/cluster/cluster_spec.h"
+#include "cohort/cluster/coordination.h"
 #include "cohort/cluster/security/credentials.h"
 #include "cohort/core/export.h"
 #include "cohort/core/task_id.h"
@@ -43,6 +44,15 @@ struct ServerOptions {
   // keepalive_timeout. The same in all tasks.
   std::chrono::milliseconds keepalive_time{10'000};
   std::chrono::milliseconds keepalive_timeout{10'000};
+  // How long the tasks of the cluster may take to come, from the first on.
+  std::chrono::milliseconds start_timeout = std::chrono::minutes(10);
+  // A task says that it lives once in heartbeat_interval; one that was not heard of for
+  // heartbeat_timeout is lost. (A process that ends is noticed at once, by its connections.) The
+  // coordinating task's settings hold for all.
+  std::chrono::milliseconds heartbeat_interval = std::chrono::seconds(5);
+  std::chrono::milliseconds heartbeat_timeout = std::chrono::seconds(20);
+  // How long a ps task keeps its variables after it has lost the coordinating task.
+  std::chrono::milliseconds ps_lease = std::chrono::minutes(1);
   // SIGTERM and SIGINT end join().
   bool stop_on_signals = true;
 };
@@ -73,11 +83,15 @@ class COHORT_API Server {
   const TaskId& task() const;
   // As far as it is known: tasks with a rendezvous register their addresses one by one.
   train::ClusterSpec cluster_spec() const;
+  // What the tasks agree on. Lives as long as the server.
+  Coordination& coordination() const;
 
   // Waits until the coordinator of the cluster ends this task, a signal comes, or stop() is called,
   // and stops the server. Returns the exit status for main: 0; 130 after SIGINT and 143 after
   // SIGTERM.
-  // Errors: what made the server give up, as Aborted (another task took this one's place).
+  // Errors: what made the server give up: Unavailable (the coordinating task is lost), Aborted
+  // (another process took this task's place), FailedPrecondition (another program or cluster spec),
+  // DeadlineExceeded (not all tasks have come).
   int join();
   // Ends calls under way with Cancelled, closes the port and lets join() return. Calls after the
   // first do nothing.

@@ -121,11 +121,16 @@ ServerCore::ServerCore(ServerPlace place, const ServerOptions& options)
   for (const MakeService make : server_services()) {
     if (auto service = make(*this)) add(std::move(service));
   }
+  membership_ = std::make_shared<ServerMembership>(*this, options);
+  if (auto service = membership_->service()) add(std::move(service));
+  set_fence(membership_);
+  coordination_.emplace(membership_);
   server_ = std::make_unique<rpc::GrpcServer>(
       dispatcher_, std::move(listener),
       rpc::GrpcServerOptions{.security = security_, .settings = settings_of(options)});
   if (security_->is_insecure()) warning_.emplace(str(task_, " at ", address_));
   log_info("Started server of ", task_, " at ", address_);
+  membership_->start();
 }
 
 ServerCore::~ServerCore() { stop(""); }
@@ -205,6 +210,7 @@ void ServerCore::wait_for_end() {
 
 void ServerCore::stop(const std::string& reason) {
   request_stop(reason);
+  std::call_once(membership_stopped_, [&] { membership_->stop(reason); });
   channels_.close();
   server_->stop();
 }

@@ -9,11 +9,13 @@
 #include <string>
 
 #include "cohort/cluster/channel_pool.h"
+#include "cohort/cluster/coordination.h"
 #include "cohort/cluster/grpc/grpc_server.h"
 #include "cohort/cluster/rpc/dispatcher.h"
 #include "cohort/cluster/security/insecure_warning.h"
 #include "cohort/cluster/server.h"
 #include "cohort/cluster/server_context.h"
+#include "cohort/cluster/server_membership.h"
 #include "cohort/core/files/unique_fd.h"
 
 namespace cohort::internal {
@@ -38,6 +40,9 @@ class ServerCore : public ServerContext {
   // A service of a layer above. Errors: those of Dispatcher::add.
   void add(std::shared_ptr<rpc::Service> service) { dispatcher_.add(std::move(service)); }
   rpc::Dispatcher& dispatcher() { return dispatcher_; }
+
+  distribute::Coordination& coordination() { return *coordination_; }
+  ServerMembership& membership() { return *membership_; }
 
   int join();
   void stop(const std::string& reason);
@@ -78,6 +83,9 @@ class ServerCore : public ServerContext {
   std::unique_ptr<rpc::GrpcServer> server_;
   std::string address_;
   std::optional<security::InsecureWarning> warning_;
+  std::shared_ptr<ServerMembership> membership_;
+  std::optional<distribute::Coordination> coordination_;
+  std::once_flag membership_stopped_;
 };
 
 }  // namespace cohort::internal

@@ -1,0 +1,159 @@
+#include "cohort/cluster/server_membership.h"
+
+#include <utility>
+
+#include "cohort/cluster/known_jobs.h"
+#include "cohort/core/error.h"
+#include "cohort/core/logging.h"
+#include "cohort/version.h"
+
+namespace cohort::internal {
+namespace {
+
+using membership::Member;
+using membership::TaskState;
+
+constexpr auto kLastWait = std::chrono::seconds(2);
+// Errors that nobody has asked for yet.
+constexpr size_t kMostUnhandled = 1000;
+
+membership::HeartbeatSettings heartbeat_of(const distribute::ServerOptions& options) {
+  return {.interval = options.heartbeat_interval, .dead_after = options.heartbeat_timeout};
+}
+
+std::vector<membership::Section> program() {
+  return {{.name = "version of cohort", .text = kVersion, .strict = false}};
+}
+
+std::string spec_text(const ServerContext& context, bool has_rendezvous) {
+  return has_rendezvous ? str("rendezvous of ", context.rendezvous()->size, " tasks")
+                        : context.cluster_spec().to_string();
+}
+
+membership::RosterOptions roster_of(const ServerContext& context, bool has_rendezvous,
+                                    const distribute::ServerOptions& options) {
+  membership::RosterOptions roster;
+  roster.heartbeat = heartbeat_of(options);
+  if (has_rendezvous) {
+    for (int i = 0; i < context.rendezvous()->size; ++i) roster.tasks[{kWorker, i}] = "";
+    return roster;
+  }
+  const train::ClusterSpec spec = context.cluster_spec();
+  for (const TaskId& task : spec.tasks()) {
+    roster.tasks[task] = spec.task_address(task.job, task.index);
+  }
+  return roster;
+}
+
+void log_line(const std::string& text) { log_info(text); }
+
+}  // namespace
+
+TaskId coordinating_task(const train::ClusterSpec& spec) {
+  for (const char* job : {kChief, kWorker}) {
+    if (spec.has_job(job)) return {job, spec.task_indices(job).front()};
+  }
+  return spec.tasks().front();
+}
+
+ServerMembership::ServerMembership(ServerContext& context, const distribute::ServerOptions& options)
+    : context_(context),
+      leader_(coordinating_task(context.cluster_spec())),
+      has_rendezvous_(context.rendezvous().has_value()) {
+  if (context.task() == leader_) {
+    service_ = std::make_shared<membership::CoordinationService>(
+        clock_,
+        membership::CoordinationOptions{.incarnation = context.identity()->incarnation(),
+                                        .self = context.task(),
+                                        .roster = roster_of(context, has_rendezvous_, options),
+                                        .cluster_spec = spec_text(context, has_rendezvous_),
+                                        .program = program(),
+                                        .start_timeout = options.start_timeout,
+                                        .store = {},
+                                        .log = log_line});
+  }
+  const bool is_ps = context.task().job == kPs;
+  agent_ = std::make_unique<membership::MembershipAgent>(
+      clock_, context.channel(leader_),
+      membership::AgentOptions{
+          .task = context.task(),
+          .incarnation = context.identity()->incarnation(),
+          .address = context.address(),
+          .cluster_spec = spec_text(context, has_rendezvous_),
+          .program = program(),
+          .start_timeout = options.start_timeout,
+          .on_service_lost =
+              is_ps ? membership::OnServiceLost::kWait : membership::OnServiceLost::kFail,
+          .lease = options.ps_lease,
+          .heartbeat = heartbeat_of(options),
+          .on_error = [this](std::exception_ptr error) { handle_error(std::move(error)); },
+          .on_change = [this](const membership::ViewPtr& view) { handle_change(view); },
+          .log = log_line});
+}
+
+void ServerMembership::start() { agent_->start(); }
+
+void ServerMembership::stop(const std::string& where) {
+  agent_->leave(where);
+  if (service_) {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, kLastWait, [&] { return !others_are_alive(); });
+  }
+  agent_->stop();
+}
+
+bool ServerMembership::others_are_alive() const {
+  for (const Member& member : service_->status().members) {
+    if (member.task != context_.task() && member.state == TaskState::kAlive) return true;
+  }
+  return false;
+}
+
+membership::View ServerMembership::status() const {
+  if (service_) return service_->status();
+  const membership::ViewPtr view = agent_->view();
+  return view ? *view : membership::View{};
+}
+
+void ServerMembership::handle_change(const membership::ViewPtr& view) {
+  context_.identity()->set_generation(agent_->generation());
+  if (has_rendezvous_) {
+    train::ClusterSpec::Jobs jobs;
+    for (const Member& member : view->members) {
+      if (!member.address.empty()) jobs[member.task.job][member.task.index] = member.address;
+    }
+    context_.set_cluster_spec(train::ClusterSpec(std::move(jobs)));
+  }
+  { const std::lock_guard lock(mutex_); }
+  changed_.notify_all();
+}
+
+void ServerMembership::handle_error(std::exception_ptr error) {
+  // What ends this task's membership ends its server: join() throws it.
+  if (agent_->error()) context_.request_stop(error);
+  std::unique_lock lock(mutex_);
+  if (unhandled_.size() < kMostUnhandled) unhandled_.push_back(std::move(error));
+  deliver(lock);
+}
+
+void ServerMembership::on_error(std::function<void(std::exception_ptr)> handler) {
+  std::unique_lock lock(mutex_);
+  handler_ = std::move(handler);
+  deliver(lock);
+}
+
+void ServerMembership::deliver(std::unique_lock<std::mutex>& lock) {
+  if (delivers_) return;
+  delivers_ = true;
+  while (!unhandled_.empty() && handler_) {
+    const std::exception_ptr error = std::move(unhandled_.front());
+    unhandled_.pop_front();
+    const auto handler = handler_;
+    lock.unlock();
+    handler(error);
+    lock.lock();
+  }
+  delivers_ = false;
+}
+
+}  // namespace cohort::internal
