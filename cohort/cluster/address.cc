@@ -120,16 +120,29 @@ void check_host(std::string_view text, std::string_view host) {
   }
 }
 
+// Each slash once, so that a path has one form.
+std::string without_repeated_slashes(std::string_view path) {
+  std::string result;
+  for (const char c : path) {
+    if (c != '/' || !result.ends_with('/')) result += c;
+  }
+  return result;
+}
+
+// "unix:/path"; "unix:///path" is the same, as gRPC reads it.
 Address parse_unix(std::string_view text) {
-  std::string_view path = text.substr(kUnix.size());
-  if (path.starts_with("//")) path.remove_prefix(2);  // unix:///path, as gRPC reads it
+  const std::string path = without_repeated_slashes(text.substr(kUnix.size()));
   if (!path.starts_with('/')) refuse(text, "must have an absolute path after 'unix:'");
   if (path.size() > kLongestPath) {
     refuse(text,
            str("has a path of ", path.size(), " bytes; a unix socket's may have ", kLongestPath));
   }
   if (path.ends_with('/')) refuse(text, "names a folder; write the path of a socket");
-  return {.host = "", .port = 0, .path = std::string(path)};
+  const std::string closed = path + "/";
+  if (closed.find("/./") != closed.npos || closed.find("/../") != closed.npos) {
+    refuse(text, "has '.' or '..' in its path; write it without");
+  }
+  return {.host = "", .port = 0, .path = path};
 }
 
 Address parse_tcp(std::string_view text, const AddressOptions& options) {

@@ -74,6 +74,8 @@ TEST(AddressTest, EachMistakeHasItsOwnLine) {
       {"unix:run/w0", "must have an absolute path"},
       {"unix:", "must have an absolute path"},
       {"unix:/run/", "names a folder"},
+      {"unix:/run/../w0", "has '.' or '..' in its path"},
+      {"unix:/run/.", "has '.' or '..' in its path"},
       {"unix:/" + std::string(107, 'a'), "has a path of 108 bytes; a unix socket's may have 107"},
   };
   for (const auto& [address, problem] : kMistakes) {
@@ -100,6 +102,7 @@ TEST(AddressTest, OneAddressHasOneCanonicalForm) {
   EXPECT_FALSE(same("[fe80::a%eth0]:1", "[fe80::a%eth1]:1"));
   EXPECT_TRUE(same("Host.Example:1", "host.example.:1"));
   EXPECT_TRUE(same("unix:///run/a", "unix:/run/a"));
+  EXPECT_TRUE(same("unix://////run//a", "unix:/run/a"));
   EXPECT_FALSE(same("host:1", "host:2"));
 }
 
