@@ -103,11 +103,11 @@ TEST_F(CoordinationTest, AnErrorOfOneTaskReachesTheOthers) {
 }
 
 TEST_F(CoordinationTest, TheStartNamesWhoIsMissing) {
-  Server zero = make(0);
-  Server one(spec, {.job_name = "worker",
-                    .task_index = 1,
-                    .listen_fd = sockets[1].release(),
-                    .start_timeout = 50ms});
+  Server zero(spec, {.job_name = "worker",
+                     .task_index = 0,
+                     .listen_fd = sockets[0].release(),
+                     .start_timeout = 200ms});
+  Server one = make(1);
   try {
     one.coordination().wait_for_start();
     ADD_FAILURE() << "a start without worker 2";

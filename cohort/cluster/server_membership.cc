@@ -94,6 +94,7 @@ ServerMembership::ServerMembership(ServerContext& context, const distribute::Ser
 void ServerMembership::start() { agent_->start(); }
 
 void ServerMembership::stop(const std::string& where) {
+  if (agent_->error()) return agent_->stop();  // it is in no group that it could leave
   agent_->leave(where);
   if (service_) {
     std::unique_lock lock(mutex_);

@@ -65,19 +65,36 @@ TEST(Server, SeveralOfOneProcessReachEachOther) {
       "no address of /job:ps/task:1 is known");
 }
 
-TEST(Server, OnlyTheCoordinatorEndsATask) {
-  Cluster cluster;
+TEST(Server, OnlyTheCoordinatorOfTheClusterEndsATask) {
+  Sockets sockets(3);
+  const train::ClusterSpec spec({{"chief", {sockets.addresses[0]}},
+                                 {"worker", {sockets.addresses[1]}},
+                                 {"ps", {sockets.addresses[2]}}});
+  const auto make = [&](const std::string& job, size_t socket) {
+    return Server(spec, {.job_name = job, .listen_fd = sockets.sockets[socket].release()});
+  };
+  Server chief = make("chief", 0);
+  Server worker = make("worker", 1);
+  Server ps = make("ps", 2);
+  for (const Server* server : {&chief, &worker, &ps}) server->coordination().wait_for_start();
+  const auto stop = [&](const std::shared_ptr<internal::rpc::Channel>& channel) {
+    channel->call("server/stop", {.control = "done"}, kCall);
+  };
   expect_error<PermissionDeniedError>(
       [&] {
-        cluster.worker0.core().channel({"ps", 0})->call("server/stop", {.control = "no"}, kCall);
+        stop(worker.core().channel({"ps", 0}));
       },
       "its role is worker");
-  auto joined = std::async(std::launch::async, [&] { return cluster.ps.join(); });
-  // A coordinator without a server.
-  internal::ChannelPool chief(std::make_shared<internal::rpc::Identity>(TaskId{"chief", 0}, 1),
-                              internal::security::Security::load({}, std::nullopt),
-                              internal::rpc::quick_settings());
-  chief.channel({"ps", 0}, cluster.ps.address())->call("server/stop", {.control = "done"}, kCall);
+  internal::ChannelPool stranger(std::make_shared<internal::rpc::Identity>(TaskId{"chief", 0}, 1),
+                                 internal::security::Security::load({}, std::nullopt),
+                                 internal::rpc::quick_settings());
+  expect_error<AbortedError>(
+      [&] {
+        stop(stranger.channel({"ps", 0}, ps.address()));
+      },
+      "incarnation 0000000000000001");
+  auto joined = std::async(std::launch::async, [&] { return ps.join(); });
+  stop(chief.core().channel({"ps", 0}));
   ASSERT_EQ(joined.wait_for(seconds(20)), std::future_status::ready);
   EXPECT_EQ(joined.get(), 0);
 }
