@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "cohort/cluster/grpc/byte_buffers.h"
+#include "cohort/cluster/grpc/callback_threads.h"
 #include "cohort/cluster/grpc/grpc_credentials.h"
 #include "cohort/cluster/grpc/grpc_time.h"
 #include "cohort/cluster/rpc/error_detail.h"
@@ -20,7 +21,8 @@ namespace {
 
 class ClientReactor;
 
-grpc::ChannelArguments channel_arguments(const TransportSettings& settings) {
+grpc::ChannelArguments channel_arguments(const GrpcChannelOptions& options) {
+  const TransportSettings& settings = options.settings;
   grpc::ChannelArguments arguments;
   const auto set = [&](const char* name, auto value) {
     arguments.SetInt(name, static_cast<int>(value));
@@ -40,6 +42,11 @@ grpc::ChannelArguments channel_arguments(const TransportSettings& settings) {
   set(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
   // Several tasks of one process share no connection: each proves its own identity.
   set(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  if (options.security->mode() == security::Security::Mode::kTls) {
+    // What TLS asks the server for: gRPC complains where it is not one of the certificate's names.
+    arguments.SetSslTargetNameOverride(
+        security::identity_host({options.security->identity().cluster, options.peer}));
+  }
   return arguments;
 }
 
@@ -50,7 +57,7 @@ struct ChannelState {
         server_check(std::make_shared<ServerCheck>(options.peer, options.address)),
         stub(grpc::CreateCustomChannel(
             options.address, channel_credentials(options.security, options.address, server_check),
-            channel_arguments(options.settings))) {}
+            channel_arguments(options))) {}
 
   // "/job:ps/task:0 at 10.0.0.1:2222".
   std::string whom() const { return str(options.peer, " at ", options.address); }
@@ -237,6 +244,7 @@ class GrpcChannel : public Channel {
 }  // namespace
 
 std::shared_ptr<Channel> make_grpc_channel(const GrpcChannelOptions& options) {
+  hold_callback_threads();
   return std::make_shared<GrpcChannel>(options);
 }
 

@@ -119,6 +119,20 @@ TEST(GrpcChannel, ClosingEndsCallsOnBothSides) {
   expect_code(start(*channel, "echo/echo"), Code::kCancelled);
 }
 
+// The call's end is then what drops the last channel of the process, on one of gRPC's threads.
+TEST(GrpcChannel, CallsMayOutliveTheirChannel) {
+  for (int i = 0; i < 50; ++i) {
+    TestServer server;
+    std::future<CallResult> result;
+    {
+      const auto channel = server.channel();
+      result = start(*channel, "echo/keep");
+      ASSERT_TRUE(server.echo->wait_for_kept(1));
+    }
+    expect_code(std::move(result), Code::kCancelled);
+  }
+}
+
 TEST(GrpcChannel, ServersThatStopAnswerFirst) {
   TestServer server;
   const auto channel = server.channel();
@@ -174,7 +188,8 @@ TEST(GrpcChannel, LimitsHold) {
       "answer of echo/echo");
   // Larger than anything that the connection could buffer, so the server has refused it before it
   // has all arrived.
-  const Bytes huge = pattern(size_t{300} << 20);
+  auto zeros = std::make_shared<std::vector<char>>(size_t{300} << 20);
+  const Bytes huge{zeros, zeros->data(), zeros->size()};
   expect_error<ResourceExhaustedError>(
       [&] { channel->call("echo/echo", {.control = "", .bulk = {huge}}, kShort); },
       "more than the 268435456 bytes");

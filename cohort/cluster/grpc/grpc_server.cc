@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "cohort/cluster/grpc/byte_buffers.h"
+#include "cohort/cluster/grpc/callback_threads.h"
 #include "cohort/cluster/grpc/grpc_credentials.h"
 #include "cohort/cluster/grpc/grpc_time.h"
 #include "cohort/core/error.h"
@@ -38,14 +39,14 @@ class ServerReactor : public grpc::ServerGenericBidiReactor {
     const auto answer = [this](MessageWriter writer) { send(std::move(writer)); };
     session_ = refused ? dispatcher.refuse(method, peer, refused, answer)
                        : dispatcher.begin(method, peer, to_steady(context.raw_deadline()), answer);
-    StartRead(&in_);
+    if (session_->wants_more()) StartRead(&in_);
   }
 
   void OnReadDone(bool ok) override {
     if (!ok) return session_->end_of_request();
     for_each_slice(in_, [this](std::string_view bytes) { session_->append(bytes); });
     in_.Clear();
-    StartRead(&in_);
+    if (session_->wants_more()) StartRead(&in_);
   }
 
   void OnWriteDone(bool ok) override {
@@ -67,6 +68,9 @@ class ServerReactor : public grpc::ServerGenericBidiReactor {
   }
 
   void write() {
+    if (writer_.piece().empty()) {  // not even an error could be encoded
+      return Finish(grpc::Status(grpc::RESOURCE_EXHAUSTED, "no memory for an answer"));
+    }
     out_ = to_byte_buffer(writer_.piece());
     if (writer_.is_last()) {
       StartWriteAndFinish(&out_, grpc::WriteOptions(), grpc::Status::OK);
@@ -124,6 +128,7 @@ class GrpcServer::Impl {
         listener_(std::move(listener)),
         service_(std::make_unique<GenericService>(dispatcher, options.security)) {
     options.security->check_address(listener_->address(), listener_->is_loopback());
+    hold_callback_threads();
     grpc::ServerBuilder builder;
     configure(builder, options.settings);
     builder.RegisterCallbackGenericService(service_.get());

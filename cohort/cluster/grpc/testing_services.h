@@ -52,8 +52,8 @@ class EchoService : public Service {
     std::vector<std::unique_ptr<Call>> kept;
     {
       const std::lock_guard lock(mutex_);
-      kept = std::move(kept_);
-      kept_.clear();
+      kept = std::exchange(kept_, {});
+      stopped_ = true;
     }
     for (auto& call : kept) call->fail(make_error(Code::kCancelled, "the service stops"));
   }
@@ -78,17 +78,17 @@ class EchoService : public Service {
   };
 
   void keep(std::unique_ptr<Call> call) {
-    Call& kept = *call;
-    {
-      const std::lock_guard lock(mutex_);
-      kept_.push_back(std::move(call));
-      ++num_kept_;
-    }
-    kept.on_cancel([this] {
+    call->on_cancel([this] {
       const std::lock_guard lock(mutex_);
       ++num_cancelled_;
       changed_.notify_all();
     });
+    {
+      const std::lock_guard lock(mutex_);
+      if (stopped_) throw CancelledError("the service stops");
+      kept_.push_back(std::move(call));
+      ++num_kept_;
+    }
     changed_.notify_all();
   }
 
@@ -101,6 +101,7 @@ class EchoService : public Service {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<std::unique_ptr<Call>> kept_;
+  bool stopped_ = false;
   int num_kept_ = 0;
   int num_cancelled_ = 0;
 };
@@ -123,9 +124,9 @@ struct TestServer {
       : security(security::Security::load(credentials, TaskId{"ps", 0})),
         dispatcher({.self = {"ps", 0}, .role_of = testing_role}) {
     dispatcher.add(echo);
-    server = std::make_unique<GrpcServer>(
-        dispatcher, std::make_unique<Listener>(listener),
-        GrpcServerOptions{.security = security, .settings = settings});
+    server =
+        std::make_unique<GrpcServer>(dispatcher, std::make_unique<Listener>(listener),
+                                     GrpcServerOptions{.security = security, .settings = settings});
   }
 
   std::shared_ptr<Channel> channel(const TaskId& self = {"worker", 0},

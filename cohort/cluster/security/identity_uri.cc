@@ -26,6 +26,13 @@ std::string identity_uri(const ClusterIdentity& identity) {
   return str(kScheme, identity.cluster, "/", identity.task.job, "/", identity.task.index);
 }
 
+std::string identity_host(const ClusterIdentity& identity) {
+  std::string host =
+      str(identity.task.job, "-", identity.task.index, ".", identity.cluster, ".cohort");
+  std::replace(host.begin(), host.end(), '_', '-');  // hosts' names have none
+  return host;
+}
+
 std::optional<ClusterIdentity> parse_identity_uri(std::string_view uri) {
   if (!uri.starts_with(kScheme)) return std::nullopt;
   const std::string_view path = uri.substr(kScheme.size());

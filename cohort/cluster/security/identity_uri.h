@@ -20,6 +20,8 @@ struct ClusterIdentity {
 bool is_identity_name(std::string_view name);
 
 std::string identity_uri(const ClusterIdentity& identity);
+// The same as a host's name, which TLS asks servers for: "ps-0.test.cohort". Nobody resolves it.
+std::string identity_host(const ClusterIdentity& identity);
 // Nothing where `uri` is not exactly what identity_uri gives.
 std::optional<ClusterIdentity> parse_identity_uri(std::string_view uri);
 

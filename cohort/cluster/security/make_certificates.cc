@@ -1,0 +1,132 @@
+#include "cohort/cluster/security/make_certificates.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <sstream>
+
+#include "cohort/cluster/security/identity_uri.h"
+#include "cohort/cluster/security/signer.h"
+#include "cohort/core/error.h"
+#include "cohort/core/files/posix_error.h"
+#include "cohort/core/files/unique_fd.h"
+#include "cohort/core/text.h"
+
+namespace cohort::internal::security {
+namespace {
+
+constexpr char kAuthority[] = "ca";
+constexpr char kOperator[] = "operator";
+
+std::string in_directory(const std::string& directory, const std::string& name) {
+  return (std::filesystem::path(directory) / name).string();
+}
+
+std::string stem(const TaskId& task) { return str(task.job, "-", task.index); }
+
+// The file appears whole and readable by its owner alone, in place of one that was there: a task
+// that reads it again sees the old one or the new one.
+void write_private(const std::string& path, const std::string& text) {
+  const std::string unfinished = path + ".new";
+  ::unlink(unfinished.c_str());
+  UniqueFd file(
+      ::open(unfinished.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!file.valid()) throw_errno(errno, "creating " + quoted(unfinished));
+  const ssize_t written = ::write(file.get(), text.data(), text.size());
+  if (written != static_cast<ssize_t>(text.size())) {
+    throw_errno(written < 0 ? errno : ENOSPC, "writing " + quoted(unfinished));
+  }
+  if (::fsync(file.get()) != 0) throw_errno(errno, "syncing " + quoted(unfinished));
+  if (::rename(unfinished.c_str(), path.c_str()) != 0) {
+    throw_errno(errno, "renaming to " + quoted(path));
+  }
+}
+
+std::optional<std::string> read_if_there(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return std::nullopt;
+  std::ostringstream text;
+  text << file.rdbuf();
+  return std::move(text).str();
+}
+
+void check_request(const CertificateRequest& request) {
+  if (!is_identity_name(request.cluster)) {
+    throw InvalidArgumentError(str("a cluster cannot be called ", quoted(request.cluster),
+                                   "; use letters, digits, '_', '-' and '.', at most 64"));
+  }
+  if (request.tasks.empty()) {
+    throw InvalidArgumentError("certificates for no task; say how many workers there are");
+  }
+  for (const TaskId& task : request.tasks) {
+    if (!is_identity_name(task.job) || task.index < 0) {
+      throw InvalidArgumentError(str("there can be no task ", quoted(to_string(task))));
+    }
+  }
+  if (request.lifetime <= std::chrono::hours(0) || request.lifetime > std::chrono::days(3660)) {
+    throw InvalidArgumentError(str("certificates cannot be valid for ", request.lifetime.count(),
+                                   " hours; give 1 hour to 10 years"));
+  }
+}
+
+// Of the directory, or a new one.
+Signer authority_of(const CertificateRequest& request, MadeCertificates& made) {
+  const std::string path = in_directory(request.directory, kAuthority);
+  const std::optional<std::string> certificate = read_if_there(path + ".pem");
+  const std::optional<std::string> key = read_if_there(path + ".key");
+  if (certificate && key) {
+    made.new_authority = false;
+    return Signer::from_pem(*certificate, *key, request.cluster, path + ".pem");
+  }
+  if (certificate || key) {
+    throw FailedPreconditionError(
+        str(quoted(path), certificate ? ".pem is there without its key " : ".key is there without ",
+            certificate ? "ca.key" : "ca.pem",
+            ". Restore it, or remove the directory and give all tasks new certificates"));
+  }
+  Signer signer = Signer::make(request.cluster);
+  write_private(path + ".key", signer.key_pem());
+  write_private(path + ".pem", signer.certificate_pem());
+  made.files = {path + ".key", path + ".pem"};
+  return signer;
+}
+
+}  // namespace
+
+MadeCertificates make_certificates(const CertificateRequest& request) {
+  check_request(request);
+  if (::mkdir(request.directory.c_str(), 0700) != 0 && errno != EEXIST) {
+    throw_errno(errno, "creating " + quoted(request.directory));
+  }
+  MadeCertificates made;
+  const Signer signer = authority_of(request, made);
+  std::vector<TaskId> tasks = request.tasks;
+  if (request.with_operator) tasks.push_back({kOperator, 0});
+  for (const TaskId& task : tasks) {
+    std::vector<std::string> hosts = request.hosts;
+    hosts.push_back(identity_host({request.cluster, task}));
+    const SignedCertificate signed_one = signer.sign({.uri = identity_uri({request.cluster, task}),
+                                                      .common_name = to_string(task),
+                                                      .hosts = std::move(hosts),
+                                                      .lifetime = request.lifetime});
+    const std::string path = in_directory(request.directory, stem(task));
+    write_private(path + ".key", signed_one.key_pem);
+    write_private(path + ".pem", signed_one.certificate_pem);
+    made.files.push_back(path + ".key");
+    made.files.push_back(path + ".pem");
+  }
+  return made;
+}
+
+distribute::Credentials credentials_in(const std::string& directory, const TaskId& task) {
+  return {.certificate_file = in_directory(directory, stem(task) + ".pem"),
+          .key_file = in_directory(directory, stem(task) + ".key"),
+          .ca_file = in_directory(directory, std::string(kAuthority) + ".pem")};
+}
+
+}  // namespace cohort::internal::security
