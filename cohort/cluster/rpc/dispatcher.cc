@@ -141,9 +141,9 @@ Caller Dispatcher::admit(const MethodEntry& entry, const Peer& peer, const Claim
 }
 
 void Dispatcher::reserve(size_t bytes) {
-  const size_t before = bulk_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  const size_t before = load_->bulk_bytes.fetch_add(bytes, std::memory_order_relaxed);
   if (before + bytes <= options_.max_bulk_bytes) return;
-  release(bytes);
+  load_->bulk_bytes.fetch_sub(bytes, std::memory_order_relaxed);
   throw ResourceExhaustedError(str(name_, " is receiving ", before, " bytes; another ", bytes,
                                    " exceed its limit of ", options_.max_bulk_bytes,
                                    ". Try again later, or in smaller calls"));

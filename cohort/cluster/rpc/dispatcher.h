@@ -8,7 +8,6 @@
 //   session->end_of_request();     // answer(writer) is called, now or later
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <functional>
@@ -75,7 +74,7 @@ class Dispatcher {
   void stop();
 
   const TaskId& self() const { return options_.self; }
-  size_t calls_under_way() const { return calls_.load(std::memory_order_relaxed); }
+  size_t calls_under_way() const { return load_->calls.load(std::memory_order_relaxed); }
 
  private:
   friend class Session;
@@ -85,7 +84,6 @@ class Dispatcher {
   Caller admit(const MethodEntry& entry, const Peer& peer, const Claim& claim) const;
   // Counts bulk bytes that a session is going to hold.
   void reserve(size_t bytes);
-  void release(size_t bytes) { bulk_bytes_.fetch_sub(bytes, std::memory_order_relaxed); }
 
   const DispatcherOptions options_;
   const std::string name_;  // of the task that it serves, for texts
@@ -94,8 +92,7 @@ class Dispatcher {
   std::map<std::string, std::shared_ptr<const MethodEntry>, std::less<>> methods_;
   std::shared_ptr<const Fence> fence_;
   bool stopped_ = false;
-  std::atomic<size_t> bulk_bytes_{0};
-  std::atomic<size_t> calls_{0};
+  const std::shared_ptr<Load> load_ = std::make_shared<Load>();
 };
 
 }  // namespace cohort::internal::rpc

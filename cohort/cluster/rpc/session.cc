@@ -39,15 +39,17 @@ class Session::Kept : public Call {
 Session::Session(Dispatcher& dispatcher, Peer peer, std::chrono::steady_clock::time_point deadline,
                  AnswerFn answer)
     : dispatcher_(dispatcher),
+      load_(dispatcher.load_),
+      server_(dispatcher.name_),
       peer_(std::move(peer)),
       deadline_(deadline),
       answer_(std::move(answer)) {
-  dispatcher_.calls_.fetch_add(1, std::memory_order_relaxed);
+  load_->calls.fetch_add(1, std::memory_order_relaxed);
 }
 
 Session::~Session() {
-  dispatcher_.release(reserved_bytes_);
-  dispatcher_.calls_.fetch_sub(1, std::memory_order_relaxed);
+  load_->bulk_bytes.fetch_sub(reserved_bytes_, std::memory_order_relaxed);
+  load_->calls.fetch_sub(1, std::memory_order_relaxed);
 }
 
 void Session::begin(std::string_view method) noexcept {
@@ -140,9 +142,8 @@ void Session::dropped() noexcept {
       return;
     }
   }
-  answer(make_error(Code::kInternal,
-                    str(method_, " gave no answer. This is a defect of ", dispatcher_.name_),
-                    dispatcher_.name_, {.rpc = method_}));
+  answer(make_error(Code::kInternal, str(method_, " gave no answer. This is a defect of ", server_),
+                    server_, {.rpc = method_}));
 }
 
 void Session::answer(Message message) noexcept {
@@ -158,7 +159,7 @@ void Session::answer(const std::exception_ptr& error) noexcept {
     ErrorRecord record = record_error(error);
     ErrorDetail detail = detail_of(error);
     // The task that raised it is this one, unless it came from another.
-    if (record.task.empty()) record.task = dispatcher_.name_;
+    if (record.task.empty()) record.task = server_;
     if (detail.rpc.empty()) detail.rpc = method_;
     Header header;
     header.error = encode_error(make_error(record.code, record.message, record.task, detail));

@@ -1,6 +1,7 @@
 // One call at its server, from the first byte of its request to its answer.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <exception>
@@ -27,6 +28,13 @@ struct Peer {
       std::nullopt;  // that its certificate proves; without, its word counts
 };
 
+// What the sessions of a dispatcher hold together. A service may keep a call longer than the
+// dispatcher lives.
+struct Load {
+  std::atomic<size_t> bulk_bytes{0};
+  std::atomic<size_t> calls{0};
+};
+
 // Sends an answer.
 using AnswerFn = std::function<void(MessageWriter answer)>;
 
@@ -34,7 +42,7 @@ using AnswerFn = std::function<void(MessageWriter answer)>;
 // them throws; what is wrong with a request becomes its answer.
 class Session : public std::enable_shared_from_this<Session> {
  public:
-  // A dispatcher makes them, and lives longer.
+  // A dispatcher makes them; it lives until their requests have come.
   Session(Dispatcher& dispatcher, Peer peer, std::chrono::steady_clock::time_point deadline,
           AnswerFn answer);
   ~Session();
@@ -42,6 +50,8 @@ class Session : public std::enable_shared_from_this<Session> {
   Session& operator=(const Session&) = delete;
 
   void append(std::string_view bytes) noexcept;
+  // False once the request is refused: what follows of it is of no interest.
+  bool wants_more() const { return reader_.has_value(); }
   // The caller sends no more.
   void end_of_request() noexcept;
   // The caller has gone away or its deadline has passed. True: no answer follows. False: one has
@@ -62,6 +72,8 @@ class Session : public std::enable_shared_from_this<Session> {
   void dropped() noexcept;
 
   Dispatcher& dispatcher_;
+  const std::shared_ptr<Load> load_;
+  const std::string server_;  // the task that answers
   const Peer peer_;
   const std::chrono::steady_clock::time_point deadline_;
   std::string method_;
