@@ -8,6 +8,7 @@
 #include "cohort/core/error.h"
 #include "cohort/version.h"
 #include "tools/checkpoint_commands.h"
+#include "tools/cluster_commands.h"
 #include "tools/launch_command.h"
 #include "tools/printable.h"
 #include "tools/tfrecord_commands.h"
@@ -43,6 +44,9 @@ class CommandLine {
     add_tfrecord_ls(tfrecord);
     add_tfrecord_verify(tfrecord);
     add_launch(app_);
+    CLI::App& cluster = *app_.add_subcommand("cluster", "Prepares clusters");
+    cluster.require_subcommand(1);
+    add_certificates(cluster);
   }
 
   // Errors: CLI::ParseError.
@@ -149,6 +153,26 @@ class CommandLine {
         ->capture_default_str();
   }
 
+  void add_certificates(CLI::App& parent) {
+    CLI::App& app = *parent.add_subcommand(
+        "certificates", "Makes a certificate for each task, by which tasks know each other");
+    const auto count = CLI::Range(0, 100'000);
+    app.add_option("--cluster", certificates_.cluster, "The cluster's name")->required();
+    app.add_option("--out", certificates_.directory,
+                   "The directory to write; one that has an authority already keeps it")
+        ->required();
+    app.add_option("--workers", certificates_.workers, "How many workers")->check(count);
+    app.add_option("--ps", certificates_.ps, "How many parameter servers")->check(count);
+    app.add_flag("--chief", certificates_.chief, "Also for a chief");
+    app.add_flag("--evaluator", certificates_.evaluator, "Also for an evaluator");
+    app.add_option("--days", certificates_.days, "How long they are valid")
+        ->check(CLI::Range(1, 3660))
+        ->capture_default_str();
+    app.add_option("--hosts", certificates_.hosts,
+                   "Names or addresses of hosts, for other programs that check them");
+    on(app, [this](auto&, auto& out) { return make_cluster_certificates(certificates_, out); });
+  }
+
   void on(CLI::App& app, Command command) {
     app.callback([this, command = std::move(command)] { command_ = command; });
   }
@@ -163,6 +187,7 @@ class CommandLine {
   TFRecordLsOptions tfrecord_ls_;
   TFRecordVerifyOptions tfrecord_verify_;
   LaunchCommandOptions launch_;
+  CertificatesOptions certificates_;
 };
 
 int fail(std::string_view problem, int exit_code) {
