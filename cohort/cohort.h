@@ -17,6 +17,8 @@
 #include "cohort/cluster/resolvers/tf_config_cluster_resolver.h"
 #include "cohort/cluster/resolvers/torchrun_cluster_resolver.h"
 #include "cohort/cluster/resolvers/union_cluster_resolver.h"
+#include "cohort/cluster/security/credentials.h"
+#include "cohort/cluster/server.h"
 #include "cohort/core/device.h"
 #include "cohort/core/error.h"
 #include "cohort/core/leaf_type.h"
