@@ -2,11 +2,19 @@
 
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <optional>
 #include <ostream>
 
+#include "cohort/cluster/launch/child_process.h"
 #include "cohort/cluster/launch/free_ports.h"
 #include "cohort/cluster/launch/launcher.h"
+#include "cohort/cluster/security/make_certificates.h"
+#include "cohort/core/error.h"
 
 namespace cohort::tools {
 namespace {
@@ -15,6 +23,43 @@ std::vector<int> numbers(const internal::FreePorts& ports) {
   std::vector<int> list;
   for (int i = 0; i < ports.size(); ++i) list.push_back(ports[i]);
   return list;
+}
+
+// Goes with this object, and with everything in it.
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory() {
+    std::error_code error;
+    path_ = std::filesystem::temp_directory_path(error) / "cohort_launch.XXXXXX";
+    if (error || ::mkdtemp(path_.data()) == nullptr) {
+      throw ResourceExhaustedError(internal::str("cannot make a folder for certificates, ", path_,
+                                                 ": ", std::strerror(errno)));
+    }
+  }
+  ~TemporaryDirectory() {
+    std::error_code ignored;  // a file that stays behind is no reason to fail
+    std::filesystem::remove_all(path_, ignored);
+  }
+  TemporaryDirectory(const TemporaryDirectory&) = delete;
+  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
+
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+// Makes a certificate for each task, and tells the tasks where theirs are.
+void secure(internal::JobPlan& plan, const std::string& directory) {
+  internal::security::CertificateRequest request{.cluster = "launch", .directory = directory};
+  for (const internal::PlannedTask& task : plan.tasks) request.tasks.push_back(task.id);
+  internal::security::make_certificates(request);
+  for (internal::PlannedTask& task : plan.tasks) {
+    const auto files = internal::security::credentials_in(directory, task.id);
+    internal::set_variable(task.environment, "COHORT_CERTIFICATE_FILE", files.certificate_file);
+    internal::set_variable(task.environment, "COHORT_KEY_FILE", files.key_file);
+    internal::set_variable(task.environment, "COHORT_CA_FILE", files.ca_file);
+  }
 }
 
 }  // namespace
@@ -27,6 +72,12 @@ int launch_job(const LaunchCommandOptions& options, std::ostream& out, std::ostr
   // Held until the job is over, so that no other program gets a port of a task that restarts.
   const internal::FreePorts ports = internal::pick_free_ports(internal::num_servers(plan));
   internal::set_addresses(plan, numbers(ports));
+  std::optional<TemporaryDirectory> temporary;
+  if (options.tls) {
+    if (options.certificates.empty()) temporary.emplace();
+    const std::string directory = temporary ? temporary->path() : options.certificates;
+    secure(plan, std::filesystem::absolute(directory));
+  }
   if (options.dry_run) {
     internal::print_plan(plan, out);
     return 0;

@@ -14,6 +14,10 @@ struct LaunchCommandOptions {
   std::vector<std::string> command;  // the program and its arguments
   int restarts = 0;
   double grace_seconds = 30;
+  // Tasks prove to each other who they are by certificates. Empty: they are made for this run and
+  // go with it; else they are in this directory, or are made there.
+  std::string certificates = "";
+  bool tls = true;
   bool dry_run = false;  // says what it would start
 };
 

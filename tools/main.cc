@@ -140,6 +140,11 @@ class CommandLine {
                    "Seconds that tasks have to end before SIGTERM, and then before SIGKILL")
         ->check(CLI::Range(0.0, 1e6))
         ->capture_default_str();
+    CLI::Option* certificates =
+        app.add_option("--certificates", launch_.certificates,
+                       "Keeps the tasks' certificates in this folder; default: made for this run");
+    app.add_flag("!--no-tls", launch_.tls, "Tasks talk without certificates, on loopback")
+        ->excludes(certificates);
     app.add_flag("--dry-run", launch_.dry_run, "Prints what it would start");
     app.add_option("COMMAND", launch_.command, "-- PROGRAM ARGUMENT...")->required();
     on(app, [this](auto&, auto& out) { return launch_job(launch_, out, std::cerr); });
