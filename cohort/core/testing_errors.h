@@ -6,7 +6,20 @@
 
 #include <string>
 
-namespace cohort::internal {
+namespace cohort {
+
+// The text of the ErrorType that `call` throws; another class goes its way.
+template <class ErrorType, class Call>
+std::string thrown(Call&& call) {
+  try {
+    call();
+  } catch (const ErrorType& error) {
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
+namespace internal {
 
 // Fails the test unless `call` throws an ErrorType whose text contains `text`.
 template <class ErrorType, class Call>
@@ -19,4 +32,5 @@ void expect_error(Call&& call, const std::string& text) {
   }
 }
 
-}  // namespace cohort::internal
+}  // namespace internal
+}  // namespace cohort

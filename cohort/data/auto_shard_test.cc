@@ -135,7 +135,7 @@ TEST(AutoShard, NamesAreShuffledAfterTheirDivision) {
 
 TEST(AutoShard, WithoutFilesByFilesIsNotFound) {
   const auto refused = [](const Dataset& dataset) {
-    return error_text<NotFoundError>([&] { part(dataset, AutoShardPolicy::FILE, 2, 0); });
+    return thrown<NotFoundError>([&] { part(dataset, AutoShardPolicy::FILE, 2, 0); });
   };
   EXPECT_THAT(refused(Dataset::range(4).batch(2)), HasSubstr("unshardable source dataset: range("));
   EXPECT_THAT(refused(Dataset::from_tensors(Structure(1))), HasSubstr("from_tensors"));
@@ -214,7 +214,7 @@ TEST(AutoShard, FewerFilesThanWorkersIsAnErrorOnEachBeforeTheFirstElement) {
     for (const Dataset& names :
          {Dataset::range(3), sequential(Dataset::range(3)), Dataset::range(3).shuffle(3)}) {
       auto iterator = part(reader(names), AutoShardPolicy::FILE, 4, worker).iterator();
-      EXPECT_THAT(error_text<InvalidArgumentError>([&] { iterator.next(); }),
+      EXPECT_THAT(thrown<InvalidArgumentError>([&] { iterator.next(); }),
                   HasSubstr("3 files, which is not enough for the required 4 shards/workers"))
           << worker;
       EXPECT_FALSE(iterator.next());
@@ -230,7 +230,7 @@ TEST(AutoShard, TooFewFilesOfALaterBranchAreFoundBeforeTheFirstElement) {
   for (const Dataset& dataset : {two.batch(2), two.prefetch(1), nested, zipped, two.skip(1)}) {
     for (int64_t worker = 0; worker < 2; ++worker) {
       auto iterator = part(dataset, AutoShardPolicy::FILE, 2, worker).iterator();
-      EXPECT_THAT(error_text<InvalidArgumentError>([&] { iterator.next(); }),
+      EXPECT_THAT(thrown<InvalidArgumentError>([&] { iterator.next(); }),
                   HasSubstr("1 file, which is not enough for the required 2 shards/workers"))
           << dataset.explain();
       EXPECT_FALSE(iterator.next());
@@ -243,7 +243,7 @@ TEST(AutoShard, TooFewFilesOfALaterBranchAreFoundBeforeTheFirstElement) {
 TEST(AutoShard, FewerElementsThanWorkersIsAnErrorOnThoseThatGotOne) {
   for (const Dataset& dataset : {Dataset::range(2), sequential(Dataset::range(2))}) {
     for (const int64_t worker : {0, 1}) {
-      EXPECT_THAT(error_text<InvalidArgumentError>(
+      EXPECT_THAT(thrown<InvalidArgumentError>(
                       [&] { ints(part(dataset, AutoShardPolicy::DATA, 3, worker)); }),
                   HasSubstr("2 elements, which is not enough for the required 3 shards/workers"));
     }

@@ -127,7 +127,7 @@ TEST_F(CsvRows, ErrorsNameLineAndFieldAndCostOneRecord) {
 
 TEST_F(CsvRows, ChecksItsOptions) {
   const auto error = [](std::vector<CsvColumn> columns, const CsvOptions& options) {
-    return error_text<InvalidArgumentError>([&] { CsvDataset("a", columns, options); });
+    return thrown<InvalidArgumentError>([&] { CsvDataset("a", columns, options); });
   };
   EXPECT_THAT(error({}, {}), HasSubstr("no columns"));
   EXPECT_THAT(error({kInt}, {.select_cols = {1, 2}}), HasSubstr("select_cols has 2 entries"));

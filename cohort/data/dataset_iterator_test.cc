@@ -58,7 +58,7 @@ TEST(DatasetIterator, RefusesStatesOfOtherPipelines) {
   auto iterator = Dataset::range(10).shuffle(5, {.seed = 1}).batch(2).iterator();
   iterator.get_next();
   const auto text = [&](const Dataset& other) {
-    return error_text<InvalidArgumentError>([&] { other.iterator().restore(iterator.state()); });
+    return thrown<InvalidArgumentError>([&] { other.iterator().restore(iterator.state()); });
   };
   EXPECT_THAT(text(Dataset::range(10).shuffle(5, {.seed = 1}).batch(3)),
               HasSubstr("where it has 'batch(batch_size=2)', this one has 'batch(batch_size=3)'"));

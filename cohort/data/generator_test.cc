@@ -65,7 +65,7 @@ TEST(FromGenerator, AFunctionThatThrowsIsCalledAgain) {
   auto iterator = dataset.iterator();
   iterator.get_next();
   iterator.get_next();
-  EXPECT_EQ(error_text<NotFoundError>([&] { iterator.next(); }),
+  EXPECT_EQ(thrown<NotFoundError>([&] { iterator.next(); }),
             "from_generator: element 2: no such thing");
   EXPECT_THAT(ints(iterator), ElementsAre(4));
 }
@@ -77,7 +77,7 @@ TEST(FromGenerator, ACoroutineThatThrowsHasEnded) {
   });
   auto iterator = dataset.iterator();
   iterator.get_next();
-  EXPECT_EQ(error_text<UnknownError>([&] { iterator.next(); }), "from_generator: element 1: why");
+  EXPECT_EQ(thrown<UnknownError>([&] { iterator.next(); }), "from_generator: element 1: why");
   EXPECT_FALSE(iterator.next());
 }
 
@@ -135,7 +135,7 @@ TEST(FromGenerator, AShorterOneThanItsStateIsDataLoss) {
 TEST(FromGenerator, HoldsElementsToItsSpec) {
   const Dataset dataset = Dataset::from_generator(
       counter(3), {.output_spec = TensorSpec(std::vector<int64_t>{}, float32)});
-  EXPECT_THAT(error_text<InvalidArgumentError>([&] { texts(dataset); }),
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { texts(dataset); }),
               HasSubstr("element 0 does not fit output_spec"));
   EXPECT_THROW(Dataset::from_generator(counter(0)).element_spec(), FailedPreconditionError);
 }

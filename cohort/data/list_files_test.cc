@@ -52,7 +52,7 @@ TEST_F(ListFiles, MatchesAndSorts) {
 
 TEST_F(ListFiles, NoMatchIsAnError) {
   for (const char* pattern : {"*.none", "none", "none/*", "a.txt/*"}) {
-    const std::string text = error_text<NotFoundError>([&] {
+    const std::string text = thrown<NotFoundError>([&] {
       Dataset::list_files({path(pattern), ""});
     });
     EXPECT_THAT(text, AllOf(HasSubstr("no file matches"), HasSubstr(path(pattern))));
@@ -72,8 +72,7 @@ TEST(Glob, ADirectoryThatMayNotBeListedIsNotEmpty) {
   EXPECT_THAT(internal::matching_paths(files, "secret/*.txt", &denied), IsEmpty());
   ASSERT_TRUE(denied);
   EXPECT_THAT(
-      error_text<PermissionDeniedError>(
-          [&] { internal::throw_no_match("'secret/*.txt'", denied); }),
+      thrown<PermissionDeniedError>([&] { internal::throw_no_match("'secret/*.txt'", denied); }),
       AllOf(HasSubstr("'secret/*.txt'"), HasSubstr("directory 'secret' may not be listed")));
   EXPECT_THROW(internal::throw_no_match("'*'", std::nullopt), NotFoundError);
 }
@@ -102,8 +101,7 @@ TEST_F(ListFiles, AStateIsOfTheFilesThatWereThere) {
   EXPECT_EQ(texts(restored).size(), 1u);
   std::filesystem::rename(path("b.txt"), path("e.txt"));
   auto other = list().iterator();
-  EXPECT_THAT(error_text<InvalidArgumentError>([&] { other.restore(state); }),
-              HasSubstr("list_files"));
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { other.restore(state); }), HasSubstr("list_files"));
 }
 
 TEST_F(ListFiles, WarnsWhereAnUnseededShuffleIsDivided) {

@@ -12,7 +12,6 @@
 namespace cohort::io {
 namespace {
 
-using data::error_text;
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -75,7 +74,7 @@ TEST(ParseExample, LargeStringsAreNotCopied) {
 TEST(ParseExample, SaysWhatDoesNotFit) {
   const StringTensor records({example(1, {}), example(2, {})});
   const auto error = [&](const ExampleFeature& feature, const std::string& name) {
-    return error_text<InvalidArgumentError>([&] { parse_example(records, {{name, feature}}); });
+    return thrown<InvalidArgumentError>([&] { parse_example(records, {{name, feature}}); });
   };
   EXPECT_THAT(error(FixedLenFeature({}, int64), "none"),
               HasSubstr("parse_example: record 0: feature 'none': is missing"));
@@ -90,16 +89,16 @@ TEST(ParseExample, SaysWhatDoesNotFit) {
               HasSubstr("default value of another dtype or shape"));
   EXPECT_THAT(error(FixedLenFeature({-1}, int64), "id"), HasSubstr("cannot have the shape [-1]"));
   EXPECT_THAT(
-      error_text<InvalidArgumentError>([&] {
+      thrown<InvalidArgumentError>([&] {
         parse_example(records, {{"id", VarLenFeature(int64)}, {"id", VarLenFeature(int64)}});
       }),
       HasSubstr("'id' is asked for twice"));
-  EXPECT_THAT(error_text<InvalidArgumentError>([&] {
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] {
                 parse_example(records.reshape({2, 1}), kFeatures);
               }),
               HasSubstr("shape [2,1]"));
   EXPECT_THAT(
-      error_text<DataLossError>([&] {
+      thrown<DataLossError>([&] {
         parse_example(StringTensor({example(1, {}), "text"}), {{"id", VarLenFeature(int64)}});
       }),
       HasSubstr("parse_example: record 1: tf.Example"));
@@ -108,7 +107,7 @@ TEST(ParseExample, SaysWhatDoesNotFit) {
 TEST(ParseExample, PaddingHasALimit) {
   std::vector<std::string> records(2000, example(1, {}));
   records[7] = example(2, std::vector<int64_t>(100'000, 1));
-  EXPECT_THAT(error_text<ResourceExhaustedError>([&] {
+  EXPECT_THAT(thrown<ResourceExhaustedError>([&] {
                 parse_example(StringTensor(records), {{"ids", VarLenFeature(int64)}});
               }),
               AllOf(HasSubstr("'ids'"), HasSubstr("100000 values in a batch of 2000")));

@@ -44,7 +44,7 @@ TEST(SplitBatches, PiecesHaveVersionsOfTheirOwn) {
 }
 
 TEST(SplitBatches, WhatIsNoBatchIsRefused) {
-  EXPECT_THAT(error_text<InvalidArgumentError>([] { split_batches(Dataset::range(4), 2); }),
+  EXPECT_THAT(thrown<InvalidArgumentError>([] { split_batches(Dataset::range(4), 2); }),
               HasSubstr("call `batch`"));
   EXPECT_THROW(split_batches(Dataset::range(4).batch(2), 0), InvalidArgumentError);
 }
@@ -96,7 +96,7 @@ TEST(SplitBatches, StatesBetweenBatchesFitAnyNumberOfPieces) {
   auto resumed = split_batches(batches, 3).iterator();
   resumed.restore(between);
   EXPECT_EQ(internal::str(*resumed.next()), "[6, 7]");
-  EXPECT_THAT(error_text<InvalidArgumentError>([&] { resumed.restore(within); }),
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { resumed.restore(within); }),
               HasSubstr("cut into 2 pieces"));
   auto whole = batches.iterator();
   whole.restore(between);

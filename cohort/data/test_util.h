@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cohort/core/testing_errors.h"
 #include "cohort/data/dataset.h"
 #include "cohort/data/nodes/node.h"
 
@@ -70,17 +71,5 @@ inline Dataset sequential(const Dataset& dataset) {
 }
 // One that can only be read in order, but in blocks.
 inline Dataset in_blocks(const Dataset& dataset) { return dataset.batch(3).unbatch(); }
-
-// The text of the exception of class `E` that `run` throws; a message to that effect if it throws
-// none.
-template <class E, class Run>
-std::string error_text(Run&& run) {
-  try {
-    run();
-  } catch (const E& error) {
-    return error.what();
-  }
-  return "nothing of that class was thrown";
-}
 
 }  // namespace cohort::data

@@ -64,9 +64,9 @@ TEST(TorchDataset, ResumesByPosition) {
 }
 
 TEST(TorchDataset, SaysWhichElementFailed) {
-  EXPECT_EQ(error_text<UnknownError>([] { texts(from_torch_dataset(Squares(5))); }),
+  EXPECT_EQ(thrown<UnknownError>([] { texts(from_torch_dataset(Squares(5))); }),
             "from_torch_dataset: element 4: no such thing");
-  EXPECT_THAT(error_text<InvalidArgumentError>([] { from_torch_dataset(Unsized()); }),
+  EXPECT_THAT(thrown<InvalidArgumentError>([] { from_torch_dataset(Unsized()); }),
               HasSubstr("from_generator"));
 }
 

@@ -9,6 +9,11 @@
 
 namespace cohort::distribute {
 
+// Each worker reads `dataset`, whose elements are batches for one replica.
+inline DistributedDataset from_function(const Strategy& strategy, const data::Dataset& dataset) {
+  return strategy.distribute_datasets_from_function([&](const InputContext&) { return dataset; });
+}
+
 // "[0,1][2]": the numbers or strings of each replica's rows.
 inline std::string text(const PerReplica<Structure>& batch) {
   std::ostringstream out;

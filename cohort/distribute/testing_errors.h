@@ -1,10 +1,10 @@
 // For tests of what is refused.
 #pragma once
 
-#include <functional>
 #include <string>
 
 #include "cohort/core/error.h"
+#include "cohort/core/testing_errors.h"
 
 namespace cohort::distribute {
 
@@ -19,15 +19,6 @@ std::string refused(Run&& run) {
   return "accepted";
 }
 
-// The text of the Exception that `fn` throws.
-template <class Exception>
-std::string thrown(const std::function<void()>& fn) {
-  try {
-    fn();
-  } catch (const Exception& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
-}
+using cohort::thrown;
 
 }  // namespace cohort::distribute

@@ -84,6 +84,18 @@ Initializer variance_scaling(double scale, FanMode mode, Distribution distributi
   return drawn_by(draw, options.seed);
 }
 
+using DrawNormal = Tensor (random::RandomGenerator::*)(std::vector<int64_t>,
+                                                       random::NormalOptions) const;
+
+Initializer normal_by(DrawNormal draw, const RandomNormalOptions& options) {
+  return drawn_by(
+      [draw, options](const random::RandomGenerator& generator, const Shape& shape, DType dtype) {
+        return (generator.*draw)(shape,
+                                 {.mean = options.mean, .stddev = options.stddev, .dtype = dtype});
+      },
+      options.seed);
+}
+
 struct NamedInitializer {
   std::string_view name;
   Initializer (*make)();
@@ -137,19 +149,10 @@ Initializer Zeros() { return Constant(0); }
 Initializer Ones() { return Constant(1); }
 
 Initializer RandomNormal(const RandomNormalOptions& options) {
-  const auto draw = [options](const random::Generator& generator, const Shape& shape, DType dtype) {
-    return generator.normal(shape,
-                            {.mean = options.mean, .stddev = options.stddev, .dtype = dtype});
-  };
-  return drawn_by(draw, options.seed);
+  return normal_by(&random::RandomGenerator::normal, options);
 }
-
 Initializer TruncatedNormal(const RandomNormalOptions& options) {
-  const auto draw = [options](const random::Generator& generator, const Shape& shape, DType dtype) {
-    return generator.truncated_normal(
-        shape, {.mean = options.mean, .stddev = options.stddev, .dtype = dtype});
-  };
-  return drawn_by(draw, options.seed);
+  return normal_by(&random::RandomGenerator::truncated_normal, options);
 }
 
 Initializer RandomUniform(const RandomUniformOptions& options) {

@@ -3,11 +3,11 @@
 
 #include <ATen/ops/tensor.h>
 
-#include <functional>
 #include <string>
 #include <vector>
 
 #include "cohort/core/tensor.h"
+#include "cohort/core/testing_errors.h"
 #include "cohort/keras/backend.h"
 
 namespace cohort::keras {
@@ -24,16 +24,6 @@ inline Tensor numbers(const std::vector<double>& values) {
 inline std::vector<double> elements(const Tensor& tensor) {
   const Tensor flat = tensor.detach().to(at::kDouble).contiguous();
   return {flat.data_ptr<double>(), flat.data_ptr<double>() + flat.numel()};
-}
-
-template <class Exception>
-std::string thrown(const std::function<void()>& fn) {
-  try {
-    fn();
-  } catch (const Exception& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
 }
 
 // float64 layers while it lives.

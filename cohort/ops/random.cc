@@ -78,6 +78,15 @@ thread_local internal::SeedScope* seed_scope = nullptr;
 struct RandomGenerator::Impl {
   std::mutex mutex;
   Philox random;  // guarded by mutex
+
+  template <class Options>
+  Tensor draw(void (*fill)(Philox&, const Tensor&, const Options&),
+              const std::vector<int64_t>& shape, const Options& options) {
+    Tensor result = new_tensor(shape, options.dtype);
+    std::lock_guard lock(mutex);
+    fill(random, result, options);
+    return result;
+  }
 };
 
 RandomGenerator::RandomGenerator(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -103,26 +112,17 @@ Tensor RandomGenerator::uniform(std::vector<int64_t> shape, UniformOptions optio
         str("random::uniform needs minval below maxval, both finite, but got [", options.minval,
             ", ", options.maxval, ")"));
   }
-  Tensor result = new_tensor(shape, options.dtype);
-  std::lock_guard lock(impl_->mutex);
-  internal::fill_uniform(impl_->random, result, options);
-  return result;
+  return impl_->draw(internal::fill_uniform, shape, options);
 }
 
 Tensor RandomGenerator::normal(std::vector<int64_t> shape, NormalOptions options) const {
   check_normal("normal", shape, options);
-  Tensor result = new_tensor(shape, options.dtype);
-  std::lock_guard lock(impl_->mutex);
-  internal::fill_normal(impl_->random, result, options);
-  return result;
+  return impl_->draw(internal::fill_normal, shape, options);
 }
 
 Tensor RandomGenerator::truncated_normal(std::vector<int64_t> shape, NormalOptions options) const {
   check_normal("truncated_normal", shape, options);
-  Tensor result = new_tensor(shape, options.dtype);
-  std::lock_guard lock(impl_->mutex);
-  internal::fill_truncated_normal(impl_->random, result, options);
-  return result;
+  return impl_->draw(internal::fill_truncated_normal, shape, options);
 }
 
 uint64_t RandomGenerator::next_u64() const {

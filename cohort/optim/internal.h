@@ -76,5 +76,8 @@ void check(const HyperParameter& parameter);
 void check_not_negative(std::string_view name, double value);
 // The arguments of UpdateRule::prepare. Errors: InvalidArgument.
 void check_step(double learning_rate, int64_t iteration);
+// What prepare returns for rules whose steps are as long as the learning rate says. Errors:
+// InvalidArgument.
+optim::StepScalars plain_step(double learning_rate, int64_t iteration);
 
 }  // namespace cohort::internal

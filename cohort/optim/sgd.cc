@@ -21,9 +21,7 @@ class Sgd final : public UpdateRule {
   bool zero_gradient_is_no_op() const override { return !has_momentum(); }
 
   StepScalars prepare(double learning_rate, int64_t iteration) const override {
-    internal::check_step(learning_rate, iteration);
-    return {.step_size_float32 = static_cast<float>(learning_rate),
-            .step_size_float64 = learning_rate};
+    return internal::plain_step(learning_rate, iteration);
   }
 
   void update(const StepScalars& scalars, const Slice& slice) const override {

@@ -29,6 +29,12 @@ void check_step(double learning_rate, int64_t iteration) {
   }
 }
 
+optim::StepScalars plain_step(double learning_rate, int64_t iteration) {
+  check_step(learning_rate, iteration);
+  return {.step_size_float32 = static_cast<float>(learning_rate),
+          .step_size_float64 = learning_rate};
+}
+
 }  // namespace cohort::internal
 
 namespace cohort::optim {

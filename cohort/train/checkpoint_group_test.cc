@@ -339,7 +339,7 @@ TEST_F(CheckpointGroupTest, TheManagersOfAllAgree) {
 
 TEST_F(CheckpointGroupTest, ObjectsOfTwoGroupsAreRefused) {
   const Checkpoint mixed({{"a", processes[0]->strategy}, {"b", processes[1]->strategy}});
-  EXPECT_THAT(error_text<FailedPreconditionError>([&] { mixed.save("dir/ckpt"); }),
+  EXPECT_THAT(thrown<FailedPreconditionError>([&] { mixed.save("dir/ckpt"); }),
               HasSubstr("objects 'a' and 'b' of one checkpoint belong to different groups of "
                         "processes (members 'task 0' and 'task 1')"));
 }

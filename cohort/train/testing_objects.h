@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cohort/core/error.h"
+#include "cohort/core/testing_errors.h"
 #include "cohort/train/trackable.h"
 
 namespace cohort::train {
@@ -58,17 +59,6 @@ class Node final : public Trackable {
 
 inline std::shared_ptr<Numbers> numbers(std::vector<float> values) {
   return std::make_shared<Numbers>(std::move(values));
-}
-
-// The text of the error E that `call` throws; "no error" if it returns.
-template <class E, class Call>
-std::string error_text(Call&& call) {
-  try {
-    call();
-  } catch (const E& error) {
-    return error.what();
-  }
-  return "no error";
 }
 
 }  // namespace cohort::train

@@ -12,7 +12,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using train::error_text;
 using train::numbers;
 
 // A whole number where others have a float.
@@ -41,7 +40,7 @@ TEST_F(OtherModelTest, EveryOtherShapeIsListed) {
   const auto a = numbers({9, 9, 9});
   const auto b = numbers({9});
   const train::Checkpoint checkpoint({{"a", a}, {"b", b}});
-  const std::string text = error_text<InvalidArgumentError>([&] { checkpoint.restore(path_); });
+  const std::string text = thrown<InvalidArgumentError>([&] { checkpoint.restore(path_); });
   EXPECT_THAT(text, AllOf(HasSubstr("a: the checkpoint has float32 [2], the program float32 [3]"),
                           HasSubstr("b: the checkpoint has float32 [3], the program float32 [1]")));
   EXPECT_EQ(a->values, std::vector<float>(3, 9));
@@ -59,7 +58,7 @@ TEST_F(OtherModelTest, AnotherDtypeLeavesTheObjectsThatFitAsTheyWere) {
   const auto count = std::make_shared<Count>();
   const auto b = numbers({9, 9, 9});
   const train::Checkpoint checkpoint({{"a", count}, {"b", b}});
-  const std::string text = error_text<InvalidArgumentError>([&] { checkpoint.restore(path_); });
+  const std::string text = thrown<InvalidArgumentError>([&] { checkpoint.restore(path_); });
   EXPECT_THAT(text, AllOf(HasSubstr("a: the checkpoint has float32 [2], the program int64 [2]"),
                           Not(HasSubstr("b: "))));
   EXPECT_FALSE(count->changed);
@@ -72,7 +71,7 @@ TEST_F(OtherModelTest, WhatTheCheckpointLacksIsListed) {
       {{"a", numbers({0, 0})}, {"b", numbers({0, 0, 0})}, {"c", kept}, {"d", numbers({9})}});
   const train::LoadStatus status = checkpoint.restore(path_);
   const std::string text =
-      error_text<InvalidArgumentError>([&] { status.assert_existing_objects_matched(); });
+      thrown<InvalidArgumentError>([&] { status.assert_existing_objects_matched(); });
   EXPECT_THAT(text, AllOf(HasSubstr("\n  c"), HasSubstr("\n  d"), Not(HasSubstr("\n  a"))));
   EXPECT_EQ(kept->values, std::vector<float>{9});
 }
@@ -80,7 +79,7 @@ TEST_F(OtherModelTest, WhatTheCheckpointLacksIsListed) {
 TEST_F(OtherModelTest, WhatTheProgramLacksIsListed) {
   const train::Checkpoint checkpoint({{"other", numbers({9})}});
   const train::LoadStatus status = checkpoint.restore(path_);
-  const std::string text = error_text<InvalidArgumentError>([&] { status.assert_consumed(); });
+  const std::string text = thrown<InvalidArgumentError>([&] { status.assert_consumed(); });
   EXPECT_THAT(text, AllOf(HasSubstr("a"), HasSubstr("b"), HasSubstr("other")));
   status.expect_partial();
 }

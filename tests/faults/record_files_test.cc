@@ -185,7 +185,7 @@ TEST_F(VanishedRecordFiles, AreNotFoundByName) {
   for (const bool ignore : {false, true}) {
     const TFRecordDataset dataset({path("none"), file}, {.ignore_errors = ignore});
     auto iterator = dataset.iterator();
-    EXPECT_THAT(error_text<NotFoundError>([&] { iterator.next(); }), HasSubstr(path("none")));
+    EXPECT_THAT(thrown<NotFoundError>([&] { iterator.next(); }), HasSubstr(path("none")));
     EXPECT_EQ(iterator.get_next().strings().item(), "one");
     EXPECT_EQ(dataset.num_skipped_files(), 0);
   }
@@ -202,7 +202,7 @@ TEST_F(VanishedRecordFiles, WhileTheyAreRead) {
   for (int i = 1; i < 1000; ++i) ASSERT_EQ(iterator.get_next().strings().item(), "record");
   EXPECT_EQ(iterator.get_next().strings().item(), "g0");
   auto restored = dataset.iterator();
-  EXPECT_THAT(error_text<NotFoundError>([&] { restored.restore(state); }), HasSubstr(file));
+  EXPECT_THAT(thrown<NotFoundError>([&] { restored.restore(state); }), HasSubstr(file));
 }
 
 TEST_F(VanishedRecordFiles, OrAreCutWhileTheyAreRead) {

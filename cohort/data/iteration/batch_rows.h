@@ -1,4 +1,4 @@
-// The number of rows of a batch, for transformations that take batches apart.
+// The rows of batches: how many there are in one, and how many batches they make.
 #pragma once
 
 #include <cstdint>
@@ -10,5 +10,10 @@ namespace cohort::internal {
 // Errors: InvalidArgument (a scalar, leaves of different sizes, no leaves), naming the
 // transformation and the leaves.
 int64_t checked_rows(const char* transformation, const Structure& batch);
+
+// The number of batches that `rows` rows (not negative) make.
+inline int64_t num_batches(int64_t rows, int64_t batch_size, bool drop_remainder) {
+  return rows / batch_size + (!drop_remainder && rows % batch_size != 0 ? 1 : 0);
+}
 
 }  // namespace cohort::internal

@@ -2,11 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <functional>
 
 #include "cohort/data/iteration/input_deadline.h"
-#include "cohort/data/iteration/pass_interrupted.h"
+#include "cohort/data/iteration/testing_deadline.h"
 #include "cohort/data/sharding/shard.h"
 #include "cohort/data/split_batches.h"
 #include "cohort/data/test_util.h"
@@ -15,36 +14,11 @@
 namespace cohort::data {
 namespace {
 
-using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::UnorderedElementsAreArray;
 using Stage = std::function<Dataset(const Dataset&)>;
 
 constexpr int kForEver = 1000;
-
-// What the calls of next() come to, but for missed deadlines, after which perhaps another iterator
-// goes on.
-enum class After { kNextCall, kRestart };
-std::vector<std::string> outcomes_across(const Dataset& dataset, After after) {
-  auto iterator = dataset.iterator();
-  std::vector<std::string> all;
-  for (int missed = 0; missed < 10;) {
-    try {
-      const auto element = iterator.next();
-      if (!element) break;
-      all.push_back(internal::str(*element));
-    } catch (const internal::InputDeadlineExceeded&) {
-      ++missed;
-      if (after == After::kNextCall) continue;
-      const std::string state = iterator.state().serialize();
-      iterator = dataset.iterator();
-      iterator.restore(IteratorState::parse(state));
-    } catch (const Error& error) {
-      all.emplace_back(error.what());
-    }
-  }
-  return all;
-}
 
 int64_t same(int64_t x) { return x; }
 int64_t joined(int64_t x, int64_t y) { return 100 * x + y; }
@@ -56,7 +30,7 @@ int64_t fail_at_four(int64_t x) {
 }
 bool passes(int64_t x) { return fail_at_four(x) >= 0; }
 
-class Deadline : public testing::Test {
+class Deadline : public SlowDeviceTest {
  protected:
   // Reads until a timeout; how many there were then.
   int waits(const Dataset& dataset) {
@@ -83,10 +57,6 @@ class Deadline : public testing::Test {
       }
     }
   }
-
-  std::atomic<int> timeouts_ = 0;
-  // Gives 0 to 9.
-  const Dataset device_ = slow_device(10, 6, &timeouts_);
 };
 
 TEST_F(Deadline, IsWaitedForOnce) {
@@ -147,6 +117,11 @@ TEST_F(Deadline, LosesNoElement) {
       [](const Dataset& d) { return d.take(8).skip(3).repeat(2); },
       [](const Dataset& d) { return d.map(same).skip(4).enumerate().map(joined); },
       [](const Dataset& d) { return d.ignore_errors(); },
+  });
+}
+
+TEST_F(Deadline, LosesNoElementWhereInputsAreDividedOrJoined) {
+  expect_nothing_lost({
       [](const Dataset& d) { return d.shard(2, 0); },
       [](const Dataset& d) { return d.shard(3, 1); },
       [](const Dataset& d) { return d.shard(4, 3).repeat(2); },
@@ -274,73 +249,6 @@ TEST_F(Deadline, LosesNoElementWhereOrderIsNotKept) {
   }
 }
 
-// Far from where it began, several times, and where the state is taken while going back is due.
-TEST_F(Deadline, IsResumedFromTheLastMark) {
-  std::atomic<int> reads = 0;
-  for (const int64_t slow : {255, 256, 257, 700, 1999}) {
-    const Dataset dataset = slow_device(2000, slow, &timeouts_).filter([&](const Structure&) {
-      ++reads;
-      return true;
-    });
-    for (const After after : {After::kNextCall, After::kRestart}) {
-      timeouts_ = 3;
-      reads = 0;
-      EXPECT_EQ(outcomes_across(dataset, after), texts(Dataset::range(2000))) << slow;
-      EXPECT_LE(reads, 2000 + 3 * 256) << slow;
-    }
-  }
-}
-
-// Going back takes its time on a device that is still away.
-class SlowToRestore final : public internal::UnaryNode {
- public:
-  SlowToRestore(internal::DataNodePtr input, std::atomic<int>* timeouts)
-      : UnaryNode("slow_to_restore", std::move(input)), timeouts_(timeouts) {}
-  internal::DataNodePtr with_inputs(std::vector<internal::DataNodePtr> inputs) const override {
-    return std::make_shared<SlowToRestore>(std::move(inputs[0]), timeouts_);
-  }
-  int64_t cardinality() const override { return input().cardinality(); }
-  std::unique_ptr<internal::DataIterator> make_iterator(
-      const internal::IteratorContext& context) const override {
-    return std::make_unique<Iterator>(input().make_iterator(context), timeouts_);
-  }
-
- private:
-  class Iterator final : public internal::DataIterator {
-   public:
-    Iterator(std::unique_ptr<internal::DataIterator> input, std::atomic<int>* timeouts)
-        : input_(std::move(input)), timeouts_(timeouts) {}
-    bool next(Structure& out) override { return input_->next(out); }
-    void rewind(uint64_t epoch) override { input_->rewind(epoch); }
-    IteratorState save() override { return input_->save(); }
-    void restore(const IteratorState& state) override {
-      input_->restore(state);
-      if ((*timeouts_)-- > 0) internal::interrupt_pass(DeadlineExceededError("still away"));
-    }
-
-   private:
-    std::unique_ptr<internal::DataIterator> input_;
-    std::atomic<int>* timeouts_;
-  };
-  std::atomic<int>* timeouts_;
-};
-
-TEST_F(Deadline, OfGoingBackLosesNoElement) {
-  std::atomic<int> of_restore = 2;
-  const Dataset dataset(std::make_shared<SlowToRestore>(device_.node(), &of_restore));
-  timeouts_ = 1;
-  auto iterator = dataset.batch(4).iterator();
-  EXPECT_EQ(internal::str(iterator.get_next()), "[0, 1, 2, 3]");
-  for (int i = 0; i < 3; ++i) EXPECT_THROW(iterator.next(), internal::InputDeadlineExceeded);
-  const IteratorState state = iterator.state();
-  EXPECT_THAT(texts(iterator), ElementsAre("[4, 5, 6, 7]", "[8, 9]"));
-  of_restore = 1;
-  EXPECT_THROW(iterator.restore(state), internal::InputDeadlineExceeded);
-  EXPECT_FALSE(iterator.next()) << "a restore that fails moves nothing";
-  iterator.restore(state);
-  EXPECT_THAT(texts(iterator), ElementsAre("[4, 5, 6, 7]", "[8, 9]"));
-}
-
 // What is said to have failed is what did.
 TEST_F(Deadline, MessagesCountElements) {
   const auto fail = [](int64_t x) {
@@ -357,7 +265,7 @@ TEST_F(Deadline, MessagesCountElements) {
     timeouts_ = 1;
     auto iterator = dataset.iterator();
     EXPECT_THROW(texts(iterator), internal::InputDeadlineExceeded);
-    EXPECT_THAT(error_text<NotFoundError>([&] { texts(iterator); }), HasSubstr("element 8"))
+    EXPECT_THAT(thrown<NotFoundError>([&] { texts(iterator); }), HasSubstr("element 8"))
         << dataset.explain();
   }
 }
@@ -369,50 +277,6 @@ TEST_F(Deadline, IsReportedOnceByPrefetch) {
   for (int64_t i = 0; i < 6; ++i) EXPECT_EQ(iterator.get_next().tensor().item<int64_t>(), i);
   for (int i = 0; i < 2; ++i) EXPECT_THROW(iterator.next(), DeadlineExceededError);
   EXPECT_EQ(iterator.get_next().tensor().item<int64_t>(), 6);
-}
-
-// Then the last mark is an older one.
-TEST_F(Deadline, LosesNothingWhereStatesCannotBeSaved) {
-  struct Stateless {
-    std::optional<int64_t> next() { return at++; }
-    std::string save() const { throw UnimplementedError("no state"); }
-    void restore(std::string_view) {}
-    int64_t at = 0;
-  };
-  const Dataset dataset = Dataset::zip({device_, Dataset::from_generator(Stateless{})}).map(joined);
-  auto iterator = dataset.iterator();
-  timeouts_ = 1;
-  for (int64_t i = 0; i < 6; ++i) EXPECT_EQ(iterator.get_next().tensor().item<int64_t>(), 101 * i);
-  EXPECT_THROW(iterator.next(), internal::InputDeadlineExceeded);
-  EXPECT_THAT(ints(iterator), ElementsAre(606, 707, 808, 909));
-}
-
-// It has no mark, and says so instead of beginning anew.
-TEST_F(Deadline, EndsAPipelineThatNeverHadAState) {
-  struct Stateless final : internal::DataIterator {
-    bool next(Structure&) override { internal::interrupt_pass(DeadlineExceededError("no answer")); }
-    void rewind(uint64_t) override {}
-    IteratorState save() override { throw UnimplementedError("no state"); }
-    void restore(const IteratorState&) override {}
-  };
-  struct Node final : internal::DataNode {
-    Node() : DataNode("stateless", {}) {}
-    internal::DataNodePtr with_inputs(std::vector<internal::DataNodePtr>) const override {
-      return std::make_shared<Node>();
-    }
-    StructureSpec element_spec() const override {
-      return TensorSpec(std::vector<int64_t>{}, int64);
-    }
-    int64_t cardinality() const override { return kUnknownCardinality; }
-    std::unique_ptr<internal::DataIterator> make_iterator(
-        const internal::IteratorContext&) const override {
-      return std::make_unique<Stateless>();
-    }
-  };
-  auto iterator = Dataset(std::make_shared<Node>()).iterator();
-  EXPECT_THROW(iterator.next(), internal::InputDeadlineExceeded);
-  EXPECT_THROW(iterator.next(), FailedPreconditionError);
-  EXPECT_THROW(iterator.state(), FailedPreconditionError);
 }
 
 }  // namespace

@@ -79,7 +79,7 @@ TEST(DeadlineOfAFunction, IsAnErrorOfAnElementWhereAGeneratorReadsAPipeline) {
         return within->next();
       }).iterator();
   for (int i = 0; i < 6; ++i) iterator.get_next();
-  EXPECT_THAT(error_text<DeadlineExceededError>([&] { iterator.next(); }),
+  EXPECT_THAT(thrown<DeadlineExceededError>([&] { iterator.next(); }),
               HasSubstr("from_generator: element 6: the device does not answer"));
   EXPECT_THAT(ints(iterator), ElementsAre(6, 7, 8, 9));
 }

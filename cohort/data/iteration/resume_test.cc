@@ -48,7 +48,11 @@ class RandomPipeline {
   Dataset transform(const Dataset& input) {
     const bool parallel = below(2) == 1;
     const std::optional<int64_t> calls = parallel ? std::optional(2 + below(3)) : std::nullopt;
-    switch (below(28)) {
+    const int64_t which = below(28);
+    return which < 15 ? simple(which, input) : combined(which, input, calls);
+  }
+  Dataset simple(int64_t which, const Dataset& input) {
+    switch (which) {
       case 0:
         return input.map([](int64_t x) { return x + 1; });
       case 1:
@@ -76,8 +80,13 @@ class RandomPipeline {
         return input.batch(1 + below(4)).unbatch();
       case 13:
         return input.prefetch(1 + below(4));
-      case 14:
+      default:
         return input.concatenate(source());
+    }
+  }
+  // `calls`: of those that may run in parallel.
+  Dataset combined(int64_t which, const Dataset& input, const std::optional<int64_t>& calls) {
+    switch (which) {
       case 15:
         return Dataset::zip({input, Dataset::range(100)}).map([](int64_t a, int64_t b) {
           return a + 100 * b;

@@ -25,7 +25,7 @@ class BatchIterator final : public CountingIterator {
   }
   int64_t skip(int64_t n) override {
     const int64_t rows = pass_over(std::min(n, kInfiniteSize / batch_size_) * batch_size_);
-    return rows / batch_size_ + (!drop_remainder_ && rows % batch_size_ != 0 ? 1 : 0);
+    return num_batches(rows, batch_size_, drop_remainder_);
   }
   std::shared_ptr<const std::string> last_origin() const override {
     return of_several("a batch", *input_);
@@ -70,7 +70,7 @@ class BatchIndexed final : public IndexedData {
   int64_t size() const override {
     const int64_t rows = input_->size();
     if (rows == kInfiniteSize) return kInfiniteSize;
-    return rows / batch_size_ + (!drop_remainder_ && rows % batch_size_ != 0 ? 1 : 0);
+    return num_batches(rows, batch_size_, drop_remainder_);
   }
   void read(int64_t position, Structure& out) override {
     const int64_t size = input_->size();
@@ -86,10 +86,10 @@ class BatchIndexed final : public IndexedData {
   bool drop_remainder_;
 };
 
-class BatchNode final : public UnaryNode {
+class BatchNode final : public IndexableNode {
  public:
   BatchNode(DataNodePtr input, int64_t batch_size, data::BatchOptions options)
-      : UnaryNode("batch", std::move(input)), batch_size_(batch_size), options_(options) {
+      : IndexableNode("batch", std::move(input)), batch_size_(batch_size), options_(options) {
     if (batch_size < 1) {
       throw InvalidArgumentError(
           str("batch: batch_size is ", batch_size, "; it must be at least 1"));
@@ -112,24 +112,21 @@ class BatchNode final : public UnaryNode {
   int64_t cardinality() const override {
     const int64_t rows = input().cardinality();
     if (rows < 0) return rows;
-    return rows / batch_size_ + (!options_.drop_remainder && rows % batch_size_ != 0 ? 1 : 0);
-  }
-  std::unique_ptr<DataIterator> make_iterator(const IteratorContext& context) const override {
-    if (auto indexed = make_indexed()) {
-      return std::make_unique<IndexedIterator>(std::move(indexed));
-    }
-    return std::make_unique<BatchIterator>(input().make_iterator(context), batch_size_,
-                                           options_.drop_remainder);
-  }
-  std::unique_ptr<IndexedData> make_indexed() const override {
-    auto indexed = input().make_indexed();
-    if (!indexed) return nullptr;
-    return std::make_unique<BatchIndexed>(std::move(indexed), batch_size_, options_.drop_remainder);
+    return num_batches(rows, batch_size_, options_.drop_remainder);
   }
   bool passes_file_sharding() const override { return true; }
   int64_t batch_size() const override { return batch_size_; }
 
  private:
+  std::unique_ptr<IndexedData> by_position(std::unique_ptr<IndexedData> elements) const override {
+    return std::make_unique<BatchIndexed>(std::move(elements), batch_size_,
+                                          options_.drop_remainder);
+  }
+  std::unique_ptr<DataIterator> in_order(const IteratorContext& context) const override {
+    return std::make_unique<BatchIterator>(input().make_iterator(context), batch_size_,
+                                           options_.drop_remainder);
+  }
+
   int64_t batch_size_;
   data::BatchOptions options_;
 };

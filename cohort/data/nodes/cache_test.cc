@@ -190,7 +190,7 @@ TEST_F(FileCache, DamageIsNamed) {
     damaged[byte] ^= 0x10;
     put(damaged);
     int64_t reads = 0;
-    const std::string text = error_text<DataLossError>([&] { texts(cached(&reads)); });
+    const std::string text = thrown<DataLossError>([&] { texts(cached(&reads)); });
     if (reads > 0) {
       ++rewritten;  // the index and the trailer
     } else {
@@ -206,11 +206,11 @@ TEST_F(FileCache, AnotherPipelinesFileIsRefused) {
   texts(cached());
   const Dataset other = Dataset::range(11).cache(path_);
   for (int i = 0; i < 2; ++i) {
-    EXPECT_THAT(error_text<InvalidArgumentError>([&] { texts(other); }),
+    EXPECT_THAT(thrown<InvalidArgumentError>([&] { texts(other); }),
                 HasSubstr("holds the elements of another pipeline"));
   }
   put("somebody's notes");
-  EXPECT_THAT(error_text<InvalidArgumentError>([&] { texts(cached()); }),
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { texts(cached()); }),
               HasSubstr("was not written by save() or cache()"));
   EXPECT_EQ(contents(), "somebody's notes");
 }
@@ -236,7 +236,7 @@ TEST_F(FileCache, AFileThatCannotBeWrittenEndsThePass) {
   auto iterator = dataset.iterator();
   EXPECT_THROW(iterator.next(), Error);
   EXPECT_FALSE(iterator.next());
-  EXPECT_THAT(error_text<Error>([&] { texts(dataset.batch(3)); }), HasSubstr("no such directory"));
+  EXPECT_THAT(thrown<Error>([&] { texts(dataset.batch(3)); }), HasSubstr("no such directory"));
   try {
     texts(dataset.map([](const Tensor& x) { return x; }, {.num_parallel_calls = 2})
               .ignore_errors({.log_warning = false}));
@@ -323,12 +323,12 @@ TEST_F(FileCache, IgnoreErrorsLetsOutThatItCannotBegin) {
   for (const Dataset& dataset :
        {Dataset::range(3).cache(path_), Dataset::range(3).cache(path_).batch(2),
         Dataset::range(3).cache(path_).prefetch(2), Dataset::range(3).cache(path_).skip(1)}) {
-    EXPECT_THAT(error_text<InvalidArgumentError>([&] { texts(lenient(dataset)); }),
+    EXPECT_THAT(thrown<InvalidArgumentError>([&] { texts(lenient(dataset)); }),
                 HasSubstr("was not written by save() or cache()"))
         << dataset.explain();
   }
   EXPECT_EQ(contents(), "somebody's notes");
-  EXPECT_THAT(error_text<NotFoundError>([&] {
+  EXPECT_THAT(thrown<NotFoundError>([&] {
                 texts(lenient(Dataset::range(3).cache(path("no such directory/cache"))));
               }),
               HasSubstr("no such directory"));
@@ -359,7 +359,7 @@ TEST(CacheRestore, SaysWhereTheInputIsTooShort) {
   for (int i = 0; i < 8; ++i) iterator.get_next();
   size = 5;
   auto shorter = make().iterator();
-  EXPECT_THAT(error_text<DataLossError>([&] { shorter.restore(iterator.state()); }),
+  EXPECT_THAT(thrown<DataLossError>([&] { shorter.restore(iterator.state()); }),
               HasSubstr("of element 8, but there are only 5"));
 }
 

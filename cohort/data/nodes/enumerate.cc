@@ -67,10 +67,10 @@ class EnumerateIndexed final : public IndexedData {
   int64_t start_;
 };
 
-class EnumerateNode final : public UnaryNode {
+class EnumerateNode final : public IndexableNode {
  public:
   EnumerateNode(DataNodePtr input, int64_t start)
-      : UnaryNode("enumerate", std::move(input)), start_(start) {}
+      : IndexableNode("enumerate", std::move(input)), start_(start) {}
 
   Attributes attributes() const override { return {{"start", str(start_)}}; }
   DataNodePtr with_inputs(std::vector<DataNodePtr> inputs) const override {
@@ -81,18 +81,15 @@ class EnumerateNode final : public UnaryNode {
         {TensorSpec(std::vector<int64_t>{}, int64), input().element_spec()});
   }
   int64_t cardinality() const override { return input().cardinality(); }
-  std::unique_ptr<DataIterator> make_iterator(const IteratorContext& context) const override {
-    if (auto indexed = make_indexed()) {
-      return std::make_unique<IndexedIterator>(std::move(indexed));
-    }
-    return std::make_unique<EnumerateIterator>(input().make_iterator(context), start_);
-  }
-  std::unique_ptr<IndexedData> make_indexed() const override {
-    auto indexed = input().make_indexed();
-    return indexed ? std::make_unique<EnumerateIndexed>(std::move(indexed), start_) : nullptr;
-  }
 
  private:
+  std::unique_ptr<IndexedData> by_position(std::unique_ptr<IndexedData> elements) const override {
+    return std::make_unique<EnumerateIndexed>(std::move(elements), start_);
+  }
+  std::unique_ptr<DataIterator> in_order(const IteratorContext& context) const override {
+    return std::make_unique<EnumerateIterator>(input().make_iterator(context), start_);
+  }
+
   int64_t start_;
 };
 

@@ -61,12 +61,10 @@ TEST_P(Filter, SaysWhichElementFailedAndGoesOn) {
   });
   auto iterator = failing.iterator();
   EXPECT_EQ(iterator.get_next().tensor().item<int64_t>(), 0);
-  EXPECT_EQ(error_text<NotFoundError>([&] { iterator.next(); }),
-            "filter: element 1: no such thing");
+  EXPECT_EQ(thrown<NotFoundError>([&] { iterator.next(); }), "filter: element 1: no such thing");
   EXPECT_EQ(iterator.get_next().tensor().item<int64_t>(), 3);
   const IteratorState before = iterator.state();
-  EXPECT_EQ(error_text<NotFoundError>([&] { iterator.next(); }),
-            "filter: element 4: no such thing");
+  EXPECT_EQ(thrown<NotFoundError>([&] { iterator.next(); }), "filter: element 4: no such thing");
   const IteratorState after = iterator.state();
   EXPECT_THAT(ints(iterator), ElementsAre(5, 6, 7));
   iterator.restore(before);
@@ -84,12 +82,12 @@ TEST_P(Filter, LosesNoElementToOneThatFailsBelow) {
                               .filter([](int64_t x) { return x != 1; });
   auto iterator = failing.iterator();
   EXPECT_EQ(iterator.get_next().tensor().item<int64_t>(), 0);
-  EXPECT_EQ(error_text<NotFoundError>([&] { iterator.next(); }), "map: element 2: no such thing");
+  EXPECT_EQ(thrown<NotFoundError>([&] { iterator.next(); }), "map: element 2: no such thing");
   const IteratorState state = iterator.state();
   for (int round = 0; round < 2; ++round) {
     EXPECT_EQ(iterator.get_next().tensor().item<int64_t>(), 3);
     EXPECT_EQ(iterator.get_next().tensor().item<int64_t>(), 4);
-    EXPECT_EQ(error_text<NotFoundError>([&] { iterator.next(); }), "map: element 5: no such thing");
+    EXPECT_EQ(thrown<NotFoundError>([&] { iterator.next(); }), "map: element 5: no such thing");
     EXPECT_THAT(ints(iterator), ElementsAre(6, 7));
     iterator.restore(state);
   }
@@ -170,7 +168,7 @@ TEST_P(Filter, ResumesWhereBlocksAreOthers) {
 
 TEST_P(Filter, NeedsABool) {
   EXPECT_THAT(
-      error_text<InvalidArgumentError>([&] { ints(range(3).filter([](int64_t x) { return x; })); }),
+      thrown<InvalidArgumentError>([&] { ints(range(3).filter([](int64_t x) { return x; })); }),
       HasSubstr("filter: element 0: the function returned"));
   EXPECT_THROW(ints(range(3).filter([](const Tensor&) { return at::arange(2, at::kLong) == 1; })),
                InvalidArgumentError);

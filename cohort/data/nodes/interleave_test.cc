@@ -81,9 +81,9 @@ TEST(Interleave, SaysWhichElementFailedAndGoesOn) {
   auto iterator = dataset.iterator();
   iterator.get_next();
   iterator.get_next();
-  EXPECT_EQ(error_text<NotFoundError>([&] { iterator.next(); }),
+  EXPECT_EQ(thrown<NotFoundError>([&] { iterator.next(); }),
             "interleave: element 1: no such thing");
-  EXPECT_EQ(error_text<DataLossError>([&] { iterator.next(); }),
+  EXPECT_EQ(thrown<DataLossError>([&] { iterator.next(); }),
             "interleave: in the dataset of element 2: map: element 0: broken");
   EXPECT_THAT(ints(iterator), ElementsAre(21, 30, 31));
 }

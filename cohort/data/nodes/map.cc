@@ -155,10 +155,10 @@ class MapIndexed final : public IndexedData {
   MapFunctionPtr function_;
 };
 
-class MapNode final : public UnaryNode {
+class MapNode final : public IndexableNode {
  public:
   MapNode(DataNodePtr input, MapFunctionPtr function, uint64_t seed)
-      : UnaryNode("map", std::move(input)), function_(std::move(function)), seed_(seed) {}
+      : IndexableNode("map", std::move(input)), function_(std::move(function)), seed_(seed) {}
 
   Attributes attributes() const override {
     const data::MapOptions& options = function_->options();
@@ -185,29 +185,31 @@ class MapNode final : public UnaryNode {
   bool guesses_spec() const override { return !function_->declared_spec(); }
   int64_t cardinality() const override { return input().cardinality(); }
   std::unique_ptr<DataIterator> make_iterator(const IteratorContext& context) const override {
-    const RandomPass random{context.worker == 0 ? seed_ : mix_seeds(seed_, context.worker),
-                            context.epoch};
     const data::MapOptions& options = function_->options();
     if (options.num_parallel_calls && !context.probing) {
       // Where order is not kept, states count elements that overtook others.
       const bool deterministic = context.is_deterministic(options.deterministic);
       return make_parallel_map_iterator(
           input().make_iterator(deterministic ? context : context.keeping_order()), function_,
-          {random, deterministic});
+          {random_pass(context), deterministic});
     }
-    if (auto indexed = make_indexed()) {
-      return std::make_unique<IndexedIterator>(std::move(indexed));
-    }
-    return std::make_unique<MapIterator>(input().make_iterator(context), function_, random);
-  }
-  std::unique_ptr<IndexedData> make_indexed() const override {
-    if (function_->is_random()) return nullptr;
-    auto indexed = input().make_indexed();
-    return indexed ? std::make_unique<MapIndexed>(std::move(indexed), function_) : nullptr;
+    return IndexableNode::make_iterator(context);
   }
   bool passes_file_sharding() const override { return true; }
 
  private:
+  std::unique_ptr<IndexedData> by_position(std::unique_ptr<IndexedData> elements) const override {
+    if (function_->is_random()) return nullptr;
+    return std::make_unique<MapIndexed>(std::move(elements), function_);
+  }
+  std::unique_ptr<DataIterator> in_order(const IteratorContext& context) const override {
+    return std::make_unique<MapIterator>(input().make_iterator(context), function_,
+                                         random_pass(context));
+  }
+  RandomPass random_pass(const IteratorContext& context) const {
+    return {context.worker == 0 ? seed_ : mix_seeds(seed_, context.worker), context.epoch};
+  }
+
   // By calling the function, once if it does not fail.
   StructureSpec find_spec() const {
     const c10::NoGradGuard no_grad;

@@ -104,7 +104,7 @@ TEST_P(Map, WidensScalarsAndRefusesToNarrowThem) {
   for (const Dataset& narrow : {range(3).map([](int32_t x) { return x; }),
                                 range(3).map([](int32_t x) { return x; }).batch(2),
                                 range(3).map([](int32_t x) { return Structure(x); })}) {
-    const std::string text = error_text<InvalidArgumentError>([&] { texts(narrow); });
+    const std::string text = thrown<InvalidArgumentError>([&] { texts(narrow); });
     EXPECT_THAT(text, HasSubstr("argument 0 of the function is a int32"));
     EXPECT_THAT(text, HasSubstr("int64 []"));
   }
@@ -112,7 +112,7 @@ TEST_P(Map, WidensScalarsAndRefusesToNarrowThem) {
 
 TEST_P(Map, RefusesElementsThatDoNotFitItsArguments) {
   const auto text = [](const Dataset& dataset) {
-    return error_text<InvalidArgumentError>([&] { texts(dataset.batch(2)); });
+    return thrown<InvalidArgumentError>([&] { texts(dataset.batch(2)); });
   };
   EXPECT_THAT(text(range(3).map([](const Tensor& a, const Tensor&) { return a; })),
               HasSubstr("takes 2 arguments, but the element is one leaf"));
@@ -152,7 +152,7 @@ TEST_P(Map, VectorizedGetsBlocks) {
 TEST_P(Map, VectorizedMustReturnARowForEachElement) {
   const Dataset bad =
       range(5).map([](const Tensor& block) { return block.sum(); }, {.vectorized = true});
-  EXPECT_THAT(error_text<InvalidArgumentError>([&] { texts(bad.batch(3)); }),
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { texts(bad.batch(3)); }),
               HasSubstr("got a block of 3 elements (0 to 2) and returned shape []"));
   EXPECT_THROW(range(5).map(twice, {.vectorized = true}), InvalidArgumentError);
 }
@@ -168,12 +168,12 @@ TEST_P(Map, SaysWhichElementFailedAndGoesOn) {
   for (const Dataset& failing : {range(6).map(fail_at_3), range(6).map(tensors)}) {
     auto iterator = failing.iterator();
     for (int i = 0; i < 3; ++i) iterator.get_next();
-    EXPECT_EQ(error_text<NotFoundError>([&] { iterator.next(); }), "map: element 3: no such thing");
+    EXPECT_EQ(thrown<NotFoundError>([&] { iterator.next(); }), "map: element 3: no such thing");
     EXPECT_THAT(ints(iterator), ElementsAre(4, 5));
 
     auto batches = failing.batch(2).iterator();
     batches.get_next();
-    EXPECT_THAT(error_text<NotFoundError>([&] { batches.next(); }), StartsWith("map: element 3"));
+    EXPECT_THAT(thrown<NotFoundError>([&] { batches.next(); }), StartsWith("map: element 3"));
     EXPECT_THAT(ints(batches), ElementsAre(4, 5));  // its batch is lost, no other
   }
 }
@@ -187,7 +187,7 @@ TEST_P(Map, KeepsTheClassesOfErrors) {
   };
   EXPECT_THROW(texts(throwing(OutOfRangeError("x"))), OutOfRangeError);
   EXPECT_THROW(texts(throwing(DataLossError("x"))), DataLossError);
-  EXPECT_EQ(error_text<UnknownError>([&] { texts(throwing(std::logic_error("why"))); }),
+  EXPECT_EQ(thrown<UnknownError>([&] { texts(throwing(std::logic_error("why"))); }),
             "map: element 0: why");
   EXPECT_THROW(texts(throwing(7)), int);
   const Dataset shapes = range(1).map([](const Tensor&) { return at::ones({2}) + at::ones({3}); });
@@ -216,7 +216,7 @@ TEST_P(Map, KeepsUnknownBatchSizesUnknown) {
 }
 
 TEST_P(Map, NeedsASpecOverNoElements) {
-  EXPECT_THAT(error_text<FailedPreconditionError>(
+  EXPECT_THAT(thrown<FailedPreconditionError>(
                   [&] { range(0).map([](const Tensor& x) { return x; }).element_spec(); }),
               HasSubstr("output_spec"));
   EXPECT_EQ(range(0).map(twice).element_spec(), TensorSpec(std::vector<int64_t>{}, int64));
@@ -226,7 +226,7 @@ TEST_P(Map, HoldsTheFunctionToItsOutputSpec) {
   const auto grow = [](const Tensor& x) { return at::zeros({1 + x.item<int64_t>() / 2}); };
   const Dataset mapped = range(3).map(grow, {.output_spec = TensorSpec({{1}}, float32)});
   EXPECT_EQ(mapped.element_spec(), StructureSpec(TensorSpec({{1}}, float32)));
-  EXPECT_THAT(error_text<InvalidArgumentError>([&] { texts(mapped); }),
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { texts(mapped); }),
               HasSubstr("the result for element 2 does not fit output_spec"));
 }
 

@@ -111,4 +111,27 @@ class UnaryNode : public DataNode {
   StructureSpec element_spec() const override { return input().element_spec(); }
 };
 
+// A node over one input that gives random access to its elements if its input does.
+class IndexableNode : public UnaryNode {
+ public:
+  using UnaryNode::UnaryNode;
+
+  std::unique_ptr<DataIterator> make_iterator(const IteratorContext& context) const override {
+    if (auto indexed = make_indexed()) {
+      return std::make_unique<IndexedIterator>(std::move(indexed));
+    }
+    return in_order(context);
+  }
+  std::unique_ptr<IndexedData> make_indexed() const final {
+    auto indexed = input().make_indexed();
+    return indexed ? by_position(std::move(indexed)) : nullptr;
+  }
+
+ private:
+  // This node's elements over the input's. May be null, as make_indexed.
+  virtual std::unique_ptr<IndexedData> by_position(std::unique_ptr<IndexedData> elements) const = 0;
+  // Where there is no random access.
+  virtual std::unique_ptr<DataIterator> in_order(const IteratorContext& context) const = 0;
+};
+
 }  // namespace cohort::internal

@@ -1,5 +1,6 @@
 #include "cohort/core/text.h"
 #include "cohort/data/dataset.h"
+#include "cohort/data/iteration/batch_rows.h"
 #include "cohort/data/iteration/blocks.h"
 #include "cohort/data/iteration/counting_iterator.h"
 #include "cohort/data/iteration/origin.h"
@@ -88,7 +89,7 @@ class PaddedBatchNode final : public UnaryNode {
   int64_t cardinality() const override {
     const int64_t rows = input().cardinality();
     if (rows < 0) return rows;
-    return rows / batch_size_ + (!options_.drop_remainder && rows % batch_size_ != 0 ? 1 : 0);
+    return num_batches(rows, batch_size_, options_.drop_remainder);
   }
   std::unique_ptr<DataIterator> make_iterator(const IteratorContext& context) const override {
     return std::make_unique<PaddedBatchIterator>(input().make_iterator(context), batch_size_,

@@ -66,7 +66,7 @@ TEST(PaddedBatch, StringsOfHigherRank) {
 
 TEST(PaddedBatch, SaysWhichElementDoesNotFit) {
   const auto text = [](const Dataset& dataset) {
-    return error_text<InvalidArgumentError>([&] { texts(dataset); });
+    return thrown<InvalidArgumentError>([&] { texts(dataset); });
   };
   EXPECT_THAT(text(growing(5).padded_batch(2, {.padded_shapes = {{2}}})),
               HasSubstr("element 3 is int64 [3] at top level, which is longer than its padded "

@@ -287,7 +287,7 @@ TEST_P(ParallelMap, SeedsComeFromTheGlobalOne) {
 
 TEST_P(ParallelMap, ChecksItsOptions) {
   EXPECT_THROW(range(3).map(plus_one, {.num_parallel_calls = 0}), InvalidArgumentError);
-  EXPECT_THAT(error_text<InvalidArgumentError>([&] {
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] {
                 range(3).map([](random::RandomGenerator&, const Tensor& x) { return x; },
                              {.vectorized = true});
               }),
@@ -311,9 +311,9 @@ TEST_F(MapOverFiles, ErrorsNameTheFile) {
         TFRecordDataset({first, second}).map(parse, {.num_parallel_calls = calls});
     auto iterator = dataset.iterator();
     for (int i = 0; i < 3; ++i) iterator.get_next();
-    EXPECT_EQ(error_text<NotFoundError>([&] { iterator.next(); }), expected);
+    EXPECT_EQ(thrown<NotFoundError>([&] { iterator.next(); }), expected);
     EXPECT_THAT(ints(iterator), ElementsAre(4));
-    EXPECT_EQ(error_text<NotFoundError>([&] { texts(dataset.batch(2)); }), expected);
+    EXPECT_EQ(thrown<NotFoundError>([&] { texts(dataset.batch(2)); }), expected);
   }
 }
 

@@ -103,7 +103,7 @@ TEST(Prefetch, DeliversErrorsInOrderAndGoesOn) {
   auto iterator = dataset.iterator();
   for (int64_t i = 0; i < 6; i += 2) {
     EXPECT_EQ(iterator.get_next().tensor().item<int64_t>(), i);
-    EXPECT_EQ(error_text<NotFoundError>([&] { iterator.next(); }),
+    EXPECT_EQ(thrown<NotFoundError>([&] { iterator.next(); }),
               internal::str("map: element ", i + 1, ": no such thing"));
   }
   EXPECT_FALSE(iterator.next().has_value());

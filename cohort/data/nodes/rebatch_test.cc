@@ -85,7 +85,7 @@ TEST(Rebatch, ChecksItsArguments) {
   EXPECT_THROW(batches(4, 2).rebatch(Sizes{}), InvalidArgumentError);
   EXPECT_THROW(batches(4, 2).rebatch(Sizes{2, -1}), InvalidArgumentError);
   EXPECT_THROW(batches(4, 2).rebatch(Sizes{0, 0}), InvalidArgumentError);
-  EXPECT_THAT(error_text<InvalidArgumentError>([] { texts(Dataset::range(3).rebatch(2)); }),
+  EXPECT_THAT(thrown<InvalidArgumentError>([] { texts(Dataset::range(3).rebatch(2)); }),
               HasSubstr("scalar"));
 }
 

@@ -141,10 +141,10 @@ class RepeatIndexed final : public IndexedData {
   std::vector<int64_t> scratch_;
 };
 
-class RepeatNode final : public UnaryNode {
+class RepeatNode final : public IndexableNode {
  public:
   RepeatNode(DataNodePtr input, int64_t count)
-      : UnaryNode("repeat", std::move(input)), count_(count) {
+      : IndexableNode("repeat", std::move(input)), count_(count) {
     if (count < -1) {
       throw InvalidArgumentError(
           str("repeat: count is ", count, "; it must be at least 0, or -1 for ever"));
@@ -162,23 +162,20 @@ class RepeatNode final : public UnaryNode {
     if (size < 0) return size;
     return size >= kInfiniteSize / count_ ? data::kInfiniteCardinality : size * count_;
   }
-  std::unique_ptr<DataIterator> make_iterator(const IteratorContext& context) const override {
-    if (auto indexed = make_indexed()) {
-      return std::make_unique<IndexedIterator>(std::move(indexed));
-    }
+  bool passes_file_sharding() const override { return true; }
+  int64_t batch_size() const override { return input().batch_size(); }
+
+ private:
+  std::unique_ptr<IndexedData> by_position(std::unique_ptr<IndexedData> elements) const override {
+    return std::make_unique<RepeatIndexed>(std::move(elements), limit());
+  }
+  std::unique_ptr<DataIterator> in_order(const IteratorContext& context) const override {
     IteratorContext first_pass = context;
     first_pass.epoch = epoch_of_pass(context.epoch, limit(), 0);
     return std::make_unique<RepeatIterator>(input().make_iterator(first_pass), limit(),
                                             context.epoch);
   }
-  std::unique_ptr<IndexedData> make_indexed() const override {
-    auto indexed = input().make_indexed();
-    return indexed ? std::make_unique<RepeatIndexed>(std::move(indexed), limit()) : nullptr;
-  }
-  bool passes_file_sharding() const override { return true; }
-  int64_t batch_size() const override { return input().batch_size(); }
 
- private:
   int64_t limit() const { return count_ == -1 ? kInfiniteSize : count_; }
 
   int64_t count_;

@@ -139,7 +139,7 @@ TEST_F(SaveLoad, DamageIsNamed) {
   const auto put = [&](const std::string& bytes) { write("saved/here/elements", bytes); };
   for (size_t length = 0; length < whole.size(); length += 5) {
     put(whole.substr(0, length));
-    EXPECT_THAT(error_text<DataLossError>([&] { Dataset::load(path_); }),
+    EXPECT_THAT(thrown<DataLossError>([&] { Dataset::load(path_); }),
                 HasSubstr("file '" + file + "', byte "))
         << length;
   }

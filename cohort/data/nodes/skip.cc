@@ -73,9 +73,10 @@ class SkipIndexed final : public IndexedData {
   std::vector<int64_t> scratch_;
 };
 
-class SkipNode final : public UnaryNode {
+class SkipNode final : public IndexableNode {
  public:
-  SkipNode(DataNodePtr input, int64_t count) : UnaryNode("skip", std::move(input)), count_(count) {
+  SkipNode(DataNodePtr input, int64_t count)
+      : IndexableNode("skip", std::move(input)), count_(count) {
     if (count < 0) {
       throw InvalidArgumentError(str("skip: count is ", count, "; it must be at least 0, or -1"));
     }
@@ -89,20 +90,17 @@ class SkipNode final : public UnaryNode {
     const int64_t size = input().cardinality();
     return size < 0 ? size : std::max<int64_t>(size - count_, 0);
   }
-  std::unique_ptr<DataIterator> make_iterator(const IteratorContext& context) const override {
-    if (auto indexed = make_indexed()) {
-      return std::make_unique<IndexedIterator>(std::move(indexed));
-    }
-    return std::make_unique<SkipIterator>(input().make_iterator(context), count_);
-  }
-  std::unique_ptr<IndexedData> make_indexed() const override {
-    auto indexed = input().make_indexed();
-    return indexed ? std::make_unique<SkipIndexed>(std::move(indexed), count_) : nullptr;
-  }
   bool passes_file_sharding() const override { return true; }
   int64_t batch_size() const override { return input().batch_size(); }
 
  private:
+  std::unique_ptr<IndexedData> by_position(std::unique_ptr<IndexedData> elements) const override {
+    return std::make_unique<SkipIndexed>(std::move(elements), count_);
+  }
+  std::unique_ptr<DataIterator> in_order(const IteratorContext& context) const override {
+    return std::make_unique<SkipIterator>(input().make_iterator(context), count_);
+  }
+
   int64_t count_;
 };
 

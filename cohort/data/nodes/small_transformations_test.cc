@@ -21,7 +21,7 @@ TEST(TakeWhile, StopsForGood) {
   EXPECT_THAT(ints(dataset.take_while([](int64_t x) { return x < 3; })), ElementsAre(0, 1, 2));
   EXPECT_THAT(ints(dataset.take_while([](const Tensor& x) { return x < 3; }).repeat(2)),
               ElementsAre(0, 1, 2, 0, 1, 2));
-  EXPECT_EQ(error_text<InvalidArgumentError>([&] {
+  EXPECT_EQ(thrown<InvalidArgumentError>([&] {
               texts(dataset.take_while([](int64_t x) { return x; }));
             }).substr(0, 21),
             "take_while: element 0");
@@ -50,7 +50,7 @@ TEST(Scan, EveryPassBeginsWithTheInitialState) {
 
 TEST(Scan, ErrorsNameTheElement) {
   const auto text = [](const Dataset& dataset) {
-    return error_text<InvalidArgumentError>([&] { texts(dataset); });
+    return thrown<InvalidArgumentError>([&] { texts(dataset); });
   };
   EXPECT_THAT(text(Dataset::range(3).scan(Structure(0), [](int64_t s, int64_t) { return s; })),
               HasSubstr("for element 0 the function returned"));
@@ -65,7 +65,7 @@ TEST(Scan, TheStateKeepsItsDtype) {
   const auto scanned = [](const auto& function) {
     return Dataset::range(3).scan(Structure(0), function);
   };
-  EXPECT_THAT(error_text<InvalidArgumentError>(
+  EXPECT_THAT(thrown<InvalidArgumentError>(
                   [&] { texts(scanned([](int64_t, int64_t x) { return std::pair(1.5, x); })); }),
               AllOf(HasSubstr("scan: the state after element 0"), HasSubstr("dtype=int64"),
                     HasSubstr("dtype=float64")));
@@ -89,7 +89,7 @@ TEST(Scan, WhatChangesBetweenElementsIsUnknownInItsSpec) {
 }
 
 TEST(Reduce, TheStateKeepsItsDtype) {
-  EXPECT_THAT(error_text<InvalidArgumentError>([] {
+  EXPECT_THAT(thrown<InvalidArgumentError>([] {
                 Dataset::range(3).reduce(Structure(0), [](int64_t, int64_t) { return 1.5; });
               }),
               AllOf(HasSubstr("reduce: the state after element 0"), HasSubstr("dtype=int64"),
@@ -113,7 +113,7 @@ TEST(Reduce, FoldsAllElements) {
         return tuple(Tensor(state[0].tensor() + x), state[1]);
       });
   EXPECT_EQ(internal::str(both), "(6, 1.5)");
-  EXPECT_EQ(error_text<NotFoundError>([] {
+  EXPECT_EQ(thrown<NotFoundError>([] {
               Dataset::range(3).reduce(Structure(0), [](int64_t, int64_t x) {
                 if (x == 1) throw NotFoundError("no such thing");
                 return x;
@@ -173,11 +173,11 @@ TEST(AssertCardinality, HoldsTheInputToIt) {
   EXPECT_EQ(unknown.assert_cardinality(4).cardinality(), 4);
   EXPECT_THAT(ints(unknown.assert_cardinality(4)), ElementsAre(2, 3, 4, 5));
   EXPECT_THAT(ints(unknown.assert_cardinality(4).batch(3)), ElementsAre(2, 3, 4, 5));
-  EXPECT_THAT(error_text<FailedPreconditionError>([&] { texts(unknown.assert_cardinality(5)); }),
+  EXPECT_THAT(thrown<FailedPreconditionError>([&] { texts(unknown.assert_cardinality(5)); }),
               HasSubstr("5 elements were promised, but there are 4"));
-  EXPECT_THAT(error_text<FailedPreconditionError>([&] { texts(unknown.assert_cardinality(3)); }),
+  EXPECT_THAT(thrown<FailedPreconditionError>([&] { texts(unknown.assert_cardinality(3)); }),
               HasSubstr("3 elements were promised, but there are more"));
-  EXPECT_THAT(error_text<FailedPreconditionError>(
+  EXPECT_THAT(thrown<FailedPreconditionError>(
                   [&] { texts(unknown.assert_cardinality(kInfiniteCardinality)); }),
               HasSubstr("infinitely many"));
   EXPECT_THROW(unknown.assert_cardinality(-2), InvalidArgumentError);

@@ -67,12 +67,12 @@ TEST(FromTensorSlices, GivesRows) {
 }
 
 TEST(FromTensorSlices, RefusesLeavesOfDifferentLength) {
-  const std::string text = error_text<InvalidArgumentError>([] {
+  const std::string text = thrown<InvalidArgumentError>([] {
     Dataset::from_tensor_slices(dict({{"x", at::zeros({3, 2})}, {"y", at::zeros({4})}}));
   });
   EXPECT_THAT(text, HasSubstr("['y'] has 4 rows"));
   EXPECT_THAT(text, HasSubstr("['x'] has 3"));
-  EXPECT_THAT(error_text<InvalidArgumentError>(
+  EXPECT_THAT(thrown<InvalidArgumentError>(
                   [] { Dataset::from_tensor_slices(tuple(at::zeros({3}), at::zeros({}))); }),
               HasSubstr("[1] is a scalar"));
   EXPECT_THROW(Dataset::from_tensor_slices(Structure()), InvalidArgumentError);

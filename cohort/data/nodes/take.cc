@@ -44,9 +44,10 @@ class TakeIndexed final : public IndexedData {
   int64_t size_;
 };
 
-class TakeNode final : public UnaryNode {
+class TakeNode final : public IndexableNode {
  public:
-  TakeNode(DataNodePtr input, int64_t count) : UnaryNode("take", std::move(input)), count_(count) {
+  TakeNode(DataNodePtr input, int64_t count)
+      : IndexableNode("take", std::move(input)), count_(count) {
     if (count < -1) {
       throw InvalidArgumentError(str("take: count is ", count, "; it must be at least 0, or -1"));
     }
@@ -61,20 +62,17 @@ class TakeNode final : public UnaryNode {
     if (size == data::kUnknownCardinality || count_ == -1) return size;
     return size == data::kInfiniteCardinality ? count_ : std::min(size, count_);
   }
-  std::unique_ptr<DataIterator> make_iterator(const IteratorContext& context) const override {
-    if (auto indexed = make_indexed()) {
-      return std::make_unique<IndexedIterator>(std::move(indexed));
-    }
-    return std::make_unique<TakeIterator>(input().make_iterator(context), limit());
-  }
-  std::unique_ptr<IndexedData> make_indexed() const override {
-    auto indexed = input().make_indexed();
-    return indexed ? std::make_unique<TakeIndexed>(std::move(indexed), limit()) : nullptr;
-  }
   bool passes_file_sharding() const override { return true; }
   int64_t batch_size() const override { return input().batch_size(); }
 
  private:
+  std::unique_ptr<IndexedData> by_position(std::unique_ptr<IndexedData> elements) const override {
+    return std::make_unique<TakeIndexed>(std::move(elements), limit());
+  }
+  std::unique_ptr<DataIterator> in_order(const IteratorContext& context) const override {
+    return std::make_unique<TakeIterator>(input().make_iterator(context), limit());
+  }
+
   int64_t limit() const { return count_ == -1 ? kInfiniteSize : count_; }
 
   int64_t count_;

@@ -194,7 +194,7 @@ TEST(Concatenate, RefusesElementsOfAnotherForm) {
   const Dataset pairs = Dataset::zip({ints, ints});
   for (const auto& [first, second] : std::vector<std::pair<Dataset, Dataset>>{
            {ints, strings}, {floats, ints}, {pairs, ints}, {ints, pairs}}) {
-    EXPECT_THAT(error_text<InvalidArgumentError>([&, a = first, b = second] { a.concatenate(b); }),
+    EXPECT_THAT(thrown<InvalidArgumentError>([&, a = first, b = second] { a.concatenate(b); }),
                 AllOf(HasSubstr("concatenate: "), HasSubstr(internal::str(first.element_spec())),
                       HasSubstr(internal::str(second.element_spec()))));
   }
@@ -231,7 +231,7 @@ TEST(EndlessData, PositionsBeyondInt64AreRefused) {
         rows.batch(2).skip(int64_t{1} << 62), rows.batch(kMost).skip(3),
         rows.skip(kMost).ignore_errors({.log_warning = false})}) {
     auto iterator = dataset.iterator();
-    EXPECT_THAT(error_text<OutOfRangeError>([&] { iterator.next(); }),
+    EXPECT_THAT(thrown<OutOfRangeError>([&] { iterator.next(); }),
                 HasSubstr("of an endless dataset"))
         << dataset.explain();
   }
@@ -244,20 +244,19 @@ TEST(EndlessData, PositionsBeyondInt64AreRefused) {
 
 TEST(Arguments, AreChecked) {
   const Dataset ten = Dataset::range(10);
-  EXPECT_THAT(error_text<InvalidArgumentError>([&] { ten.batch(0); }),
-              HasSubstr("batch_size is 0"));
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { ten.batch(0); }), HasSubstr("batch_size is 0"));
   EXPECT_THROW(ten.shuffle(0), InvalidArgumentError);
   EXPECT_THROW(ten.repeat(-2), InvalidArgumentError);
   EXPECT_THROW(ten.take(-2), InvalidArgumentError);
   EXPECT_THROW(ten.skip(-2), InvalidArgumentError);
   EXPECT_THROW(ten.prefetch(-2), InvalidArgumentError);
   EXPECT_EQ(ten.prefetch(0).node(), ten.node());
-  EXPECT_THAT(error_text<InvalidArgumentError>([&] { ten.shard(3, 3); }),
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { ten.shard(3, 3); }),
               HasSubstr("index is 3; with 3 shards it must be in [0, 3)"));
   EXPECT_THROW(ten.shard(3, -1), InvalidArgumentError);
   EXPECT_THROW(ten.shard(0, 0), InvalidArgumentError);
   EXPECT_THROW(Dataset::zip(std::vector<Dataset>{}), InvalidArgumentError);
-  EXPECT_THAT(error_text<InvalidArgumentError>([&] {
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] {
                 Dataset::zip({{"a", ten}, {"a", ten}});
               }),
               HasSubstr("'a' is given twice"));
@@ -268,7 +267,7 @@ TEST_P(Transformations, BatchNamesElementsThatDoNotFit) {
       range(8).map([](int64_t x) -> Structure { return tuple(at::zeros({x < 5 ? 2 : 3}), x); });
   auto iterator = ragged.batch(3).iterator();
   iterator.get_next();
-  const std::string text = error_text<InvalidArgumentError>([&] { iterator.next(); });
+  const std::string text = thrown<InvalidArgumentError>([&] { iterator.next(); });
   EXPECT_THAT(text, HasSubstr("at [0] element 3 is float32 [2], but element 5 is float32 [3]"));
   EXPECT_EQ(iterator.get_next()[1].tensor().size(0), 2);  // the batch after it is as ever
   EXPECT_FALSE(iterator.next().has_value());
@@ -277,15 +276,15 @@ TEST_P(Transformations, BatchNamesElementsThatDoNotFit) {
 TEST_P(Transformations, BatchNamesElementsOfAnotherForm) {
   const Dataset mixed = range(4).map(
       [](int64_t x) -> Structure { return x < 3 ? Structure(x) : Structure(tuple(x, x)); });
-  EXPECT_THAT(error_text<InvalidArgumentError>([&] { texts(mixed.batch(4)); }),
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { texts(mixed.batch(4)); }),
               HasSubstr("elements 0 and 3"));
 }
 
 TEST(Unbatch, RefusesWhatHasNoRows) {
-  EXPECT_THAT(error_text<InvalidArgumentError>([] { ints(Dataset::range(2).unbatch()); }),
+  EXPECT_THAT(thrown<InvalidArgumentError>([] { ints(Dataset::range(2).unbatch()); }),
               HasSubstr("scalar"));
   const Dataset uneven = Dataset::from_tensors(tuple(at::zeros({2}), at::zeros({3}))).unbatch();
-  const std::string text = error_text<InvalidArgumentError>([&] { texts(uneven); });
+  const std::string text = thrown<InvalidArgumentError>([&] { texts(uneven); });
   EXPECT_THAT(text, HasSubstr("[1] has 3 rows"));
   EXPECT_THAT(text, HasSubstr("[0] has 2"));
 }

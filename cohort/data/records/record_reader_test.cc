@@ -16,7 +16,6 @@
 #include "cohort/data/records/testing_records.h"
 #include "cohort/data/records/text_framing.h"
 #include "cohort/data/records/tfrecord_framing.h"
-#include "cohort/data/records/tfrecord_writer.h"
 
 namespace cohort::internal {
 namespace {
@@ -357,47 +356,6 @@ TEST_F(RecordReaderTest, TheEndOfRecordsOfOneLengthStaysTheEnd) {
       resumed->seek(reader->position());
       EXPECT_THAT(resumed->next().records, IsEmpty());
     }
-  }
-}
-
-TEST_F(RecordReaderTest, AWriterThatEndsSaysNothingOfErrors) {
-  {
-    io::TFRecordWriter writer(files, "a");
-    files.set_hook([](const std::string&) { throw std::bad_alloc(); });
-  }
-  files.set_hook(nullptr);
-}
-
-TEST_F(RecordReaderTest, TheWriterSaysWhatIsWrong) {
-  using io::TFRecordWriter;
-  EXPECT_THROW(TFRecordWriter(files, "a", {.compression_type = "LZ4"}), InvalidArgumentError);
-  EXPECT_THROW(TFRecordWriter(files, "none/a"), NotFoundError);
-  TFRecordWriter writer(files, "a");
-  writer.write("one");
-  writer.close();
-  writer.close();
-  EXPECT_THROW(writer.write("two"), FailedPreconditionError);
-  files.set_faults({.fail_at = files.calls() + 2, .error_number = ENOSPC});
-  EXPECT_THROW(
-      {
-        TFRecordWriter full(files, "b");
-        full.write("one");
-        full.close();
-      },
-      ResourceExhaustedError);
-}
-
-TEST_F(RecordReaderTest, WhatWasFlushedSurvivesAPowerCut) {
-  for (const std::string compression : {"", "GZIP"}) {
-    io::TFRecordWriter writer(files, "a", {.compression_type = compression});
-    files.sync_directory(".");
-    writer.write("one");
-    writer.flush();
-    writer.write("two");
-    const auto found = files.after_power_cut();
-    const auto reader =
-        open_records(*found, "a", compression_of(compression), make_tfrecord_framing());
-    EXPECT_THAT(reader->next().records, ElementsAre("one"));
   }
 }
 

@@ -122,10 +122,10 @@ class ShardIndexed final : public IndexedData {
   std::vector<int64_t> scratch_;
 };
 
-class ShardNode final : public UnaryNode {
+class ShardNode final : public IndexableNode {
  public:
   ShardNode(DataNodePtr input, int64_t num_shards, int64_t index, ShardRequirement requirement)
-      : UnaryNode("shard", std::move(input)),
+      : IndexableNode("shard", std::move(input)),
         num_shards_(num_shards),
         index_(index),
         requirement_(requirement) {
@@ -153,24 +153,20 @@ class ShardNode final : public UnaryNode {
     const int64_t size = input().cardinality();
     return size < 0 ? size : size / num_shards_ + (index_ < size % num_shards_ ? 1 : 0);
   }
-  std::unique_ptr<DataIterator> make_iterator(const IteratorContext& context) const override {
-    if (auto indexed = make_indexed()) {
-      return std::make_unique<IndexedIterator>(std::move(indexed));
-    }
-    return std::make_unique<ShardIterator>(input().make_iterator(context.keeping_order()),
-                                           num_shards_, index_, requirement_);
-  }
-  std::unique_ptr<IndexedData> make_indexed() const override {
-    auto indexed = input().make_indexed();
-    if (!indexed) return nullptr;
-    const bool enough = indexed->size() == 0 || indexed->size() >= num_shards_;
-    if (requirement_ != ShardRequirement::kNothing && !enough) return nullptr;
-    return std::make_unique<ShardIndexed>(std::move(indexed), num_shards_, index_);
-  }
   bool passes_file_sharding() const override { return true; }
   int64_t batch_size() const override { return input().batch_size(); }
 
  private:
+  std::unique_ptr<IndexedData> by_position(std::unique_ptr<IndexedData> elements) const override {
+    const bool enough = elements->size() == 0 || elements->size() >= num_shards_;
+    if (requirement_ != ShardRequirement::kNothing && !enough) return nullptr;
+    return std::make_unique<ShardIndexed>(std::move(elements), num_shards_, index_);
+  }
+  std::unique_ptr<DataIterator> in_order(const IteratorContext& context) const override {
+    return std::make_unique<ShardIterator>(input().make_iterator(context.keeping_order()),
+                                           num_shards_, index_, requirement_);
+  }
+
   int64_t num_shards_;
   int64_t index_;
   ShardRequirement requirement_;

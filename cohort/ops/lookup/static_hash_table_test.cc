@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "cohort/core/testing_errors.h"
 #include "cohort/ops/lookup/testing_text_file.h"
 
 namespace cohort::lookup {
@@ -21,16 +22,6 @@ using testing::HasSubstr;
 std::vector<int64_t> ints(const Structure& structure) {
   const Tensor flat = structure.tensor().to(at::kLong).contiguous();
   return {flat.data_ptr<int64_t>(), flat.data_ptr<int64_t>() + flat.numel()};
-}
-
-template <class E, class Run>
-std::string error_text(Run&& run) {
-  try {
-    run();
-  } catch (const E& error) {
-    return error.what();
-  }
-  return "nothing of that class was thrown";
 }
 
 Tensor longs(const std::vector<int64_t>& values) {
@@ -98,7 +89,7 @@ TEST(StaticHashTable, AKeyTwiceNeedsOneValue) {
   EXPECT_EQ(table.size(), 3);
   EXPECT_THAT(table.keys().strings().to_vector(), ElementsAre("a", "b", "c"));
   EXPECT_THAT(ints(table[StringTensor({"c", "b", "a"})]), ElementsAre(3, 2, 1));
-  EXPECT_THAT(error_text<InvalidArgumentError>([] {
+  EXPECT_THAT(thrown<InvalidArgumentError>([] {
                 StaticHashTable(
                     KeyValueTensorInitializer(StringTensor({"a", "b", "a"}), longs({1, 2, 3})), 0);
               }),
@@ -106,7 +97,7 @@ TEST(StaticHashTable, AKeyTwiceNeedsOneValue) {
 }
 
 TEST(StaticHashTable, RefusesOtherKinds) {
-  EXPECT_THAT(error_text<InvalidArgumentError>([] { answers()[longs({1})]; }),
+  EXPECT_THAT(thrown<InvalidArgumentError>([] { answers()[longs({1})]; }),
               AllOf(HasSubstr("string keys"), HasSubstr("int64 [1]")));
   const KeyValueTensorInitializer numbers(longs({1}), longs({1}));
   EXPECT_THROW(StaticHashTable(numbers, 0)[at::tensor({1.5})], InvalidArgumentError);
@@ -162,7 +153,7 @@ TEST(TextFileInitializer, Columns) {
 
 TEST(TextFileInitializer, WrongFilesAreNamedWithTheirPlace) {
   const auto load = [](const std::string& content, TextFileInitializerOptions options) {
-    return error_text<InvalidArgumentError>([&] {
+    return thrown<InvalidArgumentError>([&] {
       const TextFile file(content);
       StaticHashTable(TextFileInitializer(file.path(), options), -1);
     });
@@ -186,9 +177,9 @@ TEST(TextFileInitializer, RefusesWhatDoesNotFit) {
   EXPECT_THROW(TextFileInitializer("x", {.value_dtype = boolean, .value_index = 1}),
                InvalidArgumentError);
   EXPECT_THROW(TextFileInitializer("x", {.vocab_size = 0}), InvalidArgumentError);
-  EXPECT_THAT(error_text<NotFoundError>(
-                  [] { StaticHashTable(TextFileInitializer("/nowhere/words.txt"), -1); }),
-              HasSubstr("/nowhere/words.txt"));
+  EXPECT_THAT(
+      thrown<NotFoundError>([] { StaticHashTable(TextFileInitializer("/nowhere/words.txt"), -1); }),
+      HasSubstr("/nowhere/words.txt"));
 }
 
 // An empty file is an empty table, as an empty list is.
