@@ -1,12 +1,14 @@
 // User functions on elements, type-erased: what map and filter run.
 //
-//   [](const Tensor& image, const Tensor& label) { return tuple(image / 255, label); }
-//   [](int64_t x) { return 2 * x; }                       // over records, as one loop per block
+//   dataset.map([](const Tensor& image, const Tensor& label) { return tuple(image / 255, label); });
+//   numbers.map([](int64_t x) { return 2 * x; });         // over records, as one loop per block
 //
 // What a function takes and how: core/structure_call.h; what it may return: core/to_structure.h. A
 // map's may ask for random numbers first:
 //
-//   [](random::Generator& random, const Tensor& image) { return image + random.normal({28, 28}); }
+//   images.map([](random::RandomGenerator& random, const Tensor& image) {
+//     return image + random.normal({28, 28});
+//   });
 #pragma once
 
 #include <cstdint>

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <concepts>
+#include <initializer_list>
 #include <vector>
 
 #include "cohort/core/export.h"
@@ -72,6 +73,11 @@ class COHORT_API GradientTape {
     leaves.reserve(sources.size());
     for (const Source& source : sources) leaves.push_back(source.value());
     return gradient(target, leaves, options);
+  }
+  template <internal::TapeSource Source>
+  std::vector<Tensor> gradient(const Tensor& target, std::initializer_list<Source> sources,
+                               const GradientOptions& options = {}) {
+    return gradient(target, std::vector<Source>(sources), options);
   }
 
   // Stops recording for good; NoGradient does it for a block.

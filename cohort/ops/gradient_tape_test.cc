@@ -138,5 +138,20 @@ TEST_F(GradientTapeTest, AnUndefinedTargetIsRefused) {
   EXPECT_THROW(tape.gradient(Tensor(), x), InvalidArgumentError);
 }
 
+// What tapes take for a variable.
+struct Weight {
+  Tensor leaf;
+  Tensor value() const { return leaf; }
+};
+
+TEST_F(GradientTapeTest, SourcesMayBeListedInBraces) {
+  const Weight a{at::full({}, 2.0).requires_grad_()}, b{at::full({}, 3.0).requires_grad_()};
+  GradientTape tape({.persistent = true});
+  const Tensor product = a.value() * b.value();
+  EXPECT_EQ(tape.gradient(product, {a})[0].item<double>(), 3);
+  const auto both = tape.gradient(product, {a, b});
+  EXPECT_EQ(both[1].item<double>(), 2);
+}
+
 }  // namespace
 }  // namespace cohort

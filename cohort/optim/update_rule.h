@@ -2,9 +2,8 @@
 //
 //   auto rule = optim::make_adam({.beta_1 = 0.8});
 //   StepScalars scalars = rule->prepare(/*learning_rate=*/1e-3, /*iteration=*/0);   // once a step
-//   void* slots[] = {m, v};                                          // in the order of
-//   rule->slots() rule->update(scalars, {.param = weights, .slots = slots, .gradient = gradient,
-//   .size = n});
+//   void* slots[] = {m, v};                                          // in rule->slots()'s order
+//   rule->update(scalars, {.param = weights, .slots = slots, .gradient = gradient, .size = n});
 #pragma once
 
 #include <cstdint>

@@ -6,6 +6,7 @@ import unittest
 from pathlib import Path
 
 import code_loading
+import examples_in_comments
 import exports
 import includes
 import layers
@@ -124,6 +125,31 @@ class PlantedOffences(unittest.TestCase):
         self.write("cohort/core/a.cc",
                    '/* dlopen */ int file_system(int);\nauto s = "//"; int download(int);\n')
         self.assertEqual(code_loading.check(self.root), [])
+
+    def test_examples_are_the_code_of_comments(self):
+        text = ("// What it is.\n//\n//   f(1);\n//\n//   g(2);   // a call\n// Prose.\n#pragma once\n"
+                "//   a list   of words\n//\n// Prose.\n  //   h();\nint x;\n")
+        found = [[code for _, code in block] for block in examples_in_comments.examples(text)]
+        self.assertEqual(found, [["f(1);", "", "g(2);   // a call"], ["h();"]])
+        self.assertEqual([block[0][0] for block in examples_in_comments.examples(text)], [3, 11])
+
+    def test_what_examples_leave_out(self):
+        for line, whole in (("...", ";"), ("for (const auto& x : xs) ...", "for (const auto& x : xs) {}"),
+                            ("f([](int) { ... }, {...});", "f([](int) {}, {});"),
+                            ('print("...");   // and so on ...', 'print("...");   // and so on ...')):
+            self.assertEqual(examples_in_comments.completed(line), whole)
+
+    def test_example_whose_lines_were_run_together(self):
+        self.write("cohort/cohort.h", '#include "cohort/core/a.h"\n')
+        self.write("cohort/core/a.h", "//   f({1, 2);\n#pragma once\n")
+        offences, sources = examples_in_comments.collect(self.root, {})
+        self.assert_offence(offences, "cohort/core/a.h:1", "brackets")
+        self.assertEqual(sources, [])
+
+    def test_header_that_is_left_out_but_gone(self):
+        self.write("cohort/cohort.h", "")
+        special = examples_in_comments.read_special("cohort/core/gone.h is left out: no code\n")
+        self.assert_offence(examples_in_comments.collect(self.root, special)[0], "gone.h")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 // The handle through which programs use a layer: copies name the same layer, as in Python.
 //
 //   LayerHandle dense = layers::Dense(10);
-//   Tensor y = dense(x);                        // a tensor now
-//   SymbolicTensor y = dense(keras::Input({4}));   // a step of a functional model
+//   Tensor y = dense(x);                                // a tensor now
+//   SymbolicTensor units = dense(keras::Input({4}));    // a step of a functional model
 #pragma once
 
 #include <memory>

@@ -3,8 +3,9 @@
 //   losses::SparseCategoricalCrossentropy loss_object(
 //       {.from_logits = true, .reduction = losses::Reduction::NONE});
 //   Tensor per_example = loss_object(labels, predictions);
-//   losses::Loss huber([](const Tensor& y_true, const Tensor& y_pred) { ... },
-//                      {.reduction = losses::Reduction::SUM});
+//   losses::Loss distance(
+//       [](const Tensor& y_true, const Tensor& y_pred) { return (y_true - y_pred).abs().sum(-1); },
+//       {.reduction = losses::Reduction::SUM});
 #pragma once
 
 #include <functional>

@@ -2,7 +2,7 @@
 // a line.
 //
 //   StringVocabulary vocabulary = {"avenger", "ironman"};
-//   StringVocabulary vocabulary = "vocabulary.txt";
+//   StringVocabulary of_file = "vocabulary.txt";
 #pragma once
 
 #include <cstdint>
