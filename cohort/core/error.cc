@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <iterator>
+#include <typeinfo>
 
 namespace cohort {
 namespace {
@@ -13,30 +14,41 @@ void throw_as(const std::string& message, const std::string& task) {
   throw ErrorClass(message, task);
 }
 
+template <class ErrorClass>
+bool is_a(const Error& error) {
+  return typeid(error) == typeid(ErrorClass);
+}
+
 struct CodeEntry {
   std::string_view name;
   Throw throw_error;
+  bool (*is_of_class)(const Error& error);
 };
+
+template <class ErrorClass>
+constexpr CodeEntry entry(std::string_view name) {
+  return {name, throw_as<ErrorClass>, is_a<ErrorClass>};
+}
 
 // By code.
 constexpr CodeEntry kCodes[] = {
-    {"OK", throw_as<InternalError>},
-    {"CANCELLED", throw_as<CancelledError>},
-    {"UNKNOWN", throw_as<UnknownError>},
-    {"INVALID_ARGUMENT", throw_as<InvalidArgumentError>},
-    {"DEADLINE_EXCEEDED", throw_as<DeadlineExceededError>},
-    {"NOT_FOUND", throw_as<NotFoundError>},
-    {"ALREADY_EXISTS", throw_as<AlreadyExistsError>},
-    {"PERMISSION_DENIED", throw_as<PermissionDeniedError>},
-    {"RESOURCE_EXHAUSTED", throw_as<ResourceExhaustedError>},
-    {"FAILED_PRECONDITION", throw_as<FailedPreconditionError>},
-    {"ABORTED", throw_as<AbortedError>},
-    {"OUT_OF_RANGE", throw_as<OutOfRangeError>},
-    {"UNIMPLEMENTED", throw_as<UnimplementedError>},
-    {"INTERNAL", throw_as<InternalError>},
-    {"UNAVAILABLE", throw_as<UnavailableError>},
-    {"DATA_LOSS", throw_as<DataLossError>},
-    {"UNAUTHENTICATED", throw_as<UnauthenticatedError>},
+    entry<InternalError>("OK"),
+    entry<CancelledError>("CANCELLED"),
+    entry<UnknownError>("UNKNOWN"),
+    entry<InvalidArgumentError>("INVALID_ARGUMENT"),
+    entry<DeadlineExceededError>("DEADLINE_EXCEEDED"),
+    entry<NotFoundError>("NOT_FOUND"),
+    entry<AlreadyExistsError>("ALREADY_EXISTS"),
+    entry<PermissionDeniedError>("PERMISSION_DENIED"),
+    entry<ResourceExhaustedError>("RESOURCE_EXHAUSTED"),
+    entry<FailedPreconditionError>("FAILED_PRECONDITION"),
+    entry<AbortedError>("ABORTED"),
+    entry<OutOfRangeError>("OUT_OF_RANGE"),
+    entry<UnimplementedError>("UNIMPLEMENTED"),
+    entry<InternalError>("INTERNAL"),
+    entry<UnavailableError>("UNAVAILABLE"),
+    entry<DataLossError>("DATA_LOSS"),
+    entry<UnauthenticatedError>("UNAUTHENTICATED"),
 };
 
 const CodeEntry& entry_of(Code code) {
@@ -62,6 +74,8 @@ std::exception_ptr make_error(Code code, const std::string& message, const std::
     return std::current_exception();
   }
 }
+
+bool is_of_its_code(const Error& error) { return entry_of(error.code()).is_of_class(error); }
 
 ErrorRecord record_error(const std::exception_ptr& error) {
   try {

@@ -104,6 +104,9 @@ namespace internal {
 COHORT_API std::exception_ptr make_error(Code code, const std::string& message,
                                          const std::string& task = "");
 
+// Whether the error is of the very class of its code, not of one derived from it.
+bool is_of_its_code(const Error& error);
+
 // The contents of an exception, in the form in which it is written to files and sent to other
 // processes; make_error turns it into an exception again.
 struct ErrorRecord {

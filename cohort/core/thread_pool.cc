@@ -15,6 +15,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/logging.h"
+#include "cohort/core/process.h"
 #include "cohort/core/task.h"
 
 namespace cohort {
@@ -25,6 +26,7 @@ struct ThreadPool::State {
     const internal::Task* caller;
   };
 
+  const internal::HomeProcess home;
   std::string name;
   std::mutex mutex;
   std::condition_variable wake;
@@ -93,11 +95,15 @@ ThreadPool::ThreadPool(std::string name, int num_threads) : state_(std::make_uni
   }
 }
 
-ThreadPool::~ThreadPool() = default;
+ThreadPool::~ThreadPool() {
+  if (!state_->home.is_here()) [[maybe_unused]]
+    State* const left = state_.release();
+}
 
 int ThreadPool::num_threads() const { return static_cast<int>(state_->threads.size()); }
 
 void ThreadPool::schedule(std::function<void()> task) {
+  state_->home.check("a thread pool");
   {
     std::lock_guard lock(state_->mutex);
     state_->queue.push_back({std::move(task), &internal::Task::current()});

@@ -12,7 +12,8 @@ class ThreadPool {
  public:
   // Errors: InvalidArgument (num_threads below 1), ResourceExhausted (no more threads to be had).
   ThreadPool(std::string name, int num_threads);
-  // Runs what is queued, then joins. Never throws. Not from one of its own tasks.
+  // Runs what is queued, then joins. Never throws. Not from one of its own tasks. In a child of
+  // fork nothing is run, and the pool's memory stays.
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
@@ -21,6 +22,7 @@ class ThreadPool {
   // Runs `task` on some thread, first come first served, for the caller's task of the job (see
   // task.h). A task that throws is logged as an error and dropped: a task that can fail keeps its
   // own error.
+  // Errors: FailedPrecondition (in a child of the process that made the pool).
   void schedule(std::function<void()> task);
 
  private:

@@ -1,8 +1,8 @@
 #include "cohort/data/generator.h"
 
+#include "cohort/core/error_context.h"
 #include "cohort/core/lazy.h"
 #include "cohort/data/dataset.h"
-#include "cohort/data/functions/error_context.h"
 #include "cohort/data/iteration/counting_iterator.h"
 #include "cohort/data/iteration/input_deadline.h"
 #include "cohort/data/nodes/node.h"

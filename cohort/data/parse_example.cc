@@ -3,9 +3,9 @@
 #include <unordered_map>
 
 #include "cohort/core/error.h"
+#include "cohort/core/error_context.h"
 #include "cohort/core/text.h"
 #include "cohort/data/files/example_columns.h"
-#include "cohort/data/functions/error_context.h"
 
 namespace cohort::io {
 namespace {

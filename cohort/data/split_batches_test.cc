@@ -51,7 +51,7 @@ TEST(SplitBatches, WhatIsNoBatchIsRefused) {
 
 TEST(SplitBatches, AFailedBatchIsAsManyFailedPieces) {
   const Dataset dataset = split_batches(Dataset::range(3).map([](int64_t i) {
-    if (i == 1) throw OutOfRangeError("no batch");
+    if (i == 1) throw NotFoundError("no batch");
     return Tensor(at::ones({2}, int64) * i);
   }),
                                         2);
@@ -60,7 +60,7 @@ TEST(SplitBatches, AFailedBatchIsAsManyFailedPieces) {
   for (int i = 0; i < 6; ++i) {
     try {
       seen.push_back(internal::str(*iterator.next()));
-    } catch (const OutOfRangeError&) {
+    } catch (const NotFoundError&) {
       seen.emplace_back("failed");
     }
   }

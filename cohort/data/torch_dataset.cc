@@ -1,7 +1,7 @@
 #include "cohort/data/torch_dataset.h"
 
+#include "cohort/core/error_context.h"
 #include "cohort/core/lazy.h"
-#include "cohort/data/functions/error_context.h"
 #include "cohort/data/nodes/node.h"
 
 namespace cohort::internal {

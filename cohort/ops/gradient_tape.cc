@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "cohort/core/error.h"
+#include "cohort/core/libtorch_error.h"
 #include "cohort/core/scratch.h"
 #include "cohort/ops/gradient_stream.h"
 
@@ -15,6 +16,8 @@ namespace cohort {
 namespace {
 
 using internal::Scratch;
+
+constexpr const char* kGradient = "GradientTape::gradient";
 
 // Tapes that record on this thread now.
 thread_local int recording_tapes = 0;
@@ -88,9 +91,11 @@ std::vector<Tensor> GradientTape::gradient(const Tensor& target, const std::vect
     targets->push_back(target);
     seeds->push_back(options.output_gradients.defined() ? options.output_gradients
                                                         : at::ones_like(target));
-    found = torch::autograd::grad(*targets, *inputs, *seeds,
-                                  /*retain_graph=*/options_.persistent || create_graph,
-                                  create_graph, /*allow_unused=*/true);
+    found = internal::with_typed_errors(kGradient, [&] {
+      return torch::autograd::grad(*targets, *inputs, *seeds,
+                                   /*retain_graph=*/options_.persistent || create_graph,
+                                   create_graph, /*allow_unused=*/true);
+    });
   } else {
     found.resize(inputs->size());
   }
@@ -118,7 +123,7 @@ void GradientTape::stream(const Tensor& target, internal::GradientStream& stream
   check_target(target, Tensor());
   used_ = true;
   stop_recording();
-  stream.run(target, ready);
+  internal::with_typed_errors(kGradient, [&] { stream.run(target, ready); });
 }
 
 NoGradient::NoGradient() : previous_(at::GradMode::is_enabled()) {

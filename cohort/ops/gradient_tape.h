@@ -60,7 +60,8 @@ class COHORT_API GradientTape {
   // d target / d source for each source; of a target with several elements, of their sum.
   // Shapes: sources [..] -> the same shapes. Sparse embeddings give sparse gradients.
   // Errors: FailedPrecondition (called twice on a tape that is not persistent), InvalidArgument
-  // (target undefined, shape of output_gradients).
+  // (target undefined, shape of output_gradients; libtorch's own, for example of a value that was
+  // changed in place).
   std::vector<Tensor> gradient(const Tensor& target, const std::vector<Tensor>& sources,
                                const GradientOptions& options = {});
   Tensor gradient(const Tensor& target, const Tensor& source, const GradientOptions& options = {}) {

@@ -1,7 +1,7 @@
 #include "cohort/data/functions/map_function.h"
 
+#include "cohort/core/error_context.h"
 #include "cohort/core/text.h"
-#include "cohort/data/functions/error_context.h"
 #include "cohort/data/iteration/parallel_calls.h"
 #include "cohort/data/iteration/stacking.h"
 

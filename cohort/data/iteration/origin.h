@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "cohort/data/functions/error_context.h"
+#include "cohort/core/error_context.h"
 #include "cohort/data/iteration/iterator.h"
 
 namespace cohort::internal {

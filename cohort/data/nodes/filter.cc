@@ -1,7 +1,7 @@
 #include <algorithm>
 
+#include "cohort/core/error_context.h"
 #include "cohort/data/dataset.h"
-#include "cohort/data/functions/error_context.h"
 #include "cohort/data/functions/predicate.h"
 #include "cohort/data/iteration/blocks.h"
 #include "cohort/data/iteration/counting_iterator.h"

@@ -2,9 +2,9 @@
 #include <limits>
 #include <optional>
 
+#include "cohort/core/error_context.h"
 #include "cohort/core/lazy.h"
 #include "cohort/data/dataset.h"
-#include "cohort/data/functions/error_context.h"
 #include "cohort/data/functions/probe.h"
 #include "cohort/data/iteration/counting_iterator.h"
 #include "cohort/data/iteration/parallel_calls.h"

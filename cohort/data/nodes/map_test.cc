@@ -47,6 +47,30 @@ TEST_P(Map, TakesEveryKindOfCallable) {
   }
 }
 
+TEST_P(Map, AnOutOfRangeErrorOfTheFunctionIsTheElementsAndNotTheEnd) {
+  const auto fail_at_1 = [](int64_t x) {
+    if (x == 1) throw OutOfRangeError("mine");
+    return x;
+  };
+  for (const Dataset& dataset :
+       {range(3).map(fail_at_1), range(3).map(fail_at_1, {.num_parallel_calls = 2}),
+        range(3).map([&](const Tensor& x) { return fail_at_1(x.item<int64_t>()); }),
+        range(3).flat_map([&](int64_t x) { return Dataset::range(fail_at_1(x), x + 1); }),
+        range(3).filter([&](int64_t x) { return fail_at_1(x) >= 0; })}) {
+    auto iterator = dataset.iterator();
+    EXPECT_EQ(iterator.get_next().tensor().item<int64_t>(), 0);
+    try {
+      iterator.get_next();
+      ADD_FAILURE() << "no error";
+    } catch (const InvalidArgumentError& error) {
+      EXPECT_THAT(error.what(),
+                  HasSubstr("element 1: the function threw an OutOfRangeError: mine"));
+    }
+    EXPECT_EQ(iterator.get_next().tensor().item<int64_t>(), 2);
+    EXPECT_THROW(iterator.get_next(), OutOfRangeError);
+  }
+}
+
 TEST_P(Map, TakesMembersOneByOne) {
   const Dataset pairs = input(Dataset::from_tensor_slices(
       tuple(at::arange(3, at::kLong), StringTensor({"a", "bb", "ccc"}))));
@@ -185,7 +209,7 @@ TEST_P(Map, KeepsTheClassesOfErrors) {
       return x;
     });
   };
-  EXPECT_THROW(texts(throwing(OutOfRangeError("x"))), OutOfRangeError);
+  EXPECT_THROW(texts(throwing(AbortedError("x"))), AbortedError);
   EXPECT_THROW(texts(throwing(DataLossError("x"))), DataLossError);
   EXPECT_EQ(thrown<UnknownError>([&] { texts(throwing(std::logic_error("why"))); }),
             "map: element 0: why");

@@ -1,8 +1,8 @@
 #include <c10/core/GradMode.h>
 
+#include "cohort/core/error_context.h"
 #include "cohort/data/dataset.h"
 #include "cohort/data/functions/carried_state.h"
-#include "cohort/data/functions/error_context.h"
 
 namespace cohort::data {
 

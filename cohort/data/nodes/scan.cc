@@ -2,10 +2,10 @@
 
 #include <optional>
 
+#include "cohort/core/error_context.h"
 #include "cohort/core/lazy.h"
 #include "cohort/data/dataset.h"
 #include "cohort/data/functions/carried_state.h"
-#include "cohort/data/functions/error_context.h"
 #include "cohort/data/functions/probe.h"
 #include "cohort/data/functions/probed_spec.h"
 #include "cohort/data/iteration/counting_iterator.h"

@@ -1,5 +1,5 @@
+#include "cohort/core/error_context.h"
 #include "cohort/data/dataset.h"
-#include "cohort/data/functions/error_context.h"
 #include "cohort/data/functions/predicate.h"
 #include "cohort/data/iteration/counting_iterator.h"
 #include "cohort/data/nodes/node.h"

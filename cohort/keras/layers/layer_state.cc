@@ -1,9 +1,8 @@
 #include "cohort/keras/layers/layer_state.h"
 
-#include <c10/util/Exception.h>
-
 #include <utility>
 
+#include "cohort/core/libtorch_error.h"
 #include "cohort/core/text.h"
 #include "cohort/distribute/context.h"
 #include "cohort/distribute/strategy.h"
@@ -44,14 +43,6 @@ class CallGuard {
  private:
   CallFrame frame_;
 };
-
-[[noreturn]] void throw_call_failed(const std::string& where, const Structure& inputs,
-                                    const c10::Error& error) {
-  const std::string message =
-      str(where, " failed on ", describe_leaves(inputs), ": ", error.what_without_backtrace());
-  if (message.find("allocate memory") != std::string::npos) throw ResourceExhaustedError(message);
-  throw InvalidArgumentError(message);
-}
 
 // Specs of images [batch, height, width, channels], with another size.
 StructureSpec with_image_size(const StructureSpec& specs, const keras::layers::Size2D& size) {
@@ -102,7 +93,8 @@ Structure LayerState::run(const Structure& inputs, const CallOptions& options,
     try {
       return body(guard.options());
     } catch (const c10::Error& error) {
-      throw_call_failed(str("layer '", layer.name(), "'"), inputs, error);
+      throw_libtorch_error(error,
+                           str("layer '", layer.name(), "' failed on ", describe_leaves(inputs)));
     }
   }();
   if (activity_regularizer) add_activity_loss(outputs);

@@ -1,10 +1,10 @@
 #include "cohort/keras/losses/loss.h"
 
-#include <c10/util/Exception.h>
-
 #include <utility>
 
 #include "cohort/core/error.h"
+#include "cohort/core/handle.h"
+#include "cohort/core/libtorch_error.h"
 #include "cohort/distribute/context.h"
 #include "cohort/keras/weighting.h"
 
@@ -17,6 +17,7 @@ Loss::Loss(Function per_example, LossOptions options)
 
 Tensor Loss::operator()(const Tensor& y_true, const Tensor& y_pred,
                         const Tensor& sample_weight) const {
+  if (!per_example_) internal::throw_moved_from("Loss");
   const Reduction reduction = options_.reduction;
   const bool averages = reduction == Reduction::AUTO || reduction == Reduction::SUM_OVER_BATCH_SIZE;
   if (averages && distribute::has_strategy()) {
@@ -36,9 +37,9 @@ Tensor Loss::operator()(const Tensor& y_true, const Tensor& y_pred,
   try {
     losses = per_example_(y_true, y_pred);
   } catch (const c10::Error& error) {
-    throw InvalidArgumentError(
-        str("loss '", name(), "' failed on labels ", internal::describe(y_true),
-            " and predictions ", internal::describe(y_pred), ": ", error.what_without_backtrace()));
+    internal::throw_libtorch_error(
+        error, str("loss '", name(), "' failed on labels ", internal::describe(y_true),
+                   " and predictions ", internal::describe(y_pred)));
   }
   if (sample_weight.defined()) {
     losses = losses * internal::broadcast_weights(sample_weight, losses, name().c_str());

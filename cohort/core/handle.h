@@ -1,0 +1,64 @@
+// What handle classes (Strategy, Dataset, Optimizer, ...) hold: a pointer that knows what was left
+// behind when the handle was moved away, and says so.
+//
+//   class COHORT_API Metric {
+//     ...
+//     internal::Handle<internal::MetricState, "Metric"> state_;
+//   };
+//   Metric taken = std::move(metric);
+//   metric.result();        // FailedPreconditionError: this Metric was moved from ...
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <utility>
+
+#include "cohort/core/export.h"
+
+namespace cohort::internal {
+
+// Errors: FailedPrecondition, always; `what` is the handle's class.
+[[noreturn]] COHORT_API void throw_moved_from(const char* what);
+
+// A text as an argument of a template.
+template <size_t N>
+struct Label {
+  constexpr Label(const char (&literal)[N]) { std::copy_n(literal, N, text); }
+  char text[N];
+};
+
+// Empty only if it was made so, or moved from. Every use but assignment, destruction and comparison
+// of an empty one is a FailedPrecondition. Costs what the pointer costs, and a comparison.
+// Thread safety: as Pointer.
+template <class T, Label kWhat, class Pointer = std::shared_ptr<T>>
+class Handle {
+ public:
+  Handle() = default;
+  Handle(Pointer object) : object_(std::move(object)) {}
+
+  T* operator->() const { return get(); }
+  T& operator*() const { return *get(); }
+  T* get() const {
+    check();
+    return object_.get();
+  }
+  const Pointer& pointer() const {
+    check();
+    return object_;
+  }
+  operator const Pointer&() const { return pointer(); }
+
+  bool empty() const { return object_ == nullptr; }
+  bool operator==(const Handle& other) const { return object_ == other.object_; }
+
+ private:
+  void check() const {
+    if (object_ == nullptr) [[unlikely]]
+      throw_moved_from(kWhat.text);
+  }
+
+  Pointer object_;
+};
+
+}  // namespace cohort::internal

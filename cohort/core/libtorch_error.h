@@ -1,0 +1,29 @@
+// libtorch's errors as Cohort's: the one place that decides their class and their text.
+#pragma once
+
+#include <c10/util/Exception.h>
+
+#include <string>
+#include <utility>
+
+namespace cohort::internal {
+
+// Its message; with libtorch's backtrace if debugging::disable_traceback_filtering was called.
+std::string libtorch_message(const c10::Error& error);
+
+// Errors, always: ResourceExhausted (no memory), Unimplemented (not there for this dtype, layout or
+// device), or InvalidArgument. `context` stands before libtorch's text. An index out of range, too,
+// is an InvalidArgument: loops take OutOfRange for the end of their data.
+[[noreturn]] void throw_libtorch_error(const c10::Error& error, const std::string& context);
+
+// fn(), whose errors of libtorch become typed ones that name `where`.
+template <class Fn>
+decltype(auto) with_typed_errors(const char* where, Fn&& fn) {
+  try {
+    return std::forward<Fn>(fn)();
+  } catch (const c10::Error& error) {
+    throw_libtorch_error(error, where);
+  }
+}
+
+}  // namespace cohort::internal
