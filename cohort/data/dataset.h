@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "cohort/core/export.h"
+#include "cohort/core/handle.h"
 #include "cohort/core/spec.h"
 #include "cohort/core/structure.h"
 #include "cohort/data/cardinality.h"
@@ -293,7 +294,7 @@ class COHORT_API Dataset {
 
   // For rewrites of the graph, and for nodes defined elsewhere.
   explicit Dataset(internal::DataNodePtr node, Options options = {});
-  const internal::DataNodePtr& node() const { return node_; }
+  const internal::DataNodePtr& node() const { return node_.pointer(); }
 
  private:
   static Dataset from_generator_erased(internal::GeneratorSource source, GeneratorOptions options);
@@ -306,9 +307,9 @@ class COHORT_API Dataset {
   Dataset scan_erased(Structure initial, internal::ElementFunction fn) const;
   Structure reduce_erased(Structure initial, const internal::ElementFunction& fn) const;
 
-  internal::DataNodePtr node_;
+  internal::Handle<const internal::DataNode, "Dataset"> node_;
   Options options_;
-  std::shared_ptr<std::atomic<uint64_t>> passes_;  // iterators made so far
+  internal::Handle<std::atomic<uint64_t>, "Dataset"> passes_;  // iterators made so far
 };
 
 }  // namespace cohort::data

@@ -42,7 +42,8 @@ ElementCursor::ElementCursor(DatasetIterator iterator)
       element_(iterator_->next()) {}
 
 ElementCursor::ElementCursor(DatasetIterator* iterator)
-    : iterator_(std::shared_ptr<void>(), iterator), element_(iterator_->next()) {}
+    : iterator_(std::shared_ptr<DatasetIterator>(std::shared_ptr<void>(), iterator)),
+      element_(iterator_->next()) {}
 
 ElementCursor& ElementCursor::operator++() {
   element_ = iterator_->next();

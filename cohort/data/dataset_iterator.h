@@ -13,6 +13,7 @@
 #include <string>
 
 #include "cohort/core/export.h"
+#include "cohort/core/handle.h"
 #include "cohort/core/optional.h"
 #include "cohort/core/spec.h"
 #include "cohort/core/structure.h"
@@ -30,7 +31,9 @@ namespace cohort::data {
 class ElementCursor;
 
 // Movable, not copyable; a moved-from iterator can only be assigned to or destroyed.
-// Thread safety: none. Destroying it stops its threads, each after at most one element.
+// Thread safety: none: next, state and restore from one thread at a time, else FailedPrecondition;
+// not in a child of fork (FailedPrecondition). Destroying it stops its threads, each after at most
+// one element.
 class COHORT_API DatasetIterator {
  public:
   DatasetIterator(internal::DataNodePtr root, const internal::IteratorContext& context);
@@ -65,10 +68,10 @@ class COHORT_API DatasetIterator {
   std::default_sentinel_t end() const { return {}; }
 
   // The part that keeps its address when the iterator is moved: for checkpoints.
-  const std::shared_ptr<internal::DatasetReader>& reader() const { return reader_; }
+  const std::shared_ptr<internal::DatasetReader>& reader() const { return reader_.pointer(); }
 
  private:
-  std::shared_ptr<internal::DatasetReader> reader_;
+  internal::Handle<internal::DatasetReader, "DatasetIterator"> reader_;
 };
 
 // The iterator of a range-for loop: an input iterator.
@@ -90,7 +93,7 @@ class COHORT_API ElementCursor {
   bool operator==(std::default_sentinel_t) const { return !element_.has_value(); }
 
  private:
-  std::shared_ptr<DatasetIterator> iterator_;
+  internal::Handle<DatasetIterator, "dataset's range-for iterator"> iterator_;
   std::optional<Structure> element_;
 };
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "cohort/core/export.h"
+#include "cohort/core/handle.h"
 #include "cohort/data/dataset.h"
 #include "cohort/distribute/distributed_iterator.h"
 #include "cohort/distribute/input_context.h"
@@ -58,7 +59,7 @@ class COHORT_API DistributedDataset {
   DistributedIterator iterator_of_pass(uint64_t pass) const;
 
  private:
-  std::shared_ptr<const internal_input::Source> source_;
+  internal::Handle<const internal_input::Source, "DistributedDataset"> source_;
 };
 
 struct DistributedDatasetOptions {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cohort/core/export.h"
+#include "cohort/core/handle.h"
 #include "cohort/core/optional.h"
 #include "cohort/data/state.h"
 #include "cohort/distribute/values.h"
@@ -32,7 +33,8 @@ class BatchSequence;
 // 0 and unknown dimensions are 0, other dimensions and dtypes as in the spec. Exception: if all
 // shapes are known, there is one worker, and the dataset is finite, such an incomplete last step is
 // left out. Movable, not copyable; a moved-from iterator can only be assigned to or destroyed.
-// Thread safety: none. Not for use inside a step.
+// Thread safety: none: next, state and restore from one thread at a time, else FailedPrecondition.
+// Not for use inside a step, nor in a child of fork (FailedPrecondition).
 class COHORT_API DistributedIterator {
  public:
   DistributedIterator(DistributedIterator&&) noexcept = default;
@@ -81,7 +83,8 @@ class COHORT_API DistributedIterator {
   void check_caller(const char* method) const;
   explicit DistributedIterator(std::shared_ptr<const internal_input::Source> source);
 
-  std::shared_ptr<internal_input::StepReader> reader_;  // checkpoints refer to it
+  // Checkpoints refer to it.
+  internal::Handle<internal_input::StepReader, "DistributedIterator"> reader_;
 };
 
 namespace internal_input {

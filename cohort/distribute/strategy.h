@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "cohort/core/export.h"
+#include "cohort/core/handle.h"
 #include "cohort/distribute/context.h"
 #include "cohort/distribute/replica_context.h"
 #include "cohort/distribute/step_call.h"
@@ -110,7 +111,8 @@ class COHORT_API Strategy {
   // Variable result is returned as itself; void for void.
   // Errors: what fn throws, on the lowest replica that failed by itself; FailedPrecondition (inside
   // another run, or while one is running; replicas made different numbers of collective calls),
-  // DeadlineExceeded (names the replica), InvalidArgument (components of an argument).
+  // DeadlineExceeded (names the replica), InvalidArgument (components of an argument, what libtorch
+  // threw). Errors of Cohort's classes, and libtorch's, name the replica whose own they are.
   template <class Fn, class... Args>
   requires(!std::is_same_v<std::remove_cvref_t<Fn>, RunOptions>) auto run(Fn&& fn,
                                                                           Args&&... args) const {
@@ -129,9 +131,11 @@ class COHORT_API Strategy {
   // replica order. With `axis` each replica's value is first summed over those dimensions, and MEAN
   // divides by the number of elements summed, so that batches weigh by their size. A plain value
   // stands for equal values on all replicas: MEAN returns it. In cross-replica context or outside.
+  // MEAN of integers divides truly, as in TensorFlow: int32 and int64 give float64, smaller ones
+  // float32.
   // Errors: FailedPrecondition (in a replica: use ReplicaContext::all_reduce), InvalidArgument
-  // (shapes differ between replicas, axis out of range, MEAN of integers without a mean; SUM of a
-  // plain value with several replicas).
+  // (shapes differ between replicas, axis out of range, MEAN of bool; a sum that its integer dtype
+  // cannot hold, up to 32 bits; SUM of a plain value with several replicas), those of libtorch.
   Tensor reduce(ReduceOp op, const PerReplica<Tensor>& value,
                 const ReduceAxis& axis = std::nullopt) const;
   Tensor reduce(ReduceOp op, const Mirrored<Tensor>& value,
@@ -211,9 +215,11 @@ class COHORT_API Strategy {
 
   // Two handles of one strategy.
   bool operator==(const Strategy& other) const { return core_ == other.core_; }
-  const std::shared_ptr<internal::StrategyCore>& core() const { return core_; }
+  const std::shared_ptr<internal::StrategyCore>& core() const { return core_.pointer(); }
 
  private:
+  // Of checked values.
+  Tensor combine(ReduceOp op, const PerReplica<Tensor>& value, const ReduceAxis& axis) const;
   size_t num_local_replicas() const;
   ValueContext value_context(size_t local_replica) const;
   // distribute_datasets_from_function, not counted.
@@ -222,7 +228,7 @@ class COHORT_API Strategy {
   static PerReplica<Structure> next_input(InputIterator& input);
   void run_frame(const std::shared_ptr<internal::RunFrame>& frame, const RunOptions& options) const;
 
-  std::shared_ptr<internal::StrategyCore> core_;
+  internal::Handle<internal::StrategyCore, "Strategy"> core_;
 };
 
 }  // namespace cohort::distribute

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cohort/core/export.h"
+#include "cohort/core/handle.h"
 #include "cohort/core/structure.h"
 #include "cohort/distribute/values.h"
 #include "cohort/distribute/variable.h"
@@ -76,7 +77,7 @@ class COHORT_API StrategyExtended {
       const std::map<std::string, PerReplica<Tensor>>& initial_loop_values = {}) const;
 
  private:
-  std::shared_ptr<internal::StrategyCore> core_;
+  internal::Handle<internal::StrategyCore, "StrategyExtended"> core_;
 };
 
 }  // namespace cohort::distribute

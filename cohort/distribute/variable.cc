@@ -46,7 +46,8 @@ std::shared_ptr<train::Trackable> Variable::trackable() const {
 VariableImpl& Variable::impl() const {
   if (impl_ == nullptr) {
     throw FailedPreconditionError(
-        "an empty Variable handle was used; make the variable, or build the layer, first");
+        "an empty Variable handle was used: none was made yet, or it was moved from; make the "
+        "variable, or build the layer, first");
   }
   return *impl_;
 }

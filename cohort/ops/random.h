@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cohort/core/export.h"
+#include "cohort/core/handle.h"
 #include "cohort/core/tensor.h"
 
 namespace cohort::random {
@@ -57,7 +58,7 @@ class COHORT_API RandomGenerator {
  private:
   struct Impl;
   explicit RandomGenerator(std::shared_ptr<Impl> impl);
-  std::shared_ptr<Impl> impl_;
+  internal::Handle<Impl, "RandomGenerator"> impl_;
 };
 // TensorFlow's name, and that of version 0.1; data::Generator<T> is something else.
 using Generator = RandomGenerator;

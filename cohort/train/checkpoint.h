@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "cohort/core/export.h"
+#include "cohort/core/handle.h"
 #include "cohort/train/checkpoint_status.h"
 #include "cohort/train/trackable.h"
 
@@ -88,7 +89,7 @@ class COHORT_API Checkpoint {
   internal::CheckpointImpl& impl() const { return *impl_; }
 
  private:
-  std::shared_ptr<internal::CheckpointImpl> impl_;
+  internal::Handle<internal::CheckpointImpl, "Checkpoint"> impl_;
 };
 
 struct LatestOptions {

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "cohort/core/export.h"
+#include "cohort/core/handle.h"
 #include "cohort/train/checkpoint.h"
 
 namespace cohort {
@@ -103,7 +104,7 @@ class COHORT_API CheckpointManager {
       : impl_(std::move(impl)) {}
 
  private:
-  std::shared_ptr<internal::CheckpointManagerImpl> impl_;
+  internal::Handle<internal::CheckpointManagerImpl, "CheckpointManager"> impl_;
 };
 
 }  // namespace train

@@ -42,7 +42,7 @@ std::vector<TrackableChild> TrackableList::checkpoint_children() {
 
 TrackableHandle::TrackableHandle(std::shared_ptr<Trackable> object, Checked)
     : object_(std::move(object)) {
-  if (object_ == nullptr) {
+  if (object_.empty()) {
     throw InvalidArgumentError("a checkpoint was given an object that is nullptr");
   }
 }

@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "cohort/core/export.h"
+#include "cohort/core/handle.h"
 #include "cohort/core/string_tensor.h"
 #include "cohort/core/structure.h"
 #include "cohort/core/tensor.h"
@@ -191,13 +192,13 @@ class COHORT_API TrackableHandle {
 
   Trackable& operator*() const { return *object_; }
   Trackable* operator->() const { return object_.get(); }
-  const std::shared_ptr<Trackable>& get() const { return object_; }
+  const std::shared_ptr<Trackable>& get() const { return object_.pointer(); }
 
  private:
   struct Checked {};
   TrackableHandle(std::shared_ptr<Trackable> object, Checked);
 
-  std::shared_ptr<Trackable> object_;
+  internal::Handle<Trackable, "handle of an object to save"> object_;
 };
 
 }  // namespace train

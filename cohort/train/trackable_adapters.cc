@@ -42,7 +42,9 @@ class GeneratorState final : public Trackable {
 
 class GeneratorObject final : public Trackable {
  public:
-  explicit GeneratorObject(const random::RandomGenerator& generator) : state_(generator) {}
+  explicit GeneratorObject(const random::RandomGenerator& generator) : state_(generator) {
+    generator.state();  // here, not at the first save, one that was moved from is refused
+  }
   std::vector<TrackableChild> checkpoint_children() override { return {{"_state_var", &state_}}; }
 
  private:

@@ -7,6 +7,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/files/deflate.h"
 #include "cohort/core/files/file_system.h"
+#include "cohort/core/process.h"
 #include "cohort/core/text.h"
 #include "cohort/data/records/tfrecord_framing.h"
 
@@ -40,6 +41,7 @@ struct TFRecordWriter::State {
     compressed.clear();
   }
 
+  const internal::HomeProcess home;
   const std::string path;
   std::optional<internal::Deflater> deflater;
   std::unique_ptr<internal::WritableFile> file;  // null once closed
@@ -56,7 +58,8 @@ TFRecordWriter::TFRecordWriter(internal::FileSystem& files, const std::string& p
 
 TFRecordWriter::~TFRecordWriter() {
   try {
-    if (state_) close();
+    // A child of fork must not write what the parent will write.
+    if (!state_.empty() && state_->home.is_here()) close();
   } catch (const std::exception&) {
     // Who wants to know calls close().
   }
@@ -70,6 +73,7 @@ TFRecordWriter& TFRecordWriter::operator=(TFRecordWriter&& other) noexcept {
 }
 
 void TFRecordWriter::write(std::string_view record) {
+  state_->home.check("a TFRecordWriter");
   if (!state_->file) {
     throw FailedPreconditionError(
         internal::str("TFRecordWriter: ", internal::quoted(state_->path), " is closed"));
@@ -82,6 +86,7 @@ void TFRecordWriter::write(std::string_view record) {
 }
 
 void TFRecordWriter::flush() {
+  state_->home.check("a TFRecordWriter");
   if (!state_->file) return;
   if (state_->deflater) {
     state_->compress();
@@ -92,6 +97,7 @@ void TFRecordWriter::flush() {
 }
 
 void TFRecordWriter::close() {
+  state_->home.check("a TFRecordWriter");
   if (!state_->file) return;
   // Whatever fails, the file is given up.
   const auto give_up = [](State* state) { state->file.reset(); };

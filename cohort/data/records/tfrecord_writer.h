@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "cohort/core/export.h"
+#include "cohort/core/handle.h"
 
 namespace cohort::internal {
 class FileSystem;
@@ -48,7 +49,7 @@ class COHORT_API TFRecordWriter {
 
  private:
   struct State;
-  std::unique_ptr<State> state_;
+  internal::Handle<State, "TFRecordWriter", std::unique_ptr<State>> state_;
 };
 
 }  // namespace cohort::io

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cohort/core/export.h"
+#include "cohort/core/handle.h"
 #include "cohort/keras/layers/layer.h"
 
 namespace cohort::keras {
@@ -61,9 +62,9 @@ class COHORT_API LayerHandle {
 
   Layer* get() const { return layer_.get(); }
   Layer* operator->() const { return layer_.get(); }
-  const std::shared_ptr<Layer>& pointer() const { return layer_; }
+  const std::shared_ptr<Layer>& pointer() const { return layer_.pointer(); }
   // For a train::Checkpoint.
-  std::shared_ptr<train::Trackable> trackable() const { return layer_; }
+  std::shared_ptr<train::Trackable> trackable() const { return layer_.pointer(); }
   // Whether both are handles of the same layer.
   bool operator==(const LayerHandle& other) const { return layer_ == other.layer_; }
 
@@ -73,7 +74,7 @@ class COHORT_API LayerHandle {
   LayerHandle(Unnamed, std::shared_ptr<Layer> layer) : layer_(std::move(layer)) {}
 
  private:
-  std::shared_ptr<Layer> layer_;
+  internal::Handle<Layer, "handle of a layer or model"> layer_;
 };
 
 }  // namespace layers

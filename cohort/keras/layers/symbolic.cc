@@ -192,7 +192,7 @@ InputLayer::InputLayer(const Shape& shape, const InputLayerOptions& options)
     : LayerHandle(internal::make_input_layer(shape, options.name, options.dtype)) {}
 
 LayerHandle::LayerHandle(std::shared_ptr<Layer> layer) : layer_(std::move(layer)) {
-  if (layer_ == nullptr) throw InvalidArgumentError("a layer handle was made of nullptr");
+  if (layer_.empty()) throw InvalidArgumentError("a layer handle was made of nullptr");
   layer_->name();  // names are numbered in the order in which layers are made
 }
 

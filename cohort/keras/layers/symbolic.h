@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "cohort/core/export.h"
+#include "cohort/core/handle.h"
 #include "cohort/core/leaf_type.h"
 #include "cohort/core/spec.h"
 #include "cohort/keras/layers/layer_handle.h"
@@ -44,11 +45,11 @@ class COHORT_API SymbolicTensor {
   operator layers::LayerHandle() const;
 
   bool operator==(const SymbolicTensor&) const = default;
-  const std::shared_ptr<const internal::SymbolicNode>& node() const { return node_; }
+  const std::shared_ptr<const internal::SymbolicNode>& node() const { return node_.pointer(); }
   size_t index() const { return index_; }
 
  private:
-  std::shared_ptr<const internal::SymbolicNode> node_;
+  internal::Handle<const internal::SymbolicNode, "SymbolicTensor"> node_;
   size_t index_;
 };
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "cohort/core/export.h"
+#include "cohort/core/handle.h"
 #include "cohort/core/tensor.h"
 #include "cohort/distribute/variable.h"
 #include "cohort/keras/metrics/metric_result.h"
@@ -57,7 +58,7 @@ class COHORT_API Metric {
   internal::MetricState& state() const { return *state_; }
 
  private:
-  std::shared_ptr<internal::MetricState> state_;
+  internal::Handle<internal::MetricState, "Metric"> state_;
 };
 
 }  // namespace keras::metrics

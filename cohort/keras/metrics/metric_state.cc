@@ -132,7 +132,7 @@ std::ostream& operator<<(std::ostream& out, const MetricResult& result) {
 }
 void Metric::reset_state() const { state_->reset(); }
 std::vector<Variable> Metric::variables() const { return state_->variables(); }
-std::shared_ptr<train::Trackable> Metric::trackable() const { return state_; }
+std::shared_ptr<train::Trackable> Metric::trackable() const { return state_.pointer(); }
 
 }  // namespace keras::metrics
 }  // namespace cohort

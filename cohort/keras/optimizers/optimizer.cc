@@ -28,6 +28,6 @@ void Optimizer::set_learning_rate(double learning_rate) const {
 }
 std::vector<Variable> Optimizer::variables() const { return state_->variables(); }
 const std::string& Optimizer::name() const { return state_->name(); }
-std::shared_ptr<train::Trackable> Optimizer::trackable() const { return state_; }
+std::shared_ptr<train::Trackable> Optimizer::trackable() const { return state_.pointer(); }
 
 }  // namespace cohort::keras::optimizers

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cohort/core/export.h"
+#include "cohort/core/handle.h"
 #include "cohort/core/tensor.h"
 #include "cohort/distribute/variable.h"
 #include "cohort/keras/zip.h"
@@ -103,7 +104,7 @@ class COHORT_API Optimizer {
             LearningRate learning_rate);
 
  private:
-  std::shared_ptr<internal::OptimizerState> state_;
+  internal::Handle<internal::OptimizerState, "Optimizer"> state_;
 };
 
 }  // namespace keras::optimizers

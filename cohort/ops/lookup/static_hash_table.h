@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "cohort/core/export.h"
+#include "cohort/core/handle.h"
 #include "cohort/core/leaf_type.h"
 #include "cohort/core/structure.h"
 #include "cohort/ops/lookup/initializers.h"
@@ -50,7 +51,7 @@ class COHORT_API StaticHashTable {
   Leaf values() const;
 
  private:
-  std::shared_ptr<const internal::HashTable> table_;
+  internal::Handle<const internal::HashTable, "StaticHashTable"> table_;
 };
 
 }  // namespace lookup
