@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <latch>
 #include <thread>
 
 #include "cohort/data/test_util.h"
@@ -22,6 +23,37 @@ TEST(DatasetIterator, EndsInEveryWayOfReading) {
   EXPECT_FALSE(iterator.next().has_value());
   EXPECT_FALSE(iterator.get_next_as_optional().has_value());
   EXPECT_THROW(iterator.get_next(), OutOfRangeError);
+}
+
+TEST(DatasetIterator, ASecondThreadIsRefusedAndTheFirstIsNotDisturbed) {
+  for (const int64_t ahead : {0, 2}) {
+    std::latch reading(1), refused(1);
+    auto iterator = Dataset::range(3)
+                        .map([&](int64_t x) {
+                          if (x == 0) {
+                            reading.count_down();
+                            refused.wait();
+                          }
+                          return x;
+                        })
+                        .prefetch(ahead)
+                        .iterator();
+    std::optional<Structure> first;
+    std::thread reader([&] { first = iterator.next(); });
+    reading.wait();
+    try {
+      iterator.next();
+      ADD_FAILURE() << "no error";
+    } catch (const FailedPreconditionError& error) {
+      EXPECT_THAT(error.what(),
+                  HasSubstr("a dataset's iterator was used while it is in use already"));
+    }
+    EXPECT_THROW(iterator.state(), FailedPreconditionError);
+    refused.count_down();
+    reader.join();
+    EXPECT_EQ(first->tensor().item<int64_t>(), 0);
+    EXPECT_EQ(iterator.next()->tensor().item<int64_t>(), 1);
+  }
 }
 
 TEST(DatasetIterator, WorksInRangeFor) {

@@ -18,6 +18,7 @@ using internal::str;
 namespace {
 
 constexpr const char* kBegun = "begun";
+constexpr const char* kWhat = "a distributed iterator";
 
 std::string child_name(size_t worker) { return str("worker_", worker); }
 
@@ -36,6 +37,8 @@ StepReader::StepReader(std::shared_ptr<const Source> source) : source_(std::move
 }
 
 std::optional<StepReader::Step> StepReader::next() {
+  home_.check(kWhat);
+  const internal::ExclusiveUse::Hold hold(use_, kWhat);
   if (!coming_) look();
   Coming coming = *std::exchange(coming_, {});
   const InputStatus group = agreed(coming);
@@ -238,6 +241,8 @@ StepReader::Begun StepReader::read_begun(const IteratorState& state) const {
 }
 
 IteratorState StepReader::state() const {
+  home_.check(kWhat);
+  const internal::ExclusiveUse::Hold hold(use_, kWhat);
   if (iterators_.size() == 1 && begun_.elements.empty()) return iterators_.front().state();
   IteratorState state;
   state.set_int("workers", static_cast<int64_t>(iterators_.size()));
@@ -265,6 +270,8 @@ StepReader::Place StepReader::place_at(const IteratorState& state) const {
 }
 
 void StepReader::go_to(Place place) {
+  home_.check(kWhat);
+  const internal::ExclusiveUse::Hold hold(use_, kWhat);
   for (size_t i = 0; i < place.iterators.size(); ++i) {
     iterators_[i].reader()->replace_iterator(std::move(place.iterators[i]));
   }

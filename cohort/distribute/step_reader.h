@@ -10,6 +10,8 @@
 #include <optional>
 #include <vector>
 
+#include "cohort/core/exclusive_use.h"
+#include "cohort/core/process.h"
 #include "cohort/data/dataset_iterator.h"
 #include "cohort/data/iteration/iterator.h"
 #include "cohort/distribute/input_source.h"
@@ -17,7 +19,7 @@
 
 namespace cohort::distribute::internal_input {
 
-// Thread safety: none.
+// Thread safety: none; a second thread in a call, or a child of fork, gets a FailedPrecondition.
 class StepReader {
  public:
   // One batch per replica; a dummy if its pipeline has ended.
@@ -84,6 +86,8 @@ class StepReader {
   Place place_at(const data::IteratorState& state) const;
   void go_to(Place place);
 
+  const internal::HomeProcess home_;
+  mutable internal::ExclusiveUse use_;
   std::shared_ptr<const Source> source_;
   std::vector<data::DatasetIterator> iterators_;  // one a worker
   Begun begun_;

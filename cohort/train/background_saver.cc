@@ -32,9 +32,15 @@ BackgroundSaver::~BackgroundSaver() {
   }
 }
 
+void BackgroundSaver::check_process() const {
+  if (thread_.joinable()) home_.check("a checkpoint that saves asynchronously");
+}
+
 void BackgroundSaver::start(std::string path, std::function<void()> job) {
+  check_process();
   if (!thread_.joinable()) {
     try {
+      home_ = HomeProcess();
       thread_ = std::thread([this] { work(); });
     } catch (const std::system_error& error) {
       throw ResourceExhaustedError(str("no thread to save '", path, "' with: ", error.what()));
@@ -71,6 +77,7 @@ void BackgroundSaver::work() {
 }
 
 void BackgroundSaver::wait(std::chrono::milliseconds timeout) {
+  check_process();
   {
     std::unique_lock lock(mutex_);
     // A clock's end is nearer than the longest timeout.

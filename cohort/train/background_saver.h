@@ -9,6 +9,8 @@
 #include <string>
 #include <thread>
 
+#include "cohort/core/process.h"
+
 namespace cohort::internal {
 
 // Thread safety: all calls from one thread.
@@ -19,6 +21,7 @@ class BackgroundSaver {
   ~BackgroundSaver();
 
   // Runs `job`, which saves `path`. Only when none is under way.
+  // Errors, of wait too: FailedPrecondition (in a child of the process whose thread saves).
   void start(std::string path, std::function<void()> job);
   // Until no job is under way. Errors: DeadlineExceeded (names the path), those of the job, once.
   void wait(std::chrono::milliseconds timeout);
@@ -26,6 +29,7 @@ class BackgroundSaver {
  private:
   void work();
   void rethrow();
+  void check_process() const;
 
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -34,6 +38,7 @@ class BackgroundSaver {
   std::exception_ptr error_;
   bool stop_ = false;
   std::thread thread_;  // started by the first job
+  HomeProcess home_;    // of thread_
 };
 
 }  // namespace cohort::internal

@@ -186,8 +186,8 @@ std::string CheckpointImpl::write(const SaveJob& job, const train::CheckpointOpt
     snapshot.detach(copied_ == nullptr ? Snapshot() : std::move(*copied_));
     copied_ = std::make_shared<Snapshot>(std::move(snapshot));
     background_told_ = std::make_shared<std::string>();
-    saver_.start(path, [&directory = directory_of(path), save, copy = copied_,
-                        told = background_told_] { *told = save(directory, *copy); });
+    saver_->start(path, [&directory = directory_of(path), save, copy = copied_,
+                         told = background_told_] { *told = save(directory, *copy); });
     return std::string();
   });
   if (admission.async) {
@@ -200,13 +200,13 @@ std::string CheckpointImpl::write(const SaveJob& job, const train::CheckpointOpt
 
 void CheckpointImpl::wait(std::chrono::milliseconds timeout) {
   // A save that began, but whose group was lost before all knew, is the writer's alone.
-  if (!pending_) return saver_.wait(timeout);
+  if (!pending_) return saver_->wait(timeout);
   std::string told;
   try {
     told = pending_->talk.tell(
         "the outcome",
         [&] {
-          saver_.wait(timeout);
+          saver_->wait(timeout);
           return *background_told_;
         },
         timeout);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cohort/core/files/file_system.h"
+#include "cohort/core/process.h"
 #include "cohort/train/background_saver.h"
 #include "cohort/train/checkpoint.h"
 #include "cohort/train/checkpoint_restore.h"
@@ -118,7 +119,8 @@ class CheckpointImpl {
   std::shared_ptr<Snapshot> copied_;  // the latest asynchronous save's; its memory is used again
   std::shared_ptr<std::string> background_told_;  // what the writer's thread has for the others
   std::optional<Pending> pending_;
-  BackgroundSaver saver_;  // last: its thread uses what is above
+  // Last: its thread uses what is above.
+  HomePtr<BackgroundSaver> saver_{new BackgroundSaver};
 };
 
 // See train::latest_checkpoint.

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "cohort/core/files/simulated_file_system.h"
+#include "cohort/core/testing_fork.h"
 #include "cohort/data/dataset.h"
 #include "cohort/ops/random.h"
 #include "cohort/train/bundle_reader.h"
@@ -16,6 +17,24 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+
+TEST_F(CheckpointTest, AChildOfForkHasNoThreadThatSaves) {
+  auto checkpoint = std::make_unique<Checkpoint>(make({{"a", numbers({1, 2})}}));
+  checkpoint->save("dir/ckpt", {.enable_async = true});
+  checkpoint->wait();
+  EXPECT_THAT(internal::in_forked_child([&]() -> std::string {
+                std::string text = "no error";
+                try {
+                  checkpoint->save("dir/ckpt", {.enable_async = true});
+                } catch (const FailedPreconditionError& error) {
+                  text = error.what();
+                }
+                checkpoint.reset();
+                return text;
+              }),
+              HasSubstr("saves asynchronously was made before this process was forked"));
+  EXPECT_EQ(checkpoint->save("dir/ckpt"), "dir/ckpt-2");
+}
 
 TEST_F(CheckpointTest, RestoresWhatWasSaved) {
   const auto a = numbers({1, 2});

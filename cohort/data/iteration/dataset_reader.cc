@@ -17,6 +17,7 @@ constexpr int64_t kMostBetweenMarks = 256;
 constexpr int64_t kMarkShare = 100;
 
 constexpr const char* kGiven = "given";
+constexpr const char* kWhat = "a dataset's iterator";
 
 }  // namespace
 
@@ -28,7 +29,14 @@ DatasetReader::DatasetReader(DataNodePtr root, const IteratorContext& context)
   iterator_ = root_->make_iterator(context_);
 }
 
+// In a child of fork the threads of the iterators are not there to be joined.
+DatasetReader::~DatasetReader() {
+  if (!home_.is_here()) new std::shared_ptr<DataIterator>(std::move(iterator_));
+}
+
 bool DatasetReader::next(Structure& out) {
+  home_.check(kWhat);
+  const ExclusiveUse::Hold hold(use_, kWhat);
   if (standing_ == Standing::kEnded) return false;
   try {
     if (standing_ == Standing::kInterrupted) {
@@ -85,6 +93,8 @@ void DatasetReader::check_mark() const {
 }
 
 IteratorState DatasetReader::state() const {
+  home_.check(kWhat);
+  const ExclusiveUse::Hold hold(use_, kWhat);
   IteratorState state;
   state.set_bytes("graph", graph_);
   if (standing_ == Standing::kReads) {
@@ -121,6 +131,8 @@ std::unique_ptr<DataIterator> DatasetReader::iterator_at(const IteratorState& ma
 }
 
 void DatasetReader::replace_iterator(std::shared_ptr<DataIterator> iterator) {
+  home_.check(kWhat);
+  const ExclusiveUse::Hold hold(use_, kWhat);
   iterator_ = std::move(iterator);
   standing_ = Standing::kReads;
   mark_ = nullptr;

@@ -7,6 +7,8 @@
 #include <memory>
 #include <string>
 
+#include "cohort/core/exclusive_use.h"
+#include "cohort/core/process.h"
 #include "cohort/data/iteration/iterator.h"
 #include "cohort/data/iteration/pass_interrupted.h"
 #include "cohort/data/nodes/node.h"
@@ -19,10 +21,12 @@ namespace cohort::internal {
 // missed deadline the next call restores the mark, skips that many elements, and continues. After
 // any other interruption the pass has ended.
 //
-// Thread safety: none.
+// Thread safety: none; a second thread in a call gets a FailedPrecondition. So does a child of fork,
+// to which neither the threads nor the positions in files belong.
 class DatasetReader {
  public:
   DatasetReader(DataNodePtr root, const IteratorContext& context);
+  ~DatasetReader();
 
   const DataNode& root() const { return *root_; }
 
@@ -45,6 +49,8 @@ class DatasetReader {
   // At the position `given` elements after `mark`.
   std::unique_ptr<DataIterator> iterator_at(const IteratorState& mark, int64_t given) const;
 
+  const HomeProcess home_;
+  mutable ExclusiveUse use_;
   DataNodePtr root_;
   IteratorContext context_;
   // The graph's text, compared on restore; shared by all states.

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <vector>
 
+#include "cohort/core/process.h"
 #include "cohort/core/thread_pool.h"
 
 namespace cohort::internal {
@@ -16,10 +17,20 @@ namespace {
 // Below that, waking a thread and taking the result from it costs more than the work.
 constexpr double kWorthSharingNs = 20'000;
 
-// Never destroyed: an iterator may outlive static objects.
+struct Pool {
+  const HomeProcess home;
+  ThreadPool threads{"pipeline", num_pipeline_threads()};
+};
+
+// Never destroyed: an iterator may outlive static objects. A child of fork gets one of its own.
 ThreadPool& pool() {
-  static auto* const pool = new ThreadPool("pipeline", num_pipeline_threads());
-  return *pool;
+  static std::atomic<Pool*> current{nullptr};
+  Pool* pool = current.load();
+  while (pool == nullptr || !pool->home.is_here()) {
+    auto fresh = std::make_unique<Pool>();
+    if (current.compare_exchange_strong(pool, fresh.get())) pool = fresh.release();
+  }
+  return pool->threads;
 }
 
 }  // namespace
