@@ -1,5 +1,6 @@
 #include "cohort/collective/replica_collectives.h"
 
+#include <ATen/ops/_sparse_coo_tensor_unsafe.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty_like.h>
 
@@ -47,6 +48,16 @@ void add_own_slice(std::span<void* const> operands, int rank) {
   }
 }
 
+// Of another name than that of dense values, with which it cannot meet.
+Tensor all_reduce_sparse(SyncGroup& group, int local_replica, const Tensor& value) {
+  Operand mine{value.detach(), {}};
+  group.meet(local_replica, "all_reduce of a sparse value", &mine, [&](std::span<void* const> all) {
+    const Tensor sum = sum_sparse(group, values_of(all));
+    for (void* one : all) static_cast<Operand*>(one)->result = sum.clone();
+  });
+  return mine.result.to(value.device());
+}
+
 }  // namespace
 
 void check_same_shape(at::ArrayRef<Tensor> values, int first_replica) {
@@ -85,6 +96,7 @@ void check_can_concat(at::ArrayRef<Tensor> values, int64_t axis) {
 
 Tensor all_reduce_sum(SyncGroup& group, int local_replica, const Tensor& value, const char* what) {
   if (group.view()->num_replicas() == 1) return value.detach().clone();
+  if (value.layout() == at::kSparse) return all_reduce_sparse(group, local_replica, value);
   Operand mine;
   mine.value = value.detach().to(at::kCPU).contiguous();
   if (group.threads().size() == 1) {
@@ -109,6 +121,24 @@ Tensor all_reduce_sum(SyncGroup& group, int local_replica, const Tensor& value, 
     });
   }
   return mine.result.to(value.device());
+}
+
+Tensor sum_sparse(SyncGroup& group, at::ArrayRef<Tensor> local_values) {
+  std::vector<Tensor> indices, values;
+  check_same_shape(local_values, group.view()->first_replica());
+  for (const Tensor& value : local_values) {
+    if (value.layout() != at::kSparse || value.sparse_dim() != local_values[0].sparse_dim()) {
+      throw InvalidArgumentError(str("cannot reduce ", describe(local_values[0]), " with ",
+                                     value.sparse_dim(), " sparse dimensions on one replica and ",
+                                     local_values[0].sparse_dim(), " on another"));
+    }
+    indices.push_back(value._indices().to(at::kCPU));
+    values.push_back(value._values().to(at::kCPU));
+  }
+  indices = all_replicas_values(group, indices, "reduce of sparse indices");
+  values = all_replicas_values(group, values, "reduce of sparse values");
+  return at::_sparse_coo_tensor_unsafe(at::cat(indices, 1), at::cat(values, 0),
+                                       local_values[0].sizes());
 }
 
 Tensor all_gather(SyncGroup& group, int local_replica, const Tensor& value, int64_t axis) {

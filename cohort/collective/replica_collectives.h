@@ -13,8 +13,13 @@ namespace cohort::collective {
 // Not differentiable. `what` names the call: replicas must agree on it.
 // Collective. Errors: InvalidArgument (shapes or dtypes differ, naming both; a dtype that cannot be
 // added), those of ThreadGroup::meet and of a Communicator's calls.
+// A sparse value (COO) gives a sparse result with the rows of all replicas, in replica order, on the
+// CPU and not coalesced, so that rows of one id, too, are added in replica order.
 Tensor all_reduce_sum(SyncGroup& group, int local_replica, const Tensor& value,
                       const char* what = "all_reduce");
+// The same of sparse values, for a caller that acts for all replicas of its task. COLLECTIVE over
+// the tasks.
+Tensor sum_sparse(SyncGroup& group, at::ArrayRef<Tensor> local_values);
 
 // The replicas' values concatenated along `axis`, in the order of replica ids.
 // Shapes: value [.., n_r, ..], equal except along `axis` -> [.., sum of n_r, ..].

@@ -1,5 +1,7 @@
 #include "cohort/collective/thread_group.h"
 
+#include <cxxabi.h>
+
 #include <cstring>
 
 #include "cohort/core/phase.h"
@@ -103,9 +105,19 @@ void ThreadGroup::lead(uint64_t generation, FunctionRef<void(std::span<void* con
   try {
     check_same_meeting();
     leader(payloads_);
+  } catch (abi::__forced_unwind&) {  // pthread_exit: the thread cannot be kept
+    meeting_error_ = std::make_exception_ptr(FailedPreconditionError(
+        str("the thread of a ", names_.noun, " was ended in ", members_[0]->what,
+            " by pthread_exit or pthread_cancel; return from the function, or throw")));
+    end_meeting(generation);
+    throw;
   } catch (...) {
     meeting_error_ = std::current_exception();
   }
+  end_meeting(generation);
+}
+
+void ThreadGroup::end_meeting(uint64_t generation) {
   for (auto& member : members_) member->state.store(State::kRunning, std::memory_order_relaxed);
   turn_.store(0);
   meeting_.store((generation + 1) << 32);

@@ -111,6 +111,7 @@ class ThreadGroup {
   void close_current_meeting();
   void break_round(std::exception_ptr error);
   void lead(uint64_t generation, FunctionRef<void(std::span<void* const>)> leader);
+  void end_meeting(uint64_t generation);
   void wait_for_meeting(uint64_t generation, const char* what, std::chrono::nanoseconds timeout);
   std::string name_of(size_t member) const;
   void check_same_meeting() const;

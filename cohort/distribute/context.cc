@@ -1,6 +1,7 @@
 #include "cohort/distribute/context.h"
 
 #include <mutex>
+#include <utility>
 
 #include "cohort/core/logging.h"
 #include "cohort/distribute/context_stack.h"
@@ -12,7 +13,7 @@ namespace cohort {
 namespace internal {
 namespace {
 
-thread_local const ContextFrame* top = nullptr;
+thread_local ContextFrame* last = nullptr;
 thread_local bool reads_aggregate = false;
 
 // The one context object of the process: the strategy that experimental_set_strategy has set.
@@ -30,19 +31,45 @@ std::shared_ptr<StrategyCore> program_strategy() {
   return context.strategy;
 }
 
+// The frame of a Scope.
+struct ScopeFrame : ContextFrame {
+  ScopeFrame(std::shared_ptr<StrategyCore> strategy, distribute::ReplicaContext* replica)
+      : ContextFrame{strategy.get(), replica, last}, owner(std::move(strategy)) {}
+  std::shared_ptr<StrategyCore> owner;
+};
+
+// The innermost frame; those that another thread has closed are removed first.
+ContextFrame* top() {
+  while (last != nullptr && last->closed.load(std::memory_order_acquire)) {
+    delete static_cast<ScopeFrame*>(std::exchange(last, last->parent));
+  }
+  return last;
+}
+
+// Takes the frame out of the calling thread's stack, wherever in it it is; false if it is in that of
+// another thread.
+bool remove_frame(ContextFrame* frame) {
+  for (ContextFrame** place = &last; *place != nullptr; place = &(*place)->parent) {
+    if (*place != frame) continue;
+    *place = frame->parent;
+    return true;
+  }
+  return false;
+}
+
 }  // namespace
 
-const ContextFrame* current_frame() { return top; }
+const ContextFrame* current_frame() { return top(); }
 
 ContextGuard::ContextGuard(StrategyCore& core, distribute::ReplicaContext* replica,
                            int update_component)
-    : frame_{&core, replica, top, update_component} {
-  top = &frame_;
+    : frame_{&core, replica, last, update_component} {
+  last = &frame_;
 }
-ContextGuard::~ContextGuard() { top = frame_.parent; }
+ContextGuard::~ContextGuard() { last = frame_.parent; }
 
 std::shared_ptr<StrategyCore> current_core() {
-  if (top != nullptr) return top->core->shared_from_this();
+  if (top() != nullptr) return last->core->shared_from_this();
   if (auto strategy = program_strategy()) return strategy;
   return default_core();
 }
@@ -57,10 +84,11 @@ void require_no_other_scope(const StrategyCore& core, const char* what) {
 }
 
 void require_cross_replica(const char* method, const char* use) {
-  if (top == nullptr || top->replica == nullptr || top->core->is_default()) return;
+  const ContextFrame* frame = top();
+  if (frame == nullptr || frame->replica == nullptr || frame->core->is_default()) return;
   throw FailedPreconditionError(str("Method requires being in cross-replica context: ", method,
                                     " was called in replica ",
-                                    top->replica->replica_id_in_sync_group(), "; use ", use));
+                                    frame->replica->replica_id_in_sync_group(), "; use ", use));
 }
 
 bool sync_on_read() { return reads_aggregate; }
@@ -78,18 +106,19 @@ Strategy get_strategy() { return Strategy(internal::current_core()); }
 
 // Asked often in a step, where the frame keeps its strategy alive: no owner is made.
 bool has_strategy() {
-  return top != nullptr ? !top->core->is_default() : !internal::current_core()->is_default();
+  return top() != nullptr ? !internal::last->core->is_default()
+                          : !internal::current_core()->is_default();
 }
 
 bool in_cross_replica_context() { return get_replica_context() == nullptr; }
 
 ReplicaContext* get_replica_context() {
-  if (top != nullptr) return top->replica;
+  if (const ContextFrame* frame = top()) return frame->replica;
   return internal::program_strategy() ? nullptr : &internal::default_replica_context();
 }
 
 void experimental_set_strategy(const Strategy* strategy) {
-  if (top != nullptr) {
+  if (top() != nullptr) {
     throw FailedPreconditionError("Must not be called inside a `tf.distribute.Strategy` scope");
   }
   internal::ProgramContext& context = internal::program_context();
@@ -100,13 +129,14 @@ void experimental_set_strategy(const Strategy* strategy) {
 namespace {
 
 void check_can_enter(const StrategyCore& core) {
-  if (top == nullptr || top->core->is_default()) return;
-  if (top->core != &core) {
+  const ContextFrame* frame = top();
+  if (frame == nullptr || frame->core->is_default()) return;
+  if (frame->core != &core) {
     throw FailedPreconditionError(
         str("Mixing different tf.distribute.Strategy objects: the scope of a ", core.name(),
-            " was entered inside the scope of another strategy, a ", top->core->name()));
+            " was entered inside the scope of another strategy, a ", frame->core->name()));
   }
-  if (top->replica != nullptr) {
+  if (frame->replica != nullptr) {
     throw FailedPreconditionError(
         str("the scope of a ", core.name(),
             " cannot be entered in a replica; use ReplicaContext::merge_call for cross-replica "
@@ -120,20 +150,29 @@ Scope::Scope(std::shared_ptr<StrategyCore> core) : core_(std::move(core)) {
   check_can_enter(*core_);
   // The default strategy's scope is a replica context, as outside of every scope.
   ReplicaContext* replica = core_->is_default() ? &internal::default_replica_context() : nullptr;
-  frame_ = new ContextFrame{core_.get(), replica, top};
-  top = static_cast<const ContextFrame*>(frame_);
+  auto* const frame = new internal::ScopeFrame(core_, replica);
+  frame_ = internal::last = frame;
 }
 
+// Whatever is wrong, the scope is closed afterwards.
 void Scope::close() {
   if (!open_) return;
-  if (top != frame_) {
+  open_ = false;
+  auto* const frame = static_cast<internal::ScopeFrame*>(frame_);
+  const bool innermost = top() == frame;
+  if (internal::remove_frame(frame)) {
+    delete frame;
+    if (innermost) return;
     throw FailedPreconditionError(
         str("scope nesting error: the scope of a ", core_->name(),
-            " was closed while a scope entered later is open, or on another thread"));
+            " was closed while a scope entered later is open; that one stays open. Close scopes in "
+            "the reverse order of their beginning"));
   }
-  open_ = false;
-  top = top->parent;
-  delete static_cast<const ContextFrame*>(frame_);
+  frame->closed.store(true, std::memory_order_release);
+  throw FailedPreconditionError(
+      str("scope nesting error: the scope of a ", core_->name(),
+          " was closed on another thread than the one that it was entered on, which leaves it now. "
+          "Close a scope on its own thread"));
 }
 
 Scope::~Scope() {
@@ -141,8 +180,6 @@ Scope::~Scope() {
   try {
     close();
   } catch (const Error& error) {
-    // The frame is left in place, with what it refers to: whoever stands above it still needs it.
-    new std::shared_ptr<StrategyCore>(core_);
     internal::log(logging::Level::kError, error.what());
   }
 }

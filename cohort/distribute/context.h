@@ -13,7 +13,8 @@
 namespace cohort {
 namespace internal {
 class StrategyCore;
-}
+struct ContextFrame;
+}  // namespace internal
 
 namespace distribute {
 
@@ -44,12 +45,13 @@ class [[nodiscard]] COHORT_API Scope {
   Scope(const Scope&) = delete;
   Scope& operator=(const Scope&) = delete;
 
-  // Errors: FailedPrecondition (a scope entered later is still open, another thread).
+  // Errors: FailedPrecondition (a scope entered later is still open, and stays so; another thread
+  // than that of the beginning). The scope is closed all the same.
   void close();
 
  private:
   std::shared_ptr<internal::StrategyCore> core_;
-  const void* frame_ = nullptr;
+  internal::ContextFrame* frame_ = nullptr;
   bool open_ = true;
 };
 

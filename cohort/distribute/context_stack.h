@@ -1,6 +1,7 @@
 // The calling thread's stack of contexts, on which the functions of context.h are based.
 #pragma once
 
+#include <atomic>
 #include <memory>
 
 namespace cohort::distribute {
@@ -11,15 +12,18 @@ namespace cohort::internal {
 
 class StrategyCore;
 
-// The context of a piece of code. Lives on the stack of the thread that it describes.
+// The context of a piece of code, of the thread that it describes. Lives on its stack, but for that
+// of a Scope.
 struct ContextFrame {
   StrategyCore* core = nullptr;
   // The replica; nullptr in a cross-replica context.
   distribute::ReplicaContext* replica = nullptr;
-  const ContextFrame* parent = nullptr;
+  ContextFrame* parent = nullptr;
   // Inside the function of StrategyExtended::update: the component of the variable that assign acts
   // on.
   int update_component = -1;
+  // Set by a scope that another thread closes: the frame's own thread removes it.
+  std::atomic<bool> closed{false};
 };
 
 // The innermost frame of the calling thread; nullptr outside of every scope and step.

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <thread>
 
 #include "cohort/distribute/context_stack.h"
@@ -92,6 +93,52 @@ TEST(Scope, ClosingInTheWrongOrderThrowsAndHarmsNothing) {
   outer.close();
   outer.close();  // closing twice does nothing
   EXPECT_FALSE(has_strategy());
+}
+
+TEST(Scope, ClosedInTheWrongOrderIsClosed) {
+  const MirroredStrategy strategy = mirrored(2);
+  auto outer = std::make_unique<Scope>(strategy.core());
+  auto inner = std::make_unique<Scope>(strategy.core());
+  testing::internal::CaptureStderr();
+  outer.reset();
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("scope nesting error"));
+  EXPECT_TRUE(get_strategy() == strategy);  // the inner scope is open
+  inner.reset();
+  EXPECT_FALSE(has_strategy());
+  {
+    auto next = strategy.scope();
+    EXPECT_TRUE(has_strategy());
+  }
+  EXPECT_FALSE(has_strategy());
+}
+
+TEST(Scope, ClosedInTheWrongOrderAroundOtherContextsIsClosed) {
+  const MirroredStrategy strategy = mirrored(2);
+  auto outer = std::make_unique<Scope>(strategy.core());
+  strategy.run([&](ReplicaContext& context) {
+    if (context.replica_id_in_sync_group() != 0) return;  // replica 0 is on this thread
+    EXPECT_THROW(outer->close(), FailedPreconditionError);
+    EXPECT_EQ(get_replica_context(), &context);
+  });
+  EXPECT_FALSE(has_strategy());
+}
+
+TEST(Scope, ClosedOnAnotherThreadIsLeftByItsOwn) {
+  const MirroredStrategy strategy = mirrored(2);
+  auto first = std::make_unique<Scope>(strategy.core());
+  auto second = std::make_unique<Scope>(strategy.core());
+  testing::internal::CaptureStderr();
+  std::thread([&] { first.reset(); }).join();
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("on another thread"));
+  EXPECT_TRUE(get_strategy() == strategy);
+  second.reset();
+  EXPECT_FALSE(has_strategy());
+
+  first = std::make_unique<Scope>(strategy.core());
+  std::thread([&] { EXPECT_THROW(first->close(), FailedPreconditionError); }).join();
+  EXPECT_FALSE(has_strategy());
+  const MirroredStrategy other = mirrored(2);
+  auto scope = other.scope();  // which an open scope of the first strategy would refuse
 }
 
 TEST(Scope, OfTheDefaultStrategyIsItsReplica) {

@@ -2,6 +2,7 @@
 #include <ATen/core/grad_mode.h>
 
 #include "cohort/core/flush_denormals.h"
+#include "cohort/core/libtorch_error.h"
 #include "cohort/distribute/context_stack.h"
 #include "cohort/distribute/make_local_variable.h"
 #include "cohort/distribute/mirrored_exchange.h"
@@ -34,7 +35,7 @@ class DefaultStrategy final : public StrategyCore {
     ContextGuard guard(*this, &default_replica_context());
     at::NoGradGuard no_grad;
     const ScopedFlushDenormals flush_denormals;
-    frame->call(default_replica_context(), 0);
+    with_typed_errors("replica 0", [&] { frame->call(default_replica_context(), 0); });
   }
 
   std::shared_ptr<VariableImpl> create_variable(

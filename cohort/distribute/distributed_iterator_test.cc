@@ -5,6 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <latch>
+#include <thread>
+
 #include "cohort/distribute/testing_batches.h"
 #include "cohort/distribute/testing_devices.h"
 
@@ -90,9 +93,38 @@ TEST(DistributedIterator, OfSeveralWorkersTheLastStepIsAlwaysFilledUp) {
   EXPECT_THAT(*dataset.element_spec().component.leaf().shape(), ElementsAre(kUnknownDim));
 }
 
+TEST(DistributedIterator, ASecondThreadIsRefusedAndTheFirstIsNotDisturbed) {
+  const MirroredStrategy strategy = mirrored(2);
+  std::latch reading(1), refused(1);
+  const Dataset source = Dataset::range(8).batch(2).map(
+      [&](const Tensor& batch) {
+        if (batch[0].item<int64_t>() == 2) {
+          reading.count_down();
+          refused.wait();
+        }
+        return batch;
+      },
+      {.output_spec = TensorSpec({2}, int64)});
+  DistributedIterator it = strategy.experimental_distribute_dataset(source).iterator();
+  it.next();
+  std::optional<PerReplica<Structure>> second;
+  std::thread reader([&] { second = it.next(); });
+  reading.wait();
+  try {
+    it.next();
+    ADD_FAILURE() << "no error";
+  } catch (const FailedPreconditionError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("iterator was used while it is in use already"));
+  }
+  refused.count_down();
+  reader.join();
+  EXPECT_EQ(text(*second), "[2][3]");
+  EXPECT_EQ(text(it.get_next()), "[4][5]");
+}
+
 TEST(DistributedIterator, AFailedBatchTakesItsStepAndNoOther) {
   const Dataset source = Dataset::range(6).map([](int64_t i) {
-    if (i == 2) throw OutOfRangeError("spoilt");
+    if (i == 2) throw NotFoundError("spoilt");
     return Tensor(at::arange(4) + 10 * i);
   });
   const auto steps = [](const DistributedDataset& dataset) {
@@ -103,7 +135,7 @@ TEST(DistributedIterator, AFailedBatchTakesItsStepAndNoOther) {
         const auto batch = it.next();
         if (!batch) return seen;
         seen.push_back(text(*batch));
-      } catch (const OutOfRangeError& error) {
+      } catch (const NotFoundError& error) {
         seen.emplace_back("failed");
       }
     }

@@ -3,6 +3,7 @@
 #include <ATen/ThreadLocalState.h>
 #include <ATen/core/grad_mode.h>
 #include <c10/core/DeviceGuard.h>
+#include <cxxabi.h>
 
 #include <algorithm>
 #include <optional>
@@ -12,6 +13,7 @@
 #include "cohort/collective/sync_group.h"
 #include "cohort/core/blas_kernels.h"
 #include "cohort/core/device.h"
+#include "cohort/core/error_context.h"
 #include "cohort/core/flush_denormals.h"
 #include "cohort/core/intra_op_threads.h"
 #include "cohort/core/phase.h"
@@ -71,7 +73,8 @@ struct LocalReplicas::Shared {
         seed(std::move(replica_seed)),
         jobs(size),
         errors(size),
-        output(size) {
+        output(size),
+        ended(size) {
     seed_generators();
   }
   int size() const { return static_cast<int>(jobs.size()); }
@@ -79,7 +82,9 @@ struct LocalReplicas::Shared {
 
   void seed_generators();
   void run_one(int rank);
-  void work(int rank, int num_threads);
+  void work(int rank, int num_threads, uint64_t seen);
+  std::exception_ptr take_error(size_t rank);
+  std::string name_of(size_t rank);
 
   SyncGroup group;
   std::vector<random::RandomGenerator> generators;
@@ -101,6 +106,7 @@ struct LocalReplicas::Shared {
   RecordingStatePtr caller_recording;
   std::vector<std::exception_ptr> errors;
   StepOutput output;
+  std::vector<uint8_t> ended;  // whether the thread of a replica was ended inside a step
 
   std::atomic<bool> running{false};
   alignas(64) std::atomic<uint64_t> epoch{0};
@@ -146,6 +152,13 @@ void LocalReplicas::Shared::run_one(int rank) {
     group.threads().leave(rank);
   } catch (const GroupBrokenError&) {
     group.threads().fail(rank);
+  } catch (abi::__forced_unwind&) {  // nothing can keep the thread
+    errors[rank] = std::make_exception_ptr(FailedPreconditionError(
+        "its thread was ended inside the step, by pthread_exit or pthread_cancel; return from the "
+        "step function, or throw"));
+    ended[rank] = 1;
+    group.threads().fail(rank);
+    throw;
   } catch (...) {
     errors[rank] = std::current_exception();
     group.threads().fail(rank);
@@ -153,23 +166,38 @@ void LocalReplicas::Shared::run_one(int rank) {
 }
 
 // The life of the thread of replica `rank`.
-void LocalReplicas::Shared::work(int rank, int num_threads) {
+void LocalReplicas::Shared::work(int rank, int num_threads, uint64_t seen) {
   set_thread_name(str("replica_", rank));
   set_intra_op_threads(num_threads);
-  uint64_t seen = 0;
   while (true) {
     start.wait([&] { return epoch.load() != seen || shutdown.load(); }, spin(),
                WaitPoint::kForever);
     if (epoch.load() == seen) return;
     ++seen;
-    {
-      at::ThreadLocalStateGuard as_caller(*caller_state);
-      const ScopedTask for_callers_task(*caller_task);
-      const ScopedRecordingState with_callers_writer(caller_recording);
-      run_one(rank);
-    }
-    if (unfinished.fetch_sub(1) == 1) end.notify();
+    struct Finish {  // also where the thread is ended
+      Shared& shared;
+      ~Finish() {
+        if (shared.unfinished.fetch_sub(1) == 1) shared.end.notify();
+      }
+    } finish{*this};
+    at::ThreadLocalStateGuard as_caller(*caller_state);
+    const ScopedTask for_callers_task(*caller_task);
+    const ScopedRecordingState with_callers_writer(caller_recording);
+    run_one(rank);
   }
+}
+
+std::string LocalReplicas::Shared::name_of(size_t rank) {
+  return str("replica ", group.view()->first_replica() + static_cast<int>(rank));
+}
+
+// What `run` throws for a replica: its own error names it, one that it shares with others does not.
+std::exception_ptr LocalReplicas::Shared::take_error(size_t rank) {
+  const std::exception_ptr error = errors[rank];
+  const bool shared =
+      error == group.threads().error() || std::count(errors.begin(), errors.end(), error) > 1;
+  std::fill(errors.begin(), errors.end(), nullptr);
+  return error_of_step(error, shared ? "" : name_of(rank));
 }
 
 LocalReplicas::LocalReplicas(std::vector<std::string> devices, std::shared_ptr<ReplicaSeed> seed,
@@ -181,15 +209,21 @@ LocalReplicas::LocalReplicas(std::vector<std::string> devices, std::shared_ptr<R
   shared_ =
       std::make_shared<Shared>(size(), spin_for(size()), std::move(seed), std::move(communicator));
   shared_->devices = torch_devices_;
-  for (int rank = 1; rank < size(); ++rank) {
-    shared_->threads.emplace_back(
-        [shared = shared_, rank, count = threads_per_replica_] { shared->work(rank, count); });
-  }
+  shared_->threads.resize(static_cast<size_t>(size() - 1));
+  for (int rank = 1; rank < size(); ++rank) start_thread(rank);
+}
+
+void LocalReplicas::start_thread(int rank) {
+  shared_->threads[rank - 1] =
+      std::thread([shared = shared_, rank, count = threads_per_replica_,
+                   seen = shared_->epoch.load()] { shared->work(rank, count, seen); });
 }
 
 collective::SyncGroup& LocalReplicas::group() const { return shared_->group; }
 
 LocalReplicas::~LocalReplicas() {
+  // In a child of fork there is nobody to join; what the threads refer to stays with them.
+  if (!home_.is_here()) return;
   shared_->shutdown = true;
   shared_->start.notify();
   const bool all_idle = shared_->unfinished.load() == 0;
@@ -221,6 +255,7 @@ const std::vector<random::RandomGenerator>& LocalReplicas::generators() {
 
 void LocalReplicas::run(StrategyCore& core, const std::shared_ptr<RunFrame>& frame,
                         const RunOptions& options) {
+  home_.check("a strategy");
   check_usable(core);
   if (shared_->running.exchange(true)) {
     throw FailedPreconditionError(str("strategy.run was called while another thread of ",
@@ -270,12 +305,17 @@ void LocalReplicas::give_up(const std::string& reason) {
 void LocalReplicas::run_step(StrategyCore& core, const std::shared_ptr<RunFrame>& frame,
                              std::chrono::nanoseconds timeout) {
   start_workers(core, frame);
-  shared_->run_one(0);
+  try {
+    shared_->run_one(0);
+  } catch (abi::__forced_unwind&) {  // the others may use what is on this stack
+    wait_for_workers(timeout);
+    throw;
+  }
   count_step();
   if (!wait_for_workers(timeout)) throw_given_up(timeout);
 
-  for (std::exception_ptr& error : shared_->errors) {
-    if (error) std::rethrow_exception(std::exchange(error, nullptr));
+  for (size_t rank = 0; rank < shared_->errors.size(); ++rank) {
+    if (shared_->errors[rank]) std::rethrow_exception(shared_->take_error(rank));
   }
   if (const std::exception_ptr error = shared_->group.threads().error()) {
     std::rethrow_exception(error);
@@ -288,6 +328,11 @@ void LocalReplicas::start_workers(StrategyCore& core, const std::shared_ptr<RunF
   }
   for (std::exception_ptr& error : shared_->errors) error = nullptr;
   if (size() == 1) return;
+  for (int rank = 1; rank < size(); ++rank) {
+    if (std::exchange(shared_->ended[rank], 0) == 0) continue;
+    shared_->threads[rank - 1].join();
+    start_thread(rank);
+  }
   shared_->caller_state.emplace();
   shared_->caller_task = &Task::current();
   shared_->caller_recording = recording_state();
@@ -308,7 +353,7 @@ void LocalReplicas::throw_given_up(std::chrono::nanoseconds timeout) const {
   const std::exception_ptr own = shared_->errors[0];  // the others' may still be written
   if (const std::exception_ptr first = own ? own : shared_->group.threads().error()) {
     try {
-      std::rethrow_exception(first);
+      std::rethrow_exception(error_of_step(first, own ? shared_->name_of(0) : ""));
     } catch (const std::exception& error) {
       cause = str("; what went wrong first: ", error.what());
     } catch (...) {

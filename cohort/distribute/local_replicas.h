@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "cohort/core/process.h"
 #include "cohort/distribute/strategy.h"
 
 namespace cohort::collective {
@@ -42,7 +43,8 @@ class ReplicaSeed {
 
 // Owns the threads. They divide the cores into equal numbers of intra-op threads, and run with the
 // caller's thread-local state, except that grad mode is off in a step.
-// Thread safety: run() from one thread at a time; a second call is a FailedPreconditionError.
+// Thread safety: run() from one thread at a time; a second call is a FailedPreconditionError. So is
+// one in a child of fork, where the threads are not.
 class LocalReplicas {
  public:
   // communicator: to the other tasks of the group; null if there are none.
@@ -69,6 +71,7 @@ class LocalReplicas {
 
  private:
   struct Shared;
+  void start_thread(int rank);
   void run_step(StrategyCore& core, const std::shared_ptr<RunFrame>& frame,
                 std::chrono::nanoseconds timeout);
   void give_up(const std::string& reason);
@@ -77,6 +80,7 @@ class LocalReplicas {
   [[noreturn]] void throw_given_up(std::chrono::nanoseconds timeout) const;
   void check_usable(const StrategyCore& core) const;
 
+  const HomeProcess home_;
   std::vector<std::string> devices_;
   std::vector<c10::Device> torch_devices_;
   int threads_per_replica_;

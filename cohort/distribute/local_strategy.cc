@@ -41,6 +41,7 @@ std::vector<random::RandomGenerator> LocalStrategy::replica_generators() {
 
 void LocalStrategy::run(const std::shared_ptr<RunFrame>& frame,
                         const distribute::RunOptions& options) {
+  const auto alive = shared_from_this();  // the step may release the last handle
   replicas().run(*this, frame, options);
 }
 

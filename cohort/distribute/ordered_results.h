@@ -32,6 +32,9 @@ class COHORT_API OrderedResults {
     add(positions, internal_values::to_structures(results));
   }
 
+  // Whether nothing was added.
+  bool empty() const { return results_.empty(); }
+
   // All rows, concatenated in the order of the dataset, on the CPU.
   // Errors: FailedPrecondition (no results), InvalidArgument (results of different form or shape).
   Structure concat() const;
@@ -47,7 +50,8 @@ COHORT_API DistributedDataset distribute_in_order(const Strategy& strategy,
                                                   const data::Dataset& dataset);
 
 // Runs step(batch) on every replica for the whole dataset and returns the rows of its results in
-// the dataset's order. Results may be what OrderedResults::add accepts.
+// the dataset's order; the empty tuple for a dataset without elements, of which there is no result
+// that could say what rows look like. Results may be what OrderedResults::add accepts.
 // Errors: those of the dataset and of the step; OrderedResults'.
 template <class Step>
 Structure run_in_order(const Strategy& strategy, const data::Dataset& dataset, Step&& step) {
@@ -56,7 +60,7 @@ Structure run_in_order(const Strategy& strategy, const data::Dataset& dataset, S
   while (const auto batch = iterator.next()) {
     results.add(iterator.positions(), strategy.run(step, *batch));
   }
-  return results.concat();
+  return results.empty() ? Structure::make_tuple({}) : results.concat();
 }
 
 }  // namespace cohort::distribute

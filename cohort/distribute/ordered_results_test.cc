@@ -21,6 +21,13 @@ TEST(OrderedResults, ComeInTheOrderOfTheDataset) {
   }
 }
 
+TEST(OrderedResults, OfAnEmptyDatasetAreNone) {
+  const MirroredStrategy strategy = mirrored(2);
+  const Structure none = run_in_order(strategy, Dataset::range(0).batch(6), twice);
+  EXPECT_EQ(internal::str(none), "()");
+  EXPECT_THROW(OrderedResults().concat(), FailedPreconditionError);
+}
+
 TEST(OrderedResults, OfSeveralWorkersToo) {
   const MirroredStrategy strategy = mirrored(4);
   DistributedIterator it =

@@ -6,6 +6,7 @@
 #include "cohort/collective/replica_collectives.h"
 #include "cohort/distribute/context.h"
 #include "cohort/distribute/context_stack.h"
+#include "cohort/distribute/reduction.h"
 #include "cohort/distribute/step_output.h"
 #include "cohort/distribute/strategy.h"
 #include "cohort/distribute/strategy_core.h"
@@ -119,13 +120,13 @@ void ReplicaContext::merge(const char* what, void* mine,
 }
 
 Tensor ReplicaContext::all_reduce(ReduceOp op, const Tensor& value) {
-  if (op == ReduceOp::MEAN && !value.is_floating_point()) {
-    throw InvalidArgumentError(str("all_reduce MEAN of ", internal::describe(value),
-                                   "; cast it to a floating dtype first"));
-  }
+  if (!value.defined()) throw InvalidArgumentError("all_reduce of an undefined tensor");
+  internal::check_can_all_reduce(value);
   check_own_context("all_reduce");
-  const Tensor sum = AllReduce::apply(value, op == ReduceOp::MEAN);
-  return op == ReduceOp::MEAN ? sum / num_replicas_in_sync() : sum;
+  const bool mean = op == ReduceOp::MEAN;
+  const DType dtype = value.scalar_type();
+  const Tensor sum = AllReduce::apply(mean && dtype == int32 ? value.to(int64) : value, mean);
+  return mean ? internal::mean_of(sum, num_replicas_in_sync(), dtype) : sum;
 }
 
 Structure ReplicaContext::all_reduce(ReduceOp op, const Structure& value) {

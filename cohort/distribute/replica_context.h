@@ -124,9 +124,11 @@ class COHORT_API ReplicaContext {
   // The sum or mean of `value` over all replicas, added in replica order, so the result is bitwise
   // the same on every replica and in every run. Differentiable: its gradient is the same all-reduce
   // of the gradient.
+  // MEAN of int32 and int64 gives float64, as in TensorFlow. A sparse value (a gradient of an
+  // embedding) gives a sparse one with the rows of all replicas, in replica order, not coalesced.
   // Shapes: value [..], the same on every replica -> a new tensor of the same shape.
-  // Collective. Errors: InvalidArgument (shapes or dtypes differ, naming both replicas; MEAN of
-  // integers), FailedPrecondition, DeadlineExceeded.
+  // Collective. Errors: InvalidArgument (shapes or dtypes differ, naming both replicas; int8, uint8
+  // and int16, whose sums would soon wrap: cast them; bool), FailedPrecondition, DeadlineExceeded.
   Tensor all_reduce(ReduceOp op, const Tensor& value);
   // The same for each leaf.
   Structure all_reduce(ReduceOp op, const Structure& value);

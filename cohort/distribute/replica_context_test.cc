@@ -4,6 +4,7 @@
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
+#include <ATen/ops/sparse_coo_tensor.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -82,6 +83,47 @@ TEST(AllReduce, SumsAndAverages) {
   EXPECT_THAT(values(means), ElementsAre(0.5, 0.5));
 }
 
+TEST(AllReduce, MeanOfIntegersDividesTruly) {
+  const MirroredStrategy strategy = mirrored(2);
+  for (const DType dtype : {at::kInt, at::kLong}) {
+    const auto means = strategy.run([&](ReplicaContext& context) {
+      return context.all_reduce(ReduceOp::MEAN, at::full({}, id_of(context), dtype));
+    });
+    EXPECT_EQ(means.value(0).scalar_type(), at::kDouble);
+    EXPECT_THAT(values(means), ElementsAre(0.5, 0.5));
+  }
+}
+
+TEST(AllReduce, TakesSparseGradientsAsReduceDoes) {
+  const MirroredStrategy strategy = mirrored(2);
+  const auto gradient = [](int64_t replica) {  // rows 0 and replica + 1, row 0 twice
+    return at::sparse_coo_tensor(at::arange(0, 3).remainder(2).mul(replica + 1).reshape({1, 3}),
+                                 at::full({3, 2}, replica + 1, at::kDouble), {4, 2});
+  };
+  const Tensor expected = gradient(0).to_dense() + gradient(1).to_dense();
+  const auto sums = strategy.run([&](ReplicaContext& context) {
+    return context.all_reduce(ReduceOp::SUM, gradient(context.replica_id_in_sync_group()));
+  });
+  const auto means = strategy.run([&](ReplicaContext& context) {
+    return context.all_reduce(ReduceOp::MEAN, gradient(context.replica_id_in_sync_group()));
+  });
+  for (int replica = 0; replica < 2; ++replica) {
+    EXPECT_TRUE(sums.value(replica).is_sparse());
+    EXPECT_TRUE(sums.value(replica).to_dense().equal(expected));
+    EXPECT_TRUE(means.value(replica).to_dense().equal(expected / 2));
+  }
+  EXPECT_FALSE(sums.value(0)._values().is_same(sums.value(1)._values()));
+  EXPECT_TRUE(strategy.reduce(ReduceOp::SUM, PerReplica<Tensor>({gradient(0), gradient(1)}))
+                  .to_dense()
+                  .equal(expected));
+  EXPECT_THROW(strategy.run([&](ReplicaContext& context) {
+    const Tensor mine = gradient(0);
+    const bool dense = context.replica_id_in_sync_group() == 1;
+    context.all_reduce(ReduceOp::SUM, dense ? mine.to_dense() : mine);
+  }),
+               FailedPreconditionError);
+}
+
 TEST(AllReduce, TakesStructures) {
   const MirroredStrategy strategy = mirrored(2);
   const auto lists = strategy.run([](ReplicaContext& context) {
@@ -111,10 +153,14 @@ TEST(AllReduce, RefusesWhatDiffersAndKeepsTheStrategyUsable) {
     context.all_reduce(ReduceOp::SUM, at::ones({context.replica_id_in_sync_group() + 1}));
   }),
                InvalidArgumentError);
-  EXPECT_THROW(strategy.run([](ReplicaContext& context) {
-    context.all_reduce(ReduceOp::MEAN, at::ones({}, at::kLong));
-  }),
-               InvalidArgumentError);
+  // As TensorFlow's.
+  for (const DType dtype : {at::kBool, at::kByte, at::kChar, at::kShort}) {
+    EXPECT_THROW(strategy.run([&](ReplicaContext& context) {
+      context.all_reduce(ReduceOp::SUM, at::ones({}, dtype));
+    }),
+                 InvalidArgumentError)
+        << dtype;
+  }
   EXPECT_EQ(strategy.run([](ReplicaContext& context) { return id_of(context); }).value(1), 1);
 }
 

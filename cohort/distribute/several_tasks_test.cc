@@ -4,6 +4,7 @@
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
+#include <ATen/ops/sparse_coo_tensor.h>
 #include <ATen/ops/zeros.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -96,6 +97,27 @@ TEST_P(SeveralTasks, ReduceAndGatherAcrossReplicas) {
               (n - 1.) * n * (n + 1) / 3);  // the sum of id * (id + 1)
     // Weighed by the rows that each replica has.
     EXPECT_DOUBLE_EQ(strategy.reduce(ReduceOp::MEAN, values, 0).item<double>(), (n - 1) * 2. / 3);
+  });
+}
+
+TEST_P(SeveralTasks, SparseGradientsAreReducedAcrossReplicas) {
+  const int n = GetParam().replicas();
+  run([&](const Strategy& strategy, int) {
+    const auto rows_up_to = [](int id) {  // ones in the rows 0 .. id: another number on each
+      return at::sparse_coo_tensor(at::arange(0, id + 1).reshape({1, -1}), at::ones({id + 1, 2}),
+                                   {16, 2});
+    };
+    const auto values = strategy.run(
+        [&](ReplicaContext& context) { return rows_up_to(context.replica_id_in_sync_group()); });
+    const auto sums = strategy.run(
+        [&](ReplicaContext& context, const Tensor& mine) {
+          return context.all_reduce(ReduceOp::SUM, mine).to_dense();
+        },
+        values);
+    Tensor expected = at::zeros({16, 2});
+    for (int id = 0; id < n; ++id) expected = expected + rows_up_to(id).to_dense();
+    for (const Tensor& sum : sums.values()) EXPECT_TRUE(at::equal(sum, expected));
+    EXPECT_TRUE(at::equal(strategy.reduce(ReduceOp::SUM, values).to_dense(), expected));
   });
 }
 
@@ -233,8 +255,8 @@ TEST(SeveralTasksErrors, AFailureOfOneTaskIsNamedOnTheOthers) {
       context.all_reduce(ReduceOp::SUM, number(1));
     });
   });
-  EXPECT_EQ(message_of<OutOfRangeError>(errors[1]), "no such row");
-  EXPECT_THAT(message_of<AbortedError>(errors[0]), HasSubstr("task 1 has given up: no such row"));
+  EXPECT_EQ(message_of<OutOfRangeError>(errors[1]), "replica 1: no such row");
+  EXPECT_THAT(message_of<AbortedError>(errors[0]), HasSubstr("task 1 has given up: replica 1: no such row"));
 }
 
 TEST(SeveralTasksErrors, OtherCallsAreRefusedOnBoth) {

@@ -5,9 +5,11 @@
 #include <ostream>
 
 #include "cohort/collective/replica_collectives.h"
+#include "cohort/core/libtorch_error.h"
 #include "cohort/core/monitoring.h"
 #include "cohort/distribute/context_stack.h"
 #include "cohort/distribute/distributed_dataset.h"
+#include "cohort/distribute/reduction.h"
 #include "cohort/distribute/replica_context.h"
 #include "cohort/distribute/strategy_core.h"
 #include "cohort/distribute/strategy_object.h"
@@ -72,13 +74,6 @@ std::pair<std::vector<Tensor>, int64_t> sum_inside(const PerReplica<Tensor>& val
   return {std::move(sums), count};
 }
 
-void check_mean(ReduceOp op, const Tensor& value) {
-  if (op == ReduceOp::MEAN && !value.is_floating_point()) {
-    throw InvalidArgumentError(
-        str("reduce MEAN of ", describe(value), "; cast it to a floating dtype first"));
-  }
-}
-
 }  // namespace
 
 Tensor Strategy::reduce(ReduceOp op, const PerReplica<Tensor>& value,
@@ -87,12 +82,22 @@ Tensor Strategy::reduce(ReduceOp op, const PerReplica<Tensor>& value,
   if (value.size() != num_local_replicas()) {
     internal::throw_wrong_component_count(value.size(), num_local_replicas());
   }
-  for (const Tensor& component : value.values()) check_mean(op, component);
+  return internal::with_typed_errors("Strategy::reduce", [&] { return combine(op, value, axis); });
+}
+
+Tensor Strategy::combine(ReduceOp op, const PerReplica<Tensor>& value,
+                         const ReduceAxis& axis) const {
+  const at::ArrayRef<Tensor> components(value.values().data(), value.values().size());
+  const DType dtype = components[0].scalar_type();
+  internal::check_can_mean(op, components[0]);
   if (!axis.given()) {
-    collective::check_same_shape({value.values().data(), value.values().size()},
-                                 core_->replica_id(0));
-    const Tensor sum = core_->sum_over_replicas({value.values().data(), value.values().size()});
-    return op == ReduceOp::MEAN ? sum / core_->num_replicas_in_sync() : sum;
+    collective::check_same_shape(components, core_->replica_id(0));
+    const auto sum_of = [this](at::ArrayRef<Tensor> values) {
+      return core_->sum_over_replicas(values);
+    };
+    if (op == ReduceOp::SUM) return internal::sum_that_fits(components, sum_of);
+    return internal::mean_of(internal::wide_sum(components, sum_of), core_->num_replicas_in_sync(),
+                             dtype);
   }
   const auto [sums, count] = sum_inside(value, axis.axes());
   collective::check_same_shape(sums, core_->replica_id(0));
@@ -106,7 +111,7 @@ Tensor Strategy::reduce(ReduceOp op, const PerReplica<Tensor>& value,
                           at::dtype(at::kDouble)));
     total = core_->sum_over_replicas(counts).round().item<int64_t>();
   }
-  return sum / total;
+  return internal::mean_of(sum, total, dtype);
 }
 
 Tensor Strategy::reduce(ReduceOp op, const Mirrored<Tensor>& value, const ReduceAxis& axis) const {
@@ -120,9 +125,9 @@ Tensor Strategy::reduce(ReduceOp op, const Tensor& value, const ReduceAxis& axis
   if (num_replicas_in_sync() == 1) return reduce(op, PerReplica<Tensor>({value}), axis);
   if (op == ReduceOp::MEAN && !axis.given()) return value;
   if (op == ReduceOp::MEAN) {
-    check_mean(op, value);
+    internal::check_can_mean(op, value);
     const auto [sums, count] = sum_inside(PerReplica<Tensor>({value}), axis.axes());
-    return sums[0] / count;
+    return internal::mean_of(sums[0], count, value.scalar_type());
   }
   throw InvalidArgumentError(str(
       "a plain value (", describe(value), ") cannot be reduced with the given reduce op SUM over ",
@@ -145,7 +150,8 @@ Tensor Strategy::gather(const PerReplica<Tensor>& value, int64_t axis) const {
     internal::throw_wrong_component_count(value.size(), num_local_replicas());
   }
   const at::ArrayRef<Tensor> components(value.values().data(), value.values().size());
-  return core_->gather_over_replicas(components, axis);
+  return internal::with_typed_errors("Strategy::gather",
+                                     [&] { return core_->gather_over_replicas(components, axis); });
 }
 
 namespace {

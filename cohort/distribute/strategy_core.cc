@@ -29,6 +29,7 @@ std::vector<Tensor> on_host(at::ArrayRef<Tensor> values) {
 }  // namespace
 
 Tensor StrategyCore::sum_over_replicas(at::ArrayRef<Tensor> local_values) const {
+  if (local_values[0].layout() == at::kSparse) return collective::sum_sparse(group(), local_values);
   Tensor sum = local_values[0].to(at::kCPU);
   for (const Tensor& value : local_values.slice(1)) sum = sum + value.to(at::kCPU);
   if (!group().spans_tasks()) return sum;

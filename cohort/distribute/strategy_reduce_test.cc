@@ -79,9 +79,44 @@ TEST_F(ReduceTest, WrongAxesAndOpsAreErrors) {
   EXPECT_THROW(strategy.reduce("max", full), InvalidArgumentError);
   const PerReplica<Tensor> integers({at::ones({}, at::kLong), at::ones({}, at::kLong)});
   EXPECT_EQ(strategy.reduce(ReduceOp::SUM, integers).item<int64_t>(), 2);
-  EXPECT_THROW(strategy.reduce(ReduceOp::MEAN, integers), InvalidArgumentError);
+  const PerReplica<Tensor> truths({at::ones({}, at::kBool), at::ones({}, at::kBool)});
+  EXPECT_THROW(strategy.reduce(ReduceOp::MEAN, truths), InvalidArgumentError);
   EXPECT_THROW(strategy.reduce(ReduceOp::SUM, PerReplica<Tensor>({range(0, 1)})),
                InvalidArgumentError);
+}
+
+// As the docstring of the original's reduce has it; dtypes are held by tests/interop.
+TEST_F(ReduceTest, MeanOfIntegersDividesTruly) {
+  const PerReplica<Tensor> values({at::arange(0, 3), at::arange(3, 6)});
+  const Tensor mean = strategy.reduce(ReduceOp::MEAN, values, 0);
+  EXPECT_EQ(mean.scalar_type(), at::kDouble);
+  EXPECT_EQ(mean.item<double>(), 2.5);
+  EXPECT_THAT(list(strategy.reduce(ReduceOp::MEAN, values)), ElementsAre(1.5, 2.5, 3.5));
+  EXPECT_EQ(strategy.reduce(ReduceOp::MEAN, at::arange(0, 6), 0).item<double>(), 2.5);
+  const PerReplica<Tensor> small({at::full({}, 200, at::kByte), at::full({}, 101, at::kByte)});
+  const Tensor mean_of_small = strategy.reduce(ReduceOp::MEAN, small);
+  EXPECT_EQ(mean_of_small.scalar_type(), at::kFloat);
+  EXPECT_EQ(mean_of_small.item<double>(), 150.5);
+}
+
+TEST_F(ReduceTest, ASumThatItsDtypeCannotHoldIsAnErrorThatSaysIt) {
+  const auto sum = [&](DType dtype, int64_t a, int64_t b) {
+    const PerReplica<Tensor> values({at::full({2}, a, dtype), at::full({2}, b, dtype)});
+    return strategy.reduce(ReduceOp::SUM, values);
+  };
+  EXPECT_EQ(sum(at::kByte, 200, 55).scalar_type(), at::kByte);
+  EXPECT_THAT(list(sum(at::kByte, 200, 55)), ElementsAre(255, 255));
+  EXPECT_THAT(list(sum(at::kChar, -100, -28)), ElementsAre(-128, -128));
+  EXPECT_THAT(list(sum(at::kInt, 1, 2)), ElementsAre(3, 3));
+  try {
+    sum(at::kByte, 200, 101);
+    FAIL() << "no error";
+  } catch (const InvalidArgumentError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("gives 301, which is outside of [0, 255], what uint8"));
+  }
+  EXPECT_THROW(sum(at::kChar, -100, -29), InvalidArgumentError);
+  EXPECT_THROW(sum(at::kShort, 32767, 1), InvalidArgumentError);
+  EXPECT_THROW(sum(at::kInt, int64_t{1} << 30, int64_t{1} << 30), InvalidArgumentError);
 }
 
 TEST_F(ReduceTest, InAReplicaNamesTheRightCall) {

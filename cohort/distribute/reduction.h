@@ -1,0 +1,28 @@
+// What a reduction does with dtypes: TensorFlow's rules, but no sum wraps without a word.
+#pragma once
+
+#include "cohort/core/function_ref.h"
+#include "cohort/core/tensor.h"
+#include "cohort/distribute/values.h"
+
+namespace cohort::internal {
+
+// Errors: InvalidArgument (MEAN of bool).
+void check_can_mean(distribute::ReduceOp op, const Tensor& value);
+// Errors: InvalidArgument (a dtype that TensorFlow's all_reduce does not take either: bool, and
+// integers of less than 32 bits).
+void check_can_all_reduce(const Tensor& value);
+
+// sum / count. Integers are divided truly: `dtype`, that of the values, gives float64 for int32 and
+// int64, else float32.
+Tensor mean_of(const Tensor& sum, int64_t count, DType dtype);
+
+using SumFunction = FunctionRef<Tensor(at::ArrayRef<Tensor>)>;
+
+// sum_of(values), of integers in int64.
+Tensor wide_sum(at::ArrayRef<Tensor> values, SumFunction sum_of);
+// sum_of(values), of integers up to 32 bits by way of int64.
+// Errors: InvalidArgument (their dtype cannot hold a sum: says which).
+Tensor sum_that_fits(at::ArrayRef<Tensor> values, SumFunction sum_of);
+
+}  // namespace cohort::internal
