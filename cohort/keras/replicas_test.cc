@@ -20,11 +20,29 @@ using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::SizeIs;
 
 Sequential small_model() {
   return Sequential({layers::Conv2D(2, 3, {.activation = "relu"}), layers::MaxPooling2D(),
                      layers::Flatten(), layers::Dense(3)});
+}
+
+TEST(StepErrorOfLayers, NamesTheReplicaAndTheLayer) {
+  class Product : public layers::Layer {
+    Tensor call(const Tensor& x, const CallOptions&) override { return x.matmul(at::ones({3})); }
+  };
+  const MirroredStrategy strategy = mirrored(2);
+  const layers::LayerHandle product = std::make_shared<Product>();
+  try {
+    strategy.run([&](ReplicaContext& context) {
+      product(at::ones({2, 3 - context.replica_id_in_sync_group()}));
+    });
+    FAIL() << "no error";
+  } catch (const InvalidArgumentError& error) {
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("replica 1: layer 'product' failed on "),
+                                    Not(HasSubstr("frame #"))));
+  }
 }
 
 TEST(LazyBuilding, MakesOneSetOfVariables) {

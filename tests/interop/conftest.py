@@ -7,6 +7,11 @@ import threading
 
 import numpy as np
 import pytest
+import tensorflow as tf
+
+# Two devices for tests of several replicas: to be said before any test has used TensorFlow.
+tf.config.set_logical_device_configuration(tf.config.list_physical_devices("CPU")[0],
+                                           [tf.config.LogicalDeviceConfiguration()] * 2)
 
 
 def as_json(array):

@@ -36,6 +36,7 @@ int main(int argc, char** argv) {
       {"parse_examples", parse_examples},
       {"pipeline", read_pipeline},
       {"read_records", read_records},
+      {"reduce", reduce_values},
       {"training", train_guide_004},
       {"write_records", write_records},
       {"write_summaries", write_summaries},

@@ -52,6 +52,11 @@ Json compute_average_loss(const Json& request);
 // "sample_weight": TENSOR or null}]}. Answer: TENSOR.
 Json compute_metric(const Json& request);
 
+// Strategy::reduce, or all_reduce in a step.
+// Request: {"op": "SUM"|"MEAN", "dtype", "values": [a TENSOR for each replica], "axis": number or
+// null, "in_step": bool}. Answer: TENSOR or {"error": class}.
+Json reduce_values(const Json& request);
+
 // Trains guide 004's model under a MirroredStrategy of `replicas` CPU devices.
 // Request: {"replicas", "global_batch", "steps", "learning_rate", "weights": [TENSOR], "batches":
 // [{"images": TENSOR, "labels": TENSOR}]}, the batches are taken in turn. Answer: {"losses":

@@ -47,6 +47,13 @@ def test_sparse_categorical_crossentropy(probe, reduction, from_logits, dtype, s
                {"from_logits": from_logits, "reduction": reduction}, labels, predictions, weight)
 
 
+@pytest.mark.parametrize("labels", [[0.5, 1.5, 2.9], [-0.5, 1.0, 2.0]])
+def test_fractions_of_sparse_labels_are_cut_off(probe, labels):
+    """Keras says nothing of it; Cohort gives the same numbers, and warns."""
+    check_loss(probe, "SparseCategoricalCrossentropy", {"from_logits": True, "reduction": "none"},
+               np.array(labels, "float32"), np.tile(np.float32([1, 2, 3]), (3, 1)))
+
+
 @pytest.mark.parametrize("smoothing", [0.0, 0.2])
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("from_logits", [False, True])
@@ -124,3 +131,11 @@ def test_accuracies(probe, name, weighted):
         updates.append({"labels": labels, "predictions": predictions, "sample_weight":
                         random.random(size).astype("float32") if weighted else None})
     check_metric(probe, name, updates)
+
+
+@pytest.mark.parametrize("labels", [[0.5, 1.5, 2.0], [0.5, 1.5, 2.9]])
+def test_a_fraction_of_a_sparse_label_is_no_class(probe, labels):
+    predictions = np.tile(np.float32([1, 2, 3]), (3, 1))
+    check_metric(probe, "SparseCategoricalAccuracy",
+                 [{"labels": np.array(labels, "float32"), "predictions": predictions,
+                   "sample_weight": None}])

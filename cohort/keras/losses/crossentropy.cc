@@ -5,10 +5,13 @@
 #include <ATen/ops/nll_loss.h>
 #include <ATen/ops/softplus.h>
 
+#include <atomic>
 #include <cmath>
+#include <memory>
 #include <tuple>
 
 #include "cohort/core/error.h"
+#include "cohort/core/logging.h"
 #include "cohort/keras/backend.h"
 #include "cohort/keras/weighting.h"
 
@@ -44,9 +47,18 @@ void check_labels(const Tensor& labels, int64_t classes) {
   }
 }
 
+// Keras cuts fractions off without a word.
+void warn_of_fractions(const Tensor& labels, const char* what, std::atomic<bool>& warned) {
+  if (!labels.is_floating_point() || warned.load(std::memory_order_relaxed)) return;
+  if (!labels.trunc().ne(labels).any().item<bool>() || warned.exchange(true)) return;
+  log_warning(what, ": labels have fractions, which are cut off (1.5 is class 1), as Keras does; ",
+              "are they no classes, but probabilities?");
+}
+
 Tensor sparse_crossentropy(const Tensor& y_true, const Tensor& y_pred, bool from_logits,
-                           const char* what) {
+                           const char* what, std::atomic<bool>& warned) {
   const Tensor labels = sparse_labels(y_true, y_pred, what);
+  warn_of_fractions(y_true, what, warned);
   const int64_t classes = y_pred.size(-1);
   check_labels(labels, classes);
   constexpr double kEpsilon = keras::backend::kEpsilon;
@@ -102,9 +114,11 @@ namespace keras::losses {
 SparseCategoricalCrossentropy::SparseCategoricalCrossentropy(
     const SparseCategoricalCrossentropyOptions& options)
     : Loss(
-          [from_logits = options.from_logits, name = options.name](const Tensor& y_true,
-                                                                   const Tensor& y_pred) {
-            return internal::sparse_crossentropy(y_true, y_pred, from_logits, name.c_str());
+          [from_logits = options.from_logits, name = options.name,
+           warned = std::make_shared<std::atomic<bool>>(false)](const Tensor& y_true,
+                                                                const Tensor& y_pred) {
+            return internal::sparse_crossentropy(y_true, y_pred, from_logits, name.c_str(),
+                                                 *warned);
           },
           {.reduction = options.reduction, .name = options.name}) {}
 

@@ -45,6 +45,21 @@ TEST(SparseCategoricalCrossentropy, ImpossiblePredictionsStayFinite) {
   EXPECT_THAT(elements(loss), ElementsAre(DoubleNear(-std::log(1e-7), 1e-5)));
 }
 
+TEST(SparseCategoricalCrossentropy, FractionsOfLabelsAreCutOffWithOneWarning) {
+  const SparseCategoricalCrossentropy loss(kLogits);
+  const Tensor y_pred = numbers({1, 2, 3, 1, 2, 3}, {2, 3});
+  testing::internal::CaptureStderr();
+  EXPECT_TRUE(loss(numbers({0, 2}), y_pred).equal(loss(numbers({0, 2}, {2}, int64), y_pred)));
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  testing::internal::CaptureStderr();
+  const Tensor cut_off = loss(numbers({0.5, 2.9}), y_pred);
+  loss(numbers({0.5, 2.9}), y_pred);
+  const std::string log = testing::internal::GetCapturedStderr();
+  EXPECT_TRUE(cut_off.equal(loss(numbers({0, 2}), y_pred)));
+  EXPECT_THAT(log, HasSubstr("labels have fractions"));
+  EXPECT_EQ(log.find("labels have fractions"), log.rfind("labels have fractions"));
+}
+
 TEST(SparseCategoricalCrossentropy, TakesAnyIntegerDtype) {
   const Tensor logits = numbers({1, 2, 3}, {1, 3});
   for (const DType dtype : {uint8, int32, int64, float32}) {

@@ -30,7 +30,10 @@ Tensor equal_values(const Tensor& labels, const Tensor& predictions, double) {
 
 Tensor sparse_matches(const Tensor& labels, const Tensor& predictions, double) {
   const Tensor y_true = internal::sparse_labels(labels, predictions, "sparse_categorical_accuracy");
-  return predictions.argmax(-1) == y_true;
+  const Tensor matches = predictions.argmax(-1) == y_true;
+  if (!labels.is_floating_point()) return matches;
+  // A label with a fraction is no class, to Keras: here it is not cut off.
+  return matches.logical_and(labels.trunc().eq(labels).to(matches.device()).reshape_as(matches));
 }
 
 Tensor binary_matches(const Tensor& labels, const Tensor& predictions, double threshold) {

@@ -92,6 +92,12 @@ TEST(SparseCategoricalAccuracy, TakesTheLargestPrediction) {
               HasSubstr("[2,3]"));
 }
 
+TEST(SparseCategoricalAccuracy, ALabelWithAFractionIsNoClass) {
+  const SparseCategoricalAccuracy accuracy;
+  const Tensor y_pred = numbers({1, 2, 3, 1, 2, 3}, {2, 3});
+  EXPECT_EQ(accuracy(numbers({2, 2.9}), y_pred).item<double>(), 0.5);
+}
+
 TEST(SparseCategoricalAccuracy, LabelsMayHaveMoreDimensions) {
   const SparseCategoricalAccuracy accuracy;
   accuracy.update_state(numbers({1, 0, 1, 1}, {1, 2, 2}),

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <utility>
 
+#include "cohort/core/logging.h"
 #include "cohort/distribute/variable_impl.h"
 
 namespace cohort::internal {
@@ -122,6 +123,9 @@ double LearningRateValue::rounded(double value) const {
   if (!std::isfinite(result)) {
     throw InvalidArgumentError(
         str("the learning rate is ", value, "; it must be a finite ", dtype_name(dtype_)));
+  }
+  if (result < 0) {  // accepted, as by Keras: who maximizes may mean it
+    log_warning("the learning rate is ", result, ": updates will go up the gradient, not down");
   }
   return result;
 }

@@ -277,6 +277,17 @@ TEST(Optimizer, LearningRateCanBeSetOrFollowASchedule) {
                InvalidArgumentError);
 }
 
+TEST(Optimizer, ANegativeLearningRateIsWarnedOf) {
+  testing::internal::CaptureStderr();
+  const SGD sgd({.learning_rate = -1});
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("the learning rate is -1"));
+  EXPECT_EQ(sgd.learning_rate(), -1);
+  testing::internal::CaptureStderr();
+  sgd.set_learning_rate(-0.5);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("the learning rate is -0.5"));
+  EXPECT_THROW(sgd.set_learning_rate(std::nan("")), InvalidArgumentError);
+}
+
 TEST(Optimizer, AMissingGradientCountsAsZero) {
   const auto strategy = mirrored(2);
   const auto scope = strategy.scope();
