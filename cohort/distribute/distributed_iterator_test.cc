@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <latch>
+#include <string>
 #include <thread>
 
 #include "cohort/distribute/testing_batches.h"
@@ -95,29 +96,29 @@ TEST(DistributedIterator, OfSeveralWorkersTheLastStepIsAlwaysFilledUp) {
 
 TEST(DistributedIterator, ASecondThreadIsRefusedAndTheFirstIsNotDisturbed) {
   const MirroredStrategy strategy = mirrored(2);
-  std::latch reading(1), refused(1);
+  std::latch refused(1);
+  const auto wait_at_2 = [&](const Tensor& batch) {
+    if (batch[0].item<int64_t>() == 2) refused.wait();
+    return batch;
+  };
   const Dataset source = Dataset::range(8).batch(2).map(
-      [&](const Tensor& batch) {
-        if (batch[0].item<int64_t>() == 2) {
-          reading.count_down();
-          refused.wait();
-        }
-        return batch;
-      },
-      {.output_spec = TensorSpec({2}, int64)});
+      wait_at_2, {.output_spec = TensorSpec(std::vector<int64_t>{2}, int64)});
   DistributedIterator it = strategy.experimental_distribute_dataset(source).iterator();
   it.next();
   std::optional<PerReplica<Structure>> second;
-  std::thread reader([&] { second = it.next(); });
-  reading.wait();
-  try {
-    it.next();
-    ADD_FAILURE() << "no error";
-  } catch (const FailedPreconditionError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("iterator was used while it is in use already"));
-  }
-  refused.count_down();
-  reader.join();
+  std::string error;
+  const auto read = [&] {  // one of two threads waits in its call until the other was refused
+    try {
+      second = it.next();
+    } catch (const FailedPreconditionError& refusal) {
+      error = refusal.what();
+      refused.count_down();
+    }
+  };
+  std::thread one(read), other(read);
+  one.join();
+  other.join();
+  EXPECT_THAT(error, HasSubstr("a distributed iterator was used while it is in use already"));
   EXPECT_EQ(text(*second), "[2][3]");
   EXPECT_EQ(text(it.get_next()), "[4][5]");
 }
