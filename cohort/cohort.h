@@ -34,6 +34,7 @@
 #include "cohort/core/task_id.h"
 #include "cohort/core/tensor.h"
 #include "cohort/core/traceback.h"
+#include "cohort/core/unpack.h"
 #include "cohort/data/auto_shard.h"
 #include "cohort/data/batch_sizes.h"
 #include "cohort/data/csv_dataset.h"

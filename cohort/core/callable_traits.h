@@ -19,6 +19,9 @@ struct CallableTraits<R(Args...)> {
   using Result = R;
   using Arguments = std::tuple<std::remove_cvref_t<Args>...>;
   static constexpr size_t kArity = sizeof...(Args);
+  // Whether parameter i binds to no const value: a T& or T&&.
+  static constexpr bool kChangesArgument[sizeof...(Args) + 1] = {
+      (std::is_reference_v<Args> && !std::is_const_v<std::remove_reference_t<Args>>)..., false};
 };
 template <class R, class... Args>
 struct CallableTraits<R (*)(Args...)> : CallableTraits<R(Args...)> {};
@@ -35,12 +38,14 @@ struct CallableTraits<R (C::*)(Args...) const noexcept> : CallableTraits<R(Args.
 
 // An object with one call operator: a lambda, a std::function, a functor.
 template <class Callable>
-  requires requires { &std::remove_cvref_t<Callable>::operator(); }
+requires requires { &std::remove_cvref_t<Callable>::operator(); }
 struct CallableTraits<Callable>
     : CallableTraits<decltype(&std::remove_cvref_t<Callable>::operator())> {};
 
 // False for generic lambdas and overloaded call operators, whose arguments nobody can list.
 template <class Callable>
-concept HasCallableTraits = requires { CallableTraits<Callable>::kArity; };
+concept HasCallableTraits = requires {
+  CallableTraits<Callable>::kArity;
+};
 
 }  // namespace cohort::internal

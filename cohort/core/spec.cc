@@ -56,6 +56,13 @@ TensorSpec TensorSpec::strings(std::optional<std::vector<int64_t>> shape, std::s
   return spec;
 }
 
+TensorSpec::TensorSpec(std::initializer_list<Dim> shape, DType dtype, std::string name)
+    : TensorSpec(std::vector<int64_t>(shape.begin(), shape.end()), dtype, std::move(name)) {}
+
+TensorSpec TensorSpec::strings(std::initializer_list<Dim> shape, std::string name) {
+  return strings(std::vector<int64_t>(shape.begin(), shape.end()), std::move(name));
+}
+
 TensorSpec TensorSpec::of(const Leaf& leaf) {
   if (leaf.is_strings()) return strings(leaf.sizes());
   if (!leaf.tensor().defined()) {

@@ -3,6 +3,7 @@
 //   dataset.element_spec();   // (TensorSpec(shape=(None, 28, 28, 1), dtype=float32), ...)
 #pragma once
 
+#include <initializer_list>
 #include <iosfwd>
 #include <optional>
 #include <string>
@@ -22,9 +23,22 @@ inline constexpr int64_t kUnknownDim = -1;
 // Thread safety: immutable.
 class COHORT_API TensorSpec {
  public:
+  // A size in a shape that is written in braces.
+  class Dim {
+   public:
+    Dim(int64_t size) : size_(size) {}
+    operator int64_t() const { return size_; }
+
+   private:
+    int64_t size_;
+  };
+
   // An unknown rank is a missing shape. Errors: InvalidArgument (a size below kUnknownDim).
   TensorSpec(std::optional<std::vector<int64_t>> shape, DType dtype, std::string name = "");
+  // TensorSpec({kUnknownDim, 28}, float32); {} is a scalar.
+  TensorSpec(std::initializer_list<Dim> shape, DType dtype, std::string name = "");
   static TensorSpec strings(std::optional<std::vector<int64_t>> shape, std::string name = "");
+  static TensorSpec strings(std::initializer_list<Dim> shape, std::string name = "");
   // The exact spec of a leaf.
   static TensorSpec of(const Leaf& leaf);
 

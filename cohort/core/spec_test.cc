@@ -17,6 +17,17 @@ constexpr int64_t kAny = kUnknownDim;
 
 std::string printed_spec(const TensorSpec& spec) { return internal::str(spec); }
 
+TEST(TensorSpecTest, TakesAShapeInBraces) {
+  EXPECT_EQ(printed_spec(TensorSpec({4}, float32)), "TensorSpec(shape=(4,), dtype=float32)");
+  EXPECT_EQ(printed_spec(TensorSpec({kUnknownDim, 3}, int64)),
+            "TensorSpec(shape=(None, 3), dtype=int64)");
+  EXPECT_EQ(printed_spec(TensorSpec({}, int64)), "TensorSpec(shape=(), dtype=int64)");
+  EXPECT_EQ(printed_spec(TensorSpec({{}}, int64)), "TensorSpec(shape=(), dtype=int64)");
+  EXPECT_EQ(printed_spec(TensorSpec({{2, 3}}, int64)), "TensorSpec(shape=(2, 3), dtype=int64)");
+  EXPECT_EQ(printed_spec(TensorSpec::strings({2})), "TensorSpec(shape=(2,), dtype=string)");
+  EXPECT_THROW(TensorSpec({-2}, int64), InvalidArgumentError);
+}
+
 TEST(TensorSpecTest, HoldsShapeDtypeAndName) {
   const TensorSpec spec({{kAny, 28}}, float32, "image");
   EXPECT_THAT(*spec.shape(), ElementsAre(kAny, 28));

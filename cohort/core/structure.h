@@ -144,8 +144,31 @@ inline Structure dict(Structure::Dict members) { return Structure::make_dict(std
 // A tensor prints as its values up to 16 elements, else as dtype and shape: (tensor, {'a':
 // tensor}).
 COHORT_API std::ostream& operator<<(std::ostream& out, const Structure& structure);
+namespace internal {
+COHORT_API std::ostream& print_optional(std::ostream& out, const Structure* element);
+}
+// What next() returns: the element, or "nullopt".
+template <std::same_as<Structure> Element>
+std::ostream& operator<<(std::ostream& out, const std::optional<Element>& element) {
+  return internal::print_optional(out, element.has_value() ? &*element : nullptr);
+}
 
-// `auto [x, y] = element;` for a tuple of two tensors; unpack<N> for N.
+// A leaf computes as the tensor that it converts to: `element["x"] / 255`, and the `x + 1` of
+// `[](auto x) { return x + 1; }`.
+using at::operator+;
+using at::operator-;
+using at::operator*;
+using at::operator/;
+using at::operator%;
+using at::operator<;
+using at::operator<=;
+using at::operator>;
+using at::operator>=;
+using at::operator==;
+using at::operator!=;
+
+// `auto [x, y] = element;` for a tuple of two tensors; `auto [x, y, z] = unpack<3>(element);` for
+// another number.
 // Errors: InvalidArgument (another number of members; a member that is no tensor).
 template <size_t kSize>
 std::array<Tensor, kSize> unpack(const Structure& structure) {

@@ -32,6 +32,14 @@ const Structure& sole_value(const Structure& input) {
   return input.is_tuple() && input.size() == 1 ? input[0] : input;
 }
 
+void check_parameter_members(const Structure& value, size_t count, size_t index,
+                             const CallSite& site) {
+  if (!value.is_leaf() && value.size() == count) return;
+  throw InvalidArgumentError(str(
+      "argument ", index, " of ", site.function, " has ", count, " members, but ", site.input,
+      " has ", value.is_leaf() ? "one leaf" : describe_form(value), " there: ", contents(value)));
+}
+
 const Tensor& tensor_value(const Structure& value, size_t index, const CallSite& site) {
   if (value.is_leaf() && value.leaf().is_tensor()) return value.tensor();
   throw InvalidArgumentError(str("argument ", index, " of ", site.function,

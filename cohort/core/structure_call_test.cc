@@ -79,6 +79,49 @@ TEST(StructureCall, GenericFunctionsGetTheInputAsItIs) {
   EXPECT_EQ(called([](const auto& x) { return x[1]; }, tuple(1, 2)), "2");
 }
 
+TEST(StructureCall, SeveralAutosAreTheMembersAsTensors) {
+  const Structure pair = tuple(scalar<int64_t>(2), scalar<int64_t>(5));
+  EXPECT_EQ(called([](auto x, auto y) { return y.sub(x); }, pair), "3");
+  EXPECT_EQ(called([](auto x, auto y, auto z) { return x.mul(y) - z; }, tuple(2, 3, 4)), "2");
+  EXPECT_THAT(refused([](auto x, auto y) { return x + y; }, tuple(1, 2, 3)),
+              HasSubstr("the tested function takes 2 things"));
+  EXPECT_THAT(refused([](auto x, auto y) { return x + y; }, tuple(1, StringTensor({"a"}))),
+              HasSubstr("argument 1 of the tested function is a number or Tensor"));
+}
+
+TEST(StructureCall, OneAutoComputesAsALeaf) {
+  EXPECT_EQ(called([](auto x) { return x + 1; }, scalar<int64_t>(4)), "5");
+  EXPECT_EQ(called([](const auto& x) { return 2 - x / x; }, scalar<double>(4)), "1.0");
+  EXPECT_EQ(called([](auto&& x) { return x % 3 == 1; }, scalar<int64_t>(4)), "True");
+  EXPECT_EQ(called([](auto x) { return x["a"] > x["b"]; }, dict({{"a", 1}, {"b", 2}})), "False");
+}
+
+struct Loss {
+  Tensor sum;
+  int64_t count = 0;
+};
+struct NestedLoss {
+  Loss loss;
+  std::vector<Tensor> parts;
+};
+
+TEST(StructureCall, StructsAndPairsTakeATuplesMembers) {
+  const Structure pair = tuple(scalar<int64_t>(2), scalar<int64_t>(5));
+  EXPECT_EQ(called([](const Loss& loss) { return loss.sum * loss.count; }, pair), "10");
+  EXPECT_EQ(called([](std::pair<Tensor, int64_t> both) { return both.first - both.second; }, pair),
+            "-3");
+  EXPECT_EQ(called([](const Tensor& x, const Loss& loss) { return x + loss.sum + loss.count; },
+                   tuple(1, pair)),
+            "8");
+  EXPECT_EQ(called([](const NestedLoss& both) { return both.loss.sum + both.parts[1]; },
+                   tuple(pair, tuple(1, 7))),
+            "9");
+  EXPECT_THAT(refused([](const Loss&) {}, tuple(1, 2, 3)),
+              HasSubstr("argument 0 of the tested function has 2 members, but the tested input has "
+                        "a tuple of 3 there"));
+  EXPECT_THAT(refused([](const Loss&) {}, scalar<int64_t>(1)), HasSubstr("one leaf there: Tensor"));
+}
+
 TEST(StructureCall, FunctionsAreSharedNotCopied) {
   const auto counter = structure_function(
       [count = std::make_unique<int64_t>(0)](int64_t x) mutable { return *count += x; });
@@ -150,6 +193,34 @@ TEST(ToStructure, TuplesPairsArraysAndVectorsBecomeTuples) {
                                                    std::array<Tensor, 1>{scalar<int64_t>(2)},
                                                    std::vector<Structure>{tuple(3), Structure()}));
   EXPECT_EQ(str(nested), "((1, \"a\"), (2,), ((3,), ()))");
+}
+
+TEST(ToStructure, PlainStructsBecomeTuples) {
+  EXPECT_EQ(str(to_structure(Loss{scalar<int64_t>(2), 3})), "(2, 3)");
+  EXPECT_EQ(str(to_structure(NestedLoss{{scalar<int64_t>(2), 3}, {scalar<int64_t>(1)}})),
+            "((2, 3), (1,))");
+}
+
+TEST(Aggregate, CountsTheFieldsOfPlainStructsAlone) {
+  struct Base {
+    Tensor x;
+  };
+  struct Derived : Base {
+    Tensor y;
+  };
+  struct Array {
+    int64_t values[2];
+  };
+  struct Hidden {
+    explicit Hidden(int64_t x) : value(x) {}
+    int64_t value;
+  };
+  EXPECT_EQ(kFieldCount<Loss>, 2u);
+  EXPECT_EQ(kFieldCount<Base>, 1u);
+  EXPECT_EQ(kFieldCount<Derived>, 0u);
+  EXPECT_EQ(kFieldCount<Array>, 0u);
+  EXPECT_EQ(kFieldCount<Hidden>, 0u);
+  EXPECT_EQ(kFieldCount<Tensor>, 0u);
 }
 
 TEST(ToStructure, ScalarsKeepTheirTypeOrTakeTheDefault) {

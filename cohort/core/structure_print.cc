@@ -121,4 +121,8 @@ std::ostream& operator<<(std::ostream& out, const Structure& structure) {
   return out;
 }
 
+std::ostream& internal::print_optional(std::ostream& out, const Structure* element) {
+  return element != nullptr ? out << *element : out << "nullopt";
+}
+
 }  // namespace cohort

@@ -7,8 +7,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <iterator>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "cohort/core/unpack.h"
 
 namespace cohort {
 namespace {
@@ -27,6 +31,39 @@ std::vector<int64_t> values_of(const Structure& structure) {
   std::vector<int64_t> values;
   structure.for_each([&](const Leaf& leaf) { values.push_back(value_of(leaf)); });
   return values;
+}
+
+TEST(StructureTest, AnOptionalOnePrints) {
+  EXPECT_EQ(internal::str(std::optional<Structure>(tuple(1, 2))), "(1, 2)");
+  EXPECT_EQ(internal::str(std::optional<Structure>()), "nullopt");
+}
+
+TEST(StructureTest, LeavesComputeAsTensors) {
+  const Structure element = dict({{"x", 6}, {"y", 4}});
+  EXPECT_EQ(internal::str(Structure(element["x"] / element["y"])), "1.5");
+  EXPECT_EQ(internal::str(Structure(1 - element["x"] * 2)), "-11");
+  EXPECT_THROW(element + 1, InvalidArgumentError);
+}
+
+TEST(StructureTest, UnpacksEveryElementOfARange) {
+  std::vector<int64_t> sums;
+  const std::vector<Structure> elements{tuple(1, 2, 3), tuple(4, 5, 6)};
+  struct Range {
+    const std::vector<Structure>& elements;
+    struct Cursor {
+      const std::vector<Structure>* elements;
+      size_t index = 0;
+      const Structure& operator*() const { return (*elements)[index]; }
+      Cursor& operator++() { return ++index, *this; }
+      bool operator==(std::default_sentinel_t) const { return index == elements->size(); }
+    };
+    Cursor begin() const { return {&elements}; }
+    std::default_sentinel_t end() const { return {}; }
+  };
+  for (auto [x, y, z] : unpack<3>(Range{elements})) {
+    sums.push_back((x + y * z).item<int64_t>());
+  }
+  EXPECT_EQ(sums, (std::vector<int64_t>{7, 34}));
 }
 
 TEST(LeafTest, IsATensorOrStrings) {

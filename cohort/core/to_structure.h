@@ -1,9 +1,11 @@
-// What a function returned, as a Structure:
+// What a function returned, as a Structure, and back:
 //
 //   to_structure(std::pair(images, 0.5));     // (float32 [2, 3], float64 [])
+//   struct Loss { Tensor sum, count; };
+//   to_structure(Loss{sum, count});           // (sum, count)
 //
 // A Structure, or what converts to one; numbers and strings; a std::tuple, pair, array or vector of
-// such, which becomes a tuple.
+// such, or a plain struct of up to six such fields, which becomes a tuple.
 #pragma once
 
 #include <array>
@@ -13,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/core/aggregate.h"
 #include "cohort/core/export.h"
 #include "cohort/core/scalar_type.h"
 #include "cohort/core/structure.h"
@@ -35,6 +38,54 @@ template <class T>
 inline constexpr bool kIsVectorResult = false;
 template <class T>
 inline constexpr bool kIsVectorResult<std::vector<T>> = true;
+
+// Whether to_structure takes a T.
+template <class T>
+constexpr bool is_result();
+template <class T>
+inline constexpr bool kIsResult = is_result<T>();
+
+template <class T>
+struct AreResults {
+  static constexpr bool kAll = true;
+};
+template <class... Ts>
+struct AreResults<std::tuple<Ts...>> {
+  static constexpr bool kAll = (kIsResult<Ts> && ...);
+};
+template <class A, class B>
+struct AreResults<std::pair<A, B>> : AreResults<std::tuple<A, B>> {};
+template <class T, size_t kSize>
+struct AreResults<std::array<T, kSize>> : AreResults<std::tuple<T>> {};
+
+template <class T>
+inline constexpr bool kIsLeafResult = kIsNumber<T> || std::is_convertible_v<T, Structure> ||
+                                      std::is_convertible_v<T, std::string_view>;
+
+// Whether T is a plain struct that becomes a tuple.
+template <class T>
+constexpr bool is_struct_result() {
+  if constexpr (kIsLeafResult<T> || kIsTupleResult<T> || kFieldCount<T> == 0) {
+    return false;
+  } else {
+    return decltype(with_fields(std::declval<T&>(), [](auto&... fields) {
+      return std::bool_constant<(kIsResult<std::remove_cvref_t<decltype(fields)>> && ...)>();
+    }))::value;
+  }
+}
+template <class T>
+inline constexpr bool kIsStructResult = is_struct_result<T>();
+
+template <class T>
+constexpr bool is_result() {
+  if constexpr (kIsTupleResult<T>) {
+    return AreResults<T>::kAll;
+  } else if constexpr (kIsVectorResult<T>) {
+    return kIsResult<typename T::value_type> && !kIsScalar<typename T::value_type>;
+  } else {
+    return kIsLeafResult<T> || kIsStructResult<T>;
+  }
+}
 
 enum class ScalarDtype {
   kExact,    // that of the C++ type: a double is a float64, an int an int32
@@ -68,10 +119,14 @@ Structure to_structure(Result&& result) {
     return tensor;
   } else if constexpr (std::is_convertible_v<T, std::string_view>) {
     return StringTensor::scalar(result);
+  } else if constexpr (kIsStructResult<T>) {
+    return with_fields(result, [](auto&... fields) {
+      return Structure::make_tuple({to_structure<kScalars>(fields)...});
+    });
   } else {
     static_assert(std::is_convertible_v<T, Structure>,
                   "a function returns Structure, Tensor, StringTensor, numbers, strings, or a "
-                  "std::tuple, pair, array or vector of them");
+                  "std::tuple, pair, array, vector or plain struct of them");
     return Structure(std::forward<Result>(result));
   }
 }

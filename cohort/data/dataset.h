@@ -173,8 +173,20 @@ class COHORT_API Dataset {
   Dataset flat_map(F&& fn) const {
     return flat_map_erased(internal::make_function_to<Dataset>(std::forward<F>(fn)));
   }
+  // The same with a type of dataset itself, of elements that are paths:
+  //   files.interleave<TFRecordDataset>({.cycle_length = 4});
+  template <internal::DatasetOfPath<Dataset> Source>
+  Dataset flat_map() const {
+    return flat_map_erased(internal::make_source<Source, Dataset>);
+  }
+  template <internal::DatasetOfPath<Dataset> Source>
+  Dataset interleave(InterleaveOptions options = {}) const {
+    return interleave_erased(internal::make_source<Source, Dataset>, options);
+  }
   template <class F>
-  Dataset interleave(F&& fn, InterleaveOptions options = {}) const {
+  requires(!internal::DatasetOfPath<std::remove_cvref_t<F>, Dataset>) Dataset
+      interleave(F&& fn, InterleaveOptions options = {})
+  const {
     return interleave_erased(internal::make_function_to<Dataset>(std::forward<F>(fn)), options);
   }
   // Keeps the elements for which fn(element), a bool or a bool scalar tensor, is true.

@@ -89,6 +89,14 @@ int64_t rows_of(const Structure& block, size_t arity) {
 
 }  // namespace
 
+std::function<Structure(const random::Generator&, const Structure&)> with_own_generator(
+    StructureFunction<random::Generator> call) {
+  return [call = std::move(call)](const random::Generator& generator, const Structure& element) {
+    random::Generator mine = generator;  // a handle: functions may ask for Generator&
+    return call(mine, element);
+  };
+}
+
 Structure ScalarFunction::apply(const Structure& element, int64_t& row) const {
   return run(*this, element, {}, 1, row);
 }

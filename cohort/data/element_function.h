@@ -11,6 +11,7 @@
 //   });
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -45,13 +46,25 @@ struct ScalarOutput {
   std::vector<std::string>* strings = nullptr;  // appended to
 };
 
+// Calls a function for n records.
+struct ScalarLoop {
+  using Run = void (*)(void* function, const ScalarInput*, const ScalarOutput*, int64_t n,
+                       int64_t& row);
+  std::shared_ptr<void> function;
+  Run run = nullptr;
+
+  // Counts `row` up as it goes: the record that threw.
+  void operator()(const ScalarInput* in, const ScalarOutput* out, int64_t n, int64_t& row) const {
+    run(function.get(), in, out, n, row);
+  }
+};
+
 // A function of scalars, as a loop over n records.
 struct COHORT_API ScalarFunction {
   std::vector<ScalarType> arguments;
   std::vector<ScalarType> results;
   bool returns_tuple = false;
-  // Counts `row` up as it goes: the record that threw.
-  std::function<void(const ScalarInput*, const ScalarOutput*, int64_t n, int64_t& row)> loop;
+  ScalarLoop loop;
 
   // The result for one element, or for each of a block's.
   // Errors: InvalidArgument (the element does not fit the arguments), the function's own.
@@ -61,7 +74,7 @@ struct COHORT_API ScalarFunction {
 };
 
 struct ElementFunction {
-  std::function<Structure(const Structure&)> whole;
+  StructureFunction<> whole;
   // Where all arguments and results are scalars.
   std::optional<ScalarFunction> scalar;
   bool takes_scalars = false;  // at least one argument is: no function of blocks
@@ -118,22 +131,27 @@ T read_scalar(const ScalarInput& input, int64_t i) {
 }
 
 template <class Result, class Callable, class... Args, size_t... kIndex>
-ScalarFunction make_scalar_function(std::shared_ptr<Callable> callable, std::tuple<Args...>*,
-                                    std::index_sequence<kIndex...>) {
-  using Results = ScalarResults<Result>;
+void run_scalar_loop(Callable& call, std::tuple<Args...>*, std::index_sequence<kIndex...>,
+                     const ScalarInput* in, const ScalarOutput* out, int64_t n, int64_t& row) {
+  for (; row < n; ++row) {
+    ScalarResults<Result>::store(call(read_scalar<Args>(in[kIndex], row)...), out, row);
+  }
+}
+
+// All but the loop, which is empty.
+template <class Result, class... Args>
+ScalarFunction scalar_signature(std::tuple<Args...>*) {
   ScalarFunction function;
   function.arguments = {scalar_type<Args>()...};
-  function.results = Results::types();
+  function.results = ScalarResults<Result>::types();
   function.returns_tuple = kIsTupleResult<Result>;
-  function.loop = [callable](const ScalarInput* in, const ScalarOutput* out, int64_t n,
-                             int64_t& row) {
-    Callable& call = *callable;
-    for (; row < n; ++row) Results::store(call(read_scalar<Args>(in[kIndex], row)...), out, row);
-  };
   return function;
 }
 
 // ---- the edge -----------------------------------------------------------------------------------
+
+COHORT_API std::function<Structure(const random::Generator&, const Structure&)> with_own_generator(
+    StructureFunction<random::Generator> call);
 
 template <class Callable>
 constexpr bool takes_generator() {
@@ -155,28 +173,59 @@ constexpr bool all_scalars(std::tuple<Args...>*) {
   return (kIsScalar<Args> && ...);
 }
 
+// What the function gives for an element of unknown form.
+template <class Callable, class Context>
+using ElementResult = std::remove_cvref_t<decltype(call_function(
+    std::declval<Callable&>(), kElementSite, std::declval<Context&>(),
+    std::declval<const Structure&>()))>;
+
+// Fails to compile, with what to do, if a function on elements cannot be called or gives no element.
+template <class Callable, class Context>
+constexpr bool check_element_function() {
+  constexpr CallFault kFault = kCallFault<Callable, Context, Structure>;
+  check_fault<kFault>();
+  if constexpr (kFault != CallFault::kNone) {
+    return false;
+  } else {
+    if constexpr (HasCallableTraits<Callable>) {
+      static_assert(CallableTraits<Callable>::kArity > (takes_generator<Callable>() ? 1 : 0),
+                    "a function on elements takes at least one argument");
+    }
+    using Result = ElementResult<Callable, Context>;
+    static_assert(!std::is_void_v<Result>,
+                  "a function on elements returns an element: this one returns nothing");
+    static_assert(std::is_void_v<Result> || kIsResult<Result>,
+                  "a function on elements returns a Structure, Tensor, StringTensor, number, "
+                  "string, or a std::tuple, pair, array, vector or plain struct of them");
+    return !std::is_void_v<Result> && kIsResult<Result>;
+  }
+}
+
 template <class F>
 ElementFunction make_element_function(F&& function) {
   using Callable = std::decay_t<F>;
   static_assert(!takes_generator<Callable>(),
                 "only a map's function may ask for a random::Generator");
-  auto callable = std::make_shared<Callable>(std::forward<F>(function));
   ElementFunction erased;
-  erased.whole = shared_structure_function<>(callable, kElementSite);
-  if constexpr (HasCallableTraits<Callable>) {
-    using Traits = CallableTraits<Callable>;
-    using Result = std::remove_cvref_t<typename Traits::Result>;
-    static_assert(Traits::kArity > 0, "a function on elements takes at least one argument");
-    static_assert(!std::is_void_v<Result>, "a function on elements returns an element");
-    constexpr typename Traits::Arguments* kArguments = nullptr;
-    erased.takes_scalars = any_scalar(kArguments);
-    if constexpr (all_scalars(kArguments) && ScalarResults<Result>::kAll) {
-      erased.scalar = make_scalar_function<Result>(callable, kArguments,
-                                                   std::make_index_sequence<Traits::kArity>());
+  constexpr bool kFits = check_element_function<Callable, const NoContext>();
+  if constexpr (kFits && !takes_generator<Callable>()) {
+    auto* const body = new FunctionBody<Callable>(static_cast<F&&>(function), kElementSite);
+    erased.whole = StructureFunction<>(body);
+    if constexpr (HasCallableTraits<Callable>) {
+      using Result = std::remove_cvref_t<typename CallableTraits<Callable>::Result>;
+      constexpr typename CallableTraits<Callable>::Arguments* kArguments = nullptr;
+      erased.takes_scalars = any_scalar(kArguments);
+      if constexpr (all_scalars(kArguments) && ScalarResults<Result>::kAll) {
+        erased.scalar = scalar_signature<Result>(kArguments);
+        erased.scalar->loop = {
+            erased.whole.share(&body->fn), [](void* call, const ScalarInput* in,
+                                              const ScalarOutput* out, int64_t n, int64_t& row) {
+              run_scalar_loop<Result>(*static_cast<Callable*>(call), kArguments,
+                                      std::make_index_sequence<CallableTraits<Callable>::kArity>(),
+                                      in, out, n, row);
+            }};
+      }
     }
-  } else {
-    static_assert(!std::is_void_v<std::invoke_result_t<Callable&, const Structure&>>,
-                  "a function on elements returns an element");
   }
   return erased;
 }
@@ -188,40 +237,50 @@ ElementFunction make_map_function(F&& function) {
   if constexpr (takes_generator<Callable>()) {
     using Rest = typename SplitContext<typename CallableTraits<Callable>::Arguments,
                                        random::Generator>::Parameters;
-    static_assert(std::tuple_size_v<Rest> > 0, "after the generator comes the element");
-    static_assert(!std::is_void_v<typename CallableTraits<Callable>::Result>,
-                  "a function on elements returns an element");
     ElementFunction erased;
-    erased.takes_scalars = any_scalar(static_cast<Rest*>(nullptr));
-    erased.random =
-        [call = structure_function<random::Generator>(std::forward<F>(function), kElementSite)](
-            const random::Generator& generator, const Structure& element) {
-          random::Generator mine = generator;  // a handle: functions may ask for Generator&
-          return call(mine, element);
-        };
+    constexpr bool kFits = check_element_function<Callable, random::Generator>();
+    if constexpr (kFits) {
+      erased.takes_scalars = any_scalar(static_cast<Rest*>(nullptr));
+      erased.random = with_own_generator(StructureFunction<random::Generator>(
+          new FunctionBody<Callable, random::Generator>(static_cast<F&&>(function), kElementSite)));
+    }
     return erased;
   } else {
-    return make_element_function(std::forward<F>(function));
+    return make_element_function(static_cast<F&&>(function));
   }
+}
+
+// A dataset that is made of a path: data::TFRecordDataset, say.
+template <class Source, class Dataset>
+concept DatasetOfPath =
+    std::derived_from<Source, Dataset> && std::constructible_from<Source, const StringTensor&>;
+
+template <class Source, class Dataset>
+Dataset make_source(const Structure& path) {
+  return Source(strings_value(sole_value(path), 0, kElementSite));
 }
 
 // Functions on elements that give something else than an element: a dataset.
 template <class Result, class F>
 std::function<Result(const Structure&)> make_function_to(F&& function) {
   using Callable = std::decay_t<F>;
-  if constexpr (HasCallableTraits<Callable>) {
-    using Traits = CallableTraits<Callable>;
-    static_assert(Traits::kArity > 0, "a function on elements takes at least one argument");
-    static_assert(std::is_convertible_v<typename Traits::Result, Result>,
-                  "this function on elements returns a data::Dataset");
+  constexpr CallFault kFault = kCallFault<Callable, const NoContext, Structure>;
+  check_fault<kFault>();
+  if constexpr (kFault != CallFault::kNone) {
+    return {};
   } else {
-    static_assert(std::is_invocable_r_v<Result, Callable&, const Structure&>,
-                  "a generic function on elements takes a Structure; this one returns a Dataset");
+    using Returned = ElementResult<Callable, const NoContext>;
+    static_assert(std::is_convertible_v<Returned, Result>,
+                  "this function on elements returns a data::Dataset");
+    if constexpr (!std::is_convertible_v<Returned, Result>) {
+      return {};
+    } else {
+      auto callable = std::make_shared<Callable>(std::forward<F>(function));
+      return [callable](const Structure& element) -> Result {
+        return call_function(*callable, kElementSite, kNoContext, element);
+      };
+    }
   }
-  auto callable = std::make_shared<Callable>(std::forward<F>(function));
-  return [callable](const Structure& element) -> Result {
-    return call_function(*callable, kElementSite, kNoContext, element);
-  };
 }
 
 }  // namespace cohort::internal

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cohort/core/string_tensor.h"
+#include "cohort/core/structure.h"
 
 namespace cohort::data {
 
@@ -21,6 +22,8 @@ class Paths {
   Paths(std::vector<std::string> paths) : paths_(std::move(paths)) {}
   Paths(std::initializer_list<std::string> paths) : paths_(paths) {}
   Paths(const StringTensor& paths) : paths_(paths.to_vector()) {}
+  // An element that is a leaf of strings, as a function on elements gets it.
+  Paths(const Structure& paths) : Paths(paths.strings()) {}
 
   const std::vector<std::string>& list() const { return paths_; }
 

@@ -140,6 +140,10 @@ Tensor ReplicaContext::all_gather(const Tensor& value, int64_t axis) {
   return AllGather::apply(value, axis);
 }
 
+Structure ReplicaContext::all_gather(const Structure& value, int64_t axis) {
+  return value.map([&](const Leaf& leaf) -> Leaf { return all_gather(leaf.tensor(), axis); });
+}
+
 }  // namespace cohort::distribute
 
 namespace cohort::internal {

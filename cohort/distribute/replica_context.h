@@ -19,6 +19,7 @@
 #include "cohort/core/function_ref.h"
 #include "cohort/core/structure.h"
 #include "cohort/distribute/component.h"
+#include "cohort/distribute/reduced.h"
 #include "cohort/distribute/values.h"
 #include "cohort/distribute/variable.h"
 
@@ -130,14 +131,25 @@ class COHORT_API ReplicaContext {
   // Collective. Errors: InvalidArgument (shapes or dtypes differ, naming both replicas; int8, uint8
   // and int16, whose sums would soon wrap: cast them; bool), FailedPrecondition, DeadlineExceeded.
   Tensor all_reduce(ReduceOp op, const Tensor& value);
-  // The same for each leaf.
+  // The same for each leaf, or each member of a pair, tuple, vector, array or plain struct; a number
+  // gives a tensor of shape [].
   Structure all_reduce(ReduceOp op, const Structure& value);
+  template <internal::ReducesByMember T>
+  internal::Reduced<T> all_reduce(ReduceOp op, const T& value) {
+    return internal::from_reduced<T>(all_reduce(op, internal::to_structure(value)));
+  }
 
   // The replicas' values concatenated along `axis`, in replica order. Differentiable: the gradient
   // is summed over the replicas, and each takes its own rows.
   // Shapes: value [.., n_r, ..], equal except along `axis` -> [.., sum of n_r, ..].
   // Collective. Errors: InvalidArgument (rank 0, axis out of range, shapes), as all_reduce.
   Tensor all_gather(const Tensor& value, int64_t axis);
+  // The same for each leaf or member.
+  Structure all_gather(const Structure& value, int64_t axis);
+  template <internal::ReducesByMember T>
+  internal::Reduced<T> all_gather(const T& value, int64_t axis) {
+    return internal::from_reduced<T>(all_gather(internal::to_structure(value), axis));
+  }
 
  private:
   // Errors: FailedPrecondition (the calling thread is not in this replica).

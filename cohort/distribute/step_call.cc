@@ -8,6 +8,12 @@ void throw_wrong_component_count(size_t components, size_t replicas) {
                                  " replicas; was it made under another strategy?"));
 }
 
+void throw_different_variables() {
+  throw InvalidArgumentError("the replicas of a step returned different variables");
+}
+
+std::shared_ptr<RunFrame> own_frame(RunFrame* frame) { return std::shared_ptr<RunFrame>(frame); }
+
 Tensor detached(const Tensor& tensor) {
   return tensor.defined() && tensor.requires_grad() ? tensor.detach() : tensor;
 }

@@ -1,8 +1,12 @@
 // How `Strategy::run` calls a step function: it takes each replica's components out of the
 // arguments, calls the function with them (core/structure_call.h), and detaches the results.
-// Templates only; the work is done by type-erased code behind StrategyCore::run.
+// Templates only; the work is done by type-erased code behind StrategyCore::run. What depends on the
+// function alone is kept small, since a program has many step functions: what they share depends on
+// the types of the result or of the arguments.
 #pragma once
 
+#include <array>
+#include <memory>
 #include <optional>
 #include <tuple>
 #include <type_traits>
@@ -23,15 +27,15 @@ class COHORT_API RunFrame {
   virtual ~RunFrame() = default;
   virtual void call(distribute::ReplicaContext& context, size_t local_replica) = 0;
 };
+COHORT_API std::shared_ptr<RunFrame> own_frame(RunFrame* frame);
 
 [[noreturn]] COHORT_API void throw_wrong_component_count(size_t components, size_t replicas);
+[[noreturn]] COHORT_API void throw_different_variables();
 // The tensor without its autograd graph, sharing its storage.
 COHORT_API Tensor detached(const Tensor& tensor);
 COHORT_API Structure detached(const Structure& structure);
 template <class T>
-T detached(T value) {
-  return value;
-}
+T detached(T value);
 // All of them first, since each may hold any other.
 template <class T>
 std::vector<T> detached(std::vector<T> values);
@@ -39,10 +43,19 @@ template <class... T>
 std::tuple<T...> detached(std::tuple<T...> values);
 template <class A, class B>
 std::pair<A, B> detached(std::pair<A, B> value);
+template <class T, size_t kSize>
+std::array<T, kSize> detached(std::array<T, kSize> values);
 
 template <class T>
+T detached(T value) {
+  if constexpr (kFieldCount < T >> 0) {
+    with_fields(value, [](auto&... fields) { ((fields = detached(std::move(fields))), ...); });
+  }
+  return value;
+}
+template <class T>
 std::vector<T> detached(std::vector<T> values) {
-  for (T& value : values) value = detached(value);
+  for (auto&& value : values) value = detached(T(std::move(value)));  // auto&&: vector<bool>
   return values;
 }
 template <class... T>
@@ -53,6 +66,12 @@ std::tuple<T...> detached(std::tuple<T...> values) {
 template <class A, class B>
 std::pair<A, B> detached(std::pair<A, B> value) {
   return {detached(std::move(value.first)), detached(std::move(value.second))};
+}
+
+template <class T, size_t kSize>
+std::array<T, kSize> detached(std::array<T, kSize> values) {
+  for (T& value : values) value = detached(std::move(value));
+  return values;
 }
 
 template <class Arg>
@@ -72,7 +91,14 @@ inline constexpr CallSite kStepSite{
 template <class Fn, class... Args>
 using StepResult = std::remove_cvref_t<decltype(call_function(
     std::declval<Fn&>(), kStepSite, std::declval<distribute::ReplicaContext&>(),
-    component(std::declval<const Args&>(), size_t{0})...))>;
+    std::declval<const Component<Args>&>()...))>;
+template <class Fn, class... Args>
+using StepForm = CallForm<std::remove_reference_t<Fn>, distribute::ReplicaContext,
+                          Component<std::remove_cvref_t<Args>>...>;
+template <class Fn, class... Args>
+inline constexpr CallFault kStepFault =
+    kCallFault<std::remove_reference_t<Fn>, distribute::ReplicaContext,
+               Component<std::remove_cvref_t<Args>>...>;
 
 // Arguments of which a step keeps a copy, since they are cheap to copy, and a replica on which
 // `run` has given up may outlive the caller's. Others are kept by reference if they are lvalues.
@@ -88,39 +114,17 @@ template <class Arg>
 using KeptArgument =
     std::conditional_t<kIsHandle<std::remove_cvref_t<Arg>>, std::remove_cvref_t<Arg>, Arg>;
 
-// The call of one step. The function is kept by reference if it is an lvalue, else owned.
-template <class Fn, class... Args>
-class StepFrame final : public RunFrame {
+// The results of one step, of whatever function.
+template <class Result>
+class ResultFrame : public RunFrame {
  public:
-  using Callable = std::remove_reference_t<Fn>;
-  using Result = StepResult<Callable, std::remove_cvref_t<Args>...>;
-
-  StepFrame(size_t replicas, Fn&& fn, Args&&... args)
-      : fn_(std::forward<Fn>(fn)), args_(std::forward<Args>(args)...) {
-    std::apply([&](const auto&... arg) { (check_components(arg, replicas), ...); }, args_);
-    if constexpr (!std::is_void_v<Result>) results_.resize(replicas);
-  }
-
-  void call(distribute::ReplicaContext& context, size_t i) override {
-    std::apply(
-        [&](const auto&... arg) {
-          if constexpr (std::is_void_v<Result>) {
-            call_function<Callable>(fn_, kStepSite, context, component(arg, i)...);
-          } else {
-            results_[i].emplace(
-                detached(call_function<Callable>(fn_, kStepSite, context, component(arg, i)...)));
-          }
-        },
-        args_);
-  }
+  explicit ResultFrame(size_t replicas) { results_.resize(replicas); }
 
   // PerReplica<Result>; a Variable comes back as itself.
   auto take_results() {
     if constexpr (std::is_same_v<Result, distribute::Variable>) {
       for (const auto& result : results_) {
-        if (!(*result == *results_[0])) {
-          throw InvalidArgumentError("the replicas of a step returned different variables");
-        }
+        if (!(*result == *results_[0])) throw_different_variables();
       }
       return *results_[0];
     } else {
@@ -130,12 +134,52 @@ class StepFrame final : public RunFrame {
     }
   }
 
+ protected:
+  void set_result(size_t replica, Result result) {
+    results_[replica].emplace(detached(std::move(result)));
+  }
+
  private:
-  struct Nothing {};
+  c10::SmallVector<std::optional<Result>, 4> results_;
+};
+template <>
+class ResultFrame<void> : public RunFrame {
+ public:
+  explicit ResultFrame(size_t) {}
+};
+
+// The call of one step. The function is kept by reference if it is an lvalue, else owned.
+template <class Fn, class... Args>
+class StepFrame final
+    : public ResultFrame<StepResult<std::remove_reference_t<Fn>, std::remove_cvref_t<Args>...>> {
+ public:
+  using Callable = std::remove_reference_t<Fn>;
+  using Result = StepResult<Callable, std::remove_cvref_t<Args>...>;
+  using Results = ResultFrame<Result>;
+
+  StepFrame(size_t replicas, Fn&& fn, Args&&... args)
+      : Results(replicas), fn_(static_cast<Fn&&>(fn)), args_(static_cast<Args&&>(args)...) {}
+
+  void call(distribute::ReplicaContext& context, size_t replica) override {
+    call_with(context, replica, std::index_sequence_for<Args...>());
+  }
+
+ private:
+  template <size_t... kIndex>
+  void call_with(distribute::ReplicaContext& context, [[maybe_unused]] size_t replica,
+                 std::index_sequence<kIndex...>) {
+    if constexpr (std::is_void_v<Result>) {
+      call_function<Callable>(fn_, kStepSite, context,
+                              component(std::get<kIndex>(args_), replica)...);
+    } else {
+      this->set_result(replica,
+                       call_function<Callable>(fn_, kStepSite, context,
+                                               component(std::get<kIndex>(args_), replica)...));
+    }
+  }
+
   Fn fn_;  // a reference for lvalues
   std::tuple<KeptArgument<Args>...> args_;
-  c10::SmallVector<std::optional<std::conditional_t<std::is_void_v<Result>, Nothing, Result>>, 4>
-      results_;
 };
 
 }  // namespace cohort::internal

@@ -154,6 +154,15 @@ Tensor Strategy::gather(const PerReplica<Tensor>& value, int64_t axis) const {
                                      [&] { return core_->gather_over_replicas(components, axis); });
 }
 
+Structure Strategy::gather(const PerReplica<Structure>& value, int64_t axis) const {
+  return map_structures(std::vector<Structure>(value.values().begin(), value.values().end()),
+                        [&](const std::vector<Leaf>& leaves) -> Leaf {
+                          PerReplica<Tensor>::Values tensors;
+                          for (const Leaf& leaf : leaves) tensors.push_back(leaf.tensor());
+                          return gather(PerReplica<Tensor>(std::move(tensors)), axis);
+                        });
+}
+
 namespace {
 
 void count_call(const internal::StrategyCore& core, const char* function) {

@@ -21,6 +21,7 @@
 #include "cohort/core/export.h"
 #include "cohort/core/handle.h"
 #include "cohort/distribute/context.h"
+#include "cohort/distribute/reduced.h"
 #include "cohort/distribute/replica_context.h"
 #include "cohort/distribute/step_call.h"
 #include "cohort/distribute/strategy_extended.h"
@@ -83,17 +84,13 @@ namespace experimental {
 using distribute::ValueContext;
 }  // namespace experimental
 
-// A handle to a strategy; variables, models and datasets made under it keep it alive.
+// A handle: copies name the same strategy, so that strategies can be chosen and kept in containers:
+//   Strategy strategy = replicas > 1 ? Strategy(MirroredStrategy()) : Strategy(one_device);
+// Variables, models and datasets made under a strategy keep it alive.
 // Thread safety: const calls from any thread, but only one `run` at a time.
 class COHORT_API Strategy {
  public:
   explicit Strategy(std::shared_ptr<internal::StrategyCore> core) : core_(std::move(core)) {}
-  Strategy(const Strategy&) = delete;  // a copy would look like a second strategy
-  Strategy& operator=(const Strategy&) = delete;
-  Strategy(Strategy&&) = default;
-  Strategy& operator=(Strategy&&) = default;
-  ~Strategy() = default;
-
   int num_replicas_in_sync() const;
   StrategyExtended extended() const;
 
@@ -116,15 +113,20 @@ class COHORT_API Strategy {
   template <class Fn, class... Args>
   requires(!std::is_same_v<std::remove_cvref_t<Fn>, RunOptions>) auto run(Fn&& fn,
                                                                           Args&&... args) const {
-    return run(RunOptions{}, std::forward<Fn>(fn), std::forward<Args>(args)...);
+    (void)internal::StepForm<Fn, Args...>();
+    internal::check_fault<internal::kStepFault<Fn, Args...>>();
+    if constexpr (internal::kStepFault<Fn, Args...> == internal::CallFault::kNone) {
+      return run_step<Fn, Args...>(RunOptions{}, static_cast<Fn&&>(fn),
+                                   static_cast<Args&&>(args)...);
+    }
   }
   template <class Fn, class... Args>
   auto run(const RunOptions& options, Fn&& fn, Args&&... args) const {
-    using Frame = internal::StepFrame<Fn, Args...>;
-    auto frame = std::make_shared<Frame>(num_local_replicas(), std::forward<Fn>(fn),
-                                         std::forward<Args>(args)...);
-    run_frame(frame, options);
-    if constexpr (!std::is_void_v<typename Frame::Result>) return frame->take_results();
+    (void)internal::StepForm<Fn, Args...>();
+    internal::check_fault<internal::kStepFault<Fn, Args...>>();
+    if constexpr (internal::kStepFault<Fn, Args...> == internal::CallFault::kNone) {
+      return run_step<Fn, Args...>(options, static_cast<Fn&&>(fn), static_cast<Args&&>(args)...);
+    }
   }
 
   // Combines the replicas' tensors into one, on the CPU: SUM or MEAN across replicas, added in
@@ -143,6 +145,13 @@ class COHORT_API Strategy {
   Tensor reduce(ReduceOp op, const Tensor& value, const ReduceAxis& axis = std::nullopt) const;
   Structure reduce(ReduceOp op, const PerReplica<Structure>& value,
                    const ReduceAxis& axis = std::nullopt) const;
+  // Numbers reduce to a tensor of shape []; pairs, tuples, arrays, vectors and plain structs member
+  // by member, to one of their own kind.
+  template <internal::ReducesByMember T>
+  internal::Reduced<T> reduce(ReduceOp op, const PerReplica<T>& value,
+                              const ReduceAxis& axis = std::nullopt) const {
+    return internal::from_reduced<T>(reduce(op, internal::exact_structures(value), axis));
+  }
   template <class Value>
   auto reduce(std::string_view op, const Value& value,
               const ReduceAxis& axis = std::nullopt) const {
@@ -153,6 +162,12 @@ class COHORT_API Strategy {
   // Errors: FailedPrecondition (in a replica), InvalidArgument (rank 0, axis outside [0, rank),
   // other dimensions or dtypes differ).
   Tensor gather(const PerReplica<Tensor>& value, int64_t axis) const;
+  // The same for each leaf or member.
+  Structure gather(const PerReplica<Structure>& value, int64_t axis) const;
+  template <internal::ReducesByMember T>
+  internal::Reduced<T> gather(const PerReplica<T>& value, int64_t axis) const {
+    return internal::from_reduced<T>(gather(internal::exact_structures(value), axis));
+  }
 
   // This process's components, in replica order; for a plain value of any kind, that value alone.
   template <class T>
@@ -226,6 +241,19 @@ class COHORT_API Strategy {
   DistributedDataset datasets_from_function(const DatasetFunction& fn,
                                             const InputOptions& options) const;
   static PerReplica<Structure> next_input(InputIterator& input);
+
+  template <class Fn, class... Args>
+  auto run_step(const RunOptions& options, Fn&& fn, Args&&... args) const {
+    using Frame = internal::StepFrame<Fn, Args...>;
+    const size_t replicas = num_local_replicas();
+    (internal::check_components(args, replicas), ...);
+    auto* const frame = new Frame(replicas, static_cast<Fn&&>(fn), static_cast<Args&&>(args)...);
+    const std::shared_ptr<internal::RunFrame> owner = internal::own_frame(frame);
+    run_frame(owner, options);
+    if constexpr (!std::is_void_v<typename Frame::Result>) {
+      return static_cast<typename Frame::Results*>(frame)->take_results();
+    }
+  }
   void run_frame(const std::shared_ptr<internal::RunFrame>& frame, const RunOptions& options) const;
 
   internal::Handle<internal::StrategyCore, "Strategy"> core_;

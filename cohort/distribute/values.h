@@ -3,13 +3,17 @@
 //   PerReplica<Tensor> losses = strategy.run(train_step, batch);   // may differ between replicas
 //   for (const Tensor& loss : losses.values()) ...
 //   auto [images, labels] = batch;                                 // PerReplica<Tensor> members
+//   auto [images, labels, weights] = unpack<3>(batch);
 #pragma once
 
 #include <c10/util/SmallVector.h>
 
+#include <array>
 #include <concepts>
+#include <optional>
 #include <ostream>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "cohort/core/error.h"
@@ -17,6 +21,7 @@
 #include "cohort/core/spec.h"
 #include "cohort/core/structure.h"
 #include "cohort/core/to_structure.h"
+#include "cohort/core/unpack.h"
 
 namespace cohort::distribute {
 
@@ -70,6 +75,18 @@ class PerReplica {
   operator PerReplica<Tensor>() const
       requires(std::derived_from<T, Tensor> && !std::same_as<T, Tensor>) {
     return members<Tensor>([](const T& component) -> const Tensor& { return component; });
+  }
+
+  // The number in the only component: `losses.item<double>()`. Errors: also those of Tensor::item.
+  template <class Number>
+  requires std::same_as<T, Tensor> Number item()
+  const { return item().template item<Number>(); }
+
+  // A field of each replica's struct: losses[&Losses::sum].
+  template <class Field, class Struct>
+  requires std::same_as<Struct, T> PerReplica<Field>
+  operator[](Field Struct::*field) const {
+    return members<Field>([field](const T& value) -> const Field& { return value.*field; });
   }
 
   // Member `i` of each replica's tuple, or the member with a key, as tensors; member() returns
@@ -144,6 +161,15 @@ PerReplica<Tensor> get(const PerReplica<Structure>& value) {
   return value[kIndex];
 }
 
+// Of a pair, tuple or array: `auto [losses, counts] = strategy.run(...)`.
+template <size_t kIndex, class T>
+requires internal::kIsTupleResult<T> PerReplica<std::tuple_element_t<kIndex, T>> get(
+    const PerReplica<T>& value) {
+  typename PerReplica<std::tuple_element_t<kIndex, T>>::Values members;
+  for (const T& component : value.values()) members.push_back(std::get<kIndex>(component));
+  return PerReplica<std::tuple_element_t<kIndex, T>>(std::move(members));
+}
+
 namespace internal_values {
 // Prints "PerReplica:{\n  0: ...,\n  1: ...\n}", one line per component; "PerReplica:{}" of none.
 COHORT_API void print_components(std::ostream& out, std::string_view kind, size_t count,
@@ -167,7 +193,8 @@ template <class T>
 std::ostream& operator<<(std::ostream& out, const PerReplica<T>& value) {
   if constexpr (std::same_as<T, Structure>) {
     internal_values::print_per_replica(out, value);
-  } else if constexpr (std::same_as<T, Tensor>) {
+  } else if constexpr (std::same_as<T, Tensor> || internal::kIsTupleResult<T> ||
+                       internal::kIsVectorResult<T> || internal::kIsStructResult<T>) {
     internal_values::print_per_replica(out, internal_values::to_structures(value));
   } else if (value.size() == 1) {
     out << value.value(0);
@@ -178,7 +205,34 @@ std::ostream& operator<<(std::ostream& out, const PerReplica<T>& value) {
   return out;
 }
 
+// What next() returns: the batch, or "nullopt".
+template <class T>
+std::ostream& operator<<(std::ostream& out, const std::optional<PerReplica<T>>& value) {
+  if (!value.has_value()) return internal::print_optional(out, nullptr);
+  return out << *value;
+}
+
 }  // namespace cohort::distribute
+
+namespace cohort {
+
+// The members of a batch of any number: `auto [x, y, z] = unpack<3>(batch);`.
+// Errors: InvalidArgument (another number of members; a member that is no tensor of numbers).
+template <size_t kSize>
+std::array<distribute::PerReplica<Tensor>, kSize> unpack(
+    const distribute::PerReplica<Structure>& batch) {
+  for (const Structure& component : batch.values()) {
+    if (component.is_leaf() || component.size() != kSize) {
+      throw InvalidArgumentError(
+          internal::str("expected a tuple of ", kSize, " tensors, but got ", component));
+    }
+  }
+  std::array<distribute::PerReplica<Tensor>, kSize> members;
+  for (size_t i = 0; i < kSize; ++i) members[i] = batch[i];
+  return members;
+}
+
+}  // namespace cohort
 
 template <>
 struct std::tuple_size<cohort::distribute::PerReplica<cohort::Structure>>
@@ -186,4 +240,14 @@ struct std::tuple_size<cohort::distribute::PerReplica<cohort::Structure>>
 template <size_t kIndex>
 struct std::tuple_element<kIndex, cohort::distribute::PerReplica<cohort::Structure>> {
   using type = cohort::distribute::PerReplica<cohort::Tensor>;
+};
+
+template <class T>
+requires cohort::internal::kIsTupleResult<T>
+struct std::tuple_size<cohort::distribute::PerReplica<T>> : std::tuple_size<T> {
+};
+template <size_t kIndex, class T>
+requires cohort::internal::kIsTupleResult<T>
+struct std::tuple_element<kIndex, cohort::distribute::PerReplica<T>> {
+  using type = cohort::distribute::PerReplica<std::tuple_element_t<kIndex, T>>;
 };

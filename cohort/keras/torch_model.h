@@ -40,6 +40,13 @@ struct TorchModule {
 inline constexpr CallSite kForwardSite{
     .function = "the module's forward", .argument = "tensor", .input = "the model's input"};
 
+// A module, or what holds one.
+template <class T>
+concept TorchModuleItself = requires(T& module) {
+  module.named_parameters();
+}
+|| requires(T& holder) { holder->named_parameters(); };
+
 // Calls forward with one tensor, with the members of a tuple, or with the Structure itself,
 // whichever it takes.
 template <class Module>
@@ -50,9 +57,10 @@ Structure forward_module(Module& module, const Structure& inputs) {
   };
   if constexpr (requires { typename CallableTraits<decltype(&Module::forward)>::Arguments; }) {
     using Arguments = typename CallableTraits<decltype(&Module::forward)>::Arguments;
-    return call_with_parameters<Arguments>(forward, kForwardSite, kNoContext, inputs);
+    return call_with_form<ParameterForm<Arguments>>(forward, kForwardSite, kNoContext, inputs);
   } else {  // a template or an overload set, such as torch::nn::Sequential's
-    return call_with_parameters<std::tuple<Tensor>>(forward, kForwardSite, kNoContext, inputs);
+    return call_with_form<ParameterForm<std::tuple<Tensor>>>(forward, kForwardSite, kNoContext,
+                                                             inputs);
   }
 }
 
@@ -91,10 +99,19 @@ class COHORT_API TorchModel : public ModelHandle {
   // Errors: FailedPrecondition (in a step), InvalidArgument (factory results that differ in names,
   // shapes or dtypes, naming the first difference), what factory throws.
   template <class Factory>
-  requires std::is_invocable_v<Factory&>
-  explicit TorchModel(Factory factory, const ModelOptions& options = {})
+  requires(!internal::TorchModuleItself<Factory>) &&
+      std::is_invocable_v<Factory&> explicit TorchModel(Factory factory,
+                                                        const ModelOptions& options = {})
       : TorchModel([&factory] { return internal::erase_torch_module(factory()); }, options,
                    Erased()) {}
+  // Does not compile, and says what to give instead.
+  template <internal::TorchModuleItself Module>
+  explicit TorchModel(const Module&, const ModelOptions& options = {})
+      : TorchModel([]() -> internal::TorchModule { return {}; }, options, Erased()) {
+    static_assert(!internal::TorchModuleItself<Module>,
+                  "TorchModel takes a function that makes a module, since each replica has its "
+                  "own: TorchModel model([] { return Net(); });");
+  }
 
  private:
   struct Erased {};

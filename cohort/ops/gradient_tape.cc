@@ -69,6 +69,15 @@ void GradientTape::watch(const Tensor& tensor) const {
   if (!tensor.requires_grad()) tensor.set_requires_grad(true);
 }
 
+std::vector<Tensor> GradientTape::gradient(const Tensor& target,
+                                           std::initializer_list<GradientSource> sources,
+                                           const GradientOptions& options) {
+  std::vector<Tensor> tensors;
+  tensors.reserve(sources.size());
+  for (const GradientSource& source : sources) tensors.push_back(source.tensor());
+  return gradient(target, tensors, options);
+}
+
 std::vector<Tensor> GradientTape::gradient(const Tensor& target, const std::vector<Tensor>& sources,
                                            const GradientOptions& options) {
   if (used_ && !options_.persistent) {

@@ -42,6 +42,19 @@ concept TapeSource = requires(const T& source) {
 };
 }  // namespace internal
 
+// A tensor or variable by which a gradient is taken.
+class GradientSource {
+ public:
+  GradientSource(const Tensor& tensor) : tensor_(tensor) {}
+  template <internal::TapeSource Source>
+  GradientSource(const Source& source) : tensor_(source.value()) {}
+
+  const Tensor& tensor() const { return tensor_; }
+
+ private:
+  Tensor tensor_;
+};
+
 // Turns libtorch's recording on for the calling thread while the tape records; tapes nest like
 // scopes. A gradient that is computed while an outer tape records is itself recorded (second
 // derivatives).
@@ -67,6 +80,12 @@ class COHORT_API GradientTape {
   Tensor gradient(const Tensor& target, const Tensor& source, const GradientOptions& options = {}) {
     return gradient(target, std::vector<Tensor>{source}, options)[0];
   }
+  template <internal::TapeSource Source>
+  Tensor gradient(const Tensor& target, const Source& source, const GradientOptions& options = {}) {
+    return gradient(target, std::vector<Tensor>{source.value()}, options)[0];
+  }
+  std::vector<Tensor> gradient(const Tensor& target, std::initializer_list<GradientSource> sources,
+                               const GradientOptions& options = {});
   template <internal::TapeSource Source>
   std::vector<Tensor> gradient(const Tensor& target, const std::vector<Source>& sources,
                                const GradientOptions& options = {}) {
