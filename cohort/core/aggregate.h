@@ -18,6 +18,13 @@ struct AnyField {
   requires(!std::is_base_of_v<T, Struct>) operator T() const;
 };
 
+// Converts to a base class of the struct alone.
+template <class Struct>
+struct AnyBase {
+  template <class T>
+  requires(std::is_base_of_v<T, Struct> && !std::is_same_v<T, Struct>) operator T() const;
+};
+
 template <class T, size_t... kIndex>
 constexpr bool takes_fields(std::index_sequence<kIndex...>) {
   return requires { T{(static_cast<void>(kIndex), AnyField<T>())...}; };
@@ -49,7 +56,7 @@ constexpr size_t count_elements() {
 // arrays, nothing private. Else 0.
 template <class T>
 constexpr size_t plain_field_count() {
-  if constexpr (std::is_aggregate_v<T> && std::is_class_v<T>) {
+  if constexpr (std::is_aggregate_v<T> && std::is_class_v<T> && !requires { T{AnyBase<T>()}; }) {
     constexpr size_t kCount = count_fields<T>();
     return kCount < 7 && count_elements<T>() == kCount ? kCount : 0;
   } else {

@@ -133,6 +133,7 @@ enum class CallFault {
   kCount,
   kArgument,
   kParameter,
+  kMember,
   kGeneric,
   kNoFunction,
 };
@@ -189,12 +190,25 @@ constexpr bool changes_argument(bool takes_context) {
   return false;
 }
 
+struct CallOperator {
+  void operator()();
+};
+template <class Fn>
+struct WithCallOperator : Fn, CallOperator {};
+// Whether it can be called with any arguments: its call operator makes a second one ambiguous.
+template <class Fn>
+concept HasCallOperator = std::is_class_v<Fn> && !std::is_final_v<Fn> && !requires {
+  &WithCallOperator<Fn>::operator();
+};
+
 template <class Fn, class Context, class... Values>
 constexpr CallFault call_fault() {
   using Form = CallForm<Fn, Context, Values...>;
-  if constexpr (Form::kMissing) {
+  if constexpr (std::is_member_pointer_v<Fn>) {
+    return CallFault::kMember;
+  } else if constexpr (Form::kMissing) {
     if constexpr ((kIsOptional<Values> || ...)) return CallFault::kOptional;
-    return std::is_class_v<Fn> ? CallFault::kGeneric : CallFault::kNoFunction;
+    return HasCallOperator<Fn> ? CallFault::kGeneric : CallFault::kNoFunction;
   } else if constexpr (Form::kAsItIs) {
     return CallFault::kNone;
   } else {
@@ -224,13 +238,16 @@ constexpr void check_fault() {
   static_assert(kFault != CallFault::kParameter,
                 "a function's parameters are Structure, Tensor, StringTensor, numbers, strings, "
                 "tuples, pairs and plain structs of them, or what a Structure or a Tensor "
-                "converts to");
+                "converts to (a ReplicaContext& or random::Generator& comes first)");
+  static_assert(kFault != CallFault::kMember,
+                "a member function needs its object: give a lambda that calls it, such as "
+                "[&](const Structure& batch) { return trainer.step(batch); }");
   static_assert(kFault != CallFault::kGeneric,
-                "this object cannot be called with the arguments: a function with `auto` "
-                "parameters takes the arguments as they are, or a batch's members as tensors; "
-                "name the parameters' types instead of `auto`");
+                "the function cannot be called with these arguments: one `auto` is the whole batch "
+                "or element, a Structure, and several are its members, Tensors; name the types "
+                "that you mean, such as const Tensor&");
   static_assert(kFault != CallFault::kNoFunction,
-                "the first argument is a function: give the function itself, not its result");
+                "this is no function: give the function itself, not what it returns");
 }
 template <class Fn, class Context, class... Values>
 constexpr void check_call() {

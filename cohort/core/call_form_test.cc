@@ -18,7 +18,7 @@ struct Batch {
 };
 
 template <class... Values, class Fn>
-constexpr CallFault fault(Fn) {
+constexpr CallFault fault(const Fn&) {
   return kCallFault<Fn, Context, Values...>;
 }
 
@@ -47,6 +47,7 @@ TEST(CallForm, KnowsWhyAFunctionCannotBeCalled) {
   EXPECT_EQ(fault<Structure>([](Tensor*) {}), CallFault::kParameter);
   EXPECT_EQ(fault<Tensor>([](auto, auto) {}), CallFault::kGeneric);
   EXPECT_EQ(fault<Tensor>(3), CallFault::kNoFunction);
+  EXPECT_EQ(fault<Tensor>(Tensor()), CallFault::kNoFunction);
 }
 
 }  // namespace

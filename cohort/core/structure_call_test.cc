@@ -92,8 +92,8 @@ TEST(StructureCall, SeveralAutosAreTheMembersAsTensors) {
 TEST(StructureCall, OneAutoComputesAsALeaf) {
   EXPECT_EQ(called([](auto x) { return x + 1; }, scalar<int64_t>(4)), "5");
   EXPECT_EQ(called([](const auto& x) { return 2 - x / x; }, scalar<double>(4)), "1.0");
-  EXPECT_EQ(called([](auto&& x) { return x % 3 == 1; }, scalar<int64_t>(4)), "True");
-  EXPECT_EQ(called([](auto x) { return x["a"] > x["b"]; }, dict({{"a", 1}, {"b", 2}})), "False");
+  EXPECT_EQ(called([](auto&& x) { return x % 3 == 1; }, scalar<int64_t>(4)), "true");
+  EXPECT_EQ(called([](auto x) { return x["a"] > x["b"]; }, dict({{"a", 1}, {"b", 2}})), "false");
 }
 
 struct Loss {

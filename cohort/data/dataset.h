@@ -163,6 +163,7 @@ class COHORT_API Dataset {
   // arguments, or the result does not fit output_spec).
   template <class F>
   Dataset map(F&& fn, MapOptions options = {}) const {
+    internal::check_fault<internal::kElementFault<F>>();
     return map_erased(internal::make_map_function(std::forward<F>(fn)), std::move(options));
   }
   // The elements of the datasets that fn(element) returns, one dataset after another, or
@@ -171,6 +172,7 @@ class COHORT_API Dataset {
   // Errors: InvalidArgument (cycle_length, block_length, num_parallel_calls below 1).
   template <class F>
   Dataset flat_map(F&& fn) const {
+    internal::check_fault<internal::kElementFault<F>>();
     return flat_map_erased(internal::make_function_to<Dataset>(std::forward<F>(fn)));
   }
   // The same with a type of dataset itself, of elements that are paths:
@@ -187,16 +189,19 @@ class COHORT_API Dataset {
   requires(!internal::DatasetOfPath<std::remove_cvref_t<F>, Dataset>) Dataset
       interleave(F&& fn, InterleaveOptions options = {})
   const {
+    internal::check_fault<internal::kElementFault<F>>();
     return interleave_erased(internal::make_function_to<Dataset>(std::forward<F>(fn)), options);
   }
   // Keeps the elements for which fn(element), a bool or a bool scalar tensor, is true.
   template <class F>
   Dataset filter(F&& fn) const {
+    internal::check_fault<internal::kElementFault<F>>();
     return filter_erased(internal::make_element_function(std::forward<F>(fn)));
   }
   // The elements before the first for which fn(element) is false.
   template <class F>
   Dataset take_while(F&& fn) const {
+    internal::check_fault<internal::kElementFault<F>>();
     return take_while_erased(internal::make_element_function(std::forward<F>(fn)));
   }
   // fn(state, element) returns a pair: the next state, of the form and dtypes of `initial` (shapes
@@ -204,6 +209,7 @@ class COHORT_API Dataset {
   // part of the iterator's state.
   template <class F>
   Dataset scan(Structure initial, F&& fn) const {
+    internal::check_fault<internal::kElementFault<F>>();
     return scan_erased(std::move(initial), internal::make_element_function(std::forward<F>(fn)));
   }
   // Reads all elements, computes state = fn(state, element) for each, with a state as in scan, and
@@ -211,6 +217,7 @@ class COHORT_API Dataset {
   // Errors: InvalidArgument (a state of another form or dtype).
   template <class F>
   Structure reduce(Structure initial, F&& fn) const {
+    internal::check_fault<internal::kElementFault<F>>();
     return reduce_erased(std::move(initial), internal::make_element_function(std::forward<F>(fn)));
   }
   // Returns fn(*this): for transformations of a user's own, in a chain.

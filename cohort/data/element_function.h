@@ -163,6 +163,13 @@ constexpr bool takes_generator() {
   }
 }
 
+// Why a function on elements cannot be called.
+template <class F>
+inline constexpr CallFault kElementFault = kCallFault<
+    std::decay_t<F>,
+    std::conditional_t<takes_generator<std::decay_t<F>>(), random::Generator, const NoContext>,
+    Structure>;
+
 // Whether any of these parameters, or each of them, is a scalar.
 template <class... Args>
 constexpr bool any_scalar(std::tuple<Args...>*) {

@@ -21,6 +21,14 @@ class GradientTapeTest : public ::testing::Test {
   ~GradientTapeTest() override { at::GradMode::set_enabled(true); }
 };
 
+TEST_F(GradientTapeTest, TakesSourcesInBraces) {
+  const Tensor x = leaf(3), y = leaf(2);
+  GradientTape tape;
+  const std::vector<Tensor> gradients = tape.gradient(x * x * y, {x, y});
+  EXPECT_EQ(number(gradients[0]), 12);
+  EXPECT_EQ(number(gradients[1]), 9);
+}
+
 TEST_F(GradientTapeTest, GivesTheGradientOfEachSource) {
   const Tensor x = leaf(3), y = leaf(4);
   GradientTape tape;

@@ -20,6 +20,15 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
+TEST_F(RecordFiles, InterleaveTakesTheTypeOfADataset) {
+  const Dataset files = Dataset::list_files(write_files({2, 2}));
+  const auto expected = ElementsAre("00", "10", "01", "11");
+  EXPECT_THAT(strings(files.interleave<TFRecordDataset>()), expected);
+  EXPECT_THAT(strings(files.interleave<TFRecordDataset>({.block_length = 1})), expected);
+  EXPECT_THAT(strings(files.interleave([](auto file) { return TFRecordDataset(file); })), expected);
+  EXPECT_THAT(strings(files.flat_map<TFRecordDataset>()), ElementsAre("00", "01", "10", "11"));
+}
+
 TEST_F(RecordFiles, OneAfterAnother) {
   const auto files = write_files({2, 0, 3});
   EXPECT_THAT(strings(TFRecordDataset(files)), ElementsAre("00", "01", "20", "21", "22"));
