@@ -32,4 +32,5 @@ configure_package_config_file(cmake/cohortConfig.cmake.in cohortConfig.cmake
 write_basic_package_version_file(cohortConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/cohortConfig.cmake
               ${PROJECT_BINARY_DIR}/cohortConfigVersion.cmake cmake/FindLibtorch.cmake
+              cmake/CohortPrecompile.cmake
         DESTINATION ${cohort_cmake_dir})

@@ -5,6 +5,7 @@ cmake_minimum_required(VERSION 3.25)
 
 set(waiting
     cohort/cohort.h
+    cohort/data.h
     cohort/testing/allocation_counter.h
     cohort/testing/free_ports.h
     cohort/testing/multi_process_main.h

@@ -21,9 +21,9 @@ LINES = 10
 def user_command(build, compiler):
     """The command that compiles a program of a user, with the precompiled header where there is one."""
     entries = json.loads((build / "compile_commands.json").read_text())
-    programs = [e for e in entries if "cohort_precompiled_user.dir/Unity" in e["output"]
-                or "cohort_precompiled_user.dir/precompiled" in e["output"]]
-    programs += [e for e in entries if "readme.dir" in e["output"]]
+    programs = [entry for folder in ("cohort_precompiled_user.dir", "readme.dir")
+                for entry in entries
+                if folder in entry["file"] and "-x c++-header" not in entry["command"]]
     words = shlex.split(programs[0]["command"])
     words = words[words.index(compiler):]
     output = words.index("-o")

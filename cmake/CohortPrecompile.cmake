@@ -1,0 +1,14 @@
+# cohort_precompile_headers(TARGET ...): compiles <cohort/cohort.h> once for each of these targets of
+# yours, instead of once for each of its sources. Worth it from the second source on.
+#
+#   find_package(cohort REQUIRED)
+#   add_executable(train train.cc model.cc)
+#   target_link_libraries(train PRIVATE cohort::cohort)
+#   cohort_precompile_headers(train)
+#
+# Targets with the same options can share one: target_precompile_headers(other REUSE_FROM train).
+function(cohort_precompile_headers)
+  foreach(target IN LISTS ARGN)
+    target_precompile_headers(${target} PRIVATE <cohort/cohort.h>)
+  endforeach()
+endfunction()
