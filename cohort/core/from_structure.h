@@ -89,11 +89,11 @@ constexpr bool is_struct_parameter() {
 
 template <class T>
 constexpr bool is_parameter() {
-  if constexpr (kTakesLeaf<T> || std::is_convertible_v<const Structure&, T> ||
-                std::is_convertible_v<const Tensor&, T>) {
-    return true;
-  } else if constexpr (kIsTupleResult<T>) {
+  if constexpr (kIsTupleResult<T>) {
     return AreParameters<T>::kAll;
+  } else if constexpr (kTakesLeaf<T> || std::is_convertible_v<const Structure&, T> ||
+                       std::is_convertible_v<const Tensor&, T>) {
+    return true;
   } else if constexpr (kIsVectorResult<T>) {
     return kIsParameter<typename T::value_type>;
   } else {
@@ -147,13 +147,13 @@ decltype(auto) from_structure(const Structure& value, size_t index, const CallSi
   } else if constexpr (kIsNumber<T>) {
     const Tensor number = number_value(value, number_dtype<T>(), index, site);
     return T(*static_cast<const T*>(number.data_ptr()));
+  } else if constexpr (kIsTupleResult<T>) {  // before what converts: a std::tuple of one does
+    return tuple_from_structure<T>(value, index, site,
+                                   std::make_index_sequence<std::tuple_size_v<T>>());
   } else if constexpr (std::is_convertible_v<const Structure&, T>) {
     return static_cast<T>(value);
   } else if constexpr (std::is_convertible_v<const Tensor&, T>) {
     return static_cast<T>(tensor_value(value, index, site));
-  } else if constexpr (kIsTupleResult<T>) {
-    return tuple_from_structure<T>(value, index, site,
-                                   std::make_index_sequence<std::tuple_size_v<T>>());
   } else if constexpr (kIsVectorResult<T>) {
     return vector_from_structure<T>(value, index, site);
   } else {

@@ -116,6 +116,8 @@ TEST(StructureCall, StructsAndPairsTakeATuplesMembers) {
   EXPECT_EQ(called([](const NestedLoss& both) { return both.loss.sum + both.parts[1]; },
                    tuple(pair, tuple(1, 7))),
             "9");
+  EXPECT_EQ(called([](const std::tuple<Tensor>& one) { return std::get<0>(one) + 1; }, tuple(1)),
+            "2");
   EXPECT_THAT(refused([](const Loss&) {}, tuple(1, 2, 3)),
               HasSubstr("argument 0 of the tested function has 2 members, but the tested input has "
                         "a tuple of 3 there"));

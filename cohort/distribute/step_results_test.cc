@@ -128,7 +128,7 @@ TEST_F(StepResults, BatchesOfThreeMembersAreBound) {
     ++steps;
   }
   EXPECT_EQ(steps, 1);
-  for (auto [x, y, z] : unpack<3>(three)) EXPECT_EQ((x + y + z).sum().item<int64_t>(), 62);
+  for (auto [x, y, z] : unpack<3>(three)) EXPECT_EQ((x + y + z).sum().item<int64_t>(), 63);
   EXPECT_THROW(unpack<3>(batch), InvalidArgumentError);
 }
 
