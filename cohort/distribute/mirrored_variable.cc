@@ -17,10 +17,10 @@ namespace {
 [[noreturn]] void throw_other_call(const StrategyCore& core, size_t replica, const char* its_call,
                                    const VariableImpl& its_variable, const char* call,
                                    const VariableImpl& variable) {
-  throw FailedPreconditionError(str(
-      "replica ", core.replica_id(static_cast<int>(replica)), " calls ", its_call,
-      " of variable '", its_variable.name(), "' while another calls ", call, " of '",
-      variable.name(), "'; every replica must make the same calls in one order"));
+  throw FailedPreconditionError(str("replica ", core.replica_id(static_cast<int>(replica)),
+                                    " calls ", its_call, " of variable '", its_variable.name(),
+                                    "' while another calls ", call, " of '", variable.name(),
+                                    "'; every replica must make the same calls in one order"));
 }
 
 // Rows of one replica alone make no aggregate, and a minimum of sums is no sum of minima.
@@ -130,9 +130,10 @@ void MirroredVariable::scatter_in_replica(ReplicaContext& replica, ScatterOp op,
   const bool only_first = aggregation == VariableAggregation::ONLY_FIRST_REPLICA;
   if (takes_one_replicas_rows(op) && !only_first && aggregation != VariableAggregation::NONE) {
     throw UnimplementedError(
-        str(scatter_name(op), " in a replica is only supported for variables with aggregation "
-            "ONLY_FIRST_REPLICA; variable '", name(),
-            "' has SUM or MEAN: call it in merge_call, or make the variable with another"));
+        str(scatter_name(op),
+            " in a replica is only supported for variables with aggregation "
+            "ONLY_FIRST_REPLICA; variable '",
+            name(), "' has SUM or MEAN: call it in merge_call, or make the variable with another"));
   }
   check_aggregation(scatter_name(op));
   struct Frame {

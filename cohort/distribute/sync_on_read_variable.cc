@@ -147,7 +147,8 @@ void SyncOnReadVariable::scatter(ScatterOp op, const IndexedSlices& slices) {
   if (!core()->is_default()) {
     throw UnimplementedError(str(scatter_name(op), " of variable '", name(),
                                  "', which is ON_READ; only ON_WRITE variables have scatter "
-                                 "operations under a ", core()->name()));
+                                 "operations under a ",
+                                 core()->name()));
   }
   IndexedSlices checked = checked_slices(slices, shape(), dtype(), scatter_name(op), name());
   if (checked.values.is_alias_of(component(0))) checked.values = checked.values.clone();

@@ -16,8 +16,8 @@ namespace cohort {
 namespace internal {
 
 template <class T>
-concept VariableOperand = std::same_as<T, distribute::Variable> || std::same_as<T, Tensor> ||
-                          std::is_arithmetic_v<T>;
+concept VariableOperand =
+    std::same_as<T, distribute::Variable> || std::same_as<T, Tensor> || std::is_arithmetic_v<T>;
 // An operation of which one side is a variable.
 template <class A, class B>
 concept VariableOperands = VariableOperand<A> && VariableOperand<B> &&
@@ -28,8 +28,7 @@ concept VariableAndValue = VariableOperands<A, B> && !std::same_as<A, B>;
 inline Tensor operand(const distribute::Variable& variable) { return variable.value(); }
 inline const Tensor& operand(const Tensor& tensor) { return tensor; }
 template <class Number>
-requires std::is_arithmetic_v<Number>
-at::Scalar operand(Number number) { return number; }
+requires std::is_arithmetic_v<Number> at::Scalar operand(Number number) { return number; }
 
 }  // namespace internal
 

@@ -163,13 +163,21 @@ TEST_P(Scatter, InAnUpdateWritesTheComponentThatIsUpdated) {
 
 TEST_P(Scatter, WhatDoesNotFitIsRefused) {
   const Variable v = make({0., 0., 0.});
-  EXPECT_THAT(refused([&] { v.scatter_add({constant({1.}), constant({3})}); }),
+  EXPECT_THAT(refused([&] {
+                v.scatter_add({constant({1.}), constant({3})});
+              }),
               HasSubstr("indices[0] = 3 is not in [0, 3)"));
-  EXPECT_THAT(refused([&] { v.scatter_add({constant({1.}), constant({-1})}); }),
+  EXPECT_THAT(refused([&] {
+                v.scatter_add({constant({1.}), constant({-1})});
+              }),
               HasSubstr("indices[0] = -1"));
-  EXPECT_THAT(refused([&] { v.scatter_add({constant({1., 2.}), constant({0})}); }),
+  EXPECT_THAT(refused([&] {
+                v.scatter_add({constant({1., 2.}), constant({0})});
+              }),
               HasSubstr("indices are int32 [1] and values float32 [2]"));
-  EXPECT_THAT(refused([&] { v.scatter_add({constant({1.}), constant({0.})}); }),
+  EXPECT_THAT(refused([&] {
+                v.scatter_add({constant({1.}), constant({0.})});
+              }),
               HasSubstr("whole numbers"));
   EXPECT_THAT(refused([&] { v.scatter_add({Tensor(), Tensor()}); }), HasSubstr("undefined"));
   EXPECT_THAT(refused([] { Variable(1.).scatter_add(at_one(1)); }), HasSubstr("rank 0"));

@@ -37,7 +37,7 @@ std::string number_text(const at::Scalar& value) {
 
 // As TensorFlow's: nothing is cut off without a word.
 void check_can_hold(DType dtype, const at::Scalar& value) {
-  const bool fits = dtype == boolean                ? value.isBoolean()
+  const bool fits = dtype == boolean                   ? value.isBoolean()
                     : at::isIntegralType(dtype, false) ? value.isIntegral(/*includeBool=*/false)
                                                        : !value.isBoolean();
   if (fits) return;
@@ -77,9 +77,9 @@ Tensor NumberLiteral::tensor(std::optional<DType> dtype) const {
     return fill_with<bool>(shape_, wanted, values_, [](const at::Scalar& v) { return v.toBool(); });
   }
   if (!at::isIntegralType(wanted, false)) {
-    return fill_with<double>(shape_, float64, values_, [](const at::Scalar& v) {
-             return v.toDouble();
-           }).to(wanted);
+    return fill_with<double>(shape_, float64, values_,
+                             [](const at::Scalar& v) { return v.toDouble(); })
+        .to(wanted);
   }
   const Tensor exact =
       fill_with<int64_t>(shape_, int64, values_, [](const at::Scalar& v) { return v.toLong(); });

@@ -21,9 +21,9 @@ namespace cohort {
 namespace internal {
 
 template <class T>
-concept LiteralNumber = std::is_arithmetic_v<T> && !std::same_as<T, char> &&
-    !std::same_as<T, wchar_t> && !std::same_as<T, char8_t> && !std::same_as<T, char16_t> &&
-    !std::same_as<T, char32_t>;
+concept LiteralNumber =
+    std::is_arithmetic_v<T> && !std::same_as<T, char> && !std::same_as<T, wchar_t> &&
+    !std::same_as<T, char8_t> && !std::same_as<T, char16_t> && !std::same_as<T, char32_t>;
 
 // The dtype that Python's numbers would get, as far as C++ knows it: float32 for double, too.
 template <LiteralNumber T>
@@ -49,8 +49,7 @@ constexpr DType literal_dtype() {
 class COHORT_API NumberLiteral {
  public:
   template <internal::LiteralNumber T>
-  NumberLiteral(T value)
-      : dtype_(internal::literal_dtype<T>()), values_{scalar(value)} {}
+  NumberLiteral(T value) : dtype_(internal::literal_dtype<T>()), values_{scalar(value)} {}
   // Errors: InvalidArgument (members of different shapes; true or false beside numbers).
   NumberLiteral(std::initializer_list<NumberLiteral> members);
 

@@ -35,8 +35,8 @@ Tensor with_shape(const Tensor& value, const ConstantOptions& options) {
   int64_t count = 1;
   for (const int64_t size : *options.shape) count *= size;
   if (count == value.numel()) return value.reshape(*options.shape);
-  throw InvalidArgumentError(str("constant: ", value.numel(), " numbers do not fill shape ",
-                                 shape_str(*options.shape)));
+  throw InvalidArgumentError(
+      str("constant: ", value.numel(), " numbers do not fill shape ", shape_str(*options.shape)));
 }
 
 void check_sizes(const char* operation, at::IntArrayRef shape) {

@@ -55,8 +55,11 @@ TEST(Constant, RefusesWhatWouldLoseSomething) {
   expect_error<InvalidArgumentError>([] { constant(1.5, int32); }, "int32 of 1.5");
   expect_error<InvalidArgumentError>([] { constant(1, boolean); }, "bool of 1");
   expect_error<InvalidArgumentError>([] { constant({1, 300}, uint8); }, "does not fit uint8");
-  expect_error<InvalidArgumentError>([] { constant({1, 2, 3}, {.shape = {{2}}}); },
-                                     "3 numbers do not fill shape [2]");
+  expect_error<InvalidArgumentError>(
+      [] {
+        constant({1, 2, 3}, {.shape = {{2}}});
+      },
+      "3 numbers do not fill shape [2]");
 }
 
 TEST(MakeTensor, HasTensorFlowsDefaults) {

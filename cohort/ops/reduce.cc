@@ -41,9 +41,9 @@ std::vector<int64_t> dims_of(const char* operation, const Tensor& input,
 
 void check_numbers(const char* operation, const Tensor& input) {
   if (input.scalar_type() != boolean) return;
-  throw InvalidArgumentError(
-      str(operation, " of ", describe(input), "; cast it to numbers, or use reduce_any or "
-          "reduce_all"));
+  throw InvalidArgumentError(str(operation, " of ", describe(input),
+                                 "; cast it to numbers, or use reduce_any or "
+                                 "reduce_all"));
 }
 
 int64_t count_of(const Tensor& input, const std::vector<int64_t>& dims) {

@@ -40,8 +40,7 @@ TEST(Reduce, OfNothing) {
   EXPECT_EQ(text(reduce_prod(none)), "float32 1.0");
   EXPECT_EQ(text(reduce_mean(none)), "float32 nan");
   EXPECT_EQ(text(reduce_max(none)), "float32 -inf");
-  EXPECT_EQ(text(reduce_min(zeros({0, 2}, int32), {.axis = 0})),
-            "int32 [2147483647, 2147483647]");
+  EXPECT_EQ(text(reduce_min(zeros({0, 2}, int32), {.axis = 0})), "int32 [2147483647, 2147483647]");
   EXPECT_EQ(text(reduce_all(zeros({0}, boolean))), "bool true");
 }
 
@@ -66,8 +65,7 @@ TEST(Reduce, GradientsFlow) {
   const Tensor x = constant({1., 4., 4.});
   GradientTape tape({.persistent = true});
   tape.watch(x);
-  EXPECT_EQ(text(tape.gradient(reduce_mean(x), x)),
-            "float32 [0.33333334, 0.33333334, 0.33333334]");
+  EXPECT_EQ(text(tape.gradient(reduce_mean(x), x)), "float32 [0.33333334, 0.33333334, 0.33333334]");
   EXPECT_EQ(text(tape.gradient(reduce_max(x), x)), "float32 [0.0, 0.5, 0.5]");
 }
 

@@ -108,8 +108,8 @@ Tensor broadcast_to(const Tensor& value, at::IntArrayRef shape) {
 Tensor tile(const Tensor& value, at::IntArrayRef multiples) {
   return with_typed_errors("tile", [&] {
     if (static_cast<int64_t>(multiples.size()) != value.dim()) {
-      throw InvalidArgumentError(str("tile: ", multiples.size(), " multiples for ",
-                                     describe(value), "; give one for each dimension"));
+      throw InvalidArgumentError(str("tile: ", multiples.size(), " multiples for ", describe(value),
+                                     "; give one for each dimension"));
     }
     return value.repeat(multiples);
   });
@@ -224,8 +224,7 @@ Tensor is_nan(const Tensor& x) {
   return with_typed_errors("is_nan", [&] { return x.isnan(); });
 }
 Tensor where(const Tensor& condition, const Operand& x, const Operand& y) {
-  return with_typed_errors("where",
-                           [&] { return at::where(condition, x.tensor(), y.tensor()); });
+  return with_typed_errors("where", [&] { return at::where(condition, x.tensor(), y.tensor()); });
 }
 
 namespace debugging {

@@ -90,19 +90,26 @@ TEST(TensorOps, GradientsFlow) {
   tape.watch(x);
   const Tensor y = concat({square(x), cast(x, float64)}, 0).sum();
   EXPECT_EQ(text(tape.gradient(y, x)), "float32 [3.0, 5.0]");
-  const Tensor z = reshape(matmul(expand_dims(x, 0), expand_dims(x, 1)), {}) + maximum(x, 1.5).sum();
+  const Tensor z =
+      reshape(matmul(expand_dims(x, 0), expand_dims(x, 1)), {}) + maximum(x, 1.5).sum();
   EXPECT_EQ(text(tape.gradient(z, x)), "float32 [2.0, 5.0]");
 }
 
 TEST(CheckNumerics, NamesWhatItFound) {
-  const Tensor fine = constant({1., std::numeric_limits<float>::max(),
-                                std::numeric_limits<float>::max()});
+  const Tensor fine =
+      constant({1., std::numeric_limits<float>::max(), std::numeric_limits<float>::max()});
   EXPECT_TRUE(debugging::check_numerics(fine, "x").is_same(fine));
   const double inf = std::numeric_limits<double>::infinity();
-  expect_error<InvalidArgumentError>([&] { debugging::check_numerics(constant({0., inf}), "loss"); },
-                                     "loss : Tensor had Inf values");
   expect_error<InvalidArgumentError>(
-      [&] { debugging::check_numerics(constant({NAN, -inf}), "loss"); }, "Inf and NaN values");
+      [&] {
+        debugging::check_numerics(constant({0., inf}), "loss");
+      },
+      "loss : Tensor had Inf values");
+  expect_error<InvalidArgumentError>(
+      [&] {
+        debugging::check_numerics(constant({NAN, -inf}), "loss");
+      },
+      "Inf and NaN values");
   expect_error<InvalidArgumentError>([&] { debugging::check_numerics(constant(1), "loss"); },
                                      "floating");
 }
