@@ -42,7 +42,7 @@ TEST(ParseExample, OneRecord) {
   const Structure parsed = parse_example(StringTensor::scalar(example(7, {1, -2, 3})), kFeatures);
   EXPECT_EQ(internal::str(parsed),
             "{'id': 7, 'box': [[1.0, 2.0], [3.0, 7.0]], 'name': \"n7\", 'tags': {'values': [\"t\", "
-            "\"u7\"], 'lengths': 2}, 'scores': {'values': float32 [0], 'lengths': 0}, 'ids': "
+            "\"u7\"], 'lengths': 2}, 'scores': {'values': [], 'lengths': 0}, 'ids': "
             "{'values': [1, "
             "-2, 3], 'lengths': 3}, 'weight': 0.5, 'words': [\"x\", \"yz\"]}");
   EXPECT_EQ(example_spec(kFeatures, false).first_mismatch(parsed), std::nullopt);
