@@ -96,7 +96,7 @@ TEST_F(MembershipAgentTest, StoresAndWaitsByNames) {
 
 TEST_F(MembershipAgentTest, Row28SaysWhichServiceItCannotReach) {
   const auto lonely = agent(options_of(1), nullptr);
-  pass(seconds(11));
+  pass(seconds(13));
   EXPECT_THAT(lines_, Contains(HasSubstr("for the coordination service of /job:chief/task:0 at "
                                          "h0:2222: connection refused")));
   EXPECT_EQ(lonely->error(), nullptr);

@@ -175,6 +175,7 @@ void CoordinationCore::on_timer(Time when) {
     roster_.expire(now);
     watch_start(now, out);
     settle_ended(out);
+    settle_registrations(out);  // before the time of one that may come in now is up
     answer_due(now, out);
   });
 }

@@ -23,6 +23,7 @@ struct Totals {
   uint64_t histories = 0;
   int64_t calls = 0;
   int faults = 0;
+  int tasks = 0;
   int lives = 0;
   int64_t stale = 0;
   int deaths = 0;
@@ -33,6 +34,7 @@ struct Totals {
     ++histories;
     calls += static_cast<int64_t>(result.calls);
     faults += result.faults;
+    tasks += result.tasks;
     lives += result.lives;
     stale += result.stale_refused;
     deaths += result.deaths_checked;
@@ -81,14 +83,14 @@ TEST(MembershipSimulation, InvariantsHoldWhateverHappens) {
 TEST(MembershipSimulation, WithoutAFaultNobodyIsLost) {
   const Totals totals = run(900'001, 20, 0);
   EXPECT_EQ(totals.faults, 0);
-  EXPECT_EQ(totals.lives, totals.lives);
+  EXPECT_EQ(totals.lives, totals.tasks);  // nobody was started again
 }
 
 TEST(MembershipSimulation, ASeedTellsTheSameStoryTwice) {
   std::ostringstream first;
   std::ostringstream second;
-  simulate({.seed = 7, .trace = &first});
-  simulate({.seed = 7, .trace = &second});
+  simulate({.seed = 73, .trace = &first});
+  simulate({.seed = 73, .trace = &second});
   EXPECT_EQ(first.str(), second.str());
   EXPECT_GT(first.str().size(), 1000u);
 }
