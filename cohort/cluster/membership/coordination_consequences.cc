@@ -184,7 +184,8 @@ void CoordinationCore::arm(Time now) {
   Time next = now + options_.roster.heartbeat.interval / 4;
   if (const auto due = waiting_.next()) next = std::min(next, *due);
   if (const auto due = roster_.next_expiry()) next = std::min(next, *due);
-  if (!roster_.started()) next = std::min({next, next_report_, began_ + options_.start_timeout});
+  if (!roster_.started() && !roster_.failed())
+    next = std::min({next, next_report_, began_ + options_.start_timeout});
   next = std::max(next, now);
   if (next >= armed_) return;
   armed_ = next;

@@ -100,6 +100,7 @@ TEST_F(CoordinationServiceTest, Row29SaysWhoIsMissingAndGivesUp) {
   enter(0, 10);
   const CallPtr waits = watch(0, 10, version());
   pass_alive(seconds(10), {0});
+  pass(milliseconds(1));
   EXPECT_THAT(lines_, Contains("waiting for 10 s for /job:worker/task:1 (h1:1, not heard of for "
                                "10.0 s), /job:worker/task:2 (h2:1, not heard of for 10.0 s)"));
   enter(1, 11);

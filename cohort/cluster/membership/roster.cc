@@ -16,7 +16,7 @@ constexpr size_t kMostObservers = 64;
 constexpr size_t kMostNamedMissing = 10;
 constexpr int64_t kMostGenerations = int64_t{1} << 53;
 
-std::string seconds(Duration duration) {
+std::string in_seconds(Duration duration) {
   const auto tenths = std::chrono::duration_cast<std::chrono::milliseconds>(duration).count() / 100;
   return str(tenths / 10, '.', tenths % 10, " s");
 }
@@ -243,7 +243,7 @@ void Roster::expire(Time now) {
               " ms"));
     } else if (now - entry.heard >= heartbeat.dead_after) {
       end(now, entry, TaskState::kLost,
-          str("it was last heard of ", seconds(now - entry.heard), " ago"));
+          str("it was last heard of ", in_seconds(now - entry.heard), " ago"));
     }
   }
 }
@@ -332,8 +332,8 @@ std::string Roster::describe_missing(Time now) const {
     if (missing > 1) text += ", ";
     text += to_string(task) + " (";
     if (!member.address.empty()) text += rpc::printable(member.address) + ", ";
-    text += entry.ended.empty() ? str("not heard of for ", seconds(now - began_))
-                                : str("gone for ", seconds(now - entry.since));
+    text += entry.ended.empty() ? str("not heard of for ", in_seconds(now - began_))
+                                : str("gone for ", in_seconds(now - entry.since));
     text += ")";
   }
   if (missing > kMostNamedMissing) text += str(" and ", missing - kMostNamedMissing, " more");

@@ -147,7 +147,7 @@ void World::replace_stopped(Life& life) {
   trace("stop of ", task_of(life.node), ", which is replaced");
   const int node = life.node;
   time_.after(random_.between(milliseconds(100), milliseconds(2500)), [this, &life, node] {
-    if (life.process.ended() || current(node) != &life) return;
+    if (life.process.ended() || current(node) != &life || healed_) return;
     for (const auto& other : lives_) {
       if (node == 0) other->touched = true;
     }
