@@ -236,8 +236,9 @@ TEST_F(CoordinationServiceTest, ANewCoordinatorsGenerationIsAboveAllThatSurvivor
 
 TEST_F(CoordinationServiceTest, Row11ASupersededServiceFencesItself) {
   begin_started(2);
+  EXPECT_FALSE(enter(1, 21, {.term_seen = 2, .generation_seen = 5})->answered());  // a stranger's
   const CallPtr told = watch(0, 10, version());
-  const CallPtr newer = enter(1, 21, {.term_seen = 2, .generation_seen = 5});
+  const CallPtr newer = enter(1, 11, {.term_seen = 2, .generation_seen = 5});
   EXPECT_EQ(code_of(newer), Code::kAborted);
   ASSERT_TRUE(told->answered());
   const auto failure = rpc::decode_error(View::decode(told->control).failure);

@@ -51,21 +51,25 @@ Roster::Admission Roster::admit(Time now, const Session& session, const Register
   }
   Entry& entry = entry_for(session);
   if (has_ended(entry, session.incarnation)) refuse(session, "this incarnation was declared lost");
-  if (started() && request.term_seen > term_) {
+  const bool is_in =
+      entry.member.state == TaskState::kAlive && entry.member.incarnation == session.incarnation;
+  // Of others a later term proves nothing: a process that was stopped for long may come from a group
+  // that no survivor of which told this service of.
+  if (started() && is_in && request.term_seen > term_) {
     fail(rpc::make_error(
         Code::kAborted,
         str("fenced, generation ", request.generation_seen, ": ", session.task,
-            " comes from a group that another coordination service has formed since (term ",
+            " has been in a group that another coordination service has formed since (term ",
             request.term_seen, ", this one's is ", term_, "); this one has been superseded"),
         "", {.generation = request.generation_seen, .phase = "register"}));
     throw_failure();
   }
-  if (entry.member.state == TaskState::kAlive) {
-    if (entry.member.incarnation != session.incarnation) return Admission::kWaits;
+  if (is_in) {
     entry.heard = now;
     entry.suspect_until.reset();
     return Admission::kRepeated;
   }
+  if (entry.member.state == TaskState::kAlive) return Admission::kWaits;
   accept(now, entry, session, request);
   return Admission::kAccepted;
 }
@@ -103,7 +107,10 @@ void Roster::accept(Time now, Entry& entry, const Session& session,
   if (!member.observer) {
     highest_term_seen_ = std::max(highest_term_seen_, request.term_seen);
     highest_generation_seen_ = std::max(highest_generation_seen_, request.generation_seen);
-    if (started()) generation_ = std::max(generation_, request.generation_seen) + 1;
+    if (started()) {
+      generation_ = std::max(generation_, request.generation_seen) + 1;
+      if (request.term_seen > term_) term_ = request.term_seen + 1;
+    }
   }
   if (started()) {
     add_event(EventKind::kJoined, member, "");

@@ -44,8 +44,8 @@ class Roster {
     kWaits,     // its predecessor looks alive
   };
   // Errors: Aborted (this incarnation has ended; fenced), FailedPrecondition (no task of this
-  // cluster), the group's failure. Where the request comes from a later term, this service has been
-  // superseded: the group fails with Aborted.
+  // cluster), the group's failure. Where a task of this group has been in one of a later term, this
+  // service has been superseded: the group fails with Aborted.
   Admission admit(Time now, const Session& session, const RegisterRequest& request);
 
   enum class Sign { kCall, kWatch };

@@ -112,7 +112,7 @@ class World {
   OnServiceLost policy_ = OnServiceLost::kFail;
   std::vector<std::unique_ptr<Life>> lives_;
   std::set<int> restarting_;
-  Time last_fault_{0};
+  Time last_cut_{0};  // when it ended
   int faults_ = 0;
   bool healed_ = false;
   // The members of each generation of each service.

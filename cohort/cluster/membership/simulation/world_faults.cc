@@ -69,7 +69,6 @@ void World::fault() {
       break;
   }
   ++faults_;
-  last_fault_ = time_.now();
 }
 
 void World::crash(Life& life) {
@@ -122,6 +121,7 @@ void World::cut() {
     }
   }
   time_.after(pause, [this, one, other] {
+    last_cut_ = time_.now();
     network_.set_link(one, other, Link::kUp);
     network_.set_link(other, one, Link::kUp);
   });
