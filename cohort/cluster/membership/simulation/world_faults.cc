@@ -168,7 +168,8 @@ void World::heal() {
     Life& life = *lives_[i];
     if (life.process.ended()) continue;
     // Who starts a task anew makes sure in the end that its predecessor is gone.
-    if (current(life.node) != &life) {
+    const bool reachable = network_.find(to_string(task_of(life.node))) == &life.endpoint;
+    if (current(life.node) != &life || !reachable) {
       end_life(life, "it has been replaced");
     } else if (life.process.stopped()) {
       life.process.go_on();
