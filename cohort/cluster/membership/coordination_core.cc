@@ -77,11 +77,11 @@ CoordinationCore::Reply CoordinationCore::dispatch(size_t method, CallPtr& call,
   if (method == Method::kAttend) return attend(session, call, out);
   if (method == Method::kHeartbeat) {
     HeartbeatRequest request = HeartbeatRequest::decode(request_of(*call));
-    roster_.heard(now, session, request.seen, Roster::Sign::kCall);
+    roster_.heard(now, session, request.seen);
     roster_.set_figures(session, std::move(request.figures));
     return HeartbeatReply{.version = roster_.version()}.encode();
   }
-  roster_.heard(now, session, 0, Roster::Sign::kCall);
+  roster_.heard(now, session, 0);
   switch (method) {
     case Method::kLeave:
       roster_.leave(now, session, LeaveRequest::decode(request_of(*call)).where);
@@ -165,7 +165,7 @@ CoordinationCore::Reply CoordinationCore::watch(const Session& session, CallPtr&
                                                 Outbox& out) {
   const WatchRequest request = WatchRequest::decode(request_of(*call));
   const Time now = clock_.now();
-  roster_.heard(now, session, request.since, Roster::Sign::kWatch);
+  roster_.heard(now, session, request.since);
   const auto earlier = [&](const WaitingCall& waiting) {
     return waiting.kind == WaitingCall::Kind::kWatch && waiting.session == session;
   };
@@ -189,7 +189,7 @@ CoordinationCore::Reply CoordinationCore::attend(const Session& session, CallPtr
                                                  Outbox& out) {
   const WatchRequest request = WatchRequest::decode(request_of(*call));
   const Time now = clock_.now();
-  roster_.heard(now, session, 0, Roster::Sign::kWatch);
+  roster_.heard(now, session, 0);
   const auto earlier = [&](const WaitingCall& waiting) {
     return waiting.kind == WaitingCall::Kind::kAttend && waiting.session == session;
   };
@@ -264,8 +264,7 @@ CoordinationCore::Reply CoordinationCore::barrier(const Session& session, CallPt
 
 void CoordinationCore::connection_lost(const Session& session) {
   change([&](Outbox&) {
-    // Who lives answers to the new version with a new watch.
-    if (!stopped_ && roster_.connection_lost(clock_.now(), session)) roster_.ping();
+    if (!stopped_) roster_.connection_lost(clock_.now(), session);
   });
 }
 

@@ -66,7 +66,6 @@ Roster::Admission Roster::admit(Time now, const Session& session, const Register
   }
   if (is_in) {
     entry.heard = now;
-    entry.suspect_until.reset();
     return Admission::kRepeated;
   }
   if (entry.member.state == TaskState::kAlive) return Admission::kWaits;
@@ -160,11 +159,11 @@ Roster::Entry& Roster::live(const Session& session) {
   return found->second;
 }
 
-void Roster::heard(Time now, const Session& session, int64_t seen, Sign sign) {
+void Roster::heard(Time now, const Session& session, int64_t seen) {
   Entry& entry = live(session);
   entry.heard = now;
   entry.seen = std::max(entry.seen, std::min(seen, version_));
-  if (sign == Sign::kWatch) entry.suspect_until.reset();
+  if (entry.suspect_until && seen >= entry.suspect_version) entry.suspect_until.reset();
 }
 
 void Roster::check_generation(const Session& session, int64_t generation) {
@@ -177,14 +176,14 @@ void Roster::set_figures(const Session& session, Figures figures) {
   live(session).member.figures = std::move(figures);
 }
 
-bool Roster::connection_lost(Time now, const Session& session) {
+void Roster::connection_lost(Time now, const Session& session) {
   const auto found = entries_.find(session.task);
   if (found == entries_.end() || live_incarnation(session.task) != session.incarnation) {
-    return false;
+    return;
   }
   Entry& entry = found->second;
   if (!entry.suspect_until) entry.suspect_until = now + options_.heartbeat.reconnect_grace;
-  return true;
+  entry.suspect_version = ping();
 }
 
 void Roster::process_gone(Time now, const Session& session) {

@@ -48,17 +48,16 @@ class Roster {
   // service has been superseded: the group fails with Aborted.
   Admission admit(Time now, const Session& session, const RegisterRequest& request);
 
-  enum class Sign { kCall, kWatch };
-  // A call came that shows that the task lives and has view `seen`. After a lost connection only a
-  // watch shows it: other calls may have been under way before.
+  // A call came that shows that the task lives and has seen view `seen`. After a lost connection only
+  // one that has seen a later view shows it: others may have been under way before.
   // Errors: Aborted "fenced, generation g", NotFound (never registered here).
-  void heard(Time now, const Session& session, int64_t seen, Sign sign);
+  void heard(Time now, const Session& session, int64_t seen);
   // Errors: Aborted "fenced, generation g"; 0 is any generation.
   void check_generation(const Session& session, int64_t generation);
   void set_figures(const Session& session, Figures figures);
 
-  // Whether it is alive now, so that its watch must be answered for it to prove that.
-  bool connection_lost(Time now, const Session& session);
+  // With a new version, to which it answers if it lives.
+  void connection_lost(Time now, const Session& session);
   // The process has ended for certain.
   void process_gone(Time now, const Session& session);
   void leave(Time now, const Session& session, const std::string& where);
@@ -106,6 +105,7 @@ class Roster {
     Time since;  // of its state
     Time heard;  // last
     std::optional<Time> suspect_until;
+    int64_t suspect_version = 0;  // that it must have seen
     int64_t seen = 0;
     std::deque<uint64_t> ended;  // incarnations, the latest last
   };

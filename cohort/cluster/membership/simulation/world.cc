@@ -54,7 +54,7 @@ World::World(const SimulationOptions& options) : options_(options), random_(opti
   heartbeat_ = kTestHeartbeat;
   if (random_.one_in(3)) {  // a network that is slow at times
     network_.delays.longest = milliseconds(40);
-    heartbeat_.reconnect_grace = milliseconds(200);
+    heartbeat_.reconnect_grace = milliseconds(300);
   }
   policy_ = random_.one_in(2) ? OnServiceLost::kWait : OnServiceLost::kFail;
   trace(tasks_, " tasks, longest delay ", network_.delays.longest.count() / 1'000'000, " ms, ",
