@@ -137,6 +137,9 @@ void World::reset() {
     if (life->node == other && network_.link(0, other) != Link::kUp) touch(*life);
     if (life->node == other && network_.link(other, 0) != Link::kUp) touch(*life);
   }
+  for (const auto& life : lives_) {  // stopped before it has called again, it looks ended, too
+    if (life->node == other) disturb(*life, time_.now());
+  }
   network_.reset_connections(0, other);
 }
 
