@@ -88,7 +88,10 @@ void World::violate(const std::string& what) {
 }
 
 void World::start_life(int node, bool duplicate) {
-  const bool beside = current(node) != nullptr;
+  Life* const first = current(node);
+  const bool beside = first != nullptr;
+  // Of two that start at once either may be the first to register.
+  if (beside && !first->agent->view()) first->touched = true;
   const double rate = 0.97 + 0.01 * static_cast<double>(random_.below(7));
   const auto offset = random_.between(seconds(0), seconds(1'000'000));
   lives_.push_back(std::make_unique<Life>(*this, node, time_, rate, offset));
