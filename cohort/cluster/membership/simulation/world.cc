@@ -250,6 +250,7 @@ void World::expect_all_learn(const Life& dead, Duration bound) {
   for (const auto& life : lives_) {
     if (!network_.all_up() || life->process.stopped()) return;
   }
+  if (!dead.agent->view()) return;  // it has no call open yet whose end could tell
   const Life* chief = current(0);
   if (chief == nullptr || !chief->process.runs() || chief == &dead) return;
   const View view = chief->service->status();
