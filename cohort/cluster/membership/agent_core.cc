@@ -10,7 +10,6 @@ namespace cohort::internal::membership {
 namespace {
 
 constexpr size_t kMostViewBytes = 8 << 20;
-constexpr Duration kAttendFor = std::chrono::minutes(10);
 constexpr Duration kReportEvery = std::chrono::seconds(10);
 
 int64_t seconds_in(Duration duration) {
@@ -200,7 +199,9 @@ void AgentCore::send_watch() {
 
 void AgentCore::send_attend() {
   attending_ = true;
-  call("attend", WatchRequest{.at_most = kAttendFor}.encode(), kAttendFor + heartbeat_.dead_after,
+  // Renewed, in case the network has swallowed it without a word.
+  const Duration at_most = 2 * heartbeat_.dead_after;
+  call("attend", WatchRequest{.at_most = at_most}.encode(), at_most + heartbeat_.dead_after,
        [this](const rpc::CallResult& result) {
          attending_ = false;
          if (result.error) return failed(result.error);

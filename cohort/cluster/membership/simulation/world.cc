@@ -256,9 +256,10 @@ void World::expect_all_learn(const Life& dead, Duration bound) {
   const View view = chief->service->status();
   const Member* member = view.find(task_of(dead.node));
   if (!view.complete() || member == nullptr || member->incarnation != dead.incarnation) return;
-  // A cut may have swallowed the answer of a watch: then a heartbeat brings the news.
-  if (last_cut_ != Time(0) && time_.now() - last_cut_ < seconds(4)) {
-    bound += heartbeat_.interval * 21 / 20 + 4 * network_.delays.longest;
+  // A cut may have swallowed the calls whose end would tell, or their answers: then silence does, and
+  // a heartbeat brings the news.
+  if (last_cut_ != Time(0) && time_.now() - last_cut_ < seconds(8)) {
+    bound = heartbeat_.dead_after * 21 / 20 + 2 * heartbeat_.interval + 8 * network_.delays.longest;
   }
   const int faults = faults_ + 1;  // with this one
   time_.after(bound, [this, &dead, chief, faults] {
