@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "cohort/core/composite.h"
 #include "cohort/core/text.h"
 #include "cohort/core/tree_form.h"
 
@@ -132,6 +133,11 @@ Structure::Kind Structure::kind() const {
 
 const Leaf& Structure::leaf() const {
   if (const auto* leaf = std::get_if<Leaf>(&node_)) return *leaf;
+  // A mark around one leaf is not in the way of who wants the leaf.
+  const internal::Composite kind_here = internal::composite_kind(*this);
+  if (kind_here == internal::Composite::kRaggedRow || kind_here == internal::Composite::kSparse) {
+    return items()[0].second.leaf();
+  }
   throw InvalidArgumentError(str("expected a leaf, but got ", kind_name(kind()), ": ", *this));
 }
 

@@ -3,6 +3,7 @@
 #include <ATen/ops/empty.h>
 #include <c10/core/ScalarType.h>
 
+#include "cohort/core/composite.h"
 #include "cohort/core/spec.h"
 #include "cohort/core/text.h"
 #include "cohort/core/tree_form.h"
@@ -40,8 +41,19 @@ void check_parameter_members(const Structure& value, size_t count, size_t index,
       " has ", value.is_leaf() ? "one leaf" : describe_form(value), " there: ", contents(value)));
 }
 
+namespace {
+
+// A leaf, with or without a mark around it.
+bool holds_leaf(const Structure& value) {
+  if (value.is_leaf()) return true;
+  const Composite kind = composite_kind(value);
+  return kind == Composite::kRaggedRow || kind == Composite::kSparse;
+}
+
+}  // namespace
+
 const Tensor& tensor_value(const Structure& value, size_t index, const CallSite& site) {
-  if (value.is_leaf() && value.leaf().is_tensor()) return value.tensor();
+  if (holds_leaf(value) && value.leaf().is_tensor()) return value.tensor();
   throw InvalidArgumentError(str("argument ", index, " of ", site.function,
                                  " is a number or Tensor, but ", site.input, " has ",
                                  contents(value),
@@ -50,7 +62,7 @@ const Tensor& tensor_value(const Structure& value, size_t index, const CallSite&
 }
 
 const StringTensor& strings_value(const Structure& value, size_t index, const CallSite& site) {
-  if (value.is_leaf() && value.leaf().is_strings()) return value.strings();
+  if (holds_leaf(value) && value.leaf().is_strings()) return value.strings();
   throw InvalidArgumentError(str("argument ", index, " of ", site.function,
                                  " is a string or StringTensor, but ", site.input, " has ",
                                  contents(value), " there"));

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <ostream>
 
+#include "cohort/core/composite.h"
+#include "cohort/core/ragged_tensor.h"
 #include "cohort/core/structure.h"
 #include "cohort/core/text.h"
 
@@ -106,11 +108,27 @@ void print_dict(std::ostream& out, const Structure::Dict& items) {
   out << '}';
 }
 
+void print_composite(std::ostream& out, const Structure& structure) {
+  switch (internal::composite_kind(structure)) {
+    case internal::Composite::kRagged:
+      out << RaggedTensor(structure);
+      return;
+    case internal::Composite::kSparse:
+      out << "<sparse " << internal::describe(structure.tensor()) << ", "
+          << structure.tensor()._nnz() << " values>";
+      return;
+    default:
+      out << Structure(structure.leaf());
+  }
+}
+
 }  // namespace
 
 std::ostream& operator<<(std::ostream& out, const Structure& structure) {
   if (structure.is_tuple()) {
     print_tuple(out, structure.members());
+  } else if (internal::composite_kind(structure) != internal::Composite::kNone) {
+    print_composite(out, structure);
   } else if (structure.is_dict()) {
     print_dict(out, structure.items());
   } else if (structure.leaf().is_strings()) {

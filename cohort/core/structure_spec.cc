@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <ostream>
 
+#include "cohort/core/composite.h"
 #include "cohort/core/spec.h"
 #include "cohort/core/text.h"
 #include "cohort/core/tree_form.h"
@@ -110,6 +111,11 @@ StructureSpec StructureSpec::of(const Structure& structure) {
   }
   Dict items;
   for (const auto& [key, member] : structure.items()) items.emplace_back(key, of(member));
+  // How many values there are differs from element to element, whatever this one has.
+  const internal::Composite kind = internal::composite_kind(structure);
+  if (kind == internal::Composite::kRagged || kind == internal::Composite::kRaggedRow) {
+    items[0].second = items[0].second.leaf().with_batch_dim(kUnknownDim);
+  }
   return make_dict(std::move(items));
 }
 
@@ -177,6 +183,17 @@ std::ostream& operator<<(std::ostream& out, const StructureSpec& spec) {
     return out << (members.size() == 1 ? ",)" : ")");
   }
   const auto& items = spec.items();
+  switch (internal::composite_kind(spec)) {
+    case internal::Composite::kRagged:
+      return out << "RaggedTensorSpec(values=" << items[0].second
+                 << ", row_splits=" << items[1].second << ')';
+    case internal::Composite::kRaggedRow:
+      return out << "RaggedTensorSpec(row=" << items[0].second << ')';
+    case internal::Composite::kSparse:
+      return out << "SparseTensorSpec(" << items[0].second << ')';
+    case internal::Composite::kNone:
+      break;
+  }
   out << '{';
   for (size_t i = 0; i < items.size(); ++i) {
     out << (i > 0 ? ", " : "") << internal::quoted(items[i].first) << ": " << items[i].second;

@@ -43,6 +43,17 @@ struct BatchOptions {
   bool drop_remainder = false;
 };
 
+struct WindowOptions {
+  // From the first element of a window to that of the next. Default: the size.
+  std::optional<int64_t> shift = {};
+  // From an element of a window to the next.
+  int64_t stride = 1;
+  // Leaves out windows at the end that have fewer elements.
+  bool drop_remainder = false;
+};
+
+class WindowedDataset;
+
 struct ShuffleOptions {
   // Two datasets with the same seed have the same order. Default: from random::set_seed, or random.
   std::optional<uint64_t> seed = {};
@@ -234,6 +245,14 @@ class COHORT_API Dataset {
   // Errors: InvalidArgument (batch_size below 1). While reading: InvalidArgument (a dimension
   // longer than its padded shape, a padding value that the dtype cannot hold: names the element).
   Dataset padded_batch(int64_t batch_size, PaddedBatchOptions options = {}) const;
+  // As batch, for elements of different sizes of dimension 0 (ragged_tensor.h): tensors of rank 1 or
+  // more become RaggedTensors, except those whose shape is known to be always the same.
+  // Errors: InvalidArgument (batch_size below 1). While reading: InvalidArgument (other dimensions
+  // differ: names both elements).
+  Dataset ragged_batch(int64_t batch_size, BatchOptions options = {}) const;
+  // Datasets of `size` elements each, which may overlap: see window.h.
+  // Errors: InvalidArgument (size, shift or stride below 1).
+  WindowedDataset window(int64_t size, WindowOptions options = {}) const;
   // The rows of the input's batches in batches of other sizes; the sizes are used in turn, over and
   // over. Size 0 gives a batch without rows, for which nothing is read, also after the last row if
   // all sizes up to it were filled.

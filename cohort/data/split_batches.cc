@@ -2,15 +2,18 @@
 
 #include <algorithm>
 
+#include "cohort/core/composite.h"
 #include "cohort/data/iteration/batch_rows.h"
+#include "cohort/data/iteration/row_specs.h"
+#include "cohort/data/iteration/stacking.h"
 #include "cohort/data/nodes/node.h"
 
 namespace cohort::internal {
 namespace {
 
 int64_t rows_of_batch(const Structure& batch) {
-  batch.for_each([&](const Leaf& leaf) {
-    if (leaf.dim() > 0) return;
+  for_each_rows(batch, [&](const std::string&, std::optional<int64_t> rows) {
+    if (rows) return;
     throw InvalidArgumentError(str("cannot split ", batch,
                                    " over replicas: it has a leaf without a batch dimension; call "
                                    "`batch` on the dataset first"));
@@ -25,9 +28,9 @@ Structure piece_of(const Structure& batch, int64_t rows, int64_t piece, int64_t 
   if (begin == 0 && end == rows) return batch;
   // The same memory, but a version counter of its own: what one replica does to its piece in place
   // must not spoil what another's tape has saved.
-  return batch.map([&](const Leaf& leaf) -> Leaf {
-    const Leaf piece = leaf.slice(begin, end);
-    return piece.is_tensor() ? Leaf(piece.tensor().variable_data()) : piece;
+  return slice_rows(batch, begin, end).map([](const Leaf& piece) -> Leaf {
+    const bool dense = piece.is_tensor() && piece.tensor().layout() == at::kStrided;
+    return dense ? Leaf(piece.tensor().variable_data()) : piece;
   });
 }
 
@@ -138,11 +141,11 @@ class SplitNode final : public UnaryNode {
   StructureSpec element_spec() const override {
     const StructureSpec batches = input().element_spec();
     check_batched(batches);
-    return batches.map([this](const TensorSpec& spec) {
-      if (!spec.shape()) return spec;
-      const int64_t rows = spec.shape()->front();
+    return map_nodes(batches, [this](const StructureSpec& node) {
+      if (node.is_leaf() && !node.leaf().shape()) return node;
+      const int64_t rows = spec_rows(node);
       const bool equal = rows != kUnknownDim && rows % num_pieces_ == 0;
-      return spec.with_batch_dim(equal ? rows / num_pieces_ : kUnknownDim);
+      return spec_with_rows(node, equal ? rows / num_pieces_ : kUnknownDim);
     });
   }
   int64_t cardinality() const override {
@@ -173,12 +176,13 @@ DataNodePtr make_split(const DataNodePtr& batches, int64_t num_pieces) {
 }
 
 void check_batched(const StructureSpec& element_spec) {
-  for (const TensorSpec& leaf : element_spec.flatten()) {
-    if (!leaf.shape() || !leaf.shape()->empty()) continue;
+  map_nodes(element_spec, [&](const StructureSpec& node) -> StructureSpec {
+    const bool scalar = node.is_leaf() && node.leaf().shape() && node.leaf().shape()->empty();
+    if (!scalar && composite_kind(node) != Composite::kRaggedRow) return node;
     throw InvalidArgumentError(str("elements of ", element_spec,
                                    " have no batch dimension to split over replicas; call `batch` "
                                    "on the dataset first"));
-  }
+  });
 }
 
 }  // namespace cohort::internal

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 
+#include "cohort/data/iteration/row_specs.h"
+
 namespace cohort::internal {
 
 Structure dummy_batch(const StructureSpec& spec) {
-  return spec.make_structure([](const TensorSpec& leaf) -> Leaf {
+  return empty_rows(spec, [](const TensorSpec& leaf) -> Leaf {
     std::vector<int64_t> shape = leaf.shape().value_or(std::vector<int64_t>{0});
     std::replace(shape.begin(), shape.end(), kUnknownDim, int64_t{0});
     if (!shape.empty()) shape[0] = 0;

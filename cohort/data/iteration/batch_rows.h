@@ -2,10 +2,17 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
 
+#include "cohort/core/function_ref.h"
 #include "cohort/core/structure.h"
 
 namespace cohort::internal {
+
+// Calls visit(path, rows) for each leaf and each composite (core/composite.h); nullopt: it has none.
+void for_each_rows(const Structure& batch,
+                   FunctionRef<void(const std::string& path, std::optional<int64_t> rows)> visit);
 
 // Errors: InvalidArgument (a scalar, leaves of different sizes, no leaves), naming the
 // transformation and the leaves.

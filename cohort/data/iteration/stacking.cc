@@ -8,7 +8,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "cohort/core/composite.h"
 #include "cohort/core/text.h"
+#include "cohort/data/iteration/composite_rows.h"
 
 namespace cohort::internal {
 namespace {
@@ -49,9 +51,60 @@ bool stackable(const Leaf& a, const Leaf& b, size_t from) {
   throw InvalidArgumentError(text);
 }
 
+Structure join(const std::vector<Structure>& parts, size_t from,
+               FunctionRef<int64_t(size_t)> index);
+
+bool has_sparse_leaf(const Structure& structure) {
+  bool found = false;
+  structure.for_each([&](const Leaf& leaf) {
+    found = found ||
+            (leaf.is_tensor() && leaf.tensor().defined() && leaf.tensor().layout() == at::kSparse);
+  });
+  return found;
+}
+
+// The same for trees that hold composites.
+Structure join_nodes(const std::vector<Structure>& parts, size_t from,
+                     FunctionRef<int64_t(size_t)> index) {
+  const Structure& first = parts[0];
+  for (size_t i = 1; i < parts.size(); ++i) {
+    if (first.first_difference(parts[i])) fail_to_stack(first, index(0), parts[i], index(i), from);
+  }
+  if (composite_kind(first) != Composite::kNone) {
+    for (size_t i = 1; i < parts.size(); ++i) {
+      if (joinable(first, parts[i], from == 0)) continue;
+      throw InvalidArgumentError(str("elements ", index(0), " and ", index(i),
+                                     " cannot be in one batch: ", StructureSpec::of(first), " and ",
+                                     StructureSpec::of(parts[i])));
+    }
+    return from == 0 ? stack_composites(parts) : concat_composites(parts);
+  }
+  const auto members_at = [&](size_t m) {
+    std::vector<Structure> members;
+    for (const Structure& part : parts) members.push_back(part[m]);
+    return join(members, from, index);
+  };
+  if (first.is_tuple()) {
+    std::vector<Structure> joined;
+    for (size_t m = 0; m < first.size(); ++m) joined.push_back(members_at(m));
+    return Structure::make_tuple(std::move(joined));
+  }
+  Structure::Dict joined;
+  for (size_t m = 0; m < first.size(); ++m) {
+    joined.emplace_back(first.items()[m].first, members_at(m));
+  }
+  return Structure::make_dict(std::move(joined));
+}
+
 // Joins leaf by leaf; `index(i)` is the index of structure i.
 Structure join(const std::vector<Structure>& parts, size_t from,
                FunctionRef<int64_t(size_t)> index) {
+  if (has_composites(parts[0])) return join_nodes(parts, from, index);
+  if (has_sparse_leaf(parts[0])) {  // of a map, say
+    std::vector<Structure> marked;
+    for (const Structure& part : parts) marked.push_back(with_marked_sparse(part));
+    return join_nodes(marked, from, index);
+  }
   const std::vector<Leaf> first = parts[0].flatten();
   std::vector<std::vector<Tensor>> tensors(first.size());
   std::vector<std::vector<StringTensor>> strings(first.size());
@@ -131,6 +184,7 @@ Structure concat_blocks(const std::vector<Structure>& blocks, const Positions& f
 }
 
 int64_t num_rows(const Structure& block) {
+  if (has_composites(block)) return num_rows_of_composites(block);
   int64_t rows = -1;
   block.for_each([&](const Leaf& leaf) {
     if (rows >= 0) return;
@@ -142,6 +196,12 @@ int64_t num_rows(const Structure& block) {
 // No view to autograd, whose record of each row would cost as much as the row.
 Structure select_row(const Structure& block, int64_t row) {
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
+  if (has_composites(block)) {
+    return map_nodes(block, [row](const Structure& node) -> Structure {
+      if (composite_kind(node) != Composite::kNone) return select_composite(node, row);
+      return select_row(node, row);
+    });
+  }
   return block.map([row](const Leaf& leaf) -> Leaf {
     if (leaf.is_tensor()) return leaf.tensor().select(0, row);
     return leaf.strings().select(0, row);
@@ -149,10 +209,22 @@ Structure select_row(const Structure& block, int64_t row) {
 }
 
 Structure slice_rows(const Structure& block, int64_t begin, int64_t end) {
+  if (has_composites(block)) {
+    return map_nodes(block, [&](const Structure& node) -> Structure {
+      if (composite_kind(node) != Composite::kNone) return slice_composite(node, begin, end);
+      return node.leaf().slice(begin, end);
+    });
+  }
   return block.map([&](const Leaf& leaf) { return leaf.slice(begin, end); });
 }
 
 Structure gather_rows(const Structure& block, const Positions& rows) {
+  if (has_composites(block)) {
+    return map_nodes(block, [&](const Structure& node) -> Structure {
+      if (composite_kind(node) != Composite::kNone) return gather_composite(node, rows);
+      return gather_rows(node, rows);
+    });
+  }
   return block.map([&](const Leaf& leaf) -> Leaf {
     if (leaf.is_tensor()) return gather(leaf.tensor(), rows);
     return gather(leaf.strings(), rows);

@@ -5,6 +5,7 @@
 #include "cohort/data/iteration/blocks.h"
 #include "cohort/data/iteration/counting_iterator.h"
 #include "cohort/data/iteration/origin.h"
+#include "cohort/data/iteration/row_specs.h"
 #include "cohort/data/iteration/stacking.h"
 #include "cohort/data/nodes/node.h"
 
@@ -106,8 +107,7 @@ class BatchNode final : public IndexableNode {
   }
   StructureSpec element_spec() const override {
     const int64_t rows = options_.drop_remainder ? batch_size_ : kUnknownDim;
-    return input().element_spec().map(
-        [rows](const TensorSpec& spec) { return spec.with_leading_dim(rows); });
+    return stacked_spec(input().element_spec(), rows);
   }
   int64_t cardinality() const override {
     const int64_t rows = input().cardinality();

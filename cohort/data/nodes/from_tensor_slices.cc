@@ -1,5 +1,8 @@
 #include "cohort/core/text.h"
 #include "cohort/data/dataset.h"
+#include "cohort/data/iteration/batch_rows.h"
+#include "cohort/data/iteration/composite_rows.h"
+#include "cohort/data/iteration/row_specs.h"
 #include "cohort/data/iteration/stacking.h"
 #include "cohort/data/nodes/node.h"
 
@@ -24,9 +27,8 @@ class SlicesIndexed final : public IndexedData {
 void check_rows(const Structure& rows) {
   std::string first_path;
   int64_t first_size = -1;
-  rows.for_each_with_path([&](const std::string& path, const Leaf& leaf) {
-    const std::vector<int64_t> shape = leaf.sizes();
-    if (shape.empty()) {
+  for_each_rows(rows, [&](const std::string& path, std::optional<int64_t> size) {
+    if (!size) {
       throw InvalidArgumentError(
           str("from_tensor_slices: the leaf at ", place(path),
               " is a scalar, which has no rows; from_tensors makes a dataset "
@@ -34,10 +36,10 @@ void check_rows(const Structure& rows) {
     }
     if (first_size < 0) {
       first_path = path;
-      first_size = shape[0];
-    } else if (shape[0] != first_size) {
+      first_size = *size;
+    } else if (*size != first_size) {
       throw InvalidArgumentError(str("from_tensor_slices: the leaf at ", place(path), " has ",
-                                     shape[0], " rows, but the one at ", place(first_path), " has ",
+                                     *size, " rows, but the one at ", place(first_path), " has ",
                                      first_size, "; all leaves need one size of dimension 0"));
     }
   });
@@ -55,10 +57,7 @@ class SlicesNode final : public DataNode {
   DataNodePtr with_inputs(std::vector<DataNodePtr>) const override {
     return std::make_shared<SlicesNode>(rows_);
   }
-  StructureSpec element_spec() const override {
-    return StructureSpec::of(rows_).map(
-        [](const TensorSpec& spec) { return spec.without_leading_dim(); });
-  }
+  StructureSpec element_spec() const override { return row_spec(StructureSpec::of(rows_)); }
   int64_t cardinality() const override { return num_rows(rows_); }
   std::unique_ptr<DataIterator> make_iterator(const IteratorContext&) const override {
     return std::make_unique<IndexedIterator>(make_indexed());
@@ -78,6 +77,7 @@ class SlicesNode final : public DataNode {
 namespace cohort::data {
 
 Dataset Dataset::from_tensor_slices(Structure rows) {
+  rows = internal::with_marked_sparse(rows);
   internal::check_rows(rows);
   // Detached: reading data never records for gradients.
   return Dataset(std::make_shared<internal::SlicesNode>(rows.map([](const Leaf& leaf) -> Leaf {

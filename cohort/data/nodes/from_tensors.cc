@@ -1,4 +1,5 @@
 #include "cohort/data/dataset.h"
+#include "cohort/data/iteration/composite_rows.h"
 #include "cohort/data/nodes/node.h"
 
 namespace cohort::internal {
@@ -43,7 +44,7 @@ class TensorsNode final : public DataNode {
 namespace cohort::data {
 
 Dataset Dataset::from_tensors(Structure element) {
-  return Dataset(std::make_shared<internal::TensorsNode>(std::move(element)));
+  return Dataset(std::make_shared<internal::TensorsNode>(internal::with_marked_sparse(element)));
 }
 
 }  // namespace cohort::data

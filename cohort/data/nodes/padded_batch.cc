@@ -1,3 +1,4 @@
+#include "cohort/core/composite.h"
 #include "cohort/core/text.h"
 #include "cohort/data/dataset.h"
 #include "cohort/data/iteration/batch_rows.h"
@@ -9,6 +10,19 @@
 
 namespace cohort::internal {
 namespace {
+
+// Rows of RaggedTensors as the tensors that they are. Tree: Structure or StructureSpec.
+template <class Tree>
+Tree plain_rows(const Tree& element) {
+  if (!has_composites(element)) return element;
+  return map_nodes(element, [](const Tree& node) -> Tree {
+    const Composite kind = composite_kind(node);
+    if (kind == Composite::kNone) return node;
+    if (kind == Composite::kRaggedRow) return node.items()[0].second;
+    throw InvalidArgumentError(
+        str("padded_batch: ", node, " cannot be padded; make it dense in a map before"));
+  });
+}
 
 class PaddedBatchIterator final : public CountingIterator {
  public:
@@ -23,6 +37,7 @@ class PaddedBatchIterator final : public CountingIterator {
       return std::ssize(elements);
     });
     if (rows == 0 || (options_.drop_remainder && rows < batch_size_)) return false;
+    for (Structure& element : elements) element = plain_rows(element);
     if (!padding_) padding_ = padding_values(elements[0], options_.padding_values);
     out = pad_and_stack(elements, options_.padded_shapes, *padding_,
                         Positions::run(index_ - rows, rows));
@@ -75,7 +90,7 @@ class PaddedBatchNode final : public UnaryNode {
     const int64_t rows = options_.drop_remainder ? batch_size_ : kUnknownDim;
     const bool guessed = input().guesses_spec();
     size_t leaf = 0;
-    return input().element_spec().map([&](const TensorSpec& spec) {
+    return plain_rows(input().element_spec()).map([&](const TensorSpec& spec) {
       const size_t i = leaf++;
       const bool given = i < options_.padded_shapes.size();
       if (!given && (!guessed || !spec.shape())) return spec.with_leading_dim(rows);

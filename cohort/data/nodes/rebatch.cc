@@ -7,6 +7,7 @@
 #include "cohort/data/iteration/batch_rows.h"
 #include "cohort/data/iteration/counting_iterator.h"
 #include "cohort/data/iteration/pass_interrupted.h"
+#include "cohort/data/iteration/row_specs.h"
 #include "cohort/data/iteration/stacking.h"
 #include "cohort/data/nodes/node.h"
 
@@ -20,7 +21,7 @@ struct RebatchPlan {
 
 // A batch without rows: every other dimension of unknown size is 0 too.
 Structure empty_batch(const StructureSpec& input_spec) {
-  return input_spec.make_structure([](const TensorSpec& spec) -> Leaf {
+  return empty_rows(input_spec, [](const TensorSpec& spec) -> Leaf {
     std::vector<int64_t> shape = spec.shape().value_or(std::vector<int64_t>{0});
     if (shape.empty())
       throw InvalidArgumentError("rebatch: scalars have no rows; call batch first");
@@ -165,7 +166,7 @@ class RebatchNode final : public UnaryNode {
   StructureSpec element_spec() const override {
     const StructureSpec spec = input().element_spec();
     const int64_t rows = static_rows(spec);
-    return spec.map([&](const TensorSpec& leaf) { return leaf.with_batch_dim(rows); });
+    return spec_with_rows(spec, rows);
   }
   int64_t cardinality() const override {
     return input().cardinality() == data::kInfiniteCardinality ? data::kInfiniteCardinality

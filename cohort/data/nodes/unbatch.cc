@@ -2,6 +2,7 @@
 
 #include "cohort/data/dataset.h"
 #include "cohort/data/iteration/batch_rows.h"
+#include "cohort/data/iteration/row_specs.h"
 #include "cohort/data/iteration/stacking.h"
 #include "cohort/data/nodes/node.h"
 
@@ -104,31 +105,17 @@ class UnbatchNode final : public UnaryNode {
   DataNodePtr with_inputs(std::vector<DataNodePtr> inputs) const override {
     return std::make_shared<UnbatchNode>(std::move(inputs[0]));
   }
-  StructureSpec element_spec() const override {
-    return input().element_spec().map(
-        [](const TensorSpec& spec) { return spec.without_leading_dim(); });
-  }
+  StructureSpec element_spec() const override { return row_spec(input().element_spec()); }
   int64_t cardinality() const override {
     const int64_t batches = input().cardinality();
     if (batches <= 0) return batches;
-    const int64_t rows = input().guesses_spec() ? kUnknownDim : static_rows();
+    const int64_t rows = input().guesses_spec() ? kUnknownDim : spec_rows(input().element_spec());
     return rows == kUnknownDim ? data::kUnknownCardinality : batches * rows;
   }
   std::unique_ptr<DataIterator> make_iterator(const IteratorContext& context) const override {
     return std::make_unique<UnbatchIterator>(input().make_iterator(context.keeping_order()));
   }
   bool passes_file_sharding() const override { return true; }
-
- private:
-  // Dimension 0 of every element where the spec knows it.
-  int64_t static_rows() const {
-    for (const TensorSpec& spec : input().element_spec().flatten()) {
-      if (spec.shape() && !spec.shape()->empty() && spec.shape()->front() != kUnknownDim) {
-        return spec.shape()->front();
-      }
-    }
-    return kUnknownDim;
-  }
 };
 
 }  // namespace

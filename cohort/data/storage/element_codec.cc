@@ -1,5 +1,6 @@
 #include "cohort/data/storage/element_codec.h"
 
+#include <ATen/ops/_sparse_coo_tensor_unsafe.h>
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
@@ -14,7 +15,7 @@ static_assert(std::endian::native == std::endian::little, "files hold little-end
 namespace cohort::internal {
 namespace {
 
-enum Kind : uint8_t { kLeaf = 0, kTuple = 1, kDict = 2 };
+enum Kind : uint8_t { kLeaf = 0, kTuple = 1, kDict = 2, kSparseLeaf = 3 };
 constexpr uint64_t kStrings = 255;
 constexpr uint64_t kMaxRank = 64;  // libtorch's own limit
 constexpr int kMaxDepth = 64;
@@ -35,7 +36,20 @@ void append_shape(std::string& out, const std::vector<int64_t>& shape) {
   for (const int64_t size : shape) append_varint(out, static_cast<uint64_t>(size));
 }
 
+void encode_leaf(std::string& out, const Leaf& leaf);
+
+void encode_sparse(std::string& out, const Tensor& tensor) {
+  const Tensor coo = tensor.cpu().coalesce();
+  out += static_cast<char>(kSparseLeaf);
+  append_shape(out, coo.sizes().vec());
+  encode_leaf(out, coo._indices());
+  encode_leaf(out, coo._values());
+}
+
 void encode_leaf(std::string& out, const Leaf& leaf) {
+  if (leaf.is_tensor() && leaf.tensor().layout() == at::kSparse) {
+    return encode_sparse(out, leaf.tensor());
+  }
   out += static_cast<char>(kLeaf);
   if (leaf.is_strings()) {
     const StringTensor& strings = leaf.strings();
@@ -84,6 +98,8 @@ class Decoder {
         return tuple(depth);
       case kDict:
         return dict(depth);
+      case kSparseLeaf:
+        return sparse();
       default:
         fail(str("a structure of unknown kind ", kind));
     }
@@ -153,6 +169,67 @@ class Decoder {
     }
     numel = empty ? 0 : product;
     return shape;
+  }
+  Tensor part_of_sparse() {
+    if (number() != kLeaf) fail("a sparse tensor of something else than tensors");
+    const Structure part = leaf();
+    if (!part.leaf().is_tensor()) fail("a sparse tensor of strings");
+    return part.tensor();
+  }
+  // Nothing of it is believed: an index outside of the shape would be one outside of memory.
+  Structure sparse() {
+    const std::vector<int64_t> sizes = shape_of_sparse();
+    const Tensor indices = part_of_sparse();
+    const Tensor values = part_of_sparse();
+    if (indices.scalar_type() != int64 || indices.dim() != 2 || indices.size(0) == 0 ||
+        indices.size(0) > std::ssize(sizes)) {
+      fail("a sparse tensor whose indices have a wrong shape or dtype");
+    }
+    const int64_t sparse_dims = indices.size(0);
+    const int64_t count = indices.size(1);
+    std::vector<int64_t> expected(sizes.begin() + sparse_dims, sizes.end());
+    expected.insert(expected.begin(), count);
+    if (values.sizes() != at::IntArrayRef(expected)) {
+      fail("a sparse tensor whose values have a wrong shape");
+    }
+    check_indices(indices, sizes);
+    return at::_sparse_coo_tensor_unsafe(indices, values, sizes)._coalesced_(true);
+  }
+  // Inside of the shape, in order, each once: that of coalesced tensors, which are written.
+  void check_indices(const Tensor& indices, const std::vector<int64_t>& sizes) {
+    const int64_t sparse_dims = indices.size(0);
+    const int64_t count = indices.size(1);
+    const auto* values = indices.data_ptr<int64_t>();
+    for (int64_t i = 0; i < count; ++i) {
+      bool after_last = i == 0;
+      for (int64_t d = 0; d < sparse_dims; ++d) {
+        const int64_t index = values[d * count + i];
+        if (index < 0 || index >= sizes[static_cast<size_t>(d)]) {
+          fail(str("an index ", index, " in a sparse tensor of shape ", shape_str(sizes)));
+        }
+        if (after_last) continue;
+        const int64_t last = values[d * count + i - 1];
+        if (index < last) break;
+        after_last = index > last;
+      }
+      if (!after_last) fail("indices of a sparse tensor that are not in order");
+    }
+  }
+  // Sizes whose product int64 can count.
+  std::vector<int64_t> shape_of_sparse() {
+    const uint64_t rank = number();
+    if (rank == 0 || rank > kMaxRank) fail(str("a sparse tensor of rank ", rank));
+    std::vector<int64_t> sizes;
+    int64_t numel = 1;
+    for (uint64_t d = 0; d < rank; ++d) {
+      const uint64_t size = number();
+      if (size > kMaxSize ||
+          __builtin_mul_overflow(numel, std::max<int64_t>(1, static_cast<int64_t>(size)), &numel)) {
+        fail(str("a size of ", size));
+      }
+      sizes.push_back(static_cast<int64_t>(size));
+    }
+    return sizes;
   }
   Structure leaf() {
     const uint64_t type = number();

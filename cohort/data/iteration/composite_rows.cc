@@ -1,0 +1,199 @@
+#include "cohort/data/iteration/composite_rows.h"
+
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "cohort/core/composite.h"
+#include "cohort/core/ragged_tensor.h"
+#include "cohort/data/iteration/sparse_rows.h"
+#include "cohort/data/iteration/stacking.h"
+
+namespace cohort::internal {
+namespace {
+
+Structure marked_row(Structure row) { return Structure::make_dict({{kRaggedRow, std::move(row)}}); }
+
+// The number of values up to each row, on the CPU.
+struct Splits {
+  explicit Splits(const RaggedTensor& ragged) : tensor(ragged.row_splits().cpu().contiguous()) {}
+  int64_t operator[](int64_t i) const { return tensor.data_ptr<int64_t>()[i]; }
+  Tensor tensor;
+};
+
+RaggedTensor slice_ragged(const RaggedTensor& ragged, int64_t begin, int64_t end) {
+  if (begin < 0 || begin > end || end > ragged.nrows()) {
+    throw OutOfRangeError(str("rows [", begin, ", ", end, ") are outside of ", ragged));
+  }
+  const Splits splits(ragged);
+  return RaggedTensor::from_row_splits(
+      ragged.flat_values().slice(splits[begin], splits[end]),
+      ragged.row_splits().slice(0, begin, end + 1) - splits[begin]);
+}
+
+Leaf concat_leaves(const std::vector<Leaf>& parts) {
+  if (parts[0].is_strings()) {
+    std::vector<StringTensor> strings;
+    for (const Leaf& part : parts) strings.push_back(part.strings());
+    return concat(strings);
+  }
+  std::vector<Tensor> tensors;
+  for (const Leaf& part : parts) tensors.push_back(part.tensor());
+  return at::cat(tensors);
+}
+
+RaggedTensor gather_ragged(const RaggedTensor& ragged, const Positions& rows) {
+  if (rows.is_run() && rows.stride() == 1) {
+    const int64_t first = rows.size() == 0 ? 0 : rows[0];
+    return slice_ragged(ragged, first, first + rows.size());
+  }
+  const Splits splits(ragged);
+  std::vector<int64_t> lengths;
+  std::vector<int64_t> places;
+  for (int64_t i = 0; i < rows.size(); ++i) {
+    const int64_t begin = splits[rows[i]];
+    const int64_t length = splits[rows[i] + 1] - begin;
+    lengths.push_back(length);
+    for (int64_t k = 0; k < length; ++k) places.push_back(begin + k);
+  }
+  const Structure values = gather_rows(ragged.flat_values(), Positions::list(places));
+  return RaggedTensor::from_row_lengths(values.leaf(), lengths);
+}
+
+Structure stack_rows(const std::vector<Structure>& rows) {
+  std::vector<Leaf> values;
+  std::vector<int64_t> lengths;
+  for (const Structure& row : rows) {
+    values.push_back(row.leaf());
+    lengths.push_back(row.leaf().sizes()[0]);
+  }
+  return RaggedTensor::from_row_lengths(concat_leaves(values), lengths);
+}
+
+Structure concat_ragged(const std::vector<Structure>& blocks) {
+  std::vector<Leaf> values;
+  std::vector<Tensor> lengths;
+  for (const Structure& block : blocks) {
+    const RaggedTensor ragged = block;
+    values.push_back(ragged.flat_values());
+    lengths.push_back(ragged.row_lengths());
+  }
+  return RaggedTensor::from_row_lengths(concat_leaves(values), at::cat(lengths));
+}
+
+std::vector<Tensor> tensors_of(const std::vector<Structure>& structures) {
+  std::vector<Tensor> tensors;
+  for (const Structure& structure : structures) tensors.push_back(structure.tensor());
+  return tensors;
+}
+
+bool same_leaves(const Leaf& a, const Leaf& b, size_t from) {
+  if (a.is_tensor() != b.is_tensor()) return false;
+  if (a.is_tensor() && a.tensor().scalar_type() != b.tensor().scalar_type()) return false;
+  const std::vector<int64_t> x = a.sizes(), y = b.sizes();
+  return x.size() == y.size() && x.size() >= from &&
+         std::equal(x.begin() + static_cast<std::ptrdiff_t>(from), x.end(),
+                    y.begin() + static_cast<std::ptrdiff_t>(from));
+}
+
+}  // namespace
+
+Structure with_marked_sparse(const Structure& structure) {
+  return map_nodes(structure, [](const Structure& node) -> Structure {
+    if (!node.is_leaf() || !node.leaf().is_tensor() || !node.tensor().defined() ||
+        node.tensor().layout() != at::kSparse) {
+      return node;
+    }
+    return sparse_structure(node.tensor().is_coalesced() ? node.tensor()
+                                                         : node.tensor().coalesce());
+  });
+}
+
+int64_t num_rows_of_composites(const Structure& block) {
+  switch (composite_kind(block)) {
+    case Composite::kRagged:
+      return RaggedTensor(block).nrows();
+    case Composite::kRaggedRow:
+    case Composite::kSparse:
+      return num_rows(block.leaf());
+    case Composite::kNone:
+      break;
+  }
+  return block.is_leaf() || block.size() == 0 ? num_rows(block) : num_rows(block[size_t{0}]);
+}
+
+Structure select_composite(const Structure& block, int64_t row) {
+  switch (composite_kind(block)) {
+    case Composite::kRagged: {
+      const RaggedTensor ragged = block;
+      const Splits splits(ragged);
+      return marked_row(ragged.flat_values().slice(splits[row], splits[row + 1]));
+    }
+    case Composite::kSparse: {
+      const Tensor selected = sparse::select(block.tensor(), row);
+      return selected.layout() == at::kSparse ? sparse_structure(selected) : Structure(selected);
+    }
+    default:
+      return select_row(block.leaf(), row);
+  }
+}
+
+Structure slice_composite(const Structure& block, int64_t begin, int64_t end) {
+  switch (composite_kind(block)) {
+    case Composite::kRagged:
+      return slice_ragged(block, begin, end);
+    case Composite::kSparse:
+      return sparse_structure(sparse::slice(block.tensor(), begin, end));
+    default:
+      return marked_row(block.leaf().slice(begin, end));
+  }
+}
+
+Structure gather_composite(const Structure& block, const Positions& rows) {
+  switch (composite_kind(block)) {
+    case Composite::kRagged:
+      return gather_ragged(block, rows);
+    case Composite::kSparse:
+      return sparse_structure(sparse::gather(block.tensor(), rows));
+    default:
+      return marked_row(gather_rows(block.leaf(), rows));
+  }
+}
+
+bool joinable(const Structure& a, const Structure& b, bool stacked) {
+  if (composite_kind(a) != Composite::kSparse) {  // the values' dimension 0 may differ
+    return same_leaves(a[size_t{0}].leaf(), b[size_t{0}].leaf(), 1);
+  }
+  return a.tensor().sparse_dim() == b.tensor().sparse_dim() &&
+         same_leaves(a.leaf(), b.leaf(), stacked ? 0 : 1);
+}
+
+Structure stack_composites(const std::vector<Structure>& elements) {
+  switch (composite_kind(elements[0])) {
+    case Composite::kRaggedRow:
+      return stack_rows(elements);
+    case Composite::kSparse:
+      return sparse_structure(sparse::stack(tensors_of(elements)));
+    default:
+      throw InvalidArgumentError(
+          "batches of RaggedTensors would be ragged in two dimensions; unbatch them first");
+  }
+}
+
+Structure concat_composites(const std::vector<Structure>& blocks) {
+  switch (composite_kind(blocks[0])) {
+    case Composite::kRagged:
+      return concat_ragged(blocks);
+    case Composite::kSparse:
+      return sparse_structure(sparse::concat(tensors_of(blocks)));
+    default: {
+      std::vector<Leaf> rows;
+      for (const Structure& block : blocks) rows.push_back(block.leaf());
+      return marked_row(concat_leaves(rows));
+    }
+  }
+}
+
+}  // namespace cohort::internal

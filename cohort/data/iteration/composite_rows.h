@@ -1,0 +1,30 @@
+// Rows of RaggedTensors and of sparse tensors (core/composite.h), for stacking.h. A composite is
+// the whole structure that is passed here.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "cohort/core/structure.h"
+#include "cohort/data/iteration/indexed.h"
+
+namespace cohort::internal {
+
+// The same structure, with a mark around tensors in COO layout that have none.
+Structure with_marked_sparse(const Structure& structure);
+
+// Of the first leaf or composite of a structure.
+int64_t num_rows_of_composites(const Structure& block);
+
+// Row `row`: of a RaggedTensor a marked row, of a row its element without a mark.
+Structure select_composite(const Structure& block, int64_t row);
+Structure slice_composite(const Structure& block, int64_t begin, int64_t end);
+Structure gather_composite(const Structure& block, const Positions& rows);
+
+// Whether two of one form can be elements of one batch (`stacked`) or parts of one block.
+bool joinable(const Structure& a, const Structure& b, bool stacked);
+// Rows become a RaggedTensor. Errors: InvalidArgument (RaggedTensors, which would be ragged twice).
+Structure stack_composites(const std::vector<Structure>& elements);
+Structure concat_composites(const std::vector<Structure>& blocks);
+
+}  // namespace cohort::internal

@@ -1,0 +1,24 @@
+// The specs of batches and of their rows, composites (core/composite.h) among them.
+#pragma once
+
+#include <cstdint>
+
+#include "cohort/core/spec.h"
+
+namespace cohort::internal {
+
+// Of `rows` (or kUnknownDim) elements of this spec stacked.
+// Errors: InvalidArgument (batches of RaggedTensors, which would be ragged twice).
+StructureSpec stacked_spec(const StructureSpec& element, int64_t rows);
+// Of one row of a batch. Errors: InvalidArgument (a scalar).
+StructureSpec row_spec(const StructureSpec& batch);
+// With that number of rows.
+StructureSpec spec_with_rows(const StructureSpec& batch, int64_t rows);
+// The number of rows of such batches, where it is known; else kUnknownDim.
+int64_t spec_rows(const StructureSpec& batch);
+
+// The structure of the spec's form without rows: empty(leaf) of each leaf, which has a shape whose
+// dimension 0 is to be 0.
+Structure empty_rows(const StructureSpec& batch, FunctionRef<Leaf(const TensorSpec&)> empty);
+
+}  // namespace cohort::internal
