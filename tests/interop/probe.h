@@ -67,7 +67,8 @@ Json train_guide_004(const Json& request);
 // training one step.
 // Request: {"action": "save"|"restore", "model", "optimizer": names, "replicas", "inputs",
 // "labels": TENSOR, "steps", "prefix" (save), "path", "built": whether both are built before the
-// restore}. Answer: {"path" (save), "iterations" (restore), "predictions", "after_a_step": TENSOR}.
+// restore, "partly": whether values may be left over (may be missing)}. Answer: {"path" (save),
+// "iterations" (restore), "predictions", "after_a_step": TENSOR}.
 // "model": "partitioned": a tensor in parts of "rows" rows with "values"; answer {"values": TENSOR}.
 Json use_checkpoint(const Json& request);
 

@@ -1,4 +1,5 @@
 // Models and optimizers that are saved for TensorFlow, or restored from what it saved.
+#include <ATen/ops/arange.h>
 #include <cohort/cohort.h>
 
 #include <map>
@@ -71,6 +72,23 @@ keras::ModelHandle make_model(const std::string& name) {
   if (name == "functional") return branches();
   if (name == "embedding") {
     return keras::Sequential({layers::Embedding(10, 4), layers::Flatten(), layers::Dense(3)});
+  }
+  if (name == "lookup") {
+    return keras::Sequential({layers::IntegerLookup({.vocabulary = std::vector<int64_t>{7, 2, 5},
+                                                     .output_mode = "multi_hot"}),
+                              layers::Dense(3)});
+  }
+  if (name == "lookup_idf") {
+    return keras::Sequential(
+        {layers::IntegerLookup({.vocabulary = std::vector<int64_t>{7, 2, 5},
+                                .idf_weights = std::vector<double>{1.5, 0.5, 2},
+                                .output_mode = "tf_idf"}),
+         layers::Dense(3)});
+  }
+  if (name == "lookup_learned") {
+    layers::IntegerLookup lookup({.output_mode = "multi_hot"});
+    lookup.adapt(at::arange(5, at::dtype(at::kLong)));
+    return keras::Sequential({lookup, layers::Dense(3)});
   }
   return keras::Sequential({layers::Dense(5, {.activation = "tanh"}), layers::Dense(3)});
 }
@@ -206,7 +224,11 @@ Json use_checkpoint(const Json& request) {
     const auto status = program.checkpoint->read(request.at("path").get<std::string>());
     status.assert_existing_objects_matched();
     if (!request.at("built")) program.build();
-    status.assert_consumed();
+    if (request.value("partly", false)) {
+      status.expect_partial();
+    } else {
+      status.assert_consumed();
+    }
     answer["iterations"] = program.optimizer->iterations().value().item<int64_t>();
   }
   answer["predictions"] = program.predictions();

@@ -2,6 +2,7 @@
 #include <cohort/core/error.h>
 #include <cohort/data/dataset.h>
 #include <cohort/data/tfrecord_dataset.h>
+#include <cohort/data/window.h>
 
 #include <optional>
 #include <string>
@@ -62,6 +63,15 @@ std::optional<data::Dataset> transform(const data::Dataset& source, const Json& 
     return source.enumerate(node.at("start")).map([](int64_t i, int64_t x) { return 100 * i + x; });
   }
   if (op == "unbatch") return source.unbatch();
+  if (op == "window") {
+    const int64_t size = node.at("n");
+    const data::WindowOptions options{.shift = node.at("shift"),
+                                      .stride = node.at("stride"),
+                                      .drop_remainder = node.at("drop_remainder")};
+    return source.window(size, options).flat_map([size](const data::Dataset& window) {
+      return window.batch(size);
+    });
+  }
   if (op == "cache") return source.cache();
   if (op == "prefetch") return source.prefetch(node.at("n"));
   return std::nullopt;

@@ -57,7 +57,20 @@ MODELS = {
     "embedding": lambda: tf.keras.Sequential(
         [layers.Embedding(10, 4, input_length=5), layers.Flatten(), layers.Dense(3)]),
     "dense": lambda: tf.keras.Sequential([layers.Dense(5, activation="tanh"), layers.Dense(3)]),
+    "lookup": lambda: tf.keras.Sequential(
+        [layers.IntegerLookup(vocabulary=[7, 2, 5], output_mode="multi_hot"), layers.Dense(3)]),
+    "lookup_idf": lambda: tf.keras.Sequential(
+        [layers.IntegerLookup(vocabulary=[7, 2, 5], idf_weights=[1.5, 0.5, 2],
+                              output_mode="tf_idf"), layers.Dense(3)]),
+    "lookup_learned": lambda: tf.keras.Sequential([learned_lookup(), layers.Dense(3)]),
 }
+
+
+def learned_lookup():
+    """Tables that hold something of their own: the counts of what was learned."""
+    lookup = layers.IntegerLookup(output_mode="multi_hot")
+    lookup.adapt(np.arange(5).reshape(1, 5))  # what it learns from decides the rank of its calls
+    return lookup
 OPTIMIZERS = {
     "adam": lambda: optimizers.Adam(0.01),
     "sgd": lambda: optimizers.SGD(0.05),
@@ -74,6 +87,8 @@ CASES = [
     ("functional", "momentum"),
     ("embedding", "adam"),
     ("embedding", "momentum"),
+    ("lookup", "adam"),
+    ("lookup_idf", "adam"),
 ] + [("dense", name) for name in OPTIMIZERS]
 
 
@@ -82,7 +97,7 @@ def batch_for(model):
     labels = random.integers(0, 3, 8)
     if model == "guide_004":
         return random.random((8, 28, 28, 1), dtype=np.float32), labels
-    if model == "embedding":
+    if model == "embedding" or model.startswith("lookup"):
         return random.integers(0, 10, (8, 5)), labels
     return random.random((8, 6), dtype=np.float32), labels
 
@@ -166,6 +181,28 @@ def test_we_restore_tensorflows(probe, tmp_path, model, optimizer, built):
     program.train()
     np.testing.assert_allclose(from_json(answer["after_a_step"]), program.predictions(),
                                rtol=1e-3, atol=1e-4)
+
+
+def test_learned_vocabularies_are_no_obstacle(probe, tmp_path):
+    """What Keras keeps of a learned vocabulary is empty tables, and what we keep it does not know.
+    The weights beside it go both ways, and both keep the vocabulary that they have."""
+    answer = ask(probe, request("lookup_learned", "adam", action="save", steps=3,
+                                prefix=str(tmp_path / "ours")))
+    program = Program("lookup_learned", "adam")
+    program.build()
+    program.checkpoint.read(answer["path"]).expect_partial()
+    np.testing.assert_allclose(program.predictions(), from_json(answer["predictions"]),
+                               rtol=1e-5, atol=1e-5)
+    assert program.model.layers[0].vocabulary_size() == 6
+
+    for _ in range(2):
+        program.train()
+    path = program.checkpoint.write(str(tmp_path / "theirs"))
+    assert any(".ATTRIBUTES/table-keys" in key for key, _ in tf.train.list_variables(path))
+    answer = ask(probe, request("lookup_learned", "adam", action="restore", path=path, built=True,
+                                partly=True))
+    np.testing.assert_allclose(from_json(answer["predictions"]), program.predictions(),
+                               rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("rows", [[4], [2, 2], [1, 1, 1, 1], [3, 1]])

@@ -134,6 +134,9 @@ def transform(source, node):
         return source.enumerate(node["start"]).map(lambda i, x: 100 * i + x)
     if op == "unbatch":
         return source.unbatch()
+    if op == "window":
+        return source.window(node["n"], node["shift"], node["stride"],
+                             node["drop_remainder"]).flat_map(lambda window: window.batch(node["n"]))
     if op == "cache":
         return source.cache()
     if op == "prefetch":
@@ -209,6 +212,16 @@ def test_functions_follow_tf_data(probe, seed):
         assert found["elements"] == expected["elements"][:len(found["elements"])]
     else:
         assert found == expected
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_windows_follow_tf_data(probe, seed):
+    rng = random.Random(seed)
+    source = random_range(rng) if rng.random() < 0.5 else random_scalar_pipeline(rng, 1)
+    pipeline = {"op": "window", "n": rng.randint(1, 5), "shift": rng.randint(1, 6),
+                "stride": rng.randint(1, 3), "drop_remainder": rng.random() < 0.5,
+                "source": {"op": "take", "n": 40, "source": source}}
+    assert probe("pipeline", {"pipeline": pipeline}) == read_all(build(pipeline))
 
 
 def operations(node):

@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "cohort/core/composite.h"
+#include "cohort/core/ragged_tensor.h"
 #include "cohort/ops/gradient_tape.h"
 
 namespace cohort::keras::layers {
@@ -29,6 +31,15 @@ class EmbeddingImpl final : public Layer {
     embeddings_ = add_weight("embeddings", {input_dim_, output_dim_},
                              {.initializer = options_.embeddings_initializer,
                               .regularizer = options_.embeddings_regularizer});
+  }
+
+  // The rows of a RaggedTensor keep their lengths.
+  Structure call(const Structure& inputs, const CallOptions& options) override {
+    if (internal::composite_kind(inputs) != internal::Composite::kRagged) {
+      return Layer::call(inputs, options);
+    }
+    const RaggedTensor ids = inputs;
+    return ids.with_values(call(ids.values(), options));
   }
 
   Tensor call(const Tensor& input, const CallOptions&) override {

@@ -19,6 +19,7 @@ struct EmbeddingOptions {
 };
 
 // Shapes: ids [..] -> [.., output_dim]. Ids are int32 or int64; others are rounded towards zero.
+// RaggedTensor of ids -> RaggedTensor of vectors, with the same rows.
 // Weight: "embeddings" [input_dim, output_dim]; its gradient is sparse.
 // Errors (call): InvalidArgument (an id outside [0, input_dim): names it and its position).
 class COHORT_API Embedding : public LayerHandle {

@@ -9,6 +9,7 @@
 
 #include <cmath>
 
+#include "cohort/core/ragged_tensor.h"
 #include "cohort/distribute/testing_devices.h"
 #include "cohort/keras/keras.h"
 #include "cohort/keras/testing_keras.h"
@@ -51,6 +52,15 @@ TEST(Embedding, PicksRows) {
   EXPECT_THAT(embedding(ids({1, 2, 3, 0}, {1, 2, 2})).sizes(), ElementsAre(1, 2, 2, 2));
   EXPECT_THAT(elements(embedding(ids({2}, {}))), ElementsAre(20, 21));
   EXPECT_THAT(embedding(at::zeros({0, 5}, at::dtype(int64))).sizes(), ElementsAre(0, 5, 2));
+}
+
+TEST(Embedding, OfARaggedTensorIsRagged) {
+  const Embedding embedding = table(4);
+  const auto ragged = RaggedTensor::from_row_lengths(ids({3, 0, 1}, {3}), {1, 0, 2});
+  const RaggedTensor vectors = embedding(Structure(ragged));
+  EXPECT_THAT(vectors.values().sizes(), ElementsAre(3, 2));
+  EXPECT_THAT(elements(vectors.values()), ElementsAre(30, 31, 0, 1, 10, 11));
+  EXPECT_THAT(elements(vectors.to_tensor()[2]), ElementsAre(0, 1, 10, 11));
 }
 
 TEST(Embedding, TakesIdsOfAnyDtype) {

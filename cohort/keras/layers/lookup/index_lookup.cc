@@ -71,7 +71,8 @@ IndexLookup<Key>::IndexLookup(IndexLookupOptions<Key> options)
       output_dtype_(options.dtype.value_or(mode_ == OutputMode::kInt ? int64 : keras_floatx())),
       static_vocabulary_(!std::holds_alternative<std::monostate>(options.vocabulary)),
       state_(!static_vocabulary_, mode_ == OutputMode::kTfIdf,
-             {.vocabulary = [this]() -> std::optional<StringTensor> {
+             {.keys_are_text = !std::is_same_v<Key, int64_t>,
+              .vocabulary = [this]() -> std::optional<StringTensor> {
                 if (table_ == nullptr) return std::nullopt;
                 return saved_tokens(*table_);
               },

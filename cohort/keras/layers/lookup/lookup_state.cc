@@ -1,5 +1,7 @@
 #include "cohort/keras/layers/lookup/lookup_state.h"
 
+#include <ATen/ops/empty.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -11,6 +13,9 @@ namespace {
 using train::CheckpointValue;
 using train::RestoreSource;
 
+constexpr const char* kTableKeys = "table-keys";
+constexpr const char* kTableValues = "table-values";
+
 class Vocabulary final : public train::Trackable {
  public:
   explicit Vocabulary(LookupHooks hooks) : hooks_(std::move(hooks)) {}
@@ -19,14 +24,32 @@ class Vocabulary final : public train::Trackable {
   std::vector<CheckpointValue> checkpoint_values() override {
     const std::optional<StringTensor> tokens = hooks_.vocabulary();
     if (!tokens) return {};
-    return {{.attribute = kVocabularyAttribute, .parts = {{Leaf(*tokens)}}}};
+    const Leaf no_keys =
+        hooks_.keys_are_text ? Leaf(StringTensor()) : Leaf(at::empty({0}, at::dtype(int64)));
+    return {{.attribute = kTableKeys, .parts = {{no_keys}}},
+            {.attribute = kTableValues, .parts = {{Leaf(at::empty({0}, at::dtype(int64)))}}},
+            {.attribute = kVocabularyAttribute, .parts = {{Leaf(*tokens)}}}};
   }
   void prepare_restore(RestoreSource& source) override {
+    pass_over_table(source);
     if (!source.shape(kVocabularyAttribute)) return;  // Keras's, or one that had not learned
     source.on_commit(hooks_.prepare_vocabulary(source.read_strings(kVocabularyAttribute)));
   }
 
  private:
+  void pass_over_table(RestoreSource& source) const {
+    if (source.shape(kTableKeys)) {
+      if (hooks_.keys_are_text) {
+        source.read_strings(kTableKeys);
+      } else {
+        source.read(kTableKeys, *source.shape(kTableKeys), int64, [](const Tensor&) {});
+      }
+    }
+    if (source.shape(kTableValues)) {
+      source.read(kTableValues, *source.shape(kTableValues), int64, [](const Tensor&) {});
+    }
+  }
+
   LookupHooks hooks_;
 };
 

@@ -19,11 +19,12 @@ class Layer;
 
 namespace internal {
 
-// The learned tokens as text, beside the counts that Keras keeps there (and that are empty whenever
-// adapt is not running). TensorFlow passes it over.
+// The learned tokens as text, beside the counts that Keras keeps there, in a table that is empty
+// whenever adapt is not running. TensorFlow wants to find that table and passes the tokens over.
 inline constexpr const char* kVocabularyAttribute = "COHORT_VOCABULARY";
 
 struct LookupHooks {
+  bool keys_are_text = true;  // or int64
   // The learned tokens; nullopt: none yet.
   std::function<std::optional<StringTensor>()> vocabulary;
   // Checks a vocabulary and returns what makes it the layer's, which must not fail.
