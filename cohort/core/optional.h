@@ -37,15 +37,6 @@ class Optional : public std::optional<T> {
   }
 };
 
-// What next() of an iterator returned: the element, or "nullopt".
-template <class T>
-requires requires(std::ostream& out, const T& value) {
-  { out << value } -> std::same_as<std::ostream&>;
-}
-std::ostream& operator<<(std::ostream& out, const std::optional<T>& optional) {
-  return optional ? out << *optional : out << "nullopt";
-}
-
 // The guides' name.
 namespace experimental {
 using cohort::Optional;
