@@ -146,8 +146,8 @@ bool Listener::has_room(int connection) {
 }
 
 void Listener::refuse(UniqueFd connection, const char* why) {
-  connection.reset();
   const size_t before = refused_.fetch_add(1, std::memory_order_relaxed);
+  connection.reset();
   // The first of a flood, then one line for a thousand.
   if (before % 1000 == 0) {
     log_warning("the server at ", address_, " refused a connection (", before + 1,
