@@ -12,6 +12,7 @@
 #include "cohort/cluster/grpc/callback_threads.h"
 #include "cohort/cluster/grpc/grpc_credentials.h"
 #include "cohort/cluster/grpc/grpc_time.h"
+#include "cohort/cluster/grpc/hand_over.h"
 #include "cohort/cluster/rpc/error_detail.h"
 #include "cohort/cluster/rpc/frame.h"
 #include "cohort/core/error.h"
@@ -92,20 +93,27 @@ class ClientReactor : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::Byt
 
   // The call must be listed in the state's before, so that close() finds it.
   void start() {
-    state_->stub.PrepareBidiStreamingCall(&context_, "/" + method_, {}, this);
+    grpc::GenericStub& stub = state_->stub;
+    prepare(stub);
+    StartCall();  // the last thing: another thread may end the call from here on
+  }
+  void prepare(grpc::GenericStub& stub) {
+    const HandOver hand_over(this);
+    stub.PrepareBidiStreamingCall(&context_, "/" + method_, {}, this);
     write();
     StartRead(&in_);
-    StartCall();
   }
   void cancel() { context_.TryCancel(); }
 
   void OnWriteDone(bool ok) override {
+    const HandOver hand_over(this);
     if (!ok || writer_.piece().empty()) return;  // the answer says why it took no more
     writer_.advance();
     if (!writer_.piece().empty()) write();
   }
 
   void OnReadDone(bool ok) override {
+    const HandOver hand_over(this);
     if (!ok) return;
     try {
       for_each_slice(in_, [this](std::string_view bytes) { reader_.append(bytes); });
@@ -119,6 +127,7 @@ class ClientReactor : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::Byt
   }
 
   void OnDone(const grpc::Status& status) override {
+    HandOver(this).last();
     bool closed = false;
     {
       const std::lock_guard lock(state_->mutex);

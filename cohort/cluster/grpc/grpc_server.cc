@@ -13,6 +13,7 @@
 #include "cohort/cluster/grpc/callback_threads.h"
 #include "cohort/cluster/grpc/grpc_credentials.h"
 #include "cohort/cluster/grpc/grpc_time.h"
+#include "cohort/cluster/grpc/hand_over.h"
 #include "cohort/core/error.h"
 #include "cohort/core/files/unique_fd.h"
 
@@ -27,6 +28,7 @@ class ServerReactor : public grpc::ServerGenericBidiReactor {
  public:
   ServerReactor(Dispatcher& dispatcher, const security::Security& security,
                 grpc::GenericCallbackServerContext& context) {
+    const HandOver hand_over(this);
     std::string_view method = context.method();
     if (!method.empty()) method.remove_prefix(1);  // "/service/method"
     Peer peer{.address = context.peer()};
@@ -43,6 +45,7 @@ class ServerReactor : public grpc::ServerGenericBidiReactor {
   }
 
   void OnReadDone(bool ok) override {
+    const HandOver hand_over(this);
     if (!ok) return session_->end_of_request();
     for_each_slice(in_, [this](std::string_view bytes) { session_->append(bytes); });
     in_.Clear();
@@ -50,19 +53,25 @@ class ServerReactor : public grpc::ServerGenericBidiReactor {
   }
 
   void OnWriteDone(bool ok) override {
+    const HandOver hand_over(this);
     if (!ok) return Finish(grpc::Status::CANCELLED);
     writer_.advance();
     write();
   }
 
   void OnCancel() override {
+    const HandOver hand_over(this);
     if (session_->cancel()) Finish(grpc::Status::CANCELLED);
   }
 
-  void OnDone() override { delete this; }
+  void OnDone() override {
+    HandOver(this).last();
+    delete this;
+  }
 
  private:
   void send(MessageWriter writer) {
+    const HandOver hand_over(this);
     writer_ = std::move(writer);
     write();
   }

@@ -55,7 +55,7 @@ class EchoService : public Service {
       kept = std::exchange(kept_, {});
       stopped_ = true;
     }
-    for (auto& call : kept) call->fail(make_error(Code::kCancelled, "the service stops"));
+    for (auto& call : kept) call->fail(internal::make_error(Code::kCancelled, "the service stops"));
   }
 
   // Waits until `count` calls of "keep" have arrived, and until that many were cancelled. Whether
