@@ -71,7 +71,6 @@ class ServerReactor : public grpc::ServerGenericBidiReactor {
 
  private:
   void send(MessageWriter writer) {
-    const HandOver hand_over(this);
     writer_ = std::move(writer);
     write();
   }
@@ -81,6 +80,7 @@ class ServerReactor : public grpc::ServerGenericBidiReactor {
       return Finish(grpc::Status(grpc::RESOURCE_EXHAUSTED, "no memory for an answer"));
     }
     out_ = to_byte_buffer(writer_.piece());
+    { const HandOver given(this); }  // from here on another thread may end the call
     if (writer_.is_last()) {
       StartWriteAndFinish(&out_, grpc::WriteOptions(), grpc::Status::OK);
     } else {
