@@ -8,6 +8,7 @@
 
 #include "cohort/cluster/cluster_resolver.h"
 #include "cohort/cluster/cluster_spec.h"
+#include "cohort/cluster/coordination.h"
 #include "cohort/cluster/resolvers/default_cluster_resolver.h"
 #include "cohort/cluster/resolvers/gce_cluster_resolver.h"
 #include "cohort/cluster/resolvers/kubernetes_cluster_resolver.h"
@@ -17,6 +18,7 @@
 #include "cohort/cluster/resolvers/tf_config_cluster_resolver.h"
 #include "cohort/cluster/resolvers/torchrun_cluster_resolver.h"
 #include "cohort/cluster/resolvers/union_cluster_resolver.h"
+#include "cohort/cluster/rpc/error_detail.h"
 #include "cohort/cluster/security/credentials.h"
 #include "cohort/cluster/server.h"
 #include "cohort/core/device.h"
@@ -66,6 +68,7 @@
 #include "cohort/distribute/input_workers.h"
 #include "cohort/distribute/legacy.h"
 #include "cohort/distribute/mirrored_strategy.h"
+#include "cohort/distribute/named_functions.h"
 #include "cohort/distribute/nn.h"
 #include "cohort/distribute/one_device_strategy.h"
 #include "cohort/distribute/ordered_results.h"

@@ -13,6 +13,7 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <deque>
 #include <list>
@@ -23,7 +24,6 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/files/unique_fd.h"
-#include "cohort/core/text.h"
 
 namespace cohort::testing {
 namespace {
@@ -45,12 +45,13 @@ sockaddr_in loopback(int port) {
 
 int port_of(const std::string& target) {
   const std::string host = "127.0.0.1:";
-  const auto port = target.starts_with(host)
-                        ? internal::parse_number<int32_t>(target.substr(host.size()))
-                        : std::nullopt;
-  if (port && *port > 0 && *port < 65'536) return *port;
-  throw InvalidArgumentError(
-      str("FlakyProxy: ", internal::quoted(target), " is no address 127.0.0.1:PORT"));
+  int port = 0;
+  if (target.starts_with(host)) {
+    const char* end = target.data() + target.size();
+    const auto [stop, error] = std::from_chars(target.data() + host.size(), end, port);
+    if (error == std::errc() && stop == end && port > 0 && port < 65'536) return port;
+  }
+  throw InvalidArgumentError(str("FlakyProxy: '", target, "' is no address 127.0.0.1:PORT"));
 }
 
 // Closes with a reset instead of an orderly end.

@@ -112,7 +112,7 @@ class Job {
       caught_ = signal;
       say(str(signal_name(signal), ": passed on to the tasks; the next one ends them"));
       for (State& state : tasks_) state.run->send_signal(signal);
-      begin_end(/*escalation=*/0);
+      begin_end(options_.grace);
     } else {
       escalate();
     }
@@ -123,7 +123,7 @@ class Job {
     if (over_) return;
     const TaskRun& run = *state.run;
     if (status.ok()) {
-      if (is_done()) begin_end(/*escalation=*/0);
+      if (is_done()) begin_end(options_.grace);
       return;
     }
     const std::string how = status.signal ? str("was ended by ", signal_name(*status.signal))
@@ -139,7 +139,7 @@ class Job {
     }
     failure_ = status.shell_code();
     say(str(run.task().label(), " ", how, "; ending the other tasks"));
-    begin_end(/*escalation=*/1);
+    begin_end(options_.failure_grace);
   }
 
   // Whether all that the job is for has been done.
@@ -151,16 +151,11 @@ class Job {
     });
   }
 
-  // The job is over: from here on nothing restarts. `escalation`: 0 the tasks may end by themselves,
-  // 1 they get SIGTERM.
-  void begin_end(int escalation) {
+  // The job is over: from here on nothing restarts, and the tasks have so long to end by themselves.
+  void begin_end(std::chrono::milliseconds grace) {
     over_ = true;
     for (State& state : tasks_) state.restart_at.reset();
-    if (escalation == 0) {
-      next_step_ = Clock::now() + options_.grace;
-    } else {
-      escalate();
-    }
+    next_step_ = Clock::now() + grace;
   }
 
   void escalate() {

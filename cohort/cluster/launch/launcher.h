@@ -18,6 +18,9 @@ struct LaunchOptions {
   int restarts = 0;
   // Before the first restart of a task; it doubles from restart to restart, up to a minute.
   std::chrono::milliseconds restart_delay = std::chrono::seconds(1);
+  // What the other tasks have to end by themselves after one has failed for good: they notice it, say
+  // which one it was, and may save.
+  std::chrono::milliseconds failure_grace = std::chrono::seconds(3);
   // What the remaining tasks have, once the job is over, to end by themselves; then again after
   // SIGTERM, before SIGKILL.
   std::chrono::milliseconds grace = std::chrono::seconds(30);

@@ -47,6 +47,7 @@ struct LauncherTest : testing::Test {
     options.out.fd = ends[1];
     options.err.fd = ends[1];
     options.restart_delay = 1ms;
+    options.failure_grace = 20ms;
     if (options.grace == 30s) options.grace = 20s;
     const LaunchResult result = launch(plan, options);
     std::array<char, 60'000> block;

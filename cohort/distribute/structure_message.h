@@ -1,0 +1,20 @@
+// A Structure as a message between tasks: its form and its tensors' headers as fields, the values as
+// bulk bytes that are neither copied when sent nor, where they lie well, when received.
+#pragma once
+
+#include <string_view>
+
+#include "cohort/cluster/rpc/message.h"
+#include "cohort/core/structure.h"
+
+namespace cohort::internal {
+
+// Tensors of other devices are copied to the CPU. Errors: Unimplemented (a dtype or layout that has
+// no form as plain bytes; names the leaf).
+rpc::Message to_message(const Structure& structure);
+
+// Errors: DataLoss (these are not the fields of a structure), InvalidArgument (a tensor's bytes are not
+// as many as its header says; too deep); the text begins with `what`.
+Structure to_structure(const rpc::Message& message, std::string_view what);
+
+}  // namespace cohort::internal
