@@ -96,7 +96,7 @@ UniqueFd out_of_the_way(int fd) {
 }
 
 [[noreturn]] void throw_spawn_error(int error, const std::string& program) {
-  const std::string message = str("cannot start ", "'", program, "'", ": ", std::strerror(error));
+  const std::string message = str("cannot start '", program, "': ", std::strerror(error));
   if (error == E2BIG || error == EINVAL) throw InvalidArgumentError(message);
   if (error == ENOENT || error == ENOTDIR) throw NotFoundError(message);
   if (error == EACCES || error == EPERM || error == ENOEXEC) throw PermissionDeniedError(message);
@@ -145,10 +145,10 @@ std::string signal_name(int signal) {
 std::string find_program(const std::string& name) {
   if (name.find('/') != std::string::npos) {
     if (::access(name.c_str(), F_OK) != 0) {
-      throw NotFoundError(str("there is no program ", "'", name, "'", ": ", std::strerror(errno)));
+      throw NotFoundError(str("there is no program '", name, "': ", std::strerror(errno)));
     }
     if (!is_executable(name)) {
-      throw PermissionDeniedError(str("'", name, "'", " is no file that can be executed"));
+      throw PermissionDeniedError(str("'", name, "' is no file that can be executed"));
     }
     return name;
   }
@@ -161,8 +161,8 @@ std::string find_program(const std::string& name) {
     if (!name.empty() && is_executable(candidate)) return candidate;
     begin = end + 1;
   }
-  throw NotFoundError(str("there is no program ", "'", name, "'", " in PATH (", directories,
-                          "); write './", name, "' for one in this folder"));
+  throw NotFoundError(str("there is no program '", name, "' in PATH (", directories, "); write './",
+                          name, "' for one in this folder"));
 }
 
 std::vector<std::string> own_environment() {
