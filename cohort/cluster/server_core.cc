@@ -110,9 +110,8 @@ ServerCore::ServerCore(ServerPlace place, const ServerOptions& options)
       spec_(place.spec),
       stop_event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       channels_(identity_, security_, settings_of(options)),
-      dispatcher_({.self = place.task, .role_of = [this](const TaskId& task) {
-                     return role_in(cluster_spec(), task);
-                   }}) {
+      dispatcher_({.self = place.task,
+                   .role_of = [this](const TaskId& task) { return role_of(task); }}) {
   // A peer that closes its connection must not end the process.
   std::signal(SIGPIPE, SIG_IGN);
   if (spec_.empty() && rendezvous_) spec_ = spec_of_rendezvous(*rendezvous_);
@@ -143,6 +142,14 @@ train::ClusterSpec ServerCore::cluster_spec() const {
 void ServerCore::set_cluster_spec(const train::ClusterSpec& spec) {
   const std::lock_guard lock(mutex_);
   spec_ = spec;
+}
+
+std::optional<rpc::Role> ServerCore::role_of(const TaskId& task) const {
+  // Those that are still to register their addresses have a place in the cluster, too.
+  if (rendezvous_ && task.job == kWorker && task.index < rendezvous_->size) {
+    return rpc::Role::kWorker;
+  }
+  return role_in(cluster_spec(), task);
 }
 
 std::shared_ptr<rpc::Channel> ServerCore::channel(const TaskId& task) {

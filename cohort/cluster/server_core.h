@@ -64,6 +64,7 @@ class ServerCore : public ServerContext {
 
  private:
   void wait_for_end();
+  std::optional<rpc::Role> role_of(const TaskId& task) const;
   std::optional<std::string> address_of(const TaskId& task) const;
 
   const TaskId task_;

@@ -1,0 +1,158 @@
+"""The same program under real launchers: `cohort launch`, Open MPI, torchrun and a Slurm of our own."""
+
+import os
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import time
+
+import pytest
+
+BIN = pathlib.Path(os.environ["COHORT_PROBE"]).parent
+TOUR = str(BIN / "cluster_tour")
+TASKS = [f"/job:worker/task:{i}" for i in range(3)]
+
+
+def run(command, timeout=90, **environment):
+    """What the command wrote to stdout and stderr, and its exit code."""
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          timeout=timeout, env={**os.environ, **environment})
+    return done.stdout, done.returncode
+
+
+def check_tour(output):
+    assert f"{TASKS[0]}: the cluster has 3 tasks" in output, output
+    for i, task in enumerate(TASKS):
+        following = TASKS[(i + 1) % 3]
+        assert f"{task}: reads 'hello from {following}'" in output, output
+        total = sum(range(i + 4))
+        assert f"{task}: {following} computes {{'sum': {total}, 'largest': {i + 3}}}" in output, output
+
+
+def test_cohort_launch_names_the_lost_worker_within_a_second():
+    output, code = run([str(BIN / "cohort"), "launch", "--workers", "3", "--", TOUR])
+    check_tour(output)
+    lost = re.findall(r"(/job:worker/task:[01]): after (\d+) ms: .*lost /job:worker/task:2", output)
+    assert {task for task, _ in lost} == set(TASKS[:2]), output
+    assert all(int(ms) < 1000 for _, ms in lost), output
+    assert code == 128 + signal.SIGKILL
+    assert "worker:2  SIGKILL" in output
+
+
+def test_open_mpi():
+    output, code = run(["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "3", TOUR,
+                        "--keep-all"])
+    check_tour(output)
+    assert code == 0, output
+
+
+def test_torchrun():
+    # Debian's torchrun fails without --redirects and --tee under Python 3.11.
+    output, code = run(["/usr/bin/python3", "-m", "torch.distributed.run", "--nproc_per_node", "3",
+                        "--redirects", "1", "--tee", "1", "--no_python", TOUR, "--keep-all"])
+    check_tour(output)
+    assert code == 0, output
+
+
+def free_ports(count):
+    sockets = [socket.socket() for _ in range(count)]
+    for each in sockets:
+        each.bind(("127.0.0.1", 0))
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports
+
+
+class Slurm:
+    """One host's slurmctld and slurmd, with a munged of their own, in a folder of the test's."""
+
+    def __init__(self, folder):
+        self.host = socket.gethostname().split(".")[0]
+        self.conf = folder / "slurm.conf"
+        self.processes = []
+        self.logs = folder
+        control, daemon = free_ports(2)
+        for name in ("ctld", "d"):
+            (folder / name).mkdir()
+        self.conf.write_text(f"""
+ClusterName=test
+SlurmctldHost={self.host}(127.0.0.1)
+SlurmUser=root
+SlurmdUser=root
+AuthType=auth/munge
+StateSaveLocation={folder}/ctld
+SlurmdSpoolDir={folder}/d
+SlurmctldPidFile={folder}/ctld.pid
+SlurmdPidFile={folder}/d.pid
+SlurmctldLogFile={folder}/ctld.log
+SlurmdLogFile={folder}/d.log
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+ReturnToService=2
+SlurmctldPort={control}
+SlurmdPort={daemon}
+NodeName={self.host} NodeAddr=127.0.0.1 CPUs=4 State=UNKNOWN
+PartitionName=debug Nodes={self.host} Default=YES MaxTime=INFINITE State=UP OverSubscribe=FORCE:4
+SlurmdParameters=config_overrides
+""")
+
+    def start(self):
+        pathlib.Path("/run/munge").mkdir(exist_ok=True)
+        shutil.chown("/run/munge", "munge", "munge")
+        if not pathlib.Path("/run/munge/munge.socket.2").exists():
+            self._spawn(["runuser", "-u", "munge", "--", "munged", "--foreground"])
+        self._wait("munged", lambda: run(["munge", "-n"])[1] == 0)
+        self._spawn(["slurmctld", "-c", "-D"])
+        self._spawn(["slurmd", "-D", "-N", self.host])
+        self._wait("a node", lambda: run(["sinfo", "-h", "-o", "%T"], SLURM_CONF=str(self.conf))[0]
+                   .strip() == "idle")
+
+    def _spawn(self, command):
+        log = open(self.logs / f"{len(self.processes)}.log", "w")
+        self.processes.append(subprocess.Popen(
+            command, stdout=log, stderr=log, env={**os.environ, "SLURM_CONF": str(self.conf)}))
+
+    def _wait(self, what, condition):
+        deadline = time.monotonic() + 60
+        while not condition():
+            logs = "\n".join(path.read_text() for path in self.logs.glob("*.log"))
+            assert time.monotonic() < deadline, f"Slurm: no {what} after a minute\n{logs}"
+            time.sleep(0.2)
+
+    def stop(self):
+        for process in reversed(self.processes):
+            process.terminate()
+        for process in self.processes:
+            process.wait(30)
+
+
+@pytest.fixture(scope="module")
+def slurm(tmp_path_factory):
+    cluster = Slurm(tmp_path_factory.mktemp("slurm"))
+    try:
+        cluster.start()
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+def test_slurm(slurm):
+    output, code = run(["srun", "-n", "3", "--overcommit", TOUR, "--keep-all"],
+                       SLURM_CONF=str(slurm.conf))
+    check_tour(output)
+    assert code == 0, output
+
+
+def test_slurm_names_the_lost_worker(slurm):
+    output, code = run(["srun", "-n", "3", "--overcommit", "--kill-on-bad-exit=0", TOUR],
+                       SLURM_CONF=str(slurm.conf))
+    check_tour(output)
+    lost = re.findall(r"(/job:worker/task:[01]): after (\d+) ms: .*lost /job:worker/task:2", output)
+    assert {task for task, _ in lost} == set(TASKS[:2]), output
+    assert code != 0
