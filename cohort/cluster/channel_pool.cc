@@ -13,15 +13,14 @@ std::shared_ptr<rpc::Channel> ChannelPool::channel(const TaskId& task, const std
   {
     const std::lock_guard lock(mutex_);
     if (closed_) throw CancelledError(str("no channel to ", task, ": this task has stopped"));
-    std::shared_ptr<rpc::Channel>& kept = channels_[task];
-    if (!kept || kept->address() != address) {
-      outdated = std::exchange(kept, rpc::make_grpc_channel({.peer = task,
-                                                             .address = address,
-                                                             .self = self_,
-                                                             .security = security_,
-                                                             .settings = settings_}));
-    }
-    current = kept;
+    const auto found = channels_.find(task);
+    if (found != channels_.end() && found->second->address() == address) return found->second;
+    current = rpc::make_grpc_channel({.peer = task,
+                                      .address = address,
+                                      .self = self_,
+                                      .security = security_,
+                                      .settings = settings_});
+    outdated = std::exchange(channels_[task], current);
   }
   if (outdated) outdated->close();
   return current;

@@ -154,6 +154,18 @@ int reserved_port(UniqueFd& socket) {
   return ntohs(address.sin_port);
 }
 
+TEST(Server, AFirstTaskThatMayNotBeTalkedToIsAnError) {
+  Sockets sockets(1);
+  const train::ClusterSpec spec({{"worker", {"192.0.2.1:2222", sockets.addresses[0]}}});
+  expect_error<FailedPreconditionError>(
+      [&] {
+        Server server(
+            spec,
+            {.job_name = "worker", .task_index = 1, .listen_fd = sockets.sockets[0].release()});
+      },
+      "192.0.2.1:2222");
+}
+
 TEST(Server, ListensWhereOthersReachItOnlyWithCredentials) {
   UniqueFd reserved;
   const std::string port = std::to_string(reserved_port(reserved));

@@ -142,17 +142,40 @@ def slurm(tmp_path_factory):
         cluster.stop()
 
 
-def test_slurm(slurm):
-    output, code = run(["srun", "-n", "3", "--overcommit", TOUR, "--keep-all"],
-                       SLURM_CONF=str(slurm.conf))
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory):
+    """A certificate for each task: Slurm's tasks are reached by their host's name."""
+    folder = tmp_path_factory.mktemp("certificates") / "tour"
+    output, code = run([str(BIN / "cohort"), "cluster", "certificates", "--cluster", "tour",
+                        "--workers", "3", "--out", str(folder)])
+    assert code == 0, output
+    return folder
+
+
+def srun(slurm, certificates, *arguments):
+    """The tour under srun."""
+    mine = f"{certificates}/worker-$SLURM_PROCID"
+    return run(["srun", "-n", "3", "--overcommit", "--kill-on-bad-exit=0", "bash", "-c",
+                f"COHORT_CERTIFICATE_FILE={mine}.pem COHORT_KEY_FILE={mine}.key "
+                f"COHORT_CA_FILE={certificates}/ca.pem exec {TOUR} {' '.join(arguments)}"],
+               SLURM_CONF=str(slurm.conf))
+
+
+def test_slurm(slurm, certificates):
+    output, code = srun(slurm, certificates, "--keep-all")
     check_tour(output)
     assert code == 0, output
 
 
-def test_slurm_names_the_lost_worker(slurm):
-    output, code = run(["srun", "-n", "3", "--overcommit", "--kill-on-bad-exit=0", TOUR],
-                       SLURM_CONF=str(slurm.conf))
+def test_slurm_names_the_lost_worker(slurm, certificates):
+    output, code = srun(slurm, certificates)
     check_tour(output)
     lost = re.findall(r"(/job:worker/task:[01]): after (\d+) ms: .*lost /job:worker/task:2", output)
     assert {task for task, _ in lost} == set(TASKS[:2]), output
     assert code != 0
+
+
+def test_slurm_without_certificates_is_refused_in_a_line(slurm):
+    output, code = run(["srun", "-n", "3", "--overcommit", TOUR], SLURM_CONF=str(slurm.conf))
+    assert "exit code 64" in output and "certificate" in output, output
+    assert code == 64
