@@ -10,6 +10,7 @@ inline constexpr int kExitDifferent = 1;  // of diff, as of diff(1)
 inline constexpr int kExitFailed = 1;
 inline constexpr int kExitUsage = 64;
 inline constexpr int kExitBadData = 65;
+inline constexpr int kExitUnreachable = 138;  // as of a program that has lost a peer
 
 inline int exit_code(const Error& error) {
   switch (error.code()) {

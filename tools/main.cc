@@ -1,5 +1,7 @@
 // The command `cohort`. Exit codes: 0 done, 64 a wrong call, 65 bad data, 1 all else, and what the
 // commands say.
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <cstdlib>
 #include <functional>
@@ -44,9 +46,11 @@ class CommandLine {
     add_tfrecord_ls(tfrecord);
     add_tfrecord_verify(tfrecord);
     add_launch(app_);
-    CLI::App& cluster = *app_.add_subcommand("cluster", "Prepares clusters");
+    CLI::App& cluster =
+        *app_.add_subcommand("cluster", "Prepares clusters, and shows how they are");
     cluster.require_subcommand(1);
     add_certificates(cluster);
+    add_status(cluster);
   }
 
   // Errors: CLI::ParseError.
@@ -178,6 +182,28 @@ class CommandLine {
     on(app, [this](auto&, auto& out) { return make_cluster_certificates(certificates_, out); });
   }
 
+  void add_status(CLI::App& parent) {
+    CLI::App& app = *parent.add_subcommand(
+        "status", "Shows the tasks of a running cluster; exits with 1 if one is lost or awaited");
+    app.add_option("ADDRESS", status_.address, "host:port of any task")->required();
+    app.add_option("--certificates", status_.certificates,
+                   "The directory that `cohort cluster certificates` made; default: the "
+                   "credentials of the environment");
+    app.add_option("--timeout", status_.timeout_seconds, "Seconds to wait for an answer")
+        ->check(CLI::Range(0.01, 3600.0))
+        ->capture_default_str();
+    CLI::Option* watch =
+        app.add_flag("--watch", status_.watch, "Shows it again each second, until Ctrl-C");
+    app.add_option("--times", status_.times, "With --watch: how often")
+        ->needs(watch)
+        ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+    app.add_flag("--json", status_.json, "JSON; with --watch, one line each");
+    on(app, [this](auto&, auto& out) {
+      status_.terminal = ::isatty(STDOUT_FILENO) == 1;
+      return show_cluster_status(status_, out, std::cerr);
+    });
+  }
+
   void on(CLI::App& app, Command command) {
     app.callback([this, command = std::move(command)] { command_ = command; });
   }
@@ -193,6 +219,7 @@ class CommandLine {
   TFRecordVerifyOptions tfrecord_verify_;
   LaunchCommandOptions launch_;
   CertificatesOptions certificates_;
+  StatusOptions status_;
 };
 
 int fail(std::string_view problem, int exit_code) {
@@ -226,4 +253,8 @@ int main(int argc, char** argv) {
 }  // namespace
 }  // namespace cohort::tools
 
-int main(int argc, char** argv) { return cohort::tools::main(argc, argv); }
+int main(int argc, char** argv) {
+  // gRPC writes lines of its own about connections; the command's one line says what is wrong.
+  ::setenv("GRPC_VERBOSITY", "NONE", 0);
+  return cohort::tools::main(argc, argv);
+}

@@ -1,6 +1,8 @@
 #include "cohort/cluster/control_service.h"
 
 #include "cohort/cluster/rpc/service.h"
+#include "cohort/cluster/server_membership.h"
+#include "cohort/cluster/where_reply.h"
 #include "cohort/core/error.h"
 #include "cohort/core/logging.h"
 
@@ -21,6 +23,7 @@ class ControlService : public rpc::Service {
       call->reply({.control = text.str()});
       return;
     }
+    if (method == kWhere) return call->reply({.control = where().encode()});
     const std::string reason = call->request().control;
     log_info(context_.task(), ": ", call->caller().task, " ends this task",
              reason.empty() ? "" : ": ", reason);
@@ -29,11 +32,20 @@ class ControlService : public rpc::Service {
   }
 
  private:
-  enum Method : size_t { kWho, kStop };
+  enum Method : size_t { kWho, kWhere, kStop };
   static constexpr rpc::MethodSpec kMethods[] = {
       {.name = "who", .callers = rpc::kEverybody, .fenced = false},
+      {.name = "where", .callers = rpc::kEverybody, .fenced = false},
       {.name = "stop", .callers = rpc::Role::kCoordinator, .max_control_bytes = 4096},
   };
+
+  WhereReply where() const {
+    const train::ClusterSpec spec = context_.cluster_spec();
+    const TaskId task = coordinating_task(spec);
+    return {.self = context_.task(),
+            .coordinator = task,
+            .address = spec.task_address(task.job, task.index)};
+  }
 
   ServerContext& context_;
 };

@@ -1,6 +1,7 @@
 // The service "server": what a task is, and its end.
 //
 //   server/who    anybody: prints task and incarnation, "/job:ps/task:0 1f0c..."
+//   server/where  anybody: who answers, which task coordinates the cluster, and where (WhereReply)
 //   server/stop   the coordinator of the current generation: ends the task; control: the reason
 #pragma once
 

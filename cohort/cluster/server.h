@@ -55,6 +55,10 @@ struct ServerOptions {
   std::chrono::milliseconds ps_lease = std::chrono::minutes(1);
   // SIGTERM and SIGINT end join().
   bool stop_on_signals = true;
+  // A port where this task answers GET /metrics with its status as Prometheus reads it, over plain
+  // HTTP, to whoever can reach it; 0: none. `metrics_host` is what it binds.
+  int metrics_port = 0;
+  std::string metrics_host = "127.0.0.1";
 };
 
 // Thread safety: any thread.

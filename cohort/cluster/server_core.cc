@@ -12,6 +12,7 @@
 #include "cohort/cluster/cluster_check.h"
 #include "cohort/cluster/cluster_roles.h"
 #include "cohort/cluster/known_jobs.h"
+#include "cohort/cluster/membership/prometheus_text.h"
 #include "cohort/cluster/rpc/listening_socket.h"
 #include "cohort/cluster/server_services.h"
 #include "cohort/cluster/signal_watch.h"
@@ -70,6 +71,16 @@ rpc::ListenerOptions listener_of(const ServerPlace& place, const ServerOptions& 
   return {.host = address.host, .port = address.port, .listen_fd = options.listen_fd};
 }
 
+// An unset descriptor where no port is given. Errors: InvalidArgument, those of listen_at.
+UniqueFd metrics_listener(const ServerOptions& options) {
+  if (options.metrics_port == 0) return UniqueFd();
+  if (options.metrics_port < 0 || options.metrics_port > 65535) {
+    throw InvalidArgumentError(
+        str("metrics_port is ", options.metrics_port, "; ports are 1 to 65535, 0 is for none"));
+  }
+  return rpc::listen_at(options.metrics_host, options.metrics_port);
+}
+
 train::ClusterSpec spec_of_rendezvous(const distribute::cluster_resolver::Rendezvous& rendezvous) {
   return train::ClusterSpec({{kWorker, {rendezvous.address}}});
 }
@@ -117,6 +128,7 @@ ServerCore::ServerCore(ServerPlace place, const ServerOptions& options)
   if (spec_.empty() && rendezvous_) spec_ = spec_of_rendezvous(*rendezvous_);
   auto listener = std::make_unique<rpc::Listener>(listener_of(place, options));
   address_ = listener->address();
+  UniqueFd metrics = metrics_listener(options);
   for (const MakeService make : server_services()) {
     if (auto service = make(*this)) add(std::move(service));
   }
@@ -129,6 +141,12 @@ ServerCore::ServerCore(ServerPlace place, const ServerOptions& options)
       rpc::GrpcServerOptions{.security = security_, .settings = settings_of(options)});
   if (security_->is_insecure()) warning_.emplace(str(task_, " at ", address_));
   log_info("Started server of ", task_, " at ", address_);
+  if (metrics.valid()) {
+    metrics_ = std::make_unique<MetricsServer>(std::move(metrics), [membership = membership_] {
+      return membership::prometheus_text(membership->status());
+    });
+    log_info(task_, " answers GET /metrics at ", metrics_->address());
+  }
   membership_->start();
 }
 
@@ -217,7 +235,10 @@ void ServerCore::wait_for_end() {
 
 void ServerCore::stop(const std::string& reason) {
   request_stop(reason);
-  std::call_once(membership_stopped_, [&] { membership_->stop(reason); });
+  std::call_once(membership_stopped_, [&] {
+    membership_->stop(reason);
+    if (metrics_) metrics_->stop();
+  });
   channels_.close();
   server_->stop();
 }

@@ -11,6 +11,7 @@
 #include "cohort/cluster/channel_pool.h"
 #include "cohort/cluster/coordination.h"
 #include "cohort/cluster/grpc/grpc_server.h"
+#include "cohort/cluster/metrics_server.h"
 #include "cohort/cluster/rpc/dispatcher.h"
 #include "cohort/cluster/security/insecure_warning.h"
 #include "cohort/cluster/server.h"
@@ -86,6 +87,7 @@ class ServerCore : public ServerContext {
   std::optional<security::InsecureWarning> warning_;
   std::shared_ptr<ServerMembership> membership_;
   std::optional<distribute::Coordination> coordination_;
+  std::unique_ptr<MetricsServer> metrics_;
   std::once_flag membership_stopped_;
 };
 

@@ -112,8 +112,13 @@ bool ServerMembership::others_are_alive() const {
 
 membership::View ServerMembership::status() const {
   if (service_) return service_->status();
-  const membership::ViewPtr view = agent_->view();
-  return view ? *view : membership::View{};
+  const membership::ViewPtr known = agent_->view();
+  if (!known) return {};
+  membership::View view = *known;
+  for (Member& member : view.members) {
+    if (member.task == context_.task()) member.figures = agent_->figures();
+  }
+  return view;
 }
 
 void ServerMembership::handle_change(const membership::ViewPtr& view) {

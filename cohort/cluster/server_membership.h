@@ -31,6 +31,8 @@ class ServerMembership : public rpc::Fence {
   // To be added to the dispatcher; nullptr where another task coordinates.
   std::shared_ptr<rpc::Service> service() const { return service_; }
   membership::MembershipAgent& agent() { return *agent_; }
+  // With ages and all tasks' figures where this task coordinates; else as far as it knows: who is in
+  // which state, and its own figures.
   membership::View status() const;
 
   // Begins to register. Once the server answers calls.

@@ -179,5 +179,48 @@ TEST(Server, ListensWhereOthersReachItOnlyWithCredentials) {
   EXPECT_EQ(server.address(), "0.0.0.0:" + port);
 }
 
+// The answer to one request.
+std::string http(int port, const std::string& request) {
+  const UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  EXPECT_EQ(::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  EXPECT_EQ(::send(socket.get(), request.data(), request.size(), 0),
+            static_cast<ssize_t>(request.size()));
+  std::string all;
+  char bytes[4096];
+  for (ssize_t size; (size = ::recv(socket.get(), bytes, sizeof bytes, 0)) > 0;) {
+    all.append(bytes, static_cast<size_t>(size));
+  }
+  return all;
+}
+
+TEST(Server, AnswersPrometheusWhereItIsAskedTo) {
+  UniqueFd reserved;
+  const int port = reserved_port(reserved);
+  Sockets sockets(1);
+  const train::ClusterSpec spec({{"worker", {sockets.addresses[0]}}});
+  const auto options = [&](int metrics_port) {
+    return ServerOptions{.job_name = "worker",
+                         .listen_fd = ::dup(sockets.sockets[0].get()),
+                         .metrics_port = metrics_port};
+  };
+  expect_error<InvalidArgumentError>([&] { Server(spec, options(65536)); },
+                                     "metrics_port is 65536");
+  {
+    Server server(spec, options(port));
+    server.coordination().wait_for_start();
+    const std::string answer = http(port, "GET /metrics HTTP/1.1\r\n\r\n");
+    EXPECT_THAT(answer, ::testing::HasSubstr("cohort_task_up{job=\"worker\",index=\"0\"} 1\n"));
+    EXPECT_THAT(answer, ::testing::HasSubstr("cohort_cluster_generation 1\n"));
+    EXPECT_THAT(answer, ::testing::HasSubstr("cohort_stale_calls_refused_total 0\n"));
+    expect_error<FailedPreconditionError>([&] { Server(spec, options(port)); },
+                                          "the port is taken");
+    server.stop();
+  }
+}
+
 }  // namespace
 }  // namespace cohort::distribute

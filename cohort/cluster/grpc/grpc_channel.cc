@@ -43,7 +43,7 @@ grpc::ChannelArguments channel_arguments(const GrpcChannelOptions& options) {
   set(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
   // Several tasks of one process share no connection: each proves its own identity.
   set(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  if (options.security->mode() == security::Security::Mode::kTls) {
+  if (options.security->mode() == security::Security::Mode::kTls && !options.peer.job.empty()) {
     // What TLS asks the server for: gRPC complains where it is not one of the certificate's names.
     arguments.SetSslTargetNameOverride(
         security::identity_host({options.security->identity().cluster, options.peer}));
@@ -61,7 +61,9 @@ struct ChannelState {
             channel_arguments(options))) {}
 
   // "/job:ps/task:0 at 10.0.0.1:2222".
-  std::string whom() const { return str(options.peer, " at ", options.address); }
+  std::string whom() const {
+    return options.peer.job.empty() ? options.address : str(options.peer, " at ", options.address);
+  }
 
   const GrpcChannelOptions options;
   const std::shared_ptr<ServerCheck> server_check;

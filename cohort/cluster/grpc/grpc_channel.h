@@ -14,7 +14,7 @@
 namespace cohort::internal::rpc {
 
 struct GrpcChannelOptions {
-  TaskId peer;
+  TaskId peer;          // without a job: any task of the cluster
   std::string address;  // "host:port", "unix:/path"
   std::shared_ptr<const Identity> self;
   std::shared_ptr<const security::Security> security;

@@ -22,6 +22,7 @@ std::shared_ptr<grpc::ServerCredentials> server_credentials(const security::Secu
 // found wrong: gRPC itself only reports that it cannot connect. Thread safety: any thread.
 class ServerCheck {
  public:
+  // `expected` without a job: any task of the cluster.
   ServerCheck(TaskId expected, std::string address)
       : expected_(std::move(expected)), address_(std::move(address)) {}
 

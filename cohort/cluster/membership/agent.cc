@@ -85,6 +85,8 @@ void MembershipAgent::set_figure(const std::string& name, double value) {
   core_->set_figure(name, value);
 }
 
+Figures MembershipAgent::figures() const { return core_->figures(); }
+
 void MembershipAgent::report(const std::exception_ptr& error) { core_->report(error); }
 
 std::vector<std::string> MembershipAgent::declare(const std::vector<Section>& program,

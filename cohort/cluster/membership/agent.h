@@ -112,6 +112,7 @@ class MembershipAgent {
 
   // Sent with the next heartbeat, for `cohort cluster status`.
   void set_figure(const std::string& name, double value);
+  Figures figures() const;
   // Tells all other tasks; they get it in on_error.
   void report(const std::exception_ptr& error);
   // Compares sections that were not there at the start; returns warnings.

@@ -121,6 +121,11 @@ void AgentCore::set_figure(const std::string& name, double value) {
   figures_[name] = value;
 }
 
+Figures AgentCore::figures() const {
+  const std::lock_guard lock(mutex_);
+  return figures_;
+}
+
 ViewPtr AgentCore::wait(std::optional<Duration> timeout, FunctionRef<bool(const ViewPtr&)> ready) {
   std::unique_lock lock(mutex_);
   const auto done = [&] { return state_ == State::kEnded || (view_ && ready(view_)); };

@@ -298,7 +298,8 @@ View Roster::base_view() const {
             .generation = generation_,
             .members = {},
             .failure = failure_,
-            .events = {}};
+            .events = {},
+            .stale_refused = {}};
   view.members.reserve(entries_.size());
   return view;
 }
@@ -317,6 +318,7 @@ View Roster::view(int64_t since) const {
 
 View Roster::status(Time now) const {
   View view = base_view();
+  view.stale_refused = stale_refused_;
   for (const auto& [task, entry] : entries_) {
     view.members.push_back(entry.member);
     view.members.back().state_age = now - entry.since;

@@ -142,6 +142,7 @@ std::string View::encode() const {
   for (const Member& member : members) out.item(5, encode_member(member));
   out.bytes(6, failure);
   for (const Event& event : events) out.item(7, encode_event(event));
+  if (stale_refused) out.number(8, *stale_refused + 1);
   return out.str();
 }
 
@@ -171,6 +172,11 @@ View View::decode(std::string_view bytes) {
       case 7:
         limit("events", result.events, kMostEvents);
         result.events.push_back(decode_event(in.bytes()));
+        break;
+      case 8:
+        if (const uint64_t count = in.varint(); count != 0) {
+          result.stale_refused = static_cast<int64_t>(count - 1);
+        }
         break;
       default:
         break;

@@ -64,6 +64,8 @@ struct View {
   std::vector<Member> members = {};  // in order of their tasks
   std::string failure = {};          // encode_error's: the group has ended
   std::vector<Event> events = {};    // since the version that was asked for
+  // Only in a status: calls of stale incarnations and generations that the service has refused.
+  std::optional<int64_t> stale_refused = {};
 
   const Member* find(const TaskId& task) const;
   // Whether all tasks that are awaited are alive.

@@ -1,0 +1,13 @@
+// How a cluster is, as Prometheus reads it (text format 0.0.4).
+#pragma once
+
+#include <string>
+
+#include "cohort/cluster/membership/view.h"
+
+namespace cohort::internal::membership {
+
+// What the view does not say (ages, where another task coordinates) has no lines.
+std::string prometheus_text(const View& view);
+
+}  // namespace cohort::internal::membership
