@@ -1,8 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -112,31 +110,6 @@ TEST_F(ClusterStatusCommand, WatchShowsItAgain) {
   EXPECT_THAT(out.str(), StartsWith("\x1b[2J\x1b[H2 tasks, "));
   EXPECT_THAT(out.str(), HasSubstr("\x1b[K\n\x1b[J\x1b[H2 tasks, "));
   EXPECT_THAT(out.str(), HasSubstr("\x1b[32malive\x1b[0m"));
-}
-
-TEST_F(ClusterStatusCommand, AsAProgramSaysNothingElse) {
-  Server first = make(0);
-  const auto run = [&](const std::string& arguments) {
-    const std::string command =
-        std::string(COHORT_COMMAND) + " cluster status " + addresses[0] + " " + arguments + " 2>&1";
-    FILE* const pipe = ::popen(command.c_str(), "r");
-    std::string all;
-    char bytes[4096];
-    for (size_t size; (size = std::fread(bytes, 1, sizeof bytes, pipe)) > 0;) {
-      all.append(bytes, size);
-    }
-    const int status = ::pclose(pipe);
-    return std::pair(all, WIFEXITED(status) ? WEXITSTATUS(status) : -1);
-  };
-  const auto [json, code] = run("--json --timeout 20 --certificates " + root);
-  EXPECT_EQ(code, kExitFailed);
-  EXPECT_EQ(nlohmann::json::parse(json).at("tasks").size(), 2u);
-  const auto [error, error_code] = run("--timeout 20");  // without a certificate
-  EXPECT_EQ(error_code, kExitUnreachable);
-  EXPECT_THAT(error, StartsWith("cohort: cannot reach " + addresses[0]));
-  EXPECT_EQ(error.find('\n'), error.size() - 1) << error;
-  EXPECT_EQ(run("--times 2").second, kExitUsage);
-  EXPECT_EQ(run("--timeout 0").second, kExitUsage);
 }
 
 TEST_F(ClusterStatusCommand, WatchGoesOnWhereTheClusterIsAway) {

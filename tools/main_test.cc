@@ -10,12 +10,18 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "cohort/cluster/rpc/listening_socket.h"
+#include "cohort/cluster/security/make_certificates.h"
+#include "cohort/cluster/server.h"
+#include "cohort/core/files/unique_fd.h"
 #include "cohort/data/records/tfrecord_writer.h"
 #include "cohort/version.h"
 #include "tools/checkpoint_commands.h"
+#include "tools/exit_codes.h"
 #include "tools/testing_checkpoints.h"
 
 namespace cohort::tools {
@@ -170,6 +176,38 @@ TEST_F(Command, OutputThatCannotBeWritten) {
   const Ended ended = run({"checkpoint", "ls", "ckpt-1"}, "/dev/full");
   EXPECT_EQ(ended.exit_code, kExitFailed);
   EXPECT_THAT(ended.output, HasSubstr("could not be written"));
+}
+
+TEST_F(Command, ClusterStatusOfARunningCluster) {
+  const std::string certificates = directory + "/certs";
+  const TaskId task{"worker", 0};
+  internal::security::make_certificates(
+      {.cluster = "a", .tasks = {task}, .directory = certificates});
+  internal::UniqueFd socket = internal::rpc::listen_at("127.0.0.1", 0);
+  const std::string address =
+      "127.0.0.1:" + std::to_string(internal::rpc::listening_address(socket.get()).port);
+  const distribute::Server server(
+      train::ClusterSpec({{"worker", {address}}}),
+      {.job_name = "worker",
+       .credentials = internal::security::credentials_in(certificates, task),
+       .listen_fd = socket.release()});
+  server.coordination().wait_for_start();
+  const Ended ended =
+      run({"cluster", "status", address, "--json", "--timeout", "20", "--certificates", "certs"});
+  EXPECT_EQ(ended.exit_code, kExitOk);
+  // Nothing else is written, by gRPC, say.
+  EXPECT_EQ(nlohmann::json::parse(ended.output).at("well"), true);
+  expect_refused({"cluster", "status", address, "--timeout", "20"}, kExitUnreachable,
+                 "cannot reach " + address);
+}
+
+TEST_F(Command, ClusterStatusRefusesWrongCalls) {
+  expect_refused({"cluster", "status"}, kExitUsage, "ADDRESS");
+  expect_refused({"cluster", "status", "here"}, kExitUsage, "'here'");
+  expect_refused({"cluster", "status", "127.0.0.1:1", "--times", "2"}, kExitUsage, "--watch");
+  expect_refused({"cluster", "status", "127.0.0.1:1", "--timeout", "0"}, kExitUsage, "--timeout");
+  expect_refused({"cluster", "status", "127.0.0.1:1", "--certificates", "none"}, kExitUsage,
+                 "cannot read");
 }
 
 }  // namespace

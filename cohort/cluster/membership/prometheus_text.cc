@@ -59,6 +59,8 @@ std::string lines_of_figures(const View& view) {
   constexpr std::string_view kName = "cohort_task_figure";
   std::string lines;
   for (const Member& member : view.members) {
+    if (member.state != TaskState::kAlive)
+      continue;  // nobody makes so many steps a second any more
     for (const auto& [name, value] : member.figures) {
       lines += str(kName, '{', labels_of(member.task), ',', label("name", name), "} ",
                    number_text(value), '\n');

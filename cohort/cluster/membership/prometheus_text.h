@@ -7,7 +7,8 @@
 
 namespace cohort::internal::membership {
 
-// What the view does not say (ages, where another task coordinates) has no lines.
+// What the view does not say (ages, where another task coordinates) has no lines, nor have figures of
+// tasks that are not alive.
 std::string prometheus_text(const View& view);
 
 }  // namespace cohort::internal::membership

@@ -108,6 +108,12 @@ TEST(PrometheusText, IsValidWhateverTasksCallTheirFigures) {
   EXPECT_THAT(text, HasSubstr("name=\"tiny\"} 5e-324\n"));
 }
 
+TEST(PrometheusText, ATaskThatIsLostHasNoFiguresAnyMore) {
+  View view = example_status().view;
+  view.members[0].state = TaskState::kLost;
+  EXPECT_THAT(prometheus_text(view), Not(HasSubstr("cohort_task_figure")));
+}
+
 TEST(PrometheusText, OfAClusterThatNobodyKnowsYet) { expect_valid(prometheus_text({})); }
 
 }  // namespace
