@@ -35,6 +35,7 @@ int main(int argc, char** argv) {
       {"optimizer", apply_optimizer},
       {"parse_examples", parse_examples},
       {"pipeline", read_pipeline},
+      {"prometheus_text", prometheus_text},
       {"read_records", read_records},
       {"reduce", reduce_values},
       {"training", train_guide_004},

@@ -96,4 +96,9 @@ Json parse_examples(const Json& request);
 // Answer: {"path"}.
 Json write_summaries(const Json& request);
 
+// A cluster as Prometheus reads it. Request: {"generation", "members": [{"job", "index", "alive",
+// "state_seconds", "silence_seconds": number or null, "figures": {name: text of a number}}],
+// "stale_refused": number or null}. Answer: {"text"}.
+Json prometheus_text(const Json& request);
+
 }  // namespace cohort::interop
