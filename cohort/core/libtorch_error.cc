@@ -39,5 +39,9 @@ void throw_libtorch_error(const c10::Error& error, const std::string& context) {
   throw InvalidArgumentError(message);
 }
 
+void throw_libtorch_error(const std::runtime_error& error, const std::string& context) {
+  throw InvalidArgumentError(context + ": " + error.what());
+}
+
 }  // namespace internal
 }  // namespace cohort

@@ -3,8 +3,11 @@
 
 #include <c10/util/Exception.h>
 
+#include <stdexcept>
 #include <string>
 #include <utility>
+
+#include "cohort/core/error.h"
 
 namespace cohort::internal {
 
@@ -15,6 +18,8 @@ std::string libtorch_message(const c10::Error& error);
 // device), or InvalidArgument. `context` stands before libtorch's text. An index out of range, too,
 // is an InvalidArgument: loops take OutOfRange for the end of their data.
 [[noreturn]] void throw_libtorch_error(const c10::Error& error, const std::string& context);
+// Errors, always: InvalidArgument.
+[[noreturn]] void throw_libtorch_error(const std::runtime_error& error, const std::string& context);
 
 // fn(), whose errors of libtorch become typed ones that name `where`.
 template <class Fn>
@@ -23,6 +28,19 @@ decltype(auto) with_typed_errors(const char* where, Fn&& fn) {
     return std::forward<Fn>(fn)();
   } catch (const c10::Error& error) {
     throw_libtorch_error(error, where);
+  }
+}
+
+// As with_typed_errors, for an fn that calls nothing but libtorch. A std::runtime_error is then its
+// own, which some of its checks of shapes throw, and no error of a user.
+template <class Fn>
+decltype(auto) libtorch_call(const char* operation, Fn&& fn) {
+  try {
+    return with_typed_errors(operation, std::forward<Fn>(fn));
+  } catch (const Error&) {
+    throw;
+  } catch (const std::runtime_error& error) {
+    throw_libtorch_error(error, operation);
   }
 }
 

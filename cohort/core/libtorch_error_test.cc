@@ -58,6 +58,16 @@ TEST(LibtorchErrorTest, OtherErrorsGoOnAsTheyAre) {
                std::runtime_error);
 }
 
+TEST(LibtorchErrorTest, OfACallOfLibtorchAloneRuntimeErrorsAreItsOwn) {
+  expect_error<InvalidArgumentError>(
+      [] { libtorch_call("reshape", [] { return at::ones({2}).reshape({3}); }); }, "reshape: ");
+  expect_error<InvalidArgumentError>(
+      [] { libtorch_call("here", [] { throw std::runtime_error("x"); }); }, "here: x");
+  expect_error<ResourceExhaustedError>(
+      [] { libtorch_call("here", [] { return at::empty({int64_t{1} << 55}); }); }, "here: ");
+  EXPECT_THROW(libtorch_call("here", [] { throw NotFoundError("x"); }), NotFoundError);
+}
+
 TEST(ErrorContextTest, AnEndOfDataInAFunctionIsAnErrorOfTheElement) {
   expect_error<InvalidArgumentError>(
       [] {

@@ -16,21 +16,21 @@
 #include <cstring>
 
 #include "cohort/core/error.h"
-#include "cohort/ops/libtorch_errors.h"
+#include "cohort/core/libtorch_error.h"
 
 namespace cohort {
 
 using internal::describe;
+using internal::libtorch_call;
 using internal::shape_str;
 using internal::str;
-using internal::with_typed_errors;
 
 namespace {
 
 Tensor with_shape(const Tensor& value, const ConstantOptions& options) {
   if (!options.shape) return value;
   if (value.dim() == 0) {
-    return with_typed_errors("constant", [&] { return value.expand(*options.shape).clone(); });
+    return libtorch_call("constant", [&] { return value.expand(*options.shape).clone(); });
   }
   int64_t count = 1;
   for (const int64_t size : *options.shape) count *= size;
@@ -67,41 +67,42 @@ Tensor copy_numbers(const void* values, size_t count, DType dtype) {
 }
 
 Tensor stack_rows(const std::vector<Tensor>& rows) {
-  return with_typed_errors("constant of a vector of vectors", [&] { return at::stack(rows); });
+  return libtorch_call("constant of a vector of vectors", [&] { return at::stack(rows); });
 }
 
 }  // namespace internal
 
 Tensor zeros(at::IntArrayRef shape, DType dtype) {
   check_sizes("zeros", shape);
-  return at::zeros(shape, at::dtype(dtype));
+  return libtorch_call("zeros", [&] { return at::zeros(shape, at::dtype(dtype)); });
 }
 
 Tensor ones(at::IntArrayRef shape, DType dtype) {
   check_sizes("ones", shape);
-  return at::ones(shape, at::dtype(dtype));
+  return libtorch_call("ones", [&] { return at::ones(shape, at::dtype(dtype)); });
 }
 
 Tensor zeros_like(const Tensor& input, std::optional<DType> dtype) {
-  return with_typed_errors("zeros_like", [&] {
+  return libtorch_call("zeros_like", [&] {
     return at::zeros_like(input, at::dtype(dtype.value_or(input.scalar_type())));
   });
 }
 
 Tensor ones_like(const Tensor& input, std::optional<DType> dtype) {
-  return with_typed_errors("ones_like", [&] {
+  return libtorch_call("ones_like", [&] {
     return at::ones_like(input, at::dtype(dtype.value_or(input.scalar_type())));
   });
 }
 
 Tensor fill(at::IntArrayRef shape, const NumberLiteral& value) {
   check_sizes("fill", shape);
-  return at::full(shape, value.number(), at::dtype(value.dtype()));
+  return libtorch_call("fill",
+                       [&] { return at::full(shape, value.number(), at::dtype(value.dtype())); });
 }
 
 Tensor eye(int64_t rows, DType dtype) {
   check_sizes("eye", rows);
-  return at::eye(rows, at::dtype(dtype));
+  return libtorch_call("eye", [&] { return at::eye(rows, at::dtype(dtype)); });
 }
 
 Tensor range(const NumberLiteral& limit, std::optional<DType> dtype) {
@@ -117,13 +118,16 @@ Tensor range(const NumberLiteral& start, const NumberLiteral& limit, const Numbe
                                    start.number().toDouble(), " to ", limit.number().toDouble()));
   }
   const DType common = NumberLiteral({start, limit, delta}).dtype();
-  return at::arange(start.number(), limit.number(), delta.number(),
-                    at::dtype(dtype.value_or(common)));
+  return libtorch_call("range", [&] {
+    return at::arange(start.number(), limit.number(), delta.number(),
+                      at::dtype(dtype.value_or(common)));
+  });
 }
 
 Tensor linspace(double start, double stop, int64_t num, DType dtype) {
   if (num < 1) throw InvalidArgumentError(str("linspace: num ", num, " is below 1"));
-  return at::linspace(start, stop, num, at::dtype(dtype));
+  return libtorch_call("linspace",
+                       [&] { return at::linspace(start, stop, num, at::dtype(dtype)); });
 }
 
 Tensor one_hot(const Tensor& indices, int64_t depth, const OneHotOptions& options) {
@@ -132,7 +136,7 @@ Tensor one_hot(const Tensor& indices, int64_t depth, const OneHotOptions& option
         str("one_hot: indices are ", describe(indices), "; they must be integers"));
   }
   check_sizes("one_hot", depth);
-  return with_typed_errors("one_hot", [&] {
+  return libtorch_call("one_hot", [&] {
     const Tensor wide = indices.unsqueeze(options.axis);
     std::vector<int64_t> along(static_cast<size_t>(wide.dim()), 1);
     const int64_t axis = options.axis < 0 ? options.axis + wide.dim() : options.axis;

@@ -76,6 +76,16 @@ TEST(MakeTensor, HasTensorFlowsDefaults) {
   expect_error<InvalidArgumentError>([] { zeros_like(Tensor()); }, "zeros_like");
 }
 
+TEST(MakeTensor, OfMoreThanThereIsMemorySaysIt) {
+  constexpr int64_t kMany = int64_t{1} << 28;
+  expect_error<ResourceExhaustedError>([] { zeros({kMany, kMany / 2}); }, "zeros: ");
+  expect_error<ResourceExhaustedError>([] { ones({kMany, kMany / 2}); }, "ones: ");
+  expect_error<ResourceExhaustedError>([] { fill({kMany, kMany / 2}, 1); }, "fill: ");
+  expect_error<ResourceExhaustedError>([] { eye(kMany); }, "eye: ");
+  expect_error<ResourceExhaustedError>([] { range(1e17, float64); }, "range: ");
+  expect_error<ResourceExhaustedError>([] { linspace(0, 1, kMany * kMany / 2); }, "linspace: ");
+}
+
 TEST(Range, CountsAsTensorFlow) {
   EXPECT_EQ(text(range(5)), "int32 [0, 1, 2, 3, 4]");
   EXPECT_EQ(text(range(3, 18, 6)), "int32 [3, 9, 15]");

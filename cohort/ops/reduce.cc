@@ -7,14 +7,14 @@
 #include <algorithm>
 #include <limits>
 
-#include "cohort/ops/libtorch_errors.h"
+#include "cohort/core/libtorch_error.h"
 
 namespace cohort {
 namespace {
 
 using internal::describe;
+using internal::libtorch_call;
 using internal::str;
-using internal::with_typed_errors;
 
 // The dimensions to reduce, from 0 on; all of them where none is named.
 std::vector<int64_t> dims_of(const char* operation, const Tensor& input,
@@ -68,7 +68,7 @@ Tensor reduce_extreme(const char* operation, const Tensor& input, const ReduceOp
                       bool greatest) {
   const std::vector<int64_t> dims = dims_of(operation, input, options);
   check_numbers(operation, input);
-  return with_typed_errors(operation, [&]() -> Tensor {
+  return libtorch_call(operation, [&]() -> Tensor {
     if (dims.empty()) return input;
     if (count_of(input, dims) == 0) {
       const Tensor shape = input.sum(dims, options.keepdims);
@@ -98,7 +98,7 @@ Tensor index_of(const char* operation, const Tensor& input, int64_t axis, DType 
     throw InvalidArgumentError(
         str(operation, " of ", describe(input), ", which has no dimension to search"));
   }
-  return with_typed_errors(operation, [&] {
+  return libtorch_call(operation, [&] {
     return (greatest ? input.argmax(axis) : input.argmin(axis)).to(output_type);
   });
 }
@@ -108,7 +108,7 @@ Tensor index_of(const char* operation, const Tensor& input, int64_t axis, DType 
 Tensor reduce_sum(const Tensor& input, const ReduceOptions& options) {
   const std::vector<int64_t> dims = dims_of("reduce_sum", input, options);
   check_numbers("reduce_sum", input);
-  return with_typed_errors("reduce_sum", [&] {
+  return libtorch_call("reduce_sum", [&] {
     return dims.empty() ? input : input.sum(dims, options.keepdims, input.scalar_type());
   });
 }
@@ -116,7 +116,7 @@ Tensor reduce_sum(const Tensor& input, const ReduceOptions& options) {
 Tensor reduce_mean(const Tensor& input, const ReduceOptions& options) {
   const std::vector<int64_t> dims = dims_of("reduce_mean", input, options);
   check_numbers("reduce_mean", input);
-  return with_typed_errors("reduce_mean", [&]() -> Tensor {
+  return libtorch_call("reduce_mean", [&]() -> Tensor {
     if (dims.empty()) return input;
     if (!at::isIntegralType(input.scalar_type(), false)) return input.mean(dims, options.keepdims);
     const int64_t count = count_of(input, dims);
@@ -130,7 +130,7 @@ Tensor reduce_mean(const Tensor& input, const ReduceOptions& options) {
 Tensor reduce_prod(const Tensor& input, const ReduceOptions& options) {
   std::vector<int64_t> dims = dims_of("reduce_prod", input, options);
   check_numbers("reduce_prod", input);
-  return with_typed_errors("reduce_prod", [&] {
+  return libtorch_call("reduce_prod", [&] {
     std::sort(dims.rbegin(), dims.rend());
     Tensor result = input;
     for (const int64_t dim : dims) {

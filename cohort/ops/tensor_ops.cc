@@ -12,14 +12,14 @@
 #include <ATen/ops/where.h>
 #include <c10/core/ScalarType.h>
 
-#include "cohort/ops/libtorch_errors.h"
+#include "cohort/core/libtorch_error.h"
 
 namespace cohort {
 
 using internal::describe;
+using internal::libtorch_call;
 using internal::Operand;
 using internal::str;
-using internal::with_typed_errors;
 
 // Counts as a number in the promotion of dtypes.
 Tensor Operand::from(const at::Scalar& number) {
@@ -29,7 +29,7 @@ Tensor Operand::from(const at::Scalar& number) {
 }
 
 Tensor cast(const Operand& value, DType dtype) {
-  return with_typed_errors("cast", [&] {
+  return libtorch_call("cast", [&] {
     return value.tensor().unsafeGetTensorImpl()->is_wrapped_number()
                ? value.tensor().clone().to(dtype)
                : value.tensor().to(dtype);
@@ -44,11 +44,11 @@ Tensor shape(const Tensor& value) {
 }
 
 Tensor reshape(const Tensor& value, at::IntArrayRef shape) {
-  return with_typed_errors("reshape", [&] { return value.reshape(shape); });
+  return libtorch_call("reshape", [&] { return value.reshape(shape); });
 }
 
 Tensor transpose(const Tensor& value, at::IntArrayRef perm) {
-  return with_typed_errors("transpose", [&] {
+  return libtorch_call("transpose", [&] {
     if (!perm.empty()) return value.permute(perm);
     std::vector<int64_t> reversed;
     for (int64_t d = value.dim(); d-- > 0;) reversed.push_back(d);
@@ -57,11 +57,11 @@ Tensor transpose(const Tensor& value, at::IntArrayRef perm) {
 }
 
 Tensor expand_dims(const Tensor& value, int64_t axis) {
-  return with_typed_errors("expand_dims", [&] { return value.unsqueeze(axis); });
+  return libtorch_call("expand_dims", [&] { return value.unsqueeze(axis); });
 }
 
 Tensor squeeze(const Tensor& value, at::IntArrayRef axis) {
-  return with_typed_errors("squeeze", [&] {
+  return libtorch_call("squeeze", [&] {
     if (axis.empty()) return value.squeeze();
     std::vector<int64_t> sizes = value.sizes().vec();
     for (const int64_t dim : axis) {
@@ -77,15 +77,15 @@ Tensor squeeze(const Tensor& value, at::IntArrayRef axis) {
 }
 
 Tensor concat(const std::vector<Tensor>& values, int64_t axis) {
-  return with_typed_errors("concat", [&] { return at::cat(values, axis); });
+  return libtorch_call("concat", [&] { return at::cat(values, axis); });
 }
 
 Tensor stack(const std::vector<Tensor>& values, int64_t axis) {
-  return with_typed_errors("stack", [&] { return at::stack(values, axis); });
+  return libtorch_call("stack", [&] { return at::stack(values, axis); });
 }
 
 std::vector<Tensor> split(const Tensor& value, int64_t num_or_size_splits, int64_t axis) {
-  return with_typed_errors("split", [&] {
+  return libtorch_call("split", [&] {
     const int64_t size = value.size(axis);
     if (num_or_size_splits < 1 || size % num_or_size_splits != 0) {
       throw InvalidArgumentError(str("split: dimension ", axis, " of ", describe(value),
@@ -102,11 +102,11 @@ std::vector<Tensor> split(const Tensor& value, int64_t num_or_size_splits, int64
 }
 
 Tensor broadcast_to(const Tensor& value, at::IntArrayRef shape) {
-  return with_typed_errors("broadcast_to", [&] { return value.broadcast_to(shape); });
+  return libtorch_call("broadcast_to", [&] { return value.broadcast_to(shape); });
 }
 
 Tensor tile(const Tensor& value, at::IntArrayRef multiples) {
-  return with_typed_errors("tile", [&] {
+  return libtorch_call("tile", [&] {
     if (static_cast<int64_t>(multiples.size()) != value.dim()) {
       throw InvalidArgumentError(str("tile: ", multiples.size(), " multiples for ", describe(value),
                                      "; give one for each dimension"));
@@ -116,7 +116,7 @@ Tensor tile(const Tensor& value, at::IntArrayRef multiples) {
 }
 
 Tensor gather(const Tensor& value, const Tensor& indices, int64_t axis) {
-  return with_typed_errors("gather", [&] {
+  return libtorch_call("gather", [&] {
     const int64_t dim = axis < 0 ? axis + value.dim() : axis;
     std::vector<int64_t> sizes = value.sizes().vec();
     const Tensor rows = at::index_select(value, dim, indices.reshape({-1}));
@@ -131,100 +131,100 @@ Tensor matmul(const Tensor& a, const Tensor& b, const MatmulOptions& options) {
     throw InvalidArgumentError(str("matmul of ", describe(a), " and ", describe(b),
                                    "; both need two dimensions at least (expand_dims adds one)"));
   }
-  return with_typed_errors("matmul", [&] {
+  return libtorch_call("matmul", [&] {
     return at::matmul(options.transpose_a ? a.transpose(-1, -2) : a,
                       options.transpose_b ? b.transpose(-1, -2) : b);
   });
 }
 
 Tensor abs(const Tensor& x) {
-  return with_typed_errors("abs", [&] { return x.abs(); });
+  return libtorch_call("abs", [&] { return x.abs(); });
 }
 Tensor square(const Tensor& x) {
-  return with_typed_errors("square", [&] { return x * x; });
+  return libtorch_call("square", [&] { return x * x; });
 }
 Tensor sqrt(const Tensor& x) {
-  return with_typed_errors("sqrt", [&] { return x.sqrt(); });
+  return libtorch_call("sqrt", [&] { return x.sqrt(); });
 }
 Tensor rsqrt(const Tensor& x) {
-  return with_typed_errors("rsqrt", [&] { return x.rsqrt(); });
+  return libtorch_call("rsqrt", [&] { return x.rsqrt(); });
 }
 Tensor exp(const Tensor& x) {
-  return with_typed_errors("exp", [&] { return x.exp(); });
+  return libtorch_call("exp", [&] { return x.exp(); });
 }
 Tensor log(const Tensor& x) {
-  return with_typed_errors("log", [&] { return x.log(); });
+  return libtorch_call("log", [&] { return x.log(); });
 }
 Tensor sign(const Tensor& x) {
-  return with_typed_errors("sign", [&] { return x.sign(); });
+  return libtorch_call("sign", [&] { return x.sign(); });
 }
 Tensor round(const Tensor& x) {
-  return with_typed_errors("round", [&] { return x.round(); });
+  return libtorch_call("round", [&] { return x.round(); });
 }
 Tensor tanh(const Tensor& x) {
-  return with_typed_errors("tanh", [&] { return x.tanh(); });
+  return libtorch_call("tanh", [&] { return x.tanh(); });
 }
 Tensor sigmoid(const Tensor& x) {
-  return with_typed_errors("sigmoid", [&] { return x.sigmoid(); });
+  return libtorch_call("sigmoid", [&] { return x.sigmoid(); });
 }
 Tensor pow(const Operand& x, const Operand& y) {
-  return with_typed_errors("pow", [&] { return at::pow(x.tensor(), y.tensor()); });
+  return libtorch_call("pow", [&] { return at::pow(x.tensor(), y.tensor()); });
 }
 Tensor maximum(const Operand& x, const Operand& y) {
-  return with_typed_errors("maximum", [&] { return at::maximum(x.tensor(), y.tensor()); });
+  return libtorch_call("maximum", [&] { return at::maximum(x.tensor(), y.tensor()); });
 }
 Tensor minimum(const Operand& x, const Operand& y) {
-  return with_typed_errors("minimum", [&] { return at::minimum(x.tensor(), y.tensor()); });
+  return libtorch_call("minimum", [&] { return at::minimum(x.tensor(), y.tensor()); });
 }
 Tensor clip_by_value(const Tensor& x, const Operand& clip_value_min,
                      const Operand& clip_value_max) {
   return minimum(maximum(x, clip_value_min), clip_value_max);
 }
 Tensor add(const Operand& x, const Operand& y) {
-  return with_typed_errors("add", [&] { return x.tensor() + y.tensor(); });
+  return libtorch_call("add", [&] { return x.tensor() + y.tensor(); });
 }
 Tensor subtract(const Operand& x, const Operand& y) {
-  return with_typed_errors("subtract", [&] { return x.tensor() - y.tensor(); });
+  return libtorch_call("subtract", [&] { return x.tensor() - y.tensor(); });
 }
 Tensor multiply(const Operand& x, const Operand& y) {
-  return with_typed_errors("multiply", [&] { return x.tensor() * y.tensor(); });
+  return libtorch_call("multiply", [&] { return x.tensor() * y.tensor(); });
 }
 Tensor divide(const Operand& x, const Operand& y) {
-  return with_typed_errors("divide", [&] { return x.tensor() / y.tensor(); });
+  return libtorch_call("divide", [&] { return x.tensor() / y.tensor(); });
 }
 
 Tensor greater(const Operand& x, const Operand& y) {
-  return with_typed_errors("greater", [&] { return x.tensor() > y.tensor(); });
+  return libtorch_call("greater", [&] { return x.tensor() > y.tensor(); });
 }
 Tensor greater_equal(const Operand& x, const Operand& y) {
-  return with_typed_errors("greater_equal", [&] { return x.tensor() >= y.tensor(); });
+  return libtorch_call("greater_equal", [&] { return x.tensor() >= y.tensor(); });
 }
 Tensor less(const Operand& x, const Operand& y) {
-  return with_typed_errors("less", [&] { return x.tensor() < y.tensor(); });
+  return libtorch_call("less", [&] { return x.tensor() < y.tensor(); });
 }
 Tensor less_equal(const Operand& x, const Operand& y) {
-  return with_typed_errors("less_equal", [&] { return x.tensor() <= y.tensor(); });
+  return libtorch_call("less_equal", [&] { return x.tensor() <= y.tensor(); });
 }
 Tensor equal(const Operand& x, const Operand& y) {
-  return with_typed_errors("equal", [&] { return x.tensor() == y.tensor(); });
+  return libtorch_call("equal", [&] { return x.tensor() == y.tensor(); });
 }
 Tensor not_equal(const Operand& x, const Operand& y) {
-  return with_typed_errors("not_equal", [&] { return x.tensor() != y.tensor(); });
+  return libtorch_call("not_equal", [&] { return x.tensor() != y.tensor(); });
 }
 Tensor logical_and(const Tensor& x, const Tensor& y) {
-  return with_typed_errors("logical_and", [&] { return x.logical_and(y); });
+  return libtorch_call("logical_and", [&] { return x.logical_and(y); });
 }
 Tensor logical_or(const Tensor& x, const Tensor& y) {
-  return with_typed_errors("logical_or", [&] { return x.logical_or(y); });
+  return libtorch_call("logical_or", [&] { return x.logical_or(y); });
 }
 Tensor logical_not(const Tensor& x) {
-  return with_typed_errors("logical_not", [&] { return x.logical_not(); });
+  return libtorch_call("logical_not", [&] { return x.logical_not(); });
 }
 Tensor is_nan(const Tensor& x) {
-  return with_typed_errors("is_nan", [&] { return x.isnan(); });
+  return libtorch_call("is_nan", [&] { return x.isnan(); });
 }
 Tensor where(const Tensor& condition, const Operand& x, const Operand& y) {
-  return with_typed_errors("where", [&] { return at::where(condition, x.tensor(), y.tensor()); });
+  return libtorch_call("where", [&] { return at::where(condition, x.tensor(), y.tensor()); });
 }
 
 namespace debugging {
