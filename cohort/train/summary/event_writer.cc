@@ -160,7 +160,6 @@ EventWriter::EventWriter(FileSystem& files, const std::string& logdir,
                          const EventWriterOptions& options)
     : path_(checked_path(logdir, options)),
       timeout_(options.timeout),
-      process_(getpid()),
       shared_(std::make_shared<Shared>(make_file(files, path_), options)) {
   try {
     thread_ = std::thread([shared = shared_] { shared->run(); });
@@ -170,7 +169,7 @@ EventWriter::EventWriter(FileSystem& files, const std::string& logdir,
 }
 
 EventWriter::~EventWriter() {
-  if (getpid() != process_) {  // the thread is the parent's: there is nothing to join or detach
+  if (!home_.is_here()) {  // the thread is the parent's: there is nothing to join or detach
     new std::thread(std::move(thread_));
     return;
   }
@@ -192,14 +191,13 @@ EventWriter::~EventWriter() {
 }
 
 bool EventWriter::is_closed() const {
+  require_own_process();
   std::lock_guard lock(shared_->mutex);
   return shared_->closing;
 }
 
 void EventWriter::require_own_process() const {
-  if (getpid() == process_) return;
-  throw FailedPreconditionError(str("the writer of ", quoted(path_),
-                                    " belongs to the parent process; after fork() make a new one"));
+  if (!home_.is_here()) home_.check(str("the writer of ", quoted(path_)).c_str());
 }
 
 void EventWriter::add(std::string event) {

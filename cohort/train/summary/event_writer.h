@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "cohort/core/files/file_system.h"
+#include "cohort/core/process.h"
 
 namespace cohort::internal {
 
@@ -56,7 +57,7 @@ class EventWriter {
 
   const std::string path_;
   const std::chrono::milliseconds timeout_;
-  const int64_t process_;
+  const HomeProcess home_;
   std::shared_ptr<Shared> shared_;  // also the thread's, which outlives a device that hangs
   std::thread thread_;
 };

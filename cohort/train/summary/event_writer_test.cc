@@ -1,14 +1,15 @@
 #include "cohort/train/summary/event_writer.h"
 
 #include <gmock/gmock.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <condition_variable>
+#include <functional>
 #include <mutex>
 
 #include "cohort/core/files/simulated_file_system.h"
 #include "cohort/core/testing_errors.h"
+#include "cohort/core/testing_fork.h"
 #include "cohort/train/summary/event_encoding.h"
 #include "cohort/train/summary/testing_events.h"
 
@@ -210,21 +211,23 @@ TEST(EventWriterTest, ADirectoryThatCannotBeIsSaidAtOnce) {
                                      "filename_suffix is '/x'");
 }
 
+// Its thread may hold the lock at the time of the fork, for ever in the child: nothing may wait there.
 TEST(EventWriterTest, AChildProcessMakesItsOwn) {
   SimulatedFileSystem files;
   EventWriter writer(files, "logs", {});
-  const pid_t child = fork();
-  if (child == 0) {
-    try {
-      writer.add(event("a"));
-    } catch (const FailedPreconditionError&) {
-      _exit(0);
-    }
-    _exit(1);
-  }
-  int status = 1;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0);
+  const auto in_child = [&](const std::function<void()>& call) {
+    return in_forked_child([&]() -> std::string {
+      call();
+      return "no error";
+    });
+  };
+  const auto refused = testing::AllOf(HasSubstr("threw the writer of 'logs/events.out.tfevents"),
+                                      HasSubstr("was made before this process was forked"));
+  EXPECT_THAT(in_child([&] { writer.add(event("a")); }), refused);
+  EXPECT_THAT(in_child([&] { writer.flush(); }), refused);
+  EXPECT_THAT(in_child([&] { writer.close(); }), refused);
+  EXPECT_THAT(in_child([&] { writer.is_closed(); }), refused);
+  EXPECT_FALSE(writer.is_closed());
 }
 
 }  // namespace
