@@ -5,6 +5,7 @@
   libtorch_headers.txt grants it.
 - <torch/nn...> appears only in files that libtorch_headers.txt grants it.
 - No gRPC or protobuf header appears in a public header.
+- <cohort/data.h> includes what <cohort/cohort.h> does of core and data.
 - x.cc includes x.h first, so that x.h is known to compile on its own.
 """
 
@@ -75,6 +76,16 @@ def check_own_header_first(root, where, text):
     return [f'{where}:1: the first include must be "{header}"']
 
 
+def check_data_header(root):
+    def included(header):
+        path = root / "cohort" / header
+        return [name for _, _, name in tree.includes(path.read_text())] if path.is_file() else []
+
+    lacks = [name for name in included("cohort.h")
+             if name.startswith(("cohort/core/", "cohort/data/")) and name not in included("data.h")]
+    return [f'cohort/data.h: lacks "{name}", which cohort/cohort.h includes' for name in lacks]
+
+
 def check(root):
     grants = read_grants(GRANTS.read_text())
     public = public_headers(root)
@@ -85,6 +96,7 @@ def check(root):
             offences += check_file(where, text, grants, where in public)
             if folder in ("cohort", "tools"):
                 offences += check_own_header_first(root, where, text)
+    offences += check_data_header(root)
     for where in grants:
         if where != "*" and not (root / where).is_file():
             offences.append(f"{GRANTS.name}: {where} does not exist")

@@ -80,6 +80,14 @@ class PlantedOffences(unittest.TestCase):
         self.assertEqual(includes.public_headers(self.root),
                          {"cohort/cohort.h", "cohort/core/a.h", "cohort/core/b.h"})
 
+    def test_data_header_lacks_a_header(self):
+        self.write("cohort/cohort.h", '#include "cohort/core/a.h"\n#include "cohort/data/b.h"\n'
+                                      '#include "cohort/keras/c.h"\n')
+        self.write("cohort/data.h", '#include "cohort/core/a.h"\n')
+        self.assert_offence(includes.check_data_header(self.root), "lacks", "cohort/data/b.h")
+        self.write("cohort/data.h", '#include "cohort/core/a.h"\n#include "cohort/data/b.h"\n')
+        self.assertEqual(includes.check_data_header(self.root), [])
+
     def test_modules_only_where_granted(self):
         text = "#include <torch/nn/module.h>\n"
         self.assert_offence(includes.check_file("cohort/keras/a.cc", text, {}), "torch/nn/module.h")
