@@ -9,6 +9,7 @@
 #include <concepts>
 #include <type_traits>
 
+#include "cohort/core/number_scalar.h"
 #include "cohort/core/tensor.h"
 #include "cohort/distribute/variable.h"
 
@@ -28,7 +29,9 @@ concept VariableAndValue = VariableOperands<A, B> && !std::same_as<A, B>;
 inline Tensor operand(const distribute::Variable& variable) { return variable.value(); }
 inline const Tensor& operand(const Tensor& tensor) { return tensor; }
 template <class Number>
-requires std::is_arithmetic_v<Number> at::Scalar operand(Number number) { return number; }
+requires std::is_arithmetic_v<Number> at::Scalar operand(Number number) {
+  return number_scalar(number);
+}
 
 }  // namespace internal
 

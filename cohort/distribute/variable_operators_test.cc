@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+#include <vector>
+
 #include "cohort/distribute/testing_devices.h"
 #include "cohort/distribute/testing_errors.h"
 #include "cohort/ops/gradient_tape.h"
@@ -56,6 +59,19 @@ TEST(VariableOperators, WithNumbersTensorsAndEachOther) {
   EXPECT_EQ(text(x != v), "bool [true, true]");
   const bool same = v == w;
   EXPECT_FALSE(same);
+}
+
+TEST(VariableOperators, WithNumbersOfEveryType) {
+  const Variable v({2., 4.});
+  const std::vector<int> batch(2);
+  EXPECT_EQ(text(v / batch.size()), "float32 [1.0, 2.0]");
+  EXPECT_EQ(text(2U * v), "float32 [4.0, 8.0]");
+  EXPECT_EQ(text(v - 1LL), "float32 [1.0, 3.0]");
+  EXPECT_EQ(text(1UL + v), "float32 [3.0, 5.0]");
+  EXPECT_EQ(text(v + 0.5L), "float32 [2.5, 4.5]");
+  EXPECT_EQ(text(v > batch.size()), "bool [false, true]");
+  EXPECT_EQ(text(v == static_cast<unsigned short>(4)), "bool [false, true]");
+  EXPECT_THROW(v + std::numeric_limits<uint64_t>::max(), InvalidArgumentError);
 }
 
 TEST(VariableOperators, AVariableStandsForItsValue) {

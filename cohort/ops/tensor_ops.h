@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "cohort/core/export.h"
+#include "cohort/core/number_scalar.h"
 #include "cohort/core/tensor.h"
 
 namespace cohort {
@@ -28,7 +29,7 @@ class COHORT_API Operand {
  public:
   Operand(const Tensor& tensor) : tensor_(tensor) {}
   template <class T>
-  requires std::is_arithmetic_v<T> Operand(T number) : tensor_(from(at::Scalar(widest(number)))) {}
+  requires std::is_arithmetic_v<T> Operand(T number) : tensor_(from(number_scalar(number))) {}
   template <class T>
   requires(!std::same_as<T, Tensor> && !std::is_arithmetic_v<T> &&
            std::is_convertible_v<const T&, Tensor>) Operand(const T& value)
@@ -36,16 +37,6 @@ class COHORT_API Operand {
   const Tensor& tensor() const { return tensor_; }
 
  private:
-  template <class T>
-  static auto widest(T number) {
-    if constexpr (std::same_as<T, bool>) {
-      return number;
-    } else if constexpr (std::is_floating_point_v<T>) {
-      return static_cast<double>(number);
-    } else {
-      return static_cast<int64_t>(number);
-    }
-  }
   static Tensor from(const at::Scalar& number);
 
   Tensor tensor_;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "cohort/core/export.h"
+#include "cohort/core/number_scalar.h"
 #include "cohort/core/tensor.h"
 
 namespace cohort::keras::metrics {
@@ -21,7 +22,7 @@ class MetricResult : public Tensor {
 
 template <class Number>
 requires std::is_arithmetic_v<Number> MetricResult operator*(const MetricResult& a, Number b) {
-  return MetricResult(static_cast<const Tensor&>(a) * at::Scalar(b));
+  return MetricResult(static_cast<const Tensor&>(a) * internal::number_scalar(b));
 }
 template <class Number>
 requires std::is_arithmetic_v<Number> MetricResult operator*(Number a, const MetricResult& b) {
@@ -29,11 +30,11 @@ requires std::is_arithmetic_v<Number> MetricResult operator*(Number a, const Met
 }
 template <class Number>
 requires std::is_arithmetic_v<Number> MetricResult operator/(const MetricResult& a, Number b) {
-  return MetricResult(static_cast<const Tensor&>(a) / at::Scalar(b));
+  return MetricResult(static_cast<const Tensor&>(a) / internal::number_scalar(b));
 }
 template <class Number>
 requires std::is_arithmetic_v<Number> MetricResult operator-(Number a, const MetricResult& b) {
-  return MetricResult(at::Scalar(a) - static_cast<const Tensor&>(b));
+  return MetricResult(internal::number_scalar(a) - static_cast<const Tensor&>(b));
 }
 
 // With the digits that its dtype has: 87.5.

@@ -132,6 +132,15 @@ TEST(Metrics, AggregateOverReplicas) {
   EXPECT_EQ(mean.variables()[0].components().value(1).item<double>(), 0);
 }
 
+TEST(MetricResult, CountsWithNumbersOfEveryType) {
+  const MetricResult half(at::full({}, 0.5));
+  EXPECT_EQ(static_cast<double>(half * 100), 50);
+  EXPECT_EQ(static_cast<double>(half * size_t{100}), 50);
+  EXPECT_EQ(static_cast<double>(100LL * half), 50);
+  EXPECT_EQ(static_cast<double>(half / 2U), 0.25);
+  EXPECT_EQ(static_cast<double>(1UL - half), 0.5);
+}
+
 TEST(Metrics, ResultInAStepIsThatOfAllReplicas) {
   const auto strategy = mirrored(3);
   const auto results = strategy.run([mean = Mean()](ReplicaContext& context) {
