@@ -103,7 +103,7 @@ void MirroredVariable::assign_in_replica(ReplicaContext& replica, AssignOp op,
 }
 
 void MirroredVariable::scatter(ScatterOp op, const IndexedSlices& slices) {
-  ReplicaContext* replica = calling_replica(scatter_name(op));
+  ReplicaContext* replica = owners_replica(scatter_name(op));
   IndexedSlices checked = checked_slices(slices, shape(), dtype(), scatter_name(op), name());
   if (replica != nullptr) return scatter_in_replica(*replica, op, checked);
   const ContextFrame* frame = current_frame();

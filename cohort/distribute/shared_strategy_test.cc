@@ -1,4 +1,5 @@
 // One strategy that several tasks of a process use, as the servers of an in-process cluster do.
+#include <ATen/ops/equal.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
 #include <gmock/gmock.h>
@@ -138,20 +139,24 @@ void expect_refused(const Strategy& strategy, const char* what,
 TEST(SharedStrategy, AVariableBelongsToTheTaskThatMadeIt) {
   const MirroredStrategy strategy = mirrored(2);
   std::optional<Scope> scope(strategy.core());
-  const Variable mirrored_one(number(1), {.name = "mirrored"});
-  const Variable on_read(number(1), {.name = "on_read",
-                                     .synchronization = VariableSynchronization::ON_READ,
-                                     .aggregation = VariableAggregation::SUM});
+  const Variable mirrored_one(at::ones({2}), {.name = "mirrored"});
+  const Variable on_read(at::ones({2}), {.name = "on_read",
+                                         .synchronization = VariableSynchronization::ON_READ,
+                                         .aggregation = VariableAggregation::SUM});
   scope.reset();
   const Variable everyones(number(2), {.name = "everyone's"});
   for (const Variable& variable : {mirrored_one, on_read}) {
     const std::string name = "'" + variable.name() + "'";
     expect_refused(strategy, name.c_str(), [&](ReplicaContext&) { variable.value(); });
-    expect_refused(strategy, name.c_str(), [&](ReplicaContext&) { variable.assign(number(2)); });
+    expect_refused(strategy, name.c_str(),
+                   [&](ReplicaContext&) { variable.assign(at::zeros({2})); });
+    expect_refused(strategy, name.c_str(), [&](ReplicaContext&) {
+      variable.scatter_add({.values = at::ones({1}), .indices = at::zeros({1}, at::kLong)});
+    });
   }
   const ScopedTask as_worker(worker(1));
   strategy.run([&] { EXPECT_EQ(everyones.value().item<double>(), 2); });
-  EXPECT_EQ(mirrored_one.value().item<double>(), 1);  // not in a step
+  EXPECT_TRUE(at::equal(mirrored_one.value(), at::ones({2})));  // not in a step
 }
 
 TEST(SharedStrategy, GradientsOfAnotherTasksVariablesAreRefused) {

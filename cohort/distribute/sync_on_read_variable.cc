@@ -143,7 +143,7 @@ void SyncOnReadVariable::assign(AssignOp op, const Tensor& value) {
 }
 
 void SyncOnReadVariable::scatter(ScatterOp op, const IndexedSlices& slices) {
-  calling_replica(scatter_name(op));
+  owners_replica(scatter_name(op));
   if (!core()->is_default()) {
     throw UnimplementedError(str(scatter_name(op), " of variable '", name(),
                                  "', which is ON_READ; only ON_WRITE variables have scatter "
