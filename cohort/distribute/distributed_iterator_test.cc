@@ -5,12 +5,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <latch>
+#include <optional>
 #include <string>
 #include <thread>
 
 #include "cohort/distribute/testing_batches.h"
 #include "cohort/distribute/testing_devices.h"
+#include "cohort/train/trackable.h"
 
 namespace cohort::distribute {
 namespace {
@@ -121,6 +124,40 @@ TEST(DistributedIterator, ASecondThreadIsRefusedAndTheFirstIsNotDisturbed) {
   EXPECT_THAT(error, HasSubstr("a distributed iterator was used while it is in use already"));
   EXPECT_EQ(text(*second), "[2][3]");
   EXPECT_EQ(text(it.get_next()), "[4][5]");
+}
+
+// What `call` is refused with while the iterator is in a call: the function of the dataset stands for
+// a second thread.
+std::string refused_inside(int workers, const std::function<void(DistributedIterator&)>& call) {
+  const MirroredStrategy strategy = mirrored(2);
+  std::string refusal;
+  std::optional<DistributedIterator> it;
+  const auto dataset = get_distributed_datasets_from_function(
+      [&](const InputContext&) {
+        return Dataset::range(4).map([&](int64_t x) {
+          try {
+            if (x == 0 && it) call(*it);
+          } catch (const FailedPreconditionError& error) {
+            refusal = error.what();
+          }
+          return x;
+        });
+      },
+      cpu_workers(workers, 2 / workers), contexts(workers), strategy);
+  it = dataset.iterator();
+  EXPECT_TRUE(it->next());
+  return refusal;
+}
+
+TEST(DistributedIterator, EveryCallIsRefusedWhileAnotherIsUnderWay) {
+  const auto refused = HasSubstr("a distributed iterator was used while it is in use already");
+  for (const int workers : {1, 2}) {
+    using Iterator = DistributedIterator;
+    EXPECT_THAT(refused_inside(workers, [](Iterator& it) { it.has_next(); }), refused);
+    EXPECT_THAT(refused_inside(workers, [](Iterator& it) { it.state(); }), refused);
+    EXPECT_THAT(refused_inside(workers, [](Iterator& it) { it.trackable()->checkpoint_values(); }),
+                refused);
+  }
 }
 
 TEST(DistributedIterator, AFailedBatchTakesItsStepAndNoOther) {

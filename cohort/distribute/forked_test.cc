@@ -69,6 +69,9 @@ TEST(Forked, ADistributedIteratorToo) {
                 return text;
               }),
               HasSubstr("a distributed iterator was made before this process was forked"));
+  EXPECT_THAT(in_forked_child(
+                  [&] { return thrown<FailedPreconditionError>([&] { iterator->has_next(); }); }),
+              HasSubstr("a distributed iterator was made before this process was forked"));
   EXPECT_TRUE(iterator->next().has_value());
 }
 

@@ -55,6 +55,8 @@ std::optional<StepReader::Step> StepReader::next() {
 }
 
 bool StepReader::has_next() {
+  home_.check(kWhat);
+  const internal::ExclusiveUse::Hold hold(use_, kWhat);
   if (!coming_) look();
   try {
     const InputStatus group = agreed(*coming_);
@@ -309,8 +311,7 @@ class StepReader::Position final : public train::Trackable {
   bool has_checkpoint_values() const override { return true; }
 
   std::vector<train::CheckpointValue> checkpoint_values() override {
-    IteratorState state = workers_.empty() ? reader_->state() : reader_->save_begun();
-    if (!workers_.empty()) state.set_int("workers", static_cast<int64_t>(workers_.size()));
+    IteratorState state = workers_.empty() ? reader_->state() : shared_state();
     return {{.attribute = train::kIteratorState,
              .parts = {{Leaf(StringTensor::scalar(state.serialize()))}}}};
   }
@@ -329,6 +330,15 @@ class StepReader::Position final : public train::Trackable {
   }
 
  private:
+  // What belongs to no single worker.
+  IteratorState shared_state() const {
+    reader_->home_.check(kWhat);
+    const internal::ExclusiveUse::Hold hold(reader_->use_, kWhat);
+    IteratorState state = reader_->save_begun();
+    state.set_int("workers", static_cast<int64_t>(workers_.size()));
+    return state;
+  }
+
   // Errors: InvalidArgument (of another number of workers: its children are not this one's).
   void check_workers(const IteratorState& state) const {
     const size_t here = reader_->iterators_.size();
