@@ -66,16 +66,15 @@ Tensor wide_sum(at::ArrayRef<Tensor> values, SumFunction sum_of) {
   return sum_of(wide);
 }
 
-Tensor sum_that_fits(at::ArrayRef<Tensor> values, SumFunction sum_of) {
-  const DType dtype = values[0].scalar_type();
-  const Tensor sum = wide_sum(values, sum_of);
+Tensor sum_that_fits(const Tensor& sum, const Tensor& value, const char* what) {
+  const DType dtype = value.scalar_type();
   const std::optional<Range> range = narrow_range(dtype);
   if (!range) return sum;
   if (sum.is_sparse() || sum.numel() == 0) return sum.to(dtype);
   const auto [least, largest] = at::aminmax(sum);
   const int64_t low = least.item<int64_t>(), high = largest.item<int64_t>();
   if (low < range->first || high > range->second) {
-    throw InvalidArgumentError(str("reduce SUM of ", describe(values[0]), " gives ",
+    throw InvalidArgumentError(str(what, " SUM of ", describe(value), " gives ",
                                    high > range->second ? high : low, ", which is outside of [",
                                    range->first, ", ", range->second, "], what ", dtype_name(dtype),
                                    " holds; cast the values to int64 first"));

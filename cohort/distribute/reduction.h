@@ -1,4 +1,5 @@
-// What a reduction does with dtypes: TensorFlow's rules, but no sum wraps without a word.
+// What a reduction does with dtypes: TensorFlow's rules, but no sum of integers up to 32 bits
+// wraps without a word. Those of int64 do.
 #pragma once
 
 #include "cohort/core/function_ref.h"
@@ -21,8 +22,9 @@ using SumFunction = FunctionRef<Tensor(at::ArrayRef<Tensor>)>;
 
 // sum_of(values), of integers in int64.
 Tensor wide_sum(at::ArrayRef<Tensor> values, SumFunction sum_of);
-// sum_of(values), of integers up to 32 bits by way of int64.
-// Errors: InvalidArgument (their dtype cannot hold a sum: says which).
-Tensor sum_that_fits(at::ArrayRef<Tensor> values, SumFunction sum_of);
+// A sum of values of value's dtype, which was made in int64 if they are integers of up to 32 bits,
+// in that dtype again. `what` sums, for messages: "reduce".
+// Errors: InvalidArgument (the dtype cannot hold a sum: says which).
+Tensor sum_that_fits(const Tensor& sum, const Tensor& value, const char* what);
 
 }  // namespace cohort::internal

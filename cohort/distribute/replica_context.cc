@@ -125,8 +125,9 @@ Tensor ReplicaContext::all_reduce(ReduceOp op, const Tensor& value) {
   check_own_context("all_reduce");
   const bool mean = op == ReduceOp::MEAN;
   const DType dtype = value.scalar_type();
-  const Tensor sum = AllReduce::apply(mean && dtype == int32 ? value.to(int64) : value, mean);
-  return mean ? internal::mean_of(sum, num_replicas_in_sync(), dtype) : sum;
+  const Tensor sum = AllReduce::apply(dtype == int32 ? value.to(int64) : value, mean);
+  return mean ? internal::mean_of(sum, num_replicas_in_sync(), dtype)
+              : internal::sum_that_fits(sum, value, "all_reduce");
 }
 
 Structure ReplicaContext::all_reduce(ReduceOp op, const Structure& value) {

@@ -90,19 +90,19 @@ Tensor Strategy::combine(ReduceOp op, const PerReplica<Tensor>& value,
   const at::ArrayRef<Tensor> components(value.values().data(), value.values().size());
   const DType dtype = components[0].scalar_type();
   internal::check_can_mean(op, components[0]);
+  const auto sum_of = [this](at::ArrayRef<Tensor> values) {
+    return core_->sum_over_replicas(values);
+  };
   if (!axis.given()) {
     collective::check_same_shape(components, core_->replica_id(0));
-    const auto sum_of = [this](at::ArrayRef<Tensor> values) {
-      return core_->sum_over_replicas(values);
-    };
-    if (op == ReduceOp::SUM) return internal::sum_that_fits(components, sum_of);
-    return internal::mean_of(internal::wide_sum(components, sum_of), core_->num_replicas_in_sync(),
-                             dtype);
+    const Tensor sum = internal::wide_sum(components, sum_of);
+    if (op == ReduceOp::SUM) return internal::sum_that_fits(sum, components[0], "reduce");
+    return internal::mean_of(sum, core_->num_replicas_in_sync(), dtype);
   }
   const auto [sums, count] = sum_inside(value, axis.axes());
   collective::check_same_shape(sums, core_->replica_id(0));
-  const Tensor sum = core_->sum_over_replicas(sums);
-  if (op == ReduceOp::SUM) return sum;
+  const Tensor sum = internal::wide_sum(sums, sum_of);
+  if (op == ReduceOp::SUM) return internal::sum_that_fits(sum, components[0], "reduce");
   int64_t total = count;
   if (core_->num_replicas_in_sync() != core_->num_local_replicas()) {
     const std::vector<Tensor> counts(
@@ -122,8 +122,8 @@ Tensor Strategy::reduce(ReduceOp op, const Mirrored<Tensor>& value, const Reduce
 
 Tensor Strategy::reduce(ReduceOp op, const Tensor& value, const ReduceAxis& axis) const {
   require_cross_replica("reduce", "ReplicaContext::all_reduce");
-  if (num_replicas_in_sync() == 1) return reduce(op, PerReplica<Tensor>({value}), axis);
   if (op == ReduceOp::MEAN && !axis.given()) return value;
+  if (num_replicas_in_sync() == 1) return reduce(op, PerReplica<Tensor>({value}), axis);
   if (op == ReduceOp::MEAN) {
     internal::check_can_mean(op, value);
     const auto [sums, count] = sum_inside(PerReplica<Tensor>({value}), axis.axes());

@@ -119,6 +119,45 @@ TEST_F(ReduceTest, ASumThatItsDtypeCannotHoldIsAnErrorThatSaysIt) {
   EXPECT_THROW(sum(at::kInt, int64_t{1} << 30, int64_t{1} << 30), InvalidArgumentError);
 }
 
+TEST_F(ReduceTest, ASumAlongAnAxisKeepsTheDtype) {
+  for (const DType dtype : {at::kByte, at::kInt, at::kLong, at::kFloat}) {
+    const PerReplica<Tensor> values({at::full({2}, 3, dtype), at::full({2}, 4, dtype)});
+    const Tensor sum = strategy.reduce(ReduceOp::SUM, values, 0);
+    EXPECT_EQ(sum.scalar_type(), dtype);
+    EXPECT_EQ(sum.item<double>(), 14);
+    const Tensor of_one = get_strategy().reduce(ReduceOp::SUM, values.value(0), 0);
+    EXPECT_EQ(of_one.scalar_type(), dtype);
+  }
+  const PerReplica<Tensor> large(
+      {at::full({2}, int64_t{1} << 30, at::kInt), at::full({2}, 1, at::kInt)});
+  EXPECT_THROW(strategy.reduce(ReduceOp::SUM, large, 0), InvalidArgumentError);
+}
+
+TEST_F(ReduceTest, AllReduceOfInt32KeepsTheDtypeAndDoesNotWrap) {
+  const auto sum = [&](int64_t each) {
+    return strategy.run([&](ReplicaContext& context) {
+      return context.all_reduce(ReduceOp::SUM, at::full({2}, each, at::kInt));
+    });
+  };
+  EXPECT_EQ(sum(5).value(1).scalar_type(), at::kInt);
+  EXPECT_THAT(list(sum(5).value(1)), ElementsAre(10, 10));
+  try {
+    sum(int64_t{1} << 30);
+    FAIL() << "no error";
+  } catch (const InvalidArgumentError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("all_reduce SUM of int32 [2] gives 2147483648"));
+  }
+}
+
+TEST_F(ReduceTest, MeanOfAPlainValueIsItselfWhateverTheNumberOfReplicas) {
+  const Tensor value = at::arange(0, 3, at::kInt);
+  for (const Strategy& some : {get_strategy(), Strategy(mirrored(1)), Strategy(strategy)}) {
+    const Tensor mean = some.reduce(ReduceOp::MEAN, value);
+    EXPECT_EQ(mean.scalar_type(), at::kInt);
+    EXPECT_THAT(list(mean), ElementsAre(0, 1, 2));
+  }
+}
+
 TEST_F(ReduceTest, InAReplicaNamesTheRightCall) {
   try {
     strategy.run([&] { strategy.reduce(ReduceOp::SUM, full); });
