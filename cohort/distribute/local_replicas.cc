@@ -81,6 +81,7 @@ struct LocalReplicas::Shared {
   std::chrono::nanoseconds spin() { return group.threads().spin(); }
 
   void seed_generators();
+  void forget_caller();
   void run_one(int rank);
   void work(int rank, int num_threads, uint64_t seen);
   std::exception_ptr take_error(size_t rank);
@@ -130,6 +131,15 @@ void LocalReplicas::Shared::seed_generators() {
       generators[static_cast<size_t>(i)].restore(fresh.state());
     }
   }
+}
+
+// What the caller lent to the step is its own again, such as the writer of its summaries. Replicas
+// that were given up may still be at it.
+void LocalReplicas::Shared::forget_caller() {
+  if (unfinished.load() != 0) return;
+  caller_state.reset();
+  caller_task = nullptr;
+  caller_recording = nullptr;
 }
 
 // Runs the current step as replica `rank` on the calling thread; errors go to errors[rank].
@@ -265,7 +275,8 @@ void LocalReplicas::run(StrategyCore& core, const std::shared_ptr<RunFrame>& fra
   struct NotRunning {
     Shared& shared;
     ~NotRunning() {
-      shared.output.flush();
+      shared.output.end();
+      shared.forget_caller();
       shared.group.end();
       shared.running = false;
     }
@@ -282,6 +293,7 @@ void LocalReplicas::run(StrategyCore& core, const std::shared_ptr<RunFrame>& fra
           ? std::min<std::chrono::milliseconds>(options.timeout, kMaxTimeout)
           : kDefaultTimeout;
   generators();
+  shared_->output.begin();
   shared_->group.begin({.timeout = timeout, .sequential = !options.concurrent});
   // For a single replica, too: libtorch's own count is that of physical cores, half of them in many
   // containers.

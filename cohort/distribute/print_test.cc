@@ -3,8 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <future>
+#include <memory>
 #include <sstream>
+#include <thread>
 
 #include "cohort/distribute/testing_devices.h"
 #include "cohort/ops/make_tensor.h"
@@ -13,30 +16,30 @@ namespace cohort::distribute {
 namespace {
 
 template <class... Values>
-std::string printed(const Values&... values) {
+std::string as_printed(const Values&... values) {
   std::ostringstream out;
   print({.output_stream = &out}, values...);
   return out.str();
 }
 
 TEST(Print, TensorsAsTensorFlowPrintsThem) {
-  EXPECT_EQ(printed(constant({1, 2})), "[1 2]\n");
-  EXPECT_EQ(printed(constant({{1, 2}, {3, 4}})), "[[1 2]\n [3 4]]\n");
-  EXPECT_EQ(printed(zeros({2, 1, 1})), "[[[0]]\n\n [[0]]]\n");
-  EXPECT_EQ(printed(range(10)), "[0 1 2 ... 7 8 9]\n");
-  EXPECT_EQ(printed(range(6)), "[0 1 2 3 4 5]\n");
-  EXPECT_EQ(printed(zeros({0})), "[]\n");
-  EXPECT_EQ(printed(constant({1., 0.1, 1. / 3})), "[1 0.1 0.333333343]\n");
-  EXPECT_EQ(printed(constant({true, false})), "[1 0]\n");
-  EXPECT_EQ(printed(constant({"a", "b"})), "[\"a\" \"b\"]\n");
+  EXPECT_EQ(as_printed(constant({1, 2})), "[1 2]\n");
+  EXPECT_EQ(as_printed(constant({{1, 2}, {3, 4}})), "[[1 2]\n [3 4]]\n");
+  EXPECT_EQ(as_printed(zeros({2, 1, 1})), "[[[0]]\n\n [[0]]]\n");
+  EXPECT_EQ(as_printed(range(10)), "[0 1 2 ... 7 8 9]\n");
+  EXPECT_EQ(as_printed(range(6)), "[0 1 2 3 4 5]\n");
+  EXPECT_EQ(as_printed(zeros({0})), "[]\n");
+  EXPECT_EQ(as_printed(constant({1., 0.1, 1. / 3})), "[1 0.1 0.333333343]\n");
+  EXPECT_EQ(as_printed(constant({true, false})), "[1 0]\n");
+  EXPECT_EQ(as_printed(constant({"a", "b"})), "[\"a\" \"b\"]\n");
 }
 
 TEST(Print, SeveralValues) {
-  EXPECT_EQ(printed("loss:", constant(0.5), 3, 1.0, true), "loss: 0.5 3 1.0 True\n");
-  EXPECT_EQ(printed(tuple(constant(1), constant({2}))), "(1, [2])\n");
-  EXPECT_EQ(printed(dict({{"x", constant(1)}})), "{'x': 1}\n");
-  EXPECT_EQ(printed(std::vector<Tensor>{constant({1}), constant({2})}), "([1], [2])\n");
-  EXPECT_EQ(printed(PerReplica<Tensor>{constant({1}), constant({2})}),
+  EXPECT_EQ(as_printed("loss:", constant(0.5), 3, 1.0, true), "loss: 0.5 3 1.0 True\n");
+  EXPECT_EQ(as_printed(tuple(constant(1), constant({2}))), "(1, [2])\n");
+  EXPECT_EQ(as_printed(dict({{"x", constant(1)}})), "{'x': 1}\n");
+  EXPECT_EQ(as_printed(std::vector<Tensor>{constant({1}), constant({2})}), "([1], [2])\n");
+  EXPECT_EQ(as_printed(PerReplica<Tensor>{constant({1}), constant({2})}),
             "PerReplica:{\n  0: [1],\n  1: [2]\n}\n");
   std::ostringstream out;
   print({.output_stream = &out, .end = "!", .sep = "-", .summarize = 1}, 1, range(3));
@@ -81,6 +84,34 @@ TEST(Print, OfAFailedStepIsNotLost) {
   }),
                InvalidArgumentError);
   EXPECT_EQ(out.str(), "the last words of 1\n");
+}
+
+TEST(Print, OfAReplicaThatWasGivenUpIsWrittenAtOnce) {
+  const MirroredStrategy strategy = mirrored(2);
+  std::promise<void> given_up, printed;
+  auto out = std::make_unique<std::ostringstream>();
+  EXPECT_THROW(strategy.run(RunOptions{.timeout = std::chrono::milliseconds(20)},
+                            [&](ReplicaContext& replica) {
+                              if (replica.replica_id_in_sync_group() == 0) return;
+                              given_up.get_future().wait();
+                              print({.output_stream = out.get()}, "late");
+                              printed.set_value();
+                            }),
+               DeadlineExceededError);
+  given_up.set_value();
+  printed.get_future().wait();
+  EXPECT_EQ(out->str(), "late\n");
+  out.reset();  // no later step writes to it
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  for (bool returned = false; !returned;) {
+    try {
+      strategy.run([] {});
+      returned = true;
+    } catch (const FailedPreconditionError&) {  // the replica is about to return
+      ASSERT_LT(std::chrono::steady_clock::now(), deadline);
+      std::this_thread::yield();
+    }
+  }
 }
 
 TEST(Print, GoesToStandardError) {

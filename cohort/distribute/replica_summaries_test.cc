@@ -7,6 +7,7 @@
 #include "cohort/distribute/strategy_extended.h"
 #include "cohort/distribute/testing_devices.h"
 #include "cohort/distribute/testing_tasks.h"
+#include "cohort/train/summary/recording.h"
 #include "cohort/train/summary/summary.h"
 #include "cohort/train/summary/testing_events.h"
 
@@ -59,6 +60,17 @@ TEST_F(ReplicaSummaries, AConditionOfTheCallerHoldsInTheStep) {
   auto scope = writer.as_default(0);
   auto condition = summary::record_if(false);
   strategy.run([] { EXPECT_FALSE(summary::scalar("x", 1)); });
+}
+
+TEST_F(ReplicaSummaries, AStrategyKeepsNoWriterAfterTheStep) {
+  const MirroredStrategy strategy = mirrored(2);
+  std::weak_ptr<const internal::RecordingState> callers;
+  {
+    auto scope = summary::create_file_writer(path("logs")).as_default(0);
+    callers = internal::recording_state();
+    strategy.run([] { summary::scalar("x", 1); });
+  }
+  EXPECT_TRUE(callers.expired());
 }
 
 TEST_F(ReplicaSummaries, OfSeveralTasksTheFirstRecords) {

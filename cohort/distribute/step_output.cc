@@ -11,13 +11,33 @@ void write_line(std::ostream& out, const std::string& line) {
 }
 
 void StepOutput::add(int local_replica, std::ostream& out, std::string line) {
-  if (local_replica == 0) return write_line(out, line);
+  if (local_replica != 0) {
+    const std::lock_guard lock(mutex_);
+    if (in_step_) {
+      lines_[static_cast<size_t>(local_replica)].emplace_back(&out, std::move(line));
+      return;
+    }
+  }
+  write_line(out, line);
+}
+
+void StepOutput::begin() {
   const std::lock_guard lock(mutex_);
-  lines_[static_cast<size_t>(local_replica)].emplace_back(&out, std::move(line));
+  in_step_ = true;
 }
 
 void StepOutput::flush() noexcept {
   const std::lock_guard lock(mutex_);
+  write_kept();
+}
+
+void StepOutput::end() noexcept {
+  const std::lock_guard lock(mutex_);
+  write_kept();
+  in_step_ = false;
+}
+
+void StepOutput::write_kept() noexcept {
   for (auto& lines : lines_) {
     for (const auto& [out, line] : lines) {
       try {

@@ -10,19 +10,27 @@
 namespace cohort::internal {
 
 // Replica 0's lines are written at once. Those of the others are kept until flush(): between two
-// flushes, all lines of a replica follow all lines of the one before.
+// flushes, all lines of a replica follow all lines of the one before. Outside of a step, lines are
+// written at once: a replica that was given up prints to a stream that may be gone by the next step.
 // Thread safety: any thread.
 class StepOutput {
  public:
   explicit StepOutput(int num_replicas) : lines_(static_cast<size_t>(num_replicas)) {}
 
+  // A step begins; no replica is inside an earlier one.
+  void begin();
+  // Writes what is kept, and ends the step. Never throws.
+  void end() noexcept;
   // Writes `line`, with its end, now or later: `out` must live until the step has ended.
   void add(int local_replica, std::ostream& out, std::string line);
   // Writes what is kept. Never throws.
   void flush() noexcept;
 
  private:
+  void write_kept() noexcept;
+
   std::mutex mutex_;
+  bool in_step_ = false;
   std::vector<std::vector<std::pair<std::ostream*, std::string>>> lines_;
 };
 
