@@ -31,6 +31,8 @@ std::shared_ptr<StrategyCore> program_strategy() {
   return context.strategy;
 }
 
+using End = ContextFrame::End;
+
 // The frame of a Scope.
 struct ScopeFrame : ContextFrame {
   ScopeFrame(std::shared_ptr<StrategyCore> strategy, distribute::ReplicaContext* replica)
@@ -40,10 +42,18 @@ struct ScopeFrame : ContextFrame {
 
 // The innermost frame; those that another thread has closed are removed first.
 ContextFrame* top() {
-  while (last != nullptr && last->closed.load(std::memory_order_acquire)) {
+  while (last != nullptr && last->end.load(std::memory_order_acquire) == End::kClosed) {
     delete static_cast<ScopeFrame*>(std::exchange(last, last->parent));
   }
   return last;
+}
+
+// Takes the innermost frame, that of a scope which is still open or was closed on another thread, off
+// the stack.
+void leave_scope() {
+  ContextFrame* const frame = std::exchange(last, last->parent);
+  const End before = frame->end.exchange(End::kLeft, std::memory_order_acq_rel);
+  if (before == End::kClosed) delete static_cast<ScopeFrame*>(frame);
 }
 
 // Takes the frame out of the calling thread's stack, wherever in it it is; false if it is in that of
@@ -66,7 +76,10 @@ ContextGuard::ContextGuard(StrategyCore& core, distribute::ReplicaContext* repli
     : frame_{&core, replica, last, update_component} {
   last = &frame_;
 }
-ContextGuard::~ContextGuard() { last = frame_.parent; }
+ContextGuard::~ContextGuard() {
+  while (last != &frame_) leave_scope();
+  last = frame_.parent;
+}
 
 std::shared_ptr<StrategyCore> current_core() {
   if (top() != nullptr) return last->core->shared_from_this();
@@ -168,7 +181,14 @@ void Scope::close() {
             " was closed while a scope entered later is open; that one stays open. Close scopes in "
             "the reverse order of their beginning"));
   }
-  frame->closed.store(true, std::memory_order_release);
+  using internal::End;
+  if (frame->end.exchange(End::kClosed, std::memory_order_acq_rel) == End::kLeft) {
+    delete frame;
+    throw FailedPreconditionError(str(
+        "scope nesting error: the scope of a ", core_->name(),
+        " was closed after the end of the step or merge_call that it was entered in, which left "
+        "it. Close a scope in the function that enters it"));
+  }
   throw FailedPreconditionError(
       str("scope nesting error: the scope of a ", core_->name(),
           " was closed on another thread than the one that it was entered on, which leaves it now. "

@@ -22,14 +22,16 @@ struct ContextFrame {
   // Inside the function of StrategyExtended::update: the component of the variable that assign acts
   // on.
   int update_component = -1;
-  // Set by a scope that another thread closes: the frame's own thread removes it.
-  std::atomic<bool> closed{false};
+  // Of a Scope's frame. It leaves the stack and its Scope is closed, in either order and perhaps on
+  // two threads; who comes second deletes it.
+  enum class End { kNone, kClosed, kLeft };
+  std::atomic<End> end{End::kNone};
 };
 
 // The innermost frame of the calling thread; nullptr outside of every scope and step.
 const ContextFrame* current_frame();
 
-// Pushes a frame during its lifetime.
+// Pushes a frame during its lifetime. Scopes that are still open above it at the end are left.
 class ContextGuard {
  public:
   ContextGuard(StrategyCore& core, distribute::ReplicaContext* replica, int update_component = -1);

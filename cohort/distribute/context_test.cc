@@ -141,6 +141,32 @@ TEST(Scope, ClosedOnAnotherThreadIsLeftByItsOwn) {
   auto scope = other.scope();  // which an open scope of the first strategy would refuse
 }
 
+TEST(Scope, OpenAtTheEndOfTheMergeCallItWasEnteredInIsLeft) {
+  const MirroredStrategy strategy = mirrored(2);
+  const long owners = strategy.core().use_count();
+  const auto nesting_error = HasSubstr("after the end of the step or merge_call");
+  std::unique_ptr<Scope> scope;
+  const auto enter = [&](ReplicaContext& context) {
+    context.merge_call([&](Strategy&) { scope = std::make_unique<Scope>(strategy.core()); });
+    EXPECT_EQ(get_replica_context(), &context);
+  };
+  const auto close = [&] {
+    try {
+      scope->close();
+      ADD_FAILURE() << "no error";
+    } catch (const FailedPreconditionError& error) {
+      EXPECT_THAT(error.what(), nesting_error);
+    }
+    scope.reset();
+  };
+  strategy.run(enter);
+  EXPECT_FALSE(has_strategy());
+  close();
+  strategy.run(enter);
+  std::thread(close).join();
+  EXPECT_EQ(strategy.core().use_count(), owners);  // no frame is left over
+}
+
 TEST(Scope, OfTheDefaultStrategyIsItsReplica) {
   const Strategy strategy = get_strategy();
   auto scope = strategy.scope();
