@@ -72,7 +72,7 @@ TEST_F(NamedFunctionsTest, ErrorsComeWithTheirClassAndTask) {
   }
   EXPECT_THROW(pair.call(zero, worker1, tuple(1.0)), InvalidArgumentError);
   // Task 0 serves none.
-  EXPECT_THROW(pair.call(one, {"worker", 0}, tuple(1.0, 2.0)), UnimplementedError);
+  EXPECT_THROW(pair.call(one, {"worker", 0}, tuple(1.0, 2.0)), NotFoundError);
   NamedFunctions others;
   const NamedFunction unknown = others.add("unknown", [](const Tensor& x) { return x; });
   try {
