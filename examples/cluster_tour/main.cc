@@ -16,6 +16,10 @@ int main(int argc, char** argv) {
   CLI::App app("A tour of a cluster. Start it once for each task.");
   bool keep_all = false;
   app.add_flag("--keep-all", keep_all, "Loses no worker at the end");
+  app.add_option(
+         "--metrics-port", options.metrics_port,
+         "A port of this host for GET /metrics; of several tasks of a host only one can have it")
+      ->check(CLI::Range(0, 65535));
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -110,7 +110,7 @@ void tour(const tf::distribute::cluster_resolver::ClusterResolver& resolver,
     return tf::dict({{"sum", x.sum()}, {"largest", x.max()}});
   });
 
-  Server server(resolver);
+  Server server(resolver, {.metrics_port = options.metrics_port});
   functions.serve(server);
   const ClusterView view = find_each_other(server);
   exchange_values(server, view);

@@ -8,6 +8,7 @@ namespace cluster_tour {
 struct Options {
   // Whether the last worker ends itself with SIGKILL, for the others to notice.
   bool lose_a_worker = true;
+  int metrics_port = 0;  // where each task tells Prometheus who is there; 0: nowhere
 };
 
 // Goes through all sections; in each task of the cluster alike.

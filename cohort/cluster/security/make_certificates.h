@@ -15,7 +15,7 @@ namespace cohort::internal::security {
 
 struct CertificateRequest {
   std::string cluster;
-  std::vector<TaskId> tasks;
+  std::vector<TaskId> tasks = {};
   // A person's, who may look at the cluster: operator-0.
   bool with_operator = true;
   std::string directory;
