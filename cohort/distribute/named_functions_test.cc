@@ -9,6 +9,7 @@
 
 #include "cohort/cluster/launch/free_ports.h"
 #include "cohort/core/task.h"
+#include "cohort/distribute/one_device_strategy.h"
 #include "cohort/distribute/structure_message.h"
 
 namespace cohort::distribute {
@@ -81,6 +82,15 @@ TEST_F(NamedFunctionsTest, ErrorsComeWithTheirClassAndTask) {
   } catch (const NotFoundError& error) {
     EXPECT_THAT(error.what(), HasSubstr("serves no function 'unknown'; it serves: 'fails' 'pair'"));
   }
+}
+
+TEST_F(NamedFunctionsTest, OfAStrategyRunItsSteps) {
+  const OneDeviceStrategy strategy("CPU:0");
+  const NamedFunction step = strategy.function("step", [&](const Tensor& x) {
+    return strategy.run([](const Tensor& mine) { return mine * 2; }, x);
+  });
+  strategy.serve(one);
+  EXPECT_EQ(step.call(zero, worker1, tuple(4.0)).tensor().item<double>(), 8);
 }
 
 TEST_F(NamedFunctionsTest, NamesAreCheckedAndUnique) {

@@ -21,6 +21,7 @@
 #include "cohort/core/export.h"
 #include "cohort/core/handle.h"
 #include "cohort/distribute/context.h"
+#include "cohort/distribute/named_functions.h"
 #include "cohort/distribute/reduced.h"
 #include "cohort/distribute/replica_context.h"
 #include "cohort/distribute/step_call.h"
@@ -232,7 +233,17 @@ class COHORT_API Strategy {
   bool operator==(const Strategy& other) const { return core_ == other.core_; }
   const std::shared_ptr<internal::StrategyCore>& core() const { return core_.pointer(); }
 
+  // A function that other tasks of the cluster call by its name: NamedFunctions::add, of this strategy.
+  // The same strategy and names in every task.
+  template <class Fn>
+  NamedFunction function(const std::string& name, Fn&& fn) const {
+    return named_functions().add(name, std::forward<Fn>(fn));
+  }
+  // From here on the server's task answers calls of those functions: NamedFunctions::serve.
+  void serve(Server& server) const { named_functions().serve(server); }
+
  private:
+  NamedFunctions& named_functions() const;
   // Of checked values.
   Tensor combine(ReduceOp op, const PerReplica<Tensor>& value, const ReduceAxis& axis) const;
   size_t num_local_replicas() const;

@@ -11,6 +11,7 @@
 #include "cohort/collective/sync_group.h"
 #include "cohort/core/tensor.h"
 #include "cohort/distribute/input_status.h"
+#include "cohort/distribute/named_functions.h"
 #include "cohort/distribute/variable_spec.h"
 
 namespace cohort::random {
@@ -116,6 +117,12 @@ class StrategyCore : public std::enable_shared_from_this<StrategyCore> {
   // The tasks of the sync group as a group that saves and restores together; the same object at
   // each call. nullptr for a task that is alone. See train::Trackable::save_group.
   virtual std::shared_ptr<train::SaveGroup> save_group() { return nullptr; }
+
+  // The functions of the strategy that other tasks may call.
+  distribute::NamedFunctions& named_functions() { return named_functions_; }
+
+ private:
+  distribute::NamedFunctions named_functions_;
 };
 
 // The strategy of get_strategy() outside of every scope.
