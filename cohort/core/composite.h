@@ -6,8 +6,13 @@
 //   {'$coo'}                     a sparse tensor in libtorch's COO layout (sparse_tensor.h)
 #pragma once
 
+#include <optional>
+#include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
+#include "cohort/core/export.h"
 #include "cohort/core/spec.h"
 #include "cohort/core/structure.h"
 
@@ -33,6 +38,18 @@ Composite composite_kind(const Tree& tree) {
   }
   return Composite::kNone;
 }
+
+// Whether it is a leaf, with or without a mark around it.
+template <class Tree>
+bool holds_leaf(const Tree& tree) {
+  if (tree.is_leaf()) return true;
+  const Composite kind = composite_kind(tree);
+  return kind == Composite::kRaggedRow || kind == Composite::kSparse;
+}
+
+// What keeps a structure of kind kRagged from being a RaggedTensor; nullopt if nothing does. Splits
+// between the first and the last are not looked at.
+COHORT_API std::optional<std::string> ragged_problem(const Structure& ragged);
 
 // Whether there is one in the tree.
 template <class Tree>

@@ -22,16 +22,26 @@ using internal::Composite;
 using internal::composite_kind;
 using internal::str;
 
+std::optional<std::string> form_problem(const Leaf& values, const Tensor& splits) {
+  if (values.is_tensor() && !values.tensor().defined()) return "the values are undefined";
+  if (values.dim() == 0) return "the values are a scalar; they need a dimension of rows' values";
+  if (!splits.defined() || splits.scalar_type() != int64 || splits.dim() != 1 ||
+      splits.size(0) == 0) {
+    return str("row_splits are ", internal::describe(splits),
+               "; they must be int64 [rows + 1] and begin with 0");
+  }
+  return std::nullopt;
+}
+
+std::string wrong_end(int64_t last_split, const Leaf& values) {
+  return str("row_splits end with ", last_split, ", but there are ", values.sizes()[0], " values");
+}
+
 void check_splits(const Leaf& values, const Tensor& splits) {
   const auto refuse = [&](const std::string& problem) {
     throw InvalidArgumentError(str("RaggedTensor: ", problem));
   };
-  if (values.dim() == 0) refuse("the values are a scalar; they need a dimension of rows' values");
-  if (!splits.defined() || splits.scalar_type() != int64 || splits.dim() != 1 ||
-      splits.size(0) == 0) {
-    refuse(str("row_splits are ", internal::describe(splits),
-               "; they must be int64 [rows + 1] and begin with 0"));
-  }
+  if (const auto problem = form_problem(values, splits)) refuse(*problem);
   const Tensor on_cpu = splits.cpu().contiguous();
   const auto* split = on_cpu.data_ptr<int64_t>();
   const int64_t last = splits.size(0) - 1;
@@ -41,10 +51,7 @@ void check_splits(const Leaf& values, const Tensor& splits) {
     refuse(str("row_splits must not fall, but row ", i, " ends at ", split[i + 1],
                ", before its begin at ", split[i]));
   }
-  if (split[last] != values.sizes()[0]) {
-    refuse(
-        str("row_splits end with ", split[last], ", but there are ", values.sizes()[0], " values"));
-  }
+  if (split[last] != values.sizes()[0]) refuse(wrong_end(split[last], values));
 }
 
 // For each value, the row that it is in and its place there.
@@ -68,6 +75,21 @@ std::vector<int64_t> dense_shape(const RaggedTensor& tensor) {
 }
 
 }  // namespace
+
+std::optional<std::string> internal::ragged_problem(const Structure& ragged) {
+  const Structure& values = ragged[0];
+  const Structure& splits = ragged[1];
+  if (!values.is_leaf() || !splits.is_leaf() || !splits.leaf().is_tensor()) {
+    return "its values and row_splits must be tensors";
+  }
+  if (auto problem = form_problem(values.leaf(), splits.tensor())) return problem;
+  // A device is not waited for: what is there came from a structure that was whole on the host.
+  const Tensor& all = splits.tensor();
+  if (!all.device().is_cpu()) return std::nullopt;
+  const int64_t last = all.data_ptr<int64_t>()[(all.size(0) - 1) * all.stride(0)];
+  if (last != values.leaf().sizes()[0]) return wrong_end(last, values.leaf());
+  return std::nullopt;
+}
 
 RaggedTensor RaggedTensor::from_row_splits(const Leaf& values, const Tensor& row_splits) {
   check_splits(values, row_splits);
@@ -110,6 +132,9 @@ RaggedTensor RaggedTensor::from_rows(const std::vector<Tensor>& rows) {
 RaggedTensor::RaggedTensor(const Structure& structure) : values_(Tensor()) {
   if (composite_kind(structure) != Composite::kRagged) {
     throw InvalidArgumentError(str("expected a RaggedTensor, but got ", structure));
+  }
+  if (const auto problem = internal::ragged_problem(structure)) {
+    throw InvalidArgumentError(str("RaggedTensor: ", *problem));
   }
   values_ = structure[0].leaf();
   row_splits_ = structure[1].tensor();

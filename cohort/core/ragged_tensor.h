@@ -34,7 +34,8 @@ class COHORT_API RaggedTensor {
   // Shapes: each [n_i, ..]. Errors: InvalidArgument (none; other dimensions or dtypes differ).
   static RaggedTensor from_rows(const std::vector<Tensor>& rows);
 
-  // A structure that is one. Errors: InvalidArgument (it is not).
+  // A structure that is one. Errors: InvalidArgument (it is not; row_splits of another dtype or
+  // shape, or that do not end with the number of values).
   RaggedTensor(const Structure& structure);
   operator Structure() const;
 

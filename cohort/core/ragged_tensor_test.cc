@@ -88,6 +88,22 @@ TEST(RaggedTensor, IsAStructure) {
             "row_splits=TensorSpec(shape=(4,), dtype=int64))");
 }
 
+TEST(RaggedTensor, ABrokenStructureIsRefused) {
+  const auto refused = [](const Structure& values, const Tensor& splits, const std::string& text) {
+    const Structure broken = dict({{"$values", values}, {"$row_splits", splits}});
+    expect_error<InvalidArgumentError>([&] { const RaggedTensor wrong(broken); }, text);
+    EXPECT_THAT(str(broken), testing::HasSubstr("$row_splits")) << "messages can print it";
+  };
+  refused(Tensor(at::arange(3)), at::tensor({0, 2, 4}, int64), "end with 4, but there are 3");
+  refused(Tensor(at::arange(3)), at::tensor({0.0, 3.0}), "must be int64");
+  refused(Tensor(at::ones({})), at::tensor({0, 1}, int64), "are a scalar");
+  refused(tuple(), at::tensor({0, 1}, int64), "must be tensors");
+  const Tensor every_second = at::tensor({0, 9, 2, 9, 3}, int64).slice(0, 0, 5, 2);
+  const RaggedTensor whole =
+      dict({{"$values", Tensor(at::arange(3))}, {"$row_splits", every_second}});
+  EXPECT_EQ(str(whole), "<RaggedTensor [[0, 1], [2]]>");
+}
+
 TEST(RaggedTensor, IsAParameterAndAResult) {
   const auto doubled = internal::structure_function(
       [](const RaggedTensor& ids, const Tensor&) { return ids.with_values(ids.values() * 2); });
@@ -101,6 +117,10 @@ TEST(SparseStructure, IsItsTensor) {
   EXPECT_EQ(str(sparse), "<sparse int64 [3,3], 5 values>");
   EXPECT_EQ(str(StructureSpec::of(sparse)),
             "SparseTensorSpec(TensorSpec(shape=(3, 3), dtype=int64))");
+  const Structure unmarked = sample().to_sparse();
+  EXPECT_EQ(StructureSpec::of(unmarked), StructureSpec::of(sparse));
+  EXPECT_EQ(StructureSpec::of(unmarked).first_mismatch(unmarked), std::nullopt);
+  EXPECT_EQ(StructureSpec::of(unmarked).first_mismatch(sparse), std::nullopt);
   const auto sum =
       internal::structure_function([](const Tensor& coo) { return Tensor(coo.to_dense().sum()); });
   EXPECT_EQ(sum(sparse).tensor().item<int64_t>(), 10);

@@ -41,17 +41,6 @@ void check_parameter_members(const Structure& value, size_t count, size_t index,
       " has ", value.is_leaf() ? "one leaf" : describe_form(value), " there: ", contents(value)));
 }
 
-namespace {
-
-// A leaf, with or without a mark around it.
-bool holds_leaf(const Structure& value) {
-  if (value.is_leaf()) return true;
-  const Composite kind = composite_kind(value);
-  return kind == Composite::kRaggedRow || kind == Composite::kSparse;
-}
-
-}  // namespace
-
 const Tensor& tensor_value(const Structure& value, size_t index, const CallSite& site) {
   if (holds_leaf(value) && value.leaf().is_tensor()) return value.tensor();
   throw InvalidArgumentError(str("argument ", index, " of ", site.function,

@@ -111,7 +111,11 @@ void print_dict(std::ostream& out, const Structure::Dict& items) {
 void print_composite(std::ostream& out, const Structure& structure) {
   switch (internal::composite_kind(structure)) {
     case internal::Composite::kRagged:
-      out << RaggedTensor(structure);
+      if (internal::ragged_problem(structure)) {  // messages print what is broken too
+        print_dict(out, structure.items());
+      } else {
+        out << RaggedTensor(structure);
+      }
       return;
     case internal::Composite::kSparse:
       out << "<sparse " << internal::describe(structure.tensor()) << ", "

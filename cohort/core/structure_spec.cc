@@ -22,8 +22,17 @@ std::string describe_leaf(const Leaf& leaf) {
   return internal::describe(leaf.tensor());
 }
 
+// A tensor in COO layout without its mark.
+bool is_sparse_leaf(const Structure& structure) {
+  return structure.is_leaf() && structure.leaf().is_tensor() && structure.tensor().defined() &&
+         structure.tensor().layout() == at::kSparse;
+}
+
 std::optional<std::string> mismatch_below(const std::string& path, const StructureSpec& spec,
                                           const Structure& structure) {
+  if (internal::composite_kind(spec) == internal::Composite::kSparse && is_sparse_leaf(structure)) {
+    return mismatch_below(path, spec.items()[0].second, structure);
+  }
   if (!same_top(spec, structure)) {
     return str(place(path), ": expected ", describe_form(spec), ", but got ",
                describe_form(structure));
@@ -103,6 +112,10 @@ StructureSpec StructureSpec::make_dict(Dict members) {
 }
 
 StructureSpec StructureSpec::of(const Structure& structure) {
+  if (is_sparse_leaf(structure) ||
+      internal::composite_kind(structure) == internal::Composite::kSparse) {
+    return make_dict({{internal::kSparse, TensorSpec::of(structure.leaf())}});
+  }
   if (structure.is_leaf()) return TensorSpec::of(structure.leaf());
   if (structure.is_tuple()) {
     std::vector<StructureSpec> members;
