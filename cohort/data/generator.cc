@@ -3,6 +3,7 @@
 #include "cohort/core/error_context.h"
 #include "cohort/core/lazy.h"
 #include "cohort/data/dataset.h"
+#include "cohort/data/iteration/composite_rows.h"
 #include "cohort/data/iteration/counting_iterator.h"
 #include "cohort/data/iteration/input_deadline.h"
 #include "cohort/data/nodes/node.h"
@@ -62,7 +63,9 @@ class GeneratorIterator final : public DataIterator {
  private:
   bool generate(Structure& out) {
     if (!pass_) pass_ = source_.start();
-    return pass_->next(out);
+    if (!pass_->next(out)) return false;
+    out = with_marked_sparse(std::move(out));
+    return true;
   }
   // Elements that fail count.
   int64_t pass_over(int64_t n) {

@@ -2,6 +2,7 @@
 
 #include "cohort/core/error_context.h"
 #include "cohort/core/lazy.h"
+#include "cohort/data/iteration/composite_rows.h"
 #include "cohort/data/nodes/node.h"
 
 namespace cohort::internal {
@@ -19,7 +20,7 @@ class SourceElements final : public IndexedData {
   int64_t size() const override { return source_->size; }
   void read(int64_t position, Structure& out) override {
     try {
-      out = source_->read(position);
+      out = with_marked_sparse(source_->read(position));
     } catch (...) {
       rethrow_with_context(str(name_, ": element ", position));
     }

@@ -1,11 +1,27 @@
 #include "cohort/data/functions/map_function.h"
 
+#include "cohort/core/composite.h"
 #include "cohort/core/error_context.h"
+#include "cohort/core/ragged_tensor.h"
 #include "cohort/core/text.h"
+#include "cohort/data/iteration/composite_rows.h"
 #include "cohort/data/iteration/parallel_calls.h"
+#include "cohort/data/iteration/row_specs.h"
 #include "cohort/data/iteration/stacking.h"
 
 namespace cohort::internal {
+namespace {
+
+// With one tensor of as many rows in place of each RaggedTensor.
+Structure row_form(const Structure& block) {
+  if (!has_composites(block)) return block;
+  return map_nodes(block, [](const Structure& node) -> Structure {
+    if (composite_kind(node) != Composite::kRagged) return node;
+    return RaggedTensor(node).row_lengths();
+  });
+}
+
+}  // namespace
 
 MapFunction::MapFunction(ElementFunction function, data::MapOptions options)
     : function_(std::move(function)), options_(std::move(options)) {
@@ -20,9 +36,8 @@ MapFunction::MapFunction(ElementFunction function, data::MapOptions options)
         "vectorized = true it gets blocks of elements; leave vectorized out");
   }
   check_parallel_calls("map", options_.num_parallel_calls);
-  if (options_.output_spec) {
-    block_spec_ = options_.output_spec->map(
-        [](const TensorSpec& spec) { return spec.with_leading_dim(kUnknownDim); });
+  if (options_.output_spec && takes_blocks()) {
+    block_spec_ = stacked_spec(*options_.output_spec, kUnknownDim);
   }
 }
 
@@ -51,7 +66,7 @@ Structure MapFunction::apply(const Structure& element, int64_t index,
   const auto start = measured ? CallCost::Clock::now() : CallCost::Clock::time_point();
   Structure result;
   try {
-    result = call(element, index, random);
+    result = with_marked_sparse(call(element, index, random));
   } catch (...) {
     rethrow_with_context(str("map: element ", index));
   }
@@ -84,11 +99,11 @@ Structure MapFunction::apply_vectorized(const Structure& block, const Positions&
   const int64_t first = indices[0], last = indices[indices.size() - 1];
   Structure result;
   try {
-    result = function_.whole(block);
+    result = with_marked_sparse(function_.whole(block));
   } catch (...) {
     rethrow_with_context(str("map: the block of elements ", first, " to ", last));
   }
-  result.for_each_with_path([&](const std::string& path, const Leaf& leaf) {
+  row_form(result).for_each_with_path([&](const std::string& path, const Leaf& leaf) {
     const std::vector<int64_t> shape = leaf.sizes();
     if (!shape.empty() && shape[0] == indices.size()) return;
     throw InvalidArgumentError(str("map: the vectorized function got a block of ", indices.size(),

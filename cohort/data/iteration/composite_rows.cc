@@ -100,7 +100,17 @@ bool same_leaves(const Leaf& a, const Leaf& b, size_t from) {
 
 }  // namespace
 
-Structure with_marked_sparse(const Structure& structure) {
+bool has_sparse_leaf(const Structure& structure) {
+  bool found = false;
+  structure.for_each([&](const Leaf& leaf) {
+    found = found ||
+            (leaf.is_tensor() && leaf.tensor().defined() && leaf.tensor().layout() == at::kSparse);
+  });
+  return found;
+}
+
+Structure with_marked_sparse(Structure structure) {
+  if (!has_sparse_leaf(structure)) return structure;
   return map_nodes(structure, [](const Structure& node) -> Structure {
     if (!node.is_leaf() || !node.leaf().is_tensor() || !node.tensor().defined() ||
         node.tensor().layout() != at::kSparse) {

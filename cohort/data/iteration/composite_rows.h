@@ -10,8 +10,11 @@
 
 namespace cohort::internal {
 
-// The same structure, with a mark around tensors in COO layout that have none.
-Structure with_marked_sparse(const Structure& structure);
+// Whether there is a tensor in COO layout, marked or not.
+bool has_sparse_leaf(const Structure& structure);
+// The same structure, with a mark around tensors in COO layout that have none. All that users' code
+// makes passes through it before it goes on.
+Structure with_marked_sparse(Structure structure);
 
 // Of the first leaf or composite of a structure.
 int64_t num_rows_of_composites(const Structure& block);

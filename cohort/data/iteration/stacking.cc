@@ -54,15 +54,6 @@ bool stackable(const Leaf& a, const Leaf& b, size_t from) {
 Structure join(const std::vector<Structure>& parts, size_t from,
                FunctionRef<int64_t(size_t)> index);
 
-bool has_sparse_leaf(const Structure& structure) {
-  bool found = false;
-  structure.for_each([&](const Leaf& leaf) {
-    found = found ||
-            (leaf.is_tensor() && leaf.tensor().defined() && leaf.tensor().layout() == at::kSparse);
-  });
-  return found;
-}
-
 // The same for trees that hold composites.
 Structure join_nodes(const std::vector<Structure>& parts, size_t from,
                      FunctionRef<int64_t(size_t)> index) {
@@ -100,7 +91,7 @@ Structure join_nodes(const std::vector<Structure>& parts, size_t from,
 Structure join(const std::vector<Structure>& parts, size_t from,
                FunctionRef<int64_t(size_t)> index) {
   if (has_composites(parts[0])) return join_nodes(parts, from, index);
-  if (has_sparse_leaf(parts[0])) {  // of a map, say
+  if (has_sparse_leaf(parts[0])) {  // results of steps, say
     std::vector<Structure> marked;
     for (const Structure& part : parts) marked.push_back(with_marked_sparse(part));
     return join_nodes(marked, from, index);

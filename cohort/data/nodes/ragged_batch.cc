@@ -5,26 +5,40 @@
 namespace cohort::internal {
 namespace {
 
-Structure with_marked_rows(const Structure& element, const StructureSpec& spec, bool guessed) {
-  if (element.is_leaf()) {
-    const bool always_the_same = !guessed && spec.leaf().is_fully_defined();
-    if (element.leaf().dim() == 0 || always_the_same) return element;
-    return Structure::make_dict({{kRaggedRow, element}});
-  }
+Structure row_of(const Structure& leaf) {
+  return leaf.leaf().dim() == 0 ? leaf : Structure::make_dict({{kRaggedRow, leaf}});
+}
+
+// Of an element whose form is the spec's.
+Structure with_marked_rows(const Structure& element, const StructureSpec& spec) {
+  if (element.is_leaf()) return spec.leaf().is_fully_defined() ? element : row_of(element);
   if (composite_kind(element) != Composite::kNone) return element;
   if (element.is_tuple()) {
     std::vector<Structure> members;
     for (size_t i = 0; i < element.size(); ++i) {
-      members.push_back(with_marked_rows(element[i], spec.members()[i], guessed));
+      members.push_back(with_marked_rows(element[i], spec.members()[i]));
     }
     return Structure::make_tuple(std::move(members));
   }
   Structure::Dict items;
   for (size_t i = 0; i < element.size(); ++i) {
     items.emplace_back(element.items()[i].first,
-                       with_marked_rows(element[i], spec.items()[i].second, guessed));
+                       with_marked_rows(element[i], spec.items()[i].second));
   }
   return Structure::make_dict(std::move(items));
+}
+
+Structure with_marked_rows(const Structure& element, const StructureSpec& spec, bool guessed) {
+  if (guessed) {  // other elements may have other forms
+    return map_nodes(element, [](const Structure& node) -> Structure {
+      return composite_kind(node) == Composite::kNone ? row_of(node) : node;
+    });
+  }
+  if (const auto mismatch = spec.first_mismatch(element)) {
+    throw InvalidArgumentError(
+        str("ragged_batch: an element does not fit the dataset's spec: ", *mismatch));
+  }
+  return with_marked_rows(element, spec);
 }
 
 }  // namespace

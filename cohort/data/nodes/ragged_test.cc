@@ -5,12 +5,14 @@
 #include <ATen/ops/zeros.h>
 #include <gmock/gmock.h>
 
+#include "cohort/core/composite.h"
 #include "cohort/core/ragged_tensor.h"
 #include "cohort/core/testing_errors.h"
 #include "cohort/data/ragged_batch.h"
 #include "cohort/data/split_batches.h"
 #include "cohort/data/storage/element_codec.h"
 #include "cohort/data/test_util.h"
+#include "cohort/data/torch_dataset.h"
 
 namespace cohort::data {
 namespace {
@@ -179,6 +181,74 @@ TEST(RaggedDataset, RaggedBatchOfTensorsOfDifferentSizes) {
   const Dataset words = Dataset::from_tensor_slices(
       RaggedTensor::from_row_lengths(StringTensor({"a", "b", "c"}), {1, 2}));
   EXPECT_EQ(str(*words.batch(2).iterator().next()), "<RaggedTensor [[\"a\"], [\"b\", \"c\"]]>");
+}
+
+TEST(RaggedDataset, RaggedBatchOfElementsOfOtherForms) {
+  int64_t next = 0;
+  const Dataset forms = Dataset::from_generator([next]() mutable -> std::optional<Structure> {
+    const Tensor a = at::ones({2});
+    return next++ == 0 ? tuple(a) : tuple(a, Tensor(at::ones({3})));
+  });
+  EXPECT_EQ(str(*forms.ragged_batch(1).take(2).skip(1).iterator().next()),
+            "(<RaggedTensor [[1.0, 1.0]]>, <RaggedTensor [[1.0, 1.0, 1.0]]>)");
+  expect_error<InvalidArgumentError>([&] { forms.ragged_batch(2).iterator().next(); },
+                                     "their form differs");
+  const StructureSpec spec = StructureSpec::of(tuple(Tensor(at::ones({2}))));
+  const Dataset declared = Dataset::from_generator(
+      [] { return std::optional<Structure>(tuple(Tensor(at::ones({2})))); }, {.output_spec = spec});
+  EXPECT_EQ(str(*declared.ragged_batch(2).iterator().next()), "([[1.0, 1.0], [1.0, 1.0]],)");
+}
+
+// 4 rows with one value each, at another place.
+Tensor identity_rows() {
+  Tensor dense = at::zeros({4, 4});
+  dense.fill_diagonal_(1);
+  return dense;
+}
+
+TEST(SparseDataset, ResultsOfUsersCodeAreMarked) {
+  const auto to_sparse = [](const Tensor& x) { return x.to_sparse(); };
+  const Dataset rows = Dataset::from_tensor_slices(identity_rows());
+  const Dataset generated = Dataset::from_generator([i = 0]() mutable -> std::optional<Tensor> {
+    if (i == 4) return std::nullopt;
+    return identity_rows()[i++].to_sparse();
+  });
+  const Dataset scanned = rows.scan(
+      0.0, [&](const Tensor& state, const Tensor& x) { return tuple(state, to_sparse(x)); });
+  const Dataset indexed = internal::make_indexed_source(
+      "source", 4, [](int64_t i) -> Structure { return identity_rows()[i].to_sparse(); });
+  for (const Dataset& dataset :
+       {rows.map(to_sparse), rows.map(to_sparse, {.num_parallel_calls = 2}),
+        rows.map(to_sparse, {.vectorized = true}), generated, scanned, indexed}) {
+    EXPECT_EQ(internal::composite_kind(*dataset.iterator().next()), internal::Composite::kSparse);
+    EXPECT_EQ(internal::composite_kind(dataset.element_spec()), internal::Composite::kSparse);
+    const Dataset batches = dataset.batch(4);
+    EXPECT_EQ(internal::composite_kind(batches.element_spec()), internal::Composite::kSparse);
+    EXPECT_TRUE(at::equal(batches.iterator().next()->tensor().to_dense(), identity_rows()));
+  }
+  for (const Structure& piece : split_batches(rows.batch(4).map(to_sparse), 2)) {
+    EXPECT_EQ(internal::composite_kind(piece), internal::Composite::kSparse);
+    EXPECT_EQ(piece.tensor().sizes(), (std::vector<int64_t>{2, 4}));
+    EXPECT_EQ(piece.tensor()._nnz(), 2);
+  }
+}
+
+TEST(RaggedDataset, VectorizedFunctionsTakeAndReturnThem) {
+  const Dataset rows = Dataset::from_tensor_slices(ragged_rows(4));
+  const auto doubled = [](const RaggedTensor& block) {
+    return block.with_values(block.values() * 2);
+  };
+  for (const Dataset& dataset :
+       {rows.map(doubled, {.vectorized = true}),
+        rows.map(doubled, {.vectorized = true, .output_spec = rows.element_spec()})}) {
+    EXPECT_EQ(str(dataset.element_spec()), str(rows.element_spec()));
+    EXPECT_EQ(str(*dataset.batch(4).iterator().next()),
+              "<RaggedTensor [[], [2.0], [4.0, 4.0], [6.0, 6.0, 6.0]]>");
+  }
+  const Dataset too_few = rows.map([](const RaggedTensor&) { return ragged_rows(1); },
+                                   {.vectorized = true, .output_spec = rows.element_spec()});
+  expect_error<InvalidArgumentError>([&] { too_few.batch(4).iterator().next(); },
+                                     "returned shape [1]");
 }
 
 TEST(RaggedDataset, RowsArePadded) {

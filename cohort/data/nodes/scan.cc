@@ -8,6 +8,7 @@
 #include "cohort/data/functions/carried_state.h"
 #include "cohort/data/functions/probe.h"
 #include "cohort/data/functions/probed_spec.h"
+#include "cohort/data/iteration/composite_rows.h"
 #include "cohort/data/iteration/counting_iterator.h"
 #include "cohort/data/nodes/node.h"
 #include "cohort/data/storage/element_codec.h"
@@ -40,7 +41,7 @@ struct ScanFunction {
     }
     check_next_state("scan", index, state, result[0]);
     state = result[0];
-    return result[1];
+    return with_marked_sparse(result[1]);
   }
 };
 
