@@ -1,5 +1,8 @@
 #include "cohort/distribute/print.h"
 
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
@@ -7,6 +10,8 @@
 #include <iostream>
 #include <utility>
 
+#include "cohort/core/composite.h"
+#include "cohort/core/ragged_tensor.h"
 #include "cohort/core/text.h"
 #include "cohort/distribute/context.h"
 #include "cohort/distribute/replica_context.h"
@@ -83,7 +88,18 @@ std::string numbers_text(const Tensor& tensor, DType dtype, int64_t summarize) {
   return ArrayText<T>(values.sizes(), values.data_ptr<T>(), summarize).text();
 }
 
+std::string tensor_text(const Tensor& tensor, int64_t summarize);
+
+std::string sparse_text(const Tensor& coo, int64_t summarize) {
+  Tensor shape = at::empty({coo.dim()}, int64);
+  std::copy(coo.sizes().begin(), coo.sizes().end(), shape.data_ptr<int64_t>());
+  return str("'SparseTensor(indices=", tensor_text(coo._indices().t(), summarize),
+             ", values=", tensor_text(coo._values(), summarize),
+             ", shape=", tensor_text(shape, summarize), ")'");
+}
+
 std::string tensor_text(const Tensor& tensor, int64_t summarize) {
+  if (tensor.defined() && tensor.layout() == at::kSparse) return sparse_text(tensor, summarize);
   if (!tensor.defined() || tensor.layout() != at::kStrided || tensor.is_complex() ||
       tensor.is_quantized() || tensor.is_meta()) {
     return describe(tensor);
@@ -91,6 +107,50 @@ std::string tensor_text(const Tensor& tensor, int64_t summarize) {
   if (tensor.scalar_type() == float64) return numbers_text<double>(tensor, float64, summarize);
   if (tensor.is_floating_point()) return numbers_text<float>(tensor, float32, summarize);
   return numbers_text<int64_t>(tensor, int64, summarize);
+}
+
+// A number of a RaggedTensor, as tf.strings.as_string writes it.
+std::string scalar_text(const Tensor& scalar) {
+  if (scalar.is_complex() || scalar.is_quantized()) return describe(scalar);
+  if (scalar.scalar_type() == boolean) return scalar.item<bool>() ? "true" : "false";
+  if (!scalar.is_floating_point()) return std::to_string(scalar.item<int64_t>());
+  std::string text(400, '\0');  // of the largest double
+  text.resize(std::snprintf(text.data(), text.size(), "%f", scalar.item<double>()));
+  return text;
+}
+
+std::string list_text(int64_t count, int64_t summarize, FunctionRef<std::string(int64_t)> member) {
+  const bool cut = summarize >= 0 && count > 2 * summarize;
+  std::string text = "[";
+  for (int64_t i = 0; i < count; ++i) {
+    if (i > 0) text += ", ";
+    if (cut && i == summarize) {
+      text += "...";
+      i = count - summarize - 1;
+    } else {
+      text += member(i);
+    }
+  }
+  return text + "]";
+}
+
+std::string row_text(const Leaf& row, int64_t summarize) {
+  if (row.dim() == 0) {
+    return row.is_strings() ? quoted(row.strings().item()) : scalar_text(row.tensor());
+  }
+  return list_text(row.sizes()[0], summarize, [&](int64_t i) {
+    return row.is_strings() ? row_text(row.strings().select(0, i), summarize)
+                            : row_text(row.tensor().select(0, i), summarize);
+  });
+}
+
+std::string ragged_text(const RaggedTensor& ragged, int64_t summarize) {
+  const Leaf& values = ragged.flat_values();
+  const RaggedTensor on_cpu = RaggedTensor::from_row_splits(
+      values.is_strings() ? values : Leaf(values.tensor().detach().cpu()),
+      ragged.row_splits().cpu());
+  return list_text(ragged.nrows(), summarize,
+                   [&](int64_t i) { return row_text(on_cpu[i], summarize); });
 }
 
 std::string tuple_text(const std::vector<std::string>& members) {
@@ -113,7 +173,8 @@ std::string print_text(double value) {
 }
 
 std::string print_text(const Structure& value, int64_t summarize) {
-  if (value.is_leaf()) {
+  if (composite_kind(value) == Composite::kRagged) return ragged_text(value, summarize);
+  if (holds_leaf(value)) {
     const Leaf& leaf = value.leaf();
     if (leaf.is_tensor()) return tensor_text(leaf.tensor(), summarize);
     const StringTensor& strings = leaf.strings();

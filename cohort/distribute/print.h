@@ -30,7 +30,8 @@ struct PrintOptions {
 
 namespace internal {
 
-// TensorFlow's text: [[0 1 2]\n [3 4 5]], strings in quotation marks, (a, b), {'key': a}.
+// TensorFlow's text: [[0 1 2]\n [3 4 5]], strings in quotation marks, (a, b), {'key': a}; a
+// RaggedTensor as [[0, 1], []], a sparse tensor as 'SparseTensor(indices=.., values=.., shape=..)'.
 COHORT_API std::string print_text(const Structure& value, int64_t summarize);
 // Of a tensor of the list, as of a tuple's.
 COHORT_API std::string print_text(const std::vector<Tensor>& values, int64_t summarize);

@@ -9,6 +9,7 @@
 #include <sstream>
 #include <thread>
 
+#include "cohort/core/ragged_tensor.h"
 #include "cohort/distribute/testing_devices.h"
 #include "cohort/ops/make_tensor.h"
 
@@ -46,6 +47,24 @@ TEST(Print, SeveralValues) {
   EXPECT_EQ(out.str(), "1-[0 ... 2]!");
   print({.output_stream = &out, .summarize = -1}, range(8));
   EXPECT_THAT(out.str(), ::testing::EndsWith("[0 1 2 3 4 5 6 7]\n"));
+}
+
+TEST(Print, RaggedAndSparseTensorsAsTensorFlowPrintsThem) {
+  const RaggedTensor ragged = RaggedTensor::from_row_lengths(range(2), {2, 0});
+  EXPECT_EQ(as_printed(ragged), "[[0, 1], []]\n");
+  EXPECT_EQ(as_printed(dict({{"ids", ragged}})), "{'ids': [[0, 1], []]}\n");
+  EXPECT_EQ(as_printed(RaggedTensor::from_row_lengths(range(8), {8})),
+            "[[0, 1, 2, ..., 5, 6, 7]]\n");
+  EXPECT_EQ(as_printed(RaggedTensor::from_row_lengths(constant({0.5, 1.}), {1, 1})),
+            "[[0.500000], [1.000000]]\n");
+  EXPECT_EQ(as_printed(RaggedTensor::from_row_lengths(StringTensor({"a", "b"}), {1, 1})),
+            "[['a'], ['b']]\n");
+  EXPECT_EQ(as_printed(RaggedTensor::from_row_lengths(range(4).reshape({2, 2}), {2})),
+            "[[[0, 1], [2, 3]]]\n");
+  const std::string sparse = "'SparseTensor(indices=[[0 0]\n [0 1]], values=[0 1], shape=[2 2])'\n";
+  EXPECT_EQ(as_printed(sparse_structure(ragged.to_sparse())), sparse);
+  EXPECT_EQ(as_printed(ragged.to_sparse()), sparse);
+  EXPECT_EQ(as_printed(dict({{"$row", range(2)}})), "[0 1]\n") << "a row of a ragged batch";
 }
 
 TEST(Print, InAStepInReplicaOrder) {

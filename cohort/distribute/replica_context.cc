@@ -6,6 +6,7 @@
 #include "cohort/collective/replica_collectives.h"
 #include "cohort/distribute/context.h"
 #include "cohort/distribute/context_stack.h"
+#include "cohort/distribute/ragged_values.h"
 #include "cohort/distribute/reduction.h"
 #include "cohort/distribute/step_output.h"
 #include "cohort/distribute/strategy.h"
@@ -131,6 +132,7 @@ Tensor ReplicaContext::all_reduce(ReduceOp op, const Tensor& value) {
 }
 
 Structure ReplicaContext::all_reduce(ReduceOp op, const Structure& value) {
+  internal::check_can_reduce_rows("all_reduce", value);
   return value.map([&](const Leaf& leaf) -> Leaf { return all_reduce(op, leaf.tensor()); });
 }
 
@@ -142,7 +144,10 @@ Tensor ReplicaContext::all_gather(const Tensor& value, int64_t axis) {
 }
 
 Structure ReplicaContext::all_gather(const Structure& value, int64_t axis) {
-  return value.map([&](const Leaf& leaf) -> Leaf { return all_gather(leaf.tensor(), axis); });
+  return internal::with_row_splits(
+      internal::with_row_lengths("all_gather", value, axis).map([&](const Leaf& leaf) -> Leaf {
+        return all_gather(leaf.tensor(), axis);
+      }));
 }
 
 }  // namespace cohort::distribute

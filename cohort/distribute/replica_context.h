@@ -132,7 +132,7 @@ class COHORT_API ReplicaContext {
   // and int16, whose sums would soon wrap: cast them; bool), FailedPrecondition, DeadlineExceeded.
   Tensor all_reduce(ReduceOp op, const Tensor& value);
   // The same for each leaf, or each member of a pair, tuple, vector, array or plain struct; a number
-  // gives a tensor of shape [].
+  // gives a tensor of shape []. Errors: also Unimplemented (a RaggedTensor).
   Structure all_reduce(ReduceOp op, const Structure& value);
   template <internal::ReducesByMember T>
   internal::Reduced<T> all_reduce(ReduceOp op, const T& value) {
@@ -144,7 +144,8 @@ class COHORT_API ReplicaContext {
   // Shapes: value [.., n_r, ..], equal except along `axis` -> [.., sum of n_r, ..].
   // Collective. Errors: InvalidArgument (rank 0, axis out of range, shapes), as all_reduce.
   Tensor all_gather(const Tensor& value, int64_t axis);
-  // The same for each leaf or member.
+  // The same for each leaf or member. RaggedTensors are joined row by row along axis 0.
+  // Errors: also Unimplemented (a RaggedTensor along another axis).
   Structure all_gather(const Structure& value, int64_t axis);
   template <internal::ReducesByMember T>
   internal::Reduced<T> all_gather(const T& value, int64_t axis) {

@@ -47,8 +47,17 @@ template <class T, size_t kSize>
 std::array<T, kSize> detached(std::array<T, kSize> values);
 
 template <class T>
+inline constexpr bool kIsStructureType =
+    std::is_class_v<T> && !std::is_same_v<T, StringTensor> &&
+    std::is_convertible_v<const T&, Structure> && std::is_convertible_v<const Structure&, T>;
+
+template <class T>
 T detached(T value) {
-  if constexpr (kFieldCount < T >> 0) {
+  if constexpr (std::is_base_of_v<Tensor, T>) {
+    static_cast<Tensor&>(value) = detached(static_cast<const Tensor&>(value));
+  } else if constexpr (kIsStructureType<T>) {  // such as RaggedTensor
+    return static_cast<T>(detached(static_cast<Structure>(value)));
+  } else if constexpr (kFieldCount < T >> 0) {
     with_fields(value, [](auto&... fields) { ((fields = detached(std::move(fields))), ...); });
   }
   return value;

@@ -9,6 +9,7 @@
 #include "cohort/core/monitoring.h"
 #include "cohort/distribute/context_stack.h"
 #include "cohort/distribute/distributed_dataset.h"
+#include "cohort/distribute/ragged_values.h"
 #include "cohort/distribute/reduction.h"
 #include "cohort/distribute/replica_context.h"
 #include "cohort/distribute/strategy_core.h"
@@ -138,6 +139,9 @@ Tensor Strategy::reduce(ReduceOp op, const Tensor& value, const ReduceAxis& axis
 
 Structure Strategy::reduce(ReduceOp op, const PerReplica<Structure>& value,
                            const ReduceAxis& axis) const {
+  for (const Structure& component : value.values()) {
+    internal::check_can_reduce_rows("reduce", component);
+  }
   return map_structures(std::vector<Structure>(value.values().begin(), value.values().end()),
                         [&](const std::vector<Leaf>& leaves) -> Leaf {
                           PerReplica<Tensor>::Values tensors;
@@ -157,12 +161,16 @@ Tensor Strategy::gather(const PerReplica<Tensor>& value, int64_t axis) const {
 }
 
 Structure Strategy::gather(const PerReplica<Structure>& value, int64_t axis) const {
-  return map_structures(std::vector<Structure>(value.values().begin(), value.values().end()),
-                        [&](const std::vector<Leaf>& leaves) -> Leaf {
-                          PerReplica<Tensor>::Values tensors;
-                          for (const Leaf& leaf : leaves) tensors.push_back(leaf.tensor());
-                          return gather(PerReplica<Tensor>(std::move(tensors)), axis);
-                        });
+  std::vector<Structure> components;
+  for (const Structure& component : value.values()) {
+    components.push_back(internal::with_row_lengths("gather", component, axis));
+  }
+  return internal::with_row_splits(
+      map_structures(components, [&](const std::vector<Leaf>& leaves) -> Leaf {
+        PerReplica<Tensor>::Values tensors;
+        for (const Leaf& leaf : leaves) tensors.push_back(leaf.tensor());
+        return gather(PerReplica<Tensor>(std::move(tensors)), axis);
+      }));
 }
 
 namespace {

@@ -144,6 +144,7 @@ class COHORT_API Strategy {
   Tensor reduce(ReduceOp op, const Mirrored<Tensor>& value,
                 const ReduceAxis& axis = std::nullopt) const;
   Tensor reduce(ReduceOp op, const Tensor& value, const ReduceAxis& axis = std::nullopt) const;
+  // Leaf by leaf. Errors: also Unimplemented (a RaggedTensor).
   Structure reduce(ReduceOp op, const PerReplica<Structure>& value,
                    const ReduceAxis& axis = std::nullopt) const;
   // Numbers reduce to a tensor of shape []; pairs, tuples, arrays, vectors and plain structs member
@@ -163,7 +164,8 @@ class COHORT_API Strategy {
   // Errors: FailedPrecondition (in a replica), InvalidArgument (rank 0, axis outside [0, rank),
   // other dimensions or dtypes differ).
   Tensor gather(const PerReplica<Tensor>& value, int64_t axis) const;
-  // The same for each leaf or member.
+  // The same for each leaf or member. RaggedTensors are joined row by row along axis 0.
+  // Errors: also Unimplemented (a RaggedTensor along another axis).
   Structure gather(const PerReplica<Structure>& value, int64_t axis) const;
   template <internal::ReducesByMember T>
   internal::Reduced<T> gather(const PerReplica<T>& value, int64_t axis) const {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cctype>
 
+#include "cohort/core/composite.h"
+
 namespace cohort::distribute {
 
 ReduceOp parse_reduce_op(std::string_view name) {
@@ -28,10 +30,13 @@ namespace internal_values {
 namespace {
 
 const Tensor& tensor_or_throw(const Structure& member, const std::string& which) {
-  if (member.is_leaf() && member.leaf().is_tensor()) return member.tensor();
-  const char* kind = member.is_leaf()    ? "a tensor of strings"
+  using internal::Composite;
+  const bool leaf = internal::holds_leaf(member);
+  if (leaf && member.leaf().is_tensor()) return member.tensor();
+  const char* kind = leaf                ? "a tensor of strings"
                      : member.is_tuple() ? "a tuple"
-                                         : "a dict";
+                     : internal::composite_kind(member) == Composite::kRagged ? "a RaggedTensor"
+                                                                              : "a dict";
   throw InvalidArgumentError(internal::str("batch[", which,
                                            "] gives tensors of numbers, but this is ", kind,
                                            "; use batch.member(", which, ")"));
@@ -69,7 +74,7 @@ void print_per_replica(std::ostream& out, const PerReplica<Structure>& value) {
     for (const Structure& component : value.values()) members.push_back(get(component));
     print_per_replica(out, PerReplica<Structure>(std::move(members)));
   };
-  if (first.is_leaf()) {
+  if (first.is_leaf() || internal::composite_kind(first) != internal::Composite::kNone) {
     print_components(out, "PerReplica", value.size(), [&](size_t i) { out << value.value(i); });
   } else if (first.is_tuple()) {
     out << "(";
