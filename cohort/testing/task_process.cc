@@ -85,6 +85,9 @@ testing::TaskOutcome TaskProcess::outcome_of(const ExitStatus& status) const {
   if (status.signal) {
     outcome.code = Code::kUnavailable;
     outcome.error = str("ended by ", signal_name(*status.signal));
+  } else if (!status.exit_code) {
+    outcome.code = Code::kUnknown;
+    outcome.error = describe(status);
   } else if (!report) {
     outcome.code = Code::kUnknown;
     outcome.error = str("exited with code ", *status.exit_code, " before its function returned");

@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "cohort/cluster/launch/process_group.h"
 #include "cohort/core/error.h"
 
 namespace cohort::internal {
@@ -85,6 +86,17 @@ bool prepare(const Image& image) {
   ::_exit(127);
 }
 
+// Where SIGCHLD is ignored the kernel reaps children before anybody can ask how they ended.
+void keep_exit_codes() {
+  struct sigaction action {};
+  ::sigaction(SIGCHLD, nullptr, &action);
+  const bool is_ignored = action.sa_handler == SIG_IGN;
+  if (!is_ignored && (action.sa_flags & SA_NOCLDWAIT) == 0) return;
+  if (is_ignored) action.sa_handler = SIG_DFL;
+  action.sa_flags &= ~SA_NOCLDWAIT;
+  ::sigaction(SIGCHLD, &action, nullptr);
+}
+
 // A descriptor above those that the child gets, so that no dup2 overwrites the source of the next.
 UniqueFd out_of_the_way(int fd) {
   if (fd < 0) return UniqueFd();
@@ -142,6 +154,12 @@ std::string signal_name(int signal) {
   return name ? str("SIG", name) : str("signal ", signal);
 }
 
+std::string describe(const ExitStatus& status) {
+  if (status.signal) return str("was ended by ", signal_name(*status.signal));
+  if (status.exit_code) return str("exited with ", *status.exit_code);
+  return "ended, and its exit code was lost";
+}
+
 std::string find_program(const std::string& name) {
   if (name.find('/') != std::string::npos) {
     if (::access(name.c_str(), F_OK) != 0) {
@@ -178,7 +196,7 @@ void set_variable(std::vector<std::string>& environment, std::string_view name,
   environment.push_back(str(begin, value));
 }
 
-ChildProcess::ChildProcess(const SpawnOptions& options) {
+ChildProcess::ChildProcess(const SpawnOptions& options) : own_group_(options.own_group) {
   const std::string name = options.program.empty() ? own_path() : options.program;
   std::vector<std::string> arguments = {name};
   arguments.insert(arguments.end(), options.arguments.begin(), options.arguments.end());
@@ -196,6 +214,7 @@ ChildProcess::ChildProcess(const SpawnOptions& options) {
               .parent = ::getpid(),
               .cores = options.cores.empty() ? nullptr : &cores,
               .network_fd = options.network_fd};
+  keep_exit_codes();
   const pid_t pid = start(image);
   if (pid < 0) throw_spawn_error(image.error, name);
   pid_ = pid;
@@ -216,30 +235,48 @@ ChildProcess::~ChildProcess() {
   if (pid_ > 0) kill_and_reap();
 }
 
-bool ChildProcess::send_signal(int signal) { return !status_ && ::kill(pid_, signal) == 0; }
+bool ChildProcess::send_signal(int signal) {
+  if (status_) return false;
+  return (own_group_ && ::kill(-pid_, signal) == 0) || ::kill(pid_, signal) == 0;
+}
+
+bool ChildProcess::leaves_others() const { return own_group_ && !status_ && group_lives(pid_); }
 
 ExitStatus ChildProcess::reap() {
   int status = 0;
-  while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+  pid_t reaped = -1;
+  do {
+    reaped = ::waitpid(pid_, &status, 0);
+  } while (reaped < 0 && errno == EINTR);
+  if (reaped < 0) {
+    status_ = ExitStatus{};
+    return *status_;
   }
   status_ = WIFSIGNALED(status) ? ExitStatus{.signal = WTERMSIG(status)}
                                 : ExitStatus{.exit_code = WEXITSTATUS(status)};
   return *status_;
 }
 
-std::optional<ExitStatus> ChildProcess::poll() {
-  if (status_) return status_;
+bool ChildProcess::has_ended() {
+  if (status_) return true;
   siginfo_t info{};
-  if (::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
-      info.si_pid == 0) {
-    return std::nullopt;
+  if (::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0) {
+    return info.si_pid != 0;
   }
+  if (errno == ECHILD) status_ = ExitStatus{};  // somebody else has reaped it
+  return status_.has_value();
+}
+
+std::optional<ExitStatus> ChildProcess::poll() {
+  if (!has_ended() || status_) return status_;
+  // Before it is reaped: until then its number is no other group's.
+  if (own_group_) ::kill(-pid_, SIGKILL);
   return reap();
 }
 
 ExitStatus ChildProcess::kill_and_reap() {
   if (status_) return *status_;
-  ::kill(pid_, SIGKILL);
+  send_signal(SIGKILL);
   return reap();
 }
 

@@ -24,7 +24,8 @@ struct SpawnOptions {
   int stdout_fd = -1;
   int stderr_fd = -1;
   int extra_fd = -1;
-  // Makes the process the first of a group of its own, so that a terminal's Ctrl-C passes it by.
+  // Makes the process the first of a group of its own: a terminal's Ctrl-C passes it by, and signals
+  // sent here reach what it has started, too.
   bool own_group = false;
   // The process gets SIGKILL when the thread that started it ends, however that ends.
   bool dies_with_parent = false;
@@ -32,15 +33,18 @@ struct SpawnOptions {
   int network_fd = -1;          // of the network namespace it belongs to; negative: this process's
 };
 
-// How a process ended: exactly one of the two is set.
+// How a process ended: at most one of the two is set; neither where somebody else reaped the process,
+// so that nobody can say.
 struct ExitStatus {
   std::optional<int> exit_code = std::nullopt;
   std::optional<int> signal = std::nullopt;
 
   bool ok() const { return exit_code == 0; }
-  // As a shell says it: 128 + n for signal n.
-  int shell_code() const { return signal ? 128 + *signal : *exit_code; }
+  // As a shell says it: 128 + n for signal n; 1 where nobody can say.
+  int shell_code() const { return signal ? 128 + *signal : exit_code.value_or(1); }
 };
+// "was ended by SIGKILL", "exited with 7": goes on after a task's name.
+std::string describe(const ExitStatus& status);
 
 // "SIGKILL": the name as users write it.
 std::string signal_name(int signal);
@@ -59,11 +63,12 @@ class ChildProcess {
  public:
   // Starts a fresh program (after a bare fork neither gRPC's nor libtorch's threads would be there).
   // Stdin is empty, signals have their default handlers; of this process's other descriptors it
-  // inherits those that are not marked close-on-exec.
+  // inherits those that are not marked close-on-exec. A SIGCHLD that this process ignores, as it may
+  // from its own parent, gets its default: else the kernel would throw exit codes away.
   // Errors: NotFound or PermissionDenied (the program), InvalidArgument (arguments too long, no such
   // core), ResourceExhausted (no process, memory or descriptor to be had).
   explicit ChildProcess(const SpawnOptions& options);
-  // Kills and reaps it.
+  // Kills and reaps it; with own_group, kills its group.
   ~ChildProcess();
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
@@ -71,9 +76,13 @@ class ChildProcess {
   pid_t pid() const { return pid_; }
   // Becomes readable when the process ends.
   int pidfd() const { return pidfd_.get(); }
-  // Whether it could be sent: not to a process that was reaped.
+  // To the group where it has its own. Whether it could be sent: not to a process that was reaped.
   bool send_signal(int signal);
-  // The status if it has ended, without waiting. Reaps it.
+  // Whether it has ended; it is not reaped yet.
+  bool has_ended();
+  // Whether processes of its own group live on after it; until it is reaped.
+  bool leaves_others() const;
+  // The status if it has ended, without waiting. Reaps it, and kills what is left of its own group.
   std::optional<ExitStatus> poll();
   // SIGKILL, then waits for the end.
   ExitStatus kill_and_reap();
@@ -82,6 +91,7 @@ class ChildProcess {
   ExitStatus reap();
 
   pid_t pid_ = -1;
+  bool own_group_ = false;
   UniqueFd pidfd_;
   std::optional<ExitStatus> status_;
 };

@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -103,6 +104,45 @@ TEST(ChildProcessTest, OwnGroup) {
   EXPECT_EQ(::getpgid(child.pid()), child.pid());
   EXPECT_FALSE(child.poll());
   EXPECT_THAT(child.kill_and_reap().signal, Optional(SIGKILL));
+  EXPECT_FALSE(child.send_signal(SIGTERM));
+}
+
+TEST(ChildProcessTest, ASignalReachesTheWholeGroup) {
+  SpawnOptions options = shell("sleep 60 & echo started; wait");
+  options.own_group = true;
+  std::array<int, 2> ends;
+  ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
+  const UniqueFd out(ends[0]);
+  UniqueFd in(ends[1]);
+  options.stdout_fd = in.get();
+  ChildProcess child(options);
+  in.reset();
+  std::array<char, 64> block;
+  ASSERT_GT(::read(out.get(), block.data(), block.size()), 0);
+  EXPECT_TRUE(child.send_signal(SIGTERM));
+  // The pipe ends when its last writer, the sleep, has.
+  pollfd ended = {out.get(), POLLIN, 0};
+  EXPECT_EQ(::poll(&ended, 1, 10'000), 1);
+  EXPECT_EQ(::read(out.get(), block.data(), block.size()), 0);
+}
+
+TEST(ChildProcessTest, ExitCodesAreKeptWhereTheParentIgnoresItsChildren) {
+  struct sigaction ignore {};
+  ignore.sa_handler = SIG_IGN;
+  ::sigaction(SIGCHLD, &ignore, nullptr);
+  ExitStatus status;
+  output_of(shell("exit 7"), &status);
+  EXPECT_THAT(status.exit_code, Optional(7));
+}
+
+TEST(ChildProcessTest, AnExitCodeThatIsLostIsNoSuccess) {
+  ChildProcess child(shell("exit 0"));
+  ASSERT_EQ(::waitpid(child.pid(), nullptr, 0), child.pid());
+  const auto status = child.poll();
+  ASSERT_TRUE(status);
+  EXPECT_FALSE(status->ok());
+  EXPECT_EQ(status->shell_code(), 1);
+  EXPECT_THAT(describe(*status), HasSubstr("lost"));
   EXPECT_FALSE(child.send_signal(SIGTERM));
 }
 

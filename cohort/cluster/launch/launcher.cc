@@ -20,21 +20,31 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// The signals that end a job, as readable descriptors for as long as it lives.
+// After a signal the rest of the output has so long to be read.
+constexpr std::chrono::milliseconds kOutputGrace{500};
+
+// The signals that end a job, as readable descriptors for as long as it lives. Without SIGPIPE: a
+// reader that goes away does not end the launcher, and by that the tasks.
 class SignalSource {
  public:
   SignalSource() {
     sigset_t set;
     ::sigemptyset(&set);
-    for (int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&set, signal);
+    for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) ::sigaddset(&set, signal);
     ::pthread_sigmask(SIG_BLOCK, &set, &before_);
     fd_ = UniqueFd(::signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC));
     if (!fd_.valid()) {
       ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
       throw ResourceExhaustedError(str("cannot make a signalfd: ", std::strerror(errno)));
     }
+    struct sigaction ignore {};
+    ignore.sa_handler = SIG_IGN;
+    ::sigaction(SIGPIPE, &ignore, &pipe_before_);
   }
-  ~SignalSource() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  ~SignalSource() {
+    ::sigaction(SIGPIPE, &pipe_before_, nullptr);
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
   SignalSource(const SignalSource&) = delete;
   SignalSource& operator=(const SignalSource&) = delete;
 
@@ -49,17 +59,26 @@ class SignalSource {
  private:
   UniqueFd fd_;
   sigset_t before_;
+  struct sigaction pipe_before_ {};
 };
 
 class Job {
  public:
-  Job(const JobPlan& plan, const LaunchOptions& options) : options_(options) {
+  // Lines for the same terminal wait in one place, so that none begins within another.
+  Job(const JobPlan& plan, const LaunchOptions& options)
+      : options_(options), out_(std::make_shared<OutputSink>(options.out.fd)), err_(out_) {
+    if (!is_same_file(options.out.fd, options.err.fd)) {
+      err_ = std::make_shared<OutputSink>(options.err.fd);
+    }
     const auto has_ps = [](const PlannedTask& task) { return task.id.job == "ps"; };
     has_ps_ = std::any_of(plan.tasks.begin(), plan.tasks.end(), has_ps);
     int number = 0;
     for (const PlannedTask& task : plan.tasks) {
-      tasks_.push_back({std::make_unique<TaskRun>(plan, task, number++, options.out, options.err)});
+      tasks_.push_back(
+          {std::make_unique<TaskRun>(plan, task, number++, TaskLines{*out_, options.out.colored},
+                                     TaskLines{*err_, options.err.colored})});
     }
+    for (State& state : tasks_) turn_.push_back(&state);
   }
 
   LaunchResult run() {
@@ -67,12 +86,17 @@ class Job {
     while (is_anything_left()) {
       wait();
       for (int signal = signals_.next(); signal != 0; signal = signals_.next()) on_signal(signal);
-      for (State& state : tasks_) {
-        state.run->forward_output();
-        if (state.run->collect()) on_end(state);
+      out_->write_some();
+      err_->write_some();
+      // Each turn begins with another task, so that one that fills the sinks leaves room to the others.
+      std::rotate(turn_.begin(), turn_.begin() + 1, turn_.end());
+      for (State* state : turn_) {
+        state->run->forward_output();
+        if (state->run->collect()) on_end(*state);
       }
       on_time(Clock::now());
     }
+    write_rest();
     return result();
   }
 
@@ -89,22 +113,42 @@ class Job {
     });
   }
 
+  // A reader that stands still is waited for, as by any program that writes, until a signal comes.
+  void write_rest() {
+    std::optional<Clock::time_point> until;
+    if (caught_ != 0) until = Clock::now() + kOutputGrace;
+    while (out_->waiting_fd() >= 0 || err_->waiting_fd() >= 0) {
+      if (until && *until <= Clock::now()) return;
+      std::vector<pollfd> fds = {{signals_.fd(), POLLIN, 0},
+                                 {out_->waiting_fd(), POLLOUT, 0},
+                                 {err_->waiting_fd(), POLLOUT, 0}};
+      ::poll(fds.data(), fds.size(), until ? milliseconds_to(*until) : -1);
+      if (signals_.next() != 0) return;
+      out_->write_some();
+      err_->write_some();
+    }
+  }
+
+  static int milliseconds_to(Clock::time_point due) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(due - Clock::now()).count();
+    return static_cast<int>(std::clamp<int64_t>(left, 0, 60'000));
+  }
+
   // For something to do, until the next moment at which something is due.
   void wait() {
-    std::vector<pollfd> fds = {{signals_.fd(), POLLIN, 0}};
+    std::vector<pollfd> fds = {{signals_.fd(), POLLIN, 0},
+                               {out_->waiting_fd(), POLLOUT, 0},
+                               {err_->waiting_fd(), POLLOUT, 0}};
     std::optional<Clock::time_point> due = next_step_;
     for (const State& state : tasks_) {
       fds.push_back({state.run->pidfd(), POLLIN, 0});
       fds.push_back({state.run->stdout_fd(), POLLIN, 0});
       fds.push_back({state.run->stderr_fd(), POLLIN, 0});
-      if (state.restart_at) due = due ? std::min(*due, *state.restart_at) : *state.restart_at;
+      for (const auto& at : {state.restart_at, state.run->look_at()}) {
+        if (at) due = due ? std::min(*due, *at) : *at;
+      }
     }
-    int timeout = -1;
-    if (due) {
-      const auto left = std::chrono::ceil<std::chrono::milliseconds>(*due - Clock::now()).count();
-      timeout = static_cast<int>(std::clamp<int64_t>(left, 0, 60'000));
-    }
-    ::poll(fds.data(), fds.size(), timeout);
+    ::poll(fds.data(), fds.size(), due ? milliseconds_to(*due) : -1);
   }
 
   void on_signal(int signal) {
@@ -126,8 +170,7 @@ class Job {
       if (is_done()) begin_end(options_.grace);
       return;
     }
-    const std::string how = status.signal ? str("was ended by ", signal_name(*status.signal))
-                                          : str("exited with ", *status.exit_code);
+    const std::string how = describe(status);
     const int restarts = run.num_starts() - 1;
     if (status.shell_code() >= 128 && restarts < options_.restarts) {
       const auto delay = std::min<std::chrono::milliseconds>(
@@ -177,11 +220,7 @@ class Job {
     if (next_step_ && *next_step_ <= now) escalate();
   }
 
-  void say(const std::string& text) const {
-    const std::string line = str("cohort launch: ", text, "\n");
-    // Nothing to be done where nobody reads it.
-    [[maybe_unused]] const ssize_t written = ::write(options_.err.fd, line.data(), line.size());
-  }
+  void say(const std::string& text) const { err_->add(str("cohort launch: ", text, "\n")); }
 
   LaunchResult result() const {
     LaunchResult result;
@@ -199,7 +238,10 @@ class Job {
 
   const LaunchOptions& options_;
   SignalSource signals_;
+  std::shared_ptr<OutputSink> out_;
+  std::shared_ptr<OutputSink> err_;  // the same where both lead to the same file
   std::vector<State> tasks_;
+  std::vector<State*> turn_;  // all of tasks_
   bool has_ps_ = false;
   bool over_ = false;
   int escalation_ = 0;
@@ -224,10 +266,9 @@ void print_summary(const LaunchResult& result, std::ostream& out) {
       << "  exit      seconds  restarts\n";
   for (const TaskSummary& task : result.tasks) {
     std::string how = "-";
-    if (task.status) {
-      how = task.status->signal ? signal_name(*task.status->signal)
-                                : std::to_string(*task.status->exit_code);
-    }
+    if (task.status && task.status->signal) how = signal_name(*task.status->signal);
+    if (task.status && task.status->exit_code) how = std::to_string(*task.status->exit_code);
+    if (task.status && !task.status->signal && !task.status->exit_code) how = "unknown";
     out << std::left << std::setw(label_width) << str(task.id.job, ":", task.id.index) << "  "
         << std::setw(8) << how << std::right << std::setw(9) << std::fixed << std::setprecision(1)
         << static_cast<double>(task.time.count()) / 1000 << std::setw(10) << task.restarts

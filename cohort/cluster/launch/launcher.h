@@ -12,6 +12,12 @@
 
 namespace cohort::internal {
 
+// A descriptor, and whether a terminal shows its lines in colour.
+struct TaskOutput {
+  int fd = -1;
+  bool colored = false;
+};
+
 struct LaunchOptions {
   // How often each task is started again after it was killed by a signal or exited with 128 or more
   // (it lost a peer, it was pre-empted). Lower codes say that another try would end the same way.
@@ -44,9 +50,12 @@ struct LaunchResult {
 };
 
 // The job is done when its chief (in a job with ps), or its chief and all workers, have exited with
-// 0. SIGINT, SIGTERM and SIGHUP go to the tasks; a second signal ends them with SIGTERM, a third
-// with SIGKILL, and so does the grace.
-// Thread safety: the process's signals are blocked meanwhile; one call at a time.
+// 0. SIGINT, SIGTERM, SIGHUP and SIGQUIT go to the tasks and to what they have started; a second signal
+// ends them with SIGTERM, a third with SIGKILL, and so does the grace.
+// While nobody reads the output, tasks that write wait; signals work all the same. What is still to be
+// written at the end waits for its reader until a signal comes. Where the reader is gone, the tasks
+// go on.
+// Thread safety: the process's signals are blocked meanwhile, SIGPIPE is ignored; one call at a time.
 // Errors: those of ChildProcess, after all tasks that had been started were killed.
 LaunchResult launch(const JobPlan& plan, const LaunchOptions& options);
 

@@ -4,13 +4,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <array>
 #include <filesystem>
+#include <fstream>
+#include <functional>
 #include <future>
 #include <sstream>
 #include <thread>
+
+#include "cohort/cluster/launch/process_group.h"
 
 namespace cohort::internal {
 namespace {
@@ -44,7 +49,7 @@ struct LauncherTest : testing::Test {
     std::vector<int> ports;
     for (int i = 0; i < num_servers(plan); ++i) ports.push_back(i + 1);
     set_addresses(plan, ports);
-    options.out.fd = ends[1];
+    if (options.out.fd < 0) options.out.fd = ends[1];
     options.err.fd = ends[1];
     options.restart_delay = 1ms;
     options.failure_grace = 20ms;
@@ -55,6 +60,19 @@ struct LauncherTest : testing::Test {
     const ssize_t count = ::read(ends[0], block.data(), block.size());
     output = count > 0 ? std::string(block.data(), static_cast<size_t>(count)) : "";
     return result;
+  }
+
+  bool has(const std::string& file) const { return std::filesystem::exists(folder + "/" + file); }
+  std::string text_of(const std::string& file) const {
+    std::ostringstream text;
+    text << std::ifstream(folder + "/" + file).rdbuf();
+    return std::move(text).str();
+  }
+  static std::thread interrupt_when(int signal, std::function<bool()> condition) {
+    return std::thread([signal, condition = std::move(condition), to = ::pthread_self()] {
+      while (!condition()) std::this_thread::yield();
+      ::pthread_kill(to, signal);
+    });
   }
 
   std::array<int, 2> ends;
@@ -121,14 +139,8 @@ TEST_F(LauncherTest, TheJobIsDoneWhenItsChiefIs) {
 }
 
 TEST_F(LauncherTest, PassesSignalsOn) {
-  const auto main_thread = ::pthread_self();
-  std::thread interrupter([&] {
-    while (!std::filesystem::exists(folder + "/ready 0") ||
-           !std::filesystem::exists(folder + "/ready 1")) {
-      std::this_thread::yield();
-    }
-    ::pthread_kill(main_thread, SIGINT);
-  });
+  std::thread interrupter =
+      interrupt_when(SIGINT, [&] { return has("ready 0") && has("ready 1"); });
   const LaunchResult result =
       run({.num_workers = 2},
           "trap 'echo saved; exit 130' INT; touch \"ready ${task#worker }\"\n"
@@ -139,6 +151,71 @@ TEST_F(LauncherTest, PassesSignalsOn) {
   EXPECT_THAT(output, HasSubstr("[worker:1] saved\n"));
   EXPECT_THAT(result.tasks[0].status->exit_code, Optional(130));
   EXPECT_FALSE(result.tasks[0].stopped);
+}
+
+TEST_F(LauncherTest, ATaskThatWritesWithoutEndLeavesItItsSignals) {
+  const UniqueFd nowhere(::open("/dev/null", O_WRONLY | O_CLOEXEC));
+  std::thread interrupter = interrupt_when(SIGINT, [&] { return has("ready"); });
+  const LaunchResult result =
+      run({.num_workers = 1}, "(sleep 0.05; touch ready) & exec yes", {.out = {nowhere.get()}});
+  interrupter.join();
+  EXPECT_EQ(result.exit_code, 130);
+  EXPECT_THAT(result.tasks[0].status->signal, Optional(SIGINT));
+}
+
+TEST_F(LauncherTest, AReaderThatStandsStillLeavesItItsSignals) {
+  std::thread interrupter = interrupt_when(SIGQUIT, [&] {
+    int held = 0;
+    return ::ioctl(ends[0], FIONREAD, &held) == 0 && held >= 60'000;
+  });
+  const LaunchResult result =
+      run({.num_workers = 2}, "ulimit -c 0; [ \"$task\" = 'worker 1' ] && exit 0; exec yes");
+  interrupter.join();
+  EXPECT_EQ(result.exit_code, 128 + SIGQUIT);
+  EXPECT_THAT(result.tasks[0].status->signal, Optional(SIGQUIT));
+  EXPECT_THAT(output, HasSubstr("[worker:0] y\n[worker:0] y\n"));
+}
+
+TEST_F(LauncherTest, TasksOutliveWhoReadsTheirLines) {
+  ::close(ends[0]);
+  ends[0] = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  struct sigaction standard {};
+  struct sigaction before {};
+  standard.sa_handler = SIG_DFL;
+  ::sigaction(SIGPIPE, &standard, &before);
+  const LaunchResult result =
+      run({.num_workers = 1}, "for i in 1 2 3; do echo $i; sleep 0.01; done; echo > done");
+  ::sigaction(SIGPIPE, &before, nullptr);
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_TRUE(has("done"));
+}
+
+// What a script leaves running would hold the port that its restart needs.
+TEST_F(LauncherTest, EndsWhatATaskLeavesRunning) {
+  const LaunchResult result =
+      run({.num_workers = 1},
+          "echo $$ > group; [ -e ready ] && exit 0\n"
+          "(trap 'echo saved; exit 0' TERM; touch ready; while :; do sleep 0.01; done) &\n"
+          "while [ ! -e ready ]; do sleep 0.01; done\n"
+          "echo $$ > first; kill -9 $$",
+          {.restarts = 1});
+  EXPECT_EQ(result.exit_code, 0) << output;
+  EXPECT_EQ(result.tasks[0].restarts, 1);
+  EXPECT_THAT(output, HasSubstr("[worker:0] saved\n"));
+  EXPECT_FALSE(group_lives(std::stoi(text_of("first"))));
+  EXPECT_TRUE(group_lives(::getpgrp()));
+}
+
+// SIGTERM ends a shell at once, but not the program that it waits for.
+TEST_F(LauncherTest, TheProgramOfAScriptHasTimeToSave) {
+  std::thread interrupter = interrupt_when(SIGTERM, [&] { return has("ready"); });
+  const LaunchResult result = run({.num_workers = 1},
+                                  "/bin/sh -c 'trap \"echo saved; exit 0\" TERM; touch ready; "
+                                  "while :; do sleep 0.01; done'; true",
+                                  {.restarts = 1});
+  interrupter.join();
+  EXPECT_EQ(result.exit_code, 128 + SIGTERM);
+  EXPECT_THAT(output, HasSubstr("[worker:0] saved\n"));
 }
 
 }  // namespace

@@ -1,8 +1,11 @@
 #include "cohort/cluster/launch/task_run.h"
 
 #include <fcntl.h>
+#include <signal.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -18,13 +21,12 @@ std::string prefix_of(const PlannedTask& task, int number, bool colored) {
   return str("\x1b[", kFirstColor + number % 6, "m[", task.label(), "]\x1b[0m ");
 }
 
-void write_all(int fd, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t count = ::write(fd, bytes.data(), bytes.size());
-    if (count < 0 && errno != EINTR) return;  // who read it is gone: the tasks go on
-    if (count > 0) bytes.remove_prefix(static_cast<size_t>(count));
-  }
-}
+constexpr size_t kBlockBytes = 16 << 10;
+// A task that writes without end leaves time for signals and for the other tasks.
+constexpr int kBlocksPerTurn = 16;
+// What the first process of a task has left running has so long after SIGTERM.
+constexpr std::chrono::seconds kLeftoverGrace{3};
+constexpr std::chrono::milliseconds kLookInterval{20};
 
 // What the process writes to, and what is read here without blocking.
 std::pair<UniqueFd, UniqueFd> make_pipe(const PlannedTask& task) {
@@ -39,12 +41,12 @@ std::pair<UniqueFd, UniqueFd> make_pipe(const PlannedTask& task) {
 
 }  // namespace
 
-TaskRun::TaskRun(const JobPlan& plan, const PlannedTask& task, int number, TaskOutput out,
-                 TaskOutput err)
+TaskRun::TaskRun(const JobPlan& plan, const PlannedTask& task, int number, TaskLines out,
+                 TaskLines err)
     : plan_(plan),
       task_(task),
-      stdout_{UniqueFd(), LinePrefixer(prefix_of(task, number, out.colored)), out.fd},
-      stderr_{UniqueFd(), LinePrefixer(prefix_of(task, number, err.colored)), err.fd} {}
+      stdout_{UniqueFd(), LinePrefixer(prefix_of(task, number, out.colored)), out.sink},
+      stderr_{UniqueFd(), LinePrefixer(prefix_of(task, number, err.colored)), err.sink} {}
 
 void TaskRun::start() {
   std::vector<std::string> environment = own_environment();
@@ -66,22 +68,37 @@ void TaskRun::start() {
   stderr_.pipe = std::move(err);
   if (num_starts_++ == 0) first_start_ = Clock::now();
   status_.reset();
+  was_signalled_ = false;
 }
 
 void TaskRun::send_signal(int signal) {
-  if (process_) process_->send_signal(signal);
+  if (process_) was_signalled_ |= process_->send_signal(signal);
+}
+
+// Of a shell that SIGTERM has ended at once the program may still be saving: then it has the time that
+// the launcher gives to tasks. What was left without a signal gets one.
+bool TaskRun::is_group_over() {
+  const Clock::time_point now = Clock::now();
+  if (look_at_ && now < *look_at_) return false;
+  if (!process_->leaves_others()) return true;
+  if (!kill_at_) {
+    kill_at_ = was_signalled_ ? Clock::time_point::max() : now + kLeftoverGrace;
+    if (!was_signalled_) process_->send_signal(SIGTERM);
+  }
+  look_at_ = now + kLookInterval;
+  return now >= *kill_at_;
 }
 
 bool TaskRun::collect() {
-  if (!process_) return false;
-  const auto status = process_->poll();
-  if (!status) return false;
-  forward_output();
-  // What the task started itself may hold the pipes open: nobody waits for that.
+  if (!process_ || !process_->has_ended() || !is_group_over()) return false;
+  status_ = process_->poll();
+  // All that the task wrote, though a process that left its group may hold the pipes open and go on
+  // writing.
   finish(stdout_);
   finish(stderr_);
   process_.reset();
-  status_ = status;
+  look_at_.reset();
+  kill_at_.reset();
   last_end_ = Clock::now();
   return true;
 }
@@ -91,22 +108,36 @@ void TaskRun::forward_output() {
   drain(stderr_);
 }
 
+bool TaskRun::read_block(Stream& stream, size_t most) {
+  std::array<char, kBlockBytes> block;
+  ssize_t count = 0;
+  do {
+    count = ::read(stream.pipe.get(), block.data(), std::min(most, block.size()));
+  } while (count < 0 && errno == EINTR);
+  if (count > 0) {
+    stream.sink.add(stream.lines.add({block.data(), static_cast<size_t>(count)}));
+    return true;
+  }
+  if (count == 0 || errno != EAGAIN) stream.pipe.reset();
+  return false;
+}
+
 void TaskRun::drain(Stream& stream) {
-  std::array<char, 16 << 10> block;
-  while (stream.pipe.valid()) {
-    const ssize_t count = ::read(stream.pipe.get(), block.data(), block.size());
-    if (count > 0) {
-      write_all(stream.fd, stream.lines.add({block.data(), static_cast<size_t>(count)}));
-    } else if (count < 0 && errno == EAGAIN) {
-      return;
-    } else if (count == 0 || errno != EINTR) {
-      finish(stream);
-    }
+  for (int i = 0; i < kBlocksPerTurn; ++i) {
+    if (!stream.pipe.valid() || !stream.sink.has_room()) return;
+    if (!read_block(stream, kBlockBytes)) return;
   }
 }
 
 void TaskRun::finish(Stream& stream) {
-  write_all(stream.fd, stream.lines.finish());
+  int held = 0;
+  if (stream.pipe.valid() && ::ioctl(stream.pipe.get(), FIONREAD, &held) != 0) held = 0;
+  for (auto left = static_cast<size_t>(held); left > 0;) {
+    const size_t size = std::min(left, kBlockBytes);
+    if (!read_block(stream, size)) break;
+    left -= size;
+  }
+  stream.sink.add(stream.lines.finish());
   stream.pipe.reset();
 }
 

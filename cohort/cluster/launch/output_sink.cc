@@ -1,0 +1,79 @@
+#include "cohort/cluster/launch/output_sink.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <limits>
+
+#include "cohort/core/error.h"
+
+namespace cohort::internal {
+namespace {
+
+// What a terminal or pipe that says it is writable takes without blocking.
+constexpr size_t kSmallWrite = 256;
+
+// O_NONBLOCK belongs to the open file, which other processes (the shell) share; so this one gets an
+// open file of its own. Invalid where there can be none: a regular file (whose position would be lost,
+// and which never blocks), a socket, another user's terminal.
+UniqueFd reopened(int fd) {
+  struct stat status {};
+  if (::fstat(fd, &status) != 0 || !(S_ISFIFO(status.st_mode) || S_ISCHR(status.st_mode))) {
+    return UniqueFd();
+  }
+  return UniqueFd(
+      ::open(str("/proc/self/fd/", fd).c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+}
+
+bool is_regular(int fd) {
+  struct stat status {};
+  return ::fstat(fd, &status) == 0 && S_ISREG(status.st_mode);
+}
+
+}  // namespace
+
+OutputSink::OutputSink(int fd)
+    : own_(reopened(fd)),
+      fd_(own_.valid() ? own_.get() : fd),
+      most_per_write_(own_.valid() || is_regular(fd) ? std::numeric_limits<size_t>::max()
+                                                     : kSmallWrite) {}
+
+void OutputSink::add(std::string_view lines) {
+  if (lost_) return;
+  pending_.erase(0, written_);
+  written_ = 0;
+  pending_ += lines;
+  write_some();
+}
+
+void OutputSink::write_some() {
+  while (written_ < pending_.size()) {
+    pollfd writable = {fd_, POLLOUT, 0};
+    if (::poll(&writable, 1, 0) == 0) return;
+    const size_t size = std::min(most_per_write_, pending_.size() - written_);
+    const ssize_t count = ::write(fd_, pending_.data() + written_, size);
+    if (count >= 0) {
+      written_ += static_cast<size_t>(count);
+    } else if (errno == EAGAIN) {
+      return;
+    } else if (errno != EINTR) {
+      lost_ = true;
+      break;
+    }
+  }
+  pending_.clear();
+  written_ = 0;
+}
+
+bool is_same_file(int a, int b) {
+  struct stat first {};
+  struct stat second {};
+  return ::fstat(a, &first) == 0 && ::fstat(b, &second) == 0 && first.st_dev == second.st_dev &&
+         first.st_ino == second.st_ino;
+}
+
+}  // namespace cohort::internal
