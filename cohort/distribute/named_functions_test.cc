@@ -87,7 +87,8 @@ TEST_F(NamedFunctionsTest, ErrorsComeWithTheirClassAndTask) {
 TEST_F(NamedFunctionsTest, OfAStrategyRunItsSteps) {
   const OneDeviceStrategy strategy("CPU:0");
   const NamedFunction step = strategy.function("step", [&](const Tensor& x) {
-    return strategy.run([](const Tensor& mine) { return mine * 2; }, x);
+    return strategy.reduce(ReduceOp::SUM,
+                           strategy.run([](const Tensor& mine) { return mine * 2; }, x));
   });
   strategy.serve(one);
   EXPECT_EQ(step.call(zero, worker1, tuple(4.0)).tensor().item<double>(), 8);
