@@ -183,20 +183,27 @@ TEST(RaggedDataset, RaggedBatchOfTensorsOfDifferentSizes) {
   EXPECT_EQ(str(*words.batch(2).iterator().next()), "<RaggedTensor [[\"a\"], [\"b\", \"c\"]]>");
 }
 
+// Element 0 is a tuple of one, element 1 a tuple of two and all others are dicts.
+Structure of_other_forms(int64_t i) {
+  const Tensor a = at::ones({2});
+  const Structure both = dict({{"a", a}, {"b", a}});
+  return i == 0 ? tuple(a) : i == 1 ? tuple(a, both) : both;
+}
+
 TEST(RaggedDataset, RaggedBatchOfElementsOfOtherForms) {
-  int64_t next = 0;
-  const Dataset forms = Dataset::from_generator([next]() mutable -> std::optional<Structure> {
-    const Tensor a = at::ones({2});
-    return next++ == 0 ? tuple(a) : tuple(a, Tensor(at::ones({3})));
-  });
-  EXPECT_EQ(str(*forms.ragged_batch(1).take(2).skip(1).iterator().next()),
-            "(<RaggedTensor [[1.0, 1.0]]>, <RaggedTensor [[1.0, 1.0, 1.0]]>)");
-  expect_error<InvalidArgumentError>([&] { forms.ragged_batch(2).iterator().next(); },
+  const Dataset guessed = Dataset::from_generator(
+      [i = 0]() mutable { return std::optional<Structure>(of_other_forms(i++)); });
+  auto iterator = guessed.ragged_batch(1).iterator();
+  const std::string row = "<RaggedTensor [[1.0, 1.0]]>";
+  EXPECT_EQ(str(*iterator.next()), "(" + row + ",)");
+  EXPECT_EQ(str(*iterator.next()), "(" + row + ", {'a': " + row + ", 'b': " + row + "})");
+  EXPECT_EQ(str(*iterator.next()), "{'a': " + row + ", 'b': " + row + "}");
+  expect_error<InvalidArgumentError>([&] { guessed.ragged_batch(2).iterator().next(); },
                                      "their form differs");
-  const StructureSpec spec = StructureSpec::of(tuple(Tensor(at::ones({2}))));
-  const Dataset declared = Dataset::from_generator(
-      [] { return std::optional<Structure>(tuple(Tensor(at::ones({2})))); }, {.output_spec = spec});
-  EXPECT_EQ(str(*declared.ragged_batch(2).iterator().next()), "([[1.0, 1.0], [1.0, 1.0]],)");
+  const Dataset known = internal::make_indexed_source("source", 3, of_other_forms);
+  expect_error<InvalidArgumentError>([&] { known.ragged_batch(2).iterator().next(); },
+                                     "element 1: ragged_batch: an element does not fit");
+  EXPECT_EQ(str(*known.take(1).ragged_batch(1).iterator().next()), "([[1.0, 1.0]],)");
 }
 
 // 4 rows with one value each, at another place.
