@@ -33,7 +33,8 @@ class BatchSequence;
 // 0 and unknown dimensions are 0, other dimensions and dtypes as in the spec. Exception: if all
 // shapes are known, there is one worker, and the dataset is finite, such an incomplete last step is
 // left out. Movable, not copyable; a moved-from iterator can only be assigned to or destroyed.
-// Thread safety: none: next, state and restore from one thread at a time, else FailedPrecondition.
+// Thread safety: none: next, has_next, state, restore and saving from one thread at a time, else
+// FailedPrecondition.
 // Not for use inside a step, nor in a child of fork (FailedPrecondition).
 class COHORT_API DistributedIterator {
  public:

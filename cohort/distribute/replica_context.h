@@ -129,7 +129,8 @@ class COHORT_API ReplicaContext {
   // embedding) gives a sparse one with the rows of all replicas, in replica order, not coalesced.
   // Shapes: value [..], the same on every replica -> a new tensor of the same shape.
   // Collective. Errors: InvalidArgument (shapes or dtypes differ, naming both replicas; int8, uint8
-  // and int16, whose sums would soon wrap: cast them; bool), FailedPrecondition, DeadlineExceeded.
+  // and int16, whose sums would soon wrap: cast them; bool; a sum that int32 cannot hold),
+  // FailedPrecondition, DeadlineExceeded.
   Tensor all_reduce(ReduceOp op, const Tensor& value);
   // The same for each leaf, or each member of a pair, tuple, vector, array or plain struct; a number
   // gives a tensor of shape []. Errors: also Unimplemented (a RaggedTensor).

@@ -84,7 +84,7 @@ auto constant(const std::vector<T>& values, const ConstantOptions& options = {})
   }
 }
 
-// Errors of all: InvalidArgument (a negative size).
+// Errors of all: InvalidArgument (a negative size), ResourceExhausted (no memory).
 COHORT_API Tensor zeros(at::IntArrayRef shape, DType dtype = float32);
 COHORT_API Tensor ones(at::IntArrayRef shape, DType dtype = float32);
 COHORT_API Tensor zeros_like(const Tensor& input, std::optional<DType> dtype = std::nullopt);
