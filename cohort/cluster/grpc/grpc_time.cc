@@ -11,7 +11,7 @@ using std::chrono::steady_clock;
 namespace {
 
 // Longer waits are as good as "never", which no call may have.
-constexpr nanoseconds kLongest = std::chrono::hours(24 * 365);
+constexpr seconds kLongest = std::chrono::hours(24 * 365);
 
 }  // namespace
 
@@ -20,12 +20,13 @@ steady_clock::time_point to_steady(gpr_timespec time) {
     return steady_clock::time_point::max();
   }
   const gpr_timespec left = gpr_time_sub(time, gpr_now(time.clock_type));
-  const nanoseconds wait = seconds(left.tv_sec) + nanoseconds(left.tv_nsec);
-  return steady_clock::now() + std::min(wait, kLongest);
+  // A caller says how long it waits, and may say 99999999 hours: more nanoseconds than there are.
+  const seconds whole = std::clamp(seconds(left.tv_sec), -kLongest, kLongest);
+  return steady_clock::now() + whole + nanoseconds(left.tv_nsec);
 }
 
 gpr_timespec deadline_after(nanoseconds timeout) {
-  const nanoseconds wait = std::clamp(timeout, nanoseconds(0), kLongest);
+  const auto wait = std::clamp<nanoseconds>(timeout, nanoseconds(0), kLongest);
   return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
                       gpr_time_from_nanos(wait.count(), GPR_TIMESPAN));
 }

@@ -1,6 +1,7 @@
 #include "cohort/cluster/rpc/dispatcher.h"
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 #include "cohort/core/error.h"
@@ -22,6 +23,16 @@ bool is_name(std::string_view name) {
 
 std::string name_in_text(std::string_view name) {
   return quoted(name.substr(0, kMostNameBytes)) + (name.size() > kMostNameBytes ? "..." : "");
+}
+
+// Errors: ResourceExhausted (`used` and `bytes` exceed `most`).
+void take(std::atomic<size_t>& used, size_t bytes, size_t most, const std::string& server) {
+  const size_t before = used.fetch_add(bytes, std::memory_order_relaxed);
+  if (before + bytes <= most) return;
+  used.fetch_sub(bytes, std::memory_order_relaxed);
+  throw ResourceExhaustedError(str(server, " is receiving ", before, " bytes; another ", bytes,
+                                   " exceed its limit of ", most,
+                                   ". Try again later, or in smaller calls"));
 }
 
 }  // namespace
@@ -141,12 +152,11 @@ Caller Dispatcher::admit(const MethodEntry& entry, const Peer& peer, const Claim
 }
 
 void Dispatcher::reserve(size_t bytes) {
-  const size_t before = load_->bulk_bytes.fetch_add(bytes, std::memory_order_relaxed);
-  if (before + bytes <= options_.max_bulk_bytes) return;
-  load_->bulk_bytes.fetch_sub(bytes, std::memory_order_relaxed);
-  throw ResourceExhaustedError(str(name_, " is receiving ", before, " bytes; another ", bytes,
-                                   " exceed its limit of ", options_.max_bulk_bytes,
-                                   ". Try again later, or in smaller calls"));
+  take(load_->bulk_bytes, bytes, options_.max_bulk_bytes, name_);
+}
+
+void Dispatcher::reserve_header(size_t bytes) {
+  take(load_->header_bytes, bytes, options_.max_header_bytes, name_);
 }
 
 void Dispatcher::stop() {

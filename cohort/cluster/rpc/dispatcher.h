@@ -33,6 +33,9 @@ struct DispatcherOptions {
   std::function<std::optional<Role>(const TaskId& task)> role_of;
   // Bulk of all requests that are being received or answered. More is ResourceExhausted.
   size_t max_bulk_bytes = size_t{8} << 30;
+  // Control bytes, and what else stands before the bulk, of the same requests. Counted apart: full
+  // of tensors, a server still hears heartbeats.
+  size_t max_header_bytes = size_t{1} << 30;
   size_t max_calls = 10'000;
 };
 
@@ -84,6 +87,7 @@ class Dispatcher {
   Caller admit(const MethodEntry& entry, const Peer& peer, const Claim& claim) const;
   // Counts bulk bytes that a session is going to hold.
   void reserve(size_t bytes);
+  void reserve_header(size_t bytes);
 
   const DispatcherOptions options_;
   const std::string name_;  // of the task that it serves, for texts

@@ -95,7 +95,8 @@ struct DispatcherTest : ::testing::Test {
   };
   std::shared_ptr<ScriptedService> service = std::make_shared<ScriptedService>(
       [this](std::unique_ptr<Call> call) { handler(std::move(call)); });
-  Dispatcher dispatcher{{.self = {"ps", 0}, .role_of = role_of, .max_bulk_bytes = 150}};
+  Dispatcher dispatcher{
+      {.self = {"ps", 0}, .role_of = role_of, .max_bulk_bytes = 150, .max_header_bytes = 5000}};
   std::vector<std::string> answers;
   const TaskId worker{"worker", 2};
 };
@@ -193,6 +194,44 @@ TEST_F(DispatcherTest, EveryCallIsAnsweredOnce) {
     throw AbortedError("third");
   };
   EXPECT_EQ(call("store/read", request_bytes(worker)), "first");
+}
+
+// A size of a header and nothing after it.
+std::string size_bytes(uint32_t size) {
+  std::string bytes(4, '\0');
+  for (size_t i = 0; i < 4; ++i) bytes[i] = static_cast<char>(size >> (8 * i));
+  return bytes;
+}
+
+TEST_F(DispatcherTest, HeadersThatTheMethodDoesNotTakeAreRefusedByTheirSize) {
+  const auto session = begin("store/short");  // 10 control bytes, no bulk
+  session->append(size_bytes(4096));
+  EXPECT_FALSE(session->wants_more());
+  EXPECT_THAT(answers, ElementsAre(HasSubstr("its header has 4096 bytes; at most 1034")));
+  const auto other = begin("store/read");
+  other->append(size_bytes(4096));
+  EXPECT_TRUE(other->wants_more());
+}
+
+TEST_F(DispatcherTest, TensorsWithoutBytesAreCounted) {
+  const std::vector<Bytes> none(kMaxBulks + 1);
+  // The sizes of one more than there may be, all 0: field 2, of that many bytes.
+  const std::string sizes = std::string("\x12\x81\x20", 3) + std::string(kMaxBulks + 1, '\0');
+  EXPECT_THAT(call("store/write", size_bytes(static_cast<uint32_t>(sizes.size())) + sizes),
+              HasSubstr("more than the 4096 tensors"));
+  EXPECT_THAT(call("store/read", request_bytes(worker, {.control = "", .bulk = {{}}})),
+              HasSubstr("more than the 0 tensors"));
+  expect_error<ResourceExhaustedError>([&] { MessageWriter({}, {.control = "", .bulk = none}); },
+                                       "4097 tensors");
+}
+
+TEST_F(DispatcherTest, HeadersCountFromTheirSizeOn) {
+  const auto half = begin("store/read");
+  half->append(size_bytes(4000));
+  EXPECT_TRUE(half->wants_more());
+  const auto more = begin("store/read");
+  more->append(size_bytes(4000));
+  EXPECT_THAT(answers, ElementsAre(HasSubstr("is receiving 4000 bytes; another 4000")));
 }
 
 TEST_F(DispatcherTest, CancelledCallsTellTheService) {

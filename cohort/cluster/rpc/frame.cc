@@ -54,7 +54,19 @@ uint64_t take_number(WireReader& fields, uint64_t most) {
   return number;
 }
 
-Header decode(std::string_view bytes, const std::string& what) {
+void take_bulk_sizes(std::string_view packed, size_t most, const std::string& what,
+                     std::vector<uint64_t>& sizes) {
+  while (!packed.empty()) {
+    if (sizes.size() == most) {
+      throw ResourceExhaustedError(str(what, ": it has more than the ", most,
+                                       " tensors that are taken",
+                                       most > 0 ? ". Send them in several calls" : ""));
+    }
+    sizes.push_back(take_varint(packed));
+  }
+}
+
+Header decode(std::string_view bytes, size_t most_bulks, const std::string& what) {
   Header header;
   WireReader fields(bytes, what);
   while (fields.next()) {
@@ -63,9 +75,7 @@ Header decode(std::string_view bytes, const std::string& what) {
         header.control = fields.bytes();
         break;
       case kBulkSizes:
-        for (std::string_view packed = fields.bytes(); !packed.empty();) {
-          header.bulk_sizes.push_back(take_varint(packed));
-        }
+        take_bulk_sizes(fields.bytes(), most_bulks, what, header.bulk_sizes);
         break;
       case kJob:
         header.claim.task.job = fields.bytes();
@@ -98,6 +108,10 @@ Bytes owned(std::string text) {
 }  // namespace
 
 MessageWriter::MessageWriter(Header header, Message message) {
+  if (message.bulk.size() > kMaxBulks) {
+    throw ResourceExhaustedError(str("a message of ", message.bulk.size(), " tensors; at most ",
+                                     kMaxBulks, " can be sent. Send them in several calls"));
+  }
   const std::string fields = encode(header, message);
   if (fields.size() > kMaxHeaderBytes) {
     throw ResourceExhaustedError(str("a message of ", message.control.size(), " control bytes and ",
@@ -132,7 +146,10 @@ void MessageWriter::advance() {
 }
 
 MessageReader::MessageReader(std::string what, Admit admit)
-    : what_(std::move(what)), admit_(std::move(admit)) {}
+    : MessageReader(std::move(what), {}, std::move(admit)) {}
+
+MessageReader::MessageReader(std::string what, HeaderLimits header_limits, Admit admit)
+    : what_(std::move(what)), header_limits_(std::move(header_limits)), admit_(std::move(admit)) {}
 
 void MessageReader::append(std::string_view bytes) {
   while (!bytes.empty()) {
@@ -160,16 +177,23 @@ void MessageReader::append_header(std::string_view& bytes) {
     for (size_t i = 0; i < kSizeBytes; ++i) {
       header_bytes_ |= size_t{static_cast<unsigned char>(encoded_[i])} << (8 * i);
     }
-    if (header_bytes_ > kMaxHeaderBytes) {
-      refuse(Code::kResourceExhausted, str("its header has ", header_bytes_, " bytes; at most ",
-                                           kMaxHeaderBytes, " are taken"));
-    }
-    stage_ = Stage::kHeader;
+    begin_header();
     if (header_bytes_ > 0) return;
   }
-  header_ = decode(std::string_view(encoded_).substr(kSizeBytes), what_);
+  header_ = decode(std::string_view(encoded_).substr(kSizeBytes), header_limits_.num_bulks, what_);
   encoded_ = {};
   begin_bulk();
+}
+
+void MessageReader::begin_header() {
+  const size_t most = std::min(header_limits_.bytes, kMaxHeaderBytes);
+  if (header_bytes_ > most) {
+    refuse(Code::kResourceExhausted,
+           str("its header has ", header_bytes_, " bytes; at most ", most,
+               " are taken. Send large values as bulk bytes, or in several calls"));
+  }
+  if (header_limits_.reserve) header_limits_.reserve(header_bytes_);
+  stage_ = Stage::kHeader;
 }
 
 void MessageReader::begin_bulk() {

@@ -27,6 +27,8 @@ namespace cohort::internal::rpc {
 inline constexpr size_t kMaxPieceBytes = size_t{1} << 20;
 // No method may allow more than this for its control bytes.
 inline constexpr size_t kMaxHeaderBytes = size_t{1} << 19;
+// Of a message. Each needs memory of its own, also one without bytes.
+inline constexpr size_t kMaxBulks = 4096;
 
 // What a caller says of itself, with each request. Its task must be the one that its channel proves.
 struct Claim {
@@ -54,7 +56,8 @@ class MessageWriter {
  public:
   MessageWriter() = default;
   // `header`'s control bytes and bulk sizes come from `message`.
-  // Errors: ResourceExhausted (the header exceeds kMaxHeaderBytes).
+  // Errors: ResourceExhausted (the header exceeds kMaxHeaderBytes, or there are more bulks than
+  // kMaxBulks).
   MessageWriter(Header header, Message message);
 
   // The current piece, as slices; none where all have been sent.
@@ -78,9 +81,17 @@ class MessageWriter {
 //   while (!reader.complete()) reader.append(received());
 //
 // Memory for bulk is taken once the header is admitted, and no more than it declares; that of a
-// header as its bytes arrive. Thread safety: none.
+// header as its bytes arrive, once its size is. Thread safety: none.
 class MessageReader {
  public:
+  // Before anything of the header is known but its size.
+  struct HeaderLimits {
+    size_t bytes = kMaxHeaderBytes;
+    size_t num_bulks = kMaxBulks;
+    // Told the size of the header, if that is within `bytes`, before memory is taken; what it throws
+    // refuses the message.
+    std::function<void(size_t bytes)> reserve = nullptr;
+  };
   struct Limits {
     size_t control_bytes = kMaxHeaderBytes;
     size_t bulk_bytes = 0;
@@ -90,6 +101,7 @@ class MessageReader {
 
   // `what` begins the texts of errors.
   MessageReader(std::string what, Admit admit);
+  MessageReader(std::string what, HeaderLimits header_limits, Admit admit);
 
   // Errors: what `admit` throws; DataLoss (no message: also where bytes follow its end);
   // ResourceExhausted (above the limits). After an error the reader is of no use.
@@ -106,12 +118,14 @@ class MessageReader {
   enum class Stage : uint8_t { kSize, kHeader, kBulk, kComplete };
 
   void append_header(std::string_view& bytes);
+  void begin_header();
   void append_bulk(std::string_view& bytes);
   void begin_bulk();
   void next_bulk();
   [[noreturn]] void refuse(Code code, std::string_view problem) const;
 
   std::string what_;
+  HeaderLimits header_limits_;
   Admit admit_;
   Stage stage_ = Stage::kSize;
   size_t header_bytes_ = 0;

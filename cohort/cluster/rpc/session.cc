@@ -49,6 +49,7 @@ Session::Session(Dispatcher& dispatcher, Peer peer, std::chrono::steady_clock::t
 
 Session::~Session() {
   load_->bulk_bytes.fetch_sub(reserved_bytes_, std::memory_order_relaxed);
+  load_->header_bytes.fetch_sub(reserved_header_bytes_, std::memory_order_relaxed);
   load_->calls.fetch_sub(1, std::memory_order_relaxed);
 }
 
@@ -60,7 +61,7 @@ void Session::begin(std::string_view method) noexcept {
       throw InvalidArgumentError(str("a call of ", method_, " from ", peer_.address,
                                      " has no deadline; every call needs one"));
     }
-    reader_.emplace(str("request of ", method_, " from ", peer_.address),
+    reader_.emplace(str("request of ", method_, " from ", peer_.address), header_limits(),
                     [this](const Header& header) {
                       admit(header);
                       return MessageReader::Limits{.control_bytes = entry_->spec.max_control_bytes,
@@ -69,6 +70,20 @@ void Session::begin(std::string_view method) noexcept {
   } catch (...) {
     answer(std::current_exception());
   }
+}
+
+MessageReader::HeaderLimits Session::header_limits() {
+  // Who calls: a job's name, which no task has longer, and five numbers.
+  constexpr size_t kClaimBytes = 1024;
+  constexpr size_t kMostVarintBytes = 10;
+  const MethodSpec& spec = entry_->spec;
+  const size_t num_bulks = spec.max_bulk_bytes > 0 ? kMaxBulks : 0;
+  return {.bytes = spec.max_control_bytes + kClaimBytes + num_bulks * kMostVarintBytes,
+          .num_bulks = num_bulks,
+          .reserve = [this](size_t bytes) {
+            dispatcher_.reserve_header(bytes);
+            reserved_header_bytes_ = bytes;
+          }};
 }
 
 void Session::admit(const Header& header) {

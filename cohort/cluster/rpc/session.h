@@ -32,6 +32,7 @@ struct Peer {
 // dispatcher lives.
 struct Load {
   std::atomic<size_t> bulk_bytes{0};
+  std::atomic<size_t> header_bytes{0};
   std::atomic<size_t> calls{0};
 };
 
@@ -63,6 +64,7 @@ class Session : public std::enable_shared_from_this<Session> {
   class Kept;  // the Call that a service holds
 
   void begin(std::string_view method) noexcept;
+  MessageReader::HeaderLimits header_limits();
   void admit(const Header& header);
   void dispatch() noexcept;
   void answer(Message message) noexcept;
@@ -82,6 +84,7 @@ class Session : public std::enable_shared_from_this<Session> {
   Caller caller_;
   Message request_;
   size_t reserved_bytes_ = 0;
+  size_t reserved_header_bytes_ = 0;
 
   std::mutex mutex_;  // guards what follows
   AnswerFn answer_;   // empty once the call is answered or cancelled
