@@ -1,8 +1,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <sstream>
 
 #include "cohort/cluster/security/make_certificates.h"
@@ -55,6 +57,50 @@ TEST_F(ClusterCertificates, WrongRequestsWriteNothing) {
       },
       "a cluster cannot be called 'a b'");
   EXPECT_FALSE(std::filesystem::exists(root + "/c"));
+}
+
+TEST_F(ClusterCertificates, DirectoriesThatOthersCanWriteAreNotTrusted) {
+  std::ostringstream out;
+  const auto refused = [&](const std::string& directory, const std::string& problem) {
+    internal::expect_error<FailedPreconditionError>(
+        [&] {
+          make_cluster_certificates({.cluster = "a", .directory = directory, .workers = 1}, out);
+        },
+        problem);
+  };
+  using std::filesystem::perms;
+  std::filesystem::create_directory(root + "/open");
+  std::filesystem::permissions(root + "/open", perms::owner_all | perms::group_write);
+  refused(root + "/open", "chmod go-w");
+  std::filesystem::permissions(root + "/open", perms::owner_all | perms::group_exec);
+  make_cluster_certificates({.cluster = "a", .directory = root + "/open", .workers = 1}, out);
+  std::filesystem::create_symlink(root + "/open", root + "/link");
+  refused(root + "/link", "is a link");
+  refused(root + "/link/", "is a link");
+  std::ofstream(root + "/file") << "no directory";
+  refused(root + "/file", "is no directory");
+  std::filesystem::permissions(root + "/open/ca.key", perms::group_read,
+                               std::filesystem::perm_options::add);
+  refused(root + "/open", "can be read or written by others");
+  std::filesystem::rename(root + "/open/ca.key", root + "/ca.key");
+  std::filesystem::create_symlink(root + "/ca.key", root + "/open/ca.key");
+  refused(root + "/open", "is no file of its own");
+}
+
+TEST_F(ClusterCertificates, AnotherUsersAreNotTrusted) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give files away";
+  std::ostringstream out;
+  const CertificatesOptions options{.cluster = "a", .directory = root + "/certs", .workers = 1};
+  make_cluster_certificates(options, out);
+  const auto refused = [&] {
+    internal::expect_error<FailedPreconditionError>(
+        [&] { make_cluster_certificates(options, out); }, "belongs to user 65534");
+  };
+  ASSERT_EQ(::chown((root + "/certs/ca.key").c_str(), 65534, 65534), 0);
+  refused();
+  ASSERT_EQ(::chown((root + "/certs/ca.key").c_str(), 0, 0), 0);
+  ASSERT_EQ(::chown((root + "/certs").c_str(), 65534, 65534), 0);
+  refused();
 }
 
 }  // namespace

@@ -49,9 +49,11 @@ class TemporaryDirectory {
   std::string path_;
 };
 
-// Makes a certificate for each task, and tells the tasks where theirs are.
-void secure(internal::JobPlan& plan, const std::string& directory) {
-  internal::security::CertificateRequest request{.cluster = "launch", .directory = directory};
+// Makes a certificate for each task, and tells the tasks where theirs are. `keep` the authority, for
+// later certificates.
+void secure(internal::JobPlan& plan, const std::string& directory, bool keep) {
+  internal::security::CertificateRequest request{
+      .cluster = "launch", .tasks = {}, .directory = directory, .keep_authority_key = keep};
   for (const internal::PlannedTask& task : plan.tasks) request.tasks.push_back(task.id);
   internal::security::make_certificates(request);
   for (internal::PlannedTask& task : plan.tasks) {
@@ -76,7 +78,7 @@ int launch_job(const LaunchCommandOptions& options, std::ostream& out, std::ostr
   if (options.tls) {
     if (options.certificates.empty()) temporary.emplace();
     const std::string directory = temporary ? temporary->path() : options.certificates;
-    secure(plan, std::filesystem::absolute(directory));
+    secure(plan, std::filesystem::absolute(directory), !temporary);
   }
   if (options.dry_run) {
     internal::print_plan(plan, out);
@@ -88,6 +90,7 @@ int launch_job(const LaunchCommandOptions& options, std::ostream& out, std::ostr
                               .grace = std::chrono::duration_cast<std::chrono::milliseconds>(grace),
                               .out = {STDOUT_FILENO, ::isatty(STDOUT_FILENO) == 1},
                               .err = {STDERR_FILENO, ::isatty(STDERR_FILENO) == 1}});
+  temporary.reset();  // first: whoever reads the summary may be gone, or stand still
   internal::print_summary(result, err);
   return result.exit_code;
 }

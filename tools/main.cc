@@ -28,6 +28,22 @@ std::string at_least_zero(const std::string& text) {
                                                             : "'" + text + "' is not at least 0";
 }
 
+int fail(std::string_view problem, int exit_code) {
+  std::cerr << "cohort: " << printable(problem) << '\n';
+  return exit_code;
+}
+
+// For commands that read no data: what is invalid there is the call.
+Command without_data(Command command) {
+  return [command = std::move(command)](internal::FileSystem& files, std::ostream& out) {
+    try {
+      return command(files, out);
+    } catch (const InvalidArgumentError& error) {
+      return fail(error.what(), kExitUsage);
+    }
+  };
+}
+
 // The command line, and what it asks for.
 class CommandLine {
  public:
@@ -151,7 +167,7 @@ class CommandLine {
         ->excludes(certificates);
     app.add_flag("--dry-run", launch_.dry_run, "Prints what it would start");
     app.add_option("COMMAND", launch_.command, "-- PROGRAM ARGUMENT...")->required();
-    on(app, [this](auto&, auto& out) { return launch_job(launch_, out, std::cerr); });
+    on(app, without_data([this](auto&, auto& out) { return launch_job(launch_, out, std::cerr); }));
   }
 
   static void add_tfrecord_options(CLI::App& app, std::vector<std::string>& paths,
@@ -179,7 +195,9 @@ class CommandLine {
         ->capture_default_str();
     app.add_option("--hosts", certificates_.hosts,
                    "Names or addresses of hosts, for other programs that check them");
-    on(app, [this](auto&, auto& out) { return make_cluster_certificates(certificates_, out); });
+    on(app, without_data([this](auto&, auto& out) {
+         return make_cluster_certificates(certificates_, out);
+       }));
   }
 
   void add_status(CLI::App& parent) {
@@ -221,11 +239,6 @@ class CommandLine {
   CertificatesOptions certificates_;
   StatusOptions status_;
 };
-
-int fail(std::string_view problem, int exit_code) {
-  std::cerr << "cohort: " << printable(problem) << '\n';
-  return exit_code;
-}
 
 int run(const Command& command) {
   const int result = command(internal::posix_file_system(), std::cout);

@@ -150,6 +150,29 @@ TEST_F(Command, WrongCalls) {
   expect_refused({"checkpoint", "export", "ckpt-1"}, kExitUsage, "--output");
 }
 
+TEST_F(Command, WrongClustersAreWrongCalls) {
+  expect_refused({"cluster", "certificates", "--cluster", "a b", "--out", "c", "--workers", "1"},
+                 kExitUsage, "a cluster cannot be called 'a b'");
+  expect_refused({"cluster", "certificates", "--cluster", "a", "--out", "c"}, kExitUsage,
+                 "how many workers");
+  expect_refused({"launch", "--workers", "-1", "--", "true"}, kExitUsage, "-1");
+  EXPECT_FALSE(std::filesystem::exists(directory + "/c"));
+}
+
+TEST_F(Command, CertificatesOfOneRunHaveNoAuthorityAfterIt) {
+  const Ended ended =
+      run({"launch", "--workers", "1", "--", "sh", "-c",
+           "cd $(dirname $COHORT_CA_FILE); echo $PWD > '" + root + "/where'; ls; exit 3"});
+  EXPECT_EQ(ended.exit_code, 3) << ended.output;
+  EXPECT_THAT(ended.output, HasSubstr("[worker:0] ca.pem\n"));
+  EXPECT_THAT(ended.output, HasSubstr("[worker:0] worker-0.key\n"));
+  EXPECT_EQ(ended.output.find("ca.key"), std::string::npos) << ended.output;
+  std::string where;
+  std::getline(std::ifstream(root + "/where"), where);
+  EXPECT_NE(where, "");
+  EXPECT_FALSE(std::filesystem::exists(where));
+}
+
 TEST_F(Command, WhatIsNotThere) {
   expect_refused({"checkpoint", "ls", "none"}, kExitFailed, "'none'");
   expect_refused({"checkpoint", "show", "ckpt-1", "none"}, kExitFailed, "'none'");

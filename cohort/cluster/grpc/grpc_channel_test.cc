@@ -175,10 +175,10 @@ TEST(GrpcChannel, LimitsHold) {
   const Bytes byte = pattern(1);
   expect_error<ResourceExhaustedError>(
       [&] { channel->call("echo/who", {.control = "", .bulk = {byte}}, kShort); },
-      "more than the 0 bytes that are taken");
+      "more than the 0 tensors that are taken");
   expect_error<ResourceExhaustedError>(
       [&] { channel->call("echo/who", {.control = std::string(70'000, 'x')}, kShort); },
-      "at most 65536 are taken");
+      "at most 66560 are taken");
   expect_error<ResourceExhaustedError>(
       [&] { channel->call("echo/who", {.control = std::string(600'000, 'x')}, kShort); },
       "can be sent");

@@ -55,6 +55,54 @@ std::optional<std::string> read_if_there(const std::string& path) {
   return std::move(text).str();
 }
 
+// The text of what is wrong, with what to do about it.
+[[noreturn]] void distrust(const std::string& path, std::string_view problem,
+                           std::string_view advice) {
+  throw FailedPreconditionError(
+      str(quoted(path), " ", problem, ": certificates from there would prove nothing. ", advice));
+}
+
+// Who can write to the directory can put another authority, or other links, in place of ours.
+void make_directory(const std::string& given) {
+  std::string path = given;
+  while (path.size() > 1 && path.back() == '/') path.pop_back();  // "a/" would follow a link "a"
+  if (::mkdir(path.c_str(), 0700) == 0) return;
+  if (errno != EEXIST) throw_errno(errno, "creating " + quoted(path));
+  struct stat status {};
+  if (::lstat(path.c_str(), &status) != 0) throw_errno(errno, "looking at " + quoted(path));
+  if (!S_ISDIR(status.st_mode)) {
+    distrust(path, S_ISLNK(status.st_mode) ? "is a link" : "is no directory",
+             "Name a directory of your own, or one that is not there yet");
+  }
+  if (status.st_uid != ::geteuid()) {
+    distrust(path, str("belongs to user ", status.st_uid, ", not to this one"),
+             "Name a directory of your own, or one that is not there yet");
+  }
+  if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+    distrust(path, "can be written by others",
+             str("Run `chmod go-w ", quoted(path),
+                 "` if you know what is in it, or name one that is not there yet"));
+  }
+}
+
+// The authority's key, if it is there and nobody else could have read it.
+std::optional<std::string> read_authority_key(const std::string& path) {
+  struct stat status {};
+  if (::lstat(path.c_str(), &status) != 0) {
+    if (errno == ENOENT) return std::nullopt;
+    throw_errno(errno, "looking at " + quoted(path));
+  }
+  constexpr std::string_view kAdvice = "Remove the directory and give all tasks new certificates";
+  if (!S_ISREG(status.st_mode)) distrust(path, "is no file of its own", kAdvice);
+  if (status.st_uid != ::geteuid()) {
+    distrust(path, str("belongs to user ", status.st_uid, ", not to this one"), kAdvice);
+  }
+  if ((status.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
+    distrust(path, "can be read or written by others", kAdvice);
+  }
+  return read_if_there(path);
+}
+
 void check_request(const CertificateRequest& request) {
   if (!is_identity_name(request.cluster)) {
     throw InvalidArgumentError(str("a cluster cannot be called ", quoted(request.cluster),
@@ -78,7 +126,7 @@ void check_request(const CertificateRequest& request) {
 Signer authority_of(const CertificateRequest& request, MadeCertificates& made) {
   const std::string path = in_directory(request.directory, kAuthority);
   const std::optional<std::string> certificate = read_if_there(path + ".pem");
-  const std::optional<std::string> key = read_if_there(path + ".key");
+  const std::optional<std::string> key = read_authority_key(path + ".key");
   if (certificate && key) {
     made.new_authority = false;
     return Signer::from_pem(*certificate, *key, request.cluster, path + ".pem");
@@ -90,9 +138,12 @@ Signer authority_of(const CertificateRequest& request, MadeCertificates& made) {
             ". Restore it, or remove the directory and give all tasks new certificates"));
   }
   Signer signer = Signer::make(request.cluster);
-  write_private(path + ".key", signer.key_pem());
+  if (request.keep_authority_key) {
+    write_private(path + ".key", signer.key_pem());
+    made.files.push_back(path + ".key");
+  }
   write_private(path + ".pem", signer.certificate_pem());
-  made.files = {path + ".key", path + ".pem"};
+  made.files.push_back(path + ".pem");
   return signer;
 }
 
@@ -100,9 +151,7 @@ Signer authority_of(const CertificateRequest& request, MadeCertificates& made) {
 
 MadeCertificates make_certificates(const CertificateRequest& request) {
   check_request(request);
-  if (::mkdir(request.directory.c_str(), 0700) != 0 && errno != EEXIST) {
-    throw_errno(errno, "creating " + quoted(request.directory));
-  }
+  make_directory(request.directory);
   MadeCertificates made;
   const Signer signer = authority_of(request, made);
   std::vector<TaskId> tasks = request.tasks;

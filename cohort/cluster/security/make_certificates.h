@@ -18,12 +18,16 @@ struct CertificateRequest {
   std::vector<TaskId> tasks = {};
   // A person's, who may look at the cluster: operator-0.
   bool with_operator = true;
+  // Made if it is not there. One that is there must be this user's, and nobody else may write to it.
   std::string directory;
   // How long they are valid. Make them again before: an authority that is in `directory` is used
   // again, so that tasks which run go on.
   std::chrono::hours lifetime = std::chrono::days(30);
   // Names and addresses of the hosts, for programs that check them, too; Cohort checks the task.
   std::vector<std::string> hosts = {};
+  // Without, a new authority's key is never written, and the authority signs nothing more: for
+  // certificates that live as long as one run.
+  bool keep_authority_key = true;
 };
 
 struct MadeCertificates {
@@ -34,7 +38,8 @@ struct MadeCertificates {
 // Keys are P-256; all files have mode 0600, a new directory 0700. Files appear whole, key and
 // certificate of a task one after the other. `ca.key` belongs on no other host.
 // Errors: InvalidArgument (a name that cannot be one, no tasks, a lifetime that is none),
-// FailedPrecondition (the authority in the directory cannot be used), file_system.h's errors.
+// FailedPrecondition (the authority in the directory cannot be used; others could have written the
+// directory or read ca.key), file_system.h's errors.
 MadeCertificates make_certificates(const CertificateRequest& request);
 
 // The files of one task in such a directory.
