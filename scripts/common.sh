@@ -46,3 +46,27 @@ build() {
   shift
   (cd "$root" && cmake --build --preset "$preset" --parallel "$(nproc)" ${1:+--target "$@"})
 }
+
+# Installs the Debian packages that a list names and that are missing, without recommended packages.
+# Quick where none is. Needs root or sudo, and the network, only where something is missing.
+install_packages() {
+  local list=$1 wanted installed missing as_root=()
+  mapfile -t wanted < <(sed 's/#.*//; s/[[:space:]]//g; /^$/d' "$list")
+  command -v dpkg-query >/dev/null ||
+    die "this machine has no dpkg; install what $(basename "$list") lists by hand"
+
+  installed=$(dpkg-query --show --showformat '${binary:Package} ${db:Status-Status}\n' |
+    sed -n 's/^\([^: ]*\)[^ ]* installed$/\1/p')
+  mapfile -t missing < <(printf '%s\n' "${wanted[@]}" | grep -vxFf <(printf '%s\n' "$installed"))
+  [[ ${#missing[@]} -gt 0 ]] || return 0
+
+  if [[ $(id -u) != 0 ]]; then
+    command -v sudo >/dev/null || die "missing packages, and neither root nor sudo: ${missing[*]}"
+    as_root=(sudo)
+  fi
+  local apt_get=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive
+    apt-get -q -o Dpkg::Use-Pty=0)
+  say "installing ${missing[*]}"
+  retry "${apt_get[@]}" update
+  retry "${apt_get[@]}" install --yes --no-install-recommends "${missing[@]}"
+}
