@@ -66,7 +66,7 @@ void secure(internal::JobPlan& plan, const std::string& directory, bool keep) {
 
 }  // namespace
 
-int launch_job(const LaunchCommandOptions& options, std::ostream& out, std::ostream& err) {
+int launch_job(const LaunchCommandOptions& options, std::ostream& out) {
   internal::JobOptions job = options.job;
   job.program = options.command.at(0);
   job.arguments.assign(options.command.begin() + 1, options.command.end());
@@ -85,14 +85,13 @@ int launch_job(const LaunchCommandOptions& options, std::ostream& out, std::ostr
     return 0;
   }
   const auto grace = std::chrono::duration<double>(options.grace_seconds);
-  const internal::LaunchResult result =
-      internal::launch(plan, {.restarts = options.restarts,
-                              .grace = std::chrono::duration_cast<std::chrono::milliseconds>(grace),
-                              .out = {STDOUT_FILENO, ::isatty(STDOUT_FILENO) == 1},
-                              .err = {STDERR_FILENO, ::isatty(STDERR_FILENO) == 1}});
-  temporary.reset();  // first: whoever reads the summary may be gone, or stand still
-  internal::print_summary(result, err);
-  return result.exit_code;
+  return internal::launch(plan,
+                          {.restarts = options.restarts,
+                           .grace = std::chrono::duration_cast<std::chrono::milliseconds>(grace),
+                           .out = {STDOUT_FILENO, ::isatty(STDOUT_FILENO) == 1},
+                           .err = {STDERR_FILENO, ::isatty(STDERR_FILENO) == 1},
+                           .summary = true})
+      .exit_code;
 }
 
 }  // namespace cohort::tools

@@ -23,6 +23,6 @@ struct LaunchCommandOptions {
 
 // Returns the program's exit code: see LaunchResult.
 // Errors: InvalidArgument, NotFound and PermissionDenied (the program), ResourceExhausted.
-int launch_job(const LaunchCommandOptions& options, std::ostream& out, std::ostream& err);
+int launch_job(const LaunchCommandOptions& options, std::ostream& out);
 
 }  // namespace cohort::tools

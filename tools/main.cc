@@ -167,7 +167,7 @@ class CommandLine {
         ->excludes(certificates);
     app.add_flag("--dry-run", launch_.dry_run, "Prints what it would start");
     app.add_option("COMMAND", launch_.command, "-- PROGRAM ARGUMENT...")->required();
-    on(app, without_data([this](auto&, auto& out) { return launch_job(launch_, out, std::cerr); }));
+    on(app, without_data([this](auto&, auto& out) { return launch_job(launch_, out); }));
   }
 
   static void add_tfrecord_options(CLI::App& app, std::vector<std::string>& paths,

@@ -12,6 +12,7 @@
 #include <iomanip>
 #include <memory>
 #include <ostream>
+#include <sstream>
 
 #include "cohort/core/error.h"
 
@@ -96,8 +97,14 @@ class Job {
       }
       on_time(Clock::now());
     }
+    const LaunchResult done = result();
+    if (options_.summary) {
+      std::ostringstream summary;
+      print_summary(done, summary);
+      err_->add(summary.str());
+    }
     write_rest();
-    return result();
+    return done;
   }
 
  private:

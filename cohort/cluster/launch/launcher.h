@@ -30,8 +30,9 @@ struct LaunchOptions {
   // What the remaining tasks have, once the job is over, to end by themselves; then again after
   // SIGTERM, before SIGKILL.
   std::chrono::milliseconds grace = std::chrono::seconds(30);
-  TaskOutput out = {};  // where the tasks' lines go
-  TaskOutput err = {};  // and what the launcher itself says
+  TaskOutput out = {};   // where the tasks' lines go
+  TaskOutput err = {};   // and what the launcher itself says
+  bool summary = false;  // says at the end what print_summary does
 };
 
 struct TaskSummary {

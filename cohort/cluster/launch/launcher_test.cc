@@ -82,13 +82,15 @@ struct LauncherTest : testing::Test {
 
 TEST_F(LauncherTest, RunsAllTasksAndMarksTheirLines) {
   const LaunchResult result =
-      run({.num_workers = 2}, "echo \"I am $task\"; echo to stderr >&2; printf 'no end'");
+      run({.num_workers = 2}, "echo \"I am $task\"; echo to stderr >&2; printf 'no end'",
+          {.summary = true});
   EXPECT_EQ(result.exit_code, 0);
   ASSERT_EQ(result.tasks.size(), 2u);
   EXPECT_THAT(output, HasSubstr("[worker:0] I am worker 0\n"));
   EXPECT_THAT(output, HasSubstr("[worker:1] I am worker 1\n"));
   EXPECT_THAT(output, HasSubstr("[worker:1] to stderr\n"));
   EXPECT_THAT(output, HasSubstr("[worker:1] no end\n"));
+  EXPECT_THAT(output, HasSubstr("\nworker:1  0"));
   EXPECT_THAT(output, Not(HasSubstr("\x1b")));
 }
 
@@ -169,7 +171,8 @@ TEST_F(LauncherTest, AReaderThatStandsStillLeavesItItsSignals) {
     return ::ioctl(ends[0], FIONREAD, &held) == 0 && held >= 60'000;
   });
   const LaunchResult result =
-      run({.num_workers = 2}, "ulimit -c 0; [ \"$task\" = 'worker 1' ] && exit 0; exec yes");
+      run({.num_workers = 2}, "ulimit -c 0; [ \"$task\" = 'worker 1' ] && exit 0; exec yes",
+          {.summary = true});
   interrupter.join();
   EXPECT_EQ(result.exit_code, 128 + SIGQUIT);
   EXPECT_THAT(result.tasks[0].status->signal, Optional(SIGQUIT));
