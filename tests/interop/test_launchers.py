@@ -68,7 +68,11 @@ def free_ports(count):
 
 
 class Slurm:
-    """One host's slurmctld and slurmd, with a munged of their own, in a folder of the test's."""
+    """One host's slurmctld and slurmd, with a munged of their own, in a folder of the test's.
+
+    The node is called localhost, so that tasks without certificates reach each other by its name on
+    hosts whose own name is no loopback address.
+    """
 
     def __init__(self, folder):
         self.host = socket.gethostname().split(".")[0]
@@ -97,8 +101,8 @@ SelectTypeParameters=CR_Core
 ReturnToService=2
 SlurmctldPort={control}
 SlurmdPort={daemon}
-NodeName={self.host} NodeAddr=127.0.0.1 CPUs=4 State=UNKNOWN
-PartitionName=debug Nodes={self.host} Default=YES MaxTime=INFINITE State=UP OverSubscribe=FORCE:4
+NodeName=localhost NodeHostname={self.host} NodeAddr=127.0.0.1 CPUs=4 State=UNKNOWN
+PartitionName=debug Nodes=localhost Default=YES MaxTime=INFINITE State=UP OverSubscribe=FORCE:4
 SlurmdParameters=config_overrides
 """)
 
@@ -109,7 +113,7 @@ SlurmdParameters=config_overrides
             self._spawn(["runuser", "-u", "munge", "--", "munged", "--foreground"])
         self._wait("munged", lambda: run(["munge", "-n"])[1] == 0)
         self._spawn(["slurmctld", "-c", "-D"])
-        self._spawn(["slurmd", "-D", "-N", self.host])
+        self._spawn(["slurmd", "-D", "-N", "localhost"])
         self._wait("a node", lambda: run(["sinfo", "-h", "-o", "%T"], SLURM_CONF=str(self.conf))[0]
                    .strip() == "idle")
 
