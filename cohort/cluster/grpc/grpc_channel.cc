@@ -1,5 +1,6 @@
 #include "cohort/cluster/grpc/grpc_channel.h"
 
+#include <grpcpp/channel.h>
 #include <grpcpp/client_context.h>
 #include <grpcpp/create_channel.h>
 #include <grpcpp/generic/generic_stub.h>
@@ -35,6 +36,8 @@ grpc::ChannelArguments channel_arguments(const GrpcChannelOptions& options) {
   set(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, settings.handshake_timeout.count());
   set(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   set(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
+  // A name may become known after the first call: pods and containers start in any order.
+  set(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, 1000);
   set(GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, kMaxPieceBytes);
   // Retries belong to those who know what may be repeated.
   set(GRPC_ARG_ENABLE_RETRIES, 0);
@@ -56,9 +59,10 @@ struct ChannelState {
   explicit ChannelState(const GrpcChannelOptions& options)
       : options(options),
         server_check(std::make_shared<ServerCheck>(options.peer, options.address)),
-        stub(grpc::CreateCustomChannel(
+        channel(grpc::CreateCustomChannel(
             options.address, channel_credentials(options.security, options.address, server_check),
-            channel_arguments(options))) {}
+            channel_arguments(options))),
+        stub(channel) {}
 
   // "/job:ps/task:0 at 10.0.0.1:2222".
   std::string whom() const {
@@ -67,6 +71,7 @@ struct ChannelState {
 
   const GrpcChannelOptions options;
   const std::shared_ptr<ServerCheck> server_check;
+  const std::shared_ptr<grpc::Channel> channel;
   grpc::GenericStub stub;
   std::mutex mutex;
   std::unordered_set<ClientReactor*> calls;
@@ -246,6 +251,10 @@ class GrpcChannel : public Channel {
     const std::lock_guard lock(state_->mutex);
     state_->closed = true;
     for (ClientReactor* call : state_->calls) call->cancel();
+  }
+
+  void retry_now() override {
+    grpc::experimental::ChannelResetConnectionBackoff(state_->channel.get());
   }
 
  private:

@@ -22,7 +22,8 @@ struct GrpcChannelOptions {
 };
 
 // Connects with the first call, and again after a loss. Calls that follow a failed connection fail
-// at once until it is time to try again, a second later at most (CallOptions::wait_for_peer).
+// at once until it is time to try again, a second later at most (CallOptions::wait_for_peer,
+// Channel::retry_now).
 std::shared_ptr<Channel> make_grpc_channel(const GrpcChannelOptions& options);
 
 }  // namespace cohort::internal::rpc

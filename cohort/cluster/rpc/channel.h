@@ -46,6 +46,9 @@ class Channel {
                      std::function<void(CallResult)> done) = 0;
   // Ends calls under way with Cancelled. Later calls fail so too.
   virtual void close() = 0;
+  // Connects at once where it would wait before it tries again. Calls that do not wait for the peer
+  // fail until that attempt has succeeded.
+  virtual void retry_now() {}
 
   // Waits for the answer.
   Message call(std::string_view method, Message request, const CallOptions& options);

@@ -140,15 +140,18 @@ Caller Dispatcher::admit(const MethodEntry& entry, const Peer& peer, const Claim
     throw PermissionDeniedError(str(caller.task, " at ", peer.address, " may not call ", entry.name,
                                     " of ", name_, ": its role is ", role_name(caller.role)));
   }
-  if (entry.spec.fenced) {
-    std::shared_ptr<const Fence> fence;
-    {
-      const std::lock_guard lock(mutex_);
-      fence = fence_;
-    }
-    if (fence) fence->check(caller);
-  }
+  check_fence(entry, caller);
   return caller;
+}
+
+void Dispatcher::check_fence(const MethodEntry& entry, const Caller& caller) const {
+  if (!entry.spec.fenced) return;
+  std::shared_ptr<const Fence> fence;
+  {
+    const std::lock_guard lock(mutex_);
+    fence = fence_;
+  }
+  if (fence) fence->check(caller);
 }
 
 void Dispatcher::reserve(size_t bytes) {

@@ -85,6 +85,8 @@ class Dispatcher {
   std::shared_ptr<const MethodEntry> find(std::string_view method) const;
   // Who calls, if it may call `entry`. Errors: Unauthenticated, PermissionDenied, Aborted.
   Caller admit(const MethodEntry& entry, const Peer& peer, const Claim& claim) const;
+  // Errors: those of Fence::check.
+  void check_fence(const MethodEntry& entry, const Caller& caller) const;
   // Counts bulk bytes that a session is going to hold.
   void reserve(size_t bytes);
   void reserve_header(size_t bytes);

@@ -281,5 +281,27 @@ TEST_F(DispatcherTest, TakesServicesWithProperNamesOnce) {
   expect_error<FailedPreconditionError>([&] { dispatcher.add(service); }, "has stopped");
 }
 
+struct ClosingFence : Fence {
+  void check(const Caller&) const override {
+    if (closed) throw AbortedError("fenced, generation 2");
+  }
+  bool closed = false;
+};
+
+TEST_F(DispatcherTest, TheFenceIsAskedAgainOnceAllHasCome) {
+  const auto fence = std::make_shared<ClosingFence>();
+  dispatcher.set_fence(fence);
+  const std::string request =
+      request_bytes({"worker", 0}, {.control = "", .bulk = {bytes_from("slow bulk")}});
+  const auto session = begin("store/write");
+  session->append(request.substr(0, request.size() - 1));
+  EXPECT_TRUE(session->wants_more());
+  fence->closed = true;
+  session->append(request.substr(request.size() - 1));
+  session->end_of_request();
+  EXPECT_THAT(answers, ElementsAre(HasSubstr("fenced, generation 2")));
+  EXPECT_EQ(service->last_method, 99U);
+}
+
 }  // namespace
 }  // namespace cohort::internal::rpc

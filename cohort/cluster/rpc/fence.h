@@ -10,8 +10,10 @@ namespace cohort::internal::rpc {
 class Fence {
  public:
   virtual ~Fence() = default;
-  // Asked before each call of a fenced method (service.h).
-  // Errors: Aborted (the caller is of another generation or incarnation; names both).
+  // Asked when the header of a call of a fenced method (service.h) comes, and again before it is
+  // handled.
+  // Errors: Aborted (the caller is of an earlier generation or another incarnation; names both),
+  // Unavailable (this task is behind the caller; the same call succeeds soon).
   virtual void check(const Caller& caller) const = 0;
 };
 

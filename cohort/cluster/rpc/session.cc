@@ -118,6 +118,12 @@ void Session::end_of_request() noexcept {
     answer(std::current_exception());
     return;
   }
+  try {
+    // Once more: bulk may take long to come, and the cluster has gone on meanwhile.
+    dispatcher_.check_fence(*entry_, caller_);
+  } catch (...) {
+    return answer(std::current_exception());
+  }
   dispatch();
 }
 
