@@ -58,6 +58,11 @@ struct AgentOptions {
   Duration first_retry = std::chrono::milliseconds(50);
   Duration longest_retry = std::chrono::seconds(2);
 
+  // The generation in which this task acts from now on (0: none), with the new view (null where
+  // it leaves its group). Under the agent's lock, before anybody who waits learns of it: it must not
+  // call the agent, nor throw.
+  std::function<void(int64_t generation, const ViewPtr& view)> on_generation =
+      [](int64_t, const ViewPtr&) {};
   // An Unavailable for each task of the group that is lost, what other tasks report, and what ends
   // this agent (the service lost, fenced, refused, the group failed). One call at a time, in order;
   // calls may come from any thread, and not after stop().
@@ -106,9 +111,11 @@ class MembershipAgent {
   // Null while it goes on.
   std::exception_ptr error() const;
   // Whether a call to this task comes from its group as it is now. Errors: Aborted "fenced,
-  // generation g".
+  // generation g"; Unavailable (the caller knows a later generation; this agent asks for it).
   void check(const rpc::Caller& caller) const;
   int64_t stale_refused() const;
+  // Whether this thread is in a callback of the agent.
+  bool in_callback() const;
 
   // Sent with the next heartbeat, for `cohort cluster status`.
   void set_figure(const std::string& name, double value);

@@ -1,7 +1,9 @@
 #include "cohort/cluster/membership/agent_core.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "cohort/cluster/membership/message_body.h"
 #include "cohort/cluster/rpc/error_detail.h"
 #include "cohort/cluster/rpc/text.h"
 #include "cohort/core/error.h"
@@ -9,7 +11,7 @@
 namespace cohort::internal::membership {
 namespace {
 
-constexpr size_t kMostViewBytes = 8 << 20;
+constexpr size_t kMostViewBytes = 16 << 20;  // with kMostTasks and kMostEvents of the largest
 constexpr Duration kReportEvery = std::chrono::seconds(10);
 
 int64_t seconds_in(Duration duration) {
@@ -75,12 +77,13 @@ void AgentCore::call(std::string_view method, std::string control, Duration time
     const auto self = weak.lock();
     if (!self) return;
     self->change([&] {
-      if (epoch == self->epoch_ && self->state_ != State::kEnded) answer(std::move(result));
+      if (epoch == self->epoch_ && self->state_ != State::kEnded)
+        answer(with_body(std::move(result)));
     });
   };
   later([channel = channel_, path = str("membership/", method), control = std::move(control),
          timeout, done = std::move(done)]() mutable {
-    channel->start(path, {.control = std::move(control), .bulk = {}},
+    channel->start(path, to_message(std::move(control)),
                    {.timeout = timeout, .max_reply_bytes = kMostViewBytes}, std::move(done));
   });
 }
@@ -158,6 +161,7 @@ void AgentCore::retry_register(const std::exception_ptr& error) {
     log(str("waiting for ", seconds_in(now - began_), " s for ", service_name(), ": ",
             record.message));
   }
+  later([channel = channel_] { channel->retry_now(); });
   after(jittered(retry_), [this](Time) { send_register(); });
   retry_ = std::min(2 * retry_, options_.longest_retry);
 }
@@ -211,11 +215,14 @@ void AgentCore::send_attend() {
 
 void AgentCore::watched(uint64_t number, rpc::CallResult result) {
   if (number == watch_) watching_ = false;
+  catching_up_ = false;
   if (result.error) {
+    watch_refused(result.error);
     failed(result.error);
   } else {
     heard_ = clock_.now();
     trouble_since_.reset();
+    watch_refused_since_.reset();
     try {
       apply(View::decode(result.reply.control));
     } catch (const Error&) {
@@ -224,6 +231,32 @@ void AgentCore::watched(uint64_t number, rpc::CallResult result) {
   }
   // After a failure look_again does.
   if (state_ == State::kMember && !watching_ && !looking_) send_watch();
+}
+
+// A service that answers, but never tells who is there, is of no use; heartbeats do not show it.
+void AgentCore::watch_refused(const std::exception_ptr& error) {
+  const ErrorRecord record = record_error(error);
+  if (is_transient(error) || record.code == Code::kAborted || record.code == Code::kNotFound)
+    return;
+  const Time now = clock_.now();
+  if (!watch_refused_since_) watch_refused_since_ = now;
+  if (now - *watch_refused_since_ < heartbeat_.dead_after) return;
+  end(rpc::make_error(
+      record.code,
+      str(service_name(), " has not told who is in the cluster for ",
+          seconds_in(now - *watch_refused_since_), " s: ", record.message),
+      to_string(channel_->peer()),
+      {.peer = to_string(channel_->peer()), .generation = generation_seen_, .phase = "watch"}));
+}
+
+void AgentCore::catch_up() {
+  if (state_ != State::kMember || looking_ || std::exchange(catching_up_, true)) return;
+  send_watch();
+}
+
+void AgentCore::act_in(int64_t generation, const ViewPtr& view) {
+  acting_ = generation;
+  options_.on_generation(generation, view);
 }
 
 void AgentCore::apply(View view) {
@@ -236,10 +269,10 @@ void AgentCore::apply(View view) {
         make_error(Code::kInternal, str(service_name(), " is in generation ", view.generation,
                                         ", after this task was in ", generation_seen_)));
   }
-  acting_ = view.generation;
   generation_seen_ = std::max(generation_seen_, view.generation);
   term_seen_ = std::max(term_seen_, view.term);
   view_ = std::make_shared<const View>(std::move(view));
+  act_in(view_->generation, view_);
   tell(view_);
 }
 
@@ -256,6 +289,7 @@ void AgentCore::tell(const ViewPtr& view) {
 }
 
 void AgentCore::failed(const std::exception_ptr& error) {
+  if (state_ == State::kEnded) return;
   const Code code = record_error(error).code;
   if (code == Code::kAborted) return end(error);
   if (code == Code::kNotFound) return register_anew();
@@ -268,6 +302,8 @@ void AgentCore::failed(const std::exception_ptr& error) {
   const bool first = !trouble_since_;
   if (first) trouble_since_ = now;
   if (looking_) return;
+  // So that the next look finds a connection, and not the failure of the last attempt.
+  later([channel = channel_] { channel->retry_now(); });
   const Duration grace = heartbeat_.reconnect_grace;
   if (!first && now - *trouble_since_ >= grace) {
     service_lost();
@@ -324,11 +360,13 @@ void AgentCore::register_anew() {
   log(str(service_name(), " is a new one; ", options_.task, " leaves generation ", generation_seen_,
           " and registers again"));
   // Before the request is sent: with it the new group may start.
-  acting_ = 0;
+  act_in(0, nullptr);
   view_ = nullptr;
   ++epoch_;
   state_ = State::kRegistering;
   watching_ = false;
+  catching_up_ = false;
+  watch_refused_since_.reset();
   attending_ = false;
   looking_ = false;
   trouble_since_.reset();
@@ -342,7 +380,7 @@ void AgentCore::end(std::exception_ptr error) {
   if (state_ == State::kEnded) return;
   state_ = State::kEnded;
   error_ = error;
-  acting_ = 0;
+  act_in(0, nullptr);
   ++epoch_;
   for (auto& [id, request] : requests_) {
     later([done = std::move(request.done), error] { done({.error = error, .reply = {}}); });

@@ -46,8 +46,9 @@ class AgentCore : public std::enable_shared_from_this<AgentCore> {
   ViewPtr view() const;
   int64_t generation() const;
   std::exception_ptr error() const;
-  void check(const rpc::Caller& caller) const;
+  void check(const rpc::Caller& caller);
   int64_t stale_refused() const;
+  bool in_callback() const { return callbacks_.runs_here(); }
   uint64_t next_request();
   const AgentOptions& options() const { return options_; }
 
@@ -81,6 +82,12 @@ class AgentCore : public std::enable_shared_from_this<AgentCore> {
   void send_attend();
   void watched(uint64_t number, rpc::CallResult result);
   void apply(View view);
+  void act_in(int64_t generation, const ViewPtr& view);
+  // Asks for the view of which a caller knows already, once at a time.
+  void catch_up();
+  // Why the caller is refused, nothing if it is not.
+  std::exception_ptr refusal_of(const rpc::Caller& caller) const;
+  void watch_refused(const std::exception_ptr& error);
   void tell(const ViewPtr& view);
   // What a failed heartbeat or watch means.
   void failed(const std::exception_ptr& error);
@@ -116,6 +123,8 @@ class AgentCore : public std::enable_shared_from_this<AgentCore> {
   int64_t generation_seen_ = 0;
   uint64_t watch_ = 0;  // the number of the last watch
   bool watching_ = false;
+  bool catching_up_ = false;
+  std::optional<Time> watch_refused_since_;
   bool attending_ = false;
   Time began_;  // to register
   Time next_report_;
@@ -128,7 +137,7 @@ class AgentCore : public std::enable_shared_from_this<AgentCore> {
   uint64_t random_ = 0;
   std::exception_ptr error_;
   Figures figures_;
-  mutable int64_t stale_refused_ = 0;
+  int64_t stale_refused_ = 0;
   uint64_t last_request_ = 0;
   uint64_t last_id_ = 0;
   std::map<uint64_t, Request> requests_;

@@ -3,6 +3,7 @@
 
 #include "cohort/cluster/membership/agent_core.h"
 #include "cohort/cluster/membership/barriers.h"
+#include "cohort/cluster/membership/message_body.h"
 #include "cohort/cluster/rpc/error_detail.h"
 #include "cohort/cluster/rpc/text.h"
 #include "cohort/core/error.h"
@@ -53,11 +54,12 @@ void AgentCore::attempt(uint64_t id) {
   later([weak = weak_from_this(), channel = channel_, id, left,
          path = "membership/" + request.method,
          control = request.encode(left - std::min(left / 10, kMostMargin))]() mutable {
-    channel->start(path, {.control = std::move(control), .bulk = {}},
+    channel->start(path, to_message(std::move(control)),
                    {.timeout = left, .max_reply_bytes = kMostValueBytes + (64 << 10)},
                    [weak, id](rpc::CallResult result) {
                      const auto self = weak.lock();
-                     if (self) self->change([&] { self->attempted(id, std::move(result)); });
+                     if (self)
+                       self->change([&] { self->attempted(id, with_body(std::move(result))); });
                    });
   });
 }
@@ -163,24 +165,43 @@ uint64_t AgentCore::next_request() {
   return ++last_request_;
 }
 
-void AgentCore::check(const rpc::Caller& caller) const {
-  const std::lock_guard lock(mutex_);
+void AgentCore::check(const rpc::Caller& caller) {
+  std::exception_ptr refusal;
+  bool is_behind = false;
+  {
+    const std::lock_guard lock(mutex_);
+    refusal = refusal_of(caller);
+    if (!refusal) return;
+    is_behind = record_error(refusal).code == Code::kUnavailable;
+    if (!is_behind) ++stale_refused_;
+  }
+  if (is_behind) change([&] { catch_up(); });
+  std::rethrow_exception(refusal);
+}
+
+std::exception_ptr AgentCore::refusal_of(const rpc::Caller& caller) const {
   const Member* member = view_ ? view_->find(caller.task) : nullptr;
   const bool is_member = member != nullptr && member->state == TaskState::kAlive &&
                          member->incarnation == caller.incarnation;
-  if (acting_ != 0 && caller.generation == acting_ && is_member) return;
-  ++stale_refused_;
-  std::rethrow_exception(
-      rpc::make_error(Code::kAborted,
-                      str("fenced, generation ", acting_, ": the call is of ",
-                          rpc::printable(to_string(caller.task)), ", incarnation ",
-                          hex(caller.incarnation), ", in generation ", caller.generation,
-                          is_member ? "" : ", which is not a member of the group"),
-                      to_string(options_.task),
-                      {.peer = to_string(caller.task),
-                       .incarnation = caller.incarnation,
-                       .generation = acting_,
-                       .phase = "fencing"}));
+  if (acting_ != 0 && caller.generation == acting_ && is_member) return nullptr;
+  const ErrorDetail detail{.peer = to_string(caller.task),
+                           .incarnation = caller.incarnation,
+                           .generation = acting_,
+                           .phase = "fencing"};
+  // The news reach tasks at different times; who has it first is not to suffer for it.
+  if (caller.generation > generation_seen_ && state_ != State::kEnded) {
+    return rpc::make_error(
+        Code::kUnavailable,
+        str(options_.task, " is behind: it is in generation ", acting_, ", ",
+            rpc::printable(to_string(caller.task)), " in ", caller.generation, "; call again"),
+        to_string(options_.task), detail);
+  }
+  return rpc::make_error(Code::kAborted,
+                         str("fenced, generation ", acting_, ": the call is of ",
+                             rpc::printable(to_string(caller.task)), ", incarnation ",
+                             hex(caller.incarnation), ", in generation ", caller.generation,
+                             is_member ? "" : ", which is not a member of the group"),
+                         to_string(options_.task), detail);
 }
 
 }  // namespace cohort::internal::membership

@@ -165,6 +165,48 @@ TEST_F(MembershipAgentTest, AServiceThatFallsSilentIsNamed) {
   EXPECT_EQ(alone->generation(), 0);
 }
 
+TEST_F(MembershipAgentTest, ACallerThatKnowsMoreIsToCallAgain) {
+  begin(2);
+  const auto first = agent(options_of(0), service_.get());
+  const auto second = agent(options_of(1), service_.get());
+  expect_error<UnavailableError>(
+      [&] {
+        first->check({.task = {"worker", 1}, .incarnation = 11, .generation = 2});
+      },
+      "/job:worker/task:0 is behind: it is in generation 1, /job:worker/task:1 in 2");
+  EXPECT_EQ(first->stale_refused(), 0);
+  first->stop();
+  expect_error<AbortedError>(
+      [&] {
+        first->check({.task = {"worker", 1}, .incarnation = 11, .generation = 2});
+      },
+      "fenced, generation 0");
+}
+
+TEST_F(MembershipAgentTest, TheGenerationIsKnownBeforeAnyCallback) {
+  begin(3);
+  std::vector<int64_t> generations;
+  AgentOptions options = options_of(0);
+  std::vector<int64_t> in_callback;
+  options.on_generation = [&](int64_t generation, const ViewPtr& view) {
+    if (view) EXPECT_EQ(generation, view->generation);
+    generations.push_back(generation);
+  };
+  options.on_error = [&](const std::exception_ptr&) {
+    // While this one runs no other callback can: what a caller says of itself must not wait for it.
+    if (in_callback.empty()) service_->process_gone({"worker", 2}, 12);
+    in_callback.push_back(generations.back());
+  };
+  const auto first = agent(std::move(options), service_.get());
+  const auto second = agent(options_of(1), service_.get());
+  const auto third = agent(options_of(2), service_.get());
+  second->report(make_error(Code::kInternal, "an error"));
+  EXPECT_THAT(in_callback, ElementsAre(2, 2));
+  EXPECT_FALSE(first->in_callback());
+  first->stop();
+  EXPECT_EQ(generations.back(), 0);
+}
+
 TEST_F(MembershipAgentTest, NeedsAnIncarnation) {
   expect_error<InvalidArgumentError>(
       [&] {

@@ -61,6 +61,13 @@ std::optional<Barriers::Broken> Barriers::end_of(const std::string& name, uint64
   return take(found);
 }
 
+void Barriers::withdraw(const std::string& name, uint64_t arrival) {
+  const auto found = rounds_.find(name);
+  if (found == rounds_.end()) return;
+  std::erase_if(found->second.arrivals, [&](const auto& entry) { return entry.second == arrival; });
+  if (found->second.arrivals.empty()) rounds_.erase(found);
+}
+
 std::vector<Barriers::Broken> Barriers::end_with(const TaskId& task) {
   std::vector<Broken> broken;
   for (auto round = rounds_.begin(); round != rounds_.end();) {

@@ -32,6 +32,8 @@ class Barriers {
   };
   // Ends the round in which this arrival waits; nothing if it waits in none.
   std::optional<Broken> end_of(const std::string& name, uint64_t arrival);
+  // Takes the arrival back, as if the task had not come; nothing if it waits in no round.
+  void withdraw(const std::string& name, uint64_t arrival);
   // Ends the rounds that have the task in their lists.
   std::vector<Broken> end_with(const TaskId& task);
   // Ends the rounds of other generations than this.

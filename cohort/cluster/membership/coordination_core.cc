@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cohort/cluster/membership/message_body.h"
 #include "cohort/cluster/rpc/error_detail.h"
 #include "cohort/cluster/rpc/text.h"
 #include "cohort/core/error.h"
@@ -19,7 +20,7 @@ Session session_of(const rpc::Call& call) {
   return {call.caller().task, call.caller().incarnation};
 }
 
-std::string_view request_of(const rpc::Call& call) { return call.request().control; }
+std::string_view request_of(const rpc::Call& call) { return body_of(call.request()); }
 
 }  // namespace
 
@@ -35,14 +36,18 @@ CoordinationCore::CoordinationCore(rpc::Clock& clock, CoordinationOptions option
 
 void CoordinationCore::change(FunctionRef<void(Outbox&)> work) {
   Outbox out;
+  bool is_new = false;
   {
     const std::lock_guard lock(mutex_);
+    const int64_t before = version_told_;
     work(out);
     settle(out);
+    is_new = version_told_ != before;
     if (!stopped_) arm(clock_.now());
   }
   for (const std::string& line : out.lines()) options_.log(line);
   out.send();
+  if (is_new) options_.on_change();
 }
 
 void CoordinationCore::start() {
@@ -57,10 +62,13 @@ void CoordinationCore::handle(size_t method, CallPtr call) {
       if (const auto self = weak.lock()) self->connection_lost(session);
     });
   }
+  const Gone gone =
+      method == Method::kGet || method == Method::kBarrier ? watch_caller(*call) : nullptr;
   change([&](Outbox& out) {
     try {
       if (stopped_) throw CancelledError("the coordination service has stopped");
-      Reply reply = dispatch(method, call, out);
+      if (gone && *gone) throw CancelledError("the caller is gone");
+      Reply reply = dispatch(method, call, gone, out);
       if (reply) out.reply(std::move(call), std::move(*reply));
     } catch (...) {
       if (call) out.fail(std::move(call), std::current_exception());
@@ -68,7 +76,30 @@ void CoordinationCore::handle(size_t method, CallPtr call) {
   });
 }
 
-CoordinationCore::Reply CoordinationCore::dispatch(size_t method, CallPtr& call, Outbox& out) {
+// Before the lock, as the caller may be gone already.
+CoordinationCore::Gone CoordinationCore::watch_caller(rpc::Call& call) {
+  const auto gone = std::make_shared<std::atomic<bool>>(false);
+  call.on_cancel([weak = weak_from_this(), gone] {
+    *gone = true;
+    if (const auto self = weak.lock()) self->drop_gone();
+  });
+  return gone;
+}
+
+// A barrier must not open for a task that has stopped waiting at it: it may be gone.
+void CoordinationCore::drop_gone() {
+  change([&](Outbox& out) {
+    const auto is_gone = [](const WaitingCall& waiting) { return waiting.gone && *waiting.gone; };
+    for (const uint64_t id : waiting_.find_all(is_gone)) {
+      WaitingCall waiting = waiting_.take(id);
+      if (waiting.kind == WaitingCall::Kind::kBarrier) barriers_.withdraw(waiting.name, id);
+      out.fail(std::move(waiting.call), make_error(Code::kCancelled, "the caller is gone"));
+    }
+  });
+}
+
+CoordinationCore::Reply CoordinationCore::dispatch(size_t method, CallPtr& call, const Gone& gone,
+                                                   Outbox& out) {
   const Session session = session_of(*call);
   const Time now = clock_.now();
   if (method == Method::kStatus) return roster_.status(now).encode();
@@ -94,9 +125,9 @@ CoordinationCore::Reply CoordinationCore::dispatch(size_t method, CallPtr& call,
           program_.compare(session.task, DeclareRequest::decode(request_of(*call)).program)}
           .encode();
     case Method::kBarrier:
-      return barrier(session, call, out);
+      return barrier(session, call, gone, out);
     default:
-      return use_store(method, session, call, out);
+      return use_store(method, session, call, gone, out);
   }
 }
 
@@ -201,7 +232,7 @@ CoordinationCore::Reply CoordinationCore::attend(const Session& session, CallPtr
 }
 
 CoordinationCore::Reply CoordinationCore::barrier(const Session& session, CallPtr& call,
-                                                  Outbox& out) {
+                                                  const Gone& gone, Outbox& out) {
   BarrierRequest request = BarrierRequest::decode(request_of(*call));
   if (const StoreReply* before = remembered(session, request.id)) return before->encode();
   if (!roster_.started()) {
@@ -236,7 +267,9 @@ CoordinationCore::Reply CoordinationCore::barrier(const Session& session, CallPt
   };
   const std::vector<uint64_t> before = waiting_.find_all(repeats);
   if (request.id != 0 && !before.empty()) {
-    std::swap(waiting_.find(before.front())->call, call);
+    WaitingCall& earlier = *waiting_.find(before.front());
+    std::swap(earlier.call, call);
+    earlier.gone = gone;
     throw CancelledError("asked again");  // the answer of the earlier call
   }
   const uint64_t id = waiting_.add({.kind = WaitingCall::Kind::kBarrier,
@@ -245,7 +278,8 @@ CoordinationCore::Reply CoordinationCore::barrier(const Session& session, CallPt
                                     .request = request.id,
                                     .name = request.name,
                                     .version = 0,
-                                    .registration = {}},
+                                    .registration = {},
+                                    .gone = gone},
                                    call);
   try {
     for (const uint64_t arrival :

@@ -1,6 +1,7 @@
 // The state behind a CoordinationService, and the rules by which its parts act on each other.
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <map>
 #include <memory>
@@ -39,17 +40,23 @@ class CoordinationCore : public std::enable_shared_from_this<CoordinationCore> {
  private:
   using Reply = std::optional<std::string>;  // nothing: the call waits
   using CallPtr = std::unique_ptr<rpc::Call>;
+  // Of a get or barrier: whether its caller waits no longer.
+  using Gone = std::shared_ptr<const std::atomic<bool>>;
 
   // Runs `work(out)` under the lock, draws the consequences, and then answers.
   void change(FunctionRef<void(Outbox&)> work);
 
-  Reply dispatch(size_t method, CallPtr& call, Outbox& out);
+  Gone watch_caller(rpc::Call& call);
+  void drop_gone();
+
+  Reply dispatch(size_t method, CallPtr& call, const Gone& gone, Outbox& out);
   Reply register_task(const Session& session, CallPtr& call, Outbox& out);
   Reply watch(const Session& session, CallPtr& call, Outbox& out);
   Reply attend(const Session& session, CallPtr& call, Outbox& out);
-  Reply barrier(const Session& session, CallPtr& call, Outbox& out);
-  Reply use_store(size_t method, const Session& session, CallPtr& call, Outbox& out);
-  Reply get(const Session& session, const StoreRequest& request, CallPtr& call);
+  Reply barrier(const Session& session, CallPtr& call, const Gone& gone, Outbox& out);
+  Reply use_store(size_t method, const Session& session, CallPtr& call, const Gone& gone,
+                  Outbox& out);
+  Reply get(const Session& session, const StoreRequest& request, CallPtr& call, const Gone& gone);
   std::string change_store(size_t method, const Session& session, const StoreRequest& request,
                            Outbox& out);
   void check_program(const TaskId& task, const RegisterRequest& request);

@@ -8,21 +8,40 @@ namespace {
 using rpc::kEverybody;
 using rpc::kEveryTask;
 
+// Large messages travel as bulk (message_body.h). Besides what is counted here a message has a name.
+constexpr size_t kMostRest = size_t{64} << 10;
+constexpr size_t kMostProgramBytes = kMostSections * (kMostSectionBytes + kMostNameBytes);
+
 // This service decides itself what is stale: a task that is behind by one generation must still be
 // able to learn of the next.
 constexpr rpc::MethodSpec kMethods[] = {
-    {.name = "register", .callers = kEveryTask, .fenced = false},
+    {.name = "register",
+     .callers = kEveryTask,
+     .max_bulk_bytes = kMostSpecBytes + kMostProgramBytes + kMostRest,
+     .fenced = false},
     {.name = "heartbeat", .callers = kEveryTask, .fenced = false},
     {.name = "watch", .callers = kEveryTask, .fenced = false},
     {.name = "attend", .callers = kEveryTask, .fenced = false},
     {.name = "leave", .callers = kEveryTask, .fenced = false},
     {.name = "report", .callers = kEveryTask, .fenced = false},
-    {.name = "declare", .callers = kEveryTask, .fenced = false},
-    {.name = "barrier", .callers = kEveryTask, .fenced = false},
+    {.name = "declare",
+     .callers = kEveryTask,
+     .max_bulk_bytes = kMostProgramBytes + kMostRest,
+     .fenced = false},
+    {.name = "barrier",
+     .callers = kEveryTask,
+     .max_bulk_bytes = kMostTasks * kMostNameBytes + kMostRest,
+     .fenced = false},
     {.name = "get", .callers = kEveryTask, .fenced = false},
-    {.name = "set", .callers = kEveryTask, .fenced = false},
+    {.name = "set",
+     .callers = kEveryTask,
+     .max_bulk_bytes = kMostValueBytes + kMostRest,
+     .fenced = false},
     {.name = "add", .callers = kEveryTask, .fenced = false},
-    {.name = "compare_and_set", .callers = kEveryTask, .fenced = false},
+    {.name = "compare_and_set",
+     .callers = kEveryTask,
+     .max_bulk_bytes = 2 * kMostValueBytes + kMostRest,
+     .fenced = false},
     {.name = "remove", .callers = kEveryTask, .fenced = false},
     {.name = "list", .callers = kEveryTask, .fenced = false},
     {.name = "status", .callers = kEverybody, .fenced = false},

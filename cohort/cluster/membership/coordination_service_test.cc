@@ -362,5 +362,35 @@ TEST_F(CoordinationServiceTest, OnlyOperatorsMayNotRegister) {
   }
 }
 
+TEST_F(CoordinationServiceTest, WhoNoLongerWaitsIsNotCounted) {
+  begin_started(2);
+  const CallPtr gone = barrier(0, 10, "b", 1);
+  gone->cancel();
+  const CallPtr second = barrier(1, 11, "b", 1);
+  EXPECT_FALSE(second->answered());  // the first is not there any more
+  const CallPtr again = barrier(0, 10, "b", 1);
+  EXPECT_EQ(error_of(second), "no error");
+  EXPECT_TRUE(second->answered());
+  EXPECT_TRUE(again->answered());
+  // As many as a task may have at once; those that are gone leave room.
+  const std::string get = StoreRequest{.key = "k", .at_most = seconds(60)}.encode();
+  for (int i = 0; i < 2000; ++i) {
+    const CallPtr call_to_get = call(Service::kGet, 0, 10, get);
+    ASSERT_NE(code_of(call_to_get), Code::kResourceExhausted) << i;
+    call_to_get->cancel();
+  }
+}
+
+TEST_F(CoordinationServiceTest, ARepeatedArrivalOutlivesTheFirstCall) {
+  begin_started(2);
+  const CallPtr first = barrier(0, 10, "b", 1);
+  const CallPtr repeated = barrier(0, 10, "b", 1);
+  ASSERT_TRUE(first->answered());
+  if (first->cancelled) first->cancelled();  // late news of the first connection
+  barrier(1, 11, "b", 1);
+  EXPECT_EQ(error_of(repeated), "no error");
+  EXPECT_TRUE(repeated->answered());
+}
+
 }  // namespace
 }  // namespace cohort::internal::membership

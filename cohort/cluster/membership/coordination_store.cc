@@ -1,15 +1,16 @@
 // Calls to the store.
 #include "cohort/cluster/membership/coordination_core.h"
+#include "cohort/cluster/membership/message_body.h"
 #include "cohort/core/error.h"
 
 namespace cohort::internal::membership {
 
 CoordinationCore::Reply CoordinationCore::use_store(size_t method, const Session& session,
-                                                    CallPtr& call, Outbox& out) {
-  const StoreRequest request = StoreRequest::decode(call->request().control);
+                                                    CallPtr& call, const Gone& gone, Outbox& out) {
+  const StoreRequest request = StoreRequest::decode(body_of(call->request()));
   switch (method) {
     case CoordinationService::kGet:
-      return get(session, request, call);
+      return get(session, request, call, gone);
     case CoordinationService::kList:
       return store_.list(request.key, request.after).encode();
     case CoordinationService::kSet:
@@ -23,7 +24,7 @@ CoordinationCore::Reply CoordinationCore::use_store(size_t method, const Session
 }
 
 CoordinationCore::Reply CoordinationCore::get(const Session& session, const StoreRequest& request,
-                                              CallPtr& call) {
+                                              CallPtr& call, const Gone& gone) {
   check_name("a key", request.key, kMostKeyBytes);
   if (const std::string* value = store_.get(request.key)) {
     return StoreReply{.done = true, .value = *value, .has_value = true}.encode();
@@ -36,7 +37,8 @@ CoordinationCore::Reply CoordinationCore::get(const Session& session, const Stor
                 .request = 0,
                 .name = request.key,
                 .version = 0,
-                .registration = {}},
+                .registration = {},
+                .gone = gone},
                call);
   return std::nullopt;
 }

@@ -35,4 +35,9 @@ void SerialCalls::stop() {
              [&] { return runner_ == std::thread::id() || runner_ == std::this_thread::get_id(); });
 }
 
+bool SerialCalls::runs_here() const {
+  const std::lock_guard lock(mutex_);
+  return runner_ == std::this_thread::get_id();
+}
+
 }  // namespace cohort::internal::membership

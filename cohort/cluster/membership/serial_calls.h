@@ -18,9 +18,11 @@ class SerialCalls {
   void run();
   // Drops what has not been called, and waits for the call under way unless it is this thread's.
   void stop();
+  // Whether this thread is in one of the calls.
+  bool runs_here() const;
 
  private:
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable idle_;
   std::deque<std::function<void()>> calls_;
   std::thread::id runner_;

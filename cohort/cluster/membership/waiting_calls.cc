@@ -2,6 +2,7 @@
 
 #include <iterator>
 
+#include "cohort/cluster/membership/message_body.h"
 #include "cohort/core/error.h"
 
 namespace cohort::internal::membership {
@@ -25,7 +26,7 @@ void Outbox::send() noexcept {
       if (answer.error) {
         answer.call->fail(answer.error);
       } else {
-        answer.call->reply({.control = std::move(answer.control), .bulk = {}});
+        answer.call->reply(to_message(std::move(answer.control)));
       }
     } catch (...) {  // the caller is gone: it has no use for the answer
     }

@@ -2,6 +2,7 @@
 // free.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <exception>
 #include <map>
@@ -51,6 +52,8 @@ struct WaitingCall {
   std::string name = {};        // key or barrier
   int64_t version = 0;  // watch: the one it has; register: the one its predecessor must show
   RegisterRequest registration = {};
+  // get, barrier: set when nobody waits for the answer any more.
+  std::shared_ptr<const std::atomic<bool>> gone = nullptr;
 };
 
 // By number, with an index of the times at which they end. Thread safety: none.

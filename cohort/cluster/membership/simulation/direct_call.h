@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "cohort/cluster/membership/message_body.h"
 #include "cohort/cluster/rpc/channel.h"
 #include "cohort/cluster/rpc/service.h"
 #include "cohort/core/error.h"
@@ -32,10 +33,8 @@ struct CallState {
 
 class DirectCall final : public rpc::Call {
  public:
-  DirectCall(std::shared_ptr<CallState> state, rpc::Caller caller, std::string control)
-      : state_(std::move(state)),
-        caller_(std::move(caller)),
-        request_{.control = std::move(control), .bulk = {}} {}
+  DirectCall(std::shared_ptr<CallState> state, rpc::Caller caller, rpc::Message request)
+      : state_(std::move(state)), caller_(std::move(caller)), request_(std::move(request)) {}
 
   const rpc::Caller& caller() const override { return caller_; }
   const rpc::Message& request() const override { return request_; }
@@ -44,7 +43,7 @@ class DirectCall final : public rpc::Call {
   }
   void reply(rpc::Message message) override {
     ++state_->answers;
-    state_->control = message.control;
+    state_->control = body_of(message);
     if (state_->done) state_->done({.error = nullptr, .reply = std::move(message)});
   }
   void fail(std::exception_ptr error) override {
@@ -65,7 +64,8 @@ class DirectCall final : public rpc::Call {
 inline std::shared_ptr<CallState> call_service(rpc::Service& service, size_t method,
                                                const rpc::Caller& caller, std::string control) {
   auto state = std::make_shared<CallState>();
-  service.handle(method, std::make_unique<DirectCall>(state, caller, std::move(control)));
+  service.handle(method,
+                 std::make_unique<DirectCall>(state, caller, to_message(std::move(control))));
   return state;
 }
 
@@ -89,8 +89,7 @@ class DirectChannel final : public rpc::Channel {
       if (methods[i].name != name) continue;
       auto state = std::make_shared<CallState>();
       state->done = std::move(done);
-      return service_->handle(
-          i, std::make_unique<DirectCall>(state, caller_, std::move(request.control)));
+      return service_->handle(i, std::make_unique<DirectCall>(state, caller_, std::move(request)));
     }
     done({.error = make_error(Code::kUnimplemented, std::string(method)), .reply = {}});
   }
