@@ -51,6 +51,10 @@ struct ServerOptions {
   // coordinating task's settings hold for all.
   std::chrono::milliseconds heartbeat_interval = std::chrono::seconds(5);
   std::chrono::milliseconds heartbeat_timeout = std::chrono::seconds(20);
+  // How long a task whose connection to the coordinating one broke may take to come back before it is
+  // lost. 0: 30 ms where all tasks are on one host by their addresses, else 300 ms, in which several
+  // TLS connections can be tried over a network.
+  std::chrono::milliseconds reconnect_grace{0};
   // How long a ps task keeps its variables after it has lost the coordinating task.
   std::chrono::milliseconds ps_lease = std::chrono::minutes(1);
   // SIGTERM and SIGINT end join().
@@ -92,13 +96,14 @@ class COHORT_API Server {
 
   // Waits until the coordinator of the cluster ends this task, a signal comes, or stop() is called,
   // and stops the server. Returns the exit status for main: 0; 130 after SIGINT and 143 after
-  // SIGTERM.
+  // SIGTERM. A further signal does not cut the end short, which takes seconds at most.
   // Errors: what made the server give up: Unavailable (the coordinating task is lost), Aborted
   // (another process took this task's place), FailedPrecondition (another program or cluster spec),
   // DeadlineExceeded (not all tasks have come).
   int join();
   // Ends calls under way with Cancelled, closes the port and lets join() return. Calls after the
-  // first do nothing.
+  // first do nothing. From a handler of Coordination::on_error it only asks for the end, which join()
+  // or the destructor brings.
   void stop(const std::string& reason = "");
 
   // For the library's own use.

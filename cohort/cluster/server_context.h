@@ -23,6 +23,8 @@ class ServerContext {
   virtual const TaskId& task() const = 0;
   // Where this server listens.
   virtual const std::string& address() const = 0;
+  // Where others reach it: "0.0.0.0" is no such address.
+  virtual const std::string& advertised_address() const = 0;
   // What this task's calls say of it; membership sets the generation.
   virtual const std::shared_ptr<rpc::Identity>& identity() const = 0;
 

@@ -15,7 +15,6 @@
 #include "cohort/cluster/membership/prometheus_text.h"
 #include "cohort/cluster/rpc/listening_socket.h"
 #include "cohort/cluster/server_services.h"
-#include "cohort/cluster/signal_watch.h"
 #include "cohort/core/error.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/text.h"
@@ -81,6 +80,19 @@ UniqueFd metrics_listener(const ServerOptions& options) {
   return rpc::listen_at(options.metrics_host, options.metrics_port);
 }
 
+// What others connect to, of a task that listens at `listener`.
+std::string advertised_address_of(const ServerPlace& place, const std::string& listener) {
+  if (!place.spec.empty()) return place.spec.task_address(place.task.job, place.task.index);
+  // The others know it already, and have channels to it.
+  if (place.rendezvous->rank == 0) return place.rendezvous->address;
+  Address address = parse_address(listener);
+  if (!is_unspecified(address)) return listener;
+  const Address meeting = parse_address(place.rendezvous->address);
+  address.host =
+      is_loopback(meeting) ? meeting.host : rpc::local_host_towards(place.rendezvous->address);
+  return to_string(address);
+}
+
 train::ClusterSpec spec_of_rendezvous(const distribute::cluster_resolver::Rendezvous& rendezvous) {
   return train::ClusterSpec({{kWorker, {rendezvous.address}}});
 }
@@ -121,14 +133,15 @@ ServerCore::ServerCore(ServerPlace place, const ServerOptions& options)
       spec_(place.spec),
       stop_event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       channels_(identity_, security_, settings_of(options)),
-      dispatcher_({.self = place.task,
-                   .role_of = [this](const TaskId& task) { return role_of(task); }}) {
+      dispatcher_(
+          {.self = place.task, .role_of = [this](const TaskId& task) { return role_of(task); }}) {
   // A peer that closes its connection must not end the process.
   std::signal(SIGPIPE, SIG_IGN);
   if (spec_.empty() && rendezvous_) spec_ = spec_of_rendezvous(*rendezvous_);
   auto listener = std::make_unique<rpc::Listener>(listener_of(place, options));
   address_ = listener->address();
   UniqueFd metrics = metrics_listener(options);
+  advertised_address_ = advertised_address_of(place, address_);
   for (const MakeService make : server_services()) {
     if (auto service = make(*this)) add(std::move(service));
   }
@@ -150,7 +163,10 @@ ServerCore::ServerCore(ServerPlace place, const ServerOptions& options)
   membership_->start();
 }
 
-ServerCore::~ServerCore() { stop(""); }
+ServerCore::~ServerCore() {
+  request_stop("");
+  finish("");
+}
 
 train::ClusterSpec ServerCore::cluster_spec() const {
   const std::lock_guard lock(mutex_);
@@ -208,16 +224,17 @@ void ServerCore::request_stop(std::exception_ptr error) {
 }
 
 int ServerCore::join() {
-  wait_for_end();
-  stop("");
+  // Until all has ended: a second signal must not kill a task that is saying goodbye.
+  std::optional<SignalWatch> signals;
+  if (stop_on_signals_) signals.emplace();
+  wait_for_end(signals ? &*signals : nullptr);
+  finish("");
   const std::lock_guard lock(mutex_);
   if (error_) std::rethrow_exception(error_);
   return signal_ == 0 ? 0 : kSignalExit + signal_;
 }
 
-void ServerCore::wait_for_end() {
-  std::optional<SignalWatch> signals;
-  if (stop_on_signals_) signals.emplace();
+void ServerCore::wait_for_end(const SignalWatch* signals) {
   pollfd watched[] = {{stop_event_.get(), POLLIN, 0},
                       {signals ? signals->descriptor() : -1, POLLIN, 0}};
   while (true) {
@@ -235,6 +252,11 @@ void ServerCore::wait_for_end() {
 
 void ServerCore::stop(const std::string& reason) {
   request_stop(reason);
+  // The end waits for the callback that this is.
+  if (!membership_->in_callback()) finish(reason);
+}
+
+void ServerCore::finish(const std::string& reason) {
   std::call_once(membership_stopped_, [&] {
     membership_->stop(reason);
     if (metrics_) metrics_->stop();

@@ -17,6 +17,7 @@
 #include "cohort/cluster/server.h"
 #include "cohort/cluster/server_context.h"
 #include "cohort/cluster/server_membership.h"
+#include "cohort/cluster/signal_watch.h"
 #include "cohort/core/files/unique_fd.h"
 
 namespace cohort::internal {
@@ -50,6 +51,7 @@ class ServerCore : public ServerContext {
 
   const TaskId& task() const override { return task_; }
   const std::string& address() const override { return address_; }
+  const std::string& advertised_address() const override { return advertised_address_; }
   const std::shared_ptr<rpc::Identity>& identity() const override { return identity_; }
   train::ClusterSpec cluster_spec() const override;
   void set_cluster_spec(const train::ClusterSpec& spec) override;
@@ -64,7 +66,8 @@ class ServerCore : public ServerContext {
   void request_stop(std::exception_ptr error) override;
 
  private:
-  void wait_for_end();
+  void wait_for_end(const SignalWatch* signals);
+  void finish(const std::string& reason);
   std::optional<rpc::Role> role_of(const TaskId& task) const;
   std::optional<std::string> address_of(const TaskId& task) const;
 
@@ -84,6 +87,7 @@ class ServerCore : public ServerContext {
   rpc::Dispatcher dispatcher_;
   std::unique_ptr<rpc::GrpcServer> server_;
   std::string address_;
+  std::string advertised_address_;
   std::optional<security::InsecureWarning> warning_;
   std::shared_ptr<ServerMembership> membership_;
   std::optional<distribute::Coordination> coordination_;

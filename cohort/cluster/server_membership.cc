@@ -1,7 +1,9 @@
 #include "cohort/cluster/server_membership.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "cohort/cluster/address.h"
 #include "cohort/cluster/known_jobs.h"
 #include "cohort/core/error.h"
 #include "cohort/core/logging.h"
@@ -17,8 +19,14 @@ constexpr auto kLastWait = std::chrono::seconds(2);
 // Errors that nobody has asked for yet.
 constexpr size_t kMostUnhandled = 1000;
 
-membership::HeartbeatSettings heartbeat_of(const distribute::ServerOptions& options) {
-  return {.interval = options.heartbeat_interval, .dead_after = options.heartbeat_timeout};
+constexpr std::chrono::milliseconds kGraceOnOneHost{30};
+constexpr std::chrono::milliseconds kGraceOverNetwork{300};
+
+bool is_on_one_host(const train::ClusterSpec& spec) {
+  const std::vector<TaskId> tasks = spec.tasks();
+  return std::all_of(tasks.begin(), tasks.end(), [&](const TaskId& task) {
+    return is_loopback(parse_address(spec.task_address(task.job, task.index), {.any_port = true}));
+  });
 }
 
 std::vector<membership::Section> program() {
@@ -33,7 +41,7 @@ std::string spec_text(const ServerContext& context, bool has_rendezvous) {
 membership::RosterOptions roster_of(const ServerContext& context, bool has_rendezvous,
                                     const distribute::ServerOptions& options) {
   membership::RosterOptions roster;
-  roster.heartbeat = heartbeat_of(options);
+  roster.heartbeat = heartbeat_of(context.cluster_spec(), options);
   if (has_rendezvous) {
     for (int i = 0; i < context.rendezvous()->size; ++i) roster.tasks[{kWorker, i}] = "";
     return roster;
@@ -49,6 +57,18 @@ void log_line(const std::string& text) { log_info(text); }
 
 }  // namespace
 
+membership::HeartbeatSettings heartbeat_of(const train::ClusterSpec& spec,
+                                           const distribute::ServerOptions& options) {
+  std::chrono::milliseconds grace = options.reconnect_grace;
+  if (grace == std::chrono::milliseconds(0)) {
+    grace = std::min(is_on_one_host(spec) ? kGraceOnOneHost : kGraceOverNetwork,
+                     options.heartbeat_timeout);
+  }
+  return {.interval = options.heartbeat_interval,
+          .dead_after = options.heartbeat_timeout,
+          .reconnect_grace = grace};
+}
+
 TaskId coordinating_task(const train::ClusterSpec& spec) {
   for (const char* job : {kChief, kWorker}) {
     if (spec.has_job(job)) return {job, spec.task_indices(job).front()};
@@ -59,7 +79,8 @@ TaskId coordinating_task(const train::ClusterSpec& spec) {
 ServerMembership::ServerMembership(ServerContext& context, const distribute::ServerOptions& options)
     : context_(context),
       leader_(coordinating_task(context.cluster_spec())),
-      has_rendezvous_(context.rendezvous().has_value()) {
+      has_rendezvous_(context.rendezvous().has_value()),
+      identity_(context.identity()) {
   if (context.task() == leader_) {
     service_ = std::make_shared<membership::CoordinationService>(
         clock_,
@@ -70,7 +91,11 @@ ServerMembership::ServerMembership(ServerContext& context, const distribute::Ser
                                         .program = program(),
                                         .start_timeout = options.start_timeout,
                                         .store = {},
-                                        .log = log_line});
+                                        .log = log_line,
+                                        .on_change = [this] {
+                                          { const std::lock_guard lock(mutex_); }
+                                          changed_.notify_all();
+                                        }});
   }
   const bool is_ps = context.task().job == kPs;
   agent_ = std::make_unique<membership::MembershipAgent>(
@@ -78,16 +103,17 @@ ServerMembership::ServerMembership(ServerContext& context, const distribute::Ser
       membership::AgentOptions{
           .task = context.task(),
           .incarnation = context.identity()->incarnation(),
-          .address = context.address(),
+          .address = context.advertised_address(),
           .cluster_spec = spec_text(context, has_rendezvous_),
           .program = program(),
           .start_timeout = options.start_timeout,
           .on_service_lost =
               is_ps ? membership::OnServiceLost::kWait : membership::OnServiceLost::kFail,
           .lease = options.ps_lease,
-          .heartbeat = heartbeat_of(options),
+          .heartbeat = heartbeat_of(context.cluster_spec(), options),
+          .on_generation = [this](int64_t generation,
+                                  const membership::ViewPtr& view) { act_on(generation, view); },
           .on_error = [this](std::exception_ptr error) { handle_error(std::move(error)); },
-          .on_change = [this](const membership::ViewPtr& view) { handle_change(view); },
           .log = log_line});
 }
 
@@ -121,22 +147,35 @@ membership::View ServerMembership::status() const {
   return view;
 }
 
-void ServerMembership::handle_change(const membership::ViewPtr& view) {
-  context_.identity()->set_generation(agent_->generation());
-  if (has_rendezvous_) {
-    train::ClusterSpec::Jobs jobs;
-    for (const Member& member : view->members) {
-      if (!member.address.empty()) jobs[member.task.job][member.task.index] = member.address;
-    }
-    context_.set_cluster_spec(train::ClusterSpec(std::move(jobs)));
+void ServerMembership::act_on(int64_t generation, const membership::ViewPtr& view) {
+  identity_->set_generation(generation);
+  if (!has_rendezvous_ || view == nullptr) return;
+  try {
+    learn_addresses(*view);
+  } catch (const Error& error) {  // an address that is none
+    log_warning(context_.task(), ": ", error.what());
   }
-  { const std::lock_guard lock(mutex_); }
-  changed_.notify_all();
+}
+
+void ServerMembership::learn_addresses(const membership::View& view) {
+  train::ClusterSpec::Jobs jobs = context_.cluster_spec().as_dict();
+  for (const Member& member : view.members) {
+    // This one's is known, and calls to it are under way.
+    if (member.address.empty() || member.task == leader_) continue;
+    jobs[member.task.job][member.task.index] = member.address;
+  }
+  context_.set_cluster_spec(train::ClusterSpec(std::move(jobs)));
+}
+
+bool ServerMembership::in_callback() const {
+  if (agent_->in_callback()) return true;
+  const std::lock_guard lock(mutex_);
+  return delivers_ && deliverer_ == std::this_thread::get_id();
 }
 
 void ServerMembership::handle_error(std::exception_ptr error) {
   // What ends this task's membership ends its server: join() throws it.
-  if (agent_->error()) context_.request_stop(error);
+  if (const std::exception_ptr end = agent_->error()) context_.request_stop(end);
   std::unique_lock lock(mutex_);
   if (unhandled_.size() < kMostUnhandled) unhandled_.push_back(std::move(error));
   deliver(lock);
@@ -151,12 +190,18 @@ void ServerMembership::on_error(std::function<void(std::exception_ptr)> handler)
 void ServerMembership::deliver(std::unique_lock<std::mutex>& lock) {
   if (delivers_) return;
   delivers_ = true;
+  deliverer_ = std::this_thread::get_id();
   while (!unhandled_.empty() && handler_) {
     const std::exception_ptr error = std::move(unhandled_.front());
     unhandled_.pop_front();
     const auto handler = handler_;
     lock.unlock();
-    handler(error);
+    try {
+      handler(error);
+    } catch (...) {  // the errors behind this one must come all the same
+      log_warning(context_.task(), ": the handler of errors threw: ",
+                  record_error(std::current_exception()).message);
+    }
     lock.lock();
   }
   delivers_ = false;

@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <thread>
 
 #include "cohort/cluster/membership/agent.h"
 #include "cohort/cluster/membership/coordination_service.h"
@@ -21,6 +22,10 @@ namespace cohort::internal {
 
 // The task that runs the coordination service: the chief, else the first worker, else the first task.
 TaskId coordinating_task(const train::ClusterSpec& spec);
+
+// How soon a silent task of this cluster counts as lost.
+membership::HeartbeatSettings heartbeat_of(const train::ClusterSpec& spec,
+                                           const distribute::ServerOptions& options);
 
 // Thread safety: any thread.
 class ServerMembership : public rpc::Fence {
@@ -42,11 +47,15 @@ class ServerMembership : public rpc::Fence {
   void stop(const std::string& where);
 
   void check(const rpc::Caller& caller) const override { agent_->check(caller); }
+  // Whether this thread is in a handler of on_error, for which stop() would wait.
+  bool in_callback() const;
   void on_error(std::function<void(std::exception_ptr)> handler);
 
  private:
   void handle_error(std::exception_ptr error);
-  void handle_change(const membership::ViewPtr& view);
+  // What calls and channels need of a new view.
+  void act_on(int64_t generation, const membership::ViewPtr& view);
+  void learn_addresses(const membership::View& view);
   // Hands over what is unhandled, one at a time, without the lock.
   void deliver(std::unique_lock<std::mutex>& lock);
   bool others_are_alive() const;
@@ -54,14 +63,16 @@ class ServerMembership : public rpc::Fence {
   ServerContext& context_;
   const TaskId leader_;
   const bool has_rendezvous_;
+  const std::shared_ptr<rpc::Identity> identity_;
+
+  mutable std::mutex mutex_;  // guards handler_ and what follows it; outlives the clock's timers
+  std::condition_variable changed_;
   rpc::SystemClock clock_;
   std::shared_ptr<membership::CoordinationService> service_;
-
-  mutable std::mutex mutex_;  // guards what follows
-  std::condition_variable changed_;
   std::function<void(std::exception_ptr)> handler_;
   std::deque<std::exception_ptr> unhandled_;
-  bool delivers_ = false;  // a thread does
+  bool delivers_ = false;  // a thread does:
+  std::thread::id deliverer_;
 
   std::unique_ptr<membership::MembershipAgent> agent_;  // calls back into this: the last member
 };

@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <atomic>
 #include <csignal>
 #include <future>
 #include <set>
@@ -118,6 +119,222 @@ TEST(Server, WhatMadeItGiveUpIsThrownByJoin) {
   Server server(spec, {.job_name = "worker", .listen_fd = sockets.sockets[0].release()});
   server.core().request_stop(std::make_exception_ptr(AbortedError("another took its place")));
   expect_error<AbortedError>([&] { server.join(); }, "another took its place");
+}
+
+// Two servers; what on_error's handler gets begins with errors that the second one reports.
+struct Pair {
+  Sockets sockets{2};
+  train::ClusterSpec spec{{{"worker", {sockets.addresses[0], sockets.addresses[1]}}}};
+  Server first{spec,
+               {.job_name = "worker", .task_index = 0, .listen_fd = sockets.sockets[0].release()}};
+  Server second{spec,
+                {.job_name = "worker", .task_index = 1, .listen_fd = sockets.sockets[1].release()}};
+  Pair() {
+    first.coordination().wait_for_start();
+    second.coordination().wait_for_start();
+  }
+  void report(const std::string& text) {
+    second.coordination().report(std::make_exception_ptr(DataLossError(text)));
+  }
+};
+
+TEST(Server, AHandlerOfErrorsMayStopIt) {
+  Pair pair;
+  std::promise<void> joins;
+  auto joined = std::async(std::launch::async, [&] {
+    joins.set_value();
+    return pair.first.join();
+  });
+  joins.get_future().wait();
+  std::promise<void> other_begins;
+  auto handled = std::make_shared<std::promise<void>>();
+  std::thread other;
+  pair.first.coordination().on_error([&, handled](const std::exception_ptr&) {
+    // Another thread stops it, too, and waits for this handler to end.
+    other = std::thread([&] {
+      other_begins.set_value();
+      pair.first.stop("by another thread");
+    });
+    other_begins.get_future().wait();
+    pair.first.stop("by the handler");
+    handled->set_value();
+  });
+  pair.report("an error");
+  ASSERT_EQ(handled->get_future().wait_for(seconds(20)), std::future_status::ready);
+  ASSERT_EQ(joined.wait_for(seconds(20)), std::future_status::ready);
+  EXPECT_EQ(joined.get(), 0);
+  other.join();
+}
+
+TEST(Server, AHandlerThatThrowsGetsTheNextError) {
+  Pair pair;
+  std::promise<void> first;
+  std::promise<void> second;
+  int errors = 0;
+  pair.first.coordination().on_error([&](const std::exception_ptr& error) {
+    ++errors == 1 ? first.set_value() : second.set_value();
+    std::rethrow_exception(error);
+  });
+  pair.report("one");
+  ASSERT_EQ(first.get_future().wait_for(seconds(20)), std::future_status::ready);
+  pair.report("two");
+  EXPECT_EQ(second.get_future().wait_for(seconds(20)), std::future_status::ready);
+  pair.first.coordination().on_error(nullptr);
+}
+
+TEST(Server, WhatEndedTheMembershipIsThrownAlsoIfAnotherErrorWasUnderWay) {
+  Pair pair;
+  std::promise<void> reported;
+  std::promise<void> ended;
+  // The second one waits in its handler until it has lost the first; another report waits behind.
+  std::vector<std::string> errors;
+  auto release = ended.get_future().share();
+  pair.second.coordination().on_error([&](const std::exception_ptr& error) {
+    errors.push_back(internal::record_error(error).message);
+    if (errors.size() > 1) return;
+    reported.set_value();
+    release.wait();
+  });
+  const auto version = [&] { return pair.first.core().membership().status().version; };
+  const int64_t before = version();
+  pair.first.coordination().report(std::make_exception_ptr(DataLossError("of the first one")));
+  pair.first.coordination().report(std::make_exception_ptr(DataLossError("a second of it")));
+  ASSERT_EQ(reported.get_future().wait_for(seconds(20)), std::future_status::ready);
+  internal::membership::MembershipAgent& agent = pair.second.core().membership().agent();
+  while (version() < before + 2 || agent.view()->version < version()) std::this_thread::yield();
+  pair.first.stop();
+  expect_error<UnavailableError>([&] { agent.wait_for_group(1000, seconds(60)); }, "lost");
+  ended.set_value();
+  expect_error<UnavailableError>([&] { pair.second.join(); }, "lost the coordination service");
+}
+
+// Counts what nobody else took.
+std::atomic<int> unwatched_signals{0};
+
+// A service that a signal reaches while its server ends.
+class LateSignal : public internal::rpc::Service {
+ public:
+  std::string_view name() const override { return "late_signal"; }
+  std::span<const internal::rpc::MethodSpec> methods() const override { return {}; }
+  void handle(size_t, std::unique_ptr<internal::rpc::Call>) override {}
+  void stop() override { ::raise(SIGTERM); }
+};
+
+TEST(Server, ASecondSignalDoesNotCutTheEndShort) {
+  Sockets sockets(1);
+  const train::ClusterSpec spec({{"worker", {sockets.addresses[0]}}});
+  const auto before = std::signal(SIGTERM, [](int) { ++unwatched_signals; });
+  {
+    Server server(spec, {.job_name = "worker", .listen_fd = sockets.sockets[0].release()});
+    server.core().add(std::make_shared<LateSignal>());
+    auto joined = std::async(std::launch::async, [&] { return server.join(); });
+    server.core().request_stop("");
+    EXPECT_EQ(joined.get(), 0);
+  }
+  EXPECT_EQ(unwatched_signals, 0);
+  std::signal(SIGTERM, before);
+}
+
+TEST(Server, TheCoordinatingTaskEndsOnceTheOthersHaveLeft) {
+  Pair pair;
+  auto stopped = std::async(std::launch::async, [&] {
+    const auto begin = std::chrono::steady_clock::now();
+    pair.first.stop();
+    return std::chrono::steady_clock::now() - begin;
+  });
+  // Once it has left it waits for the other one.
+  while (pair.second.core().membership().agent().generation() == 1) std::this_thread::yield();
+  pair.second.stop();
+  EXPECT_LT(stopped.get(), std::chrono::milliseconds(1900));
+}
+
+TEST(Server, AReconnectMayTakeLongerOverANetwork) {
+  const auto grace_of = [](const std::string& address, const ServerOptions& options) {
+    return internal::heartbeat_of(
+               train::ClusterSpec({{"worker", {"127.0.0.1:1", "localhost:2", address}}}), options)
+        .reconnect_grace;
+  };
+  using std::chrono::milliseconds;
+  EXPECT_EQ(grace_of("[::1]:3", {}), milliseconds(30));
+  EXPECT_EQ(grace_of("10.0.0.1:3", {}), milliseconds(300));
+  EXPECT_EQ(grace_of("10.0.0.1:3", {.reconnect_grace = milliseconds(70)}), milliseconds(70));
+  EXPECT_EQ(grace_of("10.0.0.1:3", {.heartbeat_timeout = milliseconds(200)}), milliseconds(200));
+}
+
+// As torchrun and mpirun know a cluster.
+class RendezvousResolver : public cluster_resolver::ClusterResolver {
+ public:
+  explicit RendezvousResolver(cluster_resolver::Rendezvous rendezvous)
+      : rendezvous_(std::move(rendezvous)) {}
+  train::ClusterSpec cluster_spec() const override { return {}; }
+  std::optional<cluster_resolver::Rendezvous> rendezvous() const override { return rendezvous_; }
+  std::string source() const override { return "the test"; }
+
+ private:
+  const cluster_resolver::Rendezvous rendezvous_;
+};
+
+// A method that only tasks of the same generation may call.
+class FencedService : public internal::rpc::Service {
+ public:
+  std::string_view name() const override { return "fenced"; }
+  std::span<const internal::rpc::MethodSpec> methods() const override { return kMethods; }
+  void handle(size_t, std::unique_ptr<internal::rpc::Call> call) override {
+    call->reply({.control = to_string(call->caller().task)});
+  }
+
+ private:
+  static constexpr internal::rpc::MethodSpec kMethods[] = {
+      {.name = "who", .callers = internal::rpc::kEveryTask}};
+};
+
+// The answer, once the other one has the news as well.
+std::string ask(internal::rpc::Channel& channel) {
+  const auto end = std::chrono::steady_clock::now() + seconds(20);
+  for (;;) {
+    try {
+      return channel.call("fenced/who", {}, kCall).control;
+    } catch (const UnavailableError& error) {
+      const bool is_behind = std::string(error.what()).find("is behind") != std::string::npos;
+      if (!is_behind || std::chrono::steady_clock::now() > end) throw;
+    }
+  }
+}
+
+TEST(Server, TasksWithARendezvousFindEachOther) {
+  Sockets sockets(1);
+  const std::string address = sockets.addresses[0];
+  ServerOptions everywhere{.bind_address = "0.0.0.0"};
+  everywhere.credentials.insecure = true;
+  std::vector<std::future<void>> tasks;
+  std::promise<void> all_done;
+  const std::shared_future<void> end = all_done.get_future().share();
+  std::atomic<int> done{0};
+  for (int rank = 0; rank < 3; ++rank) {
+    ServerOptions options = rank == 0 ? ServerOptions{} : everywhere;
+    if (rank == 0) options.listen_fd = sockets.sockets[0].release();
+    if (rank == 1) options.bind_address = "";
+    tasks.push_back(std::async(std::launch::async, [&, rank, options] {
+      Server server(RendezvousResolver({.address = address, .rank = rank, .size = 3}), options);
+      server.core().add(std::make_shared<FencedService>());
+      const auto coordinator = server.core().channel({"worker", 0});
+      EXPECT_EQ(server.coordination().wait_for_start().generation, 1);
+      server.coordination().barrier("all have their services");
+      // At once, without waiting for anything more.
+      EXPECT_EQ(server.cluster_spec().tasks().size(), 3U);
+      EXPECT_EQ(server.cluster_spec().task_address("worker", 0), address);
+      EXPECT_THAT(server.cluster_spec().task_address("worker", 2),
+                  ::testing::StartsWith("127.0.0.1:"));
+      for (int other = 0; other < 3; ++other) {
+        EXPECT_EQ(ask(*server.core().channel({"worker", other})),
+                  "/job:worker/task:" + std::to_string(rank));
+      }
+      EXPECT_EQ(server.core().channel({"worker", 0}), coordinator);
+      if (++done == 3) all_done.set_value();
+      EXPECT_EQ(end.wait_for(seconds(60)), std::future_status::ready);
+    }));
+  }
+  for (auto& task : tasks) task.get();
 }
 
 TEST(Server, APortThatIsTakenIsNamedWithItsOwner) {
