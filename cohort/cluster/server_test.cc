@@ -306,10 +306,10 @@ TEST(Server, TasksWithARendezvousFindEachOther) {
   const std::string address = sockets.addresses[0];
   ServerOptions everywhere{.bind_address = "0.0.0.0"};
   everywhere.credentials.insecure = true;
-  std::vector<std::future<void>> tasks;
   std::promise<void> all_done;
   const std::shared_future<void> end = all_done.get_future().share();
   std::atomic<int> done{0};
+  std::vector<std::future<void>> tasks;
   for (int rank = 0; rank < 3; ++rank) {
     ServerOptions options = rank == 0 ? ServerOptions{} : everywhere;
     if (rank == 0) options.listen_fd = sockets.sockets[0].release();

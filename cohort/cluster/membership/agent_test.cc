@@ -189,7 +189,7 @@ TEST_F(MembershipAgentTest, TheGenerationIsKnownBeforeAnyCallback) {
   AgentOptions options = options_of(0);
   std::vector<int64_t> in_callback;
   options.on_generation = [&](int64_t generation, const ViewPtr& view) {
-    if (view) EXPECT_EQ(generation, view->generation);
+    EXPECT_EQ(generation, view ? view->generation : 0);
     generations.push_back(generation);
   };
   options.on_error = [&](const std::exception_ptr&) {

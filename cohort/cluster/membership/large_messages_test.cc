@@ -150,6 +150,7 @@ TEST_F(LargeMessages, AServiceThatNeverTellsWhoIsThereIsSaidSo) {
   dispatcher_.add(std::make_shared<Mute>(service));
   const auto alone = agent({"worker", 0});
   time_.run_until(time_.now() + seconds(10));
+  ASSERT_NE(alone->error(), nullptr);
   expect_error<ResourceExhaustedError>([&] { alone->wait_for_start(); },
                                        "has not told who is in the cluster for 2 s: the view");
   EXPECT_EQ(errors_, 1);
