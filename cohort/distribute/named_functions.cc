@@ -41,7 +41,7 @@ class FunctionTable {
     const auto found = functions_.find(name);
     if (found != functions_.end()) return found->second;
     std::string known;
-    for (const auto& [other, function] : functions_) known += " " + quoted(other);
+    for (const auto& [other, function] : functions_) known.append(" ").append(quoted(other));
     throw NotFoundError(str(self, " serves no function ", quoted(name),
                             "; it serves:", known.empty() ? " none" : known,
                             ". Every task must add the same functions, before it serves them"));

@@ -30,10 +30,11 @@ void check_indices(const Tensor& indices, int64_t rows, const char* operation,
 }
 
 bool has_duplicates(const Tensor& indices) {
-  const int64_t* begin = indices.data_ptr<int64_t>();
-  std::vector<int64_t> sorted(begin, begin + indices.numel());
-  std::sort(sorted.begin(), sorted.end());
-  return std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end();
+  Tensor sorted = indices.clone(at::MemoryFormat::Contiguous);
+  int64_t* begin = sorted.data_ptr<int64_t>();
+  int64_t* end = begin + sorted.numel();
+  std::sort(begin, end);
+  return std::adjacent_find(begin, end) != end;
 }
 
 Tensor combine(ScatterOp op, const Tensor& rows, const Tensor& values) {

@@ -110,7 +110,9 @@ void tour(const tf::distribute::cluster_resolver::ClusterResolver& resolver,
     return tf::dict({{"sum", x.sum()}, {"largest", x.max()}});
   });
 
-  Server server(resolver, {.metrics_port = options.metrics_port});
+  tf::distribute::ServerOptions server_options;
+  server_options.metrics_port = options.metrics_port;
+  Server server(resolver, server_options);
   functions.serve(server);
   const ClusterView view = find_each_other(server);
   exchange_values(server, view);
