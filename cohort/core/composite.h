@@ -49,7 +49,7 @@ bool holds_leaf(const Tree& tree) {
 
 // What keeps a structure of kind kRagged from being a RaggedTensor; nullopt if nothing does. Splits
 // between the first and the last are not looked at.
-COHORT_API std::optional<std::string> ragged_problem(const Structure& ragged);
+std::optional<std::string> ragged_problem(const Structure& ragged);
 
 // Whether there is one in the tree.
 template <class Tree>
