@@ -2,11 +2,9 @@
 // other value as a whole.
 #pragma once
 
-#include <optional>
 #include <type_traits>
 #include <utility>
 
-#include "cohort/core/optional.h"
 #include "cohort/distribute/values.h"
 
 namespace cohort::internal {
