@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <thread>
 
 #include "cohort/cluster/rpc/listening_socket.h"
 #include "cohort/cluster/security/make_certificates.h"
@@ -69,8 +70,16 @@ struct ClusterStatusCommand : testing::Test {
   std::ostringstream err;
 };
 
+// Until the task that coordinates has registered with itself.
+void wait_until_alive(const Server& server) {
+  while (server.coordination().view().tasks.at(0).status != distribute::TaskStatus::kAlive) {
+    std::this_thread::yield();
+  }
+}
+
 TEST_F(ClusterStatusCommand, ShowsEveryTask) {
   Server first = make(0);
+  wait_until_alive(first);
   EXPECT_EQ(show(addresses[0]), kExitFailed);
   EXPECT_THAT(out.str(), StartsWith("2 tasks, 1 alive, 1 awaited, not started; "));
   Server second = make(1);
@@ -89,6 +98,7 @@ TEST_F(ClusterStatusCommand, ShowsEveryTask) {
 
 TEST_F(ClusterStatusCommand, WatchShowsItAgain) {
   Server first = make(0);
+  wait_until_alive(first);
   options.watch = true;
   options.times = 2;
   EXPECT_EQ(show(addresses[0]), kExitFailed);
