@@ -5,8 +5,8 @@
 
 #include <string>
 
-#include "cohort/cluster/testing_errors.h"
 #include "cohort/core/error.h"
+#include "cohort/core/testing_errors.h"
 
 namespace cohort::internal {
 namespace {
@@ -15,17 +15,18 @@ using train::ClusterSpec;
 
 std::string problem(const ClusterSpec& spec, const std::optional<TaskId>& self,
                     const ClusterCheckOptions& options = {}) {
-  return message_of<InvalidArgumentError>([&] { check_cluster(spec, self, options); });
+  return thrown<InvalidArgumentError>([&] { check_cluster(spec, self, options); });
 }
 
 TEST(ClusterCheckTest, LetsWhatCanRunPass) {
   const ClusterSpec spec(
       {{"chief", {"c:1"}}, {"worker", {"10.0.0.1:1", "[::1]:1"}}, {"ps", {"p:1"}}});
-  EXPECT_EQ(problem(spec, TaskId{"worker", 1}), "no error");
-  EXPECT_EQ(problem(spec, TaskId{"evaluator", 0}), "no error");
-  EXPECT_EQ(problem(ClusterSpec({{"worker", {"0.0.0.0:1"}}}), TaskId{"worker", 0}), "no error");
-  EXPECT_EQ(problem(ClusterSpec(), std::nullopt, {.may_be_empty = true}), "no error");
-  EXPECT_EQ(problem(ClusterSpec(), TaskId{"evaluator", 0}), "no error");
+  EXPECT_EQ(problem(spec, TaskId{"worker", 1}), "nothing was thrown");
+  EXPECT_EQ(problem(spec, TaskId{"evaluator", 0}), "nothing was thrown");
+  EXPECT_EQ(problem(ClusterSpec({{"worker", {"0.0.0.0:1"}}}), TaskId{"worker", 0}),
+            "nothing was thrown");
+  EXPECT_EQ(problem(ClusterSpec(), std::nullopt, {.may_be_empty = true}), "nothing was thrown");
+  EXPECT_EQ(problem(ClusterSpec(), TaskId{"evaluator", 0}), "nothing was thrown");
 }
 
 TEST(ClusterCheckTest, NamesThePathOfWhatCannotRun) {

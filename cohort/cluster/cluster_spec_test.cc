@@ -7,13 +7,12 @@
 #include <sstream>
 #include <string>
 
-#include "cohort/cluster/testing_errors.h"
 #include "cohort/core/error.h"
+#include "cohort/core/testing_errors.h"
 
 namespace cohort::train {
 namespace {
 
-using internal::message_of;
 using ::testing::ElementsAre;
 using ::testing::Eq;
 using ::testing::IsEmpty;
@@ -42,15 +41,15 @@ TEST(ClusterSpecTest, CountsTasksOfJobsWithAndWithoutHoles) {
 }
 
 TEST(ClusterSpecTest, NamesTheJobsAndTasksThatThereAre) {
-  EXPECT_EQ(message_of<InvalidArgumentError>([] { kSpec.num_tasks("chief"); }),
+  EXPECT_EQ(thrown<InvalidArgumentError>([] { kSpec.num_tasks("chief"); }),
             "ClusterSpec: there is no job 'chief'; jobs: ps, sparse, worker");
-  EXPECT_EQ(message_of<InvalidArgumentError>([] { kSpec.task_address("sparse", 2); }),
+  EXPECT_EQ(thrown<InvalidArgumentError>([] { kSpec.task_address("sparse", 2); }),
             "ClusterSpec: job 'sparse' has no task 2; tasks: 0, 3");
-  EXPECT_EQ(message_of<InvalidArgumentError>([] { kSpec.task_address("ps", 2); }),
+  EXPECT_EQ(thrown<InvalidArgumentError>([] { kSpec.task_address("ps", 2); }),
             "ClusterSpec: job 'ps' has no task 2; tasks: 0 to 1");
   EXPECT_THROW(kSpec.task_indices("x"), InvalidArgumentError);
   EXPECT_THROW(kSpec.job_tasks("x"), InvalidArgumentError);
-  EXPECT_EQ(message_of<InvalidArgumentError>([] { ClusterSpec().num_tasks("ps"); }),
+  EXPECT_EQ(thrown<InvalidArgumentError>([] { ClusterSpec().num_tasks("ps"); }),
             "ClusterSpec: there is no job 'ps'; jobs: none");
 }
 

@@ -5,8 +5,8 @@
 
 #include <string>
 
-#include "cohort/cluster/testing_errors.h"
 #include "cohort/core/error.h"
+#include "cohort/core/testing_errors.h"
 
 namespace cohort::internal {
 namespace {
@@ -114,7 +114,7 @@ TEST(TfConfigTest, AMistakeIsOneLineWithItsPath) {
        "TF_CONFIG: top level: has 1000001 bytes; at most 1000000 are read"},
   };
   for (const auto& [text, message] : kMistakes) {
-    EXPECT_EQ(message_of<InvalidArgumentError>([&] { parse_tf_config(text); }), message);
+    EXPECT_EQ(thrown<InvalidArgumentError>([&] { parse_tf_config(text); }), message);
   }
 }
 

@@ -180,6 +180,12 @@ DistributedStructure select(size_t replica, const DistributedStructure& structur
   return structure;
 }
 
+template <class Components>
+bool are_leaves(const Components& components) {
+  return !components.empty() && std::all_of(components.begin(), components.end(),
+                                            [](const Structure& s) { return s.is_leaf(); });
+}
+
 }  // namespace
 
 DistributedStructure::DistributedStructure(const Structure& plain) : node_(Tuple()) {
@@ -192,26 +198,14 @@ DistributedStructure::DistributedStructure(const Structure& plain) : node_(Tuple
   }
 }
 
-// One component that is a leaf must not come back as a structure of itself.
-DistributedStructure::DistributedStructure(const PerReplica<Structure>& value)
-    : node_(PerReplica<Structure>()) {
-  const auto& components = value.values();
-  if (!components.empty() && std::all_of(components.begin(), components.end(),
-                                         [](const Structure& s) { return s.is_leaf(); })) {
-    node_ = value;
-  } else {
-    *this = from_components(components, RegroupAs::PER_REPLICA);
+// Components that are leaves are kept as they are: they must not come back as structures of themselves.
+DistributedStructure::DistributedStructure(const PerReplica<Structure>& value) : node_(value) {
+  if (!are_leaves(value.values())) {
+    *this = from_components(value.values(), RegroupAs::PER_REPLICA);
   }
 }
-DistributedStructure::DistributedStructure(const Mirrored<Structure>& value)
-    : node_(PerReplica<Structure>()) {
-  const auto& components = value.values();
-  if (!components.empty() && std::all_of(components.begin(), components.end(),
-                                         [](const Structure& s) { return s.is_leaf(); })) {
-    node_ = value;
-  } else {
-    *this = from_components(components, RegroupAs::MIRRORED);
-  }
+DistributedStructure::DistributedStructure(const Mirrored<Structure>& value) : node_(value) {
+  if (!are_leaves(value.values())) *this = from_components(value.values(), RegroupAs::MIRRORED);
 }
 DistributedStructure::DistributedStructure(const PerReplica<Tensor>& value)
     : DistributedStructure(from_components(value.values(), RegroupAs::PER_REPLICA)) {}

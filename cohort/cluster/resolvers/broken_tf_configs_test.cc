@@ -8,8 +8,8 @@
 
 #include "cohort/cluster/cluster_check.h"
 #include "cohort/cluster/resolvers/tf_config_cluster_resolver.h"
-#include "cohort/cluster/testing_errors.h"
 #include "cohort/core/error.h"
+#include "cohort/core/testing_errors.h"
 
 namespace cohort::distribute::cluster_resolver {
 namespace {
@@ -115,7 +115,7 @@ std::vector<Broken> wrong_tasks() {
 }
 
 void expect_one_line(const Broken& broken) {
-  const std::string message = internal::message_of<InvalidArgumentError>([&] {
+  const std::string message = cohort::thrown<InvalidArgumentError>([&] {
     internal::check_cluster(
         TFConfigClusterResolver({.variables = Variables{{"TF_CONFIG", broken.text}}}));
   });

@@ -8,8 +8,8 @@
 #include <string>
 
 #include "cohort/cluster/resolvers/testing_https_server.h"
-#include "cohort/cluster/testing_errors.h"
 #include "cohort/core/error.h"
+#include "cohort/core/testing_errors.h"
 
 namespace cohort::distribute::cluster_resolver {
 namespace {
@@ -17,7 +17,6 @@ namespace {
 using internal::Gate;
 using internal::HttpResponse;
 using internal::HttpsServer;
-using internal::message_of;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -98,15 +97,15 @@ TEST_F(GceTest, NamesWhatIsNotThere) {
   list_ = [](const std::string&) -> HttpResponse {
     return {200, R"({"items": [)" + instance("w-1", "STOPPING") + "]}"};
   };
-  EXPECT_EQ(message_of<FailedPreconditionError>([&] { resolve(); }),
+  EXPECT_EQ(thrown<FailedPreconditionError>([&] { resolve(); }),
             "GCE: instance 'w-1' is not running; it is 'STOPPING'");
   list_ = [](const std::string&) -> HttpResponse { return {200, R"({"kind": "x"})"}; };
-  EXPECT_EQ(message_of<FailedPreconditionError>([&] { resolve(); }),
+  EXPECT_EQ(thrown<FailedPreconditionError>([&] { resolve(); }),
             "GCE: instance group 'g' has no instances");
   list_ = [](const std::string&) -> HttpResponse {
     return {200, R"({"items": [)" + instance("x-1") + "]}"};
   };
-  EXPECT_EQ(message_of<NotFoundError>([&] { resolve(); }), "GCE API answers 404: 'not found'");
+  EXPECT_EQ(thrown<NotFoundError>([&] { resolve(); }), "GCE API answers 404: 'not found'");
   list_ = [](const std::string&) -> HttpResponse {
     return {200, R"({"items": [)" + instance("..%2f..") + "]}"};
   };
@@ -123,7 +122,7 @@ TEST_F(GceTest, TheTokenIsNeverPrinted) {
       {.tls = false});
   GCEClusterResolverOptions wrong = options();
   wrong.metadata_address = other.address();
-  EXPECT_EQ(message_of<UnauthenticatedError>([&] { GCEClusterResolver(wrong).cluster_spec(); }),
+  EXPECT_EQ(thrown<UnauthenticatedError>([&] { GCEClusterResolver(wrong).cluster_spec(); }),
             "GCE API answers 401: 'Invalid Credentials'");
   const HttpsServer none(
       [](const Request&) -> HttpResponse {
@@ -131,7 +130,7 @@ TEST_F(GceTest, TheTokenIsNeverPrinted) {
       },
       {.tls = false});
   wrong.metadata_address = none.address();
-  EXPECT_EQ(message_of<UnknownError>([&] { GCEClusterResolver(wrong).cluster_spec(); }),
+  EXPECT_EQ(thrown<UnknownError>([&] { GCEClusterResolver(wrong).cluster_spec(); }),
             "GCE metadata server: an answer without a token");
   EXPECT_EQ(api_.num_requests(), 1);
 }
@@ -144,9 +143,8 @@ TEST_F(GceTest, ASlowServerEndsAtTheDeadline) {
   };
   GCEClusterResolverOptions hurried = options();
   hurried.timeout = std::chrono::milliseconds(300);
-  EXPECT_THAT(
-      message_of<DeadlineExceededError>([&] { GCEClusterResolver(hurried).cluster_spec(); }),
-      HasSubstr(api_.address()));
+  EXPECT_THAT(thrown<DeadlineExceededError>([&] { GCEClusterResolver(hurried).cluster_spec(); }),
+              HasSubstr(api_.address()));
   gate->open();
 }
 
@@ -154,7 +152,7 @@ TEST_F(GceTest, RefusesOptionsThatNameNothing) {
   const auto problem = [&](auto change) {
     GCEClusterResolverOptions changed = options();
     change(changed);
-    return message_of<InvalidArgumentError>([&] { GCEClusterResolver{changed}; });
+    return thrown<InvalidArgumentError>([&] { GCEClusterResolver{changed}; });
   };
   EXPECT_EQ(problem([](auto& changed) { changed.project = ""; }), "GCE: project: '' is no name");
   EXPECT_EQ(problem([](auto& changed) { changed.zone = "z/../y"; }),

@@ -14,8 +14,8 @@
 
 #include "cohort/cluster/cluster_check.h"
 #include "cohort/cluster/resolvers/testing_https_server.h"
-#include "cohort/cluster/testing_errors.h"
 #include "cohort/core/error.h"
+#include "cohort/core/testing_errors.h"
 
 namespace cohort::distribute::cluster_resolver {
 namespace {
@@ -23,7 +23,6 @@ namespace {
 using internal::Gate;
 using internal::HttpResponse;
 using internal::HttpsServer;
-using internal::message_of;
 using internal::str;
 using std::chrono::milliseconds;
 using ::testing::HasSubstr;
@@ -139,16 +138,16 @@ TEST_F(KubernetesTest, NamesThePodThatDoesNotRun) {
   pods_ = [](const std::string&) -> HttpResponse {
     return {200, pod_list({pod("w-0", "1"), pod("w-1", "2", "Pending")})};
   };
-  EXPECT_EQ(message_of<FailedPreconditionError>(resolve),
+  EXPECT_EQ(thrown<FailedPreconditionError>(resolve),
             "Kubernetes: Pod 'w-1' is not running; phase: 'Pending'");
   pods_ = [](const std::string&) -> HttpResponse {
     return {200, pod_list({R"({"metadata": {"name": "w-0", "deletionTimestamp": "2024-01-01"},
                               "status": {"phase": "Running", "hostIP": "10.0.0.1"}})"})};
   };
-  EXPECT_EQ(message_of<FailedPreconditionError>(resolve),
+  EXPECT_EQ(thrown<FailedPreconditionError>(resolve),
             "Kubernetes: Pod 'w-0' is not running; phase: 'Terminating'");
   pods_ = [](const std::string&) -> HttpResponse { return {200, pod_list({})}; };
-  EXPECT_EQ(message_of<FailedPreconditionError>(resolve),
+  EXPECT_EQ(thrown<FailedPreconditionError>(resolve),
             "Kubernetes: no pods have the labels of job 'worker'");
 }
 
@@ -160,16 +159,16 @@ TEST_F(KubernetesTest, WaitsForPodsWhereAsked) {
   };
   KubernetesClusterResolverOptions waiting = options();
   waiting.num_pods = {{"worker", 2}};
-  EXPECT_EQ(message_of<FailedPreconditionError>(
-                [&] { KubernetesClusterResolver(waiting).cluster_spec(); }),
-            "Kubernetes: job 'worker' has 1 of 2 pods");
+  EXPECT_EQ(
+      thrown<FailedPreconditionError>([&] { KubernetesClusterResolver(waiting).cluster_spec(); }),
+      "Kubernetes: job 'worker' has 1 of 2 pods");
   calls = 0;
   waiting.wait_for_pods = true;
   EXPECT_EQ(KubernetesClusterResolver(waiting).cluster_spec().num_tasks("worker"), 2);
   waiting.num_pods = {{"worker", 3}};
   waiting.timeout = milliseconds(500);
   EXPECT_EQ(
-      message_of<DeadlineExceededError>([&] { KubernetesClusterResolver(waiting).cluster_spec(); }),
+      thrown<DeadlineExceededError>([&] { KubernetesClusterResolver(waiting).cluster_spec(); }),
       "Kubernetes: after 500 ms job 'worker' has 2 of 3 pods");
 }
 
@@ -177,11 +176,11 @@ TEST_F(KubernetesTest, ATokenThatIsRefusedIsNeverPrinted) {
   KubernetesClusterResolverOptions wrong = options();
   std::ofstream(token_file_) << "another-token";
   const std::string message =
-      message_of<UnauthenticatedError>([&] { KubernetesClusterResolver(wrong).cluster_spec(); });
+      thrown<UnauthenticatedError>([&] { KubernetesClusterResolver(wrong).cluster_spec(); });
   EXPECT_EQ(message, "Kubernetes API answers 401: 'Unauthorized'");
   std::ofstream(token_file_) << "two\nlines";
   EXPECT_THAT(
-      message_of<FailedPreconditionError>([&] { KubernetesClusterResolver(wrong).cluster_spec(); }),
+      thrown<FailedPreconditionError>([&] { KubernetesClusterResolver(wrong).cluster_spec(); }),
       AllOf(HasSubstr(token_file_), Not(HasSubstr("lines"))));
   wrong.token_file = "/nowhere/token";
   EXPECT_THROW(KubernetesClusterResolver(wrong).cluster_spec(), FailedPreconditionError);
@@ -192,7 +191,7 @@ TEST_F(KubernetesTest, AnswersThatAreNoneAreErrors) {
   pods_ = [](const std::string&) -> HttpResponse {
     return {403, R"({"kind": "Status", "message": "pods is forbidden"})"};
   };
-  EXPECT_EQ(message_of<PermissionDeniedError>(resolve),
+  EXPECT_EQ(thrown<PermissionDeniedError>(resolve),
             "Kubernetes API answers 403: 'pods is forbidden'");
   pods_ = [](const std::string&) -> HttpResponse { return {503, "<html>try later</html>"}; };
   EXPECT_THROW(resolve(), UnavailableError);
@@ -215,7 +214,7 @@ TEST_F(KubernetesTest, ASlowServerEndsAtTheDeadline) {
   KubernetesClusterResolverOptions hurried = options();
   hurried.timeout = milliseconds(200);
   EXPECT_THAT(
-      message_of<DeadlineExceededError>([&] { KubernetesClusterResolver(hurried).cluster_spec(); }),
+      thrown<DeadlineExceededError>([&] { KubernetesClusterResolver(hurried).cluster_spec(); }),
       HasSubstr(server_.address()));
   gate->open();
 }
@@ -245,7 +244,7 @@ TEST_F(KubernetesTest, FindsTheApiInThePodsEnvironment) {
   KubernetesClusterResolverOptions in_pod = options();
   const std::string port = in_pod.api_address.substr(in_pod.api_address.rfind(':') + 1);
   in_pod.api_address = "";
-  EXPECT_THAT(message_of<FailedPreconditionError>([&] { KubernetesClusterResolver{in_pod}; }),
+  EXPECT_THAT(thrown<FailedPreconditionError>([&] { KubernetesClusterResolver{in_pod}; }),
               HasSubstr("KUBERNETES_SERVICE_HOST is not set"));
   in_pod.variables = {{"KUBERNETES_SERVICE_HOST", "127.0.0.1"}, {"KUBERNETES_SERVICE_PORT", port}};
   EXPECT_EQ(KubernetesClusterResolver(in_pod).cluster_spec().num_tasks(), 1);

@@ -7,13 +7,12 @@
 #include "cohort/cluster/cluster_check.h"
 #include "cohort/cluster/resolvers/mpi_cluster_resolver.h"
 #include "cohort/cluster/resolvers/torchrun_cluster_resolver.h"
-#include "cohort/cluster/testing_errors.h"
 #include "cohort/core/error.h"
+#include "cohort/core/testing_errors.h"
 
 namespace cohort::distribute::cluster_resolver {
 namespace {
 
-using internal::message_of;
 using ::testing::HasSubstr;
 
 const Variables kTorchrun = {{"RANK", "2"},
@@ -53,20 +52,19 @@ TEST(TorchrunClusterResolverTest, NeverMeetsAtTorchrunsOwnPort) {
   Variables no_port = kTorchrun;
   no_port.erase("MASTER_PORT");
   EXPECT_EQ(address(no_port), "10.0.0.1:29501");
-  EXPECT_THAT(message_of<InvalidArgumentError>([] { address(kTorchrun, 29500); }),
+  EXPECT_THAT(thrown<InvalidArgumentError>([] { address(kTorchrun, 29500); }),
               HasSubstr("is MASTER_PORT, where torchrun's own agent listens"));
 }
 
 TEST(TorchrunClusterResolverTest, SaysWhatIsMissingOrWrong) {
-  EXPECT_EQ(message_of<FailedPreconditionError>([] { address(Variables{}); }),
+  EXPECT_EQ(thrown<FailedPreconditionError>([] { address(Variables{}); }),
             "RANK is not set in the environment; was this program started by torchrun?");
-  EXPECT_THAT(message_of<InvalidArgumentError>([] { address(changed(kTorchrun, "RANK", "3")); }),
+  EXPECT_THAT(thrown<InvalidArgumentError>([] { address(changed(kTorchrun, "RANK", "3")); }),
               HasSubstr("RANK is 3, and WORLD_SIZE 3"));
+  EXPECT_THAT(thrown<InvalidArgumentError>([] { address(changed(kTorchrun, "WORLD_SIZE", "x")); }),
+              HasSubstr("WORLD_SIZE: must be a whole number of at least 1, is 'x'"));
   EXPECT_THAT(
-      message_of<InvalidArgumentError>([] { address(changed(kTorchrun, "WORLD_SIZE", "x")); }),
-      HasSubstr("WORLD_SIZE: must be a whole number of at least 1, is 'x'"));
-  EXPECT_THAT(
-      message_of<InvalidArgumentError>([] { address(changed(kTorchrun, "MASTER_ADDR", "a/b")); }),
+      thrown<InvalidArgumentError>([] { address(changed(kTorchrun, "MASTER_ADDR", "a/b")); }),
       HasSubstr("'a/b:29501' has a path"));
   EXPECT_THROW(address(kTorchrun, 70000), InvalidArgumentError);
   EXPECT_THROW(address(kTorchrun, 0), InvalidArgumentError);
@@ -93,12 +91,12 @@ TEST(MpiClusterResolverTest, TasksOfOneHostMeetAtAPortOfTheirRun) {
 
 TEST(MpiClusterResolverTest, SeveralHostsMustBeToldWhereToMeet) {
   const Variables two_hosts = changed(kMpirun, "OMPI_COMM_WORLD_LOCAL_SIZE", "2");
-  EXPECT_THAT(message_of<FailedPreconditionError>([&] { meeting(two_hosts); }),
+  EXPECT_THAT(thrown<FailedPreconditionError>([&] { meeting(two_hosts); }),
               HasSubstr("set COHORT_RENDEZVOUS=host:port in the environment of all tasks"));
   EXPECT_EQ(meeting(changed(two_hosts, "COHORT_RENDEZVOUS", "10.0.0.1:29600")).address,
             "10.0.0.1:29600");
   EXPECT_EQ(meeting(two_hosts, "a:1").address, "a:1");
-  EXPECT_THAT(message_of<InvalidArgumentError>([&] { meeting(two_hosts, "a"); }),
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { meeting(two_hosts, "a"); }),
               HasSubstr("MPI: rendezvous address: 'a' has no port"));
   const MpiClusterResolver resolver({.rendezvous_address = "a:1", .variables = two_hosts});
   EXPECT_EQ(resolver.task_id(), 1);
@@ -111,11 +109,11 @@ TEST(MpiClusterResolverTest, KnowsOtherLaunchersOfMpi) {
   const Variables pmix = {{"PMIX_RANK", "3"}, {"SLURM_STEP_NUM_TASKS", "4"}};
   EXPECT_EQ(meeting(pmix, "a:1").rank, 3);
   EXPECT_EQ(
-      message_of<FailedPreconditionError>([] { meeting({}); }),
+      thrown<FailedPreconditionError>([] { meeting({}); }),
       "OMPI_COMM_WORLD_RANK is not set in the environment; was this program started by mpirun?");
-  EXPECT_THAT(message_of<InvalidArgumentError>(
-                  [] { meeting(changed(kMpirun, "OMPI_COMM_WORLD_RANK", "3")); }),
-              HasSubstr("OMPI_COMM_WORLD_RANK is 3, and OMPI_COMM_WORLD_SIZE 3"));
+  EXPECT_THAT(
+      thrown<InvalidArgumentError>([] { meeting(changed(kMpirun, "OMPI_COMM_WORLD_RANK", "3")); }),
+      HasSubstr("OMPI_COMM_WORLD_RANK is 3, and OMPI_COMM_WORLD_SIZE 3"));
 }
 
 }  // namespace

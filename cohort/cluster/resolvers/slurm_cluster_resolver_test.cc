@@ -6,13 +6,12 @@
 #include <cstdlib>
 #include <string>
 
-#include "cohort/cluster/testing_errors.h"
 #include "cohort/core/error.h"
+#include "cohort/core/testing_errors.h"
 
 namespace cohort::distribute::cluster_resolver {
 namespace {
 
-using internal::message_of;
 using ::testing::HasSubstr;
 using train::ClusterSpec;
 
@@ -65,7 +64,7 @@ TEST(SlurmClusterResolverTest, TasksOfAHostHavePortsAndGpusThatFollow) {
   EXPECT_EQ(resolver.num_accelerators()->at("GPU"), 1);
   EXPECT_EQ(five_tasks("1", 4, 2).cuda_visible_devices(), "2,3");
   EXPECT_EQ(five_tasks("4", 4, 2).cuda_visible_devices(), "0,1");
-  EXPECT_EQ(message_of<FailedPreconditionError>([] { five_tasks("1", 2, 2); }),
+  EXPECT_EQ(thrown<FailedPreconditionError>([] { five_tasks("1", 2, 2); }),
             "Slurm: 2 tasks of a host ask for 2 GPUs each; the host has 2");
 }
 
@@ -106,7 +105,7 @@ TEST(SlurmClusterResolverTest, RanksLieAsSlurmDistributesThem) {
   variables["SLURM_NODEID"] = "1";
   variables["SLURM_LOCALID"] = "0";
   EXPECT_EQ(
-      message_of<FailedPreconditionError>([&] { SlurmClusterResolver({.variables = variables}); }),
+      thrown<FailedPreconditionError>([&] { SlurmClusterResolver({.variables = variables}); }),
       "Slurm: rank 1 is task 0 of host 1; by the environment's lists it would be task 1 of "
       "host 0; start the step with srun --distribution=block");
   variables["SLURM_DISTRIBUTION"] = "cyclic";
@@ -130,10 +129,10 @@ TEST(SlurmClusterResolverTest, ReadsTheJobsVariablesOutsideOfAStep) {
 
 TEST(SlurmClusterResolverTest, SaysWhatIsMissingOrWrong) {
   const auto failed = [](const SlurmClusterResolverOptions& options) {
-    return message_of<FailedPreconditionError>([&] { SlurmClusterResolver{options}; });
+    return thrown<FailedPreconditionError>([&] { SlurmClusterResolver{options}; });
   };
   const auto wrong = [](const SlurmClusterResolverOptions& options) {
-    return message_of<InvalidArgumentError>([&] { SlurmClusterResolver{options}; });
+    return thrown<InvalidArgumentError>([&] { SlurmClusterResolver{options}; });
   };
   EXPECT_EQ(failed({.variables = Variables{}}),
             "SLURM_PROCID is not set in the environment; was this program started by srun?");

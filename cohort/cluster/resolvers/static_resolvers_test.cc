@@ -9,13 +9,12 @@
 #include "cohort/cluster/resolvers/simple_cluster_resolver.h"
 #include "cohort/cluster/resolvers/tf_config_cluster_resolver.h"
 #include "cohort/cluster/resolvers/union_cluster_resolver.h"
-#include "cohort/cluster/testing_errors.h"
 #include "cohort/core/error.h"
+#include "cohort/core/testing_errors.h"
 
 namespace cohort::distribute::cluster_resolver {
 namespace {
 
-using internal::message_of;
 using train::ClusterSpec;
 
 constexpr char kCluster[] =
@@ -136,7 +135,7 @@ TEST(UnionResolverTest, TasksOfASparseJobKeepTheirIndices) {
   EXPECT_EQ(
       UnionResolver({simple(sparse), simple(ClusterSpec({{"worker", {"a:1"}}}))}).cluster_spec(),
       merged);
-  EXPECT_EQ(message_of<InvalidArgumentError>([&] {
+  EXPECT_EQ(thrown<InvalidArgumentError>([&] {
               UnionResolver({simple(sparse), simple(ClusterSpec({{"worker", {"a:1", "x:1"}}}))})
                   .cluster_spec();
             }),
