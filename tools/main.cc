@@ -33,12 +33,16 @@ int fail(std::string_view problem, int exit_code) {
   return exit_code;
 }
 
-// For commands that read no data: what is invalid there is the call.
+// For commands that read no data: what is invalid, missing or not allowed there is in the call.
 Command without_data(Command command) {
   return [command = std::move(command)](internal::FileSystem& files, std::ostream& out) {
     try {
       return command(files, out);
     } catch (const InvalidArgumentError& error) {
+      return fail(error.what(), kExitUsage);
+    } catch (const NotFoundError& error) {
+      return fail(error.what(), kExitUsage);
+    } catch (const PermissionDeniedError& error) {
       return fail(error.what(), kExitUsage);
     }
   };

@@ -136,6 +136,8 @@ TEST_F(Command, TFRecordFiles) {
 
 TEST_F(Command, WrongCalls) {
   expect_refused({}, kExitUsage, "subcommand");
+  expect_refused({"launch", "--workers", "1", "--", "./no_such_program"}, kExitUsage,
+                 "no_such_program");
   expect_refused({"checkpoint"}, kExitUsage, "subcommand");
   expect_refused({"checkpoint", "frob"}, kExitUsage, "");
   expect_refused({"checkpoint", "ls"}, kExitUsage, "PATH");
