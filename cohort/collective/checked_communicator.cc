@@ -35,6 +35,7 @@ class CheckedCommunicator final : public Communicator {
   int rank() const override { return backend_->rank(); }
   int size() const override { return backend_->size(); }
   int64_t generation() const override { return backend_->generation(); }
+  std::string task_name(int rank) const override { return backend_->task_name(rank); }
   Buffer buffer(int64_t bytes) override { return backend_->buffer(bytes); }
 
   std::unique_ptr<Work> all_reduce(std::span<const Buffer> buffers,
@@ -63,7 +64,7 @@ class CheckedCommunicator final : public Communicator {
   void barrier(const CallOptions& options) override {
     agree("barrier", {}, {}, options);  // which is one
   }
-  void abort(const std::string& reason) noexcept override { backend_->abort(reason); }
+  void abort(const std::exception_ptr& reason) noexcept override { backend_->abort(reason); }
 
  private:
   static std::string list(std::span<const int64_t> counts) {

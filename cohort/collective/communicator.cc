@@ -18,7 +18,13 @@ Deadline deadline_of(const CallOptions& options) {
 
 std::unique_ptr<Work> done_work() { return std::make_unique<DoneWork>(); }
 
-std::string task_name(int rank) { return internal::str("task ", rank); }
+std::string Communicator::task_name(int rank) const { return internal::str("task ", rank); }
+
+std::exception_ptr given_up(const std::string& task, const std::exception_ptr& reason) {
+  const internal::ErrorRecord record = internal::record_error(reason);
+  return internal::make_error(record.code, internal::str(task, " has given up: ", record.message),
+                              record.task);
+}
 
 void all_reduce(Communicator& communicator, const Buffer& buffer, const CallOptions& options) {
   const Deadline deadline = deadline_of(options);

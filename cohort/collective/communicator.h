@@ -14,8 +14,10 @@
 
 #include <chrono>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "cohort/core/error.h"
@@ -62,8 +64,8 @@ class Work {
 // Every call except rank, size, generation, buffer and abort is COLLECTIVE over the tasks: all
 // tasks make the same calls in the same order. A call may block until all tasks have made it, or
 // return earlier. Errors of every call (thrown by the call or by wait): DeadlineExceeded (names the
-// tasks that did not arrive), Unavailable (a task was lost), Aborted (a task has given up; says
-// why). After any of these the communicator refuses all further calls with the same error: the
+// tasks that did not arrive), Unavailable (a task was lost), that of a task that has given up (see
+// abort). After any of these the communicator refuses all further calls with the same error: the
 // group must form again.
 // Thread safety: one call at a time; abort from any thread.
 class Communicator {
@@ -74,6 +76,8 @@ class Communicator {
   virtual int size() const = 0;
   // Increases each time the group forms again.
   virtual int64_t generation() const = 0;
+  // What errors call the task of this rank: "task 1", or "/job:worker/task:1".
+  virtual std::string task_name(int rank) const;
 
   // Memory that this backend need not copy (shared, registered). Freed with the communicator.
   virtual Buffer buffer(int64_t bytes) = 0;
@@ -100,15 +104,16 @@ class Communicator {
   virtual void barrier(const CallOptions& options) = 0;
 
   // Ends the work of the group: waiting calls, here and on the other tasks, and all later calls
-  // fail with an Aborted error that names this task and `reason`.
-  virtual void abort(const std::string& reason) noexcept = 0;
+  // fail with an error of `reason`'s class that names this task and says what `reason` says. Only
+  // the first call of a group has an effect.
+  virtual void abort(const std::exception_ptr& reason) noexcept = 0;
 };
 
 // A finished Work, for backends whose calls return when they are done.
 std::unique_ptr<Work> done_work();
 
-// "task 1".
-std::string task_name(int rank);
+// The error that the group gets when `task` gives up for this reason: of the reason's class.
+std::exception_ptr given_up(const std::string& task, const std::exception_ptr& reason);
 
 // These make the call and wait for it.
 void all_reduce(Communicator& communicator, const Buffer& buffer, const CallOptions& options);

@@ -190,15 +190,17 @@ TEST_P(CommunicatorConformance, ATaskThatDoesNotComeIsNamedAtTheDeadline) {
 TEST_P(CommunicatorConformance, AbortWakesThoseWhoWaitAndSaysWhy) {
   const Communicators members = make(3);
   const auto errors = run_tasks(members, [&](Communicator& member) {
-    if (member.rank() == 2) return member.abort("its disk is full");
+    if (member.rank() == 2) {
+      return member.abort(std::make_exception_ptr(ResourceExhaustedError("its disk is full")));
+    }
     member.barrier({.name = "wait"});
   });
   EXPECT_EQ(errors[2], nullptr);
   for (const int rank : {0, 1}) {
-    EXPECT_THAT(message_of<AbortedError>(errors[static_cast<size_t>(rank)]),
+    EXPECT_THAT(message_of<ResourceExhaustedError>(errors[static_cast<size_t>(rank)]),
                 HasSubstr("task 2 has given up: its disk is full"));
   }
-  EXPECT_THAT(message_of<AbortedError>(run_tasks(
+  EXPECT_THAT(message_of<ResourceExhaustedError>(run_tasks(
                   members, [](Communicator& member) { member.barrier({.name = "later"}); })[1]),
               HasSubstr("its disk is full"));
 }
@@ -277,7 +279,7 @@ TEST_P(CommunicatorConformance, AnotherGenerationIsRefused) {
       return backend_->broadcast(buffers, root, options);
     }
     void barrier(const CallOptions& options) override { backend_->barrier(options); }
-    void abort(const std::string& reason) noexcept override { backend_->abort(reason); }
+    void abort(const std::exception_ptr& reason) noexcept override { backend_->abort(reason); }
 
    private:
     std::shared_ptr<Communicator> backend_;

@@ -21,7 +21,7 @@ struct Hub {
 
   ThreadGroup group;
   std::mutex mutex;
-  std::string reason;  // of the first abort, guarded by mutex
+  std::exception_ptr reason;  // of the first abort, guarded by mutex
 };
 
 // What one task brings to a call.
@@ -109,10 +109,10 @@ class InProcessCommunicator final : public Communicator {
     });
   }
 
-  void abort(const std::string& reason) noexcept override {
+  void abort(const std::exception_ptr& reason) noexcept override {
     try {
       std::lock_guard lock(hub_->mutex);
-      if (hub_->reason.empty()) hub_->reason = str(task_name(rank_), " has given up: ", reason);
+      if (hub_->reason == nullptr) hub_->reason = given_up(task_name(rank_), reason);
     } catch (const std::bad_alloc&) {  // then they learn that, and not why
     }
     hub_->group.fail(rank_);
@@ -131,8 +131,8 @@ class InProcessCommunicator final : public Communicator {
       call();
     } catch (const GroupBrokenError& error) {
       std::lock_guard lock(hub_->mutex);
-      if (hub_->reason.empty()) throw AbortedError(error.what());
-      throw AbortedError(hub_->reason);
+      if (hub_->reason == nullptr) throw AbortedError(error.what());
+      std::rethrow_exception(hub_->reason);
     }
   }
 

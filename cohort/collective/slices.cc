@@ -53,16 +53,26 @@ using AddFunction = void (*)(void*, std::span<const void* const>, int64_t);
 
 AddFunction find_add(DType dtype) {
   switch (dtype) {
-    case DType::Float: return add<float>;
-    case DType::Double: return add<double>;
-    case DType::Half: return add<at::Half>;
-    case DType::BFloat16: return add<at::BFloat16>;
-    case DType::Byte: return add<uint8_t>;
-    case DType::Char: return add<int8_t>;
-    case DType::Short: return add<int16_t>;
-    case DType::Int: return add<int32_t>;
-    case DType::Long: return add<int64_t>;
-    default: return nullptr;
+    case DType::Float:
+      return add<float>;
+    case DType::Double:
+      return add<double>;
+    case DType::Half:
+      return add<at::Half>;
+    case DType::BFloat16:
+      return add<at::BFloat16>;
+    case DType::Byte:
+      return add<uint8_t>;
+    case DType::Char:
+      return add<int8_t>;
+    case DType::Short:
+      return add<int16_t>;
+    case DType::Int:
+      return add<int32_t>;
+    case DType::Long:
+      return add<int64_t>;
+    default:
+      return nullptr;
   }
 }
 

@@ -28,7 +28,7 @@ class SoleCommunicator final : public Communicator {
                                   const CallOptions& options) override;
   void barrier(const CallOptions&) override {}
   // Does nothing: there is no other task to tell, and no call that waits.
-  void abort(const std::string&) noexcept override {}
+  void abort(const std::exception_ptr&) noexcept override {}
 
  private:
   std::mutex mutex_;

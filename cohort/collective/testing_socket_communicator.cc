@@ -20,9 +20,11 @@ namespace {
 using internal::str;
 using Clock = std::chrono::steady_clock;
 
-// Sent before the bytes of a message. A negative length: the sender has given up, and why follows.
+// Sent before the bytes of a message.
 struct Header {
   int64_t length = 0;
+  // Of a sender that has given up; why follows.
+  Code code = Code::kOk;
 };
 
 class SocketCommunicator final : public Communicator {
@@ -84,17 +86,19 @@ class SocketCommunicator final : public Communicator {
   }
   void barrier(const CallOptions& options) override { exchange({}, options); }
 
-  void abort(const std::string& reason) noexcept override {
+  void abort(const std::exception_ptr& reason) noexcept override {
     {
       std::lock_guard lock(mutex_);
-      if (!error_.empty()) return;
-      error_ = str(task_name(rank_), " has given up: ", reason);
+      if (error_ != nullptr) return;
+      error_ = given_up(task_name(rank_), reason);
     }
+    const internal::ErrorRecord record = internal::record_error(error_);
+    const std::string& text = record.message;
     for (internal::UniqueFd& fd : peers_) {
       if (fd.get() < 0) continue;
-      const Header header{-static_cast<int64_t>(error_.size())};
+      const Header header{static_cast<int64_t>(text.size()), record.code};
       ::send(fd.get(), &header, sizeof header, MSG_NOSIGNAL | MSG_DONTWAIT);
-      ::send(fd.get(), error_.data(), error_.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+      ::send(fd.get(), text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
       ::shutdown(fd.get(), SHUT_RDWR);
     }
   }
@@ -113,16 +117,16 @@ class SocketCommunicator final : public Communicator {
       for (int r = 1; r < size_; ++r) all += receive(r, options, deadline);
       for (int r = 1; r < size_; ++r) send(r, all, options, deadline);
       return all;
-    } catch (const Error& error) {
+    } catch (const Error&) {
       // Whoever waits for this task learns why it does not come.
-      abort(error.what());
+      abort(std::current_exception());
       throw;
     }
   }
 
   void check_usable() {
     std::lock_guard lock(mutex_);
-    if (!error_.empty()) throw AbortedError(error_);
+    if (error_ != nullptr) std::rethrow_exception(error_);
   }
 
   void send(int to, std::string_view bytes, const CallOptions& options, Deadline deadline) {
@@ -134,9 +138,9 @@ class SocketCommunicator final : public Communicator {
   std::string receive(int from, const CallOptions& options, Deadline deadline) {
     Header header;
     move(from, POLLIN, &header, sizeof header, options, deadline);
-    std::string bytes(static_cast<size_t>(std::abs(header.length)), '\0');
+    std::string bytes(static_cast<size_t>(header.length), '\0');
     move(from, POLLIN, bytes.data(), bytes.size(), options, deadline);
-    if (header.length < 0) throw AbortedError(bytes);
+    if (header.code != Code::kOk) internal::throw_error(header.code, bytes);
     return bytes;
   }
 
@@ -173,7 +177,7 @@ class SocketCommunicator final : public Communicator {
   std::vector<internal::UniqueFd> peers_;
   std::vector<std::unique_ptr<char[]>> memory_;
   std::mutex mutex_;
-  std::string error_;  // guarded by mutex_
+  std::exception_ptr error_;  // guarded by mutex_
 };
 
 }  // namespace

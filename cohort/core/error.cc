@@ -78,6 +78,7 @@ std::exception_ptr make_error(Code code, const std::string& message, const std::
 bool is_of_its_code(const Error& error) { return entry_of(error.code()).is_of_class(error); }
 
 ErrorRecord record_error(const std::exception_ptr& error) {
+  if (error == nullptr) return {Code::kUnknown, "a thread was ended from outside"};
   try {
     std::rethrow_exception(error);
   } catch (const Error& typed) {

@@ -114,6 +114,7 @@ struct ErrorRecord {
   std::string message;
   std::string task = "";
 };
+// A null pointer, too: that of a thread which pthread_exit unwinds.
 COHORT_API ErrorRecord record_error(const std::exception_ptr& error);
 
 // Joins the printed forms of its arguments: str("layer '", name, "' takes rank ", 4).

@@ -300,17 +300,14 @@ void LocalReplicas::run(StrategyCore& core, const std::shared_ptr<RunFrame>& fra
   const ScopedIntraOpThreads own_share(threads_per_replica_);
   try {
     run_step(core, frame, timeout);
-  } catch (const std::exception& error) {
-    give_up(error.what());
-    throw;
   } catch (...) {
-    give_up("a step failed with an error of an unknown class");
+    give_up(std::current_exception());
     throw;
   }
 }
 
 // Other tasks may wait for this one in a collective call of the step.
-void LocalReplicas::give_up(const std::string& reason) {
+void LocalReplicas::give_up(const std::exception_ptr& reason) {
   if (shared_->group.spans_tasks()) shared_->group.between().abort(reason);
 }
 

@@ -74,7 +74,7 @@ class LocalReplicas {
   void start_thread(int rank);
   void run_step(StrategyCore& core, const std::shared_ptr<RunFrame>& frame,
                 std::chrono::nanoseconds timeout);
-  void give_up(const std::string& reason);
+  void give_up(const std::exception_ptr& reason);
   void start_workers(StrategyCore& core, const std::shared_ptr<RunFrame>& frame);
   bool wait_for_workers(std::chrono::nanoseconds timeout);
   [[noreturn]] void throw_given_up(std::chrono::nanoseconds timeout) const;

@@ -256,7 +256,8 @@ TEST(SeveralTasksErrors, AFailureOfOneTaskIsNamedOnTheOthers) {
     });
   });
   EXPECT_EQ(message_of<OutOfRangeError>(errors[1]), "replica 1: no such row");
-  EXPECT_THAT(message_of<AbortedError>(errors[0]), HasSubstr("task 1 has given up: replica 1: no such row"));
+  EXPECT_THAT(message_of<OutOfRangeError>(errors[0]),
+              HasSubstr("task 1 has given up: replica 1: no such row"));
 }
 
 TEST(SeveralTasksErrors, OtherCallsAreRefusedOnBoth) {

@@ -84,7 +84,7 @@ class Alike final : public collective::Communicator {
     throw InternalError("reading input hands nothing out");
   }
   void barrier(const collective::CallOptions&) override {}
-  void abort(const std::string&) noexcept override {}
+  void abort(const std::exception_ptr&) noexcept override {}
 
  private:
   int rank_;

@@ -16,7 +16,7 @@ class TaskSaveGroup final : public train::SaveGroup {
   explicit TaskSaveGroup(collective::SyncGroup& group) : group_(group) {}
 
   bool is_writer() const override { return group_.view()->task == 0; }
-  std::string name() const override { return collective::task_name(group_.view()->task); }
+  std::string name() const override { return group_.between().task_name(group_.view()->task); }
 
   std::vector<std::string> gather(std::string brought, const train::SaveGroupCall& call) override {
     const std::vector<int64_t> sizes = all_sizes(static_cast<int64_t>(brought.size()), call);

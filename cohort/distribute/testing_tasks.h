@@ -33,7 +33,7 @@ inline std::vector<std::exception_ptr> run_tasks(
         program(strategy, task);
       } catch (...) {
         errors[own] = std::current_exception();
-        communicators[own]->abort("its program has failed");
+        communicators[own]->abort(errors[own]);
       }
     });
   }

@@ -1,0 +1,35 @@
+// What a task knows when it forms a group with others: the argument of every backend that connects
+// processes.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cohort/collective/group_store.h"
+#include "cohort/core/task_id.h"
+
+namespace cohort::collective {
+
+struct GroupMember {
+  // Names the group within the cluster: a strategy has one, and more for purposes of its own.
+  std::string group = "workers";
+  // Increases each time the group forms again, so that what an earlier group left in the store does
+  // no harm.
+  int64_t generation = 0;
+  int rank = 0;
+  std::vector<TaskId> tasks = {};  // in the order of ranks
+  std::shared_ptr<GroupStore> store = nullptr;
+  // Until when all tasks must have come.
+  std::chrono::steady_clock::time_point deadline = {};
+
+  int size() const { return static_cast<int>(tasks.size()); }
+  const TaskId& task(int of_rank) const { return tasks[static_cast<size_t>(of_rank)]; }
+  // "collective/workers/0/address/1": where the task of `of_rank` leaves a value for the others.
+  std::string key(std::string_view what, int of_rank) const;
+};
+
+}  // namespace cohort::collective
