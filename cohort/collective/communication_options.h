@@ -1,0 +1,42 @@
+// How the tasks of a strategy exchange values.
+//
+//   tf::distribute::MultiWorkerMirroredStrategy strategy(
+//       {.communication_options = {.bytes_per_pack = 1 << 20, .timeout = std::chrono::minutes(2)}});
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string_view>
+
+#include "cohort/core/export.h"
+
+namespace cohort::distribute::experimental {
+
+enum class CommunicationImplementation {
+  AUTO,  // the fastest that the devices and the network allow
+  RING,  // on the host: shared memory, Gloo or gRPC
+  NCCL,  // between GPUs; a warning, and RING, where there are none
+};
+// The implementation of this name, whatever its case. Errors: InvalidArgument.
+COHORT_API CommunicationImplementation communication_implementation(std::string_view name);
+// "AUTO" and so on.
+COHORT_API std::string_view communication_implementation_name(CommunicationImplementation value);
+
+struct COHORT_API CommunicationOptions {
+  // Gradients travel in packs of about so many bytes, each as soon as all of its gradients are there.
+  // 0: Cohort chooses.
+  int64_t bytes_per_pack = 0;
+  // How long a call waits for the other tasks before it is a DeadlineExceededError that names them.
+  // 0: the step's timeout alone.
+  std::chrono::milliseconds timeout{0};
+  CommunicationImplementation implementation = CommunicationImplementation::AUTO;
+
+  // Errors: InvalidArgument (a negative field).
+  void check() const;
+  // These options, with each field of `call` that is not at its default in place of the own one.
+  CommunicationOptions merged_with(const CommunicationOptions& call) const;
+};
+// The original's deprecated name.
+using CollectiveHints = CommunicationOptions;
+
+}  // namespace cohort::distribute::experimental

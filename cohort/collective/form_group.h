@@ -1,0 +1,26 @@
+// Connects the tasks of a group by the backends that fit where they are: shared memory between the
+// processes of a host, Gloo between hosts on a network that is declared trusted, the servers'
+// authenticated calls everywhere else.
+#pragma once
+
+#include <memory>
+
+#include "cohort/collective/communication_options.h"
+#include "cohort/collective/communicator.h"
+#include "cohort/collective/group_member.h"
+
+namespace cohort::internal {
+class ServerCore;
+}
+
+namespace cohort::collective {
+
+// COLLECTIVE over the tasks of `member`. `server` is this task's, and outlives the communicator.
+// Which backends were chosen is said in the log, once.
+// Errors: DeadlineExceeded (names the tasks that have not come), Unavailable (a task was lost),
+// FailedPrecondition (tasks that differ in their options), InvalidArgument (the options).
+std::shared_ptr<Communicator> form_group(
+    const GroupMember& member, internal::ServerCore& server,
+    const distribute::experimental::CommunicationOptions& options);
+
+}  // namespace cohort::collective
