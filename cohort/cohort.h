@@ -91,6 +91,7 @@
 #include "cohort/ops/random.h"
 #include "cohort/ops/reduce.h"
 #include "cohort/ops/tensor_ops.h"
+#include "cohort/parameter_server/partitioner.h"
 #include "cohort/train/checkpoint.h"
 #include "cohort/train/checkpoint_manager.h"
 #include "cohort/train/checkpoints_iterator.h"
