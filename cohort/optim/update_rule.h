@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cohort/core/export.h"
@@ -31,6 +32,13 @@ struct SlotList {
   int walk = 0;
   // Where the rule keeps no such slot: Keras has zeros there (else the list stays empty).
   bool zeros_if_not_kept = false;
+};
+
+// A rule as data, from which another process makes it again (make_rule): its name and its
+// hyper-parameters, without the learning rate, which comes with each step.
+struct RuleConfig {
+  std::string name;
+  std::vector<std::pair<std::string, double>> values;
 };
 
 // No rule has more slots than this.
@@ -74,6 +82,7 @@ class COHORT_API UpdateRule {
 
   // "SGD", "Adam", "RMSprop".
   virtual std::string name() const = 0;
+  virtual RuleConfig config() const = 0;
   virtual std::vector<SlotSpec> slots() const = 0;
   // In the order of Keras's lists.
   virtual std::vector<SlotList> slot_lists() const = 0;
