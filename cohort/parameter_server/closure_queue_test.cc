@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "cohort/core/error.h"
+#include "cohort/core/testing_errors.h"
 
 namespace cohort::internal {
 namespace {
@@ -28,16 +29,6 @@ std::exception_ptr invalid(const std::string& text) {
   return std::make_exception_ptr(InvalidArgumentError(text));
 }
 
-template <class ErrorClass, class Fn>
-std::string error_of(const Fn& fn) {
-  try {
-    fn();
-  } catch (const ErrorClass& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
 TEST(ClosureQueue, HandsOutInOrderAndJoinsWhenAllHaveEnded) {
   ClosureQueue queue({});
   EXPECT_TRUE(queue.done());
@@ -51,7 +42,7 @@ TEST(ClosureQueue, HandsOutInOrderAndJoinsWhenAllHaveEnded) {
   EXPECT_EQ(queue.take(0), nullptr);
   queue.finished(0, *first, Structure());
   EXPECT_EQ(first->result->status(), RemoteStatus::kReady);
-  EXPECT_THAT(error_of<DeadlineExceededError>([&] { queue.join(Clock::now() + milliseconds(5)); }),
+  EXPECT_THAT(thrown<DeadlineExceededError>([&] { queue.join(Clock::now() + milliseconds(5)); }),
               HasSubstr("worker 1 runs 'b'"));
   queue.finished(1, *second, Structure());
   queue.join(soon());
@@ -90,12 +81,11 @@ TEST(ClosureQueue, TheFirstErrorIsThrownOnceAndCancelsTheRest) {
   queue.failed(0, *bad, invalid("no such row"));
   EXPECT_EQ(queue.take(0), nullptr);  // nothing more is handed out
   EXPECT_EQ(queue.errors().size(), 1u);
-  EXPECT_EQ(error_of<InvalidArgumentError>([&] { queue.join(soon()); }), "no such row");
+  EXPECT_EQ(thrown<InvalidArgumentError>([&] { queue.join(soon()); }), "no such row");
   EXPECT_EQ(cancels, 1);
-  EXPECT_THAT(error_of<CancelledError>([&] { queued->result->get(soon(), "later"); }),
+  EXPECT_THAT(thrown<CancelledError>([&] { queued->result->get(soon(), "later"); }),
               HasSubstr("Please reschedule"));
-  EXPECT_EQ(error_of<InvalidArgumentError>([&] { bad->result->get(soon(), "bad"); }),
-            "no such row");
+  EXPECT_EQ(thrown<InvalidArgumentError>([&] { bad->result->get(soon(), "bad"); }), "no such row");
   // It is not repeated, and the queue works again.
   EXPECT_TRUE(queue.done());
   const ClosurePtr good = closure("good");
@@ -113,7 +103,7 @@ TEST(ClosureQueue, PutAndDoneThrowAnEarlierErrorToo) {
     queue.take(3);
     queue.failed(3, *bad, invalid("x"));
     EXPECT_EQ(queue.errors()[0].worker, 3);
-    EXPECT_EQ(error_of<InvalidArgumentError>([&] {
+    EXPECT_EQ(thrown<InvalidArgumentError>([&] {
                 if (through_put) return queue.put(closure("next"), soon());
                 queue.done();
               }),
@@ -140,7 +130,7 @@ TEST(ClosureQueue, ALostWorkersClosureGoesToAnotherFirst) {
   EXPECT_EQ(queue.take(1), nullptr);
   EXPECT_EQ(queue.take(0), own);  // when the worker is back
   // What a zombie reports is refused.
-  EXPECT_THAT(error_of<InternalError>([&] { queue.finished(0, *first, Structure()); }),
+  EXPECT_THAT(thrown<InternalError>([&] { queue.finished(0, *first, Structure()); }),
               HasSubstr("worker 0 does not have closure 2"));
 }
 
@@ -148,7 +138,7 @@ TEST(ClosureQueue, PutBlocksWhileTheQueueIsFull) {
   ClosureQueue queue({.max_queued = 2});
   queue.put(closure("a"), soon());
   queue.put(closure("b"), soon());
-  EXPECT_THAT(error_of<DeadlineExceededError>(
+  EXPECT_THAT(thrown<DeadlineExceededError>(
                   [&] { queue.put(closure("c"), Clock::now() + milliseconds(5)); }),
               HasSubstr("2 closures are queued"));
   std::thread program([&] { queue.put(closure("c"), soon()); });
@@ -188,13 +178,13 @@ TEST(ClosureQueue, StopCancelsAllAndEndsWaits) {
   queue.put(queued, soon());
   queue.put_for(0, own);
   std::thread program([&] {
-    EXPECT_THAT(error_of<CancelledError>([&] { queue.join(soon()); }), HasSubstr("stopped"));
+    EXPECT_THAT(thrown<CancelledError>([&] { queue.join(soon()); }), HasSubstr("stopped"));
   });
   queue.stop();
   program.join();
   EXPECT_EQ(queued->result->status(), RemoteStatus::kAborted);
   EXPECT_EQ(own->result->status(), RemoteStatus::kAborted);
-  EXPECT_THAT(error_of<CancelledError>([&] { queue.put(closure("x"), soon()); }),
+  EXPECT_THAT(thrown<CancelledError>([&] { queue.put(closure("x"), soon()); }),
               HasSubstr("stopped"));
   EXPECT_EQ(queue.take(0), nullptr);
 }

@@ -4,22 +4,13 @@
 #include <gtest/gtest.h>
 
 #include "cohort/core/error.h"
+#include "cohort/core/testing_errors.h"
 
 namespace cohort::distribute::partitioners {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-template <class Fn>
-std::string refused(const Fn& fn) {
-  try {
-    fn();
-  } catch (const InvalidArgumentError& error) {
-    return error.what();
-  }
-  return "accepted";
-}
 
 TEST(FixedShards, DividesOneAxisIntoAtMostItsSize) {
   const FixedShardsPartitioner two(2);
@@ -52,13 +43,18 @@ TEST(MaxSize, MakesNoShardLargerThanItCan) {
 }
 
 TEST(Partitioners, RefuseWhatTheyCannotUse) {
-  EXPECT_THAT(refused([] { FixedShardsPartitioner(0); }),
+  EXPECT_THAT(thrown<InvalidArgumentError>([] { FixedShardsPartitioner(0); }),
               HasSubstr("num_shards must be at least 1"));
-  EXPECT_THAT(refused([] { MinSizePartitioner({.max_shards = 0}); }), HasSubstr("max_shards"));
-  EXPECT_THAT(refused([] { MinSizePartitioner({.min_shard_bytes = -1}); }), HasSubstr("but is -1"));
-  EXPECT_THAT(refused([] { MaxSizePartitioner({}); }), HasSubstr("max_shard_bytes"));
-  EXPECT_THAT(refused([] { FixedShardsPartitioner(2)({}, float32); }), HasSubstr("rank 0"));
-  EXPECT_THAT(refused([] { MinSizePartitioner()({3}, float32, 1); }), HasSubstr("axis 1"));
+  EXPECT_THAT(thrown<InvalidArgumentError>([] { MinSizePartitioner({.max_shards = 0}); }),
+              HasSubstr("max_shards"));
+  EXPECT_THAT(thrown<InvalidArgumentError>([] { MinSizePartitioner({.min_shard_bytes = -1}); }),
+              HasSubstr("but is -1"));
+  EXPECT_THAT(thrown<InvalidArgumentError>([] { MaxSizePartitioner({}); }),
+              HasSubstr("max_shard_bytes"));
+  EXPECT_THAT(thrown<InvalidArgumentError>([] { FixedShardsPartitioner(2)({}, float32); }),
+              HasSubstr("rank 0"));
+  EXPECT_THAT(thrown<InvalidArgumentError>([] { MinSizePartitioner()({3}, float32, 1); }),
+              HasSubstr("axis 1"));
 }
 
 }  // namespace
