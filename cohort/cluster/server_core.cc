@@ -14,6 +14,7 @@
 #include "cohort/cluster/known_jobs.h"
 #include "cohort/cluster/membership/prometheus_text.h"
 #include "cohort/cluster/rpc/listening_socket.h"
+#include "cohort/cluster/server_registry.h"
 #include "cohort/cluster/server_services.h"
 #include "cohort/core/error.h"
 #include "cohort/core/logging.h"
@@ -149,6 +150,7 @@ ServerCore::ServerCore(ServerPlace place, const ServerOptions& options)
   if (auto service = membership_->service()) add(std::move(service));
   set_fence(membership_);
   coordination_.emplace(membership_);
+  attach_everything(*this);
   server_ = std::make_unique<rpc::GrpcServer>(
       dispatcher_, std::move(listener),
       rpc::GrpcServerOptions{.security = security_, .settings = settings_of(options)});
@@ -164,6 +166,7 @@ ServerCore::ServerCore(ServerPlace place, const ServerOptions& options)
 }
 
 ServerCore::~ServerCore() {
+  detach_server(*this);
   request_stop("");
   finish("");
 }

@@ -36,7 +36,7 @@ class FunctionTable {
     throw AlreadyExistsError(str("there is a function ", quoted(name), " already"));
   }
 
-  StructureFunction<> find(std::string_view name, const TaskId& self) const {
+  StructureFunction<> find(std::string_view name, std::string_view self) const {
     const std::lock_guard lock(mutex_);
     const auto found = functions_.find(name);
     if (found != functions_.end()) return found->second;
@@ -99,7 +99,7 @@ class FunctionService : public rpc::Service {
       if (in.field() == kName) name = in.bytes();
       if (in.field() == kArguments) arguments.control = in.bytes();
     }
-    const StructureFunction<> function = table.find(name, self);
+    const StructureFunction<> function = table.find(name, to_string(self));
     return to_message(function(to_structure(arguments, str("the arguments of ", quoted(name)))));
   }
 
@@ -126,6 +126,10 @@ NamedFunction NamedFunctions::add_erased(const std::string& name,
   }
   table_->add(name, function);
   return NamedFunction(name, std::move(function));
+}
+
+Structure NamedFunctions::call_here(const std::string& name, const Structure& arguments) const {
+  return table_->find(name, internal::Task::current().to_string())(arguments);
 }
 
 void NamedFunctions::serve(Server& server) const {

@@ -35,6 +35,7 @@ void ClosureQueue::put(ClosurePtr closure, Deadline deadline) {
     check_running();
     closure->id = next_id_++;
     closure->epoch = epoch_;
+    live_.insert(live_.end(), closure->id);
     ++unfinished_[epoch_];
     queue_.push_back(std::move(closure));
   }
@@ -86,6 +87,7 @@ ClosureQueue::Kind ClosureQueue::land(int worker, const Closure& closure) {
 }
 
 void ClosureQueue::count_end(const Closure& closure) {
+  live_.erase(closure.id);
   const auto epoch = unfinished_.find(closure.epoch);
   if (--epoch->second == 0) unfinished_.erase(epoch);
 }
@@ -149,6 +151,9 @@ void ClosureQueue::throw_pending(std::unique_lock<std::mutex>& lock, Deadline de
   }
   if (errors_.empty()) return;
   cancelling_ = true;
+  for (const auto& [closure, flight] : flights_) {
+    if (flight.kind == Kind::kProgram) closure->result->fail(cancelled_error());
+  }
   if (options_.on_cancel) {
     lock.unlock();
     options_.on_cancel();
@@ -184,6 +189,11 @@ std::string ClosureQueue::state() const {
     if (text.size() > 300) return text + " and others";
   }
   return text;
+}
+
+uint64_t ClosureQueue::oldest_unfinished() const {
+  const std::lock_guard lock(mutex_);
+  return live_.empty() ? next_id_ : *live_.begin();
 }
 
 size_t ClosureQueue::queued() const {

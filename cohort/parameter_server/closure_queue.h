@@ -16,6 +16,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -25,8 +26,9 @@
 namespace cohort::internal {
 
 struct Closure {
-  std::string function;  // its name in every task
-  Structure arguments;   // a tuple
+  std::string function;          // its name in every task
+  std::vector<uint64_t> inputs;  // of its worker
+  Structure arguments;           // a tuple
   std::shared_ptr<RemoteResult> result = std::make_shared<RemoteResult>();
   uint64_t id = 0;     // given by put(); a retry keeps it, so that it can be told from a new one
   int attempts = 0;    // how often a worker took it
@@ -85,6 +87,8 @@ class ClosureQueue {
   // Errors: that of a closure.
   bool done();
 
+  // No closure of a lower number will be taken again.
+  uint64_t oldest_unfinished() const;
   size_t queued() const;
   size_t in_flight() const;
   // All errors since put(), join() or done() last threw one, in the order in which they came.
@@ -118,6 +122,7 @@ class ClosureQueue {
   size_t program_in_flight_ = 0;
   uint64_t next_id_ = 1;
   uint64_t epoch_ = 0;                     // how many joins have begun
+  std::set<uint64_t> live_;                // numbers of the program's closures that have not ended
   std::map<uint64_t, size_t> unfinished_;  // closures of each epoch that have not ended
   std::vector<ClosureError> errors_;
   bool cancelling_ = false;  // a thread is about to throw an error

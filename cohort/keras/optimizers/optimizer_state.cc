@@ -8,6 +8,7 @@
 
 #include "cohort/core/flush_denormals.h"
 #include "cohort/core/logging.h"
+#include "cohort/distribute/colocation.h"
 #include "cohort/distribute/context.h"
 #include "cohort/distribute/local_variable.h"
 #include "cohort/distribute/strategy.h"
@@ -126,6 +127,7 @@ void OptimizerState::update(ReplicaContext& replica, GradientExchange& exchange,
 }
 
 void OptimizerState::count_update(const ReplicaContext& replica) {
+  if (!iterations().impl().is_local()) return iterations().assign_add(1.0);
   const LocalVariable& impl = iterations().impl().local();
   const auto own = static_cast<size_t>(replica.local_replica_id());
   // Made under another strategy, it has no component of this replica's own.
@@ -185,6 +187,7 @@ const UpdateTarget* OptimizerState::find_target(const Variable& variable) const 
 UpdateTarget OptimizerState::make_target(const Variable& variable, size_t index,
                                          size_t num_new) const {
   UpdateTarget target{variable, {}};
+  const ScopedColocation beside(variable.impl());
   for (const optim::SlotSpec& slot : rule_->slots()) {
     const distribute::VariableSpec spec{
         .shape = variable.shape(),
