@@ -41,14 +41,15 @@ void pause() {
 #endif
 }
 
-Deadline deadline_after(std::chrono::nanoseconds timeout) {
-  const auto now = Clock::now();
-  return timeout < Deadline::max() - now ? now + timeout : Deadline::max();
-}
-
 bool is_completed(uint32_t epoch, uint32_t before) { return ((epoch ^ before) & ~kFailed) != 0; }
 
 }  // namespace
+
+Waiting::Waiting(std::string_view for_call, std::chrono::nanoseconds for_time)
+    : call(for_call), timeout(for_time) {
+  const auto now = Clock::now();
+  until = timeout < Deadline::max() - now ? now + timeout : Deadline::max();
+}
 
 MeetingPoint::MeetingPoint(Memory memory, int rank, int size, Lifelines lifelines,
                            TaskName task_name)
@@ -65,7 +66,7 @@ void MeetingPoint::leave() {
   lifelines_.let_go();
 }
 
-void MeetingPoint::meet(std::string_view call, std::chrono::nanoseconds timeout) {
+void MeetingPoint::meet(const Waiting& waiting) {
   const uint32_t before = control_.epoch.load(std::memory_order_acquire);
   if ((before & kFailed) != 0) throw_failure();
   seats_[rank_].meetings.store(++meetings_, std::memory_order_release);
@@ -77,7 +78,7 @@ void MeetingPoint::meet(std::string_view call, std::chrono::nanoseconds timeout)
     if (control_.sleepers.load() != 0) futex_wake_all(control_.epoch);
     return;
   }
-  if (!wait_awake(before)) wait_asleep(before, call, timeout, deadline_after(timeout));
+  if (!wait_awake(before)) wait_asleep(before, waiting);
   if (!is_completed(control_.epoch.load(std::memory_order_acquire), before)) throw_failure();
 }
 
@@ -98,19 +99,18 @@ bool MeetingPoint::wait_awake(uint32_t before) const {
   return ended();
 }
 
-void MeetingPoint::wait_asleep(uint32_t before, std::string_view call,
-                               std::chrono::nanoseconds timeout, Deadline deadline) {
+void MeetingPoint::wait_asleep(uint32_t before, const Waiting& waiting) {
   control_.sleepers.fetch_add(1);
   while (control_.epoch.load() == before) {
-    const auto left = deadline - Clock::now();
+    const auto left = waiting.until - Clock::now();
     if (left.count() <= 0) {
       // Who is missing is known before the meeting is closed: they may come right after.
-      const std::exception_ptr error = missing_error(call, timeout);
+      const std::exception_ptr error = missing_error(waiting);
       if (close_meeting(before)) write_error(error);
       break;
     }
     futex_wait(control_.epoch, before, std::min<std::chrono::nanoseconds>(left, kSlice));
-    if (control_.epoch.load() == before) fail_if_tasks_are_lost(call);
+    if (control_.epoch.load() == before) fail_if_tasks_are_lost(waiting.call);
   }
   control_.sleepers.fetch_sub(1);
 }
@@ -168,8 +168,7 @@ void MeetingPoint::fail_if_tasks_are_lost(std::string_view call) {
                                  {.peer = task_name_(lost.front()), .phase = "collective"}));
 }
 
-std::exception_ptr MeetingPoint::missing_error(std::string_view call,
-                                               std::chrono::nanoseconds timeout) const {
+std::exception_ptr MeetingPoint::missing_error(const Waiting& waiting) const {
   std::vector<int> missing;
   for (int rank = 0; rank < size_; ++rank) {
     if (seats_[rank].meetings.load(std::memory_order_acquire) != meetings_) missing.push_back(rank);
@@ -179,12 +178,12 @@ std::exception_ptr MeetingPoint::missing_error(std::string_view call,
       if (rank != rank_) missing.push_back(rank);
     }
   }
-  return internal::rpc::make_error(Code::kDeadlineExceeded,
-                                   str(task_name_(rank_), " waited in '", call, "' for ",
-                                       std::chrono::duration_cast<milliseconds>(timeout).count(),
-                                       " ms, and ", names_of(missing), " did not come"),
-                                   "",
-                                   {.peer = task_name_(missing.front()), .phase = "collective"});
+  return internal::rpc::make_error(
+      Code::kDeadlineExceeded,
+      str(task_name_(rank_), " waited in '", waiting.call, "' for ",
+          std::chrono::duration_cast<milliseconds>(waiting.timeout).count(), " ms, and ",
+          names_of(missing), " did not come"),
+      "", {.peer = task_name_(missing.front()), .phase = "collective"});
 }
 
 std::string MeetingPoint::names_of(const std::vector<int>& ranks) const {

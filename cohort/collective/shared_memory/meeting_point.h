@@ -14,6 +14,16 @@ namespace cohort::collective::shared_memory {
 
 using Deadline = std::chrono::steady_clock::time_point;
 
+// For what, and until when, a call waits for the other tasks.
+struct Waiting {
+  // From now on.
+  Waiting(std::string_view call, std::chrono::nanoseconds timeout);
+
+  std::string_view call;
+  std::chrono::nanoseconds timeout;
+  Deadline until;
+};
+
 // A meeting is completed for all tasks or for none. What a task has written before it came, all see
 // afterwards.
 // Thread safety: meet() by one thread; the rest from any.
@@ -30,10 +40,10 @@ class MeetingPoint {
   // Tells the others that this task has left.
   void leave();
 
-  // Waits for all tasks. `call` is for errors.
+  // Waits for all tasks.
   // Errors: that of the group (see fail); DeadlineExceeded and Unavailable, which become the
   // group's.
-  void meet(std::string_view call, std::chrono::nanoseconds timeout);
+  void meet(const Waiting& waiting);
   // Ends the work of the group: meetings that are not completed, and all later ones, throw `error`
   // on every task. Only the first call of a group has an effect.
   void fail(const std::exception_ptr& error) noexcept;
@@ -42,12 +52,11 @@ class MeetingPoint {
 
  private:
   bool wait_awake(uint32_t before) const;
-  void wait_asleep(uint32_t before, std::string_view call, std::chrono::nanoseconds timeout,
-                   Deadline deadline);
+  void wait_asleep(uint32_t before, const Waiting& waiting);
   bool close_meeting(uint32_t before);
   void write_error(const std::exception_ptr& error) noexcept;
   void fail_if_tasks_are_lost(std::string_view call);
-  std::exception_ptr missing_error(std::string_view call, std::chrono::nanoseconds timeout) const;
+  std::exception_ptr missing_error(const Waiting& waiting) const;
   [[noreturn]] void throw_failure() const;
   std::string names_of(const std::vector<int>& ranks) const;
 

@@ -22,6 +22,7 @@ using shared_memory::kPieceBytes;
 using shared_memory::MeetingPoint;
 using shared_memory::Operation;
 using shared_memory::Seat;
+using shared_memory::Waiting;
 
 // Up to here values are copied even where they lie in shared memory: a second meeting costs more.
 constexpr int64_t kSmallBytes = 16 << 10;
@@ -197,30 +198,31 @@ class SharedMemoryCommunicator final : public Communicator {
   void run(Call call, const Buffer& mine, const CallOptions& options, const Pieces& pieces,
            FunctionRef<void()> in_place) {
     home_.check("the communicator");
+    const Waiting waiting(options.name, options.timeout);
     call.dtype = static_cast<int32_t>(mine.dtype);
     call.count = mine.count;
     const bool is_small = mine.bytes() <= kSmallBytes;
     if (!is_small) parts_.locate(mine, call);
     seats_[rank()].calls[calls_ & 1] = call;
     if (is_small && pieces.count > 0) pieces.fill(0);
-    meeting_.meet(options.name, options.timeout);
+    meeting_.meet(waiting);
     check_agreement();
     guarded([&] {
       if (!is_small && find_values(call)) {
         in_place();
-        meeting_.meet(options.name, options.timeout);
+        meeting_.meet(waiting);
       } else {
-        pass(pieces, is_small, options);
+        pass(pieces, is_small, waiting);
       }
     });
     ++calls_;
   }
 
-  void pass(const Pieces& pieces, bool first_is_there, const CallOptions& options) {
+  void pass(const Pieces& pieces, bool first_is_there, const Waiting& waiting) {
     for (int64_t i = 0; i < pieces.count; ++i) {
       if (i > 0 || !first_is_there) {
         pieces.fill(i);
-        meeting_.meet(options.name, options.timeout);
+        meeting_.meet(waiting);
       }
       pieces.take(i);
       ++pieces_;
