@@ -13,6 +13,9 @@
 
 #include "cohort/collective/checked_communicator.h"
 #include "cohort/collective/in_process_communicator.h"
+#include "cohort/collective/network/rpc_transport.h"
+#include "cohort/collective/network/testing_servers.h"
+#include "cohort/collective/network/transport_communicator.h"
 #include "cohort/collective/shared_memory/shared_memory_communicator.h"
 #include "cohort/collective/sync_group.h"
 #include "cohort/collective/task_collectives.h"
@@ -43,6 +46,13 @@ Communicators make_shared_memory_group(int size, int64_t generation) {
   return make_group(size, generation, make_shared_memory_communicator);
 }
 
+Communicators make_rpc_communicators(int size, int64_t generation) {
+  return make_server_group(
+      size, generation, [](const GroupMember& member, internal::ServerCore& server) {
+        return make_transport_communicator(member, make_rpc_transport(member, server));
+      });
+}
+
 const Backend kBackends[] = {
     {"InProcess", make_in_process_communicators, false},
     {"InProcessChecked",
@@ -60,6 +70,12 @@ const Backend kBackends[] = {
     {"SharedMemoryChecked",
      [](int size, int64_t generation) {
        return checked_all(make_shared_memory_group(size, generation));
+     },
+     true},
+    {"Rpc", make_rpc_communicators, false},
+    {"RpcChecked",
+     [](int size, int64_t generation) {
+       return checked_all(make_rpc_communicators(size, generation));
      },
      true},
 };
