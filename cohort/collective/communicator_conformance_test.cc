@@ -135,6 +135,29 @@ TEST_P(CommunicatorConformance, AllReduceAddsUpInTheOrderOfRanks) {
   }
 }
 
+TEST_P(CommunicatorConformance, LargeValuesFromEitherMemory) {
+  constexpr size_t kCount = 1'600'017;  // parts of 3 MB
+  expect_none(run_tasks(make(2), [&](Communicator& member) {
+    std::vector<float> mine(kCount);
+    Buffer own = member.buffer(static_cast<int64_t>(kCount * sizeof(float)));
+    own.count = static_cast<int64_t>(kCount);
+    own.dtype = float32;
+    for (const Buffer& buffer : {buffer_over(mine, float32), own}) {
+      auto* values = static_cast<float*>(buffer.data);
+      for (int round = 1; round <= 2; ++round) {
+        std::iota(values, values + kCount, static_cast<float>(member.rank() * round));
+        all_reduce(member, buffer, {.name = "large"});
+        int64_t wrong = 0;
+        for (size_t i = 0; i < kCount; ++i) wrong += values[i] != static_cast<float>(2 * i + round);
+        ASSERT_EQ(wrong, 0);
+      }
+      values[kCount - 1] = static_cast<float>(member.rank());
+      broadcast(member, buffer, 1, {.name = "hand out"});
+      ASSERT_EQ(values[kCount - 1], 1.0f);
+    }
+  }));
+}
+
 TEST_P(CommunicatorConformance, AllReduceOfIntegersAndDoubles) {
   expect_none(run_tasks(make(2), [](Communicator& member) {
     std::vector<int64_t> longs{member.rank() + 1, int64_t{1} << 40};
