@@ -93,6 +93,8 @@
 #include "cohort/ops/random.h"
 #include "cohort/ops/reduce.h"
 #include "cohort/ops/tensor_ops.h"
+#include "cohort/parameter_server/cluster_coordinator.h"
+#include "cohort/parameter_server/parameter_server_strategy.h"
 #include "cohort/parameter_server/partitioner.h"
 #include "cohort/train/checkpoint.h"
 #include "cohort/train/checkpoint_manager.h"
