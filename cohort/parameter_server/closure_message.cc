@@ -6,7 +6,7 @@
 namespace cohort::internal {
 namespace {
 
-enum Field : uint32_t { kFunction = 1, kId, kForgetBelow, kInput, kArguments };
+enum ClosureField : uint32_t { kFunction = 1, kClosureId, kClosuresEndedBelow, kInput, kArguments };
 
 }  // namespace
 
@@ -14,8 +14,8 @@ rpc::Message encode(const RunClosure& request) {
   rpc::Message message = to_message(request.arguments);
   WireWriter out;
   out.bytes(kFunction, request.function)
-      .varint(kId, request.id)
-      .varint(kForgetBelow, request.forget_below);
+      .varint(kClosureId, request.id)
+      .varint(kClosuresEndedBelow, request.forget_below);
   for (const uint64_t input : request.inputs) out.varint(kInput, input);
   out.bytes(kArguments, message.control);
   message.control = out.str();
@@ -31,10 +31,10 @@ RunClosure decode_run_closure(const rpc::Message& message) {
       case kFunction:
         request.function = in.bytes();
         break;
-      case kId:
+      case kClosureId:
         request.id = in.varint();
         break;
-      case kForgetBelow:
+      case kClosuresEndedBelow:
         request.forget_below = in.varint();
         break;
       case kInput:

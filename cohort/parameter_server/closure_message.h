@@ -10,6 +10,13 @@
 
 namespace cohort::internal {
 
+// Of arguments or a result.
+inline constexpr size_t kMostClosureBytes = size_t{2} << 30;
+
+// The phase of the error (ErrorDetail) that a worker without the closure's inputs answers with: it was
+// started again.
+inline constexpr char kInputLost[] = "input lost";
+
 struct RunClosure {
   std::string function;
   uint64_t id = 0;

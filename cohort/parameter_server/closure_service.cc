@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "cohort/cluster/rpc/error_detail.h"
 #include "cohort/core/error.h"
 #include "cohort/core/task.h"
 #include "cohort/distribute/distributed_iterator.h"
@@ -13,13 +14,11 @@
 namespace cohort::internal {
 namespace {
 
-constexpr size_t kMostBulkBytes = size_t{2} << 30;
-
-enum Method : size_t { kRun, kMakeInput, kHello };
-constexpr rpc::MethodSpec kMethods[] = {
+enum ClosureMethod : size_t { kRun, kMakeInput, kHello };
+constexpr rpc::MethodSpec kClosureMethods[] = {
     {.name = "run",
      .callers = rpc::Role::kCoordinator,
-     .max_bulk_bytes = kMostBulkBytes,
+     .max_bulk_bytes = kMostClosureBytes,
      .fenced = false},
     {.name = "make_input", .callers = rpc::Role::kCoordinator, .fenced = false},
     {.name = "hello", .callers = rpc::Role::kCoordinator, .fenced = false},
@@ -32,7 +31,7 @@ ClosureService::ClosureService(TaskId self, std::weak_ptr<ParameterServerCore> c
 
 ClosureService::~ClosureService() = default;
 
-std::span<const rpc::MethodSpec> ClosureService::methods() const { return kMethods; }
+std::span<const rpc::MethodSpec> ClosureService::methods() const { return kClosureMethods; }
 
 void ClosureService::handle(size_t method, std::unique_ptr<rpc::Call> call) {
   const ScopedTask as_this_server(Task::named(self_.job, self_.index));
@@ -40,9 +39,11 @@ void ClosureService::handle(size_t method, std::unique_ptr<rpc::Call> call) {
     try {
       call->reply(answer(method, call->request()));
     } catch (...) {
-      const ErrorRecord error = record_error(std::current_exception());
-      call->fail(make_error(error.code, error.message,
-                            error.task.empty() ? to_string(self_) : error.task));
+      const std::exception_ptr thrown = std::current_exception();
+      const ErrorRecord error = record_error(thrown);
+      call->fail(rpc::make_error(error.code, error.message,
+                                 error.task.empty() ? to_string(self_) : error.task,
+                                 rpc::detail_of(thrown)));
     }
   });
 }
@@ -62,8 +63,9 @@ rpc::Message ClosureService::run(ParameterServerCore& core, const RunClosure& cl
   for (const uint64_t id : closure.inputs) {
     const auto found = inputs_.find(id);
     if (found == inputs_.end()) {
-      throw FailedPreconditionError(
-          str(self_, " has no input ", id, "; it was lost with the worker"));
+      std::rethrow_exception(rpc::make_error(
+          Code::kFailedPrecondition, str(self_, " has no input ", id, ": it was started again"),
+          to_string(self_), {.phase = kInputLost}));
     }
     if (found->second.error != nullptr) {
       const ErrorRecord error = record_error(found->second.error);

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "cohort/cluster/known_jobs.h"
+#include "cohort/cluster/rpc/error_detail.h"
 #include "cohort/core/error.h"
 #include "cohort/core/logging.h"
 #include "cohort/distribute/structure_message.h"
@@ -15,13 +16,13 @@ using distribute::coordinator::ClusterCoordinatorOptions;
 using distribute::coordinator::WorkerState;
 using std::chrono::steady_clock;
 
-constexpr size_t kMostBulkBytes = size_t{2} << 30;
 // How long one attempt to reach a lost worker waits.
 constexpr std::chrono::seconds kRecoveryAttempt{10};
 
 // Whether the call did not reach the worker, or the worker went away: not what a function threw, which
-// comes with the name of the task where it ran.
+// comes with the name of the task where it ran. Or it came back so soon that nobody noticed.
 bool is_loss(const std::exception_ptr& error) {
+  if (rpc::detail_of(error).phase == kInputLost) return true;
   const ErrorRecord record = record_error(error);
   return record.task.empty() &&
          (record.code == Code::kUnavailable || record.code == Code::kCancelled);
@@ -56,14 +57,19 @@ std::shared_ptr<RemoteResult> CoordinatorCore::schedule(const std::string& funct
 
 uint64_t CoordinatorCore::make_input(const std::string& function) {
   Input input;
-  size_t workers = 0;
+  std::vector<std::pair<size_t, int>> asked;
   {
     const std::lock_guard lock(mutex_);
     input = {next_input_++, function};
     inputs_.push_back(input);
-    workers = workers_.size();
+    for (size_t worker = 0; worker < workers_.size(); ++worker) {
+      Worker& state = workers_[worker];
+      if (!state.is_alive) continue;  // it gets all inputs when it is back
+      ++state.makes_inputs;
+      asked.emplace_back(worker, state.losses);
+    }
   }
-  for (size_t worker = 0; worker < workers; ++worker) send_inputs(worker, {input});
+  for (const auto& [worker, losses] : asked) send_inputs(worker, losses, {input});
   return input.id;
 }
 
@@ -94,7 +100,8 @@ void CoordinatorCore::feed(size_t worker) {
     {
       const std::lock_guard lock(mutex_);
       Worker& state = workers_[worker];
-      if (stopped_ || !state.is_alive || state.in_flight >= options_.window) return;
+      if (stopped_ || !state.is_alive || state.makes_inputs > 0) return;
+      if (state.in_flight >= options_.window) return;
       closure = queue_.take(state.index);
       if (closure == nullptr) return;
       ++state.in_flight;
@@ -108,14 +115,14 @@ void CoordinatorCore::send(size_t worker, const ClosurePtr& closure) {
     self->answered(worker, closure, std::move(result));
   };
   try {
-    channel(worker)->start("closures/run",
-                           encode(RunClosure{.function = closure->function,
-                                             .id = closure->id,
-                                             .forget_below = queue_.oldest_unfinished(),
-                                             .inputs = closure->inputs,
-                                             .arguments = closure->arguments}),
-                           {.timeout = options_.closure_timeout, .max_reply_bytes = kMostBulkBytes},
-                           done);
+    channel(worker)->start(
+        "closures/run",
+        encode(RunClosure{.function = closure->function,
+                          .id = closure->id,
+                          .forget_below = queue_.oldest_unfinished(),
+                          .inputs = closure->inputs,
+                          .arguments = closure->arguments}),
+        {.timeout = options_.closure_timeout, .max_reply_bytes = kMostClosureBytes}, done);
   } catch (...) {  // arguments that cannot be sent
     done({std::current_exception(), {}});
   }
@@ -145,18 +152,23 @@ void CoordinatorCore::answered(size_t worker, const ClosurePtr& closure, rpc::Ca
   feed_all();
 }
 
-void CoordinatorCore::send_inputs(size_t worker, std::vector<Input> inputs) {
+void CoordinatorCore::send_inputs(size_t worker, int losses, std::vector<Input> inputs) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopped_ || workers_[worker].losses != losses) return;
+    if (inputs.empty()) --workers_[worker].makes_inputs;
+  }
   if (inputs.empty()) return feed(worker);
   const Input first = inputs.front();
   inputs.erase(inputs.begin());
   channel(worker)->start("closures/make_input", encode(MakeInput{first.function, first.id}),
                          {.timeout = options_.closure_timeout, .wait_for_peer = true},
-                         [self = shared_from_this(), worker,
+                         [self = shared_from_this(), worker, losses,
                           rest = std::move(inputs)](rpc::CallResult result) mutable {
                            // A function that fails is the error of the closures that use its input.
                            if (result.error != nullptr && is_loss(result.error))
                              return self->lose(worker, result.error);
-                           self->send_inputs(worker, std::move(rest));
+                           self->send_inputs(worker, losses, std::move(rest));
                          });
 }
 
@@ -166,6 +178,7 @@ void CoordinatorCore::lose(size_t worker, const std::exception_ptr& error) {
     Worker& state = workers_[worker];
     if (!state.is_alive || stopped_) return;
     state.is_alive = false;
+    ++state.losses;
     state.lost_at = steady_clock::now();
   }
   log_warning("worker ", worker, " is lost (", record_error(error).message,
@@ -179,21 +192,24 @@ void CoordinatorCore::call_back(size_t worker) {
       "closures/hello", {.control = ""}, {.timeout = kRecoveryAttempt, .wait_for_peer = true},
       [self = shared_from_this(), worker](rpc::CallResult result) {
         std::vector<Input> inputs;
+        int losses = 0;
         {
           const std::lock_guard lock(self->mutex_);
           Worker& state = self->workers_[worker];
           if (self->stopped_) return;
           if (result.error == nullptr) {
             state.is_alive = true;
+            state.makes_inputs = 1;
             inputs = self->inputs_;
+            losses = state.losses;
           } else if (steady_clock::now() - state.lost_at > self->options_.max_recovery) {
-            log_error("worker ", worker, " did not come back and is given up");
+            log_warning("worker ", worker, " did not come back and is given up");
             return;
           }
         }
         if (result.error != nullptr) return self->call_back(worker);
         log_info("worker ", worker, " is back");
-        self->send_inputs(worker, std::move(inputs));
+        self->send_inputs(worker, losses, std::move(inputs));
       });
 }
 

@@ -34,7 +34,8 @@ class CoordinatorCore : public std::enable_shared_from_this<CoordinatorCore> {
   struct Worker {
     int index = 0;
     bool is_alive = true;
-    bool makes_inputs = false;  // its inputs are being made; closures wait
+    int makes_inputs = 0;  // so many times inputs are being made; closures wait for them
+    int losses = 0;        // what was asked of the worker before one of them counts no more
     int in_flight = 0;
     int64_t done = 0;
     int64_t retried = 0;
@@ -49,7 +50,7 @@ class CoordinatorCore : public std::enable_shared_from_this<CoordinatorCore> {
   void feed(size_t worker);
   void send(size_t worker, const ClosurePtr& closure);
   void answered(size_t worker, const ClosurePtr& closure, rpc::CallResult result);
-  void send_inputs(size_t worker, std::vector<Input> inputs);
+  void send_inputs(size_t worker, int losses, std::vector<Input> inputs);
   void lose(size_t worker, const std::exception_ptr& error);
   void call_back(size_t worker);
   std::shared_ptr<rpc::Channel> channel(size_t worker) const;

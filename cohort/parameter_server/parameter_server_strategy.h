@@ -71,20 +71,19 @@ class COHORT_API ParameterServerStrategy : public Strategy {
   template <class Fn>
   WorkerFunction function(const std::string& name, Fn fn) const {
     if constexpr (kMakesInput<Fn>) {
-      add_input(name, [fn = std::move(fn)](const InputContext& context) mutable {
-        if constexpr (std::is_invocable_v<Fn&, const InputContext&>) {
+      add_input(name, [fn = std::move(fn)](const InputContext& context) {
+        if constexpr (std::is_invocable_v<const Fn&, const InputContext&>) {
           return fn(context);
         } else {
           return fn();
         }
       });
       return {name, true};
-    } else if constexpr (std::is_invocable_v<Fn&, DistributedIterator&>) {
-      Strategy::function(name, [fn = std::move(fn)]() mutable { return fn(input(0)); });
-    } else if constexpr (std::is_invocable_v<Fn&, DistributedIterator&, const Structure&>) {
-      Strategy::function(name, [fn = std::move(fn)](const Structure& argument) mutable {
-        return fn(input(0), argument);
-      });
+    } else if constexpr (std::is_invocable_v<const Fn&, DistributedIterator&>) {
+      Strategy::function(name, [fn = std::move(fn)] { return fn(input(0)); });
+    } else if constexpr (std::is_invocable_v<const Fn&, DistributedIterator&, const Structure&>) {
+      Strategy::function(
+          name, [fn = std::move(fn)](const Structure& argument) { return fn(input(0), argument); });
     } else {
       Strategy::function(name, std::move(fn));
     }
@@ -101,10 +100,10 @@ class COHORT_API ParameterServerStrategy : public Strategy {
       std::is_same_v<Result, data::Dataset> || std::is_same_v<Result, DistributedDataset>;
   template <class Fn>
   static constexpr bool makes_input() {
-    if constexpr (std::is_invocable_v<Fn&, const InputContext&>) {
-      return kIsDataset<std::invoke_result_t<Fn&, const InputContext&>>;
-    } else if constexpr (std::is_invocable_v<Fn&>) {
-      return kIsDataset<std::invoke_result_t<Fn&>>;
+    if constexpr (std::is_invocable_v<const Fn&, const InputContext&>) {
+      return kIsDataset<std::invoke_result_t<const Fn&, const InputContext&>>;
+    } else if constexpr (std::is_invocable_v<const Fn&>) {
+      return kIsDataset<std::invoke_result_t<const Fn&>>;
     } else {
       return false;
     }
@@ -118,7 +117,7 @@ class COHORT_API ParameterServerStrategy : public Strategy {
   static DistributedIterator& input(size_t index);
   template <class Make>
   void add_input(const std::string& name, Make make) const {
-    using Result = std::invoke_result_t<Make&, const InputContext&>;
+    using Result = std::invoke_result_t<const Make&, const InputContext&>;
     if constexpr (std::is_same_v<Result, data::Dataset>) {
       add_dataset_function(name, std::move(make));
     } else {

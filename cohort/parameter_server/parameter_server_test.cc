@@ -1,6 +1,7 @@
 // A whole cluster in one process, over real sockets.
 #include <ATen/ops/arange.h>
 #include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
 #include <gmock/gmock.h>
@@ -63,6 +64,81 @@ TEST(ParameterServer, ScheduledFunctionsRunOnWorkersAndReturnValues) {
   EXPECT_EQ(v.value().item<float>(), 20);
   EXPECT_TRUE(coordinator.done());
   EXPECT_EQ(coordinator.schedule(add, at::ones({2}), 3.).fetch().tensor()[1].item<float>(), 4);
+}
+
+TEST(ParameterServer, TheFirstErrorIsThrownOnceAndTheCoordinatorGoesOn) {
+  TestingCluster cluster(2, 1);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  const auto good = strategy.function("good", [] { return 1; });
+  const auto bad = strategy.function("bad", [](const Tensor& x) -> Tensor {
+    throw InvalidArgumentError("no such row");
+    return x;
+  });
+  ClusterCoordinator coordinator(strategy);
+  for (int round = 0; round < 2; ++round) {
+    for (int i = 0; i < 3; ++i) coordinator.schedule(good);
+    const auto failed = coordinator.schedule(bad, at::ones({}));
+    EXPECT_THAT(thrown<InvalidArgumentError>([&] { coordinator.join(); }),
+                HasSubstr("no such row"));
+    EXPECT_THAT(thrown<InvalidArgumentError>([&] { failed.fetch(); }), HasSubstr("no such row"));
+    EXPECT_TRUE(coordinator.done());
+  }
+  EXPECT_EQ(coordinator.schedule(good).fetch().tensor().item<int>(), 1);
+  coordinator.join();
+}
+
+TEST(ParameterServer, ALostWorkersClosuresRunOnOthersAndCountOnce) {
+  TestingCluster cluster(3, 2);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  const Variable count = [&] {
+    const auto scope = strategy.scope();
+    return Variable(0, {.name = "count", .aggregation = VariableAggregation::SUM});
+  }();
+  const auto dataset_fn =
+      strategy.function("dataset", [] { return Dataset::range(1000).batch(1); });
+  const auto step = strategy.function("step", [&](DistributedIterator& it) {
+    strategy.run([&](const Tensor&) { count.assign_add(1); }, it.get_next());
+  });
+  ClusterCoordinator coordinator(strategy, {.window = 4});
+  const auto iterator = coordinator.create_per_worker_dataset(dataset_fn).iterator();
+  for (int i = 0; i < 50; ++i) coordinator.schedule(step, iterator);
+  cluster.stop("worker", 2);
+  for (int i = 0; i < 50; ++i) coordinator.schedule(step, iterator);
+  coordinator.join();
+  EXPECT_EQ(count.value().item<int64_t>(), 100);
+  EXPECT_FALSE(coordinator.workers()[2].is_alive);
+  cluster.start("worker", 2);
+  while (!coordinator.workers()[2].is_alive) {
+    coordinator.schedule(step, iterator);
+    coordinator.join();
+  }
+}
+
+TEST(ParameterServer, WhatRunsNowhereIsRefused) {
+  TestingCluster cluster(1, 1);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  const auto dataset_fn = strategy.function("dataset", [] { return Dataset::range(4).batch(1); });
+  const auto step = strategy.function("step", [](DistributedIterator& it) { it.get_next(); });
+  ClusterCoordinator coordinator(strategy);
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { coordinator.schedule(dataset_fn); }),
+              HasSubstr("create_per_worker_dataset"));
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { coordinator.create_per_worker_dataset(step); }),
+              HasSubstr("does not make an input"));
+  EXPECT_THAT(thrown<FailedPreconditionError>([&] { coordinator.schedule(step).fetch(); }),
+              HasSubstr("takes the worker's input"));
+  EXPECT_ANY_THROW(coordinator.join());
+  const auto refused = [](const train::ClusterSpec& spec) {
+    return thrown<InvalidArgumentError>(
+        [&] { ParameterServerStrategy{cluster_resolver::SimpleClusterResolver(spec)}; });
+  };
+  EXPECT_THAT(refused(train::ClusterSpec({{"ps", {"localhost:1"}}})),
+              HasSubstr("at least one worker"));
+  EXPECT_THAT(refused(train::ClusterSpec({{"worker", {"localhost:1"}}})),
+              HasSubstr("at least one ps"));
+  EXPECT_THAT(
+      refused(train::ClusterSpec(
+          {{"worker", {"localhost:1"}}, {"ps", {"localhost:2"}}, {"foo", {"localhost:3"}}})),
+      HasSubstr("Disallowed task type found in cluster spec: 'foo'"));
 }
 
 }  // namespace

@@ -25,6 +25,11 @@ class TestingCluster {
     for (int i = 0; i < ps; ++i) start("ps", i);
   }
 
+  // The coordinating task, worker 0, ends last.
+  ~TestingCluster() {
+    while (!servers_.empty()) servers_.pop_back();
+  }
+
   const train::ClusterSpec& spec() const { return spec_; }
   cluster_resolver::SimpleClusterResolver resolver() const {
     return cluster_resolver::SimpleClusterResolver(spec_);

@@ -4,18 +4,12 @@
 #include <utility>
 
 namespace cohort::internal {
-namespace {
-
-constexpr size_t kMostBulkBytes = size_t{2} << 30;
-
-}  // namespace
-
 StoreClient::StoreClient(int num_ps, GetChannel channel, std::chrono::milliseconds timeout)
     : num_ps_(num_ps), channel_(std::move(channel)), timeout_(timeout) {}
 
 std::vector<rpc::CallResult> StoreClient::call_all(
     const char* method, std::vector<std::pair<int, rpc::Message>> requests) const {
-  const rpc::CallOptions options{.timeout = timeout_, .max_reply_bytes = kMostBulkBytes};
+  const rpc::CallOptions options{.timeout = timeout_, .max_reply_bytes = kMostStoreBytes};
   std::vector<std::future<rpc::CallResult>> answers;
   for (auto& [ps, request] : requests) {
     auto promise = std::make_shared<std::promise<rpc::CallResult>>();
@@ -80,8 +74,8 @@ void StoreClient::apply(std::vector<std::vector<StoreOp>> ops, const Push& push)
   std::vector<std::pair<int, rpc::Message>> requests;
   for (size_t ps = 0; ps < ops.size(); ++ps) {
     if (ops[ps].empty()) continue;
-    requests.emplace_back(static_cast<int>(ps), encode(ApplyRequest{push.token, push.forget_below,
-                                                                    std::move(ops[ps])}));
+    requests.emplace_back(static_cast<int>(ps),
+                          encode(ApplyRequest{push.token, push.forget_below, std::move(ops[ps])}));
   }
   call_all("store/apply", std::move(requests));
 }

@@ -13,7 +13,7 @@ namespace cohort::internal {
 namespace {
 
 // A message's fields are an encoded request, and the form of its tensors, whose bytes are the bulk.
-enum Field : uint32_t { kRequest = 1, kTensors = 2 };
+enum StoreField : uint32_t { kRequest = 1, kTensors = 2 };
 
 // The tensors of a message, in the order in which they are written and read.
 class TensorWriter {
@@ -73,7 +73,7 @@ enum CreateField : uint32_t { kCreateVariable = 1, kCreateShard, kCreateName };
 enum EntryField : uint32_t { kEntry = 1 };
 enum EntryPart : uint32_t { kEntryVariable = 1, kEntryShard, kEntryVersion, kEntryHasValue };
 
-enum ApplyField : uint32_t { kToken = 1, kForgetBelow, kRule, kOp };
+enum ApplyField : uint32_t { kToken = 1, kTokensEndedBelow, kRule, kOp };
 enum RulePart : uint32_t { kRuleName = 1, kParameterName, kParameterValue };
 enum OpPart : uint32_t {
   kOpKind = 1,
@@ -359,7 +359,8 @@ RowsRequest decode_rows(const rpc::Message& message) {
 
 rpc::Message encode(const ApplyRequest& request) {
   OpWriter writer;
-  writer.rules_and_ops.varint(kToken, request.token).varint(kForgetBelow, request.forget_below);
+  writer.rules_and_ops.varint(kToken, request.token)
+      .varint(kTokensEndedBelow, request.forget_below);
   writer.write(request.ops);
   return std::move(writer.tensors).message(writer.rules_and_ops);
 }
@@ -374,7 +375,7 @@ ApplyRequest decode_apply(const rpc::Message& message) {
       case kToken:
         request.token = in.varint();
         break;
-      case kForgetBelow:
+      case kTokensEndedBelow:
         request.forget_below = in.varint();
         break;
       case kRule:

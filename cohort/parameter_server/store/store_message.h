@@ -11,6 +11,9 @@
 
 namespace cohort::internal {
 
+// Of a request or an answer.
+inline constexpr size_t kMostStoreBytes = size_t{2} << 30;
+
 // Makes a shard, unless it is there.
 struct CreateRequest {
   ShardKey key;

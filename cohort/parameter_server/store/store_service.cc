@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "cohort/cluster/rpc/frame.h"
 #include "cohort/core/error.h"
 #include "cohort/core/task.h"
 #include "cohort/parameter_server/store/store_message.h"
@@ -10,26 +11,25 @@
 namespace cohort::internal {
 namespace {
 
-constexpr size_t kMostBulkBytes = size_t{2} << 30;
-constexpr size_t kMostControlBytes = size_t{1} << 20;
+constexpr size_t kMostControlBytes = rpc::kMaxHeaderBytes;
 constexpr rpc::Roles kCallers = rpc::Role::kCoordinator | rpc::Role::kWorker;
 
 // A worker that is lost changes the cluster's generation, which concerns no other worker's pushes:
 // the methods are not fenced by it.
-enum Method : size_t { kCreate, kRead, kRows, kApply };
-constexpr rpc::MethodSpec kMethods[] = {
-    {.name = "create", .callers = kCallers, .max_bulk_bytes = kMostBulkBytes, .fenced = false},
+enum StoreMethod : size_t { kCreate, kRead, kRows, kApply };
+constexpr rpc::MethodSpec kStoreMethods[] = {
+    {.name = "create", .callers = kCallers, .max_bulk_bytes = kMostStoreBytes, .fenced = false},
     {.name = "read",
      .callers = kCallers | rpc::Role::kEvaluator,
      .fenced = false,
      .max_control_bytes = kMostControlBytes},
     {.name = "rows",
      .callers = kCallers | rpc::Role::kEvaluator,
-     .max_bulk_bytes = kMostBulkBytes,
+     .max_bulk_bytes = kMostStoreBytes,
      .fenced = false},
     {.name = "apply",
      .callers = kCallers,
-     .max_bulk_bytes = kMostBulkBytes,
+     .max_bulk_bytes = kMostStoreBytes,
      .fenced = false,
      .max_control_bytes = kMostControlBytes},
 };
@@ -41,7 +41,7 @@ StoreService::StoreService(TaskId self, std::shared_ptr<VariableStore> store)
       store_(std::move(store)),
       pool_("store", std::max(4, num_usable_cores())) {}
 
-std::span<const rpc::MethodSpec> StoreService::methods() const { return kMethods; }
+std::span<const rpc::MethodSpec> StoreService::methods() const { return kStoreMethods; }
 
 void StoreService::handle(size_t method, std::unique_ptr<rpc::Call> call) {
   const ScopedTask as_this_server(Task::named(self_.job, self_.index));
