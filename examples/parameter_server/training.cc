@@ -97,7 +97,8 @@ void Program::train() {
   std::optional<tf::train::CheckpointManager> checkpoints;
   if (!options_.checkpoints.empty()) {
     tf::train::Checkpoint checkpoint({{"model", model_}, {"optimizer", optimizer_}});
-    checkpoints.emplace(checkpoint, options_.checkpoints, 3);
+    checkpoints.emplace(checkpoint, options_.checkpoints,
+                        tf::train::CheckpointManagerOptions{.max_to_keep = 3});
     if (const auto latest = checkpoints->latest_checkpoint()) {
       checkpoint.restore(*latest).assert_existing_objects_matched();
       print("Restored %s\n", latest->c_str());
@@ -110,7 +111,7 @@ void Program::train() {
     for (int step = 0; step < kStepsPerEpoch; ++step) coordinator.schedule(step_fn_, iterator);
     coordinator.join();  // at epoch boundaries
     print("Finished epoch %d, accuracy is %f.\n", epoch, accuracy_.result().item<double>());
-    if (checkpoints) checkpoints->save(epoch + 1);
+    if (checkpoints) checkpoints->save({.checkpoint_number = epoch + 1});
   }
   const auto loss = coordinator.schedule(step_fn_, iterator);
   print("Final loss is %f\n", loss.fetch().tensor().item<double>());
