@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "cohort/collective/checked_communicator.h"
+#include "cohort/collective/testing_forwarding_communicator.h"
 #include "cohort/collective/testing_members.h"
 #include "cohort/collective/testing_socket_communicator.h"
 
@@ -17,41 +18,13 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 // Counts the calls that reach a backend.
-class Counted final : public Communicator {
+class Counted final : public ForwardingCommunicator {
  public:
-  explicit Counted(std::shared_ptr<Communicator> backend) : backend_(std::move(backend)) {}
-  int rank() const override { return backend_->rank(); }
-  int size() const override { return backend_->size(); }
-  int64_t generation() const override { return backend_->generation(); }
-  Buffer buffer(int64_t bytes) override { return backend_->buffer(bytes); }
-  std::unique_ptr<Work> all_reduce(std::span<const Buffer> buffers,
-                                   const CallOptions& options) override {
-    ++calls;
-    return backend_->all_reduce(buffers, options);
-  }
-  std::unique_ptr<Work> reduce_scatter(std::span<const Buffer> buffers,
-                                       std::span<const int64_t> counts,
-                                       const CallOptions& options) override {
-    ++calls;
-    return backend_->reduce_scatter(buffers, counts, options);
-  }
-  std::unique_ptr<Work> all_gather(std::span<const Buffer> buffers, std::span<const int64_t> counts,
-                                   const CallOptions& options) override {
-    ++calls;
-    return backend_->all_gather(buffers, counts, options);
-  }
-  std::unique_ptr<Work> broadcast(std::span<const Buffer> buffers, int root,
-                                  const CallOptions& options) override {
-    ++calls;
-    return backend_->broadcast(buffers, root, options);
-  }
-  void barrier(const CallOptions& options) override { backend_->barrier(options); }
-  void abort(const std::exception_ptr& reason) noexcept override { backend_->abort(reason); }
-
+  using ForwardingCommunicator::ForwardingCommunicator;
   int calls = 0;
 
  private:
-  std::shared_ptr<Communicator> backend_;
+  void before(const CallOptions&, int64_t) override { ++calls; }
 };
 
 // Two tasks behind sockets: a backend that compares nothing.
