@@ -64,6 +64,7 @@ struct TaskPacks::Pack final : collective::PostedCall {
   Pack(TaskPacks& packs, DType of) : owner(packs), dtype(of) {}
 
   void make(collective::Communicator& communicator) noexcept override {
+    if (owner.failed_.load()) return;  // the step ends, and the group's work with it
     try {
       collective::all_reduce(communicator, {memory.data(), elements, dtype},
                              {.name = name,
@@ -190,9 +191,7 @@ void TaskPacks::wait() {
   check_not_failed();
 }
 
-// Of several packs the first one's: the others fail because of it.
 void TaskPacks::fail(std::exception_ptr error) {
-  if (failed_.load()) return;
   error_ = std::move(error);
   failed_ = true;
 }
