@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <future>
+#include <memory>
 #include <vector>
 
 #include "cohort/collective/sole_communicator.h"
@@ -76,6 +78,39 @@ TEST(CommunicationThread, DrainsWhereNothingWasPostedAndEndsWithWhatIsLeft) {
     thread.post(call);
   }
   EXPECT_THAT(order, ElementsAre(1));
+}
+
+TEST(CommunicationThread, WhoDrainsMakesWhatNobodyHasBegun) {
+  SoleCommunicator sole;
+  CommunicationThread thread(sole);
+  std::vector<int> order;
+  Recorded first(order, 1), second(order, 2), third(order, 3);
+  thread.post_before_drain(first);
+  thread.drain();
+  EXPECT_EQ(first.thread, std::this_thread::get_id());
+  std::promise<void> go;
+  second.wait_for = go.get_future();
+  thread.post(second);
+  thread.post_before_drain(third);
+  go.set_value();
+  thread.drain();
+  EXPECT_THAT(order, ElementsAre(1, 2, 3));
+}
+
+TEST(CommunicationThread, SeveralThreadsMayDrain) {
+  SoleCommunicator sole;
+  CommunicationThread thread(sole);
+  std::vector<int> order;
+  std::vector<std::unique_ptr<Recorded>> calls;
+  for (int i = 0; i < 100; ++i) calls.push_back(std::make_unique<Recorded>(order, i));
+  for (size_t i = 0; i < calls.size(); ++i) {
+    i % 3 == 0 ? thread.post(*calls[i]) : thread.post_before_drain(*calls[i]);
+  }
+  std::vector<std::thread> drains;
+  for (int i = 0; i < 3; ++i) drains.emplace_back([&] { thread.drain(); });
+  for (std::thread& one : drains) one.join();
+  ASSERT_EQ(order.size(), calls.size());
+  EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
 }
 
 }  // namespace

@@ -182,7 +182,9 @@ void TaskPacks::post_in_order(Pack& pack) {
   std::lock_guard lock(mutex_);
   pack.ready = true;
   while (next_to_post_ < packs_.size() && packs_[next_to_post_]->ready) {
-    group_.post(*packs_[next_to_post_++]);
+    Pack& next = *packs_[next_to_post_++];
+    // With the last one the backward pass is over.
+    next_to_post_ < packs_.size() ? group_.post(next) : group_.post_before_drain(next);
   }
 }
 
