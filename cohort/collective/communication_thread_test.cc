@@ -22,11 +22,15 @@ class Recorded final : public PostedCall {
  public:
   Recorded(std::vector<int>& order, int number) : order_(order), number_(number) {}
   void make(Communicator&) noexcept override {
-    if (wait_for.valid()) wait_for.wait();
-    order_.push_back(number_);
     thread = std::this_thread::get_id();
     task = &Task::current();
+    if (wait_for.valid()) {
+      begun.set_value();
+      wait_for.wait();
+    }
+    order_.push_back(number_);
   }
+  std::promise<void> begun;  // set where there is something to wait for
   std::future<void> wait_for;
   std::thread::id thread;
   const Task* task = nullptr;
@@ -36,7 +40,7 @@ class Recorded final : public PostedCall {
   int number_;
 };
 
-TEST(CommunicationThread, MakesCallsInTheirOrderOnOneThread) {
+TEST(CommunicationThread, MakesCallsInTheirOrderWhileWhoPostsGoesOn) {
   SoleCommunicator sole;
   CommunicationThread thread(sole);
   std::vector<int> order;
@@ -44,13 +48,13 @@ TEST(CommunicationThread, MakesCallsInTheirOrderOnOneThread) {
   std::promise<void> go;
   first.wait_for = go.get_future();
   thread.post(first);
+  first.begun.get_future().wait();
+  EXPECT_NE(first.thread, std::this_thread::get_id());
   thread.post(second);
   thread.post(third);
   go.set_value();
   thread.drain();
   EXPECT_THAT(order, ElementsAre(1, 2, 3));
-  EXPECT_NE(first.thread, std::this_thread::get_id());
-  EXPECT_EQ(first.thread, third.thread);
   thread.post(second);  // again
   thread.drain();
   EXPECT_THAT(order, ElementsAre(1, 2, 3, 2));
@@ -91,6 +95,7 @@ TEST(CommunicationThread, WhoDrainsMakesWhatNobodyHasBegun) {
   std::promise<void> go;
   second.wait_for = go.get_future();
   thread.post(second);
+  second.begun.get_future().wait();
   thread.post_before_drain(third);
   go.set_value();
   thread.drain();
