@@ -3,9 +3,16 @@
 
 #include <cohort/cohort.h>
 
-#include "options.h"
+#include <cstdint>
+#include <string>
 
-namespace custom_training {
+namespace examples {
+
+struct ImageOptions {
+  std::string data;  // folder with the four IDX files; empty: cache, download or drawings
+  std::string dataset = "fashion_mnist";
+  uint64_t seed = 2;  // of images that it draws itself
+};
 
 struct Images {
   cohort::Tensor images;  // float32 [n, 28, 28, 1]
@@ -16,8 +23,8 @@ struct TrainTestImages {
   Images test;
 };
 
-// From --data, the cache or a download; where there is no network, images that it draws itself,
+// From the folder, the cache or a download; where there is no network, images that it draws itself,
 // which it says on stderr. Errors: those of load_data, but for the missing network's.
-TrainTestImages load_images(const Options& options);
+TrainTestImages load_images(const ImageOptions& options);
 
-}  // namespace custom_training
+}  // namespace examples
