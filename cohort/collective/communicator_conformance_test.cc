@@ -10,6 +10,9 @@
 
 #include "cohort/collective/checked_communicator.h"
 #include "cohort/collective/in_process_communicator.h"
+#include "cohort/collective/network/rpc_transport.h"
+#include "cohort/collective/network/testing_servers.h"
+#include "cohort/collective/network/transport_communicator.h"
 #include "cohort/collective/sync_group.h"
 #include "cohort/collective/task_collectives.h"
 #include "cohort/collective/testing_members.h"
@@ -34,6 +37,13 @@ Communicators checked_all(Communicators members) {
   return members;
 }
 
+Communicators make_rpc_communicators(int size, int64_t generation) {
+  return make_server_group(
+      size, generation, [](const GroupMember& member, internal::ServerCore& server) {
+        return make_transport_communicator(member, make_rpc_transport(member, server));
+      });
+}
+
 const Backend kBackends[] = {
     {"InProcess", make_in_process_communicators, false},
     {"InProcessChecked",
@@ -45,6 +55,12 @@ const Backend kBackends[] = {
     {"SocketsChecked",
      [](int size, int64_t generation) {
        return checked_all(make_socket_communicators(size, generation));
+     },
+     true},
+    {"Rpc", make_rpc_communicators, false},
+    {"RpcChecked",
+     [](int size, int64_t generation) {
+       return checked_all(make_rpc_communicators(size, generation));
      },
      true},
 };
@@ -179,7 +195,7 @@ TEST_P(CommunicatorConformance, ATaskThatDoesNotComeIsNamedAtTheDeadline) {
     all_reduce(member, buffer_over(values, float32),
                {.name = "losses", .timeout = milliseconds(30)});
   });
-  EXPECT_THAT(message_of<DeadlineExceededError>(errors[0]), HasSubstr("task 1"));
+  EXPECT_THAT(message_of<DeadlineExceededError>(errors[0]), HasSubstr(members[0]->task_name(1)));
   // No further call gets through, on either side.
   const auto later = run_tasks(members, [](Communicator& member) {
     member.barrier({.name = "later", .timeout = milliseconds(500)});
@@ -198,7 +214,7 @@ TEST_P(CommunicatorConformance, AbortWakesThoseWhoWaitAndSaysWhy) {
   EXPECT_EQ(errors[2], nullptr);
   for (const int rank : {0, 1}) {
     EXPECT_THAT(message_of<ResourceExhaustedError>(errors[static_cast<size_t>(rank)]),
-                HasSubstr("task 2 has given up: its disk is full"));
+                HasSubstr(members[0]->task_name(2) + " has given up: its disk is full"));
   }
   EXPECT_THAT(message_of<ResourceExhaustedError>(run_tasks(
                   members, [](Communicator& member) { member.barrier({.name = "later"}); })[1]),
