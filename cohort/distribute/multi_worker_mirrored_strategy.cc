@@ -11,6 +11,7 @@
 #include "cohort/core/logging.h"
 #include "cohort/core/task.h"
 #include "cohort/distribute/multi_worker_strategy.h"
+#include "cohort/train/summary/recording.h"
 
 namespace cohort::distribute {
 namespace {
@@ -24,9 +25,12 @@ using internal::TaskServer;
 using internal::WorkerPlace;
 
 // The code of a process that is one task of a cluster acts for that task.
-void act_for(const TaskId& id) {
+void act_for(const TaskId& id, int rank) {
   const Task& task = Task::named(id.job, id.index);
-  if (!Task::is_scoped()) return Task::set_for_process(task);
+  if (!Task::is_scoped()) {
+    Task::set_for_process(task);
+    return internal::leave_summaries_to_another_task(rank != 0);
+  }
   if (&Task::current() == &task) return;
   throw FailedPreconditionError(str("code of ", Task::current().to_string(),
                                     " makes the strategy of ", id, "; each task makes its own"));
@@ -92,7 +96,7 @@ std::shared_ptr<internal::StrategyCore> make_core(MultiWorkerMirroredStrategyOpt
   std::shared_ptr<const cluster_resolver::ClusterResolver> resolver = options.cluster_resolver;
   if (resolver == nullptr) resolver = cluster_resolver::default_cluster_resolver();
   WorkerPlace place = internal::worker_place(*resolver);
-  if (place.is_cluster) act_for(place.self);
+  if (place.is_cluster) act_for(place.self, place.rank);
   std::vector<std::string> devices = local_devices(*resolver);
   log_start(place, devices, *resolver);
   std::optional<GroupConnection> connection;

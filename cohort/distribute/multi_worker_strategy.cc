@@ -70,13 +70,13 @@ MultiWorkerStrategy::~MultiWorkerStrategy() {
 void MultiWorkerStrategy::close() noexcept {
   const ScopedTask as_maker(maker_);
   try {
-    collective::Communicator& others = group().between();
     if (std::uncaught_exceptions() > exceptions_) {
-      return others.abort(std::make_exception_ptr(
+      return options_.connection->communicator->abort(std::make_exception_ptr(
           AbortedError("an exception has ended the program's use of its strategy")));
     }
     // Of two tasks one of which goes on, both learn here what the other does.
-    others.barrier({.name = "the end of the strategy", .timeout = options_.close_timeout});
+    group().between().barrier(
+        {.name = "the end of the strategy", .timeout = options_.close_timeout});
   } catch (const Error& error) {
     log_info(options_.place.self, " ends its strategy while others do not: ", error.what());
   } catch (...) {  // no memory for the words

@@ -98,8 +98,13 @@ std::string digest(const std::vector<distribute::Variable>& variables) {
 
 class Training {
  public:
-  explicit Training(const Strategy& strategy, const std::string& directory = "")
-      : Training(strategy, directory, strategy.scope()) {}
+  struct Options {
+    std::string directory = "";  // of checkpoints; empty: none
+    double dropout = 0.2;
+  };
+  explicit Training(const Strategy& strategy) : Training(strategy, Options{}) {}
+  Training(const Strategy& strategy, const Options& options)
+      : Training(strategy, options, strategy.scope()) {}
 
   // From wherever the latest checkpoint is. Before each step, `before` is told its number.
   void run_to(
@@ -126,17 +131,18 @@ class Training {
   }
 
  private:
-  Training(const Strategy& strategy, const std::string& directory, const distribute::Scope&)
+  Training(const Strategy& strategy, const Options& options, const distribute::Scope&)
       : strategy_(strategy),
-        model_({layers::Dense(16, {.activation = "relu"}), layers::Dropout(0.2), layers::Dense(3)}),
+        model_({layers::Dense(16, {.activation = "relu"}), layers::Dropout(options.dropout),
+                layers::Dense(3)}),
         optimizer_({.learning_rate = 0.01}),
         input_(strategy.experimental_distribute_dataset(samples()).iterator()) {
-    if (directory.empty()) return;
+    if (options.directory.empty()) return;
     checkpoints_.emplace(train::Checkpoint({{"model", model_},
                                             {"optimizer", optimizer_},
                                             {"input", input_},
                                             {"random", strategy_}}),
-                         directory, train::CheckpointManagerOptions{.max_to_keep = 2});
+                         options.directory, train::CheckpointManagerOptions{.max_to_keep = 2});
     checkpoints_->restore_or_initialize();
   }
 
@@ -164,11 +170,11 @@ class Training {
 
 constexpr int kSteps = 25;
 
-// Arguments: replicas of each task.
+// Arguments: replicas of each task, dropout.
 std::string train_in_step(const Arguments& arguments) {
   random::set_seed(8);
   config::set_logical_device_configuration("CPU", std::stoi(arguments.at(0)));
-  Training training(make_strategy());
+  Training training(make_strategy(), {.dropout = std::stod(arguments.at(1))});
   training.run_to(kSteps);
   return training.result();
 }
@@ -176,7 +182,7 @@ std::string train_in_step(const Arguments& arguments) {
 std::string train_mirrored(const Arguments& arguments) {
   random::set_seed(8);
   config::set_logical_device_configuration("CPU", std::stoi(arguments.at(0)));
-  Training training{distribute::MirroredStrategy()};
+  Training training(distribute::MirroredStrategy(), {.dropout = std::stod(arguments.at(1))});
   training.run_to(kSteps);
   return training.result();
 }
@@ -239,21 +245,21 @@ std::string disagree(const Arguments&) {
 }
 
 // Goes on after the loss of a worker without a restart of its own: the group forms again.
-// Arguments: the directory of checkpoints.
+// Arguments: the directory of checkpoints; whether worker 1 is to be lost.
 std::string survive(const Arguments& arguments) {
   for (int attempt = 0;; ++attempt) {
     try {
       random::set_seed(8);
       const MultiWorkerMirroredStrategy strategy = make_strategy();
-      Training training(strategy, arguments.at(0));
+      Training training(strategy, {.directory = arguments.at(0)});
       training.run_to(kSteps, [&](int step) {
         std::printf("step %d\n", step);
         std::fflush(stdout);
-        if (step == 12 && strategy.worker_id() == 1 && attempt == 0) {
+        if (step == 12 && strategy.worker_id() == 1 && arguments.at(1) == "lose") {
           const std::string marker = arguments.at(0) + "/killed";
           if (std::filesystem::exists(marker)) return;
           std::ofstream(marker) << "once";
-          std::raise(SIGKILL);
+          ::raise(SIGKILL);
         }
       });
       return training.result().substr(0, 16);
@@ -386,9 +392,9 @@ struct MultiWorker : ::testing::Test {
 };
 
 TEST_F(MultiWorker, TwoWorkersTrainToTheBitsOfTwoReplicas) {
-  const std::string mirrored = values_of(workers(1, "train_mirrored", {"2"}))[0];
-  const auto first = values_of(workers(2, "train", {"1"}));
-  const auto second = values_of(workers(2, "train", {"1"}));
+  const std::string mirrored = values_of(workers(1, "train_mirrored", {"2", "0.2"}))[0];
+  const auto first = values_of(workers(2, "train", {"1", "0.2"}));
+  const auto second = values_of(workers(2, "train", {"1", "0.2"}));
   EXPECT_EQ(first[0], first[1]);
   EXPECT_EQ(first, second);
   EXPECT_EQ(first[0], mirrored);
@@ -396,16 +402,17 @@ TEST_F(MultiWorker, TwoWorkersTrainToTheBitsOfTwoReplicas) {
 }
 
 TEST_F(MultiWorker, FourReplicasTrainAlikeHoweverTheyAreDivided) {
-  const std::string mirrored = values_of(workers(1, "train_mirrored", {"4"}))[0];
+  const std::string mirrored = values_of(workers(1, "train_mirrored", {"4", "0"}))[0];
   for (const int tasks : {2, 4}) {
-    const auto values = values_of(workers(tasks, "train", {std::to_string(4 / tasks)}));
+    const auto values = values_of(workers(tasks, "train", {std::to_string(4 / tasks), "0"}));
     for (const std::string& value : values) EXPECT_EQ(value, values[0]) << tasks;
     expect_curve_near(values[0], mirrored);
   }
 }
 
 TEST_F(MultiWorker, AWorkerThatIsAloneIsAMirroredStrategy) {
-  EXPECT_EQ(values_of(workers(1, "train", {"2"})), values_of(workers(1, "train_mirrored", {"2"})));
+  EXPECT_EQ(values_of(workers(1, "train", {"2", "0.2"})),
+            values_of(workers(1, "train_mirrored", {"2", "0.2"})));
 }
 
 TEST_F(MultiWorker, EachReadsItsShare) {
@@ -503,9 +510,9 @@ TEST_F(MultiWorker, OtherClusterSpecsAreRefused) {
 }
 
 TEST_F(MultiWorker, TheGroupFormsAgainWithoutARestartOfTheSurvivor) {
-  const std::string calm = values_of(workers(2, "survive", {directory + "/calm"}))[0];
+  const std::string calm = values_of(workers(2, "survive", {directory + "/calm", "keep"}))[0];
   std::filesystem::create_directory(directory + "/killed");
-  MultiProcessRunner runner(workers(2, "survive", {directory + "/killed"}));
+  MultiProcessRunner runner(workers(2, "survive", {directory + "/killed", "lose"}));
   runner.start();
   runner.wait_for_line({"worker", 0}, "attempt 0: lost /job:worker/task:1", kPatience);
   runner.restart({"worker", 1});
@@ -555,14 +562,14 @@ int train_under_launcher(const std::string& directory, const std::string& fault)
   return run_program([&] {
     random::set_seed(8);
     const MultiWorkerMirroredStrategy strategy = make_strategy();
-    Training training(strategy, directory);
+    Training training(strategy, {.directory = directory});
     training.run_to(kSteps, [&](int step) {
       const std::string marker = directory + "/struck";
       if (step != 13 || strategy.worker_id() != 1 || std::filesystem::exists(marker)) return;
       if (fault == "none") return;
       std::ofstream(marker) << "once";
       if (fault == "throw") throw InvalidArgumentError("a fault of worker 1's own");
-      std::raise(SIGKILL);
+      ::raise(SIGKILL);
     });
     std::printf("digest: %s\n", training.result().substr(0, 16).c_str());
   });
