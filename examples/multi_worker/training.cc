@@ -41,7 +41,7 @@ DistributedDataset training_data(const MultiWorkerMirroredStrategy& strategy, co
       share_batches(Dataset::from_tensor_slices(tf::tuple(images.images, images.labels))
                         .shuffle(images.images.size(0), {.seed = options.seed})
                         .batch(options.global_batch)
-                        .repeat(options.epochs)));
+                        .repeat()));
 }
 
 DistributedDataset test_data(const MultiWorkerMirroredStrategy& strategy, const Images& images,
@@ -51,20 +51,29 @@ DistributedDataset test_data(const MultiWorkerMirroredStrategy& strategy, const 
                         .batch(options.global_batch)));
 }
 
+struct TestResult {
+  double loss;
+  double accuracy;
+};
+
 // Results are those of all workers, so that all of them ask, and the chief speaks.
-void finish_epoch(const Trainer& trainer, const DistributedDataset& test, int64_t epoch,
-                  double train_loss, bool speaks) {
-  for (const auto& batch : test) trainer.distributed_test_step(batch);
-  const double train_accuracy = trainer.train_accuracy.result().item<double>() * 100;
-  const double test_loss = trainer.test_loss.result().item<double>();
-  const double test_accuracy = trainer.test_accuracy.result().item<double>() * 100;
-  if (speaks) {
-    say("Epoch ", epoch, ", Loss: ", train_loss, ", Accuracy: ", train_accuracy,
-        ", Test Loss: ", test_loss, ", Test Accuracy: ", test_accuracy);
-  }
+TestResult test(const Trainer& trainer, const DistributedDataset& dataset) {
+  for (const auto& batch : dataset) trainer.distributed_test_step(batch);
+  const TestResult result{.loss = trainer.test_loss.result().item<double>(),
+                          .accuracy = trainer.test_accuracy.result().item<double>() * 100};
   trainer.test_loss.reset_states();
-  trainer.train_accuracy.reset_states();
   trainer.test_accuracy.reset_states();
+  return result;
+}
+
+// The mean loss of the epoch's batches.
+double train_epoch(const Trainer& trainer, tf::distribute::DistributedIterator& input,
+                   int64_t steps) {
+  double total_loss = 0;
+  for (int64_t step = 0; step < steps; ++step) {
+    total_loss += trainer.distributed_train_step(input.get_next());
+  }
+  return total_loss / static_cast<double>(steps);
 }
 
 }  // namespace
@@ -74,11 +83,12 @@ void train(const MultiWorkerMirroredStrategy& strategy, const Options& options) 
   if (speaks) {
     say("Workers: ", strategy.num_workers(), ", replicas: ", strategy.num_replicas_in_sync());
   }
-  const auto [train, test] = examples::load_images({.data = options.data, .seed = options.seed});
+  const examples::TrainTestImages images =
+      examples::load_images({.data = options.data, .seed = options.seed});
   const int64_t steps_per_epoch =
-      (train.images.size(0) + options.global_batch - 1) / options.global_batch;
-  auto input = training_data(strategy, train, options).iterator();
-  const DistributedDataset test_dataset = test_data(strategy, test, options);
+      (images.train.images.size(0) + options.global_batch - 1) / options.global_batch;
+  auto input = training_data(strategy, images.train, options).iterator();
+  const DistributedDataset test_dataset = test_data(strategy, images.test, options);
 
   const Trainer trainer(strategy, options.global_batch);
   // The first worker writes, all restore: the position in the data and the random numbers, too.
@@ -94,15 +104,24 @@ void train(const MultiWorkerMirroredStrategy& strategy, const Options& options) 
     }
   }
 
-  const int64_t first_step = trainer.optimizer().iterations().value().item<int64_t>();
-  for (int64_t epoch = first_step / steps_per_epoch; epoch < options.epochs; ++epoch) {
-    double total_loss = 0;
-    for (int64_t step = 0; step < steps_per_epoch; ++step) {
-      total_loss += trainer.distributed_train_step(input.get_next());
+  const int64_t first_epoch =
+      trainer.optimizer().iterations().value().item<int64_t>() / steps_per_epoch;
+  for (int64_t epoch = first_epoch; epoch < options.epochs; ++epoch) {
+    const double train_loss = train_epoch(trainer, input, steps_per_epoch);
+    const double train_accuracy = trainer.train_accuracy.result().item<double>() * 100;
+    trainer.train_accuracy.reset_states();
+    const TestResult result = test(trainer, test_dataset);
+    if (speaks) {
+      say("Epoch ", epoch + 1, ", Loss: ", train_loss, ", Accuracy: ", train_accuracy,
+          ", Test Loss: ", result.loss, ", Test Accuracy: ", result.accuracy);
     }
-    finish_epoch(trainer, test_dataset, epoch + 1,
-                 total_loss / static_cast<double>(steps_per_epoch), speaks);
     if (checkpoints) checkpoints->save();
+  }
+  if (first_epoch >= options.epochs) {  // what was restored gets its values with the first batch
+    const TestResult result = test(trainer, test_dataset);
+    if (speaks) {
+      say("Trained already, Test Loss: ", result.loss, ", Test Accuracy: ", result.accuracy);
+    }
   }
   say("digest: ", digest(trainer.model().variables()));
 }
