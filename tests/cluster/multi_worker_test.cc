@@ -353,6 +353,39 @@ std::string introduce(const Arguments& arguments) {
   return text.str();
 }
 
+// One replica on worker 0, two on worker 1.
+std::string differ_in_devices(const Arguments&) {
+  const distribute::cluster_resolver::TFConfigClusterResolver told;
+  config::set_logical_device_configuration("CPU", 1 + *told.task_id());
+  const MultiWorkerMirroredStrategy strategy = make_strategy();
+  const auto ids = strategy.run([](ReplicaContext& context) {
+    return at::full({1}, context.replica_id_in_sync_group(), int64);
+  });
+  std::string text =
+      bracketed(strategy.gather(ids, 0)) + " of " + std::to_string(strategy.num_replicas_in_sync());
+  try {
+    strategy.experimental_distribute_dataset(data::Dataset::range(12).batch(6));
+  } catch (const InvalidArgumentError&) {
+    text += ", batches cannot be divided";
+  }
+  return text;
+}
+
+// Without TF_CONFIG: as torchrun starts a program.
+std::string start_by_torchrun(const Arguments&) {
+  const distribute::cluster_resolver::TFConfigClusterResolver told;
+  const std::string address = told.cluster_spec().task_address("worker", 0);
+  const int port = std::stoi(address.substr(address.find(':') + 1));
+  ::unsetenv("TF_CONFIG");
+  ::setenv("RANK", std::to_string(*told.task_id()).c_str(), 1);
+  ::setenv("WORLD_SIZE", "2", 1);
+  ::setenv("MASTER_ADDR", "127.0.0.1", 1);
+  ::setenv("MASTER_PORT", std::to_string(port - 1).c_str(), 1);
+  const MultiWorkerMirroredStrategy strategy = make_strategy();
+  return strategy.cluster_resolver()->source() + ", sum " +
+         std::to_string(strategy.reduce(ReduceOp::SUM, at::full({}, 2, int64)).item<int64_t>());
+}
+
 // ---- The tests.
 
 MultiProcessOptions workers(int count, const std::string& function, Arguments arguments = {}) {
@@ -448,6 +481,18 @@ TEST_F(MultiWorker, EveryTaskKnowsItsPart) {
   EXPECT_FALSE(std::filesystem::is_empty(directory + "/0"));
   EXPECT_TRUE(!std::filesystem::exists(directory + "/1") ||
               std::filesystem::is_empty(directory + "/1"));
+}
+
+TEST_F(MultiWorker, WorkersMayHaveDifferentNumbersOfReplicas) {
+  for (const std::string& text : values_of(workers(2, "differ_in_devices"))) {
+    EXPECT_EQ(text, "[0,1,2] of 3, batches cannot be divided");
+  }
+}
+
+TEST_F(MultiWorker, TorchrunsVariablesAreEnough) {
+  for (const std::string& text : values_of(workers(2, "start_by_torchrun"))) {
+    EXPECT_EQ(text, "torchrun, sum 4");
+  }
 }
 
 // Signals worker 1, and returns how long worker 0 took to name it, in ms.
@@ -666,6 +711,8 @@ int main(int argc, char** argv) {
                                               {"throw_on_one", cohort::throw_on_one},
                                               {"end_early", cohort::end_early},
                                               {"disagree", cohort::disagree},
+                                              {"differ_in_devices", cohort::differ_in_devices},
+                                              {"start_by_torchrun", cohort::start_by_torchrun},
                                               {"survive", cohort::survive},
                                               {"read", cohort::read},
                                               {"introduce", cohort::introduce}},
