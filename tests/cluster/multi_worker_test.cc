@@ -250,6 +250,7 @@ std::string survive(const Arguments& arguments) {
   for (int attempt = 0;; ++attempt) {
     try {
       random::set_seed(8);
+      keras::backend::clear_session();  // layers are named as in a process that begins
       const MultiWorkerMirroredStrategy strategy = make_strategy();
       Training training(strategy, {.directory = arguments.at(0)});
       training.run_to(kSteps, [&](int step) {
