@@ -39,14 +39,16 @@ void check_same(const GroupMember& member, const std::vector<std::string>& texts
   }
 }
 
-// Errors: Unavailable (a task of the group is lost).
-void check_none_lost(const GroupMember& member, internal::ServerCore& server) {
+// Errors: Unavailable (a task of the group is lost, or has left the cluster).
+void check_all_there(const GroupMember& member, internal::ServerCore& server) {
+  using distribute::TaskStatus;
   for (const distribute::ClusterTask& known : server.coordination().view().tasks) {
-    if (known.status != distribute::TaskStatus::kLost) continue;
+    if (known.status != TaskStatus::kLost && known.status != TaskStatus::kLeft) continue;
     for (const TaskId& task : member.tasks) {
       if (task != known.task) continue;
-      throw UnavailableError(str(task, " was lost before generation ", member.generation,
-                                 " of group '", member.group, "' had formed"));
+      throw UnavailableError(str(
+          task, known.status == TaskStatus::kLost ? " was lost" : " has left",
+          " before generation ", member.generation, " of group '", member.group, "' had formed"));
     }
   }
 }
@@ -65,7 +67,7 @@ std::shared_ptr<Communicator> form_group(const GroupMember& member, internal::Se
   warn_of_nccl(options);
   if (member.size() == 1) return std::make_shared<SoleCommunicator>(member.generation);
   const std::vector<std::string> texts = exchange_values(member, "options", text_of(options),
-                                                         [&] { check_none_lost(member, server); });
+                                                         [&] { check_all_there(member, server); });
   check_same(member, texts);
   std::shared_ptr<Communicator> communicator =
       make_transport_communicator(member, make_rpc_transport(member, server));

@@ -25,22 +25,20 @@ class GroupWatch final : public MembershipListener {
 
   // Whom to tell. At once, if a task has been lost already.
   void guard(std::weak_ptr<collective::Communicator> communicator);
-  // Whose loss has ended the group; null where none is known, or something else has ended it. Waits
-  // a moment for the news, which may come later than the end of a connection: up to `patience`.
+  // What has ended the group; null while it goes on. Waits a moment for the news, which may come
+  // later than the end of a connection: up to `patience`.
   std::exception_ptr loss(std::chrono::milliseconds patience);
 
   void on_view(const membership::View& view) override;
-  void on_end(const std::exception_ptr& error) override { end(error, End::kLoss); }
+  void on_end(const std::exception_ptr& error) override { lose(error); }
 
  private:
-  enum class End { kNone, kLoss, kOther };
-  void end(const std::exception_ptr& error, End how);
+  void lose(const std::exception_ptr& error);
 
   const int64_t start_;                      // the version of the view in which the group began
   std::map<TaskId, uint64_t> incarnations_;  // of the others
   std::mutex mutex_;                         // guards what follows
-  std::condition_variable ended_;
-  End end_ = End::kNone;
+  std::condition_variable lost_;
   std::exception_ptr error_;
   std::weak_ptr<collective::Communicator> communicator_;
 };

@@ -53,7 +53,7 @@ std::shared_ptr<VariableImpl> LocalStrategy::create_variable(
 }
 
 std::unique_ptr<GradientExchange> LocalStrategy::make_exchange(std::vector<UpdateTarget> targets) {
-  return std::make_unique<MirroredExchange>(std::move(targets), group());
+  return std::make_unique<MirroredExchange>(std::move(targets), group(), config_.bytes_per_pack);
 }
 
 }  // namespace cohort::internal

@@ -36,6 +36,11 @@ class TestingServers {
     }
   }
 
+  // The coordinating task ends last: the others take their leave of it.
+  ~TestingServers() {
+    while (!servers_.empty()) servers_.pop_back();
+  }
+
   distribute::Server& operator[](int index) { return *servers_[static_cast<size_t>(index)]; }
   internal::ServerCore& core(int index) { return (*this)[index].core(); }
   // The end of a task's process, as far as the others see it.
