@@ -55,8 +55,8 @@ class COHORT_API MultiWorkerMirroredStrategy : public Strategy {
   // come and connects the workers.
   // Errors: InvalidArgument (one line: a cluster that cannot run, no task type or id beside a cluster,
   // no worker, the options), DeadlineExceeded (names the tasks that have not come), Unavailable (a task
-  // was lost), FailedPrecondition (another cluster spec or program, a port that is taken), Aborted (the
-  // task is there already), those of Server.
+  // was lost), FailedPrecondition (another cluster spec or program, a port that is taken, a process that
+  // is another task already), Aborted (the task is there already), those of Server.
   explicit MultiWorkerMirroredStrategy(MultiWorkerMirroredStrategyOptions options = {});
   explicit MultiWorkerMirroredStrategy(
       std::shared_ptr<const cluster_resolver::ClusterResolver> cluster_resolver,
