@@ -69,7 +69,10 @@ class COHORT_API MultiWorkerMirroredStrategy : public Strategy {
   int num_workers() const;
   // Whether this task is the one that writes for all. An evaluator is, for itself.
   bool is_chief() const;
-  // What the tasks of the cluster agree on. Errors: FailedPrecondition (there are no other workers).
+  // This task's server, for functions that other tasks call (Strategy::serve).
+  // Errors of both: FailedPrecondition (there are no other workers).
+  Server& server() const;
+  // What the tasks of the cluster agree on: that of the server.
   Coordination& coordination() const;
 };
 
