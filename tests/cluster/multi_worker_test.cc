@@ -395,10 +395,11 @@ std::string reduce_as_others_do(const Arguments&) {
         constant(15.),
         {.trainable = false, .synchronization = synchronization, .aggregation = aggregation});
   };
-  using enum distribute::VariableSynchronization;
-  using enum distribute::VariableAggregation;
-  const auto summed = variable(ON_WRITE, SUM), averaged = variable(ON_WRITE, MEAN);
-  const auto first = variable(ON_WRITE, ONLY_FIRST_REPLICA), counted = variable(ON_READ, SUM);
+  using S = distribute::VariableSynchronization;
+  using A = distribute::VariableAggregation;
+  const auto summed = variable(S::ON_WRITE, A::SUM), averaged = variable(S::ON_WRITE, A::MEAN);
+  const auto first = variable(S::ON_WRITE, A::ONLY_FIRST_REPLICA);
+  const auto counted = variable(S::ON_READ, A::SUM);
   scope.close();
   strategy.run([&] {
     summed.assign(constant(2.));
