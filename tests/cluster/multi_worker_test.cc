@@ -705,7 +705,9 @@ int train_under_launcher(const std::string& directory, const std::string& fault)
       if (step != 13 || strategy.worker_id() != 1 || std::filesystem::exists(marker)) return;
       if (fault == "none") return;
       std::ofstream(marker) << "once";
-      if (fault == "throw") throw InvalidArgumentError("a fault of worker 1's own");
+      if (fault == "throw") {
+        strategy.run([] { throw InvalidArgumentError("a fault of worker 1's own"); });
+      }
       ::raise(SIGKILL);
     });
     std::printf("digest: %s\n", training.result().substr(0, 16).c_str());
