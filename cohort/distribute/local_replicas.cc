@@ -308,7 +308,7 @@ void LocalReplicas::run(StrategyCore& core, const std::shared_ptr<RunFrame>& fra
 
 // Other tasks may wait for this one in a collective call of the step.
 void LocalReplicas::give_up(const std::exception_ptr& reason) {
-  if (shared_->group.spans_tasks()) shared_->group.between().abort(reason);
+  if (shared_->group.spans_tasks()) shared_->group.abort(reason);
 }
 
 void LocalReplicas::run_step(StrategyCore& core, const std::shared_ptr<RunFrame>& frame,

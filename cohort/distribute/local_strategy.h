@@ -33,6 +33,8 @@ class LocalStrategy : public StrategyCore {
     std::shared_ptr<const distribute::CrossDeviceOps> cross_device_ops = nullptr;
     // To the other tasks; null if there are none.
     std::shared_ptr<collective::Communicator> communicator = nullptr;
+    // How gradients are packed for it, see CommunicationOptions. 0: the default.
+    int64_t bytes_per_pack = 0;
   };
   // COLLECTIVE over the tasks. Errors: those of a Communicator's calls.
   explicit LocalStrategy(Config config);

@@ -69,7 +69,7 @@ bool StrategyExtended::variable_created_in_scope(const Variable& variable) const
 
 bool StrategyExtended::should_checkpoint() const { return core_->should_save_summary(); }
 bool StrategyExtended::should_save_summary() const { return core_->should_save_summary(); }
-bool StrategyExtended::experimental_between_graph() const { return core_->group().spans_tasks(); }
+bool StrategyExtended::experimental_between_graph() const { return core_->is_between_graph(); }
 
 InputWorkers StrategyExtended::input_workers() const { return input_workers(InputOptions{}); }
 InputWorkers StrategyExtended::input_workers(const InputOptions& options) const {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace distributed_input {
+namespace examples {
 
 class NumberFiles {
  public:
@@ -24,4 +24,4 @@ class NumberFiles {
   std::vector<std::string> paths_;
 };
 
-}  // namespace distributed_input
+}  // namespace examples

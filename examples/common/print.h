@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace distributed_input {
+namespace examples {
 
 // The values of a tensor with one dimension: "[0,1]".
 std::string brackets(const cohort::Tensor& values);
@@ -52,4 +52,4 @@ std::string error_of(const Call& call) {
   return "no error";
 }
 
-}  // namespace distributed_input
+}  // namespace examples

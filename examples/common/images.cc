@@ -1,13 +1,13 @@
-#include "images.h"
+#include "common/images.h"
 
-namespace custom_training {
+namespace examples {
 
 namespace tf = cohort;
 namespace datasets = tf::keras::datasets;
 
 namespace {
 
-datasets::TrainTest load(const Options& options) {
+datasets::TrainTest load(const ImageOptions& options) {
   const datasets::LoadOptions where{.directory = options.data};
   try {
     return options.dataset == "mnist" ? datasets::mnist::load_data(where)
@@ -16,7 +16,7 @@ datasets::TrainTest load(const Options& options) {
     if (!options.data.empty()) throw;
     tf::internal::log_warning(
         "no data set (", error.what(),
-        ") — using synthetic images that the demo draws itself: simple shapes, not ",
+        ") — using synthetic images that the program draws itself: simple shapes, not ",
         options.dataset, "; pass --data DIR for real ones");
     return datasets::synthetic_images({.seed = options.seed});
   }
@@ -29,9 +29,9 @@ Images prepared(const datasets::Split& split) {
 
 }  // namespace
 
-TrainTestImages load_images(const Options& options) {
+TrainTestImages load_images(const ImageOptions& options) {
   const auto [train, test] = load(options);
   return {prepared(train), prepared(test)};
 }
 
-}  // namespace custom_training
+}  // namespace examples

@@ -1,10 +1,10 @@
-#include "number_files.h"
+#include "common/number_files.h"
 
 #include <stdlib.h>
 
 #include <filesystem>
 
-namespace distributed_input {
+namespace examples {
 
 namespace tf = cohort;
 
@@ -33,4 +33,4 @@ tf::data::Dataset NumberFiles::dataset() const {
   });
 }
 
-}  // namespace distributed_input
+}  // namespace examples

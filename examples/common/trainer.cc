@@ -1,6 +1,6 @@
-#include "trainer.h"
+#include "common/trainer.h"
 
-namespace custom_training {
+namespace examples {
 
 namespace tf = cohort;
 using tf::Structure;
@@ -91,4 +91,4 @@ double Trainer::distributed_train_epoch(const tf::distribute::DistributedDataset
   return total_loss / static_cast<double>(num_batches);
 }
 
-}  // namespace custom_training
+}  // namespace examples

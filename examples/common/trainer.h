@@ -3,7 +3,7 @@
 
 #include <cohort/cohort.h>
 
-namespace custom_training {
+namespace examples {
 
 cohort::keras::Sequential create_model();
 
@@ -15,13 +15,14 @@ class Trainer {
   // One step on every replica; the loss of the global batch.
   double distributed_train_step(
       const cohort::distribute::PerReplica<cohort::Structure>& batch) const;
-  void distributed_test_step(
-      const cohort::distribute::PerReplica<cohort::Structure>& batch) const;
+  void distributed_test_step(const cohort::distribute::PerReplica<cohort::Structure>& batch) const;
   // The guide's epoch in one function: the mean loss of its batches.
   double distributed_train_epoch(const cohort::distribute::DistributedDataset& dataset) const;
 
   // What the guide saves: the model and its optimizer.
   cohort::train::Checkpoint checkpoint() const;
+  const cohort::keras::Sequential& model() const { return model_; }
+  const cohort::keras::optimizers::Adam& optimizer() const { return optimizer_; }
 
   cohort::keras::metrics::Mean test_loss;
   cohort::keras::metrics::SparseCategoricalAccuracy train_accuracy;
@@ -30,7 +31,8 @@ class Trainer {
  private:
   Trainer(const cohort::distribute::Strategy& strategy, int64_t global_batch,
           const cohort::distribute::Scope& scope);
-  cohort::Tensor compute_loss(const cohort::Tensor& labels, const cohort::Tensor& predictions) const;
+  cohort::Tensor compute_loss(const cohort::Tensor& labels,
+                              const cohort::Tensor& predictions) const;
   cohort::Tensor train_step(const cohort::Tensor& images, const cohort::Tensor& labels) const;
   void test_step(const cohort::Tensor& images, const cohort::Tensor& labels) const;
 
@@ -41,4 +43,4 @@ class Trainer {
   cohort::keras::losses::SparseCategoricalCrossentropy loss_object_;
 };
 
-}  // namespace custom_training
+}  // namespace examples

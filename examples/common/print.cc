@@ -1,8 +1,8 @@
-#include "print.h"
+#include "common/print.h"
 
 #include <iostream>
 
-namespace distributed_input {
+namespace examples {
 
 namespace tf = cohort;
 using tf::Structure;
@@ -68,4 +68,4 @@ tf::distribute::MirroredStrategy replicas(int count) {
   return tf::distribute::MirroredStrategy(devices);
 }
 
-}  // namespace distributed_input
+}  // namespace examples
