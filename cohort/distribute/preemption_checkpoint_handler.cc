@@ -2,10 +2,11 @@
 
 #include <algorithm>
 
-#include "cohort/cluster/multi_worker.h"
 #include "cohort/cluster/server.h"
 #include "cohort/core/error.h"
+#include "cohort/distribute/multi_worker_strategy.h"
 #include "cohort/distribute/preemption_handler_impl.h"
+#include "cohort/distribute/task_server.h"
 
 namespace cohort::distribute::experimental {
 namespace {
@@ -34,16 +35,8 @@ internal::StopGroup group_of(Server& server) {
 
 internal::StopGroup group_of(const cluster_resolver::ClusterResolver& resolver, Server* server) {
   if (server != nullptr) return group_of(*server);
-  const train::ClusterSpec spec = resolver.cluster_spec();
-  const std::string job = resolver.task_type().value_or("worker");
-  const int workers =
-      trains({job, 0}) ? internal::task_count(spec, "chief") + internal::task_count(spec, "worker")
-                       : 1;
-  if (workers <= 1) return {};
-  throw InvalidArgumentError(str("PreemptionCheckpointHandler: ", resolver.source(), " names ",
-                                 workers,
-                                 " workers, which have to agree on a call after which they ",
-                                 "save; pass this task's .server"));
+  if (internal::worker_place(resolver).workers.size() <= 1) return {};
+  return group_of(internal::TaskServer::find_or_start(resolver, {})->server());
 }
 
 train::CheckpointManager manager_for(const train::Checkpoint& checkpoint,

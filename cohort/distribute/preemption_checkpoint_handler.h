@@ -41,8 +41,8 @@ struct PreemptionCheckpointOptions {
   // CheckpointManager has its own.
   std::string checkpoint_dir = "";
   TerminationConfig termination_config = {};
-  // This task's, in a cluster of several workers. It outlives the handler. nullptr: the program is
-  // alone.
+  // This task's, in a cluster of several workers; it outlives the handler. nullptr: the one that
+  // MultiWorkerMirroredStrategy has started, or a new one.
   Server* server = nullptr;
 };
 
@@ -55,8 +55,7 @@ class COHORT_API PreemptionCheckpointHandler {
   // it, under the name "preemption_checkpoint_handler".
   // COLLECTIVE over the workers, which make their handlers in the same order.
   // Errors: InvalidArgument (a Checkpoint without checkpoint_dir, a CheckpointManager with another
-  // one; a negative grace period; a server where the resolver knows of no cluster, none where it knows
-  // of one), those of CheckpointManager::restore_or_initialize and of Coordination.
+  // one; a negative grace period; a cluster that cannot run), those of CheckpointManager::restore_or_initialize and of Coordination.
   PreemptionCheckpointHandler(const cluster_resolver::ClusterResolver& resolver,
                               const train::Checkpoint& checkpoint,
                               PreemptionCheckpointOptions options);

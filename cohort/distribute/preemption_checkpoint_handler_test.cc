@@ -116,9 +116,6 @@ TEST_F(Preemption, ChecksWhatItGets) {
   EXPECT_THAT(make(alone, {.checkpoint_dir = directory,
                            .termination_config = {.grace_period = std::chrono::milliseconds(-1)}}),
               HasSubstr("a grace_period of -1 ms is negative"));
-  const SimpleClusterResolver two(train::ClusterSpec({{"worker", {"a:1", "b:2"}}}),
-                                  {.task_type = "worker", .task_id = 0});
-  EXPECT_THAT(make(two, {.checkpoint_dir = directory}), HasSubstr("names 2 workers"));
   const train::CheckpointManager manager(train::Checkpoint({{"v", v}}), directory);
   EXPECT_THAT(refused([&] {
                 PreemptionCheckpointHandler(alone, manager, {.checkpoint_dir = "elsewhere"});

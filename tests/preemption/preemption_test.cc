@@ -22,7 +22,6 @@ using ::testing::HasSubstr;
 using testing::MultiProcessRunner;
 using testing::TaskId;
 
-constexpr int kReplicas = 2;
 constexpr unsigned kSeed = 20261123;
 
 void say(const std::string& line) {
@@ -30,11 +29,18 @@ void say(const std::string& line) {
   std::fflush(stdout);
 }
 
+// Two replicas: of one process, or of as many workers.
+distribute::Strategy make_strategy(int workers) {
+  if (workers > 1) return distribute::MultiWorkerMirroredStrategy();
+  config::set_logical_device_configuration("CPU", 2);
+  return distribute::MirroredStrategy();
+}
+
 // Counts the steps of all replicas in a variable, until it is told to end or has made a million steps.
-// arguments: the directory; the grace period in ms; how long a step takes in us.
+// arguments: the directory; the grace period in ms; how long a step takes in us; how many workers
+// there are.
 std::string count_steps(const std::vector<std::string>& arguments) {
-  config::set_logical_device_configuration("CPU", kReplicas);
-  const distribute::MirroredStrategy strategy;
+  const distribute::Strategy strategy = make_strategy(std::stoi(arguments.at(3)));
   auto scope = strategy.scope();
   const Variable v(0., {.name = "v", .dtype = float64, .aggregation = VariableAggregation::SUM});
   scope.close();
@@ -42,7 +48,8 @@ std::string count_steps(const std::vector<std::string>& arguments) {
       TFConfigClusterResolver(), train::Checkpoint({{"v", v}, {"strategy", strategy}}),
       {.checkpoint_dir = arguments.at(0),
        .termination_config = {.grace_period = milliseconds(std::stoi(arguments.at(1)))}});
-  if (v.value().item<double>() != kReplicas * static_cast<double>(handler.total_run_calls())) {
+  const double replicas = strategy.num_replicas_in_sync();
+  if (v.value().item<double>() != replicas * static_cast<double>(handler.total_run_calls())) {
     throw DataLossError(internal::str("restored v = ", v.value().item<double>(), " after ",
                                       handler.total_run_calls(), " calls"));
   }
@@ -69,11 +76,12 @@ struct PreemptionBySignal : ::testing::Test {
   }
   ~PreemptionBySignal() override { std::filesystem::remove_all(directory); }
 
-  MultiProcessRunner runner(const std::string& grace_ms, const std::string& step_us) const {
-    return MultiProcessRunner({.jobs = {{"worker", 1}},
-                               .function = "count_steps",
-                               .arguments = {directory + "/checkpoints", grace_ms, step_us},
-                               .deadline = seconds(60)});
+  MultiProcessRunner runner(int workers, const std::string& grace_ms) const {
+    return MultiProcessRunner(
+        {.jobs = {{"worker", workers}},
+         .function = "count_steps",
+         .arguments = {directory + "/checkpoints", grace_ms, "50", std::to_string(workers)},
+         .deadline = seconds(60)});
   }
   // v and total_run_calls of the latest checkpoint.
   std::pair<double, int64_t> saved() const {
@@ -91,40 +99,50 @@ struct PreemptionBySignal : ::testing::Test {
     return count;
   }
 
+  // Again and again, at random moments, for one of the workers: each run goes on exactly where its
+  // predecessor stopped.
+  void take_away_20_times(int workers) {
+    std::mt19937 random(kSeed);
+    int64_t calls_before = 0;
+    for (int trial = 0; trial < 20; ++trial) {
+      SCOPED_TRACE(internal::str("seed ", kSeed, ", trial ", trial));
+      auto job = runner(workers, "0");
+      job.start();
+      const TaskId told{"worker", static_cast<int>(random() % static_cast<unsigned>(workers))};
+      const std::string first = job.wait_for_line(told, "begins at \\d+", seconds(30));
+      EXPECT_EQ(std::stoll(first.substr(first.find("at ") + 3)), calls_before);
+      if (trial % 4 != 0) job.wait_for_line(told, "call \\d+", seconds(30));
+      std::this_thread::sleep_for(std::chrono::microseconds(random() % 20'000));  // any moment
+      send(job, told);
+      if (trial % 3 == 0) {
+        std::this_thread::sleep_for(
+            std::chrono::microseconds(random() % 3'000));  // during the save
+        for (const TaskId& task : job.tasks()) send(job, task);
+      }
+      for (const auto& outcome : job.wait_all()) EXPECT_THAT(outcome.error, HasSubstr("143"));
+      const auto [v, calls] = saved();
+      EXPECT_EQ(v, 2. * static_cast<double>(calls));
+      EXPECT_GE(calls, calls_before);
+      EXPECT_EQ(checkpoints(), 1);
+      calls_before = calls;
+    }
+  }
+  static void send(MultiProcessRunner& job, const TaskId& task) {
+    try {
+      job.kill(task, SIGTERM);
+    } catch (const FailedPreconditionError&) {  // it has ended already
+    }
+  }
+
   std::string directory;
   const TaskId worker = {"worker", 0};
 };
 
-// Again and again, at random moments: each process goes on exactly where its predecessor stopped.
-TEST_F(PreemptionBySignal, LosesNothingAndExitsWith143) {
-  std::mt19937 random(kSeed);
-  int64_t calls_before = 0;
-  for (int trial = 0; trial < 20; ++trial) {
-    auto job = runner("0", "50");
-    job.start();
-    const std::string first = job.wait_for_line(worker, "begins at \\d+", seconds(30));
-    EXPECT_EQ(std::stoll(first.substr(first.find("at ") + 3)), calls_before) << "seed " << kSeed;
-    if (trial % 4 != 0) job.wait_for_line(worker, "call \\d+", seconds(30));
-    std::this_thread::sleep_for(std::chrono::microseconds(random() % 20'000));  // any moment
-    job.kill(worker, SIGTERM);
-    if (trial % 3 == 0) {
-      std::this_thread::sleep_for(std::chrono::microseconds(random() % 3'000));  // during the save
-      try {
-        job.kill(worker, SIGTERM);
-      } catch (const FailedPreconditionError&) {  // it has ended already
-      }
-    }
-    EXPECT_THAT(job.wait_all().at(0).error, HasSubstr("143")) << "seed " << kSeed;
-    const auto [v, calls] = saved();
-    EXPECT_EQ(v, kReplicas * static_cast<double>(calls)) << "seed " << kSeed << ", trial " << trial;
-    EXPECT_GE(calls, calls_before);
-    EXPECT_EQ(checkpoints(), 1);
-    calls_before = calls;
-  }
-}
+TEST_F(PreemptionBySignal, LosesNothingAndExitsWith143) { take_away_20_times(1); }
+TEST_F(PreemptionBySignal, OfOneWorkerMakesAllSaveTogetherAndExitWith143) { take_away_20_times(2); }
 
 TEST_F(PreemptionBySignal, GoesOnDuringTheGracePeriod) {
-  auto job = runner("1500", "50");
+  auto job = runner(1, "1500");
   job.start();
   job.wait_for_line(worker, "call \\d+", seconds(30));
   const auto told = std::chrono::steady_clock::now();
@@ -137,7 +155,7 @@ TEST_F(PreemptionBySignal, GoesOnDuringTheGracePeriod) {
   EXPECT_LT(took, milliseconds(5000));
   EXPECT_THAT(job.log(worker), HasSubstr("ckpt-2'"));
   const auto [v, calls] = saved();
-  EXPECT_EQ(v, kReplicas * static_cast<double>(calls));
+  EXPECT_EQ(v, 2. * static_cast<double>(calls));
 }
 
 int run_tests(int argc, char** argv) {
