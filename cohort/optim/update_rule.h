@@ -6,6 +6,7 @@
 //   rule->update(scalars, {.param = weights, .slots = slots, .gradient = gradient, .size = n});
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -20,6 +21,7 @@ namespace cohort::optim {
 struct SlotSpec {
   std::string name;  // Keras 2.15's: "m", "v", "velocity", ...
   double initial_value = 0;
+  bool starts_as_variable = false;  // from the variable's value instead
 };
 
 // A list of slots in a checkpoint of Keras 2.15, one for each variable.
@@ -34,13 +36,25 @@ struct SlotList {
 };
 
 // No rule has more slots than this.
-inline constexpr int kMaxSlots = 3;
+inline constexpr int kMaxSlots = 4;
+
+// A number that Keras keeps in a checkpoint and that follows from the iteration alone.
+struct DerivedScalar {
+  std::string name;  // "_u_product"
+  double value = 0;
+};
 
 // What one step's learning rate and iteration come to, in the dtypes of the variables: Keras
 // computes these numbers in the variable's own dtype, and float32 differs visibly there.
 struct StepScalars {
   float step_size_float32 = 0;
   double step_size_float64 = 0;
+  // What a rule needs beside it, in the rule's order.
+  std::array<float, 3> more_float32{};
+  std::array<double, 3> more_float64{};
+  // Set by transformed rules only.
+  double learning_rate = 0;
+  bool last_of_period = false;
 };
 
 // `size` elements from the same place of a variable, of each of its slots and of its gradient, all
@@ -72,11 +86,13 @@ class COHORT_API UpdateRule {
  public:
   virtual ~UpdateRule() = default;
 
-  // "SGD", "Adam", "RMSprop".
+  // "SGD", "Adam", "RMSprop", ...
   virtual std::string name() const = 0;
   virtual std::vector<SlotSpec> slots() const = 0;
   // In the order of Keras's lists.
   virtual std::vector<SlotList> slot_lists() const = 0;
+  // After `iterations` updates.
+  virtual std::vector<DerivedScalar> derived_scalars(int64_t iterations) const;
   // slots().size(), without building the list.
   virtual int num_slots() const = 0;
 
