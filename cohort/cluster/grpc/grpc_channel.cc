@@ -106,7 +106,10 @@ class ClientReactor : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::Byt
   }
   void prepare(grpc::GenericStub& stub) {
     const HandOver hand_over(this);
-    stub.PrepareBidiStreamingCall(&context_, "/" + method_, {}, this);
+    {
+      const UnwatchedWrites within_grpc;
+      stub.PrepareBidiStreamingCall(&context_, "/" + method_, {}, this);
+    }
     write();
     StartRead(&in_);
   }
@@ -130,6 +133,7 @@ class ClientReactor : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::Byt
       return;
     }
     in_.Clear();
+    { const HandOver given(this); }  // the next piece may come on another thread
     StartRead(&in_);
   }
 

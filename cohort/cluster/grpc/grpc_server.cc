@@ -41,7 +41,7 @@ class ServerReactor : public grpc::ServerGenericBidiReactor {
     const auto answer = [this](MessageWriter writer) { send(std::move(writer)); };
     session_ = refused ? dispatcher.refuse(method, peer, refused, answer)
                        : dispatcher.begin(method, peer, to_steady(context.raw_deadline()), answer);
-    if (session_->wants_more()) StartRead(&in_);
+    read_on();
   }
 
   void OnReadDone(bool ok) override {
@@ -49,7 +49,7 @@ class ServerReactor : public grpc::ServerGenericBidiReactor {
     if (!ok) return session_->end_of_request();
     for_each_slice(in_, [this](std::string_view bytes) { session_->append(bytes); });
     in_.Clear();
-    if (session_->wants_more()) StartRead(&in_);
+    read_on();
   }
 
   void OnWriteDone(bool ok) override {
@@ -70,6 +70,13 @@ class ServerReactor : public grpc::ServerGenericBidiReactor {
   }
 
  private:
+  // The last thing that a callback does: the next piece may come on another thread meanwhile.
+  void read_on() {
+    if (!session_->wants_more()) return;
+    { const HandOver given(this); }
+    StartRead(&in_);
+  }
+
   void send(MessageWriter writer) {
     writer_ = std::move(writer);
     write();

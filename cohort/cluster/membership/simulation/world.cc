@@ -241,7 +241,9 @@ void World::accepted(Life& life, const rpc::Caller& writer) {
       newest = other.get();
     }
   }
-  if (newest != nullptr && newest->incarnation != writer.incarnation) {
+  // An earlier service that runs again is not newer than the group in which the task accepts.
+  if (newest != nullptr && newest->incarnation != writer.incarnation &&
+      term >= life.agent->view()->term) {
     violate(str(task_of(life.node), " accepted a write of a coordinator that is fenced"));
   }
 }
