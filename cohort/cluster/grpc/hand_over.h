@@ -3,13 +3,7 @@
 // they are nothing.
 #pragma once
 
-#if defined(__SANITIZE_THREAD__)
-#define COHORT_THREAD_SANITIZER 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define COHORT_THREAD_SANITIZER 1
-#endif
-#endif
+#include "cohort/core/thread_sanitizer.h"
 
 #ifdef COHORT_THREAD_SANITIZER
 #include <sanitizer/tsan_interface.h>
