@@ -91,6 +91,7 @@
 #include "cohort/keras/datasets/mnist.h"
 #include "cohort/keras/datasets/synthetic_images.h"
 #include "cohort/keras/keras.h"
+#include "cohort/ops/clip.h"
 #include "cohort/ops/gradient_tape.h"
 #include "cohort/ops/indexed_slices.h"
 #include "cohort/ops/literal.h"
