@@ -60,7 +60,8 @@ struct ChannelState {
       : options(options),
         server_check(std::make_shared<ServerCheck>(options.peer, options.address)),
         channel(grpc::CreateCustomChannel(
-            options.address, channel_credentials(options.security, options.address, server_check),
+            options.address,
+            channel_credentials(options.security, options.address, server_check, options.settings),
             channel_arguments(options))),
         stub(channel) {}
 

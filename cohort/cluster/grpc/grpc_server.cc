@@ -104,10 +104,13 @@ class ServerReactor : public grpc::ServerGenericBidiReactor {
 class GenericService : public grpc::CallbackGenericService {
  public:
   GenericService(Dispatcher& dispatcher, std::shared_ptr<const security::Security> security)
-      : dispatcher_(dispatcher), security_(std::move(security)) {}
+      : dispatcher_(dispatcher), security_(std::move(security)) {
+    { const HandOver given(this); }  // with all that it refers to
+  }
 
   grpc::ServerGenericBidiReactor* CreateReactor(
       grpc::GenericCallbackServerContext* context) override {
+    { const HandOver taken(this); }
     return new ServerReactor(dispatcher_, *security_, *context);
   }
 
@@ -150,7 +153,7 @@ class GrpcServer::Impl {
     builder.RegisterCallbackGenericService(service_.get());
     acceptor_ = builder.experimental().AddExternalConnectionAcceptor(
         grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
-        server_credentials(*options.security));
+        server_credentials(*options.security, options.settings));
     server_ = builder.BuildAndStart();
     if (!server_) {
       throw FailedPreconditionError(
