@@ -241,9 +241,10 @@ void World::accepted(Life& life, const rpc::Caller& writer) {
       newest = other.get();
     }
   }
-  // An earlier service that runs again is not newer than the group in which the task accepts.
+  // An earlier service that runs again is not newer than the group in which the task accepts; nor is one
+  // of the same term, of which a service that no survivor told of it knows nothing.
   if (newest != nullptr && newest->incarnation != writer.incarnation &&
-      term >= life.agent->view()->term) {
+      term > life.agent->view()->term) {
     violate(str(task_of(life.node), " accepted a write of a coordinator that is fenced"));
   }
 }
