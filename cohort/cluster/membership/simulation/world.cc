@@ -63,6 +63,11 @@ World::World(const SimulationOptions& options) : options_(options), random_(opti
 
 World::~World() {
   for (const auto& life : lives_) life->process.end();
+  // They still answer calls as they end, over the network between all of them.
+  for (const auto& life : lives_) {
+    life->agent = nullptr;
+    life->service = nullptr;
+  }
 }
 
 TaskId World::task_of(int node) const {
