@@ -101,20 +101,27 @@ const std::vector<Named<MakeMetric>>& all_metrics() {
   return all;
 }
 
+const Named<MakeMetric>& find_metric(std::string_view name) {
+  if (const auto* found = find_named(all_metrics(), name)) return *found;
+  throw_unknown_name("metric", name, names_of(all_metrics()));
+}
+
 }  // namespace
+
+void check_metric_name(std::string_view name) { find_metric(name); }
+
+keras::metrics::PredictionMetric metric_of_name(std::string_view name) {
+  const Named<MakeMetric>& found = find_metric(name);
+  const bool by_class =
+      found.class_name == name && std::isupper(static_cast<unsigned char>(name[0])) != 0;
+  return found.value(by_class ? std::string() : std::string(name));
+}
+
 }  // namespace internal
 
 namespace keras::metrics {
 
-PredictionMetric get(std::string_view name) {
-  const auto* found = internal::find_named(internal::all_metrics(), name);
-  if (found == nullptr) {
-    internal::throw_unknown_name("metric", name, internal::names_of(internal::all_metrics()));
-  }
-  const bool by_class =
-      found->class_name == name && std::isupper(static_cast<unsigned char>(name[0])) != 0;
-  return found->value(by_class ? std::string() : std::string(name));
-}
+PredictionMetric get(std::string_view name) { return internal::metric_of_name(name); }
 
 }  // namespace keras::metrics
 }  // namespace cohort

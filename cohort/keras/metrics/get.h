@@ -19,3 +19,8 @@ namespace cohort::keras::metrics {
 COHORT_API PredictionMetric get(std::string_view name);
 
 }  // namespace cohort::keras::metrics
+
+namespace cohort::internal {
+// Errors: InvalidArgument, as get's; makes nothing.
+void check_metric_name(std::string_view name);
+}  // namespace cohort::internal
