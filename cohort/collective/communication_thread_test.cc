@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <future>
+#include <memory>
 #include <vector>
 
 #include "cohort/collective/sole_communicator.h"
@@ -20,11 +22,15 @@ class Recorded final : public PostedCall {
  public:
   Recorded(std::vector<int>& order, int number) : order_(order), number_(number) {}
   void make(Communicator&) noexcept override {
-    if (wait_for.valid()) wait_for.wait();
-    order_.push_back(number_);
     thread = std::this_thread::get_id();
     task = &Task::current();
+    if (wait_for.valid()) {
+      begun.set_value();
+      wait_for.wait();
+    }
+    order_.push_back(number_);
   }
+  std::promise<void> begun;  // set where there is something to wait for
   std::future<void> wait_for;
   std::thread::id thread;
   const Task* task = nullptr;
@@ -34,7 +40,7 @@ class Recorded final : public PostedCall {
   int number_;
 };
 
-TEST(CommunicationThread, MakesCallsInTheirOrderOnOneThread) {
+TEST(CommunicationThread, MakesCallsInTheirOrderWhileWhoPostsGoesOn) {
   SoleCommunicator sole;
   CommunicationThread thread(sole);
   std::vector<int> order;
@@ -42,13 +48,13 @@ TEST(CommunicationThread, MakesCallsInTheirOrderOnOneThread) {
   std::promise<void> go;
   first.wait_for = go.get_future();
   thread.post(first);
+  first.begun.get_future().wait();
+  EXPECT_NE(first.thread, std::this_thread::get_id());
   thread.post(second);
   thread.post(third);
   go.set_value();
   thread.drain();
   EXPECT_THAT(order, ElementsAre(1, 2, 3));
-  EXPECT_NE(first.thread, std::this_thread::get_id());
-  EXPECT_EQ(first.thread, third.thread);
   thread.post(second);  // again
   thread.drain();
   EXPECT_THAT(order, ElementsAre(1, 2, 3, 2));
@@ -76,6 +82,40 @@ TEST(CommunicationThread, DrainsWhereNothingWasPostedAndEndsWithWhatIsLeft) {
     thread.post(call);
   }
   EXPECT_THAT(order, ElementsAre(1));
+}
+
+TEST(CommunicationThread, WhoDrainsMakesWhatNobodyHasBegun) {
+  SoleCommunicator sole;
+  CommunicationThread thread(sole);
+  std::vector<int> order;
+  Recorded first(order, 1), second(order, 2), third(order, 3);
+  thread.post_before_drain(first);
+  thread.drain();
+  EXPECT_EQ(first.thread, std::this_thread::get_id());
+  std::promise<void> go;
+  second.wait_for = go.get_future();
+  thread.post(second);
+  second.begun.get_future().wait();
+  thread.post_before_drain(third);
+  go.set_value();
+  thread.drain();
+  EXPECT_THAT(order, ElementsAre(1, 2, 3));
+}
+
+TEST(CommunicationThread, SeveralThreadsMayDrain) {
+  SoleCommunicator sole;
+  CommunicationThread thread(sole);
+  std::vector<int> order;
+  std::vector<std::unique_ptr<Recorded>> calls;
+  for (int i = 0; i < 100; ++i) calls.push_back(std::make_unique<Recorded>(order, i));
+  for (size_t i = 0; i < calls.size(); ++i) {
+    i % 3 == 0 ? thread.post(*calls[i]) : thread.post_before_drain(*calls[i]);
+  }
+  std::vector<std::thread> drains;
+  for (int i = 0; i < 3; ++i) drains.emplace_back([&] { thread.drain(); });
+  for (std::thread& one : drains) one.join();
+  ASSERT_EQ(order.size(), calls.size());
+  EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
 }
 
 }  // namespace

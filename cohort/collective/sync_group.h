@@ -17,6 +17,7 @@
 #include "cohort/collective/group_view.h"
 #include "cohort/collective/thread_group.h"
 #include "cohort/core/function_ref.h"
+#include "cohort/core/process.h"
 
 namespace cohort::collective {
 
@@ -38,13 +39,15 @@ class SyncGroup {
   // For calls on the calling thread; waits until the posted ones are done. All calls of a task are
   // made in the order in which its code asks for them, so that it is the same on every task.
   Communicator& between() {
-    communication_.drain();
+    communication_->drain();
     return *communicator_;
   }
   // Has `call` made by the communication thread, after all that were asked for before.
-  void post(PostedCall& call) { communication_.post(call); }
-  // Waits until the posted calls are done.
-  void drain() { communication_.drain(); }
+  void post(PostedCall& call) { communication_->post(call); }
+  // The same for the last of them, when its caller or another thread drains next.
+  void post_before_drain(PostedCall& call) { communication_->post_before_drain(call); }
+  // Returns when the posted calls are done; makes those that have not begun.
+  void drain() { communication_->drain(); }
   // Ends the work of the group, see Communicator::abort. Posted calls end with that error.
   void abort(const std::exception_ptr& reason) noexcept { communicator_->abort(reason); }
   // The communicator's own memory, for those who come and go during its life.
@@ -70,7 +73,7 @@ class SyncGroup {
  private:
   std::shared_ptr<Communicator> communicator_;
   BufferPool buffers_;
-  CommunicationThread communication_;
+  const internal::HomePtr<CommunicationThread> communication_;
   std::shared_ptr<const GroupView> view_;
   ThreadGroup threads_;
   std::chrono::nanoseconds timeout_ = RoundOptions().timeout;

@@ -55,8 +55,8 @@ void GroupWatch::guard(std::weak_ptr<collective::Communicator> communicator) {
 
 std::exception_ptr GroupWatch::loss(std::chrono::milliseconds patience) {
   std::unique_lock lock(mutex_);
-  lost_.wait_for(lock, patience, [this] { return error_ != nullptr; });
-  return error_;
+  ended_.wait_for(lock, patience, [this] { return end_ != End::kNone; });
+  return end_ == End::kLoss ? error_ : nullptr;
 }
 
 void GroupWatch::on_view(const membership::View& view) {
@@ -64,26 +64,28 @@ void GroupWatch::on_view(const membership::View& view) {
     const Member* member = view.find(task);
     if (member == nullptr || member->state != TaskState::kAlive ||
         member->incarnation != incarnation) {
-      return lose(end_of(task, view));
+      const bool left = member != nullptr && member->state == TaskState::kLeft;
+      return end(end_of(task, view), left ? End::kOther : End::kLoss);
     }
   }
   for (const Event& event : view.events) {
     if (event.kind == EventKind::kReported && event.version > start_ &&
         incarnations_.contains(event.task)) {
-      return lose(rpc::decode_error(event.error));
+      return end(rpc::decode_error(event.error), End::kOther);
     }
   }
 }
 
-void GroupWatch::lose(const std::exception_ptr& error) {
+void GroupWatch::end(const std::exception_ptr& error, End how) {
   std::shared_ptr<collective::Communicator> live;
   {
     const std::lock_guard lock(mutex_);
-    if (error_ != nullptr) return;
+    if (end_ != End::kNone) return;
+    end_ = how;
     error_ = error;
     live = communicator_.lock();
   }
-  lost_.notify_all();
+  ended_.notify_all();
   if (live != nullptr) live->abort(error);
 }
 

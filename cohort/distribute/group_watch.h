@@ -25,20 +25,22 @@ class GroupWatch final : public MembershipListener {
 
   // Whom to tell. At once, if a task has been lost already.
   void guard(std::weak_ptr<collective::Communicator> communicator);
-  // What has ended the group; null while it goes on. Waits a moment for the news, which may come
-  // later than the end of a connection: up to `patience`.
+  // Whose loss has ended the group; null where none is known, or something else has ended it. Waits
+  // a moment for the news, which may come later than the end of a connection: up to `patience`.
   std::exception_ptr loss(std::chrono::milliseconds patience);
 
   void on_view(const membership::View& view) override;
-  void on_end(const std::exception_ptr& error) override { lose(error); }
+  void on_end(const std::exception_ptr& error) override { end(error, End::kLoss); }
 
  private:
-  void lose(const std::exception_ptr& error);
+  enum class End { kNone, kLoss, kOther };
+  void end(const std::exception_ptr& error, End how);
 
   const int64_t start_;                      // the version of the view in which the group began
   std::map<TaskId, uint64_t> incarnations_;  // of the others
   std::mutex mutex_;                         // guards what follows
-  std::condition_variable lost_;
+  std::condition_variable ended_;
+  End end_ = End::kNone;
   std::exception_ptr error_;
   std::weak_ptr<collective::Communicator> communicator_;
 };

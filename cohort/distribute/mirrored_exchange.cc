@@ -313,6 +313,26 @@ void MirroredExchange::prepare_sums(Contributions all) {
   }
 }
 
+// The numbers of the sum of target i, as a span; not called where no replica has a gradient.
+template <class Visit>
+void MirroredExchange::visit_sum(size_t i, const Visit& visit) {
+  const DType dtype = targets()[i].variable.dtype();
+  if (sums_.rows[i] != nullptr) {
+    std::vector<char>& values = between_->values_of_rows(i).values;
+    visit_numbers(dtype, values.data(), values.size(), visit);
+  } else if (const Tensor& sum = sums_.dense[i]; sum.defined()) {
+    visit_numbers(dtype, sum.data_ptr(), sum.nbytes(), visit);
+  }
+}
+
+void MirroredExchange::scale_sum(size_t i, double factor) {
+  visit_sum(i, [&](auto numbers) {
+    for (auto& number : numbers) {
+      number = static_cast<std::remove_reference_t<decltype(number)>>(number * factor);
+    }
+  });
+}
+
 // By the norm of all sums together, so that their direction stays. Squares are added up in one
 // order, whatever the number of replicas and tasks.
 void MirroredExchange::transform_sums(const UpdateStep& step) {
@@ -321,14 +341,11 @@ void MirroredExchange::transform_sums(const UpdateStep& step) {
   if (!step.transforms_sums()) return;
   double squares = 0;
   for (size_t i = 0; i < targets().size(); ++i) {
-    const DType dtype = targets()[i].variable.dtype();
-    const auto add = [&](auto numbers) { squares += squares_of(numbers); };
-    if (sums_.rows[i] != nullptr) {
-      std::vector<char>& values = between_->values_of_rows(i).values;
-      visit_numbers(dtype, values.data(), values.size(), add);
-    } else if (const Tensor& sum = sums_.dense[i]; sum.defined()) {
-      visit_numbers(dtype, sum.data_ptr(), sum.nbytes(), add);
-    }
+    double of_target = 0;
+    visit_sum(i, [&](auto numbers) { of_target += squares_of(numbers); });
+    squares += of_target;
+    const double own_norm = std::sqrt(of_target);
+    if (step.clipnorm > 0 && own_norm > step.clipnorm) scale_sum(i, step.clipnorm / own_norm);
   }
   const double norm = std::sqrt(squares);
   sums_.result.global_norm = norm;
@@ -336,13 +353,7 @@ void MirroredExchange::transform_sums(const UpdateStep& step) {
   if (!(step.global_clipnorm > 0 && norm > step.global_clipnorm)) return;
   sums_.scale = step.global_clipnorm / norm;
   for (size_t i = 0; i < targets().size(); ++i) {  // few numbers; the pass multiplies dense ones
-    if (sums_.rows[i] == nullptr) continue;
-    std::vector<char>& values = between_->values_of_rows(i).values;
-    visit_numbers(targets()[i].variable.dtype(), values.data(), values.size(), [&](auto numbers) {
-      for (auto& number : numbers) {
-        number = static_cast<std::remove_reference_t<decltype(number)>>(number * sums_.scale);
-      }
-    });
+    if (sums_.rows[i] != nullptr) scale_sum(i, sums_.scale);
   }
 }
 

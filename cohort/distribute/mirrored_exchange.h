@@ -63,6 +63,9 @@ class MirroredExchange final : public GradientExchange {
   // Called by one thread, while the others wait.
   void prepare_sums(Contributions all);
   void transform_sums(const UpdateStep& step);
+  template <class Visit>
+  void visit_sum(size_t i, const Visit& visit);
+  void scale_sum(size_t i, double factor);
   void update_slices(const distribute::ReplicaContext& replica, const GradientSources& sources,
                      const UpdateStep& step, const optim::StepScalars& scalars, int64_t elements);
   const GradientPacks* packs_of(const distribute::ReplicaContext& replica) const;

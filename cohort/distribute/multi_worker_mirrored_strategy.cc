@@ -107,6 +107,7 @@ std::shared_ptr<internal::StrategyCore> make_core(MultiWorkerMirroredStrategyOpt
                                    .devices = std::move(devices),
                                    .shared_storage = options.shared_storage,
                                    .connection = std::move(connection),
+                                   .bytes_per_pack = options.communication_options.bytes_per_pack,
                                    .close_timeout = options.close_timeout});
 }
 
@@ -133,11 +134,13 @@ int MultiWorkerMirroredStrategy::num_workers() const {
 }
 bool MultiWorkerMirroredStrategy::is_chief() const { return worker_id() == 0; }
 
-Coordination& MultiWorkerMirroredStrategy::coordination() const {
+Server& MultiWorkerMirroredStrategy::server() const {
   Server* const server = core_of(*this).server();
-  if (server != nullptr) return server->coordination();
+  if (server != nullptr) return *server;
   throw FailedPreconditionError(
-      "there are no other workers to coordinate with: the program is alone");
+      "there are no other workers to talk to, and so no server: the program is alone");
 }
+
+Coordination& MultiWorkerMirroredStrategy::coordination() const { return server().coordination(); }
 
 }  // namespace cohort::distribute

@@ -55,8 +55,8 @@ class COHORT_API MultiWorkerMirroredStrategy : public Strategy {
   // come and connects the workers.
   // Errors: InvalidArgument (one line: a cluster that cannot run, no task type or id beside a cluster,
   // no worker, the options), DeadlineExceeded (names the tasks that have not come), Unavailable (a task
-  // was lost), FailedPrecondition (another cluster spec or program, a port that is taken), Aborted (the
-  // task is there already), those of Server.
+  // was lost), FailedPrecondition (another cluster spec or program, a port that is taken, a process that
+  // is another task already), Aborted (the task is there already), those of Server.
   explicit MultiWorkerMirroredStrategy(MultiWorkerMirroredStrategyOptions options = {});
   explicit MultiWorkerMirroredStrategy(
       std::shared_ptr<const cluster_resolver::ClusterResolver> cluster_resolver,
@@ -69,7 +69,10 @@ class COHORT_API MultiWorkerMirroredStrategy : public Strategy {
   int num_workers() const;
   // Whether this task is the one that writes for all. An evaluator is, for itself.
   bool is_chief() const;
-  // What the tasks of the cluster agree on. Errors: FailedPrecondition (there are no other workers).
+  // This task's server, for functions that other tasks call (Strategy::serve).
+  // Errors of both: FailedPrecondition (there are no other workers).
+  Server& server() const;
+  // What the tasks of the cluster agree on: that of the server.
   Coordination& coordination() const;
 };
 

@@ -22,7 +22,8 @@ LocalStrategy::Config config_of(const MultiWorkerStrategy::Options& options) {
   return {.name = "MultiWorkerMirroredStrategy",
           .devices = options.devices,
           .shared_storage = options.shared_storage,
-          .communicator = options.connection ? options.connection->communicator : nullptr};
+          .communicator = options.connection ? options.connection->communicator : nullptr,
+          .bytes_per_pack = options.bytes_per_pack};
 }
 
 WorkerPlace place_in(const train::ClusterSpec& spec, const TaskId& self) {

@@ -9,6 +9,7 @@
 #include "cohort/cluster/rpc/service.h"
 #include "cohort/cluster/rpc/text.h"
 #include "cohort/cluster/server_core.h"
+#include "cohort/core/caught_error.h"
 #include "cohort/core/error.h"
 #include "cohort/core/task.h"
 #include "cohort/core/text.h"
@@ -84,9 +85,11 @@ class FunctionService : public rpc::Service {
     try {
       call.reply(answer(table, self, call.request()));
     } catch (...) {
-      const ErrorRecord error = record_error(std::current_exception());
+      const std::exception_ptr caught = std::current_exception();
+      const ErrorRecord error = record_error(caught);
       call.fail(
           make_error(error.code, error.message, error.task.empty() ? to_string(self) : error.task));
+      if (!caught) throw;  // pthread_exit: the thread goes on ending
     }
   }
 

@@ -64,6 +64,7 @@ struct TaskPacks::Pack final : collective::PostedCall {
   Pack(TaskPacks& packs, DType of) : owner(packs), dtype(of) {}
 
   void make(collective::Communicator& communicator) noexcept override {
+    if (owner.failed_.load()) return;  // the step ends, and the group's work with it
     try {
       collective::all_reduce(communicator, {memory.data(), elements, dtype},
                              {.name = name,
@@ -181,7 +182,9 @@ void TaskPacks::post_in_order(Pack& pack) {
   std::lock_guard lock(mutex_);
   pack.ready = true;
   while (next_to_post_ < packs_.size() && packs_[next_to_post_]->ready) {
-    group_.post(*packs_[next_to_post_++]);
+    Pack& next = *packs_[next_to_post_++];
+    // With the last one the backward pass is over.
+    next_to_post_ < packs_.size() ? group_.post(next) : group_.post_before_drain(next);
   }
 }
 
@@ -190,9 +193,7 @@ void TaskPacks::wait() {
   check_not_failed();
 }
 
-// Of several packs the first one's: the others fail because of it.
 void TaskPacks::fail(std::exception_ptr error) {
-  if (failed_.load()) return;
   error_ = std::move(error);
   failed_ = true;
 }

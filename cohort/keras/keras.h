@@ -3,6 +3,8 @@
 
 #include "cohort/keras/activations.h"
 #include "cohort/keras/backend.h"
+#include "cohort/keras/callbacks/callback.h"
+#include "cohort/keras/callbacks/progbar_logger.h"
 #include "cohort/keras/functional.h"
 #include "cohort/keras/initializers.h"
 #include "cohort/keras/layers/layers.h"
@@ -13,4 +15,5 @@
 #include "cohort/keras/regularizers.h"
 #include "cohort/keras/sequential.h"
 #include "cohort/keras/torch_model.h"
+#include "cohort/keras/utils.h"
 #include "cohort/keras/zip.h"

@@ -2,11 +2,18 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 
 #include "cohort/core/error.h"
+#include "cohort/optim/adadelta.h"
+#include "cohort/optim/adagrad.h"
 #include "cohort/optim/adam.h"
+#include "cohort/optim/adamax.h"
+#include "cohort/optim/ftrl.h"
+#include "cohort/optim/nadam.h"
 #include "cohort/optim/rmsprop.h"
 #include "cohort/optim/sgd.h"
+#include "cohort/optim/transformed.h"
 
 namespace cohort::optim {
 namespace {
@@ -45,6 +52,35 @@ struct Maker {
   Rule (*make)(Values& value);
 };
 constexpr Maker kMakers[] = {
+    {"Adagrad",
+     [](Values& value) {
+       return make_adagrad({.initial_accumulator_value = value("initial_accumulator_value"),
+                            .epsilon = value("epsilon")});
+     }},
+    {"Adadelta",
+     [](Values& value) {
+       return make_adadelta({.rho = value("rho"), .epsilon = value("epsilon")});
+     }},
+    {"Adamax",
+     [](Values& value) {
+       return make_adamax(
+           {.beta_1 = value("beta_1"), .beta_2 = value("beta_2"), .epsilon = value("epsilon")});
+     }},
+    {"Nadam",
+     [](Values& value) {
+       return make_nadam(
+           {.beta_1 = value("beta_1"), .beta_2 = value("beta_2"), .epsilon = value("epsilon")});
+     }},
+    {"Ftrl",
+     [](Values& value) {
+       return make_ftrl(
+           {.learning_rate_power = value("learning_rate_power"),
+            .initial_accumulator_value = value("initial_accumulator_value"),
+            .l1_regularization_strength = value("l1_regularization_strength"),
+            .l2_regularization_strength = value("l2_regularization_strength"),
+            .l2_shrinkage_regularization_strength = value("l2_shrinkage_regularization_strength"),
+            .beta = value("beta")});
+     }},
     {"SGD",
      [](Values& value) {
        return make_sgd({.momentum = value("momentum"), .nesterov = value("nesterov") != 0});
@@ -76,7 +112,7 @@ Rule make_rule(const RuleConfig& config) {
   Values values(config);
   Rule rule = maker->make(values);
   values.check_all_taken();
-  return rule;
+  return config.transform ? make_transformed(std::move(rule), *config.transform) : std::move(rule);
 }
 
 }  // namespace cohort::optim

@@ -122,7 +122,13 @@ UpdateResult PushExchange::push(const Gradients& all, const UpdateStep& step) {
   }
   if (step.transforms_sums()) {
     double squares = 0;
-    for (const Tensor& one : sums) squares += one.defined() ? sum_of_squares(one) : 0;
+    for (Tensor& one : sums) {
+      if (!one.defined()) continue;
+      const double of_target = sum_of_squares(one);
+      squares += of_target;
+      const double own_norm = std::sqrt(of_target);
+      if (step.clipnorm > 0 && own_norm > step.clipnorm) one = one * (step.clipnorm / own_norm);
+    }
     result.global_norm = std::sqrt(squares);
     if (step.skip_not_finite && !std::isfinite(squares)) {
       result.updated = false;

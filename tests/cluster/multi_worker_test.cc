@@ -1,6 +1,8 @@
 // MultiWorkerMirroredStrategy in real processes: equal bits, faults, restarts.
+#include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/remainder.h>
+#include <ATen/ops/sparse_coo_tensor.h>
 #include <cohort/cohort.h>
 #include <cohort/testing/multi_process_main.h>
 #include <cohort/testing/multi_process_runner.h>
@@ -250,6 +252,7 @@ std::string survive(const Arguments& arguments) {
   for (int attempt = 0;; ++attempt) {
     try {
       random::set_seed(8);
+      keras::backend::clear_session();  // layers are named as in a process that begins
       const MultiWorkerMirroredStrategy strategy = make_strategy();
       Training training(strategy, {.directory = arguments.at(0)});
       training.run_to(kSteps, [&](int step) {
@@ -351,6 +354,80 @@ std::string introduce(const Arguments& arguments) {
   text << ", second " << second.reduce(ReduceOp::SUM, at::full({}, own)).item<double>();
   strategy.coordination().barrier("the end");
   return text.str();
+}
+
+void expect(const std::string& what, const Tensor& value, const Tensor& wanted) {
+  if (value.sizes() == wanted.sizes() && at::equal(value.to(float64), wanted.to(float64))) return;
+  std::ostringstream text;
+  text << what << ": " << Structure(value) << ", but it should be " << Structure(wanted);
+  throw UnknownError(text.str());
+}
+
+// What reference implementations compute with two replicas, here one in each worker.
+std::string reduce_as_others_do(const Arguments&) {
+  const MultiWorkerMirroredStrategy strategy = make_strategy();
+  const int id = strategy.worker_id();
+  const auto mine = [](const Tensor& value) { return PerReplica<Tensor>({value}); };
+  expect("SUM", strategy.reduce(ReduceOp::SUM, mine(constant({1., 2.}))), constant({2., 4.}));
+  expect("MEAN axis 0", strategy.reduce(ReduceOp::MEAN, mine(constant({1., 2.})), 0),
+         constant(1.5));
+  const Tensor row = id == 0 ? constant({0., 1., 2., 3.}) : constant({4., 5., 6., 7.});
+  expect("SUM of rows", strategy.reduce(ReduceOp::SUM, mine(row)), constant({4., 6., 8., 10.}));
+  expect("SUM axis 0", strategy.reduce(ReduceOp::SUM, mine(row), 0), constant(28.));
+  const Tensor partial = id == 0 ? row : constant({4., 5.});
+  expect("MEAN axis 0 of a partial batch", strategy.reduce(ReduceOp::MEAN, mine(partial), 0),
+         constant(2.5));
+  expect("gather", strategy.gather(mine(constant({{1}, {2}})), 0), constant({{1}, {2}, {1}, {2}}));
+  // Rows: of worker 0 row 1, of worker 1 rows 1 and 3.
+  const Tensor rows = id == 0 ? constant({{1., 2.}}) : constant({{3., 4.}, {5., 6.}});
+  const Tensor indices = id == 0 ? constant({1}, int64) : constant({1, 3}, int64);
+  const Tensor sparse = at::sparse_coo_tensor(indices.unsqueeze(0), rows, {5, 2});
+  Tensor sum = zeros({5, 2});
+  sum[1] = constant({4., 6.});
+  sum[3] = constant({5., 6.});
+  expect("SUM of sparse rows", strategy.reduce(ReduceOp::SUM, mine(sparse)).to_dense(), sum);
+
+  // Variables: ON_WRITE and ON_READ.
+  auto scope = strategy.scope();
+  const auto variable = [](distribute::VariableSynchronization synchronization,
+                           distribute::VariableAggregation aggregation) {
+    return distribute::Variable(
+        constant(15.),
+        {.trainable = false, .synchronization = synchronization, .aggregation = aggregation});
+  };
+  using S = distribute::VariableSynchronization;
+  using A = distribute::VariableAggregation;
+  const auto summed = variable(S::ON_WRITE, A::SUM), averaged = variable(S::ON_WRITE, A::MEAN);
+  const auto first = variable(S::ON_WRITE, A::ONLY_FIRST_REPLICA);
+  const auto counted = variable(S::ON_READ, A::SUM);
+  scope.close();
+  strategy.run([&] {
+    summed.assign(constant(2.));
+    averaged.assign(constant(2.));
+  });
+  strategy.run([&](ReplicaContext& context) {
+    const Tensor replica = at::full({}, context.replica_id_in_sync_group());
+    first.assign(replica);
+    counted.assign(replica);
+    expect("all_reduce of ids", context.all_reduce(ReduceOp::SUM, replica), constant(1.));
+  });
+  expect("assign SUM", summed.value(), constant(4.));
+  expect("assign MEAN", averaged.value(), constant(2.));
+  expect("assign ONLY_FIRST_REPLICA", first.value(), constant(0.));
+  expect("ON_READ SUM", counted.value(), constant(1.));
+  const auto sums = strategy.extended().batch_reduce_to(
+      ReduceOp::SUM, {{mine(constant(1.)), summed}, {mine(row), averaged}});
+  expect("batch_reduce_to", sums[0].value(0), constant(2.));
+  expect("batch_reduce_to of rows", sums[1].value(0), constant({4., 6., 8., 10.}));
+  strategy.extended().update(
+      summed, [](distribute::Variable& v, const Tensor& x) { v.assign(x); }, constant(1.));
+  expect("update", summed.value(), constant(1.));
+  try {
+    strategy.reduce(ReduceOp::SUM, mine(partial));
+  } catch (const Error& error) {
+    return "refused by " + std::string(code_name(error.code()));
+  }
+  return "shapes that differ were added";
 }
 
 // One replica on worker 0, two on worker 1.
@@ -483,6 +560,21 @@ TEST_F(MultiWorker, EveryTaskKnowsItsPart) {
               std::filesystem::is_empty(directory + "/1"));
 }
 
+TEST_F(MultiWorker, ReducesAsOthersDo) {
+  for (const std::string& text : values_of(workers(2, "reduce_as_others_do"))) {
+    EXPECT_EQ(text, "refused by FAILED_PRECONDITION");
+  }
+}
+
+// From a function nothing is divided: each worker has its batches, one for each replica.
+TEST_F(MultiWorker, WithTwoReplicasEachReadsTwoPieces) {
+  const auto read_by = values_of(workers(2, "read", {"2"}));
+  EXPECT_THAT(read_by[0], AllOf(StartsWith("DATA [0] [2] | [4] [6] | [8] [10]\n"),
+                                HasSubstr("function [200,201] [202,203] | [204,205] []")));
+  EXPECT_THAT(read_by[1], AllOf(StartsWith("DATA [1] [3] | [5] [7] | [9] [11]\n"),
+                                HasSubstr("function [201,202] [] | [] []")));
+}
+
 TEST_F(MultiWorker, WorkersMayHaveDifferentNumbersOfReplicas) {
   for (const std::string& text : values_of(workers(2, "differ_in_devices"))) {
     EXPECT_EQ(text, "[0,1,2] of 3, batches cannot be divided");
@@ -613,7 +705,9 @@ int train_under_launcher(const std::string& directory, const std::string& fault)
       if (step != 13 || strategy.worker_id() != 1 || std::filesystem::exists(marker)) return;
       if (fault == "none") return;
       std::ofstream(marker) << "once";
-      if (fault == "throw") throw InvalidArgumentError("a fault of worker 1's own");
+      if (fault == "throw") {
+        strategy.run([] { throw InvalidArgumentError("a fault of worker 1's own"); });
+      }
       ::raise(SIGKILL);
     });
     std::printf("digest: %s\n", training.result().substr(0, 16).c_str());
@@ -711,6 +805,7 @@ int main(int argc, char** argv) {
                                               {"throw_on_one", cohort::throw_on_one},
                                               {"end_early", cohort::end_early},
                                               {"disagree", cohort::disagree},
+                                              {"reduce_as_others_do", cohort::reduce_as_others_do},
                                               {"differ_in_devices", cohort::differ_in_devices},
                                               {"start_by_torchrun", cohort::start_by_torchrun},
                                               {"survive", cohort::survive},

@@ -42,7 +42,8 @@ struct Call {
   int32_t dtype = 0;
   int64_t count = 0;
   int32_t root = 0;
-  uint64_t counts = 0;  // their fingerprint
+  uint64_t counts = 0;       // their fingerprint
+  uint64_t fingerprint = 0;  // CallOptions::fingerprint
   // Where the values lie in the file: the part that buffer() gave, and their place in it. -1: they
   // do not.
   int64_t part_begin = -1;

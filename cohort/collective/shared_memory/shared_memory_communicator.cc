@@ -66,6 +66,7 @@ class SharedMemoryCommunicator final : public Communicator {
   int size() const override { return member_.size(); }
   int64_t generation() const override { return member_.generation; }
   std::string task_name(int of_rank) const override { return to_string(member_.task(of_rank)); }
+  bool compares_fingerprints() const override { return true; }
 
   Buffer buffer(int64_t bytes) override {
     home_.check("the communicator");
@@ -201,6 +202,7 @@ class SharedMemoryCommunicator final : public Communicator {
     const Waiting waiting(options.name, options.timeout);
     call.dtype = static_cast<int32_t>(mine.dtype);
     call.count = mine.count;
+    call.fingerprint = options.fingerprint;
     const bool is_small = mine.bytes() <= kSmallBytes;
     if (!is_small) parts_.locate(mine, call);
     seats_[rank()].calls[calls_ & 1] = call;
@@ -244,6 +246,11 @@ class SharedMemoryCommunicator final : public Communicator {
     const Call& first = seats_[0].calls[calls_ & 1];
     for (int other = 1; other < size(); ++other) {
       const Call& second = seats_[other].calls[calls_ & 1];
+      if (first.fingerprint != second.fingerprint) {
+        ++calls_;
+        throw DifferentCallsError(
+            str(task_name(0), " and ", task_name(other), " make different calls"));
+      }
       if (first.operation == second.operation && first.count == second.count &&
           first.dtype == second.dtype && first.root == second.root &&
           first.counts == second.counts) {

@@ -26,7 +26,7 @@ enum class Reduction {
 
 struct LossOptions {
   Reduction reduction = Reduction::AUTO;
-  std::string name = "loss";
+  std::string name = "";  // empty: the loss's own ("loss" for a function of yours)
 };
 
 // A value. Thread safety: immutable.
@@ -47,6 +47,7 @@ class COHORT_API Loss {
 
   const std::string& name() const { return options_.name; }
   Reduction reduction() const { return options_.reduction; }
+  Loss with_reduction(Reduction reduction) const;
 
  private:
   Function per_example_;

@@ -74,7 +74,15 @@ enum EntryField : uint32_t { kEntry = 1 };
 enum EntryPart : uint32_t { kEntryVariable = 1, kEntryShard, kEntryVersion, kEntryHasValue };
 
 enum ApplyField : uint32_t { kToken = 1, kTokensEndedBelow, kRule, kOp };
-enum RulePart : uint32_t { kRuleName = 1, kParameterName, kParameterValue };
+enum RulePart : uint32_t {
+  kRuleName = 1,
+  kParameterName,
+  kParameterValue,
+  kClipvalue,
+  kWeightDecay,
+  kEmaMomentum,
+  kEmaOverwriteFrequency
+};
 enum OpPart : uint32_t {
   kOpKind = 1,
   kOpVariable,
@@ -94,16 +102,49 @@ std::string encode_rule(const optim::UpdateRule& rule) {
   for (const auto& [name, value] : config.values) {
     out.bytes(kParameterName, name).fixed64(kParameterValue, as_bits(value));
   }
+  if (config.transform) {
+    out.fixed64(kClipvalue, as_bits(config.transform->clipvalue));
+    if (config.transform->weight_decay) {
+      out.fixed64(kWeightDecay, as_bits(*config.transform->weight_decay));
+    }
+    if (config.transform->ema_momentum) {
+      out.fixed64(kEmaMomentum, as_bits(*config.transform->ema_momentum));
+    }
+    out.varint(kEmaOverwriteFrequency,
+               static_cast<uint64_t>(config.transform->ema_overwrite_frequency));
+  }
   return out.str();
 }
 
 std::shared_ptr<const optim::UpdateRule> decode_rule(WireReader in) {
   optim::RuleConfig config;
+  const auto transform = [&]() -> optim::TransformOptions& {
+    if (!config.transform) config.transform.emplace();
+    return *config.transform;
+  };
   while (in.next()) {
-    if (in.field() == kRuleName) config.name = in.bytes();
-    if (in.field() == kParameterName) config.values.emplace_back(in.bytes(), 0.);
-    if (in.field() == kParameterValue && !config.values.empty()) {
-      config.values.back().second = as_double(in.fixed64());
+    switch (in.field()) {
+      case kRuleName:
+        config.name = in.bytes();
+        break;
+      case kParameterName:
+        config.values.emplace_back(in.bytes(), 0.);
+        break;
+      case kParameterValue:
+        if (!config.values.empty()) config.values.back().second = as_double(in.fixed64());
+        break;
+      case kClipvalue:
+        transform().clipvalue = as_double(in.fixed64());
+        break;
+      case kWeightDecay:
+        transform().weight_decay = as_double(in.fixed64());
+        break;
+      case kEmaMomentum:
+        transform().ema_momentum = as_double(in.fixed64());
+        break;
+      case kEmaOverwriteFrequency:
+        transform().ema_overwrite_frequency = static_cast<int64_t>(in.varint());
+        break;
     }
   }
   return optim::make_rule(config);

@@ -1,4 +1,4 @@
-#include "cohort/distribute/mirrored_variable.h"
+#include "cohort/distribute/on_write_variable.h"
 
 #include "cohort/distribute/context_stack.h"
 #include "cohort/distribute/replica_context.h"
@@ -30,7 +30,7 @@ bool takes_one_replicas_rows(ScatterOp op) {
 
 }  // namespace
 
-Tensor MirroredVariable::read() const {
+Tensor OnWriteVariable::read() const {
   const ReplicaContext* replica = owners_replica("read");
   if (replica != nullptr) return leaf(static_cast<size_t>(replica->local_replica_id()));
   const ContextFrame* frame = current_frame();
@@ -38,7 +38,7 @@ Tensor MirroredVariable::read() const {
   return leaf(updating ? static_cast<size_t>(frame->update_component) : 0);
 }
 
-void MirroredVariable::assign(AssignOp op, const Tensor& value) {
+void OnWriteVariable::assign(AssignOp op, const Tensor& value) {
   ReplicaContext* replica = owners_replica(assign_name(op));
   const Tensor checked = checked_value(value, assign_name(op));
   if (replica != nullptr) return assign_in_replica(*replica, op, checked);
@@ -50,19 +50,18 @@ void MirroredVariable::assign(AssignOp op, const Tensor& value) {
 }
 
 // The others take the first one's result: `value` may be a component itself.
-void MirroredVariable::write_everywhere(AssignOp op, const Tensor& value) {
+void OnWriteVariable::write_everywhere(AssignOp op, const Tensor& value) {
   write(0, op, value);
   for (const size_t i : distinct_components()) {
     if (i != 0) write(i, AssignOp::kAssign, component(0));
   }
 }
 
-void MirroredVariable::check_aggregation(const char* operation) const {
+void OnWriteVariable::check_aggregation(const char* operation) const {
   if (options().aggregation == VariableAggregation::NONE) {
-    throw InvalidArgumentError(
-        str("You must specify an aggregation method to update a MirroredVariable in Replica "
-            "Context: make variable '",
-            options().name, "' with .aggregation, or call ", operation, " in merge_call"));
+    throw InvalidArgumentError(str("You must specify an aggregation method to update a ", kind(),
+                                   " in Replica Context: make variable '", options().name,
+                                   "' with .aggregation, or call ", operation, " in merge_call"));
   }
   if (options().aggregation == VariableAggregation::MEAN && !at::isFloatingType(dtype())) {
     throw InvalidArgumentError(str("variable '", options().name, "' of dtype ", dtype_name(dtype()),
@@ -71,15 +70,14 @@ void MirroredVariable::check_aggregation(const char* operation) const {
 }
 
 // The replicas' values become one, by the variable's aggregation; that is written everywhere.
-void MirroredVariable::assign_in_replica(ReplicaContext& replica, AssignOp op,
-                                         const Tensor& value) {
+void OnWriteVariable::assign_in_replica(ReplicaContext& replica, AssignOp op, const Tensor& value) {
   const VariableAggregation aggregation = options().aggregation;
   if (replica.num_replicas_in_sync() == 1) {
     return write_everywhere(op, value);
   }
   check_aggregation(assign_name(op));
   struct Frame {
-    const MirroredVariable* variable;
+    const OnWriteVariable* variable;
     AssignOp op;
     Tensor value;
   } mine{this, op, value};
@@ -102,7 +100,7 @@ void MirroredVariable::assign_in_replica(ReplicaContext& replica, AssignOp op,
   });
 }
 
-void MirroredVariable::scatter(ScatterOp op, const IndexedSlices& slices) {
+void OnWriteVariable::scatter(ScatterOp op, const IndexedSlices& slices) {
   ReplicaContext* replica = owners_replica(scatter_name(op));
   IndexedSlices checked = checked_slices(slices, shape(), dtype(), scatter_name(op), name());
   if (replica != nullptr) return scatter_in_replica(*replica, op, checked);
@@ -115,7 +113,7 @@ void MirroredVariable::scatter(ScatterOp op, const IndexedSlices& slices) {
   scatter_everywhere(op, std::move(checked));
 }
 
-void MirroredVariable::scatter_everywhere(ScatterOp op, IndexedSlices slices) {
+void OnWriteVariable::scatter_everywhere(ScatterOp op, IndexedSlices slices) {
   for (const size_t i : distinct_components()) {
     if (slices.values.is_alias_of(component(i))) slices.values = slices.values.clone();
   }
@@ -123,8 +121,8 @@ void MirroredVariable::scatter_everywhere(ScatterOp op, IndexedSlices slices) {
 }
 
 // The replicas' rows one after another, each row's values divided for MEAN.
-void MirroredVariable::scatter_in_replica(ReplicaContext& replica, ScatterOp op,
-                                          const IndexedSlices& slices) {
+void OnWriteVariable::scatter_in_replica(ReplicaContext& replica, ScatterOp op,
+                                         const IndexedSlices& slices) {
   if (replica.num_replicas_in_sync() == 1) return scatter_everywhere(op, slices);
   const VariableAggregation aggregation = options().aggregation;
   const bool only_first = aggregation == VariableAggregation::ONLY_FIRST_REPLICA;
@@ -137,7 +135,7 @@ void MirroredVariable::scatter_in_replica(ReplicaContext& replica, ScatterOp op,
   }
   check_aggregation(scatter_name(op));
   struct Frame {
-    const MirroredVariable* variable;
+    const OnWriteVariable* variable;
     ScatterOp op;
     const IndexedSlices* slices;
   } mine{this, op, &slices};

@@ -1,0 +1,30 @@
+// What compile takes by name, or makes of functions.
+#include <utility>
+
+#include "cohort/keras/losses/get.h"
+#include "cohort/keras/metrics/get.h"
+#include "cohort/keras/optimizers/optimizers.h"
+#include "cohort/keras/training/compile_options.h"
+
+namespace cohort::keras {
+
+optimizers::Optimizer OptimizerArgument::make() const {
+  return object_ ? *object_ : optimizers::get(name_);
+}
+
+LossArgument::LossArgument(const char* name) : loss_(losses::get(name)) {}
+
+MetricArgument::MetricArgument(const char* name) : name_(name) {
+  internal::check_metric_name(name);
+}
+
+MetricArgument::Made MetricArgument::make() const {
+  if (object_) return *object_;
+  const metrics::PredictionMetric metric =
+      fn_ ? metrics::MeanMetricWrapper(fn_, {.name = name_}) : metrics::get(name_);
+  return {metric, [metric](const Tensor& y_true, const Tensor& y_pred, const Tensor& weight) {
+            metric.update_state(y_true, y_pred, weight);
+          }};
+}
+
+}  // namespace cohort::keras
