@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "cohort/collective/checked_communicator.h"
+#include "cohort/collective/hierarchical_communicator.h"
 #include "cohort/collective/in_process_communicator.h"
 #include "cohort/collective/network/rpc_transport.h"
 #include "cohort/collective/network/testing_servers.h"
@@ -53,6 +54,20 @@ Communicators make_rpc_communicators(int size, int64_t generation) {
       });
 }
 
+// Two tasks on each host.
+Communicators make_hierarchical_communicators(int size, int64_t generation) {
+  HostRanks hosts(static_cast<size_t>((size + 1) / 2));
+  for (int rank = 0; rank < size; ++rank) hosts[static_cast<size_t>(rank / 2)].push_back(rank);
+  return make_server_group(
+      size, generation, [&](const GroupMember& member, internal::ServerCore& server) {
+        const auto between = [&](const GroupMember& leaders) {
+          return make_transport_communicator(leaders, make_rpc_transport(leaders, server));
+        };
+        return make_hierarchical_communicator(member, hosts, make_shared_memory_communicator,
+                                              between);
+      });
+}
+
 const Backend kBackends[] = {
     {"InProcess", make_in_process_communicators, false},
     {"InProcessChecked",
@@ -73,6 +88,12 @@ const Backend kBackends[] = {
      },
      true},
     {"Rpc", make_rpc_communicators, false},
+    {"Hierarchy", make_hierarchical_communicators, false},
+    {"HierarchyChecked",
+     [](int size, int64_t generation) {
+       return checked_all(make_hierarchical_communicators(size, generation));
+     },
+     true},
     {"RpcChecked",
      [](int size, int64_t generation) {
        return checked_all(make_rpc_communicators(size, generation));
