@@ -14,6 +14,7 @@
 #include "cohort/collective/checked_communicator.h"
 #include "cohort/collective/hierarchical_communicator.h"
 #include "cohort/collective/in_process_communicator.h"
+#include "cohort/collective/network/gloo_transport.h"
 #include "cohort/collective/network/rpc_transport.h"
 #include "cohort/collective/network/testing_servers.h"
 #include "cohort/collective/network/transport_communicator.h"
@@ -54,6 +55,14 @@ Communicators make_rpc_communicators(int size, int64_t generation) {
       });
 }
 
+Communicators make_gloo_communicators(int size, int64_t generation) {
+  return make_server_group(
+      size, generation, [](const GroupMember& member, internal::ServerCore& server) {
+        return make_transport_communicator(
+            member, make_gloo_transport(member, "127.0.0.1", make_rpc_transport(member, server)));
+      });
+}
+
 // Two tasks on each host.
 Communicators make_hierarchical_communicators(int size, int64_t generation) {
   HostRanks hosts(static_cast<size_t>((size + 1) / 2));
@@ -88,6 +97,12 @@ const Backend kBackends[] = {
      },
      true},
     {"Rpc", make_rpc_communicators, false},
+    {"Gloo", make_gloo_communicators, false},
+    {"GlooChecked",
+     [](int size, int64_t generation) {
+       return checked_all(make_gloo_communicators(size, generation));
+     },
+     true},
     {"Hierarchy", make_hierarchical_communicators, false},
     {"HierarchyChecked",
      [](int size, int64_t generation) {
