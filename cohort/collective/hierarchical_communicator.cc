@@ -50,6 +50,8 @@ class HierarchicalCommunicator final : public Communicator {
 
   std::unique_ptr<Work> all_reduce(std::span<const Buffer> buffers,
                                    const CallOptions& options) override {
+    if (buffers[0].dtype == DType::Half) return add_in_float32<at::Half>(buffers, options);
+    if (buffers[0].dtype == DType::BFloat16) return add_in_float32<at::BFloat16>(buffers, options);
     check_can_add(buffers[0].dtype);
     Round round(*this, options);
     round.within([&](const CallOptions& now) { wait(within_->all_reduce(buffers, now), now); });
@@ -179,6 +181,29 @@ class HierarchicalCommunicator final : public Communicator {
     return part;
   }
 
+  // Short floats are rounded once, at the end, and not once for each level.
+  template <class T>
+  std::unique_ptr<Work> add_in_float32(std::span<const Buffer> buffers,
+                                       const CallOptions& options) {
+    const int64_t count = buffers[0].count;
+    wide_.assign(static_cast<size_t>(count), -0.0f);  // to which x adds up to x, also -0
+    for (const Buffer& buffer : buffers) {
+      const T* const values = static_cast<const T*>(buffer.data);
+      for (int64_t i = 0; i < count; ++i) {
+        wide_[static_cast<size_t>(i)] += static_cast<float>(values[i]);
+      }
+    }
+    const Buffer wide{wide_.data(), count, float32, buffers[0].stream};
+    std::unique_ptr<Work> work = all_reduce({&wide, 1}, options);
+    for (const Buffer& buffer : buffers) {
+      T* const values = static_cast<T*>(buffer.data);
+      for (int64_t i = 0; i < count; ++i) {
+        values[i] = static_cast<T>(wide_[static_cast<size_t>(i)]);
+      }
+    }
+    return work;
+  }
+
   void hand_out(Round& round, std::span<const Buffer> buffers) {
     round.after([&](const CallOptions& now) { wait(within_->broadcast(buffers, 0, now), now); });
   }
@@ -244,6 +269,7 @@ class HierarchicalCommunicator final : public Communicator {
   std::vector<int64_t> part_counts_;
   std::vector<int64_t> sorted_counts_;
   std::vector<char> sorted_;
+  std::vector<float> wide_;  // short floats of the current call
 };
 
 }  // namespace

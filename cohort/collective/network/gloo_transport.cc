@@ -96,9 +96,9 @@ class GlooTransport final : public Transport {
   const void* receive(int from, Deadline deadline) override {
     Peer& sender = peer(from);
     Expected& expected = sender.expected.front();
-    if (!guarded(from, deadline, [&](milliseconds left) { expected.buffer->waitRecv(left); })) {
-      return nullptr;
-    }
+    UnboundBuffer& buffer = *expected.buffer;
+    const auto wait = [&](milliseconds left) { return buffer.waitRecv(left); };
+    if (!guarded(from, deadline, buffer, wait)) return nullptr;
     void* const data = expected.into;
     if (expected.is_block) used_.push_back(static_cast<char*>(data));
     sender.expected.pop_front();
@@ -113,9 +113,8 @@ class GlooTransport final : public Transport {
       auto& sending = peer(rank).sending;
       for (; !sending.empty(); sending.pop_front()) {
         UnboundBuffer& buffer = *sending.front();
-        if (!guarded(rank, deadline, [&](milliseconds left) { buffer.waitSend(left); })) {
-          return rank;
-        }
+        const auto wait = [&](milliseconds left) { return buffer.waitSend(left); };
+        if (!guarded(rank, deadline, buffer, wait)) return rank;
       }
     }
     free_.insert(free_.end(), used_.begin(), used_.end());
@@ -131,6 +130,11 @@ class GlooTransport final : public Transport {
       {
         const std::lock_guard lock(ended_mutex_);
         has_ended_ = true;
+        // Gloo wakes the others where a connection is closed, and not who waits here.
+        if (waits_for_ != nullptr) {
+          waits_for_->abortWaitRecv();
+          waits_for_->abortWaitSend();
+        }
       }
       ended_.notify_all();
       close();
@@ -150,6 +154,30 @@ class GlooTransport final : public Transport {
     uint64_t num_expected = 0;
     std::deque<std::unique_ptr<UnboundBuffer>> sending;
     std::deque<Expected> expected;
+  };
+
+  // So that the end of the group wakes who waits for `buffer`. Errors: what has ended it.
+  class Waiting {
+   public:
+    Waiting(GlooTransport& owner, UnboundBuffer& buffer) : owner_(owner) {
+      {
+        const std::lock_guard lock(owner_.ended_mutex_);
+        if (!owner_.has_ended_) {
+          owner_.waits_for_ = &buffer;
+          return;
+        }
+      }
+      owner_.control_->check();
+    }
+    ~Waiting() {
+      const std::lock_guard lock(owner_.ended_mutex_);
+      owner_.waits_for_ = nullptr;
+    }
+    Waiting(const Waiting&) = delete;
+    Waiting& operator=(const Waiting&) = delete;
+
+   private:
+    GlooTransport& owner_;
   };
 
   Peer& peer(int rank) { return peers_[static_cast<size_t>(rank)]; }
@@ -182,10 +210,14 @@ class GlooTransport final : public Transport {
   }
   // Waits; false at the deadline.
   template <class Fn>
-  bool guarded(int rank, Deadline deadline, Fn wait) {
+  bool guarded(int rank, Deadline deadline, UnboundBuffer& buffer, Fn wait) {
+    const Waiting waiting(*this, buffer);
     try {
-      wait(left_until(deadline));
-      return true;
+      if (wait(left_until(deadline))) return true;
+      control_->check();  // nothing else ends a wait so
+      return false;
+    } catch (const Error&) {
+      throw;
     } catch (const std::exception& error) {
       if (Clock::now() < deadline) throw_broken(rank, error.what());
       control_->check();
@@ -308,7 +340,8 @@ class GlooTransport final : public Transport {
   Deadline last_send_;
   std::mutex ended_mutex_;
   std::condition_variable ended_;
-  bool has_ended_ = false;  // guarded by ended_mutex_
+  bool has_ended_ = false;              // guarded by ended_mutex_, as is
+  UnboundBuffer* waits_for_ = nullptr;  // what this task waits for
   char nothing_ = 0;
   char nothing_received_ = 0;
   // Where messages arrive whose place the caller leaves to the transport.

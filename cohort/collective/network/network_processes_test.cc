@@ -7,9 +7,9 @@
 #include <bit>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <random>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "cohort/cluster/resolvers/tf_config_cluster_resolver.h"
@@ -176,10 +176,12 @@ TEST(NetworkProcesses, ATaskThatGivesUpSaysWhy) {
 }
 
 // What the tasks' functions return, and how the log calls what connects them.
-std::string bits_over(const std::string& by, testing::MultiProcessOptions options) {
-  options.jobs = {{"worker", 2}};
-  options.function = "sum_bits";
-  MultiProcessRunner runner(std::move(options));
+std::string bits_over(const std::string& by, bool own_hosts,
+                      const std::map<std::string, std::string>& environment) {
+  MultiProcessRunner runner({.jobs = {{"worker", 2}},
+                             .function = "sum_bits",
+                             .environment = environment,
+                             .own_hosts = own_hosts});
   runner.start();
   const auto values = runner.join();
   EXPECT_THAT(runner.log({"worker", 0}), HasSubstr(by));
@@ -188,14 +190,12 @@ std::string bits_over(const std::string& by, testing::MultiProcessOptions option
 }
 
 TEST(NetworkProcesses, AllBackendsGiveTheSameBits) {
-  const std::string in_memory = bits_over("exchanged in shared memory", {});
+  const std::string in_memory = bits_over("exchanged in shared memory", false, {});
   const std::string over_calls =
-      bits_over("travel over the servers' calls",
-                {.environment = {{"COHORT_INSECURE_NETWORK", "1"}}, .own_hosts = true});
+      bits_over("travel over the servers' calls", true, {{"COHORT_INSECURE_NETWORK", "1"}});
   const std::string over_gloo =
-      bits_over("travel over Gloo",
-                {.environment = {{"COHORT_INSECURE_NETWORK", "1"}, {"COHORT_TRUSTED_NETWORK", "1"}},
-                 .own_hosts = true});
+      bits_over("travel over Gloo", true,
+                {{"COHORT_INSECURE_NETWORK", "1"}, {"COHORT_TRUSTED_NETWORK", "1"}});
   EXPECT_EQ(over_calls, in_memory);
   EXPECT_EQ(over_gloo, in_memory);
 }
