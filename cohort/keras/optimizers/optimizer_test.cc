@@ -372,5 +372,13 @@ TEST(Optimizer, AVariableTwiceAndAWrongShapeAreErrors) {
               AllOf(HasSubstr("'w'"), HasSubstr("[3]")));
 }
 
+TEST(Optimizer, TheLearningRateMayStandAlone) {
+  EXPECT_DOUBLE_EQ(Adam(0.5).learning_rate(), 0.5);
+  EXPECT_DOUBLE_EQ(SGD(1).learning_rate(), 1);
+  const optim::ExponentialDecay schedule(
+      {.initial_learning_rate = 0.25, .decay_steps = 10, .decay_rate = 0.5});
+  EXPECT_DOUBLE_EQ(RMSprop(schedule).learning_rate(), 0.25);
+}
+
 }  // namespace
 }  // namespace cohort::keras::optimizers

@@ -5,6 +5,7 @@
 //   optimizers::Optimizer rmsprop = optimizers::get("rmsprop");
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -15,6 +16,10 @@
 #include "cohort/optim/decays.h"
 
 namespace cohort::keras::optimizers {
+
+// A number or a schedule: Adam(1e-3) is Adam({.learning_rate = 1e-3}).
+template <class T>
+concept LearningRateLike = std::convertible_to<const T&, LearningRate>;
 
 struct SGDOptions {
   LearningRate learning_rate = 0.01;
@@ -35,6 +40,8 @@ struct SGDOptions {
 class COHORT_API SGD : public Optimizer {
  public:
   explicit SGD(const SGDOptions& options = {});
+  template <LearningRateLike Rate>
+  explicit SGD(const Rate& learning_rate) : SGD(SGDOptions{.learning_rate = learning_rate}) {}
 };
 
 struct AdamOptions {
@@ -58,6 +65,8 @@ struct AdamOptions {
 class COHORT_API Adam : public Optimizer {
  public:
   explicit Adam(const AdamOptions& options = {});
+  template <LearningRateLike Rate>
+  explicit Adam(const Rate& learning_rate) : Adam(AdamOptions{.learning_rate = learning_rate}) {}
 };
 
 struct AdamWOptions {
@@ -81,6 +90,8 @@ struct AdamWOptions {
 class COHORT_API AdamW : public Optimizer {
  public:
   explicit AdamW(const AdamWOptions& options = {});
+  template <LearningRateLike Rate>
+  explicit AdamW(const Rate& learning_rate) : AdamW(AdamWOptions{.learning_rate = learning_rate}) {}
 };
 
 struct RMSpropOptions {
@@ -104,6 +115,9 @@ struct RMSpropOptions {
 class COHORT_API RMSprop : public Optimizer {
  public:
   explicit RMSprop(const RMSpropOptions& options = {});
+  template <LearningRateLike Rate>
+  explicit RMSprop(const Rate& learning_rate)
+      : RMSprop(RMSpropOptions{.learning_rate = learning_rate}) {}
 };
 
 struct AdagradOptions {
@@ -125,6 +139,9 @@ struct AdagradOptions {
 class COHORT_API Adagrad : public Optimizer {
  public:
   explicit Adagrad(const AdagradOptions& options = {});
+  template <LearningRateLike Rate>
+  explicit Adagrad(const Rate& learning_rate)
+      : Adagrad(AdagradOptions{.learning_rate = learning_rate}) {}
 };
 
 struct AdadeltaOptions {
@@ -146,6 +163,9 @@ struct AdadeltaOptions {
 class COHORT_API Adadelta : public Optimizer {
  public:
   explicit Adadelta(const AdadeltaOptions& options = {});
+  template <LearningRateLike Rate>
+  explicit Adadelta(const Rate& learning_rate)
+      : Adadelta(AdadeltaOptions{.learning_rate = learning_rate}) {}
 };
 
 struct AdamaxOptions {
@@ -168,6 +188,9 @@ struct AdamaxOptions {
 class COHORT_API Adamax : public Optimizer {
  public:
   explicit Adamax(const AdamaxOptions& options = {});
+  template <LearningRateLike Rate>
+  explicit Adamax(const Rate& learning_rate)
+      : Adamax(AdamaxOptions{.learning_rate = learning_rate}) {}
 };
 
 struct NadamOptions {
@@ -190,6 +213,8 @@ struct NadamOptions {
 class COHORT_API Nadam : public Optimizer {
  public:
   explicit Nadam(const NadamOptions& options = {});
+  template <LearningRateLike Rate>
+  explicit Nadam(const Rate& learning_rate) : Nadam(NadamOptions{.learning_rate = learning_rate}) {}
 };
 
 struct FtrlOptions {
@@ -215,6 +240,8 @@ struct FtrlOptions {
 class COHORT_API Ftrl : public Optimizer {
  public:
   explicit Ftrl(const FtrlOptions& options = {});
+  template <LearningRateLike Rate>
+  explicit Ftrl(const Rate& learning_rate) : Ftrl(FtrlOptions{.learning_rate = learning_rate}) {}
 };
 
 // A new optimizer with the defaults of the class that Keras knows under `name`, in any case:
