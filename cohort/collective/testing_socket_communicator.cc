@@ -164,6 +164,8 @@ class SocketCommunicator final : public Communicator {
       if (moved < 0 && (errno == EAGAIN || errno == EINTR)) continue;
       if (moved <= 0) {
         check_usable();
+        // A task that has given up said why before it closed.
+        if (direction == POLLOUT) receive(peer_rank, options, deadline);
         throw UnavailableError(str(task_name(peer_rank), " was lost in '", options.name, "'"));
       }
       bytes += moved;
