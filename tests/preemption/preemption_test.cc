@@ -27,7 +27,6 @@ using ::testing::HasSubstr;
 using testing::MultiProcessRunner;
 using testing::TaskId;
 
-
 void say(const std::string& line) {
   std::printf("%s\n", line.c_str());
   std::fflush(stdout);
@@ -144,7 +143,7 @@ struct PreemptionBySignal : ::testing::Test {
 };
 
 TEST_F(PreemptionBySignal, LosesNothingAndExitsWith143) { take_away(1, 10); }
-TEST_F(PreemptionBySignal, OfOneWorkerMakesAllSaveTogetherAndExitWith143) { take_away_20_times(2); }
+TEST_F(PreemptionBySignal, OfOneWorkerMakesAllSaveTogetherAndExitWith143) { take_away(2, 5); }
 
 TEST_F(PreemptionBySignal, GoesOnDuringTheGracePeriod) {
   auto job = runner(1, "1500");
