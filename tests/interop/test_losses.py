@@ -34,7 +34,9 @@ def check_loss(probe, name, options, labels, predictions, sample_weight=None):
     ours = from_json(answer)
     assert ours.shape == expected.shape
     assert ours.dtype == expected.dtype
-    tolerance = DTYPES[str(predictions.dtype)]
+    # Keras rounds some constants and differences to float32, whatever the dtype is.
+    coarse = name in ("Huber", "LogCosh")
+    tolerance = DTYPES["float32" if coarse else str(predictions.dtype)]
     np.testing.assert_allclose(ours, expected, rtol=tolerance, atol=tolerance)
     np.testing.assert_allclose(from_json(answer["gradient"]), expected_gradient,
                                rtol=10 * tolerance, atol=10 * tolerance)

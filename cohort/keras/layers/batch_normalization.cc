@@ -2,7 +2,9 @@
 
 #include <ATen/ops/full.h>
 #include <ATen/ops/native_batch_norm.h>
+#include <ATen/ops/var_mean.h>
 
+#include <algorithm>
 #include <cmath>
 #include <tuple>
 #include <utility>
@@ -89,24 +91,37 @@ class BatchNormalizationImpl final : public Layer {
 
   Tensor by_own_batch(const Tensor& x) {
     if (x.numel() == 0) return normalize(x, moving_mean_.value(), moving_variance_.value());
-    const auto [output, mean, inverse_deviation] = at::native_batch_norm(
-        x.movedim(axis_, 1), value_or_none(gamma_), value_or_none(beta_), /*running_mean=*/{},
-        /*running_var=*/{}, /*training=*/true, /*momentum=*/0, options_.epsilon);
-    const NoGradient no_gradient;
-    Tensor variance = inverse_deviation.detach().pow(-2) - options_.epsilon;
+    const auto [variance, mean] =
+        at::var_mean(x, other_axes(x), /*unbiased=*/false, /*keepdim=*/true);
+    const Tensor output = scaled((x - mean) * (variance + options_.epsilon).rsqrt());
     const auto samples = static_cast<double>(x.numel() / x.size(axis_));
-    if (x.dim() == 4 || x.dim() == 5) variance = variance * (samples / std::max(samples - 1, 1.0));
-    move(mean.detach(), variance.clamp_min(0));
-    return output.movedim(1, axis_);
+    const bool unbiased = x.dim() == 4 || x.dim() == 5;
+    const double correction = unbiased ? samples / std::max(samples - 1, 1.0) : 1;
+    move(mean.detach().flatten(), variance.detach().flatten() * correction);
+    return output;
+  }
+
+  std::vector<int64_t> other_axes(const Tensor& x) const {
+    std::vector<int64_t> others;
+    for (int64_t d = 0; d < x.dim(); ++d) {
+      if (d != axis_) others.push_back(d);
+    }
+    return others;
+  }
+
+  // Times gamma, plus beta.
+  Tensor scaled(const Tensor& x) const {
+    std::vector<int64_t> broadcast(static_cast<size_t>(x.dim()), 1);
+    broadcast[static_cast<size_t>(axis_)] = x.size(axis_);
+    Tensor output = x;
+    if (gamma_) output = output * gamma_.value().reshape(broadcast);
+    return beta_ ? output + beta_.value().reshape(broadcast) : output;
   }
 
   // The mean first and then the squares of the differences, since the mean of squares less the
   // square of the mean loses all digits of a small variance.
   Tensor by_all_replicas(const Tensor& x) {
-    std::vector<int64_t> others;
-    for (int64_t d = 0; d < x.dim(); ++d) {
-      if (d != axis_) others.push_back(d);
-    }
+    const std::vector<int64_t> others = other_axes(x);
     const double own = static_cast<double>(x.size(axis_) == 0 ? 0 : x.numel() / x.size(axis_));
     const Tensor count = sum_over_replicas(at::full({}, own, x.options())).clamp_min(1);
     const Tensor mean = sum_over_replicas(x.sum(others)) / count;
@@ -114,9 +129,8 @@ class BatchNormalizationImpl final : public Layer {
     broadcast[static_cast<size_t>(axis_)] = x.size(axis_);
     const Tensor centered = x - mean.reshape(broadcast);
     const Tensor variance = sum_over_replicas(centered.square().sum(others)) / count;
-    Tensor output = centered * (variance + options_.epsilon).rsqrt().reshape(broadcast);
-    if (gamma_) output = output * gamma_.value().reshape(broadcast);
-    if (beta_) output = output + beta_.value().reshape(broadcast);
+    const Tensor output =
+        scaled(centered * (variance + options_.epsilon).rsqrt().reshape(broadcast));
     move(mean.detach(), variance.detach());
     return output;
   }
