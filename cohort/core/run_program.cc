@@ -7,6 +7,7 @@
 #include <string>
 
 #include "cohort/core/error.h"
+#include "cohort/core/interrupt.h"
 
 namespace cohort::internal {
 namespace {
@@ -40,6 +41,11 @@ int run_program(const std::function<int()>& program, const ExitCodes& codes) {
     return program();
   } catch (const abi::__forced_unwind&) {
     throw;  // pthread_exit: the C library's, which may not be swallowed
+  } catch (const InterruptedError& error) {
+    std::fflush(stdout);
+    const std::string line = str(::program_invocation_short_name, ": ", error.what(), "\n");
+    std::fwrite(line.data(), 1, line.size(), stderr);
+    return codes.interrupted;
   } catch (...) {
     const ErrorRecord error = record_error(std::current_exception());
     std::fflush(stdout);

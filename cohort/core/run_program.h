@@ -25,6 +25,7 @@ struct ExitCodes {
   int bad_data = 65;  // DataLoss, OutOfRange
   // Unavailable, Aborted, DeadlineExceeded: a task was lost, or did not come.
   int lost_peer = 138;
+  int interrupted = 130;  // Ctrl-C ended a training after a step
 };
 
 namespace internal {

@@ -206,6 +206,8 @@ int64_t DistributedDataset::cardinality() const {
   return steps.value_or(data::kInfiniteCardinality);
 }
 
+Strategy DistributedDataset::strategy() const { return Strategy(source_->core); }
+
 std::string DistributedDataset::explain() const {
   const auto& [total, first] = source_->numbering;
   std::string text = str(total, total == 1 ? " input worker" : " input workers");

@@ -55,6 +55,7 @@ class COHORT_API DistributedDataset {
   // For the library's own use.
   explicit DistributedDataset(std::shared_ptr<const internal_input::Source> source)
       : source_(std::move(source)) {}
+  Strategy strategy() const;
   // Pass number `pass`, from its beginning; the first is 0, and iterator() makes the one after.
   DistributedIterator iterator_of_pass(uint64_t pass) const;
 

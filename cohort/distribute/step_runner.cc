@@ -68,6 +68,8 @@ class LocalInput final : public StepInput {
     iterator_.reset();
   }
 
+  int64_t cardinality() const override { return dataset_.cardinality(); }
+
   PerReplica<Structure> take() {
     if (auto batch = iterator().next()) return *std::move(batch);
     throw OutOfRangeError(
@@ -145,9 +147,19 @@ class SynchronousRunner final : public StepRunner {
     return std::make_shared<LocalInput>(strategy_.core(),
                                         strategy_.experimental_distribute_dataset(dataset));
   }
-  std::shared_ptr<StepInput> make_input(const DatasetFunction& fn) override {
+  std::shared_ptr<StepInput> make_input(const DatasetFunction& fn,
+                                        const distribute::InputOptions& options) override {
     return std::make_shared<LocalInput>(strategy_.core(),
-                                        strategy_.distribute_datasets_from_function(fn));
+                                        strategy_.distribute_datasets_from_function(fn, options));
+  }
+  std::shared_ptr<StepInput> make_input(const DistributedDataset& dataset) override {
+    if (!(dataset.strategy() == strategy_)) {
+      throw InvalidArgumentError(str(
+          "a dataset that was distributed by another strategy was given where ",
+          strategy_.core()->name(),
+          " runs the steps; distribute it with the strategy in whose scope the model was made"));
+    }
+    return std::make_shared<LocalInput>(strategy_.core(), dataset);
   }
 
  private:

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "cohort/core/structure_call.h"
+#include "cohort/distribute/input_options.h"
 #include "cohort/distribute/strategy.h"
 #include "cohort/train/trackable.h"
 
@@ -65,6 +66,9 @@ class StepInput : public train::Trackable {
   // Begins another pass over the data; a new input is at the beginning of its first pass. If
   // workers draw from their own pipelines, each creates a new iterator before its next step.
   virtual void restart() = 0;
+  // The number of steps of one pass, data::kInfiniteCardinality or data::kUnknownCardinality. Where
+  // tasks read their own input, this task's: it may be one step less than another's.
+  virtual int64_t cardinality() const = 0;
 };
 
 // Made by StrategyCore::make_runner(); keeps the strategy alive. If the runner is destroyed while a
@@ -98,7 +102,14 @@ class StepRunner {
   // in this call. If workers run steps by themselves, each worker makes its own, from the same
   // declaration in its own program.
   virtual std::shared_ptr<StepInput> make_input(const data::Dataset& dataset) = 0;
-  virtual std::shared_ptr<StepInput> make_input(const distribute::DatasetFunction& fn) = 0;
+  virtual std::shared_ptr<StepInput> make_input(const distribute::DatasetFunction& fn,
+                                                const distribute::InputOptions& options) = 0;
+  std::shared_ptr<StepInput> make_input(const distribute::DatasetFunction& fn) {
+    return make_input(fn, distribute::InputOptions());
+  }
+  // Draws from what was distributed before.
+  // Errors: InvalidArgument (by another strategy).
+  virtual std::shared_ptr<StepInput> make_input(const distribute::DistributedDataset& dataset) = 0;
 };
 
 }  // namespace cohort::internal

@@ -9,6 +9,8 @@
 //     keras::layers::LayerHandle output_ = keras::layers::Dense(1);
 //   };
 //   keras::ModelHandle model = std::make_shared<Regression>();
+//   model.compile({.optimizer = "adam", .loss = "mse"});
+//   model.fit(x, y, {.epochs = 10});
 #pragma once
 
 #include <memory>
@@ -18,8 +20,15 @@
 
 #include "cohort/core/export.h"
 #include "cohort/keras/layers/layer_handle.h"
+#include "cohort/keras/training/compile_options.h"
+#include "cohort/keras/training/data.h"
+#include "cohort/keras/training/fit_options.h"
+#include "cohort/keras/training/logs.h"
 
 namespace cohort {
+namespace internal {
+class Training;
+}
 namespace keras {
 
 // The base class of models. Thread safety: as Layer.
@@ -31,9 +40,39 @@ class COHORT_API Model : public layers::Layer {
   // Errors: FailedPrecondition (not built yet: call it first, or give it an Input).
   std::string summary() const;
 
+  // What fit and evaluate report and reset: those of compile; a model with steps of its own may
+  // return its own.
+  virtual std::vector<metrics::Metric> metrics() const;
+  // Names of the outputs of a model that has several: "output_1", ..., or those of its layers.
+  virtual std::vector<std::string> output_names(size_t count) const;
+  // Errors: FailedPrecondition (not compiled).
+  const optimizers::Optimizer& optimizer() const;
+
  protected:
   Model(std::string class_name, layers::LayerOptions options)
       : Layer(std::move(class_name), std::move(options)) {}
+
+  // What fit, evaluate and predict run on every replica for its part of a batch. train_step and
+  // test_step return the empty tuple, or a dict of scalars for the logs, each of which is summed
+  // over the replicas; what metrics() hold need not be returned. predict_step returns a row for each
+  // row of the batch. See unpack_x_y_sample_weight.
+  virtual Structure train_step(const Structure& data);
+  virtual Structure test_step(const Structure& data);
+  virtual Structure predict_step(const Structure& data);
+
+  // For these steps: what they do, piece by piece. In a replica.
+  //
+  // The sum of the compiled losses and of the layers' penalties, divided by the number of replicas,
+  // since their gradients are summed; its mean over all rows so far is reported as "loss".
+  Tensor compute_loss(const Structure& y, const Structure& y_pred,
+                      const Structure& sample_weight = Structure());
+  // Updates the metrics of compile.
+  void compute_metrics(const Structure& y, const Structure& y_pred,
+                       const Structure& sample_weight = Structure());
+
+ private:
+  friend class internal::Training;
+  std::shared_ptr<internal::Training> training_;  // made when it is first needed
 };
 
 // The handle through which programs use a model; copies name the same model.
@@ -52,11 +91,56 @@ class COHORT_API ModelHandle : public layers::LayerHandle {
   layers::Layer& get_layer(std::string_view name) const;
   layers::Layer& get_layer(size_t index) const;
 
-  std::string summary() const { return static_cast<const Model*>(get())->summary(); }
+  std::string summary() const { return model().summary(); }
+
+  // ---- training: docs/fit.md ----------------------------------------------------------------------
+  // All of it outside of steps, one call at a time, on the strategy in whose scope the model was
+  // made. With several tasks COLLECTIVE: all of them make the same calls with the same options.
+
+  // Says how the model is trained; a second call begins afresh, with the weights that there are.
+  // Errors: InvalidArgument (unknown names; lists that do not fit the outputs;
+  // steps_per_execution below 1).
+  void compile(const CompileOptions& options = {}) const;
+
+  // Trains over epochs of the data. Returns the logs of all epochs.
+  // Errors: FailedPrecondition (not compiled; called in a step), InvalidArgument (options that do
+  // not fit the data; data without examples, or endless without steps), Interrupted (Ctrl-C), those
+  // of the data, the steps and the callbacks.
+  History fit(const Data& data, const FitOptions& options = {}) const;
+  History fit(const Data& x, const Structure& y, const FitOptions& options = {}) const;
+  // The loss and the metrics over the data. Errors: as fit.
+  Logs evaluate(const Data& data, const EvaluateOptions& options = {}) const;
+  Logs evaluate(const Data& x, const Structure& y, const EvaluateOptions& options = {}) const;
+  // The model's outputs, a row for each row of the data and in its order, on the CPU. Of a dataset's
+  // (x, y) it uses x. Errors: as fit, but for compile.
+  Structure predict(const Data& data, const PredictOptions& options = {}) const;
+
+  // One step on one global batch. Logs as fit's and evaluate's. Errors: as fit.
+  Logs train_on_batch(const Structure& x, const Structure& y = Structure(),
+                      const OnBatchOptions& options = {}) const;
+  Logs test_on_batch(const Structure& x, const Structure& y = Structure(),
+                     const OnBatchOptions& options = {}) const;
+  Structure predict_on_batch(const Structure& x) const;
+
+  std::vector<metrics::Metric> metrics() const { return model().metrics(); }
+  void reset_metrics() const;
+  // Errors: FailedPrecondition (not compiled).
+  const optimizers::Optimizer& optimizer() const { return model().optimizer(); }
+  // Whether fit ends after this epoch; callbacks set it. In all tasks or in none.
+  bool stop_training() const;
+  void set_stop_training(bool stop) const;
+
+  // Writes and reads the weights, as train::Checkpoint. Errors: as Checkpoint::write and read;
+  // load_weights: InvalidArgument (a weight of the model is missing in the file).
+  void save_weights(const std::string& path) const;
+  void load_weights(const std::string& path) const;
 
  protected:
   ModelHandle(Unnamed unnamed, std::shared_ptr<Model> model)
       : LayerHandle(unnamed, std::move(model)) {}
+
+ private:
+  Model& model() const { return *static_cast<Model*>(get()); }
 };
 
 }  // namespace keras

@@ -9,6 +9,8 @@
 
 #include "cohort/core/scratch.h"
 #include "cohort/core/text.h"
+#include "cohort/distribute/context.h"
+#include "cohort/distribute/strategy.h"
 #include "cohort/distribute/variable_creation.h"
 #include "cohort/distribute/variable_impl.h"
 #include "cohort/keras/backend.h"
@@ -18,9 +20,7 @@
 
 namespace cohort {
 namespace internal {
-namespace {
 
-// "ns::Outer::MyLayer" -> "MyLayer".
 std::string unqualified_type_name(const std::type_info& type) {
   int status = 0;
   char* demangled = abi::__cxa_demangle(type.name(), nullptr, nullptr, &status);
@@ -31,7 +31,11 @@ std::string unqualified_type_name(const std::type_info& type) {
   return colon == std::string::npos ? name : name.substr(colon + 1);
 }
 
-}  // namespace
+std::shared_ptr<StrategyCore> strategy_of(const keras::layers::Layer& layer) {
+  const LayerState& state = LayerState::of(layer);
+  return state.strategy != nullptr ? state.strategy : distribute::get_strategy().core();
+}
+
 }  // namespace internal
 
 namespace keras::layers {

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <typeinfo>
 #include <unordered_set>
 #include <vector>
 
@@ -46,6 +47,8 @@ class Visited {
 
 // Thread safety: Layer's.
 struct LayerState {
+  static const LayerState& of(const keras::layers::Layer& layer) { return *layer.state_; }
+
   using Layer = keras::layers::Layer;
   struct Weight {
     std::string name;
@@ -92,6 +95,12 @@ struct LayerState {
   void check_inputs(const Structure& inputs) const;
   void add_activity_loss(const Structure& outputs);
 };
+
+// The strategy under which the layer's weights are made: that of the scope it was made in, or else
+// the current one.
+std::shared_ptr<StrategyCore> strategy_of(const keras::layers::Layer& layer);
+// "Dense" of cohort::keras::layers::Dense.
+std::string unqualified_type_name(const std::type_info& type);
 
 }  // namespace internal
 }  // namespace cohort

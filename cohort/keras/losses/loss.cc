@@ -15,6 +15,12 @@ using internal::str;
 Loss::Loss(Function per_example, LossOptions options)
     : per_example_(std::move(per_example)), options_(std::move(options)) {}
 
+Loss Loss::with_reduction(Reduction reduction) const {
+  Loss other = *this;
+  other.options_.reduction = reduction;
+  return other;
+}
+
 Tensor Loss::operator()(const Tensor& y_true, const Tensor& y_pred,
                         const Tensor& sample_weight) const {
   if (!per_example_) internal::throw_moved_from("Loss");

@@ -47,6 +47,7 @@ class COHORT_API Loss {
 
   const std::string& name() const { return options_.name; }
   Reduction reduction() const { return options_.reduction; }
+  Loss with_reduction(Reduction reduction) const;
 
  private:
   Function per_example_;

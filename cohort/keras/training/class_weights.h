@@ -1,0 +1,26 @@
+// fit's class_weight: factors of the losses of the examples of a class.
+#pragma once
+
+#include <cstdint>
+#include <map>
+
+#include "cohort/core/structure.h"
+#include "cohort/core/tensor.h"
+
+namespace cohort::internal {
+
+// Thread safety: immutable.
+class ClassWeightTable {
+ public:
+  // Errors: InvalidArgument (a class below 0; a weight that is not finite).
+  explicit ClassWeightTable(const std::map<int64_t, double>& weights);
+  // A batch (x, y) or (x, y, sample_weight), with the weights of its classes multiplied into its
+  // sample weights. y holds a class by number, or by ones along its last dimension.
+  // Errors: InvalidArgument (no y; several outputs).
+  Structure apply(const Structure& data) const;
+
+ private:
+  Tensor weights_;  // [largest class + 2]; the last is that of all others, 1
+};
+
+}  // namespace cohort::internal

@@ -1,0 +1,152 @@
+// What compile takes.
+//
+//   model.compile({.optimizer = keras::optimizers::Adam({.learning_rate = 1e-3}),
+//                  .loss = keras::losses::SparseCategoricalCrossentropy({.from_logits = true}),
+//                  .metrics = {"accuracy"}});
+//   model.compile({.optimizer = "sgd", .loss = "mse"});
+//   model.compile({.loss = torch::nn::CrossEntropyLoss()});      // libtorch's
+#pragma once
+
+#include <concepts>
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "cohort/core/export.h"
+#include "cohort/keras/losses/loss.h"
+#include "cohort/keras/metrics/metric.h"
+#include "cohort/keras/optimizers/optimizer.h"
+#include "cohort/keras/training/per_output.h"
+
+namespace cohort {
+namespace internal {
+
+// A libtorch module of two tensors, such as its losses, or what holds one.
+template <class T>
+concept TorchLoss = requires(T& holder, const Tensor& tensor) {
+  holder->named_parameters();
+  { holder->forward(tensor, tensor) } -> std::convertible_to<Tensor>;
+};
+
+}  // namespace internal
+
+namespace keras {
+
+// By name ("adam", "rmsprop", "sgd"), or an object. Errors: InvalidArgument (an unknown name; with
+// the nearest known one).
+class COHORT_API OptimizerArgument {
+ public:
+  OptimizerArgument(const char* name) : name_(name) {}
+  OptimizerArgument(std::string name) : name_(std::move(name)) {}
+  OptimizerArgument(const optimizers::Optimizer& optimizer) : object_(optimizer) {}
+
+  // One of a name is made anew by each call.
+  optimizers::Optimizer make() const;
+
+ private:
+  std::string name_;
+  std::optional<optimizers::Optimizer> object_;
+};
+
+// By name ("mse", "sparse_categorical_crossentropy", ...), an object, a function of labels and
+// predictions, or a loss module of libtorch, which is called as module(predictions, labels). A
+// function may return a loss for each example, or their mean as a scalar.
+// Errors: InvalidArgument (an unknown name; with the nearest known one).
+class COHORT_API LossArgument {
+ public:
+  LossArgument(const char* name);
+  LossArgument(const std::string& name) : LossArgument(name.c_str()) {}
+  LossArgument(losses::Loss loss) : loss_(std::move(loss)) {}
+  template <class Fn>
+  requires(std::is_invocable_r_v<Tensor, Fn&, const Tensor&, const Tensor&> &&
+           !std::derived_from<Fn, losses::Loss> && !internal::TorchLoss<Fn>) LossArgument(Fn fn)
+      : loss_(losses::Loss::Function(std::move(fn))) {}
+  template <internal::TorchLoss Module>
+  LossArgument(Module module)
+      : loss_(losses::Loss::Function([module](const Tensor& y_true, const Tensor& y_pred) mutable {
+          return Tensor(module->forward(y_pred, y_true));
+        })) {}
+
+  const losses::Loss& loss() const { return loss_; }
+
+ private:
+  losses::Loss loss_;
+};
+
+// By name ("accuracy", "mse", ...), an object, or a function of labels and predictions, of which
+// the mean is reported under a name. "accuracy" is that of classes or of yes and no, by the shapes.
+// Errors: InvalidArgument (an unknown name; with the nearest known one).
+class COHORT_API MetricArgument {
+ public:
+  using Function = losses::Loss::Function;
+  // As Metric::update_state: labels, predictions, weights (undefined: 1).
+  using Update = std::function<void(const Tensor&, const Tensor&, const Tensor&)>;
+  struct Made {
+    metrics::Metric metric;
+    Update update;
+  };
+
+  MetricArgument(const char* name);
+  MetricArgument(const std::string& name) : MetricArgument(name.c_str()) {}
+  template <std::derived_from<metrics::Metric> M>
+  requires requires(const M& metric, const Tensor& t) { metric.update_state(t, t, t); }
+  MetricArgument(M metric)
+      : name_(metric.name()),
+        object_(Made{metric,
+                     [metric](const Tensor& y_true, const Tensor& y_pred, const Tensor& weight) {
+                       metric.update_state(y_true, y_pred, weight);
+                     }}) {}
+  MetricArgument(std::string name, Function fn) : name_(std::move(name)), fn_(std::move(fn)) {}
+
+  const std::string& name() const { return name_; }
+  bool is_object() const { return object_.has_value(); }
+  // The object, or a new metric.
+  Made make() const;
+
+ private:
+  std::string name_;
+  Function fn_;
+  std::optional<Made> object_;
+};
+
+// The metrics of every output, or those of each by its name.
+class COHORT_API MetricList {
+ public:
+  using List = std::vector<MetricArgument>;
+  using Named = std::vector<std::pair<std::string, List>>;
+
+  MetricList() = default;
+  MetricList(std::initializer_list<MetricArgument> list) : list_(list) {}
+  MetricList(List list) : list_(std::move(list)) {}
+  MetricList(std::initializer_list<std::pair<std::string, List>> named) : named_(named) {}
+
+  const List& list() const { return list_; }
+  const Named& named() const { return named_; }
+
+ private:
+  List list_;
+  Named named_;
+};
+
+struct CompileOptions {
+  OptimizerArgument optimizer = "rmsprop";
+  // None: only the penalties that layers add.
+  PerOutput<LossArgument> loss = {};
+  // Without sample weights.
+  MetricList metrics = {};
+  // Factors of the outputs' losses in their sum; missing: 1.
+  PerOutput<double> loss_weights = {};
+  // With sample weights.
+  MetricList weighted_metrics = {};
+  // After so many steps callbacks are called, once for all of them; at most an epoch's.
+  int64_t steps_per_execution = 1;
+};
+
+}  // namespace keras
+}  // namespace cohort

@@ -1,0 +1,152 @@
+// What compile takes: names, objects, functions, one or several outputs.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cohort/keras/training/testing_fit.h"
+
+namespace cohort::keras {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::vector<std::string> names_of(const Logs& logs) {
+  std::vector<std::string> names;
+  for (const auto& entry : logs) names.push_back(entry.first);
+  return names;
+}
+
+TEST(Compile, UnknownNamesAreRefusedWithTheNearestKnown) {
+  const Sequential model({layers::Dense(1)});
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { model.compile({.optimizer = "adm"}); }),
+              ::testing::AllOf(HasSubstr("'adm'"), HasSubstr("did you mean 'adam'?")));
+  EXPECT_THAT(thrown<InvalidArgumentError>(
+                  [&] { model.compile({.loss = "sparse_categorical_crossentropi"}); }),
+              HasSubstr("did you mean 'sparse_categorical_crossentropy'?"));
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { model.compile({.metrics = {"acuracy"}}); }),
+              HasSubstr("did you mean 'accuracy'?"));
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { model.compile({.loss = "qqqq"}); }),
+              HasSubstr("there are: "));
+}
+
+TEST(Compile, ComesBeforeFit) {
+  const Sequential model({layers::Dense(1)});
+  EXPECT_THAT(thrown<FailedPreconditionError>([&] { model.fit(numbers({1}), numbers({1})); }),
+              HasSubstr("call compile"));
+  EXPECT_THAT(thrown<FailedPreconditionError>([&] { model.evaluate(numbers({1}), numbers({1})); }),
+              HasSubstr("call compile"));
+}
+
+TEST(Compile, StepsPerExecutionIsOneOrMore) {
+  const Sequential model({layers::Dense(1)});
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { model.compile({.steps_per_execution = 0}); }),
+              HasSubstr("steps_per_execution is 0"));
+}
+
+// y = x: the loss is the mean of the squares.
+struct OnIdentity : ::testing::Test {
+  const Sequential model{layers::Dense(1, {.kernel_initializer = "ones"})};
+  const Tensor x = numbers({1, 2, 3, 4}, {4, 1});
+  const Tensor y = numbers({1, 1, 1, 1}, {4, 1});
+};
+
+TEST_F(OnIdentity, LossesMetricsAndWeightsAreWhatTheySay) {
+  model.compile(
+      {.loss = "mse",
+       .metrics = {"mse",
+                   {"error", [](const Tensor& y_true,
+                                const Tensor& y_pred) { return (y_true - y_pred).abs().sum(-1); }}},
+       .weighted_metrics = {metrics::BinaryAccuracy()}});
+  const Logs logs = model.evaluate(x, y, {.verbose = 0});
+  EXPECT_THAT(names_of(logs), ElementsAre("loss", "mse", "error", "binary_accuracy"));
+  EXPECT_DOUBLE_EQ(logs["loss"], 14 / 4.0);
+  EXPECT_DOUBLE_EQ(logs["mse"], 14 / 4.0);
+  EXPECT_DOUBLE_EQ(logs["error"], 6 / 4.0);
+  EXPECT_THAT(thrown<NotFoundError>([&] { (void)logs["los"]; }), HasSubstr("loss, mse"));
+}
+
+TEST_F(OnIdentity, SampleWeightsWeighLossesAndWeightedMetrics) {
+  const auto error = [](const Tensor& y_true, const Tensor& y_pred) {
+    return (y_true - y_pred).abs().sum(-1);
+  };
+  model.compile(
+      {.loss = "mse", .metrics = {{"plain", error}}, .weighted_metrics = {{"weighed", error}}});
+  const Logs logs = model.evaluate(x, y, {.verbose = 0, .sample_weight = numbers({0, 0, 2, 0})});
+  EXPECT_DOUBLE_EQ(logs["loss"], 8 / 4.0);  // by the number of examples, as in Keras
+  EXPECT_DOUBLE_EQ(logs["plain"], 6 / 4.0);
+  EXPECT_DOUBLE_EQ(logs["weighed"], 2);
+}
+
+TEST_F(OnIdentity, AFunctionMayReturnTheMean) {
+  model.compile({.loss = [](const Tensor& y_true, const Tensor& y_pred) {
+    return (y_true - y_pred).square().mean();
+  }});
+  EXPECT_DOUBLE_EQ(model.evaluate(x, y, {.verbose = 0})["loss"], 14 / 4.0);
+}
+
+TEST(CompileAccuracy, IsThatOfTheShapes) {
+  const Sequential identity({layers::Flatten()});
+  identity.compile({.loss = "mse", .metrics = {"accuracy"}});
+  // Yes or no.
+  EXPECT_DOUBLE_EQ(identity.evaluate(numbers({.9, .2, .6, .1}, {4, 1}),
+                                     numbers({1, 1, 1, 0}, {4, 1}), {.verbose = 0})["accuracy"],
+                   0.75);
+  // Classes by ones.
+  EXPECT_DOUBLE_EQ(identity.evaluate(numbers({.9, .1, .2, .8}, {2, 2}),
+                                     numbers({1, 0, 1, 0}, {2, 2}), {.verbose = 0})["accuracy"],
+                   0.5);
+  // Classes by number.
+  identity.compile({.loss = class_loss(), .metrics = {"accuracy"}});
+  EXPECT_DOUBLE_EQ(identity.evaluate(numbers({.9, .1, .2, .8}, {2, 2}), numbers({1, 1}, {2}, int64),
+                                     {.verbose = 0})["accuracy"],
+                   0.5);
+}
+
+struct TwoOutputs : ::testing::Test {
+  const SymbolicTensor input = Input({1});
+  const Functional model{input,
+                         SymbolicStructure::make_dict(
+                             {{"near", layers::Dense(1, {.kernel_initializer = "ones"})(input)},
+                              {"far", layers::Dense(1, {.kernel_initializer = "zeros"})(input)}})};
+  const Tensor x = numbers({1, 2}, {2, 1});
+  const Structure y = dict({{"near", numbers({1, 1}, {2, 1})}, {"far", numbers({2, 2}, {2, 1})}});
+};
+
+TEST_F(TwoOutputs, HaveLossesByNameWithWeights) {
+  model.compile({.loss = {{"near", "mse"}, {"far", "mse"}},
+                 .metrics = {{"far", {"mse"}}},
+                 .loss_weights = {{"far", 0.5}}});
+  const Logs logs = model.evaluate(x, y, {.verbose = 0});
+  EXPECT_THAT(names_of(logs), ElementsAre("loss", "near_loss", "far_loss", "far_mse"));
+  EXPECT_DOUBLE_EQ(logs["near_loss"], 0.5);
+  EXPECT_DOUBLE_EQ(logs["far_loss"], 4);
+  EXPECT_DOUBLE_EQ(logs["loss"], 2.5);
+}
+
+TEST_F(TwoOutputs, ShareOneLossAndNamedMetrics) {
+  model.compile({.loss = "mse", .metrics = {"mse"}});
+  EXPECT_THAT(names_of(model.evaluate(x, y, {.verbose = 0})),
+              ElementsAre("loss", "near_loss", "far_loss", "near_mse", "far_mse"));
+}
+
+TEST_F(TwoOutputs, MayHaveLossesInTheirOrder) {
+  model.compile({.loss = {"mse", "mse"}, .loss_weights = {1.0, 0.25}});
+  EXPECT_DOUBLE_EQ(model.evaluate(x, y, {.verbose = 0})["loss"], 1.5);
+}
+
+TEST_F(TwoOutputs, WrongNamesAndCountsAreRefused) {
+  model.compile({.loss = {{"near", "mse"}, {"fur", "mse"}}});
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { model.evaluate(x, y, {.verbose = 0}); }),
+              HasSubstr("did you mean 'far'?"));
+  model.compile({.loss = {"mse", "mse", "mse"}});
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { model.evaluate(x, y, {.verbose = 0}); }),
+              HasSubstr("3 losses for a model with 2 outputs"));
+  model.compile({.loss = "mse"});
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] {
+                model.evaluate(x, numbers({1, 1}), {.verbose = 0});
+              }),
+              HasSubstr("the model has 2 outputs"));
+}
+
+}  // namespace
+}  // namespace cohort::keras

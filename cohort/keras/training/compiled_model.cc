@@ -1,0 +1,283 @@
+#include "cohort/keras/training/compiled_model.h"
+
+#include <ATen/ops/scalar_tensor.h>
+
+#include <algorithm>
+
+#include "cohort/core/text.h"
+#include "cohort/distribute/context.h"
+#include "cohort/distribute/nn.h"
+#include "cohort/distribute/replica_context.h"
+#include "cohort/keras/metrics/metric_state.h"
+#include "cohort/keras/training/names.h"
+#include "cohort/ops/gradient_tape.h"
+
+namespace cohort::internal {
+
+using keras::losses::Reduction;
+
+namespace {
+
+template <class Named>
+auto find_by_name(const Named& named, const std::string& name) {
+  return std::find_if(named.begin(), named.end(),
+                      [&](const auto& entry) { return entry.first == name; });
+}
+
+// Output number `index` of labels or weights that stand in the form of the outputs.
+// Errors: InvalidArgument (none for this output).
+const Structure& member_for(const Structure& whole, size_t index, const std::string& name,
+                            size_t count, const char* what) {
+  if (whole.is_leaf() && count == 1) return whole;
+  if (whole.is_dict() && whole.contains(name)) return whole[name];
+  if (whole.is_dict() && count == 1 && whole.size() == 1) return whole[0];
+  if (whole.is_tuple() && whole.size() == count) return whole[index];
+  throw InvalidArgumentError(str("the model has ", count, count == 1 ? " output" : " outputs",
+                                 name.empty() ? "" : str(", of which one is ", quoted(name)),
+                                 ", but ", what, " are ", whole,
+                                 "; give as many, in the same order or by the outputs' names"));
+}
+
+int num_replicas_of_step() {
+  const distribute::ReplicaContext* replica = distribute::get_replica_context();
+  if (replica == nullptr) {
+    throw FailedPreconditionError(
+        "compute_loss was called outside of a step; call it in train_step or test_step");
+  }
+  return replica->num_replicas_in_sync();
+}
+
+int64_t rows_of(const Tensor& tensor) { return tensor.dim() == 0 ? 1 : tensor.size(0); }
+
+}  // namespace
+
+LossMean::LossMean(const std::string& name) : Metric(make_mean_state(name)) {}
+
+void LossMean::add(const Tensor& mean, int64_t rows) const {
+  const NoGradient no_gradient;
+  state().add({mean.detach() * rows, at::scalar_tensor(rows, at::dtype(state().dtype()))});
+}
+
+CompiledModel::CompiledModel(const keras::CompileOptions& options, OutputNames output_names)
+    : options_(options),
+      output_names_(std::move(output_names)),
+      optimizer_(options.optimizer.make()),
+      steps_per_execution_(options.steps_per_execution),
+      loss_mean_("loss") {
+  if (steps_per_execution_ < 1) {
+    throw InvalidArgumentError(
+        str("compile: steps_per_execution is ", steps_per_execution_, "; it must be 1 or more"));
+  }
+  // Of a model with one output, as most are: a checkpoint before the first step finds its metrics.
+  const bool one = options_.loss.list().size() <= 1 && options_.loss.named().size() <= 1 &&
+                   options_.metrics.named().size() <= 1 &&
+                   options_.weighted_metrics.named().size() <= 1;
+  if (one) {
+    const auto& named = options_.loss.named();
+    outputs_ = make_outputs({named.empty() ? "" : named[0].first});
+  }
+}
+
+std::optional<CompiledModel::LossPart> CompiledModel::make_loss(size_t index,
+                                                                const std::string& name,
+                                                                size_t count) const {
+  const auto& losses = options_.loss;
+  const keras::LossArgument* argument = nullptr;
+  if (losses.one()) {
+    argument = &*losses.one();
+  } else if (!losses.list().empty()) {
+    if (losses.list().size() != count) {
+      throw InvalidArgumentError(str("compile got ", losses.list().size(),
+                                     " losses for a model with ", count,
+                                     count == 1 ? " output" : " outputs"));
+    }
+    argument = &losses.list()[index];
+  } else if (const auto found = find_by_name(losses.named(), name); found != losses.named().end()) {
+    argument = &found->second;
+  }
+  if (argument == nullptr) return std::nullopt;
+  LossPart part{argument->loss().with_reduction(Reduction::NONE), argument->loss().reduction()};
+  const auto& weights = options_.loss_weights;
+  if (weights.one()) {
+    part.weight = *weights.one();
+  } else if (index < weights.list().size()) {
+    part.weight = weights.list()[index];
+  } else if (const auto found = find_by_name(weights.named(), name);
+             found != weights.named().end()) {
+    part.weight = found->second;
+  }
+  if (count > 1) part.mean.emplace(name + "_loss");
+  return part;
+}
+
+void CompiledModel::add_metrics(Output& output, const keras::MetricList& list, bool weighted,
+                                size_t count) const {
+  const auto add = [&](const keras::MetricArgument& metric) {
+    const std::string prefix = count > 1 ? output.name + "_" : "";
+    output.metrics.push_back({prefix + metric.name(), metric.make(), weighted});
+  };
+  for (const keras::MetricArgument& metric : list.list()) {
+    if (metric.is_object() && count > 1) {
+      throw InvalidArgumentError(str("compile got the metric ", quoted(metric.name()),
+                                     " as one object for ", count,
+                                     " outputs, which would be mixed; give each output its own: "
+                                     "{{\"",
+                                     output.name, "\", {...}}, ...}"));
+    }
+    add(metric);
+  }
+  if (const auto own = find_by_name(list.named(), output.name); own != list.named().end()) {
+    for (const keras::MetricArgument& metric : own->second) add(metric);
+  }
+}
+
+void CompiledModel::check_names(const std::vector<std::string>& names) const {
+  const auto check = [&](const auto& named, const char* what) {
+    for (const auto& [name, value] : named) {
+      if (std::find(names.begin(), names.end(), name) != names.end()) continue;
+      throw InvalidArgumentError(
+          str("compile got ", what, " for an output ", quoted(name), ", which the model lacks",
+              nearest_name_hint(name, std::vector<std::string_view>(names.begin(), names.end()))));
+    }
+  };
+  if (names.size() == 1) return;  // which nobody needs to name
+  check(options_.loss.named(), "a loss");
+  check(options_.loss_weights.named(), "a loss weight");
+  check(options_.metrics.named(), "metrics");
+  check(options_.weighted_metrics.named(), "weighted metrics");
+}
+
+std::vector<CompiledModel::Output> CompiledModel::make_outputs(
+    const std::vector<std::string>& names) const {
+  check_names(names);
+  std::vector<Output> outputs;
+  for (size_t i = 0; i < names.size(); ++i) {
+    Output output{.name = names[i]};
+    output.loss = make_loss(i, names[i], names.size());
+    add_metrics(output, options_.metrics, false, names.size());
+    add_metrics(output, options_.weighted_metrics, true, names.size());
+    outputs.push_back(std::move(output));
+  }
+  return outputs;
+}
+
+const std::vector<CompiledModel::Output>& CompiledModel::bind(const Structure& y_pred) {
+  if (bound_.load(std::memory_order_acquire)) return outputs_;
+  const std::lock_guard lock(mutex_);
+  if (bound_) return outputs_;
+  const size_t count = y_pred.is_leaf() ? 1 : y_pred.size();
+  if (outputs_.size() != count) {
+    std::vector<std::string> names;
+    if (y_pred.is_dict()) {
+      for (const auto& item : y_pred.items()) names.push_back(item.first);
+    } else {
+      names = count == 1 ? std::vector<std::string>{""} : output_names_(count);
+    }
+    outputs_ = make_outputs(names);
+  }
+  bound_.store(true, std::memory_order_release);
+  return outputs_;
+}
+
+Tensor CompiledModel::compute_loss(const Structure& y, const Structure& y_pred,
+                                   const Structure& sample_weight,
+                                   const std::vector<Tensor>& penalties) {
+  const std::vector<Output>& outputs = bind(y_pred);
+  const int replicas = num_replicas_of_step();
+  const size_t count = outputs.size();
+  Tensor total;     // whose gradient is taken
+  Tensor reported;  // mean over the rows of this replica
+  int64_t rows = 0;
+  const auto add = [](Tensor& sum, const Tensor& part) { sum = sum.defined() ? sum + part : part; };
+  for (size_t i = 0; i < count; ++i) {
+    if (!outputs[i].loss) continue;
+    const LossPart& part = *outputs[i].loss;
+    const Tensor& prediction = y_pred.is_leaf() ? y_pred.tensor() : y_pred[i].tensor();
+    rows = rows_of(prediction);
+    if (rows == 0) {  // means of nothing are no numbers
+      add(total, prediction.sum() * 0);
+      continue;
+    }
+    if (y.num_leaves() == 0) {
+      throw InvalidArgumentError(
+          "there are no labels for the loss: give y, or elements (x, y); or compile without a "
+          "loss");
+    }
+    const Tensor weight =
+        sample_weight.num_leaves() == 0
+            ? Tensor()
+            : member_for(sample_weight, i, outputs[i].name, count, "the sample weights").tensor();
+    const Tensor losses = part.each(member_for(y, i, outputs[i].name, count, "the labels").tensor(),
+                                    prediction, weight);
+    const Tensor sum = losses.sum();
+    const bool averages = part.reduction != Reduction::SUM && part.reduction != Reduction::NONE;
+    const Tensor scaled = averages ? sum / (losses.numel() * replicas) : sum;
+    Tensor mean = sum.detach();
+    if (part.reduction != Reduction::SUM) {
+      mean = mean / losses.numel();
+    } else {
+      mean = mean * replicas;
+    }
+    if (part.mean) part.mean->add(mean, rows);
+    add(total, part.weight == 1 ? scaled : scaled * part.weight);
+    add(reported, part.weight == 1 ? mean : mean * part.weight);
+  }
+  if (!penalties.empty()) {
+    const Tensor penalty = add_n(penalties);
+    add(total, penalty / replicas);
+    if (rows > 0 || !reported.defined()) add(reported, penalty.detach());
+  }
+  if (!total.defined()) {
+    throw InvalidArgumentError(
+        "there is nothing to minimise: compile got no loss for any output of the model, and its "
+        "layers add no penalties");
+  }
+  if (reported.defined()) loss_mean_.add(reported, rows);
+  return total;
+}
+
+void CompiledModel::update_metrics(const Structure& y, const Structure& y_pred,
+                                   const Structure& sample_weight) {
+  const std::vector<Output>& outputs = bind(y_pred);
+  const size_t count = outputs.size();
+  for (size_t i = 0; i < count; ++i) {
+    const Output& output = outputs[i];
+    if (output.metrics.empty()) continue;
+    if (y.num_leaves() == 0) {
+      throw InvalidArgumentError(str("there are no labels for the metric ",
+                                     quoted(output.metrics[0].log_name),
+                                     ": give y, or elements (x, y)"));
+    }
+    const Tensor& prediction = y_pred.is_leaf() ? y_pred.tensor() : y_pred[i].tensor();
+    const Tensor& labels = member_for(y, i, output.name, count, "the labels").tensor();
+    for (const MetricPart& part : output.metrics) {
+      const bool weighs = part.weighted && sample_weight.num_leaves() > 0;
+      part.made.update(
+          labels, prediction,
+          weighs ? member_for(sample_weight, i, output.name, count, "the sample weights").tensor()
+                 : Tensor());
+    }
+  }
+}
+
+std::vector<NamedMetric> CompiledModel::metrics() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<NamedMetric> all = {{"loss", loss_mean_}};
+  for (const Output& output : outputs_) {
+    if (output.loss && output.loss->mean)
+      all.push_back({output.name + "_loss", *output.loss->mean});
+  }
+  for (const Output& output : outputs_) {
+    for (const MetricPart& part : output.metrics) {
+      if (!part.weighted) all.push_back({part.log_name, part.made.metric});
+    }
+  }
+  for (const Output& output : outputs_) {
+    for (const MetricPart& part : output.metrics) {
+      if (part.weighted) all.push_back({part.log_name, part.made.metric});
+    }
+  }
+  return all;
+}
+
+}  // namespace cohort::internal

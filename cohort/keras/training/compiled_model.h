@@ -1,0 +1,91 @@
+// What compile makes of its options: the losses and metrics of each output.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cohort/keras/losses/loss.h"
+#include "cohort/keras/metrics/metric.h"
+#include "cohort/keras/training/compile_options.h"
+#include "cohort/keras/training/data.h"
+
+namespace cohort::internal {
+
+// The mean of losses over rows. Thread safety: as Metric.
+class LossMean final : public keras::metrics::Metric {
+ public:
+  explicit LossMean(const std::string& name);
+  // The mean loss of so many rows.
+  void add(const Tensor& mean, int64_t rows) const;
+};
+
+struct NamedMetric {
+  std::string log_name;
+  keras::metrics::Metric metric;
+};
+
+// Thread safety: compute_loss and update_metrics from all replicas of a step at once.
+class CompiledModel {
+ public:
+  using OutputNames = std::function<std::vector<std::string>(size_t count)>;
+
+  // output_names: those of the model, where it has several.
+  // Errors: InvalidArgument (steps_per_execution below 1; one metric object for several outputs).
+  CompiledModel(const keras::CompileOptions& options, OutputNames output_names);
+
+  const keras::optimizers::Optimizer& optimizer() const { return optimizer_; }
+  int64_t steps_per_execution() const { return steps_per_execution_; }
+
+  // In a replica; see Model::compute_loss. `penalties` of the layers.
+  // Errors: InvalidArgument (labels are missing; they do not fit the outputs, by number or name).
+  Tensor compute_loss(const Structure& y, const Structure& y_pred, const Structure& sample_weight,
+                      const std::vector<Tensor>& penalties);
+  void update_metrics(const Structure& y, const Structure& y_pred, const Structure& sample_weight);
+
+  // "loss", the losses of the outputs where there are several, the metrics.
+  std::vector<NamedMetric> metrics() const;
+
+ private:
+  struct LossPart {
+    keras::losses::Loss each;  // without a reduction
+    keras::losses::Reduction reduction;
+    double weight = 1;
+    std::optional<LossMean> mean = std::nullopt;  // where there are several outputs
+  };
+  struct MetricPart {
+    std::string log_name;
+    keras::MetricArgument::Made made;
+    bool weighted = false;
+  };
+  struct Output {
+    std::string name;  // empty: the only one
+    std::optional<LossPart> loss = std::nullopt;
+    std::vector<MetricPart> metrics = {};
+  };
+
+  // The outputs of a model that gives `names`. Errors: InvalidArgument.
+  std::vector<Output> make_outputs(const std::vector<std::string>& names) const;
+  std::optional<LossPart> make_loss(size_t index, const std::string& name, size_t count) const;
+  void add_metrics(Output& output, const keras::MetricList& list, bool weighted,
+                   size_t count) const;
+  void check_names(const std::vector<std::string>& names) const;
+  // The outputs of this form; the first call decides it for good.
+  const std::vector<Output>& bind(const Structure& y_pred);
+
+  const keras::CompileOptions options_;
+  const OutputNames output_names_;
+  const keras::optimizers::Optimizer optimizer_;
+  const int64_t steps_per_execution_;
+  const LossMean loss_mean_;
+
+  mutable std::mutex mutex_;  // while outputs_ are made
+  std::atomic<bool> bound_{false};
+  std::vector<Output> outputs_;
+};
+
+}  // namespace cohort::internal

@@ -1,0 +1,58 @@
+#include "cohort/keras/training/evaluation.h"
+
+#include <algorithm>
+
+#include "cohort/core/interrupt.h"
+#include "cohort/core/logging.h"
+#include "cohort/distribute/strategy_core.h"
+#include "cohort/keras/layers/layer_state.h"
+
+namespace cohort::internal {
+
+using keras::Logs;
+
+Evaluation::Evaluation(const keras::ModelHandle& model, const keras::Data& data,
+                       const Options& options)
+    : model_(model_of(model)),
+      data_(data),
+      options_(options),
+      core_(strategy_of(*model_)),
+      loop_(core_, Training::test_step(model_)) {
+  loop_.set_input(make_step_input(loop_.runner(), data_.source(),
+                                  {.call = "evaluate", .batch_size = options.batch_size}));
+  steps_ = steps_to_run(options.steps, options.steps_option, *loop_.input());
+}
+
+Logs Evaluation::run(keras::callbacks::CallbackList& callbacks) {
+  Training& training = Training::of(*model_);
+  const int64_t at_once =
+      training.is_compiled() ? training.compiled(*model_).steps_per_execution() : 1;
+  StepLogs source(*model_, loop_);
+  Logs logs(source);
+  reset_all(training.metrics(*model_));
+  callbacks.on_test_begin();
+  int64_t done = 0;
+  while (done < steps_ && loop_.input()->has_next()) {
+    callbacks.on_test_batch_begin(done);
+    done += loop_.run(std::min(at_once, steps_ - done));
+    logs.forget();
+    callbacks.on_test_batch_end(done - 1, logs);
+    if (options_.can_interrupt && InterruptScope::requested() && !core_->group().spans_tasks()) {
+      throw InterruptedError(str("interrupted: evaluation ended after step ", done));
+    }
+  }
+  loop_.join();
+  if (done == 0) throw InvalidArgumentError("evaluate: the data has no batches");
+  if (steps_ != kAllSteps && done < steps_) {
+    log_warning("evaluate: the data has ended after ", done, " of ", steps_, " steps");
+  }
+  std::vector<Logs::Entry> entries;
+  source.read(entries);
+  loop_.input()->restart();
+  Logs result;
+  for (const auto& [name, value] : entries) result.set(name, value);
+  callbacks.on_test_end(result);
+  return result;
+}
+
+}  // namespace cohort::internal

@@ -1,0 +1,136 @@
+// fit computes what a loop of one's own computes, to the bit, under every strategy that there is.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "cohort/distribute/distributed_dataset.h"
+#include "cohort/distribute/one_device_strategy.h"
+#include "cohort/distribute/testing_tasks.h"
+#include "cohort/keras/training/testing_fit.h"
+#include "cohort/keras/zip.h"
+
+namespace cohort::keras {
+namespace {
+
+using distribute::Strategy;
+using ::testing::ElementsAreArray;
+
+constexpr int64_t kExamples = 13;  // the last batch is short, and leaves a replica without examples
+constexpr int64_t kBatch = 6;
+constexpr int kEpochs = 3;
+
+struct Curve {
+  std::vector<double> losses;  // one an epoch
+  std::vector<double> accuracies;
+  std::vector<double> weights;
+};
+
+data::Dataset batches() {
+  data::Options options;
+  options.experimental_distribute.auto_shard_policy = data::AutoShardPolicy::DATA;
+  return image_batches(kExamples, kBatch, float64).with_options(options);
+}
+
+Curve by_fit(const Strategy& strategy) {
+  const auto scope = strategy.scope();
+  const Sequential model = small_classifier();
+  model.compile(class_options());
+  const History history = model.fit(batches(), {.epochs = kEpochs, .verbose = 0});
+  return {history["loss"], history["accuracy"], all_weights(model)};
+}
+
+// The same with the tools of guide 004.
+Curve by_hand(const Strategy& strategy) {
+  const auto scope = strategy.scope();
+  const Sequential model = small_classifier();
+  const optimizers::Adam optimizer({.learning_rate = 0.01});
+  const metrics::Mean mean_loss;
+  const metrics::SparseCategoricalAccuracy accuracy;
+  const auto loss_object = class_loss().with_reduction(losses::Reduction::NONE);
+  const auto step = [&](const Tensor& images, const Tensor& labels) {
+    GradientTape tape;
+    const Tensor logits = model(images, {.training = true});
+    const Tensor losses = loss_object(labels, logits);
+    // Without a batch size: the mean over the replica's rows, by the number of replicas.
+    const Tensor loss = nn::compute_average_loss(losses);
+    optimizer.minimize(loss, model.trainable_variables(), tape);
+    mean_loss.update_state(losses);
+    accuracy.update_state(labels, logits);
+  };
+  const auto dataset = strategy.experimental_distribute_dataset(batches());
+  Curve curve;
+  for (int epoch = 0; epoch < kEpochs; ++epoch) {
+    mean_loss.reset_state();
+    accuracy.reset_state();
+    for (const auto& batch : dataset) strategy.run(step, batch);
+    curve.losses.push_back(mean_loss.result().item<double>());
+    curve.accuracies.push_back(accuracy.result().item<double>());
+  }
+  curve.weights = all_weights(model);
+  return curve;
+}
+
+void expect_equal(const Curve& fitted, const Curve& plain) {
+  EXPECT_THAT(fitted.weights, ElementsAreArray(plain.weights));  // bits
+  EXPECT_THAT(fitted.accuracies, ElementsAreArray(plain.accuracies));
+  EXPECT_LT(curve_difference(fitted.losses, plain.losses), 1e-12);
+  EXPECT_LT(fitted.losses.back(), fitted.losses.front());
+}
+
+TEST(FitCurves, AreThoseOfAPlainLoop) {
+  const Float64 dtype;
+  const distribute::OneDeviceStrategy one("CPU:0");
+  expect_equal(by_fit(one), by_hand(one));
+  const auto two = distribute::mirrored(2);
+  expect_equal(by_fit(two), by_hand(two));
+  const auto three = distribute::mirrored(3);
+  expect_equal(by_fit(three), by_hand(three));
+}
+
+TEST(FitCurves, WithoutAStrategyAreThoseOfOneDevice) {
+  const Float64 dtype;
+  const Curve one = by_fit(distribute::OneDeviceStrategy("CPU:0"));
+  const Sequential model = small_classifier();
+  model.compile(class_options());
+  const History history = model.fit(batches(), {.epochs = kEpochs, .verbose = 0});
+  EXPECT_THAT(history["loss"], ElementsAreArray(one.losses));
+  EXPECT_THAT(all_weights(model), ElementsAreArray(one.weights));
+}
+
+TEST(FitCurves, OfTwoTasksAreThoseOfTwoReplicas) {
+  const Float64 dtype;
+  const Curve two = by_fit(distribute::mirrored(2));
+  std::vector<Curve> fitted(2);
+  std::vector<Curve> plain(2);
+  distribute::run_all_tasks(2, 1, [&](const Strategy& strategy, int task) {
+    fitted[static_cast<size_t>(task)] = by_fit(strategy);
+    plain[static_cast<size_t>(task)] = by_hand(strategy);
+  });
+  for (size_t task = 0; task < 2; ++task) {
+    expect_equal(fitted[task], plain[task]);
+    EXPECT_LT(curve_difference(fitted[task].losses, two.losses), 1e-9);
+  }
+  EXPECT_EQ(fitted[0].losses, fitted[1].losses);
+  EXPECT_EQ(fitted[0].weights, fitted[1].weights);
+}
+
+TEST(FitCurves, TensorsAreShuffledTheSameInAllTasks) {
+  std::vector<Curve> curves(2);
+  distribute::run_all_tasks(2, 1, [&](const Strategy& strategy, int task) {
+    const auto scope = strategy.scope();
+    const Sequential model = small_classifier();
+    model.compile(class_options());
+    const LabelledImages data = make_images(kExamples, float32);
+    const History history =
+        model.fit(data.images, data.labels,
+                  {.batch_size = kBatch, .epochs = 2, .verbose = 0, .validation_split = 0.3});
+    EXPECT_EQ(history["val_loss"].size(), 2u);
+    curves[static_cast<size_t>(task)] = {history["loss"], history["accuracy"], all_weights(model)};
+  });
+  EXPECT_EQ(curves[0].losses, curves[1].losses);
+  EXPECT_EQ(curves[0].weights, curves[1].weights);
+}
+
+}  // namespace
+}  // namespace cohort::keras

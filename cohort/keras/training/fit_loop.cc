@@ -1,0 +1,244 @@
+#include "cohort/keras/training/fit_loop.h"
+
+#include <ATen/ops/scalar_tensor.h>
+#include <ATen/ops/tensor.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "cohort/core/interrupt.h"
+#include "cohort/core/logging.h"
+#include "cohort/distribute/strategy_core.h"
+#include "cohort/keras/callbacks/progbar_logger.h"
+#include "cohort/ops/random.h"
+
+namespace cohort::internal {
+
+using keras::FitOptions;
+using keras::Logs;
+
+std::vector<train::CheckpointValue> FitProgress::checkpoint_values() {
+  const std::vector<int64_t> values = {epoch, step, static_cast<int64_t>(shuffle_seed)};
+  return {{.attribute = train::kVariableValue,
+           .parts = {{Leaf(at::tensor(values, at::dtype(at::kLong)))}}}};
+}
+
+void FitProgress::prepare_restore(train::RestoreSource& source) {
+  source.read(train::kVariableValue, {3}, int64, [this](const Tensor& value) {
+    const auto* numbers = value.data_ptr<int64_t>();
+    epoch = numbers[0];
+    step = numbers[1];
+    shuffle_seed = static_cast<uint64_t>(numbers[2]);
+  });
+}
+
+namespace {
+
+// The same in all tasks.
+uint64_t agreed_seed(StrategyCore& core) {
+  const auto seed = static_cast<int64_t>(next_seed());
+  if (!core.group().spans_tasks()) return static_cast<uint64_t>(seed);
+  const std::vector<Tensor> own(static_cast<size_t>(core.num_local_replicas()),
+                                at::scalar_tensor(seed, at::kLong));
+  return static_cast<uint64_t>(core.value_of_first_replica(own).item<int64_t>());
+}
+
+DataSource::Rows with_weight(DataSource::Rows rows, const Structure& sample_weight) {
+  if (sample_weight.num_leaves() > 0) rows.sample_weight = sample_weight;
+  return rows;
+}
+
+keras::Data data_of(const DataSource::Rows& rows) { return {rows.x, rows.y, rows.sample_weight}; }
+
+}  // namespace
+
+FitLoop::FitLoop(const keras::ModelHandle& model, const keras::Data& data,
+                 const FitOptions& options)
+    : handle_(model),
+      model_(model_of(model)),
+      training_(Training::of(*model_)),
+      options_(options),
+      core_(strategy_of(*model_)),
+      scope_(core_),
+      loop_(core_, Training::train_step(model_, options.class_weight)),
+      callbacks_(options.callbacks) {
+  training_.compiled(*model_);
+  check_options();
+  divide(data);
+  state_.progress = std::make_shared<FitProgress>();
+  state_.progress->epoch = options.initial_epoch;
+  state_.progress->shuffle_seed = agreed_seed(*core_);
+  state_.make_input = [this] { make_input(); };
+  make_input();
+  steps_ = steps_to_run(options.steps_per_epoch, "steps_per_epoch", *state_.input);
+  begins_anew_ =
+      data_->rows() != nullptr || steps_ == kAllSteps || steps_ == state_.input->cardinality();
+  if (validation_data_) {
+    validation_.emplace(handle_, *validation_data_,
+                        Evaluation::Options{.batch_size = options.validation_batch_size
+                                                              ? options.validation_batch_size
+                                                              : options.batch_size,
+                                            .steps = options.validation_steps,
+                                            .steps_option = "validation_steps"});
+  }
+  const int verbose = resolve_verbose(options.verbose, *core_);
+  if (verbose > 0) callbacks_.append(std::make_shared<keras::callbacks::ProgbarLogger>());
+  callbacks_.set_model(handle_);
+  callbacks_.set_params({.epochs = options.epochs,
+                         .steps = expected_steps(steps_, *state_.input),
+                         .verbose = verbose});
+  training_.fit = &state_;
+  training_.stop = false;
+}
+
+FitLoop::~FitLoop() { training_.fit = nullptr; }
+
+void FitLoop::check_options() const {
+  const auto refuse = [](const auto&... parts) {
+    throw InvalidArgumentError(str("fit: ", parts...));
+  };
+  if (options_.epochs < 0) refuse("epochs is ", options_.epochs, ", below 0");
+  if (options_.initial_epoch < 0) refuse("initial_epoch is ", options_.initial_epoch, ", below 0");
+  if (!(options_.validation_split >= 0 && options_.validation_split < 1)) {
+    refuse("validation_split is ", options_.validation_split, "; it must be in [0, 1)");
+  }
+  if (!options_.validation_freq.is_list() && options_.validation_freq.every() < 1) {
+    refuse("validation_freq is ", options_.validation_freq.every(), "; it must be 1 or more");
+  }
+}
+
+void FitLoop::divide(const keras::Data& data) {
+  validation_data_ = options_.validation_data;
+  const DataSource::Rows* rows = data.source().rows();
+  if (rows == nullptr) {
+    if (options_.sample_weight.num_leaves() > 0) {
+      throw InvalidArgumentError(
+          "fit: sample_weight stands beside a dataset; make it the third member of the dataset's "
+          "elements: (x, y, sample_weight)");
+    }
+    if (options_.validation_split > 0) {
+      throw InvalidArgumentError(
+          "fit: validation_split divides tensors, not a dataset; pass .validation_data, made with "
+          "take() and skip()");
+    }
+    data_ = std::shared_ptr<const DataSource>(std::shared_ptr<const void>(), &data.source());
+    return;
+  }
+  DataSource::Rows all = with_weight(*rows, options_.sample_weight);
+  const int64_t count = count_rows(all);
+  if (options_.validation_split > 0 && !validation_data_) {
+    const auto split = static_cast<int64_t>(
+        std::floor(static_cast<double>(count) * (1 - options_.validation_split)));
+    if (split == 0 || split == count) {
+      throw InvalidArgumentError(str("fit: validation_split ", options_.validation_split, " of ",
+                                     count, " examples leaves ",
+                                     split == 0 ? "training" : "validation", " without any"));
+    }
+    validation_data_ = data_of(slice_rows(all, split, count));
+    all = slice_rows(all, 0, split);
+  }
+  data_ = std::make_shared<const DataSource>(DataSource{std::move(all)});
+}
+
+void FitLoop::make_input() {
+  InputPlan plan{.call = "fit", .batch_size = options_.batch_size};
+  if (options_.shuffle) plan.shuffle_seed = state_.progress->shuffle_seed;
+  state_.input = make_step_input(loop_.runner(), *data_, plan);
+  loop_.set_input(state_.input);
+}
+
+keras::History FitLoop::run() {
+  const InterruptScope interrupts;
+  keras::History history;
+  FitProgress& progress = *state_.progress;
+  callbacks_.on_train_begin();
+  Logs logs;
+  EpochEnd end = EpochEnd::kComplete;
+  while (progress.epoch < options_.epochs && end != EpochEnd::kNoData && !training_.stop) {
+    if (progress.step == 0 && !has_data()) break;
+    const int64_t epoch = progress.epoch;
+    if (progress.step == 0) reset_all(training_.metrics(*model_));
+    callbacks_.on_epoch_begin(epoch);
+    end = train_epoch();
+    logs = finish_epoch();
+    callbacks_.on_epoch_end(epoch, logs);
+    history.add(epoch, logs);
+    if (interrupted(true)) end_interrupted();
+  }
+  callbacks_.on_train_end(logs);
+  return history;
+}
+
+bool FitLoop::has_data() {
+  if (state_.input->has_next()) return true;
+  if (!trained_ && state_.progress->epoch == options_.initial_epoch) {
+    throw InvalidArgumentError("fit: the data has no batches");
+  }
+  log_warning("fit: the data has ended before epoch ", state_.progress->epoch + 1, " of ",
+              options_.epochs, "; training stops here. A dataset that .repeat()s does not end");
+  return false;
+}
+
+FitLoop::EpochEnd FitLoop::train_epoch() {
+  StepLogs source(*model_, loop_);
+  Logs logs(source);
+  FitProgress& progress = *state_.progress;
+  const int64_t at_once = training_.compiled(*model_).steps_per_execution();
+  EpochEnd end = EpochEnd::kComplete;
+  while (progress.step < steps_ && state_.input->has_next()) {
+    callbacks_.on_train_batch_begin(progress.step);
+    progress.step += loop_.run(std::min(at_once, steps_ - progress.step));
+    trained_ = true;
+    logs.forget();
+    callbacks_.on_train_batch_end(progress.step - 1, logs);
+    if (interrupted(false)) end_interrupted();
+    if (training_.stop) {
+      end = EpochEnd::kStopped;
+      break;
+    }
+  }
+  loop_.join();
+  if (end == EpochEnd::kComplete && steps_ != kAllSteps && progress.step < steps_) {
+    log_warning("fit: the data has ended after ", progress.step, " of ", steps_, " steps of epoch ",
+                progress.epoch + 1,
+                "; training stops here. Give fewer steps_per_epoch, or a dataset that .repeat()s");
+    end = EpochEnd::kNoData;
+  }
+  return end;
+}
+
+Logs FitLoop::finish_epoch() {
+  StepLogs source(*model_, loop_);
+  std::vector<Logs::Entry> entries;
+  source.read(entries);
+  Logs logs;
+  for (const auto& [name, value] : entries) logs.set(name, value);
+  FitProgress& progress = *state_.progress;
+  const int64_t epoch = progress.epoch;
+  // From here on the next step is the next epoch's first: what callbacks save goes on there.
+  if (begins_anew_) state_.input->restart();
+  progress.epoch += 1;
+  progress.step = 0;
+  if (validation_ && options_.validation_freq.is_due(epoch)) {
+    for (const auto& [name, value] : validation_->run(callbacks_)) logs.set("val_" + name, value);
+  }
+  return logs;
+}
+
+// Tasks agree only now and then, which takes time: at the same steps everywhere.
+bool FitLoop::interrupted(bool now) {
+  constexpr int64_t kAgreeEvery = 16;
+  if (!core_->group().spans_tasks()) return InterruptScope::requested();
+  if (!now && ++executions_ % kAgreeEvery != 0) return false;
+  return any_task(*core_, InterruptScope::requested());
+}
+
+void FitLoop::end_interrupted() {
+  loop_.join();
+  callbacks_.on_train_interrupted();
+  const FitProgress& progress = *state_.progress;
+  throw InterruptedError(str("interrupted: training ended in epoch ", progress.epoch + 1,
+                             " before step ", progress.step + 1));
+}
+
+}  // namespace cohort::internal

@@ -1,0 +1,81 @@
+// fit, epoch by epoch.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "cohort/keras/callbacks/callback.h"
+#include "cohort/keras/training/evaluation.h"
+#include "cohort/keras/training/step_loop.h"
+#include "cohort/train/trackable.h"
+
+namespace cohort::internal {
+
+// Where fit is, for checkpoints: the next step that it runs is step `step` of epoch `epoch`.
+class FitProgress final : public train::Trackable {
+ public:
+  int64_t epoch = 0;
+  int64_t step = 0;
+  uint64_t shuffle_seed = 0;  // of tensors
+
+  bool has_checkpoint_values() const override { return true; }
+  std::vector<train::CheckpointValue> checkpoint_values() override;
+  void prepare_restore(train::RestoreSource& source) override;
+};
+
+// What callbacks of the library may look at, and restore in on_train_begin.
+struct FitState {
+  std::shared_ptr<FitProgress> progress;
+  std::shared_ptr<StepInput> input;
+  // Makes the input afresh, with progress->shuffle_seed.
+  std::function<void()> make_input;
+};
+
+// One call of fit. Thread safety: none.
+class FitLoop {
+ public:
+  // Errors: as fit, of wrong options.
+  FitLoop(const keras::ModelHandle& model, const keras::Data& data,
+          const keras::FitOptions& options);
+  ~FitLoop();
+  FitLoop(const FitLoop&) = delete;
+  FitLoop& operator=(const FitLoop&) = delete;
+
+  keras::History run();
+
+ private:
+  // Why an epoch has ended.
+  enum class EpochEnd { kComplete, kNoData, kStopped };
+
+  void check_options() const;
+  // What is trained on, and what is kept for validation.
+  void divide(const keras::Data& data);
+  void make_input();
+  // Whether there is data for another epoch. Warns, or throws, if not.
+  bool has_data();
+  EpochEnd train_epoch();
+  keras::Logs finish_epoch();
+  bool interrupted(bool now);
+  [[noreturn]] void end_interrupted();
+
+  const keras::ModelHandle handle_;
+  const std::shared_ptr<keras::Model> model_;
+  Training& training_;
+  const keras::FitOptions& options_;
+  const std::shared_ptr<StrategyCore> core_;
+  const StrategyScope scope_;
+
+  std::shared_ptr<const DataSource> data_;
+  std::optional<keras::Data> validation_data_;
+  StepLoop loop_;
+  FitState state_;
+  int64_t steps_ = kAllSteps;  // of an epoch
+  bool begins_anew_ = true;    // each epoch, at the beginning of the data
+  int64_t executions_ = 0;
+  bool trained_ = false;
+  std::optional<Evaluation> validation_;
+  keras::callbacks::CallbackList callbacks_;
+};
+
+}  // namespace cohort::internal

@@ -1,0 +1,199 @@
+// What fit does besides steps: hooks, executions, weights of classes, steps of one's own, libtorch's
+// modules and losses.
+#include <ATen/ops/cross_entropy_loss.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/nn/modules/loss.h>
+
+#include "cohort/keras/training/testing_fit.h"
+#include "cohort/keras/zip.h"
+
+namespace cohort::keras {
+namespace {
+
+using callbacks::Callback;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class Recorder : public Callback {
+ public:
+  void on_train_begin() override { said.push_back("begin"); }
+  void on_train_end(const Logs&) override { said.push_back("end"); }
+  void on_epoch_begin(int64_t epoch) override { say("epoch", epoch); }
+  void on_epoch_end(int64_t epoch, Logs&) override { say("epoch end", epoch); }
+  void on_train_batch_begin(int64_t batch) override { say("batch", batch); }
+  void on_train_batch_end(int64_t batch, const Logs&) override { say("batch end", batch); }
+  void on_test_begin() override { said.push_back("test"); }
+  void on_test_end(const Logs&) override { said.push_back("test end"); }
+
+  std::vector<std::string> said;
+
+ private:
+  void say(const char* what, int64_t number) { said.push_back(internal::str(what, " ", number)); }
+};
+
+TEST(Fit, CallsTheHooksInTheirOrder) {
+  const Sequential model = small_classifier();
+  model.compile(class_options());
+  Recorder recorder;
+  model.fit(image_batches(12, 6), {.epochs = 3,
+                                   .verbose = 0,
+                                   .callbacks = {recorder},
+                                   .validation_data = image_batches(6, 6),
+                                   .initial_epoch = 2});
+  EXPECT_THAT(recorder.said, ElementsAre("begin", "epoch 2", "batch 0", "batch end 0", "batch 1",
+                                         "batch end 1", "test", "test end", "epoch end 2", "end"));
+}
+
+TEST(Fit, CallsHooksOnceAnExecution) {
+  const auto batches_of = [](int64_t steps, int64_t at_once) {
+    const Sequential model = small_classifier();
+    CompileOptions options = class_options();
+    options.steps_per_execution = at_once;
+    model.compile(options);
+    Recorder recorder;
+    model.fit(image_batches(2, 1).repeat(),
+              {.verbose = 0, .callbacks = {recorder}, .steps_per_epoch = steps});
+    EXPECT_EQ(model.optimizer().iterations().value().item<int64_t>(), steps);
+    std::vector<std::string> ends;
+    for (const std::string& one : recorder.said) {
+      if (one.starts_with("batch end")) ends.push_back(one);
+    }
+    return ends;
+  };
+  EXPECT_THAT(batches_of(20, 10), ElementsAre("batch end 9", "batch end 19"));
+  EXPECT_THAT(batches_of(25, 10), ElementsAre("batch end 9", "batch end 19", "batch end 24"));
+  EXPECT_THAT(batches_of(4, 10), ElementsAre("batch end 3"));
+}
+
+class Stopper : public Callback {
+  void on_train_batch_end(int64_t batch, const Logs& logs) override {
+    EXPECT_GT(logs["loss"], 0);
+    if (batch == 1) model().set_stop_training(true);
+  }
+};
+
+TEST(Fit, StopsWhereACallbackSays) {
+  const Sequential model = small_classifier();
+  model.compile(class_options());
+  const History history =
+      model.fit(image_batches(12, 2), {.epochs = 5, .verbose = 0, .callbacks = {Stopper()}});
+  EXPECT_EQ(model.optimizer().iterations().value().item<int64_t>(), 2);
+  EXPECT_THAT(history.epoch, ElementsAre(0));
+}
+
+class Thrower : public Callback {
+  void on_epoch_end(int64_t, Logs&) override { throw UnavailableError("the phone is busy"); }
+};
+
+TEST(Fit, NamesTheCallbackThatThrows) {
+  const Sequential model = small_classifier();
+  model.compile(class_options());
+  EXPECT_THAT(thrown<UnavailableError>([&] {
+                model.fit(image_batches(12, 6), {.verbose = 0, .callbacks = {Thrower()}});
+              }),
+              ::testing::AllOf(HasSubstr("'Thrower', on_epoch_end"), HasSubstr("busy")));
+  model.fit(image_batches(12, 6), {.verbose = 0});  // and can train again
+}
+
+TEST(Fit, AnErrorInAStepEndsIt) {
+  const Sequential model = small_classifier();
+  model.compile(class_options());
+  const LabelledImages data = make_images(8, float32);
+  EXPECT_THAT(thrown<InvalidArgumentError>(
+                  [&] { model.fit(data.images, data.labels + 7, {.verbose = 0}); }),
+              HasSubstr("label"));
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { model.fit(data.images, {.verbose = 0}); }),
+              HasSubstr("no labels"));
+}
+
+TEST(Fit, WeighsClasses) {
+  const LabelledImages data = make_images(13, float32);
+  const Tensor weights = data.labels.eq(1).to(float32) * 2 + 1;  // class 1: 3
+  const auto trained = [&](const FitOptions& options) {
+    const Sequential model = small_classifier();
+    model.compile(class_options());
+    model.fit(data.images, data.labels, options);
+    return all_weights(model);
+  };
+  const auto by_class = trained({.verbose = 0, .shuffle = false, .class_weight = {{1, 3.0}}});
+  EXPECT_EQ(by_class, trained({.verbose = 0, .shuffle = false, .sample_weight = weights}));
+  EXPECT_NE(by_class, trained({.verbose = 0, .shuffle = false}));
+}
+
+TEST(Fit, EvaluatesTheWeightsOfTheEndOfEachEpoch) {
+  const Sequential model = small_classifier();
+  model.compile(class_options());
+  const History history = model.fit(
+      image_batches(12, 6), {.epochs = 2, .verbose = 0, .validation_data = image_batches(13, 13)});
+  EXPECT_EQ(history["val_loss"].back(),
+            model.evaluate(image_batches(13, 13), {.verbose = 0})["loss"]);
+}
+
+// A step of one's own: the loss is the squared mean, reported by a metric and by the sum.
+class OwnSteps : public Model {
+ public:
+  OwnSteps() { track("dense", dense_); }
+  Tensor call(const Tensor& x, const CallOptions&) override { return dense_(x); }
+  std::vector<metrics::Metric> metrics() const override { return {error_}; }
+
+ protected:
+  Structure train_step(const Structure& data) override {
+    const Batch batch = unpack_x_y_sample_weight(data);
+    GradientTape tape;
+    const Tensor difference = (*this)(batch.x.tensor(), {.training = true}) - batch.y.tensor();
+    const Tensor loss = difference.square().mean() / 2;
+    optimizer().apply_gradients(
+        zip(tape.gradient(loss, trainable_variables()), trainable_variables()));
+    error_.update_state(difference.abs());
+    return dict({{"rows", static_cast<double>(difference.size(0))}});
+  }
+
+ private:
+  layers::LayerHandle dense_ = layers::Dense(1);
+  metrics::Mean error_{{.name = "error"}};
+};
+
+TEST(Fit, RunsStepsOfOnesOwn) {
+  const auto strategy = distribute::mirrored(2);
+  const auto scope = strategy.scope();
+  const ModelHandle model = std::make_shared<OwnSteps>();
+  model.compile({.optimizer = optimizers::SGD({.learning_rate = 0.1})});
+  const Tensor x = numbers({1, 2, 3, 4}, {4, 1});
+  const History history = model.fit(x, x * 2, {.batch_size = 4, .epochs = 30, .verbose = 0});
+  EXPECT_LT(history["error"].back(), history["error"].front());
+  EXPECT_EQ(history["rows"].back(), 4);  // 2 on each replica
+}
+
+struct NetImpl : torch::nn::Module {
+  NetImpl() : linear(register_module("linear", torch::nn::Linear(64, 3))) {}
+  Tensor forward(const Tensor& x) { return linear(x.flatten(1)); }
+  torch::nn::Linear linear;
+};
+TORCH_MODULE(Net);
+
+TEST(Fit, TrainsModulesOfLibtorchWithLossesOfLibtorch) {
+  const auto strategy = distribute::mirrored(2);
+  const auto scope = strategy.scope();
+  const LabelledImages data = make_images(13, float32);
+  const auto train = [&](const CompileOptions& options) {
+    torch::manual_seed(4);
+    const TorchModel model([] { return Net(); });
+    model.compile(options);
+    return model.fit(data.images, data.labels,
+                     {.batch_size = 4, .epochs = 3, .verbose = 0, .shuffle = false})["loss"];
+  };
+  const auto by_module = train({.optimizer = "sgd", .loss = torch::nn::CrossEntropyLoss()});
+  EXPECT_LT(by_module.back(), by_module.front());
+  const auto by_function =
+      train({.optimizer = "sgd", .loss = [](const Tensor& labels, const Tensor& logits) {
+               return at::cross_entropy_loss(logits, labels);
+             }});
+  EXPECT_EQ(by_module, by_function);
+  const auto by_keras = train({.optimizer = "sgd", .loss = class_loss()});
+  EXPECT_LT(curve_difference(by_module, by_keras), 1e-5);
+}
+
+}  // namespace
+}  // namespace cohort::keras

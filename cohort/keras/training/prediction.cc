@@ -1,0 +1,73 @@
+#include "cohort/keras/training/prediction.h"
+
+#include <ATen/ops/cat.h>
+
+#include "cohort/core/interrupt.h"
+#include "cohort/core/logging.h"
+#include "cohort/distribute/strategy_core.h"
+#include "cohort/keras/callbacks/callback.h"
+#include "cohort/keras/callbacks/progbar_logger.h"
+#include "cohort/keras/layers/layer_state.h"
+#include "cohort/keras/training/step_loop.h"
+
+namespace cohort::internal {
+namespace {
+
+Structure concatenated(const std::vector<Structure>& parts) {
+  if (parts.size() == 1) return parts[0];
+  return map_structures(parts, [](const std::vector<Leaf>& leaves) -> Leaf {
+    std::vector<Tensor> tensors;
+    for (const Leaf& leaf : leaves) tensors.push_back(leaf.tensor());
+    return at::cat(tensors, 0);
+  });
+}
+
+// (numbers of the rows, outputs) -> outputs by these numbers.
+Structure in_order(const Structure& numbered) {
+  const Tensor order = numbered[0].tensor().argsort();
+  return numbered[1].map(
+      [&](const Leaf& leaf) -> Leaf { return leaf.tensor().index_select(0, order); });
+}
+
+}  // namespace
+
+Structure run_prediction(const keras::ModelHandle& handle, const keras::Data& data,
+                         const keras::PredictOptions& options) {
+  const auto model = model_of(handle);
+  const auto core = strategy_of(*model);
+  const StrategyScope scope(core);
+  const InterruptScope interrupts;
+  // Tasks that share the data get its rows in turn. Of what they read by themselves nobody knows an
+  // order.
+  const bool whole =
+      data.source().rows() != nullptr || std::holds_alternative<data::Dataset>(data.source().value);
+  const bool with_index = core->input_is_shared() && whole;
+  StepLoop loop(core, Training::predict_step(model, with_index));
+  loop.set_input(make_step_input(
+      loop.runner(), data.source(),
+      {.call = "predict", .batch_size = options.batch_size, .with_index = with_index}));
+  const int64_t steps = steps_to_run(options.steps, "steps", *loop.input());
+  const int verbose = resolve_verbose(options.verbose, *core);
+  keras::callbacks::CallbackList callbacks(options.callbacks);
+  if (verbose > 0) callbacks.append(std::make_shared<keras::callbacks::ProgbarLogger>());
+  callbacks.set_model(handle);
+  callbacks.set_params({.steps = expected_steps(steps, *loop.input()), .verbose = verbose});
+  callbacks.on_predict_begin();
+  std::vector<Structure> parts;
+  for (int64_t done = 0; done < steps && loop.input()->has_next(); ++done) {
+    callbacks.on_predict_batch_begin(done);
+    loop.run(1);
+    parts.push_back(loop.result());
+    callbacks.on_predict_batch_end(done);
+    if (InterruptScope::requested() && !core->group().spans_tasks()) {
+      throw InterruptedError(str("interrupted: prediction ended after step ", done + 1));
+    }
+  }
+  loop.join();
+  if (parts.empty()) throw InvalidArgumentError("predict: the data has no batches");
+  callbacks.on_predict_end();
+  const Structure all = concatenated(parts);
+  return with_index ? in_order(all) : all;
+}
+
+}  // namespace cohort::internal

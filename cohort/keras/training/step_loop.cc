@@ -1,0 +1,155 @@
+#include "cohort/keras/training/step_loop.h"
+
+#include <ATen/ops/arange.h>
+#include <ATen/ops/scalar_tensor.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "cohort/core/logging.h"
+#include "cohort/core/text.h"
+#include "cohort/data/cardinality.h"
+#include "cohort/distribute/strategy_core.h"
+
+namespace cohort::internal {
+namespace {
+
+using data::Dataset;
+constexpr int64_t kDefaultBatch = 32;
+
+data::Options sharded_by_rows() {
+  data::Options options;
+  options.experimental_distribute.auto_shard_policy = data::AutoShardPolicy::DATA;
+  return options;
+}
+
+Dataset dataset_of_rows(const DataSource::Rows& rows, const InputPlan& plan) {
+  const int64_t count = count_rows(rows);
+  if (count == 0) throw InvalidArgumentError(str(plan.call, ": x has no examples"));
+  const int64_t batch = plan.batch_size.value_or(kDefaultBatch);
+  if (batch < 1) {
+    throw InvalidArgumentError(str(plan.call, ": batch_size is ", batch, "; it must be 1 or more"));
+  }
+  Structure all = joined(rows);
+  if (plan.with_index) all = tuple(at::arange(count, at::kLong), rows.x);
+  Dataset dataset = Dataset::from_tensor_slices(all);
+  if (plan.shuffle_seed) dataset = dataset.shuffle(count, {.seed = plan.shuffle_seed});
+  return dataset.batch(batch).with_options(sharded_by_rows());
+}
+
+// Elements (numbers of the rows, x).
+Dataset numbered(const Dataset& dataset) {
+  const auto number = [](const Structure& state, const Structure& batch) {
+    const auto first = state.tensor().item<int64_t>();
+    const Structure x = keras::unpack_x_y_sample_weight(batch).x;
+    const int64_t rows = x.flatten().at(0).sizes().at(0);
+    return std::pair<Structure, Structure>(at::scalar_tensor(first + rows, at::kLong),
+                                           tuple(at::arange(first, first + rows, at::kLong), x));
+  };
+  return dataset.scan(at::scalar_tensor(0, at::kLong), number).with_options(sharded_by_rows());
+}
+
+}  // namespace
+
+std::shared_ptr<StepInput> make_step_input(StepRunner& runner, const DataSource& source,
+                                           const InputPlan& plan) {
+  if (const auto* rows = source.rows()) return runner.make_input(dataset_of_rows(*rows, plan));
+  if (plan.batch_size) {
+    throw InvalidArgumentError(str(plan.call, ": batch_size is ", *plan.batch_size,
+                                   ", but a dataset has batches of its own; call .batch(",
+                                   *plan.batch_size, ") on it instead"));
+  }
+  if (const auto* dataset = std::get_if<Dataset>(&source.value)) {
+    return runner.make_input(plan.with_index ? numbered(*dataset) : *dataset);
+  }
+  if (const auto* distributed = std::get_if<distribute::DistributedDataset>(&source.value)) {
+    return runner.make_input(*distributed);
+  }
+  const auto& creator = std::get<DataSource::Creator>(source.value);
+  return runner.make_input(creator.fn, creator.options);
+}
+
+StrategyScope::StrategyScope(const std::shared_ptr<StrategyCore>& core) {
+  if (!core->is_default()) scope_.emplace(core);
+}
+
+StepLoop::StepLoop(std::shared_ptr<StrategyCore> core, std::shared_ptr<const StepFunction> step)
+    : runner_(core->make_runner()), step_(std::move(step)) {}
+
+int64_t StepLoop::run(int64_t steps) {
+  int64_t done = 0;
+  for (; done < steps && input_->has_next(); ++done) {
+    pending_ = runner_->schedule(step_, input_);
+    if (pending_.wait_for(std::chrono::seconds(0)) == std::future_status::ready) {
+      result_ = pending_.get();
+    }
+  }
+  return done;
+}
+
+const Structure& StepLoop::result() {
+  if (pending_.valid()) result_ = pending_.get();
+  return result_;
+}
+
+void StepLogs::read(std::vector<keras::Logs::Entry>& entries) {
+  const Structure& result = loop_.result();
+  read_metrics(Training::of(const_cast<keras::Model&>(model_)).metrics(model_), entries);
+  if (result.num_leaves() == 0) return;
+  if (!result.is_dict()) {
+    throw InvalidArgumentError(str("train_step of model '", model_.name(), "' returned ", result,
+                                   "; it returns a dict of scalars for the logs, or nothing"));
+  }
+  for (const auto& [name, value] : result.items()) {
+    const auto found =
+        std::find_if(entries.begin(), entries.end(),
+                     [&, key = &name](const auto& one) { return one.first == *key; });
+    const double number = value.tensor().item<double>();
+    if (found == entries.end()) {
+      entries.emplace_back(name, number);
+    } else {
+      found->second = number;
+    }
+  }
+}
+
+int64_t steps_to_run(const std::optional<int64_t>& steps, const char* option,
+                     const StepInput& input) {
+  if (steps && *steps != -1) {
+    if (*steps > 0) return *steps;
+    throw InvalidArgumentError(
+        str(option, " is ", *steps, "; give 1 or more, or -1 for as many as there are data"));
+  }
+  if (input.cardinality() == data::kInfiniteCardinality) {
+    throw InvalidArgumentError(str("the data never ends: give ", option));
+  }
+  return kAllSteps;
+}
+
+int64_t expected_steps(int64_t steps_to_run, const StepInput& input) {
+  return steps_to_run == kAllSteps ? input.cardinality() : steps_to_run;
+}
+
+int resolve_verbose(int verbose, const StrategyCore& core) {
+  if (verbose < keras::kVerboseAuto || verbose > 2) {
+    throw InvalidArgumentError(str("verbose is ", verbose,
+                                   "; it is 0 (nothing), 1 (a bar), 2 (a line an epoch) or "
+                                   "kVerboseAuto"));
+  }
+  if (verbose != keras::kVerboseAuto) return verbose;
+  return ::isatty(STDOUT_FILENO) == 1 && !core.group().spans_tasks() ? 1 : 2;
+}
+
+void reset_all(const std::vector<NamedMetric>& metrics) {
+  for (const NamedMetric& one : metrics) one.metric.reset_state();
+}
+
+bool any_task(StrategyCore& core, bool here) {
+  if (!core.group().spans_tasks()) return here;
+  std::vector<Tensor> flags(static_cast<size_t>(core.num_local_replicas()),
+                            at::scalar_tensor(here ? 1 : 0, at::kLong));
+  return core.sum_over_replicas(flags).item<int64_t>() > 0;
+}
+
+}  // namespace cohort::internal

@@ -1,0 +1,89 @@
+// What fit, evaluate and predict have in common: a source of batches, and steps over it.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cohort/distribute/context.h"
+#include "cohort/distribute/step_runner.h"
+#include "cohort/keras/training/data_source.h"
+#include "cohort/keras/training/training.h"
+
+namespace cohort::internal {
+
+struct InputPlan {
+  const char* call = "fit";  // for errors
+  std::optional<int64_t> batch_size = std::nullopt;
+  std::optional<uint64_t> shuffle_seed = std::nullopt;  // of tensors; missing: in order
+  bool with_index = false;  // elements become (numbers of the rows, x), and are sharded by DATA
+};
+
+// Errors: InvalidArgument (no examples; a batch_size below 1, or for what is batched already).
+std::shared_ptr<StepInput> make_step_input(StepRunner& runner, const DataSource& source,
+                                           const InputPlan& plan);
+
+// The model's strategy, current for the lifetime of this, where it is not the default one.
+class StrategyScope {
+ public:
+  explicit StrategyScope(const std::shared_ptr<StrategyCore>& core);
+
+ private:
+  std::optional<distribute::Scope> scope_;
+};
+
+// Steps of one kind. Thread safety: as StepRunner.
+class StepLoop {
+ public:
+  StepLoop(std::shared_ptr<StrategyCore> core, std::shared_ptr<const StepFunction> step);
+
+  StepRunner& runner() { return *runner_; }
+  const std::shared_ptr<StepInput>& input() const { return input_; }
+  void set_input(std::shared_ptr<StepInput> input) { input_ = std::move(input); }
+
+  // Runs so many steps, or fewer where the data ends. Returns how many.
+  // Errors: those of the steps and the data.
+  int64_t run(int64_t steps);
+  // Of the last step, over all replicas.
+  const Structure& result();
+  // All steps are over. Errors: as StepRunner::join.
+  void join() { runner_->join(); }
+
+ private:
+  std::unique_ptr<StepRunner> runner_;
+  std::shared_ptr<const StepFunction> step_;
+  std::shared_ptr<StepInput> input_;
+  std::future<Structure> pending_;
+  Structure result_;
+};
+
+// The logs of an epoch so far: metrics over all replicas, and what the last step returned.
+class StepLogs final : public keras::Logs::Source {
+ public:
+  StepLogs(const keras::Model& model, StepLoop& loop) : model_(model), loop_(loop) {}
+  void read(std::vector<keras::Logs::Entry>& entries) override;
+
+ private:
+  const keras::Model& model_;
+  StepLoop& loop_;
+};
+
+// The steps that were asked for: missing or -1: as many as there are data.
+// Errors: InvalidArgument (0 or another negative number; endless data without steps).
+int64_t steps_to_run(const std::optional<int64_t>& steps, const char* option,
+                     const StepInput& input);
+inline constexpr int64_t kAllSteps = std::numeric_limits<int64_t>::max();
+// For progress: steps, or the input's; below 0: unknown.
+int64_t expected_steps(int64_t steps_to_run, const StepInput& input);
+
+// 1 or 2 for kVerboseAuto. Errors: InvalidArgument (another number than these and 0).
+int resolve_verbose(int verbose, const StrategyCore& core);
+
+void reset_all(const std::vector<NamedMetric>& metrics);
+// Whether any task wants to end. COLLECTIVE over tasks.
+bool any_task(StrategyCore& core, bool here);
+
+}  // namespace cohort::internal

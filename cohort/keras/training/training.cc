@@ -1,0 +1,144 @@
+#include "cohort/keras/training/training.h"
+
+#include <algorithm>
+
+#include "cohort/core/text.h"
+#include "cohort/keras/training/class_weights.h"
+#include "cohort/ops/gradient_tape.h"
+
+namespace cohort {
+namespace internal {
+
+using distribute::ReplicaContext;
+using keras::Batch;
+using keras::Model;
+
+Training& Training::of(Model& model) {
+  if (model.training_ == nullptr) model.training_ = std::make_shared<Training>();
+  return *model.training_;
+}
+
+void Training::compile(const keras::CompileOptions& options, const Model& model) {
+  compiled_ = std::make_shared<CompiledModel>(
+      options, [&model](size_t count) { return model.output_names(count); });
+  stop = false;
+}
+
+CompiledModel& Training::compiled(const Model& model) const {
+  if (compiled_ == nullptr) {
+    throw FailedPreconditionError(str("model '", model.name(),
+                                      "' is not compiled: call compile({.optimizer = ..., .loss = "
+                                      "...}) before fit and evaluate"));
+  }
+  return *compiled_;
+}
+
+std::vector<NamedMetric> Training::metrics(const Model& model) const {
+  const std::vector<NamedMetric> known =
+      compiled_ == nullptr ? std::vector<NamedMetric>() : compiled_->metrics();
+  std::vector<NamedMetric> all;
+  for (const keras::metrics::Metric& metric : model.metrics()) {
+    const auto found = std::find_if(known.begin(), known.end(), [&](const NamedMetric& one) {
+      return one.metric.trackable() == metric.trackable();
+    });
+    all.push_back({found == known.end() ? metric.name() : found->log_name, metric});
+  }
+  return all;
+}
+
+std::shared_ptr<const StepFunction> Training::train_step(std::shared_ptr<Model> model,
+                                                         const ClassWeights& weights) {
+  const std::string name = "fit/" + model->name();
+  if (weights.empty()) {
+    return make_step(name, [model](const Structure& data) { return model->train_step(data); });
+  }
+  return make_step(name, [model, table = ClassWeightTable(weights)](const Structure& data) {
+    return model->train_step(table.apply(data));
+  });
+}
+
+std::shared_ptr<const StepFunction> Training::test_step(std::shared_ptr<Model> model) {
+  return make_step("evaluate/" + model->name(),
+                   [model](const Structure& data) { return model->test_step(data); });
+}
+
+std::shared_ptr<const StepFunction> Training::predict_step(std::shared_ptr<Model> model,
+                                                           bool with_index) {
+  const auto predict = [model, with_index](const Structure& data) -> Structure {
+    if (!with_index) return model->predict_step(data);
+    return tuple(data[0], model->predict_step(data[1]));
+  };
+  return make_step("predict/" + model->name(), predict, {StepReduction::kConcat});
+}
+
+std::shared_ptr<Model> model_of(const keras::ModelHandle& handle) {
+  return std::static_pointer_cast<Model>(handle.pointer());
+}
+
+void read_metrics(const std::vector<NamedMetric>& metrics,
+                  std::vector<keras::Logs::Entry>& entries) {
+  entries.clear();
+  for (const NamedMetric& one : metrics) {
+    entries.emplace_back(one.log_name, one.metric.result().item<double>());
+  }
+}
+
+}  // namespace internal
+
+namespace keras {
+
+using internal::Training;
+
+std::vector<metrics::Metric> Model::metrics() const {
+  std::vector<metrics::Metric> all;
+  if (training_ == nullptr || !training_->is_compiled()) return all;
+  for (const internal::NamedMetric& one : training_->compiled(*this).metrics()) {
+    all.push_back(one.metric);
+  }
+  return all;
+}
+
+std::vector<std::string> Model::output_names(size_t count) const {
+  std::vector<std::string> names;
+  for (size_t i = 1; i <= count; ++i) names.push_back(internal::str("output_", i));
+  return names;
+}
+
+const optimizers::Optimizer& Model::optimizer() const {
+  return Training::of(const_cast<Model&>(*this)).compiled(*this).optimizer();
+}
+
+Tensor Model::compute_loss(const Structure& y, const Structure& y_pred,
+                           const Structure& sample_weight) {
+  return Training::of(*this).compiled(*this).compute_loss(y, y_pred, sample_weight, losses());
+}
+
+void Model::compute_metrics(const Structure& y, const Structure& y_pred,
+                            const Structure& sample_weight) {
+  Training::of(*this).compiled(*this).update_metrics(y, y_pred, sample_weight);
+}
+
+Structure Model::train_step(const Structure& data) {
+  const Batch batch = unpack_x_y_sample_weight(data);
+  GradientTape tape;
+  const Structure y_pred = (*this)(batch.x, {.training = true});
+  const Tensor loss = compute_loss(batch.y, y_pred, batch.sample_weight);
+  optimizer().minimize(loss, trainable_variables(), tape);
+  compute_metrics(batch.y, y_pred, batch.sample_weight);
+  return Structure();
+}
+
+Structure Model::test_step(const Structure& data) {
+  const Batch batch = unpack_x_y_sample_weight(data);
+  const Structure y_pred = (*this)(batch.x, {.training = false});
+  compute_loss(batch.y, y_pred, batch.sample_weight);
+  compute_metrics(batch.y, y_pred, batch.sample_weight);
+  return Structure();
+}
+
+Structure Model::predict_step(const Structure& data) {
+  return (*this)(unpack_x_y_sample_weight(data).x, {.training = false});
+}
+
+}  // namespace keras
+}  // namespace cohort

@@ -1,0 +1,54 @@
+// How a model is trained: what compile said, and what goes on in fit.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cohort/distribute/step_runner.h"
+#include "cohort/keras/model.h"
+#include "cohort/keras/training/compiled_model.h"
+
+namespace cohort::internal {
+
+struct FitState;
+
+using ClassWeights = std::map<int64_t, double>;
+
+// One for each model. Thread safety: as ModelHandle's training; what steps call, from all replicas
+// at once.
+class Training {
+ public:
+  static Training& of(keras::Model& model);
+
+  void compile(const keras::CompileOptions& options, const keras::Model& model);
+  // Errors: FailedPrecondition (not compiled; names the model).
+  CompiledModel& compiled(const keras::Model& model) const;
+  bool is_compiled() const { return compiled_ != nullptr; }
+
+  // What the model reports: its own metrics(), under the names of compile.
+  std::vector<NamedMetric> metrics(const keras::Model& model) const;
+
+  // Steps of fit, evaluate and predict. They keep the model alive.
+  static std::shared_ptr<const StepFunction> train_step(std::shared_ptr<keras::Model> model,
+                                                        const ClassWeights& weights = {});
+  static std::shared_ptr<const StepFunction> test_step(std::shared_ptr<keras::Model> model);
+  // with_index: elements are (number of the row, x), and so are results.
+  static std::shared_ptr<const StepFunction> predict_step(std::shared_ptr<keras::Model> model,
+                                                          bool with_index);
+
+  bool stop = false;
+  FitState* fit = nullptr;  // while fit runs
+
+ private:
+  std::shared_ptr<CompiledModel> compiled_;
+};
+
+// The model behind a handle.
+std::shared_ptr<keras::Model> model_of(const keras::ModelHandle& handle);
+// Current numbers of these. COLLECTIVE over tasks.
+void read_metrics(const std::vector<NamedMetric>& metrics,
+                  std::vector<keras::Logs::Entry>& entries);
+
+}  // namespace cohort::internal
