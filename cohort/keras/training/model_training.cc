@@ -88,6 +88,7 @@ History ModelHandle::fit(const Data& x, const Structure& y, const FitOptions& op
 }
 
 Logs ModelHandle::evaluate(const Data& data, const EvaluateOptions& options) const {
+  Training::of(model()).compiled(model());
   const auto core = internal::strategy_of(model());
   const internal::StrategyScope scope(core);
   const internal::InterruptScope interrupts;
