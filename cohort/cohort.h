@@ -23,6 +23,7 @@
 #include "cohort/cluster/server.h"
 #include "cohort/core/device.h"
 #include "cohort/core/error.h"
+#include "cohort/core/interrupt.h"
 #include "cohort/core/leaf_type.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/memory.h"

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <optional>
 
+#include "cohort/core/background_profile.h"
 #include "cohort/core/error.h"
 #include "cohort/core/files/file_system.h"
 #include "cohort/core/phase.h"
@@ -20,6 +21,7 @@ using Clock = std::chrono::steady_clock;
 struct Session {
   profiler::ProfilerOptions options;
   uint64_t number = 0;
+  bool background = false;
   Clock::time_point start;
   std::vector<std::shared_ptr<ThreadRecord>> records;
 };
@@ -87,6 +89,47 @@ void count_step() {
 
 }  // namespace cohort::internal
 
+namespace cohort::internal {
+namespace {
+
+// Under the mutex.
+void begin_session(const profiler::ProfilerOptions& options, bool background) {
+  session.emplace();
+  session->options = options;
+  session->number = ++session_number;
+  session->background = background;
+  session->start = Clock::now();
+  steps = 0;
+  profiler_on = true;
+}
+
+profiler::Profile end_session() {
+  profiler_on = false;
+  profiler::Profile profile;
+  profile.wall = Clock::now() - session->start;
+  profile.steps = steps;
+  for (const auto& record : session->records) profile.threads.push_back(record->profile);
+  session.reset();
+  return profile;
+}
+
+}  // namespace
+
+std::optional<uint64_t> start_background_profile() {
+  std::lock_guard lock(session_mutex);
+  if (session) return std::nullopt;
+  begin_session({}, true);
+  return session->number;
+}
+
+std::optional<profiler::Profile> stop_background_profile(uint64_t number) {
+  std::lock_guard lock(session_mutex);
+  if (!session || session->number != number) return std::nullopt;
+  return end_session();
+}
+
+}  // namespace cohort::internal
+
 namespace cohort::profiler {
 namespace {
 
@@ -126,29 +169,18 @@ const char* phase_name(Phase phase) {
 
 void start(const ProfilerOptions& options) {
   std::lock_guard lock(internal::session_mutex);
-  if (internal::session) {
+  if (internal::session && !internal::session->background) {
     throw FailedPreconditionError("profiler::start: the profiler runs already; stop it first");
   }
-  internal::session.emplace();
-  internal::session->options = options;
-  internal::session->number = ++internal::session_number;
-  internal::session->start = internal::Clock::now();
-  internal::steps = 0;
-  internal::profiler_on = true;
+  internal::begin_session(options, false);
 }
 
 Profile stop() {
   std::lock_guard lock(internal::session_mutex);
-  if (!internal::session) {
+  if (!internal::session || internal::session->background) {
     throw FailedPreconditionError("profiler::stop: the profiler does not run; start it first");
   }
-  internal::profiler_on = false;
-  Profile profile;
-  profile.wall = internal::Clock::now() - internal::session->start;
-  profile.steps = internal::steps;
-  for (const auto& record : internal::session->records) profile.threads.push_back(record->profile);
-  internal::session.reset();
-  return profile;
+  return internal::end_session();
 }
 
 std::string Profile::table() const {

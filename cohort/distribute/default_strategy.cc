@@ -3,6 +3,7 @@
 
 #include "cohort/core/flush_denormals.h"
 #include "cohort/core/libtorch_error.h"
+#include "cohort/core/phase.h"
 #include "cohort/distribute/context_stack.h"
 #include "cohort/distribute/make_local_variable.h"
 #include "cohort/distribute/mirrored_exchange.h"
@@ -34,6 +35,8 @@ class DefaultStrategy final : public StrategyCore {
   void run(const std::shared_ptr<RunFrame>& frame, const distribute::RunOptions&) override {
     ContextGuard guard(*this, &default_replica_context());
     at::NoGradGuard no_grad;
+    const ScopedPhase computing(profiler::Phase::kCompute);
+    count_step();
     const ScopedFlushDenormals flush_denormals;
     with_typed_errors("replica 0", [&] { frame->call(default_replica_context(), 0); });
   }

@@ -3,8 +3,7 @@
 
 #include "cohort/keras/activations.h"
 #include "cohort/keras/backend.h"
-#include "cohort/keras/callbacks/callback.h"
-#include "cohort/keras/callbacks/progbar_logger.h"
+#include "cohort/keras/callbacks/callbacks.h"
 #include "cohort/keras/functional.h"
 #include "cohort/keras/initializers.h"
 #include "cohort/keras/layers/layers.h"

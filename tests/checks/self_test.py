@@ -10,6 +10,7 @@ import examples_in_comments
 import exports
 import includes
 import layers
+import strategy_names
 
 
 class PlantedOffences(unittest.TestCase):
@@ -32,6 +33,11 @@ class PlantedOffences(unittest.TestCase):
         self.write("cohort/keras/layer.h", "")
         self.write("cohort/core/a.h", '#pragma once\n#include "cohort/keras/layer.h"\n')
         self.assert_offence(layers.check(self.root), "cohort/core/a.h:2", "core", "keras")
+
+    def test_strategy_named_in_keras(self):
+        self.write("cohort/keras/fit.cc", "\nif (name == \"MirroredStrategy\") return;\n")
+        self.write("cohort/keras/fit_test.cc", "MirroredStrategy strategy;\n")
+        self.assert_offence(strategy_names.check(self.root), "cohort/keras/fit.cc:2")
 
     def test_include_among_folders_of_one_rank(self):
         self.write("cohort/cluster/spec.h", "")

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cstdio>
 #include <iostream>
+#include <utility>
 
+#include "cohort/core/background_profile.h"
 #include "cohort/distribute/strategy_core.h"
 #include "cohort/keras/layers/layer_state.h"
 #include "cohort/keras/model.h"
@@ -32,7 +34,24 @@ std::string whole_seconds(double seconds) {
 
 }  // namespace
 
-void ProgbarLogger::on_train_begin() { in_fit_ = true; }
+void ProgbarLogger::on_train_begin() {
+  in_fit_ = true;
+  if (is_chief()) profile_ = internal::start_background_profile();
+}
+
+// After an error nobody has asked for the times.
+ProgbarLogger::~ProgbarLogger() {
+  if (profile_) internal::stop_background_profile(*profile_);
+}
+
+void ProgbarLogger::end_profile() {
+  if (!profile_) return;
+  const auto profile = internal::stop_background_profile(*std::exchange(profile_, std::nullopt));
+  const std::string shares = profile ? internal::time_shares(*profile) : "";
+  if (!shares.empty()) std::cout << "Time: " << shares << std::endl;
+}
+
+void ProgbarLogger::on_train_end(const Logs&) { end_profile(); }
 
 void ProgbarLogger::begin() {
   speaks_ = is_chief();
@@ -105,6 +124,7 @@ void ProgbarLogger::on_epoch_end(int64_t, Logs& logs) { finish(logs, "epoch"); }
 
 void ProgbarLogger::on_train_interrupted() {
   if (speaks_ && moves_) std::cout << std::endl;
+  end_profile();
 }
 
 void ProgbarLogger::on_test_begin() {

@@ -2,9 +2,11 @@
 //
 //   Epoch 1/5
 //   20/20 - 1s - loss: 0.4423 - 561ms/epoch - 28ms/step
+//   Time: 71% compute, 12% update, 8% input, 5% exchange, 2% wait, 2% other
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <string>
 
 #include "cohort/core/export.h"
@@ -14,10 +16,14 @@ namespace cohort::keras::callbacks {
 
 // fit, evaluate and predict add one of their own unless .verbose is 0. With verbose 1 on a terminal
 // the line moves; its numbers are read at most every 50 ms, or, with several tasks, twenty times an
-// epoch, since all of them read together. Only the chief prints.
+// epoch, since all of them read together. At the end of training it says where the time went, unless
+// the program profiles by itself. Only the chief prints.
 class COHORT_API ProgbarLogger : public Callback {
  public:
+  ~ProgbarLogger() override;
+
   void on_train_begin() override;
+  void on_train_end(const Logs& logs) override;
   void on_epoch_begin(int64_t epoch) override;
   void on_epoch_end(int64_t epoch, Logs& logs) override;
   void on_train_batch_end(int64_t batch, const Logs& logs) override;
@@ -39,7 +45,10 @@ class COHORT_API ProgbarLogger : public Callback {
   void finish(const Logs& logs, const char* unit);
   double seconds() const;
 
+  void end_profile();
+
   bool in_fit_ = false;
+  std::optional<uint64_t> profile_;
   bool speaks_ = true;
   bool moves_ = false;
   bool shared_ = false;

@@ -137,8 +137,9 @@ TEST_F(FitData, ValidationSplitKeepsTheLastExamples) {
   const Logs last = model.evaluate(data.images.slice(0, 9), data.labels.slice(0, 9),
                                    {.batch_size = 4, .verbose = 0});
   EXPECT_EQ(history["val_loss"][0], last["loss"]);
-  EXPECT_THAT(thrown<InvalidArgumentError>(
-                  [&] { model.fit(data.images, data.labels, {.verbose = 0, .validation_split = 0.99}); }),
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] {
+                model.fit(data.images, data.labels, {.verbose = 0, .validation_split = 0.99});
+              }),
               HasSubstr("without any"));
 }
 

@@ -68,6 +68,7 @@ FitLoop::FitLoop(const keras::ModelHandle& model, const keras::Data& data,
   state_.progress = std::make_shared<FitProgress>();
   state_.progress->epoch = options.initial_epoch;
   state_.progress->shuffle_seed = agreed_seed(*core_);
+  state_.progress->group = core_->save_group();
   state_.make_input = [this] { make_input(); };
   make_input();
   steps_ = steps_to_run(options.steps_per_epoch, "steps_per_epoch", *state_.input);

@@ -18,10 +18,12 @@ class FitProgress final : public train::Trackable {
   int64_t epoch = 0;
   int64_t step = 0;
   uint64_t shuffle_seed = 0;  // of tensors
+  std::shared_ptr<train::SaveGroup> group;
 
   bool has_checkpoint_values() const override { return true; }
   std::vector<train::CheckpointValue> checkpoint_values() override;
   void prepare_restore(train::RestoreSource& source) override;
+  std::shared_ptr<train::SaveGroup> save_group() const override { return group; }
 };
 
 // What callbacks of the library may look at, and restore in on_train_begin.

@@ -1,8 +1,8 @@
 // What training reports: numbers by name, of a step, an epoch or a whole run.
 //
-//   keras::Logs logs = model.evaluate(test, {.verbose = 0});
+//   keras::Logs logs = model.evaluate(dataset, {.verbose = 0});
 //   double accuracy = logs["accuracy"];
-//   keras::History history = model.fit(train, {.epochs = 3});
+//   keras::History history = model.fit(dataset, {.epochs = 3});
 //   std::vector<double> losses = history["loss"];              // one an epoch
 #pragma once
 

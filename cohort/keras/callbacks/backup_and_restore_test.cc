@@ -1,0 +1,177 @@
+// A training that ends at any moment and is begun again ends with the bits of one that did not.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <filesystem>
+
+#include "cohort/core/interrupt.h"
+#include "cohort/distribute/testing_tasks.h"
+#include "cohort/keras/training/testing_fit.h"
+
+namespace cohort::keras {
+namespace {
+
+using callbacks::BackupAndRestore;
+using callbacks::Callback;
+using distribute::Strategy;
+using ::testing::HasSubstr;
+
+struct Died {};
+
+// Ends fit as a kill would: after so many batches, without a word to other callbacks.
+class Death : public Callback {
+ public:
+  explicit Death(int64_t batches) : left_(batches) {}
+  void on_train_batch_end(int64_t, const Logs&) override {
+    if (left_-- == 0) throw Died();
+  }
+
+ private:
+  int64_t left_;
+};
+
+struct Outcome {
+  std::vector<double> weights;
+  std::vector<double> losses;
+
+  bool operator==(const Outcome&) const = default;
+};
+
+struct BackupTest : ::testing::Test {
+  BackupTest() {
+    directory = ::testing::TempDir() + "backup_test.XXXXXX";  // mkdtemp fills it in
+    if (::mkdtemp(directory.data()) == nullptr) throw UnknownError("no temporary directory");
+  }
+  ~BackupTest() override { std::filesystem::remove_all(directory); }
+
+  // Three epochs of four batches, shuffled, with dropout. Dies after `batches`, if that is not -1.
+  Outcome train(const Strategy& strategy, uint64_t seed, int64_t batches,
+                callbacks::SaveFreq save_freq, const std::string& where = "backup") {
+    random::set_seed(seed);
+    const auto scope = strategy.scope();
+    const auto initializer = initializers::GlorotUniform({.seed = seed});
+    const Sequential model(
+        {layers::Flatten(),
+         layers::Dense(8,
+                       {.activation = "relu", .kernel_initializer = initializer, .name = "hidden"}),
+         layers::Dropout(0.3),
+         layers::Dense(3, {.kernel_initializer = initializer, .name = "output"})});
+    model.compile(class_options());
+    const LabelledImages data = make_images(13, float32);
+    const History history = model.fit(
+        data.images, data.labels,
+        {.batch_size = 4,
+         .epochs = 3,
+         .verbose = 0,
+         .callbacks = {BackupAndRestore(directory + "/" + where, {.save_freq = save_freq}),
+                       Death(batches)}});
+    return {all_weights(model), {history["loss"].back(), history["accuracy"].back()}};
+  }
+
+  // Dies again and again.
+  Outcome train_with_deaths(const Strategy& strategy, callbacks::SaveFreq save_freq) {
+    for (const int64_t batches : {1, 4, 0, 2}) {
+      try {
+        return train(strategy, seed_of_next_life(), batches, save_freq);
+      } catch (const Died&) {
+      }
+    }
+    return train(strategy, seed_of_next_life(), -1, save_freq);
+  }
+
+  // Another one once there is a backup, which decides.
+  uint64_t seed_of_next_life() const {
+    return train::latest_checkpoint(directory + "/backup") ? 99 : 5;
+  }
+
+  std::string directory;
+};
+
+TEST_F(BackupTest, GoesOnAfterTheLastStep) {
+  for (const int replicas : {1, 2}) {
+    const auto strategy = distribute::mirrored(replicas);
+    const Outcome calm = train(strategy, 5, -1, 1);
+    EXPECT_EQ(train_with_deaths(strategy, 1), calm) << replicas;
+  }
+}
+
+TEST_F(BackupTest, GoesOnAfterTheLastEpochOrASaveNowAndThen) {
+  const auto strategy = distribute::mirrored(2);
+  const Outcome calm = train(strategy, 5, -1, "epoch");
+  EXPECT_EQ(train_with_deaths(strategy, 3), calm);
+  EXPECT_THROW(train(strategy, 5, 5, "epoch"), Died);
+  EXPECT_THROW(train(strategy, 6, 3, "epoch"), Died);
+  EXPECT_EQ(train(strategy, 7, -1, "epoch"), calm);
+}
+
+TEST_F(BackupTest, IsRemovedWhenTrainingIsOver) {
+  const auto strategy = distribute::mirrored(1);
+  EXPECT_THROW(train(strategy, 5, 5, "epoch"), Died);
+  const auto entries = [&] {
+    std::vector<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(directory + "/backup")) {
+      names.push_back(entry.path().filename());
+    }
+    return names;
+  };
+  EXPECT_THAT(entries(), ::testing::Contains("checkpoint"));
+  train(strategy, 5, -1, "epoch");
+  EXPECT_THAT(entries(), ::testing::Not(::testing::Contains("checkpoint")));
+}
+
+TEST_F(BackupTest, CtrlCSavesAndEndsAfterTheStep) {
+  class Interrupt : public Callback {
+    void on_train_batch_end(int64_t batch, const Logs&) override {
+      if (batch == 2) ::raise(SIGINT);
+    }
+  };
+  const Outcome calm = train(distribute::mirrored(1), 5, -1, "epoch");
+  ::signal(SIGINT, SIG_DFL);  // which a shell in the background has changed
+  const auto run = [&](std::vector<callbacks::CallbackArgument> list, uint64_t seed) -> Outcome {
+    random::set_seed(seed);
+    const auto strategy = distribute::mirrored(1);
+    const auto scope = strategy.scope();
+    const auto initializer = initializers::GlorotUniform({.seed = seed});
+    const Sequential model(
+        {layers::Flatten(),
+         layers::Dense(8,
+                       {.activation = "relu", .kernel_initializer = initializer, .name = "hidden"}),
+         layers::Dropout(0.3),
+         layers::Dense(3, {.kernel_initializer = initializer, .name = "output"})});
+    model.compile(class_options());
+    const LabelledImages data = make_images(13, float32);
+    list.emplace_back(BackupAndRestore(directory + "/backup"));
+    const History history =
+        model.fit(data.images, data.labels,
+                  {.batch_size = 4, .epochs = 3, .verbose = 0, .callbacks = std::move(list)});
+    return {all_weights(model), {history["loss"].back(), history["accuracy"].back()}};
+  };
+  try {
+    run({Interrupt()}, 5);
+    ADD_FAILURE() << "it was not interrupted";
+  } catch (const InterruptedError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("epoch 1 before step 4"));
+  }
+  EXPECT_EQ(run({}, 99), calm);
+}
+
+TEST_F(BackupTest, OfSeveralTasksIsOne) {
+  const auto in_tasks = [&](uint64_t seed, int64_t batches) {
+    std::vector<Outcome> outcomes(2);
+    distribute::run_all_tasks(2, 1, [&](const Strategy& strategy, int task) {
+      outcomes[static_cast<size_t>(task)] =
+          train(strategy, seed, batches, 1, internal::str("task", task == 0 ? "s" : "-nowhere"));
+    });
+    return outcomes;
+  };
+  const auto calm = in_tasks(5, -1);
+  EXPECT_EQ(calm[0], calm[1]);
+  EXPECT_ANY_THROW(in_tasks(5, 5));  // the other task may only see that this one is gone
+  const auto resumed = in_tasks(6, -1);
+  EXPECT_EQ(resumed[0].losses, resumed[1].losses);
+  EXPECT_EQ(resumed[0].weights, resumed[1].weights);
+}
+
+}  // namespace
+}  // namespace cohort::keras

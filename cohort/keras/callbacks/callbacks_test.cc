@@ -1,0 +1,157 @@
+// The smaller callbacks.
+#include "cohort/keras/callbacks/callbacks.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <limits>
+
+#include "cohort/keras/training/testing_fit.h"
+#include "cohort/train/summary/testing_events.h"
+
+namespace cohort::keras::callbacks {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// Says that the monitored number is this in each epoch.
+class Says : public Callback {
+ public:
+  explicit Says(std::vector<double> values) : values_(std::move(values)) {}
+  void on_epoch_end(int64_t epoch, Logs& logs) override {
+    logs.set("val_loss", values_.at(static_cast<size_t>(epoch)));
+  }
+
+ private:
+  std::vector<double> values_;
+};
+
+struct CallbacksTest : ::testing::Test {
+  CallbacksTest() {
+    model.compile({.optimizer = optimizers::SGD({.learning_rate = 0.5}), .loss = class_loss()});
+    directory = ::testing::TempDir() + "callbacks_test.XXXXXX";  // mkdtemp fills it in
+    if (::mkdtemp(directory.data()) == nullptr) throw UnknownError("no temporary directory");
+  }
+  ~CallbacksTest() override { std::filesystem::remove_all(directory); }
+
+  History fit(std::vector<CallbackArgument> callbacks, int64_t epochs) {
+    return model.fit(image_batches(12, 6),
+                     {.epochs = epochs, .verbose = 0, .callbacks = std::move(callbacks)});
+  }
+  std::string text_of(const std::string& name) const {
+    std::ifstream file(directory + "/" + name);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+
+  std::string directory;
+  const Sequential model = small_classifier();
+};
+
+TEST_F(CallbacksTest, EarlyStoppingWaitsForItsPatience) {
+  EarlyStopping stop({.patience = 2});
+  EXPECT_EQ(fit({Says({5, 4, 6, 4, 3, 3, 3, 1}), stop}, 8).epoch.size(), 4u);
+  EXPECT_EQ(stop.stopped_epoch(), 3);
+  EXPECT_EQ(stop.best_epoch(), 1);
+  EXPECT_EQ(stop.best(), 4);
+}
+
+TEST_F(CallbacksTest, EarlyStoppingRestoresTheBestWeights) {
+  std::vector<double> best;
+  LambdaCallback keep({.on_epoch_end = [&](int64_t epoch, Logs&) {
+    if (epoch == 1) best = all_weights(model);
+  }});
+  fit({Says({5, 4, 6, 6}), keep, EarlyStopping({.patience = 2, .restore_best_weights = true})}, 4);
+  EXPECT_EQ(all_weights(model), best);
+}
+
+TEST_F(CallbacksTest, LearningRateScheduleSetsTheRateOfEachEpoch) {
+  const History history = fit({LearningRateScheduler([](int64_t epoch, double rate) {
+                                return epoch == 0 ? rate : rate / 2;
+                              })},
+                              3);
+  EXPECT_THAT(history["lr"], ElementsAre(0.5, 0.25, 0.125));
+}
+
+TEST_F(CallbacksTest, ReduceLROnPlateauReduces) {
+  const History history =
+      fit({Says({5, 5, 5, 5, 5}),
+           ReduceLROnPlateau({.factor = 0.5, .patience = 2, .cooldown = 1, .min_lr = 0.2})},
+          5);
+  EXPECT_THAT(history["lr"], ElementsAre(0.5, 0.5, 0.5, 0.25, 0.25));
+  EXPECT_NEAR(model.optimizer().learning_rate(), 0.2, 1e-7);
+  EXPECT_THAT(thrown<InvalidArgumentError>([] { ReduceLROnPlateau({.factor = 1}); }),
+              HasSubstr("factor is 1"));
+}
+
+TEST_F(CallbacksTest, CSVLoggerWritesALineAnEpoch) {
+  fit({Says({5, 4}), CSVLogger(directory + "/log.csv")}, 2);
+  fit({Says({2}), CSVLogger(directory + "/log.csv", {.append = true})}, 1);
+  std::vector<std::string> ends;
+  std::istringstream lines(text_of("log.csv"));
+  for (std::string line; std::getline(lines, line);) {
+    ends.push_back(line.substr(0, 1) + line.substr(line.rfind(',')));
+  }
+  EXPECT_THAT(ends, ElementsAre("e,val_loss", "0,5", "1,4", "0,2"));
+  EXPECT_THAT(thrown<NotFoundError>([&] { fit({CSVLogger(directory + "/no/log.csv")}, 1); }),
+              HasSubstr("no/log.csv"));
+}
+
+TEST_F(CallbacksTest, TerminateOnNaNStops) {
+  const LabelledImages data = make_images(12, float32);
+  const Tensor wrong = data.images.clone();
+  wrong[7].fill_(std::numeric_limits<double>::quiet_NaN());
+  model.fit(wrong, data.labels,
+            {.batch_size = 4,
+             .epochs = 3,
+             .verbose = 0,
+             .callbacks = {TerminateOnNaN()},
+             .shuffle = false});
+  EXPECT_EQ(model.optimizer().iterations().value().item<int64_t>(), 2);
+}
+
+TEST_F(CallbacksTest, TensorBoardGetsScalarsAndHistograms) {
+  model.fit(image_batches(12, 6), {.epochs = 2,
+                                   .verbose = 0,
+                                   .callbacks = {TensorBoard({.log_dir = directory,
+                                                              .histogram_freq = 1,
+                                                              .write_steps_per_second = true,
+                                                              .update_freq = "batch"})},
+                                   .validation_data = image_batches(6, 6)});
+  const auto tags = [&](const std::string& run) {
+    std::vector<std::string> found;
+    for (const auto& entry : std::filesystem::directory_iterator(directory + "/" + run)) {
+      for (const auto& event : internal::read_events(internal::posix_file_system(), entry.path())) {
+        if (!event.tag.empty()) found.push_back(internal::str(event.tag, "@", event.step));
+      }
+    }
+    return found;
+  };
+  EXPECT_THAT(tags("train"),
+              ::testing::IsSupersetOf({"batch_loss@1", "batch_loss@4", "epoch_loss@0",
+                                       "epoch_loss@1", "epoch_learning_rate@1",
+                                       "epoch_steps_per_second@1", "dense/kernel/histogram@1"}));
+  EXPECT_THAT(tags("validation"), ElementsAre("epoch_loss@0", "epoch_loss@1"));
+}
+
+TEST(CallbackTest, OutsideOfFitThereIsNoModel) {
+  const TerminateOnNaN callback;
+  EXPECT_THAT(thrown<FailedPreconditionError>([&] { callback.model(); }),
+              HasSubstr("'TerminateOnNaN'"));
+}
+
+TEST(CallbackTest, SeenInALoopOfOnesOwn) {
+  int calls = 0;
+  CallbackList list(
+      {LambdaCallback({.on_train_begin = [&] { ++calls; }}),
+       std::make_shared<LambdaCallback>(LambdaFunctions{
+           .on_epoch_begin = [&](int64_t epoch) { calls += static_cast<int>(epoch); }})});
+  list.on_train_begin();
+  list.on_epoch_begin(10);
+  EXPECT_EQ(calls, 11);
+}
+
+}  // namespace
+}  // namespace cohort::keras::callbacks

@@ -1,0 +1,42 @@
+// Writes the logs of each epoch as a line of a CSV file.
+//
+//   model.fit(dataset, {.callbacks = {keras::callbacks::CSVLogger("training.csv")}});
+#pragma once
+
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cohort/core/export.h"
+#include "cohort/keras/callbacks/callback.h"
+
+namespace cohort::keras::callbacks {
+
+struct CSVLoggerOptions {
+  std::string separator = ",";
+  bool append = false;  // to a file that is there, without another header
+};
+
+// Its columns are those of the first epoch; what later epochs lack is NA. Only the chief writes; each
+// line is in the file when the epoch is over.
+// Thread safety: as Callback.
+class COHORT_API CSVLogger : public Callback {
+ public:
+  // Errors: InvalidArgument (an empty name); of fit: PermissionDenied, NotFound (the file cannot be
+  // written).
+  explicit CSVLogger(std::string filename, CSVLoggerOptions options = {});
+
+  void on_train_begin() override;
+  void on_epoch_end(int64_t epoch, Logs& logs) override;
+  void on_train_end(const Logs& logs) override;
+
+ private:
+  std::string filename_;
+  CSVLoggerOptions options_;
+  std::shared_ptr<std::ofstream> file_;
+  bool needs_header_ = true;
+  std::vector<std::string> columns_;
+};
+
+}  // namespace cohort::keras::callbacks

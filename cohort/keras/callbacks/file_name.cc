@@ -1,0 +1,70 @@
+#include "cohort/keras/callbacks/file_name.h"
+
+#include <cstdio>
+#include <regex>
+
+#include "cohort/core/error.h"
+#include "cohort/core/text.h"
+
+namespace cohort::internal {
+namespace {
+
+[[noreturn]] void throw_bad_pattern(const std::string& pattern, const std::string& what) {
+  throw InvalidArgumentError(str("file name ", quoted(pattern), ": ", what));
+}
+
+// `format` as "02d" or ".3f".
+std::string formatted_number(const std::string& pattern, double value, const std::string& format,
+                             bool is_whole) {
+  static const std::regex kForm("(0?[0-9]{0,2})(\\.[0-9]{1,2})?([dfeg]?)");
+  std::smatch match;
+  if (!std::regex_match(format, match, kForm)) {
+    throw_bad_pattern(pattern, str(quoted(format), " is no format such as '02d' or '.2f'"));
+  }
+  char text[400];
+  const std::string type = match[3].str();
+  if (type == "d" || (type.empty() && is_whole)) {
+    const std::string width = "%" + match[1].str() + "lld";
+    std::snprintf(text, sizeof(text), width.c_str(), static_cast<long long>(value));
+  } else {
+    const std::string digits = match[2].str().empty() && type.empty() ? ".17" : match[2].str();
+    const std::string whole = "%" + match[1].str() + digits + (type.empty() ? "g" : type);
+    std::snprintf(text, sizeof(text), whole.c_str(), value);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string formatted_file_name(const std::string& pattern, int64_t epoch,
+                                std::optional<int64_t> batch, const keras::Logs& logs) {
+  std::string name;
+  for (size_t i = 0; i < pattern.size(); ++i) {
+    if (pattern[i] != '{') {
+      name += pattern[i];
+      continue;
+    }
+    const size_t end = pattern.find('}', i);
+    if (end == std::string::npos) throw_bad_pattern(pattern, "a '{' has no '}'");
+    const std::string field = pattern.substr(i + 1, end - i - 1);
+    const size_t colon = field.find(':');
+    const std::string key = field.substr(0, colon);
+    const std::string format = colon == std::string::npos ? "" : field.substr(colon + 1);
+    i = end;
+    if (key == "epoch" || (key == "batch" && batch)) {
+      const int64_t number = (key == "epoch" ? epoch : *batch) + 1;
+      name += formatted_number(pattern, static_cast<double>(number), format, true);
+      continue;
+    }
+    const auto value = logs.find(key);
+    if (!value) {
+      std::string known = "epoch";
+      for (const auto& entry : logs) known += ", " + entry.first;
+      throw_bad_pattern(pattern, str("there is no ", quoted(key), "; there are: ", known));
+    }
+    name += formatted_number(pattern, *value, format, false);
+  }
+  return name;
+}
+
+}  // namespace cohort::internal

@@ -1,0 +1,66 @@
+// Callbacks that change the learning rate between epochs. They need an optimizer whose learning rate
+// is a number, and add "lr" to the logs.
+//
+//   keras::callbacks::LearningRateScheduler falling([](int64_t epoch, double rate) {
+//     return epoch < 3 ? rate : rate * 0.9;
+//   });
+//   keras::callbacks::ReduceLROnPlateau patient({.monitor = "val_loss", .factor = 0.2, .patience = 5});
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "cohort/core/export.h"
+#include "cohort/keras/callbacks/callback.h"
+#include "cohort/keras/callbacks/monitor.h"
+
+namespace cohort::keras::callbacks {
+
+// Thread safety: as Callback.
+class COHORT_API LearningRateScheduler : public Callback {
+ public:
+  // The rate of an epoch, out of its number, from 0, and the rate before it.
+  using Schedule = std::function<double(int64_t epoch, double rate)>;
+
+  // verbose 1: logs each change. Errors: InvalidArgument (an empty function); of fit:
+  // FailedPrecondition (an optimizer with a schedule of its own).
+  explicit LearningRateScheduler(Schedule schedule, int verbose = 0);
+
+  void on_epoch_begin(int64_t epoch) override;
+  void on_epoch_end(int64_t epoch, Logs& logs) override;
+
+ private:
+  Schedule schedule_;
+  int verbose_;
+};
+
+struct ReduceLROnPlateauOptions {
+  std::string monitor = "val_loss";
+  double factor = 0.1;    // in (0, 1): what the rate is multiplied by
+  int64_t patience = 10;  // epochs without anything better that are waited through
+  int verbose = 0;
+  std::string mode = "auto";
+  double min_delta = 1e-4;  // what counts as better
+  int64_t cooldown = 0;     // epochs after a reduction that do not count
+  double min_lr = 0;
+};
+
+// Thread safety: as Callback.
+class COHORT_API ReduceLROnPlateau : public Callback {
+ public:
+  // Errors: InvalidArgument (a factor that is not in (0, 1); a mode).
+  explicit ReduceLROnPlateau(ReduceLROnPlateauOptions options = {});
+
+  void on_train_begin() override;
+  void on_epoch_end(int64_t epoch, Logs& logs) override;
+
+ private:
+  ReduceLROnPlateauOptions options_;
+  internal::Monitor monitor_;
+  double best_ = 0;
+  int64_t wait_ = 0;
+  int64_t cooldown_left_ = 0;
+};
+
+}  // namespace cohort::keras::callbacks

@@ -1,0 +1,64 @@
+#include "cohort/keras/callbacks/model_checkpoint.h"
+
+#include "cohort/core/logging.h"
+#include "cohort/keras/callbacks/file_name.h"
+#include "cohort/keras/model.h"
+
+namespace cohort::keras::callbacks {
+
+using internal::str;
+
+ModelCheckpoint::ModelCheckpoint(ModelCheckpointOptions options)
+    : options_(std::move(options)),
+      monitor_("ModelCheckpoint", options_.monitor, options_.mode),
+      best_(options_.initial_value_threshold.value_or(monitor_.worst())) {
+  if (options_.filepath.empty()) throw InvalidArgumentError("ModelCheckpoint needs a .filepath");
+}
+
+void ModelCheckpoint::on_train_begin() {
+  std::vector<train::NamedObject> objects = {{"model", model()}};
+  if (!options_.save_weights_only) objects.emplace_back("optimizer", model().optimizer());
+  checkpoint_.emplace(std::move(objects));
+}
+
+void ModelCheckpoint::on_epoch_end(int64_t epoch, Logs& logs) {
+  epoch_ = epoch;
+  if (options_.save_freq.each_epoch()) save(std::nullopt, logs);
+}
+
+void ModelCheckpoint::on_train_batch_end(int64_t batch, const Logs& logs) {
+  if (options_.save_freq.is_due(batch)) save(batch, logs);
+}
+
+void ModelCheckpoint::save(std::optional<int64_t> batch, const Logs& logs) {
+  if (options_.save_best_only) {
+    const auto value = monitor_.read(logs);
+    if (!value || !monitor_.is_better(*value, best_)) return;
+    best_ = *value;
+  }
+  write(internal::formatted_file_name(options_.filepath, epoch_, batch, logs));
+}
+
+void ModelCheckpoint::write(const std::string& path) {
+  finish();  // what goes wrong with the save before is said of that one
+  try {
+    checkpoint_->write(path, {.enable_async = options_.asynchronous});
+  } catch (const ResourceExhaustedError& error) {
+    internal::log(logging::Level::kError, "ModelCheckpoint: ", path,
+                  " was not saved, training goes on: ", error.what());
+  }
+}
+
+void ModelCheckpoint::finish() {
+  try {
+    checkpoint_->wait();
+  } catch (const ResourceExhaustedError& error) {
+    internal::log(logging::Level::kError,
+                  "ModelCheckpoint: a save has failed, training goes on: ", error.what());
+  }
+}
+
+void ModelCheckpoint::on_train_end(const Logs&) { finish(); }
+void ModelCheckpoint::on_train_interrupted() { finish(); }
+
+}  // namespace cohort::keras::callbacks

@@ -1,0 +1,67 @@
+// Saves the model as it is trained.
+//
+//   keras::callbacks::ModelCheckpoint each({.filepath = "run/{epoch:02d}-{val_loss:.2f}"});
+//   keras::callbacks::ModelCheckpoint best({.filepath = "run/best", .monitor = "val_accuracy",
+//                                           .save_best_only = true, .save_weights_only = true});
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "cohort/core/export.h"
+#include "cohort/keras/callbacks/callback.h"
+#include "cohort/keras/callbacks/monitor.h"
+#include "cohort/keras/callbacks/save_freq.h"
+#include "cohort/train/checkpoint.h"
+
+namespace cohort::keras::callbacks {
+
+struct ModelCheckpointOptions {
+  // A checkpoint's path, in which {epoch}, {batch} and the names of the logs stand for numbers, with
+  // a format as in Python: {epoch:02d}, {val_loss:.2f}. Without any, each save replaces the last.
+  std::string filepath;
+  std::string monitor = "val_loss";
+  // Only where `monitor` is better than ever before.
+  bool save_best_only = false;
+  // "model" alone, else "model" and "optimizer".
+  bool save_weights_only = false;
+  std::string mode = "auto";  // "min", "max", or by the name of `monitor`
+  SaveFreq save_freq = "epoch";
+  // `monitor` must be better than this at first.
+  std::optional<double> initial_value_threshold = std::nullopt;
+  // Training goes on while the file is written; it is there when fit returns.
+  bool asynchronous = true;
+};
+
+// Under a file system that is full (ResourceExhausted) training goes on: the error is logged, and
+// the next save is tried as usual. COLLECTIVE over tasks, of which one writes.
+// Thread safety: as Callback.
+class COHORT_API ModelCheckpoint : public Callback {
+ public:
+  // Errors: InvalidArgument (no filepath; a mode).
+  explicit ModelCheckpoint(ModelCheckpointOptions options);
+
+  // The best number so far.
+  double best() const { return best_; }
+
+  void on_train_begin() override;
+  void on_epoch_begin(int64_t epoch) override { epoch_ = epoch; }
+  void on_epoch_end(int64_t epoch, Logs& logs) override;
+  void on_train_batch_end(int64_t batch, const Logs& logs) override;
+  void on_train_end(const Logs& logs) override;
+  void on_train_interrupted() override;
+
+ private:
+  void save(std::optional<int64_t> batch, const Logs& logs);
+  void write(const std::string& path);
+  void finish();
+
+  ModelCheckpointOptions options_;
+  internal::Monitor monitor_;
+  double best_;
+  int64_t epoch_ = 0;
+  std::optional<train::Checkpoint> checkpoint_;
+};
+
+}  // namespace cohort::keras::callbacks

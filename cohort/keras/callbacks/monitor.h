@@ -1,0 +1,34 @@
+// A number of the logs that is to become small, or large.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "cohort/core/export.h"
+#include "cohort/keras/training/logs.h"
+
+namespace cohort::internal {
+
+// Thread safety: none.
+class COHORT_API Monitor {
+ public:
+  // mode: "min", "max", or "auto", which is "max" for accuracies and "auc".
+  // Errors: InvalidArgument (another mode; names the callback).
+  Monitor(const char* callback, std::string name, const std::string& mode, double min_delta = 0);
+
+  const std::string& name() const { return name_; }
+  // Missing: a warning says what there is.
+  std::optional<double> read(const keras::Logs& logs) const;
+  // Whether `value` is better than `other` by more than min_delta.
+  bool is_better(double value, double other) const;
+  // What every number is better than.
+  double worst() const;
+
+ private:
+  const char* callback_;
+  std::string name_;
+  bool larger_ = false;
+  double min_delta_;
+};
+
+}  // namespace cohort::internal
