@@ -14,7 +14,7 @@
 #include <string_view>
 
 #include "allocation_callers.h"
-#include "trainer.h"
+#include "common/trainer.h"
 
 namespace tf = cohort;
 

@@ -21,7 +21,7 @@
 #include <optional>
 #include <sstream>
 
-#include "trainer.h"
+#include "common/trainer.h"
 
 namespace tf = cohort;
 

@@ -11,7 +11,7 @@
 #include <benchmark/benchmark.h>
 #include <cohort/cohort.h>
 
-#include "trainer.h"
+#include "common/trainer.h"
 
 namespace tf = cohort;
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "models.h"
-#include "trainer.h"
+#include "common/trainer.h"
 
 namespace bench {
 namespace {

@@ -106,6 +106,17 @@ macro(cohort_test_entry entry program)
                                            ${properties})
 endmacro()
 
+# Tests of a program that belong to a row of the fault matrix: an entry that scripts/faults finds.
+function(cohort_fault_row row program filter)
+  if(NOT COHORT_BUILD_TESTS)
+    return()
+  endif()
+  add_test(NAME fault-row-${row}.${program} COMMAND ${program} --gtest_filter=${filter})
+  set_tests_properties(fault-row-${row}.${program}
+                       PROPERTIES LABELS fault-row-${row} TIMEOUT 120
+                                  FAIL_REGULAR_EXPRESSION "Running 0 tests")
+endfunction()
+
 function(cohort_unit_tests name)
   cohort_test_program(${name}_test LABELS unit ${ARGN})
 endfunction()

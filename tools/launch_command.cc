@@ -87,6 +87,7 @@ int launch_job(const LaunchCommandOptions& options, std::ostream& out) {
   const auto grace = std::chrono::duration<double>(options.grace_seconds);
   return internal::launch(plan,
                           {.restarts = options.restarts,
+                           .restart_each = options.restart_each,
                            .grace = std::chrono::duration_cast<std::chrono::milliseconds>(grace),
                            .out = {STDOUT_FILENO, ::isatty(STDOUT_FILENO) == 1},
                            .err = {STDERR_FILENO, ::isatty(STDERR_FILENO) == 1},

@@ -13,6 +13,7 @@ struct LaunchCommandOptions {
   internal::JobOptions job;
   std::vector<std::string> command;  // the program and its arguments
   int restarts = 0;
+  bool restart_each = false;
   double grace_seconds = 30;
   // Tasks prove to each other who they are by certificates. Empty: they are made for this run and
   // go with it; else they are in this directory, or are made there.

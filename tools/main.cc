@@ -154,10 +154,14 @@ class CommandLine {
                    "How many parameter servers; adds the chief that coordinates them");
     app.add_flag("--chief", launch_.job.chief, "A chief beside the workers");
     app.add_flag("--evaluator", launch_.job.evaluator, "An evaluator");
-    app.add_option("--restarts", launch_.restarts,
-                   "How often a task starts again that was killed or exited with 128 or more")
+    app.add_option(
+           "--restarts", launch_.restarts,
+           "How often a task starts again that was killed or exited with 128 or more; without "
+           "--ps all workers start again together")
         ->check(CLI::Range(0, 1'000'000))
         ->capture_default_str();
+    app.add_flag("--restart-each", launch_.restart_each,
+                 "Each worker starts again by itself, also without --ps");
     app.add_option("--cores-per-task", launch_.job.cores_per_task,
                    "Cores of each task; default: those there are, divided");
     app.add_option("--grace", launch_.grace_seconds,

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "cohort/cluster/grpc/grpc_channel.h"
+#include "cohort/cluster/rpc/repeating_channel.h"
 #include "cohort/core/error.h"
 
 namespace cohort::internal {
@@ -15,15 +16,21 @@ std::shared_ptr<rpc::Channel> ChannelPool::channel(const TaskId& task, const std
     if (closed_) throw CancelledError(str("no channel to ", task, ": this task has stopped"));
     const auto found = channels_.find(task);
     if (found != channels_.end() && found->second->address() == address) return found->second;
-    current = rpc::make_grpc_channel({.peer = task,
-                                      .address = address,
-                                      .self = self_,
-                                      .security = security_,
-                                      .settings = settings_});
+    current = rpc::repeat_early_calls(rpc::make_grpc_channel({.peer = task,
+                                                              .address = address,
+                                                              .self = self_,
+                                                              .security = security_,
+                                                              .settings = settings_}),
+                                      [this]() -> rpc::Clock& { return clock(); });
     outdated = std::exchange(channels_[task], current);
   }
   if (outdated) outdated->close();
   return current;
+}
+
+rpc::Clock& ChannelPool::clock() {
+  std::call_once(clock_made_, [this] { clock_.emplace(); });
+  return *clock_;
 }
 
 void ChannelPool::close() {

@@ -4,10 +4,12 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "cohort/cluster/rpc/channel.h"
 #include "cohort/cluster/rpc/identity.h"
+#include "cohort/cluster/rpc/system_clock.h"
 #include "cohort/cluster/rpc/transport_settings.h"
 #include "cohort/cluster/security/security.h"
 #include "cohort/core/task_id.h"
@@ -23,7 +25,8 @@ class ChannelPool {
       : self_(std::move(self)), security_(std::move(security)), settings_(settings) {}
   ~ChannelPool() { close(); }
 
-  // The channel to `task`, which listens at `address`. One to another address of it is closed.
+  // The channel to `task`, which listens at `address`. One to another address of it is closed. It
+  // repeats calls that come before the task knows of their generation.
   // Errors: FailedPrecondition (the address may not be talked to with these credentials), Cancelled
   // (after close()).
   std::shared_ptr<rpc::Channel> channel(const TaskId& task, const std::string& address);
@@ -31,12 +34,16 @@ class ChannelPool {
   void close();
 
  private:
+  rpc::Clock& clock();
+
   const std::shared_ptr<const rpc::Identity> self_;
   const std::shared_ptr<const security::Security> security_;
   const rpc::TransportSettings settings_;
   std::mutex mutex_;
   std::map<TaskId, std::shared_ptr<rpc::Channel>> channels_;
   bool closed_ = false;
+  std::once_flag clock_made_;
+  std::optional<rpc::SystemClock> clock_;  // few pools need one: it has a thread
 };
 
 }  // namespace cohort::internal

@@ -12,8 +12,10 @@
 #include "cohort/cluster/cluster_check.h"
 #include "cohort/cluster/cluster_roles.h"
 #include "cohort/cluster/known_jobs.h"
+#include "cohort/cluster/membership/limits.h"
 #include "cohort/cluster/membership/prometheus_text.h"
 #include "cohort/cluster/rpc/listening_socket.h"
+#include "cohort/cluster/server_registry.h"
 #include "cohort/cluster/server_services.h"
 #include "cohort/core/error.h"
 #include "cohort/core/logging.h"
@@ -26,6 +28,8 @@ using distribute::ServerOptions;
 using distribute::cluster_resolver::ClusterResolver;
 
 constexpr int kSignalExit = 128;
+// Of the largest cluster: two that each task keeps, and as many again.
+constexpr size_t kMostCalls = 4 * membership::kMostTasks;
 
 uint64_t new_incarnation() {
   std::random_device device;
@@ -133,8 +137,9 @@ ServerCore::ServerCore(ServerPlace place, const ServerOptions& options)
       spec_(place.spec),
       stop_event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       channels_(identity_, security_, settings_of(options)),
-      dispatcher_(
-          {.self = place.task, .role_of = [this](const TaskId& task) { return role_of(task); }}) {
+      dispatcher_({.self = place.task,
+                   .role_of = [this](const TaskId& task) { return role_of(task); },
+                   .max_calls = kMostCalls}) {
   // A peer that closes its connection must not end the process.
   std::signal(SIGPIPE, SIG_IGN);
   if (spec_.empty() && rendezvous_) spec_ = spec_of_rendezvous(*rendezvous_);
@@ -149,6 +154,7 @@ ServerCore::ServerCore(ServerPlace place, const ServerOptions& options)
   if (auto service = membership_->service()) add(std::move(service));
   set_fence(membership_);
   coordination_.emplace(membership_);
+  attach_everything(*this);
   server_ = std::make_unique<rpc::GrpcServer>(
       dispatcher_, std::move(listener),
       rpc::GrpcServerOptions{.security = security_, .settings = settings_of(options)});
@@ -164,6 +170,7 @@ ServerCore::ServerCore(ServerPlace place, const ServerOptions& options)
 }
 
 ServerCore::~ServerCore() {
+  detach_server(*this);
   request_stop("");
   finish("");
 }

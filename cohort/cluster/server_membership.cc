@@ -114,6 +114,10 @@ ServerMembership::ServerMembership(ServerContext& context, const distribute::Ser
           .on_generation = [this](int64_t generation,
                                   const membership::ViewPtr& view) { act_on(generation, view); },
           .on_error = [this](std::exception_ptr error) { handle_error(std::move(error)); },
+          .on_change =
+              [this](const membership::ViewPtr& view) {
+                for (const auto& listener : listeners()) listener->on_view(*view);
+              },
           .log = log_line});
 }
 
@@ -175,7 +179,10 @@ bool ServerMembership::in_callback() const {
 
 void ServerMembership::handle_error(std::exception_ptr error) {
   // What ends this task's membership ends its server: join() throws it.
-  if (const std::exception_ptr end = agent_->error()) context_.request_stop(end);
+  if (const std::exception_ptr end = agent_->error()) {
+    for (const auto& listener : listeners()) listener->on_end(end);
+    context_.request_stop(end);
+  }
   std::unique_lock lock(mutex_);
   if (unhandled_.size() < kMostUnhandled) unhandled_.push_back(std::move(error));
   deliver(lock);
@@ -185,6 +192,21 @@ void ServerMembership::on_error(std::function<void(std::exception_ptr)> handler)
   std::unique_lock lock(mutex_);
   handler_ = std::move(handler);
   deliver(lock);
+}
+
+void ServerMembership::listen(std::weak_ptr<MembershipListener> listener) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(listeners_, [](const auto& known) { return known.expired(); });
+  listeners_.push_back(std::move(listener));
+}
+
+std::vector<std::shared_ptr<MembershipListener>> ServerMembership::listeners() {
+  std::vector<std::shared_ptr<MembershipListener>> live;
+  const std::lock_guard lock(mutex_);
+  for (const auto& listener : listeners_) {
+    if (auto alive = listener.lock()) live.push_back(std::move(alive));
+  }
+  return live;
 }
 
 void ServerMembership::deliver(std::unique_lock<std::mutex>& lock) {

@@ -10,6 +10,7 @@
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <vector>
 
 #include "cohort/cluster/membership/agent.h"
 #include "cohort/cluster/membership/coordination_service.h"
@@ -26,6 +27,17 @@ TaskId coordinating_task(const train::ClusterSpec& spec);
 // How soon a silent task of this cluster counts as lost.
 membership::HeartbeatSettings heartbeat_of(const train::ClusterSpec& spec,
                                            const distribute::ServerOptions& options);
+
+// What happens to the tasks of a cluster, for other parts of the library. One call at a time, on any
+// thread; calls must not block.
+class MembershipListener {
+ public:
+  virtual ~MembershipListener() = default;
+  // Each new view, with what has happened since the last.
+  virtual void on_view(const membership::View& view) = 0;
+  // What has ended this task's own membership.
+  virtual void on_end(const std::exception_ptr& error) = 0;
+};
 
 // Thread safety: any thread.
 class ServerMembership : public rpc::Fence {
@@ -50,8 +62,11 @@ class ServerMembership : public rpc::Fence {
   // Whether this thread is in a handler of on_error, for which stop() would wait.
   bool in_callback() const;
   void on_error(std::function<void(std::exception_ptr)> handler);
+  // From the next view on, for as long as the listener lives.
+  void listen(std::weak_ptr<MembershipListener> listener);
 
  private:
+  std::vector<std::shared_ptr<MembershipListener>> listeners();
   void handle_error(std::exception_ptr error);
   // What calls and channels need of a new view.
   void act_on(int64_t generation, const membership::ViewPtr& view);
@@ -71,6 +86,7 @@ class ServerMembership : public rpc::Fence {
   std::shared_ptr<membership::CoordinationService> service_;
   std::function<void(std::exception_ptr)> handler_;
   std::deque<std::exception_ptr> unhandled_;
+  std::vector<std::weak_ptr<MembershipListener>> listeners_;
   bool delivers_ = false;  // a thread does:
   std::thread::id deliverer_;
 

@@ -349,7 +349,8 @@ TEST(Server, APortThatIsTakenIsNamedWithItsOwner) {
 }
 
 TEST(Server, RefusesWhatCannotRun) {
-  expect_error<InvalidArgumentError>([] { Server({}, {.job_name = "worker"}); }, "ClusterSpec");
+  expect_error<InvalidArgumentError>([] { Server(train::ClusterSpec(), {.job_name = "worker"}); },
+                                     "ClusterSpec");
   const train::ClusterSpec spec({{"worker", {"127.0.0.1:1"}}});
   expect_error<InvalidArgumentError>([&] { Server(spec, {.job_name = "worker", .task_index = 1}); },
                                      "worker");

@@ -12,50 +12,97 @@
 namespace cohort::internal {
 namespace {
 
-constexpr int kWatched[] = {SIGTERM, SIGINT};
+// What one kind of watch waits for.
+struct Note {
+  std::atomic<int> signal{0};  // the first that came
+  std::atomic<int> event{-1};  // made once, never closed: a late handler may use it
 
-std::atomic<int> first_signal{0};
-std::atomic<int> signal_event{-1};  // made once, never closed: a late handler may use it
+  // In a signal handler.
+  void take(int number) {
+    int none = 0;
+    signal.compare_exchange_strong(none, number);
+    const uint64_t one = 1;
+    [[maybe_unused]] const ssize_t written = ::write(event.load(), &one, sizeof one);
+  }
+  void open() {
+    if (event.load() < 0) event = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  }
+  void clear() {
+    uint64_t count = 0;
+    [[maybe_unused]] const ssize_t size = ::read(event.load(), &count, sizeof count);
+    signal = 0;
+  }
+};
 
-std::mutex watch_mutex;
-int num_watches = 0;
-struct sigaction previous_actions[std::size(kWatched)];
+Note any_signal;
+Note termination;
+std::atomic<int> termination_watches{0};
 
-extern "C" void cohort_note_signal(int signal) {
+std::mutex watch_mutex;  // guards what follows
+int signal_watches = 0;
+
+extern "C" void cohort_note_signal(int number) {
   const int saved_errno = errno;
-  int none = 0;
-  first_signal.compare_exchange_strong(none, signal);
-  const uint64_t one = 1;
-  [[maybe_unused]] const ssize_t written = ::write(signal_event.load(), &one, sizeof one);
+  const bool claimed = number == SIGTERM && termination_watches.load() > 0;
+  (claimed ? termination : any_signal).take(number);
   errno = saved_errno;
 }
+
+// A signal whose handler is ours while anybody watches it.
+struct Watched {
+  int number;
+  int watches = 0;
+  struct sigaction previous = {};
+
+  void add() {
+    if (watches++ > 0) return;
+    struct sigaction action {};
+    action.sa_handler = cohort_note_signal;
+    action.sa_flags = SA_RESTART;
+    ::sigaction(number, &action, &previous);
+  }
+  void remove() {
+    if (--watches == 0) ::sigaction(number, &previous, nullptr);
+  }
+};
+
+Watched sigterm{.number = SIGTERM};
+Watched sigint{.number = SIGINT};
 
 }  // namespace
 
 SignalWatch::SignalWatch() {
   const std::lock_guard lock(watch_mutex);
-  if (num_watches++ > 0) return;
-  if (signal_event.load() < 0) signal_event = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  struct sigaction action {};
-  action.sa_handler = cohort_note_signal;
-  action.sa_flags = SA_RESTART;
-  for (size_t i = 0; i < std::size(kWatched); ++i) {
-    ::sigaction(kWatched[i], &action, &previous_actions[i]);
-  }
+  any_signal.open();
+  ++signal_watches;
+  sigterm.add();
+  sigint.add();
 }
 
 SignalWatch::~SignalWatch() {
   const std::lock_guard lock(watch_mutex);
-  if (--num_watches > 0) return;
-  for (size_t i = 0; i < std::size(kWatched); ++i) {
-    ::sigaction(kWatched[i], &previous_actions[i], nullptr);
-  }
-  uint64_t count = 0;
-  [[maybe_unused]] const ssize_t size = ::read(signal_event.load(), &count, sizeof count);
-  first_signal = 0;
+  sigterm.remove();
+  sigint.remove();
+  if (--signal_watches == 0) any_signal.clear();
 }
 
-int SignalWatch::descriptor() const { return signal_event.load(); }
-int SignalWatch::signal() const { return first_signal.load(); }
+int SignalWatch::descriptor() const { return any_signal.event.load(); }
+int SignalWatch::signal() const { return any_signal.signal.load(); }
+
+TerminationWatch::TerminationWatch() {
+  const std::lock_guard lock(watch_mutex);
+  termination.open();
+  ++termination_watches;
+  sigterm.add();
+}
+
+TerminationWatch::~TerminationWatch() {
+  const std::lock_guard lock(watch_mutex);
+  sigterm.remove();
+  if (--termination_watches == 0) termination.clear();
+}
+
+int TerminationWatch::descriptor() const { return termination.event.load(); }
+bool TerminationWatch::has_come() const { return termination.signal.load() != 0; }
 
 }  // namespace cohort::internal

@@ -19,4 +19,18 @@ class SignalWatch {
   int signal() const;
 };
 
+// While any of them lives, SIGTERM is theirs: SignalWatches do not see it, so that a task which saves
+// before it ends is not stopped by its own server meanwhile. Thread safety: any thread.
+class TerminationWatch {
+ public:
+  TerminationWatch();
+  ~TerminationWatch();
+  TerminationWatch(const TerminationWatch&) = delete;
+  TerminationWatch& operator=(const TerminationWatch&) = delete;
+
+  // Readable once SIGTERM has come; nobody reads from it.
+  int descriptor() const;
+  bool has_come() const;
+};
+
 }  // namespace cohort::internal

@@ -1,36 +1,69 @@
 #include "cohort/collective/checked_communicator.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <numeric>
 #include <string>
 #include <vector>
+
+#include "cohort/collective/call_fingerprint.h"
+#include "cohort/collective/call_plan.h"
+#include "cohort/core/function_ref.h"
 
 namespace cohort::collective {
 namespace {
 
 using internal::str;
 
-// What a task says of the call that it is about to make.
+// A call that this task is about to make.
+struct CheckedCall {
+  const char* operation;
+  std::span<const Buffer> buffers;
+  const CallOptions& options;
+  std::span<const int64_t> counts = {};
+  int root = -1;
+
+  uint64_t fingerprint() const {
+    CallFingerprint all;
+    all.add(operation);
+    all.add(options.name);
+    all.add(options.signature);
+    all.add(root);
+    all.add(buffers.empty() ? int64_t{0} : buffers[0].count);
+    all.add(buffers.empty() ? -1 : static_cast<int>(buffers[0].dtype));
+    for (const int64_t count : counts) all.add(count);
+    return all.value();
+  }
+
+  // For messages.
+  std::string text() const {
+    std::string text = str(operation, " '", options.name, "'");
+    if (root >= 0) text += str(" from task ", root);
+    if (!counts.empty()) text += " in parts of";
+    for (const int64_t count : counts) text += str(' ', count);
+    if (!buffers.empty()) {
+      text += str(" of ", buffers[0].count, ' ', internal::dtype_name(buffers[0].dtype));
+    }
+    if (!options.signature.empty()) text += str(", ", options.signature);
+    return text;
+  }
+};
+
+// What a task says of its call where the calls differ.
 struct Announcement {
   int64_t generation = 0;
   uint64_t sequence = 0;
-  uint64_t fingerprint = 0;
-  char text[232] = {};  // cut where it is longer; the fingerprint is of all of it
+  char text[240] = {};  // cut where it is longer
 };
-
-uint64_t fingerprint_of(std::string_view text) {
-  uint64_t hash = 14695981039346656037ull;  // FNV-1a, 64 bits
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ull;
-  return hash;
-}
 
 class CheckedCommunicator final : public Communicator {
  public:
   explicit CheckedCommunicator(std::shared_ptr<Communicator> backend)
       : backend_(std::move(backend)),
-        announcements_(static_cast<size_t>(backend_->size())),
-        bytes_each_(announcements_.size(), sizeof(Announcement)) {}
+        compares_(backend_->compares_fingerprints()),
+        fingerprints_(static_cast<size_t>(backend_->size())),
+        one_each_(fingerprints_.size(), 1) {}
 
   int rank() const override { return backend_->rank(); }
   int size() const override { return backend_->size(); }
@@ -40,38 +73,44 @@ class CheckedCommunicator final : public Communicator {
 
   std::unique_ptr<Work> all_reduce(std::span<const Buffer> buffers,
                                    const CallOptions& options) override {
-    agree("all_reduce", buffers, {}, options);
-    return backend_->all_reduce(buffers, options);
+    return make({"all_reduce", buffers, options},
+                [&](const CallOptions& agreed) { return backend_->all_reduce(buffers, agreed); });
   }
   std::unique_ptr<Work> reduce_scatter(std::span<const Buffer> buffers,
                                        std::span<const int64_t> counts,
                                        const CallOptions& options) override {
     check_counts("reduce_scatter", buffers, counts);
-    agree("reduce_scatter", buffers, list(counts), options);
-    return backend_->reduce_scatter(buffers, counts, options);
+    return make({"reduce_scatter", buffers, options, counts}, [&](const CallOptions& agreed) {
+      return backend_->reduce_scatter(buffers, counts, agreed);
+    });
   }
   std::unique_ptr<Work> all_gather(std::span<const Buffer> buffers, std::span<const int64_t> counts,
                                    const CallOptions& options) override {
     check_counts("all_gather", buffers, counts);
-    agree("all_gather", buffers, list(counts), options);
-    return backend_->all_gather(buffers, counts, options);
+    return make({"all_gather", buffers, options, counts}, [&](const CallOptions& agreed) {
+      return backend_->all_gather(buffers, counts, agreed);
+    });
   }
   std::unique_ptr<Work> broadcast(std::span<const Buffer> buffers, int root,
                                   const CallOptions& options) override {
-    agree("broadcast", buffers, str(" from ", task_name(root)), options);
-    return backend_->broadcast(buffers, root, options);
+    return make({"broadcast", buffers, options, {}, root}, [&](const CallOptions& agreed) {
+      return backend_->broadcast(buffers, root, agreed);
+    });
   }
   void barrier(const CallOptions& options) override {
-    agree("barrier", {}, {}, options);  // which is one
+    make({"barrier", {}, options}, [&](const CallOptions& agreed) -> std::unique_ptr<Work> {
+      // Else the exchange of fingerprints was one.
+      if (compares_) backend_->barrier(agreed);
+      return nullptr;
+    });
   }
-  void abort(const std::exception_ptr& reason) noexcept override { backend_->abort(reason); }
+  void abort(const std::exception_ptr& reason) noexcept override {
+    ended_ = true;
+    backend_->abort(reason);
+  }
 
  private:
-  static std::string list(std::span<const int64_t> counts) {
-    std::string text = " in parts of";
-    for (const int64_t count : counts) text += str(' ', count);
-    return text;
-  }
+  using Make = FunctionRef<std::unique_ptr<Work>(const CallOptions&)>;
 
   void check_counts(const char* call, std::span<const Buffer> buffers,
                     std::span<const int64_t> counts) const {
@@ -82,43 +121,124 @@ class CheckedCommunicator final : public Communicator {
                                    " tasks, which add up to the buffer's ", buffers[0].count));
   }
 
-  void agree(const char* call, std::span<const Buffer> buffers, std::string_view what,
-             const CallOptions& options) {
-    if (size() == 1) return;
-    std::string text = str(call, " '", options.name, "'", what);
-    if (!buffers.empty()) {
-      text += str(" of ", buffers[0].count, ' ', internal::dtype_name(buffers[0].dtype));
+  std::unique_ptr<Work> make(const CheckedCall& call, Make make_call) {
+    CallOptions options = call.options;
+    options.plan = nullptr;
+    if (size() == 1) return make_call(options);
+    const uint64_t sequence = sequence_++;
+    if (!compares_) return agree_and_make(call, sequence, make_call, options);
+    options.fingerprint = placed(call.fingerprint(), sequence);
+    try {
+      return make_call(options);
+    } catch (const DifferentCallsError&) {
+      refuse(call.text(), sequence);
     }
-    if (!options.signature.empty()) text += str(", ", options.signature);
-
-    Announcement& mine = announcements_[static_cast<size_t>(rank())];
-    mine = {generation(), sequence_++, fingerprint_of(text), {}};
-    std::memcpy(mine.text, text.data(), std::min(text.size(), sizeof mine.text - 1));
-    const auto bytes = static_cast<int64_t>(announcements_.size() * sizeof(Announcement));
-    collective::all_gather(*backend_, {announcements_.data(), bytes, uint8}, bytes_each_, options);
-    for (int other = 0; other < size(); ++other) compare(other);
   }
 
-  // Every task compares with the first, so that all of them throw the same.
-  void compare(int other) const {
-    const Announcement& first = announcements_.front();
-    const Announcement& second = announcements_[static_cast<size_t>(other)];
+  // The fingerprint of a call at its place in the sequence.
+  uint64_t placed(uint64_t call, uint64_t sequence) const {
+    CallFingerprint all;
+    all.add(call);
+    all.add(generation());
+    all.add(sequence);
+    return all.value();
+  }
+
+  std::unique_ptr<Work> agree_and_make(const CheckedCall& call, uint64_t sequence, Make make_call,
+                                       const CallOptions& options) {
+    try {
+      agree(call, sequence);
+      return make_call(options);
+    } catch (...) {  // there is no promise to keep in what is left
+      promised_ = nullptr;
+      throw;
+    }
+  }
+
+  void agree(const CheckedCall& call, uint64_t sequence) {
+    CallPlan* const plan = call.options.plan;
+    const uint64_t fingerprint = call.fingerprint();
+    if (promised_ != nullptr && !ended_) return keep_promise(call, fingerprint, sequence);
+    const bool whole_plan = plan != nullptr && plan->agreed();
+    if (whole_plan && fingerprint == plan->fingerprint(0)) {
+      exchange(placed(plan->fingerprint(), sequence), call, sequence,
+               str(", the first of ", plan->size(), " planned calls"));
+      plan->advance();
+      if (plan->next() != 0) promised_ = plan->shared_from_this();
+      return;
+    }
+    exchange(placed(fingerprint, sequence), call, sequence, {});
+    if (whole_plan) plan->forget();
+    if (plan != nullptr) plan->learn(fingerprint, call.text(), sequence);
+  }
+
+  // All tasks have agreed on what comes next, and may be in it already.
+  void keep_promise(const CheckedCall& call, uint64_t fingerprint, uint64_t sequence) {
+    CallPlan& plan = *promised_;
+    if (call.options.plan == &plan && fingerprint == plan.fingerprint(plan.next())) {
+      plan.advance();
+      if (plan.next() == 0) promised_ = nullptr;
+      return;
+    }
+    const FailedPreconditionError error(
+        str("tasks make different collective calls: task ", rank(), " call ", sequence, ", ",
+            call.text(), "; the others, as agreed in earlier steps, ", plan.text(plan.next()),
+            "; every task must make the same calls in one order"));
+    backend_->abort(std::make_exception_ptr(error));
+    throw error;
+  }
+
+  void exchange(uint64_t fingerprint, const CheckedCall& call, uint64_t sequence,
+                std::string_view more) {
+    fingerprints_[static_cast<size_t>(rank())] = static_cast<int64_t>(fingerprint);
+    const auto count = static_cast<int64_t>(fingerprints_.size());
+    CallOptions options = call.options;
+    options.plan = nullptr;
+    collective::all_gather(*backend_, {fingerprints_.data(), count, int64}, one_each_, options);
+    const auto same = [&](int64_t other) { return other == fingerprints_[0]; };
+    if (std::all_of(fingerprints_.begin(), fingerprints_.end(), same)) return;
+    if (call.options.plan != nullptr) call.options.plan->forget();
+    refuse(call.text() + std::string(more), sequence);
+  }
+
+  // Every task comes here, since all have seen that the calls differ, and throws the same.
+  [[noreturn]] void refuse(const std::string& text, uint64_t sequence) {
+    std::vector<Announcement> all(static_cast<size_t>(size()));
+    Announcement& mine = all[static_cast<size_t>(rank())];
+    mine = {generation(), sequence, {}};
+    std::memcpy(mine.text, text.data(), std::min(text.size(), sizeof mine.text - 1));
+    const std::vector<int64_t> bytes_each(all.size(), sizeof(Announcement));
+    const auto bytes = static_cast<int64_t>(all.size() * sizeof(Announcement));
+    collective::all_gather(*backend_, {all.data(), bytes, uint8}, bytes_each,
+                           {.name = "the calls that differ"});
+    for (const Announcement& other : all) throw_if_different(all, other);
+    throw FailedPreconditionError(str("tasks make different collective calls that begin alike: ",
+                                      text, "; every task must make the same calls in one order"));
+  }
+
+  static void throw_if_different(const std::vector<Announcement>& all, const Announcement& second) {
+    const Announcement& first = all.front();
+    const auto other = &second - all.data();
     if (first.generation != second.generation) {
       throw FailedPreconditionError(str("task 0 is in generation ", first.generation,
                                         " of the group, task ", other, " in ", second.generation,
                                         "; form the group again"));
     }
-    if (first.sequence == second.sequence && first.fingerprint == second.fingerprint) return;
+    const std::string_view first_text = first.text, second_text = second.text;
+    if (first.sequence == second.sequence && first_text == second_text) return;
     throw FailedPreconditionError(str("tasks make different collective calls: task 0 call ",
-                                      first.sequence, ", ", first.text, "; task ", other, " call ",
-                                      second.sequence, ", ", second.text,
+                                      first.sequence, ", ", first_text, "; task ", other, " call ",
+                                      second.sequence, ", ", second_text,
                                       "; every task must make the same calls in one order"));
   }
 
-  std::shared_ptr<Communicator> backend_;
-  std::vector<Announcement> announcements_;  // one a task
-  std::vector<int64_t> bytes_each_;
+  const std::shared_ptr<Communicator> backend_;
+  const bool compares_;
   uint64_t sequence_ = 0;
+  std::atomic<bool> ended_{false};      // aborted by this task: every call is refused
+  std::shared_ptr<CallPlan> promised_;  // of which some calls are still to come
+  std::vector<int64_t> fingerprints_;   // one a task; bits of a uint64_t
+  const std::vector<int64_t> one_each_;
 };
 
 }  // namespace

@@ -1,8 +1,14 @@
 // Ensures that the tasks of a group make the same calls, whatever the backend.
 //
-// Before each call the tasks tell each other which one it is. If the calls differ, all tasks throw
-// an error that names two tasks and their calls, before any data has moved. Without this check,
-// backends hang, abort an innocent task, or add values that do not belong together.
+// Every call has a fingerprint of its generation, its position in the sequence of calls, operation,
+// name, signature, count, dtype, parts and root. The tasks compare it before anything moves:
+//
+// - If the backend compares fingerprints itself, the fingerprint goes with the call, which is free.
+// - Otherwise the tasks exchange 8 bytes before the call. Calls of a plan (call_plan.h) do that
+//   once for the whole plan: from its second time on, the first call promises all the others.
+//
+// If the calls differ, all tasks throw an error that names two tasks and their calls. Without this
+// check, backends hang, abort an innocent task, or add values that do not belong together.
 #pragma once
 
 #include <memory>
@@ -13,8 +19,9 @@ namespace cohort::collective {
 
 // Wraps `backend`. Every call can then also throw FailedPrecondition: another task makes a
 // different call, or has another name, signature, count, dtype, position in the sequence of calls,
-// or generation. The communicator can be used again after this error, since no task has made the
-// call.
+// or generation. Nothing has moved then, on any task, and the communicator can be used again. The
+// exception is a task that breaks the promise of a plan: it throws before its own call, and ends
+// the work of the group (Communicator::abort), so that the others' calls return no result.
 std::shared_ptr<Communicator> checked(std::shared_ptr<Communicator> backend);
 
 }  // namespace cohort::collective

@@ -3,7 +3,8 @@
 //
 // A rank is a task. A call passes one buffer per local replica, or a single one if the task has
 // already combined its replicas' values. Backends only move and add numbers, and trust that all
-// tasks make the same calls. CheckedCommunicator wraps any backend and checks this.
+// tasks make the same calls. CheckedCommunicator wraps any backend and checks this; a backend whose
+// tasks meet before anything moves can spare it a message (see compares_fingerprints).
 //
 //   float values[3] = {1, 2, 3};
 //   const Buffer mine{values, 3, float32};
@@ -41,6 +42,8 @@ struct Buffer {
   }
 };
 
+class CallPlan;
+
 struct CallOptions {
   // The purpose of the call, for errors; every task must pass the same.
   std::string_view name;
@@ -48,6 +51,17 @@ struct CallOptions {
   std::string_view signature = {};
   // How long the call waits for the other tasks.
   std::chrono::nanoseconds timeout = std::chrono::minutes(10);
+  // The plan whose next call this is; null if it is of none. See call_plan.h.
+  CallPlan* plan = nullptr;
+  // Set by CheckedCommunicator for backends that compare: a number that is the same on every task
+  // if and only if the tasks make the same call. 0: there is nothing to compare.
+  uint64_t fingerprint = 0;
+};
+
+// Thrown on every task by a backend that compares fingerprints, where they differ.
+class DifferentCallsError : public FailedPreconditionError {
+ public:
+  using FailedPreconditionError::FailedPreconditionError;
 };
 
 // A call that may still be in progress.
@@ -78,6 +92,12 @@ class Communicator {
   virtual int64_t generation() const = 0;
   // What errors call the task of this rank: "task 1", or "/job:worker/task:1".
   virtual std::string task_name(int rank) const;
+
+  // Whether every call of this backend compares CallOptions::fingerprint of all tasks before
+  // anything moves, and throws DifferentCallsError on every task if they are not all the same. The
+  // communicator can be used again afterwards. Otherwise CheckedCommunicator sends the fingerprints
+  // by a call of its own.
+  virtual bool compares_fingerprints() const { return false; }
 
   // Memory that this backend need not copy (shared, registered). Freed with the communicator.
   virtual Buffer buffer(int64_t bytes) = 0;

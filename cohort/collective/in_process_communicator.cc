@@ -26,22 +26,36 @@ struct Hub {
 
 // What one task brings to a call.
 struct Call {
+  const char* operation;
   std::span<const Buffer> buffers;
-  std::span<const int64_t> counts;
+  uint64_t fingerprint;
 };
 using Calls = std::span<void* const>;
 
 const Call& of_task(Calls all, size_t rank) { return *static_cast<const Call*>(all[rank]); }
 
-// Tasks read each other's memory, so that other sizes must not pass.
-void check_same_sizes(Calls all) {
-  const Buffer& first = of_task(all, 0).buffers[0];
+// Tasks read each other's memory, so that other operations and sizes must not pass.
+void check_same_calls(Calls all) {
+  const Call& first = of_task(all, 0);
+  for (size_t rank = 1; rank < all.size(); ++rank) {
+    const Call& other = of_task(all, rank);
+    if (other.fingerprint != first.fingerprint) {
+      throw DifferentCallsError(str("tasks 0 and ", rank, " make different calls"));
+    }
+    if (std::strcmp(other.operation, first.operation) != 0) {
+      throw FailedPreconditionError(str("task 0 calls ", first.operation, ", task ", rank, ' ',
+                                        other.operation,
+                                        "; every task must make the same calls in one order"));
+    }
+  }
+  if (first.buffers.empty()) return;
+  const Buffer& sample = first.buffers[0];
   for (size_t rank = 0; rank < all.size(); ++rank) {
     for (const Buffer& buffer : of_task(all, rank).buffers) {
-      if (buffer.count == first.count && buffer.dtype == first.dtype) continue;
-      throw InvalidArgumentError(str("task 0 brings ", first.count, " elements of ",
-                                     internal::dtype_name(first.dtype), ", task ", rank, " brings ",
-                                     buffer.count, " of ", internal::dtype_name(buffer.dtype)));
+      if (buffer.count == sample.count && buffer.dtype == sample.dtype) continue;
+      throw InvalidArgumentError(str(
+          "task 0 brings ", sample.count, " elements of ", internal::dtype_name(sample.dtype),
+          ", task ", rank, " brings ", buffer.count, " of ", internal::dtype_name(buffer.dtype)));
     }
   }
 }
@@ -54,6 +68,7 @@ class InProcessCommunicator final : public Communicator {
   int rank() const override { return rank_; }
   int size() const override { return hub_->group.size(); }
   int64_t generation() const override { return generation_; }
+  bool compares_fingerprints() const override { return true; }
 
   Buffer buffer(int64_t bytes) override {
     memory_.push_back(std::make_unique<char[]>(static_cast<size_t>(bytes)));
@@ -62,7 +77,7 @@ class InProcessCommunicator final : public Communicator {
 
   std::unique_ptr<Work> all_reduce(std::span<const Buffer> buffers,
                                    const CallOptions& options) override {
-    share("all_reduce", {buffers, {}}, options, [this](Calls all) {
+    share({"all_reduce", buffers, options.fingerprint}, options, [this](Calls all) {
       const SliceRange mine = slice_of(of_task(all, 0).buffers[0].count, rank_, size());
       add_part(all, mine.begin, mine.end - mine.begin);
       for (size_t rank = 0; rank < all.size(); ++rank) copy_part(all, mine, of_task(all, rank));
@@ -73,7 +88,7 @@ class InProcessCommunicator final : public Communicator {
   std::unique_ptr<Work> reduce_scatter(std::span<const Buffer> buffers,
                                        std::span<const int64_t> counts,
                                        const CallOptions& options) override {
-    share("reduce_scatter", {buffers, counts}, options, [&](Calls all) {
+    share({"reduce_scatter", buffers, options.fingerprint}, options, [&](Calls all) {
       const int64_t begin = offset_of(counts, rank_);
       const SliceRange mine{begin, begin + counts[rank_]};
       add_part(all, mine.begin, counts[rank_]);
@@ -84,7 +99,7 @@ class InProcessCommunicator final : public Communicator {
 
   std::unique_ptr<Work> all_gather(std::span<const Buffer> buffers, std::span<const int64_t> counts,
                                    const CallOptions& options) override {
-    share("all_gather", {buffers, counts}, options, [&](Calls all) {
+    share({"all_gather", buffers, options.fingerprint}, options, [&](Calls all) {
       const int64_t begin = offset_of(counts, rank_);
       for (size_t rank = 0; rank < all.size(); ++rank) {
         copy(buffers[0], of_task(all, rank), begin, counts[rank_]);
@@ -95,7 +110,7 @@ class InProcessCommunicator final : public Communicator {
 
   std::unique_ptr<Work> broadcast(std::span<const Buffer> buffers, int root,
                                   const CallOptions& options) override {
-    share("broadcast", {buffers, {}}, options, [&](Calls all) {
+    share({"broadcast", buffers, options.fingerprint}, options, [&](Calls all) {
       const Buffer& source = of_task(all, static_cast<size_t>(root)).buffers[0];
       copy(source, of_task(all, static_cast<size_t>(rank_)), 0, source.count);
     });
@@ -103,10 +118,7 @@ class InProcessCommunicator final : public Communicator {
   }
 
   void barrier(const CallOptions& options) override {
-    guarded([&] {
-      hub_->group.meet(
-          rank_, "barrier", nullptr, [](Calls) {}, options.timeout);
-    });
+    share({"barrier", {}, options.fingerprint}, options, [](Calls) {});
   }
 
   void abort(const std::exception_ptr& reason) noexcept override {
@@ -119,10 +131,10 @@ class InProcessCommunicator final : public Communicator {
   }
 
  private:
-  void share(const char* what, Call call, const CallOptions& options,
-             FunctionRef<void(Calls)> work) {
-    guarded(
-        [&] { hub_->group.share(rank_, what, &call, check_same_sizes, work, options.timeout); });
+  void share(Call call, const CallOptions& options, FunctionRef<void(Calls)> work) {
+    guarded([&] {
+      hub_->group.share(rank_, "a collective call", &call, check_same_calls, work, options.timeout);
+    });
   }
 
   // In place of "another failed", why.

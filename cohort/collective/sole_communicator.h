@@ -12,9 +12,11 @@ namespace cohort::collective {
 // Thread safety: any thread.
 class SoleCommunicator final : public Communicator {
  public:
+  explicit SoleCommunicator(int64_t generation = 0) : generation_(generation) {}
+
   int rank() const override { return 0; }
   int size() const override { return 1; }
-  int64_t generation() const override { return 0; }
+  int64_t generation() const override { return generation_; }
   Buffer buffer(int64_t bytes) override;
 
   std::unique_ptr<Work> all_reduce(std::span<const Buffer> buffers,
@@ -31,6 +33,7 @@ class SoleCommunicator final : public Communicator {
   void abort(const std::exception_ptr&) noexcept override {}
 
  private:
+  const int64_t generation_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<char[]>> memory_;  // guarded by mutex_
 };

@@ -25,6 +25,8 @@ SyncGroup::SyncGroup(int local_replicas, std::chrono::nanoseconds spin,
                      std::shared_ptr<Communicator> communicator)
     : communicator_(communicator ? checked(std::move(communicator))
                                  : std::make_shared<SoleCommunicator>()),
+      buffers_(*communicator_),
+      communication_(new CommunicationThread(*communicator_)),
       view_(introduce(*communicator_, local_replicas)),
       threads_(local_replicas, spin, {.first = view_->first_replica()}) {}
 

@@ -7,18 +7,23 @@
 #pragma once
 
 #include <chrono>
+#include <exception>
 #include <memory>
 #include <span>
 
+#include "cohort/collective/buffer_pool.h"
+#include "cohort/collective/communication_thread.h"
 #include "cohort/collective/communicator.h"
 #include "cohort/collective/group_view.h"
 #include "cohort/collective/thread_group.h"
 #include "cohort/core/function_ref.h"
+#include "cohort/core/process.h"
 
 namespace cohort::collective {
 
 // Thread safety: with one local replica, meet and share from any thread; else as ThreadGroup. Calls
-// of between() as Communicator; while a step runs, only in the leader of a meeting.
+// of between() as Communicator; while a step runs, only in the leader of a meeting. post, abort and
+// buffers: any thread.
 class SyncGroup {
  public:
   // communicator: to the other tasks; null if there are none. Its calls are checked (see
@@ -31,7 +36,22 @@ class SyncGroup {
   // Who takes part now. Changes only between steps.
   const std::shared_ptr<const GroupView>& view() const { return view_; }
   bool spans_tasks() const { return view_->num_tasks() > 1; }
-  Communicator& between() { return *communicator_; }
+  // For calls on the calling thread; waits until the posted ones are done. All calls of a task are
+  // made in the order in which its code asks for them, so that it is the same on every task.
+  Communicator& between() {
+    communication_->drain();
+    return *communicator_;
+  }
+  // Has `call` made by the communication thread, after all that were asked for before.
+  void post(PostedCall& call) { communication_->post(call); }
+  // The same for the last of them, when its caller or another thread drains next.
+  void post_before_drain(PostedCall& call) { communication_->post_before_drain(call); }
+  // Returns when the posted calls are done; makes those that have not begun.
+  void drain() { communication_->drain(); }
+  // Ends the work of the group, see Communicator::abort. Posted calls end with that error.
+  void abort(const std::exception_ptr& reason) noexcept { communicator_->abort(reason); }
+  // The communicator's own memory, for those who come and go during its life.
+  BufferPool& buffers() { return buffers_; }
 
   // The threads of this task, with which its part of a step begins and ends.
   ThreadGroup& threads() { return threads_; }
@@ -52,6 +72,8 @@ class SyncGroup {
 
  private:
   std::shared_ptr<Communicator> communicator_;
+  BufferPool buffers_;
+  const internal::HomePtr<CommunicationThread> communication_;
   std::shared_ptr<const GroupView> view_;
   ThreadGroup threads_;
   std::chrono::nanoseconds timeout_ = RoundOptions().timeout;

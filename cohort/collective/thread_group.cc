@@ -40,6 +40,7 @@ void ThreadGroup::enter(int rank) {
 }
 
 void ThreadGroup::leave(int rank) {
+  if (!home_.is_here()) return;  // the members are in the parent, with the locks that they hold
   members_[rank]->state = State::kLeft;
   left_.fetch_add(1);
   // Whoever waits now, or comes after this, sees that the meeting can never be complete.
@@ -57,6 +58,7 @@ void ThreadGroup::leave(int rank) {
 }
 
 void ThreadGroup::fail(int rank) {
+  if (!home_.is_here()) return;
   members_[rank]->state = State::kFailed;
   close_current_meeting();
   broken_ = true;
@@ -75,6 +77,7 @@ void ThreadGroup::meet(int rank, const char* what, void* mine,
 void ThreadGroup::gather(int rank, const char* what, void* mine,
                          FunctionRef<void(std::span<void* const>)> leader,
                          std::chrono::nanoseconds timeout) {
+  home_.check("the step that makes this collective call");
   if (broken_.load()) throw_broken();
   Member& me = *members_[rank];
   payloads_[rank] = mine;

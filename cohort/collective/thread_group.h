@@ -19,6 +19,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/function_ref.h"
+#include "cohort/core/process.h"
 #include "cohort/core/wait_point.h"
 
 namespace cohort::collective {
@@ -67,8 +68,9 @@ class ThreadGroup {
   // Waits for all members. The last to arrive calls leader(all), where `all` holds what each member
   // passed as `mine`. An exception from leader is thrown to all members. `mine` may be read until
   // leader returns. timeout: 0 means the round's.
-  // Errors: FailedPrecondition (the others are at a meeting of another name, or have ended),
-  // DeadlineExceeded (names who did not come), GroupBrokenError.
+  // Errors: FailedPrecondition (the others are at a meeting of another name, or have ended; in a
+  // child that was forked during the round), DeadlineExceeded (names who did not come),
+  // GroupBrokenError.
   void meet(int rank, const char* what, void* mine,
             FunctionRef<void(std::span<void* const>)> leader,
             std::chrono::nanoseconds timeout = {});
@@ -119,6 +121,7 @@ class ThreadGroup {
   void pass_turn(int rank);
   [[noreturn]] void throw_broken();
 
+  const internal::HomeProcess home_;
   std::vector<std::unique_ptr<Member>> members_;
   std::vector<void*> payloads_;
   std::chrono::nanoseconds spin_;

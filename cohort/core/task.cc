@@ -1,5 +1,6 @@
 #include "cohort/core/task.h"
 
+#include <atomic>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -10,6 +11,7 @@ namespace cohort::internal {
 namespace {
 
 thread_local const Task* scoped_task = nullptr;
+std::atomic<const Task*> process_task{nullptr};
 
 }  // namespace
 
@@ -28,8 +30,18 @@ const Task& Task::named(const std::string& job, int index) {
 
 const Task& Task::current() {
   if (scoped_task != nullptr) return *scoped_task;
-  static const Task& process = named("localhost", 0);
-  return process;
+  if (const Task* task = process_task.load(std::memory_order_acquire)) return *task;
+  static const Task& alone = named("localhost", 0);
+  return alone;
+}
+
+bool Task::is_scoped() { return scoped_task != nullptr; }
+
+void Task::set_for_process(const Task& task) {
+  const Task* before = nullptr;
+  if (process_task.compare_exchange_strong(before, &task) || before == &task) return;
+  throw FailedPreconditionError("this process is " + before->to_string() +
+                                " of a cluster and cannot be " + task.to_string() + ", too");
 }
 
 std::string Task::to_string() const { return "/job:" + job_ + "/task:" + std::to_string(index_); }

@@ -19,9 +19,14 @@ namespace cohort::internal {
 class Task {
  public:
   static const Task& named(const std::string& job, int index);
-  // The calling thread's: that of its innermost ScopedTask; outside of any, task 0 of job
-  // localhost.
+  // The calling thread's: that of its innermost ScopedTask; outside of any, the process's, which is
+  // task 0 of job localhost until set_for_process.
   static const Task& current();
+  // Whether a ScopedTask lives on the calling thread.
+  static bool is_scoped();
+  // Threads outside of any ScopedTask act for `task` from here on: of a process that is one task of
+  // a cluster. Errors: FailedPrecondition (the process is another task already).
+  static void set_for_process(const Task& task);
 
   Task(const Task&) = delete;
   Task& operator=(const Task&) = delete;

@@ -32,20 +32,54 @@ struct ThreadPool::State {
   std::condition_variable wake;
   std::deque<Queued> queue;  // guarded by mutex
   bool stopping = false;     // guarded by mutex
-  std::vector<std::thread> threads;
+  int num_threads = 0;
+  std::vector<std::thread> threads;  // guarded by mutex
 
   ~State() {
-    {
-      std::lock_guard lock(mutex);
-      stopping = true;
-    }
+    std::unique_lock lock(mutex);
+    stopping = true;
     wake.notify_all();
-    for (std::thread& thread : threads) thread.join();
+    while (!threads.empty()) {
+      std::thread thread = std::move(threads.back());
+      threads.pop_back();
+      lock.unlock();
+      thread.join();
+      lock.lock();
+    }
   }
 
+  void start_thread(int index) {
+    const std::lock_guard lock(mutex);
+    threads.emplace_back([this, index] { run_tasks(index); });
+  }
+  void replace_this_thread(int index);
   void run_tasks(int index);
-  void run_one(const std::function<void()>& task) const;
+  void run_one(const std::function<void()>& task, int index);
 };
+
+// Where a task ends its thread (pthread_exit): others wait for the tasks in the queue. Must not
+// throw, or the C library aborts.
+void ThreadPool::State::replace_this_thread(int index) {
+  using logging::Level;
+  internal::log(
+      Level::kError, "a task of thread pool '", name,
+      "' ended its thread, by pthread_exit or pthread_cancel; another thread takes its place");
+  {
+    const std::lock_guard lock(mutex);
+    const auto self = std::find_if(threads.begin(), threads.end(), [](const std::thread& thread) {
+      return thread.get_id() == std::this_thread::get_id();
+    });
+    if (self != threads.end()) {  // else the destructor waits for this thread already
+      self->detach();
+      threads.erase(self);
+    }
+  }
+  try {
+    start_thread(index);
+  } catch (const std::system_error& error) {
+    internal::log(Level::kError, "thread pool '", name, "' could not start it: ", error.what());
+  }
+}
 
 void ThreadPool::State::run_tasks(int index) {
   internal::set_thread_name(name + "/" + std::to_string(index));
@@ -58,20 +92,24 @@ void ThreadPool::State::run_tasks(int index) {
       const std::function<void()> task = std::move(queue.front().task);
       queue.pop_front();
       lock.unlock();
-      run_one(task);
+      run_one(task, index);
       // The task dies before the lock is taken: what it holds may schedule again as it goes.
     }
     lock.lock();
   }
 }
 
-void ThreadPool::State::run_one(const std::function<void()>& task) const {
+void ThreadPool::State::run_one(const std::function<void()>& task, int index) {
   using logging::Level;
   try {
     task();
   } catch (const std::exception& error) {
     internal::log(Level::kError, "a task of thread pool '", name, "' failed: ", error.what());
   } catch (...) {
+    if (std::current_exception() == nullptr) {
+      replace_this_thread(index);
+      throw;
+    }
     internal::log(Level::kError, "a task of thread pool '", name,
                   "' threw something that is no std::exception");
   }
@@ -83,14 +121,13 @@ ThreadPool::ThreadPool(std::string name, int num_threads) : state_(std::make_uni
         internal::str("thread pool '", name, "' needs at least one thread, but got ", num_threads));
   }
   state_->name = std::move(name);
-  state_->threads.reserve(static_cast<size_t>(num_threads));
+  state_->num_threads = num_threads;
+  int started = 0;
   try {
-    for (int i = 0; i < num_threads; ++i) {
-      state_->threads.emplace_back([state = state_.get(), i] { state->run_tasks(i); });
-    }
+    for (; started < num_threads; ++started) state_->start_thread(started);
   } catch (const std::system_error& error) {
     throw ResourceExhaustedError(internal::str("thread pool '", state_->name, "' could start only ",
-                                               state_->threads.size(), " of ", num_threads,
+                                               started, " of ", num_threads,
                                                " threads: ", error.what()));
   }
 }
@@ -100,7 +137,7 @@ ThreadPool::~ThreadPool() {
     State* const left = state_.release();
 }
 
-int ThreadPool::num_threads() const { return static_cast<int>(state_->threads.size()); }
+int ThreadPool::num_threads() const { return state_->num_threads; }
 
 void ThreadPool::schedule(std::function<void()> task) {
   state_->home.check("a thread pool");

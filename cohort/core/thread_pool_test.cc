@@ -96,6 +96,23 @@ TEST(ThreadPoolTest, ATaskThatThrowsIsLoggedAndThePoolGoesOn) {
   EXPECT_THAT(text, ::testing::HasSubstr("no std::exception"));
 }
 
+TEST(ThreadPoolTest, AThreadThatATaskEndsIsReplaced) {
+  std::atomic<int> count = 0;
+  ::testing::internal::CaptureStderr();
+  {
+    ThreadPool pool("loader", 2);
+    for (int i = 0; i < 5; ++i) {
+      pool.schedule([&] { ++count; });
+      pool.schedule([] { pthread_exit(nullptr); });
+    }
+    std::barrier all(3);
+    for (int i = 0; i < 2; ++i) pool.schedule([&] { all.arrive_and_wait(); });
+    all.arrive_and_wait();  // there are two threads, as before
+  }
+  EXPECT_EQ(count, 5);
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("'loader' ended its thread"));
+}
+
 TEST(ThreadPoolTest, ATaskIsFreedOnceItRan) {
   auto held = std::make_shared<int>(1);
   std::weak_ptr<int> watch = held;

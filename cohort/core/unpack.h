@@ -34,7 +34,7 @@ class UnpackedRange {
     Cursor cursor_;
   };
 
-  auto begin() { return Iterator(range_.begin()); }
+  auto begin() { return Iterator<decltype(range_.begin())>(range_.begin()); }
   std::default_sentinel_t end() const { return {}; }
 
  private:

@@ -21,10 +21,21 @@
 namespace cohort::data {
 
 // The type of a column, and the value of an empty field; without a default, the field is required.
-// A value type.
+// A value type. A value stands for the column that has it as default, as in TensorFlow's
+// record_defaults, and a dtype for one without: {0., int32, ""}.
 class COHORT_API CsvColumn {
  public:
   using Default = std::variant<int32_t, int64_t, float, double, std::string>;
+
+  CsvColumn(int default_value) : CsvColumn(int32s(default_value)) {}
+  CsvColumn(int64_t default_value) : CsvColumn(ints(default_value)) {}
+  CsvColumn(float default_value) : CsvColumn(floats(default_value)) {}
+  // float32, as a literal is everywhere; doubles() makes a column of float64.
+  CsvColumn(double default_value) : CsvColumn(floats(static_cast<float>(default_value))) {}
+  CsvColumn(std::string default_value) : CsvColumn(strings(std::move(default_value))) {}
+  CsvColumn(const char* default_value) : CsvColumn(strings(default_value)) {}
+  // Errors: InvalidArgument (neither int32, int64, float32 nor float64).
+  CsvColumn(DType dtype);
 
   static CsvColumn int32s(std::optional<int32_t> default_value = {});
   static CsvColumn ints(std::optional<int64_t> default_value = {});  // int64

@@ -37,6 +37,14 @@ struct CsvRows : FilesTest {
 
 const CsvColumn kInt = CsvColumn::ints(), kString = CsvColumn::strings();
 
+TEST_F(CsvRows, ColumnsAreGivenByTheirDefaultsOrDtypes) {
+  EXPECT_THAT(read("1,,x,2.5\n,2,,3\n", {0, 0.5, "none", float64}),
+              ElementsAre("(1, 0.5, \"x\", 2.5)", "(0, 2.0, \"none\", 3.0)"));
+  EXPECT_EQ(CsvColumn(0.).spec().dtype(), float32);
+  EXPECT_EQ(CsvColumn(int64_t{0}).spec().dtype(), int64);
+  EXPECT_THROW(CsvColumn{boolean}, InvalidArgumentError);
+}
+
 TEST_F(CsvRows, TypedColumns) {
   const CsvDataset dataset(
       write("a.csv", "1,2,0.5,-1e3,x\n"),

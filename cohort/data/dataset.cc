@@ -22,8 +22,9 @@ int64_t Dataset::cardinality() const { return node_->cardinality(); }
 std::string Dataset::explain() const { return internal::explain_graph(*node_); }
 
 DatasetIterator Dataset::iterator() const {
-  return DatasetIterator(
-      node_, {.epoch = passes_->fetch_add(1), .deterministic = options_.is_deterministic()});
+  return DatasetIterator(node_, {.epoch = passes_->fetch_add(1),
+                                 .passes = passes_.pointer(),
+                                 .deterministic = options_.is_deterministic()});
 }
 
 }  // namespace cohort::data

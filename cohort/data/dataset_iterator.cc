@@ -32,7 +32,7 @@ StructureSpec DatasetIterator::element_spec() const { return reader_->root().ele
 IteratorState DatasetIterator::state() const { return reader_->state(); }
 
 void DatasetIterator::restore(const IteratorState& state) {
-  reader_->replace_iterator(reader_->iterator_at(state));
+  reader_->go_to(reader_->place_at(state));
 }
 
 ElementCursor DatasetIterator::begin() { return ElementCursor(this); }

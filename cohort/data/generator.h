@@ -44,7 +44,10 @@ class Generator {
       return {};
     }
     void return_void() noexcept {}
-    void unhandled_exception() noexcept { error = std::current_exception(); }
+    void unhandled_exception() {
+      error = std::current_exception();
+      if (!error) throw;  // pthread_exit: the thread goes on ending
+    }
   };
 
   ~Generator() {

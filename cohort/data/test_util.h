@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,32 +38,31 @@ inline std::vector<int64_t> ints(const Dataset& dataset) {
   return ints(iterator);
 }
 
-// What each call of next() comes to until the end: an element's printed form, or an error's text.
-inline std::vector<std::string> outcomes(internal::DataIterator& iterator) {
-  std::vector<std::string> all;
-  Structure element;
-  while (true) {
-    try {
-      if (!iterator.next(element)) return all;
-      all.push_back(internal::str(element));
-    } catch (const Error& error) {
-      all.emplace_back(error.what());
-    }
-  }
-}
-
-inline std::vector<std::string> outcomes(const Dataset& dataset) {
-  auto iterator = dataset.iterator();
+// What each call of next() comes to until the end: an element's printed form, or "CLASS: text" of an
+// error. next() returns a std::optional<Structure>.
+template <class Next>
+std::vector<std::string> outcomes_of(const Next& next) {
   std::vector<std::string> all;
   while (true) {
     try {
-      const auto element = iterator.next();
+      const std::optional<Structure> element = next();
       if (!element) return all;
       all.push_back(internal::str(*element));
     } catch (const Error& error) {
-      all.emplace_back(error.what());
+      all.push_back(internal::str(code_name(error.code()), ": ", error.what()));
     }
   }
+}
+inline std::vector<std::string> outcomes(internal::DataIterator& iterator) {
+  return outcomes_of([&]() -> std::optional<Structure> {
+    Structure element;
+    if (!iterator.next(element)) return std::nullopt;
+    return element;
+  });
+}
+inline std::vector<std::string> outcomes(const Dataset& dataset) {
+  auto iterator = dataset.iterator();
+  return outcomes_of([&] { return iterator.next(); });
 }
 
 // An input that can only be read in order and only one by one, as files can.

@@ -196,5 +196,34 @@ TEST(DistributedIterator, AStateWithinAStepFitsNoFewerReplicasAndNoPlainIterator
   EXPECT_EQ(text(other.get_next()), "[0][1]");
 }
 
+TEST(DistributedIterator, LaterPassesOfALoopAreThoseThatWouldHaveFollowed) {
+  const MirroredStrategy strategy = mirrored(4);
+  const auto pass = [](const DistributedDataset& dataset) {
+    std::string all;
+    for (const auto& batch : dataset) all += text(batch) + ';';
+    return all;
+  };
+  for (const int workers : {1, 2}) {
+    const auto make = [&] {
+      return get_distributed_dataset(
+          with_policy(Dataset::range(16).shuffle(16, {.seed = 3}).batch(4), AutoShardPolicy::DATA),
+          cpu_workers(workers, 4 / workers), strategy);
+    };
+    const DistributedDataset saved = make();
+    pass(saved);
+    pass(saved);
+    DistributedIterator third = saved.iterator();
+    third.next();
+    const IteratorState state = third.state();
+    const DistributedDataset resumed = make();
+    DistributedIterator again = resumed.iterator();
+    again.restore(state);
+    EXPECT_EQ(text(again.get_next()), text(third.get_next()));
+    const std::string fourth = pass(saved);
+    EXPECT_EQ(pass(resumed), fourth);
+    EXPECT_NE(pass(resumed), fourth);
+  }
+}
+
 }  // namespace
 }  // namespace cohort::distribute

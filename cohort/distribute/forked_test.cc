@@ -1,4 +1,5 @@
 // A child of fork has none of the threads: what needs them says so at once, and nothing hangs.
+#include <ATen/ops/ones.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -8,6 +9,7 @@
 #include <optional>
 
 #include "cohort/core/testing_fork.h"
+#include "cohort/core/thread_sanitizer.h"
 #include "cohort/distribute/distributed_dataset.h"
 #include "cohort/distribute/testing_devices.h"
 #include "cohort/distribute/testing_errors.h"
@@ -75,6 +77,44 @@ TEST(Forked, ADistributedIteratorToo) {
   EXPECT_TRUE(iterator->next().has_value());
 }
 
+// The exit status of a child that `forker` forks inside a step, and that goes on with the step.
+int status_of_child_of_a_step(int forker, bool meets) {
+  constexpr int kForkedError = 42;
+  const MirroredStrategy strategy = mirrored(2);
+  const pid_t parent = ::getpid();
+  pid_t child = -1;
+  std::string text;
+  try {
+    strategy.run([&](ReplicaContext& context) {
+      if (context.replica_id_in_sync_group() == forker) {
+        child = ::fork();
+        if (child == 0) ::alarm(20);
+      }
+      if (meets) context.all_reduce(ReduceOp::SUM, at::ones({}));
+    });
+  } catch (const FailedPreconditionError& error) {
+    text = error.what();
+  }
+  if (::getpid() != parent) {
+    ::_exit(text.find("before this process was forked") != std::string::npos ? kForkedError : 1);
+  }
+  EXPECT_EQ(text, "");
+  strategy.run([] {});
+  int status = -1;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+TEST(Forked, InsideAStepTheChildOfTheCallersThreadGetsAnErrorAtOnce) {
+  EXPECT_EQ(status_of_child_of_a_step(0, /*meets=*/false), 42);
+  EXPECT_EQ(status_of_child_of_a_step(0, /*meets=*/true), 42);
+}
+
+TEST(Forked, InsideAStepTheChildOfAReplicasThreadEnds) {
+  EXPECT_EQ(status_of_child_of_a_step(1, /*meets=*/false), 70);
+  EXPECT_EQ(status_of_child_of_a_step(1, /*meets=*/true), 70);
+}
+
 TEST(Forked, ChildrenThatExecOrExitAreFine) {
   const MirroredStrategy strategy = mirrored(2);
   auto iterator = busy_dataset().iterator();
@@ -94,7 +134,7 @@ TEST(Forked, ChildrenThatExecOrExitAreFine) {
   }
 }
 
-#if !defined(__SANITIZE_THREAD__)  // which stops children that start threads
+#ifndef COHORT_THREAD_SANITIZER  // which stops children that start threads
 TEST(Forked, AChildMayMakeItsOwn) {
   const MirroredStrategy strategy = mirrored(2);
   strategy.run([] {});

@@ -38,13 +38,16 @@ struct UpdateStep {
   int64_t iteration = 0;
   // False: the gradients are already equal on all replicas, and those of replica 0 are used.
   bool aggregate_gradients = true;
+  // Between sum and update: scales each target's gradient so that its norm is at most this. 0: no
+  // scaling.
+  double clipnorm = 0;
   // Between sum and update: scales all gradients so that their global norm (the root of the sum of
   // all squares) is at most this. 0: no scaling.
   double global_clipnorm = 0;
   // Between sum and update: if a sum is not finite, leaves every variable unchanged.
   bool skip_not_finite = false;
 
-  bool transforms_sums() const { return global_clipnorm > 0 || skip_not_finite; }
+  bool transforms_sums() const { return clipnorm > 0 || global_clipnorm > 0 || skip_not_finite; }
 };
 
 struct UpdateResult {

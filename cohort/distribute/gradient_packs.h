@@ -25,6 +25,7 @@ class GradientPacks {
                 int64_t bytes_per_pack);
 
   size_t num_packs() const { return packs_.size(); }
+  size_t num_replicas() const { return num_replicas_; }
 
   // Forgets the previous step.
   void begin();

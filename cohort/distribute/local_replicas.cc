@@ -4,6 +4,7 @@
 #include <ATen/core/grad_mode.h>
 #include <c10/core/DeviceGuard.h>
 #include <cxxabi.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <optional>
@@ -16,6 +17,7 @@
 #include "cohort/core/error_context.h"
 #include "cohort/core/flush_denormals.h"
 #include "cohort/core/intra_op_threads.h"
+#include "cohort/core/logging.h"
 #include "cohort/core/phase.h"
 #include "cohort/core/task.h"
 #include "cohort/core/thread_pool.h"
@@ -56,6 +58,16 @@ bool may_record_summaries() {
   return frame->core->should_save_summary();
 }
 
+// A child that was forked inside a step has one thread: that which forked. Where it comes back from
+// the step, and is not the program's own, there is nobody to tell and nothing left to do.
+[[noreturn]] void end_child(const std::string& replica) {
+  constexpr int kSoftware = 70;  // sysexits.h
+  log(logging::Level::kError, "a child of this process, forked inside a step by ", replica,
+      ", came back from its step function; it ends with status ", kSoftware,
+      ". Let such a child call exec or _exit");
+  ::_exit(kSoftware);
+}
+
 }  // namespace
 
 ReplicaSeed::Value ReplicaSeed::current() {
@@ -87,6 +99,7 @@ struct LocalReplicas::Shared {
   std::exception_ptr take_error(size_t rank);
   std::string name_of(size_t rank);
 
+  const HomeProcess home;
   SyncGroup group;
   std::vector<random::RandomGenerator> generators;
   uint64_t seed_epoch = 0;  // of the generators; random::set_seed begins a new one
@@ -187,9 +200,11 @@ void LocalReplicas::Shared::work(int rank, int num_threads, uint64_t seen) {
     struct Finish {  // also where the thread is ended
       Shared& shared;
       ~Finish() {
+        if (!shared.home.is_here()) end_child(shared.name_of(rank));
         if (shared.unfinished.fetch_sub(1) == 1) shared.end.notify();
       }
-    } finish{*this};
+      size_t rank;
+    } finish{*this, static_cast<size_t>(rank)};
     at::ThreadLocalStateGuard as_caller(*caller_state);
     const ScopedTask for_callers_task(*caller_task);
     const ScopedRecordingState with_callers_writer(caller_recording);
@@ -308,7 +323,7 @@ void LocalReplicas::run(StrategyCore& core, const std::shared_ptr<RunFrame>& fra
 
 // Other tasks may wait for this one in a collective call of the step.
 void LocalReplicas::give_up(const std::exception_ptr& reason) {
-  if (shared_->group.spans_tasks()) shared_->group.between().abort(reason);
+  if (home_.is_here() && shared_->group.spans_tasks()) shared_->group.abort(reason);
 }
 
 void LocalReplicas::run_step(StrategyCore& core, const std::shared_ptr<RunFrame>& frame,
@@ -319,6 +334,10 @@ void LocalReplicas::run_step(StrategyCore& core, const std::shared_ptr<RunFrame>
   } catch (abi::__forced_unwind&) {  // the others may use what is on this stack
     wait_for_workers(timeout);
     throw;
+  }
+  if (size() > 1 && !home_.is_here()) {  // forked inside the step
+    if (shared_->errors[0]) std::rethrow_exception(shared_->take_error(0));
+    home_.check("the step that this process was forked in");
   }
   count_step();
   if (!wait_for_workers(timeout)) throw_given_up(timeout);

@@ -4,6 +4,7 @@
 
 #include "cohort/core/device.h"
 #include "cohort/core/monitoring.h"
+#include "cohort/distribute/cross_device_exchange.h"
 #include "cohort/distribute/make_local_variable.h"
 #include "cohort/distribute/mirrored_exchange.h"
 #include "cohort/distribute/task_save_group.h"
@@ -20,6 +21,17 @@ LocalStrategy::LocalStrategy(Config config)
   set_gauge("distribution_strategy_replica_gauge", {config_.name}, replicas().size());
 }
 
+// The current task's name of a device.
+std::string LocalStrategy::own_name(const std::string& device) const {
+  if (&Task::current() == &maker_) return device;
+  return canonicalize(canonicalize_without_job_and_task(device));
+}
+
+std::vector<std::string> LocalStrategy::parameter_devices() const {
+  if (config_.parameter_device.empty()) return worker_devices();
+  return {own_name(config_.parameter_device)};
+}
+
 std::unique_ptr<LocalReplicas> LocalStrategy::make_replicas() const {
   std::vector<std::string> devices = config_.devices;
   if (&Task::current() != &maker_) {
@@ -28,9 +40,7 @@ std::unique_ptr<LocalReplicas> LocalStrategy::make_replicas() const {
           str("this ", config_.name, " exchanges values with other tasks for ", maker_.to_string(),
               "; ", Task::current().to_string(), " needs one of its own"));
     }
-    for (std::string& device : devices) {
-      device = canonicalize(canonicalize_without_job_and_task(device));
-    }
+    for (std::string& device : devices) device = own_name(device);
   }
   return std::make_unique<LocalReplicas>(std::move(devices), seed_, config_.communicator);
 }
@@ -47,13 +57,20 @@ void LocalStrategy::run(const std::shared_ptr<RunFrame>& frame,
 
 std::shared_ptr<VariableImpl> LocalStrategy::create_variable(
     const distribute::VariableSpec& spec, const distribute::VariableInitializer& initializer) {
-  return make_local_variable(
-      shared_from_this(), spec, initializer,
-      {.devices = replicas().torch_devices(), .shared_storage = config_.shared_storage});
+  LocalPlacement placement{.devices = replicas().torch_devices(),
+                           .shared_storage = config_.shared_storage};
+  if (!config_.parameter_device.empty()) {
+    placement.parameter_device = torch_device(own_name(config_.parameter_device));
+  }
+  return make_local_variable(shared_from_this(), spec, initializer, placement);
 }
 
 std::unique_ptr<GradientExchange> LocalStrategy::make_exchange(std::vector<UpdateTarget> targets) {
-  return std::make_unique<MirroredExchange>(std::move(targets), group());
+  auto exchange =
+      std::make_unique<MirroredExchange>(std::move(targets), group(), config_.bytes_per_pack);
+  if (config_.cross_device_ops == nullptr) return exchange;
+  return std::make_unique<CrossDeviceExchange>(std::move(exchange), *config_.cross_device_ops,
+                                               static_cast<size_t>(num_local_replicas()));
 }
 
 }  // namespace cohort::internal

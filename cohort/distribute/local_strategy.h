@@ -10,7 +10,8 @@
 
 namespace cohort::internal {
 
-// One replica per device of this task; variables are mirrored over all replicas.
+// One replica per device of this task; variables are mirrored over all replicas, or there is one
+// copy of each for all.
 //
 // Several tasks of one process may use one strategy, as the servers of an in-process cluster do.
 // Each has replicas of its own, on its own names of the same devices, with their own threads, and
@@ -25,8 +26,15 @@ class LocalStrategy : public StrategyCore {
     std::vector<std::string> devices;  // canonical, existing, not empty, no device twice
     // Whether replicas that share memory share one storage of each mirrored variable.
     bool shared_storage = true;
+    // Canonical: where the one copy of each ON_WRITE variable is. Empty: such variables are
+    // mirrored.
+    std::string parameter_device = "";
+    // With which a program wants values of the replicas reduced; null: the strategy's own way.
+    std::shared_ptr<const distribute::CrossDeviceOps> cross_device_ops = nullptr;
     // To the other tasks; null if there are none.
     std::shared_ptr<collective::Communicator> communicator = nullptr;
+    // How gradients are packed for it, see CommunicationOptions. 0: the default.
+    int64_t bytes_per_pack = 0;
   };
   // COLLECTIVE over the tasks. Errors: those of a Communicator's calls.
   explicit LocalStrategy(Config config);
@@ -34,6 +42,10 @@ class LocalStrategy : public StrategyCore {
   std::string_view name() const override { return config_.name; }
   collective::SyncGroup& group() const override { return replicas().group(); }
   const std::vector<std::string>& worker_devices() const override { return replicas().devices(); }
+  std::vector<std::string> parameter_devices() const override;
+  const distribute::CrossDeviceOps* cross_device_ops() const override {
+    return config_.cross_device_ops.get();
+  }
   std::vector<random::RandomGenerator> replica_generators() override;
   void run(const std::shared_ptr<RunFrame>& frame, const distribute::RunOptions& options) override;
   std::shared_ptr<VariableImpl> create_variable(
@@ -46,6 +58,7 @@ class LocalStrategy : public StrategyCore {
   // The current task's. Errors: FailedPrecondition (a task that the communicator does not serve).
   LocalReplicas& replicas() const { return replicas_.get(); }
   std::unique_ptr<LocalReplicas> make_replicas() const;
+  std::string own_name(const std::string& device) const;
 
   const Config config_;
   const Task& maker_;

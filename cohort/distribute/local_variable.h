@@ -29,6 +29,8 @@ class LocalVariable : public VariableImpl {
   void prepare_restore(train::RestoreSource& source) override;
 
   size_t num_components() const { return components_.size(); }
+  // How many of the components a program sees: all, or one if all replicas use one copy.
+  virtual size_t num_copies() const { return components_.size(); }
   // The component of local replica `replica`; tapes never record it.
   const Tensor& component(size_t replica) const { return components_[replica]; }
   const Tensor& leaf(size_t replica) const { return leaves_[replica]; }
@@ -58,6 +60,9 @@ class LocalVariable : public VariableImpl {
   void write(size_t replica, AssignOp op, const Tensor& value);
   // The same for rows; `slices` as checked_slices returns them.
   void write_rows(size_t replica, ScatterOp op, const IndexedSlices& slices);
+  // Lets the replica compute with another tensor than its component, of the same shape and dtype.
+  // The subclass keeps its values up to date.
+  void replace_leaf(size_t replica, const Tensor& leaf) { leaves_[replica] = make_leaf(leaf); }
 
  private:
   LocalVariable* as_local() final { return this; }

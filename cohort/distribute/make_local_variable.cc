@@ -5,6 +5,7 @@
 
 #include "cohort/collective/task_collectives.h"
 #include "cohort/core/error.h"
+#include "cohort/distribute/aggregating_variable.h"
 #include "cohort/distribute/mirrored_variable.h"
 #include "cohort/distribute/strategy.h"
 #include "cohort/distribute/strategy_core.h"
@@ -69,6 +70,10 @@ std::shared_ptr<LocalVariable> make_local_variable(std::shared_ptr<StrategyCore>
   if (spec.options.synchronization == VariableSynchronization::ON_READ) {
     return std::make_shared<SyncOnReadVariable>(std::move(core), spec,
                                                 make_components(value, devices, /*shared=*/false));
+  }
+  if (placement.parameter_device) {
+    return std::make_shared<AggregatingVariable>(
+        std::move(core), spec, copy_to(*placement.parameter_device, value), devices);
   }
   return std::make_shared<MirroredVariable>(
       std::move(core), spec, make_components(value, devices, placement.shared_storage));

@@ -5,6 +5,7 @@
 #include <c10/util/ArrayRef.h>
 
 #include <memory>
+#include <optional>
 
 #include "cohort/distribute/local_variable.h"
 #include "cohort/distribute/variable_spec.h"
@@ -15,11 +16,13 @@ struct LocalPlacement {
   // One device per local replica; empty: one component, on the device where the initializer creates
   // it.
   c10::ArrayRef<c10::Device> devices = {};
+  // Where the one copy of each ON_WRITE variable is; nullopt: each replica has a component.
+  std::optional<c10::Device> parameter_device = std::nullopt;
   // Whether the components of a mirrored variable on one device share one storage.
   bool shared_storage = true;
 };
 
-// Creates a mirrored or a sync-on-read variable, as `spec` says. The initializer runs once, in this
+// Creates a mirrored, an aggregating or a sync-on-read variable, as `spec` and `placement` say. The initializer runs once, in this
 // call.
 // Errors: InvalidArgument (synchronization NONE with several replicas), as make_initial_value.
 std::shared_ptr<LocalVariable> make_local_variable(

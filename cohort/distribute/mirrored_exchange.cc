@@ -1,11 +1,10 @@
 #include "cohort/distribute/mirrored_exchange.h"
 
-#include <ATen/ops/from_blob.h>
+#include <ATen/ops/empty.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "cohort/collective/task_collectives.h"
 #include "cohort/core/intra_op_parallel.h"
 #include "cohort/core/intra_op_threads.h"
 #include "cohort/core/phase.h"
@@ -101,24 +100,35 @@ Contributions used(Contributions all, const UpdateStep& step) {
   return all.first(step.aggregate_gradients ? all.size() : 1);
 }
 
-double sum_of_squares(const Tensor& tensor) {
-  const auto add_up = [&](auto zero) {
-    const auto* values = tensor.data_ptr<decltype(zero)>();
-    double sum = 0;
-    for (int64_t i = 0; i < tensor.numel(); ++i) sum += double{values[i]} * double{values[i]};
-    return sum;
-  };
-  return tensor.scalar_type() == float64 ? add_up(double{}) : add_up(float{});
+template <class Number>
+double squares_of(std::span<Number> values) {
+  double sum = 0;
+  for (const Number value : values) sum += double{value} * double{value};
+  return sum;
+}
+
+// Calls visit with the numbers of all sums, one after another in the order of their elements.
+void visit_numbers(DType dtype, void* data, size_t bytes, auto visit) {
+  if (dtype == float64) {
+    visit(std::span(static_cast<double*>(data), bytes / sizeof(double)));
+  } else {
+    visit(std::span(static_cast<float*>(data), bytes / sizeof(float)));
+  }
 }
 
 }  // namespace
 
-MirroredExchange::MirroredExchange(std::vector<UpdateTarget> targets, collective::SyncGroup& group)
+MirroredExchange::MirroredExchange(std::vector<UpdateTarget> targets, collective::SyncGroup& group,
+                                   int64_t bytes_per_pack)
     : GradientExchange(std::move(targets), static_cast<size_t>(group.view()->num_local_replicas())),
       local_replicas_(static_cast<size_t>(group.view()->num_local_replicas())),
       packs_(variables_of(this->targets()), local_replicas_, kBytesPerPack),
       arrival_(local_replicas_, Arrival::kAtOnce) {
   for (const UpdateTarget& target : this->targets()) target.variable.impl().local().check_task();
+  if (group.spans_tasks()) {
+    between_ =
+        std::make_unique<TaskSums>(variables_of(this->targets()), packs_, group, bytes_per_pack);
+  }
 }
 
 void MirroredExchange::begin(ReplicaContext& replica, Arrival arrival) {
@@ -129,6 +139,7 @@ void MirroredExchange::begin(ReplicaContext& replica, Arrival arrival) {
   replica.group().meet(replica.local_replica_id(), "minimize", &mine, [this](Contributions all) {
     check_same_targets(all);
     packs_.begin();
+    if (between_ != nullptr) between_->begin();
   });
 }
 
@@ -137,6 +148,9 @@ void MirroredExchange::bring(ReplicaContext& replica, size_t target, const Tenso
   packs_.bring(
       local_id(replica), target,
       usable_gradient(gradient, targets()[target].variable, replica.replica_id_in_sync_group()));
+  if (between_ != nullptr && arrival_[local_id(replica)] == Arrival::kOneByOne) {
+    between_->arrived(target);
+  }
 }
 
 bool MirroredExchange::has(const ReplicaContext& replica, size_t target) const {
@@ -154,12 +168,17 @@ UpdateResult MirroredExchange::finish(ReplicaContext& replica, const UpdateStep&
     size_t replica;
     ~Forget() { packs.forget(replica); }
   } forget{packs_, own};
-  if (packs_of(replica) != nullptr) packs_.reduce_complete();
+  if (between_ == nullptr && packs_of(replica) != nullptr) packs_.reduce_complete();
+  if (between_ != nullptr && packs_of(replica) != nullptr && !step.aggregate_gradients) {
+    throw InvalidArgumentError(
+        "gradients that arrive one by one are already on their way to the other tasks; pass them "
+        "at "
+        "once where they are not to be aggregated");
+  }
   Contribution mine(*this, replica.replica_id_in_sync_group(), packs_.gradients(own));
   const optim::StepScalars scalars = step.rule.prepare(step.learning_rate, step.iteration);
-  const bool crosses_tasks = replica.group().spans_tasks() && step.aggregate_gradients;
   UpdateResult result;
-  if (crosses_tasks || step.transforms_sums()) {
+  if (crosses_tasks(step) || step.transforms_sums()) {
     result = update_from_sums(replica, mine, step, scalars);
   } else {
     update_in_one_pass(replica, mine, step, scalars);
@@ -214,6 +233,48 @@ void MirroredExchange::update_slices(const ReplicaContext& replica, const Gradie
 UpdateResult MirroredExchange::update_from_sums(ReplicaContext& replica, Contribution& mine,
                                                 const UpdateStep& step,
                                                 const optim::StepScalars& scalars) {
+  if (crosses_tasks(step)) {
+    sum_over_tasks(replica, mine, step);
+  } else {
+    sum_within_task(replica, mine, step);
+  }
+  const UpdateResult result = sums_.result;
+  replica.group().share(
+      replica.local_replica_id(), kCall, &mine, [](Contributions) {},
+      [&](Contributions all) {
+        if (!result.updated) return;
+        update_slices(
+            replica,
+            {.replicas = all, .sums = sums_.dense, .scale = sums_.scale, .rows = sums_.rows}, step,
+            scalars, elements_of(mine, step.rule));
+      });
+  return result;
+}
+
+void MirroredExchange::sum_over_tasks(ReplicaContext& replica, Contribution& mine,
+                                      const UpdateStep& step) {
+  collective::SyncGroup& group = replica.group();
+  const int own = replica.local_replica_id();
+  group.share(
+      own, kCall, &mine,
+      [&](Contributions all) {
+        check_same_targets(all);
+        between_->settle(all, arrival_[0]);
+      },
+      [&](Contributions) { between_->add_up_rest(); });
+  group.meet(own, kCall, &mine, [&](Contributions all) {
+    {
+      const ScopedPhase phase(profiler::Phase::kReduce);
+      between_->finish(all);
+    }
+    sums_.dense.assign(between_->dense().begin(), between_->dense().end());
+    sums_.rows.assign(between_->rows().begin(), between_->rows().end());
+    transform_sums(step);
+  });
+}
+
+void MirroredExchange::sum_within_task(ReplicaContext& replica, Contribution& mine,
+                                       const UpdateStep& step) {
   collective::SyncGroup& group = replica.group();
   const int own = replica.local_replica_id();
   group.share(
@@ -221,62 +282,55 @@ UpdateResult MirroredExchange::update_from_sums(ReplicaContext& replica, Contrib
       [&](Contributions all) {
         check_same_targets(all);
         densify(all, /*always=*/true);
-        prepare_sums(group, used(all, step));
+        prepare_sums(used(all, step));
       },
       [&](Contributions all) {
         const ScopedPhase phase(profiler::Phase::kReduce);
         SlicePass pass(targets(), {.replicas = used(all, step), .packs = packs_of(replica)});
         const Walker walker{own, static_cast<int>(local_replicas_), 0, 1};
         walk(targets(), walker, [&](size_t i, SliceRange range) {
-          if (range.begin < range.end) pass.add_up(i, range, sums_.tensors[i]);
+          if (range.begin < range.end) pass.add_up(i, range, sums_.memory[i]);
         });
       });
-  group.meet(own, kCall, &mine, [&](Contributions) {
-    if (step.aggregate_gradients) sum_over_tasks(group);
-    for (size_t i = 0; i < targets().size(); ++i) {
-      sums_.used[i] = sums_.present[i] > 0 ? sums_.tensors[i] : Tensor();
-    }
-    transform_sums(step);
-  });
-  const UpdateResult result = sums_.result;
-  group.share(
-      own, kCall, &mine, [](Contributions) {},
-      [&](Contributions all) {
-        if (!result.updated) return;
-        update_slices(replica, {.replicas = all, .sums = sums_.used, .scale = sums_.scale}, step,
-                      scalars, elements_of(mine, step.rule));
-      });
-  return result;
+  group.meet(own, kCall, &mine, [&](Contributions) { transform_sums(step); });
 }
 
-void MirroredExchange::prepare_sums(collective::SyncGroup& group, Contributions all) {
+void MirroredExchange::prepare_sums(Contributions all) {
   const size_t count = targets().size();
-  if (sums_.tensors.empty()) {
-    sums_.used.resize(count);
+  if (sums_.memory.empty()) {
     for (const UpdateTarget& target : targets()) {
-      const auto dtype = target.variable.dtype();
-      const auto bytes = size_of(target) * static_cast<int64_t>(c10::elementSize(dtype));
-      sums_.tensors.push_back(at::from_blob(group.between().buffer(bytes).data,
-                                            target.variable.shape(), at::dtype(dtype)));
+      sums_.memory.push_back(
+          at::empty(target.variable.shape(), at::dtype(target.variable.dtype())));
     }
   }
-  sums_.present.assign(count, 0);
+  sums_.rows.assign(count, nullptr);
+  sums_.dense.assign(count, Tensor());
   for (size_t r = 0; r < all.size(); ++r) {
     const auto gradients = of_replica(all, r).gradients;
-    for (size_t i = 0; i < count; ++i) sums_.present[i] += gradients[i].defined() ? 1 : 0;
+    for (size_t i = 0; i < count; ++i) {
+      if (gradients[i].defined()) sums_.dense[i] = sums_.memory[i];
+    }
   }
 }
 
-void MirroredExchange::sum_over_tasks(collective::SyncGroup& group) {
-  if (!group.spans_tasks()) return;
-  const ScopedPhase phase(profiler::Phase::kReduce);
-  const auto count = static_cast<int64_t>(sums_.present.size());
-  collective::all_reduce(group.between(), {sums_.present.data(), count, int32},
-                         {.name = "which gradients there are", .timeout = group.timeout()});
-  for (size_t i = 0; i < targets().size(); ++i) {
-    if (sums_.present[i] == 0) continue;
-    collective::sum_over_tasks(group, sums_.tensors[i], targets()[i].variable.name());
+// The numbers of the sum of target i, as a span; not called where no replica has a gradient.
+template <class Visit>
+void MirroredExchange::visit_sum(size_t i, const Visit& visit) {
+  const DType dtype = targets()[i].variable.dtype();
+  if (sums_.rows[i] != nullptr) {
+    std::vector<char>& values = between_->values_of_rows(i).values;
+    visit_numbers(dtype, values.data(), values.size(), visit);
+  } else if (const Tensor& sum = sums_.dense[i]; sum.defined()) {
+    visit_numbers(dtype, sum.data_ptr(), sum.nbytes(), visit);
   }
+}
+
+void MirroredExchange::scale_sum(size_t i, double factor) {
+  visit_sum(i, [&](auto numbers) {
+    for (auto& number : numbers) {
+      number = static_cast<std::remove_reference_t<decltype(number)>>(number * factor);
+    }
+  });
 }
 
 // By the norm of all sums together, so that their direction stays. Squares are added up in one
@@ -286,14 +340,20 @@ void MirroredExchange::transform_sums(const UpdateStep& step) {
   sums_.result = {};
   if (!step.transforms_sums()) return;
   double squares = 0;
-  for (const Tensor& sum : sums_.used) {
-    if (sum.defined()) squares += sum_of_squares(sum);
+  for (size_t i = 0; i < targets().size(); ++i) {
+    double of_target = 0;
+    visit_sum(i, [&](auto numbers) { of_target += squares_of(numbers); });
+    squares += of_target;
+    const double own_norm = std::sqrt(of_target);
+    if (step.clipnorm > 0 && own_norm > step.clipnorm) scale_sum(i, step.clipnorm / own_norm);
   }
   const double norm = std::sqrt(squares);
   sums_.result.global_norm = norm;
   if (!std::isfinite(norm) && step.skip_not_finite) sums_.result.updated = false;
-  if (step.global_clipnorm > 0 && norm > step.global_clipnorm) {
-    sums_.scale = step.global_clipnorm / norm;
+  if (!(step.global_clipnorm > 0 && norm > step.global_clipnorm)) return;
+  sums_.scale = step.global_clipnorm / norm;
+  for (size_t i = 0; i < targets().size(); ++i) {  // few numbers; the pass multiplies dense ones
+    if (sums_.rows[i] != nullptr) scale_sum(i, sums_.scale);
   }
 }
 

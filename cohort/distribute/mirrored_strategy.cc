@@ -1,47 +1,27 @@
 #include "cohort/distribute/mirrored_strategy.h"
 
-#include <algorithm>
-
-#include "cohort/core/device.h"
 #include "cohort/core/logging.h"
 #include "cohort/distribute/local_strategy.h"
+#include "cohort/distribute/strategy_devices.h"
 
 namespace cohort::distribute {
 namespace {
 
-std::vector<std::string> default_devices() {
-  auto devices = config::list_logical_devices("GPU");
-  if (devices.empty()) devices = config::list_logical_devices("CPU");
-  std::vector<std::string> names;
-  for (const auto& device : devices) names.push_back(device.name);
-  return names;
-}
+constexpr const char* kMirrored = "MirroredStrategy";
 
-std::vector<std::string> checked_devices(const std::vector<std::string>& devices) {
-  if (devices.empty()) {
-    throw InvalidArgumentError("MirroredStrategy needs at least one device, but the list is empty");
-  }
-  std::vector<std::string> names;
-  for (const std::string& device : devices) {
-    const std::string name = canonicalize(device);
-    if (std::find(names.begin(), names.end(), name) != names.end()) {
-      throw InvalidArgumentError(internal::str("MirroredStrategy got device ", name, " twice"));
-    }
-    internal::torch_device(name);
-    names.push_back(name);
-  }
-  return names;
+std::vector<std::string> default_devices() {
+  std::vector<std::string> gpus = internal::all_devices("GPU");
+  return gpus.empty() ? internal::all_devices("CPU") : gpus;
 }
 
 std::shared_ptr<internal::StrategyCore> make_core(const std::vector<std::string>& devices,
                                                   const MirroredStrategyOptions& options) {
-  std::string text;
-  for (const std::string& device : devices) text += (text.empty() ? "'" : ", '") + device + "'";
-  internal::log_info("Using MirroredStrategy with devices (", text, ")");
+  internal::log_info("Using MirroredStrategy with devices (", internal::device_list(devices), ")");
   return std::make_shared<internal::LocalStrategy>(
-      internal::LocalStrategy::Config{.name = "MirroredStrategy",
+      internal::LocalStrategy::Config{.name = kMirrored,
                                       .devices = devices,
-                                      .shared_storage = options.shared_storage});
+                                      .shared_storage = options.shared_storage,
+                                      .cross_device_ops = options.cross_device_ops});
 }
 
 }  // namespace
@@ -51,6 +31,6 @@ MirroredStrategy::MirroredStrategy(MirroredStrategyOptions options)
 
 MirroredStrategy::MirroredStrategy(const std::vector<std::string>& devices,
                                    MirroredStrategyOptions options)
-    : Strategy(make_core(checked_devices(devices), options)) {}
+    : Strategy(make_core(internal::checked_devices(devices, kMirrored), options)) {}
 
 }  // namespace cohort::distribute

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -13,7 +14,13 @@
 
 namespace cohort::distribute {
 
+class CrossDeviceOps;
+
 struct MirroredStrategyOptions {
+  // How values of the replicas, gradients among them, become one: ReductionToOneDevice, say
+  // (cross_device_ops.h). nullptr: Cohort's own way, which adds every element where it lies and is
+  // the fastest.
+  std::shared_ptr<const CrossDeviceOps> cross_device_ops = nullptr;
   // Whether replicas that share memory share one storage of each mirrored variable, with a leaf per
   // replica: one write instead of N. Results are the same either way.
   bool shared_storage = true;

@@ -9,6 +9,7 @@
 #include "cohort/cluster/rpc/service.h"
 #include "cohort/cluster/rpc/text.h"
 #include "cohort/cluster/server_core.h"
+#include "cohort/core/caught_error.h"
 #include "cohort/core/error.h"
 #include "cohort/core/task.h"
 #include "cohort/core/text.h"
@@ -36,7 +37,7 @@ class FunctionTable {
     throw AlreadyExistsError(str("there is a function ", quoted(name), " already"));
   }
 
-  StructureFunction<> find(std::string_view name, const TaskId& self) const {
+  StructureFunction<> find(std::string_view name, std::string_view self) const {
     const std::lock_guard lock(mutex_);
     const auto found = functions_.find(name);
     if (found != functions_.end()) return found->second;
@@ -84,9 +85,11 @@ class FunctionService : public rpc::Service {
     try {
       call.reply(answer(table, self, call.request()));
     } catch (...) {
-      const ErrorRecord error = record_error(std::current_exception());
+      const std::exception_ptr caught = std::current_exception();
+      const ErrorRecord error = record_error(caught);
       call.fail(
           make_error(error.code, error.message, error.task.empty() ? to_string(self) : error.task));
+      if (!caught) throw;  // pthread_exit: the thread goes on ending
     }
   }
 
@@ -99,7 +102,7 @@ class FunctionService : public rpc::Service {
       if (in.field() == kName) name = in.bytes();
       if (in.field() == kArguments) arguments.control = in.bytes();
     }
-    const StructureFunction<> function = table.find(name, self);
+    const StructureFunction<> function = table.find(name, to_string(self));
     return to_message(function(to_structure(arguments, str("the arguments of ", quoted(name)))));
   }
 
@@ -126,6 +129,10 @@ NamedFunction NamedFunctions::add_erased(const std::string& name,
   }
   table_->add(name, function);
   return NamedFunction(name, std::move(function));
+}
+
+Structure NamedFunctions::call_here(const std::string& name, const Structure& arguments) const {
+  return table_->find(name, internal::Task::current().to_string())(arguments);
 }
 
 void NamedFunctions::serve(Server& server) const {

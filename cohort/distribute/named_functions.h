@@ -66,6 +66,10 @@ class COHORT_API NamedFunctions {
                                 {.function = "the named function", .input = "the call"}));
   }
 
+  // Calls the function of this name here. Errors: NotFound, InvalidArgument (other arguments than it
+  // takes), those of the function.
+  Structure call_here(const std::string& name, const Structure& arguments) const;
+
   // From here on the server's task answers calls of these functions, of those that are added later,
   // too. They run on threads of their own, for the server's task. Once for each server.
   // Errors: AlreadyExists (it serves named functions already).

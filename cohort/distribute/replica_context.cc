@@ -6,6 +6,7 @@
 #include "cohort/collective/replica_collectives.h"
 #include "cohort/distribute/context.h"
 #include "cohort/distribute/context_stack.h"
+#include "cohort/distribute/cross_device_ops.h"
 #include "cohort/distribute/ragged_values.h"
 #include "cohort/distribute/reduction.h"
 #include "cohort/distribute/step_output.h"
@@ -20,7 +21,29 @@ using internal::str;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
+// With the object that the program gave to its strategy.
+Tensor reduce_with(const CrossDeviceOps& ops, ReplicaContext& context, const Tensor& value,
+                   const char* what) {
+  struct Frame {
+    Tensor value;
+    Tensor result;
+  } mine{value.detach(), {}};
+  context.merge(what, &mine, [&](Strategy&, std::span<void* const> all) {
+    PerReplica<Tensor>::Values values;
+    for (void* one : all) values.push_back(static_cast<Frame*>(one)->value);
+    const PerReplica<Tensor> together(std::move(values));
+    const Mirrored<Tensor> sums = ops.reduce(ReduceOp::SUM, together, together);
+    for (size_t r = 0; r < all.size(); ++r) {
+      static_cast<Frame*>(all[r])->result = sums.value(r).clone();
+    }
+  });
+  return mine.result;
+}
+
 Tensor sum_over_replicas(ReplicaContext& context, const Tensor& value, const char* what) {
+  if (const CrossDeviceOps* ops = context.core().cross_device_ops()) {
+    return reduce_with(*ops, context, value, what);
+  }
   return collective::all_reduce_sum(context.group(), context.local_replica_id(), value, what);
 }
 

@@ -81,6 +81,12 @@ bool SlicePass::collect_sources(size_t i) {
   sources_.clear();
   sparse_rows_.clear();
   if (!from_.sums.empty()) {
+    if (!from_.rows.empty() && from_.rows[i] != nullptr) {
+      sparse_rows_.add(*from_.rows[i]);
+      dtype_ = targets_[i].variable.dtype();
+      item_size_ = static_cast<int64_t>(c10::elementSize(dtype_));
+      return true;
+    }
     if (from_.sums[i].defined()) use_sum(from_.sums[i]);
     return !sources_.empty();
   }

@@ -22,6 +22,9 @@ struct GradientSources {
   // a gradient, and the factor by which they are multiplied.
   std::span<const Tensor> sums = {};
   double scale = 1;
+  // If not empty: the sums that are rows, which are not multiplied; nullptr where they are not. Only
+  // of targets on the host.
+  std::span<const SparseRows* const> rows = {};
 };
 
 // Thread safety: one thread. Several threads may each pass over their own slices at the same time.

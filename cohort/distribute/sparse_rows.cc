@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
+#include <limits>
 #include <utility>
 
 #include "cohort/collective/slices.h"
@@ -64,6 +66,14 @@ SparseRows::SparseRows(const Tensor& gradient) : values_(gradient._values().cont
   sort_by_id(rows_);
 }
 
+SparseRows::SparseRows(std::span<const int64_t> ids, const char* values, int64_t bytes_per_row) {
+  rows_.reserve(ids.size());
+  for (const int64_t id : ids) {
+    rows_.push_back({id, values});
+    values += bytes_per_row;
+  }
+}
+
 void SparseRowSum::skip_to(int64_t id) {
   for (Source& source : sources_) {
     source.next = std::lower_bound(source.next, source.end, id,
@@ -114,6 +124,22 @@ void SparseRowSum::prefetch(const char* base, int64_t row_bytes) const {
     const Row& row = source.next[kAhead];
     fetch(base + row.id * row_bytes);
     fetch(row.values);
+  }
+}
+
+void MergedRows::take_all(SparseRowSum& sum, int64_t row_size, DType dtype) {
+  constexpr int64_t kEnd = std::numeric_limits<int64_t>::max();
+  const auto row_bytes =
+      static_cast<size_t>(row_size) * static_cast<size_t>(c10::elementSize(dtype));
+  ids.clear();
+  values.clear();
+  std::vector<char> scratch(row_bytes);
+  for (int64_t id = sum.next_id(kEnd); id != kEnd; id = sum.next_id(kEnd)) {
+    ids.push_back(id);
+    values.resize(values.size() + row_bytes);
+    char* const out = values.data() + values.size() - row_bytes;
+    const char* const found = sum.take(id, row_size, dtype, out, scratch.data());
+    if (found != out) std::memcpy(out, found, row_bytes);
   }
 }
 

@@ -27,6 +27,8 @@ class SparseRows {
   // `gradient`: one for which are_in holds, coalesced or not.
   // Errors: InvalidArgument (a row outside of it, which libtorch accepts if its checks are off).
   explicit SparseRows(const Tensor& gradient);
+  // Rows whose ids rise and whose values lie one after another; both belong to the caller.
+  SparseRows(std::span<const int64_t> ids, const char* values, int64_t bytes_per_row);
 
   std::span<const Row> rows() const { return rows_; }
 
@@ -63,6 +65,18 @@ class SparseRowSum {
 
   std::vector<Source> sources_;
   std::vector<const void*> parts_;
+};
+
+// Rows of which no two have the same id, in the order of ids.
+struct MergedRows {
+  std::vector<int64_t> ids;
+  std::vector<char> values;  // one row after another
+
+  int64_t bytes() const {
+    return static_cast<int64_t>(ids.size() * sizeof(int64_t) + values.size());
+  }
+  // Becomes the sum of all rows of `sum`.
+  void take_all(SparseRowSum& sum, int64_t row_size, DType dtype);
 };
 
 }  // namespace cohort::internal

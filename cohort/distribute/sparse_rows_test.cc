@@ -123,5 +123,25 @@ TEST(SparseRowSum, AGradientWithoutRowsAddsNothing) {
   EXPECT_TRUE(at::equal(add_up({random_sparse(5, 0), gradient}, 0, 5), as_dense(gradient)));
 }
 
+TEST(MergedRows, HoldEachIdOnceAndAreReadAgainAsRows) {
+  const Tensor first = sparse(at::tensor({7, 2, 7}), at::ones({3, kRowSize}), 9);
+  const Tensor second = sparse(at::tensor({2, 5}), at::ones({2, kRowSize}) * 10, 9);
+  const SparseRows rows[] = {SparseRows(first), SparseRows(second)};
+  SparseRowSum sum;
+  for (const SparseRows& one : rows) sum.add(one);
+  MergedRows merged;
+  merged.take_all(sum, kRowSize, float32);
+  EXPECT_EQ(merged.ids, (std::vector<int64_t>{2, 5, 7}));
+  const SparseRows again(merged.ids, merged.values.data(), kRowSize * sizeof(float));
+  ASSERT_EQ(again.rows().size(), 3u);
+  const float expected[] = {11, 10, 2};
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(again.rows()[i].id, merged.ids[i]);
+    float last = 0;
+    std::memcpy(&last, again.rows()[i].values + (kRowSize - 1) * sizeof(float), sizeof last);
+    EXPECT_EQ(last, expected[i]);
+  }
+}
+
 }  // namespace
 }  // namespace cohort::internal

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "cohort/data/iteration/dataset_reader.h"
+#include "cohort/core/caught_error.h"
 #include "cohort/data/iteration/input_deadline.h"
 #include "cohort/data/storage/pending_elements.h"
 #include "cohort/distribute/dummy_batch.h"
@@ -31,6 +31,7 @@ StepReader::StepReader(std::shared_ptr<const Source> source) : source_(std::move
     iterators_.emplace_back(pipeline.node(),
                             internal::IteratorContext{
                                 .epoch = pass,
+                                .passes = {source_, &source_->passes},
                                 .worker = static_cast<uint64_t>(source_->numbering.first) + worker,
                                 .deterministic = pipeline.options().is_deterministic()});
   }
@@ -91,8 +92,8 @@ void StepReader::look() {
     coming.here.late = pipeline_of(begun_.elements.size());
     coming.error = std::current_exception();
   } catch (...) {
+    coming.error = internal::caught_error();
     coming.here.failed = pipeline_of(begun_.failed);
-    coming.error = std::current_exception();
   }
   if (source_->core->input_is_shared()) {
     try {
@@ -121,8 +122,8 @@ void StepReader::look_into(Coming& coming) {
     coming.dummy = make_dummy();
   } catch (...) {
     if (any) throw;
+    coming.error = internal::caught_error();
     coming.here.unknown_spec = pipeline_of(0);
-    coming.error = std::current_exception();
   }
 }
 
@@ -183,8 +184,9 @@ void StepReader::read_rest() {
       } catch (const internal::InputDeadlineExceeded&) {
         throw;
       } catch (...) {
+        const std::exception_ptr error = internal::caught_error();
         if (!begun_.error) {
-          begun_.error = std::current_exception();
+          begun_.error = error;
           begun_.failed = begun_.elements.size();
         }
       }
@@ -265,7 +267,7 @@ StepReader::Place StepReader::place_at(const IteratorState& state) const {
   Place place;
   for (size_t i = 0; i < iterators_.size(); ++i) {
     const IteratorState& own = of_one ? state : state.child(child_name(i));
-    place.iterators.push_back(iterators_[i].reader()->iterator_at(own));
+    place.iterators.push_back(iterators_[i].reader()->place_at(own));
   }
   if (!of_one && state.has(kBegun)) place.begun = read_begun(state.child(kBegun));
   return place;
@@ -275,7 +277,7 @@ void StepReader::go_to(Place place) {
   home_.check(kWhat);
   const internal::ExclusiveUse::Hold hold(use_, kWhat);
   for (size_t i = 0; i < place.iterators.size(); ++i) {
-    iterators_[i].reader()->replace_iterator(std::move(place.iterators[i]));
+    iterators_[i].reader()->go_to(std::move(place.iterators[i]));
   }
   begun_ = std::move(place.begun);
   coming_ = {};

@@ -13,6 +13,7 @@
 #include "cohort/core/exclusive_use.h"
 #include "cohort/core/process.h"
 #include "cohort/data/dataset_iterator.h"
+#include "cohort/data/iteration/dataset_reader.h"
 #include "cohort/data/iteration/iterator.h"
 #include "cohort/distribute/input_source.h"
 #include "cohort/train/trackable.h"
@@ -69,7 +70,7 @@ class StepReader {
     std::optional<Structure> dummy;  // where a replica has no data
   };
   struct Place {
-    std::vector<std::unique_ptr<internal::DataIterator>> iterators;
+    std::vector<internal::DatasetReader::Place> iterators;
     Begun begun;
   };
 

@@ -123,7 +123,7 @@ TEST_F(StepResults, BatchesOfThreeMembersAreBound) {
         strategy
             .reduce(ReduceOp::SUM,
                     strategy.run([](auto a, auto b, auto c) { return (a + b * c).sum(); }, x, y, z))
-            .template item<int64_t>(),
+            .item<int64_t>(),
         0 + 10 * 20 + 1 + 11 * 21);
     ++steps;
   }

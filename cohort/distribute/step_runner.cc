@@ -4,6 +4,7 @@
 #include <limits>
 #include <optional>
 
+#include "cohort/core/caught_error.h"
 #include "cohort/core/text.h"
 #include "cohort/distribute/distributed_dataset.h"
 #include "cohort/distribute/strategy.h"
@@ -133,7 +134,7 @@ class SynchronousRunner final : public StepRunner {
     try {
       promise.set_value(run(step, local->take()));
     } catch (...) {
-      first_error_ = std::current_exception();
+      first_error_ = caught_error();
       promise.set_exception(first_error_);
     }
     return promise.get_future();

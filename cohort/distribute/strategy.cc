@@ -2,9 +2,11 @@
 
 #include <ATen/ops/scalar_tensor.h>
 
+#include <numeric>
 #include <ostream>
 
 #include "cohort/collective/replica_collectives.h"
+#include "cohort/collective/task_collectives.h"
 #include "cohort/core/libtorch_error.h"
 #include "cohort/core/monitoring.h"
 #include "cohort/distribute/context_stack.h"
@@ -32,6 +34,9 @@ NamedFunctions& Strategy::named_functions() const { return core()->named_functio
 
 size_t Strategy::num_local_replicas() const {
   return static_cast<size_t>(core_->num_local_replicas());
+}
+std::shared_ptr<const cluster_resolver::ClusterResolver> Strategy::cluster_resolver() const {
+  return core_->cluster_resolver();
 }
 StrategyExtended Strategy::extended() const { return StrategyExtended(core_); }
 Scope Strategy::scope() const { return Scope(core_); }
@@ -75,6 +80,23 @@ std::pair<std::vector<Tensor>, int64_t> sum_inside(const PerReplica<Tensor>& val
     count += product;
   }
   return {std::move(sums), count};
+}
+
+// Of one value of each task.
+Tensor combine_of_tasks(collective::SyncGroup& group, ReduceOp op, const Tensor& value,
+                        const ReduceAxis& axis) {
+  internal::check_can_mean(op, value);
+  const auto [own, own_count] = sum_inside(PerReplica<Tensor>({value}), axis.axes());
+  const Tensor sum = internal::wide_sum(own, [&](at::ArrayRef<Tensor> values) {
+    Tensor total = values[0].to(at::kCPU).clone(at::MemoryFormat::Contiguous);
+    collective::sum_over_tasks(group, total, "reduce");
+    return total;
+  });
+  if (op == ReduceOp::SUM) return internal::sum_that_fits(sum, value, "reduce");
+  const int64_t mine = axis.given() ? own_count : 1;
+  const auto counts = collective::all_tasks_values(group, mine, "number of elements");
+  return internal::mean_of(sum, std::accumulate(counts.begin(), counts.end(), int64_t{0}),
+                           value.scalar_type());
 }
 
 }  // namespace
@@ -125,6 +147,10 @@ Tensor Strategy::reduce(ReduceOp op, const Mirrored<Tensor>& value, const Reduce
 
 Tensor Strategy::reduce(ReduceOp op, const Tensor& value, const ReduceAxis& axis) const {
   require_cross_replica("reduce", "ReplicaContext::all_reduce");
+  if (core_->group().spans_tasks()) {
+    return internal::with_typed_errors(
+        "Strategy::reduce", [&] { return combine_of_tasks(core_->group(), op, value, axis); });
+  }
   if (op == ReduceOp::MEAN && !axis.given()) return value;
   if (num_replicas_in_sync() == 1) return reduce(op, PerReplica<Tensor>({value}), axis);
   if (op == ReduceOp::MEAN) {

@@ -35,6 +35,9 @@ class Dataset;
 
 namespace cohort::distribute {
 
+namespace cluster_resolver {
+class ClusterResolver;
+}
 class DistributedDataset;
 struct InputContext;
 class InputIterator;
@@ -94,6 +97,8 @@ class COHORT_API Strategy {
   explicit Strategy(std::shared_ptr<internal::StrategyCore> core) : core_(std::move(core)) {}
   int num_replicas_in_sync() const;
   StrategyExtended extended() const;
+  // Of a strategy over a cluster: where it has learnt of its tasks. Else nullptr.
+  std::shared_ptr<const cluster_resolver::ClusterResolver> cluster_resolver() const;
 
   // For train::Checkpoint: the random generators of this process's replicas, which steps draw from.
   std::shared_ptr<train::Trackable> trackable() const;
@@ -133,7 +138,8 @@ class COHORT_API Strategy {
   // Combines the replicas' tensors into one, on the CPU: SUM or MEAN across replicas, added in
   // replica order. With `axis` each replica's value is first summed over those dimensions, and MEAN
   // divides by the number of elements summed, so that batches weigh by their size. A plain value
-  // stands for equal values on all replicas: MEAN returns it. In cross-replica context or outside.
+  // stands for equal values on all replicas: MEAN returns it. Where there are several tasks it is
+  // one value of each task, and SUM and MEAN go over the tasks. In cross-replica context or outside.
   // MEAN of integers divides truly, as in TensorFlow: int32 and int64 give float64, smaller ones
   // float32.
   // Errors: FailedPrecondition (in a replica: use ReplicaContext::all_reduce), InvalidArgument

@@ -6,6 +6,7 @@
 #include "cohort/collective/replica_collectives.h"
 #include "cohort/collective/task_collectives.h"
 #include "cohort/core/device.h"
+#include "cohort/distribute/cross_device_ops.h"
 #include "cohort/distribute/input_options.h"
 #include "cohort/distribute/input_workers.h"
 
@@ -30,6 +31,13 @@ std::vector<Tensor> on_host(at::ArrayRef<Tensor> values) {
 
 Tensor StrategyCore::sum_over_replicas(at::ArrayRef<Tensor> local_values) const {
   if (local_values[0].layout() == at::kSparse) return collective::sum_sparse(group(), local_values);
+  if (const distribute::CrossDeviceOps* ops = cross_device_ops()) {
+    return ops
+        ->reduce(distribute::ReduceOp::SUM,
+                 distribute::PerReplica<Tensor>({local_values.begin(), local_values.end()}),
+                 "CPU:0")
+        .item();
+  }
   Tensor sum = local_values[0].to(at::kCPU);
   for (const Tensor& value : local_values.slice(1)) sum = sum + value.to(at::kCPU);
   if (!group().spans_tasks()) return sum;

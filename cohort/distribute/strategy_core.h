@@ -20,7 +20,11 @@ class RandomGenerator;
 namespace cohort::train {
 class SaveGroup;
 }
+namespace cohort::distribute::cluster_resolver {
+class ClusterResolver;
+}
 namespace cohort::distribute {
+class CrossDeviceOps;
 struct InputOptions;
 class InputWorkers;
 class ReplicaContext;
@@ -56,7 +60,18 @@ class StrategyCore : public std::enable_shared_from_this<StrategyCore> {
   // Canonical names, one per local replica.
   // Errors: FailedPrecondition (a strategy without devices).
   virtual const std::vector<std::string>& worker_devices() const = 0;
+  // Those on which ON_WRITE variables are. Errors: as worker_devices.
+  virtual std::vector<std::string> parameter_devices() const { return worker_devices(); }
+  // With which the program wants values of the replicas reduced; nullptr: the strategy's own way.
+  virtual const distribute::CrossDeviceOps* cross_device_ops() const { return nullptr; }
 
+  // Where the strategy has learnt which tasks there are; nullptr where it has not asked.
+  virtual std::shared_ptr<const distribute::cluster_resolver::ClusterResolver> cluster_resolver()
+      const {
+    return nullptr;
+  }
+  // Whether several tasks run the same program side by side.
+  virtual bool is_between_graph() const { return group().spans_tasks(); }
   // Whether this task is the one that writes for all: the first of the sync group.
   virtual bool should_save_summary() const { return group().view()->task == 0; }
 

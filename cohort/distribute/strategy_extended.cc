@@ -1,6 +1,7 @@
 #include "cohort/distribute/strategy_extended.h"
 
 #include "cohort/distribute/context_stack.h"
+#include "cohort/distribute/cross_device_ops.h"
 #include "cohort/distribute/input_options.h"
 #include "cohort/distribute/input_workers.h"
 #include "cohort/distribute/local_variable.h"
@@ -14,15 +15,18 @@ std::vector<std::string> StrategyExtended::worker_devices() const {
   return core_->worker_devices();
 }
 std::vector<std::string> StrategyExtended::parameter_devices() const {
-  return core_->worker_devices();
+  return core_->parameter_devices();
 }
 
 Mirrored<Tensor> StrategyExtended::reduce_to(ReduceOp op, const PerReplica<Tensor>& value,
                                              const Variable& destination) const {
+  if (core_->cross_device_ops() != nullptr) {
+    return batch_reduce_to(op, {{value, destination}})[0];
+  }
   const Tensor reduced = Strategy(core_).reduce(op, value);
   const internal::LocalVariable& local = destination.impl().local();
   Mirrored<Tensor>::Values values;
-  for (size_t i = 0; i < local.num_components(); ++i) {
+  for (size_t i = 0; i < local.num_copies(); ++i) {
     values.push_back(reduced.to(local.component(i).device()));
   }
   return Mirrored<Tensor>(std::move(values));
@@ -30,6 +34,10 @@ Mirrored<Tensor> StrategyExtended::reduce_to(ReduceOp op, const PerReplica<Tenso
 
 std::vector<Mirrored<Tensor>> StrategyExtended::batch_reduce_to(
     ReduceOp op, const std::vector<std::pair<PerReplica<Tensor>, Variable>>& pairs) const {
+  if (const CrossDeviceOps* ops = core_->cross_device_ops()) {
+    internal::require_cross_replica("batch_reduce_to", "ReplicaContext::all_reduce");
+    return ops->batch_reduce(op, {pairs.begin(), pairs.end()});
+  }
   std::vector<Mirrored<Tensor>> reduced;
   reduced.reserve(pairs.size());
   for (const auto& [value, destination] : pairs) {
@@ -61,7 +69,7 @@ bool StrategyExtended::variable_created_in_scope(const Variable& variable) const
 
 bool StrategyExtended::should_checkpoint() const { return core_->should_save_summary(); }
 bool StrategyExtended::should_save_summary() const { return core_->should_save_summary(); }
-bool StrategyExtended::experimental_between_graph() const { return core_->group().spans_tasks(); }
+bool StrategyExtended::experimental_between_graph() const { return core_->is_between_graph(); }
 
 InputWorkers StrategyExtended::input_workers() const { return input_workers(InputOptions{}); }
 InputWorkers StrategyExtended::input_workers(const InputOptions& options) const {

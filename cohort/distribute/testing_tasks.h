@@ -14,22 +14,36 @@
 
 namespace cohort::distribute {
 
+struct TasksOptions {
+  int64_t bytes_per_pack = 0;
+  // Puts something around each task's communicator.
+  std::function<std::shared_ptr<collective::Communicator>(
+      std::shared_ptr<collective::Communicator>)>
+      wrap = nullptr;
+};
+
 // Runs program(strategy, task) in each of `tasks` tasks, with so many replicas each; what each threw.
 inline std::vector<std::exception_ptr> run_tasks(
-    int tasks, int replicas_each, const std::function<void(const Strategy&, int)>& program) {
+    int tasks, int replicas_each, const std::function<void(const Strategy&, int)>& program,
+    const TasksOptions& options = {}) {
   const LogicalCpus cpus(replicas_each);
   std::vector<std::string> devices;
   for (int i = 0; i < replicas_each; ++i) devices.push_back(canonicalize(internal::str("CPU:", i)));
-  const auto communicators = collective::make_socket_communicators(tasks);
+  auto communicators = collective::make_socket_communicators(tasks);
+  if (options.wrap) {
+    for (auto& one : communicators) one = options.wrap(one);
+  }
   std::vector<std::exception_ptr> errors(static_cast<size_t>(tasks));
   std::vector<std::thread> threads;
   for (int task = 0; task < tasks; ++task) {
     threads.emplace_back([&, task] {
       const auto own = static_cast<size_t>(task);
       try {
-        const Strategy strategy(
-            std::make_shared<internal::LocalStrategy>(internal::LocalStrategy::Config{
-                .name = "several tasks", .devices = devices, .communicator = communicators[own]}));
+        const Strategy strategy(std::make_shared<internal::LocalStrategy>(
+            internal::LocalStrategy::Config{.name = "several tasks",
+                                            .devices = devices,
+                                            .communicator = communicators[own],
+                                            .bytes_per_pack = options.bytes_per_pack}));
         program(strategy, task);
       } catch (...) {
         errors[own] = std::current_exception();
@@ -43,8 +57,9 @@ inline std::vector<std::exception_ptr> run_tasks(
 
 // Rethrows the first error.
 inline void run_all_tasks(int tasks, int replicas_each,
-                          const std::function<void(const Strategy&, int)>& program) {
-  for (const std::exception_ptr& error : run_tasks(tasks, replicas_each, program)) {
+                          const std::function<void(const Strategy&, int)>& program,
+                          const TasksOptions& options = {}) {
+  for (const std::exception_ptr& error : run_tasks(tasks, replicas_each, program, options)) {
     if (error) std::rethrow_exception(error);
   }
 }

@@ -94,7 +94,7 @@ void Variable::scatter_div(const IndexedSlices& slices) const {
 PerReplica<Tensor> Variable::components() const {
   const LocalVariable& local = impl().local();
   PerReplica<Tensor>::Values values;
-  for (size_t i = 0; i < local.num_components(); ++i) values.push_back(local.component(i).clone());
+  for (size_t i = 0; i < local.num_copies(); ++i) values.push_back(local.component(i).clone());
   return PerReplica<Tensor>(std::move(values));
 }
 
@@ -111,10 +111,10 @@ std::ostream& operator<<(std::ostream& out, const Variable& variable) {
   }
   const LocalVariable& local = impl.local();
   const auto print_one = [&](size_t i) { print(local.component_name(i), local.component(i)); };
-  if (local.num_components() == 1) {
+  if (local.num_copies() == 1) {
     print_one(0);
   } else {
-    internal_values::print_components(out, impl.kind(), local.num_components(), print_one);
+    internal_values::print_components(out, impl.kind(), local.num_copies(), print_one);
   }
   return out;
 }

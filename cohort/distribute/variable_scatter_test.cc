@@ -4,8 +4,8 @@
 #include "cohort/core/structure.h"
 #include "cohort/distribute/local_variable.h"
 #include "cohort/distribute/strategy_extended.h"
-#include "cohort/distribute/testing_devices.h"
 #include "cohort/distribute/testing_errors.h"
+#include "cohort/distribute/testing_storage.h"
 #include "cohort/distribute/variable.h"
 #include "cohort/ops/make_tensor.h"
 
@@ -38,17 +38,18 @@ IndexedSlices at_one(double value) {
   return {.values = constant({value}), .indices = constant({1})};
 }
 
-// With one storage for all replicas and with one for each.
-class Scatter : public ::testing::TestWithParam<bool> {
+// However the variables are stored.
+class Scatter : public ::testing::TestWithParam<Storage> {
  protected:
   Variable make(std::initializer_list<NumberLiteral> initial,
                 VariableAggregation aggregation = NONE) {
     auto scope = strategy.scope();
     return Variable(initial, {.name = "v", .aggregation = aggregation});
   }
-  MirroredStrategy strategy = mirrored(2, {.shared_storage = GetParam()});
+  const Strategy strategy = with_storage(GetParam(), 2);
 };
-INSTANTIATE_TEST_SUITE_P(Storage, Scatter, ::testing::Bool());
+INSTANTIATE_TEST_SUITE_P(Storage, Scatter, ::testing::ValuesIn(kStorages),
+                         [](const auto& storage) { return storage_name(storage.param); });
 
 TEST_P(Scatter, AcrossReplicasWritesEveryComponent) {
   for (const auto aggregation : {NONE, SUM, MEAN, ONLY_FIRST_REPLICA}) {

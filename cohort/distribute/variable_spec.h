@@ -98,6 +98,7 @@ class VariableInitializer {
 }  // namespace distribute
 
 using distribute::VariableAggregation;
+using distribute::VariableOptions;
 using distribute::VariableSynchronization;
 
 }  // namespace cohort

@@ -1,6 +1,8 @@
 #include "cohort/keras/initializers.h"
 
 #include <ATen/ops/full.h>
+#include <ATen/ops/linalg_qr.h>
+#include <c10/util/accumulate.h>
 
 #include <algorithm>
 #include <cmath>
@@ -115,6 +117,7 @@ constexpr NamedInitializer kInitializers[] = {
     {"random_normal", [] { return RandomNormal(); }},
     {"normal", [] { return RandomNormal(); }},
     {"truncated_normal", [] { return TruncatedNormal(); }},
+    {"orthogonal", [] { return Orthogonal(); }},
 };
 
 }  // namespace
@@ -180,6 +183,27 @@ Initializer LecunUniform(const SeedOptions& options) {
 }
 Initializer LecunNormal(const SeedOptions& options) {
   return variance_scaling(1, FanMode::kIn, Distribution::kTruncatedNormal, options);
+}
+
+Initializer Orthogonal(const OrthogonalOptions& options) {
+  const auto draw = [gain = options.gain](const random::Generator& generator, const Shape& shape,
+                                          DType dtype) {
+    if (shape.size() < 2) {
+      throw InvalidArgumentError(
+          internal::str("Orthogonal makes weights of two or more dimensions, "
+                        "not of shape ",
+                        internal::shape_str(shape)));
+    }
+    const int64_t columns = shape.back();
+    const int64_t rows = c10::multiply_integers(at::IntArrayRef(shape).slice(0, shape.size() - 1));
+    const Tensor tall =
+        generator.normal({std::max(rows, columns), std::min(rows, columns)}, {.dtype = dtype});
+    const auto [q, r] = at::linalg_qr(tall);
+    // Without the signs the distribution would not be uniform over the orthogonal matrices.
+    const Tensor orthogonal = q * r.diagonal().sign();
+    return ((rows < columns ? orthogonal.t() : orthogonal) * gain).reshape(shape).contiguous();
+  };
+  return drawn_by(draw, options.seed);
 }
 
 }  // namespace cohort::keras::initializers

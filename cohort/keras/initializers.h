@@ -53,7 +53,8 @@ class COHORT_API Initializer {
   using Skip = std::function<void(const std::vector<int64_t>& shape, DType dtype)>;
 
   // zeros, ones, constant, glorot_uniform, glorot_normal, he_uniform, he_normal, lecun_uniform,
-  // lecun_normal, random_uniform (or uniform), random_normal (or normal), truncated_normal.
+  // lecun_normal, random_uniform (or uniform), random_normal (or normal), truncated_normal,
+  // orthogonal.
   // Errors: InvalidArgument (another name; lists them).
   Initializer(std::string_view name);
   Initializer(const char* name) : Initializer(std::string_view(name)) {}
@@ -92,5 +93,14 @@ COHORT_API Initializer HeUniform(const SeedOptions& options = {});
 COHORT_API Initializer HeNormal(const SeedOptions& options = {});
 COHORT_API Initializer LecunUniform(const SeedOptions& options = {});
 COHORT_API Initializer LecunNormal(const SeedOptions& options = {});
+
+struct OrthogonalOptions {
+  double gain = 1;
+  std::optional<uint64_t> seed = std::nullopt;
+};
+// gain times a random matrix [all dimensions but the last, the last] whose columns, or rows if they
+// are fewer, are orthogonal and of length 1. Errors (of the initializer): InvalidArgument (a shape
+// of fewer than two dimensions).
+COHORT_API Initializer Orthogonal(const OrthogonalOptions& options = {});
 
 }  // namespace cohort::keras::initializers

@@ -14,4 +14,5 @@
 #include "cohort/keras/regularizers.h"
 #include "cohort/keras/sequential.h"
 #include "cohort/keras/torch_model.h"
+#include "cohort/keras/utils.h"
 #include "cohort/keras/zip.h"

@@ -23,6 +23,7 @@ struct Trial {
   std::string optimizer = "adam";
   bool dropout = true;
   DType dtype = float32;
+  distribute::Storage storage = distribute::Storage::kShared;
 };
 
 Optimizer make_optimizer(const std::string& name) {
@@ -42,7 +43,7 @@ Optimizer make_optimizer(const std::string& name) {
 // A program from its start: model, optimizer, metric, input, random numbers.
 struct Program {
   Program(const Trial& setup, SimulatedFileSystem& files)
-      : strategy(distribute::mirrored(setup.replicas)) {
+      : strategy(distribute::with_storage(setup.storage, setup.replicas)) {
     random::set_seed(static_cast<uint64_t>(files.calls()) + 17);  // another at each start
     auto scope = strategy.scope();
     std::vector<layers::LayerHandle> parts = {
@@ -99,7 +100,7 @@ struct Program {
     return all;
   }
 
-  distribute::MirroredStrategy strategy;
+  distribute::Strategy strategy;
   std::optional<Sequential> model;
   std::optional<Optimizer> optimizer;
   std::optional<metrics::SparseCategoricalAccuracy> accuracy;
@@ -142,7 +143,26 @@ INSTANTIATE_TEST_SUITE_P(Programs, ResumeTest,
                                          Trial{.replicas = 4}, Trial{.replicas = 5},
                                          Trial{.optimizer = "sgd"}, Trial{.optimizer = "momentum"},
                                          Trial{.optimizer = "rmsprop"},
-                                         Trial{.optimizer = "schedule"}));
+                                         Trial{.optimizer = "schedule"},
+                                         Trial{.storage = distribute::Storage::kCentral}));
+
+// Weights, slots, metrics, random numbers and the input's position are saved the same way.
+TEST(Resume, SavedUnderCentralStorageItGoesOnMirroredAndBack) {
+  using distribute::Storage;
+  for (const Storage saved : {Storage::kCentral, Storage::kPerReplica}) {
+    const Storage resumed = saved == Storage::kCentral ? Storage::kPerReplica : Storage::kCentral;
+    SimulatedFileSystem files;
+    Program whole({.storage = saved}, files);
+    whole.train(3);
+    whole.checkpoint->save("dir/ckpt");
+    const std::vector<double> expected = whole.train(3);
+    Program other({.storage = resumed}, files);
+    const auto status = other.checkpoint->restore("dir/ckpt-1");
+    EXPECT_EQ(other.train(3), expected);
+    status.assert_consumed();
+    expect_same(other.values(), whole.values());
+  }
+}
 
 TEST(Resume, SavedUnderFourReplicasItGoesOnUnderAnyNumber) {
   Trial setup{.replicas = 4, .dropout = false, .dtype = float64};

@@ -5,10 +5,11 @@
 
 #include <algorithm>
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "cohort/distribute/nn.h"
-#include "cohort/distribute/testing_devices.h"
+#include "cohort/distribute/testing_storage.h"
 #include "cohort/keras/keras.h"
 #include "cohort/keras/testing_keras.h"
 #include "cohort/ops/gradient_tape.h"
@@ -42,9 +43,10 @@ inline distribute::PerReplica<Tensor> split_rows(const Tensor& batch, int64_t re
 
 struct TrainingRun {
   int replicas = 1;
-  bool shared_storage = true;
+  distribute::Storage storage = distribute::Storage::kShared;
   DType dtype = float64;
   int epochs = 3;
+  std::shared_ptr<const distribute::CrossDeviceOps> cross_device_ops = nullptr;
 };
 
 struct TrainingResult {
@@ -58,7 +60,10 @@ inline TrainingResult train(const TrainingRun& run,
                             const std::function<ModelHandle()>& make_model) {
   constexpr int64_t kBatch = 6;
   const LabelledImages data = make_images(13, run.dtype);
-  const auto strategy = distribute::mirrored(run.replicas, {.shared_storage = run.shared_storage});
+  const distribute::Strategy strategy =
+      run.cross_device_ops == nullptr
+          ? distribute::with_storage(run.storage, run.replicas)
+          : distribute::mirrored(run.replicas, {.cross_device_ops = run.cross_device_ops});
   random::set_seed(3);
   backend::set_floatx(internal::dtype_name(run.dtype));
   const auto scope = strategy.scope();

@@ -95,11 +95,11 @@ TEST(TorchModel, GoesThroughCheckpoints) {
 
 TEST(TorchModel, FollowsOneLossCurveOnAnyNumberOfReplicas) {
   const auto make = []() -> ModelHandle { return TorchModel([] { return Net(); }); };
-  for (const bool shared : {true, false}) {
-    const auto one = train({.replicas = 1, .shared_storage = shared}, make);
+  for (const distribute::Storage storage : distribute::kStorages) {
+    const auto one = train({.replicas = 1, .storage = storage}, make);
     EXPECT_LT(one.losses.back(), one.losses.front());
     for (const int replicas : {2, 4}) {
-      const auto several = train({.replicas = replicas, .shared_storage = shared}, make);
+      const auto several = train({.replicas = replicas, .storage = storage}, make);
       EXPECT_THAT(curve_difference(one.losses, several.losses), Lt(1e-9)) << replicas;
       EXPECT_TRUE(several.components_equal);
     }

@@ -6,6 +6,8 @@
 #include "cohort/core/profiler.h"
 #include "cohort/data/dataset.h"
 #include "cohort/distribute/distributed_dataset.h"
+#include "cohort/distribute/all_reduce_ops.h"
+#include "cohort/distribute/reduction_to_one_device.h"
 #include "cohort/keras/testing_training.h"
 #include "cohort/keras/zip.h"
 
@@ -51,11 +53,11 @@ ModelHandle functional_model() {
   return Functional(images, layers::Dense(3)(layers::Concatenate()({left, right})));
 }
 
-class LossCurve : public ::testing::TestWithParam<bool> {};
+class LossCurve : public ::testing::TestWithParam<distribute::Storage> {};
 
 TEST_P(LossCurve, IsTheSameOnAnyNumberOfReplicasInFloat64) {
   const auto run = [](int replicas) {
-    return train({.replicas = replicas, .shared_storage = GetParam()}, conv_model);
+    return train({.replicas = replicas, .storage = GetParam()}, conv_model);
   };
   const TrainingResult one = run(1);
   EXPECT_LT(one.losses.back(), one.losses.front());
@@ -69,8 +71,7 @@ TEST_P(LossCurve, IsTheSameOnAnyNumberOfReplicasInFloat64) {
 
 TEST_P(LossCurve, IsTheSameOnAnyNumberOfReplicasInFloat32) {
   const auto run = [](int replicas) {
-    return train({.replicas = replicas, .shared_storage = GetParam(), .dtype = float32},
-                 conv_model);
+    return train({.replicas = replicas, .storage = GetParam(), .dtype = float32}, conv_model);
   };
   const TrainingResult one = run(1);
   for (const int replicas : {2, 4}) {
@@ -78,8 +79,39 @@ TEST_P(LossCurve, IsTheSameOnAnyNumberOfReplicasInFloat32) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Storage, LossCurve, ::testing::Bool(),
-                         [](const auto& info) { return info.param ? "Shared" : "Separate"; });
+INSTANTIATE_TEST_SUITE_P(Storage, LossCurve, ::testing::ValuesIn(distribute::kStorages),
+                         [](const auto& info) { return distribute::storage_name(info.param); });
+
+// One copy or one for each replica: the same additions in the same order.
+TEST(Training, CentralStorageGivesTheBitsOfMirroring) {
+  for (const DType dtype : {float32, float64}) {
+    for (const int replicas : {1, 2, 3}) {
+      TrainingRun run{.replicas = replicas, .dtype = dtype};
+      const TrainingResult mirrored = train(run, conv_model);
+      run.storage = distribute::Storage::kCentral;
+      const TrainingResult central = train(run, conv_model);
+      EXPECT_EQ(central.losses, mirrored.losses) << replicas;
+      EXPECT_EQ(central.final_weights, mirrored.final_weights) << replicas;
+    }
+  }
+}
+
+TEST(Training, GradientsGoThroughTheCrossDeviceOpsOfTheStrategy) {
+  const TrainingRun plain{.replicas = 3};
+  const TrainingResult expected = train(plain, conv_model);
+  int sums = 0;
+  TrainingRun run = plain;
+  run.cross_device_ops = std::make_shared<distribute::ReductionToOneDevice>(
+      "", [&](const std::vector<Tensor>& values) {
+        ++sums;
+        return add_n(values);
+      });
+  const TrainingResult one_device = train(run, conv_model);
+  EXPECT_THAT(curve_difference(expected.losses, one_device.losses), Lt(1e-9));
+  EXPECT_GT(sums, static_cast<int>(expected.losses.size()) * 4);  // losses, and each gradient
+  run.cross_device_ops = std::make_shared<distribute::HierarchicalCopyAllReduce>(2);
+  EXPECT_THAT(curve_difference(expected.losses, train(run, conv_model).losses), Lt(1e-9));
+}
 
 TEST(Training, TwoRunsOfOneSeedAreBitwiseEqual) {
   const TrainingResult a = train({.replicas = 3, .dtype = float32}, conv_model);

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "cohort/core/export.h"
+#include "cohort/core/number_scalar.h"
 #include "cohort/core/string_tensor.h"
 #include "cohort/core/tensor.h"
 
@@ -48,8 +49,10 @@ constexpr DType literal_dtype() {
 // Python's, a C++ integer of 64 bits is int64.
 class COHORT_API NumberLiteral {
  public:
+  // Errors: InvalidArgument (above what int64 holds).
   template <internal::LiteralNumber T>
-  NumberLiteral(T value) : dtype_(internal::literal_dtype<T>()), values_{scalar(value)} {}
+  NumberLiteral(T value)
+      : dtype_(internal::literal_dtype<T>()), values_{internal::number_scalar(value)} {}
   // Errors: InvalidArgument (members of different shapes; true or false beside numbers).
   NumberLiteral(std::initializer_list<NumberLiteral> members);
 
@@ -62,17 +65,6 @@ class COHORT_API NumberLiteral {
   const at::Scalar& number() const;
 
  private:
-  template <class T>
-  static at::Scalar scalar(T value) {
-    if constexpr (std::same_as<T, bool>) {
-      return at::Scalar(value);
-    } else if constexpr (std::floating_point<T>) {
-      return at::Scalar(static_cast<double>(value));
-    } else {
-      return at::Scalar(static_cast<int64_t>(value));
-    }
-  }
-
   DType dtype_;
   std::vector<int64_t> shape_;
   std::vector<at::Scalar> values_;  // row-major

@@ -65,6 +65,8 @@ using Generator = RandomGenerator;
 
 // Seeds the global generator, and everything made afterwards without a seed of its own: initial
 // values, shuffles, replica generators. Without it all of them are seeded by the operating system.
+// For the whole process: tasks of one process share the seed, and draw from it in the order in which
+// they make things. Give what must not depend on that order a seed of its own.
 COHORT_API void set_seed(uint64_t seed);
 COHORT_API std::optional<uint64_t> get_seed();
 

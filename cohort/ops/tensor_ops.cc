@@ -149,6 +149,18 @@ Tensor sqrt(const Tensor& x) {
 Tensor rsqrt(const Tensor& x) {
   return libtorch_call("rsqrt", [&] { return x.rsqrt(); });
 }
+Tensor floor(const Tensor& x) {
+  return libtorch_call("floor", [&] { return x.floor(); });
+}
+Tensor ceil(const Tensor& x) {
+  return libtorch_call("ceil", [&] { return x.ceil(); });
+}
+Tensor sin(const Tensor& x) {
+  return libtorch_call("sin", [&] { return x.sin(); });
+}
+Tensor cos(const Tensor& x) {
+  return libtorch_call("cos", [&] { return x.cos(); });
+}
 Tensor exp(const Tensor& x) {
   return libtorch_call("exp", [&] { return x.exp(); });
 }

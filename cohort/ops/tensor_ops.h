@@ -86,6 +86,10 @@ COHORT_API Tensor exp(const Tensor& x);
 COHORT_API Tensor log(const Tensor& x);
 COHORT_API Tensor sign(const Tensor& x);
 COHORT_API Tensor round(const Tensor& x);  // halves to the even number
+COHORT_API Tensor floor(const Tensor& x);
+COHORT_API Tensor ceil(const Tensor& x);
+COHORT_API Tensor sin(const Tensor& x);
+COHORT_API Tensor cos(const Tensor& x);
 COHORT_API Tensor tanh(const Tensor& x);
 COHORT_API Tensor sigmoid(const Tensor& x);
 COHORT_API Tensor pow(const internal::Operand& x, const internal::Operand& y);

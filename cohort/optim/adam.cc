@@ -7,23 +7,12 @@
 namespace cohort::optim {
 namespace {
 
-// base^exponent by squaring: the same bits on every machine, which libm's pow does not promise, and
-// replicas on different machines must compute the same step size.
-double power(double base, int64_t exponent) {
-  double result = 1;
-  for (; exponent > 0; exponent >>= 1) {
-    if (exponent & 1) result *= base;
-    base *= base;
-  }
-  return result;
-}
-
 // lr * sqrt(1 - beta_2^t) / (1 - beta_1^t) in the arithmetic of T, as Keras computes it: in float32
 // the first steps differ by 1e-5 from float64's.
 template <class T>
 T bias_corrected(const AdamOptions& options, double learning_rate, int64_t t) {
-  const T beta_1_power = static_cast<T>(power(static_cast<T>(options.beta_1), t));
-  const T beta_2_power = static_cast<T>(power(static_cast<T>(options.beta_2), t));
+  const T beta_1_power = static_cast<T>(internal::power(static_cast<T>(options.beta_1), t));
+  const T beta_2_power = static_cast<T>(internal::power(static_cast<T>(options.beta_2), t));
   return static_cast<T>(learning_rate) * std::sqrt(T(1) - beta_2_power) / (T(1) - beta_1_power);
 }
 
@@ -32,6 +21,13 @@ class Adam final : public UpdateRule {
   explicit Adam(const AdamOptions& options) : options_(options) {}
 
   std::string name() const override { return "Adam"; }
+  RuleConfig config() const override {
+    return {name(),
+            {{"beta_1", options_.beta_1},
+             {"beta_2", options_.beta_2},
+             {"epsilon", options_.epsilon},
+             {"amsgrad", options_.amsgrad}}};
+  }
   std::vector<SlotSpec> slots() const override {
     std::vector<SlotSpec> slots = {{.name = "m"}, {.name = "v"}};
     if (options_.amsgrad) slots.push_back({.name = "vhat"});

@@ -63,6 +63,20 @@ T step_size(const optim::StepScalars& scalars) {
   }
 }
 
+// The scalar number `i` beside the step size.
+template <class T>
+T more(const optim::StepScalars& scalars, size_t i) {
+  if constexpr (sizeof(T) == sizeof(float)) {
+    return scalars.more_float32[i];
+  } else {
+    return scalars.more_float64[i];
+  }
+}
+
+// base^exponent by squaring: the same bits on every machine, which libm's pow does not promise, and
+// replicas on different machines must compute the same step size.
+double power(double base, int64_t exponent);
+
 // A hyper-parameter and the values it may take.
 struct HyperParameter {
   std::string_view name;  // "AdamOptions.beta_1"
@@ -74,6 +88,8 @@ struct HyperParameter {
 void check(const HyperParameter& parameter);
 // A hyper-parameter that may be any finite number from 0. Errors: InvalidArgument.
 void check_not_negative(std::string_view name, double value);
+// Any finite number above 0. Errors: InvalidArgument.
+void check_positive(std::string_view name, double value);
 // The arguments of UpdateRule::prepare. Errors: InvalidArgument.
 void check_step(double learning_rate, int64_t iteration);
 // What prepare returns for rules whose steps are as long as the learning rate says. Errors:

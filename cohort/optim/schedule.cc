@@ -3,26 +3,15 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
-#include <string_view>
 #include <utility>
 
 #include "cohort/optim/internal.h"
 
 namespace cohort::optim {
-namespace {
-
-void check_positive(std::string_view name, double value) {
-  if (value > 0 && std::isfinite(value)) return;
-  throw InvalidArgumentError(
-      internal::str(name, " must be a finite number above 0, but is ", value));
-}
-
-}  // namespace
-
 ExponentialDecay::ExponentialDecay(const ExponentialDecayOptions& options) : options_(options) {
   internal::check_not_negative("ExponentialDecayOptions.initial_learning_rate",
                                options.initial_learning_rate);
-  check_positive("ExponentialDecayOptions.decay_steps", options.decay_steps);
+  internal::check_positive("ExponentialDecayOptions.decay_steps", options.decay_steps);
   internal::check_not_negative("ExponentialDecayOptions.decay_rate", options.decay_rate);
 }
 
@@ -60,7 +49,7 @@ double PiecewiseConstantDecay::at(int64_t iteration) const {
 CosineDecay::CosineDecay(const CosineDecayOptions& options) : options_(options) {
   internal::check_not_negative("CosineDecayOptions.initial_learning_rate",
                                options.initial_learning_rate);
-  check_positive("CosineDecayOptions.decay_steps", options.decay_steps);
+  internal::check_positive("CosineDecayOptions.decay_steps", options.decay_steps);
   internal::check({.name = "CosineDecayOptions.alpha", .value = options.alpha});
   internal::check_not_negative("CosineDecayOptions.warmup_target",
                                options.warmup_target.value_or(0));

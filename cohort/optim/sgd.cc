@@ -10,6 +10,9 @@ class Sgd final : public UpdateRule {
   explicit Sgd(const SgdOptions& options) : options_(options) {}
 
   std::string name() const override { return "SGD"; }
+  RuleConfig config() const override {
+    return {name(), {{"momentum", options_.momentum}, {"nesterov", options_.nesterov}}};
+  }
   std::vector<SlotSpec> slots() const override {
     if (!has_momentum()) return {};
     return {{.name = "m"}};

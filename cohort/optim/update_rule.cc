@@ -22,11 +22,25 @@ void check_not_negative(std::string_view name, double value) {
   throw InvalidArgumentError(str(name, " must be a finite number not below 0, but is ", value));
 }
 
+void check_positive(std::string_view name, double value) {
+  if (value > 0 && std::isfinite(value)) return;
+  throw InvalidArgumentError(str(name, " must be a finite number above 0, but is ", value));
+}
+
 void check_step(double learning_rate, int64_t iteration) {
   check_not_negative("the learning rate", learning_rate);
   if (iteration < 0) {
     throw InvalidArgumentError(str("the iteration must not be negative, but is ", iteration));
   }
+}
+
+double power(double base, int64_t exponent) {
+  double result = 1;
+  for (; exponent > 0; exponent >>= 1) {
+    if (exponent & 1) result *= base;
+    base *= base;
+  }
+  return result;
 }
 
 optim::StepScalars plain_step(double learning_rate, int64_t iteration) {
@@ -111,6 +125,8 @@ class RowUpdater {
 };
 
 }  // namespace
+
+std::vector<DerivedScalar> UpdateRule::derived_scalars(int64_t) const { return {}; }
 
 void update_rows(const UpdateRule& rule, const StepScalars& scalars, const SparseSlice& slice) {
   check_row_ids(slice);

@@ -6,9 +6,12 @@
 //   rule->update(scalars, {.param = weights, .slots = slots, .gradient = gradient, .size = n});
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cohort/core/export.h"
@@ -20,6 +23,7 @@ namespace cohort::optim {
 struct SlotSpec {
   std::string name;  // Keras 2.15's: "m", "v", "velocity", ...
   double initial_value = 0;
+  bool starts_as_variable = false;  // from the variable's value instead
 };
 
 // A list of slots in a checkpoint of Keras 2.15, one for each variable.
@@ -33,14 +37,43 @@ struct SlotList {
   bool zeros_if_not_kept = false;
 };
 
+// See transformed.h.
+struct TransformOptions {
+  double clipvalue = 0;  // cuts each element of the gradient to [-clipvalue, clipvalue]; 0: no
+  std::optional<double> weight_decay = std::nullopt;  // not below 0
+  std::optional<double> ema_momentum = std::nullopt;  // of the average, in [0, 1]; missing: none
+  // Every so many updates the variable is set to its average; 0: never.
+  int64_t ema_overwrite_frequency = 0;
+};
+
+// A rule as data, from which another process makes it again (make_rule): its name and its
+// hyper-parameters, without the learning rate, which comes with each step.
+struct RuleConfig {
+  std::string name;
+  std::vector<std::pair<std::string, double>> values;
+  std::optional<TransformOptions> transform = std::nullopt;
+};
+
 // No rule has more slots than this.
-inline constexpr int kMaxSlots = 3;
+inline constexpr int kMaxSlots = 4;
+
+// A number that Keras keeps in a checkpoint and that follows from the iteration alone.
+struct DerivedScalar {
+  std::string name;  // "_u_product"
+  double value = 0;
+};
 
 // What one step's learning rate and iteration come to, in the dtypes of the variables: Keras
 // computes these numbers in the variable's own dtype, and float32 differs visibly there.
 struct StepScalars {
   float step_size_float32 = 0;
   double step_size_float64 = 0;
+  // What a rule needs beside it, in the rule's order.
+  std::array<float, 3> more_float32{};
+  std::array<double, 3> more_float64{};
+  // Set by transformed rules only.
+  double learning_rate = 0;
+  bool last_of_period = false;
 };
 
 // `size` elements from the same place of a variable, of each of its slots and of its gradient, all
@@ -72,11 +105,14 @@ class COHORT_API UpdateRule {
  public:
   virtual ~UpdateRule() = default;
 
-  // "SGD", "Adam", "RMSprop".
+  // "SGD", "Adam", "RMSprop", ...
   virtual std::string name() const = 0;
+  virtual RuleConfig config() const = 0;
   virtual std::vector<SlotSpec> slots() const = 0;
   // In the order of Keras's lists.
   virtual std::vector<SlotList> slot_lists() const = 0;
+  // After `iterations` updates.
+  virtual std::vector<DerivedScalar> derived_scalars(int64_t iterations) const;
   // slots().size(), without building the list.
   virtual int num_slots() const = 0;
 

@@ -8,10 +8,16 @@
 #include <string>
 
 #include "cohort/core/error.h"
+#include "cohort/optim/adadelta.h"
+#include "cohort/optim/adagrad.h"
 #include "cohort/optim/adam.h"
+#include "cohort/optim/adamax.h"
+#include "cohort/optim/ftrl.h"
+#include "cohort/optim/nadam.h"
 #include "cohort/optim/rmsprop.h"
 #include "cohort/optim/sgd.h"
 #include "cohort/optim/testing_variable.h"
+#include "cohort/optim/transformed.h"
 
 namespace cohort::optim {
 namespace {
@@ -156,14 +162,37 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"rmsprop", [] { return make_rmsprop(); }},
         Case{"rmsprop_momentum", [] { return make_rmsprop({.momentum = 0.5}); }},
         Case{"rmsprop_centered", [] { return make_rmsprop({.centered = true}); }},
-        Case{"rmsprop_all", [] { return make_rmsprop({.momentum = 0.5, .centered = true}); }}),
+        Case{"rmsprop_all", [] { return make_rmsprop({.momentum = 0.5, .centered = true}); }},
+        Case{"adadelta", [] { return make_adadelta(); }},
+        Case{"adagrad", [] { return make_adagrad(); }},
+        Case{"adamax", [] { return make_adamax(); }}, Case{"nadam", [] { return make_nadam(); }},
+        Case{"ftrl", [] { return make_ftrl({.l1_regularization_strength = 0.01}); }},
+        Case{"ftrl_of_another_power",
+             [] {
+               return make_ftrl({.learning_rate_power = -0.7,
+                                 .l2_shrinkage_regularization_strength = 0.1,
+                                 .beta = 0.5});
+             }},
+        Case{"transformed",
+             [] {
+               return make_transformed(make_adam({.amsgrad = true}),
+                                       {.clipvalue = 0.5,
+                                        .weight_decay = 0.01,
+                                        .ema_momentum = 0.9,
+                                        .ema_overwrite_frequency = 2});
+             }},
+        Case{"clipped", [] { return make_transformed(make_sgd(), {.clipvalue = 0.5}); }}),
     [](const auto& info) { return std::string(info.param.name); });
 
-TEST(UpdateRowsTest, OnlyPlainSgdLeavesOtherRowsAlone) {
+TEST(UpdateRowsTest, OnlyRulesWithoutDecayLeaveOtherRowsAlone) {
   EXPECT_TRUE(make_sgd()->zero_gradient_is_no_op());
   EXPECT_FALSE(make_sgd({.momentum = 0.5})->zero_gradient_is_no_op());
   EXPECT_FALSE(make_adam()->zero_gradient_is_no_op());
   EXPECT_FALSE(make_rmsprop()->zero_gradient_is_no_op());
+  EXPECT_TRUE(make_adagrad()->zero_gradient_is_no_op());
+  EXPECT_TRUE(make_transformed(make_sgd(), {.clipvalue = 1})->zero_gradient_is_no_op());
+  EXPECT_FALSE(make_transformed(make_sgd(), {.weight_decay = 0.1})->zero_gradient_is_no_op());
+  EXPECT_FALSE(make_transformed(make_sgd(), {.ema_momentum = 0.9})->zero_gradient_is_no_op());
 }
 
 }  // namespace

@@ -23,6 +23,8 @@ using train::TrackableChild;
 
 constexpr const char* kSaveCounter = "save_counter";
 
+bool by_name(const NamedObject& a, const NamedObject& b) { return a.first < b.first; }
+
 // Takes the values of all members to the writer, which runs `finish` with them for all.
 std::string save_together(const GroupTalk& talk, SavedObjects& objects,
                           std::chrono::milliseconds patience,
@@ -68,8 +70,22 @@ void SaveCounter::prepare_restore(RestoreSource& source) {
 CheckpointRoot::CheckpointRoot(std::shared_ptr<Trackable> base, std::vector<NamedObject> objects)
     : base_(std::move(base)), objects_(std::move(objects)) {
   // By name, as TensorFlow has them: objects are numbered in this order.
-  std::sort(objects_.begin(), objects_.end(),
-            [](const NamedObject& a, const NamedObject& b) { return a.first < b.first; });
+  std::sort(objects_.begin(), objects_.end(), by_name);
+  check_names();
+}
+
+void CheckpointRoot::add(NamedObject object) {
+  for (const auto& [name, known] : objects_) {
+    if (name != object.first) continue;
+    throw InvalidArgumentError(
+        str("an object of the checkpoint is named ", quoted(name), " already"));
+  }
+  const auto place = std::upper_bound(objects_.begin(), objects_.end(), object, by_name);
+  const NamedObject& added = *objects_.insert(place, std::move(object));
+  child_appeared(added.first, *added.second.get());
+}
+
+void CheckpointRoot::check_names() const {
   for (size_t i = 0; i < objects_.size(); ++i) {
     const std::string& name = objects_[i].first;
     if (name.empty()) throw InvalidArgumentError("an object of a checkpoint needs a name");

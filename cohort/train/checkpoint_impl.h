@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cohort/core/files/file_system.h"
@@ -48,6 +49,8 @@ class CheckpointRoot final : public train::Trackable {
   CheckpointRoot(std::shared_ptr<train::Trackable> base, std::vector<train::NamedObject> objects);
 
   SaveCounter& save_counter() { return save_counter_; }
+  // Errors: InvalidArgument (an object of that name is there).
+  void add(train::NamedObject object);
 
   std::vector<train::TrackableChild> checkpoint_children() override;
   bool has_checkpoint_values() const override;
@@ -59,6 +62,8 @@ class CheckpointRoot final : public train::Trackable {
   void share_position();
 
  private:
+  void check_names() const;
+
   std::shared_ptr<train::Trackable> base_;
   std::vector<train::NamedObject> objects_;
   SaveCounter save_counter_;
@@ -91,6 +96,8 @@ class CheckpointImpl {
   GroupTalk talk(std::string about, std::chrono::milliseconds timeout);
 
   SaveCounter& save_counter() { return root_->save_counter(); }
+  // Adds an object that the checkpoint was not made with. Errors: InvalidArgument (its name is taken).
+  void add(train::NamedObject object) { root_->add(std::move(object)); }
   const std::shared_ptr<CheckpointRoot>& root() const { return root_; }
   FileSystem& files() const { return *files_; }
   void use(FileSystem& files) { files_ = &files; }

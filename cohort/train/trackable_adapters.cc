@@ -65,10 +65,9 @@ class IteratorObject final : public Trackable {
 
   void prepare_restore(RestoreSource& source) override {
     const StringTensor bytes = source.read_strings(kIteratorState);
-    std::shared_ptr<internal::DataIterator> iterator =
-        reader_->iterator_at(data::IteratorState::parse(bytes.item()));
-    source.on_commit(
-        [this, iterator = std::move(iterator)] { reader_->replace_iterator(iterator); });
+    source.on_commit([this, place = reader_->place_at(data::IteratorState::parse(bytes.item()))] {
+      reader_->go_to(place);
+    });
   }
 
  private:

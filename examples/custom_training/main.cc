@@ -1,13 +1,13 @@
 // Guide 004, custom training with tf.distribute, on N replicas of this machine.
 #include <iostream>
 
-#include "images.h"
+#include "common/images.h"
+#include "common/trainer.h"
 #include "options.h"
 #include "progress_bar.h"
 #include "restored.h"
 #include "sections.h"
 #include "step_profile.h"
-#include "trainer.h"
 
 namespace tf = cohort;
 
@@ -63,7 +63,8 @@ void run(const Options& options) {
   const tf::distribute::MirroredStrategy strategy(devices);
   std::cout << "Number of devices: " << strategy.num_replicas_in_sync() << std::endl;
 
-  const auto [train, test] = load_images(options);
+  const auto [train, test] = examples::load_images(
+      {.data = options.data, .dataset = options.dataset, .seed = options.seed});
   const auto train_dataset = strategy.experimental_distribute_dataset(
       Dataset::from_tensor_slices(tf::tuple(train.images, train.labels))
           .shuffle(train.images.size(0), {.seed = options.seed})

@@ -1,13 +1,13 @@
 #include "restored.h"
 
-#include "trainer.h"
+#include "common/trainer.h"
 
 namespace custom_training {
 
 namespace tf = cohort;
 
 double restored_accuracy(const std::string& checkpoint_dir, const tf::data::Dataset& batches) {
-  const tf::keras::Sequential model = create_model();
+  const tf::keras::Sequential model = examples::create_model();
   const tf::keras::optimizers::Adam optimizer;
   const tf::keras::metrics::SparseCategoricalAccuracy accuracy({.name = "eval_accuracy"});
 

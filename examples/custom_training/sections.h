@@ -1,9 +1,11 @@
 // The guide's other forms of the training loop (--sections all).
 #pragma once
 
-#include "trainer.h"
+#include "common/trainer.h"
 
 namespace custom_training {
+
+using examples::Trainer;
 
 // Ten steps of each epoch, by an iterator.
 void train_with_iterator(const Trainer& trainer,

@@ -1,9 +1,11 @@
 // Batches of other sizes, taken in turn. (experimental_distribute_dataset splits each batch by
 // itself instead.)
-#include "print.h"
+#include "common/print.h"
 #include "sections.h"
 
 namespace distributed_input {
+
+using namespace examples;
 
 using cohort::data::Dataset;
 

@@ -1,8 +1,10 @@
 // A dataset of global batches, split over the replicas.
-#include "print.h"
+#include "common/print.h"
 #include "sections.h"
 
 namespace distributed_input {
+
+using namespace examples;
 
 using cohort::data::Dataset;
 

@@ -1,10 +1,12 @@
 // Datasets made by a function, which batches and shards them itself.
 #include <ATen/ops/ones.h>
 
-#include "print.h"
+#include "common/print.h"
 #include "sections.h"
 
 namespace distributed_input {
+
+using namespace examples;
 
 namespace tf = cohort;
 using tf::data::Dataset;

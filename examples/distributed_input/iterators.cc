@@ -1,8 +1,10 @@
 // Distributed iterators: a number of steps, the end, and functions with a signature.
-#include "print.h"
+#include "common/print.h"
 #include "sections.h"
 
 namespace distributed_input {
+
+using namespace examples;
 
 namespace tf = cohort;
 using tf::Structure;

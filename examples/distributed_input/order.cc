@@ -1,10 +1,12 @@
 // Which output belongs to which input: the guide carries an index along with each element.
 #include <map>
 
-#include "print.h"
+#include "common/print.h"
 #include "sections.h"
 
 namespace distributed_input {
+
+using namespace examples;
 
 namespace tf = cohort;
 using tf::Tensor;

@@ -1,8 +1,10 @@
 // A preprocessing layer inside the dataset, made under the strategy's scope.
-#include "print.h"
+#include "common/print.h"
 #include "sections.h"
 
 namespace distributed_input {
+
+using namespace examples;
 
 namespace tf = cohort;
 using tf::data::Dataset;

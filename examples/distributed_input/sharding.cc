@@ -1,9 +1,11 @@
 // Two input workers of one replica each: what each reads is up to the dataset's AutoShardPolicy.
-#include "number_files.h"
-#include "print.h"
+#include "common/number_files.h"
+#include "common/print.h"
 #include "sections.h"
 
 namespace distributed_input {
+
+using namespace examples;
 
 namespace tf = cohort;
 using tf::data::AutoShardPolicy;

@@ -4,10 +4,12 @@
 #include <set>
 #include <sstream>
 
-#include "print.h"
+#include "common/print.h"
 #include "sections.h"
 
 namespace distributed_input {
+
+using namespace examples;
 
 namespace tf = cohort;
 using tf::Tensor;

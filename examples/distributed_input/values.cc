@@ -1,10 +1,12 @@
 // Inputs that are no dataset: values of one's own, and a generator.
 #include <ATen/ops/rand.h>
 
-#include "print.h"
+#include "common/print.h"
 #include "sections.h"
 
 namespace distributed_input {
+
+using namespace examples;
 
 namespace tf = cohort;
 using tf::Tensor;

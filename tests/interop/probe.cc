@@ -29,6 +29,7 @@ int main(int argc, char** argv) {
       {"checkpoint", use_checkpoint},
       {"distributed", read_distributed},
       {"divide_batch", divide_batch},
+      {"learning_rates", compute_learning_rates},
       {"lookup", look_up},
       {"loss", compute_loss},
       {"metric", compute_metric},

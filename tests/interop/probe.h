@@ -8,11 +8,15 @@ namespace cohort::interop {
 
 using Json = nlohmann::json;
 
-// Applies an optimizer's formula to one variable, once for each gradient.
-// Request: {"optimizer": "SGD"|"Adam"|"RMSprop", "options": {...}, "learning_rate": x,
-//           "dtype": "float32"|"float64", "initial": [n numbers], "gradients": [steps][n]}
-// Answer: {"values": [steps][n]}, the variable after each step.
+// Applies an optimizer to variables, once for each list of gradients, outside of any strategy.
+// Request: {"optimizer": class, "options": (optimizer_json.h), "initial": [TENSOR], "gradients":
+// [steps][TENSOR or {"ids", "rows": TENSOR}]}. Answer: {"values": [steps][TENSOR]}, the variables
+// after each step.
 Json apply_optimizer(const Json& request);
+
+// A learning rate schedule. Request: {"learning_rate": (optimizer_json.h), "iterations": [n]}.
+// Answer: {"rates": [n]}.
+Json compute_learning_rates(const Json& request);
 
 // Reads an input pipeline to its end.
 // Request: {"pipeline": NODE}, where NODE = {"op": name, arguments..., "source"|"sources":
@@ -39,7 +43,8 @@ Json look_up(const Json& request);
 
 // A loss of given labels and predictions, outside of any strategy.
 // Request: {"loss": class, "options": {"reduction": ..., ...}, "labels", "predictions": TENSOR,
-// "sample_weight": TENSOR or null}. Answer: TENSOR (tensor_json.h).
+// "sample_weight": TENSOR or null}. Answer: TENSOR (tensor_json.h) with a "gradient", that of its
+// sum by the predictions.
 Json compute_loss(const Json& request);
 
 // nn::compute_average_loss outside of any strategy.
@@ -48,7 +53,7 @@ Json compute_loss(const Json& request);
 Json compute_average_loss(const Json& request);
 
 // A metric after some updates, outside of any strategy.
-// Request: {"metric": class, "updates": [{"labels", "predictions" (Mean: "values"): TENSOR,
+// Request: {"metric": class, "options": {...} (may be missing), "updates": [{"labels", "predictions" (Mean, Sum: "values"): TENSOR,
 // "sample_weight": TENSOR or null}]}. Answer: TENSOR.
 Json compute_metric(const Json& request);
 
@@ -65,7 +70,8 @@ Json train_guide_004(const Json& request);
 
 // A model and its optimizer, saved after some training steps or restored, then predicting and
 // training one step.
-// Request: {"action": "save"|"restore", "model", "optimizer": names, "replicas", "inputs",
+// Request: {"action": "save"|"restore", "model": name, "optimizer": {"class", "options"
+// (optimizer_json.h)}, "replicas", "inputs",
 // "labels": TENSOR, "steps", "prefix" (save), "path", "built": whether both are built before the
 // restore, "partly": whether values may be left over (may be missing)}. Answer: {"path" (save),
 // "iterations" (restore), "predictions", "after_a_step": TENSOR}.

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 
+#include "optimizer_json.h"
 #include "probe.h"
 #include "tensor_json.h"
 
@@ -12,10 +13,7 @@ namespace cohort::interop {
 namespace {
 
 namespace layers = keras::layers;
-using keras::optimizers::Adam;
 using keras::optimizers::Optimizer;
-using keras::optimizers::RMSprop;
-using keras::optimizers::SGD;
 using layers::LayerHandle;
 
 // A model in a model, with a list of layers.
@@ -57,13 +55,12 @@ keras::ModelHandle branches() {
 
 keras::ModelHandle guide_004() {
   const keras::regularizers::L2 l2(1e-5);
-  return keras::Sequential(
-      {layers::Conv2D(32, 3, {.activation = "relu", .kernel_regularizer = l2}),
-       layers::MaxPooling2D(),
-       layers::Conv2D(64, 3, {.activation = "relu", .kernel_regularizer = l2}),
-       layers::MaxPooling2D(), layers::Flatten(),
-       layers::Dense(64, {.activation = "relu", .kernel_regularizer = l2}),
-       layers::Dense(10, {.kernel_regularizer = l2})});
+  return keras::Sequential({layers::Conv2D(32, 3, {.activation = "relu", .kernel_regularizer = l2}),
+                            layers::MaxPooling2D(),
+                            layers::Conv2D(64, 3, {.activation = "relu", .kernel_regularizer = l2}),
+                            layers::MaxPooling2D(), layers::Flatten(),
+                            layers::Dense(64, {.activation = "relu", .kernel_regularizer = l2}),
+                            layers::Dense(10, {.kernel_regularizer = l2})});
 }
 
 keras::ModelHandle make_model(const std::string& name) {
@@ -93,29 +90,17 @@ keras::ModelHandle make_model(const std::string& name) {
   return keras::Sequential({layers::Dense(5, {.activation = "tanh"}), layers::Dense(3)});
 }
 
-Optimizer make_optimizer(const std::string& name) {
-  if (name == "sgd") return SGD({.learning_rate = 0.05});
-  if (name == "momentum") return SGD({.learning_rate = 0.05, .momentum = 0.9});
-  if (name == "rmsprop") return RMSprop({.learning_rate = 0.01});
-  if (name == "rmsprop_centered") {
-    return RMSprop({.learning_rate = 0.01, .momentum = 0.9, .centered = true});
-  }
-  if (name == "amsgrad") return Adam({.learning_rate = 0.01, .amsgrad = true});
-  if (name == "schedule") {
-    return Adam({.learning_rate = optim::ExponentialDecay(
-                     {.initial_learning_rate = 0.01, .decay_steps = 2, .decay_rate = 0.5})});
-  }
-  return Adam({.learning_rate = 0.01});
-}
-
 // A program that trains: what is saved and restored, and how it goes on.
 struct Program {
   Program(const distribute::Strategy& its_strategy, const Json& request)
-      : strategy(its_strategy), batch(tensor_of(request.at("inputs")), tensor_of(request.at("labels"))) {
+      : strategy(its_strategy),
+        batch(tensor_of(request.at("inputs")), tensor_of(request.at("labels"))) {
     auto scope = strategy.scope();
     model.emplace(make_model(request.at("model")));
-    optimizer.emplace(make_optimizer(request.at("optimizer")));
-    checkpoint.emplace(std::vector<train::NamedObject>{{"model", *model}, {"optimizer", *optimizer}});
+    const Json& optimizer_json = request.at("optimizer");
+    optimizer.emplace(make_optimizer(optimizer_json.at("class"), optimizer_json.at("options")));
+    checkpoint.emplace(
+        std::vector<train::NamedObject>{{"model", *model}, {"optimizer", *optimizer}});
   }
 
   void build() {
@@ -195,8 +180,8 @@ class Partitioned : public train::Trackable {
 };
 
 Json partitioned(const Json& request) {
-  const auto table = std::make_shared<Partitioned>(
-      tensor_of(request.at("values")), request.at("rows").get<std::vector<int64_t>>());
+  const auto table = std::make_shared<Partitioned>(tensor_of(request.at("values")),
+                                                   request.at("rows").get<std::vector<int64_t>>());
   const train::Checkpoint checkpoint({{"table", table}});
   if (request.at("action") == "save") {
     return {{"path", checkpoint.save(request.at("prefix").get<std::string>())}};

@@ -1,6 +1,8 @@
 #include <cohort/cohort.h>
 
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "probe.h"
 #include "tensor_json.h"
@@ -8,7 +10,9 @@
 namespace cohort::interop {
 namespace {
 
+using keras::losses::Loss;
 using keras::losses::Reduction;
+using keras::metrics::PredictionMetric;
 
 Reduction reduction_of(const std::string& name) {
   if (name == "none") return Reduction::NONE;
@@ -17,30 +21,87 @@ Reduction reduction_of(const std::string& name) {
   throw InvalidArgumentError("no reduction '" + name + "'");
 }
 
-keras::losses::Loss make_loss(const std::string& name, const Json& options) {
+// Those with options of their own; the others are found by name.
+Loss make_loss(const std::string& name, const Json& options) {
   const Reduction reduction = reduction_of(options.at("reduction"));
   const bool from_logits = options.value("from_logits", false);
+  const double label_smoothing = options.value("label_smoothing", 0.0);
+  const int64_t axis = options.value("axis", -1);
   if (name == "SparseCategoricalCrossentropy") {
     return keras::losses::SparseCategoricalCrossentropy(
         {.from_logits = from_logits, .reduction = reduction});
   }
   if (name == "BinaryCrossentropy") {
     return keras::losses::BinaryCrossentropy(
-        {.from_logits = from_logits,
-         .label_smoothing = options.value("label_smoothing", 0.0),
-         .reduction = reduction});
+        {.from_logits = from_logits, .label_smoothing = label_smoothing, .reduction = reduction});
   }
-  if (name == "MeanSquaredError") {
-    return keras::losses::MeanSquaredError({.reduction = reduction});
+  if (name == "CategoricalCrossentropy") {
+    return keras::losses::CategoricalCrossentropy({.from_logits = from_logits,
+                                                   .label_smoothing = label_smoothing,
+                                                   .axis = axis,
+                                                   .reduction = reduction});
   }
-  throw InvalidArgumentError("no loss '" + name + "'");
+  if (name == "Huber") {
+    return keras::losses::Huber({.delta = options.value("delta", 1.0), .reduction = reduction});
+  }
+  if (name == "CosineSimilarity") {
+    return keras::losses::CosineSimilarity({.axis = axis, .reduction = reduction});
+  }
+  return keras::losses::get(name, {.reduction = reduction});
 }
 
-template <class Metric>
-Json update_all(const Metric& metric, const Json& updates) {
+template <class T>
+std::optional<T> maybe(const Json& options, const char* key) {
+  if (!options.contains(key) || options.at(key).is_null()) return std::nullopt;
+  return options.at(key).get<T>();
+}
+
+std::vector<double> numbers(const Json& options, const char* key,
+                            const std::vector<double>& otherwise = {}) {
+  return maybe<std::vector<double>>(options, key).value_or(otherwise);
+}
+
+PredictionMetric make_auc(const Json& options) {
+  using namespace keras::metrics;
+  const std::string summation = options.value("summation_method", "interpolation");
+  return AUC({.num_thresholds = options.value("num_thresholds", int64_t{200}),
+              .curve = options.value("curve", "ROC") == "PR" ? Curve::PR : Curve::ROC,
+              .summation_method = summation == "minoring"   ? SummationMethod::MINORING
+                                  : summation == "majoring" ? SummationMethod::MAJORING
+                                                            : SummationMethod::INTERPOLATION,
+              .thresholds = numbers(options, "thresholds"),
+              .num_labels = options.value("num_labels", int64_t{0}),
+              .label_weights = numbers(options, "label_weights"),
+              .from_logits = options.value("from_logits", false)});
+}
+
+// As make_loss.
+PredictionMetric make_metric(const std::string& name, const Json& options) {
+  using namespace keras::metrics;
+  const ConfusionCountOptions count{.thresholds = numbers(options, "thresholds", {0.5})};
+  if (name == "TruePositives") return TruePositives(count);
+  if (name == "TrueNegatives") return TrueNegatives(count);
+  if (name == "FalsePositives") return FalsePositives(count);
+  if (name == "FalseNegatives") return FalseNegatives(count);
+  const PrecisionOptions precision{.thresholds = numbers(options, "thresholds"),
+                                   .top_k = maybe<int64_t>(options, "top_k"),
+                                   .class_id = maybe<int64_t>(options, "class_id")};
+  if (name == "Precision") return Precision(precision);
+  if (name == "Recall") return Recall(precision);
+  if (name == "AUC") return make_auc(options);
+  const TopKOptions top_k{.k = options.value("k", int64_t{5})};
+  if (name == "TopKCategoricalAccuracy") return TopKCategoricalAccuracy(top_k);
+  if (name == "SparseTopKCategoricalAccuracy") return SparseTopKCategoricalAccuracy(top_k);
+  if (name == "BinaryAccuracy") {
+    return BinaryAccuracy({.threshold = options.value("threshold", 0.5)});
+  }
+  return keras::metrics::get(name);
+}
+
+template <class ValueMetric>
+Json update_values(const ValueMetric& metric, const Json& updates) {
   for (const Json& update : updates) {
-    metric.update_state(tensor_of(update.at("labels")), tensor_of(update.at("predictions")),
-                        tensor_of(update.at("sample_weight")));
+    metric.update_state(tensor_of(update.at("values")), tensor_of(update.at("sample_weight")));
   }
   return json_of(metric.result());
 }
@@ -48,9 +109,15 @@ Json update_all(const Metric& metric, const Json& updates) {
 }  // namespace
 
 Json compute_loss(const Json& request) {
-  const auto loss = make_loss(request.at("loss"), request.at("options"));
-  return json_of(loss(tensor_of(request.at("labels")), tensor_of(request.at("predictions")),
-                      tensor_of(request.at("sample_weight"))));
+  const Loss loss = make_loss(request.at("loss"), request.at("options"));
+  const Tensor predictions = tensor_of(request.at("predictions"));
+  GradientTape tape;
+  tape.watch(predictions);
+  const Tensor value =
+      loss(tensor_of(request.at("labels")), predictions, tensor_of(request.at("sample_weight")));
+  Json answer = json_of(value);
+  answer["gradient"] = json_of(tape.gradient(value, predictions));
+  return answer;
 }
 
 Json compute_average_loss(const Json& request) {
@@ -64,18 +131,14 @@ Json compute_average_loss(const Json& request) {
 Json compute_metric(const Json& request) {
   const std::string name = request.at("metric");
   const Json& updates = request.at("updates");
-  if (name == "Accuracy") return update_all(keras::metrics::Accuracy(), updates);
-  if (name == "SparseCategoricalAccuracy") {
-    return update_all(keras::metrics::SparseCategoricalAccuracy(), updates);
+  if (name == "Mean") return update_values(keras::metrics::Mean(), updates);
+  if (name == "Sum") return update_values(keras::metrics::Sum(), updates);
+  const PredictionMetric metric = make_metric(name, request.value("options", Json::object()));
+  for (const Json& update : updates) {
+    metric.update_state(tensor_of(update.at("labels")), tensor_of(update.at("predictions")),
+                        tensor_of(update.at("sample_weight")));
   }
-  if (name == "Mean") {
-    const keras::metrics::Mean mean;
-    for (const Json& update : updates) {
-      mean.update_state(tensor_of(update.at("values")), tensor_of(update.at("sample_weight")));
-    }
-    return json_of(mean.result());
-  }
-  throw InvalidArgumentError("no metric '" + name + "'");
+  return json_of(metric.result());
 }
 
 }  // namespace cohort::interop

@@ -71,16 +71,39 @@ def learned_lookup():
     lookup = layers.IntegerLookup(output_mode="multi_hot")
     lookup.adapt(np.arange(5).reshape(1, 5))  # what it learns from decides the rank of its calls
     return lookup
+
+
+RATE = {"learning_rate": 0.01}
 OPTIMIZERS = {
-    "adam": lambda: optimizers.Adam(0.01),
-    "sgd": lambda: optimizers.SGD(0.05),
-    "momentum": lambda: optimizers.SGD(0.05, momentum=0.9),
-    "rmsprop": lambda: optimizers.RMSprop(0.01),
-    "rmsprop_centered": lambda: optimizers.RMSprop(0.01, momentum=0.9, centered=True),
-    "amsgrad": lambda: optimizers.Adam(0.01, amsgrad=True),
-    "schedule": lambda: optimizers.Adam(
-        optimizers.schedules.ExponentialDecay(0.01, decay_steps=2, decay_rate=0.5)),
+    "adam": ("Adam", RATE),
+    "sgd": ("SGD", {"learning_rate": 0.05}),
+    "momentum": ("SGD", {"learning_rate": 0.05, "momentum": 0.9}),
+    "rmsprop": ("RMSprop", RATE),
+    "rmsprop_centered": ("RMSprop", {**RATE, "momentum": 0.9, "centered": True}),
+    "amsgrad": ("Adam", {**RATE, "amsgrad": True}),
+    "adamw": ("AdamW", RATE),
+    "adagrad": ("Adagrad", RATE),
+    "adadelta": ("Adadelta", {"learning_rate": 1.0}),
+    "adamax": ("Adamax", RATE),
+    "nadam": ("Nadam", RATE),
+    "ftrl": ("Ftrl", {"learning_rate": 0.1}),
+    "averages": ("RMSprop", {**RATE, "momentum": 0.9, "use_ema": True, "ema_momentum": 0.9}),
+    "schedule": ("Adam", {"learning_rate": {
+        "schedule": "ExponentialDecay", "initial_learning_rate": 0.01, "decay_steps": 2,
+        "decay_rate": 0.5}}),
 }
+
+
+def keras_optimizer(name):
+    class_name, options = OPTIMIZERS[name]
+    options = dict(options)
+    if isinstance(options["learning_rate"], dict):
+        schedule = dict(options["learning_rate"])
+        options["learning_rate"] = getattr(
+            optimizers.schedules, schedule.pop("schedule"))(**schedule)
+    return getattr(optimizers, class_name)(**options)
+
+
 CASES = [
     ("guide_004", "adam"),
     ("nested", "adam"),
@@ -109,7 +132,7 @@ class Program:
         tf.keras.utils.set_random_seed(3)
         self.inputs, self.labels = batch_for(model)
         self.model = MODELS[model]()
-        self.optimizer = OPTIMIZERS[optimizer]()
+        self.optimizer = keras_optimizer(optimizer)
         self.loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
         self.checkpoint = tf.train.Checkpoint(model=self.model, optimizer=self.optimizer)
 
@@ -129,7 +152,8 @@ class Program:
 
 def request(model, optimizer, **more):
     inputs, labels = batch_for(model)
-    return {"model": model, "optimizer": optimizer, "replicas": 1, "inputs": as_json(inputs),
+    class_name, options = OPTIMIZERS[optimizer]
+    return {"model": model, "optimizer": {"class": class_name, "options": options}, "replicas": 1, "inputs": as_json(inputs),
             "labels": as_json(labels), **more}
 
 

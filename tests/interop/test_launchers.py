@@ -13,6 +13,7 @@ import pytest
 
 BIN = pathlib.Path(os.environ["COHORT_PROBE"]).parent
 TOUR = str(BIN / "cluster_tour")
+MULTI_WORKER = str(BIN / "multi_worker")
 TASKS = [f"/job:worker/task:{i}" for i in range(3)]
 
 
@@ -30,6 +31,13 @@ def check_tour(output):
         assert f"{task}: reads 'hello from {following}'" in output, output
         total = sum(range(i + 4))
         assert f"{task}: {following} computes {{'sum': {total}, 'largest': {i + 3}}}" in output, output
+
+
+def check_input(output):
+    """What two workers in step read, by the example multi_worker."""
+    for worker, pieces in enumerate(("[0,1] | [4,5] | [8,9]", "[2,3] | [6,7] | [10,11]")):
+        assert (f"DATA, 1 file of 12, 2 workers of 1 replica, batch 4, worker {worker}: {pieces}"
+                in output), output
 
 
 def test_cohort_launch_names_the_lost_worker_within_a_second():
@@ -54,6 +62,16 @@ def test_torchrun():
     output, code = run(["/usr/bin/python3", "-m", "torch.distributed.run", "--nproc_per_node", "3",
                         "--redirects", "1", "--tee", "1", "--no_python", TOUR, "--keep-all"])
     check_tour(output)
+    assert code == 0, output
+
+
+@pytest.mark.parametrize("launcher", [
+    ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2"],
+    ["/usr/bin/python3", "-m", "torch.distributed.run", "--nproc_per_node", "2", "--redirects", "1",
+     "--tee", "1", "--no_python"]], ids=["mpirun", "torchrun"])
+def test_workers_in_step(launcher):
+    output, code = run([*launcher, MULTI_WORKER, "--input"])
+    check_input(output)
     assert code == 0, output
 
 
@@ -156,18 +174,24 @@ def certificates(tmp_path_factory):
     return folder
 
 
-def srun(slurm, certificates, *arguments):
+def srun(slurm, certificates, *arguments, program=TOUR, tasks=3):
     """The tour under srun."""
     mine = f"{certificates}/worker-$SLURM_PROCID"
-    return run(["srun", "-n", "3", "--overcommit", "--kill-on-bad-exit=0", "bash", "-c",
+    return run(["srun", "-n", str(tasks), "--overcommit", "--kill-on-bad-exit=0", "bash", "-c",
                 f"COHORT_CERTIFICATE_FILE={mine}.pem COHORT_KEY_FILE={mine}.key "
-                f"COHORT_CA_FILE={certificates}/ca.pem exec {TOUR} {' '.join(arguments)}"],
+                f"COHORT_CA_FILE={certificates}/ca.pem exec {program} {' '.join(arguments)}"],
                SLURM_CONF=str(slurm.conf))
 
 
 def test_slurm(slurm, certificates):
     output, code = srun(slurm, certificates, "--keep-all")
     check_tour(output)
+    assert code == 0, output
+
+
+def test_slurm_of_workers_in_step(slurm, certificates):
+    output, code = srun(slurm, certificates, "--input", program=MULTI_WORKER, tasks=2)
+    check_input(output)
     assert code == 0, output
 
 

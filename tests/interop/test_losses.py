@@ -22,14 +22,22 @@ def softmax(scores):
 
 def check_loss(probe, name, options, labels, predictions, sample_weight=None):
     keras_loss = getattr(tf.keras.losses, name)(**options)
-    expected = keras_loss(labels, predictions, sample_weight=sample_weight).numpy()
-    ours = from_json(probe("loss", {
+    watched = tf.constant(predictions)
+    with tf.GradientTape() as tape:
+        tape.watch(watched)
+        expected = keras_loss(labels, watched, sample_weight=sample_weight)
+    expected_gradient = tape.gradient(expected, watched).numpy()
+    expected = expected.numpy()
+    answer = probe("loss", {
         "loss": name, "options": options, "labels": as_json(labels),
-        "predictions": as_json(predictions), "sample_weight": as_json(sample_weight)}))
+        "predictions": as_json(predictions), "sample_weight": as_json(sample_weight)})
+    ours = from_json(answer)
     assert ours.shape == expected.shape
     assert ours.dtype == expected.dtype
     tolerance = DTYPES[str(predictions.dtype)]
     np.testing.assert_allclose(ours, expected, rtol=tolerance, atol=tolerance)
+    np.testing.assert_allclose(from_json(answer["gradient"]), expected_gradient,
+                               rtol=10 * tolerance, atol=10 * tolerance)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -68,12 +76,76 @@ def test_binary_crossentropy(probe, reduction, from_logits, dtype, smoothing):
                labels, predictions)
 
 
+@pytest.mark.parametrize("axis", [-1, 1])
+@pytest.mark.parametrize("smoothing", [0.0, 0.2])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("from_logits", [False, True])
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+def test_categorical_crossentropy(probe, reduction, from_logits, dtype, smoothing, axis):
+    random = random_for(reduction, from_logits, dtype, smoothing, axis)
+    labels = softmax(random.normal(size=(4, 3, 5))).astype(dtype)
+    predictions = (4 * random.normal(size=labels.shape) if from_logits
+                   else random.random(size=labels.shape)).astype(dtype)
+    check_loss(probe, "CategoricalCrossentropy",
+               {"from_logits": from_logits, "label_smoothing": smoothing, "axis": axis,
+                "reduction": reduction}, labels, predictions)
+
+
+def numbers(random, shape):
+    return random.normal(size=shape), random.normal(size=shape)
+
+
+def positive(random, shape):
+    return random.random(shape) + 0.1, random.random(shape) + 0.1
+
+
+def distributions(random, shape):
+    return softmax(random.normal(size=shape)), softmax(random.normal(size=shape))
+
+
+def signs(random, shape):
+    return np.sign(random.normal(size=shape)), random.normal(size=shape)
+
+
+def zeros_and_ones(random, shape):
+    return random.integers(0, 2, shape), random.normal(size=shape)
+
+
+def one_hot(random, shape):
+    return np.eye(shape[-1])[random.integers(0, shape[-1], shape[:-1])], random.normal(size=shape)
+
+
+PLAIN_LOSSES = [
+    ("MeanSquaredError", {}, numbers),
+    ("MeanAbsoluteError", {}, numbers),
+    ("MeanAbsolutePercentageError", {}, positive),
+    ("MeanSquaredLogarithmicError", {}, numbers),
+    ("LogCosh", {}, numbers),
+    ("Huber", {}, numbers),
+    ("Huber", {"delta": 0.25}, numbers),
+    ("CosineSimilarity", {}, numbers),
+    ("CosineSimilarity", {"axis": 1}, numbers),
+    ("Hinge", {}, signs),
+    ("Hinge", {}, zeros_and_ones),
+    ("SquaredHinge", {}, signs),
+    ("SquaredHinge", {}, zeros_and_ones),
+    ("CategoricalHinge", {}, one_hot),
+    ("KLDivergence", {}, distributions),
+    ("Poisson", {}, positive),
+]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("reduction", REDUCTIONS)
-def test_mean_squared_error(probe, reduction, dtype):
-    random = random_for(reduction, dtype)
-    labels, predictions = random.normal(size=(2, 5, 3)).astype(dtype)
-    check_loss(probe, "MeanSquaredError", {"reduction": reduction}, labels, predictions)
+@pytest.mark.parametrize("name,options,data", PLAIN_LOSSES, ids=lambda value: str(
+    getattr(value, "__name__", value)))
+def test_losses_of_equal_shapes(probe, name, options, data, reduction, dtype, weighted):
+    random = random_for(name, reduction, dtype, weighted)
+    labels, predictions = (array.astype(dtype) for array in data(random, (5, 4, 3)))
+    shape = np.delete(labels.shape, options.get("axis", -1))
+    weight = random.random(shape).astype(dtype) if weighted else None
+    check_loss(probe, name, {**options, "reduction": reduction}, labels, predictions, weight)
 
 
 @pytest.mark.parametrize("global_batch", [None, 3, 16])
@@ -97,23 +169,27 @@ def test_compute_average_loss(probe, dtype, shape, weight_shape, global_batch):
     np.testing.assert_allclose(ours, expected, rtol=tolerance, atol=tolerance)
 
 
-def check_metric(probe, name, updates):
-    metric = getattr(tf.keras.metrics, name)()
+def check_metric(probe, name, updates, options=None):
+    keras_options = dict(options or {})
+    if "num_labels" in keras_options:
+        keras_options["multi_label"] = True
+    metric = getattr(tf.keras.metrics, name)(**keras_options)
     for update in updates:
         weight = update["sample_weight"]
         if "values" in update:
             metric.update_state(update["values"], sample_weight=weight)
         else:
             metric.update_state(update["labels"], update["predictions"], sample_weight=weight)
-    ours = probe("metric", {"metric": name, "updates": [
+    ours = probe("metric", {"metric": name, "options": options or {}, "updates": [
         {key: as_json(value) for key, value in update.items()} for update in updates]})
-    np.testing.assert_allclose(from_json(ours), metric.result().numpy(), rtol=1e-6)
+    np.testing.assert_allclose(from_json(ours), metric.result().numpy(), rtol=1e-5, atol=1e-7)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_mean(probe, weighted):
+@pytest.mark.parametrize("name", ["Mean", "Sum"])
+def test_mean_and_sum(probe, name, weighted):
     random = random_for(weighted)
-    check_metric(probe, "Mean", [
+    check_metric(probe, name, [
         {"values": random.normal(size=size).astype("float32"),
          "sample_weight": random.random(size).astype("float32") if weighted else None}
         for size in (4, 1, 9, 0)])
@@ -139,3 +215,85 @@ def test_a_fraction_of_a_sparse_label_is_no_class(probe, labels):
     check_metric(probe, "SparseCategoricalAccuracy",
                  [{"labels": np.array(labels, "float32"), "predictions": predictions,
                    "sample_weight": None}])
+
+
+def updates_of(random, make, weighted, shape=(4, 3), weight_shape=None):
+    """Several batches of unlike sizes."""
+    updates = []
+    for rows in (shape[0], 1, 3 * shape[0]):
+        labels, predictions = make(random, (rows, *shape[1:]))
+        sizes = (rows,) if weight_shape is None else (rows, *weight_shape)
+        updates.append({"labels": np.asarray(labels, "float32"),
+                        "predictions": np.asarray(predictions, "float32"), "sample_weight":
+                        random.random(sizes).astype("float32") if weighted else None})
+    return updates
+
+
+MEAN_METRICS = [
+    ("MeanSquaredError", numbers), ("MeanAbsoluteError", numbers),
+    ("MeanAbsolutePercentageError", positive), ("MeanSquaredLogarithmicError", numbers),
+    ("LogCoshError", numbers), ("CosineSimilarity", numbers), ("Hinge", zeros_and_ones),
+    ("SquaredHinge", signs), ("CategoricalHinge", one_hot), ("KLDivergence", distributions),
+    ("Poisson", positive), ("RootMeanSquaredError", numbers), ("CategoricalAccuracy", one_hot),
+    ("BinaryCrossentropy", positive), ("CategoricalCrossentropy", distributions),
+]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("name,data", MEAN_METRICS, ids=lambda value: str(
+    getattr(value, "__name__", value)))
+def test_means(probe, name, data, weighted):
+    check_metric(probe, name, updates_of(random_for(name, weighted), data, weighted))
+
+
+def decisions(random, shape):
+    return random.integers(0, 2, shape), random.random(shape)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("options", [{}, {"thresholds": [0.3]}, {"thresholds": [0.8, 0.2, 0.5]},
+                                     {"thresholds": [0.0, 0.5, 1.0]}], ids=str)
+@pytest.mark.parametrize("name", ["TruePositives", "TrueNegatives", "FalsePositives",
+                                  "FalseNegatives", "Precision", "Recall"])
+def test_confusion(probe, name, options, weighted):
+    updates = updates_of(random_for(name, str(options), weighted), decisions, weighted, (40,))
+    check_metric(probe, name, updates, options)
+
+
+@pytest.mark.parametrize("options", [{"top_k": 2}, {"class_id": 1}, {"top_k": 2, "class_id": 3},
+                                     {"top_k": 3, "thresholds": [0.6]}], ids=str)
+@pytest.mark.parametrize("name", ["Precision", "Recall"])
+def test_precision_of_classes(probe, name, options):
+    updates = updates_of(random_for(name, str(options)), decisions, True, (20, 5), (1,))
+    check_metric(probe, name, updates, options)
+
+
+AUC_OPTIONS = [
+    {}, {"curve": "PR"}, {"summation_method": "minoring"}, {"summation_method": "majoring"},
+    {"curve": "PR", "summation_method": "minoring"}, {"num_thresholds": 7},
+    {"thresholds": [0.2, 0.3, 0.9]}, {"curve": "PR", "thresholds": [0.25, 0.5, 0.75]},
+    {"num_labels": 4}, {"num_labels": 4, "label_weights": [1.0, 0.0, 2.0, 0.5], "curve": "PR"},
+    {"label_weights": [1.0, 0.5, 2.0, 0.5]}, {"from_logits": True},
+]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("options", AUC_OPTIONS, ids=str)
+def test_auc(probe, options, weighted):
+    updates = updates_of(random_for(str(options), weighted), decisions, weighted, (50, 4), (1,))
+    check_metric(probe, "AUC", updates, options)
+
+
+@pytest.mark.parametrize("k", [1, 3])
+@pytest.mark.parametrize("name", ["TopKCategoricalAccuracy", "SparseTopKCategoricalAccuracy"])
+def test_top_k(probe, name, k):
+    def classes(random, shape):
+        labels, scores = one_hot(random, shape)
+        return (labels if name.startswith("Top") else labels.argmax(-1)), scores
+    check_metric(probe, name, updates_of(random_for(name, k), classes, True, (30, 6)), {"k": k})
+
+
+@pytest.mark.parametrize("threshold", [0.5, 0.7])
+def test_binary_accuracy(probe, threshold):
+    check_metric(probe, "BinaryAccuracy", updates_of(random_for(threshold), decisions, True),
+                 {"threshold": threshold})

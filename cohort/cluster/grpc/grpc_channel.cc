@@ -60,7 +60,8 @@ struct ChannelState {
       : options(options),
         server_check(std::make_shared<ServerCheck>(options.peer, options.address)),
         channel(grpc::CreateCustomChannel(
-            options.address, channel_credentials(options.security, options.address, server_check),
+            options.address,
+            channel_credentials(options.security, options.address, server_check, options.settings),
             channel_arguments(options))),
         stub(channel) {}
 
@@ -106,7 +107,10 @@ class ClientReactor : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::Byt
   }
   void prepare(grpc::GenericStub& stub) {
     const HandOver hand_over(this);
-    stub.PrepareBidiStreamingCall(&context_, "/" + method_, {}, this);
+    {
+      const UnwatchedWrites within_grpc;
+      stub.PrepareBidiStreamingCall(&context_, "/" + method_, {}, this);
+    }
     write();
     StartRead(&in_);
   }
@@ -130,6 +134,7 @@ class ClientReactor : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::Byt
       return;
     }
     in_.Clear();
+    { const HandOver given(this); }  // the next piece may come on another thread
     StartRead(&in_);
   }
 

@@ -19,13 +19,12 @@ using security::Security;
 namespace tls = grpc::experimental;
 
 constexpr char kTokenKey[] = "cohort-token";
-// How soon renewed certificates are noticed.
-constexpr unsigned kRefreshSeconds = 10;
-
-std::shared_ptr<tls::CertificateProviderInterface> watched_files(const Security& security) {
+std::shared_ptr<tls::CertificateProviderInterface> watched_files(
+    const Security& security, const TransportSettings& settings) {
   const distribute::Credentials& files = security.credentials();
   return std::make_shared<tls::FileWatcherCertificateProvider>(
-      files.key_file, files.certificate_file, files.ca_file, kRefreshSeconds);
+      files.key_file, files.certificate_file, files.ca_file,
+      static_cast<unsigned>(settings.certificate_refresh.count()));
 }
 
 // gRPC has checked that the authority signed the server's certificate; this checks whose it is.
@@ -73,9 +72,10 @@ std::string ServerCheck::failure() const {
   return failure_;
 }
 
-std::shared_ptr<grpc::ServerCredentials> server_credentials(const Security& security) {
+std::shared_ptr<grpc::ServerCredentials> server_credentials(const Security& security,
+                                                            const TransportSettings& settings) {
   if (security.mode() != Security::Mode::kTls) return grpc::InsecureServerCredentials();
-  tls::TlsServerCredentialsOptions options(watched_files(security));
+  tls::TlsServerCredentialsOptions options(watched_files(security, settings));
   options.watch_root_certs();
   options.watch_identity_key_cert_pairs();
   options.set_cert_request_type(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
@@ -86,11 +86,11 @@ std::shared_ptr<grpc::ServerCredentials> server_credentials(const Security& secu
 
 std::shared_ptr<grpc::ChannelCredentials> channel_credentials(
     const std::shared_ptr<const Security>& security, const std::string& address,
-    const std::shared_ptr<ServerCheck>& check) {
+    const std::shared_ptr<ServerCheck>& check, const TransportSettings& settings) {
   security->check_peer_address(address);
   if (security->mode() != Security::Mode::kTls) return grpc::InsecureChannelCredentials();
   tls::TlsChannelCredentialsOptions options;
-  options.set_certificate_provider(watched_files(*security));
+  options.set_certificate_provider(watched_files(*security, settings));
   options.watch_root_certs();
   options.watch_identity_key_cert_pairs();
   options.set_verify_server_certs(true);

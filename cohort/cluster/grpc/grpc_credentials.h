@@ -11,12 +11,14 @@
 #include <optional>
 #include <string>
 
+#include "cohort/cluster/rpc/transport_settings.h"
 #include "cohort/cluster/security/security.h"
 #include "cohort/core/task_id.h"
 
 namespace cohort::internal::rpc {
 
-std::shared_ptr<grpc::ServerCredentials> server_credentials(const security::Security& security);
+std::shared_ptr<grpc::ServerCredentials> server_credentials(const security::Security& security,
+                                                            const TransportSettings& settings);
 
 // Whether the server at the other end of a channel is the task that was meant. It keeps what it
 // found wrong: gRPC itself only reports that it cannot connect. Thread safety: any thread.
@@ -41,7 +43,7 @@ class ServerCheck {
 // Errors: FailedPrecondition (the address may not be talked to with these credentials).
 std::shared_ptr<grpc::ChannelCredentials> channel_credentials(
     const std::shared_ptr<const security::Security>& security, const std::string& address,
-    const std::shared_ptr<ServerCheck>& check);
+    const std::shared_ptr<ServerCheck>& check, const TransportSettings& settings);
 
 // The task that the caller's certificate proves; nothing where certificates are not used.
 // Errors: Unauthenticated (no task's certificate, a wrong token).

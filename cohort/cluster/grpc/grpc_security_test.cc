@@ -364,5 +364,39 @@ TEST(GrpcSecurityPlain, MessagesAboveTheLimitEndTheirCallOnly) {
   EXPECT_EQ(other->call("echo/echo", {.control = "on"}, kCallTime).control, "on");
 }
 
+// By another authority, so that it shows which files a new connection uses.
+TEST_F(GrpcSecurity, ATaskThatRunsTakesRenewedCertificates) {
+  const Directory now, before;
+  const auto make = [&] {
+    make_certificates(
+        {.cluster = "test", .tasks = {{"worker", 0}, {"ps", 0}}, .directory = now.path});
+  };
+  make();
+  std::filesystem::copy(now.path, before.path, std::filesystem::copy_options::recursive);
+  const TestServer running(security::credentials_in(now.path, {"ps", 0}));
+  const TaskId worker{"worker", 0};
+  const auto old = running.channel(worker, security::credentials_in(now.path, worker));
+  EXPECT_EQ(old->call("echo/echo", {.control = "1"}, kCallTime).control, "1");
+  for (const char* file : {"ca.pem", "ca.key"}) std::filesystem::remove(now.path + "/" + file);
+  make();
+  // Waits until the server has taken them.
+  const auto renewed = running.channel(worker, security::credentials_in(now.path, worker));
+  CallOptions patient = kCallTime;
+  patient.wait_for_peer = true;
+  EXPECT_EQ(renewed->call("echo/echo", {.control = "2"}, patient).control, "2");
+  EXPECT_EQ(old->call("echo/echo", {.control = "3"}, kCallTime).control, "3");
+  const auto outdated = running.channel(worker, security::credentials_in(before.path, worker));
+  EXPECT_THROW(outdated->call("echo/echo", {}, kCallTime), UnavailableError);
+}
+
+TEST_F(GrpcSecurity, OverIPv6) {
+  const TestServer six(credentials({"ps", 0}), settings, {.host = "::1"});
+  EXPECT_THAT(six.server->address(), ::testing::StartsWith("[::1]:"));
+  const auto channel = six.channel({"worker", 0}, credentials({"worker", 0}));
+  EXPECT_EQ(channel->call("echo/who", {}, kCallTime).control, "/job:worker/task:0 worker 42");
+  const TestServer plain({}, settings, {.host = "::1"});  // loopback: needs no credentials
+  EXPECT_EQ(plain.channel()->call("echo/echo", {.control = "x"}, kCallTime).control, "x");
+}
+
 }  // namespace
 }  // namespace cohort::internal::rpc

@@ -41,7 +41,7 @@ class ServerReactor : public grpc::ServerGenericBidiReactor {
     const auto answer = [this](MessageWriter writer) { send(std::move(writer)); };
     session_ = refused ? dispatcher.refuse(method, peer, refused, answer)
                        : dispatcher.begin(method, peer, to_steady(context.raw_deadline()), answer);
-    if (session_->wants_more()) StartRead(&in_);
+    read_on();
   }
 
   void OnReadDone(bool ok) override {
@@ -49,7 +49,7 @@ class ServerReactor : public grpc::ServerGenericBidiReactor {
     if (!ok) return session_->end_of_request();
     for_each_slice(in_, [this](std::string_view bytes) { session_->append(bytes); });
     in_.Clear();
-    if (session_->wants_more()) StartRead(&in_);
+    read_on();
   }
 
   void OnWriteDone(bool ok) override {
@@ -70,6 +70,13 @@ class ServerReactor : public grpc::ServerGenericBidiReactor {
   }
 
  private:
+  // The last thing that a callback does: the next piece may come on another thread meanwhile.
+  void read_on() {
+    if (!session_->wants_more()) return;
+    { const HandOver given(this); }
+    StartRead(&in_);
+  }
+
   void send(MessageWriter writer) {
     writer_ = std::move(writer);
     write();
@@ -97,10 +104,13 @@ class ServerReactor : public grpc::ServerGenericBidiReactor {
 class GenericService : public grpc::CallbackGenericService {
  public:
   GenericService(Dispatcher& dispatcher, std::shared_ptr<const security::Security> security)
-      : dispatcher_(dispatcher), security_(std::move(security)) {}
+      : dispatcher_(dispatcher), security_(std::move(security)) {
+    { const HandOver given(this); }  // with all that it refers to
+  }
 
   grpc::ServerGenericBidiReactor* CreateReactor(
       grpc::GenericCallbackServerContext* context) override {
+    { const HandOver taken(this); }
     return new ServerReactor(dispatcher_, *security_, *context);
   }
 
@@ -143,7 +153,7 @@ class GrpcServer::Impl {
     builder.RegisterCallbackGenericService(service_.get());
     acceptor_ = builder.experimental().AddExternalConnectionAcceptor(
         grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
-        server_credentials(*options.security));
+        server_credentials(*options.security, options.settings));
     server_ = builder.BuildAndStart();
     if (!server_) {
       throw FailedPreconditionError(

@@ -12,6 +12,7 @@
 #include <array>
 
 #include "cohort/core/error.h"
+#include "cohort/core/thread_sanitizer.h"
 
 namespace cohort::internal {
 namespace {
@@ -89,14 +90,17 @@ TEST(ChildProcessTest, RunsOnTheCoresThatItIsGiven) {
   SpawnOptions options = shell("taskset -pc $$");
   options.cores = {last};
   EXPECT_THAT(output_of(options), HasSubstr("list: " + std::to_string(last) + "\n"));
+#ifndef COHORT_THREAD_SANITIZER  // whose vfork is a fork: what the child finds wrong stays with it
   options.cores = {CPU_SETSIZE - 1};
   if (last != CPU_SETSIZE - 1) {
     EXPECT_THROW(ChildProcess{options}, InvalidArgumentError);
   }
+#endif
   options.cores = {-1};
   EXPECT_THROW(ChildProcess{options}, InvalidArgumentError);
 }
 
+#ifndef COHORT_THREAD_SANITIZER  // as above: nobody waits until the child has begun
 TEST(ChildProcessTest, OwnGroup) {
   SpawnOptions options = shell("exec sleep 60");
   options.own_group = true;
@@ -106,6 +110,7 @@ TEST(ChildProcessTest, OwnGroup) {
   EXPECT_THAT(child.kill_and_reap().signal, Optional(SIGKILL));
   EXPECT_FALSE(child.send_signal(SIGTERM));
 }
+#endif
 
 TEST(ChildProcessTest, ASignalReachesTheWholeGroup) {
   SpawnOptions options = shell("sleep 60 & echo started; wait");
@@ -146,6 +151,7 @@ TEST(ChildProcessTest, AnExitCodeThatIsLostIsNoSuccess) {
   EXPECT_FALSE(child.send_signal(SIGTERM));
 }
 
+#ifndef COHORT_THREAD_SANITIZER  // as above
 TEST(ChildProcessTest, ProgramsThatCannotBeStartedSayWhy) {
   EXPECT_THROW(ChildProcess({.program = "/no/such/program"}), NotFoundError);
   EXPECT_THROW(ChildProcess({.program = "/etc/passwd"}), PermissionDeniedError);
@@ -153,6 +159,7 @@ TEST(ChildProcessTest, ProgramsThatCannotBeStartedSayWhy) {
       ChildProcess({.program = "/bin/true", .arguments = {std::string(std::size_t{3} << 20, 'x')}}),
       InvalidArgumentError);
 }
+#endif
 
 TEST(ChildProcessTest, FindsProgramsAsAShellDoes) {
   EXPECT_EQ(find_program("/bin/sh"), "/bin/sh");

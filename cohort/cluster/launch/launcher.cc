@@ -113,6 +113,12 @@ class Job {
     std::optional<Clock::time_point> restart_at = std::nullopt;
     bool stopped = false;
   };
+  // While the tasks that train in step end, to start again together.
+  struct Regroup {
+    Clock::time_point start_at;   // not before
+    Clock::time_point next_step;  // when those that still run get a signal
+    int signal = SIGTERM;         // which
+  };
 
   bool is_anything_left() const {
     return std::any_of(tasks_.begin(), tasks_.end(), [](const State& state) {
@@ -147,6 +153,7 @@ class Job {
                                {out_->waiting_fd(), POLLOUT, 0},
                                {err_->waiting_fd(), POLLOUT, 0}};
     std::optional<Clock::time_point> due = next_step_;
+    if (regroup_) due = due ? std::min(*due, regroup_->next_step) : regroup_->next_step;
     for (const State& state : tasks_) {
       fds.push_back({state.run->pidfd(), POLLIN, 0});
       fds.push_back({state.run->stdout_fd(), POLLIN, 0});
@@ -173,23 +180,67 @@ class Job {
     const ExitStatus status = *state.run->status();
     if (over_) return;
     const TaskRun& run = *state.run;
+    const bool may_restart = status.shell_code() >= 128;
+    if (regroup_ && is_in_step(state) && (status.ok() || may_restart || state.stopped)) {
+      return start_together();
+    }
     if (status.ok()) {
       if (is_done()) begin_end(options_.grace);
       return;
     }
     const std::string how = describe(status);
     const int restarts = run.num_starts() - 1;
-    if (status.shell_code() >= 128 && restarts < options_.restarts) {
+    if (may_restart && restarts < options_.restarts) {
       const auto delay = std::min<std::chrono::milliseconds>(
           options_.restart_delay * (1LL << std::min(restarts, 16)), std::chrono::minutes(1));
-      state.restart_at = Clock::now() + delay;
-      say(str(run.task().label(), " ", how, "; restart ", restarts + 1, " of ", options_.restarts,
-              " in ", delay.count(), " ms"));
-      return;
+      const bool together = num_in_step() > 1 && is_in_step(state);
+      say(str(run.task().label(), " ", how, together ? "; all workers start again" : "",
+              "; restart ", restarts + 1, " of ", options_.restarts, " in ", delay.count(), " ms"));
+      if (!together) {
+        state.restart_at = Clock::now() + delay;
+        return;
+      }
+      regroup_ = {.start_at = Clock::now() + delay,
+                  .next_step = Clock::now() + options_.failure_grace};
+      return start_together();
     }
     failure_ = status.shell_code();
     say(str(run.task().label(), " ", how, "; ending the other tasks"));
     begin_end(options_.failure_grace);
+  }
+
+  // Whether the task cannot go on without the others of its kind.
+  bool is_in_step(const State& state) const {
+    const std::string& job = state.run->task().id.job;
+    return !options_.restart_each && !has_ps_ && (job == "chief" || job == "worker");
+  }
+  int64_t num_in_step() const {
+    return std::count_if(tasks_.begin(), tasks_.end(),
+                         [this](const State& state) { return is_in_step(state); });
+  }
+
+  // Once all tasks that train in step have ended.
+  void start_together() {
+    for (const State& state : tasks_) {
+      if (is_in_step(state) && state.run->is_running()) return;
+    }
+    for (State& state : tasks_) {
+      if (!is_in_step(state)) continue;
+      state.restart_at = std::max(Clock::now(), regroup_->start_at);
+      state.stopped = false;
+    }
+    regroup_.reset();
+  }
+
+  // Ends those that do not end by themselves.
+  void hurry_regroup() {
+    for (State& state : tasks_) {
+      if (!is_in_step(state) || !state.run->is_running()) continue;
+      state.stopped = true;
+      state.run->send_signal(regroup_->signal);
+    }
+    regroup_->signal = SIGKILL;
+    regroup_->next_step = Clock::now() + options_.failure_grace;
   }
 
   // Whether all that the job is for has been done.
@@ -204,6 +255,7 @@ class Job {
   // The job is over: from here on nothing restarts, and the tasks have so long to end by themselves.
   void begin_end(std::chrono::milliseconds grace) {
     over_ = true;
+    regroup_.reset();
     for (State& state : tasks_) state.restart_at.reset();
     next_step_ = Clock::now() + grace;
   }
@@ -224,6 +276,7 @@ class Job {
       state.restart_at.reset();
       state.run->start();
     }
+    if (regroup_ && regroup_->next_step <= now) hurry_regroup();
     if (next_step_ && *next_step_ <= now) escalate();
   }
 
@@ -255,6 +308,7 @@ class Job {
   int caught_ = 0;   // the first signal
   int failure_ = 0;  // the exit code of the first task that failed for good
   std::optional<Clock::time_point> next_step_;
+  std::optional<Regroup> regroup_;
 };
 
 }  // namespace

@@ -22,10 +22,14 @@ struct LaunchOptions {
   // How often each task is started again after it was killed by a signal or exited with 128 or more
   // (it lost a peer, it was pre-empted). Lower codes say that another try would end the same way.
   int restarts = 0;
+  // False: in a job without ps, chief and workers train in step, and none can go on without the
+  // others. They start again together, also those that had ended with 0: all go on from the last
+  // checkpoint. True: each task starts again by itself.
+  bool restart_each = false;
   // Before the first restart of a task; it doubles from restart to restart, up to a minute.
   std::chrono::milliseconds restart_delay = std::chrono::seconds(1);
-  // What the other tasks have to end by themselves after one has failed for good: they notice it, say
-  // which one it was, and may save.
+  // What the other tasks have to end by themselves after one has failed for good, or before they start
+  // again together: they notice it, say which one it was, and may save.
   std::chrono::milliseconds failure_grace = std::chrono::seconds(3);
   // What the remaining tasks have, once the job is over, to end by themselves; then again after
   // SIGTERM, before SIGKILL.

@@ -112,7 +112,7 @@ TEST_F(LauncherTest, RestartsWhatWasKilledAndNothingElse) {
   const std::string die_twice =
       "echo x >> \"starts $task\"\n"
       "[ \"$task\" = 'worker 1' ] && [ $(wc -l < \"starts $task\") -le 2 ] && kill -9 $$\nexit 0";
-  LaunchResult result = run({.num_workers = 2}, die_twice, {.restarts = 2});
+  LaunchResult result = run({.num_workers = 2}, die_twice, {.restarts = 2, .restart_each = true});
   EXPECT_EQ(result.exit_code, 0) << output;
   EXPECT_EQ(result.tasks[1].restarts, 2);
   EXPECT_EQ(result.tasks[0].restarts, 0);
@@ -127,6 +127,36 @@ TEST_F(LauncherTest, RestartsWhatWasKilledAndNothingElse) {
   result = run({.num_workers = 1}, "exit 138", {.restarts = 1});
   EXPECT_EQ(result.exit_code, 138);
   EXPECT_EQ(result.tasks[0].restarts, 1);
+}
+
+// Worker 0 has lost a peer, does not notice it, or is done already: all start again.
+TEST_F(LauncherTest, TasksInStepStartAgainTogether) {
+  const std::string script =
+      "echo x >> \"starts $task\"; starts=$(wc -l < \"starts $task\")\n"
+      "[ $starts -gt 1 ] && exit 0\n"
+      "[ \"$task\" = 'worker 1' ] && kill -9 $$\n"
+      "[ \"$task\" = 'worker 0' ] && exit 138\n"
+      "[ \"$task\" = 'worker 2' ] && exit 0\n"
+      "trap '' TERM; while :; do sleep 60 & wait; done";
+  const LaunchResult result =
+      run({.num_workers = 4, .evaluator = true}, script, {.restarts = 1, .grace = 50ms});
+  EXPECT_EQ(result.exit_code, 0) << output;
+  for (int worker = 0; worker < 4; ++worker) {
+    EXPECT_EQ(result.tasks[static_cast<size_t>(worker)].restarts, 1) << worker;
+    EXPECT_FALSE(result.tasks[static_cast<size_t>(worker)].stopped);
+  }
+  EXPECT_EQ(result.tasks[4].restarts, 0);
+  EXPECT_THAT(output, HasSubstr("; all workers start again; restart 1 of 1 in 1 ms"));
+}
+
+TEST_F(LauncherTest, AFailureForGoodIsNoReasonToStartAgain) {
+  const LaunchResult result = run({.num_workers = 2},
+                                  "echo x >> \"starts $task\"\n"
+                                  "[ \"$task\" = 'worker 1' ] && { touch lost; exit 138; }\n"
+                                  "while [ ! -e lost ]; do sleep 0.001; done; exit 64",
+                                  {.restarts = 3});
+  EXPECT_EQ(result.exit_code, 64) << output;
+  EXPECT_EQ(text_of("starts worker 0"), "x\n");
 }
 
 // In a job with ps the chief decides; the others are ended if they do not end by themselves.

@@ -5,6 +5,7 @@
 #include "cohort/cluster/membership/barriers.h"
 #include "cohort/cluster/membership/message_body.h"
 #include "cohort/cluster/rpc/error_detail.h"
+#include "cohort/cluster/rpc/repeating_channel.h"
 #include "cohort/cluster/rpc/text.h"
 #include "cohort/core/error.h"
 
@@ -190,11 +191,13 @@ std::exception_ptr AgentCore::refusal_of(const rpc::Caller& caller) const {
                            .phase = "fencing"};
   // The news reach tasks at different times; who has it first is not to suffer for it.
   if (caller.generation > generation_seen_ && state_ != State::kEnded) {
+    ErrorDetail early = detail;
+    early.phase = rpc::kBehind;  // by which the caller's channel knows that it may call again
     return rpc::make_error(
         Code::kUnavailable,
         str(options_.task, " is behind: it is in generation ", acting_, ", ",
             rpc::printable(to_string(caller.task)), " in ", caller.generation, "; call again"),
-        to_string(options_.task), detail);
+        to_string(options_.task), early);
   }
   return rpc::make_error(Code::kAborted,
                          str("fenced, generation ", acting_, ": the call is of ",

@@ -36,6 +36,7 @@ struct DispatcherOptions {
   // Control bytes, and what else stands before the bulk, of the same requests. Counted apart: full
   // of tensors, a server still hears heartbeats.
   size_t max_header_bytes = size_t{1} << 30;
+  // Each task of a cluster keeps two calls with the one that coordinates it, all the time.
   size_t max_calls = 10'000;
 };
 

@@ -1,17 +1,22 @@
 #include "cohort/cluster/rpc/listener.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <condition_variable>
+#include <cstdlib>
 #include <mutex>
+#include <string>
 
 #include "cohort/cluster/rpc/listening_socket.h"
 #include "cohort/core/testing_errors.h"
+#include "cohort/core/testing_fork.h"
 
 namespace cohort::internal::rpc {
 namespace {
@@ -61,6 +66,40 @@ TEST(Listener, TakesConnections) {
   const UniqueFd one = connect_to(listener.port());
   const UniqueFd other = connect_to(listener.port());
   EXPECT_TRUE(taken.wait_for(2));
+}
+
+// What systemd does: sockets from descriptor 3 on, told by the environment.
+TEST(Listener, TakesTheSocketThatSystemdPassed) {
+  const UniqueFd passed = listen_at("127.0.0.1", 0);
+  const int port = listening_address(passed.get()).port;
+  const auto in_activated = [&](bool for_this_process) {
+    return in_forked_child([&] {
+      const UniqueFd keep(::dup(passed.get()));
+      ::dup2(::open("/dev/null", O_RDONLY), 3);  // systemd passes other kinds, too
+      ::dup2(keep.get(), 4);
+      ::setenv("LISTEN_FDS", "2", 1);
+      ::setenv("LISTEN_PID", std::to_string(for_this_process ? ::getpid() : 1).c_str(), 1);
+      const Listener listener({.port = port});
+      return listener.address();
+    });
+  };
+  EXPECT_EQ(in_activated(true), "127.0.0.1:" + std::to_string(port));
+  EXPECT_THAT(in_activated(false), ::testing::HasSubstr("the port is taken"));
+}
+
+TEST(Listener, ListensAtIPv6) {
+  Taken taken;
+  Listener listener({.host = "::1"});
+  EXPECT_EQ(listener.address(), "[::1]:" + std::to_string(listener.port()));
+  EXPECT_TRUE(listener.is_loopback());
+  listener.start(std::ref(taken));
+  UniqueFd socket(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in6 address{};
+  address.sin6_family = AF_INET6;
+  address.sin6_port = htons(static_cast<uint16_t>(listener.port()));
+  address.sin6_addr = in6addr_loopback;
+  EXPECT_EQ(::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  EXPECT_TRUE(taken.wait_for(1));
 }
 
 TEST(Listener, PortsAreNotShared) {

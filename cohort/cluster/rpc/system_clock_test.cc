@@ -59,11 +59,11 @@ TEST(SystemClockTest, CancelWaitsForAFunctionThatRuns) {
 TEST(SystemClockTest, AFunctionMaySetAndCancelTimers) {
   SystemClock clock;
   std::promise<void> done;
-  Clock::TimerId own = 0;
-  own = clock.call_at(clock.now() + 5ms, [&] {
-    clock.cancel(own);
+  std::promise<Clock::TimerId> own;
+  own.set_value(clock.call_at(clock.now() + 5ms, [&] {
+    clock.cancel(own.get_future().get());
     clock.call_at(clock.now(), [&] { done.set_value(); });
-  });
+  }));
   done.get_future().get();
 }
 

@@ -16,6 +16,8 @@ struct TransportSettings {
   std::chrono::milliseconds handshake_timeout{5'000};
   // Without any call, a connection is closed; the next call makes it again.
   std::chrono::minutes max_idle{10};
+  // How soon renewed certificates are noticed, for new connections; a second at least.
+  std::chrono::seconds certificate_refresh{10};
   size_t max_connections = 4096;
   size_t max_calls_per_connection = 1024;
 };
@@ -23,7 +25,9 @@ struct TransportSettings {
 // What tests of faults use: a stopped peer is found within two seconds.
 inline TransportSettings quick_settings() {
   using std::chrono::milliseconds;
-  return {.keepalive_time = milliseconds(1000), .keepalive_timeout = milliseconds(1000)};
+  return {.keepalive_time = milliseconds(1000),
+          .keepalive_timeout = milliseconds(1000),
+          .certificate_refresh = std::chrono::seconds(1)};
 }
 
 }  // namespace cohort::internal::rpc

@@ -93,6 +93,12 @@ Leaf CsvValues::leaf(bool scalar) const {
 
 namespace cohort::data {
 
+CsvColumn::CsvColumn(DType dtype) : spec_(std::vector<int64_t>(), dtype) {
+  if (dtype == int32 || dtype == int64 || dtype == float32 || dtype == float64) return;
+  throw InvalidArgumentError(
+      internal::str("a CSV column of ", internal::dtype_name(dtype),
+                    ": columns are int32, int64, float32, float64 or strings()"));
+}
 CsvColumn CsvColumn::int32s(std::optional<int32_t> default_value) {
   return {internal::scalar_of(int32), default_value};
 }

@@ -99,7 +99,7 @@ TEST_F(RecordFiles, RecordsOfOneLength) {
   EXPECT_THAT(strings(FixedLengthRecordDataset(file, 3, {.header_bytes = 2, .footer_bytes = 1})),
               ElementsAre("abc", "def"));
   EXPECT_THAT(
-      record_outcomes(FixedLengthRecordDataset({file}, 5)),
+      outcomes(FixedLengthRecordDataset({file}, 5)),
       ElementsAre("\"HHabc\"", AllOf(HasSubstr("DATA_LOSS"), HasSubstr("byte 5: after 1"))));
   EXPECT_THROW(FixedLengthRecordDataset("a", 0), InvalidArgumentError);
   EXPECT_THROW(FixedLengthRecordDataset("a", 1, {.header_bytes = -1}), InvalidArgumentError);
@@ -108,9 +108,9 @@ TEST_F(RecordFiles, RecordsOfOneLength) {
 TEST_F(RecordFiles, TheFooterMayBeReachedSeveralTimes) {
   const auto file = write("a", "HHabcdefghiF");
   const FixedLengthRecordDataset dataset({file, file}, 3, {.header_bytes = 2, .footer_bytes = 1});
-  EXPECT_THAT(record_outcomes(dataset.batch(2)),
+  EXPECT_THAT(outcomes(dataset.batch(2)),
               ElementsAre("[\"abc\", \"def\"]", "[\"ghi\", \"abc\"]", "[\"def\", \"ghi\"]"));
-  EXPECT_THAT(record_outcomes(dataset.batch(4)),
+  EXPECT_THAT(outcomes(dataset.batch(4)),
               ElementsAre("[\"abc\", \"def\", \"ghi\", \"abc\"]", "[\"def\", \"ghi\"]"));
   auto iterator = dataset.iterator();
   EXPECT_EQ(strings(iterator).size(), 6u);
@@ -134,14 +134,14 @@ TEST_F(RecordFiles, DamageEndsItsFileOnly) {
   const auto files = write_files({3, 3});
   flip("f0", 18 + 12);  // the data of the second record
   const auto damaged = AllOf(HasSubstr("DATA_LOSS"), HasSubstr(files[0] + "', byte 18: record 1"));
-  EXPECT_THAT(record_outcomes(TFRecordDataset(files)),
+  EXPECT_THAT(outcomes(TFRecordDataset(files)),
               ElementsAre("\"00\"", damaged, "\"10\"", "\"11\"", "\"12\""));
-  EXPECT_THAT(record_outcomes(TFRecordDataset(files, {.num_parallel_reads = 2})),
+  EXPECT_THAT(outcomes(TFRecordDataset(files, {.num_parallel_reads = 2})),
               ElementsAre("\"00\"", "\"10\"", damaged, "\"11\"", "\"12\""));
   // It takes its batch with it, and no other.
-  EXPECT_THAT(record_outcomes(TFRecordDataset(files).batch(2)),
+  EXPECT_THAT(outcomes(TFRecordDataset(files).batch(2)),
               ElementsAre(damaged, "[\"10\", \"11\"]", "[\"12\"]"));
-  EXPECT_THAT(record_outcomes(TFRecordDataset(files, {.num_parallel_reads = 2}).batch(2)),
+  EXPECT_THAT(outcomes(TFRecordDataset(files, {.num_parallel_reads = 2}).batch(2)),
               ElementsAre("[\"00\", \"10\"]", damaged, "[\"12\"]"));
 }
 
@@ -166,12 +166,12 @@ TEST_F(RecordFiles, MissingFilesAreErrors) {
   files.insert(files.begin() + 1, path("none"));
   const auto missing = AllOf(HasSubstr("NOT_FOUND"), HasSubstr(path("none")));
   for (const bool ignore : {false, true}) {
-    EXPECT_THAT(record_outcomes(TFRecordDataset(files, {.ignore_errors = ignore})),
+    EXPECT_THAT(outcomes(TFRecordDataset(files, {.ignore_errors = ignore})),
                 ElementsAre("\"00\"", missing, "\"10\""));
   }
-  EXPECT_THAT(record_outcomes(TFRecordDataset(directory)),
+  EXPECT_THAT(outcomes(TFRecordDataset(directory)),
               ElementsAre(AllOf(HasSubstr("DATA_LOSS"), HasSubstr("a directory"))));
-  EXPECT_THAT(record_outcomes(TFRecordDataset(Dataset::range(1))),
+  EXPECT_THAT(outcomes(TFRecordDataset(Dataset::range(1))),
               ElementsAre(HasSubstr("file names must be string scalars")));
 }
 
@@ -184,10 +184,9 @@ TEST_F(RecordFiles, ErrorsOfTheNamesAreNotLeftOut) {
                            return name;
                          });
   const TFRecordDataset dataset(names, {.ignore_errors = true});
-  EXPECT_THAT(record_outcomes(dataset), ElementsAre(HasSubstr("no name"), "\"10\""));
+  EXPECT_THAT(outcomes(dataset), ElementsAre(HasSubstr("no name"), "\"10\""));
   const TFRecordDataset numbers(Dataset::range(1), {.ignore_errors = true});
-  EXPECT_THAT(record_outcomes(numbers),
-              ElementsAre(HasSubstr("file names must be string scalars")));
+  EXPECT_THAT(outcomes(numbers), ElementsAre(HasSubstr("file names must be string scalars")));
   EXPECT_EQ(dataset.num_skipped_files() + numbers.num_skipped_files(), 0);
 }
 
@@ -238,12 +237,12 @@ TEST_F(RecordFiles, AreNamedByErrorsOfMapsAboveThem) {
         names.flat_map(read).shard(2, 0).map(fail),
         names.interleave(read, {.cycle_length = 2, .num_parallel_calls = 2}).map(fail),
         direct.filter([](const StringTensor&) { return true; }).map(fail)}) {
-    EXPECT_THAT(record_outcomes(dataset),
+    EXPECT_THAT(outcomes(dataset),
                 testing::Contains(AllOf(HasSubstr("file " + file), HasSubstr("no such thing"),
                                         Not(HasSubstr("batch")))))
         << dataset.explain();
   }
-  EXPECT_THAT(record_outcomes(direct.batch(3).map(fail_batch)),
+  EXPECT_THAT(outcomes(direct.batch(3).map(fail_batch)),
               testing::Contains(AllOf(HasSubstr("a batch that ends in file " + file),
                                       HasSubstr("no such thing"))));
 }

@@ -7,6 +7,7 @@
 
 #include "cohort/core/text.h"
 #include "cohort/data/dataset.h"
+#include "cohort/data/test_util.h"
 #include "cohort/data/testing_files.h"
 
 namespace cohort::data {
@@ -41,20 +42,5 @@ struct RecordFiles : FilesTest {
     write(name, bytes);
   }
 };
-
-// Each element, or the text of its error.
-inline std::vector<std::string> record_outcomes(const Dataset& dataset) {
-  auto iterator = dataset.iterator();
-  std::vector<std::string> all;
-  while (true) {
-    try {
-      const auto element = iterator.next();
-      if (!element) return all;
-      all.push_back(internal::str(*element));
-    } catch (const Error& error) {
-      all.push_back(internal::str(code_name(error.code()), ": ", error.what()));
-    }
-  }
-}
 
 }  // namespace cohort::data

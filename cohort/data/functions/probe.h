@@ -5,6 +5,7 @@
 #include <exception>
 #include <utility>
 
+#include "cohort/core/caught_error.h"
 #include "cohort/core/structure.h"
 #include "cohort/data/iteration/pass_interrupted.h"
 #include "cohort/data/nodes/node.h"
@@ -27,7 +28,8 @@ void probe(const DataNode& node, const Use& use) {
     } catch (const InputDeadlineExceeded&) {
       throw;
     } catch (...) {
-      if (!error) error = std::current_exception();
+      const std::exception_ptr failure = caught_error();
+      if (!error) error = failure;
     }
   }
   if (error) std::rethrow_exception(error);

@@ -17,6 +17,7 @@ constexpr int64_t kMostBetweenMarks = 256;
 constexpr int64_t kMarkShare = 100;
 
 constexpr const char* kGiven = "given";
+constexpr const char* kPass = "pass";
 constexpr const char* kWhat = "a dataset's iterator";
 
 }  // namespace
@@ -97,6 +98,7 @@ IteratorState DatasetReader::state() const {
   const ExclusiveUse::Hold hold(use_, kWhat);
   IteratorState state;
   state.set_bytes("graph", graph_);
+  state.set_int(kPass, static_cast<int64_t>(context_.epoch));
   if (standing_ == Standing::kReads) {
     state.set_child("root", iterator_->save());
     return state;
@@ -107,7 +109,7 @@ IteratorState DatasetReader::state() const {
   return state;
 }
 
-std::unique_ptr<DataIterator> DatasetReader::iterator_at(const IteratorState& state) const {
+DatasetReader::Place DatasetReader::place_at(const IteratorState& state) const {
   if (state.has("workers")) {
     throw InvalidArgumentError(
         "this state is of a distributed iterator, of several input workers or in the middle of a "
@@ -119,7 +121,10 @@ std::unique_ptr<DataIterator> DatasetReader::iterator_at(const IteratorState& st
   const c10::NoGradGuard no_grad;
   const int64_t given =
       state.has(kGiven) ? state.get_int(kGiven, 0, std::numeric_limits<int64_t>::max()) : 0;
-  return at_root([&] { return iterator_at(state.child("root"), given); });
+  Place place;
+  if (state.has(kPass)) place.pass = static_cast<uint64_t>(state.get_int(kPass));
+  place.iterator = at_root([&] { return iterator_at(state.child("root"), given); });
+  return place;
 }
 
 std::unique_ptr<DataIterator> DatasetReader::iterator_at(const IteratorState& mark,
@@ -130,10 +135,14 @@ std::unique_ptr<DataIterator> DatasetReader::iterator_at(const IteratorState& ma
   return iterator;
 }
 
-void DatasetReader::replace_iterator(std::shared_ptr<DataIterator> iterator) {
+void DatasetReader::go_to(Place place) {
   home_.check(kWhat);
   const ExclusiveUse::Hold hold(use_, kWhat);
-  iterator_ = std::move(iterator);
+  iterator_ = std::move(place.iterator);
+  if (place.pass) {
+    context_.epoch = *place.pass;
+    if (context_.passes) *context_.passes = *place.pass + 1;
+  }
   standing_ = Standing::kReads;
   mark_ = nullptr;
   given_ = next_mark_ = 0;

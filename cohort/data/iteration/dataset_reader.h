@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "cohort/core/exclusive_use.h"
@@ -34,11 +35,15 @@ class DatasetReader {
   bool next(Structure& out);
 
   IteratorState state() const;
-  // Makes an iterator at the position of `state`, for `replace_iterator`. Two steps, so that a
-  // caller can be sure of success before anything changes.
+  struct Place {
+    std::shared_ptr<DataIterator> iterator;
+    std::optional<uint64_t> pass;  // unknown: of a state of an earlier version
+  };
+  // The position of `state`, for `go_to`. Two steps, so that a caller can be sure of success before
+  // anything changes.
   // Errors: see DatasetIterator::restore.
-  std::unique_ptr<DataIterator> iterator_at(const IteratorState& state) const;
-  void replace_iterator(std::shared_ptr<DataIterator> iterator);
+  Place place_at(const IteratorState& state) const;
+  void go_to(Place place);
 
  private:
   enum class Standing { kReads, kInterrupted, kEnded };

@@ -20,6 +20,8 @@ namespace cohort::internal {
 struct IteratorContext {
   // The number of this pass over the data, for stages that differ between passes (shuffles).
   uint64_t epoch = 0;
+  // The number of the next pass over the same dataset, which a restored state sets; may be null.
+  std::shared_ptr<std::atomic<uint64_t>> passes = nullptr;
   // Only the form of an element is wanted: stages leave out buffers and threads.
   bool probing = false;
   // The number of the worker that reads, for stages that differ between workers (random maps).

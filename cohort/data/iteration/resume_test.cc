@@ -287,5 +287,22 @@ TEST(Resume, AfterErrors) {
   EXPECT_EQ(step(iterator), "end");
 }
 
+TEST(Resume, LaterPassesAreThoseThatWouldHaveFollowed) {
+  const auto make = [] { return Dataset::range(20).shuffle(20, {.seed = 1}); };
+  const Dataset saved = make();
+  ints(saved);
+  ints(saved);
+  auto third = saved.iterator();
+  third.next();
+  const IteratorState state = third.state();
+  const Dataset resumed = make();
+  auto again = resumed.iterator();
+  again.restore(IteratorState::parse(state.serialize()));
+  EXPECT_EQ(ints(again), ints(third));
+  const auto fourth = ints(saved);
+  EXPECT_EQ(ints(resumed), fourth);
+  EXPECT_NE(ints(resumed), fourth);
+}
+
 }  // namespace
 }  // namespace cohort::data

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <vector>
 
+#include "cohort/core/caught_error.h"
 #include "cohort/core/process.h"
 #include "cohort/core/thread_pool.h"
 
@@ -62,16 +63,25 @@ struct WorkGroup::State {
     std::erase_if(waiting, [&](const TaskPtr& other) { return other.get() == &task; });
     ++running;
     lock.unlock();
-    {
-      const c10::NoGradGuard no_grad;
-      task.work_();
-    }
-    task.work_ = nullptr;
-    lock.lock();
-    task.stage_ = Task::Stage::kDone;
-    --running;
-    changed.notify_all();
+    const Ending ending{*this, task, lock};
+    const c10::NoGradGuard no_grad;
+    task.work_();
   }
+
+ private:
+  // After the work, also if that ends its thread.
+  struct Ending {
+    State& state;
+    Task& task;
+    std::unique_lock<std::mutex>& lock;
+    ~Ending() {
+      task.work_ = nullptr;
+      lock.lock();
+      task.stage_ = Task::Stage::kDone;
+      --state.running;
+      state.changed.notify_all();
+    }
+  };
 };
 
 WorkGroup::WorkGroup() : state_(std::make_shared<State>()) {}
@@ -141,18 +151,23 @@ void parallel_for(int64_t count, int64_t calls, FunctionRef<void(int64_t)> body)
   std::mutex mutex;
   std::exception_ptr error;
   int64_t failed = count;
+  const auto call = [&](int64_t i) {
+    std::exception_ptr thrown;
+    struct Note {  // also where the thread is ended
+      FunctionRef<void()> note;
+      ~Note() { note(); }
+    };
+    const auto note = [&] {
+      const std::lock_guard lock(mutex);
+      if (!thrown || i >= failed) return;
+      failed = i;
+      error = thrown;
+    };
+    const Note at_end{note};
+    keep_error(thrown, "a function on elements", [&] { body(i); });
+  };
   const auto work = [&] {
-    for (int64_t i = next++; i < count; i = next++) {
-      try {
-        body(i);
-      } catch (...) {
-        const std::lock_guard lock(mutex);
-        if (i < failed) {
-          failed = i;
-          error = std::current_exception();
-        }
-      }
-    }
+    for (int64_t i = next++; i < count; i = next++) call(i);
   };
   {
     WorkGroup group;

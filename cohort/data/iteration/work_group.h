@@ -30,7 +30,7 @@ class WorkGroup {
   WorkGroup(const WorkGroup&) = delete;
   WorkGroup& operator=(const WorkGroup&) = delete;
 
-  // `work` must not throw.
+  // `work` must not throw; it may end its thread.
   TaskPtr add(std::function<void()> work);
   bool is_done(const TaskPtr& task) const;
   // Returns when the task is done. There is no deadline: user functions may take any time.

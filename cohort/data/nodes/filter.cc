@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "cohort/core/caught_error.h"
 #include "cohort/core/error_context.h"
 #include "cohort/data/dataset.h"
 #include "cohort/data/functions/predicate.h"
@@ -179,6 +180,11 @@ class BlockFilterIterator final : public DataIterator {
       judged_ = size_;
     } catch (...) {
       error_ = std::current_exception();
+      if (!error_) {  // the thread goes on ending; whoever reads on finds the row's error
+        error_ = thread_ended_error("the predicate");
+        judge_until_error(first, row);
+        throw;
+      }
     }
     if (error_) judge_until_error(first, row);
   }

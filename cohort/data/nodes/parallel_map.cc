@@ -5,6 +5,7 @@
 #include <exception>
 #include <vector>
 
+#include "cohort/core/caught_error.h"
 #include "cohort/data/iteration/blocks.h"
 #include "cohort/data/iteration/counting_iterator.h"
 #include "cohort/data/iteration/origin.h"
@@ -54,7 +55,7 @@ class ParallelMapIterator final : public DataIterator {
     int64_t asked = 1;  // elements asked for, and those that came
     int64_t rows = 1;
     int64_t taken = 0;          // rows delivered
-    bool input_failed = false;  // the error is not the function's
+    bool failed_whole = false;  // the error is not that of single rows: they are not tried alone
     Structure value;  // the element, then the result; where the function failed the element
     std::exception_ptr error;
     std::shared_ptr<const std::string> origin;  // null: not known
@@ -114,7 +115,7 @@ ParallelMapIterator::UnitPtr ParallelMapIterator::read_unit(int64_t n) {
     unit->rows = read(n, unit->value);
   } catch (const std::exception&) {
     unit->error = std::current_exception();
-    unit->input_failed = true;
+    unit->failed_whole = true;
   }
   unit->origin = input_->last_origin();
   return unit->rows > 0 ? unit : nullptr;
@@ -136,6 +137,10 @@ void ParallelMapIterator::run(Unit& unit) const {
     unit.value = with_origin(unit.origin, [&] { return apply(unit.value, unit.first, unit.rows); });
   } catch (...) {
     unit.error = std::current_exception();
+    if (unit.error) return;
+    unit.error = thread_ended_error(str("the function of map, on element ", unit.first));
+    unit.failed_whole = true;
+    throw;
   }
 }
 
@@ -174,7 +179,7 @@ int64_t ParallelMapIterator::deliver(Unit& unit, int64_t n, Structure& out, int6
   if (unit.error) {
     unit.taken += count;
     failed = count;
-    if (unit.input_failed || count == unit.rows) std::rethrow_exception(unit.error);
+    if (unit.failed_whole || count == unit.rows) std::rethrow_exception(unit.error);
     out = slice_rows(unit.value, first, first + count);
     out = with_origin(unit.origin, [&] { return apply(out, unit.first + first, count); });
     return count;

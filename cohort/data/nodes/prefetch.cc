@@ -6,6 +6,7 @@
 #include <mutex>
 #include <thread>
 
+#include "cohort/core/caught_error.h"
 #include "cohort/core/task.h"
 #include "cohort/core/thread_pool.h"
 #include "cohort/data/dataset.h"
@@ -45,6 +46,12 @@ class PrefetchIterator final : public DataIterator {
   bool next(Structure& out) override {
     if (!thread_.joinable()) start();
     std::unique_lock lock(mutex_);
+    if (gone_ && queue_.empty()) {
+      lock.unlock();
+      thread_.join();
+      start();
+      lock.lock();
+    }
     if (tuned_ && queue_.empty() && std::exchange(was_full_, false)) {
       buffer_size_ = std::min(2 * buffer_size_, kMaxTunedSize);
       emptied_.notify_one();
@@ -75,7 +82,8 @@ class PrefetchIterator final : public DataIterator {
   IteratorState save() override {
     if (!thread_.joinable()) return input_->save();
     const std::lock_guard lock(mutex_);
-    return queue_.empty() ? *before_next_ : *queue_.front().before;
+    if (!queue_.empty()) return *queue_.front().before;
+    return gone_ ? input_->save() : *before_next_;
   }
   void restore(const IteratorState& state) override {
     stop();
@@ -98,7 +106,7 @@ class PrefetchIterator final : public DataIterator {
 
   void start() {
     before_next_ = std::make_shared<const IteratorState>(input_->save());
-    stopping_ = false;
+    stopping_ = gone_ = false;
     thread_ = std::thread([this, &task = Task::current()] {
       const ScopedTask as_caller(task);
       run();
@@ -120,7 +128,15 @@ class PrefetchIterator final : public DataIterator {
     set_thread_name("prefetch");
     const c10::NoGradGuard no_grad;
     while (wait_for_room()) {
-      Item item = read();
+      Item item;
+      item.before = before_next_;  // only this thread changes it
+      try {
+        read(item);
+      } catch (...) {  // a function ends this thread, which counts as an error of the element
+        item.error = thread_ended_error("a function of the input of prefetch");
+        add(std::move(item), nullptr);
+        throw;
+      }
       StatePtr after = item.before;
       if (!item.end) {
         try {
@@ -130,21 +146,24 @@ class PrefetchIterator final : public DataIterator {
         }
       }
       const bool end = item.end;
-      {
-        const std::lock_guard lock(mutex_);
-        before_next_ = std::move(after);
-        queued_bytes_ += item.bytes;
-        queue_.push_back(std::move(item));
-        was_full_ =
-            was_full_ || (queue_.size() >= buffer_size_ && queued_bytes_ <= kMaxTunedBytes / 2);
-      }
-      filled_.notify_one();
+      add(std::move(item), std::move(after));
       if (end) return;
     }
   }
-  Item read() {
-    Item item;
-    item.before = before_next_;  // only this thread changes it
+  // `after`: the input's state then; null if the thread ends, and with it what it knows of the input.
+  void add(Item item, StatePtr after) {
+    {
+      const std::lock_guard lock(mutex_);
+      gone_ = after == nullptr;
+      before_next_ = std::move(after);
+      queued_bytes_ += item.bytes;
+      queue_.push_back(std::move(item));
+      was_full_ =
+          was_full_ || (queue_.size() >= buffer_size_ && queued_bytes_ <= kMaxTunedBytes / 2);
+    }
+    filled_.notify_one();
+  }
+  void read(Item& item) {
     try {
       item.end = !input_->next(item.element);
       item.origin = input_->last_origin();
@@ -153,9 +172,8 @@ class PrefetchIterator final : public DataIterator {
       item.error = std::current_exception();
       item.end = true;
     } catch (...) {
-      item.error = std::current_exception();
+      item.error = caught_error();
     }
-    return item;
   }
   bool wait_for_room() {
     std::unique_lock lock(mutex_);
@@ -175,6 +193,7 @@ class PrefetchIterator final : public DataIterator {
   int64_t queued_bytes_ = 0;
   StatePtr before_next_;  // the input's state before the element that the thread reads next
   bool stopping_ = false;
+  bool gone_ = false;  // a function has ended the thread
   size_t buffer_size_;
   // Since the reader last found the queue empty, with no more bytes than half of what it may hold.
   bool was_full_ = false;

@@ -1,5 +1,6 @@
 #include "cohort/data/nodes/sub_reader.h"
 
+#include "cohort/core/caught_error.h"
 #include "cohort/core/error.h"
 #include "cohort/data/iteration/pass_interrupted.h"
 
@@ -21,6 +22,11 @@ void SubReader::read(DataIterator& iterator, int64_t count, Items& items) {
       item.end = true;
     } catch (...) {
       item.error = std::current_exception();
+      if (!item.error) {
+        item.error = thread_ended_error("a function of the dataset");
+        items.push_back(std::move(item));
+        throw;
+      }
     }
     items.push_back(std::move(item));
     if (items.back().end) return;

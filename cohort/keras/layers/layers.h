@@ -1,6 +1,8 @@
 // All layers.
 #pragma once
 
+#include "cohort/keras/layers/batch_normalization.h"
+#include "cohort/keras/layers/conv1d.h"
 #include "cohort/keras/layers/conv2d.h"
 #include "cohort/keras/layers/dense.h"
 #include "cohort/keras/layers/dropout.h"
@@ -9,9 +11,13 @@
 #include "cohort/keras/layers/integer_lookup.h"
 #include "cohort/keras/layers/layer.h"
 #include "cohort/keras/layers/layer_handle.h"
+#include "cohort/keras/layers/layer_normalization.h"
 #include "cohort/keras/layers/merging.h"
+#include "cohort/keras/layers/multi_head_attention.h"
+#include "cohort/keras/layers/normalization.h"
 #include "cohort/keras/layers/pooling1d.h"
 #include "cohort/keras/layers/pooling2d.h"
+#include "cohort/keras/layers/recurrent.h"
 #include "cohort/keras/layers/reshaping.h"
 #include "cohort/keras/layers/string_lookup.h"
 #include "cohort/keras/layers/symbolic.h"

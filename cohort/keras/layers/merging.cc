@@ -1,6 +1,8 @@
 #include "cohort/keras/layers/merging.h"
 
 #include <ATen/ops/cat.h>
+#include <ATen/ops/maximum.h>
+#include <ATen/ops/minimum.h>
 
 #include "cohort/keras/layers/describe_leaves.h"
 
@@ -19,16 +21,53 @@ std::vector<Tensor> tensors_of(const Structure& inputs, size_t least, const std:
   return tensors;
 }
 
-class AddImpl final : public Layer {
+using Merge = Tensor (*)(const Tensor& a, const Tensor& b);
+
+// Merges the inputs one after another.
+class MergeImpl : public Layer {
  public:
-  explicit AddImpl(const AddOptions& options) : Layer("Add", {.name = options.name}) {}
+  MergeImpl(const char* class_name, const MergeOptions& options, Merge merge)
+      : Layer(class_name, {.name = options.name}), merge_(merge) {}
+
+ protected:
+  Structure call(const Structure& inputs, const CallOptions&) override {
+    return merged(tensors_of(inputs, 2, name()));
+  }
+  Tensor merged(const std::vector<Tensor>& tensors) const {
+    Tensor result = tensors[0];
+    for (size_t i = 1; i < tensors.size(); ++i) result = merge_(result, tensors[i]);
+    return result;
+  }
+
+ private:
+  Merge merge_;
+};
+
+Tensor sum_of_two(const Tensor& a, const Tensor& b) { return a + b; }
+
+class AverageImpl final : public MergeImpl {
+ public:
+  explicit AverageImpl(const MergeOptions& options) : MergeImpl("Average", options, sum_of_two) {}
 
  protected:
   Structure call(const Structure& inputs, const CallOptions&) override {
     const std::vector<Tensor> tensors = tensors_of(inputs, 2, name());
-    Tensor sum = tensors[0];
-    for (size_t i = 1; i < tensors.size(); ++i) sum = sum + tensors[i];
-    return sum;
+    return merged(tensors) / static_cast<double>(tensors.size());
+  }
+};
+
+class SubtractImpl final : public Layer {
+ public:
+  explicit SubtractImpl(const MergeOptions& options) : Layer("Subtract", {.name = options.name}) {}
+
+ protected:
+  Structure call(const Structure& inputs, const CallOptions&) override {
+    const std::vector<Tensor> tensors = tensors_of(inputs, 2, name());
+    if (tensors.size() > 2) {
+      throw InvalidArgumentError(internal::str("layer '", name(), "' takes 2 tensors, but got ",
+                                               internal::describe_leaves(inputs)));
+    }
+    return tensors[0] - tensors[1];
   }
 };
 
@@ -48,7 +87,26 @@ class ConcatenateImpl final : public Layer {
 
 }  // namespace
 
-Add::Add(AddOptions options) : LayerHandle(std::make_shared<AddImpl>(options)) {}
+Add::Add(MergeOptions options)
+    : LayerHandle(std::make_shared<MergeImpl>("Add", options, sum_of_two)) {}
+
+Subtract::Subtract(MergeOptions options) : LayerHandle(std::make_shared<SubtractImpl>(options)) {}
+
+Multiply::Multiply(MergeOptions options)
+    : LayerHandle(std::make_shared<MergeImpl>(
+          "Multiply", options, [](const Tensor& a, const Tensor& b) { return a * b; })) {}
+
+Average::Average(MergeOptions options) : LayerHandle(std::make_shared<AverageImpl>(options)) {}
+
+Maximum::Maximum(MergeOptions options)
+    : LayerHandle(std::make_shared<MergeImpl>(
+          "Maximum", options, [](const Tensor& a, const Tensor& b) { return at::maximum(a, b); })) {
+}
+
+Minimum::Minimum(MergeOptions options)
+    : LayerHandle(std::make_shared<MergeImpl>(
+          "Minimum", options, [](const Tensor& a, const Tensor& b) { return at::minimum(a, b); })) {
+}
 
 Concatenate::Concatenate(ConcatenateOptions options)
     : LayerHandle(std::make_shared<ConcatenateImpl>(options)) {}

@@ -11,13 +11,41 @@
 
 namespace cohort::keras::layers {
 
-struct AddOptions {
+struct MergeOptions {
   std::string name = "";
 };
-// Shapes: two or more of [batch, ..] that broadcast -> their sum.
+using AddOptions = MergeOptions;
+
+// Of the next six, element by element: Shapes: two or more of [batch, ..] that broadcast -> that to
+// which they do.
+
+// The sum.
 class COHORT_API Add : public LayerHandle {
  public:
-  explicit Add(AddOptions options = {});
+  explicit Add(MergeOptions options = {});
+};
+// The first of two less the second.
+class COHORT_API Subtract : public LayerHandle {
+ public:
+  explicit Subtract(MergeOptions options = {});
+};
+// The product.
+class COHORT_API Multiply : public LayerHandle {
+ public:
+  explicit Multiply(MergeOptions options = {});
+};
+// The mean.
+class COHORT_API Average : public LayerHandle {
+ public:
+  explicit Average(MergeOptions options = {});
+};
+class COHORT_API Maximum : public LayerHandle {
+ public:
+  explicit Maximum(MergeOptions options = {});
+};
+class COHORT_API Minimum : public LayerHandle {
+ public:
+  explicit Minimum(MergeOptions options = {});
 };
 
 struct ConcatenateOptions {

@@ -1,6 +1,11 @@
-// Pooling of sequences.
+// Pooling of sequences: the maximum or mean of each window of steps, or of all steps.
+//
+//   layers::MaxPooling1D();                                   // halves the steps
+//   layers::AveragePooling1D(3, {.strides = 1, .padding = "same"});
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "cohort/core/export.h"
@@ -8,14 +13,35 @@
 
 namespace cohort::keras::layers {
 
+struct Pooling1DOptions {
+  std::optional<int64_t> strides = std::nullopt;  // missing: the pool size
+  std::string padding = "valid";                  // or "same"; steps added by it never count
+  std::string name = "";
+};
 struct GlobalPooling1DOptions {
   std::string name = "";
+};
+
+// Shapes: [batch, steps, features] -> [batch, new_steps, features], floating.
+// Errors (constructor): InvalidArgument (a size or stride below 1; padding).
+class COHORT_API MaxPooling1D : public LayerHandle {
+ public:
+  explicit MaxPooling1D(int64_t pool_size = 2, Pooling1DOptions options = {});
+};
+class COHORT_API AveragePooling1D : public LayerHandle {
+ public:
+  explicit AveragePooling1D(int64_t pool_size = 2, Pooling1DOptions options = {});
 };
 
 // The mean over the steps. Shapes: [batch, steps, features] -> [batch, features], floating.
 class COHORT_API GlobalAveragePooling1D : public LayerHandle {
  public:
   explicit GlobalAveragePooling1D(GlobalPooling1DOptions options = {});
+};
+// The maximum over the steps; the same shapes.
+class COHORT_API GlobalMaxPooling1D : public LayerHandle {
+ public:
+  explicit GlobalMaxPooling1D(GlobalPooling1DOptions options = {});
 };
 
 }  // namespace cohort::keras::layers

@@ -116,15 +116,19 @@ class AveragePooling2DImpl final : public Pooling2DImpl {
   }
 };
 
-class GlobalAveragePooling2DImpl final : public Layer {
+class GlobalPooling2DImpl final : public Layer {
  public:
-  explicit GlobalAveragePooling2DImpl(const GlobalPooling2DOptions& options)
-      : Layer("GlobalAveragePooling2D", {.name = options.name}) {
+  using Pool = Tensor (*)(const Tensor& images);
+  GlobalPooling2DImpl(const char* class_name, const GlobalPooling2DOptions& options, Pool pool)
+      : Layer(class_name, {.name = options.name}), pool_(pool) {
     set_input_spec({.rank = 4, .floating = true});
   }
 
  protected:
-  Tensor call(const Tensor& input, const CallOptions&) override { return input.mean({1, 2}); }
+  Tensor call(const Tensor& input, const CallOptions&) override { return pool_(input); }
+
+ private:
+  Pool pool_;
 };
 
 }  // namespace
@@ -136,6 +140,15 @@ AveragePooling2D::AveragePooling2D(Size2D pool_size, Pooling2DOptions options)
     : LayerHandle(std::make_shared<AveragePooling2DImpl>("AveragePooling2D", pool_size, options)) {}
 
 GlobalAveragePooling2D::GlobalAveragePooling2D(GlobalPooling2DOptions options)
-    : LayerHandle(std::make_shared<GlobalAveragePooling2DImpl>(options)) {}
+    : LayerHandle(std::make_shared<GlobalPooling2DImpl>("GlobalAveragePooling2D", options,
+                                                        [](const Tensor& x) {
+                                                          return x.mean({1, 2});
+                                                        })) {}
+
+GlobalMaxPooling2D::GlobalMaxPooling2D(GlobalPooling2DOptions options)
+    : LayerHandle(
+          std::make_shared<GlobalPooling2DImpl>("GlobalMaxPooling2D", options, [](const Tensor& x) {
+            return x.amax({1, 2});
+          })) {}
 
 }  // namespace cohort::keras::layers

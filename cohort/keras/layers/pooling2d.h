@@ -1,4 +1,4 @@
-// Pooling of images: the maximum or mean of each window, or the mean of the whole image.
+// Pooling of images: the maximum or mean of each window, or of the whole image.
 //
 //   layers::MaxPooling2D();                                   // halves height and width
 //   layers::AveragePooling2D(3, {.strides = 1, .padding = "same"});
@@ -37,6 +37,10 @@ class COHORT_API AveragePooling2D : public LayerHandle {
 class COHORT_API GlobalAveragePooling2D : public LayerHandle {
  public:
   explicit GlobalAveragePooling2D(GlobalPooling2DOptions options = {});
+};
+class COHORT_API GlobalMaxPooling2D : public LayerHandle {
+ public:
+  explicit GlobalMaxPooling2D(GlobalPooling2DOptions options = {});
 };
 
 }  // namespace cohort::keras::layers

@@ -71,7 +71,6 @@ Tensor sparse_crossentropy(const Tensor& y_true, const Tensor& y_pred, bool from
 Tensor binary_crossentropy(const Tensor& labels, const Tensor& predictions,
                            const keras::losses::BinaryCrossentropyOptions& options) {
   auto [y, p] = match_shapes(labels, predictions, options.name.c_str());
-  if (y.dim() == 0) throw_shapes(options.name.c_str(), labels, predictions);
   if (options.label_smoothing != 0) {
     y = y * (1 - options.label_smoothing) + 0.5 * options.label_smoothing;
   }
@@ -82,6 +81,36 @@ Tensor binary_crossentropy(const Tensor& labels, const Tensor& predictions,
   constexpr double kEpsilon = keras::backend::kEpsilon;
   p = p.clamp(kEpsilon, 1 - kEpsilon);
   return (y * (p + kEpsilon).log() + (1 - y) * (1 - p + kEpsilon).log()).neg().mean(-1);
+}
+
+void check_smoothing(const char* loss, double label_smoothing) {
+  if (label_smoothing >= 0 && label_smoothing <= 1) return;
+  throw InvalidArgumentError(
+      str(loss, ": label_smoothing is ", label_smoothing, "; it must lie in [0, 1]"));
+}
+
+Tensor categorical_crossentropy(const Tensor& labels, const Tensor& predictions,
+                                const keras::losses::CategoricalCrossentropyOptions& options) {
+  if (labels.dim() + 1 == predictions.dim() && predictions.size(-1) > 1) {
+    throw InvalidArgumentError(str(options.name, ": labels ", describe(labels),
+                                   " do not fit predictions ", describe(predictions),
+                                   "; labels that are numbers of classes are for "
+                                   "SparseCategoricalCrossentropy"));
+  }
+  auto [y, p] = match_shapes(labels, predictions, options.name.c_str());
+  const int64_t axis = options.axis;
+  if (axis < -p.dim() || axis >= p.dim()) {
+    throw InvalidArgumentError(
+        str(options.name, ": axis ", axis, " is none of predictions ", describe(predictions)));
+  }
+  if (options.label_smoothing != 0) {
+    y = y * (1 - options.label_smoothing) +
+        options.label_smoothing / static_cast<double>(p.size(axis));
+  }
+  if (options.from_logits) return (y * at::log_softmax(p, axis)).sum(axis).neg();
+  constexpr double kEpsilon = keras::backend::kEpsilon;
+  p = (p / p.sum(axis, /*keepdim=*/true)).clamp(kEpsilon, 1 - kEpsilon);
+  return (y * p.log()).sum(axis).neg();
 }
 
 }  // namespace
@@ -102,6 +131,10 @@ Matched match_shapes(Tensor y_true, Tensor y_pred, const char* what) {
   squeeze_last_of_larger(matched.y_true, matched.y_pred);
   if (matched.y_true.sizes() != matched.y_pred.sizes() || !y_pred.is_floating_point()) {
     throw_shapes(what, y_true, y_pred);
+  }
+  if (matched.y_pred.dim() == 0) {
+    throw InvalidArgumentError(
+        str(what, ": predictions are a scalar; they need a batch dimension"));
   }
   matched.y_true = matched.y_true.to(y_pred.device(), y_pred.scalar_type());
   return matched;
@@ -128,10 +161,16 @@ BinaryCrossentropy::BinaryCrossentropy(const BinaryCrossentropyOptions& options)
             return internal::binary_crossentropy(y_true, y_pred, options);
           },
           {.reduction = options.reduction, .name = options.name}) {
-  if (!(options.label_smoothing >= 0 && options.label_smoothing <= 1)) {
-    throw InvalidArgumentError(internal::str("BinaryCrossentropy: label_smoothing is ",
-                                             options.label_smoothing, "; it must lie in [0, 1]"));
-  }
+  internal::check_smoothing("BinaryCrossentropy", options.label_smoothing);
+}
+
+CategoricalCrossentropy::CategoricalCrossentropy(const CategoricalCrossentropyOptions& options)
+    : Loss(
+          [options](const Tensor& y_true, const Tensor& y_pred) {
+            return internal::categorical_crossentropy(y_true, y_pred, options);
+          },
+          {.reduction = options.reduction, .name = options.name}) {
+  internal::check_smoothing("CategoricalCrossentropy", options.label_smoothing);
 }
 
 }  // namespace keras::losses

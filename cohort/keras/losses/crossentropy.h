@@ -1,6 +1,7 @@
 // Losses of classifiers.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "cohort/core/export.h"
@@ -38,6 +39,23 @@ class COHORT_API BinaryCrossentropy : public Loss {
   explicit BinaryCrossentropy(const BinaryCrossentropyOptions& options = {});
 };
 
+struct CategoricalCrossentropyOptions {
+  bool from_logits = false;    // predictions are scores rather than probabilities
+  double label_smoothing = 0;  // in [0, 1]: labels move that far towards 1 / classes
+  int64_t axis = -1;           // that of the classes
+  Reduction reduction = Reduction::AUTO;
+  std::string name = "categorical_crossentropy";
+};
+
+// -sum(y log p) over the classes, for labels that are probabilities (one-hot, for example).
+// Predictions that are no logits are divided by their sum first.
+// Shapes: labels and predictions [batch, .., classes] -> [batch, ..]; labels of any dtype.
+// Errors: InvalidArgument (shapes; axis outside of them; label_smoothing outside [0, 1]).
+class COHORT_API CategoricalCrossentropy : public Loss {
+ public:
+  explicit CategoricalCrossentropy(const CategoricalCrossentropyOptions& options = {});
+};
+
 }  // namespace cohort::keras::losses
 
 namespace cohort::internal {
@@ -45,7 +63,7 @@ namespace cohort::internal {
 // its last dimension. Errors: InvalidArgument (shapes).
 Tensor sparse_labels(const Tensor& labels, const Tensor& predictions, const char* what);
 // Labels in predictions' dtype, once ranks that differ by a last dimension of 1 are made equal.
-// Errors: InvalidArgument (shapes).
+// Errors: InvalidArgument (shapes; scalars; predictions of a dtype that is not floating).
 struct Matched {
   Tensor y_true;
   Tensor y_pred;

@@ -13,7 +13,15 @@ namespace cohort::keras::losses {
 using internal::str;
 
 Loss::Loss(Function per_example, LossOptions options)
-    : per_example_(std::move(per_example)), options_(std::move(options)) {}
+    : per_example_(std::move(per_example)), options_(std::move(options)) {
+  if (options_.name.empty()) options_.name = "loss";
+}
+
+Loss Loss::with_reduction(Reduction reduction) const {
+  Loss other = *this;
+  other.options_.reduction = reduction;
+  return other;
+}
 
 Loss Loss::with_reduction(Reduction reduction) const {
   Loss other = *this;

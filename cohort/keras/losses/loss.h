@@ -26,7 +26,7 @@ enum class Reduction {
 
 struct LossOptions {
   Reduction reduction = Reduction::AUTO;
-  std::string name = "loss";
+  std::string name = "";  // empty: the loss's own ("loss" for a function of yours)
 };
 
 // A value. Thread safety: immutable.

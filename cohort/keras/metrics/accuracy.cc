@@ -4,36 +4,47 @@
 #include "cohort/keras/losses/crossentropy.h"
 #include "cohort/keras/metrics/metric_state.h"
 #include "cohort/keras/weighting.h"
-#include "cohort/ops/gradient_tape.h"
 
-namespace cohort::keras::metrics {
+namespace cohort {
+namespace internal {
 namespace {
 
-using internal::str;
+[[noreturn]] void throw_unfit(const char* what, const Tensor& y_true, const Tensor& y_pred) {
+  throw InvalidArgumentError(
+      str(what, ": labels ", describe(y_true), " do not fit predictions ", describe(y_pred)));
+}
 
 void squeeze_and_check(Tensor& y_true, Tensor& y_pred, const char* what) {
   const Tensor labels = y_true;
   const Tensor predictions = y_pred;
-  internal::squeeze_last_of_larger(y_true, y_pred);
-  if (y_true.sizes() != y_pred.sizes()) {
-    throw InvalidArgumentError(str(what, ": labels ", internal::describe(labels),
-                                   " do not fit predictions ", internal::describe(predictions)));
-  }
+  squeeze_last_of_larger(y_true, y_pred);
+  if (y_true.sizes() != y_pred.sizes()) throw_unfit(what, labels, predictions);
 }
 
-Tensor equal_values(const Tensor& labels, const Tensor& predictions, double) {
+Tensor equal_values(const Tensor& labels, const Tensor& predictions) {
   Tensor y_true = labels;
   Tensor y_pred = predictions;
   squeeze_and_check(y_true, y_pred, "accuracy");
   return y_true == y_pred;
 }
 
-Tensor sparse_matches(const Tensor& labels, const Tensor& predictions, double) {
-  const Tensor y_true = internal::sparse_labels(labels, predictions, "sparse_categorical_accuracy");
+Tensor sparse_matches(const Tensor& labels, const Tensor& predictions) {
+  const Tensor y_true = sparse_labels(labels, predictions, "sparse_categorical_accuracy");
   const Tensor matches = predictions.argmax(-1) == y_true;
   if (!labels.is_floating_point()) return matches;
   // A label with a fraction is no class, to Keras: here it is not cut off.
   return matches.logical_and(labels.trunc().eq(labels).to(matches.device()).reshape_as(matches));
+}
+
+void check_one_hot(const Tensor& labels, const Tensor& predictions, const char* what) {
+  if (labels.dim() == 0 || labels.sizes() != predictions.sizes()) {
+    throw_unfit(what, labels, predictions);
+  }
+}
+
+Tensor categorical_matches(const Tensor& labels, const Tensor& predictions) {
+  check_one_hot(labels, predictions, "categorical_accuracy");
+  return labels.argmax(-1).to(predictions.device()) == predictions.argmax(-1);
 }
 
 Tensor binary_matches(const Tensor& labels, const Tensor& predictions, double threshold) {
@@ -44,35 +55,73 @@ Tensor binary_matches(const Tensor& labels, const Tensor& predictions, double th
   return ((y_pred > threshold).to(y_pred.scalar_type()) == y_true).to(float64).mean(-1);
 }
 
-std::string name_or(const std::string& name, const char* otherwise) {
-  return name.empty() ? otherwise : name;
+Tensor in_top_k(const Tensor& classes, const Tensor& predictions, int64_t k) {
+  const Tensor known = classes.ge(0).logical_and(classes.lt(predictions.size(-1)));
+  const Tensor index = classes.clamp(0, predictions.size(-1) - 1).unsqueeze(-1);
+  const Tensor own = predictions.gather(-1, index);
+  return (predictions > own)
+      .sum(-1)
+      .lt(k)
+      .logical_and(known)
+      .logical_and(own.squeeze(-1).isfinite());
+}
+
+void check_k(const char* metric, int64_t k) {
+  if (k > 0) return;
+  throw InvalidArgumentError(str(metric, ": k is ", k, "; it must be above 0"));
 }
 
 }  // namespace
 
-MeanOfMatches::MeanOfMatches(const std::string& name, Function function, double threshold)
-    : Metric(internal::make_mean_state(name)), function_(function), threshold_(threshold) {}
-
-void MeanOfMatches::update_state(const Tensor& y_true, const Tensor& y_pred,
-                                 const Tensor& sample_weight) const {
-  const NoGradient no_gradient;
-  internal::add_to_mean(state(), function_(y_true.detach(), y_pred.detach(), threshold_),
-                        sample_weight);
+Tensor accuracy_by_shapes(const Tensor& y_true, const Tensor& y_pred) {
+  if (y_pred.dim() == 0) throw_unfit("accuracy", y_true, y_pred);
+  if (y_pred.size(-1) == 1) return binary_matches(y_true, y_pred, 0.5);
+  const bool sparse = y_true.dim() < y_pred.dim() || y_true.size(-1) == 1;
+  return sparse ? sparse_matches(y_true, y_pred) : categorical_matches(y_true, y_pred);
 }
 
-Tensor MeanOfMatches::operator()(const Tensor& y_true, const Tensor& y_pred,
-                                 const Tensor& sample_weight) const {
-  update_state(y_true, y_pred, sample_weight);
-  return result();
-}
+}  // namespace internal
+
+namespace keras::metrics {
 
 Accuracy::Accuracy(const MetricOptions& options)
-    : MeanOfMatches(name_or(options.name, "accuracy"), equal_values) {}
+    : MeanMetricWrapper(internal::equal_values, internal::with_name(options, "accuracy")) {}
 
 SparseCategoricalAccuracy::SparseCategoricalAccuracy(const MetricOptions& options)
-    : MeanOfMatches(name_or(options.name, "sparse_categorical_accuracy"), sparse_matches) {}
+    : MeanMetricWrapper(internal::sparse_matches,
+                        internal::with_name(options, "sparse_categorical_accuracy")) {}
+
+CategoricalAccuracy::CategoricalAccuracy(const MetricOptions& options)
+    : MeanMetricWrapper(internal::categorical_matches,
+                        internal::with_name(options, "categorical_accuracy")) {}
 
 BinaryAccuracy::BinaryAccuracy(const BinaryAccuracyOptions& options)
-    : MeanOfMatches(options.name, binary_matches, options.threshold) {}
+    : MeanMetricWrapper(
+          [threshold = options.threshold](const Tensor& y_true, const Tensor& y_pred) {
+            return internal::binary_matches(y_true, y_pred, threshold);
+          },
+          {.name = options.name}) {}
 
-}  // namespace cohort::keras::metrics
+SparseTopKCategoricalAccuracy::SparseTopKCategoricalAccuracy(const TopKOptions& options)
+    : MeanMetricWrapper(
+          [k = options.k](const Tensor& y_true, const Tensor& y_pred) {
+            return internal::in_top_k(
+                internal::sparse_labels(y_true, y_pred, "sparse_top_k_categorical_accuracy"),
+                y_pred, k);
+          },
+          internal::with_name({options.name}, "sparse_top_k_categorical_accuracy")) {
+  internal::check_k("SparseTopKCategoricalAccuracy", options.k);
+}
+
+TopKCategoricalAccuracy::TopKCategoricalAccuracy(const TopKOptions& options)
+    : MeanMetricWrapper(
+          [k = options.k](const Tensor& y_true, const Tensor& y_pred) {
+            internal::check_one_hot(y_true, y_pred, "top_k_categorical_accuracy");
+            return internal::in_top_k(y_true.argmax(-1).to(y_pred.device()), y_pred, k);
+          },
+          internal::with_name({options.name}, "top_k_categorical_accuracy")) {
+  internal::check_k("TopKCategoricalAccuracy", options.k);
+}
+
+}  // namespace keras::metrics
+}  // namespace cohort

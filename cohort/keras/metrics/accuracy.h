@@ -1,44 +1,32 @@
 // How often predictions are right.
 #pragma once
 
+#include <cstdint>
+#include <string>
+
 #include "cohort/core/export.h"
-#include "cohort/keras/metrics/metric.h"
+#include "cohort/keras/metrics/prediction_metric.h"
 
 namespace cohort::keras::metrics {
 
-// A metric that is the mean of a function of labels and predictions.
-class COHORT_API MeanOfMatches : public Metric {
- public:
-  // One value for each prediction.
-  using Function = Tensor (*)(const Tensor& y_true, const Tensor& y_pred, double threshold);
-
-  // Shapes: as the metric says; sample_weight as Mean's, over the matches.
-  // Errors: InvalidArgument (shapes).
-  void update_state(const Tensor& y_true, const Tensor& y_pred,
-                    const Tensor& sample_weight = Tensor()) const;
-  // update_state, then result (in a step: COLLECTIVE).
-  Tensor operator()(const Tensor& y_true, const Tensor& y_pred,
-                    const Tensor& sample_weight = Tensor()) const;
-
- protected:
-  MeanOfMatches(const std::string& name, Function function, double threshold = 0);
-
- private:
-  Function function_;
-  double threshold_;
-};
-
 // Labels equal predictions. Shapes: both [batch, ..].
-class COHORT_API Accuracy : public MeanOfMatches {
+class COHORT_API Accuracy : public MeanMetricWrapper {
  public:
   explicit Accuracy(const MetricOptions& options = {});
 };
 
 // The label is the class with the largest prediction.
 // Shapes: labels [batch, ..] (or with a last dimension of 1), predictions [batch, .., classes].
-class COHORT_API SparseCategoricalAccuracy : public MeanOfMatches {
+class COHORT_API SparseCategoricalAccuracy : public MeanMetricWrapper {
  public:
   explicit SparseCategoricalAccuracy(const MetricOptions& options = {});
+};
+
+// The largest label and the largest prediction are those of one class; labels are one-hot, say.
+// Shapes: both [batch, .., classes].
+class COHORT_API CategoricalAccuracy : public MeanMetricWrapper {
+ public:
+  explicit CategoricalAccuracy(const MetricOptions& options = {});
 };
 
 struct BinaryAccuracyOptions {
@@ -46,9 +34,37 @@ struct BinaryAccuracyOptions {
   double threshold = 0.5;  // predictions above it count as 1
 };
 // Shapes: labels (0 or 1) and predictions [batch, .., d]; matches are averaged over d.
-class COHORT_API BinaryAccuracy : public MeanOfMatches {
+class COHORT_API BinaryAccuracy : public MeanMetricWrapper {
  public:
   explicit BinaryAccuracy(const BinaryAccuracyOptions& options = {});
 };
 
+struct TopKOptions {
+  int64_t k = 5;          // above 0
+  std::string name = "";  // empty: the metric's own
+};
+
+// Fewer than k classes have a larger prediction than the label's. A class outside of the
+// predictions, or whose prediction is not finite, never counts as found.
+// Shapes: labels [batch, ..] (or with a last dimension of 1), predictions [batch, .., classes].
+class COHORT_API SparseTopKCategoricalAccuracy : public MeanMetricWrapper {
+ public:
+  // Errors: InvalidArgument (k).
+  explicit SparseTopKCategoricalAccuracy(const TopKOptions& options = {});
+};
+
+// The same of one-hot labels. Shapes: both [batch, .., classes].
+class COHORT_API TopKCategoricalAccuracy : public MeanMetricWrapper {
+ public:
+  // Errors: InvalidArgument (k).
+  explicit TopKCategoricalAccuracy(const TopKOptions& options = {});
+};
+
 }  // namespace cohort::keras::metrics
+
+namespace cohort::internal {
+// Which accuracy "accuracy" means to Keras's compile: binary for predictions of one number, sparse
+// for labels without the classes' dimension, else categorical. One value for each example or more.
+// Errors: InvalidArgument (shapes).
+Tensor accuracy_by_shapes(const Tensor& y_true, const Tensor& y_pred);
+}  // namespace cohort::internal

@@ -42,7 +42,7 @@ class COHORT_API Metric {
   const std::string& name() const;
 
   // Across replicas and outside of steps: the value over all replicas. In a step COLLECTIVE: every
-  // replica gets that value. 0 without data. Shape: [].
+  // replica gets that value. 0 without data. Shape: [], or as the metric says.
   MetricResult result() const;
   // Across replicas or outside of steps. Errors: FailedPrecondition (in a step).
   void reset_state() const;

@@ -33,6 +33,7 @@ const std::vector<Variable>& MetricState::variables() {
     std::vector<Variable> variables;
     for (const std::string& variable_name : options_.variable_names) {
       const distribute::VariableSpec spec{
+          .shape = options_.shape,
           .dtype = dtype_,
           .options = {.name = str(name(), "/", variable_name),
                       .trainable = false,
@@ -76,7 +77,10 @@ Tensor MetricState::compute() const {
 }
 
 Tensor MetricState::result() {
-  if (!build_once_.done() && !distribute::has_strategy()) return at::zeros({}, dtype_);
+  if (!build_once_.done() && !distribute::has_strategy()) {
+    const Tensor nothing = at::zeros(options_.shape, dtype_);
+    return options_.result(std::vector<Tensor>(options_.variable_names.size(), nothing));
+  }
   variables();
   distribute::ReplicaContext* replica = distribute::get_replica_context();
   if (replica == nullptr || !distribute::has_strategy()) return compute();
@@ -90,7 +94,7 @@ void MetricState::reset() {
                                       "steps, or in merge_call"));
   }
   if (!build_once_.done()) return;
-  for (const Variable& variable : variables_) variable.assign(at::zeros({}, dtype_));
+  for (const Variable& variable : variables_) variable.assign(at::zeros(options_.shape, dtype_));
 }
 
 std::shared_ptr<MetricState> make_mean_state(std::string name) {

@@ -16,22 +16,23 @@ namespace cohort::internal {
 
 class StrategyCore;
 
-// Named scalars, zero at first, each summed over replicas. Thread safety: as Metric.
+// Named tensors, zeros at first, each summed over replicas. Thread safety: as Metric.
 class MetricState final : public train::Trackable {
  public:
-  // Computes `result` from the scalars, which are in the order of `variable_names`.
+  // Computes `result` from the tensors, which are in the order of `variable_names`.
   using Result = std::function<Tensor(const std::vector<Tensor>&)>;
 
   struct Options {
     std::string name;
     std::vector<std::string> variable_names;
     Result result;
+    std::vector<int64_t> shape = {};  // of each tensor
   };
   explicit MetricState(Options options);
 
   const std::string& name() const { return options_.name; }
   DType dtype() const { return dtype_; }
-  // Adds to the calling replica's scalars, in their order.
+  // Adds to the calling replica's tensors, in their order.
   void add(at::ArrayRef<Tensor> deltas);
   Tensor result();
   void reset();

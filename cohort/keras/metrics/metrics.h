@@ -2,5 +2,10 @@
 #pragma once
 
 #include "cohort/keras/metrics/accuracy.h"
+#include "cohort/keras/metrics/auc.h"
+#include "cohort/keras/metrics/confusion.h"
+#include "cohort/keras/metrics/errors.h"
+#include "cohort/keras/metrics/get.h"
 #include "cohort/keras/metrics/mean.h"
 #include "cohort/keras/metrics/metric.h"
+#include "cohort/keras/metrics/prediction_metric.h"

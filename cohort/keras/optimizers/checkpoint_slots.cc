@@ -141,15 +141,14 @@ void LearningRateValue::prepare_restore(train::RestoreSource& source) {
               [this](const Tensor& value) { value_ = value.item<double>(); });
 }
 
-void ScheduledLearningRate::prepare_restore(train::RestoreSource& source) {
-  source.read(train::kVariableValue, {}, float32, [](const Tensor&) {});
+void DerivedNumber::prepare_restore(train::RestoreSource& source) {
+  source.read(train::kVariableValue, {}, dtype_, [](const Tensor&) {});
 }
 
-std::vector<train::CheckpointValue> ScheduledLearningRate::checkpoint_values() {
-  // Keras's schedules compute in float32, whatever floatx() is.
+std::vector<train::CheckpointValue> DerivedNumber::checkpoint_values() {
   return {{.attribute = train::kVariableValue,
-           .full_name = "current_learning_rate",
-           .parts = {{at::scalar_tensor(current_(), at::dtype(float32))}}}};
+           .full_name = full_name_,
+           .parts = {{at::scalar_tensor(current_(), at::dtype(dtype_))}}}};
 }
 
 }  // namespace cohort::internal

@@ -80,16 +80,20 @@ class LearningRateValue final : public train::Trackable {
   std::atomic<double> value_;
 };
 
-// The current value of a schedule; nothing is ever restored into it.
-class ScheduledLearningRate final : public train::Trackable {
+// A number that follows from others, the current value of a schedule for example; nothing is ever
+// restored into it.
+class DerivedNumber final : public train::Trackable {
  public:
-  explicit ScheduledLearningRate(std::function<double()> current) : current_(std::move(current)) {}
+  DerivedNumber(std::string full_name, DType dtype, std::function<double()> current)
+      : full_name_(std::move(full_name)), dtype_(dtype), current_(std::move(current)) {}
 
   bool has_checkpoint_values() const override { return true; }
   std::vector<train::CheckpointValue> checkpoint_values() override;
   void prepare_restore(train::RestoreSource& source) override;
 
  private:
+  std::string full_name_;
+  DType dtype_;
   std::function<double()> current_;
 };
 

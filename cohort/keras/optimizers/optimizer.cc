@@ -6,9 +6,9 @@
 namespace cohort::keras::optimizers {
 
 Optimizer::Optimizer(std::string name, std::unique_ptr<const optim::UpdateRule> rule,
-                     LearningRate learning_rate)
+                     LearningRate learning_rate, const CommonOptions& options)
     : state_(std::make_shared<internal::OptimizerState>(std::move(name), std::move(rule),
-                                                        std::move(learning_rate))) {}
+                                                        std::move(learning_rate), options)) {}
 
 void Optimizer::apply_gradients(const GradientsAndVariables& gradients,
                                 const ApplyOptions& options) const {
@@ -21,6 +21,9 @@ void Optimizer::minimize(const Tensor& loss, const std::vector<Variable>& variab
 }
 
 void Optimizer::build(const std::vector<Variable>& variables) const { state_->build(variables); }
+void Optimizer::finalize_variable_values(const std::vector<Variable>& variables) const {
+  state_->finalize_variable_values(variables);
+}
 Variable Optimizer::iterations() const { return state_->iterations(); }
 double Optimizer::learning_rate() const { return state_->learning_rate(); }
 void Optimizer::set_learning_rate(double learning_rate) const {

@@ -6,7 +6,9 @@
 //   optimizer.apply_gradients(zip(gradients, model.trainable_variables()));
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -50,6 +52,26 @@ class LearningRate {
   std::shared_ptr<const optim::LearningRateSchedule> schedule_;
 };
 
+// What every optimizer can do beside its formula. Their options have these members, too.
+struct CommonOptions {
+  // At most one of the next three may be above 0; they clip what is summed over all replicas.
+  double clipnorm = 0;         // scales each variable's gradient to this norm at most
+  double clipvalue = 0;        // cuts each element to [-clipvalue, clipvalue]
+  double global_clipnorm = 0;  // scales all gradients so that their norm together is at most this
+  // Before each update a variable loses this share of itself, times the learning rate.
+  std::optional<double> weight_decay = std::nullopt;
+  // Keep a moving average of each variable: average = ema_momentum * average +
+  // (1 - ema_momentum) * variable, after each update.
+  bool use_ema = false;
+  double ema_momentum = 0.99;  // in [0, 1]
+  // Every so many updates the variables are set to their averages; 0: never, see
+  // finalize_variable_values.
+  int64_t ema_overwrite_frequency = 0;
+  // Only every so many-th call updates, with the mean of the gradients of these calls; they are
+  // exchanged between replicas then only. A missing gradient counts as zero.
+  int64_t gradient_accumulation_steps = 1;
+};
+
 struct ApplyOptions {
   // The gradients are already summed over replicas (they are equal on all of them).
   bool skip_gradients_aggregation = false;
@@ -85,6 +107,11 @@ class COHORT_API Optimizer {
   // Errors: FailedPrecondition (in a step; variables of several strategies).
   void build(const std::vector<Variable>& variables) const;
 
+  // Sets the variables to their moving averages, for evaluation or at the end of training.
+  // Errors: FailedPrecondition (in a step; made without use_ema), NotFound (a variable that the
+  // optimizer has not seen).
+  void finalize_variable_values(const std::vector<Variable>& variables) const;
+
   // The number of updates applied: int64, shape [].
   Variable iterations() const;
   // The learning rate of the next update. A number is rounded to the floatx() of the time at which
@@ -100,8 +127,9 @@ class COHORT_API Optimizer {
   std::shared_ptr<train::Trackable> trackable() const;
 
  protected:
+  // Errors: InvalidArgument (names the option and its value).
   Optimizer(std::string name, std::unique_ptr<const optim::UpdateRule> rule,
-            LearningRate learning_rate);
+            LearningRate learning_rate, const CommonOptions& options = {});
 
  private:
   internal::Handle<internal::OptimizerState, "Optimizer"> state_;

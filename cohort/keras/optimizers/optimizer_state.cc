@@ -4,23 +4,28 @@
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
 #include "cohort/core/flush_denormals.h"
 #include "cohort/core/logging.h"
+#include "cohort/distribute/colocation.h"
 #include "cohort/distribute/context.h"
 #include "cohort/distribute/local_variable.h"
 #include "cohort/distribute/strategy.h"
 #include "cohort/distribute/strategy_core.h"
 #include "cohort/distribute/variable_creation.h"
 #include "cohort/keras/backend.h"
+#include "cohort/keras/zip.h"
 #include "cohort/ops/gradient_tape.h"
+#include "cohort/optim/transformed.h"
 
 namespace cohort::internal {
 namespace {
 
 using distribute::ReplicaContext;
 using keras::optimizers::ApplyOptions;
+using keras::optimizers::CommonOptions;
 using keras::optimizers::GradientsAndVariables;
 
 // Errors: FailedPrecondition (in cross-replica context).
@@ -33,17 +38,60 @@ ReplicaContext& calling_replica() {
       "gradients to the replicas instead, with .skip_gradients_aggregation if they are summed)");
 }
 
+// Errors: InvalidArgument (names the option and its value).
+std::unique_ptr<const optim::UpdateRule> with_transforms(
+    std::unique_ptr<const optim::UpdateRule> rule, const CommonOptions& options) {
+  int clips = 0;
+  for (const auto& [option, value] :
+       {std::pair("clipnorm", options.clipnorm), std::pair("clipvalue", options.clipvalue),
+        std::pair("global_clipnorm", options.global_clipnorm)}) {
+    clips += value > 0 ? 1 : 0;
+    if (value >= 0 && std::isfinite(value)) continue;
+    throw InvalidArgumentError(str(option, " must be a finite number not below 0, but is ", value));
+  }
+  if (clips > 1) {
+    throw InvalidArgumentError(
+        str("at most one of clipnorm, clipvalue and global_clipnorm may be "
+            "above 0, but they are ",
+            options.clipnorm, ", ", options.clipvalue, " and ", options.global_clipnorm));
+  }
+  if (options.gradient_accumulation_steps < 1) {
+    throw InvalidArgumentError(str("gradient_accumulation_steps must be 1 or more, but is ",
+                                   options.gradient_accumulation_steps));
+  }
+  optim::TransformOptions transforms{.clipvalue = options.clipvalue,
+                                     .weight_decay = options.weight_decay,
+                                     .ema_overwrite_frequency = options.ema_overwrite_frequency};
+  if (options.use_ema) transforms.ema_momentum = options.ema_momentum;
+  return optim::make_transformed(std::move(rule), transforms);
+}
+
 }  // namespace
 
 OptimizerState::OptimizerState(std::string name, std::unique_ptr<const optim::UpdateRule> rule,
-                               keras::optimizers::LearningRate learning_rate)
+                               keras::optimizers::LearningRate learning_rate,
+                               const CommonOptions& options)
     : name_(std::move(name)),
-      rule_(std::move(rule)),
+      rule_(with_transforms(std::move(rule), options)),
       learning_rate_(learning_rate.value(), keras_floatx()),
       schedule_(learning_rate.schedule()),
+      options_(options),
       strategy_(distribute::has_strategy() ? distribute::get_strategy().core() : nullptr),
       plans_(str("optimizer '", name_, "'")),
-      checkpoint_slots_(name_, *rule_) {}
+      checkpoint_slots_(name_, *rule_) {
+  if (options.gradient_accumulation_steps > 1) {
+    accumulator_ =
+        std::make_unique<GradientAccumulator>(name_, options.gradient_accumulation_steps);
+  }
+  const std::vector<optim::DerivedScalar> derived = rule_->derived_scalars(0);
+  for (size_t i = 0; i < derived.size(); ++i) {
+    derived_numbers_.emplace_back(
+        derived[i].name,
+        std::make_unique<DerivedNumber>(derived[i].name, keras_floatx(), [this, i] {
+          return rule_->derived_scalars(iterations().value().item<int64_t>())[i].value;
+        }));
+  }
+}
 
 OptimizerState::~OptimizerState() = default;
 
@@ -92,14 +140,25 @@ void OptimizerState::apply(const GradientsAndVariables& gradients, const ApplyOp
   const auto exchange = plans_.of(
       replica, {gradients.size(), [&](size_t i) -> const Variable& { return gradients[i].second; }},
       [this](const std::vector<Variable>& variables) { return make_targets(variables); });
+  std::vector<Tensor> means;
+  if (accumulator_ != nullptr) {
+    if (!accumulator_->update_is_due(gradients)) return;
+    means = accumulator_->means(gradients);
+  }
   exchange->begin(replica, Arrival::kAtOnce);
-  for (size_t i = 0; i < gradients.size(); ++i) exchange->bring(replica, i, gradients[i].first);
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    exchange->bring(replica, i, means.empty() ? gradients[i].first : means[i]);
+  }
   update(replica, *exchange, !options.skip_gradients_aggregation);
+  if (accumulator_ != nullptr) accumulator_->clear(gradients);
 }
 
 void OptimizerState::minimize(const Tensor& loss, const std::vector<Variable>& variables,
                               GradientTape& tape) {
   if (variables.empty()) return;
+  if (accumulator_ != nullptr) {  // most calls exchange nothing, so that nothing could overlap
+    return apply(zip(tape.gradient(loss, variables), variables), {});
+  }
   ReplicaContext& replica = calling_replica();
   const auto exchange = [&] {
     const NoGradient no_gradient;
@@ -121,11 +180,14 @@ void OptimizerState::update(ReplicaContext& replica, GradientExchange& exchange,
   exchange.finish(replica, {.rule = *rule_,
                             .learning_rate = learning_rate_at(iteration),
                             .iteration = iteration,
-                            .aggregate_gradients = aggregate_gradients});
+                            .aggregate_gradients = aggregate_gradients,
+                            .clipnorm = options_.clipnorm,
+                            .global_clipnorm = options_.global_clipnorm});
   count_update(replica);
 }
 
 void OptimizerState::count_update(const ReplicaContext& replica) {
+  if (!iterations().impl().is_local()) return iterations().assign_add(1.0);
   const LocalVariable& impl = iterations().impl().local();
   const auto own = static_cast<size_t>(replica.local_replica_id());
   // Made under another strategy, it has no component of this replica's own.
@@ -167,6 +229,7 @@ std::vector<UpdateTarget> OptimizerState::make_targets(const std::vector<Variabl
     targets.push_back(
         found != nullptr ? *found : made.emplace_back(make_target(variable, made.size(), num_new)));
   }
+  if (accumulator_ != nullptr) accumulator_->make(made);
   // Where restored values do not fit, the slots are given up: a step that is tried again meets the
   // same error, and does not train without them.
   checkpoint_slots_.add(made);
@@ -185,14 +248,15 @@ const UpdateTarget* OptimizerState::find_target(const Variable& variable) const 
 UpdateTarget OptimizerState::make_target(const Variable& variable, size_t index,
                                          size_t num_new) const {
   UpdateTarget target{variable, {}};
+  const ScopedColocation beside(variable.impl());
   for (const optim::SlotSpec& slot : rule_->slots()) {
     const distribute::VariableSpec spec{
         .shape = variable.shape(),
         .dtype = variable.dtype(),
         .options = {.name = str(name_, "/", slot.name, "/", variable.name()), .trainable = false}};
-    const auto fill = [value = slot.initial_value,
-                       dtype = spec.dtype](const distribute::ShardInfo& shard) {
-      return at::full(shard.shape, value, dtype);
+    const auto fill = [&](const distribute::ShardInfo& shard) {
+      if (slot.starts_as_variable) return shard.of(variable.value().detach()).clone();
+      return at::full(shard.shape, slot.initial_value, spec.dtype);
     };
     const auto pending = checkpoint_slots_.pending_value(
         {.target = index, .num_targets = num_new, .slot = target.slots.size()}, spec.shape,
@@ -217,6 +281,32 @@ void OptimizerState::build(const std::vector<Variable>& variables) {
               [this](const std::vector<Variable>& all) { return make_targets(all); });
 }
 
+void OptimizerState::finalize_variable_values(const std::vector<Variable>& variables) {
+  if (!options_.use_ema) {
+    throw FailedPreconditionError(
+        str("optimizer '", name_, "' keeps no moving averages; make it with use_ema"));
+  }
+  if (distribute::has_strategy() && !distribute::in_cross_replica_context()) {
+    throw FailedPreconditionError(str("optimizer '", name_,
+                                      "': finalize_variable_values was called in a step; call it "
+                                      "between steps"));
+  }
+  const NoGradient no_gradient;
+  for (const Variable& variable : variables) {
+    Variable average;
+    {
+      std::lock_guard lock(mutex_);
+      const UpdateTarget* target = find_target(variable);
+      if (target == nullptr) {
+        throw NotFoundError(str("optimizer '", name_, "' has no moving average of variable '",
+                                variable.name(), "': it has never updated it"));
+      }
+      average = target->slots.back();  // where make_transformed puts it
+    }
+    variable.assign(average.value().detach());
+  }
+}
+
 std::vector<Variable> OptimizerState::variables() {
   std::vector<Variable> all{iterations()};
   std::lock_guard lock(mutex_);
@@ -236,6 +326,10 @@ std::vector<train::TrackableChild> OptimizerState::checkpoint_children() {
     children.push_back({"_current_learning_rate", &scheduled_learning_rate_});
   }
   for (train::TrackableChild& list : checkpoint_slots_.lists()) children.push_back(std::move(list));
+  for (const auto& [name, number] : derived_numbers_) children.push_back({name, number.get()});
+  if (accumulator_ != nullptr) {
+    children.push_back({"_gradient_accumulator", accumulator_.get()});
+  }
   return children;
 }
 

@@ -5,11 +5,13 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cohort/distribute/build_once.h"
 #include "cohort/distribute/exchange_plans.h"
 #include "cohort/keras/optimizers/checkpoint_slots.h"
+#include "cohort/keras/optimizers/gradient_accumulator.h"
 #include "cohort/keras/optimizers/optimizer.h"
 #include "cohort/train/trackable.h"
 
@@ -21,13 +23,15 @@ class StrategyCore;
 class OptimizerState final : public train::Trackable {
  public:
   OptimizerState(std::string name, std::unique_ptr<const optim::UpdateRule> rule,
-                 keras::optimizers::LearningRate learning_rate);
+                 keras::optimizers::LearningRate learning_rate,
+                 const keras::optimizers::CommonOptions& options);
   ~OptimizerState() override;
 
   void apply(const keras::optimizers::GradientsAndVariables& gradients,
              const keras::optimizers::ApplyOptions& options);
   void minimize(const Tensor& loss, const std::vector<Variable>& variables, GradientTape& tape);
   void build(const std::vector<Variable>& variables);
+  void finalize_variable_values(const std::vector<Variable>& variables);
 
   const Variable& iterations();
   double learning_rate();
@@ -57,9 +61,14 @@ class OptimizerState final : public train::Trackable {
   const std::unique_ptr<const optim::UpdateRule> rule_;
   LearningRateValue learning_rate_;
   const std::shared_ptr<const optim::LearningRateSchedule> schedule_;
-  ScheduledLearningRate scheduled_learning_rate_{[this] { return learning_rate(); }};
+  const keras::optimizers::CommonOptions options_;
+  // Keras's schedules compute in float32, whatever floatx() is.
+  DerivedNumber scheduled_learning_rate_{"current_learning_rate", float32,
+                                         [this] { return learning_rate(); }};
+  std::vector<std::pair<std::string, std::unique_ptr<DerivedNumber>>> derived_numbers_;
   std::shared_ptr<StrategyCore> strategy_;  // of the scope it was made in, if any
 
+  std::unique_ptr<GradientAccumulator> accumulator_;  // where updates are fewer than calls
   BuildOnce iterations_once_;
   Variable iterations_;
   std::atomic<bool> warned_{false};

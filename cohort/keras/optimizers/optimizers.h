@@ -1,13 +1,18 @@
 // The optimizers, with the formulas and defaults of Keras 2.15.
 //
-//   optimizers::Adam adam({.learning_rate = 1e-3});
+//   optimizers::Adam adam({.learning_rate = 1e-3, .global_clipnorm = 1});
 //   optimizers::SGD sgd({.learning_rate = optim::ExponentialDecay({...}), .momentum = 0.9});
+//   optimizers::Optimizer rmsprop = optimizers::get("rmsprop");
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "cohort/core/export.h"
 #include "cohort/keras/optimizers/optimizer.h"
+#include "cohort/optim/decays.h"
 
 namespace cohort::keras::optimizers {
 
@@ -15,6 +20,15 @@ struct SGDOptions {
   LearningRate learning_rate = 0.01;
   double momentum = 0;    // in [0, 1]
   bool nesterov = false;  // look ahead along the momentum
+  // See CommonOptions.
+  double clipnorm = 0;
+  double clipvalue = 0;
+  double global_clipnorm = 0;
+  std::optional<double> weight_decay = std::nullopt;
+  bool use_ema = false;
+  double ema_momentum = 0.99;
+  int64_t ema_overwrite_frequency = 0;
+  int64_t gradient_accumulation_steps = 1;
   std::string name = "SGD";
 };
 // See optim/sgd.h. Errors: InvalidArgument (names the option and its value); of the others, too.
@@ -29,6 +43,15 @@ struct AdamOptions {
   double beta_2 = 0.999;  // decay of its square's mean, in [0, 1)
   double epsilon = 1e-7;  // added to the root
   bool amsgrad = false;   // divide by the largest second moment so far
+  // See CommonOptions.
+  double clipnorm = 0;
+  double clipvalue = 0;
+  double global_clipnorm = 0;
+  std::optional<double> weight_decay = std::nullopt;
+  bool use_ema = false;
+  double ema_momentum = 0.99;
+  int64_t ema_overwrite_frequency = 0;
+  int64_t gradient_accumulation_steps = 1;
   std::string name = "Adam";
 };
 // See optim/adam.h.
@@ -37,12 +60,44 @@ class COHORT_API Adam : public Optimizer {
   explicit Adam(const AdamOptions& options = {});
 };
 
+struct AdamWOptions {
+  LearningRate learning_rate = 0.001;
+  double beta_1 = 0.9;    // decay of the gradient's mean, in [0, 1)
+  double beta_2 = 0.999;  // decay of its square's mean, in [0, 1)
+  double epsilon = 1e-7;  // added to the root
+  bool amsgrad = false;   // divide by the largest second moment so far
+  // See CommonOptions.
+  double clipnorm = 0;
+  double clipvalue = 0;
+  double global_clipnorm = 0;
+  std::optional<double> weight_decay = 0.004;
+  bool use_ema = false;
+  double ema_momentum = 0.99;
+  int64_t ema_overwrite_frequency = 0;
+  int64_t gradient_accumulation_steps = 1;
+  std::string name = "AdamW";
+};
+// Adam with decaying weights (Loshchilov and Hutter, 2017).
+class COHORT_API AdamW : public Optimizer {
+ public:
+  explicit AdamW(const AdamWOptions& options = {});
+};
+
 struct RMSpropOptions {
   LearningRate learning_rate = 0.001;
   double rho = 0.9;       // decay of the squared gradient's mean, in [0, 1]
   double momentum = 0;    // in [0, 1]
   double epsilon = 1e-7;  // added under the root
   bool centered = false;  // divide by the variance instead of the second moment
+  // See CommonOptions.
+  double clipnorm = 0;
+  double clipvalue = 0;
+  double global_clipnorm = 0;
+  std::optional<double> weight_decay = std::nullopt;
+  bool use_ema = false;
+  double ema_momentum = 0.99;
+  int64_t ema_overwrite_frequency = 0;
+  int64_t gradient_accumulation_steps = 1;
   std::string name = "RMSprop";
 };
 // See optim/rmsprop.h.
@@ -50,5 +105,132 @@ class COHORT_API RMSprop : public Optimizer {
  public:
   explicit RMSprop(const RMSpropOptions& options = {});
 };
+
+struct AdagradOptions {
+  LearningRate learning_rate = 0.001;
+  double initial_accumulator_value = 0.1;
+  double epsilon = 1e-7;  // added under the root
+  // See CommonOptions.
+  double clipnorm = 0;
+  double clipvalue = 0;
+  double global_clipnorm = 0;
+  std::optional<double> weight_decay = std::nullopt;
+  bool use_ema = false;
+  double ema_momentum = 0.99;
+  int64_t ema_overwrite_frequency = 0;
+  int64_t gradient_accumulation_steps = 1;
+  std::string name = "Adagrad";
+};
+// See optim/adagrad.h.
+class COHORT_API Adagrad : public Optimizer {
+ public:
+  explicit Adagrad(const AdagradOptions& options = {});
+};
+
+struct AdadeltaOptions {
+  LearningRate learning_rate = 0.001;
+  double rho = 0.95;      // decay of both means, in [0, 1]
+  double epsilon = 1e-7;  // added under the roots
+  // See CommonOptions.
+  double clipnorm = 0;
+  double clipvalue = 0;
+  double global_clipnorm = 0;
+  std::optional<double> weight_decay = std::nullopt;
+  bool use_ema = false;
+  double ema_momentum = 0.99;
+  int64_t ema_overwrite_frequency = 0;
+  int64_t gradient_accumulation_steps = 1;
+  std::string name = "Adadelta";
+};
+// See optim/adadelta.h.
+class COHORT_API Adadelta : public Optimizer {
+ public:
+  explicit Adadelta(const AdadeltaOptions& options = {});
+};
+
+struct AdamaxOptions {
+  LearningRate learning_rate = 0.001;
+  double beta_1 = 0.9;    // decay of the gradient's mean, in [0, 1)
+  double beta_2 = 0.999;  // decay of its largest size, in [0, 1)
+  double epsilon = 1e-7;  // added to that size
+  // See CommonOptions.
+  double clipnorm = 0;
+  double clipvalue = 0;
+  double global_clipnorm = 0;
+  std::optional<double> weight_decay = std::nullopt;
+  bool use_ema = false;
+  double ema_momentum = 0.99;
+  int64_t ema_overwrite_frequency = 0;
+  int64_t gradient_accumulation_steps = 1;
+  std::string name = "Adamax";
+};
+// See optim/adamax.h.
+class COHORT_API Adamax : public Optimizer {
+ public:
+  explicit Adamax(const AdamaxOptions& options = {});
+};
+
+struct NadamOptions {
+  LearningRate learning_rate = 0.001;
+  double beta_1 = 0.9;    // decay of the gradient's mean, in [0, 1)
+  double beta_2 = 0.999;  // decay of its square's mean, in [0, 1)
+  double epsilon = 1e-7;  // added to the root
+  // See CommonOptions.
+  double clipnorm = 0;
+  double clipvalue = 0;
+  double global_clipnorm = 0;
+  std::optional<double> weight_decay = std::nullopt;
+  bool use_ema = false;
+  double ema_momentum = 0.99;
+  int64_t ema_overwrite_frequency = 0;
+  int64_t gradient_accumulation_steps = 1;
+  std::string name = "Nadam";
+};
+// See optim/nadam.h.
+class COHORT_API Nadam : public Optimizer {
+ public:
+  explicit Nadam(const NadamOptions& options = {});
+};
+
+struct FtrlOptions {
+  LearningRate learning_rate = 0.001;
+  double learning_rate_power = -0.5;
+  double initial_accumulator_value = 0.1;
+  double l1_regularization_strength = 0;
+  double l2_regularization_strength = 0;
+  double l2_shrinkage_regularization_strength = 0;
+  double beta = 0;
+  // See CommonOptions.
+  double clipnorm = 0;
+  double clipvalue = 0;
+  double global_clipnorm = 0;
+  std::optional<double> weight_decay = std::nullopt;
+  bool use_ema = false;
+  double ema_momentum = 0.99;
+  int64_t ema_overwrite_frequency = 0;
+  int64_t gradient_accumulation_steps = 1;
+  std::string name = "Ftrl";
+};
+// See optim/ftrl.h.
+class COHORT_API Ftrl : public Optimizer {
+ public:
+  explicit Ftrl(const FtrlOptions& options = {});
+};
+
+// A new optimizer with the defaults of the class that Keras knows under `name`, in any case:
+// "Adam", "adam".
+// Errors: InvalidArgument (no such optimizer; names the nearest).
+COHORT_API Optimizer get(std::string_view name);
+
+// Keras's place for them.
+namespace schedules {
+using optim::CosineDecay;
+using optim::CosineDecayRestarts;
+using optim::ExponentialDecay;
+using optim::InverseTimeDecay;
+using optim::LearningRateSchedule;
+using optim::PiecewiseConstantDecay;
+using optim::PolynomialDecay;
+}  // namespace schedules
 
 }  // namespace cohort::keras::optimizers

@@ -9,7 +9,7 @@
 #include "cohort/distribute/nn.h"
 #include "cohort/distribute/replica_context.h"
 #include "cohort/keras/metrics/metric_state.h"
-#include "cohort/keras/training/names.h"
+#include "cohort/keras/named.h"
 #include "cohort/ops/gradient_tape.h"
 
 namespace cohort::internal {
@@ -135,9 +135,8 @@ void CompiledModel::check_names(const std::vector<std::string>& names) const {
   const auto check = [&](const auto& named, const char* what) {
     for (const auto& [name, value] : named) {
       if (std::find(names.begin(), names.end(), name) != names.end()) continue;
-      throw InvalidArgumentError(
-          str("compile got ", what, " for an output ", quoted(name), ", which the model lacks",
-              nearest_name_hint(name, std::vector<std::string_view>(names.begin(), names.end()))));
+      const std::vector<std::string_view> known(names.begin(), names.end());
+      throw_unknown_name(str("output (compile got ", what, " for it)"), name, {known, known});
     }
   };
   if (names.size() == 1) return;  // which nobody needs to name

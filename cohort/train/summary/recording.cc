@@ -1,5 +1,6 @@
 #include "cohort/train/summary/recording.h"
 
+#include <atomic>
 #include <utility>
 
 namespace cohort::internal {
@@ -7,6 +8,7 @@ namespace {
 
 thread_local RecordingStatePtr current_state;
 thread_local RecordingGate current_gate = nullptr;
+std::atomic<bool> another_task_writes{false};
 
 }  // namespace
 
@@ -22,5 +24,8 @@ RecordingGate recording_gate() { return current_gate; }
 ScopedRecordingGate::ScopedRecordingGate(RecordingGate gate)
     : previous_(std::exchange(current_gate, gate)) {}
 ScopedRecordingGate::~ScopedRecordingGate() { current_gate = previous_; }
+
+void leave_summaries_to_another_task(bool leave) { another_task_writes = leave; }
+bool summaries_are_left_to_another_task() { return another_task_writes; }
 
 }  // namespace cohort::internal

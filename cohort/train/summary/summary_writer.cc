@@ -88,6 +88,9 @@ void SummaryWriter::close() const {
 std::string SummaryWriter::path() const { return writer_ ? writer_->path() : ""; }
 
 SummaryWriter create_file_writer(const std::string& logdir, const FileWriterOptions& options) {
+  if (internal::summaries_are_left_to_another_task() && !options.every_worker) {
+    return create_noop_writer();
+  }
   return SummaryWriter(std::make_shared<internal::EventWriter>(
       internal::posix_file_system(), logdir,
       internal::EventWriterOptions{

@@ -32,6 +32,9 @@ struct FileWriterOptions {
   // After how many milliseconds it does so at the latest.
   int64_t flush_millis = 120'000;
   std::string filename_suffix = ".v2";
+  // Where workers run one program side by side (MultiWorkerMirroredStrategy), the first of them writes,
+  // and the writers of the others write nothing. True: this one writes all the same.
+  bool every_worker = false;
 };
 
 // Which step a summary belongs to: a number, a variable (optimizer.iterations()), or a function. The
@@ -109,7 +112,8 @@ class COHORT_API SummaryWriter {
 };
 
 // Makes the directory `logdir` and in it a file "events.out.tfevents.<time>.<host>.<pid>.<n>.v2",
-// which a thread of its own writes. TensorBoard shows a directory of such files as a run.
+// which a thread of its own writes. TensorBoard shows a directory of such files as a run. In a worker
+// that is not the first of its cluster, a writer that writes nothing (see every_worker).
 // Errors: InvalidArgument (an option below 0; logdir is a file), PermissionDenied,
 // ResourceExhausted.
 [[nodiscard]] COHORT_API SummaryWriter create_file_writer(const std::string& logdir,

@@ -63,6 +63,11 @@ World::World(const SimulationOptions& options) : options_(options), random_(opti
 
 World::~World() {
   for (const auto& life : lives_) life->process.end();
+  // They still answer calls as they end, over the network between all of them.
+  for (const auto& life : lives_) {
+    life->agent = nullptr;
+    life->service = nullptr;
+  }
 }
 
 TaskId World::task_of(int node) const {
@@ -241,7 +246,10 @@ void World::accepted(Life& life, const rpc::Caller& writer) {
       newest = other.get();
     }
   }
-  if (newest != nullptr && newest->incarnation != writer.incarnation) {
+  // An earlier service that runs again is not newer than the group in which the task accepts; nor is one
+  // of the same term, of which a service that no survivor told of it knows nothing.
+  if (newest != nullptr && newest->incarnation != writer.incarnation &&
+      term > life.agent->view()->term) {
     violate(str(task_of(life.node), " accepted a write of a coordinator that is fenced"));
   }
 }
@@ -253,6 +261,8 @@ void World::expect_all_learn(const Life& dead, Duration bound) {
   if (!dead.agent->view()) return;  // it has no call open yet whose end could tell
   const Life* chief = current(0);
   if (chief == nullptr || !chief->process.runs() || chief == &dead) return;
+  // One that was replaced and runs again: at its address nobody answers.
+  if (network_.find(to_string(task_of(0))) != &chief->endpoint) return;
   const View view = chief->service->status();
   const Member* member = view.find(task_of(dead.node));
   if (!view.complete() || member == nullptr || member->incarnation != dead.incarnation) return;

@@ -35,6 +35,10 @@ struct Keys {
 // Errors: InvalidArgument (the other kind of leaf; `what` names what it is for).
 template <class Key>
 Keys<Key> keys_of(const Leaf& leaf, const std::string& what);
+template <>
+Keys<std::string_view> keys_of(const Leaf& leaf, const std::string& what);
+template <>
+Keys<int64_t> keys_of(const Leaf& leaf, const std::string& what);
 
 // What a layer of class `layer` was given; not none.
 // Errors: InvalidArgument (not of rank 1, not of Key's kind; no such file; an empty line or one

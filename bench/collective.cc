@@ -1,0 +1,240 @@
+// What collective calls between processes of one host cost: one command a line on stdin, one number
+// a line on stdout. bench/collective.py gives the commands, beside its peers' turns.
+//
+//   bench_collective RANKS                this process is rank 0, and starts the others
+//   OPERATION own BYTES SECONDS           seconds that a call takes on BYTES in Communicator::buffer;
+//                                         all_reduce, reduce_scatter, all_gather, barrier
+//   OPERATION other BYTES SECONDS         the same on any other memory
+//   limit own BYTES SECONDS               seconds in which all cores read BYTES of each rank, add
+//                                         them and write BYTES of each rank
+//   version
+#include <sched.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "cohort/collective/shared_memory/shared_memory_communicator.h"
+#include "cohort/collective/slices.h"
+#include "cohort/collective/testing_directory_store.h"
+#include "memory_limit.h"
+#include "timing.h"
+
+extern char** environ;
+
+namespace {
+
+using cohort::collective::Buffer;
+using cohort::collective::Communicator;
+using cohort::collective::Deadline;
+
+enum class Operation : int32_t { kEnd, kAllReduce, kReduceScatter, kAllGather, kBarrier };
+const std::map<std::string, Operation> kOperations = {{"all_reduce", Operation::kAllReduce},
+                                                      {"reduce_scatter", Operation::kReduceScatter},
+                                                      {"all_gather", Operation::kAllGather},
+                                                      {"barrier", Operation::kBarrier}};
+
+// What rank 0 tells the others.
+struct Command {
+  Operation operation = Operation::kEnd;
+  bool in_own = false;
+  int64_t bytes = 0;
+};
+
+class Rank {
+ public:
+  explicit Rank(std::shared_ptr<Communicator> communicator)
+      : communicator_(std::move(communicator)) {}
+
+  // Rank 0 alone: the others follow.
+  double time(Command command, double seconds) {
+    tell(command);
+    const std::function<void()> call = make_call(command);
+    int64_t count = 1;
+    double taken = time_calls(count, call);
+    while (taken < seconds / 10) taken = time_calls(count *= 2, call);
+    count =
+        std::max<int64_t>(1, static_cast<int64_t>(seconds / taken * static_cast<double>(count)));
+    taken = time_calls(count, call);
+    int64_t none = 0;
+    tell(none);
+    return taken / static_cast<double>(count);
+  }
+  void end() {
+    Command command;
+    tell(command);
+  }
+
+  // The other ranks: until rank 0 ends it.
+  void follow() {
+    for (;;) {
+      Command command;
+      tell(command);
+      if (command.operation == Operation::kEnd) return;
+      const std::function<void()> call = make_call(command);
+      int64_t count = 0;
+      for (tell(count); count > 0; tell(count)) {
+        for (int64_t i = 0; i < count; ++i) call();
+      }
+    }
+  }
+
+ private:
+  template <class T>
+  void tell(T& value) {
+    cohort::collective::broadcast(*communicator_, {&value, sizeof value, cohort::uint8}, 0,
+                                  {.name = "command", .timeout = std::chrono::hours(10)});
+  }
+
+  double time_calls(int64_t count, const std::function<void()>& call) {
+    tell(count);
+    const auto start = std::chrono::steady_clock::now();
+    for (int64_t i = 0; i < count; ++i) call();
+    return bench::seconds_since(start);
+  }
+
+  std::function<void()> make_call(const Command& command) {
+    const Buffer values = values_of(command);
+    const int size = communicator_->size();
+    std::vector<int64_t> counts;
+    for (int rank = 0; rank < size; ++rank) {
+      const auto slice = cohort::collective::slice_of(values.count, rank, size);
+      counts.push_back(slice.end - slice.begin);
+    }
+    const auto call = [this, values, counts, operation = command.operation] {
+      perform(operation, values, counts);
+    };
+    auto* numbers = static_cast<float*>(values.data);
+    std::fill_n(numbers, values.count, static_cast<float>(communicator_->rank() + 1));
+    call();
+    const int64_t mine =
+        cohort::collective::slice_of(values.count, communicator_->rank(), size).begin;
+    const bool adds = command.operation == Operation::kAllReduce ||
+                      (command.operation == Operation::kReduceScatter &&
+                       counts[static_cast<size_t>(communicator_->rank())] > 0);
+    if (adds && numbers[mine] != static_cast<float>(size * (size + 1) / 2)) {
+      throw cohort::InternalError("a wrong sum");
+    }
+    std::fill_n(numbers, values.count, 0.0f);  // remains what it is
+    return call;
+  }
+
+  void perform(Operation operation, const Buffer& values, const std::vector<int64_t>& counts) {
+    switch (operation) {
+      case Operation::kAllReduce:
+        return communicator_->all_reduce({&values, 1}, {.name = "all_reduce"})
+            ->wait(Deadline::max());
+      case Operation::kReduceScatter:
+        return communicator_->reduce_scatter({&values, 1}, counts, {.name = "reduce_scatter"})
+            ->wait(Deadline::max());
+      case Operation::kAllGather:
+        return communicator_->all_gather({&values, 1}, counts, {.name = "all_gather"})
+            ->wait(Deadline::max());
+      default:
+        return communicator_->barrier({.name = "barrier"});
+    }
+  }
+
+  Buffer values_of(const Command& command) {
+    const int64_t count = command.bytes / static_cast<int64_t>(sizeof(float));
+    void* data = nullptr;
+    if (command.in_own) {
+      Buffer& own = own_[command.bytes];
+      if (own.data == nullptr) own = communicator_->buffer(command.bytes);
+      data = own.data;
+    } else {
+      other_.resize(std::max(other_.size(), static_cast<size_t>(count)));
+      data = other_.data();
+    }
+    return {data, count, cohort::float32};
+  }
+
+  std::shared_ptr<Communicator> communicator_;
+  std::map<int64_t, Buffer> own_;
+  std::vector<float> other_;
+};
+
+Rank make_rank(int rank, int size, const std::string& directory) {
+  cohort::collective::GroupMember member{
+      .rank = rank,
+      .store = std::make_shared<cohort::collective::DirectoryStore>(directory),
+      .deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60)};
+  for (int i = 0; i < size; ++i) member.tasks.push_back({"worker", i});
+  return Rank(cohort::collective::make_shared_memory_communicator(member));
+}
+
+// This program once more, as another rank.
+pid_t start_rank(int rank, const std::string& size, const std::string& directory) {
+  std::string number = std::to_string(rank);
+  std::string name = "bench_collective", ranks = size, place = directory;
+  char* arguments[] = {name.data(), ranks.data(), number.data(), place.data(), nullptr};
+  pid_t pid = -1;
+  if (::posix_spawn(&pid, "/proc/self/exe", nullptr, nullptr, arguments, environ) != 0) {
+    throw cohort::ResourceExhaustedError("cannot start a rank");
+  }
+  return pid;
+}
+
+double answer(Rank& rank, int size, const std::string& line) {
+  std::istringstream words(line);
+  std::string name, memory;
+  Command command;
+  double seconds = 0;
+  if (!(words >> name >> memory >> command.bytes >> seconds)) {
+    throw std::invalid_argument("arguments missing");
+  }
+  if (name == "limit") return bench::time_memory_limit(size, command.bytes, seconds);
+  command.operation = kOperations.at(name);
+  command.in_own = memory == "own";
+  return rank.time(command, seconds);
+}
+
+int serve(const std::string& size, const std::string& directory) {
+  const int num_ranks = std::stoi(size);
+  std::vector<pid_t> others;
+  for (int rank = 1; rank < num_ranks; ++rank) others.push_back(start_rank(rank, size, directory));
+  Rank rank = make_rank(0, num_ranks, directory);
+  for (std::string line; std::getline(std::cin, line);) {
+    if (line == "version") {
+      std::cout << "Cohort" << std::endl;
+      continue;
+    }
+    std::cout << answer(rank, num_ranks, line) << std::endl;
+  }
+  rank.end();
+  for (const pid_t pid : others) ::waitpid(pid, nullptr, 0);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    if (argc == 4) {
+      make_rank(std::stoi(argv[2]), std::stoi(argv[1]), argv[3]).follow();
+      return 0;
+    }
+    if (argc != 2) {
+      std::cerr << "usage: bench_collective RANKS < commands\n";
+      return 64;
+    }
+    std::string directory = std::filesystem::temp_directory_path() / "bench-collective-XXXXXX";
+    if (::mkdtemp(directory.data()) == nullptr) throw std::runtime_error("no temporary folder");
+    const int code = serve(argv[1], directory);
+    std::filesystem::remove_all(directory);
+    return code;
+  } catch (const std::exception& error) {
+    std::cerr << "bench_collective: " << error.what() << '\n';
+    return 1;
+  }
+}

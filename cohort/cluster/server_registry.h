@@ -1,0 +1,27 @@
+// The servers of this process, for layers above that add services to them: a strategy may be made
+// before its task's server or, in an in-process cluster, after.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "cohort/cluster/cluster_spec.h"
+#include "cohort/core/task_id.h"
+
+namespace cohort::internal {
+
+class ServerCore;
+
+// Calls `attach` for every server that runs in this process, and for each one that starts later, as
+// long as the result lives. `attach` must not make servers, nor call these functions.
+// Thread safety: any thread.
+[[nodiscard]] std::shared_ptr<void> attach_to_servers(std::function<void(ServerCore&)> attach);
+
+// Calls `use` with the server of this task, which cannot end meanwhile; returns whether there is one.
+bool with_server(const TaskId& task, const std::function<void(ServerCore&)>& use);
+
+// For ServerCore: when a server starts, and before it ends.
+void attach_everything(ServerCore& server);
+void detach_server(ServerCore& server);
+
+}  // namespace cohort::internal

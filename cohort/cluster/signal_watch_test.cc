@@ -1,0 +1,51 @@
+#include "cohort/cluster/signal_watch.h"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include <csignal>
+
+namespace cohort::internal {
+namespace {
+
+bool is_readable(int descriptor) {
+  pollfd watched{descriptor, POLLIN, 0};
+  return ::poll(&watched, 1, 0) == 1;
+}
+
+TEST(SignalWatch, NotesTheFirstSignal) {
+  const SignalWatch watch;
+  EXPECT_EQ(watch.signal(), 0);
+  EXPECT_FALSE(is_readable(watch.descriptor()));
+  ::raise(SIGTERM);
+  ::raise(SIGINT);
+  EXPECT_EQ(watch.signal(), SIGTERM);
+  EXPECT_TRUE(is_readable(watch.descriptor()));
+}
+
+TEST(TerminationWatch, HasSigtermToItself) {
+  const SignalWatch any;
+  {
+    const TerminationWatch own, another;
+    ::raise(SIGTERM);
+    ::raise(SIGTERM);
+    EXPECT_TRUE(own.has_come());
+    EXPECT_TRUE(another.has_come());
+    EXPECT_TRUE(is_readable(own.descriptor()));
+    EXPECT_EQ(any.signal(), 0);
+    EXPECT_FALSE(is_readable(any.descriptor()));
+    ::raise(SIGINT);
+    EXPECT_EQ(any.signal(), SIGINT);
+  }
+  EXPECT_FALSE(TerminationWatch().has_come());
+}
+
+TEST(TerminationWatch, LeavesSigtermToOthersAtItsEnd) {
+  const SignalWatch any;
+  { const TerminationWatch own; }
+  ::raise(SIGTERM);
+  EXPECT_EQ(any.signal(), SIGTERM);
+}
+
+}  // namespace
+}  // namespace cohort::internal

@@ -1,0 +1,57 @@
+// Memory of a communicator that is used again: the communicator itself frees none before its end.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "cohort/collective/communicator.h"
+
+namespace cohort::collective {
+
+// Thread safety: any thread.
+class BufferPool {
+ public:
+  // Memory of the pool, given back when it goes; movable. Must not outlive the pool.
+  class Piece {
+   public:
+    Piece() = default;
+    Piece(Piece&& other) noexcept { *this = std::move(other); }
+    Piece& operator=(Piece&& other) noexcept {
+      std::swap(pool_, other.pool_);
+      std::swap(buffer_, other.buffer_);
+      return *this;
+    }
+    ~Piece() {
+      if (pool_ != nullptr) pool_->give_back(buffer_);
+    }
+
+    char* data() const { return static_cast<char*>(buffer_.data); }
+    int64_t bytes() const { return buffer_.count; }
+
+   private:
+    friend class BufferPool;
+    Piece(BufferPool* pool, const Buffer& buffer) : pool_(pool), buffer_(buffer) {}
+
+    BufferPool* pool_ = nullptr;
+    Buffer buffer_;
+  };
+
+  // communicator: must outlive it.
+  explicit BufferPool(Communicator& communicator) : communicator_(communicator) {}
+
+  // At least so many bytes, with any contents.
+  // Errors: those of Communicator::buffer.
+  Piece take(int64_t bytes);
+
+ private:
+  void give_back(const Buffer& buffer);
+
+  Communicator& communicator_;
+  std::mutex mutex_;
+  size_t made_ = 0;           // guarded by mutex_
+  std::vector<Buffer> free_;  // guarded by mutex_
+};
+
+}  // namespace cohort::collective

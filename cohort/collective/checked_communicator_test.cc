@@ -1,0 +1,148 @@
+// Row 20 of the fault matrix: every field in which the calls of two tasks can differ, over a backend
+// that compares fingerprints and over one that does not.
+#include "cohort/collective/checked_communicator.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <thread>
+
+#include "cohort/collective/in_process_communicator.h"
+#include "cohort/collective/testing_members.h"
+#include "cohort/collective/testing_socket_communicator.h"
+
+namespace cohort::collective {
+namespace {
+
+using std::chrono::seconds;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+// The same call on every task but for one field, which is `odd` on one of them.
+struct Difference {
+  const char* name;
+  std::function<void(Communicator&, std::vector<float>&, bool odd)> call;
+  const char* usual;  // how errors show either
+  const char* other;
+};
+
+Buffer floats(std::vector<float>& values, int64_t count = 4, DType dtype = float32) {
+  return {values.data(), count, dtype};
+}
+
+const Difference kDifferences[] = {
+    {"Operation",
+     [](Communicator& member, std::vector<float>& values, bool odd) {
+       if (odd) return broadcast(member, floats(values), 0, {.name = "x"});
+       all_reduce(member, floats(values), {.name = "x"});
+     },
+     "all_reduce 'x' of 4 float32", "broadcast 'x' from task 0 of 4 float32"},
+    {"Name",
+     [](Communicator& member, std::vector<float>& values, bool odd) {
+       all_reduce(member, floats(values), {.name = odd ? "accuracy" : "losses"});
+     },
+     "'losses'", "'accuracy'"},
+    {"Signature",
+     [](Communicator& member, std::vector<float>& values, bool odd) {
+       all_reduce(member, floats(values), {.name = "x", .signature = odd ? "[4, 1]" : "[2, 2]"});
+     },
+     "[2, 2]", "[4, 1]"},
+    {"Count",
+     [](Communicator& member, std::vector<float>& values, bool odd) {
+       all_reduce(member, floats(values, odd ? 3 : 4), {.name = "x"});
+     },
+     "of 4 float32", "of 3 float32"},
+    {"DType",
+     [](Communicator& member, std::vector<float>& values, bool odd) {
+       all_reduce(member, floats(values, 4, odd ? int32 : float32), {.name = "x"});
+     },
+     "of 4 float32", "of 4 int32"},
+    {"Root",
+     [](Communicator& member, std::vector<float>& values, bool odd) {
+       broadcast(member, floats(values), odd ? 1 : 0, {.name = "x"});
+     },
+     "from task 0", "from task 1"},
+    {"PartsOfAGather",
+     [](Communicator& member, std::vector<float>& values, bool odd) {
+       all_gather(member, floats(values),
+                  odd ? std::vector<int64_t>{0, 4, 0} : std::vector<int64_t>{1, 2, 1},
+                  {.name = "x"});
+     },
+     "in parts of 1 2 1", "in parts of 0 4 0"},
+    {"PartsOfAScatter",
+     [](Communicator& member, std::vector<float>& values, bool odd) {
+       const Buffer mine = floats(values);
+       member
+           .reduce_scatter({&mine, 1},
+                           odd ? std::vector<int64_t>{2, 1, 1} : std::vector<int64_t>{1, 2, 1},
+                           {.name = "x"})
+           ->wait(Deadline::max());
+     },
+     "in parts of 1 2 1", "in parts of 2 1 1"},
+    {"Barrier",
+     [](Communicator& member, std::vector<float>& values, bool odd) {
+       if (odd) return member.barrier({.name = "x"});
+       all_reduce(member, floats(values), {.name = "x"});
+     },
+     "all_reduce 'x'", "barrier 'x'"},
+    {"Order",
+     [](Communicator& member, std::vector<float>& values, bool odd) {
+       all_reduce(member, floats(values), {.name = odd ? "second" : "first"});
+       all_reduce(member, floats(values), {.name = odd ? "first" : "second"});
+     },
+     "'first'", "'second'"},
+};
+
+struct CheckedBackend {
+  const char* name;
+  std::vector<std::shared_ptr<Communicator>> (*make)(int size, int64_t generation);
+};
+
+using Parameters = std::tuple<CheckedBackend, Difference, int>;
+class DifferentCalls : public ::testing::TestWithParam<Parameters> {};
+
+TEST_P(DifferentCalls, AreRefusedOnEveryTaskBeforeAnythingMoves) {
+  const auto& [backend, difference, odd_rank] = GetParam();
+  auto members = backend.make(3, 1);
+  for (auto& member : members) member = checked(member);
+  std::vector<std::vector<float>> values(3, {1, 2, 3, 4});
+  const auto run = [&, odd = odd_rank, &call = difference.call](bool differ) {
+    std::vector<std::exception_ptr> errors(3);
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < 3; ++rank) {
+      threads.emplace_back([&, rank] {
+        const auto own = static_cast<size_t>(rank);
+        try {
+          call(*members[own], values[own], differ && rank == odd);
+        } catch (...) {
+          errors[own] = std::current_exception();
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    return errors;
+  };
+  for (const auto& error : run(true)) {
+    EXPECT_THAT(message_of<FailedPreconditionError>(error),
+                AllOf(HasSubstr(difference.usual), HasSubstr(difference.other)));
+  }
+  for (const auto& of_task : values) EXPECT_EQ(of_task, (std::vector<float>{1, 2, 3, 4}));
+  for (const auto& error : run(false)) EXPECT_EQ(message_of<Error>(error), "no error");
+}
+
+std::string name_of_case(const ::testing::TestParamInfo<Parameters>& info) {
+  return internal::str(std::get<0>(info.param).name, std::get<1>(info.param).name, "OnTask",
+                       std::get<2>(info.param));
+}
+
+const CheckedBackend kCheckedBackends[] = {{"InProcess", make_in_process_communicators},
+                                           {"Sockets", make_socket_communicators}};
+INSTANTIATE_TEST_SUITE_P(All, DifferentCalls,
+                         ::testing::Combine(::testing::ValuesIn(kCheckedBackends),
+                                            ::testing::ValuesIn(kDifferences),
+                                            ::testing::Values(0, 2)),
+                         name_of_case);
+
+}  // namespace
+}  // namespace cohort::collective

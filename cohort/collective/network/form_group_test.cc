@@ -1,0 +1,223 @@
+#include "cohort/collective/form_group.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <future>
+#include <random>
+
+#include "cohort/collective/network/rpc_envelope.h"
+#include "cohort/collective/network/testing_servers.h"
+#include "cohort/core/error.h"
+#include "cohort/core/testing_errors.h"
+
+namespace cohort::collective {
+namespace {
+
+using distribute::experimental::CommunicationOptions;
+using internal::expect_error;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using ::testing::HasSubstr;
+
+GroupMember member_of(int rank, int size, const std::shared_ptr<GroupStore>& store,
+                      int64_t generation = 0) {
+  GroupMember member{.generation = generation,
+                     .rank = rank,
+                     .store = store,
+                     .deadline = std::chrono::steady_clock::now() + seconds(20)};
+  for (int i = 0; i < size; ++i) member.tasks.push_back({"worker", i});
+  return member;
+}
+
+// Two tasks that form groups.
+struct TwoTasks {
+  TestingServers servers{2};
+  std::shared_ptr<GroupStore> store = make_memory_store();
+
+  std::future<std::shared_ptr<Communicator>> start(GroupMember member,
+                                                   const CommunicationOptions& options = {}) {
+    return std::async(std::launch::async, [this, member, options] {
+      return form_group(member, servers.core(member.rank), options);
+    });
+  }
+  std::vector<std::shared_ptr<Communicator>> form(int64_t generation,
+                                                  const std::string& group = "workers") {
+    std::vector<std::future<std::shared_ptr<Communicator>>> forming;
+    for (int rank = 0; rank < 2; ++rank) {
+      GroupMember member = member_of(rank, 2, store, generation);
+      member.group = group;
+      forming.push_back(start(member));
+    }
+    std::vector<std::shared_ptr<Communicator>> members;
+    for (auto& future : forming) members.push_back(future.get());
+    return members;
+  }
+};
+
+// One all_reduce of each task; its sum.
+float sum_of(const std::vector<std::shared_ptr<Communicator>>& members, float first, float second) {
+  auto other = std::async(std::launch::async, [&] {
+    all_reduce(*members[1], {&second, 1, float32}, {.name = "sum", .timeout = seconds(20)});
+  });
+  all_reduce(*members[0], {&first, 1, float32}, {.name = "sum", .timeout = seconds(20)});
+  other.get();
+  EXPECT_EQ(first, second);
+  return first;
+}
+
+TEST(FormGroup, ATaskThatIsAloneNeedsNobody) {
+  TestingServers servers(1);
+  const auto alone = form_group(member_of(0, 1, make_memory_store(), 3), servers.core(0), {});
+  EXPECT_EQ(alone->size(), 1);
+  EXPECT_EQ(alone->generation(), 3);
+  alone->barrier({.name = "alone"});
+}
+
+TEST(FormGroup, ServersHoldSeveralGroupsAndGenerations) {
+  TwoTasks tasks;
+  const auto first = tasks.form(0);
+  const auto others = tasks.form(0, "others");
+  EXPECT_EQ(sum_of(others, 1, 2), 3);
+  EXPECT_EQ(sum_of(first, 10, 20), 30);
+  first[0]->abort(std::make_exception_ptr(AbortedError("a task is new")));
+  const auto second = tasks.form(1);
+  EXPECT_EQ(second[1]->generation(), 1);
+  EXPECT_EQ(second[1]->task_name(0), "/job:worker/task:0");
+  EXPECT_EQ(sum_of(second, 3, 4), 7);
+  EXPECT_EQ(sum_of(others, 5, 6), 11);
+  expect_error<AbortedError>([&] { sum_of(first, 1, 1); }, "task:0 has given up: a task is new");
+}
+
+TEST(FormGroup, TheSameGenerationFormsOnce) {
+  TwoTasks tasks;
+  const auto members = tasks.form(4);
+  expect_error<AlreadyExistsError>(
+      [&] { form_group(member_of(0, 2, tasks.store, 4), tasks.servers.core(0), {}); },
+      "already in generation 4 of group 'workers'");
+  EXPECT_EQ(sum_of(members, 1, 2), 3);
+}
+
+TEST(FormGroup, TasksThatDifferInTheirOptionsAreRefused) {
+  TwoTasks tasks;
+  auto first = tasks.start(member_of(0, 2, tasks.store), {.bytes_per_pack = 1024});
+  auto second = tasks.start(member_of(1, 2, tasks.store), {});
+  for (auto* future : {&first, &second}) {
+    expect_error<FailedPreconditionError>(
+        [&] { future->get(); },
+        "/job:worker/task:0 has bytes_per_pack 1024, timeout 0 ms, implementation AUTO; "
+        "/job:worker/task:1 has bytes_per_pack 0");
+  }
+  expect_error<InvalidArgumentError>(
+      [&] {
+        form_group(member_of(0, 2, tasks.store), tasks.servers.core(0), {.bytes_per_pack = -1});
+      },
+      "bytes_per_pack is -1");
+}
+
+TEST(FormGroup, WhoDoesNotComeIsNamed) {
+  TestingServers servers(2);
+  GroupMember member = member_of(0, 2, make_memory_store());
+  member.deadline = std::chrono::steady_clock::now() + milliseconds(50);
+  expect_error<DeadlineExceededError>([&] { form_group(member, servers.core(0), {}); },
+                                      "/job:worker/task:1 did not come in time to form");
+}
+
+TEST(FormGroup, WhoHasLeftTheClusterIsNotWaitedFor) {
+  TwoTasks tasks;
+  for (int i = 0; i < 2; ++i) tasks.servers[i].coordination().wait_for_start();
+  auto waits = tasks.start(member_of(0, 2, tasks.store));
+  tasks.servers.end(1);
+  ASSERT_EQ(waits.wait_for(seconds(10)), std::future_status::ready);
+  expect_error<UnavailableError>(
+      [&] { waits.get(); },
+      "/job:worker/task:1 has left before generation 0 of group 'workers' had formed");
+}
+
+TEST(FormGroup, TheOptionsTimeoutLimitsEveryCall) {
+  TwoTasks tasks;
+  const CommunicationOptions options{.timeout = milliseconds(40)};
+  auto first = tasks.start(member_of(0, 2, tasks.store), options);
+  auto second = tasks.start(member_of(1, 2, tasks.store), options);
+  const auto member = first.get();
+  const auto other = second.get();
+  expect_error<DeadlineExceededError>([&] { member->barrier({.name = "alone"}); },
+                                      "barrier 'alone' waited 0.04 s for /job:worker/task:1");
+}
+
+TEST(FormGroup, ATaskWhoseServerEndsIsLostToThoseWhoWait) {
+  TwoTasks tasks;
+  const auto members = tasks.form(0);
+  auto waits = std::async(std::launch::async, [&] { members[0]->barrier({.name = "wait"}); });
+  tasks.servers.end(1);
+  ASSERT_EQ(waits.wait_for(seconds(10)), std::future_status::ready);
+  EXPECT_ANY_THROW(waits.get());
+}
+
+TEST(FormGroup, ATaskThatLeavesInGoodOrderIsNamedByWhoNeedsIt) {
+  TwoTasks tasks;
+  auto members = tasks.form(0);
+  EXPECT_EQ(sum_of(members, 1, 2), 3);
+  members[1].reset();
+  expect_error<UnavailableError>([&] { members[0]->barrier({.name = "more"}); },
+                                 "/job:worker/task:1 has left group 'workers'");
+}
+
+// What another task may try at a group's server.
+class Stranger : public ::testing::Test {
+ protected:
+  void expect_refused(const std::string& method, const std::string& control, const char* text) {
+    try {
+      channel()->call(method, {.control = control}, {.timeout = seconds(20)});
+      FAIL() << "was not refused";
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), HasSubstr(text));
+    }
+  }
+  std::shared_ptr<internal::rpc::Channel> channel() {
+    return tasks_.servers.core(1).channel({"worker", 0});
+  }
+
+  TwoTasks tasks_;
+  std::vector<std::shared_ptr<Communicator>> members_ = tasks_.form(7);
+};
+
+TEST_F(Stranger, OtherGroupsGenerationsSessionsAndRanksAreRefused) {
+  for (const char* method : {"collective/put", "collective/watch"}) {
+    const auto control = [](const RpcEnvelope& envelope) { return envelope.encode(); };
+    expect_refused(method, control({.group = "workers", .generation = 6, .rank = 1}),
+                   "not in generation 6 of group 'workers'; it is in 7");
+    expect_refused(method, control({.group = "nobody", .generation = 7, .rank = 1}),
+                   "not in generation 7 of group 'nobody'");
+    expect_refused(method, control({.group = "workers", .generation = 7, .rank = 0}),
+                   "/job:worker/task:1 cannot speak for rank 0");
+    expect_refused(method, control({.group = "workers", .generation = 7, .rank = 9}),
+                   "cannot speak for rank 9");
+    expect_refused(method, control({.group = "workers", .generation = 7, .rank = 1}),
+                   "another session");
+  }
+  EXPECT_EQ(sum_of(members_, 1, 2), 3);  // nothing of this has reached the group
+}
+
+TEST_F(Stranger, RandomBytesAreRefused) {
+  std::mt19937 random(1);
+  for (int i = 0; i < 200; ++i) {
+    std::string bytes(random() % 64, '\0');
+    for (char& byte : bytes) byte = static_cast<char>(random());
+    expect_refused(i % 2 == 0 ? "collective/put" : "collective/watch", bytes, "");
+  }
+  EXPECT_EQ(sum_of(members_, 1, 2), 3);
+}
+
+TEST_F(Stranger, OnlyTasksThatTrainMaySend) {
+  internal::ChannelPool pool(std::make_shared<internal::rpc::Identity>(TaskId{"evaluator", 0}, 1),
+                             internal::security::Security::load({}, std::nullopt),
+                             internal::rpc::quick_settings());
+  const auto evaluator = pool.channel({"worker", 0}, tasks_.servers[0].address());
+  expect_error<PermissionDeniedError>(
+      [&] { evaluator->call("collective/put", {.control = ""}, {.timeout = seconds(20)}); },
+      "its role is evaluator");
+}
+
+}  // namespace
+}  // namespace cohort::collective

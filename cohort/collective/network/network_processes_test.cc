@@ -1,0 +1,165 @@
+// Groups of real processes over their servers, which lose tasks.
+#include <gmock/gmock.h>
+#include <signal.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "cohort/cluster/resolvers/tf_config_cluster_resolver.h"
+#include "cohort/cluster/server.h"
+#include "cohort/cluster/server_core.h"
+#include "cohort/collective/network/rpc_transport.h"
+#include "cohort/collective/network/transport_communicator.h"
+#include "cohort/core/error.h"
+#include "cohort/testing/multi_process_main.h"
+#include "cohort/testing/multi_process_runner.h"
+
+namespace cohort::collective {
+namespace {
+
+using distribute::Server;
+using ::testing::AllOf;
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+using ::testing::Lt;
+using testing::MultiProcessRunner;
+using namespace std::chrono_literals;
+using Arguments = std::vector<std::string>;
+
+constexpr auto kPatience = 20s;
+
+// On the clock that all processes share.
+double now_ms() {
+  timespec now;
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) / 1e6;
+}
+
+GroupMember member_in(Server& server) {
+  GroupMember member{.store = make_cluster_store(server.coordination()),
+                     .deadline = std::chrono::steady_clock::now() + kPatience};
+  for (const distribute::ClusterTask& task : server.coordination().wait_for_start().tasks) {
+    if (task.task == server.task()) member.rank = static_cast<int>(member.tasks.size());
+    member.tasks.push_back(task.task);
+  }
+  return member;
+}
+
+// ---- What the tasks run.
+
+// Adds up values with the others until that fails, and says when and why. Of the argument "idle" the
+// last task makes no calls, so that the others wait for it.
+std::string add_up(const Arguments& arguments) {
+  Server server(distribute::cluster_resolver::TFConfigClusterResolver(),
+                {.keepalive_time = 1s,
+                 .keepalive_timeout = 1s,
+                 .heartbeat_interval = 500ms,
+                 .heartbeat_timeout = 2s});
+  const GroupMember member = member_in(server);
+  const auto group = make_transport_communicator(member, make_rpc_transport(member, server.core()));
+  const bool is_idle = arguments.at(0) == "idle" && member.rank + 1 == member.size();
+  std::vector<float> values(200'000, 1.0f);
+  const Buffer buffer{values.data(), static_cast<int64_t>(values.size()), float32};
+  try {
+    group->barrier({.name = "begin", .timeout = kPatience});
+    std::printf("started\n");
+    std::fflush(stdout);
+    if (is_idle) return std::to_string(server.join());
+    for (int i = 0; i < 1'000'000; ++i) {
+      std::fill(values.begin(), values.end(), 1.0f);
+      all_reduce(*group, buffer, {.name = "sum", .timeout = 4s});
+      if (values.back() != static_cast<float>(member.size())) throw InternalError("a wrong sum");
+    }
+  } catch (const Error& error) {
+    std::printf("ended at %.1f: %s: %s\n", now_ms(), std::string(code_name(error.code())).c_str(),
+                error.what());
+    std::fflush(stdout);
+  }
+  return "ended";
+}
+
+// The third task throws, and the others learn of it.
+std::string give_up(const Arguments&) {
+  Server server(distribute::cluster_resolver::TFConfigClusterResolver{});
+  const GroupMember member = member_in(server);
+  const auto group = make_transport_communicator(member, make_rpc_transport(member, server.core()));
+  group->barrier({.name = "begin", .timeout = kPatience});
+  if (member.rank == 2) {
+    group->abort(std::make_exception_ptr(ResourceExhaustedError("its disk is full")));
+  }
+  try {
+    group->barrier({.name = "step", .timeout = kPatience});
+  } catch (const ResourceExhaustedError& error) {
+    return error.what();
+  }
+  return "nothing happened";
+}
+
+// ---- The tests.
+
+// How long each of the others took to name the last task.
+std::vector<double> detection_times(const std::string& what, int signal, int repetitions) {
+  std::vector<double> times;
+  for (int i = 0; i < repetitions; ++i) {
+    MultiProcessRunner runner({.jobs = {{"worker", 3}}, .function = "add_up", .arguments = {what}});
+    runner.start();
+    for (int task = 0; task < 3; ++task) {
+      runner.wait_for_line({"worker", task}, "started", kPatience);
+    }
+    const double begin = now_ms();
+    runner.kill({"worker", 2}, signal);
+    for (int task = 0; task < 2; ++task) {
+      const std::string line = runner.wait_for_line({"worker", task}, "ended at", kPatience);
+      EXPECT_THAT(line, AllOf(AnyOf(HasSubstr("UNAVAILABLE"), HasSubstr("DEADLINE_EXCEEDED")),
+                              HasSubstr("/job:worker/task:2")));
+      times.push_back(std::stod(line.substr(line.find("at ") + 3)) - begin);
+    }
+    if (signal == SIGSTOP) runner.kill({"worker", 2});
+  }
+  std::sort(times.begin(), times.end());
+  std::printf("signal %d, %s: median %.0f ms, worst %.0f ms of %zu\n", signal, what.c_str(),
+              times[times.size() / 2], times.back(), times.size());
+  return times;
+}
+
+int repetitions() {
+  const char* more = std::getenv("COHORT_FAULT_REPETITIONS");
+  return more ? std::atoi(more) : 3;
+}
+
+TEST(NetworkProcesses, AKilledTaskIsNamedByAllThatExchangeWithIt) {
+  EXPECT_THAT(detection_times("busy", SIGKILL, repetitions()).back(), Lt(1000));
+}
+
+TEST(NetworkProcesses, AKilledTaskIsNamedByAllThatOnlyWaitForIt) {
+  EXPECT_THAT(detection_times("idle", SIGKILL, repetitions()).back(), Lt(1000));
+}
+
+TEST(NetworkProcesses, AStoppedTaskIsNamedByItsSilence) {
+  EXPECT_THAT(detection_times("busy", SIGSTOP, 1).back(), Lt(4500));
+}
+
+TEST(NetworkProcesses, ATaskThatGivesUpSaysWhy) {
+  MultiProcessRunner runner({.jobs = {{"worker", 3}}, .function = "give_up"});
+  runner.start();
+  for (const auto& [task, why] : runner.join()) {
+    EXPECT_EQ(why, "/job:worker/task:2 has given up: its disk is full") << task;
+  }
+}
+
+}  // namespace
+}  // namespace cohort::collective
+
+int main(int argc, char** argv) {
+  return cohort::testing::multi_process_main(
+      argc, argv,
+      {{"add_up", cohort::collective::add_up}, {"give_up", cohort::collective::give_up}},
+      [](int count, char** arguments) {
+        ::testing::InitGoogleTest(&count, arguments);
+        return RUN_ALL_TESTS();
+      });
+}

@@ -1,0 +1,293 @@
+#include "cohort/collective/network/transport_communicator.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "cohort/collective/local_buffers.h"
+#include "cohort/collective/slices.h"
+#include "cohort/core/error.h"
+
+namespace cohort::collective {
+namespace {
+
+using internal::str;
+
+// Up to here every task sends all of its values to every other: one round instead of two.
+constexpr int64_t kSmallBytes = int64_t{16} << 10;
+
+// Large values go in blocks, so that adding, sending and receiving overlap.
+class Blocks {
+ public:
+  Blocks(const SliceRange& range, const Buffer& buffer)
+      : range_(range),
+        size_(static_cast<int64_t>(kMaxMessageBytes / c10::elementSize(buffer.dtype))) {}
+
+  int64_t count() const { return (range_.end - range_.begin + size_ - 1) / size_; }
+  SliceRange operator[](int64_t index) const {
+    const int64_t begin = range_.begin + index * size_;
+    return {begin, std::min(range_.end, begin + size_)};
+  }
+
+ private:
+  SliceRange range_;
+  int64_t size_;
+};
+
+size_t bytes_of(const Buffer& buffer, const SliceRange& range) {
+  return static_cast<size_t>(buffer.at(range.end) - buffer.at(range.begin));
+}
+
+class TransportCommunicator final : public Communicator {
+ public:
+  TransportCommunicator(const GroupMember& member, std::unique_ptr<Transport> transport)
+      : rank_(member.rank),
+        generation_(member.generation),
+        tasks_(member.tasks),
+        transport_(std::move(transport)),
+        ranges_(tasks_.size()),
+        sources_(tasks_.size()),
+        awaited_(tasks_.size()),
+        small_sum_(static_cast<size_t>(kSmallBytes)) {}
+
+  int rank() const override { return rank_; }
+  int size() const override { return static_cast<int>(tasks_.size()); }
+  int64_t generation() const override { return generation_; }
+  std::string task_name(int rank) const override {
+    return to_string(tasks_[static_cast<size_t>(rank)]);
+  }
+  Buffer buffer(int64_t bytes) override {
+    return {transport_->memory(static_cast<size_t>(bytes)), bytes, uint8};
+  }
+
+  std::unique_ptr<Work> all_reduce(std::span<const Buffer> buffers,
+                                   const CallOptions& options) override {
+    fold_buffers(buffers);
+    const Buffer& mine = buffers[0];
+    const bool is_small = mine.bytes() <= kSmallBytes;
+    guarded("all_reduce", options, [&] {
+      if (is_small) return add_all(mine);
+      for (int rank = 0; rank < size(); ++rank) range(rank) = slice_of(mine.count, rank, size());
+      scatter(mine);
+      expect_parts(mine);
+      add_own_part(mine, true);
+      take_parts(mine);
+    });
+    if (is_small) std::copy_n(small_sum_.data(), mine.bytes(), mine.at(0));
+    copy_to_others(buffers, 0, mine.count);
+    return done_work();
+  }
+
+  std::unique_ptr<Work> reduce_scatter(std::span<const Buffer> buffers,
+                                       std::span<const int64_t> counts,
+                                       const CallOptions& options) override {
+    fold_buffers(buffers);
+    set_ranges(counts);
+    guarded("reduce_scatter", options, [&] {
+      scatter(buffers[0]);
+      add_own_part(buffers[0], false);
+    });
+    copy_to_others(buffers, range(rank_).begin, counts[static_cast<size_t>(rank_)]);
+    return done_work();
+  }
+
+  std::unique_ptr<Work> all_gather(std::span<const Buffer> buffers, std::span<const int64_t> counts,
+                                   const CallOptions& options) override {
+    const Buffer& mine = buffers[0];
+    set_ranges(counts);
+    guarded("all_gather", options, [&] {
+      expect_parts(mine);
+      const Blocks blocks(range(rank_), mine);
+      for (int64_t i = 0; i < blocks.count(); ++i) send_to_others(mine, blocks[i]);
+      take_parts(mine);
+    });
+    copy_to_others(buffers, 0, mine.count);
+    return done_work();
+  }
+
+  std::unique_ptr<Work> broadcast(std::span<const Buffer> buffers, int root,
+                                  const CallOptions& options) override {
+    const Buffer& mine = buffers[0];
+    for (int rank = 0; rank < size(); ++rank) range(rank) = {};
+    range(root) = {0, mine.count};
+    guarded("broadcast", options, [&] {
+      expect_parts(mine);
+      const Blocks blocks(range(rank_), mine);
+      for (int64_t i = 0; i < blocks.count(); ++i) send_to_others(mine, blocks[i]);
+      take_parts(mine);
+    });
+    copy_to_others(buffers, 0, mine.count);
+    return done_work();
+  }
+
+  void barrier(const CallOptions& options) override {
+    guarded("barrier", options, [&] {
+      for_others([&](int other) {
+        expect(other, nullptr, 0);
+        transport_->send(other, nullptr, 0);
+      });
+      for_others([&](int other) { receive(other); });
+    });
+  }
+
+  void abort(const std::exception_ptr& reason) noexcept override {
+    try {
+      transport_->fail(given_up(task_name(rank_), reason));
+    } catch (const std::bad_alloc&) {
+      transport_->fail(std::current_exception());
+    }
+  }
+
+ private:
+  SliceRange& range(int rank) { return ranges_[static_cast<size_t>(rank)]; }
+  void set_ranges(std::span<const int64_t> counts) {
+    int64_t begin = 0;
+    for (int rank = 0; rank < size(); ++rank) {
+      const int64_t end = begin + counts[static_cast<size_t>(rank)];
+      range(rank) = {begin, end};
+      begin = end;
+    }
+  }
+
+  // Each task begins with another, so that not all of them send to the first one first.
+  template <class Fn>
+  void for_others(Fn fn) {
+    for (int i = 1; i < size(); ++i) fn((rank_ + i) % size());
+  }
+
+  // Whoever waits for this task learns why it does not come.
+  template <class Fn>
+  void guarded(const char* call, const CallOptions& options, Fn fn) {
+    constexpr std::chrono::nanoseconds kLong = std::chrono::hours(24 * 365);
+    deadline_ = std::chrono::steady_clock::now() + std::min(options.timeout, kLong);
+    call_ = call;
+    options_ = &options;
+    try {
+      transport_->check();
+      fn();
+      if (const int slow = transport_->finish(deadline_); slow >= 0) throw_late(task_name(slow));
+    } catch (...) {
+      abort(std::current_exception());
+      throw;
+    }
+  }
+
+  void expect(int from, void* into, size_t bytes) {
+    transport_->expect(from, into, bytes);
+    ++awaited_[static_cast<size_t>(from)];
+  }
+
+  const void* receive(int from) {
+    const void* const data = transport_->receive(from, deadline_);
+    if (data == nullptr) throw_missing(from);
+    --awaited_[static_cast<size_t>(from)];
+    return data;
+  }
+
+  // Names all that have not come, not only the first.
+  [[noreturn]] void throw_missing(int first) {
+    std::string late;
+    for (int rank = 0; rank < size(); ++rank) {
+      const bool is_late = rank == first || (awaited_[static_cast<size_t>(rank)] > 0 &&
+                                             !transport_->receive(rank, Deadline::min()));
+      if (is_late) late += (late.empty() ? "" : ", ") + task_name(rank);
+    }
+    throw_late(late);
+  }
+
+  [[noreturn]] void throw_late(const std::string& whom) {
+    const auto seconds = std::chrono::duration<double>(options_->timeout).count();
+    throw DeadlineExceededError(
+        str(call_, " '", options_->name, "' waited ", seconds, " s for ", whom));
+  }
+
+  // Of values so few that a round more would cost more than their bytes.
+  void add_all(const Buffer& mine) {
+    const SliceRange all{0, mine.count};
+    if (mine.count == 0) return;
+    for_others([&](int other) { expect(other, nullptr, bytes_of(mine, all)); });
+    send_to_others(mine, all);
+    add_received(mine, all, small_sum_.data());  // `mine` is still being sent
+  }
+
+  // Sends everybody its part.
+  void scatter(const Buffer& mine) {
+    const int64_t most_blocks = most_blocks_of_others(mine);
+    const Blocks own(range(rank_), mine);
+    for (int64_t i = 0; i < own.count(); ++i) {
+      for_others([&](int other) { expect(other, nullptr, bytes_of(mine, own[i])); });
+    }
+    for (int64_t i = 0; i < most_blocks; ++i) {
+      for_others([&](int other) {
+        const Blocks blocks(range(other), mine);
+        if (i >= blocks.count()) return;
+        transport_->send(other, mine.at(blocks[i].begin), bytes_of(mine, blocks[i]));
+      });
+    }
+  }
+
+  // Adds up everybody's values of this task's part, and sends each block on once it is complete.
+  void add_own_part(const Buffer& mine, bool send) {
+    const Blocks own(range(rank_), mine);
+    for (int64_t i = 0; i < own.count(); ++i) {
+      add_received(mine, own[i], mine.at(own[i].begin));
+      if (send) send_to_others(mine, own[i]);
+    }
+  }
+
+  void add_received(const Buffer& mine, const SliceRange& block, void* out) {
+    for_others([&](int other) { sources_[static_cast<size_t>(other)] = receive(other); });
+    sources_[static_cast<size_t>(rank_)] = mine.at(block.begin);
+    add_slices(out, sources_, block.end - block.begin, mine.dtype);
+  }
+
+  void send_to_others(const Buffer& mine, const SliceRange& block) {
+    for_others(
+        [&](int other) { transport_->send(other, mine.at(block.begin), bytes_of(mine, block)); });
+  }
+
+  void expect_parts(const Buffer& mine) {
+    for_others([&](int other) {
+      const Blocks blocks(range(other), mine);
+      for (int64_t i = 0; i < blocks.count(); ++i) {
+        expect(other, mine.at(blocks[i].begin), bytes_of(mine, blocks[i]));
+      }
+    });
+  }
+
+  void take_parts(const Buffer& mine) {
+    const int64_t most_blocks = most_blocks_of_others(mine);
+    for (int64_t i = 0; i < most_blocks; ++i) {
+      for_others([&](int other) {
+        if (i < Blocks(range(other), mine).count()) receive(other);
+      });
+    }
+  }
+
+  int64_t most_blocks_of_others(const Buffer& mine) {
+    int64_t most = 0;
+    for_others([&](int other) { most = std::max(most, Blocks(range(other), mine).count()); });
+    return most;
+  }
+
+  const int rank_;
+  const int64_t generation_;
+  const std::vector<TaskId> tasks_;
+  const std::unique_ptr<Transport> transport_;
+  std::vector<SliceRange> ranges_;    // each task's part in the current call
+  std::vector<const void*> sources_;  // each task's values of a block
+  std::vector<int> awaited_;          // messages that have not been received
+  std::vector<char> small_sum_;
+  Deadline deadline_;  // of the current call, as the next two
+  const char* call_ = "";
+  const CallOptions* options_ = nullptr;
+};
+
+}  // namespace
+
+std::shared_ptr<Communicator> make_transport_communicator(const GroupMember& member,
+                                                          std::unique_ptr<Transport> transport) {
+  return std::make_shared<TransportCommunicator>(member, std::move(transport));
+}
+
+}  // namespace cohort::collective

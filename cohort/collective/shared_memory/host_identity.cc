@@ -1,0 +1,40 @@
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <string>
+
+#include "cohort/collective/shared_memory/random_bytes.h"
+#include "cohort/collective/shared_memory/shared_memory_communicator.h"
+#include "cohort/core/files/unique_fd.h"
+
+namespace cohort::collective {
+namespace {
+
+// The kernel, as long as it runs.
+std::string boot_id() {
+  const internal::UniqueFd file(::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC));
+  std::array<char, 64> text{};
+  const ssize_t size = file.valid() ? ::read(file.get(), text.data(), text.size()) : -1;
+  std::string id(text.data(), size > 0 ? static_cast<size_t>(size) : 0);
+  while (!id.empty() && id.back() == '\n') id.pop_back();
+  return id;
+}
+
+// "net:[4026531840]": abstract unix sockets are seen within one only.
+std::string network_namespace() {
+  std::array<char, 64> text{};
+  const ssize_t size = ::readlink("/proc/self/ns/net", text.data(), text.size());
+  return {text.data(), size > 0 ? static_cast<size_t>(size) : 0};
+}
+
+}  // namespace
+
+std::string host_identity() {
+  const std::string boot = boot_id();
+  const std::string network = network_namespace();
+  if (boot.empty() || network.empty()) return "unknown " + shared_memory::random_hex(16);
+  return internal::str(boot, ' ', network, " user ", ::geteuid());
+}
+
+}  // namespace cohort::collective

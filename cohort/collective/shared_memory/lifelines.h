@@ -1,0 +1,28 @@
+// How the processes of a group notice that one of them has ended, however it did: of each there is
+// a pipe whose one end it alone holds, so that the system closes it.
+#pragma once
+
+#include <vector>
+
+#include "cohort/core/files/unique_fd.h"
+
+namespace cohort::collective::shared_memory {
+
+class Lifelines {
+ public:
+  Lifelines() = default;
+  // own: this task's end. others: the other ends, in the order of ranks.
+  Lifelines(internal::UniqueFd own, std::vector<internal::UniqueFd> others)
+      : own_(std::move(own)), others_(std::move(others)) {}
+
+  // The ranks whose end is closed, in order; `except`, this task's, is none of them.
+  std::vector<int> lost(int except) const;
+  // From now on this task is lost to the others.
+  void let_go() { own_.reset(); }
+
+ private:
+  internal::UniqueFd own_;
+  std::vector<internal::UniqueFd> others_;
+};
+
+}  // namespace cohort::collective::shared_memory

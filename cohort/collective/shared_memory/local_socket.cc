@@ -1,0 +1,160 @@
+#include "cohort/collective/shared_memory/local_socket.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <cstring>
+
+#include "cohort/collective/shared_memory/layout.h"
+#include "cohort/core/error.h"
+
+namespace cohort::collective::shared_memory {
+namespace {
+
+using internal::str;
+using internal::UniqueFd;
+using Clock = std::chrono::steady_clock;
+
+struct AbstractAddress {
+  explicit AbstractAddress(const std::string& name) {
+    address.sun_family = AF_UNIX;
+    // The zero byte before the name makes it abstract.
+    const size_t size = std::min(name.size(), sizeof address.sun_path - 1);
+    std::memcpy(address.sun_path + 1, name.data(), size);
+    length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + size);
+  }
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&address); }
+
+  sockaddr_un address{};
+  socklen_t length = 0;
+};
+
+UniqueFd make_socket() {
+  UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd.valid()) throw ResourceExhaustedError(str("no unix socket: ", std::strerror(errno)));
+  return fd;
+}
+
+// Whether it is ready before the deadline.
+bool wait_for(int fd, short events, Deadline deadline) {
+  for (;;) {
+    pollfd waiting{fd, events, 0};
+    const int ready = ::poll(&waiting, 1, poll_milliseconds(deadline));
+    if (ready > 0) return true;
+    if (ready == 0 && Clock::now() >= deadline) return false;
+    if (ready < 0 && errno != EINTR) return false;
+  }
+}
+
+constexpr size_t kMostDescriptors = kMostTasks + 2;
+using ControlBytes = std::array<char, CMSG_SPACE(sizeof(int) * kMostDescriptors)>;
+
+void attach(msghdr& message, ControlBytes& space, std::span<const int> descriptors) {
+  if (descriptors.empty()) return;
+  message.msg_control = space.data();
+  message.msg_controllen = CMSG_SPACE(descriptors.size_bytes());
+  cmsghdr* header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(descriptors.size_bytes());
+  std::memcpy(CMSG_DATA(header), descriptors.data(), descriptors.size_bytes());
+}
+
+void detach(msghdr& message, std::vector<UniqueFd>& descriptors) {
+  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
+       header = CMSG_NXTHDR(&message, header)) {
+    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
+    const size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (size_t i = 0; i < count; ++i) {
+      int fd = -1;
+      std::memcpy(&fd, CMSG_DATA(header) + i * sizeof(int), sizeof(int));
+      descriptors.emplace_back(fd);
+    }
+  }
+}
+
+}  // namespace
+
+int poll_milliseconds(Deadline deadline) {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
+  return static_cast<int>(std::clamp<int64_t>(left, 0, INT_MAX));
+}
+
+UniqueFd listen_at(const std::string& name) {
+  UniqueFd fd = make_socket();
+  const AbstractAddress address(name);
+  if (::bind(fd.get(), address.get(), address.length) != 0 || ::listen(fd.get(), SOMAXCONN) != 0) {
+    throw ResourceExhaustedError(str("cannot listen at a unix socket: ", std::strerror(errno)));
+  }
+  return fd;
+}
+
+std::optional<UniqueFd> connect_to(const std::string& name, Deadline deadline) {
+  UniqueFd fd = make_socket();
+  const AbstractAddress address(name);
+  while (::connect(fd.get(), address.get(), address.length) != 0) {
+    if (errno == ECONNREFUSED || errno == ENOENT) return std::nullopt;
+    if (errno != EAGAIN && errno != EINTR) {
+      throw ResourceExhaustedError(str("cannot connect to a unix socket: ", std::strerror(errno)));
+    }
+    if (Clock::now() >= deadline) throw DeadlineExceededError("nobody accepts at a unix socket");
+    ::poll(nullptr, 0, 1);  // too many wait to be accepted
+  }
+  return fd;
+}
+
+bool is_same_user(int fd) {
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  return ::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == ::geteuid();
+}
+
+bool send_all(int fd, std::span<const char> bytes, std::span<const int> descriptors,
+              Deadline deadline) {
+  while (!bytes.empty()) {
+    iovec part{const_cast<char*>(bytes.data()), bytes.size()};
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    alignas(cmsghdr) ControlBytes space{};
+    attach(message, space, descriptors);
+    const ssize_t sent = ::sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent < 0 && errno == EAGAIN && wait_for(fd, POLLOUT, deadline)) continue;
+    if (sent < 0) return false;
+    bytes = bytes.subspan(static_cast<size_t>(sent));
+    descriptors = {};
+  }
+  return true;
+}
+
+Received receive_all(int fd, std::span<char> bytes, std::vector<UniqueFd>& descriptors,
+                     Deadline deadline) {
+  while (!bytes.empty()) {
+    iovec part{bytes.data(), bytes.size()};
+    alignas(cmsghdr) ControlBytes space{};
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = space.data();
+    message.msg_controllen = space.size();
+    const ssize_t got = ::recvmsg(fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && errno == EAGAIN) {
+      if (!wait_for(fd, POLLIN, deadline)) return Received::kLate;
+      continue;
+    }
+    if (got <= 0) return Received::kClosed;
+    detach(message, descriptors);
+    bytes = bytes.subspan(static_cast<size_t>(got));
+  }
+  return Received::kAll;
+}
+
+}  // namespace cohort::collective::shared_memory

@@ -1,0 +1,195 @@
+#include "cohort/collective/shared_memory/meeting_point.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "cohort/cluster/rpc/error_detail.h"
+#include "cohort/collective/shared_memory/futex.h"
+
+namespace cohort::collective::shared_memory {
+namespace {
+
+using internal::str;
+using std::chrono::milliseconds;
+using Clock = std::chrono::steady_clock;
+
+constexpr uint32_t kFailed = 1;
+constexpr uint32_t kOneMeeting = 2;
+// How long a task sleeps before it looks whether others have ended.
+constexpr milliseconds kSlice{5};
+// How long the task that has ended the group may take to say why.
+constexpr milliseconds kMostWriting{1000};
+
+// How long to poll: a meeting of tasks that come at the same time takes less. Not at all where tasks
+// wait for each other's cores.
+std::chrono::nanoseconds spin_of(int tasks) {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  const bool known = ::sched_getaffinity(0, sizeof cores, &cores) == 0;
+  return std::chrono::microseconds(known && CPU_COUNT(&cores) >= tasks ? 50 : 0);
+}
+
+void pause() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#else
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+#endif
+}
+
+bool is_completed(uint32_t epoch, uint32_t before) { return ((epoch ^ before) & ~kFailed) != 0; }
+
+}  // namespace
+
+Waiting::Waiting(std::string_view for_call, std::chrono::nanoseconds for_time)
+    : call(for_call), timeout(for_time) {
+  const auto now = Clock::now();
+  until = timeout < Deadline::max() - now ? now + timeout : Deadline::max();
+}
+
+MeetingPoint::MeetingPoint(Memory memory, int rank, int size, Lifelines lifelines,
+                           TaskName task_name)
+    : control_(*memory.control),
+      seats_(memory.seats),
+      rank_(rank),
+      size_(size),
+      spin_(spin_of(size)),
+      lifelines_(std::move(lifelines)),
+      task_name_(std::move(task_name)) {}
+
+void MeetingPoint::leave() {
+  seats_[rank_].left.store(1);
+  lifelines_.let_go();
+}
+
+void MeetingPoint::meet(const Waiting& waiting) {
+  const uint32_t before = control_.epoch.load(std::memory_order_acquire);
+  if ((before & kFailed) != 0) throw_failure();
+  seats_[rank_].meetings.store(++meetings_, std::memory_order_release);
+  if (control_.arrived.fetch_add(1, std::memory_order_acq_rel) + 1 ==
+      static_cast<uint32_t>(size_)) {
+    control_.arrived.store(0, std::memory_order_relaxed);
+    uint32_t expected = before;
+    if (!control_.epoch.compare_exchange_strong(expected, before + kOneMeeting)) throw_failure();
+    if (control_.sleepers.load() != 0) futex_wake_all(control_.epoch);
+    return;
+  }
+  if (!wait_awake(before)) wait_asleep(before, waiting);
+  if (!is_completed(control_.epoch.load(std::memory_order_acquire), before)) throw_failure();
+}
+
+// Whether the meeting has ended, one way or the other.
+bool MeetingPoint::wait_awake(uint32_t before) const {
+  const auto ended = [&] { return control_.epoch.load(std::memory_order_acquire) != before; };
+  if (ended()) return true;
+  if (spin_.count() == 0) return false;
+  const auto end = Clock::now() + spin_;
+  do {
+    for (int i = 0; i < 64; ++i) {
+      if (ended()) return true;
+      pause();
+    }
+    // Whom it waits for may have been put on the same core.
+    std::this_thread::yield();
+  } while (Clock::now() < end);
+  return ended();
+}
+
+void MeetingPoint::wait_asleep(uint32_t before, const Waiting& waiting) {
+  control_.sleepers.fetch_add(1);
+  while (control_.epoch.load() == before) {
+    const auto left = waiting.until - Clock::now();
+    if (left.count() <= 0) {
+      // Who is missing is known before the meeting is closed: they may come right after.
+      const std::exception_ptr error = missing_error(waiting);
+      if (close_meeting(before)) write_error(error);
+      break;
+    }
+    futex_wait(control_.epoch, before, std::min<std::chrono::nanoseconds>(left, kSlice));
+    if (control_.epoch.load() == before) fail_if_tasks_are_lost(waiting.call);
+  }
+  control_.sleepers.fetch_sub(1);
+}
+
+// Whether this task has closed it.
+bool MeetingPoint::close_meeting(uint32_t before) {
+  return control_.epoch.compare_exchange_strong(before, before | kFailed);
+}
+
+void MeetingPoint::fail(const std::exception_ptr& error) noexcept {
+  if ((control_.epoch.fetch_or(kFailed) & kFailed) == 0) write_error(error);
+}
+
+// Called by the one task that has set kFailed, and once.
+void MeetingPoint::write_error(const std::exception_ptr& error) noexcept {
+  try {
+    const std::string bytes = internal::rpc::encode_error(error);
+    const size_t size = std::min(bytes.size(), sizeof control_.error);
+    std::memcpy(control_.error, bytes.data(), size);
+    control_.error_bytes = static_cast<uint32_t>(size);
+  } catch (const std::bad_alloc&) {  // then they learn that, and not why
+  }
+  control_.error_written.store(1);
+  futex_wake_all(control_.error_written);
+  futex_wake_all(control_.epoch);
+}
+
+void MeetingPoint::check_usable() const {
+  if ((control_.epoch.load(std::memory_order_acquire) & kFailed) != 0) throw_failure();
+}
+
+void MeetingPoint::throw_failure() const {
+  const auto end = Clock::now() + kMostWriting;
+  while (control_.error_written.load() == 0) {
+    const auto left = end - Clock::now();
+    if (left.count() <= 0) {
+      throw UnavailableError(
+          "the group has failed, and the task that ended it was lost before it said why");
+    }
+    futex_wait(control_.error_written, 0, left);
+  }
+  const size_t size = std::min<size_t>(control_.error_bytes, sizeof control_.error);
+  std::rethrow_exception(internal::rpc::decode_error({control_.error, size}));
+}
+
+void MeetingPoint::fail_if_tasks_are_lost(std::string_view call) {
+  const std::vector<int> lost = lifelines_.lost(rank_);
+  if (lost.empty()) return;
+  const bool left = std::all_of(lost.begin(), lost.end(),
+                                [&](int rank) { return seats_[rank].left.load() != 0; });
+  const std::string text =
+      str(names_of(lost), left ? " has left the group" : " was lost", ", while ", task_name_(rank_),
+          " waited in '", call, "'; form the group again");
+  fail(internal::rpc::make_error(Code::kUnavailable, text, "",
+                                 {.peer = task_name_(lost.front()), .phase = "collective"}));
+}
+
+std::exception_ptr MeetingPoint::missing_error(const Waiting& waiting) const {
+  std::vector<int> missing;
+  for (int rank = 0; rank < size_; ++rank) {
+    if (seats_[rank].meetings.load(std::memory_order_acquire) != meetings_) missing.push_back(rank);
+  }
+  if (missing.empty()) {  // one of them was stopped just as it completed the meeting
+    for (int rank = 0; rank < size_; ++rank) {
+      if (rank != rank_) missing.push_back(rank);
+    }
+  }
+  return internal::rpc::make_error(
+      Code::kDeadlineExceeded,
+      str(task_name_(rank_), " waited in '", waiting.call, "' for ",
+          std::chrono::duration_cast<milliseconds>(waiting.timeout).count(), " ms, and ",
+          names_of(missing), " did not come"),
+      "", {.peer = task_name_(missing.front()), .phase = "collective"});
+}
+
+std::string MeetingPoint::names_of(const std::vector<int>& ranks) const {
+  std::string names;
+  for (const int rank : ranks) names += (names.empty() ? "" : ", ") + task_name_(rank);
+  return names;
+}
+
+}  // namespace cohort::collective::shared_memory

@@ -1,0 +1,73 @@
+// Where the tasks of a group wait for each other, and how its failure reaches all of them.
+#pragma once
+
+#include <chrono>
+#include <exception>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "cohort/collective/shared_memory/layout.h"
+#include "cohort/collective/shared_memory/lifelines.h"
+
+namespace cohort::collective::shared_memory {
+
+using Deadline = std::chrono::steady_clock::time_point;
+
+// For what, and until when, a call waits for the other tasks.
+struct Waiting {
+  // From now on.
+  Waiting(std::string_view call, std::chrono::nanoseconds timeout);
+
+  std::string_view call;
+  std::chrono::nanoseconds timeout;
+  Deadline until;
+};
+
+// A meeting is completed for all tasks or for none. What a task has written before it came, all see
+// afterwards.
+// Thread safety: meet() by one thread; the rest from any.
+class MeetingPoint {
+ public:
+  // The parts of the shared memory, which outlive it.
+  struct Memory {
+    Control* control = nullptr;
+    Seat* seats = nullptr;
+  };
+  using TaskName = std::function<std::string(int rank)>;
+
+  MeetingPoint(Memory memory, int rank, int size, Lifelines lifelines, TaskName task_name);
+  // Tells the others that this task has left.
+  void leave();
+
+  // Waits for all tasks.
+  // Errors: that of the group (see fail); DeadlineExceeded and Unavailable, which become the
+  // group's.
+  void meet(const Waiting& waiting);
+  // Ends the work of the group: meetings that are not completed, and all later ones, throw `error`
+  // on every task. Only the first call of a group has an effect.
+  void fail(const std::exception_ptr& error) noexcept;
+  // Throws the group's error, if it has one.
+  void check_usable() const;
+
+ private:
+  bool wait_awake(uint32_t before) const;
+  void wait_asleep(uint32_t before, const Waiting& waiting);
+  bool close_meeting(uint32_t before);
+  void write_error(const std::exception_ptr& error) noexcept;
+  void fail_if_tasks_are_lost(std::string_view call);
+  std::exception_ptr missing_error(const Waiting& waiting) const;
+  [[noreturn]] void throw_failure() const;
+  std::string names_of(const std::vector<int>& ranks) const;
+
+  Control& control_;
+  Seat* seats_;
+  const int rank_;
+  const int size_;
+  const std::chrono::nanoseconds spin_;
+  Lifelines lifelines_;
+  const TaskName task_name_;
+  uint32_t meetings_ = 0;
+};
+
+}  // namespace cohort::collective::shared_memory

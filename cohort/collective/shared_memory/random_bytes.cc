@@ -1,0 +1,28 @@
+#include "cohort/collective/shared_memory/random_bytes.h"
+
+#include <sys/random.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "cohort/core/error.h"
+
+namespace cohort::collective::shared_memory {
+
+std::string random_hex(size_t bytes) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string text;
+  while (text.size() < 2 * bytes) {
+    unsigned char byte = 0;
+    if (::getrandom(&byte, 1, 0) != 1) {
+      if (errno == EINTR) continue;
+      throw ResourceExhaustedError(
+          internal::str("the system gives no random numbers: ", std::strerror(errno)));
+    }
+    text += kDigits[byte >> 4];
+    text += kDigits[byte & 15];
+  }
+  return text;
+}
+
+}  // namespace cohort::collective::shared_memory

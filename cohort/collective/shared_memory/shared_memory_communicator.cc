@@ -1,0 +1,356 @@
+#include "cohort/collective/shared_memory/shared_memory_communicator.h"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "cohort/collective/local_buffers.h"
+#include "cohort/collective/shared_memory/connection.h"
+#include "cohort/collective/shared_memory/meeting_point.h"
+#include "cohort/collective/shared_memory/shared_parts.h"
+#include "cohort/collective/slices.h"
+#include "cohort/core/function_ref.h"
+#include "cohort/core/process.h"
+
+namespace cohort::collective {
+namespace {
+
+using internal::str;
+using shared_memory::Call;
+using shared_memory::Connection;
+using shared_memory::kPieceBytes;
+using shared_memory::MeetingPoint;
+using shared_memory::Operation;
+using shared_memory::Seat;
+using shared_memory::Waiting;
+
+// Up to here values are copied even where they lie in shared memory: a second meeting costs more.
+constexpr int64_t kSmallBytes = 16 << 10;
+// How much of all tasks' values is added at a time, to be written to all while it is in the cache.
+constexpr int64_t kBlockBytes = 256 << 10;
+
+uint64_t fingerprint_of(std::span<const int64_t> counts) {
+  uint64_t hash = 14695981039346656037ull;  // FNV-1a, by numbers
+  for (const int64_t count : counts)
+    hash = (hash ^ static_cast<uint64_t>(count)) * 1099511628211ull;
+  return hash;
+}
+
+void copy(void* to, const void* from, int64_t bytes) {
+  if (to != from && bytes > 0) std::memcpy(to, from, static_cast<size_t>(bytes));
+}
+
+// Every call begins with a meeting, at which each task's seat says which call it is. Then
+// - values that lie in shared memory on all tasks are read and written where they are, and a second
+//   meeting ends the call;
+// - others are copied to the tasks' stages piece by piece, with a meeting after each. A stage has
+//   two places in turn, so that nobody waits until all have read a piece. Of a small call the first
+//   piece is there at the first meeting, which is the only one.
+class SharedMemoryCommunicator final : public Communicator {
+ public:
+  SharedMemoryCommunicator(const GroupMember& member, Connection connection)
+      : member_(member),
+        connection_(std::move(connection)),
+        seats_(reinterpret_cast<Seat*>(common(shared_memory::Layout::seat(0)))),
+        parts_(connection_.file, connection_.layout, member.rank),
+        meeting_({reinterpret_cast<shared_memory::Control*>(common(0)), seats_}, member.rank,
+                 member.size(), std::move(connection_.lifelines),
+                 [this](int of_rank) { return task_name(of_rank); }) {
+    member_.store = nullptr;  // it may end before
+  }
+  ~SharedMemoryCommunicator() override {
+    if (home_.is_here()) meeting_.leave();
+  }
+
+  int rank() const override { return member_.rank; }
+  int size() const override { return member_.size(); }
+  int64_t generation() const override { return member_.generation; }
+  std::string task_name(int of_rank) const override { return to_string(member_.task(of_rank)); }
+  bool compares_fingerprints() const override { return true; }
+
+  Buffer buffer(int64_t bytes) override {
+    home_.check("the communicator");
+    return {parts_.take(bytes), bytes, uint8};
+  }
+
+  std::unique_ptr<Work> all_reduce(std::span<const Buffer> buffers,
+                                   const CallOptions& options) override {
+    fold_buffers(buffers);
+    const Buffer& mine = buffers[0];
+    const int64_t in_piece = kPieceBytes / element_bytes(mine);
+    const auto fill = [&](int64_t i) { copy_piece(stage(rank()), mine, i * in_piece, in_piece); };
+    const auto take = [&](int64_t i) { add_piece(mine, i * in_piece, in_piece, 0); };
+    const auto in_place = [&] { add_slice_for_all(mine); };
+    run({Operation::kAllReduce}, mine, options, {pieces_of(mine.count, in_piece), fill, take},
+        in_place);
+    copy_to_others(buffers, 0, mine.count);
+    return done_work();
+  }
+
+  std::unique_ptr<Work> reduce_scatter(std::span<const Buffer> buffers,
+                                       std::span<const int64_t> counts,
+                                       const CallOptions& options) override {
+    fold_buffers(buffers);
+    const Buffer& mine = buffers[0];
+    // A stage has a lane for each task's part.
+    const int64_t lane = kPieceBytes / size() / 64 * 64;
+    const int64_t in_piece = lane / element_bytes(mine);
+    const int64_t own_part = offset_of(counts, rank());
+    const int64_t own_count = counts[at(rank())];
+    const auto fill = [&](int64_t i) {
+      for_each_other_part(counts, [&](int to, int64_t part) {
+        const int64_t count = std::min(in_piece, counts[at(to)] - i * in_piece);
+        copy_piece(stage(rank()) + to * lane, mine, part + i * in_piece, count);
+      });
+    };
+    const auto take = [&](int64_t i) {
+      const int64_t count = std::min(in_piece, own_count - i * in_piece);
+      add_piece(mine, own_part + i * in_piece, count, rank() * lane);
+    };
+    const auto in_place = [&] { add_values(mine.at(own_part), own_part, own_count, mine.dtype); };
+    run({.operation = Operation::kReduceScatter, .counts = fingerprint_of(counts)}, mine, options,
+        {pieces_of(largest(counts), in_piece), fill, take}, in_place);
+    copy_to_others(buffers, own_part, own_count);
+    return done_work();
+  }
+
+  std::unique_ptr<Work> all_gather(std::span<const Buffer> buffers, std::span<const int64_t> counts,
+                                   const CallOptions& options) override {
+    const Buffer& mine = buffers[0];
+    const int64_t in_piece = kPieceBytes / element_bytes(mine);
+    const auto fill = [&](int64_t i) {
+      const int64_t count = std::min(in_piece, counts[at(rank())] - i * in_piece);
+      copy_piece(stage(rank()), mine, offset_of(counts, rank()) + i * in_piece, count);
+    };
+    const auto take = [&](int64_t i) {
+      for_each_other_part(counts, [&](int from, int64_t part) {
+        const int64_t count = std::min(in_piece, counts[at(from)] - i * in_piece);
+        if (count > 0) copy(mine.at(part + i * in_piece), stage(from), count * element_bytes(mine));
+      });
+    };
+    const auto in_place = [&] {
+      for_each_other_part(counts, [&](int from, int64_t part) {
+        const char* values = values_[at(from)] + part * element_bytes(mine);
+        copy(mine.at(part), values, counts[at(from)] * element_bytes(mine));
+      });
+    };
+    run({.operation = Operation::kAllGather, .counts = fingerprint_of(counts)}, mine, options,
+        {pieces_of(largest(counts), in_piece), fill, take}, in_place);
+    copy_to_others(buffers, 0, mine.count);
+    return done_work();
+  }
+
+  std::unique_ptr<Work> broadcast(std::span<const Buffer> buffers, int root,
+                                  const CallOptions& options) override {
+    const Buffer& mine = buffers[0];
+    const int64_t in_piece = kPieceBytes / element_bytes(mine);
+    const auto fill = [&](int64_t i) {
+      if (rank() == root) copy_piece(stage(root), mine, i * in_piece, in_piece);
+    };
+    const auto take = [&](int64_t i) {
+      const int64_t first = i * in_piece;
+      const int64_t count = std::min(in_piece, mine.count - first);
+      if (rank() != root) copy(mine.at(first), stage(root), count * element_bytes(mine));
+    };
+    const auto in_place = [&] { copy(mine.data, values_[at(root)], mine.bytes()); };
+    run({.operation = Operation::kBroadcast, .root = root}, mine, options,
+        {pieces_of(mine.count, in_piece), fill, take}, in_place);
+    copy_to_others(buffers, 0, mine.count);
+    return done_work();
+  }
+
+  void barrier(const CallOptions& options) override {
+    const auto nothing = [](int64_t) {};
+    run({Operation::kBarrier}, {}, options, {0, nothing, nothing}, [] {});
+  }
+
+  void abort(const std::exception_ptr& reason) noexcept override {
+    try {
+      meeting_.fail(given_up(task_name(rank()), reason));
+    } catch (const std::bad_alloc&) {
+      meeting_.fail(std::current_exception());
+    }
+  }
+
+ private:
+  // The values of a call that pass through the stages: fill(i) copies this task's piece i to its
+  // stage, take(i) uses the pieces that are there.
+  struct Pieces {
+    int64_t count = 0;
+    FunctionRef<void(int64_t)> fill;
+    FunctionRef<void(int64_t)> take;
+  };
+
+  static size_t at(int rank) { return static_cast<size_t>(rank); }
+  static int64_t element_bytes(const Buffer& buffer) {
+    return static_cast<int64_t>(c10::elementSize(buffer.dtype));
+  }
+  static int64_t pieces_of(int64_t count, int64_t in_piece) {
+    return (count + in_piece - 1) / in_piece;
+  }
+  static int64_t largest(std::span<const int64_t> counts) {
+    return *std::max_element(counts.begin(), counts.end());
+  }
+  char* common(int64_t begin) const { return connection_.common.data() + begin; }
+  char* stage(int of_rank) const {
+    return common(connection_.layout.stage(of_rank) + (pieces_ & 1) * kPieceBytes);
+  }
+
+  void run(Call call, const Buffer& mine, const CallOptions& options, const Pieces& pieces,
+           FunctionRef<void()> in_place) {
+    home_.check("the communicator");
+    const Waiting waiting(options.name, options.timeout);
+    call.dtype = static_cast<int32_t>(mine.dtype);
+    call.count = mine.count;
+    call.fingerprint = options.fingerprint;
+    const bool is_small = mine.bytes() <= kSmallBytes;
+    if (!is_small) parts_.locate(mine, call);
+    seats_[rank()].calls[calls_ & 1] = call;
+    if (is_small && pieces.count > 0) pieces.fill(0);
+    meeting_.meet(waiting);
+    check_agreement();
+    guarded([&] {
+      if (!is_small && find_values(call)) {
+        in_place();
+        meeting_.meet(waiting);
+      } else {
+        pass(pieces, is_small, waiting);
+      }
+    });
+    ++calls_;
+  }
+
+  void pass(const Pieces& pieces, bool first_is_there, const Waiting& waiting) {
+    for (int64_t i = 0; i < pieces.count; ++i) {
+      if (i > 0 || !first_is_there) {
+        pieces.fill(i);
+        meeting_.meet(waiting);
+      }
+      pieces.take(i);
+      ++pieces_;
+    }
+  }
+
+  // Others read and write this task's memory, or wait for it: what fails here fails the group.
+  void guarded(FunctionRef<void()> work) {
+    try {
+      work();
+    } catch (...) {
+      abort(std::current_exception());
+      throw;
+    }
+  }
+
+  // All tasks see the same calls and throw the same; then the group can go on.
+  void check_agreement() {
+    const Call& first = seats_[0].calls[calls_ & 1];
+    for (int other = 1; other < size(); ++other) {
+      const Call& second = seats_[other].calls[calls_ & 1];
+      if (first.fingerprint != second.fingerprint) {
+        ++calls_;
+        throw DifferentCallsError(
+            str(task_name(0), " and ", task_name(other), " make different calls"));
+      }
+      if (first.operation == second.operation && first.count == second.count &&
+          first.dtype == second.dtype && first.root == second.root &&
+          first.counts == second.counts) {
+        continue;
+      }
+      const std::string text = str(task_name(0), " calls ", describe(first), ", ", task_name(other),
+                                   " ", describe(second), "; every task must make the same calls");
+      ++calls_;
+      throw InvalidArgumentError(text);
+    }
+  }
+
+  static std::string describe(const Call& call) {
+    static constexpr const char* kNames[] = {"barrier", "all_reduce", "reduce_scatter",
+                                             "all_gather", "broadcast"};
+    const auto operation = static_cast<size_t>(call.operation);
+    const char* name = operation < std::size(kNames) ? kNames[operation] : "something";
+    return str(name, " of ", call.count, ' ', internal::dtype_name(static_cast<DType>(call.dtype)),
+               " (root ", call.root, ", parts ", call.counts, ")");
+  }
+
+  // Fills values_ where the values of all tasks that are read lie in shared memory.
+  bool find_values(const Call& mine) {
+    const bool reads_root_only = mine.operation == Operation::kBroadcast;
+    for (int other = 0; other < size(); ++other) {
+      const bool is_read = !reads_root_only || other == mine.root;
+      if (is_read && seats_[other].calls[calls_ & 1].part_begin < 0) return false;
+    }
+    values_.assign(at(size()), nullptr);
+    for (int other = 0; other < size(); ++other) {
+      const Call call = seats_[other].calls[calls_ & 1];
+      if (call.part_begin >= 0) values_[at(other)] = parts_.values_of(other, call);
+    }
+    return true;
+  }
+
+  void copy_piece(char* to, const Buffer& mine, int64_t first, int64_t count) const {
+    count = std::min(count, mine.count - first);
+    if (count > 0) copy(to, mine.at(first), count * element_bytes(mine));
+  }
+
+  // This task's values, and what the others' stages hold from `offset` on.
+  void add_piece(const Buffer& mine, int64_t first, int64_t count, int64_t offset) {
+    count = std::min(count, mine.count - first);
+    if (count <= 0) return;
+    sources_.clear();
+    for (int other = 0; other < size(); ++other) {
+      sources_.push_back(other == rank() ? mine.at(first) : stage(other) + offset);
+    }
+    add_slices(mine.at(first), sources_, count, mine.dtype);
+  }
+
+  // Elements of all tasks' values_.
+  void add_values(char* out, int64_t first, int64_t count, DType dtype) {
+    if (count <= 0) return;
+    sources_.clear();
+    const int64_t offset = first * static_cast<int64_t>(c10::elementSize(dtype));
+    for (const char* values : values_) sources_.push_back(values + offset);
+    add_slices(out, sources_, count, dtype);
+  }
+
+  // Nobody else touches this slice.
+  void add_slice_for_all(const Buffer& mine) {
+    const SliceRange slice = slice_of(mine.count, rank(), size());
+    const int64_t block = kBlockBytes / size() / element_bytes(mine);
+    for (int64_t first = slice.begin; first < slice.end; first += block) {
+      const int64_t count = std::min(block, slice.end - first);
+      add_values(mine.at(first), first, count, mine.dtype);
+      for (char* values : values_) {
+        copy(values + first * element_bytes(mine), mine.at(first), count * element_bytes(mine));
+      }
+    }
+  }
+
+  void for_each_other_part(std::span<const int64_t> counts,
+                           FunctionRef<void(int from, int64_t part)> use) const {
+    int64_t part = 0;
+    for (int from = 0; from < size(); ++from) {
+      if (from != rank()) use(from, part);
+      part += counts[at(from)];
+    }
+  }
+
+  GroupMember member_;
+  internal::HomeProcess home_;
+  Connection connection_;
+  Seat* seats_;
+  shared_memory::SharedParts parts_;
+  MeetingPoint meeting_;
+  uint64_t calls_ = 0;
+  int64_t pieces_ = 0;  // that have passed through the stages
+  // Of the call in progress; kept for their memory.
+  std::vector<char*> values_;
+  std::vector<const void*> sources_;
+};
+
+}  // namespace
+
+std::shared_ptr<Communicator> make_shared_memory_communicator(const GroupMember& member) {
+  return std::make_shared<SharedMemoryCommunicator>(member, shared_memory::connect(member));
+}
+
+}  // namespace cohort::collective

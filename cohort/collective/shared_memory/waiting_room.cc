@@ -1,0 +1,107 @@
+#include "cohort/collective/shared_memory/waiting_room.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "cohort/collective/shared_memory/local_socket.h"
+#include "cohort/collective/shared_memory/random_bytes.h"
+#include "cohort/core/error.h"
+
+namespace cohort::collective::shared_memory {
+namespace {
+
+using internal::UniqueFd;
+using Clock = std::chrono::steady_clock;
+
+// Of strangers who say nothing, the first to come is dropped for the last.
+constexpr size_t kMostGuests = 512;
+
+// Takes as long for every wrong secret.
+bool is_same_secret(const char* one, const std::string& other) {
+  unsigned char difference = 0;
+  for (size_t i = 0; i < Hello::kSecretDigits; ++i) {
+    difference |= static_cast<unsigned char>(one[i] ^ other[i]);
+  }
+  return difference == 0;
+}
+
+}  // namespace
+
+WaitingRoom::WaitingRoom(const GroupMember& member)
+    : member_(member),
+      name_("cohort-" + random_hex(16)),
+      secret_(random_hex(Hello::kSecretDigits / 2)),
+      listener_(listen_at(name_)),
+      tasks_(static_cast<size_t>(member.size())) {}
+
+std::vector<int> WaitingRoom::missing() const {
+  std::vector<int> ranks;
+  for (int rank = 1; rank < member_.size(); ++rank) {
+    if (task(rank) < 0) ranks.push_back(rank);
+  }
+  return ranks;
+}
+
+void WaitingRoom::wait_for_all() {
+  std::vector<pollfd> waiting;
+  while (!missing().empty() && Clock::now() < member_.deadline) {
+    waiting.assign(1, {listener_.get(), POLLIN, 0});
+    for (const Guest& guest : guests_) waiting.push_back({guest.fd.get(), POLLIN, 0});
+    for (const UniqueFd& fd : tasks_) waiting.push_back({fd.get(), 0, 0});
+    if (::poll(waiting.data(), waiting.size(), poll_milliseconds(member_.deadline)) <= 0) continue;
+    forget_the_gone();
+    std::erase_if(guests_, [&](Guest& guest) { return !listen_to(guest); });
+    accept();
+  }
+  guests_.clear();
+}
+
+void WaitingRoom::accept() {
+  for (;;) {
+    UniqueFd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!fd.valid()) {
+      if (errno == EINTR || errno == ECONNABORTED) continue;
+      if (errno == EAGAIN) return;
+      throw ResourceExhaustedError(
+          internal::str("cannot accept at a unix socket: ", std::strerror(errno)));
+    }
+    if (!is_same_user(fd.get())) continue;
+    if (guests_.size() == kMostGuests) guests_.erase(guests_.begin());
+    guests_.push_back({std::move(fd)});
+  }
+}
+
+// Whether there may be more to hear.
+bool WaitingRoom::listen_to(Guest& guest) {
+  const ssize_t got = ::recv(guest.fd.get(), guest.bytes.data() + guest.size,
+                             guest.bytes.size() - guest.size, MSG_DONTWAIT);
+  if (got < 0) return errno == EAGAIN || errno == EINTR;
+  if (got == 0) return false;
+  guest.size += static_cast<size_t>(got);
+  if (guest.size < guest.bytes.size()) return true;
+  seat(guest);
+  return false;
+}
+
+// A task that comes once more takes the place of its predecessor, which has died.
+void WaitingRoom::seat(Guest& guest) {
+  Hello hello;
+  std::memcpy(&hello, guest.bytes.data(), sizeof hello);
+  if (!is_same_secret(hello.secret, secret_) || hello.generation != member_.generation) return;
+  if (hello.rank < 1 || hello.rank >= member_.size()) return;
+  tasks_[static_cast<size_t>(hello.rank)] = std::move(guest.fd);
+}
+
+void WaitingRoom::forget_the_gone() {
+  for (UniqueFd& fd : tasks_) {
+    if (!fd.valid()) continue;
+    pollfd state{fd.get(), 0, 0};
+    if (::poll(&state, 1, 0) > 0 && (state.revents & (POLLHUP | POLLERR)) != 0) fd.reset();
+  }
+}
+
+}  // namespace cohort::collective::shared_memory

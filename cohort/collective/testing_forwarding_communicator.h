@@ -1,0 +1,62 @@
+// For tests and benchmarks: a communicator around another one, which sees every call.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "cohort/collective/communicator.h"
+
+namespace cohort::collective {
+
+// Forwards everything. Subclasses say what happens before a call.
+class ForwardingCommunicator : public Communicator {
+ public:
+  explicit ForwardingCommunicator(std::shared_ptr<Communicator> backend)
+      : backend_(std::move(backend)) {}
+
+  int rank() const override { return backend_->rank(); }
+  int size() const override { return backend_->size(); }
+  int64_t generation() const override { return backend_->generation(); }
+  std::string task_name(int rank) const override { return backend_->task_name(rank); }
+  bool compares_fingerprints() const override { return backend_->compares_fingerprints(); }
+  Buffer buffer(int64_t bytes) override { return backend_->buffer(bytes); }
+
+  std::unique_ptr<Work> all_reduce(std::span<const Buffer> buffers,
+                                   const CallOptions& options) override {
+    before(options, buffers[0].bytes());
+    return backend_->all_reduce(buffers, options);
+  }
+  std::unique_ptr<Work> reduce_scatter(std::span<const Buffer> buffers,
+                                       std::span<const int64_t> counts,
+                                       const CallOptions& options) override {
+    before(options, buffers[0].bytes());
+    return backend_->reduce_scatter(buffers, counts, options);
+  }
+  std::unique_ptr<Work> all_gather(std::span<const Buffer> buffers, std::span<const int64_t> counts,
+                                   const CallOptions& options) override {
+    const Buffer& mine = buffers[0];
+    before(options, mine.at(counts[static_cast<size_t>(rank())]) - mine.at(0));
+    return backend_->all_gather(buffers, counts, options);
+  }
+  std::unique_ptr<Work> broadcast(std::span<const Buffer> buffers, int root,
+                                  const CallOptions& options) override {
+    before(options, rank() == root ? buffers[0].bytes() : 0);
+    return backend_->broadcast(buffers, root, options);
+  }
+  void barrier(const CallOptions& options) override {
+    before(options, 0);
+    backend_->barrier(options);
+  }
+  void abort(const std::exception_ptr& reason) noexcept override { backend_->abort(reason); }
+
+ protected:
+  // bytes: what this task brings to the call.
+  virtual void before(const CallOptions& options, int64_t bytes) = 0;
+
+ private:
+  std::shared_ptr<Communicator> backend_;
+};
+
+}  // namespace cohort::collective

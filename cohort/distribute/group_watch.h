@@ -1,0 +1,48 @@
+// Ends a group's communication as soon as one of its tasks is lost: the calls that wait for it fail
+// with an Unavailable that names it, and so do all later ones.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "cohort/cluster/server_membership.h"
+#include "cohort/collective/communicator.h"
+#include "cohort/core/task_id.h"
+
+namespace cohort::internal {
+
+// Thread safety: any thread.
+class GroupWatch final : public MembershipListener {
+ public:
+  // `tasks`: those of the group, all alive in `start`; `self` is this one.
+  GroupWatch(const std::vector<TaskId>& tasks, const TaskId& self, const membership::View& start);
+
+  // Whom to tell. At once, if a task has been lost already.
+  void guard(std::weak_ptr<collective::Communicator> communicator);
+  // Whose loss has ended the group; null where none is known, or something else has ended it. Waits
+  // a moment for the news, which may come later than the end of a connection: up to `patience`.
+  std::exception_ptr loss(std::chrono::milliseconds patience);
+
+  void on_view(const membership::View& view) override;
+  void on_end(const std::exception_ptr& error) override { end(error, End::kLoss); }
+
+ private:
+  enum class End { kNone, kLoss, kOther };
+  void end(const std::exception_ptr& error, End how);
+
+  const int64_t start_;                      // the version of the view in which the group began
+  std::map<TaskId, uint64_t> incarnations_;  // of the others
+  std::mutex mutex_;                         // guards what follows
+  std::condition_variable ended_;
+  End end_ = End::kNone;
+  std::exception_ptr error_;
+  std::weak_ptr<collective::Communicator> communicator_;
+};
+
+}  // namespace cohort::internal

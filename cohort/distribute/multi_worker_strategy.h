@@ -1,0 +1,74 @@
+// The implementation of MultiWorkerMirroredStrategy: a LocalStrategy whose communicator connects the
+// workers of a cluster, and ends when one of them is lost.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cohort/cluster/cluster_resolver.h"
+#include "cohort/collective/communication_options.h"
+#include "cohort/core/task_id.h"
+#include "cohort/distribute/group_watch.h"
+#include "cohort/distribute/local_strategy.h"
+#include "cohort/distribute/task_server.h"
+
+namespace cohort::internal {
+
+// Which of the workers of a cluster this is.
+struct WorkerPlace {
+  std::vector<TaskId> workers;  // chief first; the order of ranks
+  TaskId self;                  // of a program that is alone: worker 0
+  int rank = 0;
+  bool is_cluster = false;  // whether a resolver names the task; else the program is alone
+};
+// Errors: InvalidArgument, one line (a cluster that cannot run; no task type or id; a ps).
+WorkerPlace worker_place(const distribute::cluster_resolver::ClusterResolver& resolver);
+
+// The connection of a task to the others of its group.
+struct GroupConnection {
+  std::shared_ptr<TaskServer> server;
+  std::shared_ptr<GroupWatch> watch;
+  std::shared_ptr<collective::Communicator> communicator;
+};
+
+class MultiWorkerStrategy final : public LocalStrategy {
+ public:
+  struct Options {
+    std::shared_ptr<const distribute::cluster_resolver::ClusterResolver> resolver;
+    WorkerPlace place;
+    std::vector<std::string> devices;
+    bool shared_storage = true;
+    std::optional<GroupConnection> connection;  // nothing: there are no other workers
+    int64_t bytes_per_pack = 0;
+    std::chrono::milliseconds close_timeout{0};
+  };
+  // COLLECTIVE over the workers. Errors: those of a Communicator's calls.
+  explicit MultiWorkerStrategy(Options options);
+  // Meets the other workers once more, so that none looks lost that has only finished earlier. One
+  // that is left by an exception ends the work of the others instead.
+  ~MultiWorkerStrategy() override;
+
+  void run(const std::shared_ptr<RunFrame>& frame, const distribute::RunOptions& options) override;
+  std::shared_ptr<const distribute::cluster_resolver::ClusterResolver> cluster_resolver()
+      const override {
+    return options_.resolver;
+  }
+  bool is_between_graph() const override { return true; }
+
+  const WorkerPlace& place() const { return options_.place; }
+  // nullptr: there are no other workers.
+  distribute::Server* server() const;
+
+ private:
+  void close() noexcept;
+
+  const Options options_;
+  const Task& maker_;
+  const HomeProcess home_;
+  const int exceptions_;  // that were under way when it was made
+};
+
+}  // namespace cohort::internal

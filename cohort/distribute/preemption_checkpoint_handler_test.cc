@@ -1,0 +1,194 @@
+// Here a function says that the machine will be taken away; tests/preemption sends real signals.
+#include "cohort/distribute/preemption_checkpoint_handler.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <filesystem>
+#include <functional>
+#include <future>
+#include <optional>
+
+#include "cohort/cluster/resolvers/simple_cluster_resolver.h"
+#include "cohort/data/testing_files.h"
+#include "cohort/distribute/testing_errors.h"
+#include "cohort/distribute/testing_numbers.h"
+#include "cohort/distribute/testing_servers.h"
+#include "cohort/distribute/testing_tasks.h"
+
+namespace cohort::distribute {
+namespace {
+
+using cluster_resolver::SimpleClusterResolver;
+using experimental::PreemptionCheckpointHandler;
+using experimental::TerminationConfig;
+using ::testing::Each;
+using ::testing::HasSubstr;
+
+struct Exited {};  // what exit_fn throws, so that a test goes on
+
+struct Preemption : data::FilesTest {
+  TerminationConfig config() {
+    return {.termination_watcher_fn = [this] { return taken_away.load(); },
+            .exit_fn = [] { throw Exited(); }};
+  }
+  // How many checkpoints there are.
+  int64_t checkpoints() const {
+    int64_t count = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(directory)) {
+      count += entry.path().extension() == ".index" ? 1 : 0;
+    }
+    return count;
+  }
+
+  const SimpleClusterResolver alone{train::ClusterSpec()};
+  std::atomic<bool> taken_away{false};
+};
+
+// Runs `step` until the program is told to exit, which it is to be after `calls` calls or a little
+// later; returns the number of calls.
+int64_t run_until_exit(PreemptionCheckpointHandler& handler, const std::function<void()>& step) {
+  try {
+    while (true) handler.run(step);
+  } catch (const Exited&) {
+    return handler.total_run_calls();
+  }
+}
+
+TEST_F(Preemption, SavesAndExitsAndGoesOnWhereItWas) {
+  const Variable v(number(0), {.name = "v"});
+  int64_t calls = 0;
+  {
+    PreemptionCheckpointHandler handler(
+        alone, train::Checkpoint({{"v", v}}),
+        {.checkpoint_dir = directory, .termination_config = config()});
+    EXPECT_EQ(handler.run([](int a, int b) { return a + b; }, 2, 3), 5);
+    EXPECT_EQ(handler.total_run_calls(), 1);
+    v.assign(1.);
+    calls = run_until_exit(handler, [&] {
+      v.assign_add(1);
+      if (handler.total_run_calls() == 5) taken_away = true;
+    });
+    EXPECT_GE(calls, 6);
+    EXPECT_EQ(v.value().item<double>(), static_cast<double>(calls));
+    EXPECT_EQ(checkpoints(), 1);
+    handler.run([&] { v.assign(-1.); });  // exit_fn has returned control: it goes on
+    EXPECT_EQ(checkpoints(), 1);
+  }
+  taken_away = false;
+  const Variable again(number(0), {.name = "v"});
+  const train::CheckpointManager manager(train::Checkpoint({{"v", again}}), directory,
+                                         {.max_to_keep = 1});
+  PreemptionCheckpointHandler handler(alone, manager, {.termination_config = config()});
+  EXPECT_EQ(handler.total_run_calls(), calls);
+  EXPECT_EQ(again.value().item<double>(), static_cast<double>(calls));
+}
+
+TEST_F(Preemption, WithAGracePeriodItSavesGoesOnAndSavesAgain) {
+  const Variable v(number(0), {.name = "v"});
+  const train::CheckpointManager manager(train::Checkpoint({{"v", v}}), directory,
+                                         {.max_to_keep = 5});
+  TerminationConfig termination = config();
+  termination.grace_period = std::chrono::milliseconds(300);
+  PreemptionCheckpointHandler handler(alone, manager, {.termination_config = termination});
+  int64_t at_first_save = 0;
+  taken_away = true;
+  const int64_t calls = run_until_exit(handler, [&] {
+    v.assign_add(1);
+    if (at_first_save == 0 && checkpoints() == 1) at_first_save = handler.total_run_calls();
+  });
+  EXPECT_GT(at_first_save, 0);
+  EXPECT_GT(calls, at_first_save);
+  EXPECT_EQ(checkpoints(), 2);
+  EXPECT_EQ(v.value().item<double>(), static_cast<double>(calls));
+}
+
+TEST_F(Preemption, ChecksWhatItGets) {
+  const Variable v(number(0), {.name = "v"});
+  const auto make = [&](const cluster_resolver::ClusterResolver& resolver,
+                        experimental::PreemptionCheckpointOptions options) {
+    return refused([&] {
+      PreemptionCheckpointHandler(resolver, train::Checkpoint({{"v", v}}), std::move(options));
+    });
+  };
+  EXPECT_THAT(make(alone, {}), HasSubstr("needs a checkpoint_dir"));
+  EXPECT_THAT(make(alone, {.checkpoint_dir = directory,
+                           .termination_config = {.grace_period = std::chrono::milliseconds(-1)}}),
+              HasSubstr("a grace_period of -1 ms is negative"));
+  const train::CheckpointManager manager(train::Checkpoint({{"v", v}}), directory);
+  EXPECT_THAT(refused([&] {
+                PreemptionCheckpointHandler(alone, manager, {.checkpoint_dir = "elsewhere"});
+              }),
+              HasSubstr("'elsewhere'"));
+}
+
+TEST_F(Preemption, AnErrorOfTheWatcherIsThatOfTheNextCall) {
+  const Variable v(number(0), {.name = "v"});
+  PreemptionCheckpointHandler handler(
+      alone, train::Checkpoint({{"v", v}}),
+      {.checkpoint_dir = directory, .termination_config = {.termination_watcher_fn = []() -> bool {
+                                      throw NotFoundError("no metadata server");
+                                    }}});
+  EXPECT_THAT(thrown<NotFoundError>([&] {
+                while (true) handler.run([] {});
+              }),
+              HasSubstr("no metadata server"));
+}
+
+// One task of three is told; all save one checkpoint after the same call, to which every replica has
+// contributed, and exit.
+TEST_F(Preemption, AllTasksSaveTogetherAfterTheSameCall) {
+  for (int told = 0; told < 3; ++told) {
+    std::filesystem::remove_all(directory);
+    std::filesystem::create_directory(directory);
+    WorkerServers servers(3);
+    std::vector<int64_t> calls(3);
+    run_all_tasks(3, 2, [&](const Strategy& strategy, int task) {
+      std::optional<Scope> scope(strategy.core());
+      const Variable v(number(0), {.name = "v", .aggregation = VariableAggregation::SUM});
+      scope.reset();
+      std::atomic<bool> own{false};
+      PreemptionCheckpointHandler handler(
+          alone, train::Checkpoint({{"v", v}}),
+          {.checkpoint_dir = directory,
+           .termination_config = {.termination_watcher_fn = [&] { return own.load(); },
+                                  .exit_fn = [] { throw Exited(); }},
+           .server = &servers.server(task)});
+      own = task == told;
+      calls[static_cast<size_t>(task)] =
+          run_until_exit(handler, [&] { strategy.run([&] { v.assign_add(number(1)); }); });
+      EXPECT_EQ(v.value().item<double>(), 6. * static_cast<double>(handler.total_run_calls()));
+    });
+    EXPECT_THAT(calls, Each(calls[0]));
+    EXPECT_EQ(checkpoints(), 1);
+    const Variable v(number(0), {.name = "v"});
+    train::Checkpoint({{"v", v}}).restore(train::latest_checkpoint(directory)).expect_partial();
+    EXPECT_EQ(v.value().item<double>(), 6. * static_cast<double>(calls[0]));
+  }
+}
+
+TEST_F(Preemption, AnErrorOfTheFunctionIsReportedToTheOthers) {
+  WorkerServers servers(2);
+  std::promise<std::string> reported;
+  servers.coordination(1).on_error([&](const std::exception_ptr& error) {
+    try {
+      std::rethrow_exception(error);
+    } catch (const ResourceExhaustedError& e) {
+      reported.set_value(e.what());
+    }
+  });
+  const Variable v(number(0), {.name = "v"});
+  PreemptionCheckpointHandler handler(
+      alone, train::Checkpoint({{"v", v}}),
+      {.checkpoint_dir = directory, .termination_config = config(), .server = &servers.server(0)});
+  EXPECT_THROW(handler.run([] { throw ResourceExhaustedError("no memory today"); }),
+               ResourceExhaustedError);
+  EXPECT_EQ(handler.total_run_calls(), 0);
+  auto text = reported.get_future();
+  ASSERT_EQ(text.wait_for(std::chrono::seconds(20)), std::future_status::ready);
+  EXPECT_THAT(text.get(), HasSubstr("no memory today"));
+}
+
+}  // namespace
+}  // namespace cohort::distribute

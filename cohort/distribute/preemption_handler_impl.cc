@@ -1,0 +1,193 @@
+#include "cohort/distribute/preemption_handler_impl.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <iostream>
+#include <utility>
+
+#include "cohort/core/error.h"
+#include "cohort/core/logging.h"
+#include "cohort/distribute/run_calls.h"
+#include "cohort/train/checkpoint_impl.h"
+
+namespace cohort::internal {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kPoll = std::chrono::seconds(1);
+// How long a task that has saved waits for the others, so that none sees it go too early.
+constexpr milliseconds kLeave = std::chrono::seconds(5);
+// The last save begins so many average calls before the time is over: TensorFlow's 3 * 2.
+constexpr int kCallsToSpare = 6;
+
+constexpr const char* kObjectName = "preemption_checkpoint_handler";
+
+// Without unwinding: the stack below belongs to the program, whose destructors may wait for tasks
+// that are gone.
+[[noreturn]] void exit_at_once(int code) {
+  std::cout.flush();
+  std::fflush(nullptr);
+  ::_exit(code);
+}
+
+}  // namespace
+
+PreemptionHandlerImpl::PreemptionHandlerImpl(StopGroup group,
+                                             const train::CheckpointManager& manager, Config config)
+    : group_(std::move(group)),
+      manager_(manager),
+      config_(std::move(config)),
+      watch_(config_.termination_watcher_fn ? nullptr : std::make_unique<TerminationWatch>()),
+      ended_event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      calls_(std::make_shared<RunCalls>()) {
+  manager_.checkpoint().impl().add({kObjectName, calls_});
+  manager_.restore_or_initialize();
+  rounds_[0] = std::make_unique<StopAgreement>(group_, 0, calls_->value());
+  asker_ = std::thread([this] { wait_and_ask(); });
+  if (group_.cluster != nullptr) answerer_ = std::thread([this] { answer_others(); });
+}
+
+PreemptionHandlerImpl::~PreemptionHandlerImpl() {
+  {
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+    changed_.notify_all();
+  }
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = ::write(ended_event_.get(), &one, sizeof one);
+  asker_.join();
+  if (answerer_.joinable()) answerer_.join();
+}
+
+int64_t PreemptionHandlerImpl::total_run_calls() const { return calls_->value(); }
+
+void PreemptionHandlerImpl::run(FunctionRef<void()> call) {
+  throw_failure();
+  if (!is_over_) rounds_[round_]->begin_call();
+  const Clock::time_point begin = Clock::now();
+  try {
+    call();
+  } catch (const std::exception&) {
+    if (group_.cluster != nullptr) group_.cluster->report(std::current_exception());
+    throw;
+  }
+  calls_->add_one();
+  {
+    const std::lock_guard lock(mutex_);
+    time_in_calls_ += Clock::now() - begin;
+    ++timed_calls_;
+  }
+  if (!is_over_ && rounds_[round_]->finish_call()) stop_here();
+}
+
+void PreemptionHandlerImpl::stop_here() {
+  save();
+  const milliseconds grace{std::stoll(rounds_[round_]->note())};
+  if (round_ == 1 || grace.count() == 0) return leave();
+  const std::lock_guard lock(mutex_);
+  rounds_[1] = std::make_unique<StopAgreement>(group_, 1, calls_->value());
+  round_ = 1;
+  changed_.notify_all();
+}
+
+void PreemptionHandlerImpl::save() {
+  const std::optional<std::string> path = manager_.save({.check_interval = false});
+  log_info("this machine will be taken away: saved ",
+           path ? "'" + *path + "'" : "nothing new since the latest checkpoint", " after call ",
+           calls_->value());
+}
+
+void PreemptionHandlerImpl::leave() {
+  if (group_.cluster != nullptr) {
+    try {
+      group_.cluster->barrier(str(group_.name, "/leave"),
+                              {.tasks = group_.tasks, .timeout = kLeave});
+    } catch (const std::exception& error) {
+      log_info("left without the others: ", error.what());
+    }
+  }
+  is_over_ = true;
+  if (!config_.exit_fn) exit_at_once(config_.exit_code);
+  config_.exit_fn();
+}
+
+void PreemptionHandlerImpl::wait_and_ask() {
+  try {
+    if (!wait_for_termination()) return;
+    const Clock::time_point told = Clock::now();
+    const milliseconds grace = config_.grace_period;
+    const std::string note = std::to_string(grace.count());
+    if (!rounds_[0]->ask(note) || grace.count() == 0) return;
+    StopAgreement* const last = wait_for_round(1);
+    if (last == nullptr || !wait_until(told + grace - kCallsToSpare * average_call())) return;
+    last->ask(note);
+  } catch (...) {
+    note_failure();
+  }
+}
+
+void PreemptionHandlerImpl::answer_others() {
+  try {
+    for (size_t round = 0; round < std::size(rounds_); ++round) {
+      StopAgreement* const agreement = wait_for_round(round);
+      if (agreement == nullptr) return;
+      while (!agreement->answer(kPoll)) {
+        const std::lock_guard lock(mutex_);
+        if (ended_) return;
+      }
+    }
+  } catch (...) {
+    note_failure();
+  }
+}
+
+bool PreemptionHandlerImpl::wait_for_termination() {
+  return watch_ != nullptr ? wait_for_signal() : poll_watcher();
+}
+
+bool PreemptionHandlerImpl::wait_for_signal() {
+  pollfd watched[] = {{ended_event_.get(), POLLIN, 0}, {watch_->descriptor(), POLLIN, 0}};
+  while (::poll(watched, std::size(watched), -1) < 0) continue;  // EINTR
+  return watched[0].revents == 0;
+}
+
+bool PreemptionHandlerImpl::poll_watcher() {
+  do {
+    if (config_.termination_watcher_fn()) return true;
+  } while (wait_until(Clock::now() + kPoll));
+  return false;
+}
+
+StopAgreement* PreemptionHandlerImpl::wait_for_round(size_t round) {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return ended_ || rounds_[round] != nullptr; });
+  return ended_ ? nullptr : rounds_[round].get();
+}
+
+// Returns false if the handler ends before.
+bool PreemptionHandlerImpl::wait_until(Clock::time_point time) {
+  std::unique_lock lock(mutex_);
+  return !changed_.wait_until(lock, time, [&] { return ended_; });
+}
+
+milliseconds PreemptionHandlerImpl::average_call() const {
+  const std::lock_guard lock(mutex_);
+  if (timed_calls_ == 0) return milliseconds(0);
+  return std::chrono::ceil<milliseconds>(time_in_calls_ / timed_calls_);
+}
+
+void PreemptionHandlerImpl::note_failure() {
+  const std::lock_guard lock(mutex_);
+  failure_ = std::current_exception();
+}
+
+void PreemptionHandlerImpl::throw_failure() {
+  const std::lock_guard lock(mutex_);
+  if (failure_ != nullptr) std::rethrow_exception(std::exchange(failure_, nullptr));
+}
+
+}  // namespace cohort::internal

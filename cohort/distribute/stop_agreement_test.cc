@@ -1,0 +1,104 @@
+// Tasks with real servers agree on a call after which all stop.
+#include "cohort/distribute/stop_agreement.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <future>
+#include <random>
+#include <thread>
+
+#include "cohort/distribute/testing_errors.h"
+#include "cohort/distribute/testing_servers.h"
+
+namespace cohort::internal {
+namespace {
+
+using namespace std::chrono_literals;
+using distribute::WorkerServers;
+using ::testing::Each;
+using ::testing::HasSubstr;
+
+TEST(StopAgreement, AloneItStopsAfterTheNextCall) {
+  StopAgreement agreement({}, 0, 4);
+  agreement.begin_call();
+  EXPECT_FALSE(agreement.finish_call());
+  EXPECT_TRUE(agreement.ask("why"));
+  EXPECT_EQ(agreement.note(), "why");
+  EXPECT_FALSE(agreement.ask("again"));  // a later signal
+  agreement.begin_call();
+  EXPECT_TRUE(agreement.finish_call());
+}
+
+TEST(StopAgreement, AskedDuringACallItIsThatCall) {
+  StopAgreement agreement({}, 0, 0);
+  agreement.begin_call();
+  agreement.ask("");
+  EXPECT_TRUE(agreement.finish_call());
+}
+
+struct Tasks {
+  explicit Tasks(int count, std::chrono::milliseconds patience = 20s) : servers(count) {
+    for (int i = 0; i < count; ++i) {
+      StopGroup group{.cluster = &servers.coordination(i),
+                      .name = "test",
+                      .tasks = servers.tasks(),
+                      .self = static_cast<size_t>(i),
+                      .patience = patience};
+      agreements.push_back(std::make_unique<StopAgreement>(std::move(group), 0, 0));
+    }
+  }
+  WorkerServers servers;
+  std::vector<std::unique_ptr<StopAgreement>> agreements;
+};
+
+// Tasks at different speeds, of which several ask at random moments: each stops after the same call.
+TEST(StopAgreement, AllStopAfterTheSameCallHoweverFarApartTheyAre) {
+  const unsigned seed = 20261123;
+  for (int trial = 0; trial < 20; ++trial) {
+    Tasks tasks(3);
+    std::vector<std::future<int64_t>> last_calls;
+    std::vector<std::jthread> threads;
+    for (size_t i = 0; i < 3; ++i) {
+      StopAgreement& own = *tasks.agreements[i];
+      threads.emplace_back([&own](const std::stop_token& stop) {
+        while (!own.answer(50ms) && !stop.stop_requested()) continue;
+      });
+      last_calls.push_back(std::async(std::launch::async, [&own, i, trial] {
+        std::mt19937 random(seed + static_cast<unsigned>(trial) * 3 + static_cast<unsigned>(i));
+        const int64_t asks_at = static_cast<int64_t>(random() % 40);
+        std::jthread asker;
+        for (int64_t call = 0; call < 1'000'000; ++call) {
+          own.begin_call();
+          if (call == asks_at && i != 1) asker = std::jthread([&own] { own.ask("x"); });
+          for (auto work = random() % 100 * (1 + i); work > 0; --work) std::this_thread::yield();
+          if (own.finish_call()) return call + 1;
+        }
+        return int64_t{-1};
+      }));
+    }
+    std::vector<int64_t> calls;
+    for (auto& last_call : last_calls) calls.push_back(last_call.get());
+    EXPECT_GT(calls[0], 0) << "seed " << seed << ", trial " << trial;
+    EXPECT_THAT(calls, Each(calls[0])) << "seed " << seed << ", trial " << trial;
+  }
+}
+
+TEST(StopAgreement, ATaskThatDoesNotAnswerIsNamedAndTheOthersGoOn) {
+  Tasks tasks(3, 1500ms);
+  auto others = std::async(std::launch::async, [&] {
+    return thrown<UnavailableError>([&] {
+      while (!tasks.agreements[1]->answer(50ms)) continue;
+    });
+  });
+  EXPECT_THAT(thrown<DeadlineExceededError>([&] { tasks.agreements[0]->ask(""); }),
+              HasSubstr("/job:worker/task:2 has not answered"));
+  EXPECT_THAT(others.get(), HasSubstr("could not reach all"));
+  for (const int task : {0, 1}) {
+    tasks.agreements[task]->begin_call();
+    EXPECT_FALSE(tasks.agreements[task]->finish_call());
+  }
+}
+
+}  // namespace
+}  // namespace cohort::internal

@@ -1,0 +1,25 @@
+// How a program learns that its machine will be taken away, and how it ends then.
+#pragma once
+
+#include <chrono>
+#include <functional>
+
+namespace cohort::distribute::experimental {
+
+struct TerminationConfig {
+  // Asked once a second, on a thread of Cohort's: whether this machine will be taken away. Null:
+  // SIGTERM says it.
+  std::function<bool()> termination_watcher_fn = nullptr;
+  // Ends the program, on the thread that calls run, in every task. Null: exits with `exit_code`
+  // without unwinding: standard output is written out, destructors do not run. If it throws, run
+  // does; if it returns, the program goes on, and later signals are ignored.
+  std::function<void()> exit_fn = nullptr;
+  // 128 + SIGTERM, which Kubernetes and `cohort launch --restarts` take for a reason to try again.
+  int exit_code = 143;
+  // How long after the signal the machine stays. 0: the program saves and ends at once. Otherwise it
+  // saves, goes on, and saves and ends shortly before the time is over. That of the task that got the
+  // signal first counts for all.
+  std::chrono::milliseconds grace_period{0};
+};
+
+}  // namespace cohort::distribute::experimental

@@ -1,0 +1,154 @@
+#include "cohort/keras/layers/batch_normalization.h"
+
+#include <ATen/ops/full.h>
+#include <ATen/ops/native_batch_norm.h>
+
+#include <cmath>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "cohort/distribute/context.h"
+#include "cohort/distribute/replica_context.h"
+#include "cohort/ops/gradient_tape.h"
+
+namespace cohort::keras::layers {
+namespace {
+
+using internal::str;
+
+class BatchNormalizationImpl final : public Layer {
+ public:
+  explicit BatchNormalizationImpl(BatchNormalizationOptions options)
+      : Layer("BatchNormalization", {.name = options.name, .dtype = options.dtype}),
+        options_(std::move(options)) {
+    if (!(options_.momentum >= 0 && options_.momentum <= 1)) {
+      throw InvalidArgumentError(
+          str("BatchNormalization: momentum is ", options_.momentum, "; it must lie in [0, 1]"));
+    }
+    if (!(options_.epsilon >= 0 && std::isfinite(options_.epsilon))) {
+      throw InvalidArgumentError(str("BatchNormalization: epsilon is ", options_.epsilon,
+                                     "; it must be a finite number not below 0"));
+    }
+    set_input_spec({.min_rank = 2, .floating = true});
+  }
+
+ protected:
+  void build(const std::vector<Shape>& input_shapes) override {
+    const auto rank = static_cast<int64_t>(input_shapes[0].size());
+    axis_ = options_.axis < 0 ? options_.axis + rank : options_.axis;
+    if (axis_ < 1 || axis_ >= rank) {
+      throw InvalidArgumentError(str("layer '", name(), "': axis ", options_.axis,
+                                     " is no axis of channels of an input of rank ", rank));
+    }
+    input_spec().rank = rank;
+    const int64_t channels = input_shapes[0][static_cast<size_t>(axis_)];
+    const auto statistic = [&](const char* weight, const initializers::Initializer& initializer) {
+      return add_weight(weight, {channels},
+                        {.initializer = initializer,
+                         .trainable = false,
+                         .synchronization = VariableSynchronization::ON_READ,
+                         .aggregation = VariableAggregation::MEAN});
+    };
+    if (options_.scale) {
+      gamma_ = add_weight(
+          "gamma", {channels},
+          {.initializer = options_.gamma_initializer, .regularizer = options_.gamma_regularizer});
+    }
+    if (options_.center) {
+      beta_ = add_weight(
+          "beta", {channels},
+          {.initializer = options_.beta_initializer, .regularizer = options_.beta_regularizer});
+    }
+    moving_mean_ = statistic("moving_mean", options_.moving_mean_initializer);
+    moving_variance_ = statistic("moving_variance", options_.moving_variance_initializer);
+  }
+
+  Tensor call(const Tensor& input, const CallOptions& options) override {
+    const Tensor x = input.to(dtype());
+    if (x.size(axis_) != moving_mean_.shape()[0]) {
+      throw InvalidArgumentError(str("layer '", name(), "' was built for ", moving_mean_.shape()[0],
+                                     " channels, but got ", internal::describe(input)));
+    }
+    if (!*options.training || !trainable()) {
+      return normalize(x, moving_mean_.value(), moving_variance_.value());
+    }
+    return options_.synchronized ? by_all_replicas(x) : by_own_batch(x);
+  }
+
+ private:
+  static Tensor value_or_none(const Variable& weight) { return weight ? weight.value() : Tensor(); }
+
+  // libtorch's kernels take channels after the batch.
+  Tensor normalize(const Tensor& x, const Tensor& mean, const Tensor& variance) const {
+    return std::get<0>(at::native_batch_norm(x.movedim(axis_, 1), value_or_none(gamma_),
+                                             value_or_none(beta_), mean, variance,
+                                             /*training=*/false, /*momentum=*/0, options_.epsilon))
+        .movedim(1, axis_);
+  }
+
+  Tensor by_own_batch(const Tensor& x) {
+    if (x.numel() == 0) return normalize(x, moving_mean_.value(), moving_variance_.value());
+    const auto [output, mean, inverse_deviation] = at::native_batch_norm(
+        x.movedim(axis_, 1), value_or_none(gamma_), value_or_none(beta_), /*running_mean=*/{},
+        /*running_var=*/{}, /*training=*/true, /*momentum=*/0, options_.epsilon);
+    const NoGradient no_gradient;
+    Tensor variance = inverse_deviation.detach().pow(-2) - options_.epsilon;
+    const auto samples = static_cast<double>(x.numel() / x.size(axis_));
+    if (x.dim() == 4 || x.dim() == 5) variance = variance * (samples / std::max(samples - 1, 1.0));
+    move(mean.detach(), variance.clamp_min(0));
+    return output.movedim(1, axis_);
+  }
+
+  // The mean first and then the squares of the differences, since the mean of squares less the
+  // square of the mean loses all digits of a small variance.
+  Tensor by_all_replicas(const Tensor& x) {
+    std::vector<int64_t> others;
+    for (int64_t d = 0; d < x.dim(); ++d) {
+      if (d != axis_) others.push_back(d);
+    }
+    const double own = static_cast<double>(x.size(axis_) == 0 ? 0 : x.numel() / x.size(axis_));
+    const Tensor count = sum_over_replicas(at::full({}, own, x.options())).clamp_min(1);
+    const Tensor mean = sum_over_replicas(x.sum(others)) / count;
+    std::vector<int64_t> broadcast(static_cast<size_t>(x.dim()), 1);
+    broadcast[static_cast<size_t>(axis_)] = x.size(axis_);
+    const Tensor centered = x - mean.reshape(broadcast);
+    const Tensor variance = sum_over_replicas(centered.square().sum(others)) / count;
+    Tensor output = centered * (variance + options_.epsilon).rsqrt().reshape(broadcast);
+    if (gamma_) output = output * gamma_.value().reshape(broadcast);
+    if (beta_) output = output + beta_.value().reshape(broadcast);
+    move(mean.detach(), variance.detach());
+    return output;
+  }
+
+  static Tensor sum_over_replicas(const Tensor& value) {
+    distribute::ReplicaContext* replica = distribute::get_replica_context();
+    if (replica == nullptr || replica->num_replicas_in_sync() == 1) return value;
+    return replica->all_reduce(distribute::ReduceOp::SUM, value);
+  }
+
+  void move(const Tensor& mean, const Tensor& variance) {
+    const NoGradient no_gradient;
+    const double share = 1 - options_.momentum;
+    const auto towards = [&](const Variable& moving, const Tensor& value) {
+      const Tensor old = moving.value().detach();
+      moving.assign(old - (old - value) * share);
+    };
+    towards(moving_mean_, mean);
+    towards(moving_variance_, variance);
+  }
+
+  BatchNormalizationOptions options_;
+  int64_t axis_ = -1;
+  Variable gamma_;
+  Variable beta_;
+  Variable moving_mean_;
+  Variable moving_variance_;
+};
+
+}  // namespace
+
+BatchNormalization::BatchNormalization(BatchNormalizationOptions options)
+    : LayerHandle(std::make_shared<BatchNormalizationImpl>(std::move(options))) {}
+
+}  // namespace cohort::keras::layers

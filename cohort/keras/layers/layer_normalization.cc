@@ -1,0 +1,86 @@
+#include "cohort/keras/layers/layer_normalization.h"
+
+#include <ATen/ops/layer_norm.h>
+#include <ATen/ops/var_mean.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace cohort::keras::layers {
+namespace {
+
+using internal::str;
+
+class LayerNormalizationImpl final : public Layer {
+ public:
+  explicit LayerNormalizationImpl(LayerNormalizationOptions options)
+      : Layer("LayerNormalization", {.name = options.name, .dtype = options.dtype}),
+        options_(std::move(options)) {
+    if (!(options_.epsilon >= 0 && std::isfinite(options_.epsilon))) {
+      throw InvalidArgumentError(str("LayerNormalization: epsilon is ", options_.epsilon,
+                                     "; it must be a finite number not below 0"));
+    }
+    set_input_spec({.min_rank = 1, .floating = true});
+  }
+
+ protected:
+  void build(const std::vector<Shape>& input_shapes) override {
+    const Shape& shape = input_shapes[0];
+    const auto rank = static_cast<int64_t>(shape.size());
+    input_spec().rank = rank;
+    for (const int64_t axis : options_.axis) {
+      axes_.push_back(axis < 0 ? axis + rank : axis);
+      if (axes_.back() < 1 || axes_.back() >= rank) {
+        throw InvalidArgumentError(str("layer '", name(), "': axis ", axis,
+                                       " is no axis of features of an input of rank ", rank));
+      }
+    }
+    std::sort(axes_.begin(), axes_.end());
+    axes_.erase(std::unique(axes_.begin(), axes_.end()), axes_.end());
+    broadcast_.assign(shape.size(), 1);
+    for (const int64_t axis : axes_) {
+      sizes_.push_back(shape[static_cast<size_t>(axis)]);
+      broadcast_[static_cast<size_t>(axis)] = sizes_.back();
+    }
+    if (axes_.back() == rank - 1) input_spec().last_dim = sizes_.back();
+    if (options_.scale) {
+      gamma_ = add_weight(
+          "gamma", sizes_,
+          {.initializer = options_.gamma_initializer, .regularizer = options_.gamma_regularizer});
+    }
+    if (options_.center) {
+      beta_ = add_weight(
+          "beta", sizes_,
+          {.initializer = options_.beta_initializer, .regularizer = options_.beta_regularizer});
+    }
+  }
+
+  Tensor call(const Tensor& input, const CallOptions&) override {
+    const Tensor x = input.to(dtype());
+    const Tensor gamma = gamma_ ? gamma_.value() : Tensor();
+    const Tensor beta = beta_ ? beta_.value() : Tensor();
+    if (axes_.front() == x.dim() - static_cast<int64_t>(axes_.size())) {
+      return at::layer_norm(x, sizes_, gamma, beta, options_.epsilon);
+    }
+    const auto [variance, mean] = at::var_mean(x, axes_, /*unbiased=*/false, /*keepdim=*/true);
+    Tensor output = (x - mean) * (variance + options_.epsilon).rsqrt();
+    if (gamma.defined()) output = output * gamma.reshape(broadcast_);
+    return beta.defined() ? output + beta.reshape(broadcast_) : output;
+  }
+
+ private:
+  LayerNormalizationOptions options_;
+  std::vector<int64_t> axes_;       // ascending
+  std::vector<int64_t> sizes_;      // along them
+  std::vector<int64_t> broadcast_;  // the shape in which the weights meet an input
+  Variable gamma_;
+  Variable beta_;
+};
+
+}  // namespace
+
+LayerNormalization::LayerNormalization(LayerNormalizationOptions options)
+    : LayerHandle(std::make_shared<LayerNormalizationImpl>(std::move(options))) {}
+
+}  // namespace cohort::keras::layers

@@ -1,0 +1,146 @@
+#include "cohort/keras/layers/multi_head_attention.h"
+
+#include <ATen/ops/ones.h>
+
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "cohort/keras/layers/describe_leaves.h"
+#include "cohort/keras/layers/dropout.h"
+
+namespace cohort::keras::layers {
+namespace {
+
+using internal::str;
+
+// Projects the last dimensions of its input, as Keras's EinsumDense: [.., in..] . kernel
+// [in.., out..] + bias [out..].
+class Projection final : public Layer {
+ public:
+  // in: how many dimensions of the input are summed over.
+  Projection(size_t in, Shape out, const MultiHeadAttentionOptions& options)
+      : Layer("EinsumDense", {.dtype = options.dtype}),
+        in_(in),
+        out_(std::move(out)),
+        options_(options) {}
+
+ protected:
+  void build(const std::vector<Shape>& input_shapes) override {
+    Shape kernel(input_shapes[0].end() - static_cast<int64_t>(in_), input_shapes[0].end());
+    kernel.insert(kernel.end(), out_.begin(), out_.end());
+    kernel_ = add_weight(
+        "kernel", kernel,
+        {.initializer = options_.kernel_initializer, .regularizer = options_.kernel_regularizer});
+    if (!options_.use_bias) return;
+    bias_ = add_weight(
+        "bias", out_,
+        {.initializer = options_.bias_initializer, .regularizer = options_.bias_regularizer});
+  }
+
+  Tensor call(const Tensor& input, const CallOptions&) override {
+    const auto kept = static_cast<size_t>(input.dim()) - in_;
+    Shape sizes(input.sizes().begin(), input.sizes().begin() + static_cast<int64_t>(kept));
+    sizes.insert(sizes.end(), out_.begin(), out_.end());
+    const Tensor kernel = kernel_.value().flatten(0, static_cast<int64_t>(in_) - 1).flatten(1);
+    const Tensor x = input.to(dtype()).flatten(static_cast<int64_t>(kept));
+    const Tensor y = x.matmul(kernel).reshape(sizes);
+    return bias_ ? y + bias_.value() : y;
+  }
+
+ private:
+  size_t in_;
+  Shape out_;
+  MultiHeadAttentionOptions options_;
+  Variable kernel_;
+  Variable bias_;
+};
+
+class MultiHeadAttentionImpl final : public Layer {
+ public:
+  MultiHeadAttentionImpl(int64_t num_heads, int64_t key_dim, MultiHeadAttentionOptions options)
+      : Layer("MultiHeadAttention", {.name = options.name, .dtype = options.dtype}),
+        num_heads_(num_heads),
+        key_dim_(key_dim),
+        options_(std::move(options)) {
+    check("num_heads", num_heads);
+    check("key_dim", key_dim);
+    check("value_dim", options_.value_dim.value_or(1));
+    check("output_dim", options_.output_dim.value_or(1));
+    if (options_.dropout != 0) dropout_.emplace(Dropout(options_.dropout));
+  }
+
+ protected:
+  void build(const std::vector<Shape>& input_shapes) override {
+    const int64_t value_dim = options_.value_dim.value_or(key_dim_);
+    const auto projection = [&](const char* child, size_t in, Shape out) {
+      LayerHandle layer(std::make_shared<Projection>(in, std::move(out), options_));
+      track(child, layer);
+      return layer;
+    };
+    query_.emplace(projection("_query_dense", 1, {num_heads_, key_dim_}));
+    key_.emplace(projection("_key_dense", 1, {num_heads_, key_dim_}));
+    value_.emplace(projection("_value_dense", 1, {num_heads_, value_dim}));
+    if (dropout_) track("_dropout_layer", *dropout_);
+    output_.emplace(
+        projection("_output_dense", 2, {options_.output_dim.value_or(input_shapes[0].back())}));
+  }
+
+  Structure call(const Structure& inputs, const CallOptions& options) override {
+    std::vector<Tensor> tensors;
+    inputs.for_each([&](const Leaf& leaf) { tensors.push_back(leaf.tensor()); });
+    if (tensors.size() < 2 || tensors.size() > 4 || tensors[0].dim() != 3 ||
+        tensors[1].dim() != 3) {
+      throw InvalidArgumentError(str("layer '", name(),
+                                     "' takes a tuple of queries and values "
+                                     "[batch, steps, features], perhaps keys and a mask, but got ",
+                                     internal::describe_leaves(inputs)));
+    }
+    const Tensor& keys = tensors.size() > 2 ? tensors[2] : tensors[1];
+    // [batch, steps, heads, dim] -> [batch, heads, steps, dim]
+    const auto heads = [&](LayerHandle& layer, const Tensor& x) {
+      return layer(x, options).transpose(1, 2);
+    };
+    const Tensor query =
+        heads(*query_, tensors[0]) * (1 / std::sqrt(static_cast<double>(key_dim_)));
+    const Tensor key = heads(*key_, keys);
+    const Tensor value = heads(*value_, tensors[1]);
+    Tensor scores = query.matmul(key.transpose(2, 3));
+    if (tensors.size() == 4) scores = masked(scores, tensors[3].unsqueeze(-3));
+    if (options_.use_causal_mask) {
+      scores = masked(scores, at::ones({scores.size(2), scores.size(3)}, scores.options()).tril());
+    }
+    scores = scores.softmax(-1);
+    if (dropout_) scores = (*dropout_)(scores, options);
+    return (*output_)(scores.matmul(value).transpose(1, 2), options);
+  }
+
+ private:
+  void check(const char* option, int64_t value) const {
+    if (value > 0) return;
+    throw InvalidArgumentError(
+        str("MultiHeadAttention: ", option, " is ", value, "; it must be above 0"));
+  }
+  // Not minus infinity: where a query may attend to nothing, Keras attends to all alike.
+  static Tensor masked(const Tensor& scores, const Tensor& mask) {
+    return scores + (1 - mask.to(scores.scalar_type())) * -1e9;
+  }
+
+  int64_t num_heads_;
+  int64_t key_dim_;
+  MultiHeadAttentionOptions options_;
+  std::optional<LayerHandle> query_;
+  std::optional<LayerHandle> key_;
+  std::optional<LayerHandle> value_;
+  std::optional<LayerHandle> output_;
+  std::optional<LayerHandle> dropout_;
+};
+
+}  // namespace
+
+MultiHeadAttention::MultiHeadAttention(int64_t num_heads, int64_t key_dim,
+                                       MultiHeadAttentionOptions options)
+    : LayerHandle(
+          std::make_shared<MultiHeadAttentionImpl>(num_heads, key_dim, std::move(options))) {}
+
+}  // namespace cohort::keras::layers

@@ -1,0 +1,41 @@
+// Attention by several heads at once (Vaswani et al., 2017).
+//
+//   layers::MultiHeadAttention attention(8, 64, {.use_causal_mask = true});
+//   Tensor y = attention(tuple(x, x)).tensor();   // self-attention: queries and values are x
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "cohort/core/export.h"
+#include "cohort/keras/layers/symbolic.h"
+
+namespace cohort::keras::layers {
+
+struct MultiHeadAttentionOptions {
+  std::optional<int64_t> value_dim = std::nullopt;  // missing: key_dim
+  double dropout = 0;                               // of the attention scores, in [0, 1]
+  bool use_bias = true;
+  std::optional<int64_t> output_dim = std::nullopt;  // missing: that of the queries
+  bool use_causal_mask = false;                      // no position attends to later ones
+  initializers::Initializer kernel_initializer = "glorot_uniform";
+  initializers::Initializer bias_initializer = "zeros";
+  regularizers::Regularizer kernel_regularizer = {};
+  regularizers::Regularizer bias_regularizer = {};
+  std::optional<DType> dtype = std::nullopt;
+  std::string name = "";
+};
+
+// Inputs, a tuple: queries [batch, t, d], values [batch, s, e]; keys [batch, s, f] (missing: the
+// values); a mask of bool or numbers that broadcasts to [batch, t, s], 0 where a query must not
+// attend to a key (missing: all may). -> [batch, t, output_dim].
+// Weights, of children "_query_dense", "_key_dense", "_value_dense" and "_output_dense": "kernel"
+// [features, heads, key_dim or value_dim], and [heads, value_dim, output_dim] of the last; "bias".
+class COHORT_API MultiHeadAttention : public LayerHandle {
+ public:
+  // Errors: InvalidArgument (num_heads, key_dim or an option, with its value).
+  MultiHeadAttention(int64_t num_heads, int64_t key_dim, MultiHeadAttentionOptions options = {});
+};
+
+}  // namespace cohort::keras::layers

@@ -1,0 +1,188 @@
+#include "cohort/keras/layers/normalization.h"
+
+#include <ATen/ops/full.h>
+#include <ATen/ops/var_mean.h>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "cohort/data/dataset.h"
+#include "cohort/distribute/context.h"
+#include "cohort/keras/backend.h"
+#include "cohort/keras/layers/describe_leaves.h"
+#include "cohort/ops/gradient_tape.h"
+
+namespace cohort::keras::layers {
+namespace {
+
+using internal::str;
+
+// Mean and variance of a stream of batches, in float64.
+struct Moments {
+  Tensor mean;
+  Tensor variance;
+  int64_t count = 0;
+
+  // Chan, Golub and LeVeque's (1979): the variance of two parts and that between their means.
+  void add(const Tensor& batch_mean, const Tensor& batch_variance, int64_t batch_count) {
+    if (batch_count == 0) return;
+    if (count == 0) {
+      mean = batch_mean;
+      variance = batch_variance;
+      count = batch_count;
+      return;
+    }
+    const double share =
+        static_cast<double>(batch_count) / static_cast<double>(count + batch_count);
+    const Tensor total = mean * (1 - share) + batch_mean * share;
+    variance = (variance + (mean - total).square()) * (1 - share) +
+               (batch_variance + (batch_mean - total).square()) * share;
+    mean = total;
+    count += batch_count;
+  }
+};
+
+class NormalizationImpl final : public Layer {
+ public:
+  explicit NormalizationImpl(NormalizationOptions options)
+      : Layer("Normalization", {.name = options.name, .dtype = options.dtype}),
+        options_(std::move(options)) {
+    if (options_.mean.defined() != options_.variance.defined()) {
+      throw InvalidArgumentError(str("Normalization: ", options_.mean.defined()
+                                                            ? "mean is given, but no variance"
+                                                            : "variance is given, but no mean"));
+    }
+  }
+
+  void check_can_adapt() const {
+    if (is_given()) {
+      throw FailedPreconditionError(
+          str("layer '", name(), "' was made with mean and variance and cannot adapt"));
+    }
+    if (distribute::has_strategy() && !distribute::in_cross_replica_context()) {
+      throw FailedPreconditionError(
+          str("layer '", name(), "': adapt was called in a step; call it before training"));
+    }
+  }
+
+  void add_to(Moments& moments, const Tensor& batch) {
+    if (!built()) (*this)(batch);
+    if (batch.dim() != static_cast<int64_t>(broadcast_.size())) {
+      throw InvalidArgumentError(str("layer '", name(), "' has adapted to batches of rank ",
+                                     broadcast_.size(), ", but got ", internal::describe(batch)));
+    }
+    if (batch.numel() == 0) return;
+    const Tensor values = batch.detach().to(at::kDouble);
+    if (others_.empty()) return moments.add(values, values * 0, 1);
+    const auto [variance, mean] = at::var_mean(values, others_, /*unbiased=*/false, false);
+    moments.add(mean, variance, values.numel() / std::max<int64_t>(mean.numel(), 1));
+  }
+
+  void finish(const Moments& moments) {
+    if (moments.count == 0) {
+      throw InvalidArgumentError(str("layer '", name(), "': adapt got no data"));
+    }
+    mean_.assign(moments.mean.to(mean_.dtype()));
+    variance_.assign(moments.variance.to(variance_.dtype()));
+    count_.assign(at::full({}, moments.count, int64));
+  }
+
+ protected:
+  void build(const std::vector<Shape>& input_shapes) override {
+    const Shape& shape = input_shapes[0];
+    const auto rank = static_cast<int64_t>(shape.size());
+    std::vector<int64_t> kept;
+    for (const int64_t axis : options_.axis) {
+      kept.push_back(axis < 0 ? axis + rank : axis);
+      if (kept.back() < 1 || kept.back() >= rank) {
+        throw InvalidArgumentError(str("layer '", name(), "': axis ", axis,
+                                       " is no axis of features of an input of rank ", rank));
+      }
+    }
+    input_spec().rank = rank;
+    Shape sizes;
+    for (int64_t d = 0; d < rank; ++d) {
+      const bool keep = std::find(kept.begin(), kept.end(), d) != kept.end();
+      broadcast_.push_back(keep ? shape[static_cast<size_t>(d)] : 1);
+      if (keep) sizes.push_back(broadcast_.back());
+      if (!keep) others_.push_back(d);
+    }
+    if (is_given()) return;
+    mean_ = add_weight("mean", sizes, {.initializer = "zeros", .trainable = false});
+    variance_ = add_weight("variance", sizes, {.initializer = "ones", .trainable = false});
+    count_ = add_weight("count", {}, {.initializer = "zeros", .trainable = false, .dtype = int64});
+  }
+
+  Tensor call(const Tensor& input, const CallOptions&) override {
+    const Tensor x = input.to(dtype());
+    const Tensor mean = in_input_shape(is_given() ? options_.mean : mean_.value(), x);
+    const Tensor deviation = in_input_shape(is_given() ? options_.variance : variance_.value(), x)
+                                 .sqrt()
+                                 .clamp_min(backend::kEpsilon);
+    return options_.invert ? mean + x * deviation : (x - mean) / deviation;
+  }
+
+ private:
+  bool is_given() const { return options_.mean.defined(); }
+  Tensor in_input_shape(const Tensor& numbers, const Tensor& x) const {
+    const Tensor fitted = numbers.detach().to(x.device(), x.scalar_type());
+    return fitted.numel() == 1 ? fitted.reshape({}) : fitted.reshape(broadcast_);
+  }
+
+  NormalizationOptions options_;
+  std::vector<int64_t> broadcast_;  // the shape in which mean and variance meet an input
+  std::vector<int64_t> others_;     // the dimensions over which they are taken
+  Variable mean_;
+  Variable variance_;
+  Variable count_;
+};
+
+NormalizationImpl& impl_of(const Normalization& layer) {
+  return static_cast<NormalizationImpl&>(*layer.get());
+}
+
+}  // namespace
+
+Normalization::Normalization(NormalizationOptions options)
+    : LayerHandle(std::make_shared<NormalizationImpl>(std::move(options))) {}
+
+void Normalization::adapt(const Tensor& batch) const {
+  const NoGradient no_gradient;
+  NormalizationImpl& layer = impl_of(*this);
+  layer.check_can_adapt();
+  Moments moments;
+  layer.add_to(moments, batch);
+  layer.finish(moments);
+}
+
+void Normalization::adapt(const data::Dataset& dataset, const AdaptOptions& options) const {
+  const NoGradient no_gradient;
+  NormalizationImpl& layer = impl_of(*this);
+  layer.check_can_adapt();
+  if (!options.steps && dataset.cardinality() == data::kInfiniteCardinality) {
+    throw InvalidArgumentError(
+        str("layer '", name(), "': adapt to a dataset without an end needs .steps"));
+  }
+  if (options.steps && *options.steps < 0) {
+    throw InvalidArgumentError(
+        str("layer '", name(), "': adapt cannot take ", *options.steps, " steps"));
+  }
+  Moments moments;
+  int64_t left = options.steps.value_or(std::numeric_limits<int64_t>::max());
+  auto iterator = dataset.iterator();
+  while (left-- > 0) {
+    const std::optional<Structure> element = iterator.next();
+    if (!element) break;
+    if (!element->is_leaf() || !element->leaf().is_tensor()) {
+      throw InvalidArgumentError(str("layer '", name(),
+                                     "': adapt takes elements of one tensor, "
+                                     "but got ",
+                                     internal::describe_leaves(*element)));
+    }
+    layer.add_to(moments, element->tensor());
+  }
+  layer.finish(moments);
+}
+
+}  // namespace cohort::keras::layers

@@ -1,0 +1,54 @@
+// Brings features to mean 0 and variance 1, by numbers that are given or learned from data ahead of
+// training.
+//
+//   layers::Normalization normalization;
+//   normalization.adapt(dataset);                  // batches of [batch, features]
+//   keras::Sequential model({normalization, layers::Dense(10)});
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cohort/core/export.h"
+#include "cohort/keras/layers/layer_handle.h"
+#include "cohort/keras/layers/lookup/adapt_options.h"
+
+namespace cohort {
+namespace data {
+class Dataset;
+}
+
+namespace keras::layers {
+
+struct NormalizationOptions {
+  // Those whose elements have a mean and variance of their own; empty: one for all elements.
+  std::vector<int64_t> axis = {-1};
+  // Of the sizes of `axis`, or one for all. Both or neither; without them the layer learns.
+  Tensor mean = Tensor();
+  Tensor variance = Tensor();
+  bool invert = false;  // the other way: from mean 0 and variance 1 to these
+  std::optional<DType> dtype = std::nullopt;
+  std::string name = "";
+};
+
+// (x - mean) / max(sqrt(variance), 1e-7). Shapes: [batch, ..], any numeric dtype -> the same.
+// Weights, unless given: "mean" and "variance" of the sizes of `axis`, "count" (int64), none of them
+// trainable.
+class COHORT_API Normalization : public LayerHandle {
+ public:
+  // Errors: InvalidArgument (mean without variance, or the other way round).
+  explicit Normalization(NormalizationOptions options = {});
+
+  // Learns mean and variance of all the data; what was learned before is forgotten. Data are
+  // batches of what the layer will be called with. Made under a strategy's scope, all replicas get
+  // them.
+  // Errors: FailedPrecondition (made with mean and variance; in a step), InvalidArgument (no data;
+  // no tensors; shapes; a dataset without an end and no .steps), what reading the dataset throws.
+  void adapt(const data::Dataset& dataset, const AdaptOptions& options = {}) const;
+  void adapt(const Tensor& batch) const;
+};
+
+}  // namespace keras::layers
+}  // namespace cohort

@@ -1,0 +1,76 @@
+// Recurrent layers: they go over the steps of a sequence and carry a state from one to the next.
+//
+//   layers::LSTM(64, {.return_sequences = true});
+//   layers::LSTM encoder(64, {.return_state = true});
+//   Structure output_h_c = encoder(Structure(x));
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "cohort/core/export.h"
+#include "cohort/keras/activations.h"
+#include "cohort/keras/layers/symbolic.h"
+
+namespace cohort::keras::layers {
+
+struct LSTMOptions {
+  activations::Activation activation = "tanh";
+  activations::Activation recurrent_activation = "sigmoid";
+  bool use_bias = true;
+  bool unit_forget_bias = true;   // the forget gate's part of the bias starts at 1
+  bool return_sequences = false;  // the outputs of all steps rather than of the last
+  bool return_state = false;      // a tuple: the output, then the state
+  bool go_backwards = false;      // from the last step to the first
+  initializers::Initializer kernel_initializer = "glorot_uniform";
+  initializers::Initializer recurrent_initializer = "orthogonal";
+  initializers::Initializer bias_initializer = "zeros";
+  regularizers::Regularizer kernel_regularizer = {};
+  regularizers::Regularizer recurrent_regularizer = {};
+  regularizers::Regularizer bias_regularizer = {};
+  std::optional<DType> dtype = std::nullopt;
+  std::string name = "";
+};
+
+// Hochreiter and Schmidhuber's (1997). The state is h and c.
+// Shapes: [batch, steps, features], floating, or a tuple of it and the initial h and c, each
+// [batch, units] -> [batch, units], or [batch, steps, units] with return_sequences; with
+// return_state a tuple of that, h and c.
+// Weights, of a child "cell": "kernel" [features, 4 * units], "recurrent_kernel" [units, 4 * units],
+// "bias" [4 * units]; their quarters are the gates for input, forgetting, cell and output.
+class COHORT_API LSTM : public LayerHandle {
+ public:
+  // Errors: InvalidArgument (units below 1).
+  explicit LSTM(int64_t units, LSTMOptions options = {});
+};
+
+struct GRUOptions {
+  activations::Activation activation = "tanh";
+  activations::Activation recurrent_activation = "sigmoid";
+  bool use_bias = true;
+  bool reset_after = true;  // the reset gate acts after the matrix product rather than before it
+  bool return_sequences = false;
+  bool return_state = false;
+  bool go_backwards = false;
+  initializers::Initializer kernel_initializer = "glorot_uniform";
+  initializers::Initializer recurrent_initializer = "orthogonal";
+  initializers::Initializer bias_initializer = "zeros";
+  regularizers::Regularizer kernel_regularizer = {};
+  regularizers::Regularizer recurrent_regularizer = {};
+  regularizers::Regularizer bias_regularizer = {};
+  std::optional<DType> dtype = std::nullopt;
+  std::string name = "";
+};
+
+// Cho et al.'s (2014). The state is h. Shapes: as LSTM, without c.
+// Weights, of a child "cell": "kernel" [features, 3 * units], "recurrent_kernel" [units, 3 * units],
+// "bias" [3 * units], or [2, 3 * units] with reset_after; their thirds are the gates for update and
+// reset, and the candidate.
+class COHORT_API GRU : public LayerHandle {
+ public:
+  // Errors: InvalidArgument (units below 1).
+  explicit GRU(int64_t units, GRUOptions options = {});
+};
+
+}  // namespace cohort::keras::layers

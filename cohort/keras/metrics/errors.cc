@@ -1,0 +1,130 @@
+#include "cohort/keras/metrics/errors.h"
+
+#include <ATen/ops/where.h>
+#include <ATen/ops/zeros_like.h>
+
+#include <utility>
+
+#include "cohort/keras/losses/losses.h"
+#include "cohort/keras/metrics/metric_state.h"
+
+namespace cohort {
+namespace internal {
+namespace {
+
+using keras::losses::Loss;
+using keras::losses::Reduction;
+
+constexpr Reduction kNoReduction = Reduction::NONE;
+
+Tensor as_floating(const Tensor& y_pred) {
+  return y_pred.is_floating_point() ? y_pred : y_pred.to(float32);
+}
+
+// A function of labels and predictions from a loss without reduction.
+keras::metrics::MeanMetricWrapper::Function mean_of_loss(Loss loss) {
+  return [loss = std::move(loss)](const Tensor& y_true, const Tensor& y_pred) {
+    return loss(y_true, as_floating(y_pred));
+  };
+}
+
+std::shared_ptr<MetricState> make_root_mean_state(std::string name) {
+  return std::make_shared<MetricState>(MetricState::Options{
+      std::move(name), {"total", "count"}, [](const std::vector<Tensor>& values) {
+        const Tensor& total = values[0];
+        const Tensor& count = values[1];
+        return at::where(count == 0, at::zeros_like(total), total / count).sqrt();
+      }});
+}
+
+}  // namespace
+}  // namespace internal
+
+namespace keras::metrics {
+
+using internal::kNoReduction;
+using internal::mean_of_loss;
+using internal::with_name;
+
+MeanSquaredError::MeanSquaredError(const MetricOptions& options)
+    : MeanMetricWrapper(mean_of_loss(losses::MeanSquaredError({.reduction = kNoReduction})),
+                        with_name(options, "mean_squared_error")) {}
+
+MeanAbsoluteError::MeanAbsoluteError(const MetricOptions& options)
+    : MeanMetricWrapper(mean_of_loss(losses::MeanAbsoluteError({.reduction = kNoReduction})),
+                        with_name(options, "mean_absolute_error")) {}
+
+MeanAbsolutePercentageError::MeanAbsolutePercentageError(const MetricOptions& options)
+    : MeanMetricWrapper(
+          mean_of_loss(losses::MeanAbsolutePercentageError({.reduction = kNoReduction})),
+          with_name(options, "mean_absolute_percentage_error")) {}
+
+MeanSquaredLogarithmicError::MeanSquaredLogarithmicError(const MetricOptions& options)
+    : MeanMetricWrapper(
+          mean_of_loss(losses::MeanSquaredLogarithmicError({.reduction = kNoReduction})),
+          with_name(options, "mean_squared_logarithmic_error")) {}
+
+LogCoshError::LogCoshError(const MetricOptions& options)
+    : MeanMetricWrapper(mean_of_loss(losses::LogCosh({.reduction = kNoReduction})),
+                        with_name(options, "logcosh")) {}
+
+Hinge::Hinge(const MetricOptions& options)
+    : MeanMetricWrapper(mean_of_loss(losses::Hinge({.reduction = kNoReduction})),
+                        with_name(options, "hinge")) {}
+
+SquaredHinge::SquaredHinge(const MetricOptions& options)
+    : MeanMetricWrapper(mean_of_loss(losses::SquaredHinge({.reduction = kNoReduction})),
+                        with_name(options, "squared_hinge")) {}
+
+CategoricalHinge::CategoricalHinge(const MetricOptions& options)
+    : MeanMetricWrapper(mean_of_loss(losses::CategoricalHinge({.reduction = kNoReduction})),
+                        with_name(options, "categorical_hinge")) {}
+
+KLDivergence::KLDivergence(const MetricOptions& options)
+    : MeanMetricWrapper(mean_of_loss(losses::KLDivergence({.reduction = kNoReduction})),
+                        with_name(options, "kullback_leibler_divergence")) {}
+
+Poisson::Poisson(const MetricOptions& options)
+    : MeanMetricWrapper(mean_of_loss(losses::Poisson({.reduction = kNoReduction})),
+                        with_name(options, "poisson")) {}
+
+BinaryCrossentropy::BinaryCrossentropy(const CrossentropyOptions& options)
+    : MeanMetricWrapper(
+          mean_of_loss(losses::BinaryCrossentropy({.from_logits = options.from_logits,
+                                                   .label_smoothing = options.label_smoothing,
+                                                   .reduction = kNoReduction})),
+          with_name({options.name}, "binary_crossentropy")) {}
+
+CategoricalCrossentropy::CategoricalCrossentropy(const CrossentropyOptions& options)
+    : MeanMetricWrapper(
+          mean_of_loss(losses::CategoricalCrossentropy({.from_logits = options.from_logits,
+                                                        .label_smoothing = options.label_smoothing,
+                                                        .reduction = kNoReduction})),
+          with_name({options.name}, "categorical_crossentropy")) {}
+
+SparseCategoricalCrossentropy::SparseCategoricalCrossentropy(
+    const SparseCrossentropyOptions& options)
+    : MeanMetricWrapper(mean_of_loss(losses::SparseCategoricalCrossentropy(
+                            {.from_logits = options.from_logits, .reduction = kNoReduction})),
+                        {options.name}) {}
+
+CosineSimilarity::CosineSimilarity(const CosineSimilarityOptions& options)
+    : MeanMetricWrapper(
+          [loss = losses::CosineSimilarity({.axis = options.axis, .reduction = kNoReduction})](
+              const Tensor& y_true, const Tensor& y_pred) {
+            return loss(y_true, internal::as_floating(y_pred)).neg();
+          },
+          {options.name}) {}
+
+RootMeanSquaredError::RootMeanSquaredError(const MetricOptions& options)
+    : PredictionMetric(
+          internal::make_root_mean_state(with_name(options, "root_mean_squared_error").name),
+          [](internal::MetricState& state, const Tensor& y_true, const Tensor& y_pred,
+             const Tensor& sample_weight) {
+            const auto [target, value] =
+                internal::match_shapes(y_true, internal::as_floating(y_pred), state.name().c_str());
+            internal::add_to_mean(state, (value - target).square(), sample_weight);
+          }) {}
+
+}  // namespace keras::metrics
+}  // namespace cohort

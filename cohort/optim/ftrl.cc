@@ -1,0 +1,101 @@
+#include "cohort/optim/ftrl.h"
+
+#include <cmath>
+
+#include "cohort/optim/internal.h"
+
+namespace cohort::optim {
+namespace {
+
+class Ftrl final : public UpdateRule {
+ public:
+  explicit Ftrl(const FtrlOptions& options) : options_(options) {}
+
+  std::string name() const override { return "Ftrl"; }
+  RuleConfig config() const override {
+    return {
+        name(),
+        {{"learning_rate_power", options_.learning_rate_power},
+         {"initial_accumulator_value", options_.initial_accumulator_value},
+         {"l1_regularization_strength", options_.l1_regularization_strength},
+         {"l2_regularization_strength", options_.l2_regularization_strength},
+         {"l2_shrinkage_regularization_strength", options_.l2_shrinkage_regularization_strength},
+         {"beta", options_.beta}}};
+  }
+  std::vector<SlotSpec> slots() const override {
+    return {{.name = "accumulator", .initial_value = options_.initial_accumulator_value},
+            {.name = "linear"}};
+  }
+  std::vector<SlotList> slot_lists() const override {
+    return {{.name = "_accumulators", .slot = "accumulator"},
+            {.name = "_linears", .slot = "linear"}};
+  }
+  int num_slots() const override { return 2; }
+  // A zero gradient still moves the variable to where its slots have it.
+  bool zero_gradient_is_no_op() const override { return false; }
+
+  StepScalars prepare(double learning_rate, int64_t iteration) const override {
+    if (learning_rate == 0) {
+      throw InvalidArgumentError("Ftrl divides by the learning rate, so that it must not be 0");
+    }
+    return internal::plain_step(learning_rate, iteration);
+  }
+
+  void update(const StepScalars& scalars, const Slice& slice) const override {
+    internal::dispatch_floating(name(), slice.dtype, [&](auto zero) {
+      using T = decltype(zero);
+      if (options_.learning_rate_power == -0.5) {
+        update_as<T>(scalars, slice, [](T x) { return std::sqrt(x); });
+      } else {
+        const T power = static_cast<T>(-options_.learning_rate_power);
+        update_as<T>(scalars, slice, [power](T x) { return std::pow(x, power); });
+      }
+    });
+  }
+
+ private:
+  template <class T, class Power>
+  void update_as(const StepScalars& scalars, const Slice& slice, const Power& power) const {
+    const T lr = internal::step_size<T>(scalars);
+    const T l1 = static_cast<T>(options_.l1_regularization_strength);
+    const T twice_shrinkage = static_cast<T>(2 * options_.l2_shrinkage_regularization_strength);
+    const T beta = static_cast<T>(options_.beta);
+    const T l2 = static_cast<T>(options_.l2_regularization_strength) + beta / (T(2) * lr);
+    internal::for_each_element<2, T>(slice, [=](T& param, T& accumulator, T& linear, T g) {
+      const T shrunk = g + twice_shrinkage * param;
+      const T grown = accumulator + g * g;
+      const T grown_power = power(grown);
+      linear += shrunk - (grown_power - power(accumulator)) / lr * param;
+      const T quadratic = grown_power / lr + T(2) * l2;
+      const T below = linear < -l1 ? -l1 : linear;
+      const T clipped = below > l1 ? l1 : below;
+      param = (clipped - linear) / quadratic;
+      accumulator = grown;
+    });
+  }
+
+  const FtrlOptions options_;
+};
+
+}  // namespace
+
+std::unique_ptr<const UpdateRule> make_ftrl(const FtrlOptions& options) {
+  internal::check_not_negative("FtrlOptions.learning_rate", options.learning_rate);
+  if (!(options.learning_rate_power <= 0 && std::isfinite(options.learning_rate_power))) {
+    throw InvalidArgumentError(internal::str(
+        "FtrlOptions.learning_rate_power must be a finite number not above 0, but is ",
+        options.learning_rate_power));
+  }
+  internal::check_not_negative("FtrlOptions.initial_accumulator_value",
+                               options.initial_accumulator_value);
+  internal::check_not_negative("FtrlOptions.l1_regularization_strength",
+                               options.l1_regularization_strength);
+  internal::check_not_negative("FtrlOptions.l2_regularization_strength",
+                               options.l2_regularization_strength);
+  internal::check_not_negative("FtrlOptions.l2_shrinkage_regularization_strength",
+                               options.l2_shrinkage_regularization_strength);
+  internal::check_not_negative("FtrlOptions.beta", options.beta);
+  return std::make_unique<Ftrl>(options);
+}
+
+}  // namespace cohort::optim

@@ -1,0 +1,39 @@
+// The closure that the calling thread runs for a coordinator.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace cohort::distribute {
+class DistributedIterator;
+}
+
+namespace cohort::internal {
+
+struct ClosureContext {
+  uint64_t id = 0;
+  uint64_t forget_below = 0;  // closures below have ended for good
+  int worker = 0;
+  std::vector<distribute::DistributedIterator*> inputs = {};
+  uint64_t pushes = 0;  // so far
+
+  // Each push of a closure has a token of its own, the same if the closure runs again.
+  static constexpr uint64_t kMostPushes = uint64_t{1} << 20;
+  uint64_t next_token() { return id * kMostPushes + pushes++; }
+};
+
+// nullptr: the thread runs none.
+ClosureContext* current_closure();
+
+class [[nodiscard]] ScopedClosure {
+ public:
+  explicit ScopedClosure(ClosureContext& context);
+  ~ScopedClosure();
+  ScopedClosure(const ScopedClosure&) = delete;
+  ScopedClosure& operator=(const ScopedClosure&) = delete;
+
+ private:
+  ClosureContext* const previous_;
+};
+
+}  // namespace cohort::internal

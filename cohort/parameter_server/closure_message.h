@@ -1,0 +1,40 @@
+// What a coordinator asks of a worker, as messages.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cohort/cluster/rpc/message.h"
+#include "cohort/core/structure.h"
+
+namespace cohort::internal {
+
+// Of arguments or a result.
+inline constexpr size_t kMostClosureBytes = size_t{2} << 30;
+
+// The phase of the error (ErrorDetail) that a worker without the closure's inputs answers with: it was
+// started again.
+inline constexpr char kInputLost[] = "input lost";
+
+struct RunClosure {
+  std::string function;
+  uint64_t id = 0;
+  uint64_t forget_below = 0;
+  std::vector<uint64_t> inputs;  // of this worker, which the function takes first
+  Structure arguments;           // a tuple
+};
+
+// Makes this worker's input: a new pass over what the function returns.
+struct MakeInput {
+  std::string function;
+  uint64_t input = 0;
+};
+
+// Errors: DataLoss, InvalidArgument (a message that is none of these).
+rpc::Message encode(const RunClosure& request);
+RunClosure decode_run_closure(const rpc::Message& message);
+rpc::Message encode(const MakeInput& request);
+MakeInput decode_make_input(const rpc::Message& message);
+
+}  // namespace cohort::internal

@@ -1,0 +1,160 @@
+// Hands steps out to the workers of a ParameterServerStrategy, and outlives the loss of any of them.
+//
+//   tf::distribute::coordinator::ClusterCoordinator coordinator(strategy);
+//   auto iterator = coordinator.create_per_worker_dataset(dataset_fn).iterator();
+//   for (int i = 0; i < steps; ++i) coordinator.schedule(step_fn, iterator);   // returns at once
+//   coordinator.join();
+//   double loss = coordinator.schedule(loss_fn).fetch().tensor().item<double>();
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "cohort/core/export.h"
+#include "cohort/core/structure.h"
+#include "cohort/core/to_structure.h"
+#include "cohort/parameter_server/parameter_server_strategy.h"
+
+namespace cohort::internal {
+class CoordinatorCore;
+class RemoteResult;
+}  // namespace cohort::internal
+
+namespace cohort::distribute::coordinator {
+
+enum class RemoteValueStatus { NOT_READY, ABORTED, READY };
+
+// What a scheduled function returns, some time. A handle. Thread safety: any thread.
+class COHORT_API RemoteValue {
+ public:
+  explicit RemoteValue(std::shared_ptr<internal::RemoteResult> result);
+  // Waits. The values are copied from the worker when the function ends, so that they outlive it.
+  // Errors: that of the function; Cancelled (it was cancelled because of another's error, or the
+  // coordinator has ended); DeadlineExceeded.
+  Structure fetch(std::chrono::milliseconds timeout = std::chrono::hours(1)) const;
+  Structure get(std::chrono::milliseconds timeout = std::chrono::hours(1)) const {
+    return fetch(timeout);
+  }
+  RemoteValueStatus status() const;
+
+ private:
+  std::shared_ptr<internal::RemoteResult> result_;
+};
+
+// The input of every worker, as an argument of schedule(): each takes its own.
+class PerWorkerIterator {
+ public:
+  explicit PerWorkerIterator(uint64_t id) : id_(id) {}
+  uint64_t id() const { return id_; }
+
+ private:
+  uint64_t id_;
+};
+
+// Thread safety: as ClusterCoordinator.
+class COHORT_API PerWorkerDataset {
+ public:
+  PerWorkerDataset(std::shared_ptr<internal::CoordinatorCore> core, std::string function);
+  // Lets every worker make its dataset and begin a pass over it; also those that come back after they
+  // were lost.
+  PerWorkerIterator iterator() const;
+
+ private:
+  std::shared_ptr<internal::CoordinatorCore> core_;
+  std::string function_;
+};
+
+struct ClusterCoordinatorOptions {
+  // How many closures are on a worker at a time: they run one after another, and the wire's delay
+  // hides behind them. Gradients of a window's last closure are that much older.
+  int window = 2;
+  // schedule() blocks while so many closures wait; 0: no limit.
+  int64_t max_queued = int64_t{256} << 10;
+  // How long one closure may take.
+  std::chrono::milliseconds closure_timeout = std::chrono::hours(1);
+  // How long a lost worker may take to come back before it is given up.
+  std::chrono::milliseconds max_recovery = std::chrono::hours(1);
+};
+
+// How one closure failed.
+struct FailedClosure {
+  uint64_t closure = 0;  // its number, in the order of schedule()
+  std::string function;
+  int worker = -1;
+  std::string error;
+};
+
+// How a worker does.
+struct WorkerState {
+  bool is_alive = true;
+  int in_flight = 0;
+  int64_t done = 0;
+  int64_t retried = 0;  // closures that went to another worker because this one was lost
+};
+
+// Thread safety: any thread.
+//
+// Errors: schedule, join and done throw the first error of a function since one was thrown, after they
+// have cancelled what is under way and what is queued. A lost worker is no error: its closures run on
+// others, and the updates of each closure are applied once. A lost ps task is an UnavailableError that
+// names it: restart from the last checkpoint.
+class COHORT_API ClusterCoordinator {
+ public:
+  // One for each strategy. In the coordinator's program.
+  // Errors: FailedPrecondition (this process is no coordinator; the strategy has one already).
+  explicit ClusterCoordinator(const ParameterServerStrategy& strategy,
+                              const ClusterCoordinatorOptions& options = {});
+  // Cancels all that has not ended.
+  ~ClusterCoordinator();
+  ClusterCoordinator(ClusterCoordinator&&) noexcept;
+  ClusterCoordinator& operator=(ClusterCoordinator&&) noexcept;
+
+  // Arguments: iterators first, then tensors, numbers, strings, structures. The function runs on some
+  // worker, at least once; what it assigns to variables takes effect once.
+  // Errors: also InvalidArgument (a function that makes an input), DeadlineExceeded (the queue stays
+  // full for an hour).
+  template <class... Arguments>
+  RemoteValue schedule(const WorkerFunction& function, Arguments&&... arguments) const {
+    std::vector<uint64_t> inputs;
+    std::vector<Structure> rest;
+    (add_argument(inputs, rest, std::forward<Arguments>(arguments)), ...);
+    return schedule_erased(function, std::move(inputs), std::move(rest));
+  }
+  // Waits until all that was scheduled has ended.
+  void join() const;
+  void join(std::chrono::milliseconds timeout) const;
+  bool done() const;
+
+  // `function` makes one worker's input: see ParameterServerStrategy::function.
+  // Errors: InvalidArgument (it makes none).
+  PerWorkerDataset create_per_worker_dataset(const WorkerFunction& function) const;
+
+  Structure fetch(const RemoteValue& value) const { return value.fetch(); }
+  std::vector<Structure> fetch(const std::vector<RemoteValue>& values) const;
+
+  // Errors that were not thrown yet, all of them.
+  std::vector<FailedClosure> errors() const;
+  std::vector<WorkerState> workers() const;
+
+ private:
+  template <class Argument>
+  static void add_argument(std::vector<uint64_t>& inputs, std::vector<Structure>& rest,
+                           Argument&& argument) {
+    if constexpr (std::is_same_v<std::remove_cvref_t<Argument>, PerWorkerIterator>) {
+      inputs.push_back(argument.id());
+    } else {
+      rest.push_back(internal::to_structure(std::forward<Argument>(argument)));
+    }
+  }
+  RemoteValue schedule_erased(const WorkerFunction& function, std::vector<uint64_t> inputs,
+                              std::vector<Structure> arguments) const;
+
+  std::shared_ptr<internal::CoordinatorCore> core_;
+};
+
+}  // namespace cohort::distribute::coordinator

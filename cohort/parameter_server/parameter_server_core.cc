@@ -1,0 +1,180 @@
+#include "cohort/parameter_server/parameter_server_core.h"
+
+#include <random>
+#include <utility>
+
+#include "cohort/cluster/known_jobs.h"
+#include "cohort/cluster/server_core.h"
+#include "cohort/cluster/server_registry.h"
+#include "cohort/core/error.h"
+#include "cohort/core/task.h"
+#include "cohort/core/text.h"
+#include "cohort/distribute/colocation.h"
+#include "cohort/distribute/variable_creation.h"
+#include "cohort/parameter_server/closure_service.h"
+#include "cohort/parameter_server/push_exchange.h"
+#include "cohort/parameter_server/store/store_service.h"
+
+namespace cohort::internal {
+
+using distribute::ShardInfo;
+using distribute::VariableInitializer;
+using distribute::VariableSpec;
+
+namespace {
+
+std::string address_of(const train::ClusterSpec& cluster, const TaskId& task) {
+  return cluster.task_address(task.job, task.index);
+}
+
+int count_of(const train::ClusterSpec& cluster, const char* job) {
+  return cluster.has_job(job) ? static_cast<int>(cluster.num_tasks(job)) : 0;
+}
+
+// 63 bits of FNV-1a: ids are the same in every task, whatever else each of them creates.
+int64_t id_of(const std::string& name) {
+  uint64_t hash = 14695981039346656037ull;
+  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ull;
+  return static_cast<int64_t>(hash >> 1);
+}
+
+}  // namespace
+
+std::shared_ptr<ParameterServerCore> ParameterServerCore::make(Setup setup) {
+  const std::shared_ptr<ParameterServerCore> core(new ParameterServerCore(std::move(setup)));
+  core->attachment_ =
+      attach_to_servers([weak = std::weak_ptr<ParameterServerCore>(core)](ServerCore& server) {
+        if (const auto alive = weak.lock()) alive->serve(server);
+      });
+  return core;
+}
+
+ParameterServerCore::ParameterServerCore(Setup setup)
+    : LocalStrategy({.name = "ParameterServerStrategy", .devices = setup.devices}),
+      setup_(std::move(setup)),
+      num_workers_(count_of(setup_.cluster, kWorker)),
+      store_(
+          count_of(setup_.cluster, kPs),
+          [this](int ps) {
+            return channel({kPs, ps});
+          },
+          setup_.timeout),
+      steps_([] { return std::make_unique<TaskStep>(); }) {
+  if (setup_.role == ClusterRole::kCoordinator && setup_.server == nullptr) {
+    const TaskId self{kChief, 0};
+    channels_ = std::make_unique<ChannelPool>(
+        std::make_shared<rpc::Identity>(self, std::random_device()() | 1),
+        security::Security::load(distribute::Credentials::from_environment(), self),
+        rpc::TransportSettings());
+  }
+}
+
+ParameterServerCore::~ParameterServerCore() = default;
+
+// A server of this cluster, in this process.
+void ParameterServerCore::serve(ServerCore& server) {
+  const TaskId& task = server.task();
+  if (server.cluster_spec() != setup_.cluster) return;
+  if (task.job == kPs) {
+    server.add(std::make_shared<StoreService>(task, std::make_shared<VariableStore>()));
+  }
+  if (task.job == kWorker) server.add(std::make_shared<ClosureService>(task, self()));
+}
+
+std::shared_ptr<rpc::Channel> ParameterServerCore::channel(const TaskId& task) const {
+  const Task& current = Task::current();
+  std::shared_ptr<rpc::Channel> found;
+  const auto take = [&](ServerCore& server) { found = server.channel(task); };
+  if (current.job() == kWorker && with_server({current.job(), current.index()}, take)) return found;
+  if (setup_.server != nullptr) return setup_.server->core().channel(task);
+  if (channels_ != nullptr) return channels_->channel(task, address_of(setup_.cluster, task));
+  throw FailedPreconditionError(
+      str("this process is no coordinator of the cluster and runs no closure, ",
+          "so it cannot reach ", task,
+          "; variables are read and written by the coordinator and in "
+          "closures"));
+}
+
+void ParameterServerCore::add_input(const std::string& name, MakeWorkerInput make) {
+  const std::lock_guard lock(mutex_);
+  if (!inputs_.emplace(name, std::move(make)).second) {
+    throw AlreadyExistsError(str("there is a dataset function ", quoted(name), " already"));
+  }
+}
+
+MakeWorkerInput ParameterServerCore::input(const std::string& name) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = inputs_.find(name);
+  if (found != inputs_.end()) return found->second;
+  throw NotFoundError(str("there is no dataset function ", quoted(name), " in ",
+                          Task::current().to_string(),
+                          "; every task must add the same functions, before its server's join()"));
+}
+
+void ParameterServerCore::run(const std::shared_ptr<RunFrame>& frame,
+                              const distribute::RunOptions& options) {
+  step().begin(store());
+  LocalStrategy::run(frame, options);
+  step().end(store());
+}
+
+// The coordinator makes the values; a worker that creates a variable in a step, too, where it is the
+// first. Other tasks only learn where they are.
+bool ParameterServerCore::makes_values() const {
+  return setup_.role == ClusterRole::kCoordinator || Task::current().job() == kWorker;
+}
+
+int64_t ParameterServerCore::next_id(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  const int count = names_[name]++;
+  return id_of(count == 0 ? name : str(name, '#', count));
+}
+
+std::vector<ServedVariable::Shard> ParameterServerCore::place(const VariableSpec& spec,
+                                                              int64_t id) {
+  std::vector<ServedVariable::Shard> shards;
+  if (const auto* beside = dynamic_cast<const ServedVariable*>(colocated_with())) {
+    if (beside->shape() == at::IntArrayRef(spec.shape)) {  // shard for shard
+      shards = beside->shards();
+    } else {
+      const RowRange all{0, spec.shape.empty() ? 1 : spec.shape[0]};
+      shards = {{{beside->shards()[0].place.ps, {}}, all}};
+    }
+    for (size_t i = 0; i < shards.size(); ++i) {
+      shards[i].place.key = {id, static_cast<int64_t>(i)};
+    }
+    return shards;
+  }
+  const int64_t count = shards_of(setup_.partitioner, spec.options.name, spec.shape, spec.dtype);
+  const std::lock_guard lock(mutex_);
+  for (const RowRange& rows : split_rows(spec.shape.empty() ? 1 : spec.shape[0], count)) {
+    shards.push_back({{next_ps_, {id, static_cast<int64_t>(shards.size())}}, rows});
+    next_ps_ = (next_ps_ + 1) % store_.num_ps();
+  }
+  return shards;
+}
+
+std::shared_ptr<VariableImpl> ParameterServerCore::create_variable(
+    const VariableSpec& spec, const VariableInitializer& initializer) {
+  const std::string& name = spec.options.name;
+  auto variable = std::make_shared<ServedVariable>(self(), spec, place(spec, next_id(name)));
+  if (!makes_values()) return variable;
+  for (const ServedVariable::Shard& shard : variable->shards()) {
+    ShardInfo part = ShardInfo::whole(spec.shape);
+    const bool whole = variable->shards().size() == 1;
+    if (!whole) {
+      part.offset[0] = shard.rows.begin;
+      part.shape[0] = shard.rows.size();
+    }
+    store_.create(shard.place, whole ? name : str(name, "/part_", shard.place.key.shard),
+                  make_initial_value(spec, initializer, part).contiguous());
+  }
+  return variable;
+}
+
+std::unique_ptr<GradientExchange> ParameterServerCore::make_exchange(
+    std::vector<UpdateTarget> targets) {
+  return std::make_unique<PushExchange>(std::move(targets), self());
+}
+
+}  // namespace cohort::internal

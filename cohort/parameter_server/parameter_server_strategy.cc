@@ -1,0 +1,113 @@
+#include "cohort/parameter_server/parameter_server_strategy.h"
+
+#include "cohort/cluster/known_jobs.h"
+#include "cohort/core/device.h"
+#include "cohort/core/error.h"
+#include "cohort/core/logging.h"
+#include "cohort/parameter_server/closure_context.h"
+#include "cohort/parameter_server/parameter_server_core.h"
+
+namespace cohort::distribute {
+namespace {
+
+using internal::ClusterRole;
+using internal::ParameterServerCore;
+using internal::str;
+
+void check_jobs(const train::ClusterSpec& cluster) {
+  for (const auto& [job, tasks] : cluster.as_dict()) {
+    if (job == internal::kChief || job == internal::kWorker || job == internal::kPs ||
+        job == internal::kEvaluator) {
+      continue;
+    }
+    throw InvalidArgumentError(str("Disallowed task type found in cluster spec: '", job,
+                                   "'; a ParameterServerStrategy has jobs chief, worker, ps and "
+                                   "evaluator"));
+  }
+  if (cluster.has_job(internal::kChief) && cluster.num_tasks(internal::kChief) > 1) {
+    throw InvalidArgumentError(str("there must be at most one 'chief' job, but the cluster has ",
+                                   cluster.num_tasks(internal::kChief)));
+  }
+  for (const char* job : {internal::kWorker, internal::kPs}) {
+    if (cluster.has_job(job) && cluster.num_tasks(job) > 0) continue;
+    throw InvalidArgumentError(
+        str("there must be at least one ", job, " in the cluster, but there is none"));
+  }
+}
+
+ClusterRole role_of(const cluster_resolver::ClusterResolver& resolver) {
+  const std::string job = resolver.task_type().value_or("");
+  if (job.empty() || job == internal::kChief) return ClusterRole::kCoordinator;
+  if (job == internal::kWorker) return ClusterRole::kWorker;
+  if (job == internal::kPs) return ClusterRole::kPs;
+  if (job == internal::kEvaluator) return ClusterRole::kEvaluator;
+  throw InvalidArgumentError(str("Unrecognized task_type: ", job));
+}
+
+std::vector<std::string> devices() {
+  auto found = config::list_logical_devices("GPU");
+  if (found.empty()) {
+    found = config::list_logical_devices("CPU");
+    found.resize(1);
+  }
+  std::vector<std::string> names;
+  for (const auto& device : found) names.push_back(device.name);
+  return names;
+}
+
+std::shared_ptr<ParameterServerCore> make_core(const cluster_resolver::ClusterResolver& resolver,
+                                               const ParameterServerStrategyOptions& options) {
+  ParameterServerCore::Setup setup{.cluster = resolver.cluster_spec(),
+                                   .role = role_of(resolver),
+                                   .partitioner = options.variable_partitioner,
+                                   .timeout = options.timeout,
+                                   .devices = devices()};
+  check_jobs(setup.cluster);
+  if (resolver.task_type() == internal::kChief) {
+    setup.server = std::make_shared<Server>(resolver);
+    setup.server->coordination().wait_for_start();
+  }
+  internal::log_info("ParameterServerStrategy with ", setup.cluster.num_tasks(internal::kWorker),
+                     " workers and ", setup.cluster.num_tasks(internal::kPs), " ps tasks");
+  return ParameterServerCore::make(std::move(setup));
+}
+
+std::unique_ptr<DistributedIterator> pass_over(const DistributedDataset& dataset) {
+  return std::make_unique<DistributedIterator>(dataset.iterator());
+}
+
+}  // namespace
+
+ParameterServerStrategy::ParameterServerStrategy(const cluster_resolver::ClusterResolver& resolver,
+                                                 const ParameterServerStrategyOptions& options)
+    : ParameterServerStrategy(make_core(resolver, options)) {}
+
+ParameterServerStrategy::ParameterServerStrategy(std::shared_ptr<ParameterServerCore> core)
+    : Strategy(core), core_(std::move(core)) {}
+
+DistributedIterator& ParameterServerStrategy::input(size_t index) {
+  const internal::ClosureContext* closure = internal::current_closure();
+  if (closure != nullptr && index < closure->inputs.size()) return *closure->inputs[index];
+  throw FailedPreconditionError(
+      "this function takes the worker's input: schedule it with the iterator of "
+      "ClusterCoordinator::create_per_worker_dataset");
+}
+
+// The function must not keep the strategy alive that keeps it.
+void ParameterServerStrategy::add_dataset_function(
+    const std::string& name, std::function<data::Dataset(const InputContext&)> fn) const {
+  core_->add_input(name, [fn = std::move(fn), weak = std::weak_ptr<ParameterServerCore>(core_)](
+                             const InputContext& context) {
+    const ParameterServerStrategy strategy(weak.lock());
+    return pass_over(strategy.distribute_datasets_from_function(
+        [&](const InputContext&) { return fn(context); }));
+  });
+}
+
+void ParameterServerStrategy::add_distributed_function(
+    const std::string& name, std::function<DistributedDataset(const InputContext&)> fn) const {
+  core_->add_input(
+      name, [fn = std::move(fn)](const InputContext& context) { return pass_over(fn(context)); });
+}
+
+}  // namespace cohort::distribute

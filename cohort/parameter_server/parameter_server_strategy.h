@@ -1,0 +1,135 @@
+// Training with parameter servers: ps tasks keep the variables, workers run steps each at their own
+// pace, and a coordinator hands the steps out.
+//
+//   tf::distribute::cluster_resolver::TFConfigClusterResolver resolver;
+//   tf::distribute::ParameterServerStrategy strategy(resolver, {.variable_partitioner =
+//       tf::distribute::partitioners::MinSizePartitioner({.max_shards = 2})});
+//   // model and optimizer: made under strategy.scope(), in every task alike
+//   auto step = strategy.function("step", [&](DistributedIterator& it) { ... });
+//   if (resolver.task_type() == "worker" || resolver.task_type() == "ps") {
+//     return tf::distribute::Server(resolver).join();
+//   }
+//   tf::distribute::coordinator::ClusterCoordinator coordinator(strategy);
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "cohort/cluster/cluster_resolver.h"
+#include "cohort/core/callable_traits.h"
+#include "cohort/core/export.h"
+#include "cohort/data/dataset.h"
+#include "cohort/distribute/distributed_dataset.h"
+#include "cohort/distribute/distributed_iterator.h"
+#include "cohort/distribute/input_context.h"
+#include "cohort/distribute/strategy.h"
+#include "cohort/parameter_server/partitioner.h"
+
+namespace cohort::internal {
+class ParameterServerCore;
+}
+
+namespace cohort::distribute {
+
+struct ParameterServerStrategyOptions {
+  // Into how many shards each variable is divided. None: none is.
+  partitioners::Partitioner variable_partitioner = nullptr;
+  // How long a read or a write of variables may take.
+  std::chrono::milliseconds timeout = std::chrono::minutes(1);
+};
+
+// A function that the coordinator schedules on workers, or that makes a worker's input.
+class WorkerFunction {
+ public:
+  WorkerFunction(std::string name, bool makes_input)
+      : name_(std::move(name)), makes_input_(makes_input) {}
+  const std::string& name() const { return name_; }
+  bool makes_input() const { return makes_input_; }
+
+ private:
+  std::string name_;
+  bool makes_input_;
+};
+
+class COHORT_API ParameterServerStrategy : public Strategy {
+ public:
+  // `resolver` names the cluster: workers, ps tasks, perhaps a chief, which coordinates, and an
+  // evaluator. Where it names no task, this program is the coordinator of an in-process cluster,
+  // whose servers it has made. In the chief: starts its server and waits for all tasks.
+  // Errors: InvalidArgument (no workers or no ps tasks, other jobs; names what is wrong), those of
+  // Server and Coordination::wait_for_start.
+  explicit ParameterServerStrategy(const cluster_resolver::ClusterResolver& resolver,
+                                   const ParameterServerStrategyOptions& options = {});
+
+  // A function that ClusterCoordinator::schedule names; the same in every task. It may take
+  // DistributedIterator& first, the worker's input, and then what a named function takes. A function
+  // of an InputContext, or of nothing, that returns a Dataset or a DistributedDataset makes inputs.
+  // Errors: those of NamedFunctions::add.
+  template <class Fn>
+  WorkerFunction function(const std::string& name, Fn fn) const {
+    if constexpr (kMakesInput<Fn>) {
+      add_input(name, [fn = std::move(fn)](const InputContext& context) {
+        if constexpr (std::is_invocable_v<const Fn&, const InputContext&>) {
+          return fn(context);
+        } else {
+          return fn();
+        }
+      });
+      return {name, true};
+    } else if constexpr (std::is_invocable_v<const Fn&, DistributedIterator&>) {
+      Strategy::function(name, [fn = std::move(fn)] { return fn(input(0)); });
+    } else if constexpr (std::is_invocable_v<const Fn&, DistributedIterator&, const Structure&>) {
+      Strategy::function(
+          name, [fn = std::move(fn)](const Structure& argument) { return fn(input(0), argument); });
+    } else {
+      Strategy::function(name, std::move(fn));
+    }
+    return {name, false};
+  }
+
+  const std::shared_ptr<internal::ParameterServerCore>& parameter_server_core() const {
+    return core_;
+  }
+
+ private:
+  template <class Result>
+  static constexpr bool kIsDataset =
+      std::is_same_v<Result, data::Dataset> || std::is_same_v<Result, DistributedDataset>;
+  template <class Fn>
+  static constexpr bool makes_input() {
+    if constexpr (std::is_invocable_v<const Fn&, const InputContext&>) {
+      return kIsDataset<std::invoke_result_t<const Fn&, const InputContext&>>;
+    } else if constexpr (std::is_invocable_v<const Fn&>) {
+      return kIsDataset<std::invoke_result_t<const Fn&>>;
+    } else {
+      return false;
+    }
+  }
+  template <class Fn>
+  static constexpr bool kMakesInput = makes_input<Fn>();
+
+  ParameterServerStrategy(std::shared_ptr<internal::ParameterServerCore> core);
+
+  // Of the closure that the calling thread runs. Errors: FailedPrecondition (it has no such input).
+  static DistributedIterator& input(size_t index);
+  template <class Make>
+  void add_input(const std::string& name, Make make) const {
+    using Result = std::invoke_result_t<const Make&, const InputContext&>;
+    if constexpr (std::is_same_v<Result, data::Dataset>) {
+      add_dataset_function(name, std::move(make));
+    } else {
+      add_distributed_function(name, std::move(make));
+    }
+  }
+  void add_dataset_function(const std::string& name,
+                            std::function<data::Dataset(const InputContext&)> fn) const;
+  void add_distributed_function(const std::string& name,
+                                std::function<DistributedDataset(const InputContext&)> fn) const;
+
+  std::shared_ptr<internal::ParameterServerCore> core_;
+};
+
+}  // namespace cohort::distribute

@@ -1,0 +1,145 @@
+// A whole cluster in one process, over real sockets.
+#include <ATen/ops/arange.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/zeros.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cohort/cluster/resolvers/simple_cluster_resolver.h"
+#include "cohort/cluster/server.h"
+#include "cohort/core/error.h"
+#include "cohort/core/testing_errors.h"
+#include "cohort/parameter_server/cluster_coordinator.h"
+#include "cohort/parameter_server/parameter_server_strategy.h"
+#include "cohort/parameter_server/testing_cluster.h"
+
+namespace cohort::distribute {
+namespace {
+
+using coordinator::ClusterCoordinator;
+using data::Dataset;
+using ::testing::HasSubstr;
+
+TEST(ParameterServer, VariablesLiveOnPsTasks) {
+  TestingCluster cluster(1, 2);
+  const ParameterServerStrategy strategy(
+      cluster.resolver(), {.variable_partitioner = partitioners::FixedShardsPartitioner(2)});
+  const auto scope = strategy.scope();
+  const Variable v(at::arange(10).reshape({5, 2}), {.name = "v", .trainable = false});
+  EXPECT_TRUE(at::equal(v.value(), at::arange(10).reshape({5, 2})));
+  v.assign_add(at::ones({5, 2}, int64));
+  EXPECT_EQ(v.value()[4][1].item<int64_t>(), 10);
+  v.scatter_add({.values = at::ones({2, 2}, int64) * 100, .indices = at::arange(2, 4)});
+  EXPECT_EQ(v.value()[2][0].item<int64_t>(), 105);
+  EXPECT_EQ(v.value()[3][0].item<int64_t>(), 107);
+  EXPECT_EQ(v.value()[1][0].item<int64_t>(), 3);
+}
+
+TEST(ParameterServer, ScheduledFunctionsRunOnWorkersAndReturnValues) {
+  TestingCluster cluster(2, 1);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  Variable v;
+  {
+    const auto scope = strategy.scope();
+    v = Variable(0.f, {.name = "v", .trainable = false, .aggregation = VariableAggregation::SUM});
+  }
+  const auto dataset_fn = strategy.function("dataset", [] {
+    return Dataset::from_tensor_slices(Structure(at::full({1000}, 2.f))).batch(1);
+  });
+  const auto step = strategy.function("step", [&](DistributedIterator& it) {
+    const auto batch = it.get_next();
+    strategy.run([&](const Tensor& x) { v.assign_add(x.sum()); }, batch);
+  });
+  const auto add = strategy.function("add", [](const Tensor& x, double y) { return x + y; });
+  ClusterCoordinator coordinator(strategy);
+  EXPECT_TRUE(coordinator.done());
+  const auto iterator = coordinator.create_per_worker_dataset(dataset_fn).iterator();
+  for (int i = 0; i < 5; ++i) coordinator.schedule(step, iterator);
+  coordinator.join();
+  EXPECT_EQ(v.value().item<float>(), 10);
+  for (int i = 0; i < 5; ++i) coordinator.schedule(step, iterator);
+  for (int i = 0; i < 3; ++i) coordinator.join();
+  EXPECT_EQ(v.value().item<float>(), 20);
+  EXPECT_TRUE(coordinator.done());
+  EXPECT_EQ(coordinator.schedule(add, at::ones({2}), 3.).fetch().tensor()[1].item<float>(), 4);
+}
+
+TEST(ParameterServer, TheFirstErrorIsThrownOnceAndTheCoordinatorGoesOn) {
+  TestingCluster cluster(2, 1);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  const auto good = strategy.function("good", [] { return 1; });
+  const auto bad = strategy.function("bad", [](const Tensor& x) -> Tensor {
+    throw InvalidArgumentError("no such row");
+    return x;
+  });
+  ClusterCoordinator coordinator(strategy);
+  for (int round = 0; round < 2; ++round) {
+    for (int i = 0; i < 3; ++i) coordinator.schedule(good);
+    const auto failed = coordinator.schedule(bad, at::ones({}));
+    EXPECT_THAT(thrown<InvalidArgumentError>([&] { coordinator.join(); }),
+                HasSubstr("no such row"));
+    EXPECT_THAT(thrown<InvalidArgumentError>([&] { failed.fetch(); }), HasSubstr("no such row"));
+    EXPECT_TRUE(coordinator.done());
+  }
+  EXPECT_EQ(coordinator.schedule(good).fetch().tensor().item<int>(), 1);
+  coordinator.join();
+}
+
+TEST(ParameterServer, ALostWorkersClosuresRunOnOthersAndCountOnce) {
+  TestingCluster cluster(3, 2);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  const Variable count = [&] {
+    const auto scope = strategy.scope();
+    return Variable(0, {.name = "count", .aggregation = VariableAggregation::SUM});
+  }();
+  const auto dataset_fn =
+      strategy.function("dataset", [] { return Dataset::range(1000).batch(1); });
+  const auto step = strategy.function("step", [&](DistributedIterator& it) {
+    strategy.run([&](const Tensor&) { count.assign_add(1); }, it.get_next());
+  });
+  ClusterCoordinator coordinator(strategy, {.window = 4});
+  const auto iterator = coordinator.create_per_worker_dataset(dataset_fn).iterator();
+  for (int i = 0; i < 50; ++i) coordinator.schedule(step, iterator);
+  cluster.stop("worker", 2);
+  for (int i = 0; i < 50; ++i) coordinator.schedule(step, iterator);
+  coordinator.join();
+  EXPECT_EQ(count.value().item<int64_t>(), 100);
+  EXPECT_FALSE(coordinator.workers()[2].is_alive);
+  cluster.start("worker", 2);
+  while (!coordinator.workers()[2].is_alive) {
+    coordinator.schedule(step, iterator);
+    coordinator.join();
+  }
+}
+
+TEST(ParameterServer, WhatRunsNowhereIsRefused) {
+  TestingCluster cluster(1, 1);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  const auto dataset_fn = strategy.function("dataset", [] { return Dataset::range(4).batch(1); });
+  const auto step = strategy.function("step", [](DistributedIterator& it) { it.get_next(); });
+  ClusterCoordinator coordinator(strategy);
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { coordinator.schedule(dataset_fn); }),
+              HasSubstr("create_per_worker_dataset"));
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { coordinator.create_per_worker_dataset(step); }),
+              HasSubstr("does not make an input"));
+  EXPECT_THAT(thrown<FailedPreconditionError>([&] { coordinator.schedule(step).fetch(); }),
+              HasSubstr("takes the worker's input"));
+  EXPECT_ANY_THROW(coordinator.join());
+  const auto refused = [](const train::ClusterSpec& spec) {
+    return thrown<InvalidArgumentError>(
+        [&] { ParameterServerStrategy{cluster_resolver::SimpleClusterResolver(spec)}; });
+  };
+  EXPECT_THAT(refused(train::ClusterSpec({{"ps", {"localhost:1"}}})),
+              HasSubstr("at least one worker"));
+  EXPECT_THAT(refused(train::ClusterSpec({{"worker", {"localhost:1"}}})),
+              HasSubstr("at least one ps"));
+  EXPECT_THAT(
+      refused(train::ClusterSpec(
+          {{"worker", {"localhost:1"}}, {"ps", {"localhost:2"}}, {"foo", {"localhost:3"}}})),
+      HasSubstr("Disallowed task type found in cluster spec: 'foo'"));
+}
+
+}  // namespace
+}  // namespace cohort::distribute

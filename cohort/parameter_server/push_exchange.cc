@@ -1,0 +1,198 @@
+#include "cohort/parameter_server/push_exchange.h"
+
+#include <cmath>
+#include <utility>
+
+#include "cohort/optim/make_rule.h"
+#include "cohort/parameter_server/parameter_server_core.h"
+
+namespace cohort::internal {
+
+using distribute::ReplicaContext;
+
+namespace {
+
+std::shared_ptr<ServedVariable> served(const distribute::Variable& variable) {
+  auto found = std::dynamic_pointer_cast<ServedVariable>(variable.impl_ptr());
+  if (found != nullptr) return found;
+  throw FailedPreconditionError(str("variable '", variable.name(), "' is not on ps tasks: make it ",
+                                    "under the scope of the ParameterServerStrategy"));
+}
+
+size_t local_id(const ReplicaContext& replica) {
+  return static_cast<size_t>(replica.local_replica_id());
+}
+
+// Detached, on the host, of the variable's form; sparse ones coalesced, so that rows ascend and none
+// comes twice.
+Tensor usable(const Tensor& gradient, const ServedVariable& variable, int replica) {
+  if (gradient.sizes() != variable.shape() || gradient.scalar_type() != variable.dtype()) {
+    throw InvalidArgumentError(str("replica ", replica, ": the gradient of variable '",
+                                   variable.name(), "' is ", describe(gradient),
+                                   ", but the variable ", dtype_name(variable.dtype()), ' ',
+                                   shape_str(variable.shape())));
+  }
+  const Tensor own = gradient.detach().cpu();
+  if (own.layout() == at::kStrided) return own.contiguous();
+  if (own.sparse_dim() != 1) return own.to_dense();
+  return own.coalesce();
+}
+
+bool is_sparse(const Tensor& gradient) { return gradient.layout() != at::kStrided; }
+
+double sum_of_squares(const Tensor& gradient) {
+  const Tensor values = is_sparse(gradient) ? gradient._values() : gradient;
+  return values.to(float64).square().sum().item<double>();
+}
+
+}  // namespace
+
+PushExchange::PushExchange(std::vector<UpdateTarget> targets,
+                           std::shared_ptr<ParameterServerCore> core)
+    : GradientExchange(std::move(targets), static_cast<size_t>(core->num_local_replicas())),
+      core_(std::move(core)),
+      gradients_([this] {
+        return std::make_unique<Gradients>(static_cast<size_t>(core_->num_local_replicas()),
+                                           std::vector<Tensor>(this->targets().size()));
+      }) {
+  for (const UpdateTarget& target : this->targets()) {
+    variables_.push_back(served(target.variable));
+    slots_.emplace_back();
+    for (const distribute::Variable& slot : target.slots) slots_.back().push_back(served(slot));
+  }
+}
+
+void PushExchange::begin(ReplicaContext& replica, Arrival) {
+  for (Tensor& gradient : gradients_.get()[local_id(replica)]) gradient = Tensor();
+}
+
+void PushExchange::bring(ReplicaContext& replica, size_t target, const Tensor& gradient) {
+  if (!gradient.defined()) return;
+  gradients_.get()[local_id(replica)][target] =
+      usable(gradient, *variables_[target], replica.replica_id_in_sync_group());
+}
+
+bool PushExchange::has(const ReplicaContext& replica, size_t target) const {
+  return gradients_.get()[local_id(replica)][target].defined();
+}
+
+UpdateResult PushExchange::finish(ReplicaContext& replica, const UpdateStep& step) {
+  UpdateResult result;
+  struct Frame {
+    const GradientExchange* exchange;
+    UpdateResult* result;
+  } mine{this, &result};
+  replica.group().meet(
+      replica.local_replica_id(), "apply_gradients", &mine, [&](std::span<void* const> all) {
+        for (size_t r = 1; r < all.size(); ++r) {
+          check_same_targets(*this, 0, *static_cast<Frame*>(all[r])->exchange, static_cast<int>(r));
+        }
+        const UpdateResult shared = push(gradients_.get(), step);
+        for (void* one : all) *static_cast<Frame*>(one)->result = shared;
+      });
+  return result;
+}
+
+// In the order of replicas; undefined where none has a gradient.
+Tensor PushExchange::sum(const Gradients& all, size_t target, bool aggregate) const {
+  Tensor total;
+  for (const auto& of_replica : all) {
+    const Tensor& gradient = of_replica[target];
+    if (!gradient.defined()) continue;
+    if (!total.defined()) {
+      total = gradient;
+    } else if (is_sparse(total) != is_sparse(gradient)) {
+      total = (is_sparse(total) ? total.to_dense() : total) +
+              (is_sparse(gradient) ? gradient.to_dense() : gradient);
+    } else {
+      total = total + gradient;
+      if (is_sparse(total)) total = total.coalesce();
+    }
+    if (!aggregate) break;
+  }
+  return total;
+}
+
+UpdateResult PushExchange::push(const Gradients& all, const UpdateStep& step) {
+  const at::NoGradGuard no_grad;
+  UpdateResult result;
+  std::vector<Tensor> sums;
+  for (size_t i = 0; i < variables_.size(); ++i) {
+    sums.push_back(sum(all, i, step.aggregate_gradients));
+  }
+  if (step.transforms_sums()) {
+    double squares = 0;
+    for (Tensor& one : sums) {
+      if (!one.defined()) continue;
+      const double of_target = sum_of_squares(one);
+      squares += of_target;
+      const double own_norm = std::sqrt(of_target);
+      if (step.clipnorm > 0 && own_norm > step.clipnorm) one = one * (step.clipnorm / own_norm);
+    }
+    result.global_norm = std::sqrt(squares);
+    if (step.skip_not_finite && !std::isfinite(squares)) {
+      result.updated = false;
+      return result;
+    }
+    if (step.global_clipnorm > 0 && result.global_norm > step.global_clipnorm) {
+      for (Tensor& one : sums) {
+        if (one.defined()) one = one * (step.global_clipnorm / result.global_norm);
+      }
+    }
+  }
+  for (size_t i = 0; i < sums.size(); ++i) {
+    if (sums[i].defined()) push_one(i, sums[i], step);
+  }
+  return result;
+}
+
+void PushExchange::push_one(size_t target, const Tensor& gradient, const UpdateStep& step) {
+  const ServedVariable& variable = *variables_[target];
+  const auto update = [&](const ServedVariable::Shard& shard) {
+    UpdateShard op{.key = shard.place.key,
+                   .slots = {},
+                   .gradient = {},
+                   .indices = {},
+                   .rule = shared_rule(step.rule),
+                   .learning_rate = step.learning_rate,
+                   .iteration = step.iteration};
+    const auto index = static_cast<size_t>(shard.place.key.shard);
+    for (const auto& slot : slots_[target]) op.slots.push_back(slot->shards()[index].place.key);
+    return op;
+  };
+  if (!is_sparse(gradient)) {
+    for (const ServedVariable::Shard& shard : variable.shards()) {
+      UpdateShard op = update(shard);
+      op.gradient = variable.part_of(gradient, shard);
+      core_->step().add(shard.place.ps, std::move(op));
+    }
+    return;
+  }
+  // A rule by which rows without a gradient change, too, must run on every shard.
+  const Tensor indices = gradient._indices()[0].contiguous();
+  const Tensor values = gradient._values();
+  for (const ServedVariable::Shard& shard : variable.shards()) {
+    const bool whole = variable.shards().size() == 1;
+    Tensor own = indices, rows = values;
+    if (!whole) {
+      const Tensor chosen =
+          (indices >= shard.rows.begin).logical_and(indices < shard.rows.end).nonzero().flatten();
+      if (chosen.numel() == 0 && step.rule.zero_gradient_is_no_op()) continue;
+      own = indices.index_select(0, chosen) - shard.rows.begin;
+      rows = values.index_select(0, chosen);
+    }
+    UpdateShard op = update(shard);
+    op.gradient = rows;
+    op.indices = own;
+    core_->step().add(shard.place.ps, std::move(op));
+  }
+}
+
+// A rule that outlives the optimizer: what is sent may be kept longer.
+std::shared_ptr<const optim::UpdateRule> PushExchange::shared_rule(const optim::UpdateRule& rule) {
+  const std::lock_guard lock(mutex_);
+  if (rule_ == nullptr) rule_ = optim::make_rule(rule.config());
+  return rule_;
+}
+
+}  // namespace cohort::internal

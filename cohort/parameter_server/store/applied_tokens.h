@@ -1,0 +1,27 @@
+// Which pushes were applied already, so that one that is sent again is not applied twice.
+#pragma once
+
+#include <cstdint>
+#include <set>
+
+namespace cohort::internal {
+
+// Thread safety: none.
+class AppliedTokens {
+ public:
+  bool contains(uint64_t token) const { return token < below_ || tokens_.contains(token); }
+  void add(uint64_t token) { tokens_.insert(token); }
+  // All tokens below are over: whether they were applied or not, they count as applied.
+  void forget_below(uint64_t token) {
+    if (token <= below_) return;
+    below_ = token;
+    tokens_.erase(tokens_.begin(), tokens_.lower_bound(token));
+  }
+  size_t size() const { return tokens_.size(); }
+
+ private:
+  uint64_t below_ = 0;
+  std::set<uint64_t> tokens_;
+};
+
+}  // namespace cohort::internal

@@ -1,0 +1,61 @@
+// A task's calls to the stores of all ps tasks.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cohort/cluster/rpc/channel.h"
+#include "cohort/parameter_server/store/store_message.h"
+
+namespace cohort::internal {
+
+// Where a shard is: on which ps task.
+struct ShardPlace {
+  int ps = 0;
+  ShardKey key;
+};
+
+// Errors of all: Unavailable (a ps task is lost; names it), DeadlineExceeded, those of VariableStore.
+// Thread safety: any thread.
+class StoreClient {
+ public:
+  // The calling task's channel to ps task `ps`.
+  using GetChannel = std::function<std::shared_ptr<rpc::Channel>(int ps)>;
+  StoreClient(int num_ps, GetChannel channel, std::chrono::milliseconds timeout);
+
+  int num_ps() const { return num_ps_; }
+
+  void create(const ShardPlace& place, const std::string& name, const Tensor& value) const;
+
+  struct Known {
+    ShardPlace place;
+    int64_t version = -1;
+  };
+  // One call to each ps task that has any of the shards, all at once. In the order of `shards`; a value
+  // that is undefined has not changed.
+  std::vector<VariableStore::Value> read(std::span<const Known> shards) const;
+  // Shapes: indices [n] of int64 -> [n, ..].
+  Tensor read_rows(const ShardPlace& place, const Tensor& indices) const;
+
+  struct Push {
+    uint64_t token = 0;
+    uint64_t forget_below = 0;
+  };
+  // ops[i] are for ps task i. As read.
+  void apply(std::vector<std::vector<StoreOp>> ops, const Push& push) const;
+
+ private:
+  std::vector<rpc::CallResult> call_all(const char* method,
+                                        std::vector<std::pair<int, rpc::Message>> requests) const;
+
+  const int num_ps_;
+  const GetChannel channel_;
+  const std::chrono::milliseconds timeout_;
+};
+
+}  // namespace cohort::internal

@@ -1,0 +1,84 @@
+#include "cohort/parameter_server/store/store_message.h"
+
+#include <ATen/ops/arange.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/zeros.h>
+#include <gtest/gtest.h>
+
+#include "cohort/core/error.h"
+#include "cohort/optim/rmsprop.h"
+
+namespace cohort::internal {
+namespace {
+
+TEST(StoreMessage, CreationsAndReadsArriveAsTheyWereSent) {
+  const CreateRequest creation =
+      decode_create(encode(CreateRequest{{-7, 2}, "embedding/part_2", at::arange(6).view({2, 3})}));
+  EXPECT_EQ(creation.key, (ShardKey{-7, 2}));
+  EXPECT_EQ(creation.name, "embedding/part_2");
+  EXPECT_TRUE(at::equal(creation.value, at::arange(6).view({2, 3})));
+
+  const ReadRequest read = decode_read(encode(ReadRequest{{{{1, 0}, -1}, {{5, 1}, 42}}}));
+  ASSERT_EQ(read.entries.size(), 2u);
+  EXPECT_EQ(read.entries[0].known_version, -1);
+  EXPECT_EQ(read.entries[1].key, (ShardKey{5, 1}));
+  EXPECT_EQ(read.entries[1].known_version, 42);
+
+  const ReadReply reply = decode_read_reply(encode(ReadReply{{{3, at::ones({2})}, {4, {}}}}));
+  ASSERT_EQ(reply.values.size(), 2u);
+  EXPECT_TRUE(at::equal(reply.values[0].tensor, at::ones({2})));
+  EXPECT_EQ(reply.values[1].version, 4);
+  EXPECT_FALSE(reply.values[1].tensor.defined());
+
+  const RowsRequest rows = decode_rows(encode(RowsRequest{{9, 1}, at::arange(3)}));
+  EXPECT_EQ(rows.key, (ShardKey{9, 1}));
+  EXPECT_EQ(rows.indices.numel(), 3);
+}
+
+TEST(StoreMessage, PushesKeepTheirOrderRulesAndTokens) {
+  const std::shared_ptr<const optim::UpdateRule> rule =
+      optim::make_rmsprop({.rho = 0.3, .momentum = 0.25});
+  const ApplyRequest push = decode_apply(encode(ApplyRequest{
+      .token = uint64_t{1} << 60,
+      .forget_below = 17,
+      .ops = {AssignShard{{1, 0}, AssignOp::kSub, at::ones({2})},
+              UpdateShard{.key = {2, 1},
+                          .slots = {{3, 1}, {4, 1}},
+                          .gradient = at::ones({1, 2}),
+                          .indices = at::zeros({1}, int64),
+                          .rule = rule,
+                          .learning_rate = 0.125,
+                          .iteration = 12},
+              ScatterShard{{5, 0}, ScatterOp::kMax, at::zeros({1}, int64), at::ones({1, 2})},
+              UpdateShard{.key = {6, 0},
+                          .slots = {{7, 0}, {8, 0}},
+                          .gradient = at::ones({3}),
+                          .rule = rule}}}));
+  EXPECT_EQ(push.token, uint64_t{1} << 60);
+  EXPECT_EQ(push.forget_below, 17u);
+  ASSERT_EQ(push.ops.size(), 4u);
+  EXPECT_EQ(std::get<AssignShard>(push.ops[0]).op, AssignOp::kSub);
+  const auto& update = std::get<UpdateShard>(push.ops[1]);
+  EXPECT_EQ(update.key, (ShardKey{2, 1}));
+  EXPECT_EQ(update.slots[1], (ShardKey{4, 1}));
+  EXPECT_EQ(update.learning_rate, 0.125);
+  EXPECT_EQ(update.iteration, 12);
+  EXPECT_TRUE(update.indices.defined());
+  EXPECT_EQ(update.rule->config().values, rule->config().values);
+  EXPECT_EQ(std::get<ScatterShard>(push.ops[2]).op, ScatterOp::kMax);
+  const auto& dense = std::get<UpdateShard>(push.ops[3]);
+  EXPECT_FALSE(dense.indices.defined());
+  EXPECT_EQ(dense.rule, update.rule);  // sent once
+}
+
+TEST(StoreMessage, RefusesWhatIsNoMessage) {
+  const rpc::Message good = encode(RowsRequest{{9, 1}, at::arange(3)});
+  EXPECT_THROW(decode_rows({.control = "\xff\xff"}), Error);
+  EXPECT_THROW(decode_rows({.control = good.control}), Error);  // without its bytes
+  EXPECT_THROW(decode_rows({.control = ""}), Error);
+  EXPECT_THROW(decode_apply({.control = std::string(40, '\x1a')}), Error);
+}
+
+}  // namespace
+}  // namespace cohort::internal

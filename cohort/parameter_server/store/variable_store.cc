@@ -1,0 +1,276 @@
+#include "cohort/parameter_server/store/variable_store.h"
+
+#include <ATen/ops/index_select.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "cohort/core/error.h"
+
+namespace cohort::internal {
+namespace {
+
+template <class... Fns>
+struct Overloads : Fns... {
+  using Fns::operator()...;
+};
+template <class... Fns>
+Overloads(Fns...) -> Overloads<Fns...>;
+
+std::string form_of(const Tensor& tensor) {
+  return internal::str(dtype_name(tensor.scalar_type()), ' ', tensor.sizes());
+}
+
+void check_same_form(const std::string& name, const char* what, const Tensor& given,
+                     const Tensor& value) {
+  if (given.sizes() == value.sizes() && given.scalar_type() == value.scalar_type()) return;
+  throw InvalidArgumentError(str(what, " of '", name, "' is ", form_of(given),
+                                 ", but the variable's shard is ", form_of(value)));
+}
+
+// Rows of `value`: indices within it, values of its row shape.
+void check_rows(const std::string& name, const char* what, const Tensor& indices,
+                const Tensor& rows, const Tensor& value, bool ascending) {
+  bool fits = indices.dim() == 1 && indices.scalar_type() == int64 && value.dim() > 0 &&
+              rows.dim() == value.dim() && rows.scalar_type() == value.scalar_type() &&
+              rows.size(0) == indices.size(0) && rows.sizes().slice(1) == value.sizes().slice(1);
+  if (!fits) {
+    throw InvalidArgumentError(str(what, " of '", name, "' has rows ", form_of(rows),
+                                   " at indices ", form_of(indices), ", but the shard is ",
+                                   form_of(value)));
+  }
+  const int64_t* ids = indices.data_ptr<int64_t>();
+  for (int64_t i = 0; i < indices.numel(); ++i) {
+    if (ids[i] < 0 || ids[i] >= value.size(0)) {
+      throw InvalidArgumentError(
+          str(what, " of '", name, "' names row ", ids[i], " of ", value.size(0)));
+    }
+    if (ascending && i > 0 && ids[i] <= ids[i - 1]) {
+      throw InvalidArgumentError(str(what, " of '", name, "' names row ", ids[i], " after ",
+                                     ids[i - 1], "; rows must ascend"));
+    }
+  }
+}
+
+}  // namespace
+
+bool VariableStore::create(const ShardKey& key, const std::string& name, Tensor value) {
+  value = value.contiguous();
+  const std::unique_lock lock(mutex_);
+  if (const auto found = shards_.find(key); found != shards_.end()) {
+    const Shard& there = *found->second;
+    const std::lock_guard shard_lock(there.mutex);
+    if (there.name != name) {
+      throw InvalidArgumentError(str("variable ", key.variable, " is '", there.name,
+                                     "' here, not '", name,
+                                     "': every task must create the same variables"));
+    }
+    check_same_form(name, "the initial value", value, there.value);
+    return false;
+  }
+  auto shard = std::make_shared<Shard>();
+  shard->name = name;
+  shard->value = std::move(value);
+  shards_[key] = std::move(shard);
+  return true;
+}
+
+bool VariableStore::has(const ShardKey& key) const {
+  const std::shared_lock lock(mutex_);
+  return shards_.contains(key);
+}
+
+VariableStore::ShardPtr VariableStore::find(const ShardKey& key) const {
+  const std::shared_lock lock(mutex_);
+  const auto found = shards_.find(key);
+  if (found == shards_.end()) {
+    throw NotFoundError(str("this task has no shard ", key.shard, " of variable ", key.variable));
+  }
+  return found->second;
+}
+
+VariableStore::Value VariableStore::read(const ShardKey& key, int64_t known_version) const {
+  const ShardPtr shard = find(key);
+  const std::lock_guard lock(shard->mutex);
+  if (shard->version == known_version) return {known_version, Tensor()};
+  return {shard->version, shard->value};
+}
+
+Tensor VariableStore::read_rows(const ShardKey& key, const Tensor& indices) const {
+  const ShardPtr shard = find(key);
+  Tensor value;
+  {
+    const std::lock_guard lock(shard->mutex);
+    value = shard->value;
+  }
+  if (indices.dim() != 1 || indices.scalar_type() != int64 || value.dim() == 0) {
+    throw InvalidArgumentError(str("rows of '", shard->name,
+                                   "' are named by indices [n] of int64, ", "not by ",
+                                   form_of(indices)));
+  }
+  const int64_t* ids = indices.data_ptr<int64_t>();
+  for (int64_t i = 0; i < indices.numel(); ++i) {
+    if (ids[i] >= 0 && ids[i] < value.size(0)) continue;
+    throw InvalidArgumentError(
+        str("'", shard->name, "' has ", value.size(0), " rows, not row ", ids[i]));
+  }
+  return at::index_select(value, 0, indices);
+}
+
+bool VariableStore::apply(uint64_t token, const std::vector<StoreOp>& ops) {
+  for (const StoreOp& op : ops) check(op);
+  // Marked first: two sendings of one push may arrive at the same time.
+  if (token != 0) {
+    const std::lock_guard lock(tokens_mutex_);
+    if (tokens_.contains(token)) {
+      ++repeated_;
+      return false;
+    }
+    tokens_.add(token);
+  }
+  for (const StoreOp& op : ops) run(op);
+  const std::lock_guard lock(tokens_mutex_);
+  operations_ += static_cast<int64_t>(ops.size());
+  return true;
+}
+
+void VariableStore::forget_tokens_below(uint64_t token) {
+  const std::lock_guard lock(tokens_mutex_);
+  tokens_.forget_below(token);
+}
+
+void VariableStore::check(const StoreOp& op) const {
+  std::visit(
+      Overloads{[&](const AssignShard& assign) {
+                  const ShardPtr shard = find(assign.key);
+                  const std::lock_guard lock(shard->mutex);
+                  check_same_form(shard->name, "the value assigned", assign.operand, shard->value);
+                },
+                [&](const ScatterShard& scatter) {
+                  const ShardPtr shard = find(scatter.key);
+                  const std::lock_guard lock(shard->mutex);
+                  check_rows(shard->name, scatter_name(scatter.op), scatter.indices, scatter.values,
+                             shard->value, false);
+                },
+                [&](const UpdateShard& update) {
+                  const ShardPtr shard = find(update.key);
+                  const std::lock_guard lock(shard->mutex);
+                  if (static_cast<int>(update.slots.size()) != update.rule->num_slots()) {
+                    throw InvalidArgumentError(
+                        str("an update of '", shard->name, "' by ", update.rule->name(), " names ",
+                            update.slots.size(), " slots; it has ", update.rule->num_slots()));
+                  }
+                  if (update.indices.defined()) {
+                    check_rows(shard->name, "the gradient", update.indices, update.gradient,
+                               shard->value, true);
+                  } else {
+                    check_same_form(shard->name, "the gradient", update.gradient, shard->value);
+                  }
+                  for (const ShardKey& key : update.slots) {
+                    const ShardPtr slot = find(key);
+                    if (slot == shard)
+                      throw InvalidArgumentError("a variable cannot be its own slot");
+                    const std::lock_guard slot_lock(slot->mutex);
+                    check_same_form(shard->name, "a slot", slot->value, shard->value);
+                  }
+                }},
+      op);
+}
+
+// In place, unless somebody still reads the value.
+Tensor& VariableStore::writable(Shard& shard) {
+  if (shard.value.use_count() > 1 || shard.value.storage().use_count() > 1) {
+    shard.value = shard.value.clone();
+  }
+  ++shard.version;
+  return shard.value;
+}
+
+void VariableStore::run(const StoreOp& op) {
+  const at::NoGradGuard no_grad;
+  std::visit(Overloads{[&](const AssignShard& assign) {
+                         const ShardPtr shard = find(assign.key);
+                         const std::lock_guard lock(shard->mutex);
+                         Tensor& value = writable(*shard);
+                         switch (assign.op) {
+                           case AssignOp::kAssign:
+                             value.copy_(assign.operand);
+                             break;
+                           case AssignOp::kAdd:
+                             value.add_(assign.operand);
+                             break;
+                           case AssignOp::kSub:
+                             value.sub_(assign.operand);
+                             break;
+                         }
+                       },
+                       [&](const ScatterShard& scatter) {
+                         const ShardPtr shard = find(scatter.key);
+                         const std::lock_guard lock(shard->mutex);
+                         scatter_rows(writable(*shard), scatter.op,
+                                      {.values = scatter.values, .indices = scatter.indices});
+                       },
+                       [&](const UpdateShard& update) {
+                         // Slots belong to one variable, whose lock comes first.
+                         const ShardPtr shard = find(update.key);
+                         const std::lock_guard lock(shard->mutex);
+                         std::array<ShardPtr, optim::kMaxSlots> slots;
+                         std::array<std::unique_lock<std::mutex>, optim::kMaxSlots> locks;
+                         std::array<void*, optim::kMaxSlots> pointers{};
+                         for (size_t i = 0; i < update.slots.size(); ++i) {
+                           slots[i] = find(update.slots[i]);
+                           locks[i] = std::unique_lock(slots[i]->mutex);
+                           pointers[i] = writable(*slots[i]).data_ptr();
+                         }
+                         Tensor& value = writable(*shard);
+                         const auto scalars =
+                             update.rule->prepare(update.learning_rate, update.iteration);
+                         const Tensor gradient = update.gradient.contiguous();
+                         if (!update.indices.defined()) {
+                           update.rule->update(scalars, {.param = value.data_ptr(),
+                                                         .slots = pointers.data(),
+                                                         .gradient = gradient.data_ptr(),
+                                                         .size = value.numel(),
+                                                         .dtype = value.scalar_type()});
+                           return;
+                         }
+                         const Tensor indices = update.indices.contiguous();
+                         const int64_t rows = value.size(0);
+                         optim::update_rows(*update.rule, scalars,
+                                            {.param = value.data_ptr(),
+                                             .slots = pointers.data(),
+                                             .num_rows = rows,
+                                             .row_size = rows == 0 ? 0 : value.numel() / rows,
+                                             .gradient = gradient.data_ptr(),
+                                             .row_ids = indices.data_ptr<int64_t>(),
+                                             .num_row_ids = indices.numel(),
+                                             .dtype = value.scalar_type()});
+                       }},
+             op);
+}
+
+VariableStore::Load VariableStore::load() const {
+  Load load;
+  {
+    const std::shared_lock lock(mutex_);
+    for (const auto& [key, shard] : shards_) {
+      const std::lock_guard shard_lock(shard->mutex);
+      ++load.shards;
+      load.bytes += static_cast<int64_t>(shard->value.nbytes());
+    }
+  }
+  const std::lock_guard lock(tokens_mutex_);
+  load.operations = operations_;
+  load.repeated = repeated_;
+  return load;
+}
+
+void VariableStore::clear() {
+  const std::unique_lock lock(mutex_);
+  shards_.clear();
+  const std::lock_guard tokens_lock(tokens_mutex_);
+  tokens_ = {};
+}
+
+}  // namespace cohort::internal

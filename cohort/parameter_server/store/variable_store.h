@@ -1,0 +1,120 @@
+// The variables of one ps task: shards, their versions, and the updates that they take. No sockets.
+//
+//   VariableStore store;
+//   store.create({.variable = 3, .shard = 0}, "embedding/part_0", at::zeros({4, 16384}));
+//   store.apply(token, ops);                 // gradients and assignments of one step
+//   auto [version, value] = store.read(key, known_version);
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "cohort/core/tensor.h"
+#include "cohort/distribute/scatter.h"
+#include "cohort/distribute/variable_impl.h"
+#include "cohort/optim/update_rule.h"
+#include "cohort/parameter_server/store/applied_tokens.h"
+
+namespace cohort::internal {
+
+// Variables are numbered by the order in which the program creates them, the same in every task.
+struct ShardKey {
+  int64_t variable = 0;
+  int64_t shard = 0;
+  auto operator<=>(const ShardKey&) const = default;
+};
+
+// value op= operand, where `op` says so.
+struct AssignShard {
+  ShardKey key;
+  AssignOp op = AssignOp::kAssign;
+  Tensor operand;
+};
+// Rows of the shard; indices count from its first row.
+struct ScatterShard {
+  ShardKey key;
+  ScatterOp op = ScatterOp::kAdd;
+  Tensor indices;  // [n], int64
+  Tensor values;   // [n, ..]
+};
+// One step of an optimizer.
+struct UpdateShard {
+  ShardKey key;
+  std::vector<ShardKey> slots;  // in the rule's order
+  // As the shard, or rows of it: indices [n] of int64, strictly ascending.
+  Tensor gradient;
+  Tensor indices;  // undefined: dense
+  std::shared_ptr<const optim::UpdateRule> rule;
+  double learning_rate = 0;
+  int64_t iteration = 0;
+};
+using StoreOp = std::variant<AssignShard, ScatterShard, UpdateShard>;
+
+// Thread safety: any thread. A read never sees half of an operation on a shard. What a read returned
+// never changes: an operation that comes while the value is still in use (being sent) writes to a copy.
+class VariableStore {
+ public:
+  // Keeps the value, which nobody else may hold, unless there is one already: then it changes nothing.
+  // Returns whether there was none.
+  // Errors: InvalidArgument (there is a shard of another name, shape or dtype).
+  bool create(const ShardKey& key, const std::string& name, Tensor value);
+  bool has(const ShardKey& key) const;
+
+  struct Value {
+    int64_t version = 0;  // increases with each operation
+    Tensor tensor;        // undefined: still at the version that the caller knows
+  };
+  // Errors: NotFound (no such shard).
+  Value read(const ShardKey& key, int64_t known_version = -1) const;
+  // Shapes: indices [n] of int64 -> [n, ..]. Errors: also InvalidArgument (an index outside).
+  Tensor read_rows(const ShardKey& key, const Tensor& indices) const;
+
+  // Applies the operations in their order, once for each token: returns false, and does nothing, if
+  // this token's were applied before. Token 0 is nobody's.
+  // Errors, before anything is changed: NotFound, InvalidArgument (shapes, dtypes, indices; names the
+  // shard).
+  bool apply(uint64_t token, const std::vector<StoreOp>& ops);
+  // No token below comes again: they need not be remembered.
+  void forget_tokens_below(uint64_t token);
+
+  struct Load {
+    int64_t shards = 0;
+    int64_t bytes = 0;
+    int64_t operations = 0;  // applied so far
+    int64_t repeated = 0;    // refused by their token
+  };
+  Load load() const;
+  // Forgets everything: another program begins.
+  void clear();
+
+ private:
+  struct Shard {
+    std::string name;
+    mutable std::mutex mutex;
+    Tensor value;  // guarded by mutex, as is the version
+    int64_t version = 0;
+  };
+  using ShardPtr = std::shared_ptr<Shard>;
+
+  ShardPtr find(const ShardKey& key) const;
+  void check(const StoreOp& op) const;
+  void run(const StoreOp& op);
+  static Tensor& writable(Shard& shard);
+
+  mutable std::shared_mutex mutex_;  // guards shards_; the shards guard themselves
+  std::map<ShardKey, ShardPtr> shards_;
+
+  mutable std::mutex tokens_mutex_;  // guards what follows
+  AppliedTokens tokens_;
+  int64_t operations_ = 0;
+  int64_t repeated_ = 0;
+};
+
+}  // namespace cohort::internal

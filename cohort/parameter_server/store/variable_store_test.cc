@@ -1,0 +1,171 @@
+#include "cohort/parameter_server/store/variable_store.h"
+
+#include <ATen/ops/arange.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "cohort/core/error.h"
+#include "cohort/core/testing_errors.h"
+#include "cohort/optim/adam.h"
+#include "cohort/optim/sgd.h"
+
+namespace cohort::internal {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr ShardKey kWeight{.variable = 0};
+constexpr ShardKey kM{.variable = 1}, kV{.variable = 2};
+
+std::shared_ptr<const optim::UpdateRule> sgd() { return optim::make_sgd(); }
+
+Tensor rows(std::vector<int64_t> ids) { return at::tensor(ids, int64); }
+
+TEST(VariableStore, CreatesOnceAndRefusesAnotherProgram) {
+  VariableStore store;
+  EXPECT_TRUE(store.create(kWeight, "w", at::ones({2, 3})));
+  EXPECT_FALSE(store.create(kWeight, "w", at::zeros({2, 3})));
+  EXPECT_TRUE(at::equal(store.read(kWeight).tensor, at::ones({2, 3})));
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] {
+                store.create(kWeight, "b", at::zeros({2, 3}));
+              }),
+              HasSubstr("variable 0 is 'w' here, not 'b'"));
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { store.create(kWeight, "w", at::zeros({3})); }),
+              HasSubstr("float32 [3]"));
+  EXPECT_THAT(thrown<NotFoundError>([&] { store.read(kM); }), HasSubstr("variable 1"));
+  EXPECT_EQ(store.load().bytes, 24);
+}
+
+TEST(VariableStore, ReadsOnlyWhatHasChanged) {
+  VariableStore store;
+  store.create(kWeight, "w", at::zeros({2}));
+  const auto first = store.read(kWeight);
+  EXPECT_FALSE(store.read(kWeight, first.version).tensor.defined());
+  store.apply(0, {AssignShard{kWeight, AssignOp::kAdd, at::ones({2})}});
+  const auto second = store.read(kWeight, first.version);
+  EXPECT_GT(second.version, first.version);
+  EXPECT_TRUE(at::equal(second.tensor, at::ones({2})));
+  EXPECT_TRUE(at::equal(first.tensor, at::zeros({2})));  // it was still in use
+}
+
+TEST(VariableStore, WritesInPlaceWhenNobodyReads) {
+  VariableStore store;
+  store.create(kWeight, "w", at::zeros({2}));
+  const void* before = store.read(kWeight).tensor.data_ptr();
+  store.apply(0, {AssignShard{kWeight, AssignOp::kSub, at::ones({2})}});
+  EXPECT_EQ(store.read(kWeight).tensor.data_ptr(), before);
+}
+
+TEST(VariableStore, UpdatesAsAnOptimizerDoes) {
+  VariableStore store;
+  for (const ShardKey& key : {kWeight, kM, kV}) {
+    store.create(key, key == kWeight ? "w" : "slot",
+                 key == kWeight ? at::ones({4, 2}) : at::zeros({4, 2}));
+  }
+  const std::shared_ptr<const optim::UpdateRule> adam = optim::make_adam();
+  VariableStore sparse;
+  for (const ShardKey& key : {kWeight, kM, kV}) {
+    sparse.create(key, "x", store.read(key).tensor.clone());
+  }
+  Tensor gradient = at::zeros({4, 2});
+  gradient[1].fill_(0.5);
+  gradient[3].fill_(-2);
+  for (int64_t iteration = 0; iteration < 3; ++iteration) {
+    store.apply(0, {UpdateShard{.key = kWeight,
+                                .slots = {kM, kV},
+                                .gradient = gradient,
+                                .rule = adam,
+                                .learning_rate = 0.1,
+                                .iteration = iteration}});
+    sparse.apply(0, {UpdateShard{.key = kWeight,
+                                 .slots = {kM, kV},
+                                 .gradient = gradient.index_select(0, rows({1, 3})),
+                                 .indices = rows({1, 3}),
+                                 .rule = adam,
+                                 .learning_rate = 0.1,
+                                 .iteration = iteration}});
+  }
+  EXPECT_NEAR(store.read(kWeight).tensor[1][0].item<double>(), 0.7, 1e-4);
+  for (const ShardKey& key : {kWeight, kM, kV}) {
+    EXPECT_TRUE(at::equal(store.read(key).tensor, sparse.read(key).tensor));
+  }
+}
+
+TEST(VariableStore, ScattersAndReadsRows) {
+  VariableStore store;
+  store.create(kWeight, "w", at::zeros({4, 1}));
+  store.apply(0, {ScatterShard{kWeight, ScatterOp::kAdd, rows({3, 1, 3}), at::ones({3, 1})}});
+  EXPECT_TRUE(
+      at::equal(store.read_rows(kWeight, rows({3, 0, 1})).flatten(), at::tensor({2.f, 0.f, 1.f})));
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { store.read_rows(kWeight, rows({4})); }),
+              HasSubstr("'w' has 4 rows, not row 4"));
+}
+
+TEST(VariableStore, BadOperationsChangeNothing) {
+  VariableStore store;
+  store.create(kWeight, "w", at::zeros({2, 2}));
+  const AssignShard good{kWeight, AssignOp::kAdd, at::ones({2, 2})};
+  const std::vector<StoreOp> bad = {
+      AssignShard{kWeight, AssignOp::kAdd, at::ones({2})},
+      AssignShard{kWeight, AssignOp::kAdd, at::ones({2, 2}, float64)},
+      AssignShard{kM, AssignOp::kAdd, at::ones({2, 2})},
+      ScatterShard{kWeight, ScatterOp::kAdd, rows({2}), at::ones({1, 2})},
+      ScatterShard{kWeight, ScatterOp::kAdd, rows({-1}), at::ones({1, 2})},
+      UpdateShard{.key = kWeight, .gradient = at::ones({3}), .rule = sgd()},
+      UpdateShard{
+          .key = kWeight, .gradient = at::ones({2, 2}), .indices = rows({1, 1}), .rule = sgd()},
+      UpdateShard{.key = kWeight, .slots = {kM}, .gradient = at::ones({2, 2}), .rule = sgd()},
+  };
+  for (const StoreOp& op : bad) EXPECT_ANY_THROW(store.apply(7, {good, op})) << op.index();
+  EXPECT_TRUE(at::equal(store.read(kWeight).tensor, at::zeros({2, 2})));
+  EXPECT_TRUE(store.apply(7, {good}));  // the token is not used up
+}
+
+TEST(VariableStore, AppliesEachTokenOnce) {
+  VariableStore store;
+  store.create(kWeight, "w", at::zeros({}));
+  const std::vector<StoreOp> add = {AssignShard{kWeight, AssignOp::kAdd, at::ones({})}};
+  EXPECT_TRUE(store.apply(5, add));
+  EXPECT_FALSE(store.apply(5, add));
+  EXPECT_TRUE(store.apply(6, add));
+  store.forget_tokens_below(6);
+  EXPECT_FALSE(store.apply(3, add));  // its time is over
+  EXPECT_FALSE(store.apply(6, add));
+  EXPECT_EQ(store.read(kWeight).tensor.item<float>(), 2);
+  EXPECT_EQ(store.load().repeated, 3);
+}
+
+TEST(VariableStore, ReadersNeverSeeHalfAnUpdate) {
+  VariableStore store;
+  store.create(kWeight, "w", at::zeros({1000}));
+  std::atomic<bool> over{false};
+  std::thread reader([&] {
+    while (!over) {
+      const Tensor value = store.read(kWeight).tensor;
+      ASSERT_TRUE(at::equal(value, at::full({1000}, value[0].item<float>())));
+    }
+  });
+  std::vector<std::thread> writers;
+  for (int writer = 0; writer < 2; ++writer) {
+    writers.emplace_back([&] {
+      for (int i = 0; i < 200; ++i) {
+        store.apply(0, {AssignShard{kWeight, AssignOp::kAdd, at::ones({1000})}});
+      }
+    });
+  }
+  for (std::thread& writer : writers) writer.join();
+  over = true;
+  reader.join();
+  EXPECT_EQ(store.read(kWeight).tensor[999].item<float>(), 400);
+}
+
+}  // namespace
+}  // namespace cohort::internal

@@ -1,0 +1,43 @@
+#include "strategies.h"
+
+namespace fit {
+
+namespace tf = cohort;
+using tf::distribute::Strategy;
+
+namespace {
+
+struct Named {
+  const char* name;
+  Strategy (*make)();
+};
+
+constexpr Named kStrategies[] = {
+    {"one_device", []() -> Strategy { return tf::distribute::OneDeviceStrategy("CPU:0"); }},
+    {"mirrored",
+     []() -> Strategy {
+       std::vector<std::string> devices;
+       for (const auto& device : tf::config::list_logical_devices("CPU")) {
+         devices.push_back(device.name);
+       }
+       return tf::distribute::MirroredStrategy(devices);
+     }},
+    {"multi_worker", []() -> Strategy { return tf::distribute::MultiWorkerMirroredStrategy(); }},
+};
+
+}  // namespace
+
+std::vector<std::string> strategy_names() {
+  std::vector<std::string> names;
+  for (const Named& one : kStrategies) names.emplace_back(one.name);
+  return names;
+}
+
+Strategy make_strategy(const std::string& name) {
+  for (const Named& one : kStrategies) {
+    if (one.name == name) return one.make();
+  }
+  throw tf::InvalidArgumentError("no strategy is called '" + name + "'");
+}
+
+}  // namespace fit

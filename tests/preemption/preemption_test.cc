@@ -1,0 +1,172 @@
+// Real processes that get SIGTERM, at random moments: nothing is lost, and nothing done twice.
+#include <cohort/cohort.h>
+#include <cohort/testing/multi_process_main.h>
+#include <cohort/testing/multi_process_runner.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <random>
+#include <string>
+#include <thread>
+
+namespace cohort {
+namespace {
+
+using distribute::cluster_resolver::TFConfigClusterResolver;
+using distribute::experimental::PreemptionCheckpointHandler;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using ::testing::HasSubstr;
+using testing::MultiProcessRunner;
+using testing::TaskId;
+
+constexpr unsigned kSeed = 20261123;
+
+void say(const std::string& line) {
+  std::printf("%s\n", line.c_str());
+  std::fflush(stdout);
+}
+
+// Two replicas: of one process, or of as many workers.
+distribute::Strategy make_strategy(int workers) {
+  if (workers > 1) return distribute::MultiWorkerMirroredStrategy();
+  config::set_logical_device_configuration("CPU", 2);
+  return distribute::MirroredStrategy();
+}
+
+// Counts the steps of all replicas in a variable, until it is told to end or has made a million steps.
+// arguments: the directory; the grace period in ms; how long a step takes in us; how many workers
+// there are.
+std::string count_steps(const std::vector<std::string>& arguments) {
+  const distribute::Strategy strategy = make_strategy(std::stoi(arguments.at(3)));
+  auto scope = strategy.scope();
+  const Variable v(0., {.name = "v", .dtype = float64, .aggregation = VariableAggregation::SUM});
+  scope.close();
+  PreemptionCheckpointHandler handler(
+      TFConfigClusterResolver(), train::Checkpoint({{"v", v}, {"strategy", strategy}}),
+      {.checkpoint_dir = arguments.at(0),
+       .termination_config = {.grace_period = milliseconds(std::stoi(arguments.at(1)))}});
+  const double replicas = strategy.num_replicas_in_sync();
+  if (v.value().item<double>() != replicas * static_cast<double>(handler.total_run_calls())) {
+    throw DataLossError(internal::str("restored v = ", v.value().item<double>(), " after ",
+                                      handler.total_run_calls(), " calls"));
+  }
+  say(internal::str("begins at ", handler.total_run_calls()));
+  const auto work = std::chrono::microseconds(std::stoi(arguments.at(2)));
+  while (handler.total_run_calls() < 1'000'000) {
+    handler.run([&] {
+      strategy.run([&] {
+        const auto end = std::chrono::steady_clock::now() + work;
+        while (std::chrono::steady_clock::now() < end) std::this_thread::yield();
+        v.assign_add(1.);
+      });
+    });
+    if (handler.total_run_calls() % 100 == 1)
+      say(internal::str("call ", handler.total_run_calls()));
+  }
+  return "not told to end";
+}
+
+struct PreemptionBySignal : ::testing::Test {
+  PreemptionBySignal() {
+    directory = ::testing::TempDir() + "preemption_test.XXXXXX";  // mkdtemp fills it in
+    if (::mkdtemp(directory.data()) == nullptr) throw UnknownError("no temporary directory");
+  }
+  ~PreemptionBySignal() override { std::filesystem::remove_all(directory); }
+
+  MultiProcessRunner runner(int workers, const std::string& grace_ms) const {
+    return MultiProcessRunner(
+        {.jobs = {{"worker", workers}},
+         .function = "count_steps",
+         .arguments = {directory + "/checkpoints", grace_ms, "50", std::to_string(workers)},
+         .deadline = seconds(60)});
+  }
+  // v and total_run_calls of the latest checkpoint.
+  std::pair<double, int64_t> saved() const {
+    const Variable v(0., {.name = "v", .dtype = float64});
+    const distribute::cluster_resolver::SimpleClusterResolver alone{train::ClusterSpec()};
+    const PreemptionCheckpointHandler handler(alone, train::Checkpoint({{"v", v}}),
+                                              {.checkpoint_dir = directory + "/checkpoints"});
+    return {v.value().item<double>(), handler.total_run_calls()};
+  }
+  int64_t checkpoints() const {
+    int64_t count = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(directory + "/checkpoints")) {
+      count += entry.path().extension() == ".index" ? 1 : 0;
+    }
+    return count;
+  }
+
+  // Again and again, at random moments, for one of the workers: each run goes on exactly where its
+  // predecessor stopped.
+  void take_away_20_times(int workers) {
+    std::mt19937 random(kSeed);
+    int64_t calls_before = 0;
+    for (int trial = 0; trial < 20; ++trial) {
+      SCOPED_TRACE(internal::str("seed ", kSeed, ", trial ", trial));
+      auto job = runner(workers, "0");
+      job.start();
+      const TaskId told{"worker", static_cast<int>(random() % static_cast<unsigned>(workers))};
+      const std::string first = job.wait_for_line(told, "begins at \\d+", seconds(30));
+      EXPECT_EQ(std::stoll(first.substr(first.find("at ") + 3)), calls_before);
+      if (trial % 4 != 0) job.wait_for_line(told, "call \\d+", seconds(30));
+      std::this_thread::sleep_for(std::chrono::microseconds(random() % 20'000));  // any moment
+      send(job, told);
+      if (trial % 3 == 0) {
+        std::this_thread::sleep_for(
+            std::chrono::microseconds(random() % 3'000));  // during the save
+        for (const TaskId& task : job.tasks()) send(job, task);
+      }
+      for (const auto& outcome : job.wait_all()) EXPECT_THAT(outcome.error, HasSubstr("143"));
+      const auto [v, calls] = saved();
+      EXPECT_EQ(v, 2. * static_cast<double>(calls));
+      EXPECT_GE(calls, calls_before);
+      EXPECT_EQ(checkpoints(), 1);
+      calls_before = calls;
+    }
+  }
+  static void send(MultiProcessRunner& job, const TaskId& task) {
+    try {
+      job.kill(task, SIGTERM);
+    } catch (const FailedPreconditionError&) {  // it has ended already
+    }
+  }
+
+  std::string directory;
+  const TaskId worker = {"worker", 0};
+};
+
+TEST_F(PreemptionBySignal, LosesNothingAndExitsWith143) { take_away_20_times(1); }
+TEST_F(PreemptionBySignal, OfOneWorkerMakesAllSaveTogetherAndExitWith143) { take_away_20_times(2); }
+
+TEST_F(PreemptionBySignal, GoesOnDuringTheGracePeriod) {
+  auto job = runner(1, "1500");
+  job.start();
+  job.wait_for_line(worker, "call \\d+", seconds(30));
+  const auto told = std::chrono::steady_clock::now();
+  job.kill(worker, SIGTERM);
+  job.wait_for_line(worker, "saved '.*ckpt-1'", seconds(10));
+  job.kill(worker, SIGTERM);  // ignored
+  EXPECT_THAT(job.wait_all().at(0).error, HasSubstr("143"));
+  const auto took = std::chrono::steady_clock::now() - told;
+  EXPECT_GT(took, milliseconds(1000));
+  EXPECT_LT(took, milliseconds(5000));
+  EXPECT_THAT(job.log(worker), HasSubstr("ckpt-2'"));
+  const auto [v, calls] = saved();
+  EXPECT_EQ(v, 2. * static_cast<double>(calls));
+}
+
+int run_tests(int argc, char** argv) {
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}
+
+}  // namespace
+}  // namespace cohort
+
+int main(int argc, char** argv) {
+  return cohort::testing::multi_process_main(argc, argv, {{"count_steps", cohort::count_steps}},
+                                             cohort::run_tests);
+}
