@@ -7,6 +7,12 @@ using tf::distribute::Strategy;
 
 namespace {
 
+std::vector<std::string> logical_cpus() {
+  std::vector<std::string> devices;
+  for (const auto& device : tf::config::list_logical_devices("CPU")) devices.push_back(device.name);
+  return devices;
+}
+
 struct Named {
   const char* name;
   Strategy (*make)();
@@ -14,14 +20,9 @@ struct Named {
 
 constexpr Named kStrategies[] = {
     {"one_device", []() -> Strategy { return tf::distribute::OneDeviceStrategy("CPU:0"); }},
-    {"mirrored",
-     []() -> Strategy {
-       std::vector<std::string> devices;
-       for (const auto& device : tf::config::list_logical_devices("CPU")) {
-         devices.push_back(device.name);
-       }
-       return tf::distribute::MirroredStrategy(devices);
-     }},
+    {"mirrored", []() -> Strategy { return tf::distribute::MirroredStrategy(logical_cpus()); }},
+    {"central_storage",
+     []() -> Strategy { return tf::distribute::CentralStorageStrategy(logical_cpus()); }},
     {"multi_worker", []() -> Strategy { return tf::distribute::MultiWorkerMirroredStrategy(); }},
 };
 
