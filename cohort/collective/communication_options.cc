@@ -56,6 +56,7 @@ CommunicationOptions CommunicationOptions::merged_with(const CommunicationOption
   if (call.implementation != CommunicationImplementation::AUTO) {
     merged.implementation = call.implementation;
   }
+  merged.trusted_network = trusted_network || call.trusted_network;
   return merged;
 }
 

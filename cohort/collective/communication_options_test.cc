@@ -51,6 +51,9 @@ TEST(CommunicationOptions, ACallsFieldWinsOnlyIfItIsNotAtItsDefault) {
   expect(own.merged_with({.timeout = milliseconds(9)}), 100, 9, RING);
   expect(own.merged_with({.implementation = NCCL}), 100, 7, NCCL);
   expect(CommunicationOptions().merged_with(own), 100, 7, RING);
+  EXPECT_FALSE(own.merged_with({}).trusted_network);
+  EXPECT_TRUE(own.merged_with({.trusted_network = true}).trusted_network);
+  EXPECT_TRUE(CommunicationOptions{.trusted_network = true}.merged_with(own).trusted_network);
 }
 
 TEST(CommunicationOptions, TheOriginalsDeprecatedNameIsTheSame) {

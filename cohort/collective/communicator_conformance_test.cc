@@ -12,7 +12,9 @@
 #include <thread>
 
 #include "cohort/collective/checked_communicator.h"
+#include "cohort/collective/hierarchical_communicator.h"
 #include "cohort/collective/in_process_communicator.h"
+#include "cohort/collective/network/gloo_transport.h"
 #include "cohort/collective/network/rpc_transport.h"
 #include "cohort/collective/network/testing_servers.h"
 #include "cohort/collective/network/transport_communicator.h"
@@ -53,6 +55,28 @@ Communicators make_rpc_communicators(int size, int64_t generation) {
       });
 }
 
+Communicators make_gloo_communicators(int size, int64_t generation) {
+  return make_server_group(
+      size, generation, [](const GroupMember& member, internal::ServerCore& server) {
+        return make_transport_communicator(
+            member, make_gloo_transport(member, "127.0.0.1", make_rpc_transport(member, server)));
+      });
+}
+
+// Two tasks on each host.
+Communicators make_hierarchical_communicators(int size, int64_t generation) {
+  HostRanks hosts(static_cast<size_t>((size + 1) / 2));
+  for (int rank = 0; rank < size; ++rank) hosts[static_cast<size_t>(rank / 2)].push_back(rank);
+  return make_server_group(
+      size, generation, [&](const GroupMember& member, internal::ServerCore& server) {
+        const auto between = [&](const GroupMember& leaders) {
+          return make_transport_communicator(leaders, make_rpc_transport(leaders, server));
+        };
+        return make_hierarchical_communicator(member, hosts, make_shared_memory_communicator,
+                                              between);
+      });
+}
+
 const Backend kBackends[] = {
     {"InProcess", make_in_process_communicators, false},
     {"InProcessChecked",
@@ -73,6 +97,18 @@ const Backend kBackends[] = {
      },
      true},
     {"Rpc", make_rpc_communicators, false},
+    {"Gloo", make_gloo_communicators, false},
+    {"GlooChecked",
+     [](int size, int64_t generation) {
+       return checked_all(make_gloo_communicators(size, generation));
+     },
+     true},
+    {"Hierarchy", make_hierarchical_communicators, false},
+    {"HierarchyChecked",
+     [](int size, int64_t generation) {
+       return checked_all(make_hierarchical_communicators(size, generation));
+     },
+     true},
     {"RpcChecked",
      [](int size, int64_t generation) {
        return checked_all(make_rpc_communicators(size, generation));

@@ -2,19 +2,29 @@
 
 #include <ATen/Context.h>
 
+#include <algorithm>
+#include <cstdlib>
+#include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "cohort/cluster/address.h"
 #include "cohort/cluster/coordination.h"
 #include "cohort/cluster/server_core.h"
+#include "cohort/collective/hierarchical_communicator.h"
 #include "cohort/collective/limited_communicator.h"
+#include "cohort/collective/network/gloo_transport.h"
 #include "cohort/collective/network/group_exchange.h"
 #include "cohort/collective/network/rpc_transport.h"
 #include "cohort/collective/network/transport_communicator.h"
+#include "cohort/collective/shared_memory/layout.h"
+#include "cohort/collective/shared_memory/shared_memory_communicator.h"
 #include "cohort/collective/sole_communicator.h"
 #include "cohort/core/error.h"
 #include "cohort/core/logging.h"
+#include "cohort/core/wire.h"
 
 namespace cohort::collective {
 namespace {
@@ -23,20 +33,65 @@ using distribute::experimental::CommunicationImplementation;
 using distribute::experimental::CommunicationOptions;
 using internal::str;
 
-// The same text on all tasks, or they cannot work together.
-std::string text_of(const CommunicationOptions& options) {
-  return str("bytes_per_pack ", options.bytes_per_pack, ", timeout ", options.timeout.count(),
-             " ms, implementation ", communication_implementation_name(options.implementation));
+// What lies between hosts.
+enum class Network { kCalls, kGloo };
+
+Network network_of(const CommunicationOptions& options) {
+  return options.trusted_network && gloo_is_built() ? Network::kGloo : Network::kCalls;
 }
 
-void check_same(const GroupMember& member, const std::vector<std::string>& texts) {
-  for (int rank = 1; rank < member.size(); ++rank) {
-    const std::string& text = texts[static_cast<size_t>(rank)];
-    if (text == texts[0]) continue;
-    throw FailedPreconditionError(
-        str("tasks differ in their communication options: ", member.task(0), " has ", texts[0],
-            "; ", member.task(rank), " has ", text));
+bool is_declared_trusted() {
+  const char* const value = std::getenv("COHORT_TRUSTED_NETWORK");
+  return value != nullptr && std::string_view(value) == "1";
+}
+
+// What a task says of itself before the group forms.
+struct Introduction {
+  std::string host;
+  std::string options;  // the same on all tasks, or they cannot work together
+};
+
+std::string text_of(const CommunicationOptions& options) {
+  return str("bytes_per_pack ", options.bytes_per_pack, ", timeout ", options.timeout.count(),
+             " ms, implementation ", communication_implementation_name(options.implementation),
+             options.trusted_network ? ", trusted network" : "");
+}
+
+std::string encode(const Introduction& introduction) {
+  internal::WireWriter out;
+  out.bytes(1, introduction.host).bytes(2, introduction.options);
+  return out.str();
+}
+
+Introduction decode(const std::string& bytes) {
+  Introduction introduction;
+  internal::WireReader in(bytes, "a task's introduction to its group");
+  while (in.next()) {
+    if (in.field() == 1) introduction.host = in.bytes();
+    if (in.field() == 2) introduction.options = in.bytes();
   }
+  return introduction;
+}
+
+void check_same(const GroupMember& member, const std::vector<Introduction>& tasks) {
+  for (int rank = 1; rank < member.size(); ++rank) {
+    const std::string& options = tasks[static_cast<size_t>(rank)].options;
+    if (options == tasks[0].options) continue;
+    throw FailedPreconditionError(
+        str("tasks differ in their communication options: ", member.task(0), " has ",
+            tasks[0].options, "; ", member.task(rank), " has ", options));
+  }
+}
+
+HostRanks hosts_of(const std::vector<Introduction>& tasks) {
+  HostRanks hosts;
+  std::map<std::string, size_t> known;
+  for (size_t rank = 0; rank < tasks.size(); ++rank) {
+    const auto [host, is_new] = known.try_emplace(tasks[rank].host, hosts.size());
+    if (is_new) hosts.emplace_back();
+    hosts[host->second].push_back(static_cast<int>(rank));
+  }
+  return hosts;
 }
 
 // Errors: Unavailable (a task of the group is lost, or has left the cluster).
@@ -59,23 +114,76 @@ void warn_of_nccl(const CommunicationOptions& options) {
                         "RING is used");
 }
 
+std::vector<Introduction> introduce(const GroupMember& member, const Introduction& mine,
+                                    internal::ServerCore& server) {
+  const std::vector<std::string> values = exchange_values(member, "introduction", encode(mine),
+                                                          [&] { check_all_there(member, server); });
+  std::vector<Introduction> tasks;
+  for (const std::string& value : values) tasks.push_back(decode(value));
+  return tasks;
+}
+
+// And says in the log what it is, and why.
+std::shared_ptr<Communicator> connect(const GroupMember& member, const HostRanks& hosts,
+                                      Network network, internal::ServerCore& server) {
+  const char* const by = network == Network::kGloo ? "Gloo, unencrypted" : "the servers' calls";
+  const auto over_network = [&](const GroupMember& part) {
+    auto transport = make_rpc_transport(part, server);
+    if (network == Network::kGloo) {
+      const std::string host = internal::parse_address(server.advertised_address()).host;
+      transport = make_gloo_transport(part, host, std::move(transport));
+    }
+    return make_transport_communicator(part, std::move(transport));
+  };
+  const auto say = [&](const auto&... text) {
+    internal::log_info("Group '", member.group, "', generation ", member.generation, ": ",
+                       member.task(member.rank), " is rank ", member.rank, " of ", member.size(),
+                       ", ", text...);
+  };
+  size_t most_on_a_host = 0;
+  for (const std::vector<int>& ranks : hosts)
+    most_on_a_host = std::max(most_on_a_host, ranks.size());
+  if (most_on_a_host == 1) {
+    say("each on a host of its own; values travel over ", by);
+    return over_network(member);
+  }
+  if (most_on_a_host > size_t{shared_memory::kMostTasks}) {
+    say(most_on_a_host, " of them on one host; values travel over ", by, ", as shared memory ",
+        "serves up to ", shared_memory::kMostTasks, " tasks");
+    return over_network(member);
+  }
+  if (hosts.size() == 1) {
+    say("all on one host; values are exchanged in shared memory");
+    return make_shared_memory_communicator(member);
+  }
+  say("on ", hosts.size(), " hosts; values are exchanged in shared memory within a host and over ",
+      by, " between hosts");
+  return make_hierarchical_communicator(member, hosts, make_shared_memory_communicator,
+                                        over_network);
+}
+
 }  // namespace
 
-std::shared_ptr<Communicator> form_group(const GroupMember& member, internal::ServerCore& server,
-                                         const CommunicationOptions& options) {
+std::shared_ptr<Communicator> form_group_at(const std::string& host, const GroupMember& member,
+                                            internal::ServerCore& server,
+                                            const CommunicationOptions& given) {
+  CommunicationOptions options = given;
+  options.trusted_network = options.trusted_network || is_declared_trusted();
   options.check();
   warn_of_nccl(options);
   if (member.size() == 1) return std::make_shared<SoleCommunicator>(member.generation);
-  const std::vector<std::string> texts = exchange_values(member, "options", text_of(options),
-                                                         [&] { check_all_there(member, server); });
-  check_same(member, texts);
+  const std::vector<Introduction> tasks =
+      introduce(member, {.host = host, .options = text_of(options)}, server);
+  check_same(member, tasks);
   std::shared_ptr<Communicator> communicator =
-      make_transport_communicator(member, make_rpc_transport(member, server));
-  internal::log_info("Group '", member.group, "', generation ", member.generation, ", of ",
-                     member.size(), " tasks: ", member.task(member.rank), " is rank ", member.rank,
-                     "; values travel over the servers' calls");
+      connect(member, hosts_of(tasks), network_of(options), server);
   if (options.timeout.count() == 0) return communicator;
   return limited(std::move(communicator), options.timeout);
+}
+
+std::shared_ptr<Communicator> form_group(const GroupMember& member, internal::ServerCore& server,
+                                         const CommunicationOptions& options) {
+  return form_group_at(host_identity(), member, server, options);
 }
 
 }  // namespace cohort::collective

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "cohort/collective/communication_options.h"
 #include "cohort/collective/communicator.h"
@@ -21,6 +22,11 @@ namespace cohort::collective {
 // FailedPrecondition (tasks that differ in their options), InvalidArgument (the options).
 std::shared_ptr<Communicator> form_group(
     const GroupMember& member, internal::ServerCore& server,
+    const distribute::experimental::CommunicationOptions& options);
+
+// For tests: as a task whose host has this identity (shared_memory_communicator.h).
+std::shared_ptr<Communicator> form_group_at(
+    const std::string& host, const GroupMember& member, internal::ServerCore& server,
     const distribute::experimental::CommunicationOptions& options);
 
 }  // namespace cohort::collective

@@ -23,6 +23,10 @@ SliceRange slice_of(int64_t size, int rank, int count);
 // Errors: InvalidArgument (a dtype that cannot be added).
 void add_slices(void* out, std::span<const void* const> sources, int64_t count, DType dtype);
 
+// Each of the buffers becomes the sum of all, as add_slices makes it: one pass over their memory.
+// They must not overlap. Errors: those of add_slices.
+void add_slices_in_place(std::span<void* const> buffers, int64_t count, DType dtype);
+
 // Throws what add_slices would.
 void check_can_add(DType dtype);
 

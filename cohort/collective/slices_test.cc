@@ -61,6 +61,25 @@ TEST(AddSlices, ShortFloatsAddUpInFloat32) {
   EXPECT_EQ(static_cast<float>(out[0]), 2052.0F);
 }
 
+TEST(AddSlices, InPlaceEachBufferBecomesTheSum) {
+  for (const size_t num_buffers : {1, 2, 3, 4, 5, 8}) {
+    for (const int64_t count : {0, 1, 17, 70'000}) {
+      std::vector<std::vector<float>> buffers(num_buffers);
+      std::vector<void*> all;
+      for (size_t b = 0; b < num_buffers; ++b) {
+        for (int64_t i = 0; i < count; ++i) {
+          buffers[b].push_back(0.1F * static_cast<float>(i % 97) + static_cast<float>(b));
+        }
+        all.push_back(buffers[b].data());
+      }
+      std::vector<float> sums(static_cast<size_t>(count));
+      add_slices(sums.data(), std::vector<const void*>(all.begin(), all.end()), count, float32);
+      add_slices_in_place(all, count, float32);
+      for (const auto& buffer : buffers) ASSERT_EQ(buffer, sums);
+    }
+  }
+}
+
 TEST(AddSlices, RefusesWhatCannotBeAdded) {
   bool value = true;
   EXPECT_THROW(add_slices(&value, std::vector<const void*>{&value}, 1, boolean),

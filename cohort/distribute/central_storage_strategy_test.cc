@@ -3,9 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <optional>
 #include <sstream>
-#include <thread>
 
 #include "cohort/core/files/simulated_file_system.h"
 #include "cohort/data/dataset.h"
@@ -153,14 +151,11 @@ TEST_F(CentralStorage, CheckpointsAreOthersCheckpoints) {
     internal::use_file_system(checkpoint, files);
     checkpoint.restore(path).assert_consumed();
   };
+  const Variable central = make(8);
   const MirroredStrategy mirrored_strategy({"CPU:0", "CPU:1"});
-  const auto scope = mirrored_strategy.scope();
+  auto scope = mirrored_strategy.scope();
   const Variable mirrored_variable(number(3), {.name = "v"});
-  const Variable central = [&] {
-    std::optional<Variable> made;
-    std::thread([&] { made = make(8); }).join();  // no other scope is open there
-    return *made;
-  }();
+  scope.close();
   restore(mirrored_variable, save(central));
   EXPECT_THAT(components(mirrored_variable), ElementsAre(8, 8));
   mirrored_variable.assign(5);

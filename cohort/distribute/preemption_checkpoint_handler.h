@@ -52,7 +52,7 @@ struct PreemptionCheckpointOptions {
 class COHORT_API PreemptionCheckpointHandler {
  public:
   // Restores the latest checkpoint of the directory, if there is one; the number of calls is part of
-  // it, under the name "preemption_checkpoint_handler".
+  // it, under the name "preemption_checkpoint_handler". A Checkpoint serves one handler.
   // COLLECTIVE over the workers, which make their handlers in the same order.
   // Errors: InvalidArgument (a Checkpoint without checkpoint_dir, a CheckpointManager with another
   // one; a negative grace period; a cluster that cannot run), those of CheckpointManager::restore_or_initialize and of Coordination.

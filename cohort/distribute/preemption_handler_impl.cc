@@ -72,7 +72,7 @@ void PreemptionHandlerImpl::run(FunctionRef<void()> call) {
   try {
     call();
   } catch (const std::exception&) {
-    if (group_.cluster != nullptr) group_.cluster->report(std::current_exception());
+    report(std::current_exception());
     throw;
   }
   calls_->add_one();
@@ -82,6 +82,15 @@ void PreemptionHandlerImpl::run(FunctionRef<void()> call) {
     ++timed_calls_;
   }
   if (!is_over_ && rounds_[round_]->finish_call()) stop_here();
+}
+
+void PreemptionHandlerImpl::report(const std::exception_ptr& error) const {
+  if (group_.cluster == nullptr) return;
+  try {
+    group_.cluster->report(error);
+  } catch (const std::exception& other) {
+    log_info("the other tasks are not told of an error: ", other.what());
+  }
 }
 
 void PreemptionHandlerImpl::stop_here() {

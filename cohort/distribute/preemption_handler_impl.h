@@ -52,6 +52,7 @@ class PreemptionHandlerImpl {
   void note_failure();
   void throw_failure();
 
+  void report(const std::exception_ptr& error) const;
   void stop_here();
   void save();
   void leave();

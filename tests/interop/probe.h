@@ -47,6 +47,16 @@ Json look_up(const Json& request);
 // sum by the predictions.
 Json compute_loss(const Json& request);
 
+// A layer of given weights: its output, the gradients of a weighted sum of it by the inputs and the
+// trainable weights, and the weights afterwards.
+// Request: {"layer": class, "options", "inputs", "weights": [TENSOR], "training": bool}. Answer:
+// {"output": TENSOR, "gradients", "weights": [TENSOR]}.
+Json run_layer(const Json& request);
+
+// A Normalization layer after it has adapted. Request: {"axis": [n], "invert", "batch_size", "data":
+// TENSOR}. Answer: {"weights": [TENSOR], "output": TENSOR}, of the data.
+Json adapt_normalization(const Json& request);
+
 // nn::compute_average_loss outside of any strategy.
 // Request: {"per_example_loss": TENSOR, "sample_weight": TENSOR or null, "global_batch": number or
 // null}. Answer: TENSOR.

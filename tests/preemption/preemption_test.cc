@@ -1,5 +1,10 @@
 // Real processes that get SIGTERM, at random moments: nothing is lost, and nothing done twice.
-#include <cohort/cohort.h>
+#include <cohort/cluster/resolvers/simple_cluster_resolver.h>
+#include <cohort/cluster/resolvers/tf_config_cluster_resolver.h>
+#include <cohort/core/device.h>
+#include <cohort/distribute/mirrored_strategy.h>
+#include <cohort/distribute/multi_worker_mirrored_strategy.h>
+#include <cohort/distribute/preemption_checkpoint_handler.h>
 #include <cohort/testing/multi_process_main.h>
 #include <cohort/testing/multi_process_runner.h>
 #include <gmock/gmock.h>

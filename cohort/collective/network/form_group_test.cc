@@ -1,9 +1,12 @@
 #include "cohort/collective/form_group.h"
 
+#include <ATen/Context.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <future>
+#include <numeric>
 #include <random>
 
 #include "cohort/collective/network/rpc_envelope.h"
@@ -30,15 +33,17 @@ GroupMember member_of(int rank, int size, const std::shared_ptr<GroupStore>& sto
   return member;
 }
 
-// Two tasks that form groups.
+// Two tasks that form groups, each as if it were on a host of its own.
 struct TwoTasks {
   TestingServers servers{2};
+  std::vector<std::string> hosts{"here", "there"};
   std::shared_ptr<GroupStore> store = make_memory_store();
 
   std::future<std::shared_ptr<Communicator>> start(GroupMember member,
                                                    const CommunicationOptions& options = {}) {
     return std::async(std::launch::async, [this, member, options] {
-      return form_group(member, servers.core(member.rank), options);
+      const std::string host = hosts[static_cast<size_t>(member.rank)];
+      return form_group_at(host, member, servers.core(member.rank), options);
     });
   }
   std::vector<std::shared_ptr<Communicator>> form(int64_t generation,
@@ -92,9 +97,8 @@ TEST(FormGroup, ServersHoldSeveralGroupsAndGenerations) {
 TEST(FormGroup, TheSameGenerationFormsOnce) {
   TwoTasks tasks;
   const auto members = tasks.form(4);
-  expect_error<AlreadyExistsError>(
-      [&] { form_group(member_of(0, 2, tasks.store, 4), tasks.servers.core(0), {}); },
-      "already in generation 4 of group 'workers'");
+  expect_error<AlreadyExistsError>([&] { tasks.start(member_of(0, 2, tasks.store, 4)).get(); },
+                                   "already in generation 4 of group 'workers'");
   EXPECT_EQ(sum_of(members, 1, 2), 3);
 }
 
@@ -161,6 +165,79 @@ TEST(FormGroup, ATaskThatLeavesInGoodOrderIsNamedByWhoNeedsIt) {
   members[1].reset();
   expect_error<UnavailableError>([&] { members[0]->barrier({.name = "more"}); },
                                  "/job:worker/task:1 has left group 'workers'");
+}
+
+TEST(FormGroup, ATrustedNetworkIsDeclaredByAllOrNone) {
+  TwoTasks tasks;
+  const CommunicationOptions trusted{.trusted_network = true};
+  auto first = tasks.start(member_of(0, 2, tasks.store), trusted);
+  auto second = tasks.start(member_of(1, 2, tasks.store), trusted);
+  EXPECT_EQ(sum_of({first.get(), second.get()}, 1, 2), 3);
+  first = tasks.start(member_of(0, 2, tasks.store, 1), trusted);
+  second = tasks.start(member_of(1, 2, tasks.store, 1), {});
+  for (auto* future : {&first, &second}) {
+    expect_error<FailedPreconditionError>([&] { future->get(); },
+                                          "implementation AUTO, trusted network; /job:worker");
+  }
+}
+
+TEST(FormGroup, NcclWithoutGpusWarnsAndWorks) {
+  if (at::hasCUDA()) GTEST_SKIP() << "this machine has GPUs";
+  TwoTasks tasks;
+  const CommunicationOptions options{
+      .implementation = distribute::experimental::CommunicationImplementation::NCCL};
+  testing::internal::CaptureStderr();
+  auto first = tasks.start(member_of(0, 2, tasks.store), options);
+  auto second = tasks.start(member_of(1, 2, tasks.store), options);
+  const auto group = {first.get(), second.get()};
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              HasSubstr("NCCL needs GPUs, and this task has none: RING is used"));
+  EXPECT_EQ(sum_of(group, 1, 2), 3);
+}
+
+TEST(FormGroup, TasksOfOneHostShareMemory) {
+  TwoTasks tasks;
+  tasks.hosts = {"here", "here"};
+  testing::internal::CaptureStderr();
+  const auto members = tasks.form(0);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              HasSubstr("all on one host; values are exchanged in shared memory"));
+  EXPECT_EQ(sum_of(members, 1, 2), 3);
+}
+
+// Four tasks on two hosts, whose ranks do not follow each other: every call.
+TEST(FormGroup, SeveralTasksOnEachOfSeveralHosts) {
+  TestingServers servers(4);
+  const auto store = make_memory_store();
+  const std::vector<int64_t> counts{1, 2, 0, 3};
+  const auto work = [&](int rank) {
+    const auto group = form_group_at(rank % 2 == 0 ? "even" : "odd", member_of(rank, 4, store),
+                                     servers.core(rank), {});
+    // Host by host: (1e8 - 1e8) + (1 + 1).
+    std::vector<float> values(100'000, std::vector<float>{1e8f, 1, -1e8f, 1}[rank]);
+    const Buffer buffer{values.data(), static_cast<int64_t>(values.size()), float32};
+    all_reduce(*group, buffer, {.name = "sum"});
+    EXPECT_EQ(std::count(values.begin(), values.end(), 2.0f), 100'000);
+
+    std::vector<int32_t> parts(6, -1);
+    const auto begin = std::accumulate(counts.begin(), counts.begin() + rank, int64_t{0});
+    std::fill_n(parts.begin() + begin, counts[static_cast<size_t>(rank)], rank);
+    all_gather(*group, {parts.data(), 6, int32}, counts, {.name = "parts"});
+    EXPECT_THAT(parts, ::testing::ElementsAre(0, 1, 1, 3, 3, 3));
+    for (int root = 0; root < 4; ++root) {
+      std::vector<int32_t> value{rank * 10};
+      broadcast(*group, {value.data(), 1, int32}, root, {.name = "hand out"});
+      EXPECT_EQ(value[0], root * 10);
+    }
+    group->barrier({.name = "end"});
+    if (rank == 3) group->abort(std::make_exception_ptr(DataLossError("its file is damaged")));
+    expect_error<DataLossError>([&] { group->barrier({.name = "more"}); }, "its file is damaged");
+  };
+  std::vector<std::future<void>> tasks;
+  for (int rank = 0; rank < 4; ++rank) {
+    tasks.push_back(std::async(std::launch::async, work, rank));
+  }
+  for (auto& task : tasks) task.get();
 }
 
 // What another task may try at a group's server.

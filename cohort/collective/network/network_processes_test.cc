@@ -4,14 +4,18 @@
 #include <time.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
+#include <random>
 #include <string>
 #include <vector>
 
 #include "cohort/cluster/resolvers/tf_config_cluster_resolver.h"
 #include "cohort/cluster/server.h"
 #include "cohort/cluster/server_core.h"
+#include "cohort/collective/form_group.h"
 #include "cohort/collective/network/rpc_transport.h"
 #include "cohort/collective/network/transport_communicator.h"
 #include "cohort/core/error.h"
@@ -99,6 +103,26 @@ std::string give_up(const Arguments&) {
   return "nothing happened";
 }
 
+// The bits of sums of many and of few floats, by whatever connects the tasks.
+std::string sum_bits(const Arguments&) {
+  Server server(distribute::cluster_resolver::TFConfigClusterResolver{});
+  const GroupMember member = member_in(server);
+  const auto group = form_group(member, server.core(), {});
+  std::mt19937 random(static_cast<unsigned>(member.rank));
+  uint64_t hash = 14695981039346656037ull;  // FNV-1a
+  for (const size_t count : {size_t{100}, size_t{1'500'000}}) {
+    std::vector<float> values(count);
+    for (float& value : values) value = static_cast<float>(random()) * 1e-5f - 2e4f;
+    all_reduce(*group, {values.data(), static_cast<int64_t>(count), float32},
+               {.name = "sum", .timeout = kPatience});
+    for (const float value : values) {
+      hash = (hash ^ std::bit_cast<uint32_t>(value)) * 1099511628211ull;
+    }
+  }
+  group->barrier({.name = "end", .timeout = kPatience});
+  return std::to_string(hash);
+}
+
 // ---- The tests.
 
 // How long each of the others took to name the last task.
@@ -151,15 +175,41 @@ TEST(NetworkProcesses, ATaskThatGivesUpSaysWhy) {
   }
 }
 
+// What the tasks' functions return, and how the log calls what connects them.
+std::string bits_over(const std::string& by, bool own_hosts,
+                      const std::map<std::string, std::string>& environment) {
+  MultiProcessRunner runner({.jobs = {{"worker", 2}},
+                             .function = "sum_bits",
+                             .environment = environment,
+                             .own_hosts = own_hosts});
+  runner.start();
+  const auto values = runner.join();
+  EXPECT_THAT(runner.log({"worker", 0}), HasSubstr(by));
+  EXPECT_EQ(values.at({"worker", 0}), values.at({"worker", 1}));
+  return values.at({"worker", 0});
+}
+
+TEST(NetworkProcesses, AllBackendsGiveTheSameBits) {
+  const std::string in_memory = bits_over("exchanged in shared memory", false, {});
+  const std::string over_calls =
+      bits_over("travel over the servers' calls", true, {{"COHORT_INSECURE_NETWORK", "1"}});
+  const std::string over_gloo =
+      bits_over("travel over Gloo", true,
+                {{"COHORT_INSECURE_NETWORK", "1"}, {"COHORT_TRUSTED_NETWORK", "1"}});
+  EXPECT_EQ(over_calls, in_memory);
+  EXPECT_EQ(over_gloo, in_memory);
+}
+
 }  // namespace
 }  // namespace cohort::collective
 
 int main(int argc, char** argv) {
-  return cohort::testing::multi_process_main(
-      argc, argv,
-      {{"add_up", cohort::collective::add_up}, {"give_up", cohort::collective::give_up}},
-      [](int count, char** arguments) {
-        ::testing::InitGoogleTest(&count, arguments);
-        return RUN_ALL_TESTS();
-      });
+  return cohort::testing::multi_process_main(argc, argv,
+                                             {{"add_up", cohort::collective::add_up},
+                                              {"give_up", cohort::collective::give_up},
+                                              {"sum_bits", cohort::collective::sum_bits}},
+                                             [](int count, char** arguments) {
+                                               ::testing::InitGoogleTest(&count, arguments);
+                                               return RUN_ALL_TESTS();
+                                             });
 }

@@ -163,6 +163,24 @@ void RpcMailbox::fail(const std::exception_ptr& error) noexcept {
   }
   changed_.notify_all();
   for (const auto& call : calls) call->fail(error);
+  const std::lock_guard lock(ended_mutex_);
+  if (on_end_) on_end_();
+}
+
+void RpcMailbox::on_end(std::function<void()> ended) {
+  const std::lock_guard ending(ended_mutex_);
+  on_end_ = std::move(ended);
+  bool has_ended = false;
+  {
+    const std::lock_guard lock(mutex_);
+    has_ended = error_ != nullptr;
+  }
+  if (has_ended && on_end_) on_end_();
+}
+
+bool RpcMailbox::has_arrived(int from) const {
+  const std::lock_guard lock(mutex_);
+  return peer(from).arrived.contains(peer(from).next);
 }
 
 std::vector<std::unique_ptr<rpc::Call>> RpcMailbox::take_kept_calls() {

@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -48,6 +49,8 @@ class RpcMailbox : public std::enable_shared_from_this<RpcMailbox> {
   // has left).
   std::optional<internal::rpc::Bytes> take(int from, Clock::time_point deadline,
                                            FunctionRef<bool()> meanwhile);
+  // Whether it is there.
+  bool has_arrived(int from) const;
   // Whether `condition` came true by the deadline. Errors: what has ended the group.
   bool wait(Clock::time_point deadline, FunctionRef<bool()> condition);
 
@@ -69,6 +72,8 @@ class RpcMailbox : public std::enable_shared_from_this<RpcMailbox> {
   // Tells the others that this task leaves. Returns what has ended the group, or null.
   std::exception_ptr leave();
   void check() const;
+  // See Transport::on_end.
+  void on_end(std::function<void()> ended);
 
  private:
   struct Arrived {
@@ -104,6 +109,9 @@ class RpcMailbox : public std::enable_shared_from_this<RpcMailbox> {
   std::vector<Peer> peers_;
   std::exception_ptr error_;
   bool has_left_ = false;
+
+  std::mutex ended_mutex_;  // guards what follows, and is held while it is called
+  std::function<void()> on_end_;
 };
 
 }  // namespace cohort::collective

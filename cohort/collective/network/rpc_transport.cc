@@ -81,6 +81,10 @@ class RpcTransport final : public Transport {
     }
   }
 
+  bool is_late(int from) override {
+    return !peer(from).expected.empty() && !mailbox_->has_arrived(from);
+  }
+
   int finish(Deadline deadline) override {
     const int slow = wait_for_sends(deadline);
     copied_ = {};  // what was sent may change from here on
@@ -89,6 +93,7 @@ class RpcTransport final : public Transport {
   }
   void fail(const std::exception_ptr& error) noexcept override { mailbox_->fail(error); }
   void check() override { mailbox_->check(); }
+  void on_end(std::function<void()> ended) override { mailbox_->on_end(std::move(ended)); }
 
  private:
   using Clock = std::chrono::steady_clock;

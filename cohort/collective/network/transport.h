@@ -14,15 +14,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <functional>
 
 namespace cohort::collective {
 
 // Of one message.
 inline constexpr size_t kMaxMessageBytes = size_t{2} << 20;
 
-// Errors of every call but memory and fail: what has ended the group (see fail), Unavailable (a task
+// Errors of every call but memory, is_late, fail and on_end: what has ended the group (see fail), Unavailable (a task
 // was lost).
-// Thread safety: one call at a time; fail from any thread.
+// Thread safety: one call at a time; fail and on_end from any thread.
 class Transport {
  public:
   using Deadline = std::chrono::steady_clock::time_point;
@@ -42,6 +43,8 @@ class Transport {
   // is valid until the next receive from this task, or finish), or null if it has not come by
   // `deadline`. Errors: also FailedPrecondition (a message of another size).
   virtual const void* receive(int from, Deadline deadline) = 0;
+  // Whether the first of what is expected from `from` has not come yet, as far as is known.
+  virtual bool is_late(int from) = 0;
   // Waits until all that was sent may be written over. Returns a task that has not taken what was
   // sent to it by `deadline`, or -1.
   virtual int finish(Deadline deadline) = 0;
@@ -51,6 +54,9 @@ class Transport {
   virtual void fail(const std::exception_ptr& error) noexcept = 0;
   // Errors: what has ended the group.
   virtual void check() = 0;
+  // `ended` is called on any thread when the group has ended; at once where it has. When on_end
+  // returns, an earlier function does not run any more, and will not.
+  virtual void on_end(std::function<void()> ended) = 0;
 };
 
 }  // namespace cohort::collective

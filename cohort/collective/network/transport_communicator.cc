@@ -47,7 +47,6 @@ class TransportCommunicator final : public Communicator {
         transport_(std::move(transport)),
         ranges_(tasks_.size()),
         sources_(tasks_.size()),
-        awaited_(tasks_.size()),
         small_sum_(static_cast<size_t>(kSmallBytes)) {}
 
   int rank() const override { return rank_; }
@@ -123,7 +122,7 @@ class TransportCommunicator final : public Communicator {
   void barrier(const CallOptions& options) override {
     guarded("barrier", options, [&] {
       for_others([&](int other) {
-        expect(other, nullptr, 0);
+        transport_->expect(other, nullptr, 0);
         transport_->send(other, nullptr, 0);
       });
       for_others([&](int other) { receive(other); });
@@ -172,15 +171,9 @@ class TransportCommunicator final : public Communicator {
     }
   }
 
-  void expect(int from, void* into, size_t bytes) {
-    transport_->expect(from, into, bytes);
-    ++awaited_[static_cast<size_t>(from)];
-  }
-
   const void* receive(int from) {
     const void* const data = transport_->receive(from, deadline_);
     if (data == nullptr) throw_missing(from);
-    --awaited_[static_cast<size_t>(from)];
     return data;
   }
 
@@ -188,8 +181,7 @@ class TransportCommunicator final : public Communicator {
   [[noreturn]] void throw_missing(int first) {
     std::string late;
     for (int rank = 0; rank < size(); ++rank) {
-      const bool is_late = rank == first || (awaited_[static_cast<size_t>(rank)] > 0 &&
-                                             !transport_->receive(rank, Deadline::min()));
+      const bool is_late = rank == first || (rank != rank_ && transport_->is_late(rank));
       if (is_late) late += (late.empty() ? "" : ", ") + task_name(rank);
     }
     throw_late(late);
@@ -205,7 +197,7 @@ class TransportCommunicator final : public Communicator {
   void add_all(const Buffer& mine) {
     const SliceRange all{0, mine.count};
     if (mine.count == 0) return;
-    for_others([&](int other) { expect(other, nullptr, bytes_of(mine, all)); });
+    for_others([&](int other) { transport_->expect(other, nullptr, bytes_of(mine, all)); });
     send_to_others(mine, all);
     add_received(mine, all, small_sum_.data());  // `mine` is still being sent
   }
@@ -215,7 +207,7 @@ class TransportCommunicator final : public Communicator {
     const int64_t most_blocks = most_blocks_of_others(mine);
     const Blocks own(range(rank_), mine);
     for (int64_t i = 0; i < own.count(); ++i) {
-      for_others([&](int other) { expect(other, nullptr, bytes_of(mine, own[i])); });
+      for_others([&](int other) { transport_->expect(other, nullptr, bytes_of(mine, own[i])); });
     }
     for (int64_t i = 0; i < most_blocks; ++i) {
       for_others([&](int other) {
@@ -250,7 +242,7 @@ class TransportCommunicator final : public Communicator {
     for_others([&](int other) {
       const Blocks blocks(range(other), mine);
       for (int64_t i = 0; i < blocks.count(); ++i) {
-        expect(other, mine.at(blocks[i].begin), bytes_of(mine, blocks[i]));
+        transport_->expect(other, mine.at(blocks[i].begin), bytes_of(mine, blocks[i]));
       }
     });
   }
@@ -276,7 +268,6 @@ class TransportCommunicator final : public Communicator {
   const std::unique_ptr<Transport> transport_;
   std::vector<SliceRange> ranges_;    // each task's part in the current call
   std::vector<const void*> sources_;  // each task's values of a block
-  std::vector<int> awaited_;          // messages that have not been received
   std::vector<char> small_sum_;
   Deadline deadline_;  // of the current call, as the next two
   const char* call_ = "";

@@ -26,9 +26,6 @@ using shared_memory::Waiting;
 
 // Up to here values are copied even where they lie in shared memory: a second meeting costs more.
 constexpr int64_t kSmallBytes = 16 << 10;
-// How much of all tasks' values is added at a time, to be written to all while it is in the cache.
-constexpr int64_t kBlockBytes = 256 << 10;
-
 uint64_t fingerprint_of(std::span<const int64_t> counts) {
   uint64_t hash = 14695981039346656037ull;  // FNV-1a, by numbers
   for (const int64_t count : counts)
@@ -315,14 +312,9 @@ class SharedMemoryCommunicator final : public Communicator {
   // Nobody else touches this slice.
   void add_slice_for_all(const Buffer& mine) {
     const SliceRange slice = slice_of(mine.count, rank(), size());
-    const int64_t block = kBlockBytes / size() / element_bytes(mine);
-    for (int64_t first = slice.begin; first < slice.end; first += block) {
-      const int64_t count = std::min(block, slice.end - first);
-      add_values(mine.at(first), first, count, mine.dtype);
-      for (char* values : values_) {
-        copy(values + first * element_bytes(mine), mine.at(first), count * element_bytes(mine));
-      }
-    }
+    targets_.clear();
+    for (char* values : values_) targets_.push_back(values + slice.begin * element_bytes(mine));
+    add_slices_in_place(targets_, slice.end - slice.begin, mine.dtype);
   }
 
   void for_each_other_part(std::span<const int64_t> counts,
@@ -345,6 +337,7 @@ class SharedMemoryCommunicator final : public Communicator {
   // Of the call in progress; kept for their memory.
   std::vector<char*> values_;
   std::vector<const void*> sources_;
+  std::vector<void*> targets_;
 };
 
 }  // namespace

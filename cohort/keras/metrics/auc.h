@@ -1,7 +1,7 @@
 // The area under the curve of a yes-or-no classifier, at all thresholds at once.
 //
 //   metrics::AUC auc({.curve = metrics::Curve::PR});
-//   auc.update_state(labels, probabilities);
+//   auc.update_state(labels, predictions);
 #pragma once
 
 #include <cstdint>

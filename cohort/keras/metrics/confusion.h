@@ -1,7 +1,7 @@
 // Metrics of yes-or-no predictions: how many were right and wrong of either kind.
 //
 //   metrics::Precision precision({.thresholds = {0.5}});
-//   precision.update_state(labels, probabilities);
+//   precision.update_state(labels, predictions);
 //   metrics::Recall recall({.top_k = 3, .class_id = 7});
 //
 // A prediction is positive above the threshold, a label unless it is 0.

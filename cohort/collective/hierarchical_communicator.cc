@@ -1,0 +1,284 @@
+#include "cohort/collective/hierarchical_communicator.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "cohort/collective/local_buffers.h"
+#include "cohort/collective/slices.h"
+#include "cohort/collective/sole_communicator.h"
+#include "cohort/core/error.h"
+
+namespace cohort::collective {
+namespace {
+
+using internal::str;
+
+class HierarchicalCommunicator final : public Communicator {
+ public:
+  HierarchicalCommunicator(const GroupMember& member, const HostRanks& hosts,
+                           const MakeCommunicator& within, const MakeCommunicator& between)
+      : member_(member), hosts_(hosts), host_of_(member.tasks.size()) {
+    for (size_t host = 0; host < hosts_.size(); ++host) {
+      for (const int rank : hosts_[host]) {
+        host_of_[static_cast<size_t>(rank)] = static_cast<int>(host);
+        order_.push_back(rank);
+      }
+    }
+    is_in_order_ = std::is_sorted(order_.begin(), order_.end());
+    host_ = host_of(member.rank);
+    const std::vector<int>& mine = hosts_[static_cast<size_t>(host_)];
+    within_ = mine.size() == 1 ? std::make_shared<SoleCommunicator>(member.generation)
+                               : within(part_of(mine, str(member.group, "/host ", host_)));
+    if (mine[0] != member.rank || hosts_.size() == 1) return;
+    std::vector<int> leaders;
+    for (const std::vector<int>& ranks : hosts_) leaders.push_back(ranks[0]);
+    try {
+      between_ = between(part_of(leaders, str(member.group, "/hosts")));
+    } catch (...) {
+      within_->abort(std::current_exception());
+      throw;
+    }
+  }
+
+  int rank() const override { return member_.rank; }
+  int size() const override { return member_.size(); }
+  int64_t generation() const override { return member_.generation; }
+  std::string task_name(int rank) const override { return to_string(member_.task(rank)); }
+  Buffer buffer(int64_t bytes) override { return within_->buffer(bytes); }
+
+  std::unique_ptr<Work> all_reduce(std::span<const Buffer> buffers,
+                                   const CallOptions& options) override {
+    if (buffers[0].dtype == DType::Half) return add_in_float32<at::Half>(buffers, options);
+    if (buffers[0].dtype == DType::BFloat16) return add_in_float32<at::BFloat16>(buffers, options);
+    check_can_add(buffers[0].dtype);
+    Round round(*this, options);
+    round.within([&](const CallOptions& now) { wait(within_->all_reduce(buffers, now), now); });
+    round.between(
+        [&](const CallOptions& now) { wait(between_->all_reduce(buffers.first(1), now), now); });
+    hand_out(round, buffers);
+    return done_work();
+  }
+
+  std::unique_ptr<Work> reduce_scatter(std::span<const Buffer> buffers, std::span<const int64_t>,
+                                       const CallOptions& options) override {
+    return all_reduce(buffers, options);  // the parts of others are theirs to use
+  }
+
+  std::unique_ptr<Work> all_gather(std::span<const Buffer> buffers, std::span<const int64_t> counts,
+                                   const CallOptions& options) override {
+    if (is_in_order_) {
+      gather(buffers, counts, options);
+    } else {
+      gather_out_of_order(buffers, counts, options);
+    }
+    return done_work();
+  }
+
+  std::unique_ptr<Work> broadcast(std::span<const Buffer> buffers, int root,
+                                  const CallOptions& options) override {
+    Round round(*this, options);
+    const int root_host = host_of(root);
+    if (host_ == root_host) {
+      round.within([&](const CallOptions& now) {
+        wait(within_->broadcast(buffers, place_on_host(root), now), now);
+      });
+    }
+    round.between([&](const CallOptions& now) {
+      wait(between_->broadcast(buffers.first(1), root_host, now), now);
+    });
+    if (host_ != root_host) hand_out(round, buffers);
+    return done_work();
+  }
+
+  void barrier(const CallOptions& options) override {
+    Round round(*this, options);
+    round.within([&](const CallOptions& now) { within_->barrier(now); });
+    round.between([&](const CallOptions& now) { between_->barrier(now); });
+    round.after([&](const CallOptions& now) { within_->barrier(now); });
+  }
+
+  void abort(const std::exception_ptr& reason) noexcept override {
+    within_->abort(reason);
+    if (between_) between_->abort(reason);
+  }
+
+ private:
+  // The steps of a call, with the time that is left for each. What fails in one group of tasks is
+  // told to the other.
+  class Round {
+   public:
+    Round(HierarchicalCommunicator& owner, const CallOptions& options)
+        : owner_(owner), options_(options) {
+      constexpr std::chrono::nanoseconds kLong = std::chrono::hours(24 * 365);
+      options_.timeout = std::min(options_.timeout, kLong);
+      options_.plan = nullptr;  // which is of this communicator's calls
+      deadline_ = std::chrono::steady_clock::now() + options_.timeout;
+    }
+
+    template <class Fn>
+    void within(Fn call) {
+      try {
+        call(left({}));
+      } catch (...) {
+        if (owner_.between_) owner_.between_->abort(std::current_exception());
+        throw;
+      }
+    }
+    template <class Fn>
+    void between(Fn call) {
+      if (!owner_.between_) return;
+      try {
+        call(left({}));
+      } catch (...) {
+        owner_.within_->abort(std::current_exception());
+        throw;
+      }
+    }
+    // What follows the leaders' exchange: a leader whose time is over comes first and says for whom
+    // it waited.
+    template <class Fn>
+    void after(Fn call) {
+      within([&](const CallOptions&) {
+        call(left(owner_.between_ ? std::chrono::nanoseconds(0) : kGrace));
+      });
+    }
+
+   private:
+    static constexpr std::chrono::nanoseconds kGrace = std::chrono::seconds(1);
+
+    CallOptions left(std::chrono::nanoseconds grace) const {
+      CallOptions now = options_;
+      const std::chrono::nanoseconds left = deadline_ - std::chrono::steady_clock::now() + grace;
+      now.timeout = std::max(left, std::chrono::nanoseconds(1));
+      return now;
+    }
+
+    HierarchicalCommunicator& owner_;
+    CallOptions options_;
+    Deadline deadline_;
+  };
+
+  static void wait(std::unique_ptr<Work> work, const CallOptions& options) {
+    work->wait(std::chrono::steady_clock::now() + options.timeout);
+  }
+
+  int host_of(int rank) const { return host_of_[static_cast<size_t>(rank)]; }
+  int place_on_host(int rank) const {
+    const std::vector<int>& ranks = hosts_[static_cast<size_t>(host_of(rank))];
+    return static_cast<int>(std::find(ranks.begin(), ranks.end(), rank) - ranks.begin());
+  }
+
+  GroupMember part_of(const std::vector<int>& ranks, const std::string& group) const {
+    GroupMember part = member_;
+    part.group = group;
+    part.tasks.clear();
+    for (const int rank : ranks) {
+      if (rank == member_.rank) part.rank = part.size();
+      part.tasks.push_back(member_.task(rank));
+    }
+    return part;
+  }
+
+  // Short floats are rounded once, at the end, and not once for each level.
+  template <class T>
+  std::unique_ptr<Work> add_in_float32(std::span<const Buffer> buffers,
+                                       const CallOptions& options) {
+    const int64_t count = buffers[0].count;
+    wide_.assign(static_cast<size_t>(count), -0.0f);  // to which x adds up to x, also -0
+    for (const Buffer& buffer : buffers) {
+      const T* const values = static_cast<const T*>(buffer.data);
+      for (int64_t i = 0; i < count; ++i) {
+        wide_[static_cast<size_t>(i)] += static_cast<float>(values[i]);
+      }
+    }
+    const Buffer wide{wide_.data(), count, float32, buffers[0].stream};
+    std::unique_ptr<Work> work = all_reduce({&wide, 1}, options);
+    for (const Buffer& buffer : buffers) {
+      T* const values = static_cast<T*>(buffer.data);
+      for (int64_t i = 0; i < count; ++i) {
+        values[i] = static_cast<T>(wide_[static_cast<size_t>(i)]);
+      }
+    }
+    return work;
+  }
+
+  void hand_out(Round& round, std::span<const Buffer> buffers) {
+    round.after([&](const CallOptions& now) { wait(within_->broadcast(buffers, 0, now), now); });
+  }
+
+  // `counts` and the parts of `buffers` are in the order of hosts.
+  void gather(std::span<const Buffer> buffers, std::span<const int64_t> counts,
+              const CallOptions& options) {
+    host_counts_.assign(hosts_.size(), 0);
+    part_counts_.clear();
+    for (size_t i = 0; i < order_.size(); ++i) {
+      host_counts_[static_cast<size_t>(host_of(order_[i]))] += counts[i];
+      if (host_of(order_[i]) == host_) part_counts_.push_back(counts[i]);
+    }
+    const Buffer& all = buffers[0];
+    const Buffer ours{all.at(offset_of(host_counts_, host_)),
+                      host_counts_[static_cast<size_t>(host_)], all.dtype, all.stream};
+    Round round(*this, options);
+    round.within([&](const CallOptions& now) {
+      wait(within_->all_gather({&ours, 1}, part_counts_, now), now);
+    });
+    round.between([&](const CallOptions& now) {
+      wait(between_->all_gather({&all, 1}, host_counts_, now), now);
+    });
+    hand_out(round, buffers);
+  }
+
+  // In memory in which the parts lie in the order of hosts.
+  void gather_out_of_order(std::span<const Buffer> buffers, std::span<const int64_t> counts,
+                           const CallOptions& options) {
+    const Buffer& all = buffers[0];
+    sorted_.resize(static_cast<size_t>(all.bytes()));
+    const Buffer sorted{sorted_.data(), all.count, all.dtype, all.stream};
+    sorted_counts_.clear();
+    for (const int rank : order_) sorted_counts_.push_back(counts[static_cast<size_t>(rank)]);
+    const auto for_parts = [&](auto fn) {
+      int64_t begin = 0;
+      for (size_t i = 0; i < order_.size(); ++i) {
+        char* const there = sorted.at(begin);
+        begin += sorted_counts_[i];
+        fn(order_[i], all.at(offset_of(counts, order_[i])), there,
+           static_cast<size_t>(sorted.at(begin) - there));
+      }
+    };
+    for_parts([&](int rank, const char* part, char* place, size_t bytes) {
+      if (rank == member_.rank) std::memcpy(place, part, bytes);
+    });
+    gather({&sorted, 1}, sorted_counts_, options);
+    for_parts(
+        [](int, char* part, const char* place, size_t bytes) { std::memcpy(part, place, bytes); });
+    copy_to_others(buffers, 0, all.count);
+  }
+
+  const GroupMember member_;
+  const HostRanks hosts_;
+  std::vector<int> host_of_;  // by rank
+  std::vector<int> order_;    // the ranks, host by host
+  bool is_in_order_ = false;
+  int host_ = 0;  // this task's
+  std::shared_ptr<Communicator> within_;
+  std::shared_ptr<Communicator> between_;  // a leader's
+  // Of the current call: what each host brings, each task of this host, each task host by host.
+  std::vector<int64_t> host_counts_;
+  std::vector<int64_t> part_counts_;
+  std::vector<int64_t> sorted_counts_;
+  std::vector<char> sorted_;
+  std::vector<float> wide_;  // short floats of the current call
+};
+
+}  // namespace
+
+std::shared_ptr<Communicator> make_hierarchical_communicator(const GroupMember& member,
+                                                             const HostRanks& hosts,
+                                                             const MakeCommunicator& within,
+                                                             const MakeCommunicator& between) {
+  return std::make_shared<HierarchicalCommunicator>(member, hosts, within, between);
+}
+
+}  // namespace cohort::collective

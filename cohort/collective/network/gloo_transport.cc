@@ -1,0 +1,362 @@
+#include "cohort/collective/network/gloo_transport.h"
+
+#include <gloo/context.h>
+#include <gloo/transport/unbound_buffer.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <mutex>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cohort/collective/network/gloo_mesh.h"
+#include "cohort/core/error.h"
+#include "cohort/core/logging.h"
+
+namespace cohort::collective {
+namespace {
+
+using internal::str;
+using std::chrono::milliseconds;
+using UnboundBuffer = gloo::transport::UnboundBuffer;
+
+constexpr int kAttempts = 3;
+constexpr milliseconds kMostAttemptTime{5000};
+// How long a broken connection waits for the news of what broke it.
+constexpr milliseconds kNewsTime{1000};
+constexpr milliseconds kLeaveTime{200};
+
+milliseconds left_until(Transport::Deadline deadline) {
+  const auto left = deadline - std::chrono::steady_clock::now();
+  // Gloo counts in milliseconds, and takes 0 for no limit.
+  return std::clamp(std::chrono::ceil<milliseconds>(left), milliseconds(1),
+                    milliseconds(std::chrono::hours(24)));
+}
+
+class GlooTransport final : public Transport {
+ public:
+  GlooTransport(const GroupMember& member, const std::string& host,
+                std::unique_ptr<Transport> control)
+      : member_(member), control_(std::move(control)), peers_(member.tasks.size()) {
+    for (int attempt = 0; !context_; ++attempt) {
+      const std::string failure = connect(host, attempt);
+      if (failure.empty()) break;
+      context_ = nullptr;
+      internal::log_warning("Gloo's connections of group '", member.group, "' failed at attempt ",
+                            attempt + 1, ": ", failure);
+      if (attempt + 1 < kAttempts) continue;
+      const UnavailableError error(str("Gloo did not connect the tasks of group '", member.group,
+                                       "' in ", kAttempts, " attempts; the last: ", failure));
+      control_->fail(std::make_exception_ptr(error));
+      throw error;
+    }
+    GlooTransport::on_end(nullptr);
+  }
+
+  ~GlooTransport() override {
+    try {
+      take_leave();
+    } catch (const std::exception&) {  // the group has ended
+    }
+    control_->on_end(nullptr);
+    close();
+  }
+
+  char* memory(size_t bytes) override { return control_->memory(bytes); }
+
+  void send(int to, const void* data, size_t bytes) override {
+    Peer& receiver = peer(to);
+    // Gloo sends no empty message.
+    char* const from = bytes == 0 ? &nothing_ : const_cast<char*>(static_cast<const char*>(data));
+    auto buffer = context_->createUnboundBuffer(from, std::max<size_t>(bytes, 1));
+    guarded(to, [&] { buffer->send(to, receiver.num_sent++); });
+    receiver.sending.push_back(std::move(buffer));
+    last_send_ = Clock::now();
+  }
+
+  void expect(int from, void* into, size_t bytes) override {
+    Peer& sender = peer(from);
+    Expected expected{.into = into};
+    if (bytes == 0) {
+      expected.into = &nothing_received_;
+    } else if (into == nullptr) {
+      expected.into = take_block();
+      expected.is_block = true;
+    }
+    expected.buffer = context_->createUnboundBuffer(expected.into, std::max<size_t>(bytes, 1));
+    guarded(from, [&] { expected.buffer->recv(from, sender.num_expected++); });
+    sender.expected.push_back(std::move(expected));
+  }
+
+  const void* receive(int from, Deadline deadline) override {
+    Peer& sender = peer(from);
+    Expected& expected = sender.expected.front();
+    UnboundBuffer& buffer = *expected.buffer;
+    const auto wait = [&](milliseconds left) { return buffer.waitRecv(left); };
+    if (!guarded(from, deadline, buffer, wait)) return nullptr;
+    void* const data = expected.into;
+    if (expected.is_block) used_.push_back(static_cast<char*>(data));
+    sender.expected.pop_front();
+    return data;
+  }
+
+  // Gloo cannot say without ending the group.
+  bool is_late(int) override { return false; }
+
+  int finish(Deadline deadline) override {
+    for (int rank = 0; rank < member_.size(); ++rank) {
+      auto& sending = peer(rank).sending;
+      for (; !sending.empty(); sending.pop_front()) {
+        UnboundBuffer& buffer = *sending.front();
+        const auto wait = [&](milliseconds left) { return buffer.waitSend(left); };
+        if (!guarded(rank, deadline, buffer, wait)) return rank;
+      }
+    }
+    free_.insert(free_.end(), used_.begin(), used_.end());
+    used_.clear();
+    return -1;
+  }
+
+  // Which closes Gloo's connections, by on_end.
+  void fail(const std::exception_ptr& error) noexcept override { control_->fail(error); }
+  void check() override { control_->check(); }
+  void on_end(std::function<void()> ended) override {
+    control_->on_end([this, ended = std::move(ended)] {
+      {
+        const std::lock_guard lock(ended_mutex_);
+        has_ended_ = true;
+        // Gloo wakes the others where a connection is closed, and not who waits here.
+        if (waits_for_ != nullptr) {
+          waits_for_->abortWaitRecv();
+          waits_for_->abortWaitSend();
+        }
+      }
+      ended_.notify_all();
+      close();
+      if (ended) ended();
+    });
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Expected {
+    std::unique_ptr<UnboundBuffer> buffer = nullptr;
+    void* into = nullptr;
+    bool is_block = false;  // memory of this transport
+  };
+  struct Peer {
+    uint64_t num_sent = 0;
+    uint64_t num_expected = 0;
+    std::deque<std::unique_ptr<UnboundBuffer>> sending;
+    std::deque<Expected> expected;
+  };
+
+  // So that the end of the group wakes who waits for `buffer`. Errors: what has ended it.
+  class Waiting {
+   public:
+    Waiting(GlooTransport& owner, UnboundBuffer& buffer) : owner_(owner) {
+      {
+        const std::lock_guard lock(owner_.ended_mutex_);
+        if (!owner_.has_ended_) {
+          owner_.waits_for_ = &buffer;
+          return;
+        }
+      }
+      owner_.control_->check();
+    }
+    ~Waiting() {
+      const std::lock_guard lock(owner_.ended_mutex_);
+      owner_.waits_for_ = nullptr;
+    }
+    Waiting(const Waiting&) = delete;
+    Waiting& operator=(const Waiting&) = delete;
+
+   private:
+    GlooTransport& owner_;
+  };
+
+  Peer& peer(int rank) { return peers_[static_cast<size_t>(rank)]; }
+
+  template <class Fn>
+  void for_others(Fn fn) {
+    for (int rank = 0; rank < member_.size(); ++rank) {
+      if (rank != member_.rank) fn(rank);
+    }
+  }
+
+  char* take_block() {
+    if (free_.empty()) {
+      blocks_.push_back(std::make_unique_for_overwrite<char[]>(kMaxMessageBytes));
+      return blocks_.back().get();
+    }
+    char* const block = free_.back();
+    free_.pop_back();
+    return block;
+  }
+
+  // Calls Gloo. Errors: what has ended the group, Unavailable (the connection to `rank` broke).
+  template <class Fn>
+  void guarded(int rank, Fn call) {
+    try {
+      call();
+    } catch (const std::exception& error) {
+      throw_broken(rank, error.what());
+    }
+  }
+  // Waits; false at the deadline.
+  template <class Fn>
+  bool guarded(int rank, Deadline deadline, UnboundBuffer& buffer, Fn wait) {
+    const Waiting waiting(*this, buffer);
+    try {
+      if (wait(left_until(deadline))) return true;
+      control_->check();  // nothing else ends a wait so
+      return false;
+    } catch (const Error&) {
+      throw;
+    } catch (const std::exception& error) {
+      if (Clock::now() < deadline) throw_broken(rank, error.what());
+      control_->check();
+      return false;
+    }
+  }
+
+  [[noreturn]] void throw_broken(int rank, const std::string& how) {
+    {
+      std::unique_lock lock(ended_mutex_);
+      ended_.wait_for(lock, kNewsTime, [this] { return has_ended_; });
+    }
+    control_->check();
+    throw UnavailableError(
+        str(member_.task(rank), " was lost: its connection over Gloo broke: ", how));
+  }
+
+  // A connection that is closed takes with it what the other end has not read yet. So whoever has
+  // just sent something stays until the others leave, too.
+  void take_leave() {
+    control_->check();
+    const Deadline until = last_send_ + kLeaveTime;
+    for_others([&](int rank) {
+      control_->expect(rank, nullptr, 0);
+      control_->send(rank, nullptr, 0);
+    });
+    for_others([&](int rank) { control_->receive(rank, until); });
+  }
+
+  void close() noexcept {
+    try {
+      if (context_) context_->closeConnections();
+    } catch (const std::exception& error) {
+      internal::log_warning("closing Gloo's connections: ", error.what());
+    }
+  }
+
+  // ---- Forming.
+
+  // Returns why this task or another is not connected; empty where all are.
+  std::string connect(const std::string& host, int attempt) {
+    std::string failure;
+    std::vector<uint64_t> nonces(peers_.size());
+    exchange_nonces(nonces);
+    const auto left = left_until(member_.deadline) / (kAttempts + 1 - attempt);
+    try {
+      context_ = connect_gloo_mesh(member_, host, attempt, std::min(left, kMostAttemptTime));
+      check_nonces(nonces);
+    } catch (const std::exception& error) {
+      failure = error.what();
+      close();
+    }
+    return agree(failure);
+  }
+
+  // Tells each task a number that Gloo's connection to it must show, and learns theirs.
+  void exchange_nonces(std::vector<uint64_t>& theirs) {
+    std::random_device device;
+    mine_ = device();
+    mine_ = mine_ << 32 | device();
+    for_others([&](int rank) {
+      control_->expect(rank, &theirs[static_cast<size_t>(rank)], sizeof(uint64_t));
+      control_->send(rank, &mine_, sizeof mine_);
+    });
+    for_others([&](int rank) { receive_control(rank); });
+    finish_control();
+  }
+
+  void check_nonces(const std::vector<uint64_t>& expected) {
+    for (Peer& peer : peers_) peer = {};
+    shown_.assign(expected.size(), 0);
+    for_others([&](int rank) {
+      expect(rank, &shown_[static_cast<size_t>(rank)], sizeof(uint64_t));
+      send(rank, &mine_, sizeof mine_);
+    });
+    const Deadline deadline = Clock::now() + context_->getTimeout();
+    bool in_time = true;
+    for_others([&](int rank) { in_time = in_time && receive(rank, deadline) != nullptr; });
+    in_time = in_time && finish(deadline) < 0;
+    for_others([&](int rank) {
+      const auto at = static_cast<size_t>(rank);
+      if (in_time && shown_[at] == expected[at]) return;
+      throw UnavailableError(
+          str("the other end of the connection to ", member_.task(rank), " is not that task"));
+    });
+  }
+
+  // One that failed fails all: they try again together.
+  std::string agree(std::string failure) {
+    char failed = failure.empty() ? 0 : 1;
+    std::vector<char> all(peers_.size(), 0);
+    for_others([&](int rank) {
+      control_->expect(rank, &all[static_cast<size_t>(rank)], 1);
+      control_->send(rank, &failed, 1);
+    });
+    for_others([&](int rank) {
+      receive_control(rank);
+      if (all[static_cast<size_t>(rank)] != 0 && failure.empty()) {
+        failure = str(member_.task(rank), " could not connect");
+      }
+    });
+    finish_control();
+    if (!failure.empty()) close();
+    return failure;
+  }
+
+  void receive_control(int rank) {
+    if (control_->receive(rank, member_.deadline)) return;
+    throw DeadlineExceededError(str(member_.task(rank), " did not come in time to form group '",
+                                    member_.group, "' over Gloo"));
+  }
+  void finish_control() { control_->finish(member_.deadline); }
+
+  const GroupMember member_;
+  const std::unique_ptr<Transport> control_;
+  std::shared_ptr<gloo::Context> context_;
+  std::vector<Peer> peers_;
+  uint64_t mine_ = 0;  // the nonce of this attempt, and what the others showed
+  std::vector<uint64_t> shown_;
+  Deadline last_send_;
+  std::mutex ended_mutex_;
+  std::condition_variable ended_;
+  bool has_ended_ = false;              // guarded by ended_mutex_, as is
+  UnboundBuffer* waits_for_ = nullptr;  // what this task waits for
+  char nothing_ = 0;
+  char nothing_received_ = 0;
+  // Where messages arrive whose place the caller leaves to the transport.
+  std::vector<std::unique_ptr<char[]>> blocks_;
+  std::vector<char*> free_;
+  std::vector<char*> used_;  // until finish
+};
+
+}  // namespace
+
+bool gloo_is_built() { return true; }
+
+std::unique_ptr<Transport> make_gloo_transport(const GroupMember& member, const std::string& host,
+                                               std::unique_ptr<Transport> control) {
+  return std::make_unique<GlooTransport>(member, host, std::move(control));
+}
+
+}  // namespace cohort::collective

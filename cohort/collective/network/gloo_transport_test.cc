@@ -1,0 +1,144 @@
+#include "cohort/collective/network/gloo_transport.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <atomic>
+#include <cstring>
+#include <filesystem>
+#include <future>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cohort/collective/network/rpc_transport.h"
+#include "cohort/collective/network/testing_servers.h"
+#include "cohort/collective/network/transport_communicator.h"
+#include "cohort/core/error.h"
+#include "cohort/core/files/unique_fd.h"
+#include "cohort/core/testing_errors.h"
+
+namespace cohort::collective {
+namespace {
+
+using internal::expect_error;
+using std::chrono::seconds;
+
+std::shared_ptr<Communicator> make_over_gloo(const GroupMember& member,
+                                             internal::ServerCore& server) {
+  return make_transport_communicator(
+      member, make_gloo_transport(member, "127.0.0.1", make_rpc_transport(member, server)));
+}
+
+// Every task's all_reduce of its rank + 1.
+void expect_sum(const std::vector<std::shared_ptr<Communicator>>& members) {
+  std::vector<std::future<float>> sums;
+  for (const auto& member : members) {
+    sums.push_back(std::async(std::launch::async, [&member] {
+      auto value = static_cast<float>(member->rank() + 1);
+      all_reduce(*member, {&value, 1, float32}, {.name = "sum", .timeout = seconds(20)});
+      return value;
+    }));
+  }
+  const auto size = static_cast<float>(members.size());
+  for (auto& sum : sums) EXPECT_EQ(sum.get(), size * (size + 1) / 2);
+}
+
+// Connects to every address that a task leaves for Gloo's first attempt, as any program could.
+class StoreWithAStranger final : public GroupStore {
+ public:
+  void set(const std::string& key, const std::string& value) override {
+    if (key.find("/gloo/0/") != std::string::npos) visit_all(value);
+    store_->set(key, value);
+  }
+  std::string get(const std::string& key, std::chrono::steady_clock::time_point deadline) override {
+    return store_->get(key, deadline);
+  }
+  bool remove(const std::string& key) override { return store_->remove(key); }
+
+  int visits() const { return visits_; }
+
+ private:
+  // The addresses are sockaddr_in among other bytes.
+  void visit_all(const std::string& bytes) {
+    for (size_t at = 0; at + sizeof(sockaddr_in) <= bytes.size(); at += alignof(sockaddr_in)) {
+      sockaddr_in address;
+      std::memcpy(&address, bytes.data() + at, sizeof address);
+      if (address.sin_family == AF_INET && address.sin_addr.s_addr == htonl(INADDR_LOOPBACK)) {
+        visit(address);
+      }
+    }
+  }
+  void visit(const sockaddr_in& address) {
+    const internal::UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+      return;
+    }
+    constexpr char kRequest[] = "GET / HTTP/1.1\r\n\r\n";
+    ::send(socket.get(), kRequest, sizeof kRequest - 1, MSG_NOSIGNAL);
+    ++visits_;
+  }
+
+  const std::shared_ptr<GroupStore> store_ = make_memory_store();
+  std::atomic<int> visits_ = 0;
+};
+
+TEST(GlooTransport, AStrangerThatConnectsSpoilsNothing) {
+  const auto store = std::make_shared<StoreWithAStranger>();
+  auto members = make_server_group(2, 0, [&](GroupMember member, internal::ServerCore& server) {
+    member.store = store;
+    return make_over_gloo(member, server);
+  });
+  EXPECT_GT(store->visits(), 0);
+  expect_sum(members);
+}
+
+// Threads and descriptors of this process.
+std::pair<int64_t, int64_t> resources() {
+  const auto count = [](const char* folder) {
+    const std::filesystem::directory_iterator entries(folder);
+    return static_cast<int64_t>(std::distance(begin(entries), end(entries)));
+  };
+  return {count("/proc/self/task"), count("/proc/self/fd")};
+}
+
+TEST(GlooTransport, GroupsThatFormAgainLeaveNothingBehind) {
+  TestingServers servers(2);
+  std::pair<int64_t, int64_t> before;
+  for (int64_t generation = 0; generation < 12; ++generation) {
+    auto members = make_group(2, generation, [&](const GroupMember& member) {
+      return make_over_gloo(member, servers.core(member.rank));
+    });
+    expect_sum(members);
+    members[1]->abort(std::make_exception_ptr(AbortedError("once more")));
+    expect_error<AbortedError>([&] { members[0]->barrier({.name = "after"}); }, "once more");
+    members.clear();
+    if (generation == 1) before = resources();  // gRPC and Gloo have made their lasting ones
+  }
+  const auto after = resources();
+  // gRPC's own come and go; one left behind each time would be ten.
+  EXPECT_LE(after.first, before.first + 4);
+  EXPECT_LE(after.second, before.second + 4);
+}
+
+TEST(GlooTransport, ALostTaskIsNamedAndEndsAllWaits) {
+  TestingServers servers(3);
+  auto members = make_group(3, 0, [&](const GroupMember& member) {
+    return make_over_gloo(member, servers.core(member.rank));
+  });
+  expect_sum(members);
+  auto first = std::async(std::launch::async, [&] { members[0]->barrier({.name = "wait"}); });
+  auto second = std::async(std::launch::async, [&] { members[1]->barrier({.name = "wait"}); });
+  members[2].reset();
+  for (auto* future : {&first, &second}) {
+    ASSERT_EQ(future->wait_for(seconds(10)), std::future_status::ready);
+    expect_error<UnavailableError>([&] { future->get(); }, "/job:worker/task:2");
+  }
+}
+
+}  // namespace
+}  // namespace cohort::collective

@@ -1,0 +1,168 @@
+// Layers: what they make of inputs, from given weights, and their gradients.
+#include <ATen/ops/arange.h>
+#include <cohort/cohort.h>
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "probe.h"
+#include "tensor_json.h"
+
+namespace cohort::interop {
+namespace {
+
+namespace layers = keras::layers;
+using layers::LayerHandle;
+
+template <class Options>
+Options window_options(const Json& o) {
+  Options options;
+  if (o.contains("strides")) options.strides = o.at("strides").get<int64_t>();
+  options.padding = o.value("padding", "valid");
+  return options;
+}
+
+template <class Options>
+Options recurrent_options(const Json& o) {
+  Options options;
+  options.activation = o.value("activation", "tanh");
+  options.use_bias = o.value("use_bias", true);
+  options.return_sequences = o.value("return_sequences", false);
+  options.go_backwards = o.value("go_backwards", false);
+  if constexpr (requires { options.reset_after; }) {
+    options.reset_after = o.value("reset_after", true);
+  }
+  return options;
+}
+
+LayerHandle make_attention(const Json& o) {
+  layers::MultiHeadAttentionOptions options{.use_bias = o.value("use_bias", true),
+                                            .use_causal_mask = o.value("use_causal_mask", false)};
+  if (o.contains("value_dim")) options.value_dim = o.at("value_dim").get<int64_t>();
+  if (o.contains("output_shape")) options.output_dim = o.at("output_shape").get<int64_t>();
+  return layers::MultiHeadAttention(o.at("num_heads").get<int64_t>(),
+                                    o.at("key_dim").get<int64_t>(), options);
+}
+
+LayerHandle make_layer(const std::string& name, const Json& o) {
+  const std::map<std::string, std::function<LayerHandle()>> known = {
+      {"BatchNormalization",
+       [&] {
+         return layers::BatchNormalization({.axis = o.value("axis", int64_t{-1}),
+                                            .momentum = o.value("momentum", 0.99),
+                                            .epsilon = o.value("epsilon", 1e-3),
+                                            .center = o.value("center", true),
+                                            .scale = o.value("scale", true),
+                                            .synchronized = o.value("synchronized", false)});
+       }},
+      {"LayerNormalization",
+       [&] {
+         return layers::LayerNormalization({.axis = o.value("axis", std::vector<int64_t>{-1}),
+                                            .epsilon = o.value("epsilon", 1e-3)});
+       }},
+      {"Conv1D",
+       [&] {
+         return layers::Conv1D(o.at("filters").get<int64_t>(), o.at("kernel_size").get<int64_t>(),
+                               {.strides = o.value("strides", int64_t{1}),
+                                .padding = o.value("padding", "valid"),
+                                .dilation_rate = o.value("dilation_rate", int64_t{1}),
+                                .activation = o.value("activation", "linear")});
+       }},
+      {"MaxPooling1D",
+       [&] {
+         return layers::MaxPooling1D(o.value("pool_size", int64_t{2}),
+                                     window_options<layers::Pooling1DOptions>(o));
+       }},
+      {"AveragePooling1D",
+       [&] {
+         return layers::AveragePooling1D(o.value("pool_size", int64_t{2}),
+                                         window_options<layers::Pooling1DOptions>(o));
+       }},
+      {"AveragePooling2D",
+       [&] {
+         return layers::AveragePooling2D(o.value("pool_size", int64_t{2}),
+                                         window_options<layers::Pooling2DOptions>(o));
+       }},
+      {"GlobalMaxPooling1D", [] { return layers::GlobalMaxPooling1D(); }},
+      {"GlobalAveragePooling1D", [] { return layers::GlobalAveragePooling1D(); }},
+      {"GlobalMaxPooling2D", [] { return layers::GlobalMaxPooling2D(); }},
+      {"GlobalAveragePooling2D", [] { return layers::GlobalAveragePooling2D(); }},
+      {"Add", [] { return layers::Add(); }},
+      {"Subtract", [] { return layers::Subtract(); }},
+      {"Multiply", [] { return layers::Multiply(); }},
+      {"Average", [] { return layers::Average(); }},
+      {"Maximum", [] { return layers::Maximum(); }},
+      {"Minimum", [] { return layers::Minimum(); }},
+      {"Concatenate", [&] { return layers::Concatenate({.axis = o.value("axis", int64_t{-1})}); }},
+      {"Rescaling",
+       [&] {
+         return layers::Rescaling(o.at("scale").get<double>(), {.offset = o.value("offset", 0.0)});
+       }},
+      {"LSTM",
+       [&] {
+         return layers::LSTM(o.at("units").get<int64_t>(),
+                             recurrent_options<layers::LSTMOptions>(o));
+       }},
+      {"GRU",
+       [&] {
+         return layers::GRU(o.at("units").get<int64_t>(), recurrent_options<layers::GRUOptions>(o));
+       }},
+      {"MultiHeadAttention", [&] { return make_attention(o); }},
+  };
+  const auto found = known.find(name);
+  if (found == known.end()) throw InvalidArgumentError("no layer '" + name + "'");
+  return found->second();
+}
+
+// A weighted sum of all elements, so that each has a gradient of its own.
+Tensor mixed(const Tensor& output) {
+  const Tensor weights = at::arange(output.numel(), output.options()).cos();
+  return (output * weights.reshape(output.sizes())).sum();
+}
+
+Json weights_json(const std::vector<Tensor>& weights) {
+  Json json = Json::array();
+  for (const Tensor& weight : weights) json.push_back(json_of(weight));
+  return json;
+}
+
+}  // namespace
+
+Json run_layer(const Json& request) {
+  const LayerHandle layer = make_layer(request.at("layer"), request.at("options"));
+  std::vector<Tensor> inputs;
+  std::vector<Structure> members;
+  for (const Json& input : request.at("inputs")) {
+    inputs.push_back(tensor_of(input));
+    members.emplace_back(inputs.back());
+  }
+  const Structure all = members.size() == 1 ? members[0] : Structure::make_tuple(members);
+  layer(all);  // builds it
+  std::vector<Tensor> weights;
+  for (const Json& weight : request.at("weights")) weights.push_back(tensor_of(weight));
+  layer.set_weights(weights);
+
+  GradientTape tape;
+  for (const Tensor& input : inputs) tape.watch(input);
+  const Tensor output = layer(all, {.training = request.at("training").get<bool>()}).tensor();
+  std::vector<Tensor> sources = inputs;
+  for (const Variable& variable : layer.trainable_variables()) sources.push_back(variable.value());
+  const auto gradients =
+      tape.gradient(mixed(output), sources, {.unconnected_gradients = UnconnectedGradients::ZERO});
+  return {{"output", json_of(output)},
+          {"gradients", weights_json(gradients)},
+          {"weights", weights_json(layer.get_weights())}};
+}
+
+Json adapt_normalization(const Json& request) {
+  const layers::Normalization layer({.axis = request.at("axis").get<std::vector<int64_t>>(),
+                                     .invert = request.value("invert", false)});
+  const Tensor data = tensor_of(request.at("data"));
+  layer.adapt(
+      data::Dataset::from_tensor_slices(data).batch(request.at("batch_size").get<int64_t>()));
+  return {{"weights", weights_json(layer.get_weights())}, {"output", json_of(layer(data))}};
+}
+
+}  // namespace cohort::interop

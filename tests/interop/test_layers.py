@@ -1,0 +1,122 @@
+"""Layers give TensorFlow's outputs and gradients from equal weights."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from conftest import as_json, from_json
+
+layers = tf.keras.layers
+SEQUENCE = [(3, 7, 4)]
+IMAGE = [(2, 5, 6, 3)]
+PAIR = [(3, 4), (3, 4)]
+
+CASES = [
+    ("BatchNormalization", {}, [(6, 4)]),
+    ("BatchNormalization", {"momentum": 0.5, "epsilon": 0.01}, [(4, 5, 3)]),
+    ("BatchNormalization", {}, IMAGE),
+    ("BatchNormalization", {"axis": 1, "momentum": 0.75}, IMAGE),
+    ("BatchNormalization", {"center": False}, [(6, 4)]),
+    ("BatchNormalization", {"scale": False, "synchronized": True}, IMAGE),
+    ("LayerNormalization", {}, SEQUENCE),
+    ("LayerNormalization", {"axis": [1, 2], "epsilon": 1e-5}, SEQUENCE),
+    ("LayerNormalization", {"axis": [1]}, SEQUENCE),
+    ("Conv1D", {"filters": 5, "kernel_size": 3}, SEQUENCE),
+    ("Conv1D", {"filters": 2, "kernel_size": 4, "padding": "same", "strides": 2}, SEQUENCE),
+    ("Conv1D", {"filters": 2, "kernel_size": 3, "padding": "causal", "dilation_rate": 2,
+                "activation": "tanh"}, SEQUENCE),
+    ("MaxPooling1D", {}, SEQUENCE),
+    ("MaxPooling1D", {"pool_size": 3, "strides": 1, "padding": "same"}, SEQUENCE),
+    ("AveragePooling1D", {"pool_size": 3, "strides": 2}, SEQUENCE),
+    ("AveragePooling1D", {"pool_size": 2, "padding": "same"}, SEQUENCE),
+    ("AveragePooling2D", {}, IMAGE),
+    ("AveragePooling2D", {"pool_size": 3, "strides": 2, "padding": "same"}, IMAGE),
+    ("GlobalMaxPooling1D", {}, SEQUENCE),
+    ("GlobalAveragePooling1D", {}, SEQUENCE),
+    ("GlobalMaxPooling2D", {}, IMAGE),
+    ("GlobalAveragePooling2D", {}, IMAGE),
+    ("Add", {}, [*PAIR, (3, 4)]),
+    ("Subtract", {}, PAIR),
+    ("Multiply", {}, [*PAIR, (3, 4)]),
+    ("Average", {}, [*PAIR, (3, 4)]),
+    ("Maximum", {}, PAIR),
+    ("Minimum", {}, PAIR),
+    ("Concatenate", {"axis": 1}, [(3, 4), (3, 2)]),
+    ("Rescaling", {"scale": 0.5, "offset": 3.0}, SEQUENCE),
+    ("LSTM", {"units": 5}, SEQUENCE),
+    ("LSTM", {"units": 3, "return_sequences": True, "go_backwards": True}, SEQUENCE),
+    ("LSTM", {"units": 3, "use_bias": False}, SEQUENCE),
+    ("LSTM", {"units": 3, "activation": "relu", "return_sequences": True}, SEQUENCE),
+    ("GRU", {"units": 5}, SEQUENCE),
+    ("GRU", {"units": 3, "return_sequences": True, "go_backwards": True}, SEQUENCE),
+    ("GRU", {"units": 3, "reset_after": False}, SEQUENCE),
+    ("GRU", {"units": 3, "use_bias": False}, SEQUENCE),
+    ("GRU", {"units": 3, "activation": "relu", "return_sequences": True}, SEQUENCE),
+    ("MultiHeadAttention", {"num_heads": 2, "key_dim": 3}, [(2, 5, 4), (2, 6, 3)]),
+    ("MultiHeadAttention", {"num_heads": 3, "key_dim": 2, "value_dim": 4, "output_shape": 7,
+                            "use_bias": False}, [(2, 5, 4), (2, 6, 3), (2, 6, 2)]),
+    ("MultiHeadAttention", {"num_heads": 2, "key_dim": 3, "use_causal_mask": True},
+     [(2, 5, 4), (2, 5, 4)]),
+]
+
+
+def call(layer, name, inputs, training):
+    if name == "MultiHeadAttention":
+        causal = layer.interop_causal
+        query, value, *key = inputs
+        return layer(query, value, *key, training=training, use_causal_mask=causal)
+    whole = inputs[0] if len(inputs) == 1 else inputs
+    if name in ("BatchNormalization",):
+        return layer(whole, training=training)
+    return layer(whole)
+
+
+def make(name, options):
+    options = dict(options)
+    causal = options.pop("use_causal_mask", False)
+    layer = getattr(layers, name)(**options)
+    layer.interop_causal = causal
+    return layer
+
+
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("name,options,shapes", CASES, ids=str)
+def test_layer_follows_keras(probe, name, options, shapes, training):
+    random = np.random.default_rng(list(repr((name, sorted(options), shapes)).encode()))
+    inputs = [tf.constant(random.normal(size=shape), tf.float32) for shape in shapes]
+    layer = make(name, options)
+    call(layer, name, inputs, False)
+    weights = [(random.random(size=w.shape) * 0.6 + 0.2).astype("float32")
+               for w in layer.get_weights()]
+    layer.set_weights(weights)
+    with tf.GradientTape() as tape:
+        tape.watch(inputs)
+        output = call(layer, name, inputs, training)
+        flat = tf.reshape(output, [-1])
+        loss = tf.reduce_sum(flat * tf.cos(tf.range(tf.size(flat), dtype=tf.float32)))
+    gradients = tape.gradient(loss, inputs + layer.trainable_variables,
+                              unconnected_gradients="zero")
+
+    answer = probe("layer", {
+        "layer": name, "options": options, "training": training,
+        "inputs": [as_json(x.numpy()) for x in inputs], "weights": [as_json(w) for w in weights]})
+    np.testing.assert_allclose(from_json(answer["output"]), output.numpy(), rtol=1e-5, atol=1e-5)
+    assert len(answer["gradients"]) == len(gradients)
+    for ours, theirs in zip(answer["gradients"], gradients):
+        np.testing.assert_allclose(from_json(ours), theirs.numpy(), rtol=1e-4, atol=2e-5)
+    for ours, theirs in zip(answer["weights"], layer.get_weights()):
+        np.testing.assert_allclose(from_json(ours), theirs, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("invert", [False, True])
+@pytest.mark.parametrize("axis", [[-1], [1], [1, 2], []], ids=str)
+def test_normalization_adapts_as_keras(probe, axis, invert):
+    data = np.random.default_rng(len(axis)).normal(3, 5, size=(11, 4, 3)).astype("float32")
+    layer = layers.Normalization(axis=axis or None, invert=invert)
+    layer.adapt(tf.data.Dataset.from_tensor_slices(data).batch(4))
+    answer = probe("normalization", {"axis": axis, "invert": invert, "batch_size": 4,
+                                     "data": as_json(data)})
+    for ours, theirs in zip(answer["weights"], layer.get_weights()):
+        np.testing.assert_allclose(from_json(ours), theirs, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(from_json(answer["output"]), layer(data).numpy(), rtol=1e-5,
+                               atol=1e-5)
