@@ -129,8 +129,8 @@ TEST_F(BackupTest, CtrlCSavesAndEndsAfterTheStep) {
   const Outcome calm = train(distribute::mirrored(1), 5, -1, "epoch");
   ::signal(SIGINT, SIG_DFL);  // which a shell in the background has changed
   const auto run = [&](std::vector<callbacks::CallbackArgument> list, uint64_t seed) -> Outcome {
-    random::set_seed(seed);
     const auto strategy = distribute::mirrored(1);
+    random::set_seed(seed);
     const auto scope = strategy.scope();
     const auto initializer = initializers::GlorotUniform({.seed = seed});
     const Sequential model(
