@@ -115,6 +115,15 @@ const MultiWorkerStrategy& core_of(const Strategy& strategy) {
   return static_cast<const MultiWorkerStrategy&>(*strategy.core());
 }
 
+MultiWorkerMirroredStrategyOptions options_with(
+    std::shared_ptr<const cluster_resolver::ClusterResolver> cluster_resolver,
+    const experimental::CommunicationOptions& communication_options) {
+  MultiWorkerMirroredStrategyOptions options;
+  options.cluster_resolver = std::move(cluster_resolver);
+  options.communication_options = communication_options;
+  return options;
+}
+
 }  // namespace
 
 MultiWorkerMirroredStrategy::MultiWorkerMirroredStrategy(MultiWorkerMirroredStrategyOptions options)
@@ -124,8 +133,7 @@ MultiWorkerMirroredStrategy::MultiWorkerMirroredStrategy(
     std::shared_ptr<const cluster_resolver::ClusterResolver> cluster_resolver,
     experimental::CommunicationOptions communication_options)
     : MultiWorkerMirroredStrategy(
-          MultiWorkerMirroredStrategyOptions{.cluster_resolver = std::move(cluster_resolver),
-                                             .communication_options = communication_options}) {}
+          options_with(std::move(cluster_resolver), communication_options)) {}
 
 const TaskId& MultiWorkerMirroredStrategy::task() const { return core_of(*this).place().self; }
 int MultiWorkerMirroredStrategy::worker_id() const { return core_of(*this).place().rank; }

@@ -36,7 +36,8 @@ internal::StopGroup group_of(Server& server) {
 internal::StopGroup group_of(const cluster_resolver::ClusterResolver& resolver, Server* server) {
   if (server != nullptr) return group_of(*server);
   if (internal::worker_place(resolver).workers.size() <= 1) return {};
-  return group_of(internal::TaskServer::find_or_start(resolver, {})->server());
+  const ServerOptions options;
+  return group_of(internal::TaskServer::find_or_start(resolver, options)->server());
 }
 
 train::CheckpointManager manager_for(const train::Checkpoint& checkpoint,
