@@ -24,11 +24,11 @@ std::string formatted_number(const std::string& pattern, double value, const std
   char text[400];
   const std::string type = match[3].str();
   if (type == "d" || (type.empty() && is_whole)) {
-    const std::string width = "%" + match[1].str() + "lld";
+    const std::string width = str('%', match[1].str(), "lld");
     std::snprintf(text, sizeof(text), width.c_str(), static_cast<long long>(value));
   } else {
     const std::string digits = match[2].str().empty() && type.empty() ? ".17" : match[2].str();
-    const std::string whole = "%" + match[1].str() + digits + (type.empty() ? "g" : type);
+    const std::string whole = str('%', match[1].str(), digits, type.empty() ? "g" : type);
     std::snprintf(text, sizeof(text), whole.c_str(), value);
   }
   return text;

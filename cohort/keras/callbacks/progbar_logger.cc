@@ -88,7 +88,7 @@ void ProgbarLogger::draw(const Logs& logs) {
   if (!speaks_ || !moves_) return;
   const int64_t target = params().steps;
   std::string line =
-      "\r" + internal::count_of(done_, target) + ' ' + internal::bar_of(done_, target);
+      internal::str('\r', internal::count_of(done_, target), ' ', internal::bar_of(done_, target));
   const double each = seconds() / static_cast<double>(std::max<int64_t>(done_ - first_, 1));
   if (target > 0) {
     line += " - ETA: " + internal::time_left(each * static_cast<double>(target - done_));

@@ -23,12 +23,6 @@ Loss Loss::with_reduction(Reduction reduction) const {
   return other;
 }
 
-Loss Loss::with_reduction(Reduction reduction) const {
-  Loss other = *this;
-  other.options_.reduction = reduction;
-  return other;
-}
-
 Tensor Loss::operator()(const Tensor& y_true, const Tensor& y_pred,
                         const Tensor& sample_weight) const {
   if (!per_example_) internal::throw_moved_from("Loss");

@@ -47,11 +47,11 @@ struct ScatterShard {
 // One step of an optimizer.
 struct UpdateShard {
   ShardKey key;
-  std::vector<ShardKey> slots;  // in the rule's order
+  std::vector<ShardKey> slots = {};  // in the rule's order
   // As the shard, or rows of it: indices [n] of int64, strictly ascending.
-  Tensor gradient;
-  Tensor indices;  // undefined: dense
-  std::shared_ptr<const optim::UpdateRule> rule;
+  Tensor gradient = {};
+  Tensor indices = {};  // undefined: dense
+  std::shared_ptr<const optim::UpdateRule> rule = nullptr;
   double learning_rate = 0;
   int64_t iteration = 0;
 };
