@@ -70,7 +70,7 @@ int main(int argc, char** argv) {
   for (int i = 0; i < replicas; ++i) devices.push_back("CPU:" + std::to_string(i));
   const tf::distribute::MirroredStrategy strategy(devices);
   tf::random::set_seed(1);
-  const custom_training::Trainer trainer(strategy, replicas * 8);
+  const examples::Trainer trainer(strategy, replicas * 8);
   const auto batches = strategy.experimental_distribute_values_from_function(
       [&](const tf::distribute::ValueContext&) -> tf::Structure {
         return tf::tuple(at::rand({8, 28, 28, 1}), at::randint(10, {8}, at::kByte));

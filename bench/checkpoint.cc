@@ -84,7 +84,7 @@ class GuideStep {
   static std::vector<std::string> two_cpus() { return {"CPU:0", "CPU:1"}; }
 
   tf::distribute::MirroredStrategy strategy_;
-  custom_training::Trainer trainer_;
+  examples::Trainer trainer_;
   std::optional<tf::distribute::PerReplica<tf::Structure>> batch_;
 };
 

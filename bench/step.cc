@@ -59,7 +59,7 @@ void BM_GuideStep(benchmark::State& state) {
   const int64_t replicas = state.range(0), batch = state.range(1);
   const auto strategy = strategy_of(replicas);
   tf::random::set_seed(1);
-  const custom_training::Trainer trainer(strategy, replicas * batch);
+  const examples::Trainer trainer(strategy, replicas * batch);
   const auto batches = strategy.experimental_distribute_values_from_function(
       [&](const tf::distribute::ValueContext&) -> tf::Structure {
         return tf::tuple(at::rand({batch, 28, 28, 1}), at::randint(10, {batch}, at::kByte));

@@ -44,7 +44,7 @@ class GuideTraining : public Training {
   }
 
  private:
-  custom_training::Trainer trainer_;
+  examples::Trainer trainer_;
   std::vector<Batch> batches_;
 };
 
@@ -142,7 +142,7 @@ std::unique_ptr<Training> train_with_libtorch(const Samples& samples, const std:
 
 int64_t count_parameters(const std::string& model) {
   if (model == "cnn") {
-    const auto guide = custom_training::create_model();
+    const auto guide = examples::create_model();
     guide(at::zeros({1, 28, 28, 1}));  // builds it
     return guide.count_params();
   }

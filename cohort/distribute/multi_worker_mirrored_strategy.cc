@@ -129,6 +129,9 @@ MultiWorkerMirroredStrategyOptions options_with(
 MultiWorkerMirroredStrategy::MultiWorkerMirroredStrategy(MultiWorkerMirroredStrategyOptions options)
     : Strategy(make_core(std::move(options))) {}
 
+MultiWorkerMirroredStrategy::MultiWorkerMirroredStrategy()
+    : MultiWorkerMirroredStrategy(options_with(nullptr, {})) {}
+
 MultiWorkerMirroredStrategy::MultiWorkerMirroredStrategy(
     std::shared_ptr<const cluster_resolver::ClusterResolver> cluster_resolver,
     experimental::CommunicationOptions communication_options)

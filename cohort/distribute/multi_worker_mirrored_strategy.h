@@ -57,7 +57,8 @@ class COHORT_API MultiWorkerMirroredStrategy : public Strategy {
   // no worker, the options), DeadlineExceeded (names the tasks that have not come), Unavailable (a task
   // was lost), FailedPrecondition (another cluster spec or program, a port that is taken, a process that
   // is another task already), Aborted (the task is there already), those of Server.
-  explicit MultiWorkerMirroredStrategy(MultiWorkerMirroredStrategyOptions options = {});
+  explicit MultiWorkerMirroredStrategy(MultiWorkerMirroredStrategyOptions options);
+  MultiWorkerMirroredStrategy();  // with the default options
   explicit MultiWorkerMirroredStrategy(
       std::shared_ptr<const cluster_resolver::ClusterResolver> cluster_resolver,
       experimental::CommunicationOptions communication_options = {});
