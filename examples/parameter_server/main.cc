@@ -33,6 +33,11 @@ class InProcessCluster {
     for (int i = 0; i < num_ps; ++i) start("ps", i);
   }
 
+  // Worker 0 coordinates, and ends last.
+  ~InProcessCluster() {
+    while (!servers_.empty()) servers_.pop_back();
+  }
+
   tf::distribute::cluster_resolver::SimpleClusterResolver resolver() const {
     return tf::distribute::cluster_resolver::SimpleClusterResolver(spec_);
   }
