@@ -8,6 +8,7 @@
 
 #include "cohort/distribute/replica_context.h"
 #include "cohort/distribute/strategy.h"
+#include "cohort/distribute/tracing.h"
 #include "cohort/parameter_server/parameter_server_core.h"
 
 namespace cohort::internal {
@@ -105,6 +106,7 @@ Tensor ServedVariable::fetch() const {
 }
 
 Tensor ServedVariable::read() const {
+  if (is_tracing()) return at::zeros(shape(), at::dtype(dtype()));
   const ReplicaContext* replica = calling_replica("read");
   if (replica == nullptr) return fetch();
   std::unique_lock<std::mutex> lock;
@@ -112,6 +114,7 @@ Tensor ServedVariable::read() const {
 }
 
 void ServedVariable::assign(AssignOp op, const Tensor& value) {
+  if (is_tracing()) return;
   ReplicaContext* replica = calling_replica(assign_name(op));
   const Tensor checked = checked_value(value, assign_name(op));
   if (replica == nullptr) {

@@ -4,8 +4,8 @@
 #include <c10/util/accumulate.h>
 
 #include "cohort/core/text.h"
+#include "cohort/distribute/tracing.h"
 #include "cohort/keras/backend.h"
-#include "cohort/keras/layers/tracing.h"
 #include "cohort/ops/gradient_tape.h"
 
 namespace cohort {
@@ -64,13 +64,9 @@ TensorSpec merge_probes(const TensorSpec& first, const TensorSpec& second) {
   return TensorSpec(std::move(shape), first.dtype());
 }
 
-thread_local bool tracing_now = false;
 
 }  // namespace
 
-Tracing::Tracing() : outer_(std::exchange(tracing_now, true)) {}
-Tracing::~Tracing() { tracing_now = outer_; }
-bool is_tracing() { return tracing_now; }
 
 const TensorSpec* input_layer_spec(const keras::layers::Layer& layer) {
   const auto* input = dynamic_cast<const InputLayerImpl*>(&layer);

@@ -12,9 +12,9 @@
 #include <utility>
 
 #include "cohort/core/text.h"
+#include "cohort/distribute/tracing.h"
 #include "cohort/keras/backend.h"
 #include "cohort/keras/layers/describe_leaves.h"
-#include "cohort/keras/layers/tracing.h"
 
 namespace cohort::internal {
 namespace {

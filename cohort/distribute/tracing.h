@@ -1,4 +1,4 @@
-// Whether a layer is called to find out what it returns, on placeholders instead of data.
+// Whether code runs to find out the forms of what it returns, on placeholders instead of data.
 #pragma once
 
 namespace cohort::internal {
@@ -15,7 +15,8 @@ class Tracing {
   bool outer_;
 };
 
-// For layers that refuse certain values: placeholders are zeros and empty strings.
+// For layers that refuse certain values: placeholders are zeros and empty strings. For variables
+// whose values are elsewhere: zeros will do.
 bool is_tracing();
 
 }  // namespace cohort::internal
