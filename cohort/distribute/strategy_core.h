@@ -133,6 +133,10 @@ class StrategyCore : public std::enable_shared_from_this<StrategyCore> {
   // each call. nullptr for a task that is alone. See train::Trackable::save_group.
   virtual std::shared_ptr<train::SaveGroup> save_group() { return nullptr; }
 
+  // Whether other tasks, which run the same program, take the steps. What owns variables then makes
+  // them when it is made itself, so that every task has them in one order.
+  virtual bool steps_run_elsewhere() const { return false; }
+
   // The functions of the strategy that other tasks may call.
   distribute::NamedFunctions& named_functions() { return named_functions_; }
 

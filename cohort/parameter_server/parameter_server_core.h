@@ -55,6 +55,8 @@ class ParameterServerCore final : public LocalStrategy {
   const train::ClusterSpec& cluster() const { return setup_.cluster; }
   ClusterRole role() const { return setup_.role; }
   int num_workers() const { return num_workers_; }
+  bool steps_run_elsewhere() const override { return true; }
+
   // The coordinator's channel to a task. Errors: FailedPrecondition (its address is not known).
   std::shared_ptr<rpc::Channel> channel(const TaskId& task) const;
 

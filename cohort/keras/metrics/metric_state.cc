@@ -11,6 +11,7 @@
 #include "cohort/core/error.h"
 #include "cohort/distribute/context.h"
 #include "cohort/distribute/strategy.h"
+#include "cohort/distribute/strategy_core.h"
 #include "cohort/distribute/variable_impl.h"
 #include "cohort/keras/backend.h"
 #include "cohort/keras/metrics/metric.h"
@@ -23,7 +24,9 @@ namespace internal {
 MetricState::MetricState(Options options)
     : options_(std::move(options)),
       dtype_(keras_floatx()),
-      strategy_(distribute::has_strategy() ? distribute::get_strategy().core() : nullptr) {}
+      strategy_(distribute::has_strategy() ? distribute::get_strategy().core() : nullptr) {
+  if (strategy_ != nullptr && strategy_->steps_run_elsewhere()) variables();
+}
 
 const std::vector<Variable>& MetricState::variables() {
   if (build_once_.done()) return variables_;

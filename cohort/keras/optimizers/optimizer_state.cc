@@ -79,6 +79,7 @@ OptimizerState::OptimizerState(std::string name, std::unique_ptr<const optim::Up
       strategy_(distribute::has_strategy() ? distribute::get_strategy().core() : nullptr),
       plans_(str("optimizer '", name_, "'")),
       checkpoint_slots_(name_, *rule_) {
+  if (strategy_ != nullptr && strategy_->steps_run_elsewhere()) iterations();
   if (options.gradient_accumulation_steps > 1) {
     accumulator_ =
         std::make_unique<GradientAccumulator>(name_, options.gradient_accumulation_steps);
