@@ -1,5 +1,7 @@
 #include "cohort/parameter_server/parameter_server_core.h"
 
+#include <exception>
+#include <future>
 #include <random>
 #include <utility>
 
@@ -7,6 +9,7 @@
 #include "cohort/cluster/server_core.h"
 #include "cohort/cluster/server_registry.h"
 #include "cohort/core/error.h"
+#include "cohort/core/logging.h"
 #include "cohort/core/task.h"
 #include "cohort/core/text.h"
 #include "cohort/distribute/colocation.h"
@@ -59,7 +62,8 @@ ParameterServerCore::ParameterServerCore(Setup setup)
             return channel({kPs, ps});
           },
           setup_.timeout),
-      steps_([] { return std::make_unique<TaskStep>(); }) {
+      steps_([] { return std::make_unique<TaskStep>(); }),
+      exceptions_(std::uncaught_exceptions()) {
   if (setup_.role == ClusterRole::kCoordinator && setup_.server == nullptr) {
     const TaskId self{kChief, 0};
     channels_ = std::make_unique<ChannelPool>(
@@ -69,7 +73,30 @@ ParameterServerCore::ParameterServerCore(Setup setup)
   }
 }
 
-ParameterServerCore::~ParameterServerCore() = default;
+ParameterServerCore::~ParameterServerCore() {
+  if (setup_.server != nullptr && std::uncaught_exceptions() == exceptions_) end_others();
+}
+
+// The other tasks' join() returns 0. After an error they stay, for a coordinator that starts again.
+void ParameterServerCore::end_others() noexcept {
+  constexpr std::chrono::seconds kPatience{2};
+  try {
+    std::vector<std::future<void>> ended;
+    for (const auto& [job, tasks] : setup_.cluster.as_dict()) {
+      if (job != kWorker && job != kPs) continue;
+      for (const auto& [index, address] : tasks) {
+        auto promise = std::make_shared<std::promise<void>>();
+        ended.push_back(promise->get_future());
+        channel({job, index})
+            ->start("server/stop", {.control = "the training has ended"}, {.timeout = kPatience},
+                    [promise](const rpc::CallResult&) { promise->set_value(); });
+      }
+    }
+    for (std::future<void>& end : ended) end.wait();  // each call has its deadline
+  } catch (const std::exception& error) {
+    log_info("the other tasks were not told of the end: ", error.what());
+  }
+}
 
 // A server of this cluster, in this process.
 void ParameterServerCore::serve(ServerCore& server) {

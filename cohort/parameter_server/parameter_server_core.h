@@ -84,12 +84,14 @@ class ParameterServerCore final : public LocalStrategy {
   std::vector<ServedVariable::Shard> place(const distribute::VariableSpec& spec, int64_t id);
   int64_t next_id(const std::string& name);
   bool makes_values() const;
+  void end_others() noexcept;
 
   const Setup setup_;
   const int num_workers_;
   std::unique_ptr<ChannelPool> channels_;  // of a coordinator without a server
   StoreClient store_;
   PerTask<TaskStep> steps_;
+  const int exceptions_;  // that were under way when it was made
 
   mutable std::mutex mutex_;          // guards what follows
   std::map<std::string, int> names_;  // how many variables of each name there are

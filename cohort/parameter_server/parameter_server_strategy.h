@@ -57,7 +57,8 @@ class WorkerFunction {
 class COHORT_API ParameterServerStrategy : public Strategy {
  public:
   // `resolver` names the cluster: workers, ps tasks, perhaps a chief, which coordinates, and an
-  // evaluator. Where it names no task, this program is the coordinator of an in-process cluster,
+  // evaluator. When the last handle of the chief's strategy ends, other than by an exception, so do the
+  // servers of workers and ps tasks. Where it names no task, this program is the coordinator of an in-process cluster,
   // whose servers it has made. In the chief: starts its server and waits for all tasks.
   // Errors: InvalidArgument (no workers or no ps tasks, other jobs; names what is wrong), those of
   // Server and Coordination::wait_for_start.
