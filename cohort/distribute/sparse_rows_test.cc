@@ -124,8 +124,8 @@ TEST(SparseRowSum, AGradientWithoutRowsAddsNothing) {
 }
 
 TEST(MergedRows, HoldEachIdOnceAndAreReadAgainAsRows) {
-  const Tensor first = sparse(at::tensor({7, 2, 7}), at::ones({3, kRowSize}), 9);
-  const Tensor second = sparse(at::tensor({2, 5}), at::ones({2, kRowSize}) * 10, 9);
+  const Tensor first = sparse(at::tensor({7, 2, 7}, int64), at::ones({3, kRowSize}), 9);
+  const Tensor second = sparse(at::tensor({2, 5}, int64), at::ones({2, kRowSize}) * 10, 9);
   const SparseRows rows[] = {SparseRows(first), SparseRows(second)};
   SparseRowSum sum;
   for (const SparseRows& one : rows) sum.add(one);

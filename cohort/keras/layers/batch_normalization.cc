@@ -81,8 +81,9 @@ class BatchNormalizationImpl final : public Layer {
  private:
   static Tensor value_or_none(const Variable& weight) { return weight ? weight.value() : Tensor(); }
 
-  // libtorch's kernels take channels after the batch.
+  // libtorch's kernels take channels after the batch, and divide by zero where there is nothing.
   Tensor normalize(const Tensor& x, const Tensor& mean, const Tensor& variance) const {
+    if (x.numel() == 0) return scaled(x);
     return std::get<0>(at::native_batch_norm(x.movedim(axis_, 1), value_or_none(gamma_),
                                              value_or_none(beta_), mean, variance,
                                              /*training=*/false, /*momentum=*/0, options_.epsilon))
