@@ -94,11 +94,16 @@ class SocketCommunicator final : public Communicator {
     }
     const internal::ErrorRecord record = internal::record_error(error_);
     const std::string& text = record.message;
+    // Not into the middle of a message that another thread sends; if that one is stuck, they learn
+    // that this task is gone, and not why.
+    const std::unique_lock whole_message(sending_, std::chrono::milliseconds(500));
     for (internal::UniqueFd& fd : peers_) {
       if (fd.get() < 0) continue;
-      const Header header{static_cast<int64_t>(text.size()), record.code};
-      ::send(fd.get(), &header, sizeof header, MSG_NOSIGNAL | MSG_DONTWAIT);
-      ::send(fd.get(), text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+      if (whole_message.owns_lock()) {
+        const Header header{static_cast<int64_t>(text.size()), record.code};
+        ::send(fd.get(), &header, sizeof header, MSG_NOSIGNAL | MSG_DONTWAIT);
+        ::send(fd.get(), text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+      }
       ::shutdown(fd.get(), SHUT_RDWR);
     }
   }
@@ -130,6 +135,7 @@ class SocketCommunicator final : public Communicator {
   }
 
   void send(int to, std::string_view bytes, const CallOptions& options, Deadline deadline) {
+    const std::lock_guard whole_message(sending_);
     const Header header{static_cast<int64_t>(bytes.size())};
     move(to, POLLOUT, const_cast<Header*>(&header), sizeof header, options, deadline);
     move(to, POLLOUT, const_cast<char*>(bytes.data()), bytes.size(), options, deadline);
@@ -178,6 +184,7 @@ class SocketCommunicator final : public Communicator {
   const int64_t generation_;
   std::vector<internal::UniqueFd> peers_;
   std::vector<std::unique_ptr<char[]>> memory_;
+  std::timed_mutex sending_;  // held while a message is sent
   std::mutex mutex_;
   std::exception_ptr error_;  // guarded by mutex_
 };
