@@ -1,6 +1,7 @@
 // Which pushes were applied already, so that one that is sent again is not applied twice.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <set>
 
