@@ -37,7 +37,11 @@ def run(command, **more):
 
 
 def by_hand(program, arguments):
-    """Two workers whose TF_CONFIG is set as people do."""
+    """Two workers whose TF_CONFIG is set as people do.
+
+    Each on a core of its own, as the launcher has them: the number of threads is in the bits.
+    """
+    cores = sorted(os.sched_getaffinity(0))
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
     addresses = [f"127.0.0.1:{s.getsockname()[1]}" for s in sockets]
     for free in sockets:
@@ -45,7 +49,8 @@ def by_hand(program, arguments):
     workers = []
     for index in range(2):
         config = {"cluster": {"worker": addresses}, "task": {"type": "worker", "index": index}}
-        workers.append(subprocess.Popen([program, *arguments], stdout=subprocess.PIPE, text=True,
+        pinned = ["taskset", "--cpu-list", str(cores[index % len(cores)])]
+        workers.append(subprocess.Popen([*pinned, program, *arguments], stdout=subprocess.PIPE, text=True,
                                         env={**os.environ, "TF_CONFIG": json.dumps(config)}))
     output = ""
     for worker in workers:
