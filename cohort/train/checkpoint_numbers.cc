@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "cohort/core/error.h"
+#include "cohort/train/temporary_files.h"
 
 namespace cohort::internal {
 namespace {
@@ -36,7 +37,7 @@ std::vector<Numbered> list_numbered(FileSystem& files, const std::string& direct
   } catch (const NotFoundError&) {  // nothing was saved there
   }
   for (const std::string& name : names) {
-    if (!name.ends_with(kSuffix)) continue;
+    if (!name.ends_with(kSuffix) || name.starts_with(kTemporaryPrefix)) continue;
     auto parsed = parse_name(std::string_view(name).substr(0, name.size() - kSuffix.size()));
     if (parsed) found.push_back(*std::move(parsed));
   }

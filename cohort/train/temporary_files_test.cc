@@ -7,7 +7,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+
 #include "cohort/core/files/file_system.h"
+#include "cohort/train/checkpoint_numbers.h"
 
 namespace cohort::internal {
 namespace {
@@ -29,6 +34,21 @@ TEST(TemporaryFilesTest, NamesCarryTheirWriterAndFitAnyFileSystem) {
   EXPECT_LE(base_name(temporary_path("dir", std::string(255, 'x'))).size(), 220U);
   EXPECT_THAT(temporary_path("dir", std::string(250, 'x') + ".index"),
               testing::EndsWith("x.index"));
+}
+
+TEST(TemporaryFilesTest, AreNoCheckpoints) {
+  char name[] = "/tmp/temporary_files_test.XXXXXX";
+  ASSERT_NE(mkdtemp(name), nullptr);
+  const std::string directory = name;
+  const std::string temporary = temporary_path(directory, "ckpt-7.index");
+  std::ofstream(temporary) << "killed";
+  EXPECT_EQ(highest_checkpoint(posix_file_system(), directory), "");
+  const std::string whole = join_path(directory, "ckpt-2.index");
+  std::ofstream(whole) << "whole";
+  EXPECT_EQ(highest_checkpoint(posix_file_system(), directory), join_path(directory, "ckpt-2"));
+  std::remove(temporary.c_str());
+  std::remove(whole.c_str());
+  rmdir(name);
 }
 
 TEST(TemporaryFilesTest, OfALivingProcessTheyStay) {
