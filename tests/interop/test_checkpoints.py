@@ -176,6 +176,10 @@ def test_tensorflow_restores_ours(probe, tmp_path, model, optimizer, replicas):
     np.testing.assert_allclose(program.predictions(), from_json(answer["predictions"]),
                                rtol=1e-5, atol=1e-5)
     assert int(program.optimizer.iterations) == 3
+    if optimizer == "nadam":
+        # How far its product of momentums is, Keras counts outside of checkpoints: with several
+        # variables it does not go on from its own as it would have.
+        return
     program.train()  # the slots are right too
     np.testing.assert_allclose(program.predictions(), from_json(answer["after_a_step"]),
                                rtol=1e-3, atol=1e-4)
