@@ -1,0 +1,93 @@
+"""parameter_server.py COHORT PROGRAM: guide 001's program in one process, and as a real cluster that
+loses a worker to kill -9 and gets it back."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+TIMEOUT = 100
+
+
+def expect_lines(output, epochs):
+    finished = re.findall(r"Finished epoch (\d+), accuracy is [01]\.\d{6}\.$", output, re.MULTILINE)
+    if finished != [str(epoch) for epoch in range(epochs)]:
+        sys.exit(f"these epochs were finished: {finished}\n{output}")
+    for line in (r"Final loss is \d+\.\d{6}$", r"Evaluation accuracy: [01]\.\d{6}$"):
+        if not re.search(line, output, re.MULTILINE):
+            sys.exit(f"no line is like {line}\n{output}")
+
+
+def run(command):
+    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=False)
+    if done.returncode != 0:
+        sys.exit(f"{command} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def tasks_of(launcher):
+    """The launcher's children by (job, index), from their TF_CONFIG."""
+    found = {}
+    for entry in os.listdir("/proc"):
+        try:
+            with open(f"/proc/{entry}/stat", encoding="utf-8") as stat:
+                parent = int(stat.read().rpartition(")")[2].split()[1])
+            with open(f"/proc/{entry}/environ", "rb") as environ:
+                config = re.search(rb"(?:^|\0)TF_CONFIG=([^\0]*)", environ.read())
+        except (OSError, ValueError, IndexError):
+            continue
+        if parent == launcher and config:
+            task = json.loads(config[1])["task"]
+            found[task["type"], int(task["index"])] = int(entry)
+    return found
+
+
+def lose_a_worker(cohort, program, epochs):
+    command = [cohort, "launch", "--chief", "--workers", "2", "--ps", "1", "--restarts", "2", "--",
+               program, "--epochs", str(epochs)]
+    with tempfile.TemporaryFile("w+") as log:
+        launcher = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, text=True)
+
+        def wait_for(text):
+            end = time.monotonic() + TIMEOUT
+            while time.monotonic() < end:
+                log.seek(0)
+                output = log.read()
+                if re.search(text, output):
+                    return output
+                if launcher.poll() is not None:
+                    sys.exit(f"the cluster ended with {launcher.returncode} before '{text}':\n{output}")
+                time.sleep(0.05)
+            sys.exit(f"'{text}' did not come:\n{output}")
+
+        try:
+            wait_for("Finished epoch 1,")
+            os.kill(tasks_of(launcher.pid)["worker", 1], signal.SIGKILL)
+            wait_for("worker 1 is lost")
+            launcher.wait(timeout=TIMEOUT)
+        finally:
+            launcher.kill()
+        log.seek(0)
+        output = log.read()
+    if launcher.returncode != 0:
+        sys.exit(f"the cluster ended with {launcher.returncode}:\n{output}")
+    expect_lines(re.sub(r"^\[chief:0\] ", "", output, flags=re.MULTILINE), epochs)
+
+
+def main(cohort, program):
+    expect_lines(run([program, "--in-process"]), 4)
+    with tempfile.TemporaryDirectory() as folder:
+        output = run([cohort, "launch", "--chief", "--workers", "2", "--ps", "2", "--evaluator", "--",
+                      program, "--checkpoints", folder])
+        expect_lines(re.sub(r"^\[chief:0\] ", "", output, flags=re.MULTILINE), 4)
+        if not re.search(r"^\[evaluator:0\] Side-car evaluation of .*-4: ", output, re.MULTILINE):
+            sys.exit(f"the evaluator did not come to the last checkpoint:\n{output}")
+    lose_a_worker(cohort, program, 25)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
