@@ -2,12 +2,22 @@
 
 #include <utility>
 
+#include "cohort/core/error.h"
+
 namespace cohort::internal {
 namespace {
 
 thread_local ClosureContext* current = nullptr;
 
 }  // namespace
+
+uint64_t ClosureContext::next_token() {
+  if (pushes >= kMostPushes) {
+    throw ResourceExhaustedError(
+        str("a closure runs more than ", kMostPushes, " steps; schedule several that run fewer"));
+  }
+  return id * kMostPushes + pushes++;
+}
 
 ClosureContext* current_closure() { return current; }
 

@@ -18,8 +18,9 @@ struct ClosureContext {
   uint64_t pushes = 0;  // so far
 
   // Each push of a closure has a token of its own, the same if the closure runs again.
-  static constexpr uint64_t kMostPushes = uint64_t{1} << 20;
-  uint64_t next_token() { return id * kMostPushes + pushes++; }
+  static constexpr uint64_t kMostPushes = uint64_t{1} << 16;
+  // Errors: ResourceExhausted (more pushes than have tokens).
+  uint64_t next_token();
 };
 
 // nullptr: the thread runs none.

@@ -18,7 +18,8 @@ bool is_cancelled(const std::exception_ptr& error) {
 
 }  // namespace
 
-ClosureQueue::ClosureQueue(Options options) : options_(std::move(options)) {}
+ClosureQueue::ClosureQueue(Options options)
+    : options_(std::move(options)), next_id_(options_.first_id) {}
 
 void ClosureQueue::put(ClosurePtr closure, Deadline deadline) {
   {
@@ -194,6 +195,11 @@ std::string ClosureQueue::state() const {
 uint64_t ClosureQueue::oldest_unfinished() const {
   const std::lock_guard lock(mutex_);
   return live_.empty() ? next_id_ : *live_.begin();
+}
+
+uint64_t ClosureQueue::next_id() const {
+  const std::lock_guard lock(mutex_);
+  return next_id_;
 }
 
 size_t ClosureQueue::queued() const {

@@ -58,6 +58,8 @@ class ClosureQueue {
   struct Options {
     // put() blocks while so many closures wait. 0: no limit.
     size_t max_queued = size_t{256} << 10;
+    // Of the first closure; later ones have higher numbers.
+    uint64_t first_id = 1;
     // Called, without the lock, when closures may have become available.
     std::function<void()> on_available = nullptr;
     // Called, without the lock, to make workers give up the closures that are on them; each is then
@@ -89,6 +91,8 @@ class ClosureQueue {
 
   // No closure of a lower number will be taken again.
   uint64_t oldest_unfinished() const;
+  // Of the next closure.
+  uint64_t next_id() const;
   size_t queued() const;
   size_t in_flight() const;
   // All errors since put(), join() or done() last threw one, in the order in which they came.
@@ -120,7 +124,7 @@ class ClosureQueue {
   std::map<int, std::deque<ClosurePtr>> of_worker_;
   std::map<const Closure*, Flight> flights_;
   size_t program_in_flight_ = 0;
-  uint64_t next_id_ = 1;
+  uint64_t next_id_;
   uint64_t epoch_ = 0;                     // how many joins have begun
   std::set<uint64_t> live_;                // numbers of the program's closures that have not ended
   std::map<uint64_t, size_t> unfinished_;  // closures of each epoch that have not ended

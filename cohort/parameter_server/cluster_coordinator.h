@@ -83,7 +83,7 @@ struct ClusterCoordinatorOptions {
 
 // How one closure failed.
 struct FailedClosure {
-  uint64_t closure = 0;  // its number, in the order of schedule()
+  uint64_t closure = 0;  // its number; higher the later it was scheduled
   std::string function;
   int worker = -1;
   std::string error;
@@ -105,7 +105,7 @@ struct WorkerState {
 // names it: restart from the last checkpoint.
 class COHORT_API ClusterCoordinator {
  public:
-  // One for each strategy. In the coordinator's program.
+  // One at a time for each strategy. In the coordinator's program.
   // Errors: FailedPrecondition (this process is no coordinator; the strategy has one already).
   explicit ClusterCoordinator(const ParameterServerStrategy& strategy,
                               const ClusterCoordinatorOptions& options = {});

@@ -35,6 +35,7 @@ CoordinatorCore::CoordinatorCore(std::shared_ptr<ParameterServerCore> strategy,
     : strategy_(std::move(strategy)),
       options_(options),
       queue_({.max_queued = static_cast<size_t>(options.max_queued),
+              .first_id = strategy_->begin_closures(),
               .on_available = [this] { feed_all(); }}) {
   for (int i = 0; i < strategy_->num_workers(); ++i) workers_.push_back({.index = i});
 }
@@ -85,9 +86,10 @@ std::vector<WorkerState> CoordinatorCore::workers() const {
 void CoordinatorCore::stop() {
   {
     const std::lock_guard lock(mutex_);
-    stopped_ = true;
+    if (std::exchange(stopped_, true)) return;
   }
   queue_.stop();
+  strategy_->end_closures(queue_.next_id());
 }
 
 void CoordinatorCore::feed_all() {

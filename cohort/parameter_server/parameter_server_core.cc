@@ -1,5 +1,6 @@
 #include "cohort/parameter_server/parameter_server_core.h"
 
+#include <algorithm>
 #include <exception>
 #include <future>
 #include <random>
@@ -120,6 +121,26 @@ std::shared_ptr<rpc::Channel> ParameterServerCore::channel(const TaskId& task) c
           "so it cannot reach ", task,
           "; variables are read and written by the coordinator and in "
           "closures"));
+}
+
+uint64_t ParameterServerCore::begin_closures() {
+  // By the clock: no coordinator schedules so many a second for as long as it lives.
+  constexpr uint64_t kMostPerSecond = uint64_t{1} << 16;
+  const auto now = std::chrono::duration_cast<std::chrono::seconds>(
+      std::chrono::system_clock::now().time_since_epoch());
+  const std::lock_guard lock(mutex_);
+  if (std::exchange(has_coordinator_, true)) {
+    throw FailedPreconditionError(
+        "this strategy has a ClusterCoordinator already; use that one, or end it first");
+  }
+  next_closure_ = std::max(next_closure_, static_cast<uint64_t>(now.count()) * kMostPerSecond);
+  return next_closure_;
+}
+
+void ParameterServerCore::end_closures(uint64_t next) {
+  const std::lock_guard lock(mutex_);
+  next_closure_ = next;
+  has_coordinator_ = false;
 }
 
 void ParameterServerCore::add_input(const std::string& name, MakeWorkerInput make) {

@@ -64,6 +64,13 @@ class ParameterServerCore final : public LocalStrategy {
   const StoreClient& store() const { return store_; }
   TaskStep& step() const { return steps_.get(); }
 
+  // For a coordinator, of which there is one at a time: the number of its first closure, above all
+  // that earlier ones of this cluster have used, in this program or before it was started again. ps
+  // tasks apply what a number brings once.
+  // Errors: FailedPrecondition (there is a coordinator).
+  uint64_t begin_closures();
+  void end_closures(uint64_t next);
+
   // The functions that make workers' inputs, by name, the same in every task.
   // Errors: AlreadyExists; NotFound.
   void add_input(const std::string& name, MakeWorkerInput make);
@@ -96,6 +103,8 @@ class ParameterServerCore final : public LocalStrategy {
   mutable std::mutex mutex_;          // guards what follows
   std::map<std::string, int> names_;  // how many variables of each name there are
   int next_ps_ = 0;
+  bool has_coordinator_ = false;
+  uint64_t next_closure_ = 0;
   std::map<std::string, MakeWorkerInput> inputs_;
 
   std::shared_ptr<void> attachment_;  // to the servers of this process: the last member

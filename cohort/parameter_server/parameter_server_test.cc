@@ -114,6 +114,24 @@ TEST(ParameterServer, ALostWorkersClosuresRunOnOthersAndCountOnce) {
   }
 }
 
+TEST(ParameterServer, ALaterCoordinatorsClosuresCountToo) {
+  TestingCluster cluster(1, 1);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  const Variable count = [&] {
+    const auto scope = strategy.scope();
+    return Variable(0, {.name = "count", .aggregation = VariableAggregation::SUM});
+  }();
+  const auto step = strategy.function("step", [&] { strategy.run([&] { count.assign_add(1); }); });
+  for (int i = 1; i <= 3; ++i) {
+    const ClusterCoordinator coordinator(strategy);
+    EXPECT_THAT(thrown<FailedPreconditionError>([&] { ClusterCoordinator second(strategy); }),
+                HasSubstr("has a ClusterCoordinator already"));
+    for (int k = 0; k < 4; ++k) coordinator.schedule(step);
+    coordinator.join();
+    EXPECT_EQ(count.value().item<int64_t>(), 4 * i);
+  }
+}
+
 TEST(ParameterServer, WhatRunsNowhereIsRefused) {
   TestingCluster cluster(1, 1);
   const ParameterServerStrategy strategy(cluster.resolver());
