@@ -40,9 +40,14 @@ def tensorflow_python():
 
 
 class Worker:
-    """A program that carries out a command a line and answers with a line."""
+    """A program that carries out a command a line and answers with a line.
 
-    def __init__(self, *command, environment=None):
+    pauses: whether it is stopped between its turns. Tasks that watch each other would take the pause
+    for a loss; they must sleep by themselves while they wait for a command.
+    """
+
+    def __init__(self, *command, environment=None, pauses=True):
+        self.pauses = pauses
         self.name = " ".join(map(str, command))
         self.process = subprocess.Popen(
             [str(word) for word in command], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -71,7 +76,8 @@ class Worker:
             print(f"'{self.command}' ended '{self.name}' with {self.process.wait()}",
                   file=sys.stderr)
             sys.exit(EX_SOFTWARE)
-        self._signal(signal.SIGSTOP)
+        if self.pauses:
+            self._signal(signal.SIGSTOP)
         return line.strip()
 
     def __call__(self, command):

@@ -1,7 +1,7 @@
 """What a training step costs: Cohort beside PyTorch and TensorFlow, in turn, in one run.
 
 Works: cnn8, cnn64 (guide 004's model, so many images a replica), mlp, embedding, lstm, resnet,
-empty.
+empty; of these, workers_cnn8 and so on: the same by two processes in step.
 All sides train on the same samples, with models of as many parameters. A peer's threads, memory
 layout and optimizer's form are those that a short calibration finds best. Figures are medians over
 the rounds; a ratio is the median of the rounds' ratios. Each work is measured while two cores scale
@@ -31,6 +31,12 @@ def torch_model(title, batch, ddp, others=None, turns=1):
         Comparison("cohort1", {"libtorch": 0.99, "torch": None, "tensorflow": None})], turns=turns)
 
 
+def two_workers(title, batch, ddp=None, tensorflow=None, turns=1):
+    return Work(f"{title}, {batch} a worker, 2 workers", [
+        Comparison("workers", {"cohort2": 0.9, "ddp": ddp, "tensorflow_workers": tensorflow})],
+        turns=turns)
+
+
 WORKS = {
     "cnn8": guide(8, ddp=2.5),
     "cnn64": guide(64, ddp=2.0),
@@ -39,6 +45,11 @@ WORKS = {
     "lstm": torch_model("LSTM", 32, ddp=2.0),
     "resnet": torch_model("ResNet-18", 16, ddp=1.0, others={"cohort1_core": 1.5},
                           turns=4),
+    "workers_cnn8": two_workers("guide 004's CNN", 8, ddp=2.0, tensorflow=1.8),
+    "workers_cnn64": two_workers("guide 004's CNN", 64, ddp=1.8, tensorflow=1.5),
+    "workers_mlp": two_workers("MLP", 32),
+    "workers_embedding": two_workers("embedding", 256),
+    "workers_resnet": two_workers("ResNet-18", 16, turns=4),
     "empty": Work(
         "empty strategy.run, 2 replicas",
         [Comparison("cohort_empty",
@@ -64,7 +75,7 @@ def main():
         samples.write(directory)
 
         def make_sides(name):
-            model, batch = TRAINING.get(name, ("", 0))
+            model, batch = TRAINING.get(name.removeprefix("workers_"), ("", 0))
             sides = {side: step_sides.make(side, model, batch) for side in WORKS[name].names()}
             if model:
                 check_models_agree(model, step_sides.parameters(model))

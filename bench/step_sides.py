@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import sys
 
 from harness import DEBIAN_PYTHON, KEEP_FREED_MEMORY, Side, Worker, tensorflow_python
 
@@ -59,6 +60,15 @@ class StepSides:
     def _cohort2_profiled(self, model, batch):
         return Side("Cohort, 2 replicas, with the profiler on",
                     [("", self._cohort(), f"profiled {model} 2 {batch}")])
+
+    def _workers(self, model, batch):
+        worker = self._worker("cohort workers", self._two_workers(
+            "pinned", [self.step_worker, self.samples]), pauses=False)
+        return Side("Cohort, 2 workers", [("", worker, f"train - {model} {batch}")])
+
+    @staticmethod
+    def _two_workers(kind, command):
+        return [sys.executable, "-m", "peers.two_workers", kind, *command]
 
     def _cohort1(self, model, batch):
         return Side("Cohort, 1 replica", [("", self._cohort(), f"train {model} 1 {batch}")])
@@ -119,10 +129,15 @@ class StepSides:
                 in itertools.product(THREADS, unrolled, ["keras", "legacy"])]
 
     def _tensorflow_worker(self, kind, threads):
-        return self._worker(
-            f"tensorflow {kind} {threads}",
-            [self.tensorflow_python, "-m", "peers.tensorflow_step", self.samples, threads, kind],
-            {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""})
+        command = [self.tensorflow_python, "-m", "peers.tensorflow_step", self.samples, threads, kind]
+        return self._worker(f"tensorflow {kind} {threads}",
+                            command if kind != "worker" else self._two_workers("free", command),
+                            {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""},
+                            pauses=kind != "worker")
+
+    def _tensorflow_workers(self, model, batch):
+        return Side("TensorFlow MultiWorkerMirroredStrategy, 2 processes",
+                    self._tensorflow_candidates("worker", model, batch))
 
     def _tensorflow_empty_eager(self, *_):
         return Side("TensorFlow, eager", self._empty_candidates("eager"), per_second)
@@ -134,11 +149,11 @@ class StepSides:
         return [(label(threads), self._tensorflow_worker("mirrored", threads), f"empty {variant}")
                 for threads in THREADS]
 
-    def _worker(self, name, command, environment=None):
+    def _worker(self, name, command, environment=None, pauses=True):
         if name not in self.workers:
-            self.workers[name] = Worker(*command, environment={**KEEP_FREED_MEMORY,
-                                                               **self.blas_kernels,
-                                                               **(environment or {})})
+            self.workers[name] = Worker(*command, pauses=pauses,
+                                        environment={**KEEP_FREED_MEMORY, **self.blas_kernels,
+                                                     **(environment or {})})
             self.workers[name].ask("version")  # it has started
         return self.workers[name]
 

@@ -7,6 +7,8 @@
 //   train MODEL REPLICAS BATCH SECONDS   samples a second with BATCH a replica, for about SECONDS
 //   profiled MODEL REPLICAS BATCH SECONDS  the same, while the profiler runs
 //   libtorch MODEL 1 BATCH SECONDS       the same by a loop of libtorch's own
+//   steps - MODEL BATCH COUNT            seconds that so many steps take, by a worker of those that
+//                                        TF_CONFIG names: all get the command
 //   empty run REPLICAS 0 SECONDS         seconds that strategy.run takes for an empty function
 //   parameters MODEL                     how many numbers the model learns
 //   blas_kernels                         what OPENBLAS_CORETYPE should be; "-" where nothing
@@ -16,9 +18,12 @@
 #include <cohort/core/blas_kernels.h>
 #include <torch/version.h>
 
+#include <chrono>
+#include <cstdlib>
 #include <iostream>
 #include <map>
 #include <memory>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -41,6 +46,7 @@ class Worker {
     int64_t replicas = 1, batch = 0;
     double seconds = 0;
     words >> command >> model;
+    if (command == "steps") return steps(words);
     if (command == "parameters") return static_cast<double>(bench::count_parameters(model));
     if (command == "forget") {
       trainings_.clear();
@@ -66,6 +72,21 @@ class Worker {
   }
 
  private:
+  double steps(std::istringstream& words) {
+    std::string model;
+    int64_t batch = 0, count = 0;
+    if (!(words >> model >> batch >> count)) throw std::invalid_argument("arguments missing");
+    if (!workers_) workers_.emplace();
+    std::unique_ptr<bench::Training>& training = trainings_[{"steps", model, 1, batch}];
+    if (!training) {
+      const auto [samples, added] = samples_.try_emplace(model, directory_, model);
+      training = bench::train_with_strategy(*workers_, samples->second, model, batch);
+    }
+    const auto start = std::chrono::steady_clock::now();
+    for (int64_t i = 0; i < count; ++i) training->step(next_step_++);
+    return bench::seconds_since(start);
+  }
+
   std::unique_ptr<bench::Training> make_training(const std::string& command,
                                                  const std::string& model, int64_t replicas,
                                                  int64_t batch) {
@@ -88,6 +109,8 @@ class Worker {
   std::string directory_;
   std::map<std::string, bench::Samples> samples_;
   std::map<int64_t, tf::distribute::MirroredStrategy> strategies_;
+  std::optional<tf::distribute::MultiWorkerMirroredStrategy> workers_;
+  int64_t next_step_ = 0;
   std::map<std::tuple<std::string, std::string, int64_t, int64_t>, std::unique_ptr<bench::Training>>
       trainings_;
 };
@@ -101,7 +124,8 @@ int main(int argc, char** argv) {
   }
   tf::config::keep_freed_memory();
   tf::logging::set_level(tf::logging::Level::kWarning);
-  tf::config::set_logical_device_configuration("CPU", 2);
+  // A worker has one replica, all others of this program are in one process.
+  tf::config::set_logical_device_configuration("CPU", std::getenv("TF_CONFIG") ? 1 : 2);
   if (argc == 3) {
     at::set_num_threads(std::stoi(argv[2]));
     at::globalContext().setFlushDenormal(true);  // as steps of Cohort's do by themselves

@@ -1,6 +1,7 @@
-"""TensorFlow's turn of bench/step.py: plain, or MirroredStrategy on two logical CPUs.
+"""TensorFlow's turn of bench/step.py: plain, MirroredStrategy on two logical CPUs, or a worker of a
+MultiWorkerMirroredStrategy, which TF_CONFIG names.
 
-Usage: python3 -m peers.tensorflow_step SAMPLES THREADS plain|mirrored, with commands as in
+Usage: python3 -m peers.tensorflow_step SAMPLES THREADS plain|mirrored|worker, with commands as in
 turns.py; THREADS are those within operations. Variants: LSTM,OPTIMIZER with looped or unrolled,
 keras or legacy optimizers; of an empty step: eager or function.
 """
@@ -90,14 +91,7 @@ class Peer:
         def step():
             self.strategy.run(lambda: None)
 
-        step = tf.function(step) if variant == "function" else step
-
-        def run(count):
-            start = time.perf_counter()
-            for _ in range(count):
-                step()
-            return time.perf_counter() - start
-
+        run = turns.repeat(tf.function(step) if variant == "function" else step)
         run(3)
         return run
 
@@ -121,6 +115,8 @@ def main():
         tf.config.set_logical_device_configuration(
             cpu, [tf.config.LogicalDeviceConfiguration() for _ in range(2)])
         strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+    elif kind == "worker":
+        strategy = tf.distribute.MultiWorkerMirroredStrategy()
     turns.serve(Peer(directory, strategy))
 
 

@@ -79,7 +79,8 @@ TEST(AddressTest, EachMistakeHasItsOwnLine) {
       {"unix:/" + std::string(107, 'a'), "has a path of 108 bytes; a unix socket's may have 107"},
   };
   for (const auto& [address, problem] : kMistakes) {
-    const std::string message = thrown<InvalidArgumentError>([&] { parse_address(address); });
+    const std::string message =
+        thrown<InvalidArgumentError>([&, &address = address] { parse_address(address); });
     EXPECT_THAT(message, ::testing::HasSubstr(problem)) << address;
     EXPECT_EQ(message.find('\n'), std::string::npos) << message;
     EXPECT_LT(message.size(), 300u) << message;

@@ -155,6 +155,8 @@ ServerCore::ServerCore(ServerPlace place, const ServerOptions& options)
   set_fence(membership_);
   coordination_.emplace(membership_);
   attach_everything(*this);
+  host_server_ = std::make_unique<rpc::HostServer>(
+      dispatcher_, rpc::HostServerOptions{.settings = settings_of(options)});
   server_ = std::make_unique<rpc::GrpcServer>(
       dispatcher_, std::move(listener),
       rpc::GrpcServerOptions{.security = security_, .settings = settings_of(options)});
@@ -270,6 +272,7 @@ void ServerCore::finish(const std::string& reason) {
   });
   channels_.close();
   server_->stop();
+  host_server_->stop();
 }
 
 }  // namespace cohort::internal

@@ -13,6 +13,7 @@
 #include "cohort/cluster/grpc/grpc_server.h"
 #include "cohort/cluster/metrics_server.h"
 #include "cohort/cluster/rpc/dispatcher.h"
+#include "cohort/cluster/same_host/host_server.h"
 #include "cohort/cluster/security/insecure_warning.h"
 #include "cohort/cluster/server.h"
 #include "cohort/cluster/server_context.h"
@@ -85,6 +86,7 @@ class ServerCore : public ServerContext {
   UniqueFd stop_event_;  // readable once the end was asked for
   ChannelPool channels_;
   rpc::Dispatcher dispatcher_;
+  std::unique_ptr<rpc::HostServer> host_server_;
   std::unique_ptr<rpc::GrpcServer> server_;
   std::string address_;
   std::string advertised_address_;

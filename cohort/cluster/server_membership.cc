@@ -97,7 +97,10 @@ ServerMembership::ServerMembership(ServerContext& context, const distribute::Ser
                                           changed_.notify_all();
                                         }});
   }
-  const bool is_ps = context.task().job == kPs;
+  // Of a parameter server cluster, ps tasks keep the variables and workers the place where they are
+  // until a new coordinator comes.
+  const bool waits = context.task().job == kPs ||
+                     (context.task().job == kWorker && context.cluster_spec().has_job(kPs));
   agent_ = std::make_unique<membership::MembershipAgent>(
       clock_, context.channel(leader_),
       membership::AgentOptions{
@@ -108,7 +111,7 @@ ServerMembership::ServerMembership(ServerContext& context, const distribute::Ser
           .program = program(),
           .start_timeout = options.start_timeout,
           .on_service_lost =
-              is_ps ? membership::OnServiceLost::kWait : membership::OnServiceLost::kFail,
+              waits ? membership::OnServiceLost::kWait : membership::OnServiceLost::kFail,
           .lease = options.ps_lease,
           .heartbeat = heartbeat_of(context.cluster_spec(), options),
           .on_generation = [this](int64_t generation,

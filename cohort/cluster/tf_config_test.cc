@@ -114,7 +114,7 @@ TEST(TfConfigTest, AMistakeIsOneLineWithItsPath) {
        "TF_CONFIG: top level: has 1000001 bytes; at most 1000000 are read"},
   };
   for (const auto& [text, message] : kMistakes) {
-    EXPECT_EQ(thrown<InvalidArgumentError>([&] { parse_tf_config(text); }), message);
+    EXPECT_EQ(thrown<InvalidArgumentError>([&, &text = text] { parse_tf_config(text); }), message);
   }
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <type_traits>
 
@@ -11,8 +12,8 @@ namespace cohort::collective {
 class CallFingerprint {
  public:
   void add(std::string_view text) {
+    add(text.size());  // so that "ab", "c" is not "a", "bc"
     for (const char c : text) add_byte(static_cast<unsigned char>(c));
-    add_byte(0xff);  // so that "ab", "c" is not "a", "bc"
   }
   template <class Number>
   requires std::is_integral_v<Number>
@@ -27,5 +28,38 @@ class CallFingerprint {
 
   uint64_t hash_ = 14695981039346656037ull;
 };
+
+// A call, wherever it stands.
+struct CallIdentity {
+  std::string_view operation;
+  std::string_view name;
+  std::string_view signature;
+  int root = -1;
+  int64_t count = 0;
+  int dtype = -1;
+  std::span<const int64_t> parts = {};
+
+  uint64_t fingerprint() const {
+    CallFingerprint all;
+    all.add(operation);
+    all.add(name);
+    all.add(signature);
+    all.add(root);
+    all.add(count);
+    all.add(dtype);
+    all.add(parts.size());
+    for (const int64_t part : parts) all.add(part);
+    return all.value();
+  }
+};
+
+// That of a call, or of a plan, at its place in a group's sequence.
+inline uint64_t placed_fingerprint(uint64_t call, int64_t generation, uint64_t sequence) {
+  CallFingerprint all;
+  all.add(call);
+  all.add(generation);
+  all.add(sequence);
+  return all.value();
+}
 
 }  // namespace cohort::collective

@@ -25,15 +25,15 @@ struct CheckedCall {
   int root = -1;
 
   uint64_t fingerprint() const {
-    CallFingerprint all;
-    all.add(operation);
-    all.add(options.name);
-    all.add(options.signature);
-    all.add(root);
-    all.add(buffers.empty() ? int64_t{0} : buffers[0].count);
-    all.add(buffers.empty() ? -1 : static_cast<int>(buffers[0].dtype));
-    for (const int64_t count : counts) all.add(count);
-    return all.value();
+    const bool has_values = !buffers.empty();
+    return CallIdentity{.operation = operation,
+                        .name = options.name,
+                        .signature = options.signature,
+                        .root = root,
+                        .count = has_values ? buffers[0].count : 0,
+                        .dtype = has_values ? static_cast<int>(buffers[0].dtype) : -1,
+                        .parts = counts}
+        .fingerprint();
   }
 
   // For messages.
@@ -137,11 +137,7 @@ class CheckedCommunicator final : public Communicator {
 
   // The fingerprint of a call at its place in the sequence.
   uint64_t placed(uint64_t call, uint64_t sequence) const {
-    CallFingerprint all;
-    all.add(call);
-    all.add(generation());
-    all.add(sequence);
-    return all.value();
+    return placed_fingerprint(call, generation(), sequence);
   }
 
   std::unique_ptr<Work> agree_and_make(const CheckedCall& call, uint64_t sequence, Make make_call,

@@ -25,6 +25,8 @@ struct GroupMember {
   std::shared_ptr<GroupStore> store = nullptr;
   // Until when all tasks must have come.
   std::chrono::steady_clock::time_point deadline = {};
+  // A call that waits for longer warns of whom it waits for, again and again.
+  std::chrono::nanoseconds slow_after = std::chrono::seconds(10);
 
   int size() const { return static_cast<int>(tasks.size()); }
   const TaskId& task(int of_rank) const { return tasks[static_cast<size_t>(of_rank)]; }

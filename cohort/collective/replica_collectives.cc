@@ -172,7 +172,9 @@ Tensor all_gather(SyncGroup& group, int local_replica, const Tensor& value, int6
 }
 
 Tensor concat_replicas(SyncGroup& group, at::ArrayRef<Tensor> local_values, int64_t axis) {
-  const std::vector<Tensor> values = all_replicas_values(group, local_values, "gather");
+  // Tasks that gather along different axes make different calls.
+  const std::string name = group.spans_tasks() ? str("gather along axis ", axis) : std::string();
+  const std::vector<Tensor> values = all_replicas_values(group, local_values, name);
   check_can_concat(values, axis);
   return at::cat(values, axis);
 }

@@ -2,7 +2,9 @@
 
 #include <ATen/ops/empty.h>
 
+#include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <string>
 
 namespace cohort::collective {
@@ -110,6 +112,28 @@ std::vector<Tensor> all_replicas_values(SyncGroup& group, at::ArrayRef<Tensor> l
     position += value.nbytes();
   }
   return values;
+}
+
+std::vector<std::string> all_tasks_texts(SyncGroup& group, std::string_view mine,
+                                         std::string_view name) {
+  const std::vector<int64_t> sizes =
+      all_tasks_values(group, static_cast<int64_t>(mine.size()), name);
+  const auto own = static_cast<size_t>(group.view()->task);
+  const auto start = [&](size_t task) {
+    return std::accumulate(sizes.begin(), sizes.begin() + static_cast<std::ptrdiff_t>(task),
+                           int64_t{0});
+  };
+  std::string all(static_cast<size_t>(start(sizes.size())), '\0');
+  std::copy(mine.begin(), mine.end(), all.begin() + start(own));
+  if (group.spans_tasks()) {
+    all_gather(group.between(), {all.data(), static_cast<int64_t>(all.size()), uint8}, sizes,
+               {.name = name, .timeout = group.timeout()});
+  }
+  std::vector<std::string> texts;
+  for (size_t task = 0; task < sizes.size(); ++task) {
+    texts.push_back(all.substr(static_cast<size_t>(start(task)), static_cast<size_t>(sizes[task])));
+  }
+  return texts;
 }
 
 }  // namespace cohort::collective

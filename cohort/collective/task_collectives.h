@@ -2,6 +2,7 @@
 // its task: in cross-replica context, or as the leader of a meeting.
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <type_traits>
 #include <vector>
@@ -26,6 +27,10 @@ void take_from_first_task(SyncGroup& group, const Tensor& value, std::string_vie
 // Shapes: any, on the CPU -> the same shapes, on every task.
 std::vector<Tensor> all_replicas_values(SyncGroup& group, at::ArrayRef<Tensor> local_values,
                                         std::string_view name);
+
+// The bytes of all tasks, in the order of ranks; `mine` is this task's, of any length.
+std::vector<std::string> all_tasks_texts(SyncGroup& group, std::string_view mine,
+                                         std::string_view name);
 
 // The values of all tasks, in the order of ranks; `mine` is this task's. The bytes of T must mean
 // the same on every machine of the group.

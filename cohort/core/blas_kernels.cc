@@ -35,6 +35,11 @@ VectorUnits vector_units() {
 #endif
 }
 
+std::string_view blas_kernels() {
+  const char* const name = kernels_in_use();
+  return name == nullptr ? "" : name;
+}
+
 std::string_view better_blas_kernels(std::string_view chosen, const VectorUnits& units) {
   if (std::find(kOldKernels.begin(), kOldKernels.end(), chosen) == kOldKernels.end()) return "";
   if (units.avx512) return "SkylakeX";

@@ -12,6 +12,9 @@ struct VectorUnits {
 };
 VectorUnits vector_units();
 
+// Those of this process: OpenBLAS's name for them; "" where libtorch uses another BLAS.
+std::string_view blas_kernels();
+
 // The value of OPENBLAS_CORETYPE that serves a processor better than the kernels that OpenBLAS
 // picked by itself, `chosen` ("Prescott"); "" where they will do. OpenBLAS knows processors by their
 // model, and gives those that are newer than itself kernels for SSE3.

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "cohort/core/error.h"
+#include "cohort/core/failure_frame.h"
 #include "cohort/core/interrupt.h"
 
 namespace cohort::internal {
@@ -37,6 +38,7 @@ int exit_code(Code code, const ExitCodes& codes) {
 }  // namespace
 
 int run_program(const std::function<int()>& program, const ExitCodes& codes) {
+  FailureFrame frame;
   try {
     return program();
   } catch (const abi::__forced_unwind&) {
@@ -45,6 +47,7 @@ int run_program(const std::function<int()>& program, const ExitCodes& codes) {
     std::fflush(stdout);
     const std::string line = str(::program_invocation_short_name, ": ", error.what(), "\n");
     std::fwrite(line.data(), 1, line.size(), stderr);
+    frame.caught(std::current_exception());
     return codes.interrupted;
   } catch (...) {
     const ErrorRecord error = record_error(std::current_exception());
@@ -53,6 +56,7 @@ int run_program(const std::function<int()>& program, const ExitCodes& codes) {
         str(::program_invocation_short_name, ": ", code_name(error.code), ": ", error.message,
             error.task.empty() ? "" : " [" + error.task + "]", "\n");
     std::fwrite(line.data(), 1, line.size(), stderr);
+    frame.caught(std::current_exception());
     return exit_code(error.code, codes);
   }
 }

@@ -33,7 +33,8 @@ COHORT_API int run_program(const std::function<int()>& program, const ExitCodes&
 }  // namespace internal
 
 // Calls `program`, which returns the exit code or nothing (0), and returns it; if it throws, the
-// code above, after a line "name: CLASS: what was wrong" on stderr.
+// code above, after a line "name: CLASS: what was wrong" on stderr. The tasks that work in step with
+// this one (MultiWorkerMirroredStrategy) get the same error.
 template <class Program>
 int run_program(Program&& program, const ExitCodes& codes = {}) {
   static_assert(std::is_invocable_v<Program&>,

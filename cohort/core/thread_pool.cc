@@ -48,6 +48,12 @@ struct ThreadPool::State {
     }
   }
 
+  bool is_own_thread() {
+    const std::lock_guard lock(mutex);
+    return std::any_of(threads.begin(), threads.end(), [](const std::thread& thread) {
+      return thread.get_id() == std::this_thread::get_id();
+    });
+  }
   void start_thread(int index) {
     const std::lock_guard lock(mutex);
     threads.emplace_back([this, index] { run_tasks(index); });
@@ -133,8 +139,16 @@ ThreadPool::ThreadPool(std::string name, int num_threads) : state_(std::make_uni
 }
 
 ThreadPool::~ThreadPool() {
-  if (!state_->home.is_here()) [[maybe_unused]]
+  if (!state_->home.is_here()) {
+    [[maybe_unused]] State* const left = state_.release();
+  } else if (state_->is_own_thread()) {
+    // A thread cannot join itself: another one does, when this task has ended.
     State* const left = state_.release();
+    try {
+      std::thread([left] { delete left; }).detach();
+    } catch (const std::system_error&) {  // no thread to be had: the pool stays
+    }
+  }
 }
 
 int ThreadPool::num_threads() const { return state_->num_threads; }

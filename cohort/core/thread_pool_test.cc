@@ -123,6 +123,29 @@ TEST(ThreadPoolTest, ATaskIsFreedOnceItRan) {
   EXPECT_TRUE(expired.get_future().get());
 }
 
+// As a server's answer to a call does that outlives the server.
+TEST(ThreadPoolTest, ATaskMayReleaseTheLastReferenceToItsPool) {
+  for (int i = 0; i < 20; ++i) {
+    std::promise<void> released;
+    std::promise<void> queued_ran;
+    auto pool = std::make_shared<ThreadPool>("owned", 2);
+    ThreadPool* const raw = pool.get();
+    auto last = std::make_shared<std::shared_ptr<ThreadPool>>();
+    std::promise<void> is_last;
+    raw->schedule([last, go = is_last.get_future().share(), &released, &queued_ran] {
+      go.wait();
+      (*last)->schedule([&] { queued_ran.set_value(); });
+      last->reset();
+      released.set_value();
+    });
+    *last = std::move(pool);
+    is_last.set_value();
+    EXPECT_EQ(released.get_future().wait_for(std::chrono::seconds(20)), std::future_status::ready);
+    EXPECT_EQ(queued_ran.get_future().wait_for(std::chrono::seconds(20)),
+              std::future_status::ready);
+  }
+}
+
 TEST(ThreadPoolTest, ThreadsAreNamedAfterThePool) {
   std::promise<std::string> name;
   ThreadPool pool("loader", 1);

@@ -6,19 +6,25 @@ namespace cohort::internal {
 
 class VariableImpl;
 
+// Of a variable that lies in shards: beside all of them, or whole beside the first.
+enum class Colocation { kShardByShard, kWhole };
+
 // nullptr: none.
 const VariableImpl* colocated_with();
+Colocation colocation();
 
 // During its lifetime, new variables of this thread are kept beside `variable`.
 class [[nodiscard]] ScopedColocation {
  public:
-  explicit ScopedColocation(const VariableImpl& variable);
+  explicit ScopedColocation(const VariableImpl& variable,
+                            Colocation how = Colocation::kShardByShard);
   ~ScopedColocation();
   ScopedColocation(const ScopedColocation&) = delete;
   ScopedColocation& operator=(const ScopedColocation&) = delete;
 
  private:
   const VariableImpl* const previous_;
+  const Colocation previous_colocation_;
 };
 
 }  // namespace cohort::internal

@@ -45,9 +45,9 @@ class COHORT_API DistributedIterator {
 
   // The next batch, one component per replica; nullopt when no worker has data.
   // Errors: those of the dataset, which take their step's data with them (the following call
-  // returns the next step), except for a missed read deadline, which consumes nothing; Aborted (the
-  // same happened to the input of another process of the strategy; names the worker);
-  // FailedPrecondition (called in a replica, or in the scope of another strategy).
+  // returns the next step), except for a missed read deadline, which consumes nothing. The error of
+  // another process's input comes by its class and names the worker; for a missed read deadline it is
+  // Aborted. FailedPrecondition (called in a replica, or in the scope of another strategy).
   std::optional<PerReplica<Structure>> next();
   // Whether next() has a batch, or an error to report. May have to read that batch ahead, which is
   // then kept for next(), and in states.

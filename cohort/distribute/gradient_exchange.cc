@@ -37,7 +37,7 @@ GradientStream& GradientExchange::stream_of(const ReplicaContext& replica) {
   auto& stream = streams_[static_cast<size_t>(replica.local_replica_id())];
   if (stream == nullptr) {
     std::vector<Tensor> leaves;
-    for (const UpdateTarget& target : targets_) leaves.push_back(target.variable.value());
+    for (const UpdateTarget& target : targets_) leaves.push_back(target.variable.tape_source());
     stream = std::make_unique<GradientStream>(std::move(leaves));
   }
   return *stream;

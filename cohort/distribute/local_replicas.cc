@@ -50,6 +50,12 @@ std::chrono::nanoseconds spin_for(int replicas) {
   return replicas <= num_usable_cores() ? kSpin : std::chrono::nanoseconds(0);
 }
 
+// A task whose launcher has given it some of the host's cores shares those with nobody.
+int cores_of_task(int tasks_on_host) {
+  const auto on_host = static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
+  return std::min(num_usable_cores(), std::max(1, on_host / std::max(1, tasks_on_host)));
+}
+
 // Of a step's code, who records summaries: replica 0, and what runs once for all replicas.
 bool may_record_summaries() {
   const ContextFrame* frame = current_frame();
@@ -226,9 +232,10 @@ std::exception_ptr LocalReplicas::Shared::take_error(size_t rank) {
 }
 
 LocalReplicas::LocalReplicas(std::vector<std::string> devices, std::shared_ptr<ReplicaSeed> seed,
-                             std::shared_ptr<collective::Communicator> communicator)
+                             std::shared_ptr<collective::Communicator> communicator,
+                             int tasks_on_host)
     : devices_(std::move(devices)),
-      threads_per_replica_(std::max(1, num_usable_cores() / std::max(1, size()))) {
+      threads_per_replica_(std::max(1, cores_of_task(tasks_on_host) / std::max(1, size()))) {
   warn_of_slow_blas();
   for (const std::string& device : devices_) torch_devices_.push_back(torch_device(device));
   shared_ =

@@ -47,9 +47,11 @@ class ReplicaSeed {
 // one in a child of fork, where the threads are not.
 class LocalReplicas {
  public:
-  // communicator: to the other tasks of the group; null if there are none.
+  // communicator: to the other tasks of the group; null if there are none. tasks_on_host: this one
+  // and others that train on the same cores.
   LocalReplicas(std::vector<std::string> devices, std::shared_ptr<ReplicaSeed> seed,
-                std::shared_ptr<collective::Communicator> communicator = nullptr);
+                std::shared_ptr<collective::Communicator> communicator = nullptr,
+                int tasks_on_host = 1);
   // Joins the threads. A thread that is still inside a step on which run() has given up is left to
   // end by itself.
   ~LocalReplicas();

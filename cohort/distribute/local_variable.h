@@ -42,7 +42,7 @@ class LocalVariable : public VariableImpl {
   // Makes `leaf` (a module's parameter or buffer) the leaf of `replica`'s component: from here on
   // it shares the component's storage. Not while a step runs.
   // Errors: InvalidArgument (shape, dtype or device differ).
-  void bind_component(size_t replica, Tensor leaf);
+  void bind_component(size_t replica, Tensor leaf) override;
 
   // Errors: FailedPrecondition (the variable belongs to another task than the caller's).
   void check_task() const;

@@ -9,6 +9,7 @@
 #include "cohort/collective/form_group.h"
 #include "cohort/core/device.h"
 #include "cohort/core/logging.h"
+#include "cohort/core/numeric_environment.h"
 #include "cohort/core/task.h"
 #include "cohort/distribute/multi_worker_strategy.h"
 #include "cohort/train/summary/recording.h"
@@ -50,6 +51,15 @@ std::vector<std::string> local_devices(const cluster_resolver::ClusterResolver& 
   return names;
 }
 
+// The workers compute the same updates from the same sums, each for itself: they must round alike.
+void compare_numerics(internal::membership::MembershipAgent& agent, bool strict) {
+  const std::vector<std::string> warnings = agent.declare(
+      {{.name = "numeric environment", .text = internal::numeric_environment(), .strict = strict}});
+  for (const std::string& warning : warnings) {
+    internal::log_warning("the workers' variables may drift apart in their last bits: ", warning);
+  }
+}
+
 GroupConnection connect(const MultiWorkerMirroredStrategyOptions& options,
                         const cluster_resolver::ClusterResolver& resolver,
                         const WorkerPlace& place) {
@@ -60,6 +70,7 @@ GroupConnection connect(const MultiWorkerMirroredStrategyOptions& options,
   const std::chrono::milliseconds timeout = options.server_options.start_timeout;
   agent.wait_for_start();
   const internal::membership::ViewPtr view = agent.wait_for_group(1, timeout);
+  compare_numerics(agent, options.strict_bitwise);
 
   connection.watch = std::make_shared<GroupWatch>(place.workers, place.self, *view);
   core.membership().listen(connection.watch);

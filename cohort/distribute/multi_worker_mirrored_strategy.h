@@ -31,6 +31,9 @@ struct MultiWorkerMirroredStrategyOptions {
   ServerOptions server_options = {};
   // As MirroredStrategyOptions says.
   bool shared_storage = true;
+  // Whether workers whose results may differ in bits are refused: another libtorch, processor, BLAS or
+  // number of threads. Else a warning says so: the variables of such workers can drift apart.
+  bool strict_bitwise = false;
   // How long the end of the strategy waits for the workers that are still at work.
   std::chrono::milliseconds close_timeout = std::chrono::minutes(1);
 };
@@ -55,7 +58,8 @@ class COHORT_API MultiWorkerMirroredStrategy : public Strategy {
   // come and connects the workers.
   // Errors: InvalidArgument (one line: a cluster that cannot run, no task type or id beside a cluster,
   // no worker, the options), DeadlineExceeded (names the tasks that have not come), Unavailable (a task
-  // was lost), FailedPrecondition (another cluster spec or program, a port that is taken, a process that
+  // was lost), FailedPrecondition (another cluster spec, program or, if strict_bitwise, numeric
+  // environment; a port that is taken, a process that
   // is another task already), Aborted (the task is there already), those of Server.
   explicit MultiWorkerMirroredStrategy(MultiWorkerMirroredStrategyOptions options);
   MultiWorkerMirroredStrategy();  // with the default options

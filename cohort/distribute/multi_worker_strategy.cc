@@ -40,6 +40,29 @@ WorkerPlace place_in(const train::ClusterSpec& spec, const TaskId& self) {
   return place;
 }
 
+// Gives the other workers what has ended this one's program.
+class PassOn final : public FailureListener {
+ public:
+  explicit PassOn(GroupConnection connection) : connection_(std::move(connection)) {}
+
+  void on_failure(const std::exception_ptr& error) noexcept override {
+    connection_.communicator->abort(
+        error != nullptr ? error
+                         : std::make_exception_ptr(AbortedError(
+                               "an exception has ended the program's use of its strategy")));
+  }
+
+ private:
+  const GroupConnection connection_;  // lives as long as somebody may have something to pass on
+};
+
+std::shared_ptr<FailureListener> listen(const std::optional<GroupConnection>& connection) {
+  if (!connection) return nullptr;
+  auto listener = std::make_shared<PassOn>(*connection);
+  add_failure_listener(listener);
+  return listener;
+}
+
 }  // namespace
 
 WorkerPlace worker_place(const ClusterResolver& resolver) {
@@ -58,7 +81,8 @@ MultiWorkerStrategy::MultiWorkerStrategy(Options options)
     : LocalStrategy(config_of(options)),
       options_(std::move(options)),
       maker_(Task::current()),
-      exceptions_(std::uncaught_exceptions()) {
+      exceptions_(std::uncaught_exceptions()),
+      pass_on_(listen(options_.connection)) {
   const auto& replicas_of = group().view()->replicas_of;
   set_gauge("distribution_strategy_num_workers_gauge", {std::string(name())},
             static_cast<int64_t>(replicas_of.size()));
@@ -72,12 +96,14 @@ void MultiWorkerStrategy::close() noexcept {
   const ScopedTask as_maker(maker_);
   try {
     if (std::uncaught_exceptions() > exceptions_) {
-      return options_.connection->communicator->abort(std::make_exception_ptr(
-          AbortedError("an exception has ended the program's use of its strategy")));
+      FailureFrame* const frame = FailureFrame::current();
+      return frame != nullptr ? frame->leave(pass_on_) : pass_on_->on_failure(nullptr);
     }
     // Of two tasks one of which goes on, both learn here what the other does.
     group().between().barrier(
         {.name = "the end of the strategy", .timeout = options_.close_timeout});
+  } catch (const ResourceExhaustedError&) {
+    pass_on_->on_failure(nullptr);
   } catch (const Error& error) {
     log_info(options_.place.self, " ends its strategy while others do not: ", error.what());
   } catch (...) {  // no memory for the words

@@ -10,6 +10,7 @@
 
 #include "cohort/cluster/cluster_resolver.h"
 #include "cohort/collective/communication_options.h"
+#include "cohort/core/failure_frame.h"
 #include "cohort/core/task_id.h"
 #include "cohort/distribute/group_watch.h"
 #include "cohort/distribute/local_strategy.h"
@@ -48,7 +49,8 @@ class MultiWorkerStrategy final : public LocalStrategy {
   // COLLECTIVE over the workers. Errors: those of a Communicator's calls.
   explicit MultiWorkerStrategy(Options options);
   // Meets the other workers once more, so that none looks lost that has only finished earlier. One
-  // that is left by an exception ends the work of the others instead.
+  // that is left by an exception ends the work of the others instead, by that error if the program's
+  // FailureFrame catches it.
   ~MultiWorkerStrategy() override;
 
   void run(const std::shared_ptr<RunFrame>& frame, const distribute::RunOptions& options) override;
@@ -68,7 +70,8 @@ class MultiWorkerStrategy final : public LocalStrategy {
   const Options options_;
   const Task& maker_;
   const HomeProcess home_;
-  const int exceptions_;  // that were under way when it was made
+  const int exceptions_;                            // that were under way when it was made
+  const std::shared_ptr<FailureListener> pass_on_;  // null: there are no other workers
 };
 
 }  // namespace cohort::internal

@@ -11,6 +11,7 @@
 #include "cohort/cluster/server_core.h"
 #include "cohort/core/caught_error.h"
 #include "cohort/core/error.h"
+#include "cohort/core/libtorch_error.h"
 #include "cohort/core/task.h"
 #include "cohort/core/text.h"
 #include "cohort/core/thread_pool.h"
@@ -103,7 +104,8 @@ class FunctionService : public rpc::Service {
       if (in.field() == kArguments) arguments.control = in.bytes();
     }
     const StructureFunction<> function = table.find(name, to_string(self));
-    return to_message(function(to_structure(arguments, str("the arguments of ", quoted(name)))));
+    const Structure given = to_structure(arguments, str("the arguments of ", quoted(name)));
+    return with_typed_errors(name.c_str(), [&] { return to_message(function(given)); });
   }
 
   const std::shared_ptr<FunctionTable> table_;

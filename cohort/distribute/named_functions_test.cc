@@ -84,6 +84,18 @@ TEST_F(NamedFunctionsTest, ErrorsComeWithTheirClassAndTask) {
   }
 }
 
+TEST_F(NamedFunctionsTest, ErrorsOfLibtorchAreShortAndTyped) {
+  const NamedFunction undefined = functions.add("undefined", [] { return Tensor(); });
+  const NamedFunction shapes =
+      functions.add("shapes", [] { return at::full({2}, 1.) + at::full({3}, 1.); });
+  functions.serve(one);
+  for (const NamedFunction& function : {undefined, shapes}) {
+    EXPECT_THAT([&] { function.call(zero, worker1, tuple(), {.timeout = 20s}); },
+                ::testing::ThrowsMessage<InvalidArgumentError>(::testing::AllOf(
+                    HasSubstr(function.name()), ::testing::Not(HasSubstr("frame")))));
+  }
+}
+
 TEST_F(NamedFunctionsTest, OfAStrategyRunItsSteps) {
   const OneDeviceStrategy strategy("CPU:0");
   const NamedFunction step = strategy.function("step", [&](const Tensor& x) {

@@ -100,6 +100,16 @@ TEST_P(SeveralTasks, ReduceAndGatherAcrossReplicas) {
   });
 }
 
+TEST(SeveralTasksGather, AlongAnotherAxisThanOthersIsAnErrorOnAll) {
+  run_all_tasks(2, 2, [](const Strategy& strategy, int task) {
+    const auto values = strategy.run([] { return at::ones({2, 2}); });
+    EXPECT_THAT([&] { strategy.gather(values, task == 0 ? 0 : 1); },
+                ::testing::ThrowsMessage<FailedPreconditionError>(::testing::AllOf(
+                    HasSubstr("gather along axis 0"), HasSubstr("gather along axis 1"))));
+    EXPECT_EQ(strategy.gather(values, 0).size(0), 8);  // the group goes on
+  });
+}
+
 TEST_P(SeveralTasks, SparseGradientsAreReducedAcrossReplicas) {
   const int n = GetParam().replicas();
   run([&](const Strategy& strategy, int) {

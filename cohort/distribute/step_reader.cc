@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "cohort/cluster/rpc/error_detail.h"
+#include "cohort/collective/task_collectives.h"
 #include "cohort/core/caught_error.h"
 #include "cohort/data/iteration/input_deadline.h"
 #include "cohort/data/storage/pending_elements.h"
@@ -141,11 +143,26 @@ void StepReader::throw_agreed(const Coming& coming, const InputStatus& group) {
   begun_ = {};
   ++steps_;
   const bool own = group.failed >= 0 ? coming.here.failed >= 0 : coming.here.unknown_spec >= 0;
+  const std::exception_ptr told = told_by_all(own ? coming.error : nullptr);
   if (own) std::rethrow_exception(coming.error);
-  throw AbortedError(str("the input of worker ",
-                         group.failed >= 0 ? group.failed : group.unknown_spec,
-                         " failed, which says itself why; the step is left out on all workers, and "
-                         "the following call gives the next one"));
+  const internal::ErrorRecord reason = internal::record_error(told);
+  internal::throw_error(
+      reason.code,
+      str("the input of worker ", group.failed >= 0 ? group.failed : group.unknown_spec,
+          " failed: ", reason.message, "; the step is left out on all workers, and the ",
+          "following call gives the next one"),
+      reason.task);
+}
+
+// COLLECTIVE over the tasks: the error of one that has some.
+std::exception_ptr StepReader::told_by_all(const std::exception_ptr& mine) const {
+  if (!source_->core->input_is_shared()) return mine;
+  const std::vector<std::string> errors = collective::all_tasks_texts(
+      source_->core->group(), mine ? internal::rpc::encode_error(mine) : "", "the input's errors");
+  const auto last = std::find_if(errors.rbegin(), errors.rend(),
+                                 [](const std::string& error) { return !error.empty(); });
+  if (last == errors.rend()) return std::make_exception_ptr(AbortedError("it does not say why"));
+  return internal::rpc::decode_error(*last);
 }
 
 // A batch of no rows. Where what elements look like cannot be found out, as those of this step
@@ -387,7 +404,8 @@ class StepReader::PositionOfTask final : public train::Trackable {
     const int64_t here = core_->group().view()->num_tasks();
     if (saved == here) return;
     throw InvalidArgumentError(
-        str("this checkpoint has the input positions of ", saved, " tasks; here are ", here));
+        str("this checkpoint has the input positions of ", saved, " tasks; here are ", here,
+            ". Begin the data anew: leave the input out of the Checkpoint that restores"));
   }
 
  private:

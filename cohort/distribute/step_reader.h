@@ -36,8 +36,8 @@ class StepReader {
   // what was read of the step is kept for the next call. COLLECTIVE if other processes read for the
   // same steps: either all get a step, or none does. In this case the following step is also read
   // before this one is returned; what results from that is reported by the next call.
-  // Errors: those of this process's input; Aborted (that of another process failed, or was late;
-  // names the worker).
+  // Errors: those of this process's input, and of another's, which names the worker; Aborted (that of
+  // another process was late).
   std::optional<Step> next();
   // Whether next() will return a step or throw. May have to read that step, which is then part of
   // state(). COLLECTIVE, as next.
@@ -78,6 +78,7 @@ class StepReader {
   void look_into(Coming& coming);
   static internal::InputStatus agreed(Coming& coming);
   void throw_agreed(const Coming& coming, const internal::InputStatus& group);
+  std::exception_ptr told_by_all(const std::exception_ptr& mine) const;
   void read_rest();
   Structure make_dummy() const;
   int pipeline_of(size_t replica) const;

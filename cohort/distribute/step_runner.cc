@@ -54,6 +54,20 @@ Structure reduced(const Strategy& strategy, const StepFunction& step,
       });
 }
 
+}  // namespace
+
+Structure run_step(const Strategy& strategy, const std::shared_ptr<const StepFunction>& step,
+                   const PerReplica<Structure>& batch) {
+  const auto results = strategy.run(  // which keeps the step, for a replica that it gives up
+      [step](ReplicaContext& context, const Structure& piece) {
+        return step->call(context, piece);
+      },
+      batch);
+  return reduced(strategy, *step, results);
+}
+
+namespace {
+
 class LocalInput final : public StepInput {
  public:
   LocalInput(std::shared_ptr<StrategyCore> core, DistributedDataset dataset)
@@ -70,6 +84,7 @@ class LocalInput final : public StepInput {
   }
 
   int64_t cardinality() const override { return dataset_.cardinality(); }
+  StructureSpec element_spec() const override { return dataset_.element_spec().component; }
 
   PerReplica<Structure> take() {
     if (auto batch = iterator().next()) return *std::move(batch);
@@ -132,7 +147,7 @@ class SynchronousRunner final : public StepRunner {
     }
     std::promise<Structure> promise;
     try {
-      promise.set_value(run(step, local->take()));
+      promise.set_value(run_step(strategy_, step, local->take()));
     } catch (...) {
       first_error_ = caught_error();
       promise.set_exception(first_error_);
@@ -164,16 +179,6 @@ class SynchronousRunner final : public StepRunner {
   }
 
  private:
-  Structure run(const std::shared_ptr<const StepFunction>& step,
-                const PerReplica<Structure>& batch) const {
-    const auto results = strategy_.run(  // which keeps the step, for a replica that it gives up
-        [step](ReplicaContext& context, const Structure& piece) {
-          return step->call(context, piece);
-        },
-        batch);
-    return reduced(strategy_, *step, results);
-  }
-
   Strategy strategy_;
   std::exception_ptr first_error_;  // that nobody was told of by schedule() or join()
 };

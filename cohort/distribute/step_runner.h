@@ -17,6 +17,8 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/core/function_ref.h"
+#include "cohort/core/spec.h"
 #include "cohort/core/structure_call.h"
 #include "cohort/distribute/input_options.h"
 #include "cohort/distribute/strategy.h"
@@ -53,6 +55,12 @@ std::shared_ptr<const StepFunction> make_step(std::string name, Fn&& fn,
       .reductions = std::move(reductions)});
 }
 
+// Runs the step once on all replicas of the calling task, and reduces their results.
+// Errors: those of Strategy::run; InvalidArgument (see StepRunner::schedule).
+Structure run_step(const distribute::Strategy& strategy,
+                   const std::shared_ptr<const StepFunction>& step,
+                   const distribute::PerReplica<Structure>& batch);
+
 // The source from which each step draws its batch. Made by a runner, for its strategy. A checkpoint
 // holds its position and the number of its pass: after a restore, steps draw the batches that they
 // would have drawn, in this pass and in later ones.
@@ -69,6 +77,11 @@ class StepInput : public train::Trackable {
   // The number of steps of one pass, data::kInfiniteCardinality or data::kUnknownCardinality. Where
   // tasks read their own input, this task's: it may be one step less than another's.
   virtual int64_t cardinality() const = 0;
+  // What a replica gets in a step.
+  virtual StructureSpec element_spec() const = 0;
+  // How many steps of this pass were scheduled and found no data: where workers read, the end is known
+  // only when one of them has met it. Complete after StepRunner::join().
+  virtual int64_t steps_without_data() const { return 0; }
 };
 
 // Made by StrategyCore::make_runner(); keeps the strategy alive. If the runner is destroyed while a
@@ -78,12 +91,25 @@ class StepRunner {
  public:
   virtual ~StepRunner() = default;
 
+  // Makes a step known, in every task of a job, before the first is scheduled.
+  virtual void declare(const std::shared_ptr<const StepFunction>&) {}
+
+  // Runs `loop`, which schedules steps. If workers run steps by themselves, only the task that hands
+  // the steps out runs it; the others serve until it has ended. So every task of a job makes the same
+  // calls, each with the same steps and inputs, declared and made before. Returns in every task what
+  // the loop has returned; a task that was started again passes by the loops that have ended. Not
+  // within another loop.
+  // Errors: in every task, those of the loop. In tasks that serve, too: Unavailable (the task that
+  // runs the loop is lost); FailedPrecondition (it runs another loop here: the programs differ).
+  virtual Structure run_loop(FunctionRef<Structure()> loop) { return loop(); }
+
   // Makes every replica run the step once on the next batch of `input`. The future holds the
   // reduced result, or the error with which the step ended: the function's; the input's (OutOfRange
   // at its end); or InvalidArgument (results of different forms or shapes, or that cannot be
   // reduced in this way; the number of reductions differs from that of the leaves). Synchronous
   // strategies return when the step is over, and the future is ready. If workers run steps by
-  // themselves, the call only queues the step, and some worker draws the batch from its own input.
+  // themselves, the call only queues the step, and some worker draws the batch from its own input; it
+  // waits while as many steps are under way as keep all workers busy.
   // Errors: that of an earlier step, as join() throws it, before this step begins, so that a loop
   // that ignores its futures ends soon after a failure; InvalidArgument (another strategy's input).
   virtual std::future<Structure> schedule(const std::shared_ptr<const StepFunction>& step,

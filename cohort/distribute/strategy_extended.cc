@@ -1,5 +1,7 @@
 #include "cohort/distribute/strategy_extended.h"
 
+#include "cohort/core/error.h"
+#include "cohort/distribute/colocation.h"
 #include "cohort/distribute/context_stack.h"
 #include "cohort/distribute/cross_device_ops.h"
 #include "cohort/distribute/input_options.h"
@@ -65,6 +67,29 @@ void StrategyExtended::update(const Variable& variable,
 
 bool StrategyExtended::variable_created_in_scope(const Variable& variable) const {
   return variable.impl().core() == core_;
+}
+
+class ColocationScope::Impl {
+ public:
+  explicit Impl(const Variable& variable)
+      : variable_(variable), scope_(variable.impl(), internal::Colocation::kWhole) {}
+
+ private:
+  const Variable variable_;  // the scope refers to it
+  const internal::ScopedColocation scope_;
+};
+
+ColocationScope::ColocationScope(const Variable& variable)
+    : impl_(std::make_unique<Impl>(variable)) {}
+ColocationScope::~ColocationScope() = default;
+
+ColocationScope StrategyExtended::colocate_vars_with(const Variable& variable) const {
+  if (!variable_created_in_scope(variable)) {
+    throw InvalidArgumentError(internal::str("colocate_vars_with: variable '", variable.name(),
+                                             "' was made under ", variable.impl().core()->name(),
+                                             ", not in the scope of this ", core_->name()));
+  }
+  return ColocationScope(variable);
 }
 
 bool StrategyExtended::should_checkpoint() const { return core_->should_save_summary(); }

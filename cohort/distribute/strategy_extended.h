@@ -22,6 +22,19 @@ class StrategyCore;
 
 namespace cohort::distribute {
 
+// While it lives, the calling thread's new variables are kept where another one is.
+class COHORT_API [[nodiscard]] ColocationScope {
+ public:
+  explicit ColocationScope(const Variable& variable);
+  ~ColocationScope();
+  ColocationScope(const ColocationScope&) = delete;
+  ColocationScope& operator=(const ColocationScope&) = delete;
+
+ private:
+  class Impl;
+  const std::unique_ptr<Impl> impl_;
+};
+
 class InputIterator;
 struct InputOptions;
 class InputWorkers;
@@ -53,6 +66,12 @@ class COHORT_API StrategyExtended {
               const Tensor& argument) const;
 
   bool variable_created_in_scope(const Variable& variable) const;
+
+  // While the result lives, new variables of this thread are kept where `variable` is: on the ps task
+  // that keeps it (its first shard), undivided. Strategies without ps tasks keep all variables on
+  // the same devices anyway.
+  // Errors: InvalidArgument (a variable of another strategy: names it).
+  ColocationScope colocate_vars_with(const Variable& variable) const;
 
   // Whether this task is the one whose checkpoints and summaries count: the first of the sync
   // group. Checkpoint::save and the summaries of a step need no such question: they go by it

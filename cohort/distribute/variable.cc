@@ -91,6 +91,21 @@ void Variable::scatter_div(const IndexedSlices& slices) const {
   impl().scatter(ScatterOp::kDiv, slices);
 }
 
+Tensor Variable::sparse_read(const Tensor& indices) const {
+  internal::check_row_ids(indices, impl().shape(), "sparse_read", name());
+  return impl().read_rows(indices);
+}
+
+std::vector<Variable> Variable::shards() const {
+  std::vector<Variable> shards;
+  for (auto& shard : impl().shards()) shards.emplace_back(std::move(shard));
+  if (shards.empty()) shards.push_back(*this);
+  return shards;
+}
+
+std::string Variable::device() const { return impl().device(); }
+Tensor Variable::tape_source() const { return impl().tape_source(); }
+
 PerReplica<Tensor> Variable::components() const {
   const LocalVariable& local = impl().local();
   PerReplica<Tensor>::Values values;

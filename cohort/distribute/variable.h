@@ -107,6 +107,23 @@ class COHORT_API Variable {
   // Integers are divided towards 0.
   void scatter_div(const IndexedSlices& slices) const;
 
+  // value[indices]. Where ps tasks keep the variable, those rows alone are read. Recorded by tapes;
+  // the gradient has those rows alone, if the variable is a matrix or is kept by ps tasks.
+  // Shapes: indices [..] of int32 or int64 -> [.., row..], where the variable is [rows, row..].
+  // Errors: InvalidArgument (rank 0; an index outside of the rows: names it; another dtype).
+  Tensor sparse_read(const Tensor& indices) const;
+
+  // The parts in which ps tasks keep it, "name/part_0" and so on, in the order of their rows; or the
+  // variable alone. See ShardedVariable. A tape takes gradients of the variable, not of its parts.
+  std::vector<Variable> shards() const;
+  // "/job:ps/replica:0/task:1/device:CPU:0": of the first component.
+  // Errors: FailedPrecondition (its shards lie on several devices).
+  std::string device() const;
+
+  // The tensor by which tapes know the variable in this context. Where only rows of the variable are
+  // read, it has the variable's shape and no values.
+  Tensor tape_source() const;
+
   // A copy of every local component, detached; for tests and tools.
   PerReplica<Tensor> components() const;
 

@@ -128,6 +128,7 @@ class RemoteVariable final : public internal::VariableImpl {
   void assign(internal::AssignOp, const Tensor& value) override {
     value_ = checked_value(value, "assign");
   }
+  void bind_component(size_t, Tensor) override {}
   void scatter(internal::ScatterOp op, const IndexedSlices& slices) override {
     internal::scatter_rows(
         value_, op,

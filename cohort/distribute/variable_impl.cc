@@ -1,9 +1,12 @@
 #include "cohort/distribute/variable_impl.h"
 
+#include <ATen/ops/embedding.h>
+#include <ATen/ops/index_select.h>
 #include <c10/core/ScalarType.h>
 
 #include <utility>
 
+#include "cohort/core/device.h"
 #include "cohort/distribute/context_stack.h"
 #include "cohort/distribute/replica_context.h"
 #include "cohort/distribute/strategy.h"
@@ -57,6 +60,42 @@ distribute::ReplicaContext* VariableImpl::calling_replica(const char* operation)
                                     name(), "' was made under a ", core_->name(),
                                     " and cannot be used (", operation,
                                     ") in the scope of another ", frame->core->name()));
+}
+
+Tensor VariableImpl::read_rows(const Tensor& ids) const {
+  const Tensor value = read();
+  const Tensor here = ids.to(value.device());
+  if (value.dim() == 2) {
+    // Its gradient has the rows that were read only.
+    return at::embedding(value, here, /*padding_idx=*/-1, /*scale_grad_by_freq=*/false,
+                         /*sparse=*/true);
+  }
+  std::vector<int64_t> result = ids.sizes().vec();
+  result.insert(result.end(), shape().begin() + 1, shape().end());
+  return value.index_select(0, here.reshape({-1})).reshape(result);
+}
+
+std::string VariableImpl::device() const {
+  return core_->is_default() ? canonicalize("CPU:0") : core_->parameter_devices()[0];
+}
+
+void check_row_ids(const Tensor& ids, at::IntArrayRef shape, const char* operation,
+                   const std::string& name) {
+  if (shape.empty()) {
+    throw InvalidArgumentError(
+        str(operation, " of variable '", name, "', which has rank 0 and no rows; use value()"));
+  }
+  if (!ids.defined() || (ids.scalar_type() != int64 && ids.scalar_type() != int32)) {
+    throw InvalidArgumentError(str(operation, " of variable '", name,
+                                   "' takes indices of int32 or int64, not ", describe(ids)));
+  }
+  const Tensor flat = ids.detach().to(at::kCPU, int64).contiguous();
+  const int64_t* values = flat.data_ptr<int64_t>();
+  for (int64_t i = 0; i < flat.numel(); ++i) {
+    if (values[i] >= 0 && values[i] < shape[0]) continue;
+    throw InvalidArgumentError(str(operation, " of variable '", name, "': the index ", values[i],
+                                   " at place ", i, " is not in [0, ", shape[0], "), its rows"));
+  }
 }
 
 std::shared_ptr<train::SaveGroup> VariableImpl::save_group() const { return core_->save_group(); }

@@ -46,6 +46,16 @@ class VariableImpl : public train::Trackable {
   virtual Tensor read() const = 0;
   virtual void assign(AssignOp op, const Tensor& value) = 0;
   virtual void scatter(ScatterOp op, const IndexedSlices& slices) = 0;
+  // value[ids], recorded by tapes. The ids, [..] of int32 or int64, are within the rows.
+  virtual Tensor read_rows(const Tensor& ids) const;
+  // As Variable::tape_source, shards (empty: it is whole) and device.
+  virtual Tensor tape_source() const { return read(); }
+  virtual std::vector<std::shared_ptr<VariableImpl>> shards() { return {}; }
+  virtual std::string device() const;
+  // Makes `leaf` (a module's parameter or buffer) the tensor with which this task's replica computes,
+  // and through which it writes. Not while a step runs.
+  // Errors: InvalidArgument (shape, dtype or device differ).
+  virtual void bind_component(size_t replica, Tensor leaf) = 0;
   bool has_checkpoint_values() const override { return true; }
   std::vector<train::CheckpointValue> checkpoint_values() override = 0;
   void prepare_restore(train::RestoreSource& source) override = 0;
@@ -76,5 +86,9 @@ class VariableImpl : public train::Trackable {
 
 // "assign_add".
 const char* assign_name(AssignOp op);
+
+// Errors: InvalidArgument (ids that are not int32 or int64, or not rows of a variable of this shape).
+void check_row_ids(const Tensor& ids, at::IntArrayRef shape, const char* operation,
+                   const std::string& name);
 
 }  // namespace cohort::internal

@@ -63,6 +63,18 @@ struct ShardInfo {
   Tensor of(const Tensor& whole) const;
 };
 
+// Initial values that any task can make by itself, for whichever part of the variable it keeps.
+struct KnownValues {
+  enum class Kind { kConstant, kUniform, kNormal };
+  Kind kind = Kind::kConstant;
+  double first = 0;   // the constant, the lower bound, or the mean
+  double second = 0;  // the upper bound, or the standard deviation
+  // Where the random stream stands at the variable's first element.
+  uint64_t seed = 0;
+  uint64_t stream = 0;
+  uint64_t position = 0;
+};
+
 // Makes a variable's initial value. The function runs later: a strategy runs it once per shard,
 // whatever the number of replicas. If the strategy keeps values in this process, there is one
 // shard, and the function runs on the thread that creates the variable, before the creation
@@ -80,19 +92,27 @@ class VariableInitializer {
   // Leaves random streams in the state in which `make` would have left them. It need not compute
   // anything for that: a stream from which no other code draws may catch up at the next draw.
   using Skip = std::function<void()>;
+  // Says what the values are, in place of `make`, and leaves random streams as `make` would have.
+  // nullopt, where it cannot say: then it has changed nothing.
+  using Describe = std::function<std::optional<KnownValues>()>;
 
   template <class Fn>
   requires(std::is_invocable_r_v<Tensor, const Fn&, const ShardInfo&> &&
-           !std::same_as<Fn, VariableInitializer>) VariableInitializer(Fn make, Skip skip = nullptr)
-      : make_(std::move(make)), skip_(std::move(skip)) {}
+           !std::same_as<Fn, VariableInitializer>)
+      VariableInitializer(Fn make, Skip skip = nullptr, Describe describe = nullptr)
+      : make_(std::move(make)), skip_(std::move(skip)), describe_(std::move(describe)) {}
 
   Tensor operator()(const ShardInfo& shard) const { return make_(shard); }
   bool can_skip() const { return skip_ != nullptr; }
   void skip() const { skip_(); }
+  std::optional<KnownValues> describe() const {
+    return describe_ == nullptr ? std::nullopt : describe_();
+  }
 
  private:
   Make make_;
   Skip skip_;
+  Describe describe_;
 };
 
 }  // namespace distribute

@@ -29,15 +29,18 @@ class COHORT_API Activation {
   requires(std::is_invocable_r_v<Tensor, const Fn&, const Tensor&> &&
            !std::convertible_to<Fn, std::string_view> && !std::same_as<Fn, Activation>)
       Activation(Fn fn)
-      : name_("function"), fn_(std::move(fn)) {}
+      : name_("function"), fn_(std::move(fn)), is_named_(false) {}
 
   // Shape: x [..] -> the same.
   Tensor operator()(const Tensor& x) const { return fn_ ? fn_(x) : x; }
   const std::string& name() const { return name_; }
+  // Whether the name says which it is; else it is a function of the program.
+  bool is_named() const { return is_named_; }
 
  private:
   std::string name_ = "linear";
   std::function<Tensor(const Tensor&)> fn_;
+  bool is_named_ = true;
 };
 
 }  // namespace cohort::keras::activations

@@ -12,6 +12,7 @@
 #include "cohort/keras/functional_inputs.h"
 #include "cohort/keras/layer_order.h"
 #include "cohort/keras/layers/fusion.h"
+#include "cohort/keras/saving/graph_config.h"
 
 namespace cohort::keras {
 namespace {
@@ -141,6 +142,10 @@ class FunctionalImpl final : public Model {
       }
       track(str("layer-", i), layers_[i]);
     }
+  }
+
+  std::optional<Config> get_config() const override {
+    return internal::functional_config(*this, inputs_.form(), outputs_, layers_);
   }
 
   std::vector<train::TrackableChild> checkpoint_children() override {

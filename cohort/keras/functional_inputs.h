@@ -15,6 +15,8 @@ class FunctionalInputs {
  public:
   explicit FunctionalInputs(keras::SymbolicStructure inputs) : inputs_(std::move(inputs)) {}
 
+  const keras::SymbolicStructure& form() const { return inputs_; }
+
   // Returns one leaf per input of the model, in order. Dicts are matched by key (for a model with a
   // tuple of inputs, by the names of the inputs); a single leaf fits a dict of one. As in Keras, a
   // last dimension of size 1 is added or removed if that gives the right rank, and one example

@@ -11,13 +11,30 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
+#include "cohort/distribute/known_values.h"
 #include "cohort/distribute/variable_spec.h"
+#include "cohort/keras/saving/config_json.h"
 #include "cohort/ops/random.h"
 
 namespace cohort::keras::initializers {
+
+Initializer described(Initializer initializer, const Config& config) {
+  initializer.config_ = std::make_shared<const Config>(config);
+  return initializer;
+}
+
 namespace {
 
 using Shape = std::vector<int64_t>;
+using internal::Json;
+
+Initializer described(Initializer initializer, const char* class_name, Json config) {
+  return initializers::described(
+      std::move(initializer),
+      internal::serialized("keras.initializers", class_name, std::move(config)));
+}
+
+Json seed_json(const std::optional<uint64_t>& seed) { return seed ? Json(*seed) : Json(nullptr); }
 
 // The standard deviation of a standard normal that is cut off at two.
 constexpr double kTruncatedStddev = 0.87962566103423978;
@@ -45,57 +62,117 @@ random::RandomGenerator make_generator(const std::optional<uint64_t>& seed) {
 
 using Draw = std::function<Tensor(const random::Generator&, const Shape&, DType)>;
 
-// A random initializer. What it skips, it draws when it is asked for the next values, if ever: most
-// make one weight.
-Initializer drawn_by(Draw draw, const std::optional<uint64_t>& seed) {
-  struct State {
-    const Draw draw;
-    const random::Generator generator;
-    std::mutex mutex;
-    std::vector<std::pair<Shape, DType>> skipped;  // guarded by mutex
-  };
-  const std::shared_ptr<State> state(new State{std::move(draw), make_generator(seed), {}, {}});
-  return {[state](const Shape& shape, DType dtype) {
-            std::lock_guard lock(state->mutex);
-            for (const auto& [skipped_shape, skipped_dtype] : state->skipped) {
-              state->draw(state->generator, skipped_shape, skipped_dtype);
-            }
-            state->skipped.clear();
-            return state->draw(state->generator, shape, dtype);
-          },
-          [state](const Shape& shape, DType dtype) {
-            std::lock_guard lock(state->mutex);
-            state->skipped.emplace_back(shape, dtype);
-          }};
+// The distribution of values that a ps task can draw by itself; nullopt: it cannot.
+using Distributed = std::function<std::optional<distribute::KnownValues>(const Shape&)>;
+
+// A random initializer.
+class Drawing {
+ public:
+  Drawing(Draw draw, Distributed distributed, const std::optional<uint64_t>& seed)
+      : draw_(std::move(draw)),
+        distributed_(std::move(distributed)),
+        generator_(make_generator(seed)) {}
+
+  Tensor make(const Shape& shape, DType dtype) {
+    const std::lock_guard lock(mutex_);
+    catch_up();
+    return draw_(generator_, shape, dtype);
+  }
+
+  // What it skips, it draws when it is asked for the next values, if ever: most make one weight.
+  void skip(const Shape& shape, DType dtype) {
+    const std::lock_guard lock(mutex_);
+    skipped_.emplace_back(shape, dtype);
+  }
+
+  // Passes over the words of the stream that `make` would have drawn.
+  std::optional<distribute::KnownValues> describe(const Shape& shape, DType dtype) {
+    if (distributed_ == nullptr || !internal::has_known_random_values(dtype)) return std::nullopt;
+    std::optional<distribute::KnownValues> known = distributed_(shape);
+    if (!known) return std::nullopt;
+    const std::lock_guard lock(mutex_);
+    catch_up();
+    random::Generator::State state = generator_.state();
+    known->seed = state.seed;
+    known->stream = state.stream;
+    known->position = state.position;
+    const auto words = static_cast<uint64_t>(c10::multiply_integers(shape));
+    const bool in_pairs = known->kind == distribute::KnownValues::Kind::kNormal;
+    state.position += in_pairs ? (words + 1) / 2 * 2 : words;
+    generator_.restore(state);
+    return known;
+  }
+
+ private:
+  void catch_up() {
+    for (const auto& [shape, dtype] : skipped_) draw_(generator_, shape, dtype);
+    skipped_.clear();
+  }
+
+  const Draw draw_;
+  const Distributed distributed_;
+  const random::Generator generator_;
+  std::mutex mutex_;
+  std::vector<std::pair<Shape, DType>> skipped_;  // guarded by mutex_
+};
+
+Initializer drawn_by(Draw draw, const std::optional<uint64_t>& seed,
+                     Distributed distributed = nullptr) {
+  const auto drawing = std::make_shared<Drawing>(std::move(draw), std::move(distributed), seed);
+  return {[drawing](const Shape& shape, DType dtype) { return drawing->make(shape, dtype); },
+          [drawing](const Shape& shape, DType dtype) { drawing->skip(shape, dtype); },
+          [drawing](const Shape& shape, DType dtype) { return drawing->describe(shape, dtype); }};
 }
+
+using distribute::KnownValues;
 
 Initializer variance_scaling(double scale, FanMode mode, Distribution distribution,
                              const SeedOptions& options) {
-  const auto draw = [scale, mode, distribution](const random::Generator& generator,
-                                                const Shape& shape, DType dtype) {
+  const auto variance_for = [scale, mode](const Shape& shape) {
     const Fans fans = compute_fans(shape);
     const double fan = mode == FanMode::kIn ? fans.in : (fans.in + fans.out) / 2;
-    const double variance = scale / std::max(1.0, fan);
-    if (distribution == Distribution::kUniform) {
-      const double limit = std::sqrt(3 * variance);
-      return generator.uniform(shape, {.minval = -limit, .maxval = limit, .dtype = dtype});
-    }
-    return generator.truncated_normal(
-        shape, {.stddev = std::sqrt(variance) / kTruncatedStddev, .dtype = dtype});
+    return scale / std::max(1.0, fan);
   };
-  return drawn_by(draw, options.seed);
+  if (distribution == Distribution::kUniform) {
+    const auto limit_for = [variance_for](const Shape& shape) {
+      return std::sqrt(3 * variance_for(shape));
+    };
+    return drawn_by(
+        [limit_for](const random::Generator& generator, const Shape& shape, DType dtype) {
+          const double limit = limit_for(shape);
+          return generator.uniform(shape, {.minval = -limit, .maxval = limit, .dtype = dtype});
+        },
+        options.seed,
+        [limit_for](const Shape& shape) -> std::optional<KnownValues> {
+          const double limit = limit_for(shape);
+          return KnownValues{.kind = KnownValues::Kind::kUniform, .first = -limit, .second = limit};
+        });
+  }
+  return drawn_by(
+      [variance_for](const random::Generator& generator, const Shape& shape, DType dtype) {
+        return generator.truncated_normal(
+            shape, {.stddev = std::sqrt(variance_for(shape)) / kTruncatedStddev, .dtype = dtype});
+      },
+      options.seed);
 }
 
 using DrawNormal = Tensor (random::RandomGenerator::*)(std::vector<int64_t>,
                                                        random::NormalOptions) const;
 
 Initializer normal_by(DrawNormal draw, const RandomNormalOptions& options) {
+  Distributed distributed = nullptr;
+  if (draw == &random::RandomGenerator::normal) {
+    distributed = [options](const Shape&) -> std::optional<KnownValues> {
+      return KnownValues{
+          .kind = KnownValues::Kind::kNormal, .first = options.mean, .second = options.stddev};
+    };
+  }
   return drawn_by(
       [draw, options](const random::RandomGenerator& generator, const Shape& shape, DType dtype) {
         return (generator.*draw)(shape,
                                  {.mean = options.mean, .stddev = options.stddev, .dtype = dtype});
       },
-      options.seed);
+      options.seed, distributed);
 }
 
 struct NamedInitializer {
@@ -135,27 +212,74 @@ Initializer::Initializer(std::string_view name) {
       internal::str("no initializer is called ", internal::quoted(name), "; there are: ", known));
 }
 
-distribute::VariableInitializer Initializer::for_variable(Shape shape, DType dtype) const {
-  const auto make = [fn = fn_, shape, dtype](const distribute::ShardInfo& shard) {
-    const Tensor whole = fn(shape, dtype);
-    return whole.defined() && whole.sizes() == shape ? shard.of(whole) : whole;
-  };
-  if (skip_ == nullptr) return make;
-  return {make, [skip = skip_, shape, dtype] { skip(shape, dtype); }};
+std::optional<Config> Initializer::serialize() const {
+  if (config_ == nullptr) return std::nullopt;
+  return *config_;
 }
+
+distribute::VariableInitializer Initializer::for_variable(Shape shape, DType dtype) const {
+  // The parts are of one whole, which is kept until the last of them was taken.
+  struct Whole {
+    std::mutex mutex;
+    Tensor value;  // guarded by mutex, as is the number of elements that are left
+    int64_t left = 0;
+  };
+  const auto make = [fn = fn_, shape, dtype,
+                     whole = std::make_shared<Whole>()](const distribute::ShardInfo& shard) {
+    const std::lock_guard lock(whole->mutex);
+    if (!whole->value.defined()) {
+      whole->value = fn(shape, dtype);
+      whole->left = c10::multiply_integers(shape);
+    }
+    Tensor part = whole->value;
+    if (!part.defined() || part.sizes() != shape) return std::exchange(whole->value, Tensor());
+    part = shard.of(part);
+    whole->left -= part.numel();
+    if (whole->left <= 0) whole->value = Tensor();
+    return part;
+  };
+  distribute::VariableInitializer::Skip skip = nullptr;
+  if (skip_ != nullptr) skip = [skip = skip_, shape, dtype] { skip(shape, dtype); };
+  distribute::VariableInitializer::Describe describe = nullptr;
+  if (describe_ != nullptr) {
+    describe = [describe = describe_, shape, dtype] { return describe(shape, dtype); };
+  }
+  return {make, skip, describe};
+}
+
+namespace {
+
+Initializer full_of(double value) {
+  return {[value](const Shape& shape, DType dtype) { return at::full(shape, value, dtype); },
+          [](const Shape&, DType) {},
+          [value](const Shape&, DType) -> std::optional<KnownValues> {
+            return KnownValues{.first = value};
+          }};
+}
+
+}  // namespace
 
 Initializer Constant(double value) {
-  return {[value](const Shape& shape, DType dtype) { return at::full(shape, value, dtype); },
-          [](const Shape&, DType) {}};
+  return described(full_of(value), "Constant", {{"value", value}});
 }
-Initializer Zeros() { return Constant(0); }
-Initializer Ones() { return Constant(1); }
+Initializer Zeros() { return described(full_of(0), "Zeros", Json::object()); }
+Initializer Ones() { return described(full_of(1), "Ones", Json::object()); }
+
+namespace {
+
+Json normal_json(const RandomNormalOptions& options) {
+  return {{"mean", options.mean}, {"stddev", options.stddev}, {"seed", seed_json(options.seed)}};
+}
+
+}  // namespace
 
 Initializer RandomNormal(const RandomNormalOptions& options) {
-  return normal_by(&random::RandomGenerator::normal, options);
+  return described(normal_by(&random::RandomGenerator::normal, options), "RandomNormal",
+                   normal_json(options));
 }
 Initializer TruncatedNormal(const RandomNormalOptions& options) {
-  return normal_by(&random::RandomGenerator::truncated_normal, options);
+  return described(normal_by(&random::RandomGenerator::truncated_normal, options),
+                   "TruncatedNormal", normal_json(options));
 }
 
 Initializer RandomUniform(const RandomUniformOptions& options) {
@@ -163,26 +287,38 @@ Initializer RandomUniform(const RandomUniformOptions& options) {
     return generator.uniform(shape,
                              {.minval = options.minval, .maxval = options.maxval, .dtype = dtype});
   };
-  return drawn_by(draw, options.seed);
+  const auto describe = [options](const Shape&) -> std::optional<KnownValues> {
+    return KnownValues{
+        .kind = KnownValues::Kind::kUniform, .first = options.minval, .second = options.maxval};
+  };
+  return described(
+      drawn_by(draw, options.seed, describe), "RandomUniform",
+      {{"minval", options.minval}, {"maxval", options.maxval}, {"seed", seed_json(options.seed)}});
 }
 
 Initializer GlorotUniform(const SeedOptions& options) {
-  return variance_scaling(1, FanMode::kAverage, Distribution::kUniform, options);
+  return described(variance_scaling(1, FanMode::kAverage, Distribution::kUniform, options),
+                   "GlorotUniform", {{"seed", seed_json(options.seed)}});
 }
 Initializer GlorotNormal(const SeedOptions& options) {
-  return variance_scaling(1, FanMode::kAverage, Distribution::kTruncatedNormal, options);
+  return described(variance_scaling(1, FanMode::kAverage, Distribution::kTruncatedNormal, options),
+                   "GlorotNormal", {{"seed", seed_json(options.seed)}});
 }
 Initializer HeUniform(const SeedOptions& options) {
-  return variance_scaling(2, FanMode::kIn, Distribution::kUniform, options);
+  return described(variance_scaling(2, FanMode::kIn, Distribution::kUniform, options), "HeUniform",
+                   {{"seed", seed_json(options.seed)}});
 }
 Initializer HeNormal(const SeedOptions& options) {
-  return variance_scaling(2, FanMode::kIn, Distribution::kTruncatedNormal, options);
+  return described(variance_scaling(2, FanMode::kIn, Distribution::kTruncatedNormal, options),
+                   "HeNormal", {{"seed", seed_json(options.seed)}});
 }
 Initializer LecunUniform(const SeedOptions& options) {
-  return variance_scaling(1, FanMode::kIn, Distribution::kUniform, options);
+  return described(variance_scaling(1, FanMode::kIn, Distribution::kUniform, options),
+                   "LecunUniform", {{"seed", seed_json(options.seed)}});
 }
 Initializer LecunNormal(const SeedOptions& options) {
-  return variance_scaling(1, FanMode::kIn, Distribution::kTruncatedNormal, options);
+  return described(variance_scaling(1, FanMode::kIn, Distribution::kTruncatedNormal, options),
+                   "LecunNormal", {{"seed", seed_json(options.seed)}});
 }
 
 Initializer Orthogonal(const OrthogonalOptions& options) {
@@ -203,7 +339,8 @@ Initializer Orthogonal(const OrthogonalOptions& options) {
     const Tensor orthogonal = q * r.diagonal().sign();
     return ((rows < columns ? orthogonal.t() : orthogonal) * gain).reshape(shape).contiguous();
   };
-  return drawn_by(draw, options.seed);
+  return described(drawn_by(draw, options.seed), "Orthogonal",
+                   {{"gain", options.gain}, {"seed", seed_json(options.seed)}});
 }
 
 }  // namespace cohort::keras::initializers

@@ -8,6 +8,7 @@
 #include <concepts>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,10 +17,8 @@
 
 #include "cohort/core/export.h"
 #include "cohort/core/tensor.h"
-
-namespace cohort::distribute {
-class VariableInitializer;
-}
+#include "cohort/distribute/variable_spec.h"
+#include "cohort/keras/config.h"
 
 namespace cohort::keras::initializers {
 
@@ -51,6 +50,8 @@ class COHORT_API Initializer {
  public:
   using Function = std::function<Tensor(const std::vector<int64_t>& shape, DType dtype)>;
   using Skip = std::function<void(const std::vector<int64_t>& shape, DType dtype)>;
+  using Describe = std::function<std::optional<distribute::KnownValues>(
+      const std::vector<int64_t>& shape, DType dtype)>;
 
   // zeros, ones, constant, glorot_uniform, glorot_normal, he_uniform, he_normal, lecun_uniform,
   // lecun_normal, random_uniform (or uniform), random_normal (or normal), truncated_normal,
@@ -61,19 +62,27 @@ class COHORT_API Initializer {
   Initializer(const std::string& name) : Initializer(std::string_view(name)) {}
   template <class Fn>
   requires(std::is_invocable_r_v<Tensor, const Fn&, const std::vector<int64_t>&, DType> &&
-           !std::same_as<Fn, Initializer>) Initializer(Fn fn, Skip skip = nullptr)
-      : fn_(std::move(fn)), skip_(std::move(skip)) {}
+           !std::same_as<Fn, Initializer>)
+      Initializer(Fn fn, Skip skip = nullptr, Describe describe = nullptr)
+      : fn_(std::move(fn)), skip_(std::move(skip)), describe_(std::move(describe)) {}
 
   Tensor operator()(const std::vector<int64_t>& shape, DType dtype) const {
     return fn_(shape, dtype);
   }
+  // As Keras writes it: {"class_name": "GlorotUniform", "config": {"seed": null}, ..}; nothing
+  // of a function of the program.
+  std::optional<Config> serialize() const;
   // The function that makes a variable of this shape and dtype later. A part of the variable gets
   // the values that it would have in the whole.
   distribute::VariableInitializer for_variable(std::vector<int64_t> shape, DType dtype) const;
 
  private:
+  friend Initializer described(Initializer initializer, const Config& config);
+
   Function fn_;
   Skip skip_;
+  Describe describe_;  // see VariableInitializer
+  std::shared_ptr<const Config> config_;  // nullptr: a function of the program
 };
 
 COHORT_API Initializer Constant(double value = 0);

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "cohort/core/error.h"
+#include "cohort/distribute/known_values.h"
 #include "cohort/keras/testing_keras.h"
 #include "cohort/ops/random.h"
 
@@ -79,6 +80,44 @@ TEST(Initializer, SeedsDecideTheValues) {
 TEST(Initializer, TwoWeightsOfOneInitializerDiffer) {
   const Initializer shared = RandomNormal({.seed = 3});
   EXPECT_NE(elements(shared({4}, float32)), elements(shared({4}, float32)));
+}
+
+// As a strategy asks that keeps parts of variables elsewhere.
+TEST(Initializer, DescribesTheValuesThatItWouldMake) {
+  const std::vector<int64_t> shape{5, 3};
+  const auto make = [](const std::string& name) -> Initializer {
+    if (name == "uniform") return RandomUniform({.seed = 3});
+    if (name == "normal") return RandomNormal({.mean = 1, .seed = 3});
+    if (name == "glorot") return GlorotUniform({.seed = 3});
+    return Constant(0.5);
+  };
+  for (const char* name : {"uniform", "normal", "glorot", "constant"}) {
+    const Initializer making = make(name), describing = make(name);
+    for (int weight = 0; weight < 2; ++weight) {  // the second goes on where the first ended
+      const auto known = describing.for_variable(shape, float32).describe();
+      const auto whole = distribute::ShardInfo::whole(shape);
+      ASSERT_TRUE(known.has_value()) << name;
+      const Tensor expected = making.for_variable(shape, float32)(whole);
+      EXPECT_EQ(elements(internal::make_known_values(*known, shape, 0, float32)),
+                elements(expected));
+      EXPECT_EQ(elements(internal::make_known_values(*known, {2, 3}, 9, float32)),
+                elements(expected.narrow(0, 3, 2)));
+    }
+    if (std::string(name) != "constant") {
+      EXPECT_FALSE(describing.for_variable(shape, float64).describe().has_value());
+    }
+  }
+  EXPECT_FALSE(HeNormal().for_variable(shape, float32).describe().has_value());
+}
+
+TEST(Initializer, PartsOfAVariableAreOfOneWhole) {
+  const auto whole =
+      HeNormal({.seed = 4}).for_variable({5, 2}, float32)(distribute::ShardInfo::whole({5, 2}));
+  const auto in_parts = HeNormal({.seed = 4}).for_variable({5, 2}, float32);
+  EXPECT_EQ(elements(in_parts({.shape = {3, 2}, .offset = {0, 0}})),
+            elements(whole.narrow(0, 0, 3)));
+  EXPECT_EQ(elements(in_parts({.shape = {2, 2}, .offset = {3, 0}})),
+            elements(whole.narrow(0, 3, 2)));
 }
 
 TEST(Initializer, UnknownNameListsTheKnownOnes) {

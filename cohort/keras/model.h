@@ -13,6 +13,7 @@
 //   model.fit(x, y, {.epochs = 10});
 #pragma once
 
+#include <iosfwd>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -31,14 +32,21 @@ class Training;
 }
 namespace keras {
 
+struct SaveOptions {
+  bool overwrite = true;  // replaces a model that is there
+};
+
 // The base class of models. Thread safety: as Layer.
 class COHORT_API Model : public layers::Layer {
  public:
   explicit Model(layers::LayerOptions options = {}) : Layer(std::move(options)) {}
 
-  // A table of the layers with output shapes and numbers of parameters, as Keras prints it.
+  // A table of the layers with output shapes and numbers of parameters, as Keras prints it: to
+  // stdout, to `out`, or as a text.
   // Errors: FailedPrecondition (not built yet: call it first, or give it an Input).
-  std::string summary() const;
+  void summary() const;
+  void summary(std::ostream& out) const;
+  std::string summary_text() const;
 
   // What fit and evaluate report and reset: those of compile; a model with steps of its own may
   // return its own.
@@ -91,7 +99,9 @@ class COHORT_API ModelHandle : public layers::LayerHandle {
   layers::Layer& get_layer(std::string_view name) const;
   layers::Layer& get_layer(size_t index) const;
 
-  std::string summary() const { return model().summary(); }
+  void summary() const { model().summary(); }
+  void summary(std::ostream& out) const { model().summary(out); }
+  std::string summary_text() const { return model().summary_text(); }
 
   // ---- training: docs/fit.md ----------------------------------------------------------------------
   // All of it outside of steps, one call at a time, on the strategy in whose scope the model was
@@ -134,6 +144,17 @@ class COHORT_API ModelHandle : public layers::LayerHandle {
   // load_weights: InvalidArgument (a weight of the model is missing in the file).
   void save_weights(const std::string& path) const;
   void load_weights(const std::string& path) const;
+
+  // The architecture as JSON, as Keras 2.15 writes and reads it. models::model_from_json makes the
+  // model again, without its weights.
+  // Errors: Unimplemented (a layer without a configuration, or with a function of the program;
+  // names the layer).
+  std::string to_json() const;
+  // Writes the whole model into the directory `path`: its architecture, weights, optimizer and what
+  // compile said. models::load_model makes it again. What a kill leaves at any moment is the model
+  // saved before or this one. With several tasks COLLECTIVE; one writes. See docs/fit.md.
+  // Errors: as to_json and Checkpoint::write; AlreadyExists (with .overwrite = false).
+  void save(const std::string& path, const SaveOptions& options = {}) const;
 
  protected:
   ModelHandle(Unnamed unnamed, std::shared_ptr<Model> model)

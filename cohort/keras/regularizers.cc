@@ -10,6 +10,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
+#include "cohort/keras/saving/config_json.h"
 
 namespace cohort::keras::regularizers {
 namespace {
@@ -62,13 +63,24 @@ Tensor L1L2::operator()(const Tensor& x) const {
   return penalty.defined() ? penalty : at::zeros({}, x.options());
 }
 
+Config L1L2::serialize() const {
+  if (l1_ == 0) return internal::serialized("keras.regularizers", "L2", {{"l2", l2_}});
+  if (l2_ == 0) return internal::serialized("keras.regularizers", "L1", {{"l1", l1_}});
+  return internal::serialized("keras.regularizers", "L1L2", {{"l1", l1_}, {"l2", l2_}});
+}
+
+std::optional<Config> Regularizer::serialize() const {
+  if (config_ == nullptr) return std::nullopt;
+  return *config_;
+}
+
 Regularizer::Regularizer(std::string_view name) {
   if (name == "l1") {
-    fn_ = L1();
+    *this = L1();
   } else if (name == "l2") {
-    fn_ = L2();
+    *this = L2();
   } else if (name == "l1_l2") {
-    fn_ = L1L2(kDefaultFactor, kDefaultFactor);
+    *this = L1L2(kDefaultFactor, kDefaultFactor);
   } else {
     throw InvalidArgumentError(internal::str("no regularizer is called ", internal::quoted(name),
                                              "; there are: l1, l2, l1_l2"));

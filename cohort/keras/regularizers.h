@@ -6,12 +6,15 @@
 
 #include <concepts>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "cohort/core/export.h"
 #include "cohort/core/tensor.h"
+#include "cohort/keras/config.h"
 
 namespace cohort::keras::regularizers {
 
@@ -21,6 +24,8 @@ class COHORT_API L1L2 {
  public:
   explicit L1L2(double l1 = 0, double l2 = 0);
   Tensor operator()(const Tensor& x) const;
+  // As Keras writes it.
+  Config serialize() const;
 
  private:
   double l1_;
@@ -47,15 +52,22 @@ class COHORT_API Regularizer {
   template <class Fn>
   requires(std::is_invocable_r_v<Tensor, const Fn&, const Tensor&> &&
            !std::convertible_to<Fn, std::string_view> && !std::same_as<Fn, Regularizer>)
-      Regularizer(Fn fn)
-      : fn_(std::move(fn)) {}
+      Regularizer(Fn fn) {
+    if constexpr (std::derived_from<Fn, L1L2>) {
+      config_ = std::make_shared<const Config>(fn.serialize());
+    }
+    fn_ = std::move(fn);
+  }
 
   explicit operator bool() const { return static_cast<bool>(fn_); }
   // Shape: x [..] -> []. Call it only if there is one.
   Tensor operator()(const Tensor& x) const { return fn_(x); }
+  // As Keras writes it; nothing of a function of the program.
+  std::optional<Config> serialize() const;
 
  private:
   std::function<Tensor(const Tensor&)> fn_;
+  std::shared_ptr<const Config> config_;  // nullptr: a function of the program
 };
 
 }  // namespace cohort::keras::regularizers

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "cohort/core/lazy.h"
 #include "cohort/keras/layers/fusion.h"
+#include "cohort/keras/saving/graph_config.h"
 
 namespace cohort::keras {
 namespace {
@@ -53,6 +55,15 @@ class SequentialImpl final : public Model {
     }
   }
 
+  std::optional<Config> get_config() const override {
+    const Layer* input_layer = outputs_.empty() ? nullptr : outputs_[0].layer().get();
+    std::optional<TensorSpec> input;
+    if (const StructureSpec* spec = first_input_.get_if(); spec != nullptr && spec->is_leaf()) {
+      input = spec->flatten()[0];
+    }
+    return internal::sequential_config(*this, input_layer, input);
+  }
+
   std::vector<train::TrackableChild> checkpoint_children() override {
     std::vector<Layer*> layers;
     for (const Child& child : children()) layers.push_back(child.layer);
@@ -61,6 +72,7 @@ class SequentialImpl final : public Model {
 
  protected:
   Structure call(const Structure& inputs, const CallOptions& options) override {
+    first_input_.get([&] { return of_any_batch(inputs); });
     Structure values = inputs;
     c10::SmallVector<Layer*, 16> layers;
     for (const Child& child : children()) layers.push_back(child.layer);
@@ -74,6 +86,19 @@ class SequentialImpl final : public Model {
   }
 
  private:
+  // With the batch size left open.
+  static StructureSpec of_any_batch(const Structure& inputs) {
+    return StructureSpec::of(inputs).map([](const TensorSpec& spec) {
+      if (!spec.shape() || spec.shape()->empty()) return spec;
+      Shape shape = *spec.shape();
+      shape[0] = kUnknownDim;
+      return spec.is_string() ? TensorSpec::strings(std::move(shape))
+                              : TensorSpec(std::move(shape), spec.dtype());
+    });
+  }
+
+  // That of the first call.
+  internal::Lazy<StructureSpec> first_input_;
   // With a known input: it, and the output of each layer.
   std::vector<SymbolicTensor> outputs_;
 };

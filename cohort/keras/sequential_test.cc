@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sstream>
+
 #include "cohort/keras/layers/layers.h"
 #include "cohort/keras/testing_keras.h"
 
@@ -98,7 +100,10 @@ TEST(Sequential, SummaryIsThatOfKeras) {
       "Trainable params: 54410 (212.54 KB)\n"
       "Non-trainable params: 0 (0.00 Byte)\n"
       "_________________________________________________________________\n";
-  EXPECT_EQ(model.summary(), expected);
+  EXPECT_EQ(model.summary_text(), expected);
+  std::ostringstream out;
+  model.summary(out);
+  EXPECT_EQ(out.str(), expected);
 }
 
 }  // namespace

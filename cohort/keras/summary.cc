@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <iomanip>
+#include <iostream>
 #include <sstream>
 
 #include "cohort/keras/model.h"
@@ -83,7 +84,10 @@ std::string total_line(const char* what, const Size& size) {
 
 }  // namespace
 
-std::string Model::summary() const {
+void Model::summary() const { summary(std::cout); }
+void Model::summary(std::ostream& out) const { out << summary_text() << std::flush; }
+
+std::string Model::summary_text() const {
   if (!built()) {
     throw FailedPreconditionError(
         internal::str("model '", name(),

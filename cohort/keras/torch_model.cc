@@ -9,6 +9,7 @@
 #include "cohort/distribute/replica_context.h"
 #include "cohort/distribute/strategy.h"
 #include "cohort/distribute/strategy_core.h"
+#include "cohort/keras/served_modules.h"
 
 namespace cohort {
 namespace internal {
@@ -44,26 +45,36 @@ void check_alike(const NamedTensors& first, const NamedTensors& other, const cha
 
 class TorchModelImpl final : public keras::Model {
  public:
-  TorchModelImpl(FunctionRef<TorchModule()> factory, const keras::ModelOptions& options)
+  TorchModelImpl(std::function<TorchModule()> factory, const keras::ModelOptions& options)
       : Model("TorchModel", {.name = options.name}) {
     if (distribute::has_strategy() && !distribute::in_cross_replica_context()) {
       throw FailedPreconditionError(
           "a TorchModel was made in a step; make it under strategy.scope()");
     }
-    const int replicas = distribute::get_strategy().core()->num_local_replicas();
-    for (int r = 0; r < replicas; ++r) modules_.push_back(factory());
+    const StrategyCore& core = *distribute::get_strategy().core();
+    if (core.steps_run_elsewhere()) {
+      served_ = std::make_unique<ServedModules>(factory, core.num_local_replicas());
+      modules_.push_back(served_->first());
+    } else {
+      for (int r = 0; r < core.num_local_replicas(); ++r) modules_.push_back(factory());
+    }
     for (size_t r = 1; r < modules_.size(); ++r) {
       check_alike(modules_[0].parameters, modules_[r].parameters, "parameter", r);
       check_alike(modules_[0].buffers, modules_[r].buffers, "buffer", r);
     }
     for (size_t i = 0; i < modules_[0].parameters.size(); ++i) add_parameter(i);
     for (size_t i = 0; i < modules_[0].buffers.size(); ++i) add_buffer(i);
+    if (served_ != nullptr) served_->begin();
   }
 
  protected:
   Structure call(const Structure& inputs, const keras::CallOptions& options) override {
     const distribute::ReplicaContext* replica =
         distribute::has_strategy() ? distribute::get_replica_context() : nullptr;
+    if (served_ != nullptr) {
+      const size_t of = replica == nullptr ? 0 : static_cast<size_t>(replica->local_replica_id());
+      return served_->call(inputs, *options.training, replica != nullptr, of);
+    }
     if (replica != nullptr && owner_ != &Task::current()) {
       throw_of_other_task(str("TorchModel '", name(), "'"), *owner_);
     }
@@ -95,8 +106,12 @@ class TorchModelImpl final : public keras::Model {
     const auto& [name, first] = modules_[0].parameters[i];
     if (track_again(name, first)) return;
     const Variable variable(first, {.name = name, .trainable = first.requires_grad()});
-    for (size_t r = 0; r < modules_.size(); ++r) {
-      variable.impl().local().bind_component(r, modules_[r].parameters[i].second);
+    if (served_ != nullptr) {
+      served_->add_parameter(i, variable);
+    } else {
+      for (size_t r = 0; r < modules_.size(); ++r) {
+        variable.impl().bind_component(r, modules_[r].parameters[i].second);
+      }
     }
     track_new(name, first, variable);
   }
@@ -110,14 +125,19 @@ class TorchModelImpl final : public keras::Model {
                                     .aggregation = first.is_floating_point()
                                                        ? VariableAggregation::MEAN
                                                        : VariableAggregation::ONLY_FIRST_REPLICA});
-    for (size_t r = 0; r < modules_.size(); ++r) {
-      variable.impl().local().bind_component(r, modules_[r].buffers[i].second);
+    if (served_ != nullptr) {
+      served_->add_buffer(i, variable);
+    } else {
+      for (size_t r = 0; r < modules_.size(); ++r) {
+        variable.impl().bind_component(r, modules_[r].buffers[i].second);
+      }
     }
     track_new(name, first, variable);
   }
 
   const Task* const owner_ = &Task::current();
-  std::vector<TorchModule> modules_;                               // by local replica
+  std::unique_ptr<ServedModules> served_;  // where ps tasks keep the variables
+  std::vector<TorchModule> modules_;       // by local replica; of served ones the first alone
   std::unordered_map<const at::TensorImpl*, Variable> variables_;  // by the first module's tensor
 };
 
@@ -127,9 +147,9 @@ class TorchModelImpl final : public keras::Model {
 
 namespace keras {
 
-TorchModel::TorchModel(FunctionRef<internal::TorchModule()> factory, const ModelOptions& options,
+TorchModel::TorchModel(std::function<internal::TorchModule()> factory, const ModelOptions& options,
                        Erased)
-    : ModelHandle(std::make_shared<internal::TorchModelImpl>(factory, options)) {}
+    : ModelHandle(std::make_shared<internal::TorchModelImpl>(std::move(factory), options)) {}
 
 }  // namespace keras
 }  // namespace cohort

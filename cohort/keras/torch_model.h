@@ -15,6 +15,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <tuple>
 #include <type_traits>
@@ -91,6 +92,10 @@ namespace keras {
 // read as the first replica's. A tensor with several names in the module is one variable, which
 // checkpoints know by all of these names. The module's own tensors are the variables' components:
 // do not replace them (as set_data and to() do), but write into them.
+// Where ps tasks keep the variables, each worker's replicas have modules of their own, which
+// `factory` makes when a worker first calls the model; the ps tasks' values replace theirs, whole,
+// before each call. What a call with training changes in a buffer is added to the variable after the
+// step, as what other workers change is.
 // Thread safety: as Layer.
 class COHORT_API TorchModel : public ModelHandle {
  public:
@@ -102,8 +107,9 @@ class COHORT_API TorchModel : public ModelHandle {
   requires(!internal::TorchModuleItself<Factory>) &&
       std::is_invocable_v<Factory&> explicit TorchModel(Factory factory,
                                                         const ModelOptions& options = {})
-      : TorchModel([&factory] { return internal::erase_torch_module(factory()); }, options,
-                   Erased()) {}
+      : TorchModel([factory = std::make_shared<Factory>(
+                        std::move(factory))] { return internal::erase_torch_module((*factory)()); },
+                   options, Erased()) {}
   // Does not compile, and says what to give instead.
   template <internal::TorchModuleItself Module>
   explicit TorchModel(const Module&, const ModelOptions& options = {})
@@ -115,7 +121,7 @@ class COHORT_API TorchModel : public ModelHandle {
 
  private:
   struct Erased {};
-  TorchModel(FunctionRef<internal::TorchModule()> factory, const ModelOptions& options, Erased);
+  TorchModel(std::function<internal::TorchModule()> factory, const ModelOptions& options, Erased);
 };
 
 }  // namespace keras

@@ -40,6 +40,15 @@ template <class T>
 concept TapeSource = requires(const T& source) {
   { source.value() } -> std::convertible_to<Tensor>;
 };
+// The tensor by which a tape knows it; of a variable whose values are elsewhere, it has none.
+template <TapeSource Source>
+Tensor tape_source(const Source& source) {
+  if constexpr (requires { source.tape_source(); }) {
+    return source.tape_source();
+  } else {
+    return source.value();
+  }
+}
 }  // namespace internal
 
 // A tensor or variable by which a gradient is taken.
@@ -47,7 +56,7 @@ class GradientSource {
  public:
   GradientSource(const Tensor& tensor) : tensor_(tensor) {}
   template <internal::TapeSource Source>
-  GradientSource(const Source& source) : tensor_(source.value()) {}
+  GradientSource(const Source& source) : tensor_(internal::tape_source(source)) {}
 
   const Tensor& tensor() const { return tensor_; }
 
@@ -82,7 +91,7 @@ class COHORT_API GradientTape {
   }
   template <internal::TapeSource Source>
   Tensor gradient(const Tensor& target, const Source& source, const GradientOptions& options = {}) {
-    return gradient(target, std::vector<Tensor>{source.value()}, options)[0];
+    return gradient(target, std::vector<Tensor>{internal::tape_source(source)}, options)[0];
   }
   std::vector<Tensor> gradient(const Tensor& target, std::initializer_list<GradientSource> sources,
                                const GradientOptions& options = {});
@@ -91,7 +100,7 @@ class COHORT_API GradientTape {
                                const GradientOptions& options = {}) {
     std::vector<Tensor> leaves;
     leaves.reserve(sources.size());
-    for (const Source& source : sources) leaves.push_back(source.value());
+    for (const Source& source : sources) leaves.push_back(internal::tape_source(source));
     return gradient(target, leaves, options);
   }
   template <internal::TapeSource Source>

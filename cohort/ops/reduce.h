@@ -54,6 +54,17 @@ COHORT_API Tensor reduce_any(const Tensor& input, const ReduceOptions& options =
 // Shape: without dimension `axis`. Errors: InvalidArgument (rank 0; axis; a dimension of size 0).
 COHORT_API Tensor argmax(const Tensor& input, int64_t axis = 0, DType output_type = int64);
 COHORT_API Tensor argmin(const Tensor& input, int64_t axis = 0, DType output_type = int64);
+struct ArgmaxOptions {
+  int64_t axis = 0;
+  DType output_type = int64;
+};
+// argmax(logits, {.axis = -1}).
+inline Tensor argmax(const Tensor& input, const ArgmaxOptions& options) {
+  return argmax(input, options.axis, options.output_type);
+}
+inline Tensor argmin(const Tensor& input, const ArgmaxOptions& options) {
+  return argmin(input, options.axis, options.output_type);
+}
 
 namespace math {
 using cohort::argmax;

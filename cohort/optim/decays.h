@@ -22,6 +22,7 @@ class COHORT_API PolynomialDecay final : public LearningRateSchedule {
   // Errors: InvalidArgument (names the option and its value).
   explicit PolynomialDecay(const PolynomialDecayOptions& options);
   double at(int64_t iteration) const override;
+  const PolynomialDecayOptions& options() const { return options_; }
 
  private:
   PolynomialDecayOptions options_;
@@ -39,6 +40,7 @@ class COHORT_API InverseTimeDecay final : public LearningRateSchedule {
   // Errors: InvalidArgument (names the option and its value).
   explicit InverseTimeDecay(const InverseTimeDecayOptions& options);
   double at(int64_t iteration) const override;
+  const InverseTimeDecayOptions& options() const { return options_; }
 
  private:
   InverseTimeDecayOptions options_;
@@ -57,6 +59,7 @@ class COHORT_API CosineDecayRestarts final : public LearningRateSchedule {
   // Errors: InvalidArgument (names the option and its value).
   explicit CosineDecayRestarts(const CosineDecayRestartsOptions& options);
   double at(int64_t iteration) const override;
+  const CosineDecayRestartsOptions& options() const { return options_; }
 
  private:
   CosineDecayRestartsOptions options_;

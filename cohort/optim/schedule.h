@@ -33,6 +33,7 @@ class COHORT_API ExponentialDecay final : public LearningRateSchedule {
   // Errors: InvalidArgument (names the option and its value).
   explicit ExponentialDecay(const ExponentialDecayOptions& options);
   double at(int64_t iteration) const override;
+  const ExponentialDecayOptions& options() const { return options_; }
 
  private:
   ExponentialDecayOptions options_;
@@ -45,6 +46,8 @@ class COHORT_API PiecewiseConstantDecay final : public LearningRateSchedule {
   // negative or not finite).
   PiecewiseConstantDecay(std::vector<int64_t> boundaries, std::vector<double> values);
   double at(int64_t iteration) const override;
+  const std::vector<int64_t>& boundaries() const { return boundaries_; }
+  const std::vector<double>& values() const { return values_; }
 
  private:
   std::vector<int64_t> boundaries_;
@@ -65,6 +68,7 @@ class COHORT_API CosineDecay final : public LearningRateSchedule {
   // Errors: InvalidArgument (names the option and its value).
   explicit CosineDecay(const CosineDecayOptions& options);
   double at(int64_t iteration) const override;
+  const CosineDecayOptions& options() const { return options_; }
 
  private:
   CosineDecayOptions options_;

@@ -14,6 +14,7 @@ struct ClosureContext {
   uint64_t id = 0;
   uint64_t forget_below = 0;  // closures below have ended for good
   int worker = 0;
+  bool makes_input = false;  // it makes the worker's input, and runs no step
   std::vector<distribute::DistributedIterator*> inputs = {};
   uint64_t pushes = 0;  // so far
 

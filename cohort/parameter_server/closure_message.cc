@@ -6,7 +6,14 @@
 namespace cohort::internal {
 namespace {
 
-enum ClosureField : uint32_t { kFunction = 1, kClosureId, kClosuresEndedBelow, kInput, kArguments };
+enum ClosureField : uint32_t {
+  kFunction = 1,
+  kClosureId,
+  kClosuresEndedBelow,
+  kInput,
+  kArguments,
+  kSession
+};
 
 }  // namespace
 
@@ -17,7 +24,7 @@ rpc::Message encode(const RunClosure& request) {
       .varint(kClosureId, request.id)
       .varint(kClosuresEndedBelow, request.forget_below);
   for (const uint64_t input : request.inputs) out.varint(kInput, input);
-  out.bytes(kArguments, message.control);
+  out.bytes(kArguments, message.control).varint(kSession, request.session);
   message.control = out.str();
   return message;
 }
@@ -43,6 +50,9 @@ RunClosure decode_run_closure(const rpc::Message& message) {
       case kArguments:
         arguments.control = in.bytes();
         break;
+      case kSession:
+        request.session = in.varint();
+        break;
     }
   }
   request.arguments = to_structure(arguments, "the arguments of a closure");
@@ -51,7 +61,9 @@ RunClosure decode_run_closure(const rpc::Message& message) {
 
 rpc::Message encode(const MakeInput& request) {
   WireWriter out;
-  out.bytes(kFunction, request.function).varint(kInput, request.input);
+  out.bytes(kFunction, request.function)
+      .varint(kInput, request.input)
+      .varint(kSession, request.session);
   return {.control = out.str()};
 }
 
@@ -61,6 +73,7 @@ MakeInput decode_make_input(const rpc::Message& message) {
   while (in.next()) {
     if (in.field() == kFunction) request.function = in.bytes();
     if (in.field() == kInput) request.input = in.varint();
+    if (in.field() == kSession) request.session = in.varint();
   }
   return request;
 }

@@ -16,11 +16,14 @@ inline constexpr size_t kMostClosureBytes = size_t{2} << 30;
 // The phase of the error (ErrorDetail) that a worker without the closure's inputs answers with: it was
 // started again.
 inline constexpr char kInputLost[] = "input lost";
+// Of an error Cancelled that the function itself threw: others say that the worker ends.
+inline constexpr char kInFunction[] = "function";
 
 struct RunClosure {
   std::string function;
   uint64_t id = 0;
   uint64_t forget_below = 0;
+  uint64_t session = 0;          // coordinator_fence.h
   std::vector<uint64_t> inputs;  // of this worker, which the function takes first
   Structure arguments;           // a tuple
 };
@@ -29,6 +32,7 @@ struct RunClosure {
 struct MakeInput {
   std::string function;
   uint64_t input = 0;
+  uint64_t session = 0;
 };
 
 // Errors: DataLoss, InvalidArgument (a message that is none of these).

@@ -49,20 +49,6 @@ TEST(ClosureQueue, HandsOutInOrderAndJoinsWhenAllHaveEnded) {
   EXPECT_TRUE(queue.done());
 }
 
-TEST(ClosureQueue, AWorkersOwnClosuresGoFirstAndDoNotCount) {
-  ClosureQueue queue({});
-  const ClosurePtr program = closure("step"), own = closure("dataset");
-  queue.put(program, soon());
-  queue.put_for(1, own);
-  EXPECT_EQ(queue.take(1), own);
-  EXPECT_EQ(queue.take(0), program);
-  queue.finished(0, *program, Structure());
-  queue.join(soon());  // although worker 1 still makes its dataset
-  queue.failed(1, *own, invalid("bad dataset"));
-  EXPECT_TRUE(queue.done());  // whoever uses it gets the error
-  EXPECT_EQ(own->result->status(), RemoteStatus::kAborted);
-}
-
 TEST(ClosureQueue, TheFirstErrorIsThrownOnceAndCancelsTheRest) {
   std::atomic<int> cancels{0};
   ClosurePtr running = closure("long");
@@ -108,30 +94,126 @@ TEST(ClosureQueue, PutAndDoneThrowAnEarlierErrorToo) {
                 queue.done();
               }),
               "x");
-    EXPECT_TRUE(queue.errors().empty());
+    EXPECT_EQ(queue.errors().size(), 1u);  // what was thrown last can still be looked up
     EXPECT_EQ(queue.queued(), 0u);
   }
 }
 
 TEST(ClosureQueue, ALostWorkersClosureGoesToAnotherFirst) {
   ClosureQueue queue({});
-  const ClosurePtr first = closure("a"), second = closure("b"), own = closure("dataset");
-  queue.put_for(0, own);
+  const ClosurePtr first = closure("a"), second = closure("b");
   queue.put(first, soon());
   queue.put(second, soon());
-  EXPECT_EQ(queue.take(0), own);
   EXPECT_EQ(queue.take(0), first);
-  queue.put_back(0, own);
   queue.put_back(0, first);
   EXPECT_EQ(queue.take(1), first);
   EXPECT_EQ(first->attempts, 2);
-  EXPECT_EQ(first->id, 2u);  // its own
+  EXPECT_EQ(first->id, 1u);  // its own
   EXPECT_EQ(queue.take(1), second);
   EXPECT_EQ(queue.take(1), nullptr);
-  EXPECT_EQ(queue.take(0), own);  // when the worker is back
   // What a zombie reports is refused.
   EXPECT_THAT(thrown<InternalError>([&] { queue.finished(0, *first, Structure()); }),
-              HasSubstr("worker 0 does not have closure 2"));
+              HasSubstr("worker 0 does not have closure 1"));
+}
+
+TEST(ClosureQueue, AClosureThatIsLostAgainAndAgainFails) {
+  ClosureQueue queue({.max_attempts = 3});
+  const ClosurePtr bad = closure("bad");
+  queue.put(bad, soon());
+  for (int worker = 0; worker < 3; ++worker) {
+    EXPECT_EQ(queue.take(worker), bad);
+    queue.put_back(worker, bad);
+  }
+  EXPECT_EQ(queue.take(3), nullptr);
+  EXPECT_THAT(thrown<UnavailableError>([&] { queue.join(soon()); }),
+              HasSubstr("'bad' (closure 1) was lost with its worker 3 times, last with worker 2"));
+}
+
+TEST(ClosureQueue, OneThatAwaitsArgumentsIsHandedOutWhenTheyAreThere) {
+  ClosureQueue queue({});
+  const ClosurePtr early = closure("early"), late = closure("late"), never = closure("never");
+  late->awaits_arguments = never->awaits_arguments = true;
+  queue.put(late, soon());
+  queue.put(never, soon());
+  queue.put(early, soon());
+  EXPECT_EQ(queue.take(0), early);
+  EXPECT_EQ(queue.take(0), nullptr);
+  queue.finished(0, *early, Structure());
+  EXPECT_FALSE(queue.done());
+  queue.ready(late);
+  EXPECT_EQ(queue.take(0), late);
+  queue.finished(0, *late, Structure());
+  queue.give_up(never, invalid("its argument failed"));
+  queue.join(soon());  // of which the run knows already
+  EXPECT_EQ(thrown<InvalidArgumentError>([&] { never->result->get(soon(), "never"); }),
+            "its argument failed");
+}
+
+TEST(ClosureQueue, InAPauseNothingHasBegunAndNotEnded) {
+  ClosureQueue queue({});
+  const ClosurePtr begun = closure("begun"), lost = closure("lost"), fresh = closure("fresh");
+  for (const ClosurePtr& one : {begun, lost, fresh}) queue.put(one, soon());
+  queue.take(0);
+  queue.take(1);
+  EXPECT_THAT(thrown<DeadlineExceededError>(
+                  [&] { auto paused = queue.pause(Clock::now() + milliseconds(5)); }),
+              HasSubstr("worker 0 runs 'begun'"));
+  std::atomic<bool> is_paused{false};
+  std::shared_ptr<void> paused;
+  std::thread saver([&] {
+    paused = queue.pause(soon());
+    is_paused = true;
+  });
+  queue.put_back(1, lost);
+  EXPECT_EQ(queue.take(0), lost);  // it had begun: it ends, on another worker
+  queue.finished(0, *begun, Structure());
+  EXPECT_FALSE(is_paused);
+  queue.finished(0, *lost, Structure());
+  saver.join();
+  EXPECT_EQ(queue.take(0), nullptr);
+  paused.reset();
+  EXPECT_EQ(queue.take(0), fresh);
+}
+
+TEST(ClosureQueue, ABrokenOneThrowsItsErrorEachTimeAndCancelsAll) {
+  ClosureQueue queue({});
+  const ClosurePtr running = closure("running"), queued = closure("queued");
+  queue.put(running, soon());
+  queue.put(queued, soon());
+  queue.take(0);
+  std::thread program(
+      [&] { EXPECT_EQ(thrown<UnavailableError>([&] { queue.join(soon()); }), "lost the ps"); });
+  queue.break_with(std::make_exception_ptr(UnavailableError("lost the ps")));
+  program.join();
+  for (const ClosurePtr& one : {running, queued}) {
+    EXPECT_THAT(thrown<CancelledError>([&] { one->result->get(soon(), "it"); }),
+                HasSubstr("lost the ps"));
+  }
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(thrown<UnavailableError>([&] { queue.done(); }), "lost the ps");
+    EXPECT_EQ(thrown<UnavailableError>([&] { queue.put(closure("x"), soon()); }), "lost the ps");
+    EXPECT_EQ(thrown<UnavailableError>([&] { queue.join(soon()); }), "lost the ps");
+  }
+  queue.failed(0, *running, invalid("late"));
+  EXPECT_EQ(queue.errors().size(), 1u);
+  EXPECT_EQ(queue.take(0), nullptr);
+}
+
+TEST(ClosureQueue, AWaitSaysWhatHangsAndGivesUpWhenNothingMoves) {
+  std::vector<std::string> reports;
+  ClosureQueue queue({.patience = milliseconds(100),
+                      .report_after = milliseconds(20),
+                      .on_report = [&](const std::string& text) { reports.push_back(text); }});
+  const ClosurePtr hanging = closure("hanging"), queued = closure("queued");
+  queue.put(hanging, soon());
+  queue.put(queued, soon());
+  queue.take(7);
+  EXPECT_THAT(thrown<DeadlineExceededError>([&] { queue.join(); }),
+              HasSubstr("worker 7 runs 'hanging'"));
+  ASSERT_GE(reports.size(), 1u);
+  EXPECT_THAT(reports[0], HasSubstr("join has waited for 0"));
+  EXPECT_THAT(reports[0], HasSubstr("1 closures are queued, 1 under way"));
+  EXPECT_THAT(reports[0], HasSubstr("worker 7 runs 'hanging' (closure 1) for 0"));
 }
 
 TEST(ClosureQueue, PutBlocksWhileTheQueueIsFull) {
@@ -174,16 +256,17 @@ TEST(ClosureQueue, JoinDoesNotWaitForWhatIsPutAfterIt) {
 
 TEST(ClosureQueue, StopCancelsAllAndEndsWaits) {
   ClosureQueue queue({});
-  const ClosurePtr queued = closure("queued"), own = closure("dataset");
+  const ClosurePtr running = closure("running"), queued = closure("queued");
+  queue.put(running, soon());
   queue.put(queued, soon());
-  queue.put_for(0, own);
+  queue.take(0);
   std::thread program([&] {
     EXPECT_THAT(thrown<CancelledError>([&] { queue.join(soon()); }), HasSubstr("stopped"));
   });
   queue.stop();
   program.join();
+  EXPECT_EQ(running->result->status(), RemoteStatus::kAborted);
   EXPECT_EQ(queued->result->status(), RemoteStatus::kAborted);
-  EXPECT_EQ(own->result->status(), RemoteStatus::kAborted);
   EXPECT_THAT(thrown<CancelledError>([&] { queue.put(closure("x"), soon()); }),
               HasSubstr("stopped"));
   EXPECT_EQ(queue.take(0), nullptr);

@@ -1,6 +1,7 @@
 // Runs closures for the coordinator, one after another, in the order in which they come.
 #pragma once
 
+#include <chrono>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -9,6 +10,8 @@
 #include "cohort/core/task_id.h"
 #include "cohort/core/thread_pool.h"
 #include "cohort/parameter_server/closure_message.h"
+#include "cohort/parameter_server/coordinator_fence.h"
+#include "cohort/parameter_server/figure_reporter.h"
 
 namespace cohort::distribute {
 class DistributedIterator;
@@ -19,11 +22,13 @@ namespace cohort::internal {
 class ParameterServerCore;
 
 // Methods: "run", "make_input", and "hello", which answers when the worker is there. Only the cluster's
-// coordinator may call them.
+// coordinator may call them; closures and inputs of others than the one that has this worker, and of
+// earlier sessions, are refused.
 class ClosureService final : public rpc::Service {
  public:
   // `core` must live as long as calls come; it is asked whether it does.
-  ClosureService(TaskId self, std::weak_ptr<ParameterServerCore> core);
+  ClosureService(TaskId self, std::weak_ptr<ParameterServerCore> core,
+                 std::shared_ptr<CoordinatorFence> fence);
   ~ClosureService() override;
 
   std::string_view name() const override { return "closures"; }
@@ -43,7 +48,15 @@ class ClosureService final : public rpc::Service {
 
   const TaskId self_;
   const std::weak_ptr<ParameterServerCore> core_;
-  std::map<uint64_t, Input> inputs_;  // of the pool's one thread
+  const std::shared_ptr<CoordinatorFence> fence_;
+  void report(std::chrono::nanoseconds took);
+
+  std::map<uint64_t, Input> inputs_;  // of the pool's one thread, as is what follows
+  int64_t closures_ = 0;
+  std::chrono::nanoseconds busy_{0};
+  int64_t reported_closures_ = 0;
+  std::chrono::steady_clock::time_point reported_at_ = std::chrono::steady_clock::now();
+  FigureReporter figures_;
   ThreadPool pool_;
 };
 

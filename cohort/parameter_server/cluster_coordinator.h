@@ -17,6 +17,7 @@
 
 #include "cohort/core/export.h"
 #include "cohort/core/structure.h"
+#include "cohort/core/structure_call.h"
 #include "cohort/core/to_structure.h"
 #include "cohort/parameter_server/parameter_server_strategy.h"
 
@@ -41,6 +42,9 @@ class COHORT_API RemoteValue {
     return fetch(timeout);
   }
   RemoteValueStatus status() const;
+
+  // For the library's own use.
+  const std::shared_ptr<internal::RemoteResult>& result() const { return result_; }
 
  private:
   std::shared_ptr<internal::RemoteResult> result_;
@@ -77,8 +81,22 @@ struct ClusterCoordinatorOptions {
   int64_t max_queued = int64_t{256} << 10;
   // How long one closure may take.
   std::chrono::milliseconds closure_timeout = std::chrono::hours(1);
-  // How long a lost worker may take to come back before it is given up.
+  // How long a lost worker may take to come back before it is given up. When all are, so is the
+  // training.
   std::chrono::milliseconds max_recovery = std::chrono::hours(1);
+  // A worker that is lost again before it has run a closure is called back after this pause, then after
+  // twice the pause, and so on; after so many losses in a row it is given up.
+  std::chrono::milliseconds worker_pause = std::chrono::seconds(1);
+  int max_worker_losses = 10;
+  // A closure that was lost with its worker so many times fails: perhaps it is what ends them.
+  int max_closure_attempts = 10;
+  // A ps task whose connection broke is lost if it does not answer over a new one within this time. So
+  // often a minute it may fail for a moment; closures that it fails are run again.
+  std::chrono::milliseconds ps_grace{300};
+  int tolerated_ps_failures = 3;
+  // While a call waits and no closure ends, the log says so each time that this has passed: what is
+  // under way, on which worker, for how long.
+  std::chrono::milliseconds report_after = std::chrono::seconds(30);
 };
 
 // How one closure failed.
@@ -97,12 +115,16 @@ struct WorkerState {
   int64_t retried = 0;  // closures that went to another worker because this one was lost
 };
 
+// On which worker the calling function runs: in a function that a coordinator has scheduled or that makes
+// a worker's input. Errors: FailedPrecondition (elsewhere).
+COHORT_API int get_current_worker_index();
+
 // Thread safety: any thread.
 //
 // Errors: schedule, join and done throw the first error of a function since one was thrown, after they
-// have cancelled what is under way and what is queued. A lost worker is no error: its closures run on
-// others, and the updates of each closure are applied once. A lost ps task is an UnavailableError that
-// names it: restart from the last checkpoint.
+// have cancelled what is queued and waited for what is under way. A lost worker is no error: its closures
+// run on others, and the updates of each closure are applied once. A lost ps task is an UnavailableError
+// that names it and the last checkpoint, each time: restart from there.
 class COHORT_API ClusterCoordinator {
  public:
   // One at a time for each strategy. In the coordinator's program.
@@ -114,16 +136,35 @@ class COHORT_API ClusterCoordinator {
   ClusterCoordinator(ClusterCoordinator&&) noexcept;
   ClusterCoordinator& operator=(ClusterCoordinator&&) noexcept;
 
-  // Arguments: iterators first, then tensors, numbers, strings, structures. The function runs on some
-  // worker, at least once; what it assigns to variables takes effect once.
+  // Arguments: iterators first, then tensors, numbers, strings, structures, and results of functions
+  // that were scheduled before (the function then runs once they are there; if one of them fails, it is
+  // cancelled). The function runs on some worker, at least once; what it assigns to variables takes
+  // effect once.
   // Errors: also InvalidArgument (a function that makes an input), DeadlineExceeded (the queue stays
   // full for an hour).
   template <class... Arguments>
   RemoteValue schedule(const WorkerFunction& function, Arguments&&... arguments) const {
     std::vector<uint64_t> inputs;
-    std::vector<Structure> rest;
+    std::vector<Value> rest;
     (add_argument(inputs, rest, std::forward<Arguments>(arguments)), ...);
     return schedule_erased(function, std::move(inputs), std::move(rest));
+  }
+  // The same with any function, which may refer to the program's own objects: these must stay until it
+  // has run, and it may run at the same time on several workers. For workers of this process.
+  // Errors: also FailedPrecondition (the workers are other processes).
+  template <class Fn, class... Arguments>
+  requires(!std::is_same_v<std::remove_cvref_t<Fn>, WorkerFunction> &&
+           !std::is_convertible_v<Fn, WorkerFunction>) RemoteValue
+      schedule(Fn function, Arguments&&... arguments)
+  const {
+    std::vector<uint64_t> inputs;
+    std::vector<Value> rest;
+    (add_argument(inputs, rest, std::forward<Arguments>(arguments)), ...);
+    return schedule_captured(
+        internal::structure_function(
+            ParameterServerStrategy::with_input(std::move(function)),
+            {.function = "the scheduled function", .input = "schedule's arguments"}),
+        std::move(inputs), std::move(rest));
   }
   // Waits until all that was scheduled has ended.
   void join() const;
@@ -133,27 +174,57 @@ class COHORT_API ClusterCoordinator {
   // `function` makes one worker's input: see ParameterServerStrategy::function.
   // Errors: InvalidArgument (it makes none).
   PerWorkerDataset create_per_worker_dataset(const WorkerFunction& function) const;
+  // The same of a dataset, or of a function over the program's own objects, for workers of this process.
+  // Every worker reads all of a dataset, in an order of its own where it shuffles without a seed.
+  // Errors: FailedPrecondition (the workers are other processes).
+  PerWorkerDataset create_per_worker_dataset(const data::Dataset& dataset) const;
+  PerWorkerDataset create_per_worker_dataset(const DistributedDataset& dataset) const;
+  template <class Fn>
+  requires(ParameterServerStrategy::is_dataset_function<Fn>()) PerWorkerDataset
+      create_per_worker_dataset(Fn function)
+  const {
+    return create_per_worker_dataset(strategy_->function(new_input_name(), std::move(function)));
+  }
+
+  // Exact totals over all of the data, whatever happens to workers: `function` takes the number of a
+  // shard and how many there are (Dataset::shard), and returns that shard's totals, as a structure of
+  // numbers. Each shard's come back with its closure and count once, however often it runs. Returns their
+  // sums. `num_shards`: some for each worker, so that a lost one costs little.
+  // Waits. Errors: those of join; InvalidArgument (no shards; totals of different forms).
+  Structure sum_over_shards(const WorkerFunction& function, int64_t num_shards) const;
 
   Structure fetch(const RemoteValue& value) const { return value.fetch(); }
   std::vector<Structure> fetch(const std::vector<RemoteValue>& values) const;
 
-  // Errors that were not thrown yet, all of them.
+  // All errors of functions since one was last thrown; if there are none, those of the run before.
   std::vector<FailedClosure> errors() const;
   std::vector<WorkerState> workers() const;
 
  private:
+  // An argument, or the result that will be one.
+  struct Value {
+    Structure value = {};
+    std::shared_ptr<internal::RemoteResult> result = nullptr;
+  };
   template <class Argument>
-  static void add_argument(std::vector<uint64_t>& inputs, std::vector<Structure>& rest,
+  static void add_argument(std::vector<uint64_t>& inputs, std::vector<Value>& rest,
                            Argument&& argument) {
     if constexpr (std::is_same_v<std::remove_cvref_t<Argument>, PerWorkerIterator>) {
       inputs.push_back(argument.id());
+    } else if constexpr (std::is_same_v<std::remove_cvref_t<Argument>, RemoteValue>) {
+      rest.push_back({.result = argument.result()});
     } else {
-      rest.push_back(internal::to_structure(std::forward<Argument>(argument)));
+      rest.push_back({.value = internal::to_structure(std::forward<Argument>(argument))});
     }
   }
   RemoteValue schedule_erased(const WorkerFunction& function, std::vector<uint64_t> inputs,
-                              std::vector<Structure> arguments) const;
+                              std::vector<Value> arguments) const;
+  RemoteValue schedule_captured(internal::StructureFunction<> function,
+                                std::vector<uint64_t> inputs, std::vector<Value> arguments) const;
+  // Errors: FailedPrecondition (the workers are other processes).
+  std::string new_input_name() const;
 
+  std::shared_ptr<const ParameterServerStrategy> strategy_;
   std::shared_ptr<internal::CoordinatorCore> core_;
 };
 

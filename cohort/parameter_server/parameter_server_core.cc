@@ -6,22 +6,29 @@
 #include <random>
 #include <utility>
 
+#include "cohort/cluster/address.h"
 #include "cohort/cluster/known_jobs.h"
+#include "cohort/cluster/rpc/error_detail.h"
 #include "cohort/cluster/server_core.h"
 #include "cohort/cluster/server_registry.h"
 #include "cohort/core/error.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/task.h"
 #include "cohort/core/text.h"
-#include "cohort/distribute/colocation.h"
-#include "cohort/distribute/variable_creation.h"
+#include "cohort/parameter_server/closure_context.h"
 #include "cohort/parameter_server/closure_service.h"
+#include "cohort/parameter_server/coordinator_core.h"
+#include "cohort/parameter_server/leadership_message.h"
+#include "cohort/parameter_server/leadership_service.h"
+#include "cohort/parameter_server/loop_table.h"
+#include "cohort/parameter_server/make_shards.h"
 #include "cohort/parameter_server/push_exchange.h"
+#include "cohort/parameter_server/server_runner.h"
+#include "cohort/parameter_server/server_save_group.h"
 #include "cohort/parameter_server/store/store_service.h"
 
 namespace cohort::internal {
 
-using distribute::ShardInfo;
 using distribute::VariableInitializer;
 using distribute::VariableSpec;
 
@@ -33,6 +40,19 @@ std::string address_of(const train::ClusterSpec& cluster, const TaskId& task) {
 
 int count_of(const train::ClusterSpec& cluster, const char* job) {
   return cluster.has_job(job) ? static_cast<int>(cluster.num_tasks(job)) : 0;
+}
+
+// The most workers that one host has, which run their steps beside each other; a coordinator's process
+// has them where it has no server of its own.
+int workers_on_host(const ParameterServerCore::Setup& setup) {
+  if (setup.role == ClusterRole::kCoordinator && setup.server != nullptr) return 1;
+  if (!setup.cluster.has_job(kWorker)) return 1;
+  std::map<std::string, int> by_host;
+  int most = 1;
+  for (const auto& [index, address] : setup.cluster.as_dict().at(kWorker)) {
+    most = std::max(most, ++by_host[canonical(parse_address(address)).host]);
+  }
+  return most;
 }
 
 // 63 bits of FNV-1a: ids are the same in every task, whatever else each of them creates.
@@ -50,11 +70,18 @@ std::shared_ptr<ParameterServerCore> ParameterServerCore::make(Setup setup) {
       attach_to_servers([weak = std::weak_ptr<ParameterServerCore>(core)](ServerCore& server) {
         if (const auto alive = weak.lock()) alive->serve(server);
       });
+  if (core->role() == ClusterRole::kCoordinator) core->save_group_ = make_server_save_group(core);
+  core->named_functions().add(
+      kRunStep, [weak = std::weak_ptr<ParameterServerCore>(core)](const Structure& arguments) {
+        return run_named_step(weak.lock(), arguments);
+      });
   return core;
 }
 
 ParameterServerCore::ParameterServerCore(Setup setup)
-    : LocalStrategy({.name = "ParameterServerStrategy", .devices = setup.devices}),
+    : LocalStrategy({.name = "ParameterServerStrategy",
+                     .devices = setup.devices,
+                     .tasks_on_host = workers_on_host(setup)}),
       setup_(std::move(setup)),
       num_workers_(count_of(setup_.cluster, kWorker)),
       store_(
@@ -62,15 +89,21 @@ ParameterServerCore::ParameterServerCore(Setup setup)
           [this](int ps) {
             return channel({kPs, ps});
           },
-          setup_.timeout),
+          [this] { return session(); },
+          [this](const std::exception_ptr& error) { return explained(error); }, setup_.timeout),
+      placement_(store_.num_ps(), setup_.placement, setup_.partitioner),
       steps_([] { return std::make_unique<TaskStep>(); }),
-      exceptions_(std::uncaught_exceptions()) {
+      sessions_([] { return std::make_unique<std::atomic<SessionId>>(0); }),
+      exceptions_(std::uncaught_exceptions()),
+      loops_(std::make_unique<LoopTable>()) {
   if (setup_.role == ClusterRole::kCoordinator && setup_.server == nullptr) {
     const TaskId self{kChief, 0};
+    rpc::TransportSettings settings;
+    settings.keepalive_time = setup_.keepalive_time;
+    settings.keepalive_timeout = setup_.keepalive_timeout;
     channels_ = std::make_unique<ChannelPool>(
         std::make_shared<rpc::Identity>(self, std::random_device()() | 1),
-        security::Security::load(distribute::Credentials::from_environment(), self),
-        rpc::TransportSettings());
+        security::Security::load(distribute::Credentials::from_environment(), self), settings);
   }
 }
 
@@ -81,19 +114,32 @@ ParameterServerCore::~ParameterServerCore() {
 // The other tasks' join() returns 0. After an error they stay, for a coordinator that starts again.
 void ParameterServerCore::end_others() noexcept {
   constexpr std::chrono::seconds kPatience{2};
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
   try {
-    std::vector<std::future<void>> ended;
-    for (const auto& [job, tasks] : setup_.cluster.as_dict()) {
-      if (job != kWorker && job != kPs) continue;
-      for (const auto& [index, address] : tasks) {
-        auto promise = std::make_shared<std::promise<void>>();
-        ended.push_back(promise->get_future());
-        channel({job, index})
-            ->start("server/stop", {.control = "the training has ended"}, {.timeout = kPatience},
-                    [promise](const rpc::CallResult&) { promise->set_value(); });
-      }
+    std::vector<TaskId> left;
+    for (const TaskId& task : setup_.cluster.tasks()) {
+      if (task.job == kWorker || task.job == kPs) left.push_back(task);
     }
-    for (std::future<void>& end : ended) end.wait();  // each call has its deadline
+    while (!left.empty() && std::chrono::steady_clock::now() < deadline) {
+      std::vector<std::future<std::exception_ptr>> ended;
+      for (const TaskId& task : left) {
+        auto promise = std::make_shared<std::promise<std::exception_ptr>>();
+        ended.push_back(promise->get_future());
+        channel(task)->start(
+            "server/stop", {.control = "the training has ended"}, {.timeout = kPatience},
+            [promise](const rpc::CallResult& result) { promise->set_value(result.error); });
+      }
+      std::vector<TaskId> again;
+      for (size_t i = 0; i < left.size(); ++i) {
+        // Each call has its deadline. Another task's end is a new generation of the cluster, by which
+        // a call that was under way is refused.
+        const std::exception_ptr error = ended[i].get();
+        if (error != nullptr && record_error(error).code == Code::kAborted) {
+          again.push_back(left[i]);
+        }
+      }
+      left = std::move(again);
+    }
   } catch (const std::exception& error) {
     log_info("the other tasks were not told of the end: ", error.what());
   }
@@ -103,10 +149,94 @@ void ParameterServerCore::end_others() noexcept {
 void ParameterServerCore::serve(ServerCore& server) {
   const TaskId& task = server.task();
   if (server.cluster_spec() != setup_.cluster) return;
+  if (task.job != kPs && task.job != kWorker) return;
+  const auto fence = std::make_shared<CoordinatorFence>(task);
   if (task.job == kPs) {
-    server.add(std::make_shared<StoreService>(task, std::make_shared<VariableStore>()));
+    const auto store = std::make_shared<VariableStore>();
+    // Another program begins: with variables of its own, and with versions that no worker has seen.
+    fence->on_new_generation(
+        [store](int64_t generation) { store->clear(generation << kSessionNumberBits); });
+    server.add(std::make_shared<StoreService>(task, store, fence));
+  } else {
+    server.add(std::make_shared<ClosureService>(task, self(), fence));
   }
-  if (task.job == kWorker) server.add(std::make_shared<ClosureService>(task, self()));
+  server.add(std::make_shared<LeadershipService>(fence));
+}
+
+SessionId ParameterServerCore::session() const {
+  if (Task::current().job() == kWorker) return sessions_.get().load();
+  return session_id(generation_, 0);
+}
+
+// A ps task that the coordinator cannot reach may turn out to be lost, about which more is known.
+std::exception_ptr ParameterServerCore::explained(const std::exception_ptr& error) const {
+  if (Task::current().job() == kWorker) return error;
+  const auto at_work = coordinator();
+  return at_work == nullptr ? error : at_work->explained(error);
+}
+
+void ParameterServerCore::lead() {
+  const std::lock_guard lock(lead_mutex_);
+  if (generation_ != 0) return;
+  int64_t generation = 1;
+  while (const int64_t later = take_all(generation)) generation = later + 1;
+  generation_ = generation;
+  if (generation > 1) {
+    log_info("this coordinator has generation ", generation, "; earlier ones are refused");
+  }
+}
+
+int64_t ParameterServerCore::take_all(int64_t generation) const {
+  std::vector<std::future<rpc::CallResult>> answers;
+  for (int ps = 0; ps < store_.num_ps(); ++ps) {
+    auto promise = std::make_shared<std::promise<rpc::CallResult>>();
+    answers.push_back(promise->get_future());
+    channel({kPs, ps})->start("leadership/take", encode(LeaderClaim{.generation = generation}),
+                              {.timeout = setup_.timeout}, [promise](rpc::CallResult result) {
+                                promise->set_value(std::move(result));
+                              });
+  }
+  int64_t later = 0;
+  std::exception_ptr failed;
+  for (auto& answer : answers) {
+    const std::exception_ptr error = answer.get().error;  // each call has its deadline
+    if (error == nullptr) continue;
+    const ErrorDetail detail = rpc::detail_of(error);
+    if (detail.phase == kFenced) {
+      later = std::max(later, detail.generation);
+    } else {
+      failed = error;
+    }
+  }
+  if (failed != nullptr) std::rethrow_exception(failed);
+  return later;
+}
+
+std::function<void(const std::string&, double)> ParameterServerCore::figures() const {
+  if (setup_.server == nullptr) return nullptr;
+  return [server = setup_.server](const std::string& name, double value) {
+    server->coordination().set_figure(name, value);
+  };
+}
+
+std::string ParameterServerCore::last_checkpoint() const {
+  const std::lock_guard lock(mutex_);
+  return last_checkpoint_;
+}
+
+void ParameterServerCore::set_last_checkpoint(const std::string& path) {
+  const std::lock_guard lock(mutex_);
+  last_checkpoint_ = path;
+}
+
+std::shared_ptr<CoordinatorCore> ParameterServerCore::coordinator() const {
+  const std::lock_guard lock(mutex_);
+  return coordinator_.lock();
+}
+
+void ParameterServerCore::set_coordinator(std::weak_ptr<CoordinatorCore> coordinator) {
+  const std::lock_guard lock(mutex_);
+  coordinator_ = std::move(coordinator);
 }
 
 std::shared_ptr<rpc::Channel> ParameterServerCore::channel(const TaskId& task) const {
@@ -115,6 +245,7 @@ std::shared_ptr<rpc::Channel> ParameterServerCore::channel(const TaskId& task) c
   const auto take = [&](ServerCore& server) { found = server.channel(task); };
   if (current.job() == kWorker && with_server({current.job(), current.index()}, take)) return found;
   if (setup_.server != nullptr) return setup_.server->core().channel(task);
+  if (own_server_ != nullptr) return own_server_->core().channel(task);
   if (channels_ != nullptr) return channels_->channel(task, address_of(setup_.cluster, task));
   throw FailedPreconditionError(
       str("this process is no coordinator of the cluster and runs no closure, ",
@@ -123,7 +254,38 @@ std::shared_ptr<rpc::Channel> ParameterServerCore::channel(const TaskId& task) c
           "closures"));
 }
 
+bool ParameterServerCore::writes_outside_steps() const {
+  const bool follows = setup_.role == ClusterRole::kWorker || setup_.role == ClusterRole::kPs;
+  return !follows || Task::is_scoped();  // a closure's thread acts for its server
+}
+
+std::unique_ptr<StepRunner> ParameterServerCore::make_runner() {
+  return std::make_unique<ServerRunner>(self());
+}
+
+distribute::InputContext ParameterServerCore::input_context(int worker) const {
+  return {.num_input_pipelines = num_workers_,
+          .input_pipeline_id = worker,
+          .num_replicas_in_sync = num_local_replicas()};
+}
+
+distribute::Coordination* ParameterServerCore::coordination() const {
+  return setup_.server == nullptr ? nullptr : &setup_.server->coordination();
+}
+
+distribute::Server& ParameterServerCore::own_server() {
+  if (own_server_ == nullptr) {
+    distribute::ServerOptions options = setup_.server_options;
+    options.job_name = setup_.self.job;
+    options.task_index = setup_.self.index;
+    has_own_server_ = true;
+    own_server_ = std::make_unique<distribute::Server>(setup_.cluster, options);
+  }
+  return *own_server_;
+}
+
 uint64_t ParameterServerCore::begin_closures() {
+  lead();
   // By the clock: no coordinator schedules so many a second for as long as it lives.
   constexpr uint64_t kMostPerSecond = uint64_t{1} << 16;
   const auto now = std::chrono::duration_cast<std::chrono::seconds>(
@@ -159,6 +321,43 @@ MakeWorkerInput ParameterServerCore::input(const std::string& name) const {
                           "; every task must add the same functions, before its server's join()"));
 }
 
+void ParameterServerCore::require_workers_here(const std::string& what) const {
+  bool is_here = false;
+  if (setup_.server == nullptr) {
+    for (int i = 0; i < num_workers_ && !is_here; ++i) {
+      is_here = with_server({kWorker, i}, [](ServerCore&) {});
+    }
+  }
+  if (is_here) return;
+  throw FailedPreconditionError(
+      str(what, " cannot travel to workers of other processes: declare it by name with ",
+          "ParameterServerStrategy::function, in every task, before the program's roles part"));
+}
+
+std::string ParameterServerCore::keep_captured_function(StructureFunction<> function) {
+  require_workers_here("a function over the program's own objects");
+  const std::lock_guard lock(mutex_);
+  std::string name = str("captured function ", ++last_captured_);
+  captured_.emplace(name, std::move(function));
+  return name;
+}
+
+void ParameterServerCore::drop_captured_function(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  captured_.erase(name);
+}
+
+StructureFunction<> ParameterServerCore::captured_function(const std::string& name) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = captured_.find(name);
+  return found == captured_.end() ? StructureFunction<>() : found->second;
+}
+
+std::string ParameterServerCore::new_input_name() {
+  const std::lock_guard lock(mutex_);
+  return str("dataset of the coordinator, ", ++last_input_);
+}
+
 void ParameterServerCore::run(const std::shared_ptr<RunFrame>& frame,
                               const distribute::RunOptions& options) {
   step().begin(store());
@@ -178,45 +377,18 @@ int64_t ParameterServerCore::next_id(const std::string& name) {
   return id_of(count == 0 ? name : str(name, '#', count));
 }
 
-std::vector<ServedVariable::Shard> ParameterServerCore::place(const VariableSpec& spec,
-                                                              int64_t id) {
-  std::vector<ServedVariable::Shard> shards;
-  if (const auto* beside = dynamic_cast<const ServedVariable*>(colocated_with())) {
-    if (beside->shape() == at::IntArrayRef(spec.shape)) {  // shard for shard
-      shards = beside->shards();
-    } else {
-      const RowRange all{0, spec.shape.empty() ? 1 : spec.shape[0]};
-      shards = {{{beside->shards()[0].place.ps, {}}, all}};
-    }
-    for (size_t i = 0; i < shards.size(); ++i) {
-      shards[i].place.key = {id, static_cast<int64_t>(i)};
-    }
-    return shards;
-  }
-  const int64_t count = shards_of(setup_.partitioner, spec.options.name, spec.shape, spec.dtype);
-  const std::lock_guard lock(mutex_);
-  for (const RowRange& rows : split_rows(spec.shape.empty() ? 1 : spec.shape[0], count)) {
-    shards.push_back({{next_ps_, {id, static_cast<int64_t>(shards.size())}}, rows});
-    next_ps_ = (next_ps_ + 1) % store_.num_ps();
-  }
-  return shards;
-}
-
 std::shared_ptr<VariableImpl> ParameterServerCore::create_variable(
     const VariableSpec& spec, const VariableInitializer& initializer) {
-  const std::string& name = spec.options.name;
-  auto variable = std::make_shared<ServedVariable>(self(), spec, place(spec, next_id(name)));
-  if (!makes_values()) return variable;
-  for (const ServedVariable::Shard& shard : variable->shards()) {
-    ShardInfo part = ShardInfo::whole(spec.shape);
-    const bool whole = variable->shards().size() == 1;
-    if (!whole) {
-      part.offset[0] = shard.rows.begin;
-      part.shape[0] = shard.rows.size();
-    }
-    store_.create(shard.place, whole ? name : str(name, "/part_", shard.place.key.shard),
-                  make_initial_value(spec, initializer, part).contiguous());
+  if (const ClosureContext* closure = current_closure(); closure && closure->makes_input) {
+    throw InvalidArgumentError(str("a dataset function makes variable ", quoted(spec.options.name),
+                                   "; make variables under the strategy's scope, not in functions "
+                                   "that make a worker's input"));
   }
+  auto variable = std::make_shared<ServedVariable>(
+      self(), spec, placement_.place(spec, next_id(spec.options.name)));
+  if (!makes_values()) return variable;
+  if (Task::current().job() != kWorker) lead();
+  make_shards(*variable, initializer, store_);
   return variable;
 }
 

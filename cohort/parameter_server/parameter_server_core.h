@@ -14,12 +14,16 @@
 #include "cohort/cluster/cluster_spec.h"
 #include "cohort/cluster/server.h"
 #include "cohort/core/per_task.h"
+#include "cohort/core/structure_call.h"
 #include "cohort/distribute/input_context.h"
 #include "cohort/distribute/local_strategy.h"
+#include "cohort/parameter_server/coordinator_fence.h"
 #include "cohort/parameter_server/partitioner.h"
+#include "cohort/parameter_server/placement.h"
 #include "cohort/parameter_server/served_variable.h"
 #include "cohort/parameter_server/store/store_client.h"
 #include "cohort/parameter_server/task_step.h"
+#include "cohort/train/save_group.h"
 
 namespace cohort::distribute {
 class DistributedIterator;
@@ -27,6 +31,8 @@ class DistributedIterator;
 
 namespace cohort::internal {
 
+class CoordinatorCore;
+class LoopTable;
 class ServerCore;
 
 // Which part this process has. In an in-process cluster the program is the coordinator, and threads of
@@ -44,9 +50,16 @@ class ParameterServerCore final : public LocalStrategy {
     train::ClusterSpec cluster;
     ClusterRole role = ClusterRole::kCoordinator;
     distribute::partitioners::Partitioner partitioner = nullptr;
+    distribute::VariablePlacement placement = distribute::VariablePlacement::ROUND_ROBIN;
     std::chrono::milliseconds timeout = std::chrono::minutes(1);  // of a call to a ps task
+    // Of a coordinator without a server.
+    std::chrono::milliseconds keepalive_time{10'000};
+    std::chrono::milliseconds keepalive_timeout{10'000};
     // The coordinator's own server, where it has one.
     std::shared_ptr<distribute::Server> server = nullptr;
+    // Which task this process is, and how it serves: of workers and ps tasks.
+    TaskId self = {};
+    distribute::ServerOptions server_options = {};
     std::vector<std::string> devices;
   };
   static std::shared_ptr<ParameterServerCore> make(Setup setup);
@@ -55,14 +68,52 @@ class ParameterServerCore final : public LocalStrategy {
   const train::ClusterSpec& cluster() const { return setup_.cluster; }
   ClusterRole role() const { return setup_.role; }
   int num_workers() const { return num_workers_; }
+  // Whether what the calling code assigns outside of steps counts. Every task runs the same program:
+  // what it assigns between steps, the coordinator assigns.
+  bool writes_outside_steps() const;
   bool steps_run_elsewhere() const override { return true; }
 
   // The coordinator's channel to a task. Errors: FailedPrecondition (its address is not known).
   std::shared_ptr<rpc::Channel> channel(const TaskId& task) const;
 
+  // What this program's calls of fit, evaluate and predict have declared.
+  LoopTable& loops() const { return *loops_; }
+  std::unique_ptr<StepRunner> make_runner() override;
+  // For the dataset function of worker `worker`.
+  distribute::InputContext input_context(int worker) const;
+  // The chief's; nullptr where the cluster is in this process.
+  distribute::Coordination* coordination() const;
+  // A worker's or ps task's, which it starts with the first call.
+  // Errors: those of Server.
+  distribute::Server& own_server();
+  // Whether this task's program has come to a call of fit, evaluate or predict.
+  bool has_own_server() const { return has_own_server_; }
+
   // Of the calling thread's task.
   const StoreClient& store() const { return store_; }
   TaskStep& step() const { return steps_.get(); }
+
+  // Takes the ps tasks, unless this coordinator has them already. Its generation is higher than that of
+  // any coordinator before; what those have left on the ps tasks is gone then.
+  // Errors: Unavailable (a ps task cannot be reached; names it).
+  void lead();
+  // Of this coordinator; 0: it does not lead yet.
+  int64_t generation() const { return generation_; }
+  // Of the closure that the current task, a worker, runs.
+  void set_session(SessionId session) { sessions_.get().store(session); }
+  // In which the calling task works: as a worker that of its closure, else the coordinator's.
+  SessionId session() const;
+
+  // The latest checkpoint of variables of this strategy that was saved or restored; empty: none.
+  std::string last_checkpoint() const;
+  void set_last_checkpoint(const std::string& path);
+  std::shared_ptr<train::SaveGroup> save_group() override { return save_group_; }
+  // The one that is at work, if one is.
+  std::shared_ptr<CoordinatorCore> coordinator() const;
+  void set_coordinator(std::weak_ptr<CoordinatorCore> coordinator);
+
+  // Makes a number of the coordinator known to `cohort cluster status`; null where it has no server.
+  std::function<void(const std::string&, double)> figures() const;
 
   // For a coordinator, of which there is one at a time: the number of its first closure, above all
   // that earlier ones of this cluster have used, in this program or before it was started again. ps
@@ -76,6 +127,17 @@ class ParameterServerCore final : public LocalStrategy {
   void add_input(const std::string& name, MakeWorkerInput make);
   MakeWorkerInput input(const std::string& name) const;
 
+  // Functions over the program's own objects, for workers of this process. Returns the name by which
+  // they find it. Errors: FailedPrecondition (the workers are other processes).
+  std::string keep_captured_function(StructureFunction<> function);
+  void drop_captured_function(const std::string& name);
+  // An empty one where there is none.
+  StructureFunction<> captured_function(const std::string& name) const;
+  // Errors: FailedPrecondition (the workers are other processes; says what cannot travel to them).
+  void require_workers_here(const std::string& what) const;
+  // A name that no other input of this strategy has.
+  std::string new_input_name();
+
   void run(const std::shared_ptr<RunFrame>& frame, const distribute::RunOptions& options) override;
   std::shared_ptr<VariableImpl> create_variable(
       const distribute::VariableSpec& spec,
@@ -88,7 +150,9 @@ class ParameterServerCore final : public LocalStrategy {
     return std::static_pointer_cast<ParameterServerCore>(shared_from_this());
   }
   void serve(ServerCore& server);
-  std::vector<ServedVariable::Shard> place(const distribute::VariableSpec& spec, int64_t id);
+  std::exception_ptr explained(const std::exception_ptr& error) const;
+  // Returns the generation of a later coordinator that has a ps task; 0: there is none, all are taken.
+  int64_t take_all(int64_t generation) const;
   int64_t next_id(const std::string& name);
   bool makes_values() const;
   void end_others() noexcept;
@@ -97,16 +161,28 @@ class ParameterServerCore final : public LocalStrategy {
   const int num_workers_;
   std::unique_ptr<ChannelPool> channels_;  // of a coordinator without a server
   StoreClient store_;
+  Placement placement_;
   PerTask<TaskStep> steps_;
+  PerTask<std::atomic<SessionId>> sessions_;
+  std::shared_ptr<train::SaveGroup> save_group_;  // of a coordinator
+  std::mutex lead_mutex_;                         // held while it takes the ps tasks
+  std::atomic<int64_t> generation_{0};
   const int exceptions_;  // that were under way when it was made
 
   mutable std::mutex mutex_;          // guards what follows
   std::map<std::string, int> names_;  // how many variables of each name there are
-  int next_ps_ = 0;
   bool has_coordinator_ = false;
+  std::weak_ptr<CoordinatorCore> coordinator_;
+  std::string last_checkpoint_;
   uint64_t next_closure_ = 0;
   std::map<std::string, MakeWorkerInput> inputs_;
+  std::atomic<bool> has_own_server_{false};  // set before it answers
+  std::unique_ptr<distribute::Server> own_server_;
+  std::map<std::string, StructureFunction<>> captured_;
+  uint64_t last_captured_ = 0;
+  uint64_t last_input_ = 0;
 
+  const std::unique_ptr<LoopTable> loops_;
   std::shared_ptr<void> attachment_;  // to the servers of this process: the last member
 };
 

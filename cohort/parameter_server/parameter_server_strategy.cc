@@ -4,6 +4,7 @@
 #include "cohort/core/device.h"
 #include "cohort/core/error.h"
 #include "cohort/core/logging.h"
+#include "cohort/distribute/strategy_devices.h"
 #include "cohort/parameter_server/closure_context.h"
 #include "cohort/parameter_server/parameter_server_core.h"
 
@@ -44,7 +45,10 @@ ClusterRole role_of(const cluster_resolver::ClusterResolver& resolver) {
   throw InvalidArgumentError(str("Unrecognized task_type: ", job));
 }
 
-std::vector<std::string> devices() {
+std::vector<std::string> devices(const ParameterServerStrategyOptions& options) {
+  if (!options.worker_devices.empty()) {
+    return internal::checked_devices(options.worker_devices, "ParameterServerStrategy");
+  }
   auto found = config::list_logical_devices("GPU");
   if (found.empty()) {
     found = config::list_logical_devices("CPU");
@@ -57,14 +61,22 @@ std::vector<std::string> devices() {
 
 std::shared_ptr<ParameterServerCore> make_core(const cluster_resolver::ClusterResolver& resolver,
                                                const ParameterServerStrategyOptions& options) {
-  ParameterServerCore::Setup setup{.cluster = resolver.cluster_spec(),
-                                   .role = role_of(resolver),
-                                   .partitioner = options.variable_partitioner,
-                                   .timeout = options.timeout,
-                                   .devices = devices()};
+  ParameterServerCore::Setup setup;
+  setup.cluster = resolver.cluster_spec();
+  setup.role = role_of(resolver);
+  setup.partitioner = options.variable_partitioner;
+  setup.placement = options.variable_placement;
+  setup.timeout = options.timeout;
+  setup.keepalive_time = options.server_options.keepalive_time;
+  setup.keepalive_timeout = options.server_options.keepalive_timeout;
+  setup.devices = devices(options);
   check_jobs(setup.cluster);
+  if (const auto job = resolver.task_type()) {
+    setup.self = TaskId{*job, resolver.task_id().value_or(0)};
+  }
+  setup.server_options = options.server_options;
   if (resolver.task_type() == internal::kChief) {
-    setup.server = std::make_shared<Server>(resolver);
+    setup.server = std::make_shared<Server>(resolver, options.server_options);
     setup.server->coordination().wait_for_start();
   }
   internal::log_info("ParameterServerStrategy with ", setup.cluster.num_tasks(internal::kWorker),

@@ -15,10 +15,13 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "cohort/cluster/cluster_resolver.h"
+#include "cohort/cluster/server.h"
 #include "cohort/core/callable_traits.h"
 #include "cohort/core/export.h"
 #include "cohort/data/dataset.h"
@@ -27,6 +30,7 @@
 #include "cohort/distribute/input_context.h"
 #include "cohort/distribute/strategy.h"
 #include "cohort/parameter_server/partitioner.h"
+#include "cohort/parameter_server/variable_placement.h"
 
 namespace cohort::internal {
 class ParameterServerCore;
@@ -37,8 +41,16 @@ namespace cohort::distribute {
 struct ParameterServerStrategyOptions {
   // Into how many shards each variable is divided. None: none is.
   partitioners::Partitioner variable_partitioner = nullptr;
+  // To which ps task each shard goes. LEAST_LOADED balances memory where sizes differ; every task must
+  // choose the same.
+  VariablePlacement variable_placement = VariablePlacement::ROUND_ROBIN;
+  // The replicas of each worker, on its own devices of these names: "GPU:0", "CPU:1". Empty: all its
+  // GPUs, or one CPU.
+  std::vector<std::string> worker_devices = {};
   // How long a read or a write of variables may take.
   std::chrono::milliseconds timeout = std::chrono::minutes(1);
+  // Of the chief's own server. A coordinator without one takes its keepalive times from here.
+  ServerOptions server_options = {};
 };
 
 // A function that the coordinator schedules on workers, or that makes a worker's input.
@@ -66,8 +78,9 @@ class COHORT_API ParameterServerStrategy : public Strategy {
                                    const ParameterServerStrategyOptions& options = {});
 
   // A function that ClusterCoordinator::schedule names; the same in every task. It may take
-  // DistributedIterator& first, the worker's input, and then what a named function takes. A function
-  // of an InputContext, or of nothing, that returns a Dataset or a DistributedDataset makes inputs.
+  // DistributedIterator& first, the worker's input, or several, and then what a named function takes
+  // (without `auto`, unless it takes one input and nothing else). A function of an InputContext, or of
+  // nothing, that returns a Dataset or a DistributedDataset makes inputs.
   // Errors: those of NamedFunctions::add.
   template <class Fn>
   WorkerFunction function(const std::string& name, Fn fn) const {
@@ -80,15 +93,35 @@ class COHORT_API ParameterServerStrategy : public Strategy {
         }
       });
       return {name, true};
-    } else if constexpr (std::is_invocable_v<const Fn&, DistributedIterator&>) {
-      Strategy::function(name, [fn = std::move(fn)] { return fn(input(0)); });
-    } else if constexpr (std::is_invocable_v<const Fn&, DistributedIterator&, const Structure&>) {
-      Strategy::function(
-          name, [fn = std::move(fn)](const Structure& argument) { return fn(input(0), argument); });
     } else {
-      Strategy::function(name, std::move(fn));
+      Strategy::function(name, with_input(std::move(fn)));
+      return {name, false};
     }
-    return {name, false};
+  }
+
+  // For the library's own use: a function of the worker's inputs first, where `fn` asks for any, and of
+  // what a named function takes.
+  template <class Fn>
+  static auto with_input(Fn fn) {
+    if constexpr (std::is_invocable_v<const Fn&, DistributedIterator&>) {
+      return [fn = std::move(fn)] { return fn(input(0)); };
+    } else if constexpr (internal::HasCallableTraits<Fn>) {
+      using Arguments = typename internal::CallableTraits<Fn>::Arguments;
+      constexpr size_t kInputs = num_inputs<Arguments>();
+      constexpr size_t kRest = std::tuple_size_v<Arguments> - kInputs;
+      if constexpr (kInputs == 0) {
+        return fn;
+      } else {
+        return with_inputs<Arguments>(std::move(fn), std::make_index_sequence<kInputs>(),
+                                      std::make_index_sequence<kRest>());
+      }
+    } else {
+      return fn;
+    }
+  }
+  template <class Fn>
+  static constexpr bool is_dataset_function() {
+    return makes_input<Fn>();
   }
 
   const std::shared_ptr<internal::ParameterServerCore>& parameter_server_core() const {
@@ -113,6 +146,24 @@ class COHORT_API ParameterServerStrategy : public Strategy {
   static constexpr bool kMakesInput = makes_input<Fn>();
 
   ParameterServerStrategy(std::shared_ptr<internal::ParameterServerCore> core);
+
+  // How many inputs are the first of a function's arguments.
+  template <class Arguments, size_t kBegin = 0>
+  static constexpr size_t num_inputs() {
+    if constexpr (kBegin < std::tuple_size_v<Arguments>) {
+      if constexpr (std::is_same_v<std::tuple_element_t<kBegin, Arguments>, DistributedIterator>) {
+        return num_inputs<Arguments, kBegin + 1>();
+      }
+    }
+    return kBegin;
+  }
+  template <class Arguments, class Fn, size_t... kInput, size_t... kRest>
+  static auto with_inputs(Fn fn, std::index_sequence<kInput...>, std::index_sequence<kRest...>) {
+    return [fn = std::move(fn)](
+               const std::tuple_element_t<sizeof...(kInput) + kRest, Arguments>&... rest) {
+      return fn(input(kInput)..., rest...);
+    };
+  }
 
   // Of the closure that the calling thread runs. Errors: FailedPrecondition (it has no such input).
   static DistributedIterator& input(size_t index);

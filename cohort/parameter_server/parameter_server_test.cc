@@ -132,6 +132,52 @@ TEST(ParameterServer, ALaterCoordinatorsClosuresCountToo) {
   }
 }
 
+TEST(ParameterServer, AFunctionTakesItsInputsAndThenArguments) {
+  TestingCluster cluster(1, 1);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  const auto ones = strategy.function(
+      "ones", [] { return Dataset::from_tensor_slices(Structure(at::ones({8}))).batch(1); });
+  const auto numbers = strategy.function("numbers", [] { return Dataset::range(8).batch(1); });
+  const auto next = [](DistributedIterator& it) { return it.get_next().value(0).tensor().sum(); };
+  const auto scaled =
+      strategy.function("scaled", [&](DistributedIterator& it, double scale, const Tensor& offset) {
+        return next(it) * scale + offset;
+      });
+  const auto both = strategy.function(
+      "both", [&](DistributedIterator& a, DistributedIterator& b) { return next(a) + next(b); });
+  ClusterCoordinator coordinator(strategy);
+  const auto a = coordinator.create_per_worker_dataset(ones).iterator();
+  const auto b = coordinator.create_per_worker_dataset(numbers).iterator();
+  const auto value = [](const coordinator::RemoteValue& result) {
+    return result.fetch().tensor().item<double>();
+  };
+  EXPECT_EQ(value(coordinator.schedule(scaled, a, 3., at::full({}, 0.5))), 3.5);
+  EXPECT_EQ(value(coordinator.schedule(both, a, b)), 1);  // 1 + 0
+  EXPECT_EQ(value(coordinator.schedule(both, a, b)), 2);  // 1 + 1
+}
+
+TEST(ParameterServer, ACoordinatorThatWasMovedFromSaysSo) {
+  TestingCluster cluster(1, 1);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  const auto one = strategy.function("one", [] { return 1; });
+  ClusterCoordinator first(strategy);
+  const ClusterCoordinator second(std::move(first));
+  EXPECT_EQ(second.schedule(one).fetch().tensor().item<int>(), 1);
+  EXPECT_THAT(thrown<FailedPreconditionError>([&] { first.schedule(one); }),
+              HasSubstr("moved from"));
+  EXPECT_THROW(first.join(), FailedPreconditionError);
+}
+
+TEST(ParameterServer, LibtorchsErrorsInAFunctionAreShortAndTyped) {
+  TestingCluster cluster(1, 1);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  const auto undefined = strategy.function("undefined", [] { return Tensor(); });
+  const ClusterCoordinator coordinator(strategy);
+  const auto result = coordinator.schedule(undefined);
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { result.fetch(); }),
+              ::testing::AllOf(HasSubstr("undefined"), ::testing::Not(HasSubstr("frame"))));
+}
+
 TEST(ParameterServer, WhatRunsNowhereIsRefused) {
   TestingCluster cluster(1, 1);
   const ParameterServerStrategy strategy(cluster.resolver());

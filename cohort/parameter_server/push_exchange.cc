@@ -1,5 +1,7 @@
 #include "cohort/parameter_server/push_exchange.h"
 
+#include <ATen/ops/empty.h>
+
 #include <cmath>
 #include <utility>
 
@@ -39,6 +41,14 @@ Tensor usable(const Tensor& gradient, const ServedVariable& variable, int replic
 }
 
 bool is_sparse(const Tensor& gradient) { return gradient.layout() != at::kStrided; }
+
+// A rule by which rows without a gradient change, too, must run on every shard.
+std::vector<ShardIds> with_empty_parts(std::vector<ShardIds> parts, size_t shards) {
+  std::vector<ShardIds> all(shards);
+  for (size_t i = 0; i < shards; ++i) all[i] = {i, 0, at::empty({0}, int64)};
+  for (ShardIds& part : parts) all[part.shard] = std::move(part);
+  return all;
+}
 
 double sum_of_squares(const Tensor& gradient) {
   const Tensor values = is_sparse(gradient) ? gradient._values() : gradient;
@@ -157,34 +167,30 @@ void PushExchange::push_one(size_t target, const Tensor& gradient, const UpdateS
                    .learning_rate = step.learning_rate,
                    .iteration = step.iteration};
     const auto index = static_cast<size_t>(shard.place.key.shard);
-    for (const auto& slot : slots_[target]) op.slots.push_back(slot->shards()[index].place.key);
+    for (const auto& slot : slots_[target])
+      op.slots.push_back(slot->placed_shards()[index].place.key);
     return op;
   };
   if (!is_sparse(gradient)) {
-    for (const ServedVariable::Shard& shard : variable.shards()) {
+    for (const ServedVariable::Shard& shard : variable.placed_shards()) {
       UpdateShard op = update(shard);
       op.gradient = variable.part_of(gradient, shard);
       core_->step().add(shard.place.ps, std::move(op));
     }
     return;
   }
-  // A rule by which rows without a gradient change, too, must run on every shard.
+  // The rows ascend, so that those of a shard lie together: no copy of them is made.
+  const auto& shards = variable.placed_shards();
   const Tensor indices = gradient._indices()[0].contiguous();
   const Tensor values = gradient._values();
-  for (const ServedVariable::Shard& shard : variable.shards()) {
-    const bool whole = variable.shards().size() == 1;
-    Tensor own = indices, rows = values;
-    if (!whole) {
-      const Tensor chosen =
-          (indices >= shard.rows.begin).logical_and(indices < shard.rows.end).nonzero().flatten();
-      if (chosen.numel() == 0 && step.rule.zero_gradient_is_no_op()) continue;
-      own = indices.index_select(0, chosen) - shard.rows.begin;
-      rows = values.index_select(0, chosen);
-    }
-    UpdateShard op = update(shard);
-    op.gradient = rows;
-    op.indices = own;
-    core_->step().add(shard.place.ps, std::move(op));
+  auto parts = split_ids(indices, variable.shape()[0], static_cast<int64_t>(shards.size()));
+  if (!step.rule.zero_gradient_is_no_op())
+    parts = with_empty_parts(std::move(parts), shards.size());
+  for (const ShardIds& part : parts) {
+    UpdateShard op = update(shards[part.shard]);
+    op.gradient = values.narrow(0, part.begin, part.ids.numel());
+    op.indices = part.ids;
+    core_->step().add(shards[part.shard].place.ps, std::move(op));
   }
 }
 

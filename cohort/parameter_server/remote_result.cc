@@ -7,23 +7,36 @@
 namespace cohort::internal {
 
 void RemoteResult::set(Structure value) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (is_ended_) return;
-    is_ended_ = true;
-    value_ = std::move(value);
-  }
-  ended_.notify_all();
+  std::unique_lock lock(mutex_);
+  if (is_ended_) return;
+  value_ = std::move(value);
+  end(std::move(lock));
 }
 
 void RemoteResult::fail(std::exception_ptr error) {
+  std::unique_lock lock(mutex_);
+  if (is_ended_) return;
+  error_ = std::move(error);
+  end(std::move(lock));
+}
+
+void RemoteResult::end(std::unique_lock<std::mutex> lock) {
+  is_ended_ = true;
+  const auto calls = std::exchange(on_end_, {});
+  lock.unlock();
+  ended_.notify_all();
+  for (const auto& call : calls) call(*this);
+}
+
+void RemoteResult::on_end(std::function<void(const RemoteResult&)> call) {
   {
     const std::lock_guard lock(mutex_);
-    if (is_ended_) return;
-    is_ended_ = true;
-    error_ = std::move(error);
+    if (!is_ended_) {
+      on_end_.push_back(std::move(call));
+      return;
+    }
   }
-  ended_.notify_all();
+  call(*this);
 }
 
 RemoteStatus RemoteResult::status() const {

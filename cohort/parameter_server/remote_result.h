@@ -26,6 +26,9 @@ class RemoteResult {
   // The function's own error, or Cancelled.
   void fail(std::exception_ptr error);
 
+  // `call` is called once, when it has ended, by the thread that ends it; at once if it has.
+  void on_end(std::function<void(const RemoteResult&)> call);
+
   RemoteStatus status() const;
   // Waits for the function to end. Errors: that with which it failed, Cancelled (it will not run),
   // DeadlineExceeded (says what it waited for: `what`).
@@ -37,6 +40,9 @@ class RemoteResult {
   bool is_ended_ = false;     // guarded by mutex_, as is what follows
   std::exception_ptr error_;  // null: value_ counts
   Structure value_;
+  std::vector<std::function<void(const RemoteResult&)>> on_end_;
+
+  void end(std::unique_lock<std::mutex> lock);
 };
 
 }  // namespace cohort::internal

@@ -6,23 +6,32 @@
 
 #include <utility>
 
+#include "cohort/cluster/known_jobs.h"
 #include "cohort/distribute/replica_context.h"
 #include "cohort/distribute/strategy.h"
 #include "cohort/distribute/tracing.h"
 #include "cohort/parameter_server/parameter_server_core.h"
+#include "cohort/parameter_server/read_cache.h"
+#include "cohort/parameter_server/row_ids.h"
+#include "cohort/parameter_server/row_lookup.h"
+#include "cohort/parameter_server/shard_variable.h"
 
 namespace cohort::internal {
 
 using distribute::ReplicaContext;
-using distribute::VariableAggregation;
-using distribute::VariableSynchronization;
 
 namespace {
 
-// What the store keeps must not be the caller's own memory, which may change before it is sent.
-Tensor owned(const Tensor& value, DType dtype) {
-  Tensor copy = value.detach().to(at::kCPU, dtype).contiguous();
-  return copy.is_alias_of(value) ? copy.clone() : copy;
+std::vector<int64_t> looked_up_shape(const Tensor& ids, at::IntArrayRef variable) {
+  std::vector<int64_t> shape = ids.sizes().vec();
+  shape.insert(shape.end(), variable.begin() + 1, variable.end());
+  return shape;
+}
+
+// Memory of its own: the caller may change his while a step still needs the ids.
+Tensor own_ids(const Tensor& ids) {
+  const Tensor flat = ids.detach().to(at::kCPU, int64).reshape({-1}).contiguous();
+  return flat.is_alias_of(ids) ? flat.clone() : flat;
 }
 
 }  // namespace
@@ -38,15 +47,86 @@ const char* ServedVariable::kind() const {
   return shards_.size() > 1 ? "ShardedVariable" : "Variable";
 }
 
+std::string ServedVariable::shard_name(size_t index) const {
+  return shards_.size() == 1 ? name() : str(name(), "/part_", index);
+}
+
 Tensor ServedVariable::part_of(const Tensor& whole, const Shard& shard) const {
   if (shards_.size() == 1) return whole;
   return whole.narrow(0, shard.rows.begin, shard.rows.size());
+}
+
+std::vector<std::shared_ptr<VariableImpl>> ServedVariable::shards() {
+  std::vector<std::shared_ptr<VariableImpl>> variables;
+  if (shards_.size() == 1) return variables;
+  for (size_t i = 0; i < shards_.size(); ++i) {
+    variables.push_back(std::make_shared<ShardVariable>(shared_from_this(), i));
+  }
+  return variables;
+}
+
+std::string ServedVariable::device() const {
+  if (shards_.size() == 1) {
+    return str("/job:", kPs, "/replica:0/task:", shards_[0].place.ps, "/device:CPU:0");
+  }
+  throw FailedPreconditionError(str("variable '", name(), "' lies in ", shards_.size(),
+                                    " shards on several devices; ask each of its shards()"));
+}
+
+void ServedVariable::mark_written(View& view) {
+  for (const Tensor& leaf : view.leaves) {
+    if (leaf.defined()) leaf.unsafeGetTensorImpl()->bump_version();
+  }
 }
 
 std::unique_ptr<ServedVariable::View> ServedVariable::make_view() const {
   auto view = std::make_unique<View>();
   view->versions.assign(shards_.size(), -1);
   return view;
+}
+
+// Without values a leaf's elements are one and the same, which nobody reads.
+Tensor& ServedVariable::leaf_of(View& view, const ReplicaContext& replica) const {
+  const at::NoGradGuard no_grad;
+  view.leaves.resize(static_cast<size_t>(server_core_->num_local_replicas()));
+  Tensor& leaf = view.leaves[static_cast<size_t>(replica.local_replica_id())];
+  if (!leaf.defined()) {
+    leaf = at::zeros({}, dtype()).expand(shape()).variable_data();
+    leaf.set_requires_grad(trainable());
+  }
+  if (view.value.defined() && leaf.data_ptr() != view.value.data_ptr()) leaf.set_data(view.value);
+  return leaf;
+}
+
+void ServedVariable::bind_component(size_t replica, Tensor leaf) {
+  if (leaf.sizes() != shape() || leaf.scalar_type() != dtype() || !leaf.device().is_cpu()) {
+    throw InvalidArgumentError(str("variable '", name(), "' is ", dtype_name(dtype()), " ",
+                                   shape_str(shape()), ", but the tensor to bind is ",
+                                   describe(leaf)));
+  }
+  View& view = views_.get();
+  const std::lock_guard lock(view.mutex);
+  const at::NoGradGuard no_grad;
+  view.leaves.resize(static_cast<size_t>(server_core_->num_local_replicas()));
+  leaf.set_data(view.value.defined() ? view.value : at::zeros({}, dtype()).expand(shape()));
+  view.leaves[replica] = std::move(leaf);
+}
+
+bool ServedVariable::begin_step() const {
+  View& view = views_.get();
+  const std::lock_guard lock(view.mutex);
+  view.rows.clear();
+  const bool was_read = std::exchange(view.is_read, false);
+  if (!view.value.defined()) return false;
+  if (was_read || (shards_.size() == 1 && !view.is_table)) return true;
+  // The last step did not need all of a table: the task need not hold it.
+  const at::NoGradGuard no_grad;
+  view.value = Tensor();
+  view.versions.assign(shards_.size(), -1);
+  for (Tensor& leaf : view.leaves) {
+    if (leaf.defined()) leaf.set_data(at::zeros({}, dtype()).expand(shape()));
+  }
+  return false;
 }
 
 void ServedVariable::add_known(std::vector<StoreClient::Known>& shards) const {
@@ -60,15 +140,12 @@ void ServedVariable::add_known(std::vector<StoreClient::Known>& shards) const {
 void ServedVariable::take(std::span<const VariableStore::Value> values) const {
   View& view = views_.get();
   const std::lock_guard lock(view.mutex);
+  take(view, values);
+}
+
+void ServedVariable::take(View& view, std::span<const VariableStore::Value> values) const {
   const at::NoGradGuard no_grad;
-  if (!view.value.defined()) {
-    view.value = at::empty(shape(), at::dtype(dtype()));
-    const int replicas = server_core_->num_local_replicas();
-    for (int i = 0; i < replicas; ++i) {
-      view.leaves.push_back(view.value.variable_data());
-      view.leaves.back().set_requires_grad(trainable());
-    }
-  }
+  if (!view.value.defined()) view.value = at::empty(shape(), at::dtype(dtype()));
   bool changed = false;
   for (size_t i = 0; i < shards_.size(); ++i) {
     if (!values[i].tensor.defined()) continue;
@@ -76,190 +153,123 @@ void ServedVariable::take(std::span<const VariableStore::Value> values) const {
     view.versions[i] = values[i].version;
     changed = true;
   }
-  if (!changed) return;
-  for (const Tensor& leaf : view.leaves) leaf.unsafeGetTensorImpl()->bump_version();
+  if (changed) mark_written(view);
 }
 
-ServedVariable::View& ServedVariable::view_in_step(std::unique_lock<std::mutex>& lock) const {
+ServedVariable::View& ServedVariable::view_in_step(Lock& lock) const {
   View& view = views_.get();
-  lock = std::unique_lock(view.mutex);
-  if (view.is_used) return view;
+  lock = Lock(view.mutex);
+  if (!std::exchange(view.is_listed, true)) {
+    server_core_->step().use(std::const_pointer_cast<ServedVariable>(shared_from_this()));
+  }
+  return view;
+}
+
+ServedVariable::View& ServedVariable::whole_in_step(Lock& lock) const {
+  View& view = view_in_step(lock);
+  view.is_read = true;
+  if (view.value.defined()) return view;
   lock.unlock();
   std::vector<StoreClient::Known> known;
   for (const Shard& shard : shards_) known.push_back({shard.place, -1});
   const auto values = server_core_->store().read(known);
-  take(values);
   lock.lock();
-  if (std::exchange(view.is_used, true)) return view;
-  server_core_->step().use(std::const_pointer_cast<ServedVariable>(shared_from_this()));
+  if (view.value.defined()) return view;
+  take(view, values);
+  if (!view.rows.empty()) {  // they stay as the step has read or written them
+    view.value.index_copy_(0, view.rows.ids(), view.rows.rows());
+    view.versions.assign(shards_.size(), -1);
+    view.rows.clear();
+  }
   return view;
+}
+
+Tensor ServedVariable::fetch_shard(size_t index) const {
+  const StoreClient::Known known{shards_[index].place, -1};
+  return server_core_->store().read({&known, 1})[0].tensor.clone();
 }
 
 Tensor ServedVariable::fetch() const {
   std::vector<StoreClient::Known> known;
   for (const Shard& shard : shards_) known.push_back({shard.place, -1});
   const auto values = server_core_->store().read(known);
-  if (values.size() == 1) return values[0].tensor.clone();
+  if (values.size() == 1) return values[0].tensor;  // nobody else has what was received
   std::vector<Tensor> parts;
   for (const VariableStore::Value& value : values) parts.push_back(value.tensor);
   return at::cat(parts);
 }
 
+// One call to each ps task that has any of the rows, all at once.
+Tensor ServedVariable::fetch_rows(const Tensor& ids) const {
+  std::vector<StoreClient::Rows> rows;
+  for (const ShardIds& part : split_ids(ids, shape()[0], static_cast<int64_t>(shards_.size()))) {
+    rows.push_back({shards_[part.shard].place, part.ids});
+  }
+  const std::vector<Tensor> parts = server_core_->store().read_rows(rows);
+  return parts.size() == 1 ? parts[0] : at::cat(parts);
+}
+
+void ServedVariable::read_rows_into(View& view, Lock& lock, const Tensor& ids) const {
+  const Tensor missing = view.rows.missing(ids);
+  if (missing.numel() == 0) return;
+  lock.unlock();
+  const Tensor rows = fetch_rows(missing);
+  lock.lock();
+  if (!view.value.defined()) view.rows.add(missing, rows);
+}
+
 Tensor ServedVariable::read() const {
   if (is_tracing()) return at::zeros(shape(), at::dtype(dtype()));
   const ReplicaContext* replica = calling_replica("read");
-  if (replica == nullptr) return fetch();
-  std::unique_lock<std::mutex> lock;
-  return view_in_step(lock).leaves[static_cast<size_t>(replica->local_replica_id())];
-}
-
-void ServedVariable::assign(AssignOp op, const Tensor& value) {
-  if (is_tracing()) return;
-  ReplicaContext* replica = calling_replica(assign_name(op));
-  const Tensor checked = checked_value(value, assign_name(op));
+  CachedReads::Entry* cached = cached_entry(*this);
   if (replica == nullptr) {
-    std::vector<std::vector<StoreOp>> ops(static_cast<size_t>(server_core_->store().num_ps()));
-    const Tensor whole = owned(checked, dtype());
-    for (const Shard& shard : shards_) {
-      ops[static_cast<size_t>(shard.place.ps)].push_back(
-          AssignShard{shard.place.key, op, part_of(whole, shard)});
-    }
-    return apply_outside(std::move(ops));
+    if (cached == nullptr) return fetch();
+    if (!cached->value.defined()) cached->value = fetch();
+    return cached->value;
   }
-  if (replica->num_replicas_in_sync() == 1) return assign_in_step(op, checked);
-  const VariableAggregation aggregation = options().aggregation;
-  if (aggregation == VariableAggregation::NONE) {
-    throw InvalidArgumentError(str("You must specify an aggregation method to update variable '",
-                                   name(), "' in Replica Context: make it with .aggregation"));
-  }
-  struct Frame {
-    Tensor value;
-  } mine{checked};
-  replica->merge(assign_name(op), &mine, [&](distribute::Strategy&, std::span<void* const> all) {
-    std::vector<Tensor> values;
-    for (void* one : all) values.push_back(static_cast<Frame*>(one)->value);
-    Tensor aggregate = aggregation == VariableAggregation::ONLY_FIRST_REPLICA
-                           ? values[0]
-                           : server_core_->sum_over_replicas(values);
-    if (aggregation == VariableAggregation::MEAN) {
-      aggregate = aggregate / static_cast<int64_t>(values.size());
-    }
-    assign_in_step(op, aggregate);
-  });
+  Lock lock;
+  View& view = whole_in_step(lock);
+  const Tensor& leaf = leaf_of(view, *replica);
+  if (cached == nullptr) return leaf;
+  if (!cached->value.defined()) cached->value = view.value.clone();
+  return stands_for(leaf, cached->value);
 }
 
-void ServedVariable::assign_in_step(AssignOp op, const Tensor& value) {
-  const Tensor whole = owned(value, dtype());
-  {
-    const at::NoGradGuard no_grad;
-    std::unique_lock<std::mutex> lock;
-    View& view = view_in_step(lock);
-    switch (op) {
-      case AssignOp::kAssign:
-        view.value.copy_(whole);
-        break;
-      case AssignOp::kAdd:
-        view.value.add_(whole);
-        break;
-      case AssignOp::kSub:
-        view.value.sub_(whole);
-        break;
-    }
-    for (const Tensor& leaf : view.leaves) leaf.unsafeGetTensorImpl()->bump_version();
-  }
-  for (const Shard& shard : shards_) {
-    server_core_->step().add(shard.place.ps,
-                             AssignShard{shard.place.key, op, part_of(whole, shard).contiguous()});
-  }
+Tensor ServedVariable::tape_source() const {
+  const ReplicaContext* replica = is_tracing() ? nullptr : calling_replica("read");
+  if (replica == nullptr) return at::zeros({}, dtype()).expand(shape());
+  Lock lock;
+  View& view = view_in_step(lock);
+  return leaf_of(view, *replica);
 }
 
-std::vector<ServedVariable::ShardRows> ServedVariable::by_shard(const Tensor& indices,
-                                                                const Tensor& values) const {
-  if (shards_.size() == 1) return {{&shards_[0], indices, values}};
-  std::vector<ShardRows> rows;
-  for (const Shard& shard : shards_) {
-    const Tensor chosen =
-        (indices >= shard.rows.begin).logical_and(indices < shard.rows.end).nonzero().flatten();
-    if (chosen.numel() == 0) continue;
-    rows.push_back({&shard, indices.index_select(0, chosen) - shard.rows.begin,
-                    values.index_select(0, chosen)});
-  }
-  return rows;
+Tensor ServedVariable::rows_outside(const Tensor& ids) const {
+  CachedReads::Entry* cached = cached_entry(*this);
+  if (cached == nullptr) return fetch_rows(ids);
+  if (cached->value.defined()) return gather_rows(cached->value, ids);
+  const Tensor missing = cached->rows.missing(ids);
+  if (missing.numel() > 0) cached->rows.add(missing, fetch_rows(missing));
+  return gather_rows(cached->rows.rows(), positions_in(cached->rows.ids(), ids));
 }
 
-void ServedVariable::scatter(ScatterOp op, const IndexedSlices& slices) {
-  ReplicaContext* replica = calling_replica(scatter_name(op));
-  IndexedSlices checked = checked_slices(slices, shape(), dtype(), scatter_name(op), name());
-  checked.values = owned(checked.values, dtype());
-  if (replica != nullptr && replica->num_replicas_in_sync() > 1) {
-    throw UnimplementedError(str(scatter_name(op), " of variable '", name(),
-                                 "' by several replicas of a worker; call it in merge_call"));
+Tensor ServedVariable::read_rows(const Tensor& ids) const {
+  const std::vector<int64_t> result = looked_up_shape(ids, shape());
+  if (is_tracing() || ids.numel() == 0) return at::zeros(result, at::dtype(dtype()));
+  const ReplicaContext* replica = calling_replica("read");
+  const Tensor flat = own_ids(ids);
+  const DistinctRows distinct = distinct_rows(flat);
+  if (replica == nullptr) {
+    return gather_rows(rows_outside(distinct.ids), distinct.positions).view(result);
   }
-  if (replica != nullptr) {
-    std::unique_lock<std::mutex> lock;
-    View& view = view_in_step(lock);
-    scatter_rows(view.value, op, checked);
-    for (const Tensor& leaf : view.leaves) leaf.unsafeGetTensorImpl()->bump_version();
-  }
-  std::vector<std::vector<StoreOp>> ops(static_cast<size_t>(server_core_->store().num_ps()));
-  for (const ShardRows& rows : by_shard(checked.indices, checked.values)) {
-    ScatterShard one{rows.shard->place.key, op, rows.indices, rows.values};
-    if (replica != nullptr) {
-      server_core_->step().add(rows.shard->place.ps, std::move(one));
-    } else {
-      ops[static_cast<size_t>(rows.shard->place.ps)].push_back(std::move(one));
-    }
-  }
-  if (replica == nullptr) apply_outside(std::move(ops));
-}
-
-void ServedVariable::apply_outside(std::vector<std::vector<StoreOp>> ops) const {
-  StoreClient::Push push;
-  server_core_->store().apply(std::move(ops), push);
-}
-
-std::vector<train::CheckpointValue> ServedVariable::checkpoint_values() {
-  if (calling_replica("save") != nullptr) {
-    throw FailedPreconditionError(
-        str("variable '", name(), "' was to be saved in a step; save checkpoints after it"));
-  }
-  std::vector<StoreClient::Known> known;
-  for (const Shard& shard : shards_) known.push_back({shard.place, -1});
-  const auto values = server_core_->store().read(known);
-  train::CheckpointValue saved{.attribute = train::kVariableValue,
-                               .full_name = name(),
-                               .full_shape = shape().vec(),
-                               .parts = {}};
-  for (size_t i = 0; i < shards_.size(); ++i) {
-    train::CheckpointValue::Part part{Leaf(values[i].tensor)};
-    if (shards_.size() > 1) part.slice = slice_of(shards_[i]);
-    saved.parts.push_back(std::move(part));
-  }
-  return {std::move(saved)};
-}
-
-train::TensorSlice ServedVariable::slice_of(const Shard& shard) const {
-  train::TensorSlice slice{.start = std::vector<int64_t>(shape().size(), 0),
-                           .length = shape().vec()};
-  slice.start[0] = shard.rows.begin;
-  slice.length[0] = shard.rows.size();
-  return slice;
-}
-
-void ServedVariable::prepare_restore(train::RestoreSource& source) {
-  for (const Shard& shard : shards_) {
-    const auto take = [this, shard](const Tensor& value) {
-      std::vector<std::vector<StoreOp>> ops(static_cast<size_t>(server_core_->store().num_ps()));
-      ops[static_cast<size_t>(shard.place.ps)].push_back(
-          AssignShard{shard.place.key, AssignOp::kAssign, value.contiguous()});
-      apply_outside(std::move(ops));
-    };
-    if (shards_.size() == 1) {
-      source.read(train::kVariableValue, shape(), dtype(), take);
-    } else {
-      source.read_slice(train::kVariableValue, shape(), slice_of(shard), dtype(), take);
-    }
-  }
+  Lock lock;
+  View& view = view_in_step(lock);
+  view.is_table = true;
+  if (!view.value.defined()) read_rows_into(view, lock, distinct.ids);
+  const Tensor& leaf = leaf_of(view, *replica);
+  if (view.value.defined()) return looked_up(leaf, view.value, flat, distinct).view(result);
+  const Tensor positions =
+      positions_in(view.rows.ids(), distinct.ids).index_select(0, distinct.positions);
+  return looked_up(leaf, view.rows.rows(), positions, distinct).view(result);
 }
 
 }  // namespace cohort::internal

@@ -46,4 +46,21 @@ int64_t shard_of_row(int64_t row, int64_t rows, int64_t shards) {
   return row < in_longer ? row / (least + 1) : longer + (row - in_longer) / least;
 }
 
+std::vector<ShardIds> split_ids(const Tensor& ids, int64_t rows, int64_t shards) {
+  if (shards == 1) return {{0, 0, ids}};
+  std::vector<ShardIds> parts;
+  const int64_t* const first = ids.data_ptr<int64_t>();
+  const int64_t* const last = first + ids.numel();
+  const int64_t* begin = first;
+  const std::vector<RowRange> ranges = split_rows(rows, shards);
+  for (size_t i = 0; i < ranges.size() && begin != last; ++i) {
+    const int64_t* const end = std::lower_bound(begin, last, ranges[i].end);
+    if (end == begin) continue;
+    const Tensor own = ids.narrow(0, begin - first, end - begin);
+    parts.push_back({i, begin - first, ranges[i].begin == 0 ? own : own - ranges[i].begin});
+    begin = end;
+  }
+  return parts;
+}
+
 }  // namespace cohort::internal

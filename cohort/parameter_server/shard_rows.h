@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cohort/core/tensor.h"
 #include "cohort/parameter_server/partitioner.h"
 
 namespace cohort::internal {
@@ -27,5 +28,15 @@ struct RowRange {
 std::vector<RowRange> split_rows(int64_t rows, int64_t shards);
 // Which shard of split_rows has this row. O(1).
 int64_t shard_of_row(int64_t row, int64_t rows, int64_t shards);
+
+// The ids of the rows of one shard, counted from its first row.
+struct ShardIds {
+  size_t shard = 0;
+  int64_t begin = 0;  // where they begin in what was split
+  Tensor ids;
+};
+// By shard, without the shards that have none. Those of the first shard share the given memory.
+// Shapes: ids [n] of int64, ascending, within `rows` of split_rows.
+std::vector<ShardIds> split_ids(const Tensor& ids, int64_t rows, int64_t shards);
 
 }  // namespace cohort::internal

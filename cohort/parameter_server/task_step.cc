@@ -29,13 +29,14 @@ void TaskStep::begin(const StoreClient& store) {
       if (auto alive = variable.lock()) variables.push_back(std::move(alive));
     }
   }
+  std::erase_if(variables, [](const auto& variable) { return !variable->begin_step(); });
   std::vector<StoreClient::Known> shards;
   for (const auto& variable : variables) variable->add_known(shards);
   if (shards.empty()) return;
   std::vector<VariableStore::Value> values = store.read(shards);
   size_t next = 0;
   for (const auto& variable : variables) {
-    const size_t count = variable->shards().size();
+    const size_t count = variable->placed_shards().size();
     variable->take({values.data() + next, count});
     next += count;
   }

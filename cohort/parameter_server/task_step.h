@@ -15,7 +15,7 @@ class ServedVariable;
 // Thread safety: any thread, where it is not the thread of the step alone.
 class TaskStep {
  public:
-  // From the next step on the variable is pulled with the others.
+  // From the next step on the variable is pulled with the others, while steps read all of it.
   void use(const std::shared_ptr<ServedVariable>& variable);
   // To be sent after the step.
   void add(int ps, StoreOp op);

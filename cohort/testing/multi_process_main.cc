@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "cohort/core/error.h"
+#include "cohort/core/run_program.h"
 #include "cohort/testing/task_report.h"
 
 namespace cohort::testing {
@@ -15,21 +17,32 @@ namespace {
 
 using internal::TaskReport;
 
+std::string call(const TaskFunctions& functions, const std::string& name,
+                 const std::vector<std::string>& arguments) {
+  const auto found = functions.find(name);
+  if (found != functions.end()) return found->second(arguments);
+  std::string names;
+  for (const auto& [known, function] : functions) names += " '" + known + "'";
+  throw NotFoundError("multi_process_main was given no task function '" + name +
+                      "'; it knows:" + (names.empty() ? " none" : names));
+}
+
+// As a program of its own: it says on stderr what ended it, and tells the tasks that work in step.
 TaskReport run(const TaskFunctions& functions, const std::string& name,
                const std::vector<std::string>& arguments) {
-  const auto found = functions.find(name);
-  if (found == functions.end()) {
-    std::string names;
-    for (const auto& [known, function] : functions) names += " '" + known + "'";
-    return {Code::kNotFound, "multi_process_main was given no task function '" + name +
-                                 "'; it knows:" + (names.empty() ? " none" : names)};
-  }
-  try {
-    return {Code::kOk, found->second(arguments)};
-  } catch (...) {
-    const internal::ErrorRecord record = internal::record_error(std::current_exception());
-    return {record.code, record.message};
-  }
+  TaskReport report;
+  const auto program = [&] {
+    try {
+      report = {Code::kOk, call(functions, name, arguments)};
+    } catch (...) {
+      const internal::ErrorRecord record = internal::record_error(std::current_exception());
+      report = {record.code, record.message};
+      throw;
+    }
+    return 0;
+  };
+  internal::run_program(program, ExitCodes());
+  return report;
 }
 
 void send(const std::string& bytes) {
@@ -50,10 +63,6 @@ int multi_process_main(int argc, char** argv, const TaskFunctions& functions,
   // Into a file stdout would be written in blocks, and wait_for_line would wait for them.
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   const TaskReport report = run(functions, argv[2], {argv + 3, argv + argc});
-  if (report.code != Code::kOk) {
-    std::fprintf(stderr, "%s: %s\n", std::string(code_name(report.code)).c_str(),
-                 report.text.c_str());
-  }
   send(encode(report));
   return report.code == Code::kOk ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -32,6 +32,7 @@ std::string save_together(const GroupTalk& talk, SavedObjects& objects,
   Snapshot own;
   std::exception_ptr failed;
   try {
+    const auto held = talk.group()->hold_values(talk.timeout());
     own = Snapshot::take(objects);
   } catch (const std::exception&) {
     failed = std::current_exception();
@@ -193,9 +194,11 @@ std::string CheckpointImpl::write(const SaveJob& job, const train::CheckpointOpt
 
   std::function<std::string()> then;
   if (job.then) then = [job_then = job.then, path] { return job_then(path); };
-  const auto save = [files = files_, timeout = options.timeout, path, then](
+  const auto save = [files = files_, timeout = options.timeout, path, then, group = all.group()](
                         CheckpointDirectory& directory, const Snapshot& values) {
-    return save_snapshot({*files, directory, path, timeout}, values, then);
+    std::string told = save_snapshot({*files, directory, path, timeout}, values, then);
+    group->completed(path);
+    return told;
   };
   const std::string told = save_together(talk, objects, options.timeout, [&](Snapshot snapshot) {
     if (!admission.async) return save(directory_of(path), snapshot);

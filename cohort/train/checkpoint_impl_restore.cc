@@ -127,7 +127,9 @@ train::LoadStatus CheckpointImpl::restore_one_of(const std::optional<std::string
       return i + 1 < candidates.size();
     };
     try {
-      return {restore_together(candidates[i], with_counter, about), root_};
+      auto session = restore_together(candidates[i], with_counter, about);
+      about.group()->completed(candidates[i]);
+      return {std::move(session), root_};
     } catch (const DataLossError& error) {
       if (!next(error)) throw;
     } catch (const NotFoundError& error) {

@@ -42,6 +42,13 @@ class SaveGroup {
   virtual std::vector<std::string> gather(std::string brought, const SaveGroupCall& call) = 0;
   // Returns the `words` of the writer; those of the others are ignored.
   virtual std::string barrier(std::string words, const SaveGroupCall& call) = 0;
+
+  // Called by every member before it copies its values: as long as the result lives, which is until
+  // they are copied, nothing changes them. Where nothing else does anyway: nothing.
+  // Errors: DeadlineExceeded, with which the save fails.
+  virtual std::shared_ptr<void> hold_values(std::chrono::milliseconds) { return nullptr; }
+  // The checkpoint `path` was saved, at the writer, or restored. On any thread.
+  virtual void completed(const std::string& path) { (void)path; }
 };
 
 // The group of a process that is alone: its writer.

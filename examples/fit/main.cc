@@ -2,6 +2,8 @@
 //
 //   build/release/bin/fit --strategy mirrored --replicas 2 --data DIR
 //   cohort launch --workers 2 -- build/release/bin/fit --strategy multi_worker --data DIR
+//   cohort launch --chief --workers 2 --ps 1 -- build/release/bin/fit --strategy parameter_server
+//   --data DIR
 #include <cohort/cohort.h>
 
 #include "common/images.h"
@@ -36,8 +38,8 @@ void run(const Options& options) {
   tf::random::set_seed(options.seed);
   tf::config::set_logical_device_configuration(
       "CPU", options.strategy == "one_device" ? 1 : options.replicas);
-  const auto strategy = make_strategy(options.strategy);
-  const auto scope = strategy.scope();
+  const MadeStrategy made = make_strategy(options.strategy);
+  const auto scope = made.strategy.scope();
   const tf::keras::Sequential model = examples::create_model();
   model.compile({.optimizer = tf::keras::optimizers::Adam({.learning_rate = 1e-3}),
                  .loss = tf::keras::losses::SparseCategoricalCrossentropy({.from_logits = true}),

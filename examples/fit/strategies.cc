@@ -1,5 +1,7 @@
 #include "strategies.h"
 
+#include "common/in_process_cluster.h"
+
 namespace fit {
 
 namespace tf = cohort;
@@ -13,17 +15,32 @@ std::vector<std::string> logical_cpus() {
   return devices;
 }
 
+MadeStrategy alone(const Strategy& strategy) { return {nullptr, strategy}; }
+
+// Of the cluster that TF_CONFIG names; without one, of a small one in this process.
+MadeStrategy parameter_servers() {
+  const tf::distribute::cluster_resolver::TFConfigClusterResolver resolver;
+  if (!resolver.cluster_spec().empty()) {
+    return {nullptr, tf::distribute::ParameterServerStrategy(resolver)};
+  }
+  constexpr int kWorkers = 2;
+  constexpr int kPs = 1;
+  auto cluster = std::make_shared<examples::InProcessCluster>(kWorkers, kPs);
+  return {cluster, tf::distribute::ParameterServerStrategy(cluster->resolver())};
+}
+
 struct Named {
   const char* name;
-  Strategy (*make)();
+  MadeStrategy (*make)();
 };
 
 constexpr Named kStrategies[] = {
-    {"one_device", []() -> Strategy { return tf::distribute::OneDeviceStrategy("CPU:0"); }},
-    {"mirrored", []() -> Strategy { return tf::distribute::MirroredStrategy(logical_cpus()); }},
+    {"one_device", [] { return alone(tf::distribute::OneDeviceStrategy("CPU:0")); }},
+    {"mirrored", [] { return alone(tf::distribute::MirroredStrategy(logical_cpus())); }},
     {"central_storage",
-     []() -> Strategy { return tf::distribute::CentralStorageStrategy(logical_cpus()); }},
-    {"multi_worker", []() -> Strategy { return tf::distribute::MultiWorkerMirroredStrategy(); }},
+     [] { return alone(tf::distribute::CentralStorageStrategy(logical_cpus())); }},
+    {"multi_worker", [] { return alone(tf::distribute::MultiWorkerMirroredStrategy()); }},
+    {"parameter_server", parameter_servers},
 };
 
 }  // namespace
@@ -34,7 +51,7 @@ std::vector<std::string> strategy_names() {
   return names;
 }
 
-Strategy make_strategy(const std::string& name) {
+MadeStrategy make_strategy(const std::string& name) {
   for (const Named& one : kStrategies) {
     if (one.name == name) return one.make();
   }

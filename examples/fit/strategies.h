@@ -3,13 +3,20 @@
 
 #include <cohort/cohort.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
 namespace fit {
 
+struct MadeStrategy {
+  // The servers of a cluster in this process, where it has made one: they end after the strategy.
+  std::shared_ptr<void> cluster;
+  cohort::distribute::Strategy strategy;
+};
+
 std::vector<std::string> strategy_names();
 // Errors: those of the strategies.
-cohort::distribute::Strategy make_strategy(const std::string& name);
+MadeStrategy make_strategy(const std::string& name);
 
 }  // namespace fit

@@ -3,12 +3,8 @@
 //   parameter_server --in-process                                  # all in this process
 //   cohort launch --chief --workers 3 --ps 2 --evaluator -- parameter_server --checkpoints DIR
 #include <cohort/cohort.h>
-#include <cohort/testing/free_ports.h>
 
-#include <memory>
-#include <string>
-#include <vector>
-
+#include "common/in_process_cluster.h"
 #include "evaluator.h"
 #include "options.h"
 #include "training.h"
@@ -18,40 +14,6 @@ namespace {
 
 namespace tf = cohort;
 using tf::distribute::Server;
-
-// Creates and starts local servers.
-class InProcessCluster {
- public:
-  InProcessCluster(int num_workers, int num_ps)
-      : ports_(tf::testing::pick_free_ports(num_workers + num_ps)) {
-    std::vector<std::string> workers, ps;
-    for (int i = 0; i < ports_.size(); ++i) {
-      (i < num_workers ? workers : ps).push_back("localhost:" + std::to_string(ports_[i]));
-    }
-    spec_ = tf::train::ClusterSpec({{"worker", workers}, {"ps", ps}});
-    for (int i = 0; i < num_workers; ++i) start("worker", i);
-    for (int i = 0; i < num_ps; ++i) start("ps", i);
-  }
-
-  // Worker 0 coordinates, and ends last.
-  ~InProcessCluster() {
-    while (!servers_.empty()) servers_.pop_back();
-  }
-
-  tf::distribute::cluster_resolver::SimpleClusterResolver resolver() const {
-    return tf::distribute::cluster_resolver::SimpleClusterResolver(spec_);
-  }
-
- private:
-  void start(const std::string& job, int index) {
-    servers_.push_back(std::make_unique<Server>(
-        spec_, tf::distribute::ServerOptions{.job_name = job, .task_index = index}));
-  }
-
-  tf::testing::FreePorts ports_;
-  tf::train::ClusterSpec spec_;
-  std::vector<std::unique_ptr<Server>> servers_;
-};
 
 tf::distribute::ParameterServerStrategy make_strategy(
     const tf::distribute::cluster_resolver::ClusterResolver& resolver) {
@@ -65,7 +27,7 @@ int run(const Options& options) {
   tf::config::keep_freed_memory();
   tf::random::set_seed(options.seed);
   if (options.in_process) {
-    const InProcessCluster cluster(options.workers, options.ps);
+    const examples::InProcessCluster cluster(options.workers, options.ps);
     Program(make_strategy(cluster.resolver()), options).train();
     return 0;
   }

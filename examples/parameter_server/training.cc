@@ -91,6 +91,12 @@ Tensor Program::predict(const Structure& batch_data, bool training) const {
 }
 
 void Program::train() {
+  // Half a megabyte: the partitioner divides the embeddings, and leaves the dense layer whole.
+  for (const tf::Variable& shard : model_.trainable_variables()[0].shards()) {
+    const auto shape = shard.shape();
+    print("%s (%d, %d) is on %s\n", shard.name().c_str(), static_cast<int>(shape[0]),
+          static_cast<int>(shape[1]), shard.device().c_str());
+  }
   const ClusterCoordinator coordinator(strategy_, {.window = options_.window});
   const auto iterator = coordinator.create_per_worker_dataset(dataset_fn_).iterator();
 

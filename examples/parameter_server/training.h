@@ -18,6 +18,9 @@ class Program {
 
   // The coordinator's part.
   void train();
+  // What it schedules in a loop, and what makes the workers' input for that.
+  const cohort::distribute::WorkerFunction& step_function() const { return step_fn_; }
+  const cohort::distribute::WorkerFunction& dataset_function() const { return dataset_fn_; }
 
  private:
   cohort::Tensor predict(const cohort::Structure& batch_data, bool training) const;

@@ -5,12 +5,14 @@ import tempfile
 import unittest
 from pathlib import Path
 
+import clocks
 import code_loading
 import examples_in_comments
 import exports
 import includes
 import layers
 import strategy_names
+import waits
 
 
 class PlantedOffences(unittest.TestCase):
@@ -33,6 +35,17 @@ class PlantedOffences(unittest.TestCase):
         self.write("cohort/keras/layer.h", "")
         self.write("cohort/core/a.h", '#pragma once\n#include "cohort/keras/layer.h"\n')
         self.assert_offence(layers.check(self.root), "cohort/core/a.h:2", "core", "keras")
+
+    def test_wait_by_the_clock_of_the_wall(self):
+        self.write("cohort/cluster/wait.cc", "\nconst auto until = std::chrono::system_clock::now() + limit;\n")
+        self.write("cohort/cluster/status_client.cc", "show(std::chrono::system_clock::now());\n")
+        self.write("cohort/cluster/good.cc", "// not system_clock::now\nsteady_clock::now();\n")
+        self.assert_offence(clocks.check(self.root), "cohort/cluster/wait.cc:2", "system_clock")
+
+    def test_wait_without_a_deadline(self):
+        self.write("cohort/parameter_server/a.cc", "\n\nvoid f() { ready_.wait(lock); }\n")
+        self.write("cohort/parameter_server/b.cc", "void f() { ready_.wait_for(lock, 1s); }\n")
+        self.assert_offence(waits.check(self.root), "cohort/parameter_server/a.cc:3", "no deadline")
 
     def test_strategy_named_in_keras(self):
         self.write("cohort/keras/fit.cc", "\nif (name == \"MirroredStrategy\") return;\n")

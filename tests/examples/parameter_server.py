@@ -78,12 +78,23 @@ def lose_a_worker(cohort, program, epochs):
     expect_lines(re.sub(r"^\[chief:0\] ", "", output, flags=re.MULTILINE), epochs)
 
 
+def expect_shards(output):
+    for i in range(2):
+        line = rf"/part_{i} \(4, 16384\) is on /job:ps/replica:0/task:{i}/device:CPU:0$"
+        if not re.search(line, output, re.MULTILINE):
+            sys.exit(f"no line is like {line}\n{output}")
+
+
 def main(cohort, program):
-    expect_lines(run([program, "--in-process"]), 4)
+    output = run([program, "--in-process"])
+    expect_lines(output, 4)
+    expect_shards(output)
     with tempfile.TemporaryDirectory() as folder:
         output = run([cohort, "launch", "--chief", "--workers", "2", "--ps", "2", "--evaluator", "--",
                       program, "--checkpoints", folder])
-        expect_lines(re.sub(r"^\[chief:0\] ", "", output, flags=re.MULTILINE), 4)
+        output = re.sub(r"^\[chief:0\] ", "", output, flags=re.MULTILINE)
+        expect_lines(output, 4)
+        expect_shards(output)
         if not re.search(r"^\[evaluator:0\] Side-car evaluation of .*-4: ", output, re.MULTILINE):
             sys.exit(f"the evaluator did not come to the last checkpoint:\n{output}")
     lose_a_worker(cohort, program, 25)

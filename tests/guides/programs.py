@@ -12,11 +12,15 @@ def main(out, *pages):
         for body, line, _ in blocks(page, "cpp"):
             if "int main() {" not in body:
                 continue
-            names.append(f"program_{len(names)}")
-            renamed = body.replace("int main() {", f"static void {names[-1]}() {{")
+            name = f"program_{len(pieces)}"
+            # A program of a cluster is compiled, and not run: it needs its launcher.
+            alone = "int main() {\n  return tf::run_program(" not in body
+            result = "static void" if alone else "[[maybe_unused]] static int"
+            names += [name] * alone
+            renamed = body.replace("int main() {", f"{result} {name}() {{")
             pieces.append(f'#line {line} "{page}"\n{renamed}')
     calls = "".join(f"  {name}();\n" for name in names)
-    if len(names) < len(pages):
+    if len(pieces) < len(pages):
         sys.exit("a page has no program")
     pieces.append(f"int main() try {{\n{calls}}} catch (const tf::Error& error) {{\n"
                   "  std::cerr << error.what() << std::endl;\n  return 1;\n}\n")

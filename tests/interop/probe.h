@@ -57,6 +57,16 @@ Json run_layer(const Json& request);
 // TENSOR}. Answer: {"weights": [TENSOR], "output": TENSOR}, of the data.
 Json adapt_normalization(const Json& request);
 
+// A whole model of a directory (keras::models::load_model). Request: {"path", "inputs": TENSOR or a
+// list or an object of them, "labels", "steps" (of training; both may be missing), "save": a directory
+// (may be missing)}. Answer: {"outputs": [TENSOR], of the model before it is trained, "losses":
+// [steps]}.
+Json use_model(const Json& request);
+
+// A small classifier's fit, with everything that the TensorBoard callback writes. Request: {"log_dir",
+// "epochs"}. Answer: {"loss": [epochs], "val_accuracy": [epochs]}.
+Json fit_with_tensor_board(const Json& request);
+
 // nn::compute_average_loss outside of any strategy.
 // Request: {"per_example_loss": TENSOR, "sample_weight": TENSOR or null, "global_batch": number or
 // null}. Answer: TENSOR.

@@ -9,7 +9,9 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <random>
 #include <string>
 
@@ -36,16 +38,26 @@ std::string fingerprint(const std::vector<Variable>& variables) {
   return std::to_string(hash);
 }
 
-// arguments: the folder of the backup, the number of replicas, how many steps lie between backups (0:
-// an epoch).
+// Of "one" device, "mirrored" over two, or two "workers" with one each.
+distribute::Strategy strategy_of(const std::string& kind) {
+  if (kind == "workers") {
+    return distribute::MultiWorkerMirroredStrategy(
+        {.server_options = {.keepalive_time = seconds(1),
+                            .keepalive_timeout = seconds(1),
+                            .start_timeout = seconds(40),
+                            .heartbeat_interval = std::chrono::milliseconds(500),
+                            .heartbeat_timeout = seconds(2)}});
+  }
+  config::set_logical_device_configuration("CPU", kind == "one" ? 1 : 2);
+  if (kind == "one") return distribute::OneDeviceStrategy("CPU:0");
+  return distribute::MirroredStrategy();
+}
+
+// arguments: the folder of the backup, the strategy, how many steps lie between backups (0: an epoch).
 std::string train_to_the_end(const std::vector<std::string>& arguments) {
   // What goes on is seeded otherwise: the backup decides.
   random::set_seed(train::latest_checkpoint(arguments.at(0)) ? 99 : 8);
-  const int replicas = std::stoi(arguments.at(1));
-  config::set_logical_device_configuration("CPU", replicas);
-  const distribute::Strategy strategy =
-      replicas == 1 ? distribute::Strategy(distribute::OneDeviceStrategy("CPU:0"))
-                    : distribute::Strategy(distribute::MirroredStrategy());
+  const distribute::Strategy strategy = strategy_of(arguments.at(1));
   auto scope = strategy.scope();
   const keras::Sequential model(
       {layers::Dense(16, {.activation = "relu"}), layers::Dropout(0.2), layers::Dense(3)});
@@ -75,6 +87,12 @@ std::string train_to_the_end(const std::vector<std::string>& arguments) {
   return fingerprint(all) + " " + std::to_string(history["loss"].back());
 }
 
+// 4, or as many as COHORT_FAULT_REPETITIONS says.
+int kills() {
+  const char* more = std::getenv("COHORT_FAULT_REPETITIONS");
+  return more == nullptr ? 4 : std::stoi(more);
+}
+
 struct FitResume : ::testing::Test {
   FitResume() {
     directory = ::testing::TempDir() + "fit_resume_test.XXXXXX";  // mkdtemp fills it in
@@ -82,37 +100,45 @@ struct FitResume : ::testing::Test {
   }
   ~FitResume() override { std::filesystem::remove_all(directory); }
 
-  std::string run(int replicas, int save_freq, int kills) {
+  // What the trainings end with: the same in all tasks.
+  std::string run(const std::string& strategy, int save_freq, int kills) {
     const std::string folder =
-        directory + "/" + internal::str(replicas, "-", save_freq, "-", kills);
-    MultiProcessRunner runner(
-        {.jobs = {{"worker", 1}},
-         .function = "train",
-         .arguments = {folder, std::to_string(replicas), std::to_string(save_freq)},
-         .deadline = seconds(100)});
-    const TaskId trainer = {"worker", 0};
-    std::mt19937 random(static_cast<unsigned>(replicas + save_freq));
+        directory + "/" + internal::str(strategy, "-", save_freq, "-", kills);
+    const int tasks = strategy == "workers" ? 2 : 1;
+    MultiProcessRunner runner({.jobs = {{"worker", tasks}},
+                               .function = "train",
+                               .arguments = {folder, strategy, std::to_string(save_freq)},
+                               .deadline = seconds(300)});
+    std::mt19937 random(static_cast<unsigned>(strategy.size()) + static_cast<unsigned>(save_freq));
     runner.start();
     for (int i = 0; i < kills; ++i) {
+      const TaskId victim = {"worker", static_cast<int>(random() % static_cast<unsigned>(tasks))};
       // So many steps into its life, and then at a moment that nobody chooses: in a step, in a save.
       for (auto steps = 1 + random() % 6; steps > 0; --steps) {
-        runner.wait_for_line(trainer, "step \\d+", seconds(30));
+        runner.wait_for_line(victim, "step \\d+", seconds(60));
       }
-      runner.kill(trainer);
-      runner.restart(trainer);
+      runner.kill(victim);
+      for (int task = 0; task < tasks; ++task) runner.restart({"worker", task});
     }
-    return runner.join().at(trainer);
+    const std::map<TaskId, std::string> ends = runner.join();
+    for (const auto& [task, end] : ends) EXPECT_EQ(end, ends.begin()->second);
+    return ends.begin()->second;
   }
 
   std::string directory;
 };
 
 TEST_F(FitResume, OnOneDeviceEndsWithTheBitsOfATrainingThatWasNotKilled) {
-  EXPECT_EQ(run(1, 1, 10), run(1, 1, 0));
+  EXPECT_EQ(run("one", 1, kills()), run("one", 1, 0));
 }
 
 TEST_F(FitResume, OnTwoReplicasEndsWithTheBitsOfATrainingThatWasNotKilled) {
-  EXPECT_EQ(run(2, 2, 10), run(2, 2, 0));
+  EXPECT_EQ(run("mirrored", 2, kills()), run("mirrored", 2, 0));
+}
+
+// Either worker dies, and both start again.
+TEST_F(FitResume, OfTwoWorkersEndsWithTheBitsOfATrainingThatWasNotKilled) {
+  EXPECT_EQ(run("workers", 2, kills()), run("workers", 2, 0));
 }
 
 int run_tests(int argc, char** argv) {

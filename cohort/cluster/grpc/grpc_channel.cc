@@ -160,6 +160,7 @@ class ClientReactor : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::Byt
  private:
   void write() {
     out_ = to_byte_buffer(writer_.piece());
+    { const HandOver given(this); }  // OnWriteDone may come on another thread
     if (writer_.is_last()) {
       StartWriteLast(&out_, grpc::WriteOptions());
     } else {

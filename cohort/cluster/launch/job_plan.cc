@@ -12,9 +12,18 @@
 namespace cohort::internal {
 namespace {
 
+constexpr int kMostTasks = 1024;  // of a job, on this one machine
+
 void check_number(const char* option, int value) {
   if (value >= 0) return;
   throw InvalidArgumentError(str(option, " is ", value, ", but cannot be negative"));
+}
+
+void check_count(const char* option, int value) {
+  check_number(option, value);
+  if (value <= kMostTasks) return;
+  throw InvalidArgumentError(
+      str(option, " is ", value, ", but one machine runs at most ", kMostTasks, " such tasks"));
 }
 
 void add_tasks(JobPlan& plan, const char* job, int count) {
@@ -55,8 +64,8 @@ std::string shell_word(const std::string& word) {
 std::string PlannedTask::label() const { return str(id.job, ":", id.index); }
 
 JobPlan make_plan(const JobOptions& options, const std::vector<int>& usable_cores) {
-  check_number("--workers", options.num_workers);
-  check_number("--ps", options.num_ps);
+  check_count("--workers", options.num_workers);
+  check_count("--ps", options.num_ps);
   check_number("--cores-per-task", options.cores_per_task);
   JobPlan plan{
       .program = find_program(options.program), .arguments = options.arguments, .tasks = {}};

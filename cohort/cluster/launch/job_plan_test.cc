@@ -63,6 +63,7 @@ TEST(JobPlanTest, RefusesWhatCannotRun) {
   EXPECT_THROW(make_plan({.program = "/bin/sh"}, {0}), InvalidArgumentError);
   EXPECT_THROW(make_plan({.program = "/bin/sh", .evaluator = true}, {0}), InvalidArgumentError);
   EXPECT_THROW(make_plan({.program = "/bin/sh", .num_workers = -1}, {0}), InvalidArgumentError);
+  EXPECT_THROW(make_plan({.program = "/bin/sh", .num_workers = 100000}, {0}), InvalidArgumentError);
   EXPECT_THROW(make_plan({.program = "/bin/sh", .num_ps = 1}, {0}), InvalidArgumentError);
   EXPECT_THROW(make_plan({.program = "/no/program", .num_workers = 1}, {0}), NotFoundError);
 }

@@ -23,6 +23,8 @@ struct CallOptions {
   // Until the timeout, waits for a peer that cannot be reached (yet) instead of failing at once. A
   // peer that is lost after the call was sent fails it all the same.
   bool wait_for_peer = false;
+  // May take the short way to a peer on this host, once there is one (same_host/host_channel.h).
+  bool same_host = false;
 };
 
 // `error` is set, or `reply` counts.

@@ -244,8 +244,12 @@ void MessageReader::append_bulk(std::string_view& bytes) {
   const size_t size = std::min(bytes.size(), left_);
   std::memcpy(to_, bytes.data(), size);
   bytes.remove_prefix(size);
-  to_ += size;
-  left_ -= size;
+  filled(size);
+}
+
+void MessageReader::filled(size_t bytes) {
+  to_ += bytes;
+  left_ -= bytes;
   if (left_ == 0) next_bulk();
 }
 

@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -106,6 +107,12 @@ class MessageReader {
   // Errors: what `admit` throws; DataLoss (no message: also where bytes follow its end);
   // ResourceExhausted (above the limits). After an error the reader is of no use.
   void append(std::string_view bytes);
+  // Where the next bytes go, so that they can be received there; empty where they must come by append().
+  std::span<char> room() {
+    return stage_ == Stage::kBulk ? std::span(to_, left_) : std::span<char>();
+  }
+  // So many bytes have been written to room(). Errors: as append.
+  void filled(size_t bytes);
   bool complete() const { return stage_ == Stage::kComplete; }
   // Errors: DataLoss (more should have come).
   void expect_complete() const;

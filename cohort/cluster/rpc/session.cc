@@ -107,6 +107,15 @@ void Session::append(std::string_view bytes) noexcept {
   }
 }
 
+void Session::filled(size_t bytes) noexcept {
+  try {
+    reader_->filled(bytes);
+  } catch (...) {  // no memory for the next tensor
+    reader_.reset();
+    answer(std::current_exception());
+  }
+}
+
 void Session::end_of_request() noexcept {
   if (!reader_) return;
   try {

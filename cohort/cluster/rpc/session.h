@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -51,6 +52,9 @@ class Session : public std::enable_shared_from_this<Session> {
   Session& operator=(const Session&) = delete;
 
   void append(std::string_view bytes) noexcept;
+  // As MessageReader's, for transports that can receive there.
+  std::span<char> room() noexcept { return reader_ ? reader_->room() : std::span<char>(); }
+  void filled(size_t bytes) noexcept;
   // False once the request is refused: what follows of it is of no interest.
   bool wants_more() const { return reader_.has_value(); }
   // The caller sends no more.

@@ -2,11 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 
-#include <atomic>
-#include <cstring>
 #include <filesystem>
 #include <future>
 #include <iterator>
@@ -17,9 +13,9 @@
 
 #include "cohort/collective/network/rpc_transport.h"
 #include "cohort/collective/network/testing_servers.h"
+#include "cohort/collective/network/testing_stranger.h"
 #include "cohort/collective/network/transport_communicator.h"
 #include "cohort/core/error.h"
-#include "cohort/core/files/unique_fd.h"
 #include "cohort/core/testing_errors.h"
 
 namespace cohort::collective {
@@ -48,53 +44,18 @@ void expect_sum(const std::vector<std::shared_ptr<Communicator>>& members) {
   for (auto& sum : sums) EXPECT_EQ(sum.get(), size * (size + 1) / 2);
 }
 
-// Connects to every address that a task leaves for Gloo's first attempt, as any program could.
-class StoreWithAStranger final : public GroupStore {
- public:
-  void set(const std::string& key, const std::string& value) override {
-    if (key.find("/gloo/0/") != std::string::npos) visit_all(value);
-    store_->set(key, value);
-  }
-  std::string get(const std::string& key, std::chrono::steady_clock::time_point deadline) override {
-    return store_->get(key, deadline);
-  }
-  bool remove(const std::string& key) override { return store_->remove(key); }
-
-  int visits() const { return visits_; }
-
- private:
-  // The addresses are sockaddr_in among other bytes.
-  void visit_all(const std::string& bytes) {
-    for (size_t at = 0; at + sizeof(sockaddr_in) <= bytes.size(); at += alignof(sockaddr_in)) {
-      sockaddr_in address;
-      std::memcpy(&address, bytes.data() + at, sizeof address);
-      if (address.sin_family == AF_INET && address.sin_addr.s_addr == htonl(INADDR_LOOPBACK)) {
-        visit(address);
-      }
-    }
-  }
-  void visit(const sockaddr_in& address) {
-    const internal::UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-      return;
-    }
-    constexpr char kRequest[] = "GET / HTTP/1.1\r\n\r\n";
-    ::send(socket.get(), kRequest, sizeof kRequest - 1, MSG_NOSIGNAL);
-    ++visits_;
-  }
-
-  const std::shared_ptr<GroupStore> store_ = make_memory_store();
-  std::atomic<int> visits_ = 0;
-};
-
+// Some frames of its own kind end a process: NetworkProcesses.AStrangersFrameEndsATaskWhichIsNamed.
 TEST(GlooTransport, AStrangerThatConnectsSpoilsNothing) {
-  const auto store = std::make_shared<StoreWithAStranger>();
-  auto members = make_server_group(2, 0, [&](GroupMember member, internal::ServerCore& server) {
-    member.store = store;
-    return make_over_gloo(member, server);
-  });
-  EXPECT_GT(store->visits(), 0);
-  expect_sum(members);
+  for (const std::string& words :
+       {std::string("GET / HTTP/1.1\r\n\r\n"), std::string(4096, '\xff')}) {
+    const auto store = std::make_shared<StoreWithAStranger>(make_memory_store(), words);
+    auto members = make_server_group(2, 0, [&](GroupMember member, internal::ServerCore& server) {
+      member.store = store;
+      return make_over_gloo(member, server);
+    });
+    EXPECT_GT(store->visits(), 0);
+    expect_sum(members);
+  }
 }
 
 // Threads and descriptors of this process.

@@ -16,7 +16,9 @@
 #include "cohort/cluster/server.h"
 #include "cohort/cluster/server_core.h"
 #include "cohort/collective/form_group.h"
+#include "cohort/collective/network/gloo_transport.h"
 #include "cohort/collective/network/rpc_transport.h"
+#include "cohort/collective/network/testing_stranger.h"
 #include "cohort/collective/network/transport_communicator.h"
 #include "cohort/core/error.h"
 #include "cohort/testing/multi_process_main.h"
@@ -91,11 +93,11 @@ std::string give_up(const Arguments&) {
   Server server(distribute::cluster_resolver::TFConfigClusterResolver{});
   const GroupMember member = member_in(server);
   const auto group = make_transport_communicator(member, make_rpc_transport(member, server.core()));
-  group->barrier({.name = "begin", .timeout = kPatience});
-  if (member.rank == 2) {
-    group->abort(std::make_exception_ptr(ResourceExhaustedError("its disk is full")));
-  }
-  try {
+  try {  // the error may overtake the end of the first barrier
+    group->barrier({.name = "begin", .timeout = kPatience});
+    if (member.rank == 2) {
+      group->abort(std::make_exception_ptr(ResourceExhaustedError("its disk is full")));
+    }
     group->barrier({.name = "step", .timeout = kPatience});
   } catch (const ResourceExhaustedError& error) {
     return error.what();
@@ -121,6 +123,22 @@ std::string sum_bits(const Arguments&) {
   }
   group->barrier({.name = "end", .timeout = kPatience});
   return std::to_string(hash);
+}
+
+// Over Gloo, where a stranger speaks to the first task as only a task should.
+std::string meet_a_stranger(const Arguments&) {
+  Server server(distribute::cluster_resolver::TFConfigClusterResolver(),
+                {.heartbeat_interval = 500ms, .heartbeat_timeout = 2s});
+  GroupMember member = member_in(server);
+  if (member.rank == 0) {
+    constexpr size_t kSendUnboundBuffer = 1;
+    member.store =
+        std::make_shared<StoreWithAStranger>(member.store, gloo_frame(kSendUnboundBuffer, 0, 1));
+  }
+  const auto group = make_transport_communicator(
+      member, make_gloo_transport(member, "127.0.0.1", make_rpc_transport(member, server.core())));
+  group->barrier({.name = "step", .timeout = kPatience});
+  return "nothing happened";
 }
 
 // ---- The tests.
@@ -200,16 +218,28 @@ TEST(NetworkProcesses, AllBackendsGiveTheSameBits) {
   EXPECT_EQ(over_gloo, in_memory);
 }
 
+// Which is why it takes a network that is declared trusted.
+TEST(NetworkProcesses, AStrangersFrameEndsATaskWhichIsNamed) {
+  MultiProcessRunner runner({.jobs = {{"worker", 2}}, .function = "meet_a_stranger"});
+  runner.start();
+  const auto outcomes = runner.wait_all();
+  EXPECT_THAT(outcomes[0].error, HasSubstr("SIGABRT"));
+  EXPECT_EQ(outcomes[1].code, Code::kUnavailable) << outcomes[1].error;
+  EXPECT_THAT(outcomes[1].error, HasSubstr("/job:worker/task:0"));
+}
+
 }  // namespace
 }  // namespace cohort::collective
 
 int main(int argc, char** argv) {
-  return cohort::testing::multi_process_main(argc, argv,
-                                             {{"add_up", cohort::collective::add_up},
-                                              {"give_up", cohort::collective::give_up},
-                                              {"sum_bits", cohort::collective::sum_bits}},
-                                             [](int count, char** arguments) {
-                                               ::testing::InitGoogleTest(&count, arguments);
-                                               return RUN_ALL_TESTS();
-                                             });
+  return cohort::testing::multi_process_main(
+      argc, argv,
+      {{"add_up", cohort::collective::add_up},
+       {"give_up", cohort::collective::give_up},
+       {"meet_a_stranger", cohort::collective::meet_a_stranger},
+       {"sum_bits", cohort::collective::sum_bits}},
+      [](int count, char** arguments) {
+        ::testing::InitGoogleTest(&count, arguments);
+        return RUN_ALL_TESTS();
+      });
 }

@@ -1,5 +1,7 @@
 #include "cohort/collective/network/rpc_transport.h"
 
+#include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <deque>
 #include <string>
@@ -13,6 +15,7 @@
 #include "cohort/collective/network/group_exchange.h"
 #include "cohort/collective/network/rpc_mailbox.h"
 #include "cohort/collective/network/rpc_service.h"
+#include "cohort/collective/slow_wait.h"
 #include "cohort/core/error.h"
 
 namespace cohort::collective {
@@ -32,6 +35,8 @@ class RpcTransport final : public Transport {
  public:
   RpcTransport(const GroupMember& member, internal::ServerCore& server)
       : rank_(member.rank),
+        name_(to_string(member.task(member.rank))),
+        slow_after_(member.slow_after),
         service_(RpcService::of(server)),
         mailbox_(std::make_shared<RpcMailbox>(member)),
         peers_(member.tasks.size()) {
@@ -73,11 +78,14 @@ class RpcTransport final : public Transport {
 
   const void* receive(int from, Deadline deadline) override {
     Peer& sender = peer(from);
+    SlowWait slow(slow_after_);
     while (true) {
       start_sends();
-      auto bytes = mailbox_->take(from, deadline, [&] { return can_start_sends(); });
+      const Deadline until = std::min(deadline, slow.due());
+      auto bytes = mailbox_->take(from, until, [&] { return can_start_sends(); });
       if (bytes) return accept(sender, std::move(*bytes), from);
       if (Clock::now() >= deadline) return nullptr;
+      if (slow.is_due()) slow.warn("a collective call", name_, sender.name);
     }
   }
 
@@ -265,6 +273,8 @@ class RpcTransport final : public Transport {
   }
 
   const int rank_;
+  const std::string name_;
+  const std::chrono::nanoseconds slow_after_;
   const std::shared_ptr<RpcService> service_;
   const std::shared_ptr<RpcMailbox> mailbox_;
   std::vector<Peer> peers_;

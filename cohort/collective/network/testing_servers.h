@@ -61,7 +61,8 @@ inline std::vector<std::shared_ptr<Communicator>> make_server_group(
   };
   const auto servers = std::make_shared<TestingServers>(size);
   return make_group(size, generation, [&](const GroupMember& member) {
-    const auto task = std::make_shared<Task>(servers, make(member, servers->core(member.rank)));
+    const auto task =
+        std::make_shared<Task>(Task{servers, make(member, servers->core(member.rank))});
     return std::shared_ptr<Communicator>(task, task->communicator.get());
   });
 }

@@ -9,6 +9,7 @@
 
 #include "cohort/cluster/rpc/error_detail.h"
 #include "cohort/collective/shared_memory/futex.h"
+#include "cohort/collective/slow_wait.h"
 
 namespace cohort::collective::shared_memory {
 namespace {
@@ -51,13 +52,14 @@ Waiting::Waiting(std::string_view for_call, std::chrono::nanoseconds for_time)
   until = timeout < Deadline::max() - now ? now + timeout : Deadline::max();
 }
 
-MeetingPoint::MeetingPoint(Memory memory, int rank, int size, Lifelines lifelines,
+MeetingPoint::MeetingPoint(Memory memory, const GroupMember& member, Lifelines lifelines,
                            TaskName task_name)
     : control_(*memory.control),
       seats_(memory.seats),
-      rank_(rank),
-      size_(size),
-      spin_(spin_of(size)),
+      rank_(member.rank),
+      size_(member.size()),
+      spin_(spin_of(member.size())),
+      slow_after_(member.slow_after),
       lifelines_(std::move(lifelines)),
       task_name_(std::move(task_name)) {}
 
@@ -101,6 +103,7 @@ bool MeetingPoint::wait_awake(uint32_t before) const {
 
 void MeetingPoint::wait_asleep(uint32_t before, const Waiting& waiting) {
   control_.sleepers.fetch_add(1);
+  SlowWait slow(slow_after_);
   while (control_.epoch.load() == before) {
     const auto left = waiting.until - Clock::now();
     if (left.count() <= 0) {
@@ -110,7 +113,9 @@ void MeetingPoint::wait_asleep(uint32_t before, const Waiting& waiting) {
       break;
     }
     futex_wait(control_.epoch, before, std::min<std::chrono::nanoseconds>(left, kSlice));
-    if (control_.epoch.load() == before) fail_if_tasks_are_lost(waiting.call);
+    if (control_.epoch.load() != before) break;
+    fail_if_tasks_are_lost(waiting.call);
+    if (slow.is_due()) slow.warn(waiting.call, task_name_(rank_), names_of(missing_tasks()));
   }
   control_.sleepers.fetch_sub(1);
 }
@@ -168,7 +173,7 @@ void MeetingPoint::fail_if_tasks_are_lost(std::string_view call) {
                                  {.peer = task_name_(lost.front()), .phase = "collective"}));
 }
 
-std::exception_ptr MeetingPoint::missing_error(const Waiting& waiting) const {
+std::vector<int> MeetingPoint::missing_tasks() const {
   std::vector<int> missing;
   for (int rank = 0; rank < size_; ++rank) {
     if (seats_[rank].meetings.load(std::memory_order_acquire) != meetings_) missing.push_back(rank);
@@ -178,6 +183,11 @@ std::exception_ptr MeetingPoint::missing_error(const Waiting& waiting) const {
       if (rank != rank_) missing.push_back(rank);
     }
   }
+  return missing;
+}
+
+std::exception_ptr MeetingPoint::missing_error(const Waiting& waiting) const {
+  const std::vector<int> missing = missing_tasks();
   return internal::rpc::make_error(
       Code::kDeadlineExceeded,
       str(task_name_(rank_), " waited in '", waiting.call, "' for ",

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "cohort/collective/group_member.h"
 #include "cohort/collective/shared_memory/layout.h"
 #include "cohort/collective/shared_memory/lifelines.h"
 
@@ -36,7 +37,7 @@ class MeetingPoint {
   };
   using TaskName = std::function<std::string(int rank)>;
 
-  MeetingPoint(Memory memory, int rank, int size, Lifelines lifelines, TaskName task_name);
+  MeetingPoint(Memory memory, const GroupMember& member, Lifelines lifelines, TaskName task_name);
   // Tells the others that this task has left.
   void leave();
 
@@ -56,6 +57,7 @@ class MeetingPoint {
   bool close_meeting(uint32_t before);
   void write_error(const std::exception_ptr& error) noexcept;
   void fail_if_tasks_are_lost(std::string_view call);
+  std::vector<int> missing_tasks() const;
   std::exception_ptr missing_error(const Waiting& waiting) const;
   [[noreturn]] void throw_failure() const;
   std::string names_of(const std::vector<int>& ranks) const;
@@ -65,6 +67,7 @@ class MeetingPoint {
   const int rank_;
   const int size_;
   const std::chrono::nanoseconds spin_;
+  const std::chrono::nanoseconds slow_after_;
   Lifelines lifelines_;
   const TaskName task_name_;
   uint32_t meetings_ = 0;

@@ -50,8 +50,8 @@ class SharedMemoryCommunicator final : public Communicator {
         connection_(std::move(connection)),
         seats_(reinterpret_cast<Seat*>(common(shared_memory::Layout::seat(0)))),
         parts_(connection_.file, connection_.layout, member.rank),
-        meeting_({reinterpret_cast<shared_memory::Control*>(common(0)), seats_}, member.rank,
-                 member.size(), std::move(connection_.lifelines),
+        meeting_({reinterpret_cast<shared_memory::Control*>(common(0)), seats_}, member,
+                 std::move(connection_.lifelines),
                  [this](int of_rank) { return task_name(of_rank); }) {
     member_.store = nullptr;  // it may end before
   }

@@ -1,4 +1,4 @@
-// What only this backend promises; what all promise is in communicator_conformance_test.cc.
+// What only this backend promises; what all promise is in testing_conformance.h.
 #include "cohort/collective/shared_memory/shared_memory_communicator.h"
 
 #include <gmock/gmock.h>

@@ -46,7 +46,9 @@ int64_t checked_rows(const char* transformation, const Structure& batch) {
     }
     if (rows >= 0 && *size != rows) {
       throw InvalidArgumentError(str(transformation, ": the leaf at ", place(path), " has ", *size,
-                                     " rows, but the one at ", place(first_path), " has ", rows));
+                                     " rows, but the one at ", place(first_path), " has ", rows,
+                                     "; if the elements are single examples, call `batch` on the "
+                                     "dataset first"));
     }
     if (rows < 0) first_path = path;
     rows = *size;

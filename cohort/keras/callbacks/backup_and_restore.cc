@@ -78,6 +78,7 @@ void BackupAndRestore::on_train_begin() {
 }
 
 void BackupAndRestore::save() {
+  Training::of(*internal::model_of(model())).fit->settle();
   try {
     manager_->save();
   } catch (const ResourceExhaustedError& error) {

@@ -132,8 +132,22 @@ TEST_F(CallbacksTest, TensorBoardGetsScalarsAndHistograms) {
   EXPECT_THAT(tags("train"),
               ::testing::IsSupersetOf({"batch_loss@1", "batch_loss@4", "epoch_loss@0",
                                        "epoch_loss@1", "epoch_learning_rate@1",
-                                       "epoch_steps_per_second@1", "dense/kernel/histogram@1"}));
+                                       "epoch_steps_per_second@1", "batch_steps_per_second@2",
+                                       "dense/kernel/histogram@1", "model@0", "keras@0"}));
   EXPECT_THAT(tags("validation"), ElementsAre("epoch_loss@0", "epoch_loss@1"));
+}
+
+TEST_F(CallbacksTest, TensorBoardTracesTheStepsThatItIsTold) {
+  model.fit(image_batches(12, 4),
+            {.epochs = 2,
+             .verbose = 0,
+             .callbacks = {TensorBoard({.log_dir = directory, .profile_batch = {2, 4}})}});
+  const auto file = internal::posix_file_system().open(directory + "/train/profile/steps-2-4.json");
+  std::string trace(file->size(), ' ');
+  file->read(0, trace.data(), trace.size());
+  EXPECT_THAT(trace, ::testing::AllOf(HasSubstr("traceEvents"), HasSubstr("compute")));
+  EXPECT_THAT(thrown<InvalidArgumentError>([] { callbacks::ProfileBatch(3, 2); }),
+              HasSubstr("3 to 2"));
 }
 
 TEST(CallbackTest, OutsideOfFitThereIsNoModel) {

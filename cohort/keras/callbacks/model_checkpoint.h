@@ -1,13 +1,15 @@
 // Saves the model as it is trained.
 //
-//   keras::callbacks::ModelCheckpoint each({.filepath = "run/{epoch:02d}-{val_loss:.2f}"});
+//   keras::callbacks::ModelCheckpoint each("run/{epoch:02d}-{val_loss:.2f}");
 //   keras::callbacks::ModelCheckpoint best({.filepath = "run/best", .monitor = "val_accuracy",
 //                                           .save_best_only = true, .save_weights_only = true});
 #pragma once
 
+#include <concepts>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "cohort/core/export.h"
 #include "cohort/keras/callbacks/callback.h"
@@ -41,6 +43,10 @@ class COHORT_API ModelCheckpoint : public Callback {
  public:
   // Errors: InvalidArgument (no filepath; a mode).
   explicit ModelCheckpoint(ModelCheckpointOptions options);
+  // As in Python: the path first. It takes the place of options.filepath.
+  template <std::convertible_to<std::string> Path>  // so that {.filepath = ..} is not taken for one
+  explicit ModelCheckpoint(const Path& filepath, ModelCheckpointOptions options = {})
+      : ModelCheckpoint(with_path(std::move(options), filepath)) {}
 
   // The best number so far.
   double best() const { return best_; }
@@ -53,6 +59,10 @@ class COHORT_API ModelCheckpoint : public Callback {
   void on_train_interrupted() override;
 
  private:
+  static ModelCheckpointOptions with_path(ModelCheckpointOptions options, std::string filepath) {
+    options.filepath = std::move(filepath);
+    return options;
+  }
   void save(std::optional<int64_t> batch, const Logs& logs);
   void write(const std::string& path);
   void finish();

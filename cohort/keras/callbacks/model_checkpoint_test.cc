@@ -62,7 +62,7 @@ struct ModelCheckpointTest : ::testing::Test {
 };
 
 TEST_F(ModelCheckpointTest, SavesEachEpoch) {
-  fit(ModelCheckpoint({.filepath = directory + "/e{epoch}"}));
+  fit(ModelCheckpoint(directory + "/e{epoch}"));
   EXPECT_THAT(saved(), ElementsAre("e1", "e2", "e3"));
   const Sequential other = small_classifier(8);
   const optimizers::Adam optimizer;

@@ -1,6 +1,9 @@
 #include "cohort/keras/callbacks/tensor_board.h"
 
+#include <utility>
+
 #include "cohort/core/files/file_system.h"
+#include "cohort/core/profiler.h"
 #include "cohort/core/text.h"
 #include "cohort/keras/model.h"
 #include "cohort/train/summary/summary.h"
@@ -18,6 +21,13 @@ UpdateFreq::UpdateFreq(const char* word) {
   steps_ = text == "batch" ? 1 : 0;
 }
 
+ProfileBatch::ProfileBatch(int64_t first, int64_t last) : first_(first), last_(last) {
+  if (first >= 1 && last >= first) return;
+  throw InvalidArgumentError(
+      str("TensorBoard: profile_batch is ", first, " to ", last,
+          "; steps are counted from 1, and the last is not before the first"));
+}
+
 TensorBoard::TensorBoard(TensorBoardOptions options) : options_(std::move(options)) {}
 
 int64_t TensorBoard::step() const {
@@ -29,9 +39,46 @@ void TensorBoard::on_train_begin() {
                       : summary::create_noop_writer();
   validation_.reset();
   next_update_ = 0;
-  if (!options_.write_graph || !model().built()) return;
+  steps_of_fit_ = 0;
+  if (std::exchange(profiles_, false)) profiler::stop();  // of a fit that ended with an error
+  last_update_ = Clock::now();
+  last_update_step_ = step();
+  wrote_model_ = false;
+  write_model();
+}
+
+// Once the model is built: by its Input, or by the first step.
+void TensorBoard::write_model() {
+  if (wrote_model_ || !options_.write_graph || !model().built()) return;
+  wrote_model_ = true;
   const auto scope = train_->as_default();
-  summary::text("model", "```\n" + model().summary() + "```", {.step = 0});
+  summary::text("model", "```\n" + model().summary_text() + "```", {.step = 0});
+  try {
+    summary::keras_model("keras", model().to_json(), {.step = 0});
+  } catch (const UnimplementedError&) {  // of a model that has no JSON there is no graph
+  }
+}
+
+void TensorBoard::on_train_batch_begin(int64_t batch) {
+  last_batch_ = batch - 1;
+  // With steps_per_execution, the steps that begin together.
+  const bool is_due = options_.profile_batch.first() > 0 && !profiles_ && is_chief() &&
+                      steps_of_fit_ < options_.profile_batch.last() &&
+                      steps_of_fit_ + 1 >= options_.profile_batch.first();
+  if (!is_due) return;
+  profiler::start({.trace = true});
+  profiles_ = true;
+}
+
+void TensorBoard::finish_profile() {
+  if (!std::exchange(profiles_, false)) return;
+  const profiler::Profile profile = profiler::stop();
+  const std::string directory = internal::join_path(options_.log_dir, "train/profile");
+  internal::posix_file_system().make_directories(directory);
+  profile.write_chrome_trace(internal::join_path(
+      directory, str("steps-", options_.profile_batch.first(), "-", steps_of_fit_, ".json")));
+  const auto scope = train_->as_default();
+  summary::text("profile", "```\n" + profile.table() + "```", {.step = step()});
 }
 
 void TensorBoard::on_epoch_begin(int64_t) {
@@ -39,7 +86,11 @@ void TensorBoard::on_epoch_begin(int64_t) {
   epoch_first_step_ = options_.write_steps_per_second ? step() : 0;
 }
 
-void TensorBoard::on_train_batch_end(int64_t, const Logs& logs) {
+void TensorBoard::on_train_batch_end(int64_t batch, const Logs& logs) {
+  if (options_.profile_batch.first() > 0) {
+    steps_of_fit_ += batch - last_batch_;
+    if (steps_of_fit_ >= options_.profile_batch.last()) finish_profile();
+  }
   const int64_t every = options_.update_freq.steps();
   if (every == 0) return;
   const int64_t now = step();
@@ -47,10 +98,17 @@ void TensorBoard::on_train_batch_end(int64_t, const Logs& logs) {
   next_update_ = now + every;
   const auto scope = train_->as_default();
   for (const auto& [name, value] : logs) summary::scalar("batch_" + name, value, {.step = now});
+  if (!options_.write_steps_per_second) return;
+  const std::chrono::duration<double> seconds = Clock::now() - last_update_;
+  summary::scalar("batch_steps_per_second",
+                  static_cast<double>(now - last_update_step_) / seconds.count(), {.step = now});
+  last_update_ = Clock::now();
+  last_update_step_ = now;
 }
 
 void TensorBoard::on_epoch_end(int64_t epoch, Logs& logs) {
   constexpr std::string_view kValidation = "val_";
+  write_model();
   {
     const auto scope = train_->as_default();
     for (const auto& [name, value] : logs) {
@@ -87,6 +145,7 @@ void TensorBoard::write_histograms(int64_t epoch) {
 }
 
 void TensorBoard::on_train_end(const Logs&) {
+  finish_profile();
   train_->close();
   if (validation_) validation_->close();
 }

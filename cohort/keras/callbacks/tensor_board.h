@@ -28,17 +28,36 @@ class UpdateFreq {
   int64_t steps_ = 0;
 };
 
+// Steps of a fit, counted from 1: 5, or {5, 8}; none.
+class ProfileBatch {
+ public:
+  ProfileBatch() = default;
+  ProfileBatch(int step) : ProfileBatch(step, step) {}
+  // Errors: InvalidArgument (below 1, or the last before the first).
+  COHORT_API ProfileBatch(int64_t first, int64_t last);
+
+  int64_t first() const { return first_; }  // 0: none
+  int64_t last() const { return last_; }
+
+ private:
+  int64_t first_ = 0;
+  int64_t last_ = 0;
+};
+
 struct TensorBoardOptions {
   std::string log_dir = "logs";
-  int64_t histogram_freq = 0;  // epochs between histograms of the weights; 0: none
-  bool write_graph = true;     // the model's summary, as text
-  bool write_steps_per_second = false;
+  int64_t histogram_freq = 0;           // epochs between histograms of the weights; 0: none
+  bool write_graph = true;              // the model: its summary as text, its layers as a graph
+  bool write_steps_per_second = false;  // epoch_, and with update_freq also batch_steps_per_second
   UpdateFreq update_freq = "epoch";
+  // The first and last step, of those of this fit, of which a trace is written; {}: none.
+  ProfileBatch profile_batch = {};
 };
 
 // Training goes to log_dir/train, validation to log_dir/validation: epoch_loss, epoch_accuracy, ...
-// by epoch, batch_loss, ... by step, weights as histograms. One task writes; with update_freq and
-// several tasks all of them read the metrics together.
+// by epoch, batch_loss, ... by step, weights as histograms. A trace is log_dir/train/profile/
+// steps-5-8.json, for chrome://tracing or Perfetto; its table of times is a text. One task writes;
+// with update_freq and several tasks all of them read the metrics together.
 // Thread safety: as Callback.
 class COHORT_API TensorBoard : public Callback {
  public:
@@ -47,6 +66,7 @@ class COHORT_API TensorBoard : public Callback {
   void on_train_begin() override;
   void on_epoch_begin(int64_t epoch) override;
   void on_epoch_end(int64_t epoch, Logs& logs) override;
+  void on_train_batch_begin(int64_t batch) override;
   void on_train_batch_end(int64_t batch, const Logs& logs) override;
   void on_train_end(const Logs& logs) override;
   void on_train_interrupted() override;
@@ -55,7 +75,9 @@ class COHORT_API TensorBoard : public Callback {
   using Clock = std::chrono::steady_clock;
 
   int64_t step() const;
+  void write_model();
   void write_histograms(int64_t epoch);
+  void finish_profile();
 
   TensorBoardOptions options_;
   std::optional<summary::SummaryWriter> train_;
@@ -63,6 +85,12 @@ class COHORT_API TensorBoard : public Callback {
   Clock::time_point epoch_start_;
   int64_t epoch_first_step_ = 0;
   int64_t next_update_ = 0;
+  Clock::time_point last_update_;
+  int64_t last_update_step_ = 0;
+  int64_t steps_of_fit_ = 0;
+  int64_t last_batch_ = -1;  // of the epoch
+  bool profiles_ = false;
+  bool wrote_model_ = false;
 };
 
 }  // namespace cohort::keras::callbacks

@@ -12,12 +12,31 @@
 
 #include "cohort/distribute/context.h"
 #include "cohort/distribute/replica_context.h"
+#include "cohort/keras/saving/layer_config.h"
 #include "cohort/ops/gradient_tape.h"
 
 namespace cohort::keras::layers {
 namespace {
 
 using internal::str;
+
+template <class Fields, class Options>
+void batch_normalization_fields(Fields& field, Options& options) {
+  field.number("axis", options.axis);
+  field("momentum", options.momentum);
+  field("epsilon", options.epsilon);
+  field("center", options.center);
+  field("scale", options.scale);
+  field("beta_initializer", options.beta_initializer);
+  field("gamma_initializer", options.gamma_initializer);
+  field("moving_mean_initializer", options.moving_mean_initializer);
+  field("moving_variance_initializer", options.moving_variance_initializer);
+  field("beta_regularizer", options.beta_regularizer);
+  field("gamma_regularizer", options.gamma_regularizer);
+  field.always("beta_constraint", nullptr);
+  field.always("gamma_constraint", nullptr);
+  field.unless("synchronized", options.synchronized, false);
+}
 
 class BatchNormalizationImpl final : public Layer {
  public:
@@ -33,6 +52,11 @@ class BatchNormalizationImpl final : public Layer {
                                      "; it must be a finite number not below 0"));
     }
     set_input_spec({.min_rank = 2, .floating = true});
+  }
+
+  std::optional<Config> get_config() const override {
+    return internal::layer_config(
+        *this, [this](auto& field) { batch_normalization_fields(field, options_); });
   }
 
  protected:
@@ -147,7 +171,7 @@ class BatchNormalizationImpl final : public Layer {
     const double share = 1 - options_.momentum;
     const auto towards = [&](const Variable& moving, const Tensor& value) {
       const Tensor old = moving.value().detach();
-      moving.assign(old - (old - value) * share);
+      moving.assign_sub((old - value) * share);
     };
     towards(moving_mean_, mean);
     towards(moving_variance_, variance);
@@ -167,3 +191,16 @@ BatchNormalization::BatchNormalization(BatchNormalizationOptions options)
     : LayerHandle(std::make_shared<BatchNormalizationImpl>(std::move(options))) {}
 
 }  // namespace cohort::keras::layers
+
+namespace cohort::internal {
+
+namespace layers = keras::layers;
+
+layers::LayerHandle read_batch_normalization(FieldReader& field) {
+  layers::BatchNormalizationOptions options;
+  field.common(options);
+  layers::batch_normalization_fields(field, options);
+  return layers::BatchNormalization(std::move(options));
+}
+
+}  // namespace cohort::internal

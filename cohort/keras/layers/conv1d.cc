@@ -6,11 +6,32 @@
 #include <utility>
 
 #include "cohort/keras/layers/window.h"
+#include "cohort/keras/saving/layer_config.h"
 
 namespace cohort::keras::layers {
 namespace {
 
 using internal::str;
+
+template <class Fields, class Filters, class Size, class Options>
+void conv1d_fields(Fields& field, Filters& filters, Size& kernel_size, Options& options) {
+  field("filters", filters);
+  field.list_of_one("kernel_size", kernel_size);
+  field.list_of_one("strides", options.strides);
+  field("padding", options.padding);
+  field.always("data_format", "channels_last");
+  field.list_of_one("dilation_rate", options.dilation_rate);
+  field.always("groups", 1);
+  field("activation", options.activation);
+  field("use_bias", options.use_bias);
+  field("kernel_initializer", options.kernel_initializer);
+  field("bias_initializer", options.bias_initializer);
+  field("kernel_regularizer", options.kernel_regularizer);
+  field("bias_regularizer", options.bias_regularizer);
+  field("activity_regularizer", options.activity_regularizer);
+  field.always("kernel_constraint", nullptr);
+  field.always("bias_constraint", nullptr);
+}
 
 class Conv1DImpl final : public Layer {
  public:
@@ -30,6 +51,12 @@ class Conv1DImpl final : public Layer {
     internal::check_positive(window_.strides, "Conv1D", "strides");
     internal::check_positive(window_.dilation, "Conv1D", "dilation_rate");
     set_input_spec({.rank = 3, .floating = true});
+  }
+
+  std::optional<Config> get_config() const override {
+    return internal::layer_config(*this, [this](auto& field) {
+      conv1d_fields(field, filters_, window_.size.width, options_);
+    });
   }
 
  protected:
@@ -84,3 +111,18 @@ Conv1D::Conv1D(int64_t filters, int64_t kernel_size, Conv1DOptions options)
     : LayerHandle(std::make_shared<Conv1DImpl>(filters, kernel_size, std::move(options))) {}
 
 }  // namespace cohort::keras::layers
+
+namespace cohort::internal {
+
+namespace layers = keras::layers;
+
+layers::LayerHandle read_conv1d(FieldReader& field) {
+  int64_t filters = 0;
+  int64_t kernel_size = 0;
+  layers::Conv1DOptions options;
+  field.common(options);
+  layers::conv1d_fields(field, filters, kernel_size, options);
+  return layers::Conv1D(filters, kernel_size, std::move(options));
+}
+
+}  // namespace cohort::internal

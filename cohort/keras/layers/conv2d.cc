@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "cohort/keras/layers/fusion.h"
+#include "cohort/keras/saving/layer_config.h"
 
 namespace cohort::keras::layers {
 namespace {
@@ -13,6 +14,26 @@ using internal::Border;
 using internal::Padding;
 using internal::str;
 using internal::Window;
+
+template <class Fields, class Filters, class Size, class Options>
+void conv2d_fields(Fields& field, Filters& filters, Size& kernel_size, Options& options) {
+  field("filters", filters);
+  field("kernel_size", kernel_size);
+  field("strides", options.strides);
+  field("padding", options.padding);
+  field.always("data_format", "channels_last");
+  field("dilation_rate", options.dilation_rate);
+  field.always("groups", 1);
+  field("activation", options.activation);
+  field("use_bias", options.use_bias);
+  field("kernel_initializer", options.kernel_initializer);
+  field("bias_initializer", options.bias_initializer);
+  field("kernel_regularizer", options.kernel_regularizer);
+  field("bias_regularizer", options.bias_regularizer);
+  field("activity_regularizer", options.activity_regularizer);
+  field.always("kernel_constraint", nullptr);
+  field.always("bias_constraint", nullptr);
+}
 
 class Conv2DImpl final : public Layer, public internal::HasEpilogue, public internal::SlidesWindow {
  public:
@@ -29,6 +50,11 @@ class Conv2DImpl final : public Layer, public internal::HasEpilogue, public inte
     internal::check_positive(window_.strides, "Conv2D", "strides");
     internal::check_positive(window_.dilation, "Conv2D", "dilation_rate");
     set_input_spec({.rank = 4, .floating = true});
+  }
+
+  std::optional<Config> get_config() const override {
+    return internal::layer_config(
+        *this, [this](auto& field) { conv2d_fields(field, filters_, window_.size, options_); });
   }
 
  protected:
@@ -93,3 +119,18 @@ Conv2D::Conv2D(int64_t filters, Size2D kernel_size, Conv2DOptions options)
     : LayerHandle(std::make_shared<Conv2DImpl>(filters, kernel_size, std::move(options))) {}
 
 }  // namespace cohort::keras::layers
+
+namespace cohort::internal {
+
+namespace layers = keras::layers;
+
+layers::LayerHandle read_conv2d(FieldReader& field) {
+  int64_t filters = 0;
+  layers::Size2D kernel_size = 1;
+  layers::Conv2DOptions options;
+  field.common(options);
+  layers::conv2d_fields(field, filters, kernel_size, options);
+  return layers::Conv2D(filters, kernel_size, std::move(options));
+}
+
+}  // namespace cohort::internal

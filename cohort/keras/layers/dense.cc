@@ -3,10 +3,25 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/keras/saving/layer_config.h"
 #include "cohort/ops/linear.h"
 
 namespace cohort::keras::layers {
 namespace {
+
+template <class Fields, class Units, class Options>
+void dense_fields(Fields& field, Units& units, Options& options) {
+  field("units", units);
+  field("activation", options.activation);
+  field("use_bias", options.use_bias);
+  field("kernel_initializer", options.kernel_initializer);
+  field("bias_initializer", options.bias_initializer);
+  field("kernel_regularizer", options.kernel_regularizer);
+  field("bias_regularizer", options.bias_regularizer);
+  field("activity_regularizer", options.activity_regularizer);
+  field.always("kernel_constraint", nullptr);
+  field.always("bias_constraint", nullptr);
+}
 
 class DenseImpl final : public Layer {
  public:
@@ -20,6 +35,11 @@ class DenseImpl final : public Layer {
       throw InvalidArgumentError(internal::str("Dense: units is ", units, ", below 1"));
     }
     set_input_spec({.min_rank = 2, .floating = true});
+  }
+
+  std::optional<Config> get_config() const override {
+    return internal::layer_config(*this,
+                                  [this](auto& field) { dense_fields(field, units_, options_); });
   }
 
  protected:
@@ -61,3 +81,17 @@ Dense::Dense(int64_t units, DenseOptions options)
     : LayerHandle(std::make_shared<DenseImpl>(units, std::move(options))) {}
 
 }  // namespace cohort::keras::layers
+
+namespace cohort::internal {
+
+namespace layers = keras::layers;
+
+layers::LayerHandle read_dense(FieldReader& field) {
+  int64_t units = 0;
+  layers::DenseOptions options;
+  field.common(options);
+  layers::dense_fields(field, units, options);
+  return layers::Dense(units, std::move(options));
+}
+
+}  // namespace cohort::internal

@@ -6,6 +6,7 @@
 
 #include "cohort/distribute/context.h"
 #include "cohort/distribute/replica_context.h"
+#include "cohort/keras/saving/layer_config.h"
 #include "cohort/ops/random.h"
 #include "cohort/train/trackable.h"
 
@@ -62,16 +63,28 @@ class ReplicaGenerators final : public train::Trackable {
   std::vector<Stream> streams_;
 };
 
+template <class Fields, class Rate, class Seed>
+void dropout_fields(Fields& field, Rate& rate, Seed& seed) {
+  field("rate", rate);
+  field.always("noise_shape", nullptr);
+  field("seed", seed);
+}
+
 class DropoutImpl final : public Layer {
  public:
   DropoutImpl(double rate, const DropoutOptions& options)
-      : Layer("Dropout", {.name = options.name}), rate_(rate) {
+      : Layer("Dropout", {.name = options.name}), rate_(rate), seed_(options.seed) {
     if (!(rate >= 0 && rate <= 1)) {
       throw InvalidArgumentError(
           internal::str("Dropout: rate is ", rate, "; it must lie in [0, 1]"));
     }
     set_input_spec({.floating = true});
     if (options.seed) generators_.emplace(*options.seed);
+  }
+
+  std::optional<Config> get_config() const override {
+    return internal::layer_config(*this,
+                                  [this](auto& field) { dropout_fields(field, rate_, seed_); });
   }
 
   std::vector<train::TrackableChild> checkpoint_children() override {
@@ -93,6 +106,7 @@ class DropoutImpl final : public Layer {
 
  private:
   double rate_;
+  std::optional<int64_t> seed_;
   std::optional<ReplicaGenerators> generators_;  // with a seed
 };
 
@@ -102,3 +116,19 @@ Dropout::Dropout(double rate, DropoutOptions options)
     : LayerHandle(std::make_shared<DropoutImpl>(rate, options)) {}
 
 }  // namespace cohort::keras::layers
+
+namespace cohort::internal {
+
+namespace layers = keras::layers;
+
+layers::LayerHandle read_dropout(FieldReader& field) {
+  double rate = 0;
+  std::optional<int64_t> seed;
+  layers::DropoutOptions options;
+  field.common(options);
+  layers::dropout_fields(field, rate, seed);
+  options.seed = seed;
+  return layers::Dropout(rate, std::move(options));
+}
+
+}  // namespace cohort::internal

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "cohort/keras/layers/fusion.h"
+#include "cohort/keras/saving/layer_config.h"
 
 namespace cohort::keras::layers {
 namespace {
@@ -12,7 +13,16 @@ class ActivationImpl final : public Layer, public internal::HasEpilogue {
   ActivationImpl(activations::Activation activation, const ActivationOptions& options)
       : Layer("Activation",
               {.name = options.name, .activity_regularizer = options.activity_regularizer}),
-        activation_(std::move(activation)) {}
+        activation_(std::move(activation)),
+        activity_regularizer_(options.activity_regularizer) {}
+
+  std::optional<Config> get_config() const override {
+    return internal::layer_config(*this, [this](auto& field) {
+      field("activation", activation_);
+      // Keras forgets it.
+      field.unless("activity_regularizer", activity_regularizer_, regularizers::Regularizer());
+    });
+  }
 
  protected:
   Tensor call(const Tensor& input, const CallOptions&) override { return activation_(input); }
@@ -22,6 +32,7 @@ class ActivationImpl final : public Layer, public internal::HasEpilogue {
 
  private:
   activations::Activation activation_;
+  regularizers::Regularizer activity_regularizer_;
 };
 
 class RescalingImpl final : public Layer {
@@ -30,6 +41,13 @@ class RescalingImpl final : public Layer {
       : Layer("Rescaling", {.name = options.name, .dtype = options.dtype}),
         scale_(scale),
         offset_(options.offset) {}
+
+  std::optional<Config> get_config() const override {
+    return internal::layer_config(*this, [this](auto& field) {
+      field("scale", scale_);
+      field("offset", offset_);
+    });
+  }
 
  protected:
   Tensor call(const Tensor& input, const CallOptions&) override {
@@ -51,3 +69,27 @@ Rescaling::Rescaling(double scale, RescalingOptions options)
     : LayerHandle(std::make_shared<RescalingImpl>(scale, options)) {}
 
 }  // namespace cohort::keras::layers
+
+namespace cohort::internal {
+
+namespace layers = keras::layers;
+
+layers::LayerHandle read_activation_layer(FieldReader& field) {
+  keras::activations::Activation activation;
+  layers::ActivationOptions options;
+  field.common(options);
+  field("activation", activation);
+  field("activity_regularizer", options.activity_regularizer);
+  return layers::Activation(std::move(activation), std::move(options));
+}
+
+layers::LayerHandle read_rescaling(FieldReader& field) {
+  double scale = 1;
+  layers::RescalingOptions options;
+  field.common(options);
+  field("scale", scale);
+  field("offset", options.offset);
+  return layers::Rescaling(scale, std::move(options));
+}
+
+}  // namespace cohort::internal

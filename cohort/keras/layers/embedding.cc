@@ -1,19 +1,36 @@
 #include "cohort/keras/layers/embedding.h"
 
-#include <ATen/ops/embedding.h>
+#include <ATen/ops/mm.h>
+#include <ATen/ops/zeros.h>
 
 #include <utility>
 
 #include "cohort/core/composite.h"
 #include "cohort/core/ragged_tensor.h"
+#include "cohort/distribute/variable_impl.h"
+#include "cohort/keras/layers/fusion.h"
+#include "cohort/keras/saving/layer_config.h"
 #include "cohort/ops/gradient_tape.h"
+#include "cohort/parameter_server/row_ids.h"
 
 namespace cohort::keras::layers {
 namespace {
 
 using internal::str;
 
-class EmbeddingImpl final : public Layer {
+template <class Fields, class Dim, class Options>
+void embedding_fields(Fields& field, Dim& input_dim, Dim& output_dim, Options& options) {
+  field("input_dim", input_dim);
+  field("output_dim", output_dim);
+  field("embeddings_initializer", options.embeddings_initializer);
+  field("embeddings_regularizer", options.embeddings_regularizer);
+  field.always("activity_regularizer", nullptr);
+  field.always("embeddings_constraint", nullptr);
+  field.always("mask_zero", false);
+  field.without_effect("input_length", nullptr);
+}
+
+class EmbeddingImpl final : public Layer, public internal::LooksUpRows {
  public:
   EmbeddingImpl(int64_t input_dim, int64_t output_dim, EmbeddingOptions options)
       : Layer("Embedding", {.name = options.name, .dtype = options.dtype}),
@@ -24,6 +41,11 @@ class EmbeddingImpl final : public Layer {
       throw InvalidArgumentError(str("Embedding: input_dim is ", input_dim, " and output_dim is ",
                                      output_dim, "; both must be 1 or more"));
     }
+  }
+
+  std::optional<Config> get_config() const override {
+    return internal::layer_config(
+        *this, [this](auto& field) { embedding_fields(field, input_dim_, output_dim_, options_); });
   }
 
  protected:
@@ -42,7 +64,37 @@ class EmbeddingImpl final : public Layer {
     return ids.with_values(call(ids.values(), options));
   }
 
-  Tensor call(const Tensor& input, const CallOptions&) override {
+  Tensor call(const Tensor& input, const CallOptions&) override { return look_up(input); }
+
+ public:
+  // A product with how often each distinct row comes: the rows of a batch lie in memory once, and so
+  // do their gradients.
+  Tensor mean_of_rows(const Tensor& input) override {
+    constexpr int64_t kMostRowsPerLength = 4;
+    if (dtype() != float32 && dtype() != float64) return Tensor();
+    const Tensor ids = checked_ids(input).to(at::kCPU, int64).contiguous();
+    const int64_t batch = ids.size(0), length = ids.size(1);
+    if (ids.numel() == 0) return Tensor();
+    const internal::DistinctRows distinct = internal::distinct_rows(ids.view({-1}));
+    const int64_t count = distinct.ids.numel();
+    if (count > kMostRowsPerLength * length) return Tensor();
+    Tensor shares = at::zeros({batch, count}, float64);
+    const int64_t* position = distinct.positions.data_ptr<int64_t>();
+    double* const share = shares.data_ptr<double>();
+    for (int64_t i = 0; i < batch * length; ++i) {
+      share[i / length * count + position[i]] += 1. / static_cast<double>(length);
+    }
+    const Tensor rows = embeddings_.impl().read_rows(distinct.ids);
+    return at::mm(shares.to(rows.device(), rows.scalar_type()), rows);
+  }
+
+  Tensor look_up(const Tensor& input) override {
+    // Its gradient has the looked-up rows only, and so has what a worker pulls from ps tasks.
+    return embeddings_.impl().read_rows(checked_ids(input));
+  }
+
+ private:
+  Tensor checked_ids(const Tensor& input) const {
     Tensor ids = input;
     if (input.is_floating_point()) {
       check_range(input);  // here: what no integer holds would become any id
@@ -51,12 +103,9 @@ class EmbeddingImpl final : public Layer {
       if (ids.scalar_type() != int32) ids = input.to(int64);
       check_range(ids);
     }
-    // Its gradient has the looked-up rows only.
-    return at::embedding(embeddings_.value(), ids, /*padding_idx=*/-1, /*scale_grad_by_freq=*/false,
-                         /*sparse=*/true);
+    return ids;
   }
 
- private:
   void check_range(const Tensor& ids) const {
     const NoGradient no_gradient;
     const Tensor inside = (ids > -1).logical_and_(ids < input_dim_);  // not-a-number is not
@@ -87,3 +136,18 @@ Embedding::Embedding(int64_t input_dim, int64_t output_dim, EmbeddingOptions opt
     : LayerHandle(std::make_shared<EmbeddingImpl>(input_dim, output_dim, std::move(options))) {}
 
 }  // namespace cohort::keras::layers
+
+namespace cohort::internal {
+
+namespace layers = keras::layers;
+
+layers::LayerHandle read_embedding(FieldReader& field) {
+  int64_t input_dim = 0;
+  int64_t output_dim = 0;
+  layers::EmbeddingOptions options;
+  field.common(options);
+  layers::embedding_fields(field, input_dim, output_dim, options);
+  return layers::Embedding(input_dim, output_dim, std::move(options));
+}
+
+}  // namespace cohort::internal

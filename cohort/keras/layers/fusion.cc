@@ -19,7 +19,13 @@ const Tensor& only_tensor(const Layer& layer, const Structure& inputs) {
   return inputs.tensor();
 }
 
+bool can_average_rows(const Layer& first, const Layer& second) {
+  return dynamic_cast<const LooksUpRows*>(&first) != nullptr &&
+         dynamic_cast<const AveragesSequences*>(&second) != nullptr;
+}
+
 bool can_fuse(const Layer& first, const Layer& second) {
+  if (can_average_rows(first, second)) return !first.has_activity_regularizer();
   const auto* source = dynamic_cast<const HasEpilogue*>(&first);
   const auto* sink = dynamic_cast<const TakesEpilogue*>(&second);
   return source != nullptr && sink != nullptr && !first.has_activity_regularizer() &&
@@ -61,6 +67,26 @@ Tensor crop(const Tensor& images, const Size2D& size) {
   return images.slice(1, 0, size.height).slice(2, 0, size.width);
 }
 
+// The second layer sees the means as if each were all rows of its sequence. run(layer, inputs, body): as
+// by operator(), with `body` for its call.
+template <class Run>
+Structure average_rows(Layer& first, Layer& second, const Structure& inputs,
+                       const CallOptions& options, const Run& run) {
+  if (!inputs.is_leaf() || !inputs.leaf().is_tensor() || inputs.tensor().dim() != 2) {
+    return second(first(inputs, options), options);
+  }
+  auto& lookup = dynamic_cast<LooksUpRows&>(first);
+  const int64_t length = inputs.tensor().size(1);
+  Tensor mean;
+  const Structure rows = run(first, inputs, [&](const CallOptions&) {
+    mean = lookup.mean_of_rows(inputs.tensor());
+    return Structure(mean.defined() ? mean.unsqueeze(1).expand({-1, length, -1})
+                                    : lookup.look_up(inputs.tensor()));
+  });
+  if (!mean.defined()) return second(rows, options);
+  return run(second, rows, [&](const CallOptions&) { return Structure(mean); });
+}
+
 }  // namespace
 
 size_t fused_chain(std::span<Layer* const> layers) {
@@ -79,6 +105,13 @@ Structure call_chain(std::span<Layer* const> chain, const Structure& inputs,
   for (size_t k = 0; k < chain.size(); k += 2) {
     Layer& first = *chain[k];
     Layer& second = *chain[k + 1];
+    if (can_average_rows(first, second)) {
+      const auto run = [&](Layer& layer, const Structure& given, const auto& body) {
+        return layer.state_->run(given, options, body);
+      };
+      values = average_rows(first, second, values, options, run);
+      continue;
+    }
     auto& source = dynamic_cast<HasEpilogue&>(first);
     auto& sink = dynamic_cast<TakesEpilogue&>(second);
     values = first.state_->run(

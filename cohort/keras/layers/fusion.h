@@ -48,6 +48,23 @@ class SlidesWindow {
   virtual std::optional<Window> inner_window() const = 0;
 };
 
+// A layer that looks rows up, of which the next one may want the means alone.
+class LooksUpRows {
+ public:
+  virtual ~LooksUpRows() = default;
+  // The mean of each sequence's rows. Shapes: ids [batch, length] -> [batch, row]. Undefined where that
+  // would cost more than the rows. The last bits may differ from those of the rows' mean.
+  virtual Tensor mean_of_rows(const Tensor& ids) = 0;
+  // Shapes: ids [..] -> [.., row].
+  virtual Tensor look_up(const Tensor& ids) = 0;
+};
+
+// A layer that gives the mean of each sequence, [batch, length, row] -> [batch, row].
+class AveragesSequences {
+ public:
+  virtual ~AveragesSequences() = default;
+};
+
 // How many layers, from the first on, call_chain can run together: an even number, or 0. They may
 // be unbuilt.
 size_t fused_chain(std::span<keras::layers::Layer* const> layers);

@@ -1,11 +1,14 @@
 #include "cohort/keras/layers/fusion.h"
 
 #include <ATen/ops/allclose.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/rand.h>
+#include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "cohort/core/testing_errors.h"
 #include "cohort/keras/functional.h"
 #include "cohort/keras/layers/layers.h"
 #include "cohort/keras/sequential.h"
@@ -55,6 +58,28 @@ TEST(Fusion, OfConvolutionsAndPooling) {
 TEST(Fusion, WithoutBiasAndActivation) {
   expect_model_equals_layers({convolution(4, 3, {.use_bias = false}), MaxPooling2D({3, 2})},
                              random_images({2, 9, 12, 3}));
+}
+
+// Few distinct ids, which come again, and so many that the rows themselves are looked up.
+TEST(Fusion, OfAnEmbeddingAndTheMeanOfItsRows) {
+  for (const int64_t rows : {5, 1000}) {
+    const std::vector<LayerHandle> layers{Embedding(rows, 4, {.dtype = float64}),
+                                          GlobalAveragePooling1D()};
+    const Sequential model(layers);
+    const Tensor ids = at::randint(rows, {6, 3}, int64);
+    GradientTape tape({.persistent = true});
+    const Tensor together = model(ids);
+    const Tensor apart = layers[1](layers[0](ids));
+    EXPECT_TRUE(at::allclose(together, apart, 1e-5, 1e-6));
+    const auto gradient = [&](const Tensor& means) {
+      return tape.gradient((means * means).sum(), model.trainable_variables())[0].to_dense();
+    };
+    EXPECT_TRUE(at::allclose(gradient(together), gradient(apart), 1e-5, 1e-6));
+    EXPECT_THAT(thrown<InvalidArgumentError>([&] {
+                  model(at::full({2, 3}, rows, int64));
+                }),
+                HasSubstr("is outside [0, "));
+  }
 }
 
 TEST(Fusion, StridesDilationsAndOverlappingWindows) {

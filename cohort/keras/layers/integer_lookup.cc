@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "cohort/keras/layers/lookup/index_lookup.h"
+#include "cohort/keras/layers/lookup/read_lookup.h"
 
 namespace cohort::keras::layers {
 namespace {
@@ -36,3 +37,12 @@ std::vector<int64_t> IntegerLookup::get_vocabulary(bool include_special_tokens) 
 int64_t IntegerLookup::vocabulary_size() const { return impl(*this).vocabulary_size(); }
 
 }  // namespace cohort::keras::layers
+
+namespace cohort::internal {
+
+keras::layers::LayerHandle read_integer_lookup(FieldReader& field) {
+  return keras::layers::IntegerLookup(
+      read_lookup_options<int64_t, keras::layers::IntegerLookupOptions>(field));
+}
+
+}  // namespace cohort::internal

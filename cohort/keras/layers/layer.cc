@@ -50,6 +50,8 @@ Layer::Layer(std::string class_name, LayerOptions options)
 
 Layer::~Layer() = default;
 
+std::optional<Config> Layer::get_config() const { return std::nullopt; }
+
 const std::string& Layer::class_name() const {
   return state_->class_name.get([&] { return internal::unqualified_type_name(typeid(*this)); });
 }

@@ -20,6 +20,7 @@
 #include "cohort/core/spec.h"
 #include "cohort/core/structure.h"
 #include "cohort/distribute/variable.h"
+#include "cohort/keras/config.h"
 #include "cohort/keras/initializers.h"
 #include "cohort/keras/regularizers.h"
 #include "cohort/train/trackable.h"
@@ -141,6 +142,11 @@ class COHORT_API Layer : public train::Trackable {
   bool has_activity_regularizer() const;
   // The spec of the first call's output, with an unknown batch size; missing before it.
   std::optional<StructureSpec> output_spec() const;
+
+  // What the layer was made with, so that a saved model can make it again; see config.h. Nothing
+  // (unless overridden): models with this layer cannot be saved as a whole.
+  // Errors: Unimplemented (an option that is a function of the program).
+  virtual std::optional<Config> get_config() const;
 
   // Own weights, then child layers and lists of them.
   std::vector<train::TrackableChild> checkpoint_children() override;

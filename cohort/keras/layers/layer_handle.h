@@ -59,6 +59,7 @@ class COHORT_API LayerHandle {
   std::vector<Tensor> get_weights() const { return layer_->get_weights(); }
   void set_weights(const std::vector<Tensor>& values) const { layer_->set_weights(values); }
   std::vector<Tensor> losses() const { return layer_->losses(); }
+  std::optional<Config> get_config() const { return layer_->get_config(); }
 
   Layer* get() const { return layer_.get(); }
   Layer* operator->() const { return layer_.get(); }

@@ -7,10 +7,26 @@
 #include <cmath>
 #include <utility>
 
+#include "cohort/keras/saving/layer_config.h"
+
 namespace cohort::keras::layers {
 namespace {
 
 using internal::str;
+
+template <class Fields, class Options>
+void layer_normalization_fields(Fields& field, Options& options) {
+  field.one_or_list("axis", options.axis);
+  field("epsilon", options.epsilon);
+  field("center", options.center);
+  field("scale", options.scale);
+  field("beta_initializer", options.beta_initializer);
+  field("gamma_initializer", options.gamma_initializer);
+  field("beta_regularizer", options.beta_regularizer);
+  field("gamma_regularizer", options.gamma_regularizer);
+  field.always("beta_constraint", nullptr);
+  field.always("gamma_constraint", nullptr);
+}
 
 class LayerNormalizationImpl final : public Layer {
  public:
@@ -22,6 +38,11 @@ class LayerNormalizationImpl final : public Layer {
                                      "; it must be a finite number not below 0"));
     }
     set_input_spec({.min_rank = 1, .floating = true});
+  }
+
+  std::optional<Config> get_config() const override {
+    return internal::layer_config(
+        *this, [this](auto& field) { layer_normalization_fields(field, options_); });
   }
 
  protected:
@@ -84,3 +105,16 @@ LayerNormalization::LayerNormalization(LayerNormalizationOptions options)
     : LayerHandle(std::make_shared<LayerNormalizationImpl>(std::move(options))) {}
 
 }  // namespace cohort::keras::layers
+
+namespace cohort::internal {
+
+namespace layers = keras::layers;
+
+layers::LayerHandle read_layer_normalization(FieldReader& field) {
+  layers::LayerNormalizationOptions options;
+  field.common(options);
+  layers::layer_normalization_fields(field, options);
+  return layers::LayerNormalization(std::move(options));
+}
+
+}  // namespace cohort::internal

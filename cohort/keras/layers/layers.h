@@ -21,3 +21,4 @@
 #include "cohort/keras/layers/reshaping.h"
 #include "cohort/keras/layers/string_lookup.h"
 #include "cohort/keras/layers/symbolic.h"
+#include "cohort/keras/layers/text_vectorization.h"

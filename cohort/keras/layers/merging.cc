@@ -5,6 +5,7 @@
 #include <ATen/ops/minimum.h>
 
 #include "cohort/keras/layers/describe_leaves.h"
+#include "cohort/keras/saving/layer_config.h"
 
 namespace cohort::keras::layers {
 namespace {
@@ -28,6 +29,8 @@ class MergeImpl : public Layer {
  public:
   MergeImpl(const char* class_name, const MergeOptions& options, Merge merge)
       : Layer(class_name, {.name = options.name}), merge_(merge) {}
+
+  std::optional<Config> get_config() const override { return internal::plain_layer_config(*this); }
 
  protected:
   Structure call(const Structure& inputs, const CallOptions&) override {
@@ -60,6 +63,8 @@ class SubtractImpl final : public Layer {
  public:
   explicit SubtractImpl(const MergeOptions& options) : Layer("Subtract", {.name = options.name}) {}
 
+  std::optional<Config> get_config() const override { return internal::plain_layer_config(*this); }
+
  protected:
   Structure call(const Structure& inputs, const CallOptions&) override {
     const std::vector<Tensor> tensors = tensors_of(inputs, 2, name());
@@ -75,6 +80,10 @@ class ConcatenateImpl final : public Layer {
  public:
   explicit ConcatenateImpl(const ConcatenateOptions& options)
       : Layer("Concatenate", {.name = options.name}), axis_(options.axis) {}
+
+  std::optional<Config> get_config() const override {
+    return internal::layer_config(*this, [this](auto& field) { field("axis", axis_); });
+  }
 
  protected:
   Structure call(const Structure& inputs, const CallOptions&) override {
@@ -112,3 +121,40 @@ Concatenate::Concatenate(ConcatenateOptions options)
     : LayerHandle(std::make_shared<ConcatenateImpl>(options)) {}
 
 }  // namespace cohort::keras::layers
+
+namespace cohort::internal {
+
+namespace layers = keras::layers;
+
+template <class Merging>
+layers::LayerHandle read_merging(FieldReader& field) {
+  layers::MergeOptions options;
+  field.common(options);
+  return Merging(options);
+}
+
+layers::LayerHandle read_add(FieldReader& field) { return read_merging<layers::Add>(field); }
+layers::LayerHandle read_subtract(FieldReader& field) {
+  return read_merging<layers::Subtract>(field);
+}
+layers::LayerHandle read_multiply(FieldReader& field) {
+  return read_merging<layers::Multiply>(field);
+}
+layers::LayerHandle read_average(FieldReader& field) {
+  return read_merging<layers::Average>(field);
+}
+layers::LayerHandle read_maximum(FieldReader& field) {
+  return read_merging<layers::Maximum>(field);
+}
+layers::LayerHandle read_minimum(FieldReader& field) {
+  return read_merging<layers::Minimum>(field);
+}
+
+layers::LayerHandle read_concatenate(FieldReader& field) {
+  layers::ConcatenateOptions options;
+  field.common(options);
+  field("axis", options.axis);
+  return layers::Concatenate(options);
+}
+
+}  // namespace cohort::internal

@@ -8,6 +8,7 @@
 
 #include "cohort/keras/layers/describe_leaves.h"
 #include "cohort/keras/layers/dropout.h"
+#include "cohort/keras/saving/layer_config.h"
 
 namespace cohort::keras::layers {
 namespace {
@@ -56,6 +57,29 @@ class Projection final : public Layer {
   Variable bias_;
 };
 
+template <class Fields, class Number, class Options>
+void attention_fields(Fields& field, Number& num_heads, Number& key_dim, Options& options) {
+  field("num_heads", num_heads);
+  field("key_dim", key_dim);
+  field("value_dim", options.value_dim);
+  field("dropout", options.dropout);
+  field("output_shape", options.output_dim);
+  field.without_effect("attention_axes", nullptr);
+  field("use_bias", options.use_bias);
+  field("kernel_initializer", options.kernel_initializer);
+  field("bias_initializer", options.bias_initializer);
+  field("kernel_regularizer", options.kernel_regularizer);
+  field("bias_regularizer", options.bias_regularizer);
+  field.always("activity_regularizer", nullptr);
+  field.always("kernel_constraint", nullptr);
+  field.always("bias_constraint", nullptr);
+  for (const char* shape : {"query_shape", "key_shape", "value_shape"}) {
+    field.without_effect(shape, nullptr);
+  }
+  // In Keras it is an option of the call, where functional models write it.
+  field.unless("use_causal_mask", options.use_causal_mask, false);
+}
+
 class MultiHeadAttentionImpl final : public Layer {
  public:
   MultiHeadAttentionImpl(int64_t num_heads, int64_t key_dim, MultiHeadAttentionOptions options)
@@ -68,6 +92,14 @@ class MultiHeadAttentionImpl final : public Layer {
     check("value_dim", options_.value_dim.value_or(1));
     check("output_dim", options_.output_dim.value_or(1));
     if (options_.dropout != 0) dropout_.emplace(Dropout(options_.dropout));
+  }
+
+  std::optional<Config> get_config() const override {
+    return internal::layer_config(*this, [this](auto& field) {
+      MultiHeadAttentionOptions options = options_;
+      if (!options.value_dim) options.value_dim = key_dim_;
+      attention_fields(field, num_heads_, key_dim_, options);
+    });
   }
 
  protected:
@@ -144,3 +176,18 @@ MultiHeadAttention::MultiHeadAttention(int64_t num_heads, int64_t key_dim,
           std::make_shared<MultiHeadAttentionImpl>(num_heads, key_dim, std::move(options))) {}
 
 }  // namespace cohort::keras::layers
+
+namespace cohort::internal {
+
+namespace layers = keras::layers;
+
+layers::LayerHandle read_multi_head_attention(FieldReader& field) {
+  int64_t num_heads = 0;
+  int64_t key_dim = 0;
+  layers::MultiHeadAttentionOptions options;
+  field.common(options);
+  layers::attention_fields(field, num_heads, key_dim, options);
+  return layers::MultiHeadAttention(num_heads, key_dim, std::move(options));
+}
+
+}  // namespace cohort::internal

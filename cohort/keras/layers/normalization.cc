@@ -11,6 +11,7 @@
 #include "cohort/distribute/context.h"
 #include "cohort/keras/backend.h"
 #include "cohort/keras/layers/describe_leaves.h"
+#include "cohort/keras/saving/layer_config.h"
 #include "cohort/ops/gradient_tape.h"
 
 namespace cohort::keras::layers {
@@ -53,6 +54,19 @@ class NormalizationImpl final : public Layer {
                                                             ? "mean is given, but no variance"
                                                             : "variance is given, but no mean"));
     }
+  }
+
+  std::optional<Config> get_config() const override {
+    return internal::layer_config(*this, [this](auto& field) {
+      if (options_.axis.empty()) {
+        field.always("axis", nullptr);
+      } else {
+        field("axis", options_.axis);
+      }
+      field("mean", options_.mean);
+      field("variance", options_.variance);
+      field("invert", options_.invert);
+    });
   }
 
   void check_can_adapt() const {
@@ -186,3 +200,24 @@ void Normalization::adapt(const data::Dataset& dataset, const AdaptOptions& opti
 }
 
 }  // namespace cohort::keras::layers
+
+namespace cohort::internal {
+
+namespace layers = keras::layers;
+
+layers::LayerHandle read_normalization(FieldReader& field) {
+  layers::NormalizationOptions options;
+  field.common(options);
+  const Json* axis = field.find("axis");
+  if (axis != nullptr && axis->is_null()) {
+    options.axis.clear();
+  } else {
+    field.one_or_list("axis", options.axis);
+  }
+  field("mean", options.mean);
+  field("variance", options.variance);
+  field("invert", options.invert);
+  return layers::Normalization(std::move(options));
+}
+
+}  // namespace cohort::internal

@@ -2,8 +2,10 @@
 
 #include <utility>
 
+#include "cohort/keras/layers/fusion.h"
 #include "cohort/keras/layers/pooling2d.h"
 #include "cohort/keras/layers/window.h"
+#include "cohort/keras/saving/layer_config.h"
 
 namespace cohort::keras::layers {
 namespace {
@@ -11,10 +13,22 @@ namespace {
 // A sequence is an image of one row.
 class Pooling1DImpl final : public Layer {
  public:
-  Pooling1DImpl(const std::string& class_name, const Pooling1DOptions& options,
+  Pooling1DImpl(const std::string& class_name, int64_t pool_size, const Pooling1DOptions& options,
                 LayerHandle of_images)
-      : Layer(class_name, {.name = options.name}), of_images_(std::move(of_images)) {
+      : Layer(class_name, {.name = options.name}),
+        pool_size_(pool_size),
+        options_(options),
+        of_images_(std::move(of_images)) {
     set_input_spec({.rank = 3, .floating = true});
+  }
+
+  std::optional<Config> get_config() const override {
+    return internal::layer_config(*this, [this](auto& field) {
+      field.list_of_one("pool_size", pool_size_);
+      field.list_of_one("strides", options_.strides.value_or(pool_size_));
+      field("padding", options_.padding);
+      field.always("data_format", "channels_last");
+    });
   }
 
  protected:
@@ -23,6 +37,8 @@ class Pooling1DImpl final : public Layer {
   }
 
  private:
+  int64_t pool_size_;
+  Pooling1DOptions options_;
   LayerHandle of_images_;  // has no weights, so that nobody need know of it
 };
 
@@ -37,12 +53,19 @@ Pooling2DOptions of_rows(int64_t pool_size, const Pooling1DOptions& options) {
   return {.strides = Size2D(1, options.strides.value_or(pool_size)), .padding = options.padding};
 }
 
-class GlobalPooling1DImpl final : public Layer {
+class GlobalPooling1DImpl : public Layer {
  public:
   using Pool = Tensor (*)(const Tensor& sequences);
   GlobalPooling1DImpl(const char* class_name, const GlobalPooling1DOptions& options, Pool pool)
       : Layer(class_name, {.name = options.name}), pool_(pool) {
     set_input_spec({.rank = 3, .floating = true});
+  }
+
+  std::optional<Config> get_config() const override {
+    return internal::layer_config(*this, [](auto& field) {
+      field.always("data_format", "channels_last");
+      field.always("keepdims", false);
+    });
   }
 
  protected:
@@ -52,12 +75,20 @@ class GlobalPooling1DImpl final : public Layer {
   Pool pool_;
 };
 
+class GlobalAveragePooling1DImpl final : public GlobalPooling1DImpl,
+                                         public internal::AveragesSequences {
+ public:
+  explicit GlobalAveragePooling1DImpl(const GlobalPooling1DOptions& options)
+      : GlobalPooling1DImpl("GlobalAveragePooling1D", options,
+                            [](const Tensor& x) { return x.mean({1}); }) {}
+};
+
 template <class Pooling>
 std::shared_ptr<Pooling1DImpl> make_pooling(const char* layer, int64_t pool_size,
                                             const Pooling1DOptions& options) {
   check_sizes(layer, pool_size, options);
   return std::make_shared<Pooling1DImpl>(
-      layer, options, Pooling(Size2D(1, pool_size), of_rows(pool_size, options)));
+      layer, pool_size, options, Pooling(Size2D(1, pool_size), of_rows(pool_size, options)));
 }
 
 }  // namespace
@@ -69,11 +100,56 @@ AveragePooling1D::AveragePooling1D(int64_t pool_size, Pooling1DOptions options)
     : LayerHandle(make_pooling<AveragePooling2D>("AveragePooling1D", pool_size, options)) {}
 
 GlobalAveragePooling1D::GlobalAveragePooling1D(GlobalPooling1DOptions options)
-    : LayerHandle(std::make_shared<GlobalPooling1DImpl>(
-          "GlobalAveragePooling1D", options, [](const Tensor& x) { return x.mean({1}); })) {}
+    : LayerHandle(std::make_shared<GlobalAveragePooling1DImpl>(options)) {}
 
 GlobalMaxPooling1D::GlobalMaxPooling1D(GlobalPooling1DOptions options)
     : LayerHandle(std::make_shared<GlobalPooling1DImpl>(
           "GlobalMaxPooling1D", options, [](const Tensor& x) { return x.amax({1}); })) {}
 
 }  // namespace cohort::keras::layers
+
+namespace cohort::internal {
+
+namespace layers = keras::layers;
+
+namespace {
+
+template <class Pooling>
+layers::LayerHandle read_pooling1d(FieldReader& field) {
+  int64_t pool_size = 2;
+  layers::Pooling1DOptions options;
+  field.common(options);
+  field.list_of_one("pool_size", pool_size);
+  int64_t strides = pool_size;
+  field.list_of_one("strides", strides);
+  options.strides = strides;
+  field("padding", options.padding);
+  field.always("data_format", "channels_last");
+  return Pooling(pool_size, options);
+}
+
+template <class Pooling>
+layers::LayerHandle read_global_pooling1d(FieldReader& field) {
+  layers::GlobalPooling1DOptions options;
+  field.common(options);
+  field.always("data_format", "channels_last");
+  field.always("keepdims", false);
+  return Pooling(options);
+}
+
+}  // namespace
+
+layers::LayerHandle read_max_pooling1d(FieldReader& field) {
+  return read_pooling1d<layers::MaxPooling1D>(field);
+}
+layers::LayerHandle read_average_pooling1d(FieldReader& field) {
+  return read_pooling1d<layers::AveragePooling1D>(field);
+}
+layers::LayerHandle read_global_average_pooling1d(FieldReader& field) {
+  return read_global_pooling1d<layers::GlobalAveragePooling1D>(field);
+}
+layers::LayerHandle read_global_max_pooling1d(FieldReader& field) {
+  return read_global_pooling1d<layers::GlobalMaxPooling1D>(field);
+}
+
+}  // namespace cohort::internal

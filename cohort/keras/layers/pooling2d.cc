@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "cohort/keras/layers/fusion.h"
+#include "cohort/keras/saving/layer_config.h"
 #include "cohort/ops/max_pool.h"
 
 namespace cohort::keras::layers {
@@ -27,6 +28,15 @@ class Pooling2DImpl : public Layer {
     internal::check_positive(window_.size, class_name, "pool_size");
     internal::check_positive(window_.strides, class_name, "strides");
     set_input_spec({.rank = 4, .floating = true});
+  }
+
+  std::optional<Config> get_config() const override {
+    return internal::layer_config(*this, [this](auto& field) {
+      field("pool_size", window_.size);
+      field("strides", window_.strides);
+      field("padding", std::string(padding_ == Padding::kValid ? "valid" : "same"));
+      field.always("data_format", "channels_last");
+    });
   }
 
  protected:
@@ -124,6 +134,13 @@ class GlobalPooling2DImpl final : public Layer {
     set_input_spec({.rank = 4, .floating = true});
   }
 
+  std::optional<Config> get_config() const override {
+    return internal::layer_config(*this, [](auto& field) {
+      field.always("data_format", "channels_last");
+      field.always("keepdims", false);
+    });
+  }
+
  protected:
   Tensor call(const Tensor& input, const CallOptions&) override { return pool_(input); }
 
@@ -152,3 +169,47 @@ GlobalMaxPooling2D::GlobalMaxPooling2D(GlobalPooling2DOptions options)
           })) {}
 
 }  // namespace cohort::keras::layers
+
+namespace cohort::internal {
+
+namespace layers = keras::layers;
+
+namespace {
+
+template <class Pooling>
+layers::LayerHandle read_pooling2d(FieldReader& field) {
+  layers::Size2D pool_size = 2;
+  layers::Pooling2DOptions options;
+  field.common(options);
+  field("pool_size", pool_size);
+  field("strides", options.strides);
+  field("padding", options.padding);
+  field.always("data_format", "channels_last");
+  return Pooling(pool_size, options);
+}
+
+template <class Pooling>
+layers::LayerHandle read_global_pooling2d(FieldReader& field) {
+  layers::GlobalPooling2DOptions options;
+  field.common(options);
+  field.always("data_format", "channels_last");
+  field.always("keepdims", false);
+  return Pooling(options);
+}
+
+}  // namespace
+
+layers::LayerHandle read_max_pooling2d(FieldReader& field) {
+  return read_pooling2d<layers::MaxPooling2D>(field);
+}
+layers::LayerHandle read_average_pooling2d(FieldReader& field) {
+  return read_pooling2d<layers::AveragePooling2D>(field);
+}
+layers::LayerHandle read_global_average_pooling2d(FieldReader& field) {
+  return read_global_pooling2d<layers::GlobalAveragePooling2D>(field);
+}
+layers::LayerHandle read_global_max_pooling2d(FieldReader& field) {
+  return read_global_pooling2d<layers::GlobalMaxPooling2D>(field);
+}
+
+}  // namespace cohort::internal

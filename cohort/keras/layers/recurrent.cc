@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "cohort/keras/layers/describe_leaves.h"
+#include "cohort/keras/saving/layer_config.h"
 
 namespace cohort::keras::layers {
 namespace {
@@ -26,6 +27,38 @@ struct Run {
   std::vector<Tensor> state;
 };
 
+template <class Fields, class Units, class Options>
+void recurrent_fields(Fields& field, Units& units, Options& options) {
+  field("return_sequences", options.return_sequences);
+  field("return_state", options.return_state);
+  field("go_backwards", options.go_backwards);
+  field.always("stateful", false);
+  field.without_effect("unroll", false);
+  field.always("time_major", false);
+  field("units", units);
+  field("activation", options.activation);
+  field("recurrent_activation", options.recurrent_activation);
+  field("use_bias", options.use_bias);
+  field("kernel_initializer", options.kernel_initializer);
+  field("recurrent_initializer", options.recurrent_initializer);
+  field("bias_initializer", options.bias_initializer);
+  field("kernel_regularizer", options.kernel_regularizer);
+  field("recurrent_regularizer", options.recurrent_regularizer);
+  field("bias_regularizer", options.bias_regularizer);
+  for (const char* none :
+       {"activity_regularizer", "kernel_constraint", "recurrent_constraint", "bias_constraint"}) {
+    field.always(none, nullptr);
+  }
+  field.always("dropout", 0.0);
+  field.always("recurrent_dropout", 0.0);
+  field.without_effect("implementation", 2);
+  if constexpr (requires { options.unit_forget_bias; }) {
+    field("unit_forget_bias", options.unit_forget_bias);
+  } else {
+    field("reset_after", options.reset_after);
+  }
+}
+
 // The weights, under the names that Keras's cells have, and the formula.
 class Cell : public Layer {
  public:
@@ -38,6 +71,7 @@ class Cell : public Layer {
       : Layer(std::move(class_name), {.dtype = dtype}), sizes_(sizes) {}
 
   virtual Run run(const Tensor& sequences, const std::vector<Tensor>& state) const = 0;
+  virtual void write_fields(internal::FieldWriter& field) const = 0;
   const Sizes& sizes() const { return sizes_; }
 
  protected:
@@ -73,6 +107,10 @@ class LSTMCell final : public Cell {
  public:
   LSTMCell(int64_t units, LSTMOptions options)
       : Cell("LSTMCell", {units, 4, 2}, options.dtype), options_(std::move(options)) {}
+
+  void write_fields(internal::FieldWriter& field) const override {
+    recurrent_fields(field, sizes().units, options_);
+  }
 
   Run run(const Tensor& sequences, const std::vector<Tensor>& state) const override {
     return options_.activation.name() == "tanh" && options_.recurrent_activation.name() == "sigmoid"
@@ -128,6 +166,10 @@ class GRUCell final : public Cell {
  public:
   GRUCell(int64_t units, GRUOptions options)
       : Cell("GRUCell", {units, 3, 1}, options.dtype), options_(std::move(options)) {}
+
+  void write_fields(internal::FieldWriter& field) const override {
+    recurrent_fields(field, sizes().units, options_);
+  }
 
   Run run(const Tensor& sequences, const std::vector<Tensor>& state) const override {
     const bool fused = options_.reset_after && options_.activation.name() == "tanh" &&
@@ -213,6 +255,11 @@ class RecurrentImpl final : public Layer {
     track("cell", LayerHandle(cell_));
   }
 
+  std::optional<Config> get_config() const override {
+    return internal::layer_config(
+        *this, [this](internal::FieldWriter& field) { cell_->write_fields(field); });
+  }
+
  protected:
   Structure call(const Structure& inputs, const CallOptions& call_options) override {
     std::vector<Tensor> tensors;
@@ -269,3 +316,29 @@ GRU::GRU(int64_t units, GRUOptions options)
     : LayerHandle(make_recurrent<GRUCell>("GRU", units, std::move(options))) {}
 
 }  // namespace cohort::keras::layers
+
+namespace cohort::internal {
+
+namespace layers = keras::layers;
+
+namespace {
+
+template <class Recurrent, class Options>
+layers::LayerHandle read_recurrent(FieldReader& field) {
+  int64_t units = 0;
+  Options options;
+  field.common(options);
+  layers::recurrent_fields(field, units, options);
+  return Recurrent(units, std::move(options));
+}
+
+}  // namespace
+
+layers::LayerHandle read_lstm(FieldReader& field) {
+  return read_recurrent<layers::LSTM, layers::LSTMOptions>(field);
+}
+layers::LayerHandle read_gru(FieldReader& field) {
+  return read_recurrent<layers::GRU, layers::GRUOptions>(field);
+}
+
+}  // namespace cohort::internal

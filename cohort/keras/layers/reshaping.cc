@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "cohort/keras/saving/layer_config.h"
+
 namespace cohort::keras::layers {
 namespace {
 
@@ -14,6 +16,11 @@ class FlattenImpl final : public Layer {
  public:
   explicit FlattenImpl(const ReshapingOptions& options) : Layer("Flatten", {.name = options.name}) {
     set_input_spec({.min_rank = 1});
+  }
+
+  std::optional<Config> get_config() const override {
+    return internal::layer_config(
+        *this, [](auto& field) { field.always("data_format", "channels_last"); });
   }
 
  protected:
@@ -36,6 +43,11 @@ class ReshapeImpl final : public Layer {
                                      "; sizes are 0 or more, and one may be -1"));
     }
     set_input_spec({.min_rank = 1});
+  }
+
+  std::optional<Config> get_config() const override {
+    return internal::layer_config(*this,
+                                  [this](auto& field) { field("target_shape", target_shape_); });
   }
 
  protected:
@@ -67,3 +79,24 @@ Reshape::Reshape(Shape target_shape, ReshapingOptions options)
     : LayerHandle(std::make_shared<ReshapeImpl>(std::move(target_shape), options)) {}
 
 }  // namespace cohort::keras::layers
+
+namespace cohort::internal {
+
+namespace layers = keras::layers;
+
+layers::LayerHandle read_flatten(FieldReader& field) {
+  layers::ReshapingOptions options;
+  field.common(options);
+  field.always("data_format", "channels_last");
+  return layers::Flatten(options);
+}
+
+layers::LayerHandle read_reshape(FieldReader& field) {
+  keras::Shape target_shape;
+  layers::ReshapingOptions options;
+  field.common(options);
+  field("target_shape", target_shape);
+  return layers::Reshape(std::move(target_shape), options);
+}
+
+}  // namespace cohort::internal

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "cohort/keras/layers/lookup/index_lookup.h"
+#include "cohort/keras/layers/lookup/read_lookup.h"
 
 namespace cohort::keras::layers {
 namespace {
@@ -37,3 +38,12 @@ std::vector<std::string> StringLookup::get_vocabulary(bool include_special_token
 int64_t StringLookup::vocabulary_size() const { return impl(*this).vocabulary_size(); }
 
 }  // namespace cohort::keras::layers
+
+namespace cohort::internal {
+
+keras::layers::LayerHandle read_string_lookup(FieldReader& field) {
+  return keras::layers::StringLookup(
+      read_lookup_options<std::string, keras::layers::StringLookupOptions>(field));
+}
+
+}  // namespace cohort::internal

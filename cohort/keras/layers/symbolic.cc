@@ -6,6 +6,7 @@
 #include "cohort/core/text.h"
 #include "cohort/distribute/tracing.h"
 #include "cohort/keras/backend.h"
+#include "cohort/keras/saving/layer_config.h"
 #include "cohort/ops/gradient_tape.h"
 
 namespace cohort {
@@ -14,11 +15,31 @@ namespace {
 
 using keras::Shape;
 
+}  // namespace
+
+keras::Config input_layer_config(const std::string& name, const TensorSpec& spec) {
+  Json shape = Json::array();
+  for (const int64_t size : *spec.shape()) {
+    shape.push_back(size == kUnknownDim ? Json(nullptr) : Json(size));
+  }
+  return ConfigData::config_of({{"batch_input_shape", std::move(shape)},
+                                {"dtype", spec.is_string() ? "string" : dtype_name(spec.dtype())},
+                                {"sparse", false},
+                                {"ragged", false},
+                                {"name", name}});
+}
+
+namespace {
+
 class InputLayerImpl final : public keras::layers::Layer {
  public:
   InputLayerImpl(TensorSpec spec, std::string name)
       : Layer("Input", {.name = std::move(name)}), spec_(std::move(spec)) {}
   const TensorSpec& spec() const { return spec_; }
+
+  std::optional<keras::Config> get_config() const override {
+    return input_layer_config(name(), spec_);
+  }
 
  protected:
   Structure call(const Structure& input, const keras::CallOptions&) override { return input; }
@@ -64,9 +85,31 @@ TensorSpec merge_probes(const TensorSpec& first, const TensorSpec& second) {
   return TensorSpec(std::move(shape), first.dtype());
 }
 
-
 }  // namespace
 
+keras::layers::LayerHandle read_input_layer(FieldReader& field) {
+  const Json* shape = field.find("batch_input_shape");
+  if (shape == nullptr || !shape->is_array() || shape->empty()) {
+    throw InvalidArgumentError(str(field.path("batch_input_shape"), " is ",
+                                   shape == nullptr ? "missing" : shape->dump(),
+                                   "; it is a list that begins with null, for the batch"));
+  }
+  Shape example;
+  for (size_t i = 1; i < shape->size(); ++i) {
+    int64_t& size = example.emplace_back(kUnknownDim);
+    if (!(*shape)[i].is_null()) read_field((*shape)[i], size, field.path("batch_input_shape"));
+  }
+  std::string name;
+  field("name", name);
+  std::string type = "float32";
+  field("dtype", type);
+  field.always("sparse", false);
+  field.always("ragged", false);
+  if (type == "string") return make_input_layer(example, std::move(name), cohort::string);
+  DType dtype = float32;
+  field("dtype", dtype);
+  return make_input_layer(example, std::move(name), dtype);
+}
 
 const TensorSpec* input_layer_spec(const keras::layers::Layer& layer) {
   const auto* input = dynamic_cast<const InputLayerImpl*>(&layer);

@@ -123,6 +123,9 @@ struct SymbolicNode {
 const TensorSpec* input_layer_spec(const keras::layers::Layer& layer);
 keras::SymbolicTensor symbolic_input(const keras::layers::LayerHandle& input_layer);
 
+// What an InputLayer of this name and spec writes of itself.
+keras::Config input_layer_config(const std::string& name, const TensorSpec& spec);
+
 // The specs of what `layer` returns for inputs of `inputs`, found by calling it on zeros for two
 // batch sizes: what differs between them depends on an unknown dimension.
 StructureSpec infer_outputs(const keras::layers::LayerHandle& layer, const StructureSpec& inputs,

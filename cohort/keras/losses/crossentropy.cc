@@ -153,7 +153,9 @@ SparseCategoricalCrossentropy::SparseCategoricalCrossentropy(
             return internal::sparse_crossentropy(y_true, y_pred, from_logits, name.c_str(),
                                                  *warned);
           },
-          {.reduction = options.reduction, .name = options.name}) {}
+          {.reduction = options.reduction, .name = options.name}) {
+  describe("SparseCategoricalCrossentropy", Config().set("from_logits", options.from_logits));
+}
 
 BinaryCrossentropy::BinaryCrossentropy(const BinaryCrossentropyOptions& options)
     : Loss(
@@ -162,6 +164,9 @@ BinaryCrossentropy::BinaryCrossentropy(const BinaryCrossentropyOptions& options)
           },
           {.reduction = options.reduction, .name = options.name}) {
   internal::check_smoothing("BinaryCrossentropy", options.label_smoothing);
+  describe("BinaryCrossentropy", Config()
+                                     .set("from_logits", options.from_logits)
+                                     .set("label_smoothing", options.label_smoothing));
 }
 
 CategoricalCrossentropy::CategoricalCrossentropy(const CategoricalCrossentropyOptions& options)
@@ -171,6 +176,10 @@ CategoricalCrossentropy::CategoricalCrossentropy(const CategoricalCrossentropyOp
           },
           {.reduction = options.reduction, .name = options.name}) {
   internal::check_smoothing("CategoricalCrossentropy", options.label_smoothing);
+  describe("CategoricalCrossentropy", Config()
+                                          .set("from_logits", options.from_logits)
+                                          .set("label_smoothing", options.label_smoothing)
+                                          .set("axis", options.axis));
 }
 
 }  // namespace keras::losses

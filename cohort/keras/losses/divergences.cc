@@ -23,10 +23,14 @@ Tensor poisson(const Tensor& y_true, const Tensor& y_pred) {
 namespace keras::losses {
 
 KLDivergence::KLDivergence(const LossOptions& options)
-    : Loss(internal::matched_loss(options, "kl_divergence", internal::kl_divergence)) {}
+    : Loss(internal::matched_loss(options, "kl_divergence", internal::kl_divergence)) {
+  describe("KLDivergence");
+}
 
 Poisson::Poisson(const LossOptions& options)
-    : Loss(internal::matched_loss(options, "poisson", internal::poisson)) {}
+    : Loss(internal::matched_loss(options, "poisson", internal::poisson)) {
+  describe("Poisson");
+}
 
 }  // namespace keras::losses
 }  // namespace cohort

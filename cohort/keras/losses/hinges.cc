@@ -37,13 +37,19 @@ Tensor categorical_hinge(const Tensor& y_true, const Tensor& y_pred) {
 namespace keras::losses {
 
 Hinge::Hinge(const LossOptions& options)
-    : Loss(internal::matched_loss(options, "hinge", internal::hinge)) {}
+    : Loss(internal::matched_loss(options, "hinge", internal::hinge)) {
+  describe("Hinge");
+}
 
 SquaredHinge::SquaredHinge(const LossOptions& options)
-    : Loss(internal::matched_loss(options, "squared_hinge", internal::squared_hinge)) {}
+    : Loss(internal::matched_loss(options, "squared_hinge", internal::squared_hinge)) {
+  describe("SquaredHinge");
+}
 
 CategoricalHinge::CategoricalHinge(const LossOptions& options)
-    : Loss(internal::matched_loss(options, "categorical_hinge", internal::categorical_hinge)) {}
+    : Loss(internal::matched_loss(options, "categorical_hinge", internal::categorical_hinge)) {
+  describe("CategoricalHinge");
+}
 
 }  // namespace keras::losses
 }  // namespace cohort

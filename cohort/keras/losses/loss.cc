@@ -6,6 +6,7 @@
 #include "cohort/core/handle.h"
 #include "cohort/core/libtorch_error.h"
 #include "cohort/distribute/context.h"
+#include "cohort/keras/saving/config_json.h"
 #include "cohort/keras/weighting.h"
 
 namespace cohort::keras::losses {
@@ -21,6 +22,36 @@ Loss Loss::with_reduction(Reduction reduction) const {
   Loss other = *this;
   other.options_.reduction = reduction;
   return other;
+}
+
+namespace {
+
+const char* reduction_name(Reduction reduction) {
+  switch (reduction) {
+    case Reduction::NONE:
+      return "none";
+    case Reduction::SUM:
+      return "sum";
+    case Reduction::SUM_OVER_BATCH_SIZE:
+      return "sum_over_batch_size";
+    case Reduction::AUTO:
+      break;
+  }
+  return "auto";
+}
+
+}  // namespace
+
+void Loss::describe(std::string_view class_name, const Config& config) {
+  class_name_ = class_name;
+  config_ = config;
+}
+
+std::optional<Config> Loss::serialize() const {
+  if (class_name_.empty()) return std::nullopt;
+  Config config = config_;
+  config.set("reduction", reduction_name(options_.reduction)).set("name", options_.name);
+  return internal::serialized("keras.losses", class_name_, internal::json_of(config));
 }
 
 Tensor Loss::operator()(const Tensor& y_true, const Tensor& y_pred,

@@ -9,10 +9,13 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "cohort/core/export.h"
 #include "cohort/core/tensor.h"
+#include "cohort/keras/config.h"
 
 namespace cohort::keras::losses {
 
@@ -48,10 +51,19 @@ class COHORT_API Loss {
   const std::string& name() const { return options_.name; }
   Reduction reduction() const { return options_.reduction; }
   Loss with_reduction(Reduction reduction) const;
+  // As Keras writes it: {"class_name": "Huber", "config": {"delta": 1, ..}, ..}; nothing of a
+  // function of the program.
+  std::optional<Config> serialize() const;
+
+ protected:
+  // Says how the loss was made, in Keras's names; reduction and name go without saying.
+  void describe(std::string_view class_name, const Config& config = Config());
 
  private:
   Function per_example_;
   LossOptions options_;
+  std::string class_name_;  // empty: a function of the program
+  Config config_;
 };
 
 }  // namespace cohort::keras::losses

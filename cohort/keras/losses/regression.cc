@@ -65,21 +65,31 @@ Tensor cosine_similarity(const Tensor& a, const Tensor& b, int64_t axis, const c
 
 namespace keras::losses {
 MeanSquaredError::MeanSquaredError(const LossOptions& options)
-    : Loss(internal::matched_loss(options, "mean_squared_error", internal::mean_squared_error)) {}
+    : Loss(internal::matched_loss(options, "mean_squared_error", internal::mean_squared_error)) {
+  describe("MeanSquaredError");
+}
 
 MeanAbsoluteError::MeanAbsoluteError(const LossOptions& options)
-    : Loss(internal::matched_loss(options, "mean_absolute_error", internal::mean_absolute_error)) {}
+    : Loss(internal::matched_loss(options, "mean_absolute_error", internal::mean_absolute_error)) {
+  describe("MeanAbsoluteError");
+}
 
 MeanAbsolutePercentageError::MeanAbsolutePercentageError(const LossOptions& options)
     : Loss(internal::matched_loss(options, "mean_absolute_percentage_error",
-                                  internal::mean_absolute_percentage_error)) {}
+                                  internal::mean_absolute_percentage_error)) {
+  describe("MeanAbsolutePercentageError");
+}
 
 MeanSquaredLogarithmicError::MeanSquaredLogarithmicError(const LossOptions& options)
     : Loss(internal::matched_loss(options, "mean_squared_logarithmic_error",
-                                  internal::mean_squared_logarithmic_error)) {}
+                                  internal::mean_squared_logarithmic_error)) {
+  describe("MeanSquaredLogarithmicError");
+}
 
 LogCosh::LogCosh(const LossOptions& options)
-    : Loss(internal::matched_loss(options, "log_cosh", internal::log_cosh)) {}
+    : Loss(internal::matched_loss(options, "log_cosh", internal::log_cosh)) {
+  describe("LogCosh");
+}
 
 Huber::Huber(const HuberOptions& options)
     : Loss(internal::matched_loss(
@@ -91,6 +101,7 @@ Huber::Huber(const HuberOptions& options)
     throw InvalidArgumentError(
         internal::str("Huber: delta is ", options.delta, "; it must be a finite number above 0"));
   }
+  describe("Huber", Config().set("delta", options.delta));
 }
 
 CosineSimilarity::CosineSimilarity(const CosineSimilarityOptions& options)
@@ -99,7 +110,9 @@ CosineSimilarity::CosineSimilarity(const CosineSimilarityOptions& options)
           [options](const Tensor& y_true, const Tensor& y_pred) {
             return internal::cosine_similarity(y_true, y_pred, options.axis, options.name.c_str())
                 .neg();
-          })) {}
+          })) {
+  describe("CosineSimilarity", Config().set("axis", options.axis));
+}
 
 }  // namespace keras::losses
 }  // namespace cohort

@@ -85,22 +85,30 @@ Tensor accuracy_by_shapes(const Tensor& y_true, const Tensor& y_pred) {
 namespace keras::metrics {
 
 Accuracy::Accuracy(const MetricOptions& options)
-    : MeanMetricWrapper(internal::equal_values, internal::with_name(options, "accuracy")) {}
+    : MeanMetricWrapper(internal::equal_values, internal::with_name(options, "accuracy")) {
+  describe("Accuracy");
+}
 
 SparseCategoricalAccuracy::SparseCategoricalAccuracy(const MetricOptions& options)
     : MeanMetricWrapper(internal::sparse_matches,
-                        internal::with_name(options, "sparse_categorical_accuracy")) {}
+                        internal::with_name(options, "sparse_categorical_accuracy")) {
+  describe("SparseCategoricalAccuracy");
+}
 
 CategoricalAccuracy::CategoricalAccuracy(const MetricOptions& options)
     : MeanMetricWrapper(internal::categorical_matches,
-                        internal::with_name(options, "categorical_accuracy")) {}
+                        internal::with_name(options, "categorical_accuracy")) {
+  describe("CategoricalAccuracy");
+}
 
 BinaryAccuracy::BinaryAccuracy(const BinaryAccuracyOptions& options)
     : MeanMetricWrapper(
           [threshold = options.threshold](const Tensor& y_true, const Tensor& y_pred) {
             return internal::binary_matches(y_true, y_pred, threshold);
           },
-          {.name = options.name}) {}
+          {.name = options.name}) {
+  describe("BinaryAccuracy", Config().set("threshold", options.threshold));
+}
 
 SparseTopKCategoricalAccuracy::SparseTopKCategoricalAccuracy(const TopKOptions& options)
     : MeanMetricWrapper(
@@ -111,6 +119,7 @@ SparseTopKCategoricalAccuracy::SparseTopKCategoricalAccuracy(const TopKOptions& 
           },
           internal::with_name({options.name}, "sparse_top_k_categorical_accuracy")) {
   internal::check_k("SparseTopKCategoricalAccuracy", options.k);
+  describe("SparseTopKCategoricalAccuracy", Config().set("k", options.k));
 }
 
 TopKCategoricalAccuracy::TopKCategoricalAccuracy(const TopKOptions& options)
@@ -121,6 +130,7 @@ TopKCategoricalAccuracy::TopKCategoricalAccuracy(const TopKOptions& options)
           },
           internal::with_name({options.name}, "top_k_categorical_accuracy")) {
   internal::check_k("TopKCategoricalAccuracy", options.k);
+  describe("TopKCategoricalAccuracy", Config().set("k", options.k));
 }
 
 }  // namespace keras::metrics

@@ -13,6 +13,7 @@
 #include "cohort/keras/backend.h"
 #include "cohort/keras/metrics/confusion_counts.h"
 #include "cohort/keras/metrics/metric_state.h"
+#include "cohort/keras/saving/config_json.h"
 #include "cohort/keras/weighting.h"
 
 namespace cohort {
@@ -159,6 +160,31 @@ void update_auc(MetricState& state, const ConfusionData& batch, const AUCOptions
              counts.false_negatives});
 }
 
+const char* summation_name(keras::metrics::SummationMethod method) {
+  switch (method) {
+    case keras::metrics::SummationMethod::MINORING:
+      return "minoring";
+    case keras::metrics::SummationMethod::MAJORING:
+      return "majoring";
+    case keras::metrics::SummationMethod::INTERPOLATION:
+      break;
+  }
+  return "interpolation";
+}
+
+keras::Config auc_config(const AUCOptions& options) {
+  const bool multi = options.num_labels > 0;
+  Json config = {{"num_thresholds", options.num_thresholds},
+                 {"curve", options.curve == keras::metrics::Curve::PR ? "PR" : "ROC"},
+                 {"summation_method", summation_name(options.summation_method)},
+                 {"multi_label", multi},
+                 {"num_labels", multi ? Json(options.num_labels) : Json(nullptr)},
+                 {"from_logits", options.from_logits}};
+  if (!options.thresholds.empty()) config["thresholds"] = options.thresholds;
+  if (!options.label_weights.empty()) config["label_weights"] = options.label_weights;
+  return ConfigData::config_of(std::move(config));
+}
+
 }  // namespace
 }  // namespace internal
 
@@ -172,7 +198,9 @@ AUC::AUC(const AUCOptions& options)
               internal::MetricState& state, const Tensor& y_true, const Tensor& y_pred,
               const Tensor& sample_weight) {
             internal::update_auc(state, {y_true, y_pred, sample_weight}, options, thresholds);
-          }) {}
+          }) {
+  describe("AUC", internal::auc_config(options));
+}
 
 }  // namespace keras::metrics
 }  // namespace cohort

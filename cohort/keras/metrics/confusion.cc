@@ -6,6 +6,7 @@
 #include "cohort/keras/backend.h"
 #include "cohort/keras/metrics/confusion_counts.h"
 #include "cohort/keras/metrics/metric_state.h"
+#include "cohort/keras/saving/config_json.h"
 
 namespace cohort {
 namespace internal {
@@ -75,6 +76,18 @@ std::shared_ptr<MetricState> make_share_state(std::string name, const char* othe
                            });
 }
 
+keras::Config count_config(const keras::metrics::ConfusionCountOptions& options) {
+  return ConfigData::config_of({{"thresholds", options.thresholds}});
+}
+
+keras::Config share_config(const keras::metrics::PrecisionOptions& options) {
+  const auto number = [](const std::optional<int64_t>& n) { return n ? Json(*n) : Json(nullptr); };
+  return ConfigData::config_of(
+      {{"thresholds", options.thresholds.empty() ? Json(nullptr) : Json(options.thresholds)},
+       {"top_k", number(options.top_k)},
+       {"class_id", number(options.class_id)}});
+}
+
 }  // namespace
 }  // namespace internal
 
@@ -85,22 +98,30 @@ using internal::ConfusionCounts;
 TruePositives::TruePositives(const ConfusionCountOptions& options)
     : PredictionMetric(internal::make_count_state(options, "true_positives"),
                        internal::make_counts_update(internal::checked("TruePositives", options), {},
-                                                    {&ConfusionCounts::true_positives})) {}
+                                                    {&ConfusionCounts::true_positives})) {
+  describe("TruePositives", internal::count_config(options));
+}
 
 TrueNegatives::TrueNegatives(const ConfusionCountOptions& options)
     : PredictionMetric(internal::make_count_state(options, "true_negatives"),
                        internal::make_counts_update(internal::checked("TrueNegatives", options), {},
-                                                    {&ConfusionCounts::true_negatives})) {}
+                                                    {&ConfusionCounts::true_negatives})) {
+  describe("TrueNegatives", internal::count_config(options));
+}
 
 FalsePositives::FalsePositives(const ConfusionCountOptions& options)
     : PredictionMetric(internal::make_count_state(options, "false_positives"),
                        internal::make_counts_update(internal::checked("FalsePositives", options),
-                                                    {}, {&ConfusionCounts::false_positives})) {}
+                                                    {}, {&ConfusionCounts::false_positives})) {
+  describe("FalsePositives", internal::count_config(options));
+}
 
 FalseNegatives::FalseNegatives(const ConfusionCountOptions& options)
     : PredictionMetric(internal::make_count_state(options, "false_negatives"),
                        internal::make_counts_update(internal::checked("FalseNegatives", options),
-                                                    {}, {&ConfusionCounts::false_negatives})) {}
+                                                    {}, {&ConfusionCounts::false_negatives})) {
+  describe("FalseNegatives", internal::count_config(options));
+}
 
 Precision::Precision(const PrecisionOptions& options)
     : PredictionMetric(
@@ -109,7 +130,9 @@ Precision::Precision(const PrecisionOptions& options)
                                      internal::thresholds_of("Precision", options).size()),
           internal::make_counts_update(
               internal::thresholds_of("Precision", options), {options.top_k, options.class_id},
-              {&ConfusionCounts::true_positives, &ConfusionCounts::false_positives})) {}
+              {&ConfusionCounts::true_positives, &ConfusionCounts::false_positives})) {
+  describe("Precision", internal::share_config(options));
+}
 
 Recall::Recall(const RecallOptions& options)
     : PredictionMetric(
@@ -118,7 +141,9 @@ Recall::Recall(const RecallOptions& options)
                                      internal::thresholds_of("Recall", options).size()),
           internal::make_counts_update(
               internal::thresholds_of("Recall", options), {options.top_k, options.class_id},
-              {&ConfusionCounts::true_positives, &ConfusionCounts::false_negatives})) {}
+              {&ConfusionCounts::true_positives, &ConfusionCounts::false_negatives})) {
+  describe("Recall", internal::share_config(options));
+}
 
 }  // namespace keras::metrics
 }  // namespace cohort

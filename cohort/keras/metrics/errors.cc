@@ -48,65 +48,95 @@ using internal::with_name;
 
 MeanSquaredError::MeanSquaredError(const MetricOptions& options)
     : MeanMetricWrapper(mean_of_loss(losses::MeanSquaredError({.reduction = kNoReduction})),
-                        with_name(options, "mean_squared_error")) {}
+                        with_name(options, "mean_squared_error")) {
+  describe("MeanSquaredError");
+}
 
 MeanAbsoluteError::MeanAbsoluteError(const MetricOptions& options)
     : MeanMetricWrapper(mean_of_loss(losses::MeanAbsoluteError({.reduction = kNoReduction})),
-                        with_name(options, "mean_absolute_error")) {}
+                        with_name(options, "mean_absolute_error")) {
+  describe("MeanAbsoluteError");
+}
 
 MeanAbsolutePercentageError::MeanAbsolutePercentageError(const MetricOptions& options)
     : MeanMetricWrapper(
           mean_of_loss(losses::MeanAbsolutePercentageError({.reduction = kNoReduction})),
-          with_name(options, "mean_absolute_percentage_error")) {}
+          with_name(options, "mean_absolute_percentage_error")) {
+  describe("MeanAbsolutePercentageError");
+}
 
 MeanSquaredLogarithmicError::MeanSquaredLogarithmicError(const MetricOptions& options)
     : MeanMetricWrapper(
           mean_of_loss(losses::MeanSquaredLogarithmicError({.reduction = kNoReduction})),
-          with_name(options, "mean_squared_logarithmic_error")) {}
+          with_name(options, "mean_squared_logarithmic_error")) {
+  describe("MeanSquaredLogarithmicError");
+}
 
 LogCoshError::LogCoshError(const MetricOptions& options)
     : MeanMetricWrapper(mean_of_loss(losses::LogCosh({.reduction = kNoReduction})),
-                        with_name(options, "logcosh")) {}
+                        with_name(options, "logcosh")) {
+  describe("LogCoshError");
+}
 
 Hinge::Hinge(const MetricOptions& options)
     : MeanMetricWrapper(mean_of_loss(losses::Hinge({.reduction = kNoReduction})),
-                        with_name(options, "hinge")) {}
+                        with_name(options, "hinge")) {
+  describe("Hinge");
+}
 
 SquaredHinge::SquaredHinge(const MetricOptions& options)
     : MeanMetricWrapper(mean_of_loss(losses::SquaredHinge({.reduction = kNoReduction})),
-                        with_name(options, "squared_hinge")) {}
+                        with_name(options, "squared_hinge")) {
+  describe("SquaredHinge");
+}
 
 CategoricalHinge::CategoricalHinge(const MetricOptions& options)
     : MeanMetricWrapper(mean_of_loss(losses::CategoricalHinge({.reduction = kNoReduction})),
-                        with_name(options, "categorical_hinge")) {}
+                        with_name(options, "categorical_hinge")) {
+  describe("CategoricalHinge");
+}
 
 KLDivergence::KLDivergence(const MetricOptions& options)
     : MeanMetricWrapper(mean_of_loss(losses::KLDivergence({.reduction = kNoReduction})),
-                        with_name(options, "kullback_leibler_divergence")) {}
+                        with_name(options, "kullback_leibler_divergence")) {
+  describe("KLDivergence");
+}
 
 Poisson::Poisson(const MetricOptions& options)
     : MeanMetricWrapper(mean_of_loss(losses::Poisson({.reduction = kNoReduction})),
-                        with_name(options, "poisson")) {}
+                        with_name(options, "poisson")) {
+  describe("Poisson");
+}
 
 BinaryCrossentropy::BinaryCrossentropy(const CrossentropyOptions& options)
     : MeanMetricWrapper(
           mean_of_loss(losses::BinaryCrossentropy({.from_logits = options.from_logits,
                                                    .label_smoothing = options.label_smoothing,
                                                    .reduction = kNoReduction})),
-          with_name({options.name}, "binary_crossentropy")) {}
+          with_name({options.name}, "binary_crossentropy")) {
+  describe("BinaryCrossentropy", Config()
+                                     .set("from_logits", options.from_logits)
+                                     .set("label_smoothing", options.label_smoothing));
+}
 
 CategoricalCrossentropy::CategoricalCrossentropy(const CrossentropyOptions& options)
     : MeanMetricWrapper(
           mean_of_loss(losses::CategoricalCrossentropy({.from_logits = options.from_logits,
                                                         .label_smoothing = options.label_smoothing,
                                                         .reduction = kNoReduction})),
-          with_name({options.name}, "categorical_crossentropy")) {}
+          with_name({options.name}, "categorical_crossentropy")) {
+  describe("CategoricalCrossentropy", Config()
+                                          .set("from_logits", options.from_logits)
+                                          .set("label_smoothing", options.label_smoothing));
+}
 
 SparseCategoricalCrossentropy::SparseCategoricalCrossentropy(
     const SparseCrossentropyOptions& options)
     : MeanMetricWrapper(mean_of_loss(losses::SparseCategoricalCrossentropy(
                             {.from_logits = options.from_logits, .reduction = kNoReduction})),
-                        {options.name}) {}
+                        {options.name}) {
+  describe("SparseCategoricalCrossentropy", Config().set("from_logits", options.from_logits));
+}
 
 CosineSimilarity::CosineSimilarity(const CosineSimilarityOptions& options)
     : MeanMetricWrapper(
@@ -114,7 +144,9 @@ CosineSimilarity::CosineSimilarity(const CosineSimilarityOptions& options)
               const Tensor& y_true, const Tensor& y_pred) {
             return loss(y_true, internal::as_floating(y_pred)).neg();
           },
-          {options.name}) {}
+          {options.name}) {
+  describe("CosineSimilarity", Config().set("axis", options.axis));
+}
 
 RootMeanSquaredError::RootMeanSquaredError(const MetricOptions& options)
     : PredictionMetric(
@@ -124,7 +156,9 @@ RootMeanSquaredError::RootMeanSquaredError(const MetricOptions& options)
             const auto [target, value] =
                 internal::match_shapes(y_true, internal::as_floating(y_pred), state.name().c_str());
             internal::add_to_mean(state, (value - target).square(), sample_weight);
-          }) {}
+          }) {
+  describe("RootMeanSquaredError");
+}
 
 }  // namespace keras::metrics
 }  // namespace cohort

@@ -37,11 +37,15 @@ Tensor crossentropy_by_shapes(const Tensor& y_true, const Tensor& y_pred) {
 // The accuracy of compile.
 struct AccuracyByShapes : keras::metrics::MeanMetricWrapper {
   explicit AccuracyByShapes(const keras::metrics::MetricOptions& options)
-      : MeanMetricWrapper(accuracy_by_shapes, with_name(options, "accuracy")) {}
+      : MeanMetricWrapper(accuracy_by_shapes, with_name(options, "accuracy")) {
+    describe("accuracy");
+  }
 };
 struct CrossentropyByShapes : keras::metrics::MeanMetricWrapper {
   explicit CrossentropyByShapes(const keras::metrics::MetricOptions& options)
-      : MeanMetricWrapper(crossentropy_by_shapes, with_name(options, "crossentropy")) {}
+      : MeanMetricWrapper(crossentropy_by_shapes, with_name(options, "crossentropy")) {
+    describe("crossentropy");
+  }
 };
 
 const std::vector<Named<MakeMetric>>& all_metrics() {

@@ -9,7 +9,9 @@
 namespace cohort::keras::metrics {
 
 Mean::Mean(const MetricOptions& options)
-    : Metric(internal::make_mean_state(options.name.empty() ? "mean" : options.name)) {}
+    : Metric(internal::make_mean_state(options.name.empty() ? "mean" : options.name)) {
+  describe("Mean");
+}
 
 void Mean::update_state(const Tensor& values, const Tensor& sample_weight) const {
   internal::add_to_mean(state(), values, sample_weight);
@@ -26,7 +28,9 @@ Sum::Sum(const MetricOptions& options)
     : Metric(std::make_shared<internal::MetricState>(internal::MetricState::Options{
           options.name.empty() ? "sum" : options.name,
           {"total"},
-          [](const std::vector<Tensor>& values) { return values[0]; }})) {}
+          [](const std::vector<Tensor>& values) { return values[0]; }})) {
+  describe("Sum");
+}
 
 void Sum::update_state(const Tensor& values, const Tensor& sample_weight) const {
   const NoGradient no_gradient;

@@ -9,7 +9,9 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -17,6 +19,7 @@
 #include "cohort/core/handle.h"
 #include "cohort/core/tensor.h"
 #include "cohort/distribute/variable.h"
+#include "cohort/keras/config.h"
 #include "cohort/keras/metrics/metric_result.h"
 
 namespace cohort {
@@ -52,10 +55,14 @@ class COHORT_API Metric {
   // For a train::Checkpoint. Make the metric under the scope of the strategy that runs the steps:
   // saving or restoring before its first use makes its variables.
   std::shared_ptr<train::Trackable> trackable() const;
+  // As Keras writes it; nothing of a function of the program.
+  std::optional<Config> serialize() const;
 
  protected:
   explicit Metric(std::shared_ptr<internal::MetricState> state) : state_(std::move(state)) {}
   internal::MetricState& state() const { return *state_; }
+  // Says how the metric was made, in Keras's names; the name goes without saying.
+  void describe(std::string_view class_name, const Config& config = Config()) const;
 
  private:
   internal::Handle<internal::MetricState, "Metric"> state_;

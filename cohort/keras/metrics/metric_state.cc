@@ -15,6 +15,7 @@
 #include "cohort/distribute/variable_impl.h"
 #include "cohort/keras/backend.h"
 #include "cohort/keras/metrics/metric.h"
+#include "cohort/keras/saving/config_json.h"
 #include "cohort/keras/weighting.h"
 #include "cohort/ops/gradient_tape.h"
 
@@ -134,12 +135,32 @@ namespace keras::metrics {
 
 const std::string& Metric::name() const { return state_->name(); }
 MetricResult Metric::result() const { return MetricResult(state_->result()); }
+double MetricResult::number() const {
+  if (numel() != 1) {
+    throw InvalidArgumentError(internal::str("a metric's result of shape ",
+                                             internal::shape_str(sizes()),
+                                             " was used as one number; take one of its elements"));
+  }
+  return item<double>();
+}
 std::ostream& operator<<(std::ostream& out, const MetricResult& result) {
   return out << Structure(result);
 }
 void Metric::reset_state() const { state_->reset(); }
 std::vector<Variable> Metric::variables() const { return state_->variables(); }
 std::shared_ptr<train::Trackable> Metric::trackable() const { return state_.pointer(); }
+
+void Metric::describe(std::string_view class_name, const Config& config) const {
+  state_->class_name = class_name;
+  state_->config = config;
+}
+
+std::optional<Config> Metric::serialize() const {
+  if (state_->class_name.empty()) return std::nullopt;
+  Config config = state_->config;
+  config.set("name", name()).set("dtype", internal::dtype_name(state_->dtype()));
+  return internal::serialized("keras.metrics", state_->class_name, internal::json_of(config));
+}
 
 }  // namespace keras::metrics
 }  // namespace cohort

@@ -10,6 +10,7 @@
 #include "cohort/core/tensor.h"
 #include "cohort/distribute/build_once.h"
 #include "cohort/distribute/variable.h"
+#include "cohort/keras/config.h"
 #include "cohort/train/trackable.h"
 
 namespace cohort::internal {
@@ -32,6 +33,9 @@ class MetricState final : public train::Trackable {
 
   const std::string& name() const { return options_.name; }
   DType dtype() const { return dtype_; }
+  // How the metric was made; no class: a function of the program.
+  std::string class_name;
+  keras::Config config;
   // Adds to the calling replica's tensors, in their order.
   void add(at::ArrayRef<Tensor> deltas);
   Tensor result();

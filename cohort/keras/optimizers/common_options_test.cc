@@ -6,7 +6,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <functional>
+#include <limits>
 #include <optional>
 
 #include "cohort/core/error.h"
@@ -62,6 +64,41 @@ TEST(Clipping, IsOfOneKindAtATime) {
               HasSubstr("weight_decay"));
   EXPECT_THAT(thrown<InvalidArgumentError>([] { Adam({.gradient_accumulation_steps = 0}); }),
               HasSubstr("gradient_accumulation_steps"));
+}
+
+// A NaN of one replica, of two.
+TEST(NotFiniteGradients, AreSkippedOrRaisedAlikeOnAllReplicas) {
+  constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+  const auto strategy = mirrored(2);
+  const auto scope = strategy.scope();
+  const auto step = [&](const Optimizer& optimizer, const Variable& w, double of_second) {
+    strategy.run([&](const distribute::ReplicaContext& replica) {
+      const double value = replica.replica_id_in_sync_group() == 1 ? of_second : 1;
+      optimizer.apply_gradients({{numbers({1, value}), w}});
+    });
+  };
+  const Variable skipped = weights({8, 4});
+  const SGD skips({.learning_rate = 1, .not_finite = NotFinite::SKIP});
+  ::testing::internal::CaptureStderr();
+  step(skips, skipped, kNaN);
+  step(skips, skipped, std::numeric_limits<double>::infinity());
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("are not finite"));
+  EXPECT_THAT(elements(skipped.value()), ElementsAre(8, 4));
+  EXPECT_EQ(skips.skipped_updates(), 2);
+  EXPECT_EQ(skips.iterations().value().item<int64_t>(), 0);
+  step(skips, skipped, 1);
+  EXPECT_THAT(elements(skipped.value()), ElementsAre(6, 2));
+  EXPECT_EQ(skips.iterations().value().item<int64_t>(), 1);
+
+  const Variable raised = weights({8, 4});
+  const SGD raises({.learning_rate = 1, .not_finite = NotFinite::RAISE});
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { step(raises, raised, kNaN); }),
+              AllOf(HasSubstr("'SGD'"), HasSubstr("after 0 updates")));
+  EXPECT_THAT(elements(raised.value()), ElementsAre(8, 4));
+
+  const Variable broken = weights({8, 4});
+  step(SGD(1.0), broken, kNaN);
+  EXPECT_TRUE(std::isnan(elements(broken.value())[1]));
 }
 
 TEST(MovingAverage, StartsAsTheVariableAndReplacesItAtTheEnd) {

@@ -1,6 +1,7 @@
 #include "cohort/keras/optimizers/optimizer.h"
 
 #include "cohort/keras/optimizers/optimizer_state.h"
+#include "cohort/keras/saving/config_json.h"
 #include "cohort/ops/gradient_tape.h"
 
 namespace cohort::keras::optimizers {
@@ -24,6 +25,18 @@ void Optimizer::build(const std::vector<Variable>& variables) const { state_->bu
 void Optimizer::finalize_variable_values(const std::vector<Variable>& variables) const {
   state_->finalize_variable_values(variables);
 }
+void Optimizer::describe(std::string_view class_name, const Config& config) const {
+  state_->class_name = class_name;
+  state_->config = config;
+}
+std::optional<Config> Optimizer::serialize() const {
+  const bool known_rate = !state_->has_schedule() || state_->config.contains("learning_rate");
+  if (state_->class_name.empty() || !known_rate) return std::nullopt;
+  Config config = state_->config;
+  if (!state_->has_schedule()) config.set("learning_rate", learning_rate());
+  return internal::serialized("keras.optimizers", state_->class_name, internal::json_of(config));
+}
+int64_t Optimizer::skipped_updates() const { return state_->skipped_updates(); }
 Variable Optimizer::iterations() const { return state_->iterations(); }
 double Optimizer::learning_rate() const { return state_->learning_rate(); }
 void Optimizer::set_learning_rate(double learning_rate) const {

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -17,6 +18,7 @@
 #include "cohort/core/handle.h"
 #include "cohort/core/tensor.h"
 #include "cohort/distribute/variable.h"
+#include "cohort/keras/config.h"
 #include "cohort/keras/zip.h"
 #include "cohort/optim/schedule.h"
 #include "cohort/optim/update_rule.h"
@@ -52,6 +54,14 @@ class LearningRate {
   std::shared_ptr<const optim::LearningRateSchedule> schedule_;
 };
 
+// What to do where a gradient, summed over all replicas, is NaN or infinite; decided alike by all
+// replicas and tasks.
+enum class NotFinite {
+  ALLOW,  // update, as Keras does: the variables become NaN
+  SKIP,   // leave all variables and iterations as they are; the first time a warning says so
+  RAISE,  // leave them and throw InvalidArgument
+};
+
 // What every optimizer can do beside its formula. Their options have these members, too.
 struct CommonOptions {
   // At most one of the next three may be above 0; they clip what is summed over all replicas.
@@ -70,6 +80,8 @@ struct CommonOptions {
   // Only every so many-th call updates, with the mean of the gradients of these calls; they are
   // exchanged between replicas then only. A missing gradient counts as zero.
   int64_t gradient_accumulation_steps = 1;
+  // Other than ALLOW costs a pass over the gradients.
+  NotFinite not_finite = NotFinite::ALLOW;
 };
 
 struct ApplyOptions {
@@ -112,6 +124,8 @@ class COHORT_API Optimizer {
   // optimizer has not seen).
   void finalize_variable_values(const std::vector<Variable>& variables) const;
 
+  // How many updates this process has left out for gradients that were not finite.
+  int64_t skipped_updates() const;
   // The number of updates applied: int64, shape [].
   Variable iterations() const;
   // The learning rate of the next update. A number is rounded to the floatx() of the time at which
@@ -125,11 +139,16 @@ class COHORT_API Optimizer {
   // For a train::Checkpoint. Make the optimizer under the scope of the strategy that runs the
   // steps: saving or restoring before the first step makes its iterations.
   std::shared_ptr<train::Trackable> trackable() const;
+  // As Keras writes it, with the present learning rate; nothing of a class of the program, or with
+  // a schedule of one.
+  std::optional<Config> serialize() const;
 
  protected:
   // Errors: InvalidArgument (names the option and its value).
   Optimizer(std::string name, std::unique_ptr<const optim::UpdateRule> rule,
             LearningRate learning_rate, const CommonOptions& options = {});
+  // Says how the optimizer was made, in Keras's names.
+  void describe(std::string_view class_name, const Config& config) const;
 
  private:
   internal::Handle<internal::OptimizerState, "Optimizer"> state_;

@@ -27,6 +27,7 @@ using distribute::ReplicaContext;
 using keras::optimizers::ApplyOptions;
 using keras::optimizers::CommonOptions;
 using keras::optimizers::GradientsAndVariables;
+using keras::optimizers::NotFinite;
 
 // Errors: FailedPrecondition (in cross-replica context).
 ReplicaContext& calling_replica() {
@@ -178,13 +179,28 @@ void OptimizerState::update(ReplicaContext& replica, GradientExchange& exchange,
   check_brought(replica, exchange);
   const ScopedFlushDenormals flush_denormals;  // the default strategy needs no run
   const int64_t iteration = iterations().value().item<int64_t>();
-  exchange.finish(replica, {.rule = *rule_,
-                            .learning_rate = learning_rate_at(iteration),
-                            .iteration = iteration,
-                            .aggregate_gradients = aggregate_gradients,
-                            .clipnorm = options_.clipnorm,
-                            .global_clipnorm = options_.global_clipnorm});
+  const UpdateResult result =
+      exchange.finish(replica, {.rule = *rule_,
+                                .learning_rate = learning_rate_at(iteration),
+                                .iteration = iteration,
+                                .aggregate_gradients = aggregate_gradients,
+                                .clipnorm = options_.clipnorm,
+                                .global_clipnorm = options_.global_clipnorm,
+                                .skip_not_finite = options_.not_finite != NotFinite::ALLOW});
+  if (!result.updated) return skip(replica, iteration);
   count_update(replica);
+}
+
+void OptimizerState::skip(const ReplicaContext& replica, int64_t iteration) {
+  const bool is_first = replica.local_replica_id() == 0;
+  if (is_first) ++skipped_;
+  const std::string what = str("optimizer '", name_, "': the gradients after ", iteration,
+                               " updates are not finite (NaN or infinity in one replica or more); "
+                               "no variable was changed");
+  if (options_.not_finite == NotFinite::RAISE) throw InvalidArgumentError(what);
+  if (is_first && skipped_ == 1) {
+    log_warning(what, "; further ones are counted by skipped_updates()");
+  }
 }
 
 void OptimizerState::count_update(const ReplicaContext& replica) {
@@ -259,10 +275,14 @@ UpdateTarget OptimizerState::make_target(const Variable& variable, size_t index,
       if (slot.starts_as_variable) return shard.of(variable.value().detach()).clone();
       return at::full(shard.shape, slot.initial_value, spec.dtype);
     };
+    const auto describe = [&]() -> std::optional<distribute::KnownValues> {
+      if (slot.starts_as_variable) return std::nullopt;
+      return distribute::KnownValues{.first = slot.initial_value};
+    };
     const auto pending = checkpoint_slots_.pending_value(
         {.target = index, .num_targets = num_new, .slot = target.slots.size()}, spec.shape,
         spec.dtype);
-    target.slots.emplace_back(create_variable(spec, {fill, [] {}}, pending));
+    target.slots.emplace_back(create_variable(spec, {fill, [] {}, describe}, pending));
   }
   return target;
 }

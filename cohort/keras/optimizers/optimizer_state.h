@@ -38,6 +38,11 @@ class OptimizerState final : public train::Trackable {
   void set_learning_rate(double learning_rate);
   std::vector<Variable> variables();
   const std::string& name() const { return name_; }
+  bool has_schedule() const { return schedule_ != nullptr; }
+  int64_t skipped_updates() const { return skipped_; }
+  // How the optimizer was made; no class: one of the program.
+  std::string class_name;
+  keras::Config config;
 
   // Makes the iterations, so that a checkpoint always has them.
   std::vector<train::TrackableChild> checkpoint_children() override;
@@ -46,6 +51,8 @@ class OptimizerState final : public train::Trackable {
   // The rest of a step, after the gradients were passed.
   void update(distribute::ReplicaContext& replica, GradientExchange& exchange,
               bool aggregate_gradients);
+  // Errors: InvalidArgument (NotFinite::RAISE).
+  void skip(const distribute::ReplicaContext& replica, int64_t iteration);
   // In place: assign_add would cost several operations of libtorch's.
   void count_update(const distribute::ReplicaContext& replica);
   // The slots of variables seen before, new ones of the others.
@@ -72,6 +79,7 @@ class OptimizerState final : public train::Trackable {
   BuildOnce iterations_once_;
   Variable iterations_;
   std::atomic<bool> warned_{false};
+  std::atomic<int64_t> skipped_{0};
   ExchangePlans plans_;
 
   mutable std::mutex mutex_;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cohort/keras/named.h"
+#include "cohort/keras/optimizers/optimizer_config.h"
 #include "cohort/optim/adadelta.h"
 #include "cohort/optim/adagrad.h"
 #include "cohort/optim/adam.h"
@@ -27,7 +28,8 @@ CommonOptions common(const Options& options) {
           .use_ema = options.use_ema,
           .ema_momentum = options.ema_momentum,
           .ema_overwrite_frequency = options.ema_overwrite_frequency,
-          .gradient_accumulation_steps = options.gradient_accumulation_steps};
+          .gradient_accumulation_steps = options.gradient_accumulation_steps,
+          .not_finite = options.not_finite};
 }
 
 using MakeOptimizer = Optimizer (*)();
@@ -54,7 +56,9 @@ const std::vector<internal::Named<MakeOptimizer>>& all_optimizers() {
 SGD::SGD(const SGDOptions& options)
     : Optimizer(options.name,
                 optim::make_sgd({.momentum = options.momentum, .nesterov = options.nesterov}),
-                options.learning_rate, common(options)) {}
+                options.learning_rate, common(options)) {
+  describe("SGD", internal::optimizer_config(options));
+}
 
 Adam::Adam(const AdamOptions& options)
     : Optimizer(options.name,
@@ -62,7 +66,9 @@ Adam::Adam(const AdamOptions& options)
                                   .beta_2 = options.beta_2,
                                   .epsilon = options.epsilon,
                                   .amsgrad = options.amsgrad}),
-                options.learning_rate, common(options)) {}
+                options.learning_rate, common(options)) {
+  describe("Adam", internal::optimizer_config(options));
+}
 
 AdamW::AdamW(const AdamWOptions& options)
     : Optimizer(options.name,
@@ -70,7 +76,9 @@ AdamW::AdamW(const AdamWOptions& options)
                                   .beta_2 = options.beta_2,
                                   .epsilon = options.epsilon,
                                   .amsgrad = options.amsgrad}),
-                options.learning_rate, common(options)) {}
+                options.learning_rate, common(options)) {
+  describe("AdamW", internal::optimizer_config(options));
+}
 
 RMSprop::RMSprop(const RMSpropOptions& options)
     : Optimizer(options.name,
@@ -78,32 +86,42 @@ RMSprop::RMSprop(const RMSpropOptions& options)
                                      .momentum = options.momentum,
                                      .epsilon = options.epsilon,
                                      .centered = options.centered}),
-                options.learning_rate, common(options)) {}
+                options.learning_rate, common(options)) {
+  describe("RMSprop", internal::optimizer_config(options));
+}
 
 Adagrad::Adagrad(const AdagradOptions& options)
     : Optimizer(options.name,
                 optim::make_adagrad({.initial_accumulator_value = options.initial_accumulator_value,
                                      .epsilon = options.epsilon}),
-                options.learning_rate, common(options)) {}
+                options.learning_rate, common(options)) {
+  describe("Adagrad", internal::optimizer_config(options));
+}
 
 Adadelta::Adadelta(const AdadeltaOptions& options)
     : Optimizer(options.name,
                 optim::make_adadelta({.rho = options.rho, .epsilon = options.epsilon}),
-                options.learning_rate, common(options)) {}
+                options.learning_rate, common(options)) {
+  describe("Adadelta", internal::optimizer_config(options));
+}
 
 Adamax::Adamax(const AdamaxOptions& options)
     : Optimizer(
           options.name,
           optim::make_adamax(
               {.beta_1 = options.beta_1, .beta_2 = options.beta_2, .epsilon = options.epsilon}),
-          options.learning_rate, common(options)) {}
+          options.learning_rate, common(options)) {
+  describe("Adamax", internal::optimizer_config(options));
+}
 
 Nadam::Nadam(const NadamOptions& options)
     : Optimizer(
           options.name,
           optim::make_nadam(
               {.beta_1 = options.beta_1, .beta_2 = options.beta_2, .epsilon = options.epsilon}),
-          options.learning_rate, common(options)) {}
+          options.learning_rate, common(options)) {
+  describe("Nadam", internal::optimizer_config(options));
+}
 
 Ftrl::Ftrl(const FtrlOptions& options)
     : Optimizer(options.name,
@@ -114,7 +132,9 @@ Ftrl::Ftrl(const FtrlOptions& options)
                                   .l2_shrinkage_regularization_strength =
                                       options.l2_shrinkage_regularization_strength,
                                   .beta = options.beta}),
-                options.learning_rate, common(options)) {}
+                options.learning_rate, common(options)) {
+  describe("Ftrl", internal::optimizer_config(options));
+}
 
 Optimizer get(std::string_view name) {
   std::string lower(name);

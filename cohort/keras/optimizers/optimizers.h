@@ -34,6 +34,7 @@ struct SGDOptions {
   double ema_momentum = 0.99;
   int64_t ema_overwrite_frequency = 0;
   int64_t gradient_accumulation_steps = 1;
+  NotFinite not_finite = NotFinite::ALLOW;
   std::string name = "SGD";
 };
 // See optim/sgd.h. Errors: InvalidArgument (names the option and its value); of the others, too.
@@ -59,6 +60,7 @@ struct AdamOptions {
   double ema_momentum = 0.99;
   int64_t ema_overwrite_frequency = 0;
   int64_t gradient_accumulation_steps = 1;
+  NotFinite not_finite = NotFinite::ALLOW;
   std::string name = "Adam";
 };
 // See optim/adam.h.
@@ -84,6 +86,7 @@ struct AdamWOptions {
   double ema_momentum = 0.99;
   int64_t ema_overwrite_frequency = 0;
   int64_t gradient_accumulation_steps = 1;
+  NotFinite not_finite = NotFinite::ALLOW;
   std::string name = "AdamW";
 };
 // Adam with decaying weights (Loshchilov and Hutter, 2017).
@@ -109,6 +112,7 @@ struct RMSpropOptions {
   double ema_momentum = 0.99;
   int64_t ema_overwrite_frequency = 0;
   int64_t gradient_accumulation_steps = 1;
+  NotFinite not_finite = NotFinite::ALLOW;
   std::string name = "RMSprop";
 };
 // See optim/rmsprop.h.
@@ -133,6 +137,7 @@ struct AdagradOptions {
   double ema_momentum = 0.99;
   int64_t ema_overwrite_frequency = 0;
   int64_t gradient_accumulation_steps = 1;
+  NotFinite not_finite = NotFinite::ALLOW;
   std::string name = "Adagrad";
 };
 // See optim/adagrad.h.
@@ -157,6 +162,7 @@ struct AdadeltaOptions {
   double ema_momentum = 0.99;
   int64_t ema_overwrite_frequency = 0;
   int64_t gradient_accumulation_steps = 1;
+  NotFinite not_finite = NotFinite::ALLOW;
   std::string name = "Adadelta";
 };
 // See optim/adadelta.h.
@@ -182,6 +188,7 @@ struct AdamaxOptions {
   double ema_momentum = 0.99;
   int64_t ema_overwrite_frequency = 0;
   int64_t gradient_accumulation_steps = 1;
+  NotFinite not_finite = NotFinite::ALLOW;
   std::string name = "Adamax";
 };
 // See optim/adamax.h.
@@ -207,6 +214,7 @@ struct NadamOptions {
   double ema_momentum = 0.99;
   int64_t ema_overwrite_frequency = 0;
   int64_t gradient_accumulation_steps = 1;
+  NotFinite not_finite = NotFinite::ALLOW;
   std::string name = "Nadam";
 };
 // See optim/nadam.h.
@@ -234,6 +242,7 @@ struct FtrlOptions {
   double ema_momentum = 0.99;
   int64_t ema_overwrite_frequency = 0;
   int64_t gradient_accumulation_steps = 1;
+  NotFinite not_finite = NotFinite::ALLOW;
   std::string name = "Ftrl";
 };
 // See optim/ftrl.h.

@@ -106,6 +106,7 @@ class COHORT_API MetricArgument {
 
   const std::string& name() const { return name_; }
   bool is_object() const { return object_.has_value(); }
+  bool is_function() const { return static_cast<bool>(fn_); }
   // The object, or a new metric.
   Made make() const;
 
@@ -125,6 +126,12 @@ class COHORT_API MetricList {
   MetricList(std::initializer_list<MetricArgument> list) : list_(list) {}
   MetricList(List list) : list_(std::move(list)) {}
   MetricList(std::initializer_list<std::pair<std::string, List>> named) : named_(named) {}
+
+  static MetricList by_name(Named named) {
+    MetricList all;
+    all.named_ = std::move(named);
+    return all;
+  }
 
   const List& list() const { return list_; }
   const Named& named() const { return named_; }

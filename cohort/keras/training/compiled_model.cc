@@ -194,7 +194,11 @@ Tensor CompiledModel::compute_loss(const Structure& y, const Structure& y_pred,
     const Tensor& prediction = y_pred.is_leaf() ? y_pred.tensor() : y_pred[i].tensor();
     rows = rows_of(prediction);
     if (rows == 0) {  // means of nothing are no numbers
-      add(total, prediction.sum() * 0);
+      const Tensor nothing = prediction.sum() * 0;
+      add(total, nothing);
+      // With no weight: what the metrics make at first is made on all replicas and tasks or on none.
+      if (part.mean) part.mean->add(nothing.detach(), 0);
+      add(reported, nothing.detach());
       continue;
     }
     if (y.num_leaves() == 0) {

@@ -38,6 +38,7 @@ class CompiledModel {
   // Errors: InvalidArgument (steps_per_execution below 1; one metric object for several outputs).
   CompiledModel(const keras::CompileOptions& options, OutputNames output_names);
 
+  const keras::CompileOptions& options() const { return options_; }
   const keras::optimizers::Optimizer& optimizer() const { return optimizer_; }
   int64_t steps_per_execution() const { return steps_per_execution_; }
 
@@ -46,6 +47,9 @@ class CompiledModel {
   Tensor compute_loss(const Structure& y, const Structure& y_pred, const Structure& sample_weight,
                       const std::vector<Tensor>& penalties);
   void update_metrics(const Structure& y, const Structure& y_pred, const Structure& sample_weight);
+
+  // Makes what belongs to outputs of this form; the first call decides it for good.
+  void prepare(const Structure& y_pred) { bind(y_pred); }
 
   // "loss", the losses of the outputs where there are several, the metrics.
   std::vector<NamedMetric> metrics() const;
@@ -74,9 +78,7 @@ class CompiledModel {
   void add_metrics(Output& output, const keras::MetricList& list, bool weighted,
                    size_t count) const;
   void check_names(const std::vector<std::string>& names) const;
-  // The outputs of this form; the first call decides it for good.
   const std::vector<Output>& bind(const Structure& y_pred);
-
   const keras::CompileOptions options_;
   const OutputNames output_names_;
   const keras::optimizers::Optimizer optimizer_;

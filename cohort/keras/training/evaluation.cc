@@ -20,6 +20,7 @@ Evaluation::Evaluation(const keras::ModelHandle& model, const keras::Data& data,
       loop_(core_, Training::test_step(model_)) {
   loop_.set_input(make_step_input(loop_.runner(), data_.source(),
                                   {.call = "evaluate", .batch_size = options.batch_size}));
+  make_variables(model_, *loop_.input());
   steps_ = steps_to_run(options.steps, options.steps_option, *loop_.input());
 }
 
@@ -42,6 +43,7 @@ Logs Evaluation::run(keras::callbacks::CallbackList& callbacks) {
     }
   }
   loop_.join();
+  done -= loop_.input()->steps_without_data();
   if (done == 0) throw InvalidArgumentError("evaluate: the data has no batches");
   if (steps_ != kAllSteps && done < steps_) {
     log_warning("evaluate: the data has ended after ", done, " of ", steps_, " steps");

@@ -22,6 +22,7 @@ class Evaluation {
   // Under the strategy's scope; the data lives as long as this. Errors: as evaluate.
   Evaluation(const keras::ModelHandle& model, const keras::Data& data, const Options& options);
 
+  StepRunner& runner() { return loop_.runner(); }
   // The number of steps; below 0: unknown.
   int64_t expected() const { return expected_steps(steps_, *loop_.input()); }
   // Resets the metrics before.

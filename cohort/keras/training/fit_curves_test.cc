@@ -6,6 +6,7 @@
 
 #include "cohort/distribute/distributed_dataset.h"
 #include "cohort/distribute/one_device_strategy.h"
+#include "cohort/distribute/testing_storage.h"
 #include "cohort/distribute/testing_tasks.h"
 #include "cohort/keras/training/testing_fit.h"
 #include "cohort/keras/zip.h"
@@ -26,22 +27,22 @@ struct Curve {
   std::vector<double> weights;
 };
 
-data::Dataset batches() {
+data::Dataset batches(DType dtype = float64) {
   data::Options options;
   options.experimental_distribute.auto_shard_policy = data::AutoShardPolicy::DATA;
-  return image_batches(kExamples, kBatch, float64).with_options(options);
+  return image_batches(kExamples, kBatch, dtype).with_options(options);
 }
 
-Curve by_fit(const Strategy& strategy) {
+Curve by_fit(const Strategy& strategy, DType dtype = float64) {
   const auto scope = strategy.scope();
   const Sequential model = small_classifier();
   model.compile(class_options());
-  const History history = model.fit(batches(), {.epochs = kEpochs, .verbose = 0});
+  const History history = model.fit(batches(dtype), {.epochs = kEpochs, .verbose = 0});
   return {history["loss"], history["accuracy"], all_weights(model)};
 }
 
 // The same with the tools of guide 004.
-Curve by_hand(const Strategy& strategy) {
+Curve by_hand(const Strategy& strategy, DType dtype = float64) {
   const auto scope = strategy.scope();
   const Sequential model = small_classifier();
   const optimizers::Adam optimizer({.learning_rate = 0.01});
@@ -58,7 +59,7 @@ Curve by_hand(const Strategy& strategy) {
     mean_loss.update_state(losses);
     accuracy.update_state(labels, logits);
   };
-  const auto dataset = strategy.experimental_distribute_dataset(batches());
+  const auto dataset = strategy.experimental_distribute_dataset(batches(dtype));
   Curve curve;
   for (int epoch = 0; epoch < kEpochs; ++epoch) {
     mean_loss.reset_state();
@@ -84,8 +85,36 @@ TEST(FitCurves, AreThoseOfAPlainLoop) {
   expect_equal(by_fit(one), by_hand(one));
   const auto two = distribute::mirrored(2);
   expect_equal(by_fit(two), by_hand(two));
+  const auto central = distribute::with_storage(distribute::Storage::kCentral, 2);
+  expect_equal(by_fit(central), by_hand(central));
   const auto three = distribute::mirrored(3);
   expect_equal(by_fit(three), by_hand(three));
+}
+
+// Of so many replicas, however their variables are stored and wherever they are.
+TEST(FitCurves, AreEqualUnderAllSynchronousStrategies) {
+  for (const DType dtype : {float64, float32}) {
+    const double tolerance = dtype == float64 ? 1e-9 : 1e-3;
+    std::optional<Float64> as_float64;
+    if (dtype == float64) as_float64.emplace();
+    const Curve expected = by_hand(distribute::mirrored(2), dtype);
+    std::vector<Curve> found;
+    for (const distribute::Storage storage : distribute::kStorages) {
+      const Strategy strategy = distribute::with_storage(storage, 2);
+      found.push_back(by_fit(strategy, dtype));
+      found.push_back(by_hand(strategy, dtype));
+    }
+    std::vector<Curve> of_tasks(2);
+    distribute::run_all_tasks(2, 1, [&](const Strategy& strategy, int task) {
+      of_tasks[static_cast<size_t>(task)] = by_fit(strategy, dtype);
+    });
+    found.insert(found.end(), of_tasks.begin(), of_tasks.end());
+    for (const Curve& curve : found) {
+      EXPECT_LT(curve_difference(curve.losses, expected.losses), tolerance);
+      EXPECT_LT(curve_difference(curve.accuracies, expected.accuracies), tolerance);
+      EXPECT_LT(curve_difference(curve.weights, expected.weights), tolerance * 100);
+    }
+  }
 }
 
 TEST(FitCurves, WithoutAStrategyAreThoseOfOneDevice) {
@@ -113,6 +142,23 @@ TEST(FitCurves, OfTwoTasksAreThoseOfTwoReplicas) {
   }
   EXPECT_EQ(fitted[0].losses, fitted[1].losses);
   EXPECT_EQ(fitted[0].weights, fitted[1].weights);
+}
+
+// One of the two has no rows in its first step, in which metrics and optimizer make their variables.
+TEST(FitCurves, BeginWithATaskWithoutRows) {
+  std::vector<Curve> curves(2);
+  distribute::run_all_tasks(2, 1, [&](const Strategy& strategy, int task) {
+    const auto scope = strategy.scope();
+    const Sequential model = small_classifier();
+    model.compile(class_options());
+    const LabelledImages data = make_images(3, float32);
+    const History history =
+        model.fit(data.images, data.labels, {.batch_size = 1, .epochs = 2, .verbose = 0});
+    curves[static_cast<size_t>(task)] = {history["loss"], history["accuracy"], all_weights(model)};
+  });
+  EXPECT_EQ(curves[0].losses, curves[1].losses);
+  EXPECT_EQ(curves[0].weights, curves[1].weights);
+  EXPECT_GT(curves[0].losses.front(), 0);
 }
 
 TEST(FitCurves, TensorsAreShuffledTheSameInAllTasks) {

@@ -10,6 +10,7 @@
 #include "cohort/core/logging.h"
 #include "cohort/distribute/strategy_core.h"
 #include "cohort/keras/callbacks/progbar_logger.h"
+#include "cohort/keras/training/loop_form.h"
 #include "cohort/ops/random.h"
 
 namespace cohort::internal {
@@ -70,15 +71,18 @@ FitLoop::FitLoop(const keras::ModelHandle& model, const keras::Data& data,
   state_.progress->shuffle_seed = agreed_seed(*core_);
   state_.progress->group = core_->save_group();
   state_.make_input = [this] { make_input(); };
+  state_.settle = [this] { settle(); };
   make_input();
+  make_variables(model_, *state_.input);
   steps_ = steps_to_run(options.steps_per_epoch, "steps_per_epoch", *state_.input);
   begins_anew_ =
       data_->rows() != nullptr || steps_ == kAllSteps || steps_ == state_.input->cardinality();
   if (validation_data_) {
+    std::optional<int64_t> batch_size = options.validation_batch_size;
+    if (!batch_size && validation_data_->source().rows() != nullptr)
+      batch_size = options.batch_size;
     validation_.emplace(handle_, *validation_data_,
-                        Evaluation::Options{.batch_size = options.validation_batch_size
-                                                              ? options.validation_batch_size
-                                                              : options.batch_size,
+                        Evaluation::Options{.batch_size = batch_size,
                                             .steps = options.validation_steps,
                                             .steps_option = "validation_steps"});
   }
@@ -144,11 +148,17 @@ void FitLoop::divide(const keras::Data& data) {
 void FitLoop::make_input() {
   InputPlan plan{.call = "fit", .batch_size = options_.batch_size};
   if (options_.shuffle) plan.shuffle_seed = state_.progress->shuffle_seed;
+  loop_.set_input(nullptr);
+  state_.input.reset();  // before the next one, which takes its place
   state_.input = make_step_input(loop_.runner(), *data_, plan);
   loop_.set_input(state_.input);
 }
 
 keras::History FitLoop::run() {
+  return history_of(loop_.runner().run_loop([this] { return form_of(train()); }));
+}
+
+keras::History FitLoop::train() {
   const InterruptScope interrupts;
   keras::History history;
   FitProgress& progress = *state_.progress;
@@ -189,7 +199,6 @@ FitLoop::EpochEnd FitLoop::train_epoch() {
   while (progress.step < steps_ && state_.input->has_next()) {
     callbacks_.on_train_batch_begin(progress.step);
     progress.step += loop_.run(std::min(at_once, steps_ - progress.step));
-    trained_ = true;
     logs.forget();
     callbacks_.on_train_batch_end(progress.step - 1, logs);
     if (interrupted(false)) end_interrupted();
@@ -198,7 +207,8 @@ FitLoop::EpochEnd FitLoop::train_epoch() {
       break;
     }
   }
-  loop_.join();
+  settle();
+  if (progress.step == 0 && !trained_) throw InvalidArgumentError("fit: the data has no batches");
   if (end == EpochEnd::kComplete && steps_ != kAllSteps && progress.step < steps_) {
     log_warning("fit: the data has ended after ", progress.step, " of ", steps_, " steps of epoch ",
                 progress.epoch + 1,
@@ -206,6 +216,15 @@ FitLoop::EpochEnd FitLoop::train_epoch() {
     end = EpochEnd::kNoData;
   }
   return end;
+}
+
+void FitLoop::settle() {
+  loop_.join();
+  FitProgress& progress = *state_.progress;
+  const int64_t empty = state_.input->steps_without_data();
+  progress.step -= empty - empty_steps_;
+  empty_steps_ = empty;
+  trained_ = trained_ || progress.step > 0;
 }
 
 Logs FitLoop::finish_epoch() {
@@ -217,7 +236,10 @@ Logs FitLoop::finish_epoch() {
   FitProgress& progress = *state_.progress;
   const int64_t epoch = progress.epoch;
   // From here on the next step is the next epoch's first: what callbacks save goes on there.
-  if (begins_anew_) state_.input->restart();
+  if (begins_anew_) {
+    state_.input->restart();
+    empty_steps_ = 0;
+  }
   progress.epoch += 1;
   progress.step = 0;
   if (validation_ && options_.validation_freq.is_due(epoch)) {
@@ -235,7 +257,7 @@ bool FitLoop::interrupted(bool now) {
 }
 
 void FitLoop::end_interrupted() {
-  loop_.join();
+  settle();
   callbacks_.on_train_interrupted();
   const FitProgress& progress = *state_.progress;
   throw InterruptedError(str("interrupted: training ended in epoch ", progress.epoch + 1,

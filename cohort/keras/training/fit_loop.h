@@ -32,6 +32,8 @@ struct FitState {
   std::shared_ptr<StepInput> input;
   // Makes the input afresh, with progress->shuffle_seed.
   std::function<void()> make_input;
+  // Waits until all steps that `progress` counts are over, so that it and the variables agree.
+  std::function<void()> settle;
 };
 
 // One call of fit. Thread safety: none.
@@ -54,6 +56,9 @@ class FitLoop {
   // What is trained on, and what is kept for validation.
   void divide(const keras::Data& data);
   void make_input();
+  keras::History train();
+  // See FitState.
+  void settle();
   // Whether there is data for another epoch. Warns, or throws, if not.
   bool has_data();
   EpochEnd train_epoch();
@@ -75,6 +80,7 @@ class FitLoop {
   int64_t steps_ = kAllSteps;  // of an epoch
   bool begins_anew_ = true;    // each epoch, at the beginning of the data
   int64_t executions_ = 0;
+  int64_t empty_steps_ = 0;  // of this pass, which progress does not count any more
   bool trained_ = false;
   std::optional<Evaluation> validation_;
   keras::callbacks::CallbackList callbacks_;

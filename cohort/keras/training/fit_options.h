@@ -81,7 +81,7 @@ struct OnBatchOptions {
   Structure sample_weight = Structure();
   std::map<int64_t, double> class_weight = {};  // of train_on_batch
   // Whether the metrics count this batch only; else all since they were reset.
-  bool reset_metrics = false;
+  bool reset_metrics = true;
 };
 
 }  // namespace cohort::keras

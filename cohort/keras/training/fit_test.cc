@@ -13,6 +13,7 @@ namespace cohort::keras {
 namespace {
 
 using callbacks::Callback;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -164,6 +165,22 @@ TEST(Fit, RunsStepsOfOnesOwn) {
   const History history = model.fit(x, x * 2, {.batch_size = 4, .epochs = 30, .verbose = 0});
   EXPECT_LT(history["error"].back(), history["error"].front());
   EXPECT_EQ(history["rows"].back(), 4);  // 2 on each replica
+}
+
+class ReturnsRows : public Model {
+ public:
+  Structure train_step(const Structure&) override { return dict({{"rows", at::ones({3})}}); }
+};
+
+TEST(Fit, NamesALogThatIsNoScalar) {
+  const ModelHandle model = std::make_shared<ReturnsRows>();
+  model.compile({});
+  EXPECT_THAT(
+      [&] {
+        model.fit(at::ones({4, 1}), at::ones({4, 1}), {.verbose = 0});
+      },
+      ::testing::ThrowsMessage<InvalidArgumentError>(
+          AllOf(HasSubstr("float32 [3] under 'rows'"), HasSubstr("scalars"))));
 }
 
 struct NetImpl : torch::nn::Module {

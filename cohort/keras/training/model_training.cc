@@ -6,6 +6,7 @@
 #include "cohort/keras/model.h"
 #include "cohort/keras/training/evaluation.h"
 #include "cohort/keras/training/fit_loop.h"
+#include "cohort/keras/training/loop_form.h"
 #include "cohort/keras/training/prediction.h"
 #include "cohort/keras/training/training.h"
 #include "cohort/train/checkpoint.h"
@@ -51,6 +52,7 @@ struct OneBatch {
     loop.set_input(internal::make_step_input(
         loop.runner(), data.source(),
         {.call = "a step on one batch", .batch_size = std::max<int64_t>(count, 1)}));
+    internal::make_variables(model, *loop.input());
   }
   const std::shared_ptr<internal::StrategyCore> core;
   const internal::StrategyScope scope;
@@ -61,14 +63,16 @@ Logs run_on_batch(const std::shared_ptr<Model>& model,
                   std::shared_ptr<const internal::StepFunction> step, const Data& data,
                   bool reset) {
   OneBatch batch(model, std::move(step), data);
-  if (reset) internal::reset_all(Training::of(*model).metrics(*model));
-  batch.loop.run(1);
-  batch.loop.join();
-  std::vector<Logs::Entry> entries;
-  internal::StepLogs(*model, batch.loop).read(entries);
-  Logs logs;
-  for (const auto& [name, value] : entries) logs.set(name, value);
-  return logs;
+  return internal::logs_of(batch.loop.runner().run_loop([&] {
+    if (reset) internal::reset_all(Training::of(*model).metrics(*model));
+    batch.loop.run(1);
+    batch.loop.join();
+    std::vector<Logs::Entry> entries;
+    internal::StepLogs(*model, batch.loop).read(entries);
+    Logs logs;
+    for (const auto& [name, value] : entries) logs.set(name, value);
+    return internal::form_of(logs);
+  }));
 }
 
 }  // namespace
@@ -100,7 +104,8 @@ Logs ModelHandle::evaluate(const Data& data, const EvaluateOptions& options) con
   if (verbose > 0) list.append(std::make_shared<callbacks::ProgbarLogger>());
   list.set_model(*this);
   list.set_params({.steps = evaluation.expected(), .verbose = verbose});
-  return evaluation.run(list);
+  return internal::logs_of(
+      evaluation.runner().run_loop([&] { return internal::form_of(evaluation.run(list)); }));
 }
 
 Logs ModelHandle::evaluate(const Data& x, const Structure& y,

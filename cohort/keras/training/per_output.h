@@ -24,6 +24,17 @@ class PerOutput {
   PerOutput(std::initializer_list<T> list) : list_(list) {}
   PerOutput(std::initializer_list<std::pair<std::string, T>> named) : named_(named) {}
 
+  static PerOutput in_order(std::vector<T> list) {
+    PerOutput all;
+    all.list_ = std::move(list);
+    return all;
+  }
+  static PerOutput by_name(std::vector<std::pair<std::string, T>> named) {
+    PerOutput all;
+    all.named_ = std::move(named);
+    return all;
+  }
+
   bool empty() const { return !one_ && list_.empty() && named_.empty(); }
   const std::optional<T>& one() const { return one_; }
   const std::vector<T>& list() const { return list_; }

@@ -2,6 +2,10 @@
 
 #include <ATen/ops/cat.h>
 
+#include <chrono>
+#include <deque>
+#include <future>
+
 #include "cohort/core/interrupt.h"
 #include "cohort/core/logging.h"
 #include "cohort/distribute/strategy_core.h"
@@ -29,6 +33,56 @@ Structure in_order(const Structure& numbered) {
       [&](const Leaf& leaf) -> Leaf { return leaf.tensor().index_select(0, order); });
 }
 
+// The results of steps that are over, in the order of the steps. The end of the data is no result.
+class Results {
+ public:
+  void add(std::future<Structure> step) {
+    under_way_.push_back(std::move(step));
+    while (!under_way_.empty() &&
+           under_way_.front().wait_for(std::chrono::seconds(0)) == std::future_status::ready) {
+      take_first();
+    }
+  }
+  // All steps are over.
+  std::vector<Structure> take() {
+    while (!under_way_.empty()) take_first();
+    return std::move(parts_);
+  }
+
+ private:
+  void take_first() {
+    std::future<Structure> first = std::move(under_way_.front());
+    under_way_.pop_front();
+    try {
+      parts_.push_back(first.get());
+    } catch (const Error&) {  // join() throws what is an error
+    }
+  }
+
+  std::deque<std::future<Structure>> under_way_;
+  std::vector<Structure> parts_;
+};
+
+Structure predict_all(StepLoop& loop, int64_t steps, keras::callbacks::CallbackList& callbacks,
+                      bool can_interrupt) {
+  const InterruptScope interrupts;
+  callbacks.on_predict_begin();
+  Results results;
+  for (int64_t done = 0; done < steps && loop.input()->has_next(); ++done) {
+    callbacks.on_predict_batch_begin(done);
+    results.add(loop.schedule());
+    callbacks.on_predict_batch_end(done);
+    if (InterruptScope::requested() && can_interrupt) {
+      throw InterruptedError(str("interrupted: prediction ended after step ", done + 1));
+    }
+  }
+  loop.join();
+  const std::vector<Structure> parts = results.take();
+  if (parts.empty()) throw InvalidArgumentError("predict: the data has no batches");
+  callbacks.on_predict_end();
+  return concatenated(parts);
+}
+
 }  // namespace
 
 Structure run_prediction(const keras::ModelHandle& handle, const keras::Data& data,
@@ -36,7 +90,6 @@ Structure run_prediction(const keras::ModelHandle& handle, const keras::Data& da
   const auto model = model_of(handle);
   const auto core = strategy_of(*model);
   const StrategyScope scope(core);
-  const InterruptScope interrupts;
   // Tasks that share the data get its rows in turn. Of what they read by themselves nobody knows an
   // order.
   const bool whole =
@@ -46,28 +99,17 @@ Structure run_prediction(const keras::ModelHandle& handle, const keras::Data& da
   loop.set_input(make_step_input(
       loop.runner(), data.source(),
       {.call = "predict", .batch_size = options.batch_size, .with_index = with_index}));
+  make_variables(model, *loop.input());
   const int64_t steps = steps_to_run(options.steps, "steps", *loop.input());
   const int verbose = resolve_verbose(options.verbose, *core);
   keras::callbacks::CallbackList callbacks(options.callbacks);
   if (verbose > 0) callbacks.append(std::make_shared<keras::callbacks::ProgbarLogger>());
   callbacks.set_model(handle);
   callbacks.set_params({.steps = expected_steps(steps, *loop.input()), .verbose = verbose});
-  callbacks.on_predict_begin();
-  std::vector<Structure> parts;
-  for (int64_t done = 0; done < steps && loop.input()->has_next(); ++done) {
-    callbacks.on_predict_batch_begin(done);
-    loop.run(1);
-    parts.push_back(loop.result());
-    callbacks.on_predict_batch_end(done);
-    if (InterruptScope::requested() && !core->group().spans_tasks()) {
-      throw InterruptedError(str("interrupted: prediction ended after step ", done + 1));
-    }
-  }
-  loop.join();
-  if (parts.empty()) throw InvalidArgumentError("predict: the data has no batches");
-  callbacks.on_predict_end();
-  const Structure all = concatenated(parts);
-  return with_index ? in_order(all) : all;
+  return loop.runner().run_loop([&] {
+    const Structure all = predict_all(loop, steps, callbacks, !core->group().spans_tasks());
+    return with_index ? in_order(all) : all;
+  });
 }
 
 }  // namespace cohort::internal

@@ -11,6 +11,9 @@
 #include "cohort/core/text.h"
 #include "cohort/data/cardinality.h"
 #include "cohort/distribute/strategy_core.h"
+#include "cohort/keras/layers/layer_state.h"
+#include "cohort/keras/layers/symbolic.h"
+#include "cohort/ops/random.h"
 
 namespace cohort::internal {
 namespace {
@@ -34,7 +37,12 @@ Dataset dataset_of_rows(const DataSource::Rows& rows, const InputPlan& plan) {
   Structure all = joined(rows);
   if (plan.with_index) all = tuple(at::arange(count, at::kLong), rows.x);
   Dataset dataset = Dataset::from_tensor_slices(all);
-  if (plan.shuffle_seed) dataset = dataset.shuffle(count, {.seed = plan.shuffle_seed});
+  if (plan.shuffle_seed) {
+    // Not as a number of the dataset's own: where workers read, each has drawn another one, and takes the
+    // order from the coordinator.
+    const SeedScope seeds(*plan.shuffle_seed);
+    dataset = dataset.shuffle(count);
+  }
   return dataset.batch(batch).with_options(sharded_by_rows());
 }
 
@@ -48,6 +56,13 @@ Dataset numbered(const Dataset& dataset) {
                                            tuple(at::arange(first, first + rows, at::kLong), x));
   };
   return dataset.scan(at::scalar_tensor(0, at::kLong), number).with_options(sharded_by_rows());
+}
+
+double log_number(const keras::Model& model, const std::string& name, const Tensor& value) {
+  if (value.numel() == 1) return value.item<double>();
+  throw InvalidArgumentError(str("train_step of model '", model.name(), "' returned ",
+                                 describe(value), " under '", name,
+                                 "'; the logs take scalars, such as its mean"));
 }
 
 }  // namespace
@@ -75,22 +90,48 @@ StrategyScope::StrategyScope(const std::shared_ptr<StrategyCore>& core) {
 }
 
 StepLoop::StepLoop(std::shared_ptr<StrategyCore> core, std::shared_ptr<const StepFunction> step)
-    : runner_(core->make_runner()), step_(std::move(step)) {}
+    : runner_(core->make_runner()), step_(std::move(step)) {
+  runner_->declare(step_);
+}
 
 int64_t StepLoop::run(int64_t steps) {
   int64_t done = 0;
   for (; done < steps && input_->has_next(); ++done) {
-    pending_ = runner_->schedule(step_, input_);
-    if (pending_.wait_for(std::chrono::seconds(0)) == std::future_status::ready) {
-      result_ = pending_.get();
-    }
+    under_way_.push_back(schedule());
+    collect();
   }
   return done;
 }
 
+void StepLoop::collect() {
+  while (!under_way_.empty() &&
+         under_way_.front().wait_for(std::chrono::seconds(0)) == std::future_status::ready) {
+    std::future<Structure> first = std::move(under_way_.front());
+    under_way_.pop_front();
+    try {
+      result_ = first.get();
+      has_result_ = true;
+    } catch (const OutOfRangeError&) {  // if it is more than the end of the pass, join throws it
+      runner_->join();
+    } catch (...) {
+      runner_->join();
+      throw;
+    }
+  }
+}
+
 const Structure& StepLoop::result() {
-  if (pending_.valid()) result_ = pending_.get();
+  collect();
+  if (!has_result_ && !under_way_.empty()) {
+    under_way_.front().wait();
+    collect();
+  }
   return result_;
+}
+
+void StepLoop::join() {
+  runner_->join();
+  collect();
 }
 
 void StepLogs::read(std::vector<keras::Logs::Entry>& entries) {
@@ -105,7 +146,7 @@ void StepLogs::read(std::vector<keras::Logs::Entry>& entries) {
     const auto found =
         std::find_if(entries.begin(), entries.end(),
                      [&, key = &name](const auto& one) { return one.first == *key; });
-    const double number = value.tensor().item<double>();
+    const double number = log_number(model_, name, value.tensor());
     if (found == entries.end()) {
       entries.emplace_back(name, number);
     } else {
@@ -139,6 +180,20 @@ int resolve_verbose(int verbose, const StrategyCore& core) {
   }
   if (verbose != keras::kVerboseAuto) return verbose;
   return ::isatty(STDOUT_FILENO) == 1 && !core.group().spans_tasks() ? 1 : 2;
+}
+
+void make_variables(const std::shared_ptr<keras::Model>& model, const StepInput& input) {
+  if (!strategy_of(*model)->steps_run_elsewhere()) return;
+  const StructureSpec batch = input.element_spec();
+  const bool has_labels = batch.is_tuple() && batch.members().size() > 0;
+  const StructureSpec outputs =
+      infer_outputs(keras::layers::LayerHandle(model), has_labels ? batch.members()[0] : batch, {});
+  Training& training = Training::of(*model);
+  if (!training.is_compiled()) return;
+  CompiledModel& compiled = training.compiled(*model);
+  compiled.prepare(outputs.make_structure(
+      [](const TensorSpec&) -> Leaf { return at::scalar_tensor(0, at::kFloat); }));
+  compiled.optimizer().build(model->trainable_variables());
 }
 
 void reset_all(const std::vector<NamedMetric>& metrics) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -44,19 +45,25 @@ class StepLoop {
   const std::shared_ptr<StepInput>& input() const { return input_; }
   void set_input(std::shared_ptr<StepInput> input) { input_ = std::move(input); }
 
-  // Runs so many steps, or fewer where the data ends. Returns how many.
+  // Runs so many steps, or fewer where the data ends; some may still be under way. Returns how many.
   // Errors: those of the steps and the data.
   int64_t run(int64_t steps);
-  // Of the last step, over all replicas.
+  // One step. Errors: of an earlier one.
+  std::future<Structure> schedule() { return runner_->schedule(step_, input_); }
+  // Of the last step that is over, over all replicas; waits for the first.
   const Structure& result();
   // All steps are over. Errors: as StepRunner::join.
-  void join() { runner_->join(); }
+  void join();
 
  private:
+  // Takes the results of steps that are over.
+  void collect();
+
   std::unique_ptr<StepRunner> runner_;
   std::shared_ptr<const StepFunction> step_;
   std::shared_ptr<StepInput> input_;
-  std::future<Structure> pending_;
+  std::deque<std::future<Structure>> under_way_;
+  bool has_result_ = false;
   Structure result_;
 };
 
@@ -81,6 +88,11 @@ int64_t expected_steps(int64_t steps_to_run, const StepInput& input);
 
 // 1 or 2 for kVerboseAuto. Errors: InvalidArgument (another number than these and 0).
 int resolve_verbose(int verbose, const StrategyCore& core);
+
+// Where other tasks run the steps, all of them need the variables: makes those of the model and, if it
+// is compiled, of its losses, metrics and optimizer, as its first step would.
+// Errors: those of the model on inputs of this form.
+void make_variables(const std::shared_ptr<keras::Model>& model, const StepInput& input);
 
 void reset_all(const std::vector<NamedMetric>& metrics);
 // Whether any task wants to end. COLLECTIVE over tasks.

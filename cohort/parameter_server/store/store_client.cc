@@ -3,15 +3,25 @@
 #include <future>
 #include <utility>
 
+#include "cohort/parameter_server/coordinator_fence.h"
+
 namespace cohort::internal {
-StoreClient::StoreClient(int num_ps, GetChannel channel, std::chrono::milliseconds timeout)
-    : num_ps_(num_ps), channel_(std::move(channel)), timeout_(timeout) {}
+StoreClient::StoreClient(int num_ps, GetChannel channel, GetSession session, Explain explain,
+                         std::chrono::milliseconds timeout)
+    : num_ps_(num_ps),
+      channel_(std::move(channel)),
+      session_(std::move(session)),
+      explain_(std::move(explain)),
+      timeout_(timeout) {}
 
 std::vector<rpc::CallResult> StoreClient::call_all(
     const char* method, std::vector<std::pair<int, rpc::Message>> requests) const {
-  const rpc::CallOptions options{.timeout = timeout_, .max_reply_bytes = kMostStoreBytes};
+  const rpc::CallOptions options{
+      .timeout = timeout_, .max_reply_bytes = kMostStoreBytes, .same_host = true};
   std::vector<std::future<rpc::CallResult>> answers;
+  const SessionId session = session_();
   for (auto& [ps, request] : requests) {
+    stamp(request, session);
     auto promise = std::make_shared<std::promise<rpc::CallResult>>();
     answers.push_back(promise->get_future());
     channel_(ps)->start(method, std::move(request), options, [promise](rpc::CallResult result) {
@@ -21,7 +31,7 @@ std::vector<rpc::CallResult> StoreClient::call_all(
   std::vector<rpc::CallResult> results;
   for (auto& answer : answers) results.push_back(answer.get());  // each call has its deadline
   for (const rpc::CallResult& result : results) {
-    if (result.error != nullptr) std::rethrow_exception(result.error);
+    if (result.error != nullptr) std::rethrow_exception(explain_(result.error));
   }
   return results;
 }
@@ -33,22 +43,34 @@ void StoreClient::create(const ShardPlace& place, const std::string& name,
   call_all("store/create", std::move(requests));
 }
 
-std::vector<VariableStore::Value> StoreClient::read(std::span<const Known> shards) const {
-  std::vector<ReadRequest> of_ps(static_cast<size_t>(num_ps_));
+void StoreClient::create(const ShardPlace& place, const std::string& name,
+                         const KnownShard& known) const {
+  std::vector<std::pair<int, rpc::Message>> requests;
+  requests.emplace_back(place.ps,
+                        encode(CreateRequest{.key = place.key, .name = name, .known = known}));
+  call_all("store/create", std::move(requests));
+}
+
+template <class Request, class Entry>
+std::vector<VariableStore::Value> StoreClient::ask_all(
+    const char* method, std::span<const Entry> entries,
+    const std::function<typename Request::Entry(const Entry&)>& question) const {
+  std::vector<Request> of_ps(static_cast<size_t>(num_ps_));
   std::vector<std::vector<size_t>> positions(of_ps.size());
-  for (size_t i = 0; i < shards.size(); ++i) {
-    const auto ps = static_cast<size_t>(shards[i].place.ps);
-    of_ps[ps].entries.push_back({shards[i].place.key, shards[i].version});
+  for (size_t i = 0; i < entries.size(); ++i) {
+    const auto ps = static_cast<size_t>(entries[i].place.ps);
+    of_ps[ps].entries.push_back(question(entries[i]));
     positions[ps].push_back(i);
   }
   std::vector<std::pair<int, rpc::Message>> requests;
-  for (size_t ps = 0; ps < of_ps.size(); ++ps) {
-    if (!positions[ps].empty()) requests.emplace_back(static_cast<int>(ps), encode(of_ps[ps]));
-  }
   std::vector<int> order;
-  for (const auto& [ps, request] : requests) order.push_back(ps);
-  const auto results = call_all("store/read", std::move(requests));
-  std::vector<VariableStore::Value> values(shards.size());
+  for (size_t ps = 0; ps < of_ps.size(); ++ps) {
+    if (positions[ps].empty()) continue;
+    requests.emplace_back(static_cast<int>(ps), encode(of_ps[ps]));
+    order.push_back(static_cast<int>(ps));
+  }
+  const auto results = call_all(method, std::move(requests));
+  std::vector<VariableStore::Value> values(entries.size());
   for (size_t r = 0; r < results.size(); ++r) {
     ReadReply reply = decode_read_reply(results[r].reply);
     const auto& places = positions[static_cast<size_t>(order[r])];
@@ -61,13 +83,31 @@ std::vector<VariableStore::Value> StoreClient::read(std::span<const Known> shard
   return values;
 }
 
-Tensor StoreClient::read_rows(const ShardPlace& place, const Tensor& indices) const {
+std::vector<VariableStore::Value> StoreClient::read(std::span<const Known> shards) const {
+  return ask_all<ReadRequest, Known>("store/read", shards, [](const Known& known) {
+    return ReadRequest::Entry{known.place.key, known.version};
+  });
+}
+
+std::vector<Tensor> StoreClient::read_rows(std::span<const Rows> rows) const {
+  const auto values = ask_all<RowsRequest, Rows>("store/rows", rows, [](const Rows& one) {
+    return RowsRequest::Entry{one.place.key, one.indices};
+  });
+  std::vector<Tensor> tensors;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const Tensor& tensor = values[i].tensor;
+    if (!tensor.defined() || tensor.dim() == 0 || tensor.size(0) != rows[i].indices.numel()) {
+      throw DataLossError(str("ps task ", rows[i].place.ps, " answered with other rows"));
+    }
+    tensors.push_back(tensor);
+  }
+  return tensors;
+}
+
+VariableStore::Load StoreClient::load(int ps) const {
   std::vector<std::pair<int, rpc::Message>> requests;
-  requests.emplace_back(place.ps, encode(RowsRequest{place.key, indices}));
-  const auto results = call_all("store/rows", std::move(requests));
-  ReadReply reply = decode_read_reply(results[0].reply);
-  if (reply.values.size() != 1) throw DataLossError("a store answered without rows");
-  return std::move(reply.values[0].tensor);
+  requests.emplace_back(ps, rpc::Message{.control = ""});
+  return decode_load(call_all("store/load", std::move(requests))[0].reply);
 }
 
 void StoreClient::apply(std::vector<std::vector<StoreOp>> ops, const Push& push) const {

@@ -26,11 +26,18 @@ class StoreClient {
  public:
   // The calling task's channel to ps task `ps`.
   using GetChannel = std::function<std::shared_ptr<rpc::Channel>(int ps)>;
-  StoreClient(int num_ps, GetChannel channel, std::chrono::milliseconds timeout);
+  // The calling thread's session (coordinator_fence.h), which every call carries.
+  using GetSession = std::function<uint64_t()>;
+  // What a call's error is thrown as.
+  using Explain = std::function<std::exception_ptr(const std::exception_ptr&)>;
+  StoreClient(int num_ps, GetChannel channel, GetSession session, Explain explain,
+              std::chrono::milliseconds timeout);
 
   int num_ps() const { return num_ps_; }
 
   void create(const ShardPlace& place, const std::string& name, const Tensor& value) const;
+  // The ps task makes the value.
+  void create(const ShardPlace& place, const std::string& name, const KnownShard& known) const;
 
   struct Known {
     ShardPlace place;
@@ -39,8 +46,13 @@ class StoreClient {
   // One call to each ps task that has any of the shards, all at once. In the order of `shards`; a value
   // that is undefined has not changed.
   std::vector<VariableStore::Value> read(std::span<const Known> shards) const;
-  // Shapes: indices [n] of int64 -> [n, ..].
-  Tensor read_rows(const ShardPlace& place, const Tensor& indices) const;
+  struct Rows {
+    ShardPlace place;
+    Tensor indices;
+  };
+  // As read. Shapes: indices [n] of int64 -> [n, ..].
+  std::vector<Tensor> read_rows(std::span<const Rows> rows) const;
+  VariableStore::Load load(int ps) const;
 
   struct Push {
     uint64_t token = 0;
@@ -50,11 +62,18 @@ class StoreClient {
   void apply(std::vector<std::vector<StoreOp>> ops, const Push& push) const;
 
  private:
+  // Asks each ps task, and puts its answers at the places of `entries` where the questions were.
+  template <class Request, class Entry>
+  std::vector<VariableStore::Value> ask_all(
+      const char* method, std::span<const Entry> entries,
+      const std::function<typename Request::Entry(const Entry&)>& question) const;
   std::vector<rpc::CallResult> call_all(const char* method,
                                         std::vector<std::pair<int, rpc::Message>> requests) const;
 
   const int num_ps_;
   const GetChannel channel_;
+  const GetSession session_;
+  const Explain explain_;
   const std::chrono::milliseconds timeout_;
 };
 

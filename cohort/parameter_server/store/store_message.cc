@@ -1,277 +1,93 @@
 #include "cohort/parameter_server/store/store_message.h"
 
-#include <bit>
-#include <map>
+#include <ATen/ops/empty.h>
+#include <c10/core/ScalarType.h>
+
+#include <iterator>
 #include <utility>
 
 #include "cohort/core/error.h"
-#include "cohort/core/wire.h"
-#include "cohort/distribute/structure_message.h"
-#include "cohort/optim/make_rule.h"
+#include "cohort/parameter_server/store/message_parts.h"
 
 namespace cohort::internal {
 namespace {
 
-// A message's fields are an encoded request, and the form of its tensors, whose bytes are the bulk.
-enum StoreField : uint32_t { kRequest = 1, kTensors = 2 };
-
-// The tensors of a message, in the order in which they are written and read.
-class TensorWriter {
- public:
-  void add(const Tensor& tensor) { tensors_.emplace_back(tensor); }
-  rpc::Message message(const WireWriter& request) && {
-    rpc::Message message = to_message(Structure::make_tuple(std::move(tensors_)));
-    WireWriter control;
-    control.bytes(kRequest, request.str()).bytes(kTensors, message.control);
-    message.control = control.str();
-    return message;
-  }
-
- private:
-  std::vector<Structure> tensors_;
+enum CreateField : uint32_t {
+  kCreateVariable = 1,
+  kCreateShard,
+  kCreateName,
+  kKnownKind,
+  kKnownFirst,
+  kKnownSecond,
+  kKnownSeed,
+  kKnownStream,
+  kKnownPosition,
+  kKnownSize,  // of each dimension
+  kKnownOffset
 };
-
-class MessageReader {
- public:
-  MessageReader(const rpc::Message& message, std::string what) : what_(std::move(what)) {
-    rpc::Message tensors{.control = "", .bulk = message.bulk};
-    WireReader in(message.control, what_);
-    while (in.next()) {
-      if (in.field() == kRequest) request_ = in.bytes();
-      if (in.field() == kTensors) tensors.control = in.bytes();
-    }
-    tensors_ = to_structure(tensors, what_);
-    if (!tensors_.is_tuple()) fail("has no list of tensors");
-  }
-
-  WireReader request() const { return {request_, what_}; }
-  WireReader part(std::string_view bytes) const { return {bytes, what_}; }
-  const std::string& what() const { return what_; }
-
-  Tensor next_tensor() {
-    if (next_ >= tensors_.size()) fail("has too few tensors");
-    const Structure& entry = tensors_[next_++];
-    if (!entry.is_leaf() || !entry.leaf().is_tensor()) fail("has something else than a tensor");
-    return entry.tensor();
-  }
-  [[noreturn]] void fail(const char* problem) const {
-    throw InvalidArgumentError(str(what_, " ", problem));
-  }
-
- private:
-  std::string what_;
-  std::string request_;
-  Structure tensors_;
-  size_t next_ = 0;
-};
-
-double as_double(uint64_t bits) { return std::bit_cast<double>(bits); }
-uint64_t as_bits(double value) { return std::bit_cast<uint64_t>(value); }
-
-enum CreateField : uint32_t { kCreateVariable = 1, kCreateShard, kCreateName };
 
 enum EntryField : uint32_t { kEntry = 1 };
 enum EntryPart : uint32_t { kEntryVariable = 1, kEntryShard, kEntryVersion, kEntryHasValue };
+enum LoadField : uint32_t { kLoadNumber = 1, kLoadLargest = 2 };
 
-enum ApplyField : uint32_t { kToken = 1, kTokensEndedBelow, kRule, kOp };
-enum RulePart : uint32_t {
-  kRuleName = 1,
-  kParameterName,
-  kParameterValue,
-  kClipvalue,
-  kWeightDecay,
-  kEmaMomentum,
-  kEmaOverwriteFrequency
-};
-enum OpPart : uint32_t {
-  kOpKind = 1,
-  kOpVariable,
-  kOpShard,
-  kOpCode,
-  kOpSlot,
-  kOpRule,
-  kOpRate,
-  kOpIteration,
-  kOpIsSparse
-};
-
-std::string encode_rule(const optim::UpdateRule& rule) {
-  const optim::RuleConfig config = rule.config();
-  WireWriter out;
-  out.bytes(kRuleName, config.name);
-  for (const auto& [name, value] : config.values) {
-    out.bytes(kParameterName, name).fixed64(kParameterValue, as_bits(value));
-  }
-  if (config.transform) {
-    out.fixed64(kClipvalue, as_bits(config.transform->clipvalue));
-    if (config.transform->weight_decay) {
-      out.fixed64(kWeightDecay, as_bits(*config.transform->weight_decay));
-    }
-    if (config.transform->ema_momentum) {
-      out.fixed64(kEmaMomentum, as_bits(*config.transform->ema_momentum));
-    }
-    out.varint(kEmaOverwriteFrequency,
-               static_cast<uint64_t>(config.transform->ema_overwrite_frequency));
-  }
-  return out.str();
+void write_known(const KnownShard& known, WireWriter& out, TensorWriter& tensors) {
+  out.varint(kKnownKind, static_cast<uint64_t>(known.values.kind))
+      .fixed64(kKnownFirst, as_bits(known.values.first))
+      .fixed64(kKnownSecond, as_bits(known.values.second))
+      .varint(kKnownSeed, known.values.seed)
+      .varint(kKnownStream, known.values.stream)
+      .varint(kKnownPosition, known.values.position)
+      .varint(kKnownOffset, static_cast<uint64_t>(known.first));
+  for (const int64_t size : known.shape) out.varint(kKnownSize, static_cast<uint64_t>(size));
+  tensors.add(at::empty({0}, known.dtype));  // names the dtype
 }
 
-std::shared_ptr<const optim::UpdateRule> decode_rule(WireReader in) {
-  optim::RuleConfig config;
-  const auto transform = [&]() -> optim::TransformOptions& {
-    if (!config.transform) config.transform.emplace();
-    return *config.transform;
-  };
-  while (in.next()) {
-    switch (in.field()) {
-      case kRuleName:
-        config.name = in.bytes();
-        break;
-      case kParameterName:
-        config.values.emplace_back(in.bytes(), 0.);
-        break;
-      case kParameterValue:
-        if (!config.values.empty()) config.values.back().second = as_double(in.fixed64());
-        break;
-      case kClipvalue:
-        transform().clipvalue = as_double(in.fixed64());
-        break;
-      case kWeightDecay:
-        transform().weight_decay = as_double(in.fixed64());
-        break;
-      case kEmaMomentum:
-        transform().ema_momentum = as_double(in.fixed64());
-        break;
-      case kEmaOverwriteFrequency:
-        transform().ema_overwrite_frequency = static_cast<int64_t>(in.varint());
-        break;
+// Whether the field was one of a known shard's.
+bool read_known(WireReader& in, KnownShard& known, const StoreMessageReader& reader) {
+  switch (in.field()) {
+    case kKnownKind: {
+      const uint64_t kind = in.varint();
+      if (kind > static_cast<uint64_t>(distribute::KnownValues::Kind::kNormal)) {
+        reader.fail("has values of an unknown kind");
+      }
+      known.values.kind = static_cast<distribute::KnownValues::Kind>(kind);
+      return true;
     }
+    case kKnownFirst:
+      known.values.first = as_double(in.fixed64());
+      return true;
+    case kKnownSecond:
+      known.values.second = as_double(in.fixed64());
+      return true;
+    case kKnownSeed:
+      known.values.seed = in.varint();
+      return true;
+    case kKnownStream:
+      known.values.stream = in.varint();
+      return true;
+    case kKnownPosition:
+      known.values.position = in.varint();
+      return true;
+    case kKnownOffset:
+      known.first = static_cast<int64_t>(in.varint());
+      return true;
+    case kKnownSize:
+      known.shape.push_back(static_cast<int64_t>(in.varint()));
+      return true;
+    default:
+      return false;
   }
-  return optim::make_rule(config);
 }
 
-// Writes the operations of one request.
-class OpWriter {
- public:
-  WireWriter rules_and_ops;
-  TensorWriter tensors;
-
-  void write(const std::vector<StoreOp>& ops) {
-    std::vector<std::string> encoded;
-    for (const StoreOp& op : ops) {
-      encoded.push_back(std::visit([this](const auto& known) { return one(known); }, op));
-    }
-    for (const auto& rule : rules_) rules_and_ops.bytes(kRule, encode_rule(*rule));
-    for (const std::string& op : encoded) rules_and_ops.bytes(kOp, op);
+void check_known(const KnownShard& known, const StoreMessageReader& reader) {
+  constexpr int64_t kMostBytes = int64_t{1} << 40;
+  constexpr size_t kMostDimensions = 64;
+  int64_t bytes = static_cast<int64_t>(c10::elementSize(known.dtype));
+  bool fits = known.first >= 0 && known.shape.size() <= kMostDimensions;
+  for (const int64_t size : known.shape) {
+    fits = fits && size >= 0 && !__builtin_mul_overflow(bytes, size, &bytes) && bytes <= kMostBytes;
   }
-
- private:
-  static WireWriter begin(size_t kind, const ShardKey& key) {
-    WireWriter out;
-    out.varint(kOpKind, kind)
-        .varint(kOpVariable, static_cast<uint64_t>(key.variable))
-        .varint(kOpShard, static_cast<uint64_t>(key.shard));
-    return out;
-  }
-
-  std::string one(const AssignShard& op) {
-    WireWriter out = begin(0, op.key);
-    out.varint(kOpCode, static_cast<uint64_t>(op.op));
-    tensors.add(op.operand);
-    return out.str();
-  }
-  std::string one(const ScatterShard& op) {
-    WireWriter out = begin(1, op.key);
-    out.varint(kOpCode, static_cast<uint64_t>(op.op));
-    tensors.add(op.indices);
-    tensors.add(op.values);
-    return out.str();
-  }
-  std::string one(const UpdateShard& op) {
-    WireWriter out = begin(2, op.key);
-    for (const ShardKey& slot : op.slots) {
-      out.varint(kOpSlot, static_cast<uint64_t>(slot.variable));
-    }
-    out.varint(kOpRule, index_of(op.rule))
-        .fixed64(kOpRate, as_bits(op.learning_rate))
-        .varint(kOpIteration, static_cast<uint64_t>(op.iteration))
-        .varint(kOpIsSparse, op.indices.defined());
-    tensors.add(op.gradient);
-    if (op.indices.defined()) tensors.add(op.indices);
-    return out.str();
-  }
-
-  size_t index_of(const std::shared_ptr<const optim::UpdateRule>& rule) {
-    for (size_t i = 0; i < rules_.size(); ++i) {
-      if (rules_[i] == rule) return i;
-    }
-    rules_.push_back(rule);
-    return rules_.size() - 1;
-  }
-
-  std::vector<std::shared_ptr<const optim::UpdateRule>> rules_;
-};
-
-template <class Op>
-Op checked_op(uint64_t code, Op last, const MessageReader& in) {
-  if (code > static_cast<uint64_t>(last)) in.fail("has an unknown operation");
-  return static_cast<Op>(code);
-}
-
-StoreOp decode_op(std::string_view bytes, MessageReader& message,
-                  const std::vector<std::shared_ptr<const optim::UpdateRule>>& rules) {
-  uint64_t kind = 0, code = 0, rule = 0;
-  ShardKey key;
-  UpdateShard update;
-  bool is_sparse = false;
-  WireReader in = message.part(bytes);
-  std::vector<int64_t> slots;
-  while (in.next()) {
-    switch (in.field()) {
-      case kOpKind:
-        kind = in.varint();
-        break;
-      case kOpVariable:
-        key.variable = static_cast<int64_t>(in.varint());
-        break;
-      case kOpShard:
-        key.shard = static_cast<int64_t>(in.varint());
-        break;
-      case kOpCode:
-        code = in.varint();
-        break;
-      case kOpSlot:
-        slots.push_back(static_cast<int64_t>(in.varint()));
-        break;
-      case kOpRule:
-        rule = in.varint();
-        break;
-      case kOpRate:
-        update.learning_rate = as_double(in.fixed64());
-        break;
-      case kOpIteration:
-        update.iteration = static_cast<int64_t>(in.varint());
-        break;
-      case kOpIsSparse:
-        is_sparse = in.varint() != 0;
-        break;
-    }
-  }
-  if (kind == 0) {
-    return AssignShard{key, checked_op(code, AssignOp::kSub, message), message.next_tensor()};
-  }
-  if (kind == 1) {
-    const ScatterOp op = checked_op(code, ScatterOp::kDiv, message);
-    const Tensor indices = message.next_tensor();
-    return ScatterShard{key, op, indices, message.next_tensor()};
-  }
-  if (kind != 2 || rule >= rules.size()) message.fail("has an unknown operation");
-  update.key = key;
-  for (const int64_t slot : slots) update.slots.push_back({slot, key.shard});
-  update.rule = rules[rule];
-  update.gradient = message.next_tensor();
-  if (is_sparse) update.indices = message.next_tensor();
-  return update;
+  if (!fits) reader.fail("has a shape that no shard can have");
 }
 
 }  // namespace
@@ -282,13 +98,19 @@ rpc::Message encode(const CreateRequest& request) {
       .varint(kCreateShard, static_cast<uint64_t>(request.key.shard))
       .bytes(kCreateName, request.name);
   TensorWriter tensors;
-  tensors.add(request.value);
+  if (request.known) {
+    write_known(*request.known, out, tensors);
+  } else {
+    tensors.add(request.value);
+  }
   return std::move(tensors).message(out);
 }
 
 CreateRequest decode_create(const rpc::Message& message) {
-  MessageReader reader(message, "the creation of a variable");
+  StoreMessageReader reader(message, "the creation of a variable");
   CreateRequest request;
+  KnownShard known;
+  bool is_known = false;
   WireReader in = reader.request();
   while (in.next()) {
     switch (in.field()) {
@@ -301,9 +123,15 @@ CreateRequest decode_create(const rpc::Message& message) {
       case kCreateName:
         request.name = in.bytes();
         break;
+      default:
+        is_known = read_known(in, known, reader) || is_known;
     }
   }
   request.value = reader.next_tensor();
+  if (!is_known) return request;
+  known.dtype = std::exchange(request.value, Tensor()).scalar_type();
+  check_known(known, reader);
+  request.known = std::move(known);
   return request;
 }
 
@@ -320,7 +148,7 @@ rpc::Message encode(const ReadRequest& request) {
 }
 
 ReadRequest decode_read(const rpc::Message& message) {
-  const MessageReader reader(message, "the reading of variables");
+  const StoreMessageReader reader(message, "the reading of variables");
   ReadRequest request;
   WireReader in = reader.request();
   while (in.next()) {
@@ -359,7 +187,7 @@ rpc::Message encode(const ReadReply& reply) {
 }
 
 ReadReply decode_read_reply(const rpc::Message& message) {
-  MessageReader reader(message, "the values of variables");
+  StoreMessageReader reader(message, "the values of variables");
   ReadReply reply;
   WireReader in = reader.request();
   while (in.next()) {
@@ -379,55 +207,61 @@ ReadReply decode_read_reply(const rpc::Message& message) {
 
 rpc::Message encode(const RowsRequest& request) {
   WireWriter out;
-  out.varint(kEntryVariable, static_cast<uint64_t>(request.key.variable))
-      .varint(kEntryShard, static_cast<uint64_t>(request.key.shard));
   TensorWriter tensors;
-  tensors.add(request.indices);
+  for (const auto& [key, indices] : request.entries) {
+    WireWriter entry;
+    entry.varint(kEntryVariable, static_cast<uint64_t>(key.variable))
+        .varint(kEntryShard, static_cast<uint64_t>(key.shard));
+    out.bytes(kEntry, entry.str());
+    tensors.add(indices);
+  }
   return std::move(tensors).message(out);
 }
 
 RowsRequest decode_rows(const rpc::Message& message) {
-  MessageReader reader(message, "the reading of rows");
+  StoreMessageReader reader(message, "the reading of rows");
   RowsRequest request;
   WireReader in = reader.request();
   while (in.next()) {
-    if (in.field() == kEntryVariable) request.key.variable = static_cast<int64_t>(in.varint());
-    if (in.field() == kEntryShard) request.key.shard = static_cast<int64_t>(in.varint());
-  }
-  request.indices = reader.next_tensor();
-  return request;
-}
-
-rpc::Message encode(const ApplyRequest& request) {
-  OpWriter writer;
-  writer.rules_and_ops.varint(kToken, request.token)
-      .varint(kTokensEndedBelow, request.forget_below);
-  writer.write(request.ops);
-  return std::move(writer.tensors).message(writer.rules_and_ops);
-}
-
-ApplyRequest decode_apply(const rpc::Message& message) {
-  MessageReader reader(message, "a push");
-  ApplyRequest request;
-  std::vector<std::shared_ptr<const optim::UpdateRule>> rules;
-  WireReader in = reader.request();
-  while (in.next()) {
-    switch (in.field()) {
-      case kToken:
-        request.token = in.varint();
-        break;
-      case kTokensEndedBelow:
-        request.forget_below = in.varint();
-        break;
-      case kRule:
-        rules.push_back(decode_rule(reader.part(in.bytes())));
-        break;
-      case kOp:
-        request.ops.push_back(decode_op(in.bytes(), reader, rules));
-        break;
+    if (in.field() != kEntry) continue;
+    RowsRequest::Entry entry;
+    WireReader parts = reader.part(in.bytes());
+    while (parts.next()) {
+      if (parts.field() == kEntryVariable)
+        entry.key.variable = static_cast<int64_t>(parts.varint());
+      if (parts.field() == kEntryShard) entry.key.shard = static_cast<int64_t>(parts.varint());
     }
+    entry.indices = reader.next_tensor();
+    request.entries.push_back(std::move(entry));
   }
   return request;
+}
+
+rpc::Message encode(const VariableStore::Load& load) {
+  WireWriter out;
+  for (const int64_t number :
+       {load.shards, load.bytes, load.operations, load.repeated, load.values_read, load.rows_read,
+        load.bytes_read, load.largest_bytes}) {
+    out.varint(kLoadNumber, static_cast<uint64_t>(number));
+  }
+  out.bytes(kLoadLargest, load.largest);
+  return {.control = out.str()};
+}
+
+VariableStore::Load decode_load(const rpc::Message& message) {
+  VariableStore::Load load;
+  int64_t* const numbers[] = {&load.shards,     &load.bytes,        &load.operations,
+                              &load.repeated,   &load.values_read,  &load.rows_read,
+                              &load.bytes_read, &load.largest_bytes};
+  size_t next = 0;
+  WireReader in(message.control, "the load of a store");
+  while (in.next()) {
+    if (in.field() == kLoadLargest) load.largest = in.bytes();
+    if (in.field() != kLoadNumber) continue;
+    const auto number = static_cast<int64_t>(in.varint());
+    if (next < std::size(numbers)) *numbers[next++] = number;
+  }
+  return load;
 }
 
 }  // namespace cohort::internal

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "cohort/cluster/rpc/message.h"
+#include "cohort/distribute/variable_spec.h"
 #include "cohort/parameter_server/store/variable_store.h"
 
 namespace cohort::internal {
@@ -14,11 +16,19 @@ namespace cohort::internal {
 // Of a request or an answer.
 inline constexpr size_t kMostStoreBytes = size_t{2} << 30;
 
+// A shard's initial value that the ps task makes by itself.
+struct KnownShard {
+  distribute::KnownValues values;
+  std::vector<int64_t> shape;
+  int64_t first = 0;  // number of the shard's first element in the variable
+  DType dtype = float32;
+};
 // Makes a shard, unless it is there.
 struct CreateRequest {
   ShardKey key;
   std::string name;
-  Tensor value;
+  Tensor value = {};  // undefined: as `known` says
+  std::optional<KnownShard> known = std::nullopt;
 };
 
 // For each shard the version that the caller has; -1: none.
@@ -34,9 +44,13 @@ struct ReadReply {
   std::vector<VariableStore::Value> values;
 };
 
+// Rows of several shards; the answer has a tensor for each.
 struct RowsRequest {
-  ShardKey key;
-  Tensor indices;
+  struct Entry {
+    ShardKey key;
+    Tensor indices;
+  };
+  std::vector<Entry> entries;
 };
 
 struct ApplyRequest {
@@ -53,10 +67,12 @@ rpc::Message encode(const ReadRequest& request);
 rpc::Message encode(const ReadReply& reply);
 rpc::Message encode(const RowsRequest& request);
 rpc::Message encode(const ApplyRequest& request);
+rpc::Message encode(const VariableStore::Load& load);
 CreateRequest decode_create(const rpc::Message& message);
 ReadRequest decode_read(const rpc::Message& message);
 ReadReply decode_read_reply(const rpc::Message& message);
 RowsRequest decode_rows(const rpc::Message& message);
 ApplyRequest decode_apply(const rpc::Message& message);
+VariableStore::Load decode_load(const rpc::Message& message);
 
 }  // namespace cohort::internal

@@ -31,9 +31,51 @@ TEST(StoreMessage, CreationsAndReadsArriveAsTheyWereSent) {
   EXPECT_EQ(reply.values[1].version, 4);
   EXPECT_FALSE(reply.values[1].tensor.defined());
 
-  const RowsRequest rows = decode_rows(encode(RowsRequest{{9, 1}, at::arange(3)}));
-  EXPECT_EQ(rows.key, (ShardKey{9, 1}));
-  EXPECT_EQ(rows.indices.numel(), 3);
+  const RowsRequest rows =
+      decode_rows(encode(RowsRequest{{{{9, 1}, at::arange(3)}, {{9, 2}, at::arange(2)}}}));
+  ASSERT_EQ(rows.entries.size(), 2u);
+  EXPECT_EQ(rows.entries[0].key, (ShardKey{9, 1}));
+  EXPECT_EQ(rows.entries[0].indices.numel(), 3);
+  EXPECT_EQ(rows.entries[1].key, (ShardKey{9, 2}));
+
+  const VariableStore::Load load = decode_load(encode(VariableStore::Load{.shards = 1,
+                                                                          .bytes = 2,
+                                                                          .operations = 3,
+                                                                          .repeated = 4,
+                                                                          .values_read = 5,
+                                                                          .rows_read = 6,
+                                                                          .bytes_read = 7,
+                                                                          .largest = "table",
+                                                                          .largest_bytes = 8}));
+  EXPECT_EQ(load.shards, 1);
+  EXPECT_EQ(load.bytes_read, 7);
+  EXPECT_EQ(load.largest, "table");
+  EXPECT_EQ(load.largest_bytes, 8);
+}
+
+TEST(StoreMessage, KnownInitialValuesAreADescription) {
+  const KnownShard known{.values = {.kind = distribute::KnownValues::Kind::kNormal,
+                                    .first = 0.5,
+                                    .second = 2,
+                                    .seed = ~uint64_t{0},
+                                    .stream = 3,
+                                    .position = 8},
+                         .shape = {2, 3},
+                         .first = 6,
+                         .dtype = at::kHalf};
+  const rpc::Message message = encode(CreateRequest{.key = {5, 2}, .name = "v", .known = known});
+  EXPECT_EQ(message.bulk_bytes(), 0u);
+  const CreateRequest creation = decode_create(message);
+  ASSERT_TRUE(creation.known.has_value());
+  EXPECT_FALSE(creation.value.defined());
+  EXPECT_EQ(creation.known->shape, known.shape);
+  EXPECT_EQ(creation.known->dtype, at::kHalf);
+  EXPECT_EQ(creation.known->values.seed, ~uint64_t{0});
+  EXPECT_EQ(creation.known->values.second, 2);
+  KnownShard huge = known;
+  huge.shape = {int64_t{1} << 40, int64_t{1} << 40};
+  EXPECT_THROW(decode_create(encode(CreateRequest{.key = {5, 2}, .name = "v", .known = huge})),
+               InvalidArgumentError);
 }
 
 TEST(StoreMessage, PushesKeepTheirOrderRulesAndTokens) {
@@ -73,10 +115,10 @@ TEST(StoreMessage, PushesKeepTheirOrderRulesAndTokens) {
 }
 
 TEST(StoreMessage, RefusesWhatIsNoMessage) {
-  const rpc::Message good = encode(RowsRequest{{9, 1}, at::arange(3)});
+  const rpc::Message good = encode(RowsRequest{{{{9, 1}, at::arange(3)}}});
   EXPECT_THROW(decode_rows({.control = "\xff\xff"}), Error);
   EXPECT_THROW(decode_rows({.control = good.control}), Error);  // without its bytes
-  EXPECT_THROW(decode_rows({.control = ""}), Error);
+  EXPECT_THROW(decode_create({.control = ""}), Error);
   EXPECT_THROW(decode_apply({.control = std::string(40, '\x1a')}), Error);
 }
 

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "cohort/cluster/rpc/error_detail.h"
 #include "cohort/cluster/rpc/frame.h"
 #include "cohort/core/error.h"
 #include "cohort/core/task.h"
+#include "cohort/distribute/known_values.h"
 #include "cohort/parameter_server/store/store_message.h"
 
 namespace cohort::internal {
@@ -15,8 +17,8 @@ constexpr size_t kMostControlBytes = rpc::kMaxHeaderBytes;
 constexpr rpc::Roles kCallers = rpc::Role::kCoordinator | rpc::Role::kWorker;
 
 // A worker that is lost changes the cluster's generation, which concerns no other worker's pushes:
-// the methods are not fenced by it.
-enum StoreMethod : size_t { kCreate, kRead, kRows, kApply };
+// the methods are not fenced by it, but by the coordinator's (coordinator_fence.h).
+enum StoreMethod : size_t { kCreate, kRead, kRows, kApply, kLoad };
 constexpr rpc::MethodSpec kStoreMethods[] = {
     {.name = "create", .callers = kCallers, .max_bulk_bytes = kMostStoreBytes, .fenced = false},
     {.name = "read",
@@ -26,19 +28,24 @@ constexpr rpc::MethodSpec kStoreMethods[] = {
     {.name = "rows",
      .callers = kCallers | rpc::Role::kEvaluator,
      .max_bulk_bytes = kMostStoreBytes,
-     .fenced = false},
+     .fenced = false,
+     .max_control_bytes = kMostControlBytes},
     {.name = "apply",
      .callers = kCallers,
      .max_bulk_bytes = kMostStoreBytes,
      .fenced = false,
      .max_control_bytes = kMostControlBytes},
+    {.name = "load", .callers = kCallers | rpc::Role::kEvaluator, .fenced = false},
 };
 
 }  // namespace
 
-StoreService::StoreService(TaskId self, std::shared_ptr<VariableStore> store)
+StoreService::StoreService(TaskId self, std::shared_ptr<VariableStore> store,
+                           std::shared_ptr<CoordinatorFence> fence)
     : self_(std::move(self)),
       store_(std::move(store)),
+      fence_(std::move(fence)),
+      figures_(self_),
       pool_("store", std::max(4, num_usable_cores())) {}
 
 std::span<const rpc::MethodSpec> StoreService::methods() const { return kStoreMethods; }
@@ -47,20 +54,60 @@ void StoreService::handle(size_t method, std::unique_ptr<rpc::Call> call) {
   const ScopedTask as_this_server(Task::named(self_.job, self_.index));
   pool_.schedule([this, method, call = std::shared_ptr<rpc::Call>(std::move(call))] {
     try {
-      call->reply(answer(method, call->request()));
+      rpc::Message reply = pass_and_answer(method, *call);
+      bytes_in_ += static_cast<int64_t>(call->request().bulk_bytes());
+      bytes_out_ += static_cast<int64_t>(reply.bulk_bytes());
+      call->reply(std::move(reply));
+      report();
     } catch (...) {
-      const ErrorRecord error = record_error(std::current_exception());
-      call->fail(make_error(error.code, error.message, to_string(self_)));
+      const std::exception_ptr thrown = std::current_exception();
+      const ErrorRecord error = record_error(thrown);
+      call->fail(
+          rpc::make_error(error.code, error.message, to_string(self_), rpc::detail_of(thrown)));
     }
   });
+}
+
+void StoreService::report() const {
+  figures_.tick([this](FigureReporter::Set set) {
+    const VariableStore::Load load = store_->load();
+    set("variable shards", static_cast<double>(load.shards));
+    set("variable bytes", static_cast<double>(load.bytes));
+    if (!load.largest.empty()) {
+      set("bytes of the largest, " + load.largest, static_cast<double>(load.largest_bytes));
+    }
+    set("operations applied", static_cast<double>(load.operations));
+    set("pushes repeated", static_cast<double>(load.repeated));
+    set("stale calls refused", static_cast<double>(fence_->refused()));
+    set("bytes received", static_cast<double>(bytes_in_));
+    set("bytes sent", static_cast<double>(bytes_out_));
+  });
+}
+
+rpc::Message StoreService::pass_and_answer(size_t method, const rpc::Call& call) const {
+  if (method == kLoad) return answer(method, call.request());
+  if (method == kRead || method == kRows) {
+    fence_->check_taken();
+    return answer(method, call.request());
+  }
+  const auto pass = fence_->admit_change(call.caller().task, session_of(call.request()));
+  return answer(method, call.request());
 }
 
 rpc::Message StoreService::answer(size_t method, const rpc::Message& request) const {
   switch (method) {
     case kCreate: {
       const CreateRequest creation = decode_create(request);
-      // The value lies in the message.
-      store_->create(creation.key, creation.name, creation.value.clone());
+      if (creation.known) {
+        const KnownShard& known = *creation.known;
+        if (store_->has(creation.key, creation.name, known.shape, known.dtype)) {
+          return {.control = ""};
+        }
+        store_->create(creation.key, creation.name,
+                       make_known_values(known.values, known.shape, known.first, known.dtype));
+      } else {  // the value lies in the message
+        store_->create(creation.key, creation.name, creation.value.clone());
+      }
       return {.control = ""};
     }
     case kRead: {
@@ -71,9 +118,14 @@ rpc::Message StoreService::answer(size_t method, const rpc::Message& request) co
       return encode(reply);
     }
     case kRows: {
-      const RowsRequest rows = decode_rows(request);
-      return encode(ReadReply{{{0, store_->read_rows(rows.key, rows.indices)}}});
+      ReadReply reply;
+      for (const auto& [key, indices] : decode_rows(request).entries) {
+        reply.values.push_back({0, store_->read_rows(key, indices)});
+      }
+      return encode(reply);
     }
+    case kLoad:
+      return encode(store_->load());
     default: {
       const ApplyRequest push = decode_apply(request);
       store_->forget_tokens_below(push.forget_below);

@@ -1,20 +1,24 @@
 // Answers what other tasks ask of this ps task's store.
 #pragma once
 
+#include <atomic>
 #include <memory>
 
 #include "cohort/cluster/rpc/service.h"
 #include "cohort/core/task_id.h"
 #include "cohort/core/thread_pool.h"
+#include "cohort/parameter_server/coordinator_fence.h"
+#include "cohort/parameter_server/figure_reporter.h"
 #include "cohort/parameter_server/store/variable_store.h"
 
 namespace cohort::internal {
 
-// Methods: "create", "read", "rows", "apply" (store_message.h). They run on threads of the service's
-// own, for `self`.
+// Methods: "create", "read", "rows", "apply", "load" (store_message.h). They run on threads of the
+// service's own, for `self`. What changes variables must pass the fence.
 class StoreService final : public rpc::Service {
  public:
-  StoreService(TaskId self, std::shared_ptr<VariableStore> store);
+  StoreService(TaskId self, std::shared_ptr<VariableStore> store,
+               std::shared_ptr<CoordinatorFence> fence);
 
   std::string_view name() const override { return "store"; }
   std::span<const rpc::MethodSpec> methods() const override;
@@ -22,9 +26,15 @@ class StoreService final : public rpc::Service {
 
  private:
   rpc::Message answer(size_t method, const rpc::Message& request) const;
+  void report() const;
+  rpc::Message pass_and_answer(size_t method, const rpc::Call& call) const;
 
   const TaskId self_;
   const std::shared_ptr<VariableStore> store_;
+  const std::shared_ptr<CoordinatorFence> fence_;
+  mutable FigureReporter figures_;
+  mutable std::atomic<int64_t> bytes_in_{0};
+  mutable std::atomic<int64_t> bytes_out_{0};
   ThreadPool pool_;
 };
 

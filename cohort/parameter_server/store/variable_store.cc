@@ -1,12 +1,11 @@
 #include "cohort/parameter_server/store/variable_store.h"
 
-#include <ATen/ops/index_select.h>
-
 #include <algorithm>
 #include <array>
 #include <utility>
 
 #include "cohort/core/error.h"
+#include "cohort/parameter_server/row_ids.h"
 
 namespace cohort::internal {
 namespace {
@@ -27,6 +26,12 @@ void check_same_form(const std::string& name, const char* what, const Tensor& gi
   if (given.sizes() == value.sizes() && given.scalar_type() == value.scalar_type()) return;
   throw InvalidArgumentError(str(what, " of '", name, "' is ", form_of(given),
                                  ", but the variable's shard is ", form_of(value)));
+}
+
+// Whether nobody else has the tensor, nor any of its memory.
+bool is_sole_owner(const Tensor& tensor) {
+  return tensor.use_count() == 1 && tensor.storage().use_count() == 1 && tensor.is_contiguous() &&
+         tensor.storage().nbytes() == tensor.nbytes();
 }
 
 // Rows of `value`: indices within it, values of its row shape.
@@ -59,33 +64,46 @@ bool VariableStore::create(const ShardKey& key, const std::string& name, Tensor 
   value = value.contiguous();
   const std::unique_lock lock(mutex_);
   if (const auto found = shards_.find(key); found != shards_.end()) {
-    const Shard& there = *found->second;
-    const std::lock_guard shard_lock(there.mutex);
-    if (there.name != name) {
-      throw InvalidArgumentError(str("variable ", key.variable, " is '", there.name,
-                                     "' here, not '", name,
-                                     "': every task must create the same variables"));
-    }
-    check_same_form(name, "the initial value", value, there.value);
+    check_same(*found->second, key, name, value.sizes(), value.scalar_type());
     return false;
   }
   auto shard = std::make_shared<Shard>();
   shard->name = name;
   shard->value = std::move(value);
+  shard->version = first_version_;
   shards_[key] = std::move(shard);
   return true;
 }
 
-bool VariableStore::has(const ShardKey& key) const {
+bool VariableStore::has(const ShardKey& key, const std::string& name, at::IntArrayRef shape,
+                        DType dtype) const {
   const std::shared_lock lock(mutex_);
-  return shards_.contains(key);
+  const auto found = shards_.find(key);
+  if (found == shards_.end()) return false;
+  check_same(*found->second, key, name, shape, dtype);
+  return true;
+}
+
+void VariableStore::check_same(const Shard& there, const ShardKey& key, const std::string& name,
+                               at::IntArrayRef shape, DType dtype) {
+  const std::lock_guard lock(there.mutex);
+  if (there.name != name) {
+    throw InvalidArgumentError(str("variable ", key.variable, " is '", there.name, "' here, not '",
+                                   name, "': every task must create the same variables"));
+  }
+  if (there.value.sizes() == shape && there.value.scalar_type() == dtype) return;
+  throw InvalidArgumentError(internal::str("the initial value of '", name, "' is ",
+                                           dtype_name(dtype), ' ', shape_str(shape),
+                                           ", but the variable's shard is ", form_of(there.value)));
 }
 
 VariableStore::ShardPtr VariableStore::find(const ShardKey& key) const {
   const std::shared_lock lock(mutex_);
   const auto found = shards_.find(key);
   if (found == shards_.end()) {
-    throw NotFoundError(str("this task has no shard ", key.shard, " of variable ", key.variable));
+    throw NotFoundError(str("this task has no shard ", key.shard, " of variable ", key.variable,
+                            ". Every task must make the same variables, in one order: compare what "
+                            "the chief and this worker make under the strategy's scope"));
   }
   return found->second;
 }
@@ -94,28 +112,32 @@ VariableStore::Value VariableStore::read(const ShardKey& key, int64_t known_vers
   const ShardPtr shard = find(key);
   const std::lock_guard lock(shard->mutex);
   if (shard->version == known_version) return {known_version, Tensor()};
+  ++values_read_;
+  bytes_read_ += static_cast<int64_t>(shard->value.nbytes());
   return {shard->version, shard->value};
 }
 
+// Under the shard's lock: who held the value instead would make the next update copy all of it.
 Tensor VariableStore::read_rows(const ShardKey& key, const Tensor& indices) const {
   const ShardPtr shard = find(key);
-  Tensor value;
-  {
-    const std::lock_guard lock(shard->mutex);
-    value = shard->value;
-  }
+  const std::lock_guard lock(shard->mutex);
+  const Tensor& value = shard->value;
   if (indices.dim() != 1 || indices.scalar_type() != int64 || value.dim() == 0) {
     throw InvalidArgumentError(str("rows of '", shard->name,
                                    "' are named by indices [n] of int64, ", "not by ",
                                    form_of(indices)));
   }
-  const int64_t* ids = indices.data_ptr<int64_t>();
-  for (int64_t i = 0; i < indices.numel(); ++i) {
-    if (ids[i] >= 0 && ids[i] < value.size(0)) continue;
+  const Tensor ids = indices.contiguous();
+  const int64_t* id = ids.data_ptr<int64_t>();
+  for (int64_t i = 0; i < ids.numel(); ++i) {
+    if (id[i] >= 0 && id[i] < value.size(0)) continue;
     throw InvalidArgumentError(
-        str("'", shard->name, "' has ", value.size(0), " rows, not row ", ids[i]));
+        str("'", shard->name, "' has ", value.size(0), " rows, not row ", id[i]));
   }
-  return at::index_select(value, 0, indices);
+  const Tensor rows = gather_rows(value, ids);
+  rows_read_ += ids.numel();
+  bytes_read_ += static_cast<int64_t>(rows.nbytes());
+  return rows;
 }
 
 bool VariableStore::apply(uint64_t token, const std::vector<StoreOp>& ops) {
@@ -192,6 +214,11 @@ void VariableStore::run(const StoreOp& op) {
   std::visit(Overloads{[&](const AssignShard& assign) {
                          const ShardPtr shard = find(assign.key);
                          const std::lock_guard lock(shard->mutex);
+                         if (assign.op == AssignOp::kAssign && is_sole_owner(assign.operand)) {
+                           shard->value = assign.operand;  // what came in a message
+                           ++shard->version;
+                           return;
+                         }
                          Tensor& value = writable(*shard);
                          switch (assign.op) {
                            case AssignOp::kAssign:
@@ -257,17 +284,26 @@ VariableStore::Load VariableStore::load() const {
     for (const auto& [key, shard] : shards_) {
       const std::lock_guard shard_lock(shard->mutex);
       ++load.shards;
-      load.bytes += static_cast<int64_t>(shard->value.nbytes());
+      const auto bytes = static_cast<int64_t>(shard->value.nbytes());
+      load.bytes += bytes;
+      if (bytes > load.largest_bytes) {
+        load.largest = shard->name;
+        load.largest_bytes = bytes;
+      }
     }
   }
   const std::lock_guard lock(tokens_mutex_);
   load.operations = operations_;
   load.repeated = repeated_;
+  load.values_read = values_read_;
+  load.rows_read = rows_read_;
+  load.bytes_read = bytes_read_;
   return load;
 }
 
-void VariableStore::clear() {
+void VariableStore::clear(int64_t first_version) {
   const std::unique_lock lock(mutex_);
+  first_version_ = first_version;
   shards_.clear();
   const std::lock_guard tokens_lock(tokens_mutex_);
   tokens_ = {};

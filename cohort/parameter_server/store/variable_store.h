@@ -6,6 +6,7 @@
 //   auto [version, value] = store.read(key, known_version);
 #pragma once
 
+#include <atomic>
 #include <compare>
 #include <cstdint>
 #include <map>
@@ -65,7 +66,8 @@ class VariableStore {
   // Returns whether there was none.
   // Errors: InvalidArgument (there is a shard of another name, shape or dtype).
   bool create(const ShardKey& key, const std::string& name, Tensor value);
-  bool has(const ShardKey& key) const;
+  // Whether there is the shard. Errors: InvalidArgument, as create.
+  bool has(const ShardKey& key, const std::string& name, at::IntArrayRef shape, DType dtype) const;
 
   struct Value {
     int64_t version = 0;  // increases with each operation
@@ -73,6 +75,7 @@ class VariableStore {
   };
   // Errors: NotFound (no such shard).
   Value read(const ShardKey& key, int64_t known_version = -1) const;
+  // A copy of some rows, at whatever version each read finds them.
   // Shapes: indices [n] of int64 -> [n, ..]. Errors: also InvalidArgument (an index outside).
   Tensor read_rows(const ShardKey& key, const Tensor& indices) const;
 
@@ -87,12 +90,18 @@ class VariableStore {
   struct Load {
     int64_t shards = 0;
     int64_t bytes = 0;
-    int64_t operations = 0;  // applied so far
-    int64_t repeated = 0;    // refused by their token
+    int64_t operations = 0;   // applied so far
+    int64_t repeated = 0;     // refused by their token
+    int64_t values_read = 0;  // whole shards
+    int64_t rows_read = 0;    // by read_rows
+    int64_t bytes_read = 0;   // of both
+    std::string largest = {};  // the name of the largest shard
+    int64_t largest_bytes = 0;
   };
   Load load() const;
-  // Forgets everything: another program begins.
-  void clear();
+  // Forgets everything: another program begins. Its versions begin with `first_version`, so that
+  // nobody takes them for those of the program before.
+  void clear(int64_t first_version = 0);
 
  private:
   struct Shard {
@@ -104,17 +113,24 @@ class VariableStore {
   using ShardPtr = std::shared_ptr<Shard>;
 
   ShardPtr find(const ShardKey& key) const;
+  static void check_same(const Shard& there, const ShardKey& key, const std::string& name,
+                         at::IntArrayRef shape, DType dtype);
   void check(const StoreOp& op) const;
   void run(const StoreOp& op);
   static Tensor& writable(Shard& shard);
 
   mutable std::shared_mutex mutex_;  // guards shards_; the shards guard themselves
   std::map<ShardKey, ShardPtr> shards_;
+  int64_t first_version_ = 0;  // guarded by mutex_
 
   mutable std::mutex tokens_mutex_;  // guards what follows
   AppliedTokens tokens_;
   int64_t operations_ = 0;
   int64_t repeated_ = 0;
+
+  mutable std::atomic<int64_t> values_read_{0};
+  mutable std::atomic<int64_t> rows_read_{0};
+  mutable std::atomic<int64_t> bytes_read_{0};
 };
 
 }  // namespace cohort::internal

@@ -71,6 +71,7 @@ std::string encode_summary(const SummaryEvent& event) {
   require_utf8(event.description, "description");
   WireWriter plugin;
   plugin.bytes(1, event.plugin);
+  if (!event.plugin_content.empty()) plugin.bytes(2, event.plugin_content);
   WireWriter metadata;
   metadata.bytes(1, plugin.str());
   if (!event.description.empty()) metadata.bytes(3, event.description);

@@ -5,7 +5,7 @@
 //   Summary     value = 1 (repeated)
 //   Value       tag: string = 1, tensor: TensorProto = 8, metadata: SummaryMetadata = 9
 //   TensorProto dtype = 1, shape = 2 {dim = 2 {size = 1}}, content: bytes = 4, string_val = 8
-//   SummaryMetadata  plugin_data = 1 {plugin_name = 1}, description = 3
+//   SummaryMetadata  plugin_data = 1 {plugin_name = 1, content = 2}, description = 3
 #pragma once
 
 #include <cstdint>
@@ -27,10 +27,11 @@ std::string encode_event_strings(std::span<const int64_t> shape,
 struct SummaryEvent {
   double wall_time = 0;  // seconds since 1970
   int64_t step = 0;
-  std::string_view tag = {};          // UTF-8
-  std::string_view plugin = {};       // which of TensorBoard's pages shows it: "scalars"
-  std::string_view description = {};  // UTF-8, Markdown
-  std::string_view tensor = {};       // a TensorProto
+  std::string_view tag = {};             // UTF-8
+  std::string_view plugin = {};          // which of TensorBoard's pages shows it: "scalars"
+  std::string_view plugin_content = {};  // what that page wants to know: its version, say
+  std::string_view description = {};     // UTF-8, Markdown
+  std::string_view tensor = {};          // a TensorProto
 };
 
 // An Event with one value.

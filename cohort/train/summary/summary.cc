@@ -20,8 +20,8 @@ using internal::str;
 
 // Records the TensorProto that encode() makes, where summaries are recorded.
 template <class Options, class Encode>
-bool record(const char* plugin, std::string_view name, const Options& options,
-            const Encode& encode) {
+bool record(const char* plugin, std::string_view name, const Options& options, const Encode& encode,
+            std::string_view plugin_content = {}) {
   if (!should_record_summaries()) return false;
   const std::optional<int64_t> step = options.step ? options.step : experimental::get_step();
   if (!step) {
@@ -34,6 +34,7 @@ bool record(const char* plugin, std::string_view name, const Options& options,
                                 .step = *step,
                                 .tag = name,
                                 .plugin = plugin,
+                                .plugin_content = plugin_content,
                                 .description = options.description,
                                 .tensor = encode()}));
   return true;
@@ -87,6 +88,16 @@ bool text(std::string_view name, const StringTensor& data, const SummaryOptions&
 
 bool text(std::string_view name, std::string_view data, const SummaryOptions& options) {
   return text(name, StringTensor::scalar(data), options);
+}
+
+bool keras_model(std::string_view name, std::string_view json, const SummaryOptions& options) {
+  return record(
+      "graph_keras_model", name, options,
+      [&] {
+        const std::string whole(json);
+        return internal::encode_event_strings({}, {&whole, 1});
+      },
+      /*plugin_content=*/"1");  // its version, without which TensorBoard passes the model over
 }
 
 }  // namespace cohort::summary

@@ -55,4 +55,9 @@ COHORT_API bool text(std::string_view name, const StringTensor& data,
 COHORT_API bool text(std::string_view name, std::string_view data,
                      const SummaryOptions& options = {});
 
+// The layers of a model and what flows between them, as ModelHandle::to_json gives them, which
+// TensorBoard's page of graphs draws. A run has one such model.
+COHORT_API bool keras_model(std::string_view name, std::string_view json,
+                            const SummaryOptions& options = {});
+
 }  // namespace cohort::summary

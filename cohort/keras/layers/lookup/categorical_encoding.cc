@@ -54,6 +54,13 @@ OutputMode output_mode_of(const std::string& name, const std::string& layer) {
           "; it is one of 'int', 'one_hot', 'multi_hot', 'count' and 'tf_idf'"));
 }
 
+std::string output_mode_name(OutputMode mode) {
+  for (const auto& [known, candidate] : kModes) {
+    if (candidate == mode) return std::string(known);
+  }
+  throw InternalError("an output mode without a name");
+}
+
 Tensor encode(const Tensor& indices, const Encoding& encoding, const std::string& layer) {
   const Layout layout = layout_of(indices, encoding.mode, layer);
   const int64_t depth = encoding.depth;

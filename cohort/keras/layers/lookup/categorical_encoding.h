@@ -14,6 +14,9 @@ enum class OutputMode { kInt, kOneHot, kMultiHot, kCount, kTfIdf };
 // Errors: InvalidArgument (another name; `layer` begins the message).
 OutputMode output_mode_of(const std::string& name, const std::string& layer);
 
+// The name again.
+std::string output_mode_name(OutputMode mode);
+
 struct Encoding {
   OutputMode mode = OutputMode::kOneHot;  // not kInt
   int64_t depth = 0;

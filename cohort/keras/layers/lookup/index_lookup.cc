@@ -15,6 +15,7 @@
 #include "cohort/distribute/tracing.h"
 #include "cohort/keras/backend.h"
 #include "cohort/keras/layers/describe_leaves.h"
+#include "cohort/keras/saving/layer_config.h"
 
 namespace cohort::internal {
 namespace {
@@ -126,6 +127,36 @@ std::string IndexLookup<Key>::where() const {
 template <class Key>
 std::vector<train::TrackableChild> IndexLookup<Key>::checkpoint_children() {
   return state_.children();
+}
+
+template <class Key>
+std::optional<keras::Config> IndexLookup<Key>::get_config() const {
+  return layer_config(*this, [this](FieldWriter& field) {
+    field("dtype", output_dtype_);
+    field("invert", special_.invert);
+    field("max_tokens", max_tokens_);
+    field("num_oov_indices", special_.num_oov_indices);
+    field("oov_token", special_.oov);
+    field("mask_token", special_.mask);
+    field("output_mode", output_mode_name(mode_));
+    field.always("sparse", false);
+    field("pad_to_max_tokens", pad_to_max_tokens_);
+    field.always("vocabulary", nullptr);
+    field.always("idf_weights", nullptr);
+    field.without_effect("vocabulary_size", vocabulary_size());
+    if constexpr (std::is_same_v<Key, int64_t>) {
+      field.always("vocabulary_dtype", "int64");
+    } else {
+      field.always("encoding", "utf-8");
+    }
+    if (!static_vocabulary_) return;
+    const bool with_special = mode_ == OutputMode::kTfIdf && special_.num_oov_indices == 1;
+    const std::vector<Token> tokens = get_vocabulary(with_special);
+    field("vocabulary", tokens);
+    if (mode_ != OutputMode::kTfIdf) return;
+    const int64_t first = with_special ? 0 : special_.token_start();
+    field("idf_weights", idf_weights_.slice(0, first, first + static_cast<int64_t>(tokens.size())));
+  });
 }
 
 // ---- calls --------------------------------------------------------------------------------------

@@ -47,6 +47,8 @@ class IndexLookup final : public keras::layers::Layer, public VocabularyKeeper {
   std::vector<Token> get_vocabulary(bool include_special_tokens) const;
   int64_t vocabulary_size() const;
 
+  // With the vocabulary that was given; what was learned is in checkpoints.
+  std::optional<keras::Config> get_config() const override;
   std::vector<train::TrackableChild> checkpoint_children() override;
   bool keeps_weights() const override { return !state_.empty(); }
 

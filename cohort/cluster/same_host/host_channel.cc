@@ -1,0 +1,145 @@
+#include "cohort/cluster/same_host/host_channel.h"
+
+#include <chrono>
+#include <mutex>
+#include <utility>
+
+#include "cohort/cluster/same_host/caller_connection.h"
+#include "cohort/cluster/same_host/host_identity.h"
+#include "cohort/cluster/same_host/knock.h"
+#include "cohort/core/error.h"
+
+namespace cohort::internal::rpc {
+namespace {
+
+using std::chrono::steady_clock;
+
+constexpr std::chrono::seconds kKnockTimeout{10};
+// Until the next attempt: after one that failed, and after the answer that there is no short way, which
+// a peer that is started again at the same address may give otherwise.
+constexpr std::chrono::milliseconds kPause{200};
+constexpr std::chrono::minutes kLongPause{1};
+
+class HostChannel final : public Channel {
+ public:
+  HostChannel(std::shared_ptr<Channel> channel, std::shared_ptr<const Identity> self,
+              const TransportSettings& settings)
+      : state_(std::make_shared<State>(std::move(channel), std::move(self), settings)) {}
+  ~HostChannel() override { close(); }
+
+  const TaskId& peer() const override { return state_->channel->peer(); }
+  const std::string& address() const override { return state_->channel->address(); }
+  void retry_now() override { state_->channel->retry_now(); }
+
+  void start(std::string_view method, Message request, const CallOptions& options,
+             std::function<void(CallResult)> done) override {
+    if (options.same_host) {
+      std::shared_ptr<CallerConnection> connection;
+      bool knocks = false;
+      {
+        const std::lock_guard lock(state_->mutex);
+        connection = state_->connection;
+        if (!connection && !state_->knocking && !state_->closed &&
+            steady_clock::now() >= state_->next_knock) {
+          knocks = state_->knocking = true;
+        }
+      }
+      if (knocks) ask(state_);
+      if (connection) {
+        try {
+          if (connection->start_call(method, request, options, done)) return;
+        } catch (...) {  // what cannot be sent
+          return done({.error = std::current_exception(), .reply = {}});
+        }
+        forget(*state_, connection);
+      }
+    }
+    state_->channel->start(method, std::move(request), options, std::move(done));
+  }
+
+  void close() override {
+    std::shared_ptr<CallerConnection> connection;
+    {
+      const std::lock_guard lock(state_->mutex);
+      state_->closed = true;
+      connection = std::exchange(state_->connection, nullptr);
+    }
+    if (connection) connection->close();
+    state_->channel->close();
+  }
+
+ private:
+  struct State {
+    State(std::shared_ptr<Channel> to, std::shared_ptr<const Identity> own,
+          const TransportSettings& limits)
+        : channel(std::move(to)), self(std::move(own)), settings(limits) {}
+    const std::shared_ptr<Channel> channel;
+    const std::shared_ptr<const Identity> self;
+    const TransportSettings settings;
+    std::mutex mutex;  // guards what follows
+    std::shared_ptr<CallerConnection> connection;
+    bool knocking = false;
+    steady_clock::time_point next_knock = {};
+    bool closed = false;
+  };
+
+  static void ask(const std::shared_ptr<State>& state) {
+    state->channel->start(kKnock, knock(), {.timeout = kKnockTimeout},
+                          [state](const CallResult& answer) {
+                            std::shared_ptr<CallerConnection> connection;
+                            std::chrono::milliseconds pause = kPause;
+                            try {
+                              if (answer.error) std::rethrow_exception(answer.error);
+                              const Door door = decode_door(answer.reply);
+                              if (door.name.empty()) pause = kLongPause;
+                              connection = connect(state, door);
+                            } catch (const std::exception&) {  // calls go on over the channel
+                            }
+                            arrive(state, std::move(connection), pause);
+                          });
+  }
+
+  static std::shared_ptr<CallerConnection> connect(const std::shared_ptr<State>& state,
+                                                   const Door& door) {
+    if (door.name.empty()) return nullptr;
+    UniqueFd socket = connect_to_name(door.name);
+    if (!socket.valid() || !is_of_same_user(socket.get())) return nullptr;
+    return CallerConnection::start(std::move(socket), door.ticket,
+                                   {.peer = state->channel->peer(),
+                                    .address = state->channel->address(),
+                                    .self = state->self,
+                                    .settings = state->settings});
+  }
+
+  static void arrive(const std::shared_ptr<State>& state,
+                     std::shared_ptr<CallerConnection> connection,
+                     std::chrono::milliseconds pause) {
+    {
+      const std::lock_guard lock(state->mutex);
+      state->knocking = false;
+      state->next_knock = steady_clock::now() + pause;
+      if (!state->closed) state->connection.swap(connection);
+    }
+    if (connection) connection->close();  // the channel was closed meanwhile
+  }
+
+  // It has ended.
+  static void forget(State& state, const std::shared_ptr<CallerConnection>& connection) {
+    const std::lock_guard lock(state.mutex);
+    if (state.connection != connection) return;
+    state.connection = nullptr;
+    state.next_knock = steady_clock::now() + kPause;
+  }
+
+  const std::shared_ptr<State> state_;
+};
+
+}  // namespace
+
+std::shared_ptr<Channel> prefer_same_host(std::shared_ptr<Channel> channel,
+                                          std::shared_ptr<const Identity> self,
+                                          const TransportSettings& settings) {
+  return std::make_shared<HostChannel>(std::move(channel), std::move(self), settings);
+}
+
+}  // namespace cohort::internal::rpc

@@ -1,0 +1,249 @@
+#include "cohort/cluster/same_host/host_channel.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <atomic>
+#include <cstring>
+#include <future>
+#include <thread>
+#include <vector>
+
+#include "cohort/cluster/grpc/testing_services.h"
+#include "cohort/cluster/same_host/caller_connection.h"
+#include "cohort/cluster/same_host/host_identity.h"
+#include "cohort/cluster/same_host/host_server.h"
+#include "cohort/core/testing_errors.h"
+
+namespace cohort::internal::rpc {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using std::chrono::steady_clock;
+using ::testing::HasSubstr;
+
+constexpr CallOptions kShortWay{
+    .timeout = seconds(20), .max_reply_bytes = size_t{256} << 20, .same_host = true};
+
+Bytes pattern(size_t size) {
+  auto bytes = std::make_shared<std::vector<char>>(size);
+  for (size_t i = 0; i < size; ++i) (*bytes)[i] = static_cast<char>(i * 2654435761U >> 24);
+  return {bytes, bytes->data(), size};
+}
+
+bool same(const Bytes& left, const Bytes& right) {
+  return left.size == right.size &&
+         (left.size == 0 || std::memcmp(left.data, right.data, left.size) == 0);
+}
+
+// Counts the calls that go the long way.
+class CountingChannel final : public Channel {
+ public:
+  explicit CountingChannel(std::shared_ptr<Channel> channel) : channel_(std::move(channel)) {}
+  const TaskId& peer() const override { return channel_->peer(); }
+  const std::string& address() const override { return channel_->address(); }
+  void start(std::string_view method, Message request, const CallOptions& options,
+             std::function<void(CallResult)> done) override {
+    ++calls;
+    channel_->start(method, std::move(request), options, std::move(done));
+  }
+  void close() override { channel_->close(); }
+
+  std::atomic<int> calls{0};
+
+ private:
+  const std::shared_ptr<Channel> channel_;
+};
+
+class HostChannelTest : public ::testing::Test {
+ protected:
+  // Until calls take the short way.
+  void connect() {
+    const auto deadline = steady_clock::now() + seconds(20);
+    for (int before = -1; long_way_->calls != before;) {
+      ASSERT_LT(steady_clock::now(), deadline) << "calls keep going the long way";
+      before = long_way_->calls;
+      channel_->call("echo/echo", {.control = "hello"}, kShortWay);
+    }
+  }
+  std::future<CallResult> start(std::string_view method, Message request = {},
+                                CallOptions options = kShortWay) {
+    auto result = std::make_shared<std::promise<CallResult>>();
+    std::future<CallResult> future = result->get_future();
+    channel_->start(method, std::move(request), options,
+                    [result](CallResult got) { result->set_value(std::move(got)); });
+    return future;
+  }
+  static void expect_code(std::future<CallResult> result, Code code) {
+    ASSERT_EQ(result.wait_for(seconds(20)), std::future_status::ready);
+    EXPECT_EQ(record_error(result.get().error).code, code);
+  }
+  // Whether the server closes this connection.
+  static bool is_closed(const UniqueFd& connection) {
+    pollfd watched{connection.get(), POLLIN, 0};
+    char byte = 0;
+    return ::poll(&watched, 1, 20'000) == 1 && ::recv(connection.get(), &byte, 1, 0) <= 0;
+  }
+
+  TestServer server_;
+  HostServer host_{server_.dispatcher, {.settings = quick_settings(), .same_process = true}};
+  std::shared_ptr<CountingChannel> long_way_ = std::make_shared<CountingChannel>(server_.channel());
+  std::shared_ptr<Channel> channel_ = prefer_same_host(
+      long_way_, std::make_shared<Identity>(TaskId{"worker", 0}, 42), quick_settings());
+};
+
+TEST_F(HostChannelTest, BringsFieldsAndBulkTheShortWay) {
+  connect();
+  const int before = long_way_->calls;
+  Message request{.control = "fields"};
+  for (const size_t size : {size_t{0}, size_t{1}, size_t{100}, kMaxPieceBytes - 7, kMaxPieceBytes,
+                            20 * kMaxPieceBytes + 5}) {
+    request.bulk.push_back(pattern(size));
+  }
+  const Message reply = channel_->call("echo/echo", request, kShortWay);
+  EXPECT_EQ(reply.control, "fields");
+  ASSERT_EQ(reply.bulk.size(), request.bulk.size());
+  for (size_t i = 0; i < reply.bulk.size(); ++i) EXPECT_TRUE(same(reply.bulk[i], request.bulk[i]));
+  EXPECT_EQ(channel_->call("echo/who", {}, kShortWay).control, "/job:worker/task:0 worker 42");
+  EXPECT_EQ(long_way_->calls, before);
+}
+
+TEST_F(HostChannelTest, ManyThreadsCallAtOnce) {
+  connect();
+  std::vector<std::thread> threads;
+  std::atomic<int> right{0};
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      std::vector<std::future<CallResult>> results;
+      const Bytes bulk = pattern(300'000 + 1000 * static_cast<size_t>(t));
+      for (int i = 0; i < 50; ++i) results.push_back(start("echo/echo", {"control", {bulk}}));
+      for (auto& result : results) {
+        const CallResult got = result.get();
+        right += !got.error && got.reply.bulk.size() == 1 && same(got.reply.bulk[0], bulk);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(right, 200);
+}
+
+TEST_F(HostChannelTest, ErrorsArriveAsTheyWereThrown) {
+  connect();
+  expect_error<DataLossError>([&] { channel_->call("echo/fail", {}, kShortWay); },
+                              "byte 17 of 'w' is damaged");
+  expect_code(start("echo/none"), Code::kNotFound);
+  expect_code(start("echo/forget"), Code::kInternal);
+  expect_code(start("echo/change"), Code::kPermissionDenied);
+  CallOptions little = kShortWay;
+  little.max_reply_bytes = 10;
+  expect_code(start("echo/echo", {"", {pattern(1000)}}, little), Code::kResourceExhausted);
+  EXPECT_EQ(channel_->call("echo/echo", {.control = "still there"}, kShortWay).control,
+            "still there");
+}
+
+TEST_F(HostChannelTest, ACallEndsAtItsDeadlineAndTheServiceHearsOfIt) {
+  connect();
+  CallOptions brief = kShortWay;
+  brief.timeout = milliseconds(150);
+  expect_code(start("echo/keep", {}, brief), Code::kDeadlineExceeded);
+  EXPECT_TRUE(server_.echo->wait_for_cancelled(1));
+}
+
+TEST_F(HostChannelTest, CallsOfAClosedChannelAreCancelled) {
+  connect();
+  auto kept = start("echo/keep");
+  ASSERT_TRUE(server_.echo->wait_for_kept(1));
+  channel_->close();
+  expect_code(std::move(kept), Code::kCancelled);
+  EXPECT_TRUE(server_.echo->wait_for_cancelled(1));
+  expect_code(start("echo/echo"), Code::kCancelled);
+}
+
+TEST_F(HostChannelTest, AfterALossCallsGoTheLongWay) {
+  connect();
+  auto kept = start("echo/keep");
+  ASSERT_TRUE(server_.echo->wait_for_kept(1));
+  host_.stop();
+  expect_code(std::move(kept), Code::kUnavailable);
+  const int before = long_way_->calls;
+  EXPECT_EQ(channel_->call("echo/echo", {.control = "hello"}, kShortWay).control, "hello");
+  EXPECT_GT(long_way_->calls, before);
+}
+
+TEST_F(HostChannelTest, OtherCallsGoTheLongWay) {
+  connect();
+  const int before = long_way_->calls;
+  channel_->call("echo/echo", {}, {.timeout = seconds(20)});
+  EXPECT_EQ(long_way_->calls, before + 1);
+}
+
+TEST_F(HostChannelTest, WithoutATicketNobodyGetsIn) {
+  const std::string pieces[] = {
+      std::string(100, 'x'), control_piece(PieceKind::kHello, 0, std::string(32, '0')),
+      control_piece(PieceKind::kRequest, 1, "12345678echo/echo"),
+      encode(PieceHead{.kind = PieceKind::kLast, .size = 0, .call = 1}),
+      encode(PieceHead{.kind = PieceKind::kHello, .size = 1 << 20, .call = 0})};
+  for (const std::string& piece : pieces) {
+    const UniqueFd connection = connect_to_name(host_.socket_name());
+    ASSERT_TRUE(connection.valid());
+    ASSERT_EQ(::send(connection.get(), piece.data(), piece.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(piece.size()));
+    EXPECT_TRUE(is_closed(connection));
+  }
+  EXPECT_EQ(channel_->call("echo/echo", {.control = "hello"}, kShortWay).control, "hello");
+}
+
+TEST_F(HostChannelTest, ATicketCountsOnce) {
+  const Door door = decode_door(server_.channel()->call(kKnock, knock(), {.timeout = seconds(20)}));
+  ASSERT_EQ(door.name, host_.socket_name());
+  const std::string hello = control_piece(PieceKind::kHello, 0, door.ticket);
+  const UniqueFd first = connect_to_name(door.name);
+  const std::string ping = hello + control_piece(PieceKind::kPing, 0);
+  ASSERT_GT(::send(first.get(), ping.data(), ping.size(), MSG_NOSIGNAL), 0);
+  pollfd watched{first.get(), POLLIN, 0};
+  ASSERT_EQ(::poll(&watched, 1, 20'000), 1);
+  std::string answer(kPieceHeadBytes, ' ');
+  ASSERT_EQ(::recv(first.get(), answer.data(), answer.size(), 0),
+            static_cast<ssize_t>(kPieceHeadBytes));
+  EXPECT_EQ(decode_piece_head(answer).kind, PieceKind::kPong);
+  const UniqueFd second = connect_to_name(door.name);
+  ASSERT_GT(::send(second.get(), hello.data(), hello.size(), MSG_NOSIGNAL), 0);
+  EXPECT_TRUE(is_closed(second));
+}
+
+TEST(HostChannel, TasksOfOneProcessAndOtherHostsGoTheLongWay) {
+  TestServer server;
+  HostServer host(server.dispatcher, {.settings = quick_settings()});
+  const Door door = decode_door(server.channel()->call(kKnock, knock(), {.timeout = seconds(20)}));
+  EXPECT_EQ(door.name, "");
+  EXPECT_EQ(door.ticket, "");
+}
+
+TEST(CallerConnection, APeerThatStandsStillIsGivenUp) {
+  int sockets[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, sockets), 0);
+  const UniqueFd other(sockets[1]);
+  const auto connection = CallerConnection::start(
+      UniqueFd(sockets[0]), "ticket",
+      {.peer = {"ps", 0},
+       .address = "here",
+       .self = std::make_shared<Identity>(TaskId{"worker", 0}, 42),
+       .settings = {.keepalive_time = milliseconds(100), .keepalive_timeout = milliseconds(100)}});
+  std::promise<CallResult> result;
+  std::function<void(CallResult)> done = [&](CallResult got) { result.set_value(std::move(got)); };
+  Message request{"", {pattern(size_t{8} << 20)}};  // more than the socket takes
+  ASSERT_TRUE(connection->start_call("echo/echo", request, kShortWay, done));
+  std::future<CallResult> future = result.get_future();
+  ASSERT_EQ(future.wait_for(seconds(20)), std::future_status::ready);
+  const ErrorRecord error = record_error(future.get().error);
+  EXPECT_EQ(error.code, Code::kUnavailable);
+  EXPECT_THAT(error.message, HasSubstr("no sign of life"));
+  done = [](const CallResult&) {};
+  EXPECT_FALSE(connection->start_call("echo/echo", request, kShortWay, done));
+}
+
+}  // namespace
+}  // namespace cohort::internal::rpc

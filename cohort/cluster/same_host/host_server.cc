@@ -1,0 +1,89 @@
+#include "cohort/cluster/same_host/host_server.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+#include <utility>
+
+#include "cohort/cluster/same_host/host_identity.h"
+#include "cohort/core/error.h"
+#include "cohort/core/logging.h"
+
+namespace cohort::internal::rpc {
+namespace {
+
+// Each has a thread. More tasks than that call over gRPC.
+constexpr size_t kMostConnections = 256;
+
+std::string check_connection(int connection) {
+  return is_of_same_user(connection) ? "" : "it is another user's";
+}
+
+}  // namespace
+
+HostServer::HostServer(Dispatcher& dispatcher, const HostServerOptions& options)
+    : dispatcher_(dispatcher),
+      options_(options),
+      name_("cohort-" + random_ticket()),
+      doorman_(std::make_shared<Doorman>(
+          Doorman::Options{.socket_name = name_, .same_process = options.same_process})),
+      socket_(listen_at_name(name_)),
+      stop_event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  dispatcher_.add(doorman_);
+  thread_ = std::thread([this] { accept(); });
+}
+
+HostServer::~HostServer() { stop(); }
+
+void HostServer::accept() {
+  ::pthread_setname_np(::pthread_self(), "cohort-door");
+  pollfd watched[] = {{socket_.get(), POLLIN, 0}, {stop_event_.get(), POLLIN, 0}};
+  while (true) {
+    if (::poll(watched, std::size(watched), -1) < 0) continue;  // a signal
+    if (watched[1].revents != 0) return;
+    UniqueFd connection(::accept4(socket_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (!connection.valid()) {  // gone already, or no descriptors: callers go on over gRPC
+      constexpr int kPauseMilliseconds = 100;
+      ::poll(watched + 1, 1, kPauseMilliseconds);
+      continue;
+    }
+    try {
+      take(std::move(connection));
+    } catch (const std::exception& error) {
+      log_warning("a caller of this host was refused: ", error.what());
+    }
+  }
+}
+
+void HostServer::take(UniqueFd connection) {
+  if (const std::string why = check_connection(connection.get()); !why.empty()) {
+    throw PermissionDeniedError(why);
+  }
+  const std::lock_guard lock(mutex_);
+  std::erase_if(connections_, [](const auto& one) { return one->has_ended(); });
+  if (connections_.size() >= kMostConnections) throw ResourceExhaustedError("there are too many");
+  connections_.push_back(ServerConnection::start(
+      std::move(connection), dispatcher_,
+      {.admit = [doorman = doorman_](const std::string& ticket) { return doorman->admit(ticket); },
+       .handshake_timeout = options_.settings.handshake_timeout}));
+}
+
+void HostServer::stop() {
+  const std::lock_guard stopping(stopping_);
+  if (thread_.joinable()) {
+    const uint64_t one = 1;
+    [[maybe_unused]] const ssize_t written = ::write(stop_event_.get(), &one, sizeof one);
+    thread_.join();
+  }
+  std::vector<std::shared_ptr<ServerConnection>> connections;
+  {
+    const std::lock_guard lock(mutex_);
+    connections.swap(connections_);
+  }
+  for (const auto& connection : connections) connection->end("the server stops");
+  for (const auto& connection : connections) connection->join();
+}
+
+}  // namespace cohort::internal::rpc

@@ -1,0 +1,81 @@
+#include "cohort/cluster/same_host/knock.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "cohort/cluster/same_host/host_identity.h"
+#include "cohort/core/error.h"
+#include "cohort/core/wire.h"
+
+namespace cohort::internal::rpc {
+namespace {
+
+enum KnockField : uint32_t { kIdentity = 1, kProcess = 2 };
+enum DoorField : uint32_t { kDoorName = 1, kDoorTicket = 2 };
+
+constexpr std::chrono::seconds kTicketLife{10};
+constexpr size_t kMostTickets = 1024;
+
+constexpr MethodSpec kDoorMethods[] = {
+    {.name = "knock", .callers = kEverybody, .fenced = false, .max_control_bytes = 1024}};
+
+}  // namespace
+
+Message knock() {
+  static const std::string identity = same_host_identity();
+  WireWriter out;
+  out.bytes(kIdentity, identity).varint(kProcess, static_cast<uint64_t>(::getpid()));
+  return {.control = out.str()};
+}
+
+Door decode_door(const Message& answer) {
+  Door door;
+  WireReader in(answer.control, "the answer to a knock");
+  while (in.next()) {
+    if (in.field() == kDoorName) door.name = in.bytes();
+    if (in.field() == kDoorTicket) door.ticket = in.bytes();
+  }
+  return door;
+}
+
+Doorman::Doorman(Options options) : options_(std::move(options)), identity_(same_host_identity()) {}
+
+std::span<const MethodSpec> Doorman::methods() const { return kDoorMethods; }
+
+void Doorman::handle(size_t, std::unique_ptr<Call> call) {
+  std::string identity;
+  uint64_t process = 0;
+  WireReader in(call->request().control, "a knock");
+  while (in.next()) {
+    if (in.field() == kIdentity) identity = in.bytes();
+    if (in.field() == kProcess) process = in.varint();
+  }
+  const bool own_process = process == static_cast<uint64_t>(::getpid());
+  if (identity != identity_ || (own_process && !options_.same_process)) {
+    return call->reply({.control = ""});
+  }
+  Ticket ticket{random_ticket(), call->caller().task, std::chrono::steady_clock::now()};
+  WireWriter out;
+  out.bytes(kDoorName, options_.socket_name).bytes(kDoorTicket, ticket.text);
+  {
+    const std::lock_guard lock(mutex_);
+    if (tickets_.size() == kMostTickets) tickets_.pop_front();
+    tickets_.push_back(std::move(ticket));
+  }
+  call->reply({.control = out.str()});
+}
+
+std::optional<TaskId> Doorman::admit(const std::string& ticket) {
+  const std::lock_guard lock(mutex_);
+  const auto found = std::find_if(tickets_.begin(), tickets_.end(),
+                                  [&](const Ticket& one) { return one.text == ticket; });
+  if (found == tickets_.end()) return std::nullopt;
+  const Ticket used = std::move(*found);
+  tickets_.erase(found);
+  if (std::chrono::steady_clock::now() - used.given > kTicketLife) return std::nullopt;
+  return used.task;
+}
+
+}  // namespace cohort::internal::rpc

@@ -1,0 +1,135 @@
+#include "cohort/cluster/same_host/server_connection.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "cohort/core/error.h"
+
+namespace cohort::internal::rpc {
+namespace {
+
+using std::chrono::steady_clock;
+
+constexpr size_t kTimeoutBytes = 8;
+// Above any deadline that somebody means; what is longer counts as this.
+constexpr std::chrono::hours kLongestTimeout{24 * 365};
+
+}  // namespace
+
+std::shared_ptr<ServerConnection> ServerConnection::start(UniqueFd socket, Dispatcher& dispatcher,
+                                                          Options options) {
+  const std::shared_ptr<ServerConnection> self(
+      new ServerConnection(std::move(socket), dispatcher, std::move(options)));
+  // The socket's thread keeps the connection: calls that wait for their answer have nobody else.
+  self->socket_->start(
+      {.on_control = [self](const PieceHead& head,
+                            std::string_view bytes) { self->on_control(head, std::string(bytes)); },
+       .on_bytes = [self](uint64_t call, std::string_view bytes,
+                          bool is_last) { self->on_bytes(call, bytes, is_last); },
+       .room =
+           [self](uint64_t call) {
+             const auto session = self->peer_ ? self->find(call) : nullptr;
+             return session ? session->room() : std::span<char>();
+           },
+       .on_filled = [self](uint64_t call, size_t bytes,
+                           bool is_last) { self->on_filled(call, bytes, is_last); },
+       .on_tick = [self] { self->on_tick(); },
+       .on_end = [self](const std::string&) { self->on_end(); }});
+  return self;
+}
+
+void ServerConnection::on_control(const PieceHead& head, const std::string& bytes) {
+  if (!peer_) {
+    if (head.kind != PieceKind::kHello) throw UnauthenticatedError("a caller without a ticket");
+    const std::optional<TaskId> task = options_.admit(bytes);
+    if (!task) throw UnauthenticatedError("a caller with a ticket that counts no more");
+    peer_ = Peer{.address = str("this host (", *task, ")"), .task = *task};
+    return;
+  }
+  switch (head.kind) {
+    case PieceKind::kRequest:
+      return begin(head.call, bytes);
+    case PieceKind::kCancel:
+      if (const auto session = find(head.call)) {
+        session->cancel();
+        const std::lock_guard lock(mutex_);
+        sessions_.erase(head.call);
+      }
+      return;
+    case PieceKind::kPing:
+      return socket_->send(OutgoingMessage(control_piece(PieceKind::kPong, 0)));
+    default:
+      throw DataLossError("a piece that no caller sends");
+  }
+}
+
+void ServerConnection::begin(uint64_t call, std::string_view bytes) {
+  if (bytes.size() < kTimeoutBytes || find(call)) throw DataLossError("a request that is none");
+  uint64_t count = 0;
+  for (size_t i = 0; i < kTimeoutBytes; ++i) {
+    count |= uint64_t{static_cast<unsigned char>(bytes[i])} << (8 * i);
+  }
+  constexpr auto kMost = static_cast<uint64_t>(std::chrono::nanoseconds(kLongestTimeout).count());
+  const auto deadline = steady_clock::now() + std::chrono::nanoseconds(std::min(count, kMost));
+  const auto session = dispatcher_.begin(bytes.substr(kTimeoutBytes), *peer_, deadline,
+                                         [weak = weak_from_this(), call](MessageWriter writer) {
+                                           if (const auto self = weak.lock())
+                                             self->answer(call, std::move(writer));
+                                         });
+  if (!session->wants_more()) return;  // it has been refused
+  const std::lock_guard lock(mutex_);
+  sessions_.emplace(call, session);
+}
+
+void ServerConnection::answer(uint64_t call, MessageWriter writer) {
+  std::shared_ptr<Session> answered;  // ends without the lock
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = sessions_.find(call);
+    if (found != sessions_.end()) {
+      answered = std::move(found->second);
+      sessions_.erase(found);
+    }
+  }
+  socket_->send(OutgoingMessage("", call, std::move(writer)));
+}
+
+std::shared_ptr<Session> ServerConnection::find(uint64_t call) {
+  const std::lock_guard lock(mutex_);
+  const auto found = sessions_.find(call);
+  return found == sessions_.end() ? nullptr : found->second;
+}
+
+// Bytes of a call that was refused are of no interest.
+void ServerConnection::on_bytes(uint64_t call, std::string_view bytes, bool is_last) {
+  if (!peer_) throw UnauthenticatedError("a caller without a ticket");
+  const std::shared_ptr<Session> session = find(call);
+  if (!session) return;
+  session->append(bytes);
+  if (is_last) session->end_of_request();
+}
+
+void ServerConnection::on_filled(uint64_t call, size_t bytes, bool is_last) {
+  const std::shared_ptr<Session> session = find(call);
+  if (!session) return;
+  session->filled(bytes);
+  if (is_last) session->end_of_request();
+}
+
+void ServerConnection::on_tick() {
+  if (!peer_ && steady_clock::now() - begun_ > options_.handshake_timeout) {
+    throw UnauthenticatedError("a caller that does not say who it is");
+  }
+}
+
+void ServerConnection::on_end() {
+  ended_ = true;
+  std::unordered_map<uint64_t, std::shared_ptr<Session>> sessions;
+  {
+    const std::lock_guard lock(mutex_);
+    sessions.swap(sessions_);
+  }
+  for (const auto& [call, session] : sessions) session->cancel();
+}
+
+}  // namespace cohort::internal::rpc

@@ -1,0 +1,186 @@
+#include "cohort/keras/optimizers/optimizer_config.h"
+
+#include <vector>
+
+#include "cohort/core/error.h"
+#include "cohort/core/text.h"
+#include "cohort/keras/named.h"
+
+namespace cohort::internal {
+namespace {
+
+using keras::optimizers::LearningRate;
+using keras::optimizers::NotFinite;
+using keras::optimizers::Optimizer;
+
+// ---- schedules ----------------------------------------------------------------------------------
+
+template <class Fields, class Options>
+void schedule_fields(Fields& field, Options& options) {
+  field.always("name", nullptr);
+  field("initial_learning_rate", options.initial_learning_rate);
+  if constexpr (requires { options.decay_steps; }) field("decay_steps", options.decay_steps);
+  if constexpr (requires { options.decay_rate; }) {
+    field("decay_rate", options.decay_rate);
+    field("staircase", options.staircase);
+  }
+  if constexpr (requires { options.end_learning_rate; }) {
+    field("end_learning_rate", options.end_learning_rate);
+    field("power", options.power);
+    field("cycle", options.cycle);
+  }
+  if constexpr (requires { options.alpha; }) field("alpha", options.alpha);
+  if constexpr (requires { options.warmup_steps; }) {
+    field("warmup_target", options.warmup_target);
+    field("warmup_steps", options.warmup_steps);
+  }
+  if constexpr (requires { options.first_decay_steps; }) {
+    field("first_decay_steps", options.first_decay_steps);
+    field("t_mul", options.t_mul);
+    field("m_mul", options.m_mul);
+  }
+}
+
+struct ScheduleClass {
+  // Null: of another class.
+  Json (*write)(const optim::LearningRateSchedule& schedule);
+  LearningRate (*read)(FieldReader& field);
+};
+
+template <class Schedule, class Options>
+ScheduleClass schedule_class() {
+  return {[](const optim::LearningRateSchedule& schedule) -> Json {
+            const auto* own = dynamic_cast<const Schedule*>(&schedule);
+            if (own == nullptr) return nullptr;
+            FieldWriter writer;
+            schedule_fields(writer, own->options());
+            return writer.json;
+          },
+          [](FieldReader& field) -> LearningRate {
+            Options options;
+            schedule_fields(field, options);
+            return Schedule(options);
+          }};
+}
+
+Json write_piecewise(const optim::LearningRateSchedule& schedule) {
+  const auto* own = dynamic_cast<const optim::PiecewiseConstantDecay*>(&schedule);
+  if (own == nullptr) return nullptr;
+  return {{"boundaries", own->boundaries()}, {"values", own->values()}, {"name", nullptr}};
+}
+
+LearningRate read_piecewise(FieldReader& field) {
+  std::vector<int64_t> boundaries;
+  std::vector<double> values;
+  field("boundaries", boundaries);
+  field("values", values);
+  field.without_effect("name", nullptr);
+  return optim::PiecewiseConstantDecay(std::move(boundaries), std::move(values));
+}
+
+const std::vector<Named<ScheduleClass>>& schedule_classes() {
+  using namespace optim;
+  static const std::vector<Named<ScheduleClass>> all = {
+      {"CosineDecay", {}, schedule_class<CosineDecay, CosineDecayOptions>()},
+      {"CosineDecayRestarts",
+       {},
+       schedule_class<CosineDecayRestarts, CosineDecayRestartsOptions>()},
+      {"ExponentialDecay", {}, schedule_class<ExponentialDecay, ExponentialDecayOptions>()},
+      {"InverseTimeDecay", {}, schedule_class<InverseTimeDecay, InverseTimeDecayOptions>()},
+      {"PiecewiseConstantDecay", {}, ScheduleClass{write_piecewise, read_piecewise}},
+      {"PolynomialDecay", {}, schedule_class<PolynomialDecay, PolynomialDecayOptions>()},
+  };
+  return all;
+}
+
+// ---- optimizers ---------------------------------------------------------------------------------
+
+template <class Class, class Options>
+Optimizer make_optimizer(FieldReader& field) {
+  Options options;
+  optimizer_fields(field, options);
+  if (!options.use_ema) options.ema_overwrite_frequency = 0;  // Keras's RMSprop says 100
+  return Class(options);
+}
+
+const std::vector<Named<Optimizer (*)(FieldReader&)>>& optimizer_classes() {
+  using namespace keras::optimizers;
+  static const std::vector<Named<Optimizer (*)(FieldReader&)>> all = {
+      {"Adadelta", {}, make_optimizer<Adadelta, AdadeltaOptions>},
+      {"Adagrad", {}, make_optimizer<Adagrad, AdagradOptions>},
+      {"Adam", {}, make_optimizer<Adam, AdamOptions>},
+      {"AdamW", {}, make_optimizer<AdamW, AdamWOptions>},
+      {"Adamax", {}, make_optimizer<Adamax, AdamaxOptions>},
+      {"Ftrl", {}, make_optimizer<Ftrl, FtrlOptions>},
+      {"Nadam", {}, make_optimizer<Nadam, NadamOptions>},
+      {"RMSprop", {}, make_optimizer<RMSprop, RMSpropOptions>},
+      {"SGD", {}, make_optimizer<SGD, SGDOptions>},
+  };
+  return all;
+}
+
+}  // namespace
+
+Json field_json(const LearningRate& value) {
+  if (value.schedule() == nullptr) return value.value();
+  for (const Named<ScheduleClass>& entry : schedule_classes()) {
+    Json config = entry.value.write(*value.schedule());
+    if (config.is_null()) continue;
+    return json_of(serialized("keras.optimizers.schedules", entry.class_name, std::move(config)));
+  }
+  return nullptr;
+}
+
+void read_field(const Json& json, LearningRate& value, const std::string& where) {
+  if (json.is_number()) {
+    value = json.get<double>();
+    return;
+  }
+  const ClassAndConfig parts = class_and_config(json, where);
+  const auto* found = find_named(schedule_classes(), parts.class_name);
+  if (found == nullptr) {
+    throw_unknown_name("schedule", parts.class_name, names_of(schedule_classes()));
+  }
+  FieldReader field(parts.config, str(where, " (", parts.class_name, ")"));
+  value = found->value.read(field);
+  field.finish();
+}
+
+namespace {
+
+constexpr std::pair<const char*, NotFinite> kNotFinite[] = {
+    {"allow", NotFinite::ALLOW}, {"skip", NotFinite::SKIP}, {"raise", NotFinite::RAISE}};
+
+}  // namespace
+
+Json field_json(NotFinite value) {
+  for (const auto& [name, known] : kNotFinite) {
+    if (known == value) return name;
+  }
+  return nullptr;
+}
+
+void read_field(const Json& json, NotFinite& value, const std::string& where) {
+  for (const auto& [name, known] : kNotFinite) {
+    if (json == name) {
+      value = known;
+      return;
+    }
+  }
+  throw_wrong_field(json, "'allow', 'skip' or 'raise'", where);
+}
+
+Optimizer read_optimizer(const Json& json, const std::string& where) {
+  if (json.is_string()) return keras::optimizers::get(json.get<std::string>());
+  const ClassAndConfig parts = class_and_config(json, where);
+  const auto* found = find_named(optimizer_classes(), parts.class_name);
+  if (found == nullptr) {
+    throw_unknown_name("optimizer", parts.class_name, names_of(optimizer_classes()));
+  }
+  FieldReader field(parts.config, str(where, " (", parts.class_name, ")"));
+  Optimizer made = found->value(field);
+  field.finish();
+  return made;
+}
+
+}  // namespace cohort::internal

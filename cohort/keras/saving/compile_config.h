@@ -1,0 +1,23 @@
+// What compile said, as a configuration: Keras's get_compile_config. For sources only: it includes
+// nlohmann-json.
+#pragma once
+
+#include <string>
+
+#include "cohort/keras/losses/loss.h"
+#include "cohort/keras/saving/config_json.h"
+#include "cohort/keras/training/compile_options.h"
+#include "cohort/keras/training/compiled_model.h"
+
+namespace cohort::internal {
+
+// Errors: Unimplemented (a function of the program; says which).
+Json compile_config(const CompiledModel& compiled);
+// Errors: InvalidArgument, Unimplemented.
+keras::CompileOptions read_compile_config(const Json& json, const std::string& where);
+
+// By name, or as their serialize() gives them. Errors: InvalidArgument, Unimplemented.
+keras::LossArgument read_loss(const Json& json, const std::string& where);
+keras::MetricArgument read_metric(const Json& json, const std::string& where);
+
+}  // namespace cohort::internal

@@ -1,0 +1,31 @@
+// What is inside of a Config. For sources only: it includes nlohmann-json.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "cohort/keras/config.h"
+
+namespace cohort::internal {
+
+using Json = nlohmann::json;
+
+struct ConfigData {
+  static keras::Config config_of(Json object);
+
+  Json json = Json::object();
+};
+
+inline const Json& json_of(const keras::Config& config) { return config.data().json; }
+
+// What Keras writes of an object: {"module": .., "class_name": .., "config": ..}.
+keras::Config serialized(std::string_view module, std::string_view class_name, Json config);
+
+// Errors: InvalidArgument "`where`: ..." (no JSON; says where in it).
+Json parse_config(std::string_view text, const std::string& where);
+// Errors: InvalidArgument "`where`: ..." (no such member, or of another kind).
+const Json& member_of(const Json& object, const char* key, const std::string& where);
+std::string string_member(const Json& object, const char* key, const std::string& where);
+
+}  // namespace cohort::internal

@@ -1,0 +1,58 @@
+// Models as configurations: Keras's form of Sequential and functional models, both ways. For sources
+// only: it includes nlohmann-json.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cohort/keras/functional.h"
+#include "cohort/keras/saving/layer_config.h"
+
+namespace cohort::internal {
+
+// What a layer writes of itself with its class: {"module": .., "class_name": .., "config": ..}.
+// Errors: Unimplemented (it has no configuration; names it).
+Json serialized_layer(const keras::layers::Layer& layer);
+
+// input: what the model was made or first called with, if that is one leaf.
+keras::Config sequential_config(const keras::Model& model, const keras::layers::Layer* input_layer,
+                                const std::optional<TensorSpec>& input);
+// `layers` in the model's order, with those of the inputs.
+keras::Config functional_config(const keras::Model& model, const keras::SymbolicStructure& inputs,
+                                const keras::SymbolicStructure& outputs,
+                                const std::vector<keras::layers::LayerHandle>& layers);
+
+// Makes layers and models of what they wrote. Thread safety: none.
+class LayerReader {
+ public:
+  using Custom = std::function<keras::layers::LayerHandle(const keras::Config&)>;
+
+  // Classes of the program; they come before Keras's.
+  explicit LayerReader(std::map<std::string, Custom> custom) : custom_(std::move(custom)) {}
+
+  // Errors: InvalidArgument (`where`: damaged, an unknown class with the nearest known name),
+  // Unimplemented (what Cohort does not have; names the layer and the option).
+  keras::layers::LayerHandle layer(const Json& json, const std::string& where) const;
+  // Errors: also InvalidArgument (no model's class).
+  keras::ModelHandle model(const Json& json, const std::string& where) const;
+
+ private:
+  keras::Sequential sequential(const Json& config, const std::string& where) const;
+  keras::Functional functional(const Json& config, const std::string& where) const;
+
+  std::map<std::string, Custom> custom_;
+};
+
+// How many nodes of a nested model Keras does not write: one where it has an Input of its own.
+size_t hidden_nodes(const Json& serialized_layer);
+
+// The calls of layers in a functional model's configuration: keras.engine.functional's from_config.
+// `layer_of` makes the layers. Errors: InvalidArgument, Unimplemented.
+keras::Functional read_functional(
+    const Json& config, const std::string& where,
+    const std::function<keras::layers::LayerHandle(const Json&, const std::string&)>& layer_of);
+
+}  // namespace cohort::internal

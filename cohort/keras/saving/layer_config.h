@@ -1,0 +1,74 @@
+// What layers write of themselves, and how they are made of it again. For sources only: it includes
+// nlohmann-json.
+#pragma once
+
+#include <string>
+
+#include "cohort/core/error.h"
+#include "cohort/core/text.h"
+#include "cohort/keras/layers/layer_handle.h"
+#include "cohort/keras/saving/fields.h"
+
+namespace cohort::internal {
+
+// "layer 'dense' (Dense)".
+std::string layer_place(const std::string& name, const std::string& class_name);
+
+// The configuration of a layer that writes its `fields` with a FieldWriter.
+// Errors: Unimplemented (a function of the program; names the layer).
+template <class Fields>
+keras::Config layer_config(const keras::layers::Layer& layer, const Fields& fields) {
+  FieldWriter writer;
+  writer("name", layer.name());
+  writer("trainable", layer.trainable());
+  writer("dtype", layer.dtype());
+  try {
+    fields(writer);
+  } catch (const UnimplementedError& error) {
+    throw UnimplementedError(
+        str(layer_place(layer.name(), layer.class_name()), ": ", error.what()));
+  }
+  return ConfigData::config_of(std::move(writer.json));
+}
+inline keras::Config plain_layer_config(const keras::layers::Layer& layer) {
+  return layer_config(layer, [](FieldWriter&) {});
+}
+
+// Make layers of the fields of their configurations. Errors: InvalidArgument, Unimplemented.
+using LayerMaker = keras::layers::LayerHandle (*)(FieldReader& field);
+keras::layers::LayerHandle read_activation_layer(FieldReader& field);
+keras::layers::LayerHandle read_add(FieldReader& field);
+keras::layers::LayerHandle read_average(FieldReader& field);
+keras::layers::LayerHandle read_average_pooling1d(FieldReader& field);
+keras::layers::LayerHandle read_average_pooling2d(FieldReader& field);
+keras::layers::LayerHandle read_batch_normalization(FieldReader& field);
+keras::layers::LayerHandle read_concatenate(FieldReader& field);
+keras::layers::LayerHandle read_conv1d(FieldReader& field);
+keras::layers::LayerHandle read_conv2d(FieldReader& field);
+keras::layers::LayerHandle read_dense(FieldReader& field);
+keras::layers::LayerHandle read_dropout(FieldReader& field);
+keras::layers::LayerHandle read_embedding(FieldReader& field);
+keras::layers::LayerHandle read_flatten(FieldReader& field);
+keras::layers::LayerHandle read_global_average_pooling1d(FieldReader& field);
+keras::layers::LayerHandle read_global_average_pooling2d(FieldReader& field);
+keras::layers::LayerHandle read_global_max_pooling1d(FieldReader& field);
+keras::layers::LayerHandle read_global_max_pooling2d(FieldReader& field);
+keras::layers::LayerHandle read_gru(FieldReader& field);
+keras::layers::LayerHandle read_input_layer(FieldReader& field);
+keras::layers::LayerHandle read_integer_lookup(FieldReader& field);
+keras::layers::LayerHandle read_layer_normalization(FieldReader& field);
+keras::layers::LayerHandle read_lstm(FieldReader& field);
+keras::layers::LayerHandle read_maximum(FieldReader& field);
+keras::layers::LayerHandle read_max_pooling1d(FieldReader& field);
+keras::layers::LayerHandle read_max_pooling2d(FieldReader& field);
+keras::layers::LayerHandle read_minimum(FieldReader& field);
+keras::layers::LayerHandle read_multi_head_attention(FieldReader& field);
+keras::layers::LayerHandle read_multiply(FieldReader& field);
+keras::layers::LayerHandle read_normalization(FieldReader& field);
+keras::layers::LayerHandle read_rescaling(FieldReader& field);
+keras::layers::LayerHandle read_reshape(FieldReader& field);
+keras::layers::LayerHandle read_string_lookup(FieldReader& field);
+keras::layers::LayerHandle read_subtract(FieldReader& field);
+keras::layers::LayerHandle read_text_vectorization(FieldReader& field);
+
+}  // namespace cohort::internal

@@ -1,0 +1,289 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cohort/core/string_tensor.h"
+#include "cohort/keras/keras.h"
+#include "cohort/keras/testing_keras.h"
+#include "cohort/ops/random.h"
+
+namespace cohort::keras {
+namespace {
+
+using layers::LayerHandle;
+using models::layer_from_config;
+using models::model_from_json;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+TEST(Config, HoldsValuesByName) {
+  Config config;
+  config.set("units", 3).set("rate", 0.5).set("bias", true).set("name", "a");
+  config.set("axes", std::vector<int64_t>{1, 2}).set("words", std::vector<std::string>{"x"});
+  Config copy = config;
+  copy.set("units", 4).set("inner", config);
+  EXPECT_EQ(config.get_int("units"), 3);
+  EXPECT_EQ(copy.get_config("inner"), config);
+  const Config read = Config::parse(copy.json());
+  EXPECT_EQ(read, copy);
+  EXPECT_EQ(read.get_double("rate"), 0.5);
+  EXPECT_TRUE(read.get_bool("bias"));
+  EXPECT_EQ(read.get_string("name"), "a");
+  EXPECT_THAT(read.get_ints("axes"), ElementsAre(1, 2));
+  EXPECT_THAT(read.get_strings("words"), ElementsAre("x"));
+  EXPECT_FALSE(read.contains("other"));
+}
+
+TEST(Config, NamesWhatIsMissingOrOfAnotherKind) {
+  const Config config = Config().set("units", "many");
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { config.get_int("units"); }),
+              AllOf(HasSubstr("'units'"), HasSubstr("an integer")));
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { config.get_int("size"); }), HasSubstr("'size'"));
+  EXPECT_THROW(Config::parse("[1]"), InvalidArgumentError);
+  EXPECT_THROW(Config::parse("{\"a\": "), InvalidArgumentError);
+}
+
+std::vector<LayerHandle> layers_of_all_kinds() {
+  const initializers::Initializer seeded = initializers::HeNormal({.seed = 7});
+  return {
+      layers::Activation("relu", {.activity_regularizer = "l1"}),
+      layers::Add(),
+      layers::Average(),
+      layers::AveragePooling1D(3, {.strides = 2, .padding = "same"}),
+      layers::AveragePooling2D({2, 3}),
+      layers::BatchNormalization({.momentum = 0.5, .synchronized = true}),
+      layers::Concatenate({.axis = 1}),
+      layers::Conv1D(4, 3, {.padding = "causal", .kernel_initializer = seeded}),
+      layers::Conv2D(4, {3, 2}, {.strides = 2, .bias_regularizer = regularizers::L1L2(0.1, 0.2)}),
+      layers::Dense(5, {.activation = "tanh",
+                        .use_bias = false,
+                        .kernel_initializer = initializers::Constant(0.5),
+                        .kernel_regularizer = regularizers::L2(1e-5),
+                        .dtype = float64,
+                        .name = "named"}),
+      layers::Dropout(0.25, {.seed = 3}),
+      layers::Embedding(10, 4, {.embeddings_initializer = initializers::RandomUniform()}),
+      layers::Flatten(),
+      layers::GRU(3, {.reset_after = false, .return_sequences = true}),
+      layers::GlobalAveragePooling1D(),
+      layers::GlobalAveragePooling2D(),
+      layers::GlobalMaxPooling1D(),
+      layers::GlobalMaxPooling2D(),
+      layers::InputLayer({3, kUnknownDim}, {.name = "in", .dtype = cohort::string}),
+      layers::IntegerLookup({.vocabulary = {3, 5}, .mask_token = 0}),
+      layers::LSTM(3, {.unit_forget_bias = false, .go_backwards = true}),
+      layers::LayerNormalization({.axis = {1, 2}}),
+      layers::MaxPooling1D(),
+      layers::MaxPooling2D(3, {.strides = 1}),
+      layers::Maximum(),
+      layers::Minimum(),
+      layers::MultiHeadAttention(2, 3, {.value_dim = 4, .use_causal_mask = true}),
+      layers::Multiply(),
+      layers::Normalization({.mean = numbers({1, 2}), .variance = numbers({3, 4})}),
+      layers::Rescaling(0.5, {.offset = -1}),
+      layers::Reshape({2, -1}),
+      layers::StringLookup({.vocabulary = {"a", "b"}, .output_mode = "multi_hot"}),
+      layers::StringLookup(
+          {.vocabulary = {"a", "b"}, .idf_weights = {0.5, 1}, .output_mode = "tf_idf"}),
+      layers::Subtract(),
+      layers::TextVectorization({.split = "character", .ngrams = 2, .vocabulary = {"a"}}),
+      layers::TextVectorization({.standardize = nullptr, .output_sequence_length = 3}),
+  };
+}
+
+TEST(LayerConfig, MakesTheLayerAgain) {
+  for (const LayerHandle& layer : layers_of_all_kinds()) {
+    const bool is_input = layer.class_name() == "Input";
+    const std::string class_name = is_input ? "InputLayer" : layer.class_name();
+    const std::optional<Config> config = layer.get_config();
+    ASSERT_TRUE(config) << class_name;
+    const LayerHandle again = layer_from_config(class_name, *config);
+    EXPECT_EQ(again.class_name(), layer.class_name());
+    EXPECT_EQ(*again.get_config(), *config) << class_name << '\n' << config->json();
+  }
+}
+
+TEST(LayerConfig, KeepsWhetherItIsTrained) {
+  const layers::Dense dense(2);
+  dense.set_trainable(false);
+  EXPECT_FALSE(layer_from_config("Dense", *dense.get_config()).trainable());
+}
+
+TEST(LayerConfig, RefusesWhatCohortDoesNotHave) {
+  const auto refused = [](const char* class_name, const char* config) {
+    return thrown<UnimplementedError>(
+        [&] { layer_from_config(class_name, Config::parse(config)); });
+  };
+  EXPECT_THAT(refused("Dense", R"({"name": "d", "units": 2, "kernel_constraint": {"a": 1}})"),
+              AllOf(HasSubstr("'d' (Dense)"), HasSubstr("'kernel_constraint'")));
+  EXPECT_THAT(refused("Conv2D", R"({"filters": 2, "kernel_size": 3, "groups": 2})"),
+              AllOf(HasSubstr("'groups'"), HasSubstr("2")));
+  EXPECT_THAT(refused("Flatten", R"({"upside": "down"})"), HasSubstr("'upside'"));
+}
+
+TEST(LayerConfig, RefusesDamagedOnes) {
+  const auto refused = [](const char* class_name, const char* config) {
+    return thrown<InvalidArgumentError>(
+        [&] { layer_from_config(class_name, Config::parse(config)); });
+  };
+  EXPECT_THAT(refused("Dense", R"({"units": "two"})"),
+              AllOf(HasSubstr("'units'"), HasSubstr("an integer")));
+  EXPECT_THAT(refused("Dense", R"({"units": 2, "kernel_initializer": "glorot_unifrom"})"),
+              HasSubstr("the nearest is 'glorot_uniform'"));
+  EXPECT_THAT(refused("Dense", R"({"units": 2, "kernel_regularizer": "l3"})"), HasSubstr("'l3'"));
+  EXPECT_THAT(refused("Dense", R"({"units": 2, "activation": "rleu"})"), HasSubstr("'rleu'"));
+  EXPECT_THAT(refused("Conv2d", "{}"), HasSubstr("the nearest is 'Conv2D'"));
+  EXPECT_THAT(refused("InputLayer", "{}"), HasSubstr("batch_input_shape"));
+}
+
+// ---- models -------------------------------------------------------------------------------------
+
+// Whether a model made of its JSON, with equal weights, gives equal outputs.
+void expect_round_trip(const ModelHandle& model, const Structure& inputs) {
+  const std::vector<Leaf> expected = model(inputs).flatten();
+  const ModelHandle again = model_from_json(model.to_json());
+  EXPECT_EQ(again.to_json(), model.to_json());
+  again(inputs);
+  again.set_weights(model.get_weights());
+  const std::vector<Leaf> outputs = again(inputs).flatten();
+  ASSERT_EQ(outputs.size(), expected.size());
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    EXPECT_TRUE(outputs[i].tensor().equal(expected[i].tensor()));
+  }
+}
+
+TEST(ModelJson, OfASequentialModel) {
+  expect_round_trip(Sequential({Input({4}, {.name = "in"}),
+                                layers::Dense(3, {.activation = "relu"}), layers::Dense(2)}),
+                    numbers({1, 2, 3, 4}, {1, 4}));
+}
+
+TEST(ModelJson, OfASequentialModelThatItsFirstCallHasBuilt) {
+  const Sequential model({layers::Embedding(5, 3), layers::Flatten(), layers::Dense(2)});
+  const Sequential unbuilt({layers::Dense(2)});
+  EXPECT_FALSE(model_from_json(unbuilt.to_json()).built());
+  const Tensor ids = numbers({1, 2, 3, 4}, {2, 2}, int64);
+  model(ids);
+  EXPECT_TRUE(model_from_json(model.to_json()).built());
+  expect_round_trip(model, ids);
+}
+
+TEST(ModelJson, OfAGraphWithSharedLayers) {
+  const SymbolicTensor a = Input({4}, {.name = "a"});
+  const SymbolicTensor b = Input({4}, {.name = "b"});
+  const layers::Dense shared(3);
+  const SymbolicTensor merged = layers::Concatenate()({shared(a), shared(b)});
+  const Sequential inner({layers::Dense(2), layers::Activation("tanh")});
+  const Functional model({a, b}, {inner(merged), shared(a)});
+  expect_round_trip(model, tuple(numbers({1, 2, 3, 4}, {1, 4}), numbers({5, 6, 7, 8}, {1, 4})));
+}
+
+TEST(ModelJson, OfDictsAndNestedGraphs) {
+  const SymbolicTensor inner_input = Input({2});
+  const Functional inner(inner_input, layers::Dense(2)(inner_input));
+  const SymbolicTensor x = Input({2}, {.name = "x"});
+  const SymbolicTensor y = Input({2}, {.name = "y"});
+  const Functional model(
+      SymbolicStructure::make_dict({{"x", x}, {"y", y}}),
+      SymbolicStructure::make_dict({{"sum", layers::Add()({inner(x), inner(y)})}}));
+  expect_round_trip(model, dict({{"x", numbers({1, 2}, {1, 2})}, {"y", numbers({3, 4}, {1, 2})}}));
+}
+
+TEST(ModelJson, OfAttentionAndStates) {
+  const SymbolicTensor query = Input({3, 4});
+  const SymbolicTensor value = Input({5, 4});
+  const SymbolicTensor attended =
+      layers::MultiHeadAttention(2, 3, {.use_causal_mask = true})({query, query});
+  const SymbolicStructure encoded =
+      layers::LSTM(3, {.return_state = true})(SymbolicStructure(value));
+  const SymbolicTensor decoded = layers::LSTM(3)({attended, encoded[1], encoded[2]});
+  const SymbolicTensor dropped = layers::Dropout(0.5)(decoded, {.training = false});
+  const auto generator = random::RandomGenerator::from_seed(3);
+  expect_round_trip(Functional({query, value}, dropped),
+                    tuple(generator.normal({2, 3, 4}), generator.normal({2, 5, 4})));
+}
+
+TEST(ModelJson, OfStrings) {
+  const SymbolicTensor words = Input({2}, {.dtype = cohort::string});
+  const Functional model(words, layers::StringLookup({.vocabulary = {"a", "b"}})(words));
+  expect_round_trip(model, StringTensor({"b", "z", "a", "a"}).reshape({2, 2}));
+}
+
+class Doubled : public layers::Layer {
+ public:
+  explicit Doubled(int64_t times, const std::string& name = "")
+      : Layer({.name = name}), times_(times) {}
+  std::optional<Config> get_config() const override {
+    return Config().set("name", name()).set("times", times_);
+  }
+
+ protected:
+  Tensor call(const Tensor& input, const CallOptions&) override { return input * times_; }
+
+ private:
+  int64_t times_;
+};
+
+class Secret : public layers::Layer {
+ protected:
+  Tensor call(const Tensor& input, const CallOptions&) override { return input; }
+};
+
+TEST(ModelJson, OfLayersOfTheProgram) {
+  const Sequential model({Input({2}), std::make_shared<Doubled>(3)});
+  const ModelHandle again =
+      model_from_json(model.to_json(), {{"Doubled", [](const Config& config) {
+                                           return std::make_shared<Doubled>(
+                                               config.get_int("times"), config.get_string("name"));
+                                         }}});
+  EXPECT_EQ(elements(again(numbers({1, 2}, {1, 2}))), (std::vector<double>{3, 6}));
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { model_from_json(model.to_json()); }),
+              AllOf(HasSubstr("'Doubled'"), HasSubstr(".custom_objects")));
+}
+
+TEST(ModelJson, NamesTheLayerThatCannotBeWritten) {
+  const Sequential secret({Input({2}), std::make_shared<Secret>()});
+  EXPECT_THAT(thrown<UnimplementedError>([&] { secret.to_json(); }),
+              AllOf(HasSubstr("'secret' (Secret)"), HasSubstr("get_config")));
+  const Sequential function({layers::Dense(
+      2, {.activation = [](const Tensor& x) { return x.clamp(0, 6); }, .name = "clamped"})});
+  EXPECT_THAT(thrown<UnimplementedError>([&] { function.to_json(); }),
+              AllOf(HasSubstr("'clamped' (Dense)"), HasSubstr("activation")));
+}
+
+TEST(ModelJson, RefusesWhatIsNoModel) {
+  const auto refused = [](const std::string& json) {
+    return thrown<InvalidArgumentError>([&] { model_from_json(json); });
+  };
+  EXPECT_THAT(refused(R"({"class_name": "Sequentail", "config": {}})"),
+              HasSubstr("the nearest is 'Sequential'"));
+  EXPECT_THAT(refused("not json"), HasSubstr("model_from_json"));
+  EXPECT_THAT(refused("{}"), HasSubstr("'class_name' is missing"));
+  EXPECT_THAT(refused(R"({"class_name": "Sequential", "config": {}})"), HasSubstr("'layers'"));
+  EXPECT_THAT(refused(R"({"class_name": "Sequential", "config": {"layers": [{"class_name": "Dense",
+               "config": {"name": "d", "units": -1}}]}})"),
+              HasSubstr("units is -1"));
+}
+
+TEST(ModelJson, RefusesDamagedGraphs) {
+  const SymbolicTensor x = Input({2}, {.name = "x"});
+  const Functional model(x, layers::Dense(2, {.name = "d"})(x));
+  const auto with = [&](const std::string& from, const std::string& to) {
+    std::string json = model.to_json();
+    const size_t at = json.find(from);
+    EXPECT_NE(at, std::string::npos) << from << " in " << json;
+    if (at != std::string::npos) json.replace(at, from.size(), to);
+    return thrown<InvalidArgumentError>([&] { model_from_json(json); });
+  };
+  EXPECT_THAT(with(R"([["x",0,0,{}]])", R"([["y",0,0,{}]])"), HasSubstr("no layer \"y\""));
+  EXPECT_THAT(with(R"([["x",0,0,{}]])", R"([["x",3,0,{}]])"), HasSubstr("number 3"));
+  EXPECT_THAT(with(R"([["x",0,0,{}]])", R"([["x",0,2,{}]])"), HasSubstr("number 2"));
+  EXPECT_THAT(with(R"([["x",0,0,{}]])", R"([["d",0,0,{}]])"), HasSubstr("'d' reads"));
+  EXPECT_THAT(with(R"("output_layers":[["d",0,0]])", R"("output_layers":[])"),
+              HasSubstr("'output_layers'"));
+  EXPECT_THAT(with(R"("output_layers":[["d",0,0]])", R"("output_layers":7)"),
+              HasSubstr("'output_layers'"));
+}
+
+}  // namespace
+}  // namespace cohort::keras

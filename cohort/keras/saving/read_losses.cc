@@ -1,0 +1,88 @@
+#include <vector>
+
+#include "cohort/core/error.h"
+#include "cohort/core/text.h"
+#include "cohort/keras/losses/losses.h"
+#include "cohort/keras/named.h"
+#include "cohort/keras/saving/compile_config.h"
+#include "cohort/keras/saving/fields.h"
+
+namespace cohort::internal {
+namespace {
+
+using keras::losses::Loss;
+using keras::losses::Reduction;
+
+Reduction reduction_of(const std::string& name, const std::string& where) {
+  if (name == "auto") return Reduction::AUTO;
+  if (name == "none") return Reduction::NONE;
+  if (name == "sum") return Reduction::SUM;
+  if (name == "sum_over_batch_size") return Reduction::SUM_OVER_BATCH_SIZE;
+  throw InvalidArgumentError(str(where, ": no reduction is called ", quoted(name)));
+}
+
+template <class Class, class Options = keras::losses::LossOptions>
+Loss make_read_loss(FieldReader& field) {
+  Options options;
+  field("name", options.name);
+  std::string reduction = "auto";
+  field("reduction", reduction);
+  options.reduction = reduction_of(reduction, field.where());
+  field.without_effect("fn", nullptr);
+  if constexpr (requires { options.from_logits; }) field("from_logits", options.from_logits);
+  if constexpr (requires { options.label_smoothing; }) {
+    field("label_smoothing", options.label_smoothing);
+  }
+  if constexpr (requires { options.delta; }) field("delta", options.delta);
+  if constexpr (requires { options.axis; }) {
+    field("axis", options.axis);
+  } else {
+    field.always("axis", -1);
+  }
+  return Class(options);
+}
+
+const std::vector<Named<Loss (*)(FieldReader&)>>& loss_classes() {
+  using namespace keras::losses;
+  static const std::vector<Named<Loss (*)(FieldReader&)>> all = {
+      {"BinaryCrossentropy", {}, make_read_loss<BinaryCrossentropy, BinaryCrossentropyOptions>},
+      {"CategoricalCrossentropy",
+       {},
+       make_read_loss<CategoricalCrossentropy, CategoricalCrossentropyOptions>},
+      {"CategoricalHinge", {}, make_read_loss<CategoricalHinge>},
+      {"CosineSimilarity", {}, make_read_loss<CosineSimilarity, CosineSimilarityOptions>},
+      {"Hinge", {}, make_read_loss<Hinge>},
+      {"Huber", {}, make_read_loss<Huber, HuberOptions>},
+      {"KLDivergence", {}, make_read_loss<KLDivergence>},
+      {"LogCosh", {}, make_read_loss<LogCosh>},
+      {"MeanAbsoluteError", {}, make_read_loss<MeanAbsoluteError>},
+      {"MeanAbsolutePercentageError", {}, make_read_loss<MeanAbsolutePercentageError>},
+      {"MeanSquaredError", {}, make_read_loss<MeanSquaredError>},
+      {"MeanSquaredLogarithmicError", {}, make_read_loss<MeanSquaredLogarithmicError>},
+      {"Poisson", {}, make_read_loss<Poisson>},
+      {"SparseCategoricalCrossentropy",
+       {},
+       make_read_loss<SparseCategoricalCrossentropy, SparseCategoricalCrossentropyOptions>},
+      {"SquaredHinge", {}, make_read_loss<SquaredHinge>},
+  };
+  return all;
+}
+
+}  // namespace
+
+keras::LossArgument read_loss(const Json& json, const std::string& where) {
+  if (json.is_string()) return json.get<std::string>();
+  const ClassAndConfig parts = class_and_config(json, where);
+  const auto* found = find_named(loss_classes(), parts.class_name);
+  if (found == nullptr) {
+    // Functions of Keras have their name alone.
+    if (parts.config.empty()) return parts.class_name;
+    throw_unknown_name("loss", parts.class_name, names_of(loss_classes()));
+  }
+  FieldReader field(parts.config, str(where, " (", parts.class_name, ")"));
+  Loss loss = found->value(field);
+  field.finish();
+  return loss;
+}
+
+}  // namespace cohort::internal

@@ -1,0 +1,152 @@
+#include <vector>
+
+#include "cohort/core/error.h"
+#include "cohort/core/text.h"
+#include "cohort/keras/metrics/get.h"
+#include "cohort/keras/metrics/metrics.h"
+#include "cohort/keras/named.h"
+#include "cohort/keras/saving/compile_config.h"
+#include "cohort/keras/saving/fields.h"
+
+namespace cohort::internal {
+namespace {
+
+using keras::metrics::Curve;
+using keras::metrics::PredictionMetric;
+using keras::metrics::SummationMethod;
+
+template <class Class, class Options = keras::metrics::MetricOptions>
+PredictionMetric make_read_metric(FieldReader& field) {
+  Options options;
+  field("name", options.name);
+  field.without_effect("dtype", nullptr);
+  if constexpr (requires { options.from_logits; }) field("from_logits", options.from_logits);
+  if constexpr (requires { options.label_smoothing; }) {
+    field("label_smoothing", options.label_smoothing);
+  }
+  if constexpr (requires { options.axis; }) {
+    field("axis", options.axis);
+  } else {
+    field.always("axis", -1);
+  }
+  if constexpr (requires { options.threshold; }) field("threshold", options.threshold);
+  if constexpr (requires { options.k; }) field("k", options.k);
+  if constexpr (requires { options.top_k; }) {
+    field("top_k", options.top_k);
+    field("class_id", options.class_id);
+  }
+  if constexpr (requires { options.thresholds; }) {
+    const Json* thresholds = field.find("thresholds");
+    if (thresholds != nullptr && thresholds->is_number()) {
+      options.thresholds = {thresholds->get<double>()};
+    } else if (thresholds != nullptr && !thresholds->is_null()) {
+      field("thresholds", options.thresholds);
+    }
+  }
+  return Class(options);
+}
+
+PredictionMetric make_read_auc(FieldReader& field) {
+  keras::metrics::AUCOptions options;
+  field("name", options.name);
+  field.without_effect("dtype", nullptr);
+  field("num_thresholds", options.num_thresholds);
+  std::string curve = "ROC";
+  field("curve", curve);
+  if (curve != "ROC" && curve != "PR") {
+    throw InvalidArgumentError(str(field.path("curve"), " is ", quoted(curve), ", not ROC or PR"));
+  }
+  options.curve = curve == "PR" ? Curve::PR : Curve::ROC;
+  std::string summation = "interpolation";
+  field("summation_method", summation);
+  if (summation == "minoring") {
+    options.summation_method = SummationMethod::MINORING;
+  } else if (summation == "majoring") {
+    options.summation_method = SummationMethod::MAJORING;
+  } else if (summation != "interpolation") {
+    throw InvalidArgumentError(str(field.path("summation_method"), " is ", quoted(summation)));
+  }
+  field("from_logits", options.from_logits);
+  std::optional<std::vector<double>> thresholds;
+  std::optional<std::vector<double>> label_weights;
+  std::optional<int64_t> num_labels;
+  field("thresholds", thresholds);
+  field("label_weights", label_weights);
+  field("num_labels", num_labels);
+  bool multi_label = false;
+  field("multi_label", multi_label);
+  // Keras writes the thresholds with one below 0 and one above 1, which are added here.
+  if (thresholds) {
+    for (const double threshold : *thresholds) {
+      if (threshold > 0 && threshold < 1) options.thresholds.push_back(threshold);
+    }
+  }
+  if (label_weights) options.label_weights = *label_weights;
+  if (multi_label) options.num_labels = num_labels.value_or(0);
+  return keras::metrics::AUC(options);
+}
+
+template <class Class>
+Named<PredictionMetric (*)(FieldReader&)> simple_metric(std::string_view name) {
+  return {name, {}, make_read_metric<Class>};
+}
+
+const std::vector<Named<PredictionMetric (*)(FieldReader&)>>& metric_classes() {
+  using namespace keras::metrics;
+  static const std::vector<Named<PredictionMetric (*)(FieldReader&)>> all = {
+      simple_metric<Accuracy>("Accuracy"),
+      {"AUC", {}, make_read_auc},
+      {"BinaryAccuracy", {}, make_read_metric<BinaryAccuracy, BinaryAccuracyOptions>},
+      {"BinaryCrossentropy", {}, make_read_metric<BinaryCrossentropy, CrossentropyOptions>},
+      simple_metric<CategoricalAccuracy>("CategoricalAccuracy"),
+      {"CategoricalCrossentropy",
+       {},
+       make_read_metric<CategoricalCrossentropy, CrossentropyOptions>},
+      simple_metric<CategoricalHinge>("CategoricalHinge"),
+      {"CosineSimilarity", {}, make_read_metric<CosineSimilarity, CosineSimilarityOptions>},
+      {"FalseNegatives", {}, make_read_metric<FalseNegatives, ConfusionCountOptions>},
+      {"FalsePositives", {}, make_read_metric<FalsePositives, ConfusionCountOptions>},
+      simple_metric<Hinge>("Hinge"),
+      simple_metric<KLDivergence>("KLDivergence"),
+      simple_metric<LogCoshError>("LogCoshError"),
+      simple_metric<MeanAbsoluteError>("MeanAbsoluteError"),
+      simple_metric<MeanAbsolutePercentageError>("MeanAbsolutePercentageError"),
+      simple_metric<MeanSquaredError>("MeanSquaredError"),
+      simple_metric<MeanSquaredLogarithmicError>("MeanSquaredLogarithmicError"),
+      simple_metric<Poisson>("Poisson"),
+      {"Precision", {}, make_read_metric<Precision, PrecisionOptions>},
+      {"Recall", {}, make_read_metric<Recall, RecallOptions>},
+      simple_metric<RootMeanSquaredError>("RootMeanSquaredError"),
+      simple_metric<SparseCategoricalAccuracy>("SparseCategoricalAccuracy"),
+      {"SparseCategoricalCrossentropy",
+       {},
+       make_read_metric<SparseCategoricalCrossentropy, SparseCrossentropyOptions>},
+      {"SparseTopKCategoricalAccuracy",
+       {},
+       make_read_metric<SparseTopKCategoricalAccuracy, TopKOptions>},
+      simple_metric<SquaredHinge>("SquaredHinge"),
+      {"TopKCategoricalAccuracy", {}, make_read_metric<TopKCategoricalAccuracy, TopKOptions>},
+      {"TrueNegatives", {}, make_read_metric<TrueNegatives, ConfusionCountOptions>},
+      {"TruePositives", {}, make_read_metric<TruePositives, ConfusionCountOptions>},
+  };
+  return all;
+}
+
+}  // namespace
+
+keras::MetricArgument read_metric(const Json& json, const std::string& where) {
+  if (json.is_string()) return json.get<std::string>();
+  const ClassAndConfig parts = class_and_config(json, where);
+  const auto* found = find_named(metric_classes(), parts.class_name);
+  if (found == nullptr) {
+    // "accuracy", and functions of Keras, which have their name alone.
+    check_metric_name(parts.class_name);
+    return parts.class_name;
+  }
+  FieldReader field(parts.config, str(where, " (", parts.class_name, ")"));
+  PredictionMetric metric = found->value(field);
+  field.finish();
+  return metric;
+}
+
+}  // namespace cohort::internal

@@ -1,0 +1,220 @@
+#include "cohort/keras/saving/saved_model.h"
+
+#include <algorithm>
+#include <chrono>
+#include <vector>
+
+#include "cohort/core/error.h"
+#include "cohort/core/logging.h"
+#include "cohort/core/text.h"
+#include "cohort/keras/saving/compile_config.h"
+#include "cohort/keras/saving/graph_config.h"
+#include "cohort/keras/training/training.h"
+#include "cohort/train/checkpoint.h"
+#include "cohort/train/group_talk.h"
+#include "cohort/train/saved_objects.h"
+#include "cohort/train/temporary_files.h"
+
+namespace cohort {
+namespace internal {
+namespace {
+
+using keras::ModelHandle;
+
+constexpr std::string_view kVariables = "variables-";
+constexpr std::chrono::minutes kGroupTimeout{10};
+
+Json architecture(const keras::Model& model) {
+  Json json = serialized_layer(model);
+  // As Keras has it at the top.
+  json.erase("module");
+  json.erase("registered_name");
+  json["keras_version"] = "2.15.0";
+  json["backend"] = "tensorflow";
+  return json;
+}
+
+// The number of "variables-12.index"; nothing of other names.
+std::optional<int64_t> number_of(std::string_view name) {
+  if (!name.starts_with(kVariables)) return std::nullopt;
+  name.remove_prefix(kVariables.size());
+  return parse_number<int64_t>(name.substr(0, name.find('.')));
+}
+
+// A name in `directory` that no checkpoint there has.
+std::string next_variables(FileSystem& files, const std::string& directory) {
+  int64_t last = 0;
+  if (files.exists(directory)) {
+    for (const std::string& name : files.list(directory)) {
+      last = std::max(last, number_of(name).value_or(0));
+    }
+  }
+  return str(kVariables, last + 1);
+}
+
+void write_in_one_step(FileSystem& files, const std::string& directory, const std::string& text) {
+  const std::string temporary = temporary_path(directory, kModelFile);
+  const auto file = files.create(temporary, {.expected_bytes = text.size()});
+  try {
+    file->append(text);
+    file->sync();
+    file->close();
+    files.rename(temporary, join_path(directory, kModelFile));
+  } catch (...) {
+    try {
+      files.remove(temporary);
+    } catch (...) {  // the first error says more; the next save removes what is left
+    }
+    throw;
+  }
+  files.sync_directory(directory);
+}
+
+// The checkpoints of models that were saved here before.
+void remove_others(FileSystem& files, const std::string& directory, const std::string& kept) {
+  try {
+    for (const std::string& name : files.list(directory)) {
+      if (number_of(name) && !name.starts_with(kept + ".")) {
+        files.remove(join_path(directory, name));
+      }
+    }
+  } catch (const Error& error) {
+    log_warning("the model in ", quoted(directory),
+                " is saved, but of the one before there are files left: ", error.what());
+  }
+}
+
+// What load_model finds of compile; where that cannot be written, a warning, and the reason.
+void add_compile_config(ModelHandle model, Json& json) {
+  const auto own = model_of(model);
+  const Training& training = Training::of(*own);
+  json["compile_config"] = nullptr;
+  if (!training.is_compiled()) return;
+  try {
+    json["compile_config"] = compile_config(training.compiled(*own));
+  } catch (const UnimplementedError& error) {
+    json["cohort"]["not_compiled"] = error.what();
+    log_warning("model ", quoted(model.name()),
+                " is saved without what compile said: ", error.what(),
+                "; call compile after load_model");
+  }
+}
+
+train::Checkpoint checkpoint_of(const ModelHandle& model, FileSystem& files) {
+  const auto own = model_of(model);
+  std::vector<train::NamedObject> objects;
+  if (Training::of(*own).is_compiled()) objects.emplace_back("optimizer", own->optimizer());
+  train::Checkpoint checkpoint(model.trackable(), std::move(objects));
+  use_file_system(checkpoint, files);
+  return checkpoint;
+}
+
+std::string read_text(FileSystem& files, const std::string& path) {
+  const auto file = files.open(path);
+  std::string text(file->size(), '\0');
+  file->read(0, text.data(), text.size());
+  return text;
+}
+
+// The checkpoint's path, which does not leave the directory.
+std::string variables_path(const Json& json, const std::string& directory,
+                           const std::string& file) {
+  const std::string name =
+      string_member(member_of(json, "cohort", file), "checkpoint", str(file, ": 'cohort'"));
+  if (!number_of(name) || name.find('/') != name.npos) {
+    throw InvalidArgumentError(str(file, ": ", quoted(name), " is no name of a checkpoint"));
+  }
+  return join_path(directory, name);
+}
+
+}  // namespace
+
+void save_model(const ModelHandle& model, const std::string& path,
+                const keras::SaveOptions& options, FileSystem& files) {
+  Json json = architecture(*model_of(model));
+  add_compile_config(model, json);
+  const train::Checkpoint checkpoint = checkpoint_of(model, files);
+  const GroupTalk talk(SavedObjects(*model.trackable()).save_group(),
+                       str("saving a model as ", quoted(path)), kGroupTimeout);
+  const std::string variables = talk.tell("beginning", [&] {
+    if (path.empty()) throw InvalidArgumentError("save: the path is empty");
+    if (!options.overwrite && files.exists(join_path(path, kModelFile))) {
+      throw AlreadyExistsError(str("there is a model in ", quoted(path),
+                                   " already; save elsewhere, or with .overwrite"));
+    }
+    return next_variables(files, path);
+  });
+  checkpoint.write(join_path(path, variables));
+  talk.tell("the model's file", [&] {
+    json["cohort"]["checkpoint"] = variables;
+    write_in_one_step(files, path, json.dump());
+    remove_others(files, path, variables);
+    return std::string();
+  });
+}
+
+ModelHandle load_model(const std::string& path, const keras::models::LoadOptions& options,
+                       FileSystem& files) {
+  const std::string file = join_path(path, kModelFile);
+  if (!files.exists(file)) {
+    throw NotFoundError(str("there is no model in ", quoted(path), ": ", kModelFile,
+                            " is missing; ModelHandle::save writes one (of weights alone make the "
+                            "model, then load_weights)"));
+  }
+  const std::string where = quoted(file);
+  Json json;
+  std::string variables;
+  try {
+    json = parse_config(read_text(files, file), where);
+    variables = variables_path(json, path, where);
+  } catch (const InvalidArgumentError& error) {
+    throw DataLossError(str("the model's file is damaged: ", error.what()));
+  }
+  const LayerReader reader({options.custom_objects.begin(), options.custom_objects.end()});
+  const ModelHandle model = reader.model(json, where);
+  const Json compile = json.value("compile_config", Json(nullptr));
+  if (options.compile && !compile.is_null()) {
+    model.compile(read_compile_config(compile, str(where, ": compile_config")));
+  } else if (const Json& why = json["cohort"].value("not_compiled", Json(nullptr));
+             options.compile && why.is_string()) {
+    log_warning("model ", quoted(model.name()), " is not compiled: when it was saved, ",
+                why.get<std::string>());
+  }
+  const train::LoadStatus status = checkpoint_of(model, files).read(variables);
+  status.expect_partial();
+  if (model.built()) status.assert_existing_objects_matched();
+  return model;
+}
+
+}  // namespace internal
+
+namespace keras {
+
+std::string ModelHandle::to_json() const { return internal::architecture(model()).dump(); }
+
+void ModelHandle::save(const std::string& path, const SaveOptions& options) const {
+  internal::save_model(*this, path, options);
+}
+
+namespace models {
+
+ModelHandle load_model(const std::string& path, const LoadOptions& options) {
+  return internal::load_model(path, options);
+}
+
+ModelHandle model_from_json(std::string_view json, const CustomObjects& custom_objects) {
+  const std::string where = "model_from_json";
+  return internal::LayerReader({custom_objects.begin(), custom_objects.end()})
+      .model(internal::parse_config(json, where), where);
+}
+
+layers::LayerHandle layer_from_config(std::string_view class_name, const Config& config,
+                                      const CustomObjects& custom_objects) {
+  const internal::Json json = {{"class_name", class_name}, {"config", internal::json_of(config)}};
+  return internal::LayerReader({custom_objects.begin(), custom_objects.end()})
+      .layer(json, "layer_from_config");
+}
+
+}  // namespace models
+}  // namespace keras
+}  // namespace cohort

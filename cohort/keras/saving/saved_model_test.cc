@@ -1,0 +1,212 @@
+#include "cohort/keras/saving/saved_model.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cohort/core/files/simulated_file_system.h"
+#include "cohort/keras/testing_keras.h"
+#include "cohort/keras/training/testing_fit.h"
+
+namespace cohort::keras {
+namespace {
+
+using internal::load_model;
+using internal::save_model;
+using internal::SimulatedFileSystem;
+using internal::SimulatedKill;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// What a model says of six images, after so many epochs of training.
+struct Trained {
+  explicit Trained(int64_t epochs, const CompileOptions& options = class_options()) {
+    model.compile(options);
+    model.fit(image_batches(12, 6), {.epochs = epochs, .verbose = 0});
+  }
+  const Sequential model = small_classifier();
+};
+
+std::vector<double> outputs(const ModelHandle& model) {
+  return elements(model(make_images(6, float32).images));
+}
+
+TEST(SavedModel, GoesOnAsIfItHadNeverBeenSaved) {
+  SimulatedFileSystem files;
+  const Trained trained(2);
+  save_model(trained.model, "run/model", {}, files);
+  const ModelHandle again = load_model("run/model", {}, files);
+  EXPECT_EQ(outputs(again), outputs(trained.model));
+  EXPECT_EQ(again.optimizer().iterations().value().item<int64_t>(), 4);
+  const History expected = trained.model.fit(image_batches(12, 6), {.epochs = 2, .verbose = 0});
+  const History found = again.fit(image_batches(12, 6), {.epochs = 2, .verbose = 0});
+  EXPECT_EQ(found["loss"], expected["loss"]);
+  EXPECT_EQ(found["accuracy"], expected["accuracy"]);
+  EXPECT_EQ(all_weights(again), all_weights(trained.model));
+}
+
+TEST(SavedModel, IsMadeUnderThePresentStrategy) {
+  SimulatedFileSystem files;
+  const Trained trained(1);
+  save_model(trained.model, "model", {}, files);
+  const distribute::MirroredStrategy strategy = distribute::mirrored(2);
+  const auto scope = strategy.scope();
+  const ModelHandle again = load_model("model", {}, files);
+  EXPECT_EQ(again.variables()[0].components().values().size(), 2);
+  EXPECT_EQ(outputs(again), outputs(trained.model));
+}
+
+// Everything that compile may be told by name or object.
+TEST(SavedModel, KeepsWhatCompileSaid) {
+  SimulatedFileSystem files;
+  const SymbolicTensor x = Input({3});
+  const Functional model(x,
+                         {layers::Dense(1, {.name = "a"})(x), layers::Dense(2, {.name = "b"})(x)});
+  model.compile({.optimizer = optimizers::SGD(
+                     {.learning_rate = optim::ExponentialDecay(
+                          {.initial_learning_rate = 0.1, .decay_steps = 2, .decay_rate = 0.5}),
+                      .momentum = 0.9,
+                      .clipnorm = 2}),
+                 .loss = {losses::Huber({.delta = 0.5}), "mse"},
+                 .metrics = {{"output_1", {"mae", metrics::RootMeanSquaredError()}},
+                             {"output_2", {metrics::AUC({.num_thresholds = 20})}}},
+                 .loss_weights = {0.25, 2.0},
+                 .weighted_metrics = {"mse"},
+                 .steps_per_execution = 3});
+  save_model(model, "model", {}, files);
+  const ModelHandle again = load_model("model", {}, files);
+  save_model(again, "again", {}, files);
+  EXPECT_EQ(files.content("/again/model.json"), files.content("/model/model.json"));
+  EXPECT_THAT(files.content("/model/model.json"),
+              AllOf(HasSubstr("ExponentialDecay"), HasSubstr("\"delta\":0.5"),
+                    HasSubstr("\"num_thresholds\":20"), HasSubstr("\"steps_per_execution\":3")));
+}
+
+TEST(SavedModel, EveryLossMetricAndOptimizerIsMadeAgain) {
+  SimulatedFileSystem files;
+  const auto keeps = [&](const CompileOptions& options) {
+    const Sequential model({Input({2}), layers::Dense(2)});
+    model.compile(options);
+    save_model(model, "model", {}, files);
+    const std::string first = files.content("/model/model.json");
+    save_model(load_model("model", {}, files), "again", {}, files);
+    // But for the number of the checkpoint.
+    const size_t end = first.find("\"cohort\"");
+    EXPECT_EQ(files.content("/again/model.json").substr(0, end), first.substr(0, end));
+  };
+  for (const char* name :
+       {"adadelta", "adagrad", "adam", "adamw", "adamax", "ftrl", "nadam", "rmsprop", "sgd"}) {
+    keeps({.optimizer = name, .loss = "mse"});
+  }
+  for (const char* name :
+       {"bce", "categorical_crossentropy", "categorical_hinge", "cosine_similarity", "hinge",
+        "huber", "kld", "log_cosh", "mae", "mape", "mse", "msle", "poisson",
+        "sparse_categorical_crossentropy", "squared_hinge"}) {
+    keeps({.loss = name, .metrics = {"accuracy"}});
+  }
+  keeps({.loss = "mse",
+         .metrics = {metrics::Accuracy(), metrics::BinaryAccuracy({.threshold = 0.25}),
+                     metrics::TopKCategoricalAccuracy({.k = 2}),
+                     metrics::Precision({.thresholds = {0.25}, .class_id = 1}),
+                     metrics::Recall({.top_k = 1}), metrics::FalsePositives(),
+                     metrics::AUC({.curve = metrics::Curve::PR, .num_labels = 2}),
+                     metrics::CosineSimilarity(),
+                     metrics::BinaryCrossentropy({.from_logits = true})}});
+}
+
+TEST(SavedModel, WithALossOfTheProgramIsNotCompiled) {
+  SimulatedFileSystem files;
+  const Sequential model({Input({2}), layers::Dense(1)});
+  model.compile({.loss = [](const Tensor& y, const Tensor& p) { return (y - p).abs().mean(-1); }});
+  ::testing::internal::CaptureStderr();
+  save_model(model, "model", {}, files);
+  const ModelHandle again = load_model("model", {}, files);
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              AllOf(HasSubstr("a function of the program"), HasSubstr("is not compiled")));
+  EXPECT_THROW(again.optimizer(), FailedPreconditionError);
+}
+
+TEST(SavedModel, ReplacesTheOneBeforeAndLeavesNothingOfIt) {
+  SimulatedFileSystem files;
+  save_model(Trained(1).model, "model", {}, files);
+  const Trained second(2);
+  save_model(second.model, "model", {}, files);
+  EXPECT_EQ(outputs(load_model("model", {}, files)), outputs(second.model));
+  std::vector<std::string> kept;
+  for (const std::string& path : files.file_paths()) {
+    if (path.find("/.") == path.npos) kept.push_back(path);
+  }
+  EXPECT_THAT(kept, ElementsAre("/model/model.json", "/model/variables-2.data-00000-of-00001",
+                                "/model/variables-2.index"));
+  EXPECT_THAT(thrown<AlreadyExistsError>(
+                  [&] { save_model(second.model, "model", {.overwrite = false}, files); }),
+              HasSubstr("'model'"));
+}
+
+// A kill, or a power cut, at every call of a save that replaces another.
+TEST(SavedModel, IsTheOneBeforeOrTheNewOneWheneverItIsKilled) {
+  const Trained first(1);
+  const Trained second(2);
+  const std::vector<double> before = outputs(first.model);
+  const std::vector<double> after = outputs(second.model);
+  bool saw_before = false;
+  for (int64_t call = 1;; ++call) {
+    SimulatedFileSystem files;
+    save_model(first.model, "model", {}, files);
+    files.set_faults({.kill_at = files.calls() + call});
+    bool killed = false;
+    try {
+      save_model(second.model, "model", {}, files);
+    } catch (const SimulatedKill&) {
+      killed = true;
+    }
+    for (const auto& found : {files.after_kill(), files.after_power_cut()}) {
+      const std::vector<double> loaded = outputs(load_model("model", {}, *found));
+      EXPECT_TRUE(loaded == before || loaded == after) << "killed at " << call;
+      saw_before = saw_before || loaded == before;
+      // And a later save finds its way.
+      save_model(second.model, "model", {}, *found);
+      EXPECT_EQ(outputs(load_model("model", {}, *found)), after);
+    }
+    if (!killed) break;
+  }
+  EXPECT_TRUE(saw_before);
+}
+
+TEST(SavedModel, AFullDiskLeavesTheOneBefore) {
+  SimulatedFileSystem files;
+  const Trained first(1);
+  save_model(first.model, "model", {}, files);
+  files.set_capacity(1);
+  EXPECT_THROW(save_model(Trained(2).model, "model", {}, files), ResourceExhaustedError);
+  EXPECT_EQ(outputs(load_model("model", {}, files)), outputs(first.model));
+}
+
+TEST(SavedModel, DamagedFilesAreNamed) {
+  SimulatedFileSystem files;
+  save_model(Trained(1).model, "model", {}, files);
+  const std::string good = files.content("/model/model.json");
+  const auto damaged = [&](const std::string& text) {
+    files.set_content("/model/model.json", text);
+    return thrown<DataLossError>([&] { load_model("model", {}, files); });
+  };
+  EXPECT_THAT(damaged(good.substr(0, good.size() / 2)), HasSubstr("model/model.json"));
+  EXPECT_THAT(damaged("{}"), HasSubstr("'cohort' is missing"));
+  EXPECT_THAT(damaged(R"({"cohort": {"checkpoint": "../variables-1"}})"), HasSubstr("../"));
+  files.set_content("/model/model.json", good);
+  const std::string data = "/model/variables-1.data-00000-of-00001";
+  std::string bytes = files.content(data);
+  bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 1);
+  files.set_content(data, bytes);
+  EXPECT_THAT(thrown<DataLossError>([&] { load_model("model", {}, files); }),
+              HasSubstr("variables-1"));
+}
+
+TEST(SavedModel, WhereThereIsNoneTheErrorSaysWhatWouldBe) {
+  SimulatedFileSystem files;
+  EXPECT_THAT(thrown<NotFoundError>([&] { load_model("nowhere", {}, files); }),
+              AllOf(HasSubstr("'nowhere'"), HasSubstr("model.json")));
+}
+
+}  // namespace
+}  // namespace cohort::keras

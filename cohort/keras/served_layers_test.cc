@@ -1,0 +1,239 @@
+// Layers, optimizers and modules whose variables ps tasks keep.
+#include <ATen/ops/allclose.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/nn/pimpl.h>
+
+#include <map>
+
+#include "cohort/distribute/testing_devices.h"
+#include "cohort/keras/keras.h"
+#include "cohort/ops/gradient_tape.h"
+#include "cohort/parameter_server/cluster_coordinator.h"
+#include "cohort/parameter_server/parameter_server_core.h"
+#include "cohort/parameter_server/parameter_server_strategy.h"
+#include "cohort/parameter_server/sharded_variable.h"
+#include "cohort/parameter_server/testing_cluster.h"
+
+namespace cohort::keras {
+namespace {
+
+using distribute::ParameterServerStrategy;
+using distribute::ParameterServerStrategyOptions;
+using distribute::ShardedVariable;
+using distribute::Strategy;
+using distribute::TestingCluster;
+using distribute::coordinator::ClusterCoordinator;
+using distribute::partitioners::FixedShardsPartitioner;
+
+const ParameterServerStrategyOptions kTwoShards{.variable_partitioner = FixedShardsPartitioner(2)};
+
+// Runs fn on a worker `times` times, one after another.
+template <class Fn>
+void run_on_worker(const ParameterServerStrategy& strategy, int times, Fn fn,
+                   const std::string& name = "step") {
+  const auto function = strategy.function(name, [&strategy, fn] { strategy.run(fn); });
+  const ClusterCoordinator coordinator(strategy);
+  for (int i = 0; i < times; ++i) {
+    coordinator.schedule(function);
+    coordinator.join();
+  }
+}
+
+// An embedding of 100 rows, its mean, and a dense layer.
+struct Text {
+  explicit Text(const optimizers::Optimizer& optimizer)
+      : model({layers::Embedding(
+                   100, 4, {.embeddings_initializer = initializers::RandomUniform({.seed = 1})}),
+               layers::GlobalAveragePooling1D(),
+               layers::Dense(1, {.kernel_initializer = initializers::GlorotUniform({.seed = 2})})}),
+        optimizer(optimizer) {
+    model(at::zeros({1, 3}, int64));
+    this->optimizer.build(model.trainable_variables());
+  }
+
+  void step() const {
+    const Tensor ids = at::tensor({3, 97, 3, 50, 3, 51}, int64).reshape({2, 3});
+    GradientTape tape;
+    const Tensor error = model(ids, {.training = true}) - 1;
+    optimizer.minimize((error * error).sum(), model.trainable_variables(), tape);
+  }
+
+  Sequential model;
+  optimizers::Optimizer optimizer;
+};
+
+std::vector<Tensor> values(const std::vector<Variable>& variables) {
+  std::vector<Tensor> all;
+  for (const Variable& variable : variables) all.push_back(variable.value().detach().clone());
+  return all;
+}
+
+void expect_equal(const std::vector<Tensor>& found, const std::vector<Tensor>& expected) {
+  ASSERT_EQ(found.size(), expected.size());
+  for (size_t i = 0; i < found.size(); ++i) {
+    EXPECT_TRUE(at::allclose(found[i], expected[i], 1e-6, 1e-7)) << "variable " << i;
+  }
+}
+
+// Trained on one worker, in shards, it is what it is without a strategy.
+void expect_trains_as_alone(const std::function<optimizers::Optimizer()>& make) {
+  const Text alone(make());
+  const auto start = values(alone.model.trainable_variables());
+  for (int i = 0; i < 4; ++i) alone.step();
+
+  TestingCluster cluster(1, 2);
+  const ParameterServerStrategy strategy(cluster.resolver(), kTwoShards);
+  auto scope = strategy.scope();
+  const Text served(make());
+  scope.close();
+  expect_equal(values(served.model.trainable_variables()), start);
+  run_on_worker(strategy, 4, [&] { served.step(); });
+  expect_equal(values(served.model.trainable_variables()),
+               values(alone.model.trainable_variables()));
+}
+
+TEST(ServedLayers, AnEmbeddingTrainsAsAlone) {
+  expect_trains_as_alone([] { return optimizers::SGD({.learning_rate = 0.1}); });
+  expect_trains_as_alone([] { return optimizers::Adam({.learning_rate = 0.1}); });
+}
+
+TEST(ServedLayers, LearningRatesFollowTheirSchedule) {
+  expect_trains_as_alone([] {
+    return optimizers::SGD(
+        {.learning_rate = optimizers::schedules::ExponentialDecay(
+             {.initial_learning_rate = 0.5, .decay_steps = 1, .decay_rate = 0.5})});
+  });
+}
+
+TEST(ServedLayers, AnEmbeddingPullsTheRowsOfABatchAlone) {
+  TestingCluster cluster(1, 2);
+  const ParameterServerStrategy strategy(cluster.resolver(), kTwoShards);
+  auto scope = strategy.scope();
+  const Text served(optimizers::SGD({.learning_rate = 0.1}));
+  scope.close();
+  const auto& store = strategy.parameter_server_core()->store();
+  const std::vector<internal::VariableStore::Load> before = {store.load(0), store.load(1)};
+  run_on_worker(strategy, 3, [&] { served.step(); });
+  const std::vector<internal::VariableStore::Load> after = {store.load(0), store.load(1)};
+  // Of the ids 3, 50, 51 and 97 each step reads each once; the dense layer's two variables are read
+  // whole, and nothing else is.
+  const auto shards = served.model.trainable_variables()[0].shards();
+  ASSERT_EQ(shards.size(), 2u);
+  const size_t first = shards[0].device().find("task:0") == std::string::npos ? 1 : 0;
+  EXPECT_EQ(after[first].rows_read - before[first].rows_read, 3 * 1);
+  EXPECT_EQ(after[1 - first].rows_read - before[1 - first].rows_read, 3 * 3);
+  int64_t bytes = 0;
+  for (size_t ps = 0; ps < 2; ++ps) bytes += after[ps].bytes_read - before[ps].bytes_read;
+  EXPECT_LT(bytes, 100 * 4 * 4);
+}
+
+TEST(ServedLayers, SeveralReplicasOfAWorkerAreOne) {
+  const distribute::LogicalCpus cpus(2);
+  TestingCluster cluster(1, 2);
+  ParameterServerStrategyOptions options = kTwoShards;
+  options.worker_devices = {"CPU:0", "CPU:1"};
+  const ParameterServerStrategy strategy(cluster.resolver(), options);
+  EXPECT_EQ(strategy.num_replicas_in_sync(), 2);
+  auto scope = strategy.scope();
+  const Variable sum(at::zeros({3, 1}), {.name = "sum", .aggregation = VariableAggregation::SUM});
+  const Variable none(0., {.name = "none"});
+  const Text served(optimizers::SGD({.learning_rate = 0.05}));
+  scope.close();
+  run_on_worker(strategy, 2, [&](distribute::ReplicaContext& replica) {
+    const auto id = static_cast<double>(replica.replica_id_in_sync_group());
+    sum.assign_add(at::full({3, 1}, 1 + id));
+    sum.scatter_add({.values = at::full({1, 1}, 10.f),
+                     .indices = at::full({1}, replica.replica_id_in_sync_group(), int64)});
+    if (sum.sparse_read(at::zeros({1}, int64)).item<float>() < 13) throw InternalError("not read");
+    served.step();
+  });
+  EXPECT_TRUE(at::equal(sum.value().flatten(), at::tensor({26.f, 26.f, 6.f})));
+  // Two replicas with the same batch are one with twice the gradient.
+  const Text alone(optimizers::SGD({.learning_rate = 0.1}));
+  for (int i = 0; i < 2; ++i) alone.step();
+  expect_equal(values(served.model.trainable_variables()),
+               values(alone.model.trainable_variables()));
+  EXPECT_THROW(run_on_worker(
+                   strategy, 1, [&] { none.assign(1.); }, "none"),
+               InvalidArgumentError);
+}
+
+// What another worker adds between this one's pull and its push is not lost.
+TEST(ServedLayers, MovingStatisticsTakeWhatEveryWorkerAdds) {
+  const Tensor x = at::arange(8, float32).reshape({4, 2});
+  const layers::BatchNormalization alone({.momentum = 0.75});
+  alone(x, {.training = true});
+  const auto expected = values(alone.non_trainable_variables());
+
+  TestingCluster cluster(1, 1);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  auto scope = strategy.scope();
+  const layers::BatchNormalization served({.momentum = 0.75});
+  served(x);
+  scope.close();
+  const Variable mean = served.non_trainable_variables()[0];
+  run_on_worker(strategy, 1, [&] {
+    mean.value();  // this step's
+    std::dynamic_pointer_cast<internal::ServedVariable>(mean.impl_ptr())
+        ->assign_shard(0, internal::AssignOp::kAdd, at::full({2}, 1.f));
+    served(x, {.training = true});
+  });
+  expect_equal({mean.value() - 1, served.non_trainable_variables()[1].value()}, expected);
+}
+
+struct NormedImpl : torch::nn::Module {
+  NormedImpl()
+      : linear(register_module("linear", torch::nn::Linear(2, 3))),
+        norm(register_module("norm", torch::nn::BatchNorm1d(3))) {
+    const at::NoGradGuard no_grad;
+    for (Tensor& parameter : parameters()) {
+      parameter.copy_(at::arange(parameter.numel(), float32).reshape(parameter.sizes()) / 7);
+    }
+  }
+  Tensor forward(const Tensor& x) { return norm(linear(x)); }
+  torch::nn::Linear linear;
+  torch::nn::BatchNorm1d norm;
+};
+TORCH_MODULE(Normed);
+
+struct Module {
+  Module() : model([] { return Normed(); }), optimizer({.learning_rate = 0.1}) {
+    optimizer.build(model.trainable_variables());
+  }
+  void step() const {
+    const Tensor x = at::tensor({1.f, 2.f, -3.f, 0.5f, 2.f, 2.f}).reshape({3, 2});
+    GradientTape tape;
+    const Tensor y = model(x, {.training = true});
+    optimizer.minimize((y * y * x.sum(1, true)).sum(), model.trainable_variables(), tape);
+  }
+  TorchModel model;
+  optimizers::SGD optimizer;
+};
+
+TEST(ServedLayers, ATorchModelTrainsAsAlone) {
+  const Module alone;
+  for (int i = 0; i < 3; ++i) alone.step();
+
+  TestingCluster cluster(1, 2);
+  const ParameterServerStrategy strategy(cluster.resolver(), kTwoShards);
+  auto scope = strategy.scope();
+  const Module served;
+  scope.close();
+  run_on_worker(strategy, 3, [&] { served.step(); });
+  expect_equal(values(served.model.weights()), values(alone.model.weights()));
+  // On the coordinator it computes with the ps tasks' values.
+  const Tensor x = at::ones({2, 2});
+  EXPECT_TRUE(at::allclose(served.model(x), alone.model(x)));
+}
+
+}  // namespace
+}  // namespace cohort::keras

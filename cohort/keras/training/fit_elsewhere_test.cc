@@ -1,0 +1,258 @@
+// fit, evaluate and predict where workers of a cluster run the steps, on variables of ps tasks.
+#include <ATen/ops/allclose.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/zeros.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <numeric>
+#include <optional>
+
+#include "cohort/distribute/distributed_dataset.h"
+#include "cohort/distribute/one_device_strategy.h"
+#include "cohort/keras/training/testing_fit.h"
+#include "cohort/parameter_server/cluster_coordinator.h"
+#include "cohort/parameter_server/testing_cluster.h"
+
+namespace cohort::keras {
+namespace {
+
+using callbacks::Callback;
+using distribute::InputContext;
+using distribute::ParameterServerStrategy;
+using distribute::Strategy;
+using distribute::TestingCluster;
+using ::testing::DoubleNear;
+using ::testing::ElementsAre;
+using ::testing::ElementsAreArray;
+using ::testing::HasSubstr;
+using ::testing::Pointwise;
+
+constexpr int64_t kExamples = 13;
+constexpr int64_t kBatch = 6;
+
+struct Curve {
+  std::vector<double> losses, accuracies, validation, weights, predictions;
+};
+
+Curve train(const Strategy& strategy, bool shuffle) {
+  const auto scope = strategy.scope();
+  const Sequential model = small_classifier();
+  model.compile(class_options());
+  const LabelledImages data = make_images(kExamples, float32);
+  const History history = model.fit(data.images, data.labels,
+                                    {.batch_size = kBatch,
+                                     .epochs = 3,
+                                     .verbose = 0,
+                                     .validation_data = image_batches(7, 3),
+                                     .shuffle = shuffle});
+  Curve curve{history["loss"], history["accuracy"], history["val_loss"], all_weights(model), {}};
+  curve.validation.push_back(model.evaluate(image_batches(7, 3), {.verbose = 0})["loss"]);
+  curve.predictions =
+      elements(model.predict(data.images, {.batch_size = 4, .verbose = 0}).tensor());
+  return curve;
+}
+
+TEST(FitElsewhere, OneWorkerTrainsAsOneDeviceDoes) {
+  for (const bool shuffle : {false, true}) {
+    const auto curve_of = [&](const Strategy& strategy) {
+      random::set_seed(3);
+      return train(strategy, shuffle);
+    };
+    const Curve expected = curve_of(distribute::OneDeviceStrategy("CPU:0"));
+    const TestingCluster cluster(1, 1);
+    const Curve found = curve_of(ParameterServerStrategy(cluster.resolver()));
+    EXPECT_LT(curve_difference(found.losses, expected.losses), 1e-5) << shuffle;
+    EXPECT_THAT(found.accuracies, ElementsAreArray(expected.accuracies));
+    EXPECT_LT(curve_difference(found.validation, expected.validation), 1e-5);
+    EXPECT_THAT(found.weights, Pointwise(DoubleNear(1e-5), expected.weights));
+    EXPECT_THAT(found.predictions, Pointwise(DoubleNear(1e-5), expected.predictions));
+  }
+}
+
+// Counts how often it has seen each of the rows 0 to 99, in steps that may fail.
+class Counter : public Model {
+ public:
+  Counter()
+      : seen_(at::zeros({100}),
+              {.name = "seen", .trainable = false, .aggregation = VariableAggregation::SUM}) {
+    track("seen", seen_);
+  }
+  std::vector<double> take() {
+    std::vector<double> seen = elements(seen_.value());
+    seen_.assign(at::zeros({100}));
+    return seen;
+  }
+  std::function<void(const Tensor& rows)> check = [](const Tensor&) {};
+
+ protected:
+  Tensor call(const Tensor& x, const CallOptions&) override { return x + 0.5; }
+  Structure train_step(const Structure& x) override { return count(x.tensor()); }
+  Structure test_step(const Structure& x) override { return count(x.tensor()); }
+
+ private:
+  Structure count(const Tensor& rows) {
+    check(rows);
+    seen_.assign_add(at::zeros({100}).index_add(0, rows, at::ones({rows.size(0)})));
+    return dict({{"rows", rows.size(0)}});
+  }
+  Variable seen_;
+};
+
+struct Counting {
+  Counting(int workers, int ps) : cluster(workers, ps), strategy(cluster.resolver()) {
+    const auto scope = strategy.scope();
+    counter = std::make_shared<Counter>();
+    model.emplace(counter);
+    model->compile({});
+  }
+  TestingCluster cluster;
+  ParameterServerStrategy strategy;
+  std::shared_ptr<Counter> counter;
+  std::optional<ModelHandle> model;
+};
+
+data::Dataset rows(int64_t count) { return data::Dataset::range(count).batch(4); }
+// The same, of a length that nobody knows.
+data::Dataset some_rows(int64_t count) {
+  return data::Dataset::range(count).filter([](const Tensor&) { return true; }).batch(4);
+}
+
+std::vector<double> times(int64_t rows, double each) {
+  std::vector<double> seen(100, 0);
+  std::fill_n(seen.begin(), rows, each);
+  return seen;
+}
+
+TEST(FitElsewhere, SeveralWorkersSeeEachBatchOnceAnEpoch) {
+  Counting run(3, 2);
+  run.model->fit(rows(100), {.epochs = 2, .verbose = 0});
+  EXPECT_THAT(run.counter->take(), ElementsAreArray(times(100, 2)));
+  run.model->evaluate(rows(90), {.verbose = 0});
+  EXPECT_THAT(run.counter->take(), ElementsAreArray(times(90, 1)));
+  // Where the end is only known when a worker has met it.
+  const History history = run.model->fit(some_rows(99).shuffle(20), {.epochs = 3, .verbose = 0});
+  EXPECT_THAT(run.counter->take(), ElementsAreArray(times(99, 3)));
+  EXPECT_EQ(history.epoch.size(), 3u);
+  const Tensor predicted = run.model->predict(some_rows(99), {.verbose = 0}).tensor();
+  EXPECT_TRUE(at::allclose(predicted, at::arange(99) + 0.5));
+}
+
+TEST(FitElsewhere, ALostWorkersBatchesCountOnce) {
+  Counting run(3, 2);
+  std::atomic<bool> lost{false};
+  class Lose : public Callback {
+   public:
+    Lose(TestingCluster& cluster) : cluster_(cluster) {}
+    void on_train_batch_end(int64_t batch, const Logs&) override {
+      if (batch == 10) cluster_.stop("worker", 1);
+    }
+
+   private:
+    TestingCluster& cluster_;
+  } lose(run.cluster);
+  run.model->fit(rows(100), {.epochs = 3, .verbose = 0, .callbacks = {lose}});
+  EXPECT_THAT(run.counter->take(), ElementsAreArray(times(100, 3)));
+}
+
+TEST(FitElsewhere, CreatorsMakeADatasetForEachWorker) {
+  Counting run(2, 1);
+  std::atomic<int> made{0};
+  const DatasetCreator creator([&](const InputContext& context) {
+    ++made;
+    EXPECT_EQ(context.num_input_pipelines, 2);
+    return rows(100).shard(context.num_input_pipelines, context.input_pipeline_id).repeat();
+  });
+  const History history =
+      run.model->fit(creator, {.epochs = 4, .verbose = 0, .steps_per_epoch = 5});
+  const std::vector<double> seen = run.counter->take();
+  EXPECT_EQ(std::accumulate(seen.begin(), seen.end(), 0.0), 4 * 5 * 4);
+  EXPECT_GE(made, 2);
+  EXPECT_THAT(history["rows"], ElementsAre(4, 4, 4, 4));
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { run.model->fit(creator, {.verbose = 0}); }),
+              HasSubstr("the data never ends: give steps_per_epoch"));
+  // A worker's own data ends: so does the epoch, and the next begins anew.
+  const DatasetCreator short_one([](const InputContext&) { return rows(8); });
+  EXPECT_EQ(run.model->fit(short_one, {.epochs = 2, .verbose = 0}).epoch.size(), 2u);
+}
+
+TEST(FitElsewhere, EndlessDataIsDividedAmongWorkers) {
+  Counting run(2, 1);
+  run.model->fit(rows(100).repeat(), {.epochs = 2, .verbose = 0, .steps_per_epoch = 3});
+  const std::vector<double> seen = run.counter->take();
+  EXPECT_EQ(std::accumulate(seen.begin(), seen.end(), 0.0), 2 * 3 * 4);
+}
+
+TEST(FitElsewhere, AFailedStepEndsFitAndTheNextCallWorks) {
+  Counting run(2, 1);
+  run.counter->check = [](const Tensor& rows) {
+    if (rows[0].item<int64_t>() == 40) throw DataLossError("row 40 is bad");
+  };
+  EXPECT_THAT(thrown<DataLossError>([&] { run.model->fit(rows(100), {.verbose = 0}); }),
+              HasSubstr("row 40 is bad"));
+  run.counter->check = [](const Tensor&) {};
+  run.counter->take();
+  run.model->fit(rows(100), {.verbose = 0});
+  EXPECT_THAT(run.counter->take(), ElementsAreArray(times(100, 1)));
+}
+
+TEST(FitElsewhere, DataThatEndsEarlyEndsTraining) {
+  Counting run(2, 1);
+  const History history =
+      run.model->fit(rows(20), {.epochs = 3, .verbose = 0, .steps_per_epoch = 8});
+  EXPECT_EQ(history.epoch.size(), 1u);
+  EXPECT_THAT(run.counter->take(), ElementsAreArray(times(20, 1)));
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { run.model->fit(some_rows(0), {.verbose = 0}); }),
+              HasSubstr("no batches"));
+}
+
+TEST(FitElsewhere, BatchHooksAreCalledAndCanStop) {
+  Counting run(2, 1);
+  class Stop : public Callback {
+   public:
+    void on_train_batch_end(int64_t batch, const Logs& logs) override {
+      ++batches;
+      if (batch % 4 == 0) {
+        EXPECT_EQ(logs["rows"], 4);
+      }
+      if (batch == 9) model().set_stop_training(true);
+    }
+    int64_t batches = 0;
+  } stop;
+  run.model->fit(rows(100), {.epochs = 3, .verbose = 0, .callbacks = {stop}});
+  EXPECT_EQ(stop.batches, 10);
+  EXPECT_THAT(run.counter->take(), ElementsAreArray(times(40, 1)));
+}
+
+TEST(FitElsewhere, SeveralOutputsHaveTheirLossesAndMetrics) {
+  const TestingCluster cluster(2, 2);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  const auto scope = strategy.scope();
+  const SymbolicTensor x = Input({8, 8, 1});
+  const SymbolicTensor flat = layers::Flatten()(x);
+  const Functional model(x, SymbolicStructure::make_dict({{"kind", layers::Dense(3)(flat)},
+                                                          {"size", layers::Dense(1)(flat)}}));
+  model.compile({.optimizer = "adam",
+                 .loss = {{"kind", class_loss()}, {"size", "mse"}},
+                 .metrics = {{"kind", {"accuracy"}}}});
+  const LabelledImages data = make_images(20, float32);
+  const auto dataset =
+      data::Dataset::from_tensor_slices(
+          tuple(data.images,
+                dict({{"kind", data.labels}, {"size", data.images.mean({1, 2, 3}).unsqueeze(1)}})))
+          .batch(5);
+  const History history = model.fit(dataset, {.epochs = 3, .verbose = 0});
+  for (const char* name : {"loss", "kind_loss", "size_loss", "kind_accuracy"}) {
+    EXPECT_EQ(history[name].size(), 3u) << name;
+  }
+  EXPECT_LT(history["loss"].back(), history["loss"].front());
+  EXPECT_EQ(model.optimizer().iterations().value().item<int64_t>(), 12);
+}
+
+}  // namespace
+}  // namespace cohort::keras

@@ -1,0 +1,192 @@
+// What goes wrong in fit, and what is said of it.
+#include <ATen/ops/full.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <filesystem>
+#include <limits>
+
+#include "cohort/core/files/file_system.h"
+#include "cohort/keras/training/testing_fit.h"
+
+namespace cohort::keras {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+struct FitErrors : ::testing::Test {
+  FitErrors() {
+    directory = ::testing::TempDir() + "fit_errors_test.XXXXXX";  // mkdtemp fills it in
+    if (::mkdtemp(directory.data()) == nullptr) throw UnknownError("no temporary directory");
+    model.compile(class_options());
+  }
+  ~FitErrors() override { std::filesystem::remove_all(directory); }
+
+  void fit(const FitOptions& options = {.verbose = 0}) {
+    model.fit(data.images, data.labels, options);
+  }
+
+  const LabelledImages data = make_images(12, float32);
+  const Sequential model = small_classifier();
+  std::string directory;
+};
+
+TEST_F(FitErrors, ShapesThatDoNotFitALayerNameIt) {
+  fit();
+  EXPECT_THAT(thrown<InvalidArgumentError>(
+                  [&] { model.fit(data.images.slice(1, 0, 6), data.labels, {.verbose = 0}); }),
+              AllOf(HasSubstr("'dense'"), HasSubstr("72"), HasSubstr("[12,48]")));
+  EXPECT_THAT(thrown<InvalidArgumentError>(
+                  [&] { model.fit(data.images.squeeze(-1), data.labels, {.verbose = 0}); }),
+              AllOf(HasSubstr("'conv'"), HasSubstr("[12,8,8]")));
+}
+
+TEST_F(FitErrors, LabelsOutOfRangeAreNamedWithTheirPlace) {
+  Tensor labels = data.labels.clone();
+  labels[7] = 3;
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] {
+                model.fit(data.images, labels, {.batch_size = 12, .verbose = 0, .shuffle = false});
+              }),
+              AllOf(HasSubstr("label 3"), HasSubstr("[7]"), HasSubstr("[0, 3)")));
+}
+
+TEST_F(FitErrors, UnknownNamesComeWithTheNearest) {
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { model.compile({.loss = "mean_square_error"}); }),
+              HasSubstr("the nearest is 'mean_squared_error'"));
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { model.compile({.optimizer = "adm"}); }),
+              HasSubstr("the nearest is 'adam'"));
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { model.compile({.metrics = {"acuracy"}}); }),
+              HasSubstr("the nearest is 'accuracy'"));
+  EXPECT_THAT(thrown<InvalidArgumentError>([] { layers::Dense(1, {.activation = "rleu"}); }),
+              AllOf(HasSubstr("'rleu'"), HasSubstr("relu")));
+}
+
+TEST_F(FitErrors, AMetricOfTheWrongRankNamesItAndTheShapes) {
+  model.compile({.loss = class_loss(), .metrics = {"categorical_accuracy"}});
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { fit(); }),
+              AllOf(HasSubstr("categorical_accuracy"), HasSubstr("[12]"), HasSubstr("[12,3]")));
+  model.compile({.loss = class_loss(), .metrics = {"mse"}});
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { fit(); }),
+              AllOf(HasSubstr("mean_squared_error"), HasSubstr("[12]"), HasSubstr("[12,3]")));
+}
+
+TEST_F(FitErrors, ANaNEndsTrainingWhereACallbackWatches) {
+  Tensor images = data.images.clone();
+  images[5] = std::numeric_limits<float>::quiet_NaN();
+  ::testing::internal::CaptureStderr();
+  const History history = model.fit(images, data.labels,
+                                    {.batch_size = 4,
+                                     .epochs = 3,
+                                     .verbose = 0,
+                                     .callbacks = {callbacks::TerminateOnNaN()},
+                                     .shuffle = false});
+  EXPECT_THAT(history.epoch, ElementsAre(0));
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              AllOf(HasSubstr("TerminateOnNaN"), HasSubstr("after batch 2")));
+  EXPECT_EQ(model.optimizer().iterations().value().item<int64_t>(), 2);
+}
+
+// Row 41 of the fault matrix.
+TEST_F(FitErrors, ANaNOfOneReplicaIsSkippedByAll) {
+  Tensor images = data.images.clone();
+  images[5] = std::numeric_limits<float>::quiet_NaN();
+  const auto strategy = distribute::mirrored(2);
+  const auto scope = strategy.scope();
+  const Sequential skips = small_classifier();
+  skips.compile({.optimizer = optimizers::Adam(
+                     {.learning_rate = 0.01, .not_finite = optimizers::NotFinite::SKIP}),
+                 .loss = class_loss()});
+  skips.fit(images, data.labels, {.batch_size = 4, .epochs = 2, .verbose = 0, .shuffle = false});
+  EXPECT_EQ(skips.optimizer().skipped_updates(), 2);
+  EXPECT_EQ(skips.optimizer().iterations().value().item<int64_t>(), 4);
+  for (const Variable& variable : skips.trainable_variables()) {
+    const auto components = variable.components();
+    EXPECT_TRUE(components.value(0).isfinite().all().item<bool>());
+    EXPECT_TRUE(components.value(1).equal(components.value(0)));
+  }
+  skips.compile({.optimizer = optimizers::Adam({.not_finite = optimizers::NotFinite::RAISE}),
+                 .loss = class_loss()});
+  EXPECT_THAT(thrown<InvalidArgumentError>(
+                  [&] { skips.fit(images, data.labels, {.verbose = 0, .shuffle = false}); }),
+              HasSubstr("not finite"));
+}
+
+// Under a file size limit: writing fails as on a full disk. A checkpoint's data are larger, and what
+// is logged is not.
+class FullDisk {
+ public:
+  FullDisk() {
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit full = {2000, before_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &full);
+  }
+  ~FullDisk() { ::setrlimit(RLIMIT_FSIZE, &before_); }
+
+ private:
+  rlimit before_ = {};
+};
+
+TEST_F(FitErrors, AFullDiskUnderModelCheckpointIsSaidAndTrainingGoesOn) {
+  std::optional<FullDisk> full;
+  callbacks::LambdaCallback fills({.on_epoch_begin =
+                                       [&](int64_t epoch) {
+                                         full.reset();
+                                         if (epoch == 1) full.emplace();
+                                       },
+                                   .on_train_end = [&](const Logs&) { full.reset(); }});
+  ::testing::internal::CaptureStderr();
+  const History history = model.fit(
+      data.images, data.labels,
+      {.epochs = 3,
+       .verbose = 0,
+       .callbacks = {
+           callbacks::ModelCheckpoint({.filepath = directory + "/{epoch}", .asynchronous = false}),
+           fills}});
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(history.epoch.size(), 3u);
+  EXPECT_THAT(said, AllOf(HasSubstr("ModelCheckpoint"), HasSubstr(directory + "/2"),
+                          HasSubstr("training goes on")));
+  EXPECT_TRUE(std::filesystem::exists(directory + "/1.index"));
+  EXPECT_FALSE(std::filesystem::exists(directory + "/2.index"));
+  EXPECT_TRUE(std::filesystem::exists(directory + "/3.index"));
+  const Sequential other = small_classifier(8);
+  other.load_weights(directory + "/3");
+}
+
+FitOptions with_all_files(const std::string& directory) {
+  return {.epochs = 2,
+          .verbose = 0,
+          .callbacks = {callbacks::ModelCheckpoint({.filepath = directory + "/model"}),
+                        callbacks::BackupAndRestore(directory + "/backup"),
+                        callbacks::CSVLogger(directory + "/log.csv"),
+                        callbacks::TensorBoard({.log_dir = directory + "/board"})}};
+}
+
+TEST_F(FitErrors, ASecondRunInTheSameDirectoryReplacesTheFirst) {
+  fit(with_all_files(directory));
+  fit(with_all_files(directory));
+  const Sequential other = small_classifier(8);
+  train::Checkpoint({{"model", other}}).read(directory + "/model").expect_partial();
+  other(data.images);
+  EXPECT_EQ(all_weights(other), all_weights(model));
+  EXPECT_EQ(model.optimizer().iterations().value().item<int64_t>(), 4);  // it did not resume
+}
+
+// What another process would hold: the lock of whoever saves there.
+TEST_F(FitErrors, ASecondRunAtTheSameTimeIsRefusedBeforeItWritesAnything) {
+  const auto held =
+      internal::posix_file_system().lock(directory + "/.cohort-writer.lock", "the first run");
+  EXPECT_THAT(
+      thrown<FailedPreconditionError>([&] {
+        fit({.verbose = 0,
+             .callbacks = {callbacks::ModelCheckpoint({.filepath = directory + "/model"})}});
+      }),
+      AllOf(HasSubstr(directory), HasSubstr("the first run")));
+  EXPECT_FALSE(std::filesystem::exists(directory + "/model.index"));
+}
+
+}  // namespace
+}  // namespace cohort::keras

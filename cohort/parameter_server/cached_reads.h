@@ -1,0 +1,42 @@
+// Reads of variables on ps tasks that are kept for a while.
+//
+//   {
+//     const distribute::CachedVariableReads cached;   // or: const auto c = cache_variable_reads();
+//     v.value();      // read once
+//     v.assign(5.);
+//     v.value();      // the same value as before
+//   }
+//   v.value();        // 5
+#pragma once
+
+#include <memory>
+
+#include "cohort/core/export.h"
+
+namespace cohort::internal {
+struct CachedReads;
+}
+
+namespace cohort::distribute {
+
+// While it lives, the first read of each variable of a ParameterServerStrategy on this thread is
+// what all later reads return, in steps and outside, whatever is assigned meanwhile. It does not
+// change what is assigned. A function that the coordinator schedules reads on its worker: to cache
+// reads there, make the scope in the function.
+// Thread safety: one thread.
+class COHORT_API [[nodiscard]] CachedVariableReads {
+ public:
+  // Errors: InvalidArgument (there is such a scope already).
+  CachedVariableReads();
+  ~CachedVariableReads();
+  CachedVariableReads(const CachedVariableReads&) = delete;
+  CachedVariableReads& operator=(const CachedVariableReads&) = delete;
+
+ private:
+  const std::unique_ptr<internal::CachedReads> reads_;
+};
+
+// TensorFlow's name.
+inline CachedVariableReads cache_variable_reads() { return CachedVariableReads(); }
+
+}  // namespace cohort::distribute

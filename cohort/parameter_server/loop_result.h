@@ -1,0 +1,31 @@
+// How a call of fit, evaluate or predict has ended, for the tasks that served it.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <string>
+
+#include "cohort/cluster/coordination.h"
+#include "cohort/cluster/server.h"
+#include "cohort/core/function_ref.h"
+#include "cohort/core/structure.h"
+
+namespace cohort::internal {
+
+struct LoopResult {
+  std::string name;                    // of the call
+  Structure value = {};                // what it returned
+  std::exception_ptr error = nullptr;  // null: none
+};
+
+// Keeps the result of the call of this number where all tasks find it, as long as the coordinator lives.
+// A value of more than 64 MiB is left out: other tasks get an empty one.
+// Errors: those of Coordination::set.
+void publish(distribute::Coordination& coordination, int64_t call, const LoopResult& result);
+
+// Waits until it is there, also for a coordinator that was lost and may come back. Errors: those of
+// `check`, which is called every few seconds, and what ends this task's membership.
+LoopResult wait_for_result(distribute::Server& server, int64_t call, FunctionRef<void()> check);
+
+}  // namespace cohort::internal

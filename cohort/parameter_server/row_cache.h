@@ -1,0 +1,27 @@
+// The rows of a table that a step has read.
+#pragma once
+
+#include "cohort/core/tensor.h"
+
+namespace cohort::internal {
+
+// Thread safety: none.
+class RowCache {
+ public:
+  // Those of `ids` (strictly ascending) that it has not.
+  Tensor missing(const Tensor& ids) const;
+  // Takes rows over; of those that it has already it keeps its own.
+  // Shapes: ids [n] of int64, strictly ascending; rows [n, ..].
+  void add(const Tensor& ids, const Tensor& rows);
+  void clear();
+
+  bool empty() const { return !ids_.defined(); }
+  const Tensor& ids() const { return ids_; }    // strictly ascending
+  const Tensor& rows() const { return rows_; }  // one for each id; may be written to
+
+ private:
+  Tensor ids_;
+  Tensor rows_;
+};
+
+}  // namespace cohort::internal

@@ -1,0 +1,314 @@
+// MultiWorkerMirroredStrategy in real processes, of which one is lost or fails; docs/faults.md.
+#include <ATen/Parallel.h>
+#include <ATen/ops/full.h>
+#include <gmock/gmock.h>
+#include <signal.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+
+#include "tests/cluster/multi_worker_training.h"
+
+namespace cohort::multi_worker {
+namespace {
+
+using distribute::ReduceOp;
+using distribute::ReplicaContext;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Lt;
+using testing::TaskOutcome;
+
+// Steps without end; says when and why they ended.
+std::string step_for_ever(const Arguments&) {
+  const MultiWorkerMirroredStrategy strategy = make_strategy();
+  std::printf("started\n");
+  try {
+    while (true) {
+      strategy.run([](ReplicaContext& context) {
+        return context.all_reduce(ReduceOp::SUM, at::full({1000}, 1.0));
+      });
+    }
+  } catch (const Error& error) {
+    std::printf("ended at %.1f: %s: %s\n", now_ms(), std::string(code_name(error.code())).c_str(),
+                error.what());
+    throw;
+  }
+}
+
+// Worker 1 throws in its third step.
+std::string throw_on_one(const Arguments&) {
+  const MultiWorkerMirroredStrategy strategy = make_strategy();
+  for (int i = 0; i < 10; ++i) {
+    strategy.run([&](ReplicaContext& context) {
+      if (i == 2 && strategy.worker_id() == 1) throw DataLossError("record 7 is damaged");
+      return context.all_reduce(ReduceOp::SUM, at::full({3}, 1.0));
+    });
+  }
+  return "done";
+}
+
+// In its third step worker 1 needs more memory than it may have.
+std::string run_out_of_memory(const Arguments&) {
+  const MultiWorkerMirroredStrategy strategy = make_strategy();
+  const auto step = [&](int i) {
+    strategy.run([&](ReplicaContext& context) {
+      const bool is_greedy = i == 2 && strategy.worker_id() == 1;
+      const Tensor value = at::full({is_greedy ? int64_t{1} << 32 : 1000}, 1.0);
+      return context.all_reduce(ReduceOp::SUM, value.slice(0, 0, 1000));
+    });
+  };
+  for (int i = 0; i < 2; ++i) step(i);
+  rlimit limit;
+  ::getrlimit(RLIMIT_AS, &limit);
+  limit.rlim_cur = rlim_t{16} << 30;
+  ::setrlimit(RLIMIT_AS, &limit);
+  for (int i = 2; i < 10; ++i) step(i);
+  return "done";
+}
+
+// Worker 1 throws where `place` says, outside of every step. Arguments: the place; a directory.
+std::string throw_outside(const Arguments& arguments) {
+  const std::string& place = arguments.at(0);
+  random::set_seed(8);
+  const MultiWorkerMirroredStrategy strategy = make_strategy();
+  const bool throws = strategy.worker_id() == 1;
+  const DataLossError fault("record 7 is damaged");
+  if (place == "scope") {
+    auto scope = strategy.scope();
+    const distribute::Variable first(at::full({2}, 1.0));
+    if (throws) throw fault;
+    const distribute::Variable second(at::full({2}, 1.0));
+  }
+  if (place == "dataset") {
+    const auto read = [&](const Tensor& number) -> Tensor {
+      if (throws && number.item<int64_t>() > 7) throw fault;
+      return number;
+    };
+    const auto numbers = data::Dataset::range(20).map(read).batch(2);
+    for (const auto& batch : strategy.experimental_distribute_dataset(numbers)) {
+      strategy.reduce(ReduceOp::SUM, strategy.run([](const Tensor& x) { return x; }, batch), 0);
+    }
+  }
+  if (place == "caught") {
+    try {
+      const MultiWorkerMirroredStrategy second = make_strategy();
+      if (throws) throw fault;
+      second.reduce(ReduceOp::SUM, at::full({}, 1.0));
+    } catch (const DataLossError&) {
+      return "caught";
+    }
+  }
+  Training training(strategy, {.directory = arguments.at(1)});
+  training.run_to(4);
+  if (place == "checkpoint" && throws) throw fault;  // the others save after their next step
+  training.run_to(kSteps, [&](int step) {
+    if (place == "between" && throws && step == 7) throw fault;
+  });
+  return "trained";
+}
+
+// Worker 1 ends its program after the third step, worker 0 after the tenth.
+std::string end_early(const Arguments&) {
+  const MultiWorkerMirroredStrategy strategy = make_strategy();
+  for (int i = 0; i < (strategy.worker_id() == 1 ? 3 : 10); ++i) {
+    strategy.run([&](ReplicaContext& context) {
+      return context.all_reduce(ReduceOp::SUM, at::full({3}, 1.0));
+    });
+  }
+  return "done";
+}
+
+// Worker 1 knows a third worker.
+std::string disagree(const Arguments&) {
+  namespace resolvers = distribute::cluster_resolver;
+  const resolvers::TFConfigClusterResolver told;
+  train::ClusterSpec::Jobs jobs = told.cluster_spec().as_dict();
+  if (*told.task_id() == 1) jobs["worker"][2] = "127.0.0.1:1";
+  distribute::ServerOptions options = quick();
+  options.start_timeout = 3s;
+  const MultiWorkerMirroredStrategy strategy(
+      {.cluster_resolver = std::make_shared<resolvers::SimpleClusterResolver>(
+           train::ClusterSpec(jobs),
+           resolvers::SimpleClusterResolverOptions{.task_type = told.task_type(),
+                                                   .task_id = told.task_id()}),
+       .server_options = options});
+  return "";
+}
+
+// Worker 1 computes with another number of threads. Arguments: "strict" or not.
+std::string compute_differently(const Arguments& arguments) {
+  const distribute::cluster_resolver::TFConfigClusterResolver told;
+  at::set_num_threads(1 + *told.task_id());
+  const MultiWorkerMirroredStrategy strategy(
+      {.server_options = quick(), .strict_bitwise = arguments.at(0) == "strict"});
+  strategy.reduce(ReduceOp::SUM, at::full({}, 1.0));
+  return "reduced";
+}
+
+// Goes on after the loss of a worker without a restart of its own: the group forms again.
+// Arguments: the directory of checkpoints; whether worker 1 is to be lost.
+std::string survive(const Arguments& arguments) {
+  for (int attempt = 0;; ++attempt) {
+    try {
+      random::set_seed(8);
+      keras::backend::clear_session();  // layers are named as in a process that begins
+      const MultiWorkerMirroredStrategy strategy = make_strategy();
+      Training training(strategy, {.directory = arguments.at(0)});
+      training.run_to(kSteps, [&](int step) {
+        std::printf("step %d\n", step);
+        std::fflush(stdout);
+        if (step == 12 && strategy.worker_id() == 1 && arguments.at(1) == "lose") {
+          const std::string marker = arguments.at(0) + "/killed";
+          if (std::filesystem::exists(marker)) return;
+          std::ofstream(marker) << "once";
+          ::raise(SIGKILL);
+        }
+      });
+      return training.result().substr(0, 16);
+    } catch (const UnavailableError& error) {
+      std::printf("attempt %d: %s\n", attempt, error.what());
+      if (attempt == 3) throw;
+    }
+  }
+}
+
+// Signals worker 1, and returns how long worker 0 took to name it, in ms.
+double detection_time(int signal) {
+  MultiProcessRunner runner(workers(2, "step_for_ever"));
+  runner.start();
+  for (int task = 0; task < 2; ++task) runner.wait_for_line({"worker", task}, "started", kPatience);
+  const double sent = now_ms();
+  runner.kill({"worker", 1}, signal);
+  const std::string line = runner.wait_for_line({"worker", 0}, "ended at", kPatience);
+  EXPECT_THAT(line, AllOf(HasSubstr("UNAVAILABLE: lost /job:worker/task:1 ("),
+                          HasSubstr(runner.address({"worker", 1}))));
+  return std::stod(line.substr(line.find("at ") + 3)) - sent;
+}
+
+TEST_F(MultiWorker, AKilledWorkerIsNamedWithinASecond) {
+  const char* more = std::getenv("COHORT_FAULT_REPETITIONS");
+  std::vector<double> times;
+  for (int i = 0; i < (more ? std::atoi(more) : 2); ++i) times.push_back(detection_time(SIGKILL));
+  std::sort(times.begin(), times.end());
+  std::printf("kill -9 to a typed error: median %.0f ms, worst %.0f ms of %zu\n",
+              times[times.size() / 2], times.back(), times.size());
+  EXPECT_THAT(times.back(), Lt(1000));
+}
+
+TEST_F(MultiWorker, AStoppedWorkerIsNamedByItsSilence) {
+  const double time = detection_time(SIGSTOP);
+  std::printf("SIGSTOP to a typed error: %.0f ms\n", time);
+  EXPECT_THAT(time, AllOf(Lt(4500), ::testing::Gt(500)));
+}
+
+TEST_F(MultiWorker, AnErrorOfOneIsThatOfAll) {
+  MultiProcessRunner runner(workers(2, "throw_on_one"));
+  runner.start();
+  for (const TaskOutcome& outcome : runner.wait_all()) {
+    EXPECT_EQ(outcome.code, Code::kDataLoss) << outcome.error;
+    EXPECT_THAT(outcome.error, HasSubstr("record 7 is damaged"));
+  }
+}
+
+// Both processes live on to say so.
+TEST_F(MultiWorker, MemoryThatCannotBeHadIsAnErrorOfAll) {
+  MultiProcessRunner runner(workers(2, "run_out_of_memory"));
+  runner.start();
+  for (const TaskOutcome& outcome : runner.wait_all()) {
+    EXPECT_EQ(outcome.code, Code::kResourceExhausted) << outcome.error;
+  }
+}
+
+// An error between steps has the same end as one within.
+TEST_F(MultiWorker, AnErrorOutsideOfStepsIsThatOfAll) {
+  for (const std::string place : {"scope", "dataset", "between", "checkpoint"}) {
+    MultiProcessRunner runner(workers(2, "throw_outside", {place, directory + "/" + place}));
+    runner.start();
+    const auto outcomes = runner.wait_all();
+    for (const TaskOutcome& outcome : outcomes) {
+      EXPECT_EQ(outcome.code, Code::kDataLoss) << place << ": " << outcome.error;
+      EXPECT_THAT(outcome.error, HasSubstr("record 7 is damaged")) << place;
+    }
+    EXPECT_THAT(outcomes[0].error,
+                HasSubstr(place == "dataset" ? "the input of worker 1 failed: map"
+                                             : "/job:worker/task:1 has given up"))
+        << place;
+  }
+}
+
+// Of an error that the program catches itself the others learn that there was one.
+TEST_F(MultiWorker, WhoCatchesAnErrorOutsideOfItsStrategyHasLeftTheGroup) {
+  MultiProcessRunner runner(workers(2, "throw_outside", {"caught", directory}));
+  runner.start();
+  const auto outcomes = runner.wait_all();
+  EXPECT_EQ(outcomes[0].code, Code::kAborted) << outcomes[0].error;
+  EXPECT_THAT(outcomes[0].error, HasSubstr("/job:worker/task:1 has given up: an exception"));
+}
+
+TEST_F(MultiWorker, AWorkerThatEndsEarlyIsNamed) {
+  MultiProcessRunner runner(workers(2, "end_early"));
+  runner.start();
+  const auto outcomes = runner.wait_all();
+  EXPECT_EQ(outcomes[0].code, Code::kFailedPrecondition) << outcomes[0].error;
+  EXPECT_THAT(outcomes[0].error, AllOf(HasSubstr("task"), HasSubstr("the end of the strategy")));
+  EXPECT_EQ(outcomes[1].value, "done") << outcomes[1].error;
+}
+
+TEST_F(MultiWorker, OtherClusterSpecsAreRefused) {
+  MultiProcessRunner runner(workers(2, "disagree"));
+  runner.start();
+  bool named = false;
+  for (const TaskOutcome& outcome : runner.wait_all()) {
+    EXPECT_NE(outcome.code, Code::kOk);
+    named = named || (outcome.code == Code::kFailedPrecondition &&
+                      outcome.error.find("127.0.0.1:1'") != std::string::npos);
+  }
+  EXPECT_TRUE(named);
+}
+
+TEST_F(MultiWorker, WorkersThatRoundDifferentlyAreToldOrRefused) {
+  MultiProcessRunner lenient(workers(2, "compute_differently", {"lenient"}));
+  lenient.start();
+  for (const auto& [task, value] : lenient.join()) EXPECT_EQ(value, "reduced") << task;
+  const std::string difference = "line 6 is 'threads of an operation: ";
+  EXPECT_THAT(lenient.log({"worker", 0}) + lenient.log({"worker", 1}), HasSubstr(difference));
+
+  MultiProcessRunner strict(workers(2, "compute_differently", {"strict"}));
+  strict.start();
+  std::string refused;
+  for (const TaskOutcome& outcome : strict.wait_all()) {
+    EXPECT_NE(outcome.code, Code::kOk);
+    if (outcome.code == Code::kFailedPrecondition) refused += outcome.error;
+  }
+  EXPECT_THAT(refused, AllOf(HasSubstr("'numeric environment'"), HasSubstr(difference)));
+}
+
+TEST_F(MultiWorker, TheGroupFormsAgainWithoutARestartOfTheSurvivor) {
+  const std::string calm = values_of(workers(2, "survive", {directory + "/calm", "keep"}))[0];
+  std::filesystem::create_directory(directory + "/killed");
+  MultiProcessRunner runner(workers(2, "survive", {directory + "/killed", "lose"}));
+  runner.start();
+  runner.wait_for_line({"worker", 0}, "attempt 0: lost /job:worker/task:1", kPatience);
+  runner.restart({"worker", 1});
+  for (const auto& [task, value] : runner.join()) EXPECT_EQ(value, calm) << task;
+  EXPECT_EQ(runner.log({"worker", 0}).find("attempt 1:"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace cohort::multi_worker
+
+int main(int argc, char** argv) {
+  using namespace cohort::multi_worker;
+  return run_main(argc, argv,
+                  {{"step_for_ever", step_for_ever},
+                   {"throw_on_one", throw_on_one},
+                   {"run_out_of_memory", run_out_of_memory},
+                   {"throw_outside", throw_outside},
+                   {"end_early", end_early},
+                   {"disagree", disagree},
+                   {"compute_differently", compute_differently},
+                   {"survive", survive}});
+}

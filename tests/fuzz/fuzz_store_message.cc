@@ -1,0 +1,29 @@
+// Any bytes are a request to a parameter server's store, or its answer, or an error.
+#include <cstdint>
+
+#include "cohort/parameter_server/store/store_message.h"
+#include "tests/fuzz/message_check.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace cohort::internal;
+  cohort::fuzz::InputReader in({reinterpret_cast<const char*>(data), size});
+  const uint64_t which = in.number(4);
+  const rpc::Message message = cohort::fuzz::read_message(in);
+  switch (which) {
+    case 0:
+      cohort::fuzz::check_decoder(message, decode_create);
+      break;
+    case 1:
+      cohort::fuzz::check_decoder(message, decode_read);
+      break;
+    case 2:
+      cohort::fuzz::check_decoder(message, decode_read_reply);
+      break;
+    case 3:
+      cohort::fuzz::check_decoder(message, decode_rows);
+      break;
+    default:
+      cohort::fuzz::check_decoder(message, decode_apply);
+  }
+  return 0;
+}

@@ -1,0 +1,74 @@
+// Whole models: loaded from a directory, used, trained and saved into another.
+#include <cohort/cohort.h>
+
+#include <string>
+#include <vector>
+
+#include "probe.h"
+#include "tensor_json.h"
+
+namespace cohort::interop {
+namespace {
+
+// A tensor, a list or an object of them.
+Structure structure_of(const Json& json) {
+  if (json.is_array()) {
+    std::vector<Structure> members;
+    for (const Json& member : json) members.push_back(structure_of(member));
+    return Structure::make_tuple(std::move(members));
+  }
+  if (json.contains("values")) {
+    if (json.at("dtype") == "string") {
+      const StringTensor strings(json.at("values").get<std::vector<std::string>>());
+      return strings.reshape(json.at("shape").get<std::vector<int64_t>>());
+    }
+    return tensor_of(json);
+  }
+  Structure::Dict members;
+  for (const auto& [key, member] : json.items()) members.emplace_back(key, structure_of(member));
+  return Structure::make_dict(std::move(members));
+}
+
+}  // namespace
+
+Json use_model(const Json& request) {
+  const keras::ModelHandle model = keras::models::load_model(request.at("path").get<std::string>());
+  const Structure inputs = structure_of(request.at("inputs"));
+  Json outputs = Json::array();
+  for (const Leaf& output : model(inputs).flatten()) outputs.push_back(json_of(output.tensor()));
+  Json losses = Json::array();
+  if (request.contains("labels")) {
+    const Structure labels = structure_of(request.at("labels"));
+    for (int step = 0; step < request.at("steps").get<int>(); ++step) {
+      losses.push_back(model.train_on_batch(inputs, labels, {.reset_metrics = true})["loss"]);
+    }
+  }
+  if (request.contains("save")) model.save(request.at("save").get<std::string>());
+  return {{"outputs", std::move(outputs)}, {"losses", std::move(losses)}};
+}
+
+Json fit_with_tensor_board(const Json& request) {
+  random::set_seed(3);
+  const auto images = keras::datasets::synthetic_images({.num_train = 600, .num_test = 100});
+  const keras::Sequential model(
+      {keras::Input({28, 28, 1}, {.name = "image"}), keras::layers::Rescaling(1.0 / 255),
+       keras::layers::Conv2D(8, 3, {.activation = "relu"}), keras::layers::MaxPooling2D(),
+       keras::layers::Flatten(), keras::layers::Dense(10)});
+  model.compile({.optimizer = keras::optimizers::Adam({.learning_rate = 1e-3}),
+                 .loss = keras::losses::SparseCategoricalCrossentropy({.from_logits = true}),
+                 .metrics = {"accuracy"}});
+  const keras::History history =
+      model.fit(expand_dims(images.train.images, -1), images.train.labels,
+                {.batch_size = 50,
+                 .epochs = request.at("epochs").get<int64_t>(),
+                 .verbose = 0,
+                 .callbacks = {keras::callbacks::TensorBoard({.log_dir = request.at("log_dir"),
+                                                              .histogram_freq = 1,
+                                                              .write_steps_per_second = true,
+                                                              .update_freq = "batch",
+                                                              .profile_batch = {3, 5}})},
+                 .validation_split = 0.2});
+  return {{"loss", history["loss"]}, {"val_accuracy", history["val_accuracy"]}};
+}
+
+}  // namespace cohort::interop
