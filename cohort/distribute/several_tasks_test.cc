@@ -5,6 +5,7 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/sparse_coo_tensor.h>
+#include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -107,6 +108,23 @@ TEST(SeveralTasksGather, AlongAnotherAxisThanOthersIsAnErrorOnAll) {
                 ::testing::ThrowsMessage<FailedPreconditionError>(::testing::AllOf(
                     HasSubstr("gather along axis 0"), HasSubstr("gather along axis 1"))));
     EXPECT_EQ(strategy.gather(values, 0).size(0), 8);  // the group goes on
+  });
+}
+
+TEST(SeveralTasksGather, PlainValuesOfTasks) {
+  run_all_tasks(2, 2, [](const Strategy& strategy, int task) {
+    const Tensor all = strategy.gather(at::full({task + 1}, task, int64), 0);
+    EXPECT_TRUE(at::equal(all, at::tensor({0, 1, 1}, int64)));
+  });
+}
+
+TEST(SeveralTasksReduce, ByAnotherOperationThanOthersIsAnErrorOnAll) {
+  run_all_tasks(2, 1, [](const Strategy& strategy, int task) {
+    const auto values = strategy.run([] { return at::ones({2}); });
+    EXPECT_THAT([&] { strategy.reduce(task == 0 ? ReduceOp::SUM : ReduceOp::MEAN, values); },
+                ::testing::ThrowsMessage<FailedPreconditionError>(
+                    ::testing::AllOf(HasSubstr("reduce SUM"), HasSubstr("reduce MEAN"))));
+    EXPECT_EQ(strategy.reduce(ReduceOp::SUM, values)[0].item<double>(), 2);  // the group goes on
   });
 }
 

@@ -1,7 +1,9 @@
 #include "cohort/distribute/strategy.h"
 
+#include <ATen/ops/narrow.h>
 #include <ATen/ops/scalar_tensor.h>
 
+#include <algorithm>
 #include <numeric>
 #include <ostream>
 
@@ -82,14 +84,20 @@ std::pair<std::vector<Tensor>, int64_t> sum_inside(const PerReplica<Tensor>& val
   return {std::move(sums), count};
 }
 
+// Tasks that reduce by different operations make different calls.
+std::string call_name(ReduceOp op, const ReduceAxis& axis) {
+  return str("reduce ", op == ReduceOp::SUM ? "SUM" : "MEAN", axis.given() ? " along an axis" : "");
+}
+
 // Of one value of each task.
 Tensor combine_of_tasks(collective::SyncGroup& group, ReduceOp op, const Tensor& value,
                         const ReduceAxis& axis) {
   internal::check_can_mean(op, value);
+  const std::string name = call_name(op, axis);
   const auto [own, own_count] = sum_inside(PerReplica<Tensor>({value}), axis.axes());
   const Tensor sum = internal::wide_sum(own, [&](at::ArrayRef<Tensor> values) {
     Tensor total = values[0].to(at::kCPU).clone(at::MemoryFormat::Contiguous);
-    collective::sum_over_tasks(group, total, "reduce");
+    collective::sum_over_tasks(group, total, name);
     return total;
   });
   if (op == ReduceOp::SUM) return internal::sum_that_fits(sum, value, "reduce");
@@ -115,8 +123,8 @@ Tensor Strategy::combine(ReduceOp op, const PerReplica<Tensor>& value,
   const at::ArrayRef<Tensor> components(value.values().data(), value.values().size());
   const DType dtype = components[0].scalar_type();
   internal::check_can_mean(op, components[0]);
-  const auto sum_of = [this](at::ArrayRef<Tensor> values) {
-    return core_->sum_over_replicas(values);
+  const auto sum_of = [&](at::ArrayRef<Tensor> values) {
+    return core_->sum_over_replicas(values, call_name(op, axis));
   };
   if (!axis.given()) {
     collective::check_same_shape(components, core_->replica_id(0));
@@ -184,6 +192,15 @@ Tensor Strategy::gather(const PerReplica<Tensor>& value, int64_t axis) const {
   const at::ArrayRef<Tensor> components(value.values().data(), value.values().size());
   return internal::with_typed_errors("Strategy::gather",
                                      [&] { return core_->gather_over_replicas(components, axis); });
+}
+
+Tensor Strategy::gather(const Tensor& value, int64_t axis) const {
+  // The first replica of the task brings it, the others no rows.
+  PerReplica<Tensor>::Values components(num_local_replicas(), value);
+  if (axis >= 0 && axis < value.dim()) {
+    std::fill(components.begin() + 1, components.end(), value.narrow(axis, 0, 0));
+  }
+  return gather(PerReplica<Tensor>(std::move(components)), axis);
 }
 
 Structure Strategy::gather(const PerReplica<Structure>& value, int64_t axis) const {

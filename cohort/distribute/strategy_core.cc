@@ -29,7 +29,8 @@ std::vector<Tensor> on_host(at::ArrayRef<Tensor> values) {
 
 }  // namespace
 
-Tensor StrategyCore::sum_over_replicas(at::ArrayRef<Tensor> local_values) const {
+Tensor StrategyCore::sum_over_replicas(at::ArrayRef<Tensor> local_values,
+                                       std::string_view name) const {
   if (local_values[0].layout() == at::kSparse) return collective::sum_sparse(group(), local_values);
   if (const distribute::CrossDeviceOps* ops = cross_device_ops()) {
     return ops
@@ -42,7 +43,7 @@ Tensor StrategyCore::sum_over_replicas(at::ArrayRef<Tensor> local_values) const 
   for (const Tensor& value : local_values.slice(1)) sum = sum + value.to(at::kCPU);
   if (!group().spans_tasks()) return sum;
   sum = local_values.size() == 1 ? sum.clone(at::MemoryFormat::Contiguous) : sum.contiguous();
-  collective::sum_over_tasks(group(), sum, "reduce");
+  collective::sum_over_tasks(group(), sum, name);
   return sum;
 }
 

@@ -102,8 +102,9 @@ class StrategyCore : public std::enable_shared_from_this<StrategyCore> {
   // own replicas, in order. COLLECTIVE over the tasks of the group. Not from a replica.
   // Errors: those of a Communicator's calls.
   //
-  // The sum, in replica order within a task and then in the order of tasks, on the CPU.
-  Tensor sum_over_replicas(at::ArrayRef<Tensor> local_values) const;
+  // The sum, in replica order within a task and then in the order of tasks, on the CPU. `name` is the
+  // call's; tasks that pass different ones get an error.
+  Tensor sum_over_replicas(at::ArrayRef<Tensor> local_values, std::string_view name = "sum") const;
   // Concatenated along `axis`, on the CPU.
   Tensor gather_over_replicas(at::ArrayRef<Tensor> local_values, int64_t axis) const;
   // The value of replica 0.

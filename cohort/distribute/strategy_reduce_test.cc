@@ -194,6 +194,12 @@ TEST_F(ReduceTest, GatherJoinsInReplicaOrder) {
   EXPECT_THROW(four.gather(cubes, -1), InvalidArgumentError);
 }
 
+TEST_F(ReduceTest, GatherOfAPlainValueIsTheValue) {
+  EXPECT_THAT(list(strategy.gather(range(1, 4), 0)), ElementsAre(1, 2, 3));
+  EXPECT_THROW(strategy.gather(range(1, 4), 1), InvalidArgumentError);
+  EXPECT_THROW(strategy.gather(at::ones({}), 0), InvalidArgumentError);
+}
+
 TEST_F(ReduceTest, LocalResultsAndValuesFromFunction) {
   const MirroredStrategy four = mirrored(4);
   const auto ids = four.experimental_distribute_values_from_function(

@@ -17,11 +17,11 @@
 #include "cohort/distribute/testing_devices.h"
 #include "cohort/keras/keras.h"
 #include "cohort/ops/gradient_tape.h"
-#include "cohort/parameter_server/cluster_coordinator.h"
+#include "cohort/parameter_server/coordinator/cluster_coordinator.h"
 #include "cohort/parameter_server/parameter_server_core.h"
 #include "cohort/parameter_server/parameter_server_strategy.h"
-#include "cohort/parameter_server/sharded_variable.h"
 #include "cohort/parameter_server/testing_cluster.h"
+#include "cohort/parameter_server/variables/sharded_variable.h"
 
 namespace cohort::keras {
 namespace {

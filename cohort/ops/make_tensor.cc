@@ -70,6 +70,23 @@ Tensor stack_rows(const std::vector<Tensor>& rows) {
   return libtorch_call("constant of a vector of vectors", [&] { return at::stack(rows); });
 }
 
+StringTensor stack_rows(const std::vector<StringTensor>& rows) {
+  std::vector<int64_t> shape{std::ssize(rows)};
+  std::vector<std::string> values;
+  for (const StringTensor& row : rows) {
+    if (row.sizes() != rows[0].sizes()) {
+      throw InvalidArgumentError(
+          str("constant of a vector of vectors: row 0 is ", shape_str(rows[0].sizes()), ", row ",
+              &row - rows.data(), " ", shape_str(row.sizes()),
+              "; rows must have one shape (data::RaggedTensor holds others)"));
+    }
+    const std::vector<std::string> strings = row.to_vector();
+    values.insert(values.end(), strings.begin(), strings.end());
+  }
+  if (!rows.empty()) shape.insert(shape.end(), rows[0].sizes().begin(), rows[0].sizes().end());
+  return {values, shape};
+}
+
 }  // namespace internal
 
 Tensor zeros(at::IntArrayRef shape, DType dtype) {

@@ -54,6 +54,12 @@ namespace internal {
 // A copy of `count` numbers at `values`. Shape: [count].
 COHORT_API Tensor copy_numbers(const void* values, size_t count, DType dtype);
 COHORT_API Tensor stack_rows(const std::vector<Tensor>& rows);
+COHORT_API StringTensor stack_rows(const std::vector<StringTensor>& rows);
+
+template <class T>
+inline constexpr bool kHoldsStrings = std::same_as<T, std::string>;
+template <class T>
+inline constexpr bool kHoldsStrings<std::vector<T>> = kHoldsStrings<T>;
 
 template <class T>
 auto vector_tensor(const std::vector<T>& values) {
@@ -65,7 +71,7 @@ auto vector_tensor(const std::vector<T>& values) {
   } else if constexpr (kIsNumber<T>) {
     return copy_numbers(values.data(), values.size(), number_dtype<T>());
   } else {
-    std::vector<Tensor> rows;
+    std::vector<decltype(vector_tensor(values[0]))> rows;
     for (const T& row : values) rows.push_back(vector_tensor(row));
     return stack_rows(rows);
   }
@@ -73,11 +79,11 @@ auto vector_tensor(const std::vector<T>& values) {
 }  // namespace internal
 
 // A copy of a vector of numbers, of exactly their dtype (a double is float64, as in numpy), of
-// vectors of such, or of strings. Errors: as above.
+// strings, or of vectors of such. Errors: as above.
 template <class T>
 auto constant(const std::vector<T>& values, const ConstantOptions& options = {}) {
-  if constexpr (std::same_as<T, std::string>) {
-    const StringTensor strings(values);
+  if constexpr (internal::kHoldsStrings<T>) {
+    const StringTensor strings = internal::vector_tensor(values);
     return options.shape ? strings.reshape(*options.shape) : strings;
   } else {
     return constant(internal::vector_tensor(values), options);

@@ -40,6 +40,14 @@ TEST(Constant, TakesVectorsWithTheirOwnDtype) {
             "float32 [[1.0, 2.0], [3.0, 4.0]]");
   EXPECT_EQ(constant(std::vector<std::string>{"a", "b"}).sizes(), std::vector<int64_t>{2});
   EXPECT_EQ(constant(std::vector<float>{}).numel(), 0);
+  const std::vector<std::vector<std::string>> rows{{"a", "b"}, {"c", "d"}};
+  EXPECT_EQ(internal::str(constant(rows)), R"([["a", "b"], ["c", "d"]])");
+  EXPECT_EQ(internal::str(constant(rows, {.shape = {{4}}})), R"(["a", "b", "c", "d"])");
+  expect_error<InvalidArgumentError>(
+      [] {
+        constant(std::vector<std::vector<std::string>>{{"a", "b"}, {"c"}});
+      },
+      "row 1");
 }
 
 TEST(Constant, OfADtypeAndAShape) {

@@ -17,12 +17,12 @@
 #include "cohort/core/structure_call.h"
 #include "cohort/distribute/input_context.h"
 #include "cohort/distribute/local_strategy.h"
-#include "cohort/parameter_server/coordinator_fence.h"
-#include "cohort/parameter_server/partitioner.h"
-#include "cohort/parameter_server/placement.h"
-#include "cohort/parameter_server/served_variable.h"
+#include "cohort/parameter_server/leadership/coordinator_fence.h"
 #include "cohort/parameter_server/store/store_client.h"
 #include "cohort/parameter_server/task_step.h"
+#include "cohort/parameter_server/variables/partitioner.h"
+#include "cohort/parameter_server/variables/placement.h"
+#include "cohort/parameter_server/variables/served_variable.h"
 #include "cohort/train/save_group.h"
 
 namespace cohort::distribute {

@@ -5,7 +5,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/logging.h"
 #include "cohort/distribute/strategy_devices.h"
-#include "cohort/parameter_server/closure_context.h"
+#include "cohort/parameter_server/closures/closure_context.h"
 #include "cohort/parameter_server/parameter_server_core.h"
 
 namespace cohort::distribute {

@@ -29,8 +29,8 @@
 #include "cohort/distribute/distributed_iterator.h"
 #include "cohort/distribute/input_context.h"
 #include "cohort/distribute/strategy.h"
-#include "cohort/parameter_server/partitioner.h"
-#include "cohort/parameter_server/variable_placement.h"
+#include "cohort/parameter_server/variables/partitioner.h"
+#include "cohort/parameter_server/variables/variable_placement.h"
 
 namespace cohort::internal {
 class ParameterServerCore;

@@ -7,7 +7,7 @@
 
 #include "cohort/core/per_task.h"
 #include "cohort/distribute/gradient_exchange.h"
-#include "cohort/parameter_server/served_variable.h"
+#include "cohort/parameter_server/variables/served_variable.h"
 
 namespace cohort::internal {
 

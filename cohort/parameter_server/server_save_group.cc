@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "cohort/parameter_server/coordinator_core.h"
+#include "cohort/parameter_server/coordinator/coordinator_core.h"
 #include "cohort/parameter_server/parameter_server_core.h"
 
 namespace cohort::internal {

@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "cohort/parameter_server/closure_context.h"
-#include "cohort/parameter_server/served_variable.h"
+#include "cohort/parameter_server/closures/closure_context.h"
+#include "cohort/parameter_server/variables/served_variable.h"
 
 namespace cohort::internal {
 

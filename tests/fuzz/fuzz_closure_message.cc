@@ -1,7 +1,7 @@
 // Any bytes are a closure, or the making of an input, or an error.
 #include <cstdint>
 
-#include "cohort/parameter_server/closure_message.h"
+#include "cohort/parameter_server/closures/closure_message.h"
 #include "tests/fuzz/message_check.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

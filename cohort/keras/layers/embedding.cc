@@ -11,7 +11,7 @@
 #include "cohort/keras/layers/fusion.h"
 #include "cohort/keras/saving/layer_config.h"
 #include "cohort/ops/gradient_tape.h"
-#include "cohort/parameter_server/row_ids.h"
+#include "cohort/parameter_server/variables/row_ids.h"
 
 namespace cohort::keras::layers {
 namespace {

@@ -16,7 +16,7 @@
 #include "cohort/distribute/distributed_dataset.h"
 #include "cohort/distribute/one_device_strategy.h"
 #include "cohort/keras/training/testing_fit.h"
-#include "cohort/parameter_server/cluster_coordinator.h"
+#include "cohort/parameter_server/coordinator/cluster_coordinator.h"
 #include "cohort/parameter_server/testing_cluster.h"
 
 namespace cohort::keras {

@@ -3,7 +3,7 @@
 #include <future>
 #include <utility>
 
-#include "cohort/parameter_server/coordinator_fence.h"
+#include "cohort/parameter_server/leadership/coordinator_fence.h"
 
 namespace cohort::internal {
 StoreClient::StoreClient(int num_ps, GetChannel channel, GetSession session, Explain explain,

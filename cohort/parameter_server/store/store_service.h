@@ -7,8 +7,8 @@
 #include "cohort/cluster/rpc/service.h"
 #include "cohort/core/task_id.h"
 #include "cohort/core/thread_pool.h"
-#include "cohort/parameter_server/coordinator_fence.h"
-#include "cohort/parameter_server/figure_reporter.h"
+#include "cohort/parameter_server/closures/figure_reporter.h"
+#include "cohort/parameter_server/leadership/coordinator_fence.h"
 #include "cohort/parameter_server/store/variable_store.h"
 
 namespace cohort::internal {

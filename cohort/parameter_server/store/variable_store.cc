@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "cohort/core/error.h"
-#include "cohort/parameter_server/row_ids.h"
+#include "cohort/parameter_server/variables/row_ids.h"
 
 namespace cohort::internal {
 namespace {

@@ -1,0 +1,81 @@
+#include "cohort/parameter_server/closures/closure_message.h"
+
+#include "cohort/core/wire.h"
+#include "cohort/distribute/structure_message.h"
+
+namespace cohort::internal {
+namespace {
+
+enum ClosureField : uint32_t {
+  kFunction = 1,
+  kClosureId,
+  kClosuresEndedBelow,
+  kInput,
+  kArguments,
+  kSession
+};
+
+}  // namespace
+
+rpc::Message encode(const RunClosure& request) {
+  rpc::Message message = to_message(request.arguments);
+  WireWriter out;
+  out.bytes(kFunction, request.function)
+      .varint(kClosureId, request.id)
+      .varint(kClosuresEndedBelow, request.forget_below);
+  for (const uint64_t input : request.inputs) out.varint(kInput, input);
+  out.bytes(kArguments, message.control).varint(kSession, request.session);
+  message.control = out.str();
+  return message;
+}
+
+RunClosure decode_run_closure(const rpc::Message& message) {
+  RunClosure request;
+  rpc::Message arguments{.control = "", .bulk = message.bulk};
+  WireReader in(message.control, "a closure");
+  while (in.next()) {
+    switch (in.field()) {
+      case kFunction:
+        request.function = in.bytes();
+        break;
+      case kClosureId:
+        request.id = in.varint();
+        break;
+      case kClosuresEndedBelow:
+        request.forget_below = in.varint();
+        break;
+      case kInput:
+        request.inputs.push_back(in.varint());
+        break;
+      case kArguments:
+        arguments.control = in.bytes();
+        break;
+      case kSession:
+        request.session = in.varint();
+        break;
+    }
+  }
+  request.arguments = to_structure(arguments, "the arguments of a closure");
+  return request;
+}
+
+rpc::Message encode(const MakeInput& request) {
+  WireWriter out;
+  out.bytes(kFunction, request.function)
+      .varint(kInput, request.input)
+      .varint(kSession, request.session);
+  return {.control = out.str()};
+}
+
+MakeInput decode_make_input(const rpc::Message& message) {
+  MakeInput request;
+  WireReader in(message.control, "the making of an input");
+  while (in.next()) {
+    if (in.field() == kFunction) request.function = in.bytes();
+    if (in.field() == kInput) request.input = in.varint();
+    if (in.field() == kSession) request.session = in.varint();
+  }
+  return request;
+}
+
+}  // namespace cohort::internal

@@ -1,0 +1,145 @@
+#include "cohort/parameter_server/closures/closure_service.h"
+
+#include <utility>
+
+#include "cohort/cluster/rpc/error_detail.h"
+#include "cohort/core/error.h"
+#include "cohort/core/libtorch_error.h"
+#include "cohort/core/task.h"
+#include "cohort/distribute/distributed_iterator.h"
+#include "cohort/distribute/input_context.h"
+#include "cohort/distribute/structure_message.h"
+#include "cohort/parameter_server/closures/closure_context.h"
+#include "cohort/parameter_server/parameter_server_core.h"
+#include "cohort/parameter_server/runner/loop_table.h"
+
+namespace cohort::internal {
+namespace {
+
+enum ClosureMethod : size_t { kRun, kMakeInput, kHello };
+constexpr rpc::MethodSpec kClosureMethods[] = {
+    {.name = "run",
+     .callers = rpc::Role::kCoordinator,
+     .max_bulk_bytes = kMostClosureBytes,
+     .fenced = false},
+    {.name = "make_input", .callers = rpc::Role::kCoordinator, .fenced = false},
+    {.name = "hello", .callers = rpc::Role::kCoordinator, .fenced = false},
+};
+
+}  // namespace
+
+ClosureService::ClosureService(TaskId self, std::weak_ptr<ParameterServerCore> core,
+                               std::shared_ptr<CoordinatorFence> fence)
+    : self_(std::move(self)),
+      core_(std::move(core)),
+      fence_(std::move(fence)),
+      figures_(self_),
+      pool_("closures", 1) {
+  // What an earlier coordinator's program had here goes.
+  fence_->on_new_generation([this](int64_t) { pool_.schedule([this] { inputs_.clear(); }); });
+}
+
+ClosureService::~ClosureService() { fence_->on_new_generation(nullptr); }
+
+std::span<const rpc::MethodSpec> ClosureService::methods() const { return kClosureMethods; }
+
+void ClosureService::handle(size_t method, std::unique_ptr<rpc::Call> call) {
+  const ScopedTask as_this_server(Task::named(self_.job, self_.index));
+  pool_.schedule([this, method, call = std::shared_ptr<rpc::Call>(std::move(call))] {
+    try {
+      call->reply(answer(method, call->request()));
+    } catch (...) {
+      const std::exception_ptr thrown = std::current_exception();
+      const ErrorRecord error = record_error(thrown);
+      call->fail(rpc::make_error(error.code, error.message,
+                                 error.task.empty() ? to_string(self_) : error.task,
+                                 rpc::detail_of(thrown)));
+    }
+  });
+}
+
+rpc::Message ClosureService::answer(size_t method, const rpc::Message& request) {
+  const std::shared_ptr<ParameterServerCore> core = core_.lock();
+  if (core == nullptr) throw CancelledError("the worker's strategy has ended");
+  if (method == kHello) {
+    constexpr std::chrono::seconds kPatience{5};
+    core->loops().wait_for_program(std::chrono::steady_clock::now() + kPatience);
+    return {.control = ""};
+  }
+  if (method == kRun) {
+    const auto began = std::chrono::steady_clock::now();
+    rpc::Message reply = run(*core, decode_run_closure(request));
+    report(std::chrono::steady_clock::now() - began);
+    return reply;
+  }
+  make_input(*core, decode_make_input(request));
+  return {.control = ""};
+}
+
+void ClosureService::report(std::chrono::nanoseconds took) {
+  ++closures_;
+  busy_ += took;
+  figures_.tick([this](FigureReporter::Set set) {
+    const auto now = std::chrono::steady_clock::now();
+    const double seconds = std::chrono::duration<double>(now - reported_at_).count();
+    set("closures run", static_cast<double>(closures_));
+    set("closures/s", static_cast<double>(closures_ - reported_closures_) / seconds);
+    set("busy seconds", std::chrono::duration<double>(busy_).count());
+    reported_closures_ = closures_;
+    reported_at_ = now;
+  });
+}
+
+rpc::Message ClosureService::run(ParameterServerCore& core, const RunClosure& closure) {
+  fence_->check_closure(closure.session);
+  core.set_session(closure.session);
+  ClosureContext context{
+      .id = closure.id, .forget_below = closure.forget_below, .worker = self_.index};
+  for (const uint64_t id : closure.inputs) {
+    const auto found = inputs_.find(id);
+    if (found == inputs_.end()) {
+      std::rethrow_exception(rpc::make_error(
+          Code::kFailedPrecondition, str(self_, " has no input ", id, ": it was started again"),
+          to_string(self_), {.phase = kInputLost}));
+    }
+    if (found->second.error != nullptr) {
+      const ErrorRecord error = record_error(found->second.error);
+      throw_error(error.code, str("the input of this closure could not be made: ", error.message),
+                  error.task);
+    }
+    context.inputs.push_back(found->second.iterator.get());
+  }
+  const ScopedClosure scoped(context);
+  try {
+    return with_typed_errors(closure.function.c_str(), [&] {
+      if (const auto captured = core.captured_function(closure.function)) {
+        return to_message(captured(closure.arguments));
+      }
+      return to_message(core.named_functions().call_here(closure.function, closure.arguments));
+    });
+  } catch (const CancelledError& error) {
+    if (error_detail(error) != nullptr) throw;  // of a call to another task
+    std::rethrow_exception(
+        rpc::make_error(Code::kCancelled, error.what(), to_string(self_), {.phase = kInFunction}));
+  }
+}
+
+void ClosureService::make_input(ParameterServerCore& core, const MakeInput& request) {
+  fence_->check_closure(request.session);
+  core.set_session(request.session);
+  Input& input = inputs_[request.input];
+  input = {};
+  try {
+    ClosureContext context{.worker = self_.index, .makes_input = true};
+    const ScopedClosure scoped(context);
+    input.iterator =
+        core.input(request.function)({.num_input_pipelines = core.num_workers(),
+                                      .input_pipeline_id = self_.index,
+                                      .num_replicas_in_sync = core.num_local_replicas()});
+  } catch (...) {  // whoever uses it gets the error
+    input.error = std::current_exception();
+    throw;
+  }
+}
+
+}  // namespace cohort::internal

@@ -1,0 +1,63 @@
+// Runs closures for the coordinator, one after another, in the order in which they come.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "cohort/cluster/rpc/service.h"
+#include "cohort/core/task_id.h"
+#include "cohort/core/thread_pool.h"
+#include "cohort/parameter_server/closures/closure_message.h"
+#include "cohort/parameter_server/closures/figure_reporter.h"
+#include "cohort/parameter_server/leadership/coordinator_fence.h"
+
+namespace cohort::distribute {
+class DistributedIterator;
+}
+
+namespace cohort::internal {
+
+class ParameterServerCore;
+
+// Methods: "run", "make_input", and "hello", which answers when the worker is there. Only the cluster's
+// coordinator may call them; closures and inputs of others than the one that has this worker, and of
+// earlier sessions, are refused.
+class ClosureService final : public rpc::Service {
+ public:
+  // `core` must live as long as calls come; it is asked whether it does.
+  ClosureService(TaskId self, std::weak_ptr<ParameterServerCore> core,
+                 std::shared_ptr<CoordinatorFence> fence);
+  ~ClosureService() override;
+
+  std::string_view name() const override { return "closures"; }
+  std::span<const rpc::MethodSpec> methods() const override;
+  void handle(size_t method, std::unique_ptr<rpc::Call> call) override;
+
+ private:
+  // An input, or why there is none.
+  struct Input {
+    std::unique_ptr<distribute::DistributedIterator> iterator;
+    std::exception_ptr error;
+  };
+
+  rpc::Message answer(size_t method, const rpc::Message& request);
+  rpc::Message run(ParameterServerCore& core, const RunClosure& closure);
+  void make_input(ParameterServerCore& core, const MakeInput& request);
+
+  const TaskId self_;
+  const std::weak_ptr<ParameterServerCore> core_;
+  const std::shared_ptr<CoordinatorFence> fence_;
+  void report(std::chrono::nanoseconds took);
+
+  std::map<uint64_t, Input> inputs_;  // of the pool's one thread, as is what follows
+  int64_t closures_ = 0;
+  std::chrono::nanoseconds busy_{0};
+  int64_t reported_closures_ = 0;
+  std::chrono::steady_clock::time_point reported_at_ = std::chrono::steady_clock::now();
+  FigureReporter figures_;
+  ThreadPool pool_;
+};
+
+}  // namespace cohort::internal

@@ -1,0 +1,389 @@
+#include "cohort/parameter_server/coordinator/closure_queue.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "cohort/core/error.h"
+
+namespace cohort::internal {
+namespace {
+
+constexpr char kCancelledText[] =
+    "The corresponding function is cancelled. Please reschedule the function.";
+
+std::exception_ptr cancelled_error(const std::string& why = "") {
+  return std::make_exception_ptr(
+      CancelledError(why.empty() ? kCancelledText : str(kCancelledText, " (", why, ")")));
+}
+
+bool is_cancelled(const std::exception_ptr& error) {
+  return record_error(error).code == Code::kCancelled;
+}
+
+double seconds(std::chrono::nanoseconds duration) {
+  return static_cast<double>(duration / std::chrono::milliseconds(100)) / 10;
+}
+
+}  // namespace
+
+ClosureQueue::ClosureQueue(Options options)
+    : options_(std::move(options)), next_id_(options_.first_id) {}
+
+// Who waits says now and then what for, and gives up where nothing moves.
+bool ClosureQueue::wait(Lock& lock, Deadline deadline, const char* what,
+                        FunctionRef<bool()> ready) {
+  const Clock::time_point began = Clock::now();
+  Clock::time_point next_report = began + options_.report_after;
+  ++waiters_;
+  bool is_ready = ready();
+  while (!is_ready) {
+    const Clock::time_point now = Clock::now();
+    const Clock::time_point idle_since = std::max(began, last_end_);
+    const Clock::time_point limit = std::min(deadline, idle_since + options_.patience);
+    if (now >= limit) break;
+    if (now >= next_report) {
+      next_report = now + options_.report_after;
+      if (now - idle_since >= options_.report_after && options_.on_report) {
+        const std::string text =
+            str(what, " has waited for ", seconds(now - began), " s, and no closure has ended for ",
+                seconds(now - idle_since), " s: ", state());
+        lock.unlock();
+        options_.on_report(text);
+        lock.lock();
+      }
+    }
+    changed_.wait_until(lock, std::min(limit, next_report));
+    is_ready = ready();
+  }
+  --waiters_;
+  return is_ready;
+}
+
+void ClosureQueue::put(ClosurePtr closure, Deadline deadline) {
+  {
+    Lock lock(mutex_);
+    throw_pending(lock, deadline);
+    const auto has_room = [this] {
+      return stopped_ || broken_ || !errors_.empty() || options_.max_queued == 0 ||
+             queue_.size() + awaiting_.size() < options_.max_queued;
+    };
+    if (!has_room() && !wait(lock, deadline, "schedule, whose queue is full,", has_room)) {
+      throw DeadlineExceededError(str("no worker took a closure in time: ", state()));
+    }
+    throw_pending(lock, deadline);
+    check_running();
+    closure->id = next_id_++;
+    closure->epoch = epoch_;
+    if (live_.empty()) last_end_ = Clock::now();
+    live_.insert(live_.end(), closure->id);
+    ++unfinished_[epoch_];
+    if (closure->awaits_arguments) {
+      awaiting_.emplace(closure.get(), closure);
+      return;
+    }
+    queue_.push_back(std::move(closure));
+  }
+  offer(1);
+}
+
+void ClosureQueue::ready(const ClosurePtr& closure) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (awaiting_.erase(closure.get()) == 0) return;  // cancelled meanwhile
+    queue_.push_back(closure);
+  }
+  offer(1);
+}
+
+void ClosureQueue::give_up(const ClosurePtr& closure, const std::exception_ptr& why) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (awaiting_.erase(closure.get()) == 0) return;
+    count_end(*closure);
+    tell();
+  }
+  closure->result->fail(why);
+}
+
+ClosurePtr ClosureQueue::take(int worker) {
+  const std::lock_guard lock(mutex_);
+  if (stopped_ || broken_ || queue_.empty()) return nullptr;
+  const bool has_begun = queue_.front()->attempts > 0;
+  if (!has_begun && (!errors_.empty() || cancelling_ || pauses_ > 0)) return nullptr;
+  const bool was_full =
+      options_.max_queued != 0 && queue_.size() + awaiting_.size() >= options_.max_queued;
+  ClosurePtr closure = std::move(queue_.front());
+  queue_.pop_front();
+  if (++closure->attempts == 1) ++begun_;
+  flights_.emplace(closure.get(), Flight{closure, worker, Clock::now()});
+  if (was_full && waiters_ > 0) tell();
+  return closure;
+}
+
+ClosurePtr ClosureQueue::land(int worker, const Closure& closure) {
+  const auto flight = flights_.find(&closure);
+  if (flight == flights_.end() || flight->second.worker != worker) {
+    throw InternalError(str("worker ", worker, " does not have closure ", closure.id));
+  }
+  ClosurePtr landed = std::move(flight->second.closure);
+  flights_.erase(flight);
+  return landed;
+}
+
+void ClosureQueue::count_end(const Closure& closure) {
+  if (closure.attempts > 0) --begun_;
+  live_.erase(closure.id);
+  last_end_ = Clock::now();
+  const auto epoch = unfinished_.find(closure.epoch);
+  if (--epoch->second == 0) unfinished_.erase(epoch);
+}
+
+void ClosureQueue::finished(int worker, const Closure& closure, Structure value) {
+  ClosurePtr landed;
+  {
+    const std::lock_guard lock(mutex_);
+    landed = land(worker, closure);
+  }
+  // Before it counts as ended, so that its result is there when join() returns.
+  landed->result->set(std::move(value));
+  const std::lock_guard lock(mutex_);
+  count_end(closure);
+  if (waiters_ > 0 && (begun_ == 0 || all_ended(closure.epoch))) tell();
+}
+
+void ClosureQueue::failed(int worker, const Closure& closure, std::exception_ptr error) {
+  ClosurePtr landed;
+  {
+    const std::lock_guard lock(mutex_);
+    landed = land(worker, closure);
+  }
+  landed->result->fail(error);
+  const std::lock_guard lock(mutex_);
+  count_end(closure);
+  const bool is_repeated = broken_ != nullptr || (cancelling_ && is_cancelled(error));
+  if (!is_repeated) {
+    errors_.push_back({closure.id, closure.function, worker, std::move(error)});
+  }
+  tell();
+}
+
+void ClosureQueue::put_back(int worker, ClosurePtr closure) {
+  if (closure->attempts >= options_.max_attempts) {
+    return failed(worker, *closure,
+                  make_error(Code::kUnavailable, str("'", closure->function, "' (closure ",
+                                                     closure->id, ") was lost with its worker ",
+                                                     closure->attempts, " times, last with worker ",
+                                                     worker, "; perhaps it is what ends them")));
+  }
+  Results dropped;
+  {
+    const std::lock_guard lock(mutex_);
+    land(worker, *closure);
+    if (stopped_ || broken_) {
+      count_end(*closure);
+      dropped.push_back(closure->result);
+    } else {
+      queue_.push_front(std::move(closure));
+    }
+    tell();
+  }
+  for (const auto& result : dropped) result->fail(cancelled_error());
+  offer(1);
+}
+
+void ClosureQueue::join(Deadline deadline) {
+  Lock lock(mutex_);
+  const uint64_t own = epoch_++;
+  const bool ended = wait(lock, deadline, "join", [&] {
+    return stopped_ || broken_ || !errors_.empty() || all_ended(own);
+  });
+  throw_pending(lock, deadline);
+  check_running();
+  if (!ended) throw DeadlineExceededError(str("join: ", state()));
+}
+
+bool ClosureQueue::done() {
+  Lock lock(mutex_);
+  throw_pending(lock, Deadline::max());
+  return unfinished_.empty();
+}
+
+std::shared_ptr<void> ClosureQueue::pause(Deadline deadline) {
+  const auto resume = [this](void*) {
+    {
+      const std::lock_guard lock(mutex_);
+      --pauses_;
+    }
+    offer(std::numeric_limits<size_t>::max());
+  };
+  Lock lock(mutex_);
+  ++pauses_;
+  lock.unlock();
+  std::shared_ptr<void> paused(nullptr, resume);
+  lock.lock();
+  const bool is_still = wait(lock, deadline, "a checkpoint, for which closures pause,",
+                             [this] { return begun_ == 0 || stopped_ || broken_; });
+  if (!is_still) {
+    const std::string text = str("closures that have begun did not end in time: ", state());
+    lock.unlock();  // before `paused` ends
+    throw DeadlineExceededError(text);
+  }
+  lock.unlock();
+  return paused;
+}
+
+void ClosureQueue::throw_pending(Lock& lock, Deadline deadline) {
+  check_not_broken();
+  if (cancelling_) {  // another thread throws it
+    wait(lock, deadline, "a call during cancellation", [this] { return !cancelling_; });
+    check_not_broken();
+    return;
+  }
+  if (errors_.empty()) return;
+  cancelling_ = true;
+  Results results;
+  results_in_flight(results);
+  drop_queued(results);
+  lock.unlock();
+  for (const auto& result : results) result->fail(cancelled_error());
+  if (options_.on_cancel) options_.on_cancel();
+  lock.lock();
+  const bool landed = wait(lock, deadline, "the cancellation of closures",
+                           [this] { return begun_ == 0 || stopped_ || broken_; });
+  const std::exception_ptr first = broken_ ? broken_ : errors_.front().error;
+  if (landed && !broken_) thrown_ = std::exchange(errors_, {});  // else the next call waits on
+  cancelling_ = false;
+  tell();
+  std::rethrow_exception(first);
+}
+
+// What has begun stays.
+void ClosureQueue::drop_queued(Results& dropped) {
+  const auto drop = [&](const ClosurePtr& closure) {
+    dropped.push_back(closure->result);
+    count_end(*closure);
+  };
+  std::erase_if(queue_, [&](const ClosurePtr& closure) {
+    if (closure->attempts > 0) return false;
+    drop(closure);
+    return true;
+  });
+  for (const auto& [key, closure] : awaiting_) drop(closure);
+  awaiting_.clear();
+}
+
+void ClosureQueue::results_in_flight(Results& results) const {
+  for (const auto& [key, flight] : flights_) results.push_back(flight.closure->result);
+}
+
+bool ClosureQueue::break_with(const std::exception_ptr& error) {
+  Results results;
+  {
+    const std::lock_guard lock(mutex_);
+    if (broken_ || stopped_) return false;
+    broken_ = error;
+    errors_.push_back({.function = "", .error = error});
+    results_in_flight(results);
+    drop_queued(results);
+    for (const ClosurePtr& closure : queue_) {
+      results.push_back(closure->result);
+      count_end(*closure);
+    }
+    queue_.clear();
+  }
+  const std::exception_ptr cancelled = cancelled_error(record_error(error).message);
+  for (const auto& result : results) result->fail(cancelled);
+  tell();
+  return true;
+}
+
+std::exception_ptr ClosureQueue::wait_for_break(Deadline deadline) {
+  Lock lock(mutex_);
+  changed_.wait_until(lock, deadline, [this] { return broken_ != nullptr || stopped_; });
+  return broken_;
+}
+
+void ClosureQueue::check_not_broken() const {
+  if (broken_) std::rethrow_exception(broken_);
+}
+
+void ClosureQueue::check_running() const {
+  if (stopped_) throw CancelledError("the coordinator has stopped");
+}
+
+bool ClosureQueue::all_ended(uint64_t epoch) const {
+  return unfinished_.empty() || unfinished_.begin()->first > epoch;
+}
+
+std::string ClosureQueue::state() const {
+  constexpr size_t kMostWorkers = 10;
+  std::string text = str(queue_.size(), " closures are queued, ", flights_.size(), " under way");
+  if (!awaiting_.empty()) text += str(", ", awaiting_.size(), " wait for their arguments");
+  struct OfWorker {
+    const Flight* oldest = nullptr;
+    size_t count = 0;
+  };
+  std::map<int, OfWorker> of_workers;
+  for (const auto& [key, flight] : flights_) {
+    OfWorker& mine = of_workers[flight.worker];
+    ++mine.count;
+    if (mine.oldest == nullptr || flight.closure->id < mine.oldest->closure->id) {
+      mine.oldest = &flight;
+    }
+  }
+  size_t named = 0;
+  for (const auto& [worker, mine] : of_workers) {
+    if (++named > kMostWorkers) return text + str("; and so on, ", of_workers.size(), " workers");
+    const Closure& closure = *mine.oldest->closure;
+    text += str("; worker ", worker, " runs '", closure.function, "' (closure ", closure.id,
+                ") for ", seconds(Clock::now() - mine.oldest->since), " s");
+    if (mine.count > 1) text += str(", ", mine.count - 1, " more behind it");
+  }
+  return text;
+}
+
+uint64_t ClosureQueue::oldest_unfinished() const {
+  const std::lock_guard lock(mutex_);
+  return live_.empty() ? next_id_ : *live_.begin();
+}
+
+uint64_t ClosureQueue::next_id() const {
+  const std::lock_guard lock(mutex_);
+  return next_id_;
+}
+
+size_t ClosureQueue::queued() const {
+  const std::lock_guard lock(mutex_);
+  return queue_.size() + awaiting_.size();
+}
+
+size_t ClosureQueue::in_flight() const {
+  const std::lock_guard lock(mutex_);
+  return flights_.size();
+}
+
+std::vector<ClosureError> ClosureQueue::errors() const {
+  const std::lock_guard lock(mutex_);
+  return errors_.empty() ? thrown_ : errors_;
+}
+
+void ClosureQueue::stop() {
+  Results results;
+  {
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(stopped_, true)) return;
+    results_in_flight(results);
+    drop_queued(results);
+    for (const ClosurePtr& closure : queue_) {
+      results.push_back(closure->result);
+      count_end(*closure);
+    }
+    queue_.clear();
+  }
+  for (const auto& result : results) result->fail(cancelled_error());
+  tell();
+  if (options_.on_cancel) options_.on_cancel();
+}
+
+}  // namespace cohort::internal

@@ -1,0 +1,196 @@
+#include "cohort/parameter_server/coordinator/cluster_coordinator.h"
+
+#include <ATen/TensorOperators.h>
+
+#include "cohort/cluster/known_jobs.h"
+#include "cohort/core/error.h"
+#include "cohort/core/task.h"
+#include "cohort/parameter_server/coordinator/coordinator_core.h"
+#include "cohort/parameter_server/parameter_server_core.h"
+
+namespace cohort::distribute::coordinator {
+namespace {
+
+using internal::str;
+
+std::chrono::steady_clock::time_point after(std::chrono::milliseconds timeout) {
+  return std::chrono::steady_clock::now() + timeout;
+}
+
+internal::CoordinatorCore& existing(const std::shared_ptr<internal::CoordinatorCore>& core) {
+  if (core != nullptr) return *core;
+  throw FailedPreconditionError(
+      "this ClusterCoordinator was moved from; use the object that it was moved to");
+}
+
+}  // namespace
+
+RemoteValue::RemoteValue(std::shared_ptr<internal::RemoteResult> result)
+    : result_(std::move(result)) {}
+
+Structure RemoteValue::fetch(std::chrono::milliseconds timeout) const {
+  return result_->get(after(timeout), "the scheduled function");
+}
+
+RemoteValueStatus RemoteValue::status() const {
+  switch (result_->status()) {
+    case internal::RemoteStatus::kNotReady:
+      return RemoteValueStatus::NOT_READY;
+    case internal::RemoteStatus::kAborted:
+      return RemoteValueStatus::ABORTED;
+    case internal::RemoteStatus::kReady:
+      return RemoteValueStatus::READY;
+  }
+  return RemoteValueStatus::ABORTED;
+}
+
+PerWorkerDataset::PerWorkerDataset(std::shared_ptr<internal::CoordinatorCore> core,
+                                   std::string function)
+    : core_(std::move(core)), function_(std::move(function)) {}
+
+PerWorkerIterator PerWorkerDataset::iterator() const {
+  return PerWorkerIterator(core_->make_input(function_));
+}
+
+ClusterCoordinator::ClusterCoordinator(const ParameterServerStrategy& strategy,
+                                       const ClusterCoordinatorOptions& options)
+    : strategy_(std::make_shared<ParameterServerStrategy>(strategy)) {
+  if (strategy.parameter_server_core()->role() != internal::ClusterRole::kCoordinator) {
+    throw FailedPreconditionError(
+        "a ClusterCoordinator runs in the cluster's coordinator, the chief; workers and ps tasks "
+        "call "
+        "Server(resolver).join()");
+  }
+  if (options.window < 1 || options.max_queued < 0) {
+    throw InvalidArgumentError(str("ClusterCoordinatorOptions: window is ", options.window,
+                                   " and must be at least 1, max_queued is ", options.max_queued,
+                                   " and must not be negative"));
+  }
+  core_ = std::make_shared<internal::CoordinatorCore>(strategy.parameter_server_core(), options);
+  core_->start();
+}
+
+ClusterCoordinator::~ClusterCoordinator() {
+  if (core_ != nullptr) core_->stop();
+}
+ClusterCoordinator::ClusterCoordinator(ClusterCoordinator&&) noexcept = default;
+ClusterCoordinator& ClusterCoordinator::operator=(ClusterCoordinator&& other) noexcept {
+  if (core_ != nullptr && core_ != other.core_) core_->stop();
+  core_ = std::move(other.core_);
+  strategy_ = std::move(other.strategy_);
+  return *this;
+}
+
+RemoteValue ClusterCoordinator::schedule_erased(const WorkerFunction& function,
+                                                std::vector<uint64_t> inputs,
+                                                std::vector<Value> arguments) const {
+  if (function.makes_input()) {
+    throw InvalidArgumentError(
+        str("'", function.name(), "' makes an input; hand it to ", "create_per_worker_dataset"));
+  }
+  std::vector<internal::CoordinatorCore::Argument> given;
+  for (Value& argument : arguments) {
+    given.push_back({std::move(argument.value), std::move(argument.result)});
+  }
+  return RemoteValue(
+      existing(core_).schedule(function.name(), std::move(inputs), std::move(given)));
+}
+
+RemoteValue ClusterCoordinator::schedule_captured(internal::StructureFunction<> function,
+                                                  std::vector<uint64_t> inputs,
+                                                  std::vector<Value> arguments) const {
+  existing(core_);
+  const auto core = strategy_->parameter_server_core();
+  const std::string name = core->keep_captured_function(std::move(function));
+  try {
+    const RemoteValue value =
+        schedule_erased(WorkerFunction(name, false), std::move(inputs), std::move(arguments));
+    value.result()->on_end(
+        [core, name](const internal::RemoteResult&) { core->drop_captured_function(name); });
+    return value;
+  } catch (...) {
+    core->drop_captured_function(name);
+    throw;
+  }
+}
+
+std::string ClusterCoordinator::new_input_name() const {
+  existing(core_);
+  const auto core = strategy_->parameter_server_core();
+  core->require_workers_here("a dataset, or a function over the program's own objects,");
+  return core->new_input_name();
+}
+
+PerWorkerDataset ClusterCoordinator::create_per_worker_dataset(const data::Dataset& dataset) const {
+  return create_per_worker_dataset(
+      strategy_->function(new_input_name(), [dataset] { return dataset; }));
+}
+
+PerWorkerDataset ClusterCoordinator::create_per_worker_dataset(
+    const DistributedDataset& dataset) const {
+  return create_per_worker_dataset(
+      strategy_->function(new_input_name(), [dataset] { return dataset; }));
+}
+
+Structure ClusterCoordinator::sum_over_shards(const WorkerFunction& function,
+                                              int64_t num_shards) const {
+  if (num_shards < 1) {
+    throw InvalidArgumentError(
+        str("sum_over_shards: num_shards is ", num_shards, " and must be at least 1"));
+  }
+  std::vector<RemoteValue> values;
+  for (int64_t shard = 0; shard < num_shards; ++shard) {
+    values.push_back(schedule(function, shard, num_shards));
+  }
+  join();
+  return map_structures(fetch(values), [](const std::vector<Leaf>& leaves) -> Leaf {
+    Tensor sum = leaves[0].tensor();
+    for (size_t i = 1; i < leaves.size(); ++i) sum = sum + leaves[i].tensor();
+    return sum;
+  });
+}
+
+int get_current_worker_index() {
+  const internal::Task& task = internal::Task::current();
+  if (task.job() == internal::kWorker) return task.index();
+  throw FailedPreconditionError(
+      "get_current_worker_index: this thread runs no function of a worker; call it in a function "
+      "that "
+      "ClusterCoordinator schedules, or that makes a worker's input");
+}
+
+void ClusterCoordinator::join() const { existing(core_).queue().join(); }
+void ClusterCoordinator::join(std::chrono::milliseconds timeout) const {
+  existing(core_).queue().join(after(timeout));
+}
+bool ClusterCoordinator::done() const { return existing(core_).queue().done(); }
+
+PerWorkerDataset ClusterCoordinator::create_per_worker_dataset(
+    const WorkerFunction& function) const {
+  if (!function.makes_input()) {
+    throw InvalidArgumentError(
+        str("'", function.name(), "' does not make an input: it must return ",
+            "a Dataset or a DistributedDataset, and take an InputContext or ", "nothing"));
+  }
+  existing(core_);
+  return {core_, function.name()};
+}
+
+std::vector<Structure> ClusterCoordinator::fetch(const std::vector<RemoteValue>& values) const {
+  std::vector<Structure> results;
+  for (const RemoteValue& value : values) results.push_back(value.fetch());
+  return results;
+}
+
+std::vector<FailedClosure> ClusterCoordinator::errors() const {
+  std::vector<FailedClosure> failed;
+  for (const internal::ClosureError& error : existing(core_).queue().errors()) {
+    failed.push_back(
+        {error.closure, error.function, error.worker, internal::record_error(error.error).message});
+  }
+  return failed;
+}
+
+std::vector<WorkerState> ClusterCoordinator::workers() const { return existing(core_).workers(); }
+
+}  // namespace cohort::distribute::coordinator

@@ -1,0 +1,267 @@
+// A coordinator's public face, on an in-process cluster.
+#include "cohort/parameter_server/coordinator/cluster_coordinator.h"
+
+#include <ATen/ops/arange.h>
+#include <ATen/ops/ones.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "cohort/core/error.h"
+#include "cohort/core/testing_errors.h"
+#include "cohort/parameter_server/parameter_server_strategy.h"
+#include "cohort/parameter_server/testing_cluster.h"
+#include "cohort/parameter_server/testing_gate.h"
+
+namespace cohort::distribute {
+namespace {
+
+using coordinator::ClusterCoordinator;
+using coordinator::RemoteValue;
+using coordinator::RemoteValueStatus;
+using data::Dataset;
+using std::chrono::seconds;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+int64_t number(const RemoteValue& value) { return value.fetch().tensor().item<int64_t>(); }
+
+TEST(ClusterCoordinator, FetchesNestedResults) {
+  TestingCluster cluster(1, 1);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  const auto nested = strategy.function("nested", [](int64_t x) {
+    return tuple(x + 1, tuple(x + 2, x + 3), dict({{"v", x}}));
+  });
+  const ClusterCoordinator coordinator(strategy);
+  const RemoteValue value = coordinator.schedule(nested, int64_t{1});
+  for (const Structure& result : {coordinator.fetch(value), value.get()}) {
+    EXPECT_EQ(result[0].tensor().item<int64_t>(), 2);
+    EXPECT_EQ(result[1][1].tensor().item<int64_t>(), 4);
+    EXPECT_EQ(result[2]["v"].tensor().item<int64_t>(), 1);
+  }
+  EXPECT_EQ(value.status(), RemoteValueStatus::READY);
+}
+
+TEST(ClusterCoordinator, AResultIsAnArgumentOfALaterFunction) {
+  TestingCluster cluster(2, 1);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  Gate gate;
+  const auto slow = strategy.function("slow", [&](int64_t x) {
+    gate.pass();
+    return x;
+  });
+  const auto add = strategy.function("add", [](int64_t x, int64_t y) { return x + y; });
+  const auto bad =
+      strategy.function("bad", []() -> int64_t { throw DataLossError("no such row"); });
+  const ClusterCoordinator coordinator(strategy);
+  const RemoteValue three = coordinator.schedule(slow, int64_t{3});
+  const RemoteValue seven = coordinator.schedule(add, three, int64_t{4});
+  const RemoteValue ten = coordinator.schedule(add, seven, three);
+  ASSERT_TRUE(gate.wait_for(1));
+  EXPECT_EQ(ten.status(), RemoteValueStatus::NOT_READY);
+  EXPECT_FALSE(coordinator.done());
+  gate.open();
+  EXPECT_EQ(number(ten), 10);
+  EXPECT_EQ(number(coordinator.schedule(add, seven, int64_t{1})), 8);  // it is there already
+  coordinator.join();
+  // A result that is an error: the function is cancelled, and the error is thrown once.
+  const RemoteValue never = coordinator.schedule(add, coordinator.schedule(bad), int64_t{1});
+  EXPECT_THAT(thrown<DataLossError>([&] { coordinator.join(); }), HasSubstr("no such row"));
+  EXPECT_THROW(never.fetch(), CancelledError);
+  coordinator.join();
+  EXPECT_EQ(number(coordinator.schedule(add, int64_t{1}, int64_t{1})), 2);
+}
+
+TEST(ClusterCoordinator, SchedulesFunctionsOverTheProgramsOwnObjects) {
+  TestingCluster cluster(2, 1);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  const ClusterCoordinator coordinator(strategy);
+  std::atomic<int64_t> sum{0};
+  for (int64_t i = 0; i < 20; ++i) coordinator.schedule([&sum, i] { sum += i; });
+  coordinator.join();
+  EXPECT_EQ(sum, 190);
+  EXPECT_EQ(number(coordinator.schedule([](int64_t x, int64_t y) { return x * y; }, int64_t{6},
+                                        int64_t{7})),
+            42);
+  const auto iterator =
+      coordinator.create_per_worker_dataset(Dataset::range(100).batch(1)).iterator();
+  std::atomic<int> batches{0};
+  for (int i = 0; i < 6; ++i) {
+    coordinator.schedule(
+        [&](DistributedIterator& it) {
+          it.get_next();
+          ++batches;
+        },
+        iterator);
+  }
+  coordinator.join();
+  EXPECT_EQ(batches, 6);
+  coordinator.schedule([] { throw OutOfRangeError("here"); });
+  EXPECT_THAT(thrown<OutOfRangeError>([&] { coordinator.join(); }), HasSubstr("here"));
+}
+
+TEST(ClusterCoordinator, MakesDatasetsFromEveryForm) {
+  TestingCluster cluster(2, 1);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  const auto plain = strategy.function("plain", [] { return Dataset::range(8).batch(1); });
+  const auto with_context = strategy.function("with_context", [](const InputContext& context) {
+    EXPECT_EQ(coordinator::get_current_worker_index(), context.input_pipeline_id);
+    return Dataset::range(8).batch(1).shard(2, context.input_pipeline_id);
+  });
+  const auto distributed = strategy.function("distributed", [&strategy](const InputContext&) {
+    return strategy.experimental_distribute_dataset(Dataset::range(8).batch(1));
+  });
+  const ClusterCoordinator coordinator(strategy);
+  const auto read = [&](const coordinator::PerWorkerDataset& dataset) {
+    const auto iterator = dataset.iterator();
+    std::vector<RemoteValue> values;
+    for (int i = 0; i < 4; ++i) {
+      values.push_back(coordinator.schedule(
+          [](DistributedIterator& it) {
+            it.get_next();
+            return 1;
+          },
+          iterator));
+    }
+    coordinator.join();
+    return values.size();
+  };
+  EXPECT_EQ(read(coordinator.create_per_worker_dataset(plain)), 4u);
+  EXPECT_EQ(read(coordinator.create_per_worker_dataset(with_context)), 4u);
+  EXPECT_EQ(read(coordinator.create_per_worker_dataset(distributed)), 4u);
+  EXPECT_EQ(read(coordinator.create_per_worker_dataset(Dataset::range(8).batch(1))), 4u);
+  EXPECT_EQ(read(coordinator.create_per_worker_dataset([] { return Dataset::range(8).batch(1); })),
+            4u);
+  EXPECT_EQ(read(coordinator.create_per_worker_dataset([](const InputContext& context) {
+              return Dataset::range(8).batch(context.num_input_pipelines);
+            })),
+            4u);
+  EXPECT_THAT(thrown<FailedPreconditionError>([] { coordinator::get_current_worker_index(); }),
+              HasSubstr("runs no function of a worker"));
+}
+
+TEST(ClusterCoordinator, AnInputThatFailsIsTheErrorOfWhoUsesItAndOfNobodyElse) {
+  TestingCluster cluster(1, 1);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  const auto makes_variable = strategy.function("makes_variable", [&strategy] {
+    const auto scope = strategy.scope();
+    const Variable v(0, {.name = "v"});
+    return Dataset::range(4);
+  });
+  const auto use = strategy.function("use", [](DistributedIterator& it) { it.get_next(); });
+  const auto good = strategy.function("good", [] { return 1; });
+  const ClusterCoordinator coordinator(strategy);
+  const auto iterator = coordinator.create_per_worker_dataset(makes_variable).iterator();
+  EXPECT_EQ(coordinator.schedule(good).fetch().tensor().item<int>(), 1);
+  coordinator.join();  // unused it harms nobody
+  const RemoteValue value = coordinator.schedule(use, iterator);
+  const auto says_why = AllOf(HasSubstr("input of this closure could not be made"),
+                              HasSubstr("a dataset function makes variable 'v'"));
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { coordinator.join(); }), says_why);
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { value.fetch(); }), says_why);
+}
+
+// Three functions that work and one that fails; then one that takes long and is under way meanwhile.
+TEST(ClusterCoordinator, TheErrorProtocolIsThatOfTheOriginal) {
+  TestingCluster cluster(2, 1);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  Gate gate;
+  const auto good = strategy.function("good", [] { return 1; });
+  const auto bad = strategy.function("bad", []() -> int { throw InvalidArgumentError("bad"); });
+  const auto hold = strategy.function("hold", [&] { gate.pass(); });
+  const auto read = strategy.function("read", [](DistributedIterator& it) { it.get_next(); });
+  const ClusterCoordinator coordinator(strategy, {.window = 1});
+  const auto iterator =
+      coordinator.create_per_worker_dataset([] { return Dataset::range(1000).batch(1); })
+          .iterator();
+  for (int round = 0; round < 2; ++round) {
+    for (int i = 0; i < 3; ++i) coordinator.schedule(good);
+    coordinator.schedule(bad);
+    EXPECT_EQ(thrown<InvalidArgumentError>([&] { coordinator.join(); }), "bad");
+    ASSERT_EQ(coordinator.errors().size(), 1u);
+    EXPECT_EQ(coordinator.errors()[0].function, "bad");
+    EXPECT_GE(coordinator.errors()[0].worker, 0);
+  }
+  // schedule in a loop throws it some time.
+  coordinator.schedule(bad);
+  EXPECT_EQ(thrown<InvalidArgumentError>([&] {
+              while (true) coordinator.schedule(good);
+            }),
+            "bad");
+  const RemoteValue long_one = coordinator.schedule(hold);
+  ASSERT_TRUE(gate.wait_for(1));
+  coordinator.schedule(bad);
+  std::thread program(
+      [&] { EXPECT_EQ(thrown<InvalidArgumentError>([&] { coordinator.join(); }), "bad"); });
+  EXPECT_THAT(thrown<CancelledError>([&] { long_one.fetch(seconds(20)); }),
+              HasSubstr("Please reschedule"));
+  gate.open();  // join waits for it: no function runs afterwards
+  program.join();
+  // Iterators can be used after the cancellation.
+  for (int i = 0; i < 3; ++i) coordinator.schedule(read, iterator);
+  coordinator.join();
+  EXPECT_TRUE(coordinator.done());
+}
+
+TEST(ClusterCoordinator, TwoOfThreeWorkersMayDie) {
+  TestingCluster cluster(3, 1);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  std::atomic<int> runs{0};
+  Gate gate;
+  const ClusterCoordinator coordinator(strategy);
+  std::vector<RemoteValue> values;
+  for (int i = 0; i < 10; ++i) {
+    values.push_back(coordinator.schedule([&]() -> int64_t {
+      gate.pass();
+      return ++runs;
+    }));
+  }
+  ASSERT_TRUE(gate.wait_for(3));
+  std::thread opener([&] {
+    while (coordinator.workers()[2].is_alive) std::this_thread::yield();
+    gate.open();
+  });
+  cluster.stop("worker", 2);  // a function is on it
+  opener.join();
+  cluster.stop("worker", 1);
+  coordinator.join();
+  EXPECT_GE(runs, 10);
+  for (const RemoteValue& value : values) EXPECT_GE(number(value), 1);
+}
+
+TEST(ClusterCoordinator, SumsOfShardsAreExactAlsoWhenAWorkerDies) {
+  TestingCluster cluster(3, 1);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  std::atomic<int> runs{0};
+  Gate gate;
+  const auto evaluate = strategy.function("evaluate", [&](int64_t shard, int64_t num_shards) {
+    if (++runs <= 3) gate.pass();
+    int64_t count = 0, sum = 0;
+    for (const Structure& element : Dataset::range(1000).shard(num_shards, shard)) {
+      ++count;
+      sum += element.tensor().item<int64_t>();
+    }
+    return dict({{"count", count}, {"sum", sum}});
+  });
+  const ClusterCoordinator coordinator(strategy, {.window = 1});
+  std::thread killer([&] {
+    if (!gate.wait_for(3)) return;
+    std::thread opener([&] {
+      while (coordinator.workers()[1].is_alive) std::this_thread::yield();
+      gate.open();
+    });
+    cluster.stop("worker", 1);  // a shard is on it
+    opener.join();
+  });
+  const Structure totals = coordinator.sum_over_shards(evaluate, 16);
+  killer.join();
+  EXPECT_EQ(totals["count"].tensor().item<int64_t>(), 1000);
+  EXPECT_EQ(totals["sum"].tensor().item<int64_t>(), 499500);
+  EXPECT_GE(runs, 16);
+  EXPECT_THROW(coordinator.sum_over_shards(evaluate, 0), InvalidArgumentError);
+}
+
+}  // namespace
+}  // namespace cohort::distribute

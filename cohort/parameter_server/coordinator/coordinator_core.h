@@ -1,0 +1,155 @@
+// What a ClusterCoordinator does: it keeps a window of closures on every worker that is alive.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "cohort/cluster/rpc/channel.h"
+#include "cohort/cluster/rpc/clock.h"
+#include "cohort/cluster/rpc/system_clock.h"
+#include "cohort/core/task_id.h"
+#include "cohort/parameter_server/coordinator/closure_queue.h"
+#include "cohort/parameter_server/coordinator/cluster_coordinator.h"
+#include "cohort/parameter_server/coordinator/ps_watch.h"
+#include "cohort/parameter_server/leadership/coordinator_fence.h"
+
+namespace cohort::internal {
+
+class CoordinatorCore;
+class ParameterServerCore;
+
+// The cluster as a coordinator needs it: all that tests replace.
+struct CoordinatorSurroundings {
+  int num_workers = 0;
+  int num_ps = 0;
+  std::function<std::shared_ptr<rpc::Channel>(const TaskId&)> channel;
+  int64_t generation = 1;      // of this coordinator, which has taken the ps tasks
+  uint64_t first_closure = 1;  // later ones have higher numbers
+  std::function<std::string()> last_checkpoint = nullptr;
+  std::function<void(const std::weak_ptr<CoordinatorCore>&)> on_start = nullptr;
+  std::function<void(uint64_t next_closure)> on_stop = nullptr;
+  // Makes a number known to `cohort cluster status`.
+  std::function<void(const std::string& name, double value)> set_figure = nullptr;
+  rpc::Clock* clock = nullptr;  // null: the real one
+};
+
+// A worker is taken with a session, makes its inputs, and gets closures. When it is lost, the ps tasks
+// first refuse that session; then its closures go to others, and it is called back until it answers.
+//
+// Beside the clock's, no thread of its own: what goes on is driven by the answers of workers.
+// Thread safety: any thread.
+class CoordinatorCore : public std::enable_shared_from_this<CoordinatorCore> {
+ public:
+  using Options = distribute::coordinator::ClusterCoordinatorOptions;
+
+  // Errors: those of ParameterServerCore::begin_closures.
+  CoordinatorCore(const std::shared_ptr<ParameterServerCore>& strategy, const Options& options);
+  CoordinatorCore(CoordinatorSurroundings surroundings, const Options& options);
+
+  // Takes the workers and watches all tasks; the first of the calls below does it, too.
+  void start();
+
+  ClosureQueue& queue() { return queue_; }
+  std::shared_ptr<RemoteResult> schedule(const std::string& function, std::vector<uint64_t> inputs,
+                                         std::vector<Structure> arguments);
+  // The same; an argument may be the result of another closure, which is put in when it is there.
+  struct Argument {
+    Structure value = {};
+    std::shared_ptr<RemoteResult> result = nullptr;  // not null: instead of the value
+  };
+  std::shared_ptr<RemoteResult> schedule(const std::string& function, std::vector<uint64_t> inputs,
+                                         std::vector<Argument> arguments);
+  // Lets every worker make an input. Returns its number.
+  uint64_t make_input(const std::string& function);
+  std::vector<distribute::coordinator::WorkerState> workers() const;
+  // As ClosureQueue::pause.
+  [[nodiscard]] std::shared_ptr<void> pause(ClosureQueue::Deadline deadline);
+  // A ps task's error, or what ended the coordinator because of the same loss: waits for that.
+  std::exception_ptr explained(const std::exception_ptr& error);
+  // Says goodbye: nothing more is sent, and answers count no more.
+  void stop();
+
+ private:
+  enum class Phase {
+    kTaking,       // asked to obey; also while it is away
+    kMakesInputs,  // all that there are
+    kReady,
+    kLost,     // ps tasks learn that its session counts no more
+    kGivenUp,  // it did not come back
+  };
+  struct Worker {
+    Phase phase = Phase::kTaking;
+    SessionId session = 0;
+    int in_flight = 0;
+    int inputs_under_way = 0;  // closures wait for them
+    bool is_hungry = false;    // in hungry_
+    int losses = 0;            // without a closure that has ended between them
+    int64_t done = 0;
+    int64_t retried = 0;
+    rpc::Clock::Time lost_at = {};
+    std::chrono::milliseconds pause{0};  // before the next attempt to take it
+    std::vector<ClosurePtr> returned;    // of the session that is being refused
+    std::string why;                     // it was lost
+  };
+  struct Input {
+    uint64_t id;
+    std::string function;
+  };
+
+  ClosureQueue::Options queue_options();
+  void report(const std::string& text) const;
+  // Once a second.
+  void tell_figures(int64_t done_before);
+  void feed_hungry(size_t closures);
+  void feed(size_t worker);
+  void send(size_t worker, SessionId session, const ClosurePtr& closure);
+  void answered(size_t worker, SessionId session, const ClosurePtr& closure,
+                rpc::CallResult result);
+  void give_back(size_t worker, SessionId session, const ClosurePtr& closure,
+                 const std::exception_ptr& error);
+  void send_inputs(size_t worker, SessionId session, std::vector<Input> inputs);
+
+  void take(size_t worker);
+  void taken(size_t worker, SessionId session);
+  void is_there(size_t worker, SessionId session);
+  void not_taken(size_t worker, SessionId session, const std::exception_ptr& error);
+  void attend(size_t worker, SessionId session);
+  void lose(size_t worker, SessionId session, const std::exception_ptr& error);
+  void refused_everywhere(size_t worker, SessionId session);
+  void give_up(size_t worker);
+  void end(const std::exception_ptr& error);
+  // Whether the error says that the worker went away, not that its function failed.
+  bool is_loss(const std::exception_ptr& error) const;
+  // That another coordinator leads.
+  bool is_fenced(const std::exception_ptr& error) const;
+
+  template <class Fn>
+  auto if_alive(Fn fn);
+  bool is_current(size_t worker, SessionId session) const;
+  void wake_after(std::chrono::nanoseconds delay, std::function<void()> work);
+  std::shared_ptr<rpc::Channel> channel(size_t worker) const;
+
+  const CoordinatorSurroundings surroundings_;
+  const Options options_;
+  std::unique_ptr<rpc::SystemClock> own_clock_;
+  rpc::Clock& clock_;
+  ClosureQueue queue_;
+  const std::shared_ptr<PsWatch> ps_watch_;
+
+  mutable std::mutex mutex_;  // guards what follows; taken before the queue's
+  std::vector<Worker> workers_;
+  std::deque<size_t> hungry_;  // have room and found nothing to run
+  std::vector<Input> inputs_;
+  uint64_t next_input_ = 1;
+  uint64_t next_session_ = 1;
+  bool started_ = false;
+  bool stopped_ = false;
+};
+
+}  // namespace cohort::internal

@@ -1,0 +1,225 @@
+// What a coordinator does when tasks of an in-process cluster are lost.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+
+#include "cohort/cluster/channel_pool.h"
+#include "cohort/core/error.h"
+#include "cohort/core/files/simulated_file_system.h"
+#include "cohort/core/testing_errors.h"
+#include "cohort/parameter_server/coordinator/cluster_coordinator.h"
+#include "cohort/parameter_server/leadership/leadership_message.h"
+#include "cohort/parameter_server/parameter_server_core.h"
+#include "cohort/parameter_server/parameter_server_strategy.h"
+#include "cohort/parameter_server/testing_cluster.h"
+#include "cohort/parameter_server/testing_gate.h"
+#include "cohort/train/checkpoint.h"
+
+namespace cohort::distribute {
+namespace {
+
+using coordinator::ClusterCoordinator;
+using coordinator::RemoteValue;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using Clock = std::chrono::steady_clock;
+
+Variable make_count(const ParameterServerStrategy& strategy, const std::string& name = "count") {
+  const auto scope = strategy.scope();
+  return Variable(0, {.name = name, .aggregation = VariableAggregation::SUM});
+}
+
+TEST(CoordinatorFaults, ALostPsTaskIsNamedWithItsAddressAndTheLastCheckpoint) {
+  TestingCluster cluster(2, 2);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  const Variable a = make_count(strategy, "a"), b = make_count(strategy, "b");
+  Gate gate;
+  const auto hold = strategy.function("hold", [&] { gate.pass(); });
+  const ClusterCoordinator coordinator(strategy, {.window = 1});
+  internal::SimulatedFileSystem files;
+  const train::Checkpoint checkpoint({{"a", a}, {"b", b}});
+  internal::use_file_system(checkpoint, files);
+  const std::string path = checkpoint.save("dir/ckpt");
+
+  std::vector<RemoteValue> values;
+  for (int i = 0; i < 4; ++i) values.push_back(coordinator.schedule(hold));
+  ASSERT_TRUE(gate.wait_for(2));
+  const std::string address = cluster.spec().task_address("ps", 1);
+  const auto killed = Clock::now();
+  cluster.stop("ps", 1);
+  const auto names_it = AllOf(HasSubstr("lost /job:ps/task:1 (" + address + ")"), HasSubstr(path));
+  EXPECT_THAT(thrown<UnavailableError>([&] { coordinator.join(); }), names_it);
+  EXPECT_LT(Clock::now() - killed, seconds(1));
+  // Each time: nothing can go on without its variables.
+  EXPECT_THAT(thrown<UnavailableError>([&] { coordinator.schedule(hold); }), names_it);
+  EXPECT_THAT(thrown<UnavailableError>([&] { coordinator.done(); }), names_it);
+  // Queued and under way, all are cancelled, at once.
+  for (const RemoteValue& value : values) {
+    EXPECT_THAT(thrown<CancelledError>([&] { value.fetch(seconds(1)); }),
+                HasSubstr("lost /job:ps/task:1"));
+  }
+  ASSERT_EQ(coordinator.errors().size(), 1u);
+  EXPECT_THAT(coordinator.errors()[0].error, names_it);
+  gate.open();
+}
+
+TEST(CoordinatorFaults, APsTaskThatWasStartedAgainIsLost) {
+  TestingCluster cluster(1, 1);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  const Variable count = make_count(strategy);
+  const auto step = strategy.function("step", [&] { strategy.run([&] { count.assign_add(1); }); });
+  const ClusterCoordinator coordinator(strategy, {.ps_grace = seconds(20)});
+  coordinator.schedule(step);
+  coordinator.join();
+  cluster.stop("ps", 0);
+  cluster.start("ps", 0);
+  EXPECT_THAT(thrown<UnavailableError>([&] {
+                while (true) {
+                  coordinator.schedule(step);
+                  coordinator.join();
+                }
+              }),
+              AllOf(HasSubstr("/job:ps/task:0 was started again"), HasSubstr("no checkpoint")));
+  EXPECT_THAT(thrown<UnavailableError>([&] { count.value(); }), HasSubstr("/job:ps/task:0"));
+}
+
+TEST(CoordinatorFaults, ALaterCoordinatorFencesTheOldOne) {
+  TestingCluster cluster(1, 2);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  const Variable count = make_count(strategy);
+  const auto step = strategy.function("step", [&] { strategy.run([&] { count.assign_add(1); }); });
+  const ClusterCoordinator coordinator(strategy);
+  coordinator.schedule(step);
+  coordinator.join();
+
+  // Another process's coordinator, as far as the tasks can tell.
+  internal::ChannelPool other(std::make_shared<internal::rpc::Identity>(TaskId{"chief", 0}, 4711),
+                              internal::security::Security::load(Credentials(), TaskId{"chief", 0}),
+                              internal::rpc::TransportSettings());
+  for (const TaskId& task : {TaskId{"ps", 0}, TaskId{"ps", 1}, TaskId{"worker", 0}}) {
+    other.channel(task, cluster.spec().task_address(task.job, task.index))
+        ->call("leadership/take", internal::encode(internal::LeaderClaim{.generation = 2}),
+               {.timeout = seconds(10)});
+  }
+  EXPECT_THAT(thrown<AbortedError>([&] {
+                while (true) {
+                  coordinator.schedule(step);
+                  coordinator.join();
+                }
+              }),
+              HasSubstr("fenced, generation 2"));
+  EXPECT_THAT(thrown<AbortedError>([&] { coordinator.done(); }), HasSubstr("generation 2"));
+  EXPECT_THAT(thrown<AbortedError>([&] { count.assign(1000); }), HasSubstr("generation 2"));
+}
+
+TEST(CoordinatorFaults, WhenAllWorkersAreGivenUpTheyAreNamed) {
+  TestingCluster cluster(2, 1);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  const auto step = strategy.function("step", [] { return 1; });
+  const ClusterCoordinator coordinator(strategy, {.max_recovery = milliseconds(300)});
+  coordinator.schedule(step);
+  coordinator.join();
+  cluster.stop("worker", 1);
+  cluster.stop("worker", 0);
+  const RemoteValue queued = coordinator.schedule(step);
+  EXPECT_THAT(thrown<UnavailableError>([&] { coordinator.join(seconds(20)); }),
+              AllOf(HasSubstr("no worker is left"), HasSubstr("/job:worker/task:0"),
+                    HasSubstr("/job:worker/task:1")));
+  EXPECT_THROW(queued.fetch(), CancelledError);
+}
+
+TEST(CoordinatorFaults, ACoordinatorThatEndsCancelsWhatIsQueuedAndUnderWay) {
+  TestingCluster cluster(1, 1);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  Gate gate;
+  const auto hold = strategy.function("hold", [&] { gate.pass(); });
+  std::vector<RemoteValue> values;
+  const auto began = Clock::now();
+  {
+    const ClusterCoordinator coordinator(strategy);
+    for (int i = 0; i < 3; ++i) values.push_back(coordinator.schedule(hold));
+    ASSERT_TRUE(gate.wait_for(1));
+  }
+  for (const RemoteValue& value : values) EXPECT_THROW(value.fetch(seconds(1)), CancelledError);
+  EXPECT_LT(Clock::now() - began, seconds(2));
+  gate.open();
+}
+
+// Each closure adds 1 on every ps task; whatever a checkpoint holds, its counters agree.
+TEST(CoordinatorFaults, ACheckpointHoldsEachClosureOnAllPsTasksOrOnNone) {
+  TestingCluster cluster(3, 2);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  const Variable a = make_count(strategy, "a"), b = make_count(strategy, "b");
+  const auto step = strategy.function("step", [&] {
+    strategy.run([&] {
+      a.assign_add(1);
+      b.assign_add(1);
+    });
+  });
+  const ClusterCoordinator coordinator(strategy, {.window = 4});
+  internal::SimulatedFileSystem files;
+  const train::Checkpoint checkpoint({{"a", a}, {"b", b}});
+  internal::use_file_system(checkpoint, files);
+  constexpr int kRounds = 6, kClosures = 40;
+  std::vector<std::string> paths;
+  for (int round = 0; round < kRounds; ++round) {
+    for (int i = 0; i < kClosures; ++i) coordinator.schedule(step);
+    if (round == 2) cluster.stop("worker", 1);
+    if (round == 4) cluster.stop("worker", 2);
+    paths.push_back(checkpoint.save("dir/ckpt"));
+  }
+  coordinator.join();
+  EXPECT_EQ(a.value().item<int64_t>(), kRounds * kClosures);
+  EXPECT_EQ(b.value().item<int64_t>(), kRounds * kClosures);
+  int64_t before = -1;
+  for (const std::string& path : paths) {
+    checkpoint.restore(path).assert_consumed();
+    const auto in_a = a.value().item<int64_t>();
+    EXPECT_EQ(in_a, b.value().item<int64_t>()) << path;
+    EXPECT_GE(in_a, before);
+    before = in_a;
+  }
+}
+
+// The coordinator takes worker 0 for lost while a closure is on it: what that closure changes in the end
+// is refused, and it runs again.
+TEST(CoordinatorFaults, AWorkerThatWasRefusedRunsItsClosureAgainAndItCountsOnce) {
+  TestingCluster cluster(1, 2);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  const Variable a = make_count(strategy, "a"), b = make_count(strategy, "b");
+  Gate gate;
+  std::atomic<int> runs{0};
+  const auto step = strategy.function("step", [&] {
+    strategy.run([&] {
+      if (++runs == 1) gate.pass();
+      a.assign_add(1);
+      b.assign_add(1);
+    });
+  });
+  const ClusterCoordinator coordinator(strategy, {.window = 1});
+  coordinator.schedule(step);
+  ASSERT_TRUE(gate.wait_for(1));
+  const auto core = strategy.parameter_server_core();
+  for (int ps = 0; ps < 2; ++ps) {
+    core->channel({"ps", ps})
+        ->call("leadership/refuse_worker",
+               internal::encode(
+                   internal::RefuseWorker{.generation = core->generation(),
+                                          .worker = 0,
+                                          .below = internal::session_id(core->generation(), 2)}),
+               {.timeout = seconds(10)});
+  }
+  gate.open();
+  coordinator.join();
+  EXPECT_EQ(runs, 2);
+  EXPECT_EQ(a.value().item<int64_t>(), 1);
+  EXPECT_EQ(b.value().item<int64_t>(), 1);
+  EXPECT_EQ(coordinator.workers()[0].retried, 1);
+}
+
+}  // namespace
+}  // namespace cohort::distribute

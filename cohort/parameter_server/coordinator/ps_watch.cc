@@ -1,0 +1,173 @@
+#include "cohort/parameter_server/coordinator/ps_watch.h"
+
+#include <atomic>
+#include <utility>
+
+#include "cohort/cluster/known_jobs.h"
+#include "cohort/cluster/rpc/error_detail.h"
+#include "cohort/core/error.h"
+#include "cohort/core/logging.h"
+#include "cohort/parameter_server/leadership/leadership_message.h"
+
+namespace cohort::internal {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kAttendance{60'000};  // then the call is renewed
+constexpr milliseconds kAnswer{500};         // to a question that takes no time
+constexpr milliseconds kBetweenQuestions{30};
+constexpr milliseconds kBeforeAnotherTry{200};
+constexpr milliseconds kOneFailure{1000};  // what fails within it fails for one reason
+constexpr milliseconds kFailuresCountFor{60'000};
+
+}  // namespace
+
+PsWatch::PsWatch(rpc::Clock& clock, Options options)
+    : options_(std::move(options)), clock_(&clock), ps_(static_cast<size_t>(options_.num_ps)) {}
+
+void PsWatch::start(std::function<void(const std::exception_ptr&)> on_lost) {
+  on_lost_ = std::move(on_lost);
+  for (int ps = 0; ps < options_.num_ps; ++ps) attend(ps);
+}
+
+void PsWatch::stop() {
+  const std::lock_guard lock(mutex_);
+  clock_ = nullptr;
+}
+
+void PsWatch::wake_after(milliseconds delay, std::function<void()> work) {
+  const std::lock_guard lock(mutex_);
+  if (clock_ != nullptr) clock_->call_at(clock_->now() + delay, std::move(work));
+}
+
+void PsWatch::attend(int ps) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (clock_ == nullptr) return;
+  }
+  options_.channel(ps)->start(
+      "leadership/attend", encode(LeaderClaim{.generation = options_.generation}),
+      {.timeout = kAttendance}, [weak = weak_from_this(), ps](const rpc::CallResult& result) {
+        const auto self = weak.lock();
+        if (!self) return;
+        const bool is_over =
+            result.error == nullptr || record_error(result.error).code == Code::kDeadlineExceeded;
+        is_over ? self->attend(ps) : self->suspect(ps, result.error);
+      });
+}
+
+void PsWatch::suspect(int ps, const std::exception_ptr& error) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (clock_ == nullptr) return;
+    Ps& state = ps_[static_cast<size_t>(ps)];
+    state.is_suspect = true;
+    state.suspect_since = clock_->now();
+  }
+  const Code code = record_error(error).code;
+  if (code != Code::kUnavailable && code != Code::kCancelled) return lose(ps, error);
+  ask(ps);
+}
+
+void PsWatch::ask(int ps) {
+  const auto channel = options_.channel(ps);
+  channel->retry_now();
+  channel->start("leadership/hello", encode(LeaderClaim{.generation = options_.generation}),
+                 {.timeout = kAnswer},
+                 [weak = weak_from_this(), ps](const rpc::CallResult& result) {
+                   if (const auto self = weak.lock()) self->answered(ps, result);
+                 });
+}
+
+void PsWatch::answered(int ps, const rpc::CallResult& result) {
+  bool is_lost = false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (clock_ == nullptr) return;
+    Ps& state = ps_[static_cast<size_t>(ps)];
+    if (result.error == nullptr) {
+      state.is_suspect = false;
+    } else {
+      const bool is_refused = !rpc::detail_of(result.error).phase.empty();
+      is_lost = is_refused || clock_->now() - state.suspect_since >= options_.grace;
+    }
+  }
+  if (result.error == nullptr) {
+    log_info("the connection to ", TaskId{kPs, ps}, " broke, and is there again");
+    return attend(ps);
+  }
+  if (is_lost) return lose(ps, result.error);
+  wake_after(kBetweenQuestions, [weak = weak_from_this(), ps] {
+    if (const auto self = weak.lock()) self->ask(ps);
+  });
+}
+
+void PsWatch::lose(int ps, const std::exception_ptr& why) {
+  const ErrorDetail detail = rpc::detail_of(why);
+  const ErrorRecord record = record_error(why);
+  const TaskId task{kPs, ps};
+  if (detail.phase == kFenced) {
+    return on_lost_(rpc::make_error(
+        Code::kAborted,
+        str("a later coordinator has taken the cluster over from this one, of generation ",
+            options_.generation, ": ", record.message),
+        to_string(task), detail));
+  }
+  const std::string checkpoint = options_.last_checkpoint ? options_.last_checkpoint() : "";
+  on_lost_(rpc::make_error(
+      Code::kUnavailable,
+      str("lost ", task, " (", options_.channel(ps)->address(),
+          "), and its variables with it: ", record.message, ". Start the program again; ",
+          checkpoint.empty() ? "it has saved no checkpoint that it could go on from"
+                             : str("it can go on from its last checkpoint, '", checkpoint, "'")),
+      to_string(task),
+      {.peer = to_string(task), .generation = options_.generation, .phase = "ps lost"}));
+}
+
+int PsWatch::about(const std::exception_ptr& error) const {
+  const ErrorDetail detail = rpc::detail_of(error);
+  const ErrorRecord record = record_error(error);
+  // A ps task that ends says so itself; of a channel that was closed, it is the caller that ends.
+  const bool is_its_own = record.code == Code::kCancelled && record.task == detail.peer;
+  if (!is_its_own && record.code != Code::kUnavailable && record.code != Code::kDeadlineExceeded) {
+    return -1;
+  }
+  for (int ps = 0; ps < options_.num_ps; ++ps) {
+    if (detail.peer == to_string(TaskId{kPs, ps})) return ps;
+  }
+  return -1;
+}
+
+bool PsWatch::count_failure(Ps& ps) {
+  const auto now = clock_->now();
+  if (now - ps.last_failure >= kFailuresCountFor) ps.failures = 0;
+  if (ps.failures == 0 || now - ps.last_failure >= kOneFailure) ++ps.failures;
+  ps.last_failure = now;
+  return ps.failures > options_.tolerated_failures;
+}
+
+void PsWatch::failed(int ps, const std::exception_ptr& error, std::function<void()> again) {
+  bool is_too_many = false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (clock_ == nullptr) return;
+    Ps& state = ps_[static_cast<size_t>(ps)];
+    is_too_many = !state.is_suspect && count_failure(state);
+  }
+  if (is_too_many || rpc::detail_of(error).phase == kStartedAgain) return lose(ps, error);
+  wake_after(kBeforeAnotherTry, std::move(again));
+}
+
+void PsWatch::refuse_worker(int worker, SessionId below, std::function<void()> done) {
+  auto left = std::make_shared<std::atomic<int>>(options_.num_ps);
+  for (int ps = 0; ps < options_.num_ps; ++ps) {
+    options_.channel(ps)->start("leadership/refuse_worker",
+                                encode(RefuseWorker{options_.generation, worker, below}),
+                                {.timeout = kAttendance}, [left, done](const rpc::CallResult&) {
+                                  if (left->fetch_sub(1) == 1) done();
+                                });
+  }
+}
+
+}  // namespace cohort::internal

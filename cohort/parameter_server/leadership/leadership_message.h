@@ -1,0 +1,30 @@
+// What a coordinator tells the tasks of its cluster about who leads, as messages.
+#pragma once
+
+#include <cstdint>
+
+#include "cohort/cluster/rpc/message.h"
+#include "cohort/parameter_server/leadership/coordinator_fence.h"
+
+namespace cohort::internal {
+
+// Takes the task over, or (the other methods) says for which coordinator it asks.
+struct LeaderClaim {
+  int64_t generation = 0;
+  SessionId session = 0;  // for a worker
+};
+
+// From here on what `worker` sends in sessions below is refused.
+struct RefuseWorker {
+  int64_t generation = 0;
+  int worker = 0;
+  SessionId below = 0;
+};
+
+// Errors: DataLoss, InvalidArgument (a message that is none of these).
+rpc::Message encode(const LeaderClaim& claim);
+LeaderClaim decode_leader_claim(const rpc::Message& message);
+rpc::Message encode(const RefuseWorker& request);
+RefuseWorker decode_refuse_worker(const rpc::Message& message);
+
+}  // namespace cohort::internal

@@ -1,0 +1,148 @@
+#include "cohort/parameter_server/runner/loop_result.h"
+
+#include <algorithm>
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include "cohort/cluster/server_core.h"
+#include "cohort/core/error.h"
+#include "cohort/core/interrupt.h"
+#include "cohort/core/logging.h"
+#include "cohort/core/text.h"
+#include "cohort/core/wire.h"
+#include "cohort/distribute/structure_message.h"
+
+namespace cohort::internal {
+namespace {
+
+enum ResultField : uint32_t { kName = 1, kCode, kText, kTask, kInterrupted, kForm, kBulk };
+
+constexpr size_t kMostBytes = size_t{64} << 20;
+constexpr size_t kPartBytes = size_t{1} << 19;  // a value of Coordination has 1 MiB at most
+constexpr std::chrono::seconds kAsk{5};
+constexpr std::chrono::milliseconds kRetry{200};
+
+std::string key_of(int64_t call) { return str("cohort/calls/", call); }
+std::string part_of(int64_t call, size_t part) { return str(key_of(call), "/", part); }
+
+bool is_interrupt(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const InterruptedError&) {
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
+std::string encode(const LoopResult& result, bool with_value) {
+  WireWriter out;
+  out.bytes(kName, result.name);
+  if (result.error != nullptr) {
+    const ErrorRecord error = record_error(result.error);
+    out.varint(kCode, static_cast<uint64_t>(error.code))
+        .bytes(kText, error.message)
+        .bytes(kTask, error.task)
+        .varint(kInterrupted, is_interrupt(result.error) ? 1 : 0);
+    return out.str();
+  }
+  const rpc::Message value = to_message(with_value ? result.value : Structure());
+  out.bytes(kForm, value.control);
+  for (const rpc::Bytes& bulk : value.bulk) out.bytes(kBulk, {bulk.data, bulk.size});
+  return out.str();
+}
+
+std::exception_ptr error_of(Code code, const std::string& text, const std::string& task,
+                            bool interrupted) {
+  try {
+    if (interrupted) throw InterruptedError(text);
+    throw_error(code, text, task);
+  } catch (...) {
+    return std::current_exception();
+  }
+}
+
+LoopResult decode(const std::string& bytes) {
+  LoopResult result;
+  rpc::Message value;
+  auto code = Code::kOk;
+  std::string text, task;
+  bool interrupted = false;
+  WireReader in(bytes, "the result of a call");
+  while (in.next()) {
+    switch (in.field()) {
+      case kName:
+        result.name = in.bytes();
+        break;
+      case kCode:
+        code = static_cast<Code>(in.varint());
+        break;
+      case kText:
+        text = in.bytes();
+        break;
+      case kTask:
+        task = in.bytes();
+        break;
+      case kInterrupted:
+        interrupted = in.varint() != 0;
+        break;
+      case kForm:
+        value.control = in.bytes();
+        break;
+      case kBulk: {
+        auto owned = std::make_shared<std::string>(in.bytes());
+        const char* data = owned->data();
+        const size_t size = owned->size();
+        value.bulk.push_back({std::move(owned), data, size});
+        break;
+      }
+    }
+  }
+  if (code != Code::kOk) {
+    result.error = error_of(code, text, task, interrupted);
+  } else {
+    result.value = to_structure(value, "the result of a call");
+  }
+  return result;
+}
+
+}  // namespace
+
+void publish(distribute::Coordination& coordination, int64_t call, const LoopResult& result) {
+  std::string bytes = encode(result, true);
+  if (bytes.size() > kMostBytes) {
+    log_warning("what ", quoted(result.name), " returned, ", bytes.size(),
+                " bytes, is too large to be sent to the other tasks: there it returns nothing");
+    bytes = encode(result, false);
+  }
+  const size_t parts = (bytes.size() + kPartBytes - 1) / kPartBytes;
+  for (size_t part = 0; part < parts; ++part) {
+    coordination.set(part_of(call, part), bytes.substr(part * kPartBytes, kPartBytes));
+  }
+  coordination.set(key_of(call), std::to_string(parts));
+}
+
+LoopResult wait_for_result(distribute::Server& server, int64_t call, FunctionRef<void()> check) {
+  distribute::Coordination& coordination = server.coordination();
+  while (true) {
+    check();
+    std::string bytes;
+    try {
+      const std::string parts = coordination.get(key_of(call), kAsk);
+      for (size_t part = 0; part < std::stoul(parts); ++part) {
+        bytes += coordination.get(part_of(call, part), kAsk);
+      }
+    } catch (const DeadlineExceededError&) {  // it goes on
+      continue;
+    } catch (const Error&) {
+      if (server.core().membership().agent().error() != nullptr) throw;
+      // Until its lease on the coordinator is over, this task waits for the next one.
+      std::this_thread::sleep_for(kRetry);
+      continue;
+    }
+    return decode(bytes);  // what is damaged is an error, and would be at the next try
+  }
+}
+
+}  // namespace cohort::internal

@@ -1,0 +1,101 @@
+// The calls of a program that run steps (a fit, an evaluate) and what each has declared, in every task of
+// a parameter server cluster. Calls are numbered in the order in which the program makes them, which is
+// the same in every task: that is how tasks name them to each other.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <tuple>
+
+#include "cohort/core/per_task.h"
+#include "cohort/distribute/step_runner.h"
+#include "cohort/parameter_server/runner/worker_input.h"
+
+namespace cohort::internal {
+
+class CoordinatorCore;
+class LoopTable;
+
+// One input of a call, for all workers of this process.
+struct ServedInput {
+  ServedInput(const WorkerInput::MakeDataset& make, const distribute::InputContext& of_any);
+
+  PerTask<WorkerInput> of_task;
+};
+
+// From the making of the first runner to the end of the last one.
+struct LoopCall {
+  explicit LoopCall(LoopTable& owner, int64_t own_number) : table(owner), number(own_number) {}
+  ~LoopCall();
+  LoopCall(const LoopCall&) = delete;
+  LoopCall& operator=(const LoopCall&) = delete;
+
+  LoopTable& table;
+  const int64_t number;
+  int64_t runners = 0;    // made so far
+  std::string name = "";  // of its first step: for errors
+  // Of the task that hands the steps out: the program's own ClusterCoordinator, where it has one.
+  std::shared_ptr<CoordinatorCore> coordinator;
+  bool owns_coordinator = false;
+};
+
+// Thread safety: any thread.
+class LoopTable {
+ public:
+  using Clock = std::chrono::steady_clock;
+  struct InputKey {
+    int64_t runner = 0;
+    int64_t slot = 0;  // of the runner
+    auto operator<=>(const InputKey&) const = default;
+  };
+
+  // The call that is under way, or the next one.
+  std::shared_ptr<LoopCall> open();
+  void declare(LoopCall& call, const std::shared_ptr<const StepFunction>& step);
+  void set_input(const LoopCall& call, const InputKey& key, std::shared_ptr<ServedInput> input);
+  void remove_input(const LoopCall& call, const InputKey& key);
+  // All of it is declared: steps may come.
+  void serve(const LoopCall& call);
+
+  struct Found {
+    std::shared_ptr<const StepFunction> step;
+    std::shared_ptr<ServedInput> input;
+  };
+  // For a step that has come. Waits until the program has come to the call, until `deadline`.
+  // `generation`: of the coordinator that sent the step.
+  // Errors: Unavailable with phase kInputLost (it has not come, or the coordinator was started again
+  // and runs a call that is over here); FailedPrecondition (the call is over here, or has another step
+  // or no such input: the programs differ).
+  Found find(int64_t call, const std::string& step, const InputKey& input, int64_t generation,
+             Clock::time_point deadline);
+  // For the program, while it serves. Errors: Unavailable (a coordinator that was started again has
+  // come with a step of an earlier call, for which this program must be started again).
+  void check_coordinator();
+  // Waits until the program has come to the call for which find() has waited in vain.
+  // Errors: Unavailable (it has not).
+  void wait_for_program(Clock::time_point deadline);
+
+ private:
+  friend struct LoopCall;
+  void close(const LoopCall& call);
+  bool has_come_to(int64_t call) const { return served_ >= call; }
+
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable changed_;
+  std::weak_ptr<LoopCall> open_;
+  int64_t opened_ = 0;                  // calls so far, so that the first has number 1
+  int64_t served_ = 0;                  // the last call that was declared whole
+  int64_t awaited_ = 0;                 // by steps that have come too early
+  int64_t generation_ = 0;              // of the coordinator whose steps have come
+  bool coordinator_went_back_ = false;  // to a call that is over here
+  std::string name_;                    // of the call that is under way
+  std::map<std::string, std::shared_ptr<const StepFunction>> steps_;  // of that call
+  std::map<InputKey, std::shared_ptr<ServedInput>> inputs_;
+};
+
+}  // namespace cohort::internal

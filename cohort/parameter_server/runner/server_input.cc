@@ -1,0 +1,91 @@
+#include "cohort/parameter_server/runner/server_input.h"
+
+#include <limits>
+#include <utility>
+
+#include "cohort/data/cardinality.h"
+#include "cohort/data/state.h"
+#include "cohort/parameter_server/parameter_server_core.h"
+
+namespace cohort::internal {
+namespace {
+
+constexpr const char* kPass = "pass";
+constexpr const char* kNext = "next";
+constexpr const char* kStart = "start";
+
+}  // namespace
+
+ServerInput::ServerInput(std::shared_ptr<ParameterServerCore> core, std::shared_ptr<LoopCall> call,
+                         const LoopTable::InputKey& key, Source source)
+    : core_(std::move(core)),
+      call_(std::move(call)),
+      key_(key),
+      source_(std::move(source)),
+      dataset_(source_.make(core_->input_context(0))) {
+  call_->table.set_input(*call_, key_,
+                         std::make_shared<ServedInput>(source_.make, core_->input_context(0)));
+}
+
+ServerInput::~ServerInput() { call_->table.remove_input(*call_, key_); }
+
+bool ServerInput::has_next() {
+  if (found_->has_ended) return false;
+  const int64_t count = cardinality();
+  return !source_.is_numbered || count < 0 || next_ < count;
+}
+
+void ServerInput::restart() {
+  if (next_ > 0) ++pass_;
+  next_ = 0;
+  start_.reset();
+  found_ = std::make_shared<Pass>();
+}
+
+int64_t ServerInput::cardinality() const {
+  const int64_t count = dataset_.cardinality();
+  // Of several pipelines of which nobody knows how they divide the data, one alone says nothing.
+  if (!source_.is_numbered && count >= 0) return data::kUnknownCardinality;
+  return count;
+}
+
+BatchPlace ServerInput::take() {
+  const int64_t number = next_++;
+  if (!source_.is_numbered) return {.pass = pass_};
+  return {.pass = pass_, .number = number, .start = start()};
+}
+
+const std::string& ServerInput::start() {
+  if (!start_) {
+    start_ = dataset_.iterator_of_pass(static_cast<uint64_t>(pass_)).state().serialize();
+  }
+  return *start_;
+}
+
+std::vector<train::CheckpointValue> ServerInput::checkpoint_values() {
+  data::IteratorState state;
+  state.set_int(kPass, pass_);
+  state.set_int(kNext, next_);
+  state.set_bytes(kStart, source_.is_numbered ? start() : "");
+  return {{.attribute = train::kIteratorState,
+           .parts = {{Leaf(StringTensor::scalar(state.serialize()))}}}};
+}
+
+void ServerInput::prepare_restore(train::RestoreSource& source) {
+  const StringTensor bytes = source.read_strings(train::kIteratorState);
+  const auto state = data::IteratorState::parse(bytes.item());
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  const int64_t pass = state.get_int(kPass, 0, kMost);
+  const int64_t next = state.get_int(kNext, 0, kMost);
+  const std::string start(state.get_bytes(kStart));
+  source.on_commit([this, pass, next, start] {
+    found_ = std::make_shared<Pass>();
+    // Where workers were in their own pipelines went with them: another pass begins.
+    pass_ = source_.is_numbered ? pass : pass + 1;
+    next_ = source_.is_numbered ? next : 0;
+    start_.reset();
+    if (!start.empty()) start_ = start;
+  });
+}
+
+}  // namespace cohort::internal

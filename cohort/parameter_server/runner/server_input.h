@@ -1,0 +1,69 @@
+// The coordinator's view of an input that workers read by themselves.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "cohort/distribute/distributed_dataset.h"
+#include "cohort/distribute/step_runner.h"
+#include "cohort/parameter_server/runner/loop_table.h"
+
+namespace cohort::internal {
+
+class ParameterServerCore;
+
+// Thread safety: as StepInput; what a step has found: any thread.
+class ServerInput final : public StepInput {
+ public:
+  struct Source {
+    // In the calling task.
+    WorkerInput::MakeDataset make;
+    // Whether the coordinator gives every step the number of its batch; else each worker reads what it
+    // has made to its end.
+    bool is_numbered = true;
+  };
+  // What the steps of one pass have found.
+  struct Pass {
+    std::atomic<bool> has_ended{false};
+    std::atomic<int64_t> without_data{0};
+  };
+
+  // Workers find it under the call's `key`.
+  ServerInput(std::shared_ptr<ParameterServerCore> core, std::shared_ptr<LoopCall> call,
+              const LoopTable::InputKey& key, Source source);
+  ~ServerInput() override;
+
+  bool has_next() override;
+  void restart() override;
+  int64_t cardinality() const override;
+  StructureSpec element_spec() const override { return dataset_.element_spec().component; }
+  int64_t steps_without_data() const override { return found_->without_data; }
+
+  const ParameterServerCore& core() const { return *core_; }
+  const LoopTable::InputKey& key() const { return key_; }
+  // For the next step.
+  BatchPlace take();
+  const std::shared_ptr<Pass>& found() const { return found_; }
+
+  bool has_checkpoint_values() const override { return true; }
+  std::vector<train::CheckpointValue> checkpoint_values() override;
+  void prepare_restore(train::RestoreSource& source) override;
+
+ private:
+  // The position at the beginning of the pass.
+  const std::string& start();
+
+  const std::shared_ptr<ParameterServerCore> core_;
+  const std::shared_ptr<LoopCall> call_;
+  const LoopTable::InputKey key_;
+  const Source source_;
+  const distribute::DistributedDataset dataset_;  // the coordinator's own, which it does not read
+  int64_t pass_ = 0;
+  int64_t next_ = 0;  // the number of the next step's batch
+  std::optional<std::string> start_;
+  std::shared_ptr<Pass> found_ = std::make_shared<Pass>();
+};
+
+}  // namespace cohort::internal

@@ -1,0 +1,268 @@
+#include "cohort/parameter_server/runner/server_runner.h"
+
+#include <ATen/ops/scalar_tensor.h>
+#include <ATen/ops/tensor.h>
+
+#include <chrono>
+#include <utility>
+
+#include "cohort/core/caught_error.h"
+#include "cohort/core/error.h"
+#include "cohort/core/interrupt.h"
+#include "cohort/core/text.h"
+#include "cohort/data/cardinality.h"
+#include "cohort/data/dataset.h"
+#include "cohort/parameter_server/coordinator/coordinator_core.h"
+#include "cohort/parameter_server/leadership/coordinator_fence.h"
+#include "cohort/parameter_server/parameter_server_core.h"
+#include "cohort/parameter_server/runner/loop_result.h"
+
+namespace cohort::internal {
+
+using distribute::DatasetFunction;
+using distribute::DistributedDataset;
+using distribute::InputContext;
+using distribute::Strategy;
+using std::chrono::steady_clock;
+
+namespace {
+
+// Closures on a worker at a time. Two that are sent at once may arrive in another order; a worker that
+// is alone gets one, so that its steps have the order of the data, and a run can be repeated to the bit.
+constexpr int window_of(int workers) { return workers == 1 ? 1 : 2; }
+// Closures that wait for each worker, so that it is never idle.
+constexpr int64_t kWaitingPerWorker = 2;
+// A program that is a little behind comes within it; of a worker that was started again others take
+// the steps meanwhile.
+constexpr std::chrono::seconds kPatience{10};
+constexpr std::chrono::hours kMostPerStep{1};
+constexpr std::chrono::hours kMostPerJoin{24 * 365};
+constexpr std::chrono::seconds kGiveUp{5};
+
+std::vector<Structure> arguments_of(const LoopCall& call, const std::string& step,
+                                    const LoopTable::InputKey& input, const BatchPlace& place) {
+  const std::vector<int64_t> numbers = {call.number, input.runner, input.slot, place.pass,
+                                        place.number};
+  return {at::tensor(numbers, at::dtype(at::kLong)),
+          StringTensor(std::vector<std::string>{step, place.start})};
+}
+
+}  // namespace
+
+Structure run_named_step(const std::shared_ptr<ParameterServerCore>& core,
+                         const Structure& arguments) {
+  const auto* numbers = arguments[0].tensor().data_ptr<int64_t>();
+  const StringTensor& texts = arguments[1].strings();
+  if (core->role() != ClusterRole::kCoordinator && !core->has_own_server()) {
+    throw FailedPreconditionError(
+        "the coordinator runs fit, evaluate or predict, but the program of this task calls "
+        "Server::join(): let every task make the same calls, which serve by themselves");
+  }
+  const LoopTable::Found found =
+      core->loops().find(numbers[0], std::string(texts[0]), {numbers[1], numbers[2]},
+                         generation_of(core->session()), steady_clock::now() + kPatience);
+  const auto batch = found.input->of_task.get().take(
+      {.pass = numbers[3], .number = numbers[4], .start = std::string(texts[1])});
+  const auto has_batch = [](bool value) { return at::scalar_tensor(value, at::kBool); };
+  if (!batch) return tuple(has_batch(false));
+  return tuple(has_batch(true), run_step(Strategy(core), found.step, *batch));
+}
+
+ServerRunner::ServerRunner(std::shared_ptr<ParameterServerCore> core)
+    : core_(std::move(core)), call_(core_->loops().open()), number_(call_->runners++) {}
+
+ServerRunner::~ServerRunner() {
+  if (call_->coordinator == nullptr) return;
+  {
+    const std::lock_guard lock(under_way_->mutex);
+    if (under_way_->steps == 0) return;
+  }
+  try {
+    call_->coordinator->queue().join(steady_clock::now() + kGiveUp);
+  } catch (const Error&) {  // of steps for which nobody waits any more
+  }
+}
+
+void ServerRunner::declare(const std::shared_ptr<const StepFunction>& step) {
+  core_->loops().declare(*call_, step);
+}
+
+Structure ServerRunner::run_loop(FunctionRef<Structure()> loop) {
+  switch (core_->role()) {
+    case ClusterRole::kCoordinator:
+      return lead(loop);
+    case ClusterRole::kWorker:
+    case ClusterRole::kPs:
+      return follow();
+    case ClusterRole::kEvaluator:
+      break;
+  }
+  throw FailedPreconditionError(
+      "an evaluator takes no part in the training: let its program read the checkpoints "
+      "(train::checkpoints_iterator) before it comes to fit, evaluate or predict");
+}
+
+Structure ServerRunner::lead(FunctionRef<Structure()> loop) {
+  distribute::Coordination* others = core_->coordination();
+  LoopResult result{.name = call_->name};
+  try {
+    result.value = loop();
+  } catch (...) {
+    result.error = caught_error();
+    if (others == nullptr) throw;
+  }
+  if (others != nullptr) {
+    try {
+      publish(*others, call_->number, result);
+    } catch (const Error&) {
+      if (result.error == nullptr) throw;
+    }
+  }
+  if (result.error != nullptr) std::rethrow_exception(result.error);
+  return result.value;
+}
+
+Structure ServerRunner::follow() {
+  const InterruptScope interrupts;  // the coordinator ends the loop; saves need this task
+  core_->loops().serve(*call_);
+  LoopResult result = wait_for_result(core_->own_server(), call_->number,
+                                      [this] { core_->loops().check_coordinator(); });
+  if (result.name != call_->name) {
+    throw FailedPreconditionError(str("call ", call_->number, " of the coordinator was ",
+                                      quoted(result.name), ", but here it is ", quoted(call_->name),
+                                      ": every task must make the same calls in the same order"));
+  }
+  if (result.error != nullptr) std::rethrow_exception(result.error);
+  return result.value;
+}
+
+CoordinatorCore& ServerRunner::coordinator() {
+  if (call_->coordinator == nullptr) call_->coordinator = core_->coordinator();
+  if (call_->coordinator == nullptr) {
+    distribute::coordinator::ClusterCoordinatorOptions options;
+    options.window = window_of(core_->num_workers());
+    options.closure_timeout = kMostPerStep;
+    call_->coordinator = std::make_shared<CoordinatorCore>(core_, options);
+    call_->owns_coordinator = true;
+  }
+  core_->loops().serve(*call_);
+  return *call_->coordinator;
+}
+
+void ServerRunner::wait_for_room() {
+  const int workers = core_->num_workers();
+  const int64_t most = workers * (window_of(workers) + kWaitingPerWorker);
+  std::unique_lock lock(under_way_->mutex);
+  const bool has_room = under_way_->changed.wait_for(
+      lock, kMostPerStep, [&] { return under_way_->steps < most || under_way_->has_failed; });
+  under_way_->has_failed = false;
+  if (has_room) return;
+  throw DeadlineExceededError(str("no worker has ended a step of ", quoted(call_->name), " in ",
+                                  kMostPerStep.count(), " hours; ", under_way_->steps,
+                                  " are under way"));
+}
+
+std::future<Structure> ServerRunner::schedule(const std::shared_ptr<const StepFunction>& step,
+                                              const std::shared_ptr<StepInput>& input) {
+  auto* own = dynamic_cast<ServerInput*>(input.get());
+  if (own == nullptr || &own->core() != core_.get()) {
+    throw InvalidArgumentError(str("step ", quoted(step->name),
+                                   " was scheduled on another strategy's input; make it with "
+                                   "make_input() of this runner"));
+  }
+  declare(step);
+  wait_for_room();
+  {
+    const std::lock_guard lock(under_way_->mutex);
+    ++under_way_->steps;
+  }
+  const auto end = [under_way = under_way_](bool failed) {
+    {
+      const std::lock_guard lock(under_way->mutex);
+      --under_way->steps;
+      under_way->has_failed |= failed;
+    }
+    under_way->changed.notify_all();
+  };
+  std::shared_ptr<RemoteResult> result;
+  try {
+    result = coordinator().schedule(kRunStep, {},
+                                    arguments_of(*call_, step->name, own->key(), own->take()));
+  } catch (...) {
+    end(false);
+    throw;
+  }
+  auto promise = std::make_shared<std::promise<Structure>>();
+  std::future<Structure> future = promise->get_future();
+  result->on_end([promise, end, pass = own->found()](const RemoteResult& ended) {
+    bool failed = true;
+    try {
+      const Structure value = ended.get(steady_clock::now(), "a step that has ended");
+      if (value.size() > 1) {
+        promise->set_value(value[1]);
+        failed = false;
+      } else {
+        ++pass->without_data;
+        pass->has_ended = true;
+        failed = false;
+        throw OutOfRangeError("the step found no data: the pass is at its end");
+      }
+    } catch (...) {
+      promise->set_exception(std::current_exception());
+    }
+    end(failed);
+  });
+  return future;
+}
+
+void ServerRunner::join() {
+  if (call_->coordinator == nullptr) return;
+  call_->coordinator->queue().join(steady_clock::now() + kMostPerJoin);
+}
+
+std::shared_ptr<StepInput> ServerRunner::add_input(ServerInput::Source source) {
+  size_t slot = 0;  // the first that no input has, so that an input made anew gets its old one
+  while (slot < inputs_.size() && !inputs_[slot].expired()) ++slot;
+  const LoopTable::InputKey key{number_, static_cast<int64_t>(slot)};
+  auto input = std::make_shared<ServerInput>(core_, call_, key, std::move(source));
+  inputs_.resize(std::max(inputs_.size(), slot + 1));
+  inputs_[slot] = input;
+  return input;
+}
+
+std::shared_ptr<StepInput> ServerRunner::make_input(const data::Dataset& dataset) {
+  const std::weak_ptr<ParameterServerCore> weak = core_;
+  // A worker that was started again would have to read all that an endless dataset gave before.
+  const bool is_endless = dataset.cardinality() == data::kInfiniteCardinality;
+  const auto make = [weak, dataset, is_endless](const InputContext& context) {
+    const DistributedDataset all = Strategy(weak.lock()).experimental_distribute_dataset(dataset);
+    if (!is_endless || context.num_input_pipelines == 1) return all;
+    return all.auto_shard(context.num_input_pipelines, context.input_pipeline_id);
+  };
+  return add_input({.make = make, .is_numbered = !is_endless});
+}
+
+std::shared_ptr<StepInput> ServerRunner::make_input(const DatasetFunction& fn,
+                                                    const distribute::InputOptions& options) {
+  const std::weak_ptr<ParameterServerCore> weak = core_;
+  const auto make = [weak, fn, options](const InputContext& context) {
+    return Strategy(weak.lock())
+        .distribute_datasets_from_function([&](const InputContext&) { return fn(context); },
+                                           options);
+  };
+  return add_input({.make = make, .is_numbered = false});
+}
+
+std::shared_ptr<StepInput> ServerRunner::make_input(const DistributedDataset& dataset) {
+  if (!(dataset.strategy() == Strategy(core_))) {
+    throw InvalidArgumentError(
+        "a dataset that was distributed by another strategy was given to a model of a "
+        "ParameterServerStrategy; distribute it with the strategy in whose scope the model was "
+        "made");
+  }
+  const bool is_endless = dataset.cardinality() == data::kInfiniteCardinality;
+  return add_input(
+      {.make = [dataset](const InputContext&) { return dataset; }, .is_numbered = !is_endless});
+}
+
+}  // namespace cohort::internal

@@ -1,0 +1,34 @@
+#include "cohort/parameter_server/variables/make_shards.h"
+
+#include "cohort/distribute/variable_creation.h"
+
+namespace cohort::internal {
+
+using distribute::ShardInfo;
+
+void make_shards(const ServedVariable& variable, const distribute::VariableInitializer& initializer,
+                 const StoreClient& store) {
+  const auto known = initializer.describe();
+  const auto& shards = variable.placed_shards();
+  int64_t row_size = 1;
+  for (size_t d = 1; d < variable.shape().size(); ++d) row_size *= variable.shape()[d];
+  for (size_t i = 0; i < shards.size(); ++i) {
+    ShardInfo part = ShardInfo::whole(variable.shape().vec());
+    if (shards.size() > 1) {
+      part.offset[0] = shards[i].rows.begin;
+      part.shape[0] = shards[i].rows.size();
+    }
+    if (known) {
+      store.create(shards[i].place, variable.shard_name(i),
+                   KnownShard{.values = *known,
+                              .shape = part.shape,
+                              .first = shards[i].rows.begin * row_size,
+                              .dtype = variable.dtype()});
+    } else {
+      store.create(shards[i].place, variable.shard_name(i),
+                   make_initial_value(variable.spec(), initializer, part).contiguous());
+    }
+  }
+}
+
+}  // namespace cohort::internal

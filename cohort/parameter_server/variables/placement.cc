@@ -1,0 +1,74 @@
+#include "cohort/parameter_server/variables/placement.h"
+
+#include <c10/core/ScalarType.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "cohort/distribute/colocation.h"
+#include "cohort/parameter_server/variables/shard_variable.h"
+
+namespace cohort::internal {
+
+using distribute::VariablePlacement;
+using distribute::VariableSpec;
+
+namespace {
+
+RowRange all_rows(const VariableSpec& spec) { return {0, spec.shape.empty() ? 1 : spec.shape[0]}; }
+
+std::vector<ServedVariable::Shard> beside(const ServedVariable& other, const VariableSpec& spec) {
+  if (colocation() == Colocation::kShardByShard && other.shape() == at::IntArrayRef(spec.shape)) {
+    return other.placed_shards();
+  }
+  return {{{other.placed_shards()[0].place.ps, {}}, all_rows(spec)}};
+}
+
+int64_t bytes_of(const VariableSpec& spec, const RowRange& rows) {
+  auto bytes = static_cast<int64_t>(c10::elementSize(spec.dtype)) * rows.size();
+  for (size_t i = 1; i < spec.shape.size(); ++i) bytes *= spec.shape[i];
+  return bytes;
+}
+
+}  // namespace
+
+Placement::Placement(int num_ps, VariablePlacement how,
+                     distribute::partitioners::Partitioner partitioner)
+    : how_(how), partitioner_(std::move(partitioner)), bytes_(static_cast<size_t>(num_ps)) {}
+
+int Placement::next(int64_t bytes) {
+  int chosen = next_;
+  if (how_ == VariablePlacement::LEAST_LOADED) {
+    chosen = static_cast<int>(std::min_element(bytes_.begin(), bytes_.end()) - bytes_.begin());
+  } else {
+    next_ = (next_ + 1) % static_cast<int>(bytes_.size());
+  }
+  bytes_[static_cast<size_t>(chosen)] += bytes;
+  return chosen;
+}
+
+std::vector<ServedVariable::Shard> Placement::place(const VariableSpec& spec, int64_t id) {
+  std::vector<ServedVariable::Shard> shards;
+  if (const auto* shard = dynamic_cast<const ShardVariable*>(colocated_with())) {
+    shards = {{{shard->ps(), {}}, all_rows(spec)}};
+  } else if (const auto* other = dynamic_cast<const ServedVariable*>(colocated_with())) {
+    shards = beside(*other, spec);
+  }
+  const std::lock_guard lock(mutex_);
+  if (shards.empty()) {
+    const int64_t count = shards_of(partitioner_, spec.options.name, spec.shape, spec.dtype);
+    for (const RowRange& rows : split_rows(all_rows(spec).end, count)) {
+      shards.push_back({{next(bytes_of(spec, rows)), {}}, rows});
+    }
+  } else {
+    for (const ServedVariable::Shard& shard : shards) {
+      bytes_[static_cast<size_t>(shard.place.ps)] += bytes_of(spec, shard.rows);
+    }
+  }
+  for (size_t i = 0; i < shards.size(); ++i) {
+    shards[i].place.key = {id, static_cast<int64_t>(i)};
+  }
+  return shards;
+}
+
+}  // namespace cohort::internal

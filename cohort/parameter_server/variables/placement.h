@@ -1,0 +1,38 @@
+// On which ps tasks the shards of new variables go.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "cohort/distribute/variable_spec.h"
+#include "cohort/parameter_server/variables/partitioner.h"
+#include "cohort/parameter_server/variables/served_variable.h"
+#include "cohort/parameter_server/variables/variable_placement.h"
+
+namespace cohort::internal {
+
+// Every task of a cluster has one and makes the same variables in the same order, so that all know
+// where each is.
+// Thread safety: any thread.
+class Placement {
+ public:
+  Placement(int num_ps, distribute::VariablePlacement how,
+            distribute::partitioners::Partitioner partitioner);
+
+  // In the order of their rows. `id`: of the variable.
+  // Errors: those of shards_of.
+  std::vector<ServedVariable::Shard> place(const distribute::VariableSpec& spec, int64_t id);
+
+ private:
+  int next(int64_t bytes);  // with mutex_ held
+
+  const distribute::VariablePlacement how_;
+  const distribute::partitioners::Partitioner partitioner_;
+  std::mutex mutex_;  // guards what follows
+  int next_ = 0;
+  std::vector<int64_t> bytes_;  // by ps task
+};
+
+}  // namespace cohort::internal

@@ -1,0 +1,275 @@
+#include "cohort/parameter_server/variables/served_variable.h"
+
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
+
+#include <utility>
+
+#include "cohort/cluster/known_jobs.h"
+#include "cohort/distribute/replica_context.h"
+#include "cohort/distribute/strategy.h"
+#include "cohort/distribute/tracing.h"
+#include "cohort/parameter_server/parameter_server_core.h"
+#include "cohort/parameter_server/variables/read_cache.h"
+#include "cohort/parameter_server/variables/row_ids.h"
+#include "cohort/parameter_server/variables/row_lookup.h"
+#include "cohort/parameter_server/variables/shard_variable.h"
+
+namespace cohort::internal {
+
+using distribute::ReplicaContext;
+
+namespace {
+
+std::vector<int64_t> looked_up_shape(const Tensor& ids, at::IntArrayRef variable) {
+  std::vector<int64_t> shape = ids.sizes().vec();
+  shape.insert(shape.end(), variable.begin() + 1, variable.end());
+  return shape;
+}
+
+// Memory of its own: the caller may change his while a step still needs the ids.
+Tensor own_ids(const Tensor& ids) {
+  const Tensor flat = ids.detach().to(at::kCPU, int64).reshape({-1}).contiguous();
+  return flat.is_alias_of(ids) ? flat.clone() : flat;
+}
+
+}  // namespace
+
+ServedVariable::ServedVariable(const std::shared_ptr<ParameterServerCore>& core,
+                               distribute::VariableSpec spec, std::vector<Shard> shards)
+    : VariableImpl(core, std::move(spec)),
+      server_core_(core),
+      shards_(std::move(shards)),
+      views_([this] { return make_view(); }) {}
+
+const char* ServedVariable::kind() const {
+  return shards_.size() > 1 ? "ShardedVariable" : "Variable";
+}
+
+std::string ServedVariable::shard_name(size_t index) const {
+  return shards_.size() == 1 ? name() : str(name(), "/part_", index);
+}
+
+Tensor ServedVariable::part_of(const Tensor& whole, const Shard& shard) const {
+  if (shards_.size() == 1) return whole;
+  return whole.narrow(0, shard.rows.begin, shard.rows.size());
+}
+
+std::vector<std::shared_ptr<VariableImpl>> ServedVariable::shards() {
+  std::vector<std::shared_ptr<VariableImpl>> variables;
+  if (shards_.size() == 1) return variables;
+  for (size_t i = 0; i < shards_.size(); ++i) {
+    variables.push_back(std::make_shared<ShardVariable>(shared_from_this(), i));
+  }
+  return variables;
+}
+
+std::string ServedVariable::device() const {
+  if (shards_.size() == 1) {
+    return str("/job:", kPs, "/replica:0/task:", shards_[0].place.ps, "/device:CPU:0");
+  }
+  throw FailedPreconditionError(str("variable '", name(), "' lies in ", shards_.size(),
+                                    " shards on several devices; ask each of its shards()"));
+}
+
+void ServedVariable::mark_written(View& view) {
+  for (const Tensor& leaf : view.leaves) {
+    if (leaf.defined()) leaf.unsafeGetTensorImpl()->bump_version();
+  }
+}
+
+std::unique_ptr<ServedVariable::View> ServedVariable::make_view() const {
+  auto view = std::make_unique<View>();
+  view->versions.assign(shards_.size(), -1);
+  return view;
+}
+
+// Without values a leaf's elements are one and the same, which nobody reads.
+Tensor& ServedVariable::leaf_of(View& view, const ReplicaContext& replica) const {
+  const at::NoGradGuard no_grad;
+  view.leaves.resize(static_cast<size_t>(server_core_->num_local_replicas()));
+  Tensor& leaf = view.leaves[static_cast<size_t>(replica.local_replica_id())];
+  if (!leaf.defined()) {
+    leaf = at::zeros({}, dtype()).expand(shape()).variable_data();
+    leaf.set_requires_grad(trainable());
+  }
+  if (view.value.defined() && leaf.data_ptr() != view.value.data_ptr()) leaf.set_data(view.value);
+  return leaf;
+}
+
+void ServedVariable::bind_component(size_t replica, Tensor leaf) {
+  if (leaf.sizes() != shape() || leaf.scalar_type() != dtype() || !leaf.device().is_cpu()) {
+    throw InvalidArgumentError(str("variable '", name(), "' is ", dtype_name(dtype()), " ",
+                                   shape_str(shape()), ", but the tensor to bind is ",
+                                   describe(leaf)));
+  }
+  View& view = views_.get();
+  const std::lock_guard lock(view.mutex);
+  const at::NoGradGuard no_grad;
+  view.leaves.resize(static_cast<size_t>(server_core_->num_local_replicas()));
+  leaf.set_data(view.value.defined() ? view.value : at::zeros({}, dtype()).expand(shape()));
+  view.leaves[replica] = std::move(leaf);
+}
+
+bool ServedVariable::begin_step() const {
+  View& view = views_.get();
+  const std::lock_guard lock(view.mutex);
+  view.rows.clear();
+  const bool was_read = std::exchange(view.is_read, false);
+  if (!view.value.defined()) return false;
+  if (was_read || (shards_.size() == 1 && !view.is_table)) return true;
+  // The last step did not need all of a table: the task need not hold it.
+  const at::NoGradGuard no_grad;
+  view.value = Tensor();
+  view.versions.assign(shards_.size(), -1);
+  for (Tensor& leaf : view.leaves) {
+    if (leaf.defined()) leaf.set_data(at::zeros({}, dtype()).expand(shape()));
+  }
+  return false;
+}
+
+void ServedVariable::add_known(std::vector<StoreClient::Known>& shards) const {
+  View& view = views_.get();
+  const std::lock_guard lock(view.mutex);
+  for (size_t i = 0; i < shards_.size(); ++i) {
+    shards.push_back({shards_[i].place, view.versions[i]});
+  }
+}
+
+void ServedVariable::take(std::span<const VariableStore::Value> values) const {
+  View& view = views_.get();
+  const std::lock_guard lock(view.mutex);
+  take(view, values);
+}
+
+void ServedVariable::take(View& view, std::span<const VariableStore::Value> values) const {
+  const at::NoGradGuard no_grad;
+  if (!view.value.defined()) view.value = at::empty(shape(), at::dtype(dtype()));
+  bool changed = false;
+  for (size_t i = 0; i < shards_.size(); ++i) {
+    if (!values[i].tensor.defined()) continue;
+    part_of(view.value, shards_[i]).copy_(values[i].tensor);
+    view.versions[i] = values[i].version;
+    changed = true;
+  }
+  if (changed) mark_written(view);
+}
+
+ServedVariable::View& ServedVariable::view_in_step(Lock& lock) const {
+  View& view = views_.get();
+  lock = Lock(view.mutex);
+  if (!std::exchange(view.is_listed, true)) {
+    server_core_->step().use(std::const_pointer_cast<ServedVariable>(shared_from_this()));
+  }
+  return view;
+}
+
+ServedVariable::View& ServedVariable::whole_in_step(Lock& lock) const {
+  View& view = view_in_step(lock);
+  view.is_read = true;
+  if (view.value.defined()) return view;
+  lock.unlock();
+  std::vector<StoreClient::Known> known;
+  for (const Shard& shard : shards_) known.push_back({shard.place, -1});
+  const auto values = server_core_->store().read(known);
+  lock.lock();
+  if (view.value.defined()) return view;
+  take(view, values);
+  if (!view.rows.empty()) {  // they stay as the step has read or written them
+    view.value.index_copy_(0, view.rows.ids(), view.rows.rows());
+    view.versions.assign(shards_.size(), -1);
+    view.rows.clear();
+  }
+  return view;
+}
+
+Tensor ServedVariable::fetch_shard(size_t index) const {
+  const StoreClient::Known known{shards_[index].place, -1};
+  return server_core_->store().read({&known, 1})[0].tensor.clone();
+}
+
+Tensor ServedVariable::fetch() const {
+  std::vector<StoreClient::Known> known;
+  for (const Shard& shard : shards_) known.push_back({shard.place, -1});
+  const auto values = server_core_->store().read(known);
+  if (values.size() == 1) return values[0].tensor;  // nobody else has what was received
+  std::vector<Tensor> parts;
+  for (const VariableStore::Value& value : values) parts.push_back(value.tensor);
+  return at::cat(parts);
+}
+
+// One call to each ps task that has any of the rows, all at once.
+Tensor ServedVariable::fetch_rows(const Tensor& ids) const {
+  std::vector<StoreClient::Rows> rows;
+  for (const ShardIds& part : split_ids(ids, shape()[0], static_cast<int64_t>(shards_.size()))) {
+    rows.push_back({shards_[part.shard].place, part.ids});
+  }
+  const std::vector<Tensor> parts = server_core_->store().read_rows(rows);
+  return parts.size() == 1 ? parts[0] : at::cat(parts);
+}
+
+void ServedVariable::read_rows_into(View& view, Lock& lock, const Tensor& ids) const {
+  const Tensor missing = view.rows.missing(ids);
+  if (missing.numel() == 0) return;
+  lock.unlock();
+  const Tensor rows = fetch_rows(missing);
+  lock.lock();
+  if (!view.value.defined()) view.rows.add(missing, rows);
+}
+
+Tensor ServedVariable::read() const {
+  if (is_tracing()) return at::zeros(shape(), at::dtype(dtype()));
+  const ReplicaContext* replica = calling_replica("read");
+  CachedReads::Entry* cached = cached_entry(*this);
+  if (replica == nullptr) {
+    if (cached == nullptr) return fetch();
+    if (!cached->value.defined()) cached->value = fetch();
+    return cached->value;
+  }
+  Lock lock;
+  View& view = whole_in_step(lock);
+  const Tensor& leaf = leaf_of(view, *replica);
+  if (cached == nullptr) return leaf;
+  if (!cached->value.defined()) cached->value = view.value.clone();
+  return stands_for(leaf, cached->value);
+}
+
+Tensor ServedVariable::tape_source() const {
+  const ReplicaContext* replica = is_tracing() ? nullptr : calling_replica("read");
+  if (replica == nullptr) return at::zeros({}, dtype()).expand(shape());
+  Lock lock;
+  View& view = view_in_step(lock);
+  return leaf_of(view, *replica);
+}
+
+Tensor ServedVariable::rows_outside(const Tensor& ids) const {
+  CachedReads::Entry* cached = cached_entry(*this);
+  if (cached == nullptr) return fetch_rows(ids);
+  if (cached->value.defined()) return gather_rows(cached->value, ids);
+  const Tensor missing = cached->rows.missing(ids);
+  if (missing.numel() > 0) cached->rows.add(missing, fetch_rows(missing));
+  return gather_rows(cached->rows.rows(), positions_in(cached->rows.ids(), ids));
+}
+
+Tensor ServedVariable::read_rows(const Tensor& ids) const {
+  const std::vector<int64_t> result = looked_up_shape(ids, shape());
+  if (is_tracing() || ids.numel() == 0) return at::zeros(result, at::dtype(dtype()));
+  const ReplicaContext* replica = calling_replica("read");
+  const Tensor flat = own_ids(ids);
+  const DistinctRows distinct = distinct_rows(flat);
+  if (replica == nullptr) {
+    return gather_rows(rows_outside(distinct.ids), distinct.positions).view(result);
+  }
+  Lock lock;
+  View& view = view_in_step(lock);
+  view.is_table = true;
+  if (!view.value.defined()) read_rows_into(view, lock, distinct.ids);
+  const Tensor& leaf = leaf_of(view, *replica);
+  if (view.value.defined()) return looked_up(leaf, view.value, flat, distinct).view(result);
+  const Tensor positions =
+      positions_in(view.rows.ids(), distinct.ids).index_select(0, distinct.positions);
+  return looked_up(leaf, view.rows.rows(), positions, distinct).view(result);
+}
+
+}  // namespace cohort::internal

@@ -1,0 +1,115 @@
+// A variable that ps tasks keep, whole or in shards.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "cohort/core/per_task.h"
+#include "cohort/distribute/variable_impl.h"
+#include "cohort/parameter_server/store/store_client.h"
+#include "cohort/parameter_server/variables/row_cache.h"
+#include "cohort/parameter_server/variables/shard_rows.h"
+
+namespace cohort::internal {
+
+class ParameterServerCore;
+
+// In a step, a replica reads the value as it was when the step began, with what the step itself has
+// assigned since; what it assigns goes to the ps tasks after the step. Rows that are looked up are
+// read when the step first asks for them, and stay the same in it. Outside of steps every read and
+// every write is a call to the ps tasks.
+class ServedVariable final : public VariableImpl,
+                             public std::enable_shared_from_this<ServedVariable> {
+ public:
+  struct Shard {
+    ShardPlace place;
+    RowRange rows;  // of a scalar none
+  };
+
+  // The shards cover the variable, in order.
+  ServedVariable(const std::shared_ptr<ParameterServerCore>& core, distribute::VariableSpec spec,
+                 std::vector<Shard> shards);
+
+  const std::vector<Shard>& placed_shards() const { return shards_; }
+  // "name/part_2"; of a variable that is not divided its name.
+  std::string shard_name(size_t index) const;
+  // The part of a tensor of the variable's shape that belongs to the shard; shares its memory.
+  Tensor part_of(const Tensor& whole, const Shard& shard) const;
+
+  const char* kind() const override;
+  Tensor read() const override;
+  void assign(AssignOp op, const Tensor& value) override;
+  void scatter(ScatterOp op, const IndexedSlices& slices) override;
+  Tensor read_rows(const Tensor& ids) const override;
+  Tensor tape_source() const override;
+  std::vector<std::shared_ptr<VariableImpl>> shards() override;
+  std::string device() const override;
+  void bind_component(size_t replica, Tensor leaf) override;
+  std::vector<train::CheckpointValue> checkpoint_values() override;
+  void prepare_restore(train::RestoreSource& source) override;
+
+  // Outside of steps. Shapes: those of the shard.
+  Tensor fetch_shard(size_t index) const;
+  void assign_shard(size_t index, AssignOp op, const Tensor& value) const;
+  // The replica in which the calling code runs, as calling_replica.
+  bool in_step(const char* operation) const { return calling_replica(operation) != nullptr; }
+
+  // For the current task: forgets what the last step has read. Returns whether the value is to be
+  // pulled for the next one.
+  bool begin_step() const;
+  // Which versions of the shards the task has; and newer values for them.
+  void add_known(std::vector<StoreClient::Known>& shards) const;
+  void take(std::span<const VariableStore::Value> values) const;
+
+ private:
+  // A task's copy.
+  struct View {
+    std::mutex mutex;  // guards what follows
+    Tensor value;      // undefined: the task has none
+    // One per local replica. Without a value they have none either: their elements are one.
+    std::vector<Tensor> leaves;
+    std::vector<int64_t> versions;  // one per shard; -1: none
+    RowCache rows;                  // of this step; unused where there is a value
+    bool is_listed = false;         // in the task's TaskStep
+    bool is_read = false;           // whole, in this step
+    bool is_table = false;          // rows of it are looked up
+  };
+  using Lock = std::unique_lock<std::mutex>;
+
+  std::unique_ptr<View> make_view() const;
+  // Tapes that recorded an older value then refuse to use the new one instead.
+  static void mark_written(View& view);
+  // Of the current task, for its step; `lock` is the view's.
+  View& view_in_step(Lock& lock) const;
+  // The same with a value.
+  View& whole_in_step(Lock& lock) const;
+  void list(View& view) const;
+  Tensor& leaf_of(View& view, const distribute::ReplicaContext& replica) const;
+  void take(View& view, std::span<const VariableStore::Value> values) const;
+  // Puts those of `ids` (strictly ascending) that the view has not into it.
+  void read_rows_into(View& view, Lock& lock, const Tensor& ids) const;
+
+  Tensor fetch() const;
+  // Shapes: ids [n], strictly ascending -> [n, ..].
+  Tensor fetch_rows(const Tensor& ids) const;
+  Tensor rows_outside(const Tensor& ids) const;
+
+  // One value of those of all replicas, by the variable's aggregation.
+  Tensor aggregated(const std::vector<Tensor>& values) const;
+  void check_aggregation(const char* operation) const;
+  void assign_in_step(AssignOp op, const Tensor& value);
+  void scatter_in_step(ScatterOp op, const IndexedSlices& slices);
+  void scatter_by_replicas(distribute::ReplicaContext& replica, ScatterOp op,
+                           const IndexedSlices& slices);
+  std::vector<std::vector<StoreOp>> scatter_ops(ScatterOp op, const IndexedSlices& slices) const;
+  void apply_outside(std::vector<std::vector<StoreOp>> ops) const;
+  train::TensorSlice slice_of(const Shard& shard) const;
+
+  const std::shared_ptr<ParameterServerCore> server_core_;
+  const std::vector<Shard> shards_;
+  PerTask<View> views_;
+};
+
+}  // namespace cohort::internal

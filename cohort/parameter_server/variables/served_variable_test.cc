@@ -1,0 +1,318 @@
+// Variables on the ps tasks of a cluster in this process, over real sockets.
+#include <ATen/ops/arange.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cohort/core/error.h"
+#include "cohort/core/testing_errors.h"
+#include "cohort/data/testing_files.h"
+#include "cohort/distribute/known_values.h"
+#include "cohort/distribute/strategy_extended.h"
+#include "cohort/ops/gradient_tape.h"
+#include "cohort/parameter_server/coordinator/cluster_coordinator.h"
+#include "cohort/parameter_server/parameter_server_core.h"
+#include "cohort/parameter_server/parameter_server_strategy.h"
+#include "cohort/parameter_server/testing_cluster.h"
+#include "cohort/parameter_server/variables/cached_reads.h"
+#include "cohort/parameter_server/variables/embedding_lookup.h"
+#include "cohort/parameter_server/variables/sharded_variable.h"
+#include "cohort/train/checkpoint.h"
+
+namespace cohort::distribute {
+namespace {
+
+using coordinator::ClusterCoordinator;
+using internal::VariableStore;
+using partitioners::FixedShardsPartitioner;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+Tensor at_rows(std::vector<int64_t> ids) { return at::tensor(ids, int64); }
+
+class ServedVariableTest : public data::FilesTest {
+ protected:
+  explicit ServedVariableTest(
+      ParameterServerStrategyOptions options = {.variable_partitioner = FixedShardsPartitioner(2)})
+      : strategy_(cluster_.resolver(), options) {}
+
+  // 0, 1 | 2, 3 ...: one row after another in shards of 3 and 2 rows.
+  Variable table(const char* name = "table") const {
+    const auto scope = strategy_.scope();
+    return Variable(at::arange(10, float32).reshape({5, 2}), {.name = name});
+  }
+  VariableStore::Load load(int ps) const {
+    return strategy_.parameter_server_core()->store().load(ps);
+  }
+  // What reads since `before` have cost.
+  std::pair<int64_t, int64_t> rows_and_values(int ps, const VariableStore::Load& before) const {
+    const VariableStore::Load now = load(ps);
+    return {now.rows_read - before.rows_read, now.values_read - before.values_read};
+  }
+
+  TestingCluster cluster_{1, 2};
+  ParameterServerStrategy strategy_;
+};
+using Counts = std::pair<int64_t, int64_t>;
+
+TEST_F(ServedVariableTest, LiesInNamedShardsOnThePsTasks) {
+  const auto scope = strategy_.scope();
+  const Variable v(at::arange(10).reshape({5, 2}), {.name = "v", .trainable = false});
+  const Variable next(at::zeros({6, 1}), {.name = "next"});
+  const ShardedVariable sharded = ShardedVariable::of(v);
+  ASSERT_EQ(sharded.variables().size(), 2u);
+  EXPECT_TRUE(at::equal(sharded.variables()[0].value(), at::arange(6).reshape({3, 2})));
+  EXPECT_TRUE(at::equal(sharded.variables()[1].value(), at::arange(6, 10).reshape({2, 2})));
+  EXPECT_EQ(sharded.variables()[1].name(), "v/part_1");
+  EXPECT_EQ(sharded.variables()[0].device(), "/job:ps/replica:0/task:0/device:CPU:0");
+  EXPECT_EQ(sharded.variables()[1].device(), "/job:ps/replica:0/task:1/device:CPU:0");
+  EXPECT_EQ(next.shards()[0].device(), "/job:ps/replica:0/task:0/device:CPU:0");
+  EXPECT_THAT(thrown<FailedPreconditionError>([&] { v.device(); }), HasSubstr("2 shards"));
+  const Variable scalar(1., {.name = "scalar"});
+  EXPECT_EQ(scalar.shards().size(), 1u);
+  EXPECT_EQ(scalar.device(), "/job:ps/replica:0/task:0/device:CPU:0");
+}
+
+TEST_F(ServedVariableTest, EachShardIsAVariable) {
+  const Variable v = table();
+  const std::vector<Variable> shards = v.shards();
+  shards[1].assign_add(at::full({2, 2}, 10.f));
+  shards[0].assign(at::zeros({3, 2}));
+  shards[1].scatter_sub({.values = at::ones({1, 2}), .indices = at_rows({1})});
+  EXPECT_TRUE(at::equal(v.value().flatten(),
+                        at::tensor({0.f, 0.f, 0.f, 0.f, 0.f, 0.f, 16.f, 17.f, 17.f, 18.f})));
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] {
+                shards[1].assign(at::zeros({3, 2}));
+              }),
+              HasSubstr("'table/part_1'"));
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] {
+                shards[1].scatter_add({.values = at::ones({1, 2}), .indices = at_rows({2})});
+              }),
+              HasSubstr("'table/part_1'"));
+  EXPECT_THROW(shards[0].tape_source(), FailedPreconditionError);
+}
+
+TEST_F(ServedVariableTest, SlicesReadTheRowsThatTheyNeed) {
+  const ShardedVariable s = ShardedVariable::of(table());
+  const auto before = load(0), before_1 = load(1);
+  EXPECT_TRUE(at::equal(s[Slice{.start = -1, .stop = 2, .step = -1}],
+                        at::tensor({8.f, 9.f, 6.f, 7.f}).reshape({2, 2})));
+  EXPECT_EQ(rows_and_values(0, before), Counts(0, 0));
+  EXPECT_EQ(rows_and_values(1, before_1), Counts(2, 0));
+  EXPECT_TRUE(at::equal(s.index({1, ellipsis}), at::tensor({2.f, 3.f})));
+  EXPECT_EQ(rows_and_values(0, before), Counts(1, 0));
+  EXPECT_TRUE(at::equal(s[Slice{.step = -2}].select(1, 0), at::tensor({8.f, 4.f, 0.f})));
+  EXPECT_EQ(rows_and_values(0, before), Counts(3, 0));
+  EXPECT_EQ(rows_and_values(1, before_1), Counts(3, 0));
+}
+
+TEST_F(ServedVariableTest, LookupsReadEachRowOnce) {
+  const Variable v = table();
+  const auto before = load(0), before_1 = load(1);
+  const Tensor found = nn::embedding_lookup(v, at_rows({4, 0, 4, 4, 0, 1}));
+  EXPECT_TRUE(at::equal(found.select(1, 0), at::tensor({8.f, 0.f, 8.f, 8.f, 0.f, 2.f})));
+  EXPECT_EQ(rows_and_values(0, before), Counts(2, 0));
+  EXPECT_EQ(rows_and_values(1, before_1), Counts(1, 0));
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { nn::embedding_lookup(v, at_rows({5})); }),
+              HasSubstr("'table'"));
+}
+
+TEST_F(ServedVariableTest, AStepReadsRowsOnceAndSeesWhatItAssigned) {
+  const Variable v = table();
+  const auto step = strategy_.function("step", [&] {
+    strategy_.run([&] {
+      const Tensor first = v.sparse_read(at_rows({4, 1}));
+      v.scatter_add({.values = at::full({2, 2}, 100.f), .indices = at_rows({1, 2})});
+      const Tensor second = v.sparse_read(at_rows({1, 2, 4, 1}));
+      const Tensor expected = at::tensor({102.f, 104.f, 8.f, 102.f});
+      if (!at::equal(first.select(1, 0), at::tensor({8.f, 2.f})) ||
+          !at::equal(second.select(1, 0), expected)) {
+        throw InternalError(internal::str("read ", second));
+      }
+      // And so does a read of all, from here on.
+      if (v.value()[2][0].item<float>() != 104) throw InternalError("the whole differs");
+      v.shards()[0].assign(at::zeros({3, 2}));
+      if (v.sparse_read(at_rows({1})).sum().item<float>() != 0) throw InternalError("no assign");
+    });
+  });
+  const auto rows = strategy_.function("rows", [&] {
+    strategy_.run([&] {
+      v.sparse_read(at_rows({0, 3}));
+      v.scatter_update({.values = at::full({1, 2}, -1.f), .indices = at_rows({3})});
+      if (v.shards()[1].value()[0][0].item<float>() != -1) throw InternalError("no update");
+    });
+  });
+  ClusterCoordinator coordinator(strategy_);
+  coordinator.schedule(step);
+  coordinator.join();
+  EXPECT_TRUE(at::equal(v.value().select(1, 0), at::tensor({0.f, 0.f, 0.f, 6.f, 8.f})));
+  // That step read all of it; later ones, which do not, do not pull it.
+  const auto before = load(0), before_1 = load(1);
+  for (int i = 0; i < 3; ++i) coordinator.schedule(rows);
+  coordinator.join();
+  EXPECT_EQ(rows_and_values(0, before), Counts(2, 1));  // the first still had all of it
+  EXPECT_EQ(rows_and_values(1, before_1), Counts(4, 1));
+  EXPECT_EQ(v.value()[3][1].item<float>(), -1);
+}
+
+TEST_F(ServedVariableTest, GradientsOfLookupsAreThoseOfTheVariable) {
+  const Variable v = table();
+  const auto step = strategy_.function("step", [&](const Tensor& ids) {
+    Tensor result;
+    strategy_.run([&] {
+      GradientTape tape;
+      const Tensor loss = (v.sparse_read(ids) * 2).sum() + v.shards()[1].value().sum();
+      const Tensor gradient = tape.gradient(loss, v);
+      if (gradient.layout() != at::kSparse) throw InternalError("a dense gradient");
+      result = gradient.to_dense();
+    });
+    return result;
+  });
+  const auto both = strategy_.function("both", [&](const Tensor& ids) {
+    Tensor result;
+    strategy_.run([&] {
+      GradientTape tape;
+      const Tensor loss = (v.sparse_read(ids) * 2).sum() + v.value().sum();
+      result = tape.gradient(loss, v);
+    });
+    return result;
+  });
+  ClusterCoordinator coordinator(strategy_);
+  const auto before = load(0);
+  const Tensor found = coordinator.schedule(step, at_rows({0, 4, 0})).fetch().tensor();
+  EXPECT_TRUE(at::equal(found.select(1, 1), at::tensor({4.f, 0.f, 0.f, 1.f, 3.f})));
+  EXPECT_EQ(rows_and_values(0, before), Counts(1, 0));
+  const Tensor with_whole = coordinator.schedule(both, at_rows({0, 4, 0})).fetch().tensor();
+  EXPECT_TRUE(at::equal(with_whole.select(1, 1), at::tensor({5.f, 1.f, 1.f, 1.f, 3.f})));
+}
+
+TEST_F(ServedVariableTest, CachedReadsStayUntilTheScopeEnds) {
+  Variable v, w;
+  {
+    const auto scope = strategy_.scope();
+    v = Variable(1., {.name = "v"});
+    w = Variable(2., {.name = "w"});
+  }
+  const Variable rows = table();
+  {
+    const auto cached = cache_variable_reads();
+    EXPECT_EQ(v.value().item<float>(), 1);
+    v.assign(5.);
+    EXPECT_EQ(v.value().item<float>(), 1);
+    EXPECT_EQ((w * 3.).item<float>(), 6);
+    w.assign(3.);
+    EXPECT_EQ((w * 3.).item<float>(), 6);
+    EXPECT_EQ(rows.sparse_read(at_rows({1})).sum().item<float>(), 5);
+    rows.assign(at::zeros({5, 2}));
+    EXPECT_EQ(rows.sparse_read(at_rows({1, 2})).sum().item<float>(), 5);
+    EXPECT_THAT(thrown<InvalidArgumentError>([] { const auto nested = cache_variable_reads(); }),
+                HasSubstr("do not nest"));
+  }
+  EXPECT_EQ(v.value().item<float>(), 5);
+  EXPECT_EQ(w.value().item<float>(), 3);
+  EXPECT_EQ(rows.sparse_read(at_rows({1})).sum().item<float>(), 0);
+}
+
+TEST_F(ServedVariableTest, CachedReadsInAStepKeepTheirGradient) {
+  const Variable v = [&] {
+    const auto scope = strategy_.scope();
+    return Variable(2., {.name = "v"});
+  }();
+  const auto step = strategy_.function("step", [&] {
+    Tensor result;
+    strategy_.run([&] {
+      const auto cached = cache_variable_reads();
+      GradientTape tape;
+      const Tensor before = v.value() * 3;
+      v.assign(7.);
+      const Tensor after = v.value() * v.value();
+      result = tape.gradient(before + after, v) * 100 + after;
+    });
+    return result;
+  });
+  ClusterCoordinator coordinator(strategy_);
+  EXPECT_EQ(coordinator.schedule(step).fetch().tensor().item<float>(), 704);
+  EXPECT_EQ(v.value().item<float>(), 7);
+}
+
+TEST_F(ServedVariableTest, IsKeptBesideAnotherUndivided) {
+  const Variable first = table("first");
+  const auto scope = strategy_.scope();
+  const Variable alone(1., {.name = "alone"});  // ps 0
+  const Variable other(1., {.name = "other"});  // ps 1
+  const Variable third(1., {.name = "third"});  // ps 0
+  {
+    const auto beside = strategy_.extended().colocate_vars_with(other);
+    const Variable v(at::zeros({5, 2}), {.name = "v"});
+    EXPECT_EQ(v.device(), "/job:ps/replica:0/task:1/device:CPU:0");
+  }
+  {
+    const auto beside = strategy_.extended().colocate_vars_with(first.shards()[1]);
+    EXPECT_EQ(Variable(1., {.name = "w"}).device(), "/job:ps/replica:0/task:1/device:CPU:0");
+  }
+  EXPECT_EQ(Variable(1., {.name = "next"}).device(), "/job:ps/replica:0/task:1/device:CPU:0");
+}
+
+TEST_F(ServedVariableTest, OfAnotherStrategyIsNoPlace) {
+  const Variable outside(1., {.name = "outside"});
+  EXPECT_THAT(
+      thrown<InvalidArgumentError>([&] { (void)strategy_.extended().colocate_vars_with(outside); }),
+      HasSubstr("'outside'"));
+}
+
+TEST_F(ServedVariableTest, KnownInitialValuesAreMadeOnThePsTasks) {
+  const auto scope = strategy_.scope();
+  for (const auto kind :
+       {KnownValues::Kind::kConstant, KnownValues::Kind::kUniform, KnownValues::Kind::kNormal}) {
+    for (const DType dtype : {float32, DType(at::kHalf)}) {
+      const KnownValues known{
+          .kind = kind, .first = 0.5, .second = 2, .seed = 7, .stream = 1, .position = 6};
+      const VariableInitializer initializer(
+          [](const ShardInfo&) -> Tensor { throw InternalError("it was made here"); }, nullptr,
+          [known] { return std::optional(known); });
+      const Variable v({.shape = {5, 3}, .dtype = dtype, .options = {.name = "v"}}, initializer);
+      EXPECT_TRUE(at::equal(v.value(), internal::make_known_values(known, {5, 3}, 0, dtype)));
+    }
+  }
+}
+
+TEST_F(ServedVariableTest, RestoresIntoAnyNumberOfShards) {
+  const Variable v = table();
+  const std::string path = train::Checkpoint({{"v", v}}).save(directory + "/ckpt");
+  const auto restore = [&](const std::vector<Variable>& parts) {
+    const ShardedVariable other(parts);
+    train::Checkpoint({{"v", other}}).restore(path).assert_consumed();
+    return other.value();
+  };
+  const auto zeros = [](int64_t rows) { return Variable(at::zeros({rows, 2})); };
+  EXPECT_TRUE(at::equal(restore({zeros(5)}), v.value()));
+  EXPECT_TRUE(at::equal(restore({zeros(1), zeros(4)}), v.value()));
+  EXPECT_TRUE(at::equal(restore({zeros(1), zeros(1), zeros(1), zeros(1), zeros(1)}), v.value()));
+  v.assign_add(at::ones({5, 2}));
+  train::Checkpoint({{"v", ShardedVariable::of(v)}}).restore(path).assert_consumed();
+  EXPECT_TRUE(at::equal(v.value(), at::arange(10, float32).reshape({5, 2})));
+}
+
+class LeastLoadedTest : public ServedVariableTest {
+ protected:
+  LeastLoadedTest() : ServedVariableTest({.variable_placement = VariablePlacement::LEAST_LOADED}) {}
+};
+
+TEST_F(LeastLoadedTest, PutsVariablesWhereThereIsLeast) {
+  const auto scope = strategy_.scope();
+  const auto ps_of = [](const std::vector<int64_t>& shape) {
+    return Variable(at::zeros(shape), {.name = "v"}).device().substr(18, 6);
+  };
+  EXPECT_EQ(ps_of({100}), "task:0");
+  EXPECT_EQ(ps_of({10}), "task:1");
+  EXPECT_EQ(ps_of({10}), "task:1");
+  EXPECT_EQ(ps_of({90}), "task:1");
+  EXPECT_EQ(ps_of({1}), "task:0");
+}
+
+}  // namespace
+}  // namespace cohort::distribute

@@ -1,0 +1,235 @@
+// What a ServedVariable's writes do, in a step and outside.
+#include <ATen/ops/cat.h>
+
+#include <utility>
+
+#include "cohort/distribute/replica_context.h"
+#include "cohort/distribute/strategy.h"
+#include "cohort/distribute/tracing.h"
+#include "cohort/parameter_server/parameter_server_core.h"
+#include "cohort/parameter_server/variables/row_ids.h"
+#include "cohort/parameter_server/variables/served_variable.h"
+
+namespace cohort::internal {
+
+using distribute::ReplicaContext;
+using distribute::Strategy;
+using distribute::VariableAggregation;
+
+namespace {
+
+// What the store keeps must not be the caller's own memory, which may change before it is sent.
+Tensor owned(const Tensor& value, DType dtype) {
+  Tensor copy = value.detach().to(at::kCPU, dtype).contiguous();
+  return copy.is_alias_of(value) ? copy.clone() : copy;
+}
+
+void write(const Tensor& target, AssignOp op, const Tensor& value) {
+  switch (op) {
+    case AssignOp::kAssign:
+      target.copy_(value);
+      break;
+    case AssignOp::kAdd:
+      target.add_(value);
+      break;
+    case AssignOp::kSub:
+      target.sub_(value);
+      break;
+  }
+}
+
+}  // namespace
+
+void ServedVariable::check_aggregation(const char* operation) const {
+  if (options().aggregation != VariableAggregation::NONE) return;
+  throw InvalidArgumentError(str(
+      "You must specify an aggregation method to update variable '", name(),
+      "' in Replica Context: make it with .aggregation, or call ", operation, " in merge_call"));
+}
+
+Tensor ServedVariable::aggregated(const std::vector<Tensor>& values) const {
+  const VariableAggregation aggregation = options().aggregation;
+  if (aggregation == VariableAggregation::ONLY_FIRST_REPLICA) return values[0];
+  const Tensor sum = server_core_->sum_over_replicas(values);
+  if (aggregation != VariableAggregation::MEAN) return sum;
+  return sum / static_cast<int64_t>(values.size());
+}
+
+void ServedVariable::assign(AssignOp op, const Tensor& value) {
+  if (is_tracing()) return;
+  ReplicaContext* replica = calling_replica(assign_name(op));
+  const Tensor checked = checked_value(value, assign_name(op));
+  if (replica == nullptr) {
+    std::vector<std::vector<StoreOp>> ops(static_cast<size_t>(server_core_->store().num_ps()));
+    // The caller's own memory will do: this waits until it has been sent.
+    const Tensor whole = checked.detach().to(at::kCPU, dtype()).contiguous();
+    for (const Shard& shard : shards_) {
+      ops[static_cast<size_t>(shard.place.ps)].push_back(
+          AssignShard{shard.place.key, op, part_of(whole, shard)});
+    }
+    return apply_outside(std::move(ops));
+  }
+  if (replica->num_replicas_in_sync() == 1) return assign_in_step(op, checked);
+  check_aggregation(assign_name(op));
+  struct Frame {
+    Tensor value;
+  } mine{checked};
+  replica->merge(assign_name(op), &mine, [&](Strategy&, std::span<void* const> all) {
+    std::vector<Tensor> values;
+    for (void* one : all) values.push_back(static_cast<Frame*>(one)->value);
+    assign_in_step(op, aggregated(values));
+  });
+}
+
+void ServedVariable::assign_in_step(AssignOp op, const Tensor& value) {
+  const Tensor whole = owned(value, dtype());
+  {
+    const at::NoGradGuard no_grad;
+    Lock lock;
+    View& view = whole_in_step(lock);
+    write(view.value, op, whole);
+    view.versions.assign(shards_.size(), -1);  // it is no version of the ps tasks'
+    mark_written(view);
+  }
+  for (const Shard& shard : shards_) {
+    server_core_->step().add(shard.place.ps,
+                             AssignShard{shard.place.key, op, part_of(whole, shard).contiguous()});
+  }
+}
+
+void ServedVariable::assign_shard(size_t index, AssignOp op, const Tensor& value) const {
+  const Shard& shard = shards_[index];
+  std::vector<std::vector<StoreOp>> ops(static_cast<size_t>(server_core_->store().num_ps()));
+  ops[static_cast<size_t>(shard.place.ps)].push_back(
+      AssignShard{shard.place.key, op, owned(value, dtype())});
+  apply_outside(std::move(ops));
+}
+
+std::vector<std::vector<StoreOp>> ServedVariable::scatter_ops(ScatterOp op,
+                                                              const IndexedSlices& slices) const {
+  std::vector<std::vector<StoreOp>> ops(static_cast<size_t>(server_core_->store().num_ps()));
+  for (const Shard& shard : shards_) {
+    Tensor indices = slices.indices, values = slices.values;
+    if (shards_.size() > 1) {
+      const Tensor chosen =
+          (indices >= shard.rows.begin).logical_and(indices < shard.rows.end).nonzero().flatten();
+      if (chosen.numel() == 0) continue;
+      indices = indices.index_select(0, chosen) - shard.rows.begin;
+      values = values.index_select(0, chosen);
+    }
+    ops[static_cast<size_t>(shard.place.ps)].push_back(
+        ScatterShard{shard.place.key, op, indices, values});
+  }
+  return ops;
+}
+
+void ServedVariable::scatter(ScatterOp op, const IndexedSlices& slices) {
+  if (is_tracing()) return;
+  ReplicaContext* replica = calling_replica(scatter_name(op));
+  IndexedSlices checked = checked_slices(slices, shape(), dtype(), scatter_name(op), name());
+  checked.values = owned(checked.values, dtype());
+  if (replica != nullptr && replica->num_replicas_in_sync() > 1) {
+    return scatter_by_replicas(*replica, op, checked);
+  }
+  if (checked.indices.numel() == 0) return;
+  if (replica != nullptr) return scatter_in_step(op, checked);
+  apply_outside(scatter_ops(op, checked));
+}
+
+void ServedVariable::scatter_by_replicas(ReplicaContext& replica, ScatterOp op,
+                                         const IndexedSlices& slices) {
+  check_aggregation(scatter_name(op));
+  const VariableAggregation aggregation = options().aggregation;
+  const bool only_first = aggregation == VariableAggregation::ONLY_FIRST_REPLICA;
+  if (!only_first && (op == ScatterOp::kMin || op == ScatterOp::kMax || op == ScatterOp::kUpdate)) {
+    throw UnimplementedError(str(scatter_name(op), " in a replica is only supported for variables ",
+                                 "with aggregation ONLY_FIRST_REPLICA; variable '", name(),
+                                 "' has SUM or MEAN: call it in merge_call"));
+  }
+  const IndexedSlices* mine = &slices;
+  replica.merge(scatter_name(op), &mine, [&](Strategy&, std::span<void* const> all) {
+    std::vector<Tensor> values, indices;
+    for (void* one : all) {
+      const IndexedSlices& of_replica = **static_cast<const IndexedSlices**>(one);
+      values.push_back(of_replica.values);
+      indices.push_back(of_replica.indices);
+      if (only_first) break;
+    }
+    IndexedSlices together{at::cat(values), at::cat(indices)};
+    if (aggregation == VariableAggregation::MEAN) {
+      together.values = together.values / static_cast<int64_t>(all.size());
+    }
+    if (together.indices.numel() > 0) scatter_in_step(op, together);
+  });
+}
+
+void ServedVariable::scatter_in_step(ScatterOp op, const IndexedSlices& slices) {
+  {
+    const at::NoGradGuard no_grad;
+    Lock lock;
+    View& view = view_in_step(lock);
+    const DistinctRows distinct = distinct_rows(slices.indices);
+    if (!view.value.defined()) read_rows_into(view, lock, distinct.ids);
+    if (view.value.defined()) {
+      scatter_rows(view.value, op, slices);
+      view.versions.assign(shards_.size(), -1);
+      mark_written(view);
+    } else {
+      view.is_table = true;
+      const Tensor places =
+          positions_in(view.rows.ids(), distinct.ids).index_select(0, distinct.positions);
+      scatter_rows(view.rows.rows(), op, {.values = slices.values, .indices = places});
+    }
+  }
+  std::vector<std::vector<StoreOp>> ops = scatter_ops(op, slices);
+  for (size_t ps = 0; ps < ops.size(); ++ps) {
+    for (StoreOp& one : ops[ps]) server_core_->step().add(static_cast<int>(ps), std::move(one));
+  }
+}
+
+void ServedVariable::apply_outside(std::vector<std::vector<StoreOp>> ops) const {
+  if (!server_core_->writes_outside_steps()) return;
+  StoreClient::Push push;
+  server_core_->store().apply(std::move(ops), push);
+}
+
+std::vector<train::CheckpointValue> ServedVariable::checkpoint_values() {
+  if (calling_replica("save") != nullptr) {
+    throw FailedPreconditionError(
+        str("variable '", name(), "' was to be saved in a step; save checkpoints after it"));
+  }
+  std::vector<StoreClient::Known> known;
+  for (const Shard& shard : shards_) known.push_back({shard.place, -1});
+  const auto values = server_core_->store().read(known);
+  train::CheckpointValue saved{.attribute = train::kVariableValue,
+                               .full_name = name(),
+                               .full_shape = shape().vec(),
+                               .parts = {}};
+  for (size_t i = 0; i < shards_.size(); ++i) {
+    train::CheckpointValue::Part part{Leaf(values[i].tensor)};
+    if (shards_.size() > 1) part.slice = slice_of(shards_[i]);
+    saved.parts.push_back(std::move(part));
+  }
+  return {std::move(saved)};
+}
+
+train::TensorSlice ServedVariable::slice_of(const Shard& shard) const {
+  train::TensorSlice slice{.start = std::vector<int64_t>(shape().size(), 0),
+                           .length = shape().vec()};
+  slice.start[0] = shard.rows.begin;
+  slice.length[0] = shard.rows.size();
+  return slice;
+}
+
+void ServedVariable::prepare_restore(train::RestoreSource& source) {
+  for (size_t i = 0; i < shards_.size(); ++i) {
+    const auto take = [this, i](const Tensor& value) { assign_shard(i, AssignOp::kAssign, value); };
+    if (shards_.size() == 1) {
+      source.read(train::kVariableValue, shape(), dtype(), take);
+    } else {
+      source.read_slice(train::kVariableValue, shape(), slice_of(shards_[i]), dtype(), take);
+    }
+  }
+}
+
+}  // namespace cohort::internal

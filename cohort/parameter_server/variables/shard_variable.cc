@@ -1,0 +1,88 @@
+#include "cohort/parameter_server/variables/shard_variable.h"
+
+#include <ATen/ops/arange.h>
+
+#include <utility>
+
+#include "cohort/cluster/known_jobs.h"
+#include "cohort/core/error.h"
+
+namespace cohort::internal {
+namespace {
+
+distribute::VariableSpec spec_of_shard(const ServedVariable& whole, size_t index) {
+  distribute::VariableSpec spec = whole.spec();
+  spec.shape[0] = whole.placed_shards()[index].rows.size();
+  spec.options.name = whole.shard_name(index);
+  return spec;
+}
+
+ScatterOp as_scatter(AssignOp op) {
+  switch (op) {
+    case AssignOp::kAdd:
+      return ScatterOp::kAdd;
+    case AssignOp::kSub:
+      return ScatterOp::kSub;
+    default:
+      return ScatterOp::kUpdate;
+  }
+}
+
+}  // namespace
+
+ShardVariable::ShardVariable(std::shared_ptr<ServedVariable> whole, size_t index)
+    : VariableImpl(whole->core(), spec_of_shard(*whole, index)),
+      whole_(std::move(whole)),
+      index_(index) {}
+
+Tensor ShardVariable::read() const {
+  return whole_->read_rows(at::arange(shard().rows.begin, shard().rows.end, int64));
+}
+
+void ShardVariable::assign(AssignOp op, const Tensor& value) {
+  const Tensor checked = checked_value(value, assign_name(op));
+  if (!whole_->in_step(assign_name(op))) return whole_->assign_shard(index_, op, checked);
+  whole_->scatter(
+      as_scatter(op),
+      {.values = checked, .indices = at::arange(shard().rows.begin, shard().rows.end, int64)});
+}
+
+void ShardVariable::scatter(ScatterOp op, const IndexedSlices& slices) {
+  IndexedSlices checked = checked_slices(slices, shape(), dtype(), scatter_name(op), name());
+  checked.indices = checked.indices + shard().rows.begin;
+  whole_->scatter(op, checked);
+}
+
+Tensor ShardVariable::read_rows(const Tensor& ids) const {
+  return whole_->read_rows(ids.to(int64) + shard().rows.begin);
+}
+
+void ShardVariable::throw_not_whole(const char* what) const {
+  throw FailedPreconditionError(str(what, " of '", name(), "', which is a shard of variable '",
+                                    whole_->name(), "'; use the variable itself"));
+}
+
+Tensor ShardVariable::tape_source() const { throw_not_whole("a tape was asked for the gradient"); }
+
+void ShardVariable::bind_component(size_t, Tensor) {
+  throw_not_whole("a module's tensor in place");
+}
+
+std::string ShardVariable::device() const {
+  return str("/job:", kPs, "/replica:0/task:", shard().place.ps, "/device:CPU:0");
+}
+
+std::vector<train::CheckpointValue> ShardVariable::checkpoint_values() {
+  return {{.attribute = train::kVariableValue,
+           .full_name = name(),
+           .parts = {{Leaf(whole_->fetch_shard(index_))}}}};
+}
+
+void ShardVariable::prepare_restore(train::RestoreSource& source) {
+  source.read(train::kVariableValue, shape(), dtype(),
+              [whole = whole_, index = index_](const Tensor& value) {
+                whole->assign_shard(index, AssignOp::kAssign, value);
+              });
+}
+
+}  // namespace cohort::internal
