@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cohort/cluster/rpc/channel.h"
@@ -129,8 +130,13 @@ class CoordinatorCore : public std::enable_shared_from_this<CoordinatorCore> {
   // That another coordinator leads.
   bool is_fenced(const std::exception_ptr& error) const;
 
+  // Callbacks of calls and timers must not keep the coordinator alive.
   template <class Fn>
-  auto if_alive(Fn fn);
+  auto if_alive(Fn fn) {
+    return [weak = weak_from_this(), fn = std::move(fn)](auto&&... arguments) mutable {
+      if (const auto self = weak.lock()) fn(*self, std::forward<decltype(arguments)>(arguments)...);
+    };
+  }
   bool is_current(size_t worker, SessionId session) const;
   void wake_after(std::chrono::nanoseconds delay, std::function<void()> work);
   std::shared_ptr<rpc::Channel> channel(size_t worker) const;

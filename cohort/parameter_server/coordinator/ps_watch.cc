@@ -14,8 +14,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kAttendance{60'000};  // then the call is renewed
-constexpr milliseconds kAnswer{500};         // to a question that takes no time
+constexpr milliseconds kAnswer{500};  // to a question that takes no time
 constexpr milliseconds kBetweenQuestions{30};
 constexpr milliseconds kBeforeAnotherTry{200};
 constexpr milliseconds kOneFailure{1000};  // what fails within it fails for one reason

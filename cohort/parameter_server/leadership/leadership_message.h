@@ -1,12 +1,16 @@
 // What a coordinator tells the tasks of its cluster about who leads, as messages.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 
 #include "cohort/cluster/rpc/message.h"
 #include "cohort/parameter_server/leadership/coordinator_fence.h"
 
 namespace cohort::internal {
+
+// So long a call of leadership/attend stays open before it is made anew.
+inline constexpr std::chrono::seconds kAttendance{60};
 
 // Takes the task over, or (the other methods) says for which coordinator it asks.
 struct LeaderClaim {

@@ -67,7 +67,7 @@ std::vector<SliceItem> written_out(const std::vector<SliceItem>& items, size_t r
                                    "dimensions, and one ellipsis"));
   }
   std::vector<SliceItem> all;
-  const auto rest = [&] { all.insert(all.end(), rank - named, SliceItem(Slice{})); };
+  const auto rest = [&] { all.resize(all.size() + rank - named, Slice{}); };
   for (const SliceItem& item : items) {
     if (std::holds_alternative<Ellipsis>(item.item())) {
       rest();

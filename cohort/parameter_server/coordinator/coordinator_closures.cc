@@ -1,0 +1,134 @@
+// How closures go to workers, and what their answers mean.
+#include <utility>
+
+#include "cohort/cluster/rpc/error_detail.h"
+#include "cohort/core/error.h"
+#include "cohort/distribute/structure_message.h"
+#include "cohort/parameter_server/closures/closure_message.h"
+#include "cohort/parameter_server/coordinator/coordinator_core.h"
+
+namespace cohort::internal {
+
+void CoordinatorCore::feed_hungry(size_t closures) {
+  std::vector<size_t> fed;
+  {
+    const std::lock_guard lock(mutex_);
+    while (!hungry_.empty() && fed.size() < closures) {
+      fed.push_back(hungry_.front());
+      workers_[hungry_.front()].is_hungry = false;
+      hungry_.pop_front();
+    }
+  }
+  for (const size_t worker : fed) feed(worker);
+}
+
+void CoordinatorCore::feed(size_t worker) {
+  while (true) {
+    ClosurePtr closure;
+    SessionId session = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      Worker& state = workers_[worker];
+      if (stopped_ || state.phase != Phase::kReady || state.inputs_under_way > 0) return;
+      if (state.in_flight >= options_.window) return;
+      // Under the lock, so that no closure comes between the look and the place in the line.
+      closure = queue_.take(static_cast<int>(worker));
+      if (closure == nullptr) {
+        if (!std::exchange(state.is_hungry, true)) hungry_.push_back(worker);
+        return;
+      }
+      ++state.in_flight;
+      session = state.session;
+    }
+    send(worker, session, closure);
+  }
+}
+
+void CoordinatorCore::send(size_t worker, SessionId session, const ClosurePtr& closure) {
+  const auto done =
+      if_alive([worker, session, closure](CoordinatorCore& self, rpc::CallResult result) {
+        self.answered(worker, session, closure, std::move(result));
+      });
+  try {
+    channel(worker)->start("closures/run",
+                           encode(RunClosure{.function = closure->function,
+                                             .id = closure->id,
+                                             .forget_below = queue_.oldest_unfinished(),
+                                             .session = session,
+                                             .inputs = closure->inputs,
+                                             .arguments = closure->arguments}),
+                           {.timeout = options_.closure_timeout,
+                            .max_reply_bytes = kMostClosureBytes,
+                            .same_host = true},
+                           done);
+  } catch (...) {  // arguments that cannot be sent
+    auto refused = done;
+    refused(rpc::CallResult{.error = std::current_exception(), .reply = {}});
+  }
+}
+
+bool CoordinatorCore::is_fenced(const std::exception_ptr& error) const {
+  const ErrorDetail detail = rpc::detail_of(error);
+  return detail.phase == kFenced && detail.generation > surroundings_.generation;
+}
+
+bool CoordinatorCore::is_loss(const std::exception_ptr& error) const {
+  const ErrorDetail detail = rpc::detail_of(error);
+  if (detail.phase == kInputLost || detail.phase == kStartedAgain || detail.phase == kFenced) {
+    return true;
+  }
+  const ErrorRecord record = record_error(error);
+  if (record.code == Code::kCancelled) return detail.phase != kInFunction;
+  return record.task.empty() && record.code == Code::kUnavailable;
+}
+
+void CoordinatorCore::answered(size_t worker, SessionId session, const ClosurePtr& closure,
+                               rpc::CallResult result) {
+  {
+    const std::lock_guard lock(mutex_);
+    Worker& state = workers_[worker];
+    --state.in_flight;
+    if (result.error == nullptr) {
+      ++state.done;
+      state.losses = 0;
+    }
+  }
+  const int index = static_cast<int>(worker);
+  if (result.error == nullptr) {
+    try {
+      queue_.finished(index, *closure, to_structure(result.reply, "the result of a closure"));
+    } catch (const Error&) {
+      queue_.failed(index, *closure, std::current_exception());
+    }
+  } else if (is_fenced(result.error)) {
+    end(result.error);
+    queue_.put_back(index, closure);
+  } else if (const int ps = ps_watch_->about(result.error); ps >= 0) {
+    ps_watch_->failed(ps, result.error, if_alive([index, closure](CoordinatorCore& self) {
+                        self.queue_.put_back(index, closure);
+                      }));
+  } else if (is_loss(result.error)) {
+    give_back(worker, session, closure, result.error);
+  } else {
+    queue_.failed(index, *closure, result.error);
+  }
+  feed(worker);
+}
+
+// At once if the ps tasks refuse the session already, else when they do.
+void CoordinatorCore::give_back(size_t worker, SessionId session, const ClosurePtr& closure,
+                                const std::exception_ptr& error) {
+  lose(worker, session, error);
+  {
+    const std::lock_guard lock(mutex_);
+    Worker& state = workers_[worker];
+    ++state.retried;
+    if (state.session == session && state.phase == Phase::kLost) {
+      state.returned.push_back(closure);
+      return;
+    }
+  }
+  queue_.put_back(static_cast<int>(worker), closure);
+}
+
+}  // namespace cohort::internal

@@ -1,0 +1,206 @@
+// How workers are taken, given their inputs, lost and given up.
+#include <algorithm>
+#include <utility>
+
+#include "cohort/cluster/known_jobs.h"
+#include "cohort/core/error.h"
+#include "cohort/core/logging.h"
+#include "cohort/parameter_server/closures/closure_message.h"
+#include "cohort/parameter_server/coordinator/coordinator_core.h"
+#include "cohort/parameter_server/leadership/leadership_message.h"
+
+namespace cohort::internal {
+namespace {
+
+using std::chrono::milliseconds;
+
+// How long one attempt to reach a lost worker waits, and between attempts at most.
+constexpr std::chrono::seconds kAttempt{10};
+constexpr milliseconds kFirstRetry{20};
+constexpr milliseconds kLongestRetry{500};
+constexpr milliseconds kLongestPause{60'000};
+
+}  // namespace
+
+bool CoordinatorCore::is_current(size_t worker, SessionId session) const {
+  return !stopped_ && workers_[worker].session == session;
+}
+
+void CoordinatorCore::take(size_t worker) {
+  SessionId session = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopped_) return;
+    session = session_id(surroundings_.generation, next_session_++);
+    workers_[worker].session = session;
+    workers_[worker].phase = Phase::kTaking;
+  }
+  const auto to = channel(worker);
+  to->retry_now();
+  to->start("leadership/take",
+            encode(LeaderClaim{.generation = surroundings_.generation, .session = session}),
+            {.timeout = kAttempt},
+            if_alive([worker, session](CoordinatorCore& self, const rpc::CallResult& result) {
+              if (result.error != nullptr) return self.not_taken(worker, session, result.error);
+              self.taken(worker, session);
+            }));
+}
+
+// Asks whether its program has come to where closures may run.
+void CoordinatorCore::taken(size_t worker, SessionId session) {
+  channel(worker)->start(
+      "closures/hello", {.control = ""}, {.timeout = kAttempt},
+      if_alive([worker, session](CoordinatorCore& self, const rpc::CallResult& result) {
+        if (result.error != nullptr) return self.not_taken(worker, session, result.error);
+        self.is_there(worker, session);
+      }));
+}
+
+void CoordinatorCore::is_there(size_t worker, SessionId session) {
+  std::vector<Input> inputs;
+  bool was_lost = false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!is_current(worker, session)) return;
+    Worker& state = workers_[worker];
+    was_lost = !state.why.empty();
+    state.phase = Phase::kMakesInputs;
+    state.why.clear();
+    state.pause = milliseconds(0);
+    state.inputs_under_way = 1;
+    inputs = inputs_;
+  }
+  if (was_lost) log_info("worker ", worker, " is back");
+  attend(worker, session);
+  send_inputs(worker, session, std::move(inputs));
+}
+
+void CoordinatorCore::send_inputs(size_t worker, SessionId session, std::vector<Input> inputs) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!is_current(worker, session)) return;
+    Worker& state = workers_[worker];
+    if (state.phase != Phase::kMakesInputs && state.phase != Phase::kReady) return;
+    if (inputs.empty() && --state.inputs_under_way == 0) state.phase = Phase::kReady;
+  }
+  if (inputs.empty()) return feed(worker);
+  const Input first = inputs.front();
+  inputs.erase(inputs.begin());
+  channel(worker)->start(
+      "closures/make_input", encode(MakeInput{first.function, first.id, session}),
+      {.timeout = options_.closure_timeout},
+      if_alive([worker, session, rest = std::move(inputs)](CoordinatorCore& self,
+                                                           const rpc::CallResult& result) mutable {
+        if (result.error != nullptr && self.is_fenced(result.error)) return self.end(result.error);
+        // A function that fails is the error of the closures that use its input.
+        if (result.error != nullptr && self.is_loss(result.error)) {
+          return self.lose(worker, session, result.error);
+        }
+        self.send_inputs(worker, session, std::move(rest));
+      }));
+}
+
+void CoordinatorCore::attend(size_t worker, SessionId session) {
+  channel(worker)->start(
+      "leadership/attend", encode(LeaderClaim{.generation = surroundings_.generation}),
+      {.timeout = kAttendance},
+      if_alive([worker, session](CoordinatorCore& self, const rpc::CallResult& result) {
+        if (result.error != nullptr && self.is_fenced(result.error)) return self.end(result.error);
+        const bool is_over =
+            result.error == nullptr || record_error(result.error).code == Code::kDeadlineExceeded;
+        if (!is_over) return self.lose(worker, session, result.error);
+        {
+          const std::lock_guard lock(self.mutex_);
+          if (!self.is_current(worker, session)) return;
+        }
+        self.attend(worker, session);
+      }));
+}
+
+void CoordinatorCore::lose(size_t worker, SessionId session, const std::exception_ptr& error) {
+  {
+    const std::lock_guard lock(mutex_);
+    Worker& state = workers_[worker];
+    if (!is_current(worker, session)) return;
+    if (state.phase != Phase::kReady && state.phase != Phase::kMakesInputs) return;
+    state.phase = Phase::kLost;
+    state.lost_at = clock_.now();
+    state.why = record_error(error).message;
+    // At once for the first time; a worker that dies again and again is given time.
+    state.pause = ++state.losses == 1
+                      ? milliseconds(0)
+                      : std::min(kLongestPause, options_.worker_pause *
+                                                    (int64_t{1} << std::min(state.losses - 2, 20)));
+  }
+  log_warning("worker ", worker, " is lost (", record_error(error).message,
+              "); its closures run on others, and it takes part again when it is back");
+  ps_watch_->refuse_worker(static_cast<int>(worker), session + 1,
+                           if_alive([worker, session](CoordinatorCore& self) {
+                             self.refused_everywhere(worker, session);
+                           }));
+}
+
+// What the worker still does in that session changes nothing any more.
+void CoordinatorCore::refused_everywhere(size_t worker, SessionId session) {
+  std::vector<ClosurePtr> returned;
+  milliseconds pause{0};
+  bool is_hopeless = false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!is_current(worker, session)) return;
+    Worker& state = workers_[worker];
+    returned.swap(state.returned);
+    state.phase = Phase::kTaking;
+    is_hopeless = state.losses > options_.max_worker_losses;
+    pause = state.pause;
+    state.pause = kFirstRetry;
+  }
+  for (const ClosurePtr& closure : returned) queue_.put_back(static_cast<int>(worker), closure);
+  if (is_hopeless) return give_up(worker);
+  wake_after(pause, if_alive([worker](CoordinatorCore& self) { self.take(worker); }));
+}
+
+void CoordinatorCore::not_taken(size_t worker, SessionId session, const std::exception_ptr& error) {
+  if (is_fenced(error)) return end(error);
+  milliseconds pause{0};
+  bool is_over = false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!is_current(worker, session)) return;
+    Worker& state = workers_[worker];
+    if (state.why.empty()) {
+      state.lost_at = clock_.now();
+      state.why = record_error(error).message;
+    }
+    is_over = clock_.now() - state.lost_at > options_.max_recovery;
+    pause = std::max(kFirstRetry, state.pause);
+    state.pause = std::min(kLongestRetry, 2 * pause);
+  }
+  if (is_over) return give_up(worker);
+  wake_after(pause, if_alive([worker](CoordinatorCore& self) { self.take(worker); }));
+}
+
+void CoordinatorCore::give_up(size_t worker) {
+  std::string all;
+  bool is_last = true;
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopped_) return;
+    workers_[worker].phase = Phase::kGivenUp;
+    for (size_t i = 0; i < workers_.size(); ++i) {
+      is_last = is_last && workers_[i].phase == Phase::kGivenUp;
+      if (all.size() < 1000) {
+        all += str(i == 0 ? "" : "; ", TaskId{kWorker, static_cast<int>(i)}, ": ",
+                   workers_[i].losses, " losses in a row, the last because ", workers_[i].why);
+      }
+    }
+  }
+  log_warning("worker ", worker, " did not come back for good and is given up");
+  if (!is_last) return;
+  end(rpc::make_error(Code::kUnavailable, str("no worker is left. ", all), "",
+                      {.peer = to_string(TaskId{kWorker, static_cast<int>(worker)}),
+                       .generation = surroundings_.generation,
+                       .phase = "recovery"}));
+}
+
+}  // namespace cohort::internal
