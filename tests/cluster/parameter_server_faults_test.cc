@@ -428,7 +428,7 @@ TEST_F(ParameterServerFaults, Row9AStoppedPsIsNamedByItsSilence) {
   const std::string line = chief_line(runner, "ended at");
   EXPECT_THAT(line, HasSubstr("lost /job:ps/task:0"));
   std::printf("row 9: SIGSTOP of a ps: named after %.0f ms\n", time_in(line) - stopped);
-  EXPECT_LT(time_in(line) - stopped, 4500);
+  EXPECT_LT(time_in(line) - stopped, 3500);
   runner.resume({"ps", 0});
   for (const TaskId& task : runner.tasks()) {
     if (task != kTheChief) runner.kill(task);

@@ -222,6 +222,7 @@ std::shared_ptr<void> ClosureQueue::pause(Deadline deadline) {
   lock.unlock();
   std::shared_ptr<void> paused(nullptr, resume);
   lock.lock();
+  const bool was_broken = broken_ != nullptr;
   const bool is_still = wait(lock, deadline, "a checkpoint, for which closures pause,",
                              [this] { return begun_ == 0 || stopped_ || broken_; });
   if (!is_still) {
@@ -229,7 +230,10 @@ std::shared_ptr<void> ClosureQueue::pause(Deadline deadline) {
     lock.unlock();  // before `paused` ends
     throw DeadlineExceededError(text);
   }
+  // What broke before is known to who saves: values of ps tasks that are left, for instance.
+  const std::exception_ptr broke_meanwhile = was_broken ? nullptr : broken_;
   lock.unlock();
+  if (broke_meanwhile != nullptr) std::rethrow_exception(broke_meanwhile);
   return paused;
 }
 

@@ -101,7 +101,7 @@ class ClosureQueue {
   bool done();
 
   // Waits until every closure that has begun has ended, and lets none begin as long as the result
-  // lives. Errors: DeadlineExceeded.
+  // lives. Errors: DeadlineExceeded; what breaks the queue meanwhile.
   [[nodiscard]] std::shared_ptr<void> pause(Deadline deadline);
 
   // Nothing can run any more: all closures are cancelled, and every later call that throws errors

@@ -175,6 +175,20 @@ TEST(ClosureQueue, InAPauseNothingHasBegunAndNotEnded) {
   EXPECT_EQ(queue.take(0), fresh);
 }
 
+TEST(ClosureQueue, APauseThatWaitsEndsWithWhatBreaksTheQueue) {
+  ClosureQueue* waits_in = nullptr;
+  ClosureQueue queue({.report_after = milliseconds(1), .on_report = [&](const std::string&) {
+                        waits_in->break_with(
+                            std::make_exception_ptr(UnavailableError("a ps task is lost")));
+                      }});
+  waits_in = &queue;
+  queue.put(closure("begun"), soon());
+  queue.take(0);
+  EXPECT_THAT(thrown<UnavailableError>([&] { auto paused = queue.pause(soon()); }),
+              HasSubstr("a ps task is lost"));
+  EXPECT_NO_THROW(auto paused = queue.pause(soon()));  // what is left can be saved
+}
+
 TEST(ClosureQueue, ABrokenOneThrowsItsErrorEachTimeAndCancelsAll) {
   ClosureQueue queue({});
   const ClosurePtr running = closure("running"), queued = closure("queued");

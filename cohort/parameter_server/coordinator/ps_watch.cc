@@ -1,5 +1,6 @@
 #include "cohort/parameter_server/coordinator/ps_watch.h"
 
+#include <algorithm>
 #include <atomic>
 #include <utility>
 
@@ -14,7 +15,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kAnswer{500};  // to a question that takes no time
+constexpr milliseconds kShortestAnswer{50};  // to a question that takes no time
 constexpr milliseconds kBetweenQuestions{30};
 constexpr milliseconds kBeforeAnotherTry{200};
 constexpr milliseconds kOneFailure{1000};  // what fails within it fails for one reason
@@ -70,10 +71,17 @@ void PsWatch::suspect(int ps, const std::exception_ptr& error) {
 }
 
 void PsWatch::ask(int ps) {
+  milliseconds left{0};
+  {
+    const std::lock_guard lock(mutex_);
+    if (clock_ == nullptr) return;
+    left = std::chrono::duration_cast<milliseconds>(ps_[static_cast<size_t>(ps)].suspect_since +
+                                                    options_.grace - clock_->now());
+  }
   const auto channel = options_.channel(ps);
   channel->retry_now();
   channel->start("leadership/hello", encode(LeaderClaim{.generation = options_.generation}),
-                 {.timeout = kAnswer},
+                 {.timeout = std::max(left, kShortestAnswer)},
                  [weak = weak_from_this(), ps](const rpc::CallResult& result) {
                    if (const auto self = weak.lock()) self->answered(ps, result);
                  });
