@@ -23,6 +23,7 @@
 #include "cohort/collective/shared_memory/shared_memory_communicator.h"
 #include "cohort/collective/sole_communicator.h"
 #include "cohort/core/error.h"
+#include "cohort/core/host/host_identity.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/wire.h"
 
@@ -183,7 +184,7 @@ std::shared_ptr<Communicator> form_group_at(const std::string& host, const Group
 
 std::shared_ptr<Communicator> form_group(const GroupMember& member, internal::ServerCore& server,
                                          const CommunicationOptions& options) {
-  return form_group_at(host_identity(), member, server, options);
+  return form_group_at(internal::host_identity(), member, server, options);
 }
 
 }  // namespace cohort::collective

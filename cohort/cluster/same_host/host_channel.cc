@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "cohort/cluster/same_host/caller_connection.h"
-#include "cohort/cluster/same_host/host_identity.h"
 #include "cohort/cluster/same_host/knock.h"
 #include "cohort/core/error.h"
+#include "cohort/core/host/unix_socket.h"
 
 namespace cohort::internal::rpc {
 namespace {
@@ -102,8 +102,9 @@ class HostChannel final : public Channel {
   static std::shared_ptr<CallerConnection> connect(const std::shared_ptr<State>& state,
                                                    const Door& door) {
     if (door.name.empty()) return nullptr;
-    UniqueFd socket = connect_to_name(door.name);
-    if (!socket.valid() || !is_of_same_user(socket.get())) return nullptr;
+    UniqueFd socket = unix_socket();
+    if (connect_to_name(socket, door.name) != Connected::kYes) return nullptr;
+    if (!is_of_same_user(socket.get())) return nullptr;
     return CallerConnection::start(std::move(socket), door.ticket,
                                    {.peer = state->channel->peer(),
                                     .address = state->channel->address(),

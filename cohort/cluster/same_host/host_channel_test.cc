@@ -13,8 +13,8 @@
 
 #include "cohort/cluster/grpc/testing_services.h"
 #include "cohort/cluster/same_host/caller_connection.h"
-#include "cohort/cluster/same_host/host_identity.h"
 #include "cohort/cluster/same_host/host_server.h"
+#include "cohort/core/host/unix_socket.h"
 #include "cohort/core/testing_errors.h"
 
 namespace cohort::internal::rpc {
@@ -37,6 +37,12 @@ Bytes pattern(size_t size) {
 bool same(const Bytes& left, const Bytes& right) {
   return left.size == right.size &&
          (left.size == 0 || std::memcmp(left.data, right.data, left.size) == 0);
+}
+
+UniqueFd connected_to(const std::string& name) {
+  UniqueFd socket = unix_socket();
+  EXPECT_EQ(connect_to_name(socket, name), Connected::kYes);
+  return socket;
 }
 
 // Counts the calls that go the long way.
@@ -187,8 +193,7 @@ TEST_F(HostChannelTest, WithoutATicketNobodyGetsIn) {
       encode(PieceHead{.kind = PieceKind::kLast, .size = 0, .call = 1}),
       encode(PieceHead{.kind = PieceKind::kHello, .size = 1 << 20, .call = 0})};
   for (const std::string& piece : pieces) {
-    const UniqueFd connection = connect_to_name(host_.socket_name());
-    ASSERT_TRUE(connection.valid());
+    const UniqueFd connection = connected_to(host_.socket_name());
     ASSERT_EQ(::send(connection.get(), piece.data(), piece.size(), MSG_NOSIGNAL),
               static_cast<ssize_t>(piece.size()));
     EXPECT_TRUE(is_closed(connection));
@@ -200,7 +205,7 @@ TEST_F(HostChannelTest, ATicketCountsOnce) {
   const Door door = decode_door(server_.channel()->call(kKnock, knock(), {.timeout = seconds(20)}));
   ASSERT_EQ(door.name, host_.socket_name());
   const std::string hello = control_piece(PieceKind::kHello, 0, door.ticket);
-  const UniqueFd first = connect_to_name(door.name);
+  const UniqueFd first = connected_to(door.name);
   const std::string ping = hello + control_piece(PieceKind::kPing, 0);
   ASSERT_GT(::send(first.get(), ping.data(), ping.size(), MSG_NOSIGNAL), 0);
   pollfd watched{first.get(), POLLIN, 0};
@@ -209,7 +214,7 @@ TEST_F(HostChannelTest, ATicketCountsOnce) {
   ASSERT_EQ(::recv(first.get(), answer.data(), answer.size(), 0),
             static_cast<ssize_t>(kPieceHeadBytes));
   EXPECT_EQ(decode_piece_head(answer).kind, PieceKind::kPong);
-  const UniqueFd second = connect_to_name(door.name);
+  const UniqueFd second = connected_to(door.name);
   ASSERT_GT(::send(second.get(), hello.data(), hello.size(), MSG_NOSIGNAL), 0);
   EXPECT_TRUE(is_closed(second));
 }

@@ -7,8 +7,9 @@
 
 #include <utility>
 
-#include "cohort/cluster/same_host/host_identity.h"
 #include "cohort/core/error.h"
+#include "cohort/core/host/random_hex.h"
+#include "cohort/core/host/unix_socket.h"
 #include "cohort/core/logging.h"
 
 namespace cohort::internal::rpc {
@@ -26,7 +27,7 @@ std::string check_connection(int connection) {
 HostServer::HostServer(Dispatcher& dispatcher, const HostServerOptions& options)
     : dispatcher_(dispatcher),
       options_(options),
-      name_("cohort-" + random_ticket()),
+      name_("cohort-" + random_hex(16)),
       doorman_(std::make_shared<Doorman>(
           Doorman::Options{.socket_name = name_, .same_process = options.same_process})),
       socket_(listen_at_name(name_)),

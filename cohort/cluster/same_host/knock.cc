@@ -5,8 +5,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "cohort/cluster/same_host/host_identity.h"
 #include "cohort/core/error.h"
+#include "cohort/core/host/host_identity.h"
+#include "cohort/core/host/random_hex.h"
 #include "cohort/core/wire.h"
 
 namespace cohort::internal::rpc {
@@ -16,6 +17,7 @@ enum KnockField : uint32_t { kIdentity = 1, kProcess = 2 };
 enum DoorField : uint32_t { kDoorName = 1, kDoorTicket = 2 };
 
 constexpr std::chrono::seconds kTicketLife{10};
+constexpr size_t kTicketBytes = 16;
 constexpr size_t kMostTickets = 1024;
 
 constexpr MethodSpec kDoorMethods[] = {
@@ -24,7 +26,7 @@ constexpr MethodSpec kDoorMethods[] = {
 }  // namespace
 
 Message knock() {
-  static const std::string identity = same_host_identity();
+  static const std::string identity = host_identity();
   WireWriter out;
   out.bytes(kIdentity, identity).varint(kProcess, static_cast<uint64_t>(::getpid()));
   return {.control = out.str()};
@@ -40,7 +42,7 @@ Door decode_door(const Message& answer) {
   return door;
 }
 
-Doorman::Doorman(Options options) : options_(std::move(options)), identity_(same_host_identity()) {}
+Doorman::Doorman(Options options) : options_(std::move(options)), identity_(host_identity()) {}
 
 std::span<const MethodSpec> Doorman::methods() const { return kDoorMethods; }
 
@@ -56,7 +58,7 @@ void Doorman::handle(size_t, std::unique_ptr<Call> call) {
   if (identity != identity_ || (own_process && !options_.same_process)) {
     return call->reply({.control = ""});
   }
-  Ticket ticket{random_ticket(), call->caller().task, std::chrono::steady_clock::now()};
+  Ticket ticket{random_hex(kTicketBytes), call->caller().task, std::chrono::steady_clock::now()};
   WireWriter out;
   out.bytes(kDoorName, options_.socket_name).bytes(kDoorTicket, ticket.text);
   {

@@ -61,7 +61,7 @@ UniqueFd say_hello(const GroupMember& member) {
       ::poll(nullptr, 0, 10);
       continue;
     }
-    if (!is_same_user(fd->get())) {
+    if (!internal::is_of_same_user(fd->get())) {
       throw PermissionDeniedError(str("the process that invites to share memory in place of ",
                                       first_task(member), " is another user's"));
     }

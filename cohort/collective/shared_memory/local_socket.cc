@@ -2,8 +2,6 @@
 
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -13,33 +11,13 @@
 
 #include "cohort/collective/shared_memory/layout.h"
 #include "cohort/core/error.h"
+#include "cohort/core/host/unix_socket.h"
 
 namespace cohort::collective::shared_memory {
 namespace {
 
-using internal::str;
 using internal::UniqueFd;
 using Clock = std::chrono::steady_clock;
-
-struct AbstractAddress {
-  explicit AbstractAddress(const std::string& name) {
-    address.sun_family = AF_UNIX;
-    // The zero byte before the name makes it abstract.
-    const size_t size = std::min(name.size(), sizeof address.sun_path - 1);
-    std::memcpy(address.sun_path + 1, name.data(), size);
-    length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + size);
-  }
-  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&address); }
-
-  sockaddr_un address{};
-  socklen_t length = 0;
-};
-
-UniqueFd make_socket() {
-  UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!fd.valid()) throw ResourceExhaustedError(str("no unix socket: ", std::strerror(errno)));
-  return fd;
-}
 
 // Whether it is ready before the deadline.
 bool wait_for(int fd, short events, Deadline deadline) {
@@ -86,33 +64,20 @@ int poll_milliseconds(Deadline deadline) {
   return static_cast<int>(std::clamp<int64_t>(left, 0, INT_MAX));
 }
 
-UniqueFd listen_at(const std::string& name) {
-  UniqueFd fd = make_socket();
-  const AbstractAddress address(name);
-  if (::bind(fd.get(), address.get(), address.length) != 0 || ::listen(fd.get(), SOMAXCONN) != 0) {
-    throw ResourceExhaustedError(str("cannot listen at a unix socket: ", std::strerror(errno)));
-  }
-  return fd;
-}
-
 std::optional<UniqueFd> connect_to(const std::string& name, Deadline deadline) {
-  UniqueFd fd = make_socket();
-  const AbstractAddress address(name);
-  while (::connect(fd.get(), address.get(), address.length) != 0) {
-    if (errno == ECONNREFUSED || errno == ENOENT) return std::nullopt;
-    if (errno != EAGAIN && errno != EINTR) {
-      throw ResourceExhaustedError(str("cannot connect to a unix socket: ", std::strerror(errno)));
+  UniqueFd fd = internal::unix_socket();
+  for (;;) {
+    switch (internal::connect_to_name(fd, name)) {
+      case internal::Connected::kYes:
+        return fd;
+      case internal::Connected::kNobodyListens:
+        return std::nullopt;
+      case internal::Connected::kTooManyWait:
+        break;
     }
     if (Clock::now() >= deadline) throw DeadlineExceededError("nobody accepts at a unix socket");
     ::poll(nullptr, 0, 1);  // too many wait to be accepted
   }
-  return fd;
-}
-
-bool is_same_user(int fd) {
-  ucred peer{};
-  socklen_t size = sizeof peer;
-  return ::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == ::geteuid();
 }
 
 bool send_all(int fd, std::span<const char> bytes, std::span<const int> descriptors,

@@ -14,13 +14,8 @@ namespace cohort::collective::shared_memory {
 
 using Deadline = std::chrono::steady_clock::time_point;
 
-// Of an abstract name, which the system forgets with the process. Does not block.
-// Errors: ResourceExhausted.
-internal::UniqueFd listen_at(const std::string& name);
 // Empty: nobody listens there. Errors: ResourceExhausted, DeadlineExceeded.
 std::optional<internal::UniqueFd> connect_to(const std::string& name, Deadline deadline);
-// Whether the process at the other end is of this process's user.
-bool is_same_user(int fd);
 
 // What is left of the time, for poll(): 0 once the deadline has passed.
 int poll_milliseconds(Deadline deadline);

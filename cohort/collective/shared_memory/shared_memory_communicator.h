@@ -2,7 +2,7 @@
 // one slice of all tasks' values directly from where they lie, and a call is a few atomic
 // operations and, where somebody must wait for long, a futex.
 //
-//   if (every task's host_identity() is the same) communicator = make_shared_memory_communicator(member);
+//   if (every task's internal::host_identity() is the same) communicator = make_shared_memory_communicator(member);
 #pragma once
 
 #include <memory>
@@ -21,9 +21,5 @@ namespace cohort::collective {
 // ResourceExhausted (no memory, no file descriptor), InvalidArgument (the number of tasks),
 // PermissionDenied (another user's process in place of task 0), those of the store.
 std::shared_ptr<Communicator> make_shared_memory_communicator(const GroupMember& member);
-
-// Tasks of equal identity can share memory: one kernel, network namespace and user. Where the system
-// does not tell, an identity that no other task has.
-std::string host_identity();
 
 }  // namespace cohort::collective

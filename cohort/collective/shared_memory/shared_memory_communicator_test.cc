@@ -65,11 +65,6 @@ std::exception_ptr error_of(const std::function<void()>& call) {
   return nullptr;
 }
 
-TEST(SharedMemoryCommunicator, TasksOfOneHostHaveOneIdentity) {
-  EXPECT_EQ(host_identity(), host_identity());
-  EXPECT_THAT(host_identity(), AllOf(HasSubstr("net:["), HasSubstr(" user ")));
-}
-
 TEST(SharedMemoryCommunicator, ATaskThatLeavesIsLostToThoseWhoWait) {
   Communicators members = make_members(3);
   const auto errors = on_threads(members, [](std::shared_ptr<Communicator>& member) {

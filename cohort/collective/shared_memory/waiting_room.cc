@@ -8,8 +8,8 @@
 #include <cstring>
 
 #include "cohort/collective/shared_memory/local_socket.h"
-#include "cohort/collective/shared_memory/random_bytes.h"
 #include "cohort/core/error.h"
+#include "cohort/core/host/random_hex.h"
 
 namespace cohort::collective::shared_memory {
 namespace {
@@ -33,9 +33,9 @@ bool is_same_secret(const char* one, const std::string& other) {
 
 WaitingRoom::WaitingRoom(const GroupMember& member)
     : member_(member),
-      name_("cohort-" + random_hex(16)),
-      secret_(random_hex(Hello::kSecretDigits / 2)),
-      listener_(listen_at(name_)),
+      name_("cohort-" + internal::random_hex(16)),
+      secret_(internal::random_hex(Hello::kSecretDigits / 2)),
+      listener_(internal::listen_at_name(name_)),
       tasks_(static_cast<size_t>(member.size())) {}
 
 std::vector<int> WaitingRoom::missing() const {
@@ -69,7 +69,7 @@ void WaitingRoom::accept() {
       throw ResourceExhaustedError(
           internal::str("cannot accept at a unix socket: ", std::strerror(errno)));
     }
-    if (!is_same_user(fd.get())) continue;
+    if (!internal::is_of_same_user(fd.get())) continue;
     if (guests_.size() == kMostGuests) guests_.erase(guests_.begin());
     guests_.push_back({std::move(fd)});
   }

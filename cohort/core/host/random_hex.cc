@@ -1,4 +1,4 @@
-#include "cohort/collective/shared_memory/random_bytes.h"
+#include "cohort/core/host/random_hex.h"
 
 #include <sys/random.h>
 
@@ -7,7 +7,7 @@
 
 #include "cohort/core/error.h"
 
-namespace cohort::collective::shared_memory {
+namespace cohort::internal {
 
 std::string random_hex(size_t bytes) {
   constexpr char kDigits[] = "0123456789abcdef";
@@ -17,7 +17,7 @@ std::string random_hex(size_t bytes) {
     if (::getrandom(&byte, 1, 0) != 1) {
       if (errno == EINTR) continue;
       throw ResourceExhaustedError(
-          internal::str("the system gives no random numbers: ", std::strerror(errno)));
+          str("the system gives no random numbers: ", std::strerror(errno)));
     }
     text += kDigits[byte >> 4];
     text += kDigits[byte & 15];
@@ -25,4 +25,4 @@ std::string random_hex(size_t bytes) {
   return text;
 }
 
-}  // namespace cohort::collective::shared_memory
+}  // namespace cohort::internal

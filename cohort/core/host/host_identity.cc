@@ -1,19 +1,20 @@
+#include "cohort/core/host/host_identity.h"
+
 #include <fcntl.h>
 #include <unistd.h>
 
 #include <array>
-#include <string>
 
-#include "cohort/collective/shared_memory/random_bytes.h"
-#include "cohort/collective/shared_memory/shared_memory_communicator.h"
+#include "cohort/core/error.h"
 #include "cohort/core/files/unique_fd.h"
+#include "cohort/core/host/random_hex.h"
 
-namespace cohort::collective {
+namespace cohort::internal {
 namespace {
 
 // The kernel, as long as it runs.
 std::string boot_id() {
-  const internal::UniqueFd file(::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC));
+  const UniqueFd file(::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC));
   std::array<char, 64> text{};
   const ssize_t size = file.valid() ? ::read(file.get(), text.data(), text.size()) : -1;
   std::string id(text.data(), size > 0 ? static_cast<size_t>(size) : 0);
@@ -33,8 +34,8 @@ std::string network_namespace() {
 std::string host_identity() {
   const std::string boot = boot_id();
   const std::string network = network_namespace();
-  if (boot.empty() || network.empty()) return "unknown " + shared_memory::random_hex(16);
-  return internal::str(boot, ' ', network, " user ", ::geteuid());
+  if (boot.empty() || network.empty()) return "unknown " + random_hex(16);
+  return str(boot, ' ', network, " user ", ::geteuid());
 }
 
-}  // namespace cohort::collective
+}  // namespace cohort::internal
