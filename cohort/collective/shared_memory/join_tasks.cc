@@ -7,6 +7,7 @@
 #include "cohort/collective/shared_memory/connection.h"
 #include "cohort/collective/shared_memory/local_socket.h"
 #include "cohort/core/error.h"
+#include "cohort/core/host/unix_socket.h"
 
 namespace cohort::collective::shared_memory {
 namespace {

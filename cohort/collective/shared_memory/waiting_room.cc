@@ -10,6 +10,7 @@
 #include "cohort/collective/shared_memory/local_socket.h"
 #include "cohort/core/error.h"
 #include "cohort/core/host/random_hex.h"
+#include "cohort/core/host/unix_socket.h"
 
 namespace cohort::collective::shared_memory {
 namespace {
