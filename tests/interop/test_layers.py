@@ -32,6 +32,7 @@ CASES = [
     ("AveragePooling2D", {}, IMAGE),
     ("AveragePooling2D", {"pool_size": 3, "strides": 2, "padding": "same"}, IMAGE),
     ("GlobalMaxPooling1D", {}, SEQUENCE),
+    ("GlobalMaxPooling1D", {"keepdims": True}, SEQUENCE),
     ("GlobalAveragePooling1D", {}, SEQUENCE),
     ("GlobalMaxPooling2D", {}, IMAGE),
     ("GlobalAveragePooling2D", {}, IMAGE),

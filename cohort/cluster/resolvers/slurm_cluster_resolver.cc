@@ -41,7 +41,7 @@ struct Rank {
   bool of_slurm = true;
 };
 
-// Before it, the variable of the step; after it, that of the job.
+// The variable of the step, else that of the job.
 std::string step_or_job(const VariableReader& variables, const std::string& step,
                         const std::string& job) {
   if (auto value = variables.find(step)) return *std::move(value);

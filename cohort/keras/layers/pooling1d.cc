@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "cohort/keras/layers/fusion.h"
 #include "cohort/keras/layers/pooling2d.h"
 #include "cohort/keras/layers/window.h"
 #include "cohort/keras/saving/layer_config.h"
@@ -53,36 +52,6 @@ Pooling2DOptions of_rows(int64_t pool_size, const Pooling1DOptions& options) {
   return {.strides = Size2D(1, options.strides.value_or(pool_size)), .padding = options.padding};
 }
 
-class GlobalPooling1DImpl : public Layer {
- public:
-  using Pool = Tensor (*)(const Tensor& sequences);
-  GlobalPooling1DImpl(const char* class_name, const GlobalPooling1DOptions& options, Pool pool)
-      : Layer(class_name, {.name = options.name}), pool_(pool) {
-    set_input_spec({.rank = 3, .floating = true});
-  }
-
-  std::optional<Config> get_config() const override {
-    return internal::layer_config(*this, [](auto& field) {
-      field.always("data_format", "channels_last");
-      field.always("keepdims", false);
-    });
-  }
-
- protected:
-  Tensor call(const Tensor& input, const CallOptions&) override { return pool_(input); }
-
- private:
-  Pool pool_;
-};
-
-class GlobalAveragePooling1DImpl final : public GlobalPooling1DImpl,
-                                         public internal::AveragesSequences {
- public:
-  explicit GlobalAveragePooling1DImpl(const GlobalPooling1DOptions& options)
-      : GlobalPooling1DImpl("GlobalAveragePooling1D", options,
-                            [](const Tensor& x) { return x.mean({1}); }) {}
-};
-
 template <class Pooling>
 std::shared_ptr<Pooling1DImpl> make_pooling(const char* layer, int64_t pool_size,
                                             const Pooling1DOptions& options) {
@@ -98,13 +67,6 @@ MaxPooling1D::MaxPooling1D(int64_t pool_size, Pooling1DOptions options)
 
 AveragePooling1D::AveragePooling1D(int64_t pool_size, Pooling1DOptions options)
     : LayerHandle(make_pooling<AveragePooling2D>("AveragePooling1D", pool_size, options)) {}
-
-GlobalAveragePooling1D::GlobalAveragePooling1D(GlobalPooling1DOptions options)
-    : LayerHandle(std::make_shared<GlobalAveragePooling1DImpl>(options)) {}
-
-GlobalMaxPooling1D::GlobalMaxPooling1D(GlobalPooling1DOptions options)
-    : LayerHandle(std::make_shared<GlobalPooling1DImpl>(
-          "GlobalMaxPooling1D", options, [](const Tensor& x) { return x.amax({1}); })) {}
 
 }  // namespace cohort::keras::layers
 
@@ -128,15 +90,6 @@ layers::LayerHandle read_pooling1d(FieldReader& field) {
   return Pooling(pool_size, options);
 }
 
-template <class Pooling>
-layers::LayerHandle read_global_pooling1d(FieldReader& field) {
-  layers::GlobalPooling1DOptions options;
-  field.common(options);
-  field.always("data_format", "channels_last");
-  field.always("keepdims", false);
-  return Pooling(options);
-}
-
 }  // namespace
 
 layers::LayerHandle read_max_pooling1d(FieldReader& field) {
@@ -144,12 +97,6 @@ layers::LayerHandle read_max_pooling1d(FieldReader& field) {
 }
 layers::LayerHandle read_average_pooling1d(FieldReader& field) {
   return read_pooling1d<layers::AveragePooling1D>(field);
-}
-layers::LayerHandle read_global_average_pooling1d(FieldReader& field) {
-  return read_global_pooling1d<layers::GlobalAveragePooling1D>(field);
-}
-layers::LayerHandle read_global_max_pooling1d(FieldReader& field) {
-  return read_global_pooling1d<layers::GlobalMaxPooling1D>(field);
 }
 
 }  // namespace cohort::internal

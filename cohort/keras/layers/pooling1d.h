@@ -19,6 +19,7 @@ struct Pooling1DOptions {
   std::string name = "";
 };
 struct GlobalPooling1DOptions {
+  bool keepdims = false;  // keep the pooled dimensions, with size 1
   std::string name = "";
 };
 

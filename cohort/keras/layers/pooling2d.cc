@@ -126,28 +126,6 @@ class AveragePooling2DImpl final : public Pooling2DImpl {
   }
 };
 
-class GlobalPooling2DImpl final : public Layer {
- public:
-  using Pool = Tensor (*)(const Tensor& images);
-  GlobalPooling2DImpl(const char* class_name, const GlobalPooling2DOptions& options, Pool pool)
-      : Layer(class_name, {.name = options.name}), pool_(pool) {
-    set_input_spec({.rank = 4, .floating = true});
-  }
-
-  std::optional<Config> get_config() const override {
-    return internal::layer_config(*this, [](auto& field) {
-      field.always("data_format", "channels_last");
-      field.always("keepdims", false);
-    });
-  }
-
- protected:
-  Tensor call(const Tensor& input, const CallOptions&) override { return pool_(input); }
-
- private:
-  Pool pool_;
-};
-
 }  // namespace
 
 MaxPooling2D::MaxPooling2D(Size2D pool_size, Pooling2DOptions options)
@@ -155,18 +133,6 @@ MaxPooling2D::MaxPooling2D(Size2D pool_size, Pooling2DOptions options)
 
 AveragePooling2D::AveragePooling2D(Size2D pool_size, Pooling2DOptions options)
     : LayerHandle(std::make_shared<AveragePooling2DImpl>("AveragePooling2D", pool_size, options)) {}
-
-GlobalAveragePooling2D::GlobalAveragePooling2D(GlobalPooling2DOptions options)
-    : LayerHandle(std::make_shared<GlobalPooling2DImpl>("GlobalAveragePooling2D", options,
-                                                        [](const Tensor& x) {
-                                                          return x.mean({1, 2});
-                                                        })) {}
-
-GlobalMaxPooling2D::GlobalMaxPooling2D(GlobalPooling2DOptions options)
-    : LayerHandle(
-          std::make_shared<GlobalPooling2DImpl>("GlobalMaxPooling2D", options, [](const Tensor& x) {
-            return x.amax({1, 2});
-          })) {}
 
 }  // namespace cohort::keras::layers
 
@@ -188,15 +154,6 @@ layers::LayerHandle read_pooling2d(FieldReader& field) {
   return Pooling(pool_size, options);
 }
 
-template <class Pooling>
-layers::LayerHandle read_global_pooling2d(FieldReader& field) {
-  layers::GlobalPooling2DOptions options;
-  field.common(options);
-  field.always("data_format", "channels_last");
-  field.always("keepdims", false);
-  return Pooling(options);
-}
-
 }  // namespace
 
 layers::LayerHandle read_max_pooling2d(FieldReader& field) {
@@ -204,12 +161,6 @@ layers::LayerHandle read_max_pooling2d(FieldReader& field) {
 }
 layers::LayerHandle read_average_pooling2d(FieldReader& field) {
   return read_pooling2d<layers::AveragePooling2D>(field);
-}
-layers::LayerHandle read_global_average_pooling2d(FieldReader& field) {
-  return read_global_pooling2d<layers::GlobalAveragePooling2D>(field);
-}
-layers::LayerHandle read_global_max_pooling2d(FieldReader& field) {
-  return read_global_pooling2d<layers::GlobalMaxPooling2D>(field);
 }
 
 }  // namespace cohort::internal

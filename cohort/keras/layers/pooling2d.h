@@ -19,6 +19,7 @@ struct Pooling2DOptions {
   std::string name = "";
 };
 struct GlobalPooling2DOptions {
+  bool keepdims = false;  // keep the pooled dimensions, with size 1
   std::string name = "";
 };
 

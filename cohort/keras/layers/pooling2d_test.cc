@@ -64,6 +64,15 @@ TEST(GlobalAveragePooling2D, LeavesTheChannels) {
   EXPECT_THAT(elements(y), ElementsAre(2, 20));
 }
 
+TEST(GlobalPooling, KeepsDimensionsWhereAskedTo) {
+  const Tensor image = numbers({1, 10, 3, 30}, {1, 2, 1, 2});
+  const Tensor largest = GlobalMaxPooling2D({.keepdims = true})(image);
+  EXPECT_THAT(largest.sizes(), ElementsAre(1, 1, 1, 2));
+  EXPECT_THAT(elements(largest), ElementsAre(3, 30));
+  EXPECT_THAT(GlobalAveragePooling1D({.keepdims = true})(image.squeeze(2)).sizes(),
+              ElementsAre(1, 1, 2));
+}
+
 TEST(Pooling2D, ErrorsNameTheLayer) {
   EXPECT_THAT(thrown<InvalidArgumentError>([] {
                 MaxPooling2D(2, {.name = "half"})(at::ones({4, 4}));

@@ -195,12 +195,14 @@ keras::layers::LayerHandle read_text_vectorization(FieldReader& field) {
   field.common(options);
   field("max_tokens", options.max_tokens);
   const auto step = [&](const char* key, auto& value) {
-    std::optional<std::string> name = value.name();
-    field(key, name);
-    if (name) {
-      value = *name;
-    } else {
+    const Json* name = field.find(key);
+    if (name == nullptr) return;
+    if (name->is_null()) {
       value = nullptr;
+    } else {
+      std::string text;
+      field(key, text);
+      value = text;
     }
   };
   step("standardize", options.standardize);

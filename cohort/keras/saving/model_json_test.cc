@@ -68,7 +68,7 @@ std::vector<LayerHandle> layers_of_all_kinds() {
       layers::GlobalAveragePooling1D(),
       layers::GlobalAveragePooling2D(),
       layers::GlobalMaxPooling1D(),
-      layers::GlobalMaxPooling2D(),
+      layers::GlobalMaxPooling2D({.keepdims = true}),
       layers::InputLayer({3, kUnknownDim}, {.name = "in", .dtype = cohort::string}),
       layers::IntegerLookup({.vocabulary = {3, 5}, .mask_token = 0}),
       layers::LSTM(3, {.unit_forget_bias = false, .go_backwards = true}),

@@ -1,0 +1,109 @@
+// Pooling over all steps of a sequence or all pixels of an image.
+#include <utility>
+#include <vector>
+
+#include "cohort/keras/layers/fusion.h"
+#include "cohort/keras/layers/pooling1d.h"
+#include "cohort/keras/layers/pooling2d.h"
+#include "cohort/keras/saving/layer_config.h"
+
+namespace cohort::keras::layers {
+namespace {
+
+class GlobalPoolingImpl : public Layer {
+ public:
+  using Pool = Tensor (*)(const Tensor& input, at::IntArrayRef axes, bool keepdims);
+  // Over the axes between the batch and the channels; `rank` counts all.
+  template <class Options>
+  GlobalPoolingImpl(const char* class_name, int64_t rank, const Options& options, Pool pool)
+      : Layer(class_name, {.name = options.name}), keepdims_(options.keepdims), pool_(pool) {
+    set_input_spec({.rank = rank, .floating = true});
+    for (int64_t axis = 1; axis < rank - 1; ++axis) axes_.push_back(axis);
+  }
+
+  std::optional<Config> get_config() const override {
+    return internal::layer_config(*this, [this](auto& field) {
+      field.always("data_format", "channels_last");
+      field("keepdims", keepdims_);
+    });
+  }
+
+ protected:
+  Tensor call(const Tensor& input, const CallOptions&) override {
+    return pool_(input, axes_, keepdims_);
+  }
+
+ private:
+  std::vector<int64_t> axes_;
+  bool keepdims_;
+  Pool pool_;
+};
+
+Tensor mean(const Tensor& input, at::IntArrayRef axes, bool keepdims) {
+  return input.mean(axes, keepdims);
+}
+Tensor maximum(const Tensor& input, at::IntArrayRef axes, bool keepdims) {
+  return input.amax(axes, keepdims);
+}
+
+constexpr int64_t kSequences = 3;
+constexpr int64_t kImages = 4;
+
+class AverageOfSequences final : public GlobalPoolingImpl, public internal::AveragesSequences {
+ public:
+  explicit AverageOfSequences(const GlobalPooling1DOptions& options)
+      : GlobalPoolingImpl("GlobalAveragePooling1D", kSequences, options, mean) {}
+};
+
+}  // namespace
+
+GlobalAveragePooling1D::GlobalAveragePooling1D(GlobalPooling1DOptions options)
+    : LayerHandle(options.keepdims ? std::shared_ptr<Layer>(std::make_shared<GlobalPoolingImpl>(
+                                         "GlobalAveragePooling1D", kSequences, options, mean))
+                                   : std::make_shared<AverageOfSequences>(options)) {}
+
+GlobalMaxPooling1D::GlobalMaxPooling1D(GlobalPooling1DOptions options)
+    : LayerHandle(std::make_shared<GlobalPoolingImpl>("GlobalMaxPooling1D", kSequences, options,
+                                                      maximum)) {}
+
+GlobalAveragePooling2D::GlobalAveragePooling2D(GlobalPooling2DOptions options)
+    : LayerHandle(
+          std::make_shared<GlobalPoolingImpl>("GlobalAveragePooling2D", kImages, options, mean)) {}
+
+GlobalMaxPooling2D::GlobalMaxPooling2D(GlobalPooling2DOptions options)
+    : LayerHandle(
+          std::make_shared<GlobalPoolingImpl>("GlobalMaxPooling2D", kImages, options, maximum)) {}
+
+}  // namespace cohort::keras::layers
+
+namespace cohort::internal {
+
+namespace layers = keras::layers;
+
+namespace {
+
+template <class Pooling, class Options>
+layers::LayerHandle read_global_pooling(FieldReader& field) {
+  Options options;
+  field.common(options);
+  field.always("data_format", "channels_last");
+  field("keepdims", options.keepdims);
+  return Pooling(options);
+}
+
+}  // namespace
+
+layers::LayerHandle read_global_average_pooling1d(FieldReader& field) {
+  return read_global_pooling<layers::GlobalAveragePooling1D, layers::GlobalPooling1DOptions>(field);
+}
+layers::LayerHandle read_global_max_pooling1d(FieldReader& field) {
+  return read_global_pooling<layers::GlobalMaxPooling1D, layers::GlobalPooling1DOptions>(field);
+}
+layers::LayerHandle read_global_average_pooling2d(FieldReader& field) {
+  return read_global_pooling<layers::GlobalAveragePooling2D, layers::GlobalPooling2DOptions>(field);
+}
+layers::LayerHandle read_global_max_pooling2d(FieldReader& field) {
+  return read_global_pooling<layers::GlobalMaxPooling2D, layers::GlobalPooling2DOptions>(field);
+}
+
+}  // namespace cohort::internal
