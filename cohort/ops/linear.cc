@@ -4,8 +4,10 @@
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/addmm.h>
+#include <ATen/ops/addmv.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/mm.h>
+#include <ATen/ops/mv.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
@@ -93,7 +95,7 @@ struct Linear : Function<Linear> {
   }
 };
 
-bool can_split(const Tensor& x, const Tensor& weight) {
+bool can_multiply(const Tensor& x, const Tensor& weight) {
   const auto fits = [](const Tensor& matrix) {
     return matrix.dim() == 2 && matrix.is_cpu() && matrix.layout() == at::kStrided &&
            (matrix.scalar_type() == float32 || matrix.scalar_type() == float64);
@@ -102,10 +104,20 @@ bool can_split(const Tensor& x, const Tensor& weight) {
          x.size(1) == weight.size(0);
 }
 
+// OpenBLAS packs such a product as if there were many columns, which takes eight times as long.
+bool is_large_matrix_by_vector(const Tensor& x, const Tensor& weight) {
+  constexpr int64_t kLarge = 1 << 13;
+  return can_multiply(x, weight) && weight.size(1) == 1 && x.numel() >= kLarge;
+}
+
 }  // namespace
 
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
-  if (can_split(x, weight) && useful_threads(x.size(0), x.size(1), weight.size(1)) > 1) {
+  if (is_large_matrix_by_vector(x, weight)) {
+    const Tensor vector = weight.squeeze(1);
+    return (bias.defined() ? at::addmv(bias, x, vector) : at::mv(x, vector)).unsqueeze(1);
+  }
+  if (can_multiply(x, weight) && useful_threads(x.size(0), x.size(1), weight.size(1)) > 1) {
     return Linear::apply(x, weight, bias.defined() ? c10::make_optional(bias) : c10::nullopt);
   }
   return bias.defined() ? at::addmm(bias, x, weight) : at::mm(x, weight);

@@ -22,7 +22,8 @@ struct Case {
   int64_t batch, in, units;
 };
 const Case kCases[] = {
-    {4, 3, 5}, {0, 3, 5}, {257, 301, 129}, {33, 700, 501}, {4, 700, 1801}, {1801, 700, 4},
+    {4, 3, 5},      {0, 3, 5},      {257, 301, 129}, {33, 700, 501},
+    {4, 700, 1801}, {1801, 700, 4}, {32, 700, 1},
 };
 
 class LinearTest : public ::testing::TestWithParam<int> {
