@@ -21,6 +21,7 @@
 #include "cohort/parameter_server/parameter_server_core.h"
 #include "cohort/parameter_server/parameter_server_strategy.h"
 #include "cohort/parameter_server/testing_cluster.h"
+#include "cohort/parameter_server/testing_gate.h"
 #include "cohort/parameter_server/variables/sharded_variable.h"
 
 namespace cohort::keras {
@@ -233,6 +234,35 @@ TEST(ServedLayers, ATorchModelTrainsAsAlone) {
   // On the coordinator it computes with the ps tasks' values.
   const Tensor x = at::ones({2, 2});
   EXPECT_TRUE(at::allclose(served.model(x), alone.model(x)));
+}
+
+// Two workers take gradients by the same values: one update comes after the other.
+TEST(ServedLayers, TheMeanStalenessIsThatOfTheGradients) {
+  TestingCluster cluster(2, 1);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  auto scope = strategy.scope();
+  const Variable w(1.f, {.name = "w"});
+  const optimizers::SGD optimizer({.learning_rate = 0.5});
+  optimizer.build({w});
+  scope.close();
+  distribute::Gate gate;
+  const ClusterCoordinator coordinator(strategy, {.window = 1});
+  EXPECT_EQ(coordinator.mean_staleness(), 0);
+  for (int i = 0; i < 2; ++i) {
+    coordinator.schedule([&] {
+      strategy.run([&] {
+        GradientTape tape;
+        const Tensor loss = w.value() * 1;
+        gate.pass();
+        optimizer.minimize(loss, {w}, tape);
+      });
+    });
+  }
+  ASSERT_TRUE(gate.wait_for(2));
+  gate.open();
+  coordinator.join();
+  EXPECT_EQ(coordinator.mean_staleness(), 0.5);
+  EXPECT_EQ(w.value().item<float>(), 0);
 }
 
 }  // namespace

@@ -2,13 +2,11 @@
 
 #include <algorithm>
 #include <exception>
-#include <future>
 #include <random>
 #include <utility>
 
 #include "cohort/cluster/address.h"
 #include "cohort/cluster/known_jobs.h"
-#include "cohort/cluster/rpc/error_detail.h"
 #include "cohort/cluster/server_core.h"
 #include "cohort/cluster/server_registry.h"
 #include "cohort/core/error.h"
@@ -18,7 +16,6 @@
 #include "cohort/parameter_server/closures/closure_context.h"
 #include "cohort/parameter_server/closures/closure_service.h"
 #include "cohort/parameter_server/coordinator/coordinator_core.h"
-#include "cohort/parameter_server/leadership/leadership_message.h"
 #include "cohort/parameter_server/leadership/leadership_service.h"
 #include "cohort/parameter_server/push_exchange.h"
 #include "cohort/parameter_server/runner/loop_table.h"
@@ -111,45 +108,18 @@ ParameterServerCore::~ParameterServerCore() {
   if (setup_.server != nullptr && std::uncaught_exceptions() == exceptions_) end_others();
 }
 
-// The other tasks' join() returns 0. After an error they stay, for a coordinator that starts again.
-void ParameterServerCore::end_others() noexcept {
-  constexpr std::chrono::seconds kPatience{2};
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
-  try {
-    std::vector<TaskId> left;
-    for (const TaskId& task : setup_.cluster.tasks()) {
-      if (task.job == kWorker || task.job == kPs) left.push_back(task);
-    }
-    while (!left.empty() && std::chrono::steady_clock::now() < deadline) {
-      std::vector<std::future<std::exception_ptr>> ended;
-      for (const TaskId& task : left) {
-        auto promise = std::make_shared<std::promise<std::exception_ptr>>();
-        ended.push_back(promise->get_future());
-        channel(task)->start(
-            "server/stop", {.control = "the training has ended"}, {.timeout = kPatience},
-            [promise](const rpc::CallResult& result) { promise->set_value(result.error); });
-      }
-      std::vector<TaskId> again;
-      for (size_t i = 0; i < left.size(); ++i) {
-        // Each call has its deadline. Another task's end is a new generation of the cluster, by which
-        // a call that was under way is refused.
-        const std::exception_ptr error = ended[i].get();
-        if (error != nullptr && record_error(error).code == Code::kAborted) {
-          again.push_back(left[i]);
-        }
-      }
-      left = std::move(again);
-    }
-  } catch (const std::exception& error) {
-    log_info("the other tasks were not told of the end: ", error.what());
-  }
-}
-
-// A server of this cluster, in this process.
+// A server of this cluster, in this process. One that has served an earlier strategy goes on: what
+// that one had there goes when this one's coordinator takes the task.
 void ParameterServerCore::serve(ServerCore& server) {
   const TaskId& task = server.task();
   if (server.cluster_spec() != setup_.cluster) return;
   if (task.job != kPs && task.job != kWorker) return;
+  for (const rpc::MethodEntry& entry : server.dispatcher().table()) {
+    if (dynamic_cast<StoreService*>(entry.service.get()) != nullptr) return;
+    if (auto* closures = dynamic_cast<ClosureService*>(entry.service.get())) {
+      return closures->add(self());
+    }
+  }
   const auto fence = std::make_shared<CoordinatorFence>(task);
   if (task.job == kPs) {
     const auto store = std::make_shared<VariableStore>();
@@ -158,7 +128,9 @@ void ParameterServerCore::serve(ServerCore& server) {
         [store](int64_t generation) { store->clear(generation << kSessionNumberBits); });
     server.add(std::make_shared<StoreService>(task, store, fence));
   } else {
-    server.add(std::make_shared<ClosureService>(task, self(), fence));
+    const auto closures = std::make_shared<ClosureService>(task, fence);
+    closures->add(self());
+    server.add(closures);
   }
   server.add(std::make_shared<LeadershipService>(fence));
 }
@@ -166,50 +138,6 @@ void ParameterServerCore::serve(ServerCore& server) {
 SessionId ParameterServerCore::session() const {
   if (Task::current().job() == kWorker) return sessions_.get().load();
   return session_id(generation_, 0);
-}
-
-// A ps task that the coordinator cannot reach may turn out to be lost, about which more is known.
-std::exception_ptr ParameterServerCore::explained(const std::exception_ptr& error) const {
-  if (Task::current().job() == kWorker) return error;
-  const auto at_work = coordinator();
-  return at_work == nullptr ? error : at_work->explained(error);
-}
-
-void ParameterServerCore::lead() {
-  const std::lock_guard lock(lead_mutex_);
-  if (generation_ != 0) return;
-  int64_t generation = 1;
-  while (const int64_t later = take_all(generation)) generation = later + 1;
-  generation_ = generation;
-  if (generation > 1) {
-    log_info("this coordinator has generation ", generation, "; earlier ones are refused");
-  }
-}
-
-int64_t ParameterServerCore::take_all(int64_t generation) const {
-  std::vector<std::future<rpc::CallResult>> answers;
-  for (int ps = 0; ps < store_.num_ps(); ++ps) {
-    auto promise = std::make_shared<std::promise<rpc::CallResult>>();
-    answers.push_back(promise->get_future());
-    channel({kPs, ps})->start("leadership/take", encode(LeaderClaim{.generation = generation}),
-                              {.timeout = setup_.timeout}, [promise](rpc::CallResult result) {
-                                promise->set_value(std::move(result));
-                              });
-  }
-  int64_t later = 0;
-  std::exception_ptr failed;
-  for (auto& answer : answers) {
-    const std::exception_ptr error = answer.get().error;  // each call has its deadline
-    if (error == nullptr) continue;
-    const ErrorDetail detail = rpc::detail_of(error);
-    if (detail.phase == kFenced) {
-      later = std::max(later, detail.generation);
-    } else {
-      failed = error;
-    }
-  }
-  if (failed != nullptr) std::rethrow_exception(failed);
-  return later;
 }
 
 std::function<void(const std::string&, double)> ParameterServerCore::figures() const {
@@ -321,14 +249,16 @@ MakeWorkerInput ParameterServerCore::input(const std::string& name) const {
                           "; every task must add the same functions, before its server's join()"));
 }
 
-void ParameterServerCore::require_workers_here(const std::string& what) const {
-  bool is_here = false;
-  if (setup_.server == nullptr) {
-    for (int i = 0; i < num_workers_ && !is_here; ++i) {
-      is_here = with_server({kWorker, i}, [](ServerCore&) {});
-    }
+bool ParameterServerCore::workers_are_here() const {
+  if (setup_.server != nullptr) return false;
+  for (int i = 0; i < num_workers_; ++i) {
+    if (with_server({kWorker, i}, [](ServerCore&) {})) return true;
   }
-  if (is_here) return;
+  return false;
+}
+
+void ParameterServerCore::require_workers_here(const std::string& what) const {
+  if (workers_are_here()) return;
   throw FailedPreconditionError(
       str(what, " cannot travel to workers of other processes: declare it by name with ",
           "ParameterServerStrategy::function, in every task, before the program's roles part"));

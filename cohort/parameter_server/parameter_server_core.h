@@ -135,6 +135,7 @@ class ParameterServerCore final : public LocalStrategy {
   StructureFunction<> captured_function(const std::string& name) const;
   // Errors: FailedPrecondition (the workers are other processes; says what cannot travel to them).
   void require_workers_here(const std::string& what) const;
+  bool workers_are_here() const;
   // A name that no other input of this strategy has.
   std::string new_input_name();
 

@@ -20,6 +20,7 @@ namespace {
 
 using coordinator::ClusterCoordinator;
 using data::Dataset;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 TEST(ParameterServer, VariablesLiveOnPsTasks) {
@@ -130,6 +131,48 @@ TEST(ParameterServer, ALaterCoordinatorsClosuresCountToo) {
     coordinator.join();
     EXPECT_EQ(count.value().item<int64_t>(), 4 * i);
   }
+}
+
+// Programs of tests make several over the same servers. The iterators of the first are on the workers
+// until the second takes them.
+TEST(ParameterServer, ALaterStrategyTakesTheServersOver) {
+  TestingCluster cluster(2, 2);
+  const auto train = [&](const ParameterServerStrategy& strategy) {
+    const auto scope = strategy.scope();
+    const Variable count(0, {.name = "count", .aggregation = VariableAggregation::SUM});
+    const ClusterCoordinator coordinator(strategy);
+    const auto iterator =
+        coordinator.create_per_worker_dataset([] { return Dataset::range(100).batch(1); })
+            .iterator();
+    for (int i = 0; i < 5; ++i) {
+      coordinator.schedule(
+          [&](DistributedIterator& it) {
+            strategy.run([&](const Tensor&) { count.assign_add(1); }, it.get_next());
+          },
+          iterator);
+    }
+    coordinator.join();
+    EXPECT_EQ(count.value().item<int64_t>(), 5);
+    return count;
+  };
+  for (int i = 0; i < 2; ++i) train(ParameterServerStrategy(cluster.resolver()));
+  // One that is still there is told what has happened, and the later one goes on.
+  const ParameterServerStrategy first(cluster.resolver());
+  const Variable old = train(first);
+  const ClusterCoordinator of_first(first);
+  const ParameterServerStrategy second(cluster.resolver());
+  of_first.schedule([] {}).fetch();
+  train(second);
+  const auto says_what_to_do =
+      AllOf(HasSubstr("later ParameterServerStrategy"),
+            HasSubstr("use one strategy after the other"), HasSubstr("generation 4"));
+  EXPECT_THAT(thrown<AbortedError>([&] { old.value(); }), says_what_to_do);
+  EXPECT_THAT(thrown<AbortedError>([&] { old.assign(3); }), says_what_to_do);
+  EXPECT_THAT(thrown<AbortedError>([&] {
+                of_first.schedule([] {});
+                of_first.join();
+              }),
+              HasSubstr("generation 4"));
 }
 
 TEST(ParameterServer, AFunctionTakesItsInputsAndThenArguments) {

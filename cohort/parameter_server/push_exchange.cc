@@ -167,6 +167,7 @@ void PushExchange::push_one(size_t target, const Tensor& gradient, const UpdateS
                    .learning_rate = step.learning_rate,
                    .iteration = step.iteration};
     const auto index = static_cast<size_t>(shard.place.key.shard);
+    op.based_on = variable.version_of_shard(index);
     for (const auto& slot : slots_[target])
       op.slots.push_back(slot->placed_shards()[index].place.key);
     return op;

@@ -121,6 +121,7 @@ void Program::train() {
   }
   const auto loss = coordinator.schedule(step_fn_, iterator);
   print("Final loss is %f\n", loss.fetch().tensor().item<double>());
+  print("Mean staleness is %.2f\n", coordinator.mean_staleness());
 
   evaluate_inline();
   evaluate_on_workers(coordinator);

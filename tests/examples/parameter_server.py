@@ -17,7 +17,8 @@ def expect_lines(output, epochs):
     finished = re.findall(r"Finished epoch (\d+), accuracy is [01]\.\d{6}\.$", output, re.MULTILINE)
     if finished != [str(epoch) for epoch in range(epochs)]:
         sys.exit(f"these epochs were finished: {finished}\n{output}")
-    for line in (r"Final loss is \d+\.\d{6}$", r"Evaluation accuracy: [01]\.\d{6}$"):
+    for line in (r"Final loss is \d+\.\d{6}$", r"Mean staleness is \d+\.\d\d$",
+                 r"Evaluation accuracy: [01]\.\d{6}$"):
         if not re.search(line, output, re.MULTILINE):
             sys.exit(f"no line is like {line}\n{output}")
 

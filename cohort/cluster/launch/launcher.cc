@@ -111,6 +111,7 @@ class Job {
   struct State {
     std::unique_ptr<TaskRun> run;
     std::optional<Clock::time_point> restart_at = std::nullopt;
+    int quick_ends = 0;  // in a row: it failed before it had run for a while
     bool stopped = false;
   };
   // While the tasks that train in step end, to start again together.
@@ -191,8 +192,7 @@ class Job {
     const std::string how = describe(status);
     const int restarts = run.num_starts() - 1;
     if (may_restart && restarts < options_.restarts) {
-      const auto delay = std::min<std::chrono::milliseconds>(
-          options_.restart_delay * (1LL << std::min(restarts, 16)), std::chrono::minutes(1));
+      const std::chrono::milliseconds delay = next_delay(state);
       const bool together = num_in_step() > 1 && is_in_step(state);
       say(str(run.task().label(), " ", how, together ? "; all workers start again" : "",
               "; restart ", restarts + 1, " of ", options_.restarts, " in ", delay.count(), " ms"));
@@ -204,9 +204,32 @@ class Job {
                   .next_step = Clock::now() + options_.failure_grace};
       return start_together();
     }
+    if (can_go_on_without(state)) {
+      return say(str(run.task().label(), " ", how, "; the job goes on without it"));
+    }
     failure_ = status.shell_code();
     say(str(run.task().label(), " ", how, "; ending the other tasks"));
     begin_end(options_.failure_grace);
+  }
+
+  std::chrono::milliseconds next_delay(State& state) const {
+    constexpr std::chrono::minutes kLongest{1};
+    if (state.run->last_run_time() >= options_.steady_after) state.quick_ends = 0;
+    const int doublings = std::min(state.quick_ends++, 16);
+    return std::min<std::chrono::milliseconds>(options_.restart_delay * (1LL << doublings),
+                                               kLongest);
+  }
+
+  // Of a task that has failed for good. The coordinator of a job with ps gives a lost worker's
+  // closures to others.
+  bool can_go_on_without(const State& failed) const {
+    if (!has_ps_) return false;
+    const std::string& job = failed.run->task().id.job;
+    if (job == "evaluator") return true;
+    return job == "worker" && std::any_of(tasks_.begin(), tasks_.end(), [](const State& state) {
+             return state.run->task().id.job == "worker" &&
+                    (state.run->is_running() || state.restart_at);
+           });
   }
 
   // Whether the task cannot go on without the others of its kind.
@@ -252,6 +275,13 @@ class Job {
     });
   }
 
+  // What it does with SIGTERM is no success.
+  bool was_chief_stopped() const {
+    return std::any_of(tasks_.begin(), tasks_.end(), [](const State& state) {
+      return state.run->task().id.job == "chief" && state.stopped;
+    });
+  }
+
   // The job is over: from here on nothing restarts, and the tasks have so long to end by themselves.
   void begin_end(std::chrono::milliseconds grace) {
     over_ = true;
@@ -284,7 +314,8 @@ class Job {
 
   LaunchResult result() const {
     LaunchResult result;
-    result.exit_code = caught_ != 0 ? 128 + caught_ : failure_;
+    const bool chief_has_done_it = has_ps_ && is_done() && !was_chief_stopped();
+    result.exit_code = caught_ != 0 ? 128 + caught_ : chief_has_done_it ? 0 : failure_;
     for (const State& state : tasks_) {
       result.tasks.push_back(
           {.id = state.run->task().id,
@@ -306,7 +337,7 @@ class Job {
   bool over_ = false;
   int escalation_ = 0;
   int caught_ = 0;   // the first signal
-  int failure_ = 0;  // the exit code of the first task that failed for good
+  int failure_ = 0;  // the exit code of the task that ended the job
   std::optional<Clock::time_point> next_step_;
   std::optional<Regroup> regroup_;
 };

@@ -28,6 +28,8 @@ struct LaunchOptions {
   bool restart_each = false;
   // Before the first restart of a task; it doubles from restart to restart, up to a minute.
   std::chrono::milliseconds restart_delay = std::chrono::seconds(1);
+  // A task that has run for so long before it failed got somewhere: its delay is the first one again.
+  std::chrono::milliseconds steady_after = std::chrono::minutes(1);
   // What the other tasks have to end by themselves after one has failed for good, or before they start
   // again together: they notice it, say which one it was, and may save.
   std::chrono::milliseconds failure_grace = std::chrono::seconds(3);
@@ -48,14 +50,15 @@ struct TaskSummary {
 };
 
 struct LaunchResult {
-  // 0: the job is done. Else that of the first task that failed for good, as a shell says it, or
-  // 128 + n after signal n.
+  // 0: the job is done. Else that of the task whose failure ended it, as a shell says it, or 128 + n
+  // after signal n.
   int exit_code = 0;
   std::vector<TaskSummary> tasks;
 };
 
 // The job is done when its chief (in a job with ps), or its chief and all workers, have exited with
-// 0. SIGINT, SIGTERM, SIGHUP and SIGQUIT go to the tasks and to what they have started; a second signal
+// 0; whatever became of the others, the chief's success is that of a job with ps. Such a job goes on
+// without a worker or evaluator that has failed for good, as long as it has a worker. SIGINT, SIGTERM, SIGHUP and SIGQUIT go to the tasks and to what they have started; a second signal
 // ends them with SIGTERM, a third with SIGKILL, and so does the grace.
 // While nobody reads the output, tasks that write wait; signals work all the same. What is still to be
 // written at the end waits for its reader until a signal comes. Where the reader is gone, the tasks

@@ -37,7 +37,8 @@ struct LauncherTest : testing::Test {
     std::filesystem::remove_all(folder);
   }
 
-  LaunchResult run(JobOptions job, const std::string& script, LaunchOptions options = {}) {
+  LaunchResult run(JobOptions job, const std::string& script, LaunchOptions options = {},
+                   std::chrono::milliseconds failure_grace = 20ms) {
     job.program = "/bin/sh";
     // $task: "worker 1".
     job.arguments = {
@@ -52,7 +53,7 @@ struct LauncherTest : testing::Test {
     if (options.out.fd < 0) options.out.fd = ends[1];
     options.err.fd = ends[1];
     options.restart_delay = 1ms;
-    options.failure_grace = 20ms;
+    options.failure_grace = failure_grace;
     if (options.grace == 30s) options.grace = 20s;
     const LaunchResult result = launch(plan, options);
     std::array<char, 60'000> block;
@@ -168,6 +169,65 @@ TEST_F(LauncherTest, TheJobIsDoneWhenItsChiefIs) {
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_THAT(result.tasks[2].status->signal, Optional(SIGKILL));
   EXPECT_TRUE(result.tasks[2].stopped);
+}
+
+// `$1` in a script: waits until the launcher has seen the end of the process that note_me left there.
+constexpr char kWaitForEnd[] =
+    "note_me() { echo $$ > \"new $1\"; mv \"new $1\" \"$1\"; }\n"
+    "wait_for_end() { while [ ! -e \"$1\" ]; do sleep 0.001; done\n"
+    "  while kill -0 $(cat \"$1\") 2>/dev/null; do sleep 0.001; done; }\n";
+
+TEST_F(LauncherTest, AJobWithPsEndsAsItsChiefDoes) {
+  const std::string script = std::string(kWaitForEnd) +
+                             "case $task in\n"
+                             "worker\\ 0) note_me first; kill -9 $$;;\n"
+                             "worker\\ 1) note_me second; exit 64;;\n"
+                             "evaluator*) note_me third; exit 65;;\n"
+                             "chief*) for one in first second third; do wait_for_end $one; done\n"
+                             "  exit $(cat code);; esac\n"
+                             "trap 'exit 0' TERM; while :; do sleep 0.01; done";
+  const auto run_with = [&](const std::string& code) {
+    for (const char* file : {"first", "second", "third"}) {
+      std::filesystem::remove(folder + "/" + file);
+    }
+    std::ofstream(folder + "/code") << code << std::flush;
+    return run({.num_workers = 3, .num_ps = 1, .evaluator = true}, script, {.grace = 50ms});
+  };
+  const LaunchResult result = run_with("0");
+  EXPECT_EQ(result.exit_code, 0) << output;
+  EXPECT_THAT(output, HasSubstr("worker:0 was ended by SIGKILL; the job goes on without it"));
+  EXPECT_THAT(output, HasSubstr("worker:1 exited with 64; the job goes on without it"));
+  EXPECT_THAT(output, HasSubstr("evaluator:0 exited with 65; the job goes on without it"));
+  EXPECT_EQ(run_with("66").exit_code, 66) << output;
+}
+
+// A lost ps ends the job, unless the chief needs it no more.
+TEST_F(LauncherTest, TheChiefMayEndWellAfterALoss) {
+  const LaunchResult result = run({.num_workers = 1, .num_ps = 1},
+                                  std::string(kWaitForEnd) +
+                                      "case $task in ps*) note_me lost; exit 64;;\n"
+                                      "chief*) wait_for_end lost; touch done; exit 0;; esac\n"
+                                      "while [ ! -e done ]; do sleep 0.001; done",
+                                  {}, 20s);
+  EXPECT_EQ(result.exit_code, 0) << output;
+  EXPECT_THAT(output, HasSubstr("ps:0 exited with 64; ending the other tasks"));
+}
+
+TEST_F(LauncherTest, AJobWithPsThatHasNoWorkerLeftFails) {
+  const LaunchResult result = run({.num_workers = 2, .num_ps = 1},
+                                  "case $task in worker*) exit 65;; esac\n"
+                                  "trap 'exit 0' TERM; while :; do sleep 0.01; done");
+  EXPECT_EQ(result.exit_code, 65) << output;
+  EXPECT_THAT(output, HasSubstr("exited with 65; the job goes on without it"));
+  EXPECT_THAT(output, HasSubstr("exited with 65; ending the other tasks"));
+}
+
+TEST_F(LauncherTest, TheDelayIsTheFirstOneAgainOnceATaskHasRunForAWhile) {
+  const std::string die = "kill -9 $$";
+  run({.num_workers = 1}, die, {.restarts = 3, .steady_after = 0ms});
+  EXPECT_THAT(output, HasSubstr("restart 3 of 3 in 1 ms"));
+  run({.num_workers = 1}, die, {.restarts = 3, .steady_after = 1h});
+  EXPECT_THAT(output, HasSubstr("restart 3 of 3 in 4 ms"));
 }
 
 TEST_F(LauncherTest, PassesSignalsOn) {

@@ -66,7 +66,8 @@ void TaskRun::start() {
                                                          .cores = task_.cores});
   stdout_.pipe = std::move(out);
   stderr_.pipe = std::move(err);
-  if (num_starts_++ == 0) first_start_ = Clock::now();
+  last_start_ = Clock::now();
+  if (num_starts_++ == 0) first_start_ = last_start_;
   status_.reset();
   was_signalled_ = false;
 }

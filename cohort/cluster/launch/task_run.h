@@ -52,6 +52,8 @@ class TaskRun {
   int num_starts() const { return num_starts_; }
   // From the first start to the last end, or to now.
   Clock::duration time() const;
+  // Of the last process that has ended.
+  Clock::duration last_run_time() const { return last_end_ - last_start_; }
 
  private:
   struct Stream {
@@ -79,6 +81,7 @@ class TaskRun {
   std::optional<ExitStatus> status_;
   int num_starts_ = 0;
   Clock::time_point first_start_;
+  Clock::time_point last_start_;
   Clock::time_point last_end_;
 };
 

@@ -28,18 +28,32 @@ constexpr rpc::MethodSpec kClosureMethods[] = {
 
 }  // namespace
 
-ClosureService::ClosureService(TaskId self, std::weak_ptr<ParameterServerCore> core,
-                               std::shared_ptr<CoordinatorFence> fence)
-    : self_(std::move(self)),
-      core_(std::move(core)),
-      fence_(std::move(fence)),
-      figures_(self_),
-      pool_("closures", 1) {
+ClosureService::ClosureService(TaskId self, std::shared_ptr<CoordinatorFence> fence)
+    : self_(std::move(self)), fence_(std::move(fence)), figures_(self_), pool_("closures", 1) {
   // What an earlier coordinator's program had here goes.
   fence_->on_new_generation([this](int64_t) { pool_.schedule([this] { inputs_.clear(); }); });
 }
 
 ClosureService::~ClosureService() { fence_->on_new_generation(nullptr); }
+
+void ClosureService::add(const std::weak_ptr<ParameterServerCore>& core) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(cores_, [](const auto& one) { return one.expired(); });
+  cores_.push_back(core);
+}
+
+std::shared_ptr<ParameterServerCore> ClosureService::core_of(int64_t generation) const {
+  std::shared_ptr<ParameterServerCore> latest;
+  const std::lock_guard lock(mutex_);
+  for (const auto& one : cores_) {
+    const auto core = one.lock();
+    if (core == nullptr) continue;
+    latest = core;
+    if (core->generation() == generation) break;
+  }
+  if (latest == nullptr) throw CancelledError("the worker's strategy has ended");
+  return latest;
+}
 
 std::span<const rpc::MethodSpec> ClosureService::methods() const { return kClosureMethods; }
 
@@ -59,20 +73,22 @@ void ClosureService::handle(size_t method, std::unique_ptr<rpc::Call> call) {
 }
 
 rpc::Message ClosureService::answer(size_t method, const rpc::Message& request) {
-  const std::shared_ptr<ParameterServerCore> core = core_.lock();
-  if (core == nullptr) throw CancelledError("the worker's strategy has ended");
   if (method == kHello) {
     constexpr std::chrono::seconds kPatience{5};
-    core->loops().wait_for_program(std::chrono::steady_clock::now() + kPatience);
+    core_of(fence_->generation())
+        ->loops()
+        .wait_for_program(std::chrono::steady_clock::now() + kPatience);
     return {.control = ""};
   }
   if (method == kRun) {
     const auto began = std::chrono::steady_clock::now();
-    rpc::Message reply = run(*core, decode_run_closure(request));
+    const RunClosure closure = decode_run_closure(request);
+    rpc::Message reply = run(*core_of(generation_of(closure.session)), closure);
     report(std::chrono::steady_clock::now() - began);
     return reply;
   }
-  make_input(*core, decode_make_input(request));
+  const MakeInput making = decode_make_input(request);
+  make_input(*core_of(generation_of(making.session)), making);
   return {.control = ""};
 }
 

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 #include "cohort/cluster/rpc/service.h"
 #include "cohort/core/task_id.h"
@@ -26,10 +27,12 @@ class ParameterServerCore;
 // earlier sessions, are refused.
 class ClosureService final : public rpc::Service {
  public:
-  // `core` must live as long as calls come; it is asked whether it does.
-  ClosureService(TaskId self, std::weak_ptr<ParameterServerCore> core,
-                 std::shared_ptr<CoordinatorFence> fence);
+  ClosureService(TaskId self, std::shared_ptr<CoordinatorFence> fence);
   ~ClosureService() override;
+
+  // Runs closures of this strategy, too: in one process a program may make several, one after another.
+  // It may end while calls come; it is asked whether it lives.
+  void add(const std::weak_ptr<ParameterServerCore>& core);
 
   std::string_view name() const override { return "closures"; }
   std::span<const rpc::MethodSpec> methods() const override;
@@ -42,13 +45,17 @@ class ClosureService final : public rpc::Service {
     std::exception_ptr error;
   };
 
+  // Of the coordinator of this generation, or the latest: in a process of its own a worker does not
+  // know generations, and has one strategy. Errors: Cancelled (it has ended).
+  std::shared_ptr<ParameterServerCore> core_of(int64_t generation) const;
   rpc::Message answer(size_t method, const rpc::Message& request);
   rpc::Message run(ParameterServerCore& core, const RunClosure& closure);
   void make_input(ParameterServerCore& core, const MakeInput& request);
 
   const TaskId self_;
-  const std::weak_ptr<ParameterServerCore> core_;
   const std::shared_ptr<CoordinatorFence> fence_;
+  mutable std::mutex mutex_;
+  std::vector<std::weak_ptr<ParameterServerCore>> cores_;  // guarded by mutex_
   void report(std::chrono::nanoseconds took);
 
   std::map<uint64_t, Input> inputs_;  // of the pool's one thread, as is what follows

@@ -9,20 +9,31 @@
 namespace cohort::internal {
 namespace {
 
-constexpr char kCancelledText[] =
-    "The corresponding function is cancelled. Please reschedule the function.";
+using Closures = std::vector<ClosurePtr>;
 
-std::exception_ptr cancelled_error(const std::string& why = "") {
-  return std::make_exception_ptr(
-      CancelledError(why.empty() ? kCancelledText : str(kCancelledText, " (", why, ")")));
+constexpr char kStopped[] = "the coordinator has ended";
+
+std::string name_of(const Closure& closure) {
+  return str("'", closure.function, "' (closure ", closure.id, ")");
+}
+
+// TensorFlow's words, and what happened.
+std::exception_ptr cancelled_error(const Closure& closure, const std::string& why) {
+  return std::make_exception_ptr(CancelledError(
+      str("The corresponding function is cancelled. Please reschedule the function. (",
+          name_of(closure), ": ", why, ")")));
+}
+
+void cancel(const Closures& closures, const std::string& why) {
+  for (const ClosurePtr& closure : closures) closure->result->fail(cancelled_error(*closure, why));
+}
+
+void fail(const Closures& closures, const std::exception_ptr& error) {
+  for (const ClosurePtr& closure : closures) closure->result->fail(error);
 }
 
 bool is_cancelled(const std::exception_ptr& error) {
   return record_error(error).code == Code::kCancelled;
-}
-
-double seconds(std::chrono::nanoseconds duration) {
-  return static_cast<double>(duration / std::chrono::milliseconds(100)) / 10;
 }
 
 }  // namespace
@@ -46,8 +57,8 @@ bool ClosureQueue::wait(Lock& lock, Deadline deadline, const char* what,
       next_report = now + options_.report_after;
       if (now - idle_since >= options_.report_after && options_.on_report) {
         const std::string text =
-            str(what, " has waited for ", seconds(now - began), " s, and no closure has ended for ",
-                seconds(now - idle_since), " s: ", state());
+            str(what, " has waited for ", in_seconds(now - began),
+                " s, and no closure has ended for ", in_seconds(now - idle_since), " s: ", state());
         lock.unlock();
         options_.on_report(text);
         lock.lock();
@@ -170,25 +181,25 @@ void ClosureQueue::failed(int worker, const Closure& closure, std::exception_ptr
 
 void ClosureQueue::put_back(int worker, ClosurePtr closure) {
   if (closure->attempts >= options_.max_attempts) {
-    return failed(worker, *closure,
-                  make_error(Code::kUnavailable, str("'", closure->function, "' (closure ",
-                                                     closure->id, ") was lost with its worker ",
-                                                     closure->attempts, " times, last with worker ",
-                                                     worker, "; perhaps it is what ends them")));
+    return failed(
+        worker, *closure,
+        make_error(Code::kUnavailable,
+                   str(name_of(*closure), " was lost with its worker ", closure->attempts,
+                       " times, last with worker ", worker, "; perhaps it is what ends them")));
   }
-  Results dropped;
+  std::exception_ptr over;
   {
     const std::lock_guard lock(mutex_);
     land(worker, *closure);
     if (stopped_ || broken_) {
       count_end(*closure);
-      dropped.push_back(closure->result);
+      over = broken_ ? broken_ : cancelled_error(*closure, kStopped);
     } else {
-      queue_.push_front(std::move(closure));
+      queue_.push_front(closure);
     }
     tell();
   }
-  for (const auto& result : dropped) result->fail(cancelled_error());
+  if (over != nullptr) closure->result->fail(over);
   offer(1);
 }
 
@@ -246,11 +257,13 @@ void ClosureQueue::throw_pending(Lock& lock, Deadline deadline) {
   }
   if (errors_.empty()) return;
   cancelling_ = true;
-  Results results;
-  results_in_flight(results);
-  drop_queued(results);
+  const ClosureError& cause = errors_.front();
+  const std::string why = str("'", cause.function, "' (closure ", cause.closure,
+                              ") failed: ", record_error(cause.error).message);
+  Closures dropped = in_flight_closures();
+  drop_queued(dropped);
   lock.unlock();
-  for (const auto& result : results) result->fail(cancelled_error());
+  cancel(dropped, why);
   if (options_.on_cancel) options_.on_cancel();
   lock.lock();
   const bool landed = wait(lock, deadline, "the cancellation of closures",
@@ -263,9 +276,9 @@ void ClosureQueue::throw_pending(Lock& lock, Deadline deadline) {
 }
 
 // What has begun stays.
-void ClosureQueue::drop_queued(Results& dropped) {
+void ClosureQueue::drop_queued(Closures& dropped) {
   const auto drop = [&](const ClosurePtr& closure) {
-    dropped.push_back(closure->result);
+    dropped.push_back(closure);
     count_end(*closure);
   };
   std::erase_if(queue_, [&](const ClosurePtr& closure) {
@@ -277,27 +290,34 @@ void ClosureQueue::drop_queued(Results& dropped) {
   awaiting_.clear();
 }
 
-void ClosureQueue::results_in_flight(Results& results) const {
-  for (const auto& [key, flight] : flights_) results.push_back(flight.closure->result);
+// Of what is under way only the results end: it is on its workers.
+Closures ClosureQueue::drop_all() {
+  Closures dropped = in_flight_closures();
+  drop_queued(dropped);
+  for (const ClosurePtr& closure : queue_) {
+    dropped.push_back(closure);
+    count_end(*closure);
+  }
+  queue_.clear();
+  return dropped;
+}
+
+Closures ClosureQueue::in_flight_closures() const {
+  Closures closures;
+  for (const auto& [key, flight] : flights_) closures.push_back(flight.closure);
+  return closures;
 }
 
 bool ClosureQueue::break_with(const std::exception_ptr& error) {
-  Results results;
+  Closures dropped;
   {
     const std::lock_guard lock(mutex_);
     if (broken_ || stopped_) return false;
     broken_ = error;
     errors_.push_back({.function = "", .error = error});
-    results_in_flight(results);
-    drop_queued(results);
-    for (const ClosurePtr& closure : queue_) {
-      results.push_back(closure->result);
-      count_end(*closure);
-    }
-    queue_.clear();
+    dropped = drop_all();
   }
-  const std::exception_ptr cancelled = cancelled_error(record_error(error).message);
-  for (const auto& result : results) result->fail(cancelled);
+  fail(dropped, error);
   tell();
   return true;
 }
@@ -318,33 +338,6 @@ void ClosureQueue::check_running() const {
 
 bool ClosureQueue::all_ended(uint64_t epoch) const {
   return unfinished_.empty() || unfinished_.begin()->first > epoch;
-}
-
-std::string ClosureQueue::state() const {
-  constexpr size_t kMostWorkers = 10;
-  std::string text = str(queue_.size(), " closures are queued, ", flights_.size(), " under way");
-  if (!awaiting_.empty()) text += str(", ", awaiting_.size(), " wait for their arguments");
-  struct OfWorker {
-    const Flight* oldest = nullptr;
-    size_t count = 0;
-  };
-  std::map<int, OfWorker> of_workers;
-  for (const auto& [key, flight] : flights_) {
-    OfWorker& mine = of_workers[flight.worker];
-    ++mine.count;
-    if (mine.oldest == nullptr || flight.closure->id < mine.oldest->closure->id) {
-      mine.oldest = &flight;
-    }
-  }
-  size_t named = 0;
-  for (const auto& [worker, mine] : of_workers) {
-    if (++named > kMostWorkers) return text + str("; and so on, ", of_workers.size(), " workers");
-    const Closure& closure = *mine.oldest->closure;
-    text += str("; worker ", worker, " runs '", closure.function, "' (closure ", closure.id,
-                ") for ", seconds(Clock::now() - mine.oldest->since), " s");
-    if (mine.count > 1) text += str(", ", mine.count - 1, " more behind it");
-  }
-  return text;
 }
 
 uint64_t ClosureQueue::oldest_unfinished() const {
@@ -373,19 +366,13 @@ std::vector<ClosureError> ClosureQueue::errors() const {
 }
 
 void ClosureQueue::stop() {
-  Results results;
+  Closures dropped;
   {
     const std::lock_guard lock(mutex_);
     if (std::exchange(stopped_, true)) return;
-    results_in_flight(results);
-    drop_queued(results);
-    for (const ClosurePtr& closure : queue_) {
-      results.push_back(closure->result);
-      count_end(*closure);
-    }
-    queue_.clear();
+    dropped = drop_all();
   }
-  for (const auto& result : results) result->fail(cancelled_error());
+  cancel(dropped, kStopped);
   tell();
   if (options_.on_cancel) options_.on_cancel();
 }

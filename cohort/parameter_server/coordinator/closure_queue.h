@@ -33,6 +33,7 @@ struct Closure {
   Structure arguments;           // a tuple
   std::shared_ptr<RemoteResult> result = std::make_shared<RemoteResult>();
   bool awaits_arguments = false;  // it is handed out after ready()
+  bool names_itself = true;       // in its error
   uint64_t id = 0;     // given by put(); a retry keeps it, so that it can be told from a new one
   int attempts = 0;    // how often a worker took it
   uint64_t epoch = 0;  // the queue's own: which join() waits for it
@@ -104,8 +105,8 @@ class ClosureQueue {
   // lives. Errors: DeadlineExceeded; what breaks the queue meanwhile.
   [[nodiscard]] std::shared_ptr<void> pause(Deadline deadline);
 
-  // Nothing can run any more: all closures are cancelled, and every later call that throws errors
-  // throws this one, each time. Only the first has an effect; returns whether it is.
+  // Nothing can run any more: all closures end with this error, and every later call that throws errors
+  // throws it, each time. Only the first has an effect; returns whether it is.
   bool break_with(const std::exception_ptr& error);
 
   // The error of break_with, if it comes in time.
@@ -131,7 +132,7 @@ class ClosureQueue {
     Clock::time_point since;
   };
   using Lock = std::unique_lock<std::mutex>;
-  using Results = std::vector<std::shared_ptr<RemoteResult>>;
+  using Closures = std::vector<ClosurePtr>;
 
   // Waits until `ready()`, at most until `deadline` and as long as closures end. Returns whether it is.
   bool wait(Lock& lock, Deadline deadline, const char* what, FunctionRef<bool()> ready);
@@ -142,15 +143,18 @@ class ClosureQueue {
   // Takes a closure off its worker.
   ClosurePtr land(int worker, const Closure& closure);
   void count_end(const Closure& closure);
-  // Ends what is queued; their results are to be failed once the lock is free.
-  void drop_queued(Results& dropped);
-  void results_in_flight(Results& results) const;
+  // Ends what is queued and has not begun; the results are to be failed once the lock is free.
+  void drop_queued(Closures& dropped);
+  // The same for all.
+  Closures drop_all();
+  Closures in_flight_closures() const;
   void tell() { changed_.notify_all(); }
   void offer(size_t closures) const {
     if (options_.on_available) options_.on_available(closures);
   }
   bool all_ended(uint64_t epoch) const;
   std::string state() const;
+  static double in_seconds(std::chrono::nanoseconds duration);  // 61.2
 
   const Options options_;
   mutable std::mutex mutex_;  // guards all that follows

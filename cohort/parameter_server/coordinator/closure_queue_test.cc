@@ -14,6 +14,7 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using Clock = std::chrono::steady_clock;
 
@@ -70,7 +71,8 @@ TEST(ClosureQueue, TheFirstErrorIsThrownOnceAndCancelsTheRest) {
   EXPECT_EQ(thrown<InvalidArgumentError>([&] { queue.join(soon()); }), "no such row");
   EXPECT_EQ(cancels, 1);
   EXPECT_THAT(thrown<CancelledError>([&] { queued->result->get(soon(), "later"); }),
-              HasSubstr("Please reschedule"));
+              AllOf(HasSubstr("Please reschedule"),
+                    HasSubstr("'later' (closure 3): 'bad' (closure 1) failed: no such row")));
   EXPECT_EQ(thrown<InvalidArgumentError>([&] { bad->result->get(soon(), "bad"); }), "no such row");
   // It is not repeated, and the queue works again.
   EXPECT_TRUE(queue.done());
@@ -189,19 +191,19 @@ TEST(ClosureQueue, APauseThatWaitsEndsWithWhatBreaksTheQueue) {
   EXPECT_NO_THROW(auto paused = queue.pause(soon()));  // what is left can be saved
 }
 
-TEST(ClosureQueue, ABrokenOneThrowsItsErrorEachTimeAndCancelsAll) {
+TEST(ClosureQueue, ABrokenOneThrowsItsErrorEachTimeAndAllEndWithIt) {
   ClosureQueue queue({});
-  const ClosurePtr running = closure("running"), queued = closure("queued");
-  queue.put(running, soon());
-  queue.put(queued, soon());
+  const ClosurePtr running = closure("running"), lost = closure("lost"), queued = closure("queued");
+  for (const ClosurePtr& one : {running, lost, queued}) queue.put(one, soon());
   queue.take(0);
+  queue.take(1);
   std::thread program(
       [&] { EXPECT_EQ(thrown<UnavailableError>([&] { queue.join(soon()); }), "lost the ps"); });
   queue.break_with(std::make_exception_ptr(UnavailableError("lost the ps")));
   program.join();
-  for (const ClosurePtr& one : {running, queued}) {
-    EXPECT_THAT(thrown<CancelledError>([&] { one->result->get(soon(), "it"); }),
-                HasSubstr("lost the ps"));
+  queue.put_back(1, lost);
+  for (const ClosurePtr& one : {running, lost, queued}) {
+    EXPECT_EQ(thrown<UnavailableError>([&] { one->result->get(soon(), "it"); }), "lost the ps");
   }
   for (int i = 0; i < 2; ++i) {
     EXPECT_EQ(thrown<UnavailableError>([&] { queue.done(); }), "lost the ps");

@@ -191,6 +191,18 @@ std::vector<FailedClosure> ClusterCoordinator::errors() const {
   return failed;
 }
 
+double ClusterCoordinator::mean_staleness() const {
+  existing(core_);
+  const internal::StoreClient& store = strategy_->parameter_server_core()->store();
+  int64_t updates = 0, staleness = 0;
+  for (int ps = 0; ps < store.num_ps(); ++ps) {
+    const auto load = store.load(ps);
+    updates += load.updates;
+    staleness += load.staleness;
+  }
+  return updates == 0 ? 0 : static_cast<double>(staleness) / static_cast<double>(updates);
+}
+
 std::vector<WorkerState> ClusterCoordinator::workers() const { return existing(core_).workers(); }
 
 }  // namespace cohort::distribute::coordinator

@@ -36,7 +36,8 @@ class COHORT_API RemoteValue {
   explicit RemoteValue(std::shared_ptr<internal::RemoteResult> result);
   // Waits. The values are copied from the worker when the function ends, so that they outlive it.
   // Errors: that of the function; Cancelled (it was cancelled because of another's error, or the
-  // coordinator has ended); DeadlineExceeded.
+  // coordinator has ended); that of schedule, join and done, where a ps task or all workers are lost;
+  // DeadlineExceeded.
   Structure fetch(std::chrono::milliseconds timeout = std::chrono::hours(1)) const;
   Structure get(std::chrono::milliseconds timeout = std::chrono::hours(1)) const {
     return fetch(timeout);
@@ -138,7 +139,8 @@ class COHORT_API ClusterCoordinator {
 
   // Arguments: iterators first, then tensors, numbers, strings, structures, and results of functions
   // that were scheduled before (the function then runs once they are there; if one of them fails, it is
-  // cancelled). The function runs on some worker, at least once; what it assigns to variables takes
+  // cancelled). One structure alone is what Strategy::run makes of it: the function takes it as it is,
+  // or its members. The function runs on some worker, at least once; what it assigns to variables takes
   // effect once.
   // Errors: also InvalidArgument (a function that makes an input), DeadlineExceeded (the queue stays
   // full for an hour).
@@ -199,6 +201,10 @@ class COHORT_API ClusterCoordinator {
   // All errors of functions since one was last thrown; if there are none, those of the run before.
   std::vector<FailedClosure> errors() const;
   std::vector<WorkerState> workers() const;
+  // How many updates had come between the values by which a gradient was taken and its own update, on
+  // average over those that were pushed since this program took the ps tasks; 0: there were none. Asks the
+  // ps tasks. Gradients of rows that were looked up do not count. Errors: Unavailable, DeadlineExceeded.
+  double mean_staleness() const;
 
  private:
   // An argument, or the result that will be one.

@@ -25,6 +25,8 @@ using data::Dataset;
 using std::chrono::seconds;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+using ::testing::StartsWith;
 
 int64_t number(const RemoteValue& value) { return value.fetch().tensor().item<int64_t>(); }
 
@@ -42,6 +44,36 @@ TEST(ClusterCoordinator, FetchesNestedResults) {
     EXPECT_EQ(result[2]["v"].tensor().item<int64_t>(), 1);
   }
   EXPECT_EQ(value.status(), RemoteValueStatus::READY);
+}
+
+// As Strategy::run does.
+TEST(ClusterCoordinator, OneStructureIsTheFunctionsInput) {
+  TestingCluster cluster(1, 1);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  const auto of_dict = [](const Structure& x) { return x["a"].tensor() * 10 + x["b"].tensor(); };
+  const auto by_name = strategy.function("by_name", of_dict);
+  const auto minus = strategy.function("minus", [](int64_t a, int64_t b) { return a - b; });
+  const auto make = strategy.function("make", [] { return dict({{"a", 7}, {"b", 8}}); });
+  const auto shifted =
+      strategy.function("shifted", [](DistributedIterator& it, const Structure& x) {
+        return it.get_next().value(0).tensor().sum() + x["a"].tensor();
+      });
+  const auto sum = strategy.function("sum", [](const Structure& x, const Structure& y) {
+    return x["a"].tensor() + y["a"].tensor();
+  });
+  const ClusterCoordinator coordinator(strategy);
+  const Structure x = dict({{"a", 2}, {"b", 3}});
+  const auto in_step = strategy.run(of_dict, x);
+  EXPECT_EQ(number(coordinator.schedule(by_name, x)), in_step.value(0).item<int64_t>());
+  EXPECT_EQ(number(coordinator.schedule(of_dict, x)), 23);
+  EXPECT_EQ(number(coordinator.schedule(by_name, coordinator.schedule(make))), 78);
+  EXPECT_EQ(number(coordinator.schedule(minus, tuple(5, 3))), 2);
+  EXPECT_EQ(number(coordinator.schedule(minus, int64_t{5}, int64_t{3})), 2);
+  EXPECT_EQ(number(coordinator.schedule(sum, x, x)), 4);
+  const auto iterator =
+      coordinator.create_per_worker_dataset([] { return Dataset::range(5, 9).batch(1); })
+          .iterator();
+  EXPECT_EQ(number(coordinator.schedule(shifted, iterator, x)), 7);
 }
 
 TEST(ClusterCoordinator, AResultIsAnArgumentOfALaterFunction) {
@@ -179,24 +211,28 @@ TEST(ClusterCoordinator, TheErrorProtocolIsThatOfTheOriginal) {
   for (int round = 0; round < 2; ++round) {
     for (int i = 0; i < 3; ++i) coordinator.schedule(good);
     coordinator.schedule(bad);
-    EXPECT_EQ(thrown<InvalidArgumentError>([&] { coordinator.join(); }), "bad");
+    EXPECT_THAT(thrown<InvalidArgumentError>([&] { coordinator.join(); }),
+                MatchesRegex("'bad' on worker [01]: bad"));
     ASSERT_EQ(coordinator.errors().size(), 1u);
     EXPECT_EQ(coordinator.errors()[0].function, "bad");
     EXPECT_GE(coordinator.errors()[0].worker, 0);
   }
   // schedule in a loop throws it some time.
   coordinator.schedule(bad);
-  EXPECT_EQ(thrown<InvalidArgumentError>([&] {
-              while (true) coordinator.schedule(good);
-            }),
-            "bad");
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] {
+                while (true) coordinator.schedule(good);
+              }),
+              StartsWith("'bad' on worker "));
   const RemoteValue long_one = coordinator.schedule(hold);
   ASSERT_TRUE(gate.wait_for(1));
   coordinator.schedule(bad);
-  std::thread program(
-      [&] { EXPECT_EQ(thrown<InvalidArgumentError>([&] { coordinator.join(); }), "bad"); });
+  std::thread program([&] {
+    EXPECT_THAT(thrown<InvalidArgumentError>([&] { coordinator.join(); }),
+                StartsWith("'bad' on worker "));
+  });
   EXPECT_THAT(thrown<CancelledError>([&] { long_one.fetch(seconds(20)); }),
-              HasSubstr("Please reschedule"));
+              AllOf(HasSubstr("Please reschedule"), HasSubstr("'hold' (closure "),
+                    HasSubstr("'bad' (closure ")));
   gate.open();  // join waits for it: no function runs afterwards
   program.join();
   // Iterators can be used after the cancellation.

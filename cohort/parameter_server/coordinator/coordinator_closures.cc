@@ -9,6 +9,19 @@
 
 namespace cohort::internal {
 
+namespace {
+
+// A function's error, with the function's name.
+std::exception_ptr named(const std::exception_ptr& error, const Closure& closure, size_t worker) {
+  if (!closure.names_itself) return error;
+  const ErrorRecord record = record_error(error);
+  return rpc::make_error(record.code,
+                         str("'", closure.function, "' on worker ", worker, ": ", record.message),
+                         record.task, rpc::detail_of(error));
+}
+
+}  // namespace
+
 void CoordinatorCore::feed_hungry(size_t closures) {
   std::vector<size_t> fed;
   {
@@ -110,7 +123,7 @@ void CoordinatorCore::answered(size_t worker, SessionId session, const ClosurePt
   } else if (is_loss(result.error)) {
     give_back(worker, session, closure, result.error);
   } else {
-    queue_.failed(index, *closure, result.error);
+    queue_.failed(index, *closure, named(result.error, *closure, worker));
   }
   feed(worker);
 }

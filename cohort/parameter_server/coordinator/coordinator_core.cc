@@ -16,12 +16,16 @@ using distribute::coordinator::WorkerState;
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
+constexpr std::chrono::hours kMostWait{1};  // for room in the queue
+
 bool are_there(const std::vector<CoordinatorCore::Argument>& arguments) {
   return std::all_of(arguments.begin(), arguments.end(), [](const auto& argument) {
     return argument.result == nullptr || argument.result->status() == RemoteStatus::kReady;
   });
 }
 
+// One argument is the function's input as it is, as in Strategy::run: a structure's members are what
+// the function takes, or it takes the structure. Several are a tuple.
 // Errors: those of results.
 Structure values_of(const std::vector<CoordinatorCore::Argument>& arguments) {
   std::vector<Structure> values;
@@ -31,7 +35,7 @@ Structure values_of(const std::vector<CoordinatorCore::Argument>& arguments) {
                          ? argument.value
                          : argument.result->get(steady_clock::now(), "an argument"));
   }
-  return Structure::make_tuple(std::move(values));
+  return values.size() == 1 ? std::move(values[0]) : Structure::make_tuple(std::move(values));
 }
 
 CoordinatorSurroundings surroundings_of(const std::shared_ptr<ParameterServerCore>& strategy) {
@@ -183,19 +187,20 @@ std::exception_ptr CoordinatorCore::explained(const std::exception_ptr& error) {
   return end == nullptr ? error : end;
 }
 
-std::shared_ptr<RemoteResult> CoordinatorCore::schedule(const std::string& function,
-                                                        std::vector<uint64_t> inputs,
-                                                        std::vector<Structure> arguments) {
-  std::vector<Argument> values;
-  values.reserve(arguments.size());
-  for (Structure& argument : arguments) values.push_back({.value = std::move(argument)});
-  return schedule(function, std::move(inputs), std::move(values));
+std::shared_ptr<RemoteResult> CoordinatorCore::schedule_step(const std::string& function,
+                                                             Structure arguments) {
+  start();
+  auto closure = std::make_shared<Closure>();
+  closure->function = function;
+  closure->arguments = std::move(arguments);
+  closure->names_itself = false;
+  queue_.put(closure, steady_clock::now() + kMostWait);
+  return closure->result;
 }
 
 std::shared_ptr<RemoteResult> CoordinatorCore::schedule(const std::string& function,
                                                         std::vector<uint64_t> inputs,
                                                         std::vector<Argument> arguments) {
-  constexpr std::chrono::hours kPatience{1};
   start();
   auto closure = std::make_shared<Closure>();
   closure->function = function;
@@ -203,7 +208,7 @@ std::shared_ptr<RemoteResult> CoordinatorCore::schedule(const std::string& funct
   const auto result = closure->result;
   closure->awaits_arguments = !are_there(arguments);
   if (!closure->awaits_arguments) closure->arguments = values_of(arguments);
-  queue_.put(closure, steady_clock::now() + kPatience);
+  queue_.put(closure, steady_clock::now() + kMostWait);
   if (!closure->awaits_arguments) return result;
   // Once more than there are results, so that none is the last before all have been asked.
   const auto left = std::make_shared<std::atomic<size_t>>(arguments.size() + 1);

@@ -57,15 +57,15 @@ class CoordinatorCore : public std::enable_shared_from_this<CoordinatorCore> {
   void start();
 
   ClosureQueue& queue() { return queue_; }
-  std::shared_ptr<RemoteResult> schedule(const std::string& function, std::vector<uint64_t> inputs,
-                                         std::vector<Structure> arguments);
-  // The same; an argument may be the result of another closure, which is put in when it is there.
+  // An argument may be the result of another closure, which is put in when it is there.
   struct Argument {
     Structure value = {};
     std::shared_ptr<RemoteResult> result = nullptr;  // not null: instead of the value
   };
   std::shared_ptr<RemoteResult> schedule(const std::string& function, std::vector<uint64_t> inputs,
                                          std::vector<Argument> arguments);
+  // A step of a loop, `arguments` as they are. Its errors are those of the loop, and do not name it.
+  std::shared_ptr<RemoteResult> schedule_step(const std::string& function, Structure arguments);
   // Lets every worker make an input. Returns its number.
   uint64_t make_input(const std::string& function);
   std::vector<distribute::coordinator::WorkerState> workers() const;

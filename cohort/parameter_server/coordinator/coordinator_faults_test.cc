@@ -57,14 +57,28 @@ TEST(CoordinatorFaults, ALostPsTaskIsNamedWithItsAddressAndTheLastCheckpoint) {
   // Each time: nothing can go on without its variables.
   EXPECT_THAT(thrown<UnavailableError>([&] { coordinator.schedule(hold); }), names_it);
   EXPECT_THAT(thrown<UnavailableError>([&] { coordinator.done(); }), names_it);
-  // Queued and under way, all are cancelled, at once.
+  // Queued and under way, all end with it, at once.
   for (const RemoteValue& value : values) {
-    EXPECT_THAT(thrown<CancelledError>([&] { value.fetch(seconds(1)); }),
-                HasSubstr("lost /job:ps/task:1"));
+    EXPECT_THAT(thrown<UnavailableError>([&] { value.fetch(seconds(1)); }), names_it);
   }
   ASSERT_EQ(coordinator.errors().size(), 1u);
   EXPECT_THAT(coordinator.errors()[0].error, names_it);
   gate.open();
+}
+
+// A program that waits for each function, and calls neither join nor done.
+TEST(CoordinatorFaults, ALoopOfScheduleAndFetchGetsTheErrorThatNamesTheLostPsTask) {
+  TestingCluster cluster(2, 2);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  const Variable a = make_count(strategy, "a"), b = make_count(strategy, "b");
+  const auto step = strategy.function("step", [&] { strategy.run([&] { b.assign_add(1); }); });
+  const ClusterCoordinator coordinator(strategy);
+  coordinator.schedule(step).fetch();
+  cluster.stop("ps", 1);
+  EXPECT_THAT(thrown<UnavailableError>([&] {
+                while (true) coordinator.schedule(step).fetch(seconds(20));
+              }),
+              HasSubstr("lost /job:ps/task:1"));
 }
 
 TEST(CoordinatorFaults, APsTaskThatWasStartedAgainIsLost) {
@@ -129,7 +143,7 @@ TEST(CoordinatorFaults, WhenAllWorkersAreGivenUpTheyAreNamed) {
   EXPECT_THAT(thrown<UnavailableError>([&] { coordinator.join(seconds(20)); }),
               AllOf(HasSubstr("no worker is left"), HasSubstr("/job:worker/task:0"),
                     HasSubstr("/job:worker/task:1")));
-  EXPECT_THROW(queued.fetch(), CancelledError);
+  EXPECT_THAT(thrown<UnavailableError>([&] { queued.fetch(); }), HasSubstr("no worker is left"));
 }
 
 TEST(CoordinatorFaults, ACoordinatorThatEndsCancelsWhatIsQueuedAndUnderWay) {

@@ -146,8 +146,7 @@ TEST(CoordinatorScale, AThousandWorkersOnOneThread) {
   EXPECT_LE(threads() - threads_before, 2);  // whatever the number of workers
 
   const auto began = steady_clock::now();
-  for (int i = 0; i < kClosures; ++i)
-    coordinator.core->schedule("nothing", {}, std::vector<Structure>());
+  for (int i = 0; i < kClosures; ++i) coordinator.core->schedule("nothing", {}, {});
   while (coordinator.tasks.work() > 0) {
   }
   const double took = duration<double>(steady_clock::now() - began).count();
@@ -166,8 +165,7 @@ TEST(CoordinatorScale, AThousandWorkersOnOneThread) {
 TEST(CoordinatorScale, AHundredThatDieAtOnceAreReplacedWithinASecond) {
   constexpr int kWorkers = 1000, kDead = 100, kClosures = 9000;
   Coordinator coordinator(kWorkers);
-  for (int i = 0; i < kClosures; ++i)
-    coordinator.core->schedule("nothing", {}, std::vector<Structure>());
+  for (int i = 0; i < kClosures; ++i) coordinator.core->schedule("nothing", {}, {});
   const auto began = steady_clock::now();
   for (int i = 0; i < kDead; ++i) coordinator.tasks.kill({"worker", i});
   const auto limit = began + std::chrono::seconds(20);

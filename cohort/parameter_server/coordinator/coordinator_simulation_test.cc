@@ -89,7 +89,7 @@ class World {
     core_->start();
     std::vector<std::shared_ptr<RemoteResult>> results;
     for (int i = 0; i < kClosures; ++i) {
-      results.push_back(core_->schedule("count", {}, std::vector<Structure>()));
+      results.push_back(core_->schedule("count", {}, {}));
     }
     for (int fault = 0; fault < 12; ++fault) {
       clock_.after(milliseconds(pick(600)), [this] { strike(); });

@@ -108,9 +108,11 @@ int64_t CoordinatorFence::generation() const {
   return generation_;
 }
 
-void CoordinatorFence::check_taken() const {
+void CoordinatorFence::check_reader(const TaskId& caller, SessionId session) const {
   const std::lock_guard lock(mutex_);
   require_taken();
+  if (session == 0 || generation_of(session) == generation_) return;
+  refuse(str("the reading of ", caller, " is of generation ", generation_of(session)));
 }
 
 void CoordinatorFence::check_generation(int64_t generation) const {

@@ -62,8 +62,9 @@ class CoordinatorFence {
   void check_generation(int64_t generation) const;
   // For a worker: whether the closure is of its session as it is now.
   void check_closure(SessionId session) const;
-  // For a ps task that is asked for values.
-  void check_taken() const;
+  // For a ps task that is asked for values: an earlier coordinator's program and its workers would get
+  // those of other variables. Session 0 is an evaluator's, who reads what there is.
+  void check_reader(const TaskId& caller, SessionId session) const;
 
   // While it lives, nobody takes the task over and no worker is refused: a change that was admitted is
   // made before, or not at all.

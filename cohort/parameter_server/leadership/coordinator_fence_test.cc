@@ -22,7 +22,7 @@ const TaskId kFirstWorker{"worker", 1};
 
 TEST(CoordinatorFence, ATaskThatNobodyTookHasNothing) {
   const CoordinatorFence fence({"ps", 0});
-  EXPECT_THAT(thrown<UnavailableError>([&] { fence.check_taken(); }),
+  EXPECT_THAT(thrown<UnavailableError>([&] { fence.check_reader(kCoordinator, 0); }),
               HasSubstr("/job:ps/task:0 was started again"));
   EXPECT_THAT(thrown<UnavailableError>([&] { fence.check_closure(session_id(1, 1)); }),
               HasSubstr("started again"));
@@ -45,7 +45,12 @@ TEST(CoordinatorFence, ALaterCoordinatorFencesTheEarlierOne) {
               HasSubstr("fenced, generation 3"));
   EXPECT_THAT(thrown<AbortedError>([&] { fence.check_generation(1); }),
               HasSubstr("fenced, generation 3"));
-  EXPECT_EQ(fence.refused(), 2);
+  // What it would read are values of other variables.
+  EXPECT_THAT(thrown<AbortedError>([&] { fence.check_reader(kFirstWorker, session_id(1, 7)); }),
+              HasSubstr("the reading of /job:worker/task:1 is of generation 1"));
+  fence.check_reader(kCoordinator, session_id(3, 0));
+  fence.check_reader({"evaluator", 0}, 0);
+  EXPECT_EQ(fence.refused(), 3);
   for (const int64_t generation : {1, 2, 3}) {
     try {
       fence.take(generation, 11);

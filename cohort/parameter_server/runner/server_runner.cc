@@ -39,12 +39,12 @@ constexpr std::chrono::hours kMostPerStep{1};
 constexpr std::chrono::hours kMostPerJoin{24 * 365};
 constexpr std::chrono::seconds kGiveUp{5};
 
-std::vector<Structure> arguments_of(const LoopCall& call, const std::string& step,
-                                    const LoopTable::InputKey& input, const BatchPlace& place) {
+Structure arguments_of(const LoopCall& call, const std::string& step,
+                       const LoopTable::InputKey& input, const BatchPlace& place) {
   const std::vector<int64_t> numbers = {call.number, input.runner, input.slot, place.pass,
                                         place.number};
-  return {at::tensor(numbers, at::dtype(at::kLong)),
-          StringTensor(std::vector<std::string>{step, place.start})};
+  return tuple(at::tensor(numbers, at::dtype(at::kLong)),
+               StringTensor(std::vector<std::string>{step, place.start}));
 }
 
 }  // namespace
@@ -186,8 +186,8 @@ std::future<Structure> ServerRunner::schedule(const std::shared_ptr<const StepFu
   };
   std::shared_ptr<RemoteResult> result;
   try {
-    result = coordinator().schedule(kRunStep, {},
-                                    arguments_of(*call_, step->name, own->key(), own->take()));
+    result = coordinator().schedule_step(kRunStep,
+                                         arguments_of(*call_, step->name, own->key(), own->take()));
   } catch (...) {
     end(false);
     throw;

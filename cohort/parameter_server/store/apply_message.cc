@@ -28,7 +28,8 @@ enum OpPart : uint32_t {
   kOpRule,
   kOpRate,
   kOpIteration,
-  kOpIsSparse
+  kOpIsSparse,
+  kOpBasedOn
 };
 
 std::string encode_rule(const optim::UpdateRule& rule) {
@@ -132,6 +133,7 @@ class OpWriter {
         .fixed64(kOpRate, as_bits(op.learning_rate))
         .varint(kOpIteration, static_cast<uint64_t>(op.iteration))
         .varint(kOpIsSparse, op.indices.defined());
+    if (op.based_on >= 0) out.varint(kOpBasedOn, static_cast<uint64_t>(op.based_on));
     tensors.add(op.gradient);
     if (op.indices.defined()) tensors.add(op.indices);
     return out.str();
@@ -190,6 +192,9 @@ StoreOp decode_op(std::string_view bytes, StoreMessageReader& message,
         break;
       case kOpIsSparse:
         is_sparse = in.varint() != 0;
+        break;
+      case kOpBasedOn:
+        update.based_on = static_cast<int64_t>(in.varint());
         break;
     }
   }

@@ -241,7 +241,7 @@ rpc::Message encode(const VariableStore::Load& load) {
   WireWriter out;
   for (const int64_t number :
        {load.shards, load.bytes, load.operations, load.repeated, load.values_read, load.rows_read,
-        load.bytes_read, load.largest_bytes}) {
+        load.bytes_read, load.largest_bytes, load.updates, load.staleness}) {
     out.varint(kLoadNumber, static_cast<uint64_t>(number));
   }
   out.bytes(kLoadLargest, load.largest);
@@ -250,9 +250,9 @@ rpc::Message encode(const VariableStore::Load& load) {
 
 VariableStore::Load decode_load(const rpc::Message& message) {
   VariableStore::Load load;
-  int64_t* const numbers[] = {&load.shards,     &load.bytes,        &load.operations,
-                              &load.repeated,   &load.values_read,  &load.rows_read,
-                              &load.bytes_read, &load.largest_bytes};
+  int64_t* const numbers[] = {
+      &load.shards,    &load.bytes,      &load.operations,    &load.repeated, &load.values_read,
+      &load.rows_read, &load.bytes_read, &load.largest_bytes, &load.updates,  &load.staleness};
   size_t next = 0;
   WireReader in(message.control, "the load of a store");
   while (in.next()) {

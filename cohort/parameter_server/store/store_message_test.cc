@@ -46,11 +46,15 @@ TEST(StoreMessage, CreationsAndReadsArriveAsTheyWereSent) {
                                                                           .rows_read = 6,
                                                                           .bytes_read = 7,
                                                                           .largest = "table",
-                                                                          .largest_bytes = 8}));
+                                                                          .largest_bytes = 8,
+                                                                          .updates = 9,
+                                                                          .staleness = 10}));
   EXPECT_EQ(load.shards, 1);
   EXPECT_EQ(load.bytes_read, 7);
   EXPECT_EQ(load.largest, "table");
   EXPECT_EQ(load.largest_bytes, 8);
+  EXPECT_EQ(load.updates, 9);
+  EXPECT_EQ(load.staleness, 10);
 }
 
 TEST(StoreMessage, KnownInitialValuesAreADescription) {
@@ -91,7 +95,8 @@ TEST(StoreMessage, PushesKeepTheirOrderRulesAndTokens) {
                           .indices = at::zeros({1}, int64),
                           .rule = rule,
                           .learning_rate = 0.125,
-                          .iteration = 12},
+                          .iteration = 12,
+                          .based_on = int64_t{1} << 40},
               ScatterShard{{5, 0}, ScatterOp::kMax, at::zeros({1}, int64), at::ones({1, 2})},
               UpdateShard{.key = {6, 0},
                           .slots = {{7, 0}, {8, 0}},
@@ -106,11 +111,13 @@ TEST(StoreMessage, PushesKeepTheirOrderRulesAndTokens) {
   EXPECT_EQ(update.slots[1], (ShardKey{4, 1}));
   EXPECT_EQ(update.learning_rate, 0.125);
   EXPECT_EQ(update.iteration, 12);
+  EXPECT_EQ(update.based_on, int64_t{1} << 40);
   EXPECT_TRUE(update.indices.defined());
   EXPECT_EQ(update.rule->config().values, rule->config().values);
   EXPECT_EQ(std::get<ScatterShard>(push.ops[2]).op, ScatterOp::kMax);
   const auto& dense = std::get<UpdateShard>(push.ops[3]);
   EXPECT_FALSE(dense.indices.defined());
+  EXPECT_EQ(dense.based_on, -1);
   EXPECT_EQ(dense.rule, update.rule);  // sent once
 }
 

@@ -6,6 +6,7 @@
 #include "cohort/cluster/rpc/error_detail.h"
 #include "cohort/cluster/rpc/frame.h"
 #include "cohort/core/error.h"
+#include "cohort/core/libtorch_error.h"
 #include "cohort/core/task.h"
 #include "cohort/distribute/known_values.h"
 #include "cohort/parameter_server/store/store_message.h"
@@ -43,6 +44,7 @@ constexpr rpc::MethodSpec kStoreMethods[] = {
 StoreService::StoreService(TaskId self, std::shared_ptr<VariableStore> store,
                            std::shared_ptr<CoordinatorFence> fence)
     : self_(std::move(self)),
+      self_name_(to_string(self_)),
       store_(std::move(store)),
       fence_(std::move(fence)),
       figures_(self_),
@@ -54,7 +56,8 @@ void StoreService::handle(size_t method, std::unique_ptr<rpc::Call> call) {
   const ScopedTask as_this_server(Task::named(self_.job, self_.index));
   pool_.schedule([this, method, call = std::shared_ptr<rpc::Call>(std::move(call))] {
     try {
-      rpc::Message reply = pass_and_answer(method, *call);
+      rpc::Message reply =
+          with_typed_errors(self_name_.c_str(), [&] { return pass_and_answer(method, *call); });
       bytes_in_ += static_cast<int64_t>(call->request().bulk_bytes());
       bytes_out_ += static_cast<int64_t>(reply.bulk_bytes());
       call->reply(std::move(reply));
@@ -62,8 +65,7 @@ void StoreService::handle(size_t method, std::unique_ptr<rpc::Call> call) {
     } catch (...) {
       const std::exception_ptr thrown = std::current_exception();
       const ErrorRecord error = record_error(thrown);
-      call->fail(
-          rpc::make_error(error.code, error.message, to_string(self_), rpc::detail_of(thrown)));
+      call->fail(rpc::make_error(error.code, error.message, self_name_, rpc::detail_of(thrown)));
     }
   });
 }
@@ -77,6 +79,10 @@ void StoreService::report() const {
       set("bytes of the largest, " + load.largest, static_cast<double>(load.largest_bytes));
     }
     set("operations applied", static_cast<double>(load.operations));
+    if (load.updates > 0) {
+      set("mean staleness",
+          static_cast<double>(load.staleness) / static_cast<double>(load.updates));
+    }
     set("pushes repeated", static_cast<double>(load.repeated));
     set("stale calls refused", static_cast<double>(fence_->refused()));
     set("bytes received", static_cast<double>(bytes_in_));
@@ -87,7 +93,7 @@ void StoreService::report() const {
 rpc::Message StoreService::pass_and_answer(size_t method, const rpc::Call& call) const {
   if (method == kLoad) return answer(method, call.request());
   if (method == kRead || method == kRows) {
-    fence_->check_taken();
+    fence_->check_reader(call.caller().task, session_of(call.request()));
     return answer(method, call.request());
   }
   const auto pass = fence_->admit_change(call.caller().task, session_of(call.request()));

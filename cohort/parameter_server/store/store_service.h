@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <memory>
+#include <string>
 
 #include "cohort/cluster/rpc/service.h"
 #include "cohort/core/task_id.h"
@@ -30,6 +31,7 @@ class StoreService final : public rpc::Service {
   rpc::Message pass_and_answer(size_t method, const rpc::Call& call) const;
 
   const TaskId self_;
+  const std::string self_name_;
   const std::shared_ptr<VariableStore> store_;
   const std::shared_ptr<CoordinatorFence> fence_;
   mutable FigureReporter figures_;

@@ -209,6 +209,12 @@ Tensor& VariableStore::writable(Shard& shard) {
   return shard.value;
 }
 
+void VariableStore::count_staleness(const UpdateShard& update, const Shard& shard) {
+  if (update.based_on < 0 || update.based_on > shard.version) return;
+  ++updates_;
+  staleness_ += shard.version - update.based_on;
+}
+
 void VariableStore::run(const StoreOp& op) {
   const at::NoGradGuard no_grad;
   std::visit(Overloads{[&](const AssignShard& assign) {
@@ -242,6 +248,7 @@ void VariableStore::run(const StoreOp& op) {
                          // Slots belong to one variable, whose lock comes first.
                          const ShardPtr shard = find(update.key);
                          const std::lock_guard lock(shard->mutex);
+                         count_staleness(update, *shard);
                          std::array<ShardPtr, optim::kMaxSlots> slots;
                          std::array<std::unique_lock<std::mutex>, optim::kMaxSlots> locks;
                          std::array<void*, optim::kMaxSlots> pointers{};
@@ -298,6 +305,8 @@ VariableStore::Load VariableStore::load() const {
   load.values_read = values_read_;
   load.rows_read = rows_read_;
   load.bytes_read = bytes_read_;
+  load.updates = updates_;
+  load.staleness = staleness_;
   return load;
 }
 
@@ -305,6 +314,8 @@ void VariableStore::clear(int64_t first_version) {
   const std::unique_lock lock(mutex_);
   first_version_ = first_version;
   shards_.clear();
+  updates_ = 0;
+  staleness_ = 0;
   const std::lock_guard tokens_lock(tokens_mutex_);
   tokens_ = {};
 }

@@ -55,6 +55,7 @@ struct UpdateShard {
   std::shared_ptr<const optim::UpdateRule> rule = nullptr;
   double learning_rate = 0;
   int64_t iteration = 0;
+  int64_t based_on = -1;  // the version of the value by which the gradient was taken; -1: unknown
 };
 using StoreOp = std::variant<AssignShard, ScatterShard, UpdateShard>;
 
@@ -90,13 +91,17 @@ class VariableStore {
   struct Load {
     int64_t shards = 0;
     int64_t bytes = 0;
-    int64_t operations = 0;   // applied so far
-    int64_t repeated = 0;     // refused by their token
-    int64_t values_read = 0;  // whole shards
-    int64_t rows_read = 0;    // by read_rows
-    int64_t bytes_read = 0;   // of both
+    int64_t operations = 0;    // applied so far
+    int64_t repeated = 0;      // refused by their token
+    int64_t values_read = 0;   // whole shards
+    int64_t rows_read = 0;     // by read_rows
+    int64_t bytes_read = 0;    // of both
     std::string largest = {};  // the name of the largest shard
     int64_t largest_bytes = 0;
+    // Updates by gradients of a known version, and how many operations on their shards, together, had
+    // come between that version and the update.
+    int64_t updates = 0;
+    int64_t staleness = 0;
   };
   Load load() const;
   // Forgets everything: another program begins. Its versions begin with `first_version`, so that
@@ -118,6 +123,7 @@ class VariableStore {
   void check(const StoreOp& op) const;
   void run(const StoreOp& op);
   static Tensor& writable(Shard& shard);
+  void count_staleness(const UpdateShard& update, const Shard& shard);
 
   mutable std::shared_mutex mutex_;  // guards shards_; the shards guard themselves
   std::map<ShardKey, ShardPtr> shards_;
@@ -128,6 +134,8 @@ class VariableStore {
   int64_t operations_ = 0;
   int64_t repeated_ = 0;
 
+  std::atomic<int64_t> updates_{0};
+  std::atomic<int64_t> staleness_{0};
   mutable std::atomic<int64_t> values_read_{0};
   mutable std::atomic<int64_t> rows_read_{0};
   mutable std::atomic<int64_t> bytes_read_{0};

@@ -99,6 +99,28 @@ TEST(VariableStore, UpdatesAsAnOptimizerDoes) {
   }
 }
 
+TEST(VariableStore, CountsHowManyUpdatesEachGradientHasMissed) {
+  VariableStore store;
+  store.clear(int64_t{7} << 32);  // versions begin far above 0
+  store.create(kWeight, "w", at::zeros({2}));
+  const auto update = [&](int64_t based_on) {
+    store.apply(0, {UpdateShard{.key = kWeight,
+                                .gradient = at::ones({2}),
+                                .rule = sgd(),
+                                .learning_rate = 1,
+                                .based_on = based_on}});
+  };
+  const int64_t version = store.read(kWeight).version;
+  for (int i = 0; i < 3; ++i) update(version);  // 0, 1 and 2 came between
+  update(version + 3);
+  update(-1);              // unknown
+  update(version + 1000);  // a version that has never been
+  EXPECT_EQ(store.load().updates, 4);
+  EXPECT_EQ(store.load().staleness, 3);
+  store.clear();
+  EXPECT_EQ(store.load().updates, 0);
+}
+
 TEST(VariableStore, ScattersAndReadsRows) {
   VariableStore store;
   store.create(kWeight, "w", at::zeros({4, 1}));

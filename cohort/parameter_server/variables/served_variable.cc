@@ -129,6 +129,12 @@ bool ServedVariable::begin_step() const {
   return false;
 }
 
+int64_t ServedVariable::version_of_shard(size_t index) const {
+  View& view = views_.get();
+  const std::lock_guard lock(view.mutex);
+  return view.versions[index];
+}
+
 void ServedVariable::add_known(std::vector<StoreClient::Known>& shards) const {
   View& view = views_.get();
   const std::lock_guard lock(view.mutex);
@@ -218,15 +224,27 @@ void ServedVariable::read_rows_into(View& view, Lock& lock, const Tensor& ids) c
   if (!view.value.defined()) view.rows.add(missing, rows);
 }
 
+Tensor ServedVariable::outside_leaf() const {
+  std::call_once(outside_leaf_made_, [this] {
+    const at::NoGradGuard no_grad;
+    outside_leaf_ = at::zeros({}, dtype()).expand(shape()).variable_data();
+    outside_leaf_.set_requires_grad(trainable());
+  });
+  return outside_leaf_;
+}
+
+Tensor ServedVariable::read_outside() const {
+  CachedReads::Entry* cached = cached_entry(*this);
+  if (cached == nullptr) return fetch();
+  if (!cached->value.defined()) cached->value = fetch();
+  return cached->value;
+}
+
 Tensor ServedVariable::read() const {
   if (is_tracing()) return at::zeros(shape(), at::dtype(dtype()));
   const ReplicaContext* replica = calling_replica("read");
+  if (replica == nullptr) return stands_for(outside_leaf(), read_outside());
   CachedReads::Entry* cached = cached_entry(*this);
-  if (replica == nullptr) {
-    if (cached == nullptr) return fetch();
-    if (!cached->value.defined()) cached->value = fetch();
-    return cached->value;
-  }
   Lock lock;
   View& view = whole_in_step(lock);
   const Tensor& leaf = leaf_of(view, *replica);
@@ -237,7 +255,7 @@ Tensor ServedVariable::read() const {
 
 Tensor ServedVariable::tape_source() const {
   const ReplicaContext* replica = is_tracing() ? nullptr : calling_replica("read");
-  if (replica == nullptr) return at::zeros({}, dtype()).expand(shape());
+  if (replica == nullptr) return outside_leaf();
   Lock lock;
   View& view = view_in_step(lock);
   return leaf_of(view, *replica);
@@ -259,7 +277,8 @@ Tensor ServedVariable::read_rows(const Tensor& ids) const {
   const Tensor flat = own_ids(ids);
   const DistinctRows distinct = distinct_rows(flat);
   if (replica == nullptr) {
-    return gather_rows(rows_outside(distinct.ids), distinct.positions).view(result);
+    return looked_up(outside_leaf(), rows_outside(distinct.ids), distinct.positions, distinct)
+        .view(result);
   }
   Lock lock;
   View& view = view_in_step(lock);

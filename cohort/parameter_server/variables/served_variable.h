@@ -19,7 +19,7 @@ class ParameterServerCore;
 // In a step, a replica reads the value as it was when the step began, with what the step itself has
 // assigned since; what it assigns goes to the ps tasks after the step. Rows that are looked up are
 // read when the step first asks for them, and stay the same in it. Outside of steps every read and
-// every write is a call to the ps tasks.
+// every write is a call to the ps tasks; tapes there take gradients by what was read.
 class ServedVariable final : public VariableImpl,
                              public std::enable_shared_from_this<ServedVariable> {
  public:
@@ -56,6 +56,8 @@ class ServedVariable final : public VariableImpl,
   // The replica in which the calling code runs, as calling_replica.
   bool in_step(const char* operation) const { return calling_replica(operation) != nullptr; }
 
+  // For the current task's step: of the value that it has; -1: of none that the ps task had.
+  int64_t version_of_shard(size_t index) const;
   // For the current task: forgets what the last step has read. Returns whether the value is to be
   // pulled for the next one.
   bool begin_step() const;
@@ -91,6 +93,9 @@ class ServedVariable final : public VariableImpl,
   // Puts those of `ids` (strictly ascending) that the view has not into it.
   void read_rows_into(View& view, Lock& lock, const Tensor& ids) const;
 
+  // By which tapes outside of steps know the variable; its elements are one.
+  Tensor outside_leaf() const;
+  Tensor read_outside() const;
   Tensor fetch() const;
   // Shapes: ids [n], strictly ascending -> [n, ..].
   Tensor fetch_rows(const Tensor& ids) const;
@@ -110,6 +115,8 @@ class ServedVariable final : public VariableImpl,
   const std::shared_ptr<ParameterServerCore> server_core_;
   const std::vector<Shard> shards_;
   PerTask<View> views_;
+  mutable std::once_flag outside_leaf_made_;
+  mutable Tensor outside_leaf_;
 };
 
 }  // namespace cohort::internal

@@ -8,6 +8,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
+
 #include "cohort/core/error.h"
 #include "cohort/core/testing_errors.h"
 #include "cohort/data/testing_files.h"
@@ -312,6 +314,37 @@ TEST_F(LeastLoadedTest, PutsVariablesWhereThereIsLeast) {
   EXPECT_EQ(ps_of({10}), "task:1");
   EXPECT_EQ(ps_of({90}), "task:1");
   EXPECT_EQ(ps_of({1}), "task:0");
+}
+
+// On the coordinator, outside of steps: as of any other variable.
+TEST_F(ServedVariableTest, TapesOutsideOfStepsTakeGradients) {
+  const Variable v = table(), other = table("other");
+  const auto fixed = [&] {
+    const auto scope = strategy_.scope();
+    return Variable(at::ones({2}), {.name = "fixed", .trainable = false});
+  }();
+  for (const bool is_cached : {false, true}) {
+    std::optional<CachedVariableReads> cached;
+    if (is_cached) cached.emplace();
+    GradientTape tape;
+    const Tensor loss = (v.value() * v.value()).sum() + (fixed.value() * v.value()).sum();
+    const auto gradients = tape.gradient(loss, {v, other, fixed});
+    EXPECT_TRUE(at::equal(gradients[0], 2 * v.value().detach() + 1));
+    EXPECT_FALSE(gradients[1].defined());
+    EXPECT_FALSE(gradients[2].defined());
+  }
+  GradientTape tape;
+  const Tensor rows = v.sparse_read(at_rows({4, 0, 4}));
+  const Tensor gradient = tape.gradient((rows * rows).sum(), v);
+  ASSERT_TRUE(gradient.is_sparse());
+  EXPECT_TRUE(at::equal(gradient._indices()[0], at_rows({0, 4})));
+  EXPECT_TRUE(
+      at::equal(gradient._values(), at::tensor({0., 2., 32., 36.}, float32).reshape({2, 2})));
+  GradientTape outer({.persistent = true});
+  const Tensor y = v.value().pow(3).sum();
+  const Tensor first = outer.gradient(y, v);
+  EXPECT_TRUE(at::equal(outer.gradient(first.sum(), v), 6 * v.value().detach()));
+  EXPECT_EQ(load(0).operations, 0);
 }
 
 }  // namespace

@@ -1,0 +1,107 @@
+// How a coordinator takes the ps tasks, what it says of those that obey it no more, and how it lets all
+// tasks go.
+#include <algorithm>
+#include <future>
+#include <utility>
+
+#include "cohort/cluster/known_jobs.h"
+#include "cohort/cluster/rpc/error_detail.h"
+#include "cohort/core/error.h"
+#include "cohort/core/logging.h"
+#include "cohort/core/task.h"
+#include "cohort/parameter_server/coordinator/coordinator_core.h"
+#include "cohort/parameter_server/leadership/leadership_message.h"
+#include "cohort/parameter_server/parameter_server_core.h"
+
+namespace cohort::internal {
+
+void ParameterServerCore::lead() {
+  const std::lock_guard lock(lead_mutex_);
+  if (generation_ != 0) return;
+  int64_t generation = 1;
+  while (const int64_t later = take_all(generation)) generation = later + 1;
+  generation_ = generation;
+  if (generation > 1) {
+    log_info("this coordinator has generation ", generation, "; earlier ones are refused");
+  }
+}
+
+int64_t ParameterServerCore::take_all(int64_t generation) const {
+  std::vector<std::future<rpc::CallResult>> answers;
+  for (int ps = 0; ps < store_.num_ps(); ++ps) {
+    auto promise = std::make_shared<std::promise<rpc::CallResult>>();
+    answers.push_back(promise->get_future());
+    channel({kPs, ps})->start("leadership/take", encode(LeaderClaim{.generation = generation}),
+                              {.timeout = setup_.timeout}, [promise](rpc::CallResult result) {
+                                promise->set_value(std::move(result));
+                              });
+  }
+  int64_t later = 0;
+  std::exception_ptr failed;
+  for (auto& answer : answers) {
+    const std::exception_ptr error = answer.get().error;  // each call has its deadline
+    if (error == nullptr) continue;
+    const ErrorDetail detail = rpc::detail_of(error);
+    if (detail.phase == kFenced) {
+      later = std::max(later, detail.generation);
+    } else {
+      failed = error;
+    }
+  }
+  if (failed != nullptr) std::rethrow_exception(failed);
+  return later;
+}
+
+// A ps task that the coordinator cannot reach may turn out to be lost, about which more is known.
+std::exception_ptr ParameterServerCore::explained(const std::exception_ptr& error) const {
+  if (Task::current().job() == kWorker) return error;
+  const ErrorDetail detail = rpc::detail_of(error);
+  if (detail.phase == kFenced && workers_are_here()) {
+    return rpc::make_error(
+        Code::kAborted,
+        str("a later ParameterServerStrategy of this program has taken the servers, and the values "
+            "of "
+            "this one's variables are gone; use one strategy after the other, or give each its own "
+            "servers (",
+            record_error(error).message, ")"),
+        "", detail);
+  }
+  const auto at_work = coordinator();
+  return at_work == nullptr ? error : at_work->explained(error);
+}
+
+// The other tasks' join() returns 0. After an error they stay, for a coordinator that starts again.
+void ParameterServerCore::end_others() noexcept {
+  constexpr std::chrono::seconds kPatience{2};
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  try {
+    std::vector<TaskId> left;
+    for (const TaskId& task : setup_.cluster.tasks()) {
+      if (task.job == kWorker || task.job == kPs) left.push_back(task);
+    }
+    while (!left.empty() && std::chrono::steady_clock::now() < deadline) {
+      std::vector<std::future<std::exception_ptr>> ended;
+      for (const TaskId& task : left) {
+        auto promise = std::make_shared<std::promise<std::exception_ptr>>();
+        ended.push_back(promise->get_future());
+        channel(task)->start(
+            "server/stop", {.control = "the training has ended"}, {.timeout = kPatience},
+            [promise](const rpc::CallResult& result) { promise->set_value(result.error); });
+      }
+      std::vector<TaskId> again;
+      for (size_t i = 0; i < left.size(); ++i) {
+        // Each call has its deadline. Another task's end is a new generation of the cluster, by which
+        // a call that was under way is refused.
+        const std::exception_ptr error = ended[i].get();
+        if (error != nullptr && record_error(error).code == Code::kAborted) {
+          again.push_back(left[i]);
+        }
+      }
+      left = std::move(again);
+    }
+  } catch (const std::exception& error) {
+    log_info("the other tasks were not told of the end: ", error.what());
+  }
+}
+
+}  // namespace cohort::internal
