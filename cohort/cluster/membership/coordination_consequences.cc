@@ -127,12 +127,14 @@ void CoordinationCore::answer_due(Time now, Outbox& out) {
       case Kind::kGet:
         out.reply(waiting_.take(id).call, StoreReply{}.encode());
         break;
-      case Kind::kRegister:
+      case Kind::kRegister: {
+        WaitingCall newcomer = waiting_.take(id);
         out.fail(
-            waiting_.take(id).call,
-            make_error(Code::kUnavailable, str("the predecessor of this ", waiting->session.task,
+            std::move(newcomer.call),
+            make_error(Code::kUnavailable, str("the predecessor of this ", newcomer.session.task,
                                                " may still be alive; ask again")));
         break;
+      }
       case Kind::kBarrier:
         answer_barrier_in_time(id, out);
         break;

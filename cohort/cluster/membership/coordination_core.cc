@@ -238,6 +238,10 @@ CoordinationCore::Reply CoordinationCore::barrier(const Session& session, CallPt
   if (!roster_.started()) {
     throw FailedPreconditionError("barrier: the cluster has not started; wait for the start first");
   }
+  // Who comes to a round that has just ended learns the same as those who waited in it.
+  if (const std::exception_ptr error = roster_.ended_since(request.generation)) {
+    std::rethrow_exception(error);
+  }
   roster_.check_generation(session, request.generation);
   const View view = roster_.view(roster_.version());
   if (request.tasks.empty()) {

@@ -52,6 +52,11 @@ class CoordinationServiceTest : public testing::Test {
     return call(Service::kBarrier, worker, incarnation,
                 BarrierRequest{.id = id, .name = name, .at_most = seconds(1)}.encode());
   }
+  CallPtr barrier_of(int64_t generation, int worker) {
+    return call(
+        Service::kBarrier, worker, 10 + static_cast<uint64_t>(worker),
+        BarrierRequest{.name = "b", .generation = generation, .at_most = seconds(1)}.encode());
+  }
   // All workers, incarnations 10, 11, ...
   void begin_started(int workers) {
     begin(workers);
@@ -136,6 +141,15 @@ TEST_F(CoordinationServiceTest, AReplacementWaitsUntilItsPredecessorIsDead) {
   EXPECT_EQ(code_of(call(Service::kHeartbeat, 1, 11)), Code::kAborted);
   EXPECT_THAT(error_of(call(Service::kHeartbeat, 1, 11)), HasSubstr("fenced, generation 3"));
   EXPECT_EQ(service_->stale_refused(), 2);
+}
+
+TEST_F(CoordinationServiceTest, AReplacementOfOneThatBeatsAndSaysNoMoreIsToldToAskAgain) {
+  begin_started(2);
+  const CallPtr replacement = enter(1, 21);
+  pass_alive(kTestHeartbeat.dead_after + milliseconds(500), {0, 1});
+  EXPECT_EQ(code_of(replacement), Code::kUnavailable);
+  EXPECT_EQ(error_of(replacement),
+            "the predecessor of this /job:worker/task:1 may still be alive; ask again");
 }
 
 TEST_F(CoordinationServiceTest, ABrokenConnectionIsDeathUnlessTheTaskCallsAgain) {
@@ -270,9 +284,17 @@ TEST_F(CoordinationServiceTest, ALostTaskBreaksItsBarriers) {
   service_->process_gone({"worker", 2}, 12);
   EXPECT_EQ(code_of(waits), Code::kUnavailable);
   EXPECT_THAT(error_of(waits), HasSubstr("barrier 'b': lost /job:worker/task:2"));
-  EXPECT_THAT(error_of(call(Service::kBarrier, 0, 10,
-                            BarrierRequest{.name = "b", .generation = 1}.encode())),
-              HasSubstr("fenced, generation 2"));
+}
+
+// A call that was still on its way when the task was lost must end as one that waited.
+TEST_F(CoordinationServiceTest, ALostTaskIsNamedToWhoComesLateToItsBarriers) {
+  begin_started(3);
+  service_->process_gone({"worker", 2}, 12);
+  const CallPtr late = barrier_of(1, 0);
+  EXPECT_EQ(code_of(late), Code::kUnavailable);
+  EXPECT_THAT(error_of(late), HasSubstr("lost /job:worker/task:2"));
+  EXPECT_FALSE(barrier_of(2, 0)->answered());
+  EXPECT_THAT(error_of(barrier_of(3, 1)), HasSubstr("fenced, generation 2"));
 }
 
 TEST_F(CoordinationServiceTest, BarriersRefuseWhatCannotOpen) {

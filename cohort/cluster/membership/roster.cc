@@ -172,6 +172,16 @@ void Roster::check_generation(const Session& session, int64_t generation) {
   }
 }
 
+std::exception_ptr Roster::ended_since(int64_t generation) const {
+  if (generation == 0 || generation >= generation_) return nullptr;
+  for (const Event& event : events_) {
+    if (event.kind != EventKind::kLost && event.kind != EventKind::kLeft) continue;
+    std::exception_ptr error = rpc::decode_error(event.error);
+    if (rpc::detail_of(error).generation > generation) return error;
+  }
+  return nullptr;
+}
+
 void Roster::set_figures(const Session& session, Figures figures) {
   live(session).member.figures = std::move(figures);
 }

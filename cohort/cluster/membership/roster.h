@@ -54,6 +54,9 @@ class Roster {
   void heard(Time now, const Session& session, int64_t seen);
   // Errors: Aborted "fenced, generation g"; 0 is any generation.
   void check_generation(const Session& session, int64_t generation);
+  // The end of a task that was the first to end this generation, or a later one; null if none has,
+  // and for generation 0, which is any.
+  std::exception_ptr ended_since(int64_t generation) const;
   void set_figures(const Session& session, Figures figures);
 
   // With a new version, to which it answers if it lives.
