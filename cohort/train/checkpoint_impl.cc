@@ -141,6 +141,10 @@ CheckpointDirectory& CheckpointImpl::directory_of(const std::string& path) {
   return *directory;
 }
 
+void CheckpointImpl::leave_directories_but_of(const std::string& path) {
+  std::erase_if(directories_, [&](const auto& one) { return one.first != parent_directory(path); });
+}
+
 GroupTalk CheckpointImpl::talk(std::string about, std::chrono::milliseconds timeout) {
   return {SavedObjects(*root_).save_group(), std::move(about), timeout};
 }

@@ -24,9 +24,9 @@ def expect_epochs(output, first, last):
 
 
 def expect_files(folder):
-    for name in ("log/train", "ckpt"):
+    for name in ("log/train", "ckpt/model.json"):
         path = os.path.join(folder, name)
-        if not os.path.exists(path) and not os.path.exists(path + ".index"):
+        if not os.path.exists(path):
             sys.exit(f"{path} was not written")
 
 

@@ -57,6 +57,10 @@ def test_the_graph_is_drawn_and_is_kerass_model(run):
     graph = keras_util.keras_model_to_graph_def(config)
     operations = {node.attr["keras_class"].s.decode() for node in graph.node}
     assert {"Rescaling", "Conv2D", "MaxPooling2D", "Flatten", "Dense"} <= operations
+    # What the page of graphs shows at first.
+    shown = {node.name: node for node in events.Graph().node}
+    assert {node.op for node in shown.values()} == operations
+    assert all(name in shown for node in shown.values() for name in node.input)
     model = tf.keras.models.model_from_json(json.dumps(config))
     assert model.output_shape == (None, 10)
 

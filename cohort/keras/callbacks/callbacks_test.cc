@@ -124,6 +124,7 @@ TEST_F(CallbacksTest, TensorBoardGetsScalarsAndHistograms) {
     std::vector<std::string> found;
     for (const auto& entry : std::filesystem::directory_iterator(directory + "/" + run)) {
       for (const auto& event : internal::read_events(internal::posix_file_system(), entry.path())) {
+        if (!event.graph.empty()) found.push_back("graph");
         if (!event.tag.empty()) found.push_back(internal::str(event.tag, "@", event.step));
       }
     }
@@ -133,7 +134,7 @@ TEST_F(CallbacksTest, TensorBoardGetsScalarsAndHistograms) {
               ::testing::IsSupersetOf({"batch_loss@1", "batch_loss@4", "epoch_loss@0",
                                        "epoch_loss@1", "epoch_learning_rate@1",
                                        "epoch_steps_per_second@1", "batch_steps_per_second@2",
-                                       "dense/kernel/histogram@1", "model@0", "keras@0"}));
+                                       "dense/kernel/histogram@1", "model@0", "keras@0", "graph"}));
   EXPECT_THAT(tags("validation"), ElementsAre("epoch_loss@0", "epoch_loss@1"));
 }
 

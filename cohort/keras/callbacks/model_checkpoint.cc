@@ -3,6 +3,7 @@
 #include "cohort/core/logging.h"
 #include "cohort/keras/callbacks/file_name.h"
 #include "cohort/keras/model.h"
+#include "cohort/keras/saving/saved_model.h"
 
 namespace cohort::keras::callbacks {
 
@@ -16,9 +17,21 @@ ModelCheckpoint::ModelCheckpoint(ModelCheckpointOptions options)
 }
 
 void ModelCheckpoint::on_train_begin() {
-  std::vector<train::NamedObject> objects = {{"model", model()}};
-  if (!options_.save_weights_only) objects.emplace_back("optimizer", model().optimizer());
-  checkpoint_.emplace(std::move(objects));
+  whole_.reset();
+  weights_.reset();
+  if (options_.save_weights_only) {
+    weights_.emplace(model().trackable());
+    return;
+  }
+  whole_ = std::make_shared<internal::ModelSaver>(
+      model(), internal::ModelSaver::Options{.asynchronous = options_.asynchronous,
+                                             .keeps_others_out = true});
+  try {
+    whole_->check();
+  } catch (const UnimplementedError& error) {
+    throw UnimplementedError(
+        str(error.what(), "; ModelCheckpoint does that with .save_weights_only = true"));
+  }
 }
 
 void ModelCheckpoint::on_epoch_end(int64_t epoch, Logs& logs) {
@@ -42,7 +55,11 @@ void ModelCheckpoint::save(std::optional<int64_t> batch, const Logs& logs) {
 void ModelCheckpoint::write(const std::string& path) {
   finish();  // what goes wrong with the save before is said of that one
   try {
-    checkpoint_->write(path, {.enable_async = options_.asynchronous});
+    if (whole_ != nullptr) {
+      whole_->save(path);
+    } else {
+      weights_->write(path, {.enable_async = options_.asynchronous});
+    }
   } catch (const ResourceExhaustedError& error) {
     internal::log(logging::Level::kError, "ModelCheckpoint: ", path,
                   " was not saved, training goes on: ", error.what());
@@ -51,7 +68,11 @@ void ModelCheckpoint::write(const std::string& path) {
 
 void ModelCheckpoint::finish() {
   try {
-    checkpoint_->wait();
+    if (whole_ != nullptr) {
+      whole_->wait();
+    } else {
+      weights_->wait();
+    }
   } catch (const ResourceExhaustedError& error) {
     internal::log(logging::Level::kError,
                   "ModelCheckpoint: a save has failed, training goes on: ", error.what());

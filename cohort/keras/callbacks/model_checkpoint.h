@@ -1,8 +1,10 @@
-// Saves the model as it is trained.
+// Saves the model as it is trained: the whole model, or its weights alone.
 //
 //   keras::callbacks::ModelCheckpoint each("run/{epoch:02d}-{val_loss:.2f}");
+//   // keras::models::load_model("run/05-0.31")
 //   keras::callbacks::ModelCheckpoint best({.filepath = "run/best", .monitor = "val_accuracy",
 //                                           .save_best_only = true, .save_weights_only = true});
+//   // model.load_weights("run/best")
 #pragma once
 
 #include <concepts>
@@ -17,16 +19,21 @@
 #include "cohort/keras/callbacks/save_freq.h"
 #include "cohort/train/checkpoint.h"
 
+namespace cohort::internal {
+class ModelSaver;
+}
+
 namespace cohort::keras::callbacks {
 
 struct ModelCheckpointOptions {
-  // A checkpoint's path, in which {epoch}, {batch} and the names of the logs stand for numbers, with
-  // a format as in Python: {epoch:02d}, {val_loss:.2f}. Without any, each save replaces the last.
+  // The path of ModelHandle::save, or of save_weights. {epoch}, {batch} and the names of the logs in it
+  // stand for numbers, with a format as in Python: {epoch:02d}, {val_loss:.2f}. Without any, each
+  // save replaces the last; what a kill leaves at any moment is one of the two.
   std::string filepath;
   std::string monitor = "val_loss";
   // Only where `monitor` is better than ever before.
   bool save_best_only = false;
-  // "model" alone, else "model" and "optimizer".
+  // As ModelHandle::save_weights. Else as ModelHandle::save: models::load_model makes the model again.
   bool save_weights_only = false;
   std::string mode = "auto";  // "min", "max", or by the name of `monitor`
   SaveFreq save_freq = "epoch";
@@ -37,7 +44,10 @@ struct ModelCheckpointOptions {
 };
 
 // Under a file system that is full (ResourceExhausted) training goes on: the error is logged, and
-// the next save is tried as usual. COLLECTIVE over tasks, of which one writes.
+// the next save is tried as usual. COLLECTIVE over tasks, of which one writes; other processes cannot
+// save into the same directory as long as fit runs.
+// Errors of fit: Unimplemented, before the first step, where the model cannot be saved whole (a
+// TorchModel, a layer without get_config).
 // Thread safety: as Callback.
 class COHORT_API ModelCheckpoint : public Callback {
  public:
@@ -71,7 +81,8 @@ class COHORT_API ModelCheckpoint : public Callback {
   internal::Monitor monitor_;
   double best_;
   int64_t epoch_ = 0;
-  std::optional<train::Checkpoint> checkpoint_;
+  std::shared_ptr<internal::ModelSaver> whole_;
+  std::optional<train::Checkpoint> weights_;  // one of the two, while fit runs
 };
 
 }  // namespace cohort::keras::callbacks

@@ -1,11 +1,13 @@
 #include "cohort/keras/callbacks/model_checkpoint.h"
 
+#include <ATen/ops/ones.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
 
 #include "cohort/keras/callbacks/file_name.h"
+#include "cohort/keras/models.h"
 #include "cohort/keras/training/testing_fit.h"
 
 namespace cohort::keras {
@@ -48,10 +50,14 @@ struct ModelCheckpointTest : ::testing::Test {
   void fit(callbacks::CallbackArgument callback, int64_t epochs = 3) {
     model.fit(image_batches(12, 6), {.epochs = epochs, .verbose = 0, .callbacks = {callback}});
   }
-  std::vector<std::string> saved() const {
+  // The whole models that there are, and with `extension` other files.
+  std::vector<std::string> saved(const std::string& extension = "") const {
     std::vector<std::string> names;
     for (const auto& entry : std::filesystem::directory_iterator(directory)) {
-      if (entry.path().extension() == ".index") names.push_back(entry.path().stem());
+      const bool is_model = std::filesystem::exists(entry.path() / "model.json");
+      if (extension.empty() ? is_model : entry.path().extension() == extension) {
+        names.push_back(entry.path().stem());
+      }
     }
     std::sort(names.begin(), names.end());
     return names;
@@ -64,12 +70,66 @@ struct ModelCheckpointTest : ::testing::Test {
 TEST_F(ModelCheckpointTest, SavesEachEpoch) {
   fit(ModelCheckpoint(directory + "/e{epoch}"));
   EXPECT_THAT(saved(), ElementsAre("e1", "e2", "e3"));
-  const Sequential other = small_classifier(8);
-  const optimizers::Adam optimizer;
-  train::Checkpoint({{"model", other}, {"optimizer", optimizer}}).read(directory + "/e3");
-  other(make_images(1, float32).images);
-  EXPECT_EQ(all_weights(other), all_weights(model));
-  EXPECT_EQ(optimizer.iterations().value().item<int64_t>(), 6);
+  const ModelHandle again = models::load_model(directory + "/e3");
+  EXPECT_EQ(all_weights(again), all_weights(model));
+  EXPECT_EQ(again.optimizer().iterations().value().item<int64_t>(), 6);
+  // Compiled as it was: it goes on as the model itself.
+  const ModelHandle earlier = models::load_model(directory + "/e2");
+  earlier.fit(image_batches(12, 6), {.epochs = 1, .verbose = 0});
+  EXPECT_EQ(all_weights(earlier), all_weights(model));
+}
+
+// Also in a path without numbers, and of two fits.
+TEST_F(ModelCheckpointTest, EachSaveReplacesTheOneBefore) {
+  fit(ModelCheckpoint(directory + "/model"));
+  fit(ModelCheckpoint({.filepath = directory + "/model", .asynchronous = false}));
+  EXPECT_EQ(all_weights(models::load_model(directory + "/model")), all_weights(model));
+  std::vector<std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(directory + "/model")) {
+    const std::string name = entry.path().filename();
+    if (!name.starts_with(".")) files.push_back(name);
+  }
+  std::sort(files.begin(), files.end());
+  EXPECT_THAT(files,
+              ElementsAre("model.json", "variables-6.data-00000-of-00001", "variables-6.index"));
+}
+
+// One directory for each epoch must not cost an open file for each.
+TEST_F(ModelCheckpointTest, KeepsNoFilesOpen) {
+  const auto open_files = [] {
+    int64_t count = 0;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+      std::error_code error;  // the iterator's own is gone
+      const std::string target = std::filesystem::read_symlink(entry.path(), error);
+      if (!error && target.find("model_checkpoint_test") != target.npos) ++count;
+    }
+    return count;
+  };
+  std::vector<int64_t> counts;
+  callbacks::LambdaCallback looks(
+      {.on_epoch_end = [&](int64_t, Logs&) { counts.push_back(open_files()); }});
+  model.fit(
+      image_batches(12, 6),
+      {.epochs = 6,
+       .verbose = 0,
+       .callbacks = {ModelCheckpoint({.filepath = directory + "/{epoch}", .asynchronous = false}),
+                     looks}});
+  EXPECT_EQ(counts.at(5), counts.at(1));
+  EXPECT_EQ(open_files(), 0);
+}
+
+TEST_F(ModelCheckpointTest, AModelThatCannotBeSavedWholeIsRefusedBeforeItTrains) {
+  const Sequential linear(
+      {layers::Dense(2, {.activation = [](const Tensor& x) { return x * 2; }, .name = "own"})});
+  linear.compile({.optimizer = "sgd", .loss = "mse"});
+  const auto fit_with = [&](ModelCheckpoint checkpoint) {
+    linear.fit(at::ones({4, 4}), at::ones({4, 2}),
+               {.epochs = 1, .verbose = 0, .callbacks = {std::move(checkpoint)}});
+  };
+  EXPECT_THAT(thrown<UnimplementedError>([&] { fit_with(ModelCheckpoint(directory + "/x")); }),
+              ::testing::AllOf(HasSubstr("layer 'own'"), HasSubstr(".save_weights_only = true")));
+  fit_with(ModelCheckpoint({.filepath = directory + "/x", .save_weights_only = true}));
+  EXPECT_THAT(saved(".index"), ElementsAre("x"));
 }
 
 TEST_F(ModelCheckpointTest, SavesAfterSoManySteps) {
@@ -87,8 +147,16 @@ TEST_F(ModelCheckpointTest, SavesTheBestOnly) {
   ModelCheckpoint checkpoint(
       {.filepath = directory + "/{epoch}", .save_best_only = true, .save_weights_only = true});
   model.fit(image_batches(12, 6), {.epochs = 4, .verbose = 0, .callbacks = {Says(), checkpoint}});
-  EXPECT_THAT(saved(), ElementsAre("1", "3"));
+  EXPECT_THAT(saved(".index"), ElementsAre("1", "3"));
   EXPECT_EQ(checkpoint.best(), 2);
+
+  ModelCheckpoint whole({.filepath = directory + "/best", .save_best_only = true});
+  std::vector<double> best;
+  callbacks::LambdaCallback looks({.on_epoch_end = [&](int64_t epoch, Logs&) {
+    if (epoch == 2) best = all_weights(model);
+  }});
+  model.fit(image_batches(12, 6), {.epochs = 4, .verbose = 0, .callbacks = {Says(), whole, looks}});
+  EXPECT_EQ(all_weights(models::load_model(directory + "/best")), best);
 }
 
 TEST_F(ModelCheckpointTest, WithoutWhatItMonitorsItWarns) {
@@ -99,11 +167,10 @@ TEST_F(ModelCheckpointTest, WithoutWhatItMonitorsItWarns) {
   EXPECT_TRUE(saved().empty());
 }
 
-TEST_F(ModelCheckpointTest, WeightsAreSavedAndLoaded) {
-  fit(ModelCheckpoint({.filepath = directory + "/best"}), 1);
-  model.save_weights(directory + "/weights");
+TEST_F(ModelCheckpointTest, WeightsAloneAreThoseThatLoadWeightsReads) {
+  fit(ModelCheckpoint({.filepath = directory + "/best", .save_weights_only = true}), 1);
   const Sequential other = small_classifier(8);
-  other.load_weights(directory + "/weights");
+  other.load_weights(directory + "/best");
   other(make_images(1, float32).images);
   EXPECT_EQ(all_weights(other), all_weights(model));
 }

@@ -5,6 +5,7 @@
 #include "cohort/core/files/file_system.h"
 #include "cohort/core/profiler.h"
 #include "cohort/core/text.h"
+#include "cohort/keras/callbacks/layer_graph.h"
 #include "cohort/keras/model.h"
 #include "cohort/train/summary/summary.h"
 
@@ -54,7 +55,9 @@ void TensorBoard::write_model() {
   const auto scope = train_->as_default();
   summary::text("model", "```\n" + model().summary_text() + "```", {.step = 0});
   try {
-    summary::keras_model("keras", model().to_json(), {.step = 0});
+    const std::string json = model().to_json();
+    summary::keras_model("keras", json, {.step = 0});
+    summary::graph(internal::layer_graph(json));  // what the page of graphs shows at first
   } catch (const UnimplementedError&) {  // of a model that has no JSON there is no graph
   }
 }

@@ -15,6 +15,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cohort/keras/activations.h"
@@ -85,10 +86,12 @@ void read_field(const Json& json, std::vector<T>& values, const std::string& whe
 }
 template <class T>
 void read_field(const Json& json, std::optional<T>& value, const std::string& where) {
-  value.reset();
-  if (json.is_null()) return;
-  if constexpr (std::is_default_constructible_v<T>) {
-    read_field(json, value.emplace(), where);
+  if (json.is_null()) {
+    value.reset();
+  } else if constexpr (std::is_default_constructible_v<T>) {
+    T read{};
+    read_field(json, read, where);
+    value = std::move(read);
   } else {
     read_field(json, value.emplace(1), where);
   }

@@ -1,7 +1,7 @@
 #include "cohort/keras/saving/saved_model.h"
 
 #include <algorithm>
-#include <chrono>
+#include <utility>
 #include <vector>
 
 #include "cohort/core/error.h"
@@ -10,9 +10,8 @@
 #include "cohort/keras/saving/compile_config.h"
 #include "cohort/keras/saving/graph_config.h"
 #include "cohort/keras/training/training.h"
-#include "cohort/train/checkpoint.h"
-#include "cohort/train/group_talk.h"
-#include "cohort/train/saved_objects.h"
+#include "cohort/train/checkpoint_directory.h"
+#include "cohort/train/checkpoint_impl.h"
 #include "cohort/train/temporary_files.h"
 
 namespace cohort {
@@ -22,7 +21,6 @@ namespace {
 using keras::ModelHandle;
 
 constexpr std::string_view kVariables = "variables-";
-constexpr std::chrono::minutes kGroupTimeout{10};
 
 Json architecture(const keras::Model& model) {
   Json json = serialized_layer(model);
@@ -84,8 +82,8 @@ void remove_others(FileSystem& files, const std::string& directory, const std::s
   }
 }
 
-// What load_model finds of compile; where that cannot be written, a warning, and the reason.
-void add_compile_config(ModelHandle model, Json& json) {
+// What load_model finds of compile; where that cannot be written, the reason, and once a warning.
+void add_compile_config(const ModelHandle& model, bool& warned, Json& json) {
   const auto own = model_of(model);
   const Training& training = Training::of(*own);
   json["compile_config"] = nullptr;
@@ -94,6 +92,7 @@ void add_compile_config(ModelHandle model, Json& json) {
     json["compile_config"] = compile_config(training.compiled(*own));
   } catch (const UnimplementedError& error) {
     json["cohort"]["not_compiled"] = error.what();
+    if (std::exchange(warned, true)) return;
     log_warning("model ", quoted(model.name()),
                 " is saved without what compile said: ", error.what(),
                 "; call compile after load_model");
@@ -129,28 +128,44 @@ std::string variables_path(const Json& json, const std::string& directory,
 
 }  // namespace
 
-void save_model(const ModelHandle& model, const std::string& path,
-                const keras::SaveOptions& options, FileSystem& files) {
-  Json json = architecture(*model_of(model));
-  add_compile_config(model, json);
-  const train::Checkpoint checkpoint = checkpoint_of(model, files);
-  const GroupTalk talk(SavedObjects(*model.trackable()).save_group(),
-                       str("saving a model as ", quoted(path)), kGroupTimeout);
-  const std::string variables = talk.tell("beginning", [&] {
+ModelSaver::ModelSaver(const ModelHandle& model, const Options& options, FileSystem& files)
+    : model_(model), options_(options), files_(files), checkpoint_(checkpoint_of(model, files)) {}
+
+void ModelSaver::check() const { architecture(*model_of(model_)); }
+
+void ModelSaver::save(const std::string& path) {
+  Json json = architecture(*model_of(model_));
+  add_compile_config(model_, warned_, json);
+  CheckpointImpl& checkpoint = checkpoint_.impl();
+  SaveJob job;
+  job.begin = [&] {
     if (path.empty()) throw InvalidArgumentError("save: the path is empty");
-    if (!options.overwrite && files.exists(join_path(path, kModelFile))) {
+    if (!options_.overwrite && files_.exists(join_path(path, kModelFile))) {
       throw AlreadyExistsError(str("there is a model in ", quoted(path),
                                    " already; save elsewhere, or with .overwrite"));
     }
-    return next_variables(files, path);
-  });
-  checkpoint.write(join_path(path, variables));
-  talk.tell("the model's file", [&] {
-    json["cohort"]["checkpoint"] = variables;
+    if (options_.keeps_others_out) {
+      around_ = CheckpointDirectory::for_writing(files_, parent_directory(path));
+    }
+    const std::string variables = join_path(path, next_variables(files_, path));
+    checkpoint.leave_directories_but_of(variables);
+    return variables;
+  };
+  job.then = [&files = files_, path, json = std::move(json)](const std::string& variables) mutable {
+    const std::string name = base_name(variables);
+    json["cohort"]["checkpoint"] = name;
     write_in_one_step(files, path, json.dump());
-    remove_others(files, path, variables);
+    remove_others(files, path, name);
     return std::string();
-  });
+  };
+  checkpoint.write(job, {.enable_async = options_.asynchronous});
+}
+
+void ModelSaver::wait() { checkpoint_.wait(); }
+
+void save_model(const ModelHandle& model, const std::string& path,
+                const keras::SaveOptions& options, FileSystem& files) {
+  ModelSaver(model, {.overwrite = options.overwrite}, files).save(path);
 }
 
 ModelHandle load_model(const std::string& path, const keras::models::LoadOptions& options,

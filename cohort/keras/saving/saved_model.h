@@ -8,14 +8,48 @@
 // whoever looks finds the model saved before or the new one.
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "cohort/core/files/file_system.h"
 #include "cohort/keras/models.h"
+#include "cohort/train/checkpoint.h"
 
 namespace cohort::internal {
 
 inline constexpr const char* kModelFile = "model.json";
+
+class CheckpointDirectory;
+
+// Saves one model, now and later on. Thread safety: none.
+class ModelSaver {
+ public:
+  struct Options {
+    bool overwrite = true;
+    bool asynchronous = false;  // save returns when the values are copied; a thread does the rest
+    // No other process may save a model beside this one as long as the saver lives.
+    bool keeps_others_out = false;
+  };
+
+  ModelSaver(const keras::ModelHandle& model, const Options& options,
+             FileSystem& files = posix_file_system());
+
+  // Whether the model can be saved at all. Errors: Unimplemented, as ModelHandle::to_json.
+  void check() const;
+  // See ModelHandle::save. Waits for the save before. COLLECTIVE, as wait.
+  // Errors: also those of that save, as Checkpoint::write's.
+  void save(const std::string& path);
+  // Until no save is under way. Errors: those of that save.
+  void wait();
+
+ private:
+  keras::ModelHandle model_;
+  Options options_;
+  FileSystem& files_;
+  train::Checkpoint checkpoint_;
+  std::shared_ptr<CheckpointDirectory> around_;  // the directory that the model's is in
+  bool warned_ = false;                          // that what compile said cannot be saved
+};
 
 // See ModelHandle::save and models::load_model.
 void save_model(const keras::ModelHandle& model, const std::string& path,

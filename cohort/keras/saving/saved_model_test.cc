@@ -173,6 +173,35 @@ TEST(SavedModel, IsTheOneBeforeOrTheNewOneWheneverItIsKilled) {
   EXPECT_TRUE(saw_before);
 }
 
+// What ModelCheckpoint does: the next values are copied while a thread still writes.
+TEST(SavedModel, SavedByAThreadIsTheOneBeforeOrTheNewOneWheneverItIsKilled) {
+  const Trained first(1);
+  const Trained second(2);
+  const std::vector<double> before = outputs(first.model);
+  const std::vector<double> after = outputs(second.model);
+  bool saw_before = false, saw_after = false;
+  for (int64_t call = 1; !saw_after; ++call) {
+    SimulatedFileSystem files;
+    save_model(first.model, "model", {}, files);
+    // The process goes on as far as it does: what counts is the disk after so many calls.
+    std::unique_ptr<SimulatedFileSystem> found;
+    int64_t left = call;
+    files.set_hook([&](const std::string&) {
+      if (left-- == 0) found = files.after_kill();
+    });
+    internal::ModelSaver saver(second.model, {.asynchronous = true}, files);
+    saver.save("model");
+    saver.wait();
+    files.set_hook({});
+    if (found == nullptr) found = files.after_kill();
+    const std::vector<double> loaded = outputs(load_model("model", {}, *found));
+    EXPECT_TRUE(loaded == before || loaded == after) << "killed at " << call;
+    saw_before = saw_before || loaded == before;
+    saw_after = saw_after || loaded == after;
+  }
+  EXPECT_TRUE(saw_before);
+}
+
 TEST(SavedModel, AFullDiskLeavesTheOneBefore) {
   SimulatedFileSystem files;
   const Trained first(1);

@@ -85,6 +85,12 @@ std::string encode_summary(const SummaryEvent& event) {
   return out.str();
 }
 
+std::string encode_graph(double wall_time, std::string_view graph_def) {
+  WireWriter out;
+  out.fixed64(1, std::bit_cast<uint64_t>(wall_time)).bytes(4, graph_def);
+  return out.str();
+}
+
 std::string encode_file_version(double wall_time) {
   WireWriter out;
   out.fixed64(1, std::bit_cast<uint64_t>(wall_time)).bytes(3, "brain.Event:2");

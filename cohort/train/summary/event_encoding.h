@@ -1,7 +1,8 @@
 // TensorBoard's events as bytes: what tensorflow/core/util/event.proto and summary.proto say, as far
 // as summaries need it.
 //
-//   Event       wall_time: double = 1, step: int64 = 2, file_version: string = 3, summary = 5
+//   Event       wall_time: double = 1, step: int64 = 2, file_version: string = 3,
+//               graph_def: bytes = 4, summary = 5
 //   Summary     value = 1 (repeated)
 //   Value       tag: string = 1, tensor: TensorProto = 8, metadata: SummaryMetadata = 9
 //   TensorProto dtype = 1, shape = 2 {dim = 2 {size = 1}}, content: bytes = 4, string_val = 8
@@ -37,6 +38,8 @@ struct SummaryEvent {
 // An Event with one value.
 // Errors: InvalidArgument (a tag or description that is not UTF-8: no reader would accept it).
 std::string encode_summary(const SummaryEvent& event);
+// An Event with a graph: a serialized GraphDef.
+std::string encode_graph(double wall_time, std::string_view graph_def);
 // The Event that begins every file.
 std::string encode_file_version(double wall_time);
 

@@ -100,4 +100,11 @@ bool keras_model(std::string_view name, std::string_view json, const SummaryOpti
       /*plugin_content=*/"1");  // its version, without which TensorBoard passes the model over
 }
 
+bool graph(std::string_view graph_def) {
+  if (!should_record_summaries()) return false;
+  internal::recording_state()->writer->add(
+      internal::encode_graph(internal::wall_time(), graph_def));
+  return true;
+}
+
 }  // namespace cohort::summary

@@ -88,6 +88,16 @@ TEST_F(SummaryTest, TextsOfAnyShape) {
   EXPECT_THAT(found[1].strings, ElementsAre("a", "b", "c", "d"));
 }
 
+TEST_F(SummaryTest, AGraphIsAnEventOfItsOwnAndNeedsNoStep) {
+  EXPECT_FALSE(graph("nodes"));
+  auto scope = writer.as_default();
+  EXPECT_TRUE(graph("nodes"));
+  const auto found = events();
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].graph, "nodes");
+  EXPECT_EQ(found[0].tag, "");
+}
+
 TEST_F(SummaryTest, WithoutAWriterNothingIsRecorded) {
   EXPECT_FALSE(should_record_summaries());
   EXPECT_FALSE(scalar("loss", 1));

@@ -19,6 +19,7 @@ struct ReadEvent {
   double wall_time = 0;
   int64_t step = 0;
   std::string file_version;
+  std::string graph;  // a GraphDef
   std::string tag;
   std::string plugin;
   std::string description;
@@ -73,6 +74,7 @@ inline ReadEvent read_event(std::string_view message) {
     if (reader.field() == 1) event.wall_time = std::bit_cast<double>(reader.fixed64());
     if (reader.field() == 2) event.step = static_cast<int64_t>(reader.varint());
     if (reader.field() == 3) event.file_version = reader.bytes();
+    if (reader.field() == 4) event.graph = reader.bytes();
     if (reader.field() != 5) return;
     for_each_field(reader.bytes(), [&](WireReader& summary) {
       for_each_field(summary.bytes(), [&](WireReader& value) {

@@ -1,0 +1,122 @@
+#include "cohort/keras/callbacks/layer_graph.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "cohort/core/text.h"
+#include "cohort/core/wire.h"
+#include "cohort/keras/saving/config_json.h"
+
+namespace cohort::internal {
+namespace {
+
+using Names = std::vector<std::string>;
+
+constexpr const char* kWhere = "the graph of a model";
+
+const Json& config_of(const Json& layer) { return member_of(layer, "config", kWhere); }
+bool is_model(const Json& layer) { return config_of(layer).contains("layers"); }
+bool is_sequential(const Json& layer) {
+  return string_member(layer, "class_name", kWhere) == "Sequential";
+}
+std::string name_of(const Json& layer) { return string_member(config_of(layer), "name", kWhere); }
+const Json& layers_of(const Json& model) { return member_of(config_of(model), "layers", kWhere); }
+
+std::string join(const std::string& scope, const std::string& name) {
+  return scope.empty() ? name : str(scope, "/", name);
+}
+
+void append_new(Names& names, const Names& more) {
+  for (const std::string& name : more) {
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+}
+
+// The names of layers in references such as ["dense", 0, 0], wherever they are in it.
+void collect_layers(const Json& json, Names& found) {
+  if (json.is_array() && json.size() >= 3 && json[0].is_string() && json[1].is_number_integer() &&
+      json[2].is_number_integer()) {
+    append_new(found, {json[0].get<std::string>()});
+    for (size_t i = 3; i < json.size(); ++i) collect_layers(json[i], found);
+  } else if (json.is_structured()) {
+    for (const Json& member : json) collect_layers(member, found);
+  }
+}
+
+// Thread safety: none.
+class GraphWriter {
+ public:
+  // `feeds`: the nodes that the inputs of the model get their values from.
+  void add_model(const Json& model, const std::string& scope, const Names& feeds) {
+    if (is_sequential(model)) {
+      Names before = feeds;
+      for (const Json& layer : layers_of(model)) {
+        add_layer(layer, scope, before);
+        before = outputs_of(layer, scope);
+      }
+      return;
+    }
+    for (const Json& layer : layers_of(model)) {
+      const auto nodes = layer.find("inbound_nodes");
+      Names inputs;
+      if (nodes != layer.end()) collect_layers(*nodes, inputs);
+      add_layer(layer, scope, inputs.empty() ? feeds : outputs_of(inputs, model, scope));
+    }
+  }
+
+  std::string str() {
+    constexpr uint32_t kVersions = 4, kProducer = 1;
+    constexpr uint64_t kThatOfTensorFlow2 = 27;
+    WireWriter versions;
+    versions.varint(kProducer, kThatOfTensorFlow2);
+    graph_.bytes(kVersions, versions.str());
+    return graph_.str();
+  }
+
+ private:
+  void add_layer(const Json& layer, const std::string& scope, const Names& inputs) {
+    constexpr uint32_t kNode = 1, kName = 1, kOperation = 2, kInput = 3;
+    const std::string name = join(scope, name_of(layer));
+    if (is_model(layer)) return add_model(layer, name, inputs);
+    WireWriter node;
+    node.bytes(kName, name).bytes(kOperation, string_member(layer, "class_name", kWhere));
+    for (const std::string& input : inputs) node.bytes(kInput, input);
+    graph_.bytes(kNode, node.str());
+  }
+
+  // Of the layers of these names in the model.
+  static Names outputs_of(const Names& layers, const Json& model, const std::string& scope) {
+    Names nodes;
+    for (const Json& layer : layers_of(model)) {
+      if (std::find(layers.begin(), layers.end(), name_of(layer)) == layers.end()) continue;
+      append_new(nodes, outputs_of(layer, scope));
+    }
+    return nodes;
+  }
+
+  // The nodes that have a layer's results.
+  static Names outputs_of(const Json& layer, const std::string& scope) {
+    const std::string name = join(scope, name_of(layer));
+    if (!is_model(layer)) return {name};
+    if (is_sequential(layer)) {
+      const Json& layers = layers_of(layer);
+      return layers.empty() ? Names() : outputs_of(layers.back(), name);
+    }
+    Names ends;
+    collect_layers(member_of(config_of(layer), "output_layers", kWhere), ends);
+    return outputs_of(ends, layer, name);
+  }
+
+  WireWriter graph_;
+};
+
+}  // namespace
+
+std::string layer_graph(std::string_view json) {
+  const Json model = parse_config(json, kWhere);
+  GraphWriter graph;
+  graph.add_model(model, name_of(model), {});
+  return graph.str();
+}
+
+}  // namespace cohort::internal
