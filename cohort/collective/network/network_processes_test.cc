@@ -218,14 +218,24 @@ TEST(NetworkProcesses, AllBackendsGiveTheSameBits) {
   EXPECT_EQ(over_gloo, in_memory);
 }
 
-// Which is why it takes a network that is declared trusted.
+// Which is why it takes a network that is declared trusted. Where the attempt to connect ends before
+// Gloo reads the frame, the next one succeeds and nothing happens.
 TEST(NetworkProcesses, AStrangersFrameEndsATaskWhichIsNamed) {
-  MultiProcessRunner runner({.jobs = {{"worker", 2}}, .function = "meet_a_stranger"});
-  runner.start();
-  const auto outcomes = runner.wait_all();
-  EXPECT_THAT(outcomes[0].error, HasSubstr("SIGABRT"));
-  EXPECT_EQ(outcomes[1].code, Code::kUnavailable) << outcomes[1].error;
-  EXPECT_THAT(outcomes[1].error, HasSubstr("/job:worker/task:0"));
+  constexpr int kTries = 5;
+  for (int i = 0; i < kTries; ++i) {
+    MultiProcessRunner runner({.jobs = {{"worker", 2}}, .function = "meet_a_stranger"});
+    runner.start();
+    const auto outcomes = runner.wait_all();
+    if (outcomes[0].code == Code::kOk) {
+      EXPECT_EQ(outcomes[1].code, Code::kOk) << outcomes[1].error;
+      continue;
+    }
+    EXPECT_THAT(outcomes[0].error, HasSubstr("SIGABRT"));
+    EXPECT_EQ(outcomes[1].code, Code::kUnavailable) << outcomes[1].error;
+    EXPECT_THAT(outcomes[1].error, HasSubstr("/job:worker/task:0"));
+    return;
+  }
+  FAIL() << "Gloo read no frame of a stranger in " << kTries << " groups";
 }
 
 }  // namespace
