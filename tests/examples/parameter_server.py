@@ -47,8 +47,9 @@ def tasks_of(launcher):
     return found
 
 
-def lose_a_worker(cohort, program, epochs):
-    command = [cohort, "launch", "--chief", "--workers", "2", "--ps", "1", "--restarts", "2", "--",
+def lose_a_worker(cohort, program, epochs, restarts):
+    """Without restarts the other worker does the rest, and the job ends as its chief does."""
+    command = [cohort, "launch", "--chief", "--workers", "2", "--ps", "1", "--restarts", str(restarts), "--",
                program, "--epochs", str(epochs)]
     with tempfile.TemporaryFile("w+") as log:
         launcher = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, text=True)
@@ -98,7 +99,8 @@ def main(cohort, program):
         expect_shards(output)
         if not re.search(r"^\[evaluator:0\] Side-car evaluation of .*-4: ", output, re.MULTILINE):
             sys.exit(f"the evaluator did not come to the last checkpoint:\n{output}")
-    lose_a_worker(cohort, program, 25)
+    for restarts in (2, 0):
+        lose_a_worker(cohort, program, 25, restarts)
 
 
 if __name__ == "__main__":

@@ -22,33 +22,42 @@ std::exception_ptr named(const std::exception_ptr& error, const Closure& closure
 
 }  // namespace
 
+bool CoordinatorCore::can_take(const Worker& worker) const {
+  return !stopped_ && worker.phase == Phase::kReady && worker.inputs_under_way == 0 &&
+         worker.in_flight < options_.window;
+}
+
+// Workers that are lost, or busy by now, lose their places in the line, not the closures: those go to who
+// comes next.
 void CoordinatorCore::feed_hungry(size_t closures) {
   std::vector<size_t> fed;
   {
     const std::lock_guard lock(mutex_);
     while (!hungry_.empty() && fed.size() < closures) {
-      fed.push_back(hungry_.front());
-      workers_[hungry_.front()].is_hungry = false;
+      const size_t worker = hungry_.front();
       hungry_.pop_front();
+      workers_[worker].is_hungry = false;
+      if (can_take(workers_[worker])) fed.push_back(worker);
     }
   }
-  for (const size_t worker : fed) feed(worker);
+  for (const size_t worker : fed) {
+    if (!feed(worker)) feed_hungry(1);
+  }
 }
 
-void CoordinatorCore::feed(size_t worker) {
-  while (true) {
+bool CoordinatorCore::feed(size_t worker) {
+  for (bool has_looked = false;; has_looked = true) {
     ClosurePtr closure;
     SessionId session = 0;
     {
       const std::lock_guard lock(mutex_);
       Worker& state = workers_[worker];
-      if (stopped_ || state.phase != Phase::kReady || state.inputs_under_way > 0) return;
-      if (state.in_flight >= options_.window) return;
+      if (!can_take(state)) return has_looked;
       // Under the lock, so that no closure comes between the look and the place in the line.
       closure = queue_.take(static_cast<int>(worker));
       if (closure == nullptr) {
         if (!std::exchange(state.is_hungry, true)) hungry_.push_back(worker);
-        return;
+        return true;
       }
       ++state.in_flight;
       session = state.session;

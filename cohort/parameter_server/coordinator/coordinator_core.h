@@ -108,7 +108,9 @@ class CoordinatorCore : public std::enable_shared_from_this<CoordinatorCore> {
   // Once a second.
   void tell_figures(int64_t done_before);
   void feed_hungry(size_t closures);
-  void feed(size_t worker);
+  bool can_take(const Worker& worker) const;  // a closure; with mutex_ held
+  // Gives the worker what it can take. Returns false if that is nothing, whatever is queued.
+  bool feed(size_t worker);
   void send(size_t worker, SessionId session, const ClosurePtr& closure);
   void answered(size_t worker, SessionId session, const ClosurePtr& closure,
                 rpc::CallResult result);

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <thread>
 
 #include "cohort/cluster/channel_pool.h"
 #include "cohort/core/error.h"
@@ -144,6 +145,38 @@ TEST(CoordinatorFaults, WhenAllWorkersAreGivenUpTheyAreNamed) {
               AllOf(HasSubstr("no worker is left"), HasSubstr("/job:worker/task:0"),
                     HasSubstr("/job:worker/task:1")));
   EXPECT_THAT(thrown<UnavailableError>([&] { queued.fetch(); }), HasSubstr("no worker is left"));
+}
+
+// The worker that is lost stands first in the line of those that have room, and does not come back.
+TEST(CoordinatorFaults, ALostWorkersClosureGoesToOneThatIsThere) {
+  TestingCluster cluster(2, 1);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  Gate gate;
+  std::atomic<int> holder{-1}, runs{0};
+  const auto hold = strategy.function("hold", [&] {
+    if (++runs > 1) return;
+    holder = coordinator::get_current_worker_index();
+    gate.pass();
+  });
+  const auto quick = strategy.function("quick", [] {});
+  const ClusterCoordinator coordinator(strategy, {.window = 2});
+  while (coordinator.workers()[0].done == 0 || coordinator.workers()[1].done == 0) {
+    coordinator.schedule(quick).fetch();
+  }
+  coordinator.join();
+  coordinator.schedule(hold);
+  ASSERT_TRUE(gate.wait_for(1));
+  const int lost = holder;
+  coordinator.schedule(quick).fetch();  // on the other one
+  std::thread opener([&] {              // not before the other one has run it
+    const auto give_up = Clock::now() + seconds(10);
+    while (runs < 2 && Clock::now() < give_up) std::this_thread::yield();
+    gate.open();
+  });
+  cluster.stop("worker", lost);
+  opener.join();
+  EXPECT_EQ(runs, 2);
+  coordinator.join(seconds(20));
 }
 
 TEST(CoordinatorFaults, ACoordinatorThatEndsCancelsWhatIsQueuedAndUnderWay) {

@@ -83,7 +83,10 @@ void CoordinatorCore::send_inputs(size_t worker, SessionId session, std::vector<
     if (state.phase != Phase::kMakesInputs && state.phase != Phase::kReady) return;
     if (inputs.empty() && --state.inputs_under_way == 0) state.phase = Phase::kReady;
   }
-  if (inputs.empty()) return feed(worker);
+  if (inputs.empty()) {
+    feed(worker);
+    return;
+  }
   const Input first = inputs.front();
   inputs.erase(inputs.begin());
   channel(worker)->start(
