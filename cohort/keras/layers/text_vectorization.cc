@@ -195,13 +195,14 @@ keras::layers::LayerHandle read_text_vectorization(FieldReader& field) {
   field.common(options);
   field("max_tokens", options.max_tokens);
   const auto step = [&](const char* key, auto& value) {
-    std::optional<std::string> name = value.name();
-    field(key, name);
-    if (name) {
-      value = *name;
-    } else {
+    const Json* const given = field.find(key);
+    if (given != nullptr && given->is_null()) {
       value = nullptr;
+      return;
     }
+    std::string name = value.name().value_or("");
+    field(key, name);
+    value = name;
   };
   step("standardize", options.standardize);
   step("split", options.split);
