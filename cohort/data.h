@@ -8,6 +8,7 @@
 
 #include "cohort/core/device.h"
 #include "cohort/core/error.h"
+#include "cohort/core/errors.h"
 #include "cohort/core/interrupt.h"
 #include "cohort/core/leaf_type.h"
 #include "cohort/core/logging.h"

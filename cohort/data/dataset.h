@@ -37,6 +37,9 @@ namespace cohort::data {
 // As a number of calls or a buffer size: the pipeline finds a value while it runs, from what it has
 // to wait for.
 inline constexpr int64_t AUTOTUNE = -1;
+namespace experimental {
+using data::AUTOTUNE;  // its name in older programs
+}
 
 struct BatchOptions {
   // Leaves out the last batch if it has fewer elements, so that all batches have the same shape.

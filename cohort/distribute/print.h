@@ -51,7 +51,12 @@ std::string text_to_print(const T& value, const PrintOptions& options) {
     return print_text(Structure(value.value()), options.summarize);
   } else if constexpr (std::is_convertible_v<const T&, Structure> && !std::is_integral_v<T>) {
     return print_text(value, options.summarize);
-  } else if constexpr (requires { std::vector<Tensor>(value.begin(), value.end()); }) {
+  } else if constexpr (std::same_as<T, std::vector<std::string>>) {
+    return print_text(Structure(StringTensor(value)), options.summarize);
+  } else if constexpr (requires {
+                         { *value.begin() } -> std::convertible_to<Tensor>;
+                         value.end();
+                       }) {
     return print_text(std::vector<Tensor>(value.begin(), value.end()), options.summarize);
   } else {
     static_assert(

@@ -40,6 +40,7 @@ TEST(Print, SeveralValues) {
   EXPECT_EQ(as_printed(tuple(constant(1), constant({2}))), "(1, [2])\n");
   EXPECT_EQ(as_printed(dict({{"x", constant(1)}})), "{'x': 1}\n");
   EXPECT_EQ(as_printed(std::vector<Tensor>{constant({1}), constant({2})}), "([1], [2])\n");
+  EXPECT_EQ(as_printed(std::vector<std::string>{"a", "b"}), "[\"a\" \"b\"]\n");
   EXPECT_EQ(as_printed(PerReplica<Tensor>{constant({1}), constant({2})}),
             "PerReplica:{\n  0: [1],\n  1: [2]\n}\n");
   std::ostringstream out;

@@ -11,6 +11,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <variant>
 #include <vector>
@@ -138,6 +139,11 @@ class COHORT_API ReplicaContext {
   template <internal::ReducesByMember T>
   internal::Reduced<T> all_reduce(ReduceOp op, const T& value) {
     return internal::from_reduced<T>(all_reduce(op, internal::to_structure(value)));
+  }
+  // "SUM" or "MEAN". Errors: also InvalidArgument (another name).
+  template <class Value>
+  auto all_reduce(std::string_view op, const Value& value) {
+    return all_reduce(parse_reduce_op(op), value);
   }
 
   // The replicas' values concatenated along `axis`, in replica order. Differentiable: the gradient

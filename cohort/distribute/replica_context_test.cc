@@ -77,10 +77,11 @@ TEST(AllReduce, SumsAndAverages) {
     return context.all_reduce(ReduceOp::SUM, number(id_of(context)));
   });
   EXPECT_THAT(values(sums), ElementsAre(1, 1));
-  const auto means = strategy.run([](ReplicaContext& context) {
-    return context.all_reduce(ReduceOp::MEAN, number(id_of(context)));
-  });
+  const auto means = strategy.run(
+      [](ReplicaContext& context) { return context.all_reduce("MEAN", number(id_of(context))); });
   EXPECT_THAT(values(means), ElementsAre(0.5, 0.5));
+  EXPECT_THROW(strategy.run([](ReplicaContext& context) { context.all_reduce("MAX", number(1)); }),
+               InvalidArgumentError);
 }
 
 TEST(AllReduce, MeanOfIntegersDividesTruly) {

@@ -144,6 +144,21 @@ class FunctionalImpl final : public Model {
     }
   }
 
+  // As Keras: a second output of a layer gets a number.
+  std::vector<std::string> output_names(size_t) const override {
+    std::vector<std::string> names;
+    std::map<std::string, int> further;
+    for (const SymbolicTensor& output : outputs_.leaves()) {
+      const std::string& own = output.layer().name();
+      std::string name = own;
+      while (std::find(names.begin(), names.end(), name) != names.end()) {
+        name = str(own, "_", ++further[own]);
+      }
+      names.push_back(std::move(name));
+    }
+    return names;
+  }
+
   std::optional<Config> get_config() const override {
     return internal::functional_config(*this, inputs_.form(), outputs_, layers_);
   }

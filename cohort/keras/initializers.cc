@@ -156,7 +156,7 @@ Initializer variance_scaling(double scale, FanMode mode, Distribution distributi
       options.seed);
 }
 
-using DrawNormal = Tensor (random::RandomGenerator::*)(std::vector<int64_t>,
+using DrawNormal = Tensor (random::RandomGenerator::*)(at::IntArrayRef,
                                                        random::NormalOptions) const;
 
 Initializer normal_by(DrawNormal draw, const RandomNormalOptions& options) {

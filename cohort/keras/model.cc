@@ -30,6 +30,12 @@ std::vector<std::string> ModelHandle::layer_names() const {
   return names;
 }
 
+std::vector<layers::Layer*> ModelHandle::layers() const {
+  std::vector<layers::Layer*> all;
+  for (const layers::Layer::Child& child : get()->children()) all.push_back(child.layer);
+  return all;
+}
+
 layers::Layer& ModelHandle::get_layer(std::string_view name) const {
   for (const layers::Layer::Child& child : get()->children()) {
     if (child.layer->name() == name) return *child.layer;

@@ -51,7 +51,8 @@ class COHORT_API Model : public layers::Layer {
   // What fit and evaluate report and reset: those of compile; a model with steps of its own may
   // return its own.
   virtual std::vector<metrics::Metric> metrics() const;
-  // Names of the outputs of a model that has several: "output_1", ..., or those of its layers.
+  // Names of the outputs of a model that has several, by which compile knows them: of a Functional
+  // those of the layers that make them, of a subclass "output_1", ...; dicts have their keys.
   virtual std::vector<std::string> output_names(size_t count) const;
   // Errors: FailedPrecondition (not compiled).
   const optimizers::Optimizer& optimizer() const;
@@ -94,6 +95,8 @@ class COHORT_API ModelHandle : public layers::LayerHandle {
 
   // Layers in the order of the model; errors name the existing ones.
   std::vector<std::string> layer_names() const;
+  // They live as long as the model.
+  std::vector<layers::Layer*> layers() const;
   // The layer as a reference: a model's member cannot be shared.
   // Errors: NotFound (names those there are); OutOfRange.
   layers::Layer& get_layer(std::string_view name) const;

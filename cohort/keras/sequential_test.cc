@@ -106,5 +106,12 @@ TEST(Sequential, SummaryIsThatOfKeras) {
   EXPECT_EQ(out.str(), expected);
 }
 
+TEST(Sequential, ListsItsLayers) {
+  const Sequential model({Input({2}), layers::Dense(3), layers::Dense(1)});
+  for (layers::Layer* layer : model.layers()) layer->set_trainable(false);
+  EXPECT_TRUE(model.trainable_variables().empty());
+  EXPECT_EQ(model.layers().back()->count_params(), 4);
+}
+
 }  // namespace
 }  // namespace cohort::keras

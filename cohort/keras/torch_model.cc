@@ -4,12 +4,14 @@
 #include <unordered_map>
 
 #include "cohort/core/task.h"
+#include "cohort/core/text.h"
 #include "cohort/distribute/context.h"
 #include "cohort/distribute/local_variable.h"
 #include "cohort/distribute/replica_context.h"
 #include "cohort/distribute/strategy.h"
 #include "cohort/distribute/strategy_core.h"
 #include "cohort/keras/served_modules.h"
+#include "cohort/ops/gradient_tape.h"
 
 namespace cohort {
 namespace internal {
@@ -65,6 +67,28 @@ class TorchModelImpl final : public keras::Model {
     for (size_t i = 0; i < modules_[0].parameters.size(); ++i) add_parameter(i);
     for (size_t i = 0; i < modules_[0].buffers.size(); ++i) add_buffer(i);
     if (served_ != nullptr) served_->begin();
+  }
+
+  // The present values of the model's tensors of these names.
+  void write_to(const NamedTensors& targets, NamedTensors TorchModule::*list,
+                const char* kind) const {
+    const NamedTensors& known = modules_[0].*list;
+    for (const auto& [name, target] : targets) {
+      const auto same_name = [&name = name](const auto& own) { return own.first == name; };
+      const auto found = std::find_if(known.begin(), known.end(), same_name);
+      if (found == known.end()) {
+        throw InvalidArgumentError(str("copy_to: the module has a ", kind, " ", quoted(name),
+                                       ", which model ", quoted(this->name()),
+                                       " has not; give a module of the class that it was made of"));
+      }
+      if (!target.defined() || !found->second.defined()) continue;
+      const Tensor value = variables_.at(found->second.unsafeGetTensorImpl()).value();
+      if (value.sizes() != target.sizes()) {
+        throw InvalidArgumentError(str("copy_to: the module's ", kind, " ", quoted(name), " is ",
+                                       describe(target), ", the model's ", describe(value)));
+      }
+      Tensor(target).copy_(value);
+    }
   }
 
  protected:
@@ -150,6 +174,14 @@ namespace keras {
 TorchModel::TorchModel(std::function<internal::TorchModule()> factory, const ModelOptions& options,
                        Erased)
     : ModelHandle(std::make_shared<internal::TorchModelImpl>(std::move(factory), options)) {}
+
+void TorchModel::write_to(const internal::TorchModule::NamedTensors& parameters,
+                          const internal::TorchModule::NamedTensors& buffers) const {
+  const NoGradient no_gradient;
+  const auto& model = static_cast<const internal::TorchModelImpl&>(*get());
+  model.write_to(parameters, &internal::TorchModule::parameters, "parameter");
+  model.write_to(buffers, &internal::TorchModule::buffers, "buffer");
+}
 
 }  // namespace keras
 }  // namespace cohort

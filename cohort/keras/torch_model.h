@@ -65,15 +65,18 @@ Structure forward_module(Module& module, const Structure& inputs) {
   }
 }
 
+template <class NamedList>
+TorchModule::NamedTensors named_tensors(const NamedList& list) {
+  TorchModule::NamedTensors all;
+  for (const auto& item : list) all.emplace_back(item.key(), item.value());
+  return all;
+}
+
 template <class Holder>
 TorchModule erase_torch_module(Holder holder) {
   TorchModule erased;
-  for (const auto& item : holder->named_parameters()) {
-    erased.parameters.emplace_back(item.key(), item.value());
-  }
-  for (const auto& item : holder->named_buffers()) {
-    erased.buffers.emplace_back(item.key(), item.value());
-  }
+  erased.parameters = named_tensors(holder->named_parameters());
+  erased.buffers = named_tensors(holder->named_buffers());
   erased.forward = [holder](const Structure& inputs) mutable {
     return forward_module(*holder, inputs);
   };
@@ -119,8 +122,25 @@ class COHORT_API TorchModel : public ModelHandle {
                   "own: TorchModel model([] { return Net(); });");
   }
 
+  // Writes the present values of all parameters and buffers into a module of the same class, which
+  // libtorch can then use and save: torch::save(net, path). Buffers, of which each replica has its
+  // own, as they are read between steps. Outside of steps; of several tasks COLLECTIVE.
+  // Errors: InvalidArgument (a name that the model has not, or of another shape).
+  template <internal::TorchModuleItself Module>
+  void copy_to(Module& module) const {
+    if constexpr (requires { module->named_parameters(); }) {
+      write_to(internal::named_tensors(module->named_parameters()),
+               internal::named_tensors(module->named_buffers()));
+    } else {
+      write_to(internal::named_tensors(module.named_parameters()),
+               internal::named_tensors(module.named_buffers()));
+    }
+  }
+
  private:
   struct Erased {};
+  void write_to(const internal::TorchModule::NamedTensors& parameters,
+                const internal::TorchModule::NamedTensors& buffers) const;
   TorchModel(std::function<internal::TorchModule()> factory, const ModelOptions& options, Erased);
 };
 

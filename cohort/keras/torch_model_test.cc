@@ -1,5 +1,7 @@
 #include "cohort/keras/torch_model.h"
 
+#include <ATen/ops/arange.h>
+#include <ATen/ops/equal.h>
 #include <ATen/ops/ones.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,6 +11,9 @@
 #include <torch/nn/modules/dropout.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/nn/pimpl.h>
+
+#include <map>
+#include <string>
 
 #include "cohort/core/files/simulated_file_system.h"
 #include "cohort/core/task.h"
@@ -22,6 +27,7 @@ using distribute::mirrored;
 using distribute::PerReplica;
 using distribute::ReplicaContext;
 using ::testing::AllOf;
+using ::testing::DoubleNear;
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -36,7 +42,7 @@ struct NetImpl : torch::nn::Module {
     // libtorch's own initial values come from its global generator; these depend on our seed.
     for (Tensor& parameter : parameters()) {
       const at::NoGradGuard no_grad;
-      parameter.copy_(random::normal(parameter.sizes().vec(), {.stddev = 0.2, .dtype = float64}));
+      parameter.copy_(random::normal(parameter.sizes(), {.stddev = 0.2, .dtype = float64}));
     }
   }
   Tensor forward(const Tensor& images) {
@@ -53,6 +59,50 @@ TEST(TorchModel, NamesItsVariablesAfterTheParameters) {
   for (const Variable& variable : model.trainable_variables()) names.push_back(variable.name());
   EXPECT_THAT(names, ElementsAre("conv.weight", "conv.bias", "linear.weight", "linear.bias"));
   EXPECT_THAT(model(at::ones({2, 8, 8, 1})).sizes(), ElementsAre(2, 3));
+}
+
+struct NormalizedImpl : torch::nn::Module {
+  NormalizedImpl()
+      : norm(register_module("norm", torch::nn::BatchNorm1d(2))),
+        linear(register_module("linear", torch::nn::Linear(2, 1))) {}
+  Tensor forward(const Tensor& x) { return linear(norm(x)); }
+  torch::nn::BatchNorm1d norm;
+  torch::nn::Linear linear;
+};
+TORCH_MODULE(Normalized);
+
+TEST(TorchModel, GivesItsWeightsBackToAModule) {
+  const auto strategy = mirrored(2);
+  const auto scope = strategy.scope();
+  const TorchModel model([] { return Normalized(); });
+  strategy.run([&](ReplicaContext& context) {  // moves the averages, of each replica on its own
+    const int64_t id = context.replica_id_in_sync_group();
+    model(at::arange(6, at::kFloat).reshape({3, 2}) * (id + 1), {.training = true});
+  });
+  Normalized module;
+  model.copy_to(module);
+  std::map<std::string, Tensor> written;
+  for (const auto& item : module->named_parameters()) written[item.key()] = item.value();
+  for (const auto& item : module->named_buffers()) written[item.key()] = item.value();
+  ASSERT_EQ(model.variables().size(), written.size());
+  for (const Variable& variable : model.variables()) {
+    EXPECT_TRUE(at::equal(variable.value(), written.at(variable.name()))) << variable.name();
+  }
+  EXPECT_THAT(elements(module->norm->running_mean),
+              ElementsAre(DoubleNear(0.3, 1e-6), DoubleNear(0.45, 1e-6)));
+  EXPECT_EQ(module->norm->num_batches_tracked.item<int64_t>(), 1);
+  EXPECT_TRUE(module->linear->weight.requires_grad());
+}
+
+TEST(TorchModel, GivesNothingToAnotherModule) {
+  const TorchModel model([] { return Normalized(); });
+  torch::nn::Linear other(2, 1);
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { model.copy_to(other); }),
+              HasSubstr("a parameter 'weight', which model"));
+  torch::nn::Sequential wider(torch::nn::Linear(3, 1));
+  const TorchModel narrow([] { return torch::nn::Sequential(torch::nn::Linear(2, 1)); });
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { narrow.copy_to(wider); }),
+              AllOf(HasSubstr("[1,3]"), HasSubstr("[1,2]")));
 }
 
 TEST(TorchModel, BelongsToTheTaskThatMadeIt) {

@@ -19,7 +19,7 @@ namespace {
 using internal::Philox;
 using internal::str;
 
-void check_shape(const char* what, const std::vector<int64_t>& shape) {
+void check_shape(const char* what, at::IntArrayRef shape) {
   for (int64_t size : shape) {
     if (size < 0) {
       throw InvalidArgumentError(str("random::", what, " was asked for the shape ",
@@ -33,12 +33,11 @@ void check_shape(const char* what, const std::vector<int64_t>& shape) {
                                  internal::dtype_name(dtype)));
 }
 
-Tensor new_tensor(const std::vector<int64_t>& shape, DType dtype) {
+Tensor new_tensor(at::IntArrayRef shape, DType dtype) {
   return at::empty(shape, at::TensorOptions().dtype(dtype));
 }
 
-void check_normal(const char* what, const std::vector<int64_t>& shape,
-                  const NormalOptions& options) {
+void check_normal(const char* what, at::IntArrayRef shape, const NormalOptions& options) {
   check_shape(what, shape);
   if (!internal::is_random_float(options.dtype)) {
     refuse_dtype(what, options.dtype, "floating-point");
@@ -80,8 +79,8 @@ struct RandomGenerator::Impl {
   Philox random;  // guarded by mutex
 
   template <class Options>
-  Tensor draw(void (*fill)(Philox&, const Tensor&, const Options&),
-              const std::vector<int64_t>& shape, const Options& options) {
+  Tensor draw(void (*fill)(Philox&, const Tensor&, const Options&), at::IntArrayRef shape,
+              const Options& options) {
     Tensor result = new_tensor(shape, options.dtype);
     std::lock_guard lock(mutex);
     fill(random, result, options);
@@ -101,7 +100,7 @@ RandomGenerator RandomGenerator::from_non_deterministic_state() {
   return from_seed(operating_system_seed());
 }
 
-Tensor RandomGenerator::uniform(std::vector<int64_t> shape, UniformOptions options) const {
+Tensor RandomGenerator::uniform(at::IntArrayRef shape, UniformOptions options) const {
   check_shape("uniform", shape);
   const bool floating = internal::is_random_float(options.dtype);
   if (!floating && !internal::is_random_integer(options.dtype)) {
@@ -115,12 +114,12 @@ Tensor RandomGenerator::uniform(std::vector<int64_t> shape, UniformOptions optio
   return impl_->draw(internal::fill_uniform, shape, options);
 }
 
-Tensor RandomGenerator::normal(std::vector<int64_t> shape, NormalOptions options) const {
+Tensor RandomGenerator::normal(at::IntArrayRef shape, NormalOptions options) const {
   check_normal("normal", shape, options);
   return impl_->draw(internal::fill_normal, shape, options);
 }
 
-Tensor RandomGenerator::truncated_normal(std::vector<int64_t> shape, NormalOptions options) const {
+Tensor RandomGenerator::truncated_normal(at::IntArrayRef shape, NormalOptions options) const {
   check_normal("truncated_normal", shape, options);
   return impl_->draw(internal::fill_truncated_normal, shape, options);
 }
@@ -169,14 +168,14 @@ RandomGenerator get_global_generator() {
   return *shared.global;
 }
 
-Tensor uniform(std::vector<int64_t> shape, UniformOptions options) {
-  return get_global_generator().uniform(std::move(shape), options);
+Tensor uniform(at::IntArrayRef shape, UniformOptions options) {
+  return get_global_generator().uniform(shape, options);
 }
-Tensor normal(std::vector<int64_t> shape, NormalOptions options) {
-  return get_global_generator().normal(std::move(shape), options);
+Tensor normal(at::IntArrayRef shape, NormalOptions options) {
+  return get_global_generator().normal(shape, options);
 }
-Tensor truncated_normal(std::vector<int64_t> shape, NormalOptions options) {
-  return get_global_generator().truncated_normal(std::move(shape), options);
+Tensor truncated_normal(at::IntArrayRef shape, NormalOptions options) {
+  return get_global_generator().truncated_normal(shape, options);
 }
 
 }  // namespace cohort::random

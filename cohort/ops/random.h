@@ -39,10 +39,10 @@ class COHORT_API RandomGenerator {
   // Shape: `shape`. Errors: InvalidArgument (a negative size; a dtype that is neither floating nor,
   // for uniform, integer; minval not below maxval, or either not finite, or not a whole number that
   // an integer dtype can hold; a mean or stddev that is not finite, a stddev below 0).
-  Tensor uniform(std::vector<int64_t> shape, UniformOptions options = {}) const;
-  Tensor normal(std::vector<int64_t> shape, NormalOptions options = {}) const;
+  Tensor uniform(at::IntArrayRef shape, UniformOptions options = {}) const;
+  Tensor normal(at::IntArrayRef shape, NormalOptions options = {}) const;
   // Normal, redrawn where further than two standard deviations from the mean.
-  Tensor truncated_normal(std::vector<int64_t> shape, NormalOptions options = {}) const;
+  Tensor truncated_normal(at::IntArrayRef shape, NormalOptions options = {}) const;
   uint64_t next_u64() const;
 
   // The whole state, for checkpoints: seed, stream, position.
@@ -72,9 +72,9 @@ COHORT_API std::optional<uint64_t> get_seed();
 
 // The generator of the calling context: in a replica its own, else the global one.
 COHORT_API RandomGenerator get_global_generator();
-COHORT_API Tensor uniform(std::vector<int64_t> shape, UniformOptions options = {});
-COHORT_API Tensor normal(std::vector<int64_t> shape, NormalOptions options = {});
-COHORT_API Tensor truncated_normal(std::vector<int64_t> shape, NormalOptions options = {});
+COHORT_API Tensor uniform(at::IntArrayRef shape, UniformOptions options = {});
+COHORT_API Tensor normal(at::IntArrayRef shape, NormalOptions options = {});
+COHORT_API Tensor truncated_normal(at::IntArrayRef shape, NormalOptions options = {});
 
 }  // namespace cohort::random
 

@@ -24,6 +24,14 @@ class SlicesIndexed final : public IndexedData {
   int64_t size_;
 };
 
+void check_defined(const Structure& rows) {
+  rows.for_each_with_path([](const std::string& path, const Leaf& leaf) {
+    if (!leaf.is_tensor() || leaf.tensor().defined()) return;
+    throw InvalidArgumentError(
+        str("from_tensor_slices: the leaf at ", place(path), " is an undefined tensor"));
+  });
+}
+
 void check_rows(const Structure& rows) {
   std::string first_path;
   int64_t first_size = -1;
@@ -77,6 +85,7 @@ class SlicesNode final : public DataNode {
 namespace cohort::data {
 
 Dataset Dataset::from_tensor_slices(Structure rows) {
+  internal::check_defined(rows);
   rows = internal::with_marked_sparse(rows);
   internal::check_rows(rows);
   // Detached: reading data never records for gradients.

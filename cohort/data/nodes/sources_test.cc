@@ -75,6 +75,9 @@ TEST(FromTensorSlices, RefusesLeavesOfDifferentLength) {
   EXPECT_THAT(thrown<InvalidArgumentError>(
                   [] { Dataset::from_tensor_slices(tuple(at::zeros({3}), at::zeros({}))); }),
               HasSubstr("[1] is a scalar"));
+  EXPECT_THAT(thrown<InvalidArgumentError>(
+                  [] { Dataset::from_tensor_slices(tuple(at::zeros({2}), Tensor())); }),
+              HasSubstr("[1] is an undefined tensor"));
   EXPECT_THROW(Dataset::from_tensor_slices(Structure()), InvalidArgumentError);
 }
 

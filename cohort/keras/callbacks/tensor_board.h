@@ -5,6 +5,7 @@
 #pragma once
 
 #include <chrono>
+#include <concepts>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -62,6 +63,8 @@ struct TensorBoardOptions {
 class COHORT_API TensorBoard : public Callback {
  public:
   explicit TensorBoard(TensorBoardOptions options = {});
+  template <std::convertible_to<std::string> Text>
+  explicit TensorBoard(const Text& log_dir) : TensorBoard(TensorBoardOptions{.log_dir = log_dir}) {}
 
   void on_train_begin() override;
   void on_epoch_begin(int64_t epoch) override;

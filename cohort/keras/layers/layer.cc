@@ -154,6 +154,7 @@ void Layer::track(const std::string& name, const std::vector<LayerHandle>& layer
   state_->named_children.push_back({name, &list});
   for (const LayerHandle& layer : layers) {
     state_->children.push_back({str(name, "/", list.size()), layer.get(), layer.pointer()});
+    layer->state_->tracked = true;
     list.add(*layer.get());
   }
   child_appeared(name, list);

@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -30,6 +31,14 @@ class COHORT_API LayerHandle {
   requires std::is_base_of_v<Layer, T> LayerHandle(std::shared_ptr<T> layer)
       : LayerHandle(std::shared_ptr<Layer>(std::move(layer))) {}
   LayerHandle(std::shared_ptr<Layer> layer);
+  // Does not compile, and says what to give instead.
+  template <class T>
+  requires std::is_base_of_v<Layer, std::remove_cvref_t<T>> LayerHandle(T&&)
+      : LayerHandle(std::shared_ptr<Layer>()) {
+    static_assert(!std::is_base_of_v<Layer, std::remove_cvref_t<T>>,
+                  "a layer or model class of your own stays where it was made, so that handles can "
+                  "share it: give std::make_shared<YourLayer>(...)");
+  }
 
   // See Layer.
   Structure operator()(const Structure& inputs, const CallOptions& options = {}) const {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "cohort/core/libtorch_error.h"
+#include "cohort/core/logging.h"
 #include "cohort/core/text.h"
 #include "cohort/distribute/context.h"
 #include "cohort/distribute/strategy.h"
@@ -21,6 +22,7 @@ namespace {
 
 // The layer call that the calling thread is in: inner calls inherit `training` from it.
 struct CallFrame {
+  const LayerState* layer = nullptr;
   bool training = false;
   const CallFrame* parent = nullptr;
 };
@@ -28,8 +30,8 @@ thread_local const CallFrame* current_call = nullptr;
 
 class CallGuard {
  public:
-  explicit CallGuard(const keras::CallOptions& options)
-      : frame_{options.training.value_or(current_call != nullptr && current_call->training),
+  CallGuard(const LayerState& layer, const keras::CallOptions& options)
+      : frame_{&layer, options.training.value_or(current_call != nullptr && current_call->training),
                current_call} {
     current_call = &frame_;
   }
@@ -85,7 +87,7 @@ LayerState::LayerState(Layer& layer, std::string class_name, keras::layers::Laye
 Structure LayerState::run(const Structure& inputs, const CallOptions& options,
                           FunctionRef<Structure(const CallOptions&)> body,
                           const Size2D* natural_size) {
-  const CallGuard guard(options);
+  const CallGuard guard(*this, options);
   if (guard.outermost()) layer.clear_losses();
   if (!build_once.done()) ensure_built(inputs);
   check_inputs(inputs);
@@ -110,7 +112,22 @@ void LayerState::ensure_built(const Structure& inputs) {
   // variables of the scope that it was made in.
   std::optional<distribute::Scope> scope;
   if (strategy != nullptr && !distribute::has_strategy()) scope.emplace(strategy);
-  build_once(str("layer '", layer.name(), "'"), [&] { build(inputs); });
+  build_once(str("layer '", layer.name(), "'"), [&] {
+    build(inputs);
+    warn_unless_tracked();
+  });
+}
+
+// The caller's children may not be complete: whether any layer at all tracks this one says enough.
+void LayerState::warn_unless_tracked() const {
+  const CallFrame* const caller = current_call->parent;
+  if (tracked || caller == nullptr || (weights.empty() && children.empty())) return;
+  log_warning(
+      "layer ", quoted(layer.name()), " (", layer.class_name(), ") is called by ",
+      quoted(caller->layer->layer.name()),
+      ", but no layer tracks it: its variables are neither trained nor saved with the model. "
+      "Call track(\"name\", layer) in the constructor of ",
+      caller->layer->layer.class_name());
 }
 
 void LayerState::build(const Structure& inputs) {
@@ -174,6 +191,7 @@ void LayerState::check_name_is_free(std::string_view name) const {
 
 void LayerState::track_child(Layer::Child child) {
   check_name_is_free(child.name);
+  child.layer->state_->tracked = true;
   named_children.push_back({child.name, child.layer});
   children.push_back(std::move(child));
   layer.child_appeared(named_children.back().name, *named_children.back().object);

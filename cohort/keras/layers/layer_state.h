@@ -77,6 +77,7 @@ struct LayerState {
   Lazy<std::string> class_name;
   DType dtype;
   bool trainable;
+  bool tracked = false;  // by some other layer, which lists its variables
   keras::regularizers::Regularizer activity_regularizer;
   std::shared_ptr<StrategyCore> strategy;  // of the scope it was made in, if any
   keras::layers::InputSpec input_spec;
@@ -92,6 +93,7 @@ struct LayerState {
  private:
   void ensure_built(const Structure& inputs);
   void build(const Structure& inputs);
+  void warn_unless_tracked() const;
   void check_inputs(const Structure& inputs) const;
   void add_activity_loss(const Structure& outputs);
 };

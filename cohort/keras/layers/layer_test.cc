@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "cohort/keras/functional.h"
 #include "cohort/keras/layers/layers.h"
 #include "cohort/keras/model.h"
 #include "cohort/keras/testing_keras.h"
@@ -264,6 +265,55 @@ TEST(Layer, TakesAndReturnsStructures) {
   const Structure result = layer(tuple(numbers({3}), numbers({1})));
   EXPECT_THAT(elements(result["sum"].tensor()), ElementsAre(4));
   EXPECT_THAT(elements(result["difference"].tensor()), ElementsAre(2));
+}
+
+class Forgetful : public Layer {
+ public:
+  explicit Forgetful(bool tracks) {
+    if (tracks) track("dense", dense_);
+  }
+
+ protected:
+  Tensor call(const Tensor& x, const CallOptions&) override { return relu_(dense_(x)); }
+
+ private:
+  Dense dense_{2, {.name = "forgotten"}};
+  Activation relu_{"relu"};
+};
+
+TEST(Layer, AnUntrackedLayerIsNamedOnce) {
+  testing::internal::CaptureStderr();
+  Forgetful(true)(at::ones({1, 3}));
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  testing::internal::CaptureStderr();
+  Forgetful layer(false);
+  layer(at::ones({1, 3}));
+  layer(at::ones({1, 3}));
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(said, AllOf(HasSubstr("'forgotten' (Dense)"), HasSubstr("Call track(")));
+  EXPECT_EQ(said.find("forgotten"), said.rfind("forgotten"));
+  EXPECT_THAT(layer.variables(), IsEmpty());
+}
+
+TEST(Lambda, TakesOneTensorOrTheMembersOfATuple) {
+  const Lambda twice([](const Tensor& x) { return 2 * x; });
+  EXPECT_THAT(elements(twice(numbers({1, 2}))), ElementsAre(2, 4));
+  const Lambda difference([](const Tensor& a, const Tensor& b) { return std::pair(a - b, a); });
+  const Structure both = difference(tuple(numbers({3}), numbers({1})));
+  EXPECT_THAT(elements(both[0].tensor()), ElementsAre(2));
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { difference(numbers({1})); }),
+              HasSubstr("the function of a Lambda layer"));
+}
+
+TEST(Lambda, StandsInFunctionalModels) {
+  const SymbolicTensor a = Input({3}), b = Input({3});
+  const SymbolicStructure score =
+      Lambda([](const Tensor& x, const Tensor& y) { return (x * y).sum({1}, true); })({a, b});
+  const Functional model({{"a", a}, {"b", b}}, score);
+  EXPECT_THAT(SymbolicTensor(score).shape(), ElementsAre(kUnknownDim, 1));
+  EXPECT_THAT(elements(model(dict({{"a", at::ones({2, 3})}, {"b", at::ones({2, 3})}})).tensor()),
+              ElementsAre(3, 3));
+  EXPECT_THAT(thrown<UnimplementedError>([&] { model.to_json(); }), HasSubstr("lambda"));
 }
 
 }  // namespace

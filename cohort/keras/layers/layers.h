@@ -9,6 +9,7 @@
 #include "cohort/keras/layers/elementwise.h"
 #include "cohort/keras/layers/embedding.h"
 #include "cohort/keras/layers/integer_lookup.h"
+#include "cohort/keras/layers/lambda.h"
 #include "cohort/keras/layers/layer.h"
 #include "cohort/keras/layers/layer_handle.h"
 #include "cohort/keras/layers/layer_normalization.h"

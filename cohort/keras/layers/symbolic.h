@@ -61,6 +61,9 @@ class COHORT_API SymbolicStructure {
   SymbolicStructure(const SymbolicTensor& tensor);
   // A tuple.
   SymbolicStructure(std::initializer_list<SymbolicStructure> members);
+  // A dict: {{"image", image}, {"size", size}}.
+  SymbolicStructure(std::initializer_list<std::pair<std::string, SymbolicStructure>> members)
+      : SymbolicStructure(make_dict(Dict(members.begin(), members.end()))) {}
   static SymbolicStructure make_tuple(const std::vector<SymbolicStructure>& members);
   static SymbolicStructure make_dict(const Dict& members);
   // A tree of the form of `spec` over leaves in its order.

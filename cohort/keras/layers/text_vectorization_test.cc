@@ -35,6 +35,15 @@ TEST(TextVectorization, GivesTheIndicesOfTheTokensOfEachText) {
   EXPECT_EQ(layer.vocabulary_size(), 5);
 }
 
+TEST(TextVectorization, TakesOneTextAlone) {
+  const TextVectorization layer({.output_sequence_length = 3});
+  layer.adapt(data::Dataset::from_tensor_slices(StringTensor({"a b", "b", "b c b"})));
+  EXPECT_EQ(layer.get_vocabulary()[2], "b");
+  const Tensor indices = layer(Structure(StringTensor({"b"}).reshape({}))).tensor();
+  EXPECT_EQ(indices.sizes(), (std::vector<int64_t>{3}));
+  EXPECT_THAT(elements(indices), ElementsAre(2, 0, 0));
+}
+
 TEST(TextVectorization, CutsOffOrFillsUpToALength) {
   const TextVectorization layer({.output_sequence_length = 2, .vocabulary = {"a", "b"}});
   EXPECT_THAT(vectorized(layer, {"a b a", "b"}), ElementsAre(2, 3, 3, 0));

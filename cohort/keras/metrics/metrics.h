@@ -4,6 +4,7 @@
 #include "cohort/keras/metrics/accuracy.h"
 #include "cohort/keras/metrics/auc.h"
 #include "cohort/keras/metrics/confusion.h"
+#include "cohort/keras/metrics/custom_metric.h"
 #include "cohort/keras/metrics/errors.h"
 #include "cohort/keras/metrics/get.h"
 #include "cohort/keras/metrics/mean.h"

@@ -175,5 +175,56 @@ TEST(Metrics, ResetInAStepIsRefused) {
               HasSubstr("'mean'"));
 }
 
+CustomMetricOptions f1_options() {
+  return {.name = "f1",
+          .sums = {"hits", "predicted", "actual"},
+          .update =
+              [](const Tensor& y_true, const Tensor& y_pred, const Tensor&) {
+                const Tensor chosen = y_pred.gt(0.5).to(y_pred.scalar_type());
+                return std::vector<Tensor>{(chosen * y_true).sum(), chosen.sum(), y_true.sum()};
+              },
+          .result =
+              [](const std::vector<Tensor>& sums) {
+                return 2 * sums[0] / (sums[1] + sums[2]).clamp_min(1);
+              }};
+}
+
+TEST(CustomMetric, IsComputedFromSumsOverAllReplicas) {
+  const auto strategy = mirrored(2);
+  const auto scope = strategy.scope();
+  const CustomMetric f1(f1_options());
+  EXPECT_EQ(result(f1), 0);
+  strategy.run([&](ReplicaContext& context) {
+    const bool first = context.replica_id_in_sync_group() == 0;
+    // Together: 3 predicted, 4 actual, 2 hits.
+    f1.update_state(first ? numbers({1, 1}) : numbers({1, 0, 1}),
+                    first ? numbers({0.9, 0.8}) : numbers({0.1, 0.7, 0.2}));
+  });
+  EXPECT_NEAR(result(f1), 4. / 7, 1e-6);
+  ASSERT_EQ(f1.variables().size(), 3);
+  EXPECT_EQ(f1.variables()[0].value().item<double>(), 2);
+  f1.reset_state();
+  EXPECT_EQ(result(f1), 0);
+}
+
+TEST(CustomMetric, RefusesWhatDoesNotFit) {
+  const auto refused = [](const CustomMetricOptions& options) {
+    return thrown<InvalidArgumentError>(
+        [&] { CustomMetric(options).update_state(numbers({1}), numbers({1})); });
+  };
+  CustomMetricOptions options = f1_options();
+  options.sums = {};
+  EXPECT_THAT(refused(options), HasSubstr("sums is empty"));
+  options.sums = {"a", "b", "a"};
+  EXPECT_THAT(refused(options), HasSubstr("two sums are called 'a'"));
+  options.sums = {"a", "b"};
+  EXPECT_THAT(refused(options), HasSubstr("returned 3 tensors for 2 sums"));
+  options = f1_options();
+  options.shape = {2};
+  EXPECT_THAT(refused(options), HasSubstr("for the sum 'hits', which has the shape [2]"));
+  options.result = {};
+  EXPECT_THAT(refused(options), HasSubstr("result is missing"));
+}
+
 }  // namespace
 }  // namespace cohort::keras::metrics

@@ -68,8 +68,8 @@ TEST(SavedModel, KeepsWhatCompileSaid) {
                       .momentum = 0.9,
                       .clipnorm = 2}),
                  .loss = {losses::Huber({.delta = 0.5}), "mse"},
-                 .metrics = {{"output_1", {"mae", metrics::RootMeanSquaredError()}},
-                             {"output_2", {metrics::AUC({.num_thresholds = 20})}}},
+                 .metrics = {{"a", {"mae", metrics::RootMeanSquaredError()}},
+                             {"b", {metrics::AUC({.num_thresholds = 20})}}},
                  .loss_weights = {0.25, 2.0},
                  .weighted_metrics = {"mse"},
                  .steps_per_execution = 3});

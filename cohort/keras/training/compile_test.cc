@@ -123,6 +123,26 @@ TEST_F(TwoOutputs, HaveLossesByNameWithWeights) {
   EXPECT_DOUBLE_EQ(logs["loss"], 2.5);
 }
 
+// As Keras: where the outputs are no dict, the names are those of the layers that make them.
+TEST(Outputs, AreNamedAfterTheirLayers) {
+  const SymbolicTensor input = Input({1});
+  const layers::Dense kind(1, {.kernel_initializer = "zeros", .name = "kind"});
+  const Functional model(
+      input, {layers::Dense(1, {.kernel_initializer = "ones", .name = "price"})(input), kind(input),
+              kind(input)});
+  model.compile({.loss = {{"price", "mse"}, {"kind", "mse"}, {"kind_1", "mae"}},
+                 .metrics = {{"price", {"mae"}}},
+                 .loss_weights = {{"kind", 0.5}}});
+  const Tensor x = numbers({1, 2}, {2, 1});
+  const Structure y = dict({{"price", x}, {"kind", x}, {"kind_1", x}});
+  const Logs logs = model.evaluate(x, y, {.verbose = 0});
+  EXPECT_THAT(names_of(logs),
+              ElementsAre("loss", "price_loss", "kind_loss", "kind_1_loss", "price_mae"));
+  EXPECT_DOUBLE_EQ(logs["kind_loss"], 2.5);
+  EXPECT_DOUBLE_EQ(logs["loss"], 0.5 * 2.5 + 1.5);
+  EXPECT_DOUBLE_EQ(model.evaluate(x, tuple(x, x, x), {.verbose = 0})["loss"], 0.5 * 2.5 + 1.5);
+}
+
 TEST_F(TwoOutputs, ShareOneLossAndNamedMetrics) {
   model.compile({.loss = "mse", .metrics = {"mse"}});
   EXPECT_THAT(names_of(model.evaluate(x, y, {.verbose = 0})),

@@ -12,6 +12,9 @@ int64_t count_rows(const DataSource::Rows& rows) {
   const auto visit = [&](const char* what, const Structure& structure) {
     structure.for_each_with_path([&](const std::string& path, const Leaf& leaf) {
       const std::string name = what + path;
+      if (leaf.is_tensor() && !leaf.tensor().defined()) {
+        throw InvalidArgumentError(str(name, " is an undefined tensor"));
+      }
       if (leaf.dim() == 0) {
         throw InvalidArgumentError(
             str(name, " is a scalar; its first dimension must be that of the examples"));

@@ -118,8 +118,8 @@ StringTensor Tokenizer::operator()(const StringTensor& given, const std::string&
   }
   if (options_.splits()) {
     if (shape.size() == 2 && shape[1] == 1) shape.pop_back();
-    if (shape.size() != 1) {
-      throw InvalidArgumentError(str(layer, " splits texts of shape [n] or [n, 1], but got ",
+    if (shape.size() > 1) {
+      throw InvalidArgumentError(str(layer, " splits texts of shape [], [n] or [n, 1], but got ",
                                      shape_str(texts.sizes()),
                                      "; with .split = nullptr they are tokens already"));
     }
