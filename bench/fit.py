@@ -9,6 +9,7 @@ ps task). Of three epochs the last two count. Figures, ratios and the control: a
 """
 
 import itertools
+import os
 import pathlib
 import sys
 import tempfile
@@ -83,8 +84,10 @@ class Sides:
         if side == "tensorflow":
             return Side("tf.keras fit", self._tensorflow_candidates(model, batch))
         if side == "fit":
-            return Side("Cohort fit", [(replicas_label(count), self._cohort(),
-                                        f"fit {model} {count} {batch}") for count in (1, 2)])
+            return Side("Cohort fit", [
+                ("1 replica on one core", self._cohort_on_one_core(), f"fit {model} 1 {batch}"),
+                *((replicas_label(count), self._cohort(), f"fit {model} {count} {batch}")
+                  for count in (1, 2))])
         if side[-1].isdigit():
             kind, count = side[:-1], int(side[-1])
             title = "Cohort fit" if kind == "fit" else "guide 004's loop"
@@ -95,6 +98,11 @@ class Sides:
 
     def _cohort(self):
         return self._worker("cohort", [self.program, self.directory])
+
+    def _cohort_on_one_core(self):
+        core = min(os.sched_getaffinity(0))
+        return self._worker("cohort on one core", ["taskset", "--cpu-list", core, self.program,
+                                                   self.directory])
 
     def _tensorflow_candidates(self, model, batch):
         candidates = []
