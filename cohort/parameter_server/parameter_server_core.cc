@@ -231,6 +231,7 @@ void ParameterServerCore::end_closures(uint64_t next) {
   const std::lock_guard lock(mutex_);
   next_closure_ = next;
   has_coordinator_ = false;
+  coordinator_.reset();  // a thread of its own may hold it a little longer
 }
 
 void ParameterServerCore::add_input(const std::string& name, MakeWorkerInput make) {

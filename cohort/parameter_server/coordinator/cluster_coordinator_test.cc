@@ -11,6 +11,8 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/testing_errors.h"
+#include "cohort/parameter_server/coordinator/coordinator_core.h"
+#include "cohort/parameter_server/parameter_server_core.h"
 #include "cohort/parameter_server/parameter_server_strategy.h"
 #include "cohort/parameter_server/testing_cluster.h"
 #include "cohort/parameter_server/testing_gate.h"
@@ -265,6 +267,25 @@ TEST(ClusterCoordinator, TwoOfThreeWorkersMayDie) {
   coordinator.join();
   EXPECT_GE(runs, 10);
   for (const RemoteValue& value : values) EXPECT_GE(number(value), 1);
+}
+
+// A thread of its own holds it a moment longer than the program: the next call of fit or evaluate must
+// not take it for one of the program's.
+TEST(ClusterCoordinator, IsForgottenOnceItHasStoppedWhoeverStillHoldsIt) {
+  TestingCluster cluster(1, 1);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  const auto core = strategy.parameter_server_core();
+  const auto nothing = strategy.function("nothing", [] {});
+  std::shared_ptr<internal::CoordinatorCore> held;
+  {
+    const ClusterCoordinator coordinator(strategy);
+    coordinator.schedule(nothing);
+    coordinator.join();
+    held = core->coordinator();
+    ASSERT_NE(held, nullptr);
+    held->stop();
+  }
+  EXPECT_EQ(core->coordinator(), nullptr);
 }
 
 TEST(ClusterCoordinator, SumsOfShardsAreExactAlsoWhenAWorkerDies) {

@@ -16,7 +16,16 @@
 namespace cohort::internal {
 namespace {
 
-enum ResultField : uint32_t { kName = 1, kCode, kText, kTask, kInterrupted, kForm, kBulk };
+enum ResultField : uint32_t {
+  kName = 1,
+  kCode,
+  kText,
+  kTask,
+  kInterrupted,
+  kForm,
+  kBulk,
+  kGeneration
+};
 
 constexpr size_t kMostBytes = size_t{64} << 20;
 constexpr size_t kPartBytes = size_t{1} << 19;  // a value of Coordination has 1 MiB at most
@@ -39,6 +48,7 @@ bool is_interrupt(const std::exception_ptr& error) {
 std::string encode(const LoopResult& result, bool with_value) {
   WireWriter out;
   out.bytes(kName, result.name);
+  out.varint(kGeneration, static_cast<uint64_t>(result.generation));
   if (result.error != nullptr) {
     const ErrorRecord error = record_error(result.error);
     out.varint(kCode, static_cast<uint64_t>(error.code))
@@ -74,6 +84,9 @@ LoopResult decode(const std::string& bytes) {
     switch (in.field()) {
       case kName:
         result.name = in.bytes();
+        break;
+      case kGeneration:
+        result.generation = static_cast<int64_t>(in.varint());
         break;
       case kCode:
         code = static_cast<Code>(in.varint());

@@ -15,6 +15,7 @@ namespace cohort::internal {
 
 struct LoopResult {
   std::string name;                    // of the call
+  int64_t generation = 0;              // of the coordinator
   Structure value = {};                // what it returned
   std::exception_ptr error = nullptr;  // null: none
 };

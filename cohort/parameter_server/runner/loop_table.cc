@@ -111,8 +111,13 @@ LoopTable::Found LoopTable::find(int64_t call, const std::string& step, const In
                                       ", but that of ", self, " is ", quoted(name_),
                                       ": every task must make the same calls in the same order"));
   }
-  generation_ = generation;
+  generation_ = std::max(generation_, generation);
   return {found_step->second, found_input->second};
+}
+
+void LoopTable::learn_generation(int64_t generation) {
+  const std::lock_guard lock(mutex_);
+  generation_ = std::max(generation_, generation);
 }
 
 void LoopTable::check_coordinator() {

@@ -73,6 +73,8 @@ class LoopTable {
   // or no such input: the programs differ).
   Found find(int64_t call, const std::string& step, const InputKey& input, int64_t generation,
              Clock::time_point deadline);
+  // This program has learnt from the coordinator of `generation` that a call is over.
+  void learn_generation(int64_t generation);
   // For the program, while it serves. Errors: Unavailable (a coordinator that was started again has
   // come with a step of an earlier call, for which this program must be started again).
   void check_coordinator();
@@ -88,10 +90,10 @@ class LoopTable {
   std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
   std::weak_ptr<LoopCall> open_;
-  int64_t opened_ = 0;                  // calls so far, so that the first has number 1
-  int64_t served_ = 0;                  // the last call that was declared whole
-  int64_t awaited_ = 0;                 // by steps that have come too early
-  int64_t generation_ = 0;              // of the coordinator whose steps have come
+  int64_t opened_ = 0;      // calls so far, so that the first has number 1
+  int64_t served_ = 0;      // the last call that was declared whole
+  int64_t awaited_ = 0;     // by steps that have come too early
+  int64_t generation_ = 0;  // of the latest coordinator that steps or results have come from
   bool coordinator_went_back_ = false;  // to a call that is over here
   std::string name_;                    // of the call that is under way
   std::map<std::string, std::shared_ptr<const StepFunction>> steps_;  // of that call

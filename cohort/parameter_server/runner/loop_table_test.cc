@@ -105,5 +105,20 @@ TEST(LoopTable, AProgramPastTheCallOfANewCoordinatorMustStartAgain) {
               HasSubstr("was started again"));
 }
 
+// It was started again itself, has passed by the call with its result, and has run none of its steps.
+TEST(LoopTable, SoMustAProgramThatOnlyKnowsThatTheCallIsOver) {
+  LoopTable table;
+  {
+    const auto call = table.open();
+    table.declare(*call, step_named("fit/m"));
+    table.serve(*call);
+    table.learn_generation(3);
+  }
+  EXPECT_THROW(table.find(1, "fit/m", {0, 0}, 3, in_a_minute()), FailedPreconditionError);
+  table.check_coordinator();
+  EXPECT_THROW(table.find(1, "fit/m", {0, 0}, 4, in_a_minute()), UnavailableError);
+  EXPECT_THROW(table.check_coordinator(), UnavailableError);
+}
+
 }  // namespace
 }  // namespace cohort::internal

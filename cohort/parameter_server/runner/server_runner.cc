@@ -112,6 +112,7 @@ Structure ServerRunner::lead(FunctionRef<Structure()> loop) {
     if (others == nullptr) throw;
   }
   if (others != nullptr) {
+    result.generation = core_->generation();
     try {
       publish(*others, call_->number, result);
     } catch (const Error&) {
@@ -127,6 +128,7 @@ Structure ServerRunner::follow() {
   core_->loops().serve(*call_);
   LoopResult result = wait_for_result(core_->own_server(), call_->number,
                                       [this] { core_->loops().check_coordinator(); });
+  core_->loops().learn_generation(result.generation);
   if (result.name != call_->name) {
     throw FailedPreconditionError(str("call ", call_->number, " of the coordinator was ",
                                       quoted(result.name), ", but here it is ", quoted(call_->name),

@@ -11,7 +11,8 @@ WorkerInput::WorkerInput(MakeDataset make, const distribute::InputContext& conte
 
 std::optional<WorkerInput::Batch> WorkerInput::take(const BatchPlace& place) {
   const bool passed = place.number != BatchPlace::kNext && place.number < next_;
-  if (!iterator_ || place.pass != pass_ || passed) begin(place);
+  const bool other_order = place.start != start_;  // of a coordinator that was started again
+  if (!iterator_ || place.pass != pass_ || passed || other_order) begin(place);
   try {
     return read(place.number);
   } catch (...) {  // which batches the error took along is not known
@@ -27,6 +28,7 @@ void WorkerInput::begin(const BatchPlace& place) {
   if (!place.start.empty()) iterator.restore(data::IteratorState::parse(place.start));
   iterator_.emplace(std::move(iterator));
   pass_ = place.pass;
+  start_ = place.start;
   next_ = 0;
 }
 

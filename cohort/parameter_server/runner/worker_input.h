@@ -51,6 +51,7 @@ class WorkerInput {
   std::optional<distribute::DistributedDataset> dataset_;
   std::optional<distribute::DistributedIterator> iterator_;
   int64_t pass_ = 0;  // the iterator's
+  std::string start_;
   int64_t next_ = 0;  // the number of the batch that it reads next
 };
 

@@ -85,6 +85,24 @@ TEST_F(WorkerInputTest, TwoWorkersReadInTheCoordinatorsOrder) {
   }
 }
 
+// A coordinator that was started again has drawn other seeds, and may name a batch that this worker has
+// not passed yet.
+TEST_F(WorkerInputTest, AnotherOrderOfTheSamePassBeginsAnew) {
+  const auto dataset = [](uint64_t seed) {
+    random::set_seed(seed);
+    return Dataset::range(50).shuffle(50).batch(1);
+  };
+  const std::string old_start = start_of(dataset(7), 0);
+  const std::string new_start = start_of(dataset(8), 0);
+  WorkerInput stayed = input_over(dataset(9));
+  WorkerInput fresh = input_over(dataset(9));
+  stayed.take({.number = 0, .start = old_start});
+  for (const int64_t number : {3, 4, 20}) {
+    const BatchPlace place = {.number = number, .start = new_start};
+    EXPECT_EQ(first(stayed.take(place)), first(fresh.take(place)));
+  }
+}
+
 TEST_F(WorkerInputTest, AnotherDatasetThanTheCoordinatorsIsRefused) {
   const std::string start = start_of(Dataset::range(50).batch(2), 0);
   WorkerInput input = input_over(Dataset::range(40).batch(2));

@@ -1,0 +1,160 @@
+"""What fit costs: beside a loop of one's own and tf.keras fit, with callbacks and without, and on a
+cluster of parameter servers beside TensorFlow's, in turn, in one run.
+
+Works: cnn8, cnn64 (guide 004's model, so many images a step over all replicas), checkpoint and
+checkpoint_wide (ModelCheckpoint saves the whole model each epoch of 5 s; wide: 5.8 million weights and
+Adam's moments, 70 MB), stall and stall_wide (how long it then holds training up), tensorboard (scalars
+each epoch of 5 s, histograms each other one), cluster (guide 001's fit on a chief, two workers and a
+ps task). Of three epochs the last two count. Figures, ratios and the control: as in bench/step.py.
+"""
+
+import itertools
+import os
+import pathlib
+import sys
+import tempfile
+
+import report
+import samples
+from harness import KEEP_FREED_MEMORY, Side, Worker, tensorflow_python
+from report import Comparison, Work
+
+EPOCH_SECONDS = 5
+# A turn is an epoch, of which three are trained.
+TURNS = EPOCH_SECONDS / 0.5
+THREADS = (1, 2)
+STEPS_PER_EXECUTION = (1, 16)
+
+
+def fits(batch, tensorflow):
+    return Work(f"fit of guide 004's CNN, batches of {batch}", [
+        Comparison("fit1", {"loop1": 0.98}), Comparison("fit2", {"loop2": 0.98}),
+        Comparison("fit", {"tensorflow": tensorflow})])
+
+
+def callback(title, ours):
+    return Work(title, [Comparison(ours, {"without": 0.98})], turns=TURNS)
+
+
+def milliseconds(times_a_second):
+    return f"{1e3 / times_a_second:,.1f} ms"
+
+
+WORKS = {
+    "cnn8": fits(8, tensorflow=4.0),
+    "cnn64": fits(64, tensorflow=2.0),
+    "checkpoint": callback("ModelCheckpoint each epoch, CNN", "checkpoint"),
+    "checkpoint_wide": callback("ModelCheckpoint each epoch, 70 MB", "checkpoint"),
+    "stall": Work("its stall, CNN", [Comparison("stall", {})], text=milliseconds),
+    "stall_wide": Work("its stall, 70 MB", [Comparison("stall", {})], text=milliseconds),
+    "tensorboard": callback("TensorBoard, CNN", "tensorboard"),
+    "cluster": Work("guide 001's fit", [Comparison("cohort", {"tensorflow": 10.0})]),
+}
+MODELS = {"cnn8": ("cnn", 8), "checkpoint_wide": ("wide", 64), "stall_wide": ("wide", 64)}
+TITLES = {"checkpoint": "fit with ModelCheckpoint", "tensorboard": "fit with TensorBoard",
+          "without": "fit without", "stall": "ModelCheckpoint"}
+
+
+class Sides:
+    """Starts each program when it is first needed, and keeps it until the end."""
+
+    def __init__(self, program, directory):
+        self.program = program
+        self.directory = directory
+        self.tensorflow_python = tensorflow_python()
+        self.workers = {}
+        with Worker(program, directory) as worker:
+            better = worker.ask("blas_kernels")
+        self.blas_kernels = {} if better == "-" else {"OPENBLAS_CORETYPE": better}
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        for worker in self.workers.values():
+            worker.__exit__(*error)
+
+    def versions(self):
+        return sorted({worker.ask("version") for worker in self.workers.values()})
+
+    def make(self, side, work):
+        if work == "cluster":
+            return self._tasks_side(side)
+        model, batch = MODELS.get(work, ("cnn", 64))
+        if side == "tensorflow":
+            return Side("tf.keras fit", self._tensorflow_candidates(model, batch))
+        if side == "fit":
+            return Side("Cohort fit", [
+                ("1 replica on one core", self._cohort_on_one_core(), f"fit {model} 1 {batch}"),
+                *((replicas_label(count), self._cohort(), f"fit {model} {count} {batch}")
+                  for count in (1, 2))])
+        if side[-1].isdigit():
+            kind, count = side[:-1], int(side[-1])
+            title = "Cohort fit" if kind == "fit" else "guide 004's loop"
+            return Side(f"{title}, {replicas_label(count)}",
+                        [("", self._cohort(), f"{kind} {model} {count} {batch}")])
+        kind = "fit" if side == "without" else side
+        return Side(TITLES[side], [("", self._cohort(), f"{kind} {model} 2 {batch}")])
+
+    def _cohort(self):
+        return self._worker("cohort", [self.program, self.directory])
+
+    def _cohort_on_one_core(self):
+        core = min(os.sched_getaffinity(0))
+        return self._worker("cohort on one core", ["taskset", "--cpu-list", core, self.program,
+                                                   self.directory])
+
+    def _tensorflow_candidates(self, model, batch):
+        candidates = []
+        for (kind, threads), optimizer, per in itertools.product(
+                [("plain", 1), ("plain", 2), ("mirrored", 1)], ["keras", "legacy"],
+                STEPS_PER_EXECUTION):
+            worker = self._worker(f"tensorflow {kind} {threads}",
+                                  [self.tensorflow_python, "-m", "peers.tensorflow_fit",
+                                   self.directory, threads, kind])
+            where = thread_label(threads) if kind == "plain" else "2 replicas"
+            candidates.append((f"{where}, {optimizer} optimizer, {per} steps per execution", worker,
+                               f"train {optimizer},{per} {model} {batch}"))
+        return candidates
+
+    def _tasks_side(self, side):
+        if side == "cohort":
+            return Side("Cohort", [("", self._tasks("cohort tasks", [self.program]), "fit")])
+        return Side("TensorFlow", [
+            (thread_label(threads), self._tasks(f"tensorflow tasks {threads}", [
+                self.tensorflow_python, "-m", "peers.tensorflow_fit", "cluster", threads]), "fit")
+            for threads in THREADS])
+
+    def _tasks(self, name, command):
+        # Tasks watch each other: none is stopped.
+        return self._worker(name, [sys.executable, "-m", "peers.coordinator_tasks", *command],
+                            pauses=False)
+
+    def _worker(self, name, command, pauses=True):
+        if name not in self.workers:
+            self.workers[name] = Worker(
+                *command, pauses=pauses,
+                environment={**KEEP_FREED_MEMORY, **self.blas_kernels, "TF_CPP_MIN_LOG_LEVEL": "3",
+                             "CUDA_VISIBLE_DEVICES": ""})
+        return self.workers[name]
+
+
+def replicas_label(count):
+    return f"{count} replica{'s' if count > 1 else ''}"
+
+
+def thread_label(threads):
+    return f"{threads} thread{'s' if threads > 1 else ''}"
+
+
+def main():
+    options = report.parse_options(__doc__, WORKS)
+    with tempfile.TemporaryDirectory() as directory, \
+            Sides(pathlib.Path(options.program), directory) as sides:
+        samples.write(directory)
+        report.run(WORKS, options,
+                   lambda name: {side: sides.make(side, name) for side in WORKS[name].names()},
+                   sides.versions)
+
+
+main()
