@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cohort/keras/layers/window.h"
+#include "cohort/keras/logits.h"
 #include "cohort/keras/saving/layer_config.h"
 
 namespace cohort::keras::layers {
@@ -81,7 +82,7 @@ class Conv1DImpl final : public Layer {
     const Tensor outputs =
         at::conv1d(padded, kernel, bias_ ? bias_.value() : Tensor(), {window_.strides.width},
                    /*padding=*/at::IntArrayRef{0}, {window_.dilation.width});
-    return options_.activation(outputs.transpose(1, 2));
+    return internal::activate_outputs(options_.activation, outputs.transpose(1, 2));
   }
 
  private:

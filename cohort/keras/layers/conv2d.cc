@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "cohort/keras/layers/fusion.h"
+#include "cohort/keras/logits.h"
 #include "cohort/keras/saving/layer_config.h"
 
 namespace cohort::keras::layers {
@@ -82,7 +83,8 @@ class Conv2DImpl final : public Layer, public internal::HasEpilogue, public inte
 
  protected:
   Tensor call(const Tensor& input, const CallOptions&) override {
-    return options_.activation(convolve(input, bias_ ? bias_.value() : Tensor()));
+    return internal::activate_outputs(options_.activation,
+                                      convolve(input, bias_ ? bias_.value() : Tensor()));
   }
 
  private:

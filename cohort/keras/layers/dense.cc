@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/keras/logits.h"
 #include "cohort/keras/saving/layer_config.h"
 #include "cohort/ops/linear.h"
 
@@ -57,7 +58,7 @@ class DenseImpl final : public Layer {
   }
 
   Tensor call(const Tensor& input, const CallOptions&) override {
-    return options_.activation(product(input.to(dtype())));
+    return internal::activate_outputs(options_.activation, product(input.to(dtype())));
   }
 
  private:

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "cohort/keras/layers/fusion.h"
+#include "cohort/keras/logits.h"
 #include "cohort/keras/saving/layer_config.h"
 
 namespace cohort::keras::layers {
@@ -25,7 +26,9 @@ class ActivationImpl final : public Layer, public internal::HasEpilogue {
   }
 
  protected:
-  Tensor call(const Tensor& input, const CallOptions&) override { return activation_(input); }
+  Tensor call(const Tensor& input, const CallOptions&) override {
+    return internal::activate_outputs(activation_, input);
+  }
   const activations::Activation& final_activation() const override { return activation_; }
   Tensor call_without_epilogue(const Tensor& input) override { return input; }
   internal::Epilogue epilogue() const override { return {Tensor(), &activation_}; }

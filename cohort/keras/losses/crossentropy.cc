@@ -13,6 +13,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/logging.h"
 #include "cohort/keras/backend.h"
+#include "cohort/keras/logits.h"
 #include "cohort/keras/weighting.h"
 
 namespace cohort {
@@ -55,14 +56,34 @@ void warn_of_fractions(const Tensor& labels, const char* what, std::atomic<bool>
               "are they no classes, but probabilities?");
 }
 
+struct Predictions {
+  Tensor values;
+  bool are_logits;
+};
+
+// The logits, where the predictions know them: probabilities that are 1 to the last bit have no
+// gradient.
+Predictions best_known(const Tensor& predictions, const Tensor& logits, bool from_logits,
+                       const char* what) {
+  static std::atomic<bool> warned = false;
+  if (!logits.defined()) return {predictions, from_logits};
+  if (from_logits && !warned.exchange(true)) {
+    log_warning(what, ": from_logits is true, but the predictions are what a sigmoid or softmax ",
+                "has made of logits; those are used, as Keras does");
+  }
+  return {logits, true};
+}
+
 Tensor sparse_crossentropy(const Tensor& y_true, const Tensor& y_pred, bool from_logits,
                            const char* what, std::atomic<bool>& warned) {
+  const auto [predictions, are_logits] =
+      best_known(y_pred, logits_of_softmax(y_pred), from_logits, what);
   const Tensor labels = sparse_labels(y_true, y_pred, what);
   warn_of_fractions(y_true, what, warned);
   const int64_t classes = y_pred.size(-1);
   check_labels(labels, classes);
   constexpr double kEpsilon = keras::backend::kEpsilon;
-  const Tensor logits = from_logits ? y_pred : y_pred.clamp(kEpsilon, 1 - kEpsilon).log();
+  const Tensor logits = are_logits ? predictions : predictions.clamp(kEpsilon, 1 - kEpsilon).log();
   const Tensor flat = at::log_softmax(logits.reshape({labels.numel(), classes}), 1);
   return at::nll_loss(flat, labels.reshape({labels.numel()}), {}, at::Reduction::None)
       .reshape(labels.sizes());
@@ -70,11 +91,14 @@ Tensor sparse_crossentropy(const Tensor& y_true, const Tensor& y_pred, bool from
 
 Tensor binary_crossentropy(const Tensor& labels, const Tensor& predictions,
                            const keras::losses::BinaryCrossentropyOptions& options) {
-  auto [y, p] = match_shapes(labels, predictions, options.name.c_str());
+  const char* what = options.name.c_str();
+  const auto [known, are_logits] =
+      best_known(predictions, logits_of_sigmoid(predictions), options.from_logits, what);
+  auto [y, p] = match_shapes(labels, known, what);
   if (options.label_smoothing != 0) {
     y = y * (1 - options.label_smoothing) + 0.5 * options.label_smoothing;
   }
-  if (options.from_logits) {
+  if (are_logits) {
     // log(1 + exp(-x)) without overflow for either sign of x.
     return (p.clamp_min(0) - p * y + p.abs().neg().exp().log1p()).mean(-1);
   }
@@ -97,7 +121,10 @@ Tensor categorical_crossentropy(const Tensor& labels, const Tensor& predictions,
                                    "; labels that are numbers of classes are for "
                                    "SparseCategoricalCrossentropy"));
   }
-  auto [y, p] = match_shapes(labels, predictions, options.name.c_str());
+  const char* what = options.name.c_str();
+  const auto [known, are_logits] =
+      best_known(predictions, logits_of_softmax(predictions), options.from_logits, what);
+  auto [y, p] = match_shapes(labels, known, what);
   const int64_t axis = options.axis;
   if (axis < -p.dim() || axis >= p.dim()) {
     throw InvalidArgumentError(
@@ -107,7 +134,7 @@ Tensor categorical_crossentropy(const Tensor& labels, const Tensor& predictions,
     y = y * (1 - options.label_smoothing) +
         options.label_smoothing / static_cast<double>(p.size(axis));
   }
-  if (options.from_logits) return (y * at::log_softmax(p, axis)).sum(axis).neg();
+  if (are_logits) return (y * at::log_softmax(p, axis)).sum(axis).neg();
   constexpr double kEpsilon = keras::backend::kEpsilon;
   p = (p / p.sum(axis, /*keepdim=*/true)).clamp(kEpsilon, 1 - kEpsilon);
   return (y * p.log()).sum(axis).neg();

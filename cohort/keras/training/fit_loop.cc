@@ -10,6 +10,7 @@
 #include "cohort/core/logging.h"
 #include "cohort/distribute/strategy_core.h"
 #include "cohort/keras/callbacks/progbar_logger.h"
+#include "cohort/keras/layers/layer_state.h"
 #include "cohort/keras/training/loop_form.h"
 #include "cohort/ops/random.h"
 
