@@ -32,7 +32,12 @@ void check_jobs(const train::ClusterSpec& cluster) {
   for (const char* job : {internal::kWorker, internal::kPs}) {
     if (cluster.has_job(job) && cluster.num_tasks(job) > 0) continue;
     throw InvalidArgumentError(
-        str("there must be at least one ", job, " in the cluster, but there is none"));
+        str("there must be at least one ", job, " in the cluster, but there is none",
+            cluster.jobs().empty()
+                ? "; TF_CONFIG says which tasks there are, `cohort launch --workers "
+                  "3 --ps 2 --chief -- PROGRAM` sets it, and a SimpleClusterResolver "
+                  "names servers of one process"
+                : ""));
   }
 }
 

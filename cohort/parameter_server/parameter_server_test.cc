@@ -242,6 +242,8 @@ TEST(ParameterServer, WhatRunsNowhereIsRefused) {
               HasSubstr("at least one worker"));
   EXPECT_THAT(refused(train::ClusterSpec({{"worker", {"localhost:1"}}})),
               HasSubstr("at least one ps"));
+  EXPECT_THAT(refused(train::ClusterSpec()),
+              AllOf(HasSubstr("at least one worker"), HasSubstr("cohort launch")));
   EXPECT_THAT(
       refused(train::ClusterSpec(
           {{"worker", {"localhost:1"}}, {"ps", {"localhost:2"}}, {"foo", {"localhost:3"}}})),

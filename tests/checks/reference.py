@@ -9,6 +9,8 @@ import sys
 import textwrap
 from pathlib import Path
 
+import tree
+
 PAGE = "docs/reference.md"
 INTRO = """# Constructors and options
 
@@ -259,7 +261,7 @@ def page(root):
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
-def main(root, *flags):
+def main(root=tree.ROOT, *flags):
     path = Path(root) / PAGE
     text = page(Path(root))
     if "--write" in flags:
