@@ -105,7 +105,9 @@ ParameterServerCore::ParameterServerCore(Setup setup)
 }
 
 ParameterServerCore::~ParameterServerCore() {
-  if (setup_.server != nullptr && std::uncaught_exceptions() == exceptions_) end_others();
+  if (std::uncaught_exceptions() != exceptions_) return;
+  if (setup_.server != nullptr) end_others();
+  if (own_server_ != nullptr) wait_for_end();
 }
 
 // A server of this cluster, in this process. One that has served an earlier strategy goes on: what

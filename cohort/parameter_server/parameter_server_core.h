@@ -157,6 +157,7 @@ class ParameterServerCore final : public LocalStrategy {
   int64_t next_id(const std::string& name);
   bool makes_values() const;
   void end_others() noexcept;
+  void wait_for_end() noexcept;
 
   const Setup setup_;
   const int num_workers_;

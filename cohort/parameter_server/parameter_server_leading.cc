@@ -104,4 +104,13 @@ void ParameterServerCore::end_others() noexcept {
   }
 }
 
+// The coordinator's program may go on after the last call of fit, and read what ps tasks hold.
+void ParameterServerCore::wait_for_end() noexcept {
+  try {
+    own_server_->join();
+  } catch (const std::exception& error) {
+    log_info("this task ends, but its coordinator has not said so: ", error.what());
+  }
+}
+
 }  // namespace cohort::internal
