@@ -18,6 +18,7 @@
 #include "cohort/distribute/input_context.h"
 #include "cohort/distribute/local_strategy.h"
 #include "cohort/parameter_server/leadership/coordinator_fence.h"
+#include "cohort/parameter_server/runner/published_calls.h"
 #include "cohort/parameter_server/store/store_client.h"
 #include "cohort/parameter_server/task_step.h"
 #include "cohort/parameter_server/variables/partitioner.h"
@@ -78,6 +79,7 @@ class ParameterServerCore final : public LocalStrategy {
 
   // What this program's calls of fit, evaluate and predict have declared.
   LoopTable& loops() const { return *loops_; }
+  PublishedCalls& published() { return published_; }
   std::unique_ptr<StepRunner> make_runner() override;
   // For the dataset function of worker `worker`.
   distribute::InputContext input_context(int worker) const;
@@ -185,6 +187,7 @@ class ParameterServerCore final : public LocalStrategy {
   uint64_t last_input_ = 0;
 
   const std::unique_ptr<LoopTable> loops_;
+  PublishedCalls published_;
   std::shared_ptr<void> attachment_;  // to the servers of this process: the last member
 };
 

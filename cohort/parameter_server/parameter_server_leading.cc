@@ -73,8 +73,10 @@ std::exception_ptr ParameterServerCore::explained(const std::exception_ptr& erro
 // The other tasks' join() returns 0. After an error they stay, for a coordinator that starts again.
 void ParameterServerCore::end_others() noexcept {
   constexpr std::chrono::seconds kPatience{2};
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
   try {
+    published_.wait_until_taken(setup_.server->coordination(),
+                                std::chrono::steady_clock::now() + kPatience);
+    const auto deadline = std::chrono::steady_clock::now() + kPatience;
     std::vector<TaskId> left;
     for (const TaskId& task : setup_.cluster.tasks()) {
       if (task.job == kWorker || task.job == kPs) left.push_back(task);

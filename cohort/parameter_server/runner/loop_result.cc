@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -34,6 +35,8 @@ constexpr std::chrono::milliseconds kRetry{200};
 
 std::string key_of(int64_t call) { return str("cohort/calls/", call); }
 std::string part_of(int64_t call, size_t part) { return str(key_of(call), "/", part); }
+
+std::string taken_key(const TaskId& task) { return str("cohort/calls taken/", task); }
 
 bool is_interrupt(const std::exception_ptr& error) {
   try {
@@ -134,6 +137,28 @@ void publish(distribute::Coordination& coordination, int64_t call, const LoopRes
     coordination.set(part_of(call, part), bytes.substr(part * kPartBytes, kPartBytes));
   }
   coordination.set(key_of(call), std::to_string(parts));
+}
+
+void forget(distribute::Coordination& coordination, int64_t call) {
+  const std::optional<std::string> parts = coordination.find(key_of(call));
+  if (!parts) return;
+  coordination.remove(key_of(call));
+  for (size_t part = 0; part < std::stoul(*parts); ++part) {
+    coordination.remove(part_of(call, part));
+  }
+}
+
+void acknowledge(distribute::Coordination& coordination, const TaskId& self, int64_t call) {
+  try {
+    coordination.set(taken_key(self), std::to_string(call));
+  } catch (const Error& error) {
+    log_info("the coordinator was not told that call ", call, " is over here: ", error.what());
+  }
+}
+
+int64_t last_taken(distribute::Coordination& coordination, const TaskId& task) {
+  const std::optional<std::string> call = coordination.find(taken_key(task));
+  return call ? std::stoll(*call) : 0;
 }
 
 LoopResult wait_for_result(distribute::Server& server, int64_t call, FunctionRef<void()> check) {

@@ -25,6 +25,15 @@ struct LoopResult {
 // Errors: those of Coordination::set.
 void publish(distribute::Coordination& coordination, int64_t call, const LoopResult& result);
 
+// Removes it. Errors: those of Coordination::remove.
+void forget(distribute::Coordination& coordination, int64_t call);
+
+// Says that this task has the result of this call, and of all before. Where nobody can be told, nothing
+// happens.
+void acknowledge(distribute::Coordination& coordination, const TaskId& self, int64_t call);
+// Of which call a task has said so; 0: of none.
+int64_t last_taken(distribute::Coordination& coordination, const TaskId& task);
+
 // Waits until it is there, also for a coordinator that was lost and may come back. Errors: those of
 // `check`, which is called every few seconds, and what ends this task's membership.
 LoopResult wait_for_result(distribute::Server& server, int64_t call, FunctionRef<void()> check);

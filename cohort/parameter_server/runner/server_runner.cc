@@ -6,6 +6,7 @@
 #include <chrono>
 #include <utility>
 
+#include "cohort/cluster/server_core.h"
 #include "cohort/core/caught_error.h"
 #include "cohort/core/error.h"
 #include "cohort/core/interrupt.h"
@@ -114,7 +115,7 @@ Structure ServerRunner::lead(FunctionRef<Structure()> loop) {
   if (others != nullptr) {
     result.generation = core_->generation();
     try {
-      publish(*others, call_->number, result);
+      core_->published().add(*others, call_->number, result);
     } catch (const Error&) {
       if (result.error == nullptr) throw;
     }
@@ -128,6 +129,7 @@ Structure ServerRunner::follow() {
   core_->loops().serve(*call_);
   LoopResult result = wait_for_result(core_->own_server(), call_->number,
                                       [this] { core_->loops().check_coordinator(); });
+  acknowledge(core_->own_server().coordination(), core_->own_server().core().task(), call_->number);
   core_->loops().learn_generation(result.generation);
   if (result.name != call_->name) {
     throw FailedPreconditionError(str("call ", call_->number, " of the coordinator was ",
