@@ -98,7 +98,8 @@ std::vector<Tensor> all_replicas_values(SyncGroup& group, at::ArrayRef<Tensor> l
   auto* position = packed.data_ptr<uint8_t>();
   const auto first = static_cast<size_t>(view.first_replica());
   for (size_t replica = 0; replica < values.size(); ++replica) {
-    if (replica >= first && replica < first + local_values.size()) {
+    const bool is_own = replica >= first && replica < first + local_values.size();
+    if (is_own && values[replica].numel() > 0) {
       const Tensor own = local_values[replica - first].contiguous();
       std::memcpy(position, own.data_ptr(), own.nbytes());
     }
@@ -108,7 +109,7 @@ std::vector<Tensor> all_replicas_values(SyncGroup& group, at::ArrayRef<Tensor> l
              {.name = name, .timeout = group.timeout()});
   position = packed.data_ptr<uint8_t>();
   for (const Tensor& value : values) {
-    std::memcpy(value.data_ptr(), position, value.nbytes());
+    if (value.numel() > 0) std::memcpy(value.data_ptr(), position, value.nbytes());
     position += value.nbytes();
   }
   return values;

@@ -1,9 +1,8 @@
 #include "cohort/collective/thread_group.h"
 
-#include <cxxabi.h>
-
 #include <cstring>
 
+#include "cohort/core/forced_unwind.h"
 #include "cohort/core/phase.h"
 
 namespace cohort::collective {
@@ -103,6 +102,7 @@ void ThreadGroup::gather(int rank, const char* what, void* mine,
   me.meetings.fetch_add(1, std::memory_order_relaxed);
 }
 
+COHORT_CATCHES_FORCED_UNWIND
 void ThreadGroup::lead(uint64_t generation, FunctionRef<void(std::span<void* const>)> leader) {
   meeting_error_ = nullptr;
   try {

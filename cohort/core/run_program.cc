@@ -1,13 +1,12 @@
 #include "cohort/core/run_program.h"
 
-#include <cxxabi.h>
-
 #include <cerrno>
 #include <cstdio>
 #include <string>
 
 #include "cohort/core/error.h"
 #include "cohort/core/failure_frame.h"
+#include "cohort/core/forced_unwind.h"
 #include "cohort/core/interrupt.h"
 
 namespace cohort::internal {
@@ -37,6 +36,7 @@ int exit_code(Code code, const ExitCodes& codes) {
 
 }  // namespace
 
+COHORT_CATCHES_FORCED_UNWIND
 int run_program(const std::function<int()>& program, const ExitCodes& codes) {
   FailureFrame frame;
   try {

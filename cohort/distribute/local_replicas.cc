@@ -3,7 +3,6 @@
 #include <ATen/ThreadLocalState.h>
 #include <ATen/core/grad_mode.h>
 #include <c10/core/DeviceGuard.h>
-#include <cxxabi.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,6 +15,7 @@
 #include "cohort/core/device.h"
 #include "cohort/core/error_context.h"
 #include "cohort/core/flush_denormals.h"
+#include "cohort/core/forced_unwind.h"
 #include "cohort/core/intra_op_threads.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/phase.h"
@@ -162,7 +162,7 @@ void LocalReplicas::Shared::forget_caller() {
 }
 
 // Runs the current step as replica `rank` on the calling thread; errors go to errors[rank].
-void LocalReplicas::Shared::run_one(int rank) {
+COHORT_CATCHES_FORCED_UNWIND void LocalReplicas::Shared::run_one(int rank) {
   const Job job = std::exchange(jobs[rank], {});
   try {
     ReplicaContext context(*job.core, rank, job.view, &generators[0], &output);
@@ -333,6 +333,7 @@ void LocalReplicas::give_up(const std::exception_ptr& reason) {
   if (home_.is_here() && shared_->group.spans_tasks()) shared_->group.abort(reason);
 }
 
+COHORT_CATCHES_FORCED_UNWIND
 void LocalReplicas::run_step(StrategyCore& core, const std::shared_ptr<RunFrame>& frame,
                              std::chrono::nanoseconds timeout) {
   start_workers(core, frame);

@@ -1,0 +1,8 @@
+// Handlers of pthread_exit and pthread_cancel: catch (abi::__forced_unwind&).
+#pragma once
+
+#include <cxxabi.h>
+
+// Of a function with such a handler. There is no object that the handler's reference could be bound to,
+// which UndefinedBehaviorSanitizer would report.
+#define COHORT_CATCHES_FORCED_UNWIND __attribute__((no_sanitize("null")))
