@@ -75,8 +75,10 @@ TEST_F(ParameterServerFaults, Row11AnOldCoordinatorThatGoesOnIsFenced) {
   old.start();
   old.wait_for_line(me, "counts from", kPatience);
   // Until there is something to go on from.
-  while (!std::filesystem::exists(file("old/checkpoints/checkpoint")))
-    std::this_thread::sleep_for(1ms);
+  const std::string state = file("old/checkpoints/checkpoint");
+  const double until = now_ms() + 60'000;
+  while (!std::filesystem::exists(state) && now_ms() < until) std::this_thread::sleep_for(1ms);
+  ASSERT_TRUE(std::filesystem::exists(state));
   old.pause(me);
   MultiProcessRunner next(outside(file("next")));
   next.start();
