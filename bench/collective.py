@@ -57,8 +57,8 @@ class Sides:
         self.commands = {
             "own": lambda ranks: [program, ranks],
             "gloo": lambda ranks: [DEBIAN_PYTHON, "-m", "peers.gloo_collective", ranks],
-            "mpi": lambda ranks: ["mpirun", "-np", ranks, "--oversubscribe", "--bind-to", "none",
-                                  mpi_program]}
+            "mpi": lambda ranks: ["mpirun", "--quiet", "-np", ranks, "--oversubscribe", "--bind-to",
+                                  "none", mpi_program]}
         self.commands["other"] = self.commands["limit"] = self.commands["own"]
         self.workers = {}
 

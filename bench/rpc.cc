@@ -21,6 +21,8 @@
 #include "cohort/cluster/grpc/grpc_server.h"
 #include "cohort/cluster/rpc/dispatcher.h"
 #include "cohort/cluster/rpc/identity.h"
+#include "cohort/cluster/same_host/host_channel.h"
+#include "cohort/cluster/same_host/host_server.h"
 #include "cohort/cluster/security/make_certificates.h"
 #include "cohort/cluster/security/security.h"
 #include "cohort/core/run_program.h"
@@ -62,6 +64,7 @@ class CohortServer : public Server {
       : dispatcher_(
             {.self = kServer, .role_of = [](const TaskId&) { return rpc::Role::kWorker; }}) {
     dispatcher_.add(std::make_shared<TakeService>());
+    host_server_ = std::make_unique<rpc::HostServer>(dispatcher_, rpc::HostServerOptions{});
     server_ = std::make_unique<rpc::GrpcServer>(
         dispatcher_, std::make_unique<rpc::Listener>(rpc::ListenerOptions{}),
         rpc::GrpcServerOptions{.security = security::Security::load(credentials, kServer),
@@ -71,25 +74,35 @@ class CohortServer : public Server {
 
  private:
   rpc::Dispatcher dispatcher_;
+  std::unique_ptr<rpc::HostServer> host_server_;
   std::unique_ptr<rpc::GrpcServer> server_;
 };
 
+enum class Way { kGrpc, kSameHost };
+
 class CohortClient : public Client {
  public:
-  CohortClient(const std::string& address, const distribute::Credentials& credentials)
-      : channel_(rpc::make_grpc_channel({.peer = kServer,
-                                         .address = address,
-                                         .self = std::make_shared<rpc::Identity>(kClient, 1),
-                                         .security = security::Security::load(credentials, kClient),
-                                         .settings = {}})) {}
+  CohortClient(const std::string& address, const distribute::Credentials& credentials, Way way)
+      : way_(way) {
+    const auto self = std::make_shared<rpc::Identity>(kClient, 1);
+    channel_ = rpc::prefer_same_host(
+        rpc::make_grpc_channel({.peer = kServer,
+                                .address = address,
+                                .self = self,
+                                .security = security::Security::load(credentials, kClient),
+                                .settings = {}}),
+        self, {});
+  }
   void call(const char* data, size_t size) override {
     rpc::Message request{.control = ""};
     if (size > 0) request.bulk.push_back({.owner = nullptr, .data = data, .size = size});
-    channel_->call("bench/take", std::move(request), {.timeout = std::chrono::seconds(30)});
+    channel_->call("bench/take", std::move(request),
+                   {.timeout = std::chrono::seconds(30), .same_host = way_ == Way::kSameHost});
   }
 
  private:
-  const std::shared_ptr<rpc::Channel> channel_;
+  const Way way_;
+  std::shared_ptr<rpc::Channel> channel_;
 };
 
 int serve(const std::string& directory) {
@@ -157,10 +170,13 @@ int answer_commands(const std::string& directory) {
   const auto addresses = start_server(directory);
   const TlsFiles tls = tls_of(directory, kClient);
   std::map<std::string, std::unique_ptr<Client>> clients;
-  clients["cohort"] =
-      std::make_unique<CohortClient>(addresses.at("cohort"), distribute::Credentials{});
+  for (const auto& [side, way] :
+       {std::pair{"cohort", Way::kGrpc}, {"cohort_host", Way::kSameHost}}) {
+    clients[side] =
+        std::make_unique<CohortClient>(addresses.at("cohort"), distribute::Credentials{}, way);
+  }
   clients["cohort_tls"] = std::make_unique<CohortClient>(
-      addresses.at("cohort_tls"), security::credentials_in(directory, kClient));
+      addresses.at("cohort_tls"), security::credentials_in(directory, kClient), Way::kGrpc);
   clients["grpc_callback"] = make_grpc_client(addresses.at("grpc"), {}, false);
   clients["grpc_queue"] = make_grpc_client(addresses.at("grpc"), {}, true);
   clients["grpc_tls_callback"] = make_grpc_client(addresses.at("grpc_tls"), tls, false);

@@ -1,4 +1,5 @@
-"""What a call between two processes of one host costs: Cohort's over gRPC, gRPC's own, a raw socket.
+"""What a call between two processes of one host costs: Cohort's over gRPC and by the short way that
+tasks of one host have, gRPC's own, a raw unix socket.
 
 Works: empty (nothing there, nothing back), bulk (64 MB there, nothing back); each with and without
 mutual TLS. gRPC's own calls carry byte buffers and take part by a completion queue or by callbacks,
@@ -27,13 +28,15 @@ def milliseconds(calls_a_second):
 WORKS = {
     "empty": Work("empty call", [
         Comparison("cohort", {"grpc": EMPTY, "socket": None}),
-        Comparison("cohort_tls", {"grpc_tls": EMPTY})], text=microseconds),
+        Comparison("cohort_tls", {"grpc_tls": EMPTY}),
+        Comparison("cohort_host", {"cohort": None, "socket": None})], text=microseconds),
     "bulk": Work("64 MB", [
         Comparison("cohort", {"grpc": None, "socket": None}),
-        Comparison("cohort_tls", {"grpc_tls": None})], text=milliseconds, turns=2),
+        Comparison("cohort_tls", {"grpc_tls": None}),
+        Comparison("cohort_host", {"cohort": None, "socket": None})], text=milliseconds, turns=2),
 }
-TITLES = {"cohort": "Cohort", "cohort_tls": "Cohort, TLS", "grpc": "gRPC", "grpc_tls": "gRPC, TLS",
-          "socket": "unix socket"}
+TITLES = {"cohort": "Cohort", "cohort_tls": "Cohort, TLS", "cohort_host": "Cohort, same host",
+          "grpc": "gRPC", "grpc_tls": "gRPC, TLS", "socket": "unix socket"}
 
 
 def make_sides(name, worker):

@@ -14,14 +14,17 @@ struct command {
   long times;          // 0: rank 0 has no more
 };
 
-// Ranks that have nothing to do must not keep a core busy, as MPI's own waiting would.
+// Ranks that have nothing to do must not keep a core busy, as MPI's own waiting would, nor wake it often:
+// mpirun starts them in process groups of their own, so that nobody stops them between turns.
 static void tell(struct command* command) {
   MPI_Request request;
   int done = 0;
   MPI_Ibcast(command, sizeof *command, MPI_BYTE, 0, MPI_COMM_WORLD, &request);
+  useconds_t pause = 100;
   for (MPI_Test(&request, &done, MPI_STATUS_IGNORE); !done;
        MPI_Test(&request, &done, MPI_STATUS_IGNORE)) {
-    usleep(200);
+    usleep(pause);
+    if (pause < 20000) pause *= 2;
   }
 }
 

@@ -1,7 +1,6 @@
 // Clusters of real processes that lose tasks, or get wrong ones.
 #include <gmock/gmock.h>
 #include <signal.h>
-#include <time.h>
 
 #include <algorithm>
 #include <atomic>
@@ -12,6 +11,7 @@
 #include "cohort/cluster/resolvers/tf_config_cluster_resolver.h"
 #include "cohort/cluster/rpc/listening_socket.h"
 #include "cohort/cluster/server.h"
+#include "cohort/cluster/testing_detection.h"
 #include "cohort/core/error.h"
 #include "cohort/core/logging.h"
 #include "cohort/testing/multi_process_main.h"
@@ -20,10 +20,13 @@
 namespace cohort {
 namespace {
 
+using detection::now_ms;
+using detection::print_end;
 using distribute::Server;
 using distribute::ServerOptions;
 using distribute::cluster_resolver::TFConfigClusterResolver;
 using ::testing::AllOf;
+using ::testing::Each;
 using ::testing::HasSubstr;
 using ::testing::Lt;
 using testing::MultiProcessOptions;
@@ -34,21 +37,7 @@ using Arguments = std::vector<std::string>;
 
 constexpr auto kPatience = 20s;
 
-// On the clock that all processes share.
-double now_ms() {
-  timespec now;
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) / 1e6;
-}
-
-// The settings named Test in docs/faults.md.
-ServerOptions quick() {
-  return {.keepalive_time = 1s,
-          .keepalive_timeout = 1s,
-          .start_timeout = kPatience,
-          .heartbeat_interval = 500ms,
-          .heartbeat_timeout = 2s};
-}
+ServerOptions quick() { return detection::test_settings(kPatience); }
 
 // ---- What the tasks run.
 
@@ -66,8 +55,7 @@ std::string meet(const Arguments& arguments) {
       if (i % kRoundsPerLine == 0) std::printf("round %d passed\n", i);
     }
   } catch (const Error& error) {
-    std::printf("ended at %.1f: %s: %s\n", now_ms(), std::string(code_name(error.code())).c_str(),
-                error.what());
+    print_end(error);
     throw;
   }
   return "met";
@@ -112,8 +100,6 @@ MultiProcessOptions workers(int count, const std::string& function, Arguments ar
   return {.jobs = {{"worker", count}}, .function = function, .arguments = std::move(arguments)};
 }
 
-double ended_at(const std::string& line) { return std::stod(line.substr(line.find("at ") + 3)); }
-
 // Kills a task again and again, and returns how long each of the others took to name it.
 std::vector<double> detection_times(int repetitions, int signal) {
   std::vector<double> times;
@@ -127,26 +113,22 @@ std::vector<double> detection_times(int repetitions, int signal) {
     for (int task = 0; task < 2; ++task) {
       const std::string line = runner.wait_for_line({"worker", task}, "ended at", kPatience);
       EXPECT_THAT(line, AllOf(HasSubstr("UNAVAILABLE"), HasSubstr("/job:worker/task:2")));
-      times.push_back(ended_at(line) - killed);
+      times.push_back(detection::time_in(line) - killed);
     }
   }
-  std::sort(times.begin(), times.end());
   return times;
 }
 
 TEST(ClusterFaults, AKilledTaskIsNamedWithinASecond) {
-  const char* more = std::getenv("COHORT_FAULT_REPETITIONS");
-  const std::vector<double> times = detection_times(more ? std::atoi(more) : 3, SIGKILL);
-  std::printf("kill -9 to a typed error: median %.0f ms, worst %.0f ms of %zu\n",
-              times[times.size() / 2], times.back(), times.size());
-  EXPECT_THAT(times.back(), Lt(1000));
+  const std::vector<double> times = detection_times(detection::repetitions(3), SIGKILL);
+  std::printf("kill -9 to a typed error: %s\n", detection::summary(times).c_str());
+  EXPECT_THAT(times, Each(Lt(1000)));
 }
 
 TEST(ClusterFaults, AStoppedTaskIsNamedByItsSilence) {
   const std::vector<double> times = detection_times(1, SIGSTOP);
   // Dead after 2 s, and a beat and a half for the news.
-  EXPECT_THAT(times.back(), Lt(4500));
-  EXPECT_GT(times.front(), 500);
+  EXPECT_THAT(times, Each(AllOf(Lt(4500), ::testing::Gt(500))));
 }
 
 TEST(ClusterFaults, AShortStopKillsNobody) {

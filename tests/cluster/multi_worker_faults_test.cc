@@ -14,29 +14,10 @@
 namespace cohort::multi_worker {
 namespace {
 
-using distribute::ReduceOp;
-using distribute::ReplicaContext;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Lt;
 using testing::TaskOutcome;
-
-// Steps without end; says when and why they ended.
-std::string step_for_ever(const Arguments&) {
-  const MultiWorkerMirroredStrategy strategy = make_strategy();
-  std::printf("started\n");
-  try {
-    while (true) {
-      strategy.run([](ReplicaContext& context) {
-        return context.all_reduce(ReduceOp::SUM, at::full({1000}, 1.0));
-      });
-    }
-  } catch (const Error& error) {
-    std::printf("ended at %.1f: %s: %s\n", now_ms(), std::string(code_name(error.code())).c_str(),
-                error.what());
-    throw;
-  }
-}
 
 // Worker 1 throws in its third step.
 std::string throw_on_one(const Arguments&) {
@@ -185,17 +166,14 @@ double detection_time(int signal) {
   const std::string line = runner.wait_for_line({"worker", 0}, "ended at", kPatience);
   EXPECT_THAT(line, AllOf(HasSubstr("UNAVAILABLE: lost /job:worker/task:1 ("),
                           HasSubstr(runner.address({"worker", 1}))));
-  return std::stod(line.substr(line.find("at ") + 3)) - sent;
+  return detection::time_in(line) - sent;
 }
 
 TEST_F(MultiWorker, AKilledWorkerIsNamedWithinASecond) {
-  const char* more = std::getenv("COHORT_FAULT_REPETITIONS");
   std::vector<double> times;
-  for (int i = 0; i < (more ? std::atoi(more) : 2); ++i) times.push_back(detection_time(SIGKILL));
-  std::sort(times.begin(), times.end());
-  std::printf("kill -9 to a typed error: median %.0f ms, worst %.0f ms of %zu\n",
-              times[times.size() / 2], times.back(), times.size());
-  EXPECT_THAT(times.back(), Lt(1000));
+  for (int i = detection::repetitions(2); i > 0; --i) times.push_back(detection_time(SIGKILL));
+  std::printf("kill -9 to a typed error: %s\n", detection::summary(times).c_str());
+  EXPECT_THAT(times, ::testing::Each(Lt(1000)));
 }
 
 TEST_F(MultiWorker, AStoppedWorkerIsNamedByItsSilence) {

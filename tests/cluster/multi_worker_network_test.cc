@@ -15,8 +15,6 @@
 namespace cohort::multi_worker {
 namespace {
 
-using distribute::ReduceOp;
-using distribute::ReplicaContext;
 using ::testing::AllOf;
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
@@ -26,22 +24,6 @@ using testing::Partition;
 constexpr int kLongTraining = 60;
 
 // ---- What the tasks run.
-
-std::string step_for_ever(const Arguments&) {
-  const MultiWorkerMirroredStrategy strategy = make_strategy();
-  std::printf("started\n");
-  try {
-    while (true) {
-      strategy.run([](ReplicaContext& context) {
-        return context.all_reduce(ReduceOp::SUM, at::full({1000}, 1.0));
-      });
-    }
-  } catch (const Error& error) {
-    std::printf("ended at %.1f: %s: %s\n", now_ms(), std::string(code_name(error.code())).c_str(),
-                error.what());
-    throw;
-  }
-}
 
 // Before step 20 all wait until there is the file `go`, if its name is given.
 std::string train_past_a_gate(const Arguments& arguments) {

@@ -2,13 +2,13 @@
 // whose end is a digest, and jobs of workers.
 #pragma once
 
+#include <ATen/ops/full.h>
 #include <ATen/ops/remainder.h>
 #include <cohort/cohort.h>
 #include <cohort/testing/multi_process_main.h>
 #include <cohort/testing/multi_process_runner.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include <chrono>
 #include <cstdint>
@@ -21,9 +21,15 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/cluster/testing_detection.h"
+
 namespace cohort::multi_worker {
 
+using detection::now_ms;
+using detection::print_end;
 using distribute::MultiWorkerMirroredStrategy;
+using distribute::ReduceOp;
+using distribute::ReplicaContext;
 using testing::MultiProcessOptions;
 using testing::MultiProcessRunner;
 using namespace std::chrono_literals;
@@ -31,24 +37,26 @@ using Arguments = std::vector<std::string>;
 
 constexpr auto kPatience = 40s;
 
-// On the clock that all processes share.
-inline double now_ms() {
-  timespec now;
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) / 1e6;
-}
-
-// The settings named Test in docs/faults.md.
-inline distribute::ServerOptions quick() {
-  return {.keepalive_time = 1s,
-          .keepalive_timeout = 1s,
-          .start_timeout = kPatience,
-          .heartbeat_interval = 500ms,
-          .heartbeat_timeout = 2s};
-}
+inline distribute::ServerOptions quick() { return detection::test_settings(kPatience); }
 
 inline MultiWorkerMirroredStrategy make_strategy() {
   return MultiWorkerMirroredStrategy({.server_options = quick()});
+}
+
+// Steps without end; says when and why they ended.
+inline std::string step_for_ever(const Arguments&) {
+  const MultiWorkerMirroredStrategy strategy = make_strategy();
+  std::printf("started\n");
+  try {
+    while (true) {
+      strategy.run([](ReplicaContext& context) {
+        return context.all_reduce(ReduceOp::SUM, at::full({1000}, 1.0));
+      });
+    }
+  } catch (const Error& error) {
+    print_end(error);
+    throw;
+  }
 }
 
 constexpr int64_t kBatch = 8;

@@ -21,7 +21,7 @@ inline std::string count_from_outside(const Arguments& arguments) {
 TEST_F(ParameterServerFaults, Row10ANewCoordinatorGoesOnWithTheTasksThatStayed) {
   constexpr int64_t kTotal = 1000;
   std::vector<double> reconnected;
-  for (int i = 0; i < repetitions(); ++i) {
+  for (int i = 0; i < repetitions(1); ++i) {
     std::filesystem::remove_all(file("checkpoints"));
     MultiProcessRunner runner(cluster(2, kTotal));
     runner.start();

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cohort/cohort.h>
-#include <time.h>
 
 #include <atomic>
 #include <cstdio>
@@ -17,8 +16,11 @@
 #include <thread>
 #include <vector>
 
+#include "cohort/cluster/testing_detection.h"
+
 namespace cohort::parameter_server_faults {
 
+using detection::now_ms;
 using distribute::ParameterServerStrategy;
 using distribute::Server;
 using distribute::ServerOptions;
@@ -32,21 +34,10 @@ using Arguments = std::vector<std::string>;
 
 inline constexpr auto kPatience = 60s;
 
-// On the clock that all processes share.
-inline double now_ms() {
-  timespec now;
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) / 1e6;
-}
-
-// The settings named Test in docs/faults.md.
 inline ServerOptions quick() {
-  return {.keepalive_time = 1s,
-          .keepalive_timeout = 1s,
-          .start_timeout = kPatience,
-          .heartbeat_interval = 500ms,
-          .heartbeat_timeout = 2s,
-          .ps_lease = std::getenv("COHORT_TEST_LEASE") ? 1s : 60s};
+  ServerOptions options = detection::test_settings(kPatience);
+  options.ps_lease = std::getenv("COHORT_TEST_LEASE") ? 1s : 60s;
+  return options;
 }
 
 // Waits as long as the file is there.

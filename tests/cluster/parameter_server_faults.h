@@ -14,6 +14,9 @@
 
 namespace cohort::parameter_server_faults {
 
+using detection::repetitions;
+using detection::summary;
+using detection::time_in;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using testing::MultiProcessOptions;
@@ -41,9 +44,6 @@ class ParameterServerFaults : public ::testing::Test {
   void touch(const std::string& name) const { std::ofstream(file(name)).flush(); }
   void remove(const std::string& name) const { std::filesystem::remove(file(name)); }
 
-  static double time_in(const std::string& line) {
-    return std::stod(line.substr(line.find(" at ") + 4));
-  }
   static std::string chief_line(MultiProcessRunner& runner, const std::string& regex) {
     return runner.wait_for_line(kTheChief, regex, kPatience);
   }
@@ -53,20 +53,6 @@ class ParameterServerFaults : public ::testing::Test {
 
   std::string directory_;
 };
-
-inline int repetitions() {
-  const char* more = std::getenv("COHORT_FAULT_REPETITIONS");
-  return more ? std::atoi(more) : 1;
-}
-
-// "median 8, worst 12 of 20".
-inline std::string summary(std::vector<double> times) {
-  std::sort(times.begin(), times.end());
-  char text[100];
-  std::snprintf(text, sizeof text, "median %.0f ms, worst %.0f ms of %zu", times[times.size() / 2],
-                times.back(), times.size());
-  return text;
-}
 
 // Of each of these programs.
 inline int run_main(int argc, char** argv, const testing::TaskFunctions& functions) {

@@ -12,6 +12,8 @@
 #include <fstream>
 #include <thread>
 
+#include "cohort/cluster/testing_detection.h"
+
 namespace cohort {
 namespace {
 
@@ -29,12 +31,9 @@ constexpr int64_t kBatch = 4;
 constexpr int kEpochs = 2;
 
 ServerOptions quick() {
-  return {.keepalive_time = 1s,
-          .keepalive_timeout = 1s,
-          .start_timeout = kPatience,
-          .heartbeat_interval = 500ms,
-          .heartbeat_timeout = 2s,
-          .ps_lease = 60s};
+  ServerOptions options = detection::test_settings(kPatience);
+  options.ps_lease = 60s;
+  return options;
 }
 
 void say(const std::string& line) {

@@ -7,7 +7,7 @@ namespace {
 TEST_F(ParameterServerFaults, Row7AfterAKilledPsTheProgramGoesOnFromTheLastCheckpoint) {
   constexpr int64_t kTotal = 1000;
   std::vector<double> detected, restored;
-  for (int i = 0; i < repetitions(); ++i) {
+  for (int i = 0; i < repetitions(1); ++i) {
     std::filesystem::remove_all(file("checkpoints"));
     MultiProcessRunner runner(cluster(2, kTotal));
     runner.start();

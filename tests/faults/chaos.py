@@ -1,8 +1,7 @@
-"""chaos.py COHORT PROGRAM [--seconds N] [--seed S]: workers in step that lose each other again and again.
+"""Row 54: jobs under `cohort launch --restarts` whose tasks are killed, stopped and ended at random, round after round.
 
-Trains the example multi_worker under `cohort launch --restarts`, round after round, and meanwhile kills, stops and
-ends its workers at random. Each round has to end with the digest of a training that nobody disturbed. The seed
-decides which faults come, how long after the one before, and to whom; it is printed.
+The programs: chaos_of_workers.py and chaos_of_ps.py. A seed, which is printed, decides which faults come, how long
+after the one before, and to whom.
 """
 
 import argparse
@@ -10,40 +9,25 @@ import os
 import random
 import re
 import signal
-import struct
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
-WORKERS = 2
-EPOCHS = 8
-MOST_FAULTS = 4  # of a round: the launcher waits twice as long after each
 ROUND_SECONDS = 240  # for a round that should take one minute: it hangs
 GRACE_SECONDS = 2
 
 
-def write_images(folder):
-    """Images that are brighter the higher their label is, as IDX files."""
-    for name, count in (("train", 512), ("t10k", 64)):
-        labels = bytes(i % 10 for i in range(count))
-        images = b"".join(bytes((25 * (i % 10) + pixel) % 256 for pixel in range(784)) for i in range(count))
-        (folder / f"{name}-labels-idx1-ubyte").write_bytes(struct.pack(">II", 0x801, count) + labels)
-        (folder / f"{name}-images-idx3-ubyte").write_bytes(struct.pack(">IIII", 0x803, count, 28, 28) + images)
-
-
 class Job:
-    """One training under the launcher."""
+    """One run of a program under the launcher, with a log of its own."""
 
-    def __init__(self, cohort, program, folder, name):
-        self.checkpoints = folder / name
-        self.log = folder / f"{name}.log"
-        with self.log.open("wb") as out:
+    def __init__(self, log, cohort, tasks, restarts, program):
+        """tasks: the launcher's arguments that say which; program: its path and arguments."""
+        self.log = log
+        with log.open("wb") as out:
             self.launcher = subprocess.Popen(
-                [cohort, "launch", "--workers", str(WORKERS), "--restarts", str(2 * MOST_FAULTS),
-                 "--grace", str(GRACE_SECONDS), "--", program, "--data", folder / "images",
-                 "--epochs", str(EPOCHS), "--global-batch", "64", "--checkpoints", self.checkpoints],
+                [cohort, "launch", *tasks, "--restarts", str(restarts), "--grace", str(GRACE_SECONDS), "--", *program],
                 stdout=out, stderr=subprocess.STDOUT)
         self.ends_at = time.monotonic() + ROUND_SECONDS
 
@@ -53,8 +37,11 @@ class Job:
     def output(self):
         return self.log.read_text(encoding="utf-8", errors="replace")
 
-    def workers(self):
-        """The processes of the workers that run now, by their number."""
+    def restarts(self):
+        return len(re.findall(r"restart \d+ of", self.output()))
+
+    def processes(self):
+        """Of the tasks that run now, by their names ("worker:0")."""
         found = {}
         for entry in Path("/proc").iterdir():
             if not entry.name.isdigit():
@@ -64,14 +51,14 @@ class Job:
                 config = entry.joinpath("environ").read_bytes()
             except OSError:
                 continue  # it has ended meanwhile
-            index = re.search(rb'"index": ?(\d+)', config)
-            if int(parent) == self.launcher.pid and index:
-                found[int(index[1])] = int(entry.name)
+            task = re.search(rb'"type": ?"(\w+)", ?"index": ?(\d+)', config)
+            if int(parent) == self.launcher.pid and task:
+                found[f"{task[1].decode()}:{task[2].decode()}"] = int(entry.name)
         return found
 
-    def send(self, worker, number):
-        """Whether there was such a worker."""
-        process = self.workers().get(worker)
+    def send(self, task, number):
+        """Whether there was such a task."""
+        process = self.processes().get(task)
         if process is None:
             return False
         try:
@@ -80,70 +67,70 @@ class Job:
             return False
         return True
 
-    def finish(self):
-        """The digest of all workers, or the end of this program."""
+    def pause(self, seconds):
+        """Waits so long, or until the job has ended."""
         try:
-            code = self.launcher.wait(max(0.0, self.ends_at - time.monotonic()))
+            self.launcher.wait(seconds)
+        except subprocess.TimeoutExpired:
+            pass
+
+    def wait(self):
+        """Its exit code. A job that hangs ends this program."""
+        try:
+            return self.launcher.wait(max(0.0, self.ends_at - time.monotonic()))
         except subprocess.TimeoutExpired:
             self.launcher.kill()
             sys.exit(f"a round did not end within {ROUND_SECONDS} s:\n{self.output()}")
-        digests = re.findall(r"digest: ([0-9a-f]{16})$", self.output(), re.MULTILINE)
-        if code != 0 or len(digests) < WORKERS or len(set(digests)) != 1:
-            sys.exit(f"a round ended with {code} and the digests {digests}:\n{self.output()}")
-        return digests[0]
 
 
-def pause(job, seconds):
-    """Waits so long, or until the job has ended."""
-    try:
-        job.launcher.wait(seconds)
-    except subprocess.TimeoutExpired:
-        pass
+# Faults: of a job and a source of chance they make words that say what was done, or something false where no task
+# was there.
 
 
-def kill(job, worker, _):
-    return job.send(worker, signal.SIGKILL)
+def send_to_one(number, verb, tasks):
+    def fault(job, chance):
+        task = chance.choice(tasks)
+        return job.send(task, number) and f"{verb} {task}"
+    return fault
 
 
-def kill_all(job, _, __):
-    return any([job.send(worker, signal.SIGKILL) for worker in range(WORKERS)])
+def kill_all(tasks):
+    def fault(job, _):
+        sent = [job.send(task, signal.SIGKILL) for task in tasks]
+        return any(sent) and "kill all"
+    return fault
 
 
-def terminate(job, worker, _):
-    return job.send(worker, signal.SIGTERM)
+def stop_for_a_while(tasks, shortest, longest):
+    def fault(job, chance):
+        task = chance.choice(tasks)
+        if not job.send(task, signal.SIGSTOP):
+            return False
+        seconds = chance.uniform(shortest, longest)
+        job.pause(seconds)
+        job.send(task, signal.SIGCONT)
+        return f"stop {task} for {seconds:.1f} s"
+    return fault
 
 
-def stop_for_a_while(job, worker, chance):
-    """Shorter than what makes a worker lost."""
-    if not job.send(worker, signal.SIGSTOP):
-        return False
-    pause(job, chance.uniform(0.1, 2.0))
-    job.send(worker, signal.SIGCONT)
-    return True
-
-
-def stop_for_good(job, worker, _):
-    return job.send(worker, signal.SIGSTOP)
-
-
-# Each with how often it is chosen: the last costs 20 s, the time after which a silent worker is lost.
-FAULTS = ((kill, 6), (kill_all, 2), (terminate, 2), (stop_for_a_while, 4), (stop_for_good, 1))
-
-
-def disturb(job, chance):
-    """The faults of a round, as words."""
+def disturb(job, chance, faults, most_faults, longest_delay):
+    """Some faults, one after another, as words."""
     done = []
-    for _ in range(chance.randint(1, MOST_FAULTS)):
-        (fault,) = chance.choices([fault for fault, _ in FAULTS], [weight for _, weight in FAULTS])
-        worker = chance.randrange(WORKERS)
-        delay = chance.uniform(0.1, 6.0)
-        pause(job, delay)
-        if job.runs() and fault(job, worker, chance):
-            done.append(f"{fault.__name__} {worker}")
+    for _ in range(chance.randint(1, most_faults)):
+        (fault,) = chance.choices([fault for fault, _ in faults], [weight for _, weight in faults])
+        job.pause(chance.uniform(0.1, longest_delay))
+        words = job.runs() and fault(job, chance)
+        if words:
+            done.append(words)
     return done
 
 
-def main():
+def run(make_start, faults, most_faults, longest_delay, option=""):
+    """Rounds until the time that the command line gives is over.
+
+    make_start: makes of (cohort, program, folder) a function that starts the job of a name, and one that takes the
+    ended job and returns what came out, or ends this program. faults: each with how often it is chosen.
+    """
     parser = argparse.ArgumentParser()
     parser.add_argument("cohort")
     parser.add_argument("program")
@@ -151,30 +138,20 @@ def main():
     parser.add_argument("--seed", type=int, default=None)
     arguments = parser.parse_args()
     seed = random.randrange(1 << 30) if arguments.seed is None else arguments.seed
-    print(f"row 54: seed {seed}; again: scripts/faults 54 --seconds {arguments.seconds:.0f} --seed {seed}",
+    print(f"row 54: seed {seed}; again: scripts/faults 54 --seconds {arguments.seconds:.0f} --seed {seed}{option}",
           flush=True)
     chance = random.Random(seed)
     begin = time.monotonic()
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        (folder / "images").mkdir()
-        write_images(folder / "images")
-        calm = Job(arguments.cohort, arguments.program, folder, "calm").finish()
-        faults = rounds = 0
+        start, check = make_start(arguments.cohort, arguments.program, Path(name))
+        all_faults = rounds = 0
         while rounds == 0 or time.monotonic() - begin < arguments.seconds:
-            job = Job(arguments.cohort, arguments.program, folder, f"round-{rounds}")
-            done = disturb(job, chance)
-            digest = job.finish()
-            restarts = len(re.findall(r"restart \d+ of", job.output()))
-            print(f"round {rounds}: {', '.join(done) or 'nothing came in time'}; {restarts} restarts; {digest}",
-                  flush=True)
-            if digest != calm:
-                sys.exit(f"undisturbed it is {calm}:\n{job.output()}")
-            faults += len(done)
+            began = time.monotonic()
+            job = start(f"round-{rounds}")
+            done = disturb(job, chance, faults, most_faults, longest_delay)
+            outcome = check(job)
+            print(f"round {rounds}: {', '.join(done) or 'nothing came in time'}; {job.restarts()} restarts; "
+                  f"{time.monotonic() - began:.0f} s; {outcome}", flush=True)
+            all_faults += len(done)
             rounds += 1
-    print(f"row 54: {faults} faults in {rounds} rounds, {time.monotonic() - begin:.0f} s, "
-          f"always the digest {calm}")
-
-
-if __name__ == "__main__":
-    main()
+    print(f"row 54: {all_faults} faults in {rounds} rounds, {time.monotonic() - begin:.0f} s, always {outcome}")

@@ -15,6 +15,8 @@
 #include <random>
 #include <string>
 
+#include "cohort/cluster/testing_detection.h"
+
 namespace cohort {
 namespace {
 
@@ -87,12 +89,6 @@ std::string train_to_the_end(const std::vector<std::string>& arguments) {
   return fingerprint(all) + " " + std::to_string(history["loss"].back());
 }
 
-// 4, or as many as COHORT_FAULT_REPETITIONS says.
-int kills() {
-  const char* more = std::getenv("COHORT_FAULT_REPETITIONS");
-  return more == nullptr ? 4 : std::stoi(more);
-}
-
 struct FitResume : ::testing::Test {
   FitResume() {
     directory = ::testing::TempDir() + "fit_resume_test.XXXXXX";  // mkdtemp fills it in
@@ -129,16 +125,16 @@ struct FitResume : ::testing::Test {
 };
 
 TEST_F(FitResume, OnOneDeviceEndsWithTheBitsOfATrainingThatWasNotKilled) {
-  EXPECT_EQ(run("one", 1, kills()), run("one", 1, 0));
+  EXPECT_EQ(run("one", 1, detection::repetitions(4)), run("one", 1, 0));
 }
 
 TEST_F(FitResume, OnTwoReplicasEndsWithTheBitsOfATrainingThatWasNotKilled) {
-  EXPECT_EQ(run("mirrored", 2, kills()), run("mirrored", 2, 0));
+  EXPECT_EQ(run("mirrored", 2, detection::repetitions(4)), run("mirrored", 2, 0));
 }
 
 // Either worker dies, and both start again.
 TEST_F(FitResume, OfTwoWorkersEndsWithTheBitsOfATrainingThatWasNotKilled) {
-  EXPECT_EQ(run("workers", 2, kills()), run("workers", 2, 0));
+  EXPECT_EQ(run("workers", 2, detection::repetitions(4)), run("workers", 2, 0));
 }
 
 int run_tests(int argc, char** argv) {
