@@ -293,9 +293,9 @@ std::string ParameterServerCore::new_input_name() {
 
 void ParameterServerCore::run(const std::shared_ptr<RunFrame>& frame,
                               const distribute::RunOptions& options) {
-  step().begin(store());
+  step().begin(store_, session());
   LocalStrategy::run(frame, options);
-  step().end(store());
+  step().end(store_, session());
 }
 
 // The coordinator makes the values; a worker that creates a variable in a step, too, where it is the

@@ -91,8 +91,13 @@ class ParameterServerCore final : public LocalStrategy {
   // Whether this task's program has come to a call of fit, evaluate or predict.
   bool has_own_server() const { return has_own_server_; }
 
-  // Of the calling thread's task.
-  const StoreClient& store() const { return store_; }
+  // Of the calling thread's task, whose own pushes have been applied.
+  // Errors: those of a push of the closure that runs.
+  const StoreClient& store() const {
+    step().settle();
+    return store_;
+  }
+  int num_ps() const { return store_.num_ps(); }
   TaskStep& step() const { return steps_.get(); }
 
   // Takes the ps tasks, unless this coordinator has them already. Its generation is higher than that of

@@ -7,7 +7,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace cohort::internal;
   cohort::fuzz::InputReader in({reinterpret_cast<const char*>(data), size});
-  const uint64_t which = in.number(4);
+  const uint64_t which = in.number(5);
   const rpc::Message message = cohort::fuzz::read_message(in);
   switch (which) {
     case 0:
@@ -21,6 +21,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       break;
     case 3:
       cohort::fuzz::check_decoder(message, decode_rows);
+      break;
+    case 4:
+      cohort::fuzz::check_decoder(message, decode_push_pull);
       break;
     default:
       cohort::fuzz::check_decoder(message, decode_apply);

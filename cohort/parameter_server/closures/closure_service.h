@@ -1,6 +1,8 @@
-// Runs closures for the coordinator, one after another, in the order in which they come.
+// Runs closures for the coordinator, one after another, in the order in which they come. A closure is
+// answered when the ps tasks have what it changed; meanwhile the next one begins.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <map>
 #include <memory>
@@ -10,6 +12,7 @@
 #include "cohort/cluster/rpc/service.h"
 #include "cohort/core/task_id.h"
 #include "cohort/core/thread_pool.h"
+#include "cohort/parameter_server/closures/answers_under_way.h"
 #include "cohort/parameter_server/closures/closure_message.h"
 #include "cohort/parameter_server/closures/figure_reporter.h"
 #include "cohort/parameter_server/leadership/coordinator_fence.h"
@@ -48,8 +51,12 @@ class ClosureService final : public rpc::Service {
   // Of the coordinator of this generation, or the latest: in a process of its own a worker does not
   // know generations, and has one strategy. Errors: Cancelled (it has ended).
   std::shared_ptr<ParameterServerCore> core_of(int64_t generation) const;
-  rpc::Message answer(size_t method, const rpc::Message& request);
-  rpc::Message run(ParameterServerCore& core, const RunClosure& closure);
+  using CallPtr = std::shared_ptr<rpc::Call>;
+  void answer(size_t method, const CallPtr& call, std::chrono::steady_clock::time_point arrived);
+  void run(const CallPtr& call, std::chrono::steady_clock::time_point arrived);
+  rpc::Message result_of(ParameterServerCore& core, const RunClosure& closure) const;
+  std::vector<distribute::DistributedIterator*> inputs_of(const RunClosure& closure);
+  void fail(rpc::Call& call, const std::exception_ptr& thrown) const;
   void make_input(ParameterServerCore& core, const MakeInput& request);
 
   const TaskId self_;
@@ -64,6 +71,8 @@ class ClosureService final : public rpc::Service {
   int64_t reported_closures_ = 0;
   std::chrono::steady_clock::time_point reported_at_ = std::chrono::steady_clock::now();
   FigureReporter figures_;
+  std::atomic<int> waiting_{0};  // closures that have come and have not begun
+  AnswersUnderWay answers_;      // that wait for the acknowledgement of their closures' last push
   ThreadPool pool_;
 };
 

@@ -43,7 +43,7 @@ CoordinatorSurroundings surroundings_of(const std::shared_ptr<ParameterServerCor
   around.first_closure = strategy->begin_closures();
   around.generation = strategy->generation();
   around.num_workers = strategy->num_workers();
-  around.num_ps = strategy->store().num_ps();
+  around.num_ps = strategy->num_ps();
   around.channel = [strategy](const TaskId& task) { return strategy->channel(task); };
   around.last_checkpoint = [strategy] { return strategy->last_checkpoint(); };
   around.on_start = [strategy](const std::weak_ptr<CoordinatorCore>& core) {

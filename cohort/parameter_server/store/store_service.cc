@@ -9,7 +9,6 @@
 #include "cohort/core/libtorch_error.h"
 #include "cohort/core/task.h"
 #include "cohort/distribute/known_values.h"
-#include "cohort/parameter_server/store/store_message.h"
 
 namespace cohort::internal {
 namespace {
@@ -19,7 +18,7 @@ constexpr rpc::Roles kCallers = rpc::Role::kCoordinator | rpc::Role::kWorker;
 
 // A worker that is lost changes the cluster's generation, which concerns no other worker's pushes:
 // the methods are not fenced by it, but by the coordinator's (coordinator_fence.h).
-enum StoreMethod : size_t { kCreate, kRead, kRows, kApply, kLoad };
+enum StoreMethod : size_t { kCreate, kRead, kRows, kApply, kPushPull, kLoad };
 constexpr rpc::MethodSpec kStoreMethods[] = {
     {.name = "create", .callers = kCallers, .max_bulk_bytes = kMostStoreBytes, .fenced = false},
     {.name = "read",
@@ -32,6 +31,11 @@ constexpr rpc::MethodSpec kStoreMethods[] = {
      .fenced = false,
      .max_control_bytes = kMostControlBytes},
     {.name = "apply",
+     .callers = kCallers,
+     .max_bulk_bytes = kMostStoreBytes,
+     .fenced = false,
+     .max_control_bytes = kMostControlBytes},
+    {.name = "push_pull",
      .callers = kCallers,
      .max_bulk_bytes = kMostStoreBytes,
      .fenced = false,
@@ -116,29 +120,36 @@ rpc::Message StoreService::answer(size_t method, const rpc::Message& request) co
       }
       return {.control = ""};
     }
-    case kRead: {
-      ReadReply reply;
-      for (const auto& [key, version] : decode_read(request).entries) {
-        reply.values.push_back(store_->read(key, version));
-      }
-      return encode(reply);
-    }
-    case kRows: {
-      ReadReply reply;
-      for (const auto& [key, indices] : decode_rows(request).entries) {
-        reply.values.push_back({0, store_->read_rows(key, indices)});
-      }
-      return encode(reply);
+    case kRead:
+      return encode(values_of(decode_read(request), {}));
+    case kRows:
+      return encode(values_of({}, decode_rows(request)));
+    case kPushPull: {
+      const PushPullRequest both = decode_push_pull(request);
+      apply(both.push);
+      return encode(values_of(both.read, both.rows));
     }
     case kLoad:
       return encode(store_->load());
-    default: {
-      const ApplyRequest push = decode_apply(request);
-      store_->forget_tokens_below(push.forget_below);
-      store_->apply(push.token, push.ops);
+    default:
+      apply(decode_apply(request));
       return {.control = ""};
-    }
   }
+}
+
+void StoreService::apply(const ApplyRequest& push) const {
+  store_->forget_tokens_below(push.forget_below);
+  store_->apply(push.token, push.ops);
+}
+
+ReadReply StoreService::values_of(const ReadRequest& read, const RowsRequest& rows) const {
+  ReadReply reply;
+  for (const auto& [key, version] : read.entries)
+    reply.values.push_back(store_->read(key, version));
+  for (const auto& [key, indices] : rows.entries) {
+    reply.values.push_back(store_->read_rows(key, indices));
+  }
+  return reply;
 }
 
 }  // namespace cohort::internal

@@ -10,11 +10,12 @@
 #include "cohort/core/thread_pool.h"
 #include "cohort/parameter_server/closures/figure_reporter.h"
 #include "cohort/parameter_server/leadership/coordinator_fence.h"
+#include "cohort/parameter_server/store/store_message.h"
 #include "cohort/parameter_server/store/variable_store.h"
 
 namespace cohort::internal {
 
-// Methods: "create", "read", "rows", "apply", "load" (store_message.h). They run on threads of the
+// Methods: "create", "read", "rows", "apply", "push_pull", "load" (store_message.h). They run on threads of the
 // service's own, for `self`. What changes variables must pass the fence.
 class StoreService final : public rpc::Service {
  public:
@@ -27,6 +28,8 @@ class StoreService final : public rpc::Service {
 
  private:
   rpc::Message answer(size_t method, const rpc::Message& request) const;
+  void apply(const ApplyRequest& push) const;
+  ReadReply values_of(const ReadRequest& read, const RowsRequest& rows) const;
   void report() const;
   rpc::Message pass_and_answer(size_t method, const rpc::Call& call) const;
 

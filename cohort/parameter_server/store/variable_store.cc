@@ -118,7 +118,7 @@ VariableStore::Value VariableStore::read(const ShardKey& key, int64_t known_vers
 }
 
 // Under the shard's lock: who held the value instead would make the next update copy all of it.
-Tensor VariableStore::read_rows(const ShardKey& key, const Tensor& indices) const {
+VariableStore::Value VariableStore::read_rows(const ShardKey& key, const Tensor& indices) const {
   const ShardPtr shard = find(key);
   const std::lock_guard lock(shard->mutex);
   const Tensor& value = shard->value;
@@ -137,7 +137,7 @@ Tensor VariableStore::read_rows(const ShardKey& key, const Tensor& indices) cons
   const Tensor rows = gather_rows(value, ids);
   rows_read_ += ids.numel();
   bytes_read_ += static_cast<int64_t>(rows.nbytes());
-  return rows;
+  return {shard->version, rows};
 }
 
 bool VariableStore::apply(uint64_t token, const std::vector<StoreOp>& ops) {

@@ -78,7 +78,7 @@ class VariableStore {
   Value read(const ShardKey& key, int64_t known_version = -1) const;
   // A copy of some rows, at whatever version each read finds them.
   // Shapes: indices [n] of int64 -> [n, ..]. Errors: also InvalidArgument (an index outside).
-  Tensor read_rows(const ShardKey& key, const Tensor& indices) const;
+  Value read_rows(const ShardKey& key, const Tensor& indices) const;
 
   // Applies the operations in their order, once for each token: returns false, and does nothing, if
   // this token's were applied before. Token 0 is nobody's.

@@ -125,8 +125,8 @@ TEST(VariableStore, ScattersAndReadsRows) {
   VariableStore store;
   store.create(kWeight, "w", at::zeros({4, 1}));
   store.apply(0, {ScatterShard{kWeight, ScatterOp::kAdd, rows({3, 1, 3}), at::ones({3, 1})}});
-  EXPECT_TRUE(
-      at::equal(store.read_rows(kWeight, rows({3, 0, 1})).flatten(), at::tensor({2.f, 0.f, 1.f})));
+  EXPECT_TRUE(at::equal(store.read_rows(kWeight, rows({3, 0, 1})).tensor.flatten(),
+                        at::tensor({2.f, 0.f, 1.f})));
   EXPECT_THAT(thrown<InvalidArgumentError>([&] { store.read_rows(kWeight, rows({4})); }),
               HasSubstr("'w' has 4 rows, not row 4"));
 }
