@@ -144,32 +144,61 @@ void ClosureService::run(const CallPtr& call, std::chrono::steady_clock::time_po
   report(std::chrono::steady_clock::now() - began);
 }
 
-std::vector<distribute::DistributedIterator*> ClosureService::inputs_of(const RunClosure& closure) {
+const ClosureService::Input& ClosureService::input(uint64_t id) const {
+  const auto found = inputs_.find(id);
+  if (found == inputs_.end()) {
+    std::rethrow_exception(rpc::make_error(
+        Code::kFailedPrecondition, str(self_, " has no input ", id, ": it was started again"),
+        to_string(self_), {.phase = kInputLost}));
+  }
+  if (found->second.error != nullptr) {
+    const ErrorRecord error = record_error(found->second.error);
+    throw_error(error.code, str("the input of this closure could not be made: ", error.message),
+                error.task);
+  }
+  return found->second;
+}
+
+std::vector<distribute::DistributedIterator*> ClosureService::inputs_of(
+    const RunClosure& closure) const {
   std::vector<distribute::DistributedIterator*> inputs;
   for (const uint64_t id : closure.inputs) {
-    const auto found = inputs_.find(id);
-    if (found == inputs_.end()) {
-      std::rethrow_exception(rpc::make_error(
-          Code::kFailedPrecondition, str(self_, " has no input ", id, ": it was started again"),
-          to_string(self_), {.phase = kInputLost}));
+    const Input& one = input(id);
+    if (one.iterator == nullptr) {
+      throw InvalidArgumentError("a value of each worker was given where an iterator stands");
     }
-    if (found->second.error != nullptr) {
-      const ErrorRecord error = record_error(found->second.error);
-      throw_error(error.code, str("the input of this closure could not be made: ", error.message),
-                  error.task);
-    }
-    inputs.push_back(found->second.iterator.get());
+    inputs.push_back(one.iterator.get());
   }
   return inputs;
+}
+
+Structure ClosureService::arguments_of(const RunClosure& closure) const {
+  if (closure.values.empty()) return closure.arguments;
+  if (closure.values[0].place == WorkerValue::kOnlyArgument) {
+    return input(closure.values[0].input).value;
+  }
+  std::vector<Structure> arguments;
+  for (size_t i = 0; i < closure.arguments.size(); ++i) arguments.push_back(closure.arguments[i]);
+  for (const WorkerValue& value : closure.values) {
+    if (value.place >= arguments.size()) {
+      throw InvalidArgumentError(str("a closure of ", arguments.size(),
+                                     " arguments has a worker's value as number ", value.place));
+    }
+    arguments[value.place] = input(value.input).value;
+  }
+  return Structure::make_tuple(std::move(arguments));
+}
+
+Structure ClosureService::call(ParameterServerCore& core, const std::string& function,
+                               const Structure& arguments) {
+  if (const auto captured = core.captured_function(function)) return captured(arguments);
+  return core.named_functions().call_here(function, arguments);
 }
 
 rpc::Message ClosureService::result_of(ParameterServerCore& core, const RunClosure& closure) const {
   try {
     return with_typed_errors(closure.function.c_str(), [&] {
-      if (const auto captured = core.captured_function(closure.function)) {
-        return to_message(captured(closure.arguments));
-      }
-      return to_message(core.named_functions().call_here(closure.function, closure.arguments));
+      return to_message(call(core, closure.function, arguments_of(closure)));
     });
   } catch (const CancelledError& error) {
     if (error_detail(error) != nullptr) throw;  // of a call to another task
@@ -186,6 +215,10 @@ void ClosureService::make_input(ParameterServerCore& core, const MakeInput& requ
   try {
     ClosureContext context{.worker = self_.index, .makes_input = true};
     const ScopedClosure scoped(context);
+    if (request.kind == InputKind::kValue) {
+      input.value = call(core, request.function, Structure::make_tuple({}));
+      return;
+    }
     input.iterator =
         core.input(request.function)({.num_input_pipelines = core.num_workers(),
                                       .input_pipeline_id = self_.index,

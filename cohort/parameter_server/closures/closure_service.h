@@ -16,6 +16,7 @@
 #include "cohort/parameter_server/closures/closure_message.h"
 #include "cohort/parameter_server/closures/figure_reporter.h"
 #include "cohort/parameter_server/leadership/coordinator_fence.h"
+#include "cohort/parameter_server/served_task.h"
 
 namespace cohort::distribute {
 class DistributedIterator;
@@ -28,14 +29,13 @@ class ParameterServerCore;
 // Methods: "run", "make_input", and "hello", which answers when the worker is there. Only the cluster's
 // coordinator may call them; closures and inputs of others than the one that has this worker, and of
 // earlier sessions, are refused.
-class ClosureService final : public rpc::Service {
+class ClosureService final : public rpc::Service, public ServedTask {
  public:
   ClosureService(TaskId self, std::shared_ptr<CoordinatorFence> fence);
   ~ClosureService() override;
 
-  // Runs closures of this strategy, too: in one process a program may make several, one after another.
-  // It may end while calls come; it is asked whether it lives.
-  void add(const std::weak_ptr<ParameterServerCore>& core);
+  // Runs closures of this strategy, too.
+  void add(const std::weak_ptr<ParameterServerCore>& core) override;
 
   std::string_view name() const override { return "closures"; }
   std::span<const rpc::MethodSpec> methods() const override;
@@ -45,6 +45,7 @@ class ClosureService final : public rpc::Service {
   // An input, or why there is none.
   struct Input {
     std::unique_ptr<distribute::DistributedIterator> iterator;
+    Structure value;
     std::exception_ptr error;
   };
 
@@ -55,7 +56,12 @@ class ClosureService final : public rpc::Service {
   void answer(size_t method, const CallPtr& call, std::chrono::steady_clock::time_point arrived);
   void run(const CallPtr& call, std::chrono::steady_clock::time_point arrived);
   rpc::Message result_of(ParameterServerCore& core, const RunClosure& closure) const;
-  std::vector<distribute::DistributedIterator*> inputs_of(const RunClosure& closure);
+  const Input& input(uint64_t id) const;
+  std::vector<distribute::DistributedIterator*> inputs_of(const RunClosure& closure) const;
+  // With the worker's own values.
+  Structure arguments_of(const RunClosure& closure) const;
+  static Structure call(ParameterServerCore& core, const std::string& function,
+                        const Structure& arguments);
   void fail(rpc::Call& call, const std::exception_ptr& thrown) const;
   void make_input(ParameterServerCore& core, const MakeInput& request);
 

@@ -13,22 +13,25 @@ StoreClient::StoreClient(int num_ps, GetChannel channel, GetSession session, Exp
       timeout_(timeout) {}
 
 void StoreClient::send(int ps, const char* method, rpc::Message request, SessionId session,
-                       std::function<void(rpc::CallResult)> done) const {
+                       std::function<void(rpc::CallResult)> done,
+                       std::optional<std::chrono::milliseconds> timeout) const {
   const rpc::CallOptions options{
-      .timeout = timeout_, .max_reply_bytes = kMostStoreBytes, .same_host = true};
+      .timeout = timeout.value_or(timeout_), .max_reply_bytes = kMostStoreBytes, .same_host = true};
   stamp(request, session);
   channel_(ps)->start(method, std::move(request), options, std::move(done));
 }
 
 std::vector<rpc::CallResult> StoreClient::call_all(
-    const char* method, std::vector<std::pair<int, rpc::Message>> requests) const {
+    const char* method, std::vector<std::pair<int, rpc::Message>> requests,
+    std::optional<std::chrono::milliseconds> timeout) const {
   std::vector<std::future<rpc::CallResult>> answers;
   const SessionId session = session_();
   for (auto& [ps, request] : requests) {
     auto promise = std::make_shared<std::promise<rpc::CallResult>>();
     answers.push_back(promise->get_future());
-    send(ps, method, std::move(request), session,
-         [promise](rpc::CallResult result) { promise->set_value(std::move(result)); });
+    send(
+        ps, method, std::move(request), session,
+        [promise](rpc::CallResult result) { promise->set_value(std::move(result)); }, timeout);
   }
   std::vector<rpc::CallResult> results;
   for (auto& answer : answers) results.push_back(answer.get());  // each call has its deadline
@@ -36,6 +39,24 @@ std::vector<rpc::CallResult> StoreClient::call_all(
     if (result.error != nullptr) std::rethrow_exception(explain_(result.error));
   }
   return results;
+}
+
+std::vector<rpc::Message> StoreClient::ask(const char* method,
+                                           std::vector<std::pair<int, rpc::Message>> requests,
+                                           std::chrono::milliseconds timeout) const {
+  std::vector<rpc::Message> replies;
+  for (rpc::CallResult& result : call_all(method, std::move(requests), timeout)) {
+    replies.push_back(std::move(result.reply));
+  }
+  return replies;
+}
+
+void StoreClient::tell(const char* method,
+                       std::vector<std::pair<int, rpc::Message>> requests) const {
+  const SessionId session = session_();
+  for (auto& [ps, request] : requests) {
+    send(ps, method, std::move(request), session, [](const rpc::CallResult&) {});
+  }
 }
 
 void StoreClient::create(const ShardPlace& place, const std::string& name,

@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cohort/cluster/rpc/channel.h"
@@ -56,6 +58,14 @@ class StoreClient {
   std::vector<VariableStore::Value> read_rows(std::span<const Rows> rows) const;
   VariableStore::Load load(int ps) const;
 
+  // Any method, one call to each of these ps tasks, all at once; in the order of the requests.
+  // Errors: those of the first that fails, when all have answered.
+  std::vector<rpc::Message> ask(const char* method,
+                                std::vector<std::pair<int, rpc::Message>> requests,
+                                std::chrono::milliseconds timeout) const;
+  // The same without an answer.
+  void tell(const char* method, std::vector<std::pair<int, rpc::Message>> requests) const;
+
   struct Push {
     uint64_t token = 0;
     uint64_t forget_below = 0;
@@ -79,9 +89,11 @@ class StoreClient {
       const char* method, std::span<const Entry> entries,
       const std::function<typename Request::Entry(const Entry&)>& question) const;
   void send(int ps, const char* method, rpc::Message request, SessionId session,
-            std::function<void(rpc::CallResult)> done) const;
-  std::vector<rpc::CallResult> call_all(const char* method,
-                                        std::vector<std::pair<int, rpc::Message>> requests) const;
+            std::function<void(rpc::CallResult)> done,
+            std::optional<std::chrono::milliseconds> timeout = std::nullopt) const;
+  std::vector<rpc::CallResult> call_all(
+      const char* method, std::vector<std::pair<int, rpc::Message>> requests,
+      std::optional<std::chrono::milliseconds> timeout = std::nullopt) const;
 
   const int num_ps_;
   const GetChannel channel_;

@@ -88,6 +88,15 @@ class VariableStore {
   // No token below comes again: they need not be remembered.
   void forget_tokens_below(uint64_t token);
 
+  // The shards as they are now, for a checkpoint, until `id` is dropped: operations meanwhile write to
+  // copies. Again with an id that is known: instead of what it was.
+  // Errors: NotFound (no such shard).
+  void keep(uint64_t id, const std::vector<ShardKey>& keys);
+  // In the order of the keys. Errors: NotFound (no such id; the store may have been cleared meanwhile).
+  std::vector<Tensor> kept(uint64_t id) const;
+  // Without effect if it is not there.
+  void drop_kept(uint64_t id);
+
   struct Load {
     int64_t shards = 0;
     int64_t bytes = 0;
@@ -128,6 +137,9 @@ class VariableStore {
   mutable std::shared_mutex mutex_;  // guards shards_; the shards guard themselves
   std::map<ShardKey, ShardPtr> shards_;
   int64_t first_version_ = 0;  // guarded by mutex_
+
+  mutable std::mutex kept_mutex_;
+  std::map<uint64_t, std::vector<Tensor>> kept_;  // guarded by kept_mutex_
 
   mutable std::mutex tokens_mutex_;  // guards what follows
   AppliedTokens tokens_;

@@ -51,6 +51,9 @@ class ServedVariable final : public VariableImpl,
   std::vector<train::CheckpointValue> checkpoint_values() override;
   void prepare_restore(train::RestoreSource& source) override;
 
+  // A shard, for a checkpoint to which its ps task writes it.
+  std::shared_ptr<const train::RemotePart> part_of_checkpoint(size_t index) const;
+
   // Outside of steps. Shapes: those of the shard.
   Tensor fetch_shard(size_t index) const;
   void assign_shard(size_t index, AssignOp op, const Tensor& value) const;

@@ -6,6 +6,7 @@
 #include "cohort/distribute/replica_context.h"
 #include "cohort/distribute/strategy.h"
 #include "cohort/distribute/tracing.h"
+#include "cohort/parameter_server/kept_parts.h"
 #include "cohort/parameter_server/parameter_server_core.h"
 #include "cohort/parameter_server/variables/row_ids.h"
 #include "cohort/parameter_server/variables/served_variable.h"
@@ -199,19 +200,24 @@ std::vector<train::CheckpointValue> ServedVariable::checkpoint_values() {
     throw FailedPreconditionError(
         str("variable '", name(), "' was to be saved in a step; save checkpoints after it"));
   }
-  std::vector<StoreClient::Known> known;
-  for (const Shard& shard : shards_) known.push_back({shard.place, -1});
-  const auto values = server_core_->store().read(known);
   train::CheckpointValue saved{.attribute = train::kVariableValue,
                                .full_name = name(),
                                .full_shape = shape().vec(),
                                .parts = {}};
   for (size_t i = 0; i < shards_.size(); ++i) {
-    train::CheckpointValue::Part part{Leaf(values[i].tensor)};
+    train::CheckpointValue::Part part{.value = Leaf(Tensor()), .remote = part_of_checkpoint(i)};
     if (shards_.size() > 1) part.slice = slice_of(shards_[i]);
     saved.parts.push_back(std::move(part));
   }
   return {std::move(saved)};
+}
+
+std::shared_ptr<const train::RemotePart> ServedVariable::part_of_checkpoint(size_t index) const {
+  const Shard& shard = shards_[index];
+  std::vector<int64_t> sizes = shape().vec();
+  if (shards_.size() > 1) sizes[0] = shard.rows.size();
+  return std::make_shared<ServedPart>(server_core_->part_keeper(), shard.place, std::move(sizes),
+                                      dtype());
 }
 
 train::TensorSlice ServedVariable::slice_of(const Shard& shard) const {
