@@ -105,7 +105,7 @@ void measure(const Flags& flags) {
   print("push, SGD", rows, timed(push));
 
   print("pull", rows, timed([&](int64_t i) {
-          if (!store.read_rows({0, 0}, batches[turn(i)].ids).defined()) std::abort();
+          if (!store.read_rows({0, 0}, batches[turn(i)].ids).tensor.defined()) std::abort();
         }));
   print("distinct rows of a batch", static_cast<double>(flags.batch),
         timed([ids = at::randint(flags.rows, {flags.batch}, int64)](int64_t) {

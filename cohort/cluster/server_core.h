@@ -3,10 +3,13 @@
 
 #include <condition_variable>
 #include <exception>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <typeindex>
+#include <utility>
 
 #include "cohort/cluster/channel_pool.h"
 #include "cohort/cluster/coordination.h"
@@ -43,6 +46,17 @@ class ServerCore : public ServerContext {
   // A service of a layer above. Errors: those of Dispatcher::add.
   void add(std::shared_ptr<rpc::Service> service) { dispatcher_.add(std::move(service)); }
   rpc::Dispatcher& dispatcher() { return dispatcher_; }
+  // What a layer above has here: one object of each type, found by that type.
+  template <class Part>
+  void keep(std::shared_ptr<Part> part) {
+    parts_[typeid(Part)] = std::move(part);
+  }
+  // nullptr: there is none. While the server is being attached to (server_registry.h).
+  template <class Part>
+  Part* kept() const {
+    const auto found = parts_.find(typeid(Part));
+    return found == parts_.end() ? nullptr : static_cast<Part*>(found->second.get());
+  }
 
   distribute::Coordination& coordination() { return *coordination_; }
   ServerMembership& membership() { return *membership_; }
@@ -95,6 +109,7 @@ class ServerCore : public ServerContext {
   std::optional<distribute::Coordination> coordination_;
   std::unique_ptr<MetricsServer> metrics_;
   std::once_flag membership_stopped_;
+  std::map<std::type_index, std::shared_ptr<void>> parts_;  // guarded by the registry of servers
 };
 
 }  // namespace cohort::internal

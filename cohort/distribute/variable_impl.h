@@ -48,6 +48,8 @@ class VariableImpl : public train::Trackable {
   virtual void scatter(ScatterOp op, const IndexedSlices& slices) = 0;
   // value[ids], recorded by tapes. The ids, [..] of int32 or int64, are within the rows.
   virtual Tensor read_rows(const Tensor& ids) const;
+  // The same of ids that ascend strictly, [n] of int64, for who does not write to the result.
+  virtual Tensor read_ascending_rows(const Tensor& ids) const { return read_rows(ids); }
   // As Variable::tape_source, shards (empty: it is whole) and device.
   virtual Tensor tape_source() const { return read(); }
   virtual std::vector<std::shared_ptr<VariableImpl>> shards() { return {}; }

@@ -237,11 +237,11 @@ TEST(ServedLayers, ATorchModelTrainsAsAlone) {
 }
 
 // Two workers take gradients by the same values: one update comes after the other.
-TEST(ServedLayers, TheMeanStalenessIsThatOfTheGradients) {
+void expect_staleness_of_two_steps(const std::function<Tensor(const Variable&)>& read) {
   TestingCluster cluster(2, 1);
   const ParameterServerStrategy strategy(cluster.resolver());
   auto scope = strategy.scope();
-  const Variable w(1.f, {.name = "w"});
+  const Variable w(at::ones({3}), {.name = "w"});
   const optimizers::SGD optimizer({.learning_rate = 0.5});
   optimizer.build({w});
   scope.close();
@@ -252,7 +252,7 @@ TEST(ServedLayers, TheMeanStalenessIsThatOfTheGradients) {
     coordinator.schedule([&] {
       strategy.run([&] {
         GradientTape tape;
-        const Tensor loss = w.value() * 1;
+        const Tensor loss = read(w).sum();
         gate.pass();
         optimizer.minimize(loss, {w}, tape);
       });
@@ -262,7 +262,16 @@ TEST(ServedLayers, TheMeanStalenessIsThatOfTheGradients) {
   gate.open();
   coordinator.join();
   EXPECT_EQ(coordinator.mean_staleness(), 0.5);
-  EXPECT_EQ(w.value().item<float>(), 0);
+  EXPECT_TRUE(at::equal(w.value(), at::zeros({3})));
+}
+
+TEST(ServedLayers, TheMeanStalenessIsThatOfTheGradients) {
+  expect_staleness_of_two_steps([](const Variable& w) { return w.value(); });
+}
+
+TEST(ServedLayers, RowsHaveTheStalenessOfTheirLookup) {
+  expect_staleness_of_two_steps(
+      [](const Variable& w) { return w.sparse_read(at::arange(3, int64)); });
 }
 
 }  // namespace

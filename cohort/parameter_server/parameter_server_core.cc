@@ -16,6 +16,7 @@
 #include "cohort/parameter_server/closures/closure_context.h"
 #include "cohort/parameter_server/closures/closure_service.h"
 #include "cohort/parameter_server/coordinator/coordinator_core.h"
+#include "cohort/parameter_server/kept_parts.h"
 #include "cohort/parameter_server/leadership/leadership_service.h"
 #include "cohort/parameter_server/push_exchange.h"
 #include "cohort/parameter_server/runner/loop_table.h"
@@ -68,6 +69,7 @@ std::shared_ptr<ParameterServerCore> ParameterServerCore::make(Setup setup) {
         if (const auto alive = weak.lock()) alive->serve(server);
       });
   if (core->role() == ClusterRole::kCoordinator) core->save_group_ = make_server_save_group(core);
+  core->part_keeper_ = make_part_keeper(core);
   core->named_functions().add(
       kRunStep, [weak = std::weak_ptr<ParameterServerCore>(core)](const Structure& arguments) {
         return run_named_step(weak.lock(), arguments);
@@ -116,23 +118,21 @@ void ParameterServerCore::serve(ServerCore& server) {
   const TaskId& task = server.task();
   if (server.cluster_spec() != setup_.cluster) return;
   if (task.job != kPs && task.job != kWorker) return;
-  for (const rpc::MethodEntry& entry : server.dispatcher().table()) {
-    if (dynamic_cast<StoreService*>(entry.service.get()) != nullptr) return;
-    if (auto* closures = dynamic_cast<ClosureService*>(entry.service.get())) {
-      return closures->add(self());
-    }
-  }
+  if (ServedTask* const there = server.kept<ServedTask>()) return there->add(self());
   const auto fence = std::make_shared<CoordinatorFence>(task);
   if (task.job == kPs) {
     const auto store = std::make_shared<VariableStore>();
     // Another program begins: with variables of its own, and with versions that no worker has seen.
     fence->on_new_generation(
         [store](int64_t generation) { store->clear(generation << kSessionNumberBits); });
-    server.add(std::make_shared<StoreService>(task, store, fence));
+    const auto service = std::make_shared<StoreService>(task, store, fence);
+    server.add(service);
+    server.keep<ServedTask>(service);
   } else {
     const auto closures = std::make_shared<ClosureService>(task, fence);
     closures->add(self());
     server.add(closures);
+    server.keep<ServedTask>(closures);
   }
   server.add(std::make_shared<LeadershipService>(fence));
 }
@@ -293,9 +293,9 @@ std::string ParameterServerCore::new_input_name() {
 
 void ParameterServerCore::run(const std::shared_ptr<RunFrame>& frame,
                               const distribute::RunOptions& options) {
-  step().begin(store());
+  step().begin(store_, session());
   LocalStrategy::run(frame, options);
-  step().end(store());
+  step().end(store_, session());
 }
 
 // The coordinator makes the values; a worker that creates a variable in a step, too, where it is the

@@ -24,6 +24,7 @@
 #include "cohort/parameter_server/variables/partitioner.h"
 #include "cohort/parameter_server/variables/placement.h"
 #include "cohort/parameter_server/variables/served_variable.h"
+#include "cohort/train/remote_values.h"
 #include "cohort/train/save_group.h"
 
 namespace cohort::distribute {
@@ -91,8 +92,13 @@ class ParameterServerCore final : public LocalStrategy {
   // Whether this task's program has come to a call of fit, evaluate or predict.
   bool has_own_server() const { return has_own_server_; }
 
-  // Of the calling thread's task.
-  const StoreClient& store() const { return store_; }
+  // Of the calling thread's task, whose own pushes have been applied.
+  // Errors: those of a push of the closure that runs.
+  const StoreClient& store() const {
+    step().settle();
+    return store_;
+  }
+  int num_ps() const { return store_.num_ps(); }
   TaskStep& step() const { return steps_.get(); }
 
   // Takes the ps tasks, unless this coordinator has them already. Its generation is higher than that of
@@ -110,6 +116,7 @@ class ParameterServerCore final : public LocalStrategy {
   std::string last_checkpoint() const;
   void set_last_checkpoint(const std::string& path);
   std::shared_ptr<train::SaveGroup> save_group() override { return save_group_; }
+  const std::shared_ptr<train::RemoteKeeper>& part_keeper() const { return part_keeper_; }
   // The one that is at work, if one is.
   std::shared_ptr<CoordinatorCore> coordinator() const;
   void set_coordinator(std::weak_ptr<CoordinatorCore> coordinator);
@@ -169,7 +176,8 @@ class ParameterServerCore final : public LocalStrategy {
   PerTask<TaskStep> steps_;
   PerTask<std::atomic<SessionId>> sessions_;
   std::shared_ptr<train::SaveGroup> save_group_;  // of a coordinator
-  std::mutex lead_mutex_;                         // held while it takes the ps tasks
+  std::shared_ptr<train::RemoteKeeper> part_keeper_;
+  std::mutex lead_mutex_;  // held while it takes the ps tasks
   std::atomic<int64_t> generation_{0};
   const int exceptions_;  // that were under way when it was made
 

@@ -1,11 +1,15 @@
 // What one task of a parameter server cluster uses and changes in a step: one pull before it, one push
-// after it, per ps task.
+// after it, per ps task. Where another closure waits for the task, the push asks for the next step's pull
+// in the same call, and nobody waits for its answer before that step begins.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <vector>
 
+#include "cohort/core/tensor.h"
+#include "cohort/parameter_server/leadership/coordinator_fence.h"
 #include "cohort/parameter_server/store/store_client.h"
 
 namespace cohort::internal {
@@ -21,14 +25,56 @@ class TaskStep {
   void add(int ps, StoreOp op);
 
   // Before a step: brings the used variables up to date, and forgets what a failed step left.
-  void begin(const StoreClient& store);
-  // After it: sends what it changed, once per token.
-  void end(const StoreClient& store);
+  // Errors: also those of the closure's push that was under way.
+  void begin(const StoreClient& store, SessionId session);
+  // After it: sends what it changed, once per token. In a closure it does not wait: see last_push.
+  void end(const StoreClient& store, SessionId session);
+
+  // Before the task reads or writes outside of steps: waits for its push that is under way, if one is.
+  // Errors: those of the push, if it is of the closure that runs.
+  void settle() const;
+  // As settle. What came with the push is no next step's pull any more: the task writes to variables.
+  void forget_pull();
+  // Of the closure that runs, where it is under way or was the last; else null.
+  std::shared_ptr<PushUnderWay> last_push() const;
 
  private:
-  std::mutex mutex_;  // guards what follows
+  using Clock = std::chrono::steady_clock;
+  using VariablePtr = std::shared_ptr<ServedVariable>;
+  // Which values were asked for with a push.
+  struct Table {
+    std::weak_ptr<ServedVariable> variable;
+    Tensor ids;
+    size_t parts = 0;  // of the pull's rows, one for each ps task that has any
+  };
+  struct Asked {
+    std::vector<std::weak_ptr<ServedVariable>> whole;
+    std::vector<Table> tables;
+    bool is_empty() const { return whole.empty() && tables.empty(); }
+  };
+  struct Sent {
+    std::shared_ptr<PushUnderWay> push = nullptr;
+    uint64_t closure = 0;
+    Clock::time_point closure_arrived = {};  // one that runs again has the same number
+    SessionId session = 0;
+    Clock::time_point at = {};
+    Asked asked = {};
+    // Whether it is of the closure that the calling thread runs.
+    bool is_own() const;
+  };
+
+  std::vector<VariablePtr> used_variables();
+  // Whether the next step is likely to take what this one asks for.
+  bool asks_ahead();
+  StoreClient::Pull ask_ahead(Asked& asked);
+  // Takes what came with the last push, where it counts; leaves those of `wanted` that did not come.
+  void take_ahead(const Sent& sent, SessionId session, std::vector<VariablePtr>& wanted);
+
+  mutable std::mutex mutex_;  // guards what follows
   std::vector<std::weak_ptr<ServedVariable>> used_;
   std::vector<std::vector<StoreOp>> ops_;  // by ps task
+  Sent sent_;                              // since the last step
+  int passed_over_ = 0;                    // how many pushes more do not ask ahead
 };
 
 }  // namespace cohort::internal

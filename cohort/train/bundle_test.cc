@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "cohort/core/error.h"
+#include "cohort/core/files/crc32c.h"
 #include "cohort/core/files/simulated_file_system.h"
 #include "cohort/train/bundle_reader.h"
 #include "cohort/train/bundle_writer.h"
@@ -46,6 +47,60 @@ struct BundleTest : testing::Test {
 
   SimulatedFileSystem files;
 };
+
+// A file of another process, with two tensors.
+struct OtherFile {
+  BundleWriter::Stored first, second;
+  std::string name;
+
+  OtherFile(FileSystem& files, const BundleWriter::OthersTarget& target, float value) {
+    name = target.file_prefix + "3";
+    BundleDataFile file(files, join_path("dir", name), 8);
+    first = {0, 0, 4, mask_crc(file.append(bytes_of(std::vector<float>{value})))};
+    second = {0, 4, 4, mask_crc(file.append(bytes_of(std::vector<float>{value + 1})))};
+    file.finish();
+    file.let_go();
+  }
+};
+
+TEST_F(BundleTest, AdoptsFilesOfOthers) {
+  for (const float value : {10.f, 20.f}) {  // the second in the first one's place
+    BundleWriter bundle(files, "dir/ckpt");
+    const BundleWriter::OthersTarget target = bundle.target_for_others();
+    EXPECT_TRUE(files.exists(join_path("dir", target.probe)));
+    OtherFile other(files, target, value);
+    other.first.file = other.second.file = bundle.adopt(other.name);
+    bundle.add("own", {BundleType::kFloat32, {1}}, bytes_of(std::vector<float>{value - 1}));
+    bundle.add("first", {BundleType::kFloat32, {1}}, other.first);
+    bundle.add_slice("parts", {BundleType::kFloat32, {2}}, {{1}, {1}}, other.second);
+    bundle.add_slice("parts", {BundleType::kFloat32, {2}}, {{0}, {1}},
+                     bytes_of(std::vector<float>{value + 2}));
+    bundle.finish();
+    const BundleReader reader(files, "dir/ckpt");
+    EXPECT_EQ(read<float>(reader, "own")[0], value - 1);
+    EXPECT_EQ(read<float>(reader, "first")[0], value);
+    std::vector<float> parts(2);
+    reader.read("parts", parts.data());
+    EXPECT_THAT(parts, ElementsAre(value + 2, value + 1));
+    EXPECT_EQ(list_data_files(files, "dir/ckpt").size(), 2u);
+  }
+  EXPECT_EQ(files.list("dir").size(), 3u);
+}
+
+TEST_F(BundleTest, RemovesAdoptedFilesThatNobodyNeeds) {
+  {
+    BundleWriter bundle(files, "dir/ckpt");
+    OtherFile other(files, bundle.target_for_others(), 1);
+    other.first.file = bundle.adopt(other.name);
+    EXPECT_THROW(bundle.adopt("another"), NotFoundError);
+    other.first.size = 12;
+    EXPECT_THROW(bundle.add("too_long", {BundleType::kFloat32, {3}}, other.first), DataLossError);
+    other.first.size = 8;
+    EXPECT_THROW(bundle.add("other_size", {BundleType::kFloat32, {1}}, other.first),
+                 InvalidArgumentError);
+  }
+  EXPECT_TRUE(files.list("dir").empty());
+}
 
 TEST_F(BundleTest, ReadsWhatWasWritten) {
   const std::vector<float> w = counting(6);

@@ -1,9 +1,12 @@
 #include "cohort/train/bundle_writer.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 
 #include "cohort/core/error.h"
 #include "cohort/core/files/crc32c.h"
+#include "cohort/core/files/posix_error.h"
 #include "cohort/core/text.h"
 #include "cohort/core/varint.h"
 #include "cohort/train/box_cover.h"
@@ -14,8 +17,6 @@
 namespace cohort::internal {
 namespace {
 
-// A checksum of bytes that were just copied costs little while they are in the cache.
-constexpr size_t kPieceBytes = size_t{256} << 10;
 constexpr size_t kMostNameBytes = size_t{64} << 10;  // readers refuse far longer ones
 
 }  // namespace
@@ -25,28 +26,14 @@ BundleWriter::BundleWriter(FileSystem& files, std::string prefix,
     : files_(files),
       prefix_(std::move(prefix)),
       directory_(parent_directory(prefix_)),
-      temporary_data_(temporary_path(directory_, base_name(prefix_) + ".data")),
-      temporary_index_(temporary_path(directory_, base_name(prefix_) + ".index")) {
-  try {
-    data_ = files_.create(temporary_data_, {.expected_bytes = options.expected_bytes});
-  } catch (const Error&) {
-    discard(temporary_data_);  // a file may be there although its space is not
-    throw;
-  }
-}
+      temporary_index_(temporary_path(directory_, base_name(prefix_) + ".index")),
+      data_(files_, temporary_path(directory_, base_name(prefix_) + ".data"),
+            options.expected_bytes) {}
 
 BundleWriter::~BundleWriter() {
   if (finished_) return;
-  data_.reset();
-  discard(temporary_data_);
-  discard(temporary_index_);
-}
-
-void BundleWriter::discard(const std::string& path) noexcept {
-  try {
-    if (files_.exists(path)) files_.remove(path);
-  } catch (...) {  // the next writer of this directory removes it
-  }
+  discard_file(files_, temporary_index_);
+  for (const Adopted& file : adopted_) discard_file(files_, file.path);
 }
 
 BundleEntry& BundleWriter::new_entry(std::string_view key, const BundleTensor& tensor) {
@@ -71,13 +58,8 @@ void BundleWriter::check_name(std::string_view name) const {
 
 // Appends to the entry that was begun last, and continues its (unmasked) checksum.
 void BundleWriter::append(BundleEntry& entry, std::string_view bytes) {
-  for (size_t done = 0; done < bytes.size(); done += kPieceBytes) {
-    const std::string_view piece = bytes.substr(done, kPieceBytes);
-    data_->append(piece);
-    entry.crc = crc32c(piece, entry.crc);
-  }
+  entry.crc = data_.append(bytes, entry.crc);
   entry.size += bytes.size();
-  offset_ += bytes.size();
 }
 
 void BundleWriter::add(std::string_view name, const BundleTensor& tensor, std::string_view bytes) {
@@ -85,23 +67,64 @@ void BundleWriter::add(std::string_view name, const BundleTensor& tensor, std::s
   add_stored(name, tensor, bytes);
 }
 
-void BundleWriter::add_stored(std::string_view key, const BundleTensor& tensor,
-                              std::string_view bytes) {
+void BundleWriter::add(std::string_view name, const BundleTensor& tensor, const Stored& stored) {
+  check_name(name);
+  add_stored(name, tensor, stored);
+}
+
+void BundleWriter::check_size(std::string_view key, const BundleTensor& tensor,
+                              uint64_t bytes) const {
   const uint64_t elements = num_elements(tensor.shape, std::string(key));
   const uint64_t item = size_of(tensor.type);
   if (item == 0) {
     throw InvalidArgumentError(str("checkpoint '", prefix_, "': tensor ", quoted(key), " is of ",
                                    type_name(tensor.type), ", which has no numbers"));
   }
-  if (bytes.size() % item != 0 || bytes.size() / item != elements) {
+  if (bytes % item != 0 || bytes / item != elements) {
     throw InvalidArgumentError(str("checkpoint '", prefix_, "': tensor ", quoted(key), " has ",
-                                   bytes.size(), " bytes, which are not ", elements,
-                                   " elements of ", type_name(tensor.type)));
+                                   bytes, " bytes, which are not ", elements, " elements of ",
+                                   type_name(tensor.type)));
   }
+}
+
+void BundleWriter::add_stored(std::string_view key, const BundleTensor& tensor,
+                              std::string_view bytes) {
+  check_size(key, tensor, bytes.size());
   BundleEntry& entry = new_entry(key, tensor);
-  entry.offset = offset_;
+  entry.offset = data_.size();
   append(entry, bytes);
   entry.crc = mask_crc(entry.crc);
+}
+
+void BundleWriter::add_stored(std::string_view key, const BundleTensor& tensor,
+                              const Stored& stored) {
+  check_size(key, tensor, stored.size);
+  const Adopted& file = adopted_.at(stored.file);
+  if (stored.size > file.size || stored.offset > file.size - stored.size) {
+    throw DataLossError(str("checkpoint '", prefix_, "': the file ", quoted(file.path),
+                            " was to have tensor ", quoted(key), " at ", stored.offset, " with ",
+                            stored.size, " bytes, but it ends at ", file.size));
+  }
+  BundleEntry& entry = new_entry(key, tensor);
+  entry.shard = static_cast<uint32_t>(stored.file) + 1;
+  entry.offset = stored.offset;
+  entry.size = stored.size;
+  entry.crc = stored.crc;
+}
+
+BundleWriter::OthersTarget BundleWriter::target_for_others() {
+  std::error_code error;
+  const std::filesystem::path directory = std::filesystem::absolute(directory_, error);
+  if (error) throw_errno(error.value(), "examining " + quoted(directory_));
+  return {.directory = directory.string(),
+          .probe = base_name(data_.path()),
+          .file_prefix = base_name(data_.path()) + str("-of-others-", targets_++, '-')};
+}
+
+size_t BundleWriter::adopt(const std::string& name) {
+  adopted_.push_back({join_path(directory_, name), 0});
+  adopted_.back().size = files_.open(adopted_.back().path)->size();
+  return adopted_.size() - 1;
 }
 
 void BundleWriter::add_strings(std::string_view name, const std::vector<int64_t>& shape,
@@ -112,7 +135,7 @@ void BundleWriter::add_strings(std::string_view name, const std::vector<int64_t>
                                    strings.size(), " strings, which do not fit its shape"));
   }
   BundleEntry& entry = new_entry(name, {BundleType::kString, shape});
-  entry.offset = offset_;
+  entry.offset = data_.size();
   // Lengths, their checksum, the bytes: see BundleReader.
   std::string head;
   uint32_t crc = 0;
@@ -133,6 +156,17 @@ void BundleWriter::add_strings(std::string_view name, const std::vector<int64_t>
 
 void BundleWriter::add_slice(std::string_view name, const BundleTensor& whole,
                              const train::TensorSlice& slice, std::string_view bytes) {
+  add_part(name, whole, slice, bytes);
+}
+
+void BundleWriter::add_slice(std::string_view name, const BundleTensor& whole,
+                             const train::TensorSlice& slice, const Stored& stored) {
+  add_part(name, whole, slice, stored);
+}
+
+template <class Data>
+void BundleWriter::add_part(std::string_view name, const BundleTensor& whole,
+                            const train::TensorSlice& slice, const Data& data) {
   check_name(name);
   bool fits = !whole.shape.empty() && slice.start.size() == whole.shape.size() &&
               slice.length.size() == whole.shape.size();
@@ -152,7 +186,7 @@ void BundleWriter::add_slice(std::string_view name, const BundleTensor& whole,
                                    " belong to different wholes"));
   }
   std::string key = slice_key(name, slice);
-  add_stored(key, {whole.type, slice.length}, bytes);
+  add_stored(key, {whole.type, slice.length}, data);
   BundleEntry& entry = first ? new_entry(name, whole) : found->second;
   entry.slices.push_back({slice, std::move(key)});
 }
@@ -168,11 +202,22 @@ void BundleWriter::check_slices_cover() const {
   }
 }
 
-// The smallest number n for which data-(n-1)-of-n is no file that the present index may name.
+// The bundle's files are the last of all.
+uint32_t BundleWriter::first_shard(uint32_t num_shards) const {
+  return num_shards - 1 - static_cast<uint32_t>(adopted_.size());
+}
+
+// The smallest number of shards for which no file of this bundle is one that the present index may name.
 uint32_t BundleWriter::choose_num_shards() {
-  uint32_t n = 1;
+  auto n = static_cast<uint32_t>(adopted_.size()) + 1;
   if (!files_.exists(bundle_index_path(prefix_))) return n;
-  while (files_.exists(bundle_data_path(prefix_, n - 1, n))) ++n;
+  const auto is_taken = [&] {
+    for (uint32_t shard = first_shard(n); shard < n; ++shard) {
+      if (files_.exists(bundle_data_path(prefix_, shard, n))) return true;
+    }
+    return false;
+  };
+  while (is_taken()) ++n;
   return n;
 }
 
@@ -180,7 +225,7 @@ void BundleWriter::write_index(uint32_t num_shards) {
   std::map<std::string, std::string> table;
   table.emplace("", format_bundle_header(num_shards));
   for (auto& [name, entry] : entries_) {
-    if (entry.slices.empty()) entry.shard = num_shards - 1;
+    if (entry.slices.empty()) entry.shard += first_shard(num_shards);
     table.emplace(name, format_bundle_entry(entry));
   }
   const std::string bytes = format_table(table);
@@ -190,33 +235,48 @@ void BundleWriter::write_index(uint32_t num_shards) {
   index->close();
 }
 
-void BundleWriter::finish() {
-  check_slices_cover();
-  data_->sync();
-  data_->close();
-  data_.reset();
-  const uint32_t num_shards = choose_num_shards();
-  write_index(num_shards);
-  const std::string data_file = bundle_data_path(prefix_, num_shards - 1, num_shards);
-  files_.rename(temporary_data_, data_file);
+// Returns their names.
+std::vector<std::string> BundleWriter::rename_data(uint32_t num_shards) {
+  std::vector<std::string> renamed;
   try {
-    files_.sync_directory(directory_);  // the data has its name before an index can refer to it
+    const auto rename = [&](const std::string& path) {
+      const auto shard = first_shard(num_shards) + static_cast<uint32_t>(renamed.size());
+      std::string name = bundle_data_path(prefix_, shard, num_shards);
+      files_.rename(path, name);
+      renamed.push_back(std::move(name));
+    };
+    rename(data_.path());
+    data_.let_go();
+    for (const Adopted& file : adopted_) rename(file.path);
+    files_.sync_directory(directory_);  // the data has its names before an index can refer to them
   } catch (const Error&) {
-    discard(data_file);
+    for (const std::string& name : renamed) discard_file(files_, name);
     throw;
   }
+  return renamed;
+}
+
+void BundleWriter::finish() {
+  check_slices_cover();
+  data_.finish();
+  const uint32_t num_shards = choose_num_shards();
+  write_index(num_shards);
+  const std::vector<std::string> kept = rename_data(num_shards);
   // Where this reports an error it may have happened all the same (as network file systems do), so
   // the data stays, whose index it may be.
   files_.rename(temporary_index_, bundle_index_path(prefix_));
   finished_ = true;
   files_.sync_directory(directory_);
-  remove_old_data(base_name(data_file));
+  remove_old_data(kept);
 }
 
-void BundleWriter::remove_old_data(const std::string& kept) noexcept {
+void BundleWriter::remove_old_data(const std::vector<std::string>& kept) noexcept {
   try {
     for (const std::string& name : list_data_files(files_, prefix_)) {
-      if (name != kept) files_.remove(join_path(directory_, name));
+      const bool is_kept = std::any_of(kept.begin(), kept.end(), [&](const std::string& path) {
+        return base_name(path) == name;
+      });
+      if (!is_kept) files_.remove(join_path(directory_, name));
     }
   } catch (...) {  // it costs space and nothing else
   }

@@ -7,8 +7,10 @@
 //
 // Data goes to a file of a temporary name, which is synced, renamed, and its directory synced; then
 // the same with the index. Renaming the index is the moment at which the checkpoint exists. Where
-// one of the same prefix exists its data file stays beside the new one until that moment: the new
-// one takes another shard number (data-00001-of-00002), which every reader of the format follows.
+// one of the same prefix exists its data files stay beside the new ones until that moment: the new
+// ones take other shard numbers (data-00001-of-00002), which every reader of the format follows.
+//
+// Other processes may write data files of their own into the directory, which the bundle adopts.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +22,7 @@
 #include <vector>
 
 #include "cohort/core/files/file_system.h"
+#include "cohort/train/bundle_data_file.h"
 #include "cohort/train/bundle_entry.h"
 
 namespace cohort::internal {
@@ -54,27 +57,60 @@ class BundleWriter {
   void add_slice(std::string_view name, const BundleTensor& whole, const train::TensorSlice& slice,
                  std::string_view bytes);
 
+  // Where others write, and what they call their files.
+  struct OthersTarget {
+    std::string directory;    // absolute
+    std::string probe;        // a file of this bundle in it
+    std::string file_prefix;  // of temporary names
+  };
+  // Another one each time.
+  OthersTarget target_for_others();
+  // Takes over a file that another process has written there and synced. Returns its number.
+  // Errors: NotFound (there is none of this name).
+  size_t adopt(const std::string& name);
+  // Where the bytes of a tensor lie in an adopted file.
+  struct Stored {
+    size_t file = 0;
+    uint64_t offset = 0;
+    uint64_t size = 0;
+    uint32_t crc = 0;  // masked
+  };
+  // As with bytes. Errors: also DataLoss (the file ends before).
+  void add(std::string_view name, const BundleTensor& tensor, const Stored& stored);
+  void add_slice(std::string_view name, const BundleTensor& whole, const train::TensorSlice& slice,
+                 const Stored& stored);
+
   // Errors: also InvalidArgument (the parts of a partitioned tensor do not make it up).
   void finish();
 
  private:
   void check_name(std::string_view name) const;
   BundleEntry& new_entry(std::string_view key, const BundleTensor& tensor);
+  void check_size(std::string_view key, const BundleTensor& tensor, uint64_t bytes) const;
   void add_stored(std::string_view key, const BundleTensor& tensor, std::string_view bytes);
+  void add_stored(std::string_view key, const BundleTensor& tensor, const Stored& stored);
+  template <class Data>
+  void add_part(std::string_view name, const BundleTensor& whole, const train::TensorSlice& slice,
+                const Data& data);
   void append(BundleEntry& entry, std::string_view bytes);
   void check_slices_cover() const;
+  uint32_t first_shard(uint32_t num_shards) const;
   uint32_t choose_num_shards();
   void write_index(uint32_t num_shards);
-  void remove_old_data(const std::string& kept) noexcept;
-  void discard(const std::string& path) noexcept;
+  std::vector<std::string> rename_data(uint32_t num_shards);
+  void remove_old_data(const std::vector<std::string>& kept) noexcept;
 
   FileSystem& files_;
   const std::string prefix_;
   const std::string directory_;
-  const std::string temporary_data_;
   const std::string temporary_index_;
-  std::unique_ptr<WritableFile> data_;
-  uint64_t offset_ = 0;
+  BundleDataFile data_;
+  struct Adopted {
+    std::string path;
+    uint64_t size = 0;
+  };
+  std::vector<Adopted> adopted_;
+  size_t targets_ = 0;  // given to others
   std::map<std::string, BundleEntry, std::less<>> entries_;
   bool finished_ = false;
 };

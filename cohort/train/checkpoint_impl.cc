@@ -33,7 +33,7 @@ std::string save_together(const GroupTalk& talk, SavedObjects& objects,
   std::exception_ptr failed;
   try {
     const auto held = talk.group()->hold_values(talk.timeout());
-    own = Snapshot::take(objects);
+    own = Snapshot::take(objects, talk.timeout());
   } catch (const std::exception&) {
     failed = std::current_exception();
   }
@@ -209,8 +209,14 @@ std::string CheckpointImpl::write(const SaveJob& job, const train::CheckpointOpt
     snapshot.detach(copied_ == nullptr ? Snapshot() : std::move(*copied_));
     copied_ = std::make_shared<Snapshot>(std::move(snapshot));
     background_told_ = std::make_shared<std::string>();
-    saver_->start(path, [&directory = directory_of(path), save, copy = copied_,
-                         told = background_told_] { *told = save(directory, *copy); });
+    saver_->start(path,
+                  [&directory = directory_of(path), save, copy = copied_, told = background_told_] {
+                    struct End {
+                      Snapshot& snapshot;
+                      ~End() { snapshot.let_go_of_remote(); }
+                    } const end{*copy};
+                    *told = save(directory, *copy);
+                  });
     return std::string();
   });
   if (admission.async) {

@@ -1,7 +1,11 @@
 #include "cohort/train/checkpoint_save.h"
 
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
+
+#include <algorithm>
+#include <utility>
 
 #include "cohort/train/bundle_writer.h"
 #include "cohort/train/checkpoint_directory.h"
@@ -20,18 +24,70 @@ Leaf on_host(const Leaf& value) {
   return Leaf(tensor.detach().to(at::kCPU).contiguous());
 }
 
+// Of the value's form; its elements are one.
+Leaf form_of(const train::RemotePart& part) {
+  bundle_type(part.dtype());  // refused now, as above
+  return Leaf(at::zeros({}, part.dtype()).expand(part.shape()));
+}
+
+// Parts that other processes have, by who finds them.
+class RemoteParts {
+ public:
+  SavedPart::Remote add(const std::shared_ptr<const train::RemotePart>& part) {
+    size_t source = 0;
+    while (source < sources_.size() && sources_[source][0]->keeper() != part->keeper()) ++source;
+    if (source == sources_.size()) sources_.emplace_back();
+    sources_[source].push_back(part);
+    return {source, sources_[source].size() - 1};
+  }
+  std::vector<std::shared_ptr<train::RemoteValues>> keep(std::chrono::milliseconds timeout) const {
+    std::vector<std::shared_ptr<train::RemoteValues>> kept;
+    for (const auto& parts : sources_) kept.push_back(parts[0]->keeper()->keep(parts, timeout));
+    return kept;
+  }
+
+ private:
+  std::vector<std::vector<std::shared_ptr<const train::RemotePart>>> sources_;
+};
+
+// Where the parts of one source lie, by number.
+using WrittenElsewhere = std::vector<BundleWriter::Stored>;
+
+// Missing: they are to be fetched.
+std::optional<WrittenElsewhere> write_elsewhere(train::RemoteValues& values, FileSystem& files,
+                                                BundleWriter& bundle) {
+  if (&files != &posix_file_system()) return std::nullopt;  // which no other process has
+  const BundleWriter::OthersTarget target = bundle.target_for_others();
+  const auto written = values.write({target.directory, target.probe, target.file_prefix});
+  if (!written) return std::nullopt;
+  WrittenElsewhere places;
+  for (const train::RemoteValues::File& file : *written) {
+    const size_t number = bundle.adopt(file.name);
+    for (const auto& stored : file.parts) {
+      places.resize(std::max(places.size(), stored.part + 1));
+      places[stored.part] = {number, stored.offset, stored.size, stored.crc};
+    }
+  }
+  return places;
+}
+
 }  // namespace
 
-Snapshot Snapshot::take(SavedObjects& objects) {
+Snapshot Snapshot::take(SavedObjects& objects, std::chrono::milliseconds timeout) {
   const c10::NoGradGuard no_grad;
   Snapshot snapshot;
+  RemoteParts remote;
   for (size_t i = 0; i < objects.order().size(); ++i) {
     if (!objects.order()[i]->has_checkpoint_values()) continue;
     for (CheckpointValue& value : objects.order()[i]->checkpoint_values()) {
       std::string key = attribute_key(objects.path(i), value.attribute);
       for (CheckpointValue::Part& part : value.parts) {
         snapshot.parts_.push_back(
-            {key, on_host(part.value), std::move(part.slice), value.full_shape});
+            {.key = key,
+             .value = part.remote ? form_of(*part.remote) : on_host(part.value),
+             .slice = std::move(part.slice),
+             .full_shape = value.full_shape});
+        if (part.remote) snapshot.parts_.back().remote = remote.add(part.remote);
       }
       objects.graph().nodes[i].attributes.push_back(
           {value.attribute, value.full_name, std::move(key)});
@@ -41,16 +97,19 @@ Snapshot Snapshot::take(SavedObjects& objects) {
     snapshot.parts_.push_back({.key = key, .value = std::move(value), .carried = true});
   });
   snapshot.graph_ = format_object_graph(objects.graph());
+  snapshot.remote_ = remote.keep(timeout);
   return snapshot;
 }
 
 void Snapshot::detach(Snapshot previous) {
   const c10::NoGradGuard no_grad;
   for (size_t i = 0; i < parts_.size(); ++i) {
-    if (!parts_[i].value.is_tensor()) continue;  // strings never change
+    // Strings never change, and what other processes have is kept there.
+    if (!parts_[i].value.is_tensor() || parts_[i].remote) continue;
     const Tensor& value = parts_[i].value.tensor();
     Tensor copy;
-    if (i < previous.parts_.size() && previous.parts_[i].value.is_tensor()) {
+    if (i < previous.parts_.size() && previous.parts_[i].value.is_tensor() &&
+        !previous.parts_[i].remote) {
       const Tensor& old = previous.parts_[i].value.tensor();
       if (old.sizes() == value.sizes() && old.scalar_type() == value.scalar_type()) copy = old;
     }
@@ -63,13 +122,20 @@ void Snapshot::detach(Snapshot previous) {
 uint64_t Snapshot::bytes() const {
   uint64_t bytes = graph_.size();
   for (const SavedPart& part : parts_) {
-    if (part.value.is_tensor()) bytes += part.value.tensor().nbytes();
+    if (part.value.is_tensor() && !part.remote) bytes += part.value.tensor().nbytes();
   }
   return bytes;
 }
 
+Tensor Snapshot::tensor_of(const SavedPart& part) const {
+  if (!part.remote) return part.value.tensor();
+  return remote_[part.remote->source]->fetch(part.remote->part).contiguous();
+}
+
 void Snapshot::write(FileSystem& files, const std::string& prefix) const {
   BundleWriter bundle(files, prefix, {.expected_bytes = bytes()});
+  std::vector<std::optional<WrittenElsewhere>> elsewhere;
+  for (const auto& source : remote_) elsewhere.push_back(write_elsewhere(*source, files, bundle));
   for (const SavedPart& part : parts_) {
     if (!part.value.is_tensor()) {
       const StringTensor& strings = part.value.strings();
@@ -78,13 +144,18 @@ void Snapshot::write(FileSystem& files, const std::string& prefix) const {
       bundle.add_strings(part.key, strings.sizes(), views);
       continue;
     }
-    const Tensor& tensor = part.value.tensor();
-    const BundleType type = bundle_type(tensor.scalar_type());
-    if (part.slice) {
-      bundle.add_slice(part.key, {type, part.full_shape}, *part.slice, bytes_of(tensor));
-    } else {
-      bundle.add(part.key, {type, tensor.sizes().vec()}, bytes_of(tensor));
+    const Tensor& form = part.value.tensor();
+    const BundleType type = bundle_type(form.scalar_type());
+    const BundleTensor whole{type, part.slice ? part.full_shape : form.sizes().vec()};
+    if (part.remote && elsewhere[part.remote->source]) {
+      const BundleWriter::Stored& stored = elsewhere[part.remote->source]->at(part.remote->part);
+      part.slice ? bundle.add_slice(part.key, whole, *part.slice, stored)
+                 : bundle.add(part.key, whole, stored);
+      continue;
     }
+    const Tensor tensor = tensor_of(part);
+    part.slice ? bundle.add_slice(part.key, whole, *part.slice, bytes_of(tensor))
+               : bundle.add(part.key, whole, bytes_of(tensor));
   }
   const std::string_view graph = graph_;
   bundle.add_strings(kObjectGraphKey, {}, {&graph, 1});

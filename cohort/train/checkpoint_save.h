@@ -10,12 +10,13 @@
 #include <vector>
 
 #include "cohort/core/files/file_system.h"
+#include "cohort/train/remote_values.h"
 #include "cohort/train/trackable.h"
 
 namespace cohort::internal {
 
+class BundleWriter;
 class CheckpointDirectory;
-
 class SavedObjects;
 
 struct SavedPart {
@@ -24,15 +25,23 @@ struct SavedPart {
   std::optional<train::TensorSlice> slice = std::nullopt;
   std::vector<int64_t> full_shape = {};  // of a slice's whole
   bool carried = false;                  // from a restored checkpoint, for an object that may come
+  // Another process has it: then `value` has its form only.
+  struct Remote {
+    size_t source;  // among those of the snapshot
+    size_t part;
+  };
+  std::optional<Remote> remote = std::nullopt;
 };
 
 // The values of objects at one moment, and their graph.
 // Thread safety: none.
 class Snapshot {
  public:
-  // Collects the values, which share memory with their objects where they can.
-  // Errors: as Trackable::checkpoint_values; Unimplemented (a dtype that files cannot hold).
-  static Snapshot take(SavedObjects& objects);
+  // Collects the values, which share memory with their objects where they can. `timeout`: of a call to a
+  // process that has some of them.
+  // Errors: as Trackable::checkpoint_values, RemoteKeeper::keep; Unimplemented (a dtype that files cannot
+  // hold).
+  static Snapshot take(SavedObjects& objects, std::chrono::milliseconds timeout);
 
   const std::vector<SavedPart>& parts() const { return parts_; }
   // See format_object_graph.
@@ -46,12 +55,21 @@ class Snapshot {
   // `previous`, a snapshot that nobody needs any more, where its tensors fit.
   void detach(Snapshot previous);
 
+  // Of what lies in this process.
   uint64_t bytes() const;
+  // Processes that have values write them to files of their own, where they see the directory; else their
+  // values are fetched, one at a time.
   void write(FileSystem& files, const std::string& prefix) const;
+  // Processes need not keep their values any more; nothing can be written then.
+  void let_go_of_remote() { remote_.clear(); }
 
  private:
+  // The tensor of a part that this process has, or fetches.
+  Tensor tensor_of(const SavedPart& part) const;
+
   std::vector<SavedPart> parts_;
   std::string graph_;
+  std::vector<std::shared_ptr<train::RemoteValues>> remote_;
 };
 
 struct SaveTarget {

@@ -46,6 +46,7 @@ class DatasetIterator;
 
 namespace train {
 
+class RemotePart;
 class SaveGroup;
 
 // The attribute under which TensorFlow stores the value of a variable.
@@ -64,6 +65,8 @@ struct CheckpointValue {
     Leaf value;  // a tensor on any device, or strings
     // For a partitioned value: the part of the whole that this is.
     std::optional<TensorSlice> slice = std::nullopt;
+    // Instead of `value`: another process has it (remote_values.h).
+    std::shared_ptr<const RemotePart> remote = nullptr;
   };
 
   std::string attribute;

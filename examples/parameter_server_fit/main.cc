@@ -37,7 +37,9 @@ Dataset dataset_fn(const InputContext& input_context) {
 
 tf::distribute::ParameterServerStrategy make_strategy(
     const tf::distribute::cluster_resolver::ClusterResolver& resolver) {
-  const auto num_ps = static_cast<int64_t>(resolver.cluster_spec().num_tasks("ps"));
+  // Without ps tasks the strategy says how to start a cluster.
+  const auto cluster = resolver.cluster_spec();
+  const auto num_ps = cluster.has_job("ps") ? static_cast<int64_t>(cluster.num_tasks("ps")) : 1;
   tf::distribute::ParameterServerStrategyOptions options;
   options.variable_partitioner = tf::distribute::partitioners::MinSizePartitioner(
       {.min_shard_bytes = 256 << 10, .max_shards = num_ps});

@@ -69,10 +69,76 @@ TEST_F(ParameterServerFaults, Row9AStoppedPsIsNamedByItsSilence) {
   runner.wait_all();
 }
 
+// Half of what a save writes; some tenths of a second on any disk.
+constexpr int64_t kBigRows = int64_t{1} << 18;
+constexpr int64_t kBigColumns = 128;
+
+// Saves a variable of which each ps task writes a part, twice. Arguments: a directory.
+std::string save_twice(const Arguments& arguments) {
+  const TFConfigClusterResolver resolver;
+  const ParameterServerStrategy strategy(
+      resolver, {.variable_partitioner = distribute::partitioners::FixedShardsPartitioner(2),
+                 .timeout = 20s,
+                 .server_options = quick()});
+  const Variable table = [&] {
+    const auto scope = strategy.scope();
+    return Variable({.shape = {2 * kBigRows, kBigColumns}, .options = {.name = "table"}},
+                    [](const distribute::ShardInfo& part) { return zeros(part.shape); });
+  }();
+  if (resolver.task_type() != "chief") return std::to_string(Server(resolver, quick()).join());
+  const ClusterCoordinator coordinator(strategy);
+  return saying_when([&] {
+    const train::Checkpoint checkpoint({{"table", table}});
+    for (int i = 1; i <= 2; ++i) {
+      const std::string path = checkpoint.write(arguments[0] + "/saved/ckpt-" + std::to_string(i));
+      std::printf("saved %s\n", path.c_str());
+      std::fflush(stdout);
+    }
+    return std::string("saved");
+  });
+}
+
+class ParameterServerSaves : public ParameterServerFaults {
+ protected:
+  std::vector<std::string> saved() const {
+    std::vector<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(file("saved"))) {
+      names.push_back(entry.path().filename().string());
+    }
+    std::erase_if(names, [](const std::string& name) { return name == ".cohort-writer.lock"; });
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+};
+
+TEST_F(ParameterServerSaves, APsThatIsKilledWhileItWritesIsNamedAndLeavesNothing) {
+  MultiProcessRunner runner({.jobs = {{"chief", 1}, {"worker", 1}, {"ps", 2}},
+                             .function = "save",
+                             .arguments = {directory_},
+                             .deadline = 120s});
+  runner.start();
+  chief_line(runner, "saved .*ckpt-1");
+  const auto is_of_a_ps = [](const std::string& name) {
+    return name.find("ckpt-2") != std::string::npos && name.ends_with("-1");
+  };
+  const auto give_up = std::chrono::steady_clock::now() + kPatience;
+  for (std::vector<std::string> names; std::none_of(names.begin(), names.end(), is_of_a_ps);
+       names = saved()) {
+    ASSERT_LT(std::chrono::steady_clock::now(), give_up);
+  }
+  runner.kill({"ps", 1});
+  EXPECT_THAT(chief_line(runner, "ended at"), HasSubstr("lost /job:ps/task:1"));
+  for (const TaskId& task : {TaskId{"ps", 0}, TaskId{"worker", 0}}) runner.kill(task);
+  runner.wait_all();
+  EXPECT_THAT(saved(),
+              ::testing::ElementsAre("ckpt-1.data-00000-of-00003", "ckpt-1.data-00001-of-00003",
+                                     "ckpt-1.data-00002-of-00003", "ckpt-1.index"));
+}
+
 }  // namespace
 }  // namespace cohort::parameter_server_faults
 
 int main(int argc, char** argv) {
   using namespace cohort::parameter_server_faults;
-  return run_main(argc, argv, {{"count", count}});
+  return run_main(argc, argv, {{"count", count}, {"save", save_twice}});
 }

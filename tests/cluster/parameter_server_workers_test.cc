@@ -44,6 +44,7 @@ TEST_F(ParameterServerFaults, Row1And2AKilledWorkersClosuresRunElsewhereOnce) {
 
 TEST_F(ParameterServerFaults, Row3WhenAllWorkersAreKilledTheirClosuresWait) {
   constexpr int64_t kTotal = 800;
+  touch("hold_end");  // until both are back: one of them may do all that is left
   MultiProcessRunner runner(cluster(2, kTotal));
   runner.start();
   chief_line(runner, "half");
@@ -51,6 +52,10 @@ TEST_F(ParameterServerFaults, Row3WhenAllWorkersAreKilledTheirClosuresWait) {
   chief_line(runner, "worker 0 is lost at");
   chief_line(runner, "worker 1 is lost at");
   for (int worker = 0; worker < 2; ++worker) runner.restart({"worker", worker});
+  for (int worker = 0; worker < 2; ++worker) {
+    runner.wait_for_line({"worker", worker}, "serves", kPatience);
+  }
+  remove("hold_end");
   expect_exact(runner.join(), kTotal);
 }
 

@@ -1,13 +1,14 @@
 // Any bytes are a request to a parameter server's store, or its answer, or an error.
 #include <cstdint>
 
+#include "cohort/parameter_server/store/kept_message.h"
 #include "cohort/parameter_server/store/store_message.h"
 #include "tests/fuzz/message_check.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace cohort::internal;
   cohort::fuzz::InputReader in({reinterpret_cast<const char*>(data), size});
-  const uint64_t which = in.number(4);
+  const uint64_t which = in.number(9);
   const rpc::Message message = cohort::fuzz::read_message(in);
   switch (which) {
     case 0:
@@ -21,6 +22,21 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       break;
     case 3:
       cohort::fuzz::check_decoder(message, decode_rows);
+      break;
+    case 4:
+      cohort::fuzz::check_decoder(message, decode_push_pull);
+      break;
+    case 5:
+      cohort::fuzz::check_decoder(message, decode_keep);
+      break;
+    case 6:
+      cohort::fuzz::check_decoder(message, decode_write_kept);
+      break;
+    case 7:
+      cohort::fuzz::check_decoder(message, decode_write_kept_reply);
+      break;
+    case 8:
+      cohort::fuzz::check_decoder(message, decode_kept);
       break;
     default:
       cohort::fuzz::check_decoder(message, decode_apply);

@@ -1,5 +1,10 @@
 """Checkpoints both ways: TensorFlow restores what Cohort saved, Cohort what TensorFlow saved."""
 
+import json
+import os
+import pathlib
+import subprocess
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -253,6 +258,57 @@ def test_a_partitioned_variable_both_ways(probe, tmp_path, rows):
     answer = ask(probe, {"model": "partitioned", "action": "restore", "path": path,
                          "values": as_json(np.zeros_like(values)), "rows": rows})
     np.testing.assert_array_equal(from_json(answer["values"]), values * 2)
+
+
+def test_what_ps_tasks_have_written(tmp_path):
+    """Guide 001's program, whose two ps tasks write files of their own, and its rows in two shards."""
+    bin_directory = pathlib.Path(os.environ["COHORT_PROBE"]).parent
+    subprocess.run([bin_directory / "parameter_server", "--in-process", "--epochs", "1",
+                    "--checkpoints", tmp_path], check=True, timeout=120)
+    path = tf.train.latest_checkpoint(tmp_path)
+    assert len(list(tmp_path.glob("*.data-?????-of-00003"))) == 3
+    exported = tmp_path / "all.safetensors"
+    subprocess.run([bin_directory / "cohort", "checkpoint", "export", path, "--output",
+                    exported], check=True,
+                   timeout=60)
+    ours = read_safetensors(exported)
+    reader = tf.train.load_checkpoint(path)
+    theirs = reader.get_variable_to_shape_map()
+    embeddings = [key for key in ours if "embeddings" in key]
+    suffix = "/.ATTRIBUTES/VARIABLE_VALUE"
+    assert embeddings and all(theirs[key + suffix] == [8, 16384] for key in embeddings)
+    for key, values in ours.items():
+        np.testing.assert_array_equal(reader.get_tensor(key + suffix), values)
+
+    class Model(tf.keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.embedding = layers.Embedding(8, 16384)
+            self.dense = layers.Dense(1)
+
+        def call(self, x):
+            return self.dense(tf.reduce_mean(self.embedding(x), axis=1))
+
+    model = Model()
+    model(tf.zeros((1, 3), tf.int64))
+    named = tf.train.Checkpoint(
+        model=tf.train.Checkpoint(**{"layer_with_weights-0": model.embedding,
+                                     "layer_with_weights-1": model.dense}))
+    named.restore(path).assert_existing_objects_matched()
+    key, = [key for key in embeddings if key.startswith("model/")]
+    np.testing.assert_array_equal(model.embedding.embeddings.numpy(), ours[key])
+
+
+def read_safetensors(path):
+    """Tensors by name."""
+    kinds = {"F32": np.float32, "F64": np.float64, "I64": np.int64, "I32": np.int32}
+    content = path.read_bytes()
+    size = int.from_bytes(content[:8], "little")
+    header = json.loads(content[8:8 + size])
+    header.pop("__metadata__", None)
+    return {name: np.frombuffer(content[8 + size:][slice(*entry["data_offsets"])],
+                                kinds[entry["dtype"]]).reshape(entry["shape"])
+            for name, entry in header.items()}
 
 
 def make_sharded(values, shards):

@@ -111,6 +111,7 @@ class Job {
   struct State {
     std::unique_ptr<TaskRun> run;
     std::optional<Clock::time_point> restart_at = std::nullopt;
+    std::optional<Clock::time_point> stop_at = std::nullopt;  // if it still runs then
     int quick_ends = 0;  // in a row: it failed before it had run for a while
     bool stopped = false;
   };
@@ -159,7 +160,7 @@ class Job {
       fds.push_back({state.run->pidfd(), POLLIN, 0});
       fds.push_back({state.run->stdout_fd(), POLLIN, 0});
       fds.push_back({state.run->stderr_fd(), POLLIN, 0});
-      for (const auto& at : {state.restart_at, state.run->look_at()}) {
+      for (const auto& at : {state.restart_at, state.stop_at, state.run->look_at()}) {
         if (at) due = due ? std::min(*due, *at) : *at;
       }
     }
@@ -186,7 +187,10 @@ class Job {
       return start_together();
     }
     if (status.ok()) {
-      if (is_done()) begin_end(options_.grace);
+      if (is_done()) {
+        begin_end(options_.grace);
+        hurry_late_tasks();
+      }
       return;
     }
     const std::string how = describe(status);
@@ -290,6 +294,19 @@ class Job {
     next_step_ = Clock::now() + grace;
   }
 
+  // The chief of a job with ps says goodbye to those that have come. One that was started again may have come
+  // too late for that, and would look for the chief.
+  void hurry_late_tasks() {
+    if (!has_ps_) return;
+    for (State& state : tasks_) {
+      const std::string& job = state.run->task().id.job;
+      const bool serves = job == "worker" || job == "ps";
+      if (serves && state.run->num_starts() > 1) {
+        state.stop_at = Clock::now() + options_.failure_grace;
+      }
+    }
+  }
+
   void escalate() {
     const int signal = escalation_++ == 0 ? SIGTERM : SIGKILL;
     for (State& state : tasks_) {
@@ -302,6 +319,11 @@ class Job {
 
   void on_time(Clock::time_point now) {
     for (State& state : tasks_) {
+      if (state.stop_at && *state.stop_at <= now) {
+        state.stop_at.reset();
+        state.stopped = state.run->is_running();
+        if (state.stopped) state.run->send_signal(SIGTERM);
+      }
       if (!state.restart_at || *state.restart_at > now) continue;
       state.restart_at.reset();
       state.run->start();

@@ -34,7 +34,8 @@ struct LaunchOptions {
   // again together: they notice it, say which one it was, and may save.
   std::chrono::milliseconds failure_grace = std::chrono::seconds(3);
   // What the remaining tasks have, once the job is over, to end by themselves; then again after
-  // SIGTERM, before SIGKILL.
+  // SIGTERM, before SIGKILL. Where the chief of a job with ps has ended well, workers and ps tasks that were
+  // started again, and may look for it, have failure_grace.
   std::chrono::milliseconds grace = std::chrono::seconds(30);
   TaskOutput out = {};   // where the tasks' lines go
   TaskOutput err = {};   // and what the launcher itself says

@@ -201,6 +201,23 @@ TEST_F(LauncherTest, AJobWithPsEndsAsItsChiefDoes) {
   EXPECT_EQ(run_with("66").exit_code, 66) << output;
 }
 
+// Its chief has not said goodbye to it.
+TEST_F(LauncherTest, AWorkerThatComesBackTooLateForTheChiefCostsNoGrace) {
+  const LaunchResult result =
+      run({.num_workers = 2, .num_ps = 1},
+          std::string(kWaitForEnd) +
+              "case $task in\n"
+              "worker\\ 0) [ -e again ] || { touch again; note_me lost; kill -9 $$; }\n"
+              "  note_me back; trap 'exit 0' TERM;\n"
+              "  while :; do sleep 0.01; done;;\n"
+              "chief*) wait_for_end lost; while [ ! -e back ]; do sleep 0.01; done\n"
+              "  touch done; exit 0;; esac\n"
+              "while [ ! -e done ]; do sleep 0.001; done",
+          {.restarts = 1, .grace = std::chrono::hours(1)});
+  EXPECT_EQ(result.exit_code, 0) << output;
+  for (const TaskSummary& task : result.tasks) EXPECT_TRUE(task.status->ok()) << task.id.job;
+}
+
 // A lost ps ends the job, unless the chief needs it no more.
 TEST_F(LauncherTest, TheChiefMayEndWellAfterALoss) {
   const LaunchResult result = run({.num_workers = 1, .num_ps = 1},

@@ -25,6 +25,8 @@ constexpr size_t kLeastInPlace = size_t{32} << 10;
 // What the thread sends, at most, before others may add to the queue.
 constexpr int kMostSendsAtOnce = 16;
 constexpr size_t kMostSlices = 64;
+// A step's values; beyond, caches do not hold them.
+constexpr int kSendBufferBytes = 2 << 20;
 
 bool is_message(PieceKind kind) { return kind == PieceKind::kMessage || kind == PieceKind::kLast; }
 
@@ -39,6 +41,8 @@ HostSocket::HostSocket(UniqueFd socket)
       wake_event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       buffer_(kBufferBytes) {
   if (!wake_event_.valid()) throw ResourceExhaustedError("no descriptor for a connection");
+  // As much as the system allows: each time that a message waits for room, both ends' threads switch.
+  ::setsockopt(socket_.get(), SOL_SOCKET, SO_SNDBUF, &kSendBufferBytes, sizeof kSendBufferBytes);
 }
 
 void HostSocket::start(Events events) {

@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/keras/layers/fusion.h"
 #include "cohort/keras/logits.h"
 #include "cohort/keras/saving/layer_config.h"
 #include "cohort/ops/linear.h"
@@ -24,7 +25,7 @@ void dense_fields(Fields& field, Units& units, Options& options) {
   field.always("bias_constraint", nullptr);
 }
 
-class DenseImpl final : public Layer {
+class DenseImpl final : public Layer, public internal::MultipliesInput {
  public:
   DenseImpl(int64_t units, DenseOptions options)
       : Layer("Dense", {.name = options.name,
@@ -59,6 +60,21 @@ class DenseImpl final : public Layer {
 
   Tensor call(const Tensor& input, const CallOptions&) override {
     return internal::activate_outputs(options_.activation, product(input.to(dtype())));
+  }
+
+ public:
+  Tensor call_on_product(const internal::Product& input) override {
+    const Tensor left = input.left.to(dtype()), right = input.right.to(dtype());
+    const int64_t rows = left.size(0), inner = left.size(1), columns = right.size(1);
+    const bool from_the_right =
+        inner * units_ * (rows + columns) < rows * columns * (inner + units_);
+    if (!from_the_right) {
+      return internal::activate_outputs(options_.activation, product(input.value().to(dtype())));
+    }
+    const Tensor bias = bias_ ? bias_.value() : Tensor();
+    return internal::activate_outputs(
+        options_.activation,
+        internal::linear(left, internal::linear(right, kernel_.value(), Tensor()), bias));
   }
 
  private:

@@ -1,8 +1,8 @@
 #include "cohort/keras/layers/embedding.h"
 
-#include <ATen/ops/mm.h>
 #include <ATen/ops/zeros.h>
 
+#include <optional>
 #include <utility>
 
 #include "cohort/core/composite.h"
@@ -69,23 +69,25 @@ class EmbeddingImpl final : public Layer, public internal::LooksUpRows {
  public:
   // A product with how often each distinct row comes: the rows of a batch lie in memory once, and so
   // do their gradients.
-  Tensor mean_of_rows(const Tensor& input) override {
+  std::optional<internal::Product> mean_of_rows(const Tensor& input) override {
     constexpr int64_t kMostRowsPerLength = 4;
-    if (dtype() != float32 && dtype() != float64) return Tensor();
+    if (dtype() != float32 && dtype() != float64) return std::nullopt;
     const Tensor ids = checked_ids(input).to(at::kCPU, int64).contiguous();
     const int64_t batch = ids.size(0), length = ids.size(1);
-    if (ids.numel() == 0) return Tensor();
+    if (ids.numel() == 0) return std::nullopt;
     const internal::DistinctRows distinct = internal::distinct_rows(ids.view({-1}));
     const int64_t count = distinct.ids.numel();
-    if (count > kMostRowsPerLength * length) return Tensor();
+    if (count > kMostRowsPerLength * length) return std::nullopt;
     Tensor shares = at::zeros({batch, count}, float64);
     const int64_t* position = distinct.positions.data_ptr<int64_t>();
     double* const share = shares.data_ptr<double>();
     for (int64_t i = 0; i < batch * length; ++i) {
       share[i / length * count + position[i]] += 1. / static_cast<double>(length);
     }
-    const Tensor rows = embeddings_.impl().read_rows(distinct.ids);
-    return at::mm(shares.to(rows.device(), rows.scalar_type()), rows);
+    // Memory of its own: the caller may change his before the gradient is taken.
+    const Tensor own = distinct.ids.is_alias_of(input) ? distinct.ids.clone() : distinct.ids;
+    const Tensor rows = embeddings_.impl().read_ascending_rows(own);
+    return internal::Product{shares.to(rows.device(), rows.scalar_type()), rows};
   }
 
   Tensor look_up(const Tensor& input) override {

@@ -1,6 +1,10 @@
 #include "cohort/keras/layers/fusion.h"
 
+#include <ATen/ops/mm.h>
+#include <ATen/ops/zeros.h>
 #include <c10/util/SmallVector.h>
+
+#include <algorithm>
 
 #include "cohort/keras/layers/layer_state.h"
 
@@ -22,6 +26,18 @@ const Tensor& only_tensor(const Layer& layer, const Structure& inputs) {
 bool can_average_rows(const Layer& first, const Layer& second) {
   return dynamic_cast<const LooksUpRows*>(&first) != nullptr &&
          dynamic_cast<const AveragesSequences*>(&second) != nullptr;
+}
+
+// Whether what `averaging` gives need not be computed for `next`.
+bool can_multiply_on(const Layer& averaging, const Layer& next) {
+  return dynamic_cast<const MultipliesInput*>(&next) != nullptr &&
+         !averaging.has_activity_regularizer();
+}
+
+// Of chain[k], where those from there on average rows: with the layer that multiplies the means, or without.
+size_t num_averaging(std::span<Layer* const> chain, size_t k) {
+  if (k + 1 >= chain.size() || !can_average_rows(*chain[k], *chain[k + 1])) return 0;
+  return k + 2 < chain.size() && can_multiply_on(*chain[k + 1], *chain[k + 2]) ? 3 : 2;
 }
 
 bool can_fuse(const Layer& first, const Layer& second) {
@@ -67,31 +83,54 @@ Tensor crop(const Tensor& images, const Size2D& size) {
   return images.slice(1, 0, size.height).slice(2, 0, size.width);
 }
 
-// The second layer sees the means as if each were all rows of its sequence. run(layer, inputs, body): as
-// by operator(), with `body` for its call.
+// Of a value's form, for layers that look at nothing else; its elements are one.
+Tensor formed_as(const Tensor& value, at::IntArrayRef sizes) {
+  return at::zeros({}, value.options().requires_grad(false)).expand(sizes);
+}
+
+// The layers see the means as if each were all rows of its sequence; a third one gets them as a product.
+// run(layer, inputs, body): as by operator(), with `body` for its call.
 template <class Run>
-Structure average_rows(Layer& first, Layer& second, const Structure& inputs,
+Structure average_rows(std::span<Layer* const> layers, const Structure& inputs,
                        const CallOptions& options, const Run& run) {
-  if (!inputs.is_leaf() || !inputs.leaf().is_tensor() || inputs.tensor().dim() != 2) {
-    return second(first(inputs, options), options);
+  std::optional<Product> mean;
+  const bool are_sequences =
+      inputs.is_leaf() && inputs.leaf().is_tensor() && inputs.tensor().dim() == 2;
+  Structure values = inputs;
+  if (are_sequences) {
+    auto& lookup = dynamic_cast<LooksUpRows&>(*layers[0]);
+    const Tensor& ids = inputs.tensor();
+    values = run(*layers[0], inputs, [&](const CallOptions&) {
+      mean = lookup.mean_of_rows(ids);
+      if (!mean) return Structure(lookup.look_up(ids));
+      return Structure(formed_as(mean->right, {ids.size(0), ids.size(1), mean->right.size(1)}));
+    });
   }
-  auto& lookup = dynamic_cast<LooksUpRows&>(first);
-  const int64_t length = inputs.tensor().size(1);
-  Tensor mean;
-  const Structure rows = run(first, inputs, [&](const CallOptions&) {
-    mean = lookup.mean_of_rows(inputs.tensor());
-    return Structure(mean.defined() ? mean.unsqueeze(1).expand({-1, length, -1})
-                                    : lookup.look_up(inputs.tensor()));
+  if (!mean) {
+    for (Layer* layer : layers.subspan(are_sequences ? 1 : 0)) values = (*layer)(values, options);
+    return values;
+  }
+  const bool is_multiplied = layers.size() == 3;
+  values = run(*layers[1], values, [&](const CallOptions&) {
+    return Structure(is_multiplied
+                         ? formed_as(mean->right, {mean->left.size(0), mean->right.size(1)})
+                         : mean->value());
   });
-  if (!mean.defined()) return second(rows, options);
-  return run(second, rows, [&](const CallOptions&) { return Structure(mean); });
+  if (!is_multiplied) return values;
+  return run(*layers[2], values, [&](const CallOptions&) {
+    return Structure(dynamic_cast<MultipliesInput&>(*layers[2]).call_on_product(*mean));
+  });
 }
 
 }  // namespace
 
+Tensor Product::value() const { return at::mm(left, right); }
+
 size_t fused_chain(std::span<Layer* const> layers) {
   size_t length = 0;
-  while (length + 1 < layers.size() && can_fuse(*layers[length], *layers[length + 1])) length += 2;
+  while (length + 1 < layers.size() && can_fuse(*layers[length], *layers[length + 1])) {
+    length += std::max<size_t>(num_averaging(layers, length), 2);
+  }
   return length;
 }
 
@@ -103,15 +142,16 @@ Structure call_chain(std::span<Layer* const> chain, const Structure& inputs,
   const auto natural = [&](size_t k) { return sizes ? &sizes->natural[k] : nullptr; };
   Structure values = sizes ? Structure(crop(inputs.tensor(), sizes->read[0])) : inputs;
   for (size_t k = 0; k < chain.size(); k += 2) {
-    Layer& first = *chain[k];
-    Layer& second = *chain[k + 1];
-    if (can_average_rows(first, second)) {
+    if (const size_t count = num_averaging(chain, k); count > 0) {
       const auto run = [&](Layer& layer, const Structure& given, const auto& body) {
         return layer.state_->run(given, options, body);
       };
-      values = average_rows(first, second, values, options, run);
+      values = average_rows(chain.subspan(k, count), values, options, run);
+      k += count - 2;
       continue;
     }
+    Layer& first = *chain[k];
+    Layer& second = *chain[k + 1];
     auto& source = dynamic_cast<HasEpilogue&>(first);
     auto& sink = dynamic_cast<TakesEpilogue&>(second);
     values = first.state_->run(

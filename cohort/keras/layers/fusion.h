@@ -48,13 +48,22 @@ class SlidesWindow {
   virtual std::optional<Window> inner_window() const = 0;
 };
 
+// left right, two matrices that nobody has multiplied yet.
+struct Product {
+  Tensor left;   // [rows, inner]
+  Tensor right;  // [inner, columns]
+
+  Tensor value() const;
+};
+
 // A layer that looks rows up, of which the next one may want the means alone.
 class LooksUpRows {
  public:
   virtual ~LooksUpRows() = default;
-  // The mean of each sequence's rows. Shapes: ids [batch, length] -> [batch, row]. Undefined where that
-  // would cost more than the rows. The last bits may differ from those of the rows' mean.
-  virtual Tensor mean_of_rows(const Tensor& ids) = 0;
+  // The mean of each sequence's rows: the share that each distinct row has in it, and those rows.
+  // Shapes: ids [batch, length] -> [batch, row]. Missing where that would cost more than the rows. The
+  // last bits may differ from those of the rows' mean.
+  virtual std::optional<Product> mean_of_rows(const Tensor& ids) = 0;
   // Shapes: ids [..] -> [.., row].
   virtual Tensor look_up(const Tensor& ids) = 0;
 };
@@ -65,8 +74,16 @@ class AveragesSequences {
   virtual ~AveragesSequences() = default;
 };
 
-// How many layers, from the first on, call_chain can run together: an even number, or 0. They may
-// be unbuilt.
+// A layer that multiplies its input by a matrix of its own.
+class MultipliesInput {
+ public:
+  virtual ~MultipliesInput() = default;
+  // A call with the product's value, which it need not compute: where the matrix has few columns, it
+  // multiplies from the right. The last bits may differ from those of a call.
+  virtual Tensor call_on_product(const Product& input) = 0;
+};
+
+// How many layers, from the first on, call_chain can run together; 0: none. They may be unbuilt.
 size_t fused_chain(std::span<keras::layers::Layer* const> layers);
 
 // Runs such a chain, each layer as by operator(): built, checked, its losses collected.

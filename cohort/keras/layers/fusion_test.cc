@@ -82,6 +82,46 @@ TEST(Fusion, OfAnEmbeddingAndTheMeanOfItsRows) {
   }
 }
 
+// One unit, whose kernel the distinct rows are multiplied by, and so many that the means are.
+TEST(Fusion, OfAnEmbeddingTheMeanOfItsRowsAndADenseLayer) {
+  for (const int64_t rows : {5, 1000}) {
+    for (const int64_t units : {1, 200}) {
+      const std::vector<LayerHandle> layers{
+          Embedding(rows, 24, {.dtype = float64}), GlobalAveragePooling1D(),
+          Dense(units,
+                {.activation = "tanh", .bias_initializer = "random_normal", .dtype = float64})};
+      const Sequential model(layers);
+      const Tensor ids = at::randint(rows, {6, 3}, int64);
+      GradientTape tape({.persistent = true});
+      const Tensor together = model(ids);
+      const Tensor apart = layers[2](layers[1](layers[0](ids)));
+      EXPECT_TRUE(at::allclose(together, apart, 1e-9, 1e-9));
+      const auto gradients = [&](const Tensor& outputs) {
+        return tape.gradient((outputs * outputs).sum(), model.trainable_variables());
+      };
+      const auto ours = gradients(together), theirs = gradients(apart);
+      EXPECT_TRUE(at::allclose(ours[0].to_dense(), theirs[0].to_dense(), 1e-9, 1e-9));
+      EXPECT_TRUE(at::allclose(ours[1], theirs[1], 1e-9, 1e-9));
+      EXPECT_TRUE(at::allclose(ours[2], theirs[2], 1e-9, 1e-9));
+      EXPECT_THAT(*layers[1].get()->output_spec()->leaf().shape(), ElementsAre(-1, 24));
+    }
+  }
+}
+
+// What the fused layers are built and checked by are tensors of the right form.
+TEST(Fusion, OfAnEmbeddingItsMeanAndADenseLayerKeepsErrorsAndLosses) {
+  const Sequential model({Embedding(4, 3), GlobalAveragePooling1D(),
+                          Dense(1, {.kernel_initializer = "ones", .activity_regularizer = "l2"})});
+  const Tensor ids = at::randint(4, {2, 5}, int64);
+  const Tensor outputs = model(ids);
+  ASSERT_EQ(model.losses().size(), 1u);
+  EXPECT_TRUE(at::allclose(model.losses()[0], 0.01 * (outputs * outputs).sum() / 2));
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] {
+                model(at::full({2, 3}, 4, int64));
+              }),
+              HasSubstr("is outside [0, "));
+}
+
 TEST(Fusion, StridesDilationsAndOverlappingWindows) {
   expect_model_equals_layers(
       {convolution(3, {3, 2}, {.strides = 2, .activation = "relu"}),

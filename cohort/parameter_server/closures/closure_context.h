@@ -1,6 +1,8 @@
 // The closure that the calling thread runs for a coordinator.
 #pragma once
 
+#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <vector>
 
@@ -17,6 +19,8 @@ struct ClosureContext {
   bool makes_input = false;  // it makes the worker's input, and runs no step
   std::vector<distribute::DistributedIterator*> inputs = {};
   uint64_t pushes = 0;  // so far
+  std::chrono::steady_clock::time_point arrived = {};
+  const std::atomic<int>* waiting = nullptr;  // how many closures the worker has beside it
 
   // Each push of a closure has a token of its own, the same if the closure runs again.
   static constexpr uint64_t kMostPushes = uint64_t{1} << 16;

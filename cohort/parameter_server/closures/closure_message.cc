@@ -12,7 +12,10 @@ enum ClosureField : uint32_t {
   kClosuresEndedBelow,
   kInput,
   kArguments,
-  kSession
+  kSession,
+  kValuePlace,
+  kValueInput,
+  kKind
 };
 
 }  // namespace
@@ -25,6 +28,9 @@ rpc::Message encode(const RunClosure& request) {
       .varint(kClosuresEndedBelow, request.forget_below);
   for (const uint64_t input : request.inputs) out.varint(kInput, input);
   out.bytes(kArguments, message.control).varint(kSession, request.session);
+  for (const WorkerValue& value : request.values) {
+    out.varint(kValuePlace, value.place).varint(kValueInput, value.input);
+  }
   message.control = out.str();
   return message;
 }
@@ -53,6 +59,12 @@ RunClosure decode_run_closure(const rpc::Message& message) {
       case kSession:
         request.session = in.varint();
         break;
+      case kValuePlace:
+        request.values.push_back({.place = in.varint()});
+        break;
+      case kValueInput:
+        if (!request.values.empty()) request.values.back().input = in.varint();
+        break;
     }
   }
   request.arguments = to_structure(arguments, "the arguments of a closure");
@@ -63,7 +75,8 @@ rpc::Message encode(const MakeInput& request) {
   WireWriter out;
   out.bytes(kFunction, request.function)
       .varint(kInput, request.input)
-      .varint(kSession, request.session);
+      .varint(kSession, request.session)
+      .varint(kKind, static_cast<uint64_t>(request.kind));
   return {.control = out.str()};
 }
 
@@ -74,6 +87,7 @@ MakeInput decode_make_input(const rpc::Message& message) {
     if (in.field() == kFunction) request.function = in.bytes();
     if (in.field() == kInput) request.input = in.varint();
     if (in.field() == kSession) request.session = in.varint();
+    if (in.field() == kKind && in.varint() != 0) request.kind = InputKind::kValue;
   }
   return request;
 }

@@ -19,20 +19,33 @@ inline constexpr char kInputLost[] = "input lost";
 // Of an error Cancelled that the function itself threw: others say that the worker ends.
 inline constexpr char kInFunction[] = "function";
 
+// What a worker makes for the closures that name it.
+enum class InputKind : uint8_t { kIterator, kValue };
+
+// A closure's argument that is a value of the worker's. Where it is the only argument, place is kOnlyArgument and
+// it is taken as the arguments themselves.
+struct WorkerValue {
+  static constexpr uint64_t kOnlyArgument = ~uint64_t{0};
+  uint64_t place = 0;
+  uint64_t input = 0;
+};
+
 struct RunClosure {
   std::string function;
   uint64_t id = 0;
   uint64_t forget_below = 0;
-  uint64_t session = 0;          // coordinator_fence.h
-  std::vector<uint64_t> inputs;  // of this worker, which the function takes first
-  Structure arguments;           // a tuple
+  uint64_t session = 0;                  // coordinator_fence.h
+  std::vector<uint64_t> inputs;          // of this worker, which the function takes first
+  Structure arguments;                   // a tuple
+  std::vector<WorkerValue> values = {};  // that take the place of arguments
 };
 
-// Makes this worker's input: a new pass over what the function returns.
+// Makes this worker's input: a new pass over what the function returns, or that itself.
 struct MakeInput {
   std::string function;
   uint64_t input = 0;
   uint64_t session = 0;
+  InputKind kind = InputKind::kIterator;
 };
 
 // Errors: DataLoss, InvalidArgument (a message that is none of these).

@@ -59,37 +59,38 @@ std::span<const rpc::MethodSpec> ClosureService::methods() const { return kClosu
 
 void ClosureService::handle(size_t method, std::unique_ptr<rpc::Call> call) {
   const ScopedTask as_this_server(Task::named(self_.job, self_.index));
-  pool_.schedule([this, method, call = std::shared_ptr<rpc::Call>(std::move(call))] {
+  const auto arrived = std::chrono::steady_clock::now();
+  if (method == kRun) ++waiting_;
+  pool_.schedule([this, method, arrived, call = CallPtr(std::move(call))] {
+    if (method == kRun) --waiting_;
     try {
-      call->reply(answer(method, call->request()));
+      answer(method, call, arrived);
     } catch (...) {
-      const std::exception_ptr thrown = std::current_exception();
-      const ErrorRecord error = record_error(thrown);
-      call->fail(rpc::make_error(error.code, error.message,
-                                 error.task.empty() ? to_string(self_) : error.task,
-                                 rpc::detail_of(thrown)));
+      fail(*call, std::current_exception());
     }
   });
 }
 
-rpc::Message ClosureService::answer(size_t method, const rpc::Message& request) {
+void ClosureService::fail(rpc::Call& call, const std::exception_ptr& thrown) const {
+  const ErrorRecord error = record_error(thrown);
+  call.fail(rpc::make_error(error.code, error.message,
+                            error.task.empty() ? to_string(self_) : error.task,
+                            rpc::detail_of(thrown)));
+}
+
+void ClosureService::answer(size_t method, const CallPtr& call,
+                            std::chrono::steady_clock::time_point arrived) {
   if (method == kHello) {
     constexpr std::chrono::seconds kPatience{5};
     core_of(fence_->generation())
         ->loops()
         .wait_for_program(std::chrono::steady_clock::now() + kPatience);
-    return {.control = ""};
+    return call->reply({.control = ""});
   }
-  if (method == kRun) {
-    const auto began = std::chrono::steady_clock::now();
-    const RunClosure closure = decode_run_closure(request);
-    rpc::Message reply = run(*core_of(generation_of(closure.session)), closure);
-    report(std::chrono::steady_clock::now() - began);
-    return reply;
-  }
-  const MakeInput making = decode_make_input(request);
+  if (method == kRun) return run(call, arrived);
+  const MakeInput making = decode_make_input(call->request());
   make_input(*core_of(generation_of(making.session)), making);
-  return {.control = ""};
+  call->reply({.control = ""});
 }
 
 void ClosureService::report(std::chrono::nanoseconds took) {
@@ -106,32 +107,98 @@ void ClosureService::report(std::chrono::nanoseconds took) {
   });
 }
 
-rpc::Message ClosureService::run(ParameterServerCore& core, const RunClosure& closure) {
+void ClosureService::run(const CallPtr& call, std::chrono::steady_clock::time_point arrived) {
+  const auto began = std::chrono::steady_clock::now();
+  const RunClosure closure = decode_run_closure(call->request());
+  const auto core = core_of(generation_of(closure.session));
   fence_->check_closure(closure.session);
-  core.set_session(closure.session);
-  ClosureContext context{
-      .id = closure.id, .forget_below = closure.forget_below, .worker = self_.index};
-  for (const uint64_t id : closure.inputs) {
-    const auto found = inputs_.find(id);
-    if (found == inputs_.end()) {
-      std::rethrow_exception(rpc::make_error(
-          Code::kFailedPrecondition, str(self_, " has no input ", id, ": it was started again"),
-          to_string(self_), {.phase = kInputLost}));
-    }
-    if (found->second.error != nullptr) {
-      const ErrorRecord error = record_error(found->second.error);
-      throw_error(error.code, str("the input of this closure could not be made: ", error.message),
-                  error.task);
-    }
-    context.inputs.push_back(found->second.iterator.get());
-  }
+  core->set_session(closure.session);
+  ClosureContext context{.id = closure.id,
+                         .forget_below = closure.forget_below,
+                         .worker = self_.index,
+                         .inputs = inputs_of(closure),
+                         .arrived = arrived,
+                         .waiting = &waiting_};
   const ScopedClosure scoped(context);
+  rpc::Message result;
+  std::exception_ptr error;
+  try {
+    result = result_of(*core, closure);
+  } catch (...) {
+    error = std::current_exception();
+  }
+  const std::shared_ptr<PushUnderWay> push = core->step().last_push();
+  if (push == nullptr) {
+    if (error != nullptr) std::rethrow_exception(error);
+    call->reply(std::move(result));
+  } else {
+    answers_.begin();
+    push->on_end([this, kept = CallPtr(call), result = std::move(result),
+                  error](const std::exception_ptr& push_error) mutable {
+      if (error == nullptr) error = push_error;
+      error == nullptr ? kept->reply(std::move(result)) : fail(*kept, error);
+      kept = nullptr;
+      answers_.end();
+    });
+  }
+  report(std::chrono::steady_clock::now() - began);
+}
+
+const ClosureService::Input& ClosureService::input(uint64_t id) const {
+  const auto found = inputs_.find(id);
+  if (found == inputs_.end()) {
+    std::rethrow_exception(rpc::make_error(
+        Code::kFailedPrecondition, str(self_, " has no input ", id, ": it was started again"),
+        to_string(self_), {.phase = kInputLost}));
+  }
+  if (found->second.error != nullptr) {
+    const ErrorRecord error = record_error(found->second.error);
+    throw_error(error.code, str("the input of this closure could not be made: ", error.message),
+                error.task);
+  }
+  return found->second;
+}
+
+std::vector<distribute::DistributedIterator*> ClosureService::inputs_of(
+    const RunClosure& closure) const {
+  std::vector<distribute::DistributedIterator*> inputs;
+  for (const uint64_t id : closure.inputs) {
+    const Input& one = input(id);
+    if (one.iterator == nullptr) {
+      throw InvalidArgumentError("a value of each worker was given where an iterator stands");
+    }
+    inputs.push_back(one.iterator.get());
+  }
+  return inputs;
+}
+
+Structure ClosureService::arguments_of(const RunClosure& closure) const {
+  if (closure.values.empty()) return closure.arguments;
+  if (closure.values[0].place == WorkerValue::kOnlyArgument) {
+    return input(closure.values[0].input).value;
+  }
+  std::vector<Structure> arguments;
+  for (size_t i = 0; i < closure.arguments.size(); ++i) arguments.push_back(closure.arguments[i]);
+  for (const WorkerValue& value : closure.values) {
+    if (value.place >= arguments.size()) {
+      throw InvalidArgumentError(str("a closure of ", arguments.size(),
+                                     " arguments has a worker's value as number ", value.place));
+    }
+    arguments[value.place] = input(value.input).value;
+  }
+  return Structure::make_tuple(std::move(arguments));
+}
+
+Structure ClosureService::call(ParameterServerCore& core, const std::string& function,
+                               const Structure& arguments) {
+  if (const auto captured = core.captured_function(function)) return captured(arguments);
+  return core.named_functions().call_here(function, arguments);
+}
+
+rpc::Message ClosureService::result_of(ParameterServerCore& core, const RunClosure& closure) const {
   try {
     return with_typed_errors(closure.function.c_str(), [&] {
-      if (const auto captured = core.captured_function(closure.function)) {
-        return to_message(captured(closure.arguments));
-      }
-      return to_message(core.named_functions().call_here(closure.function, closure.arguments));
+      return to_message(call(core, closure.function, arguments_of(closure)));
     });
   } catch (const CancelledError& error) {
     if (error_detail(error) != nullptr) throw;  // of a call to another task
@@ -148,6 +215,10 @@ void ClosureService::make_input(ParameterServerCore& core, const MakeInput& requ
   try {
     ClosureContext context{.worker = self_.index, .makes_input = true};
     const ScopedClosure scoped(context);
+    if (request.kind == InputKind::kValue) {
+      input.value = call(core, request.function, Structure::make_tuple({}));
+      return;
+    }
     input.iterator =
         core.input(request.function)({.num_input_pipelines = core.num_workers(),
                                       .input_pipeline_id = self_.index,

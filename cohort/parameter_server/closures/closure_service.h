@@ -1,6 +1,8 @@
-// Runs closures for the coordinator, one after another, in the order in which they come.
+// Runs closures for the coordinator, one after another, in the order in which they come. A closure is
+// answered when the ps tasks have what it changed; meanwhile the next one begins.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <map>
 #include <memory>
@@ -10,9 +12,11 @@
 #include "cohort/cluster/rpc/service.h"
 #include "cohort/core/task_id.h"
 #include "cohort/core/thread_pool.h"
+#include "cohort/parameter_server/closures/answers_under_way.h"
 #include "cohort/parameter_server/closures/closure_message.h"
 #include "cohort/parameter_server/closures/figure_reporter.h"
 #include "cohort/parameter_server/leadership/coordinator_fence.h"
+#include "cohort/parameter_server/served_task.h"
 
 namespace cohort::distribute {
 class DistributedIterator;
@@ -25,14 +29,13 @@ class ParameterServerCore;
 // Methods: "run", "make_input", and "hello", which answers when the worker is there. Only the cluster's
 // coordinator may call them; closures and inputs of others than the one that has this worker, and of
 // earlier sessions, are refused.
-class ClosureService final : public rpc::Service {
+class ClosureService final : public rpc::Service, public ServedTask {
  public:
   ClosureService(TaskId self, std::shared_ptr<CoordinatorFence> fence);
   ~ClosureService() override;
 
-  // Runs closures of this strategy, too: in one process a program may make several, one after another.
-  // It may end while calls come; it is asked whether it lives.
-  void add(const std::weak_ptr<ParameterServerCore>& core);
+  // Runs closures of this strategy, too.
+  void add(const std::weak_ptr<ParameterServerCore>& core) override;
 
   std::string_view name() const override { return "closures"; }
   std::span<const rpc::MethodSpec> methods() const override;
@@ -42,14 +45,24 @@ class ClosureService final : public rpc::Service {
   // An input, or why there is none.
   struct Input {
     std::unique_ptr<distribute::DistributedIterator> iterator;
+    Structure value;
     std::exception_ptr error;
   };
 
   // Of the coordinator of this generation, or the latest: in a process of its own a worker does not
   // know generations, and has one strategy. Errors: Cancelled (it has ended).
   std::shared_ptr<ParameterServerCore> core_of(int64_t generation) const;
-  rpc::Message answer(size_t method, const rpc::Message& request);
-  rpc::Message run(ParameterServerCore& core, const RunClosure& closure);
+  using CallPtr = std::shared_ptr<rpc::Call>;
+  void answer(size_t method, const CallPtr& call, std::chrono::steady_clock::time_point arrived);
+  void run(const CallPtr& call, std::chrono::steady_clock::time_point arrived);
+  rpc::Message result_of(ParameterServerCore& core, const RunClosure& closure) const;
+  const Input& input(uint64_t id) const;
+  std::vector<distribute::DistributedIterator*> inputs_of(const RunClosure& closure) const;
+  // With the worker's own values.
+  Structure arguments_of(const RunClosure& closure) const;
+  static Structure call(ParameterServerCore& core, const std::string& function,
+                        const Structure& arguments);
+  void fail(rpc::Call& call, const std::exception_ptr& thrown) const;
   void make_input(ParameterServerCore& core, const MakeInput& request);
 
   const TaskId self_;
@@ -64,6 +77,8 @@ class ClosureService final : public rpc::Service {
   int64_t reported_closures_ = 0;
   std::chrono::steady_clock::time_point reported_at_ = std::chrono::steady_clock::now();
   FigureReporter figures_;
+  std::atomic<int> waiting_{0};  // closures that have come and have not begun
+  AnswersUnderWay answers_;      // that wait for the acknowledgement of their closures' last push
   ThreadPool pool_;
 };
 

@@ -90,7 +90,7 @@ RemoteValue ClusterCoordinator::schedule_erased(const WorkerFunction& function,
   }
   std::vector<internal::CoordinatorCore::Argument> given;
   for (Value& argument : arguments) {
-    given.push_back({std::move(argument.value), std::move(argument.result)});
+    given.push_back({std::move(argument.value), std::move(argument.result), argument.of_worker});
   }
   return RemoteValue(
       existing(core_).schedule(function.name(), std::move(inputs), std::move(given)));
@@ -112,6 +112,14 @@ RemoteValue ClusterCoordinator::schedule_captured(internal::StructureFunction<> 
     core->drop_captured_function(name);
     throw;
   }
+}
+
+PerWorkerValue ClusterCoordinator::create_per_worker_value(const WorkerFunction& function) const {
+  if (function.makes_input()) {
+    throw InvalidArgumentError(
+        str("'", function.name(), "' makes an input; hand it to ", "create_per_worker_dataset"));
+  }
+  return PerWorkerValue(existing(core_).make_input(function.name(), internal::InputKind::kValue));
 }
 
 std::string ClusterCoordinator::new_input_name() const {

@@ -61,6 +61,16 @@ class PerWorkerIterator {
   uint64_t id_;
 };
 
+// A value of every worker, as an argument of schedule(): the function takes that of the worker on which it runs.
+class PerWorkerValue {
+ public:
+  explicit PerWorkerValue(uint64_t id) : id_(id) {}
+  uint64_t id() const { return id_; }
+
+ private:
+  uint64_t id_;
+};
+
 // Thread safety: as ClusterCoordinator.
 class COHORT_API PerWorkerDataset {
  public:
@@ -137,7 +147,7 @@ class COHORT_API ClusterCoordinator {
   ClusterCoordinator(ClusterCoordinator&&) noexcept;
   ClusterCoordinator& operator=(ClusterCoordinator&&) noexcept;
 
-  // Arguments: iterators first, then tensors, numbers, strings, structures, and results of functions
+  // Arguments: iterators first, then tensors, numbers, strings, structures, workers' values, and results of functions
   // that were scheduled before (the function then runs once they are there; if one of them fails, it is
   // cancelled). One structure alone is what Strategy::run makes of it: the function takes it as it is,
   // or its members. The function runs on some worker, at least once; what it assigns to variables takes
@@ -188,6 +198,12 @@ class COHORT_API ClusterCoordinator {
     return create_per_worker_dataset(strategy_->function(new_input_name(), std::move(function)));
   }
 
+  // Runs `function`, which takes nothing, once on each worker, and again when one comes back after it was lost:
+  // tables, buffers or connections that closures of that worker use. What it returns stays there. Its error is that
+  // of the functions that use it, and of no other.
+  // Errors: InvalidArgument (it makes an input).
+  PerWorkerValue create_per_worker_value(const WorkerFunction& function) const;
+
   // Exact totals over all of the data, whatever happens to workers: `function` takes the number of a
   // shard and how many there are (Dataset::shard), and returns that shard's totals, as a structure of
   // numbers. Each shard's come back with its closure and count once, however often it runs. Returns their
@@ -203,7 +219,7 @@ class COHORT_API ClusterCoordinator {
   std::vector<WorkerState> workers() const;
   // How many updates had come between the values by which a gradient was taken and its own update, on
   // average over those that were pushed since this program took the ps tasks; 0: there were none. Asks the
-  // ps tasks. Gradients of rows that were looked up do not count. Errors: Unavailable, DeadlineExceeded.
+  // ps tasks. Of looked-up rows the oldest of each shard counts. Errors: Unavailable, DeadlineExceeded.
   double mean_staleness() const;
 
  private:
@@ -211,6 +227,7 @@ class COHORT_API ClusterCoordinator {
   struct Value {
     Structure value = {};
     std::shared_ptr<internal::RemoteResult> result = nullptr;
+    uint64_t of_worker = 0;  // not 0: instead, the worker's value of this number
   };
   template <class Argument>
   static void add_argument(std::vector<uint64_t>& inputs, std::vector<Value>& rest,
@@ -219,6 +236,8 @@ class COHORT_API ClusterCoordinator {
       inputs.push_back(argument.id());
     } else if constexpr (std::is_same_v<std::remove_cvref_t<Argument>, RemoteValue>) {
       rest.push_back({.result = argument.result()});
+    } else if constexpr (std::is_same_v<std::remove_cvref_t<Argument>, PerWorkerValue>) {
+      rest.push_back({.of_worker = argument.id()});
     } else {
       rest.push_back({.value = internal::to_structure(std::forward<Argument>(argument))});
     }

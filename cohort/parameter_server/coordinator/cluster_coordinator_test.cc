@@ -2,6 +2,7 @@
 #include "cohort/parameter_server/coordinator/cluster_coordinator.h"
 
 #include <ATen/ops/arange.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -174,6 +175,46 @@ TEST(ClusterCoordinator, MakesDatasetsFromEveryForm) {
             4u);
   EXPECT_THAT(thrown<FailedPreconditionError>([] { coordinator::get_current_worker_index(); }),
               HasSubstr("runs no function of a worker"));
+}
+
+TEST(ClusterCoordinator, EachWorkerHasValuesOfItsOwn) {
+  TestingCluster cluster(2, 1);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  std::atomic<int> made{0};
+  const auto make = strategy.function("make", [&made] {
+    ++made;
+    return tuple(at::full({}, 10 + coordinator::get_current_worker_index()), at::ones({}));
+  });
+  const auto fails =
+      strategy.function("fails", []() -> Tensor { throw NotFoundError("no table"); });
+  const auto minus = strategy.function("minus", [](const Tensor& own, const Tensor& one) {
+    return own - one * coordinator::get_current_worker_index();
+  });
+  const auto offset = strategy.function("offset", [](double x, const Structure& own, double y) {
+    return own[0].tensor() - coordinator::get_current_worker_index() + x - y;
+  });
+  const auto use = strategy.function("use", [](double x, const Tensor& y) { return y + x; });
+  const ClusterCoordinator coordinator(strategy);
+  const auto number = [](const RemoteValue& value) {
+    return value.fetch().tensor().item<double>();
+  };
+  const auto value = coordinator.create_per_worker_value(make);
+  for (int i = 0; i < 6; ++i) EXPECT_EQ(number(coordinator.schedule(minus, value)), 10);
+  EXPECT_EQ(number(coordinator.schedule(offset, 5., value, 1.)), 14);
+  EXPECT_EQ(made, 2);
+  const auto none = coordinator.create_per_worker_value(fails);
+  coordinator.join();  // unused it harms nobody
+  EXPECT_THAT(thrown<NotFoundError>([&] { coordinator.schedule(use, 1., none).fetch(); }),
+              HasSubstr("no table"));
+  EXPECT_ANY_THROW(coordinator.join());
+  cluster.stop("worker", 1);
+  while (coordinator.workers()[1].is_alive) coordinator.schedule(minus, value).fetch();
+  cluster.start("worker", 1);
+  while (!coordinator.workers()[1].is_alive) coordinator.schedule(minus, value).fetch();
+  EXPECT_EQ(made, 3);  // again on the one that has come back
+  const auto dataset = strategy.function("dataset", [] { return Dataset::range(4); });
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { coordinator.create_per_worker_value(dataset); }),
+              HasSubstr("create_per_worker_dataset"));
 }
 
 TEST(ClusterCoordinator, AnInputThatFailsIsTheErrorOfWhoUsesItAndOfNobodyElse) {

@@ -43,7 +43,7 @@ CoordinatorSurroundings surroundings_of(const std::shared_ptr<ParameterServerCor
   around.first_closure = strategy->begin_closures();
   around.generation = strategy->generation();
   around.num_workers = strategy->num_workers();
-  around.num_ps = strategy->store().num_ps();
+  around.num_ps = strategy->num_ps();
   around.channel = [strategy](const TaskId& task) { return strategy->channel(task); };
   around.last_checkpoint = [strategy] { return strategy->last_checkpoint(); };
   around.on_start = [strategy](const std::weak_ptr<CoordinatorCore>& core) {
@@ -206,6 +206,11 @@ std::shared_ptr<RemoteResult> CoordinatorCore::schedule(const std::string& funct
   closure->function = function;
   closure->inputs = std::move(inputs);
   const auto result = closure->result;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i].of_worker == 0) continue;
+    const bool is_only = arguments.size() == 1;
+    closure->values.push_back({is_only ? WorkerValue::kOnlyArgument : i, arguments[i].of_worker});
+  }
   closure->awaits_arguments = !are_there(arguments);
   if (!closure->awaits_arguments) closure->arguments = values_of(arguments);
   queue_.put(closure, steady_clock::now() + kMostWait);
@@ -239,13 +244,13 @@ std::shared_ptr<RemoteResult> CoordinatorCore::schedule(const std::string& funct
   return result;
 }
 
-uint64_t CoordinatorCore::make_input(const std::string& function) {
+uint64_t CoordinatorCore::make_input(const std::string& function, InputKind kind) {
   start();
   Input input;
   std::vector<std::pair<size_t, SessionId>> asked;
   {
     const std::lock_guard lock(mutex_);
-    input = {next_input_++, function};
+    input = {next_input_++, function, kind};
     inputs_.push_back(input);
     for (size_t worker = 0; worker < workers_.size(); ++worker) {
       Worker& state = workers_[worker];

@@ -61,13 +61,14 @@ class CoordinatorCore : public std::enable_shared_from_this<CoordinatorCore> {
   struct Argument {
     Structure value = {};
     std::shared_ptr<RemoteResult> result = nullptr;  // not null: instead of the value
+    uint64_t of_worker = 0;                          // not 0: instead, a value that make_input made
   };
   std::shared_ptr<RemoteResult> schedule(const std::string& function, std::vector<uint64_t> inputs,
                                          std::vector<Argument> arguments);
   // A step of a loop, `arguments` as they are. Its errors are those of the loop, and do not name it.
   std::shared_ptr<RemoteResult> schedule_step(const std::string& function, Structure arguments);
   // Lets every worker make an input. Returns its number.
-  uint64_t make_input(const std::string& function);
+  uint64_t make_input(const std::string& function, InputKind kind = InputKind::kIterator);
   std::vector<distribute::coordinator::WorkerState> workers() const;
   // As ClosureQueue::pause.
   [[nodiscard]] std::shared_ptr<void> pause(ClosureQueue::Deadline deadline);
@@ -99,8 +100,9 @@ class CoordinatorCore : public std::enable_shared_from_this<CoordinatorCore> {
     std::string why;                     // it was lost
   };
   struct Input {
-    uint64_t id;
+    uint64_t id = 0;
     std::string function;
+    InputKind kind = InputKind::kIterator;
   };
 
   ClosureQueue::Options queue_options();

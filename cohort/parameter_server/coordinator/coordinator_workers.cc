@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "cohort/cluster/known_jobs.h"
+#include "cohort/cluster/rpc/error_detail.h"
 #include "cohort/core/error.h"
 #include "cohort/core/logging.h"
 #include "cohort/parameter_server/closures/closure_message.h"
@@ -90,7 +91,7 @@ void CoordinatorCore::send_inputs(size_t worker, SessionId session, std::vector<
   const Input first = inputs.front();
   inputs.erase(inputs.begin());
   channel(worker)->start(
-      "closures/make_input", encode(MakeInput{first.function, first.id, session}),
+      "closures/make_input", encode(MakeInput{first.function, first.id, session, first.kind}),
       {.timeout = options_.closure_timeout},
       if_alive([worker, session, rest = std::move(inputs)](CoordinatorCore& self,
                                                            const rpc::CallResult& result) mutable {

@@ -1,4 +1,4 @@
-// Pushes as messages.
+// Pushes as messages, alone and with what is read after them.
 #include <memory>
 #include <utility>
 
@@ -10,6 +10,8 @@ namespace cohort::internal {
 namespace {
 
 enum ApplyField : uint32_t { kToken = 1, kTokensEndedBelow, kRule, kOp };
+// The control bytes of messages, and how many bulks the first one has.
+enum PushPullField : uint32_t { kPushPart = 1, kPushBulks, kReadPart, kRowsPart };
 enum RulePart : uint32_t {
   kRuleName = 1,
   kParameterName,
@@ -247,6 +249,51 @@ ApplyRequest decode_apply(const rpc::Message& message) {
     }
   }
   return request;
+}
+
+rpc::Message encode(const PushPullRequest& request) {
+  rpc::Message message = encode(request.push);
+  const rpc::Message read = encode(request.read);
+  rpc::Message rows = encode(request.rows);
+  WireWriter out;
+  out.bytes(kPushPart, message.control)
+      .varint(kPushBulks, message.bulk.size())
+      .bytes(kReadPart, read.control)
+      .bytes(kRowsPart, rows.control);
+  message.control = out.str();
+  for (rpc::Bytes& bytes : rows.bulk) message.bulk.push_back(std::move(bytes));
+  return message;
+}
+
+PushPullRequest decode_push_pull(const rpc::Message& message) {
+  constexpr char kWhat[] = "a push with reads";
+  rpc::Message push, read, rows;
+  uint64_t bulks = 0;
+  WireReader in(message.control, kWhat);
+  while (in.next()) {
+    switch (in.field()) {
+      case kPushPart:
+        push.control = in.bytes();
+        break;
+      case kPushBulks:
+        bulks = in.varint();
+        break;
+      case kReadPart:
+        read.control = in.bytes();
+        break;
+      case kRowsPart:
+        rows.control = in.bytes();
+        break;
+    }
+  }
+  if (bulks > message.bulk.size()) {
+    throw InvalidArgumentError(
+        str(kWhat, ": the push is to have ", bulks, " values, but ", message.bulk.size(), " came"));
+  }
+  const auto end_of_push = message.bulk.begin() + static_cast<ptrdiff_t>(bulks);
+  push.bulk.assign(message.bulk.begin(), end_of_push);
+  rows.bulk.assign(end_of_push, message.bulk.end());
+  return {decode_apply(push), decode_read(read), decode_rows(rows)};
 }
 
 }  // namespace cohort::internal

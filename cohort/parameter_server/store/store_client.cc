@@ -3,8 +3,6 @@
 #include <future>
 #include <utility>
 
-#include "cohort/parameter_server/leadership/coordinator_fence.h"
-
 namespace cohort::internal {
 StoreClient::StoreClient(int num_ps, GetChannel channel, GetSession session, Explain explain,
                          std::chrono::milliseconds timeout)
@@ -14,19 +12,26 @@ StoreClient::StoreClient(int num_ps, GetChannel channel, GetSession session, Exp
       explain_(std::move(explain)),
       timeout_(timeout) {}
 
-std::vector<rpc::CallResult> StoreClient::call_all(
-    const char* method, std::vector<std::pair<int, rpc::Message>> requests) const {
+void StoreClient::send(int ps, const char* method, rpc::Message request, SessionId session,
+                       std::function<void(rpc::CallResult)> done,
+                       std::optional<std::chrono::milliseconds> timeout) const {
   const rpc::CallOptions options{
-      .timeout = timeout_, .max_reply_bytes = kMostStoreBytes, .same_host = true};
+      .timeout = timeout.value_or(timeout_), .max_reply_bytes = kMostStoreBytes, .same_host = true};
+  stamp(request, session);
+  channel_(ps)->start(method, std::move(request), options, std::move(done));
+}
+
+std::vector<rpc::CallResult> StoreClient::call_all(
+    const char* method, std::vector<std::pair<int, rpc::Message>> requests,
+    std::optional<std::chrono::milliseconds> timeout) const {
   std::vector<std::future<rpc::CallResult>> answers;
   const SessionId session = session_();
   for (auto& [ps, request] : requests) {
-    stamp(request, session);
     auto promise = std::make_shared<std::promise<rpc::CallResult>>();
     answers.push_back(promise->get_future());
-    channel_(ps)->start(method, std::move(request), options, [promise](rpc::CallResult result) {
-      promise->set_value(std::move(result));
-    });
+    send(
+        ps, method, std::move(request), session,
+        [promise](rpc::CallResult result) { promise->set_value(std::move(result)); }, timeout);
   }
   std::vector<rpc::CallResult> results;
   for (auto& answer : answers) results.push_back(answer.get());  // each call has its deadline
@@ -34,6 +39,24 @@ std::vector<rpc::CallResult> StoreClient::call_all(
     if (result.error != nullptr) std::rethrow_exception(explain_(result.error));
   }
   return results;
+}
+
+std::vector<rpc::Message> StoreClient::ask(const char* method,
+                                           std::vector<std::pair<int, rpc::Message>> requests,
+                                           std::chrono::milliseconds timeout) const {
+  std::vector<rpc::Message> replies;
+  for (rpc::CallResult& result : call_all(method, std::move(requests), timeout)) {
+    replies.push_back(std::move(result.reply));
+  }
+  return replies;
+}
+
+void StoreClient::tell(const char* method,
+                       std::vector<std::pair<int, rpc::Message>> requests) const {
+  const SessionId session = session_();
+  for (auto& [ps, request] : requests) {
+    send(ps, method, std::move(request), session, [](const rpc::CallResult&) {});
+  }
 }
 
 void StoreClient::create(const ShardPlace& place, const std::string& name,
@@ -89,19 +112,18 @@ std::vector<VariableStore::Value> StoreClient::read(std::span<const Known> shard
   });
 }
 
-std::vector<Tensor> StoreClient::read_rows(std::span<const Rows> rows) const {
-  const auto values = ask_all<RowsRequest, Rows>("store/rows", rows, [](const Rows& one) {
+std::vector<VariableStore::Value> StoreClient::read_rows(std::span<const Rows> rows) const {
+  auto values = ask_all<RowsRequest, Rows>("store/rows", rows, [](const Rows& one) {
     return RowsRequest::Entry{one.place.key, one.indices};
   });
-  std::vector<Tensor> tensors;
-  for (size_t i = 0; i < values.size(); ++i) {
-    const Tensor& tensor = values[i].tensor;
-    if (!tensor.defined() || tensor.dim() == 0 || tensor.size(0) != rows[i].indices.numel()) {
-      throw DataLossError(str("ps task ", rows[i].place.ps, " answered with other rows"));
-    }
-    tensors.push_back(tensor);
-  }
-  return tensors;
+  for (size_t i = 0; i < values.size(); ++i) check_rows(values[i], rows[i]);
+  return values;
+}
+
+void StoreClient::check_rows(const VariableStore::Value& value, const Rows& asked) {
+  const Tensor& tensor = value.tensor;
+  if (tensor.defined() && tensor.dim() > 0 && tensor.size(0) == asked.indices.numel()) return;
+  throw DataLossError(str("ps task ", asked.place.ps, " answered with other rows"));
 }
 
 VariableStore::Load StoreClient::load(int ps) const {
@@ -118,6 +140,46 @@ void StoreClient::apply(std::vector<std::vector<StoreOp>> ops, const Push& push)
                           encode(ApplyRequest{push.token, push.forget_below, std::move(ops[ps])}));
   }
   call_all("store/apply", std::move(requests));
+}
+
+std::shared_ptr<PushUnderWay> StoreClient::start(std::vector<std::vector<StoreOp>> ops,
+                                                 const Push& push, const Pull& pull) const {
+  const auto num_ps = static_cast<size_t>(num_ps_);
+  ops.resize(num_ps);
+  std::vector<PushPullRequest> of_ps(num_ps);
+  std::vector<PushUnderWay::Asked> places(num_ps);
+  for (size_t i = 0; i < pull.shards.size(); ++i) {
+    const auto ps = static_cast<size_t>(pull.shards[i].place.ps);
+    of_ps[ps].read.entries.push_back({pull.shards[i].place.key, pull.shards[i].version});
+    places[ps].shards.push_back(i);
+  }
+  for (size_t i = 0; i < pull.rows.size(); ++i) {
+    const auto ps = static_cast<size_t>(pull.rows[i].place.ps);
+    of_ps[ps].rows.entries.push_back({pull.rows[i].place.key, pull.rows[i].indices});
+    places[ps].rows.push_back(i);
+  }
+  struct Call {
+    const char* method;
+    rpc::Message request;
+  };
+  std::vector<Call> calls;
+  std::vector<PushUnderWay::Asked> asked;
+  for (size_t ps = 0; ps < num_ps; ++ps) {
+    const bool reads = !places[ps].shards.empty() || !places[ps].rows.empty();
+    if (ops[ps].empty() && !reads) continue;
+    of_ps[ps].push = {push.token, push.forget_below, std::move(ops[ps])};
+    calls.push_back(reads ? Call{"store/push_pull", encode(of_ps[ps])}
+                          : Call{"store/apply", encode(of_ps[ps].push)});
+    places[ps].ps = static_cast<int>(ps);
+    asked.push_back(std::move(places[ps]));
+  }
+  const SessionId session = session_();
+  const auto under_way = std::make_shared<PushUnderWay>(asked);
+  for (size_t i = 0; i < calls.size(); ++i) {
+    send(asked[i].ps, calls[i].method, std::move(calls[i].request), session,
+         [under_way, i](rpc::CallResult result) { under_way->answered(i, std::move(result)); });
+  }
+  return under_way;
 }
 
 }  // namespace cohort::internal

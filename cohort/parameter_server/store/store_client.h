@@ -5,11 +5,15 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cohort/cluster/rpc/channel.h"
+#include "cohort/parameter_server/leadership/coordinator_fence.h"
+#include "cohort/parameter_server/store/push_under_way.h"
 #include "cohort/parameter_server/store/store_message.h"
 
 namespace cohort::internal {
@@ -27,7 +31,7 @@ class StoreClient {
   // The calling task's channel to ps task `ps`.
   using GetChannel = std::function<std::shared_ptr<rpc::Channel>(int ps)>;
   // The calling thread's session (coordinator_fence.h), which every call carries.
-  using GetSession = std::function<uint64_t()>;
+  using GetSession = std::function<SessionId()>;
   // What a call's error is thrown as.
   using Explain = std::function<std::exception_ptr(const std::exception_ptr&)>;
   StoreClient(int num_ps, GetChannel channel, GetSession session, Explain explain,
@@ -50,9 +54,17 @@ class StoreClient {
     ShardPlace place;
     Tensor indices;
   };
-  // As read. Shapes: indices [n] of int64 -> [n, ..].
-  std::vector<Tensor> read_rows(std::span<const Rows> rows) const;
+  // As read; none is undefined. Shapes: indices [n] of int64 -> [n, ..].
+  std::vector<VariableStore::Value> read_rows(std::span<const Rows> rows) const;
   VariableStore::Load load(int ps) const;
+
+  // Any method, one call to each of these ps tasks, all at once; in the order of the requests.
+  // Errors: those of the first that fails, when all have answered.
+  std::vector<rpc::Message> ask(const char* method,
+                                std::vector<std::pair<int, rpc::Message>> requests,
+                                std::chrono::milliseconds timeout) const;
+  // The same without an answer.
+  void tell(const char* method, std::vector<std::pair<int, rpc::Message>> requests) const;
 
   struct Push {
     uint64_t token = 0;
@@ -61,14 +73,27 @@ class StoreClient {
   // ops[i] are for ps task i. As read.
   void apply(std::vector<std::vector<StoreOp>> ops, const Push& push) const;
 
+  struct Pull {
+    std::vector<Known> shards;
+    std::vector<Rows> rows;
+  };
+  // Sends the operations and returns. Each ps task reads what it has of `pull` after them, in the same call.
+  std::shared_ptr<PushUnderWay> start(std::vector<std::vector<StoreOp>> ops, const Push& push,
+                                      const Pull& pull) const;
+
  private:
   // Asks each ps task, and puts its answers at the places of `entries` where the questions were.
+  static void check_rows(const VariableStore::Value& value, const Rows& asked);
   template <class Request, class Entry>
   std::vector<VariableStore::Value> ask_all(
       const char* method, std::span<const Entry> entries,
       const std::function<typename Request::Entry(const Entry&)>& question) const;
-  std::vector<rpc::CallResult> call_all(const char* method,
-                                        std::vector<std::pair<int, rpc::Message>> requests) const;
+  void send(int ps, const char* method, rpc::Message request, SessionId session,
+            std::function<void(rpc::CallResult)> done,
+            std::optional<std::chrono::milliseconds> timeout = std::nullopt) const;
+  std::vector<rpc::CallResult> call_all(
+      const char* method, std::vector<std::pair<int, rpc::Message>> requests,
+      std::optional<std::chrono::milliseconds> timeout = std::nullopt) const;
 
   const int num_ps_;
   const GetChannel channel_;

@@ -60,6 +60,14 @@ struct ApplyRequest {
   std::vector<StoreOp> ops;
 };
 
+// A push, and what its sender reads after it, all in one call. The answer is a ReadReply: the values of
+// `read`, then those of `rows`.
+struct PushPullRequest {
+  ApplyRequest push = {};
+  ReadRequest read = {};
+  RowsRequest rows = {};
+};
+
 // Errors of the decoders: DataLoss and InvalidArgument (a message that is none of these; the text
 // begins with what it should have been).
 rpc::Message encode(const CreateRequest& request);
@@ -67,12 +75,14 @@ rpc::Message encode(const ReadRequest& request);
 rpc::Message encode(const ReadReply& reply);
 rpc::Message encode(const RowsRequest& request);
 rpc::Message encode(const ApplyRequest& request);
+rpc::Message encode(const PushPullRequest& request);
 rpc::Message encode(const VariableStore::Load& load);
 CreateRequest decode_create(const rpc::Message& message);
 ReadRequest decode_read(const rpc::Message& message);
 ReadReply decode_read_reply(const rpc::Message& message);
 RowsRequest decode_rows(const rpc::Message& message);
 ApplyRequest decode_apply(const rpc::Message& message);
+PushPullRequest decode_push_pull(const rpc::Message& message);
 VariableStore::Load decode_load(const rpc::Message& message);
 
 }  // namespace cohort::internal

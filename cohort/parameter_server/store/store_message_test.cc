@@ -121,6 +121,26 @@ TEST(StoreMessage, PushesKeepTheirOrderRulesAndTokens) {
   EXPECT_EQ(dense.rule, update.rule);  // sent once
 }
 
+TEST(StoreMessage, APushCarriesReads) {
+  const PushPullRequest both = decode_push_pull(encode(PushPullRequest{
+      .push = {.token = 5, .ops = {AssignShard{{1, 0}, AssignOp::kAdd, at::ones({2})}}},
+      .read = {{{{2, 0}, 42}}},
+      .rows = {{{{9, 1}, at::arange(3)}}}}));
+  EXPECT_EQ(both.push.token, 5u);
+  EXPECT_TRUE(at::equal(std::get<AssignShard>(both.push.ops.at(0)).operand, at::ones({2})));
+  EXPECT_EQ(both.read.entries.at(0).known_version, 42);
+  EXPECT_TRUE(at::equal(both.rows.entries.at(0).indices, at::arange(3)));
+  const PushPullRequest neither = decode_push_pull(encode(PushPullRequest{}));
+  EXPECT_TRUE(neither.push.ops.empty() && neither.read.entries.empty());
+  rpc::Message cut = encode(PushPullRequest{.rows = {{{{9, 1}, at::arange(3)}}}});
+  cut.bulk.clear();
+  EXPECT_THROW(decode_push_pull(cut), Error);
+  rpc::Message longer = encode(
+      PushPullRequest{.push = {.ops = {AssignShard{{1, 0}, AssignOp::kAdd, at::ones({2})}}}});
+  longer.bulk.pop_back();
+  EXPECT_THROW(decode_push_pull(longer), InvalidArgumentError);
+}
+
 TEST(StoreMessage, RefusesWhatIsNoMessage) {
   const rpc::Message good = encode(RowsRequest{{{{9, 1}, at::arange(3)}}});
   EXPECT_THROW(decode_rows({.control = "\xff\xff"}), Error);

@@ -9,7 +9,8 @@
 #include "cohort/core/libtorch_error.h"
 #include "cohort/core/task.h"
 #include "cohort/distribute/known_values.h"
-#include "cohort/parameter_server/store/store_message.h"
+#include "cohort/parameter_server/store/kept_message.h"
+#include "cohort/parameter_server/store/write_kept.h"
 
 namespace cohort::internal {
 namespace {
@@ -19,7 +20,18 @@ constexpr rpc::Roles kCallers = rpc::Role::kCoordinator | rpc::Role::kWorker;
 
 // A worker that is lost changes the cluster's generation, which concerns no other worker's pushes:
 // the methods are not fenced by it, but by the coordinator's (coordinator_fence.h).
-enum StoreMethod : size_t { kCreate, kRead, kRows, kApply, kLoad };
+enum StoreMethod : size_t {
+  kCreate,
+  kRead,
+  kRows,
+  kApply,
+  kPushPull,
+  kLoad,
+  kKeep,
+  kWriteKept,
+  kReadKept,
+  kDropKept
+};
 constexpr rpc::MethodSpec kStoreMethods[] = {
     {.name = "create", .callers = kCallers, .max_bulk_bytes = kMostStoreBytes, .fenced = false},
     {.name = "read",
@@ -36,7 +48,19 @@ constexpr rpc::MethodSpec kStoreMethods[] = {
      .max_bulk_bytes = kMostStoreBytes,
      .fenced = false,
      .max_control_bytes = kMostControlBytes},
+    {.name = "push_pull",
+     .callers = kCallers,
+     .max_bulk_bytes = kMostStoreBytes,
+     .fenced = false,
+     .max_control_bytes = kMostControlBytes},
     {.name = "load", .callers = kCallers | rpc::Role::kEvaluator, .fenced = false},
+    {.name = "keep",
+     .callers = rpc::Role::kCoordinator,
+     .fenced = false,
+     .max_control_bytes = kMostControlBytes},
+    {.name = "write_kept", .callers = rpc::Role::kCoordinator, .fenced = false},
+    {.name = "read_kept", .callers = rpc::Role::kCoordinator, .fenced = false},
+    {.name = "drop_kept", .callers = rpc::Role::kCoordinator, .fenced = false},
 };
 
 }  // namespace
@@ -48,13 +72,15 @@ StoreService::StoreService(TaskId self, std::shared_ptr<VariableStore> store,
       store_(std::move(store)),
       fence_(std::move(fence)),
       figures_(self_),
-      pool_("store", std::max(4, num_usable_cores())) {}
+      pool_("store", std::max(4, num_usable_cores())),
+      file_pool_("store files", 1) {}
 
 std::span<const rpc::MethodSpec> StoreService::methods() const { return kStoreMethods; }
 
 void StoreService::handle(size_t method, std::unique_ptr<rpc::Call> call) {
   const ScopedTask as_this_server(Task::named(self_.job, self_.index));
-  pool_.schedule([this, method, call = std::shared_ptr<rpc::Call>(std::move(call))] {
+  ThreadPool& pool = method == kWriteKept ? file_pool_ : pool_;
+  pool.schedule([this, method, call = std::shared_ptr<rpc::Call>(std::move(call))] {
     try {
       rpc::Message reply =
           with_typed_errors(self_name_.c_str(), [&] { return pass_and_answer(method, *call); });
@@ -92,7 +118,8 @@ void StoreService::report() const {
 
 rpc::Message StoreService::pass_and_answer(size_t method, const rpc::Call& call) const {
   if (method == kLoad) return answer(method, call.request());
-  if (method == kRead || method == kRows) {
+  const bool changes_variables = method == kCreate || method == kApply || method == kPushPull;
+  if (!changes_variables) {
     fence_->check_reader(call.caller().task, session_of(call.request()));
     return answer(method, call.request());
   }
@@ -116,29 +143,57 @@ rpc::Message StoreService::answer(size_t method, const rpc::Message& request) co
       }
       return {.control = ""};
     }
-    case kRead: {
-      ReadReply reply;
-      for (const auto& [key, version] : decode_read(request).entries) {
-        reply.values.push_back(store_->read(key, version));
-      }
-      return encode(reply);
-    }
-    case kRows: {
-      ReadReply reply;
-      for (const auto& [key, indices] : decode_rows(request).entries) {
-        reply.values.push_back({0, store_->read_rows(key, indices)});
-      }
-      return encode(reply);
+    case kRead:
+      return encode(values_of(decode_read(request), {}));
+    case kRows:
+      return encode(values_of({}, decode_rows(request)));
+    case kPushPull: {
+      const PushPullRequest both = decode_push_pull(request);
+      apply(both.push);
+      return encode(values_of(both.read, both.rows));
     }
     case kLoad:
       return encode(store_->load());
-    default: {
-      const ApplyRequest push = decode_apply(request);
-      store_->forget_tokens_below(push.forget_below);
-      store_->apply(push.token, push.ops);
+    case kKeep: {
+      const KeepRequest keep = decode_keep(request);
+      store_->keep(keep.id, keep.keys);
       return {.control = ""};
     }
+    case kWriteKept: {
+      const WriteKeptRequest writing = decode_write_kept(request);
+      return encode(write_kept(posix_file_system(), store_->kept(writing.id), writing));
+    }
+    case kReadKept: {
+      const KeptRequest wanted = decode_kept(request);
+      const std::vector<Tensor> values = store_->kept(wanted.id);
+      if (wanted.index >= values.size()) {
+        throw InvalidArgumentError(
+            str("of ", values.size(), " kept values number ", wanted.index, " was asked for"));
+      }
+      return encode(ReadReply{{{0, values[wanted.index]}}});
+    }
+    case kDropKept:
+      store_->drop_kept(decode_kept(request).id);
+      return {.control = ""};
+    default:
+      apply(decode_apply(request));
+      return {.control = ""};
   }
+}
+
+void StoreService::apply(const ApplyRequest& push) const {
+  store_->forget_tokens_below(push.forget_below);
+  store_->apply(push.token, push.ops);
+}
+
+ReadReply StoreService::values_of(const ReadRequest& read, const RowsRequest& rows) const {
+  ReadReply reply;
+  for (const auto& [key, version] : read.entries)
+    reply.values.push_back(store_->read(key, version));
+  for (const auto& [key, indices] : rows.entries) {
+    reply.values.push_back(store_->read_rows(key, indices));
+  }
+  return reply;
 }
 
 }  // namespace cohort::internal

@@ -10,16 +10,22 @@
 #include "cohort/core/thread_pool.h"
 #include "cohort/parameter_server/closures/figure_reporter.h"
 #include "cohort/parameter_server/leadership/coordinator_fence.h"
+#include "cohort/parameter_server/served_task.h"
+#include "cohort/parameter_server/store/store_message.h"
 #include "cohort/parameter_server/store/variable_store.h"
 
 namespace cohort::internal {
 
-// Methods: "create", "read", "rows", "apply", "load" (store_message.h). They run on threads of the
-// service's own, for `self`. What changes variables must pass the fence.
-class StoreService final : public rpc::Service {
+// Methods: "create", "read", "rows", "apply", "push_pull", "load" (store_message.h); "keep", "write_kept",
+// "read_kept", "drop_kept" (kept_message.h). They run on threads of the service's own, for `self`, writing
+// files on one. What changes variables must pass the fence.
+class StoreService final : public rpc::Service, public ServedTask {
  public:
   StoreService(TaskId self, std::shared_ptr<VariableStore> store,
                std::shared_ptr<CoordinatorFence> fence);
+
+  // It knows values, and no strategy.
+  void add(const std::weak_ptr<ParameterServerCore>&) override {}
 
   std::string_view name() const override { return "store"; }
   std::span<const rpc::MethodSpec> methods() const override;
@@ -27,6 +33,8 @@ class StoreService final : public rpc::Service {
 
  private:
   rpc::Message answer(size_t method, const rpc::Message& request) const;
+  void apply(const ApplyRequest& push) const;
+  ReadReply values_of(const ReadRequest& read, const RowsRequest& rows) const;
   void report() const;
   rpc::Message pass_and_answer(size_t method, const rpc::Call& call) const;
 
@@ -38,6 +46,7 @@ class StoreService final : public rpc::Service {
   mutable std::atomic<int64_t> bytes_in_{0};
   mutable std::atomic<int64_t> bytes_out_{0};
   ThreadPool pool_;
+  ThreadPool file_pool_;  // a slow disk keeps no push waiting
 };
 
 }  // namespace cohort::internal

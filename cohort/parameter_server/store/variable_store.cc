@@ -118,7 +118,7 @@ VariableStore::Value VariableStore::read(const ShardKey& key, int64_t known_vers
 }
 
 // Under the shard's lock: who held the value instead would make the next update copy all of it.
-Tensor VariableStore::read_rows(const ShardKey& key, const Tensor& indices) const {
+VariableStore::Value VariableStore::read_rows(const ShardKey& key, const Tensor& indices) const {
   const ShardPtr shard = find(key);
   const std::lock_guard lock(shard->mutex);
   const Tensor& value = shard->value;
@@ -137,7 +137,7 @@ Tensor VariableStore::read_rows(const ShardKey& key, const Tensor& indices) cons
   const Tensor rows = gather_rows(value, ids);
   rows_read_ += ids.numel();
   bytes_read_ += static_cast<int64_t>(rows.nbytes());
-  return rows;
+  return {shard->version, rows};
 }
 
 bool VariableStore::apply(uint64_t token, const std::vector<StoreOp>& ops) {
@@ -284,6 +284,30 @@ void VariableStore::run(const StoreOp& op) {
              op);
 }
 
+void VariableStore::keep(uint64_t id, const std::vector<ShardKey>& keys) {
+  std::vector<Tensor> values;
+  for (const ShardKey& key : keys) {
+    const ShardPtr shard = find(key);
+    const std::lock_guard lock(shard->mutex);
+    values.push_back(shard->value);
+  }
+  const std::lock_guard lock(kept_mutex_);
+  kept_[id] = std::move(values);
+}
+
+std::vector<Tensor> VariableStore::kept(uint64_t id) const {
+  const std::lock_guard lock(kept_mutex_);
+  const auto found = kept_.find(id);
+  if (found != kept_.end()) return found->second;
+  throw NotFoundError(str("this task keeps no values of number ", id,
+                          " for a checkpoint; another coordinator may have taken it meanwhile"));
+}
+
+void VariableStore::drop_kept(uint64_t id) {
+  const std::lock_guard lock(kept_mutex_);
+  kept_.erase(id);
+}
+
 VariableStore::Load VariableStore::load() const {
   Load load;
   {
@@ -314,6 +338,10 @@ void VariableStore::clear(int64_t first_version) {
   const std::unique_lock lock(mutex_);
   first_version_ = first_version;
   shards_.clear();
+  {
+    const std::lock_guard kept_lock(kept_mutex_);
+    kept_.clear();
+  }
   updates_ = 0;
   staleness_ = 0;
   const std::lock_guard tokens_lock(tokens_mutex_);

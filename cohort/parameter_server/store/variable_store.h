@@ -78,7 +78,7 @@ class VariableStore {
   Value read(const ShardKey& key, int64_t known_version = -1) const;
   // A copy of some rows, at whatever version each read finds them.
   // Shapes: indices [n] of int64 -> [n, ..]. Errors: also InvalidArgument (an index outside).
-  Tensor read_rows(const ShardKey& key, const Tensor& indices) const;
+  Value read_rows(const ShardKey& key, const Tensor& indices) const;
 
   // Applies the operations in their order, once for each token: returns false, and does nothing, if
   // this token's were applied before. Token 0 is nobody's.
@@ -87,6 +87,15 @@ class VariableStore {
   bool apply(uint64_t token, const std::vector<StoreOp>& ops);
   // No token below comes again: they need not be remembered.
   void forget_tokens_below(uint64_t token);
+
+  // The shards as they are now, for a checkpoint, until `id` is dropped: operations meanwhile write to
+  // copies. Again with an id that is known: instead of what it was.
+  // Errors: NotFound (no such shard).
+  void keep(uint64_t id, const std::vector<ShardKey>& keys);
+  // In the order of the keys. Errors: NotFound (no such id; the store may have been cleared meanwhile).
+  std::vector<Tensor> kept(uint64_t id) const;
+  // Without effect if it is not there.
+  void drop_kept(uint64_t id);
 
   struct Load {
     int64_t shards = 0;
@@ -128,6 +137,9 @@ class VariableStore {
   mutable std::shared_mutex mutex_;  // guards shards_; the shards guard themselves
   std::map<ShardKey, ShardPtr> shards_;
   int64_t first_version_ = 0;  // guarded by mutex_
+
+  mutable std::mutex kept_mutex_;
+  std::map<uint64_t, std::vector<Tensor>> kept_;  // guarded by kept_mutex_
 
   mutable std::mutex tokens_mutex_;  // guards what follows
   AppliedTokens tokens_;

@@ -125,10 +125,27 @@ TEST(VariableStore, ScattersAndReadsRows) {
   VariableStore store;
   store.create(kWeight, "w", at::zeros({4, 1}));
   store.apply(0, {ScatterShard{kWeight, ScatterOp::kAdd, rows({3, 1, 3}), at::ones({3, 1})}});
-  EXPECT_TRUE(
-      at::equal(store.read_rows(kWeight, rows({3, 0, 1})).flatten(), at::tensor({2.f, 0.f, 1.f})));
+  EXPECT_TRUE(at::equal(store.read_rows(kWeight, rows({3, 0, 1})).tensor.flatten(),
+                        at::tensor({2.f, 0.f, 1.f})));
   EXPECT_THAT(thrown<InvalidArgumentError>([&] { store.read_rows(kWeight, rows({4})); }),
               HasSubstr("'w' has 4 rows, not row 4"));
+}
+
+TEST(VariableStore, WhatIsKeptForACheckpointStaysAsItWas) {
+  VariableStore store;
+  store.create(kWeight, "w", at::zeros({4, 1}));
+  store.keep(7, {kWeight});
+  store.apply(0, {AssignShard{kWeight, AssignOp::kAdd, at::ones({4, 1})}});
+  store.apply(0, {AssignShard{kWeight, AssignOp::kAdd, at::ones({4, 1})}});
+  EXPECT_TRUE(at::equal(store.kept(7).at(0), at::zeros({4, 1})));
+  EXPECT_TRUE(at::equal(store.read(kWeight).tensor, at::full({4, 1}, 2.f)));
+  store.drop_kept(7);
+  store.drop_kept(7);
+  EXPECT_THAT(thrown<NotFoundError>([&] { store.kept(7); }), HasSubstr("number 7"));
+  EXPECT_THROW(store.keep(8, {{99, 0}}), NotFoundError);
+  store.keep(9, {kWeight});
+  store.clear();
+  EXPECT_THROW(store.kept(9), NotFoundError);
 }
 
 TEST(VariableStore, BadOperationsChangeNothing) {

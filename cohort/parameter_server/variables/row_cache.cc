@@ -29,6 +29,11 @@ void RowCache::add(const Tensor& ids, const Tensor& rows) {
   ids_ = sorted.ids;
 }
 
+const Tensor& RowCache::writable_rows() {
+  if (rows_.use_count() > 1 || rows_.storage().use_count() > 1) rows_ = rows_.clone();
+  return rows_;
+}
+
 void RowCache::clear() {
   ids_ = Tensor();
   rows_ = Tensor();

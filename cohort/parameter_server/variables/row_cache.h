@@ -17,7 +17,9 @@ class RowCache {
 
   bool empty() const { return !ids_.defined(); }
   const Tensor& ids() const { return ids_; }    // strictly ascending
-  const Tensor& rows() const { return rows_; }  // one for each id; may be written to
+  const Tensor& rows() const { return rows_; }  // one for each id
+  // A copy of them from here on, where somebody else has them.
+  const Tensor& writable_rows();
 
  private:
   Tensor ids_;

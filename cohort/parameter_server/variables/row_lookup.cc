@@ -14,11 +14,13 @@ using torch::autograd::variable_list;
 class Lookup : public torch::autograd::Function<Lookup> {
  public:
   static Tensor forward(AutogradContext* context, const Tensor& leaf, const Tensor& rows,
-                        const Tensor& positions, const Tensor& ids, const Tensor& in_ids) {
+                        const Tensor& positions, const Tensor& ids, const Tensor& in_ids,
+                        bool is_all) {
     context->saved_data["shape"] = leaf.sizes().vec();
     context->saved_data["ids"] = ids;
     context->saved_data["in_ids"] = in_ids;
-    return gather_rows(rows, positions);
+    context->saved_data["is_all"] = is_all;
+    return is_all ? rows.detach() : gather_rows(rows, positions);
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
@@ -28,7 +30,9 @@ class Lookup : public torch::autograd::Function<Lookup> {
     const Tensor& gradient = gradients[0];
     // A pass that is itself recorded needs operations that are.
     Tensor sum;
-    if (at::GradMode::is_enabled()) {
+    if (context->saved_data["is_all"].toBool()) {
+      sum = gradient.contiguous();
+    } else if (at::GradMode::is_enabled()) {
       std::vector<int64_t> of_rows = shape;
       of_rows[0] = ids.numel();
       sum = at::zeros(of_rows, gradient.options()).index_add(0, in_ids, gradient);
@@ -37,7 +41,7 @@ class Lookup : public torch::autograd::Function<Lookup> {
     }
     const Tensor sparse = at::_sparse_coo_tensor_unsafe(ids.unsqueeze(0), sum, shape,
                                                         sum.options().layout(at::kSparse));
-    return {sparse._coalesced_(true), Tensor(), Tensor(), Tensor(), Tensor()};
+    return {sparse._coalesced_(true), Tensor(), Tensor(), Tensor(), Tensor(), Tensor()};
   }
 };
 
@@ -56,7 +60,12 @@ class StandsFor : public torch::autograd::Function<StandsFor> {
 Tensor looked_up(const Tensor& leaf, const Tensor& rows, const Tensor& positions,
                  const DistinctRows& distinct) {
   if (!at::GradMode::is_enabled() || !leaf.requires_grad()) return gather_rows(rows, positions);
-  return Lookup::apply(leaf, rows, positions, distinct.ids, distinct.positions);
+  return Lookup::apply(leaf, rows, positions, distinct.ids, distinct.positions, false);
+}
+
+Tensor looked_up_all(const Tensor& leaf, const Tensor& rows, const Tensor& ids) {
+  if (!at::GradMode::is_enabled() || !leaf.requires_grad()) return rows;
+  return Lookup::apply(leaf, rows, ids, ids, ids, true);
 }
 
 Tensor stands_for(const Tensor& leaf, const Tensor& value) {

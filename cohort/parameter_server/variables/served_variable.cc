@@ -12,7 +12,6 @@
 #include "cohort/distribute/tracing.h"
 #include "cohort/parameter_server/parameter_server_core.h"
 #include "cohort/parameter_server/variables/read_cache.h"
-#include "cohort/parameter_server/variables/row_ids.h"
 #include "cohort/parameter_server/variables/row_lookup.h"
 #include "cohort/parameter_server/variables/shard_variable.h"
 
@@ -20,21 +19,12 @@ namespace cohort::internal {
 
 using distribute::ReplicaContext;
 
-namespace {
-
-std::vector<int64_t> looked_up_shape(const Tensor& ids, at::IntArrayRef variable) {
-  std::vector<int64_t> shape = ids.sizes().vec();
-  shape.insert(shape.end(), variable.begin() + 1, variable.end());
-  return shape;
+Tensor ServedVariable::together(std::span<const VariableStore::Value> parts) {
+  if (parts.size() == 1) return parts[0].tensor;
+  std::vector<Tensor> tensors;
+  for (const VariableStore::Value& part : parts) tensors.push_back(part.tensor);
+  return at::cat(tensors);
 }
-
-// Memory of its own: the caller may change his while a step still needs the ids.
-Tensor own_ids(const Tensor& ids) {
-  const Tensor flat = ids.detach().to(at::kCPU, int64).reshape({-1}).contiguous();
-  return flat.is_alias_of(ids) ? flat.clone() : flat;
-}
-
-}  // namespace
 
 ServedVariable::ServedVariable(const std::shared_ptr<ParameterServerCore>& core,
                                distribute::VariableSpec spec, std::vector<Shard> shards)
@@ -82,6 +72,7 @@ void ServedVariable::mark_written(View& view) {
 std::unique_ptr<ServedVariable::View> ServedVariable::make_view() const {
   auto view = std::make_unique<View>();
   view->versions.assign(shards_.size(), -1);
+  view->row_versions.assign(shards_.size(), -1);
   return view;
 }
 
@@ -112,13 +103,26 @@ void ServedVariable::bind_component(size_t replica, Tensor leaf) {
   view.leaves[replica] = std::move(leaf);
 }
 
+bool ServedVariable::pulls_next(const View& view) const {
+  return view.value.defined() && (view.is_read || (shards_.size() == 1 && !view.is_table));
+}
+
+bool ServedVariable::pulls_next() const {
+  View& view = views_.get();
+  const std::lock_guard lock(view.mutex);
+  return pulls_next(view);
+}
+
 bool ServedVariable::begin_step() const {
   View& view = views_.get();
   const std::lock_guard lock(view.mutex);
   view.rows.clear();
-  const bool was_read = std::exchange(view.is_read, false);
+  view.row_versions.assign(shards_.size(), -1);
+  view.looked_up_before = std::exchange(view.looked_up, Tensor());
+  const bool is_pulled = pulls_next(view);
+  view.is_read = false;
   if (!view.value.defined()) return false;
-  if (was_read || (shards_.size() == 1 && !view.is_table)) return true;
+  if (is_pulled) return true;
   // The last step did not need all of a table: the task need not hold it.
   const at::NoGradGuard no_grad;
   view.value = Tensor();
@@ -132,7 +136,7 @@ bool ServedVariable::begin_step() const {
 int64_t ServedVariable::version_of_shard(size_t index) const {
   View& view = views_.get();
   const std::lock_guard lock(view.mutex);
-  return view.versions[index];
+  return view.value.defined() ? view.versions[index] : view.row_versions[index];
 }
 
 void ServedVariable::add_known(std::vector<StoreClient::Known>& shards) const {
@@ -199,29 +203,7 @@ Tensor ServedVariable::fetch() const {
   std::vector<StoreClient::Known> known;
   for (const Shard& shard : shards_) known.push_back({shard.place, -1});
   const auto values = server_core_->store().read(known);
-  if (values.size() == 1) return values[0].tensor;  // nobody else has what was received
-  std::vector<Tensor> parts;
-  for (const VariableStore::Value& value : values) parts.push_back(value.tensor);
-  return at::cat(parts);
-}
-
-// One call to each ps task that has any of the rows, all at once.
-Tensor ServedVariable::fetch_rows(const Tensor& ids) const {
-  std::vector<StoreClient::Rows> rows;
-  for (const ShardIds& part : split_ids(ids, shape()[0], static_cast<int64_t>(shards_.size()))) {
-    rows.push_back({shards_[part.shard].place, part.ids});
-  }
-  const std::vector<Tensor> parts = server_core_->store().read_rows(rows);
-  return parts.size() == 1 ? parts[0] : at::cat(parts);
-}
-
-void ServedVariable::read_rows_into(View& view, Lock& lock, const Tensor& ids) const {
-  const Tensor missing = view.rows.missing(ids);
-  if (missing.numel() == 0) return;
-  lock.unlock();
-  const Tensor rows = fetch_rows(missing);
-  lock.lock();
-  if (!view.value.defined()) view.rows.add(missing, rows);
+  return together(values);  // nobody else has what was received
 }
 
 Tensor ServedVariable::outside_leaf() const {
@@ -259,36 +241,6 @@ Tensor ServedVariable::tape_source() const {
   Lock lock;
   View& view = view_in_step(lock);
   return leaf_of(view, *replica);
-}
-
-Tensor ServedVariable::rows_outside(const Tensor& ids) const {
-  CachedReads::Entry* cached = cached_entry(*this);
-  if (cached == nullptr) return fetch_rows(ids);
-  if (cached->value.defined()) return gather_rows(cached->value, ids);
-  const Tensor missing = cached->rows.missing(ids);
-  if (missing.numel() > 0) cached->rows.add(missing, fetch_rows(missing));
-  return gather_rows(cached->rows.rows(), positions_in(cached->rows.ids(), ids));
-}
-
-Tensor ServedVariable::read_rows(const Tensor& ids) const {
-  const std::vector<int64_t> result = looked_up_shape(ids, shape());
-  if (is_tracing() || ids.numel() == 0) return at::zeros(result, at::dtype(dtype()));
-  const ReplicaContext* replica = calling_replica("read");
-  const Tensor flat = own_ids(ids);
-  const DistinctRows distinct = distinct_rows(flat);
-  if (replica == nullptr) {
-    return looked_up(outside_leaf(), rows_outside(distinct.ids), distinct.positions, distinct)
-        .view(result);
-  }
-  Lock lock;
-  View& view = view_in_step(lock);
-  view.is_table = true;
-  if (!view.value.defined()) read_rows_into(view, lock, distinct.ids);
-  const Tensor& leaf = leaf_of(view, *replica);
-  if (view.value.defined()) return looked_up(leaf, view.value, flat, distinct).view(result);
-  const Tensor positions =
-      positions_in(view.rows.ids(), distinct.ids).index_select(0, distinct.positions);
-  return looked_up(leaf, view.rows.rows(), positions, distinct).view(result);
 }
 
 }  // namespace cohort::internal

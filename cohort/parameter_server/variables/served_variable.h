@@ -43,6 +43,7 @@ class ServedVariable final : public VariableImpl,
   void assign(AssignOp op, const Tensor& value) override;
   void scatter(ScatterOp op, const IndexedSlices& slices) override;
   Tensor read_rows(const Tensor& ids) const override;
+  Tensor read_ascending_rows(const Tensor& ids) const override;
   Tensor tape_source() const override;
   std::vector<std::shared_ptr<VariableImpl>> shards() override;
   std::string device() const override;
@@ -50,20 +51,32 @@ class ServedVariable final : public VariableImpl,
   std::vector<train::CheckpointValue> checkpoint_values() override;
   void prepare_restore(train::RestoreSource& source) override;
 
+  // A shard, for a checkpoint to which its ps task writes it.
+  std::shared_ptr<const train::RemotePart> part_of_checkpoint(size_t index) const;
+
   // Outside of steps. Shapes: those of the shard.
   Tensor fetch_shard(size_t index) const;
   void assign_shard(size_t index, AssignOp op, const Tensor& value) const;
   // The replica in which the calling code runs, as calling_replica.
   bool in_step(const char* operation) const { return calling_replica(operation) != nullptr; }
 
-  // For the current task's step: of the value that it has; -1: of none that the ps task had.
+  // For the current task's step: of the value that it has, or of the oldest of its rows; -1: of none that
+  // the ps task had.
   int64_t version_of_shard(size_t index) const;
   // For the current task: forgets what the last step has read. Returns whether the value is to be
   // pulled for the next one.
   bool begin_step() const;
+  // Whether begin_step will say so before the next step.
+  bool pulls_next() const;
+  // The rows that the next step is likely to look up, since this one has looked up those of the one before:
+  // ids, strictly ascending; undefined: there is no telling.
+  Tensor rows_for_next() const;
   // Which versions of the shards the task has; and newer values for them.
   void add_known(std::vector<StoreClient::Known>& shards) const;
   void take(std::span<const VariableStore::Value> values) const;
+  // The same of rows, which then count as looked up before the step began. Of each ps task that has any.
+  void add_rows(const Tensor& ids, std::vector<StoreClient::Rows>& rows) const;
+  void take_rows(const Tensor& ids, std::span<const VariableStore::Value> parts) const;
 
  private:
   // A task's copy.
@@ -72,11 +85,15 @@ class ServedVariable final : public VariableImpl,
     Tensor value;      // undefined: the task has none
     // One per local replica. Without a value they have none either: their elements are one.
     std::vector<Tensor> leaves;
-    std::vector<int64_t> versions;  // one per shard; -1: none
-    RowCache rows;                  // of this step; unused where there is a value
-    bool is_listed = false;         // in the task's TaskStep
-    bool is_read = false;           // whole, in this step
-    bool is_table = false;          // rows of it are looked up
+    std::vector<int64_t> versions;      // one per shard; -1: none
+    RowCache rows;                      // of this step; unused where there is a value
+    std::vector<int64_t> row_versions;  // one per shard, of its oldest row; -1: none
+    // Which rows this step has looked up, and the one before; undefined: none, or too many to tell.
+    Tensor looked_up;
+    Tensor looked_up_before;
+    bool is_listed = false;  // in the task's TaskStep
+    bool is_read = false;    // whole, in this step
+    bool is_table = false;   // rows of it are looked up
   };
   using Lock = std::unique_lock<std::mutex>;
 
@@ -90,6 +107,12 @@ class ServedVariable final : public VariableImpl,
   void list(View& view) const;
   Tensor& leaf_of(View& view, const distribute::ReplicaContext& replica) const;
   void take(View& view, std::span<const VariableStore::Value> values) const;
+  // The shards' values, or rows of them, one after another.
+  static Tensor together(std::span<const VariableStore::Value> parts);
+  bool pulls_next(const View& view) const;
+  static void note_lookup(View& view, const Tensor& ids);
+  // ids, strictly ascending, and the rows that ps tasks have answered with.
+  void add_rows(View& view, const Tensor& ids, std::span<const VariableStore::Value> parts) const;
   // Puts those of `ids` (strictly ascending) that the view has not into it.
   void read_rows_into(View& view, Lock& lock, const Tensor& ids) const;
 
@@ -97,7 +120,8 @@ class ServedVariable final : public VariableImpl,
   Tensor outside_leaf() const;
   Tensor read_outside() const;
   Tensor fetch() const;
-  // Shapes: ids [n], strictly ascending -> [n, ..].
+  // Shapes: ids [n], strictly ascending -> [n, ..] together.
+  std::vector<VariableStore::Value> fetch_parts(const Tensor& ids) const;
   Tensor fetch_rows(const Tensor& ids) const;
   Tensor rows_outside(const Tensor& ids) const;
 

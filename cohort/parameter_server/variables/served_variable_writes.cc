@@ -6,6 +6,7 @@
 #include "cohort/distribute/replica_context.h"
 #include "cohort/distribute/strategy.h"
 #include "cohort/distribute/tracing.h"
+#include "cohort/parameter_server/kept_parts.h"
 #include "cohort/parameter_server/parameter_server_core.h"
 #include "cohort/parameter_server/variables/row_ids.h"
 #include "cohort/parameter_server/variables/served_variable.h"
@@ -60,7 +61,7 @@ void ServedVariable::assign(AssignOp op, const Tensor& value) {
   ReplicaContext* replica = calling_replica(assign_name(op));
   const Tensor checked = checked_value(value, assign_name(op));
   if (replica == nullptr) {
-    std::vector<std::vector<StoreOp>> ops(static_cast<size_t>(server_core_->store().num_ps()));
+    std::vector<std::vector<StoreOp>> ops(static_cast<size_t>(server_core_->num_ps()));
     // The caller's own memory will do: this waits until it has been sent.
     const Tensor whole = checked.detach().to(at::kCPU, dtype()).contiguous();
     for (const Shard& shard : shards_) {
@@ -99,7 +100,7 @@ void ServedVariable::assign_in_step(AssignOp op, const Tensor& value) {
 
 void ServedVariable::assign_shard(size_t index, AssignOp op, const Tensor& value) const {
   const Shard& shard = shards_[index];
-  std::vector<std::vector<StoreOp>> ops(static_cast<size_t>(server_core_->store().num_ps()));
+  std::vector<std::vector<StoreOp>> ops(static_cast<size_t>(server_core_->num_ps()));
   ops[static_cast<size_t>(shard.place.ps)].push_back(
       AssignShard{shard.place.key, op, owned(value, dtype())});
   apply_outside(std::move(ops));
@@ -107,7 +108,7 @@ void ServedVariable::assign_shard(size_t index, AssignOp op, const Tensor& value
 
 std::vector<std::vector<StoreOp>> ServedVariable::scatter_ops(ScatterOp op,
                                                               const IndexedSlices& slices) const {
-  std::vector<std::vector<StoreOp>> ops(static_cast<size_t>(server_core_->store().num_ps()));
+  std::vector<std::vector<StoreOp>> ops(static_cast<size_t>(server_core_->num_ps()));
   for (const Shard& shard : shards_) {
     Tensor indices = slices.indices, values = slices.values;
     if (shards_.size() > 1) {
@@ -178,7 +179,8 @@ void ServedVariable::scatter_in_step(ScatterOp op, const IndexedSlices& slices) 
       view.is_table = true;
       const Tensor places =
           positions_in(view.rows.ids(), distinct.ids).index_select(0, distinct.positions);
-      scatter_rows(view.rows.rows(), op, {.values = slices.values, .indices = places});
+      scatter_rows(view.rows.writable_rows(), op, {.values = slices.values, .indices = places});
+      view.row_versions.assign(shards_.size(), -1);
     }
   }
   std::vector<std::vector<StoreOp>> ops = scatter_ops(op, slices);
@@ -189,8 +191,8 @@ void ServedVariable::scatter_in_step(ScatterOp op, const IndexedSlices& slices) 
 
 void ServedVariable::apply_outside(std::vector<std::vector<StoreOp>> ops) const {
   if (!server_core_->writes_outside_steps()) return;
-  StoreClient::Push push;
-  server_core_->store().apply(std::move(ops), push);
+  server_core_->step().forget_pull();
+  server_core_->store().apply(std::move(ops), {});
 }
 
 std::vector<train::CheckpointValue> ServedVariable::checkpoint_values() {
@@ -198,19 +200,24 @@ std::vector<train::CheckpointValue> ServedVariable::checkpoint_values() {
     throw FailedPreconditionError(
         str("variable '", name(), "' was to be saved in a step; save checkpoints after it"));
   }
-  std::vector<StoreClient::Known> known;
-  for (const Shard& shard : shards_) known.push_back({shard.place, -1});
-  const auto values = server_core_->store().read(known);
   train::CheckpointValue saved{.attribute = train::kVariableValue,
                                .full_name = name(),
                                .full_shape = shape().vec(),
                                .parts = {}};
   for (size_t i = 0; i < shards_.size(); ++i) {
-    train::CheckpointValue::Part part{Leaf(values[i].tensor)};
+    train::CheckpointValue::Part part{.value = Leaf(Tensor()), .remote = part_of_checkpoint(i)};
     if (shards_.size() > 1) part.slice = slice_of(shards_[i]);
     saved.parts.push_back(std::move(part));
   }
   return {std::move(saved)};
+}
+
+std::shared_ptr<const train::RemotePart> ServedVariable::part_of_checkpoint(size_t index) const {
+  const Shard& shard = shards_[index];
+  std::vector<int64_t> sizes = shape().vec();
+  if (shards_.size() > 1) sizes[0] = shard.rows.size();
+  return std::make_shared<ServedPart>(server_core_->part_keeper(), shard.place, std::move(sizes),
+                                      dtype());
 }
 
 train::TensorSlice ServedVariable::slice_of(const Shard& shard) const {

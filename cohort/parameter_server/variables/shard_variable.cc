@@ -75,7 +75,7 @@ std::string ShardVariable::device() const {
 std::vector<train::CheckpointValue> ShardVariable::checkpoint_values() {
   return {{.attribute = train::kVariableValue,
            .full_name = name(),
-           .parts = {{Leaf(whole_->fetch_shard(index_))}}}};
+           .parts = {{.value = Leaf(Tensor()), .remote = whole_->part_of_checkpoint(index_)}}}};
 }
 
 void ShardVariable::prepare_restore(train::RestoreSource& source) {

@@ -7,6 +7,7 @@
 #include <functional>
 #include <mutex>
 
+#include "cohort/core/error.h"
 #include "cohort/core/files/simulated_file_system.h"
 #include "cohort/core/testing_errors.h"
 #include "cohort/core/testing_fork.h"

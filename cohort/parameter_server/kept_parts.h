@@ -1,0 +1,32 @@
+// How the ps tasks of a cluster write what they have to a checkpoint.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "cohort/parameter_server/store/store_client.h"
+#include "cohort/train/remote_values.h"
+
+namespace cohort::internal {
+
+class ParameterServerCore;
+
+// A shard.
+class ServedPart final : public train::RemotePart {
+ public:
+  ServedPart(std::shared_ptr<train::RemoteKeeper> keeper, const ShardPlace& place,
+             std::vector<int64_t> shape, DType dtype)
+      : RemotePart(std::move(keeper), std::move(shape), dtype), place_(place) {}
+  const ShardPlace& place() const { return place_; }
+
+ private:
+  const ShardPlace place_;
+};
+
+// Of a coordinator: lets ps tasks keep shards as they are, which costs no copy before one is written to, and
+// write them in parallel. Where a ps task does not see the checkpoint's directory, the coordinator fetches and
+// writes all, and says so once.
+std::shared_ptr<train::RemoteKeeper> make_part_keeper(
+    const std::weak_ptr<ParameterServerCore>& core);
+
+}  // namespace cohort::internal

@@ -1,0 +1,186 @@
+// Checkpoints that ps tasks write, of a cluster in this process.
+#include "cohort/parameter_server/kept_parts.h"
+
+#include <ATen/ops/arange.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/zeros.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cohort/core/error.h"
+#include "cohort/core/testing_errors.h"
+#include "cohort/data/testing_files.h"
+#include "cohort/parameter_server/coordinator/cluster_coordinator.h"
+#include "cohort/parameter_server/parameter_server_strategy.h"
+#include "cohort/parameter_server/store/write_kept.h"
+#include "cohort/parameter_server/testing_cluster.h"
+#include "cohort/parameter_server/variables/sharded_variable.h"
+#include "cohort/train/checkpoint.h"
+#include "cohort/train/temporary_files.h"
+
+namespace cohort::distribute {
+namespace {
+
+using coordinator::ClusterCoordinator;
+using internal::posix_file_system;
+using internal::WriteKeptReply;
+using internal::WriteKeptRequest;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class KeptPartsTest : public data::FilesTest {
+ protected:
+  // Without the lock.
+  std::vector<std::string> files(const std::string& in) const {
+    std::vector<std::string> names = posix_file_system().list(directory + "/" + in);
+    std::erase_if(names, [](const std::string& name) { return name == ".cohort-writer.lock"; });
+    return names;
+  }
+};
+
+class ClusterKeptPartsTest : public KeptPartsTest {
+ protected:
+  Variable table(int64_t rows = 5) const {
+    const auto scope = strategy_.scope();
+    return Variable(at::arange(2 * rows, float32).reshape({rows, 2}), {.name = "table"});
+  }
+
+  TestingCluster cluster_{1, 2};
+  ParameterServerStrategy strategy_{
+      cluster_.resolver(), {.variable_partitioner = partitioners::FixedShardsPartitioner(2)}};
+};
+
+TEST_F(ClusterKeptPartsTest, EachPsTaskWritesAFileOfItsOwn) {
+  const Variable v = table();
+  const std::string path = train::Checkpoint({{"v", v}}).write(directory + "/saved/ckpt");
+  EXPECT_THAT(files("saved"), ElementsAre("ckpt.data-00000-of-00003", "ckpt.data-00001-of-00003",
+                                          "ckpt.data-00002-of-00003", "ckpt.index"));
+  const auto restore = [&](const std::vector<Variable>& parts) {
+    const ShardedVariable other(parts);
+    train::Checkpoint({{"v", other}}).restore(path).assert_consumed();
+    return other.value();
+  };
+  const auto zeros = [](int64_t rows) { return Variable(at::zeros({rows, 2})); };
+  EXPECT_TRUE(at::equal(restore({zeros(5)}), v.value()));
+  EXPECT_TRUE(at::equal(restore({zeros(1), zeros(3), zeros(1)}), v.value()));
+  const Tensor saved = v.value();
+  v.assign_add(at::ones({5, 2}));
+  train::Checkpoint({{"v", v}}).restore(path).assert_consumed();
+  EXPECT_TRUE(at::equal(v.value(), saved));
+}
+
+// Of another number of ps tasks, and of shards.
+TEST_F(ClusterKeptPartsTest, AnyNumberOfPsTasksRestoresIt) {
+  const std::string path = train::Checkpoint({{"v", table(7)}}).write(directory + "/saved/ckpt");
+  TestingCluster other(1, 3);
+  const ParameterServerStrategy strategy(
+      other.resolver(), {.variable_partitioner = partitioners::FixedShardsPartitioner(3)});
+  const auto scope = strategy.scope();
+  const Variable v(at::zeros({7, 2}), {.name = "table"});
+  train::Checkpoint({{"v", v}}).restore(path).assert_consumed();
+  EXPECT_TRUE(at::equal(v.value(), at::arange(14, float32).reshape({7, 2})));
+}
+
+// Closures run on while the files are written.
+TEST_F(ClusterKeptPartsTest, AnAsynchronousSaveIsOneCut) {
+  const auto [a, b] = [&] {
+    const auto scope = strategy_.scope();
+    return std::pair(Variable(0, {.name = "a", .aggregation = VariableAggregation::SUM}),
+                     Variable(0, {.name = "b", .aggregation = VariableAggregation::SUM}));
+  }();
+  const auto step = strategy_.function("step", [&, &a = a, &b = b] {
+    strategy_.run([&] {
+      a.assign_add(1);
+      b.assign_add(1);
+    });
+  });
+  const ClusterCoordinator coordinator(strategy_, {.window = 3});
+  const train::Checkpoint checkpoint({{"a", a}, {"b", b}});
+  int64_t last = 0;
+  for (int save = 0; save < 3; ++save) {
+    coordinator.schedule(step).fetch();
+    for (int i = 0; i < 20; ++i) coordinator.schedule(step);
+    const std::string path = checkpoint.write(directory + "/saved/ckpt", {.enable_async = true});
+    for (int i = 0; i < 20; ++i) coordinator.schedule(step);
+    checkpoint.wait();
+    coordinator.join();
+    checkpoint.restore(path).assert_consumed();
+    const auto count = a.value().item<int64_t>();
+    EXPECT_EQ(b.value().item<int64_t>(), count);
+    EXPECT_GT(count, last);
+    last = count;
+  }
+}
+
+TEST_F(ClusterKeptPartsTest, ALostPsTaskIsTheSavesError) {
+  const Variable v = table();
+  const train::Checkpoint checkpoint({{"v", v}});
+  checkpoint.write(directory + "/saved/ckpt");
+  cluster_.stop("ps", 1);
+  EXPECT_THAT(thrown<UnavailableError>([&] { checkpoint.write(directory + "/saved/ckpt"); }),
+              HasSubstr("/job:ps/task:1"));
+  EXPECT_THAT(files("saved"), ElementsAre("ckpt.data-00000-of-00003", "ckpt.data-00001-of-00003",
+                                          "ckpt.data-00002-of-00003", "ckpt.index"));
+}
+
+class WriteKeptTest : public KeptPartsTest {
+ protected:
+  WriteKeptTest() {
+    posix_file_system().make_directories(directory + "/saved");
+    posix_file_system().create(directory + "/saved/" + request_.probe)->close();
+  }
+  WriteKeptReply write() const {
+    return internal::write_kept(posix_file_system(), {at::arange(3), at::ones({2, 2})}, request_);
+  }
+
+  const std::string temporary_ = internal::base_name(internal::temporary_path("", "ckpt.data"));
+  WriteKeptRequest request_{
+      .id = 1, .directory = directory + "/saved", .probe = temporary_, .file = temporary_ + "-0"};
+};
+
+TEST_F(WriteKeptTest, OneValueAfterAnother) {
+  const WriteKeptReply reply = write();
+  EXPECT_TRUE(reply.sees_directory);
+  ASSERT_EQ(reply.places.size(), 2u);
+  EXPECT_EQ(reply.places[1].offset, 24u);
+  EXPECT_EQ(reply.places[1].size, 16u);
+  EXPECT_EQ(posix_file_system().open(directory + "/saved/" + request_.file)->size(), 40u);
+}
+
+TEST_F(WriteKeptTest, OnlyBesideTheCoordinatorsFile) {
+  request_.probe += "-of-another-host";
+  EXPECT_FALSE(write().sees_directory);
+  EXPECT_EQ(files("saved").size(), 1u);
+}
+
+TEST_F(WriteKeptTest, OnlyTemporaryFilesOfADirectory) {
+  const auto refused = [&](const std::string& file) {
+    request_.file = file;
+    return thrown<InvalidArgumentError>([&] { write(); });
+  };
+  EXPECT_THAT(refused("ckpt.index"), HasSubstr("'ckpt.index'"));
+  EXPECT_THAT(refused(temporary_ + "/../../x"), HasSubstr("no checkpoint asks for"));
+  EXPECT_THAT(refused(temporary_), HasSubstr("no checkpoint asks for"));
+  request_.directory = "saved";
+  EXPECT_THAT(refused(temporary_ + "-0"), HasSubstr("'saved'"));
+  EXPECT_EQ(files("saved").size(), 1u);
+}
+
+TEST(KeptMessage, ArrivesAsItWasSent) {
+  using namespace internal;
+  const KeepRequest keep = decode_keep(encode(KeepRequest{7, {{-3, 1}, {4, 0}}}));
+  EXPECT_EQ(keep.id, 7u);
+  EXPECT_EQ(keep.keys, (std::vector<ShardKey>{{-3, 1}, {4, 0}}));
+  const WriteKeptRequest write = decode_write_kept(encode(WriteKeptRequest{7, "/d", "p", "f"}));
+  EXPECT_EQ(write.directory + write.probe + write.file, "/dpf");
+  const WriteKeptReply reply =
+      decode_write_kept_reply(encode(WriteKeptReply{true, {{1, 2, ~uint32_t{0}}}}));
+  EXPECT_TRUE(reply.sees_directory);
+  EXPECT_EQ(reply.places.at(0).crc, ~uint32_t{0});
+  EXPECT_EQ(decode_kept(encode(KeptRequest{7, 5})).index, 5u);
+  EXPECT_THROW(decode_keep({.control = "\xff\xff"}), DataLossError);
+}
+
+}  // namespace
+}  // namespace cohort::distribute

@@ -1,0 +1,118 @@
+#include "cohort/parameter_server/store/kept_message.h"
+
+#include "cohort/core/wire.h"
+
+namespace cohort::internal {
+namespace {
+
+enum KeptField : uint32_t {
+  kKeptId = 1,
+  kKeptEntry,
+  kDirectory,
+  kProbe,
+  kKeptFile,
+  kSees,
+  kKeptIndex
+};
+enum KeptPart : uint32_t { kKeptVariable = 1, kKeptShard, kOffset, kSize, kCrc };
+
+}  // namespace
+
+rpc::Message encode(const KeepRequest& request) {
+  WireWriter out;
+  out.varint(kKeptId, request.id);
+  for (const ShardKey& key : request.keys) {
+    WireWriter entry;
+    entry.varint(kKeptVariable, static_cast<uint64_t>(key.variable))
+        .varint(kKeptShard, static_cast<uint64_t>(key.shard));
+    out.bytes(kKeptEntry, entry.str());
+  }
+  return {.control = out.str()};
+}
+
+KeepRequest decode_keep(const rpc::Message& message) {
+  constexpr char kWhat[] = "what a ps task is to keep";
+  KeepRequest request;
+  WireReader in(message.control, kWhat);
+  while (in.next()) {
+    if (in.field() == kKeptId) request.id = in.varint();
+    if (in.field() != kKeptEntry) continue;
+    ShardKey key;
+    WireReader parts(in.bytes(), kWhat);
+    while (parts.next()) {
+      if (parts.field() == kKeptVariable) key.variable = static_cast<int64_t>(parts.varint());
+      if (parts.field() == kKeptShard) key.shard = static_cast<int64_t>(parts.varint());
+    }
+    request.keys.push_back(key);
+  }
+  return request;
+}
+
+rpc::Message encode(const WriteKeptRequest& request) {
+  WireWriter out;
+  out.varint(kKeptId, request.id)
+      .bytes(kDirectory, request.directory)
+      .bytes(kProbe, request.probe)
+      .bytes(kKeptFile, request.file);
+  return {.control = out.str()};
+}
+
+WriteKeptRequest decode_write_kept(const rpc::Message& message) {
+  WriteKeptRequest request;
+  WireReader in(message.control, "what a ps task is to write");
+  while (in.next()) {
+    if (in.field() == kKeptId) request.id = in.varint();
+    if (in.field() == kDirectory) request.directory = in.bytes();
+    if (in.field() == kProbe) request.probe = in.bytes();
+    if (in.field() == kKeptFile) request.file = in.bytes();
+  }
+  return request;
+}
+
+rpc::Message encode(const WriteKeptReply& reply) {
+  WireWriter out;
+  out.varint(kSees, reply.sees_directory);
+  for (const WriteKeptReply::Place& place : reply.places) {
+    WireWriter entry;
+    entry.varint(kOffset, place.offset).varint(kSize, place.size).varint(kCrc, place.crc);
+    out.bytes(kKeptEntry, entry.str());
+  }
+  return {.control = out.str()};
+}
+
+WriteKeptReply decode_write_kept_reply(const rpc::Message& message) {
+  constexpr char kWhat[] = "what a ps task has written";
+  WriteKeptReply reply;
+  WireReader in(message.control, kWhat);
+  while (in.next()) {
+    if (in.field() == kSees) reply.sees_directory = in.varint() != 0;
+    if (in.field() != kKeptEntry) continue;
+    WriteKeptReply::Place place;
+    WireReader parts(in.bytes(), kWhat);
+    while (parts.next()) {
+      if (parts.field() == kOffset) place.offset = parts.varint();
+      if (parts.field() == kSize) place.size = parts.varint();
+      if (parts.field() == kCrc) place.crc = static_cast<uint32_t>(parts.varint());
+    }
+    reply.places.push_back(place);
+  }
+  return reply;
+}
+
+rpc::Message encode(const KeptRequest& request) {
+  WireWriter out;
+  out.varint(kKeptId, request.id).varint(kKeptIndex, request.index);
+  return {.control = out.str()};
+}
+
+KeptRequest decode_kept(const rpc::Message& message) {
+  KeptRequest request;
+  WireReader in(message.control, "which kept values are meant");
+  while (in.next()) {
+    if (in.field() == kKeptId) request.id = in.varint();
+    if (in.field() == kKeptIndex) request.index = in.varint();
+  }
+  return request;
+}
+
+}  // namespace cohort::internal

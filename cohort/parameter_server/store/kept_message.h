@@ -1,0 +1,53 @@
+// How a coordinator lets ps tasks write their values to a checkpoint, as messages.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cohort/cluster/rpc/message.h"
+#include "cohort/parameter_server/store/variable_store.h"
+
+namespace cohort::internal {
+
+// VariableStore::keep. The coordinator numbers what it lets keep.
+struct KeepRequest {
+  uint64_t id = 0;
+  std::vector<ShardKey> keys;
+};
+
+// All that is kept under `id` into one file of `directory`, if `probe` is in it. Both names are those of
+// temporary files (train/temporary_files.h).
+struct WriteKeptRequest {
+  uint64_t id = 0;
+  std::string directory;
+  std::string probe;
+  std::string file;
+};
+struct WriteKeptReply {
+  bool sees_directory = false;
+  struct Place {
+    uint64_t offset = 0;
+    uint64_t size = 0;
+    uint32_t crc = 0;  // masked
+  };
+  std::vector<Place> places;  // in the order of the keys
+};
+
+// One of the values, as a ReadReply; or: they need not be kept any more.
+struct KeptRequest {
+  uint64_t id = 0;
+  uint64_t index = 0;
+};
+
+// Errors of the decoders: DataLoss (a message that is none of these).
+rpc::Message encode(const KeepRequest& request);
+rpc::Message encode(const WriteKeptRequest& request);
+rpc::Message encode(const WriteKeptReply& reply);
+rpc::Message encode(const KeptRequest& request);
+KeepRequest decode_keep(const rpc::Message& message);
+WriteKeptRequest decode_write_kept(const rpc::Message& message);
+WriteKeptReply decode_write_kept_reply(const rpc::Message& message);
+KeptRequest decode_kept(const rpc::Message& message);
+
+}  // namespace cohort::internal

@@ -1,0 +1,79 @@
+#include "cohort/parameter_server/store/push_under_way.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "cohort/core/error.h"
+#include "cohort/parameter_server/store/store_message.h"
+
+namespace cohort::internal {
+
+PushUnderWay::PushUnderWay(std::vector<Asked> asked)
+    : asked_(std::move(asked)), left_(asked_.size()), results_(asked_.size()) {}
+
+void PushUnderWay::answered(size_t i, rpc::CallResult result) {
+  std::vector<std::function<void(const std::exception_ptr&)>> waiting;
+  std::exception_ptr failed;
+  {
+    const std::lock_guard lock(mutex_);
+    results_[i] = std::move(result);
+    if (--left_ > 0) return;
+    waiting.swap(waiting_);
+    failed = error();
+    ended_.notify_all();
+  }
+  for (const auto& fn : waiting) fn(failed);
+}
+
+std::exception_ptr PushUnderWay::error() const {
+  for (const rpc::CallResult& result : results_) {
+    if (result.error != nullptr) return result.error;
+  }
+  return nullptr;
+}
+
+std::exception_ptr PushUnderWay::wait() const {
+  std::unique_lock lock(mutex_);
+  ended_.wait(lock, [this] { return left_ == 0; });
+  return error();
+}
+
+void PushUnderWay::on_end(std::function<void(const std::exception_ptr&)> fn) {
+  std::exception_ptr failed;
+  {
+    const std::lock_guard lock(mutex_);
+    if (left_ > 0) {
+      waiting_.push_back(std::move(fn));
+      return;
+    }
+    failed = error();
+  }
+  fn(failed);
+}
+
+PushUnderWay::Values PushUnderWay::values() const {
+  const std::lock_guard lock(mutex_);
+  Values values;
+  for (size_t r = 0; r < asked_.size(); ++r) {
+    const Asked& asked = asked_[r];
+    const size_t wanted = asked.shards.size() + asked.rows.size();
+    if (wanted == 0) continue;
+    ReadReply reply = decode_read_reply(results_[r].reply);
+    if (reply.values.size() != wanted) {
+      throw DataLossError(str("ps task ", asked.ps, " answered with ", reply.values.size(),
+                              " values instead of ", wanted));
+    }
+    size_t next = 0;
+    const auto place = [&](std::vector<VariableStore::Value>& in, const std::vector<size_t>& at) {
+      for (const size_t position : at) {
+        in.resize(std::max(in.size(), position + 1));
+        in[position] = std::move(reply.values[next++]);
+      }
+    };
+    place(values.shards, asked.shards);
+    place(values.rows, asked.rows);
+  }
+  return values;
+}
+
+}  // namespace cohort::internal

@@ -1,0 +1,179 @@
+// Checkpoints of values that other processes have.
+#include "cohort/train/remote_values.h"
+
+#include <ATen/ops/arange.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/zeros.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cohort/core/error.h"
+#include "cohort/core/files/crc32c.h"
+#include "cohort/core/testing_errors.h"
+#include "cohort/data/testing_files.h"
+#include "cohort/train/bundle_data_file.h"
+#include "cohort/train/checkpoint.h"
+#include "cohort/train/value_bytes.h"
+
+namespace cohort::train {
+namespace {
+
+using internal::posix_file_system;
+using ::testing::HasSubstr;
+
+enum class Other { kWrites, kDoesNotSeeTheDirectory, kFails };
+
+// Another process that has the rows of a table, two parts of it.
+class OtherProcess final : public RemoteKeeper {
+ public:
+  Tensor table = at::arange(6).reshape({3, 2});
+  Other does = Other::kWrites;
+  int kept = 0;
+  int fetched = 0;
+
+  std::unique_ptr<RemoteValues> keep(const std::vector<std::shared_ptr<const RemotePart>>& parts,
+                                     std::chrono::milliseconds) override;
+};
+
+class Part final : public RemotePart {
+ public:
+  Part(const std::shared_ptr<OtherProcess>& process, int64_t begin, int64_t rows)
+      : RemotePart(process, {rows, 2}, int64), begin_(begin) {}
+  Tensor of(const Tensor& table) const { return table.narrow(0, begin_, shape()[0]); }
+
+ private:
+  const int64_t begin_;
+};
+
+class Values final : public RemoteValues {
+ public:
+  Values(OtherProcess& process, std::vector<Tensor> values)
+      : process_(process), values_(std::move(values)) {
+    ++process_.kept;
+  }
+  ~Values() override { --process_.kept; }
+
+  std::optional<std::vector<File>> write(const Target& target) override {
+    if (process_.does == Other::kDoesNotSeeTheDirectory) return std::nullopt;
+    if (process_.does == Other::kFails) throw UnavailableError("the other process is gone");
+    const std::string name = target.file_prefix + "0";
+    EXPECT_TRUE(posix_file_system().exists(internal::join_path(target.directory, target.probe)));
+    internal::BundleDataFile out(posix_file_system(), internal::join_path(target.directory, name),
+                                 0);
+    File file{.name = name, .parts = {}};
+    for (size_t i = values_.size(); i-- > 0;) {  // in any order
+      const uint64_t offset = out.size();
+      const uint32_t crc = out.append(internal::bytes_of(values_[i]));
+      file.parts.push_back({i, offset, values_[i].nbytes(), internal::mask_crc(crc)});
+    }
+    out.finish();
+    out.let_go();
+    return std::vector<File>{file};
+  }
+  Tensor fetch(size_t part) override {
+    ++process_.fetched;
+    return values_.at(part);
+  }
+
+ private:
+  OtherProcess& process_;
+  const std::vector<Tensor> values_;
+};
+
+std::unique_ptr<RemoteValues> OtherProcess::keep(
+    const std::vector<std::shared_ptr<const RemotePart>>& parts, std::chrono::milliseconds) {
+  std::vector<Tensor> values;
+  for (const auto& part : parts) {
+    values.push_back(static_cast<const Part&>(*part).of(table).clone());
+  }
+  return std::make_unique<Values>(*this, std::move(values));
+}
+
+class Table final : public Trackable {
+ public:
+  explicit Table(std::shared_ptr<OtherProcess> process) : process_(std::move(process)) {}
+
+  bool has_checkpoint_values() const override { return true; }
+  std::vector<CheckpointValue> checkpoint_values() override {
+    CheckpointValue value{
+        .attribute = kVariableValue, .full_name = "table", .full_shape = {3, 2}, .parts = {}};
+    const auto add = [&](int64_t begin, int64_t rows) {
+      value.parts.push_back({.value = Leaf(Tensor()),
+                             .slice = TensorSlice{{begin, 0}, {rows, 2}},
+                             .remote = std::make_shared<Part>(process_, begin, rows)});
+    };
+    add(0, 2);
+    add(2, 1);
+    return {value};
+  }
+  void prepare_restore(RestoreSource& source) override {
+    source.read(kVariableValue, {3, 2}, int64,
+                [this](const Tensor& value) { process_->table = value.clone(); });
+  }
+
+ private:
+  const std::shared_ptr<OtherProcess> process_;
+};
+
+class RemoteValuesTest : public data::FilesTest {
+ protected:
+  // What is left in the directory beside the lock.
+  std::vector<std::string> left() const {
+    std::vector<std::string> names = posix_file_system().list(directory + "/saved");
+    std::erase_if(names, [](const std::string& name) { return name == ".cohort-writer.lock"; });
+    return names;
+  }
+  void expect_restores(const std::string& path) {
+    const Tensor saved = process_->table.clone();
+    process_->table = at::zeros({3, 2}, int64);
+    checkpoint_.restore(path).assert_consumed();
+    EXPECT_TRUE(at::equal(process_->table, saved));
+    process_->table = saved;
+  }
+
+  const std::shared_ptr<OtherProcess> process_ = std::make_shared<OtherProcess>();
+  Checkpoint checkpoint_{{{"table", std::make_shared<Table>(process_)}}};
+};
+
+TEST_F(RemoteValuesTest, OthersWriteFilesOfTheirOwn) {
+  const std::string path = checkpoint_.write(directory + "/saved/ckpt");
+  EXPECT_THAT(left(), ::testing::ElementsAre("ckpt.data-00000-of-00002", "ckpt.data-00001-of-00002",
+                                             "ckpt.index"));
+  EXPECT_EQ(process_->fetched, 0);
+  EXPECT_EQ(process_->kept, 0);
+  expect_restores(path);
+  process_->table += 10;
+  expect_restores(checkpoint_.write(directory + "/saved/ckpt"));  // in the same place
+  EXPECT_EQ(left().size(), 3u);
+}
+
+TEST_F(RemoteValuesTest, WhereTheyDoNotSeeTheDirectoryTheirValuesAreFetched) {
+  process_->does = Other::kDoesNotSeeTheDirectory;
+  const std::string path = checkpoint_.write(directory + "/saved/ckpt");
+  EXPECT_THAT(left(), ::testing::ElementsAre("ckpt.data-00000-of-00001", "ckpt.index"));
+  EXPECT_EQ(process_->fetched, 2);
+  expect_restores(path);
+}
+
+TEST_F(RemoteValuesTest, AnErrorOfTheirsIsThatOfTheSave) {
+  const std::string path = checkpoint_.write(directory + "/saved/ckpt");
+  process_->does = Other::kFails;
+  EXPECT_THAT(thrown<UnavailableError>([&] { checkpoint_.write(directory + "/saved/ckpt"); }),
+              HasSubstr("is gone"));
+  EXPECT_EQ(process_->kept, 0);
+  EXPECT_EQ(left().size(), 3u);
+  expect_restores(path);
+}
+
+TEST_F(RemoteValuesTest, AnAsynchronousSaveHasTheValuesOfItsCall) {
+  const std::string path = checkpoint_.write(directory + "/saved/ckpt", {.enable_async = true});
+  const Tensor saved = process_->table.clone();
+  process_->table += 1;
+  checkpoint_.wait();
+  EXPECT_EQ(process_->kept, 0);
+  checkpoint_.restore(path).assert_consumed();
+  EXPECT_TRUE(at::equal(process_->table, saved));
+}
+
+}  // namespace
+}  // namespace cohort::train
