@@ -8,7 +8,7 @@ import sys
 from harness import EX_SOFTWARE
 
 DEVICE = "net0"
-# What may leave at once: a hundredth of a second's bytes.
+# What may leave at once: the bytes of a hundredth of a second.
 BURSTS_PER_SECOND = 100
 
 
@@ -44,7 +44,7 @@ class Hosts:
                 _run("tc", "-n", name, "qdisc", "del", *root, stderr=subprocess.DEVNULL)
             if bits_per_second is not None:
                 _run("tc", "-n", name, "qdisc", "add", *root, "tbf", "rate", f"{bits_per_second}bit",
-                     "burst", f"{bits_per_second // BURSTS_PER_SECOND}bit", "latency", "400ms")
+                     "burst", str(bits_per_second // 8 // BURSTS_PER_SECOND), "latency", "400ms")
 
     def __exit__(self, *_):
         for name in self.names:
