@@ -2,13 +2,13 @@
 // a line on stdout. bench/collective.py gives the commands, beside its peers' turns.
 //
 //   bench_collective RANKS                this process is rank 0, and starts the others
+//   bench_collective RANKS BACKEND HOST...  the same between hosts (collective_place.h)
 //   OPERATION own BYTES SECONDS           seconds that a call takes on BYTES in Communicator::buffer;
 //                                         all_reduce, reduce_scatter, all_gather, barrier
 //   OPERATION other BYTES SECONDS         the same on any other memory
 //   limit own BYTES SECONDS               seconds in which all cores read BYTES of each rank, add
 //                                         them and write BYTES of each rank
 //   version
-#include <sched.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,13 +20,17 @@
 #include <iostream>
 #include <map>
 #include <memory>
+#include <span>
 #include <sstream>
+#include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "cohort/collective/shared_memory/shared_memory_communicator.h"
+#include "cohort/collective/communicator.h"
 #include "cohort/collective/slices.h"
-#include "cohort/collective/testing_directory_store.h"
+#include "cohort/core/logging.h"
+#include "collective_place.h"
 #include "memory_limit.h"
 #include "timing.h"
 
@@ -37,6 +41,8 @@ namespace {
 using cohort::collective::Buffer;
 using cohort::collective::Communicator;
 using cohort::collective::Deadline;
+
+constexpr std::string_view kRankOption = "--rank";
 
 enum class Operation : int32_t { kEnd, kAllReduce, kReduceScatter, kAllGather, kBarrier };
 const std::map<std::string, Operation> kOperations = {{"all_reduce", Operation::kAllReduce},
@@ -164,22 +170,17 @@ class Rank {
   std::vector<float> other_;
 };
 
-Rank make_rank(int rank, int size, const std::string& directory) {
-  cohort::collective::GroupMember member{
-      .rank = rank,
-      .store = std::make_shared<cohort::collective::DirectoryStore>(directory),
-      .deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60)};
-  for (int i = 0; i < size; ++i) member.tasks.push_back({"worker", i});
-  return Rank(cohort::collective::make_shared_memory_communicator(member));
-}
-
-// This program once more, as another rank.
-pid_t start_rank(int rank, const std::string& size, const std::string& directory) {
-  std::string number = std::to_string(rank);
-  std::string name = "bench_collective", ranks = size, place = directory;
-  char* arguments[] = {name.data(), ranks.data(), number.data(), place.data(), nullptr};
+// This program once more, as another rank of the same group.
+pid_t start_rank(int rank, const bench::Place& place) {
+  std::vector<std::string> words = {"bench_collective",         std::string(kRankOption),
+                                    std::to_string(rank),       place.directory,
+                                    std::to_string(place.size), place.backend};
+  words.insert(words.end(), place.hosts.begin(), place.hosts.end());
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
   pid_t pid = -1;
-  if (::posix_spawn(&pid, "/proc/self/exe", nullptr, nullptr, arguments, environ) != 0) {
+  if (::posix_spawn(&pid, "/proc/self/exe", nullptr, nullptr, arguments.data(), environ) != 0) {
     throw cohort::ResourceExhaustedError("cannot start a rank");
   }
   return pid;
@@ -199,39 +200,59 @@ double answer(Rank& rank, int size, const std::string& line) {
   return rank.time(command, seconds);
 }
 
-int serve(const std::string& size, const std::string& directory) {
-  const int num_ranks = std::stoi(size);
+int serve(const bench::Place& place) {
   std::vector<pid_t> others;
-  for (int rank = 1; rank < num_ranks; ++rank) others.push_back(start_rank(rank, size, directory));
-  Rank rank = make_rank(0, num_ranks, directory);
+  for (int rank = 1; rank < place.size; ++rank) others.push_back(start_rank(rank, place));
+  Rank rank(bench::connect(place));
   for (std::string line; std::getline(std::cin, line);) {
     if (line == "version") {
       std::cout << "Cohort" << std::endl;
       continue;
     }
-    std::cout << answer(rank, num_ranks, line) << std::endl;
+    std::cout << answer(rank, place.size, line) << std::endl;
   }
   rank.end();
   for (const pid_t pid : others) ::waitpid(pid, nullptr, 0);
   return 0;
 }
 
+// RANKS [BACKEND HOST...]
+bench::Place place_of(std::span<char* const> words) {
+  bench::Place place{.size = std::stoi(words[0])};
+  if (words.size() > 1) place.backend = words[1];
+  for (size_t i = 2; i < words.size(); ++i) place.hosts.push_back(words[i]);
+  if (place.backend != "memory" && place.hosts.size() != static_cast<size_t>(place.size)) {
+    throw std::invalid_argument("each rank needs a host");
+  }
+  return place;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  cohort::logging::set_level(cohort::logging::Level::kWarning);
+  const std::span<char* const> words(argv + 1, static_cast<size_t>(argc - 1));
   try {
-    if (argc == 4) {
-      make_rank(std::stoi(argv[2]), std::stoi(argv[1]), argv[3]).follow();
+    if (words.size() > 3 && words[0] == kRankOption) {
+      bench::Place place = place_of(words.subspan(3));
+      place.rank = std::stoi(words[1]);
+      place.directory = words[2];
+      bench::enter(place);
+      Rank(bench::connect(place)).follow();
       return 0;
     }
-    if (argc != 2) {
-      std::cerr << "usage: bench_collective RANKS < commands\n";
+    if (words.empty()) {
+      std::cerr << "usage: bench_collective RANKS [BACKEND HOST...] < commands\n";
       return 64;
     }
-    std::string directory = std::filesystem::temp_directory_path() / "bench-collective-XXXXXX";
-    if (::mkdtemp(directory.data()) == nullptr) throw std::runtime_error("no temporary folder");
-    const int code = serve(argv[1], directory);
-    std::filesystem::remove_all(directory);
+    bench::Place place = place_of(words);
+    place.directory = std::filesystem::temp_directory_path() / "bench-collective-XXXXXX";
+    if (::mkdtemp(place.directory.data()) == nullptr) {
+      throw std::runtime_error("no temporary folder");
+    }
+    bench::enter(place);
+    const int code = serve(place);
+    std::filesystem::remove_all(place.directory);
     return code;
   } catch (const std::exception& error) {
     std::cerr << "bench_collective: " << error.what() << '\n';

@@ -24,12 +24,8 @@
 #include <utility>
 #include <vector>
 
-#include "cohort/cluster/address.h"
 #include "cohort/cluster/resolvers/tf_config_cluster_resolver.h"
 #include "cohort/cluster/server.h"
-#include "cohort/cluster/server_core.h"
-#include "cohort/collective/network/gloo_transport.h"
-#include "cohort/collective/network/rpc_transport.h"
 #include "cohort/collective/network/transport_communicator.h"
 #include "cohort/collective/shared_memory/shared_memory_communicator.h"
 #include "cohort/core/device.h"
@@ -41,6 +37,7 @@
 #include "cohort/testing/multi_process_main.h"
 #include "cohort/testing/multi_process_runner.h"
 #include "counting_transport.h"
+#include "network_group.h"
 
 namespace {
 
@@ -76,28 +73,13 @@ std::ostream& operator<<(std::ostream& out, const Cost& cost) {
 
 // ---- What a rank runs.
 
-GroupMember member_in(Server& server) {
-  GroupMember member{.store = cohort::collective::make_cluster_store(server.coordination()),
-                     .deadline = std::chrono::steady_clock::now() + 60s};
-  for (const auto& task : server.coordination().wait_for_start().tasks) {
-    if (task.task == server.task()) member.rank = static_cast<int>(member.tasks.size());
-    member.tasks.push_back(task.task);
-  }
-  return member;
-}
-
 std::shared_ptr<Communicator> connect(const std::string& backend, Server& server, Sent& sent) {
-  const GroupMember member = member_in(server);
+  const GroupMember member = bench::member_in(server);
   if (backend == "memory") {
     return std::make_shared<bench::CountingCommunicator>(
         cohort::collective::make_shared_memory_communicator(member), sent);
   }
-  auto transport = cohort::collective::make_rpc_transport(member, server.core());
-  if (backend == "gloo") {
-    const std::string host =
-        cohort::internal::parse_address(server.core().advertised_address()).host;
-    transport = cohort::collective::make_gloo_transport(member, host, std::move(transport));
-  }
+  auto transport = bench::connect_transport(backend, member, server);
   return cohort::collective::make_transport_communicator(
       member, std::make_unique<bench::CountingTransport>(std::move(transport), sent));
 }

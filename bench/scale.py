@@ -26,7 +26,7 @@ FITTED = (2, 8)
 SMALL = 16 << 10   # up to here every task sends all of its values to every other
 MESSAGE = 2 << 20  # a longer one goes in several
 PACK = 1 << 20
-FINGERPRINT = 8
+FINGERPRINT = 72  # and room for a few values
 BACKENDS = {"memory": "shared memory", "calls": "calls over TCP", "gloo": "Gloo over TCP"}
 
 

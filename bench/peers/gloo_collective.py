@@ -1,9 +1,11 @@
-"""Gloo's turn of bench/collective.py, through torch.distributed: so many processes of this host.
+"""Gloo's turn of bench/collective.py, through torch.distributed: so many processes of this host, or
+one on each of the hosts (bench/hosts.py) that are named.
 
-Usage: python3 -m peers.gloo_collective RANKS, with commands OPERATION BYTES SECONDS on stdin, or
-version. Gloo has no reduce_scatter: there its all_reduce is measured.
+Usage: python3 -m peers.gloo_collective RANKS [HOST...], with commands OPERATION BYTES SECONDS on
+stdin, or version. Gloo has no reduce_scatter: there its all_reduce is measured.
 """
 
+import ctypes
 import multiprocessing
 import os
 import sys
@@ -13,7 +15,11 @@ import time
 import torch
 from torch import distributed
 
+import hosts
 from peers.turns import time_steps
+
+CLONE_NEWNET = 0x40000000
+PORT = 2300
 
 
 def make_call(operation, count, ranks):
@@ -27,9 +33,20 @@ def make_call(operation, count, ranks):
     return lambda: distributed.all_reduce(values)
 
 
-def serve_rank(rank, ranks, meeting_place, commands):
+def enter(host):
+    """Moves this thread, and those that it will start, to another host."""
+    with open(f"/run/netns/{host}", encoding="ascii") as network:
+        libc = ctypes.CDLL(None, use_errno=True)
+        if libc.setns(network.fileno(), CLONE_NEWNET) != 0:
+            raise OSError(ctypes.get_errno(), f"cannot enter {host}")
+    os.environ["GLOO_SOCKET_IFNAME"] = hosts.DEVICE
+
+
+def serve_rank(rank, ranks, meeting_place, host, commands):
     torch.set_num_threads(1)
-    distributed.init_process_group("gloo", init_method=f"file://{meeting_place}", rank=rank,
+    if host:
+        enter(host)
+    distributed.init_process_group("gloo", init_method=meeting_place, rank=rank,
                                    world_size=ranks)
     call, key = None, None
     while True:
@@ -47,14 +64,17 @@ def serve_rank(rank, ranks, meeting_place, commands):
 
 
 def main():
-    ranks = int(sys.argv[1])
+    ranks, names = int(sys.argv[1]), sys.argv[2:]
     context = multiprocessing.get_context("spawn")
     with tempfile.TemporaryDirectory() as directory:
         members = []
+        meeting_place = (f"tcp://{hosts.address(0)}:{PORT}" if names
+                         else f"file://{os.path.join(directory, 'ranks')}")
         for rank in range(ranks):
             ours, theirs = context.Pipe()
+            host = names[rank] if names else None
             context.Process(target=serve_rank, daemon=True,
-                            args=(rank, ranks, os.path.join(directory, "ranks"), theirs)).start()
+                            args=(rank, ranks, meeting_place, host, theirs)).start()
             theirs.close()
             members.append(ours)
         for line in sys.stdin:

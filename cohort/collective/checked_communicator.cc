@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <limits>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -23,6 +24,7 @@ struct CheckedCall {
   const CallOptions& options;
   std::span<const int64_t> counts = {};
   int root = -1;
+  bool gathers = false;
 
   uint64_t fingerprint() const {
     const bool has_values = !buffers.empty();
@@ -34,6 +36,14 @@ struct CheckedCall {
                         .dtype = has_values ? static_cast<int>(buffers[0].dtype) : -1,
                         .parts = counts}
         .fingerprint();
+  }
+
+  // The most that a task brings; of a gather that is its own part.
+  int64_t most_bytes() const {
+    if (buffers.empty()) return 0;
+    if (!gathers) return buffers[0].bytes();
+    const int64_t largest = *std::max_element(counts.begin(), counts.end());
+    return largest * static_cast<int64_t>(c10::elementSize(buffers[0].dtype));
   }
 
   // For messages.
@@ -61,7 +71,7 @@ class CheckedCommunicator final : public Communicator {
  public:
   explicit CheckedCommunicator(std::shared_ptr<Communicator> backend)
       : backend_(std::move(backend)),
-        compares_(backend_->compares_fingerprints()),
+        compares_all_(backend_->compares_fingerprints(std::numeric_limits<int64_t>::max())),
         fingerprints_(static_cast<size_t>(backend_->size())),
         one_each_(fingerprints_.size(), 1) {}
 
@@ -87,9 +97,13 @@ class CheckedCommunicator final : public Communicator {
   std::unique_ptr<Work> all_gather(std::span<const Buffer> buffers, std::span<const int64_t> counts,
                                    const CallOptions& options) override {
     check_counts("all_gather", buffers, counts);
-    return make({"all_gather", buffers, options, counts}, [&](const CallOptions& agreed) {
-      return backend_->all_gather(buffers, counts, agreed);
-    });
+    return make(
+        {.operation = "all_gather",
+         .buffers = buffers,
+         .options = options,
+         .counts = counts,
+         .gathers = true},
+        [&](const CallOptions& agreed) { return backend_->all_gather(buffers, counts, agreed); });
   }
   std::unique_ptr<Work> broadcast(std::span<const Buffer> buffers, int root,
                                   const CallOptions& options) override {
@@ -100,7 +114,7 @@ class CheckedCommunicator final : public Communicator {
   void barrier(const CallOptions& options) override {
     make({"barrier", {}, options}, [&](const CallOptions& agreed) -> std::unique_ptr<Work> {
       // Else the exchange of fingerprints was one.
-      if (compares_) backend_->barrier(agreed);
+      if (agreed.fingerprint != 0) backend_->barrier(agreed);
       return nullptr;
     });
   }
@@ -126,13 +140,20 @@ class CheckedCommunicator final : public Communicator {
     options.plan = nullptr;
     if (size() == 1) return make_call(options);
     const uint64_t sequence = sequence_++;
-    if (!compares_) return agree_and_make(call, sequence, make_call, options);
+    if (!compares(call)) return agree_and_make(call, sequence, make_call, options);
     options.fingerprint = placed(call.fingerprint(), sequence);
     try {
       return make_call(options);
     } catch (const DifferentCallsError&) {
       refuse(call.text(), sequence);
     }
+  }
+
+  // Whether the backend checks the call. A plan knows all of its calls, or none.
+  bool compares(const CheckedCall& call) const {
+    if (compares_all_) return true;
+    return call.options.plan == nullptr && promised_ == nullptr &&
+           backend_->compares_fingerprints(call.most_bytes());
   }
 
   // The fingerprint of a call at its place in the sequence.
@@ -186,15 +207,29 @@ class CheckedCommunicator final : public Communicator {
 
   void exchange(uint64_t fingerprint, const CheckedCall& call, uint64_t sequence,
                 std::string_view more) {
-    fingerprints_[static_cast<size_t>(rank())] = static_cast<int64_t>(fingerprint);
-    const auto count = static_cast<int64_t>(fingerprints_.size());
     CallOptions options = call.options;
     options.plan = nullptr;
-    collective::all_gather(*backend_, {fingerprints_.data(), count, int64}, one_each_, options);
-    const auto same = [&](int64_t other) { return other == fingerprints_[0]; };
-    if (std::all_of(fingerprints_.begin(), fingerprints_.end(), same)) return;
+    if (are_same(fingerprint, options)) return;
     if (call.options.plan != nullptr) call.options.plan->forget();
     refuse(call.text() + std::string(more), sequence);
+  }
+
+  // Over all tasks.
+  bool are_same(uint64_t fingerprint, CallOptions options) {
+    if (backend_->compares_fingerprints(0)) {
+      options.fingerprint = fingerprint;
+      try {
+        backend_->barrier(options);
+      } catch (const DifferentCallsError&) {
+        return false;
+      }
+      return true;
+    }
+    fingerprints_[static_cast<size_t>(rank())] = static_cast<int64_t>(fingerprint);
+    const auto count = static_cast<int64_t>(fingerprints_.size());
+    collective::all_gather(*backend_, {fingerprints_.data(), count, int64}, one_each_, options);
+    const auto same = [&](int64_t other) { return other == fingerprints_[0]; };
+    return std::all_of(fingerprints_.begin(), fingerprints_.end(), same);
   }
 
   // Every task comes here, since all have seen that the calls differ, and throws the same.
@@ -229,7 +264,7 @@ class CheckedCommunicator final : public Communicator {
   }
 
   const std::shared_ptr<Communicator> backend_;
-  const bool compares_;
+  const bool compares_all_;
   uint64_t sequence_ = 0;
   std::atomic<bool> ended_{false};      // aborted by this task: every call is refused
   std::shared_ptr<CallPlan> promised_;  // of which some calls are still to come

@@ -1,5 +1,5 @@
 // Row 20 of the fault matrix: every field in which the calls of two tasks can differ, over a backend
-// that compares fingerprints and over one that does not.
+// that compares fingerprints, one that does so in calls of few bytes, and one that does not.
 #include "cohort/collective/checked_communicator.h"
 
 #include <gmock/gmock.h>
@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "cohort/collective/in_process_communicator.h"
+#include "cohort/collective/testing_conformance.h"
 #include "cohort/collective/testing_members.h"
 #include "cohort/collective/testing_socket_communicator.h"
 
@@ -53,6 +54,13 @@ const Difference kDifferences[] = {
        all_reduce(member, floats(values, odd ? 3 : 4), {.name = "x"});
      },
      "of 4 float32", "of 3 float32"},
+    {"CountOfMany",
+     [](Communicator& member, std::vector<float>& values, bool odd) {
+       std::vector<float> many(5000);
+       if (odd) return all_reduce(member, floats(many, 5000), {.name = "x"});
+       all_reduce(member, floats(values), {.name = "x"});
+     },
+     "of 4 float32", "of 5000 float32"},
     {"DType",
      [](Communicator& member, std::vector<float>& values, bool odd) {
        all_reduce(member, floats(values, 4, odd ? int32 : float32), {.name = "x"});
@@ -137,7 +145,8 @@ std::string name_of_case(const ::testing::TestParamInfo<Parameters>& info) {
 }
 
 const CheckedBackend kCheckedBackends[] = {{"InProcess", make_in_process_communicators},
-                                           {"Sockets", make_socket_communicators}};
+                                           {"Sockets", make_socket_communicators},
+                                           {"Calls", make_rpc_communicators}};
 INSTANTIATE_TEST_SUITE_P(All, DifferentCalls,
                          ::testing::Combine(::testing::ValuesIn(kCheckedBackends),
                                             ::testing::ValuesIn(kDifferences),

@@ -4,7 +4,7 @@
 // A rank is a task. A call passes one buffer per local replica, or a single one if the task has
 // already combined its replicas' values. Backends only move and add numbers, and trust that all
 // tasks make the same calls. CheckedCommunicator wraps any backend and checks this; a backend whose
-// tasks meet before anything moves can spare it a message (see compares_fingerprints).
+// tasks meet before anything moves can spare it a round (see compares_fingerprints).
 //
 //   float values[3] = {1, 2, 3};
 //   const Buffer mine{values, 3, float32};
@@ -93,11 +93,12 @@ class Communicator {
   // What errors call the task of this rank: "task 1", or "/job:worker/task:1".
   virtual std::string task_name(int rank) const;
 
-  // Whether every call of this backend compares CallOptions::fingerprint of all tasks before
-  // anything moves, and throws DifferentCallsError on every task if they are not all the same. The
-  // communicator can be used again afterwards. Otherwise CheckedCommunicator sends the fingerprints
-  // by a call of its own.
-  virtual bool compares_fingerprints() const { return false; }
+  // Whether a call to which no task brings more than `bytes` (a barrier: 0) compares
+  // CallOptions::fingerprint of all tasks before any buffer has changed, and throws
+  // DifferentCallsError on every task if they are not all the same; also where other tasks make
+  // another call for which this holds. The communicator can be used again afterwards. For other calls
+  // CheckedCommunicator sends the fingerprints by a call of its own.
+  virtual bool compares_fingerprints(int64_t /*bytes*/) const { return false; }
 
   // Memory that this backend need not copy (shared, registered). Freed with the communicator.
   virtual Buffer buffer(int64_t bytes) = 0;

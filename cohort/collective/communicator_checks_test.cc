@@ -68,7 +68,9 @@ TEST_P(CommunicatorConformance, AnotherGenerationIsRefused) {
     int rank() const override { return backend_->rank(); }
     int size() const override { return backend_->size(); }
     int64_t generation() const override { return backend_->generation() + 1; }
-    bool compares_fingerprints() const override { return backend_->compares_fingerprints(); }
+    bool compares_fingerprints(int64_t bytes) const override {
+      return backend_->compares_fingerprints(bytes);
+    }
     Buffer buffer(int64_t bytes) override { return backend_->buffer(bytes); }
     std::unique_ptr<Work> all_reduce(std::span<const Buffer> buffers,
                                      const CallOptions& options) override {

@@ -68,7 +68,7 @@ class InProcessCommunicator final : public Communicator {
   int rank() const override { return rank_; }
   int size() const override { return hub_->group.size(); }
   int64_t generation() const override { return generation_; }
-  bool compares_fingerprints() const override { return true; }
+  bool compares_fingerprints(int64_t /*bytes*/) const override { return true; }
 
   Buffer buffer(int64_t bytes) override {
     memory_.push_back(std::make_unique<char[]>(static_cast<size_t>(bytes)));

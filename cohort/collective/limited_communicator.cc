@@ -15,7 +15,9 @@ class LimitedCommunicator final : public Communicator {
   int size() const override { return backend_->size(); }
   int64_t generation() const override { return backend_->generation(); }
   std::string task_name(int rank) const override { return backend_->task_name(rank); }
-  bool compares_fingerprints() const override { return backend_->compares_fingerprints(); }
+  bool compares_fingerprints(int64_t bytes) const override {
+    return backend_->compares_fingerprints(bytes);
+  }
   Buffer buffer(int64_t bytes) override { return backend_->buffer(bytes); }
 
   std::unique_ptr<Work> all_reduce(std::span<const Buffer> buffers,

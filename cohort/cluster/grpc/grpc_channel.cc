@@ -39,8 +39,10 @@ grpc::ChannelArguments channel_arguments(const GrpcChannelOptions& options) {
   // A name may become known after the first call: pods and containers start in any order.
   set(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, 1000);
   set(GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, kMaxPieceBytes);
-  // Retries belong to those who know what may be repeated.
-  set(GRPC_ARG_ENABLE_RETRIES, 0);
+  // What may be repeated, those know who call; without a policy, gRPC does so only with calls of which
+  // it knows that the server saw nothing: one that is short of processor time gives a new connection
+  // up before it has read from it.
+  set(GRPC_ARG_ENABLE_RETRIES, 1);
   // Tasks reach each other directly: neither a proxy of the environment, nor settings out of DNS.
   set(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   set(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);

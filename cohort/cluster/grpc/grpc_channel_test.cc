@@ -46,6 +46,11 @@ std::future<CallResult> start(Channel& channel, std::string_view method,
   return future;
 }
 
+// Empty where there is none.
+std::string message_of(const std::exception_ptr& error) {
+  return error == nullptr ? "" : record_error(error).message;
+}
+
 void expect_code(std::future<CallResult> result, Code code) {
   ASSERT_EQ(result.wait_for(seconds(20)), std::future_status::ready);
   EXPECT_EQ(record_error(result.get().error).code, code);
@@ -173,6 +178,62 @@ TEST(GrpcChannel, NobodyThere) {
       "did not answer");
 }
 
+// The next connection to a listening socket; empty after 20 s.
+UniqueFd next_connection(int listening) {
+  pollfd waiting{listening, POLLIN, 0};
+  if (::poll(&waiting, 1, 20'000) != 1) return UniqueFd();
+  return UniqueFd(::accept4(listening, nullptr, nullptr, SOCK_CLOEXEC));
+}
+
+// Reads what a client of HTTP/2 sends until the head of a call has come. Whether it has.
+bool read_to_call(int connection) {
+  constexpr size_t kPreface = 24, kFrameHead = 9;
+  constexpr char kHeaders = 1;
+  std::string bytes;
+  for (size_t frame = kPreface;;) {
+    if (bytes.size() < frame + kFrameHead) {
+      char more[4096];
+      const ssize_t got = ::recv(connection, more, sizeof more, 0);
+      if (got <= 0) return false;
+      bytes.append(more, static_cast<size_t>(got));
+      continue;
+    }
+    if (bytes[frame + 3] == kHeaders) return true;
+    const auto byte = [&](size_t i) {
+      return size_t{static_cast<unsigned char>(bytes[frame + i])};
+    };
+    frame += kFrameHead + (byte(0) << 16 | byte(1) << 8 | byte(2));
+  }
+}
+
+// A server that is short of processor time gives a new connection up, and what came over it.
+TEST(GrpcChannel, WhatAServerDidNotSeeGoesOverItsNextConnection) {
+  UniqueFd socket = listen_at("127.0.0.1", 0);
+  const auto channel =
+      make_grpc_channel({.peer = {"ps", 0},
+                         .address = str("127.0.0.1:", listening_address(socket.get()).port),
+                         .self = std::make_shared<Identity>(TaskId{"worker", 0}, 1),
+                         .security = security::Security::load({}, std::nullopt),
+                         .settings = quick_settings()});
+  auto result = start(*channel, "echo/echo");
+  const UniqueFd first = next_connection(socket.get());
+  ASSERT_TRUE(first.valid());
+  const std::string settings("\0\0\0\4\0\0\0\0\0", 9);
+  // The last call that it has seen is none.
+  const std::string go_away(
+      "\0\0\10\7\0\0\0\0\0"
+      "\0\0\0\0"
+      "\0\0\0\0",
+      17);
+  ASSERT_EQ(::send(first.get(), settings.data(), settings.size(), MSG_NOSIGNAL), 9);
+  ASSERT_TRUE(read_to_call(first.get()));
+  ASSERT_EQ(::send(first.get(), go_away.data(), go_away.size(), MSG_NOSIGNAL), 17);
+  ::shutdown(first.get(), SHUT_WR);
+  TestServer server({}, quick_settings(), {.listen_fd = socket.release()});
+  ASSERT_EQ(result.wait_for(seconds(20)), std::future_status::ready);
+  EXPECT_EQ(message_of(result.get().error), "");
+}
+
 TEST(GrpcChannel, LimitsHold) {
   TestServer server;
   const auto channel = server.channel();
@@ -216,11 +277,7 @@ TEST(GrpcChannel, ConnectsAgainAtOnceWhereItIsToldTo) {
   // Takes connections and closes them: each attempt fails, and shows itself here.
   const UniqueFd socket = listen_at("127.0.0.1", 0);
   const std::string address = str("127.0.0.1:", listening_address(socket.get()).port);
-  const auto take = [&] {
-    pollfd waiting{socket.get(), POLLIN, 0};
-    if (::poll(&waiting, 1, 20'000) != 1) return false;
-    return UniqueFd(::accept4(socket.get(), nullptr, nullptr, SOCK_CLOEXEC)).valid();
-  };
+  const auto take = [&] { return next_connection(socket.get()).valid(); };
   const auto channel =
       make_grpc_channel({.peer = {"ps", 0},
                          .address = address,

@@ -6,6 +6,8 @@
 // (Communicator::buffer) grows; the others map parts of it when a call first uses them.
 #pragma once
 
+#include <sched.h>
+
 #include <atomic>
 #include <cstdint>
 
@@ -54,6 +56,7 @@ struct Call {
 struct Seat {
   alignas(64) std::atomic<uint32_t> meetings;  // to which the task has come
   std::atomic<uint32_t> left;                  // 1: it has destroyed its communicator
+  cpu_set_t cores;                             // that the task may use; before the first meeting
   // Of odd and of even calls: a task may begin a call while others still look at the one before.
   alignas(64) Call calls[2];
 };

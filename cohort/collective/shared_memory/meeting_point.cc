@@ -1,13 +1,12 @@
 #include "cohort/collective/shared_memory/meeting_point.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <cstring>
 #include <thread>
 #include <vector>
 
 #include "cohort/cluster/rpc/error_detail.h"
+#include "cohort/collective/shared_memory/cores.h"
 #include "cohort/collective/shared_memory/futex.h"
 #include "cohort/collective/slow_wait.h"
 
@@ -25,14 +24,8 @@ constexpr milliseconds kSlice{5};
 // How long the task that has ended the group may take to say why.
 constexpr milliseconds kMostWriting{1000};
 
-// How long to poll: a meeting of tasks that come at the same time takes less. Not at all where tasks
-// wait for each other's cores.
-std::chrono::nanoseconds spin_of(int tasks) {
-  cpu_set_t cores;
-  CPU_ZERO(&cores);
-  const bool known = ::sched_getaffinity(0, sizeof cores, &cores) == 0;
-  return std::chrono::microseconds(known && CPU_COUNT(&cores) >= tasks ? 50 : 0);
-}
+// A meeting of tasks that come at the same time takes less, and so does waking one that sleeps.
+constexpr std::chrono::microseconds kPollingTime{100};
 
 void pause() {
 #if defined(__x86_64__) || defined(__i386__)
@@ -58,10 +51,11 @@ MeetingPoint::MeetingPoint(Memory memory, const GroupMember& member, Lifelines l
       seats_(memory.seats),
       rank_(member.rank),
       size_(member.size()),
-      spin_(spin_of(member.size())),
       slow_after_(member.slow_after),
       lifelines_(std::move(lifelines)),
-      task_name_(std::move(task_name)) {}
+      task_name_(std::move(task_name)) {
+  seats_[rank_].cores = own_cores();
+}
 
 void MeetingPoint::leave() {
   seats_[rank_].left.store(1);
@@ -78,8 +72,19 @@ void MeetingPoint::meet(const Waiting& waiting) {
     uint32_t expected = before;
     if (!control_.epoch.compare_exchange_strong(expected, before + kOneMeeting)) throw_failure();
     if (control_.sleepers.load() != 0) futex_wake_all(control_.epoch);
-    return;
+  } else {
+    wait(before, waiting);
   }
+  if (meetings_ == 1) choose_polling_time();
+}
+
+void MeetingPoint::choose_polling_time() {
+  std::vector<cpu_set_t> cores;
+  for (int rank = 0; rank < size_; ++rank) cores.push_back(seats_[rank].cores);
+  if (each_can_have_a_core(cores)) polling_time_ = kPollingTime;
+}
+
+void MeetingPoint::wait(uint32_t before, const Waiting& waiting) {
   if (!wait_awake(before)) wait_asleep(before, waiting);
   if (!is_completed(control_.epoch.load(std::memory_order_acquire), before)) throw_failure();
 }
@@ -88,8 +93,8 @@ void MeetingPoint::meet(const Waiting& waiting) {
 bool MeetingPoint::wait_awake(uint32_t before) const {
   const auto ended = [&] { return control_.epoch.load(std::memory_order_acquire) != before; };
   if (ended()) return true;
-  if (spin_.count() == 0) return false;
-  const auto end = Clock::now() + spin_;
+  if (polling_time_.count() == 0) return false;
+  const auto end = Clock::now() + polling_time_;
   do {
     for (int i = 0; i < 64; ++i) {
       if (ended()) return true;

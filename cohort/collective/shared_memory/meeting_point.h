@@ -50,8 +50,13 @@ class MeetingPoint {
   void fail(const std::exception_ptr& error) noexcept;
   // Throws the group's error, if it has one.
   void check_usable() const;
+  // How long a task polls before it sleeps. Nobody does where tasks wait for each other's cores, nor
+  // before all are known to be on cores of their own: at the first meeting.
+  std::chrono::nanoseconds polling_time() const { return polling_time_; }
 
  private:
+  void choose_polling_time();
+  void wait(uint32_t before, const Waiting& waiting);
   bool wait_awake(uint32_t before) const;
   void wait_asleep(uint32_t before, const Waiting& waiting);
   bool close_meeting(uint32_t before);
@@ -66,11 +71,11 @@ class MeetingPoint {
   Seat* seats_;
   const int rank_;
   const int size_;
-  const std::chrono::nanoseconds spin_;
   const std::chrono::nanoseconds slow_after_;
   Lifelines lifelines_;
   const TaskName task_name_;
   uint32_t meetings_ = 0;
+  std::chrono::nanoseconds polling_time_{0};
 };
 
 }  // namespace cohort::collective::shared_memory

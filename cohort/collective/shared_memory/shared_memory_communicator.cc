@@ -63,7 +63,7 @@ class SharedMemoryCommunicator final : public Communicator {
   int size() const override { return member_.size(); }
   int64_t generation() const override { return member_.generation; }
   std::string task_name(int of_rank) const override { return to_string(member_.task(of_rank)); }
-  bool compares_fingerprints() const override { return true; }
+  bool compares_fingerprints(int64_t /*bytes*/) const override { return true; }
 
   Buffer buffer(int64_t bytes) override {
     home_.check("the communicator");

@@ -1,0 +1,55 @@
+#include "cohort/collective/shared_memory/cores.h"
+
+#include <vector>
+
+namespace cohort::collective::shared_memory {
+namespace {
+
+constexpr int kNobody = -1;
+
+// Gives cores to tasks, one each; a task with a choice makes room for one that has none.
+class Seating {
+ public:
+  explicit Seating(std::span<const cpu_set_t> tasks)
+      : tasks_(tasks), owner_(CPU_SETSIZE, kNobody) {}
+
+  bool seat(int task) {
+    asked_.assign(owner_.size(), false);
+    return find_core(task);
+  }
+
+ private:
+  bool find_core(int task) {
+    for (size_t core = 0; core < owner_.size(); ++core) {
+      if (asked_[core] || !CPU_ISSET(core, &tasks_[static_cast<size_t>(task)])) continue;
+      asked_[core] = true;
+      if (owner_[core] != kNobody && !find_core(owner_[core])) continue;
+      owner_[core] = task;
+      return true;
+    }
+    return false;
+  }
+
+  std::span<const cpu_set_t> tasks_;
+  std::vector<int> owner_;   // of each core
+  std::vector<bool> asked_;  // by the task that is being seated
+};
+
+}  // namespace
+
+cpu_set_t own_cores() {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  if (::sched_getaffinity(0, sizeof cores, &cores) != 0) CPU_ZERO(&cores);
+  return cores;
+}
+
+bool each_can_have_a_core(std::span<const cpu_set_t> tasks) {
+  Seating seating(tasks);
+  for (size_t task = 0; task < tasks.size(); ++task) {
+    if (!seating.seat(static_cast<int>(task))) return false;
+  }
+  return true;
+}
+
+}  // namespace cohort::collective::shared_memory

@@ -1,0 +1,57 @@
+#include "cohort/collective/shared_memory/cores.h"
+
+#include <gtest/gtest.h>
+
+#include <initializer_list>
+#include <thread>
+#include <vector>
+
+namespace cohort::collective::shared_memory {
+namespace {
+
+cpu_set_t cores(std::initializer_list<int> numbers) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const int number : numbers) CPU_SET(number, &set);
+  return set;
+}
+
+bool fits(const std::vector<cpu_set_t>& tasks) { return each_can_have_a_core(tasks); }
+
+TEST(SharedMemoryCores, TasksThatArePinnedToCoresOfTheirOwnHaveThem) {
+  EXPECT_TRUE(fits({cores({0}), cores({1})}));
+  EXPECT_TRUE(fits({cores({1000}), cores({7}), cores({0})}));
+  EXPECT_FALSE(fits({cores({3}), cores({3})}));
+}
+
+TEST(SharedMemoryCores, TasksThatShareCoresNeedAsMany) {
+  EXPECT_TRUE(fits({cores({0, 1}), cores({0, 1})}));
+  EXPECT_FALSE(fits({cores({0, 1}), cores({0, 1}), cores({0, 1})}));
+}
+
+TEST(SharedMemoryCores, ATaskWithAChoiceMakesRoom) {
+  EXPECT_TRUE(fits({cores({0, 1, 2}), cores({0, 1}), cores({0})}));
+  // Four cores in all, but three tasks on two of them.
+  EXPECT_FALSE(fits({cores({0, 1}), cores({0, 1}), cores({0, 1}), cores({0, 1, 2, 3})}));
+}
+
+TEST(SharedMemoryCores, WhereTheSystemDoesNotTellThereIsNoCore) {
+  EXPECT_FALSE(fits({cores({0}), cores({})}));
+}
+
+TEST(SharedMemoryCores, ThoseOfAThreadAreItsOwn) {
+  const cpu_set_t all = own_cores();
+  EXPECT_GE(CPU_COUNT(&all), 1);
+  int first = 0;
+  while (!CPU_ISSET(first, &all)) ++first;
+  const cpu_set_t one = cores({first});
+  cpu_set_t seen = cores({});
+  std::thread([&] {
+    ASSERT_EQ(::sched_setaffinity(0, sizeof one, &one), 0);
+    seen = own_cores();
+  }).join();
+  EXPECT_TRUE(CPU_EQUAL(&seen, &one));
+}
+
+}  // namespace
+}  // namespace cohort::collective::shared_memory
