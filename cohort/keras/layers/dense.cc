@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "cohort/keras/logits.h"
+#include "cohort/keras/masks.h"
 #include "cohort/keras/saving/layer_config.h"
 #include "cohort/ops/linear.h"
 
@@ -58,7 +59,8 @@ class DenseImpl final : public Layer {
   }
 
   Tensor call(const Tensor& input, const CallOptions&) override {
-    return internal::activate_outputs(options_.activation, product(input.to(dtype())));
+    return internal::keep_mask(
+        input, internal::activate_outputs(options_.activation, product(input.to(dtype()))));
   }
 
  private:
