@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -58,7 +59,11 @@ double fit_on(const keras::ModelHandle& model, int epochs,
               const std::vector<callbacks::CallbackArgument>& list = {}) {
   return model
       .fit(inputs(), labels(),
-           {.batch_size = kBatch, .epochs = epochs, .verbose = 0, .callbacks = list})["loss"]
+           {.batch_size = kBatch,
+            .epochs = epochs,
+            .verbose = 0,
+            .callbacks = list,
+            .shuffle = false})["loss"]
       .back();
 }
 
@@ -93,7 +98,10 @@ std::string train_and_save(const std::vector<std::string>& arguments) {
   // It goes on as the one that was saved.
   const double on = fit_on(model, 1);
   const double on_again = fit_on(again, 1);
-  return internal::str(trained, ' ', loaded, ' ', on, ' ', on_again);
+  std::ostringstream text;
+  text.precision(17);
+  text << trained << ' ' << loaded << ' ' << on << ' ' << on_again;
+  return text.str();
 }
 
 // arguments: a directory. ModelCheckpoint saves in each step, until somebody kills the task.
@@ -134,10 +142,11 @@ struct FitSaving : ::testing::Test {
     }
     return names;
   }
-  // A model in a directory, and nothing that another process has begun.
+  // A model in a directory, and nothing that another process has begun; the lock stays.
   void expect_one_model(const std::string& path) const {
-    EXPECT_THAT(names_in(path), UnorderedElementsAre("model.json", "variables-1.index",
-                                                     "variables-1.data-00000-of-00001"))
+    EXPECT_THAT(names_in(path),
+                UnorderedElementsAre(".cohort-writer.lock", "model.json", "variables-1.index",
+                                     "variables-1.data-00000-of-00001"))
         << path;
   }
 

@@ -176,7 +176,7 @@ def compare(probe, random, name, options, inputs, training, before, masked=False
     np.testing.assert_allclose(from_json(answer["output"]), output.numpy(), rtol=1e-5, atol=1e-5)
     assert len(answer["gradients"]) == len(gradients)
     for ours, theirs in zip(answer["gradients"], gradients):
-        np.testing.assert_allclose(from_json(ours), theirs.numpy(), rtol=1e-4, atol=2e-5)
+        np.testing.assert_allclose(from_json(ours), theirs.numpy(), rtol=1e-5, atol=1e-5)
     for ours, theirs in zip(answer["weights"], layer.get_weights()):
         np.testing.assert_allclose(from_json(ours), theirs, rtol=1e-5, atol=1e-5)
 
