@@ -101,6 +101,37 @@ TEST_P(SeveralTasks, ReduceAndGatherAcrossReplicas) {
   });
 }
 
+TEST_P(SeveralTasks, GatherStrings) {
+  const int n = GetParam().replicas();
+  run([&](const Strategy& strategy, int) {
+    // Of replica 2: [["2a", "22"]].
+    const auto values = strategy.run([](ReplicaContext& context) {
+      const std::string id = std::to_string(context.replica_id_in_sync_group());
+      return StringTensor({id + "a", id == "1" ? "" : id + id}, {1, 2});
+    });
+    const StringTensor rows = strategy.gather(values, 0);
+    EXPECT_EQ(rows.sizes(), (std::vector<int64_t>{n, 2}));
+    const StringTensor columns = strategy.gather(values, 1);
+    EXPECT_EQ(columns, rows.reshape({1, 2 * n}));  // of one row: the same order
+    EXPECT_EQ(rows[0], "0a");
+    EXPECT_EQ(rows[1], "00");
+    if (n > 1) {
+      EXPECT_EQ(rows[2], "1a");
+      EXPECT_EQ(rows[3], "");
+      const StringTensor by_column = strategy.gather(strategy.run([](ReplicaContext& context) {
+        return context.replica_id_in_sync_group() == 0 ? StringTensor({"a", "b"}, {2, 1})
+                                                       : StringTensor({"c", "d"}, {2, 1});
+      }),
+                                                     1);
+      EXPECT_EQ(by_column[0], "a");
+      EXPECT_EQ(by_column[1], "c");
+      EXPECT_EQ(by_column[n], "b");
+      EXPECT_EQ(by_column[n + 1], "d");
+    }
+    EXPECT_THROW(strategy.gather(values, 2), InvalidArgumentError);
+  });
+}
+
 TEST(SeveralTasksGather, AlongAnotherAxisThanOthersIsAnErrorOnAll) {
   run_all_tasks(2, 2, [](const Strategy& strategy, int task) {
     const auto values = strategy.run([] { return at::ones({2, 2}); });

@@ -22,16 +22,16 @@ using distribute::ReduceOp;
 using distribute::ReplicaContext;
 using distribute::Strategy;
 
-Tensor reduced(const Strategy& strategy, StepReduction reduction, const PerReplica<Tensor>& value) {
-  switch (reduction) {
-    case StepReduction::kSum:
-      return strategy.reduce(ReduceOp::SUM, value);
-    case StepReduction::kMean:
-      return strategy.reduce(ReduceOp::MEAN, value);
-    case StepReduction::kConcat:
-      break;
+Leaf reduced(const Strategy& strategy, StepReduction reduction, const std::vector<Leaf>& leaves) {
+  if (reduction == StepReduction::kConcat) {  // which may be strings
+    const PerReplica<Structure> values(PerReplica<Structure>::Values(leaves.begin(), leaves.end()));
+    return strategy.gather(values, 0).leaf();
   }
-  return strategy.gather(value, 0);
+  PerReplica<Tensor>::Values tensors;
+  for (const Leaf& leaf : leaves) tensors.push_back(leaf.tensor());
+  const bool is_sum = reduction == StepReduction::kSum;
+  return strategy.reduce(is_sum ? ReduceOp::SUM : ReduceOp::MEAN,
+                         PerReplica<Tensor>(std::move(tensors)));
 }
 
 Structure reduced(const Strategy& strategy, const StepFunction& step,
@@ -44,14 +44,11 @@ Structure reduced(const Strategy& strategy, const StepFunction& step,
                                    " leaves; give one reduction, or one for each leaf"));
   }
   size_t next = 0;
-  return map_structures(
-      std::vector<Structure>(results.values().begin(), results.values().end()),
-      [&](const std::vector<Leaf>& components) -> Leaf {
-        PerReplica<Tensor>::Values tensors;
-        for (const Leaf& leaf : components) tensors.push_back(leaf.tensor());
-        const StepReduction reduction = step.reductions[reductions == 1 ? 0 : next++];
-        return reduced(strategy, reduction, PerReplica<Tensor>(std::move(tensors)));
-      });
+  return map_structures(std::vector<Structure>(results.values().begin(), results.values().end()),
+                        [&](const std::vector<Leaf>& components) -> Leaf {
+                          return reduced(strategy, step.reductions[reductions == 1 ? 0 : next++],
+                                         components);
+                        });
 }
 
 }  // namespace

@@ -97,8 +97,8 @@ class StepRunner {
   // Runs `loop`, which schedules steps. If workers run steps by themselves, only the task that hands
   // the steps out runs it; the others serve until it has ended. So every task of a job makes the same
   // calls, each with the same steps and inputs, declared and made before. Returns in every task what
-  // the loop has returned; a task that was started again passes by the loops that have ended. Not
-  // within another loop.
+  // the loop has returned; a task that was started again passes by the loops that have ended. Within
+  // another loop of this strategy: runs `loop`, and no other task learns of it.
   // Errors: in every task, those of the loop. In tasks that serve, too: Unavailable (the task that
   // runs the loop is lost); FailedPrecondition (it runs another loop here: the programs differ).
   virtual Structure run_loop(FunctionRef<Structure()> loop) { return loop(); }

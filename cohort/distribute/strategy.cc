@@ -13,6 +13,7 @@
 #include "cohort/core/monitoring.h"
 #include "cohort/distribute/context_stack.h"
 #include "cohort/distribute/distributed_dataset.h"
+#include "cohort/distribute/gather_strings.h"
 #include "cohort/distribute/ragged_values.h"
 #include "cohort/distribute/reduction.h"
 #include "cohort/distribute/replica_context.h"
@@ -210,10 +211,25 @@ Structure Strategy::gather(const PerReplica<Structure>& value, int64_t axis) con
   }
   return internal::with_row_splits(
       map_structures(components, [&](const std::vector<Leaf>& leaves) -> Leaf {
+        if (leaves[0].is_strings()) {
+          PerReplica<StringTensor>::Values strings;
+          for (const Leaf& leaf : leaves) strings.push_back(leaf.strings());
+          return gather(PerReplica<StringTensor>(std::move(strings)), axis);
+        }
         PerReplica<Tensor>::Values tensors;
         for (const Leaf& leaf : leaves) tensors.push_back(leaf.tensor());
         return gather(PerReplica<Tensor>(std::move(tensors)), axis);
       }));
+}
+
+StringTensor Strategy::gather(const PerReplica<StringTensor>& value, int64_t axis) const {
+  require_cross_replica("gather", "ReplicaContext::all_gather");
+  if (value.size() != num_local_replicas()) {
+    internal::throw_wrong_component_count(value.size(), num_local_replicas());
+  }
+  return internal::with_typed_errors("Strategy::gather", [&] {
+    return internal::gather_strings(*core_, {value.values().begin(), value.values().end()}, axis);
+  });
 }
 
 namespace {

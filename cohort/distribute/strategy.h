@@ -170,6 +170,7 @@ class COHORT_API Strategy {
   // Errors: FailedPrecondition (in a replica), InvalidArgument (rank 0, axis outside [0, rank),
   // other dimensions or dtypes differ).
   Tensor gather(const PerReplica<Tensor>& value, int64_t axis) const;
+  StringTensor gather(const PerReplica<StringTensor>& value, int64_t axis) const;
   // Of a plain value: the values of all tasks; the value itself where there is one task.
   Tensor gather(const Tensor& value, int64_t axis) const;
   // The same for each leaf or member. RaggedTensors are joined row by row along axis 0.

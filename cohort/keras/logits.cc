@@ -3,8 +3,9 @@
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/custom_function.h>
 
-#include <array>
 #include <utility>
+
+#include "cohort/keras/tensor_notes.h"
 
 namespace cohort::internal {
 namespace {
@@ -45,40 +46,11 @@ struct Remembering : Function<Remembering<Squash>> {
 // Of the last results of this thread, where nothing is recorded, or the graph has been used up. A model
 // has few outputs.
 template <class Squash>
-class LastResults {
- public:
-  static LastResults& of_this_thread() {
-    thread_local LastResults results;
-    return results;
-  }
-
-  void add(const Tensor& result, const Tensor& logits) {
-    entries_[next_] = {ResultPtr(result.getIntrusivePtr()), logits};
-    next_ = (next_ + 1) % entries_.size();
-  }
-  Tensor logits_of(const Tensor& result) {
-    Tensor found;
-    for (Entry& entry : entries_) {
-      if (!entry.logits.defined()) continue;
-      const auto alive = entry.result.lock();
-      if (!alive) {
-        entry = {};
-      } else if (alive.get() == result.unsafeGetTensorImpl()) {
-        found = entry.logits;
-      }
-    }
-    return found;
-  }
-
- private:
-  using ResultPtr = c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>;
-  struct Entry {
-    ResultPtr result{c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>()};
-    Tensor logits;
-  };
-  std::array<Entry, 4> entries_;
-  size_t next_ = 0;
-};
+TensorNotes& last_logits() {
+  constexpr size_t kMost = 4;
+  thread_local TensorNotes logits(kMost);
+  return logits;
+}
 
 template <class Squash>
 Tensor squash(const Tensor& logits) {
@@ -88,7 +60,7 @@ Tensor squash(const Tensor& logits) {
   } else {
     result = Squash::of(logits);
   }
-  LastResults<Squash>::of_this_thread().add(result, logits.detach());
+  last_logits<Squash>().add(result, logits.detach());
   return result;
 }
 
@@ -101,7 +73,7 @@ Tensor logits_of(const Tensor& probabilities) {
     } catch (const c10::Error&) {  // a gradient has been taken, which used the graph up
     }
   }
-  return LastResults<Squash>::of_this_thread().logits_of(probabilities);
+  return last_logits<Squash>().find(probabilities);
 }
 
 }  // namespace

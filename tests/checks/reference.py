@@ -22,11 +22,14 @@ places. The test run compares this page with the headers (`tests/checks/referenc
 SECTIONS = [
     ("Layers", "keras::layers", [
         "keras/layers/dense.h", "keras/layers/conv1d.h", "keras/layers/conv2d.h",
+        "keras/layers/conv2d_transpose.h",
         "keras/layers/pooling1d.h", "keras/layers/pooling2d.h", "keras/layers/embedding.h",
-        "keras/layers/recurrent.h", "keras/layers/multi_head_attention.h",
+        "keras/layers/recurrent.h", "keras/layers/bidirectional.h", "keras/layers/masking.h",
+        "keras/layers/multi_head_attention.h",
         "keras/layers/batch_normalization.h", "keras/layers/layer_normalization.h",
         "keras/layers/normalization.h", "keras/layers/dropout.h", "keras/layers/elementwise.h",
-        "keras/layers/lambda.h", "keras/layers/merging.h", "keras/layers/reshaping.h",
+        "keras/layers/activation_layers.h",
+        "keras/layers/lambda.h", "keras/layers/merging.h", "keras/layers/dot.h", "keras/layers/reshaping.h",
         "keras/layers/string_lookup.h", "keras/layers/integer_lookup.h",
         "keras/layers/text_vectorization.h"]),
     ("A layer of your own", "keras::layers", ["keras/layers/layer.h"]),

@@ -28,12 +28,31 @@ template <class Options>
 Options recurrent_options(const Json& o) {
   Options options;
   options.activation = o.value("activation", "tanh");
+  options.dropout = o.value("dropout", 0.0);
+  options.recurrent_dropout = o.value("recurrent_dropout", 0.0);
   options.use_bias = o.value("use_bias", true);
   options.return_sequences = o.value("return_sequences", false);
   options.go_backwards = o.value("go_backwards", false);
   if constexpr (requires { options.reset_after; }) {
     options.reset_after = o.value("reset_after", true);
   }
+  return options;
+}
+
+LayerHandle make_recurrent(const std::string& name, const Json& o) {
+  const auto units = o.at("units").get<int64_t>();
+  if (name == "LSTM") return layers::LSTM(units, recurrent_options<layers::LSTMOptions>(o));
+  if (name == "GRU") return layers::GRU(units, recurrent_options<layers::GRUOptions>(o));
+  return layers::SimpleRNN(units, recurrent_options<layers::SimpleRNNOptions>(o));
+}
+
+layers::Conv2DOptions conv2d_options(const Json& o) {
+  layers::Conv2DOptions options;
+  if (o.contains("strides")) options.strides = o.at("strides").get<int64_t>();
+  if (o.contains("dilation_rate")) options.dilation_rate = o.at("dilation_rate").get<int64_t>();
+  options.padding = o.value("padding", "valid");
+  options.activation = o.value("activation", "linear");
+  options.use_bias = o.value("use_bias", true);
   return options;
 }
 
@@ -104,14 +123,35 @@ LayerHandle make_layer(const std::string& name, const Json& o) {
        [&] {
          return layers::Rescaling(o.at("scale").get<double>(), {.offset = o.value("offset", 0.0)});
        }},
-      {"LSTM",
+      {"ReLU",
        [&] {
-         return layers::LSTM(o.at("units").get<int64_t>(),
-                             recurrent_options<layers::LSTMOptions>(o));
+         layers::ReLUOptions options{.negative_slope = o.value("negative_slope", 0.0),
+                                     .threshold = o.value("threshold", 0.0)};
+         if (o.contains("max_value")) options.max_value = o.at("max_value").get<double>();
+         return layers::ReLU(options);
        }},
-      {"GRU",
+      {"LeakyReLU", [&] { return layers::LeakyReLU(o.value("alpha", 0.3)); }},
+      {"ELU", [&] { return layers::ELU(o.value("alpha", 1.0)); }},
+      {"Softmax",
+       [&] { return layers::Softmax({.axis = o.value("axis", std::vector<int64_t>{-1})}); }},
+      {"Conv2DTranspose",
        [&] {
-         return layers::GRU(o.at("units").get<int64_t>(), recurrent_options<layers::GRUOptions>(o));
+         const auto size = o.at("kernel_size").get<std::vector<int64_t>>();
+         return layers::Conv2DTranspose(o.at("filters").get<int64_t>(), {size[0], size[1]},
+                                        conv2d_options(o));
+       }},
+      {"Dot",
+       [&] {
+         const auto axes = o.at("axes").get<std::vector<int64_t>>();
+         return layers::Dot({axes[0], axes[1]}, {.normalize = o.value("normalize", false)});
+       }},
+      {"SimpleRNN", [&] { return make_recurrent(name, o); }},
+      {"LSTM", [&] { return make_recurrent(name, o); }},
+      {"GRU", [&] { return make_recurrent(name, o); }},
+      {"Bidirectional",
+       [&] {
+         return layers::Bidirectional(make_recurrent(o.at("layer"), o),
+                                      {.merge_mode = o.value("merge_mode", "concat")});
        }},
       {"MultiHeadAttention", [&] { return make_attention(o); }},
   };
@@ -142,15 +182,21 @@ Json run_layer(const Json& request) {
     inputs.push_back(tensor_of(input));
     members.emplace_back(inputs.back());
   }
-  const Structure all = members.size() == 1 ? members[0] : Structure::make_tuple(members);
-  layer(all);  // builds it
+  const layers::Masking masking(1.);
+  const auto masked = [&]() -> Structure {
+    if (!request.at("masked").get<bool>()) {
+      return members.size() == 1 ? members[0] : Structure::make_tuple(members);
+    }
+    return masking(members[0]);
+  };
+  layer(masked());  // builds it
   std::vector<Tensor> weights;
   for (const Json& weight : request.at("weights")) weights.push_back(tensor_of(weight));
   layer.set_weights(weights);
 
   GradientTape tape;
   for (const Tensor& input : inputs) tape.watch(input);
-  const Tensor output = layer(all, {.training = request.at("training").get<bool>()}).tensor();
+  const Tensor output = layer(masked(), {.training = request.at("training").get<bool>()}).tensor();
   std::vector<Tensor> sources = inputs;
   for (const Variable& variable : layer.trainable_variables()) sources.push_back(variable.value());
   const auto gradients =

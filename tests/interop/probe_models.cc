@@ -37,14 +37,20 @@ Json use_model(const Json& request) {
   Json outputs = Json::array();
   for (const Leaf& output : model(inputs).flatten()) outputs.push_back(json_of(output.tensor()));
   Json losses = Json::array();
+  Json all_logs = Json::array();
   if (request.contains("labels")) {
     const Structure labels = structure_of(request.at("labels"));
     for (int step = 0; step < request.at("steps").get<int>(); ++step) {
-      losses.push_back(model.train_on_batch(inputs, labels, {.reset_metrics = true})["loss"]);
+      const keras::Logs logs = model.train_on_batch(inputs, labels, {.reset_metrics = true});
+      losses.push_back(logs["loss"]);
+      Json& all = all_logs.emplace_back(Json::object());
+      for (const auto& [name, value] : logs) all[name] = value;
     }
   }
   if (request.contains("save")) model.save(request.at("save").get<std::string>());
-  return {{"outputs", std::move(outputs)}, {"losses", std::move(losses)}};
+  return {{"outputs", std::move(outputs)},
+          {"losses", std::move(losses)},
+          {"logs", std::move(all_logs)}};
 }
 
 Json fit_with_tensor_board(const Json& request) {

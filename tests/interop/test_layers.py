@@ -44,6 +44,34 @@ CASES = [
     ("Minimum", {}, PAIR),
     ("Concatenate", {"axis": 1}, [(3, 4), (3, 2)]),
     ("Rescaling", {"scale": 0.5, "offset": 3.0}, SEQUENCE),
+    ("ReLU", {}, SEQUENCE),
+    ("ReLU", {"max_value": 1.0, "negative_slope": 0.25}, SEQUENCE),
+    ("ReLU", {"threshold": 0.5, "negative_slope": 0.1}, SEQUENCE),
+    ("LeakyReLU", {}, SEQUENCE),
+    ("LeakyReLU", {"alpha": 0.05}, SEQUENCE),
+    ("ELU", {"alpha": 0.5}, SEQUENCE),
+    ("Softmax", {}, SEQUENCE),
+    ("Softmax", {"axis": [1]}, SEQUENCE),
+    ("Softmax", {"axis": [1, 2]}, SEQUENCE),
+    ("Conv2DTranspose", {"filters": 4, "kernel_size": [3, 2]}, IMAGE),
+    ("Conv2DTranspose", {"filters": 4, "kernel_size": [3, 3], "strides": 2}, IMAGE),
+    ("Conv2DTranspose", {"filters": 4, "kernel_size": [2, 3], "strides": 2, "padding": "same",
+                         "activation": "relu"}, IMAGE),
+    ("Conv2DTranspose", {"filters": 2, "kernel_size": [1, 2], "strides": 3, "padding": "same",
+                         "use_bias": False}, IMAGE),
+    ("Conv2DTranspose", {"filters": 2, "kernel_size": [2, 1], "strides": 3}, IMAGE),
+    ("Dot", {"axes": [1, 1]}, PAIR),
+    ("Dot", {"axes": [-1, -1], "normalize": True}, PAIR),
+    ("Dot", {"axes": [2, 1]}, [(2, 3, 4), (2, 4, 5)]),
+    ("Dot", {"axes": [1, 3], "normalize": True}, [(2, 3, 4), (2, 4, 5, 3)]),
+    ("SimpleRNN", {"units": 5}, SEQUENCE),
+    ("SimpleRNN", {"units": 3, "return_sequences": True, "go_backwards": True}, SEQUENCE),
+    ("SimpleRNN", {"units": 3, "activation": "relu", "use_bias": False}, SEQUENCE),
+    ("Bidirectional", {"layer": "LSTM", "units": 3}, SEQUENCE),
+    ("Bidirectional", {"layer": "GRU", "units": 3, "return_sequences": True,
+                       "merge_mode": "sum"}, SEQUENCE),
+    ("Bidirectional", {"layer": "SimpleRNN", "units": 3, "merge_mode": "mul"}, SEQUENCE),
+    ("Bidirectional", {"layer": "GRU", "units": 3, "merge_mode": "ave"}, SEQUENCE),
     ("LSTM", {"units": 5}, SEQUENCE),
     ("LSTM", {"units": 3, "return_sequences": True, "go_backwards": True}, SEQUENCE),
     ("LSTM", {"units": 3, "use_bias": False}, SEQUENCE),
@@ -72,10 +100,30 @@ def call(layer, name, inputs, training):
     return layer(whole)
 
 
+# Of sequences of which some steps are masked.
+MASKED_CASES = [
+    ("GlobalAveragePooling1D", {}),
+    ("SimpleRNN", {"units": 3}),
+    ("LSTM", {"units": 3}),
+    ("LSTM", {"units": 3, "return_sequences": True, "go_backwards": True}),
+    ("LSTM", {"units": 3, "activation": "relu", "return_sequences": True}),
+    ("GRU", {"units": 3, "return_sequences": True}),
+    ("GRU", {"units": 3, "reset_after": False}),
+    ("Bidirectional", {"layer": "GRU", "units": 3, "return_sequences": True}),
+    ("Bidirectional", {"layer": "LSTM", "units": 3, "merge_mode": "ave"}),
+]
+
+
 def make(name, options):
     options = dict(options)
     causal = options.pop("use_causal_mask", False)
-    layer = getattr(layers, name)(**options)
+    if name == "Bidirectional":
+        mode = options.pop("merge_mode", "concat")
+        layer = layers.Bidirectional(getattr(layers, options.pop("layer"))(**options), mode)
+    else:
+        if isinstance(options.get("axis"), list) and name == "Softmax" and len(options["axis"]) == 1:
+            options["axis"] = options["axis"][0]
+        layer = getattr(layers, name)(**options)
     layer.interop_causal = causal
     return layer
 
@@ -85,26 +133,50 @@ def make(name, options):
 def test_layer_follows_keras(probe, name, options, shapes, training):
     random = np.random.default_rng(list(repr((name, sorted(options), shapes)).encode()))
     inputs = [tf.constant(random.normal(size=shape), tf.float32) for shape in shapes]
+    compare(probe, random, name, options, inputs, training, lambda inputs: inputs)
+
+
+@pytest.mark.parametrize("name,options", MASKED_CASES, ids=str)
+def test_masked_steps_follow_keras(probe, name, options):
+    random = np.random.default_rng(7)
+    values = random.normal(size=(4, 5, 3))
+    values[0, 2:] = 1
+    values[1, :2] = 1
+    values[2, [1, 3]] = 1
+    masking = layers.Masking(1.0)
+    compare(probe, random, name, options, [tf.constant(values, tf.float32)], True,
+            lambda inputs: [masking(inputs[0])], masked=True)
+
+
+def test_dropout_of_recurrent_layers_is_that_of_training(probe):
+    random = np.random.default_rng(8)
+    inputs = [tf.constant(random.normal(size=(3, 5, 4)), tf.float32)]
+    for name in ("SimpleRNN", "LSTM", "GRU"):
+        options = {"units": 3, "dropout": 0.5, "recurrent_dropout": 0.25}
+        compare(probe, random, name, options, inputs, False, lambda inputs: inputs)
+
+
+def compare(probe, random, name, options, inputs, training, before, masked=False):
     layer = make(name, options)
-    call(layer, name, inputs, False)
+    call(layer, name, before(inputs), False)
     weights = [(random.random(size=w.shape) * 0.6 + 0.2).astype("float32")
                for w in layer.get_weights()]
     layer.set_weights(weights)
     with tf.GradientTape() as tape:
         tape.watch(inputs)
-        output = call(layer, name, inputs, training)
+        output = call(layer, name, before(inputs), training)
         flat = tf.reshape(output, [-1])
         loss = tf.reduce_sum(flat * tf.cos(tf.range(tf.size(flat), dtype=tf.float32)))
     gradients = tape.gradient(loss, inputs + layer.trainable_variables,
                               unconnected_gradients="zero")
 
     answer = probe("layer", {
-        "layer": name, "options": options, "training": training,
+        "layer": name, "options": options, "training": training, "masked": masked,
         "inputs": [as_json(x.numpy()) for x in inputs], "weights": [as_json(w) for w in weights]})
     np.testing.assert_allclose(from_json(answer["output"]), output.numpy(), rtol=1e-5, atol=1e-5)
     assert len(answer["gradients"]) == len(gradients)
     for ours, theirs in zip(answer["gradients"], gradients):
-        np.testing.assert_allclose(from_json(ours), theirs.numpy(), rtol=1e-4, atol=2e-5)
+        np.testing.assert_allclose(from_json(ours), theirs.numpy(), rtol=1e-5, atol=1e-5)
     for ours, theirs in zip(answer["weights"], layer.get_weights()):
         np.testing.assert_allclose(from_json(ours), theirs, rtol=1e-5, atol=1e-5)
 

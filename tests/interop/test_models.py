@@ -77,7 +77,37 @@ def words():
     return keras.Model(x, L.Embedding(4, 2)(L.StringLookup(vocabulary=["a", "b", "c"])(x)))
 
 
-MODELS = [images, built_by_a_call, shared, recurrent, attention, dicts, nested, words]
+def larger_images():
+    return keras.Sequential([
+        keras.Input((4, 4, 3)), L.Conv2DTranspose(4, 3, strides=2, padding="same"), L.LeakyReLU(0.1),
+        L.Conv2DTranspose(2, 2), L.ReLU(6.0, negative_slope=0.5), L.ELU(), L.Softmax(axis=1),
+        L.Softmax(axis=[1, 2])])
+
+
+def masked():
+    model = keras.Sequential([
+        L.Embedding(7, 3, mask_zero=True),
+        L.Bidirectional(L.LSTM(4, return_sequences=True, dropout=0.5), name="sides"),
+        L.Bidirectional(L.GRU(3, return_sequences=True), merge_mode="sum"),
+        L.SimpleRNN(4, return_sequences=True, recurrent_dropout=0.25), L.Dense(3)])
+    model(np.zeros((2, 6), np.int64))
+    return model
+
+
+def averaged():
+    x = keras.Input((5, 4))
+    marked = L.Masking(0.5)(x)
+    states = L.Bidirectional(L.LSTM(3, return_state=True), merge_mode=None)(marked)
+    return keras.Model(x, [L.GlobalAveragePooling1D()(L.Dense(3)(marked)), *states])
+
+
+def products():
+    a, b = keras.Input((4,)), keras.Input((4,))
+    return keras.Model([a, b], [L.Dot(1)([a, b]), L.Dot(axes=(1, 1), normalize=True)([a, b])])
+
+
+MODELS = [images, built_by_a_call, shared, recurrent, attention, dicts, nested, words, larger_images,
+          masked, averaged, products]
 
 
 def inputs_of(model, rng):
@@ -147,6 +177,27 @@ def test_models_of_keras_and_back(probe, tmp_path, rng, make):
     again = read(tmp_path / "cohort")
     found = again(tf.nest.map_structure(tf.constant, inputs), training=False)
     assert_outputs([output.numpy() for output in tf.nest.flatten(found)], expected, 1e-6)
+
+
+def test_masks_count_in_losses_and_metrics(probe, tmp_path, rng):
+    model = keras.Sequential.from_config(without_dropout(masked().get_config()))
+    inputs = rng.integers(0, 7, (4, 6)).astype(np.float32)
+    model(inputs)
+    labels = rng.integers(0, 3, (4, 6)).astype(np.float32)
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile(keras.optimizers.SGD(0.1), loss, metrics=["accuracy"])
+    write(model, tmp_path / "keras")
+    answer = probe("model", {"path": str(tmp_path / "keras"), "inputs": probe_json(inputs),
+                             "labels": as_json(labels), "steps": 2})
+    logs = [model.train_on_batch(inputs, labels, return_dict=True) for _ in range(2)]
+    np.testing.assert_allclose(answer["losses"], [one["loss"] for one in logs], rtol=1e-4)
+    np.testing.assert_allclose(answer["logs"][1]["accuracy"], logs[1]["accuracy"], rtol=1e-5)
+
+
+def without_dropout(config):  # what is random in training cannot be compared
+    text = json.dumps(config, default=float)
+    return json.loads(text.replace('"dropout": 0.5', '"dropout": 0.0')
+                      .replace('"recurrent_dropout": 0.25', '"recurrent_dropout": 0.0'))
 
 
 @pytest.mark.parametrize("optimizer", [

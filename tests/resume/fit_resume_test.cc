@@ -7,6 +7,9 @@
 #include <cohort/testing/multi_process_runner.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/inotify.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -89,6 +92,46 @@ std::string train_to_the_end(const std::vector<std::string>& arguments) {
   return fingerprint(all) + " " + std::to_string(history["loss"].back());
 }
 
+// Tells when a save begins: its temporary files appear in the folder.
+class SaveWatch {
+ public:
+  explicit SaveWatch(const std::string& folder)
+      : folder_(folder), fd_(::inotify_init1(IN_CLOEXEC)) {
+    std::filesystem::create_directories(folder);
+    if (::inotify_add_watch(fd_, folder.c_str(), IN_CREATE) < 0) {
+      throw UnknownError("the folder cannot be watched");
+    }
+  }
+  ~SaveWatch() { ::close(fd_); }
+  SaveWatch(const SaveWatch&) = delete;
+  SaveWatch& operator=(const SaveWatch&) = delete;
+
+  void wait_for_next(std::chrono::milliseconds timeout) const {
+    while (is_ready(std::chrono::milliseconds(0))) take();  // what has begun before
+    if (!is_ready(timeout)) throw DeadlineExceededError("no save has begun");
+  }
+  // Whether files of a save that has not ended are there.
+  bool is_in_save() const {
+    for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
+      if (entry.path().filename().string().starts_with(".cohort-tmp-")) return true;
+    }
+    return false;
+  }
+
+ private:
+  bool is_ready(std::chrono::milliseconds timeout) const {
+    pollfd one = {fd_, POLLIN, 0};
+    return ::poll(&one, 1, static_cast<int>(timeout.count())) > 0;
+  }
+  void take() const {
+    char events[4096];
+    if (::read(fd_, events, sizeof(events)) < 0) throw UnknownError("no events to read");
+  }
+
+  const std::string folder_;
+  const int fd_;
+};
+
 struct FitResume : ::testing::Test {
   FitResume() {
     directory = ::testing::TempDir() + "fit_resume_test.XXXXXX";  // mkdtemp fills it in
@@ -106,15 +149,26 @@ struct FitResume : ::testing::Test {
                                .arguments = {folder, strategy, std::to_string(save_freq)},
                                .deadline = seconds(300)});
     std::mt19937 random(static_cast<unsigned>(strategy.size()) + static_cast<unsigned>(save_freq));
+    SaveWatch saves(folder);
+    int in_saves = 0;
     runner.start();
     for (int i = 0; i < kills; ++i) {
-      const TaskId victim = {"worker", static_cast<int>(random() % static_cast<unsigned>(tasks))};
-      // So many steps into its life, and then at a moment that nobody chooses: in a step, in a save.
+      // The first worker writes.
+      const bool in_save = i % 2 == 1;
+      const int task = in_save ? 0 : static_cast<int>(random() % static_cast<unsigned>(tasks));
+      const TaskId victim = {"worker", task};
+      // So many steps into its life, and then at a moment that nobody chooses, or when a save has begun.
       for (auto steps = 1 + random() % 6; steps > 0; --steps) {
         runner.wait_for_line(victim, "step \\d+", seconds(60));
       }
+      if (in_save) saves.wait_for_next(seconds(60));
       runner.kill(victim);
-      for (int task = 0; task < tasks; ++task) runner.restart({"worker", task});
+      if (saves.is_in_save()) ++in_saves;
+      for (int other = 0; other < tasks; ++other) runner.restart({"worker", other});
+    }
+    if (kills > 0) {
+      std::printf("%s: %d kills, %d of them in a save\n", strategy.c_str(), kills, in_saves);
+      EXPECT_GT(in_saves, 0);
     }
     const std::map<TaskId, std::string> ends = runner.join();
     for (const auto& [task, end] : ends) EXPECT_EQ(end, ends.begin()->second);

@@ -12,6 +12,7 @@
 
 #include "cohort/distribute/context.h"
 #include "cohort/distribute/replica_context.h"
+#include "cohort/keras/masks.h"
 #include "cohort/keras/saving/layer_config.h"
 #include "cohort/ops/gradient_tape.h"
 
@@ -96,13 +97,15 @@ class BatchNormalizationImpl final : public Layer {
       throw InvalidArgumentError(str("layer '", name(), "' was built for ", moving_mean_.shape()[0],
                                      " channels, but got ", internal::describe(input)));
     }
-    if (!*options.training || !trainable()) {
-      return normalize(x, moving_mean_.value(), moving_variance_.value());
-    }
-    return options_.synchronized ? by_all_replicas(x) : by_own_batch(x);
+    return internal::keep_mask(input, normalized(x, *options.training && trainable()));
   }
 
  private:
+  Tensor normalized(const Tensor& x, bool by_batch) {
+    if (!by_batch) return normalize(x, moving_mean_.value(), moving_variance_.value());
+    return options_.synchronized ? by_all_replicas(x) : by_own_batch(x);
+  }
+
   static Tensor value_or_none(const Variable& weight) { return weight ? weight.value() : Tensor(); }
 
   // libtorch's kernels take channels after the batch, and divide by zero where there is nothing.

@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "cohort/keras/layers/conv_fields.h"
 #include "cohort/keras/layers/window.h"
 #include "cohort/keras/logits.h"
 #include "cohort/keras/saving/layer_config.h"
@@ -13,26 +14,6 @@ namespace cohort::keras::layers {
 namespace {
 
 using internal::str;
-
-template <class Fields, class Filters, class Size, class Options>
-void conv1d_fields(Fields& field, Filters& filters, Size& kernel_size, Options& options) {
-  field("filters", filters);
-  field.list_of_one("kernel_size", kernel_size);
-  field.list_of_one("strides", options.strides);
-  field("padding", options.padding);
-  field.always("data_format", "channels_last");
-  field.list_of_one("dilation_rate", options.dilation_rate);
-  field.always("groups", 1);
-  field("activation", options.activation);
-  field("use_bias", options.use_bias);
-  field("kernel_initializer", options.kernel_initializer);
-  field("bias_initializer", options.bias_initializer);
-  field("kernel_regularizer", options.kernel_regularizer);
-  field("bias_regularizer", options.bias_regularizer);
-  field("activity_regularizer", options.activity_regularizer);
-  field.always("kernel_constraint", nullptr);
-  field.always("bias_constraint", nullptr);
-}
 
 class Conv1DImpl final : public Layer {
  public:
@@ -55,9 +36,8 @@ class Conv1DImpl final : public Layer {
   }
 
   std::optional<Config> get_config() const override {
-    return internal::layer_config(*this, [this](auto& field) {
-      conv1d_fields(field, filters_, window_.size.width, options_);
-    });
+    return internal::layer_config(
+        *this, [this](auto& field) { conv_fields(field, filters_, window_.size.width, options_); });
   }
 
  protected:
@@ -122,7 +102,7 @@ layers::LayerHandle read_conv1d(FieldReader& field) {
   int64_t kernel_size = 0;
   layers::Conv1DOptions options;
   field.common(options);
-  layers::conv1d_fields(field, filters, kernel_size, options);
+  layers::conv_fields(field, filters, kernel_size, options);
   return layers::Conv1D(filters, kernel_size, std::move(options));
 }
 

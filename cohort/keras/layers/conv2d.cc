@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "cohort/keras/layers/conv_fields.h"
 #include "cohort/keras/layers/fusion.h"
 #include "cohort/keras/logits.h"
 #include "cohort/keras/saving/layer_config.h"
@@ -15,26 +16,6 @@ using internal::Border;
 using internal::Padding;
 using internal::str;
 using internal::Window;
-
-template <class Fields, class Filters, class Size, class Options>
-void conv2d_fields(Fields& field, Filters& filters, Size& kernel_size, Options& options) {
-  field("filters", filters);
-  field("kernel_size", kernel_size);
-  field("strides", options.strides);
-  field("padding", options.padding);
-  field.always("data_format", "channels_last");
-  field("dilation_rate", options.dilation_rate);
-  field.always("groups", 1);
-  field("activation", options.activation);
-  field("use_bias", options.use_bias);
-  field("kernel_initializer", options.kernel_initializer);
-  field("bias_initializer", options.bias_initializer);
-  field("kernel_regularizer", options.kernel_regularizer);
-  field("bias_regularizer", options.bias_regularizer);
-  field("activity_regularizer", options.activity_regularizer);
-  field.always("kernel_constraint", nullptr);
-  field.always("bias_constraint", nullptr);
-}
 
 class Conv2DImpl final : public Layer, public internal::HasEpilogue, public internal::SlidesWindow {
  public:
@@ -55,7 +36,7 @@ class Conv2DImpl final : public Layer, public internal::HasEpilogue, public inte
 
   std::optional<Config> get_config() const override {
     return internal::layer_config(
-        *this, [this](auto& field) { conv2d_fields(field, filters_, window_.size, options_); });
+        *this, [this](auto& field) { conv_fields(field, filters_, window_.size, options_); });
   }
 
  protected:
@@ -131,7 +112,7 @@ layers::LayerHandle read_conv2d(FieldReader& field) {
   layers::Size2D kernel_size = 1;
   layers::Conv2DOptions options;
   field.common(options);
-  layers::conv2d_fields(field, filters, kernel_size, options);
+  layers::conv_fields(field, filters, kernel_size, options);
   return layers::Conv2D(filters, kernel_size, std::move(options));
 }
 

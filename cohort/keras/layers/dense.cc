@@ -5,6 +5,7 @@
 
 #include "cohort/keras/layers/fusion.h"
 #include "cohort/keras/logits.h"
+#include "cohort/keras/masks.h"
 #include "cohort/keras/saving/layer_config.h"
 #include "cohort/ops/linear.h"
 
@@ -59,7 +60,8 @@ class DenseImpl final : public Layer, public internal::MultipliesInput {
   }
 
   Tensor call(const Tensor& input, const CallOptions&) override {
-    return internal::activate_outputs(options_.activation, product(input.to(dtype())));
+    return internal::keep_mask(
+        input, internal::activate_outputs(options_.activation, product(input.to(dtype()))));
   }
 
  public:

@@ -6,6 +6,8 @@
 
 #include "cohort/distribute/context.h"
 #include "cohort/distribute/replica_context.h"
+#include "cohort/keras/layers/kept_elements.h"
+#include "cohort/keras/masks.h"
 #include "cohort/keras/saving/layer_config.h"
 #include "cohort/ops/random.h"
 #include "cohort/train/trackable.h"
@@ -74,10 +76,7 @@ class DropoutImpl final : public Layer {
  public:
   DropoutImpl(double rate, const DropoutOptions& options)
       : Layer("Dropout", {.name = options.name}), rate_(rate), seed_(options.seed) {
-    if (!(rate >= 0 && rate <= 1)) {
-      throw InvalidArgumentError(
-          internal::str("Dropout: rate is ", rate, "; it must lie in [0, 1]"));
-    }
+    internal::check_rate(rate, "Dropout", "rate");
     set_input_spec({.floating = true});
     if (options.seed) generators_.emplace(*options.seed);
   }
@@ -96,12 +95,11 @@ class DropoutImpl final : public Layer {
  protected:
   Tensor call(const Tensor& input, const CallOptions& options) override {
     if (!*options.training || rate_ == 0) return input;
-    if (rate_ == 1) return input * 0;
+    if (rate_ == 1) return internal::keep_mask(input, input * 0);
     const random::RandomGenerator generator =
         generators_ ? generators_->get() : random::get_global_generator();
-    const Tensor uniform = generator.uniform(input.sizes().vec());
-    const Tensor keep = (uniform >= rate_).to(input.device(), input.scalar_type());
-    return input * keep / (1 - rate_);
+    const Tensor kept = internal::kept_elements(generator, input.sizes().vec(), rate_, input);
+    return internal::keep_mask(input, input * kept / (1 - rate_));
   }
 
  private:

@@ -4,6 +4,7 @@
 
 #include "cohort/keras/layers/fusion.h"
 #include "cohort/keras/logits.h"
+#include "cohort/keras/masks.h"
 #include "cohort/keras/saving/layer_config.h"
 
 namespace cohort::keras::layers {
@@ -27,7 +28,7 @@ class ActivationImpl final : public Layer, public internal::HasEpilogue {
 
  protected:
   Tensor call(const Tensor& input, const CallOptions&) override {
-    return internal::activate_outputs(activation_, input);
+    return internal::keep_mask(input, internal::activate_outputs(activation_, input));
   }
   const activations::Activation& final_activation() const override { return activation_; }
   Tensor call_without_epilogue(const Tensor& input) override { return input; }

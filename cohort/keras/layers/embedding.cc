@@ -9,6 +9,7 @@
 #include "cohort/core/ragged_tensor.h"
 #include "cohort/distribute/variable_impl.h"
 #include "cohort/keras/layers/fusion.h"
+#include "cohort/keras/masks.h"
 #include "cohort/keras/saving/layer_config.h"
 #include "cohort/ops/gradient_tape.h"
 #include "cohort/parameter_server/variables/row_ids.h"
@@ -26,7 +27,7 @@ void embedding_fields(Fields& field, Dim& input_dim, Dim& output_dim, Options& o
   field("embeddings_regularizer", options.embeddings_regularizer);
   field.always("activity_regularizer", nullptr);
   field.always("embeddings_constraint", nullptr);
-  field.always("mask_zero", false);
+  field("mask_zero", options.mask_zero);
   field.without_effect("input_length", nullptr);
 }
 
@@ -71,7 +72,7 @@ class EmbeddingImpl final : public Layer, public internal::LooksUpRows {
   // do their gradients.
   std::optional<internal::Product> mean_of_rows(const Tensor& input) override {
     constexpr int64_t kMostRowsPerLength = 4;
-    if (dtype() != float32 && dtype() != float64) return std::nullopt;
+    if (options_.mask_zero || (dtype() != float32 && dtype() != float64)) return std::nullopt;
     const Tensor ids = checked_ids(input).to(at::kCPU, int64).contiguous();
     const int64_t batch = ids.size(0), length = ids.size(1);
     if (ids.numel() == 0) return std::nullopt;
@@ -92,7 +93,9 @@ class EmbeddingImpl final : public Layer, public internal::LooksUpRows {
 
   Tensor look_up(const Tensor& input) override {
     // Its gradient has the looked-up rows only, and so has what a worker pulls from ps tasks.
-    return embeddings_.impl().read_rows(checked_ids(input));
+    const Tensor ids = checked_ids(input);
+    const Tensor rows = embeddings_.impl().read_rows(ids);
+    return options_.mask_zero ? internal::with_mask(rows, ids != 0) : rows;
   }
 
  private:

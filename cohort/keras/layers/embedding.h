@@ -14,6 +14,7 @@ namespace cohort::keras::layers {
 struct EmbeddingOptions {
   initializers::Initializer embeddings_initializer = "uniform";
   regularizers::Regularizer embeddings_regularizer = {};
+  bool mask_zero = false;  // the id 0 is padding: see Masking
   std::optional<DType> dtype = std::nullopt;
   std::string name = "";
 };

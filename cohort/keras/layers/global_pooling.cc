@@ -5,10 +5,21 @@
 #include "cohort/keras/layers/fusion.h"
 #include "cohort/keras/layers/pooling1d.h"
 #include "cohort/keras/layers/pooling2d.h"
+#include "cohort/keras/masks.h"
 #include "cohort/keras/saving/layer_config.h"
 
 namespace cohort::keras::layers {
 namespace {
+
+Tensor mean(const Tensor& input, at::IntArrayRef axes, bool keepdims) {
+  return input.mean(axes, keepdims);
+}
+Tensor maximum(const Tensor& input, at::IntArrayRef axes, bool keepdims) {
+  return input.amax(axes, keepdims);
+}
+
+constexpr int64_t kSequences = 3;
+constexpr int64_t kImages = 4;
 
 class GlobalPoolingImpl : public Layer {
  public:
@@ -16,7 +27,10 @@ class GlobalPoolingImpl : public Layer {
   // Over the axes between the batch and the channels; `rank` counts all.
   template <class Options>
   GlobalPoolingImpl(const char* class_name, int64_t rank, const Options& options, Pool pool)
-      : Layer(class_name, {.name = options.name}), keepdims_(options.keepdims), pool_(pool) {
+      : Layer(class_name, {.name = options.name}),
+        keepdims_(options.keepdims),
+        pool_(pool),
+        averages_sequences_(rank == kSequences && pool == mean) {
     set_input_spec({.rank = rank, .floating = true});
     for (int64_t axis = 1; axis < rank - 1; ++axis) axes_.push_back(axis);
   }
@@ -30,24 +44,18 @@ class GlobalPoolingImpl : public Layer {
 
  protected:
   Tensor call(const Tensor& input, const CallOptions&) override {
-    return pool_(input, axes_, keepdims_);
+    const Tensor mask = averages_sequences_ ? internal::mask_of(input) : Tensor();
+    if (!mask.defined()) return pool_(input, axes_, keepdims_);
+    const Tensor counts = internal::mask_factors(mask, input);
+    return (input * counts).sum(axes_, keepdims_) / counts.sum(axes_, keepdims_).clamp_min(1);
   }
 
  private:
   std::vector<int64_t> axes_;
   bool keepdims_;
   Pool pool_;
+  bool averages_sequences_;  // of the steps that count
 };
-
-Tensor mean(const Tensor& input, at::IntArrayRef axes, bool keepdims) {
-  return input.mean(axes, keepdims);
-}
-Tensor maximum(const Tensor& input, at::IntArrayRef axes, bool keepdims) {
-  return input.amax(axes, keepdims);
-}
-
-constexpr int64_t kSequences = 3;
-constexpr int64_t kImages = 4;
 
 class AverageOfSequences final : public GlobalPoolingImpl, public internal::AveragesSequences {
  public:

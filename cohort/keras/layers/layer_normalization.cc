@@ -7,6 +7,7 @@
 #include <cmath>
 #include <utility>
 
+#include "cohort/keras/masks.h"
 #include "cohort/keras/saving/layer_config.h"
 
 namespace cohort::keras::layers {
@@ -82,12 +83,13 @@ class LayerNormalizationImpl final : public Layer {
     const Tensor gamma = gamma_ ? gamma_.value() : Tensor();
     const Tensor beta = beta_ ? beta_.value() : Tensor();
     if (axes_.front() == x.dim() - static_cast<int64_t>(axes_.size())) {
-      return at::layer_norm(x, sizes_, gamma, beta, options_.epsilon);
+      return internal::keep_mask(input, at::layer_norm(x, sizes_, gamma, beta, options_.epsilon));
     }
     const auto [variance, mean] = at::var_mean(x, axes_, /*unbiased=*/false, /*keepdim=*/true);
     Tensor output = (x - mean) * (variance + options_.epsilon).rsqrt();
     if (gamma.defined()) output = output * gamma.reshape(broadcast_);
-    return beta.defined() ? output + beta.reshape(broadcast_) : output;
+    if (beta.defined()) output = output + beta.reshape(broadcast_);
+    return internal::keep_mask(input, output);
   }
 
  private:

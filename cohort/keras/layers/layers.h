@@ -1,10 +1,14 @@
 // All layers.
 #pragma once
 
+#include "cohort/keras/layers/activation_layers.h"
 #include "cohort/keras/layers/batch_normalization.h"
+#include "cohort/keras/layers/bidirectional.h"
 #include "cohort/keras/layers/conv1d.h"
 #include "cohort/keras/layers/conv2d.h"
+#include "cohort/keras/layers/conv2d_transpose.h"
 #include "cohort/keras/layers/dense.h"
+#include "cohort/keras/layers/dot.h"
 #include "cohort/keras/layers/dropout.h"
 #include "cohort/keras/layers/elementwise.h"
 #include "cohort/keras/layers/embedding.h"
@@ -13,6 +17,7 @@
 #include "cohort/keras/layers/layer.h"
 #include "cohort/keras/layers/layer_handle.h"
 #include "cohort/keras/layers/layer_normalization.h"
+#include "cohort/keras/layers/masking.h"
 #include "cohort/keras/layers/merging.h"
 #include "cohort/keras/layers/multi_head_attention.h"
 #include "cohort/keras/layers/normalization.h"

@@ -3,23 +3,37 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/maximum.h>
 #include <ATen/ops/minimum.h>
+#include <ATen/ops/ones.h>
 
 #include "cohort/keras/layers/describe_leaves.h"
+#include "cohort/keras/masks.h"
 #include "cohort/keras/saving/layer_config.h"
 
 namespace cohort::keras::layers {
 namespace {
+
+using internal::str;
 
 // The tensors of a tuple or dict. Errors: InvalidArgument (fewer than `least`; strings).
 std::vector<Tensor> tensors_of(const Structure& inputs, size_t least, const std::string& layer) {
   std::vector<Tensor> tensors;
   inputs.for_each([&](const Leaf& leaf) { tensors.push_back(leaf.tensor()); });
   if (tensors.size() < least) {
-    throw InvalidArgumentError(internal::str("layer '", layer, "' takes a tuple of ", least,
-                                             " or more tensors, but got ",
-                                             internal::describe_leaves(inputs)));
+    throw InvalidArgumentError(str("layer '", layer, "' takes a tuple of ", least,
+                                   " or more tensors, but got ",
+                                   internal::describe_leaves(inputs)));
   }
   return tensors;
+}
+
+// Of what is merged step by step: a step counts where it counts in all inputs.
+Tensor common_mask(const std::vector<Tensor>& tensors) {
+  Tensor common;
+  for (const Tensor& tensor : tensors) {
+    const Tensor mask = internal::mask_of(tensor);
+    if (mask.defined()) common = common.defined() ? common.logical_and(mask) : mask;
+  }
+  return common;
 }
 
 using Merge = Tensor (*)(const Tensor& a, const Tensor& b);
@@ -34,9 +48,10 @@ class MergeImpl : public Layer {
 
  protected:
   Structure call(const Structure& inputs, const CallOptions&) override {
-    return merged(tensors_of(inputs, 2, name()));
+    const std::vector<Tensor> tensors = tensors_of(inputs, 2, name());
+    return internal::with_mask(merged(tensors), common_mask(tensors));
   }
-  Tensor merged(const std::vector<Tensor>& tensors) const {
+  virtual Tensor merged(const std::vector<Tensor>& tensors) const {
     Tensor result = tensors[0];
     for (size_t i = 1; i < tensors.size(); ++i) result = merge_(result, tensors[i]);
     return result;
@@ -53,26 +68,23 @@ class AverageImpl final : public MergeImpl {
   explicit AverageImpl(const MergeOptions& options) : MergeImpl("Average", options, sum_of_two) {}
 
  protected:
-  Structure call(const Structure& inputs, const CallOptions&) override {
-    const std::vector<Tensor> tensors = tensors_of(inputs, 2, name());
-    return merged(tensors) / static_cast<double>(tensors.size());
+  Tensor merged(const std::vector<Tensor>& tensors) const override {
+    return MergeImpl::merged(tensors) / static_cast<double>(tensors.size());
   }
 };
 
-class SubtractImpl final : public Layer {
+class SubtractImpl final : public MergeImpl {
  public:
-  explicit SubtractImpl(const MergeOptions& options) : Layer("Subtract", {.name = options.name}) {}
-
-  std::optional<Config> get_config() const override { return internal::plain_layer_config(*this); }
+  explicit SubtractImpl(const MergeOptions& options)
+      : MergeImpl("Subtract", options, [](const Tensor& a, const Tensor& b) { return a - b; }) {}
 
  protected:
-  Structure call(const Structure& inputs, const CallOptions&) override {
-    const std::vector<Tensor> tensors = tensors_of(inputs, 2, name());
-    if (tensors.size() > 2) {
-      throw InvalidArgumentError(internal::str("layer '", name(), "' takes 2 tensors, but got ",
-                                               internal::describe_leaves(inputs)));
+  Structure call(const Structure& inputs, const CallOptions& options) override {
+    if (tensors_of(inputs, 2, name()).size() > 2) {
+      throw InvalidArgumentError(
+          str("layer '", name(), "' takes 2 tensors, but got ", internal::describe_leaves(inputs)));
     }
-    return tensors[0] - tensors[1];
+    return MergeImpl::call(inputs, options);
   }
 };
 
@@ -87,10 +99,26 @@ class ConcatenateImpl final : public Layer {
 
  protected:
   Structure call(const Structure& inputs, const CallOptions&) override {
-    return at::cat(tensors_of(inputs, 1, name()), axis_);
+    const std::vector<Tensor> tensors = tensors_of(inputs, 1, name());
+    return internal::with_mask(at::cat(tensors, axis_), concatenated_mask(tensors));
   }
 
  private:
+  // Along the features a step counts where it counts in all inputs; along the steps each is its own.
+  Tensor concatenated_mask(const std::vector<Tensor>& tensors) const {
+    const int64_t rank = tensors[0].dim();
+    const bool of_steps = rank > 2 && (axis_ == 1 || axis_ == 1 - rank);
+    if (!of_steps || !common_mask(tensors).defined()) return common_mask(tensors);
+    std::vector<Tensor> masks;
+    for (const Tensor& tensor : tensors) {
+      const Tensor mask = internal::mask_of(tensor);
+      masks.push_back(mask.defined() ? mask
+                                     : at::ones({tensor.size(0), tensor.size(1)},
+                                                tensor.options().dtype(at::kBool)));
+    }
+    return at::cat(masks, 1);
+  }
+
   int64_t axis_;
 };
 

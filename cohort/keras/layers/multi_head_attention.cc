@@ -2,12 +2,14 @@
 
 #include <ATen/ops/ones.h>
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 #include <vector>
 
 #include "cohort/keras/layers/describe_leaves.h"
 #include "cohort/keras/layers/dropout.h"
+#include "cohort/keras/masks.h"
 #include "cohort/keras/saving/layer_config.h"
 
 namespace cohort::keras::layers {
@@ -138,13 +140,14 @@ class MultiHeadAttentionImpl final : public Layer {
     const Tensor key = heads(*key_, keys);
     const Tensor value = heads(*value_, tensors[1]);
     Tensor scores = query.matmul(key.transpose(2, 3));
-    if (tensors.size() == 4) scores = masked(scores, tensors[3].unsqueeze(-3));
-    if (options_.use_causal_mask) {
-      scores = masked(scores, at::ones({scores.size(2), scores.size(3)}, scores.options()).tril());
+    if (const Tensor mask = mask_of_all(tensors, scores); mask.defined()) {
+      // Not minus infinity: where a query may attend to nothing, Keras attends to all alike.
+      scores = scores + (1 - mask.to(scores.scalar_type())).unsqueeze(1) * -1e9;
     }
     scores = scores.softmax(-1);
     if (dropout_) scores = (*dropout_)(scores, options);
-    return (*output_)(scores.matmul(value).transpose(1, 2), options);
+    return internal::keep_mask(tensors[0],
+                               (*output_)(scores.matmul(value).transpose(1, 2), options));
   }
 
  private:
@@ -153,9 +156,22 @@ class MultiHeadAttentionImpl final : public Layer {
     throw InvalidArgumentError(
         str("MultiHeadAttention: ", option, " is ", value, "; it must be above 0"));
   }
-  // Not minus infinity: where a query may attend to nothing, Keras attends to all alike.
-  static Tensor masked(const Tensor& scores, const Tensor& mask) {
-    return scores + (1 - mask.to(scores.scalar_type())) * -1e9;
+  // What a query may attend to, [batch, queries, keys] or with a batch of 1; undefined: all. The mask that
+  // is given, those of the sequences, the causal one, together.
+  Tensor mask_of_all(const std::vector<Tensor>& tensors, const Tensor& scores) const {
+    Tensor all;
+    const auto add = [&all](const Tensor& mask) {
+      all = all.defined() ? all.logical_and(mask) : mask;
+    };
+    if (tensors.size() == 4) add(tensors[3].dim() == 2 ? tensors[3].unsqueeze(0) : tensors[3]);
+    for (size_t i = 0; i < std::min<size_t>(tensors.size(), 3); ++i) {
+      const Tensor mask = internal::mask_of(tensors[i]);
+      if (mask.defined()) add(mask.unsqueeze(i == 0 ? 2 : 1));
+    }
+    if (options_.use_causal_mask) {
+      add(at::ones({1, scores.size(2), scores.size(3)}, scores.options()).tril());
+    }
+    return all;
   }
 
   int64_t num_heads_;

@@ -3,6 +3,9 @@
 //   layers::LSTM(64, {.return_sequences = true});
 //   layers::LSTM encoder(64, {.return_state = true});
 //   Structure output_h_c = encoder(Structure(x));
+//
+// Steps that an Embedding with mask_zero or a Masking layer marks are passed over: the state stays as it
+// is, and so does the output.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +17,39 @@
 #include "cohort/keras/layers/symbolic.h"
 
 namespace cohort::keras::layers {
+
+struct SimpleRNNOptions {
+  activations::Activation activation = "tanh";
+  bool use_bias = true;
+  bool return_sequences = false;  // the outputs of all steps rather than of the last
+  bool return_state = false;      // a tuple: the output, then the state
+  bool go_backwards = false;      // from the last step to the first
+  initializers::Initializer kernel_initializer = "glorot_uniform";
+  initializers::Initializer recurrent_initializer = "orthogonal";
+  initializers::Initializer bias_initializer = "zeros";
+  regularizers::Regularizer kernel_regularizer = {};
+  regularizers::Regularizer recurrent_regularizer = {};
+  regularizers::Regularizer bias_regularizer = {};
+  // In training these shares of the inputs, and of the state before its product with the recurrent
+  // kernel, are 0 and the rest is scaled up; the same elements at all steps of an example (Gal and
+  // Ghahramani, 2016), other ones for each gate of the state. In [0, 1].
+  double dropout = 0;
+  double recurrent_dropout = 0;
+  std::optional<DType> dtype = std::nullopt;
+  std::string name = "";
+};
+
+// activation(x . kernel + h . recurrent_kernel + bias), which is both the output and the state h.
+// Shapes: [batch, steps, features], floating, or a tuple of it and the initial h [batch, units] ->
+// [batch, units], or [batch, steps, units] with return_sequences; with return_state a tuple of that
+// and h.
+// Weights, of a child "cell": "kernel" [features, units], "recurrent_kernel" [units, units], "bias"
+// [units].
+class COHORT_API SimpleRNN : public LayerHandle {
+ public:
+  // Errors (of the others, too): InvalidArgument (units below 1; a dropout outside [0, 1]).
+  explicit SimpleRNN(int64_t units, SimpleRNNOptions options = {});
+};
 
 struct LSTMOptions {
   activations::Activation activation = "tanh";
@@ -29,6 +65,8 @@ struct LSTMOptions {
   regularizers::Regularizer kernel_regularizer = {};
   regularizers::Regularizer recurrent_regularizer = {};
   regularizers::Regularizer bias_regularizer = {};
+  double dropout = 0;            // of the inputs
+  double recurrent_dropout = 0;  // of the state; see SimpleRNNOptions
   std::optional<DType> dtype = std::nullopt;
   std::string name = "";
 };
@@ -41,7 +79,6 @@ struct LSTMOptions {
 // "bias" [4 * units]; their quarters are the gates for input, forgetting, cell and output.
 class COHORT_API LSTM : public LayerHandle {
  public:
-  // Errors: InvalidArgument (units below 1).
   explicit LSTM(int64_t units, LSTMOptions options = {});
 };
 
@@ -59,6 +96,8 @@ struct GRUOptions {
   regularizers::Regularizer kernel_regularizer = {};
   regularizers::Regularizer recurrent_regularizer = {};
   regularizers::Regularizer bias_regularizer = {};
+  double dropout = 0;            // of the inputs
+  double recurrent_dropout = 0;  // of the state; see SimpleRNNOptions
   std::optional<DType> dtype = std::nullopt;
   std::string name = "";
 };
@@ -69,7 +108,6 @@ struct GRUOptions {
 // reset, and the candidate.
 class COHORT_API GRU : public LayerHandle {
  public:
-  // Errors: InvalidArgument (units below 1).
   explicit GRU(int64_t units, GRUOptions options = {});
 };
 

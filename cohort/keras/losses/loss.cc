@@ -6,6 +6,7 @@
 #include "cohort/core/handle.h"
 #include "cohort/core/libtorch_error.h"
 #include "cohort/distribute/context.h"
+#include "cohort/keras/masks.h"
 #include "cohort/keras/saving/config_json.h"
 #include "cohort/keras/weighting.h"
 
@@ -83,10 +84,12 @@ Tensor Loss::operator()(const Tensor& y_true, const Tensor& y_pred,
   if (sample_weight.defined()) {
     losses = losses * internal::broadcast_weights(sample_weight, losses, name().c_str());
   }
+  const Tensor mask = internal::mask_of(y_pred);
+  if (mask.defined()) losses = losses * internal::broadcast_weights(mask, losses, name().c_str());
   if (reduction == Reduction::NONE) return losses;
   const Tensor sum = losses.sum();
-  if (reduction == Reduction::SUM) return sum;
-  return losses.numel() == 0 ? sum : sum / losses.numel();
+  if (reduction == Reduction::SUM || losses.numel() == 0) return sum;
+  return mask.defined() ? sum / internal::count_unmasked(mask, losses) : sum / losses.numel();
 }
 
 }  // namespace cohort::keras::losses

@@ -13,6 +13,8 @@ namespace cohort::keras::metrics {
 class COHORT_API Accuracy : public MeanMetricWrapper {
  public:
   explicit Accuracy(const MetricOptions& options = {});
+  template <NameLike Name>
+  explicit Accuracy(const Name& name) : Accuracy(MetricOptions{.name = std::string(name)}) {}
 };
 
 // The label is the class with the largest prediction.
@@ -20,6 +22,9 @@ class COHORT_API Accuracy : public MeanMetricWrapper {
 class COHORT_API SparseCategoricalAccuracy : public MeanMetricWrapper {
  public:
   explicit SparseCategoricalAccuracy(const MetricOptions& options = {});
+  template <NameLike Name>
+  explicit SparseCategoricalAccuracy(const Name& name)
+      : SparseCategoricalAccuracy(MetricOptions{.name = std::string(name)}) {}
 };
 
 // The largest label and the largest prediction are those of one class; labels are one-hot, say.
@@ -27,6 +32,9 @@ class COHORT_API SparseCategoricalAccuracy : public MeanMetricWrapper {
 class COHORT_API CategoricalAccuracy : public MeanMetricWrapper {
  public:
   explicit CategoricalAccuracy(const MetricOptions& options = {});
+  template <NameLike Name>
+  explicit CategoricalAccuracy(const Name& name)
+      : CategoricalAccuracy(MetricOptions{.name = std::string(name)}) {}
 };
 
 struct BinaryAccuracyOptions {

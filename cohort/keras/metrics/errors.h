@@ -15,51 +15,79 @@ namespace cohort::keras::metrics {
 class COHORT_API MeanSquaredError : public MeanMetricWrapper {
  public:
   explicit MeanSquaredError(const MetricOptions& options = {});
+  template <NameLike Name>
+  explicit MeanSquaredError(const Name& name)
+      : MeanSquaredError(MetricOptions{.name = std::string(name)}) {}
 };
 
 class COHORT_API MeanAbsoluteError : public MeanMetricWrapper {
  public:
   explicit MeanAbsoluteError(const MetricOptions& options = {});
+  template <NameLike Name>
+  explicit MeanAbsoluteError(const Name& name)
+      : MeanAbsoluteError(MetricOptions{.name = std::string(name)}) {}
 };
 
 class COHORT_API MeanAbsolutePercentageError : public MeanMetricWrapper {
  public:
   explicit MeanAbsolutePercentageError(const MetricOptions& options = {});
+  template <NameLike Name>
+  explicit MeanAbsolutePercentageError(const Name& name)
+      : MeanAbsolutePercentageError(MetricOptions{.name = std::string(name)}) {}
 };
 
 class COHORT_API MeanSquaredLogarithmicError : public MeanMetricWrapper {
  public:
   explicit MeanSquaredLogarithmicError(const MetricOptions& options = {});
+  template <NameLike Name>
+  explicit MeanSquaredLogarithmicError(const Name& name)
+      : MeanSquaredLogarithmicError(MetricOptions{.name = std::string(name)}) {}
 };
 
 class COHORT_API LogCoshError : public MeanMetricWrapper {
  public:
   explicit LogCoshError(const MetricOptions& options = {});
+  template <NameLike Name>
+  explicit LogCoshError(const Name& name)
+      : LogCoshError(MetricOptions{.name = std::string(name)}) {}
 };
 
 class COHORT_API Hinge : public MeanMetricWrapper {
  public:
   explicit Hinge(const MetricOptions& options = {});
+  template <NameLike Name>
+  explicit Hinge(const Name& name) : Hinge(MetricOptions{.name = std::string(name)}) {}
 };
 
 class COHORT_API SquaredHinge : public MeanMetricWrapper {
  public:
   explicit SquaredHinge(const MetricOptions& options = {});
+  template <NameLike Name>
+  explicit SquaredHinge(const Name& name)
+      : SquaredHinge(MetricOptions{.name = std::string(name)}) {}
 };
 
 class COHORT_API CategoricalHinge : public MeanMetricWrapper {
  public:
   explicit CategoricalHinge(const MetricOptions& options = {});
+  template <NameLike Name>
+  explicit CategoricalHinge(const Name& name)
+      : CategoricalHinge(MetricOptions{.name = std::string(name)}) {}
 };
 
 class COHORT_API KLDivergence : public MeanMetricWrapper {
  public:
   explicit KLDivergence(const MetricOptions& options = {});
+  template <NameLike Name>
+  explicit KLDivergence(const Name& name)
+      : KLDivergence(MetricOptions{.name = std::string(name)}) {}
 };
 
 class COHORT_API Poisson : public MeanMetricWrapper {
  public:
   explicit Poisson(const MetricOptions& options = {});
+  template <NameLike Name>
+  explicit Poisson(const Name& name) : Poisson(MetricOptions{.name = std::string(name)}) {}
 };
 
 struct CrossentropyOptions {
@@ -105,6 +133,9 @@ class COHORT_API CosineSimilarity : public MeanMetricWrapper {
 class COHORT_API RootMeanSquaredError : public PredictionMetric {
  public:
   explicit RootMeanSquaredError(const MetricOptions& options = {});
+  template <NameLike Name>
+  explicit RootMeanSquaredError(const Name& name)
+      : RootMeanSquaredError(MetricOptions{.name = std::string(name)}) {}
 };
 
 }  // namespace cohort::keras::metrics

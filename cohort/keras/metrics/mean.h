@@ -11,6 +11,8 @@ class COHORT_API Mean : public Metric {
  public:
   Mean() : Mean(MetricOptions{}) {}
   explicit Mean(const MetricOptions& options);
+  template <NameLike Name>
+  explicit Mean(const Name& name) : Mean(MetricOptions{.name = std::string(name)}) {}
 
   // Shapes: values [..], any dtype; sample_weight undefined (1), or broadcasts to values, or
   // has fewer dimensions: values are then averaged over the others first.
@@ -26,6 +28,8 @@ class COHORT_API Sum : public Metric {
  public:
   Sum() : Sum(MetricOptions{}) {}
   explicit Sum(const MetricOptions& options);
+  template <NameLike Name>
+  explicit Sum(const Name& name) : Sum(MetricOptions{.name = std::string(name)}) {}
 
   void update_state(const Tensor& values, const Tensor& sample_weight = Tensor()) const;
   Tensor operator()(const Tensor& values, const Tensor& sample_weight = Tensor()) const;

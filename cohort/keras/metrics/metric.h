@@ -7,6 +7,7 @@
 //   test_loss.reset_state();
 #pragma once
 
+#include <concepts>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -35,6 +36,9 @@ namespace keras::metrics {
 struct MetricOptions {
   std::string name = "";  // empty: the metric's own
 };
+// A name alone: Mean("loss") is Mean({.name = "loss"}).
+template <class T>
+concept NameLike = std::convertible_to<const T&, std::string_view>;
 
 // A handle: copies name the same metric. Its state is created at its first use, under the strategy
 // of the scope in which the metric was made, or else the current one.

@@ -55,6 +55,13 @@ TEST(Mean, CallUpdatesAndReturns) {
   EXPECT_EQ(mean(numbers({8})).item<double>(), 4);
 }
 
+TEST(Metrics, MayBeGivenANameAlone) {
+  EXPECT_EQ(Mean("train_loss").name(), "train_loss");
+  EXPECT_EQ(SparseCategoricalAccuracy(std::string("accuracy")).name(), "accuracy");
+  EXPECT_EQ(RootMeanSquaredError("error").name(), "error");
+  EXPECT_EQ(Mean({.name = "loss"}).name(), "loss");
+}
+
 TEST(Mean, CopiesAreTheSameMetric) {
   const Mean mean;
   const Mean copy = mean;

@@ -124,7 +124,8 @@ class COHORT_API Optimizer {
   // optimizer has not seen).
   void finalize_variable_values(const std::vector<Variable>& variables) const;
 
-  // How many updates this process has left out for gradients that were not finite.
+  // How many updates were left out for gradients that were not finite: with parameter servers by all
+  // workers together, elsewhere by each process, which is the same number. Outside of steps.
   int64_t skipped_updates() const;
   // The number of updates applied: int64, shape [].
   Variable iterations() const;

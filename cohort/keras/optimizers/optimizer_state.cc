@@ -80,7 +80,17 @@ OptimizerState::OptimizerState(std::string name, std::unique_ptr<const optim::Up
       strategy_(distribute::has_strategy() ? distribute::get_strategy().core() : nullptr),
       plans_(str("optimizer '", name_, "'")),
       checkpoint_slots_(name_, *rule_) {
-  if (strategy_ != nullptr && strategy_->steps_run_elsewhere()) iterations();
+  if (strategy_ != nullptr && strategy_->steps_run_elsewhere()) {
+    iterations();
+    // Workers skip by themselves, each its own updates.
+    if (options.not_finite == NotFinite::SKIP) {
+      skipped_by_all_ =
+          Variable(at::zeros({}, int64), {.name = name_ + "/skipped_updates",
+                                          .trainable = false,
+                                          .synchronization = VariableSynchronization::ON_READ,
+                                          .aggregation = VariableAggregation::ONLY_FIRST_REPLICA});
+    }
+  }
   if (options.gradient_accumulation_steps > 1) {
     accumulator_ =
         std::make_unique<GradientAccumulator>(name_, options.gradient_accumulation_steps);
@@ -198,6 +208,7 @@ void OptimizerState::skip(const ReplicaContext& replica, int64_t iteration) {
                                " updates are not finite (NaN or infinity in one replica or more); "
                                "no variable was changed");
   if (options_.not_finite == NotFinite::RAISE) throw InvalidArgumentError(what);
+  if (skipped_by_all_) skipped_by_all_.assign_add(1.0);
   if (is_first && skipped_ == 1) {
     log_warning(what, "; further ones are counted by skipped_updates()");
   }

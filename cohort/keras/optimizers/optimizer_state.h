@@ -39,7 +39,9 @@ class OptimizerState final : public train::Trackable {
   std::vector<Variable> variables();
   const std::string& name() const { return name_; }
   bool has_schedule() const { return schedule_ != nullptr; }
-  int64_t skipped_updates() const { return skipped_; }
+  int64_t skipped_updates() const {
+    return skipped_by_all_ ? skipped_by_all_.value().item<int64_t>() : skipped_.load();
+  }
   // How the optimizer was made; no class: one of the program.
   std::string class_name;
   keras::Config config;
@@ -80,6 +82,7 @@ class OptimizerState final : public train::Trackable {
   Variable iterations_;
   std::atomic<bool> warned_{false};
   std::atomic<int64_t> skipped_{0};
+  Variable skipped_by_all_;  // where workers run steps by themselves: on the ps
   ExchangePlans plans_;
 
   mutable std::mutex mutex_;

@@ -380,5 +380,12 @@ TEST(Optimizer, TheLearningRateMayStandAlone) {
   EXPECT_DOUBLE_EQ(RMSprop(schedule).learning_rate(), 0.25);
 }
 
+TEST(Optimizer, TheNextNumbersMayFollowAsInKeras) {
+  EXPECT_EQ(SGD(0.5, 0.9).serialize(), SGD({.learning_rate = 0.5, .momentum = 0.9}).serialize());
+  EXPECT_EQ(Adam(0.5, 0.8, 0.99).serialize(),
+            Adam({.learning_rate = 0.5, .beta_1 = 0.8, .beta_2 = 0.99}).serialize());
+  EXPECT_EQ(RMSprop(0.5, 0.8).serialize(), RMSprop({.learning_rate = 0.5, .rho = 0.8}).serialize());
+}
+
 }  // namespace
 }  // namespace cohort::keras::optimizers

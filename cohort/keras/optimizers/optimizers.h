@@ -17,7 +17,8 @@
 
 namespace cohort::keras::optimizers {
 
-// A number or a schedule: Adam(1e-3) is Adam({.learning_rate = 1e-3}).
+// A number or a schedule: Adam(1e-3) is Adam({.learning_rate = 1e-3}). What Keras takes next may follow:
+// SGD(0.1, 0.9) has a momentum of 0.9.
 template <class T>
 concept LearningRateLike = std::convertible_to<const T&, LearningRate>;
 
@@ -42,7 +43,8 @@ class COHORT_API SGD : public Optimizer {
  public:
   explicit SGD(const SGDOptions& options = {});
   template <LearningRateLike Rate>
-  explicit SGD(const Rate& learning_rate) : SGD(SGDOptions{.learning_rate = learning_rate}) {}
+  explicit SGD(const Rate& learning_rate, double momentum = 0)
+      : SGD(SGDOptions{.learning_rate = learning_rate, .momentum = momentum}) {}
 };
 
 struct AdamOptions {
@@ -68,7 +70,8 @@ class COHORT_API Adam : public Optimizer {
  public:
   explicit Adam(const AdamOptions& options = {});
   template <LearningRateLike Rate>
-  explicit Adam(const Rate& learning_rate) : Adam(AdamOptions{.learning_rate = learning_rate}) {}
+  explicit Adam(const Rate& learning_rate, double beta_1 = 0.9, double beta_2 = 0.999)
+      : Adam(AdamOptions{.learning_rate = learning_rate, .beta_1 = beta_1, .beta_2 = beta_2}) {}
 };
 
 struct AdamWOptions {
@@ -120,8 +123,8 @@ class COHORT_API RMSprop : public Optimizer {
  public:
   explicit RMSprop(const RMSpropOptions& options = {});
   template <LearningRateLike Rate>
-  explicit RMSprop(const Rate& learning_rate)
-      : RMSprop(RMSpropOptions{.learning_rate = learning_rate}) {}
+  explicit RMSprop(const Rate& learning_rate, double rho = 0.9, double momentum = 0)
+      : RMSprop(RMSpropOptions{.learning_rate = learning_rate, .rho = rho, .momentum = momentum}) {}
 };
 
 struct AdagradOptions {
@@ -196,8 +199,8 @@ class COHORT_API Adamax : public Optimizer {
  public:
   explicit Adamax(const AdamaxOptions& options = {});
   template <LearningRateLike Rate>
-  explicit Adamax(const Rate& learning_rate)
-      : Adamax(AdamaxOptions{.learning_rate = learning_rate}) {}
+  explicit Adamax(const Rate& learning_rate, double beta_1 = 0.9, double beta_2 = 0.999)
+      : Adamax(AdamaxOptions{.learning_rate = learning_rate, .beta_1 = beta_1, .beta_2 = beta_2}) {}
 };
 
 struct NadamOptions {
@@ -222,7 +225,8 @@ class COHORT_API Nadam : public Optimizer {
  public:
   explicit Nadam(const NadamOptions& options = {});
   template <LearningRateLike Rate>
-  explicit Nadam(const Rate& learning_rate) : Nadam(NadamOptions{.learning_rate = learning_rate}) {}
+  explicit Nadam(const Rate& learning_rate, double beta_1 = 0.9, double beta_2 = 0.999)
+      : Nadam(NadamOptions{.learning_rate = learning_rate, .beta_1 = beta_1, .beta_2 = beta_2}) {}
 };
 
 struct FtrlOptions {

@@ -208,7 +208,7 @@ namespace keras {
 std::string ModelHandle::to_json() const { return internal::architecture(model()).dump(); }
 
 void ModelHandle::save(const std::string& path, const SaveOptions& options) const {
-  internal::save_model(*this, path, options);
+  internal::write_for_all(model(), [&] { internal::save_model(*this, path, options); });
 }
 
 namespace models {

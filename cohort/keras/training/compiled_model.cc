@@ -8,8 +8,10 @@
 #include "cohort/distribute/context.h"
 #include "cohort/distribute/nn.h"
 #include "cohort/distribute/replica_context.h"
+#include "cohort/keras/masks.h"
 #include "cohort/keras/metrics/metric_state.h"
 #include "cohort/keras/named.h"
+#include "cohort/keras/weighting.h"
 #include "cohort/ops/gradient_tape.h"
 
 namespace cohort::internal {
@@ -45,6 +47,15 @@ int num_replicas_of_step() {
         "compute_loss was called outside of a step; call it in train_step or test_step");
   }
   return replica->num_replicas_in_sync();
+}
+
+// The weight of each prediction for a metric: 0 where the model has masked it.
+Tensor masked_weight(const Tensor& weight, const Tensor& prediction) {
+  const Tensor mask = mask_of(prediction);
+  if (!mask.defined()) return weight;
+  const Tensor factors = mask.to(prediction.scalar_type());
+  if (!weight.defined()) return factors;
+  return factors * broadcast_weights(weight, factors, "metrics");
 }
 
 int64_t rows_of(const Tensor& tensor) { return tensor.dim() == 0 ? 1 : tensor.size(0); }
@@ -214,13 +225,14 @@ Tensor CompiledModel::compute_loss(const Structure& y, const Structure& y_pred,
                                     prediction, weight);
     const Tensor sum = losses.sum();
     const bool averages = part.reduction != Reduction::SUM && part.reduction != Reduction::NONE;
-    const Tensor scaled = averages ? sum / (losses.numel() * replicas) : sum;
-    Tensor mean = sum.detach();
-    if (part.reduction != Reduction::SUM) {
-      mean = mean / losses.numel();
-    } else {
-      mean = mean * replicas;
-    }
+    const Tensor mask = mask_of(prediction);
+    const auto divided = [&](const Tensor& total, int64_t times) {
+      return mask.defined() ? total / (count_unmasked(mask, losses) * times)
+                            : total / (losses.numel() * times);
+    };
+    const Tensor scaled = averages ? divided(sum, replicas) : sum;
+    const Tensor mean =
+        part.reduction == Reduction::SUM ? sum.detach() * replicas : divided(sum.detach(), 1);
     if (part.mean) part.mean->add(mean, rows);
     add(total, part.weight == 1 ? scaled : scaled * part.weight);
     add(reported, part.weight == 1 ? mean : mean * part.weight);
@@ -257,8 +269,11 @@ void CompiledModel::update_metrics(const Structure& y, const Structure& y_pred,
       const bool weighs = part.weighted && sample_weight.num_leaves() > 0;
       part.made.update(
           labels, prediction,
-          weighs ? member_for(sample_weight, i, output.name, count, "the sample weights").tensor()
-                 : Tensor());
+          masked_weight(
+              weighs
+                  ? member_for(sample_weight, i, output.name, count, "the sample weights").tensor()
+                  : Tensor(),
+              prediction));
     }
   }
 }

@@ -144,7 +144,7 @@ bool ModelHandle::stop_training() const { return Training::of(model()).stop; }
 void ModelHandle::set_stop_training(bool stop) const { Training::of(model()).stop = stop; }
 
 void ModelHandle::save_weights(const std::string& path) const {
-  train::Checkpoint(trackable()).write(path);
+  internal::write_for_all(model(), [&] { train::Checkpoint(trackable()).write(path); });
 }
 
 void ModelHandle::load_weights(const std::string& path) const {

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "cohort/core/text.h"
+#include "cohort/distribute/strategy_core.h"
+#include "cohort/keras/layers/layer_state.h"
 #include "cohort/keras/training/class_weights.h"
 #include "cohort/ops/gradient_tape.h"
 
@@ -81,6 +83,17 @@ void read_metrics(const std::vector<NamedMetric>& metrics,
   for (const NamedMetric& one : metrics) {
     entries.emplace_back(one.log_name, one.metric.result().item<double>());
   }
+}
+
+void write_for_all(const Model& model, FunctionRef<void()> write) {
+  const std::shared_ptr<StrategyCore> core = strategy_of(model);
+  if (!core->steps_run_elsewhere()) return write();
+  const auto runner = core->make_runner();
+  runner->declare(make_step("save/" + model.name(), [] {}));  // gives the call its name
+  runner->run_loop([&] {
+    write();
+    return Structure();
+  });
 }
 
 }  // namespace internal

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "cohort/core/function_ref.h"
 #include "cohort/distribute/step_runner.h"
 #include "cohort/keras/model.h"
 #include "cohort/keras/training/compiled_model.h"
@@ -47,6 +48,10 @@ class Training {
 
 // The model behind a handle.
 std::shared_ptr<keras::Model> model_of(const keras::ModelHandle& handle);
+// Calls `write`, which writes files: in each task, which write as a group; or where workers run steps by
+// themselves in the coordinator alone, for which the others wait, as in fit. COLLECTIVE over tasks, but
+// for callbacks. Errors: those of `write`, in every task.
+void write_for_all(const keras::Model& model, FunctionRef<void()> write);
 // Current numbers of these. COLLECTIVE over tasks.
 void read_metrics(const std::vector<NamedMetric>& metrics,
                   std::vector<keras::Logs::Entry>& entries);

@@ -104,14 +104,17 @@ Structure ServerRunner::run_loop(FunctionRef<Structure()> loop) {
 }
 
 Structure ServerRunner::lead(FunctionRef<Structure()> loop) {
+  // Within another loop, as a callback's: the other tasks, which have no callbacks, wait for that one.
+  if (call_->is_led) return loop();
   distribute::Coordination* others = core_->coordination();
   LoopResult result{.name = call_->name};
+  call_->is_led = true;
   try {
     result.value = loop();
   } catch (...) {
     result.error = caught_error();
-    if (others == nullptr) throw;
   }
+  call_->is_led = false;
   if (others != nullptr) {
     result.generation = core_->generation();
     try {

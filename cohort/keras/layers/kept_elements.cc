@@ -1,0 +1,18 @@
+#include "cohort/keras/layers/kept_elements.h"
+
+#include "cohort/core/error.h"
+#include "cohort/core/text.h"
+
+namespace cohort::internal {
+
+Tensor kept_elements(const random::RandomGenerator& generator, const std::vector<int64_t>& shape,
+                     double rate, const Tensor& like) {
+  return (generator.uniform(shape) >= rate).to(like.device(), like.scalar_type());
+}
+
+void check_rate(double rate, const char* layer, const char* option) {
+  if (rate >= 0 && rate <= 1) return;
+  throw InvalidArgumentError(str(layer, ": ", option, " is ", rate, "; it must lie in [0, 1]"));
+}
+
+}  // namespace cohort::internal

@@ -1,0 +1,68 @@
+#include <ATen/ops/cat.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/lstm.h>
+#include <ATen/ops/zeros_like.h>
+
+#include <tuple>
+
+#include "cohort/keras/layers/recurrent/cell.h"
+
+namespace cohort::keras::layers {
+namespace {
+
+class LSTMCell final : public CellOf<LSTM, LSTMOptions> {
+ public:
+  LSTMCell(int64_t units, LSTMOptions options)
+      : CellOf("LSTM", units, /*gates=*/4, /*states=*/2, std::move(options)) {}
+
+ protected:
+  void build(const std::vector<Shape>& input_shapes) override {
+    initializers::Initializer bias = options_.bias_initializer;
+    if (options_.unit_forget_bias) {
+      bias = initializers::Initializer(
+          [given = bias, units = sizes().units](const Shape&, DType dtype) {
+            return at::cat(
+                {given({units}, dtype), at::full({units}, 1, dtype), given({2 * units}, dtype)});
+          });
+    }
+    make_weights(input_shapes[0].back(), {4 * sizes().units}, bias);
+  }
+
+  // libtorch's gates have Keras's order.
+  std::optional<Run> run_fused(const Tensor& sequences,
+                               const std::vector<Tensor>& state) const override {
+    if (options_.activation.name() != "tanh" || options_.recurrent_activation.name() != "sigmoid") {
+      return std::nullopt;
+    }
+    std::vector<Tensor> weights = {kernel_.value().t(), recurrent_.value().t()};
+    if (bias_) weights.insert(weights.end(), {bias(), at::zeros_like(bias())});
+    const auto [outputs, h, c] =
+        at::lstm(sequences, {state[0].unsqueeze(0), state[1].unsqueeze(0)}, weights,
+                 /*has_biases=*/bias_ ? true : false, /*num_layers=*/1, /*dropout=*/0,
+                 /*train=*/false, /*bidirectional=*/false, /*batch_first=*/true);
+    return Run{outputs, h.squeeze(0), {h.squeeze(0), c.squeeze(0)}};
+  }
+
+  std::vector<Tensor> step(const Tensor& x, const std::vector<Tensor>& state,
+                           const Recurrence& recurrence) const override {
+    const auto& gate = options_.recurrent_activation;
+    const std::vector<Tensor> z = (x + recurrence.all(state[0])).chunk(4, 1);
+    const Tensor c = gate(z[1]) * state[1] + gate(z[0]) * options_.activation(z[2]);
+    return {gate(z[3]) * options_.activation(c), c};
+  }
+};
+
+}  // namespace
+
+LSTM::LSTM(int64_t units, LSTMOptions options)
+    : LayerHandle(make_recurrent<LSTMCell>("LSTM", units, std::move(options))) {}
+
+}  // namespace cohort::keras::layers
+
+namespace cohort::internal {
+
+keras::layers::LayerHandle read_lstm(FieldReader& field) {
+  return keras::layers::read_recurrent<keras::layers::LSTM, keras::layers::LSTMOptions>(field);
+}
+
+}  // namespace cohort::internal

@@ -1,0 +1,247 @@
+// Recurrent layers: dropout, masks, both directions. learned_layers_test.cc has the kernels and states,
+// tests/interop compares with TensorFlow's.
+#include "cohort/keras/layers/recurrent.h"
+
+#include <ATen/ops/cat.h>
+#include <ATen/ops/eye.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/zeros.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cohort/keras/layers/bidirectional.h"
+#include "cohort/keras/layers/masking.h"
+#include "cohort/keras/masks.h"
+#include "cohort/keras/testing_keras.h"
+#include "cohort/ops/random.h"
+
+namespace cohort::keras::layers {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::DoubleNear;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Pointwise;
+
+// Of 2 sequences of 4 steps, padded with zeros: the first has 2 steps, the second 3.
+struct Padded {
+  Padded() {
+    random::set_seed(3);
+    values = random::normal({2, 4, 5});
+    values.select(0, 0).slice(0, 2).zero_();
+    values.select(0, 1).slice(0, 3).zero_();
+    mask = numbers({1, 1, 0, 0, 1, 1, 1, 0}, {2, 4}).to(boolean);
+  }
+  Tensor first() const { return values.slice(0, 0, 1).slice(1, 0, 2); }
+  Tensor second() const { return values.slice(0, 1, 2).slice(1, 0, 3); }
+  Tensor marked() const { return internal::with_mask(values.clone(), mask); }
+
+  Tensor values;
+  Tensor mask;
+};
+
+void expect_near(const Tensor& found, const Tensor& expected) {
+  EXPECT_EQ(found.sizes(), expected.sizes());
+  EXPECT_THAT(elements(found), Pointwise(DoubleNear(1e-6), elements(expected)));
+}
+
+TEST(SimpleRNN, FeedsItsOutputBack) {
+  const SimpleRNN layer(1, {.activation = "linear", .return_sequences = true});
+  const Tensor x = numbers({1, 2, 3}, {1, 3, 1});
+  layer(x);
+  layer.set_weights({numbers({1}, {1, 1}), numbers({10}, {1, 1}), numbers({0.5})});
+  EXPECT_THAT(elements(layer(x)), ElementsAre(1.5, 17.5, 178.5));
+}
+
+TEST(SimpleRNN, KernelAndLoopAgree) {
+  const Padded padded;
+  const SimpleRNN kernel(3, {.return_sequences = true});
+  const auto tanh = activations::Activation([](const Tensor& x) { return x.tanh(); });
+  const SimpleRNN loop(3, {.activation = tanh, .return_sequences = true});
+  kernel(padded.values);
+  loop(padded.values);
+  loop.set_weights(kernel.get_weights());
+  expect_near(loop(padded.values), kernel(padded.values));
+}
+
+template <class Recurrent>
+class Masked : public ::testing::Test {};
+using Recurrents = ::testing::Types<SimpleRNN, LSTM, GRU>;
+TYPED_TEST_SUITE(Masked, Recurrents);
+
+// What is padded has the last output of what is not.
+TYPED_TEST(Masked, PassesOverStepsThatDoNotCount) {
+  const Padded padded;
+  const TypeParam layer(3);
+  const Tensor outputs = layer(padded.marked());
+  expect_near(outputs.slice(0, 0, 1), layer(padded.first()));
+  expect_near(outputs.slice(0, 1, 2), layer(padded.second()));
+}
+
+TYPED_TEST(Masked, RepeatsTheOutputAndKeepsTheMask) {
+  const Padded padded;
+  const TypeParam layer(3, {.return_sequences = true});
+  const Tensor outputs = layer(padded.marked());
+  EXPECT_EQ(elements(outputs.select(1, 3)[0]), elements(outputs.select(1, 1)[0]));
+  EXPECT_TRUE(internal::mask_of(outputs).equal(padded.mask));
+  EXPECT_FALSE(internal::mask_of(TypeParam(3)(padded.marked())).defined());
+}
+
+TYPED_TEST(Masked, GoesBackwardsOverTheSameSteps) {
+  const Padded padded;
+  const TypeParam layer(3, {.go_backwards = true});
+  expect_near(layer(padded.marked()).slice(0, 0, 1), layer(padded.first()));
+}
+
+TYPED_TEST(Masked, StepsBeforeTheFirstThatCountsGiveZeros) {
+  const TypeParam layer(3, {.return_sequences = true});
+  const Tensor outputs = layer(Masking()(at::cat({at::zeros({1, 2, 5}), at::ones({1, 1, 5})}, 1)));
+  EXPECT_THAT(elements(outputs.slice(1, 0, 2)), Each(0));
+  expect_near(outputs.slice(1, 2), layer(at::ones({1, 1, 5})));
+}
+
+// Units that add up what they are given.
+SimpleRNN summing(double dropout, double recurrent_dropout) {
+  constexpr int64_t kUnits = 400;
+  const SimpleRNN layer(kUnits, {.activation = "linear",
+                                 .return_sequences = true,
+                                 .dropout = dropout,
+                                 .recurrent_dropout = recurrent_dropout});
+  layer(at::ones({1, 1, kUnits}));
+  layer.set_weights({at::eye(kUnits), at::eye(kUnits), at::zeros({kUnits})});
+  return layer;
+}
+
+TEST(RecurrentDropout, OfInputsIsThatOfAllSteps) {
+  random::set_seed(9);
+  const SimpleRNN layer = summing(0.25, 0);
+  const Tensor x = at::ones({2, 3, 400});
+  const Tensor outputs = layer(x, {.training = true});
+  const Tensor first = outputs.select(1, 0);
+  EXPECT_TRUE(outputs.select(1, 2).allclose(first * 3));
+  EXPECT_FALSE(first[0].equal(first[1]));
+  EXPECT_THAT(first.ne(0).sum().item<int64_t>(), AllOf(::testing::Gt(540), ::testing::Lt(660)));
+  EXPECT_NEAR(first.max().item<double>(), 1 / 0.75, 1e-6);
+  EXPECT_TRUE(layer(x).select(1, 0).equal(at::ones({2, 400})));
+}
+
+TEST(RecurrentDropout, OfTheStateIsThatOfAllSteps) {
+  random::set_seed(9);
+  const SimpleRNN layer = summing(0, 0.5);
+  const Tensor outputs = layer(at::ones({1, 3, 400}), {.training = true}).squeeze(0);
+  EXPECT_TRUE(outputs[0].equal(at::ones({400})));
+  // Kept: 1 + 2 * 1, then 1 + 2 * 3; else always 1.
+  const Tensor kept = outputs[1].eq(3);
+  EXPECT_TRUE(outputs[1].masked_select(kept.logical_not()).eq(1).all().item<bool>());
+  EXPECT_TRUE(outputs[2].eq(7).equal(kept));
+  EXPECT_THAT(kept.sum().item<int64_t>(), AllOf(::testing::Gt(150), ::testing::Lt(250)));
+}
+
+// With everything kept, the products by gate are those of all gates at once.
+template <class Recurrent, class Options>
+void expect_tiny_dropout_changes_nothing(Options options) {
+  const Padded padded;
+  options.return_sequences = true;
+  const Recurrent plain(3, options);
+  options.recurrent_dropout = 1e-30;
+  const Recurrent dropping(3, options);
+  plain(padded.values);
+  dropping(padded.values);
+  dropping.set_weights(plain.get_weights());
+  expect_near(dropping(padded.values, {.training = true}), plain(padded.values));
+}
+
+TEST(RecurrentDropout, ThatDropsNothingChangesNothing) {
+  expect_tiny_dropout_changes_nothing<SimpleRNN>(SimpleRNNOptions{});
+  expect_tiny_dropout_changes_nothing<LSTM>(LSTMOptions{});
+  expect_tiny_dropout_changes_nothing<GRU>(GRUOptions{});
+  expect_tiny_dropout_changes_nothing<GRU>(GRUOptions{.reset_after = false});
+}
+
+TEST(RecurrentDropout, DropsAllAtRateOne) {
+  const LSTM layer(3, {.dropout = 1, .recurrent_dropout = 1});
+  const Tensor x = random::normal({2, 4, 5});
+  layer(x);
+  expect_near(layer(x, {.training = true}), layer(at::zeros({2, 4, 5}), {.training = true}));
+}
+
+TEST(RecurrentDropout, RefusesOtherRates) {
+  EXPECT_THAT(thrown<InvalidArgumentError>([] { LSTM(3, {.dropout = 1.5}); }),
+              AllOf(HasSubstr("LSTM: dropout is 1.5"), HasSubstr("[0, 1]")));
+  EXPECT_THAT(thrown<InvalidArgumentError>([] { GRU(3, {.recurrent_dropout = -1}); }),
+              HasSubstr("GRU: recurrent_dropout"));
+}
+
+TEST(Bidirectional, JoinsBothDirections) {
+  const Padded padded;
+  const GRU forward(3, {.return_sequences = true});
+  const GRU backward(3, {.return_sequences = true, .go_backwards = true});
+  const Bidirectional both(forward);
+  const Tensor joined = both(padded.values);
+  EXPECT_THAT(joined.sizes(), ElementsAre(2, 4, 6));
+  forward(padded.values);
+  backward(padded.values);
+  std::vector<Tensor> weights = forward.get_weights();
+  for (const Tensor& weight : backward.get_weights()) weights.push_back(weight);
+  both.set_weights(weights);
+  const Tensor ahead = forward(padded.values);
+  const Tensor back = backward(padded.values).flip(1);
+  expect_near(both(padded.values), at::cat({ahead, back}, -1));
+  const auto merged = [&](const char* mode) {
+    const Bidirectional layer(forward, {.merge_mode = mode});
+    layer(padded.values);
+    layer.set_weights(weights);
+    return layer(padded.values);
+  };
+  expect_near(merged("sum"), ahead + back);
+  expect_near(merged("mul"), ahead * back);
+  expect_near(merged("ave"), (ahead + back) / 2);
+}
+
+TEST(Bidirectional, NamesItsLayers) {
+  const Bidirectional both(LSTM(3, {.name = "words"}), {.name = "sides"});
+  both(at::ones({1, 2, 4}));
+  std::vector<std::string> names;
+  for (const Variable& variable : both.variables()) names.push_back(variable.name());
+  EXPECT_EQ(names.size(), 6u);
+  EXPECT_EQ(both->children()[0].name, "forward_layer");
+  EXPECT_EQ(both->children()[0].layer->name(), "forward_words");
+  EXPECT_EQ(both->children()[1].layer->name(), "backward_words");
+}
+
+TEST(Bidirectional, ReturnsAndTakesStatesOfBoth) {
+  const Bidirectional both(LSTM(3, {.return_state = true}), {.merge_mode = std::nullopt});
+  const Structure outputs = both(Structure(random::normal({2, 4, 5})));
+  ASSERT_EQ(outputs.size(), 6u);
+  EXPECT_EQ(elements(outputs[0].tensor()), elements(outputs[2].tensor()));  // h of the first
+  EXPECT_EQ(elements(outputs[1].tensor()), elements(outputs[4].tensor()));
+  const Tensor x = random::normal({2, 4, 5});
+  const Structure again = both(tuple(x, outputs[2], outputs[3], outputs[4], outputs[5]));
+  EXPECT_NE(elements(again[0].tensor()), elements(both(Structure(x))[0].tensor()));
+}
+
+TEST(Bidirectional, GivesZerosWhereStepsDoNotCount) {
+  const Padded padded;
+  const Bidirectional both(SimpleRNN(3, {.return_sequences = true}));
+  const Tensor outputs = both(padded.marked());
+  EXPECT_THAT(elements(outputs[0].slice(0, 2)), Each(0));
+  expect_near(outputs.slice(0, 0, 1).slice(1, 0, 2), both(padded.first()));
+  EXPECT_TRUE(internal::mask_of(outputs).equal(padded.mask));
+}
+
+TEST(Bidirectional, SaysWhatDoesNotFit) {
+  EXPECT_THAT(thrown<InvalidArgumentError>([] { Bidirectional{LayerHandle(Masking())}; }),
+              HasSubstr("of class Masking"));
+  EXPECT_THAT(thrown<InvalidArgumentError>([] { Bidirectional(GRU(3), {.merge_mode = "mean"}); }),
+              AllOf(HasSubstr("'mean'"), HasSubstr("'ave'")));
+  const Bidirectional both(GRU(3), {.name = "sides"});
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] {
+                both(tuple(at::ones({1, 2, 4}), at::ones({1, 3})));
+              }),
+              HasSubstr("'sides'"));
+}
+
+}  // namespace
+}  // namespace cohort::keras::layers
