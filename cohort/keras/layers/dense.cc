@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/keras/layers/operation.h"
 #include "cohort/keras/logits.h"
 #include "cohort/keras/saving/layer_config.h"
 #include "cohort/ops/linear.h"
@@ -24,7 +25,7 @@ void dense_fields(Fields& field, Units& units, Options& options) {
   field.always("bias_constraint", nullptr);
 }
 
-class DenseImpl final : public Layer {
+class DenseImpl final : public Layer, public internal::DescribesOperation {
  public:
   DenseImpl(int64_t units, DenseOptions options)
       : Layer("Dense", {.name = options.name,
@@ -41,6 +42,13 @@ class DenseImpl final : public Layer {
   std::optional<Config> get_config() const override {
     return internal::layer_config(*this,
                                   [this](auto& field) { dense_fields(field, units_, options_); });
+  }
+
+  internal::LayerOperation operation() const override {
+    return internal::with_activation(
+        {.operations = {internal::plan::Dense{.units = units_, .bias = options_.use_bias}},
+         .parameters = internal::made({kernel_, bias_})},
+        options_.activation);
   }
 
  protected:

@@ -3,13 +3,16 @@
 #include <utility>
 
 #include "cohort/keras/layers/fusion.h"
+#include "cohort/keras/layers/operation.h"
 #include "cohort/keras/logits.h"
 #include "cohort/keras/saving/layer_config.h"
 
 namespace cohort::keras::layers {
 namespace {
 
-class ActivationImpl final : public Layer, public internal::HasEpilogue {
+class ActivationImpl final : public Layer,
+                             public internal::DescribesOperation,
+                             public internal::HasEpilogue {
  public:
   ActivationImpl(activations::Activation activation, const ActivationOptions& options)
       : Layer("Activation",
@@ -23,6 +26,10 @@ class ActivationImpl final : public Layer, public internal::HasEpilogue {
       // Keras forgets it.
       field.unless("activity_regularizer", activity_regularizer_, regularizers::Regularizer());
     });
+  }
+
+  internal::LayerOperation operation() const override {
+    return internal::with_activation({}, activation_);
   }
 
  protected:
