@@ -29,6 +29,13 @@ class OneThread {
 
 }  // namespace
 
+void check_library() {
+  const dnnl_version_t* const loaded = dnnl_version();
+  if (loaded->major == DNNL_VERSION_MAJOR && loaded->minor >= DNNL_VERSION_MINOR) return;
+  throw NotPlanned(str("oneDNN ", loaded->major, ".", loaded->minor, " is loaded, not ",
+                       DNNL_VERSION_MAJOR, ".", DNNL_VERSION_MINOR));
+}
+
 const dnnl::engine& processor() {
   static const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
   return engine;

@@ -23,6 +23,9 @@ class NotPlanned : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// Errors: NotPlanned, where another generation of the library is loaded than this was compiled for:
+// a libtorch with one inside may stand before it.
+void check_library();
 const dnnl::engine& processor();
 
 // Memory that the primitives of one thread use while they run, one at a time.

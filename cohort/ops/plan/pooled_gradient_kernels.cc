@@ -32,19 +32,21 @@ struct Pixels {
   COHORT_INLINE void collect(const PooledConvolution& s, const Offsets& offsets, int64_t first,
                              int64_t filter, const float* gradients, const uint8_t* places) {
     const int64_t last = std::min(first + kMost, s.pooled_height * s.pooled_width);
-    int64_t y = first / s.pooled_width, x = first % s.pooled_width;
+    const int64_t tile = s.tile_width * s.channels;
+    const int64_t row = s.tile_height * s.width * s.channels;
+    int64_t left = s.pooled_width - first % s.pooled_width;  // in this row of tiles
+    int64_t at = first / s.pooled_width * row + first % s.pooled_width * tile;
     count = 0;
-    for (int64_t i = first; i < last; ++i) {
-      const int64_t from = i * s.filters + filter;
+    for (int64_t from = first * s.filters + filter; from < last * s.filters; from += s.filters) {
       const uint8_t place = places[from];
-      offset[count] =
-          (y * s.tile_height * s.width + x * s.tile_width) * s.channels + offsets.of[place];
+      offset[count] = at + offsets.of[place];
       gradient[count] = gradients[from];
       // Without a branch: half of them have none, in no order.
       count += static_cast<int64_t>(place != kNoPlace) & static_cast<int64_t>(gradients[from] != 0);
-      if (++x == s.pooled_width) {
-        x = 0;
-        ++y;
+      at += tile;
+      if (--left == 0) {
+        left = s.pooled_width;
+        at += row - s.pooled_width * tile;
       }
     }
   }
@@ -64,56 +66,59 @@ COHORT_INLINE void for_pixels(const PooledConvolution& s, const float* gradients
   }
 }
 
-// Some vectors of channels of each tap.
-template <int kSize, int kVectors>
+// kVectors vectors of channels of each tap of a 3x3 window. kChannels: those of the image where that
+// is known when this is compiled, which spares half of the instructions; else 0.
+template <int kVectors, int kChannels>
 struct Taps {
-  Floats at[kSize * kSize * kVectors];
+  Floats at[9 * kVectors];
 
-  // elements: those of the first tap; row, column: how far the next is.
-  COHORT_INLINE void load_from(const float* elements, int64_t row, int64_t column) {
-    for_each(elements, row, column, [](Floats& tap, const float* from) { load(from, tap); });
-  }
+  // row: how far the next row of the window is.
   template <class T, class Body>
-  COHORT_INLINE void for_each(T* elements, int64_t row, int64_t column, const Body& body) {
+  COHORT_INLINE void for_each(T* first, int64_t row, int64_t channels, const Body& body) {
+    const int64_t column = kChannels > 0 ? kChannels : channels;
 #pragma GCC unroll 3
-    for (int r = 0; r < kSize; ++r) {
+    for (int r = 0; r < 3; ++r) {
+      T* const pixel = first + r * row;
 #pragma GCC unroll 3
-      for (int c = 0; c < kSize; ++c) {
+      for (int c = 0; c < 3; ++c) {
 #pragma GCC unroll 2
         for (int v = 0; v < kVectors; ++v) {
-          body(at[(r * kSize + c) * kVectors + v], elements + r * row + c * column + v * kVector);
+          body(at[(r * 3 + c) * kVectors + v], pixel + c * column + v * kVector);
         }
       }
     }
   }
 };
 
-template <int kSize, int kVectors>
+template <int kVectors, int kChannels>
 COHORT_INLINE void add_kernel_gradient(const PooledConvolution& s, const Pixels& pixels,
                                        const float* image, float* kernel_gradient) {
-  Taps<kSize, kVectors> taps;
-  taps.load_from(kernel_gradient, kSize * s.channels, s.channels);
+  const int64_t row = s.width * s.channels;
+  Taps<kVectors, kChannels> taps;
+  taps.for_each(kernel_gradient, 3 * s.channels, s.channels,
+                [](Floats& tap, const float* from) { load(from, tap); });
   for (int64_t i = 0; i < pixels.count; ++i) {
     const float factor = pixels.gradient[i];
-    taps.for_each(image + pixels.offset[i], s.width * s.channels, s.channels,
-                  [&](Floats& tap, const float* from) {
-                    Floats pixel;
-                    load(from, pixel);
-                    tap += factor * pixel;
-                  });
+    taps.for_each(image + pixels.offset[i], row, s.channels, [&](Floats& tap, const float* from) {
+      Floats pixel;
+      load(from, pixel);
+      tap += factor * pixel;
+    });
   }
-  taps.for_each(kernel_gradient, kSize * s.channels, s.channels,
+  taps.for_each(kernel_gradient, 3 * s.channels, s.channels,
                 [](Floats& tap, float* element) { store(tap, element); });
 }
 
-template <int kSize, int kVectors>
+template <int kVectors, int kChannels>
 COHORT_INLINE void add_image_gradient(const PooledConvolution& s, const Pixels& pixels,
                                       const float* kernel, float* image_gradient) {
-  Taps<kSize, kVectors> taps;
-  taps.load_from(kernel, kSize * s.channels, s.channels);
+  const int64_t row = s.width * s.channels;
+  Taps<kVectors, kChannels> taps;
+  taps.for_each(kernel, 3 * s.channels, s.channels,
+                [](Floats& tap, const float* from) { load(from, tap); });
   for (int64_t i = 0; i < pixels.count; ++i) {
     const float factor = pixels.gradient[i];
-    taps.for_each(image_gradient + pixels.offset[i], s.width * s.channels, s.channels,
+    taps.for_each(image_gradient + pixels.offset[i], row, s.channels,
                   [&](Floats& tap, float* element) {
                     Floats pixel;
                     load(element, pixel);
@@ -121,6 +126,22 @@ COHORT_INLINE void add_image_gradient(const PooledConvolution& s, const Pixels& 
                     store(pixel, element);
                   });
   }
+}
+
+// Calls body.template operator()<kVectors, kChannels>(first channel) for all channels.
+template <class Body>
+COHORT_INLINE void for_channels(int64_t channels, const Body& body) {
+  if (channels == kVector) return body.template operator()<1, kVector>(0);
+  if (channels == 2 * kVector) return body.template operator()<2, 2 * kVector>(0);
+  int64_t channel = 0;
+  for (; channel + 2 * kVector <= channels; channel += 2 * kVector) {
+    if (channels == 4 * kVector) {
+      body.template operator()<2, 4 * kVector>(channel);
+    } else {
+      body.template operator()<2, 0>(channel);
+    }
+  }
+  if (channel < channels) body.template operator()<1, 0>(channel);
 }
 
 template <class Body>
@@ -151,13 +172,9 @@ COHORT_VECTOR_CLONES void add_pooled_kernel_gradient(const PooledConvolution& sh
                                                      float* kernel_gradient) {
   for_pixels(shape, gradient, places, [&](const Pixels& pixels, int64_t filter) {
     float* const to = kernel_gradient + filter * 9 * shape.channels;
-    int64_t channel = 0;
-    for (; channel + 2 * kVector <= shape.channels; channel += 2 * kVector) {
-      add_kernel_gradient<3, 2>(shape, pixels, image + channel, to + channel);
-    }
-    if (channel < shape.channels) {
-      add_kernel_gradient<3, 1>(shape, pixels, image + channel, to + channel);
-    }
+    for_channels(shape.channels, [&]<int kVectors, int kChannels>(int64_t channel) {
+      add_kernel_gradient<kVectors, kChannels>(shape, pixels, image + channel, to + channel);
+    });
   });
 }
 
@@ -167,13 +184,10 @@ COHORT_VECTOR_CLONES void pooled_image_gradient(const PooledConvolution& shape, 
   std::fill_n(image_gradient, shape.height * shape.width * shape.channels, 0.f);
   for_pixels(shape, gradient, places, [&](const Pixels& pixels, int64_t filter) {
     const float* const from = kernel + filter * 9 * shape.channels;
-    int64_t channel = 0;
-    for (; channel + 2 * kVector <= shape.channels; channel += 2 * kVector) {
-      add_image_gradient<3, 2>(shape, pixels, from + channel, image_gradient + channel);
-    }
-    if (channel < shape.channels) {
-      add_image_gradient<3, 1>(shape, pixels, from + channel, image_gradient + channel);
-    }
+    for_channels(shape.channels, [&]<int kVectors, int kChannels>(int64_t channel) {
+      add_image_gradient<kVectors, kChannels>(shape, pixels, from + channel,
+                                              image_gradient + channel);
+    });
   });
 }
 

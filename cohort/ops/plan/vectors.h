@@ -7,9 +7,9 @@
 namespace cohort::internal::plan {
 
 inline constexpr int64_t kVector = 16;
-using Floats [[gnu::vector_size(64)]] = float;
-using Ints [[gnu::vector_size(64)]] = int32_t;
-using Bytes [[gnu::vector_size(16)]] = uint8_t;
+typedef float Floats __attribute__((vector_size(64)));
+typedef int32_t Ints __attribute__((vector_size(64)));
+typedef uint8_t Bytes __attribute__((vector_size(16)));
 
 // For functions that are inlined into one that is compiled for several processors.
 #define COHORT_INLINE inline __attribute__((always_inline))
