@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <set>
 #include <unordered_set>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "cohort/keras/functional_inputs.h"
 #include "cohort/keras/layer_order.h"
 #include "cohort/keras/layers/fusion.h"
+#include "cohort/keras/layers/segments.h"
 #include "cohort/keras/saving/graph_config.h"
 
 namespace cohort::keras {
@@ -34,6 +36,7 @@ struct Step {
   std::vector<Slot> outputs;
   std::vector<Slot> last_used;  // slots that nothing after this step reads
   size_t chain = 0;             // how many steps, from this one on, run together; 0: it alone
+  std::shared_ptr<internal::Segment> segment = nullptr;  // that runs them
 };
 
 // Values in the form of `spec`.
@@ -60,7 +63,14 @@ class Planner {
     }
     find_last_uses();
     for (size_t i = 0; i < steps.size(); i += std::max<size_t>(steps[i].chain, 1)) {
-      steps[i].chain = internal::fused_chain(private_run(i));
+      const std::vector<layers::Layer*> run = private_run(i);
+      steps[i].chain = internal::Segment::length(run);
+      if (steps[i].chain > 0) {
+        const std::span<layers::Layer* const> layers(run.data(), steps[i].chain);
+        steps[i].segment = std::make_shared<internal::Segment>(layers);
+      } else {
+        steps[i].chain = internal::fused_chain(run);
+      }
     }
   }
 
@@ -88,7 +98,7 @@ class Planner {
     }
     for (const SymbolicTensor& input : node.inputs->leaves()) visit(input, &node.layer);
     planned_.insert(&node);
-    Step step{node.layer, node.options, node.inputs->spec(), {}, {}, {}};
+    Step step{node.layer, node.options, node.inputs->spec(), {}, {}, {}, 0, nullptr};
     for (const SymbolicTensor& input : node.inputs->leaves()) step.inputs.push_back(slot_of(input));
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       step.outputs.push_back(slot_of(SymbolicTensor(tensor.node(), i)));
@@ -159,6 +169,16 @@ class FunctionalImpl final : public Model {
     return names;
   }
 
+  std::string explain() const override {
+    std::string text;
+    for (size_t s = 0; s < plan_.steps.size(); s += std::max<size_t>(plan_.steps[s].chain, 1)) {
+      const Step& step = plan_.steps[s];
+      text += step.segment != nullptr ? step.segment->explain()
+                                      : internal::explain_unplanned(*step.layer.get());
+    }
+    return text;
+  }
+
   std::optional<Config> get_config() const override {
     return internal::functional_config(*this, inputs_.form(), outputs_, layers_);
   }
@@ -184,7 +204,9 @@ class FunctionalImpl final : public Model {
       } else {
         c10::SmallVector<Layer*, 8> chain;
         for (size_t k = 0; k < first.chain; ++k) chain.push_back(plan_.steps[s + k].layer.get());
-        outcome = internal::call_chain({chain.data(), chain.size()}, step_inputs, step_options);
+        outcome = first.segment != nullptr ? (*first.segment)(step_inputs, step_options)
+                                           : internal::call_chain({chain.data(), chain.size()},
+                                                                  step_inputs, step_options);
         for (const Slot slot : first.last_used) values[slot] = Leaf(Tensor());
         s += first.chain - 1;
       }

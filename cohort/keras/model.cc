@@ -24,6 +24,10 @@ namespace keras {
 
 using internal::str;
 
+std::string Model::explain() const {
+  return str("the call of model '", name(), "' says how its layers run: each by itself\n");
+}
+
 std::vector<std::string> ModelHandle::layer_names() const {
   std::vector<std::string> names;
   for (const layers::Layer::Child& child : get()->children()) names.push_back(child.layer->name());

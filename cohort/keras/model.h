@@ -48,6 +48,10 @@ class COHORT_API Model : public layers::Layer {
   void summary(std::ostream& out) const;
   std::string summary_text() const;
 
+  // How the model runs, for people: which layers run as one plan, what is fused in it, how often it
+  // ran, and why the others run by themselves. See docs/keras.md.
+  virtual std::string explain() const;
+
   // What fit and evaluate report and reset: those of compile; a model with steps of its own may
   // return its own.
   virtual std::vector<metrics::Metric> metrics() const;
@@ -105,6 +109,7 @@ class COHORT_API ModelHandle : public layers::LayerHandle {
   void summary() const { model().summary(); }
   void summary(std::ostream& out) const { model().summary(out); }
   std::string summary_text() const { return model().summary_text(); }
+  std::string explain() const { return model().explain(); }
 
   // ---- training: docs/fit.md ----------------------------------------------------------------------
   // All of it outside of steps, one call at a time, on the strategy in whose scope the model was

@@ -1,12 +1,10 @@
 #include "cohort/keras/sequential.h"
 
-#include <c10/util/SmallVector.h>
-
-#include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "cohort/core/lazy.h"
-#include "cohort/keras/layers/fusion.h"
+#include "cohort/keras/layers/segments.h"
 #include "cohort/keras/saving/graph_config.h"
 
 namespace cohort::keras {
@@ -38,6 +36,7 @@ class SequentialImpl final : public Model {
     }
     if (!outputs_.empty()) outputs_.push_back(layer(outputs_.back()));
     track(str("layer-", children().size()), layer);
+    layers_changed();
   }
 
   void pop() {
@@ -45,6 +44,7 @@ class SequentialImpl final : public Model {
       throw FailedPreconditionError(str("model '", name(), "' has no layer to remove"));
     }
     pop_child();
+    layers_changed();
     if (!outputs_.empty()) outputs_.pop_back();
   }
 
@@ -64,6 +64,10 @@ class SequentialImpl final : public Model {
     return internal::sequential_config(*this, input_layer, input);
   }
 
+  std::string explain() const override {
+    return segments_->get([&] { return make_segments(); }).explain();
+  }
+
   std::vector<train::TrackableChild> checkpoint_children() override {
     std::vector<Layer*> layers;
     for (const Child& child : children()) layers.push_back(child.layer);
@@ -73,19 +77,17 @@ class SequentialImpl final : public Model {
  protected:
   Structure call(const Structure& inputs, const CallOptions& options) override {
     first_input_.get([&] { return of_any_batch(inputs); });
-    Structure values = inputs;
-    c10::SmallVector<Layer*, 16> layers;
-    for (const Child& child : children()) layers.push_back(child.layer);
-    for (std::span<Layer* const> rest(layers.data(), layers.size()); !rest.empty();) {
-      const size_t length = internal::fused_chain(rest);
-      values = length > 0 ? internal::call_chain(rest.first(length), values, options)
-                          : (*rest[0])(values, options);
-      rest = rest.subspan(std::max<size_t>(length, 1));
-    }
-    return values;
+    return segments_->get([&] { return make_segments(); })(inputs, options);
   }
 
  private:
+  void layers_changed() { segments_ = std::make_unique<internal::Lazy<internal::Segments>>(); }
+  internal::Segments make_segments() const {
+    std::vector<Layer*> layers;
+    for (const Child& child : children()) layers.push_back(child.layer);
+    return internal::Segments(layers);
+  }
+
   // With the batch size left open.
   static StructureSpec of_any_batch(const Structure& inputs) {
     return StructureSpec::of(inputs).map([](const TensorSpec& spec) {
@@ -99,6 +101,8 @@ class SequentialImpl final : public Model {
 
   // That of the first call.
   internal::Lazy<StructureSpec> first_input_;
+  std::unique_ptr<internal::Lazy<internal::Segments>> segments_ =
+      std::make_unique<internal::Lazy<internal::Segments>>();
   // With a known input: it, and the output of each layer.
   std::vector<SymbolicTensor> outputs_;
 };

@@ -6,6 +6,7 @@
 
 #include "cohort/keras/layers/conv_fields.h"
 #include "cohort/keras/layers/fusion.h"
+#include "cohort/keras/layers/operation.h"
 #include "cohort/keras/logits.h"
 #include "cohort/keras/saving/layer_config.h"
 
@@ -17,7 +18,10 @@ using internal::Padding;
 using internal::str;
 using internal::Window;
 
-class Conv2DImpl final : public Layer, public internal::HasEpilogue, public internal::SlidesWindow {
+class Conv2DImpl final : public Layer,
+                         public internal::DescribesOperation,
+                         public internal::HasEpilogue,
+                         public internal::SlidesWindow {
  public:
   Conv2DImpl(int64_t filters, Size2D kernel_size, Conv2DOptions options)
       : Layer("Conv2D", {.name = options.name,
@@ -37,6 +41,19 @@ class Conv2DImpl final : public Layer, public internal::HasEpilogue, public inte
   std::optional<Config> get_config() const override {
     return internal::layer_config(
         *this, [this](auto& field) { conv_fields(field, filters_, window_.size, options_); });
+  }
+
+  internal::LayerOperation operation() const override {
+    const internal::plan::Convolution convolution{
+        .filters = filters_,
+        .size = {window_.size.height, window_.size.width},
+        .strides = {window_.strides.height, window_.strides.width},
+        .dilation = {window_.dilation.height, window_.dilation.width},
+        .same = padding_ == Padding::kSame,
+        .bias = options_.use_bias};
+    return internal::with_activation(
+        {.operations = {convolution}, .parameters = internal::made({kernel_, bias_})},
+        options_.activation);
   }
 
  protected:

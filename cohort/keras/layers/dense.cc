@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "cohort/keras/layers/fusion.h"
+#include "cohort/keras/layers/operation.h"
 #include "cohort/keras/logits.h"
 #include "cohort/keras/masks.h"
 #include "cohort/keras/saving/layer_config.h"
@@ -26,7 +27,9 @@ void dense_fields(Fields& field, Units& units, Options& options) {
   field.always("bias_constraint", nullptr);
 }
 
-class DenseImpl final : public Layer, public internal::MultipliesInput {
+class DenseImpl final : public Layer,
+                        public internal::DescribesOperation,
+                        public internal::MultipliesInput {
  public:
   DenseImpl(int64_t units, DenseOptions options)
       : Layer("Dense", {.name = options.name,
@@ -43,6 +46,13 @@ class DenseImpl final : public Layer, public internal::MultipliesInput {
   std::optional<Config> get_config() const override {
     return internal::layer_config(*this,
                                   [this](auto& field) { dense_fields(field, units_, options_); });
+  }
+
+  internal::LayerOperation operation() const override {
+    return internal::with_activation(
+        {.operations = {internal::plan::Dense{.units = units_, .bias = options_.use_bias}},
+         .parameters = internal::made({kernel_, bias_})},
+        options_.activation);
   }
 
  protected:

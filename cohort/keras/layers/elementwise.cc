@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "cohort/keras/layers/fusion.h"
+#include "cohort/keras/layers/operation.h"
 #include "cohort/keras/logits.h"
 #include "cohort/keras/masks.h"
 #include "cohort/keras/saving/layer_config.h"
@@ -10,7 +11,9 @@
 namespace cohort::keras::layers {
 namespace {
 
-class ActivationImpl final : public Layer, public internal::HasEpilogue {
+class ActivationImpl final : public Layer,
+                             public internal::DescribesOperation,
+                             public internal::HasEpilogue {
  public:
   ActivationImpl(activations::Activation activation, const ActivationOptions& options)
       : Layer("Activation",
@@ -24,6 +27,10 @@ class ActivationImpl final : public Layer, public internal::HasEpilogue {
       // Keras forgets it.
       field.unless("activity_regularizer", activity_regularizer_, regularizers::Regularizer());
     });
+  }
+
+  internal::LayerOperation operation() const override {
+    return internal::with_activation({}, activation_);
   }
 
  protected:

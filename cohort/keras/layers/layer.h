@@ -34,6 +34,7 @@ class Layer;
 }  // namespace keras
 
 namespace internal {
+class Segment;
 struct LayerState;
 Structure call_chain(std::span<keras::layers::Layer* const> chain, const Structure& inputs,
                      const keras::CallOptions& options);
@@ -186,6 +187,7 @@ class COHORT_API Layer : public train::Trackable {
   InputSpec& input_spec();
 
  private:
+  friend class internal::Segment;
   friend struct internal::LayerState;
   friend Structure internal::call_chain(std::span<keras::layers::Layer* const> chain,
                                         const Structure& inputs, const keras::CallOptions& options);

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "cohort/keras/layers/fusion.h"
+#include "cohort/keras/layers/operation.h"
 #include "cohort/keras/saving/layer_config.h"
 #include "cohort/ops/max_pool.h"
 
@@ -59,6 +60,7 @@ class Pooling2DImpl : public Layer {
            (images.size(1) % window_.size.height != 0 || images.size(2) % window_.size.width != 0);
   }
 
+  Padding padding() const { return padding_; }
   std::array<int64_t, 2> size() const { return {window_.size.height, window_.size.width}; }
   std::array<int64_t, 2> strides() const { return {window_.strides.height, window_.strides.width}; }
 
@@ -68,10 +70,16 @@ class Pooling2DImpl : public Layer {
 };
 
 class MaxPooling2DImpl final : public Pooling2DImpl,
+                               public internal::DescribesOperation,
                                public internal::TakesEpilogue,
                                public internal::SlidesWindow {
  public:
   using Pooling2DImpl::Pooling2DImpl;
+
+  internal::LayerOperation operation() const override {
+    return {.operations = {internal::plan::MaxPooling{
+                .size = size(), .strides = strides(), .same = padding() == Padding::kSame}}};
+  }
 
   // Other rising functions commute only until rounding makes two of their values equal.
   bool commutes_with(const activations::Activation& activation) const override {

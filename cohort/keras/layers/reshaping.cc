@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "cohort/keras/layers/operation.h"
 #include "cohort/keras/saving/layer_config.h"
 
 namespace cohort::keras::layers {
@@ -12,7 +13,7 @@ namespace {
 
 using internal::str;
 
-class FlattenImpl final : public Layer {
+class FlattenImpl final : public Layer, public internal::DescribesOperation {
  public:
   explicit FlattenImpl(const ReshapingOptions& options) : Layer("Flatten", {.name = options.name}) {
     set_input_spec({.min_rank = 1});
@@ -21,6 +22,10 @@ class FlattenImpl final : public Layer {
   std::optional<Config> get_config() const override {
     return internal::layer_config(
         *this, [](auto& field) { field.always("data_format", "channels_last"); });
+  }
+
+  internal::LayerOperation operation() const override {
+    return {.operations = {internal::plan::Flatten{}}};
   }
 
  protected:

@@ -1,0 +1,193 @@
+#include "cohort/keras/layers/segments.h"
+
+#include <ATen/ops/allclose.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/rand.h>
+#include <ATen/ops/randint.h>
+#include <ATen/ops/randn.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cohort/core/testing_errors.h"
+#include "cohort/distribute/testing_devices.h"
+#include "cohort/keras/keras.h"
+#include "cohort/keras/testing_keras.h"
+#include "cohort/ops/gradient_tape.h"
+#include "cohort/ops/random.h"
+
+namespace cohort::keras::layers {
+namespace {
+
+using distribute::mirrored;
+using distribute::MirroredStrategy;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::vector<LayerHandle> cnn_layers() {
+  const initializers::Initializer normal = "random_normal";
+  return {Conv2D(8, 3, {.activation = "relu", .bias_initializer = normal, .name = "first"}),
+          MaxPooling2D(2, {.name = "pool"}),
+          Conv2D(12, 3, {.bias_initializer = normal, .name = "second"}),
+          Activation("relu", {.name = "activation"}),
+          Flatten({.name = "flatten"}),
+          Dense(9, {.activation = "relu", .bias_initializer = normal, .name = "hidden"}),
+          Dense(4, {.bias_initializer = normal, .name = "output"})};
+}
+
+// The same weights, one layer after the other.
+Tensor apart(const std::vector<LayerHandle>& layers, const Tensor& x) {
+  Tensor y = x;
+  for (const LayerHandle& layer : layers) y = layer(y, {.training = true});
+  return y;
+}
+
+void expect_near(const Tensor& ours, const Tensor& theirs, const std::string& what) {
+  ASSERT_EQ(ours.sizes(), theirs.sizes()) << what;
+  EXPECT_TRUE(at::allclose(ours, theirs, 1e-4, 1e-5 * theirs.abs().max().item<double>())) << what;
+}
+
+// Values and gradients of a model as a whole and of its layers one by one. With whole numbers, whose
+// products and sums are exact: both find the same maxima, however they round.
+void expect_model_equals_layers(const std::vector<LayerHandle>& layers, at::IntArrayRef shape) {
+  const Tensor x = at::randint(-2, 3, shape, float32);
+  const Sequential model(layers);
+  apart(layers, x);  // builds them
+  std::vector<Tensor> weights_of_model;
+  for (const Variable& variable : model.variables()) {
+    weights_of_model.push_back(at::randint(-1, 2, variable.shape(), float32));
+  }
+  model.set_weights(weights_of_model);
+  GradientTape tape({.persistent = true});
+  tape.watch(x);
+  const Tensor together = model(x, {.training = true});
+  ASSERT_THAT(model.explain(), HasSubstr("ran 1 times"));
+  const Tensor one_by_one = apart(layers, x);
+  expect_near(together, one_by_one, "output");
+  const Tensor weights = at::rand(together.sizes());
+  std::vector<Tensor> sources{x};
+  for (const Variable& variable : model.trainable_variables()) sources.push_back(variable.value());
+  const auto ours = tape.gradient((together * weights).sum(), sources);
+  const auto theirs = tape.gradient((one_by_one * weights).sum(), sources);
+  for (size_t i = 0; i < sources.size(); ++i) {
+    expect_near(ours[i], theirs[i], "source " + std::to_string(i));
+  }
+}
+
+TEST(Segments, EqualTheLayersOneByOne) {
+  for (const int64_t batch : {1, 5, 16}) {
+    expect_model_equals_layers(cnn_layers(), {batch, 13, 12, 3});
+  }
+}
+
+TEST(Segments, EndWhereALayerTakesNoPart) {
+  expect_model_equals_layers({Conv2D(4, 3, {.activation = "relu"}), Dropout(0.),
+                              Conv2D(4, 3, {.activation = "tanh"}), MaxPooling2D(3, {.strides = 2}),
+                              Conv2D(3, 2), Flatten(), Dense(5, {.activation = "softmax"})},
+                             {3, 17, 16, 2});
+}
+
+TEST(Segments, ExplainWhatIsFusedAndWhyNot) {
+  const Sequential model({Conv2D(4, 3, {.activation = "relu", .name = "conv"}),
+                          MaxPooling2D(2, {.name = "pool"}), Dropout(0.5, {.name = "dropout"}),
+                          Conv2D(4, 3, {.activity_regularizer = "l2", .name = "penalised"}),
+                          Flatten({.name = "flatten"}), Dense(2, {.name = "dense"})});
+  model(at::randn({2, 12, 12, 1}));
+  model(at::randn({2, 12, 12, 1}));
+  model(at::randn({1, 12, 12, 1}));
+  EXPECT_THAT(
+      model.explain(),
+      AllOf(
+          HasSubstr("conv, pool: one plan\n"),
+          HasSubstr(
+              "  [2,12,12,1], with gradients: ran 2 times\n    3x3 convolution + bias + relu + 2x2 "
+              "max-pooling"),
+          HasSubstr("  [1,12,12,1], with gradients: ran 1 times\n"),
+          HasSubstr("dropout: by itself (its class describes no operation)"),
+          HasSubstr("penalised: by itself (it has an activity regularizer)"),
+          HasSubstr("flatten: by itself (no convolution is beside it)"),
+          HasSubstr("dense: by itself (no convolution is beside it)")));
+}
+
+TEST(Segments, OtherInputsRunLayerByLayer) {
+  const Sequential model(cnn_layers());
+  const Tensor images = at::randn({4, 13, 12, 3});
+  const Tensor planned = model(images);
+  EXPECT_EQ(model(at::empty({0, 13, 12, 3})).sizes(), (std::vector<int64_t>{0, 4}));
+  expect_near(model(images.to(float64)), planned, "float64");
+  const Tensor strided = images.permute({0, 2, 1, 3}).contiguous().permute({0, 2, 1, 3});
+  EXPECT_TRUE(model(strided).equal(planned));
+  EXPECT_THAT(model.explain(), Not(HasSubstr("[0,")));
+}
+
+TEST(Segments, AreBuiltAndCheckedAsTheLayers) {
+  const Sequential model(cnn_layers());
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] {
+                model(at::randn({2, 2, 2, 3}));
+              }),
+              HasSubstr("'first'"));
+  model(at::randn({2, 13, 12, 3}));
+  EXPECT_THAT(*model.get_layer("second").output_spec()->leaf().shape(), ElementsAre(-1, 3, 3, 12));
+  EXPECT_EQ(model.count_params(), 8 * 27 + 8 + 12 * 72 + 12 + 108 * 9 + 9 + 9 * 4 + 4);
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] {
+                model(at::randn({2, 13, 12, 2}));
+              }),
+              AllOf(HasSubstr("'first'"), HasSubstr("[2,13,12,2]")));
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] {
+                model(at::randn({2, 15, 12, 3}));
+              }),
+              HasSubstr("'hidden'"));
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] {
+                model(at::randn({2, 12}));
+              }),
+              HasSubstr("'first'"));
+}
+
+TEST(Segments, FollowTheLayersThatAreAdded) {
+  const Sequential model({Conv2D(2, 3), Flatten()});
+  const Tensor images = at::randn({2, 5, 5, 1});
+  EXPECT_EQ(model(images).size(1), 18);
+  model.add(Dense(3));
+  EXPECT_EQ(model(images).size(1), 3);
+  model.pop();
+  EXPECT_EQ(model(images).size(1), 18);
+}
+
+// The weights after some steps, with replicas of which one has fewer examples.
+std::vector<Tensor> train() {
+  random::set_seed(7);
+  const MirroredStrategy strategy = mirrored(2);
+  const auto scope = strategy.scope();
+  const Sequential model(cnn_layers());
+  const optimizers::Optimizer optimizer = optimizers::Adam({.learning_rate = 0.01});
+  for (int step = 0; step < 4; ++step) {
+    const auto images =
+        random::RandomGenerator::from_seed(static_cast<uint64_t>(step)).normal({12, 13, 12, 3});
+    strategy.run([&](distribute::ReplicaContext& context) {
+      const Tensor own =
+          context.replica_id_in_sync_group() == 0 ? images.slice(0, 0, 7) : images.slice(0, 7, 12);
+      GradientTape tape;
+      const Tensor loss = model(own, {.training = true}).square().mean();
+      optimizer.minimize(loss, model.trainable_variables(), tape);
+    });
+  }
+  const auto weights = strategy.run([&] {
+    std::vector<Tensor> values;
+    for (const Variable& variable : model.trainable_variables()) {
+      values.push_back(variable.value().detach().flatten().clone());
+    }
+    return at::cat(values);
+  });
+  return {weights.values()[0], weights.values()[1]};
+}
+
+TEST(Segments, GiveTheSameBitsOnEveryReplicaAndInEveryRun) {
+  const std::vector<Tensor> weights = train();
+  EXPECT_TRUE(weights[0].equal(weights[1]));
+  EXPECT_TRUE(weights[0].equal(train()[0]));
+}
+
+}  // namespace
+}  // namespace cohort::keras::layers

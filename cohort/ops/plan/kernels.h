@@ -1,0 +1,30 @@
+// The loops of a plan that are its own: over arrays without gaps, on the calling thread.
+#pragma once
+
+#include <cstdint>
+
+namespace cohort::internal::plan {
+
+// max(0, x) in place; NaN stays.
+void rectify(float* values, int64_t count);
+// gradient where `rectified` is not 0, which is what rectify left; else 0.
+void rectify_gradient(const float* rectified, const float* gradient, float* result, int64_t count);
+// Adds each channel's sum over `rows` to sums[channels].
+void add_column_sums(const float* values, int64_t rows, int64_t channels, double* sums);
+void add(const float* values, int64_t count, float* to);
+void narrow(const double* values, int64_t count, float* to);
+
+// Between images of `height` rows of `width` elements and their upper left part, without gaps.
+struct Crop {
+  int64_t height = 0;
+  int64_t width = 0;
+  int64_t kept_height = 0;
+  int64_t kept_width = 0;
+
+  bool keeps_all() const { return height == kept_height && width == kept_width; }
+};
+void crop(const Crop& crop, int64_t images, const float* from, float* to);
+// With zeros for what was left out.
+void uncrop(const Crop& crop, int64_t images, const float* from, float* to);
+
+}  // namespace cohort::internal::plan

@@ -1,0 +1,60 @@
+#include "cohort/ops/plan/kernels.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <vector>
+
+namespace cohort::internal::plan {
+namespace {
+
+using ::testing::DoubleNear;
+using ::testing::ElementsAre;
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+TEST(PlanKernels, RectifyKeepsNotANumber) {
+  std::vector<float> values{-1, 0, 2, kNan};
+  rectify(values.data(), 4);
+  EXPECT_THAT(std::vector<float>(values.begin(), values.begin() + 3), ElementsAre(0, 0, 2));
+  EXPECT_TRUE(std::isnan(values[3]));
+  const std::vector<float> gradient{1, 2, 3, 4};
+  std::vector<float> result(4);
+  rectify_gradient(values.data(), gradient.data(), result.data(), 4);
+  EXPECT_THAT(result, ElementsAre(0, 0, 3, 4));
+}
+
+TEST(PlanKernels, ColumnSumsAreAdded) {
+  for (const int64_t rows : {1, 31, 32, 65, 4000}) {
+    for (const int64_t channels : {1, 3, 64, 70}) {
+      std::vector<float> values(static_cast<size_t>(rows * channels));
+      std::vector<double> expected(static_cast<size_t>(channels), 1.);
+      for (size_t i = 0; i < values.size(); ++i) {
+        values[i] = static_cast<float>((i * 7919) % 97) / 97.f - 0.5f;
+        expected[i % static_cast<size_t>(channels)] += values[i];
+      }
+      std::vector<double> sums(static_cast<size_t>(channels), 1.);
+      add_column_sums(values.data(), rows, channels, sums.data());
+      for (size_t c = 0; c < sums.size(); ++c) EXPECT_THAT(sums[c], DoubleNear(expected[c], 1e-3));
+    }
+  }
+}
+
+TEST(PlanKernels, CropAndItsOpposite) {
+  const Crop part{.height = 3, .width = 4, .kept_height = 2, .kept_width = 3};
+  std::vector<float> images(24);
+  std::iota(images.begin(), images.end(), 1.f);
+  std::vector<float> kept(12);
+  crop(part, 2, images.data(), kept.data());
+  EXPECT_THAT(kept, ElementsAre(1, 2, 3, 5, 6, 7, 13, 14, 15, 17, 18, 19));
+  std::vector<float> back(24, -1.f);
+  uncrop(part, 2, kept.data(), back.data());
+  EXPECT_THAT(back, ElementsAre(1, 2, 3, 0, 5, 6, 7, 0, 0, 0, 0, 0, 13, 14, 15, 0, 17, 18, 19, 0, 0,
+                                0, 0, 0));
+}
+
+}  // namespace
+}  // namespace cohort::internal::plan

@@ -1,0 +1,134 @@
+#include "cohort/ops/plan/onednn.h"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+
+#include "cohort/core/error.h"
+#include "cohort/core/intra_op_threads.h"
+
+namespace cohort::internal::plan {
+namespace {
+
+dnnl::stream& thread_stream() {
+  thread_local dnnl::stream stream(processor());
+  return stream;
+}
+
+// The library asks OpenMP how many threads a primitive will have when it is described.
+class OneThread {
+ public:
+  OneThread() : previous_(intra_op_threads()) { set_intra_op_threads(1); }
+  ~OneThread() { set_intra_op_threads(previous_); }
+  OneThread(const OneThread&) = delete;
+  OneThread& operator=(const OneThread&) = delete;
+
+ private:
+  int previous_;
+};
+
+}  // namespace
+
+void check_library() {
+  const dnnl_version_t* const loaded = dnnl_version();
+  if (loaded->major == DNNL_VERSION_MAJOR && loaded->minor >= DNNL_VERSION_MINOR) return;
+  throw NotPlanned(str("oneDNN ", loaded->major, ".", loaded->minor, " is loaded, not ",
+                       DNNL_VERSION_MAJOR, ".", DNNL_VERSION_MINOR));
+}
+
+const dnnl::engine& processor() {
+  static const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  return engine;
+}
+
+void Scratch::reserve(size_t bytes) {
+  if (bytes <= bytes_) return;
+  memory_ = Buffer<char>(static_cast<int64_t>(bytes));
+  bytes_ = bytes;
+}
+
+dnnl::primitive_attr own_scratch() {
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  return attributes;
+}
+
+void for_one_thread(FunctionRef<void()> make) {
+  const OneThread one_thread;
+  try {
+    make();
+  } catch (const dnnl::error& error) {
+    throw NotPlanned(str("oneDNN: ", error.message));
+  }
+}
+
+void check_is_fast(const dnnl::primitive_desc_base& description, const char* what) {
+  const char* name = nullptr;
+  dnnl_primitive_desc_query(description.get(), dnnl_query_impl_info_str, 0, &name);
+  if (name != nullptr && std::strncmp(name, "ref", 3) == 0) {
+    throw NotPlanned(str("oneDNN has no fast ", what, " for these sizes on this processor"));
+  }
+}
+
+Primitive::Primitive(const dnnl::primitive_desc_base& description,
+                     const std::vector<int>& arguments, Scratch& scratch)
+    : primitive_(description.get()), scratch_(&scratch) {
+  const auto append = [&](int argument, const Layout& layout) {
+    memories_.push_back(dnnl::memory(layout, processor(), DNNL_MEMORY_NONE));
+    arguments_.push_back({argument, memories_.back().get()});
+  };
+  for (const int argument : arguments) {
+    append(argument, description.query_md(dnnl::query::exec_arg_md, argument));
+  }
+  const Layout layout = description.query_md(dnnl::query::exec_arg_md, DNNL_ARG_SCRATCHPAD);
+  if (layout.get_size() > 0) {
+    scratch.reserve(layout.get_size());
+    append(DNNL_ARG_SCRATCHPAD, layout);
+  } else {
+    scratch_ = nullptr;
+  }
+}
+
+void Primitive::operator()(std::initializer_list<const void*> data) {
+  const auto set = [&](size_t i, const void* address) {
+    void* const handle = const_cast<void*>(address);
+    if (memories_[i].get_data_handle() != handle) memories_[i].set_data_handle(handle);
+  };
+  size_t next = 0;
+  for (const void* address : data) set(next++, address);
+  if (scratch_ != nullptr) set(next++, scratch_->data());
+  const dnnl_status_t status =
+      dnnl_primitive_execute(primitive_.get(), thread_stream().get(),
+                             static_cast<int>(arguments_.size()), arguments_.data());
+  if (status != dnnl_success) {
+    throw InternalError(str("a primitive of oneDNN failed with status ", static_cast<int>(status)));
+  }
+}
+
+Relayout::Relayout(const Layout& from, const Layout& to)
+    : same_(from == to), bytes_(to.get_size()) {
+  if (same_) return;
+  for_one_thread([&] {
+    copy_ =
+        Primitive(dnnl::reorder::primitive_desc(processor(), from, processor(), to, own_scratch()),
+                  {DNNL_ARG_FROM, DNNL_ARG_TO}, scratch_);
+  });
+}
+
+const float* Relayout::operator()(const float* from) {
+  if (same_) return from;
+  if (memory_.data() == nullptr)
+    memory_ = Buffer<float>(static_cast<int64_t>(bytes_ / sizeof(float)));
+  copy_({from, memory_.data()});
+  return memory_.data();
+}
+
+void Relayout::to(const float* from, float* to) {
+  if (same_) {
+    std::memcpy(to, from, bytes_);
+  } else {
+    copy_({from, to});
+  }
+}
+
+}  // namespace cohort::internal::plan

@@ -1,0 +1,148 @@
+#include "cohort/ops/plan/operation.h"
+
+#include <ATen/ops/addmm.h>
+#include <ATen/ops/constant_pad_nd.h>
+#include <ATen/ops/conv2d.h>
+#include <ATen/ops/max_pool2d.h>
+#include <ATen/ops/mm.h>
+#include <ATen/ops/relu.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "cohort/core/error.h"
+
+namespace cohort::internal::plan {
+namespace {
+
+template <class... Cases>
+struct Match : Cases... {
+  using Cases::operator()...;
+};
+template <class... Cases>
+Match(Cases...) -> Match<Cases...>;
+
+std::string by(const Size& size) { return str(size[0], "x", size[1]); }
+
+// Of images; empty where no window fits.
+Shape slide(const Shape& input, const Size& size, const Size& strides, const Size& dilation,
+            bool same, int64_t channels) {
+  if (input.size() != 4) return {};
+  const int64_t height = windows(input[1], size[0], strides[0], dilation[0], same).count;
+  const int64_t width = windows(input[2], size[1], strides[1], dilation[1], same).count;
+  if (height < 1 || width < 1) return {};
+  return {input[0], height, width, channels};
+}
+
+// images: [batch, channels, height, width], with `value` on the borders that windows reach over.
+Tensor padded(const Tensor& images, const Size& size, const Size& strides, const Size& dilation,
+              bool same, double value) {
+  if (!same) return images;
+  const Windows rows = windows(images.size(2), size[0], strides[0], dilation[0], true);
+  const Windows columns = windows(images.size(3), size[1], strides[1], dilation[1], true);
+  return at::constant_pad_nd(images, {columns.before, columns.after, rows.before, rows.after},
+                             value);
+}
+
+Tensor convolve(const Convolution& operation, const Tensor& input, const Tensor& kernel,
+                const Tensor& bias) {
+  const Tensor images = padded(input.permute({0, 3, 1, 2}), operation.size, operation.strides,
+                               operation.dilation, operation.same, 0);
+  return at::conv2d(images, kernel.permute({3, 2, 0, 1}).contiguous(), bias, operation.strides,
+                    at::IntArrayRef{0, 0}, operation.dilation)
+      .permute({0, 2, 3, 1});
+}
+
+Tensor pool(const MaxPooling& operation, const Tensor& input) {
+  constexpr double kLowest = -std::numeric_limits<double>::infinity();
+  const Tensor images = padded(input.permute({0, 3, 1, 2}), operation.size, operation.strides,
+                               {1, 1}, operation.same, kLowest);
+  return at::max_pool2d(images, operation.size, operation.strides).permute({0, 2, 3, 1});
+}
+
+}  // namespace
+
+Windows windows(int64_t length, int64_t size, int64_t stride, int64_t dilation, bool same) {
+  const int64_t reach = (size - 1) * dilation + 1;
+  if (!same) return {length < reach ? 0 : (length - reach) / stride + 1, 0, 0};
+  const int64_t count = (length + stride - 1) / stride;
+  const int64_t total = std::max<int64_t>((count - 1) * stride + reach - length, 0);
+  return {count, total / 2, total - total / 2};
+}
+
+size_t num_parameters(const Operation& operation) {
+  return std::visit(Match{[](const Convolution& o) -> size_t { return o.bias ? 2 : 1; },
+                          [](const Dense& o) -> size_t { return o.bias ? 2 : 1; },
+                          [](const auto&) -> size_t { return 0; }},
+                    operation);
+}
+
+std::string describe(const Operation& operation) {
+  return std::visit(Match{[](const Convolution& o) { return by(o.size) + " convolution"; },
+                          [](const MaxPooling& o) { return by(o.size) + " max-pooling"; },
+                          [](const Dense&) { return std::string("product"); },
+                          [](const Rectifier&) { return std::string("relu"); },
+                          [](const Flatten&) { return std::string("flatten"); }},
+                    operation);
+}
+
+Shape result_shape(const Operation& operation, const Shape& input) {
+  return std::visit(Match{[&](const Convolution& o) {
+                            return slide(input, o.size, o.strides, o.dilation, o.same, o.filters);
+                          },
+                          [&](const MaxPooling& o) {
+                            return input.size() == 4
+                                       ? slide(input, o.size, o.strides, {1, 1}, o.same, input[3])
+                                       : Shape();
+                          },
+                          [&](const Dense& o) {
+                            return input.size() == 2 ? Shape{input[0], o.units} : Shape();
+                          },
+                          [&](const Rectifier&) { return input; },
+                          [&](const Flatten&) {
+                            int64_t features = 1;
+                            for (size_t d = 1; d < input.size(); ++d) features *= input[d];
+                            return input.empty() ? Shape() : Shape{input[0], features};
+                          }},
+                    operation);
+}
+
+std::vector<Shape> parameter_shapes(const Operation& operation, const Shape& input) {
+  std::vector<Shape> shapes =
+      std::visit(Match{[&](const Convolution& o) -> std::vector<Shape> {
+                         return {{o.size[0], o.size[1], input.back(), o.filters}, {o.filters}};
+                       },
+                       [&](const Dense& o) -> std::vector<Shape> {
+                         return {{input.back(), o.units}, {o.units}};
+                       },
+                       [](const auto&) { return std::vector<Shape>(); }},
+                 operation);
+  shapes.resize(num_parameters(operation));
+  return shapes;
+}
+
+Tensor evaluate(const std::vector<Operation>& operations, const Tensor& input,
+                const std::vector<Tensor>& parameters) {
+  size_t next = 0;
+  const auto parameter = [&](bool there) { return there ? parameters[next++] : Tensor(); };
+  Tensor value = input;
+  for (const Operation& operation : operations) {
+    value = std::visit(Match{[&](const Convolution& o) {
+                               const Tensor kernel = parameter(true);
+                               return convolve(o, value, kernel, parameter(o.bias));
+                             },
+                             [&](const MaxPooling& o) { return pool(o, value); },
+                             [&](const Dense& o) {
+                               const Tensor kernel = parameter(true);
+                               const Tensor bias = parameter(o.bias);
+                               return bias.defined() ? at::addmm(bias, value, kernel)
+                                                     : at::mm(value, kernel);
+                             },
+                             [&](const Rectifier&) { return at::relu(value); },
+                             [&](const Flatten&) { return value.flatten(1); }},
+                       operation);
+  }
+  return value;
+}
+
+}  // namespace cohort::internal::plan

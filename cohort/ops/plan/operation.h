@@ -1,0 +1,72 @@
+// What layers say of themselves to whoever plans them: operations, free of any library's terms.
+//
+// An operation takes one tensor and its parameters, and gives one. Images are
+// [batch, height, width, channels], rows [batch, features].
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "cohort/core/tensor.h"
+
+namespace cohort::internal::plan {
+
+using Size = std::array<int64_t, 2>;  // height, width
+
+// Parameters: kernel [size, size, channels, filters], then, with `bias`, bias [filters].
+struct Convolution {
+  int64_t filters = 1;
+  Size size{1, 1};
+  Size strides{1, 1};
+  Size dilation{1, 1};
+  bool same = false;  // zeros around the image, the odd one below and to the right
+  bool bias = true;
+};
+// The largest of each window of an image. No parameters.
+struct MaxPooling {
+  Size size{2, 2};
+  Size strides{2, 2};
+  bool same = false;
+};
+// Rows times kernel [features, units], then, with `bias`, plus bias [units].
+struct Dense {
+  int64_t units = 1;
+  bool bias = true;
+};
+// max(0, x) of each element.
+struct Rectifier {};
+// One row for each example.
+struct Flatten {};
+
+using Operation = std::variant<Convolution, MaxPooling, Dense, Rectifier, Flatten>;
+
+using Shape = std::vector<int64_t>;  // of a tensor, batch first
+
+size_t num_parameters(const Operation& operation);
+// "3x3 convolution", for texts.
+std::string describe(const Operation& operation);
+// The shape of the result; empty where the operation cannot take such an input (rank, or an image
+// smaller than a window).
+Shape result_shape(const Operation& operation, const Shape& input);
+// The shapes of the parameters for such an input.
+std::vector<Shape> parameter_shapes(const Operation& operation, const Shape& input);
+
+// Windows on an axis of `length`: how many there are (0: none fits), and what they leave out of it
+// or need around it.
+struct Windows {
+  int64_t count = 0;
+  int64_t before = 0;  // zeros ahead of the first pixel
+  int64_t after = 0;
+};
+Windows windows(int64_t length, int64_t size, int64_t stride, int64_t dilation, bool same);
+
+// The operations one after the other, in libtorch's terms: what a plan must give, and what computes
+// gradients of its gradients. `parameters`: those of all operations, in order. Differentiable, any
+// number of times.
+Tensor evaluate(const std::vector<Operation>& operations, const Tensor& input,
+                const std::vector<Tensor>& parameters);
+
+}  // namespace cohort::internal::plan

@@ -1,0 +1,160 @@
+#include "cohort/ops/plan/plan.h"
+
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+
+#include "cohort/core/intra_op_parallel.h"
+#include "cohort/ops/plan/onednn.h"
+
+namespace cohort::internal::plan {
+
+Compiled Plan::compile(const Request& request) {
+  try {
+    return {std::shared_ptr<const Plan>(new Plan(request)), ""};
+  } catch (const NotPlanned& reason) {
+    return {nullptr, reason.what()};
+  }
+}
+
+Plan::Plan(const Request& request) : request_(request) {
+  check_library();
+  if (request.input.empty() || request.input[0] < 1) throw NotPlanned("the batch is empty");
+  units_ = make_units(request, output_);
+  Shape shape = request.input;
+  for (const Operation& operation : request.operations) {
+    for (Shape& parameter : parameter_shapes(operation, shape)) {
+      parameter_shapes_.push_back(std::move(parameter));
+    }
+    shape = result_shape(operation, shape);
+  }
+  int64_t widest = 0;
+  for (const auto& unit : units_) widest = std::max(widest, unit->widest());
+  chunks_ = Chunks(request.input[0], widest);
+  size_t parameter = 0;
+  bool wanted = request.records && request.wants_input;
+  for (const auto& unit : units_) {
+    unit->prepare(chunks_, request.records, wanted);
+    first_parameter_.push_back(parameter);
+    for (size_t i = 0; i < unit->num_parameters(); ++i, ++parameter) {
+      wanted = wanted || (request.records && request.wants_parameters[parameter]);
+    }
+    wants_gradient_.push_back(wanted);
+  }
+}
+
+std::vector<std::string> Plan::describe() const {
+  std::vector<std::string> texts;
+  for (const auto& unit : units_) texts.push_back(unit->describe());
+  return texts;
+}
+
+// Of how many examples a pass keeps values: a forward pass without gradients only of those that
+// are under way.
+int64_t Plan::kept_examples() const {
+  return request_.records ? chunks_.batch
+                          : chunks_.largest * static_cast<int64_t>(chunks_.lanes.size());
+}
+
+std::unique_ptr<Plan::ForwardPass> Plan::take_forward() const {
+  return forward_passes_.take([&] {
+    auto pass = std::make_unique<ForwardPass>();
+    for (size_t u = 0; u < units_.size(); ++u) {
+      pass->units.push_back(units_[u]->make_forward());
+      const bool kept = u + 1 < units_.size() || (request_.records && units_[u]->reads_output());
+      pass->values.emplace_back(kept ? kept_examples() * units_[u]->out_size() : 0);
+    }
+    return pass;
+  });
+}
+
+void Plan::give_back(std::unique_ptr<ForwardPass> pass) const {
+  forward_passes_.give_back(std::move(pass));
+}
+
+std::unique_ptr<Plan::BackwardPass> Plan::take_backward() const {
+  return backward_passes_.take([&] {
+    auto pass = std::make_unique<BackwardPass>();
+    int64_t sizes[2] = {0, 0};
+    for (size_t u = 0; u < units_.size(); ++u) {
+      pass->units.push_back(wants_gradient_[u] ? units_[u]->make_backward() : nullptr);
+      if (u + 1 < units_.size()) sizes[u % 2] = std::max(sizes[u % 2], units_[u]->out_size());
+    }
+    for (size_t i : {0, 1}) pass->gradients[i] = Buffer<float>(chunks_.batch * sizes[i]);
+    pass->token = at::zeros({}, at::kFloat);
+    return pass;
+  });
+}
+
+void Plan::give_back(std::unique_ptr<BackwardPass> pass) const {
+  backward_passes_.give_back(std::move(pass));
+}
+
+// How many lanes are worth a thread, if all are `work` multiplications.
+int64_t Plan::per_thread(int64_t work) const {
+  constexpr int64_t kPerThread = int64_t{1} << 20;  // some 10 us
+  const auto lanes = static_cast<int64_t>(chunks_.lanes.size());
+  const int64_t per_lane = std::max<int64_t>(work / lanes, 1);
+  return std::clamp<int64_t>(kPerThread / per_lane, 1, lanes);
+}
+
+void Plan::forward(ForwardPass& pass, const float* input, const float* const* parameters,
+                   float* output) const {
+  int64_t work = 0;
+  for (size_t u = 0; u < units_.size(); ++u) {
+    pass.units[u]->begin(parameters + first_parameter_[u]);
+    work += units_[u]->work() * chunks_.batch;
+  }
+  const auto run_chunk = [&](const Chunk& chunk) {
+    const int64_t kept = request_.records ? chunk.first : chunk.lane * chunks_.largest;
+    const float* in = input + chunk.first * units_[0]->in_size();
+    for (size_t u = 0; u < units_.size(); ++u) {
+      float* const own = pass.values[u].data();
+      float* const last = output + chunk.first * units_.back()->out_size();
+      float* const out = own == nullptr ? last : own + kept * units_[u]->out_size();
+      pass.units[u]->run(chunk, in, out);
+      if (u + 1 == units_.size() && out != last) {
+        std::copy_n(out, chunk.count * units_[u]->out_size(), last);
+      }
+      in = out;
+    }
+  };
+  intra_op_parallel_for(0, static_cast<int64_t>(chunks_.lanes.size()), per_thread(work),
+                        [&](int64_t first, int64_t last) {
+                          for (int64_t lane = first; lane < last; ++lane) {
+                            for (const Chunk& chunk : chunks_.lanes[static_cast<size_t>(lane)]) {
+                              run_chunk(chunk);
+                            }
+                          }
+                        });
+}
+
+void Plan::backward(const ForwardPass& forward, BackwardPass& pass, size_t u, const float* input,
+                    const float* const* unit_parameters, const float* output_gradient,
+                    float* const* gradients, float* input_gradient, bool goes_on) const {
+  Backward& unit = *pass.units[u];
+  Backward::Values values;
+  values.in = u == 0 ? input : forward.values[u - 1].data();
+  values.out = forward.values[u].data();
+  values.out_gradient = u + 1 == units_.size() ? output_gradient : pass.gradients[u % 2].data();
+  values.in_gradient = u == 0    ? input_gradient
+                       : goes_on ? pass.gradients[(u - 1) % 2].data()
+                                 : nullptr;
+  unit.begin(*forward.units[u], values, unit_parameters, gradients);
+  intra_op_parallel_for(0, static_cast<int64_t>(chunks_.lanes.size()),
+                        per_thread(2 * units_[u]->work() * chunks_.batch),
+                        [&](int64_t first, int64_t last) {
+                          for (int64_t lane = first; lane < last; ++lane) {
+                            for (const Chunk& chunk : chunks_.lanes[static_cast<size_t>(lane)]) {
+                              unit.run(chunk);
+                            }
+                          }
+                        });
+  unit.end([](int64_t count, FunctionRef<void(int64_t)> body) {
+    intra_op_parallel_for(0, count, 1, [&](int64_t first, int64_t last) {
+      for (int64_t i = first; i < last; ++i) body(i);
+    });
+  });
+}
+
+}  // namespace cohort::internal::plan

@@ -1,0 +1,52 @@
+// The plans of one run of operations, for the shapes that came last.
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "cohort/ops/plan/plan.h"
+
+namespace cohort::internal::plan {
+
+// Thread safety: any thread.
+class PlanCache {
+ public:
+  explicit PlanCache(std::vector<Operation> operations) : operations_(std::move(operations)) {}
+
+  // What distinguishes plans. `wants`: whose gradients: bit 0 the input's, then the parameters'; 0
+  // where no backward pass follows.
+  struct Key {
+    at::IntArrayRef input;
+    uint64_t wants = 0;
+  };
+  static constexpr size_t kMostParameters = 63;
+
+  // nullptr where it is not known yet whether there is one.
+  std::shared_ptr<const Compiled> find(const Key& key);
+  // As find, and finds out.
+  std::shared_ptr<const Compiled> compile(const Key& key);
+
+  struct Entry {
+    Shape input;
+    uint64_t wants = 0;
+    std::shared_ptr<const Compiled> compiled;
+    int64_t hits = 0;
+  };
+  // Those that are kept, the latest first.
+  std::vector<Entry> entries() const;
+
+ private:
+  // A training loop has a full and a partial batch, with and without gradients.
+  static constexpr size_t kMost = 16;
+
+  std::shared_ptr<const Compiled> find_locked(const Key& key);
+
+  const std::vector<Operation> operations_;
+  mutable std::mutex mutex_;
+  std::list<Entry> entries_;
+};
+
+}  // namespace cohort::internal::plan

@@ -1,0 +1,81 @@
+#include "cohort/ops/plan/pooled_gradient_kernels.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <vector>
+
+#include "cohort/ops/max_pool_kernels.h"
+
+namespace cohort::internal::plan {
+namespace {
+
+constexpr PooledConvolution kShapes[] = {
+    {.height = 12,
+     .width = 12,
+     .channels = 32,
+     .filters = 64,
+     .pooled_height = 5,
+     .pooled_width = 5},
+    {.height = 7,
+     .width = 9,
+     .channels = 16,
+     .filters = 3,
+     .tile_height = 2,
+     .tile_width = 3,
+     .pooled_height = 2,
+     .pooled_width = 2},
+    {.height = 30,
+     .width = 28,
+     .channels = 48,
+     .filters = 5,
+     .pooled_height = 14,
+     .pooled_width = 13},
+};
+
+// Whole numbers, so that sums are exact in any order.
+std::vector<float> draw(std::mt19937& random, int64_t count) {
+  std::vector<float> values(static_cast<size_t>(count));
+  for (float& value : values) value = static_cast<float>(static_cast<int>(random() % 7) - 3);
+  return values;
+}
+
+TEST(PooledGradientKernels, EqualTheirReferences) {
+  for (const PooledConvolution& s : kShapes) {
+    std::mt19937 random(1);
+    const int64_t pixels = s.height * s.width * s.channels;
+    const int64_t weights = s.filters * 9 * s.channels;
+    const std::vector<float> image = draw(random, pixels);
+    const std::vector<float> kernel = draw(random, weights);
+    const std::vector<float> gradient = draw(random, s.pooled_height * s.pooled_width * s.filters);
+    std::vector<uint8_t> places(gradient.size());
+    for (uint8_t& place : places) {
+      const auto drawn = random() % static_cast<unsigned>(s.tile_height * s.tile_width + 2);
+      place = static_cast<uint8_t>(drawn < 2 ? kNoPlace : drawn - 2);
+    }
+
+    std::vector<float> ours(kernel.size(), 1.f), theirs(kernel.size(), 1.f);
+    add_pooled_kernel_gradient(s, image.data(), gradient.data(), places.data(), ours.data());
+    add_pooled_kernel_gradient_reference(s, image.data(), gradient.data(), places.data(),
+                                         theirs.data());
+    EXPECT_EQ(ours, theirs);
+
+    std::vector<float> our_image(image.size(), 1.f), their_image(image.size(), 1.f);
+    pooled_image_gradient(s, kernel.data(), gradient.data(), places.data(), our_image.data());
+    pooled_image_gradient_reference(s, kernel.data(), gradient.data(), places.data(),
+                                    their_image.data());
+    EXPECT_EQ(our_image, their_image);
+  }
+}
+
+TEST(PooledGradientKernels, AreForFullVectorsOfChannels) {
+  PooledConvolution shape = kShapes[0];
+  shape.channels = 20;
+  EXPECT_FALSE(has_kernels(shape));
+  shape = kShapes[0];
+  shape.size = 5;
+  EXPECT_FALSE(has_kernels(shape));
+}
+
+}  // namespace
+}  // namespace cohort::internal::plan

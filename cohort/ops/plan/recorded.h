@@ -1,0 +1,22 @@
+// Plans as operations of libtorch: recorded by tapes, with gradients.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "cohort/ops/plan/plan.h"
+
+namespace cohort::internal::plan {
+
+// Whether plans take this tensor: float32, on the host, without gaps.
+bool is_plain(const Tensor& tensor);
+
+// Shapes: those that the plan was compiled for; is_plain. Gradients flow to the input and the
+// parameters that the plan was told of, where recording is on, each parameter's as soon as the
+// backward pass has it. Gradients of gradients are computed by libtorch.
+// Errors: InvalidArgument (a gradient of a value that was changed in place, as libtorch's).
+// Thread safety: any thread.
+Tensor run(const std::shared_ptr<const Plan>& plan, const Tensor& input,
+           const std::vector<Tensor>& parameters);
+
+}  // namespace cohort::internal::plan

@@ -1,0 +1,155 @@
+#include "cohort/ops/plan/recorded.h"
+
+#include <ATen/ops/zeros.h>
+#include <c10/util/Exception.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include "cohort/core/testing_errors.h"
+#include "cohort/ops/gradient_stream.h"
+#include "cohort/ops/plan/testing_plan.h"
+
+namespace cohort::internal::plan {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using torch::autograd::grad;
+
+class RecordedPlan : public ::testing::Test {
+ protected:
+  Tensor run() const { return run(input); }
+  Tensor run(const Tensor& x) const { return plan::run(compiled.plan, x, parameters); }
+  Tensor reference() const { return evaluate(model.operations, input, parameters); }
+
+  const Case model{{Convolution{.filters = 4, .size = {3, 3}}, Rectifier{}, MaxPooling{}, Flatten{},
+                    Dense{.units = 5}, Rectifier{}, Dense{.units = 3}},
+                   {6, 8, 8, 2}};
+  const Tensor input = random_numbers(2, model.input);
+  const std::vector<Tensor> parameters = random_parameters(model);
+  const std::vector<Tensor> sources = sources_of(input, parameters);
+  const Compiled compiled = compile(model, true);
+  const GradientTape tape{{.persistent = true}};
+};
+
+TEST_F(RecordedPlan, SeveralBackwardPassesOverOneForwardPass) {
+  const Tensor output = run();
+  const auto first = grad({output.sum()}, sources, {}, /*retain_graph=*/true);
+  const auto other = grad({output.square().sum()}, sources, {}, /*retain_graph=*/true);
+  const auto again = grad({output.sum()}, sources, {}, /*retain_graph=*/false);
+  for (size_t i = 0; i < sources.size(); ++i) {
+    EXPECT_TRUE(first[i].equal(again[i])) << i;
+    EXPECT_FALSE(first[i].equal(other[i])) << i;
+  }
+  EXPECT_THROW(grad({output.sum()}, sources), c10::Error);
+}
+
+TEST_F(RecordedPlan, SeveralForwardPassesBeforeTheFirstBackwardPass) {
+  const Tensor one = run();
+  const auto expected = grad({one.sum()}, sources, {}, /*retain_graph=*/true);
+  std::vector<Tensor> others;
+  for (int i = 0; i < 5; ++i) others.push_back(run(random_numbers(2, model.input)));
+  const auto found = grad({one.sum()}, sources);
+  for (size_t i = 0; i < sources.size(); ++i) EXPECT_TRUE(found[i].equal(expected[i])) << i;
+  // And one whose gradient nobody asks for.
+  others.clear();
+  const auto next = grad({run().sum()}, sources);
+  for (size_t i = 0; i < sources.size(); ++i) EXPECT_TRUE(next[i].equal(expected[i])) << i;
+}
+
+TEST_F(RecordedPlan, SomeGradientsAlone) {
+  const auto all = grad({run().sum()}, sources);
+  for (size_t i = 0; i < sources.size(); ++i) {
+    const auto one = grad({run().sum()}, {sources[i]});
+    EXPECT_TRUE(one[0].equal(all[i])) << i;
+  }
+}
+
+TEST_F(RecordedPlan, FrozenParametersAndAnInputWithoutGradient) {
+  const auto all = grad({run().sum()}, sources);
+  Request request = compiled.plan->request();
+  request.wants_input = false;
+  request.wants_parameters = {false, false, true, false, true, true};
+  const std::vector<Tensor> own = {parameters[0].detach(), parameters[1].detach(), parameters[2],
+                                   parameters[3].detach(), parameters[4],          parameters[5]};
+  const Compiled partial = Plan::compile(request);
+  ASSERT_NE(partial.plan, nullptr);
+  EXPECT_FALSE(partial.plan->wants_gradient(0));
+  const auto some =
+      grad({plan::run(partial.plan, input.detach(), own).sum()}, {own[2], own[4], own[5]});
+  EXPECT_TRUE(some[0].equal(all[3]));
+  EXPECT_TRUE(some[1].equal(all[5]));
+  EXPECT_TRUE(some[2].equal(all[6]));
+}
+
+TEST_F(RecordedPlan, GradientsOfGradientsAreLibtorchs) {
+  const auto second = [&](const Tensor& output) {
+    const auto first = grad({output.square().sum()}, sources, {}, /*retain_graph=*/true,
+                            /*create_graph=*/true);
+    Tensor penalty = at::zeros({});
+    for (const Tensor& gradient : first) penalty = penalty + gradient.square().sum();
+    return grad({penalty}, sources, {}, {}, false, /*allow_unused=*/true);
+  };
+  const auto ours = second(run());
+  const auto theirs = second(reference());
+  for (size_t i = 0; i < sources.size(); ++i) {
+    expect_close(ours[i], theirs[i].to(at::kDouble), std::to_string(i));
+  }
+}
+
+TEST_F(RecordedPlan, ParametersThatAreOneTensor) {
+  const Case twice{
+      {Dense{.units = 4, .bias = false}, Rectifier{}, Dense{.units = 4, .bias = false}}, {3, 4}};
+  const Tensor kernel = random_numbers(2, {4, 4}).requires_grad_();
+  const Tensor x = random_numbers(2, {3, 4}).requires_grad_();
+  const Compiled plan = compile(twice, true);
+  const auto both = [&](const Tensor& output) {
+    return grad({output.square().sum()}, {kernel, x}, {}, true, /*create_graph=*/true);
+  };
+  const auto ours = both(plan::run(plan.plan, x, {kernel, kernel}));
+  const auto theirs = both(evaluate(twice.operations, x, {kernel, kernel}));
+  for (size_t i = 0; i < 2; ++i) {
+    expect_close(ours[i].detach(), theirs[i].detach().to(at::kDouble), std::to_string(i));
+  }
+  const auto plain = grad({plan::run(plan.plan, x, {kernel, kernel}).square().sum()}, {kernel, x});
+  for (size_t i = 0; i < 2; ++i) {
+    expect_close(plain[i], theirs[i].detach().to(at::kDouble), std::to_string(i));
+  }
+}
+
+TEST_F(RecordedPlan, AValueThatWasOverwrittenIsRefused) {
+  const Tensor output = run();
+  {
+    const NoGradient no_gradient;
+    parameters[2].mul_(2);
+  }
+  EXPECT_THROW(grad({output.sum()}, sources), c10::Error);
+}
+
+TEST_F(RecordedPlan, LastLayersGradientsComeFirst) {
+  std::vector<size_t> order;
+  GradientStream stream(parameters);
+  stream.run(run().sum(), [&](size_t i, Tensor) { order.push_back(i); });
+  ASSERT_EQ(order.size(), 6u);
+  EXPECT_THAT(std::vector<size_t>(order.begin(), order.begin() + 2),
+              ::testing::UnorderedElementsAre(4, 5));
+  EXPECT_THAT(std::vector<size_t>(order.begin() + 4, order.end()),
+              ::testing::UnorderedElementsAre(0, 1));
+}
+
+TEST_F(RecordedPlan, IsPartOfALargerGraph) {
+  const Tensor x = random_numbers(2, model.input).requires_grad_();
+  const auto through = [&](const auto& middle) {
+    return grad({(middle(x * 2) * x.sum()).sum()}, {x, parameters[0]});
+  };
+  const auto ours = through([&](const Tensor& y) { return run(y); });
+  const auto theirs =
+      through([&](const Tensor& y) { return evaluate(model.operations, y, parameters); });
+  for (size_t i = 0; i < 2; ++i) {
+    expect_close(ours[i], theirs[i].to(at::kDouble), std::to_string(i));
+  }
+}
+
+}  // namespace
+}  // namespace cohort::internal::plan

@@ -1,0 +1,99 @@
+// The parts of a plan: each an operation, with those that are fused into it.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "cohort/core/function_ref.h"
+#include "cohort/ops/plan/chunks.h"
+#include "cohort/ops/plan/operation.h"
+
+namespace cohort::internal::plan {
+
+// The most parameters that a unit has: a kernel and a bias.
+inline constexpr size_t kMostParameters = 2;
+
+// What a unit remembers of one forward pass, and the memory it needs for it.
+// Thread safety: run from one thread a lane; the others while no run is under way.
+class Forward {
+ public:
+  virtual ~Forward() = default;
+  // Before the chunks of a batch. parameters: their elements, in the order of the operation's.
+  virtual void begin(const float* const* parameters) = 0;
+  // in, out: of this chunk's examples.
+  virtual void run(const Chunk& chunk, const float* in, float* out) = 0;
+};
+
+// The memory of one backward pass. Thread safety: as Forward.
+class Backward {
+ public:
+  // Whole batches; in_gradient is nullptr where nobody wants it.
+  struct Values {
+    const float* in = nullptr;
+    const float* out = nullptr;
+    const float* out_gradient = nullptr;
+    float* in_gradient = nullptr;
+  };
+
+  virtual ~Backward() = default;
+  // gradients: where that of each parameter goes, nullptr where nobody wants it.
+  virtual void begin(Forward& forward, const Values& values, const float* const* parameters,
+                     float* const* gradients) = 0;
+  virtual void run(const Chunk& chunk) = 0;
+  // After all chunks. parallel(n, body) calls body(i) for each i < n, on several threads.
+  using Parallel = FunctionRef<void(int64_t, FunctionRef<void(int64_t)>)>;
+  virtual void end(Parallel parallel) = 0;
+};
+
+// Thread safety: immutable.
+class Unit {
+ public:
+  virtual ~Unit() = default;
+
+  // Elements of an example.
+  virtual int64_t in_size() const = 0;
+  virtual int64_t out_size() const = 0;
+  virtual size_t num_parameters() const = 0;
+  // Multiplications of an example's forward pass.
+  virtual int64_t work() const = 0;
+  // The elements of its largest value, for an example.
+  virtual int64_t widest() const = 0;
+  // Whether Backward reads Values::out.
+  virtual bool reads_output() const = 0;
+  // For texts: "3x3 convolution + bias + relu + 2x2 max-pooling".
+  virtual std::string describe() const = 0;
+
+  // Before the others, once: makes what depends on the sizes of chunks. wants_input: whether the
+  // backward pass, if there is one (`records`), gives the input's gradient.
+  // Errors: NotPlanned.
+  virtual void prepare(const Chunks& chunks, bool records, bool wants_input) = 0;
+  virtual std::unique_ptr<Forward> make_forward() const = 0;
+  virtual std::unique_ptr<Backward> make_backward() const = 0;
+};
+
+// The elements of one image.
+struct Image {
+  int64_t height = 0;
+  int64_t width = 0;
+  int64_t channels = 0;
+
+  int64_t size() const { return height * width * channels; }
+};
+
+// What follows a convolution or a product within its unit.
+struct Fused {
+  bool relu = false;
+  Size tile{1, 1};  // of a max-pooling by windows that lie side by side
+
+  bool pools() const { return tile[0] * tile[1] > 1; }
+};
+
+// image: the whole input; read: the upper left part of it that counts, of which the operation makes
+// `result` (ahead of pooling).
+std::unique_ptr<Unit> make_convolution(const Convolution& operation, const Fused& fused,
+                                       const Image& image, const Image& read, const Image& result);
+std::unique_ptr<Unit> make_dense(const Dense& operation, const Fused& fused, int64_t features);
+std::unique_ptr<Unit> make_pooling(const Fused& fused, const Image& image);
+std::unique_ptr<Unit> make_rectifier(int64_t size);
+
+}  // namespace cohort::internal::plan
