@@ -227,7 +227,7 @@ class World {
     process->is_busy = true;
     auto [closure, done] = std::move(process->closures.front());
     process->closures.pop_front();
-    clock_.after(delay(), [this, process, closure, done] {
+    clock_.after(delay(), [this, process, closure = std::move(closure), done = std::move(done)] {
       if (!process->is_alive) return;
       try {
         process->fence.check_closure(closure.session);
