@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/collective/network/gloo_loop.h"
 #include "cohort/collective/network/gloo_mesh.h"
 #include "cohort/core/error.h"
 #include "cohort/core/logging.h"
@@ -74,7 +75,7 @@ class GlooTransport final : public Transport {
     // Gloo sends no empty message.
     char* const from = bytes == 0 ? &nothing_ : const_cast<char*>(static_cast<const char*>(data));
     auto buffer = context_->createUnboundBuffer(from, std::max<size_t>(bytes, 1));
-    guarded(to, [&] { buffer->send(to, receiver.num_sent++); });
+    starts_.push_back({buffer.get(), to, receiver.num_sent++, true});
     receiver.sending.push_back(std::move(buffer));
     last_send_ = Clock::now();
   }
@@ -89,11 +90,12 @@ class GlooTransport final : public Transport {
       expected.is_block = true;
     }
     expected.buffer = context_->createUnboundBuffer(expected.into, std::max<size_t>(bytes, 1));
-    guarded(from, [&] { expected.buffer->recv(from, sender.num_expected++); });
+    starts_.push_back({expected.buffer.get(), from, sender.num_expected++, false});
     sender.expected.push_back(std::move(expected));
   }
 
   const void* receive(int from, Deadline deadline) override {
+    start_all();
     Peer& sender = peer(from);
     Expected& expected = sender.expected.front();
     UnboundBuffer& buffer = *expected.buffer;
@@ -109,6 +111,7 @@ class GlooTransport final : public Transport {
   bool is_late(int) override { return false; }
 
   int finish(Deadline deadline) override {
+    start_all();
     for (int rank = 0; rank < member_.size(); ++rank) {
       auto& sending = peer(rank).sending;
       for (; !sending.empty(); sending.pop_front()) {
@@ -130,11 +133,7 @@ class GlooTransport final : public Transport {
       {
         const std::lock_guard lock(ended_mutex_);
         has_ended_ = true;
-        // Gloo wakes the others where a connection is closed, and not who waits here.
-        if (waits_for_ != nullptr) {
-          waits_for_->abortWaitRecv();
-          waits_for_->abortWaitSend();
-        }
+        wake();  // Gloo wakes the others where a connection is closed, and not who waits here
       }
       ended_.notify_all();
       close();
@@ -156,18 +155,26 @@ class GlooTransport final : public Transport {
     std::deque<Expected> expected;
   };
 
-  // So that the end of the group wakes who waits for `buffer`. Errors: what has ended it.
+  // What could not be started.
+  struct Broken {
+    int rank = -1;  // none
+    std::string how = "";
+  };
+
+  // So that the end of the group, or of a connection, wakes who waits for `buffer`. Errors: what has
+  // ended it, Unavailable (a connection broke).
   class Waiting {
    public:
     Waiting(GlooTransport& owner, UnboundBuffer& buffer) : owner_(owner) {
       {
         const std::lock_guard lock(owner_.ended_mutex_);
-        if (!owner_.has_ended_) {
+        if (!owner_.has_ended_ && owner_.broken_.rank < 0) {
           owner_.waits_for_ = &buffer;
           return;
         }
       }
-      owner_.control_->check();
+      owner_.check();
+      owner_.check_not_broken();
     }
     ~Waiting() {
       const std::lock_guard lock(owner_.ended_mutex_);
@@ -199,22 +206,40 @@ class GlooTransport final : public Transport {
     return block;
   }
 
-  // Calls Gloo. Errors: what has ended the group, Unavailable (the connection to `rank` broke).
-  template <class Fn>
-  void guarded(int rank, Fn call) {
-    try {
-      call();
-    } catch (const std::exception& error) {
-      throw_broken(rank, error.what());
-    }
+  void start_all() {
+    if (!starts_.empty()) loop_->start(starts_);
   }
+
+  // For a locked ended_mutex_.
+  void wake() {
+    if (waits_for_ == nullptr) return;
+    waits_for_->abortWaitRecv();
+    waits_for_->abortWaitSend();
+  }
+
+  void on_broken(int rank, const std::string& how) {
+    const std::lock_guard lock(ended_mutex_);
+    if (broken_.rank < 0) broken_ = {rank, how};
+    wake();
+  }
+
+  void check_not_broken() {
+    Broken broken;
+    {
+      const std::lock_guard lock(ended_mutex_);
+      broken = broken_;
+    }
+    if (broken.rank >= 0) throw_broken(broken.rank, broken.how);
+  }
+
   // Waits; false at the deadline.
   template <class Fn>
   bool guarded(int rank, Deadline deadline, UnboundBuffer& buffer, Fn wait) {
     const Waiting waiting(*this, buffer);
     try {
       if (wait(left_until(deadline))) return true;
-      control_->check();  // nothing else ends a wait so
+      control_->check();  // nothing else than these two ends a wait so
+      check_not_broken();
       return false;
     } catch (const Error&) {
       throw;
@@ -248,6 +273,7 @@ class GlooTransport final : public Transport {
   }
 
   void close() noexcept {
+    if (loop_) loop_->stop();
     try {
       if (context_) context_->closeConnections();
     } catch (const std::exception& error) {
@@ -263,8 +289,13 @@ class GlooTransport final : public Transport {
     std::vector<uint64_t> nonces(peers_.size());
     exchange_nonces(nonces);
     const auto left = left_until(member_.deadline) / (kAttempts + 1 - attempt);
+    loop_ = nullptr;
+    starts_.clear();
+    broken_ = {};
     try {
       context_ = connect_gloo_mesh(member_, host, attempt, std::min(left, kMostAttemptTime));
+      loop_ = std::make_unique<GlooLoop>(
+          *context_, [this](int rank, const std::string& how) { on_broken(rank, how); });
       check_nonces(nonces);
     } catch (const std::exception& error) {
       failure = error.what();
@@ -342,12 +373,15 @@ class GlooTransport final : public Transport {
   std::condition_variable ended_;
   bool has_ended_ = false;              // guarded by ended_mutex_, as is
   UnboundBuffer* waits_for_ = nullptr;  // what this task waits for
+  Broken broken_;
   char nothing_ = 0;
   char nothing_received_ = 0;
   // Where messages arrive whose place the caller leaves to the transport.
   std::vector<std::unique_ptr<char[]>> blocks_;
   std::vector<char*> free_;
   std::vector<char*> used_;  // until finish
+  std::vector<GlooLoop::Start> starts_;
+  std::unique_ptr<GlooLoop> loop_;  // ends first: it uses what is above
 };
 
 }  // namespace

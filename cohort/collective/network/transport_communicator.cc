@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "cohort/collective/call_fingerprint.h"
 #include "cohort/collective/local_buffers.h"
 #include "cohort/collective/slices.h"
 #include "cohort/core/error.h"
@@ -183,8 +185,12 @@ class TransportCommunicator final : public Communicator {
   // the calls differ all have learnt it, and no buffer has changed.
   // Errors: those of a call, DifferentCalls.
   void tell(const char* call, const void* values, int64_t bytes, const CallOptions& options) {
+    // Which call it is counts also where nobody has made a fingerprint.
+    CallFingerprint fingerprint;
+    fingerprint.add(std::string_view(call));
+    fingerprint.add(options.fingerprint);
     Word& mine = word(rank_);
-    mine = {.fingerprint = options.fingerprint, .values = {}};
+    mine = {.fingerprint = fingerprint.value(), .values = {}};
     if (bytes > 0) std::memcpy(mine.values, values, static_cast<size_t>(bytes));
     guarded(call, options, [&] {
       for_others([&](int other) {
