@@ -30,6 +30,13 @@ def run(command):
     return done.stdout
 
 
+def expect_advice(program):
+    """Started alone it says how a cluster is started."""
+    done = subprocess.run([program], capture_output=True, text=True, timeout=TIMEOUT, check=False)
+    if done.returncode == 0 or "cohort launch --workers 3 --ps 2" not in done.stderr:
+        sys.exit(f"{program} without a cluster ended with {done.returncode}: {done.stderr}")
+
+
 def tasks_of(launcher):
     """The launcher's children by (job, index), from their TF_CONFIG."""
     found = {}
@@ -88,6 +95,7 @@ def expect_shards(output):
 
 
 def main(cohort, program):
+    expect_advice(program)
     output = run([program, "--in-process"])
     expect_lines(output, 4)
     expect_shards(output)

@@ -15,7 +15,8 @@ enum ClosureField : uint32_t {
   kSession,
   kValuePlace,
   kValueInput,
-  kKind
+  kKind,
+  kSequence
 };
 
 }  // namespace
@@ -27,7 +28,9 @@ rpc::Message encode(const RunClosure& request) {
       .varint(kClosureId, request.id)
       .varint(kClosuresEndedBelow, request.forget_below);
   for (const uint64_t input : request.inputs) out.varint(kInput, input);
-  out.bytes(kArguments, message.control).varint(kSession, request.session);
+  out.bytes(kArguments, message.control)
+      .varint(kSession, request.session)
+      .varint(kSequence, request.sequence);
   for (const WorkerValue& value : request.values) {
     out.varint(kValuePlace, value.place).varint(kValueInput, value.input);
   }
@@ -58,6 +61,9 @@ RunClosure decode_run_closure(const rpc::Message& message) {
         break;
       case kSession:
         request.session = in.varint();
+        break;
+      case kSequence:
+        request.sequence = in.varint();
         break;
       case kValuePlace:
         request.values.push_back({.place = in.varint()});

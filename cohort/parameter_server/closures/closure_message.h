@@ -35,9 +35,11 @@ struct RunClosure {
   uint64_t id = 0;
   uint64_t forget_below = 0;
   uint64_t session = 0;                  // coordinator_fence.h
-  std::vector<uint64_t> inputs;          // of this worker, which the function takes first
-  Structure arguments;                   // a tuple
+  std::vector<uint64_t> inputs = {};     // of this worker, which the function takes first
+  Structure arguments = {};              // a tuple
   std::vector<WorkerValue> values = {};  // that take the place of arguments
+  // Of the session, from 0: the worker runs closures in this order, in whichever they arrive.
+  uint64_t sequence = 0;
 };
 
 // Makes this worker's input: a new pass over what the function returns, or that itself.

@@ -1,5 +1,6 @@
 #include "cohort/parameter_server/closures/closure_service.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "cohort/cluster/rpc/error_detail.h"
@@ -16,7 +17,7 @@
 namespace cohort::internal {
 namespace {
 
-enum ClosureMethod : size_t { kRun, kMakeInput, kHello };
+enum ClosureMethod : size_t { kRun, kMakeInput, kHello, kSkip };
 constexpr rpc::MethodSpec kClosureMethods[] = {
     {.name = "run",
      .callers = rpc::Role::kCoordinator,
@@ -24,6 +25,7 @@ constexpr rpc::MethodSpec kClosureMethods[] = {
      .fenced = false},
     {.name = "make_input", .callers = rpc::Role::kCoordinator, .fenced = false},
     {.name = "hello", .callers = rpc::Role::kCoordinator, .fenced = false},
+    {.name = "skip", .callers = rpc::Role::kCoordinator, .fenced = false},
 };
 
 }  // namespace
@@ -87,7 +89,12 @@ void ClosureService::answer(size_t method, const CallPtr& call,
         .wait_for_program(std::chrono::steady_clock::now() + kPatience);
     return call->reply({.control = ""});
   }
-  if (method == kRun) return run(call, arrived);
+  if (method == kRun || method == kSkip) {
+    return take_in_order({.call = call,
+                          .closure = decode_run_closure(call->request()),
+                          .at = arrived,
+                          .is_skipped = method == kSkip});
+  }
   const MakeInput making = decode_make_input(call->request());
   make_input(*core_of(generation_of(making.session)), making);
   call->reply({.control = ""});
@@ -107,9 +114,42 @@ void ClosureService::report(std::chrono::nanoseconds took) {
   });
 }
 
-void ClosureService::run(const CallPtr& call, std::chrono::steady_clock::time_point arrived) {
+void ClosureService::take_in_order(Arrival arrival) {
+  const SessionId session = arrival.closure.session;
+  if (session > session_) {
+    // Those of the session before are refused.
+    for (const auto& [place, early] : std::exchange(arrived_, {})) run_or_fail(early);
+    session_ = session;
+    next_ = 0;
+  }
+  const uint64_t place = arrival.closure.sequence;
+  if (session == session_ && place > next_) {
+    arrived_.emplace(place, std::move(arrival));
+    return;
+  }
+  run_or_fail(arrival);
+  if (session != session_ || place < next_) return;
+  ++next_;
+  while (!arrived_.empty() && arrived_.begin()->first <= next_) {
+    const Arrival early = std::move(arrived_.begin()->second);
+    arrived_.erase(arrived_.begin());
+    run_or_fail(early);
+    next_ = std::max(next_, early.closure.sequence + 1);
+  }
+}
+
+void ClosureService::run_or_fail(const Arrival& arrival) {
+  try {
+    if (arrival.is_skipped) return arrival.call->reply({.control = ""});
+    run(arrival.call, arrival.closure, arrival.at);
+  } catch (...) {
+    fail(*arrival.call, std::current_exception());
+  }
+}
+
+void ClosureService::run(const CallPtr& call, const RunClosure& closure,
+                         std::chrono::steady_clock::time_point arrived) {
   const auto began = std::chrono::steady_clock::now();
-  const RunClosure closure = decode_run_closure(call->request());
   const auto core = core_of(generation_of(closure.session));
   fence_->check_closure(closure.session);
   core->set_session(closure.session);

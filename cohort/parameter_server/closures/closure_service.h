@@ -26,7 +26,8 @@ namespace cohort::internal {
 
 class ParameterServerCore;
 
-// Methods: "run", "make_input", and "hello", which answers when the worker is there. Only the cluster's
+// Methods: "run", "make_input", "skip", for the place of a closure that does not come, and "hello", which answers
+// when the worker is there. Only the cluster's
 // coordinator may call them; closures and inputs of others than the one that has this worker, and of
 // earlier sessions, are refused.
 class ClosureService final : public rpc::Service, public ServedTask {
@@ -53,8 +54,19 @@ class ClosureService final : public rpc::Service, public ServedTask {
   // know generations, and has one strategy. Errors: Cancelled (it has ended).
   std::shared_ptr<ParameterServerCore> core_of(int64_t generation) const;
   using CallPtr = std::shared_ptr<rpc::Call>;
+  // A closure that has come, or takes the place of one.
+  struct Arrival {
+    CallPtr call;
+    RunClosure closure;
+    std::chrono::steady_clock::time_point at;
+    bool is_skipped = false;
+  };
   void answer(size_t method, const CallPtr& call, std::chrono::steady_clock::time_point arrived);
-  void run(const CallPtr& call, std::chrono::steady_clock::time_point arrived);
+  // Runs it, and those that have waited for it; or lets it wait for those before.
+  void take_in_order(Arrival arrival);
+  void run_or_fail(const Arrival& arrival);
+  void run(const CallPtr& call, const RunClosure& closure,
+           std::chrono::steady_clock::time_point arrived);
   rpc::Message result_of(ParameterServerCore& core, const RunClosure& closure) const;
   const Input& input(uint64_t id) const;
   std::vector<distribute::DistributedIterator*> inputs_of(const RunClosure& closure) const;
@@ -71,7 +83,10 @@ class ClosureService final : public rpc::Service, public ServedTask {
   std::vector<std::weak_ptr<ParameterServerCore>> cores_;  // guarded by mutex_
   void report(std::chrono::nanoseconds took);
 
-  std::map<uint64_t, Input> inputs_;  // of the pool's one thread, as is what follows
+  std::map<uint64_t, Input> inputs_;     // of the pool's one thread, as is what follows
+  SessionId session_ = 0;                // the latest that closures came of
+  uint64_t next_ = 0;                    // in its order
+  std::map<uint64_t, Arrival> arrived_;  // of it, too early
   int64_t closures_ = 0;
   std::chrono::nanoseconds busy_{0};
   int64_t reported_closures_ = 0;

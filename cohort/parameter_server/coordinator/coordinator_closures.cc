@@ -48,7 +48,7 @@ void CoordinatorCore::feed_hungry(size_t closures) {
 bool CoordinatorCore::feed(size_t worker) {
   for (bool has_looked = false;; has_looked = true) {
     ClosurePtr closure;
-    SessionId session = 0;
+    Place place;
     {
       const std::lock_guard lock(mutex_);
       Worker& state = workers_[worker];
@@ -60,26 +60,27 @@ bool CoordinatorCore::feed(size_t worker) {
         return true;
       }
       ++state.in_flight;
-      session = state.session;
+      place = {state.session, state.next_in_session++};
     }
-    send(worker, session, closure);
+    send(worker, place, closure);
   }
 }
 
-void CoordinatorCore::send(size_t worker, SessionId session, const ClosurePtr& closure) {
+void CoordinatorCore::send(size_t worker, const Place& place, const ClosurePtr& closure) {
   const auto done =
-      if_alive([worker, session, closure](CoordinatorCore& self, rpc::CallResult result) {
-        self.answered(worker, session, closure, std::move(result));
+      if_alive([worker, place, closure](CoordinatorCore& self, rpc::CallResult result) {
+        self.answered(worker, place, closure, std::move(result));
       });
   try {
     channel(worker)->start("closures/run",
                            encode(RunClosure{.function = closure->function,
                                              .id = closure->id,
                                              .forget_below = queue_.oldest_unfinished(),
-                                             .session = session,
+                                             .session = place.session,
                                              .inputs = closure->inputs,
                                              .arguments = closure->arguments,
-                                             .values = closure->values}),
+                                             .values = closure->values,
+                                             .sequence = place.sequence}),
                            {.timeout = options_.closure_timeout,
                             .max_reply_bytes = kMostClosureBytes,
                             .same_host = true},
@@ -88,6 +89,20 @@ void CoordinatorCore::send(size_t worker, SessionId session, const ClosurePtr& c
     auto refused = done;
     refused(rpc::CallResult{.error = std::current_exception(), .reply = {}});
   }
+}
+
+void CoordinatorCore::skip(size_t worker, const Place& place) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!is_current(worker, place.session)) return;
+  }
+  channel(worker)->start("closures/skip",
+                         encode(RunClosure{.function = "",
+                                           .session = place.session,
+                                           .arguments = Structure::make_tuple({}),
+                                           .sequence = place.sequence}),
+                         {.timeout = options_.closure_timeout, .same_host = true},
+                         [](const rpc::CallResult&) {});
 }
 
 bool CoordinatorCore::is_fenced(const std::exception_ptr& error) const {
@@ -105,8 +120,9 @@ bool CoordinatorCore::is_loss(const std::exception_ptr& error) const {
   return record.task.empty() && record.code == Code::kUnavailable;
 }
 
-void CoordinatorCore::answered(size_t worker, SessionId session, const ClosurePtr& closure,
+void CoordinatorCore::answered(size_t worker, const Place& place, const ClosurePtr& closure,
                                rpc::CallResult result) {
+  const SessionId session = place.session;
   {
     const std::lock_guard lock(mutex_);
     Worker& state = workers_[worker];
@@ -135,6 +151,7 @@ void CoordinatorCore::answered(size_t worker, SessionId session, const ClosurePt
   } else {
     queue_.failed(index, *closure, named(result.error, *closure, worker));
   }
+  if (result.error != nullptr) skip(worker, place);
   feed(worker);
 }
 

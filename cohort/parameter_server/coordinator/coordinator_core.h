@@ -88,6 +88,7 @@ class CoordinatorCore : public std::enable_shared_from_this<CoordinatorCore> {
   struct Worker {
     Phase phase = Phase::kTaking;
     SessionId session = 0;
+    uint64_t next_in_session = 0;  // of a closure
     int in_flight = 0;
     int inputs_under_way = 0;  // closures wait for them
     bool is_hungry = false;    // in hungry_
@@ -113,8 +114,15 @@ class CoordinatorCore : public std::enable_shared_from_this<CoordinatorCore> {
   bool can_take(const Worker& worker) const;  // a closure; with mutex_ held
   // Gives the worker what it can take. Returns false if that is nothing, whatever is queued.
   bool feed(size_t worker);
-  void send(size_t worker, SessionId session, const ClosurePtr& closure);
-  void answered(size_t worker, SessionId session, const ClosurePtr& closure,
+  // The place of a closure in the worker's order.
+  struct Place {
+    SessionId session = 0;
+    uint64_t sequence = 0;
+  };
+  void send(size_t worker, const Place& place, const ClosurePtr& closure);
+  // A call that failed may not have come: the closures behind it do not wait for it.
+  void skip(size_t worker, const Place& place);
+  void answered(size_t worker, const Place& place, const ClosurePtr& closure,
                 rpc::CallResult result);
   void give_back(size_t worker, SessionId session, const ClosurePtr& closure,
                  const std::exception_ptr& error);

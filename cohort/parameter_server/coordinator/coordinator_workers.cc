@@ -34,6 +34,7 @@ void CoordinatorCore::take(size_t worker) {
     if (stopped_) return;
     session = session_id(surroundings_.generation, next_session_++);
     workers_[worker].session = session;
+    workers_[worker].next_in_session = 0;
     workers_[worker].phase = Phase::kTaking;
   }
   const auto to = channel(worker);

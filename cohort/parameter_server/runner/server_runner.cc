@@ -28,9 +28,9 @@ using std::chrono::steady_clock;
 
 namespace {
 
-// Closures on a worker at a time. Two that are sent at once may arrive in another order; a worker that
-// is alone gets one, so that its steps have the order of the data, and a run can be repeated to the bit.
-constexpr int window_of(int workers) { return workers == 1 ? 1 : 2; }
+// Closures on a worker at a time. It runs them in the order of the data, so that a worker that is alone can
+// repeat a run to the bit.
+constexpr int kWindow = 2;
 // Closures that wait for each worker, so that it is never idle.
 constexpr int64_t kWaitingPerWorker = 2;
 // A program that is a little behind comes within it; of a worker that was started again others take
@@ -147,7 +147,7 @@ CoordinatorCore& ServerRunner::coordinator() {
   if (call_->coordinator == nullptr) call_->coordinator = core_->coordinator();
   if (call_->coordinator == nullptr) {
     distribute::coordinator::ClusterCoordinatorOptions options;
-    options.window = window_of(core_->num_workers());
+    options.window = kWindow;
     options.closure_timeout = kMostPerStep;
     call_->coordinator = std::make_shared<CoordinatorCore>(core_, options);
     call_->owns_coordinator = true;
@@ -158,7 +158,7 @@ CoordinatorCore& ServerRunner::coordinator() {
 
 void ServerRunner::wait_for_room() {
   const int workers = core_->num_workers();
-  const int64_t most = workers * (window_of(workers) + kWaitingPerWorker);
+  const int64_t most = workers * (kWindow + kWaitingPerWorker);
   std::unique_lock lock(under_way_->mutex);
   const bool has_room = under_way_->changed.wait_for(
       lock, kMostPerStep, [&] { return under_way_->steps < most || under_way_->has_failed; });
