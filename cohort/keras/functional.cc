@@ -1,7 +1,5 @@
 #include "cohort/keras/functional.h"
 
-#include <c10/util/SmallVector.h>
-
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -69,7 +67,7 @@ class Planner {
         const std::span<layers::Layer* const> layers(run.data(), steps[i].chain);
         steps[i].segment = std::make_shared<internal::Segment>(layers);
       } else {
-        steps[i].chain = internal::fused_chain(run);
+        steps[i].chain = run.size() > 1 && internal::can_fuse(*run[0], *run[1]) ? 2 : 0;
       }
     }
   }
@@ -202,11 +200,10 @@ class FunctionalImpl final : public Model {
       if (first.chain == 0) {
         outcome = first.layer(step_inputs, step_options);
       } else {
-        c10::SmallVector<Layer*, 8> chain;
-        for (size_t k = 0; k < first.chain; ++k) chain.push_back(plan_.steps[s + k].layer.get());
-        outcome = first.segment != nullptr ? (*first.segment)(step_inputs, step_options)
-                                           : internal::call_chain({chain.data(), chain.size()},
-                                                                  step_inputs, step_options);
+        outcome = first.segment != nullptr
+                      ? (*first.segment)(step_inputs, step_options)
+                      : internal::call_fused(*first.layer.get(), *plan_.steps[s + 1].layer.get(),
+                                             step_inputs, step_options);
         for (const Slot slot : first.last_used) values[slot] = Leaf(Tensor());
         s += first.chain - 1;
       }

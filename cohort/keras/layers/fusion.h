@@ -1,52 +1,11 @@
-// Runs layers that follow each other as one, where that gives the same result for less.
-//
-// Layers say by these interfaces what they can leave to the next one, take over from the one
-// before, or leave out because nobody reads it; models ask fused_chain and know no layer by name.
+// Two layers as one where that costs less: a lookup of rows, and the mean of those of each sequence.
+// Layers say by these interfaces that they can; models ask can_fuse and know no layer by name.
 #pragma once
 
-#include <optional>
-#include <span>
-
 #include "cohort/core/structure.h"
-#include "cohort/keras/activations.h"
 #include "cohort/keras/layers/layer.h"
-#include "cohort/keras/layers/window.h"
 
 namespace cohort::internal {
-
-// How a layer's call ends: a bias for each channel is added, then an activation applied.
-struct Epilogue {
-  Tensor bias;  // [channels]; undefined where there is none
-  const keras::activations::Activation* activation;
-};
-
-// A layer that can leave its epilogue to the next.
-class HasEpilogue {
- public:
-  virtual ~HasEpilogue() = default;
-  virtual const keras::activations::Activation& final_activation() const = 0;
-  virtual Tensor call_without_epilogue(const Tensor& input) = 0;
-  // For a built layer.
-  virtual Epilogue epilogue() const = 0;
-};
-
-// A layer that commutes with epilogues, and is cheaper before than after them.
-class TakesEpilogue {
- public:
-  virtual ~TakesEpilogue() = default;
-  // Whether values and gradients stay the same.
-  virtual bool commutes_with(const keras::activations::Activation& activation) const = 0;
-  virtual Tensor call_with_epilogue(const Tensor& input, const Epilogue& epilogue) = 0;
-};
-
-// A layer whose output pixels come from windows of its input image, [batch, height, width,
-// channels].
-class SlidesWindow {
- public:
-  virtual ~SlidesWindow() = default;
-  // Missing where windows reach over the border.
-  virtual std::optional<Window> inner_window() const = 0;
-};
 
 // A layer that looks rows up, of which the next one may want the means alone.
 class LooksUpRows {
@@ -65,13 +24,12 @@ class AveragesSequences {
   virtual ~AveragesSequences() = default;
 };
 
-// How many layers, from the first on, call_chain can run together: an even number, or 0. They may
-// be unbuilt.
-size_t fused_chain(std::span<keras::layers::Layer* const> layers);
+// They may be unbuilt.
+bool can_fuse(const keras::layers::Layer& first, const keras::layers::Layer& second);
 
-// Runs such a chain, each layer as by operator(): built, checked, its losses collected.
+// Runs such a pair, each layer as by operator(): built, checked, its losses collected.
 // Errors: as Layer::operator().
-Structure call_chain(std::span<keras::layers::Layer* const> chain, const Structure& inputs,
-                     const keras::CallOptions& options);
+Structure call_fused(keras::layers::Layer& first, keras::layers::Layer& second,
+                     const Structure& inputs, const keras::CallOptions& options);
 
 }  // namespace cohort::internal

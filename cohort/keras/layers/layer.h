@@ -12,7 +12,6 @@
 
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -36,8 +35,8 @@ class Layer;
 namespace internal {
 class Segment;
 struct LayerState;
-Structure call_chain(std::span<keras::layers::Layer* const> chain, const Structure& inputs,
-                     const keras::CallOptions& options);
+Structure call_fused(keras::layers::Layer& first, keras::layers::Layer& second,
+                     const Structure& inputs, const keras::CallOptions& options);
 }  // namespace internal
 
 namespace keras {
@@ -189,8 +188,8 @@ class COHORT_API Layer : public train::Trackable {
  private:
   friend class internal::Segment;
   friend struct internal::LayerState;
-  friend Structure internal::call_chain(std::span<keras::layers::Layer* const> chain,
-                                        const Structure& inputs, const keras::CallOptions& options);
+  friend Structure internal::call_fused(Layer& first, Layer& second, const Structure& inputs,
+                                        const keras::CallOptions& options);
 
   std::unique_ptr<internal::LayerState> state_;
 };

@@ -71,11 +71,13 @@ std::string explain_unplanned(const Layer& layer) {
 Structure run_layers(std::span<Layer* const> layers, const Structure& inputs,
                      const CallOptions& options) {
   Structure values = inputs;
-  for (std::span<Layer* const> rest = layers; !rest.empty();) {
-    const size_t length = fused_chain(rest);
-    values =
-        length > 0 ? call_chain(rest.first(length), values, options) : (*rest[0])(values, options);
-    rest = rest.subspan(std::max<size_t>(length, 1));
+  for (size_t i = 0; i < layers.size(); ++i) {
+    if (i + 1 < layers.size() && can_fuse(*layers[i], *layers[i + 1])) {
+      values = call_fused(*layers[i], *layers[i + 1], values, options);
+      ++i;
+    } else {
+      values = (*layers[i])(values, options);
+    }
   }
   return values;
 }

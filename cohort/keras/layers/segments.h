@@ -65,7 +65,7 @@ class Segments {
   std::vector<Run> runs_;
 };
 
-// Layer by layer, but for chains that fusion.h knows.
+// Layer by layer, but for pairs that fusion.h knows.
 Structure run_layers(std::span<keras::layers::Layer* const> layers, const Structure& inputs,
                      const keras::CallOptions& options);
 // Why a layer takes no part in plans; empty where it does. And a line that says so.
