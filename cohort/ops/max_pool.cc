@@ -1,8 +1,6 @@
 #include "cohort/ops/max_pool.h"
 
-#include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/zeros.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
@@ -78,7 +76,6 @@ Tensor pick(const Tensor& image, const Places& where) {
 
 constexpr char kSize[] = "size";
 constexpr char kTile[] = "tile";
-constexpr char kAddsBias[] = "has_bias";
 
 // Two numbers in one: a list among the saved data takes memory at every step.
 int64_t pack(int64_t high, int64_t low) { return high << 32 | low; }
@@ -123,26 +120,9 @@ variable_list Unpool::backward(AutogradContext* context, variable_list gradients
   return {Pick::apply(gradients[0], remembered(*context)), Tensor()};
 }
 
-// [channels]: the sum of what passes on a gradient.
-Tensor sum_over_placed(const Tensor& gradient, const Places& where) {
-  if (at::GradMode::is_enabled()) {  // recorded, for second derivatives
-    return (gradient * (where.places != kNoPlace)).sum(at::IntArrayRef{0, 1, 2});
-  }
-  const Tensor values = gradient.contiguous();
-  const Tensor sums = at::zeros({where.images.channels}, values.options().dtype(float64));
-  dispatch(values, [&](auto zero) {
-    using T = decltype(zero);
-    sum_placed<T>(where.images, values.data_ptr<T>(), where.places.data_ptr<uint8_t>(),
-                  sums.data_ptr<double>());
-  });
-  return sums.to(values.scalar_type());
-}
-
 struct MaxPool : Function<MaxPool> {
-  static Tensor forward(AutogradContext* context, const Tensor& images, Tile tile,
-                        const c10::optional<Tensor>& bias, bool relu) {
+  static Tensor forward(AutogradContext* context, const Tensor& images, Tile tile) {
     const Tensor in = images.contiguous();
-    const Tensor b = bias ? bias->contiguous() : Tensor();
     Places where{{}, geometry(in.sizes(), tile)};
     const TiledImages& sizes = where.images;
     Tensor out = at::empty({sizes.batch, sizes.out_height(), sizes.out_width(), sizes.channels},
@@ -151,19 +131,15 @@ struct MaxPool : Function<MaxPool> {
     dispatch(in, [&](auto zero) {
       using T = decltype(zero);
       for_slices(sizes, [&](int64_t first, int64_t last) {
-        max_pool_rows<T>(sizes, first, last, b.defined() ? b.data_ptr<T>() : nullptr, relu,
-                         in.data_ptr<T>(), out.data_ptr<T>(), where.places.data_ptr<uint8_t>());
+        max_pool_rows<T>(sizes, first, last, /*bias=*/nullptr, /*relu=*/false, in.data_ptr<T>(),
+                         out.data_ptr<T>(), where.places.data_ptr<uint8_t>());
       });
     });
     remember(*context, where);
-    context->saved_data[kAddsBias] = b.defined();
     return out;
   }
   static variable_list backward(AutogradContext* context, variable_list gradients) {
-    const Places where = remembered(*context);
-    const bool wants_bias = context->saved_data[kAddsBias].toBool() && context->needs_input_grad(1);
-    return {Unpool::apply(gradients[0], where), Tensor(),
-            wants_bias ? sum_over_placed(gradients[0], where) : Tensor(), Tensor()};
+    return {Unpool::apply(gradients[0], remembered(*context)), Tensor()};
   }
 };
 
@@ -176,9 +152,6 @@ bool can_max_pool_tiles(const Tensor& images, Tile tile) {
          tile.width <= images.size(2) && tile.height * tile.width <= kMaxTileSize;
 }
 
-Tensor max_pool_tiles(const Tensor& images, Tile tile, const Tensor& bias, bool relu) {
-  return MaxPool::apply(images, tile, bias.defined() ? c10::make_optional(bias) : c10::nullopt,
-                        relu);
-}
+Tensor max_pool_tiles(const Tensor& images, Tile tile) { return MaxPool::apply(images, tile); }
 
 }  // namespace cohort::internal

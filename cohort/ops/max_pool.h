@@ -1,8 +1,5 @@
-// Max-pooling by windows that tile the image, with a bias and a relu in the same pass over memory.
-//
-// relu(pool(x) + b) = pool(relu(x + b)), for finite values bit for bit, and the gradients are equal
-// too (but for elements that differ and are equal once b is added); but the first walks over a
-// fraction of the elements, and one byte per output is all that the gradient needs to know.
+// Max-pooling by windows that tile the image: one byte per output is all that the gradient needs to
+// know.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +18,8 @@ struct Tile {
 bool can_max_pool_tiles(const Tensor& images, Tile tile);
 
 // images: [batch, height, width, channels] -> [batch, height / tile.height, width / tile.width,
-// channels], contiguous; plus bias [channels] where that is defined, and with `relu` max(0, .) of
-// it. Differentiable, any number of times. NaN wins. Uses the calling thread's intra-op threads.
-Tensor max_pool_tiles(const Tensor& images, Tile tile, const Tensor& bias, bool relu);
+// channels], contiguous. Differentiable, any number of times. NaN wins. Uses the calling thread's
+// intra-op threads.
+Tensor max_pool_tiles(const Tensor& images, Tile tile);
 
 }  // namespace cohort::internal

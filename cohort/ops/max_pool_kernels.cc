@@ -174,11 +174,6 @@ COHORT_VECTOR_CLONES void sum_placed_float(const TiledImages& images, const floa
                                            const uint8_t* places, double* sums) {
   sum_values(images, values, places, sums);
 }
-COHORT_VECTOR_CLONES void sum_placed_double(const TiledImages& images, const double* values,
-                                            const uint8_t* places, double* sums) {
-  sum_values(images, values, places, sums);
-}
-
 }  // namespace
 
 template <>
@@ -220,15 +215,8 @@ template void pick_rows(const TiledImages&, int64_t, int64_t, const float*, cons
 template void pick_rows(const TiledImages&, int64_t, int64_t, const double*, const uint8_t*,
                         double*);
 
-template <>
 void sum_placed(const TiledImages& images, const float* values, const uint8_t* places,
                 double* sums) {
   sum_placed_float(images, values, places, sums);
 }
-template <>
-void sum_placed(const TiledImages& images, const double* values, const uint8_t* places,
-                double* sums) {
-  sum_placed_double(images, values, places, sums);
-}
-
 }  // namespace cohort::internal

@@ -1,4 +1,4 @@
-// The loops of max_pool.h, over arrays [batch, height, width, channels] without gaps.
+// The loops of max-pooling, over arrays [batch, height, width, channels] without gaps.
 #pragma once
 
 #include <cstdint>
@@ -45,7 +45,7 @@ void pick_rows(const TiledImages& images, int64_t first, int64_t last, const T* 
                const uint8_t* places, T* values);
 
 // Adds to sums[channels] the elements of `values` (shape of `places`) that have a place.
-template <class T>
-void sum_placed(const TiledImages& images, const T* values, const uint8_t* places, double* sums);
+void sum_placed(const TiledImages& images, const float* values, const uint8_t* places,
+                double* sums);
 
 }  // namespace cohort::internal

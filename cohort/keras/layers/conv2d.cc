@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "cohort/keras/layers/conv_fields.h"
-#include "cohort/keras/layers/fusion.h"
 #include "cohort/keras/layers/operation.h"
 #include "cohort/keras/logits.h"
 #include "cohort/keras/saving/layer_config.h"
@@ -18,10 +17,7 @@ using internal::Padding;
 using internal::str;
 using internal::Window;
 
-class Conv2DImpl final : public Layer,
-                         public internal::DescribesOperation,
-                         public internal::HasEpilogue,
-                         public internal::SlidesWindow {
+class Conv2DImpl final : public Layer, public internal::DescribesOperation {
  public:
   Conv2DImpl(int64_t filters, Size2D kernel_size, Conv2DOptions options)
       : Layer("Conv2D", {.name = options.name,
@@ -70,16 +66,6 @@ class Conv2DImpl final : public Layer,
     }
   }
 
-  const activations::Activation& final_activation() const override { return options_.activation; }
-  Tensor call_without_epilogue(const Tensor& input) override { return convolve(input, Tensor()); }
-  internal::Epilogue epilogue() const override {
-    return {bias_ ? bias_.value() : Tensor(), &options_.activation};
-  }
-  std::optional<Window> inner_window() const override {
-    return padding_ == Padding::kValid ? std::optional<Window>(window_) : std::nullopt;
-  }
-
- protected:
   Tensor call(const Tensor& input, const CallOptions&) override {
     return internal::activate_outputs(options_.activation,
                                       convolve(input, bias_ ? bias_.value() : Tensor()));

@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "cohort/keras/layers/fusion.h"
 #include "cohort/keras/layers/operation.h"
 #include "cohort/keras/logits.h"
 #include "cohort/keras/masks.h"
@@ -11,9 +10,7 @@
 namespace cohort::keras::layers {
 namespace {
 
-class ActivationImpl final : public Layer,
-                             public internal::DescribesOperation,
-                             public internal::HasEpilogue {
+class ActivationImpl final : public Layer, public internal::DescribesOperation {
  public:
   ActivationImpl(activations::Activation activation, const ActivationOptions& options)
       : Layer("Activation",
@@ -37,9 +34,6 @@ class ActivationImpl final : public Layer,
   Tensor call(const Tensor& input, const CallOptions&) override {
     return internal::keep_mask(input, internal::activate_outputs(activation_, input));
   }
-  const activations::Activation& final_activation() const override { return activation_; }
-  Tensor call_without_epilogue(const Tensor& input) override { return input; }
-  internal::Epilogue epilogue() const override { return {Tensor(), &activation_}; }
 
  private:
   activations::Activation activation_;

@@ -1,52 +1,14 @@
-// Runs layers that follow each other as one, where that gives the same result for less.
-//
-// Layers say by these interfaces what they can leave to the next one, take over from the one
-// before, or leave out because nobody reads it; models ask fused_chain and know no layer by name.
+// Layers as one where that costs less: a lookup of rows, the mean of those of each sequence, and a product with it.
+// Layers say by these interfaces that they can; models ask fused_chain and know no layer by name.
 #pragma once
 
 #include <optional>
 #include <span>
 
 #include "cohort/core/structure.h"
-#include "cohort/keras/activations.h"
 #include "cohort/keras/layers/layer.h"
-#include "cohort/keras/layers/window.h"
 
 namespace cohort::internal {
-
-// How a layer's call ends: a bias for each channel is added, then an activation applied.
-struct Epilogue {
-  Tensor bias;  // [channels]; undefined where there is none
-  const keras::activations::Activation* activation;
-};
-
-// A layer that can leave its epilogue to the next.
-class HasEpilogue {
- public:
-  virtual ~HasEpilogue() = default;
-  virtual const keras::activations::Activation& final_activation() const = 0;
-  virtual Tensor call_without_epilogue(const Tensor& input) = 0;
-  // For a built layer.
-  virtual Epilogue epilogue() const = 0;
-};
-
-// A layer that commutes with epilogues, and is cheaper before than after them.
-class TakesEpilogue {
- public:
-  virtual ~TakesEpilogue() = default;
-  // Whether values and gradients stay the same.
-  virtual bool commutes_with(const keras::activations::Activation& activation) const = 0;
-  virtual Tensor call_with_epilogue(const Tensor& input, const Epilogue& epilogue) = 0;
-};
-
-// A layer whose output pixels come from windows of its input image, [batch, height, width,
-// channels].
-class SlidesWindow {
- public:
-  virtual ~SlidesWindow() = default;
-  // Missing where windows reach over the border.
-  virtual std::optional<Window> inner_window() const = 0;
-};
 
 // left right, two matrices that nobody has multiplied yet.
 struct Product {
@@ -83,7 +45,7 @@ class MultipliesInput {
   virtual Tensor call_on_product(const Product& input) = 0;
 };
 
-// How many layers, from the first on, call_chain can run together; 0: none. They may be unbuilt.
+// How many layers, from the first on, call_chain can run together: 2, 3, or 0 for none. They may be unbuilt.
 size_t fused_chain(std::span<keras::layers::Layer* const> layers);
 
 // Runs such a chain, each layer as by operator(): built, checked, its losses collected.

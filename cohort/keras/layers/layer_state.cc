@@ -10,13 +10,11 @@
 #include "cohort/distribute/variable_impl.h"
 #include "cohort/keras/backend.h"
 #include "cohort/keras/layers/describe_leaves.h"
-#include "cohort/keras/layers/window.h"
 
 namespace cohort::internal {
 
 using keras::CallOptions;
 using keras::Shape;
-using keras::layers::Size2D;
 
 namespace {
 
@@ -45,16 +43,6 @@ class CallGuard {
  private:
   CallFrame frame_;
 };
-
-// Specs of images [batch, height, width, channels], with another size.
-StructureSpec with_image_size(const StructureSpec& specs, const keras::layers::Size2D& size) {
-  return specs.map([&](const TensorSpec& spec) {
-    keras::Shape shape = *spec.shape();
-    shape[1] = size.height;
-    shape[2] = size.width;
-    return TensorSpec(shape, spec.dtype());
-  });
-}
 
 // StructureSpec::of with dimension 0 of every leaf unknown.
 StructureSpec batch_spec_of(const Structure& values) {
@@ -85,8 +73,7 @@ LayerState::LayerState(Layer& layer, std::string class_name, keras::layers::Laye
 }
 
 Structure LayerState::run(const Structure& inputs, const CallOptions& options,
-                          FunctionRef<Structure(const CallOptions&)> body,
-                          const Size2D* natural_size) {
+                          FunctionRef<Structure(const CallOptions&)> body) {
   const CallGuard guard(*this, options);
   if (guard.outermost()) layer.clear_losses();
   if (!build_once.done()) ensure_built(inputs);
@@ -100,10 +87,7 @@ Structure LayerState::run(const Structure& inputs, const CallOptions& options,
     }
   }();
   if (activity_regularizer) add_activity_loss(outputs);
-  output_spec.get([&] {
-    StructureSpec spec = batch_spec_of(outputs);
-    return natural_size ? with_image_size(spec, *natural_size) : spec;
-  });
+  output_spec.get([&] { return batch_spec_of(outputs); });
   return outputs;
 }
 

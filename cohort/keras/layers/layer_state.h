@@ -20,10 +20,6 @@
 #include "cohort/keras/replica_losses.h"
 
 namespace cohort {
-namespace keras::layers {
-struct Size2D;
-}
-
 namespace internal {
 
 class StrategyCore;
@@ -59,11 +55,9 @@ struct LayerState {
   // Errors: InvalidArgument (the dtype is not a floating one).
   LayerState(Layer& layer, std::string class_name, keras::layers::LayerOptions options);
 
-  // Layer::operator(), with `body` for `call`. natural_size: that of the images which `call` would
-  // have given, where `body` leaves out some that nobody reads.
+  // Layer::operator(), with `body` for `call`.
   Structure run(const Structure& inputs, const keras::CallOptions& options,
-                FunctionRef<Structure(const keras::CallOptions&)> body,
-                const keras::layers::Size2D* natural_size = nullptr);
+                FunctionRef<Structure(const keras::CallOptions&)> body);
 
   void check_name_is_free(std::string_view name) const;
   void track_child(Layer::Child child);

@@ -8,7 +8,6 @@
 #include <limits>
 #include <utility>
 
-#include "cohort/keras/layers/fusion.h"
 #include "cohort/keras/layers/operation.h"
 #include "cohort/keras/saving/layer_config.h"
 #include "cohort/ops/max_pool.h"
@@ -51,9 +50,6 @@ class Pooling2DImpl : public Layer {
   // images: [batch, channels, height, width].
   virtual Tensor pool(const Tensor& images, const Border& border) const = 0;
 
-  std::optional<Window> inner_window() const {
-    return padding_ == Padding::kValid ? std::optional<Window>(window_) : std::nullopt;
-  }
   // Whether windows reach over the border.
   bool pads(const Tensor& images) const {
     return padding_ == Padding::kSame &&
@@ -69,10 +65,7 @@ class Pooling2DImpl : public Layer {
   Padding padding_;
 };
 
-class MaxPooling2DImpl final : public Pooling2DImpl,
-                               public internal::DescribesOperation,
-                               public internal::TakesEpilogue,
-                               public internal::SlidesWindow {
+class MaxPooling2DImpl final : public Pooling2DImpl, public internal::DescribesOperation {
  public:
   using Pooling2DImpl::Pooling2DImpl;
 
@@ -81,23 +74,9 @@ class MaxPooling2DImpl final : public Pooling2DImpl,
                 .size = size(), .strides = strides(), .same = padding() == Padding::kSame}}};
   }
 
-  // Other rising functions commute only until rounding makes two of their values equal.
-  bool commutes_with(const activations::Activation& activation) const override {
-    return activation.name() == "relu" || activation.name() == "linear";
-  }
-  Tensor call_with_epilogue(const Tensor& input, const internal::Epilogue& epilogue) override {
-    if (tiles(input) && !(epilogue.bias.defined() && epilogue.bias.dtype() != input.dtype())) {
-      return internal::max_pool_tiles(input, tile(), epilogue.bias,
-                                      epilogue.activation->name() == "relu");
-    }
-    const Tensor pooled = Pooling2DImpl::call(input, {});
-    return (*epilogue.activation)(epilogue.bias.defined() ? pooled + epilogue.bias : pooled);
-  }
-  std::optional<Window> inner_window() const override { return Pooling2DImpl::inner_window(); }
-
  protected:
   Tensor call(const Tensor& input, const CallOptions& options) override {
-    return tiles(input) ? internal::max_pool_tiles(input, tile(), /*bias=*/Tensor(), /*relu=*/false)
+    return tiles(input) ? internal::max_pool_tiles(input, tile())
                         : Pooling2DImpl::call(input, options);
   }
 

@@ -155,6 +155,21 @@ TEST(Segments, FollowTheLayersThatAreAdded) {
   EXPECT_EQ(model(images).size(1), 18);
 }
 
+TEST(Segments, OfFunctionalModelsAreWhatNobodyElseReads) {
+  const SymbolicTensor image = Input({12, 12, 1});
+  const Conv2D layer(4, 3, {.activation = "relu", .name = "conv"});
+  const SymbolicTensor features = layer(image);
+  const SymbolicTensor pooled = MaxPooling2D(2, {.name = "pool"})(features);
+  const Functional both(image, {pooled, features});
+  const Functional alone(image, pooled);
+  const Tensor images = at::randn({2, 12, 12, 1});
+  const Structure outputs = both(Structure(images));
+  EXPECT_GE(outputs[1].tensor().min().item<double>(), 0);
+  expect_near(outputs[0].tensor(), alone(images), "pooled");
+  EXPECT_THAT(both.explain(), AllOf(HasSubstr("conv: one plan"), HasSubstr("pool: by itself")));
+  EXPECT_THAT(alone.explain(), HasSubstr("conv, pool: one plan"));
+}
+
 // The weights after some steps, with replicas of which one has fewer examples.
 std::vector<Tensor> train() {
   random::set_seed(7);

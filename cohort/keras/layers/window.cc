@@ -45,23 +45,6 @@ void check_positive(const keras::layers::Size2D& size, std::string_view layer,
   }
 }
 
-keras::layers::Size2D num_windows(const keras::layers::Size2D& image, const Window& window) {
-  const auto along = [](int64_t length, int64_t size, int64_t stride, int64_t dilation) {
-    const int64_t rest = length - ((size - 1) * dilation + 1);
-    return rest < 0 ? 0 : rest / stride + 1;
-  };
-  return {along(image.height, window.size.height, window.strides.height, window.dilation.height),
-          along(image.width, window.size.width, window.strides.width, window.dilation.width)};
-}
-
-keras::layers::Size2D span_of_windows(const keras::layers::Size2D& count, const Window& window) {
-  const auto along = [](int64_t windows, int64_t size, int64_t stride, int64_t dilation) {
-    return (windows - 1) * stride + (size - 1) * dilation + 1;
-  };
-  return {along(count.height, window.size.height, window.strides.height, window.dilation.height),
-          along(count.width, window.size.width, window.strides.width, window.dilation.width)};
-}
-
 Tensor to_channels_first(const Tensor& images) { return images.contiguous().permute({0, 3, 1, 2}); }
 
 Tensor to_channels_last(const Tensor& images) { return images.permute({0, 2, 3, 1}); }

@@ -38,11 +38,6 @@ struct Window {
   keras::layers::Size2D dilation = 1;
 };
 
-// Of windows inside of an image: how many there are (0 or less where it is too small), and how much
-// of it so many cover.
-keras::layers::Size2D num_windows(const keras::layers::Size2D& image, const Window& window);
-keras::layers::Size2D span_of_windows(const keras::layers::Size2D& count, const Window& window);
-
 // Images [batch, height, width, channels] as libtorch's kernels want them: a view
 // [batch, channels, height, width] over the same memory (their channels_last); and back.
 Tensor to_channels_first(const Tensor& images);

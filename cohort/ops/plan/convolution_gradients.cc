@@ -118,7 +118,7 @@ class DenseGradients final : public Backward {
       const TiledImages tiles = s_.tiles(chunk.count);
       const uint8_t* const places = forward_->places(chunk);
       unpool_rows<float>(tiles, 0, tiles.out_rows(), gradient, places, lane.gradient.data());
-      if (wants_bias) sum_placed<float>(tiles, gradient, places, lane.bias.data());
+      if (wants_bias) sum_placed(tiles, gradient, places, lane.bias.data());
       return lane.gradient.data();
     }
     if (s_.fused.relu) {

@@ -92,7 +92,7 @@ void Plan::give_back(std::unique_ptr<BackwardPass> pass) const {
 
 // How many lanes are worth a thread, if all are `work` multiplications.
 int64_t Plan::per_thread(int64_t work) const {
-  constexpr int64_t kPerThread = int64_t{1} << 20;  // some 10 us
+  constexpr int64_t kPerThread = int64_t{1} << 21;  // some 20 us
   const auto lanes = static_cast<int64_t>(chunks_.lanes.size());
   const int64_t per_lane = std::max<int64_t>(work / lanes, 1);
   return std::clamp<int64_t>(kPerThread / per_lane, 1, lanes);

@@ -39,7 +39,7 @@ struct Compiled {
 };
 
 // Thread safety: any thread; each pass is one thread's.
-class Plan : public std::enable_shared_from_this<Plan> {
+class Plan {
  public:
   // A forward pass: what its gradient needs.
   struct ForwardPass {

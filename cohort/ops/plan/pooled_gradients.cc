@@ -52,7 +52,7 @@ class PooledGradients final : public Backward {
       }
     }
     if (bias_gradient_ != nullptr) {
-      sum_placed<float>(s_.tiles(chunk.count), gradients, places, lane.bias.data());
+      sum_placed(s_.tiles(chunk.count), gradients, places, lane.bias.data());
     }
   }
 

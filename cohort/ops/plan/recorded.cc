@@ -130,16 +130,12 @@ class UnitNode final : public Node {
     const size_t first = plan.first_parameter(unit_);
     const size_t count = plan.num_parameters(unit_);
     variable_list results(1 + count);
-    Tensor kernel;
-    const float* parameters[kMostParameters] = {};
+    // Of a bias no gradient needs the value.
+    const Tensor kernel = count > 0 ? recording_->parameter(first) : Tensor();
+    const float* const parameters[kMostParameters] = {kernel.defined() ? kernel.data_ptr<float>()
+                                                                       : nullptr};
     float* gradients[kMostParameters] = {};
     for (size_t i = 0; i < count; ++i) {
-      // Of a bias no gradient needs the value.
-      const Tensor parameter = i == 0 ? recording_->parameter(first) : Tensor();
-      if (i == 0) {
-        kernel = parameter;
-        parameters[0] = kernel.data_ptr<float>();
-      }
       if (!task_should_compute_output(1 + i)) continue;
       results[1 + i] = at::empty(plan.parameter_shape(first + i), at::kFloat);
       gradients[i] = results[1 + i].data_ptr<float>();
