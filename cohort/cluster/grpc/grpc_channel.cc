@@ -162,8 +162,9 @@ class ClientReactor : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::Byt
  private:
   void write() {
     out_ = to_byte_buffer(writer_.piece());
+    const bool is_last = writer_.is_last();
     { const HandOver given(this); }  // OnWriteDone may come on another thread
-    if (writer_.is_last()) {
+    if (is_last) {
       StartWriteLast(&out_, grpc::WriteOptions());
     } else {
       StartWrite(&out_);

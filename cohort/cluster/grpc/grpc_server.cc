@@ -87,8 +87,9 @@ class ServerReactor : public grpc::ServerGenericBidiReactor {
       return Finish(grpc::Status(grpc::RESOURCE_EXHAUSTED, "no memory for an answer"));
     }
     out_ = to_byte_buffer(writer_.piece());
+    const bool is_last = writer_.is_last();
     { const HandOver given(this); }  // from here on another thread may end the call
-    if (writer_.is_last()) {
+    if (is_last) {
       StartWriteAndFinish(&out_, grpc::WriteOptions(), grpc::Status::OK);
     } else {
       StartWrite(&out_);
