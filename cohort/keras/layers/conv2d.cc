@@ -48,8 +48,7 @@ class Conv2DImpl final : public Layer, public internal::DescribesOperation {
         .same = padding_ == Padding::kSame,
         .bias = options_.use_bias};
     return internal::with_activation(
-        {.operations = {convolution}, .parameters = internal::made({kernel_, bias_})},
-        options_.activation);
+        {.operations = {convolution}, .parameters = {&kernel_, &bias_}}, options_.activation);
   }
 
  protected:

@@ -51,7 +51,7 @@ class DenseImpl final : public Layer,
   internal::LayerOperation operation() const override {
     return internal::with_activation(
         {.operations = {internal::plan::Dense{.units = units_, .bias = options_.use_bias}},
-         .parameters = internal::made({kernel_, bias_})},
+         .parameters = {&kernel_, &bias_}},
         options_.activation);
   }
 

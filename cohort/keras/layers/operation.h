@@ -3,7 +3,7 @@
 //   class MyLayer : public Layer, public internal::DescribesOperation {
 //     internal::LayerOperation operation() const override {
 //       return internal::with_activation({.operations = {plan::Dense{.units = units_}},
-//                                         .parameters = internal::made({kernel_, bias_})},
+//                                         .parameters = {&kernel_, &bias_}},
 //                                        activation_);
 //     }
 //   };
@@ -12,7 +12,6 @@
 // one with an activity regularizer or another dtype than float32.
 #pragma once
 
-#include <initializer_list>
 #include <utility>
 #include <vector>
 
@@ -24,7 +23,9 @@ namespace cohort::internal {
 
 struct LayerOperation {
   std::vector<plan::Operation> operations = {};
-  std::vector<Variable> parameters = {};  // theirs, in order, once the layer is built
+  // The layer's members that hold theirs, in order. They are looked at once the layer is built, since another
+  // replica may be building it; those that are empty then do not count.
+  std::vector<const Variable*> parameters = {};
   // What the layer applies to their result by activate_outputs. A plan ends there.
   keras::activations::Activation activation = {};
 };
@@ -34,15 +35,6 @@ class DescribesOperation {
   virtual ~DescribesOperation() = default;
   virtual LayerOperation operation() const = 0;
 };
-
-// Those of a layer's variables that there are.
-inline std::vector<Variable> made(std::initializer_list<Variable> variables) {
-  std::vector<Variable> found;
-  for (const Variable& variable : variables) {
-    if (variable) found.push_back(variable);
-  }
-  return found;
-}
 
 // The operation with an activation behind it, within the plan where plans know it.
 inline LayerOperation with_activation(LayerOperation operation,

@@ -146,8 +146,8 @@ const std::vector<Variable>& Segment::parameters() const {
   return parameters_.get([&] {
     std::vector<Variable> parameters;
     for (const Layer* layer : layers_) {
-      for (Variable& parameter : operation_of(*layer).parameters) {
-        parameters.push_back(std::move(parameter));
+      for (const Variable* parameter : operation_of(*layer).parameters) {
+        if (*parameter) parameters.push_back(*parameter);
       }
     }
     return parameters;
