@@ -26,6 +26,7 @@
 
 #include "cohort/cluster/resolvers/tf_config_cluster_resolver.h"
 #include "cohort/cluster/server.h"
+#include "cohort/collective/network/testing_counting_transport.h"
 #include "cohort/collective/network/transport_communicator.h"
 #include "cohort/collective/shared_memory/shared_memory_communicator.h"
 #include "cohort/core/device.h"
@@ -36,14 +37,13 @@
 #include "cohort/keras/optimizers/optimizers.h"
 #include "cohort/testing/multi_process_main.h"
 #include "cohort/testing/multi_process_runner.h"
-#include "counting_transport.h"
 #include "network_group.h"
 
 namespace {
 
-using bench::Sent;
 using cohort::collective::Communicator;
 using cohort::collective::GroupMember;
+using cohort::collective::Sent;
 using cohort::distribute::Server;
 using cohort::distribute::Strategy;
 using cohort::distribute::Variable;
@@ -76,12 +76,12 @@ std::ostream& operator<<(std::ostream& out, const Cost& cost) {
 std::shared_ptr<Communicator> connect(const std::string& backend, Server& server, Sent& sent) {
   const GroupMember member = bench::member_in(server);
   if (backend == "memory") {
-    return std::make_shared<bench::CountingCommunicator>(
+    return std::make_shared<cohort::collective::CountingCommunicator>(
         cohort::collective::make_shared_memory_communicator(member), sent);
   }
   auto transport = bench::connect_transport(backend, member, server);
   return cohort::collective::make_transport_communicator(
-      member, std::make_unique<bench::CountingTransport>(std::move(transport), sent));
+      member, std::make_unique<cohort::collective::CountingTransport>(std::move(transport), sent));
 }
 
 // Applies the same gradients in each step.

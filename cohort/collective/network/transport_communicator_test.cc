@@ -3,57 +3,33 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <atomic>
 #include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
 
 #include "cohort/collective/checked_communicator.h"
+#include "cohort/collective/network/testing_counting_transport.h"
 #include "cohort/collective/testing_conformance.h"
 
 namespace cohort::collective {
 namespace {
 
-// Counts what a task sends.
-class CountingTransport final : public Transport {
- public:
-  CountingTransport(std::unique_ptr<Transport> backend, std::atomic<int>& messages)
-      : backend_(std::move(backend)), messages_(messages) {}
-
-  char* memory(size_t bytes) override { return backend_->memory(bytes); }
-  void send(int to, const void* data, size_t bytes) override {
-    ++messages_;
-    backend_->send(to, data, bytes);
-  }
-  void expect(int from, void* into, size_t bytes) override { backend_->expect(from, into, bytes); }
-  const void* receive(int from, Deadline deadline) override {
-    return backend_->receive(from, deadline);
-  }
-  bool is_late(int from) override { return backend_->is_late(from); }
-  int finish(Deadline deadline) override { return backend_->finish(deadline); }
-  void fail(const std::exception_ptr& error) noexcept override { backend_->fail(error); }
-  void check() override { backend_->check(); }
-  void on_end(std::function<void()> ended) override { backend_->on_end(std::move(ended)); }
-
- private:
-  const std::unique_ptr<Transport> backend_;
-  std::atomic<int>& messages_;
-};
-
 constexpr int kTasks = 3;
 
 // How many messages each task sends for a call that is checked; the mean.
 int messages_of(const std::function<void(Communicator&)>& call) {
-  std::atomic<int> messages{0};
+  std::vector<Sent> sent(kTasks);
   const Communicators members =
       make_server_group(kTasks, 0, [&](const GroupMember& member, internal::ServerCore& server) {
         return checked(make_transport_communicator(
-            member,
-            std::make_unique<CountingTransport>(make_rpc_transport(member, server), messages)));
+            member, std::make_unique<CountingTransport>(make_rpc_transport(member, server),
+                                                        sent[member.rank])));
       });
   expect_none(run_tasks(members, call));
-  return messages / kTasks;
+  int64_t messages = 0;
+  for (const Sent& one : sent) messages += one.messages;
+  return static_cast<int>(messages / kTasks);
 }
 
 int messages_of_sum(int64_t count) {

@@ -9,7 +9,7 @@
 #include "cohort/collective/network/transport.h"
 #include "cohort/collective/testing_forwarding_communicator.h"
 
-namespace bench {
+namespace cohort::collective {
 
 // As many are received in a group whose tasks all send alike.
 struct Sent {
@@ -18,7 +18,7 @@ struct Sent {
 };
 
 // Forwards everything. `sent` outlives it, and is read while no call is under way.
-class CountingTransport final : public cohort::collective::Transport {
+class CountingTransport final : public Transport {
  public:
   CountingTransport(std::unique_ptr<Transport> backend, Sent& sent)
       : backend_(std::move(backend)), sent_(sent) {}
@@ -40,20 +40,18 @@ class CountingTransport final : public cohort::collective::Transport {
   void on_end(std::function<void()> ended) override { backend_->on_end(std::move(ended)); }
 
  private:
-  using Deadline = cohort::collective::Deadline;
-
   const std::unique_ptr<Transport> backend_;
   Sent& sent_;
 };
 
 // Where there is no transport: a call counts as one message, of the bytes that the task brings.
-class CountingCommunicator final : public cohort::collective::ForwardingCommunicator {
+class CountingCommunicator final : public ForwardingCommunicator {
  public:
-  CountingCommunicator(std::shared_ptr<cohort::collective::Communicator> backend, Sent& sent)
+  CountingCommunicator(std::shared_ptr<Communicator> backend, Sent& sent)
       : ForwardingCommunicator(std::move(backend)), sent_(sent) {}
 
  private:
-  void before(const cohort::collective::CallOptions&, int64_t bytes) override {
+  void before(const CallOptions&, int64_t bytes) override {
     ++sent_.messages;
     sent_.bytes += bytes;
   }
@@ -61,4 +59,4 @@ class CountingCommunicator final : public cohort::collective::ForwardingCommunic
   Sent& sent_;
 };
 
-}  // namespace bench
+}  // namespace cohort::collective
