@@ -9,22 +9,29 @@
 
 namespace bench {
 
-// Of three epochs the last two count, each with all that its end entails: the time runs from the end of
-// the first to that of the last. To be the last of the callbacks, so that it sees what others take.
+// From the end of one epoch to that of the next, with all that its end entails; the first epoch does not
+// count. To be the last of the callbacks, so that it sees what others take.
 class EpochClock : public cohort::keras::callbacks::Callback {
  public:
+  // As many as a fit trains where the mean is asked for.
   static constexpr int64_t kEpochs = 3;
 
   void on_epoch_end(int64_t, cohort::keras::Logs&) override {
     ends_.push_back(std::chrono::steady_clock::now());
   }
-  // Seconds; 0 in a task that has only served.
+  // Seconds of epoch `number`, from 1.
+  double epoch(size_t number) const { return seconds(ends_.at(number) - ends_.at(number - 1)); }
+  // Of all that count, the mean; 0 in a task that has only served.
   double epoch() const {
     if (ends_.empty()) return 0;
-    return std::chrono::duration<double>(ends_.back() - ends_.front()).count() / (kEpochs - 1);
+    return seconds(ends_.back() - ends_.front()) / static_cast<double>(ends_.size() - 1);
   }
 
  private:
+  static double seconds(std::chrono::steady_clock::duration time) {
+    return std::chrono::duration<double>(time).count();
+  }
+
   std::vector<std::chrono::steady_clock::time_point> ends_;
 };
 

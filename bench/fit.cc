@@ -1,10 +1,12 @@
-// Trains by fit on command, for bench/fit.py: a command a line on stdin, a number a line on stdout.
+// Trains by fit on command, for bench/fit.py: a command a line on stdin, an answer a line on stdout.
 //
 //   bench_fit SAMPLES_DIRECTORY
 //   KIND MODEL REPLICAS BATCH SECONDS    samples a second in epochs of about SECONDS, with BATCH over
 //                                        all replicas; KIND and MODEL: see fit_training.h
-//   stall MODEL REPLICAS BATCH SECONDS   times a second that the longest stall of ModelCheckpoint fits
-//                                        into one, of a fit as of "checkpoint"
+//   pairs CALLBACK MODEL REPLICAS BATCH SECONDS COUNT
+//                                        the seconds for which a callback has held training up at most,
+//                                        then of each pair of epochs the samples a second with it and
+//                                        without
 //   blas_kernels                         what OPENBLAS_CORETYPE should be; "-" where nothing
 //
 // In a cluster of TF_CONFIG it is a task of guide 001's fit: see fit_cluster.h.
@@ -34,30 +36,48 @@ class Worker {
  public:
   explicit Worker(std::string samples) : directory_(std::move(samples)) {}
 
-  double answer(const std::string& line) {
+  void answer(const std::string& line, std::ostream& out) {
     std::istringstream words(line);
     bench::TrainingPlan plan;
+    std::string callback;
+    words >> plan.kind;
+    if (plan.kind == "pairs") words >> callback;
     int64_t replicas = 1;
     double seconds = 0;
-    if (!(words >> plan.kind >> plan.model >> replicas >> plan.batch >> seconds)) {
-      throw std::invalid_argument("arguments missing");
-    }
-    const bool stall = plan.kind == "stall";
-    if (stall) plan.kind = "checkpoint";
-    plan.directory = directory_ + "/" + plan.kind + "-" + plan.model;
+    words >> plan.model >> replicas >> plan.batch >> seconds;
+    int64_t count = 0;
+    if (plan.kind == "pairs") words >> count;
+    if (!words) throw std::invalid_argument("arguments missing");
+    if (plan.kind == "pairs") return answer_pairs(callback, plan, replicas, seconds, count, out);
     bench::EpochTraining& training = training_of(plan, replicas);
-    const double step =
-        bench::time_runs(seconds, 1, [&](int64_t steps) { return training.epoch(steps); });
-    return stall ? 1 / training.stall() : static_cast<double>(plan.batch) / step;
+    // Two epochs count, which together take the turn.
+    const double step = bench::time_runs(seconds / 2, 1,
+                                         [&](int64_t steps) { return training.epoch(steps); });
+    out << static_cast<double>(plan.batch) / step;
   }
 
  private:
+  void answer_pairs(const std::string& callback, bench::TrainingPlan plan, int64_t replicas,
+                    double seconds, int64_t count, std::ostream& out) {
+    plan.directory = directory_ + "/" + callback + "-" + plan.model;
+    const bench::CallbackPairs timed = bench::time_callback(
+        callback, strategy(replicas), samples_of(plan.model), plan, seconds, count);
+    out << timed.stall;
+    const double samples =
+        static_cast<double>(plan.batch) * static_cast<double>(timed.steps);
+    for (const auto& pair : timed.pairs) {
+      out << ' ' << samples / pair.with << ' ' << samples / pair.without;
+    }
+  }
+
+  const bench::Samples& samples_of(const std::string& model) {
+    const std::string name = bench::samples_of(model);
+    return samples_.try_emplace(name, directory_, name).first->second;
+  }
   bench::EpochTraining& training_of(const bench::TrainingPlan& plan, int64_t replicas) {
     auto& training = trainings_[{plan.kind, plan.model, replicas, plan.batch}];
     if (!training) {
-      const std::string name = bench::samples_of(plan.model);
-      const auto [samples, added] = samples_.try_emplace(name, directory_, name);
-      training = bench::make_training(strategy(replicas), samples->second, plan);
+      training = bench::make_training(strategy(replicas), samples_of(plan.model), plan);
     }
     return *training;
   }
@@ -90,7 +110,8 @@ int run(const std::string& samples) {
       const std::string_view better = tf::internal::better_blas_kernels();
       std::cout << (better.empty() ? "-" : better) << std::endl;
     } else {
-      std::cout << worker.answer(line) << std::endl;
+      worker.answer(line, std::cout);
+      std::cout << std::endl;
     }
   }
   return 0;

@@ -2,10 +2,13 @@
 cluster of parameter servers beside TensorFlow's, in turn, in one run.
 
 Works: cnn8, cnn64 (guide 004's model, so many images a step over all replicas), checkpoint and
-checkpoint_wide (ModelCheckpoint saves the whole model each epoch of 5 s; wide: 5.8 million weights and
-Adam's moments, 70 MB), stall and stall_wide (how long it then holds training up), tensorboard (scalars
-each epoch of 5 s, histograms each other one), cluster (guide 001's fit on a chief, two workers and a
-ps task). Of three epochs the last two count. Figures, ratios and the control: as in bench/step.py.
+checkpoint_wide (ModelCheckpoint saves the whole model at the end of an epoch of 5 s; wide: 5.8 million
+weights and Adam's moments, 70 MB; and how long it holds training up), tensorboard (scalars each epoch
+of 5 s, histograms each other one), cluster (guide 001's fit on a chief, two workers and a ps task).
+
+Of three epochs the last two count, and fill a turn. Callbacks are at work in every other epoch of one
+fit: a round is two neighbouring epochs, one with it and one without. Ratios and the control: as in
+bench/step.py. All works take some five minutes.
 """
 
 import itertools
@@ -20,10 +23,10 @@ from harness import KEEP_FREED_MEMORY, Side, Worker, tensorflow_python
 from report import Comparison, Work
 
 EPOCH_SECONDS = 5
-# A turn is an epoch, of which three are trained.
-TURNS = EPOCH_SECONDS / 0.5
+PAIRS = 4
 THREADS = (1, 2)
-STEPS_PER_EXECUTION = (1, 16)
+# What tf.keras fit does once an execution it does in each step with less.
+STEPS_PER_EXECUTION = 16
 
 
 def fits(batch, tensorflow):
@@ -32,27 +35,39 @@ def fits(batch, tensorflow):
         Comparison("fit", {"tensorflow": tensorflow})])
 
 
-def callback(title, ours):
-    return Work(title, [Comparison(ours, {"without": 0.98})], turns=TURNS)
+def callback(title, name, command, stall=False):
+    """`stall`: also how long the end of an epoch takes with it."""
+    return Work(title, [Comparison(name, {"without": 0.98}),
+                        *([Comparison("stall", {}, text=milliseconds)] if stall else [])],
+                rounds=lambda sides, options: pairs(sides[name], command, options))
 
 
-def milliseconds(times_a_second):
-    return f"{1e3 / times_a_second:,.1f} ms"
+def pairs(side, command, options):
+    """The rounds of the neighbouring epochs of one fit."""
+    _, worker, _ = side.chosen
+    seconds, count = (1, 2) if options.quick else (EPOCH_SECONDS, PAIRS)
+    stall, *figures = map(float, worker.ask(f"{command} {seconds} {count}").split())
+    return [{side.name: figures[i], "without": figures[i + 1], "stall": stall}
+            for i in range(0, len(figures), 2)]
+
+
+def milliseconds(seconds):
+    return f"{1e3 * seconds:,.1f} ms"
 
 
 WORKS = {
     "cnn8": fits(8, tensorflow=4.0),
     "cnn64": fits(64, tensorflow=2.0),
-    "checkpoint": callback("ModelCheckpoint each epoch, CNN", "checkpoint"),
-    "checkpoint_wide": callback("ModelCheckpoint each epoch, 70 MB", "checkpoint"),
-    "stall": Work("its stall, CNN", [Comparison("stall", {})], text=milliseconds),
-    "stall_wide": Work("its stall, 70 MB", [Comparison("stall", {})], text=milliseconds),
-    "tensorboard": callback("TensorBoard, CNN", "tensorboard"),
+    "checkpoint": callback("ModelCheckpoint each epoch, CNN", "checkpoint",
+                           "pairs checkpoint cnn 2 64", stall=True),
+    "checkpoint_wide": callback("ModelCheckpoint each epoch, 70 MB", "checkpoint",
+                                "pairs checkpoint wide 2 64", stall=True),
+    "tensorboard": callback("TensorBoard, CNN", "tensorboard", "pairs tensorboard cnn 2 64"),
     "cluster": Work("guide 001's fit", [Comparison("cohort", {"tensorflow": 10.0})]),
 }
-MODELS = {"cnn8": ("cnn", 8), "checkpoint_wide": ("wide", 64), "stall_wide": ("wide", 64)}
+BATCHES = {"cnn8": 8, "cnn64": 64}
 TITLES = {"checkpoint": "fit with ModelCheckpoint", "tensorboard": "fit with TensorBoard",
-          "without": "fit without", "stall": "ModelCheckpoint"}
+          "without": "fit without", "stall": "the longest stall"}
 
 
 class Sides:
@@ -80,7 +95,9 @@ class Sides:
     def make(self, side, work):
         if work == "cluster":
             return self._tasks_side(side)
-        model, batch = MODELS.get(work, ("cnn", 64))
+        if side in TITLES:
+            return Side(TITLES[side], [("", self._cohort(), "")], name=side)
+        model, batch = "cnn", BATCHES[work]
         if side == "tensorflow":
             return Side("tf.keras fit", self._tensorflow_candidates(model, batch))
         if side == "fit":
@@ -88,13 +105,10 @@ class Sides:
                 ("1 replica on one core", self._cohort_on_one_core(), f"fit {model} 1 {batch}"),
                 *((replicas_label(count), self._cohort(), f"fit {model} {count} {batch}")
                   for count in (1, 2))])
-        if side[-1].isdigit():
-            kind, count = side[:-1], int(side[-1])
-            title = "Cohort fit" if kind == "fit" else "guide 004's loop"
-            return Side(f"{title}, {replicas_label(count)}",
-                        [("", self._cohort(), f"{kind} {model} {count} {batch}")])
-        kind = "fit" if side == "without" else side
-        return Side(TITLES[side], [("", self._cohort(), f"{kind} {model} 2 {batch}")])
+        kind, count = side[:-1], int(side[-1])
+        title = "Cohort fit" if kind == "fit" else "guide 004's loop"
+        return Side(f"{title}, {replicas_label(count)}",
+                    [("", self._cohort(), f"{kind} {model} {count} {batch}")])
 
     def _cohort(self):
         return self._worker("cohort", [self.program, self.directory])
@@ -106,15 +120,14 @@ class Sides:
 
     def _tensorflow_candidates(self, model, batch):
         candidates = []
-        for (kind, threads), optimizer, per in itertools.product(
-                [("plain", 1), ("plain", 2), ("mirrored", 1)], ["keras", "legacy"],
-                STEPS_PER_EXECUTION):
+        for (kind, threads), optimizer in itertools.product(
+                [("plain", 1), ("plain", 2), ("mirrored", 1)], ["keras", "legacy"]):
             worker = self._worker(f"tensorflow {kind} {threads}",
                                   [self.tensorflow_python, "-m", "peers.tensorflow_fit",
                                    self.directory, threads, kind])
             where = thread_label(threads) if kind == "plain" else "2 replicas"
-            candidates.append((f"{where}, {optimizer} optimizer, {per} steps per execution", worker,
-                               f"train {optimizer},{per} {model} {batch}"))
+            candidates.append((f"{where}, {optimizer} optimizer", worker,
+                               f"train {optimizer},{STEPS_PER_EXECUTION} {model} {batch}"))
         return candidates
 
     def _tasks_side(self, side):

@@ -63,7 +63,7 @@ int answer_commands(const GuideFit& fit) {
     std::istringstream words(line.substr(line.find(' ') + 1));
     double seconds = 0;
     words >> seconds;
-    std::cout << 1 / time_runs(seconds, kStepsPerExecution,
+    std::cout << 1 / time_runs(seconds / 2, kStepsPerExecution,
                                [&](int64_t steps) { return fit.epoch(steps); })
               << std::endl;
   }

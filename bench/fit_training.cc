@@ -2,11 +2,14 @@
 
 #include <ATen/ops/cat.h>
 
+#include <algorithm>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "common/trainer.h"
 #include "epoch_clock.h"
+#include "every_other_epoch.h"
 #include "timing.h"
 
 namespace bench {
@@ -63,70 +66,80 @@ class LoopTraining : public EpochTraining {
   tf::distribute::DistributedIterator iterator_;
 };
 
-// Says how long each of its saves held training up.
-class TimedCheckpoint : public callbacks::ModelCheckpoint {
- public:
-  using ModelCheckpoint::ModelCheckpoint;
-
-  void on_epoch_end(int64_t epoch, tf::keras::Logs& logs) override {
-    const auto start = std::chrono::steady_clock::now();
-    ModelCheckpoint::on_epoch_end(epoch, logs);
-    if (epoch > 0) longest = std::max(longest, seconds_since(start));
-  }
-
-  double longest = 0;
-};
-
 class FitTraining : public EpochTraining {
  public:
   FitTraining(const tf::distribute::Strategy& strategy, const Samples& samples,
               const TrainingPlan& plan)
       : FitTraining(strategy, samples, plan, strategy.scope()) {}
 
-  double epoch(int64_t steps) override {
-    std::vector<callbacks::CallbackArgument> list;
-    const auto checkpoint = std::make_shared<TimedCheckpoint>(
-        callbacks::ModelCheckpointOptions{.filepath = plan_.directory + "/{epoch}"});
-    if (plan_.kind == "checkpoint") list.emplace_back(checkpoint);
-    if (plan_.kind == "tensorboard") {
-      list.emplace_back(callbacks::TensorBoard({.log_dir = plan_.directory, .histogram_freq = 2}));
-    }
+  double epoch(int64_t steps) override { return train(steps, EpochClock::kEpochs, {}).epoch(); }
+
+  // The clock is the last of the callbacks.
+  EpochClock train(int64_t steps, int64_t epochs, std::vector<callbacks::CallbackArgument> list) {
     EpochClock clock;
     list.emplace_back(clock);
-    model_.fit(data_, {.epochs = EpochClock::kEpochs,
+    model_.fit(data_, {.epochs = epochs,
                        .verbose = 0,
                        .callbacks = std::move(list),
                        .steps_per_epoch = steps});
-    stall_ = checkpoint->longest;
-    return clock.epoch();
+    return clock;
   }
-  double stall() const override { return stall_; }
 
  private:
   FitTraining(const tf::distribute::Strategy&, const Samples& samples, const TrainingPlan& plan,
               const tf::distribute::Scope&)
-      : plan_(plan), model_(make_model(plan.model)), data_(batches(samples, plan.batch)) {
+      : model_(make_model(plan.model)), data_(batches(samples, plan.batch)) {
     model_.compile({.optimizer = tf::keras::optimizers::Adam({.learning_rate = 0.001}),
                     .loss = tf::keras::losses::SparseCategoricalCrossentropy({.from_logits = true}),
                     .metrics = {"accuracy"}});
   }
 
-  TrainingPlan plan_;
   tf::keras::Sequential model_;
   tf::data::Dataset data_;
-  double stall_ = 0;
 };
+
+std::shared_ptr<EveryOtherEpoch> make_callback(const std::string& name,
+                                               const std::string& directory) {
+  if (name == "checkpoint") {
+    return std::make_shared<EveryOtherEpoch>(
+        std::make_shared<callbacks::ModelCheckpoint>(directory + "/{epoch}"),
+        /*ends_at_the_beginning=*/true);
+  }
+  if (name == "tensorboard") {
+    return std::make_shared<EveryOtherEpoch>(
+        std::make_shared<callbacks::TensorBoard>(
+            callbacks::TensorBoardOptions{.log_dir = directory, .histogram_freq = 2}),
+        /*ends_at_the_beginning=*/false);
+  }
+  throw std::invalid_argument("no callback is called '" + name + "'");
+}
 
 }  // namespace
 
 std::string samples_of(const std::string& model) { return model == "wide" ? "mlp" : model; }
 
+CallbackPairs time_callback(const std::string& callback, const tf::distribute::Strategy& strategy,
+                            const Samples& samples, const TrainingPlan& plan, double seconds,
+                            int64_t pairs) {
+  FitTraining training(strategy, samples, plan);
+  constexpr double kTrial = 0.5;
+  const double step =
+      time_runs(kTrial, 1, [&](int64_t steps) { return training.epoch(steps); });
+  const auto steps = std::max<int64_t>(1, static_cast<int64_t>(seconds / step));
+  const auto every_other = make_callback(callback, plan.directory);
+  const EpochClock clock = training.train(steps, epochs_of_pairs(pairs), {every_other});
+  CallbackPairs result{.steps = steps, .pairs = {}, .stall = every_other->longest_end()};
+  for (int64_t pair = 0; pair < pairs; ++pair) {
+    result.pairs.push_back({.with = clock.epoch(static_cast<size_t>(epoch_with(pair))),
+                            .without = clock.epoch(static_cast<size_t>(epoch_without(pair)))});
+  }
+  return result;
+}
+
 std::unique_ptr<EpochTraining> make_training(const tf::distribute::Strategy& strategy,
                                              const Samples& samples, const TrainingPlan& plan) {
   if (plan.kind == "loop") return std::make_unique<LoopTraining>(strategy, samples, plan.batch);
-  for (const char* kind : {"fit", "checkpoint", "tensorboard"}) {
-    if (plan.kind == kind) return std::make_unique<FitTraining>(strategy, samples, plan);
-  }
+  if (plan.kind == "fit") return std::make_unique<FitTraining>(strategy, samples, plan);
   throw std::invalid_argument("there is no training '" + plan.kind + "'");
 }
 

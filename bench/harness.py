@@ -106,11 +106,13 @@ class Worker:
 class Side:
     """One way to do the work. Of its candidates, (label, worker, command), the best takes part.
 
-    Workers answer "COMMAND SECONDS"; figure(answer) is what is compared, and higher is better.
+    Workers answer "COMMAND SECONDS"; figure(answer) is what is compared, and higher is better. name:
+    its short one, where its work measures its rounds by itself.
     """
 
-    def __init__(self, title, candidates, figure=lambda answer: answer):
+    def __init__(self, title, candidates, figure=lambda answer: answer, name=None):
         self.title = title
+        self.name = name
         self.candidates = candidates
         self.figure = figure
         self.chosen = candidates[0]

@@ -20,6 +20,8 @@ class Comparison(NamedTuple):
     others: dict
     # The least figure of `ours` itself that is a goal.
     least: float | None = None
+    # How the table has its figures; None: as the work's.
+    text: Callable | None = None
 
 
 class Work(NamedTuple):
@@ -29,6 +31,8 @@ class Work(NamedTuple):
     text: Callable = "{:,.0f}/s".format
     # How long its turns are, in turns of the others: for slow steps.
     turns: float = 1
+    # rounds(sides, options) -> the rounds, of a work whose sides take no turns.
+    rounds: Callable | None = None
 
     def names(self):
         """The sides that take part, each once."""
@@ -38,6 +42,8 @@ class Work(NamedTuple):
 
 def measure(work, sides, options):
     """[{short name: figure}], one a round, after each side has chosen its best candidate."""
+    if work.rounds:
+        return work.rounds(sides, options)
     for side in sides.values():
         side.choose(options.seconds / 4, times=1 if options.quick else 3)
     seconds = options.seconds * work.turns
@@ -50,15 +56,16 @@ def rows(work, sides, rounds):
     """A row for each side of each comparison: {work, side, figure, text, ratio, goal, verdict}."""
     median = harness.medians(rounds)
 
-    def row(name, ratio, goal, verdict):
+    def row(name, text, ratio, goal, verdict):
         return {"work": work.title, "side": sides[name].full_title(), "figure": median[name],
-                "text": work.text(median[name]), "ratio": ratio, "goal": goal, "verdict": verdict}
+                "text": text(median[name]), "ratio": ratio, "goal": goal, "verdict": verdict}
 
-    for ours, others, least in work.comparisons:
-        yield row(ours, None, least and work.text(least), verdict(median[ours], least))
+    for ours, others, least, own_text in work.comparisons:
+        text = own_text or work.text
+        yield row(ours, text, None, least and text(least), verdict(median[ours], least))
         for other, goal in others.items():
             ratio = harness.ratio(rounds, ours, other)
-            yield row(other, ratio, goal and f"{goal:.2f}", verdict(ratio, goal))
+            yield row(other, text, ratio, goal and f"{goal:.2f}", verdict(ratio, goal))
 
 
 def verdict(value, goal):

@@ -55,11 +55,20 @@ tf::keras::optimizers::Optimizer make_optimizer(const std::string& model) {
   return optimizers::Adam({.learning_rate = 0.001});
 }
 
-class TorchModelTraining : public Training {
+// Of Keras layers where they run as a plan, else a TorchModel of make_classifier.
+tf::keras::ModelHandle make_model(const std::string& model) {
+  namespace layers = tf::keras::layers;
+  if (model != "lstm") return tf::keras::TorchModel([model] { return make_classifier(model); });
+  const tf::keras::Sequential lstm({layers::LSTM(128), layers::Dense(10)});
+  lstm(at::zeros({1, 32, 64}));  // builds it
+  return lstm;
+}
+
+class ModelTraining : public Training {
  public:
-  TorchModelTraining(const tf::distribute::Strategy& strategy, const Samples& samples,
-                     const std::string& model, int64_t batch)
-      : TorchModelTraining(strategy, samples, model, batch, strategy.scope()) {}
+  ModelTraining(const tf::distribute::Strategy& strategy, const Samples& samples,
+                const std::string& model, int64_t batch)
+      : ModelTraining(strategy, samples, model, batch, strategy.scope()) {}
 
   double step(int64_t index) override {
     const auto losses = strategy_.run(
@@ -76,17 +85,17 @@ class TorchModelTraining : public Training {
   }
 
  private:
-  TorchModelTraining(const tf::distribute::Strategy& strategy, const Samples& samples,
-                     const std::string& model, int64_t batch, const tf::distribute::Scope&)
+  ModelTraining(const tf::distribute::Strategy& strategy, const Samples& samples,
+                const std::string& model, int64_t batch, const tf::distribute::Scope&)
       : strategy_(strategy),
         batches_(distribute(strategy, samples, batch)),
-        model_([&] { return make_classifier(model); }),
+        model_(make_model(model)),
         variables_(model_.trainable_variables()),
         optimizer_(make_optimizer(model)) {}
 
   const tf::distribute::Strategy& strategy_;
   std::vector<Batch> batches_;
-  tf::keras::TorchModel model_;
+  tf::keras::ModelHandle model_;
   std::vector<tf::Variable> variables_;
   tf::keras::optimizers::Optimizer optimizer_;
 };
@@ -132,7 +141,7 @@ std::unique_ptr<Training> train_with_strategy(const tf::distribute::Strategy& st
                                               const Samples& samples, const std::string& model,
                                               int64_t batch) {
   if (model == "cnn") return std::make_unique<GuideTraining>(strategy, samples, batch);
-  return std::make_unique<TorchModelTraining>(strategy, samples, model, batch);
+  return std::make_unique<ModelTraining>(strategy, samples, model, batch);
 }
 
 std::unique_ptr<Training> train_with_libtorch(const Samples& samples, const std::string& model,
@@ -146,6 +155,7 @@ int64_t count_parameters(const std::string& model) {
     guide(at::zeros({1, 28, 28, 1}));  // builds it
     return guide.count_params();
   }
+  if (model == "lstm") return make_model(model).count_params();
   int64_t elements = 0;
   for (const Tensor& parameter : make_classifier(model)->parameters())
     elements += parameter.numel();

@@ -38,6 +38,15 @@ def seconds_of_epoch(model, data, steps):
     return (ends.times[-1] - ends.times[0]) / (EPOCHS - 1)
 
 
+def run_of(model, data, per):
+    """run(count) -> seconds of so many steps, by two epochs of half as many, `per` an execution."""
+    def run(count):
+        steps = max(1, count // 2 // per) * per
+        return seconds_of_epoch(model, data, steps) / steps * count
+
+    return run
+
+
 class Peer:
     def __init__(self, directory, strategy):
         self.directory = directory
@@ -61,13 +70,7 @@ class Peer:
             made.compile(optimizer=tensorflow_models.make_optimizer(model, optimizer == "legacy"),
                          loss=tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True),
                          metrics=["accuracy"], steps_per_execution=per)
-        data = self.dataset(model, batch)
-
-        def run(count):
-            steps = max(1, count // per) * per
-            return seconds_of_epoch(made, data, steps) / steps * count
-
-        return run, batch
+        return run_of(made, self.dataset(model, batch), per), batch
 
     def parameters(self, model):
         return sum(int(tf.size(v)) for v in tensorflow_models.make(model).trainable_variables)
@@ -99,11 +102,7 @@ def run_task(threads):
         model.compile(tf.keras.optimizers.legacy.SGD(), loss="mse",
                       steps_per_execution=STEPS_PER_EXECUTION)
     data = tf.keras.utils.experimental.DatasetCreator(dataset_fn)
-
-    def run(count):
-        steps = max(1, count // STEPS_PER_EXECUTION) * STEPS_PER_EXECUTION
-        return seconds_of_epoch(model, data, steps) / steps * count
-
+    run = run_of(model, data, STEPS_PER_EXECUTION)
     for line in sys.stdin:
         work, *seconds = line.split()
         print(f"TensorFlow {tf.__version__}" if work == "version"

@@ -164,7 +164,8 @@ ServerCore::ServerCore(ServerPlace place, const ServerOptions& options)
   log_info("Started server of ", task_, " at ", address_);
   if (metrics.valid()) {
     metrics_ = std::make_unique<MetricsServer>(std::move(metrics), [membership = membership_] {
-      return membership::prometheus_text(membership->status());
+      return membership::prometheus_text(membership->status()) +
+             membership::prometheus_text(monitoring::timings());
     });
     log_info(task_, " answers GET /metrics at ", metrics_->address());
   }
@@ -230,6 +231,11 @@ void ServerCore::request_stop(std::exception_ptr error) {
     if (!stop_requested_ && !error_) error_ = error;
   }
   request_stop(record_error(error).message);
+}
+
+bool ServerCore::is_stopping() const {
+  const std::lock_guard lock(mutex_);
+  return stop_requested_;
 }
 
 int ServerCore::join() {

@@ -62,6 +62,8 @@ class ServerCore : public ServerContext {
   ServerMembership& membership() { return *membership_; }
 
   int join();
+  // Whether its end was asked for.
+  bool is_stopping() const;
   void stop(const std::string& reason);
 
   const TaskId& task() const override { return task_; }

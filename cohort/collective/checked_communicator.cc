@@ -17,6 +17,9 @@ namespace {
 
 using internal::str;
 
+// What gather_bytes brings first, and with it its fingerprint.
+constexpr int64_t kNumberOfBytes = sizeof(int64_t);
+
 // A call that this task is about to make.
 struct CheckedCall {
   const char* operation;
@@ -25,6 +28,7 @@ struct CheckedCall {
   std::span<const int64_t> counts = {};
   int root = -1;
   bool gathers = false;
+  int64_t most_brought = 0;  // bytes, of a call without buffers
 
   uint64_t fingerprint() const {
     const bool has_values = !buffers.empty();
@@ -40,7 +44,7 @@ struct CheckedCall {
 
   // The most that a task brings; of a gather that is its own part.
   int64_t most_bytes() const {
-    if (buffers.empty()) return 0;
+    if (buffers.empty()) return most_brought;
     if (!gathers) return buffers[0].bytes();
     const int64_t largest = *std::max_element(counts.begin(), counts.end());
     return largest * static_cast<int64_t>(c10::elementSize(buffers[0].dtype));
@@ -117,6 +121,17 @@ class CheckedCommunicator final : public Communicator {
       if (agreed.fingerprint != 0) backend_->barrier(agreed);
       return nullptr;
     });
+  }
+  void gather_bytes(std::span<const char> mine, GatheredBytes& all,
+                    const CallOptions& options) override {
+    make({.operation = "gather_bytes",
+          .buffers = {},
+          .options = options,
+          .most_brought = kNumberOfBytes},
+         [&](const CallOptions& agreed) -> std::unique_ptr<Work> {
+           backend_->gather_bytes(mine, all, agreed);
+           return nullptr;
+         });
   }
   void abort(const std::exception_ptr& reason) noexcept override {
     ended_ = true;

@@ -1,5 +1,11 @@
 #include "cohort/collective/communicator.h"
 
+#include <cstring>
+#include <numeric>
+#include <vector>
+
+#include "cohort/collective/gathered_bytes.h"
+
 namespace cohort::collective {
 namespace {
 
@@ -19,6 +25,31 @@ Deadline deadline_of(const CallOptions& options) {
 std::unique_ptr<Work> done_work() { return std::make_unique<DoneWork>(); }
 
 std::string Communicator::task_name(int rank) const { return internal::str("task ", rank); }
+
+// By two calls: how many they are, then the bytes.
+void Communicator::gather_bytes(std::span<const char> mine, GatheredBytes& all,
+                                const CallOptions& options) {
+  const auto tasks = static_cast<size_t>(size());
+  const auto own = static_cast<size_t>(rank());
+  std::vector<int64_t> counts(tasks, 0);
+  counts[own] = static_cast<int64_t>(mine.size());
+  const std::vector<int64_t> one_each(tasks, 1);
+  collective::all_gather(*this, {counts.data(), static_cast<int64_t>(tasks), int64}, one_each,
+                         options);
+  const int64_t total = std::accumulate(counts.begin(), counts.end(), int64_t{0});
+  char* next = all.memory(total);
+  const Buffer values{next, total, uint8};
+  all.parts().resize(tasks);
+  for (size_t task = 0; task < tasks; ++task) {
+    if (task == own && !mine.empty()) std::memcpy(next, mine.data(), mine.size());
+    all.parts()[task] = {next, static_cast<size_t>(counts[task])};
+    next += counts[task];
+  }
+  if (total == 0) return;
+  CallOptions agreed = options;  // the tasks have compared it
+  agreed.fingerprint = 0;
+  collective::all_gather(*this, values, counts, agreed);
+}
 
 std::exception_ptr given_up(const std::string& task, const std::exception_ptr& reason) {
   const internal::ErrorRecord record = internal::record_error(reason);

@@ -43,6 +43,7 @@ struct Buffer {
 };
 
 class CallPlan;
+class GatheredBytes;
 
 struct CallOptions {
   // The purpose of the call, for errors; every task must pass the same.
@@ -123,6 +124,11 @@ class Communicator {
   virtual std::unique_ptr<Work> broadcast(std::span<const Buffer> buffers, int root,
                                           const CallOptions& options) = 0;
   virtual void barrier(const CallOptions& options) = 0;
+  // Each task brings as many bytes as it likes, and sees those of all: where they are, if the backend
+  // shares memory and they lie in memory of buffer(). They stay until this task's next gather_bytes,
+  // and `mine` must not change before that has returned: until then others may still read it.
+  virtual void gather_bytes(std::span<const char> mine, GatheredBytes& all,
+                            const CallOptions& options);
 
   // Ends the work of the group: waiting calls, here and on the other tasks, and all later calls
   // fail with an error of `reason`'s class that names this task and says what `reason` says. Only

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "cohort/collective/gathered_bytes.h"
 #include "cohort/collective/sync_group.h"
 #include "cohort/collective/task_collectives.h"
 #include "cohort/collective/testing_conformance.h"
@@ -53,6 +54,15 @@ TEST_P(CommunicatorConformance, OtherCallsAreRefusedOnAllTasksAndTheGroupGoesOn)
                    {.name = "x", .signature = member.rank() == 0 ? "[1, 2]" : "[2, 1]"});
       },
       "[1, 2]", "[2, 1]");
+  expect_refused(
+      [&](Communicator& member) {
+        BufferPool pool(member);
+        GatheredBytes all(pool);
+        const char bytes[] = {1, 2, 3};
+        if (member.rank() == 0) return member.gather_bytes(bytes, all, {.name = "rows"});
+        all_reduce(member, buffer_over(floats[1], float32), {.name = "x"});
+      },
+      "gather_bytes 'rows'", "all_reduce 'x' of 2 float32");
   EXPECT_THAT(floats[0], ElementsAre(1, 2));  // nothing has moved
   expect_none(run_tasks(members, [&](Communicator& member) {
     all_reduce(member, buffer_over(floats[member.rank()], float32), {.name = "x"});

@@ -4,8 +4,12 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <iterator>
 #include <numeric>
+#include <span>
+#include <vector>
 
+#include "cohort/collective/gathered_bytes.h"
 #include "cohort/collective/testing_conformance.h"
 
 namespace cohort::collective {
@@ -100,6 +104,56 @@ TEST_P(CommunicatorConformance, ScatterAndGatherOfUnequalParts) {
     }
     all_gather(member, buffer_over(values, int32), counts, {.name = "ag"});
     EXPECT_THAT(values, ElementsAre(6, 12, 18, 24));
+  }));
+}
+
+// As many bytes as `round` and the task say, in `memory`.
+std::span<const char> bytes_of(int rank, int round, char* memory) {
+  const size_t sizes[] = {0, 1, 70'000, 700'001, 0};
+  const size_t size = sizes[static_cast<size_t>(rank + round) % std::size(sizes)];
+  std::fill_n(memory, size, static_cast<char>(10 * round + rank));
+  return {memory, size};
+}
+
+TEST_P(CommunicatorConformance, GathersAnyNumberOfBytesFromEachTask) {
+  constexpr int kTasks = 3, kRounds = 8;
+  constexpr size_t kMost = 700'001;
+  for (const bool in_own_memory : {false, true}) {
+    expect_none(run_tasks(make(kTasks), [&](Communicator& member) {
+      BufferPool pool(member);
+      GatheredBytes all(pool);
+      std::vector<char> expected(kMost), other(2 * kMost);
+      const BufferPool::Piece own[] = {pool.take(kMost), pool.take(kMost)};
+      for (int round = 0; round < kRounds; ++round) {
+        const auto turn = static_cast<size_t>(round % 2);
+        char* const place = in_own_memory ? own[turn].data() : other.data() + turn * kMost;
+        member.gather_bytes(bytes_of(member.rank(), round, place), all, {.name = "rows"});
+        for (int rank = 0; rank < kTasks; ++rank) {
+          ASSERT_TRUE(std::ranges::equal(all.of(rank), bytes_of(rank, round, expected.data())))
+              << "of task " << rank << " in round " << round;
+        }
+      }
+    }));
+  }
+}
+
+// A task that is late may read what the others have brought while they are in other calls.
+TEST_P(CommunicatorConformance, GatheredBytesStayUntilTheNextAreGathered) {
+  expect_none(run_tasks(make(2), [&](Communicator& member) {
+    BufferPool pool(member);
+    GatheredBytes all(pool);
+    std::vector<char> memory[2] = {std::vector<char>(50'000), std::vector<char>(50'000)};
+    for (int round = 0; round < 20; ++round) {
+      std::vector<char>& mine = memory[round % 2];
+      std::fill(mine.begin(), mine.end(), static_cast<char>(2 * round + member.rank()));
+      member.gather_bytes(mine, all, {.name = "rows"});
+      std::vector<float> values(round % 2 == 0 ? 3 : 30'000, 1.0f);
+      all_reduce(member, buffer_over(values, float32), {.name = "between"});
+      for (int rank = 0; rank < 2; ++rank) {
+        const auto expected = static_cast<char>(2 * round + rank);
+        ASSERT_EQ(std::ranges::count(all.of(rank), expected), 50'000) << "of task " << rank;
+      }
+    }
   }));
 }
 

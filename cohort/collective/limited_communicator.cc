@@ -38,6 +38,10 @@ class LimitedCommunicator final : public Communicator {
     return backend_->broadcast(buffers, root, limit(options));
   }
   void barrier(const CallOptions& options) override { backend_->barrier(limit(options)); }
+  void gather_bytes(std::span<const char> mine, GatheredBytes& all,
+                    const CallOptions& options) override {
+    backend_->gather_bytes(mine, all, limit(options));
+  }
   void abort(const std::exception_ptr& reason) noexcept override { backend_->abort(reason); }
 
  private:

@@ -51,6 +51,11 @@ class ForwardingCommunicator : public Communicator {
     before(options, 0);
     backend_->barrier(options);
   }
+  void gather_bytes(std::span<const char> mine, GatheredBytes& all,
+                    const CallOptions& options) override {
+    before(options, static_cast<int64_t>(mine.size()));
+    backend_->gather_bytes(mine, all, options);
+  }
   void abort(const std::exception_ptr& reason) noexcept override { backend_->abort(reason); }
 
  protected:

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <iterator>
+#include <new>
 #include <typeinfo>
 
 namespace cohort {
@@ -83,6 +84,8 @@ ErrorRecord record_error(const std::exception_ptr& error) {
     std::rethrow_exception(error);
   } catch (const Error& typed) {
     return {typed.code(), typed.what(), typed.task()};
+  } catch (const std::bad_alloc& no_memory) {
+    return {Code::kResourceExhausted, str("out of memory: ", no_memory.what())};
   } catch (const std::exception& other) {
     return {Code::kUnknown, other.what()};
   } catch (...) {

@@ -9,7 +9,8 @@ namespace cohort::internal {
 // Called in a catch block: throws the current exception again with `context` before its text. A
 // cohort::Error keeps its class, but OutOfRange becomes InvalidArgument: from a function on
 // elements it would be taken for the end of the data. libtorch's errors: see libtorch_error.h.
-// Other std::exceptions become Unknown; what is no std::exception goes on as it is.
+// std::bad_alloc becomes ResourceExhausted, other std::exceptions Unknown; what is no std::exception goes on as
+// it is.
 [[noreturn]] void rethrow_with_context(const std::string& context);
 
 // The error with which a step ends, of the replica's `error`. Errors of Cohort's own classes and

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <new>
 #include <set>
 #include <string>
 
@@ -60,6 +61,12 @@ TEST(ErrorTest, OfOtherExceptionsTheTextIsKept) {
   EXPECT_EQ(other.code, Code::kUnknown);
   EXPECT_EQ(other.message, "text");
   EXPECT_EQ(internal::record_error(std::make_exception_ptr(1)).code, Code::kUnknown);
+}
+
+TEST(ErrorTest, LackOfMemoryIsResourceExhausted) {
+  const auto record = internal::record_error(std::make_exception_ptr(std::bad_alloc()));
+  EXPECT_EQ(record.code, Code::kResourceExhausted);
+  EXPECT_NE(record.message.find("memory"), std::string::npos);
 }
 
 TEST(ErrorTest, EachClassCarriesItsCodeTextAndTask) {

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
+#include <string>
 
 #include "cohort/core/profiler.h"
 
@@ -31,6 +33,32 @@ class ScopedPhase {
  private:
   ThreadRecord* record_;
   int outer_ = -1;
+};
+
+// The record, where parts are traced; else nullptr.
+ThreadRecord* tracing_record();
+void add_part(ThreadRecord& record, const std::string& name,
+              std::chrono::steady_clock::time_point begin);
+
+// The calling thread works on a part of that name for its lifetime, within whatever phase it is in. A
+// trace shows it; otherwise it costs one load. name: outlives it.
+class ScopedPart {
+ public:
+  explicit ScopedPart(const std::string& name)
+      : record_(profiler_on.load(std::memory_order_relaxed) ? tracing_record() : nullptr),
+        name_(name) {
+    if (record_ != nullptr) begin_ = std::chrono::steady_clock::now();
+  }
+  ~ScopedPart() {
+    if (record_ != nullptr) add_part(*record_, name_, begin_);
+  }
+  ScopedPart(const ScopedPart&) = delete;
+  ScopedPart& operator=(const ScopedPart&) = delete;
+
+ private:
+  ThreadRecord* record_;
+  const std::string& name_;
+  std::chrono::steady_clock::time_point begin_{};
 };
 
 // Another step has been run.

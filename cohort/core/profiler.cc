@@ -83,6 +83,16 @@ int switch_phase(ThreadRecord& record, int phase) {
   return before;
 }
 
+ThreadRecord* tracing_record() {
+  ThreadRecord* const record = current_record();
+  return record != nullptr && record->max_events > 0 ? record : nullptr;
+}
+
+void add_part(ThreadRecord& record, const std::string& name, Clock::time_point begin) {
+  if (static_cast<int64_t>(record.profile.parts.size()) >= record.max_events) return;
+  record.profile.parts.push_back({name, begin - record.session_start, Clock::now() - begin});
+}
+
 void count_step() {
   if (profiler_on.load(std::memory_order_relaxed)) steps.fetch_add(1, std::memory_order_relaxed);
 }
@@ -209,12 +219,14 @@ void Profile::write_chrome_trace(const std::string& path) const {
     json += internal::str(separator, "{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":1,\"tid\":", t,
                           ",\"args\":{\"name\":", json_string(threads[t].name), "}}");
     separator = ",\n";
-    for (const TraceEvent& event : threads[t].events) {
-      json += internal::str(separator, "{\"name\":\"", phase_name(event.phase),
-                            "\",\"ph\":\"X\",\"pid\":1,\"tid\":", t,
+    const auto append = [&](const std::string& name, const auto& event) {
+      json += internal::str(separator, "{\"name\":", json_string(name),
+                            ",\"ph\":\"X\",\"pid\":1,\"tid\":", t,
                             ",\"ts\":", format("%.3f", milliseconds(event.begin) * 1e3),
                             ",\"dur\":", format("%.3f", milliseconds(event.duration) * 1e3), "}");
-    }
+    };
+    for (const TraceEvent& event : threads[t].events) append(phase_name(event.phase), event);
+    for (const TracePart& part : threads[t].parts) append(part.name, part);
   }
   json += "\n]}\n";
   const auto file = internal::posix_file_system().create(path);

@@ -30,9 +30,10 @@ inline constexpr size_t kNumPhases = 5;
 COHORT_API const char* phase_name(Phase phase);
 
 struct ProfilerOptions {
-  // Records when each phase began and ended, for write_chrome_trace.
+  // Records when each phase, and each part of a plan, began and ended, for write_chrome_trace.
   bool trace = false;
-  // Per thread; later events are left out of the trace, but are still counted in the times.
+  // Per thread, and as many parts; later ones are left out of the trace, but phases are still counted
+  // in the times.
   int64_t max_trace_events = 1'000'000;
 };
 
@@ -42,10 +43,18 @@ struct TraceEvent {
   std::chrono::nanoseconds duration;
 };
 
+// Something within a phase that has a name of its own: an operation of a plan, forward or backward.
+struct TracePart {
+  std::string name;                // "forward: 3x3 convolution + bias + relu"
+  std::chrono::nanoseconds begin;  // since start()
+  std::chrono::nanoseconds duration;
+};
+
 struct ThreadProfile {
   std::string name;  // "replica_1"; the main thread's is the program's
   std::array<std::chrono::nanoseconds, kNumPhases> time{};  // by Phase
   std::vector<TraceEvent> events;
+  std::vector<TracePart> parts;
 
   std::chrono::nanoseconds of(Phase phase) const { return time[static_cast<size_t>(phase)]; }
 };

@@ -90,11 +90,44 @@ TEST(Profiler, TraceHoldsThePhasesInOrder) {
   EXPECT_THROW(profile.write_chrome_trace("/nonexistent/trace.json"), NotFoundError);
 }
 
+TEST(Profiler, TraceHoldsThePartsOfAPhase) {
+  const std::string outer = "outer", inner = "a \"quoted\" part";
+  const auto parts = [&] {
+    const ScopedPhase compute(Phase::kCompute);
+    const internal::ScopedPart around(outer);
+    const internal::ScopedPart within(inner);
+    spend();
+  };
+  start({.trace = true});
+  parts();
+  const Profile profile = stop();
+  const auto& found = profile.threads[0].parts;
+  ASSERT_EQ(found.size(), 2u);  // in the order of their ends
+  EXPECT_EQ(found[0].name, inner);
+  EXPECT_EQ(found[1].name, outer);
+  EXPECT_LE(found[1].begin, found[0].begin);
+  EXPECT_LE(found[0].duration, found[1].duration);
+  EXPECT_EQ(profile.threads[0].events.size(), 1u);
+  const auto path = std::filesystem::temp_directory_path() / "cohort_profiler_parts_test.json";
+  profile.write_chrome_trace(path);
+  std::stringstream text;
+  text << std::ifstream(path).rdbuf();
+  std::filesystem::remove(path);
+  EXPECT_THAT(text.str(), HasSubstr("\"name\":\"a \\\"quoted\\\" part\",\"ph\":\"X\""));
+
+  start();
+  parts();
+  EXPECT_TRUE(stop().threads[0].parts.empty());
+}
+
 TEST(Profiler, TraceIsBounded) {
   start({.trace = true, .max_trace_events = 2});
   step();
+  const std::string name = "part";
+  for (int i = 0; i < 5; ++i) const internal::ScopedPart part(name);
   const Profile profile = stop();
   EXPECT_EQ(profile.threads[0].events.size(), 2u);
+  EXPECT_EQ(profile.threads[0].parts.size(), 2u);
   EXPECT_GE(profile.threads[0].of(Phase::kCompute), std::chrono::microseconds(100));
 }
 

@@ -21,6 +21,9 @@ Tensor usable_gradient(const Tensor& gradient, const distribute::Variable& of, i
                                    ", but the variable is ", dtype_name(variable.dtype()), " ",
                                    shape_str(variable.shape())));
   }
+  const bool usable_as_it_is = gradient.layout() == at::kStrided && gradient.is_cpu() &&
+                               gradient.is_contiguous() && !gradient.requires_grad();
+  if (usable_as_it_is) return gradient;
   const Tensor detached = gradient.detach();
   if (detached.layout() == at::kStrided) return detached.to(at::kCPU).contiguous();
   if (on_host(variable.local()) && SparseRows::are_in(detached, kUpdateBlock)) return detached;
@@ -28,12 +31,12 @@ Tensor usable_gradient(const Tensor& gradient, const distribute::Variable& of, i
 }
 
 Contribution::Contribution(const GradientExchange& through, int of_replica,
-                           std::span<Tensor> brought)
-    : exchange(&through), replica(of_replica), gradients(brought) {
+                           std::span<Tensor> brought, std::span<SparseRows> rows)
+    : exchange(&through), replica(of_replica), gradients(brought), sparse(rows) {
   for (size_t i = 0; i < gradients.size(); ++i) {
-    if (!gradients[i].defined() || gradients[i].layout() == at::kStrided) continue;
-    sparse.resize(gradients.size());
-    sparse[i] = SparseRows(gradients[i]);
+    if (gradients[i].defined() && gradients[i].layout() != at::kStrided) {
+      rows[i].assign(gradients[i]);
+    }
   }
 }
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <span>
-#include <vector>
 
 #include "cohort/distribute/gradient_exchange.h"
 #include "cohort/distribute/sparse_rows.h"
@@ -23,14 +22,18 @@ bool on_host(const LocalVariable& variable);
 Tensor usable_gradient(const Tensor& gradient, const distribute::Variable& variable, int replica);
 
 struct Contribution {
-  Contribution(const GradientExchange& through, int of_replica, std::span<Tensor> brought = {});
+  Contribution(const GradientExchange& through, int of_replica)
+      : Contribution(through, of_replica, {}, {}) {}
+  // rows: as many as gradients; those of sparse ones are read here.
+  Contribution(const GradientExchange& through, int of_replica, std::span<Tensor> brought,
+               std::span<SparseRows> rows);
 
   const GradientExchange* exchange;
   int replica;
   // Usable gradients (see above), one per target; undefined if there is none.
   std::span<Tensor> gradients;
-  // The rows of the sparse gradients, at the same indices; empty if all are dense.
-  std::vector<SparseRows> sparse;
+  // The rows of the sparse gradients, at the same indices; of others without meaning.
+  std::span<const SparseRows> sparse;
 };
 
 // What all replicas of a task pass to a meeting; each element is a Contribution*.

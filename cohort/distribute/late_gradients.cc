@@ -3,8 +3,8 @@
 #include <ATen/ops/from_blob.h>
 #include <c10/util/accumulate.h>
 
+#include <algorithm>
 #include <cstring>
-#include <numeric>
 #include <utility>
 
 #include "cohort/core/phase.h"
@@ -13,8 +13,22 @@
 namespace cohort::internal {
 namespace {
 
-// A task's rows begin where numbers of any dtype may.
-int64_t padded(int64_t bytes) { return (bytes + 7) / 8 * 8; }
+constexpr int64_t kCacheLine = 64;
+
+// Where the parts of a task's message lie: its statuses, then for each variable with rows their ids
+// and their values. Every part begins with a cache line.
+class Places {
+ public:
+  int64_t next(int64_t bytes) {
+    const int64_t place = end_;
+    end_ += (bytes + kCacheLine - 1) / kCacheLine * kCacheLine;
+    return place;
+  }
+  int64_t end() const { return end_; }
+
+ private:
+  int64_t end_ = 0;
+};
 
 int64_t ids_bytes(int64_t rows) { return rows * static_cast<int64_t>(sizeof(int64_t)); }
 
@@ -23,8 +37,11 @@ int64_t ids_bytes(int64_t rows) { return rows * static_cast<int64_t>(sizeof(int6
 void LateGradients::use(const std::vector<size_t>& variables, std::string signature) {
   signature_ = std::move(signature);
   sums_.clear();
-  for (const size_t variable : variables) sums_.emplace_back().variable = variable;
-  own_rows_.resize(sums_.size());
+  for (const size_t variable : variables) {
+    Sum& sum = sums_.emplace_back();
+    sum.variable = variable;
+    sum.of_tasks.resize(static_cast<size_t>(group_.view()->num_tasks()));
+  }
 }
 
 int64_t LateGradients::row_size(const Sum& sum) const {
@@ -36,123 +53,148 @@ int64_t LateGradients::row_bytes(const Sum& sum) const {
   return row_size(sum) * static_cast<int64_t>(c10::elementSize(variable_of(sum).dtype()));
 }
 
-void LateGradients::agree(Contributions local) {
-  if (sums_.empty()) return;
-  const auto tasks = static_cast<size_t>(group_.view()->num_tasks());
-  statuses_.assign(tasks * sums_.size(), {});
-  Status* const own = statuses_.data() + static_cast<size_t>(group_.view()->task) * sums_.size();
-  for (size_t i = 0; i < sums_.size(); ++i) own[i] = local_status(sums_[i], local);
-
-  constexpr int64_t kNumbers = sizeof(Status) / sizeof(int64_t);
-  const int64_t part = kNumbers * static_cast<int64_t>(sums_.size());
-  parts_.assign(tasks, part);
-  collective::all_gather(
-      group_.between(), {statuses_.data(), part * static_cast<int64_t>(tasks), int64}, parts_,
-      {.name = "which gradients there are", .signature = signature_, .timeout = group_.timeout()});
-  for (size_t i = 0; i < sums_.size(); ++i) {
-    sums_[i].count = {};
-    for (size_t task = 0; task < tasks; ++task) {
-      sums_[i].count.present += status(static_cast<int>(task), i).present;
-      sums_[i].count.sparse += status(static_cast<int>(task), i).sparse;
-    }
-  }
-}
-
-// Also adds up this task's rows.
-LateGradients::Status LateGradients::local_status(Sum& sum, Contributions local) {
-  const ScopedPhase phase(profiler::Phase::kReduce);
+LateGradients::Status LateGradients::status_of(const Sum& sum, Contributions local) const {
   Status status;
-  SparseRowSum rows;
   for (size_t r = 0; r < local.size(); ++r) {
-    const Contribution& replica = of_replica(local, r);
-    const Tensor& gradient = replica.gradients[sum.variable];
+    const Tensor& gradient = of_replica(local, r).gradients[sum.variable];
     if (!gradient.defined()) continue;
     ++status.present;
-    if (gradient.layout() == at::kStrided) continue;
-    ++status.sparse;
-    rows.add(replica.sparse[sum.variable]);
+    if (gradient.layout() != at::kStrided) ++status.sparse;
   }
-  MergedRows& own = own_rows_[static_cast<size_t>(&sum - sums_.data())];
-  own.ids.clear();
-  own.values.clear();
-  if (status.present > 0 && status.sparse == status.present) {
-    own.take_all(rows, row_size(sum), variable_of(sum).dtype());
-  }
-  status.rows = static_cast<int64_t>(own.ids.size());
   return status;
 }
 
+void LateGradients::agree(Contributions local) {
+  if (sums_.empty()) return;
+  const auto tasks = static_cast<size_t>(group_.view()->num_tasks());
+  const auto own = static_cast<size_t>(group_.view()->task);
+  std::vector<Status> statuses(tasks * sums_.size());
+  for (size_t i = 0; i < sums_.size(); ++i) {
+    statuses[own * sums_.size() + i] = status_of(sums_[i], local);
+  }
+  constexpr int64_t kNumbers = sizeof(Status) / sizeof(int64_t);
+  const int64_t part = kNumbers * static_cast<int64_t>(sums_.size());
+  const std::vector<int64_t> parts(tasks, part);
+  collective::all_gather(
+      group_.between(), {statuses.data(), part * static_cast<int64_t>(tasks), int64}, parts,
+      {.name = "which gradients there are", .signature = signature_, .timeout = group_.timeout()});
+  for (Sum& sum : sums_) sum.count = {};
+  for (size_t task = 0; task < tasks; ++task) {
+    count(std::span(statuses).subspan(task * sums_.size(), sums_.size()));
+  }
+}
+
+void LateGradients::count(std::span<const Status> of_task) {
+  for (size_t i = 0; i < sums_.size(); ++i) {
+    sums_[i].count.present += of_task[i].present;
+    sums_[i].count.sparse += of_task[i].sparse;
+  }
+}
+
+void LateGradients::collect_rows(const Sum& sum, Contributions local) {
+  row_sum_.clear();
+  for (size_t r = 0; r < local.size(); ++r) {
+    const Contribution& replica = of_replica(local, r);
+    if (replica.gradients[sum.variable].defined()) row_sum_.add(replica.sparse[sum.variable]);
+  }
+}
+
+// Before rows of the same id are added up.
+int64_t LateGradients::most_bytes(Contributions local) {
+  Places places;
+  places.next(static_cast<int64_t>(sums_.size() * sizeof(Status)));
+  for (const Sum& sum : sums_) {
+    if (!status_of(sum, local).has_rows()) continue;
+    collect_rows(sum, local);
+    places.next(ids_bytes(row_sum_.num_rows()));
+    places.next(row_sum_.num_rows() * row_bytes(sum));
+  }
+  return places.end();
+}
+
+void LateGradients::write(Contributions local) {
+  if (sums_.empty()) return;
+  const ScopedPhase phase(profiler::Phase::kReduce);
+  collective::BufferPool::Piece& piece = written_[turn_++ % 2];
+  const int64_t most = most_bytes(local);
+  if (piece.bytes() < most) piece = group_.buffers().take(most + most / 2);
+  char* const message = piece.data();
+  auto* const statuses = reinterpret_cast<Status*>(message);
+  Places places;
+  places.next(static_cast<int64_t>(sums_.size() * sizeof(Status)));
+  for (size_t i = 0; i < sums_.size(); ++i) {
+    const Sum& sum = sums_[i];
+    statuses[i] = status_of(sum, local);
+    if (!statuses[i].has_rows()) continue;
+    collect_rows(sum, local);
+    auto* const ids = reinterpret_cast<int64_t*>(message + places.end());
+    const int64_t rows = row_sum_.write_ids(ids);
+    statuses[i].rows = rows;
+    places.next(ids_bytes(rows));
+    scratch_.resize(std::max(scratch_.size(), static_cast<size_t>(row_bytes(sum))));
+    char* const values = message + places.next(rows * row_bytes(sum));
+    row_sum_.take_all(row_size(sum), variable_of(sum).dtype(), values, scratch_.data());
+  }
+  message_ = {message, static_cast<size_t>(places.end())};
+}
+
 void LateGradients::exchange(const TaskPacks& packs) {
-  exchange_rows();
+  if (sums_.empty()) return;
+  group_.between().gather_bytes(message_, gathered_,
+                                {.name = "sparse gradients and those that are new",
+                                 .signature = signature_,
+                                 .timeout = group_.timeout()});
+  const int tasks = group_.view()->num_tasks();
+  for (Sum& sum : sums_) sum.count = {};
+  for (int task = 0; task < tasks; ++task) count(statuses_of(task));
+  for (int task = 0; task < tasks; ++task) read_rows(task);
   for (Sum& sum : sums_) {
     const bool dense = sum.count.present > sum.count.sparse;
     if (dense && !packs.contains(sum.variable)) exchange_dense(sum);
   }
 }
 
-int64_t LateGradients::bytes_of_rows(int task) const {
-  int64_t bytes = 0;
-  for (size_t i = 0; i < sums_.size(); ++i) {
-    if (!sums_[i].is_rows()) continue;
-    const int64_t rows = status(task, i).rows;
-    bytes += ids_bytes(rows) + padded(rows * row_bytes(sums_[i]));
+std::span<const LateGradients::Status> LateGradients::statuses_of(int task) const {
+  const std::span<const char> message = gathered_.of(task);
+  Places places;
+  places.next(static_cast<int64_t>(sums_.size() * sizeof(Status)));
+  const bool has_statuses = static_cast<int64_t>(message.size()) >= places.end();
+  const std::span statuses(reinterpret_cast<const Status*>(message.data()),
+                           has_statuses ? sums_.size() : 0);
+  for (size_t i = 0; i < statuses.size(); ++i) {
+    if (!statuses[i].has_rows()) continue;
+    places.next(ids_bytes(statuses[i].rows));
+    places.next(statuses[i].rows * row_bytes(sums_[i]));
   }
-  return bytes;
+  if (static_cast<int64_t>(message.size()) == places.end()) return statuses;
+  throw DataLossError(str("task ", task, " sent ", message.size(),
+                          " bytes of sparse gradients, where its counts say ", places.end()));
 }
 
-void LateGradients::exchange_rows() {
-  const int tasks = group_.view()->num_tasks();
-  parts_.clear();
-  for (int task = 0; task < tasks; ++task) parts_.push_back(bytes_of_rows(task));
-  const int64_t total = std::accumulate(parts_.begin(), parts_.end(), int64_t{0});
-  if (rows_memory_.bytes() < total) rows_memory_ = group_.buffers().take(total + total / 2);
-  if (total > 0) {
-    const int own = group_.view()->task;
-    write_rows(std::accumulate(parts_.begin(), parts_.begin() + own, rows_memory_.data()));
-    collective::all_gather(
-        group_.between(), {rows_memory_.data(), total, uint8}, parts_,
-        {.name = "rows of sparse gradients", .signature = signature_, .timeout = group_.timeout()});
-  }
-  merge_rows(rows_memory_.data());
-}
-
-// For each variable its ids, then its values.
-void LateGradients::write_rows(char* out) const {
+void LateGradients::read_rows(int task) {
+  const std::span<const Status> statuses = statuses_of(task);
+  const char* const message = gathered_.of(task).data();
+  Places places;
+  places.next(static_cast<int64_t>(sums_.size() * sizeof(Status)));
   for (size_t i = 0; i < sums_.size(); ++i) {
-    if (!sums_[i].is_rows()) continue;
-    const MergedRows& own = own_rows_[i];
-    const auto id_bytes = static_cast<size_t>(ids_bytes(static_cast<int64_t>(own.ids.size())));
-    std::memcpy(out, own.ids.data(), id_bytes);
-    std::memcpy(out + id_bytes, own.values.data(), own.values.size());
-    out += static_cast<int64_t>(id_bytes) + padded(static_cast<int64_t>(own.values.size()));
-  }
-}
-
-void LateGradients::merge_rows(const char* all_tasks) {
-  const ScopedPhase phase(profiler::Phase::kReduce);
-  const int tasks = group_.view()->num_tasks();
-  std::vector<const char*> next;  // of each task
-  for (int task = 0; task < tasks; ++task) {
-    next.push_back(all_tasks);
-    all_tasks += parts_[static_cast<size_t>(task)];
-  }
-  for (size_t i = 0; i < sums_.size(); ++i) {
-    Sum& sum = sums_[i];
-    if (!sum.is_rows()) continue;
-    const int64_t bytes = row_bytes(sum);
-    std::vector<SparseRows> of_tasks;
-    for (int task = 0; task < tasks; ++task) {
-      const int64_t rows = status(task, i).rows;
-      const char*& at = next[static_cast<size_t>(task)];
-      const auto* ids = reinterpret_cast<const int64_t*>(at);
-      of_tasks.emplace_back(std::span(ids, static_cast<size_t>(rows)), at + ids_bytes(rows), bytes);
-      at += ids_bytes(rows) + padded(rows * bytes);
+    SparseRows& rows = sums_[i].of_tasks[static_cast<size_t>(task)];
+    if (!statuses[i].has_rows()) {
+      rows.clear();
+      continue;
     }
-    SparseRowSum rows;
-    for (const SparseRows& one : of_tasks) rows.add(one);
-    sum.rows.take_all(rows, row_size(sum), variable_of(sum).dtype());
-    sum.in_order = SparseRows(sum.rows.ids, sum.rows.values.data(), bytes);
+    const int64_t count = statuses[i].rows, bytes = row_bytes(sums_[i]);
+    const auto* ids = reinterpret_cast<const int64_t*>(message + places.next(ids_bytes(count)));
+    const char* const values = message + places.next(count * bytes);
+    rows.assign(std::span(ids, static_cast<size_t>(count)), values, bytes);
   }
+}
+
+void LateGradients::merge(Sum& sum) {
+  const ScopedPhase phase(profiler::Phase::kReduce);
+  row_sum_.clear();
+  for (const SparseRows& rows : sum.of_tasks) row_sum_.add(rows);
+  sum.merged.take_all(row_sum_, row_size(sum), variable_of(sum).dtype());
+  sum.in_order.assign(sum.merged.ids, sum.merged.values.data(), row_bytes(sum));
 }
 
 void LateGradients::exchange_dense(Sum& sum) {

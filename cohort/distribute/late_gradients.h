@@ -4,9 +4,11 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "cohort/collective/gathered_bytes.h"
 #include "cohort/collective/sync_group.h"
 #include "cohort/distribute/gradient_contribution.h"
 #include "cohort/distribute/gradient_packs.h"
@@ -14,6 +16,8 @@
 
 namespace cohort::internal {
 
+// Each task tells all others in one call which gradients it has, and the rows of the sparse ones.
+// Where tasks share memory, the rows are read where their task has written them.
 // Called by one thread per task, while the task's replicas wait.
 class LateGradients {
  public:
@@ -22,8 +26,9 @@ class LateGradients {
     size_t variable = 0;
     GradientCount count;                   // over all replicas
     Tensor dense;                          // flat; undefined if the sum is of rows
-    MergedRows rows;                       // over all tasks
-    SparseRows in_order;                   // of `rows`
+    std::vector<SparseRows> of_tasks;      // the sum of each task's rows
+    MergedRows merged;                     // of all tasks, once merge() was called
+    SparseRows in_order;                   // of `merged`
     collective::BufferPool::Piece memory;  // of `dense`
 
     bool is_rows() const { return count.present > 0 && count.sparse == count.present; }
@@ -31,7 +36,7 @@ class LateGradients {
 
   LateGradients(const std::vector<distribute::Variable>& all, const GradientPacks& gradients,
                 collective::SyncGroup& group)
-      : all_(all), gradients_(gradients), group_(group) {}
+      : all_(all), gradients_(gradients), group_(group), gathered_(group.buffers()) {}
 
   // Says which variables they are; the same on every task. `signature` stands for their list.
   void use(const std::vector<size_t>& variables, std::string signature);
@@ -41,10 +46,16 @@ class LateGradients {
   // Tells all tasks which of the gradients there are; then the counts of sums() are known.
   // COLLECTIVE over the tasks. Errors: those of a Communicator's calls.
   void agree(Contributions local);
-  // Sums the rows, and of those that some replica has dense the ones that `packs` does not contain.
-  // After agree(), in the same step.
-  // COLLECTIVE over the tasks. Errors: those of a Communicator's calls.
+  // Adds up this task's rows and writes what it is to send.
+  void write(Contributions local);
+  // Makes all counts known, then the rows of those that are sparse on every replica, and the sums of
+  // those that some replica has dense and that `packs` does not contain. After write(), in the same
+  // step. The rows stay until the next step.
+  // COLLECTIVE over the tasks. Errors: those of a Communicator's calls; DataLoss (what a task has
+  // sent is not as long as it says).
   void exchange(const TaskPacks& packs);
+  // Adds up the rows of all tasks, for those who change the sum.
+  void merge(Sum& sum);
 
  private:
   // What a task says of one variable; 8-byte numbers alone.
@@ -52,19 +63,19 @@ class LateGradients {
     int64_t present = 0;
     int64_t sparse = 0;
     int64_t rows = 0;  // after rows of the same id were added up
+
+    bool has_rows() const { return present > 0 && sparse == present; }
   };
 
   const distribute::Variable& variable_of(const Sum& sum) const { return all_[sum.variable]; }
   int64_t row_size(const Sum& sum) const;
   int64_t row_bytes(const Sum& sum) const;
-  const Status& status(int task, size_t position) const {
-    return statuses_[static_cast<size_t>(task) * sums_.size() + position];
-  }
-  Status local_status(Sum& sum, Contributions local);
-  int64_t bytes_of_rows(int task) const;
-  void exchange_rows();
-  void write_rows(char* out) const;
-  void merge_rows(const char* all_tasks);
+  Status status_of(const Sum& sum, Contributions local) const;
+  void collect_rows(const Sum& sum, Contributions local);
+  int64_t most_bytes(Contributions local);
+  void count(std::span<const Status> of_task);
+  std::span<const Status> statuses_of(int task) const;
+  void read_rows(int task);
   void exchange_dense(Sum& sum);
 
   const std::vector<distribute::Variable>& all_;
@@ -72,10 +83,15 @@ class LateGradients {
   collective::SyncGroup& group_;
   std::string signature_;
   std::vector<Sum> sums_;
-  std::vector<MergedRows> own_rows_;  // of this task, by position in sums_
-  std::vector<Status> statuses_;      // [task][position]
-  std::vector<int64_t> parts_;        // of each task, in the call that is being made
-  collective::BufferPool::Piece rows_memory_;
+
+  // Of this task: what it sends now, and what others may still read.
+  collective::BufferPool::Piece written_[2];
+  size_t turn_ = 0;
+  std::span<const char> message_;
+  collective::GatheredBytes gathered_;
+  // Kept for their memory.
+  SparseRowSum row_sum_;
+  std::vector<char> scratch_;
 };
 
 }  // namespace cohort::internal

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "cohort/core/huge_pages.h"
 #include "cohort/core/task.h"
 #include "cohort/distribute/strategy_core.h"
 
@@ -21,6 +22,10 @@ LocalVariable::LocalVariable(std::shared_ptr<StrategyCore> core, VariableSpec sp
     bool shared = false;
     for (const size_t j : distinct_) shared |= components_[i].is_alias_of(components_[j]);
     if (!shared) distinct_.push_back(i);
+  }
+  for (const size_t i : distinct_) {
+    const Tensor& component = components_[i];
+    if (component.is_cpu()) prefer_huge_pages(component.data_ptr(), component.nbytes());
   }
 }
 

@@ -123,7 +123,8 @@ MirroredExchange::MirroredExchange(std::vector<UpdateTarget> targets, collective
     : GradientExchange(std::move(targets), static_cast<size_t>(group.view()->num_local_replicas())),
       local_replicas_(static_cast<size_t>(group.view()->num_local_replicas())),
       packs_(variables_of(this->targets()), local_replicas_, kBytesPerPack),
-      arrival_(local_replicas_, Arrival::kAtOnce) {
+      arrival_(local_replicas_, Arrival::kAtOnce),
+      rows_(local_replicas_, std::vector<SparseRows>(this->targets().size())) {
   for (const UpdateTarget& target : this->targets()) target.variable.impl().local().check_task();
   if (group.spans_tasks()) {
     between_ =
@@ -164,10 +165,13 @@ const GradientPacks* MirroredExchange::packs_of(const ReplicaContext& replica) c
 UpdateResult MirroredExchange::finish(ReplicaContext& replica, const UpdateStep& step) {
   const size_t own = local_id(replica);
   struct Forget {  // also where the update fails: gradients are large
-    GradientPacks& packs;
+    MirroredExchange& exchange;
     size_t replica;
-    ~Forget() { packs.forget(replica); }
-  } forget{packs_, own};
+    ~Forget() {
+      exchange.packs_.forget(replica);
+      for (SparseRows& rows : exchange.rows_[replica]) rows.clear();
+    }
+  } forget{*this, own};
   if (between_ == nullptr && packs_of(replica) != nullptr) packs_.reduce_complete();
   if (between_ != nullptr && packs_of(replica) != nullptr && !step.aggregate_gradients) {
     throw InvalidArgumentError(
@@ -175,7 +179,7 @@ UpdateResult MirroredExchange::finish(ReplicaContext& replica, const UpdateStep&
         "at "
         "once where they are not to be aggregated");
   }
-  Contribution mine(*this, replica.replica_id_in_sync_group(), packs_.gradients(own));
+  Contribution mine(*this, replica.replica_id_in_sync_group(), packs_.gradients(own), rows_[own]);
   const optim::StepScalars scalars = step.rule.prepare(step.learning_rate, step.iteration);
   UpdateResult result;
   if (crosses_tasks(step) || step.transforms_sums()) {
@@ -266,6 +270,7 @@ void MirroredExchange::sum_over_tasks(ReplicaContext& replica, Contribution& min
     {
       const ScopedPhase phase(profiler::Phase::kReduce);
       between_->finish(all);
+      if (step.transforms_sums()) between_->merge_rows();
     }
     sums_.dense.assign(between_->dense().begin(), between_->dense().end());
     sums_.rows.assign(between_->rows().begin(), between_->rows().end());
@@ -303,7 +308,7 @@ void MirroredExchange::prepare_sums(Contributions all) {
           at::empty(target.variable.shape(), at::dtype(target.variable.dtype())));
     }
   }
-  sums_.rows.assign(count, nullptr);
+  sums_.rows.assign(count, {});
   sums_.dense.assign(count, Tensor());
   for (size_t r = 0; r < all.size(); ++r) {
     const auto gradients = of_replica(all, r).gradients;
@@ -317,7 +322,7 @@ void MirroredExchange::prepare_sums(Contributions all) {
 template <class Visit>
 void MirroredExchange::visit_sum(size_t i, const Visit& visit) {
   const DType dtype = targets()[i].variable.dtype();
-  if (sums_.rows[i] != nullptr) {
+  if (!sums_.rows[i].empty()) {
     std::vector<char>& values = between_->values_of_rows(i).values;
     visit_numbers(dtype, values.data(), values.size(), visit);
   } else if (const Tensor& sum = sums_.dense[i]; sum.defined()) {
@@ -353,7 +358,7 @@ void MirroredExchange::transform_sums(const UpdateStep& step) {
   if (!(step.global_clipnorm > 0 && norm > step.global_clipnorm)) return;
   sums_.scale = step.global_clipnorm / norm;
   for (size_t i = 0; i < targets().size(); ++i) {  // few numbers; the pass multiplies dense ones
-    if (sums_.rows[i] != nullptr) scale_sum(i, sums_.scale);
+    if (!sums_.rows[i].empty()) scale_sum(i, sums_.scale);
   }
 }
 

@@ -41,9 +41,9 @@ class MirroredExchange final : public GradientExchange {
  private:
   // Sums that the step processes before the update.
   struct Sums {
-    std::vector<Tensor> dense;            // one a target; undefined where there is none
-    std::vector<const SparseRows*> rows;  // of those between tasks that are sparse
-    std::vector<Tensor> memory;           // one a target; of sums within this task
+    std::vector<Tensor> dense;                      // one a target; undefined where there is none
+    std::vector<std::span<const SparseRows>> rows;  // of those between tasks that are sparse
+    std::vector<Tensor> memory;                     // one a target; of sums within this task
     double scale = 1;
     UpdateResult result;
   };
@@ -73,6 +73,8 @@ class MirroredExchange final : public GradientExchange {
   const size_t local_replicas_;
   GradientPacks packs_;
   std::vector<Arrival> arrival_;  // of each local replica's current step
+  // Of each local replica: the rows of its sparse gradients, one a target.
+  std::vector<std::vector<SparseRows>> rows_;
   Sums sums_;
   std::unique_ptr<TaskSums> between_;  // nullptr: all replicas are in this task
 };

@@ -99,6 +99,7 @@ void MultiWorkerStrategy::close() noexcept {
       FailureFrame* const frame = FailureFrame::current();
       return frame != nullptr ? frame->leave(pass_on_) : pass_on_->on_failure(nullptr);
     }
+    if (failure_ != nullptr) return pass_on_->on_failure(failure_);
     // Of two tasks one of which goes on, both learn here what the other does.
     group().between().barrier(
         {.name = "the end of the strategy", .timeout = options_.close_timeout});
@@ -113,6 +114,7 @@ void MultiWorkerStrategy::close() noexcept {
 void MultiWorkerStrategy::run(const std::shared_ptr<RunFrame>& frame,
                               const distribute::RunOptions& options) {
   if (!options_.connection) return LocalStrategy::run(frame, options);
+  failure_ = nullptr;
   const std::shared_ptr<GroupWatch> watch = options_.connection->watch;
   try {
     LocalStrategy::run(frame, options);

@@ -50,7 +50,7 @@ class MultiWorkerStrategy final : public LocalStrategy {
   explicit MultiWorkerStrategy(Options options);
   // Meets the other workers once more, so that none looks lost that has only finished earlier. One
   // that is left by an exception ends the work of the others instead, by that error if the program's
-  // FailureFrame catches it.
+  // FailureFrame catches it; and so does one whose last call has failed, by that call's.
   ~MultiWorkerStrategy() override;
 
   void run(const std::shared_ptr<RunFrame>& frame, const distribute::RunOptions& options) override;
@@ -59,6 +59,7 @@ class MultiWorkerStrategy final : public LocalStrategy {
     return options_.resolver;
   }
   bool is_between_graph() const override { return true; }
+  void note_failure(const std::exception_ptr& error) noexcept override { failure_ = error; }
 
   const WorkerPlace& place() const { return options_.place; }
   // nullptr: there are no other workers.
@@ -72,6 +73,7 @@ class MultiWorkerStrategy final : public LocalStrategy {
   const HomeProcess home_;
   const int exceptions_;                            // that were under way when it was made
   const std::shared_ptr<FailureListener> pass_on_;  // null: there are no other workers
+  std::exception_ptr failure_;                      // since the latest step
 };
 
 }  // namespace cohort::internal

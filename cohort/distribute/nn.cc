@@ -3,6 +3,7 @@
 #include "cohort/core/error.h"
 #include "cohort/distribute/context.h"
 #include "cohort/distribute/replica_context.h"
+#include "cohort/ops/small_sums.h"
 
 namespace cohort {
 namespace {
@@ -57,27 +58,26 @@ Tensor compute_average_loss(const Tensor& per_example_loss, const AverageLossOpt
     throw InvalidArgumentError(
         str("nn::compute_average_loss: global_batch_size is ", batch_size, ", below 0"));
   }
-  const Tensor sum = losses.sum();
-  return (batch_size == 0 ? sum * 0 : sum / batch_size).to(dtype);
+  if (batch_size == 0) return (losses.sum() * 0).to(dtype);
+  return internal::divided_sum(losses, batch_size).to(dtype);
 }
 
 Tensor scale_regularization_loss(const Tensor& loss) {
-  return loss.sum() / num_replicas("scale_regularization_loss");
+  return internal::divided_sum(loss, num_replicas("scale_regularization_loss"));
 }
 
 }  // namespace nn
 
 Tensor add_n(const std::vector<Tensor>& tensors) {
   if (tensors.empty()) throw InvalidArgumentError("add_n got no tensors");
-  Tensor sum = tensors[0];
+  const Tensor& first = tensors[0];
   for (size_t i = 1; i < tensors.size(); ++i) {
-    if (tensors[i].sizes() != sum.sizes() || tensors[i].scalar_type() != sum.scalar_type()) {
-      throw InvalidArgumentError(str("add_n: tensor 0 is ", describe(tensors[0]), ", but tensor ",
-                                     i, " is ", describe(tensors[i])));
+    if (tensors[i].sizes() != first.sizes() || tensors[i].scalar_type() != first.scalar_type()) {
+      throw InvalidArgumentError(str("add_n: tensor 0 is ", describe(first), ", but tensor ", i,
+                                     " is ", describe(tensors[i])));
     }
-    sum = sum + tensors[i];
   }
-  return sum;
+  return internal::sum_of(tensors);
 }
 
 }  // namespace cohort

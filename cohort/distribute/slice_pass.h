@@ -10,7 +10,6 @@
 namespace cohort::internal {
 
 class GradientPacks;
-class LocalVariable;
 
 // Where a pass reads the gradients of a target.
 struct GradientSources {
@@ -22,9 +21,9 @@ struct GradientSources {
   // a gradient, and the factor by which they are multiplied.
   std::span<const Tensor> sums = {};
   double scale = 1;
-  // If not empty: the sums that are rows, which are not multiplied; nullptr where they are not. Only
-  // of targets on the host.
-  std::span<const SparseRows* const> rows = {};
+  // If not empty: the sums that are rows, which are not multiplied, in parts to be added up in their
+  // order; of others empty. Only of targets on the host.
+  std::span<const std::span<const SparseRows>> rows = {};
 };
 
 // Thread safety: one thread. Several threads may each pass over their own slices at the same time.
@@ -52,23 +51,26 @@ class SlicePass {
  private:
   static constexpr int64_t kRowsAtOnce = 256;
 
+  // The memory of a variable's further components, into which the first one's is copied.
+  struct Copy {
+    const char* from;
+    char* to;
+  };
+
   void use_components(const UpdateTarget& target);
+  char* use_component(const distribute::Variable& variable);
   bool collect_sources(size_t i);
   void use_sum(const Tensor& sum);
-  void update_sparse(const UpdateTarget& target, collective::SliceRange range);
+  void update_sparse(collective::SliceRange range, int64_t row_size);
   int64_t add_up_rows(int64_t end, int64_t row_size, std::span<int64_t> ids);
-  void update_given_rows(const UpdateTarget& target, int64_t end, int64_t row_size);
-  void update_rows(const UpdateTarget& target, int64_t begin, int64_t end, int64_t row_size,
-                   std::span<const int64_t> ids);
+  void update_given_rows(int64_t end, int64_t row_size);
+  void update_rows(int64_t begin, int64_t end, int64_t row_size, std::span<const int64_t> ids);
   const void* summed_gradient(int64_t begin, int64_t count);
   const void* scaled(const void* gradient, int64_t count);
   void update_block(int64_t begin, int64_t count);
   void apply_rule(int64_t begin, int64_t count, const void* gradient);
-  void copy_to_others(const UpdateTarget& target, int64_t begin, int64_t count) const;
-  void copy_to_other_components(const LocalVariable& variable, int64_t begin, int64_t count) const;
-  char* at(const Tensor& tensor, int64_t begin) const {
-    return static_cast<char*>(tensor.data_ptr()) + begin * item_size_;
-  }
+  void copy_to_others(int64_t begin, int64_t count) const;
+  char* at(char* data, int64_t begin) const { return data + begin * item_size_; }
 
   std::span<const UpdateTarget> targets_;
   GradientSources from_;
@@ -77,8 +79,11 @@ class SlicePass {
 
   c10::SmallVector<const char*, 8> sources_;
   SparseRowSum sparse_rows_;  // in place of sources_
-  const Tensor* param_ = nullptr;
-  c10::SmallVector<const Tensor*, optim::kMaxSlots> slots_;
+  // The target's memory.
+  char* param_ = nullptr;
+  c10::SmallVector<char*, optim::kMaxSlots> slots_;
+  c10::SmallVector<Copy, 8> copies_;
+  c10::SmallVector<char*, 8> written_;  // all of it
   DType dtype_ = DType::Float;
   int64_t item_size_ = 0;
   alignas(double) char sum_[kUpdateBlock * sizeof(double)];

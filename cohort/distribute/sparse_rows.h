@@ -3,6 +3,8 @@
 // reached.
 #pragma once
 
+#include <c10/util/SmallVector.h>
+
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -24,17 +26,24 @@ class SparseRows {
   static bool are_in(const Tensor& gradient, int64_t max_row_size);
 
   SparseRows() = default;
+  explicit SparseRows(const Tensor& gradient) { assign(gradient); }
+
+  // These use the memory of earlier rows again.
+  //
   // `gradient`: one for which are_in holds, coalesced or not.
   // Errors: InvalidArgument (a row outside of it, which libtorch accepts if its checks are off).
-  explicit SparseRows(const Tensor& gradient);
+  void assign(const Tensor& gradient);
   // Rows whose ids rise and whose values lie one after another; both belong to the caller.
-  SparseRows(std::span<const int64_t> ids, const char* values, int64_t bytes_per_row);
+  void assign(std::span<const int64_t> ids, const char* values, int64_t bytes_per_row);
+  // Lets go of the gradient.
+  void clear();
 
   std::span<const Row> rows() const { return rows_; }
 
  private:
   Tensor values_;  // keeps them alive
   std::vector<Row> rows_;
+  std::vector<Row> sorted_;  // while they are sorted
 };
 
 // Iterates over the rows of several gradients at once.
@@ -52,9 +61,15 @@ class SparseRowSum {
   // gradient are added first, then the gradients in their order, as if each were dense. The result
   // is in `sum`, or is the row itself if there is only one. `scratch`: as long as `sum`.
   const char* take(int64_t id, int64_t row_size, DType dtype, char* sum, char* scratch);
+  // How many rows are left, those of the same id counted each.
+  int64_t num_rows() const;
+  // Writes the ids that are left to `out`, each once and in order, and returns how many they are.
+  int64_t write_ids(int64_t* out) const;
+  // Writes the sums of the rows that are left to `out`, one after another. `scratch`: as long as one.
+  void take_all(int64_t row_size, DType dtype, char* out, char* scratch);
   // Prefetches into the processor's cache what will be needed soon: the next rows, and their places
-  // in `base`, a table of rows of `row_bytes`.
-  void prefetch(const char* base, int64_t row_bytes) const;
+  // in `tables`, which have rows of `row_bytes` and are about to be written.
+  void prefetch(std::span<char* const> tables, int64_t row_bytes) const;
 
  private:
   using Iterator = std::span<const SparseRows::Row>::iterator;
@@ -63,8 +78,8 @@ class SparseRowSum {
     Iterator end;
   };
 
-  std::vector<Source> sources_;
-  std::vector<const void*> parts_;
+  c10::SmallVector<Source, 4> sources_;
+  c10::SmallVector<const void*, 8> parts_;
 };
 
 // Rows of which no two have the same id, in the order of ids.
@@ -72,9 +87,6 @@ struct MergedRows {
   std::vector<int64_t> ids;
   std::vector<char> values;  // one row after another
 
-  int64_t bytes() const {
-    return static_cast<int64_t>(ids.size() * sizeof(int64_t) + values.size());
-  }
   // Becomes the sum of all rows of `sum`.
   void take_all(SparseRowSum& sum, int64_t row_size, DType dtype);
 };

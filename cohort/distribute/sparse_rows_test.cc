@@ -41,12 +41,12 @@ Tensor add_up(const std::vector<Tensor>& gradients, int64_t begin, int64_t end) 
   SparseRowSum sum;
   for (const SparseRows& one : rows) sum.add(one);
   Tensor result = at::zeros(gradients[0].sizes());
-  const auto* table = static_cast<const char*>(result.data_ptr());
+  char* const tables[] = {static_cast<char*>(result.data_ptr())};
   std::vector<float> at_place(kRowSize), scratch(kRowSize);
   const auto bytes = [](std::vector<float>& row) { return reinterpret_cast<char*>(row.data()); };
   sum.skip_to(begin);
   for (int64_t id = sum.next_id(end); id != end; id = sum.next_id(end)) {
-    sum.prefetch(table, kRowSize * sizeof(float));
+    sum.prefetch(tables, kRowSize * sizeof(float));
     const char* found = sum.take(id, kRowSize, float32, bytes(at_place), bytes(scratch));
     std::memcpy(result[id].data_ptr(), found, kRowSize * sizeof(float));
   }
@@ -132,7 +132,8 @@ TEST(MergedRows, HoldEachIdOnceAndAreReadAgainAsRows) {
   MergedRows merged;
   merged.take_all(sum, kRowSize, float32);
   EXPECT_EQ(merged.ids, (std::vector<int64_t>{2, 5, 7}));
-  const SparseRows again(merged.ids, merged.values.data(), kRowSize * sizeof(float));
+  SparseRows again = rows[0];
+  again.assign(merged.ids, merged.values.data(), kRowSize * sizeof(float));
   ASSERT_EQ(again.rows().size(), 3u);
   const float expected[] = {11, 10, 2};
   for (size_t i = 0; i < 3; ++i) {

@@ -53,6 +53,16 @@ Structure reduced(const Strategy& strategy, const StepFunction& step,
 
 }  // namespace
 
+void in_every_task(const std::shared_ptr<StrategyCore>& core, FunctionRef<void()> call) {
+  const std::unique_ptr<StepRunner> runner = core->make_runner();
+  try {
+    call();
+  } catch (...) {
+    runner->fail(std::current_exception());
+    throw;
+  }
+}
+
 Structure run_step(const Strategy& strategy, const std::shared_ptr<const StepFunction>& step,
                    const PerReplica<Structure>& batch) {
   const auto results = strategy.run(  // which keeps the step, for a replica that it gives up
@@ -132,6 +142,10 @@ class LocalInput final : public StepInput {
 class SynchronousRunner final : public StepRunner {
  public:
   explicit SynchronousRunner(std::shared_ptr<StrategyCore> core) : strategy_(std::move(core)) {}
+
+  void fail(const std::exception_ptr& error) noexcept override {
+    strategy_.core()->note_failure(error);
+  }
 
   std::future<Structure> schedule(const std::shared_ptr<const StepFunction>& step,
                                   const std::shared_ptr<StepInput>& input) override {

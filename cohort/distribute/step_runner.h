@@ -11,6 +11,7 @@
 //   losses[0].get().tensor();                                          // summed over the replicas
 #pragma once
 
+#include <exception>
 #include <future>
 #include <memory>
 #include <string>
@@ -54,6 +55,10 @@ std::shared_ptr<const StepFunction> make_step(std::string name, Fn&& fn,
       .call = structure_function<distribute::ReplicaContext>(std::forward<Fn>(fn), kStepSite),
       .reductions = std::move(reductions)});
 }
+
+// Runs `call`, which every task of a job makes alike, and says what it throws to a runner
+// (StepRunner::fail) that is there from its beginning. Errors: those of `call`.
+void in_every_task(const std::shared_ptr<StrategyCore>& core, FunctionRef<void()> call);
 
 // Runs the step once on all replicas of the calling task, and reduces their results.
 // Errors: those of Strategy::run; InvalidArgument (see StepRunner::schedule).
@@ -102,6 +107,14 @@ class StepRunner {
   // Errors: in every task, those of the loop. In tasks that serve, too: Unavailable (the task that
   // runs the loop is lost); FailedPrecondition (it runs another loop here: the programs differ).
   virtual Structure run_loop(FunctionRef<Structure()> loop) { return loop(); }
+
+  // Says that what every task of a job does alike, around this runner, has failed in this one: a fit, of
+  // whose callbacks one throws, or whose options are wrong. Once run_loop has ended all tasks know of its
+  // error. Before, the task that hands the steps out tells the others; those meet it first, if they have
+  // not yet, so that it comes to its own error rather than to their absence, and wait for it some
+  // seconds. Under synchronous strategies others learn of it if the program ends its strategy while they
+  // go on.
+  virtual void fail(const std::exception_ptr&) noexcept {}
 
   // Makes every replica run the step once on the next batch of `input`. The future holds the
   // reduced result, or the error with which the step ended: the function's; the input's (OutOfRange

@@ -11,6 +11,7 @@
 #include "cohort/collective/task_collectives.h"
 #include "cohort/core/libtorch_error.h"
 #include "cohort/core/monitoring.h"
+#include "cohort/core/time_histogram.h"
 #include "cohort/distribute/context_stack.h"
 #include "cohort/distribute/distributed_dataset.h"
 #include "cohort/distribute/gather_strings.h"
@@ -239,6 +240,11 @@ void count_call(const internal::StrategyCore& core, const char* function) {
                              {std::string(core.name()), function});
 }
 
+internal::TimedScope timed_creation() {
+  static internal::TimeHistogram& times = internal::time_histogram("dataset_creation");
+  return internal::TimedScope(times);
+}
+
 }  // namespace
 
 DistributedDataset Strategy::experimental_distribute_dataset(const data::Dataset& dataset) const {
@@ -247,6 +253,7 @@ DistributedDataset Strategy::experimental_distribute_dataset(const data::Dataset
 DistributedDataset Strategy::experimental_distribute_dataset(const data::Dataset& dataset,
                                                              const InputOptions& options) const {
   count_call(*core_, "distribute_dataset");
+  const auto timed = timed_creation();
   return get_distributed_dataset(dataset, core_->input_workers(options), *this, {.input = options});
 }
 
@@ -256,6 +263,7 @@ DistributedDataset Strategy::distribute_datasets_from_function(const DatasetFunc
 DistributedDataset Strategy::distribute_datasets_from_function(const DatasetFunction& fn,
                                                                const InputOptions& options) const {
   count_call(*core_, "distribute_datasets_from_function");
+  const auto timed = timed_creation();
   return datasets_from_function(fn, options);
 }
 DistributedDataset Strategy::datasets_from_function(const DatasetFunction& fn,

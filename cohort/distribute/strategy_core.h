@@ -2,6 +2,7 @@
 // Cohort uses this interface and never asks for a strategy's name.
 #pragma once
 
+#include <exception>
 #include <functional>
 #include <memory>
 #include <string>
@@ -133,6 +134,10 @@ class StrategyCore : public std::enable_shared_from_this<StrategyCore> {
   // The tasks of the sync group as a group that saves and restores together; the same object at
   // each call. nullptr for a task that is alone. See train::Trackable::save_group.
   virtual std::shared_ptr<train::SaveGroup> save_group() { return nullptr; }
+
+  // What a call of this task has failed with, which other tasks may not know of: if the strategy ends
+  // before another step begins, it is what they get.
+  virtual void note_failure(const std::exception_ptr&) noexcept {}
 
   // Whether other tasks, which run the same program, take the steps. What owns variables then makes
   // them when it is made itself, so that every task has them in one order.

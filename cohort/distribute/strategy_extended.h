@@ -46,7 +46,8 @@ class COHORT_API StrategyExtended {
   explicit StrategyExtended(std::shared_ptr<internal::StrategyCore> core)
       : core_(std::move(core)) {}
 
-  // Canonical names. Errors: FailedPrecondition (the default strategy has none).
+  // Canonical names; under parameter servers the parameters' are those of the ps tasks.
+  // Errors: FailedPrecondition (the default strategy has none).
   std::vector<std::string> worker_devices() const;
   std::vector<std::string> parameter_devices() const;
 

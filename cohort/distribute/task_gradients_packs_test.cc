@@ -88,6 +88,11 @@ TEST(TaskGradientsBytes, OfAnEmbeddingOnlyTheRowsTravel) {
           constexpr int64_t kRows = 32 * (8 + 8 * sizeof(float)), kDense = 18 * sizeof(float);
           EXPECT_GE(watched.bytes, kRows + kDense);
           EXPECT_LE(watched.bytes, kRows + kDense + 256);  // and what the tasks agree on
+          // The dense gradient; the rows and how many they are. Over sockets each has its fingerprint
+          // sent before.
+          if (step > 0) {
+            EXPECT_EQ(watched.calls(), 4u);
+          }
         }
         const Tensor weights = targets[0].variable.value();
         for (const int64_t row : {int64_t{0}, int64_t{10}, int64_t{31'250}, int64_t{968'760}}) {

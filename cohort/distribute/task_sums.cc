@@ -70,14 +70,12 @@ void TaskSums::arrived(size_t variable) {
 }
 
 void TaskSums::settle(Contributions local, Arrival arrival) {
-  counted_ = false;
   if (signature_.empty()) {
     agree_on_variables();
     std::vector<size_t> all(variables_.size());
     for (size_t i = 0; i < all.size(); ++i) all[i] = i;
     late_.use(all, signature_);
     late_.agree(local);
-    counted_ = true;
     for (const LateGradients::Sum& sum : late_.sums()) {
       packed_[sum.variable] = sum.count.present > sum.count.sparse;
     }
@@ -91,10 +89,10 @@ void TaskSums::settle(Contributions local, Arrival arrival) {
 void TaskSums::add_up_rest() { packs_->add_up_rest(); }
 
 void TaskSums::finish(Contributions local) {
+  late_.write(local);
   packs_->wait();
-  if (!counted_) late_.agree(local);
   late_.exchange(*packs_);
-  std::fill(rows_.begin(), rows_.end(), nullptr);
+  std::fill(rows_.begin(), rows_.end(), std::span<const SparseRows>());
   for (size_t i = 0; i < variables_.size(); ++i) {
     dense_[i] = Tensor();
     if (!packs_->contains(i)) continue;
@@ -105,12 +103,20 @@ void TaskSums::finish(Contributions local) {
   for (LateGradients::Sum& sum : late_.sums()) {
     if (packs_->contains(sum.variable) || sum.count.present == 0) continue;
     if (sum.is_rows()) {
-      rows_[sum.variable] = &sum.in_order;
-      merged_[sum.variable] = &sum.rows;
+      rows_[sum.variable] = sum.of_tasks;
     } else {
       dense_[sum.variable] = sum.dense;
       keep_packed(sum.variable, true);
     }
+  }
+}
+
+void TaskSums::merge_rows() {
+  for (LateGradients::Sum& sum : late_.sums()) {
+    if (rows_[sum.variable].empty()) continue;
+    late_.merge(sum);
+    rows_[sum.variable] = {&sum.in_order, 1};
+    merged_[sum.variable] = &sum.merged;
   }
 }
 

@@ -42,9 +42,12 @@ class TaskSums {
   //
   // The sum of a variable's gradients, flat; undefined if there is none, or if it is of rows.
   std::span<const Tensor> dense() const { return dense_; }
-  // The rows of those that are sparse on every replica; else nullptr.
-  std::span<const SparseRows* const> rows() const { return rows_; }
-  // The values of `rows`, to be changed in place. Of a variable that has them.
+  // The rows of those that are sparse on every replica, in parts to be added up in their order; of
+  // others empty.
+  std::span<const std::span<const SparseRows>> rows() const { return rows_; }
+  // Makes one part of each one's rows, whose values may be changed in place.
+  void merge_rows();
+  // The values of `rows`, after merge_rows. Of a variable that has them.
   MergedRows& values_of_rows(size_t variable) { return *merged_[variable]; }
 
  private:
@@ -60,12 +63,11 @@ class TaskSums {
   std::string signature_;     // stands for the list of variables; empty until they are agreed on
   std::vector<bool> packed_;  // by variable, from the next step on
   bool divided_ = false;      // whether packs_ and late_ are as packed_ says
-  bool counted_ = false;      // whether late_ has agreed in this step
   std::unique_ptr<TaskPacks> packs_;
   LateGradients late_;
 
   std::vector<Tensor> dense_;
-  std::vector<const SparseRows*> rows_;
+  std::vector<std::span<const SparseRows>> rows_;
   std::vector<MergedRows*> merged_;
 };
 

@@ -158,6 +158,11 @@ class Watched final : public collective::ForwardingCommunicator {
                          [&](const std::string& one) { return one.starts_with(name); });
     });
   }
+  // So many since forget().
+  size_t calls() {
+    std::lock_guard lock(mutex_);
+    return names_.size();
+  }
   void forget() {
     std::lock_guard lock(mutex_);
     names_.clear();

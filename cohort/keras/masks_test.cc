@@ -16,9 +16,11 @@
 namespace cohort::keras {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::DoubleNear;
 using ::testing::Each;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::Pointwise;
 
 std::vector<double> mask_after(const layers::LayerHandle& layer, const Structure& inputs) {
@@ -47,6 +49,38 @@ TEST(Masking, MarksStepsOfOneValue) {
   EXPECT_THAT(elements(twos(y)), ElementsAre(0, 0, 2, 1));
   EXPECT_THAT(mask_after(twos, y), ElementsAre(0, 1));
   EXPECT_THROW(layers::Masking()(at::ones({2, 3})), InvalidArgumentError);
+}
+
+// As what a layer before has marked; of the tensor that was given nothing is known afterwards.
+TEST(Masks, CanBeGivenInACall) {
+  const Tensor mask = numbers({1, 1, 0, 1, 0, 0}, {2, 3}).to(boolean);
+  const Tensor x = random::normal({2, 3, 4});
+  const layers::LSTM lstm(2, {.return_sequences = true});
+  const layers::GlobalAveragePooling1D mean;
+  lstm(x);
+  const auto marked = [&] { return internal::with_mask(x.clone(), mask); };
+  EXPECT_EQ(elements(lstm(x, {.mask = mask})), elements(lstm(marked())));
+  EXPECT_EQ(elements(mean(x, {.mask = mask})), elements(mean(marked())));
+  EXPECT_TRUE(internal::mask_of(lstm(x, {.mask = mask})).equal(mask));
+  EXPECT_FALSE(internal::mask_of(x).defined());
+  const Sequential model({layers::Dense(2), layers::GRU(3), layers::Dense(1)});
+  model(x);
+  EXPECT_EQ(elements(model(x, {.mask = mask})), elements(model(marked())));
+  EXPECT_NE(elements(model(x, {.mask = mask})), elements(model(x)));
+}
+
+TEST(Masks, ThatDoNotFitAreRefused) {
+  const layers::GRU gru(3, {.name = "gate"});
+  const auto refused = [&](const Tensor& mask) {
+    return thrown<InvalidArgumentError>([&] { gru(at::ones({2, 3, 4}), {.mask = mask}); });
+  };
+  EXPECT_THAT(refused(at::ones({2, 4}).to(boolean)),
+              AllOf(HasSubstr("layer 'gate'"), HasSubstr("bool [2,4]"), HasSubstr("[2,3,4]")));
+  EXPECT_THAT(refused(at::ones({2, 3})), HasSubstr("float32 [2,3]"));
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] {
+                gru(keras::Input({3, 4}), {.mask = at::ones({2, 3}).to(boolean)});
+              }),
+              HasSubstr("for symbols"));
 }
 
 TEST(Embedding, MarksPaddingIfAsked) {

@@ -4,13 +4,18 @@
 #include <ATen/ops/dot.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
-#include <torch/csrc/autograd/custom_function.h>
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/functions/utils.h>
+#include <torch/csrc/autograd/saved_variable.h>
 
 #include <cmath>
+#include <memory>
+#include <mutex>
 
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
 #include "cohort/keras/saving/config_json.h"
+#include "cohort/ops/gradient_tape.h"
 
 namespace cohort::keras::regularizers {
 namespace {
@@ -28,21 +33,45 @@ Tensor times(const Tensor& number, double factor) {
   return product;
 }
 
-// factor * sum of x^2, as one operation each way: weights are penalised in every step.
-struct SumOfSquares : torch::autograd::Function<SumOfSquares> {
-  static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& x, double factor) {
-    context->save_for_backward({x});
-    context->saved_data["factor"] = factor;
-    const bool has_dot = x.scalar_type() == float32 || x.scalar_type() == float64;
-    const Tensor flat = x.reshape({-1});
-    return times(has_dot ? at::dot(flat, flat) : flat.square().sum(), factor);
+// Of factor * sum of x^2 by x.
+class SumOfSquaresNode final : public torch::autograd::Node {
+ public:
+  SumOfSquaresNode(const Tensor& x, double factor) : x_(x, /*is_output=*/false), factor_(factor) {}
+
+  std::string name() const override { return "SumOfSquares"; }
+
+  torch::autograd::variable_list apply(torch::autograd::variable_list&& gradients) override {
+    const std::lock_guard lock(mutex_);
+    if (!gradients[0].defined()) return {Tensor()};
+    return {x_.unpack() * times(gradients[0], 2 * factor_)};
   }
-  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
-                                                 torch::autograd::variable_list gradients) {
-    const double factor = context->saved_data["factor"].toDouble();
-    return {context->get_saved_variables()[0] * times(gradients[0], 2 * factor), Tensor()};
+  void release_variables() override {
+    const std::lock_guard lock(mutex_);
+    x_.reset_data();
   }
+
+ private:
+  torch::autograd::SavedVariable x_;
+  const double factor_;
 };
+
+// factor * sum of x^2, as one operation each way: weights are penalised in every step.
+Tensor sum_of_squares(const Tensor& x, double factor) {
+  Tensor sum;
+  {
+    const NoGradient no_gradient;
+    const bool has_dot = x.scalar_type() == float32 || x.scalar_type() == float64;
+    const Tensor flat = has_dot ? x.reshape({-1}) : Tensor();
+    sum = times(has_dot ? at::dot(flat, flat) : x.square().sum(), factor);
+  }
+  if (at::GradMode::is_enabled() && x.requires_grad()) {
+    const std::shared_ptr<torch::autograd::Node> node(new SumOfSquaresNode(x, factor),
+                                                      torch::autograd::deleteNode);
+    node->set_next_edges(torch::autograd::collect_next_edges(x));
+    torch::autograd::set_history(sum, node);
+  }
+  return sum;
+}
 
 }  // namespace
 
@@ -57,7 +86,7 @@ Tensor L1L2::operator()(const Tensor& x) const {
   Tensor penalty;
   if (l1_ != 0) penalty = x.abs().sum() * l1_;
   if (l2_ != 0) {
-    const Tensor l2_penalty = SumOfSquares::apply(x, l2_);
+    const Tensor l2_penalty = sum_of_squares(x, l2_);
     penalty = penalty.defined() ? penalty + l2_penalty : l2_penalty;
   }
   return penalty.defined() ? penalty : at::zeros({}, x.options());

@@ -4,6 +4,7 @@
 #include <ATen/ops/zeros.h>
 
 #include "cohort/core/error.h"
+#include "cohort/core/libtorch_error.h"
 #include "cohort/core/text.h"
 #include "cohort/ops/random.h"
 
@@ -31,6 +32,9 @@ Tensor to_categorical(const Tensor& classes, std::optional<int64_t> num_classes)
   }
   ids = ids.to(int64);
   if (ids.dim() > 1 && ids.size(-1) == 1) ids = ids.squeeze(-1);
+  if (num_classes && *num_classes < 1) {
+    fail(classes, str("num_classes is ", *num_classes, ", below 1"));
+  }
   if (!num_classes && ids.numel() == 0) fail(classes, "without classes num_classes must be given");
   const int64_t count = num_classes ? *num_classes : ids.max().item<int64_t>() + 1;
   const Tensor flat = ids.reshape({-1});
@@ -42,7 +46,9 @@ Tensor to_categorical(const Tensor& classes, std::optional<int64_t> num_classes)
   }
   std::vector<int64_t> shape = ids.sizes().vec();
   shape.push_back(count);
-  return at::zeros(shape, ids.options().dtype(float32)).scatter_(-1, ids.unsqueeze(-1), 1);
+  return internal::with_typed_errors("to_categorical", [&] {
+    return at::zeros(shape, ids.options().dtype(float32)).scatter_(-1, ids.unsqueeze(-1), 1);
+  });
 }
 
 }  // namespace cohort::keras::utils

@@ -18,7 +18,7 @@ COHORT_API void set_random_seed(uint64_t seed);
 // Shapes: classes [..] or [.., 1], any integer dtype, or whole numbers of a floating one ->
 // [.., num_classes], float32.
 // Errors: InvalidArgument (a class outside [0, num_classes), with its place; a fraction; no classes and
-// no num_classes).
+// no num_classes; num_classes below 1), ResourceExhausted (more memory than there is).
 COHORT_API Tensor to_categorical(const Tensor& classes,
                                  std::optional<int64_t> num_classes = std::nullopt);
 

@@ -47,6 +47,7 @@ TEST(ToCategorical, NamesWhatIsNoClass) {
   EXPECT_THAT(refused(numbers({0, -1})), HasSubstr("class -1"));
   EXPECT_THAT(refused(numbers({0.5})), HasSubstr("fractions"));
   EXPECT_THAT(refused(at::zeros({0})), HasSubstr("num_classes"));
+  EXPECT_THAT(refused(at::zeros({0}), -3), HasSubstr("num_classes is -3"));
   EXPECT_THROW(to_categorical(Tensor()), InvalidArgumentError);
 }
 

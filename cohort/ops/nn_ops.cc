@@ -13,11 +13,14 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/libtorch_error.h"
+#include "cohort/ops/class_rows.h"
 #include "cohort/ops/random.h"
 
 namespace cohort {
 namespace {
 
+using internal::are_small_class_rows;
+using internal::crossentropy_of_rows;
 using internal::describe;
 using internal::libtorch_call;
 using internal::str;
@@ -127,6 +130,10 @@ Tensor sparse_softmax_cross_entropy_with_logits(const Tensor& labels, const Tens
                                    describe(labels), " and ", describe(logits)));
   }
   const int64_t classes = logits.size(-1);
+  if (are_small_class_rows(labels, logits)) {
+    const Tensor losses = crossentropy_of_rows(labels, logits);
+    if (losses.defined()) return losses;
+  }
   if (labels.numel() > 0 &&
       (labels.min().item<int64_t>() < 0 || labels.max().item<int64_t>() >= classes)) {
     throw InvalidArgumentError(str(kWhat, ": labels from ", labels.min().item<int64_t>(), " to ",

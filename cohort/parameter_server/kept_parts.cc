@@ -24,6 +24,21 @@ struct OfPs {
   std::vector<size_t> parts = {};
 };
 
+using WeakCore = std::weak_ptr<ParameterServerCore>;
+
+std::shared_ptr<ParameterServerCore> live(const WeakCore& weak) {
+  if (auto core = weak.lock()) return core;
+  throw FailedPreconditionError("the strategy whose variables are saved or restored has ended");
+}
+
+void warn(std::atomic<bool>& has_warned, int ps, const std::string& path) {
+  if (has_warned.exchange(true)) return;
+  log_warning(
+      "ps task ", ps, " does not see ", quoted(path),
+      ": the coordinator writes and reads checkpoints alone. Put them where all tasks can, and "
+      "ps tasks do so with their parts at the same time");
+}
+
 class KeptParts final : public train::RemoteValues {
  public:
   KeptParts(std::weak_ptr<ParameterServerCore> core, uint64_t id, std::vector<OfPs> of_ps,
@@ -70,7 +85,7 @@ class KeptParts final : public train::RemoteValues {
         const WriteKeptReply reply = decode_write_kept_reply(replies[i]);
         if (!reply.sees_directory) {
           discard();
-          warn(of_ps_[i], target.directory);
+          warn(has_warned_, of_ps_[i].ps, target.directory);
           return std::nullopt;
         }
         files.push_back(file_of(of_ps_[i], name(of_ps_[i]), reply));
@@ -100,12 +115,8 @@ class KeptParts final : public train::RemoteValues {
   }
 
  private:
-  std::shared_ptr<ParameterServerCore> core() const {
-    if (auto core = core_.lock()) return core;
-    throw FailedPreconditionError("the strategy whose variables are saved has ended");
-  }
   std::vector<rpc::Message> ask(const char* method, Requests requests) const {
-    return core()->store().ask(method, std::move(requests), timeout_);
+    return live(core_)->store().ask(method, std::move(requests), timeout_);
   }
   template <class Make>
   Requests to_each(const Make& make) const {
@@ -125,19 +136,70 @@ class KeptParts final : public train::RemoteValues {
     }
     return file;
   }
-  void warn(const OfPs& one, const std::string& directory) const {
-    if (has_warned_.exchange(true)) return;
-    log_warning(
-        "ps task ", one.ps, " does not see ", quoted(directory),
-        ": the coordinator writes checkpoints alone. Put them where all tasks can write, and "
-        "ps tasks write their parts at the same time");
-  }
-
   const std::weak_ptr<ParameterServerCore> core_;
   const uint64_t id_;
   const std::vector<OfPs> of_ps_;
   const milliseconds timeout_;
   std::atomic<bool>& has_warned_;
+};
+
+// A ps task that reads is watched (ps_watch.h); only a disk can take so long.
+constexpr std::chrono::minutes kReadTimeout{60};
+
+// What ps tasks have read, and not adopted yet.
+class ReadParts final : public train::RemoteReads {
+ public:
+  ReadParts(WeakCore core, uint64_t id) : core_(std::move(core)), id_(id) {}
+
+  ~ReadParts() override {
+    try {
+      const auto core = core_.lock();
+      if (core && !tasks_.empty()) core->store().tell("store/drop_parts", to_each());
+    } catch (const std::exception&) {  // as of kept parts
+    }
+  }
+
+  // Whether every ps task found the checkpoint.
+  bool read(const std::map<int, ReadPartsRequest>& of_ps, const std::string& prefix,
+            std::atomic<bool>& has_warned) {
+    Requests requests;
+    for (const auto& [ps, request] : of_ps) {
+      requests.emplace_back(ps, encode(request));
+      tasks_.push_back(ps);
+    }
+    const auto replies =
+        live(core_)->store().ask("store/read_parts", std::move(requests), kReadTimeout);
+    for (size_t i = 0; i < replies.size(); ++i) {
+      if (decode_read_parts_reply(replies[i]).found) continue;
+      warn(has_warned, tasks_[i], prefix);
+      return false;
+    }
+    return true;
+  }
+
+  void commit() override {
+    const auto core = live(core_);
+    core->step().forget_pull();
+    core->store().ask("store/adopt_parts", to_each(), kReadTimeout);
+    tasks_.clear();
+  }
+
+ private:
+  Requests to_each() const {
+    Requests requests;
+    for (const int ps : tasks_) requests.emplace_back(ps, encode(KeptRequest{.id = id_}));
+    return requests;
+  }
+
+  const WeakCore core_;
+  const uint64_t id_;
+  std::vector<int> tasks_;  // that have parts
+};
+
+// In a task that leaves changes to the coordinator.
+class NoReads final : public train::RemoteReads {
+ public:
+  void commit() override {}
 };
 
 class PartKeeper final : public train::RemoteKeeper {
@@ -161,6 +223,24 @@ class PartKeeper final : public train::RemoteKeeper {
         std::make_unique<KeptParts>(core_, ++last_id_, std::move(of_ps), timeout, has_warned_);
     kept->keep();
     return kept;
+  }
+
+  std::unique_ptr<train::RemoteReads> read(const std::string& prefix, uint32_t index_crc,
+                                           const std::vector<train::RemoteRead>& wanted) override {
+    if (!live(core_)->writes_outside_steps()) return std::make_unique<NoReads>();
+    const uint64_t id = ++last_id_;
+    std::map<int, ReadPartsRequest> of_ps;
+    for (const train::RemoteRead& one : wanted) {
+      const ShardPlace& place = static_cast<const ServedPart&>(*one.part).place();
+      ReadPartsRequest& request = of_ps[place.ps];
+      request.id = id;
+      request.prefix = prefix;
+      request.index_crc = index_crc;
+      request.parts.push_back({place.key, one.key, one.slice});
+    }
+    auto reads = std::make_unique<ReadParts>(core_, id);
+    if (!reads->read(of_ps, prefix, has_warned_)) return nullptr;
+    return reads;
   }
 
  private:

@@ -1,4 +1,4 @@
-// How the ps tasks of a cluster write what they have to a checkpoint.
+// How the ps tasks of a cluster write what they have to a checkpoint, and read it.
 #pragma once
 
 #include <memory>
@@ -24,8 +24,9 @@ class ServedPart final : public train::RemotePart {
 };
 
 // Of a coordinator: lets ps tasks keep shards as they are, which costs no copy before one is written to, and
-// write them in parallel. Where a ps task does not see the checkpoint's directory, the coordinator fetches and
-// writes all, and says so once.
+// write them in parallel; and read what shards are to be. Where a ps task does not see the checkpoint, the
+// coordinator does both for all, and says so once. In tasks that leave changes to it (workers and ps tasks,
+// outside of closures) a restore reads nothing.
 std::shared_ptr<train::RemoteKeeper> make_part_keeper(
     const std::weak_ptr<ParameterServerCore>& core);
 

@@ -3,19 +3,25 @@
 
 #include <ATen/ops/arange.h>
 #include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "cohort/core/error.h"
 #include "cohort/core/testing_errors.h"
 #include "cohort/data/testing_files.h"
 #include "cohort/parameter_server/coordinator/cluster_coordinator.h"
+#include "cohort/parameter_server/parameter_server_core.h"
 #include "cohort/parameter_server/parameter_server_strategy.h"
+#include "cohort/parameter_server/store/read_parts.h"
 #include "cohort/parameter_server/store/write_kept.h"
 #include "cohort/parameter_server/testing_cluster.h"
 #include "cohort/parameter_server/variables/sharded_variable.h"
+#include "cohort/train/bundle_reader.h"
 #include "cohort/train/checkpoint.h"
 #include "cohort/train/temporary_files.h"
 
@@ -44,6 +50,14 @@ class ClusterKeptPartsTest : public KeptPartsTest {
   Variable table(int64_t rows = 5) const {
     const auto scope = strategy_.scope();
     return Variable(at::arange(2 * rows, float32).reshape({rows, 2}), {.name = "table"});
+  }
+
+  // Applied by both ps tasks.
+  int64_t operations() const {
+    int64_t sum = 0;
+    for (int ps = 0; ps < 2; ++ps)
+      sum += strategy_.parameter_server_core()->store().load(ps).operations;
+    return sum;
   }
 
   TestingCluster cluster_{1, 2};
@@ -124,6 +138,115 @@ TEST_F(ClusterKeptPartsTest, ALostPsTaskIsTheSavesError) {
                                           "ckpt.data-00002-of-00003", "ckpt.index"));
 }
 
+// What a restore brings does not come as pushes of the coordinator.
+TEST_F(ClusterKeptPartsTest, EachPsTaskReadsItsPartsItself) {
+  const Variable v = table();
+  const train::Checkpoint checkpoint({{"v", v}});
+  const std::string path = checkpoint.write(directory + "/saved/ckpt");
+  const Tensor saved = v.value();
+  v.assign_add(at::ones({5, 2}));
+  const int64_t before = operations();
+  checkpoint.restore(path).assert_consumed();
+  EXPECT_EQ(operations(), before);
+  EXPECT_TRUE(at::equal(v.value(), saved));
+  for (const Variable& shard : ShardedVariable::of(v).variables())
+    shard.assign(at::zeros(shard.shape()));
+  checkpoint.restore(path).assert_consumed();
+  EXPECT_TRUE(at::equal(v.value(), saved));
+}
+
+TEST_F(ClusterKeptPartsTest, WorkersSeeWhatARestoreHasBrought) {
+  const auto v = [&] {
+    const auto scope = strategy_.scope();
+    return Variable(1.5f, {.name = "v"});
+  }();
+  const auto read = strategy_.function("read", [&] {
+    return strategy_.reduce(ReduceOp::SUM, strategy_.run([&] { return v.value(); }));
+  });
+  const ClusterCoordinator coordinator(strategy_);
+  const train::Checkpoint checkpoint({{"v", v}});
+  const std::string path = checkpoint.write(directory + "/saved/ckpt");
+  v.assign(at::full({}, 3.f));
+  const auto number = [&] { return coordinator.schedule(read).fetch().tensor().item<float>(); };
+  EXPECT_EQ(number(), 3.f);
+  checkpoint.restore(path).assert_consumed();
+  EXPECT_EQ(number(), 1.5f);
+}
+
+TEST_F(ClusterKeptPartsTest, ADamagedPartChangesNothingOnAnyPsTask) {
+  const Variable v = table();
+  const train::Checkpoint checkpoint({{"v", v}});
+  const std::string path = checkpoint.write(directory + "/saved/ckpt");
+  {
+    std::fstream file(directory + "/saved/ckpt.data-00002-of-00003",
+                      std::ios::in | std::ios::out | std::ios::binary);
+    file.put('x');
+  }
+  const Tensor now = at::full({5, 2}, 7.f);
+  v.assign(now);
+  EXPECT_THAT(thrown<DataLossError>([&] { checkpoint.restore(path); }), HasSubstr("checksum"));
+  EXPECT_TRUE(at::equal(v.value(), now));
+}
+
+class ReadPartsTest : public KeptPartsTest {
+ protected:
+  ReadPartsTest() {
+    store_.create({3, 1}, "table/part_1", at::zeros({2, 2}));
+    request_.prefix = train::Checkpoint({{"v", Variable(at::arange(10, float32).reshape({5, 2}))}})
+                          .write(directory + "/ckpt");
+    request_.index_crc = internal::bundle_index_crc(posix_file_system(), request_.prefix);
+  }
+  auto read() const { return internal::read_parts(posix_file_system(), store_, request_); }
+
+  internal::VariableStore store_;
+  internal::ReadPartsRequest request_{
+      .id = 4,
+      .prefix = "",
+      .index_crc = 0,
+      .parts = {{.key = {3, 1},
+                 .name = "v/.ATTRIBUTES/VARIABLE_VALUE",
+                 .slice = train::TensorSlice{.start = {3, 0}, .length = {2, 2}}}}};
+};
+
+TEST_F(ReadPartsTest, WhatIsReadIsAdoptedOnceAndTheStoreChangesThen) {
+  store_.prepare(4, read().value());
+  const auto before = store_.read({3, 1});
+  EXPECT_TRUE(at::equal(before.tensor, at::zeros({2, 2})));
+  store_.adopt(4);
+  const auto after = store_.read({3, 1}, before.version);
+  EXPECT_GT(after.version, before.version);
+  EXPECT_TRUE(at::equal(after.tensor, at::arange(6, 10, float32).reshape({2, 2})));
+  EXPECT_THROW(store_.adopt(4), NotFoundError);
+  store_.prepare(5, read().value());
+  store_.drop_prepared(5);
+  EXPECT_THROW(store_.adopt(5), NotFoundError);
+  store_.prepare(6, read().value());
+  store_.clear();
+  EXPECT_THROW(store_.adopt(6), NotFoundError);
+}
+
+TEST_F(ReadPartsTest, AnotherCheckpointOfThatNameIsNotRead) {
+  ++request_.index_crc;
+  EXPECT_FALSE(read().has_value());
+  --request_.index_crc;
+  EXPECT_TRUE(read().has_value());
+  posix_file_system().remove(request_.prefix + ".data-00000-of-00001");
+  EXPECT_FALSE(read().has_value());
+  request_.prefix = directory + "/other";
+  EXPECT_FALSE(read().has_value());
+}
+
+TEST_F(ReadPartsTest, WhatDoesNotFitIsRefused) {
+  const auto refused = [&] { return thrown<InvalidArgumentError>([&] { read(); }); };
+  request_.parts[0].slice->length = {1, 2};
+  EXPECT_THAT(refused(), HasSubstr("[2,2]"));
+  request_.parts[0].slice->length = {2, 2};
+  request_.parts[0].slice->start = {4, 0};
+  refused();
+  request_.prefix = "ckpt";
+  EXPECT_THAT(refused(), HasSubstr("absolute"));
+}
+
 class WriteKeptTest : public KeptPartsTest {
  protected:
   WriteKeptTest() {
@@ -179,6 +302,21 @@ TEST(KeptMessage, ArrivesAsItWasSent) {
   EXPECT_TRUE(reply.sees_directory);
   EXPECT_EQ(reply.places.at(0).crc, ~uint32_t{0});
   EXPECT_EQ(decode_kept(encode(KeptRequest{7, 5})).index, 5u);
+  const ReadPartsRequest read = decode_read_parts(encode(ReadPartsRequest{
+      .id = 7,
+      .prefix = "/d/c",
+      .index_crc = ~uint32_t{0},
+      .parts = {{.key = {-3, 1}, .name = "v"},
+                {.key = {4, 0}, .name = "w", .slice = train::TensorSlice{{5, 0}, {6, 0}}}}}));
+  EXPECT_EQ(read.id, 7u);
+  EXPECT_EQ(read.prefix, "/d/c");
+  EXPECT_EQ(read.index_crc, ~uint32_t{0});
+  ASSERT_EQ(read.parts.size(), 2u);
+  EXPECT_EQ(read.parts[0].key, (ShardKey{-3, 1}));
+  EXPECT_EQ(read.parts[0].slice, std::nullopt);
+  EXPECT_EQ(read.parts[1].name, "w");
+  EXPECT_EQ(read.parts[1].slice, (train::TensorSlice{{5, 0}, {6, 0}}));
+  EXPECT_TRUE(decode_read_parts_reply(encode(ReadPartsReply{true})).found);
   EXPECT_THROW(decode_keep({.control = "\xff\xff"}), DataLossError);
 }
 

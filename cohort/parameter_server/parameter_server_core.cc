@@ -189,6 +189,12 @@ bool ParameterServerCore::writes_outside_steps() const {
   return !follows || Task::is_scoped();  // a closure's thread acts for its server
 }
 
+std::vector<std::string> ParameterServerCore::parameter_devices() const {
+  std::vector<std::string> devices;
+  for (int ps = 0; ps < num_ps(); ++ps) devices.push_back(device_of_ps(ps));
+  return devices;
+}
+
 std::unique_ptr<StepRunner> ParameterServerCore::make_runner() {
   return std::make_unique<ServerRunner>(self());
 }

@@ -74,6 +74,8 @@ class ParameterServerCore final : public LocalStrategy {
   // what it assigns between steps, the coordinator assigns.
   bool writes_outside_steps() const;
   bool steps_run_elsewhere() const override { return true; }
+  // Those of all ps tasks.
+  std::vector<std::string> parameter_devices() const override;
 
   // The coordinator's channel to a task. Errors: FailedPrecondition (its address is not known).
   std::shared_ptr<rpc::Channel> channel(const TaskId& task) const;

@@ -2,6 +2,7 @@
 // tasks go.
 #include <algorithm>
 #include <future>
+#include <thread>
 #include <utility>
 
 #include "cohort/cluster/known_jobs.h"
@@ -70,13 +71,33 @@ std::exception_ptr ParameterServerCore::explained(const std::exception_ptr& erro
   return at_work == nullptr ? error : at_work->explained(error);
 }
 
+namespace {
+
+// Another task's end is a new generation of the cluster, by which a call that was under way is refused: as
+// of an earlier one, or where the news came here first, as of a later one.
+bool was_refused(const std::exception_ptr& error) {
+  const Code code = record_error(error).code;
+  return code == Code::kAborted || code == Code::kUnavailable;
+}
+
+}  // namespace
+
 // The other tasks' join() returns 0. After an error they stay, for a coordinator that starts again.
 void ParameterServerCore::end_others() noexcept {
   constexpr std::chrono::seconds kPatience{2};
+  // Of tasks that are alive, and may be slow: who misses the end of the last call waits for another.
+  constexpr std::chrono::seconds kPatienceForResult{20};
+  constexpr std::chrono::milliseconds kAgain{5};
   try {
     published_.wait_until_taken(setup_.server->coordination(),
-                                std::chrono::steady_clock::now() + kPatience);
+                                std::chrono::steady_clock::now() + kPatienceForResult);
     const auto deadline = std::chrono::steady_clock::now() + kPatience;
+    const auto is_alive = [&](const TaskId& task) {
+      for (const distribute::ClusterTask& one : setup_.server->coordination().view().tasks) {
+        if (one.task == task) return one.status == distribute::TaskStatus::kAlive;
+      }
+      return false;
+    };
     std::vector<TaskId> left;
     for (const TaskId& task : setup_.cluster.tasks()) {
       if (task.job == kWorker || task.job == kPs) left.push_back(task);
@@ -92,14 +113,12 @@ void ParameterServerCore::end_others() noexcept {
       }
       std::vector<TaskId> again;
       for (size_t i = 0; i < left.size(); ++i) {
-        // Each call has its deadline. Another task's end is a new generation of the cluster, by which
-        // a call that was under way is refused.
+        // Each call has its deadline.
         const std::exception_ptr error = ended[i].get();
-        if (error != nullptr && record_error(error).code == Code::kAborted) {
-          again.push_back(left[i]);
-        }
+        if (error != nullptr && was_refused(error) && is_alive(left[i])) again.push_back(left[i]);
       }
       left = std::move(again);
+      if (!left.empty()) std::this_thread::sleep_for(kAgain);
     }
   } catch (const std::exception& error) {
     log_info("the other tasks were not told of the end: ", error.what());

@@ -3,6 +3,7 @@
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
+#include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,6 +12,7 @@
 #include "cohort/cluster/server.h"
 #include "cohort/core/error.h"
 #include "cohort/core/testing_errors.h"
+#include "cohort/ops/lookup/static_hash_table.h"
 #include "cohort/parameter_server/coordinator/cluster_coordinator.h"
 #include "cohort/parameter_server/parameter_server_strategy.h"
 #include "cohort/parameter_server/testing_cluster.h"
@@ -21,6 +23,7 @@ namespace {
 using coordinator::ClusterCoordinator;
 using data::Dataset;
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 TEST(ParameterServer, VariablesLiveOnPsTasks) {
@@ -36,6 +39,52 @@ TEST(ParameterServer, VariablesLiveOnPsTasks) {
   EXPECT_EQ(v.value()[2][0].item<int64_t>(), 105);
   EXPECT_EQ(v.value()[3][0].item<int64_t>(), 107);
   EXPECT_EQ(v.value()[1][0].item<int64_t>(), 3);
+}
+
+TEST(ParameterServer, DevicesAreThisTasksAndThoseOfThePsTasks) {
+  TestingCluster cluster(1, 2);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  EXPECT_THAT(strategy.extended().parameter_devices(),
+              ElementsAre("/job:ps/replica:0/task:0/device:CPU:0",
+                          "/job:ps/replica:0/task:1/device:CPU:0"));
+  EXPECT_THAT(strategy.extended().worker_devices(), ElementsAre(HasSubstr("device:CPU:0")));
+  const auto own = strategy.function(
+      "own", [&] { return StringTensor::scalar(strategy.extended().worker_devices().at(0)); });
+  const ClusterCoordinator coordinator(strategy);
+  EXPECT_EQ(coordinator.schedule(own).fetch().strings().to_vector().at(0),
+            "/job:worker/replica:0/task:0/device:CPU:0");
+}
+
+// A table that the program makes is in each worker's own memory: a lookup is no call to another task.
+TEST(ParameterServer, WorkersLookUpInTablesOfTheirOwn) {
+  TestingCluster cluster(2, 1);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  const auto make_table = [] {
+    return lookup::StaticHashTable(
+        lookup::KeyValueTensorInitializer(StringTensor({"no", "yes"}), at::arange(2)), -1);
+  };
+  const auto scope = strategy.scope();
+  const auto table = make_table();
+  const auto dataset_fn = strategy.function("dataset", [&] {
+    const auto own = make_table();  // one made inside the function, too
+    return Dataset::from_tensor_slices(Structure(StringTensor({"yes", "perhaps"})))
+        .map([own, table](const StringTensor& answer) {
+          return own.lookup(answer) + 10 * table.lookup(answer);
+        })
+        .batch(2);
+  });
+  const auto step = strategy.function(
+      "step", [&](DistributedIterator& it) { return it.get_next().value(0).tensor(); });
+  const auto look_up = strategy.function(
+      "look_up", [&](const StringTensor& answers) { return table.lookup(answers); });
+  ClusterCoordinator coordinator(strategy);
+  EXPECT_TRUE(coordinator.schedule(look_up, StringTensor({"yes", "no", "?"}))
+                  .fetch()
+                  .tensor()
+                  .equal(at::tensor({1, 0, -1}, int64)));
+  const auto iterator = coordinator.create_per_worker_dataset(dataset_fn).iterator();
+  EXPECT_TRUE(
+      coordinator.schedule(step, iterator).fetch().tensor().equal(at::tensor({11, -11}, int64)));
 }
 
 TEST(ParameterServer, ScheduledFunctionsRunOnWorkersAndReturnValues) {

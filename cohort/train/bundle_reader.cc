@@ -181,7 +181,8 @@ struct BundleReader::Run {
   uint32_t crc = 0;
 };
 
-void BundleReader::read_all(const std::map<std::string, void*, std::less<>>& wanted) const {
+void BundleReader::read_all(const std::map<std::string, void*, std::less<>>& wanted,
+                            const std::set<std::string, std::less<>>& verified_elsewhere) const {
   std::map<uint32_t, std::vector<Run>> runs;
   const auto add = [&](std::string_view name, const BundleEntry& entry, void* out) {
     runs[entry.shard].push_back({name, &entry, static_cast<char*>(out)});
@@ -189,6 +190,7 @@ void BundleReader::read_all(const std::map<std::string, void*, std::less<>>& wan
   for (const auto& [name, entry] : entries_) {
     const auto found = wanted.find(name);
     void* out = found == wanted.end() ? nullptr : found->second;
+    if (out == nullptr && verified_elsewhere.contains(name)) continue;
     if (!entry.slices.empty() || size_of(entry.type) == 0) {
       out == nullptr ? verify(name) : read(name, out);
     } else {
@@ -327,6 +329,13 @@ std::vector<std::string> BundleReader::read_strings(std::string_view name) const
   std::vector<std::string> result;
   parse_strings(name, strings, &result);
   return result;
+}
+
+uint32_t bundle_index_crc(FileSystem& files, std::string_view prefix) {
+  const auto index = files.open(bundle_index_path(prefix));
+  uint32_t crc = 0;
+  index->scan(0, index->size(), [&](std::string_view block) { crc = crc32c(block, crc); });
+  return crc;
 }
 
 }  // namespace cohort::internal

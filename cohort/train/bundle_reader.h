@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -53,8 +54,9 @@ class BundleReader {
   // Reads a tensor's data for its checksum alone. Errors: as read.
   void verify(std::string_view name) const;
   // Reads the tensors that are wanted to where they are wanted (as read), and verifies all others,
-  // in one pass over the files in their own order. Errors: as read.
-  void read_all(const std::map<std::string, void*, std::less<>>& wanted) const;
+  // in one pass over the files in their own order, but those that somebody else verifies. Errors: as read.
+  void read_all(const std::map<std::string, void*, std::less<>>& wanted,
+                const std::set<std::string, std::less<>>& verified_elsewhere = {}) const;
 
  private:
   [[noreturn]] void fail(std::string_view name, const BundleEntry& entry,
@@ -78,5 +80,9 @@ class BundleReader {
   Entries parts_;                                             // by slice key
   std::map<uint32_t, std::unique_ptr<ReadableFile>> shards_;  // those that entries name
 };
+
+// Of the index file's bytes. It holds the checksums of all data, so that two checkpoints of one content have one,
+// and others have not. Errors: as FileSystem::open.
+uint32_t bundle_index_crc(FileSystem& files, std::string_view prefix);
 
 }  // namespace cohort::internal

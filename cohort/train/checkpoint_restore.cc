@@ -108,7 +108,7 @@ std::vector<RestoreSession::Match> RestoreSession::match(uint32_t node, Trackabl
 
 void RestoreSession::apply(const std::vector<Match>& matches, const RestoreAgreement& agree) {
   std::vector<std::string> differences;
-  NodeSource source(*bundle_, !agree);
+  NodeSource source(files_, *bundle_, !agree);
   const auto has_values = [&](const Match& match) {
     return match.second->has_checkpoint_values() && !graph_.nodes[match.first].attributes.empty();
   };
@@ -190,7 +190,7 @@ std::shared_ptr<PendingValue> RestoreSession::find_pending(uint32_t parent, std:
   std::lock_guard lock(mutex_);
   const uint32_t* node = find_child(parent, name);
   if (node == nullptr) return nullptr;
-  NodeSource source(bundle(), /*late=*/true);
+  NodeSource source(files_, bundle(), /*late=*/true);
   source.set_node(graph_.nodes[*node]);
   if (!source.has(train::kVariableValue, shape, dtype)) return nullptr;
   return std::make_shared<PendingValue>(shared_from_this(), *node);
@@ -198,7 +198,7 @@ std::shared_ptr<PendingValue> RestoreSession::find_pending(uint32_t parent, std:
 
 Tensor RestoreSession::read_pending(uint32_t node, const train::TensorSlice& part) {
   std::lock_guard lock(mutex_);
-  NodeSource source(bundle(), /*late=*/true);
+  NodeSource source(files_, bundle(), /*late=*/true);
   source.set_node(graph_.nodes[node]);
   const BundleEntry& entry = bundle().entry(value_key(graph_.nodes[node]));
   const std::vector<int64_t>& shape = entry.shape;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cohort/core/tensor.h"
+#include "cohort/train/tensor_slice.h"
 
 namespace cohort::train {
 
@@ -46,6 +47,21 @@ class RemoteValues {
   virtual Tensor fetch(size_t part) = 0;
 };
 
+// What processes have read of a checkpoint for their parts, until this ends. The parts change with commit(),
+// all that were asked for. Errors and thread safety: as RemoteValues'.
+class RemoteReads {
+ public:
+  virtual ~RemoteReads() = default;
+  virtual void commit() = 0;
+};
+
+// Of which value of a checkpoint a part is.
+struct RemoteRead {
+  std::shared_ptr<const RemotePart> part;
+  std::string key;
+  std::optional<TensorSlice> slice = std::nullopt;  // without: all of it
+};
+
 // Who finds parts.
 class RemoteKeeper {
  public:
@@ -55,6 +71,11 @@ class RemoteKeeper {
   virtual std::unique_ptr<RemoteValues> keep(
       const std::vector<std::shared_ptr<const RemotePart>>& parts,
       std::chrono::milliseconds timeout) = 0;
+  // Lets each process read what its parts are in the checkpoint of this prefix, all at once, and verify it. The
+  // index has this checksum: a process that finds another one has another file there. nullptr: some process
+  // does not find it. Errors: as RemoteValues', DataLoss.
+  virtual std::unique_ptr<RemoteReads> read(const std::string& prefix, uint32_t index_crc,
+                                            const std::vector<RemoteRead>& wanted) = 0;
 };
 
 // One value, or one slice of a value.

@@ -12,6 +12,7 @@
 #include "cohort/core/testing_errors.h"
 #include "cohort/data/testing_files.h"
 #include "cohort/train/bundle_data_file.h"
+#include "cohort/train/bundle_reader.h"
 #include "cohort/train/checkpoint.h"
 #include "cohort/train/value_bytes.h"
 
@@ -30,9 +31,12 @@ class OtherProcess final : public RemoteKeeper {
   Other does = Other::kWrites;
   int kept = 0;
   int fetched = 0;
+  int read_parts = 0;
 
   std::unique_ptr<RemoteValues> keep(const std::vector<std::shared_ptr<const RemotePart>>& parts,
                                      std::chrono::milliseconds) override;
+  std::unique_ptr<RemoteReads> read(const std::string& prefix, uint32_t index_crc,
+                                    const std::vector<RemoteRead>& wanted) override;
 };
 
 class Part final : public RemotePart {
@@ -89,6 +93,31 @@ std::unique_ptr<RemoteValues> OtherProcess::keep(
   return std::make_unique<Values>(*this, std::move(values));
 }
 
+class Reads final : public RemoteReads {
+ public:
+  Reads(OtherProcess& process, Tensor table) : process_(process), table_(std::move(table)) {}
+  void commit() override { process_.table = table_; }
+
+ private:
+  OtherProcess& process_;
+  const Tensor table_;
+};
+
+std::unique_ptr<RemoteReads> OtherProcess::read(const std::string& prefix, uint32_t index_crc,
+                                                const std::vector<RemoteRead>& wanted) {
+  if (does == Other::kDoesNotSeeTheDirectory) return nullptr;
+  if (does == Other::kFails) throw UnavailableError("the other process is gone");
+  EXPECT_EQ(internal::bundle_index_crc(posix_file_system(), prefix), index_crc);
+  const internal::BundleReader bundle(posix_file_system(), prefix);
+  const Tensor values = at::zeros({3, 2}, int64);
+  for (const RemoteRead& one : wanted) {
+    const Tensor part = static_cast<const Part&>(*one.part).of(values);
+    bundle.read_slice(one.key, one.slice.value(), part.data_ptr());
+    ++read_parts;
+  }
+  return std::make_unique<Reads>(*this, values);
+}
+
 class Table final : public Trackable {
  public:
   explicit Table(std::shared_ptr<OtherProcess> process) : process_(std::move(process)) {}
@@ -107,8 +136,12 @@ class Table final : public Trackable {
     return {value};
   }
   void prepare_restore(RestoreSource& source) override {
-    source.read(kVariableValue, {3, 2}, int64,
-                [this](const Tensor& value) { process_->table = value.clone(); });
+    for (const auto& [begin, rows] : {std::pair<int64_t, int64_t>{0, 2}, {2, 1}}) {
+      const auto part = std::make_shared<Part>(process_, begin, rows);
+      source.read_remote(
+          kVariableValue, {3, 2}, TensorSlice{{begin, 0}, {rows, 2}}, part,
+          [this, part](const Tensor& value) { part->of(process_->table).copy_(value); });
+    }
   }
 
  private:
@@ -155,6 +188,19 @@ TEST_F(RemoteValuesTest, WhereTheyDoNotSeeTheDirectoryTheirValuesAreFetched) {
   expect_restores(path);
 }
 
+TEST_F(RemoteValuesTest, OthersReadTheirPartsThemselves) {
+  const std::string path = checkpoint_.write(directory + "/saved/ckpt");
+  expect_restores(path);
+  EXPECT_EQ(process_->read_parts, 2);
+  process_->does = Other::kDoesNotSeeTheDirectory;
+  expect_restores(path);
+  EXPECT_EQ(process_->read_parts, 2);
+  process_->does = Other::kFails;
+  const Tensor before = process_->table.clone();
+  EXPECT_THAT(thrown<UnavailableError>([&] { checkpoint_.restore(path); }), HasSubstr("is gone"));
+  EXPECT_TRUE(at::equal(process_->table, before));
+}
+
 TEST_F(RemoteValuesTest, AnErrorOfTheirsIsThatOfTheSave) {
   const std::string path = checkpoint_.write(directory + "/saved/ckpt");
   process_->does = Other::kFails;
@@ -162,6 +208,7 @@ TEST_F(RemoteValuesTest, AnErrorOfTheirsIsThatOfTheSave) {
               HasSubstr("is gone"));
   EXPECT_EQ(process_->kept, 0);
   EXPECT_EQ(left().size(), 3u);
+  process_->does = Other::kWrites;
   expect_restores(path);
 }
 

@@ -2,6 +2,10 @@
 
 #include <ATen/ops/empty.h>
 
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
 #include "cohort/train/value_bytes.h"
@@ -57,7 +61,10 @@ const std::string& NodeSource::checked_key(std::string_view attribute, at::IntAr
 }
 
 void NodeSource::read(std::string_view attribute, at::IntArrayRef shape, DType dtype, Take take) {
-  const std::string& key = checked_key(attribute, shape, dtype);
+  read_whole(checked_key(attribute, shape, dtype), shape, dtype, std::move(take));
+}
+
+void NodeSource::read_whole(const std::string& key, at::IntArrayRef shape, DType dtype, Take take) {
   const auto [wanted, first] = wanted_.try_emplace(key);
   if (first) wanted->second = empty_for_reading(shape, dtype);
   on_commit([value = wanted->second, take = std::move(take)] { take(value); });
@@ -65,10 +72,21 @@ void NodeSource::read(std::string_view attribute, at::IntArrayRef shape, DType d
 
 void NodeSource::read_slice(std::string_view attribute, at::IntArrayRef full_shape,
                             const train::TensorSlice& slice, DType dtype, Take take) {
-  const std::string& key = checked_key(attribute, full_shape, dtype);
+  read_slice_of(checked_key(attribute, full_shape, dtype), slice, dtype, std::move(take));
+}
+
+void NodeSource::read_slice_of(const std::string& key, const train::TensorSlice& slice, DType dtype,
+                               Take take) {
   Tensor value = at::empty(slice.length, dtype);
   bundle_.read_slice(key, slice, value.data_ptr());
   on_commit([value = std::move(value), take = std::move(take)] { take(value); });
+}
+
+void NodeSource::read_remote(std::string_view attribute, at::IntArrayRef full_shape,
+                             const std::optional<train::TensorSlice>& slice,
+                             const std::shared_ptr<const train::RemotePart>& part, Take take) {
+  remote_.push_back(
+      {{part, checked_key(attribute, full_shape, part->dtype()), slice}, std::move(take)});
 }
 
 StringTensor NodeSource::read_strings(std::string_view attribute) {
@@ -81,24 +99,62 @@ StringTensor NodeSource::read_strings(std::string_view attribute) {
   return StringTensor(bundle_.read_strings(key), entry.shape);
 }
 
-void NodeSource::fill() const {
+void NodeSource::fill() {
+  read_elsewhere();
   std::map<std::string, void*, std::less<>> places;
   for (const auto& [key, value] : wanted_) places.emplace(key, value.data_ptr());
   if (late_) {
     for (const auto& [key, place] : places) bundle_.read(key, place);
   } else {
-    bundle_.read_all(places);
+    bundle_.read_all(places, verified_elsewhere_);
   }
-  for (const auto& [key, value] : wanted_) {
-    if (value.scalar_type() == DType::Bool) check_booleans(key, value);
+  for (const auto& [key, value] : wanted_) check_booleans(bundle_, key, value);
+}
+
+void NodeSource::read_elsewhere() {
+  std::vector<Remote> left = std::exchange(remote_, {});
+  while (!left.empty()) {
+    train::RemoteKeeper& keeper = *left[0].read.part->keeper();
+    const auto others = std::stable_partition(left.begin(), left.end(), [&](const Remote& one) {
+      return one.read.part->keeper().get() == &keeper;
+    });
+    std::vector<train::RemoteRead> wanted;
+    for (auto one = left.begin(); one != others; ++one) wanted.push_back(one->read);
+    if (!read_by(keeper, wanted)) {
+      for (auto one = left.begin(); one != others; ++one) read_here(std::move(*one));
+    }
+    left.erase(left.begin(), others);
   }
 }
 
-// Anything but 0 and 1 in a bool is undefined behaviour of whoever reads it.
-void NodeSource::check_booleans(const std::string& key, const Tensor& value) const {
+bool NodeSource::read_by(train::RemoteKeeper& keeper,
+                         const std::vector<train::RemoteRead>& wanted) {
+  if (&files_ != &posix_file_system()) return false;  // which no other process has
+  std::error_code error;
+  const auto prefix = std::filesystem::absolute(bundle_.prefix(), error);
+  if (error) return false;
+  const uint32_t crc = bundle_index_crc(files_, bundle_.prefix());
+  const std::shared_ptr<train::RemoteReads> reads = keeper.read(prefix.string(), crc, wanted);
+  if (!reads) return false;
+  for (const train::RemoteRead& one : wanted) verified_elsewhere_.insert(one.key);
+  on_commit([reads] { reads->commit(); });
+  return true;
+}
+
+void NodeSource::read_here(Remote remote) {
+  const train::RemotePart& part = *remote.read.part;
+  if (remote.read.slice) {
+    read_slice_of(remote.read.key, *remote.read.slice, part.dtype(), std::move(remote.take));
+  } else {
+    read_whole(remote.read.key, part.shape(), part.dtype(), std::move(remote.take));
+  }
+}
+
+void check_booleans(const BundleReader& bundle, std::string_view key, const Tensor& value) {
+  if (value.scalar_type() != DType::Bool) return;
   for (const char byte : bytes_of(value)) {
     if (byte == 0 || byte == 1) continue;
-    throw DataLossError(str("checkpoint '", bundle_.prefix(), "': ", readable_key(key),
+    throw DataLossError(str("checkpoint '", bundle.prefix(), "': ", readable_key(std::string(key)),
                             " holds a truth value of ", static_cast<int>(byte)));
   }
 }

@@ -1,8 +1,11 @@
 #include "cohort/train/trackable.h"
 
+#include <utility>
+
 #include "cohort/core/error.h"
 #include "cohort/train/checkpoint_restore.h"
 #include "cohort/train/pending_value.h"
+#include "cohort/train/remote_values.h"
 
 namespace cohort::train {
 
@@ -12,6 +15,14 @@ Trackable::Trackable(const Trackable&) {}
 Trackable& Trackable::operator=(const Trackable&) { return *this; }
 
 void Trackable::prepare_restore(RestoreSource&) {}
+
+void RestoreSource::read_remote(std::string_view attribute, at::IntArrayRef full_shape,
+                                const std::optional<TensorSlice>& slice,
+                                const std::shared_ptr<const RemotePart>& part, Take take) {
+  if (slice) return read_slice(attribute, full_shape, *slice, part->dtype(), std::move(take));
+  read(attribute, full_shape, part->dtype(), std::move(take));
+}
+
 std::shared_ptr<SaveGroup> Trackable::save_group() const { return nullptr; }
 
 void Trackable::child_appeared(std::string_view name, Trackable& child) {

@@ -96,6 +96,11 @@ class COHORT_API RestoreSource {
   // Reads part of a value, whether it was saved whole or in other parts. The shape is slice.length.
   virtual void read_slice(std::string_view attribute, at::IntArrayRef full_shape,
                           const TensorSlice& slice, DType dtype, Take take) = 0;
+  // The same of a value, or a slice of one, of which another process has `part`: that process reads it, and
+  // this one passes nothing to `take`; where it cannot, this one reads it.
+  virtual void read_remote(std::string_view attribute, at::IntArrayRef full_shape,
+                           const std::optional<TensorSlice>& slice,
+                           const std::shared_ptr<const RemotePart>& part, Take take);
   // Reads strings immediately, so that they can be parsed.
   // Errors: also InvalidArgument (not strings).
   virtual StringTensor read_strings(std::string_view attribute) = 0;

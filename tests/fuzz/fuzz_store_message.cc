@@ -8,7 +8,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace cohort::internal;
   cohort::fuzz::InputReader in({reinterpret_cast<const char*>(data), size});
-  const uint64_t which = in.number(9);
+  const uint64_t which = in.number(12);
   const rpc::Message message = cohort::fuzz::read_message(in);
   switch (which) {
     case 0:
@@ -37,6 +37,15 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       break;
     case 8:
       cohort::fuzz::check_decoder(message, decode_kept);
+      break;
+    case 10:
+      cohort::fuzz::check_decoder(message, decode_read_parts);
+      break;
+    case 11:
+      cohort::fuzz::check_decoder(message, decode_read_parts_reply);
+      break;
+    case 12:
+      cohort::fuzz::check_decoder(message, decode_load);
       break;
     default:
       cohort::fuzz::check_decoder(message, decode_apply);

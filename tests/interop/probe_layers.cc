@@ -33,6 +33,7 @@ Options recurrent_options(const Json& o) {
   options.use_bias = o.value("use_bias", true);
   options.return_sequences = o.value("return_sequences", false);
   options.go_backwards = o.value("go_backwards", false);
+  options.stateful = o.value("stateful", false);
   if constexpr (requires { options.reset_after; }) {
     options.reset_after = o.value("reset_after", true);
   }
@@ -46,9 +47,13 @@ LayerHandle make_recurrent(const std::string& name, const Json& o) {
   return layers::SimpleRNN(units, recurrent_options<layers::SimpleRNNOptions>(o));
 }
 
-layers::Conv2DOptions conv2d_options(const Json& o) {
-  layers::Conv2DOptions options;
+layers::Conv2DTransposeOptions conv2d_transpose_options(const Json& o) {
+  layers::Conv2DTransposeOptions options;
   if (o.contains("strides")) options.strides = o.at("strides").get<int64_t>();
+  if (o.contains("output_padding")) {
+    const auto added = o.at("output_padding").get<std::vector<int64_t>>();
+    options.output_padding = layers::Size2D(added[0], added[1]);
+  }
   if (o.contains("dilation_rate")) options.dilation_rate = o.at("dilation_rate").get<int64_t>();
   options.padding = o.value("padding", "valid");
   options.activation = o.value("activation", "linear");
@@ -138,7 +143,7 @@ LayerHandle make_layer(const std::string& name, const Json& o) {
        [&] {
          const auto size = o.at("kernel_size").get<std::vector<int64_t>>();
          return layers::Conv2DTranspose(o.at("filters").get<int64_t>(), {size[0], size[1]},
-                                        conv2d_options(o));
+                                        conv2d_transpose_options(o));
        }},
       {"Dot",
        [&] {
@@ -150,8 +155,12 @@ LayerHandle make_layer(const std::string& name, const Json& o) {
       {"GRU", [&] { return make_recurrent(name, o); }},
       {"Bidirectional",
        [&] {
-         return layers::Bidirectional(make_recurrent(o.at("layer"), o),
-                                      {.merge_mode = o.value("merge_mode", "concat")});
+         layers::BidirectionalOptions options{.merge_mode = o.value("merge_mode", "concat")};
+         if (o.contains("backward")) {
+           const Json& backward = o.at("backward");
+           options.backward_layer = make_recurrent(backward.at("layer"), backward);
+         }
+         return layers::Bidirectional(make_recurrent(o.at("layer"), o), options);
        }},
       {"MultiHeadAttention", [&] { return make_attention(o); }},
   };
@@ -194,16 +203,24 @@ Json run_layer(const Json& request) {
   for (const Json& weight : request.at("weights")) weights.push_back(tensor_of(weight));
   layer.set_weights(weights);
 
+  layer.reset_states();
+  for (const Json& batch : request.value("earlier", Json::array())) layer(tensor_of(batch));
+  keras::CallOptions options{.training = request.at("training").get<bool>()};
+  if (request.contains("mask")) options.mask = tensor_of(request.at("mask")).to(boolean);
+
   GradientTape tape;
   for (const Tensor& input : inputs) tape.watch(input);
-  const Tensor output = layer(masked(), {.training = request.at("training").get<bool>()}).tensor();
+  const keras::Sequential model({layer});
+  const LayerHandle called = request.value("in_model", false) ? model : layer;
+  const Tensor output = called(masked(), options).tensor();
   std::vector<Tensor> sources = inputs;
   for (const Variable& variable : layer.trainable_variables()) sources.push_back(variable.value());
   const auto gradients =
       tape.gradient(mixed(output), sources, {.unconnected_gradients = UnconnectedGradients::ZERO});
   return {{"output", json_of(output)},
           {"gradients", weights_json(gradients)},
-          {"weights", weights_json(layer.get_weights())}};
+          {"weights", weights_json(layer.get_weights())},
+          {"explain", model.explain()}};
 }
 
 Json adapt_normalization(const Json& request) {

@@ -60,6 +60,12 @@ CASES = [
     ("Conv2DTranspose", {"filters": 2, "kernel_size": [1, 2], "strides": 3, "padding": "same",
                          "use_bias": False}, IMAGE),
     ("Conv2DTranspose", {"filters": 2, "kernel_size": [2, 1], "strides": 3}, IMAGE),
+    ("Conv2DTranspose", {"filters": 4, "kernel_size": [3, 3], "strides": 2, "padding": "same",
+                         "output_padding": [1, 0]}, IMAGE),
+    ("Conv2DTranspose", {"filters": 4, "kernel_size": [2, 4], "strides": 3, "padding": "same",
+                         "output_padding": [2, 1]}, IMAGE),
+    ("Conv2DTranspose", {"filters": 4, "kernel_size": [2, 3], "strides": 3,
+                         "output_padding": [0, 2]}, IMAGE),
     ("Dot", {"axes": [1, 1]}, PAIR),
     ("Dot", {"axes": [-1, -1], "normalize": True}, PAIR),
     ("Dot", {"axes": [2, 1]}, [(2, 3, 4), (2, 4, 5)]),
@@ -72,6 +78,8 @@ CASES = [
                        "merge_mode": "sum"}, SEQUENCE),
     ("Bidirectional", {"layer": "SimpleRNN", "units": 3, "merge_mode": "mul"}, SEQUENCE),
     ("Bidirectional", {"layer": "GRU", "units": 3, "merge_mode": "ave"}, SEQUENCE),
+    ("Bidirectional", {"layer": "LSTM", "units": 3, "return_sequences": True, "backward": {
+        "layer": "GRU", "units": 2, "return_sequences": True, "go_backwards": True}}, SEQUENCE),
     ("LSTM", {"units": 5}, SEQUENCE),
     ("LSTM", {"units": 3, "return_sequences": True, "go_backwards": True}, SEQUENCE),
     ("LSTM", {"units": 3, "use_bias": False}, SEQUENCE),
@@ -89,7 +97,7 @@ CASES = [
 ]
 
 
-def call(layer, name, inputs, training):
+def call(layer, name, inputs, training, mask=None):
     if name == "MultiHeadAttention":
         causal = layer.interop_causal
         query, value, *key = inputs
@@ -97,7 +105,7 @@ def call(layer, name, inputs, training):
     whole = inputs[0] if len(inputs) == 1 else inputs
     if name in ("BatchNormalization",):
         return layer(whole, training=training)
-    return layer(whole)
+    return layer(whole) if mask is None else layer(whole, mask=tf.constant(mask))
 
 
 # Of sequences of which some steps are masked.
@@ -119,7 +127,11 @@ def make(name, options):
     causal = options.pop("use_causal_mask", False)
     if name == "Bidirectional":
         mode = options.pop("merge_mode", "concat")
-        layer = layers.Bidirectional(getattr(layers, options.pop("layer"))(**options), mode)
+        backward = options.pop("backward", None)
+        layer = layers.Bidirectional(
+            getattr(layers, options.pop("layer"))(**options), mode,
+            backward_layer=backward and make(backward["layer"], {
+                key: value for key, value in backward.items() if key != "layer"}))
     else:
         if isinstance(options.get("axis"), list) and name == "Softmax" and len(options["axis"]) == 1:
             options["axis"] = options["axis"][0]
@@ -136,6 +148,21 @@ def test_layer_follows_keras(probe, name, options, shapes, training):
     compare(probe, random, name, options, inputs, training, lambda inputs: inputs)
 
 
+PLANNED = [case for case in CASES
+           if case[0] in ("LSTM", "GRU") and "activation" not in case[1]
+           and case[1].get("reset_after", True)]
+
+
+@pytest.mark.parametrize("name,options,shapes", PLANNED, ids=str)
+def test_plan_of_a_recurrent_layer_follows_keras(probe, name, options, shapes):
+    random = np.random.default_rng(9)
+    for shape in [*shapes, (19, 6, 5)]:
+        inputs = [tf.constant(random.normal(size=shape), tf.float32)]
+        answer = compare(probe, random, name, options, inputs, True, lambda inputs: inputs,
+                         in_model=True)
+        assert "one plan" in answer["explain"] and "ran 1 times" in answer["explain"]
+
+
 @pytest.mark.parametrize("name,options", MASKED_CASES, ids=str)
 def test_masked_steps_follow_keras(probe, name, options):
     random = np.random.default_rng(7)
@@ -148,6 +175,27 @@ def test_masked_steps_follow_keras(probe, name, options):
             lambda inputs: [masking(inputs[0])], masked=True)
 
 
+@pytest.mark.parametrize("name,options", MASKED_CASES, ids=str)
+def test_masks_given_in_a_call_follow_keras(probe, name, options):
+    random = np.random.default_rng(9)
+    inputs = [tf.constant(random.normal(size=(4, 5, 3)), tf.float32)]
+    mask = random.random(size=(4, 5)) < 0.6
+    mask[:, 0] = True
+    compare(probe, random, name, options, inputs, True, lambda inputs: inputs, mask=mask)
+
+
+@pytest.mark.parametrize("name,options", [
+    ("SimpleRNN", {"units": 3}), ("LSTM", {"units": 3}),
+    ("GRU", {"units": 3, "return_sequences": True, "go_backwards": True}),
+    ("GRU", {"units": 3, "reset_after": False}), ("Bidirectional", {"layer": "LSTM", "units": 3}),
+], ids=str)
+def test_stateful_layers_follow_keras(probe, name, options):
+    random = np.random.default_rng(10)
+    batches = [tf.constant(random.normal(size=(4, 5, 3)), tf.float32) for _ in range(3)]
+    compare(probe, random, name, {**options, "stateful": True}, batches[2:], True,
+            lambda inputs: inputs, earlier=batches[:2])
+
+
 def test_dropout_of_recurrent_layers_is_that_of_training(probe):
     random = np.random.default_rng(8)
     inputs = [tf.constant(random.normal(size=(3, 5, 4)), tf.float32)]
@@ -156,22 +204,31 @@ def test_dropout_of_recurrent_layers_is_that_of_training(probe):
         compare(probe, random, name, options, inputs, False, lambda inputs: inputs)
 
 
-def compare(probe, random, name, options, inputs, training, before, masked=False):
+def compare(probe, random, name, options, inputs, training, before, masked=False, mask=None,
+            earlier=(), in_model=False):
+    """earlier: batches that go before, of which a stateful layer keeps the state."""
     layer = make(name, options)
     call(layer, name, before(inputs), False)
     weights = [(random.random(size=w.shape) * 0.6 + 0.2).astype("float32")
                for w in layer.get_weights()]
     layer.set_weights(weights)
+    if earlier:
+        layer.reset_states()
+    for batch in earlier:
+        call(layer, name, [batch], False)
     with tf.GradientTape() as tape:
         tape.watch(inputs)
-        output = call(layer, name, before(inputs), training)
+        output = call(layer, name, before(inputs), training, mask)
         flat = tf.reshape(output, [-1])
         loss = tf.reduce_sum(flat * tf.cos(tf.range(tf.size(flat), dtype=tf.float32)))
     gradients = tape.gradient(loss, inputs + layer.trainable_variables,
                               unconnected_gradients="zero")
 
+    more = {} if mask is None else {"mask": as_json(mask.astype("float32"))}
     answer = probe("layer", {
+        **more, "earlier": [as_json(batch.numpy()) for batch in earlier],
         "layer": name, "options": options, "training": training, "masked": masked,
+        "in_model": in_model,
         "inputs": [as_json(x.numpy()) for x in inputs], "weights": [as_json(w) for w in weights]})
     np.testing.assert_allclose(from_json(answer["output"]), output.numpy(), rtol=1e-5, atol=1e-5)
     assert len(answer["gradients"]) == len(gradients)
@@ -179,6 +236,7 @@ def compare(probe, random, name, options, inputs, training, before, masked=False
         np.testing.assert_allclose(from_json(ours), theirs.numpy(), rtol=1e-5, atol=1e-5)
     for ours, theirs in zip(answer["weights"], layer.get_weights()):
         np.testing.assert_allclose(from_json(ours), theirs, rtol=1e-5, atol=1e-5)
+    return answer
 
 
 @pytest.mark.parametrize("invert", [False, True])

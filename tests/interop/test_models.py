@@ -80,7 +80,7 @@ def words():
 def larger_images():
     return keras.Sequential([
         keras.Input((4, 4, 3)), L.Conv2DTranspose(4, 3, strides=2, padding="same"), L.LeakyReLU(0.1),
-        L.Conv2DTranspose(2, 2), L.ReLU(6.0, negative_slope=0.5), L.ELU(), L.Softmax(axis=1),
+        L.Conv2DTranspose(2, 2, strides=2, output_padding=1), L.ReLU(6.0, negative_slope=0.5), L.ELU(), L.Softmax(axis=1),
         L.Softmax(axis=[1, 2])])
 
 
@@ -88,7 +88,8 @@ def masked():
     model = keras.Sequential([
         L.Embedding(7, 3, mask_zero=True),
         L.Bidirectional(L.LSTM(4, return_sequences=True, dropout=0.5), name="sides"),
-        L.Bidirectional(L.GRU(3, return_sequences=True), merge_mode="sum"),
+        L.Bidirectional(L.GRU(3, return_sequences=True), merge_mode="sum", backward_layer=L.LSTM(
+            3, return_sequences=True, go_backwards=True)),
         L.SimpleRNN(4, return_sequences=True, recurrent_dropout=0.25), L.Dense(3)])
     model(np.zeros((2, 6), np.int64))
     return model

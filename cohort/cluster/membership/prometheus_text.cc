@@ -101,4 +101,22 @@ std::string prometheus_text(const View& view) {
   return text;
 }
 
+std::string prometheus_text(const std::vector<monitoring::Timing>& timings) {
+  if (timings.empty()) return "";
+  constexpr std::string_view kName = "cohort_duration_seconds";
+  std::string text = head(kName, "histogram", "How long what this task does takes, by name.");
+  for (const monitoring::Timing& timing : timings) {
+    const std::string name = label("name", timing.name);
+    int64_t count = 0;
+    for (size_t i = 0; i < timing.intervals.size(); ++i) {
+      const std::string bound = i < timing.kBounds.size() ? number_text(timing.kBounds[i]) : "+Inf";
+      count += timing.intervals[i];
+      text += str(kName, "_bucket{", name, ',', label("le", bound), "} ", count, '\n');
+    }
+    text += str(kName, "_sum{", name, "} ", number_text(timing.seconds), '\n');
+    text += str(kName, "_count{", name, "} ", timing.count, '\n');
+  }
+  return text;
+}
+
 }  // namespace cohort::internal::membership

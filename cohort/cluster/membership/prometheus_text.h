@@ -2,13 +2,17 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "cohort/cluster/membership/view.h"
+#include "cohort/core/monitoring.h"
 
 namespace cohort::internal::membership {
 
 // What the view does not say (ages, where another task coordinates) has no lines, nor have figures of
 // tasks that are not alive.
 std::string prometheus_text(const View& view);
+// One histogram, with a label for each timing's name; empty where there is none.
+std::string prometheus_text(const std::vector<monitoring::Timing>& timings);
 
 }  // namespace cohort::internal::membership

@@ -14,6 +14,7 @@
 namespace cohort::internal::membership {
 namespace {
 
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -68,7 +69,7 @@ TEST(PrometheusText, SaysNothingOfWhatIsNotKnown) {
 // The grammar of the format, and that a metric's lines stand together after its HELP and TYPE.
 void expect_valid(const std::string& text) {
   static const std::regex kHelp(R"(# HELP [a-z_]+ [^\\]+)");
-  static const std::regex kType(R"(# TYPE ([a-z_]+) (gauge|counter))");
+  static const std::regex kType(R"(# TYPE ([a-z_]+) (gauge|counter|histogram))");
   static const std::regex kSample(
       R"~(([a-z_]+)(\{[a-z]+="([^"\\]|\\\\|\\"|\\n)*"(,[a-z]+="([^"\\]|\\\\|\\"|\\n)*")*\})? (NaN|[+-]Inf|-?[0-9.]+(e[+-]?[0-9]+)?))~");
   ASSERT_TRUE(text.ends_with('\n'));
@@ -83,7 +84,9 @@ void expect_valid(const std::string& text) {
       EXPECT_TRUE(names.insert(current).second) << line;
     } else if (!std::regex_match(line, kHelp)) {
       ASSERT_TRUE(std::regex_match(line, match, kSample)) << line;
-      EXPECT_EQ(match[1], current) << line;
+      EXPECT_THAT(match[1],
+                  AnyOf(current, current + "_bucket", current + "_sum", current + "_count"))
+          << line;
       EXPECT_TRUE(samples.insert(match[1].str() + match[2].str()).second) << line;
     }
   }
@@ -114,7 +117,30 @@ TEST(PrometheusText, ATaskThatIsLostHasNoFiguresAnyMore) {
   EXPECT_THAT(prometheus_text(view), Not(HasSubstr("cohort_task_figure")));
 }
 
-TEST(PrometheusText, OfAClusterThatNobodyKnowsYet) { expect_valid(prometheus_text({})); }
+TEST(PrometheusText, TimingsAreAHistogramWithALabelForEachName) {
+  EXPECT_EQ(prometheus_text(std::vector<monitoring::Timing>{}), "");
+  const std::string text = prometheus_text(std::vector<monitoring::Timing>{
+      {.name = "closure_execution",
+       .count = 5,
+       .seconds = 1002.5,
+       .intervals = {0, 2, 0, 1, 0, 0, 0, 0, 0, 2}},
+      {.name = "remote_value_fetch", .count = 1, .seconds = 1e-6, .intervals = {1}},
+  });
+  expect_valid(text);
+  EXPECT_THAT(text, HasSubstr(R"(# TYPE cohort_duration_seconds histogram
+cohort_duration_seconds_bucket{name="closure_execution",le="1e-05"} 0
+cohort_duration_seconds_bucket{name="closure_execution",le="1e-04"} 2
+cohort_duration_seconds_bucket{name="closure_execution",le="0.001"} 2
+cohort_duration_seconds_bucket{name="closure_execution",le="0.01"} 3
+)"));
+  EXPECT_THAT(text, HasSubstr(R"(name="closure_execution",le="1000"} 3
+cohort_duration_seconds_bucket{name="closure_execution",le="+Inf"} 5
+cohort_duration_seconds_sum{name="closure_execution"} 1002.5
+cohort_duration_seconds_count{name="closure_execution"} 5
+)"));
+}
+
+TEST(PrometheusText, OfAClusterThatNobodyKnowsYet) { expect_valid(prometheus_text(View{})); }
 
 }  // namespace
 }  // namespace cohort::internal::membership

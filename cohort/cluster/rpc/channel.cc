@@ -1,17 +1,22 @@
 #include "cohort/cluster/rpc/channel.h"
 
-#include <future>
+#include <utility>
+
+#include "cohort/cluster/rpc/awaited_answer.h"
 
 namespace cohort::internal::rpc {
 
 Message Channel::call(std::string_view method, Message request, const CallOptions& options) {
-  auto promise = std::make_shared<std::promise<CallResult>>();
-  std::future<CallResult> future = promise->get_future();
-  start(method, std::move(request), options,
-        [promise](CallResult result) { promise->set_value(std::move(result)); });
-  CallResult result = future.get();
+  CallResult result = wait_for(method, std::move(request), options);
   if (result.error) std::rethrow_exception(result.error);
   return std::move(result.reply);
+}
+
+CallResult Channel::wait_for(std::string_view method, Message request, const CallOptions& options) {
+  AwaitedAnswer answer;
+  start(method, std::move(request), options,
+        [&answer](CallResult result) { answer.set(std::move(result)); });
+  return answer.take();
 }
 
 }  // namespace cohort::internal::rpc

@@ -52,8 +52,10 @@ class Channel {
   // fail until that attempt has succeeded.
   virtual void retry_now() {}
 
-  // Waits for the answer.
+  // Waits for the answer, and throws its error.
   Message call(std::string_view method, Message request, const CallOptions& options);
+  // The same, with the error in the result.
+  virtual CallResult wait_for(std::string_view method, Message request, const CallOptions& options);
 };
 
 }  // namespace cohort::internal::rpc

@@ -54,6 +54,17 @@ class RepeatingChannel final : public Channel {
             options.timeout);
   }
 
+  CallResult wait_for(std::string_view method, Message request,
+                      const CallOptions& options) override {
+    const Time deadline = std::chrono::steady_clock::now() + options.timeout;
+    CallResult result = state_->channel->wait_for(method, request, options);
+    const auto left = deadline - std::chrono::steady_clock::now();
+    if (!is_early(result.error) || left <= milliseconds(0)) return result;
+    CallOptions again = options;
+    again.timeout = left;
+    return Channel::wait_for(method, std::move(request), again);
+  }
+
   void close() override {
     std::map<Clock::TimerId, EarlyCallPtr> waiting;
     {

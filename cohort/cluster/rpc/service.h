@@ -44,6 +44,9 @@ class Call {
 
   virtual const Caller& caller() const = 0;
   virtual const Message& request() const = 0;
+  // Whether the thread that hands the call over is there for this caller alone: a service may answer on it
+  // what takes a moment, and would take longer on another thread.
+  virtual bool on_own_thread() const { return false; }
   // When the caller stops waiting.
   virtual std::chrono::steady_clock::time_point deadline() const = 0;
 

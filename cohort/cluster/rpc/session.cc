@@ -17,6 +17,7 @@ class Session::Kept : public Call {
 
   const Caller& caller() const override { return session_->caller_; }
   const Message& request() const override { return session_->request_; }
+  bool on_own_thread() const override { return session_->peer_.own_thread; }
   std::chrono::steady_clock::time_point deadline() const override { return session_->deadline_; }
 
   void reply(Message message) override { session_->answer(std::move(message)); }

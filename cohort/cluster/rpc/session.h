@@ -26,7 +26,8 @@ struct MethodEntry;
 struct Peer {
   std::string address;  // for texts
   std::optional<TaskId> task =
-      std::nullopt;  // that its certificate proves; without, its word counts
+      std::nullopt;         // that its certificate proves; without, its word counts
+  bool own_thread = false;  // that receives its calls, and nobody else's
 };
 
 // What the sessions of a dispatcher hold together. A service may keep a call longer than the

@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/cluster/rpc/awaited_answer.h"
 #include "cohort/cluster/rpc/error_detail.h"
 #include "cohort/core/error.h"
 
@@ -28,6 +29,7 @@ std::shared_ptr<CallerConnection> CallerConnection::start(UniqueFd socket,
       new CallerConnection(std::move(socket), std::move(options)));
   // The channel keeps the connection, the connection its socket.
   const std::weak_ptr<CallerConnection> weak = self;
+  self->socket_->patience().allow(self->options_.each_has_a_core);
   self->socket_->send(OutgoingMessage(control_piece(PieceKind::kHello, 0, ticket)));
   self->socket_->start({.on_control =
                             [weak](const PieceHead&, std::string_view) {
@@ -58,7 +60,8 @@ std::shared_ptr<CallerConnection> CallerConnection::start(UniqueFd socket,
                         .on_end =
                             [weak](const std::string& why) {
                               if (const auto alive = weak.lock()) alive->on_end(why);
-                            }});
+                            },
+                        .expects_more = [] { return false; }});
   return self;
 }
 
@@ -97,6 +100,20 @@ bool CallerConnection::start_call(std::string_view method, Message& request,
   socket_->send(
       OutgoingMessage(request_piece(number, method, options.timeout), number, std::move(writer)));
   return true;
+}
+
+std::optional<CallResult> CallerConnection::call(std::string_view method, Message& request,
+                                                 const CallOptions& options) {
+  AwaitedAnswer answer;
+  std::function<void(CallResult)> done = [&answer](CallResult result) {
+    answer.set(std::move(result));
+  };
+  {
+    HostSocket::Receiver receiver(*socket_);
+    if (!start_call(method, request, options, done)) return std::nullopt;
+    receiver.until([&answer] { return answer.has_come(); });
+  }
+  return answer.take();  // from another thread, if it has not come: the connection has ended, say
 }
 
 void CallerConnection::close() {
@@ -141,7 +158,7 @@ void CallerConnection::on_filled(uint64_t number, size_t bytes, bool is_last) {
   receive(number, is_last, [&](MessageReader& reader) { reader.filled(bytes); });
 }
 
-// Only the socket's thread takes calls away that are under way.
+// Only the thread that receives takes calls away that are under way.
 CallerConnection::Pending* CallerConnection::find(uint64_t number) {
   const std::lock_guard lock(mutex_);
   const auto found = calls_.find(number);

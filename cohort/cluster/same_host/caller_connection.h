@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 
@@ -23,6 +24,7 @@ class CallerConnection : public std::enable_shared_from_this<CallerConnection> {
     std::string address;  // of the peer, for texts
     std::shared_ptr<const Identity> self;
     TransportSettings settings;
+    bool each_has_a_core = false;  // see Patience
   };
   // Begins with `ticket`. Errors: those of HostSocket::start.
   static std::shared_ptr<CallerConnection> start(UniqueFd socket, const std::string& ticket,
@@ -32,6 +34,10 @@ class CallerConnection : public std::enable_shared_from_this<CallerConnection> {
   // As Channel::start; false, with the request untouched, once the connection has ended.
   bool start_call(std::string_view method, Message& request, const CallOptions& options,
                   std::function<void(CallResult)>& done);
+  // The same, and waits for the answer; the calling thread receives it itself where no other does.
+  // Nothing, with the request untouched, once the connection has ended.
+  std::optional<CallResult> call(std::string_view method, Message& request,
+                                 const CallOptions& options);
   // Ends calls under way with Cancelled.
   void close();
 
@@ -72,7 +78,7 @@ class CallerConnection : public std::enable_shared_from_this<CallerConnection> {
   bool closed_ = false;
   std::string why_;  // it has ended
 
-  // Of the socket's thread.
+  // Of the thread that receives.
   Time heard_ = std::chrono::steady_clock::now();
   Time pinged_ = {};  // none since the peer was heard
 };

@@ -33,28 +33,28 @@ class HostChannel final : public Channel {
 
   void start(std::string_view method, Message request, const CallOptions& options,
              std::function<void(CallResult)> done) override {
-    if (options.same_host) {
-      std::shared_ptr<CallerConnection> connection;
-      bool knocks = false;
-      {
-        const std::lock_guard lock(state_->mutex);
-        connection = state_->connection;
-        if (!connection && !state_->knocking && !state_->closed &&
-            steady_clock::now() >= state_->next_knock) {
-          knocks = state_->knocking = true;
-        }
+    if (const auto connection = short_way(options)) {
+      try {
+        if (connection->start_call(method, request, options, done)) return;
+      } catch (...) {  // what cannot be sent
+        return done({.error = std::current_exception(), .reply = {}});
       }
-      if (knocks) ask(state_);
-      if (connection) {
-        try {
-          if (connection->start_call(method, request, options, done)) return;
-        } catch (...) {  // what cannot be sent
-          return done({.error = std::current_exception(), .reply = {}});
-        }
-        forget(*state_, connection);
-      }
+      forget(*state_, connection);
     }
     state_->channel->start(method, std::move(request), options, std::move(done));
+  }
+
+  CallResult wait_for(std::string_view method, Message request,
+                      const CallOptions& options) override {
+    if (const auto connection = short_way(options)) {
+      try {
+        if (auto result = connection->call(method, request, options)) return std::move(*result);
+      } catch (...) {  // what cannot be sent
+        return {.error = std::current_exception(), .reply = {}};
+      }
+      forget(*state_, connection);
+    }
+    return state_->channel->wait_for(method, std::move(request), options);
   }
 
   void close() override {
@@ -99,6 +99,21 @@ class HostChannel final : public Channel {
                           });
   }
 
+  // The connection, if these calls may take it and there is one; if there is none yet, it knocks.
+  std::shared_ptr<CallerConnection> short_way(const CallOptions& options) const {
+    if (!options.same_host) return nullptr;
+    {
+      const std::lock_guard lock(state_->mutex);
+      if (state_->connection) return state_->connection;
+      if (state_->knocking || state_->closed || steady_clock::now() < state_->next_knock) {
+        return nullptr;
+      }
+      state_->knocking = true;
+    }
+    ask(state_);
+    return nullptr;
+  }
+
   static std::shared_ptr<CallerConnection> connect(const std::shared_ptr<State>& state,
                                                    const Door& door) {
     if (door.name.empty()) return nullptr;
@@ -109,7 +124,8 @@ class HostChannel final : public Channel {
                                    {.peer = state->channel->peer(),
                                     .address = state->channel->address(),
                                     .self = state->self,
-                                    .settings = state->settings});
+                                    .settings = state->settings,
+                                    .each_has_a_core = door.each_has_a_core});
   }
 
   static void arrive(const std::shared_ptr<State>& state,

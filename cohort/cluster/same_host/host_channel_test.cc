@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstring>
@@ -14,8 +15,11 @@
 #include "cohort/cluster/grpc/testing_services.h"
 #include "cohort/cluster/same_host/caller_connection.h"
 #include "cohort/cluster/same_host/host_server.h"
+#include "cohort/core/host/cores.h"
+#include "cohort/core/host/host_identity.h"
 #include "cohort/core/host/unix_socket.h"
 #include "cohort/core/testing_errors.h"
+#include "cohort/core/wire.h"
 
 namespace cohort::internal::rpc {
 namespace {
@@ -158,6 +162,67 @@ TEST_F(HostChannelTest, ACallEndsAtItsDeadlineAndTheServiceHearsOfIt) {
   EXPECT_TRUE(server_.echo->wait_for_cancelled(1));
 }
 
+TEST_F(HostChannelTest, WhoWaitsForAnAnswerReceivesThoseOfOthersToo) {
+  connect();
+  bool received_by_who_waits = false;
+  // The connection's own thread may just be looking whether there is anything.
+  for (int attempt = 1; attempt <= 20 && !received_by_who_waits; ++attempt) {
+    CallResult kept;
+    std::thread waiting([&] {
+      CallOptions brief = kShortWay;
+      brief.timeout = milliseconds(300);
+      kept = channel_->wait_for("echo/keep", {}, brief);
+    });
+    ASSERT_TRUE(server_.echo->wait_for_kept(attempt));
+    std::promise<std::thread::id> receiver;
+    channel_->start("echo/echo", {}, kShortWay,
+                    [&](const CallResult&) { receiver.set_value(std::this_thread::get_id()); });
+    received_by_who_waits = receiver.get_future().get() == waiting.get_id();
+    waiting.join();
+    EXPECT_EQ(record_error(kept.error).code, Code::kDeadlineExceeded);
+    EXPECT_TRUE(server_.echo->wait_for_cancelled(attempt));
+  }
+  EXPECT_TRUE(received_by_who_waits);
+}
+
+TEST_F(HostChannelTest, WaitsOnSeveralThreadsEndEachWithItsOwnAnswer) {
+  connect();
+  std::vector<std::thread> threads;
+  std::atomic<int> right{0};
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      const Bytes bulk = pattern(1000 + 100'000 * static_cast<size_t>(t));
+      for (int i = 0; i < 200; ++i) {
+        const CallResult got = channel_->wait_for("echo/echo", {"control", {bulk}}, kShortWay);
+        right += !got.error && got.reply.bulk.size() == 1 && same(got.reply.bulk[0], bulk);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(right, 800);
+}
+
+TEST_F(HostChannelTest, AWaitEndsWithItsServer) {
+  connect();
+  CallResult kept;
+  std::thread waiting([&] { kept = channel_->wait_for("echo/keep", {}, kShortWay); });
+  ASSERT_TRUE(server_.echo->wait_for_kept(1));
+  host_.stop();
+  waiting.join();
+  EXPECT_EQ(record_error(kept.error).code, Code::kUnavailable);
+}
+
+TEST_F(HostChannelTest, AnAnswerMayCloseTheChannelOnTheThreadThatWaits) {
+  connect();
+  CallResult kept;
+  std::thread waiting([&] { kept = channel_->wait_for("echo/keep", {}, kShortWay); });
+  ASSERT_TRUE(server_.echo->wait_for_kept(1));
+  channel_->start("echo/echo", {}, kShortWay, [&](const CallResult&) { channel_->close(); });
+  waiting.join();
+  EXPECT_EQ(record_error(kept.error).code, Code::kCancelled);
+  EXPECT_TRUE(server_.echo->wait_for_cancelled(1));
+}
+
 TEST_F(HostChannelTest, CallsOfAClosedChannelAreCancelled) {
   connect();
   auto kept = start("echo/keep");
@@ -225,6 +290,21 @@ TEST(HostChannel, TasksOfOneProcessAndOtherHostsGoTheLongWay) {
   const Door door = decode_door(server.channel()->call(kKnock, knock(), {.timeout = seconds(20)}));
   EXPECT_EQ(door.name, "");
   EXPECT_EQ(door.ticket, "");
+}
+
+TEST(HostChannel, WhoKnocksLearnsWhetherBothCanHaveCores) {
+  TestServer server;
+  HostServer host(server.dispatcher, {.settings = quick_settings(), .same_process = true});
+  const auto answer = [&](const Message& question) {
+    return decode_door(server.channel()->call(kKnock, question, {.timeout = seconds(20)}));
+  };
+  const cpu_set_t own = own_cores();
+  EXPECT_EQ(answer(knock()).each_has_a_core, CPU_COUNT(&own) > 1);
+  WireWriter without_cores;
+  without_cores.bytes(1, host_identity()).varint(2, static_cast<uint64_t>(::getpid()));
+  const Door door = answer({.control = without_cores.str()});
+  EXPECT_EQ(door.name, host.socket_name());
+  EXPECT_FALSE(door.each_has_a_core);
 }
 
 TEST(CallerConnection, APeerThatStandsStillIsGivenUp) {

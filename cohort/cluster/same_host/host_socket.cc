@@ -2,7 +2,7 @@
 
 #include <poll.h>
 #include <pthread.h>
-#include <sys/eventfd.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -22,8 +22,8 @@ constexpr std::chrono::milliseconds kTick{100};
 constexpr size_t kBufferBytes = size_t{256} << 10;
 // Less is as quick through the buffer.
 constexpr size_t kLeastInPlace = size_t{32} << 10;
-// What the thread sends, at most, before others may add to the queue.
-constexpr int kMostSendsAtOnce = 16;
+// What the thread sends, at most, before others may add to the queue, and receives before it sends.
+constexpr int kMostAtOnce = 16;
 constexpr size_t kMostSlices = 64;
 // A step's values; beyond, caches do not hold them.
 constexpr int kSendBufferBytes = 2 << 20;
@@ -37,16 +37,21 @@ std::shared_ptr<HostSocket> HostSocket::make(UniqueFd socket) {
 }
 
 HostSocket::HostSocket(UniqueFd socket)
-    : socket_(std::move(socket)),
-      wake_event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      buffer_(kBufferBytes) {
-  if (!wake_event_.valid()) throw ResourceExhaustedError("no descriptor for a connection");
+    : socket_(std::move(socket)), watch_(::epoll_create1(EPOLL_CLOEXEC)), buffer_(kBufferBytes) {
+  epoll_event nothing{};
+  if (!watch_.valid() || ::epoll_ctl(watch_.get(), EPOLL_CTL_ADD, socket_.get(), &nothing) != 0) {
+    throw ResourceExhaustedError("no descriptor for a connection");
+  }
   // As much as the system allows: each time that a message waits for room, both ends' threads switch.
   ::setsockopt(socket_.get(), SOL_SOCKET, SO_SNDBUF, &kSendBufferBytes, sizeof kSendBufferBytes);
 }
 
 void HostSocket::start(Events events) {
   events_ = std::move(events);
+  {
+    const std::lock_guard lock(mutex_);
+    listen();
+  }
   try {
     // The thread keeps what it uses.
     thread_ = std::thread([self = shared_from_this()] { self->run(); });
@@ -61,39 +66,44 @@ HostSocket::~HostSocket() {
 }
 
 void HostSocket::join() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (taken_over_by_ == std::this_thread::get_id()) return;
+  }
   if (thread_.joinable() && thread_.get_id() != std::this_thread::get_id()) thread_.join();
-}
-
-void HostSocket::wake() {
-  const uint64_t one = 1;
-  [[maybe_unused]] const ssize_t written = ::write(wake_event_.get(), &one, sizeof one);
 }
 
 void HostSocket::end(const std::string& why) {
   {
     const std::lock_guard lock(mutex_);
-    if (std::exchange(ended_, true)) return;
+    if (ended_.exchange(true)) return;
     why_ = why;
   }
-  ::shutdown(socket_.get(), SHUT_RDWR);
-  wake();
+  ::shutdown(socket_.get(), SHUT_RDWR);  // which wakes who waits there
 }
 
 void HostSocket::send(OutgoingMessage message) {
-  std::unique_lock lock(mutex_);
+  const std::lock_guard lock(mutex_);
   if (ended_) return;
   queue_.push_back(std::move(message));
   if (waits_for_room_) return;
   flush();
   if (queue_.empty()) return;
   waits_for_room_ = true;
-  lock.unlock();
-  wake();
+  listen();
+}
+
+// What the thread waits for; the mutex is held.
+void HostSocket::listen() {
+  epoll_event wanted{};
+  if (!taken_over()) wanted.events |= EPOLLIN;
+  if (waits_for_room_) wanted.events |= EPOLLOUT;
+  ::epoll_ctl(watch_.get(), EPOLL_CTL_MOD, socket_.get(), &wanted);
 }
 
 // Sends what fits; the mutex is held.
 void HostSocket::flush() {
-  for (int i = 0; i < kMostSendsAtOnce && !queue_.empty(); ++i) {
+  for (int i = 0; i < kMostAtOnce && !queue_.empty(); ++i) {
     if (!send_some()) return;
   }
 }
@@ -124,40 +134,112 @@ std::string HostSocket::why_it_ended() {
 
 void HostSocket::run() {
   ::pthread_setname_np(::pthread_self(), "cohort-host");
-  auto last_tick = std::chrono::steady_clock::now();
-  while (true) {
-    pollfd watched[] = {{socket_.get(), POLLIN, 0}, {wake_event_.get(), POLLIN, 0}};
-    {
-      const std::lock_guard lock(mutex_);
-      if (ended_) break;
-      if (waits_for_room_) watched[0].events |= POLLOUT;
+  while (!ended_) {
+    epoll_event happened{};
+    ::epoll_wait(watch_.get(), &happened, 1, static_cast<int>(kTick.count()));
+    if ((happened.events & EPOLLOUT) != 0) send_rest();
+    receive_on_thread(happened.events);
+  }
+  say_end();
+}
+
+void HostSocket::send_rest() {
+  const std::lock_guard lock(mutex_);
+  flush();
+  if (waits_for_room_ == !queue_.empty()) return;
+  waits_for_room_ = false;
+  listen();
+}
+
+void HostSocket::receive_on_thread(uint32_t happened) {
+  {
+    std::unique_lock lock(mutex_);
+    if (taken_over()) {
+      // Who receives learns of the end, too, and this would hear of it again and again.
+      if ((happened & EPOLLHUP) != 0) given_back_.wait(lock, [this] { return !taken_over(); });
+      return;
     }
-    ::poll(watched, std::size(watched), static_cast<int>(kTick.count()));
-    if (watched[1].revents != 0) {
-      uint64_t count = 0;
-      [[maybe_unused]] const ssize_t got = ::read(wake_event_.get(), &count, sizeof count);
-    }
-    if ((watched[0].revents & POLLOUT) != 0) {
-      const std::lock_guard lock(mutex_);
-      flush();
-      waits_for_room_ = !queue_.empty();
-    }
-    try {
-      if ((watched[0].revents & (POLLIN | POLLHUP | POLLERR)) != 0) receive();
-      const auto now = std::chrono::steady_clock::now();
-      if (now - last_tick >= kTick) {
-        last_tick = now;
-        events_.on_tick();
-      }
-    } catch (const std::exception& error) {
-      end(error.what());
-    }
+    thread_receives_ = true;
+  }
+  bool came = false;
+  for (int i = 0; i < kMostAtOnce; ++i) {
+    if (!receive() && !(came && events_.expects_more() && look())) break;
+    came = true;
+  }
+  tick_if_due();
+  const std::lock_guard lock(mutex_);
+  thread_receives_ = false;
+}
+
+void HostSocket::say_end() {
+  {
+    std::unique_lock lock(mutex_);
+    given_back_.wait(lock, [this] { return !taken_over(); });
+    thread_receives_ = true;  // for ever
   }
   events_.on_end(why_it_ended());
   events_ = {};
 }
 
-void HostSocket::receive() {
+bool HostSocket::take_over() {
+  const std::lock_guard lock(mutex_);
+  if (taken_over() || thread_receives_ || ended_) return false;
+  taken_over_by_ = std::this_thread::get_id();
+  listen();
+  return true;
+}
+
+void HostSocket::give_back() {
+  const std::lock_guard lock(mutex_);
+  taken_over_by_ = {};
+  listen();
+  given_back_.notify_one();
+}
+
+void HostSocket::receive_until(FunctionRef<bool()> done) {
+  while (!done() && !ended_) {
+    if (!receive() && !look()) {
+      pollfd watched{socket_.get(), POLLIN, 0};
+      ::poll(&watched, 1, static_cast<int>(kTick.count()));
+    }
+    tick_if_due();
+  }
+}
+
+// Whether bytes came before it was time to sleep.
+bool HostSocket::look() {
+  Patience::Look look(patience_);
+  while (!ended_ && look.goes_on()) {
+    if (!receive()) continue;
+    look.found();
+    return true;
+  }
+  return false;
+}
+
+void HostSocket::tick_if_due() {
+  const auto now = std::chrono::steady_clock::now();
+  if (now - last_tick_ < kTick || ended_) return;
+  last_tick_ = now;
+  try {
+    events_.on_tick();
+  } catch (const std::exception& error) {
+    end(error.what());
+  }
+}
+
+// Whether bytes came.
+bool HostSocket::receive() {
+  came_ = false;
+  try {
+    if (!ended_) receive_some();
+  } catch (const std::exception& error) {
+    end(error.what());
+  }
+  return came_;
+}
+
+void HostSocket::receive_some() {
   if (receive_in_place()) return;
   // Between large pieces the head alone, so that the bytes need no copy.
   const bool after_large = !in_piece_ && head_.empty() && piece_.kind == PieceKind::kMessage;
@@ -181,7 +263,8 @@ bool HostSocket::receive_in_place() {
 }
 
 bool HostSocket::check_received(ssize_t got) {
-  if (got > 0) return true;
+  came_ = got > 0;
+  if (came_) return true;
   if (got == 0) {
     end("the connection was closed");
   } else if (errno != EAGAIN && errno != EINTR) {

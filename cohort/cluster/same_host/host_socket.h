@@ -1,8 +1,11 @@
 // One end of a connection between tasks of one host: sends messages from any thread, and receives on a
-// thread of its own.
+// thread of its own, or on one that waits for an answer.
 #pragma once
 
+#include <atomic>
 #include <chrono>
+#include <condition_variable>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -14,15 +17,17 @@
 #include <vector>
 
 #include "cohort/cluster/same_host/outgoing_message.h"
+#include "cohort/cluster/same_host/patience.h"
 #include "cohort/core/files/unique_fd.h"
+#include "cohort/core/function_ref.h"
 
 namespace cohort::internal::rpc {
 
 // Nobody ever waits for room in the socket: what does not fit leaves later, from the socket's thread.
-// Pieces of several messages take turns. Thread safety: any thread.
+// Pieces of several messages take turns. One thread at a time receives. Thread safety: any thread.
 class HostSocket : public std::enable_shared_from_this<HostSocket> {
  public:
-  // All on the socket's thread. What on_control and on_bytes throw ends the connection.
+  // All on the thread that receives. What on_control and on_bytes throw ends the connection.
   struct Events {
     // A piece that is no part of a message.
     std::function<void(const PieceHead& head, std::string_view bytes)> on_control;
@@ -36,6 +41,30 @@ class HostSocket : public std::enable_shared_from_this<HostSocket> {
     std::function<void()> on_tick;
     // The connection has ended, by the other end, an error, or end(); nothing comes afterwards.
     std::function<void(const std::string& why)> on_end;
+    // Whether the other end is likely to send at once: then the socket's thread looks before it sleeps.
+    std::function<bool()> expects_more;
+  };
+
+  // While it lives, the calling thread receives, unless another one does already. What it waits for it
+  // sends after this: then no other thread is woken for the answer.
+  class Receiver {
+   public:
+    explicit Receiver(HostSocket& socket) : socket_(socket), receives_(socket.take_over()) {}
+    ~Receiver() {
+      if (receives_) socket_.give_back();
+    }
+    Receiver(const Receiver&) = delete;
+    Receiver& operator=(const Receiver&) = delete;
+
+    // Until `done`, which an event of this socket makes true, or the connection's end. Returns at once
+    // where another thread receives.
+    void until(FunctionRef<bool()> done) {
+      if (receives_) socket_.receive_until(done);
+    }
+
+   private:
+    HostSocket& socket_;
+    const bool receives_;
   };
 
   // `socket` is non-blocking. Errors: ResourceExhausted (no descriptor).
@@ -48,36 +77,54 @@ class HostSocket : public std::enable_shared_from_this<HostSocket> {
   void send(OutgoingMessage message);
   // Ends the connection; the first reason counts.
   void end(const std::string& why);
-  // Waits for the thread, unless called on it.
+  // Waits for the thread, unless called in an event.
   void join();
+  // Whether threads look before they sleep.
+  Patience& patience() { return patience_; }
 
  private:
   explicit HostSocket(UniqueFd socket);
   void run();
+  void receive_on_thread(uint32_t happened);
+  void say_end();
+  void send_rest();
   void flush();
   bool send_some();
-  void receive();
+  void listen();
+  bool take_over();
+  void give_back();
+  void receive_until(FunctionRef<bool()> done);
+  bool look();
+  bool taken_over() const { return taken_over_by_ != std::thread::id(); }
+  bool receive();
+  void receive_some();
+  void tick_if_due();
   // Whether it did: the rest of a large piece.
   bool receive_in_place();
   // Of recv(): whether bytes came.
   bool check_received(ssize_t got);
   void take(std::string_view bytes);
   void begin_piece();
-  void wake();
   std::string why_it_ended();
 
   const UniqueFd socket_;
-  const UniqueFd wake_event_;
-  Events events_;
+  const UniqueFd watch_;  // what the thread waits for at the socket
   std::thread thread_;
+  std::atomic<bool> ended_{false};  // written with the mutex
 
   std::mutex mutex_;  // guards what follows
   std::deque<OutgoingMessage> queue_;
   bool waits_for_room_ = false;  // the thread sends the rest of the queue
-  bool ended_ = false;
+  bool thread_receives_ = false;
+  std::thread::id taken_over_by_;  // the thread that receives instead
+  std::condition_variable given_back_;
   std::string why_;
 
-  // Of the thread.
+  // Of the thread that receives.
+  Events events_;
+  Patience patience_;
+  std::chrono::steady_clock::time_point last_tick_ = std::chrono::steady_clock::now();
+  bool came_ = false;  // bytes, by the last call of receive_some
   std::vector<char> buffer_;
   std::string head_;     // of the current piece, as it comes
   std::string control_;  // bytes of a piece that is no part of a message, as they come

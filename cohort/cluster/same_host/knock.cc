@@ -3,9 +3,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "cohort/core/error.h"
+#include "cohort/core/host/cores.h"
 #include "cohort/core/host/host_identity.h"
 #include "cohort/core/host/random_hex.h"
 #include "cohort/core/wire.h"
@@ -13,8 +15,8 @@
 namespace cohort::internal::rpc {
 namespace {
 
-enum KnockField : uint32_t { kIdentity = 1, kProcess = 2 };
-enum DoorField : uint32_t { kDoorName = 1, kDoorTicket = 2 };
+enum KnockField : uint32_t { kIdentity = 1, kProcess = 2, kCores = 3 };
+enum DoorField : uint32_t { kDoorName = 1, kDoorTicket = 2, kEachHasACore = 3 };
 
 constexpr std::chrono::seconds kTicketLife{10};
 constexpr size_t kTicketBytes = 16;
@@ -28,7 +30,9 @@ constexpr MethodSpec kDoorMethods[] = {
 Message knock() {
   static const std::string identity = host_identity();
   WireWriter out;
-  out.bytes(kIdentity, identity).varint(kProcess, static_cast<uint64_t>(::getpid()));
+  out.bytes(kIdentity, identity)
+      .varint(kProcess, static_cast<uint64_t>(::getpid()))
+      .bytes(kCores, encode_cores(own_cores()));
   return {.control = out.str()};
 }
 
@@ -38,6 +42,7 @@ Door decode_door(const Message& answer) {
   while (in.next()) {
     if (in.field() == kDoorName) door.name = in.bytes();
     if (in.field() == kDoorTicket) door.ticket = in.bytes();
+    if (in.field() == kEachHasACore) door.each_has_a_core = in.varint() != 0;
   }
   return door;
 }
@@ -49,18 +54,24 @@ std::span<const MethodSpec> Doorman::methods() const { return kDoorMethods; }
 void Doorman::handle(size_t, std::unique_ptr<Call> call) {
   std::string identity;
   uint64_t process = 0;
+  std::array<cpu_set_t, 2> cores{own_cores(), decode_cores({})};
   WireReader in(call->request().control, "a knock");
   while (in.next()) {
     if (in.field() == kIdentity) identity = in.bytes();
     if (in.field() == kProcess) process = in.varint();
+    if (in.field() == kCores) cores[1] = decode_cores(in.bytes());
   }
   const bool own_process = process == static_cast<uint64_t>(::getpid());
   if (identity != identity_ || (own_process && !options_.same_process)) {
     return call->reply({.control = ""});
   }
-  Ticket ticket{random_hex(kTicketBytes), call->caller().task, std::chrono::steady_clock::now()};
+  Ticket ticket{random_hex(kTicketBytes),
+                {.task = call->caller().task, .each_has_a_core = each_can_have_a_core(cores)},
+                std::chrono::steady_clock::now()};
   WireWriter out;
-  out.bytes(kDoorName, options_.socket_name).bytes(kDoorTicket, ticket.text);
+  out.bytes(kDoorName, options_.socket_name)
+      .bytes(kDoorTicket, ticket.text)
+      .varint(kEachHasACore, ticket.guest.each_has_a_core ? 1 : 0);
   {
     const std::lock_guard lock(mutex_);
     if (tickets_.size() == kMostTickets) tickets_.pop_front();
@@ -69,7 +80,7 @@ void Doorman::handle(size_t, std::unique_ptr<Call> call) {
   call->reply({.control = out.str()});
 }
 
-std::optional<TaskId> Doorman::admit(const std::string& ticket) {
+std::optional<Guest> Doorman::admit(const std::string& ticket) {
   const std::lock_guard lock(mutex_);
   const auto found = std::find_if(tickets_.begin(), tickets_.end(),
                                   [&](const Ticket& one) { return one.text == ticket; });
@@ -77,7 +88,7 @@ std::optional<TaskId> Doorman::admit(const std::string& ticket) {
   const Ticket used = std::move(*found);
   tickets_.erase(found);
   if (std::chrono::steady_clock::now() - used.given > kTicketLife) return std::nullopt;
-  return used.task;
+  return used.guest;
 }
 
 }  // namespace cohort::internal::rpc

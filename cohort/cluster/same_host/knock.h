@@ -23,6 +23,13 @@ Message knock();
 struct Door {
   std::string name;  // of the unix socket; empty: the task is on another host, or in this process
   std::string ticket;
+  bool each_has_a_core = false;  // or can have, the caller and the task
+};
+
+// Who comes with a ticket.
+struct Guest {
+  TaskId task;
+  bool each_has_a_core = false;
 };
 // Errors: DataLoss (the message is no answer to a knock).
 Door decode_door(const Message& answer);
@@ -41,13 +48,13 @@ class Doorman final : public Service {
   std::span<const MethodSpec> methods() const override;
   void handle(size_t method, std::unique_ptr<Call> call) override;
 
-  // The task that got this ticket, not long ago; a ticket counts once.
-  std::optional<TaskId> admit(const std::string& ticket);
+  // Who got this ticket, not long ago; a ticket counts once.
+  std::optional<Guest> admit(const std::string& ticket);
 
  private:
   struct Ticket {
     std::string text;
-    TaskId task;
+    Guest guest;
     std::chrono::steady_clock::time_point given;
   };
 

@@ -34,16 +34,21 @@ std::shared_ptr<ServerConnection> ServerConnection::start(UniqueFd socket, Dispa
        .on_filled = [self](uint64_t call, size_t bytes,
                            bool is_last) { self->on_filled(call, bytes, is_last); },
        .on_tick = [self] { self->on_tick(); },
-       .on_end = [self](const std::string&) { self->on_end(); }});
+       .on_end = [self](const std::string&) { self->on_end(); },
+       // Who gets answers at once may have the next question ready; a call that is not answered needs
+       // the core for who works on it.
+       .expects_more = [self] { return self->peer_ && self->all_answered(); }});
   return self;
 }
 
 void ServerConnection::on_control(const PieceHead& head, const std::string& bytes) {
   if (!peer_) {
     if (head.kind != PieceKind::kHello) throw UnauthenticatedError("a caller without a ticket");
-    const std::optional<TaskId> task = options_.admit(bytes);
-    if (!task) throw UnauthenticatedError("a caller with a ticket that counts no more");
-    peer_ = Peer{.address = str("this host (", *task, ")"), .task = *task};
+    const std::optional<Guest> guest = options_.admit(bytes);
+    if (!guest) throw UnauthenticatedError("a caller with a ticket that counts no more");
+    peer_ = Peer{
+        .address = str("this host (", guest->task, ")"), .task = guest->task, .own_thread = true};
+    socket_->patience().allow(guest->each_has_a_core);
     return;
   }
   switch (head.kind) {
@@ -98,6 +103,11 @@ std::shared_ptr<Session> ServerConnection::find(uint64_t call) {
   const std::lock_guard lock(mutex_);
   const auto found = sessions_.find(call);
   return found == sessions_.end() ? nullptr : found->second;
+}
+
+bool ServerConnection::all_answered() {
+  const std::lock_guard lock(mutex_);
+  return sessions_.empty();
 }
 
 // Bytes of a call that was refused are of no interest.

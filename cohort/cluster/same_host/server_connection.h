@@ -11,6 +11,7 @@
 
 #include "cohort/cluster/rpc/dispatcher.h"
 #include "cohort/cluster/same_host/host_socket.h"
+#include "cohort/cluster/same_host/knock.h"
 
 namespace cohort::internal::rpc {
 
@@ -18,8 +19,8 @@ namespace cohort::internal::rpc {
 class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
  public:
   struct Options {
-    // The task that got the ticket with which the connection begins.
-    std::function<std::optional<TaskId>(const std::string& ticket)> admit;
+    // Who got the ticket with which the connection begins.
+    std::function<std::optional<Guest>(const std::string& ticket)> admit;
     // For the connection to begin.
     std::chrono::milliseconds handshake_timeout{5'000};
   };
@@ -45,6 +46,7 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
   void begin(uint64_t call, std::string_view bytes);
   void answer(uint64_t call, MessageWriter writer);
   std::shared_ptr<Session> find(uint64_t call);
+  bool all_answered();
 
   Dispatcher& dispatcher_;
   const Options options_;

@@ -35,14 +35,21 @@ struct Control {
   char error[kMostErrorBytes];
 };
 
-enum class Operation : uint32_t { kBarrier, kAllReduce, kReduceScatter, kAllGather, kBroadcast };
+enum class Operation : uint32_t {
+  kBarrier,
+  kAllReduce,
+  kReduceScatter,
+  kAllGather,
+  kBroadcast,
+  kGatherBytes
+};
 
 // What a task says of its call. Tasks read and write each other's memory, so that other sizes must
 // not pass.
 struct Call {
   Operation operation = Operation::kBarrier;
   int32_t dtype = 0;
-  int64_t count = 0;
+  int64_t count = 0;  // the same on all tasks, but for kGatherBytes
   int32_t root = 0;
   uint64_t counts = 0;       // their fingerprint
   uint64_t fingerprint = 0;  // CallOptions::fingerprint

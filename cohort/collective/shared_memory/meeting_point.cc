@@ -6,13 +6,15 @@
 #include <vector>
 
 #include "cohort/cluster/rpc/error_detail.h"
-#include "cohort/collective/shared_memory/cores.h"
+#include "cohort/core/host/cores.h"
 #include "cohort/collective/shared_memory/futex.h"
 #include "cohort/collective/slow_wait.h"
 
 namespace cohort::collective::shared_memory {
 namespace {
 
+using internal::each_can_have_a_core;
+using internal::own_cores;
 using internal::str;
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;

@@ -8,11 +8,12 @@
 #include <thread>
 #include <vector>
 
-#include "cohort/collective/shared_memory/cores.h"
+#include "cohort/core/host/cores.h"
 
 namespace cohort::collective::shared_memory {
 namespace {
 
+using internal::own_cores;
 using std::chrono::nanoseconds;
 
 // What two tasks share, each on a thread that is pinned to one core.

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <vector>
 
+#include "cohort/collective/gathered_bytes.h"
 #include "cohort/collective/local_buffers.h"
 #include "cohort/collective/shared_memory/connection.h"
 #include "cohort/collective/shared_memory/meeting_point.h"
@@ -161,6 +162,33 @@ class SharedMemoryCommunicator final : public Communicator {
     run({Operation::kBarrier}, {}, options, {0, nothing, nothing}, [] {});
   }
 
+  // One meeting: the bytes lie in shared memory and are read there. At the meeting of the next such call
+  // all have read them.
+  void gather_bytes(std::span<const char> mine, GatheredBytes& all,
+                    const CallOptions& options) override {
+    home_.check("the communicator");
+    const Waiting waiting(options.name, options.timeout);
+    const auto bytes = static_cast<int64_t>(mine.size());
+    Call call{.operation = Operation::kGatherBytes,
+              .dtype = static_cast<int32_t>(uint8),
+              .count = bytes,
+              .fingerprint = options.fingerprint};
+    Buffer shared;
+    guarded([&] { shared = in_shared_memory(mine, call); });
+    seats_[rank()].calls[calls_ & 1] = call;
+    meeting_.meet(waiting);
+    check_agreement();
+    guarded([&] {
+      all.parts().resize(at(size()));
+      for (int other = 0; other < size(); ++other) {
+        const Call theirs = seats_[other].calls[calls_ & 1];
+        const char* const values = other == rank() ? shared.at(0) : parts_.values_of(other, theirs);
+        all.parts()[at(other)] = {values, static_cast<size_t>(theirs.count)};
+      }
+    });
+    ++calls_;
+  }
+
   void abort(const std::exception_ptr& reason) noexcept override {
     try {
       meeting_.fail(given_up(task_name(rank()), reason));
@@ -228,6 +256,23 @@ class SharedMemoryCommunicator final : public Communicator {
     }
   }
 
+  // The bytes where they are, or else in memory for the bytes of every other call: while one is written,
+  // others still read what the call before has left.
+  Buffer in_shared_memory(std::span<const char> bytes, Call& call) {
+    Buffer buffer{const_cast<char*>(bytes.data()), static_cast<int64_t>(bytes.size()), uint8};
+    parts_.locate(buffer, call);
+    if (call.part_begin >= 0) return buffer;
+    Buffer& copies = copies_[gathered_++ & 1];
+    if (copies.data == nullptr || copies.count < buffer.count) {
+      const int64_t size = buffer.count + buffer.count / 2;
+      copies = {parts_.take(size), size, uint8};
+    }
+    copy(copies.data, buffer.data, buffer.count);
+    buffer.data = copies.data;
+    parts_.locate(buffer, call);
+    return buffer;
+  }
+
   // Others read and write this task's memory, or wait for it: what fails here fails the group.
   void guarded(FunctionRef<void()> work) {
     try {
@@ -248,9 +293,10 @@ class SharedMemoryCommunicator final : public Communicator {
         throw DifferentCallsError(
             str(task_name(0), " and ", task_name(other), " make different calls"));
       }
-      if (first.operation == second.operation && first.count == second.count &&
-          first.dtype == second.dtype && first.root == second.root &&
-          first.counts == second.counts) {
+      const bool counts_agree =
+          first.count == second.count || first.operation == Operation::kGatherBytes;
+      if (first.operation == second.operation && counts_agree && first.dtype == second.dtype &&
+          first.root == second.root && first.counts == second.counts) {
         continue;
       }
       const std::string text = str(task_name(0), " calls ", describe(first), ", ", task_name(other),
@@ -261,8 +307,8 @@ class SharedMemoryCommunicator final : public Communicator {
   }
 
   static std::string describe(const Call& call) {
-    static constexpr const char* kNames[] = {"barrier", "all_reduce", "reduce_scatter",
-                                             "all_gather", "broadcast"};
+    static constexpr const char* kNames[] = {"barrier",    "all_reduce", "reduce_scatter",
+                                             "all_gather", "broadcast",  "gather_bytes"};
     const auto operation = static_cast<size_t>(call.operation);
     const char* name = operation < std::size(kNames) ? kNames[operation] : "something";
     return str(name, " of ", call.count, ' ', internal::dtype_name(static_cast<DType>(call.dtype)),
@@ -333,7 +379,9 @@ class SharedMemoryCommunicator final : public Communicator {
   shared_memory::SharedParts parts_;
   MeetingPoint meeting_;
   uint64_t calls_ = 0;
-  int64_t pieces_ = 0;  // that have passed through the stages
+  int64_t pieces_ = 0;     // that have passed through the stages
+  uint64_t gathered_ = 0;  // calls whose bytes were copied
+  Buffer copies_[2];
   // Of the call in progress; kept for their memory.
   std::vector<char*> values_;
   std::vector<const void*> sources_;

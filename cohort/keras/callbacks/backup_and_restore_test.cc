@@ -1,4 +1,5 @@
 // A training that ends at any moment and is begun again ends with the bits of one that did not.
+#include <ATen/ops/ones.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -103,6 +104,30 @@ TEST_F(BackupTest, GoesOnAfterTheLastEpochOrASaveNowAndThen) {
   EXPECT_THROW(train(strategy, 5, 5, "epoch"), Died);
   EXPECT_THROW(train(strategy, 6, 3, "epoch"), Died);
   EXPECT_EQ(train(strategy, 7, -1, "epoch"), calm);
+}
+
+// A callback that trains the model some more, as curricula do.
+TEST_F(BackupTest, SavesOnAfterAFitWithinACallback) {
+  const Sequential model({layers::Dense(2)});
+  model.compile({.optimizer = "sgd", .loss = "mse"});
+  const Tensor x = at::ones({4, 3});
+  const Tensor y = at::ones({4, 2});
+  int64_t saved = 0;
+  callbacks::LambdaCallback within({.on_epoch_begin =
+                                        [&](int64_t epoch) {
+                                          if (epoch == 0) model.fit(x, y, {.verbose = 0});
+                                        },
+                                    .on_epoch_end =
+                                        [&](int64_t, Logs&) {
+                                          saved += train::latest_checkpoint(directory + "/backup")
+                                                       ? 1
+                                                       : 0;
+                                        }});
+  const History history = model.fit(
+      x, y,
+      {.epochs = 2, .verbose = 0, .callbacks = {BackupAndRestore(directory + "/backup"), within}});
+  EXPECT_EQ(history["loss"].size(), 2u);
+  EXPECT_EQ(saved, 2);
 }
 
 TEST_F(BackupTest, IsRemovedWhenTrainingIsOver) {

@@ -3,6 +3,7 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/native_batch_norm.h>
 #include <ATen/ops/var_mean.h>
+#include <ATen/ops/where.h>
 
 #include <algorithm>
 #include <cmath>
@@ -14,6 +15,7 @@
 #include "cohort/distribute/replica_context.h"
 #include "cohort/keras/masks.h"
 #include "cohort/keras/saving/layer_config.h"
+#include "cohort/ops/batch_norm.h"
 #include "cohort/ops/gradient_tape.h"
 
 namespace cohort::keras::layers {
@@ -97,13 +99,19 @@ class BatchNormalizationImpl final : public Layer {
       throw InvalidArgumentError(str("layer '", name(), "' was built for ", moving_mean_.shape()[0],
                                      " channels, but got ", internal::describe(input)));
     }
-    return internal::keep_mask(input, normalized(x, *options.training && trainable()));
+    const bool by_batch = *options.training && trainable();
+    // As Keras, whose kernel for images knows no mask.
+    const Tensor mask = by_batch && !is_of_images(x) ? internal::mask_of(input) : Tensor();
+    return internal::keep_mask(input, normalized(x, mask, by_batch));
   }
 
  private:
-  Tensor normalized(const Tensor& x, bool by_batch) {
+  static bool is_of_images(const Tensor& x) { return x.dim() == 4 || x.dim() == 5; }
+
+  // mask: what counts in mean and variance; undefined: all.
+  Tensor normalized(const Tensor& x, const Tensor& mask, bool by_batch) {
     if (!by_batch) return normalize(x, moving_mean_.value(), moving_variance_.value());
-    return options_.synchronized ? by_all_replicas(x) : by_own_batch(x);
+    return options_.synchronized || mask.defined() ? by_sums(x, mask) : by_own_batch(x);
   }
 
   static Tensor value_or_none(const Variable& weight) { return weight ? weight.value() : Tensor(); }
@@ -119,14 +127,24 @@ class BatchNormalizationImpl final : public Layer {
 
   Tensor by_own_batch(const Tensor& x) {
     if (x.numel() == 0) return normalize(x, moving_mean_.value(), moving_variance_.value());
+    if (axis_ == x.dim() - 1 && internal::can_normalize_by_batch(x)) {
+      const internal::NormalizedBatch batch = internal::normalize_by_batch(
+          x, value_or_none(gamma_), value_or_none(beta_), options_.epsilon);
+      move_unbiased(x, batch.mean, batch.variance);
+      return batch.output;
+    }
     const auto [variance, mean] =
         at::var_mean(x, other_axes(x), /*unbiased=*/false, /*keepdim=*/true);
     const Tensor output = scaled((x - mean) * (variance + options_.epsilon).rsqrt());
-    const auto samples = static_cast<double>(x.numel() / x.size(axis_));
-    const bool unbiased = x.dim() == 4 || x.dim() == 5;
-    const double correction = unbiased ? samples / std::max(samples - 1, 1.0) : 1;
-    move(mean.detach().flatten(), variance.detach().flatten() * correction);
+    move_unbiased(x, mean.detach().flatten(), variance.detach().flatten());
     return output;
+  }
+
+  // As Keras: of images the moving variance is the unbiased estimate.
+  void move_unbiased(const Tensor& x, const Tensor& mean, const Tensor& variance) {
+    const auto samples = static_cast<double>(x.numel() / x.size(axis_));
+    const double correction = is_of_images(x) ? samples / std::max(samples - 1, 1.0) : 1;
+    move(mean, correction == 1 ? variance : variance * correction);
   }
 
   std::vector<int64_t> other_axes(const Tensor& x) const {
@@ -148,19 +166,34 @@ class BatchNormalizationImpl final : public Layer {
 
   // The mean first and then the squares of the differences, since the mean of squares less the
   // square of the mean loses all digits of a small variance.
-  Tensor by_all_replicas(const Tensor& x) {
+  Tensor by_sums(const Tensor& x, const Tensor& mask) {
     const std::vector<int64_t> others = other_axes(x);
+    const Tensor counts = mask.defined() ? internal::mask_factors(mask, x).expand_as(x) : Tensor();
+    const auto sum = [&](const Tensor& values) {
+      return total((counts.defined() ? values * counts : values).sum(others));
+    };
     const double own = static_cast<double>(x.size(axis_) == 0 ? 0 : x.numel() / x.size(axis_));
-    const Tensor count = sum_over_replicas(at::full({}, own, x.options())).clamp_min(1);
-    const Tensor mean = sum_over_replicas(x.sum(others)) / count;
+    const Tensor found =
+        total(counts.defined() ? counts.sum(others) : at::full({}, own, x.options()));
+    const Tensor count = found.clamp_min(1);
     std::vector<int64_t> broadcast(static_cast<size_t>(x.dim()), 1);
     broadcast[static_cast<size_t>(axis_)] = x.size(axis_);
+    // A channel of which nothing counts keeps what it has moved to.
+    const auto unless_empty = [&](const Tensor& value, const Variable& moving) {
+      return counts.defined() ? at::where(found > 0, value, moving.value().detach()) : value;
+    };
+    const Tensor mean = unless_empty(sum(x) / count, moving_mean_);
     const Tensor centered = x - mean.reshape(broadcast);
-    const Tensor variance = sum_over_replicas(centered.square().sum(others)) / count;
+    const Tensor variance = unless_empty(sum(centered.square()) / count, moving_variance_);
     const Tensor output =
         scaled(centered * (variance + options_.epsilon).rsqrt().reshape(broadcast));
     move(mean.detach(), variance.detach());
     return output;
+  }
+
+  // Of all replicas where the layer is synchronized.
+  Tensor total(const Tensor& value) const {
+    return options_.synchronized ? sum_over_replicas(value) : value;
   }
 
   static Tensor sum_over_replicas(const Tensor& value) {

@@ -7,6 +7,7 @@
 
 #include "cohort/keras/layers/describe_leaves.h"
 #include "cohort/keras/layers/recurrent/cell.h"
+#include "cohort/keras/layers/segments.h"
 #include "cohort/keras/masks.h"
 #include "cohort/keras/saving/graph_config.h"
 
@@ -64,10 +65,15 @@ class BidirectionalImpl final : public Layer {
   BidirectionalImpl(const LayerHandle& layer, BidirectionalOptions options)
       : Layer("Bidirectional", {.name = options.name}),
         given_(layer),
+        given_backward_(options.backward_layer),
         merge_mode_(std::move(options.merge_mode)),
         merge_(merge_of(merge_mode_)),
-        forward_(again("forward_", false)),
-        backward_(again("backward_", true)) {
+        forward_(again("forward_", given_, false)),
+        backward_(given_backward_ ? again("backward_", *given_backward_, false)
+                                  : again("backward_", given_, true)),
+        run_forward_(std::vector<Layer*>{forward_.get()}),
+        run_backward_(std::vector<Layer*>{backward_.get()}) {
+    check_directions();
     track("forward_layer", forward_);
     track("backward_layer", backward_);
   }
@@ -75,6 +81,9 @@ class BidirectionalImpl final : public Layer {
   std::optional<Config> get_config() const override {
     return internal::layer_config(*this, [this](internal::FieldWriter& field) {
       field.always("layer", internal::serialized_layer(*given_.get()));
+      if (given_backward_) {
+        field.always("backward_layer", internal::serialized_layer(*given_backward_->get()));
+      }
       field("merge_mode", merge_mode_);
     });
   }
@@ -83,16 +92,19 @@ class BidirectionalImpl final : public Layer {
   Structure call(const Structure& inputs, const CallOptions& options) override {
     std::vector<Tensor> tensors;
     inputs.for_each([&](const Leaf& leaf) { tensors.push_back(leaf.tensor()); });
-    if (tensors.size() % 2 == 0) {
+    const size_t ahead_states = num_states(forward_);
+    const size_t back_states = num_states(backward_);
+    if (tensors.size() != 1 && tensors.size() != 1 + ahead_states + back_states) {
       throw InvalidArgumentError(
           str("layer '", name(),
               "' takes [batch, steps, features], or a tuple of it and the initial states of both "
               "directions, but got ",
               internal::describe_leaves(inputs)));
     }
-    const size_t half = tensors.size() / 2;
-    const Outcome ahead(forward_(with_state(tensors, 1, half), options));
-    Outcome back(backward_(with_state(tensors, 1 + half, half), options));
+    const bool given = tensors.size() > 1;
+    const Outcome ahead(run_forward_(with_state(tensors, 1, given ? ahead_states : 0), options));
+    Outcome back(
+        run_backward_(with_state(tensors, 1 + ahead_states, given ? back_states : 0), options));
     const bool sequences = recurrent_of(given_).options().return_sequences;
     if (sequences) back.output = back.output.flip(1);
     const Tensor mask = sequences ? internal::mask_of(tensors[0]) : Tensor();
@@ -108,13 +120,37 @@ class BidirectionalImpl final : public Layer {
   }
 
  private:
-  LayerHandle again(const char* prefix, bool reversed) const {
-    const RecurrentLayer& layer = recurrent_of(given_);
+  static LayerHandle again(const char* prefix, const LayerHandle& given, bool reversed) {
+    const RecurrentLayer& layer = recurrent_of(given);
     LayerHandle made = layer.cell().layer_again(prefix + layer.name(), reversed);
     if (layer.options().return_sequences) {
       static_cast<RecurrentLayer&>(*made.get()).set_zeros_where_masked();
     }
     return made;
+  }
+
+  static size_t num_states(const LayerHandle& layer) {
+    return static_cast<size_t>(recurrent_of(layer).cell().sizes().states);
+  }
+
+  void check_directions() const {
+    const RecurrentLayer::Options& ahead = recurrent_of(forward_).options();
+    const RecurrentLayer::Options& back = recurrent_of(backward_).options();
+    if (ahead.go_backwards == back.go_backwards) {
+      throw InvalidArgumentError(str("Bidirectional: '", given_.name(),
+                                     "' and the backward_layer '", given_backward_->name(),
+                                     "' go the same way; give one of them .go_backwards = true"));
+    }
+    const auto check = [this](const char* option, bool first, bool second) {
+      if (first == second) return;
+      throw InvalidArgumentError(str("Bidirectional: ", option, " is ", first ? "true" : "false",
+                                     " of '", given_.name(), "' and ", second ? "true" : "false",
+                                     " of the backward_layer '", given_backward_->name(),
+                                     "'; it must be the same"));
+    };
+    check("return_sequences", ahead.return_sequences, back.return_sequences);
+    check("return_state", ahead.return_state, back.return_state);
+    check("stateful", ahead.stateful, back.stateful);
   }
 
   static Structure with_state(const std::vector<Tensor>& tensors, size_t first, size_t count) {
@@ -125,10 +161,14 @@ class BidirectionalImpl final : public Layer {
   }
 
   const LayerHandle given_;
+  const std::optional<LayerHandle> given_backward_;
   const std::optional<std::string> merge_mode_;
   const Merge merge_;
   const LayerHandle forward_;
   const LayerHandle backward_;
+  // As plans, where they can be.
+  const internal::Segments run_forward_;
+  const internal::Segments run_backward_;
 };
 
 }  // namespace
@@ -149,9 +189,11 @@ layers::LayerHandle read_bidirectional(FieldReader& field) {
   if (layer == nullptr) {
     throw InvalidArgumentError(str(field.path("layer"), " is missing"));
   }
-  field.always("backward_layer", nullptr);
   field("merge_mode", options.merge_mode);
   const LayerReader reader({});
+  if (const Json* backward = field.find("backward_layer"); backward && !backward->is_null()) {
+    options.backward_layer = reader.layer(*backward, field.path("backward_layer"));
+  }
   return layers::Bidirectional(reader.layer(*layer, field.path("layer")), std::move(options));
 }
 

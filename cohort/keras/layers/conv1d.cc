@@ -9,6 +9,7 @@
 #include "cohort/keras/layers/window.h"
 #include "cohort/keras/logits.h"
 #include "cohort/keras/saving/layer_config.h"
+#include "cohort/ops/plan/operation.h"
 
 namespace cohort::keras::layers {
 namespace {
@@ -33,6 +34,7 @@ class Conv1DImpl final : public Layer {
     internal::check_positive(window_.strides, "Conv1D", "strides");
     internal::check_positive(window_.dilation, "Conv1D", "dilation_rate");
     set_input_spec({.rank = 3, .floating = true});
+    if (!causal_ && !same_) input_spec().window = {internal::reach(window_).width};
   }
 
   std::optional<Config> get_config() const override {
@@ -55,13 +57,16 @@ class Conv1DImpl final : public Layer {
   }
 
   Tensor call(const Tensor& input, const CallOptions&) override {
-    const Tensor padded = pad(input.to(dtype()).transpose(1, 2));
-    Tensor kernel = kernel_.value().permute({2, 1, 0});
-    // libtorch's path for empty batches takes no kernel with strides of its own.
-    if (padded.size(0) == 0) kernel = kernel.contiguous();
-    const Tensor outputs =
-        at::conv1d(padded, kernel, bias_ ? bias_.value() : Tensor(), {window_.strides.width},
-                   /*padding=*/at::IntArrayRef{0}, {window_.dilation.width});
+    Tensor padded = pad(input.to(dtype()).transpose(1, 2));
+    int64_t stride = window_.strides.width;
+    if (internal::plan::has_gaps({1, window_.size.width}, {1, stride})) {
+      padded = padded.slice(2, 0, padded.size(2), stride);
+      stride = 1;
+    }
+    // As in Conv2D: not all of libtorch's paths take a kernel with strides of its own.
+    const Tensor kernel = kernel_.value().permute({2, 1, 0}).contiguous();
+    const Tensor outputs = at::conv1d(padded, kernel, bias_ ? bias_.value() : Tensor(), {stride},
+                                      /*padding=*/at::IntArrayRef{0}, {window_.dilation.width});
     return internal::activate_outputs(options_.activation, outputs.transpose(1, 2));
   }
 

@@ -31,7 +31,8 @@ class Conv2DImpl final : public Layer, public internal::DescribesOperation {
     internal::check_positive(window_.size, "Conv2D", "kernel_size");
     internal::check_positive(window_.strides, "Conv2D", "strides");
     internal::check_positive(window_.dilation, "Conv2D", "dilation_rate");
-    set_input_spec({.rank = 4, .floating = true});
+    set_input_spec(
+        {.rank = 4, .floating = true, .window = internal::whole_window(window_, padding_)});
   }
 
   std::optional<Config> get_config() const override {
@@ -81,12 +82,16 @@ class Conv2DImpl final : public Layer, public internal::DescribesOperation {
         border = {};
       }
     }
-    Tensor kernel = kernel_.value().permute({3, 2, 0, 1});
-    // libtorch's path for empty batches takes no kernel with strides of its own.
-    if (images.size(0) == 0) kernel = kernel.contiguous();
-    const Tensor outputs =
-        at::conv2d(images, kernel, bias, {window_.strides.height, window_.strides.width},
-                   {border.top, border.left}, {window_.dilation.height, window_.dilation.width});
+    internal::plan::Size strides = {window_.strides.height, window_.strides.width};
+    if (internal::plan::has_gaps({window_.size.height, window_.size.width}, strides)) {
+      images = internal::plan::seen_pixels(images, strides);
+      strides = {1, 1};
+    }
+    // libtorch's paths for empty batches, and on one thread for single small images, take no kernel with
+    // strides of its own; its other paths copy it, too.
+    const Tensor kernel = kernel_.value().permute({3, 2, 0, 1}).contiguous();
+    const Tensor outputs = at::conv2d(images, kernel, bias, strides, {border.top, border.left},
+                                      {window_.dilation.height, window_.dilation.width});
     return internal::to_channels_last(outputs);
   }
 

@@ -1,13 +1,17 @@
 #include "cohort/keras/layers/conv2d.h"
 
+#include <ATen/ops/allclose.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "cohort/core/intra_op_threads.h"
 #include "cohort/keras/testing_keras.h"
 #include "cohort/ops/gradient_tape.h"
+#include "cohort/ops/random.h"
 
 namespace cohort::keras::layers {
 namespace {
@@ -95,6 +99,25 @@ TEST(Conv2D, EmptyBatchGivesAnEmptyBatchAndZeroGradients) {
   }
 }
 
+TEST(Conv2D, WindowsOfOnePixelWithGapsTakeEverySoManyPixels) {
+  for (const int64_t channels : {1, 3, 5, 16}) {
+    const Tensor images =
+        at::arange(2 * 7 * 6 * channels, at::dtype(at::kFloat)).reshape({2, 7, 6, channels}) / 100;
+    const Conv2D with_gaps(4, 1, {.strides = {3, 2}, .padding = "same"});
+    const Conv2D without(4, 1);
+    with_gaps(images);
+    without(images);
+    without.set_weights(with_gaps.get_weights());
+    GradientTape tape({.persistent = true});
+    tape.watch(images);
+    const Tensor found = with_gaps(images);
+    const Tensor expected = without(images.slice(1, 0, 7, 3).slice(2, 0, 6, 2));
+    EXPECT_TRUE(found.allclose(expected));
+    EXPECT_TRUE(tape.gradient(found.square().sum(), images)
+                    .allclose(tape.gradient(expected.square().sum(), images), 1e-4, 1e-5));
+  }
+}
+
 TEST(Conv2D, GradientOfTheKernelCountsThePixels) {
   const Conv2D conv = conv_of_ones(2, {});
   conv(counting_image(3));
@@ -102,6 +125,31 @@ TEST(Conv2D, GradientOfTheKernelCountsThePixels) {
   const auto gradients = tape.gradient(conv(counting_image(3)).sum(), conv.trainable_variables());
   EXPECT_THAT(elements(gradients[0]), ElementsAre(12, 16, 24, 28));
   EXPECT_THAT(elements(gradients[1]), ElementsAre(4));
+}
+
+// On one thread libtorch has a path of its own for single small images.
+TEST(Conv2D, ASingleSmallImageHasTheGradientsOfTwo) {
+  const internal::ScopedIntraOpThreads one(1);
+  for (const int64_t filters : {1, 5}) {
+    for (const Size2D size : {Size2D(2), Size2D(2, 1), Size2D(1, 2)}) {
+      for (const int64_t channels : {1, 3}) {
+        const Conv2D conv(filters, size);
+        const Tensor image = random::normal({1, 5, 6, channels});
+        const auto gradients_of = [&](const Tensor& images) {
+          GradientTape tape;
+          return tape.gradient(conv(images).sum(), conv.trainable_variables());
+        };
+        conv(image);
+        const auto single = gradients_of(image);
+        const auto twice = gradients_of(at::cat({image, image}));
+        for (size_t i = 0; i < single.size(); ++i) {
+          EXPECT_TRUE(at::allclose(2 * single[i], twice[i], 1e-5, 1e-5))
+              << filters << " filters of " << size.height << " x " << size.width << ", " << channels
+              << " channels, gradient " << i;
+        }
+      }
+    }
+  }
 }
 
 TEST(Conv2D, WeightsAreNamedAfterTheLayer) {
@@ -128,11 +176,11 @@ TEST(Conv2D, ErrorsNameLayerAndShapes) {
         conv(at::ones({1, 5, 5, 3}));
       }),
       AllOf(HasSubstr("'edges'"), HasSubstr("last dimension is 1"), HasSubstr("[1,5,5,3]")));
-  // What libtorch refuses: a kernel larger than the image.
+  // A kernel larger than the image.
   EXPECT_THAT(thrown<InvalidArgumentError>([&] {
                 conv(at::ones({1, 2, 2, 1}));
               }),
-              AllOf(HasSubstr("'edges'"), HasSubstr("[1,2,2,1]")));
+              AllOf(HasSubstr("'edges'"), HasSubstr("at least [3,3]"), HasSubstr("[1,2,2,1]")));
 }
 
 TEST(Conv2D, OptionsAreChecked) {

@@ -21,7 +21,7 @@ using internal::Window;
 template <class Fields, class Filters, class Size, class Options>
 void conv2d_transpose_fields(Fields& field, Filters& filters, Size& kernel_size, Options& options) {
   conv_fields(field, filters, kernel_size, options);
-  field.always("output_padding", nullptr);
+  field("output_padding", options.output_padding);
 }
 
 // Along one axis: windows, one for each pixel of the input, reach over `spread` pixels, from which
@@ -31,19 +31,20 @@ struct Cut {
   int64_t after;
 };
 
-Cut cut_of(int64_t size, int64_t window, int64_t stride, int64_t dilation, Padding padding) {
-  const int64_t reach = (window - 1) * dilation + 1;
+Cut cut_of(int64_t size, int64_t reach, int64_t stride, Padding padding,
+           std::optional<int64_t> output_padding) {
   const int64_t spread = (size - 1) * stride + reach;
-  const int64_t wanted = padding == Padding::kSame
-                             ? size * stride
-                             : size * stride + std::max<int64_t>(reach - stride, 0);
+  const bool is_same = padding == Padding::kSame;
+  const int64_t wanted = output_padding ? spread - (is_same ? 2 * (reach / 2) : 0) + *output_padding
+                         : is_same      ? size * stride
+                                        : size * stride + std::max<int64_t>(reach - stride, 0);
   const int64_t before = std::max<int64_t>(spread - wanted, 0) / 2;
   return {before, spread - wanted - before};
 }
 
 class Conv2DTransposeImpl final : public Layer {
  public:
-  Conv2DTransposeImpl(int64_t filters, Size2D kernel_size, Conv2DOptions options)
+  Conv2DTransposeImpl(int64_t filters, Size2D kernel_size, Conv2DTransposeOptions options)
       : Layer("Conv2DTranspose", {.name = options.name,
                                   .dtype = options.dtype,
                                   .activity_regularizer = options.activity_regularizer}),
@@ -57,6 +58,7 @@ class Conv2DTransposeImpl final : public Layer {
     internal::check_positive(window_.size, "Conv2DTranspose", "kernel_size");
     internal::check_positive(window_.strides, "Conv2DTranspose", "strides");
     internal::check_positive(window_.dilation, "Conv2DTranspose", "dilation_rate");
+    if (options_.output_padding) check_output_padding(*options_.output_padding);
     set_input_spec({.rank = 4, .floating = true});
   }
 
@@ -81,14 +83,17 @@ class Conv2DTransposeImpl final : public Layer {
 
   Tensor call(const Tensor& input, const CallOptions&) override {
     Tensor images = internal::to_channels_first(input.to(dtype()));
-    Tensor kernel = kernel_.value().permute({3, 2, 0, 1});
-    if (images.size(0) == 0) {  // libtorch's path for empty batches takes no strides of their own
-      images = images.contiguous();
-      kernel = kernel.contiguous();
-    }
-    const auto& [size, strides, dilation] = window_;
-    const Cut rows = cut_of(images.size(2), size.height, strides.height, dilation.height, padding_);
-    const Cut columns = cut_of(images.size(3), size.width, strides.width, dilation.width, padding_);
+    // As in Conv2D: not all of libtorch's paths take strides of their own.
+    const Tensor kernel = kernel_.value().permute({3, 2, 0, 1}).contiguous();
+    if (images.size(0) == 0) images = images.contiguous();
+    const Size2D& strides = window_.strides;
+    const Size2D& dilation = window_.dilation;
+    const Size2D reach = internal::reach(window_);
+    const auto& added = options_.output_padding;
+    const Cut rows = cut_of(images.size(2), reach.height, strides.height, padding_,
+                            added ? std::make_optional(added->height) : std::nullopt);
+    const Cut columns = cut_of(images.size(3), reach.width, strides.width, padding_,
+                               added ? std::make_optional(added->width) : std::nullopt);
     const Tensor spread =
         at::conv_transpose2d(images, kernel, /*bias=*/Tensor(), {strides.height, strides.width},
                              /*padding=*/{0}, /*output_padding=*/{0},
@@ -101,17 +106,28 @@ class Conv2DTransposeImpl final : public Layer {
   }
 
  private:
+  void check_output_padding(const Size2D& added) const {
+    if (std::min(added.height, added.width) >= 0 && added.height < window_.strides.height &&
+        added.width < window_.strides.width) {
+      return;
+    }
+    throw InvalidArgumentError(str("Conv2DTranspose: output_padding is (", added.height, ", ",
+                                   added.width, "); it must be at least 0 and below the strides, (",
+                                   window_.strides.height, ", ", window_.strides.width, ")"));
+  }
+
   int64_t filters_;
   Window window_;
   Padding padding_;
-  Conv2DOptions options_;
+  Conv2DTransposeOptions options_;
   Variable kernel_;
   Variable bias_;
 };
 
 }  // namespace
 
-Conv2DTranspose::Conv2DTranspose(int64_t filters, Size2D kernel_size, Conv2DOptions options)
+Conv2DTranspose::Conv2DTranspose(int64_t filters, Size2D kernel_size,
+                                 Conv2DTransposeOptions options)
     : LayerHandle(std::make_shared<Conv2DTransposeImpl>(filters, kernel_size, std::move(options))) {
 }
 
@@ -124,7 +140,7 @@ namespace layers = keras::layers;
 layers::LayerHandle read_conv2d_transpose(FieldReader& field) {
   int64_t filters = 0;
   layers::Size2D kernel_size = 1;
-  layers::Conv2DOptions options;
+  layers::Conv2DTransposeOptions options;
   field.common(options);
   layers::conv2d_transpose_fields(field, filters, kernel_size, options);
   return layers::Conv2DTranspose(filters, kernel_size, std::move(options));

@@ -8,16 +8,36 @@
 
 namespace cohort::keras::layers {
 
+struct Conv2DTransposeOptions {
+  Size2D strides = 1;
+  std::string padding = "valid";  // or "same"
+  // How much larger images become than the windows need, each below its stride. Missing: as much as
+  // makes new sizes those below.
+  std::optional<Size2D> output_padding = std::nullopt;
+  Size2D dilation_rate = 1;
+  activations::Activation activation = {};
+  bool use_bias = true;
+  initializers::Initializer kernel_initializer = "glorot_uniform";
+  initializers::Initializer bias_initializer = "zeros";
+  regularizers::Regularizer kernel_regularizer = {};
+  regularizers::Regularizer bias_regularizer = {};
+  regularizers::Regularizer activity_regularizer = {};
+  std::optional<DType> dtype = std::nullopt;
+  std::string name = "";
+};
+
 // Each pixel is spread over a window; strides and dilation_rate are of the windows.
 // Shapes: [batch, height, width, channels] -> [batch, new_height, new_width, filters], floating. With
 // padding "same" new sizes are the old ones times the strides, with "valid" those and what of the last
-// window reaches further.
+// window reaches further. With output_padding they are (old - 1) * strides + window + output_padding,
+// less 2 * (window / 2) with "same".
 // Weights: "kernel" [kernel_height, kernel_width, filters, channels], "bias" [filters].
 // Floating inputs are converted to the layer's dtype.
 class COHORT_API Conv2DTranspose : public LayerHandle {
  public:
-  // Errors: InvalidArgument (filters, a size or a stride below 1; padding).
-  Conv2DTranspose(int64_t filters, Size2D kernel_size, Conv2DOptions options = {});
+  // Errors: InvalidArgument (filters, a size or a stride below 1; padding; an output_padding below
+  // 0, or not below its stride).
+  Conv2DTranspose(int64_t filters, Size2D kernel_size, Conv2DTransposeOptions options = {});
 };
 
 }  // namespace cohort::keras::layers

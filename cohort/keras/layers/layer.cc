@@ -1,5 +1,6 @@
 #include "cohort/keras/layers/layer.h"
 
+#include <ATen/ops/alias.h>
 #include <c10/util/accumulate.h>
 #include <cxxabi.h>
 
@@ -14,12 +15,33 @@
 #include "cohort/distribute/variable_creation.h"
 #include "cohort/distribute/variable_impl.h"
 #include "cohort/keras/backend.h"
+#include "cohort/keras/layers/describe_leaves.h"
 #include "cohort/keras/layers/layer_handle.h"
 #include "cohort/keras/layers/layer_state.h"
+#include "cohort/keras/masks.h"
 #include "cohort/ops/gradient_tape.h"
 
 namespace cohort {
 namespace internal {
+namespace {
+
+// `inputs`, of which the first tensor has this mask. The caller's own tensor stays without.
+Structure masked_inputs(const Structure& inputs, const Tensor& mask,
+                        const keras::layers::Layer& layer) {
+  bool is_first = true;
+  return inputs.map([&](const Leaf& leaf) -> Leaf {
+    if (!std::exchange(is_first, false)) return leaf;
+    const bool fits = leaf.is_tensor() && mask.scalar_type() == at::kBool && mask.dim() == 2 &&
+                      leaf.dim() >= 2 && mask.sizes() == leaf.tensor().sizes().slice(0, 2);
+    if (fits) return with_mask(at::alias(leaf.tensor()), mask);
+    throw InvalidArgumentError(str("layer '", layer.name(), "' was called with the mask ",
+                                   describe(mask), " for ", describe_leaves(Structure(leaf)),
+                                   "; a mask is bool, [batch, steps] as the input's first two "
+                                   "dimensions"));
+  });
+}
+
+}  // namespace
 
 std::string unqualified_type_name(const std::type_info& type) {
   int status = 0;
@@ -66,7 +88,10 @@ bool Layer::built() const { return state_->build_once.done(); }
 
 bool Layer::trainable() const { return state_->trainable; }
 
-void Layer::set_trainable(bool trainable) { state_->trainable = trainable; }
+void Layer::set_trainable(bool trainable) {
+  internal::Visited visited;
+  state_->set_trainable(trainable, visited);
+}
 
 const std::vector<Layer::Child>& Layer::children() const { return state_->children; }
 
@@ -93,6 +118,10 @@ Tensor Layer::operator()(const Tensor& input, const CallOptions& options) {
 }
 
 Structure Layer::operator()(const Structure& inputs, const CallOptions& options) {
+  if (options.mask.defined()) {
+    const Structure masked = internal::masked_inputs(inputs, options.mask, *this);
+    return (*this)(masked, CallOptions{.training = options.training});
+  }
   return state_->run(inputs, options,
                      [&](const CallOptions& resolved) { return call(inputs, resolved); });
 }
@@ -182,6 +211,10 @@ void Layer::add_loss(const Tensor& loss) {
   state_->losses.add(loss);
 }
 
+void Layer::reset_states() {
+  for (const Child& child : children()) child.layer->reset_states();
+}
+
 void Layer::clear_losses() {
   internal::Visited visited;
   state_->clear_losses(visited);
@@ -232,6 +265,13 @@ void Layer::set_weights(const std::vector<Tensor>& values) const {
   if (values.size() != all.size()) {
     throw InvalidArgumentError(str("layer '", name(), "' has ", all.size(),
                                    " variables, but set_weights got ", values.size(), " values"));
+  }
+  for (size_t i = 0; i < all.size(); ++i) {
+    const bool fits = values[i].defined() && values[i].sizes() == at::IntArrayRef(all[i].shape());
+    if (fits) continue;
+    throw InvalidArgumentError(str(
+        "layer '", name(), "': set_weights got ", internal::describe(values[i]),
+        " for the variable '", all[i].name(), "' of shape ", internal::shape_str(all[i].shape())));
   }
   for (size_t i = 0; i < all.size(); ++i) all[i].assign(values[i]);
 }

@@ -47,6 +47,9 @@ using Shape = std::vector<int64_t>;
 struct CallOptions {
   // Missing: the value of the calling layer or model; false if there is none.
   std::optional<bool> training = std::nullopt;
+  // Which steps of the input count: [batch, steps], bool; of several inputs it is the first one's.
+  // Undefined: those that the layers before have marked.
+  Tensor mask = {};
 };
 
 namespace layers {
@@ -76,6 +79,9 @@ struct InputSpec {
   std::optional<int64_t> min_rank = std::nullopt;
   std::optional<int64_t> last_dim = std::nullopt;
   bool floating = false;
+  // The least sizes of dimensions 1, 2 and so on, of inputs with a rank and a floating dtype: the
+  // window that must fit.
+  std::vector<int64_t> window = {};
 };
 
 // A function with weights. It is built when it first sees an input. Inside a step one replica
@@ -101,8 +107,8 @@ class COHORT_API Layer : public train::Trackable {
   Layer& operator=(const Layer&) = delete;
 
   // Builds the layer if necessary, checks the input, and runs `call`.
-  // Errors: InvalidArgument (rank, dtype or shape of an input, and any error of libtorch inside of
-  // `call`, with this layer's name and the shapes), what build and call throw.
+  // Errors: InvalidArgument (rank, dtype or shape of an input or mask, and any error of libtorch inside
+  // of `call`, with this layer's name and the shapes), what build and call throw.
   Structure operator()(const Structure& inputs, const CallOptions& options = {});
   Tensor operator()(const Tensor& input, const CallOptions& options = {});
 
@@ -111,7 +117,9 @@ class COHORT_API Layer : public train::Trackable {
   const std::string& class_name() const;
   DType dtype() const;
   bool built() const;
-  // False makes all variables, including those of its children, non-trainable.
+  // Whether tapes and optimizers are meant to change the variables. Set also in all children that there
+  // are, which can be set otherwise afterwards; as long as it is false here, none of the children's
+  // variables is trainable.
   bool trainable() const;
   void set_trainable(bool trainable);
 
@@ -124,7 +132,7 @@ class COHORT_API Layer : public train::Trackable {
   int64_t count_params() const;
 
   // The values of variables(), copied. set_weights takes the same list.
-  // Errors: InvalidArgument (their number or a shape), as Variable::assign.
+  // Errors: InvalidArgument (their number or a shape; nothing has changed then), as Variable::assign.
   std::vector<Tensor> get_weights() const;
   void set_weights(const std::vector<Tensor>& values) const;
 
@@ -132,6 +140,9 @@ class COHORT_API Layer : public train::Trackable {
   // add_loss and activity regularisers added in the latest forward pass of the calling replica.
   // Scalars; scale them with nn::scale_regularization_loss.
   std::vector<Tensor> losses() const;
+  // Forgets the state of recurrent layers with `stateful`, here and in all children: the next batch
+  // begins new sequences. Outside of steps.
+  virtual void reset_states();
   // In `call`: adds a loss that depends on the input, for example a mean over the batch.
   // Errors: InvalidArgument (not a scalar).
   void add_loss(const Tensor& loss);

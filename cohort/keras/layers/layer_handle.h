@@ -48,7 +48,7 @@ class COHORT_API LayerHandle {
     return (*layer_)(input, options);
   }
   // Builds the layer for inputs of these specs and returns symbols for its outputs.
-  // Errors: InvalidArgument (as Layer; outputs that are not tensors).
+  // Errors: InvalidArgument (as Layer; outputs that are not tensors; a mask, which a tensor has).
   SymbolicTensor operator()(const SymbolicTensor& input, const CallOptions& options = {}) const;
   SymbolicStructure operator()(const SymbolicStructure& inputs,
                                const CallOptions& options = {}) const;
@@ -68,6 +68,7 @@ class COHORT_API LayerHandle {
   std::vector<Tensor> get_weights() const { return layer_->get_weights(); }
   void set_weights(const std::vector<Tensor>& values) const { layer_->set_weights(values); }
   std::vector<Tensor> losses() const { return layer_->losses(); }
+  void reset_states() const { layer_->reset_states(); }
   std::optional<Config> get_config() const { return layer_->get_config(); }
 
   Layer* get() const { return layer_.get(); }

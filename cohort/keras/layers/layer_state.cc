@@ -153,6 +153,11 @@ void LayerState::check_inputs(const Structure& inputs) const {
     if (spec.floating && !(leaf.is_tensor() && leaf.tensor().is_floating_point())) {
       fail(leaf, "of a floating dtype (a Rescaling layer converts images)");
     }
+    for (size_t i = 0; i < spec.window.size(); ++i) {
+      if (leaf.tensor().size(static_cast<int64_t>(i) + 1) >= spec.window[i]) continue;
+      fail(leaf, "whose sizes from the second on are at least ", shape_str(spec.window),
+           ", its window (padding = \"same\" adds what is missing)");
+    }
     const auto last_dim = [&] {
       return leaf.is_tensor() ? leaf.tensor().size(-1) : leaf.sizes().back();
     };
@@ -188,6 +193,12 @@ void LayerState::add_activity_loss(const Structure& outputs) {
     const int64_t rows = output.dim() == 0 ? 1 : output.size(0);
     losses.add(rows == 0 ? loss * 0 : loss / rows);
   });
+}
+
+void LayerState::set_trainable(bool wanted, Visited& visited) {
+  if (!visited.insert(this)) return;
+  trainable = wanted;
+  for (const Layer::Child& child : children) child.layer->state_->set_trainable(wanted, visited);
 }
 
 void LayerState::clear_losses(Visited& visited) {

@@ -17,7 +17,7 @@
 #include "cohort/core/lazy.h"
 #include "cohort/distribute/build_once.h"
 #include "cohort/keras/layers/layer.h"
-#include "cohort/keras/replica_losses.h"
+#include "cohort/keras/replica_tensors.h"
 
 namespace cohort {
 namespace internal {
@@ -61,6 +61,7 @@ struct LayerState {
 
   void check_name_is_free(std::string_view name) const;
   void track_child(Layer::Child child);
+  void set_trainable(bool wanted, Visited& visited);
   void clear_losses(Visited& visited);
   void collect_losses(std::vector<Tensor>& found, Visited& visited) const;
   void collect_variables(bool parent_trainable, bool want_trainable, std::vector<Variable>& found,
@@ -81,7 +82,7 @@ struct LayerState {
   // The children as a checkpoint names them: layers and `lists`.
   std::vector<train::TrackableChild> named_children;
   std::vector<std::unique_ptr<train::TrackableList>> lists;
-  ReplicaLosses losses;
+  ReplicaTensors losses;
   Lazy<StructureSpec> output_spec;
 
  private:

@@ -96,6 +96,17 @@ TEST(Layer, WeightsCanBeReadAndSet) {
               AllOf(HasSubstr("2 variables"), HasSubstr("1 value")));
 }
 
+TEST(Layer, WeightsOfAWrongShapeChangeNothing) {
+  const Dense dense(2, {.name = "last"});
+  dense(at::ones({1, 3}));
+  const std::vector<Tensor> before = dense.get_weights();
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] {
+                dense.set_weights({at::zeros({3, 2}), at::zeros({3})});
+              }),
+              AllOf(HasSubstr("'last/bias' of shape [2]"), HasSubstr("float32 [3]")));
+  EXPECT_TRUE(dense.get_weights()[0].equal(before[0]));
+}
+
 class Outer : public Model {
  public:
   Outer() { track("inner", inner); }
@@ -122,6 +133,19 @@ TEST(Layer, ModelsFindTheVariablesOfTheirMembers) {
   outer.set_trainable(false);
   EXPECT_THAT(outer.trainable_variables(), IsEmpty());
   EXPECT_THAT(outer.non_trainable_variables(), SizeIs(2));
+}
+
+TEST(Layer, SettingTrainableReachesAllChildren) {
+  Outer outer;
+  outer.set_trainable(false);
+  EXPECT_FALSE(outer.inner.trainable());
+  outer.inner.set_trainable(true);
+  outer(at::ones({1, 2}));
+  EXPECT_THAT(outer.trainable_variables(), IsEmpty());
+  outer.inner.set_trainable(false);
+  outer.set_trainable(true);
+  EXPECT_TRUE(outer.inner.trainable());
+  EXPECT_THAT(outer.trainable_variables(), SizeIs(1));
 }
 
 class Shared : public Model {

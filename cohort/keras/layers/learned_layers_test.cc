@@ -49,6 +49,14 @@ TEST(Pooling1D, TakesWindowsOfSteps) {
   EXPECT_THAT(elements(GlobalMaxPooling1D()(x)), ElementsAre(8));
   EXPECT_THAT(elements(GlobalMaxPooling2D()(x.unsqueeze(1))), ElementsAre(8));
   EXPECT_THAT(thrown<InvalidArgumentError>([] { MaxPooling1D(0); }), HasSubstr("MaxPooling1D"));
+  EXPECT_THAT(thrown<InvalidArgumentError>([] {
+                AveragePooling1D(5, {.name = "shrinks"})(at::ones({2, 4, 3}));
+              }),
+              AllOf(HasSubstr("layer 'shrinks'"), HasSubstr("at least [5]"), HasSubstr("[2,4,3]")));
+  EXPECT_THAT(thrown<InvalidArgumentError>([] {
+                Conv1D(2, 3, {.dilation_rate = 2, .name = "looks"})(at::ones({2, 4, 3}));
+              }),
+              AllOf(HasSubstr("layer 'looks'"), HasSubstr("at least [5]"), HasSubstr("[2,4,3]")));
 }
 
 TEST(Merging, ElementByElement) {

@@ -5,6 +5,9 @@
 #include <ATen/ops/minimum.h>
 #include <ATen/ops/ones.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "cohort/keras/layers/describe_leaves.h"
 #include "cohort/keras/masks.h"
 #include "cohort/keras/saving/layer_config.h"
@@ -38,6 +41,13 @@ Tensor common_mask(const std::vector<Tensor>& tensors) {
 
 using Merge = Tensor (*)(const Tensor& a, const Tensor& b);
 
+// As Keras: what has fewer dimensions lacks those behind the batch, so that [batch, features] goes with each
+// step of [batch, steps, features].
+Tensor of_rank(int64_t rank, Tensor tensor) {
+  while (tensor.dim() > 0 && tensor.dim() < rank) tensor = tensor.unsqueeze(1);
+  return tensor;
+}
+
 // Merges the inputs one after another.
 class MergeImpl : public Layer {
  public:
@@ -52,8 +62,10 @@ class MergeImpl : public Layer {
     return internal::with_mask(merged(tensors), common_mask(tensors));
   }
   virtual Tensor merged(const std::vector<Tensor>& tensors) const {
-    Tensor result = tensors[0];
-    for (size_t i = 1; i < tensors.size(); ++i) result = merge_(result, tensors[i]);
+    int64_t rank = 0;
+    for (const Tensor& tensor : tensors) rank = std::max(rank, tensor.dim());
+    Tensor result = of_rank(rank, tensors[0]);
+    for (size_t i = 1; i < tensors.size(); ++i) result = merge_(result, of_rank(rank, tensors[i]));
     return result;
   }
 

@@ -13,6 +13,7 @@
 #include "cohort/distribute/testing_devices.h"
 #include "cohort/distribute/testing_tasks.h"
 #include "cohort/keras/layers/layers.h"
+#include "cohort/keras/sequential.h"
 #include "cohort/keras/testing_keras.h"
 #include "cohort/ops/gradient_tape.h"
 #include "cohort/train/checkpoint.h"
@@ -57,6 +58,34 @@ TEST(BatchNormalization, AnEmptyBatchMovesNothing) {
   const BatchNormalization layer;
   EXPECT_THAT(layer(at::zeros({0, 3}), kTraining).sizes(), ElementsAre(0, 3));
   EXPECT_THAT(elements(layer.get_weights()[3]), Each(1));
+}
+
+// As Keras 2.15.
+TEST(BatchNormalization, StepsThatDoNotCountAreNoPartOfTheBatch) {
+  const BatchNormalization layer({.momentum = 0.5, .epsilon = 0});
+  const Tensor steps = numbers({1, 5, 0, 0}, {1, 4, 1});
+  const Tensor y = layer(Masking()(steps), kTraining);
+  EXPECT_THAT(elements(y), Pointwise(DoubleNear(1e-5), {-1.0, 1.0, -1.5, -1.5}));
+  EXPECT_THAT(elements(layer.get_weights()[2]), ElementsAre(1.5));
+  EXPECT_THAT(elements(layer.get_weights()[3]), ElementsAre(2.5));
+  // Outside of training, and where nothing counts, by what it has moved to.
+  EXPECT_THAT(elements(layer(Masking()(steps))), elements(layer(steps)));
+  layer(Masking()(steps * 0), kTraining);
+  EXPECT_THAT(elements(layer.get_weights()[2]), ElementsAre(1.5));
+  EXPECT_THAT(elements(layer.get_weights()[3]), ElementsAre(2.5));
+}
+
+TEST(BatchNormalization, AFrozenModelsLayerDoesNotMove) {
+  const Sequential inner({Dense(2), BatchNormalization()});
+  const Sequential outer({inner, Dense(1)});
+  const Tensor x = numbers({1, 2, 30, 4}, {2, 2});
+  outer(x);
+  const std::vector<Tensor> before = inner.get_weights();
+  inner.set_trainable(false);
+  EXPECT_EQ(elements(outer(x, kTraining)), elements(outer(x)));
+  for (size_t i = 0; i < before.size(); ++i) EXPECT_TRUE(inner.get_weights()[i].equal(before[i]));
+  inner.set_trainable(true);
+  EXPECT_NE(elements(outer(x, kTraining)), elements(outer(x)));
 }
 
 TEST(BatchNormalization, RefusesWhatDoesNotFit) {
@@ -128,6 +157,17 @@ TEST(SynchronizedBatchNormalization, IsThatOfOneDeviceWithTheWholeBatch) {
     EXPECT_THAT(three.gradient, Pointwise(DoubleNear(1e-4), one.gradient));
     EXPECT_NEAR(three.moving_variance, one.moving_variance, 1e-5);
   }
+}
+
+TEST(SynchronizedBatchNormalization, CountsTheUnmaskedStepsOfAllReplicas) {
+  const auto strategy = mirrored(2);
+  auto scope = strategy.scope();
+  const BatchNormalization layer({.momentum = 0, .synchronized = true});
+  scope.close();
+  strategy.run([&](const Tensor& x) { layer(Masking()(x), kTraining); },
+               PerReplica<Tensor>{numbers({1, 0, 0}, {1, 3, 1}), numbers({4, 7, 0}, {1, 3, 1})});
+  EXPECT_THAT(elements(layer.variables()[2].value()), ElementsAre(4));
+  EXPECT_THAT(elements(layer.variables()[3].value()), ElementsAre(6));
 }
 
 TEST(SynchronizedBatchNormalization, ReachesOverTasks) {

@@ -12,6 +12,7 @@
 // one with an activity regularizer or another dtype than float32.
 #pragma once
 
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -28,6 +29,8 @@ struct LayerOperation {
   std::vector<const Variable*> parameters = {};
   // What the layer applies to their result by activate_outputs. A plan ends there.
   keras::activations::Activation activation = {};
+  // Why the layer takes no part as it is, for people; empty where it does.
+  std::string why_not = "";
 };
 
 class DescribesOperation {

@@ -19,6 +19,9 @@ class Pooling1DImpl final : public Layer {
         options_(options),
         of_images_(std::move(of_images)) {
     set_input_spec({.rank = 3, .floating = true});
+    if (internal::parse_padding(options.padding, class_name) == internal::Padding::kValid) {
+      input_spec().window = {pool_size};
+    }
   }
 
   std::optional<Config> get_config() const override {

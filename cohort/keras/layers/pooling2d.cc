@@ -27,7 +27,8 @@ class Pooling2DImpl : public Layer {
         padding_(internal::parse_padding(options.padding, class_name)) {
     internal::check_positive(window_.size, class_name, "pool_size");
     internal::check_positive(window_.strides, class_name, "strides");
-    set_input_spec({.rank = 4, .floating = true});
+    set_input_spec(
+        {.rank = 4, .floating = true, .window = internal::whole_window(window_, padding_)});
   }
 
   std::optional<Config> get_config() const override {

@@ -40,6 +40,15 @@ TEST(MaxPooling2D, PaddingNeverWins) {
               ElementsAre(-91));
 }
 
+TEST(MaxPooling2D, SaysWhichImageIsTooSmall) {
+  const MaxPooling2D layer({2, 3}, {.name = "shrinks"});
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { layer(at::ones({4, 5, 2, 7})); }),
+              AllOf(HasSubstr("layer 'shrinks'"), HasSubstr("at least [2,3]"),
+                    HasSubstr("float32 [4,5,2,7]"), HasSubstr("\"same\"")));
+  EXPECT_THAT(MaxPooling2D({2, 3}, {.padding = "same"})(at::ones({4, 5, 2, 7})).sizes(),
+              ElementsAre(4, 3, 1, 7));
+}
+
 TEST(MaxPooling2D, EmptyBatch) {
   EXPECT_THAT(MaxPooling2D()(at::zeros({0, 4, 4, 2})).sizes(), ElementsAre(0, 2, 2, 2));
 }

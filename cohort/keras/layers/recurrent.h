@@ -4,8 +4,14 @@
 //   layers::LSTM encoder(64, {.return_state = true});
 //   Structure output_h_c = encoder(Structure(x));
 //
-// Steps that an Embedding with mask_zero or a Masking layer marks are passed over: the state stays as it
-// is, and so does the output.
+// Steps that an Embedding with mask_zero or a Masking layer marks, or the mask of the call, are passed
+// over: the state stays as it is, and so does the output.
+//
+// With `stateful` a batch's rows go on with the sequences of the batch before, in training and outside of
+// it, until reset_states() of the layer or model; gradients end at the beginning of a batch. Each replica
+// keeps the state of its own rows: batches must have as many rows, in the same order. It is neither a
+// weight nor part of checkpoints. Under parameter servers a worker takes whatever batch comes next, so
+// that there sequences must not be longer than a batch.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +30,7 @@ struct SimpleRNNOptions {
   bool return_sequences = false;  // the outputs of all steps rather than of the last
   bool return_state = false;      // a tuple: the output, then the state
   bool go_backwards = false;      // from the last step to the first
+  bool stateful = false;          // a batch goes on where the one before has stopped, row by row
   initializers::Initializer kernel_initializer = "glorot_uniform";
   initializers::Initializer recurrent_initializer = "orthogonal";
   initializers::Initializer bias_initializer = "zeros";
@@ -59,6 +66,7 @@ struct LSTMOptions {
   bool return_sequences = false;  // the outputs of all steps rather than of the last
   bool return_state = false;      // a tuple: the output, then the state
   bool go_backwards = false;      // from the last step to the first
+  bool stateful = false;          // a batch goes on where the one before has stopped, row by row
   initializers::Initializer kernel_initializer = "glorot_uniform";
   initializers::Initializer recurrent_initializer = "orthogonal";
   initializers::Initializer bias_initializer = "zeros";
@@ -90,6 +98,7 @@ struct GRUOptions {
   bool return_sequences = false;
   bool return_state = false;
   bool go_backwards = false;
+  bool stateful = false;
   initializers::Initializer kernel_initializer = "glorot_uniform";
   initializers::Initializer recurrent_initializer = "orthogonal";
   initializers::Initializer bias_initializer = "zeros";

@@ -11,6 +11,7 @@
 #include "cohort/keras/layers/layer_state.h"
 #include "cohort/keras/layers/operation.h"
 #include "cohort/keras/logits.h"
+#include "cohort/keras/masks.h"
 #include "cohort/ops/plan/recorded.h"
 
 namespace cohort::internal {
@@ -38,6 +39,11 @@ bool has_activation(const LayerOperation& operation) {
   return operation.activation.name() != "linear";
 }
 
+bool is_recurrent(const LayerOperation& operation) {
+  return operation.operations.size() == 1 &&
+         std::holds_alternative<plan::Recurrent>(operation.operations[0]);
+}
+
 // Takes no memory, and stands for any tensor of such a shape.
 Tensor placeholder(const plan::Shape& shape) { return at::zeros({1}, float32).expand(shape); }
 
@@ -55,6 +61,7 @@ std::string why_unplanned(const Layer& layer) {
   if (layer.has_activity_regularizer()) return "it has an activity regularizer";
   if (layer.dtype() != float32) return str("its dtype is ", dtype_name(layer.dtype()));
   const LayerOperation operation = describes->operation();
+  if (!operation.why_not.empty()) return operation.why_not;
   if (!operation.activation.is_named()) return "its activation is a function of the program";
   for (const plan::Operation& step : operation.operations) {
     if (std::string reason = plan::why_not(step); !reason.empty()) return reason;
@@ -83,15 +90,24 @@ Structure run_layers(std::span<Layer* const> layers, const Structure& inputs,
 Segment::Segment(std::span<Layer* const> layers)
     : layers_(layers.begin(), layers.end()),
       activation_(operation_of(*layers.back()).activation),
-      plans_(operations_of(layers)) {}
+      plans_(operations_of(layers)) {
+  for (const plan::Operation& operation : operations_of(layers)) {
+    num_parameters_ += plan::num_parameters(operation);
+  }
+}
 
-// Products alone are as fast in libtorch.
+// Products alone are as fast in libtorch. A recurrent layer divides a batch by other measures than
+// its neighbours, and pays alone.
 size_t Segment::length(std::span<Layer* const> layers) {
   bool worth_it = false;
   size_t length = 0;
   size_t num_parameters = 0;
   while (length < layers.size() && why_unplanned(*layers[length]).empty()) {
     const LayerOperation operation = operation_of(*layers[length]);
+    if (is_recurrent(operation)) {
+      if (length == 0) return 1;
+      break;
+    }
     for (const plan::Operation& step : operation.operations) {
       num_parameters += plan::num_parameters(step);
       worth_it = worth_it || std::holds_alternative<plan::Convolution>(step);
@@ -106,7 +122,7 @@ size_t Segment::length(std::span<Layer* const> layers) {
 Structure Segment::operator()(const Structure& inputs, const CallOptions& options) {
   if (inputs.is_leaf() && inputs.leaf().is_tensor() && inputs.tensor().defined() &&
       inputs.tensor().is_cpu() && inputs.tensor().layout() == at::kStrided &&
-      inputs.tensor().scalar_type() == float32) {
+      inputs.tensor().scalar_type() == float32 && !mask_of(inputs.tensor()).defined()) {
     const Tensor outputs = planned(inputs.tensor().contiguous(), options);
     if (outputs.defined()) return outputs;
   }
@@ -122,9 +138,11 @@ Tensor Segment::planned(const Tensor& input, const CallOptions& options) {
 
   const bool recording = at::GradMode::is_enabled();
   PlanCache::Key key{input.sizes(), recording && input.requires_grad() ? 1u : 0u};
+  const std::vector<Variable>* const variables = this->parameters();
+  if (variables == nullptr) return Tensor();
   std::vector<Tensor> parameters;
-  parameters.reserve(this->parameters().size());
-  for (const Variable& variable : this->parameters()) {
+  parameters.reserve(variables->size());
+  for (const Variable& variable : *variables) {
     parameters.push_back(variable.value());
     if (!plan::is_plain(parameters.back())) return Tensor();
     if (recording && parameters.back().requires_grad()) {
@@ -138,20 +156,23 @@ Tensor Segment::planned(const Tensor& input, const CallOptions& options) {
     compiled = plans_.compile(key);
   }
   if (compiled->plan == nullptr) return Tensor();
+  for (size_t i = 0; i < parameters.size(); ++i) {  // not every layer checks its input's features
+    if (parameters[i].sizes() != compiled->plan->parameter_shape(i)) return Tensor();
+  }
   const Tensor output = plan::run(compiled->plan, input, parameters);
   return activate_outputs(activation_, output);
 }
 
-const std::vector<Variable>& Segment::parameters() const {
-  return parameters_.get([&] {
-    std::vector<Variable> parameters;
-    for (const Layer* layer : layers_) {
-      for (const Variable* parameter : operation_of(*layer).parameters) {
-        if (*parameter) parameters.push_back(*parameter);
-      }
+const std::vector<Variable>* Segment::parameters() const {
+  if (const std::vector<Variable>* known = parameters_.get_if()) return known;
+  std::vector<Variable> parameters;
+  for (const Layer* layer : layers_) {
+    for (const Variable* parameter : operation_of(*layer).parameters) {
+      if (*parameter) parameters.push_back(*parameter);
     }
-    return parameters;
-  });
+  }
+  if (parameters.size() != num_parameters_) return nullptr;
+  return &parameters_.get([&] { return std::move(parameters); });
 }
 
 // Calls the layers around a computation that there is none of: they are built, check such an

@@ -37,11 +37,13 @@ class Segment {
 
  private:
   Tensor planned(const Tensor& input, const keras::CallOptions& options);
-  const std::vector<Variable>& parameters() const;
+  // nullptr where a layer has not made all of its own yet.
+  const std::vector<Variable>* parameters() const;
   bool visit_layers(at::IntArrayRef input, const keras::CallOptions& options);
 
   const std::vector<Layer*> layers_;
   const keras::activations::Activation activation_;  // after the plan
+  size_t num_parameters_ = 0;
   plan::PlanCache plans_;
   Lazy<std::vector<Variable>> parameters_;
 };

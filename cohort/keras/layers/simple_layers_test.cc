@@ -95,6 +95,17 @@ TEST(Dropout, SeedDecidesTheMask) {
   EXPECT_THAT(thrown<InvalidArgumentError>([] { Dropout(1.5); }), HasSubstr("1.5"));
 }
 
+// As Keras: [batch, features] beside each step, also where there are as many steps as examples.
+TEST(Merging, AlignsTheBatchesOfInputsOfUnlikeRank) {
+  const Tensor steps = numbers({1, 2, 3, 4}, {2, 2, 1});
+  const Tensor examples = numbers({10, 20}, {2, 1});
+  EXPECT_THAT(elements(Add()(tuple(steps, examples))), ElementsAre(11, 12, 23, 24));
+  EXPECT_THAT(elements(Subtract()(tuple(examples, steps))), ElementsAre(9, 8, 17, 16));
+  EXPECT_THAT(elements(Average()(tuple(steps, examples))), ElementsAre(5.5, 6, 11.5, 12));
+  EXPECT_THAT(elements(Multiply()(tuple(at::ones({2, 3, 1}), examples))),
+              ElementsAre(10, 10, 10, 20, 20, 20));
+}
+
 TEST(Merging, TakesTuples) {
   const Tensor a = numbers({1, 2}, {1, 2});
   const Tensor b = numbers({10, 20}, {1, 2});

@@ -243,6 +243,11 @@ SymbolicTensor LayerHandle::operator()(const SymbolicTensor& input,
 
 SymbolicStructure LayerHandle::operator()(const SymbolicStructure& inputs,
                                           const CallOptions& options) const {
+  if (options.mask.defined()) {
+    throw InvalidArgumentError(str("layer '", name(),
+                                   "' was called with a mask for symbols; in a functional model a "
+                                   "Masking or Embedding layer marks the steps that count"));
+  }
   StructureSpec spec = internal::infer_outputs(*this, inputs.spec(), options);
   auto node = std::make_shared<internal::SymbolicNode>(
       internal::SymbolicNode{*this, inputs, options, spec.flatten()});

@@ -45,6 +45,17 @@ void check_positive(const keras::layers::Size2D& size, std::string_view layer,
   }
 }
 
+keras::layers::Size2D reach(const Window& window) {
+  return {(window.size.height - 1) * window.dilation.height + 1,
+          (window.size.width - 1) * window.dilation.width + 1};
+}
+
+std::vector<int64_t> whole_window(const Window& window, Padding padding) {
+  if (padding == Padding::kSame) return {};
+  const keras::layers::Size2D least = reach(window);
+  return {least.height, least.width};
+}
+
 Tensor to_channels_first(const Tensor& images) { return images.contiguous().permute({0, 3, 1, 2}); }
 
 Tensor to_channels_last(const Tensor& images) { return images.permute({0, 2, 3, 1}); }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "cohort/core/tensor.h"
 
@@ -37,6 +38,11 @@ struct Window {
   keras::layers::Size2D strides;
   keras::layers::Size2D dilation = 1;
 };
+
+// How far a window reaches, with the gaps of its dilation.
+keras::layers::Size2D reach(const Window& window);
+// The least height and width of images for windows that lie inside of them; empty: any.
+std::vector<int64_t> whole_window(const Window& window, Padding padding);
 
 // Images [batch, height, width, channels] as libtorch's kernels want them: a view
 // [batch, channels, height, width] over the same memory (their channels_last); and back.

@@ -15,6 +15,7 @@
 #include "cohort/keras/backend.h"
 #include "cohort/keras/logits.h"
 #include "cohort/keras/weighting.h"
+#include "cohort/ops/class_rows.h"
 
 namespace cohort {
 namespace internal {
@@ -76,10 +77,20 @@ Predictions best_known(const Tensor& predictions, const Tensor& logits, bool fro
 
 Tensor sparse_crossentropy(const Tensor& y_true, const Tensor& y_pred, bool from_logits,
                            const char* what, std::atomic<bool>& warned) {
-  const auto [predictions, are_logits] =
-      best_known(y_pred, logits_of_softmax(y_pred), from_logits, what);
+  const Predictions known = best_known(y_pred, logits_of_softmax(y_pred), from_logits, what);
+  const Tensor& predictions = known.values;
+  const bool are_logits = known.are_logits;
+  // Without a copy where labels are integers, by the same loop where they are not: a label's dtype changes
+  // no bit.
+  const auto by_rows = [&](const Tensor& of_rows) {
+    return are_logits && are_small_class_rows(of_rows, predictions)
+               ? crossentropy_of_rows(of_rows, predictions)
+               : Tensor();
+  };
+  if (const Tensor losses = by_rows(y_true); losses.defined()) return losses;
   const Tensor labels = sparse_labels(y_true, y_pred, what);
   warn_of_fractions(y_true, what, warned);
+  if (const Tensor losses = by_rows(labels); losses.defined()) return losses;
   const int64_t classes = y_pred.size(-1);
   check_labels(labels, classes);
   constexpr double kEpsilon = keras::backend::kEpsilon;

@@ -4,6 +4,7 @@
 #include "cohort/keras/losses/crossentropy.h"
 #include "cohort/keras/metrics/metric_state.h"
 #include "cohort/keras/weighting.h"
+#include "cohort/ops/class_rows.h"
 
 namespace cohort {
 namespace internal {
@@ -29,6 +30,9 @@ Tensor equal_values(const Tensor& labels, const Tensor& predictions) {
 }
 
 Tensor sparse_matches(const Tensor& labels, const Tensor& predictions) {
+  if (are_small_class_rows(labels, predictions)) {
+    return matches_of_rows(labels, predictions.detach());
+  }
   const Tensor y_true = sparse_labels(labels, predictions, "sparse_categorical_accuracy");
   const Tensor matches = predictions.argmax(-1) == y_true;
   if (!labels.is_floating_point()) return matches;

@@ -5,7 +5,9 @@
 #include "cohort/core/interrupt.h"
 #include "cohort/core/logging.h"
 #include "cohort/distribute/strategy_core.h"
+#include "cohort/keras/callbacks/progbar_logger.h"
 #include "cohort/keras/layers/layer_state.h"
+#include "cohort/keras/training/loop_form.h"
 
 namespace cohort::internal {
 
@@ -55,6 +57,37 @@ Logs Evaluation::run(keras::callbacks::CallbackList& callbacks) {
   for (const auto& [name, value] : entries) result.set(name, value);
   callbacks.on_test_end(result);
   return result;
+}
+
+namespace {
+
+keras::Data weighted(const keras::Data& data, const Structure& sample_weight) {
+  if (sample_weight.num_leaves() == 0) return data;
+  const DataSource::Rows* rows = data.source().rows();
+  if (rows != nullptr) return {rows->x, rows->y, sample_weight};
+  throw InvalidArgumentError(
+      "evaluate: sample_weight stands beside a dataset; make it the third member of the dataset's "
+      "elements");
+}
+
+}  // namespace
+
+Logs run_evaluation(const keras::ModelHandle& handle, const keras::Data& data,
+                    const keras::EvaluateOptions& options) {
+  const auto model = model_of(handle);
+  Training::of(*model).compiled(*model);
+  const auto core = strategy_of(*model);
+  const StrategyScope scope(core);
+  const InterruptScope interrupts;
+  Evaluation evaluation(
+      handle, weighted(data, options.sample_weight),
+      {.batch_size = options.batch_size, .steps = options.steps, .can_interrupt = true});
+  const int verbose = resolve_verbose(options.verbose, *core);
+  keras::callbacks::CallbackList callbacks(options.callbacks);
+  if (verbose > 0) callbacks.append(std::make_shared<keras::callbacks::ProgbarLogger>());
+  callbacks.set_model(handle);
+  callbacks.set_params({.steps = evaluation.expected(), .verbose = verbose});
+  return logs_of(evaluation.runner().run_loop([&] { return form_of(evaluation.run(callbacks)); }));
 }
 
 }  // namespace cohort::internal

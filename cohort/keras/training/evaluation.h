@@ -37,4 +37,8 @@ class Evaluation {
   int64_t steps_;
 };
 
+// evaluate. Errors: its.
+keras::Logs run_evaluation(const keras::ModelHandle& model, const keras::Data& data,
+                           const keras::EvaluateOptions& options);
+
 }  // namespace cohort::internal

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "cohort/core/interrupt.h"
 #include "cohort/core/logging.h"
@@ -93,11 +94,11 @@ FitLoop::FitLoop(const keras::ModelHandle& model, const keras::Data& data,
   callbacks_.set_params({.epochs = options.epochs,
                          .steps = expected_steps(steps_, *state_.input),
                          .verbose = verbose});
-  training_.fit = &state_;
+  outer_ = std::exchange(training_.fit, &state_);
   training_.stop = false;
 }
 
-FitLoop::~FitLoop() { training_.fit = nullptr; }
+FitLoop::~FitLoop() { training_.fit = outer_; }
 
 void FitLoop::check_options() const {
   const auto refuse = [](const auto&... parts) {

@@ -77,6 +77,7 @@ class FitLoop {
   std::optional<keras::Data> validation_data_;
   StepLoop loop_;
   FitState state_;
+  FitState* outer_ = nullptr;  // of the fit in whose callback this one was called
   int64_t steps_ = kAllSteps;  // of an epoch
   bool begins_anew_ = true;    // each epoch, at the beginning of the data
   int64_t executions_ = 0;

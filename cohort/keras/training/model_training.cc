@@ -1,7 +1,8 @@
 // The calls of ModelHandle that train.
-#include "cohort/core/interrupt.h"
+#include <optional>
+
+#include "cohort/distribute/step_runner.h"
 #include "cohort/distribute/strategy_core.h"
-#include "cohort/keras/callbacks/progbar_logger.h"
 #include "cohort/keras/layers/layer_state.h"
 #include "cohort/keras/model.h"
 #include "cohort/keras/training/evaluation.h"
@@ -29,17 +30,6 @@ Data joined_data(const Data& x, const Structure& y, const char* call) {
             "(x, y)"));
   }
   return {rows->x, y, rows->sample_weight};
-}
-
-Data weighted(const Data& data, const Structure& sample_weight, const char* call) {
-  if (sample_weight.num_leaves() == 0) return data;
-  const internal::DataSource::Rows* rows = data.source().rows();
-  if (rows == nullptr) {
-    throw InvalidArgumentError(str(call,
-                                   ": sample_weight stands beside a dataset; make it the third "
-                                   "member of the dataset's elements"));
-  }
-  return {rows->x, rows->y, sample_weight};
 }
 
 // The whole of x and y as one batch.
@@ -75,16 +65,30 @@ Logs run_on_batch(const std::shared_ptr<Model>& model,
   }));
 }
 
+// What `call` returns. Its errors may be of this task alone.
+template <class Call>
+auto in_every_task(const Model& model, const Call& call) {
+  std::optional<decltype(call())> result;
+  internal::in_every_task(internal::strategy_of(model), [&] { result = call(); });
+  return *std::move(result);
+}
+
 }  // namespace
 
 void ModelHandle::compile(const CompileOptions& options) const {
   Model& own = model();
-  const internal::StrategyScope scope(internal::strategy_of(own));
-  Training::of(own).compile(options, own);
+  const auto core = internal::strategy_of(own);
+  const internal::StrategyScope scope(core);
+  try {
+    Training::of(own).compile(options, own);
+  } catch (...) {
+    core->make_runner()->fail(std::current_exception());
+    throw;
+  }
 }
 
 History ModelHandle::fit(const Data& data, const FitOptions& options) const {
-  return internal::FitLoop(*this, data, options).run();
+  return in_every_task(model(), [&] { return internal::FitLoop(*this, data, options).run(); });
 }
 
 History ModelHandle::fit(const Data& x, const Structure& y, const FitOptions& options) const {
@@ -92,20 +96,7 @@ History ModelHandle::fit(const Data& x, const Structure& y, const FitOptions& op
 }
 
 Logs ModelHandle::evaluate(const Data& data, const EvaluateOptions& options) const {
-  Training::of(model()).compiled(model());
-  const auto core = internal::strategy_of(model());
-  const internal::StrategyScope scope(core);
-  const internal::InterruptScope interrupts;
-  internal::Evaluation evaluation(
-      *this, weighted(data, options.sample_weight, "evaluate"),
-      {.batch_size = options.batch_size, .steps = options.steps, .can_interrupt = true});
-  const int verbose = internal::resolve_verbose(options.verbose, *core);
-  callbacks::CallbackList list(options.callbacks);
-  if (verbose > 0) list.append(std::make_shared<callbacks::ProgbarLogger>());
-  list.set_model(*this);
-  list.set_params({.steps = evaluation.expected(), .verbose = verbose});
-  return internal::logs_of(
-      evaluation.runner().run_loop([&] { return internal::form_of(evaluation.run(list)); }));
+  return in_every_task(model(), [&] { return internal::run_evaluation(*this, data, options); });
 }
 
 Logs ModelHandle::evaluate(const Data& x, const Structure& y,
@@ -114,7 +105,7 @@ Logs ModelHandle::evaluate(const Data& x, const Structure& y,
 }
 
 Structure ModelHandle::predict(const Data& data, const PredictOptions& options) const {
-  return internal::run_prediction(*this, data, options);
+  return in_every_task(model(), [&] { return internal::run_prediction(*this, data, options); });
 }
 
 Logs ModelHandle::train_on_batch(const Structure& x, const Structure& y,

@@ -15,11 +15,11 @@ std::vector<Part> divide(int64_t total, int64_t parts) {
   return divided;
 }
 
-Chunks::Chunks(int64_t batch, int64_t widest) : batch(batch) {
+Chunks::Chunks(int64_t batch, int64_t widest, int64_t least) : batch(batch) {
   constexpr int64_t kCached = int64_t{1} << 18;  // elements: half of a second-level cache
   constexpr int64_t kMostLanes = 8;
-  const int64_t wanted =
-      std::clamp<int64_t>(kCached / std::max<int64_t>(widest, 1), 1, batch <= 32 ? 4 : 8);
+  const int64_t wanted = std::max(
+      least, std::clamp<int64_t>(kCached / std::max<int64_t>(widest, 1), 1, batch <= 32 ? 4 : 8));
   const std::vector<Part> parts =
       divide(batch, std::max<int64_t>((batch + wanted - 1) / wanted, 1));
   for (const Part& part : parts) {

@@ -68,6 +68,10 @@ class ConvolutionUnit final : public Unit {
     s_.image = image;
     s_.read = read;
     s_.result = result;
+    if (!has_gaps(operation.size, operation.strides)) return;
+    s_.gaps = operation.strides;
+    s_.operation.strides = {1, 1};
+    s_.read = {result.height, result.width, image.channels};
   }
 
   int64_t in_size() const override { return s_.image.size(); }

@@ -26,7 +26,8 @@ struct SharedByConvolutions {
   Convolution operation;
   Fused fused;
   Image image;
-  Image read;
+  Image read;       // the part of it that is taken
+  Size gaps{1, 1};  // between the pixels that are; see has_gaps
   Image result;
   Chunks chunks{0, 1};
   bool records = false;
@@ -34,7 +35,12 @@ struct SharedByConvolutions {
   std::vector<DescribedConvolution> described;
 
   Crop crop() const {
-    return {image.height, image.width * image.channels, read.height, read.width * read.channels};
+    return {.height = image.height,
+            .width = image.width * image.channels,
+            .kept_height = read.height,
+            .kept_width = read.width * read.channels,
+            .pixel = image.channels,
+            .steps = gaps};
   }
   Image pooled() const {
     return {result.height / fused.tile[0], result.width / fused.tile[1], result.channels};
@@ -56,9 +62,9 @@ struct SharedByConvolutions {
   }
   // Whether they compute the gradients.
   bool has_pooled_gradients() const {
-    return fused.pools() && !operation.same && operation.strides == Size{1, 1} &&
-           operation.dilation == Size{1, 1} && operation.size[0] == operation.size[1] &&
-           has_kernels(pooled_convolution());
+    return fused.pools() && gaps == Size{1, 1} && !operation.same &&
+           operation.strides == Size{1, 1} && operation.dilation == Size{1, 1} &&
+           operation.size[0] == operation.size[1] && has_kernels(pooled_convolution());
   }
   // That of variables.
   Layout plain_kernel() const { return kernel(Tag::hwio); }

@@ -4,36 +4,11 @@
 #include <vector>
 
 #include "cohort/ops/plan/kernels.h"
-#include "cohort/ops/plan/onednn.h"
+#include "cohort/ops/plan/product.h"
 #include "cohort/ops/plan/unit.h"
 
 namespace cohort::internal::plan {
 namespace {
-
-using Product = dnnl::matmul::primitive_desc;
-
-struct ProductSizes {
-  int64_t rows = 0;
-  int64_t inner = 0;
-  int64_t columns = 0;
-};
-// How far the next row and the next column are.
-struct Stride {
-  int64_t row = 0;
-  int64_t column = 1;
-};
-
-Product describe_product(const ProductSizes& sizes, const Stride& left, const Stride& right,
-                         bool adds_bias) {
-  const Layout a({sizes.rows, sizes.inner}, kFloat, {left.row, left.column});
-  const Layout b({sizes.inner, sizes.columns}, kFloat, {right.row, right.column});
-  const Layout c({sizes.rows, sizes.columns}, kFloat, Tag::ab);
-  const Layout bias({1, sizes.columns}, kFloat, Tag::ab);
-  const Product made(adds_bias ? dnnl::matmul::desc(a, b, bias, c) : dnnl::matmul::desc(a, b, c),
-                     own_scratch(), processor());
-  check_is_fast(made, "product");
-  return made;
-}
 
 struct SharedByDense {
   Dense operation;

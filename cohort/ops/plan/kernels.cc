@@ -45,12 +45,31 @@ void narrow(const double* values, int64_t count, float* to) {
 void crop(const Crop& crop, int64_t images, const float* from, float* to) {
   for (int64_t n = 0; n < images; ++n) {
     for (int64_t y = 0; y < crop.kept_height; ++y) {
-      to = std::copy_n(from + (n * crop.height + y) * crop.width, crop.kept_width, to);
+      const float* const row = from + (n * crop.height + y * crop.steps[0]) * crop.width;
+      if (crop.steps[1] == 1) {
+        to = std::copy_n(row, crop.kept_width, to);
+        continue;
+      }
+      for (int64_t x = 0; x < crop.kept_width; x += crop.pixel) {
+        to = std::copy_n(row + x * crop.steps[1], crop.pixel, to);
+      }
     }
   }
 }
 
 void uncrop(const Crop& crop, int64_t images, const float* from, float* to) {
+  if (crop.steps != Size{1, 1}) {
+    std::fill_n(to, images * crop.height * crop.width, 0.f);
+    for (int64_t n = 0; n < images; ++n) {
+      for (int64_t y = 0; y < crop.kept_height; ++y) {
+        float* const row = to + (n * crop.height + y * crop.steps[0]) * crop.width;
+        for (int64_t x = 0; x < crop.kept_width; x += crop.pixel, from += crop.pixel) {
+          std::copy_n(from, crop.pixel, row + x * crop.steps[1]);
+        }
+      }
+    }
+    return;
+  }
   for (int64_t n = 0; n < images; ++n) {
     for (int64_t y = 0; y < crop.kept_height; ++y, from += crop.kept_width) {
       to = std::copy_n(from, crop.kept_width, to);

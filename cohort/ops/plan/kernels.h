@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "cohort/ops/plan/operation.h"
+
 namespace cohort::internal::plan {
 
 // max(0, x) in place; NaN stays.
@@ -14,12 +16,15 @@ void add_column_sums(const float* values, int64_t rows, int64_t channels, double
 void add(const float* values, int64_t count, float* to);
 void narrow(const double* values, int64_t count, float* to);
 
-// Between images of `height` rows of `width` elements and their upper left part, without gaps.
+// Between images of `height` rows of `width` elements and their upper left part, or those pixels, of
+// `pixel` elements each, that stand in every so many rows and columns.
 struct Crop {
   int64_t height = 0;
   int64_t width = 0;
   int64_t kept_height = 0;
   int64_t kept_width = 0;
+  int64_t pixel = 1;
+  Size steps{1, 1};
 
   bool keeps_all() const { return height == kept_height && width == kept_width; }
 };

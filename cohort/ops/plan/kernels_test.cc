@@ -56,5 +56,18 @@ TEST(PlanKernels, CropAndItsOpposite) {
                                 0, 0, 0));
 }
 
+TEST(PlanKernels, CropWithGapsAndItsOpposite) {
+  const Crop part{
+      .height = 3, .width = 6, .kept_height = 2, .kept_width = 4, .pixel = 2, .steps = {2, 2}};
+  std::vector<float> images(18);
+  std::iota(images.begin(), images.end(), 1.f);
+  std::vector<float> kept(8);
+  crop(part, 1, images.data(), kept.data());
+  EXPECT_THAT(kept, ElementsAre(1, 2, 5, 6, 13, 14, 17, 18));
+  std::vector<float> back(18, -1.f);
+  uncrop(part, 1, kept.data(), back.data());
+  EXPECT_THAT(back, ElementsAre(1, 2, 0, 0, 5, 6, 0, 0, 0, 0, 0, 0, 13, 14, 0, 0, 17, 18));
+}
+
 }  // namespace
 }  // namespace cohort::internal::plan

@@ -35,7 +35,8 @@ bool pools_last(const Draft& draft) {
 bool fuse(const Operation& operation, std::vector<Draft>& drafts) {
   if (drafts.empty()) return false;
   Draft& last = drafts.back();
-  if (std::holds_alternative<Rectifier>(operation)) {
+  if (std::holds_alternative<Rectifier>(operation) &&
+      !std::holds_alternative<Recurrent>(last.operation)) {
     last.fused.relu = true;
     return true;
   }
@@ -135,6 +136,8 @@ std::vector<std::unique_ptr<Unit>> make_units(const Request& request, Shape& out
       units.push_back(make_dense(*dense, draft.fused, draft.in[1]));
     } else if (std::holds_alternative<MaxPooling>(draft.operation)) {
       units.push_back(make_pooling(draft.fused, image_of(draft.in)));
+    } else if (const auto* recurrent = std::get_if<Recurrent>(&draft.operation)) {
+      units.push_back(make_recurrent(*recurrent, draft.in[1], draft.in[2]));
     } else {
       units.push_back(make_rectifier(example_size(draft.in)));
     }

@@ -3,9 +3,12 @@
 #include <ATen/ops/addmm.h>
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/conv2d.h>
+#include <ATen/ops/matmul.h>
 #include <ATen/ops/max_pool2d.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/relu.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <limits>
@@ -46,9 +49,14 @@ Tensor padded(const Tensor& images, const Size& size, const Size& strides, const
 
 Tensor convolve(const Convolution& operation, const Tensor& input, const Tensor& kernel,
                 const Tensor& bias) {
-  const Tensor images = padded(input.permute({0, 3, 1, 2}), operation.size, operation.strides,
-                               operation.dilation, operation.same, 0);
-  return at::conv2d(images, kernel.permute({3, 2, 0, 1}).contiguous(), bias, operation.strides,
+  Tensor images = padded(input.permute({0, 3, 1, 2}), operation.size, operation.strides,
+                         operation.dilation, operation.same, 0);
+  Size strides = operation.strides;
+  if (has_gaps(operation.size, strides)) {
+    images = seen_pixels(images, strides);
+    strides = {1, 1};
+  }
+  return at::conv2d(images, kernel.permute({3, 2, 0, 1}).contiguous(), bias, strides,
                     at::IntArrayRef{0, 0}, operation.dilation)
       .permute({0, 2, 3, 1});
 }
@@ -58,6 +66,36 @@ Tensor pool(const MaxPooling& operation, const Tensor& input) {
   const Tensor images = padded(input.permute({0, 3, 1, 2}), operation.size, operation.strides,
                                {1, 1}, operation.same, kLowest);
   return at::max_pool2d(images, operation.size, operation.strides).permute({0, 2, 3, 1});
+}
+
+// sums: [batch, columns], the input's part; h: the state before, c: an LSTM's memory.
+Tensor next_state(const Recurrent& operation, const Tensor& sums, const Tensor& recurrent,
+                  const Tensor& state_bias, const Tensor& h, Tensor& c) {
+  Tensor of_state = at::mm(h, recurrent);
+  if (operation.cell == Cell::kLstm) {
+    const std::vector<Tensor> z = (sums + of_state).chunk(4, 1);
+    c = z[1].sigmoid() * c + z[0].sigmoid() * z[2].tanh();
+    return z[3].sigmoid() * c.tanh();
+  }
+  if (state_bias.defined()) of_state = of_state + state_bias;
+  const std::vector<Tensor> x = sums.chunk(3, 1), u = of_state.chunk(3, 1);
+  const Tensor update = (x[0] + u[0]).sigmoid(), reset = (x[1] + u[1]).sigmoid();
+  return update * h + (1 - update) * (x[2] + reset * u[2]).tanh();
+}
+
+Tensor run_steps(const Recurrent& operation, const Tensor& input, const Tensor& kernel,
+                 const Tensor& recurrent, const Tensor& bias) {
+  const bool two_biases = operation.cell == Cell::kGru && bias.defined();
+  Tensor sums = at::matmul(operation.backwards ? input.flip(1) : input, kernel);
+  if (bias.defined()) sums = sums + (two_biases ? bias.select(0, 0) : bias);
+  Tensor h = at::zeros({input.size(0), operation.units}, input.options());
+  Tensor c = h;
+  std::vector<Tensor> states;
+  for (const Tensor& of_input : sums.unbind(1)) {
+    h = next_state(operation, of_input, recurrent, two_biases ? bias.select(0, 1) : Tensor(), h, c);
+    states.push_back(h);
+  }
+  return operation.sequences ? at::stack(states, 1) : h;
 }
 
 }  // namespace
@@ -70,41 +108,57 @@ Windows windows(int64_t length, int64_t size, int64_t stride, int64_t dilation, 
   return {count, total / 2, total - total / 2};
 }
 
+bool has_gaps(const Size& size, const Size& strides) {
+  return size == Size{1, 1} && strides != Size{1, 1};
+}
+
+Tensor seen_pixels(const Tensor& images, const Size& strides) {
+  constexpr int64_t kEnd = std::numeric_limits<int64_t>::max();
+  return images.slice(2, 0, kEnd, strides[0]).slice(3, 0, kEnd, strides[1]);
+}
+
 size_t num_parameters(const Operation& operation) {
   return std::visit(Match{[](const Convolution& o) -> size_t { return o.bias ? 2 : 1; },
                           [](const Dense& o) -> size_t { return o.bias ? 2 : 1; },
+                          [](const Recurrent& o) -> size_t { return o.bias ? 3 : 2; },
                           [](const auto&) -> size_t { return 0; }},
                     operation);
 }
 
 std::string describe(const Operation& operation) {
-  return std::visit(Match{[](const Convolution& o) { return by(o.size) + " convolution"; },
-                          [](const MaxPooling& o) { return by(o.size) + " max-pooling"; },
-                          [](const Dense&) { return std::string("product"); },
-                          [](const Rectifier&) { return std::string("relu"); },
-                          [](const Flatten&) { return std::string("flatten"); }},
-                    operation);
+  return std::visit(
+      Match{[](const Convolution& o) { return by(o.size) + " convolution"; },
+            [](const MaxPooling& o) { return by(o.size) + " max-pooling"; },
+            [](const Dense&) { return std::string("product"); },
+            [](const Rectifier&) { return std::string("relu"); },
+            [](const Flatten&) { return std::string("flatten"); },
+            [](const Recurrent& o) { return std::string(o.cell == Cell::kLstm ? "LSTM" : "GRU"); }},
+      operation);
 }
 
 Shape result_shape(const Operation& operation, const Shape& input) {
-  return std::visit(Match{[&](const Convolution& o) {
-                            return slide(input, o.size, o.strides, o.dilation, o.same, o.filters);
-                          },
-                          [&](const MaxPooling& o) {
-                            return input.size() == 4
-                                       ? slide(input, o.size, o.strides, {1, 1}, o.same, input[3])
+  return std::visit(
+      Match{[&](const Convolution& o) {
+              return slide(input, o.size, o.strides, o.dilation, o.same, o.filters);
+            },
+            [&](const MaxPooling& o) {
+              return input.size() == 4 ? slide(input, o.size, o.strides, {1, 1}, o.same, input[3])
                                        : Shape();
-                          },
-                          [&](const Dense& o) {
-                            return input.size() == 2 ? Shape{input[0], o.units} : Shape();
-                          },
-                          [&](const Rectifier&) { return input; },
-                          [&](const Flatten&) {
-                            int64_t features = 1;
-                            for (size_t d = 1; d < input.size(); ++d) features *= input[d];
-                            return input.empty() ? Shape() : Shape{input[0], features};
-                          }},
-                    operation);
+            },
+            [&](const Dense& o) {
+              return input.size() == 2 ? Shape{input[0], o.units} : Shape();
+            },
+            [&](const Rectifier&) { return input; },
+            [&](const Flatten&) {
+              int64_t features = 1;
+              for (size_t d = 1; d < input.size(); ++d) features *= input[d];
+              return input.empty() ? Shape() : Shape{input[0], features};
+            },
+            [&](const Recurrent& o) {
+              if (input.size() != 3 || input[1] < 1 || input[2] < 1) return Shape();
+              return o.sequences ? Shape{input[0], input[1], o.units} : Shape{input[0], o.units};
+            }},
+      operation);
 }
 
 std::vector<Shape> parameter_shapes(const Operation& operation, const Shape& input) {
@@ -114,6 +168,11 @@ std::vector<Shape> parameter_shapes(const Operation& operation, const Shape& inp
                        },
                        [&](const Dense& o) -> std::vector<Shape> {
                          return {{input.back(), o.units}, {o.units}};
+                       },
+                       [&](const Recurrent& o) -> std::vector<Shape> {
+                         Shape bias{o.columns()};
+                         if (o.cell == Cell::kGru) bias.insert(bias.begin(), 2);
+                         return {{input.back(), o.columns()}, {o.units, o.columns()}, bias};
                        },
                        [](const auto&) { return std::vector<Shape>(); }},
                  operation);
@@ -139,7 +198,11 @@ Tensor evaluate(const std::vector<Operation>& operations, const Tensor& input,
                                                      : at::mm(value, kernel);
                              },
                              [&](const Rectifier&) { return at::relu(value); },
-                             [&](const Flatten&) { return value.flatten(1); }},
+                             [&](const Flatten&) { return value.flatten(1); },
+                             [&](const Recurrent& o) {
+                               const Tensor kernel = parameter(true), recurrent = parameter(true);
+                               return run_steps(o, value, kernel, recurrent, parameter(o.bias));
+                             }},
                        operation);
   }
   return value;

@@ -1,7 +1,7 @@
 // What layers say of themselves to whoever plans them: operations, free of any library's terms.
 //
 // An operation takes one tensor and its parameters, and gives one. Images are
-// [batch, height, width, channels], rows [batch, features].
+// [batch, height, width, channels], rows [batch, features], sequences [batch, steps, features].
 #pragma once
 
 #include <array>
@@ -13,6 +13,8 @@
 #include "cohort/core/tensor.h"
 
 namespace cohort::internal::plan {
+
+enum class Cell { kLstm, kGru };
 
 using Size = std::array<int64_t, 2>;  // height, width
 
@@ -40,8 +42,23 @@ struct Dense {
 struct Rectifier {};
 // One row for each example.
 struct Flatten {};
+// An LSTM or GRU over sequences, from a state of zeros. Gates are sigmoid's, candidates tanh's; a
+// GRU's reset gate acts after the product (Keras' reset_after). Gives the last state [batch, units],
+// or with `sequences` that of each step, in the order in which they are taken.
+// Parameters: kernel [features, columns], recurrent kernel [units, columns], then, with `bias`, bias
+// [columns], of a GRU [2, columns]. Columns are an LSTM's gates for input, forgetting, candidate and
+// output, `units` each; or a GRU's for update, reset and candidate.
+struct Recurrent {
+  Cell cell = Cell::kLstm;
+  int64_t units = 1;
+  bool bias = true;
+  bool sequences = false;
+  bool backwards = false;  // from the last step to the first
 
-using Operation = std::variant<Convolution, MaxPooling, Dense, Rectifier, Flatten>;
+  int64_t columns() const { return (cell == Cell::kLstm ? 4 : 3) * units; }
+};
+
+using Operation = std::variant<Convolution, MaxPooling, Dense, Rectifier, Flatten, Recurrent>;
 
 using Shape = std::vector<int64_t>;  // of a tensor, batch first
 
@@ -62,6 +79,14 @@ struct Windows {
   int64_t after = 0;
 };
 Windows windows(int64_t length, int64_t size, int64_t stride, int64_t dilation, bool same);
+
+// Whether windows are of one pixel, with gaps between them. oneDNN 2.6's kernels for those copy pixels by
+// whole vectors of channels, beyond the end of their memory where vectors do not divide the channels; so the
+// pixels are taken out first, and convolved without gaps.
+bool has_gaps(const Size& size, const Size& strides);
+// The pixels that such windows see.
+// Shapes: [batch, channels, height, width] -> the same, with fewer rows and columns; a view.
+Tensor seen_pixels(const Tensor& images, const Size& strides);
 
 // The operations one after the other, in libtorch's terms: what a plan must give, and what computes
 // gradients of its gradients. `parameters`: those of all operations, in order. Differentiable, any

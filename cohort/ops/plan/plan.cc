@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "cohort/core/intra_op_parallel.h"
+#include "cohort/core/phase.h"
 #include "cohort/ops/plan/onednn.h"
 
 namespace cohort::internal::plan {
@@ -28,9 +29,12 @@ Plan::Plan(const Request& request) : request_(request) {
     }
     shape = result_shape(operation, shape);
   }
-  int64_t widest = 0;
-  for (const auto& unit : units_) widest = std::max(widest, unit->widest());
-  chunks_ = Chunks(request.input[0], widest);
+  int64_t widest = 0, together = 1;
+  for (const auto& unit : units_) {
+    widest = std::max(widest, unit->widest());
+    together = std::max(together, unit->together());
+  }
+  chunks_ = Chunks(request.input[0], widest, together);
   size_t parameter = 0;
   bool wanted = request.records && request.wants_input;
   for (const auto& unit : units_) {
@@ -40,6 +44,8 @@ Plan::Plan(const Request& request) : request_(request) {
       wanted = wanted || (request.records && request.wants_parameters[parameter]);
     }
     wants_gradient_.push_back(wanted);
+    forward_names_.push_back("forward: " + unit->describe());
+    backward_names_.push_back("backward: " + unit->describe());
   }
 }
 
@@ -112,6 +118,7 @@ void Plan::forward(ForwardPass& pass, const float* input, const float* const* pa
       float* const own = pass.values[u].data();
       float* const last = output + chunk.first * units_.back()->out_size();
       float* const out = own == nullptr ? last : own + kept * units_[u]->out_size();
+      const ScopedPart part(forward_names_[u]);
       pass.units[u]->run(chunk, in, out);
       if (u + 1 == units_.size() && out != last) {
         std::copy_n(out, chunk.count * units_[u]->out_size(), last);
@@ -144,6 +151,7 @@ void Plan::backward(const ForwardPass& forward, BackwardPass& pass, size_t u, co
   intra_op_parallel_for(0, static_cast<int64_t>(chunks_.lanes.size()),
                         per_thread(2 * units_[u]->work() * chunks_.batch),
                         [&](int64_t first, int64_t last) {
+                          const ScopedPart part(backward_names_[u]);
                           for (int64_t lane = first; lane < last; ++lane) {
                             for (const Chunk& chunk : chunks_.lanes[static_cast<size_t>(lane)]) {
                               unit.run(chunk);

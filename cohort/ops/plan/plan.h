@@ -61,6 +61,8 @@ class Plan {
   // The place among all parameters of unit u's first, and how many it has.
   size_t first_parameter(size_t u) const { return first_parameter_[u]; }
   size_t num_parameters(size_t u) const { return units_[u]->num_parameters(); }
+  // How many of them its backward pass reads.
+  size_t num_kernels(size_t u) const { return units_[u]->num_kernels(); }
   const Shape& parameter_shape(size_t i) const { return parameter_shapes_[i]; }
   // Whether somebody wants a gradient that comes from unit u, or from before it.
   bool wants_gradient(size_t u) const { return wants_gradient_[u]; }
@@ -90,6 +92,8 @@ class Plan {
   Request request_;
   Shape output_;
   std::vector<std::unique_ptr<Unit>> units_;
+  std::vector<std::string> forward_names_;  // of units, in traces
+  std::vector<std::string> backward_names_;
   std::vector<size_t> first_parameter_;
   std::vector<Shape> parameter_shapes_;
   std::vector<bool> wants_gradient_;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "cohort/core/time_histogram.h"
+
 namespace cohort::internal::plan {
 
 std::shared_ptr<const Compiled> PlanCache::find(const Key& key) {
@@ -32,6 +34,8 @@ std::shared_ptr<const Compiled> PlanCache::compile(const Key& key) {
       request.wants_parameters.push_back(((wants >>= 1) & 1) != 0);
     }
   }
+  static TimeHistogram& times = time_histogram("plan_creation");
+  const TimedScope timed(times);
   auto compiled = std::make_shared<const Compiled>(Plan::compile(request));
   entries_.push_front({request.input, key.wants, compiled, 0});
   if (entries_.size() > kMost) entries_.pop_back();

@@ -5,8 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <random>
+#include <set>
 
 #include "cohort/core/intra_op_threads.h"
+#include "cohort/core/profiler.h"
 #include "cohort/ops/plan/testing_plan.h"
 #include "cohort/ops/plan/vectors.h"
 
@@ -15,6 +17,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsSupersetOf;
 
 // The guide's model.
 std::vector<Operation> cnn() {
@@ -51,62 +54,49 @@ TEST(Plan, EqualsLibtorchForEveryOperation) {
         {{Convolution{.filters = 48, .size = {2, 2}, .bias = false},
           Convolution{.filters = 5, .size = {3, 3}, .bias = false}, MaxPooling{}},
          {batch, 14, 12, 2}},
+        {{Convolution{.filters = 5, .size = {1, 1}, .strides = {2, 3}}, Rectifier{}},
+         {batch, 12, 13, 3}},
+        {{Convolution{.filters = 16, .size = {1, 1}, .strides = {1, 2}, .same = true}},
+         {batch, 8, 9, 1}},
+        {{Convolution{.filters = 6, .size = {3, 3}},
+          Convolution{.filters = 9, .size = {1, 1}, .strides = {2, 2}}, MaxPooling{},
+          Convolution{.filters = 4, .size = {2, 2}}},
+         {batch, 20, 18, 2}},
         {{MaxPooling{}, Rectifier{}}, {batch, 7, 6, 5}},
         {{Rectifier{}}, {batch, 5}},
         {{Dense{.units = 6}}, {batch, 4}},
         {{Dense{.units = 130, .bias = false}, Rectifier{}}, {batch, 257}},
         {{Flatten{}, Dense{.units = 3}, Rectifier{}, Dense{.units = 2}}, {batch, 3, 2, 2}},
     };
-    for (const Case& c : cases) expect_plan_equals_libtorch(c);
+    for (const Case& c : cases) EXPECT_EQ(difference_from_libtorch(c), "") << text_of(c);
+  }
+}
+
+// oneDNN's own kernels for such windows write beyond their memory: the heap does not survive this.
+TEST(Plan, WindowsWithGapsKeepToTheirImages) {
+  for (const int64_t channels : {1, 2, 3, 5, 7, 9, 12, 16, 20}) {
+    for (const int64_t batch : {4, 5, 8}) {
+      const Case c{{Convolution{.filters = 16, .size = {1, 1}, .strides = {2, 2}}},
+                   {batch, 12, 12, channels}};
+      EXPECT_EQ(difference_from_libtorch(c), "") << text_of(c);
+    }
   }
 }
 
 TEST(Plan, EqualsLibtorchForWholeModels) {
   for (const int64_t batch : {1, 5, 8, 64, 100}) {
-    expect_plan_equals_libtorch({cnn(), {batch, 28, 28, 1}});
+    EXPECT_EQ(difference_from_libtorch({cnn(), {batch, 28, 28, 1}}), "") << batch;
   }
 }
 
-// Seeds 0 to 39: up to five random operations on a random image.
 TEST(Plan, EqualsLibtorchForRandomModels) {
-  for (unsigned seed = 0; seed < 40; ++seed) {
+  for (unsigned seed = 0; seed < 200; ++seed) {
     std::mt19937 random(seed);
     const auto draw = [&](int64_t low, int64_t high) {
       return low + static_cast<int64_t>(random() % static_cast<unsigned>(high - low + 1));
     };
-    Case c{{}, {draw(1, 12), draw(4, 24), draw(4, 24), draw(1, 20)}};
-    Shape shape = c.input;
-    for (int64_t count = draw(1, 5); count > 0;) {
-      Operation operation = Rectifier{};
-      switch (draw(0, 4)) {
-        case 0:
-        case 1:
-          operation = Convolution{.filters = draw(1, 40),
-                                  .size = {draw(1, 4), draw(1, 4)},
-                                  .strides = {draw(1, 2), draw(1, 2)},
-                                  .same = draw(0, 1) == 1,
-                                  .bias = draw(0, 1) == 1};
-          break;
-        case 2: {
-          const Size tile{draw(1, 3), draw(1, 3)};
-          operation = MaxPooling{tile, tile};
-          break;
-        }
-        case 3:
-          if (shape.size() == 4 && count > 2) continue;
-          operation = shape.size() == 4 ? Operation(Flatten{}) : Operation(Dense{draw(1, 50)});
-          break;
-        default:
-          break;
-      }
-      Shape next = result_shape(operation, shape);
-      if (next.empty()) continue;
-      c.operations.push_back(operation);
-      shape = std::move(next);
-      --count;
-    }
-    SCOPED_TRACE(seed);
-    expect_plan_equals_libtorch(c);
+    const Case c = random_case(draw, 9);
+    EXPECT_EQ(difference_from_libtorch(c), "") << "seed " << seed << ": " << text_of(c);
   }
 }
 
@@ -126,6 +116,20 @@ std::vector<Tensor> outcome(const Case& c, const Tensor& input,
     }
   }
   return all;
+}
+
+TEST(Plan, ShowsItsPartsInATrace) {
+  const Case c{cnn(), {8, 28, 28, 1}};
+  const Tensor input = at::randn(c.input);
+  const std::vector<Tensor> parameters = random_parameters(c);
+  profiler::start({.trace = true});
+  outcome(c, input, parameters);
+  const profiler::Profile profile = profiler::stop();
+  std::set<std::string> names;
+  for (const profiler::ThreadProfile& thread : profile.threads) {
+    for (const profiler::TracePart& part : thread.parts) names.insert(part.name);
+  }
+  EXPECT_THAT(names, IsSupersetOf({"forward: product + bias + relu", "backward: product + bias"}));
 }
 
 TEST(Plan, GivesTheSameBitsOnAnyNumberOfThreads) {

@@ -10,7 +10,7 @@
 namespace cohort::internal::plan {
 namespace {
 
-constexpr PooledConvolution kShapes[] = {
+constexpr PooledConvolution kPooledShapes[] = {
     {.height = 12,
      .width = 12,
      .channels = 32,
@@ -41,7 +41,7 @@ std::vector<float> draw(std::mt19937& random, int64_t count) {
 }
 
 TEST(PooledGradientKernels, EqualTheirReferences) {
-  for (const PooledConvolution& s : kShapes) {
+  for (const PooledConvolution& s : kPooledShapes) {
     std::mt19937 random(1);
     const int64_t pixels = s.height * s.width * s.channels;
     const int64_t weights = s.filters * 9 * s.channels;
@@ -69,10 +69,10 @@ TEST(PooledGradientKernels, EqualTheirReferences) {
 }
 
 TEST(PooledGradientKernels, AreForFullVectorsOfChannels) {
-  PooledConvolution shape = kShapes[0];
+  PooledConvolution shape = kPooledShapes[0];
   shape.channels = 20;
   EXPECT_FALSE(has_kernels(shape));
-  shape = kShapes[0];
+  shape = kPooledShapes[0];
   shape.size = 5;
   EXPECT_FALSE(has_kernels(shape));
 }

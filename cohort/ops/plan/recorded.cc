@@ -29,6 +29,7 @@ class Recording {
   Recording(std::shared_ptr<const Plan> plan, const Tensor& input,
             const std::vector<Tensor>& parameters)
       : plan_(std::move(plan)), forward_(plan_->take_forward()), input_(input, false) {
+    parameters_.reserve(parameters.size());
     for (const Tensor& parameter : parameters) parameters_.emplace_back(parameter, false);
   }
   ~Recording() {
@@ -131,9 +132,12 @@ class UnitNode final : public Node {
     const size_t count = plan.num_parameters(unit_);
     variable_list results(1 + count);
     // Of a bias no gradient needs the value.
-    const Tensor kernel = count > 0 ? recording_->parameter(first) : Tensor();
-    const float* const parameters[kMostParameters] = {kernel.defined() ? kernel.data_ptr<float>()
-                                                                       : nullptr};
+    Tensor kernels[kMostParameters];
+    const float* parameters[kMostParameters] = {};
+    for (size_t i = 0; i < plan.num_kernels(unit_); ++i) {
+      kernels[i] = recording_->parameter(first + i);
+      parameters[i] = kernels[i].data_ptr<float>();
+    }
     float* gradients[kMostParameters] = {};
     for (size_t i = 0; i < count; ++i) {
       if (!task_should_compute_output(1 + i)) continue;
@@ -210,12 +214,14 @@ void record(const std::shared_ptr<Recording>& recording, const Tensor& input,
   for (size_t u = 0; u < plan.num_units(); ++u) {
     if (!plan.wants_gradient(u)) continue;
     const std::shared_ptr<Node> node(new UnitNode(recording, u), torch::autograd::deleteNode);
-    node->add_next_edge(std::move(before));
+    torch::autograd::edge_list edges;
+    edges.reserve(1 + plan.num_parameters(u));
+    edges.push_back(std::move(before));
     for (size_t i = 0; i < plan.num_parameters(u); ++i) {
       const size_t parameter = plan.first_parameter(u) + i;
-      node->add_next_edge(
-          edge_of(parameters[parameter], plan.request().wants_parameters[parameter]));
+      edges.push_back(edge_of(parameters[parameter], plan.request().wants_parameters[parameter]));
     }
+    node->set_next_edges(std::move(edges));
     if (u + 1 == plan.num_units()) {
       torch::autograd::set_history(output, node);
     } else {

@@ -94,7 +94,7 @@ TEST_F(RecordedPlan, GradientsOfGradientsAreLibtorchs) {
   const auto ours = second(run());
   const auto theirs = second(reference());
   for (size_t i = 0; i < sources.size(); ++i) {
-    expect_close(ours[i], theirs[i].to(at::kDouble), std::to_string(i));
+    EXPECT_EQ(difference(ours[i], theirs[i].to(at::kDouble), std::to_string(i)), "");
   }
 }
 
@@ -110,11 +110,12 @@ TEST_F(RecordedPlan, ParametersThatAreOneTensor) {
   const auto ours = both(plan::run(plan.plan, x, {kernel, kernel}));
   const auto theirs = both(evaluate(twice.operations, x, {kernel, kernel}));
   for (size_t i = 0; i < 2; ++i) {
-    expect_close(ours[i].detach(), theirs[i].detach().to(at::kDouble), std::to_string(i));
+    EXPECT_EQ(difference(ours[i].detach(), theirs[i].detach().to(at::kDouble), std::to_string(i)),
+              "");
   }
   const auto plain = grad({plan::run(plan.plan, x, {kernel, kernel}).square().sum()}, {kernel, x});
   for (size_t i = 0; i < 2; ++i) {
-    expect_close(plain[i], theirs[i].detach().to(at::kDouble), std::to_string(i));
+    EXPECT_EQ(difference(plain[i], theirs[i].detach().to(at::kDouble), std::to_string(i)), "");
   }
 }
 
@@ -147,7 +148,7 @@ TEST_F(RecordedPlan, IsPartOfALargerGraph) {
   const auto theirs =
       through([&](const Tensor& y) { return evaluate(model.operations, y, parameters); });
   for (size_t i = 0; i < 2; ++i) {
-    expect_close(ours[i], theirs[i].to(at::kDouble), std::to_string(i));
+    EXPECT_EQ(difference(ours[i], theirs[i].to(at::kDouble), std::to_string(i)), "");
   }
 }
 

@@ -1,26 +1,24 @@
-// For tests of plans: random numbers, and a plan's results beside those of libtorch in float64.
+// For tests of plans: a plan's results beside those of libtorch in float64. Without gtest's macros, since a
+// fuzzer uses it, too.
 #pragma once
 
 #include <ATen/ops/randint.h>
-#include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
+#include <sstream>
 #include <string>
 #include <vector>
 
+#include "cohort/core/error.h"
 #include "cohort/ops/gradient_tape.h"
+#include "cohort/ops/plan/random_case.h"
 #include "cohort/ops/plan/recorded.h"
 
 namespace cohort::internal::plan {
 
-struct Case {
-  std::vector<Operation> operations;
-  Shape input;
-};
-
 inline std::string text_of(const Case& c) {
-  std::string text = ::testing::PrintToString(c.input);
+  std::string text = shape_str(c.input);
   for (const Operation& operation : c.operations) text += ", " + describe(operation);
   return text;
 }
@@ -36,7 +34,7 @@ inline std::vector<Tensor> random_parameters(const Case& c) {
   Shape shape = c.input;
   for (const Operation& operation : c.operations) {
     for (const Shape& parameter : parameter_shapes(operation, shape)) {
-      parameters.push_back(random_numbers(1, parameter));
+      parameters.push_back(random_numbers(kMostParameter, parameter));
     }
     shape = result_shape(operation, shape);
   }
@@ -57,14 +55,16 @@ inline Compiled compile(const Case& c, bool records, bool wants_input = true) {
   return Plan::compile(request);
 }
 
-// Within 1e-5 of the largest.
-inline void expect_close(const Tensor& ours, const Tensor& theirs, const std::string& what) {
-  ASSERT_TRUE(ours.defined()) << what;
-  ASSERT_EQ(ours.sizes(), theirs.sizes()) << what;
-  if (theirs.numel() == 0) return;
+// How they differ: empty where they agree to 1e-5 of the largest.
+inline std::string difference(const Tensor& ours, const Tensor& theirs, const std::string& what) {
+  if (!ours.defined() || ours.sizes() != theirs.sizes()) {
+    return str(what, ": ", internal::describe(ours), " for ", internal::describe(theirs), "\n");
+  }
+  if (theirs.numel() == 0) return "";
   const double largest = std::max(theirs.abs().max().item<double>(), 1e-3);
-  const double difference = (ours.to(at::kDouble) - theirs).abs().max().item<double>();
-  EXPECT_LE(difference, 1e-5 * largest) << what;
+  const double most = (ours.to(at::kDouble) - theirs).abs().max().item<double>();
+  if (most <= 1e-5 * largest) return "";
+  return str(what, ": off by ", most, " of ", largest, "\n");
 }
 
 inline std::vector<Tensor> sources_of(const Tensor& input, const std::vector<Tensor>& parameters) {
@@ -74,10 +74,10 @@ inline std::vector<Tensor> sources_of(const Tensor& input, const std::vector<Ten
   return sources;
 }
 
-// Values and gradients, with and without the input's, and values without recording.
-inline void expect_plan_equals_libtorch(const Case& c) {
-  const std::string what = text_of(c);
-  const Tensor input = random_numbers(2, c.input);
+// How a plan's values and gradients, with and without the input's, and its values without recording
+// differ from libtorch's; empty where they agree. no_plan: where it is no difference that there is none.
+inline std::string difference_from_libtorch(const Case& c, bool no_plan = false) {
+  const Tensor input = random_numbers(kMostInput, c.input);
   const std::vector<Tensor> parameters = random_parameters(c);
   const GradientTape tape({.persistent = true});
   const std::vector<Tensor> sources = sources_of(input, parameters);
@@ -90,25 +90,29 @@ inline void expect_plan_equals_libtorch(const Case& c) {
   const std::vector<Tensor> their_gradients =
       torch::autograd::grad({theirs}, wide, {weights.to(at::kDouble)});
 
+  std::string found;
   Tensor recorded;
   for (const bool wants_input : {true, false}) {
     if (!wants_input && parameters.empty()) continue;
     const Compiled compiled = compile(c, true, wants_input);
-    ASSERT_NE(compiled.plan, nullptr) << what << ": " << compiled.why_not;
+    if (compiled.plan == nullptr) return no_plan ? "" : str("no plan: ", compiled.why_not, "\n");
     recorded = run(compiled.plan, input, parameters);
-    expect_close(recorded, theirs, what);
-    const std::vector<Tensor> of(sources.begin() + (wants_input ? 0 : 1), sources.end());
+    found += difference(recorded, theirs, "values");
+    const size_t first = wants_input ? 0 : 1;
+    const std::vector<Tensor> of(sources.begin() + static_cast<std::ptrdiff_t>(first),
+                                 sources.end());
     const std::vector<Tensor> gradients = torch::autograd::grad({recorded}, of, {weights});
     for (size_t i = 0; i < of.size(); ++i) {
-      const size_t source = i + (wants_input ? 0 : 1);
-      expect_close(gradients[i], their_gradients[source],
-                   what + ": gradient " + std::to_string(source));
+      found += difference(gradients[i], their_gradients[i + first], str("gradient ", i + first));
     }
   }
   const NoGradient no_gradient;
   const Compiled forward = compile(c, false);
-  ASSERT_NE(forward.plan, nullptr);
-  EXPECT_TRUE(run(forward.plan, input, parameters).equal(recorded.detach())) << what;
+  if (forward.plan == nullptr) return found + "no plan without gradients\n";
+  if (!run(forward.plan, input, parameters).equal(recorded.detach())) {
+    found += "other bits without gradients\n";
+  }
+  return found;
 }
 
 }  // namespace cohort::internal::plan

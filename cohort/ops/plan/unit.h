@@ -1,6 +1,7 @@
 // The parts of a plan: each an operation, with those that are fused into it.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <string>
 
@@ -10,8 +11,8 @@
 
 namespace cohort::internal::plan {
 
-// The most parameters that a unit has: a kernel and a bias.
-inline constexpr size_t kMostParameters = 2;
+// The most parameters that a unit has: two kernels and a bias.
+inline constexpr size_t kMostParameters = 3;
 
 // What a unit remembers of one forward pass, and the memory it needs for it.
 // Thread safety: run from one thread a lane; the others while no run is under way.
@@ -54,10 +55,14 @@ class Unit {
   virtual int64_t in_size() const = 0;
   virtual int64_t out_size() const = 0;
   virtual size_t num_parameters() const = 0;
+  // How many of them, from the first on, a backward pass reads.
+  virtual size_t num_kernels() const { return std::min<size_t>(num_parameters(), 1); }
   // Multiplications of an example's forward pass.
   virtual int64_t work() const = 0;
   // The elements of its largest value, for an example.
   virtual int64_t widest() const = 0;
+  // The examples that it computes together where it can.
+  virtual int64_t together() const { return 1; }
   // Whether Backward reads Values::out.
   virtual bool reads_output() const = 0;
   // For texts: "3x3 convolution + bias + relu + 2x2 max-pooling".
@@ -95,5 +100,6 @@ std::unique_ptr<Unit> make_convolution(const Convolution& operation, const Fused
 std::unique_ptr<Unit> make_dense(const Dense& operation, const Fused& fused, int64_t features);
 std::unique_ptr<Unit> make_pooling(const Fused& fused, const Image& image);
 std::unique_ptr<Unit> make_rectifier(int64_t size);
+std::unique_ptr<Unit> make_recurrent(const Recurrent& operation, int64_t steps, int64_t features);
 
 }  // namespace cohort::internal::plan

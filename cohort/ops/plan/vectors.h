@@ -10,6 +10,9 @@ inline constexpr int64_t kVector = 16;
 typedef float Floats __attribute__((vector_size(64)));
 typedef int32_t Ints __attribute__((vector_size(64)));
 typedef uint8_t Bytes __attribute__((vector_size(16)));
+// Eight, for loops that keep as many sums as there are registers.
+typedef float HalfFloats __attribute__((vector_size(32)));
+typedef int32_t HalfInts __attribute__((vector_size(32)));
 
 // For functions that are inlined into one that is compiled for several processors.
 #define COHORT_INLINE inline __attribute__((always_inline))

@@ -17,7 +17,7 @@
 namespace cohort::internal {
 namespace {
 
-enum ClosureMethod : size_t { kRun, kMakeInput, kHello, kSkip };
+enum ClosureMethod : size_t { kRun, kMakeInput, kHello, kSkip, kDropInput };
 constexpr rpc::MethodSpec kClosureMethods[] = {
     {.name = "run",
      .callers = rpc::Role::kCoordinator,
@@ -26,6 +26,7 @@ constexpr rpc::MethodSpec kClosureMethods[] = {
     {.name = "make_input", .callers = rpc::Role::kCoordinator, .fenced = false},
     {.name = "hello", .callers = rpc::Role::kCoordinator, .fenced = false},
     {.name = "skip", .callers = rpc::Role::kCoordinator, .fenced = false},
+    {.name = "drop_input", .callers = rpc::Role::kCoordinator, .fenced = false},
 };
 
 }  // namespace
@@ -96,7 +97,11 @@ void ClosureService::answer(size_t method, const CallPtr& call,
                           .is_skipped = method == kSkip});
   }
   const MakeInput making = decode_make_input(call->request());
-  make_input(*core_of(generation_of(making.session)), making);
+  if (method == kDropInput) {
+    drop_input(making);
+  } else {
+    make_input(*core_of(generation_of(making.session)), making);
+  }
   call->reply({.control = ""});
 }
 
@@ -250,6 +255,9 @@ rpc::Message ClosureService::result_of(ParameterServerCore& core, const RunClosu
 void ClosureService::make_input(ParameterServerCore& core, const MakeInput& request) {
   fence_->check_closure(request.session);
   core.set_session(request.session);
+  // In each session all are made that closures still take.
+  if (request.session > inputs_session_) inputs_.clear();
+  inputs_session_ = request.session;
   Input& input = inputs_[request.input];
   input = {};
   try {
@@ -267,6 +275,11 @@ void ClosureService::make_input(ParameterServerCore& core, const MakeInput& requ
     input.error = std::current_exception();
     throw;
   }
+}
+
+void ClosureService::drop_input(const MakeInput& request) {
+  fence_->check_closure(request.session);
+  inputs_.erase(request.input);
 }
 
 }  // namespace cohort::internal

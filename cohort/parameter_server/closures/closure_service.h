@@ -26,8 +26,8 @@ namespace cohort::internal {
 
 class ParameterServerCore;
 
-// Methods: "run", "make_input", "skip", for the place of a closure that does not come, and "hello", which answers
-// when the worker is there. Only the cluster's
+// Methods: "run", "make_input", "drop_input", "skip", for the place of a closure that does not come, and "hello",
+// which answers when the worker is there. Only the cluster's
 // coordinator may call them; closures and inputs of others than the one that has this worker, and of
 // earlier sessions, are refused.
 class ClosureService final : public rpc::Service, public ServedTask {
@@ -76,6 +76,7 @@ class ClosureService final : public rpc::Service, public ServedTask {
                         const Structure& arguments);
   void fail(rpc::Call& call, const std::exception_ptr& thrown) const;
   void make_input(ParameterServerCore& core, const MakeInput& request);
+  void drop_input(const MakeInput& request);
 
   const TaskId self_;
   const std::shared_ptr<CoordinatorFence> fence_;
@@ -84,6 +85,7 @@ class ClosureService final : public rpc::Service, public ServedTask {
   void report(std::chrono::nanoseconds took);
 
   std::map<uint64_t, Input> inputs_;     // of the pool's one thread, as is what follows
+  SessionId inputs_session_ = 0;         // in which they were made
   SessionId session_ = 0;                // the latest that closures came of
   uint64_t next_ = 0;                    // in its order
   std::map<uint64_t, Arrival> arrived_;  // of it, too early

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "cohort/core/error.h"
+#include "cohort/core/time_histogram.h"
 
 namespace cohort::internal {
 namespace {
@@ -137,6 +138,8 @@ ClosurePtr ClosureQueue::land(int worker, const Closure& closure) {
   if (flight == flights_.end() || flight->second.worker != worker) {
     throw InternalError(str("worker ", worker, " does not have closure ", closure.id));
   }
+  static TimeHistogram& times = time_histogram("closure_execution");
+  times.add(Clock::now() - flight->second.since);
   ClosurePtr landed = std::move(flight->second.closure);
   flights_.erase(flight);
   return landed;

@@ -24,15 +24,17 @@
 #include "cohort/core/function_ref.h"
 #include "cohort/core/structure.h"
 #include "cohort/parameter_server/closures/closure_message.h"
+#include "cohort/parameter_server/coordinator/input_handle.h"
 #include "cohort/parameter_server/coordinator/remote_result.h"
 
 namespace cohort::internal {
 
 struct Closure {
-  std::string function;                  // its name in every task
-  std::vector<uint64_t> inputs;          // of its worker
-  Structure arguments;                   // a tuple
-  std::vector<WorkerValue> values = {};  // of its worker, in the place of arguments
+  std::string function;                    // its name in every task
+  std::vector<uint64_t> inputs;            // of its worker
+  Structure arguments;                     // a tuple
+  std::vector<WorkerValue> values = {};    // of its worker, in the place of arguments
+  std::vector<InputHandlePtr> holds = {};  // so that workers have the inputs and values
   std::shared_ptr<RemoteResult> result = std::make_shared<RemoteResult>();
   bool awaits_arguments = false;  // it is handed out after ready()
   bool names_itself = true;       // in its error

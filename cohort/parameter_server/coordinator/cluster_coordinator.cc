@@ -5,6 +5,7 @@
 #include "cohort/cluster/known_jobs.h"
 #include "cohort/core/error.h"
 #include "cohort/core/task.h"
+#include "cohort/core/time_histogram.h"
 #include "cohort/parameter_server/coordinator/coordinator_core.h"
 #include "cohort/parameter_server/parameter_server_core.h"
 
@@ -29,6 +30,8 @@ RemoteValue::RemoteValue(std::shared_ptr<internal::RemoteResult> result)
     : result_(std::move(result)) {}
 
 Structure RemoteValue::fetch(std::chrono::milliseconds timeout) const {
+  static internal::TimeHistogram& times = internal::time_histogram("remote_value_fetch");
+  const internal::TimedScope timed(times);
   return result_->get(after(timeout), "the scheduled function");
 }
 
@@ -81,8 +84,7 @@ ClusterCoordinator& ClusterCoordinator::operator=(ClusterCoordinator&& other) no
   return *this;
 }
 
-RemoteValue ClusterCoordinator::schedule_erased(const WorkerFunction& function,
-                                                std::vector<uint64_t> inputs,
+RemoteValue ClusterCoordinator::schedule_erased(const WorkerFunction& function, Inputs inputs,
                                                 std::vector<Value> arguments) const {
   if (function.makes_input()) {
     throw InvalidArgumentError(
@@ -90,14 +92,14 @@ RemoteValue ClusterCoordinator::schedule_erased(const WorkerFunction& function,
   }
   std::vector<internal::CoordinatorCore::Argument> given;
   for (Value& argument : arguments) {
-    given.push_back({std::move(argument.value), std::move(argument.result), argument.of_worker});
+    given.push_back(
+        {std::move(argument.value), std::move(argument.result), std::move(argument.of_worker)});
   }
-  return RemoteValue(
-      existing(core_).schedule(function.name(), std::move(inputs), std::move(given)));
+  return RemoteValue(existing(core_).schedule(function.name(), inputs, std::move(given)));
 }
 
 RemoteValue ClusterCoordinator::schedule_captured(internal::StructureFunction<> function,
-                                                  std::vector<uint64_t> inputs,
+                                                  Inputs inputs,
                                                   std::vector<Value> arguments) const {
   existing(core_);
   const auto core = strategy_->parameter_server_core();

@@ -23,6 +23,7 @@
 
 namespace cohort::internal {
 class CoordinatorCore;
+class InputHandle;
 class RemoteResult;
 }  // namespace cohort::internal
 
@@ -51,24 +52,32 @@ class COHORT_API RemoteValue {
   std::shared_ptr<internal::RemoteResult> result_;
 };
 
-// The input of every worker, as an argument of schedule(): each takes its own.
+// The input of every worker, as an argument of schedule(): each takes its own. Copies are of the same one. The
+// workers let go of it, within seconds, when the last copy has gone and all functions that take it have ended.
 class PerWorkerIterator {
  public:
-  explicit PerWorkerIterator(uint64_t id) : id_(id) {}
-  uint64_t id() const { return id_; }
+  explicit PerWorkerIterator(std::shared_ptr<const internal::InputHandle> handle)
+      : handle_(std::move(handle)) {}
+
+  // For the library's own use.
+  const std::shared_ptr<const internal::InputHandle>& handle() const { return handle_; }
 
  private:
-  uint64_t id_;
+  std::shared_ptr<const internal::InputHandle> handle_;
 };
 
 // A value of every worker, as an argument of schedule(): the function takes that of the worker on which it runs.
+// It stays as long as a PerWorkerIterator.
 class PerWorkerValue {
  public:
-  explicit PerWorkerValue(uint64_t id) : id_(id) {}
-  uint64_t id() const { return id_; }
+  explicit PerWorkerValue(std::shared_ptr<const internal::InputHandle> handle)
+      : handle_(std::move(handle)) {}
+
+  // For the library's own use.
+  const std::shared_ptr<const internal::InputHandle>& handle() const { return handle_; }
 
  private:
-  uint64_t id_;
+  std::shared_ptr<const internal::InputHandle> handle_;
 };
 
 // Thread safety: as ClusterCoordinator.
@@ -156,7 +165,7 @@ class COHORT_API ClusterCoordinator {
   // full for an hour).
   template <class... Arguments>
   RemoteValue schedule(const WorkerFunction& function, Arguments&&... arguments) const {
-    std::vector<uint64_t> inputs;
+    Inputs inputs;
     std::vector<Value> rest;
     (add_argument(inputs, rest, std::forward<Arguments>(arguments)), ...);
     return schedule_erased(function, std::move(inputs), std::move(rest));
@@ -169,7 +178,7 @@ class COHORT_API ClusterCoordinator {
            !std::is_convertible_v<Fn, WorkerFunction>) RemoteValue
       schedule(Fn function, Arguments&&... arguments)
   const {
-    std::vector<uint64_t> inputs;
+    Inputs inputs;
     std::vector<Value> rest;
     (add_argument(inputs, rest, std::forward<Arguments>(arguments)), ...);
     return schedule_captured(
@@ -227,25 +236,26 @@ class COHORT_API ClusterCoordinator {
   struct Value {
     Structure value = {};
     std::shared_ptr<internal::RemoteResult> result = nullptr;
-    uint64_t of_worker = 0;  // not 0: instead, the worker's value of this number
+    std::shared_ptr<const internal::InputHandle> of_worker =
+        nullptr;  // instead, the worker's value
   };
+  using Inputs = std::vector<std::shared_ptr<const internal::InputHandle>>;
   template <class Argument>
-  static void add_argument(std::vector<uint64_t>& inputs, std::vector<Value>& rest,
-                           Argument&& argument) {
+  static void add_argument(Inputs& inputs, std::vector<Value>& rest, Argument&& argument) {
     if constexpr (std::is_same_v<std::remove_cvref_t<Argument>, PerWorkerIterator>) {
-      inputs.push_back(argument.id());
+      inputs.push_back(argument.handle());
     } else if constexpr (std::is_same_v<std::remove_cvref_t<Argument>, RemoteValue>) {
       rest.push_back({.result = argument.result()});
     } else if constexpr (std::is_same_v<std::remove_cvref_t<Argument>, PerWorkerValue>) {
-      rest.push_back({.of_worker = argument.id()});
+      rest.push_back({.of_worker = argument.handle()});
     } else {
       rest.push_back({.value = internal::to_structure(std::forward<Argument>(argument))});
     }
   }
-  RemoteValue schedule_erased(const WorkerFunction& function, std::vector<uint64_t> inputs,
+  RemoteValue schedule_erased(const WorkerFunction& function, Inputs inputs,
                               std::vector<Value> arguments) const;
-  RemoteValue schedule_captured(internal::StructureFunction<> function,
-                                std::vector<uint64_t> inputs, std::vector<Value> arguments) const;
+  RemoteValue schedule_captured(internal::StructureFunction<> function, Inputs inputs,
+                                std::vector<Value> arguments) const;
   // Errors: FailedPrecondition (the workers are other processes).
   std::string new_input_name() const;
 

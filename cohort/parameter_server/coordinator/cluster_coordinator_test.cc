@@ -2,6 +2,7 @@
 #include "cohort/parameter_server/coordinator/cluster_coordinator.h"
 
 #include <ATen/ops/arange.h>
+#include <ATen/ops/from_blob.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
 #include <gmock/gmock.h>
@@ -9,9 +10,12 @@
 
 #include <atomic>
 #include <functional>
+#include <future>
+#include <optional>
 #include <thread>
 
 #include "cohort/core/error.h"
+#include "cohort/core/monitoring.h"
 #include "cohort/core/testing_errors.h"
 #include "cohort/parameter_server/coordinator/coordinator_core.h"
 #include "cohort/parameter_server/parameter_server_core.h"
@@ -48,6 +52,28 @@ TEST(ClusterCoordinator, FetchesNestedResults) {
     EXPECT_EQ(result[2]["v"].tensor().item<int64_t>(), 1);
   }
   EXPECT_EQ(value.status(), RemoteValueStatus::READY);
+}
+
+int64_t times_counted(const std::string& name) {
+  for (const monitoring::Timing& timing : monitoring::timings()) {
+    if (timing.name == name) return timing.count;
+  }
+  return 0;
+}
+
+TEST(ClusterCoordinator, WhatItDoesIsTimed) {
+  TestingCluster cluster(1, 1);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  const auto one = strategy.function("one", [] { return 1; });
+  ClusterCoordinator coordinator(strategy);
+  const int64_t closures = times_counted("closure_execution");
+  const int64_t fetches = times_counted("remote_value_fetch");
+  const RemoteValue value = coordinator.schedule(one);
+  coordinator.schedule(one);
+  coordinator.join();
+  value.fetch();
+  EXPECT_EQ(times_counted("closure_execution"), closures + 2);
+  EXPECT_EQ(times_counted("remote_value_fetch"), fetches + 1);
 }
 
 // As Strategy::run does.
@@ -222,6 +248,28 @@ TEST(ClusterCoordinator, EachWorkerHasValuesOfItsOwn) {
   const auto dataset = strategy.function("dataset", [] { return Dataset::range(4); });
   EXPECT_THAT(thrown<InvalidArgumentError>([&] { coordinator.create_per_worker_value(dataset); }),
               HasSubstr("create_per_worker_dataset"));
+}
+
+// Functions that have been scheduled with it still find it.
+TEST(ClusterCoordinator, WorkersLetGoOfAValueWithItsLastHandle) {
+  std::promise<void> gone;
+  TestingCluster cluster(1, 1);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  const auto make = strategy.function("make", [&gone] {
+    return at::from_blob(new float[1]{7}, {1}, [&gone](void* memory) {
+      delete[] static_cast<float*>(memory);
+      gone.set_value();
+    });
+  });
+  const auto twice = strategy.function("twice", [](const Tensor& value) { return value * 2; });
+  const ClusterCoordinator coordinator(strategy);
+  std::optional<coordinator::PerWorkerValue> value(coordinator.create_per_worker_value(make));
+  EXPECT_EQ(coordinator.schedule(twice, *value).fetch().tensor().item<float>(), 14);
+  std::future<void> end = gone.get_future();
+  const RemoteValue later = coordinator.schedule(twice, *value);
+  value.reset();
+  EXPECT_EQ(later.fetch().tensor().item<float>(), 14);
+  EXPECT_EQ(end.wait_for(seconds(20)), std::future_status::ready);
 }
 
 TEST(ClusterCoordinator, AnInputThatFailsIsTheErrorOfWhoUsesItAndOfNobodyElse) {

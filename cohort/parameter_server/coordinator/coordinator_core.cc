@@ -17,6 +17,7 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 constexpr std::chrono::hours kMostWait{1};  // for room in the queue
+constexpr std::chrono::seconds kDropInputsAfter{1};
 
 bool are_there(const std::vector<CoordinatorCore::Argument>& arguments) {
   return std::all_of(arguments.begin(), arguments.end(), [](const auto& argument) {
@@ -199,17 +200,20 @@ std::shared_ptr<RemoteResult> CoordinatorCore::schedule_step(const std::string& 
 }
 
 std::shared_ptr<RemoteResult> CoordinatorCore::schedule(const std::string& function,
-                                                        std::vector<uint64_t> inputs,
+                                                        const std::vector<InputHandlePtr>& inputs,
                                                         std::vector<Argument> arguments) {
   start();
   auto closure = std::make_shared<Closure>();
   closure->function = function;
-  closure->inputs = std::move(inputs);
+  closure->holds = inputs;
+  for (const InputHandlePtr& input : inputs) closure->inputs.push_back(input->id());
   const auto result = closure->result;
   for (size_t i = 0; i < arguments.size(); ++i) {
-    if (arguments[i].of_worker == 0) continue;
+    const InputHandlePtr& of_worker = arguments[i].of_worker;
+    if (of_worker == nullptr) continue;
     const bool is_only = arguments.size() == 1;
-    closure->values.push_back({is_only ? WorkerValue::kOnlyArgument : i, arguments[i].of_worker});
+    closure->values.push_back({is_only ? WorkerValue::kOnlyArgument : i, of_worker->id()});
+    closure->holds.push_back(of_worker);
   }
   closure->awaits_arguments = !are_there(arguments);
   if (!closure->awaits_arguments) closure->arguments = values_of(arguments);
@@ -244,13 +248,15 @@ std::shared_ptr<RemoteResult> CoordinatorCore::schedule(const std::string& funct
   return result;
 }
 
-uint64_t CoordinatorCore::make_input(const std::string& function, InputKind kind) {
+InputHandlePtr CoordinatorCore::make_input(const std::string& function, InputKind kind) {
   start();
   Input input;
+  bool is_first = false;
   std::vector<std::pair<size_t, SessionId>> asked;
   {
     const std::lock_guard lock(mutex_);
     input = {next_input_++, function, kind};
+    is_first = inputs_.empty();
     inputs_.push_back(input);
     for (size_t worker = 0; worker < workers_.size(); ++worker) {
       Worker& state = workers_[worker];
@@ -261,7 +267,52 @@ uint64_t CoordinatorCore::make_input(const std::string& function, InputKind kind
     }
   }
   for (const auto& [worker, session] : asked) send_inputs(worker, session, {input});
-  return input.id;
+  if (is_first) drop_inputs_later();
+  return std::make_shared<InputHandle>(input.id, [weak = weak_from_this()](uint64_t id) {
+    const auto self = weak.lock();
+    if (self == nullptr) return;
+    const std::lock_guard lock(self->unheld_mutex_);
+    self->unheld_.push_back(id);
+  });
+}
+
+// Handles end with any lock held, so that they cannot tell workers themselves.
+void CoordinatorCore::drop_inputs_later() {
+  wake_after(kDropInputsAfter, if_alive([](CoordinatorCore& self) {
+               if (self.drop_inputs()) self.drop_inputs_later();
+             }));
+}
+
+bool CoordinatorCore::drop_inputs() {
+  std::vector<uint64_t> dropped;
+  {
+    const std::lock_guard lock(unheld_mutex_);
+    dropped.swap(unheld_);
+  }
+  if (dropped.empty()) return true;
+  bool is_any_left = false;
+  std::vector<std::pair<size_t, SessionId>> told;
+  {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(inputs_, [&](const Input& input) {
+      return std::find(dropped.begin(), dropped.end(), input.id) != dropped.end();
+    });
+    is_any_left = !inputs_.empty();
+    for (size_t worker = 0; worker < workers_.size(); ++worker) {
+      const Worker& state = workers_[worker];
+      // Others forget all inputs when they are taken.
+      if (state.phase != Phase::kReady && state.phase != Phase::kMakesInputs) continue;
+      told.emplace_back(worker, state.session);
+    }
+  }
+  for (const auto& [worker, session] : told) {
+    for (const uint64_t id : dropped) {
+      channel(worker)->start("closures/drop_input",
+                             encode(MakeInput{.function = "", .input = id, .session = session}),
+                             {.timeout = options_.closure_timeout}, [](const rpc::CallResult&) {});
+    }
+  }
+  return is_any_left;
 }
 
 std::vector<WorkerState> CoordinatorCore::workers() const {

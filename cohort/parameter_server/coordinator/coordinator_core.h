@@ -17,6 +17,7 @@
 #include "cohort/core/task_id.h"
 #include "cohort/parameter_server/coordinator/closure_queue.h"
 #include "cohort/parameter_server/coordinator/cluster_coordinator.h"
+#include "cohort/parameter_server/coordinator/input_handle.h"
 #include "cohort/parameter_server/coordinator/ps_watch.h"
 #include "cohort/parameter_server/leadership/coordinator_fence.h"
 
@@ -61,14 +62,16 @@ class CoordinatorCore : public std::enable_shared_from_this<CoordinatorCore> {
   struct Argument {
     Structure value = {};
     std::shared_ptr<RemoteResult> result = nullptr;  // not null: instead of the value
-    uint64_t of_worker = 0;                          // not 0: instead, a value that make_input made
+    InputHandlePtr of_worker = nullptr;  // not null: instead, a value that make_input made
   };
-  std::shared_ptr<RemoteResult> schedule(const std::string& function, std::vector<uint64_t> inputs,
+  std::shared_ptr<RemoteResult> schedule(const std::string& function,
+                                         const std::vector<InputHandlePtr>& inputs,
                                          std::vector<Argument> arguments);
   // A step of a loop, `arguments` as they are. Its errors are those of the loop, and do not name it.
   std::shared_ptr<RemoteResult> schedule_step(const std::string& function, Structure arguments);
-  // Lets every worker make an input. Returns its number.
-  uint64_t make_input(const std::string& function, InputKind kind = InputKind::kIterator);
+  // Lets every worker make an input, which they keep until the last handle and the last closure that takes it
+  // have gone.
+  InputHandlePtr make_input(const std::string& function, InputKind kind = InputKind::kIterator);
   std::vector<distribute::coordinator::WorkerState> workers() const;
   // As ClosureQueue::pause.
   [[nodiscard]] std::shared_ptr<void> pause(ClosureQueue::Deadline deadline);
@@ -108,8 +111,11 @@ class CoordinatorCore : public std::enable_shared_from_this<CoordinatorCore> {
 
   ClosureQueue::Options queue_options();
   void report(const std::string& text) const;
-  // Once a second.
   void tell_figures(int64_t done_before);
+  // Tells the workers what nobody holds any more, now and then while there are inputs.
+  void drop_inputs_later();
+  // Returns whether there are inputs that somebody holds.
+  bool drop_inputs();
   void feed_hungry(size_t closures);
   bool can_take(const Worker& worker) const;  // a closure; with mutex_ held
   // Gives the worker what it can take. Returns false if that is nothing, whatever is queued.
@@ -168,6 +174,10 @@ class CoordinatorCore : public std::enable_shared_from_this<CoordinatorCore> {
   uint64_t next_session_ = 1;
   bool started_ = false;
   bool stopped_ = false;
+
+  // Of handles that have ended, perhaps with one of the other locks held: no other is taken under this one.
+  std::mutex unheld_mutex_;
+  std::vector<uint64_t> unheld_;  // guarded by unheld_mutex_
 };
 
 }  // namespace cohort::internal

@@ -1,11 +1,13 @@
 // How workers are taken, given their inputs, lost and given up.
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "cohort/cluster/known_jobs.h"
 #include "cohort/cluster/rpc/error_detail.h"
 #include "cohort/core/error.h"
 #include "cohort/core/logging.h"
+#include "cohort/core/time_histogram.h"
 #include "cohort/parameter_server/closures/closure_message.h"
 #include "cohort/parameter_server/coordinator/coordinator_core.h"
 #include "cohort/parameter_server/leadership/leadership_message.h"
@@ -61,11 +63,13 @@ void CoordinatorCore::taken(size_t worker, SessionId session) {
 void CoordinatorCore::is_there(size_t worker, SessionId session) {
   std::vector<Input> inputs;
   bool was_lost = false;
+  std::optional<std::chrono::nanoseconds> was_absent;
   {
     const std::lock_guard lock(mutex_);
     if (!is_current(worker, session)) return;
     Worker& state = workers_[worker];
     was_lost = !state.why.empty();
+    if (was_lost && state.losses > 0) was_absent = clock_.now() - state.lost_at;
     state.phase = Phase::kMakesInputs;
     state.why.clear();
     state.pause = milliseconds(0);
@@ -73,6 +77,10 @@ void CoordinatorCore::is_there(size_t worker, SessionId session) {
     inputs = inputs_;
   }
   if (was_lost) log_info("worker ", worker, " is back");
+  if (was_absent) {
+    static TimeHistogram& times = time_histogram("worker_recovery");
+    times.add(*was_absent);
+  }
   attend(worker, session);
   send_inputs(worker, session, std::move(inputs));
 }

@@ -123,6 +123,13 @@ LoopResult decode(const std::string& bytes) {
   return result;
 }
 
+// The coordinator ends the others' tasks with its own: no other one will come.
+void check_not_ended(const distribute::Server& server, int64_t call) {
+  if (!server.core().is_stopping()) return;
+  throw UnavailableError(str("the coordinator has ended before this task learnt how call ", call,
+                             " of fit, evaluate or predict has ended; its log says so"));
+}
+
 }  // namespace
 
 void publish(distribute::Coordination& coordination, int64_t call, const LoopResult& result) {
@@ -172,9 +179,11 @@ LoopResult wait_for_result(distribute::Server& server, int64_t call, FunctionRef
         bytes += coordination.get(part_of(call, part), kAsk);
       }
     } catch (const DeadlineExceededError&) {  // it goes on
+      check_not_ended(server, call);
       continue;
     } catch (const Error&) {
       if (server.core().membership().agent().error() != nullptr) throw;
+      check_not_ended(server, call);
       // Until its lease on the coordinator is over, this task waits for the next one.
       std::this_thread::sleep_for(kRetry);
       continue;

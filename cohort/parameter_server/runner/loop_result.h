@@ -35,7 +35,8 @@ void acknowledge(distribute::Coordination& coordination, const TaskId& self, int
 int64_t last_taken(distribute::Coordination& coordination, const TaskId& task);
 
 // Waits until it is there, also for a coordinator that was lost and may come back. Errors: those of
-// `check`, which is called every few seconds, and what ends this task's membership.
+// `check`, which is called every few seconds; what ends this task's membership; Unavailable (this task
+// was told to end before it had the result).
 LoopResult wait_for_result(distribute::Server& server, int64_t call, FunctionRef<void()> check);
 
 }  // namespace cohort::internal

@@ -42,7 +42,8 @@ struct LoopCall {
   // Of the task that hands the steps out: the program's own ClusterCoordinator, where it has one.
   std::shared_ptr<CoordinatorCore> coordinator;
   bool owns_coordinator = false;
-  bool is_led = false;  // a loop of it is running in this task, the coordinator
+  bool is_led = false;   // a loop of it is running in this task, the coordinator
+  bool has_run = false;  // a loop of it has begun in this task
 };
 
 // Thread safety: any thread.

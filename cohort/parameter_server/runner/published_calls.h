@@ -17,8 +17,8 @@ class PublishedCalls {
 
   // Publishes the result (loop_result.h), and removes those that all tasks have.
   void add(distribute::Coordination& coordination, int64_t call, const LoopResult& result);
-  // Waits until the workers and ps tasks that are alive have the last result: who ends before takes it
-  // along. Returns at the deadline, too.
+  // Waits until the workers and ps tasks that are alive, or are about to register, have the last result:
+  // who ends before takes it along. Returns at the deadline, too.
   void wait_until_taken(distribute::Coordination& coordination, Deadline deadline);
 
  private:

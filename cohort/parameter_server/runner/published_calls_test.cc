@@ -4,6 +4,9 @@
 
 #include <chrono>
 #include <future>
+#include <memory>
+#include <string>
+#include <vector>
 
 #include "cohort/distribute/testing_servers.h"
 
@@ -44,6 +47,36 @@ TEST(PublishedCalls, GoWhenAllTasksHaveThemAndTheLastOneIsWaitedFor) {
   });
   take(1, 4);
   EXPECT_EQ(last_of_other.get(), 4);
+}
+
+// Steps reach a task before it has registered, and may be over then.
+TEST(PublishedCalls, ATaskThatIsStillToRegisterIsWaitedFor) {
+  UniqueFd sockets[] = {rpc::listen_at("127.0.0.1", 0), rpc::listen_at("127.0.0.1", 0)};
+  std::vector<std::string> addresses;
+  for (const UniqueFd& socket : sockets) {
+    addresses.push_back("127.0.0.1:" + std::to_string(rpc::listening_address(socket.get()).port));
+  }
+  const train::ClusterSpec spec({{"worker", addresses}});
+  const auto start = [&](int task) {
+    return std::make_unique<distribute::Server>(
+        spec, distribute::ServerOptions{.job_name = "worker",
+                                        .task_index = task,
+                                        .listen_fd = sockets[task].release(),
+                                        .start_timeout = 20s});
+  };
+  const auto first = start(0);
+  PublishedCalls calls;
+  calls.add(first->coordination(), 1, {.name = "fit"});
+  acknowledge(first->coordination(), {"worker", 0}, 1);
+  auto second = std::async(std::launch::async, [&] {
+    auto server = start(1);
+    server->coordination().wait_for_start();
+    acknowledge(server->coordination(), {"worker", 1}, 1);
+    return server;
+  });
+  calls.wait_until_taken(first->coordination(), steady_clock::now() + 20s);
+  EXPECT_EQ(last_taken(first->coordination(), {"worker", 1}), 1);
+  second.get().reset();
 }
 
 }  // namespace

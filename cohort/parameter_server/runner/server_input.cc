@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* kPass = "pass";
 constexpr const char* kNext = "next";
-constexpr const char* kStart = "start";
+constexpr const char* kStartKey = "start";
 
 }  // namespace
 
@@ -66,7 +66,7 @@ std::vector<train::CheckpointValue> ServerInput::checkpoint_values() {
   data::IteratorState state;
   state.set_int(kPass, pass_);
   state.set_int(kNext, next_);
-  state.set_bytes(kStart, source_.is_numbered ? start() : "");
+  state.set_bytes(kStartKey, source_.is_numbered ? start() : "");
   return {{.attribute = train::kIteratorState,
            .parts = {{Leaf(StringTensor::scalar(state.serialize()))}}}};
 }
@@ -77,7 +77,7 @@ void ServerInput::prepare_restore(train::RestoreSource& source) {
   constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
   const int64_t pass = state.get_int(kPass, 0, kMost);
   const int64_t next = state.get_int(kNext, 0, kMost);
-  const std::string start(state.get_bytes(kStart));
+  const std::string start(state.get_bytes(kStartKey));
   source.on_commit([this, pass, next, start] {
     found_ = std::make_shared<Pass>();
     // Where workers were in their own pipelines went with them: another pass begins.

@@ -10,6 +10,7 @@
 #include "cohort/core/caught_error.h"
 #include "cohort/core/error.h"
 #include "cohort/core/interrupt.h"
+#include "cohort/core/logging.h"
 #include "cohort/core/text.h"
 #include "cohort/data/cardinality.h"
 #include "cohort/data/dataset.h"
@@ -89,6 +90,7 @@ void ServerRunner::declare(const std::shared_ptr<const StepFunction>& step) {
 }
 
 Structure ServerRunner::run_loop(FunctionRef<Structure()> loop) {
+  call_->has_run = true;
   switch (core_->role()) {
     case ClusterRole::kCoordinator:
       return lead(loop);
@@ -134,13 +136,53 @@ Structure ServerRunner::follow() {
                                       [this] { core_->loops().check_coordinator(); });
   acknowledge(core_->own_server().coordination(), core_->own_server().core().task(), call_->number);
   core_->loops().learn_generation(result.generation);
-  if (result.name != call_->name) {
+  const bool failed_before = result.error != nullptr && result.name.empty();
+  if (result.name != call_->name && !failed_before) {
     throw FailedPreconditionError(str("call ", call_->number, " of the coordinator was ",
                                       quoted(result.name), ", but here it is ", quoted(call_->name),
                                       ": every task must make the same calls in the same order"));
   }
   if (result.error != nullptr) std::rethrow_exception(result.error);
   return result.value;
+}
+
+void ServerRunner::fail(const std::exception_ptr& error) noexcept {
+  if (call_->has_run) return;
+  try {
+    switch (core_->role()) {
+      case ClusterRole::kCoordinator:
+        return tell(error);
+      case ClusterRole::kWorker:
+      case ClusterRole::kPs:
+        return meet_coordinator(error);
+      case ClusterRole::kEvaluator:
+        return;
+    }
+  } catch (const std::exception& other) {
+    log_info("the other tasks were not told of an error: ", other.what());
+  }
+}
+
+void ServerRunner::tell(const std::exception_ptr& error) {
+  distribute::Coordination* others = core_->coordination();
+  if (others == nullptr) return;
+  core_->published().add(
+      *others, call_->number,
+      {.name = call_->name, .generation = core_->generation(), .value = {}, .error = error});
+}
+
+// The coordinator, which runs the same program, may wait for this task before it comes to the error.
+void ServerRunner::meet_coordinator(const std::exception_ptr& error) {
+  log_warning(record_error(error).message,
+              " (this task ends when the coordinator has come to the same place)");
+  distribute::Server& server = core_->own_server();
+  server.coordination().wait_for_start();
+  const auto deadline = steady_clock::now() + kPatience;
+  wait_for_result(server, call_->number, [deadline] {
+    if (steady_clock::now() < deadline) return;
+    throw DeadlineExceededError("the coordinator goes on without this task");
+  });
+  acknowledge(server.coordination(), server.core().task(), call_->number);
 }
 
 CoordinatorCore& ServerRunner::coordinator() {

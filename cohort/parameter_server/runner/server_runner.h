@@ -27,6 +27,7 @@ class ServerRunner final : public StepRunner {
 
   void declare(const std::shared_ptr<const StepFunction>& step) override;
   Structure run_loop(FunctionRef<Structure()> loop) override;
+  void fail(const std::exception_ptr& error) noexcept override;
   std::future<Structure> schedule(const std::shared_ptr<const StepFunction>& step,
                                   const std::shared_ptr<StepInput>& input) override;
   void join() override;
@@ -46,6 +47,8 @@ class ServerRunner final : public StepRunner {
 
   Structure lead(FunctionRef<Structure()> loop);
   Structure follow();
+  void tell(const std::exception_ptr& error);
+  void meet_coordinator(const std::exception_ptr& error);
   CoordinatorCore& coordinator();
   void wait_for_room();
   std::shared_ptr<StepInput> add_input(ServerInput::Source source);

@@ -1,5 +1,10 @@
 #include "cohort/parameter_server/store/kept_message.h"
 
+#include <string_view>
+#include <utility>
+
+#include "cohort/core/error.h"
+#include "cohort/core/text.h"
 #include "cohort/core/wire.h"
 
 namespace cohort::internal {
@@ -13,6 +18,15 @@ enum KeptField : uint32_t {
   kKeptFile,
   kSees,
   kKeptIndex
+};
+enum ReadField : uint32_t { kReadId = 1, kPrefix, kIndexCrc, kPart, kFound };
+enum PartField : uint32_t {
+  kPartVariable = 1,
+  kPartShard,
+  kPartName,
+  kPartSliced,
+  kPartStart,
+  kPartLength
 };
 enum KeptPart : uint32_t { kKeptVariable = 1, kKeptShard, kOffset, kSize, kCrc };
 
@@ -113,6 +127,82 @@ KeptRequest decode_kept(const rpc::Message& message) {
     if (in.field() == kKeptIndex) request.index = in.varint();
   }
   return request;
+}
+
+rpc::Message encode(const ReadPartsRequest& request) {
+  WireWriter out;
+  out.varint(kReadId, request.id)
+      .bytes(kPrefix, request.prefix)
+      .varint(kIndexCrc, request.index_crc);
+  for (const ReadPartsRequest::Part& part : request.parts) {
+    WireWriter fields;
+    fields.varint(kPartVariable, static_cast<uint64_t>(part.key.variable))
+        .varint(kPartShard, static_cast<uint64_t>(part.key.shard))
+        .bytes(kPartName, part.name);
+    if (part.slice) {
+      fields.varint(kPartSliced, 1);
+      for (const int64_t start : part.slice->start) {
+        fields.varint(kPartStart, static_cast<uint64_t>(start));
+      }
+      for (const int64_t length : part.slice->length) {
+        fields.varint(kPartLength, static_cast<uint64_t>(length));
+      }
+    }
+    out.bytes(kPart, fields.str());
+  }
+  return {.control = out.str()};
+}
+
+namespace {
+
+ReadPartsRequest::Part decode_part(std::string_view bytes, const char* what) {
+  ReadPartsRequest::Part part;
+  train::TensorSlice slice;
+  bool sliced = false;
+  WireReader in(bytes, what);
+  while (in.next()) {
+    if (in.field() == kPartVariable) part.key.variable = static_cast<int64_t>(in.varint());
+    if (in.field() == kPartShard) part.key.shard = static_cast<int64_t>(in.varint());
+    if (in.field() == kPartName) part.name = in.bytes();
+    if (in.field() == kPartSliced) sliced = in.varint() != 0;
+    if (in.field() == kPartStart) slice.start.push_back(static_cast<int64_t>(in.varint()));
+    if (in.field() == kPartLength) slice.length.push_back(static_cast<int64_t>(in.varint()));
+  }
+  if (slice.start.size() != slice.length.size()) {
+    throw DataLossError(str(what, ": a slice that is none"));
+  }
+  if (sliced) part.slice = std::move(slice);
+  return part;
+}
+
+}  // namespace
+
+ReadPartsRequest decode_read_parts(const rpc::Message& message) {
+  constexpr char kWhat[] = "what a ps task is to read";
+  ReadPartsRequest request;
+  WireReader in(message.control, kWhat);
+  while (in.next()) {
+    if (in.field() == kReadId) request.id = in.varint();
+    if (in.field() == kPrefix) request.prefix = in.bytes();
+    if (in.field() == kIndexCrc) request.index_crc = static_cast<uint32_t>(in.varint());
+    if (in.field() == kPart) request.parts.push_back(decode_part(in.bytes(), kWhat));
+  }
+  return request;
+}
+
+rpc::Message encode(const ReadPartsReply& reply) {
+  WireWriter out;
+  out.varint(kFound, reply.found);
+  return {.control = out.str()};
+}
+
+ReadPartsReply decode_read_parts_reply(const rpc::Message& message) {
+  ReadPartsReply reply;
+  WireReader in(message.control, "what a ps task has read");
+  while (in.next()) {
+    if (in.field() == kFound) reply.found = in.varint() != 0;
+  }
+  return reply;
 }
 
 }  // namespace cohort::internal

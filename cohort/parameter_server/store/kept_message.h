@@ -1,12 +1,14 @@
-// How a coordinator lets ps tasks write their values to a checkpoint, as messages.
+// How a coordinator lets ps tasks write their values to a checkpoint, and read them, as messages.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "cohort/cluster/rpc/message.h"
 #include "cohort/parameter_server/store/variable_store.h"
+#include "cohort/train/tensor_slice.h"
 
 namespace cohort::internal {
 
@@ -40,14 +42,35 @@ struct KeptRequest {
   uint64_t index = 0;
 };
 
+// Parts of a checkpoint, each for its shard, to be adopted or dropped under `id` (KeptRequest). The index of the
+// checkpoint has this checksum.
+struct ReadPartsRequest {
+  uint64_t id = 0;
+  std::string prefix;  // absolute
+  uint32_t index_crc = 0;
+  struct Part {
+    ShardKey key;
+    std::string name;                                        // in the checkpoint
+    std::optional<train::TensorSlice> slice = std::nullopt;  // without: all of it
+  };
+  std::vector<Part> parts;
+};
+struct ReadPartsReply {
+  bool found = false;  // that checkpoint
+};
+
 // Errors of the decoders: DataLoss (a message that is none of these).
 rpc::Message encode(const KeepRequest& request);
 rpc::Message encode(const WriteKeptRequest& request);
 rpc::Message encode(const WriteKeptReply& reply);
 rpc::Message encode(const KeptRequest& request);
+rpc::Message encode(const ReadPartsRequest& request);
+rpc::Message encode(const ReadPartsReply& reply);
 KeepRequest decode_keep(const rpc::Message& message);
 WriteKeptRequest decode_write_kept(const rpc::Message& message);
 WriteKeptReply decode_write_kept_reply(const rpc::Message& message);
 KeptRequest decode_kept(const rpc::Message& message);
+ReadPartsRequest decode_read_parts(const rpc::Message& message);
+ReadPartsReply decode_read_parts_reply(const rpc::Message& message);
 
 }  // namespace cohort::internal

@@ -12,29 +12,38 @@ StoreClient::StoreClient(int num_ps, GetChannel channel, GetSession session, Exp
       explain_(std::move(explain)),
       timeout_(timeout) {}
 
+rpc::CallOptions StoreClient::call_options(std::optional<std::chrono::milliseconds> timeout) const {
+  return {
+      .timeout = timeout.value_or(timeout_), .max_reply_bytes = kMostStoreBytes, .same_host = true};
+}
+
 void StoreClient::send(int ps, const char* method, rpc::Message request, SessionId session,
                        std::function<void(rpc::CallResult)> done,
                        std::optional<std::chrono::milliseconds> timeout) const {
-  const rpc::CallOptions options{
-      .timeout = timeout.value_or(timeout_), .max_reply_bytes = kMostStoreBytes, .same_host = true};
   stamp(request, session);
-  channel_(ps)->start(method, std::move(request), options, std::move(done));
+  channel_(ps)->start(method, std::move(request), call_options(timeout), std::move(done));
 }
 
 std::vector<rpc::CallResult> StoreClient::call_all(
     const char* method, std::vector<std::pair<int, rpc::Message>> requests,
     std::optional<std::chrono::milliseconds> timeout) const {
   std::vector<std::future<rpc::CallResult>> answers;
+  std::vector<rpc::CallResult> results;
+  if (requests.empty()) return results;
   const SessionId session = session_();
-  for (auto& [ps, request] : requests) {
+  for (size_t i = 0; i + 1 < requests.size(); ++i) {
     auto promise = std::make_shared<std::promise<rpc::CallResult>>();
     answers.push_back(promise->get_future());
     send(
-        ps, method, std::move(request), session,
+        requests[i].first, method, std::move(requests[i].second), session,
         [promise](rpc::CallResult result) { promise->set_value(std::move(result)); }, timeout);
   }
-  std::vector<rpc::CallResult> results;
+  // This thread receives the last answer itself.
+  auto& [ps, request] = requests.back();
+  stamp(request, session);
+  rpc::CallResult last = channel_(ps)->wait_for(method, std::move(request), call_options(timeout));
   for (auto& answer : answers) results.push_back(answer.get());  // each call has its deadline
+  results.push_back(std::move(last));
   for (const rpc::CallResult& result : results) {
     if (result.error != nullptr) std::rethrow_exception(explain_(result.error));
   }

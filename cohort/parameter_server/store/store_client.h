@@ -88,6 +88,7 @@ class StoreClient {
   std::vector<VariableStore::Value> ask_all(
       const char* method, std::span<const Entry> entries,
       const std::function<typename Request::Entry(const Entry&)>& question) const;
+  rpc::CallOptions call_options(std::optional<std::chrono::milliseconds> timeout) const;
   void send(int ps, const char* method, rpc::Message request, SessionId session,
             std::function<void(rpc::CallResult)> done,
             std::optional<std::chrono::milliseconds> timeout = std::nullopt) const;

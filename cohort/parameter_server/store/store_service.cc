@@ -6,10 +6,12 @@
 #include "cohort/cluster/rpc/error_detail.h"
 #include "cohort/cluster/rpc/frame.h"
 #include "cohort/core/error.h"
+#include "cohort/core/flush_denormals.h"
 #include "cohort/core/libtorch_error.h"
 #include "cohort/core/task.h"
 #include "cohort/distribute/known_values.h"
 #include "cohort/parameter_server/store/kept_message.h"
+#include "cohort/parameter_server/store/read_parts.h"
 #include "cohort/parameter_server/store/write_kept.h"
 
 namespace cohort::internal {
@@ -30,7 +32,10 @@ enum StoreMethod : size_t {
   kKeep,
   kWriteKept,
   kReadKept,
-  kDropKept
+  kDropKept,
+  kReadParts,
+  kAdoptParts,
+  kDropParts
 };
 constexpr rpc::MethodSpec kStoreMethods[] = {
     {.name = "create", .callers = kCallers, .max_bulk_bytes = kMostStoreBytes, .fenced = false},
@@ -61,7 +66,29 @@ constexpr rpc::MethodSpec kStoreMethods[] = {
     {.name = "write_kept", .callers = rpc::Role::kCoordinator, .fenced = false},
     {.name = "read_kept", .callers = rpc::Role::kCoordinator, .fenced = false},
     {.name = "drop_kept", .callers = rpc::Role::kCoordinator, .fenced = false},
+    {.name = "read_parts",
+     .callers = rpc::Role::kCoordinator,
+     .fenced = false,
+     .max_control_bytes = kMostControlBytes},
+    {.name = "adopt_parts", .callers = rpc::Role::kCoordinator, .fenced = false},
+    {.name = "drop_parts", .callers = rpc::Role::kCoordinator, .fenced = false},
 };
+
+// More bytes than that take longer than waking a thread.
+constexpr size_t kFewBytes = size_t{16} << 10;
+
+bool takes_a_moment(size_t method, const rpc::Message& request) {
+  switch (method) {
+    case kRead:
+    case kRows:
+    case kApply:
+    case kPushPull:
+    case kLoad:
+      return request.bulk_bytes() <= kFewBytes;
+    default:
+      return false;
+  }
+}
 
 }  // namespace
 
@@ -79,21 +106,28 @@ std::span<const rpc::MethodSpec> StoreService::methods() const { return kStoreMe
 
 void StoreService::handle(size_t method, std::unique_ptr<rpc::Call> call) {
   const ScopedTask as_this_server(Task::named(self_.job, self_.index));
-  ThreadPool& pool = method == kWriteKept ? file_pool_ : pool_;
-  pool.schedule([this, method, call = std::shared_ptr<rpc::Call>(std::move(call))] {
-    try {
-      rpc::Message reply =
-          with_typed_errors(self_name_.c_str(), [&] { return pass_and_answer(method, *call); });
-      bytes_in_ += static_cast<int64_t>(call->request().bulk_bytes());
-      bytes_out_ += static_cast<int64_t>(reply.bulk_bytes());
-      call->reply(std::move(reply));
-      report();
-    } catch (...) {
-      const std::exception_ptr thrown = std::current_exception();
-      const ErrorRecord error = record_error(thrown);
-      call->fail(rpc::make_error(error.code, error.message, self_name_, rpc::detail_of(thrown)));
-    }
-  });
+  if (call->on_own_thread() && takes_a_moment(method, call->request())) return run(method, *call);
+  const bool has_to_do_with_files = method == kWriteKept || method == kReadParts;
+  ThreadPool& pool = has_to_do_with_files ? file_pool_ : pool_;
+  pool.schedule(
+      [this, method, call = std::shared_ptr<rpc::Call>(std::move(call))] { run(method, *call); });
+}
+
+void StoreService::run(size_t method, rpc::Call& call) const {
+  // As in the steps of one process: slots decay into such numbers here, too.
+  const ScopedFlushDenormals flush_denormals;
+  try {
+    rpc::Message reply =
+        with_typed_errors(self_name_.c_str(), [&] { return pass_and_answer(method, call); });
+    bytes_in_ += static_cast<int64_t>(call.request().bulk_bytes());
+    bytes_out_ += static_cast<int64_t>(reply.bulk_bytes());
+    call.reply(std::move(reply));
+    report();
+  } catch (...) {
+    const std::exception_ptr thrown = std::current_exception();
+    const ErrorRecord error = record_error(thrown);
+    call.fail(rpc::make_error(error.code, error.message, self_name_, rpc::detail_of(thrown)));
+  }
 }
 
 void StoreService::report() const {
@@ -118,7 +152,8 @@ void StoreService::report() const {
 
 rpc::Message StoreService::pass_and_answer(size_t method, const rpc::Call& call) const {
   if (method == kLoad) return answer(method, call.request());
-  const bool changes_variables = method == kCreate || method == kApply || method == kPushPull;
+  const bool changes_variables =
+      method == kCreate || method == kApply || method == kPushPull || method == kAdoptParts;
   if (!changes_variables) {
     fence_->check_reader(call.caller().task, session_of(call.request()));
     return answer(method, call.request());
@@ -174,6 +209,18 @@ rpc::Message StoreService::answer(size_t method, const rpc::Message& request) co
     }
     case kDropKept:
       store_->drop_kept(decode_kept(request).id);
+      return {.control = ""};
+    case kReadParts: {
+      const ReadPartsRequest wanted = decode_read_parts(request);
+      auto values = read_parts(posix_file_system(), *store_, wanted);
+      if (values) store_->prepare(wanted.id, std::move(*values));
+      return encode(ReadPartsReply{.found = values.has_value()});
+    }
+    case kAdoptParts:
+      store_->adopt(decode_kept(request).id);
+      return {.control = ""};
+    case kDropParts:
+      store_->drop_prepared(decode_kept(request).id);
       return {.control = ""};
     default:
       apply(decode_apply(request));

@@ -17,8 +17,9 @@
 namespace cohort::internal {
 
 // Methods: "create", "read", "rows", "apply", "push_pull", "load" (store_message.h); "keep", "write_kept",
-// "read_kept", "drop_kept" (kept_message.h). They run on threads of the service's own, for `self`, writing
-// files on one. What changes variables must pass the fence.
+// "read_kept", "drop_kept", "read_parts", "adopt_parts", "drop_parts" (kept_message.h). They run on threads of the service's own, for `self`, writing
+// files on one; small ones run where they arrive, if that is a thread for their caller alone. What changes
+// variables must pass the fence.
 class StoreService final : public rpc::Service, public ServedTask {
  public:
   StoreService(TaskId self, std::shared_ptr<VariableStore> store,
@@ -32,6 +33,7 @@ class StoreService final : public rpc::Service, public ServedTask {
   void handle(size_t method, std::unique_ptr<rpc::Call> call) override;
 
  private:
+  void run(size_t method, rpc::Call& call) const;
   rpc::Message answer(size_t method, const rpc::Message& request) const;
   void apply(const ApplyRequest& push) const;
   ReadReply values_of(const ReadRequest& read, const RowsRequest& rows) const;

@@ -6,6 +6,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/parameter_server/variables/row_ids.h"
+#include "cohort/train/value_bytes.h"
 
 namespace cohort::internal {
 namespace {
@@ -308,6 +309,44 @@ void VariableStore::drop_kept(uint64_t id) {
   kept_.erase(id);
 }
 
+Tensor VariableStore::empty_like(const ShardKey& key) const {
+  const ShardPtr shard = find(key);
+  const std::lock_guard lock(shard->mutex);
+  return empty_for_reading(shard->value.sizes(), shard->value.scalar_type());
+}
+
+void VariableStore::prepare(uint64_t id, std::vector<NewValue> values) {
+  const std::lock_guard lock(kept_mutex_);
+  prepared_[id] = std::move(values);
+}
+
+void VariableStore::adopt(uint64_t id) {
+  std::vector<NewValue> values;
+  {
+    const std::lock_guard lock(kept_mutex_);
+    const auto found = prepared_.find(id);
+    if (found == prepared_.end()) {
+      throw NotFoundError(
+          str("this task has read no values of number ", id,
+              " from a checkpoint; another coordinator may have taken it meanwhile"));
+    }
+    values = std::move(found->second);
+    prepared_.erase(found);
+  }
+  std::vector<ShardPtr> shards;
+  for (const NewValue& one : values) shards.push_back(find(one.key));
+  for (size_t i = 0; i < values.size(); ++i) {
+    const std::lock_guard lock(shards[i]->mutex);
+    shards[i]->value = std::move(values[i].value);
+    ++shards[i]->version;
+  }
+}
+
+void VariableStore::drop_prepared(uint64_t id) {
+  const std::lock_guard lock(kept_mutex_);
+  prepared_.erase(id);
+}
+
 VariableStore::Load VariableStore::load() const {
   Load load;
   {
@@ -341,6 +380,7 @@ void VariableStore::clear(int64_t first_version) {
   {
     const std::lock_guard kept_lock(kept_mutex_);
     kept_.clear();
+    prepared_.clear();
   }
   updates_ = 0;
   staleness_ = 0;

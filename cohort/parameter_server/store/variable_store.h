@@ -97,6 +97,20 @@ class VariableStore {
   // Without effect if it is not there.
   void drop_kept(uint64_t id);
 
+  // Of the shard's shape and dtype, uninitialized. Errors: NotFound.
+  Tensor empty_like(const ShardKey& key) const;
+  struct NewValue {
+    ShardKey key;
+    Tensor value;
+  };
+  // Values that shards are to have, until `id` is adopted or dropped; each of its shard's shape and dtype.
+  // Again with an id that is known: instead of what it was.
+  void prepare(uint64_t id, std::vector<NewValue> values);
+  // The shards have them now. Errors: NotFound (no such id, or shard).
+  void adopt(uint64_t id);
+  // Without effect if it is not there.
+  void drop_prepared(uint64_t id);
+
   struct Load {
     int64_t shards = 0;
     int64_t bytes = 0;
@@ -139,7 +153,9 @@ class VariableStore {
   int64_t first_version_ = 0;  // guarded by mutex_
 
   mutable std::mutex kept_mutex_;
-  std::map<uint64_t, std::vector<Tensor>> kept_;  // guarded by kept_mutex_
+  // Guarded by kept_mutex_.
+  std::map<uint64_t, std::vector<Tensor>> kept_;
+  std::map<uint64_t, std::vector<NewValue>> prepared_;
 
   mutable std::mutex tokens_mutex_;  // guards what follows
   AppliedTokens tokens_;

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "cohort/cluster/known_jobs.h"
+#include "cohort/core/error.h"
 #include "cohort/distribute/colocation.h"
 #include "cohort/parameter_server/variables/shard_variable.h"
 
@@ -31,6 +33,10 @@ int64_t bytes_of(const VariableSpec& spec, const RowRange& rows) {
 }
 
 }  // namespace
+
+std::string device_of_ps(int ps) {
+  return str("/job:", kPs, "/replica:0/task:", ps, "/device:CPU:0");
+}
 
 Placement::Placement(int num_ps, VariablePlacement how,
                      distribute::partitioners::Partitioner partitioner)

@@ -13,6 +13,9 @@
 
 namespace cohort::internal {
 
+// "/job:ps/replica:0/task:1/device:CPU:0": where the variables of a ps task are.
+std::string device_of_ps(int ps);
+
 // Every task of a cluster has one and makes the same variables in the same order, so that all know
 // where each is.
 // Thread safety: any thread.

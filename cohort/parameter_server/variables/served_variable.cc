@@ -6,11 +6,11 @@
 
 #include <utility>
 
-#include "cohort/cluster/known_jobs.h"
 #include "cohort/distribute/replica_context.h"
 #include "cohort/distribute/strategy.h"
 #include "cohort/distribute/tracing.h"
 #include "cohort/parameter_server/parameter_server_core.h"
+#include "cohort/parameter_server/variables/placement.h"
 #include "cohort/parameter_server/variables/read_cache.h"
 #include "cohort/parameter_server/variables/row_lookup.h"
 #include "cohort/parameter_server/variables/shard_variable.h"
@@ -56,9 +56,7 @@ std::vector<std::shared_ptr<VariableImpl>> ServedVariable::shards() {
 }
 
 std::string ServedVariable::device() const {
-  if (shards_.size() == 1) {
-    return str("/job:", kPs, "/replica:0/task:", shards_[0].place.ps, "/device:CPU:0");
-  }
+  if (shards_.size() == 1) return device_of_ps(shards_[0].place.ps);
   throw FailedPreconditionError(str("variable '", name(), "' lies in ", shards_.size(),
                                     " shards on several devices; ask each of its shards()"));
 }

@@ -231,11 +231,9 @@ train::TensorSlice ServedVariable::slice_of(const Shard& shard) const {
 void ServedVariable::prepare_restore(train::RestoreSource& source) {
   for (size_t i = 0; i < shards_.size(); ++i) {
     const auto take = [this, i](const Tensor& value) { assign_shard(i, AssignOp::kAssign, value); };
-    if (shards_.size() == 1) {
-      source.read(train::kVariableValue, shape(), dtype(), take);
-    } else {
-      source.read_slice(train::kVariableValue, shape(), slice_of(shards_[i]), dtype(), take);
-    }
+    std::optional<train::TensorSlice> slice;
+    if (shards_.size() > 1) slice = slice_of(shards_[i]);
+    source.read_remote(train::kVariableValue, shape(), slice, part_of_checkpoint(i), take);
   }
 }
 

@@ -4,8 +4,8 @@
 
 #include <utility>
 
-#include "cohort/cluster/known_jobs.h"
 #include "cohort/core/error.h"
+#include "cohort/parameter_server/variables/placement.h"
 
 namespace cohort::internal {
 namespace {
@@ -68,9 +68,7 @@ void ShardVariable::bind_component(size_t, Tensor) {
   throw_not_whole("a module's tensor in place");
 }
 
-std::string ShardVariable::device() const {
-  return str("/job:", kPs, "/replica:0/task:", shard().place.ps, "/device:CPU:0");
-}
+std::string ShardVariable::device() const { return device_of_ps(shard().place.ps); }
 
 std::vector<train::CheckpointValue> ShardVariable::checkpoint_values() {
   return {{.attribute = train::kVariableValue,
@@ -79,10 +77,11 @@ std::vector<train::CheckpointValue> ShardVariable::checkpoint_values() {
 }
 
 void ShardVariable::prepare_restore(train::RestoreSource& source) {
-  source.read(train::kVariableValue, shape(), dtype(),
-              [whole = whole_, index = index_](const Tensor& value) {
-                whole->assign_shard(index, AssignOp::kAssign, value);
-              });
+  source.read_remote(train::kVariableValue, shape(), std::nullopt,
+                     whole_->part_of_checkpoint(index_),
+                     [whole = whole_, index = index_](const Tensor& value) {
+                       whole->assign_shard(index, AssignOp::kAssign, value);
+                     });
 }
 
 }  // namespace cohort::internal

@@ -121,7 +121,7 @@ ShardedVariable ShardedVariable::of(const Variable& variable) {
   return ShardedVariable(impl);
 }
 
-const std::vector<Variable>& ShardedVariable::variables() const { return impl_->variables; }
+const std::vector<Variable>& ShardedVariable::variables() const& { return impl_->variables; }
 const std::string& ShardedVariable::name() const { return impl_->name; }
 std::vector<int64_t> ShardedVariable::shape() const { return impl_->shape; }
 DType ShardedVariable::dtype() const { return impl_->variables[0].dtype(); }

@@ -67,7 +67,8 @@ class COHORT_API ShardedVariable {
   // The parts in which a strategy keeps `variable`; one, where it has not divided it.
   static ShardedVariable of(const Variable& variable);
 
-  const std::vector<Variable>& variables() const;
+  const std::vector<Variable>& variables() const&;
+  std::vector<Variable> variables() && { return variables(); }  // for (auto& part : of(v).variables())
   const std::string& name() const;
   std::vector<int64_t> shape() const;
   DType dtype() const;

@@ -20,6 +20,15 @@ Tensor Recurrence::one(const Tensor& h, int64_t gate) const {
   return (kept.defined() ? h * kept.select(0, gate) : h).matmul(part);
 }
 
+internal::LayerOperation Cell::operation(bool sequences, bool backwards) const {
+  if (dropouts_.inputs > 0 || dropouts_.states > 0) return {.why_not = "it has dropout"};
+  std::optional<internal::plan::Recurrent> known = planned();
+  if (!known) return {.why_not = "plans know LSTM and GRU alone, with the usual activations"};
+  known->sequences = sequences;
+  known->backwards = backwards;
+  return {.operations = {*known}, .parameters = {&kernel_, &recurrent_, &bias_}};
+}
+
 Run Cell::run(const Pass& pass) const {
   const auto kept = [&](const Shape& shape, double rate) {
     if (rate == 1) return at::zeros(shape, pass.sequences.options());

@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "cohort/keras/layers/kept_elements.h"
+#include "cohort/keras/layers/operation.h"
 #include "cohort/keras/layers/recurrent.h"
+#include "cohort/keras/replica_tensors.h"
 #include "cohort/keras/saving/layer_config.h"
 
 namespace cohort::keras::layers {
@@ -62,8 +64,12 @@ class Cell : public Layer {
   // A new layer like the one that this cell is of, perhaps in the other direction.
   virtual LayerHandle layer_again(const std::string& name, bool reversed) const = 0;
   const Sizes& sizes() const { return sizes_; }
+  // What plans know of it: the way over sequences without a mask, from a state of zeros.
+  internal::LayerOperation operation(bool sequences, bool backwards) const;
 
  protected:
+  // For plans, but for the way over a sequence; nothing where they do not know the cell's formula.
+  virtual std::optional<internal::plan::Recurrent> planned() const { return std::nullopt; }
   // x: [batch, gates * units], the part of the inputs. Returns the new state.
   virtual std::vector<Tensor> step(const Tensor& x, const std::vector<Tensor>& state,
                                    const Recurrence& recurrence) const = 0;
@@ -96,7 +102,7 @@ void recurrent_fields(Fields& field, Units& units, Options& options) {
   field("return_sequences", options.return_sequences);
   field("return_state", options.return_state);
   field("go_backwards", options.go_backwards);
-  field.always("stateful", false);
+  field("stateful", options.stateful);
   field.without_effect("unroll", false);
   field.always("time_major", false);
   field("units", units);
@@ -169,38 +175,47 @@ class CellOf : public Cell {
 };
 
 // The layer around a cell: it takes a tuple apart and puts one together.
-class RecurrentLayer : public Layer {
+class RecurrentLayer : public Layer, public internal::DescribesOperation {
  public:
   struct Options {
     bool return_sequences;
     bool return_state;
     bool go_backwards;
+    bool stateful;
   };
   RecurrentLayer(const char* class_name, LayerOptions layer_options, std::shared_ptr<Cell> cell,
                  const Options& options);
 
   std::optional<Config> get_config() const override;
+  internal::LayerOperation operation() const override;
   const Cell& cell() const { return *cell_; }
   const Options& options() const { return options_; }
   // As Bidirectional wants it; see Pass.
   void set_zeros_where_masked() { zeros_where_masked_ = true; }
+  void reset_states() override { kept_.clear_all(); }
 
  protected:
+  void build(const std::vector<Shape>& input_shapes) override;
   Structure call(const Structure& inputs, const CallOptions& call_options) override;
 
  private:
-  void check(const std::vector<Tensor>& tensors, const Structure& inputs) const;
+  bool takes(const std::vector<Shape>& shapes) const;
+  // The state of the batch before, for so many rows; none where there is none.
+  // Errors: InvalidArgument (it had another number of rows).
+  std::vector<Tensor> kept_state(int64_t rows) const;
+  void keep_state(const std::vector<Tensor>& state);
 
   std::shared_ptr<Cell> cell_;
   Options options_;
   bool zeros_where_masked_ = false;
+  internal::ReplicaTensors kept_;  // with `stateful`: the state of the latest batch
 };
 
 template <class CellType, class Options>
 std::shared_ptr<RecurrentLayer> make_recurrent(const char* class_name, int64_t units,
                                                Options options) {
   const RecurrentLayer::Options recurrent{options.return_sequences, options.return_state,
-                                          options.go_backwards};
+                                          options.go_backwards, options.stateful};
   LayerOptions layer{.name = options.name, .dtype = options.dtype};
   return std::make_shared<RecurrentLayer>(class_name, std::move(layer),
                                           std::make_shared<CellType>(units, std::move(options)),

@@ -22,10 +22,7 @@ class GRUCell final : public CellOf<GRU, GRUOptions> {
 
   std::optional<Run> run_fused(const Tensor& sequences,
                                const std::vector<Tensor>& state) const override {
-    if (!options_.reset_after || options_.activation.name() != "tanh" ||
-        options_.recurrent_activation.name() != "sigmoid") {
-      return std::nullopt;
-    }
+    if (!has_kernel()) return std::nullopt;
     std::vector<Tensor> weights = {reordered(kernel_.value()).t(),
                                    reordered(recurrent_.value()).t()};
     if (bias_) {
@@ -40,6 +37,12 @@ class GRUCell final : public CellOf<GRU, GRUOptions> {
   }
 
   Tensor input_bias() const override { return two_biases() ? bias().select(0, 0) : bias(); }
+
+  std::optional<internal::plan::Recurrent> planned() const override {
+    if (!has_kernel()) return std::nullopt;
+    return internal::plan::Recurrent{
+        .cell = internal::plan::Cell::kGru, .units = sizes().units, .bias = options_.use_bias};
+  }
 
   std::vector<Tensor> step(const Tensor& inputs, const std::vector<Tensor>& state,
                            const Recurrence& recurrence) const override {
@@ -61,6 +64,11 @@ class GRUCell final : public CellOf<GRU, GRUOptions> {
   }
 
  private:
+  // Whether the formula is the one that libtorch and plans have.
+  bool has_kernel() const {
+    return options_.reset_after && options_.activation.name() == "tanh" &&
+           options_.recurrent_activation.name() == "sigmoid";
+  }
   bool two_biases() const { return options_.reset_after && bias_; }
 
   // libtorch has the reset gate before the update gate.

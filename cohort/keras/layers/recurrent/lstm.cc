@@ -31,9 +31,7 @@ class LSTMCell final : public CellOf<LSTM, LSTMOptions> {
   // libtorch's gates have Keras's order.
   std::optional<Run> run_fused(const Tensor& sequences,
                                const std::vector<Tensor>& state) const override {
-    if (options_.activation.name() != "tanh" || options_.recurrent_activation.name() != "sigmoid") {
-      return std::nullopt;
-    }
+    if (!has_kernel()) return std::nullopt;
     std::vector<Tensor> weights = {kernel_.value().t(), recurrent_.value().t()};
     if (bias_) weights.insert(weights.end(), {bias(), at::zeros_like(bias())});
     const auto [outputs, h, c] =
@@ -43,12 +41,25 @@ class LSTMCell final : public CellOf<LSTM, LSTMOptions> {
     return Run{outputs, h.squeeze(0), {h.squeeze(0), c.squeeze(0)}};
   }
 
+  std::optional<internal::plan::Recurrent> planned() const override {
+    if (!has_kernel()) return std::nullopt;
+    return internal::plan::Recurrent{
+        .cell = internal::plan::Cell::kLstm, .units = sizes().units, .bias = options_.use_bias};
+  }
+
   std::vector<Tensor> step(const Tensor& x, const std::vector<Tensor>& state,
                            const Recurrence& recurrence) const override {
     const auto& gate = options_.recurrent_activation;
     const std::vector<Tensor> z = (x + recurrence.all(state[0])).chunk(4, 1);
     const Tensor c = gate(z[1]) * state[1] + gate(z[0]) * options_.activation(z[2]);
     return {gate(z[3]) * options_.activation(c), c};
+  }
+
+ private:
+  // Whether the formula is the one that libtorch and plans have.
+  bool has_kernel() const {
+    return options_.activation.name() == "tanh" &&
+           options_.recurrent_activation.name() == "sigmoid";
   }
 };
 

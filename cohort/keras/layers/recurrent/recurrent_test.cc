@@ -9,10 +9,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "cohort/distribute/testing_devices.h"
 #include "cohort/keras/layers/bidirectional.h"
+#include "cohort/keras/layers/dense.h"
 #include "cohort/keras/layers/masking.h"
 #include "cohort/keras/masks.h"
+#include "cohort/keras/optimizers/optimizers.h"
+#include "cohort/keras/sequential.h"
 #include "cohort/keras/testing_keras.h"
+#include "cohort/ops/gradient_tape.h"
 #include "cohort/ops/random.h"
 
 namespace cohort::keras::layers {
@@ -174,6 +179,115 @@ TEST(RecurrentDropout, RefusesOtherRates) {
               HasSubstr("GRU: recurrent_dropout"));
 }
 
+// Two halves of sequences, one batch after the other, come to what the whole comes to.
+template <class Recurrent, class Options>
+void expect_to_go_on(Options options) {
+  options.return_sequences = true;
+  const Recurrent whole(3, options);
+  options.stateful = true;
+  const Recurrent halves(3, options);
+  const Tensor x = random::normal({2, 6, 5});
+  const Tensor expected = whole(x);
+  halves(x);
+  halves.set_weights(whole.get_weights());
+  for (int pass = 0; pass < 2; ++pass) {
+    halves.reset_states();
+    expect_near(halves(x.slice(1, 0, 2)), expected.slice(1, 0, 2));
+    expect_near(halves(x.slice(1, 2)), expected.slice(1, 2));
+  }
+}
+
+TEST(StatefulLayers, GoOnWhereTheBatchBeforeHasStopped) {
+  expect_to_go_on<SimpleRNN>(SimpleRNNOptions{});
+  expect_to_go_on<LSTM>(LSTMOptions{});
+  expect_to_go_on<GRU>(GRUOptions{});
+  expect_to_go_on<GRU>(GRUOptions{.reset_after = false});
+}
+
+TEST(StatefulLayers, ModelsAndWrappersForgetToo) {
+  const Sequential model({Bidirectional(GRU(3, {.stateful = true})), Dense(1)});
+  const Tensor x = random::normal({2, 4, 5});
+  const Tensor first = model(x);
+  expect_near(model(at::zeros({0, 4, 5})), at::zeros({0, 1}));  // a replica without rows keeps its state
+  EXPECT_NE(elements(model(x)), elements(first));
+  model.reset_states();
+  expect_near(model(x), first);
+}
+
+TEST(StatefulLayers, GradientsEndAtTheBeginningOfABatch) {
+  const SimpleRNN layer(1, {.activation = "linear", .stateful = true});
+  const Tensor x = numbers({1}, {1, 1, 1});
+  layer(x);
+  layer.set_weights({numbers({1}, {1, 1}), numbers({10}, {1, 1}), numbers({0})});
+  layer.reset_states();
+  GradientTape tape({.persistent = true});
+  const Tensor first = layer(x);
+  const Tensor second = layer(x);
+  EXPECT_THAT(elements(second), ElementsAre(11));
+  const Variable kernel = layer.trainable_variables()[0];
+  EXPECT_THAT(elements(tape.gradient(second, kernel)), ElementsAre(1));
+}
+
+TEST(StatefulLayers, EachReplicaGoesOnWithItsOwnRows) {
+  const distribute::MirroredStrategy strategy = distribute::mirrored(2);
+  const auto scope = strategy.scope();
+  const Sequential model({SimpleRNN(1, {.activation = "linear", .stateful = true})});
+  model.compile({.optimizer = optimizers::SGD(0), .loss = "mse"});
+  const Tensor x = numbers({1, 2, 3, 4}, {4, 1, 1});
+  model(x.slice(0, 0, 2));
+  model.set_weights({numbers({1}, {1, 1}), numbers({10}, {1, 1}), numbers({0})});
+  const auto predicted = [&] { return elements(model.predict(x, {.verbose = 0}).tensor()); };
+  model.reset_states();
+  EXPECT_THAT(predicted(), ElementsAre(1, 2, 3, 4));
+  EXPECT_THAT(predicted(), ElementsAre(11, 22, 33, 44));
+  model.reset_states();
+  EXPECT_THAT(predicted(), ElementsAre(1, 2, 3, 4));
+}
+
+TEST(StatefulLayers, RefuseBatchesOfAnotherSize) {
+  const GRU layer(3, {.stateful = true, .name = "goes_on"});
+  layer(at::ones({4, 2, 5}));
+  EXPECT_THAT(
+      thrown<InvalidArgumentError>([&] { layer(at::ones({3, 2, 5})); }),
+      AllOf(HasSubstr("'goes_on'"), HasSubstr("a batch of 3 rows after one of 4"),
+            HasSubstr("reset_states")));
+  layer.reset_states();
+  EXPECT_THAT(layer(at::ones({3, 2, 5})).sizes(), ElementsAre(3, 3));
+}
+
+TEST(StatefulLayers, AskingForTheFormOfOutputsChangesNothing) {
+  const GRU layer(3, {.stateful = true});
+  const Tensor x = random::normal({2, 4, 5});
+  const Tensor first = layer(x);
+  layer(keras::Input({4, 5}));
+  layer.reset_states();
+  layer(keras::Input({4, 5}));
+  expect_near(layer(x), first);
+}
+
+TEST(Bidirectional, TakesALayerForTheWayBack) {
+  const Padded padded;
+  const LSTM forward(3, {.return_sequences = true});
+  const GRU backward(2, {.return_sequences = true, .go_backwards = true});
+  const Bidirectional both(forward, {.backward_layer = backward});
+  EXPECT_THAT(both(padded.values).sizes(), ElementsAre(2, 4, 5));
+  forward(padded.values);
+  backward(padded.values);
+  std::vector<Tensor> weights = forward.get_weights();
+  for (const Tensor& weight : backward.get_weights()) weights.push_back(weight);
+  both.set_weights(weights);
+  expect_near(both(padded.values),
+              at::cat({forward(padded.values), backward(padded.values).flip(1)}, -1));
+}
+
+TEST(Bidirectional, TakesStatesOfTwoClasses) {
+  const Bidirectional both(LSTM(3), {.backward_layer = GRU(3, {.go_backwards = true})});
+  const Tensor x = random::normal({2, 4, 5});
+  const Tensor none = at::zeros({2, 3});
+  expect_near(both(tuple(x, none, none, none)).tensor(), both(x));
+  EXPECT_NE(elements(both(tuple(x, none, none, none + 1)).tensor()), elements(both(x)));
+}
+
 TEST(Bidirectional, JoinsBothDirections) {
   const Padded padded;
   const GRU forward(3, {.return_sequences = true});
@@ -241,6 +355,15 @@ TEST(Bidirectional, SaysWhatDoesNotFit) {
                 both(tuple(at::ones({1, 2, 4}), at::ones({1, 3})));
               }),
               HasSubstr("'sides'"));
+  const auto refused = [](const GRUOptions& backward) {
+    return thrown<InvalidArgumentError>([&] {
+      Bidirectional(LSTM(3, {.name = "ahead"}), {.backward_layer = GRU(3, backward)});
+    });
+  };
+  EXPECT_THAT(refused({.name = "back"}),
+              AllOf(HasSubstr("'ahead' and the backward_layer 'back' go the same way")));
+  EXPECT_THAT(refused({.return_sequences = true, .go_backwards = true, .name = "back"}),
+              HasSubstr("return_sequences is false of 'ahead' and true of the backward_layer"));
 }
 
 }  // namespace

@@ -1,12 +1,13 @@
-#include "cohort/collective/shared_memory/cores.h"
+#include "cohort/core/host/cores.h"
 
 #include <gtest/gtest.h>
 
 #include <initializer_list>
+#include <string>
 #include <thread>
 #include <vector>
 
-namespace cohort::collective::shared_memory {
+namespace cohort::internal {
 namespace {
 
 cpu_set_t cores(std::initializer_list<int> numbers) {
@@ -18,28 +19,36 @@ cpu_set_t cores(std::initializer_list<int> numbers) {
 
 bool fits(const std::vector<cpu_set_t>& tasks) { return each_can_have_a_core(tasks); }
 
-TEST(SharedMemoryCores, TasksThatArePinnedToCoresOfTheirOwnHaveThem) {
+TEST(Cores, TasksThatArePinnedToCoresOfTheirOwnHaveThem) {
   EXPECT_TRUE(fits({cores({0}), cores({1})}));
   EXPECT_TRUE(fits({cores({1000}), cores({7}), cores({0})}));
   EXPECT_FALSE(fits({cores({3}), cores({3})}));
 }
 
-TEST(SharedMemoryCores, TasksThatShareCoresNeedAsMany) {
+TEST(Cores, TasksThatShareCoresNeedAsMany) {
   EXPECT_TRUE(fits({cores({0, 1}), cores({0, 1})}));
   EXPECT_FALSE(fits({cores({0, 1}), cores({0, 1}), cores({0, 1})}));
 }
 
-TEST(SharedMemoryCores, ATaskWithAChoiceMakesRoom) {
+TEST(Cores, ATaskWithAChoiceMakesRoom) {
   EXPECT_TRUE(fits({cores({0, 1, 2}), cores({0, 1}), cores({0})}));
   // Four cores in all, but three tasks on two of them.
   EXPECT_FALSE(fits({cores({0, 1}), cores({0, 1}), cores({0, 1}), cores({0, 1, 2, 3})}));
 }
 
-TEST(SharedMemoryCores, WhereTheSystemDoesNotTellThereIsNoCore) {
-  EXPECT_FALSE(fits({cores({0}), cores({})}));
+TEST(Cores, WhereTheSystemDoesNotTellThereIsNoCore) { EXPECT_FALSE(fits({cores({0}), cores({})})); }
+
+TEST(Cores, AnotherProcessGetsTheSame) {
+  const cpu_set_t some = cores({0, 63, 64, CPU_SETSIZE - 1});
+  const cpu_set_t got = decode_cores(encode_cores(some));
+  EXPECT_TRUE(CPU_EQUAL(&got, &some));
+  for (const std::string& bytes : {std::string(), std::string("x"), encode_cores(some) + "x"}) {
+    const cpu_set_t none = decode_cores(bytes);
+    EXPECT_EQ(CPU_COUNT(&none), 0);
+  }
 }
 
-TEST(SharedMemoryCores, ThoseOfAThreadAreItsOwn) {
+TEST(Cores, ThoseOfAThreadAreItsOwn) {
   const cpu_set_t all = own_cores();
   EXPECT_GE(CPU_COUNT(&all), 1);
   int first = 0;
@@ -54,4 +63,4 @@ TEST(SharedMemoryCores, ThoseOfAThreadAreItsOwn) {
 }
 
 }  // namespace
-}  // namespace cohort::collective::shared_memory
+}  // namespace cohort::internal

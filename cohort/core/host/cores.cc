@@ -1,8 +1,9 @@
-#include "cohort/collective/shared_memory/cores.h"
+#include "cohort/core/host/cores.h"
 
+#include <cstring>
 #include <vector>
 
-namespace cohort::collective::shared_memory {
+namespace cohort::internal {
 namespace {
 
 constexpr int kNobody = -1;
@@ -44,6 +45,17 @@ cpu_set_t own_cores() {
   return cores;
 }
 
+std::string encode_cores(const cpu_set_t& cores) {
+  return {reinterpret_cast<const char*>(&cores), sizeof cores};
+}
+
+cpu_set_t decode_cores(std::string_view bytes) {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  if (bytes.size() == sizeof cores) std::memcpy(&cores, bytes.data(), sizeof cores);
+  return cores;
+}
+
 bool each_can_have_a_core(std::span<const cpu_set_t> tasks) {
   Seating seating(tasks);
   for (size_t task = 0; task < tasks.size(); ++task) {
@@ -52,4 +64,4 @@ bool each_can_have_a_core(std::span<const cpu_set_t> tasks) {
   return true;
 }
 
-}  // namespace cohort::collective::shared_memory
+}  // namespace cohort::internal

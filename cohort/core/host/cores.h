@@ -4,13 +4,19 @@
 #include <sched.h>
 
 #include <span>
+#include <string>
+#include <string_view>
 
-namespace cohort::collective::shared_memory {
+namespace cohort::internal {
 
 // The cores that the calling thread may use; none where the system does not tell.
 cpu_set_t own_cores();
 
+// For another process of this host. What are no such bytes are no cores.
+std::string encode_cores(const cpu_set_t& cores);
+cpu_set_t decode_cores(std::string_view bytes);
+
 // Whether each task can have a core to itself, of those that it may use.
 bool each_can_have_a_core(std::span<const cpu_set_t> tasks);
 
-}  // namespace cohort::collective::shared_memory
+}  // namespace cohort::internal

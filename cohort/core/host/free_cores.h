@@ -1,0 +1,41 @@
+// Whether somebody else computes on this host, for threads that would look for something again and again
+// rather than sleep until it comes.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string_view>
+
+namespace cohort::internal {
+
+// Thread safety: any thread.
+class FreeCores {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+  // How many threads of the host run, or could; nothing where the system does not tell.
+  using CountRunning = std::function<std::optional<int>()>;
+  FreeCores(int cores, CountRunning count_running)
+      : cores_(cores), count_running_(std::move(count_running)) {}
+
+  // Whether no more threads run than there are cores. The count may be some milliseconds old; where cores
+  // were not free it is up to a second, so that asking costs nothing there.
+  bool are_free(Time now);
+
+ private:
+  const int cores_;
+  const CountRunning count_running_;
+  std::mutex mutex_;  // guards what follows
+  bool free_ = false;
+  Time next_count_{};
+  std::chrono::nanoseconds pause_{0};  // after the last count that found none free
+};
+
+// Those of this host.
+FreeCores& host_cores();
+
+// Of /proc/loadavg.
+std::optional<int> running_threads(std::string_view loadavg);
+
+}  // namespace cohort::internal

@@ -1,0 +1,17 @@
+#include "cohort/ops/plan/product.h"
+
+namespace cohort::internal::plan {
+
+Product describe_product(const ProductSizes& sizes, const Stride& left, const Stride& right,
+                         bool adds_bias) {
+  const Layout a({sizes.rows, sizes.inner}, kFloat, {left.row, left.column});
+  const Layout b({sizes.inner, sizes.columns}, kFloat, {right.row, right.column});
+  const Layout c({sizes.rows, sizes.columns}, kFloat, Tag::ab);
+  const Layout bias({1, sizes.columns}, kFloat, Tag::ab);
+  const Product made(adds_bias ? dnnl::matmul::desc(a, b, bias, c) : dnnl::matmul::desc(a, b, c),
+                     own_scratch(), processor());
+  check_is_fast(made, "product");
+  return made;
+}
+
+}  // namespace cohort::internal::plan

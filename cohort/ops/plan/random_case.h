@@ -1,0 +1,88 @@
+// For tests and the fuzzer of plans: operations drawn at random, small enough to compare to the digit.
+#pragma once
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "cohort/ops/plan/plan.h"
+
+namespace cohort::internal::plan {
+
+// Operations, and the shape of what they are given.
+struct Case {
+  std::vector<Operation> operations;
+  Shape input;
+};
+
+// Whole numbers below this are exact in float32, and so are their sums.
+inline constexpr double kExact = double{1 << 24};
+// The largest inputs and parameters that a case is meant for.
+inline constexpr int64_t kMostInput = 2;
+inline constexpr int64_t kMostParameter = 1;
+
+// draw(low, high): a number of that range, both ends included.
+template <class Draw>
+Operation random_operation(const Draw& draw, const Shape& shape) {
+  const auto size = [&](int64_t most) { return Size{draw(1, most), draw(1, most)}; };
+  const bool is_image = shape.size() == 4;
+  switch (draw(0, 5)) {
+    case 0:
+    case 1: {
+      Convolution convolution{.filters = draw(1, 3) == 3 ? 16 * draw(1, 3) : draw(1, 12),
+                              .size = draw(0, 1) == 1 ? Size{3, 3} : size(4),
+                              .strides = draw(0, 1) == 1 ? Size{1, 1} : size(3),
+                              .same = draw(0, 1) == 1,
+                              .bias = draw(0, 1) == 1};
+      // libraries' strides and dilations exclude each other
+      if (convolution.strides == Size{1, 1} && draw(0, 3) == 0) convolution.dilation = size(3);
+      return convolution;
+    }
+    case 2: {
+      const Size tile = draw(0, 1) == 1 ? Size{2, 2} : size(3);
+      return MaxPooling{tile, tile};
+    }
+    case 3:
+      if (is_image) return Flatten{};
+      return Dense{.units = draw(1, 40), .bias = draw(0, 1) == 1};
+    default:
+      return Rectifier{};
+  }
+}
+
+// How much larger its results can be than what it is given.
+inline double growth(const Operation& operation, const Shape& input) {
+  if (const auto* convolution = std::get_if<Convolution>(&operation)) {
+    return static_cast<double>(convolution->size[0] * convolution->size[1] * input.back() + 1);
+  }
+  if (std::holds_alternative<Dense>(operation)) return static_cast<double>(input.back() + 1);
+  return 1;
+}
+
+// Up to `most` operations that take each other's results, of which none exceeds kExact: so maxima and
+// signs are the same, however sums are ordered.
+template <class Draw>
+Case random_case(const Draw& draw, int64_t most) {
+  Case c{{},
+         {draw(1, 3) == 3 ? draw(9, 40) : draw(1, 8), draw(4, 20), draw(4, 20),
+          draw(0, 2) == 0 ? 1 : draw(1, 8)}};
+  Shape shape = c.input;
+  double largest = kMostInput;
+  const int64_t count = draw(1, most);
+  for (int64_t i = 0; i < count; ++i) {
+    const Operation operation = random_operation(draw, shape);
+    Shape next = result_shape(operation, shape);
+    const double grown = largest * growth(operation, shape);
+    if (next.empty() || grown > kExact || !why_not(operation).empty()) continue;
+    c.operations.push_back(operation);
+    shape = std::move(next);
+    largest = grown;
+  }
+  const bool computes = std::any_of(c.operations.begin(), c.operations.end(), [](const auto& o) {
+    return !std::holds_alternative<Flatten>(o);
+  });
+  if (!computes) c.operations.push_back(Rectifier{});
+  return c;
+}
+
+}  // namespace cohort::internal::plan

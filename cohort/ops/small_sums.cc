@@ -1,0 +1,108 @@
+#include "cohort/ops/small_sums.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/functions/utils.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+namespace cohort::internal {
+namespace {
+
+using torch::autograd::Node;
+using torch::autograd::variable_list;
+
+// Few floats on the host, without gaps: a loop over them is shorter than the way to libtorch's.
+bool is_small(const Tensor& x) {
+  constexpr int64_t kMostElements = 1024;
+  return x.is_cpu() && x.layout() == at::kStrided && x.scalar_type() == at::kFloat &&
+         x.numel() <= kMostElements && x.is_contiguous() && !x.is_conj() && !x.is_neg();
+}
+
+template <class T, class... Arguments>
+void record(Tensor& output, torch::autograd::edge_list edges, Arguments&&... arguments) {
+  const std::shared_ptr<Node> node(new T(std::forward<Arguments>(arguments)...),
+                                   torch::autograd::deleteNode);
+  node->set_next_edges(std::move(edges));
+  torch::autograd::set_history(output, node);
+}
+
+// Every element's gradient is the sum's, divided.
+class DividedSumNode final : public Node {
+ public:
+  DividedSumNode(const Tensor& x, int64_t divisor) : sizes_(x.sizes().vec()), divisor_(divisor) {}
+
+  std::string name() const override { return "DividedSum"; }
+
+  variable_list apply(variable_list&& gradients) override {
+    const Tensor& gradient = gradients[0];
+    if (!gradient.defined()) return {Tensor()};
+    if (at::GradMode::is_enabled()) {
+      return {(gradient / divisor_).expand(sizes_)};
+    }
+    Tensor result = at::empty(sizes_, gradient.options());
+    std::fill_n(result.data_ptr<float>(), result.numel(),
+                gradient.item<float>() / static_cast<float>(divisor_));
+    return {result};
+  }
+
+ private:
+  const std::vector<int64_t> sizes_;
+  const int64_t divisor_;
+};
+
+class SumOfNode final : public Node {
+ public:
+  explicit SumOfNode(size_t count) : count_(count) {}
+
+  std::string name() const override { return "SumOf"; }
+
+  variable_list apply(variable_list&& gradients) override {
+    return variable_list(count_, gradients[0]);
+  }
+
+ private:
+  const size_t count_;
+};
+
+}  // namespace
+
+Tensor divided_sum(const Tensor& x, int64_t divisor) {
+  if (!is_small(x)) return x.sum() / divisor;
+  const float* const values = x.data_ptr<float>();
+  double sum = 0;
+  for (int64_t i = 0; i < x.numel(); ++i) sum += values[i];
+  Tensor result = at::empty({}, x.options());
+  *result.data_ptr<float>() = static_cast<float>(sum / static_cast<double>(divisor));
+  if (at::GradMode::is_enabled() && x.requires_grad()) {
+    record<DividedSumNode>(result, torch::autograd::collect_next_edges(x), x, divisor);
+  }
+  return result;
+}
+
+Tensor sum_of(const std::vector<Tensor>& tensors) {
+  if (tensors.size() == 1) return tensors[0];
+  if (!std::all_of(tensors.begin(), tensors.end(), is_small)) {
+    Tensor sum = tensors[0] + tensors[1];
+    for (size_t i = 2; i < tensors.size(); ++i) sum = sum + tensors[i];
+    return sum;
+  }
+  Tensor sum = at::empty(tensors[0].sizes(), tensors[0].options());
+  float* const to = sum.data_ptr<float>();
+  std::fill_n(to, sum.numel(), 0.f);
+  bool recorded = false;
+  for (const Tensor& tensor : tensors) {
+    const float* const from = tensor.data_ptr<float>();
+    for (int64_t i = 0; i < sum.numel(); ++i) to[i] += from[i];
+    recorded = recorded || tensor.requires_grad();
+  }
+  if (recorded && at::GradMode::is_enabled()) {
+    record<SumOfNode>(sum, torch::autograd::collect_next_edges(tensors), tensors.size());
+  }
+  return sum;
+}
+
+}  // namespace cohort::internal

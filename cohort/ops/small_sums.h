@@ -1,0 +1,17 @@
+// Sums of few numbers, as one operation each way: what a loss is put together from.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "cohort/core/tensor.h"
+
+namespace cohort::internal {
+
+// sum(x) / divisor. Shape: [..] -> []; dtype: x's, floating. Differentiable, any number of times.
+Tensor divided_sum(const Tensor& x, int64_t divisor);
+
+// The sum of tensors of one shape, dtype and device; one at least. Differentiable, any number of times.
+Tensor sum_of(const std::vector<Tensor>& tensors);
+
+}  // namespace cohort::internal

@@ -1,0 +1,72 @@
+#include "cohort/ops/small_sums.h"
+
+#include <ATen/ops/full.h>
+#include <ATen/ops/randn.h>
+#include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include "cohort/ops/gradient_tape.h"
+
+namespace cohort::internal {
+namespace {
+
+using torch::autograd::grad;
+
+// Small ones, and what is libtorch's: many numbers, float64, gaps.
+std::vector<Tensor> sums_samples() {
+  return {at::randn({}),        at::randn({7}),      at::randn({3, 4}),
+          at::randn({0}),       at::randn({50, 50}), at::randn({5}, at::kDouble),
+          at::randn({4, 3}).t()};
+}
+
+TEST(SmallSums, DividedSumEqualsLibtorch) {
+  const GradientTape tape({.persistent = true});
+  for (const Tensor& sample : sums_samples()) {
+    const Tensor x = sample.requires_grad_();
+    const Tensor ours = divided_sum(x, 4);
+    const Tensor theirs = x.sum() / 4;
+    EXPECT_EQ(ours.dim(), 0);
+    EXPECT_EQ(ours.scalar_type(), x.scalar_type());
+    EXPECT_TRUE(ours.allclose(theirs, 1e-5, 1e-6));
+    EXPECT_TRUE(grad({ours * 3}, {x})[0].equal(at::full(x.sizes(), 0.75, x.options())));
+  }
+}
+
+TEST(SmallSums, DividedSumHasGradientsOfGradients) {
+  const GradientTape tape({.persistent = true});
+  const Tensor x = at::randn({6}).requires_grad_();
+  const Tensor first =
+      grad({divided_sum(x * x, 2).square()}, {x}, {}, true, /*create_graph=*/true)[0];
+  const Tensor second = grad({first.sum()}, {x})[0];
+  const Tensor expected =
+      grad({grad({((x * x).sum() * 0.5).square()}, {x}, {}, true, /*create_graph=*/true)[0].sum()},
+           {x})[0];
+  EXPECT_TRUE(second.allclose(expected, 1e-4, 1e-5));
+}
+
+TEST(SmallSums, SumOfEqualsLibtorch) {
+  const GradientTape tape({.persistent = true});
+  for (const Tensor& sample : sums_samples()) {
+    const Tensor a = sample.requires_grad_();
+    const Tensor b = (sample.detach() + 1).requires_grad_();
+    const Tensor c = sample.detach() * 2;
+    const Tensor sum = sum_of({a, b, c, a});
+    EXPECT_TRUE(sum.allclose(a + b + c + a, 1e-5, 1e-6));
+    const auto gradients = grad({(sum * 3).sum()}, {a, b});
+    EXPECT_TRUE(gradients[0].equal(at::full(a.sizes(), 6, a.options())));
+    EXPECT_TRUE(gradients[1].equal(at::full(a.sizes(), 3, a.options())));
+  }
+  const Tensor one = at::randn({2});
+  EXPECT_TRUE(sum_of({one}).is_same(one));
+}
+
+TEST(SmallSums, RecordNothingWithoutATape) {
+  const GradientTape tape;
+  const Tensor x = at::randn({3}).requires_grad_();
+  const NoGradient no_gradient;
+  EXPECT_FALSE(divided_sum(x, 2).requires_grad());
+  EXPECT_FALSE(sum_of({x, x}).requires_grad());
+}
+
+}  // namespace
+}  // namespace cohort::internal

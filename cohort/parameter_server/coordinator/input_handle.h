@@ -1,0 +1,30 @@
+// What the program and closures hold of something that every worker has made for them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <utility>
+
+namespace cohort::internal {
+
+// With the last one of a number the workers let go of it. Thread safety: any thread.
+class InputHandle {
+ public:
+  // `let_go` must not wait, and may be called with any lock held.
+  InputHandle(uint64_t id, std::function<void(uint64_t id)> let_go)
+      : id_(id), let_go_(std::move(let_go)) {}
+  ~InputHandle() { let_go_(id_); }
+  InputHandle(const InputHandle&) = delete;
+  InputHandle& operator=(const InputHandle&) = delete;
+
+  uint64_t id() const { return id_; }
+
+ private:
+  const uint64_t id_;
+  const std::function<void(uint64_t id)> let_go_;
+};
+
+using InputHandlePtr = std::shared_ptr<const InputHandle>;
+
+}  // namespace cohort::internal

@@ -1,0 +1,63 @@
+#include "cohort/parameter_server/store/read_parts.h"
+
+#include <utility>
+
+#include "cohort/core/error.h"
+#include "cohort/core/text.h"
+#include "cohort/train/bundle_reader.h"
+#include "cohort/train/restore_source.h"
+#include "cohort/train/value_bytes.h"
+
+namespace cohort::internal {
+namespace {
+
+// Missing: it is another one, or not all of its files are here.
+std::optional<BundleReader> open_checkpoint(FileSystem& files, const ReadPartsRequest& request) {
+  try {
+    if (bundle_index_crc(files, request.prefix) != request.index_crc) return std::nullopt;
+    return std::optional<BundleReader>(std::in_place, files, request.prefix);
+  } catch (const NotFoundError&) {
+    return std::nullopt;
+  }
+}
+
+void check_fits(const BundleReader& bundle, const ReadPartsRequest::Part& part,
+                const Tensor& value) {
+  const BundleEntry& entry = bundle.entry(part.name);
+  const std::vector<int64_t>& shape = part.slice ? part.slice->length : entry.shape;
+  if (at::IntArrayRef(shape) == value.sizes() && dtype_of(entry.type) == value.scalar_type()) {
+    return;
+  }
+  throw InvalidArgumentError(str("checkpoint '", bundle.prefix(), "': of ", quoted(part.name), " ",
+                                 type_name(entry.type), " ", shape_str(shape),
+                                 " were to become a shard that is ",
+                                 dtype_name(value.scalar_type()), " ", shape_str(value.sizes())));
+}
+
+}  // namespace
+
+std::optional<std::vector<VariableStore::NewValue>> read_parts(FileSystem& files,
+                                                               const VariableStore& store,
+                                                               const ReadPartsRequest& request) {
+  if (!request.prefix.starts_with('/')) {
+    throw InvalidArgumentError(str("a ps task was asked to read checkpoint ",
+                                   quoted(request.prefix), ", which is no absolute path"));
+  }
+  const std::optional<BundleReader> bundle = open_checkpoint(files, request);
+  if (!bundle) return std::nullopt;
+  std::vector<VariableStore::NewValue> values;
+  for (const ReadPartsRequest::Part& part : request.parts) {
+    Tensor value = store.empty_like(part.key);
+    check_fits(*bundle, part, value);
+    if (part.slice) {
+      bundle->read_slice(part.name, *part.slice, value.data_ptr());
+    } else {
+      bundle->read(part.name, value.data_ptr());
+    }
+    check_booleans(*bundle, part.name, value);
+    values.push_back({part.key, std::move(value)});
+  }
+  return values;
+}
+
+}  // namespace cohort::internal
