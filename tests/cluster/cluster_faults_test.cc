@@ -14,6 +14,7 @@
 #include "cohort/cluster/testing_detection.h"
 #include "cohort/core/error.h"
 #include "cohort/core/logging.h"
+#include "cohort/core/testing_time_limit.h"
 #include "cohort/testing/multi_process_main.h"
 #include "cohort/testing/multi_process_runner.h"
 
@@ -122,13 +123,13 @@ std::vector<double> detection_times(int repetitions, int signal) {
 TEST(ClusterFaults, AKilledTaskIsNamedWithinASecond) {
   const std::vector<double> times = detection_times(detection::repetitions(3), SIGKILL);
   std::printf("kill -9 to a typed error: %s\n", detection::summary(times).c_str());
-  EXPECT_THAT(times, Each(Lt(1000)));
+  EXPECT_THAT(times, Each(Lt(internal::time_limit(1000))));
 }
 
 TEST(ClusterFaults, AStoppedTaskIsNamedByItsSilence) {
   const std::vector<double> times = detection_times(1, SIGSTOP);
   // Dead after 2 s, and a beat and a half for the news.
-  EXPECT_THAT(times, Each(AllOf(Lt(4500), ::testing::Gt(500))));
+  EXPECT_THAT(times, Each(AllOf(Lt(internal::time_limit(4500)), ::testing::Gt(500))));
 }
 
 TEST(ClusterFaults, AShortStopKillsNobody) {

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "cohort/core/testing_time_limit.h"
 #include "tests/cluster/multi_worker_training.h"
 
 namespace cohort::multi_worker {
@@ -173,13 +174,13 @@ TEST_F(MultiWorker, AKilledWorkerIsNamedWithinASecond) {
   std::vector<double> times;
   for (int i = detection::repetitions(2); i > 0; --i) times.push_back(detection_time(SIGKILL));
   std::printf("kill -9 to a typed error: %s\n", detection::summary(times).c_str());
-  EXPECT_THAT(times, ::testing::Each(Lt(1000)));
+  EXPECT_THAT(times, ::testing::Each(Lt(internal::time_limit(1000))));
 }
 
 TEST_F(MultiWorker, AStoppedWorkerIsNamedByItsSilence) {
   const double time = detection_time(SIGSTOP);
   std::printf("SIGSTOP to a typed error: %.0f ms\n", time);
-  EXPECT_THAT(time, AllOf(Lt(4500), ::testing::Gt(500)));
+  EXPECT_THAT(time, AllOf(Lt(internal::time_limit(4500)), ::testing::Gt(500)));
 }
 
 TEST_F(MultiWorker, AnErrorOfOneIsThatOfAll) {

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "cohort/cluster/launch/child_process.h"
+#include "cohort/core/testing_time_limit.h"
 #include "tests/cluster/multi_worker_training.h"
 
 namespace cohort::multi_worker {
@@ -130,7 +131,7 @@ class BetweenHosts : public MultiWorker, public ::testing::WithParamInterface<co
   static void expect_unavailable_in_time(const std::vector<Ending>& endings) {
     for (const Ending& ending : endings) {
       EXPECT_THAT(ending.line, HasSubstr("UNAVAILABLE: "));
-      EXPECT_THAT(ending.after_ms, Lt(4500)) << ending.line;
+      EXPECT_THAT(ending.after_ms, Lt(internal::time_limit(4500))) << ending.line;
     }
   }
 };

@@ -1,4 +1,5 @@
 // Parameter servers whose ps tasks are lost or stand still.
+#include "cohort/core/testing_time_limit.h"
 #include "parameter_server_faults.h"
 
 namespace cohort::parameter_server_faults {
@@ -30,7 +31,7 @@ TEST_F(ParameterServerFaults, Row7AfterAKilledPsTheProgramGoesOnFromTheLastCheck
   }
   std::printf("row 7: kill -9 of a ps: named after %s; restored after its start: %s\n",
               summary(detected).c_str(), summary(restored).c_str());
-  EXPECT_LT(*std::max_element(detected.begin(), detected.end()), 1000);
+  EXPECT_LT(*std::max_element(detected.begin(), detected.end()), internal::time_limit(1000));
 }
 
 TEST_F(ParameterServerFaults, Row8APsThatIsKilledWhileVariablesAreMadeIsNamed) {
@@ -43,7 +44,7 @@ TEST_F(ParameterServerFaults, Row8APsThatIsKilledWhileVariablesAreMadeIsNamed) {
   remove("hold_creation");
   const std::string line = chief_line(runner, "ended at");
   EXPECT_THAT(line, HasSubstr("/job:ps/task:1"));
-  EXPECT_LT(time_in(line) - killed, 5000);
+  EXPECT_LT(time_in(line) - killed, internal::time_limit(5000));
   for (const TaskId& task : {TaskId{"ps", 0}, TaskId{"worker", 0}}) runner.kill(task);
   for (const TaskOutcome& outcome : runner.wait_all()) {
     if (outcome.task == kTheChief) {
@@ -61,7 +62,7 @@ TEST_F(ParameterServerFaults, Row9AStoppedPsIsNamedByItsSilence) {
   const std::string line = chief_line(runner, "ended at");
   EXPECT_THAT(line, HasSubstr("lost /job:ps/task:0"));
   std::printf("row 9: SIGSTOP of a ps: named after %.0f ms\n", time_in(line) - stopped);
-  EXPECT_LT(time_in(line) - stopped, 3500);
+  EXPECT_LT(time_in(line) - stopped, internal::time_limit(3500));
   runner.resume({"ps", 0});
   for (const TaskId& task : runner.tasks()) {
     if (task != kTheChief) runner.kill(task);

@@ -156,7 +156,7 @@ TEST_F(PreemptionBySignal, GoesOnDuringTheGracePeriod) {
   EXPECT_THAT(job.wait_all().at(0).error, HasSubstr("143"));
   const auto took = std::chrono::steady_clock::now() - told;
   EXPECT_GT(took, milliseconds(1000));
-  EXPECT_LT(took, milliseconds(5000));
+  EXPECT_LT(took, milliseconds(20000));
   EXPECT_THAT(job.log(worker), HasSubstr("ckpt-2'"));
   const auto [v, calls] = saved();
   EXPECT_EQ(v, 2. * static_cast<double>(calls));

@@ -21,6 +21,7 @@
 #include "cohort/collective/network/testing_stranger.h"
 #include "cohort/collective/network/transport_communicator.h"
 #include "cohort/core/error.h"
+#include "cohort/core/testing_time_limit.h"
 #include "cohort/testing/multi_process_main.h"
 #include "cohort/testing/multi_process_runner.h"
 
@@ -158,15 +159,17 @@ std::vector<double> detection_times(const std::string& what, int signal, int rep
 }
 
 TEST(NetworkProcesses, AKilledTaskIsNamedByAllThatExchangeWithIt) {
-  EXPECT_THAT(detection_times("busy", SIGKILL, repetitions(3)), Each(Lt(1000)));
+  EXPECT_THAT(detection_times("busy", SIGKILL, repetitions(3)),
+              Each(Lt(internal::time_limit(1000))));
 }
 
 TEST(NetworkProcesses, AKilledTaskIsNamedByAllThatOnlyWaitForIt) {
-  EXPECT_THAT(detection_times("idle", SIGKILL, repetitions(3)), Each(Lt(1000)));
+  EXPECT_THAT(detection_times("idle", SIGKILL, repetitions(3)),
+              Each(Lt(internal::time_limit(1000))));
 }
 
 TEST(NetworkProcesses, AStoppedTaskIsNamedByItsSilence) {
-  EXPECT_THAT(detection_times("busy", SIGSTOP, 1), Each(Lt(4500)));
+  EXPECT_THAT(detection_times("busy", SIGSTOP, 1), Each(Lt(internal::time_limit(4500))));
 }
 
 TEST(NetworkProcesses, ATaskThatGivesUpSaysWhy) {

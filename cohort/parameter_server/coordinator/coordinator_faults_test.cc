@@ -10,6 +10,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/files/simulated_file_system.h"
 #include "cohort/core/testing_errors.h"
+#include "cohort/core/testing_time_limit.h"
 #include "cohort/parameter_server/coordinator/cluster_coordinator.h"
 #include "cohort/parameter_server/leadership/leadership_message.h"
 #include "cohort/parameter_server/parameter_server_core.h"
@@ -54,7 +55,7 @@ TEST(CoordinatorFaults, ALostPsTaskIsNamedWithItsAddressAndTheLastCheckpoint) {
   cluster.stop("ps", 1);
   const auto names_it = AllOf(HasSubstr("lost /job:ps/task:1 (" + address + ")"), HasSubstr(path));
   EXPECT_THAT(thrown<UnavailableError>([&] { coordinator.join(); }), names_it);
-  EXPECT_LT(Clock::now() - killed, seconds(1));
+  EXPECT_LT(Clock::now() - killed, internal::time_limit(seconds(1)));
   // Each time: nothing can go on without its variables.
   EXPECT_THAT(thrown<UnavailableError>([&] { coordinator.schedule(hold); }), names_it);
   EXPECT_THAT(thrown<UnavailableError>([&] { coordinator.done(); }), names_it);
@@ -192,7 +193,7 @@ TEST(CoordinatorFaults, ACoordinatorThatEndsCancelsWhatIsQueuedAndUnderWay) {
     ASSERT_TRUE(gate.wait_for(1));
   }
   for (const RemoteValue& value : values) EXPECT_THROW(value.fetch(seconds(1)), CancelledError);
-  EXPECT_LT(Clock::now() - began, seconds(2));
+  EXPECT_LT(Clock::now() - began, internal::time_limit(seconds(2)));
   gate.open();
 }
 
