@@ -108,27 +108,25 @@ class HierarchicalCommunicator final : public Communicator {
   void gather_bytes(std::span<const char> mine, GatheredBytes& all,
                     const CallOptions& options) override {
     if (!gathering_) gathering_ = std::make_unique<Gathering>(*within_);
-    Gathering& now_gathered = *gathering_;
+    Gathering& kept = *gathering_;
     all.parts().resize(order_.size());
     Round round(*this, options);
-    round.within(
-        [&](const CallOptions& now) { within_->gather_bytes(mine, now_gathered.of_host, now); });
+    round.within([&](const CallOptions& now) { within_->gather_bytes(mine, kept.of_host, now); });
     const auto tasks = static_cast<size_t>(within_->size());
     if (hosts_.size() == 1) {
       for (size_t i = 0; i < tasks; ++i) {
-        all.parts()[static_cast<size_t>(order_[i])] = now_gathered.of_host.of(static_cast<int>(i));
+        all.parts()[static_cast<size_t>(order_[i])] = kept.of_host.of(static_cast<int>(i));
       }
       return;
     }
     std::span<const char> whole;
     round.between([&](const CallOptions& now) {
-      between_->gather_bytes(now_gathered.write_message(tasks), now_gathered.of_hosts, now);
-      whole = now_gathered.join_messages(hosts_.size());
+      between_->gather_bytes(kept.write_message(tasks), kept.of_hosts, now);
+      whole = kept.join_messages(hosts_.size());
     });
-    round.after([&](const CallOptions& now) {
-      within_->gather_bytes(whole, now_gathered.handed_out, now);
-    });
-    read_messages(now_gathered.handed_out.of(0), all);
+    round.after(
+        [&](const CallOptions& now) { within_->gather_bytes(whole, kept.handed_out, now); });
+    read_messages(kept.handed_out.of(0), all);
   }
 
   void abort(const std::exception_ptr& reason) noexcept override {

@@ -14,6 +14,8 @@
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <iterator>
 #include <map>
 #include <optional>
 
@@ -111,6 +113,27 @@ void expect_trains_as_alone(const std::function<optimizers::Optimizer()>& make) 
 TEST(ServedLayers, AnEmbeddingTrainsAsAlone) {
   expect_trains_as_alone([] { return optimizers::SGD({.learning_rate = 0.1}); });
   expect_trains_as_alone([] { return optimizers::Adam({.learning_rate = 0.1}); });
+}
+
+// Dense and in rows; what they do to gradients and weights, too.
+TEST(ServedLayers, EveryOptimizerTrainsAsAlone) {
+  using optimizers::Optimizer;
+  const std::function<Optimizer()> all[] = {
+      [] { return optimizers::SGD({.learning_rate = 0.1, .momentum = 0.9, .nesterov = true}); },
+      [] { return optimizers::Adam({.learning_rate = 0.1, .amsgrad = true}); },
+      [] { return optimizers::AdamW({.learning_rate = 0.1, .weight_decay = 0.01}); },
+      [] { return optimizers::RMSprop({.learning_rate = 0.1, .momentum = 0.5, .centered = true}); },
+      [] { return optimizers::Adagrad({.learning_rate = 0.1}); },
+      [] { return optimizers::Adadelta({.learning_rate = 0.1}); },
+      [] { return optimizers::Adamax({.learning_rate = 0.1}); },
+      [] { return optimizers::Nadam({.learning_rate = 0.1}); },
+      [] { return optimizers::Ftrl({.learning_rate = 0.1}); },
+      [] { return optimizers::SGD({.learning_rate = 0.1, .clipvalue = 0.01}); },
+  };
+  for (size_t i = 0; i < std::size(all); ++i) {
+    SCOPED_TRACE(i);
+    expect_trains_as_alone(all[i]);
+  }
 }
 
 TEST(ServedLayers, LearningRatesFollowTheirSchedule) {

@@ -350,7 +350,7 @@ TEST(ClusterCoordinator, NoDatasetFunctionMakesVariables) {
     return 1;
   });
   EXPECT_EQ(coordinator.schedule(makes_value).fetch().tensor().item<int>(), 1);
-  const auto plus = strategy.function("plus", [](int64_t own) { return own + 1; });
+  const auto plus = strategy.function("plus", [](const Tensor& own) { return own + 1; });
   EXPECT_EQ(coordinator.schedule(plus, coordinator.create_per_worker_value(makes_value))
                 .fetch()
                 .tensor()

@@ -15,8 +15,8 @@ constexpr const char* kPass = "pass";
 constexpr const char* kNext = "next";
 constexpr const char* kStartKey = "start";
 
-distribute::DistributedDataset made(const ServerInput::Source& source,
-                                    const distribute::InputContext& context) {
+distribute::DistributedDataset dataset_of(const ServerInput::Source& source,
+                                          const distribute::InputContext& context) {
   const ScopedDatasetFunction no_variables;
   return source.make(context);
 }
@@ -29,7 +29,7 @@ ServerInput::ServerInput(std::shared_ptr<ParameterServerCore> core, std::shared_
       call_(std::move(call)),
       key_(key),
       source_(std::move(source)),
-      dataset_(made(source_, core_->input_context(0))) {
+      dataset_(dataset_of(source_, core_->input_context(0))) {
   call_->table.set_input(*call_, key_,
                          std::make_shared<ServedInput>(source_.make, core_->input_context(0)));
 }
