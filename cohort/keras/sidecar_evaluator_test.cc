@@ -24,9 +24,9 @@ class SidecarEvaluatorTest : public data::FilesTest {
  protected:
   SidecarEvaluatorTest() {
     for (const Sequential& model : {trained_, evaluated_}) model.compile(class_options());
-    train();
+    fit_once();
   }
-  void train() const { trained_.fit(batches(), {.verbose = 0}); }
+  void fit_once() const { trained_.fit(batches(), {.verbose = 0}); }
   static data::Dataset batches() { return image_batches(13, 6); }
   train::Checkpoint trained_objects() const {
     return train::Checkpoint({{"model", trained_}, {"optimizer", trained_.optimizer()}});
