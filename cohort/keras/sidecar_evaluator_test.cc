@@ -5,6 +5,8 @@
 
 #include <chrono>
 
+#include "cohort/core/error.h"
+#include "cohort/core/testing_errors.h"
 #include "cohort/data/testing_files.h"
 #include "cohort/keras/training/testing_fit.h"
 #include "cohort/train/checkpoint.h"
