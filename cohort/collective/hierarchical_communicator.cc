@@ -2,9 +2,14 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
+#include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "cohort/collective/buffer_pool.h"
+#include "cohort/collective/gathered_bytes.h"
 #include "cohort/collective/local_buffers.h"
 #include "cohort/collective/slices.h"
 #include "cohort/collective/sole_communicator.h"
@@ -99,6 +104,31 @@ class HierarchicalCommunicator final : public Communicator {
     round.after([&](const CallOptions& now) { within_->barrier(now); });
   }
 
+  // Hosts exchange one message each: what its tasks have brought. It is handed out as it came.
+  void gather_bytes(std::span<const char> mine, GatheredBytes& all,
+                    const CallOptions& options) override {
+    if (!gathering_) gathering_ = std::make_unique<Gathering>(*within_);
+    Gathering& kept = *gathering_;
+    all.parts().resize(order_.size());
+    Round round(*this, options);
+    round.within([&](const CallOptions& now) { within_->gather_bytes(mine, kept.of_host, now); });
+    const auto tasks = static_cast<size_t>(within_->size());
+    if (hosts_.size() == 1) {
+      for (size_t i = 0; i < tasks; ++i) {
+        all.parts()[static_cast<size_t>(order_[i])] = kept.of_host.of(static_cast<int>(i));
+      }
+      return;
+    }
+    std::span<const char> whole;
+    round.between([&](const CallOptions& now) {
+      between_->gather_bytes(kept.write_message(tasks), kept.of_hosts, now);
+      whole = kept.join_messages(hosts_.size());
+    });
+    round.after(
+        [&](const CallOptions& now) { within_->gather_bytes(whole, kept.handed_out, now); });
+    read_messages(kept.handed_out.of(0), all);
+  }
+
   void abort(const std::exception_ptr& reason) noexcept override {
     within_->abort(reason);
     if (between_) between_->abort(reason);
@@ -159,6 +189,77 @@ class HierarchicalCommunicator final : public Communicator {
     CallOptions options_;
     Deadline deadline_;
   };
+
+  // What a gather_bytes keeps until the next one. A host's message: how many bytes each of its tasks has
+  // brought, as int64, then the bytes of each; every part begins with a cache line.
+  struct Gathering {
+    explicit Gathering(Communicator& within) : pool(within) {}
+
+    static constexpr size_t kCacheLine = 64;
+    static size_t padded(size_t bytes) {
+      return (bytes + kCacheLine - 1) / kCacheLine * kCacheLine;
+    }
+
+    std::span<const char> write_message(size_t tasks) {
+      std::vector<char>& message = messages[turn++ % 2];  // hosts may still read the other one
+      size_t bytes = padded(tasks * sizeof(int64_t));
+      for (size_t i = 0; i < tasks; ++i) bytes += padded(of_host.of(static_cast<int>(i)).size());
+      message.resize(bytes);
+      size_t place = padded(tasks * sizeof(int64_t));
+      for (size_t i = 0; i < tasks; ++i) {
+        const std::span<const char> part = of_host.of(static_cast<int>(i));
+        const auto count = static_cast<int64_t>(part.size());
+        std::memcpy(message.data() + i * sizeof(int64_t), &count, sizeof(int64_t));
+        if (!part.empty()) std::memcpy(message.data() + place, part.data(), part.size());
+        place += padded(part.size());
+      }
+      return message;
+    }
+
+    // In memory that the tasks of this host see.
+    std::span<const char> join_messages(size_t hosts) {
+      size_t bytes = 0;
+      for (size_t i = 0; i < hosts; ++i) bytes += of_hosts.of(static_cast<int>(i)).size();
+      const auto needed = static_cast<int64_t>(bytes);
+      if (whole.bytes() < needed) whole = pool.take(needed + needed / 2);
+      char* next = whole.data();
+      for (size_t i = 0; i < hosts; ++i) {
+        const std::span<const char> message = of_hosts.of(static_cast<int>(i));
+        std::memcpy(next, message.data(), message.size());
+        next += message.size();
+      }
+      return {whole.data(), bytes};
+    }
+
+    BufferPool pool;  // of the tasks of this host
+    GatheredBytes of_host{pool};
+    GatheredBytes of_hosts{pool};
+    GatheredBytes handed_out{pool};
+    std::vector<char> messages[2];
+    size_t turn = 0;
+    BufferPool::Piece whole;
+  };
+
+  // Errors: DataLoss (the messages are not as long as they say).
+  void read_messages(std::span<const char> messages, GatheredBytes& all) const {
+    for (const std::vector<int>& ranks : hosts_) {
+      const std::span<const char> counts = take(messages, ranks.size() * sizeof(int64_t));
+      for (size_t i = 0; i < ranks.size(); ++i) {
+        uint64_t count = 0;
+        std::memcpy(&count, counts.data() + i * sizeof(count), sizeof(count));
+        all.parts()[static_cast<size_t>(ranks[i])] = take(messages, count);
+      }
+    }
+  }
+  static std::span<const char> take(std::span<const char>& messages, uint64_t bytes) {
+    if (bytes > messages.size() || Gathering::padded(bytes) > messages.size()) {
+      throw DataLossError(str("bytes of other hosts: of ", messages.size(), " that are left ",
+                              bytes, " were to be read"));
+    }
+    const std::span<const char> part = messages.first(bytes);
+    messages = messages.subspan(Gathering::padded(bytes));
+    return part;
+  }
 
   static void wait(std::unique_ptr<Work> work, const CallOptions& options) {
     work->wait(std::chrono::steady_clock::now() + options.timeout);
@@ -269,7 +370,8 @@ class HierarchicalCommunicator final : public Communicator {
   std::vector<int64_t> part_counts_;
   std::vector<int64_t> sorted_counts_;
   std::vector<char> sorted_;
-  std::vector<float> wide_;  // short floats of the current call
+  std::vector<float> wide_;               // short floats of the current call
+  std::unique_ptr<Gathering> gathering_;  // made by the first gather_bytes
 };
 
 }  // namespace

@@ -7,6 +7,8 @@
 #include <mutex>
 #include <thread>
 
+#include "cohort/core/host/spin_pause.h"
+
 namespace cohort::internal {
 
 // The predicate reads atomics that somebody sets before calling notify(); with sequentially
@@ -26,7 +28,7 @@ class WaitPoint {
       do {
         for (int i = 0; i < 64; ++i) {
           if (predicate()) return true;
-          pause();
+          spin_pause();
         }
         // Whom it waits for may have been put on the same core: let it run, instead of keeping the
         // core from it until the spin is over (and let the scheduler see that there are two).
@@ -55,14 +57,6 @@ class WaitPoint {
   }
 
  private:
-  static void pause() {
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#else
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-#endif
-  }
-
   std::atomic<int> sleepers_{0};
   std::mutex mutex_;
   std::condition_variable condition_;

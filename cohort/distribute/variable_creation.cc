@@ -7,6 +7,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/function_ref.h"
+#include "cohort/core/text.h"
 #include "cohort/distribute/context_stack.h"
 #include "cohort/distribute/replica_context.h"
 #include "cohort/distribute/strategy.h"
@@ -25,6 +26,15 @@ using distribute::VariableInitializer;
 using distribute::VariableOptions;
 using distribute::VariableSpec;
 using distribute::VariableSynchronization;
+
+thread_local bool in_dataset_function = false;
+
+void check_not_in_dataset_function(const std::string& name) {
+  if (!in_dataset_function) return;
+  throw InvalidArgumentError(str("a dataset function makes variable ", quoted(name),
+                                 "; make variables before, under the strategy's scope, not in "
+                                 "functions that make a worker's input"));
+}
 
 using Create = FunctionRef<std::shared_ptr<VariableImpl>(StrategyCore&)>;
 
@@ -79,9 +89,10 @@ std::shared_ptr<VariableImpl> create_in_context(Create create) {
 std::shared_ptr<VariableImpl> create_restored(StrategyCore& core, const VariableSpec& spec,
                                               const VariableInitializer& initializer,
                                               const std::shared_ptr<PendingValue>& pending) {
-  const auto result = core.create_variable(spec, [pending](const ShardInfo& shard) {
+  const auto read = [pending](const ShardInfo& shard) {
     return pending->read({.start = shard.offset, .length = shard.shape});
-  });
+  };
+  const auto result = core.create_variable(spec, VariableInitializer(read, pending));
   initializer.skip();
   pending->hand_over(*result);
   return result;
@@ -92,6 +103,7 @@ std::shared_ptr<VariableImpl> create_restored(StrategyCore& core, const Variable
 std::shared_ptr<VariableImpl> create_variable(const VariableSpec& spec,
                                               const VariableInitializer& initializer,
                                               const std::shared_ptr<PendingValue>& pending) {
+  check_not_in_dataset_function(spec.options.name);
   return create_in_context([&](StrategyCore& core) {
     const VariableSpec resolved = resolve(spec);
     const bool mirrored = resolved.options.synchronization == VariableSynchronization::ON_WRITE;
@@ -104,6 +116,7 @@ std::shared_ptr<VariableImpl> create_variable(const VariableSpec& spec,
 
 std::shared_ptr<VariableImpl> create_variable(const std::function<Tensor()>& initializer,
                                               const VariableOptions& options) {
+  check_not_in_dataset_function(options.name);
   return create_in_context([&](StrategyCore& core) {
     Tensor value = initializer();
     if (value.defined() && options.dtype) value = value.to(*options.dtype);
@@ -117,6 +130,10 @@ std::shared_ptr<VariableImpl> create_variable(const std::function<Tensor()>& ini
                                 [value](const ShardInfo& shard) { return shard.of(value); });
   });
 }
+
+ScopedDatasetFunction::ScopedDatasetFunction()
+    : was_in_one_(std::exchange(in_dataset_function, true)) {}
+ScopedDatasetFunction::~ScopedDatasetFunction() { in_dataset_function = was_in_one_; }
 
 Tensor make_initial_value(const VariableSpec& spec, const VariableInitializer& initializer,
                           const ShardInfo& shard) {

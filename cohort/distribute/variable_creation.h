@@ -26,6 +26,19 @@ std::shared_ptr<VariableImpl> create_variable(
 std::shared_ptr<VariableImpl> create_variable(const std::function<Tensor()>& initializer,
                                               const distribute::VariableOptions& options);
 
+// While it lives, the calling thread makes no variables, of whatever strategy: it is in a dataset function, which
+// runs once for each worker and again when one comes back. create_variable throws an InvalidArgumentError.
+class [[nodiscard]] ScopedDatasetFunction {
+ public:
+  ScopedDatasetFunction();
+  ~ScopedDatasetFunction();
+  ScopedDatasetFunction(const ScopedDatasetFunction&) = delete;
+  ScopedDatasetFunction& operator=(const ScopedDatasetFunction&) = delete;
+
+ private:
+  const bool was_in_one_;
+};
+
 // For strategies: runs the initializer for one shard.
 // Errors: InvalidArgument (an undefined result, or one of another shape or dtype than requested),
 // what the initializer throws.

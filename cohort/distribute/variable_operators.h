@@ -16,17 +16,26 @@
 namespace cohort {
 namespace internal {
 
+// What has the operators of a variable: it has value(), and lies in cohort::distribute.
 template <class T>
-concept VariableOperand =
-    std::same_as<T, distribute::Variable> || std::same_as<T, Tensor> || std::is_arithmetic_v<T>;
+inline constexpr bool kHasVariableOperators = std::same_as<T, distribute::Variable>;
+template <class T>
+concept VariableLike = kHasVariableOperators<T>;
+
+template <class T>
+concept VariableOperand = VariableLike<T> || std::same_as<T, Tensor> || std::is_arithmetic_v<T>;
 // An operation of which one side is a variable.
 template <class A, class B>
 concept VariableOperands = VariableOperand<A> && VariableOperand<B> &&
-    (std::same_as<A, distribute::Variable> || std::same_as<B, distribute::Variable>);
+    (VariableLike<A> || VariableLike<B>);
 template <class A, class B>
 concept VariableAndValue = VariableOperands<A, B> && !std::same_as<A, B>;
 
 inline Tensor operand(const distribute::Variable& variable) { return variable.value(); }
+template <VariableLike V>
+Tensor operand(const V& variable) {
+  return variable.value();
+}
 inline const Tensor& operand(const Tensor& tensor) { return tensor; }
 template <class Number>
 requires std::is_arithmetic_v<Number> at::Scalar operand(Number number) {
@@ -38,6 +47,10 @@ requires std::is_arithmetic_v<Number> at::Scalar operand(Number number) {
 namespace distribute {
 
 inline Tensor operator-(const Variable& v) { return -v.value(); }
+template <internal::VariableLike V>
+Tensor operator-(const V& v) {
+  return -v.value();
+}
 
 template <class A, class B>
 requires internal::VariableOperands<A, B> Tensor operator+(const A& a, const B& b) {

@@ -11,6 +11,7 @@
 #include <concepts>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -20,6 +21,9 @@
 #include "cohort/core/tensor.h"
 
 namespace cohort {
+namespace internal {
+class PendingValue;
+}
 namespace distribute {
 
 // How the components of a variable are kept consistent.
@@ -102,17 +106,24 @@ class VariableInitializer {
       VariableInitializer(Fn make, Skip skip = nullptr, Describe describe = nullptr)
       : make_(std::move(make)), skip_(std::move(skip)), describe_(std::move(describe)) {}
 
+  // For the library's own use: `make` reads the value of a checkpoint that was restored before.
+  VariableInitializer(Make make, std::shared_ptr<const internal::PendingValue> restored)
+      : make_(std::move(make)), restored_(std::move(restored)) {}
+
   Tensor operator()(const ShardInfo& shard) const { return make_(shard); }
   bool can_skip() const { return skip_ != nullptr; }
   void skip() const { skip_(); }
   std::optional<KnownValues> describe() const {
     return describe_ == nullptr ? std::nullopt : describe_();
   }
+  // For the library's own use: whose parts other processes can read themselves; or nullptr.
+  const std::shared_ptr<const internal::PendingValue>& restored() const { return restored_; }
 
  private:
   Make make_;
   Skip skip_;
   Describe describe_;
+  std::shared_ptr<const internal::PendingValue> restored_;
 };
 
 }  // namespace distribute

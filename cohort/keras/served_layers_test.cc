@@ -12,8 +12,15 @@
 #include <torch/nn/modules/linear.h>
 #include <torch/nn/pimpl.h>
 
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
 #include <map>
+#include <optional>
 
+#include "cohort/core/error.h"
+#include "cohort/data/testing_files.h"
 #include "cohort/distribute/testing_devices.h"
 #include "cohort/keras/keras.h"
 #include "cohort/ops/gradient_tape.h"
@@ -23,6 +30,7 @@
 #include "cohort/parameter_server/testing_cluster.h"
 #include "cohort/parameter_server/testing_gate.h"
 #include "cohort/parameter_server/variables/sharded_variable.h"
+#include "cohort/train/checkpoint.h"
 
 namespace cohort::keras {
 namespace {
@@ -105,6 +113,27 @@ void expect_trains_as_alone(const std::function<optimizers::Optimizer()>& make) 
 TEST(ServedLayers, AnEmbeddingTrainsAsAlone) {
   expect_trains_as_alone([] { return optimizers::SGD({.learning_rate = 0.1}); });
   expect_trains_as_alone([] { return optimizers::Adam({.learning_rate = 0.1}); });
+}
+
+// Dense and in rows; what they do to gradients and weights, too.
+TEST(ServedLayers, EveryOptimizerTrainsAsAlone) {
+  using optimizers::Optimizer;
+  const std::function<Optimizer()> all[] = {
+      [] { return optimizers::SGD({.learning_rate = 0.1, .momentum = 0.9, .nesterov = true}); },
+      [] { return optimizers::Adam({.learning_rate = 0.1, .amsgrad = true}); },
+      [] { return optimizers::AdamW({.learning_rate = 0.1, .weight_decay = 0.01}); },
+      [] { return optimizers::RMSprop({.learning_rate = 0.1, .momentum = 0.5, .centered = true}); },
+      [] { return optimizers::Adagrad({.learning_rate = 0.1}); },
+      [] { return optimizers::Adadelta({.learning_rate = 0.1}); },
+      [] { return optimizers::Adamax({.learning_rate = 0.1}); },
+      [] { return optimizers::Nadam({.learning_rate = 0.1}); },
+      [] { return optimizers::Ftrl({.learning_rate = 0.1}); },
+      [] { return optimizers::SGD({.learning_rate = 0.1, .clipvalue = 0.01}); },
+  };
+  for (size_t i = 0; i < std::size(all); ++i) {
+    SCOPED_TRACE(i);
+    expect_trains_as_alone(all[i]);
+  }
 }
 
 TEST(ServedLayers, LearningRatesFollowTheirSchedule) {
@@ -272,6 +301,93 @@ TEST(ServedLayers, TheMeanStalenessIsThatOfTheGradients) {
 TEST(ServedLayers, RowsHaveTheStalenessOfTheirLookup) {
   expect_staleness_of_two_steps(
       [](const Variable& w) { return w.sparse_read(at::arange(3, int64)); });
+}
+
+// A model that was trained without a strategy, saved, and restored before it is built.
+class RestoredBeforeItIsBuilt : public data::FilesTest {
+ protected:
+  RestoredBeforeItIsBuilt() {
+    const Text saved(optimizers::Adam({.learning_rate = 0.1}));
+    for (int i = 0; i < 3; ++i) saved.step();
+    saved_ = values(saved.model.trainable_variables());
+    prefix_ = train::Checkpoint({{"model", saved.model}, {"optimizer", saved.optimizer}})
+                  .write(directory + "/ckpt");
+    saved.step();
+    one_step_later_ = values(saved.model.trainable_variables());
+  }
+
+  struct Served {
+    Sequential model{layers::Embedding(100, 4), layers::GlobalAveragePooling1D(), layers::Dense(1)};
+    optimizers::Optimizer optimizer = optimizers::Adam({.learning_rate = 0.1});
+    std::optional<train::LoadStatus> status;
+  };
+  Served restore() const {
+    const auto scope = strategy_.scope();
+    Served served;
+    served.status =
+        train::Checkpoint({{"model", served.model}, {"optimizer", served.optimizer}}).read(prefix_);
+    return served;
+  }
+  void build(const Served& served) const {
+    const auto scope = strategy_.scope();
+    served.model(at::zeros({1, 3}, int64));
+    served.optimizer.build(served.model.trainable_variables());
+  }
+  void expect_goes_on(const Served& served) const {
+    expect_equal(values(served.model.trainable_variables()), saved_);
+    served.status->assert_consumed();
+    run_on_worker(strategy_, 1, [&] {
+      const Tensor ids = at::tensor({3, 97, 3, 50, 3, 51}, int64).reshape({2, 3});
+      GradientTape tape;
+      const Tensor error = served.model(ids, {.training = true}) - 1;
+      served.optimizer.minimize((error * error).sum(), served.model.trainable_variables(), tape);
+    });
+    expect_equal(values(served.model.trainable_variables()), one_step_later_);  // slots, too
+  }
+
+  TestingCluster cluster_{1, 2};
+  ParameterServerStrategy strategy_{cluster_.resolver(), kTwoShards};
+  std::vector<Tensor> saved_, one_step_later_;
+  std::string prefix_;
+};
+
+TEST_F(RestoredBeforeItIsBuilt, ItGoesOnWithItsWeightsAndSlots) {
+  const Served served = restore();
+  build(served);
+  EXPECT_EQ(served.model.trainable_variables()[0].shards().size(), 2u);
+  expect_goes_on(served);
+}
+
+TEST_F(RestoredBeforeItIsBuilt, EachPsTaskReadsItsShardsItself) {
+  const Served served = restore();
+  const std::string data = prefix_ + ".data-00000-of-00001";
+  const auto size = static_cast<size_t>(std::filesystem::file_size(data));
+  std::fstream(data, std::ios::in | std::ios::out | std::ios::binary) << std::string(size, 'x');
+  try {
+    build(served);
+    FAIL() << "damaged values were taken";
+  } catch (const DataLossError& error) {
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("checksum"));
+    EXPECT_THAT(internal::record_error(std::current_exception()).task,
+                ::testing::StartsWith("/job:ps/"));
+  }
+}
+
+// The coordinator has its files open.
+TEST_F(RestoredBeforeItIsBuilt, OfACheckpointThatIsGoneTheCoordinatorReadsIt) {
+  const Served served = restore();
+  for (const auto& file : std::filesystem::directory_iterator(directory)) {
+    std::filesystem::remove(file.path());
+  }
+  build(served);
+  expect_goes_on(served);
+}
+
+// ps tasks read files for the coordinator alone.
+TEST_F(RestoredBeforeItIsBuilt, InAStepTheWorkerReadsIt) {
+  const Served served = restore();
+  run_on_worker(strategy_, 1, [&] { served.model(at::zeros({1, 3}, int64)); });
+  expect_equal(values(served.model.trainable_variables()), saved_);
 }
 
 }  // namespace

@@ -3,9 +3,11 @@
 #include <atomic>
 #include <utility>
 
+#include "cohort/cluster/known_jobs.h"
 #include "cohort/core/error.h"
 #include "cohort/core/files/file_system.h"
 #include "cohort/core/logging.h"
+#include "cohort/core/task.h"
 #include "cohort/core/text.h"
 #include "cohort/parameter_server/parameter_server_core.h"
 #include "cohort/parameter_server/store/kept_message.h"
@@ -228,15 +230,17 @@ class PartKeeper final : public train::RemoteKeeper {
   std::unique_ptr<train::RemoteReads> read(const std::string& prefix, uint32_t index_crc,
                                            const std::vector<train::RemoteRead>& wanted) override {
     if (!live(core_)->writes_outside_steps()) return std::make_unique<NoReads>();
+    if (Task::current().job() == kWorker)
+      return nullptr;  // ps tasks read for the coordinator alone
     const uint64_t id = ++last_id_;
     std::map<int, ReadPartsRequest> of_ps;
     for (const train::RemoteRead& one : wanted) {
-      const ShardPlace& place = static_cast<const ServedPart&>(*one.part).place();
-      ReadPartsRequest& request = of_ps[place.ps];
+      const auto& part = static_cast<const ServedPart&>(*one.part);
+      ReadPartsRequest& request = of_ps[part.place().ps];
       request.id = id;
       request.prefix = prefix;
       request.index_crc = index_crc;
-      request.parts.push_back({place.key, one.key, one.slice});
+      request.parts.push_back({part.place().key, one.key, one.slice, part.new_name()});
     }
     auto reads = std::make_unique<ReadParts>(core_, id);
     if (!reads->read(of_ps, prefix, has_warned_)) return nullptr;

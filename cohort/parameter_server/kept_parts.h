@@ -3,6 +3,8 @@
 
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "cohort/parameter_server/store/store_client.h"
 #include "cohort/train/remote_values.h"
@@ -14,19 +16,25 @@ class ParameterServerCore;
 // A shard.
 class ServedPart final : public train::RemotePart {
  public:
-  ServedPart(std::shared_ptr<train::RemoteKeeper> keeper, const ShardPlace& place,
+  struct Identity {
+    ShardPlace place;
+    // Of one that is made when it is read, unless it is there; empty: it is there.
+    std::string new_name = "";
+  };
+  ServedPart(std::shared_ptr<train::RemoteKeeper> keeper, Identity identity,
              std::vector<int64_t> shape, DType dtype)
-      : RemotePart(std::move(keeper), std::move(shape), dtype), place_(place) {}
-  const ShardPlace& place() const { return place_; }
+      : RemotePart(std::move(keeper), std::move(shape), dtype), identity_(std::move(identity)) {}
+  const ShardPlace& place() const { return identity_.place; }
+  const std::string& new_name() const { return identity_.new_name; }
 
  private:
-  const ShardPlace place_;
+  const Identity identity_;
 };
 
 // Of a coordinator: lets ps tasks keep shards as they are, which costs no copy before one is written to, and
 // write them in parallel; and read what shards are to be. Where a ps task does not see the checkpoint, the
 // coordinator does both for all, and says so once. In tasks that leave changes to it (workers and ps tasks,
-// outside of closures) a restore reads nothing.
+// outside of closures) a restore reads nothing; a closure reads what it makes itself.
 std::shared_ptr<train::RemoteKeeper> make_part_keeper(
     const std::weak_ptr<ParameterServerCore>& core);
 

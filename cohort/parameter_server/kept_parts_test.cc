@@ -225,6 +225,38 @@ TEST_F(ReadPartsTest, WhatIsReadIsAdoptedOnceAndTheStoreChangesThen) {
   EXPECT_THROW(store_.adopt(6), NotFoundError);
 }
 
+TEST_F(ReadPartsTest, AShardThatIsNotThereYetIsMadeOfIt) {
+  request_.parts.push_back({.key = {3, 0},
+                            .name = request_.parts[0].name,
+                            .slice = train::TensorSlice{.start = {0, 0}, .length = {3, 2}},
+                            .new_shard = "table/part_0"});
+  store_.prepare(4, read().value());
+  EXPECT_THROW(store_.read({3, 0}), NotFoundError);
+  store_.adopt(4);
+  EXPECT_TRUE(at::equal(store_.read({3, 0}).tensor, at::arange(6, float32).reshape({3, 2})));
+  // It is there now, and has been changed since: it stays.
+  request_.parts.erase(request_.parts.begin());
+  store_.apply(0, {internal::AssignShard{{3, 0}, internal::AssignOp::kAssign, at::ones({3, 2})}});
+  EXPECT_TRUE(read().value().empty());
+  request_.parts[0].key = {3, 2};
+  store_.prepare(5, read().value());
+  store_.create({3, 2}, "table/part_0", at::zeros({3, 2}));
+  store_.adopt(5);
+  EXPECT_TRUE(at::equal(store_.read({3, 0}).tensor, at::ones({3, 2})));
+  EXPECT_TRUE(at::equal(store_.read({3, 2}).tensor, at::zeros({3, 2})));
+}
+
+TEST_F(ReadPartsTest, AShardThatTheCheckpointCannotBeIsNotMade) {
+  request_.parts = {{.key = {9, 0}, .name = request_.parts[0].name, .new_shard = "new"}};
+  const auto refused = [&] { return thrown<InvalidArgumentError>([&] { read(); }); };
+  request_.parts[0].slice = train::TensorSlice{.start = {0, 0}, .length = {int64_t{1} << 60, 2}};
+  EXPECT_THAT(refused(), HasSubstr("does not contain the slice"));
+  request_.parts[0] = {.key = {3, 1}, .name = request_.parts[0].name, .new_shard = "other"};
+  EXPECT_THAT(refused(), HasSubstr("'table/part_1'"));
+  request_.parts[0] = {.key = {9, 0}, .name = "_CHECKPOINTABLE_OBJECT_GRAPH", .new_shard = "new"};
+  EXPECT_THAT(refused(), HasSubstr("which no shard can be"));
+}
+
 TEST_F(ReadPartsTest, AnotherCheckpointOfThatNameIsNotRead) {
   ++request_.index_crc;
   EXPECT_FALSE(read().has_value());
@@ -302,12 +334,15 @@ TEST(KeptMessage, ArrivesAsItWasSent) {
   EXPECT_TRUE(reply.sees_directory);
   EXPECT_EQ(reply.places.at(0).crc, ~uint32_t{0});
   EXPECT_EQ(decode_kept(encode(KeptRequest{7, 5})).index, 5u);
-  const ReadPartsRequest read = decode_read_parts(encode(ReadPartsRequest{
-      .id = 7,
-      .prefix = "/d/c",
-      .index_crc = ~uint32_t{0},
-      .parts = {{.key = {-3, 1}, .name = "v"},
-                {.key = {4, 0}, .name = "w", .slice = train::TensorSlice{{5, 0}, {6, 0}}}}}));
+  const ReadPartsRequest read = decode_read_parts(
+      encode(ReadPartsRequest{.id = 7,
+                              .prefix = "/d/c",
+                              .index_crc = ~uint32_t{0},
+                              .parts = {{.key = {-3, 1}, .name = "v"},
+                                        {.key = {4, 0},
+                                         .name = "w",
+                                         .slice = train::TensorSlice{{5, 0}, {6, 0}},
+                                         .new_shard = "w/part_0"}}}));
   EXPECT_EQ(read.id, 7u);
   EXPECT_EQ(read.prefix, "/d/c");
   EXPECT_EQ(read.index_crc, ~uint32_t{0});
@@ -316,6 +351,7 @@ TEST(KeptMessage, ArrivesAsItWasSent) {
   EXPECT_EQ(read.parts[0].slice, std::nullopt);
   EXPECT_EQ(read.parts[1].name, "w");
   EXPECT_EQ(read.parts[1].slice, (train::TensorSlice{{5, 0}, {6, 0}}));
+  EXPECT_EQ(read.parts[0].new_shard + read.parts[1].new_shard, "w/part_0");
   EXPECT_TRUE(decode_read_parts_reply(encode(ReadPartsReply{true})).found);
   EXPECT_THROW(decode_keep({.control = "\xff\xff"}), DataLossError);
 }

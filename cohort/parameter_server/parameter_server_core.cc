@@ -319,9 +319,9 @@ int64_t ParameterServerCore::next_id(const std::string& name) {
 std::shared_ptr<VariableImpl> ParameterServerCore::create_variable(
     const VariableSpec& spec, const VariableInitializer& initializer) {
   if (const ClosureContext* closure = current_closure(); closure && closure->makes_input) {
-    throw InvalidArgumentError(str("a dataset function makes variable ", quoted(spec.options.name),
-                                   "; make variables under the strategy's scope, not in functions "
-                                   "that make a worker's input"));
+    throw InvalidArgumentError(str(
+        "a function that makes a value of each worker makes variable ", quoted(spec.options.name),
+        " of the ps tasks; make those under the strategy's scope, ", "before"));
   }
   auto variable = std::make_shared<ServedVariable>(
       self(), spec, placement_.place(spec, next_id(spec.options.name)));

@@ -48,6 +48,7 @@ BundleReader::BundleReader(FileSystem& files, std::string prefix)
     : files_(files), prefix_(std::move(prefix)) {
   const std::string path = bundle_index_path(prefix_);
   const std::string bytes = read_index(*files_.open(path), path);
+  index_crc_ = crc32c(bytes);
   std::vector<TableEntry> table = parse_table(bytes, path);
   if (table.empty() || !table[0].key.empty()) {
     throw DataLossError(str("'", path, "': has no header; is it a checkpoint's index?"));
@@ -251,11 +252,9 @@ void BundleReader::read(std::string_view name, void* out) const {
   read_checked(name, whole, out);
 }
 
-void BundleReader::read_slice(std::string_view name, const train::TensorSlice& slice,
-                              void* out) const {
+void BundleReader::check_slice(std::string_view name, const train::TensorSlice& slice) const {
   const BundleEntry& whole = entry(name);
-  const uint64_t item = size_of(whole.type);
-  bool fits = item > 0 && slice.start.size() == whole.shape.size() &&
+  bool fits = size_of(whole.type) > 0 && slice.start.size() == whole.shape.size() &&
               slice.length.size() == whole.shape.size();
   for (size_t d = 0; fits && d < whole.shape.size(); ++d) {
     fits = slice.start[d] >= 0 && slice.length[d] >= 0 &&
@@ -265,6 +264,13 @@ void BundleReader::read_slice(std::string_view name, const train::TensorSlice& s
     throw InvalidArgumentError(str("tensor ", quoted(name), " of '", prefix_,
                                    "' does not contain the slice that is asked for"));
   }
+}
+
+void BundleReader::read_slice(std::string_view name, const train::TensorSlice& slice,
+                              void* out) const {
+  check_slice(name, slice);
+  const BundleEntry& whole = entry(name);
+  const uint64_t item = size_of(whole.type);
   const auto copy_part = [&](const BundleEntry& stored, const train::TensorSlice& place) {
     std::string bytes(stored.size, '\0');
     read_checked(name, stored, bytes.data());

@@ -34,6 +34,8 @@ class BundleReader {
   BundleReader(FileSystem& files, std::string prefix);
 
   const std::string& prefix() const { return prefix_; }
+  // bundle_index_crc, of the index that was read.
+  uint32_t index_crc() const { return index_crc_; }
   // By name; without the parts of partitioned tensors, which their whole lists.
   const Entries& entries() const { return entries_; }
   bool contains(std::string_view name) const { return entries_.find(name) != entries_.end(); }
@@ -46,7 +48,9 @@ class BundleReader {
   // Errors: NotFound, InvalidArgument (strings), DataLoss (the checksum does not hold; names the
   // file, the tensor and its place).
   void read(std::string_view name, void* out) const;
-  // A part of a tensor, however it is stored. Errors: also InvalidArgument (outside the tensor).
+  // Errors: NotFound, InvalidArgument (the slice is outside of the tensor).
+  void check_slice(std::string_view name, const train::TensorSlice& slice) const;
+  // A part of a tensor, however it is stored. Errors: also those of check_slice.
   void read_slice(std::string_view name, const train::TensorSlice& slice, void* out) const;
   // In row-major order. Errors: as read; InvalidArgument (no strings).
   std::vector<std::string> read_strings(std::string_view name) const;
@@ -75,6 +79,7 @@ class BundleReader {
 
   FileSystem& files_;
   std::string prefix_;
+  uint32_t index_crc_ = 0;
   uint32_t num_shards_ = 0;
   Entries entries_;
   Entries parts_;                                             // by slice key

@@ -215,6 +215,16 @@ Tensor RestoreSession::read_pending(uint32_t node, const train::TensorSlice& par
   return value;
 }
 
+bool RestoreSession::read_pending_elsewhere(uint32_t node, std::vector<train::RemoteRead> parts) {
+  if (parts.empty()) return true;
+  std::lock_guard lock(mutex_);
+  NodeSource source(files_, bundle(), /*late=*/true);
+  for (train::RemoteRead& one : parts) one.key = value_key(graph_.nodes[node]);
+  if (!source.read_by(*parts[0].part->keeper(), parts)) return false;
+  source.commit();
+  return true;
+}
+
 void RestoreSession::hand_over(uint32_t node, Trackable& object) {
   std::lock_guard lock(mutex_);
   auto position = std::make_shared<RestorePosition>(

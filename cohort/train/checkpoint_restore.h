@@ -60,6 +60,7 @@ class RestoreSession : public std::enable_shared_from_this<RestoreSession> {
                                              at::IntArrayRef shape, DType dtype);
   // See PendingValue.
   Tensor read_pending(uint32_t node, const train::TensorSlice& part);
+  bool read_pending_elsewhere(uint32_t node, std::vector<train::RemoteRead> parts);
   void hand_over(uint32_t node, train::Trackable& object);
 
   // Names of the objects below `root` that have values, but got none from this checkpoint.

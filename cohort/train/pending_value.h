@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "cohort/core/tensor.h"
+#include "cohort/train/remote_values.h"
 #include "cohort/train/tensor_slice.h"
 
 namespace cohort::train {
@@ -28,6 +30,10 @@ class PendingValue {
   // All or a part of it, on the CPU, the caller's own. Errors: DataLoss (damaged file),
   // InvalidArgument (a part that is outside of the value).
   Tensor read(const train::TensorSlice& part) const;
+  // Lets other processes read their parts of it, which have one keeper; the keys are those of this value,
+  // whatever `parts` says. They have them when this returns. false: some process does not find the checkpoint, and
+  // nothing has changed. Errors: those of RemoteKeeper::read and RemoteReads::commit.
+  bool read_elsewhere(std::vector<train::RemoteRead> parts) const;
   // Says that `object`, which has no children, was made from the value: it counts as restored, and
   // Trackable::child_appeared does nothing more for it.
   void hand_over(train::Trackable& object) const;

@@ -133,8 +133,8 @@ bool NodeSource::read_by(train::RemoteKeeper& keeper,
   std::error_code error;
   const auto prefix = std::filesystem::absolute(bundle_.prefix(), error);
   if (error) return false;
-  const uint32_t crc = bundle_index_crc(files_, bundle_.prefix());
-  const std::shared_ptr<train::RemoteReads> reads = keeper.read(prefix.string(), crc, wanted);
+  const std::shared_ptr<train::RemoteReads> reads =
+      keeper.read(prefix.string(), bundle_.index_crc(), wanted);
   if (!reads) return false;
   for (const train::RemoteRead& one : wanted) verified_elsewhere_.insert(one.key);
   on_commit([reads] { reads->commit(); });

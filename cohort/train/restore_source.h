@@ -44,6 +44,9 @@ class NodeSource final : public train::RestoreSource {
   void fill();
   // Hands everything over, in the order in which it was asked for.
   void commit();
+  // Lets the processes of `keeper` read these; their parts change when this commits. false: it cannot be that
+  // they find the checkpoint, or some process does not. Errors: those of RemoteKeeper::read.
+  bool read_by(train::RemoteKeeper& keeper, const std::vector<train::RemoteRead>& wanted);
   // The keys of what was asked for.
   const std::set<std::string, std::less<>>& keys() const { return keys_; }
 
@@ -56,7 +59,6 @@ class NodeSource final : public train::RestoreSource {
   const ObjectGraph::Attribute* find(std::string_view attribute) const;
   const BundleEntry& entry_of(const ObjectGraph::Attribute& attribute) const;
   void read_elsewhere();
-  bool read_by(train::RemoteKeeper& keeper, const std::vector<train::RemoteRead>& wanted);
   void read_here(Remote remote);
   void read_slice_of(const std::string& key, const train::TensorSlice& slice, DType dtype,
                      Take take);

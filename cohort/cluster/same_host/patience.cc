@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cohort/core/host/free_cores.h"
+#include "cohort/core/host/spin_pause.h"
 
 namespace cohort::internal::rpc {
 namespace {
@@ -18,14 +19,6 @@ constexpr int kMostInVain = 10;
 std::atomic<bool>& somebody_looks() {
   static std::atomic<bool> looks{false};
   return looks;
-}
-
-void pause() {
-#if defined(__x86_64__) || defined(__i386__)
-  __builtin_ia32_pause();
-#else
-  std::atomic_signal_fence(std::memory_order_seq_cst);
-#endif
 }
 
 }  // namespace
@@ -49,7 +42,7 @@ Patience::Look::Look(Patience& patience) : patience_(patience) {
 
 bool Patience::Look::goes_on() {
   if (!looks_ || found_ || steady_clock::now() >= end_) return false;
-  pause();
+  spin_pause();
   return true;
 }
 

@@ -6,15 +6,17 @@
 #include <vector>
 
 #include "cohort/cluster/rpc/error_detail.h"
-#include "cohort/core/host/cores.h"
 #include "cohort/collective/shared_memory/futex.h"
 #include "cohort/collective/slow_wait.h"
+#include "cohort/core/host/cores.h"
+#include "cohort/core/host/spin_pause.h"
 
 namespace cohort::collective::shared_memory {
 namespace {
 
 using internal::each_can_have_a_core;
 using internal::own_cores;
+using internal::spin_pause;
 using internal::str;
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
@@ -28,14 +30,6 @@ constexpr milliseconds kMostWriting{1000};
 
 // A meeting of tasks that come at the same time takes less, and so does waking one that sleeps.
 constexpr std::chrono::microseconds kPollingTime{100};
-
-void pause() {
-#if defined(__x86_64__) || defined(__i386__)
-  __builtin_ia32_pause();
-#else
-  std::atomic_signal_fence(std::memory_order_seq_cst);
-#endif
-}
 
 bool is_completed(uint32_t epoch, uint32_t before) { return ((epoch ^ before) & ~kFailed) != 0; }
 
@@ -100,7 +94,7 @@ bool MeetingPoint::wait_awake(uint32_t before) const {
   do {
     for (int i = 0; i < 64; ++i) {
       if (ended()) return true;
-      pause();
+      spin_pause();
     }
     // Whom it waits for may have been put on the same core.
     std::this_thread::yield();

@@ -10,6 +10,7 @@
 #include "cohort/distribute/distributed_iterator.h"
 #include "cohort/distribute/input_context.h"
 #include "cohort/distribute/structure_message.h"
+#include "cohort/distribute/variable_creation.h"
 #include "cohort/parameter_server/closures/closure_context.h"
 #include "cohort/parameter_server/parameter_server_core.h"
 #include "cohort/parameter_server/runner/loop_table.h"
@@ -267,6 +268,7 @@ void ClosureService::make_input(ParameterServerCore& core, const MakeInput& requ
       input.value = call(core, request.function, Structure::make_tuple({}));
       return;
     }
+    const ScopedDatasetFunction no_variables;
     input.iterator =
         core.input(request.function)({.num_input_pipelines = core.num_workers(),
                                       .input_pipeline_id = self_.index,

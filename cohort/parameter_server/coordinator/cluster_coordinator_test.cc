@@ -5,6 +5,7 @@
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
+#include <ATen/ops/zeros.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,6 +14,7 @@
 #include <future>
 #include <optional>
 #include <thread>
+#include <vector>
 
 #include "cohort/core/error.h"
 #include "cohort/core/monitoring.h"
@@ -275,22 +277,92 @@ TEST(ClusterCoordinator, WorkersLetGoOfAValueWithItsLastHandle) {
 TEST(ClusterCoordinator, AnInputThatFailsIsTheErrorOfWhoUsesItAndOfNobodyElse) {
   TestingCluster cluster(1, 1);
   const ParameterServerStrategy strategy(cluster.resolver());
-  const auto makes_variable = strategy.function("makes_variable", [&strategy] {
-    const auto scope = strategy.scope();
-    const Variable v(0, {.name = "v"});
-    return Dataset::range(4);
-  });
+  const auto fails = strategy.function(
+      "fails", []() -> Dataset { throw NotFoundError("there is no such directory"); });
   const auto use = strategy.function("use", [](DistributedIterator& it) { it.get_next(); });
   const auto good = strategy.function("good", [] { return 1; });
   const ClusterCoordinator coordinator(strategy);
-  const auto iterator = coordinator.create_per_worker_dataset(makes_variable).iterator();
+  const auto iterator = coordinator.create_per_worker_dataset(fails).iterator();
   EXPECT_EQ(coordinator.schedule(good).fetch().tensor().item<int>(), 1);
   coordinator.join();  // unused it harms nobody
   const RemoteValue value = coordinator.schedule(use, iterator);
   const auto says_why = AllOf(HasSubstr("input of this closure could not be made"),
-                              HasSubstr("a dataset function makes variable 'v'"));
-  EXPECT_THAT(thrown<InvalidArgumentError>([&] { coordinator.join(); }), says_why);
-  EXPECT_THAT(thrown<InvalidArgumentError>([&] { value.fetch(); }), says_why);
+                              HasSubstr("there is no such directory"));
+  EXPECT_THAT(thrown<NotFoundError>([&] { coordinator.join(); }), says_why);
+  EXPECT_THAT(thrown<NotFoundError>([&] { value.fetch(); }), says_why);
+}
+
+// Named or not, with a context or without, of either type, under the scope or outside of it.
+TEST(ClusterCoordinator, NoDatasetFunctionMakesVariables) {
+  TestingCluster cluster(1, 1);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  const auto data = [] { return Dataset::range(4); };
+  const auto under_scope = [&] {
+    const auto scope = strategy.scope();
+    const Variable v(0, {.name = "v"});
+  };
+  const auto outside = [] {
+    const Variable v({.options = {.name = "v"}},
+                     [](const ShardInfo& part) { return at::zeros(part.shape); });
+  };
+  const auto named = strategy.function("named", [&] {
+    under_scope();
+    return data();
+  });
+  const auto with_context = strategy.function("with_context", [&](const InputContext&) {
+    outside();
+    return data();
+  });
+  const auto distributed = strategy.function("distributed", [&](const InputContext&) {
+    outside();
+    return strategy.experimental_distribute_dataset(data().batch(1));
+  });
+  const ClusterCoordinator coordinator(strategy);
+  const auto refused = [&](const coordinator::PerWorkerDataset& dataset) {
+    const auto iterator = dataset.iterator();
+    coordinator.schedule([](DistributedIterator& it) { it.get_next(); }, iterator);
+    return thrown<InvalidArgumentError>([&] { coordinator.join(); });
+  };
+  const auto says_so = HasSubstr("a dataset function makes variable 'v'");
+  EXPECT_THAT(refused(coordinator.create_per_worker_dataset(named)), says_so);
+  EXPECT_THAT(refused(coordinator.create_per_worker_dataset(with_context)), says_so);
+  EXPECT_THAT(refused(coordinator.create_per_worker_dataset(distributed)), says_so);
+  for (const auto& make : std::vector<std::function<void()>>{under_scope, outside}) {
+    EXPECT_THAT(refused(coordinator.create_per_worker_dataset([&] {
+                  make();
+                  return data();
+                })),
+                says_so);
+    EXPECT_THAT(refused(coordinator.create_per_worker_dataset([&](const InputContext&) {
+                  make();
+                  return data();
+                })),
+                says_so);
+    EXPECT_THAT(refused(coordinator.create_per_worker_dataset([&] {
+                  make();
+                  return strategy.experimental_distribute_dataset(data().batch(1));
+                })),
+                says_so);
+  }
+  // The worker makes variables again afterwards; a value of its own may have some, if they are its own, too.
+  const auto makes_value = strategy.function("makes_value", [&] {
+    outside();
+    return 1;
+  });
+  EXPECT_EQ(coordinator.schedule(makes_value).fetch().tensor().item<int>(), 1);
+  const auto plus = strategy.function("plus", [](const Tensor& own) { return own + 1; });
+  EXPECT_EQ(coordinator.schedule(plus, coordinator.create_per_worker_value(makes_value))
+                .fetch()
+                .tensor()
+                .item<int>(),
+            2);
+  const auto served_value = strategy.function("served_value", [&] {
+    under_scope();
+    return 1;
+  });
+  coordinator.schedule(plus, coordinator.create_per_worker_value(served_value));
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { coordinator.join(); }),
+              HasSubstr("a value of each worker makes variable 'v'"));
 }
 
 // Three functions that work and one that fails; then one that takes long and is under way meanwhile.

@@ -5,6 +5,7 @@
 
 #include "cohort/data/cardinality.h"
 #include "cohort/data/state.h"
+#include "cohort/distribute/variable_creation.h"
 #include "cohort/parameter_server/parameter_server_core.h"
 
 namespace cohort::internal {
@@ -14,6 +15,12 @@ constexpr const char* kPass = "pass";
 constexpr const char* kNext = "next";
 constexpr const char* kStartKey = "start";
 
+distribute::DistributedDataset dataset_of(const ServerInput::Source& source,
+                                          const distribute::InputContext& context) {
+  const ScopedDatasetFunction no_variables;
+  return source.make(context);
+}
+
 }  // namespace
 
 ServerInput::ServerInput(std::shared_ptr<ParameterServerCore> core, std::shared_ptr<LoopCall> call,
@@ -22,7 +29,7 @@ ServerInput::ServerInput(std::shared_ptr<ParameterServerCore> core, std::shared_
       call_(std::move(call)),
       key_(key),
       source_(std::move(source)),
-      dataset_(source_.make(core_->input_context(0))) {
+      dataset_(dataset_of(source_, core_->input_context(0))) {
   call_->table.set_input(*call_, key_,
                          std::make_shared<ServedInput>(source_.make, core_->input_context(0)));
 }

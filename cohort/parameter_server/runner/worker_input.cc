@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "cohort/data/state.h"
+#include "cohort/distribute/variable_creation.h"
 
 namespace cohort::internal {
 
@@ -23,7 +24,10 @@ std::optional<WorkerInput::Batch> WorkerInput::take(const BatchPlace& place) {
 
 void WorkerInput::begin(const BatchPlace& place) {
   iterator_.reset();
-  if (!dataset_) dataset_ = make_(context_);
+  if (!dataset_) {
+    const ScopedDatasetFunction no_variables;
+    dataset_ = make_(context_);
+  }
   auto iterator = dataset_->iterator_of_pass(static_cast<uint64_t>(place.pass));
   if (!place.start.empty()) iterator.restore(data::IteratorState::parse(place.start));
   iterator_.emplace(std::move(iterator));

@@ -26,7 +26,8 @@ enum PartField : uint32_t {
   kPartName,
   kPartSliced,
   kPartStart,
-  kPartLength
+  kPartLength,
+  kPartNewShard
 };
 enum KeptPart : uint32_t { kKeptVariable = 1, kKeptShard, kOffset, kSize, kCrc };
 
@@ -138,7 +139,8 @@ rpc::Message encode(const ReadPartsRequest& request) {
     WireWriter fields;
     fields.varint(kPartVariable, static_cast<uint64_t>(part.key.variable))
         .varint(kPartShard, static_cast<uint64_t>(part.key.shard))
-        .bytes(kPartName, part.name);
+        .bytes(kPartName, part.name)
+        .bytes(kPartNewShard, part.new_shard);
     if (part.slice) {
       fields.varint(kPartSliced, 1);
       for (const int64_t start : part.slice->start) {
@@ -164,6 +166,7 @@ ReadPartsRequest::Part decode_part(std::string_view bytes, const char* what) {
     if (in.field() == kPartVariable) part.key.variable = static_cast<int64_t>(in.varint());
     if (in.field() == kPartShard) part.key.shard = static_cast<int64_t>(in.varint());
     if (in.field() == kPartName) part.name = in.bytes();
+    if (in.field() == kPartNewShard) part.new_shard = in.bytes();
     if (in.field() == kPartSliced) sliced = in.varint() != 0;
     if (in.field() == kPartStart) slice.start.push_back(static_cast<int64_t>(in.varint()));
     if (in.field() == kPartLength) slice.length.push_back(static_cast<int64_t>(in.varint()));

@@ -34,6 +34,21 @@ void check_fits(const BundleReader& bundle, const ReadPartsRequest::Part& part,
                                  dtype_name(value.scalar_type()), " ", shape_str(value.sizes())));
 }
 
+// For a shard that is not there yet, of the form that the part has; undefined: it is there.
+Tensor empty_for_new_shard(const BundleReader& bundle, const VariableStore& store,
+                           const ReadPartsRequest::Part& part) {
+  const BundleEntry& entry = bundle.entry(part.name);
+  const DType dtype = dtype_of(entry.type);
+  if (dtype == DType::Undefined) {
+    throw InvalidArgumentError(str("checkpoint '", bundle.prefix(), "': ", quoted(part.name),
+                                   " is ", type_name(entry.type), ", which no shard can be"));
+  }
+  if (part.slice) bundle.check_slice(part.name, *part.slice);
+  const std::vector<int64_t>& shape = part.slice ? part.slice->length : entry.shape;
+  if (store.has(part.key, part.new_shard, shape, dtype)) return {};
+  return empty_for_reading(shape, dtype);
+}
+
 }  // namespace
 
 std::optional<std::vector<VariableStore::NewValue>> read_parts(FileSystem& files,
@@ -47,7 +62,9 @@ std::optional<std::vector<VariableStore::NewValue>> read_parts(FileSystem& files
   if (!bundle) return std::nullopt;
   std::vector<VariableStore::NewValue> values;
   for (const ReadPartsRequest::Part& part : request.parts) {
-    Tensor value = store.empty_like(part.key);
+    Tensor value = part.new_shard.empty() ? store.empty_like(part.key)
+                                          : empty_for_new_shard(*bundle, store, part);
+    if (!value.defined()) continue;
     check_fits(*bundle, part, value);
     if (part.slice) {
       bundle->read_slice(part.name, *part.slice, value.data_ptr());
@@ -55,7 +72,7 @@ std::optional<std::vector<VariableStore::NewValue>> read_parts(FileSystem& files
       bundle->read(part.name, value.data_ptr());
     }
     check_booleans(*bundle, part.name, value);
-    values.push_back({part.key, std::move(value)});
+    values.push_back({part.key, std::move(value), part.new_shard});
   }
   return values;
 }

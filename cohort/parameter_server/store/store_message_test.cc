@@ -8,6 +8,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/optim/rmsprop.h"
+#include "cohort/optim/transformed.h"
 
 namespace cohort::internal {
 namespace {
@@ -119,6 +120,21 @@ TEST(StoreMessage, PushesKeepTheirOrderRulesAndTokens) {
   EXPECT_FALSE(dense.indices.defined());
   EXPECT_EQ(dense.based_on, -1);
   EXPECT_EQ(dense.rule, update.rule);  // sent once
+}
+
+// Of what every optimizer can do to gradients and weights.
+TEST(StoreMessage, RulesKeepTheirTransforms) {
+  const std::shared_ptr<const optim::UpdateRule> rule = optim::make_transformed(
+      optim::make_rmsprop({}),
+      {.clipvalue = 0.7, .weight_decay = 0.1, .ema_momentum = 0.5, .ema_overwrite_frequency = 2});
+  const ApplyRequest push = decode_apply(encode(
+      ApplyRequest{.ops = {UpdateShard{.key = {6, 0}, .gradient = at::ones({3}), .rule = rule}}}));
+  const auto transform = std::get<UpdateShard>(push.ops.at(0)).rule->config().transform;
+  ASSERT_TRUE(transform.has_value());
+  EXPECT_EQ(transform->clipvalue, 0.7);
+  EXPECT_EQ(transform->weight_decay, 0.1);
+  EXPECT_EQ(transform->ema_momentum, 0.5);
+  EXPECT_EQ(transform->ema_overwrite_frequency, 2);
 }
 
 TEST(StoreMessage, APushCarriesReads) {

@@ -334,8 +334,14 @@ void VariableStore::adopt(uint64_t id) {
     prepared_.erase(found);
   }
   std::vector<ShardPtr> shards;
-  for (const NewValue& one : values) shards.push_back(find(one.key));
+  for (const NewValue& one : values) {
+    shards.push_back(one.new_shard.empty() ? find(one.key) : nullptr);
+  }
   for (size_t i = 0; i < values.size(); ++i) {
+    if (shards[i] == nullptr) {
+      create(values[i].key, values[i].new_shard, std::move(values[i].value));
+      continue;
+    }
     const std::lock_guard lock(shards[i]->mutex);
     shards[i]->value = std::move(values[i].value);
     ++shards[i]->version;

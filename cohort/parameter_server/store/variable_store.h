@@ -102,11 +102,13 @@ class VariableStore {
   struct NewValue {
     ShardKey key;
     Tensor value;
+    std::string new_shard = "";  // the name of one that is to be made; empty: it is there
   };
   // Values that shards are to have, until `id` is adopted or dropped; each of its shard's shape and dtype.
   // Again with an id that is known: instead of what it was.
   void prepare(uint64_t id, std::vector<NewValue> values);
-  // The shards have them now. Errors: NotFound (no such id, or shard).
+  // The shards have them now; new ones are made, but for those that have come to be meanwhile.
+  // Errors: NotFound (no such id, or shard); InvalidArgument, as create.
   void adopt(uint64_t id);
   // Without effect if it is not there.
   void drop_prepared(uint64_t id);

@@ -1,6 +1,7 @@
 #include "cohort/parameter_server/variables/make_shards.h"
 
 #include "cohort/distribute/variable_creation.h"
+#include "cohort/train/pending_value.h"
 
 namespace cohort::internal {
 
@@ -8,6 +9,8 @@ using distribute::ShardInfo;
 
 void make_shards(const ServedVariable& variable, const distribute::VariableInitializer& initializer,
                  const StoreClient& store) {
+  const auto& restored = initializer.restored();
+  if (restored != nullptr && restored->read_elsewhere(variable.shards_to_make())) return;
   const auto known = initializer.describe();
   const auto& shards = variable.placed_shards();
   int64_t row_size = 1;

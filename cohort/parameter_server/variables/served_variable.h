@@ -3,7 +3,9 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "cohort/core/per_task.h"
@@ -11,6 +13,7 @@
 #include "cohort/parameter_server/store/store_client.h"
 #include "cohort/parameter_server/variables/row_cache.h"
 #include "cohort/parameter_server/variables/shard_rows.h"
+#include "cohort/train/remote_values.h"
 
 namespace cohort::internal {
 
@@ -53,6 +56,8 @@ class ServedVariable final : public VariableImpl,
 
   // A shard, for a checkpoint to which its ps task writes it.
   std::shared_ptr<const train::RemotePart> part_of_checkpoint(size_t index) const;
+  // The shards, for a checkpoint of which their ps tasks make them; without keys.
+  std::vector<train::RemoteRead> shards_to_make() const;
 
   // Outside of steps. Shapes: those of the shard.
   Tensor fetch_shard(size_t index) const;
@@ -134,7 +139,9 @@ class ServedVariable final : public VariableImpl,
                            const IndexedSlices& slices);
   std::vector<std::vector<StoreOp>> scatter_ops(ScatterOp op, const IndexedSlices& slices) const;
   void apply_outside(std::vector<std::vector<StoreOp>> ops) const;
-  train::TensorSlice slice_of(const Shard& shard) const;
+  // Nothing if the variable is not divided.
+  std::optional<train::TensorSlice> slice_of(const Shard& shard) const;
+  std::shared_ptr<const train::RemotePart> served_part(size_t index, std::string new_name) const;
 
   const std::shared_ptr<ParameterServerCore> server_core_;
   const std::vector<Shard> shards_;

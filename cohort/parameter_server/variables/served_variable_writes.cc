@@ -205,22 +205,38 @@ std::vector<train::CheckpointValue> ServedVariable::checkpoint_values() {
                                .full_shape = shape().vec(),
                                .parts = {}};
   for (size_t i = 0; i < shards_.size(); ++i) {
-    train::CheckpointValue::Part part{.value = Leaf(Tensor()), .remote = part_of_checkpoint(i)};
-    if (shards_.size() > 1) part.slice = slice_of(shards_[i]);
-    saved.parts.push_back(std::move(part));
+    saved.parts.push_back(
+        {.value = Leaf(Tensor()), .slice = slice_of(shards_[i]), .remote = part_of_checkpoint(i)});
   }
   return {std::move(saved)};
 }
 
 std::shared_ptr<const train::RemotePart> ServedVariable::part_of_checkpoint(size_t index) const {
+  return served_part(index, "");
+}
+
+std::vector<train::RemoteRead> ServedVariable::shards_to_make() const {
+  std::vector<train::RemoteRead> reads;
+  for (size_t i = 0; i < shards_.size(); ++i) {
+    reads.push_back(
+        {.part = served_part(i, shard_name(i)), .key = "", .slice = slice_of(shards_[i])});
+  }
+  return reads;
+}
+
+std::shared_ptr<const train::RemotePart> ServedVariable::served_part(size_t index,
+                                                                     std::string new_name) const {
   const Shard& shard = shards_[index];
   std::vector<int64_t> sizes = shape().vec();
   if (shards_.size() > 1) sizes[0] = shard.rows.size();
-  return std::make_shared<ServedPart>(server_core_->part_keeper(), shard.place, std::move(sizes),
-                                      dtype());
+  return std::make_shared<ServedPart>(
+      server_core_->part_keeper(),
+      ServedPart::Identity{.place = shard.place, .new_name = std::move(new_name)}, std::move(sizes),
+      dtype());
 }
 
-train::TensorSlice ServedVariable::slice_of(const Shard& shard) const {
+std::optional<train::TensorSlice> ServedVariable::slice_of(const Shard& shard) const {
+  if (shards_.size() == 1) return std::nullopt;
   train::TensorSlice slice{.start = std::vector<int64_t>(shape().size(), 0),
                            .length = shape().vec()};
   slice.start[0] = shard.rows.begin;
@@ -231,9 +247,8 @@ train::TensorSlice ServedVariable::slice_of(const Shard& shard) const {
 void ServedVariable::prepare_restore(train::RestoreSource& source) {
   for (size_t i = 0; i < shards_.size(); ++i) {
     const auto take = [this, i](const Tensor& value) { assign_shard(i, AssignOp::kAssign, value); };
-    std::optional<train::TensorSlice> slice;
-    if (shards_.size() > 1) slice = slice_of(shards_[i]);
-    source.read_remote(train::kVariableValue, shape(), slice, part_of_checkpoint(i), take);
+    source.read_remote(train::kVariableValue, shape(), slice_of(shards_[i]), part_of_checkpoint(i),
+                       take);
   }
 }
 

@@ -19,6 +19,7 @@
 #include "cohort/core/export.h"
 #include "cohort/core/tensor.h"
 #include "cohort/distribute/variable.h"
+#include "cohort/distribute/variable_operators.h"
 #include "cohort/ops/indexed_slices.h"
 
 namespace cohort::internal {
@@ -57,7 +58,7 @@ class SliceItem {
 };
 
 // A handle: copies name the same parts. Parts follow one another in the order of their rows. No call
-// but value(), and what uses it, brings more rows together than the caller asks for.
+// but value(), and what uses it (the operators of variables, say), brings more rows together than the caller asks for.
 // Thread safety: as Variable.
 class COHORT_API ShardedVariable {
  public:
@@ -68,7 +69,9 @@ class COHORT_API ShardedVariable {
   static ShardedVariable of(const Variable& variable);
 
   const std::vector<Variable>& variables() const&;
-  std::vector<Variable> variables() && { return variables(); }  // for (auto& part : of(v).variables())
+  std::vector<Variable> variables() && {
+    return variables();
+  }  // for (auto& part : of(v).variables())
   const std::string& name() const;
   std::vector<int64_t> shape() const;
   DType dtype() const;
@@ -123,6 +126,11 @@ class COHORT_API ShardedVariable {
 COHORT_API std::ostream& operator<<(std::ostream& out, const ShardedVariable& variable);
 
 }  // namespace cohort::distribute
+
+namespace cohort::internal {
+template <>
+inline constexpr bool kHasVariableOperators<distribute::ShardedVariable> = true;
+}  // namespace cohort::internal
 
 namespace cohort {
 using distribute::ellipsis;

@@ -68,6 +68,17 @@ TEST(ShardedVariable, AssignsEachPartItsRowsAndReturnsItself) {
               HasSubstr("ShardedVariable 's', which is [4,2]"));
 }
 
+TEST(ShardedVariable, HasTheOperatorsOfItsConcatenation) {
+  const ShardedVariable s = pairs();
+  const Tensor whole = s.value();
+  EXPECT_TRUE(at::equal(s + 1, whole + 1));
+  EXPECT_TRUE(at::equal(2 * s - whole, whole));
+  EXPECT_TRUE(at::equal(-s / 2, -whole / 2));
+  EXPECT_TRUE(at::equal(s * s.variables()[0].value(), whole * whole.narrow(0, 0, 1)));
+  EXPECT_TRUE(at::equal(s >= 2, whole >= 2));
+  EXPECT_TRUE(at::equal(s == whole, at::ones({4, 2}, at::kBool)));
+}
+
 TEST(ShardedVariable, KnowsItsFormAndRefusesPartsThatDoNotFit) {
   const ShardedVariable s = pairs();
   EXPECT_THAT(s.shape(), ElementsAre(4, 2));
