@@ -2,6 +2,7 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
 #include <ATen/ops/zeros.h>
 #include <c10/util/SmallVector.h>
 #include <torch/csrc/autograd/autograd.h>
@@ -10,6 +11,7 @@
 #include <torch/csrc/autograd/saved_variable.h>
 
 #include <algorithm>
+#include <memory>
 #include <mutex>
 #include <utility>
 
@@ -65,23 +67,6 @@ class Recording {
     passes_.erase(found);
   }
 
-  // A pass that is recorded itself: libtorch computes all its gradients at once, with those of the
-  // input first.
-  Tensor add_derived(variable_list gradients) {
-    const Tensor token = at::zeros({}, at::kFloat);
-    const std::lock_guard lock(mutex_);
-    derived_.emplace_back(token, std::move(gradients));
-    return token;
-  }
-  variable_list derived(const Tensor& token) {
-    const std::lock_guard lock(mutex_);
-    const auto found = std::find_if(derived_.begin(), derived_.end(), [&](const auto& derived) {
-      return derived.first.is_same(token);
-    });
-    TORCH_INTERNAL_ASSERT(found != derived_.end(), "a plan's token of no pass");
-    return found->second;
-  }
-
  private:
   const std::shared_ptr<const Plan> plan_;
   std::unique_ptr<Plan::ForwardPass> forward_;
@@ -89,7 +74,29 @@ class Recording {
   std::vector<SavedVariable> parameters_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<Plan::BackwardPass>> passes_;  // under way
-  std::vector<std::pair<Tensor, variable_list>> derived_;    // by token
+};
+
+// The gradients of a pass that is recorded itself: libtorch computes them all at once, and units hand
+// them on as a token. They lead to the plan's result, so what the nodes keep must not hold them.
+struct DerivedGradients {
+  static Tensor make_token(variable_list gradients) {
+    auto made = std::make_unique<DerivedGradients>();
+    made->gradients = std::move(gradients);
+    DerivedGradients* const derived = made.release();
+    return at::for_blob(&derived->zero, {})
+        .options(at::kFloat)
+        .context(derived, &destroy)
+        .make_tensor();
+  }
+  static const variable_list& of(const Tensor& token) {
+    const auto* derived = token.storage().data_ptr().cast_context<DerivedGradients>(&destroy);
+    TORCH_INTERNAL_ASSERT(derived != nullptr, "a plan's token of no pass");
+    return derived->gradients;
+  }
+  static void destroy(void* derived) { delete static_cast<DerivedGradients*>(derived); }
+
+  float zero = 0;
+  variable_list gradients;
 };
 
 // Inputs: the gradient of the plan's result, or a token. Outputs: the gradient of the plan's input,
@@ -106,12 +113,11 @@ class UnitNode final : public Node {
     TORCH_CHECK(recording_ != nullptr, torch::autograd::ERR_BACKWARD_TWICE);
     if (!inputs[0].defined()) return variable_list(num_outputs());
     if (is_last() && at::GradMode::is_enabled()) {
-      const Tensor token = recording_->add_derived(derive(inputs[0]));
-      return share_of(recording_->derived(token), token);
+      return share_of(DerivedGradients::make_token(derive(inputs[0])));
     }
     Plan::BackwardPass* const pass =
         is_last() ? &recording_->begin_pass() : recording_->find_pass(inputs[0]);
-    if (pass == nullptr) return share_of(recording_->derived(inputs[0]), inputs[0]);
+    if (pass == nullptr) return share_of(inputs[0]);
     return compute(*pass, inputs[0]);
   }
 
@@ -189,7 +195,8 @@ class UnitNode final : public Node {
   }
 
   // This unit's of all gradients.
-  variable_list share_of(const variable_list& gradients, const Tensor& token) const {
+  variable_list share_of(const Tensor& token) const {
+    const variable_list& gradients = DerivedGradients::of(token);
     const Plan& plan = recording_->plan();
     variable_list results{is_first() ? gradients[0] : token};
     for (size_t i = 0; i < plan.num_parameters(unit_); ++i) {

@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <memory>
+
 #include "cohort/core/testing_errors.h"
 #include "cohort/ops/gradient_stream.h"
 #include "cohort/ops/plan/testing_plan.h"
@@ -96,6 +98,19 @@ TEST_F(RecordedPlan, GradientsOfGradientsAreLibtorchs) {
   for (size_t i = 0; i < sources.size(); ++i) {
     EXPECT_EQ(difference(ours[i], theirs[i].to(at::kDouble), std::to_string(i)), "");
   }
+}
+
+TEST_F(RecordedPlan, GradientsThatAreRecordedEndWithTheirLastUser) {
+  std::weak_ptr<torch::autograd::Node> node;
+  {
+    const Tensor output = run();
+    node = output.grad_fn();
+    const auto first = grad({output.square().sum()}, sources, {}, /*retain_graph=*/true,
+                            /*create_graph=*/true);
+    EXPECT_TRUE(first[0].requires_grad());
+    EXPECT_FALSE(node.expired());
+  }
+  EXPECT_TRUE(node.expired());
 }
 
 TEST_F(RecordedPlan, ParametersThatAreOneTensor) {
