@@ -86,6 +86,20 @@ void LocalVariable::write(size_t replica, AssignOp op, const Tensor& value) {
   mark_sharers(target);
 }
 
+bool LocalVariable::add_in_place(size_t replica, double delta) {
+  const Tensor& target = components_[replica];
+  if (target.numel() != 1 || !target.is_cpu()) return false;
+  if (target.scalar_type() == at::kFloat) {
+    *target.data_ptr<float>() += static_cast<float>(delta);
+  } else if (target.scalar_type() == at::kDouble) {
+    *target.data_ptr<double>() += delta;
+  } else {
+    return false;
+  }
+  mark_sharers(target);
+  return true;
+}
+
 void LocalVariable::write_rows(size_t replica, ScatterOp op, const IndexedSlices& slices) {
   scatter_rows(components_[replica], op, slices);
   mark_sharers(components_[replica]);

@@ -142,6 +142,13 @@ void SyncOnReadVariable::assign(AssignOp op, const Tensor& value) {
   for (const size_t component : distinct_components()) write(component, op, share);
 }
 
+void SyncOnReadVariable::add_number(double delta) {
+  const ReplicaContext* const replica = owners_replica(assign_name(AssignOp::kAdd));
+  const size_t own = replica == nullptr ? 0 : static_cast<size_t>(replica->local_replica_id());
+  const bool is_alone = replica != nullptr || core()->num_replicas_in_sync() == 1;
+  if (!is_alone || !add_in_place(own, delta)) LocalVariable::add_number(delta);
+}
+
 void SyncOnReadVariable::scatter(ScatterOp op, const IndexedSlices& slices) {
   owners_replica(scatter_name(op));
   if (!core()->is_default()) {

@@ -14,6 +14,7 @@ class SyncOnReadVariable final : public LocalVariable {
 
   Tensor read() const override;
   void assign(AssignOp op, const Tensor& value) override;
+  void add_number(double delta) override;
   // Errors: Unimplemented under strategies, as in TensorFlow.
   void scatter(ScatterOp op, const IndexedSlices& slices) override;
   const char* kind() const override { return "SyncOnReadVariable"; }

@@ -66,7 +66,7 @@ void Variable::assign(const Tensor& value) const { impl().assign(AssignOp::kAssi
 void Variable::assign_add(const Tensor& delta) const { impl().assign(AssignOp::kAdd, delta); }
 void Variable::assign_sub(const Tensor& delta) const { impl().assign(AssignOp::kSub, delta); }
 void Variable::assign(double value) const { assign(scalar_for(*this, value)); }
-void Variable::assign_add(double delta) const { assign_add(scalar_for(*this, delta)); }
+void Variable::assign_add(double delta) const { impl().add_number(delta); }
 void Variable::assign_sub(double delta) const { assign_sub(scalar_for(*this, delta)); }
 
 void Variable::scatter_add(const IndexedSlices& slices) const {

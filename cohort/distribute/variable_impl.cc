@@ -1,6 +1,7 @@
 #include "cohort/distribute/variable_impl.h"
 
 #include <ATen/ops/embedding.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/index_select.h>
 #include <c10/core/ScalarType.h>
 
@@ -60,6 +61,10 @@ distribute::ReplicaContext* VariableImpl::calling_replica(const char* operation)
                                     name(), "' was made under a ", core_->name(),
                                     " and cannot be used (", operation,
                                     ") in the scope of another ", frame->core->name()));
+}
+
+void VariableImpl::add_number(double delta) {
+  assign(AssignOp::kAdd, at::full(shape(), delta, at::dtype(dtype())));
 }
 
 Tensor VariableImpl::read_rows(const Tensor& ids) const {

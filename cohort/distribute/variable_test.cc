@@ -3,6 +3,7 @@
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
+#include <ATen/ops/zeros.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -238,6 +239,31 @@ TEST(SyncOnReadVariable, CrossReplicaAssignSharesOutASum) {
   mean.assign(2);
   mean.assign_add(1);
   EXPECT_THAT(components(mean), ElementsAre(3, 3));
+}
+
+TEST(SyncOnReadVariable, ANumberIsAddedAsATensorIsToTheBit) {
+  const MirroredStrategy strategy = mirrored(2);
+  const auto scope = strategy.scope();
+  for (const DType dtype : {float32, float64, int64}) {
+    const VariableSpec spec{.dtype = dtype,
+                            .options = {.synchronization = VariableSynchronization::ON_READ,
+                                        .aggregation = SUM}};
+    const auto zero = [&](const ShardInfo&) { return at::zeros({}, dtype); };
+    const Variable by_number(spec, zero);
+    const Variable by_tensor(spec, zero);
+    strategy.run([&](ReplicaContext& context) {
+      const double delta = dtype == int64 ? 3 : 0.1 + context.replica_id_in_sync_group();
+      for (int i = 0; i < 10; ++i) {
+        by_number.assign_add(delta);
+        by_tensor.assign_add(at::full({}, delta, dtype));
+      }
+    });
+    for (size_t replica = 0; replica < 2; ++replica) {
+      EXPECT_TRUE(at::equal(by_number.components().value(replica),
+                            by_tensor.components().value(replica)));
+    }
+    EXPECT_THROW(by_number.assign_add(1), InvalidArgumentError);  // whose part would it be
+  }
 }
 
 TEST(SyncOnReadVariable, WithoutAggregationHasNoValueAcrossReplicas) {

@@ -3,14 +3,17 @@
 #include <ATen/ops/elu.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/hardtanh.h>
+#include <ATen/ops/mish.h>
 #include <ATen/ops/selu.h>
 #include <ATen/ops/silu.h>
 #include <ATen/ops/softplus.h>
 
 #include <utility>
+#include <vector>
 
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
+#include "cohort/keras/named.h"
 
 namespace cohort::keras::activations {
 namespace {
@@ -32,9 +35,13 @@ constexpr std::pair<std::string_view, Function> kFunctions[] = {
     {"elu", [](const Tensor& x) { return at::elu(x); }},
     {"selu", [](const Tensor& x) { return at::selu(x); }},
     {"gelu", [](const Tensor& x) { return at::gelu(x); }},
+    {"exponential", [](const Tensor& x) { return x.exp(); }},
+    {"hard_sigmoid", [](const Tensor& x) { return (x * 0.2 + 0.5).clamp(0, 1); }},
+    {"mish", [](const Tensor& x) { return at::mish(x); }},
     {"sigmoid", [](const Tensor& x) { return x.sigmoid(); }},
     {"softmax", softmax},
     {"softplus", [](const Tensor& x) { return at::softplus(x); }},
+    {"softsign", [](const Tensor& x) { return x / (x.abs() + 1); }},
     {"swish", [](const Tensor& x) { return at::silu(x); }},
     {"silu", [](const Tensor& x) { return at::silu(x); }},
     {"tanh", [](const Tensor& x) { return x.tanh(); }},
@@ -43,16 +50,15 @@ constexpr std::pair<std::string_view, Function> kFunctions[] = {
 }  // namespace
 
 Activation::Activation(std::string_view name) : name_(name) {
-  std::string known;
+  std::vector<std::string_view> known;
   for (const auto& [candidate, function] : kFunctions) {
     if (candidate == name) {
       if (function != nullptr) fn_ = function;
       return;
     }
-    known += internal::str(known.empty() ? "" : ", ", candidate);
+    known.push_back(candidate);
   }
-  throw InvalidArgumentError(
-      internal::str("no activation is called ", internal::quoted(name), "; there are: ", known));
+  internal::throw_unknown_name("activation", name, {known, known});
 }
 
 }  // namespace cohort::keras::activations

@@ -25,6 +25,13 @@ TEST(Activation, NamesMeanTheFunctionsOfKeras) {
   EXPECT_THAT(elements(Activation("swish")(numbers({1}))), ElementsAre(DoubleNear(0.73106, 1e-5)));
   EXPECT_THAT(elements(Activation("softplus")(numbers({0}))),
               ElementsAre(DoubleNear(0.69315, 1e-5)));
+  EXPECT_THAT(elements(Activation("softsign")(numbers({-3, 0, 1}))), ElementsAre(-0.75, 0, 0.5));
+  EXPECT_THAT(elements(Activation("exponential")(numbers({0, 1}))),
+              ElementsAre(1, DoubleNear(2.71828, 1e-5)));
+  EXPECT_THAT(elements(Activation("hard_sigmoid")(numbers({-3, 0, 1, 3}))),
+              ElementsAre(0, 0.5, DoubleNear(0.7, 1e-6), 1));
+  EXPECT_THAT(elements(Activation("mish")(numbers({-1, 0, 1}))),
+              ElementsAre(DoubleNear(-0.30340, 1e-5), 0, DoubleNear(0.86510, 1e-5)));
 }
 
 TEST(Activation, SoftmaxSumsToOneOverTheLastAxis) {
@@ -41,9 +48,9 @@ TEST(Activation, TakesAnyFunction) {
   EXPECT_THAT(elements(square(numbers({3}))), ElementsAre(9));
 }
 
-TEST(Activation, UnknownNameListsTheKnownOnes) {
+TEST(Activation, UnknownNameComesWithTheNearestAndTheKnownOnes) {
   const std::string text = thrown<InvalidArgumentError>([] { Activation("reluu"); });
-  EXPECT_THAT(text, HasSubstr("'reluu'"));
+  EXPECT_THAT(text, HasSubstr("'reluu'; the nearest is 'relu'"));
   EXPECT_THAT(text, HasSubstr("sigmoid"));
 }
 

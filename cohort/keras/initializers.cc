@@ -8,11 +8,13 @@
 #include <cmath>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
 #include "cohort/distribute/known_values.h"
 #include "cohort/distribute/variable_spec.h"
+#include "cohort/keras/named.h"
 #include "cohort/keras/saving/config_json.h"
 #include "cohort/ops/random.h"
 
@@ -200,16 +202,15 @@ constexpr NamedInitializer kInitializers[] = {
 }  // namespace
 
 Initializer::Initializer(std::string_view name) {
-  std::string known;
+  std::vector<std::string_view> known;
   for (const NamedInitializer& candidate : kInitializers) {
     if (candidate.name == name) {
       *this = candidate.make();
       return;
     }
-    known += internal::str(known.empty() ? "" : ", ", candidate.name);
+    known.emplace_back(candidate.name);
   }
-  throw InvalidArgumentError(
-      internal::str("no initializer is called ", internal::quoted(name), "; there are: ", known));
+  internal::throw_unknown_name("initializer", name, {known, known});
 }
 
 std::optional<Config> Initializer::serialize() const {

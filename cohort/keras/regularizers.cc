@@ -11,9 +11,12 @@
 #include <cmath>
 #include <memory>
 #include <mutex>
+#include <string_view>
+#include <vector>
 
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
+#include "cohort/keras/named.h"
 #include "cohort/keras/saving/config_json.h"
 #include "cohort/ops/gradient_tape.h"
 
@@ -111,8 +114,8 @@ Regularizer::Regularizer(std::string_view name) {
   } else if (name == "l1_l2") {
     *this = L1L2(kDefaultFactor, kDefaultFactor);
   } else {
-    throw InvalidArgumentError(internal::str("no regularizer is called ", internal::quoted(name),
-                                             "; there are: l1, l2, l1_l2"));
+    const std::vector<std::string_view> known = {"l1", "l2", "l1_l2"};
+    internal::throw_unknown_name("regularizer", name, {known, known});
   }
 }
 

@@ -109,7 +109,7 @@ ParameterServerCore::ParameterServerCore(Setup setup)
 ParameterServerCore::~ParameterServerCore() {
   if (std::uncaught_exceptions() != exceptions_) return;
   if (setup_.server != nullptr) end_others();
-  if (own_server_ != nullptr) wait_for_end();
+  if (own_server_ != nullptr && !is_left_alone_) wait_for_end();
 }
 
 // A server of this cluster, in this process. One that has served an earlier strategy goes on: what

@@ -93,6 +93,8 @@ class ParameterServerCore final : public LocalStrategy {
   distribute::Server& own_server();
   // Whether this task's program has come to a call of fit, evaluate or predict.
   bool has_own_server() const { return has_own_server_; }
+  // Whether no coordinator will let this task go, so that its end need not wait for that.
+  void set_left_alone(bool value) { is_left_alone_ = value; }
 
   // Of the calling thread's task, whose own pushes have been applied.
   // Errors: those of a push of the closure that runs.
@@ -191,6 +193,7 @@ class ParameterServerCore final : public LocalStrategy {
   uint64_t next_closure_ = 0;
   std::map<std::string, MakeWorkerInput> inputs_;
   std::atomic<bool> has_own_server_{false};  // set before it answers
+  std::atomic<bool> is_left_alone_{false};
   std::unique_ptr<distribute::Server> own_server_;
   std::map<std::string, StructureFunction<>> captured_;
   uint64_t last_captured_ = 0;

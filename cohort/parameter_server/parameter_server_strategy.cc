@@ -6,6 +6,7 @@
 #include "cohort/core/logging.h"
 #include "cohort/distribute/strategy_devices.h"
 #include "cohort/parameter_server/closures/closure_context.h"
+#include "cohort/parameter_server/leadership/early_failure.h"
 #include "cohort/parameter_server/parameter_server_core.h"
 
 namespace cohort::distribute {
@@ -82,7 +83,7 @@ std::shared_ptr<ParameterServerCore> make_core(const cluster_resolver::ClusterRe
   setup.server_options = options.server_options;
   if (resolver.task_type() == internal::kChief) {
     setup.server = std::make_shared<Server>(resolver, options.server_options);
-    setup.server->coordination().wait_for_start();
+    internal::wait_for_tasks(*setup.server);
   }
   internal::log_info("ParameterServerStrategy with ", setup.cluster.num_tasks(internal::kWorker),
                      " workers and ", setup.cluster.num_tasks(internal::kPs), " ps tasks");

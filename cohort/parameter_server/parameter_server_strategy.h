@@ -73,7 +73,8 @@ class COHORT_API ParameterServerStrategy : public Strategy {
   // servers of workers and ps tasks. Where it names no task, this program is the coordinator of an in-process cluster,
   // whose servers it has made. In the chief: starts its server and waits for all tasks.
   // Errors: InvalidArgument (no workers or no ps tasks, other jobs; names what is wrong), those of
-  // Server and Coordination::wait_for_start.
+  // Server and Coordination::wait_for_start; in the chief also that of a task that has failed before its
+  // first step, where others have not come some seconds later (names the task).
   explicit ParameterServerStrategy(const cluster_resolver::ClusterResolver& resolver,
                                    const ParameterServerStrategyOptions& options = {});
 

@@ -1,4 +1,4 @@
-// The same module under a strategy: two replicas, validation, checkpoints, a killed run goes on.
+// The same module under a strategy: two replicas, shuffling, accuracy, validation, a line an epoch.
 #include <cohort/cohort.h>
 #include <torch/nn/modules/loss.h>
 

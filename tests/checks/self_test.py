@@ -12,6 +12,7 @@ import exports
 import includes
 import layers
 import strategy_names
+import torch_diff
 import waits
 
 
@@ -51,6 +52,16 @@ class PlantedOffences(unittest.TestCase):
         self.write("cohort/keras/fit.cc", "\nif (name == \"MirroredStrategy\") return;\n")
         self.write("cohort/keras/fit_test.cc", "MirroredStrategy strategy;\n")
         self.assert_offence(strategy_names.check(self.root), "cohort/keras/fit.cc:2")
+
+    def test_difference_that_is_not_that_of_the_programs(self):
+        self.write("examples/torch_fit/before.cc", "int main() {\n  old();\n}\n")
+        self.write("examples/torch_fit/after.cc", "int main() {\n  made_new();\n}\n")
+        self.write("docs/fit.md", "```diff\n int main() {\n-  old();\n+  other();\n }\n```\n")
+        self.assert_offence(torch_diff.check(self.root), "docs/fit.md", "another difference")
+        self.write("docs/fit.md", "```diff\n int main() {\n-  old();\n+  made_new();\n }\n```\n")
+        self.assertEqual(torch_diff.check(self.root), [])
+        self.write("docs/fit.md", "nothing")
+        self.assert_offence(torch_diff.check(self.root), "shows no difference")
 
     def test_include_among_folders_of_one_rank(self):
         self.write("cohort/cluster/spec.h", "")

@@ -95,10 +95,22 @@ const std::map<std::string, Mistake>& mistakes() {
          one.y[7] = 3;
          return one.fit();
        }},
-      {"name",
+      {"metric",
        [](const std::string&) {
-         Classifier one;
+         const Classifier one;
          one.compile({"acuracy"});
+         return one.fit();
+       }},
+      {"loss",
+       [](const std::string&) {
+         const Classifier one;
+         one.model.compile({.optimizer = "sgd", .loss = "mean_square_error"});
+         return one.fit();
+       }},
+      {"optimizer",
+       [](const std::string&) {
+         const Classifier one;
+         one.model.compile({.optimizer = "adm", .loss = "mse"});
          return one.fit();
        }},
       {"rank",
@@ -112,6 +124,19 @@ const std::map<std::string, Mistake>& mistakes() {
          const Classifier one;
          one.model.fit(data::Dataset::from_tensor_slices(tuple(one.x, one.y)).take(0).batch(2),
                        {.verbose = 0});
+         return std::string("nothing was thrown");
+       }},
+      {"labels",
+       [](const std::string&) {
+         const Classifier one;
+         one.model.fit(data::Dataset::from_tensor_slices(tuple(one.x, one.y)).batch(2), one.y,
+                       {.verbose = 0});
+         return std::string("nothing was thrown");
+       }},
+      {"batch",
+       [](const std::string&) {
+         const Classifier one;
+         one.model.train_on_batch(one.x, one.y.slice(0, 0, 3));
          return std::string("nothing was thrown");
        }},
       {"endless",
@@ -251,8 +276,6 @@ struct FitMistakes : ::testing::TestWithParam<Case> {
   std::string directory;
 };
 
-struct FitMistakesInArguments : FitMistakes {};
-
 std::string name_of(const ::testing::TestParamInfo<Case>& one) { return one.param.mistake; }
 
 TEST_P(FitMistakes, AreSaidByOneProcess) {
@@ -265,25 +288,18 @@ TEST_P(FitMistakes, AreSaidByEachTaskOfParameterServers) {
   expect_in_tasks("servers", {{"chief", 1}, {"worker", 1}, {"ps", 1}});
 }
 
-// The programs of parameter servers end before they come to each other, in code that knows of no strategy,
-// which is their launcher's business.
-TEST_P(FitMistakesInArguments, AreSaidUnderSynchronousStrategies) {
-  expect_here("one_device", distribute::OneDeviceStrategy("CPU:0"));
-  expect_here("mirrored", distribute::MirroredStrategy());
-  expect_in_tasks("workers", {{"worker", 2}});
-}
+// Of these the tasks of a cluster would end before they come to each other, but for what they do about it.
 INSTANTIATE_TEST_SUITE_P(
-    OfCompile, FitMistakesInArguments,
-    ::testing::Values(Case{"name", {"INVALID_ARGUMENT", "'acuracy'", "the nearest is 'accuracy'"}}),
+    BeforeTheFirstStep, FitMistakes,
+    ::testing::Values(
+        Case{"metric", {"INVALID_ARGUMENT", "'acuracy'", "the nearest is 'accuracy'"}},
+        Case{"loss",
+             {"INVALID_ARGUMENT", "'mean_square_error'", "the nearest is 'mean_squared_error'"}},
+        Case{"optimizer", {"INVALID_ARGUMENT", "'adm'", "the nearest is 'adam'"}},
+        Case{"labels", {"INVALID_ARGUMENT", "y stands beside data that has labels of its own"}},
+        Case{"batch", {"INVALID_ARGUMENT", "x has 16, y has 3"}},
+        Case{"endless", {"INVALID_ARGUMENT", "the data never ends: give steps_per_epoch"}}),
     name_of);
-
-// Of these, too, the tasks of a cluster would end before they come to each other, but for what they do
-// about it.
-INSTANTIATE_TEST_SUITE_P(BeforeTheFirstStep, FitMistakes,
-                         ::testing::Values(Case{
-                             "endless",
-                             {"INVALID_ARGUMENT", "the data never ends: give steps_per_epoch"}}),
-                         name_of);
 
 INSTANTIATE_TEST_SUITE_P(
     InSteps, FitMistakes,

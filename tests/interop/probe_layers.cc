@@ -72,6 +72,13 @@ LayerHandle make_attention(const Json& o) {
 
 LayerHandle make_layer(const std::string& name, const Json& o) {
   const std::map<std::string, std::function<LayerHandle()>> known = {
+      {"Activation",
+       [&] { return layers::Activation(o.at("activation").get<std::string>()); }},
+      {"Dense",
+       [&] {
+         return layers::Dense(o.at("units").get<int64_t>(),
+                              {.activation = o.value("activation", "linear")});
+       }},
       {"BatchNormalization",
        [&] {
          return layers::BatchNormalization({.axis = o.value("axis", int64_t{-1}),

@@ -11,6 +11,9 @@ SEQUENCE = [(3, 7, 4)]
 IMAGE = [(2, 5, 6, 3)]
 PAIR = [(3, 4), (3, 4)]
 
+ACTIVATIONS = ["elu", "exponential", "gelu", "hard_sigmoid", "linear", "mish", "relu", "selu", "sigmoid",
+               "softmax", "softplus", "softsign", "swish", "tanh"]
+
 CASES = [
     ("BatchNormalization", {}, [(6, 4)]),
     ("BatchNormalization", {"momentum": 0.5, "epsilon": 0.01}, [(4, 5, 3)]),
@@ -50,6 +53,8 @@ CASES = [
     ("LeakyReLU", {}, SEQUENCE),
     ("LeakyReLU", {"alpha": 0.05}, SEQUENCE),
     ("ELU", {"alpha": 0.5}, SEQUENCE),
+    *[("Activation", {"activation": name}, SEQUENCE) for name in ACTIVATIONS],
+    *[("Dense", {"units": 5, "activation": name}, [(6, 4)]) for name in ACTIVATIONS],
     ("Softmax", {}, SEQUENCE),
     ("Softmax", {"axis": [1]}, SEQUENCE),
     ("Softmax", {"axis": [1, 2]}, SEQUENCE),
@@ -103,13 +108,17 @@ def call(layer, name, inputs, training, mask=None):
         query, value, *key = inputs
         return layer(query, value, *key, training=training, use_causal_mask=causal)
     whole = inputs[0] if len(inputs) == 1 else inputs
-    if name in ("BatchNormalization",):
-        return layer(whole, training=training)
-    return layer(whole) if mask is None else layer(whole, mask=tf.constant(mask))
+    given = {} if mask is None else {"mask": tf.constant(mask)}
+    if name == "BatchNormalization":
+        given["training"] = training
+    return layer(whole, **given)
 
 
 # Of sequences of which some steps are masked.
 MASKED_CASES = [
+    ("BatchNormalization", {}),
+    ("BatchNormalization", {"momentum": 0.5, "center": False}),
+    ("BatchNormalization", {"synchronized": True, "momentum": 0.5}),
     ("GlobalAveragePooling1D", {}),
     ("SimpleRNN", {"units": 3}),
     ("LSTM", {"units": 3}),

@@ -107,8 +107,15 @@ def products():
     return keras.Model([a, b], [L.Dot(1)([a, b]), L.Dot(axes=(1, 1), normalize=True)([a, b])])
 
 
+def activated():
+    x = keras.Input((4,))
+    names = ("elu", "exponential", "gelu", "hard_sigmoid", "linear", "mish", "relu", "selu", "sigmoid",
+             "softmax", "softplus", "softsign", "swish", "tanh")
+    return keras.Model(x, [L.Activation(name)(L.Dense(3, activation=name)(x)) for name in names])
+
+
 MODELS = [images, built_by_a_call, shared, recurrent, attention, dicts, nested, words, larger_images,
-          masked, averaged, products]
+          masked, averaged, products, activated]
 
 
 def inputs_of(model, rng):

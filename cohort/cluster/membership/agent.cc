@@ -25,6 +25,8 @@ std::string missing_of(const ViewPtr& view) {
   return text.empty() ? "nobody, but its generation is old" : text;
 }
 
+constexpr auto kHasStarted = [](const ViewPtr& view) { return view->generation > 0; };
+
 // Waits for what `begin(done)` starts.
 template <class Begin>
 StoreReply wait_for(Duration timeout, Begin&& begin) {
@@ -61,8 +63,9 @@ MembershipAgent::~MembershipAgent() { core_->stop(); }
 
 void MembershipAgent::start() { core_->start(); }
 
-ViewPtr MembershipAgent::wait_for_start() {
-  return core_->wait(std::nullopt, [](const ViewPtr& view) { return view->generation > 0; });
+ViewPtr MembershipAgent::wait_for_start() { return core_->wait(std::nullopt, kHasStarted); }
+ViewPtr MembershipAgent::wait_for_start(Duration timeout) {
+  return core_->wait(timeout, kHasStarted);
 }
 
 ViewPtr MembershipAgent::wait_for_group(int64_t at_least, Duration timeout) {

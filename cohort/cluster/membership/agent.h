@@ -100,6 +100,8 @@ class MembershipAgent {
   // that does not answer), Unavailable (the service cannot be reached), FailedPrecondition (another
   // program, cluster spec or version), Aborted (this task is registered already and alive).
   ViewPtr wait_for_start();
+  // The same, for so long; null: it has not started by then.
+  ViewPtr wait_for_start(Duration timeout);
   // Waits until all tasks of the group are alive, in generation `at_least` or later.
   // Errors: DeadlineExceeded (names who is missing).
   ViewPtr wait_for_group(int64_t at_least, Duration timeout);
@@ -120,7 +122,7 @@ class MembershipAgent {
   // Sent with the next heartbeat, for `cohort cluster status`.
   void set_figure(const std::string& name, double value);
   Figures figures() const;
-  // Tells all other tasks; they get it in on_error.
+  // Tells all other tasks, once this one has registered; they get it in on_error.
   void report(const std::exception_ptr& error);
   // Compares sections that were not there at the start; returns warnings.
   // Errors: FailedPrecondition (names the first difference).

@@ -109,9 +109,14 @@ void AgentCore::leave(const std::string& where, Duration timeout, std::function<
 
 void AgentCore::report(const std::exception_ptr& error) {
   const std::string bytes = rpc::encode_error(error);
+  Duration timeout;
+  {
+    const std::lock_guard lock(mutex_);
+    timeout = state_ == State::kMember ? heartbeat_.dead_after : options_.start_timeout;
+  }
   request(
-      "report", [bytes](Duration) { return ReportRequest{.error = bytes}.encode(); },
-      heartbeat_.dead_after, [](const rpc::CallResult&) {});
+      "report", [bytes](Duration) { return ReportRequest{.error = bytes}.encode(); }, timeout,
+      [](const rpc::CallResult&) {});
 }
 
 void AgentCore::set_figure(const std::string& name, double value) {

@@ -137,6 +137,18 @@ TEST_F(MembershipAgentTest, HearsOfWhoIsLostAndOfWhatOthersReport) {
   EXPECT_EQ(first->view()->find({"worker", 1})->state, TaskState::kLeft);
 }
 
+// Of a task that has failed early, others would wait for what cannot come.
+TEST_F(MembershipAgentTest, WhatIsReportedBeforeTheStartIsHeardToo) {
+  begin(3);
+  const auto first = agent(options_of(0), service_.get());
+  const auto second = agent(options_of(1), service_.get());
+  EXPECT_EQ(first->wait_for_start(milliseconds(0)), nullptr);
+  second->report(make_error(Code::kDataLoss, "record 7 is damaged"));
+  EXPECT_THAT(errors_, ElementsAre("record 7 is damaged"));
+  const auto third = agent(options_of(2), service_.get());
+  EXPECT_EQ(first->wait_for_start(milliseconds(0))->generation, 1);
+}
+
 TEST_F(MembershipAgentTest, RefusesCallsThatAreNotOfItsGroup) {
   begin(2);
   const auto first = agent(options_of(0), service_.get());

@@ -22,6 +22,13 @@
 namespace cohort {
 namespace internal {
 
+std::optional<double> number_on_host(const Tensor& value) {
+  if (value.dim() != 0 || !value.is_cpu()) return std::nullopt;
+  if (value.scalar_type() == at::kFloat) return *value.data_ptr<float>();
+  if (value.scalar_type() == at::kDouble) return *value.data_ptr<double>();
+  return std::nullopt;
+}
+
 MetricState::MetricState(Options options)
     : options_(std::move(options)),
       dtype_(keras_floatx()),
@@ -70,7 +77,19 @@ std::vector<train::TrackableChild> MetricState::checkpoint_children() {
 
 void MetricState::add(at::ArrayRef<Tensor> deltas) {
   const std::vector<Variable>& targets = variables();
-  for (size_t i = 0; i < targets.size(); ++i) targets[i].assign_add(deltas[i].to(dtype_));
+  for (size_t i = 0; i < targets.size(); ++i) {
+    const auto number = options_.shape.empty() ? number_on_host(deltas[i]) : std::nullopt;
+    if (number) {
+      targets[i].assign_add(*number);
+    } else {
+      targets[i].assign_add(deltas[i].to(dtype_));
+    }
+  }
+}
+
+void MetricState::add_numbers(at::ArrayRef<double> deltas) {
+  const std::vector<Variable>& targets = variables();
+  for (size_t i = 0; i < targets.size(); ++i) targets[i].assign_add(deltas[i]);
 }
 
 Tensor MetricState::compute() const {

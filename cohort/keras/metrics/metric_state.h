@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,8 @@ class MetricState final : public train::Trackable {
   keras::Config config;
   // Adds to the calling replica's tensors, in their order.
   void add(at::ArrayRef<Tensor> deltas);
+  // The same of numbers, where each tensor is a scalar.
+  void add_numbers(at::ArrayRef<double> deltas);
   Tensor result();
   void reset();
   const std::vector<Variable>& variables();
@@ -55,6 +58,9 @@ class MetricState final : public train::Trackable {
   BuildOnce build_once_;
   std::vector<Variable> variables_;
 };
+
+// The value of a scalar of float or double in the host's memory; nothing of other tensors.
+std::optional<double> number_on_host(const Tensor& value);
 
 // A state with "total" and "count", and their quotient (0 if count is 0) as the result.
 std::shared_ptr<MetricState> make_mean_state(std::string name);

@@ -239,6 +239,35 @@ TEST(GradientAccumulation, UpdatesWithTheMeanOfSeveralCalls) {
               HasSubstr("'weights'"));
 }
 
+// What was added up for variables that are left out would get into a later update.
+TEST(GradientAccumulation, CallsOfOneUpdateBringTheSameVariables) {
+  const auto strategy = mirrored(2);
+  const auto scope = strategy.scope();
+  const Variable a({1.0}, {.name = "a"});
+  const Variable b({1.0}, {.name = "b"});
+  const SGD sgd({.learning_rate = 1, .gradient_accumulation_steps = 2});
+  const auto apply = [&](const std::vector<Variable>& variables) {
+    strategy.run([&] {
+      GradientsAndVariables gradients;
+      for (const Variable& variable : variables) gradients.emplace_back(numbers({1}), variable);
+      sgd.apply_gradients(gradients);
+    });
+  };
+  apply({a, b});
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { apply({b}); }),
+              AllOf(HasSubstr("first brought those of 'a', 'b'"), HasSubstr("this one of 'b'"),
+                    HasSubstr("optimizer for each list")));
+  apply({b, a});  // in any order
+  EXPECT_EQ(a.value().item<double>(), -1);
+  apply({b});  // another update
+  apply({b});
+  EXPECT_EQ(a.value().item<double>(), -1);
+  EXPECT_EQ(b.value().item<double>(), -3);
+  apply({a});
+  apply({a});
+  EXPECT_EQ(a.value().item<double>(), -3);
+}
+
 TEST(GradientAccumulation, OverTasksIsThatOfOneProcess) {
   const auto make = [] {
     return Adam({.learning_rate = 0.1, .global_clipnorm = 0.5, .gradient_accumulation_steps = 2});

@@ -6,9 +6,14 @@
 #include <utility>
 
 #include "cohort/core/error.h"
+#include "cohort/core/text.h"
+#include "cohort/distribute/exchange_plans.h"
 #include "cohort/distribute/variable_impl.h"
 
 namespace cohort::internal {
+
+using keras::optimizers::GradientsAndVariables;
+
 namespace {
 
 Tensor dense(const Tensor& gradient) {
@@ -46,7 +51,34 @@ const Variable& GradientAccumulator::sum_of(const Variable& variable) const {
   return sums_.at(&variable.impl());
 }
 
-bool GradientAccumulator::update_is_due(const keras::optimizers::GradientsAndVariables& gradients) {
+void GradientAccumulator::check_list(const distribute::ReplicaContext& replica, bool is_first,
+                                     const GradientsAndVariables& gradients) {
+  const std::lock_guard lock(mutex_);
+  std::vector<Variable>& list = lists_[{&Task::current(), replica.local_replica_id()}];
+  if (is_first || list.empty()) {  // after a restore, too
+    list.clear();
+    for (const auto& pair : gradients) list.push_back(pair.second);
+    return;
+  }
+  const auto is_in_list = [&](const auto& pair) {
+    return std::find(list.begin(), list.end(), pair.second) != list.end();
+  };
+  if (gradients.size() == list.size() &&
+      std::all_of(gradients.begin(), gradients.end(), is_in_list)) {
+    return;
+  }
+  std::vector<Variable> brought;
+  for (const auto& pair : gradients) brought.push_back(pair.second);
+  throw InvalidArgumentError(
+      str("optimizer '", optimizer_name_, "' adds up the gradients of ", steps_,
+          " calls, of which the first brought those of ", list_names(list), ", but this one of ",
+          list_names(brought),
+          "; bring the same variables until it has updated them, or make an optimizer for each "
+          "list"));
+}
+
+bool GradientAccumulator::update_is_due(const distribute::ReplicaContext& replica,
+                                        const GradientsAndVariables& gradients) {
   const auto defined = [](const auto& pair) { return pair.first.defined(); };
   if (std::none_of(gradients.begin(), gradients.end(), defined)) {
     throw InvalidArgumentError(str("no gradients for any of the variables, the first of which is '",
@@ -54,6 +86,7 @@ bool GradientAccumulator::update_is_due(const keras::optimizers::GradientsAndVar
                                    "'; does the loss depend on them, inside of the tape?"));
   }
   const auto calls = static_cast<int64_t>(calls_.value().item<double>());
+  check_list(replica, calls == 0, gradients);
   if (calls + 1 >= steps_) return true;
   for (const auto& [gradient, variable] : gradients) {
     if (gradient.defined()) sum_of(variable).assign_add(dense(gradient));
@@ -62,8 +95,7 @@ bool GradientAccumulator::update_is_due(const keras::optimizers::GradientsAndVar
   return false;
 }
 
-std::vector<Tensor> GradientAccumulator::means(
-    const keras::optimizers::GradientsAndVariables& gradients) const {
+std::vector<Tensor> GradientAccumulator::means(const GradientsAndVariables& gradients) const {
   std::vector<Tensor> means;
   for (const auto& [gradient, variable] : gradients) {
     const Tensor sum = sum_of(variable).value().detach();
@@ -77,7 +109,7 @@ std::vector<Tensor> GradientAccumulator::means(
   return means;
 }
 
-void GradientAccumulator::clear(const keras::optimizers::GradientsAndVariables& gradients) {
+void GradientAccumulator::clear(const GradientsAndVariables& gradients) {
   for (const auto& [gradient, variable] : gradients) {
     const Variable& sum = sum_of(variable);
     sum.assign(at::zeros(sum.shape(), sum.dtype()));

@@ -78,7 +78,8 @@ struct CommonOptions {
   // finalize_variable_values.
   int64_t ema_overwrite_frequency = 0;
   // Only every so many-th call updates, with the mean of the gradients of these calls; they are
-  // exchanged between replicas then only. A missing gradient counts as zero.
+  // exchanged between replicas then only. A missing gradient counts as zero. The calls of one update bring
+  // the same variables: others are an InvalidArgument.
   int64_t gradient_accumulation_steps = 1;
   // Other than ALLOW costs a pass over the gradients.
   NotFinite not_finite = NotFinite::ALLOW;

@@ -154,7 +154,7 @@ void OptimizerState::apply(const GradientsAndVariables& gradients, const ApplyOp
       [this](const std::vector<Variable>& variables) { return make_targets(variables); });
   std::vector<Tensor> means;
   if (accumulator_ != nullptr) {
-    if (!accumulator_->update_is_due(gradients)) return;
+    if (!accumulator_->update_is_due(replica, gradients)) return;
     means = accumulator_->means(gradients);
   }
   exchange->begin(replica, Arrival::kAtOnce);

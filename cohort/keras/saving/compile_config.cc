@@ -24,9 +24,9 @@ Json per_output_json(const PerOutput<T>& values, const Write& write) {
 }
 
 Json loss_json(const LossArgument& argument) {
-  if (const auto config = argument.loss().serialize()) return json_of(*config);
-  throw UnimplementedError(
-      str("the loss ", quoted(argument.loss().name()), " is a function of the program"));
+  const keras::losses::Loss loss = argument.loss();
+  if (const auto config = loss.serialize()) return json_of(*config);
+  throw UnimplementedError(str("the loss ", quoted(loss.name()), " is a function of the program"));
 }
 
 Json metric_json(const MetricArgument& argument) {

@@ -67,6 +67,8 @@ std::vector<LayerHandle> layers_of_all_kinds() {
                         .kernel_regularizer = regularizers::L2(1e-5),
                         .dtype = float64,
                         .name = "named"}),
+      layers::Activation("mish"),
+      layers::Dense(5, {.activation = "hard_sigmoid"}),
       layers::Dot({2, 1}, {.normalize = true}),
       layers::Dropout(0.25, {.seed = 3}),
       layers::ELU(0.5),

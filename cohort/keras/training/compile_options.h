@@ -38,15 +38,17 @@ concept TorchLoss = requires(T& holder, const Tensor& tensor) {
 
 namespace keras {
 
-// By name ("adam", "rmsprop", "sgd"), or an object. Errors: InvalidArgument (an unknown name; with
-// the nearest known one).
+// Names are looked up by compile, which refuses an unknown one with the nearest known one, so that it does
+// so in every task alike.
+
+// By name ("adam", "rmsprop", "sgd"), or an object.
 class COHORT_API OptimizerArgument {
  public:
   OptimizerArgument(const char* name) : name_(name) {}
   OptimizerArgument(std::string name) : name_(std::move(name)) {}
   OptimizerArgument(const optimizers::Optimizer& optimizer) : object_(optimizer) {}
 
-  // One of a name is made anew by each call.
+  // One of a name is made anew by each call. Errors: InvalidArgument (an unknown name).
   optimizers::Optimizer make() const;
 
  private:
@@ -57,11 +59,10 @@ class COHORT_API OptimizerArgument {
 // By name ("mse", "sparse_categorical_crossentropy", ...), an object, a function of labels and
 // predictions, or a loss module of libtorch, which is called as module(predictions, labels). A
 // function may return a loss for each example, or their mean as a scalar.
-// Errors: InvalidArgument (an unknown name; with the nearest known one).
 class COHORT_API LossArgument {
  public:
-  LossArgument(const char* name);
-  LossArgument(const std::string& name) : LossArgument(name.c_str()) {}
+  LossArgument(const char* name) : name_(name) {}
+  LossArgument(std::string name) : name_(std::move(name)) {}
   LossArgument(losses::Loss loss) : loss_(std::move(loss)) {}
   template <class Fn>
   requires(std::is_invocable_r_v<Tensor, Fn&, const Tensor&, const Tensor&> &&
@@ -73,15 +74,16 @@ class COHORT_API LossArgument {
           return Tensor(module->forward(y_pred, y_true));
         })) {}
 
-  const losses::Loss& loss() const { return loss_; }
+  // Errors: InvalidArgument (an unknown name).
+  losses::Loss loss() const;
 
  private:
-  losses::Loss loss_;
+  std::string name_;
+  std::optional<losses::Loss> loss_;  // none: that of the name
 };
 
 // By name ("accuracy", "mse", ...), an object, or a function of labels and predictions, of which
 // the mean is reported under a name. "accuracy" is that of classes or of yes and no, by the shapes.
-// Errors: InvalidArgument (an unknown name; with the nearest known one).
 class COHORT_API MetricArgument {
  public:
   using Function = losses::Loss::Function;
@@ -92,8 +94,8 @@ class COHORT_API MetricArgument {
     Update update;
   };
 
-  MetricArgument(const char* name);
-  MetricArgument(const std::string& name) : MetricArgument(name.c_str()) {}
+  MetricArgument(const char* name) : name_(name) {}
+  MetricArgument(std::string name) : name_(std::move(name)) {}
   template <std::derived_from<metrics::Metric> M>
   requires requires(const M& metric, const Tensor& t) { metric.update_state(t, t, t); }
   MetricArgument(M metric)
@@ -107,8 +109,10 @@ class COHORT_API MetricArgument {
   const std::string& name() const { return name_; }
   bool is_object() const { return object_.has_value(); }
   bool is_function() const { return static_cast<bool>(fn_); }
-  // The object, or a new metric.
+  // The object, or a new metric. Errors: InvalidArgument (an unknown name).
   Made make() const;
+  // Errors: as make, which it leaves undone.
+  void check() const;
 
  private:
   std::string name_;

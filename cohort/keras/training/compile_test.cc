@@ -29,6 +29,21 @@ TEST(Compile, UnknownNamesAreRefusedWithTheNearestKnown) {
               HasSubstr("there are: "));
 }
 
+// Before it is known how many outputs there are, and what they are called.
+TEST(Compile, UnknownNamesOfSeveralOutputsAreRefusedAtOnce) {
+  const Sequential model({layers::Dense(1)});
+  const auto refuses = [&](const CompileOptions& options, const char* nearest) {
+    EXPECT_THAT(thrown<InvalidArgumentError>([&] { model.compile(options); }),
+                HasSubstr(internal::str("the nearest is '", nearest, "'")));
+  };
+  refuses({.loss = {"mse", "pooisson"}}, "poisson");
+  refuses({.loss = {{"near", "mse"}, {"far", "hubber"}}}, "huber");
+  refuses({.loss = "mse", .metrics = {{"near", {"mse"}}, {"far", {"acuracy"}}}}, "accuracy");
+  refuses({.loss = "mse", .weighted_metrics = {{"near", {"mse"}}, {"far", {"AUK"}}}}, "AUC");
+  const CompileOptions right = {.loss = {"mse", "mae"}, .metrics = {{"near", {"mse"}}}};
+  model.compile(right);
+}
+
 TEST(Compile, ComesBeforeFit) {
   const Sequential model({layers::Dense(1)});
   EXPECT_THAT(thrown<FailedPreconditionError>([&] { model.fit(numbers({1}), numbers({1})); }),

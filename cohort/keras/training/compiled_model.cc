@@ -58,6 +58,20 @@ Tensor masked_weight(const Tensor& weight, const Tensor& prediction) {
   return factors * broadcast_weights(weight, factors, "metrics");
 }
 
+// Also of outputs that are still unknown. Errors: InvalidArgument (an unknown name).
+void check_names_of(const keras::CompileOptions& options) {
+  const auto& losses = options.loss;
+  if (losses.one()) losses.one()->loss();
+  for (const keras::LossArgument& loss : losses.list()) loss.loss();
+  for (const auto& [output, loss] : losses.named()) loss.loss();
+  for (const keras::MetricList* metrics : {&options.metrics, &options.weighted_metrics}) {
+    for (const keras::MetricArgument& metric : metrics->list()) metric.check();
+    for (const auto& [output, list] : metrics->named()) {
+      for (const keras::MetricArgument& metric : list) metric.check();
+    }
+  }
+}
+
 int64_t rows_of(const Tensor& tensor) { return tensor.dim() == 0 ? 1 : tensor.size(0); }
 
 }  // namespace
@@ -66,6 +80,12 @@ LossMean::LossMean(const std::string& name) : Metric(make_mean_state(name)) {}
 
 void LossMean::add(const Tensor& mean, int64_t rows) const {
   const NoGradient no_gradient;
+  if (const std::optional<double> number = number_on_host(mean)) {
+    const double total = *number * static_cast<double>(rows);  // of floats exact
+    const bool is_float = mean.scalar_type() == at::kFloat;
+    return state().add_numbers(
+        {is_float ? static_cast<float>(total) : total, static_cast<double>(rows)});
+  }
   state().add({mean.detach() * rows, at::scalar_tensor(rows, at::dtype(state().dtype()))});
 }
 
@@ -79,6 +99,7 @@ CompiledModel::CompiledModel(const keras::CompileOptions& options, OutputNames o
     throw InvalidArgumentError(
         str("compile: steps_per_execution is ", steps_per_execution_, "; it must be 1 or more"));
   }
+  check_names_of(options_);
   // Of a model with one output, as most are: a checkpoint before the first step finds its metrics.
   const bool one = options_.loss.list().size() <= 1 && options_.loss.named().size() <= 1 &&
                    options_.metrics.named().size() <= 1 &&
@@ -107,7 +128,8 @@ std::optional<CompiledModel::LossPart> CompiledModel::make_loss(size_t index,
     argument = &found->second;
   }
   if (argument == nullptr) return std::nullopt;
-  LossPart part{argument->loss().with_reduction(Reduction::NONE), argument->loss().reduction()};
+  const keras::losses::Loss loss = argument->loss();
+  LossPart part{loss.with_reduction(Reduction::NONE), loss.reduction()};
   const auto& weights = options_.loss_weights;
   if (weights.one()) {
     part.weight = *weights.one();
@@ -197,6 +219,8 @@ Tensor CompiledModel::compute_loss(const Structure& y, const Structure& y_pred,
   const size_t count = outputs.size();
   Tensor total;     // whose gradient is taken
   Tensor reported;  // mean over the rows of this replica
+  // One number for both, where nothing is divided by the number of replicas.
+  const bool is_one_number = replicas == 1 && reports_what_it_minimizes(outputs);
   int64_t rows = 0;
   const auto add = [](Tensor& sum, const Tensor& part) { sum = sum.defined() ? sum + part : part; };
   for (size_t i = 0; i < count; ++i) {
@@ -209,7 +233,7 @@ Tensor CompiledModel::compute_loss(const Structure& y, const Structure& y_pred,
       add(total, nothing);
       // With no weight: what the metrics make at first is made on all replicas and tasks or on none.
       if (part.mean) part.mean->add(nothing.detach(), 0);
-      add(reported, nothing.detach());
+      if (!is_one_number) add(reported, nothing.detach());
       continue;
     }
     if (y.num_leaves() == 0) {
@@ -231,17 +255,25 @@ Tensor CompiledModel::compute_loss(const Structure& y, const Structure& y_pred,
                             : total / (losses.numel() * times);
     };
     const Tensor scaled = averages ? divided(sum, replicas) : sum;
+    add(total, part.weight == 1 ? scaled : scaled * part.weight);
+    if (is_one_number) {
+      if (part.mean) part.mean->add(scaled.detach(), rows);
+      continue;
+    }
     const Tensor mean =
         part.reduction == Reduction::SUM ? sum.detach() * replicas : divided(sum.detach(), 1);
     if (part.mean) part.mean->add(mean, rows);
-    add(total, part.weight == 1 ? scaled : scaled * part.weight);
     add(reported, part.weight == 1 ? mean : mean * part.weight);
   }
+  // Without rows there is no loss that could be reported with penalties.
+  if (is_one_number && rows == 0 && total.defined()) reported = total.detach();
   if (!penalties.empty()) {
     const Tensor penalty = add_n(penalties);
-    add(total, penalty / replicas);
-    if (rows > 0 || !reported.defined()) add(reported, penalty.detach());
+    add(total, replicas == 1 ? penalty : penalty / replicas);
+    const bool adds = rows > 0 || !reported.defined();
+    if (!is_one_number && adds) add(reported, penalty.detach());
   }
+  if (is_one_number && !reported.defined() && total.defined()) reported = total.detach();
   if (!total.defined()) {
     throw InvalidArgumentError(
         "there is nothing to minimise: compile got no loss for any output of the model, and its "
@@ -276,6 +308,12 @@ void CompiledModel::update_metrics(const Structure& y, const Structure& y_pred,
               prediction));
     }
   }
+}
+
+bool CompiledModel::reports_what_it_minimizes(const std::vector<Output>& outputs) {
+  return std::none_of(outputs.begin(), outputs.end(), [](const Output& output) {
+    return output.loss && output.loss->reduction == Reduction::NONE;
+  });
 }
 
 std::vector<NamedMetric> CompiledModel::metrics() const {

@@ -35,7 +35,8 @@ class CompiledModel {
   using OutputNames = std::function<std::vector<std::string>(size_t count)>;
 
   // output_names: those of the model, where it has several.
-  // Errors: InvalidArgument (steps_per_execution below 1; one metric object for several outputs).
+  // Errors: InvalidArgument (steps_per_execution below 1; an unknown name of an optimizer, loss or metric,
+  // with the nearest known one; one metric object for several outputs).
   CompiledModel(const keras::CompileOptions& options, OutputNames output_names);
 
   const keras::CompileOptions& options() const { return options_; }
@@ -79,6 +80,8 @@ class CompiledModel {
                    size_t count) const;
   void check_names(const std::vector<std::string>& names) const;
   const std::vector<Output>& bind(const Structure& y_pred);
+  // Whether sums and means of their losses are minimized as they are, on one replica.
+  static bool reports_what_it_minimizes(const std::vector<Output>& outputs);
   const keras::CompileOptions options_;
   const OutputNames output_names_;
   const keras::optimizers::Optimizer optimizer_;

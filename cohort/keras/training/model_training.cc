@@ -92,7 +92,9 @@ History ModelHandle::fit(const Data& data, const FitOptions& options) const {
 }
 
 History ModelHandle::fit(const Data& x, const Structure& y, const FitOptions& options) const {
-  return fit(joined_data(x, y, "fit"), options);
+  return in_every_task(model(), [&] {
+    return internal::FitLoop(*this, joined_data(x, y, "fit"), options).run();
+  });
 }
 
 Logs ModelHandle::evaluate(const Data& data, const EvaluateOptions& options) const {
@@ -101,7 +103,9 @@ Logs ModelHandle::evaluate(const Data& data, const EvaluateOptions& options) con
 
 Logs ModelHandle::evaluate(const Data& x, const Structure& y,
                            const EvaluateOptions& options) const {
-  return evaluate(joined_data(x, y, "evaluate"), options);
+  return in_every_task(model(), [&] {
+    return internal::run_evaluation(*this, joined_data(x, y, "evaluate"), options);
+  });
 }
 
 Structure ModelHandle::predict(const Data& data, const PredictOptions& options) const {
@@ -111,20 +115,26 @@ Structure ModelHandle::predict(const Data& data, const PredictOptions& options) 
 Logs ModelHandle::train_on_batch(const Structure& x, const Structure& y,
                                  const OnBatchOptions& options) const {
   const auto own = model_of(*this);
-  return run_on_batch(own, Training::train_step(own, options.class_weight),
-                      Data(x, y, options.sample_weight), options.reset_metrics);
+  return in_every_task(*own, [&] {
+    return run_on_batch(own, Training::train_step(own, options.class_weight),
+                        Data(x, y, options.sample_weight), options.reset_metrics);
+  });
 }
 
 Logs ModelHandle::test_on_batch(const Structure& x, const Structure& y,
                                 const OnBatchOptions& options) const {
   const auto own = model_of(*this);
-  return run_on_batch(own, Training::test_step(own), Data(x, y, options.sample_weight),
-                      options.reset_metrics);
+  return in_every_task(*own, [&] {
+    return run_on_batch(own, Training::test_step(own), Data(x, y, options.sample_weight),
+                        options.reset_metrics);
+  });
 }
 
 Structure ModelHandle::predict_on_batch(const Structure& x) const {
-  return predict(
-      x, {.batch_size = std::max<int64_t>(internal::count_rows({x, {}, {}}), 1), .verbose = 0});
+  return in_every_task(model(), [&] {
+    const int64_t rows = std::max<int64_t>(internal::count_rows({x, {}, {}}), 1);
+    return internal::run_prediction(*this, x, {.batch_size = rows, .verbose = 0});
+  });
 }
 
 void ModelHandle::reset_metrics() const {

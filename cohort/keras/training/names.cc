@@ -12,10 +12,10 @@ optimizers::Optimizer OptimizerArgument::make() const {
   return object_ ? *object_ : optimizers::get(name_);
 }
 
-LossArgument::LossArgument(const char* name) : loss_(losses::get(name)) {}
+losses::Loss LossArgument::loss() const { return loss_ ? *loss_ : losses::get(name_); }
 
-MetricArgument::MetricArgument(const char* name) : name_(name) {
-  internal::check_metric_name(name);
+void MetricArgument::check() const {
+  if (!object_ && !fn_) internal::check_metric_name(name_);
 }
 
 MetricArgument::Made MetricArgument::make() const {

@@ -96,7 +96,7 @@ StepLoop::StepLoop(std::shared_ptr<StrategyCore> core, std::shared_ptr<const Ste
 
 int64_t StepLoop::run(int64_t steps) {
   int64_t done = 0;
-  for (; done < steps && input_->has_next(); ++done) {
+  for (; done < steps && (done == 0 || input_->has_next()); ++done) {
     under_way_.push_back(schedule());
     collect();
   }

@@ -46,6 +46,7 @@ class StepLoop {
   void set_input(std::shared_ptr<StepInput> input) { input_ = std::move(input); }
 
   // Runs so many steps, or fewer where the data ends; some may still be under way. Returns how many.
+  // There is a batch for the first of them: the caller has asked the input, or knows.
   // Errors: those of the steps and the data.
   int64_t run(int64_t steps);
   // One step. Errors: of an earlier one.

@@ -25,7 +25,8 @@ enum ResultField : uint32_t {
   kInterrupted,
   kForm,
   kBulk,
-  kGeneration
+  kGeneration,
+  kIsLast
 };
 
 constexpr size_t kMostBytes = size_t{64} << 20;
@@ -52,6 +53,7 @@ std::string encode(const LoopResult& result, bool with_value) {
   WireWriter out;
   out.bytes(kName, result.name);
   out.varint(kGeneration, static_cast<uint64_t>(result.generation));
+  out.varint(kIsLast, result.is_last ? 1 : 0);
   if (result.error != nullptr) {
     const ErrorRecord error = record_error(result.error);
     out.varint(kCode, static_cast<uint64_t>(error.code))
@@ -90,6 +92,9 @@ LoopResult decode(const std::string& bytes) {
         break;
       case kGeneration:
         result.generation = static_cast<int64_t>(in.varint());
+        break;
+      case kIsLast:
+        result.is_last = in.varint() != 0;
         break;
       case kCode:
         code = static_cast<Code>(in.varint());
@@ -168,13 +173,20 @@ int64_t last_taken(distribute::Coordination& coordination, const TaskId& task) {
   return call ? std::stoll(*call) : 0;
 }
 
-LoopResult wait_for_result(distribute::Server& server, int64_t call, FunctionRef<void()> check) {
+LoopResult wait_for_result(distribute::Server& server, int64_t call, FunctionRef<void()> check,
+                           std::chrono::steady_clock::time_point deadline) {
   distribute::Coordination& coordination = server.coordination();
   while (true) {
     check();
+    const auto left = deadline - std::chrono::steady_clock::now();
+    if (left <= left.zero()) {
+      throw DeadlineExceededError(str("the coordinator has not said how call ", call, " has ended"));
+    }
     std::string bytes;
     try {
-      const std::string parts = coordination.get(key_of(call), kAsk);
+      const std::string parts = coordination.get(
+          key_of(call), std::chrono::ceil<std::chrono::milliseconds>(
+                            std::min<std::chrono::steady_clock::duration>(left, kAsk)));
       for (size_t part = 0; part < std::stoul(parts); ++part) {
         bytes += coordination.get(part_of(call, part), kAsk);
       }

@@ -18,6 +18,7 @@ struct LoopResult {
   int64_t generation = 0;              // of the coordinator
   Structure value = {};                // what it returned
   std::exception_ptr error = nullptr;  // null: none
+  bool is_last = false;                // the coordinator ends with it, and says no goodbye
 };
 
 // Keeps the result of the call of this number where all tasks find it, as long as the coordinator lives.
@@ -36,7 +37,9 @@ int64_t last_taken(distribute::Coordination& coordination, const TaskId& task);
 
 // Waits until it is there, also for a coordinator that was lost and may come back. Errors: those of
 // `check`, which is called every few seconds; what ends this task's membership; Unavailable (this task
-// was told to end before it had the result).
-LoopResult wait_for_result(distribute::Server& server, int64_t call, FunctionRef<void()> check);
+// was told to end before it had the result); DeadlineExceeded.
+LoopResult wait_for_result(
+    distribute::Server& server, int64_t call, FunctionRef<void()> check,
+    std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max());
 
 }  // namespace cohort::internal

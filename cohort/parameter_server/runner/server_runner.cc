@@ -16,6 +16,7 @@
 #include "cohort/data/dataset.h"
 #include "cohort/parameter_server/coordinator/coordinator_core.h"
 #include "cohort/parameter_server/leadership/coordinator_fence.h"
+#include "cohort/parameter_server/leadership/early_failure.h"
 #include "cohort/parameter_server/parameter_server_core.h"
 #include "cohort/parameter_server/runner/loop_result.h"
 
@@ -40,6 +41,9 @@ constexpr std::chrono::seconds kPatience{10};
 constexpr std::chrono::hours kMostPerStep{1};
 constexpr std::chrono::hours kMostPerJoin{24 * 365};
 constexpr std::chrono::seconds kGiveUp{5};
+// Of a task that fails before its first step, for the coordinator to come to the same place or to learn of
+// it; more than early_failure.h takes to wait for other tasks.
+constexpr std::chrono::seconds kMostToMeet{8};
 
 Structure arguments_of(const LoopCall& call, const std::string& step,
                        const LoopTable::InputKey& input, const BatchPlace& place) {
@@ -91,6 +95,7 @@ void ServerRunner::declare(const std::shared_ptr<const StepFunction>& step) {
 
 Structure ServerRunner::run_loop(FunctionRef<Structure()> loop) {
   call_->has_run = true;
+  core_->set_left_alone(false);
   switch (core_->role()) {
     case ClusterRole::kCoordinator:
       return lead(loop);
@@ -136,6 +141,7 @@ Structure ServerRunner::follow() {
                                       [this] { core_->loops().check_coordinator(); });
   acknowledge(core_->own_server().coordination(), core_->own_server().core().task(), call_->number);
   core_->loops().learn_generation(result.generation);
+  core_->set_left_alone(result.is_last);
   const bool failed_before = result.error != nullptr && result.name.empty();
   if (result.name != call_->name && !failed_before) {
     throw FailedPreconditionError(str("call ", call_->number, " of the coordinator was ",
@@ -174,14 +180,14 @@ void ServerRunner::tell(const std::exception_ptr& error) {
 // The coordinator, which runs the same program, may wait for this task before it comes to the error.
 void ServerRunner::meet_coordinator(const std::exception_ptr& error) {
   log_warning(record_error(error).message,
-              " (this task ends when the coordinator has come to the same place)");
+              " (this task ends when the coordinator has come to the same place, or in ",
+              kMostToMeet.count(), " s)");
+  core_->set_left_alone(true);
   distribute::Server& server = core_->own_server();
-  server.coordination().wait_for_start();
-  const auto deadline = steady_clock::now() + kPatience;
-  wait_for_result(server, call_->number, [deadline] {
-    if (steady_clock::now() < deadline) return;
-    throw DeadlineExceededError("the coordinator goes on without this task");
-  });
+  tell_failure(server, error);
+  const LoopResult result = wait_for_result(
+      server, call_->number, [] {}, steady_clock::now() + kMostToMeet);
+  core_->set_left_alone(result.is_last);
   acknowledge(server.coordination(), server.core().task(), call_->number);
 }
 

@@ -1,0 +1,22 @@
+// What becomes of a cluster of which a task has failed before all have come, so that nobody waits for it
+// in vain.
+#pragma once
+
+#include <exception>
+
+#include "cohort/cluster/server.h"
+
+namespace cohort::internal {
+
+// Tells the other tasks that this one has failed with `error`. Returns at once; they are told when both
+// sides have registered.
+void tell_failure(distribute::Server& server, const std::exception_ptr& error);
+
+// For the coordinator. Waits until all tasks have come, as Coordination::wait_for_start; where one has said
+// that it has failed, only some seconds more: if what has failed there fails here as well, this task comes
+// to its own error once all are there. Else it tells those that have come. Failures that it is told of
+// later go to the log.
+// Errors: those of wait_for_start; that of the task that has failed, which its text names.
+void wait_for_tasks(distribute::Server& server);
+
+}  // namespace cohort::internal
