@@ -245,9 +245,9 @@ TEST(SyncOnReadVariable, ANumberIsAddedAsATensorIsToTheBit) {
   const MirroredStrategy strategy = mirrored(2);
   const auto scope = strategy.scope();
   for (const DType dtype : {float32, float64, int64}) {
-    const VariableSpec spec{.dtype = dtype,
-                            .options = {.synchronization = VariableSynchronization::ON_READ,
-                                        .aggregation = SUM}};
+    const VariableSpec spec{
+        .dtype = dtype,
+        .options = {.synchronization = VariableSynchronization::ON_READ, .aggregation = SUM}};
     const auto zero = [&](const ShardInfo&) { return at::zeros({}, dtype); };
     const Variable by_number(spec, zero);
     const Variable by_tensor(spec, zero);
@@ -259,8 +259,8 @@ TEST(SyncOnReadVariable, ANumberIsAddedAsATensorIsToTheBit) {
       }
     });
     for (size_t replica = 0; replica < 2; ++replica) {
-      EXPECT_TRUE(at::equal(by_number.components().value(replica),
-                            by_tensor.components().value(replica)));
+      EXPECT_TRUE(
+          at::equal(by_number.components().value(replica), by_tensor.components().value(replica)));
     }
     EXPECT_THROW(by_number.assign_add(1), InvalidArgumentError);  // whose part would it be
   }

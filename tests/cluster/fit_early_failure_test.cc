@@ -19,11 +19,10 @@ namespace {
 using std::chrono::seconds;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using testing::MultiProcessRunner;
 using ::testing::Not;
 using ::testing::StartsWith;
-using testing::MultiProcessRunner;
 using testing::TaskId;
-using testing::TaskOutcome;
 
 // Longer than the test: who waits for the cluster to form is killed.
 constexpr seconds kStart{600};
@@ -69,10 +68,9 @@ std::map<TaskId, std::string> outcomes(std::vector<testing::JobSize> jobs,
 
 const auto kOwnError = AllOf(StartsWith("INVALID_ARGUMENT"), HasSubstr("'mean_square_error'"),
                              Not(HasSubstr("has failed before")));
-const auto kTold =
-    AllOf(StartsWith("INVALID_ARGUMENT"),
-          HasSubstr("/job:worker/task:0 has failed before its first step"),
-          HasSubstr("'mean_square_error'"));
+const auto kTold = AllOf(StartsWith("INVALID_ARGUMENT"),
+                         HasSubstr("/job:worker/task:0 has failed before its first step"),
+                         HasSubstr("'mean_square_error'"));
 
 TEST(FitEarlyFailure, EndsSoonWhereTheCoordinatorIsNotThere) {
   const auto ended = outcomes({{"chief", 1}, {"worker", 1}, {"ps", 1}}, {"chief", "ps"});

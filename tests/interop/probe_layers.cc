@@ -72,8 +72,7 @@ LayerHandle make_attention(const Json& o) {
 
 LayerHandle make_layer(const std::string& name, const Json& o) {
   const std::map<std::string, std::function<LayerHandle()>> known = {
-      {"Activation",
-       [&] { return layers::Activation(o.at("activation").get<std::string>()); }},
+      {"Activation", [&] { return layers::Activation(o.at("activation").get<std::string>()); }},
       {"Dense",
        [&] {
          return layers::Dense(o.at("units").get<int64_t>(),

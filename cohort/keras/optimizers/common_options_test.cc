@@ -243,8 +243,8 @@ TEST(GradientAccumulation, UpdatesWithTheMeanOfSeveralCalls) {
 TEST(GradientAccumulation, CallsOfOneUpdateBringTheSameVariables) {
   const auto strategy = mirrored(2);
   const auto scope = strategy.scope();
-  const Variable a({1.0}, {.name = "a"});
-  const Variable b({1.0}, {.name = "b"});
+  const Variable a(numbers({1}), {.name = "a"});
+  const Variable b(numbers({1}), {.name = "b"});
   const SGD sgd({.learning_rate = 1, .gradient_accumulation_steps = 2});
   const auto apply = [&](const std::vector<Variable>& variables) {
     strategy.run([&] {

@@ -92,9 +92,8 @@ History ModelHandle::fit(const Data& data, const FitOptions& options) const {
 }
 
 History ModelHandle::fit(const Data& x, const Structure& y, const FitOptions& options) const {
-  return in_every_task(model(), [&] {
-    return internal::FitLoop(*this, joined_data(x, y, "fit"), options).run();
-  });
+  return in_every_task(
+      model(), [&] { return internal::FitLoop(*this, joined_data(x, y, "fit"), options).run(); });
 }
 
 Logs ModelHandle::evaluate(const Data& data, const EvaluateOptions& options) const {

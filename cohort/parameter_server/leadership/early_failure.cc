@@ -60,9 +60,9 @@ void tell_others(distribute::Server& server, const std::exception_ptr& error) {
 void tell_failure(distribute::Server& server, const std::exception_ptr& error) {
   const ErrorRecord record = record_error(error);
   const std::string self = to_string(server.task());
-  server.coordination().report(
-      rpc::make_error(record.code, str(self, " has ", kFailed, ": ", record.message), self,
-                      {.peer = self, .phase = kFailed}));
+  server.coordination().report(rpc::make_error(record.code,
+                                               str(self, " has ", kFailed, ": ", record.message),
+                                               self, {.peer = self, .phase = kFailed}));
 }
 
 void wait_for_tasks(distribute::Server& server) {

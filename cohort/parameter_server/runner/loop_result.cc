@@ -180,7 +180,8 @@ LoopResult wait_for_result(distribute::Server& server, int64_t call, FunctionRef
     check();
     const auto left = deadline - std::chrono::steady_clock::now();
     if (left <= left.zero()) {
-      throw DeadlineExceededError(str("the coordinator has not said how call ", call, " has ended"));
+      throw DeadlineExceededError(
+          str("the coordinator has not said how call ", call, " has ended"));
     }
     std::string bytes;
     try {
