@@ -15,6 +15,7 @@
 #include "cohort/keras/optimizers/optimizers.h"
 #include "cohort/keras/regularizers.h"
 #include "cohort/keras/sequential.h"
+#include "cohort/keras/sidecar_evaluator.h"
 #include "cohort/keras/torch_model.h"
 #include "cohort/keras/utils.h"
 #include "cohort/keras/zip.h"

@@ -40,6 +40,34 @@ TEST_F(ParameterServerFaults, Row10ANewCoordinatorGoesOnWithTheTasksThatStayed) 
   EXPECT_LT(*std::max_element(reconnected.begin(), reconnected.end()), 10'000);
 }
 
+// A worker that is inside a closure of the coordinator that was killed.
+TEST_F(ParameterServerFaults, Row10WhatAClosureOfTheLostCoordinatorStillDoesCountsForNothing) {
+  constexpr int64_t kTotal = 1000;
+  const TaskId held{"worker", 1};
+  for (int i = 0; i < repetitions(1); ++i) {
+    std::filesystem::remove_all(file("checkpoints"));
+    MultiProcessRunner runner(cluster(2, kTotal));
+    runner.start();
+    chief_line(runner, "half");
+    touch("hold_worker_1");
+    runner.wait_for_line(held, "holds a closure", kPatience);
+    touch("hold_end");  // the next coordinator must be there when the worker goes on
+    runner.kill(kTheChief);
+    runner.restart(kTheChief);
+    chief_line(runner, "counts from");
+    chief_line(runner, "worker 0 is there");
+    remove("hold_worker_1");
+    for (int ps = 0; ps < 2; ++ps) {
+      runner.wait_for_line({"ps", ps}, "has refused .* stale call", kPatience);
+    }
+    chief_line(runner,
+               "worker 1 is there");  // the same process, of the next coordinator's session now
+    remove("hold_end");
+    expect_exact(runner.join(), kTotal);
+    EXPECT_THAT(runner.log(kTheChief), HasSubstr("this coordinator has generation 2"));
+  }
+}
+
 TEST_F(ParameterServerFaults, Row10WithoutANewCoordinatorTheLeaseEndsTheTasks) {
   MultiProcessOptions options = cluster(1, 1'000'000);
   options.environment["COHORT_TEST_LEASE"] = "1";

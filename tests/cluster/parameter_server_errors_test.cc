@@ -224,6 +224,37 @@ std::string run_out_of_memory(const Arguments&) {
   });
 }
 
+// ---- Dataset functions that make a variable. Reports what the closures get that use their input.
+
+std::string make_variables_in_dataset_functions(const Arguments&) {
+  const TFConfigClusterResolver resolver;
+  const ParameterServerStrategy strategy(resolver, {.timeout = 20s, .server_options = quick()});
+  const auto plain = strategy.function("plain", [] {
+    const Variable v(0, {.name = "v"});
+    return data::Dataset::range(4);
+  });
+  const auto with_context = strategy.function("context", [](const distribute::InputContext&) {
+    const Variable v(0, {.name = "v"});
+    return data::Dataset::range(4);
+  });
+  const auto distributed = strategy.function("distributed", [&strategy] {
+    const auto scope = strategy.scope();
+    const Variable v(0, {.name = "v"});
+    return strategy.experimental_distribute_dataset(data::Dataset::range(4).batch(1));
+  });
+  const auto use =
+      strategy.function("use", [](distribute::DistributedIterator& it) { it.get_next(); });
+  return run_loop(strategy, resolver, [&](const ClusterCoordinator& coordinator) {
+    std::string report;
+    for (const auto& function : {plain, with_context, distributed}) {
+      const auto iterator = coordinator.create_per_worker_dataset(function).iterator();
+      coordinator.schedule(use, iterator);
+      report += error_of([&] { coordinator.join(); }) + "\n";
+    }
+    return report;
+  });
+}
+
 // ---- The tests.
 
 MultiProcessOptions tasks(const char* function, const Arguments& arguments = {}) {
@@ -285,6 +316,14 @@ TEST(ParameterServerErrors, Row43MemoryThatCannotBeHadIsAnErrorAndAllLiveOn) {
                            "19 19"));
 }
 
+TEST(ParameterServerErrors, NoDatasetFunctionMakesVariables) {
+  MultiProcessRunner runner(tasks("make_variables_in_dataset_functions"));
+  runner.start();
+  const std::string line =
+      "INVALID_ARGUMENT: 'use' on worker [01]: .*a dataset function makes variable 'v'.*\n";
+  EXPECT_THAT(runner.join().at(kTheChief), MatchesRegex(line + line + line));
+}
+
 }  // namespace
 }  // namespace cohort::parameter_server_faults
 
@@ -295,5 +334,6 @@ int main(int argc, char** argv) {
                    {"fit_with_nan", fit_with_nan},
                    {"throw_in_a_step", throw_in_a_step},
                    {"throw_in_fit", throw_in_fit},
-                   {"run_out_of_memory", run_out_of_memory}});
+                   {"run_out_of_memory", run_out_of_memory},
+                   {"make_variables_in_dataset_functions", make_variables_in_dataset_functions}});
 }

@@ -1,5 +1,5 @@
 """parameter_server.py COHORT PROGRAM: guide 001's program in one process, and as a real cluster that
-loses a worker to kill -9 and gets it back."""
+loses a worker, a ps task and its coordinator to kill -9 and gets them back."""
 
 import json
 import os
@@ -54,10 +54,8 @@ def tasks_of(launcher):
     return found
 
 
-def lose_a_worker(cohort, program, epochs, restarts):
-    """Without restarts the other worker does the rest, and the job ends as its chief does."""
-    command = [cohort, "launch", "--chief", "--workers", "2", "--ps", "1", "--restarts", str(restarts), "--",
-               program, "--epochs", str(epochs)]
+def lose(command, task, says=None):
+    """What the chief prints of a job that loses this task after its second epoch."""
     with tempfile.TemporaryFile("w+") as log:
         launcher = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, text=True)
 
@@ -75,8 +73,9 @@ def lose_a_worker(cohort, program, epochs, restarts):
 
         try:
             wait_for("Finished epoch 1,")
-            os.kill(tasks_of(launcher.pid)["worker", 1], signal.SIGKILL)
-            wait_for("worker 1 is lost")
+            os.kill(tasks_of(launcher.pid)[task], signal.SIGKILL)
+            if says:
+                wait_for(says)
             launcher.wait(timeout=TIMEOUT)
         finally:
             launcher.kill()
@@ -84,7 +83,29 @@ def lose_a_worker(cohort, program, epochs, restarts):
         output = log.read()
     if launcher.returncode != 0:
         sys.exit(f"the cluster ended with {launcher.returncode}:\n{output}")
-    expect_lines(re.sub(r"^\[chief:0\] ", "", output, flags=re.MULTILINE), epochs)
+    return re.sub(r"^\[chief:0\] ", "", output, flags=re.MULTILINE)
+
+
+def lose_a_worker(cohort, program, epochs, restarts):
+    """Without restarts the other worker does the rest, and the job ends as its chief does."""
+    command = [cohort, "launch", "--chief", "--workers", "2", "--ps", "1", "--restarts", str(restarts), "--",
+               program, "--epochs", str(epochs)]
+    expect_lines(lose(command, ("worker", 1), "worker 1 is lost"), epochs)
+
+
+def lose_and_restore(cohort, program, epochs, task):
+    """A ps or the coordinator: the program goes on from its last checkpoint."""
+    with tempfile.TemporaryDirectory() as folder:
+        output = lose([cohort, "launch", "--chief", "--workers", "2", "--ps", "2", "--restarts", "2", "--", program,
+                       "--epochs", str(epochs), "--checkpoints", folder], task)
+    if not re.search(r"^Restored .*-\d+$", output, re.MULTILINE):
+        sys.exit(f"without {task} nothing was restored:\n{output}")
+    finished = [int(epoch) for epoch in re.findall(r"Finished epoch (\d+),", output)]
+    repeated = len(finished) - epochs  # the one that was not saved yet
+    if sorted(set(finished)) != list(range(epochs)) or finished != sorted(finished) or repeated > 1:
+        sys.exit(f"after the loss of {task} these epochs were finished: {finished}\n{output}")
+    if not re.search(r"^Evaluation accuracy: [01]\.\d{6}$", output, re.MULTILINE):
+        sys.exit(f"after the loss of {task} nothing was evaluated:\n{output}")
 
 
 def expect_shards(output):
@@ -109,6 +130,8 @@ def main(cohort, program):
             sys.exit(f"the evaluator did not come to the last checkpoint:\n{output}")
     for restarts in (2, 0):
         lose_a_worker(cohort, program, 25, restarts)
+    for task in (("ps", 1), ("chief", 0)):
+        lose_and_restore(cohort, program, 25, task)
 
 
 if __name__ == "__main__":

@@ -181,6 +181,16 @@ TEST(FitElsewhere, CreatorsMakeADatasetForEachWorker) {
   EXPECT_EQ(run.model->fit(short_one, {.epochs = 2, .verbose = 0}).epoch.size(), 2u);
 }
 
+TEST(FitElsewhere, ACreatorMakesNoVariables) {
+  Counting run(2, 1);
+  const DatasetCreator creator([](const InputContext&) {
+    const Variable v(0, {.name = "v"});
+    return rows(8);
+  });
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { run.model->fit(creator, {.verbose = 0}); }),
+              HasSubstr("a dataset function makes variable 'v'"));
+}
+
 TEST(FitElsewhere, EndlessDataIsDividedAmongWorkers) {
   Counting run(2, 1);
   run.model->fit(rows(100).repeat(), {.epochs = 2, .verbose = 0, .steps_per_epoch = 3});
