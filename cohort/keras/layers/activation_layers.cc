@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "cohort/keras/layers/operation.h"
 #include "cohort/keras/logits.h"
 #include "cohort/keras/masks.h"
 #include "cohort/keras/saving/layer_config.h"
@@ -14,13 +15,19 @@ namespace {
 
 using internal::str;
 
-// Of each layer: its fields, and its function of an input.
+// Of each layer: its fields, what it says to plans, and its function of an input.
 
 template <class Fields>
 void fields_of(Fields& field, auto& options) requires(requires { options.max_value; }) {
   field("max_value", options.max_value);
   field("negative_slope", options.negative_slope);
   field("threshold", options.threshold);
+}
+internal::LayerOperation operation_of(const ReLUOptions& options) {
+  if (options.max_value || options.threshold != 0 || options.negative_slope != 0) {
+    return {.why_not = "its relu has options"};
+  }
+  return {.activation = "relu"};
 }
 Tensor apply(const Tensor& x, const ReLUOptions& options) {
   Tensor above =
@@ -34,6 +41,14 @@ template <class Fields>
 void fields_of(Fields& field, auto& options) requires(requires { options.alpha; }) {
   field("alpha", options.alpha);
 }
+internal::LayerOperation operation_of(const LeakyReLUOptions& options) {
+  return {.operations = {internal::plan::Activation{
+              .function = internal::plan::Function::kLeakyRelu, .alpha = options.alpha}}};
+}
+internal::LayerOperation operation_of(const ELUOptions& options) {
+  return {.operations = {internal::plan::Activation{.function = internal::plan::Function::kElu,
+                                                    .alpha = options.alpha}}};
+}
 Tensor apply(const Tensor& x, const LeakyReLUOptions& options) {
   return at::leaky_relu(x, options.alpha);
 }
@@ -42,6 +57,10 @@ Tensor apply(const Tensor& x, const ELUOptions& options) { return at::elu(x, opt
 template <class Fields>
 void fields_of(Fields& field, auto& options) requires(requires { options.axis; }) {
   field.one_or_list("axis", options.axis);
+}
+internal::LayerOperation operation_of(const SoftmaxOptions& options) {
+  if (options.axis != SoftmaxOptions().axis) return {.why_not = "its axis is not the last one"};
+  return {.activation = "softmax"};
 }
 Tensor apply(const Tensor& input, const SoftmaxOptions& options) {
   constexpr double kLargeNegative = -1e9;  // Keras's
@@ -57,7 +76,7 @@ Tensor apply(const Tensor& input, const SoftmaxOptions& options) {
 }
 
 template <class Options>
-class FunctionLayer final : public Layer {
+class FunctionLayer final : public Layer, public internal::DescribesOperation {
  public:
   FunctionLayer(const char* class_name, Options options)
       : Layer(class_name, {.name = options.name}), options_(std::move(options)) {
@@ -67,6 +86,8 @@ class FunctionLayer final : public Layer {
   std::optional<Config> get_config() const override {
     return internal::layer_config(*this, [this](auto& field) { fields_of(field, options_); });
   }
+
+  internal::LayerOperation operation(bool) const override { return operation_of(options_); }
 
  protected:
   Tensor call(const Tensor& input, const CallOptions&) override {

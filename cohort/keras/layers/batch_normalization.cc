@@ -4,6 +4,7 @@
 #include <ATen/ops/native_batch_norm.h>
 #include <ATen/ops/var_mean.h>
 #include <ATen/ops/where.h>
+#include <c10/util/accumulate.h>
 
 #include <algorithm>
 #include <cmath>
@@ -13,6 +14,7 @@
 
 #include "cohort/distribute/context.h"
 #include "cohort/distribute/replica_context.h"
+#include "cohort/keras/layers/operation.h"
 #include "cohort/keras/masks.h"
 #include "cohort/keras/saving/layer_config.h"
 #include "cohort/ops/batch_norm.h"
@@ -41,7 +43,7 @@ void batch_normalization_fields(Fields& field, Options& options) {
   field.unless("synchronized", options.synchronized, false);
 }
 
-class BatchNormalizationImpl final : public Layer {
+class BatchNormalizationImpl final : public Layer, public internal::DescribesOperation {
  public:
   explicit BatchNormalizationImpl(BatchNormalizationOptions options)
       : Layer("BatchNormalization", {.name = options.name, .dtype = options.dtype}),
@@ -60,6 +62,29 @@ class BatchNormalizationImpl final : public Layer {
   std::optional<Config> get_config() const override {
     return internal::layer_config(
         *this, [this](auto& field) { batch_normalization_fields(field, options_); });
+  }
+
+  internal::LayerOperation operation(bool training) const override {
+    if (options_.synchronized) return {.why_not = "it is synchronized over replicas"};
+    if (options_.axis != -1) return {.why_not = "its axis is not the last one"};
+    if (!options_.scale && !options_.center) return {.why_not = "it has no weights to train"};
+    const bool by_batch = training && trainable();
+    internal::LayerOperation operation{
+        .operations = {internal::plan::Normalization{.epsilon = options_.epsilon,
+                                                     .scale = options_.scale,
+                                                     .center = options_.center,
+                                                     .by_batch = by_batch}},
+        .parameters = {&gamma_, &beta_},
+        .depends_on_training = true};
+    if (by_batch) {
+      operation.receive = [this](at::IntArrayRef input, const Tensor& statistics) {
+        move_unbiased(input, statistics[0], statistics[1]);
+      };
+    } else {
+      operation.parameters.push_back(&moving_mean_);
+      operation.parameters.push_back(&moving_variance_);
+    }
+    return operation;
   }
 
  protected:
@@ -101,12 +126,12 @@ class BatchNormalizationImpl final : public Layer {
     }
     const bool by_batch = *options.training && trainable();
     // As Keras, whose kernel for images knows no mask.
-    const Tensor mask = by_batch && !is_of_images(x) ? internal::mask_of(input) : Tensor();
+    const Tensor mask = by_batch && !is_of_images(x.sizes()) ? internal::mask_of(input) : Tensor();
     return internal::keep_mask(input, normalized(x, mask, by_batch));
   }
 
  private:
-  static bool is_of_images(const Tensor& x) { return x.dim() == 4 || x.dim() == 5; }
+  static bool is_of_images(at::IntArrayRef x) { return x.size() == 4 || x.size() == 5; }
 
   // mask: what counts in mean and variance; undefined: all.
   Tensor normalized(const Tensor& x, const Tensor& mask, bool by_batch) {
@@ -130,19 +155,20 @@ class BatchNormalizationImpl final : public Layer {
     if (axis_ == x.dim() - 1 && internal::can_normalize_by_batch(x)) {
       const internal::NormalizedBatch batch = internal::normalize_by_batch(
           x, value_or_none(gamma_), value_or_none(beta_), options_.epsilon);
-      move_unbiased(x, batch.mean, batch.variance);
+      move_unbiased(x.sizes(), batch.mean, batch.variance);
       return batch.output;
     }
     const auto [variance, mean] =
         at::var_mean(x, other_axes(x), /*unbiased=*/false, /*keepdim=*/true);
     const Tensor output = scaled((x - mean) * (variance + options_.epsilon).rsqrt());
-    move_unbiased(x, mean.detach().flatten(), variance.detach().flatten());
+    move_unbiased(x.sizes(), mean.detach().flatten(), variance.detach().flatten());
     return output;
   }
 
   // As Keras: of images the moving variance is the unbiased estimate.
-  void move_unbiased(const Tensor& x, const Tensor& mean, const Tensor& variance) {
-    const auto samples = static_cast<double>(x.numel() / x.size(axis_));
+  void move_unbiased(at::IntArrayRef x, const Tensor& mean, const Tensor& variance) const {
+    const auto samples =
+        static_cast<double>(c10::multiply_integers(x) / x[static_cast<size_t>(axis_)]);
     const double correction = is_of_images(x) ? samples / std::max(samples - 1, 1.0) : 1;
     move(mean, correction == 1 ? variance : variance * correction);
   }
@@ -202,7 +228,7 @@ class BatchNormalizationImpl final : public Layer {
     return replica->all_reduce(distribute::ReduceOp::SUM, value);
   }
 
-  void move(const Tensor& mean, const Tensor& variance) {
+  void move(const Tensor& mean, const Tensor& variance) const {
     const NoGradient no_gradient;
     const double share = 1 - options_.momentum;
     const auto towards = [&](const Variable& moving, const Tensor& value) {

@@ -40,7 +40,7 @@ class Conv2DImpl final : public Layer, public internal::DescribesOperation {
         *this, [this](auto& field) { conv_fields(field, filters_, window_.size, options_); });
   }
 
-  internal::LayerOperation operation() const override {
+  internal::LayerOperation operation(bool) const override {
     const internal::plan::Convolution convolution{
         .filters = filters_,
         .size = {window_.size.height, window_.size.width},
@@ -48,8 +48,9 @@ class Conv2DImpl final : public Layer, public internal::DescribesOperation {
         .dilation = {window_.dilation.height, window_.dilation.width},
         .same = padding_ == Padding::kSame,
         .bias = options_.use_bias};
-    return internal::with_activation(
-        {.operations = {convolution}, .parameters = {&kernel_, &bias_}}, options_.activation);
+    return {.operations = {convolution},
+            .parameters = {&kernel_, &bias_},
+            .activation = options_.activation};
   }
 
  protected:

@@ -48,11 +48,10 @@ class DenseImpl final : public Layer,
                                   [this](auto& field) { dense_fields(field, units_, options_); });
   }
 
-  internal::LayerOperation operation() const override {
-    return internal::with_activation(
-        {.operations = {internal::plan::Dense{.units = units_, .bias = options_.use_bias}},
-         .parameters = {&kernel_, &bias_}},
-        options_.activation);
+  internal::LayerOperation operation(bool) const override {
+    return {.operations = {internal::plan::Dense{.units = units_, .bias = options_.use_bias}},
+            .parameters = {&kernel_, &bias_},
+            .activation = options_.activation};
   }
 
  protected:

@@ -1,5 +1,6 @@
 #include "cohort/keras/layers/dropout.h"
 
+#include <memory>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -7,6 +8,7 @@
 #include "cohort/distribute/context.h"
 #include "cohort/distribute/replica_context.h"
 #include "cohort/keras/layers/kept_elements.h"
+#include "cohort/keras/layers/operation.h"
 #include "cohort/keras/masks.h"
 #include "cohort/keras/saving/layer_config.h"
 #include "cohort/ops/random.h"
@@ -72,18 +74,27 @@ void dropout_fields(Fields& field, Rate& rate, Seed& seed) {
   field("seed", seed);
 }
 
-class DropoutImpl final : public Layer {
+class DropoutImpl final : public Layer, public internal::DescribesOperation {
  public:
   DropoutImpl(double rate, const DropoutOptions& options)
       : Layer("Dropout", {.name = options.name}), rate_(rate), seed_(options.seed) {
     internal::check_rate(rate, "Dropout", "rate");
     set_input_spec({.floating = true});
-    if (options.seed) generators_.emplace(*options.seed);
+    if (options.seed) generators_ = std::make_unique<ReplicaGenerators>(*options.seed);
   }
 
   std::optional<Config> get_config() const override {
     return internal::layer_config(*this,
                                   [this](auto& field) { dropout_fields(field, rate_, seed_); });
+  }
+
+  internal::LayerOperation operation(bool training) const override {
+    if (rate_ == 0) return {};
+    if (rate_ == 1) return {.why_not = "it drops everything"};
+    if (!training) return {.depends_on_training = true};
+    return {.operations = {internal::plan::Dropout{.rate = rate_}},
+            .depends_on_training = true,
+            .draw = [this](at::IntArrayRef shape) { return draw(shape, float32); }};
   }
 
   std::vector<train::TrackableChild> checkpoint_children() override {
@@ -96,16 +107,21 @@ class DropoutImpl final : public Layer {
   Tensor call(const Tensor& input, const CallOptions& options) override {
     if (!*options.training || rate_ == 0) return input;
     if (rate_ == 1) return internal::keep_mask(input, input * 0);
-    const random::RandomGenerator generator =
-        generators_ ? generators_->get() : random::get_global_generator();
-    const Tensor kept = internal::kept_elements(generator, input.sizes().vec(), rate_, input);
+    const Tensor kept = draw(input.sizes(), input.options());
     return internal::keep_mask(input, input * kept / (1 - rate_));
   }
 
  private:
+  // What is kept.
+  Tensor draw(at::IntArrayRef shape, const at::TensorOptions& options) const {
+    const random::RandomGenerator generator =
+        generators_ ? generators_->get() : random::get_global_generator();
+    return internal::kept_elements(generator, shape, rate_, options);
+  }
+
   double rate_;
   std::optional<int64_t> seed_;
-  std::optional<ReplicaGenerators> generators_;  // with a seed
+  std::unique_ptr<ReplicaGenerators> generators_;  // with a seed
 };
 
 }  // namespace

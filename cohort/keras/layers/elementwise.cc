@@ -26,9 +26,7 @@ class ActivationImpl final : public Layer, public internal::DescribesOperation {
     });
   }
 
-  internal::LayerOperation operation() const override {
-    return internal::with_activation({}, activation_);
-  }
+  internal::LayerOperation operation(bool) const override { return {.activation = activation_}; }
 
  protected:
   Tensor call(const Tensor& input, const CallOptions&) override {

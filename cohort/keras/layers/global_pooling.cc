@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "cohort/keras/layers/fusion.h"
+#include "cohort/keras/layers/operation.h"
 #include "cohort/keras/layers/pooling1d.h"
 #include "cohort/keras/layers/pooling2d.h"
 #include "cohort/keras/masks.h"
@@ -63,6 +64,20 @@ class AverageOfSequences final : public GlobalPoolingImpl, public internal::Aver
       : GlobalPoolingImpl("GlobalAveragePooling1D", kSequences, options, mean) {}
 };
 
+class AverageOfImages final : public GlobalPoolingImpl, public internal::DescribesOperation {
+ public:
+  explicit AverageOfImages(const GlobalPooling2DOptions& options)
+      : GlobalPoolingImpl("GlobalAveragePooling2D", kImages, options, mean),
+        keepdims_(options.keepdims) {}
+
+  internal::LayerOperation operation(bool) const override {
+    return {.operations = {internal::plan::GlobalAverage{.keeps_axes = keepdims_}}};
+  }
+
+ private:
+  const bool keepdims_;
+};
+
 }  // namespace
 
 GlobalAveragePooling1D::GlobalAveragePooling1D(GlobalPooling1DOptions options)
@@ -75,8 +90,7 @@ GlobalMaxPooling1D::GlobalMaxPooling1D(GlobalPooling1DOptions options)
                                                       maximum)) {}
 
 GlobalAveragePooling2D::GlobalAveragePooling2D(GlobalPooling2DOptions options)
-    : LayerHandle(
-          std::make_shared<GlobalPoolingImpl>("GlobalAveragePooling2D", kImages, options, mean)) {}
+    : LayerHandle(std::make_shared<AverageOfImages>(options)) {}
 
 GlobalMaxPooling2D::GlobalMaxPooling2D(GlobalPooling2DOptions options)
     : LayerHandle(

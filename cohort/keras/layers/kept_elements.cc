@@ -5,9 +5,9 @@
 
 namespace cohort::internal {
 
-Tensor kept_elements(const random::RandomGenerator& generator, const std::vector<int64_t>& shape,
-                     double rate, const Tensor& like) {
-  return (generator.uniform(shape) >= rate).to(like.device(), like.scalar_type());
+Tensor kept_elements(const random::RandomGenerator& generator, at::IntArrayRef shape, double rate,
+                     const at::TensorOptions& options) {
+  return generator.uniform(shape).ge_(rate).to(options);
 }
 
 void check_rate(double rate, const char* layer, const char* option) {

@@ -1,10 +1,10 @@
 // How a layer takes part in plans (ops/plan): it says what it computes, in one place.
 //
 //   class MyLayer : public Layer, public internal::DescribesOperation {
-//     internal::LayerOperation operation() const override {
-//       return internal::with_activation({.operations = {plan::Dense{.units = units_}},
-//                                         .parameters = {&kernel_, &bias_}},
-//                                        activation_);
+//     internal::LayerOperation operation(bool /*training*/) const override {
+//       return {.operations = {plan::Dense{.units = units_}},
+//               .parameters = {&kernel_, &bias_},
+//               .activation = activation_};
 //     }
 //   };
 //
@@ -12,8 +12,8 @@
 // one with an activity regularizer or another dtype than float32.
 #pragma once
 
+#include <functional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "cohort/distribute/variable.h"
@@ -27,8 +27,16 @@ struct LayerOperation {
   // The layer's members that hold theirs, in order. They are looked at once the layer is built, since another
   // replica may be building it; those that are empty then do not count.
   std::vector<const Variable*> parameters = {};
-  // What the layer applies to their result by activate_outputs. A plan ends there.
+  // What the layer applies to their result by activate_outputs. A plan ends with one that it does not know.
   keras::activations::Activation activation = {};
+  // Whether this holds for training alone, or for outside of it, and as long as trainable() is the same.
+  bool depends_on_training = false;
+  // Of operations that take values of each pass instead of variables (plan::Dropout): gives them, on the
+  // host.
+  std::function<Tensor(at::IntArrayRef shape)> draw = {};
+  // Of plan::Normalization by batch, after each pass: the shape of what it was given, and [2, channels],
+  // means and biased variances.
+  std::function<void(at::IntArrayRef input, const Tensor& statistics)> receive = {};
   // Why the layer takes no part as it is, for people; empty where it does.
   std::string why_not = "";
 };
@@ -36,18 +44,8 @@ struct LayerOperation {
 class DescribesOperation {
  public:
   virtual ~DescribesOperation() = default;
-  virtual LayerOperation operation() const = 0;
+  // What the layer computes in training or outside of it. Called by any thread, also before it is built.
+  virtual LayerOperation operation(bool training) const = 0;
 };
-
-// The operation with an activation behind it, within the plan where plans know it.
-inline LayerOperation with_activation(LayerOperation operation,
-                                      const keras::activations::Activation& activation) {
-  if (activation.is_named() && activation.name() == "relu") {
-    operation.operations.push_back(plan::Rectifier{});
-  } else {
-    operation.activation = activation;
-  }
-  return operation;
-}
 
 }  // namespace cohort::internal

@@ -70,7 +70,7 @@ class MaxPooling2DImpl final : public Pooling2DImpl, public internal::DescribesO
  public:
   using Pooling2DImpl::Pooling2DImpl;
 
-  internal::LayerOperation operation() const override {
+  internal::LayerOperation operation(bool) const override {
     return {.operations = {internal::plan::MaxPooling{
                 .size = size(), .strides = strides(), .same = padding() == Padding::kSame}}};
   }
@@ -97,9 +97,14 @@ class MaxPooling2DImpl final : public Pooling2DImpl, public internal::DescribesO
   internal::Tile tile() const { return {size()[0], size()[1]}; }
 };
 
-class AveragePooling2DImpl final : public Pooling2DImpl {
+class AveragePooling2DImpl final : public Pooling2DImpl, public internal::DescribesOperation {
  public:
   using Pooling2DImpl::Pooling2DImpl;
+
+  internal::LayerOperation operation(bool) const override {
+    return {.operations = {internal::plan::AveragePooling{
+                .size = size(), .strides = strides(), .same = padding() == Padding::kSame}}};
+  }
 
  protected:
   Tensor pool(const Tensor& images, const Border& border) const override {

@@ -24,7 +24,7 @@ class FlattenImpl final : public Layer, public internal::DescribesOperation {
         *this, [](auto& field) { field.always("data_format", "channels_last"); });
   }
 
-  internal::LayerOperation operation() const override {
+  internal::LayerOperation operation(bool) const override {
     return {.operations = {internal::plan::Flatten{}}};
   }
 
@@ -35,7 +35,7 @@ class FlattenImpl final : public Layer, public internal::DescribesOperation {
   }
 };
 
-class ReshapeImpl final : public Layer {
+class ReshapeImpl final : public Layer, public internal::DescribesOperation {
  public:
   ReshapeImpl(Shape target_shape, const ReshapingOptions& options)
       : Layer("Reshape", {.name = options.name}), target_shape_(std::move(target_shape)) {
@@ -53,6 +53,10 @@ class ReshapeImpl final : public Layer {
   std::optional<Config> get_config() const override {
     return internal::layer_config(*this,
                                   [this](auto& field) { field("target_shape", target_shape_); });
+  }
+
+  internal::LayerOperation operation(bool) const override {
+    return {.operations = {internal::plan::Reshape{.example = target_shape_}}};
   }
 
  protected:

@@ -2,7 +2,10 @@
 // are compiled into plans, one for each shape of input; the others run layer by layer.
 #pragma once
 
+#include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -36,16 +39,31 @@ class Segment {
   std::string explain() const;
 
  private:
+  // What is computed in training or outside of it, and which layers are trainable, where that matters.
+  struct Mode {
+    Mode(std::span<Layer* const> layers, bool training);
+
+    // nullptr where a layer has not made all of its own yet.
+    const std::vector<Variable>* variables(std::span<Layer* const> layers) const;
+
+    const bool training;
+    plan::PlanCache plans;
+    // Of each parameter: how it is made for a pass; empty where it is a variable's value.
+    std::vector<std::function<Tensor(at::IntArrayRef shape)>> draws;
+    // Of each normalization by batch: what becomes of its mean and variance.
+    std::vector<std::function<void(at::IntArrayRef input, const Tensor& statistics)>> receivers;
+    mutable Lazy<std::vector<Variable>> found;
+  };
+
+  Mode& mode_of(bool training);
   Tensor planned(const Tensor& input, const keras::CallOptions& options);
-  // nullptr where a layer has not made all of its own yet.
-  const std::vector<Variable>* parameters() const;
-  bool visit_layers(at::IntArrayRef input, const keras::CallOptions& options);
+  bool visit_layers(at::IntArrayRef input, const Mode& mode, const keras::CallOptions& options);
 
   const std::vector<Layer*> layers_;
   const keras::activations::Activation activation_;  // after the plan
-  size_t num_parameters_ = 0;
-  plan::PlanCache plans_;
-  Lazy<std::vector<Variable>> parameters_;
+  std::vector<const Layer*> dependent_;              // on the mode
+  mutable std::mutex mutex_;
+  std::map<uint64_t, Mode> modes_;  // by what they depend on
 };
 
 // Consecutive layers: segments, and what is between them.

@@ -3,9 +3,11 @@
 #include <ATen/ops/allclose.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/rand.h>
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
+#include <ATen/ops/where.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,6 +16,7 @@
 #include "cohort/core/testing_errors.h"
 #include "cohort/distribute/testing_devices.h"
 #include "cohort/keras/keras.h"
+#include "cohort/keras/logits.h"
 #include "cohort/keras/testing_keras.h"
 #include "cohort/ops/gradient_tape.h"
 #include "cohort/ops/random.h"
@@ -35,6 +38,7 @@ std::vector<LayerHandle> cnn_layers() {
           Conv2D(12, 3, {.bias_initializer = normal, .name = "second"}),
           Activation("relu", {.name = "activation"}),
           Flatten({.name = "flatten"}),
+          Dropout(0.5, {.name = "dropout"}),
           Dense(9, {.activation = "relu", .bias_initializer = normal, .name = "hidden"}),
           Dense(4, {.bias_initializer = normal, .name = "output"})};
 }
@@ -51,22 +55,25 @@ void expect_near(const Tensor& ours, const Tensor& theirs, const std::string& wh
   EXPECT_TRUE(at::allclose(ours, theirs, 1e-4, 1e-5 * theirs.abs().max().item<double>())) << what;
 }
 
-// Values and gradients of a model as a whole and of its layers one by one. With whole numbers, whose
-// products and sums are exact: both find the same maxima, however they round.
-// Returns the model's explain().
+// Values and gradients of a model as a whole and of its layers one by one, which drop the same. With whole
+// numbers (unless told otherwise), whose products and sums are exact: both find the same maxima, however
+// they round. Returns the model's explain().
 std::string expect_model_equals_layers(const std::vector<LayerHandle>& layers,
-                                       at::IntArrayRef shape) {
-  const Tensor x = at::randint(-2, 3, shape, float32);
+                                       at::IntArrayRef shape, bool whole_numbers = true) {
+  const Tensor x = whole_numbers ? at::randint(-2, 3, shape, float32) : at::randn(shape);
   const Sequential model(layers);
   apart(layers, x);  // builds them
   std::vector<Tensor> weights_of_model;
   for (const Variable& variable : model.variables()) {
     weights_of_model.push_back(at::randint(-1, 2, variable.shape(), float32));
   }
-  model.set_weights(weights_of_model);
+  if (whole_numbers) model.set_weights(weights_of_model);
   GradientTape tape({.persistent = true});
   tape.watch(x);
+  const auto generator = random::RandomGenerator::from_seed(5);
+  const internal::ScopedGenerator scoped(generator);
   const Tensor together = model(x, {.training = true});
+  generator.restore({.seed = 5});
   const Tensor one_by_one = apart(layers, x);
   expect_near(together, one_by_one, "output");
   const Tensor weights = at::rand(together.sizes());
@@ -90,10 +97,111 @@ TEST(Segments, EqualTheLayersOneByOne) {
 TEST(Segments, EndWhereALayerTakesNoPart) {
   EXPECT_THAT(expect_model_equals_layers(
                   {Conv2D(4, 3, {.activation = "relu"}), Dropout(0.),
+                   Lambda([](const Tensor& x) { return x * 2; }),
                    Conv2D(4, 3, {.activation = "tanh"}), MaxPooling2D(3, {.strides = 2}),
                    Conv2D(3, 2), Flatten(), Dense(5, {.activation = "softmax"})},
-                  {3, 17, 16, 2}),
+                  {3, 17, 16, 2}, /*whole_numbers=*/false),
               HasSubstr("ran 1 times"));
+}
+
+TEST(Segments, HaveTheActivationsOfLayers) {
+  const std::vector<LayerHandle> layers[] = {
+      {Conv2D(4, 3, {.activation = "swish"}), Flatten(), LeakyReLU(0.5), Dense(5), ELU(0.5),
+       Dropout(0.25), Dense(4, {.activation = "gelu"}), Activation("softplus"),
+       Dense(3, {.activation = "sigmoid"}), Dense(2, {.activation = "selu"})},
+      {Conv2D(3, 3, {.activation = "tanh"}), Flatten(), Dense(3), Softmax()}};
+  for (const std::vector<LayerHandle>& model : layers) {
+    const std::string text =
+        expect_model_equals_layers(model, {3, 5, 6, 2}, /*whole_numbers=*/false);
+    EXPECT_THAT(text, AllOf(HasSubstr("ran 1 times"), Not(HasSubstr("by itself"))));
+  }
+}
+
+TEST(Segments, AverageAndReshape) {
+  EXPECT_THAT(
+      expect_model_equals_layers({Reshape({9, 8, -1}), Conv2D(4, 3, {.activation = "relu"}),
+                                  AveragePooling2D(2, {.padding = "same"}), Reshape({2, 8, 3}),
+                                  Conv2D(5, 2), GlobalAveragePooling2D(), Dense(3)},
+                                 {3, 144}),
+      AllOf(HasSubstr("ran 1 times"), Not(HasSubstr("by itself")), HasSubstr("2x2 average-pooling"),
+            HasSubstr("mean of pixels")));
+}
+
+TEST(Segments, NormalizeByBatchInTrainingAlone) {
+  const std::vector<LayerHandle> layers{Conv2D(4, 3, {.use_bias = false}),
+                                        BatchNormalization({.name = "first"}),
+                                        ReLU(),
+                                        MaxPooling2D(2),
+                                        Flatten(),
+                                        Dense(6),
+                                        BatchNormalization({.scale = false, .name = "second"}),
+                                        Dense(3)};
+  const Sequential model(layers);
+  const Tensor images = at::randn({37, 8, 8, 2});
+  const auto averages = [&] {
+    std::vector<Tensor> values;
+    for (const Variable& variable : model.non_trainable_variables()) {
+      values.push_back(variable.value().detach().clone());
+    }
+    return values;
+  };
+  apart(layers, images);
+  const std::vector<Tensor> start = model.get_weights();
+  const Tensor one_by_one = apart(layers, images);
+  const std::vector<Tensor> moved = averages();
+  model.set_weights(start);
+  expect_near(model(images, {.training = true}), one_by_one, "by batch");
+  ASSERT_EQ(moved.size(), 4u);
+  for (size_t i = 0; i < moved.size(); ++i) expect_near(averages()[i], moved[i], "average");
+  Tensor expected = images;
+  for (const LayerHandle& layer : layers) expected = layer(expected, {.training = false});
+  expect_near(model(images, {.training = false}), expected, "by averages");
+  EXPECT_THAT(model.explain(),
+              AllOf(Not(HasSubstr("by itself")), HasSubstr("in training, with gradients: ran 1"),
+                    HasSubstr("normalization by batch"), HasSubstr("    normalization\n")));
+  // A frozen layer normalizes by its averages, in training, too.
+  model.get_layer("first").set_trainable(false);
+  model.get_layer("second").set_trainable(false);
+  const std::vector<Tensor> before = averages();
+  expect_near(model(images, {.training = true}), expected, "frozen");
+  for (size_t i = 0; i < before.size(); ++i) EXPECT_TRUE(averages()[i].equal(before[i]));
+}
+
+TEST(Segments, EndAtASynchronizedNormalization) {
+  const Sequential model(
+      {Conv2D(4, 3, {.name = "conv"}), BatchNormalization({.synchronized = true})});
+  model(at::randn({2, 8, 8, 2}), {.training = true});
+  EXPECT_THAT(model.explain(),
+              AllOf(HasSubstr("conv: one plan"), HasSubstr("(it is synchronized")));
+}
+
+TEST(Segments, DropInTrainingAlone) {
+  const Sequential model({Conv2D(4, 3), Flatten(), Dropout(0.5)});
+  const Tensor images = at::randn({2, 12, 12, 1}) + 10;
+  const Tensor whole = model(images, {.training = false});
+  const Tensor dropped = model(images, {.training = true});
+  EXPECT_TRUE(at::where(dropped == 0, whole * 2, dropped).equal(whole * 2));
+  EXPECT_FALSE(model(images, {.training = true}).equal(dropped));
+  EXPECT_TRUE(model(images).equal(whole));
+  EXPECT_THAT(model.explain(), AllOf(HasSubstr("[2,12,12,1], in training, with gradients: ran 2"),
+                                     HasSubstr("[2,12,12,1], with gradients: ran 2")));
+}
+
+TEST(Segments, DropWhatALayerOfThisSeedDrops) {
+  const Sequential model({Conv2D(4, 3), Dropout(0.5, {.seed = 3})});
+  const Tensor dropped = model(at::randn({3, 7, 7, 1}), {.training = true});
+  const Tensor kept = Dropout(0.5, {.seed = 3})(at::ones({3, 5, 5, 4}), {.training = true});
+  EXPECT_TRUE((dropped == 0).equal(kept == 0));
+}
+
+TEST(Segments, LeaveASigmoidsLogitsToTheLoss) {
+  const Sequential model({Conv2D(4, 3, {.activation = "sigmoid"}), Flatten(),
+                          Dense(2, {.activation = "sigmoid", .name = "last"})});
+  const Tensor probabilities = model(at::randn({2, 12, 12, 1}));
+  const Tensor logits = internal::logits_of_sigmoid(probabilities);
+  ASSERT_TRUE(logits.defined());
+  EXPECT_TRUE(logits.sigmoid().equal(probabilities));
+  EXPECT_THAT(model.explain(), HasSubstr("convolution + bias + sigmoid"));
 }
 
 // Of layers that take part in plans and others.
@@ -110,7 +218,9 @@ class RandomModel {
     layers.push_back(convolution());
     if (flip()) layers.push_back(of_images());
     layers.push_back(Flatten());
+    if (flip()) layers.push_back(Dropout(0.5));
     if (flip()) layers.push_back(Dense(draw(1, 40), {.activation = activation()}));
+
     layers.push_back(Dense(draw(1, 9), {.activation = flip() ? "softmax" : "linear"}));
     return layers;
   }
@@ -130,13 +240,15 @@ class RandomModel {
                    .use_bias = flip()});
   }
   LayerHandle of_images() {
-    switch (draw(0, 4)) {
+    switch (draw(0, 5)) {
       case 0:
         return MaxPooling2D(2, {.padding = "same"});
       case 1:
-        return Dropout(0.);
+        return Dropout(0.5);
       case 2:
         return ReLU();
+      case 3:
+        return AveragePooling2D(2, {.strides = draw(1, 2)});
       default:
         return MaxPooling2D(2, {.strides = draw(1, 2)});
     }
@@ -160,6 +272,8 @@ TEST(Segments, OfRandomModelsEqualTheLayersOneByOne) {
 TEST(Segments, ExplainWhatIsFusedAndWhyNot) {
   const Sequential model({Conv2D(4, 3, {.activation = "relu", .name = "conv"}),
                           MaxPooling2D(2, {.name = "pool"}), Dropout(0.5, {.name = "dropout"}),
+                          Lambda([](const Tensor& x) { return x * 2; }, {.name = "lambda"}),
+                          Dropout(1., {.name = "all"}),
                           Conv2D(4, 3, {.activity_regularizer = "l2", .name = "penalised"}),
                           Flatten({.name = "flatten"}), Dense(2, {.name = "dense"})});
   model(at::randn({2, 12, 12, 1}));
@@ -168,12 +282,13 @@ TEST(Segments, ExplainWhatIsFusedAndWhyNot) {
   EXPECT_THAT(
       model.explain(),
       AllOf(
-          HasSubstr("conv, pool: one plan\n"),
+          HasSubstr("conv, pool, dropout: one plan\n"),
           HasSubstr(
               "  [2,12,12,1], with gradients: ran 2 times\n    3x3 convolution + bias + relu + 2x2 "
               "max-pooling"),
           HasSubstr("  [1,12,12,1], with gradients: ran 1 times\n"),
-          HasSubstr("dropout: by itself (its class describes no operation)"),
+          HasSubstr("lambda: by itself (its class describes no operation)"),
+          HasSubstr("all: by itself (it drops everything)"),
           HasSubstr("penalised: by itself (it has an activity regularizer)"),
           HasSubstr("flatten: by itself (no convolution is beside it)"),
           HasSubstr("dense: by itself (no convolution is beside it)")));

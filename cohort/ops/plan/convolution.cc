@@ -1,5 +1,5 @@
-// Convolutions of images [examples, height, width, channels], with the bias, relu and pooling that
-// follow.
+// Convolutions of images [examples, height, width, channels], with the bias, activation and pooling
+// that follow.
 #include "cohort/ops/plan/convolution.h"
 
 #include "cohort/core/error.h"
@@ -83,11 +83,11 @@ class ConvolutionUnit final : public Unit {
     return s_.result.size() * s_.operation.size[0] * s_.operation.size[1] * s_.image.channels;
   }
   int64_t widest() const override { return std::max(s_.read.size(), s_.result.size()); }
-  bool reads_output() const override { return s_.fused.relu && !s_.fused.pools(); }
+  bool reads_output() const override { return s_.fused.activation && !s_.fused.pools(); }
   std::string describe() const override {
     std::string text = plan::describe(Operation(s_.operation));
     if (s_.operation.bias) text += " + bias";
-    if (s_.fused.relu) text += " + relu";
+    text += s_.fused.describe_activation();
     if (s_.fused.pools()) {
       text += str(" + ", s_.fused.tile[0], "x", s_.fused.tile[1], " max-pooling");
     }

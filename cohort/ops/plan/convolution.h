@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cohort/ops/max_pool_kernels.h"
+#include "cohort/ops/plan/activation_kernels.h"
 #include "cohort/ops/plan/kernels.h"
 #include "cohort/ops/plan/onednn.h"
 #include "cohort/ops/plan/pooled_gradient_kernels.h"
@@ -126,10 +127,10 @@ class ConvolutionForward final : public Forward {
     }
     if (s_.fused.pools()) {
       const TiledImages tiles = s_.tiles(chunk.count);
-      max_pool_rows<float>(tiles, 0, tiles.out_rows(), bias_, s_.fused.relu, to, out,
+      max_pool_rows<float>(tiles, 0, tiles.out_rows(), bias_, s_.fused.relu(), to, out,
                            places(chunk));
-    } else if (s_.fused.relu) {
-      rectify(out, chunk.count * s_.result.size());
+    } else if (s_.fused.activation) {
+      activate(*s_.fused.activation, out, chunk.count * s_.result.size(), out);
     }
   }
 

@@ -90,7 +90,7 @@ class DenseGradients final : public Backward {
           lane.scratch);
     }
     const int64_t examples = s_.chunks.largest;
-    if (s_.fused.relu || s_.fused.pools())
+    if (s_.fused.activation || s_.fused.pools())
       lane.gradient = Buffer<float>(examples * s_.result.size());
     if (!s_.crop().keeps_all()) {
       lane.cropped = Buffer<float>(examples * s_.read.size());
@@ -108,7 +108,7 @@ class DenseGradients final : public Backward {
     return lane.cropped.data();
   }
 
-  // The gradient of what pooling and relu were given; adds up that of the bias.
+  // The gradient of what pooling and activation were given; adds up that of the bias.
   const float* ahead_of_fused(const Chunk& chunk, Lane& lane) const {
     const Image out = s_.fused.pools() ? s_.pooled() : s_.result;
     const int64_t first = chunk.first * out.size();
@@ -121,9 +121,9 @@ class DenseGradients final : public Backward {
       if (wants_bias) sum_placed(tiles, gradient, places, lane.bias.data());
       return lane.gradient.data();
     }
-    if (s_.fused.relu) {
-      rectify_gradient(values_.out + first, gradient, lane.gradient.data(),
-                       chunk.count * out.size());
+    if (s_.fused.activation) {
+      activation_gradient(*s_.fused.activation, values_.out + first, gradient,
+                          chunk.count * out.size(), lane.gradient.data());
       gradient = lane.gradient.data();
     }
     if (wants_bias) {

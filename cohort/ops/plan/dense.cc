@@ -1,8 +1,10 @@
-// Products of rows with a kernel [features, units], with the bias and relu that follow. Kernels and
+// Products of rows with a kernel [features, units], with the bias and activation that follow. Kernels and
 // their gradients stay in the layout of variables.
 #include <algorithm>
+#include <optional>
 #include <vector>
 
+#include "cohort/ops/plan/activation_kernels.h"
 #include "cohort/ops/plan/kernels.h"
 #include "cohort/ops/plan/product.h"
 #include "cohort/ops/plan/unit.h"
@@ -12,7 +14,7 @@ namespace {
 
 struct SharedByDense {
   Dense operation;
-  bool relu = false;
+  std::optional<Activation> activation;
   int64_t features = 0;
   Chunks chunks{0, 1};
   bool records = false;
@@ -54,7 +56,7 @@ class DenseForward final : public Forward {
     } else {
       multiply({in, kernel_, out});
     }
-    if (s_.relu) rectify(out, chunk.count * s_.operation.units);
+    if (s_.activation) activate(*s_.activation, out, chunk.count * s_.operation.units, out);
   }
 
  private:
@@ -75,7 +77,7 @@ class DenseBackward final : public Backward {
       : s_(shared),
         lanes_(shared.chunks.lanes.size()),
         parts_(shared.parts.size()),
-        gradient_(shared.relu ? shared.chunks.batch * shared.operation.units : 0),
+        gradient_(shared.activation ? shared.chunks.batch * shared.operation.units : 0),
         bias_sums_(static_cast<size_t>(shared.operation.units)) {
     const std::vector<int> arguments{DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST};
     for_one_thread([&] {
@@ -97,14 +99,14 @@ class DenseBackward final : public Backward {
     kernel_ = parameters[0];
     kernel_gradient_ = gradients[0];
     bias_gradient_ = s_.operation.bias ? gradients[1] : nullptr;
-    product_gradient_ = s_.relu ? gradient_.data() : values.out_gradient;
+    product_gradient_ = s_.activation ? gradient_.data() : values.out_gradient;
   }
 
   void run(const Chunk& chunk) override {
     const int64_t first = chunk.first * s_.operation.units;
-    if (s_.relu) {
-      rectify_gradient(values_.out + first, values_.out_gradient + first, gradient_.data() + first,
-                       chunk.count * s_.operation.units);
+    if (s_.activation) {
+      activation_gradient(*s_.activation, values_.out + first, values_.out_gradient + first,
+                          chunk.count * s_.operation.units, gradient_.data() + first);
     }
     if (values_.in_gradient == nullptr) return;
     lanes_[static_cast<size_t>(chunk.lane)].data[s_.index_of(chunk)](
@@ -138,7 +140,7 @@ class DenseBackward final : public Backward {
   const SharedByDense& s_;
   std::vector<Lane> lanes_;
   std::vector<KernelPart> parts_;
-  Buffer<float> gradient_;  // of the product, ahead of relu
+  Buffer<float> gradient_;  // of the product, ahead of the activation
   std::vector<double> bias_sums_;
   Values values_;
   const float* product_gradient_ = nullptr;
@@ -149,9 +151,9 @@ class DenseBackward final : public Backward {
 
 class DenseUnit final : public Unit {
  public:
-  DenseUnit(const Dense& operation, bool relu, int64_t features) {
+  DenseUnit(const Dense& operation, const Fused& fused, int64_t features) : fused_(fused) {
     s_.operation = operation;
-    s_.relu = relu;
+    s_.activation = fused.activation;
     s_.features = features;
   }
 
@@ -160,12 +162,11 @@ class DenseUnit final : public Unit {
   size_t num_parameters() const override { return plan::num_parameters(s_.operation); }
   int64_t work() const override { return s_.features * s_.operation.units; }
   int64_t widest() const override { return std::max(s_.features, s_.operation.units); }
-  bool reads_output() const override { return s_.relu; }
+  bool reads_output() const override { return s_.activation.has_value(); }
   std::string describe() const override {
     std::string text = plan::describe(Operation(s_.operation));
     if (s_.operation.bias) text += " + bias";
-    if (s_.relu) text += " + relu";
-    return text;
+    return text + fused_.describe_activation();
   }
 
   void prepare(const Chunks& chunks, bool records, bool wants_input) override {
@@ -205,13 +206,14 @@ class DenseUnit final : public Unit {
     }
   }
 
+  const Fused fused_;
   SharedByDense s_;
 };
 
 }  // namespace
 
 std::unique_ptr<Unit> make_dense(const Dense& operation, const Fused& fused, int64_t features) {
-  return std::make_unique<DenseUnit>(operation, fused.relu, features);
+  return std::make_unique<DenseUnit>(operation, fused, features);
 }
 
 }  // namespace cohort::internal::plan

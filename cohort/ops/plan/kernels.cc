@@ -6,13 +6,85 @@
 
 namespace cohort::internal::plan {
 
-COHORT_VECTOR_CLONES void rectify(float* values, int64_t count) {
-  for (int64_t i = 0; i < count; ++i) values[i] = values[i] <= 0 ? 0.f : values[i];
+COHORT_VECTOR_CLONES void drop(const float* values, const float* kept, float share, int64_t count,
+                               float* result) {
+  for (int64_t i = 0; i < count; ++i) result[i] = values[i] * kept[i] / share;
 }
 
-COHORT_VECTOR_CLONES void rectify_gradient(const float* rectified, const float* gradient,
-                                           float* result, int64_t count) {
-  for (int64_t i = 0; i < count; ++i) result[i] = rectified[i] == 0 ? 0.f : gradient[i];
+namespace {
+
+constexpr int64_t kBlock = 64;  // channels at once
+
+// The pixels of a window that are there: from first to end.
+struct Span {
+  int64_t first = 0;
+  int64_t end = 0;
+};
+Span span_of(int64_t window, int64_t stride, int64_t size, int64_t before, int64_t length) {
+  const int64_t first = window * stride - before;
+  return {std::max<int64_t>(first, 0), std::min(first + size, length)};
+}
+
+// Calls visit(window, rows, columns) for each window of an image, window after window.
+template <class Visit>
+void for_each_window(const Averaging& a, const Visit& visit) {
+  int64_t window = 0;
+  for (int64_t y = 0; y < a.rows.count; ++y) {
+    const Span rows = span_of(y, a.strides[0], a.size[0], a.rows.before, a.height);
+    for (int64_t x = 0; x < a.columns.count; ++x, ++window) {
+      visit(window, rows, span_of(x, a.strides[1], a.size[1], a.columns.before, a.width));
+    }
+  }
+}
+
+}  // namespace
+
+// Sums of rows are added to sums of windows: so large windows lose fewer digits.
+void average(const Averaging& a, int64_t images, const float* from, float* to) {
+  for (int64_t n = 0; n < images; ++n) {
+    for_each_window(a, [&](int64_t window, const Span& rows, const Span& columns) {
+      const auto pixels =
+          static_cast<float>((rows.end - rows.first) * (columns.end - columns.first));
+      for (int64_t first = 0; first < a.channels; first += kBlock) {
+        const int64_t count = std::min(kBlock, a.channels - first);
+        float* const sums = to + window * a.channels + first;
+        std::fill_n(sums, count, 0.f);
+        for (int64_t y = rows.first; y < rows.end; ++y) {
+          float row_sums[kBlock] = {};
+          for (int64_t x = columns.first; x < columns.end; ++x) {
+            add(from + (y * a.width + x) * a.channels + first, count, row_sums);
+          }
+          add(row_sums, count, sums);
+        }
+        for (int64_t c = 0; c < count; ++c) sums[c] /= pixels;
+      }
+    });
+    from += a.height * a.width * a.channels;
+    to += a.rows.count * a.columns.count * a.channels;
+  }
+}
+
+void average_gradient(const Averaging& a, int64_t images, const float* gradient, float* result) {
+  for (int64_t n = 0; n < images; ++n) {
+    std::fill_n(result, a.height * a.width * a.channels, 0.f);
+    for_each_window(a, [&](int64_t window, const Span& rows, const Span& columns) {
+      const auto pixels =
+          static_cast<float>((rows.end - rows.first) * (columns.end - columns.first));
+      for (int64_t first = 0; first < a.channels; first += kBlock) {
+        const int64_t count = std::min(kBlock, a.channels - first);
+        const float* const of_window = gradient + window * a.channels + first;
+        float share[kBlock];
+        for (int64_t c = 0; c < count; ++c) share[c] = of_window[c] / pixels;
+        for (int64_t y = rows.first; y < rows.end; ++y) {
+          for (int64_t x = columns.first; x < columns.end; ++x) {
+            add(share, count, result + (y * a.width + x) * a.channels + first);
+          }
+        }
+      }
+    });
+    gradient += a.rows.count * a.columns.count * a.channels;
+    result += a.height * a.width * a.channels;
+  }
 }
 
 COHORT_VECTOR_CLONES void add_column_sums(const float* values, int64_t rows, int64_t channels,

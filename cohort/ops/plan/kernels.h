@@ -7,10 +7,22 @@
 
 namespace cohort::internal::plan {
 
-// max(0, x) in place; NaN stays.
-void rectify(float* values, int64_t count);
-// gradient where `rectified` is not 0, which is what rectify left; else 0.
-void rectify_gradient(const float* rectified, const float* gradient, float* result, int64_t count);
+// What dropout gives: values where `kept` is 1 and 0 where it is 0, over `share`.
+void drop(const float* values, const float* kept, float share, int64_t count, float* result);
+// The means of windows of images, as operation.h's AveragePooling.
+struct Averaging {
+  int64_t height = 0;  // of an image
+  int64_t width = 0;
+  int64_t channels = 0;
+  Size size{1, 1};
+  Size strides{1, 1};
+  Windows rows;
+  Windows columns;
+};
+void average(const Averaging& averaging, int64_t images, const float* from, float* to);
+// gradient: of the means; result: of the images.
+void average_gradient(const Averaging& averaging, int64_t images, const float* gradient,
+                      float* result);
 // Adds each channel's sum over `rows` to sums[channels].
 void add_column_sums(const float* values, int64_t rows, int64_t channels, double* sums);
 void add(const float* values, int64_t count, float* to);

@@ -3,8 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <limits>
 #include <numeric>
 #include <vector>
 
@@ -13,19 +11,6 @@ namespace {
 
 using ::testing::DoubleNear;
 using ::testing::ElementsAre;
-
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-
-TEST(PlanKernels, RectifyKeepsNotANumber) {
-  std::vector<float> values{-1, 0, 2, kNan};
-  rectify(values.data(), 4);
-  EXPECT_THAT(std::vector<float>(values.begin(), values.begin() + 3), ElementsAre(0, 0, 2));
-  EXPECT_TRUE(std::isnan(values[3]));
-  const std::vector<float> gradient{1, 2, 3, 4};
-  std::vector<float> result(4);
-  rectify_gradient(values.data(), gradient.data(), result.data(), 4);
-  EXPECT_THAT(result, ElementsAre(0, 0, 3, 4));
-}
 
 TEST(PlanKernels, ColumnSumsAreAdded) {
   for (const int64_t rows : {1, 31, 32, 65, 4000}) {

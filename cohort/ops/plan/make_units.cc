@@ -3,6 +3,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/ops/max_pool_kernels.h"
+#include "cohort/ops/plan/activation_kernels.h"
 #include "cohort/ops/plan/onednn.h"
 #include "cohort/ops/plan/plan.h"
 #include "cohort/ops/plan/single_channel.h"
@@ -15,7 +16,8 @@ struct Draft {
   Operation operation;  // the first of those in it
   Fused fused;
   Shape in;
-  Image result;  // of a convolution, ahead of what is fused
+  Image result;           // of a convolution, ahead of what is fused
+  bool reshaped = false;  // whether the next one sees its result in another shape
 };
 
 Image image_of(const Shape& shape) { return {shape[1], shape[2], shape[3]}; }
@@ -30,19 +32,38 @@ bool pools_last(const Draft& draft) {
   return draft.fused.pools() || std::holds_alternative<MaxPooling>(draft.operation);
 }
 
-// Whether `operation` became part of the last draft. Relu and max-pooling commute, and a second
-// relu does nothing.
+bool is_relu_alone(const Draft& draft) {
+  return std::holds_alternative<Activation>(draft.operation) && draft.fused.relu();
+}
+
+// Whether `activation` became part of the draft. Relu and max-pooling commute, and a second relu
+// does nothing. A function whose gradient needs what it was given would need that kept.
+bool fuse_activation(const Activation& activation, Draft& last) {
+  const bool is_relu = activation.function == Function::kRelu;
+  if (last.fused.activation) return is_relu && last.fused.relu();
+  const bool fits = pools_last(last) ? is_relu
+                                     : (std::holds_alternative<Convolution>(last.operation) ||
+                                        std::holds_alternative<Dense>(last.operation)) &&
+                                           !reads_input(activation.function);
+  if (fits) last.fused.activation = activation;
+  return fits;
+}
+
+// Whether `operation` became part of the last draft.
 bool fuse(const Operation& operation, std::vector<Draft>& drafts) {
   if (drafts.empty()) return false;
   Draft& last = drafts.back();
-  if (std::holds_alternative<Rectifier>(operation) &&
-      !std::holds_alternative<Recurrent>(last.operation)) {
-    last.fused.relu = true;
-    return true;
+  if (const auto* activation = std::get_if<Activation>(&operation)) {
+    return fuse_activation(*activation, last);
   }
   const auto* pooling = std::get_if<MaxPooling>(&operation);
-  if (pooling == nullptr || !std::holds_alternative<Convolution>(last.operation) ||
-      pools_last(last)) {
+  if (pooling != nullptr && !last.reshaped && is_relu_alone(last)) {
+    last.operation = *pooling;
+    last.fused.tile = pooling->size;
+    return true;
+  }
+  if (pooling == nullptr || last.reshaped || !std::holds_alternative<Convolution>(last.operation) ||
+      pools_last(last) || (last.fused.activation && !last.fused.relu())) {
     return false;
   }
   last.fused.tile = pooling->size;
@@ -58,14 +79,18 @@ std::vector<Draft> draft_units(const std::vector<Operation>& operations, const S
     if (next.empty()) {
       throw NotPlanned(str("a ", describe(operation), " does not take ", shape_str(shape)));
     }
-    const bool flattens = std::holds_alternative<Flatten>(operation);
-    if (!flattens && !fuse(operation, drafts)) {
+    const bool reshapes =
+        std::holds_alternative<Flatten>(operation) || std::holds_alternative<Reshape>(operation);
+    if (reshapes && !drafts.empty()) drafts.back().reshaped = true;
+    if (!reshapes && !fuse(operation, drafts)) {
       Draft draft{operation, {}, shape, {}};
       if (std::holds_alternative<Convolution>(operation)) draft.result = image_of(next);
       if (const auto* pooling = std::get_if<MaxPooling>(&operation)) {
         draft.fused.tile = pooling->size;
       }
-      draft.fused.relu = std::holds_alternative<Rectifier>(operation);
+      if (const auto* activation = std::get_if<Activation>(&operation)) {
+        draft.fused.activation = *activation;
+      }
       drafts.push_back(std::move(draft));
     }
     shape = std::move(next);
@@ -83,6 +108,8 @@ int64_t span(int64_t count, int64_t size, int64_t stride, int64_t dilation) {
 }  // namespace
 
 std::string why_not(const Operation& operation) {
+  const auto* activation = std::get_if<Activation>(&operation);
+  if (activation != nullptr && activation->alpha < 0) return "its slope is below 0";
   const auto* pooling = std::get_if<MaxPooling>(&operation);
   if (pooling == nullptr) return "";
   if (pooling->size != pooling->strides) return "windows overlap or leave gaps";
@@ -109,7 +136,7 @@ std::vector<std::unique_ptr<Unit>> make_units(const Request& request, Shape& out
     Image wanted = draft.result;
     wanted.height /= tile[0];
     wanted.width /= tile[1];
-    if (convolution(i + 1) != nullptr) {
+    if (convolution(i + 1) != nullptr && !draft.reshaped) {
       wanted.height = reads[i + 1].height;
       wanted.width = reads[i + 1].width;
     }
@@ -124,7 +151,8 @@ std::vector<std::unique_ptr<Unit>> make_units(const Request& request, Shape& out
     const Draft& draft = drafts[i];
     if (const Convolution* const o = convolution(i)) {
       Image image = image_of(draft.in);
-      if (i > 0 && convolution(i - 1) != nullptr && !convolution(i - 1)->same) image = reads[i];
+      const Convolution* const before = i > 0 ? convolution(i - 1) : nullptr;
+      if (before != nullptr && !before->same && !drafts[i - 1].reshaped) image = reads[i];
       const bool wants_input = i > 0 || (request.records && request.wants_input);
       std::unique_ptr<Unit> unit =
           wants_input ? nullptr : make_single_channel(*o, draft.fused, image, draft.result);
@@ -136,10 +164,18 @@ std::vector<std::unique_ptr<Unit>> make_units(const Request& request, Shape& out
       units.push_back(make_dense(*dense, draft.fused, draft.in[1]));
     } else if (std::holds_alternative<MaxPooling>(draft.operation)) {
       units.push_back(make_pooling(draft.fused, image_of(draft.in)));
+    } else if (const auto* average = std::get_if<AveragePooling>(&draft.operation)) {
+      units.push_back(make_average(*average, image_of(draft.in)));
+    } else if (std::holds_alternative<GlobalAverage>(draft.operation)) {
+      units.push_back(make_global_average(image_of(draft.in)));
     } else if (const auto* recurrent = std::get_if<Recurrent>(&draft.operation)) {
       units.push_back(make_recurrent(*recurrent, draft.in[1], draft.in[2]));
+    } else if (const auto* normalization = std::get_if<Normalization>(&draft.operation)) {
+      units.push_back(make_normalization(*normalization, example_size(draft.in), draft.in.back()));
+    } else if (const auto* dropout = std::get_if<Dropout>(&draft.operation)) {
+      units.push_back(make_dropout(*dropout, example_size(draft.in)));
     } else {
-      units.push_back(make_rectifier(example_size(draft.in)));
+      units.push_back(make_activation(*draft.fused.activation, example_size(draft.in)));
     }
   }
   return units;

@@ -1,19 +1,31 @@
 #include "cohort/ops/plan/operation.h"
 
 #include <ATen/ops/addmm.h>
+#include <ATen/ops/avg_pool2d.h>
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/conv2d.h>
+#include <ATen/ops/elu.h>
+#include <ATen/ops/gelu.h>
+#include <ATen/ops/hardtanh.h>
+#include <ATen/ops/leaky_relu.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/max_pool2d.h>
 #include <ATen/ops/mm.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/relu.h>
+#include <ATen/ops/selu.h>
+#include <ATen/ops/sigmoid.h>
+#include <ATen/ops/silu.h>
+#include <ATen/ops/softplus.h>
 #include <ATen/ops/stack.h>
+#include <ATen/ops/tanh.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <limits>
 
 #include "cohort/core/error.h"
+#include "cohort/ops/batch_norm.h"
 
 namespace cohort::internal::plan {
 namespace {
@@ -66,6 +78,93 @@ Tensor pool(const MaxPooling& operation, const Tensor& input) {
   const Tensor images = padded(input.permute({0, 3, 1, 2}), operation.size, operation.strides,
                                {1, 1}, operation.same, kLowest);
   return at::max_pool2d(images, operation.size, operation.strides).permute({0, 2, 3, 1});
+}
+
+Tensor average(const AveragePooling& operation, const Tensor& input) {
+  const auto pooled = [&](const Tensor& images) {
+    return at::avg_pool2d(
+        padded(images, operation.size, operation.strides, {1, 1}, operation.same, 0),
+        operation.size, operation.strides);
+  };
+  const Tensor images = input.permute({0, 3, 1, 2});
+  const Tensor inside = at::ones({1, 1, images.size(2), images.size(3)}, images.options());
+  return (pooled(images) / pooled(inside)).permute({0, 2, 3, 1});
+}
+
+// Empty where the elements do not fit.
+Shape reshaped(const Reshape& operation, const Shape& input) {
+  if (input.empty()) return {};
+  int64_t left = 1;
+  for (size_t d = 1; d < input.size(); ++d) left *= input[d];
+  Shape shape{input[0]};
+  shape.insert(shape.end(), operation.example.begin(), operation.example.end());
+  auto unknown = shape.end();
+  for (auto size = shape.begin() + 1; size != shape.end(); ++size) {
+    if (*size == -1) {
+      unknown = size;
+    } else if (*size < 1 || left % *size != 0) {
+      return {};
+    } else {
+      left /= *size;
+    }
+  }
+  if (unknown != shape.end()) {
+    *unknown = left;
+    left = 1;
+  }
+  return left == 1 ? shape : Shape();
+}
+
+Tensor activate(const Activation& operation, const Tensor& x) {
+  switch (operation.function) {
+    case Function::kRelu:
+      return at::relu(x);
+    case Function::kRelu6:
+      return at::hardtanh(x, 0, 6);
+    case Function::kLeakyRelu:
+      return at::leaky_relu(x, operation.alpha);
+    case Function::kElu:
+      return at::elu(x, operation.alpha);
+    case Function::kSelu:
+      return at::selu(x);
+    case Function::kTanh:
+      return at::tanh(x);
+    case Function::kSigmoid:
+      return at::sigmoid(x);
+    case Function::kSoftplus:
+      return at::softplus(x);
+    case Function::kGelu:
+      return at::gelu(x);
+    case Function::kSwish:
+      return at::silu(x);
+  }
+  throw InternalError("an activation without a function");
+}
+
+std::string name_of(Function function) {
+  switch (function) {
+    case Function::kRelu:
+      return "relu";
+    case Function::kRelu6:
+      return "relu6";
+    case Function::kLeakyRelu:
+      return "leaky relu";
+    case Function::kElu:
+      return "elu";
+    case Function::kSelu:
+      return "selu";
+    case Function::kTanh:
+      return "tanh";
+    case Function::kSigmoid:
+      return "sigmoid";
+    case Function::kSoftplus:
+      return "softplus";
+    case Function::kGelu:
+      return "gelu";
+    case Function::kSwish:
+      return "swish";
+  }
+  return "";
 }
 
 // sums: [batch, columns], the input's part; h: the state before, c: an LSTM's memory.
@@ -121,6 +220,11 @@ size_t num_parameters(const Operation& operation) {
   return std::visit(Match{[](const Convolution& o) -> size_t { return o.bias ? 2 : 1; },
                           [](const Dense& o) -> size_t { return o.bias ? 2 : 1; },
                           [](const Recurrent& o) -> size_t { return o.bias ? 3 : 2; },
+                          [](const Dropout&) -> size_t { return 1; },
+                          [](const Normalization& o) -> size_t {
+                            return size_t{o.scale} + size_t{o.center} +
+                                   size_t{o.by_batch ? 0u : 2u};
+                          },
                           [](const auto&) -> size_t { return 0; }},
                     operation);
 }
@@ -129,9 +233,16 @@ std::string describe(const Operation& operation) {
   return std::visit(
       Match{[](const Convolution& o) { return by(o.size) + " convolution"; },
             [](const MaxPooling& o) { return by(o.size) + " max-pooling"; },
+            [](const AveragePooling& o) { return by(o.size) + " average-pooling"; },
+            [](const GlobalAverage&) { return std::string("mean of pixels"); },
             [](const Dense&) { return std::string("product"); },
-            [](const Rectifier&) { return std::string("relu"); },
+            [](const Activation& o) { return name_of(o.function); },
+            [](const Dropout&) { return std::string("dropout"); },
+            [](const Normalization& o) {
+              return std::string(o.by_batch ? "normalization by batch" : "normalization");
+            },
             [](const Flatten&) { return std::string("flatten"); },
+            [](const Reshape&) { return std::string("reshape"); },
             [](const Recurrent& o) { return std::string(o.cell == Cell::kLstm ? "LSTM" : "GRU"); }},
       operation);
 }
@@ -145,10 +256,22 @@ Shape result_shape(const Operation& operation, const Shape& input) {
               return input.size() == 4 ? slide(input, o.size, o.strides, {1, 1}, o.same, input[3])
                                        : Shape();
             },
+            [&](const AveragePooling& o) {
+              return input.size() == 4 ? slide(input, o.size, o.strides, {1, 1}, o.same, input[3])
+                                       : Shape();
+            },
+            [&](const GlobalAverage& o) {
+              if (input.size() != 4 || input[1] < 1 || input[2] < 1) return Shape();
+              return o.keeps_axes ? Shape{input[0], 1, 1, input[3]} : Shape{input[0], input[3]};
+            },
+            [&](const Normalization&) {
+              return input.size() < 2 || input.back() < 1 ? Shape() : input;
+            },
+            [&](const Reshape& o) { return reshaped(o, input); },
             [&](const Dense& o) {
               return input.size() == 2 ? Shape{input[0], o.units} : Shape();
             },
-            [&](const Rectifier&) { return input; },
+            [&](const Activation&) { return input; }, [&](const Dropout&) { return input; },
             [&](const Flatten&) {
               int64_t features = 1;
               for (size_t d = 1; d < input.size(); ++d) features *= input[d];
@@ -174,6 +297,10 @@ std::vector<Shape> parameter_shapes(const Operation& operation, const Shape& inp
                          if (o.cell == Cell::kGru) bias.insert(bias.begin(), 2);
                          return {{input.back(), o.columns()}, {o.units, o.columns()}, bias};
                        },
+                       [&](const Dropout&) -> std::vector<Shape> { return {input}; },
+                       [&](const Normalization&) {
+                         return std::vector<Shape>(num_parameters(operation), {input.back()});
+                       },
                        [](const auto&) { return std::vector<Shape>(); }},
                  operation);
   shapes.resize(num_parameters(operation));
@@ -186,24 +313,38 @@ Tensor evaluate(const std::vector<Operation>& operations, const Tensor& input,
   const auto parameter = [&](bool there) { return there ? parameters[next++] : Tensor(); };
   Tensor value = input;
   for (const Operation& operation : operations) {
-    value = std::visit(Match{[&](const Convolution& o) {
-                               const Tensor kernel = parameter(true);
-                               return convolve(o, value, kernel, parameter(o.bias));
-                             },
-                             [&](const MaxPooling& o) { return pool(o, value); },
-                             [&](const Dense& o) {
-                               const Tensor kernel = parameter(true);
-                               const Tensor bias = parameter(o.bias);
-                               return bias.defined() ? at::addmm(bias, value, kernel)
-                                                     : at::mm(value, kernel);
-                             },
-                             [&](const Rectifier&) { return at::relu(value); },
-                             [&](const Flatten&) { return value.flatten(1); },
-                             [&](const Recurrent& o) {
-                               const Tensor kernel = parameter(true), recurrent = parameter(true);
-                               return run_steps(o, value, kernel, recurrent, parameter(o.bias));
-                             }},
-                       operation);
+    value = std::visit(
+        Match{[&](const Convolution& o) {
+                const Tensor kernel = parameter(true);
+                return convolve(o, value, kernel, parameter(o.bias));
+              },
+              [&](const MaxPooling& o) { return pool(o, value); },
+              [&](const Dense& o) {
+                const Tensor kernel = parameter(true);
+                const Tensor bias = parameter(o.bias);
+                return bias.defined() ? at::addmm(bias, value, kernel) : at::mm(value, kernel);
+              },
+              [&](const Activation& o) { return activate(o, value); },
+              [&](const Dropout& o) { return value * parameter(true) / (1 - o.rate); },
+              [&](const AveragePooling& o) { return average(o, value); },
+              [&](const GlobalAverage& o) {
+                return value.mean(at::IntArrayRef{1, 2}, /*keepdim=*/o.keeps_axes);
+              },
+              [&](const Normalization& o) {
+                const Tensor gamma = parameter(o.scale), beta = parameter(o.center);
+                const Tensor mean = parameter(!o.by_batch), variance = parameter(!o.by_batch);
+                if (o.by_batch) return normalize_by_batch_reference(value, gamma, beta, o.epsilon);
+                Tensor result = (value - mean) * (variance + o.epsilon).rsqrt();
+                if (gamma.defined()) result = result * gamma;
+                return beta.defined() ? result + beta : result;
+              },
+              [&](const Flatten&) { return value.flatten(1); },
+              [&](const Reshape& o) { return value.reshape(reshaped(o, value.sizes().vec())); },
+              [&](const Recurrent& o) {
+                const Tensor kernel = parameter(true), recurrent = parameter(true);
+                return run_steps(o, value, kernel, recurrent, parameter(o.bias));
+              }},
+        operation);
   }
   return value;
 }

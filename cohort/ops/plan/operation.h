@@ -16,6 +16,20 @@ namespace cohort::internal::plan {
 
 enum class Cell { kLstm, kGru };
 
+// f(x):
+enum class Function {
+  kRelu,       // max(0, x)
+  kRelu6,      // min(max(0, x), 6)
+  kLeakyRelu,  // x above 0, else alpha x
+  kElu,        // x above 0, else alpha (e^x - 1)
+  kSelu,       // 1.0507 times that with alpha 1.67326 (Klambauer et al., 2017)
+  kTanh,
+  kSigmoid,   // 1 / (1 + e^-x)
+  kSoftplus,  // log(1 + e^x)
+  kGelu,      // x (1 + erf(x / sqrt 2)) / 2
+  kSwish      // x sigmoid(x)
+};
+
 using Size = std::array<int64_t, 2>;  // height, width
 
 // Parameters: kernel [size, size, channels, filters], then, with `bias`, bias [filters].
@@ -33,15 +47,47 @@ struct MaxPooling {
   Size strides{2, 2};
   bool same = false;
 };
+// The mean of each window of an image; at its border, of those pixels that are there. No parameters.
+struct AveragePooling {
+  Size size{2, 2};
+  Size strides{2, 2};
+  bool same = false;
+};
+// The mean of each channel of an image: [batch, channels], or with `keeps_axes` [batch, 1, 1, channels].
+struct GlobalAverage {
+  bool keeps_axes = false;
+};
 // Rows times kernel [features, units], then, with `bias`, plus bias [units].
 struct Dense {
   int64_t units = 1;
   bool bias = true;
 };
-// max(0, x) of each element.
-struct Rectifier {};
+// A function of each element. No parameters.
+struct Activation {
+  Function function = Function::kRelu;
+  double alpha = 1;  // of leaky relu and elu; not below 0
+};
+inline constexpr Activation kRelu{};
+// Each element times that of its parameter, over 1 - rate. Parameters: what is kept, 1 or 0 for each
+// element of the input, in its shape; whoever runs the plan draws it anew for each pass.
+struct Dropout {
+  double rate = 0.5;  // from 0 to below 1
+};
+// By channel, the last axis: (x - mean) / sqrt(variance + epsilon) * gamma + beta.
+// Parameters, each [channels]: with `scale` gamma, with `center` beta; unless `by_batch`, mean and
+// variance. By batch these are of the whole batch, the variance biased (Ioffe and Szegedy, 2015).
+struct Normalization {
+  double epsilon = 1e-3;
+  bool scale = true;
+  bool center = true;
+  bool by_batch = true;
+};
 // One row for each example.
 struct Flatten {};
+// Each example in another shape, of which one size may be -1: what is left for it.
+struct Reshape {
+  std::vector<int64_t> example;
+};
 // An LSTM or GRU over sequences, from a state of zeros. Gates are sigmoid's, candidates tanh's; a
 // GRU's reset gate acts after the product (Keras' reset_after). Gives the last state [batch, units],
 // or with `sequences` that of each step, in the order in which they are taken.
@@ -58,7 +104,8 @@ struct Recurrent {
   int64_t columns() const { return (cell == Cell::kLstm ? 4 : 3) * units; }
 };
 
-using Operation = std::variant<Convolution, MaxPooling, Dense, Rectifier, Flatten, Recurrent>;
+using Operation = std::variant<Convolution, MaxPooling, AveragePooling, GlobalAverage, Dense,
+                               Activation, Dropout, Normalization, Flatten, Reshape, Recurrent>;
 
 using Shape = std::vector<int64_t>;  // of a tensor, batch first
 

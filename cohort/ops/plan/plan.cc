@@ -9,6 +9,15 @@
 #include "cohort/ops/plan/onednn.h"
 
 namespace cohort::internal::plan {
+namespace {
+
+const auto on_threads = [](int64_t count, FunctionRef<void(int64_t)> body) {
+  intra_op_parallel_for(0, count, 1, [&](int64_t first, int64_t last) {
+    for (int64_t i = first; i < last; ++i) body(i);
+  });
+};
+
+}  // namespace
 
 Compiled Plan::compile(const Request& request) {
   try {
@@ -27,6 +36,8 @@ Plan::Plan(const Request& request) : request_(request) {
     for (Shape& parameter : parameter_shapes(operation, shape)) {
       parameter_shapes_.push_back(std::move(parameter));
     }
+    const auto* normalization = std::get_if<Normalization>(&operation);
+    if (normalization != nullptr && normalization->by_batch) normalized_.push_back(shape);
     shape = result_shape(operation, shape);
   }
   int64_t widest = 0, together = 1;
@@ -55,11 +66,13 @@ std::vector<std::string> Plan::describe() const {
   return texts;
 }
 
-// Of how many examples a pass keeps values: a forward pass without gradients only of those that
-// are under way.
+// A forward pass without gradients needs values of those chunks alone that are under way, unless a unit
+// must see all first.
+bool Plan::keeps_all() const { return request_.records || !normalized_.empty(); }
+
+// Of how many examples a pass keeps values.
 int64_t Plan::kept_examples() const {
-  return request_.records ? chunks_.batch
-                          : chunks_.largest * static_cast<int64_t>(chunks_.lanes.size());
+  return keeps_all() ? chunks_.batch : chunks_.largest * static_cast<int64_t>(chunks_.lanes.size());
 }
 
 std::unique_ptr<Plan::ForwardPass> Plan::take_forward() const {
@@ -106,15 +119,30 @@ int64_t Plan::per_thread(int64_t work) const {
 
 void Plan::forward(ForwardPass& pass, const float* input, const float* const* parameters,
                    float* output) const {
-  int64_t work = 0;
   for (size_t u = 0; u < units_.size(); ++u) {
     pass.units[u]->begin(parameters + first_parameter_[u]);
-    work += units_[u]->work() * chunks_.batch;
   }
+  for (size_t first = 0; first < units_.size();) {
+    size_t end = first + 1;
+    while (end < units_.size() && !units_[end]->looks_at_batch()) ++end;
+    if (units_[first]->looks_at_batch()) {
+      const ScopedPart part(forward_names_[first]);
+      pass.units[first]->look(first == 0 ? input : pass.values[first - 1].data(), on_threads);
+    }
+    run_units(pass, first, end, input, output);
+    first = end;
+  }
+}
+
+void Plan::run_units(ForwardPass& pass, size_t first, size_t end, const float* input,
+                     float* output) const {
+  int64_t work = 0;
+  for (size_t u = first; u < end; ++u) work += units_[u]->work() * chunks_.batch;
   const auto run_chunk = [&](const Chunk& chunk) {
-    const int64_t kept = request_.records ? chunk.first : chunk.lane * chunks_.largest;
-    const float* in = input + chunk.first * units_[0]->in_size();
-    for (size_t u = 0; u < units_.size(); ++u) {
+    const int64_t kept = keeps_all() ? chunk.first : chunk.lane * chunks_.largest;
+    const float* in = first == 0 ? input + chunk.first * units_[0]->in_size()
+                                 : pass.values[first - 1].data() + kept * units_[first]->in_size();
+    for (size_t u = first; u < end; ++u) {
       float* const own = pass.values[u].data();
       float* const last = output + chunk.first * units_.back()->out_size();
       float* const out = own == nullptr ? last : own + kept * units_[u]->out_size();
@@ -127,13 +155,21 @@ void Plan::forward(ForwardPass& pass, const float* input, const float* const* pa
     }
   };
   intra_op_parallel_for(0, static_cast<int64_t>(chunks_.lanes.size()), per_thread(work),
-                        [&](int64_t first, int64_t last) {
-                          for (int64_t lane = first; lane < last; ++lane) {
+                        [&](int64_t begin, int64_t last) {
+                          for (int64_t lane = begin; lane < last; ++lane) {
                             for (const Chunk& chunk : chunks_.lanes[static_cast<size_t>(lane)]) {
                               run_chunk(chunk);
                             }
                           }
                         });
+}
+
+std::vector<const float*> Plan::statistics(const ForwardPass& pass) const {
+  std::vector<const float*> all;
+  for (size_t u = 0; u < units_.size(); ++u) {
+    if (units_[u]->looks_at_batch()) all.push_back(pass.units[u]->statistics());
+  }
+  return all;
 }
 
 void Plan::backward(const ForwardPass& forward, BackwardPass& pass, size_t u, const float* input,
@@ -158,11 +194,7 @@ void Plan::backward(const ForwardPass& forward, BackwardPass& pass, size_t u, co
                             }
                           }
                         });
-  unit.end([](int64_t count, FunctionRef<void(int64_t)> body) {
-    intra_op_parallel_for(0, count, 1, [&](int64_t first, int64_t last) {
-      for (int64_t i = first; i < last; ++i) body(i);
-    });
-  });
+  unit.end(on_threads);
 }
 
 }  // namespace cohort::internal::plan

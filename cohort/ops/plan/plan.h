@@ -57,6 +57,8 @@ class Plan {
 
   const Request& request() const { return request_; }
   const Shape& output() const { return output_; }
+  // What each Normalization by batch is given, in order.
+  const std::vector<Shape>& normalized() const { return normalized_; }
   size_t num_units() const { return units_.size(); }
   // The place among all parameters of unit u's first, and how many it has.
   size_t first_parameter(size_t u) const { return first_parameter_[u]; }
@@ -73,6 +75,9 @@ class Plan {
   std::unique_ptr<BackwardPass> take_backward() const;
   void give_back(std::unique_ptr<BackwardPass> pass) const;
 
+  // For each of normalized(): the mean and the biased variance of each channel, by this pass.
+  std::vector<const float*> statistics(const ForwardPass& pass) const;
+
   // Whole batches.
   void forward(ForwardPass& pass, const float* input, const float* const* parameters,
                float* output) const;
@@ -86,11 +91,16 @@ class Plan {
  private:
   explicit Plan(const Request& request);  // NotPlanned
 
+  // Units from first to before end, chunk by chunk.
+  void run_units(ForwardPass& pass, size_t first, size_t end, const float* input,
+                 float* output) const;
   int64_t per_thread(int64_t work) const;
+  bool keeps_all() const;
   int64_t kept_examples() const;
 
   Request request_;
   Shape output_;
+  std::vector<Shape> normalized_;
   std::vector<std::unique_ptr<Unit>> units_;
   std::vector<std::string> forward_names_;  // of units, in traces
   std::vector<std::string> backward_names_;

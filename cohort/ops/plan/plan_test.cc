@@ -22,14 +22,14 @@ using ::testing::IsSupersetOf;
 // The guide's model.
 std::vector<Operation> cnn() {
   return {Convolution{.filters = 32, .size = {3, 3}},
-          Rectifier{},
+          kRelu,
           MaxPooling{},
           Convolution{.filters = 64, .size = {3, 3}},
-          Rectifier{},
+          kRelu,
           MaxPooling{},
           Flatten{},
           Dense{.units = 64},
-          Rectifier{},
+          kRelu,
           Dense{.units = 10}};
 }
 
@@ -38,37 +38,82 @@ TEST(Plan, EqualsLibtorchForEveryOperation) {
     const std::vector<Case> cases = {
         {{Convolution{.filters = 5, .size = {3, 3}}}, {batch, 7, 9, 4}},
         {{Convolution{.filters = 16, .size = {1, 1}, .bias = false}}, {batch, 5, 5, 3}},
-        {{Convolution{.filters = 7, .size = {3, 2}, .strides = {2, 3}}, Rectifier{}},
-         {batch, 11, 10, 1}},
+        {{Convolution{.filters = 7, .size = {3, 2}, .strides = {2, 3}}, kRelu}, {batch, 11, 10, 1}},
         {{Convolution{.filters = 8, .size = {3, 3}, .dilation = {2, 1}}}, {batch, 9, 8, 6}},
-        {{Convolution{.filters = 4, .size = {3, 3}, .same = true}, Rectifier{}}, {batch, 6, 5, 2}},
+        {{Convolution{.filters = 4, .size = {3, 3}, .same = true}, kRelu}, {batch, 6, 5, 2}},
         {{Convolution{.filters = 4, .size = {4, 2}, .strides = {2, 1}, .same = true}},
          {batch, 7, 6, 3}},
         {{Convolution{.filters = 33, .size = {3, 3}}, MaxPooling{}}, {batch, 9, 9, 1}},
-        {{Convolution{.filters = 6, .size = {3, 3}, .bias = false}, Rectifier{},
+        {{Convolution{.filters = 6, .size = {3, 3}, .bias = false}, kRelu,
           MaxPooling{{3, 2}, {3, 2}}},
          {batch, 10, 12, 3}},
         {{Convolution{.filters = 32, .size = {5, 5}}, MaxPooling{},
-          Convolution{.filters = 3, .size = {3, 3}}, Rectifier{}, MaxPooling{{2, 3}, {2, 3}}},
+          Convolution{.filters = 3, .size = {3, 3}}, kRelu, MaxPooling{{2, 3}, {2, 3}}},
          {batch, 20, 23, 1}},
         {{Convolution{.filters = 48, .size = {2, 2}, .bias = false},
           Convolution{.filters = 5, .size = {3, 3}, .bias = false}, MaxPooling{}},
          {batch, 14, 12, 2}},
-        {{Convolution{.filters = 5, .size = {1, 1}, .strides = {2, 3}}, Rectifier{}},
-         {batch, 12, 13, 3}},
+        {{Convolution{.filters = 5, .size = {1, 1}, .strides = {2, 3}}, kRelu}, {batch, 12, 13, 3}},
         {{Convolution{.filters = 16, .size = {1, 1}, .strides = {1, 2}, .same = true}},
          {batch, 8, 9, 1}},
         {{Convolution{.filters = 6, .size = {3, 3}},
           Convolution{.filters = 9, .size = {1, 1}, .strides = {2, 2}}, MaxPooling{},
           Convolution{.filters = 4, .size = {2, 2}}},
          {batch, 20, 18, 2}},
-        {{MaxPooling{}, Rectifier{}}, {batch, 7, 6, 5}},
-        {{Rectifier{}}, {batch, 5}},
+        {{MaxPooling{}, kRelu}, {batch, 7, 6, 5}},
+        {{kRelu}, {batch, 5}},
         {{Dense{.units = 6}}, {batch, 4}},
-        {{Dense{.units = 130, .bias = false}, Rectifier{}}, {batch, 257}},
-        {{Flatten{}, Dense{.units = 3}, Rectifier{}, Dense{.units = 2}}, {batch, 3, 2, 2}},
+        {{Dense{.units = 130, .bias = false}, kRelu}, {batch, 257}},
+        {{Flatten{}, Dense{.units = 3}, kRelu, Dense{.units = 2}}, {batch, 3, 2, 2}},
+        {{Dropout{.rate = 0.75}}, {batch, 5, 3}},
+        {{AveragePooling{}}, {batch, 6, 7, 3}},
+        {{AveragePooling{{3, 2}, {2, 1}, true}}, {batch, 6, 7, 3}},
+        {{AveragePooling{{1, 2}, {2, 3}, true}}, {batch, 5, 5, 17}},
+        {{Convolution{.filters = 3, .size = {2, 2}}, kRelu, AveragePooling{{2, 2}, {1, 1}},
+          GlobalAverage{}, Dense{.units = 4}},
+         {batch, 8, 7, 2}},
+        {{GlobalAverage{.keeps_axes = true}, Convolution{.filters = 3}}, {batch, 3, 5, 70}},
+        {{Normalization{.epsilon = 0.5}}, {batch, 4, 3, 5}},
+        {{Normalization{.epsilon = 1, .scale = false}}, {batch, 20}},
+        {{Normalization{.epsilon = 1, .center = false, .by_batch = false}}, {batch, 3, 3, 17}},
+        {{Normalization{.epsilon = 1, .by_batch = false}}, {batch, 6}},
+        {{Convolution{.filters = 6, .size = {3, 3}, .bias = false}, Normalization{.epsilon = 1},
+          Activation{Function::kSoftplus}, Convolution{.filters = 3, .size = {2, 2}, .bias = false},
+          Normalization{.epsilon = 1}, Activation{Function::kSoftplus}, Flatten{},
+          Dense{.units = 3}},
+         {batch, 8, 7, 2}},
+        {{Reshape{{4, 6, -1}}, Convolution{.filters = 6, .size = {3, 3}}, Reshape{{4, 3, 4}},
+          MaxPooling{}, Convolution{.filters = 2, .size = {2, 1}}, Reshape{{1, -1, 2}},
+          Convolution{.filters = 2, .size = {1, 1}}},
+         {batch, 48}},
+        {{Convolution{.filters = 3, .size = {2, 2}}, kRelu, Dropout{.rate = 0.5}, MaxPooling{},
+          Flatten{}, Dense{.units = 5}, Dropout{.rate = 0.5}, Dense{.units = 2}},
+         {batch, 7, 7, 2}},
     };
     for (const Case& c : cases) EXPECT_EQ(difference_from_libtorch(c), "") << text_of(c);
+  }
+}
+
+TEST(Plan, EqualsLibtorchForEveryActivation) {
+  for (const Function function :
+       {Function::kRelu, Function::kRelu6, Function::kLeakyRelu, Function::kElu, Function::kSelu,
+        Function::kTanh, Function::kSigmoid, Function::kSoftplus, Function::kGelu,
+        Function::kSwish}) {
+    const Activation activation{function, 0.5};
+    const bool takes_maxima = function == Function::kRelu || function == Function::kRelu6;
+    for (const int64_t batch : {1, 3, 33}) {
+      std::vector<Case> cases = {
+          {{activation}, {batch, 3, 7}},
+          {{Dense{.units = 5}, activation}, {batch, 4}},
+          {{Convolution{.filters = 3, .size = {2, 2}}, activation}, {batch, 5, 4, 2}},
+          {{Convolution{.filters = 3, .size = {2, 2}}, MaxPooling{}, activation}, {batch, 7, 6, 1}},
+          {{activation, Dropout{.rate = 0.5}}, {batch, 30}},
+      };
+      // maxima of other functions tie where they round
+      if (takes_maxima) cases.push_back({{activation, MaxPooling{}}, {batch, 6, 6, 2}});
+      if (takes_maxima) cases.push_back({{Dense{.units = 3}, activation, kRelu}, {batch, 4}});
+      for (const Case& c : cases) EXPECT_EQ(difference_from_libtorch(c), "") << text_of(c);
+    }
   }
 }
 
@@ -133,8 +178,11 @@ TEST(Plan, ShowsItsPartsInATrace) {
 }
 
 TEST(Plan, GivesTheSameBitsOnAnyNumberOfThreads) {
-  for (const int64_t batch : {8, 50}) {
-    const Case c{cnn(), {batch, 28, 28, 1}};
+  std::vector<Operation> normalized = cnn();
+  normalized.insert(normalized.begin() + 3, {Normalization{}, Activation{Function::kTanh}});
+  for (const auto& [operations, batch] :
+       {std::pair(cnn(), 8), std::pair(cnn(), 50), std::pair(normalized, 50)}) {
+    const Case c{operations, {batch, 28, 28, 1}};
     const Tensor input = at::randn(c.input);
     std::vector<Tensor> parameters = random_parameters(c);
     for (Tensor& parameter : parameters) parameter = at::randn(parameter.sizes()) / 10;
@@ -166,16 +214,61 @@ TEST(Plan, ComputesWhatIsReadAndFusesWhatFollows) {
             "3x3 convolution + bias + relu + 2x2 max-pooling in one pass");
 }
 
+TEST(Plan, FusesFunctionsWhoseGradientsNeedTheirResultsAlone) {
+  const auto units = [](const std::vector<Operation>& operations, const Shape& input) {
+    return compile({operations, input}, true).plan->describe();
+  };
+  const Convolution convolution{.filters = 2, .size = {3, 3}};
+  const Activation tanh{Function::kTanh}, gelu{Function::kGelu};
+  EXPECT_THAT(units({Dense{}, tanh, Dense{}, gelu, Dropout{}, kRelu}, {2, 3}),
+              ElementsAre("product + bias + tanh", "product + bias", "gelu", "dropout", "relu"));
+  EXPECT_THAT(units({convolution, tanh, MaxPooling{}}, {2, 6, 6, 1}),
+              ElementsAre("3x3 convolution + bias + tanh", "2x2 max-pooling"));
+  EXPECT_THAT(units({convolution, MaxPooling{}, tanh, kRelu}, {2, 6, 6, 1}),
+              ElementsAre("3x3 convolution + bias + 2x2 max-pooling", "tanh", "relu"));
+}
+
+TEST(Plan, GivesTheStatisticsOfABatch) {
+  const Case c{{Convolution{.filters = 3, .size = {2, 2}}, Normalization{}, kRelu, MaxPooling{},
+                Normalization{}},
+               {37, 7, 7, 2}};
+  const Tensor input = random_numbers(kMostInput, c.input);
+  const std::vector<Tensor> parameters = random_parameters(c);
+  for (const bool records : {true, false}) {
+    const Compiled compiled = compile(c, records);
+    ASSERT_NE(compiled.plan, nullptr);
+    EXPECT_THAT(compiled.plan->describe(),
+                ElementsAre("2x2 convolution + bias", "normalization by batch",
+                            "2x2 max-pooling + relu", "normalization by batch"));
+    std::vector<Tensor> statistics;
+    run(compiled.plan, input, parameters, &statistics);
+    ASSERT_EQ(statistics.size(), 2u);
+    for (const size_t i : {0, 1}) {
+      const std::vector<Operation> before(c.operations.begin(),
+                                          c.operations.begin() + (i == 0 ? 1 : 4));
+      const Tensor x = evaluate(before, input.to(at::kDouble),
+                                {parameters[0].to(at::kDouble), parameters[1].to(at::kDouble),
+                                 parameters[2].to(at::kDouble), parameters[3].to(at::kDouble)})
+                           .flatten(0, -2);
+      EXPECT_EQ(compiled.plan->normalized()[i].back(), 3);
+      EXPECT_EQ(difference(statistics[i][0], x.mean(0), "mean"), "");
+      EXPECT_EQ(difference(statistics[i][1], x.var(0, /*unbiased=*/false), "variance"), "");
+    }
+  }
+}
+
 TEST(Plan, SaysWhyThereIsNone) {
   const auto reason = [](const Case& c) { return compile(c, true).why_not; };
   EXPECT_THAT(reason({{Convolution{.size = {3, 3}}}, {4, 2, 9, 1}}),
               HasSubstr("3x3 convolution does not take [4,2,9,1]"));
   EXPECT_THAT(reason({{Dense{}}, {4, 2, 9}}), HasSubstr("does not take"));
   EXPECT_THAT(reason({{Flatten{}}, {4, 2, 9}}), HasSubstr("nothing"));
+  EXPECT_THAT(reason({{Reshape{{2, 5}}}, {4, 2, 9}}), HasSubstr("reshape does not take [4,2,9]"));
   EXPECT_THAT(reason({{Dense{}}, {0, 2}}), HasSubstr("empty"));
   EXPECT_THAT(why_not(MaxPooling{.size = {3, 3}, .strides = {2, 2}}), HasSubstr("overlap"));
   EXPECT_THAT(why_not(MaxPooling{.same = true}), HasSubstr("border"));
   EXPECT_EQ(why_not(MaxPooling{}), "");
+  EXPECT_THAT(why_not(Activation{Function::kLeakyRelu, -1}), HasSubstr("slope"));
 }
 
 }  // namespace

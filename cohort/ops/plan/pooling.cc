@@ -1,10 +1,9 @@
-// Units without parameters: pooling and relu that follow no convolution or product.
+// Max-pooling that follows no convolution.
 #include <algorithm>
 
 #include "cohort/core/error.h"
 #include "cohort/ops/max_pool_kernels.h"
 #include "cohort/ops/plan/buffer.h"
-#include "cohort/ops/plan/kernels.h"
 #include "cohort/ops/plan/unit.h"
 
 namespace cohort::internal::plan {
@@ -34,7 +33,7 @@ class PoolingForward final : public Forward {
   void begin(const float* const*) override {}
   void run(const Chunk& chunk, const float* in, float* out) override {
     const TiledImages tiles = s_.tiles(chunk.count);
-    max_pool_rows<float>(tiles, 0, tiles.out_rows(), /*bias=*/nullptr, s_.fused.relu, in, out,
+    max_pool_rows<float>(tiles, 0, tiles.out_rows(), /*bias=*/nullptr, s_.fused.relu(), in, out,
                          places(chunk));
   }
 
@@ -86,7 +85,7 @@ class PoolingUnit final : public Unit {
   bool reads_output() const override { return false; }
   std::string describe() const override {
     return str(s_.fused.tile[0], "x", s_.fused.tile[1], " max-pooling",
-               s_.fused.relu ? " + relu" : "");
+               s_.fused.describe_activation());
   }
   void prepare(const Chunks& chunks, bool records, bool) override {
     s_.batch = chunks.batch;
@@ -106,65 +105,10 @@ class PoolingUnit final : public Unit {
   SharedByPooling s_;
 };
 
-class RectifierForward final : public Forward {
- public:
-  explicit RectifierForward(int64_t size) : size_(size) {}
-  void begin(const float* const*) override {}
-  void run(const Chunk& chunk, const float* in, float* out) override {
-    std::copy_n(in, chunk.count * size_, out);
-    rectify(out, chunk.count * size_);
-  }
-
- private:
-  int64_t size_;
-};
-
-class RectifierBackward final : public Backward {
- public:
-  explicit RectifierBackward(int64_t size) : size_(size) {}
-  void begin(Forward&, const Values& values, const float* const*, float* const*) override {
-    values_ = values;
-  }
-  void run(const Chunk& chunk) override {
-    if (values_.in_gradient == nullptr) return;
-    const int64_t first = chunk.first * size_;
-    rectify_gradient(values_.out + first, values_.out_gradient + first, values_.in_gradient + first,
-                     chunk.count * size_);
-  }
-  void end(Parallel) override {}
-
- private:
-  int64_t size_;
-  Values values_;
-};
-
-class RectifierUnit final : public Unit {
- public:
-  explicit RectifierUnit(int64_t size) : size_(size) {}
-  int64_t in_size() const override { return size_; }
-  int64_t out_size() const override { return size_; }
-  size_t num_parameters() const override { return 0; }
-  int64_t work() const override { return size_; }
-  int64_t widest() const override { return size_; }
-  bool reads_output() const override { return true; }
-  std::string describe() const override { return "relu"; }
-  void prepare(const Chunks&, bool, bool) override {}
-  std::unique_ptr<Forward> make_forward() const override {
-    return std::make_unique<RectifierForward>(size_);
-  }
-  std::unique_ptr<Backward> make_backward() const override {
-    return std::make_unique<RectifierBackward>(size_);
-  }
-
- private:
-  int64_t size_;
-};
-
 }  // namespace
 
 std::unique_ptr<Unit> make_pooling(const Fused& fused, const Image& image) {
   return std::make_unique<PoolingUnit>(fused, image);
 }
-std::unique_ptr<Unit> make_rectifier(int64_t size) { return std::make_unique<RectifierUnit>(size); }
 
 }  // namespace cohort::internal::plan

@@ -28,8 +28,7 @@ using torch::autograd::variable_list;
 // zero by which a unit finds the memory of its backward pass.
 class Recording {
  public:
-  Recording(std::shared_ptr<const Plan> plan, const Tensor& input,
-            const std::vector<Tensor>& parameters)
+  Recording(std::shared_ptr<const Plan> plan, const Tensor& input, at::TensorList parameters)
       : plan_(std::move(plan)), forward_(plan_->take_forward()), input_(input, false) {
     parameters_.reserve(parameters.size());
     for (const Tensor& parameter : parameters) parameters_.emplace_back(parameter, false);
@@ -71,9 +70,9 @@ class Recording {
   const std::shared_ptr<const Plan> plan_;
   std::unique_ptr<Plan::ForwardPass> forward_;
   SavedVariable input_;
-  std::vector<SavedVariable> parameters_;
+  c10::SmallVector<SavedVariable, 8> parameters_;
   std::mutex mutex_;
-  std::vector<std::unique_ptr<Plan::BackwardPass>> passes_;  // under way
+  c10::SmallVector<std::unique_ptr<Plan::BackwardPass>, 2> passes_;  // under way
 };
 
 // The gradients of a pass that is recorded itself: libtorch computes them all at once, and units hand
@@ -214,7 +213,7 @@ Edge edge_of(const Tensor& tensor, bool wanted) {
 }
 
 void record(const std::shared_ptr<Recording>& recording, const Tensor& input,
-            const std::vector<Tensor>& parameters, Tensor& output) {
+            at::TensorList parameters, Tensor& output) {
   static const Tensor token = at::zeros({}, at::kFloat);
   const Plan& plan = recording->plan();
   Edge before = edge_of(input, plan.request().wants_input);
@@ -237,6 +236,16 @@ void record(const std::shared_ptr<Recording>& recording, const Tensor& input,
   }
 }
 
+std::vector<Tensor> statistics_of(const Plan& plan, const Plan::ForwardPass& pass) {
+  std::vector<Tensor> all;
+  const std::vector<const float*> found = plan.statistics(pass);
+  for (size_t i = 0; i < found.size(); ++i) {
+    all.push_back(at::empty({2, plan.normalized()[i].back()}, at::kFloat));
+    std::copy_n(found[i], all.back().numel(), all.back().data_ptr<float>());
+  }
+  return all;
+}
+
 }  // namespace
 
 bool is_plain(const Tensor& tensor) {
@@ -245,13 +254,14 @@ bool is_plain(const Tensor& tensor) {
          !tensor.is_neg();
 }
 
-Tensor run(const std::shared_ptr<const Plan>& plan, const Tensor& input,
-           const std::vector<Tensor>& parameters) {
+Tensor run(const std::shared_ptr<const Plan>& plan, const Tensor& input, at::TensorList parameters,
+           std::vector<Tensor>* statistics) {
   c10::SmallVector<const float*, 16> elements;
   for (const Tensor& parameter : parameters) elements.push_back(parameter.data_ptr<float>());
   Tensor output = at::empty(plan->output(), at::kFloat);
   const auto compute = [&](Plan::ForwardPass& pass) {
     plan->forward(pass, input.data_ptr<float>(), elements.data(), output.data_ptr<float>());
+    if (statistics != nullptr) *statistics = statistics_of(*plan, pass);
   };
   if (!plan->request().records) {
     std::unique_ptr<Plan::ForwardPass> pass = plan->take_forward();

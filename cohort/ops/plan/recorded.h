@@ -14,9 +14,10 @@ bool is_plain(const Tensor& tensor);
 // Shapes: those that the plan was compiled for; is_plain. Gradients flow to the input and the
 // parameters that the plan was told of, where recording is on, each parameter's as soon as the
 // backward pass has it. Gradients of gradients are computed by libtorch.
+// statistics: where given, gets those of Plan::normalized: [2, channels], means and biased variances.
 // Errors: InvalidArgument (a gradient of a value that was changed in place, as libtorch's).
 // Thread safety: any thread.
-Tensor run(const std::shared_ptr<const Plan>& plan, const Tensor& input,
-           const std::vector<Tensor>& parameters);
+Tensor run(const std::shared_ptr<const Plan>& plan, const Tensor& input, at::TensorList parameters,
+           std::vector<Tensor>* statistics = nullptr);
 
 }  // namespace cohort::internal::plan

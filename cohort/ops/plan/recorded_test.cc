@@ -25,8 +25,8 @@ class RecordedPlan : public ::testing::Test {
   Tensor run(const Tensor& x) const { return plan::run(compiled.plan, x, parameters); }
   Tensor reference() const { return evaluate(model.operations, input, parameters); }
 
-  const Case model{{Convolution{.filters = 4, .size = {3, 3}}, Rectifier{}, MaxPooling{}, Flatten{},
-                    Dense{.units = 5}, Rectifier{}, Dense{.units = 3}},
+  const Case model{{Convolution{.filters = 4, .size = {3, 3}}, kRelu, MaxPooling{}, Flatten{},
+                    Dense{.units = 5}, kRelu, Dense{.units = 3}},
                    {6, 8, 8, 2}};
   const Tensor input = random_numbers(2, model.input);
   const std::vector<Tensor> parameters = random_parameters(model);
@@ -114,8 +114,8 @@ TEST_F(RecordedPlan, GradientsThatAreRecordedEndWithTheirLastUser) {
 }
 
 TEST_F(RecordedPlan, ParametersThatAreOneTensor) {
-  const Case twice{
-      {Dense{.units = 4, .bias = false}, Rectifier{}, Dense{.units = 4, .bias = false}}, {3, 4}};
+  const Case twice{{Dense{.units = 4, .bias = false}, kRelu, Dense{.units = 4, .bias = false}},
+                   {3, 4}};
   const Tensor kernel = random_numbers(2, {4, 4}).requires_grad_();
   const Tensor x = random_numbers(2, {3, 4}).requires_grad_();
   const Compiled plan = compile(twice, true);

@@ -99,7 +99,7 @@ TEST(RecurrentPlan, EqualsLibtorchForManyExamplesAndSteps) {
 TEST(RecurrentPlan, TakesPartInARun) {
   const Recurrent lower{.cell = Cell::kGru, .units = 6, .sequences = true};
   const Recurrent upper{.units = 5, .backwards = true};
-  expect_equals_libtorch({{lower, upper, Rectifier{}, Dense{.units = 3}}, {9, 4, 3}});
+  expect_equals_libtorch({{lower, upper, kRelu, Dense{.units = 3}}, {9, 4, 3}});
   expect_equals_libtorch({{lower, Flatten{}, Dense{.units = 3}}, {20, 4, 3}});
 }
 

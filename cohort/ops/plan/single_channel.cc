@@ -162,7 +162,7 @@ std::unique_ptr<Unit> make_single_channel(const Convolution& operation, const Fu
                             .filters = operation.filters,
                             .pooled_height = result.height / 2,
                             .pooled_width = result.width / 2,
-                            .relu = fused.relu};
+                            .relu = fused.relu()};
   if (!plain || !has_kernels(shape)) return nullptr;
   return std::make_unique<SingleChannelUnit>(operation, shape, image.size());
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "cohort/core/function_ref.h"
@@ -11,8 +12,11 @@
 
 namespace cohort::internal::plan {
 
-// The most parameters that a unit has: two kernels and a bias.
-inline constexpr size_t kMostParameters = 3;
+// The most parameters that a unit has.
+inline constexpr size_t kMostParameters = 4;
+
+// parallel(n, body) calls body(i) for each i < n, on several threads.
+using Parallel = FunctionRef<void(int64_t, FunctionRef<void(int64_t)>)>;
 
 // What a unit remembers of one forward pass, and the memory it needs for it.
 // Thread safety: run from one thread a lane; the others while no run is under way.
@@ -21,8 +25,12 @@ class Forward {
   virtual ~Forward() = default;
   // Before the chunks of a batch. parameters: their elements, in the order of the operation's.
   virtual void begin(const float* const* parameters) = 0;
+  // Of units that look at a batch (Unit::looks_at_batch), before its chunks; in: the whole.
+  virtual void look(const float* /*in*/, Parallel) {}
   // in, out: of this chunk's examples.
   virtual void run(const Chunk& chunk, const float* in, float* out) = 0;
+  // Of units that look at a batch: the mean and the biased variance of each channel.
+  virtual const float* statistics() const { return nullptr; }
 };
 
 // The memory of one backward pass. Thread safety: as Forward.
@@ -41,8 +49,7 @@ class Backward {
   virtual void begin(Forward& forward, const Values& values, const float* const* parameters,
                      float* const* gradients) = 0;
   virtual void run(const Chunk& chunk) = 0;
-  // After all chunks. parallel(n, body) calls body(i) for each i < n, on several threads.
-  using Parallel = FunctionRef<void(int64_t, FunctionRef<void(int64_t)>)>;
+  // After all chunks.
   virtual void end(Parallel parallel) = 0;
 };
 
@@ -63,6 +70,8 @@ class Unit {
   virtual int64_t widest() const = 0;
   // The examples that it computes together where it can.
   virtual int64_t together() const { return 1; }
+  // Whether it must see all of a batch before it computes any of it.
+  virtual bool looks_at_batch() const { return false; }
   // Whether Backward reads Values::out.
   virtual bool reads_output() const = 0;
   // For texts: "3x3 convolution + bias + relu + 2x2 max-pooling".
@@ -87,9 +96,14 @@ struct Image {
 
 // What follows a convolution or a product within its unit.
 struct Fused {
-  bool relu = false;
-  Size tile{1, 1};  // of a max-pooling by windows that lie side by side
+  std::optional<Activation> activation = std::nullopt;
+  Size tile{1, 1};  // of a max-pooling by windows that lie side by side, which knows relu alone
 
+  bool relu() const { return activation && activation->function == Function::kRelu; }
+  // " + relu", or nothing.
+  std::string describe_activation() const {
+    return activation ? " + " + plan::describe(*activation) : "";
+  }
   bool pools() const { return tile[0] * tile[1] > 1; }
 };
 
@@ -99,7 +113,13 @@ std::unique_ptr<Unit> make_convolution(const Convolution& operation, const Fused
                                        const Image& image, const Image& read, const Image& result);
 std::unique_ptr<Unit> make_dense(const Dense& operation, const Fused& fused, int64_t features);
 std::unique_ptr<Unit> make_pooling(const Fused& fused, const Image& image);
-std::unique_ptr<Unit> make_rectifier(int64_t size);
+std::unique_ptr<Unit> make_average(const AveragePooling& operation, const Image& image);
+std::unique_ptr<Unit> make_global_average(const Image& image);
+// size: the elements of an example.
+std::unique_ptr<Unit> make_activation(const Activation& activation, int64_t size);
+std::unique_ptr<Unit> make_dropout(const Dropout& operation, int64_t size);
+std::unique_ptr<Unit> make_normalization(const Normalization& operation, int64_t size,
+                                         int64_t channels);
 std::unique_ptr<Unit> make_recurrent(const Recurrent& operation, int64_t steps, int64_t features);
 
 }  // namespace cohort::internal::plan

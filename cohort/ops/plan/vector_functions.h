@@ -74,4 +74,46 @@ COHORT_INLINE void hyperbolic_tangent(Vector& x) {
   x = x * above / below;
 }
 
+// log(1 + e^x) = max(x, 0) + log(1 + t) with t = e^-|x|, and that by the series of 2 artanh(t / (2 + t)).
+template <class Vector>
+COHORT_INLINE void softplus(Vector& x) {
+  const Vector zero{};
+  Vector t = x > zero ? -x : x;
+  exponential(t);
+  const Vector s = t / (t + 2.f);
+  const Vector square = s * s;  // up to 1/9
+  Vector sum = zero + 1.f / 13;
+  sum = sum * square + 1.f / 11;
+  sum = sum * square + 1.f / 9;
+  sum = sum * square + 1.f / 7;
+  sum = sum * square + 1.f / 5;
+  sum = sum * square + 1.f / 3;
+  sum = sum * square + 1.f;
+  x = x > zero ? x : zero;
+  x = x + 2.f * s * sum;
+}
+
+// The share of a normal distribution below x, (1 + erf(x / sqrt 2)) / 2. Its tail by Press et al., Numerical
+// Recipes, "erfcc": within 2e-7 of itself but for what exponential loses.
+template <class Vector>
+COHORT_INLINE void normal_share(Vector& x) {
+  const Vector zero{};
+  const Vector z = (x > zero ? x : -x) * 0.70710678118654752f;
+  const Vector t = 1.f / (1.f + 0.5f * z);
+  Vector power = zero + 0.17087277f;
+  power = power * t - 0.82215223f;
+  power = power * t + 1.48851587f;
+  power = power * t - 1.13520398f;
+  power = power * t + 0.27886807f;
+  power = power * t - 0.18628806f;
+  power = power * t + 0.09678418f;
+  power = power * t + 0.37409196f;
+  power = power * t + 1.00002368f;
+  power = power * t - 1.26551223f;
+  power = power - z * z;
+  exponential(power);
+  const Vector tail = 0.5f * t * power;
+  x = x > zero ? 1.f - tail : tail;
+}
+
 }  // namespace cohort::internal::plan

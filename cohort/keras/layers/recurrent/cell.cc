@@ -33,7 +33,7 @@ Run Cell::run(const Pass& pass) const {
   const auto kept = [&](const Shape& shape, double rate) {
     if (rate == 1) return at::zeros(shape, pass.sequences.options());
     const random::RandomGenerator generator = random::get_global_generator();
-    return internal::kept_elements(generator, shape, rate, pass.sequences) / (1 - rate);
+    return internal::kept_elements(generator, shape, rate, pass.sequences.options()) / (1 - rate);
   };
   const int64_t batch = pass.sequences.size(0);
   Tensor sequences = pass.sequences;

@@ -187,7 +187,7 @@ class RecurrentLayer : public Layer, public internal::DescribesOperation {
                  const Options& options);
 
   std::optional<Config> get_config() const override;
-  internal::LayerOperation operation() const override;
+  internal::LayerOperation operation(bool training) const override;
   const Cell& cell() const { return *cell_; }
   const Options& options() const { return options_; }
   // As Bidirectional wants it; see Pass.

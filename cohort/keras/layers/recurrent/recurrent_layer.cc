@@ -20,7 +20,7 @@ std::optional<Config> RecurrentLayer::get_config() const {
       *this, [this](internal::FieldWriter& field) { cell_->write_fields(field); });
 }
 
-internal::LayerOperation RecurrentLayer::operation() const {
+internal::LayerOperation RecurrentLayer::operation(bool) const {
   if (options_.return_state) return {.why_not = "it returns its state"};
   if (options_.stateful) return {.why_not = "it goes on with the state of the batch before"};
   return cell_->operation(options_.return_sequences, options_.go_backwards);
