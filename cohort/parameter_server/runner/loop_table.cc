@@ -82,7 +82,15 @@ void LoopTable::close(const LoopCall& call) {
     steps.swap(steps_);
     inputs.swap(inputs_);
     name_.clear();
-    served_ = std::max(served_, call.number);
+    if (given_up_ != call.number) served_ = std::max(served_, call.number);
+  }
+  changed_.notify_all();
+}
+
+void LoopTable::give_up(const LoopCall& call) {
+  {
+    const std::lock_guard lock(mutex_);
+    given_up_ = call.number;
   }
   changed_.notify_all();
 }
@@ -90,8 +98,10 @@ void LoopTable::close(const LoopCall& call) {
 LoopTable::Found LoopTable::find(int64_t call, const std::string& step, const InputKey& input,
                                  int64_t generation, Clock::time_point deadline) {
   std::unique_lock lock(mutex_);
-  if (!changed_.wait_until(lock, deadline, [&] { return has_come_to(call); })) {
-    awaited_ = call;
+  const auto is_decided = [&] { return has_come_to(call) || given_up_ == call; };
+  const bool decided = changed_.wait_until(lock, deadline, is_decided);
+  if (!decided || given_up_ == call) {
+    awaited_ = decided ? call + 1 : call;  // what was given up does not come
     std::rethrow_exception(not_come_yet(call));
   }
   const std::string self = Task::current().to_string();

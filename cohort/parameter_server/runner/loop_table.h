@@ -63,6 +63,8 @@ class LoopTable {
   void remove_input(const LoopCall& call, const InputKey& key);
   // All of it is declared: steps may come.
   void serve(const LoopCall& call);
+  // The program has failed before it came to the call: other tasks take its steps.
+  void give_up(const LoopCall& call);
 
   struct Found {
     std::shared_ptr<const StepFunction> step;
@@ -70,7 +72,7 @@ class LoopTable {
   };
   // For a step that has come. Waits until the program has come to the call, until `deadline`.
   // `generation`: of the coordinator that sent the step.
-  // Errors: Unavailable with phase kInputLost (it has not come, or the coordinator was started again
+  // Errors: Unavailable with phase kInputLost (it has not come or has given up, or the coordinator was started again
   // and runs a call that is over here); FailedPrecondition (the call is over here, or has another step
   // or no such input: the programs differ).
   Found find(int64_t call, const std::string& step, const InputKey& input, int64_t generation,
@@ -94,6 +96,7 @@ class LoopTable {
   std::weak_ptr<LoopCall> open_;
   int64_t opened_ = 0;      // calls so far, so that the first has number 1
   int64_t served_ = 0;      // the last call that was declared whole
+  int64_t given_up_ = 0;    // the last call before which the program has failed
   int64_t awaited_ = 0;     // by steps that have come too early
   int64_t generation_ = 0;  // of the latest coordinator that steps or results have come from
   bool coordinator_went_back_ = false;  // to a call that is over here

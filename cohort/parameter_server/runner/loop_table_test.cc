@@ -67,6 +67,23 @@ TEST(LoopTable, AStepThatCameTooEarlyCountsAsLostAndItsReturnIsAwaited) {
   table.wait_for_program(Clock::now());
 }
 
+TEST(LoopTable, StepsOfACallThatWasGivenUpAreRefusedAtOnce) {
+  LoopTable table;
+  auto waiting = std::async(std::launch::async, [&] {
+    return table.find(1, "fit/m", {0, 0}, 1, in_a_minute());
+  });
+  {
+    const auto call = table.open();
+    table.give_up(*call);
+    EXPECT_THROW(waiting.get(), UnavailableError);
+  }
+  EXPECT_THROW(table.find(1, "fit/m", {0, 0}, 1, in_a_minute()), UnavailableError);
+  EXPECT_THROW(table.wait_for_program(Clock::now()), UnavailableError);
+  const auto next = table.open();  // of a program that goes on
+  table.serve(*next);
+  table.wait_for_program(Clock::now());
+}
+
 TEST(LoopTable, ProgramsThatDifferAreNamed) {
   LoopTable table;
   {

@@ -183,6 +183,7 @@ void ServerRunner::meet_coordinator(const std::exception_ptr& error) {
               " (this task ends when the coordinator has come to the same place, or in ",
               kMostToMeet.count(), " s)");
   core_->set_left_alone(true);
+  core_->loops().give_up(*call_);
   distribute::Server& server = core_->own_server();
   tell_failure(server, error);
   const LoopResult result = wait_for_result(
