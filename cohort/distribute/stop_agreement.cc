@@ -64,7 +64,7 @@ std::string StopAgreement::note() const {
 int64_t StopAgreement::hold() {
   const std::lock_guard lock(mutex_);
   ++holds_;
-  return begun_;
+  return finished_ + 1;
 }
 
 void StopAgreement::let_go() {
@@ -122,7 +122,7 @@ int64_t StopAgreement::answer_of(size_t task) {
   const auto end = std::chrono::steady_clock::now() + group_.patience;
   while (true) {
     try {
-      return parse(group_.cluster->get(key(str("begun/", task)), kLook)).first;
+      return parse(group_.cluster->get(key(str("next/", task)), kLook)).first;
     } catch (const DeadlineExceededError&) {
       for (const distribute::ClusterTask& one : group_.cluster->view().tasks) {
         const bool gone = one.status == TaskStatus::kLost || one.status == TaskStatus::kLeft;
@@ -160,9 +160,9 @@ bool StopAgreement::answer(std::chrono::milliseconds timeout) {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, timeout, [&] { return last_call_.has_value(); });
   }
-  const int64_t begun = hold();
+  const int64_t next = hold();
   try {
-    group_.cluster->set(key(str("begun/", group_.self)), std::to_string(begun));
+    group_.cluster->set(key(str("next/", group_.self)), std::to_string(next));
     const std::string decision = group_.cluster->get(key("decision"), 2 * group_.patience);
     if (decision == kNoDecision) {
       throw UnavailableError(str(asker < group_.tasks.size() ? to_string(group_.tasks[asker]) : "?",

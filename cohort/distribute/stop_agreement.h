@@ -1,10 +1,10 @@
 // How the tasks of a group agree after which call of a function all of them stop.
 //
 // The task that wants to stop (the asker) says so under a key: "I have finished n calls". Every other
-// task answers with the number of the call that it has begun, and begins no further one until it knows
-// the decision. The asker decides on the highest of these numbers, which is n + 1 where tasks are in
-// step. So no task can be past the decided call, however far they are apart, and all that they wait
-// for is two messages each.
+// task answers with the number of the call that it finishes next, begun or not, and begins no further one
+// until it knows the decision. The asker decides on the highest of these numbers, which is n + 1 where
+// tasks are in step. So each task still has to finish the decided call, however far they are apart, and
+// all that they wait for is two messages each.
 #pragma once
 
 #include <chrono>
@@ -56,7 +56,8 @@ class StopAgreement {
 
  private:
   std::string key(const std::string& what) const;
-  // Returns the number of the call that this task has begun; it begins no other before the decision.
+  // Returns the number of the call that this task finishes next; it begins none after the one that it
+  // has begun before the decision.
   int64_t hold();
   void let_go();
   int64_t answers_of_others();

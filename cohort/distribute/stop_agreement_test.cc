@@ -84,6 +84,24 @@ TEST(StopAgreement, AllStopAfterTheSameCallHoweverFarApartTheyAre) {
   }
 }
 
+// A call whose end was said not to be the last one cannot become it.
+TEST(StopAgreement, ATaskBetweenTwoCallsStopsAfterTheSecond) {
+  Tasks tasks(2);
+  StopAgreement& in_a_call = *tasks.agreements[0];
+  StopAgreement& between = *tasks.agreements[1];
+  between.begin_call();
+  EXPECT_FALSE(between.finish_call());
+  in_a_call.begin_call();
+  auto answered = std::async(std::launch::async, [&] { return between.answer(20s); });
+  EXPECT_TRUE(in_a_call.ask(""));
+  EXPECT_TRUE(answered.get());
+  EXPECT_FALSE(in_a_call.finish_call());
+  for (StopAgreement* task : {&in_a_call, &between}) {
+    task->begin_call();
+    EXPECT_TRUE(task->finish_call());
+  }
+}
+
 TEST(StopAgreement, ATaskThatDoesNotAnswerIsNamedAndTheOthersGoOn) {
   Tasks tasks(3, 1500ms);
   auto others = std::async(std::launch::async, [&] {
