@@ -1,7 +1,6 @@
 #include "cohort/keras/layers/segments.h"
 
 #include <ATen/ops/allclose.h>
-#include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/rand.h>
@@ -14,18 +13,16 @@
 #include <random>
 
 #include "cohort/core/testing_errors.h"
-#include "cohort/distribute/testing_devices.h"
 #include "cohort/keras/keras.h"
 #include "cohort/keras/logits.h"
 #include "cohort/keras/testing_keras.h"
+#include "cohort/keras/testing_two_replicas.h"
 #include "cohort/ops/gradient_tape.h"
 #include "cohort/ops/random.h"
 
 namespace cohort::keras::layers {
 namespace {
 
-using distribute::mirrored;
-using distribute::MirroredStrategy;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -353,32 +350,8 @@ TEST(Segments, OfFunctionalModelsAreWhatNobodyElseReads) {
   EXPECT_THAT(alone.explain(), HasSubstr("conv, pool: one plan"));
 }
 
-// The weights after some steps, with replicas of which one has fewer examples.
 std::vector<Tensor> train() {
-  random::set_seed(7);
-  const MirroredStrategy strategy = mirrored(2);
-  const auto scope = strategy.scope();
-  const Sequential model(cnn_layers());
-  const optimizers::Optimizer optimizer = optimizers::Adam({.learning_rate = 0.01});
-  for (int step = 0; step < 4; ++step) {
-    const auto images =
-        random::RandomGenerator::from_seed(static_cast<uint64_t>(step)).normal({12, 13, 12, 3});
-    strategy.run([&](distribute::ReplicaContext& context) {
-      const Tensor own =
-          context.replica_id_in_sync_group() == 0 ? images.slice(0, 0, 7) : images.slice(0, 7, 12);
-      GradientTape tape;
-      const Tensor loss = model(own, {.training = true}).square().mean();
-      optimizer.minimize(loss, model.trainable_variables(), tape);
-    });
-  }
-  const auto weights = strategy.run([&] {
-    std::vector<Tensor> values;
-    for (const Variable& variable : model.trainable_variables()) {
-      values.push_back(variable.value().detach().flatten().clone());
-    }
-    return at::cat(values);
-  });
-  return {weights.values()[0], weights.values()[1]};
+  return weights_of_two_replicas([] { return Sequential(cnn_layers()); }, {12, 13, 12, 3}, 7);
 }
 
 TEST(Segments, GiveTheSameBitsOnEveryReplicaAndInEveryRun) {

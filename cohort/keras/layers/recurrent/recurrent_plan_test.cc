@@ -1,6 +1,5 @@
 // LSTM and GRU within models, which run them as plans, beside the layers called by hand, which do not.
 #include <ATen/ops/allclose.h>
-#include <ATen/ops/cat.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/rand.h>
 #include <ATen/ops/zeros.h>
@@ -8,17 +7,15 @@
 #include <gtest/gtest.h>
 
 #include "cohort/core/testing_errors.h"
-#include "cohort/distribute/testing_devices.h"
 #include "cohort/keras/keras.h"
 #include "cohort/keras/testing_keras.h"
+#include "cohort/keras/testing_two_replicas.h"
 #include "cohort/ops/gradient_tape.h"
 #include "cohort/ops/random.h"
 
 namespace cohort::keras::layers {
 namespace {
 
-using distribute::mirrored;
-using distribute::MirroredStrategy;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -144,40 +141,16 @@ TYPED_TEST(PlannedRecurrent, TakesAStateWithoutAPlan) {
   EXPECT_FALSE(outputs.tensor().allclose(layer(x)));
 }
 
-// The weights of each replica after some steps, of which the first replica has more examples.
-template <class Recurrent>
-std::vector<Tensor> weights_after_training() {
-  random::set_seed(7);
-  const MirroredStrategy strategy = mirrored(2);
-  const auto scope = strategy.scope();
-  const Sequential model({Recurrent(9, {.return_sequences = true}), Recurrent(6), Dense(3)});
-  const optimizers::Optimizer optimizer = optimizers::Adam({.learning_rate = 0.01});
-  for (int step = 0; step < 4; ++step) {
-    const auto x =
-        random::RandomGenerator::from_seed(static_cast<uint64_t>(step)).normal({30, 5, 4});
-    strategy.run([&](distribute::ReplicaContext& context) {
-      const Tensor own =
-          context.replica_id_in_sync_group() == 0 ? x.slice(0, 0, 19) : x.slice(0, 19, 30);
-      GradientTape tape;
-      const Tensor loss = model(own, {.training = true}).square().mean();
-      optimizer.minimize(loss, model.trainable_variables(), tape);
-    });
-  }
-  EXPECT_THAT(model.explain(), HasSubstr("ran 4 times"));
-  const auto weights = strategy.run([&] {
-    std::vector<Tensor> values;
-    for (const Variable& variable : model.trainable_variables()) {
-      values.push_back(variable.value().detach().flatten().clone());
-    }
-    return at::cat(values);
-  });
-  return {weights.values()[0], weights.values()[1]};
-}
-
 TYPED_TEST(PlannedRecurrent, GivesTheSameBitsOnEveryReplicaAndInEveryRun) {
-  const std::vector<Tensor> weights = weights_after_training<TypeParam>();
+  const auto train = [] {
+    const auto make = [] {
+      return Sequential({TypeParam(9, {.return_sequences = true}), TypeParam(6), Dense(3)});
+    };
+    return weights_of_two_replicas(make, {30, 5, 4}, 19);
+  };
+  const std::vector<Tensor> weights = train();
   EXPECT_TRUE(weights[0].equal(weights[1]));
-  EXPECT_TRUE(weights[0].equal(weights_after_training<TypeParam>()[0]));
+  EXPECT_TRUE(weights[0].equal(train()[0]));
 }
 
 }  // namespace
