@@ -159,11 +159,10 @@ TEST_F(ClusterKeptPartsTest, EachPsTaskReadsItsPartsItself) {
 // Where a ps task does not see the checkpoint, one shard at a time passes through the coordinator.
 TEST_F(ClusterKeptPartsTest, ShardsThatPsTasksDoNotFindAreSentOneAfterAnother) {
   const Variable v = table();
-  const auto served = std::dynamic_pointer_cast<internal::ServedVariable>(v.impl());
-  ASSERT_NE(served, nullptr);
+  auto& served = dynamic_cast<internal::ServedVariable&>(v.impl());
   const std::vector<train::RemoteRead> wanted = {
-      {.part = served->part_of_checkpoint(0), .key = "v"},
-      {.part = served->part_of_checkpoint(1), .key = "v"}};
+      {.part = served.part_of_checkpoint(0), .key = "v"},
+      {.part = served.part_of_checkpoint(1), .key = "v"}};
   const auto received = [&] {
     int64_t bytes = 0;
     for (int ps = 0; ps < 2; ++ps) {
