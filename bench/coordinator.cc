@@ -6,11 +6,13 @@
 //   step      guide 001's training step: a second
 //   pull      reads of a variable of 64 MB on a ps task, by the coordinator: a second
 //   push      assignments to it: a second
+//   sparse    rows that steps look up and update, of a table of ROWS rows: a second
 //
-// WINDOW: how many closures a worker has at a time.
+// WINDOW: how many closures a worker has at a time. ROWS: of 64 floats; missing: there is no table.
 #include <cohort/cohort.h>
 
 #include <iostream>
+#include <optional>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -26,21 +28,53 @@ constexpr int kNoopsAtATime = 2000;
 constexpr int kStepsAtATime = 20;
 constexpr int64_t kBulkNumbers = (int64_t{64} << 20) / 4;
 
+// Steps on rows of a table.
+struct Sparse {
+  static constexpr int64_t kWidth = 64;
+  static constexpr int64_t kBatch = 8192;
+
+  Sparse(const tf::distribute::ParameterServerStrategy& strategy, int64_t rows)
+      : scope(strategy.scope()),
+        table({.shape = {rows, kWidth}, .options = {.name = "table"}},
+              tf::keras::initializers::RandomUniform({.seed = 1})
+                  .for_variable({rows, kWidth}, tf::float32)),
+        optimizer({.learning_rate = 0.01}),
+        step(strategy.function("sparse", [this, rows, strategy] {
+          const tf::Tensor ids = tf::random::uniform(
+              {kBatch}, {.maxval = static_cast<double>(rows), .dtype = tf::int64});
+          strategy.run([&] {
+            tf::GradientTape tape;
+            const tf::Tensor loss = tf::reduce_sum(tf::nn::embedding_lookup(table, ids));
+            optimizer.minimize(loss, {table}, tape);
+          });
+        })) {
+    optimizer.build({table});
+    scope.close();
+  }
+
+  tf::distribute::Scope scope;
+  tf::Variable table;
+  const tf::keras::optimizers::SGD optimizer;
+  tf::distribute::WorkerFunction step;
+};
+
 // What every task declares.
 struct Program {
-  explicit Program(const tf::distribute::ParameterServerStrategy& strategy)
+  Program(const tf::distribute::ParameterServerStrategy& strategy, int64_t rows)
       : guide(strategy, {}),
         noop(strategy.function("noop", [] {})),
         scope(strategy.scope()),
         bulk({.shape = {kBulkNumbers}, .options = {.name = "bulk", .trainable = false}},
              [](const tf::distribute::ShardInfo& part) { return tf::zeros(part.shape); }) {
     scope.close();
+    if (rows > 0) sparse.emplace(strategy, rows);
   }
 
   parameter_server::Program guide;
   tf::distribute::WorkerFunction noop;
   tf::distribute::Scope scope;
   tf::Variable bulk;
+  std::optional<Sparse> sparse;
 };
 
 class Chief {
@@ -62,6 +96,10 @@ class Chief {
     if (work == "latency") {
       return 1 / bench::time_steps(
                      seconds, [this](int64_t) { coordinator_.schedule(program_.noop).fetch(); });
+    }
+    if (work == "sparse" && program_.sparse) {
+      return Sparse::kBatch *
+             many(seconds, kStepsAtATime, [this] { coordinator_.schedule(program_.sparse->step); });
     }
     if (work == "pull") {
       return 1 / bench::time_steps(seconds, [this](int64_t) { program_.bulk.value(); });
@@ -105,13 +143,13 @@ int coordinate(const tf::distribute::ParameterServerStrategy& strategy, const Pr
   return 0;
 }
 
-int run(int window) {
+int run(int window, int64_t rows) {
   tf::config::keep_freed_memory();
   tf::logging::set_level(tf::logging::Level::kWarning);
   tf::random::set_seed(1);
   const tf::distribute::cluster_resolver::TFConfigClusterResolver resolver;
   const tf::distribute::ParameterServerStrategy strategy(resolver);
-  const Program program(strategy);
+  const Program program(strategy, rows);
   if (resolver.task_type() == "chief") return coordinate(strategy, program, window);
   const tf::distribute::ServerOptions options;
   return tf::distribute::Server(resolver, options).join();
@@ -121,7 +159,9 @@ int run(int window) {
 
 int main(int argc, char** argv) {
   return tf::run_program([&] {
-    if (argc != 2) throw tf::InvalidArgumentError("usage: bench_coordinator WINDOW, in a cluster");
-    return run(std::stoi(argv[1]));
+    if (argc != 2 && argc != 3) {
+      throw tf::InvalidArgumentError("usage: bench_coordinator WINDOW [ROWS], in a cluster");
+    }
+    return run(std::stoi(argv[1]), argc == 3 ? std::stoll(argv[2]) : 0);
   });
 }

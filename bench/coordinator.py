@@ -3,7 +3,9 @@ in one run; a chief, two workers and one ps task each, as processes of this host
 
 Works: noop (closures that do nothing), latency (schedule one, fetch its result), step (guide 001's
 loop), pull and push (a variable of 64 MB, read and assigned by the coordinator; beside them a raw unix
-socket that carries as many bytes, as the limit). Figures, ratios and the control: as in bench/step.py.
+socket that carries as many bytes, as the limit), sparse (steps of SGD on 8,192 of a table's rows of 64
+floats each, of a cluster of their own; bench_store has what one core of a ps task takes). Figures, ratios
+and the control: as in bench/step.py. Below the table: the peak memory of each task, over all works.
 """
 
 import pathlib
@@ -11,11 +13,12 @@ import sys
 import tempfile
 
 import report
-from harness import KEEP_FREED_MEMORY, Side, Worker, tensorflow_python
+from harness import KEEP_FREED_MEMORY, Side, Worker, peak_memory, tensorflow_python
 from report import Comparison, Work
 
 THREADS = (1, 2)
 WINDOWS = (2, 16)
+SPARSE_ROWS = 1 << 20
 
 
 def microseconds(times_a_second):
@@ -40,6 +43,8 @@ WORKS = {
                  text="{:,.1f}/s".format),
     "pull": transfer("64 MB from a ps task"),
     "push": transfer("64 MB to a ps task"),
+    "sparse": Work("rows of 64 floats, looked up and updated", [Comparison("sparse", {})],
+                   text=lambda rows: f"{rows / 1e6:,.2f} million/s"),
 }
 
 
@@ -49,6 +54,7 @@ class Sides:
     def __init__(self, program, directory):
         self.commands = {
             **{f"cohort {window}": [program, window] for window in WINDOWS},
+            "cohort sparse": [program, WINDOWS[0], SPARSE_ROWS],
             **{f"tensorflow {threads}": [tensorflow_python(), "-m", "peers.tensorflow_coordinator",
                                          threads] for threads in THREADS}}
         self.socket_command = [program.with_name("bench_rpc"), directory]
@@ -69,12 +75,21 @@ class Sides:
             return Side("TensorFlow", [(f"{threads} thread{'s' if threads > 1 else ''}",
                                         self._cluster(f"tensorflow {threads}"), work)
                                        for threads in THREADS])
+        if side == "sparse":
+            return Side("Cohort", [("", self._cluster("cohort sparse"), work)])
         return Side("Cohort", [(f"window {window}", self._cluster(f"cohort {window}"), work)
                                for window in WINDOWS])
 
     def versions(self):
         return sorted({worker.ask("version") for name, worker in self.workers.items()
                        if name != "socket"})
+
+    def peaks(self):
+        """A line for each cluster that has taken part."""
+        return [f"peak memory, {name}: " +
+                ", ".join(f"{task} {mib:,.0f} MiB"
+                          for task, mib in peak_memory(worker.process.pid).items())
+                for name, worker in self.workers.items() if name != "socket"]
 
     def _cluster(self, name):
         # Tasks watch each other: none is stopped.
@@ -96,7 +111,7 @@ def main():
             Sides(pathlib.Path(options.program), directory) as sides:
         report.run(WORKS, options,
                    lambda name: {side: sides.make(side, name) for side in WORKS[name].names()},
-                   sides.versions)
+                   sides.versions, notes=sides.peaks)
 
 
 main()

@@ -5,6 +5,7 @@ line. It is stopped between its turns, so that no thread of it spins while other
 """
 
 import contextlib
+import json
 import os
 import pathlib
 import signal
@@ -37,6 +38,26 @@ def tensorflow_python():
     done = subprocess.run([BENCH.parent / "scripts" / "interop", "--environment"],
                           stdout=subprocess.PIPE, text=True, check=True)
     return f"{done.stdout.strip()}/bin/python"
+
+
+def peak_memory(group):
+    """{"ps 0": MiB}: the most that each task of a cluster (by TF_CONFIG) in this process group has had in
+    memory so far."""
+    peaks = {}
+    for process in pathlib.Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it has ended
+            if os.getpgid(int(process.name)) != group:
+                continue
+            environment = dict(entry.split("=", 1)
+                               for entry in (process / "environ").read_text().split("\0")
+                               if "=" in entry)
+            status = dict(line.split(":", 1)
+                          for line in (process / "status").read_text().splitlines())
+            if "TF_CONFIG" not in environment or "VmHWM" not in status:
+                continue
+            task = json.loads(environment["TF_CONFIG"])["task"]
+            peaks[f"{task['type']} {task['index']}"] = int(status["VmHWM"].split()[0]) / 1024
+    return dict(sorted(peaks.items()))
 
 
 class Worker:

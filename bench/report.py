@@ -126,11 +126,11 @@ def parse_options(description, works):
     return options
 
 
-def run(works, options, make_sides, versions, forget=lambda: None):
+def run(works, options, make_sides, versions, forget=lambda: None, notes=list):
     """Measures each work while two cores are free, then prints the table and writes the JSON.
 
     make_sides(name) returns the work's sides {short name: Side}; forget() is called after each
-    work, versions() at the end. The JSON and, on stderr, the rows of a work are written as soon as
+    work, versions() at the end, and notes(), whose lines come below the table. The JSON and, on stderr, the rows of a work are written as soon as
     it is measured.
     """
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # ends the workers too
@@ -154,12 +154,15 @@ def run(works, options, make_sides, versions, forget=lambda: None):
             described["rounds"][name] = rounds
             write_json(described, options.json)
     described["versions"] = versions()
+    described["notes"] = notes()
     write_json(described, options.json)
     print_control(described["control"])
     print(f"{described['machine']['cores']} cores, {described['machine']['cpu']}; "
           f"{'; '.join(described['versions'])}; "
           f"medians of {options.rounds} rounds of {options.seconds:g} s")
     print_table(described["rows"])
+    for line in described["notes"]:
+        print(line)
 
 
 def write_json(described, path):

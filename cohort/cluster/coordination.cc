@@ -87,6 +87,8 @@ std::vector<std::string> Coordination::list(const std::string& prefix) {
 void Coordination::set_figure(const std::string& name, double value) {
   membership_->agent().set_figure(name, value);
 }
+
+void Coordination::drop_figure(const std::string& name) { membership_->agent().drop_figure(name); }
 void Coordination::report(std::exception_ptr error) { membership_->agent().report(error); }
 void Coordination::on_error(std::function<void(std::exception_ptr)> handler) {
   membership_->on_error(std::move(handler));

@@ -101,7 +101,11 @@ class COHORT_API Coordination {
   std::vector<std::string> list(const std::string& prefix);
 
   // A number that `cohort cluster status` shows for this task: steps per second, say.
+  // Errors: InvalidArgument (a name that is empty, not UTF-8 or longer than 256 bytes), ResourceExhausted (a task
+  // may have 128 of them).
   void set_figure(const std::string& name, double value);
+  // Without effect if there is none.
+  void drop_figure(const std::string& name);
   // Tells the other tasks of an error of this one: they get it in on_error.
   void report(std::exception_ptr error);
   // `handler` gets an Unavailable for each task that is lost, what other tasks report, and what ends

@@ -100,6 +100,8 @@ TEST_F(StatusClientTest, FiguresArriveWithHeartbeats) {
   const membership::View view = servers[1].core().membership().status();
   EXPECT_THAT(membership::prometheus_text(view),
               HasSubstr("cohort_task_figure{job=\"worker\",index=\"1\",name=\"steps/s\"} 12.5\n"));
+  servers[1].coordination().drop_figure("steps/s");
+  while (!figures().empty()) ASSERT_LT(std::chrono::steady_clock::now(), deadline);
 }
 
 TEST_F(StatusClientTest, ShowsWhoIsAwaitedAndWhoHasLeft) {

@@ -69,7 +69,7 @@ struct ShardInfo {
 
 // Initial values that any task can make by itself, for whichever part of the variable it keeps.
 struct KnownValues {
-  enum class Kind { kConstant, kUniform, kNormal };
+  enum class Kind { kConstant, kUniform, kNormal, kTruncatedNormal };
   Kind kind = Kind::kConstant;
   double first = 0;   // the constant, the lower bound, or the mean
   double second = 0;  // the upper bound, or the standard deviation

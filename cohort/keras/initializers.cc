@@ -81,33 +81,46 @@ class Drawing {
     return draw_(generator_, shape, dtype);
   }
 
-  // What it skips, it draws when it is asked for the next values, if ever: most make one weight.
+  // What it skips, it passes over when it is asked for the next values, if ever: most make one weight.
   void skip(const Shape& shape, DType dtype) {
     const std::lock_guard lock(mutex_);
     skipped_.emplace_back(shape, dtype);
   }
 
-  // Passes over the words of the stream that `make` would have drawn.
   std::optional<distribute::KnownValues> describe(const Shape& shape, DType dtype) {
-    if (distributed_ == nullptr || !internal::has_known_random_values(dtype)) return std::nullopt;
-    std::optional<distribute::KnownValues> known = distributed_(shape);
-    if (!known) return std::nullopt;
     const std::lock_guard lock(mutex_);
+    std::optional<distribute::KnownValues> known = distributed(shape, dtype);
+    if (!known) return std::nullopt;
     catch_up();
-    random::Generator::State state = generator_.state();
-    known->seed = state.seed;
-    known->stream = state.stream;
-    known->position = state.position;
-    const auto words = static_cast<uint64_t>(c10::multiply_integers(shape));
-    const bool in_pairs = known->kind == distribute::KnownValues::Kind::kNormal;
-    state.position += in_pairs ? (words + 1) / 2 * 2 : words;
-    generator_.restore(state);
+    known = at_position(*known);
+    skipped_.emplace_back(shape, dtype);
     return known;
   }
 
  private:
+  std::optional<distribute::KnownValues> distributed(const Shape& shape, DType dtype) const {
+    if (distributed_ == nullptr || !internal::has_known_random_values(dtype)) return std::nullopt;
+    return distributed_(shape);
+  }
+  distribute::KnownValues at_position(distribute::KnownValues known) const {
+    const random::Generator::State state = generator_.state();
+    known.seed = state.seed;
+    known.stream = state.stream;
+    known.position = state.position;
+    return known;
+  }
   void catch_up() {
-    for (const auto& [shape, dtype] : skipped_) draw_(generator_, shape, dtype);
+    for (const auto& [shape, dtype] : skipped_) {
+      const auto known = distributed(shape, dtype);
+      if (!known) {
+        draw_(generator_, shape, dtype);
+        continue;
+      }
+      random::Generator::State state = generator_.state();
+      state.position =
+          internal::position_after(at_position(*known), c10::multiply_integers(shape), dtype);
+      generator_.restore(state);
+    }
     skipped_.clear();
   }
 
@@ -150,31 +163,33 @@ Initializer variance_scaling(double scale, FanMode mode, Distribution distributi
           return KnownValues{.kind = KnownValues::Kind::kUniform, .first = -limit, .second = limit};
         });
   }
+  const auto stddev_for = [variance_for](const Shape& shape) {
+    return std::sqrt(variance_for(shape)) / kTruncatedStddev;
+  };
   return drawn_by(
-      [variance_for](const random::Generator& generator, const Shape& shape, DType dtype) {
-        return generator.truncated_normal(
-            shape, {.stddev = std::sqrt(variance_for(shape)) / kTruncatedStddev, .dtype = dtype});
+      [stddev_for](const random::Generator& generator, const Shape& shape, DType dtype) {
+        return generator.truncated_normal(shape, {.stddev = stddev_for(shape), .dtype = dtype});
       },
-      options.seed);
+      options.seed,
+      [stddev_for](const Shape& shape) -> std::optional<KnownValues> {
+        return KnownValues{.kind = KnownValues::Kind::kTruncatedNormal,
+                           .second = stddev_for(shape)};
+      });
 }
 
 using DrawNormal = Tensor (random::RandomGenerator::*)(at::IntArrayRef,
                                                        random::NormalOptions) const;
 
-Initializer normal_by(DrawNormal draw, const RandomNormalOptions& options) {
-  Distributed distributed = nullptr;
-  if (draw == &random::RandomGenerator::normal) {
-    distributed = [options](const Shape&) -> std::optional<KnownValues> {
-      return KnownValues{
-          .kind = KnownValues::Kind::kNormal, .first = options.mean, .second = options.stddev};
-    };
-  }
+Initializer normal_by(DrawNormal draw, KnownValues::Kind kind, const RandomNormalOptions& options) {
   return drawn_by(
       [draw, options](const random::RandomGenerator& generator, const Shape& shape, DType dtype) {
         return (generator.*draw)(shape,
                                  {.mean = options.mean, .stddev = options.stddev, .dtype = dtype});
       },
-      options.seed, distributed);
+      options.seed,
+      [kind, options](const Shape&) -> std::optional<KnownValues> {
+        return KnownValues{.kind = kind, .first = options.mean, .second = options.stddev};
+      });
 }
 
 struct NamedInitializer {
@@ -275,11 +290,12 @@ Json normal_json(const RandomNormalOptions& options) {
 }  // namespace
 
 Initializer RandomNormal(const RandomNormalOptions& options) {
-  return described(normal_by(&random::RandomGenerator::normal, options), "RandomNormal",
-                   normal_json(options));
+  return described(normal_by(&random::RandomGenerator::normal, KnownValues::Kind::kNormal, options),
+                   "RandomNormal", normal_json(options));
 }
 Initializer TruncatedNormal(const RandomNormalOptions& options) {
-  return described(normal_by(&random::RandomGenerator::truncated_normal, options),
+  return described(normal_by(&random::RandomGenerator::truncated_normal,
+                             KnownValues::Kind::kTruncatedNormal, options),
                    "TruncatedNormal", normal_json(options));
 }
 

@@ -4,6 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
 
 #include "cohort/core/error.h"
 #include "cohort/distribute/known_values.h"
@@ -84,30 +88,43 @@ TEST(Initializer, TwoWeightsOfOneInitializerDiffer) {
 
 // As a strategy asks that keeps parts of variables elsewhere.
 TEST(Initializer, DescribesTheValuesThatItWouldMake) {
-  const std::vector<int64_t> shape{5, 3};
-  const auto make = [](const std::string& name) -> Initializer {
-    if (name == "uniform") return RandomUniform({.seed = 3});
-    if (name == "normal") return RandomNormal({.mean = 1, .seed = 3});
-    if (name == "glorot") return GlorotUniform({.seed = 3});
-    return Constant(0.5);
+  const std::vector<int64_t> shape{37, 3};
+  const std::map<std::string, std::function<Initializer()>> makers = {
+      {"constant", [] { return Constant(0.5); }},
+      {"uniform", [] { return RandomUniform({.seed = 3}); }},
+      {"normal", [] { return RandomNormal({.mean = 1, .seed = 3}); }},
+      {"truncated normal", [] { return TruncatedNormal({.mean = 1, .stddev = 2, .seed = 3}); }},
+      {"glorot uniform", [] { return GlorotUniform({.seed = 3}); }},
+      {"glorot normal", [] { return GlorotNormal({.seed = 3}); }},
+      {"he uniform", [] { return HeUniform({.seed = 3}); }},
+      {"he normal", [] { return HeNormal({.seed = 3}); }},
+      {"lecun uniform", [] { return LecunUniform({.seed = 3}); }},
+      {"lecun normal", [] { return LecunNormal({.seed = 3}); }},
   };
-  for (const char* name : {"uniform", "normal", "glorot", "constant"}) {
-    const Initializer making = make(name), describing = make(name);
-    for (int weight = 0; weight < 2; ++weight) {  // the second goes on where the first ended
-      const auto known = describing.for_variable(shape, float32).describe();
-      const auto whole = distribute::ShardInfo::whole(shape);
-      ASSERT_TRUE(known.has_value()) << name;
-      const Tensor expected = making.for_variable(shape, float32)(whole);
-      EXPECT_EQ(elements(internal::make_known_values(*known, shape, 0, float32)),
-                elements(expected));
-      EXPECT_EQ(elements(internal::make_known_values(*known, {2, 3}, 9, float32)),
-                elements(expected.narrow(0, 3, 2)));
-    }
-    if (std::string(name) != "constant") {
-      EXPECT_FALSE(describing.for_variable(shape, float64).describe().has_value());
+  for (const auto& [name, make] : makers) {
+    for (const DType dtype : {float32, float64, DType(at::kHalf)}) {
+      const Initializer making = make(), describing = make();
+      for (int weight = 0; weight < 3; ++weight) {  // each goes on where the one before ended
+        const auto known = describing.for_variable(shape, dtype).describe();
+        ASSERT_TRUE(known.has_value()) << name;
+        const Tensor expected = making(shape, dtype);
+        EXPECT_TRUE(internal::make_known_values(*known, shape, 0, dtype).equal(expected))
+            << name << ' ' << dtype;
+        for (int64_t rows = 1; rows < 37; ++rows) {  // however they are divided
+          EXPECT_TRUE(internal::make_known_values(*known, {37 - rows, 3}, 3 * rows, dtype)
+                          .equal(expected.narrow(0, rows, 37 - rows)))
+              << name << " from row " << rows;
+        }
+      }
+      // A weight that was restored before takes its place in the stream.
+      describing.for_variable(shape, dtype).skip();
+      (void)making(shape, dtype);
+      EXPECT_TRUE(describing(shape, dtype).equal(making(shape, dtype))) << name;
     }
   }
-  EXPECT_FALSE(HeNormal().for_variable(shape, float32).describe().has_value());
+  EXPECT_FALSE(Orthogonal().for_variable(shape, float32).describe().has_value());
+  EXPECT_FALSE(
+      RandomUniform({.minval = 0, .maxval = 9}).for_variable(shape, int64).describe().has_value());
 }
 
 TEST(Initializer, PartsOfAVariableAreOfOneWhole) {

@@ -304,6 +304,28 @@ TEST(ServedLayers, RowsHaveTheStalenessOfTheirLookup) {
 }
 
 // A model that was trained without a strategy, saved, and restored before it is built.
+class ServedModelFiles : public data::FilesTest {};
+
+TEST_F(ServedModelFiles, ASavedModelIsDividedAsItIsLoaded) {
+  const Tensor ids = at::tensor({3, 97, 50}, int64).reshape({1, 3});
+  const std::string path = directory + "/model";
+  const Sequential alone(
+      {layers::Embedding(100, 4), layers::GlobalAveragePooling1D(), layers::Dense(1)});
+  const Tensor expected = alone(ids);
+  alone.save(path);
+  TestingCluster cluster(1, 2);
+  for (const int shards : {2, 3}) {
+    const ParameterServerStrategy strategy(
+        cluster.resolver(), {.variable_partitioner = FixedShardsPartitioner(shards)});
+    const auto scope = strategy.scope();
+    const auto served = models::load_model(path);
+    const auto variables = served.trainable_variables();
+    EXPECT_EQ(variables.at(0).shards().size(), static_cast<size_t>(shards));
+    expect_equal(values(variables), values(alone.trainable_variables()));
+    EXPECT_TRUE(at::allclose(served(ids), expected));
+  }
+}
+
 class RestoredBeforeItIsBuilt : public data::FilesTest {
  protected:
   RestoredBeforeItIsBuilt() {

@@ -123,6 +123,22 @@ void fill_normals(Philox& random, std::span<double> out, const NormalOptions& op
   }
 }
 
+// Of a pair, which takes four words of any dtype. Most pairs show by their first number that both are
+// within: their radius is below the truncation.
+uint64_t count_within(const uint32_t* words) {
+  constexpr double kSurelyWithin = 0.1354;  // above exp(-2)
+  const auto fraction = [](const uint32_t* pair) {
+    return static_cast<double>((pair[0] | uint64_t{pair[1]} << 32) >> 11) * 0x1p-53;
+  };
+  const double u = 1 - fraction(words);
+  if (u >= kSurelyWithin) return 2;
+  uint64_t count = 0;
+  for (const double z : Philox::normals_of(u, fraction(words + 2))) {
+    if (std::abs(z) <= kTruncation) ++count;
+  }
+  return count;
+}
+
 template <class T>
 void fill_truncated_normals(Philox& random, std::span<T> out, const NormalOptions& options) {
   size_t i = 0;
@@ -169,6 +185,25 @@ void fill_normal(Philox& random, const Tensor& out, const NormalOptions& options
 
 void fill_truncated_normal(Philox& random, const Tensor& out, const NormalOptions& options) {
   for_floating_elements(out, [&](auto span) { fill_truncated_normals(random, span, options); });
+}
+
+uint64_t pass_truncated_normals(Philox& random, uint64_t count) {
+  constexpr size_t kWordsOfPair = 4;
+  std::array<uint32_t, kRun> words;
+  while (count > 0) {
+    const uint64_t begin = random.position();
+    random.fill(words);
+    for (size_t i = 0; i < kRun && count > 0; i += kWordsOfPair) {
+      const uint64_t within = count_within(words.data() + i);
+      if (within > count) {
+        random.seek(begin + i);
+        return count;
+      }
+      count -= within;
+      if (count == 0) random.seek(begin + i + kWordsOfPair);
+    }
+  }
+  return 0;
 }
 
 }  // namespace cohort::internal

@@ -1,6 +1,8 @@
 // Fills tensors with numbers from a Philox stream: the arithmetic behind random::RandomGenerator.
 #pragma once
 
+#include <cstdint>
+
 #include "cohort/core/tensor.h"
 #include "cohort/ops/philox.h"
 #include "cohort/ops/random.h"
@@ -18,5 +20,10 @@ bool is_random_integer(DType dtype);
 void fill_uniform(Philox& random, const Tensor& out, const random::UniformOptions& options);
 void fill_normal(Philox& random, const Tensor& out, const random::NormalOptions& options);
 void fill_truncated_normal(Philox& random, const Tensor& out, const random::NormalOptions& options);
+
+// Passes over the first `count` values that fill_truncated_normal would draw, in a tenth of its time and
+// without memory. Returns how many of them are left to be drawn: numbers come in pairs, and where a pair
+// begins with the last of these values and goes on with the next one, the stream stands before it.
+uint64_t pass_truncated_normals(Philox& random, uint64_t count);
 
 }  // namespace cohort::internal

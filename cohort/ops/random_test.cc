@@ -11,10 +11,13 @@
 #include <vector>
 
 #include "cohort/core/error.h"
+#include "cohort/ops/philox.h"
+#include "cohort/ops/random_fill.h"
 
 namespace cohort::random {
 namespace {
 
+using ::testing::AnyOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
@@ -91,6 +94,22 @@ TEST(GeneratorTest, TruncatedNormalStaysWithinTwoDeviations) {
     EXPECT_GT(z.abs().max().item<double>(), 1.95);
     EXPECT_NEAR(z.mean().item<double>(), 0, 0.05);
     EXPECT_NEAR(z.std().item<double>(), 0.8796, 0.03);
+  }
+}
+
+TEST(GeneratorTest, TruncatedNormalsCanBePassedOver) {
+  const Tensor all = RandomGenerator::from_seed(4).truncated_normal({3000}, {.dtype = float64});
+  for (const int64_t count : {0, 1, 2, 3, 7, 127, 128, 129, 1000, 2999}) {
+    internal::Philox random(4);
+    const auto left = static_cast<int64_t>(
+        internal::pass_truncated_normals(random, static_cast<uint64_t>(count)));
+    EXPECT_THAT(left, AnyOf(0, 1));
+    const auto rest = RandomGenerator::from_seed(4);
+    rest.restore({.seed = 4, .stream = 0, .position = random.position()});
+    EXPECT_TRUE(rest.truncated_normal({left + 3000 - count}, {.dtype = float64})
+                    .narrow(0, left, 3000 - count)
+                    .equal(all.narrow(0, count, 3000 - count)))
+        << count;
   }
 }
 

@@ -1,5 +1,6 @@
 #include "cohort/parameter_server/kept_parts.h"
 
+#include <algorithm>
 #include <atomic>
 #include <utility>
 
@@ -148,7 +149,7 @@ class KeptParts final : public train::RemoteValues {
 // A ps task that reads is watched (ps_watch.h); only a disk can take so long.
 constexpr std::chrono::minutes kReadTimeout{60};
 
-// What ps tasks have read, and not adopted yet.
+// What ps tasks have read, or got, and not adopted yet.
 class ReadParts final : public train::RemoteReads {
  public:
   ReadParts(WeakCore core, uint64_t id) : core_(std::move(core)), id_(id) {}
@@ -177,6 +178,13 @@ class ReadParts final : public train::RemoteReads {
       return false;
     }
     return true;
+  }
+
+  void send(int ps, VariableStore::NewValue part) {
+    if (std::find(tasks_.begin(), tasks_.end(), ps) == tasks_.end()) tasks_.push_back(ps);
+    Requests request;
+    request.emplace_back(ps, encode(SendPartRequest{.id = id_, .part = std::move(part)}));
+    live(core_)->store().ask("store/send_part", std::move(request), kReadTimeout);
   }
 
   void commit() override {
@@ -245,6 +253,18 @@ class PartKeeper final : public train::RemoteKeeper {
     auto reads = std::make_unique<ReadParts>(core_, id);
     if (!reads->read(of_ps, prefix, has_warned_)) return nullptr;
     return reads;
+  }
+
+  std::unique_ptr<train::RemoteReads> send(
+      const std::vector<train::RemoteRead>& wanted,
+      FunctionRef<Tensor(const train::RemoteRead&)> value_of) override {
+    if (Task::current().job() == kWorker) return nullptr;
+    auto sent = std::make_unique<ReadParts>(core_, ++last_id_);
+    for (const train::RemoteRead& one : wanted) {
+      const auto& part = static_cast<const ServedPart&>(*one.part);
+      sent->send(part.place().ps, {part.place().key, value_of(one), part.new_name()});
+    }
+    return sent;
   }
 
  private:

@@ -20,6 +20,7 @@
 #include "cohort/parameter_server/store/read_parts.h"
 #include "cohort/parameter_server/store/write_kept.h"
 #include "cohort/parameter_server/testing_cluster.h"
+#include "cohort/parameter_server/variables/served_variable.h"
 #include "cohort/parameter_server/variables/sharded_variable.h"
 #include "cohort/train/bundle_reader.h"
 #include "cohort/train/checkpoint.h"
@@ -153,6 +154,42 @@ TEST_F(ClusterKeptPartsTest, EachPsTaskReadsItsPartsItself) {
     shard.assign(at::zeros(shard.shape()));
   checkpoint.restore(path).assert_consumed();
   EXPECT_TRUE(at::equal(v.value(), saved));
+}
+
+// Where a ps task does not see the checkpoint, one shard at a time passes through the coordinator.
+TEST_F(ClusterKeptPartsTest, ShardsThatPsTasksDoNotFindAreSentOneAfterAnother) {
+  const Variable v = table();
+  auto& served = dynamic_cast<internal::ServedVariable&>(v.impl());
+  const std::vector<train::RemoteRead> wanted = {
+      {.part = served.part_of_checkpoint(0), .key = "v"},
+      {.part = served.part_of_checkpoint(1), .key = "v"}};
+  const auto received = [&] {
+    int64_t bytes = 0;
+    for (int ps = 0; ps < 2; ++ps) {
+      bytes += strategy_.parameter_server_core()->store().load(ps).bytes_received;
+    }
+    return bytes;
+  };
+  const int64_t at_first = received();
+  int64_t sent = 0;
+  const auto value_of = [&](const train::RemoteRead& one) {
+    EXPECT_EQ(received() - at_first, sent);  // all that was read before
+    const Tensor value = at::full(one.part->shape(), 3.f);
+    sent += static_cast<int64_t>(value.nbytes());
+    return value;
+  };
+  const auto keeper = wanted[0].part->keeper();
+  const Tensor before = v.value();
+  keeper->send(wanted, value_of).reset();  // not all could be read
+  EXPECT_TRUE(at::equal(v.value(), before));
+  const auto reads = keeper->send(wanted, value_of);
+  EXPECT_EQ(sent, 80);  // twice all of it
+  EXPECT_TRUE(at::equal(v.value(), before));
+  reads->commit();
+  EXPECT_TRUE(at::equal(v.value(), at::full({5, 2}, 3.f)));
+  EXPECT_THAT(thrown<InvalidArgumentError>(
+                  [&] { keeper->send(wanted, [](const auto&) { return at::zeros({1}); }); }),
+              HasSubstr("the restored value of 'table/part_0'"));
 }
 
 TEST_F(ClusterKeptPartsTest, WorkersSeeWhatARestoreHasBrought) {
@@ -353,6 +390,12 @@ TEST(KeptMessage, ArrivesAsItWasSent) {
   EXPECT_EQ(read.parts[1].slice, (train::TensorSlice{{5, 0}, {6, 0}}));
   EXPECT_EQ(read.parts[0].new_shard + read.parts[1].new_shard, "w/part_0");
   EXPECT_TRUE(decode_read_parts_reply(encode(ReadPartsReply{true})).found);
+  const SendPartRequest sent =
+      decode_send_part(encode(SendPartRequest{7, {{4, 1}, at::ones({2}), "w/part_1"}}));
+  EXPECT_EQ(sent.id, 7u);
+  EXPECT_EQ(sent.part.key, (ShardKey{4, 1}));
+  EXPECT_EQ(sent.part.new_shard, "w/part_1");
+  EXPECT_TRUE(at::equal(sent.part.value, at::ones({2})));
   EXPECT_THROW(decode_keep({.control = "\xff\xff"}), DataLossError);
 }
 

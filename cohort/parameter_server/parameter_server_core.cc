@@ -145,7 +145,10 @@ SessionId ParameterServerCore::session() const {
 std::function<void(const std::string&, double)> ParameterServerCore::figures() const {
   if (setup_.server == nullptr) return nullptr;
   return [server = setup_.server](const std::string& name, double value) {
-    server->coordination().set_figure(name, value);
+    try {
+      server->coordination().set_figure(name, value);
+    } catch (const ResourceExhaustedError&) {  // the program has many of its own
+    }
   };
 }
 
@@ -167,6 +170,17 @@ std::shared_ptr<CoordinatorCore> ParameterServerCore::coordinator() const {
 void ParameterServerCore::set_coordinator(std::weak_ptr<CoordinatorCore> coordinator) {
   const std::lock_guard lock(mutex_);
   coordinator_ = std::move(coordinator);
+}
+
+std::shared_ptr<CoordinatorCore> ParameterServerCore::share_coordinator(
+    FunctionRef<std::shared_ptr<CoordinatorCore>()> make) {
+  const std::lock_guard lock(shared_mutex_);
+  if (auto there = shared_.lock()) return there;
+  const std::shared_ptr<CoordinatorCore> core = make();
+  const std::shared_ptr<void> last(nullptr, [core](void*) { core->stop(); });
+  const std::shared_ptr<CoordinatorCore> shared(last, core.get());
+  shared_ = shared;
+  return shared;
 }
 
 std::shared_ptr<rpc::Channel> ParameterServerCore::channel(const TaskId& task) const {
@@ -229,7 +243,9 @@ uint64_t ParameterServerCore::begin_closures() {
   const std::lock_guard lock(mutex_);
   if (std::exchange(has_coordinator_, true)) {
     throw FailedPreconditionError(
-        "this strategy has a ClusterCoordinator already; use that one, or end it first");
+        "steps of this strategy are handed out already, by a call of fit, evaluate or predict, or "
+        "by a "
+        "ClusterCoordinator that is just ending; wait for its end");
   }
   next_closure_ = std::max(next_closure_, static_cast<uint64_t>(now.count()) * kMostPerSecond);
   return next_closure_;

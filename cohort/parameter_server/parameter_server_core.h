@@ -13,6 +13,7 @@
 #include "cohort/cluster/channel_pool.h"
 #include "cohort/cluster/cluster_spec.h"
 #include "cohort/cluster/server.h"
+#include "cohort/core/function_ref.h"
 #include "cohort/core/per_task.h"
 #include "cohort/core/structure_call.h"
 #include "cohort/distribute/input_context.h"
@@ -28,7 +29,7 @@
 #include "cohort/train/save_group.h"
 
 namespace cohort::distribute {
-class DistributedIterator;
+class DistributedDataset;
 }
 
 namespace cohort::internal {
@@ -41,9 +42,9 @@ class ServerCore;
 // the servers act for workers (core/task.h).
 enum class ClusterRole { kCoordinator, kWorker, kPs, kEvaluator };
 
-// Makes the iterator of one worker's input.
-using MakeWorkerInput = std::function<std::unique_ptr<distribute::DistributedIterator>(
-    const distribute::InputContext&)>;
+// Makes one worker's input.
+using MakeWorkerInput =
+    std::function<distribute::DistributedDataset(const distribute::InputContext&)>;
 
 // Steps run on workers, each on its own replicas; ps tasks keep the variables.
 class ParameterServerCore final : public LocalStrategy {
@@ -124,6 +125,10 @@ class ParameterServerCore final : public LocalStrategy {
   // The one that is at work, if one is.
   std::shared_ptr<CoordinatorCore> coordinator() const;
   void set_coordinator(std::weak_ptr<CoordinatorCore> coordinator);
+  // That of the program, which `make` makes where there is none. The last of the pointers stops it.
+  // Errors: those of `make`.
+  std::shared_ptr<CoordinatorCore> share_coordinator(
+      FunctionRef<std::shared_ptr<CoordinatorCore>()> make);
 
   // Makes a number of the coordinator known to `cohort cluster status`; null where it has no server.
   std::function<void(const std::string&, double)> figures() const;
@@ -184,6 +189,9 @@ class ParameterServerCore final : public LocalStrategy {
   std::mutex lead_mutex_;  // held while it takes the ps tasks
   std::atomic<int64_t> generation_{0};
   const int exceptions_;  // that were under way when it was made
+
+  std::mutex shared_mutex_;                // held while the program's coordinator is made
+  std::weak_ptr<CoordinatorCore> shared_;  // guarded by shared_mutex_
 
   mutable std::mutex mutex_;          // guards what follows
   std::map<std::string, int> names_;  // how many variables of each name there are

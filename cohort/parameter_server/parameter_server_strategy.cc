@@ -90,10 +90,6 @@ std::shared_ptr<ParameterServerCore> make_core(const cluster_resolver::ClusterRe
   return ParameterServerCore::make(std::move(setup));
 }
 
-std::unique_ptr<DistributedIterator> pass_over(const DistributedDataset& dataset) {
-  return std::make_unique<DistributedIterator>(dataset.iterator());
-}
-
 }  // namespace
 
 ParameterServerStrategy::ParameterServerStrategy(const cluster_resolver::ClusterResolver& resolver,
@@ -117,15 +113,14 @@ void ParameterServerStrategy::add_dataset_function(
   core_->add_input(name, [fn = std::move(fn), weak = std::weak_ptr<ParameterServerCore>(core_)](
                              const InputContext& context) {
     const ParameterServerStrategy strategy(weak.lock());
-    return pass_over(strategy.distribute_datasets_from_function(
-        [&](const InputContext&) { return fn(context); }));
+    return strategy.distribute_datasets_from_function(
+        [&](const InputContext&) { return fn(context); });
   });
 }
 
 void ParameterServerStrategy::add_distributed_function(
     const std::string& name, std::function<DistributedDataset(const InputContext&)> fn) const {
-  core_->add_input(
-      name, [fn = std::move(fn)](const InputContext& context) { return pass_over(fn(context)); });
+  core_->add_input(name, std::move(fn));
 }
 
 }  // namespace cohort::distribute

@@ -8,6 +8,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
+
 #include "cohort/cluster/resolvers/simple_cluster_resolver.h"
 #include "cohort/cluster/server.h"
 #include "cohort/core/error.h"
@@ -174,12 +176,32 @@ TEST(ParameterServer, ALaterCoordinatorsClosuresCountToo) {
   const auto step = strategy.function("step", [&] { strategy.run([&] { count.assign_add(1); }); });
   for (int i = 1; i <= 3; ++i) {
     const ClusterCoordinator coordinator(strategy);
-    EXPECT_THAT(thrown<FailedPreconditionError>([&] { ClusterCoordinator second(strategy); }),
-                HasSubstr("has a ClusterCoordinator already"));
     for (int k = 0; k < 4; ++k) coordinator.schedule(step);
     coordinator.join();
     EXPECT_EQ(count.value().item<int64_t>(), 4 * i);
   }
+}
+
+// As of TensorFlow's, which gives the same object.
+TEST(ParameterServer, AStrategyHasOneCoordinatorOfManyHandles) {
+  TestingCluster cluster(1, 1);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  const auto one = strategy.function("one", [] { return 1; });
+  auto first = std::make_unique<ClusterCoordinator>(
+      strategy, coordinator::ClusterCoordinatorOptions{.window = 3});
+  const auto iterator =
+      first->create_per_worker_dataset([] { return Dataset::range(9).batch(3); }).iterator();
+  const ClusterCoordinator second(strategy);
+  const ClusterCoordinator third(strategy, {.window = 3});
+  EXPECT_THAT(thrown<FailedPreconditionError>([&] { ClusterCoordinator(strategy, {.window = 4}); }),
+              HasSubstr("other options"));
+  first->schedule([] { throw InvalidArgumentError("of the first"); });
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { second.join(); }), HasSubstr("of the first"));
+  first.reset();  // the others go on
+  const auto rows = second.schedule(
+      [](DistributedIterator& it) { return it.get_next().value(0).tensor().numel(); }, iterator);
+  EXPECT_EQ(third.fetch(rows).tensor().item<int64_t>(), 3);
+  EXPECT_EQ(ClusterCoordinator(third).schedule(one).fetch().tensor().item<int>(), 1);
 }
 
 // Programs of tests make several over the same servers. The iterators of the first are on the workers
@@ -268,6 +290,26 @@ TEST(ParameterServer, LibtorchsErrorsInAFunctionAreShortAndTyped) {
   const auto result = coordinator.schedule(undefined);
   EXPECT_THAT(thrown<InvalidArgumentError>([&] { result.fetch(); }),
               ::testing::AllOf(HasSubstr("undefined"), ::testing::Not(HasSubstr("frame"))));
+}
+
+// Where the original warns, or refuses: there is nothing to warn of.
+TEST(ParameterServer, WithoutACoordinatorStepsRunInTheProgramItself) {
+  TestingCluster cluster(1, 2);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  const auto scope = strategy.scope();
+  const Variable sum(0, {.name = "sum", .aggregation = VariableAggregation::SUM});
+  int64_t total = 0;
+  for (const auto& batch : strategy.experimental_distribute_dataset(Dataset::range(6).batch(2))) {
+    const auto sums = strategy.run(
+        [&](const Tensor& x) {
+          sum.assign_add(x.sum());
+          return x.sum();
+        },
+        batch);
+    total += strategy.reduce(ReduceOp::SUM, sums).item<int64_t>();
+    EXPECT_EQ(sum.value().item<int64_t>(), total);
+  }
+  EXPECT_EQ(total, 15);
 }
 
 TEST(ParameterServer, WhatRunsNowhereIsRefused) {

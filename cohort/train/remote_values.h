@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/core/function_ref.h"
 #include "cohort/core/tensor.h"
 #include "cohort/train/tensor_slice.h"
 
@@ -76,6 +77,11 @@ class RemoteKeeper {
   // does not find it. Errors: as RemoteValues', DataLoss.
   virtual std::unique_ptr<RemoteReads> read(const std::string& prefix, uint32_t index_crc,
                                             const std::vector<RemoteRead>& wanted) = 0;
+  // The same of values that `value_of` reads here, one after another: each has been sent to its process before the
+  // next is read. nullptr: the caller has to bring them to their objects itself. Errors: as RemoteValues',
+  // those of `value_of`.
+  virtual std::unique_ptr<RemoteReads> send(const std::vector<RemoteRead>& wanted,
+                                            FunctionRef<Tensor(const RemoteRead&)> value_of) = 0;
 };
 
 // One value, or one slice of a value.

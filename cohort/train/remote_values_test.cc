@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <optional>
 
 #include "cohort/core/error.h"
@@ -35,12 +36,16 @@ class OtherProcess final : public RemoteKeeper {
   int kept = 0;
   int fetched = 0;
   int read_parts = 0;
+  bool takes_values = false;  // that are sent
+  int sent_parts = 0;
   std::optional<uint32_t> expects_crc;  // of the index that it is asked for; else that of the file
 
   std::unique_ptr<RemoteValues> keep(const std::vector<std::shared_ptr<const RemotePart>>& parts,
                                      std::chrono::milliseconds) override;
   std::unique_ptr<RemoteReads> read(const std::string& prefix, uint32_t index_crc,
                                     const std::vector<RemoteRead>& wanted) override;
+  std::unique_ptr<RemoteReads> send(const std::vector<RemoteRead>& wanted,
+                                    FunctionRef<Tensor(const RemoteRead&)> value_of) override;
 };
 
 class Part final : public RemotePart {
@@ -124,6 +129,17 @@ std::unique_ptr<RemoteReads> OtherProcess::read(const std::string& prefix, uint3
   return std::make_unique<Reads>(*this, values);
 }
 
+std::unique_ptr<RemoteReads> OtherProcess::send(const std::vector<RemoteRead>& wanted,
+                                                FunctionRef<Tensor(const RemoteRead&)> value_of) {
+  if (!takes_values) return nullptr;
+  const Tensor values = at::zeros({3, 2}, int64);
+  for (const RemoteRead& one : wanted) {
+    static_cast<const Part&>(*one.part).of(values).copy_(value_of(one));
+    ++sent_parts;
+  }
+  return std::make_unique<Reads>(*this, values);
+}
+
 class Table final : public Trackable {
  public:
   explicit Table(std::shared_ptr<OtherProcess> process) : process_(std::move(process)) {}
@@ -201,10 +217,28 @@ TEST_F(RemoteValuesTest, OthersReadTheirPartsThemselves) {
   process_->does = Other::kDoesNotSeeTheDirectory;
   expect_restores(path);
   EXPECT_EQ(process_->read_parts, 2);
+  process_->takes_values = true;
+  expect_restores(path);
+  EXPECT_EQ(process_->sent_parts, 2);
   process_->does = Other::kFails;
   const Tensor before = process_->table.clone();
   EXPECT_THAT(thrown<UnavailableError>([&] { checkpoint_.restore(path); }), HasSubstr("is gone"));
   EXPECT_TRUE(at::equal(process_->table, before));
+}
+
+// What was sent is not taken before all of the checkpoint was verified.
+TEST_F(RemoteValuesTest, OfADamagedCheckpointNothingThatWasSentCounts) {
+  const std::string path = checkpoint_.write(directory + "/saved/ckpt");
+  {
+    std::fstream file(path + ".data-00001-of-00002",
+                      std::ios::in | std::ios::out | std::ios::binary);
+    file.put('x');
+  }
+  process_->does = Other::kDoesNotSeeTheDirectory;
+  process_->takes_values = true;
+  process_->table = at::zeros({3, 2}, int64);
+  EXPECT_THROW(checkpoint_.restore(path), DataLossError);
+  EXPECT_TRUE(at::equal(process_->table, at::zeros({3, 2}, int64)));
 }
 
 // An object that is made after the restore.

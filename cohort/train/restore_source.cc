@@ -120,7 +120,7 @@ void NodeSource::read_elsewhere() {
     });
     std::vector<train::RemoteRead> wanted;
     for (auto one = left.begin(); one != others; ++one) wanted.push_back(one->read);
-    if (!read_by(keeper, wanted)) {
+    if (!read_by(keeper, wanted) && !send_by(keeper, wanted)) {
       for (auto one = left.begin(); one != others; ++one) read_here(std::move(*one));
     }
     left.erase(left.begin(), others);
@@ -139,6 +139,27 @@ bool NodeSource::read_by(train::RemoteKeeper& keeper,
   for (const train::RemoteRead& one : wanted) verified_elsewhere_.insert(one.key);
   on_commit([reads] { reads->commit(); });
   return true;
+}
+
+// One value at a time is in this process; fill() verifies them with the rest.
+bool NodeSource::send_by(train::RemoteKeeper& keeper,
+                         const std::vector<train::RemoteRead>& wanted) {
+  const std::shared_ptr<train::RemoteReads> sent =
+      keeper.send(wanted, [this](const train::RemoteRead& one) { return value_of(one); });
+  if (!sent) return false;
+  on_commit([sent] { sent->commit(); });
+  return true;
+}
+
+Tensor NodeSource::value_of(const train::RemoteRead& wanted) const {
+  Tensor value = empty_for_reading(wanted.part->shape(), wanted.part->dtype());
+  if (wanted.slice) {
+    bundle_.read_slice(wanted.key, *wanted.slice, value.data_ptr());
+  } else {
+    bundle_.read(wanted.key, value.data_ptr());
+  }
+  check_booleans(bundle_, wanted.key, value);
+  return value;
 }
 
 void NodeSource::read_here(Remote remote) {

@@ -59,6 +59,8 @@ class NodeSource final : public train::RestoreSource {
   const ObjectGraph::Attribute* find(std::string_view attribute) const;
   const BundleEntry& entry_of(const ObjectGraph::Attribute& attribute) const;
   void read_elsewhere();
+  bool send_by(train::RemoteKeeper& keeper, const std::vector<train::RemoteRead>& wanted);
+  Tensor value_of(const train::RemoteRead& wanted) const;
   void read_here(Remote remote);
   void read_slice_of(const std::string& key, const train::TensorSlice& slice, DType dtype,
                      Take take);

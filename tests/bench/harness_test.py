@@ -7,6 +7,7 @@ import os
 import shutil
 import sys
 import tempfile
+import time
 import types
 import unittest
 from pathlib import Path
@@ -46,6 +47,28 @@ class Turns(unittest.TestCase):
         self.assertEqual(ended.exception.code, harness.EX_SOFTWARE)
         self.assertIn("'train'", errors.getvalue())
         self.assertIn("with 3", errors.getvalue())
+
+
+    def test_each_task_of_a_cluster_has_a_peak(self):
+        task = f"""
+import os, subprocess, sys
+children = []
+for job in ("ps", "worker"):
+    config = '{{"task": {{"type": "%s", "index": 1}}}}' % job
+    children.append(subprocess.Popen([sys.executable, "-c", "import sys; x = b'x' * (32 << 20); sys.stdin.read()"],
+                                     stdin=subprocess.PIPE,
+                                     env={{**os.environ, "TF_CONFIG": config}}))
+{ECHO}
+"""
+        with harness.Worker(sys.executable, "-c", task, pauses=False) as worker:
+            worker.ask("2")
+            deadline = time.monotonic() + 30
+            while time.monotonic() < deadline:
+                peaks = harness.peak_memory(worker.process.pid)
+                if len(peaks) == 2 and all(32 < peak < 500 for peak in peaks.values()):
+                    break
+            self.assertEqual(list(peaks), ["ps 1", "worker 1"])
+            self.assertTrue(all(32 < peak < 500 for peak in peaks.values()), peaks)
 
 
 class Figures(unittest.TestCase):

@@ -89,6 +89,8 @@ void MembershipAgent::set_figure(const std::string& name, double value) {
   core_->set_figure(name, value);
 }
 
+void MembershipAgent::drop_figure(const std::string& name) { core_->drop_figure(name); }
+
 Figures MembershipAgent::figures() const { return core_->figures(); }
 
 void MembershipAgent::report(const std::exception_ptr& error) { core_->report(error); }

@@ -121,6 +121,7 @@ class MembershipAgent {
 
   // Sent with the next heartbeat, for `cohort cluster status`.
   void set_figure(const std::string& name, double value);
+  void drop_figure(const std::string& name);
   Figures figures() const;
   // Tells all other tasks, once this one has registered; they get it in on_error.
   void report(const std::exception_ptr& error);

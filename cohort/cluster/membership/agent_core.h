@@ -34,6 +34,7 @@ class AgentCore : public std::enable_shared_from_this<AgentCore> {
   void leave(const std::string& where, Duration timeout, std::function<void()> done);
   void report(const std::exception_ptr& error);
   void set_figure(const std::string& name, double value);
+  void drop_figure(const std::string& name);
   Figures figures() const;
   // A call that is repeated while the service cannot be reached; `encode` is given how long the
   // service may wait. `done` is called once, at the latest when `timeout` has passed.

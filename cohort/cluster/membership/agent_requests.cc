@@ -129,6 +129,11 @@ void AgentCore::set_figure(const std::string& name, double value) {
   figures_[name] = value;
 }
 
+void AgentCore::drop_figure(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  figures_.erase(name);
+}
+
 Figures AgentCore::figures() const {
   const std::lock_guard lock(mutex_);
   return figures_;

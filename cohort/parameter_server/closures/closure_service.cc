@@ -109,14 +109,15 @@ void ClosureService::answer(size_t method, const CallPtr& call,
 void ClosureService::report(std::chrono::nanoseconds took) {
   ++closures_;
   busy_ += took;
-  figures_.tick([this](FigureReporter::Set set) {
+  figures_.tick([this] {
     const auto now = std::chrono::steady_clock::now();
     const double seconds = std::chrono::duration<double>(now - reported_at_).count();
-    set("closures run", static_cast<double>(closures_));
-    set("closures/s", static_cast<double>(closures_ - reported_closures_) / seconds);
-    set("busy seconds", std::chrono::duration<double>(busy_).count());
-    reported_closures_ = closures_;
+    const auto since =
+        static_cast<double>(closures_ - std::exchange(reported_closures_, closures_));
     reported_at_ = now;
+    return NamedFigures{{"closures run", static_cast<double>(closures_)},
+                        {"closures/s", since / seconds},
+                        {"busy seconds", std::chrono::duration<double>(busy_).count()}};
   });
 }
 
@@ -269,10 +270,8 @@ void ClosureService::make_input(ParameterServerCore& core, const MakeInput& requ
       return;
     }
     const ScopedDatasetFunction no_variables;
-    input.iterator =
-        core.input(request.function)({.num_input_pipelines = core.num_workers(),
-                                      .input_pipeline_id = self_.index,
-                                      .num_replicas_in_sync = core.num_local_replicas()});
+    input.iterator = std::make_unique<distribute::DistributedIterator>(
+        core.input(request.function)(core.input_context(self_.index)).iterator());
   } catch (...) {  // whoever uses it gets the error
     input.error = std::current_exception();
     throw;

@@ -3,11 +3,14 @@
 
 #include <atomic>
 #include <chrono>
+#include <mutex>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "cohort/core/function_ref.h"
 #include "cohort/core/task_id.h"
+#include "cohort/parameter_server/closures/named_figures.h"
 
 namespace cohort::internal {
 
@@ -16,14 +19,16 @@ class FigureReporter {
  public:
   explicit FigureReporter(TaskId self) : self_(std::move(self)) {}
 
-  // Where the last time was a second ago or more: `tell` names figures to the server of this task, which
-  // is in this process.
-  using Set = FunctionRef<void(const std::string& name, double value)>;
-  void tick(FunctionRef<void(Set set)> tell);
+  // Where the last time was a second ago or more: gives the figures to the server of this task, which is in
+  // this process, instead of those before. One that cannot be shown (a variable's name that is no text) is
+  // left out.
+  void tick(FunctionRef<NamedFigures()> figures);
 
  private:
   const TaskId self_;
   std::atomic<std::chrono::steady_clock::time_point> next_{};
+  std::mutex mutex_;
+  std::vector<std::string> told_;  // guarded by mutex_: the names
 };
 
 }  // namespace cohort::internal

@@ -6,6 +6,8 @@
 #include "cohort/core/error.h"
 #include "cohort/core/task.h"
 #include "cohort/core/time_histogram.h"
+#include "cohort/distribute/distributed_dataset.h"
+#include "cohort/distribute/variable_creation.h"
 #include "cohort/parameter_server/coordinator/coordinator_core.h"
 #include "cohort/parameter_server/parameter_server_core.h"
 
@@ -22,6 +24,31 @@ internal::CoordinatorCore& existing(const std::shared_ptr<internal::CoordinatorC
   if (core != nullptr) return *core;
   throw FailedPreconditionError(
       "this ClusterCoordinator was moved from; use the object that it was moved to");
+}
+
+// Of the strategy's, or of a new one with these options.
+std::shared_ptr<internal::CoordinatorCore> coordinator_of(
+    const ParameterServerStrategy& strategy, const ClusterCoordinatorOptions& options) {
+  const auto& core = strategy.parameter_server_core();
+  if (core->role() != internal::ClusterRole::kCoordinator) {
+    throw FailedPreconditionError(
+        "a ClusterCoordinator runs in the cluster's coordinator, the chief; workers and ps tasks "
+        "call Server(resolver).join()");
+  }
+  if (options.window < 1 || options.max_queued < 0) {
+    throw InvalidArgumentError(str("ClusterCoordinatorOptions: window is ", options.window,
+                                   " and must be at least 1, max_queued is ", options.max_queued,
+                                   " and must not be negative"));
+  }
+  if (options.summary_every <= std::chrono::milliseconds(0)) {
+    throw InvalidArgumentError(str("ClusterCoordinatorOptions: summary_every is ",
+                                   options.summary_every.count(), " ms and must be above 0"));
+  }
+  return core->share_coordinator([&] {
+    auto made = std::make_shared<internal::CoordinatorCore>(core, options);
+    made->start();
+    return made;
+  });
 }
 
 }  // namespace
@@ -48,40 +75,33 @@ RemoteValueStatus RemoteValue::status() const {
 }
 
 PerWorkerDataset::PerWorkerDataset(std::shared_ptr<internal::CoordinatorCore> core,
+                                   std::shared_ptr<internal::ParameterServerCore> strategy,
                                    std::string function)
-    : core_(std::move(core)), function_(std::move(function)) {}
+    : core_(std::move(core)), strategy_(std::move(strategy)), function_(std::move(function)) {}
 
 PerWorkerIterator PerWorkerDataset::iterator() const {
   return PerWorkerIterator(core_->make_input(function_));
 }
 
-ClusterCoordinator::ClusterCoordinator(const ParameterServerStrategy& strategy,
-                                       const ClusterCoordinatorOptions& options)
-    : strategy_(std::make_shared<ParameterServerStrategy>(strategy)) {
-  if (strategy.parameter_server_core()->role() != internal::ClusterRole::kCoordinator) {
-    throw FailedPreconditionError(
-        "a ClusterCoordinator runs in the cluster's coordinator, the chief; workers and ps tasks "
-        "call "
-        "Server(resolver).join()");
-  }
-  if (options.window < 1 || options.max_queued < 0) {
-    throw InvalidArgumentError(str("ClusterCoordinatorOptions: window is ", options.window,
-                                   " and must be at least 1, max_queued is ", options.max_queued,
-                                   " and must not be negative"));
-  }
-  core_ = std::make_shared<internal::CoordinatorCore>(strategy.parameter_server_core(), options);
-  core_->start();
+PerReplicaSpec PerWorkerDataset::element_spec() const {
+  const internal::ScopedTask as_worker(internal::Task::named(internal::kWorker, 0));
+  const internal::ScopedDatasetFunction no_variables;
+  return strategy_->input(function_)(strategy_->input_context(0)).element_spec();
 }
 
-ClusterCoordinator::~ClusterCoordinator() {
-  if (core_ != nullptr) core_->stop();
-}
-ClusterCoordinator::ClusterCoordinator(ClusterCoordinator&&) noexcept = default;
-ClusterCoordinator& ClusterCoordinator::operator=(ClusterCoordinator&& other) noexcept {
-  if (core_ != nullptr && core_ != other.core_) core_->stop();
-  core_ = std::move(other.core_);
-  strategy_ = std::move(other.strategy_);
-  return *this;
+ClusterCoordinator::ClusterCoordinator(const ParameterServerStrategy& strategy)
+    : strategy_(std::make_shared<ParameterServerStrategy>(strategy)),
+      core_(coordinator_of(strategy, {})) {}
+
+ClusterCoordinator::ClusterCoordinator(const ParameterServerStrategy& strategy,
+                                       const ClusterCoordinatorOptions& options)
+    : strategy_(std::make_shared<ParameterServerStrategy>(strategy)),
+      core_(coordinator_of(strategy, options)) {
+  if (core_->options() == options) return;
+  throw FailedPreconditionError(
+      "this strategy has a ClusterCoordinator with other options; make the first one with them, or "
+      "end all handles of "
+      "it before");
 }
 
 RemoteValue ClusterCoordinator::schedule_erased(const WorkerFunction& function, Inputs inputs,
@@ -182,8 +202,7 @@ PerWorkerDataset ClusterCoordinator::create_per_worker_dataset(
         str("'", function.name(), "' does not make an input: it must return ",
             "a Dataset or a DistributedDataset, and take an InputContext or ", "nothing"));
   }
-  existing(core_);
-  return {core_, function.name()};
+  return {existing(core_).shared_from_this(), strategy_->parameter_server_core(), function.name()};
 }
 
 std::vector<Structure> ClusterCoordinator::fetch(const std::vector<RemoteValue>& values) const {

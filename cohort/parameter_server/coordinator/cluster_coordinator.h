@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -19,7 +20,9 @@
 #include "cohort/core/structure.h"
 #include "cohort/core/structure_call.h"
 #include "cohort/core/to_structure.h"
+#include "cohort/distribute/values.h"
 #include "cohort/parameter_server/parameter_server_strategy.h"
+#include "cohort/train/summary/summary_writer.h"
 
 namespace cohort::internal {
 class CoordinatorCore;
@@ -83,16 +86,23 @@ class PerWorkerValue {
 // Thread safety: as ClusterCoordinator.
 class COHORT_API PerWorkerDataset {
  public:
-  PerWorkerDataset(std::shared_ptr<internal::CoordinatorCore> core, std::string function);
+  PerWorkerDataset(std::shared_ptr<internal::CoordinatorCore> core,
+                   std::shared_ptr<internal::ParameterServerCore> strategy, std::string function);
   // Lets every worker make its dataset and begin a pass over it; also those that come back after they
   // were lost.
   PerWorkerIterator iterator() const;
+  // Of what a function gets from a worker's iterator: the components' spec. The function that makes the dataset runs
+  // here, as on worker 0.
+  // Errors: what it throws; those of data::Dataset::element_spec; InvalidArgument (it makes variables).
+  PerReplicaSpec element_spec() const;
 
  private:
   std::shared_ptr<internal::CoordinatorCore> core_;
+  std::shared_ptr<internal::ParameterServerCore> strategy_;
   std::string function_;
 };
 
+// Chosen once for each strategy: see ClusterCoordinator.
 struct ClusterCoordinatorOptions {
   // How many closures are on a worker at a time: they run one after another, and the wire's delay
   // hides behind them. Gradients of a window's last closure are that much older.
@@ -117,6 +127,13 @@ struct ClusterCoordinatorOptions {
   // While a call waits and no closure ends, the log says so each time that this has passed: what is
   // under way, on which worker, for how long.
   std::chrono::milliseconds report_after = std::chrono::seconds(30);
+  // Where to record, every so often and at the end, what `cohort cluster status` shows of the coordinator and the ps
+  // tasks: scalars "coordinator/closures queued", "ps 0/variable bytes" and so on, whose step is the number
+  // of closures that have ended. Missing: nowhere.
+  std::optional<summary::SummaryWriter> summary_writer = std::nullopt;
+  std::chrono::milliseconds summary_every = std::chrono::seconds(10);
+
+  bool operator==(const ClusterCoordinatorOptions&) const = default;
 };
 
 // How one closure failed.
@@ -139,6 +156,8 @@ struct WorkerState {
 // a worker's input. Errors: FailedPrecondition (elsewhere).
 COHORT_API int get_current_worker_index();
 
+// A handle, of which a strategy's are all of the same one: a second is made as TensorFlow makes it, and copies are
+// alike. When the last one ends, all that has not ended is cancelled.
 // Thread safety: any thread.
 //
 // Errors: schedule, join and done throw the first error of a function since one was thrown, after they
@@ -147,14 +166,13 @@ COHORT_API int get_current_worker_index();
 // that names it and the last checkpoint, each time: restart from there.
 class COHORT_API ClusterCoordinator {
  public:
-  // One at a time for each strategy. In the coordinator's program.
-  // Errors: FailedPrecondition (this process is no coordinator; the strategy has one already).
-  explicit ClusterCoordinator(const ParameterServerStrategy& strategy,
-                              const ClusterCoordinatorOptions& options = {});
-  // Cancels all that has not ended.
-  ~ClusterCoordinator();
-  ClusterCoordinator(ClusterCoordinator&&) noexcept;
-  ClusterCoordinator& operator=(ClusterCoordinator&&) noexcept;
+  // In the coordinator's program. Of the strategy's coordinator where it has one, whatever its options; else of a new
+  // one with the default options.
+  // Errors: FailedPrecondition (this process is no coordinator; a call of fit, evaluate or predict hands out steps).
+  explicit ClusterCoordinator(const ParameterServerStrategy& strategy);
+  // Errors: also InvalidArgument (no such options), FailedPrecondition (the strategy has a coordinator with others).
+  ClusterCoordinator(const ParameterServerStrategy& strategy,
+                     const ClusterCoordinatorOptions& options);
 
   // Arguments: iterators first, then tensors, numbers, strings, structures, workers' values, and results of functions
   // that were scheduled before (the function then runs once they are there; if one of them fails, it is
@@ -260,7 +278,7 @@ class COHORT_API ClusterCoordinator {
   std::string new_input_name() const;
 
   std::shared_ptr<const ParameterServerStrategy> strategy_;
-  std::shared_ptr<internal::CoordinatorCore> core_;
+  std::shared_ptr<internal::CoordinatorCore> core_;  // which the last of these stops
 };
 
 }  // namespace cohort::distribute::coordinator

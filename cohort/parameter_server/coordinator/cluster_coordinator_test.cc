@@ -19,11 +19,13 @@
 #include "cohort/core/error.h"
 #include "cohort/core/monitoring.h"
 #include "cohort/core/testing_errors.h"
+#include "cohort/data/testing_files.h"
 #include "cohort/parameter_server/coordinator/coordinator_core.h"
 #include "cohort/parameter_server/parameter_server_core.h"
 #include "cohort/parameter_server/parameter_server_strategy.h"
 #include "cohort/parameter_server/testing_cluster.h"
 #include "cohort/parameter_server/testing_gate.h"
+#include "cohort/train/summary/testing_events.h"
 
 namespace cohort::distribute {
 namespace {
@@ -204,6 +206,109 @@ TEST(ClusterCoordinator, MakesDatasetsFromEveryForm) {
             4u);
   EXPECT_THAT(thrown<FailedPreconditionError>([] { coordinator::get_current_worker_index(); }),
               HasSubstr("runs no function of a worker"));
+}
+
+TEST(ClusterCoordinator, DatasetsSayWhatTheirElementsAre) {
+  TestingCluster cluster(2, 1);
+  const ParameterServerStrategy strategy(cluster.resolver(), {.worker_devices = {"CPU:0"}});
+  const ClusterCoordinator coordinator(strategy);
+  const auto make = [] { return Dataset::range(10).batch(4, {.drop_remainder = true}); };
+  const PerReplicaSpec expected{make().element_spec(), 1};
+  EXPECT_EQ(coordinator.create_per_worker_dataset(make()).element_spec(), expected);
+  EXPECT_EQ(coordinator.create_per_worker_dataset(make).element_spec(), expected);
+  std::atomic<int> runs{0};
+  const auto of_worker = coordinator.create_per_worker_dataset([&](const InputContext& context) {
+    ++runs;
+    EXPECT_EQ(context.input_pipeline_id, coordinator::get_current_worker_index());
+    return strategy.experimental_distribute_dataset(make());
+  });
+  EXPECT_EQ(of_worker.element_spec(), expected);
+  EXPECT_EQ(runs, 1);  // here, and on no worker
+  const auto fails = coordinator.create_per_worker_dataset(
+      []() -> Dataset { throw NotFoundError("no such file"); });
+  EXPECT_THAT(thrown<NotFoundError>([&] { (void)fails.element_spec(); }),
+              HasSubstr("no such file"));
+  const auto variable = coordinator.create_per_worker_dataset([] {
+    const Variable v(1.f);
+    return Dataset::range(1).batch(1);
+  });
+  EXPECT_THROW((void)variable.element_spec(), InvalidArgumentError);
+}
+
+TEST(ClusterCoordinator, DatasetsOfWorkersKeepTheirOptions) {
+  TestingCluster cluster(2, 1);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  const ClusterCoordinator coordinator(strategy);
+  const Dataset made_outside = Dataset::range(8).batch(1);
+  const auto elements = [&](data::AutoShardPolicy policy) {
+    data::Options options;
+    options.experimental_distribute.auto_shard_policy = policy;
+    const auto dataset = coordinator.create_per_worker_dataset([=](const InputContext& context) {
+      return strategy.experimental_distribute_dataset(made_outside.with_options(options))
+          .auto_shard(context.num_input_pipelines, context.input_pipeline_id);
+    });
+    return number(coordinator.schedule(
+        [](DistributedIterator& it) {
+          int64_t count = 0;
+          while (it.next()) ++count;
+          return count;
+        },
+        dataset.iterator()));
+  };
+  EXPECT_EQ(elements(data::AutoShardPolicy::DATA), 4);
+  EXPECT_EQ(elements(data::AutoShardPolicy::OFF), 8);
+}
+
+class CoordinatorSummaries : public data::FilesTest {};
+
+TEST_F(CoordinatorSummaries, ShowWhatTheClusterDoes) {
+  TestingCluster cluster(2, 1);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  const auto scope = strategy.scope();
+  const Variable table(at::zeros({1000}), {.name = "table"});
+  const Variable bias(at::zeros({10}), {.name = "bias"});
+  const auto writer = summary::create_file_writer(directory);
+  const auto read = [&] {
+    writer.flush();
+    return internal::read_events(internal::posix_file_system(), writer.path());
+  };
+  const auto values_of = [](const std::vector<internal::ReadEvent>& events, const char* tag) {
+    std::vector<std::pair<int64_t, float>> values;
+    for (const auto& event : events) {
+      if (event.tag == tag) values.emplace_back(event.step, event.numbers<float>().at(0));
+    }
+    return values;
+  };
+  int64_t scheduled = 0;
+  {
+    const ClusterCoordinator coordinator(
+        strategy, {.summary_writer = writer, .summary_every = std::chrono::milliseconds(5)});
+    const auto deadline = std::chrono::steady_clock::now() + seconds(30);
+    do {
+      coordinator.schedule([&] { strategy.run([&] { bias.assign_add(at::ones({10})); }); });
+      coordinator.join();
+      ++scheduled;
+    } while (values_of(read(), "ps 0/operations applied").size() < 2 &&
+             std::chrono::steady_clock::now() < deadline);
+  }
+  const auto events = read();
+  for (const auto& [step, bytes] : values_of(events, "ps 0/variable bytes")) {
+    EXPECT_EQ(bytes, 4040);
+  }
+  EXPECT_EQ(values_of(events, "ps 0/bytes of table").at(0).second, 4000);
+  EXPECT_EQ(values_of(events, "ps 0/bytes of bias").at(0).second, 40);
+  EXPECT_GT(values_of(events, "ps 0/bytes received").back().second, 0);
+  // The last ones are of the coordinator's end.
+  const auto last = std::pair(scheduled, static_cast<float>(scheduled));
+  EXPECT_EQ(values_of(events, "coordinator/closures done").back(), last);
+  EXPECT_EQ(values_of(events, "coordinator/worker 0 done").back().second +
+                values_of(events, "coordinator/worker 1 done").back().second,
+            static_cast<float>(scheduled));
+  for (const char* tag : {"coordinator/closures queued", "coordinator/closures in flight",
+                          "coordinator/closures retried", "coordinator/worker 1 retried"}) {
+    EXPECT_EQ(values_of(events, tag).back(), std::pair(scheduled, 0.f)) << tag;
+  }
+  EXPECT_FALSE(values_of(events, "coordinator/closures/s").empty());
 }
 
 TEST(ClusterCoordinator, EachWorkerHasValuesOfItsOwn) {

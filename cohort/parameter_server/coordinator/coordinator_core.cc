@@ -77,7 +77,11 @@ CoordinatorCore::CoordinatorCore(CoordinatorSurroundings surroundings, const Opt
                                    .grace = options_.ps_grace,
                                    .tolerated_failures = options_.tolerated_ps_failures,
                                    .last_checkpoint = surroundings_.last_checkpoint})),
-      workers_(static_cast<size_t>(surroundings_.num_workers)) {}
+      workers_(static_cast<size_t>(surroundings_.num_workers)) {
+  if (options_.summary_writer) {
+    summaries_ = std::make_shared<FigureSummaries>(*options_.summary_writer);
+  }
+}
 
 ClosureQueue::Options CoordinatorCore::queue_options() {
   return {.max_queued = static_cast<size_t>(options_.max_queued),
@@ -107,31 +111,9 @@ void CoordinatorCore::start() {
   ps_watch_->start(
       if_alive([](CoordinatorCore& self, const std::exception_ptr& error) { self.end(error); }));
   for (size_t worker = 0; worker < workers_.size(); ++worker) take(worker);
-  if (surroundings_.set_figure) tell_figures(0);
-}
-
-void CoordinatorCore::tell_figures(int64_t done_before) {
-  constexpr size_t kMostWorkersByName = 32;
-  const auto set = [&](const std::string& name, auto value) {
-    surroundings_.set_figure(name, static_cast<double>(value));
-  };
-  set("closures queued", queue_.queued());
-  set("closures in flight", queue_.in_flight());
-  int64_t done = 0, retried = 0;
-  const std::vector<WorkerState> states = workers();
-  for (size_t i = 0; i < states.size(); ++i) {
-    done += states[i].done;
-    retried += states[i].retried;
-    if (i >= kMostWorkersByName) continue;
-    set(str("worker ", i, " in flight"), states[i].in_flight);
-    set(str("worker ", i, " done"), states[i].done);
-    set(str("worker ", i, " retried"), states[i].retried);
-  }
-  set("closures done", done);
-  set("closures retried", retried);
-  set("closures/s", done - done_before);
-  wake_after(std::chrono::seconds(1),
-             if_alive([done](CoordinatorCore& self) { self.tell_figures(done); }));
+  const Counted now = count();
+  if (surroundings_.set_figure) tell_figures(now);
+  if (summaries_) record_summaries(now);
 }
 
 void CoordinatorCore::stop() {
@@ -139,6 +121,11 @@ void CoordinatorCore::stop() {
     const std::lock_guard lock(mutex_);
     if (std::exchange(stopped_, true)) return;
   }
+  const Counted now = count();  // since then there are none
+  if (surroundings_.set_figure) {
+    for (const auto& [name, value] : figures(now)) surroundings_.set_figure(name, value);
+  }
+  if (summaries_) summaries_->record("coordinator", now.done, figures(now));
   ps_watch_->stop();
   own_clock_.reset();
   queue_.stop();

@@ -15,8 +15,10 @@
 #include "cohort/cluster/rpc/clock.h"
 #include "cohort/cluster/rpc/system_clock.h"
 #include "cohort/core/task_id.h"
+#include "cohort/parameter_server/closures/named_figures.h"
 #include "cohort/parameter_server/coordinator/closure_queue.h"
 #include "cohort/parameter_server/coordinator/cluster_coordinator.h"
+#include "cohort/parameter_server/coordinator/figure_summaries.h"
 #include "cohort/parameter_server/coordinator/input_handle.h"
 #include "cohort/parameter_server/coordinator/ps_watch.h"
 #include "cohort/parameter_server/leadership/coordinator_fence.h"
@@ -57,6 +59,7 @@ class CoordinatorCore : public std::enable_shared_from_this<CoordinatorCore> {
   // Takes the workers and watches all tasks; the first of the calls below does it, too.
   void start();
 
+  const Options& options() const { return options_; }
   ClosureQueue& queue() { return queue_; }
   // An argument may be the result of another closure, which is put in when it is there.
   struct Argument {
@@ -111,7 +114,17 @@ class CoordinatorCore : public std::enable_shared_from_this<CoordinatorCore> {
 
   ClosureQueue::Options queue_options();
   void report(const std::string& text) const;
-  void tell_figures(int64_t done_before);
+  // Closures that have ended, at a time.
+  struct Counted {
+    int64_t done = 0;
+    rpc::Clock::Time at = {};
+  };
+  Counted count() const;
+  // Closures a second are those since then; of no time there are none.
+  NamedFigures figures(const Counted& since) const;
+  // Each calls itself again.
+  void tell_figures(const Counted& since);
+  void record_summaries(const Counted& since);
   // Tells the workers what nobody holds any more, now and then while there are inputs.
   void drop_inputs_later();
   // Returns whether there are inputs that somebody holds.
@@ -165,6 +178,7 @@ class CoordinatorCore : public std::enable_shared_from_this<CoordinatorCore> {
   rpc::Clock& clock_;
   ClosureQueue queue_;
   const std::shared_ptr<PsWatch> ps_watch_;
+  std::shared_ptr<FigureSummaries> summaries_;  // null: none are wanted
 
   mutable std::mutex mutex_;  // guards what follows; taken before the queue's
   std::vector<Worker> workers_;

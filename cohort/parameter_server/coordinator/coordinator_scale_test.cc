@@ -12,6 +12,7 @@
 #include <mutex>
 #include <set>
 
+#include "cohort/cluster/membership/limits.h"
 #include "cohort/core/error.h"
 #include "cohort/distribute/structure_message.h"
 #include "cohort/parameter_server/coordinator/coordinator_core.h"
@@ -114,13 +115,15 @@ int threads() {
 }
 
 struct Coordinator {
-  explicit Coordinator(int workers) {
+  using SetFigure = std::function<void(const std::string& name, double value)>;
+  explicit Coordinator(int workers, SetFigure set_figure = nullptr) {
     for (int i = 0; i < workers; ++i) add({"worker", i});
     add({"ps", 0});
     CoordinatorSurroundings around;
     around.num_workers = workers;
     around.num_ps = 1;
     around.channel = [this](const TaskId& task) { return channels.at(task); };
+    around.set_figure = std::move(set_figure);
     distribute::coordinator::ClusterCoordinatorOptions options;
     options.window = 8;
     core = std::make_shared<CoordinatorCore>(around, options);
@@ -160,6 +163,20 @@ TEST(CoordinatorScale, AThousandWorkersOnOneThread) {
   EXPECT_GT(least, 0);
   std::printf("1000 stub workers: %.0f closures/s on one core, %.0f bytes a worker\n",
               kClosures / took, per_worker);
+}
+
+TEST(CoordinatorScale, HasNoMoreFiguresThanATaskMay) {
+  constexpr size_t kOfTheProgram = 16;
+  std::mutex mutex;
+  std::set<std::string> names;
+  {
+    const Coordinator coordinator(1000, [&](const std::string& name, double) {
+      const std::lock_guard lock(mutex);
+      names.insert(name);
+    });
+  }
+  EXPECT_LE(names.size() + kOfTheProgram, membership::kMostFigures);
+  EXPECT_EQ(names.count("worker 31 retried"), 1u);
 }
 
 TEST(CoordinatorScale, AHundredThatDieAtOnceAreReplacedWithinASecond) {

@@ -6,6 +6,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
 #include "cohort/core/wire.h"
+#include "cohort/parameter_server/store/message_parts.h"
 
 namespace cohort::internal {
 namespace {
@@ -206,6 +207,35 @@ ReadPartsReply decode_read_parts_reply(const rpc::Message& message) {
     if (in.field() == kFound) reply.found = in.varint() != 0;
   }
   return reply;
+}
+
+rpc::Message encode(const SendPartRequest& request) {
+  WireWriter out;
+  out.varint(kReadId, request.id);
+  WireWriter fields;
+  fields.varint(kPartVariable, static_cast<uint64_t>(request.part.key.variable))
+      .varint(kPartShard, static_cast<uint64_t>(request.part.key.shard))
+      .bytes(kPartNewShard, request.part.new_shard);
+  out.bytes(kPart, fields.str());
+  TensorWriter tensors;
+  tensors.add(request.part.value);
+  return std::move(tensors).message(out);
+}
+
+SendPartRequest decode_send_part(const rpc::Message& message) {
+  constexpr char kWhat[] = "a restored value";
+  StoreMessageReader reader(message, kWhat);
+  SendPartRequest request;
+  WireReader in = reader.request();
+  while (in.next()) {
+    if (in.field() == kReadId) request.id = in.varint();
+    if (in.field() != kPart) continue;
+    const ReadPartsRequest::Part part = decode_part(in.bytes(), kWhat);
+    request.part.key = part.key;
+    request.part.new_shard = part.new_shard;
+  }
+  request.part.value = reader.next_tensor();
+  return request;
 }
 
 }  // namespace cohort::internal

@@ -61,18 +61,27 @@ struct ReadPartsReply {
   bool found = false;  // that checkpoint
 };
 
-// Errors of the decoders: DataLoss (a message that is none of these).
+// A value for a shard, beside those that have come under `id`: as ReadPartsRequest, of a checkpoint that the ps task does
+// not find.
+struct SendPartRequest {
+  uint64_t id = 0;
+  VariableStore::NewValue part;
+};
+
+// Errors of the decoders: DataLoss (a message that is none of these); of a value that was sent, InvalidArgument.
 rpc::Message encode(const KeepRequest& request);
 rpc::Message encode(const WriteKeptRequest& request);
 rpc::Message encode(const WriteKeptReply& reply);
 rpc::Message encode(const KeptRequest& request);
 rpc::Message encode(const ReadPartsRequest& request);
 rpc::Message encode(const ReadPartsReply& reply);
+rpc::Message encode(const SendPartRequest& request);
 KeepRequest decode_keep(const rpc::Message& message);
 WriteKeptRequest decode_write_kept(const rpc::Message& message);
 WriteKeptReply decode_write_kept_reply(const rpc::Message& message);
 KeptRequest decode_kept(const rpc::Message& message);
 ReadPartsRequest decode_read_parts(const rpc::Message& message);
 ReadPartsReply decode_read_parts_reply(const rpc::Message& message);
+SendPartRequest decode_send_part(const rpc::Message& message);
 
 }  // namespace cohort::internal

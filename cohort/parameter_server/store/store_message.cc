@@ -28,7 +28,7 @@ enum CreateField : uint32_t {
 
 enum EntryField : uint32_t { kEntry = 1 };
 enum EntryPart : uint32_t { kEntryVariable = 1, kEntryShard, kEntryVersion, kEntryHasValue };
-enum LoadField : uint32_t { kLoadNumber = 1, kLoadLargest = 2 };
+enum LoadField : uint32_t { kLoadNumber = 1, kLoadLargestName, kLoadLargestBytes };
 
 void write_known(const KnownShard& known, WireWriter& out, TensorWriter& tensors) {
   out.varint(kKnownKind, static_cast<uint64_t>(known.values.kind))
@@ -47,7 +47,7 @@ bool read_known(WireReader& in, KnownShard& known, const StoreMessageReader& rea
   switch (in.field()) {
     case kKnownKind: {
       const uint64_t kind = in.varint();
-      if (kind > static_cast<uint64_t>(distribute::KnownValues::Kind::kNormal)) {
+      if (kind > static_cast<uint64_t>(distribute::KnownValues::Kind::kTruncatedNormal)) {
         reader.fail("has values of an unknown kind");
       }
       known.values.kind = static_cast<distribute::KnownValues::Kind>(kind);
@@ -83,7 +83,8 @@ void check_known(const KnownShard& known, const StoreMessageReader& reader) {
   constexpr int64_t kMostBytes = int64_t{1} << 40;
   constexpr size_t kMostDimensions = 64;
   int64_t bytes = static_cast<int64_t>(c10::elementSize(known.dtype));
-  bool fits = known.first >= 0 && known.shape.size() <= kMostDimensions;
+  bool fits =
+      known.first >= 0 && known.first <= kMostBytes && known.shape.size() <= kMostDimensions;
   for (const int64_t size : known.shape) {
     fits = fits && size >= 0 && !__builtin_mul_overflow(bytes, size, &bytes) && bytes <= kMostBytes;
   }
@@ -241,22 +242,30 @@ rpc::Message encode(const VariableStore::Load& load) {
   WireWriter out;
   for (const int64_t number :
        {load.shards, load.bytes, load.operations, load.repeated, load.values_read, load.rows_read,
-        load.bytes_read, load.largest_bytes, load.updates, load.staleness}) {
+        load.bytes_read, load.updates, load.staleness, load.refused, load.bytes_received,
+        load.bytes_sent}) {
     out.varint(kLoadNumber, static_cast<uint64_t>(number));
   }
-  out.bytes(kLoadLargest, load.largest);
+  for (const auto& [name, bytes] : load.largest) {
+    out.bytes(kLoadLargestName, name).varint(kLoadLargestBytes, static_cast<uint64_t>(bytes));
+  }
   return {.control = out.str()};
 }
 
 VariableStore::Load decode_load(const rpc::Message& message) {
   VariableStore::Load load;
-  int64_t* const numbers[] = {
-      &load.shards,    &load.bytes,      &load.operations,    &load.repeated, &load.values_read,
-      &load.rows_read, &load.bytes_read, &load.largest_bytes, &load.updates,  &load.staleness};
+  int64_t* const numbers[] = {&load.shards,     &load.bytes,          &load.operations,
+                              &load.repeated,   &load.values_read,    &load.rows_read,
+                              &load.bytes_read, &load.updates,        &load.staleness,
+                              &load.refused,    &load.bytes_received, &load.bytes_sent};
   size_t next = 0;
   WireReader in(message.control, "the load of a store");
   while (in.next()) {
-    if (in.field() == kLoadLargest) load.largest = in.bytes();
+    if (in.field() == kLoadLargestName) load.largest.push_back({std::string(in.bytes()), 0});
+    if (in.field() == kLoadLargestBytes && !load.largest.empty()) {
+      load.largest.back().bytes = static_cast<int64_t>(in.varint());
+      continue;
+    }
     if (in.field() != kLoadNumber) continue;
     const auto number = static_cast<int64_t>(in.varint());
     if (next < std::size(numbers)) *numbers[next++] = number;

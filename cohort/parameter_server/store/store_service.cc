@@ -11,6 +11,7 @@
 #include "cohort/core/task.h"
 #include "cohort/distribute/known_values.h"
 #include "cohort/parameter_server/store/kept_message.h"
+#include "cohort/parameter_server/store/load_figures.h"
 #include "cohort/parameter_server/store/read_parts.h"
 #include "cohort/parameter_server/store/write_kept.h"
 
@@ -34,6 +35,7 @@ enum StoreMethod : size_t {
   kReadKept,
   kDropKept,
   kReadParts,
+  kSendPart,
   kAdoptParts,
   kDropParts
 };
@@ -70,6 +72,10 @@ constexpr rpc::MethodSpec kStoreMethods[] = {
      .callers = rpc::Role::kCoordinator,
      .fenced = false,
      .max_control_bytes = kMostControlBytes},
+    {.name = "send_part",
+     .callers = rpc::Role::kCoordinator,
+     .max_bulk_bytes = kMostStoreBytes,
+     .fenced = false},
     {.name = "adopt_parts", .callers = rpc::Role::kCoordinator, .fenced = false},
     {.name = "drop_parts", .callers = rpc::Role::kCoordinator, .fenced = false},
 };
@@ -122,7 +128,7 @@ void StoreService::run(size_t method, rpc::Call& call) const {
     bytes_in_ += static_cast<int64_t>(call.request().bulk_bytes());
     bytes_out_ += static_cast<int64_t>(reply.bulk_bytes());
     call.reply(std::move(reply));
-    report();
+    figures_.tick([this] { return figures_of(load()); });
   } catch (...) {
     const std::exception_ptr thrown = std::current_exception();
     const ErrorRecord error = record_error(thrown);
@@ -130,24 +136,12 @@ void StoreService::run(size_t method, rpc::Call& call) const {
   }
 }
 
-void StoreService::report() const {
-  figures_.tick([this](FigureReporter::Set set) {
-    const VariableStore::Load load = store_->load();
-    set("variable shards", static_cast<double>(load.shards));
-    set("variable bytes", static_cast<double>(load.bytes));
-    if (!load.largest.empty()) {
-      set("bytes of the largest, " + load.largest, static_cast<double>(load.largest_bytes));
-    }
-    set("operations applied", static_cast<double>(load.operations));
-    if (load.updates > 0) {
-      set("mean staleness",
-          static_cast<double>(load.staleness) / static_cast<double>(load.updates));
-    }
-    set("pushes repeated", static_cast<double>(load.repeated));
-    set("stale calls refused", static_cast<double>(fence_->refused()));
-    set("bytes received", static_cast<double>(bytes_in_));
-    set("bytes sent", static_cast<double>(bytes_out_));
-  });
+VariableStore::Load StoreService::load() const {
+  VariableStore::Load load = store_->load();
+  load.refused = static_cast<int64_t>(fence_->refused());
+  load.bytes_received = bytes_in_;
+  load.bytes_sent = bytes_out_;
+  return load;
 }
 
 rpc::Message StoreService::pass_and_answer(size_t method, const rpc::Call& call) const {
@@ -188,7 +182,7 @@ rpc::Message StoreService::answer(size_t method, const rpc::Message& request) co
       return encode(values_of(both.read, both.rows));
     }
     case kLoad:
-      return encode(store_->load());
+      return encode(load());
     case kKeep: {
       const KeepRequest keep = decode_keep(request);
       store_->keep(keep.id, keep.keys);
@@ -215,6 +209,12 @@ rpc::Message StoreService::answer(size_t method, const rpc::Message& request) co
       auto values = read_parts(posix_file_system(), *store_, wanted);
       if (values) store_->prepare(wanted.id, std::move(*values));
       return encode(ReadPartsReply{.found = values.has_value()});
+    }
+    case kSendPart: {
+      SendPartRequest sent = decode_send_part(request);
+      sent.part.value = sent.part.value.clone();  // it lies in the message
+      store_->prepare_more(sent.id, std::move(sent.part));
+      return {.control = ""};
     }
     case kAdoptParts:
       store_->adopt(decode_kept(request).id);

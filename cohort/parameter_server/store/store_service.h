@@ -17,7 +17,7 @@
 namespace cohort::internal {
 
 // Methods: "create", "read", "rows", "apply", "push_pull", "load" (store_message.h); "keep", "write_kept",
-// "read_kept", "drop_kept", "read_parts", "adopt_parts", "drop_parts" (kept_message.h). They run on threads of the service's own, for `self`, writing
+// "read_kept", "drop_kept", "read_parts", "send_part", "adopt_parts", "drop_parts" (kept_message.h). They run on threads of the service's own, for `self`, writing
 // files on one; small ones run where they arrive, if that is a thread for their caller alone. What changes
 // variables must pass the fence.
 class StoreService final : public rpc::Service, public ServedTask {
@@ -37,7 +37,7 @@ class StoreService final : public rpc::Service, public ServedTask {
   rpc::Message answer(size_t method, const rpc::Message& request) const;
   void apply(const ApplyRequest& push) const;
   ReadReply values_of(const ReadRequest& read, const RowsRequest& rows) const;
-  void report() const;
+  VariableStore::Load load() const;
   rpc::Message pass_and_answer(size_t method, const rpc::Call& call) const;
 
   const TaskId self_;

@@ -320,6 +320,18 @@ void VariableStore::prepare(uint64_t id, std::vector<NewValue> values) {
   prepared_[id] = std::move(values);
 }
 
+void VariableStore::prepare_more(uint64_t id, NewValue value) {
+  if (value.new_shard.empty()) {
+    const ShardPtr shard = find(value.key);
+    const std::lock_guard lock(shard->mutex);
+    check_same_form(shard->name, "the restored value", value.value, shard->value);
+  } else {
+    has(value.key, value.new_shard, value.value.sizes(), value.value.scalar_type());
+  }
+  const std::lock_guard lock(kept_mutex_);
+  prepared_[id].push_back(std::move(value));
+}
+
 void VariableStore::adopt(uint64_t id) {
   std::vector<NewValue> values;
   {
@@ -354,6 +366,7 @@ void VariableStore::drop_prepared(uint64_t id) {
 }
 
 VariableStore::Load VariableStore::load() const {
+  constexpr size_t kLargest = 3;
   Load load;
   {
     const std::shared_lock lock(mutex_);
@@ -362,10 +375,10 @@ VariableStore::Load VariableStore::load() const {
       ++load.shards;
       const auto bytes = static_cast<int64_t>(shard->value.nbytes());
       load.bytes += bytes;
-      if (bytes > load.largest_bytes) {
-        load.largest = shard->name;
-        load.largest_bytes = bytes;
-      }
+      const auto place = std::find_if(load.largest.begin(), load.largest.end(),
+                                      [bytes](const auto& other) { return other.bytes < bytes; });
+      load.largest.insert(place, {shard->name, bytes});
+      if (load.largest.size() > kLargest) load.largest.pop_back();
     }
   }
   const std::lock_guard lock(tokens_mutex_);

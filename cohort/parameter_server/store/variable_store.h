@@ -107,6 +107,9 @@ class VariableStore {
   // Values that shards are to have, until `id` is adopted or dropped; each of its shard's shape and dtype.
   // Again with an id that is known: instead of what it was.
   void prepare(uint64_t id, std::vector<NewValue> values);
+  // One more. Errors: NotFound (no such shard), InvalidArgument (another shape or dtype, or name, than that of the shard
+  // that is there).
+  void prepare_more(uint64_t id, NewValue value);
   // The shards have them now; new ones are made, but for those that have come to be meanwhile.
   // Errors: NotFound (no such id, or shard); InvalidArgument, as create.
   void adopt(uint64_t id);
@@ -116,17 +119,26 @@ class VariableStore {
   struct Load {
     int64_t shards = 0;
     int64_t bytes = 0;
-    int64_t operations = 0;    // applied so far
-    int64_t repeated = 0;      // refused by their token
-    int64_t values_read = 0;   // whole shards
-    int64_t rows_read = 0;     // by read_rows
-    int64_t bytes_read = 0;    // of both
-    std::string largest = {};  // the name of the largest shard
-    int64_t largest_bytes = 0;
+    int64_t operations = 0;   // applied so far
+    int64_t repeated = 0;     // refused by their token
+    int64_t values_read = 0;  // whole shards
+    int64_t rows_read = 0;    // by read_rows
+    int64_t bytes_read = 0;   // of both
+    struct Size {
+      std::string name;
+      int64_t bytes = 0;
+      bool operator==(const Size&) const = default;
+    };
+    std::vector<Size> largest = {};  // the three largest shards, the largest first
     // Updates by gradients of a known version, and how many operations on their shards, together, had
     // come between that version and the update.
     int64_t updates = 0;
     int64_t staleness = 0;
+    // Of the task that serves the store, since it began.
+    int64_t refused = 0;  // calls of an earlier coordinator, or of a worker that was given up
+    int64_t bytes_received = 0;
+    int64_t bytes_sent = 0;
+    bool operator==(const Load&) const = default;
   };
   Load load() const;
   // Forgets everything: another program begins. Its versions begin with `first_version`, so that

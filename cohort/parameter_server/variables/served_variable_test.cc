@@ -268,9 +268,9 @@ TEST_F(ServedVariableTest, OfAnotherStrategyIsNoPlace) {
 
 TEST_F(ServedVariableTest, KnownInitialValuesAreMadeOnThePsTasks) {
   const auto scope = strategy_.scope();
-  for (const auto kind :
-       {KnownValues::Kind::kConstant, KnownValues::Kind::kUniform, KnownValues::Kind::kNormal}) {
-    for (const DType dtype : {float32, DType(at::kHalf)}) {
+  for (const auto kind : {KnownValues::Kind::kConstant, KnownValues::Kind::kUniform,
+                          KnownValues::Kind::kNormal, KnownValues::Kind::kTruncatedNormal}) {
+    for (const DType dtype : {float32, float64, DType(at::kHalf)}) {
       const KnownValues known{
           .kind = kind, .first = 0.5, .second = 2, .seed = 7, .stream = 1, .position = 6};
       const VariableInitializer initializer(

@@ -106,6 +106,8 @@ class COHORT_API SummaryWriter {
   void close() const;
   // The file; empty for a writer that writes nothing.
   std::string path() const;
+  // Whether both are handles of one.
+  bool operator==(const SummaryWriter&) const = default;
 
  private:
   std::shared_ptr<internal::EventWriter> writer_;  // null: writes nothing
