@@ -148,8 +148,8 @@ class COHORT_API ModelHandle : public layers::LayerHandle {
   bool stop_training() const;
   void set_stop_training(bool stop) const;
 
-  // Writes and reads the weights, as train::Checkpoint. Errors: as Checkpoint::write and read;
-  // load_weights: InvalidArgument (a weight of the model is missing in the file).
+  // The weights alone as a train::Checkpoint, which becomes the latest of its directory. Errors: as
+  // Checkpoint::write and read; load_weights: InvalidArgument (the file lacks one of the model's weights).
   void save_weights(const std::string& path) const;
   void load_weights(const std::string& path) const;
 

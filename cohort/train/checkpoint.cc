@@ -7,7 +7,35 @@
 #include "cohort/train/checkpoint_numbers.h"
 #include "cohort/train/checkpoint_state.h"
 
-namespace cohort::train {
+namespace cohort {
+namespace internal {
+namespace {
+
+// The state file of the directory names this checkpoint, and no other.
+std::function<std::string(const std::string& path)> becoming_the_latest(FileSystem& files) {
+  return [&files](const std::string& path) {
+    CheckpointState state;
+    state.model_checkpoint_path = path;
+    state.all_model_checkpoint_paths = {path};
+    write_checkpoint_state(files, parent_directory(path), state);
+    return std::string();
+  };
+}
+
+}  // namespace
+
+std::string write_as_latest(const train::Checkpoint& checkpoint, const std::string& path,
+                            const train::CheckpointOptions& options) {
+  CheckpointImpl& impl = checkpoint.impl();
+  SaveJob job;
+  job.begin = [&path] { return path; };
+  job.then = becoming_the_latest(impl.files());
+  return impl.write(job, options);
+}
+
+}  // namespace internal
+
+namespace train {
 
 Checkpoint::Checkpoint(std::vector<NamedObject> objects)
     : impl_(std::make_shared<internal::CheckpointImpl>(nullptr, std::move(objects))) {}
@@ -22,13 +50,7 @@ std::string Checkpoint::save(const std::string& file_prefix,
   job.begin = [this, &file_prefix] {
     return internal::str(file_prefix, "-", impl_->save_counter().next());
   };
-  job.then = [&files = impl_->files()](const std::string& path) {
-    internal::CheckpointState state;
-    state.model_checkpoint_path = path;
-    state.all_model_checkpoint_paths = {path};
-    internal::write_checkpoint_state(files, internal::parent_directory(path), state);
-    return std::string();
-  };
+  job.then = internal::becoming_the_latest(impl_->files());
   return impl_->write(job, options);
 }
 
@@ -56,9 +78,9 @@ std::optional<std::string> latest_checkpoint(const std::string& directory,
   return internal::find_latest(internal::posix_file_system(), directory, options);
 }
 
-}  // namespace cohort::train
+}  // namespace train
 
-namespace cohort::internal {
+namespace internal {
 
 void use_file_system(const train::Checkpoint& checkpoint, FileSystem& files) {
   checkpoint.impl().use(files);
@@ -96,4 +118,5 @@ std::optional<std::string> find_latest(FileSystem& files, const std::string& dir
   return highest;
 }
 
-}  // namespace cohort::internal
+}  // namespace internal
+}  // namespace cohort

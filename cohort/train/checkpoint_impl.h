@@ -133,6 +133,11 @@ class CheckpointImpl {
   HomePtr<BackgroundSaver> saver_{new BackgroundSaver};
 };
 
+// As Checkpoint::write, and the checkpoint becomes the latest of its directory: what Keras's save_weights
+// writes.
+std::string write_as_latest(const train::Checkpoint& checkpoint, const std::string& path,
+                            const train::CheckpointOptions& options = {});
+
 // See train::latest_checkpoint.
 std::optional<std::string> find_latest(FileSystem& files, const std::string& directory,
                                        const train::LatestOptions& options = {});

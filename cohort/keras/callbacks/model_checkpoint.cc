@@ -4,6 +4,7 @@
 #include "cohort/keras/callbacks/file_name.h"
 #include "cohort/keras/model.h"
 #include "cohort/keras/saving/saved_model.h"
+#include "cohort/train/checkpoint_impl.h"
 
 namespace cohort::keras::callbacks {
 
@@ -58,7 +59,7 @@ void ModelCheckpoint::write(const std::string& path) {
     if (whole_ != nullptr) {
       whole_->save(path);
     } else {
-      weights_->write(path, {.enable_async = options_.asynchronous});
+      internal::write_as_latest(*weights_, path, {.enable_async = options_.asynchronous});
     }
   } catch (const ResourceExhaustedError& error) {
     internal::log(logging::Level::kError, "ModelCheckpoint: ", path,

@@ -9,6 +9,7 @@
 #include "cohort/keras/callbacks/file_name.h"
 #include "cohort/keras/models.h"
 #include "cohort/keras/training/testing_fit.h"
+#include "cohort/train/checkpoint.h"
 
 namespace cohort::keras {
 namespace {
@@ -173,6 +174,14 @@ TEST_F(ModelCheckpointTest, WeightsAloneAreThoseThatLoadWeightsReads) {
   other.load_weights(directory + "/best");
   other(make_images(1, float32).images);
   EXPECT_EQ(all_weights(other), all_weights(model));
+}
+
+// As Keras 2.15 has it: the last to be written is the latest of the directory.
+TEST_F(ModelCheckpointTest, WeightsAloneBecomeTheLatestCheckpoint) {
+  fit(ModelCheckpoint({.filepath = directory + "/{epoch}", .save_weights_only = true}));
+  EXPECT_EQ(train::latest_checkpoint(directory), directory + "/3");
+  model.save_weights(directory + "/by_hand");
+  EXPECT_EQ(train::latest_checkpoint(directory), directory + "/by_hand");
 }
 
 }  // namespace

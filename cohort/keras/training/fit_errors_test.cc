@@ -45,6 +45,18 @@ TEST_F(FitErrors, ShapesThatDoNotFitALayerNameIt) {
               AllOf(HasSubstr("'conv'"), HasSubstr("[12,8,8]")));
 }
 
+// Of layers that run as one plan, too; the 8x8 pixels are a single one before the second pooling.
+TEST_F(FitErrors, ImagesTooSmallForAWindowNameTheLayerAndBothSizes) {
+  const Sequential deep({layers::Conv2D(4, 3, {.activation = "relu"}), layers::MaxPooling2D(),
+                         layers::Conv2D(4, 3, {.activation = "relu"}),
+                         layers::MaxPooling2D(2, {.name = "shrinks"}), layers::Flatten(),
+                         layers::Dense(3)});
+  deep.compile(class_options());
+  EXPECT_THAT(thrown<InvalidArgumentError>(
+                  [&] { deep.fit(data.images, data.labels, {.batch_size = 4, .verbose = 0}); }),
+              AllOf(HasSubstr("'shrinks'"), HasSubstr("at least [2,2]"), HasSubstr("[4,1,1,4]")));
+}
+
 TEST_F(FitErrors, LabelsOutOfRangeAreNamedWithTheirPlace) {
   Tensor labels = data.labels.clone();
   labels[7] = 3;

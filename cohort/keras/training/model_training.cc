@@ -10,7 +10,7 @@
 #include "cohort/keras/training/loop_form.h"
 #include "cohort/keras/training/prediction.h"
 #include "cohort/keras/training/training.h"
-#include "cohort/train/checkpoint.h"
+#include "cohort/train/checkpoint_impl.h"
 
 namespace cohort::keras {
 
@@ -144,7 +144,8 @@ bool ModelHandle::stop_training() const { return Training::of(model()).stop; }
 void ModelHandle::set_stop_training(bool stop) const { Training::of(model()).stop = stop; }
 
 void ModelHandle::save_weights(const std::string& path) const {
-  internal::write_for_all(model(), [&] { train::Checkpoint(trackable()).write(path); });
+  internal::write_for_all(model(),
+                          [&] { internal::write_as_latest(train::Checkpoint(trackable()), path); });
 }
 
 void ModelHandle::load_weights(const std::string& path) const {
