@@ -1,16 +1,8 @@
 #include "cohort/keras/regularizers.h"
 
-#include <ATen/core/grad_mode.h>
-#include <ATen/ops/dot.h>
-#include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
-#include <torch/csrc/autograd/function.h>
-#include <torch/csrc/autograd/functions/utils.h>
-#include <torch/csrc/autograd/saved_variable.h>
 
 #include <cmath>
-#include <memory>
-#include <mutex>
 #include <string_view>
 #include <vector>
 
@@ -18,63 +10,12 @@
 #include "cohort/core/text.h"
 #include "cohort/keras/named.h"
 #include "cohort/keras/saving/config_json.h"
-#include "cohort/ops/gradient_tape.h"
+#include "cohort/ops/squares.h"
 
 namespace cohort::keras::regularizers {
 namespace {
 
 constexpr double kDefaultFactor = 0.01;
-
-// number * factor, of a tensor of one number. Without a gradient a float on the host is multiplied
-// where it lies: an operation of libtorch's with a number of another dtype is two, of some 4 us each.
-Tensor times(const Tensor& number, double factor) {
-  if (number.scalar_type() != float32 || !number.is_cpu() || at::GradMode::is_enabled()) {
-    return number * factor;
-  }
-  Tensor product = at::empty({}, number.options());
-  *product.data_ptr<float>() = number.item<float>() * static_cast<float>(factor);
-  return product;
-}
-
-// Of factor * sum of x^2 by x.
-class SumOfSquaresNode final : public torch::autograd::Node {
- public:
-  SumOfSquaresNode(const Tensor& x, double factor) : x_(x, /*is_output=*/false), factor_(factor) {}
-
-  std::string name() const override { return "SumOfSquares"; }
-
-  torch::autograd::variable_list apply(torch::autograd::variable_list&& gradients) override {
-    const std::lock_guard lock(mutex_);
-    if (!gradients[0].defined()) return {Tensor()};
-    return {x_.unpack() * times(gradients[0], 2 * factor_)};
-  }
-  void release_variables() override {
-    const std::lock_guard lock(mutex_);
-    x_.reset_data();
-  }
-
- private:
-  torch::autograd::SavedVariable x_;
-  const double factor_;
-};
-
-// factor * sum of x^2, as one operation each way: weights are penalised in every step.
-Tensor sum_of_squares(const Tensor& x, double factor) {
-  Tensor sum;
-  {
-    const NoGradient no_gradient;
-    const bool has_dot = x.scalar_type() == float32 || x.scalar_type() == float64;
-    const Tensor flat = has_dot ? x.reshape({-1}) : Tensor();
-    sum = times(has_dot ? at::dot(flat, flat) : x.square().sum(), factor);
-  }
-  if (at::GradMode::is_enabled() && x.requires_grad()) {
-    const std::shared_ptr<torch::autograd::Node> node(new SumOfSquaresNode(x, factor),
-                                                      torch::autograd::deleteNode);
-    node->set_next_edges(torch::autograd::collect_next_edges(x));
-    torch::autograd::set_history(sum, node);
-  }
-  return sum;
-}
 
 }  // namespace
 
@@ -89,7 +30,7 @@ Tensor L1L2::operator()(const Tensor& x) const {
   Tensor penalty;
   if (l1_ != 0) penalty = x.abs().sum() * l1_;
   if (l2_ != 0) {
-    const Tensor l2_penalty = sum_of_squares(x, l2_);
+    const Tensor l2_penalty = internal::sum_of_squares(x, l2_);
     penalty = penalty.defined() ? penalty + l2_penalty : l2_penalty;
   }
   return penalty.defined() ? penalty : at::zeros({}, x.options());

@@ -72,7 +72,10 @@ void GradientStream::run(const Tensor& target, FunctionRef<void(size_t, Tensor)>
 
 void GradientStream::complete(size_t i) {
   // A pass that is not ours may come by, too.
-  if (ready_ != nullptr) (*ready_)(i, std::exchange(leaves_[i].mutable_grad(), Tensor()));
+  if (ready_ == nullptr) return;
+  Tensor gradient = std::exchange(leaves_[i].mutable_grad(), Tensor());
+  // A node on the way may have had none to give.
+  if (gradient.defined()) (*ready_)(i, std::move(gradient));
 }
 
 }  // namespace cohort::internal

@@ -15,11 +15,19 @@ namespace {
 using torch::autograd::Node;
 using torch::autograd::variable_list;
 
-// Few floats on the host, without gaps: a loop over them is shorter than the way to libtorch's.
-bool is_small(const Tensor& x) {
+// Few numbers on the host, without gaps: a loop over them is shorter than the way to libtorch's.
+bool is_small(const Tensor& x, at::ScalarType dtype = at::kFloat) {
   constexpr int64_t kMostElements = 1024;
-  return x.is_cpu() && x.layout() == at::kStrided && x.scalar_type() == at::kFloat &&
+  return x.is_cpu() && x.layout() == at::kStrided && x.scalar_type() == dtype &&
          x.numel() <= kMostElements && x.is_contiguous() && !x.is_conj() && !x.is_neg();
+}
+
+template <class T>
+double sum_elements(const Tensor& x) {
+  const T* const values = x.data_ptr<T>();
+  double sum = 0;
+  for (int64_t i = 0; i < x.numel(); ++i) sum += static_cast<double>(values[i]);
+  return sum;
 }
 
 template <class T, class... Arguments>
@@ -72,20 +80,24 @@ class SumOfNode final : public Node {
 
 Tensor divided_sum(const Tensor& x, int64_t divisor) {
   if (!is_small(x)) return x.sum() / divisor;
-  const float* const values = x.data_ptr<float>();
-  double sum = 0;
-  for (int64_t i = 0; i < x.numel(); ++i) sum += values[i];
-  Tensor result = at::empty({}, x.options());
-  *result.data_ptr<float>() = static_cast<float>(sum / static_cast<double>(divisor));
+  Tensor result = at::empty({}, x.options().requires_grad(false));
+  *result.data_ptr<float>() =
+      static_cast<float>(sum_elements<float>(x) / static_cast<double>(divisor));
   if (at::GradMode::is_enabled() && x.requires_grad()) {
     record<DividedSumNode>(result, torch::autograd::collect_next_edges(x), x, divisor);
   }
   return result;
 }
 
+std::optional<double> sum_if_small(const Tensor& x) {
+  if (is_small(x)) return sum_elements<float>(x);
+  if (is_small(x, at::kBool)) return sum_elements<bool>(x);
+  return std::nullopt;
+}
+
 Tensor sum_of(const std::vector<Tensor>& tensors) {
   if (tensors.size() == 1) return tensors[0];
-  if (!std::all_of(tensors.begin(), tensors.end(), is_small)) {
+  if (!std::all_of(tensors.begin(), tensors.end(), [](const Tensor& x) { return is_small(x); })) {
     Tensor sum = tensors[0] + tensors[1];
     for (size_t i = 2; i < tensors.size(); ++i) sum = sum + tensors[i];
     return sum;

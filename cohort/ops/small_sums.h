@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "cohort/core/tensor.h"
@@ -10,6 +11,9 @@ namespace cohort::internal {
 
 // sum(x) / divisor. Shape: [..] -> []; dtype: x's, floating. Differentiable, any number of times.
 Tensor divided_sum(const Tensor& x, int64_t divisor);
+
+// sum(x), as a number, of a few bools or float32 on the host; nothing of other tensors.
+std::optional<double> sum_if_small(const Tensor& x);
 
 // The sum of tensors of one shape, dtype and device; one at least. Differentiable, any number of times.
 Tensor sum_of(const std::vector<Tensor>& tensors);

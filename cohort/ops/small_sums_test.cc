@@ -60,6 +60,16 @@ TEST(SmallSums, SumOfEqualsLibtorch) {
   EXPECT_TRUE(sum_of({one}).is_same(one));
 }
 
+TEST(SmallSums, SumIfSmallGivesANumberOfFewFloatsOrBools) {
+  const Tensor x = at::randn({3, 4});
+  EXPECT_NEAR(sum_if_small(x).value(), x.sum().item<double>(), 1e-5);
+  EXPECT_EQ(sum_if_small(x > 0).value(), (x > 0).sum().item<double>());
+  EXPECT_EQ(sum_if_small(at::randn({0})).value(), 0);
+  for (const Tensor& other : {x.t(), x.to(at::kDouble), at::randn({50, 50})}) {
+    EXPECT_FALSE(sum_if_small(other).has_value());
+  }
+}
+
 TEST(SmallSums, RecordNothingWithoutATape) {
   const GradientTape tape;
   const Tensor x = at::randn({3}).requires_grad_();

@@ -49,6 +49,7 @@ Tensor apart(const std::vector<LayerHandle>& layers, const Tensor& x) {
 
 void expect_near(const Tensor& ours, const Tensor& theirs, const std::string& what) {
   ASSERT_EQ(ours.sizes(), theirs.sizes()) << what;
+  if (theirs.numel() == 0) return;
   EXPECT_TRUE(at::allclose(ours, theirs, 1e-4, 1e-5 * theirs.abs().max().item<double>())) << what;
 }
 
@@ -88,6 +89,24 @@ TEST(Segments, EqualTheLayersOneByOne) {
   for (const int64_t batch : {1, 5, 16}) {
     EXPECT_THAT(expect_model_equals_layers(cnn_layers(), {batch, 13, 12, 3}),
                 HasSubstr("ran 1 times"));
+  }
+}
+
+// Every kind of unit, with partial batches: a replica may get one row, or none.
+TEST(Segments, TakeBatchesOfAnySize) {
+  const std::vector<LayerHandle> models[] = {
+      {Conv2D(4, 3, {.strides = 2, .activation = "relu"}), Flatten(), Dense(3)},
+      {Conv2D(4, 3, {.padding = "same", .dilation_rate = 2}), Activation("tanh"), Flatten()},
+      {Conv2D(16, 3, {.activation = "relu"}), MaxPooling2D(), Conv2D(5, 3), MaxPooling2D(), ReLU()},
+      {Conv2D(3, 1), MaxPooling2D(3), Activation("swish"), GlobalAveragePooling2D()},
+      {Conv2D(3, 2), AveragePooling2D(2, {.padding = "same"}), Dropout(0.5), Flatten(), Dense(2)},
+      {Reshape({13, 6, 4}), Conv2D(3, 3), LeakyReLU(0.5), Reshape({-1, 12}), Flatten()},
+  };
+  for (const int64_t batch : {0, 1, 3}) {
+    for (const std::vector<LayerHandle>& layers : models) {
+      EXPECT_THAT(expect_model_equals_layers(layers, {batch, 13, 12, 2}),
+                  HasSubstr(batch == 0 ? "one plan" : "ran 1 times"));
+    }
   }
 }
 
@@ -230,9 +249,11 @@ class RandomModel {
   const char* activation() { return flip() ? "relu" : "linear"; }
 
   LayerHandle convolution() {
+    const int64_t stride = draw(1, 3) == 3 ? 2 : 1;
     return Conv2D(draw(1, 12), draw(1, 3),
-                  {.strides = draw(1, 3) == 3 ? 2 : 1,
+                  {.strides = stride,
                    .padding = flip() ? "same" : "valid",
+                   .dilation_rate = stride == 1 && draw(1, 4) == 4 ? 2 : 1,
                    .activation = activation(),
                    .use_bias = flip()});
   }
@@ -297,6 +318,10 @@ TEST(Segments, OtherInputsRunLayerByLayer) {
   const Tensor planned = model(images);
   EXPECT_EQ(model(at::empty({0, 13, 12, 3})).sizes(), (std::vector<int64_t>{0, 4}));
   expect_near(model(images.to(float64)), planned, "float64");
+  const Sequential wide({Conv2D(4, 3, {.activation = "relu", .dtype = float64}), MaxPooling2D(2),
+                         Flatten(), Dense(3)});
+  EXPECT_EQ(wide(images.to(float64)).size(1), 3);
+  EXPECT_THAT(wide.explain(), HasSubstr("by itself (its dtype is float64)"));
   const Tensor strided = images.permute({0, 2, 1, 3}).contiguous().permute({0, 2, 1, 3});
   EXPECT_TRUE(model(strided).equal(planned));
   EXPECT_THAT(model.explain(), Not(HasSubstr("[0,")));

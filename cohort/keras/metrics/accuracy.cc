@@ -31,7 +31,7 @@ Tensor equal_values(const Tensor& labels, const Tensor& predictions) {
 
 Tensor sparse_matches(const Tensor& labels, const Tensor& predictions) {
   if (are_small_class_rows(labels, predictions)) {
-    return matches_of_rows(labels, predictions.detach());
+    return matches_of_rows(labels, predictions);
   }
   const Tensor y_true = sparse_labels(labels, predictions, "sparse_categorical_accuracy");
   const Tensor matches = predictions.argmax(-1) == y_true;

@@ -18,6 +18,7 @@
 #include "cohort/keras/saving/config_json.h"
 #include "cohort/keras/weighting.h"
 #include "cohort/ops/gradient_tape.h"
+#include "cohort/ops/small_sums.h"
 
 namespace cohort {
 namespace internal {
@@ -143,6 +144,11 @@ Weighted weigh(const Tensor& values, const Tensor& weights, const MetricState& s
 }
 
 void add_to_mean(MetricState& state, const Tensor& values, const Tensor& weights) {
+  if (!weights.defined() && at::isFloatingType(state.dtype())) {
+    if (const std::optional<double> sum = sum_if_small(values)) {
+      return state.add_numbers({*sum, static_cast<double>(values.numel())});
+    }
+  }
   const NoGradient no_gradient;
   const Weighted weighted = weigh(values, weights, state);
   state.add({weighted.values.sum(), weighted.weight_sum});

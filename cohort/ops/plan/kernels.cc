@@ -110,6 +110,14 @@ COHORT_VECTOR_CLONES void add(const float* values, int64_t count, float* to) {
   for (int64_t i = 0; i < count; ++i) to[i] += values[i];
 }
 
+COHORT_VECTOR_CLONES void scale(const float* values, float factor, int64_t count, float* to) {
+  for (int64_t i = 0; i < count; ++i) to[i] = values[i] * factor;
+}
+
+COHORT_VECTOR_CLONES void add_scaled(const float* values, float factor, int64_t count, float* to) {
+  for (int64_t i = 0; i < count; ++i) to[i] += values[i] * factor;
+}
+
 void narrow(const double* values, int64_t count, float* to) {
   for (int64_t i = 0; i < count; ++i) to[i] = static_cast<float>(values[i]);
 }

@@ -26,6 +26,8 @@ void average_gradient(const Averaging& averaging, int64_t images, const float* g
 // Adds each channel's sum over `rows` to sums[channels].
 void add_column_sums(const float* values, int64_t rows, int64_t channels, double* sums);
 void add(const float* values, int64_t count, float* to);
+void scale(const float* values, float factor, int64_t count, float* to);
+void add_scaled(const float* values, float factor, int64_t count, float* to);
 void narrow(const double* values, int64_t count, float* to);
 
 // Between images of `height` rows of `width` elements and their upper left part, or those pixels, of

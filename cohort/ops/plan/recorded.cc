@@ -15,6 +15,8 @@
 #include <mutex>
 #include <utility>
 
+#include "cohort/ops/plan/kernels.h"
+
 namespace cohort::internal::plan {
 namespace {
 
@@ -98,8 +100,9 @@ struct DerivedGradients {
   variable_list gradients;
 };
 
-// Inputs: the gradient of the plan's result, or a token. Outputs: the gradient of the plan's input,
-// or the token for the unit before; then those of the unit's parameters.
+// Inputs: the gradient of the plan's result, or a token; then those of penalties on the unit's parameters.
+// Outputs: the gradient of the plan's input, or the token for the unit before; then those of the
+// unit's parameters.
 class UnitNode final : public Node {
  public:
   UnitNode(std::shared_ptr<Recording> recording, size_t unit)
@@ -109,25 +112,71 @@ class UnitNode final : public Node {
 
   variable_list apply(variable_list&& inputs) override {
     const std::lock_guard lock(mutex_);
-    TORCH_CHECK(recording_ != nullptr, torch::autograd::ERR_BACKWARD_TWICE);
-    if (!inputs[0].defined()) return variable_list(num_outputs());
-    if (is_last() && at::GradMode::is_enabled()) {
-      return share_of(DerivedGradients::make_token(derive(inputs[0])));
+    is_of_penalties_ = !inputs[0].defined();
+    variable_list results = gradients_of(inputs[0]);
+    for (size_t i = 0; i < penalties_.size(); ++i) {
+      if (inputs[1 + i].defined()) add_gradient(penalties_[i], inputs[1 + i], results);
     }
-    Plan::BackwardPass* const pass =
-        is_last() ? &recording_->begin_pass() : recording_->find_pass(inputs[0]);
-    if (pass == nullptr) return share_of(inputs[0]);
-    return compute(*pass, inputs[0]);
+    return results;
   }
 
+  // Makes `penalty`, which is factor * sum(x^2) with x the unit's parameter, a result of this node.
+  // False where a backward pass has been over it.
+  bool record_penalty(size_t parameter, const Tensor& x, double factor, Tensor& penalty) {
+    const std::lock_guard lock(mutex_);
+    if (recording_ == nullptr) return false;
+    penalties_.push_back({parameter, SavedVariable(x, /*is_output=*/false), factor});
+    torch::autograd::set_history(penalty, shared_from_this());
+    return true;
+  }
+
+  // A backward pass over penalties alone gives up nothing: for whoever asks for gradients of the result later
+  // they are no part of its graph.
   void release_variables() override {
     const std::lock_guard lock(mutex_);
-    recording_.reset();
+    if (!std::exchange(is_of_penalties_, false)) recording_.reset();
   }
 
  private:
   bool is_last() const { return unit_ + 1 == recording_->plan().num_units(); }
   bool is_first() const { return unit_ == 0; }
+
+  // Keeps what its gradient needs, also when the pass has been given up.
+  struct Penalty {
+    size_t parameter;
+    SavedVariable x;
+    double factor;
+  };
+
+  variable_list gradients_of(const Tensor& input) {
+    if (!input.defined()) return variable_list(num_outputs());
+    TORCH_CHECK(recording_ != nullptr, torch::autograd::ERR_BACKWARD_TWICE);
+    if (is_last() && at::GradMode::is_enabled()) {
+      return share_of(DerivedGradients::make_token(derive(input)));
+    }
+    Plan::BackwardPass* const pass =
+        is_last() ? &recording_->begin_pass() : recording_->find_pass(input);
+    if (pass == nullptr) return share_of(input);
+    return compute(*pass, input);
+  }
+
+  void add_gradient(const Penalty& penalty, const Tensor& gradient, variable_list& results) const {
+    if (!task_should_compute_output(1 + penalty.parameter)) return;
+    Tensor& result = results[1 + penalty.parameter];
+    const Tensor x = penalty.x.unpack();
+    if (at::GradMode::is_enabled() || gradient.scalar_type() != at::kFloat) {
+      const Tensor share = x * (gradient * (2 * penalty.factor));
+      result = result.defined() ? result + share : share;
+      return;
+    }
+    const float factor = gradient.item<float>() * static_cast<float>(2 * penalty.factor);
+    if (result.defined()) {
+      add_scaled(x.data_ptr<float>(), factor, x.numel(), result.data_ptr<float>());
+    } else {
+      result = at::empty(x.sizes(), at::kFloat);
+      scale(x.data_ptr<float>(), factor, x.numel(), result.data_ptr<float>());
+    }
+  }
 
   variable_list compute(Plan::BackwardPass& pass, const Tensor& gradient) {
     const Plan& plan = recording_->plan();
@@ -206,7 +255,29 @@ class UnitNode final : public Node {
 
   std::shared_ptr<Recording> recording_;  // nullptr once released
   const size_t unit_;
+  c10::SmallVector<Penalty, 1> penalties_;
+  bool is_of_penalties_ = false;  // the backward pass under way
 };
+
+// Which node gives the gradient of a parameter that this thread's latest passes read.
+struct Reader {
+  const c10::TensorImpl* parameter;
+  uint32_t version;
+  std::weak_ptr<UnitNode> node;
+  size_t place;  // among the unit's parameters
+};
+std::vector<Reader>& readers() {
+  thread_local std::vector<Reader> readers;
+  return readers;
+}
+
+void remember(const Tensor& parameter, const std::shared_ptr<UnitNode>& node, size_t place) {
+  const c10::TensorImpl* const read = parameter.unsafeGetTensorImpl();
+  std::erase_if(readers(), [&](const Reader& reader) {
+    return reader.parameter == read || reader.node.expired();
+  });
+  readers().push_back({read, read->version_counter().current_version(), node, place});
+}
 
 Edge edge_of(const Tensor& tensor, bool wanted) {
   return wanted && tensor.requires_grad() ? torch::autograd::impl::gradient_edge(tensor) : Edge();
@@ -219,13 +290,14 @@ void record(const std::shared_ptr<Recording>& recording, const Tensor& input,
   Edge before = edge_of(input, plan.request().wants_input);
   for (size_t u = 0; u < plan.num_units(); ++u) {
     if (!plan.wants_gradient(u)) continue;
-    const std::shared_ptr<Node> node(new UnitNode(recording, u), torch::autograd::deleteNode);
+    const std::shared_ptr<UnitNode> node(new UnitNode(recording, u), torch::autograd::deleteNode);
     torch::autograd::edge_list edges;
     edges.reserve(1 + plan.num_parameters(u));
     edges.push_back(std::move(before));
     for (size_t i = 0; i < plan.num_parameters(u); ++i) {
       const size_t parameter = plan.first_parameter(u) + i;
       edges.push_back(edge_of(parameters[parameter], plan.request().wants_parameters[parameter]));
+      if (edges.back().is_valid()) remember(parameters[parameter], node, i);
     }
     node->set_next_edges(std::move(edges));
     if (u + 1 == plan.num_units()) {
@@ -273,6 +345,19 @@ Tensor run(const std::shared_ptr<const Plan>& plan, const Tensor& input, at::Ten
   compute(recording->forward());
   record(recording, input, parameters, output);
   return output;
+}
+
+bool record_penalty(const Tensor& x, double factor, Tensor& penalty) {
+  // The node of a leaf keeps it alive, so that no other tensor stands at its address.
+  if (!is_plain(x) || !x.is_leaf()) return false;
+  const c10::TensorImpl* const parameter = x.unsafeGetTensorImpl();
+  for (const Reader& reader : readers()) {
+    if (reader.parameter != parameter) continue;
+    const std::shared_ptr<UnitNode> node = reader.node.lock();
+    return node != nullptr && reader.version == parameter->version_counter().current_version() &&
+           node->record_penalty(reader.place, x, factor, penalty);
+  }
+  return false;
 }
 
 }  // namespace cohort::internal::plan

@@ -20,4 +20,9 @@ bool is_plain(const Tensor& tensor);
 Tensor run(const std::shared_ptr<const Plan>& plan, const Tensor& input, at::TensorList parameters,
            std::vector<Tensor>* statistics = nullptr);
 
+// Records `penalty`, which is factor * sum(x^2), as a result of the unit that reads the parameter x: so its
+// gradient is added where that of x is written, without a tensor or a node of its own.
+// False where none of the calling thread's latest passes reads x as it is now.
+bool record_penalty(const Tensor& x, double factor, Tensor& penalty);
+
 }  // namespace cohort::internal::plan

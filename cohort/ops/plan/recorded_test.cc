@@ -5,12 +5,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/function.h>
 
 #include <memory>
 
 #include "cohort/core/testing_errors.h"
 #include "cohort/ops/gradient_stream.h"
 #include "cohort/ops/plan/testing_plan.h"
+#include "cohort/ops/squares.h"
 
 namespace cohort::internal::plan {
 namespace {
@@ -141,6 +143,70 @@ TEST_F(RecordedPlan, AValueThatWasOverwrittenIsRefused) {
     parameters[2].mul_(2);
   }
   EXPECT_THROW(grad({output.sum()}, sources), c10::Error);
+}
+
+TEST_F(RecordedPlan, PenaltiesAreResultsOfTheUnitThatReadsTheParameter) {
+  const auto loss = [&](const Tensor& output) {
+    const Tensor penalties = sum_of_squares(parameters[0], 0.5) + sum_of_squares(parameters[2], 2) +
+                             sum_of_squares(parameters[2], 0.25) + sum_of_squares(parameters[5], 1);
+    return output.square().sum() + penalties * 3;
+  };
+  const Tensor output = run();
+  EXPECT_EQ(sum_of_squares(parameters[0], 1).grad_fn()->name(), "Plan");
+  const auto ours = grad({loss(output)}, sources, {}, /*retain_graph=*/true);
+  const auto again = grad({loss(output)}, sources);
+  // A pass that is over takes none in.
+  EXPECT_EQ(sum_of_squares(parameters[0], 1).grad_fn()->name(), "SumOfSquares");
+  const auto theirs = grad({loss(reference())}, sources);
+  for (size_t i = 0; i < sources.size(); ++i) {
+    EXPECT_EQ(difference(ours[i], theirs[i].to(at::kDouble), std::to_string(i)), "");
+    EXPECT_TRUE(ours[i].equal(again[i])) << i;
+  }
+}
+
+TEST_F(RecordedPlan, APenaltysGradientNeedsNothingElse) {
+  const Tensor output = run();
+  const Tensor first = sum_of_squares(parameters[2], 0.5);
+  const Tensor second = sum_of_squares(parameters[4], 0.5);
+  const auto gradients =
+      torch::autograd::grad({first}, {parameters[2], parameters[3], input}, {},
+                            /*retain_graph=*/false, /*create_graph=*/false, /*allow_unused=*/true);
+  EXPECT_TRUE(gradients[0].equal(parameters[2]));
+  EXPECT_FALSE(gradients[1].defined());
+  EXPECT_FALSE(gradients[2].defined());
+  grad({output.sum()}, sources);  // gives the pass up, but no penalty
+  EXPECT_TRUE(grad({second}, {parameters[4]})[0].equal(parameters[4]));
+
+  std::vector<size_t> found;
+  GradientStream stream(parameters);
+  const Tensor next = run();
+  stream.run(sum_of_squares(parameters[2], 0.5), [&](size_t i, Tensor) { found.push_back(i); });
+  EXPECT_THAT(found, ElementsAre(2));
+}
+
+TEST_F(RecordedPlan, PenaltiesHaveGradientsOfGradients) {
+  const Tensor output = run();
+  const Tensor loss = (output.sum() * sum_of_squares(parameters[2], 0.5)).square();
+  const Tensor expected = (reference().sum() * (parameters[2].square().sum() * 0.5)).square();
+  const auto second = [&](const Tensor& target) {
+    const Tensor first = grad({target}, {parameters[2]}, {}, true, /*create_graph=*/true)[0];
+    return grad({first.square().sum()}, {parameters[2]})[0];
+  };
+  EXPECT_EQ(difference(second(loss), second(expected).to(at::kDouble), "second"), "");
+}
+
+TEST_F(RecordedPlan, PenaltiesOnWhatNoPassReadsAreOnTheirOwn) {
+  const Tensor output = run();
+  const Tensor other = random_numbers(2, {3}).requires_grad_();
+  EXPECT_EQ(sum_of_squares(other, 1).grad_fn()->name(), "SumOfSquares");
+  EXPECT_EQ(sum_of_squares(parameters[2] * 2, 1).grad_fn()->name(), "SumOfSquares");
+  {
+    const NoGradient no_gradient;
+    parameters[2].mul_(2);
+  }
+  const Tensor changed = sum_of_squares(parameters[2], 0.5);
+  EXPECT_EQ(changed.grad_fn()->name(), "SumOfSquares");
+  EXPECT_TRUE(grad({changed}, {parameters[2]})[0].equal(parameters[2]));
 }
 
 TEST_F(RecordedPlan, LastLayersGradientsComeFirst) {
