@@ -159,6 +159,29 @@ TEST(SeveralTasksReduce, ByAnotherOperationThanOthersIsAnErrorOnAll) {
   });
 }
 
+TEST(SeveralTasksVariables, OfAnotherKindThanThoseOfOthersAreAnErrorOnAll) {
+  run_all_tasks(2, 1, [](const Strategy& strategy, int task) {
+    const auto scope = strategy.scope();
+    const auto make = [](VariableSynchronization synchronization, VariableAggregation aggregation) {
+      return Variable(at::ones({2}),
+                      {.synchronization = synchronization, .aggregation = aggregation});
+    };
+    EXPECT_THAT(
+        [&] {
+          make(VariableSynchronization::ON_WRITE,
+               task == 0 ? VariableAggregation::SUM : VariableAggregation::MEAN);
+        },
+        ::testing::ThrowsMessage<FailedPreconditionError>(::testing::AllOf(
+            HasSubstr("ON_WRITE with aggregation SUM"), HasSubstr("with aggregation MEAN"))));
+    EXPECT_THROW(
+        make(task == 0 ? VariableSynchronization::ON_WRITE : VariableSynchronization::ON_READ,
+             VariableAggregation::SUM),
+        FailedPreconditionError);
+    make(task == 0 ? VariableSynchronization::ON_WRITE : VariableSynchronization::AUTO,  // one kind
+         VariableAggregation::SUM);
+  });
+}
+
 TEST_P(SeveralTasks, SparseGradientsAreReducedAcrossReplicas) {
   const int n = GetParam().replicas();
   run([&](const Strategy& strategy, int) {
