@@ -71,9 +71,10 @@ void sum_over_tasks(SyncGroup& group, const Tensor& value, std::string_view name
              {.name = name, .signature = signature, .timeout = group.timeout()});
 }
 
-void take_from_first_task(SyncGroup& group, const Tensor& value, std::string_view name) {
+void take_from_first_task(SyncGroup& group, const Tensor& value, std::string_view name,
+                          std::string_view kind) {
   if (!group.spans_tasks()) return;
-  const std::string signature = describe(value);
+  const std::string signature = str(describe(value), kind.empty() ? "" : ", ", kind);
   broadcast(group.between(), bytes_of(value), 0,
             {.name = name, .signature = signature, .timeout = group.timeout()});
 }

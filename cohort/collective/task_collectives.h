@@ -18,9 +18,10 @@ namespace cohort::collective {
 // Shapes: contiguous, on the CPU, the same on every task.
 void sum_over_tasks(SyncGroup& group, const Tensor& value, std::string_view name);
 
-// In place: replaced by the tensor of task 0.
+// In place: replaced by the tensor of task 0. `kind`: what else must be the same on every task.
 // Shapes: contiguous, on the CPU, the same on every task.
-void take_from_first_task(SyncGroup& group, const Tensor& value, std::string_view name);
+void take_from_first_task(SyncGroup& group, const Tensor& value, std::string_view name,
+                          std::string_view kind = "");
 
 // The values of all replicas, in the order of replica ids; this task passes those of its own
 // replicas, in order.

@@ -34,6 +34,8 @@ struct UpdateTarget {
 struct UpdateStep {
   const optim::UpdateRule& rule;
   double learning_rate = 0;
+  // Whether it follows from the iteration; else it stays until the program sets another.
+  bool rate_is_scheduled = false;
   // The number of updates before this one.
   int64_t iteration = 0;
   // False: the gradients are already equal on all replicas, and those of replica 0 are used.

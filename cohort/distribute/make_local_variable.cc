@@ -47,11 +47,19 @@ void check_synchronization(const StrategyCore& core, const VariableSpec& spec) {
                                  "; use ON_WRITE or ON_READ"));
 }
 
+// What decides how the variable's components are written and read.
+std::string kind_of(const VariableSpec& spec) {
+  constexpr const char* kAggregations[] = {"NONE", "SUM", "MEAN", "ONLY_FIRST_REPLICA"};
+  const bool on_read = spec.options.synchronization == VariableSynchronization::ON_READ;
+  return str(on_read ? "ON_READ" : "ON_WRITE", " with aggregation ",
+             kAggregations[static_cast<size_t>(spec.options.aggregation)]);
+}
+
 // Every task starts from the first one's value. COLLECTIVE.
 Tensor agreed_value(StrategyCore& core, const VariableSpec& spec, const Tensor& value) {
   if (!core.group().spans_tasks()) return value;
   const Tensor agreed = value.to(at::kCPU).clone(at::MemoryFormat::Contiguous);
-  collective::take_from_first_task(core.group(), agreed, spec.options.name);
+  collective::take_from_first_task(core.group(), agreed, spec.options.name, kind_of(spec));
   return agreed;
 }
 

@@ -269,7 +269,7 @@ void MirroredExchange::sum_over_tasks(ReplicaContext& replica, Contribution& min
   group.meet(own, kCall, &mine, [&](Contributions all) {
     {
       const ScopedPhase phase(profiler::Phase::kReduce);
-      between_->finish(all);
+      between_->finish(all, step);
       if (step.transforms_sums()) between_->merge_rows();
     }
     sums_.dense.assign(between_->dense().begin(), between_->dense().end());

@@ -159,6 +159,56 @@ TEST(SeveralTasksReduce, ByAnotherOperationThanOthersIsAnErrorOnAll) {
   });
 }
 
+TEST(SeveralTasksReduce, AlongAnotherAxisThanOthersIsAnErrorOnAll) {
+  run_all_tasks(2, 1, [](const Strategy& strategy, int task) {
+    const auto values = strategy.run([] { return at::ones({2, 2}); });
+    EXPECT_THAT([&] { strategy.reduce(ReduceOp::SUM, values, task); },
+                ::testing::ThrowsMessage<FailedPreconditionError>(::testing::AllOf(
+                    HasSubstr("SUM along axis 0"), HasSubstr("SUM along axis 1"))));
+    const auto sum = strategy.reduce(ReduceOp::SUM, values, task == 0 ? 1 : -1);  // the same axis
+    EXPECT_EQ(sum[0].item<double>(), 4);
+  });
+}
+
+// Else what is one thing on one task would be added to another on the other.
+TEST(SeveralTasksReduce, StructuresOfAnotherFormThanOthersAreAnErrorOnAll) {
+  run_all_tasks(2, 1, [](const Strategy& strategy, int task) {
+    const auto keys_in_order = [&](const char* first, const char* second) {
+      return strategy.run([=] { return dict({{first, at::ones({2})}, {second, at::ones({2})}}); });
+    };
+    const auto own = task == 0 ? keys_in_order("a", "b") : keys_in_order("b", "a");
+    const auto refused = ::testing::ThrowsMessage<FailedPreconditionError>(
+        ::testing::AllOf(HasSubstr("['a'], ['b']"), HasSubstr("['b'], ['a']")));
+    EXPECT_THAT([&] { strategy.reduce(ReduceOp::SUM, own); }, refused);
+    EXPECT_THAT([&] { strategy.gather(own, 0); }, refused);
+    const Structure sums = strategy.reduce(ReduceOp::SUM, keys_in_order("a", "b"));
+    EXPECT_EQ(sums["a"].tensor()[0].item<double>(), 2);
+  });
+}
+
+TEST(SeveralTasksVariables, OfAnotherKindThanThoseOfOthersAreAnErrorOnAll) {
+  run_all_tasks(2, 1, [](const Strategy& strategy, int task) {
+    const auto scope = strategy.scope();
+    const auto make = [](VariableSynchronization synchronization, VariableAggregation aggregation) {
+      return Variable(at::ones({2}),
+                      {.synchronization = synchronization, .aggregation = aggregation});
+    };
+    EXPECT_THAT(
+        [&] {
+          make(VariableSynchronization::ON_WRITE,
+               task == 0 ? VariableAggregation::SUM : VariableAggregation::MEAN);
+        },
+        ::testing::ThrowsMessage<FailedPreconditionError>(::testing::AllOf(
+            HasSubstr("ON_WRITE with aggregation SUM"), HasSubstr("with aggregation MEAN"))));
+    EXPECT_THROW(
+        make(task == 0 ? VariableSynchronization::ON_WRITE : VariableSynchronization::ON_READ,
+             VariableAggregation::SUM),
+        FailedPreconditionError);
+    make(task == 0 ? VariableSynchronization::ON_WRITE : VariableSynchronization::AUTO,  // one kind
+         VariableAggregation::SUM);
+  });
+}
+
 TEST_P(SeveralTasks, SparseGradientsAreReducedAcrossReplicas) {
   const int n = GetParam().replicas();
   run([&](const Strategy& strategy, int) {

@@ -9,6 +9,7 @@
 #include "cohort/distribute/distributed_dataset.h"
 #include "cohort/distribute/strategy.h"
 #include "cohort/distribute/strategy_core.h"
+#include "cohort/distribute/structure_form.h"
 #include "cohort/train/save_group.h"
 
 namespace cohort::internal {
@@ -43,6 +44,7 @@ Structure reduced(const Strategy& strategy, const StepFunction& step,
                                    " reductions, but its result has ", leaves,
                                    " leaves; give one reduction, or one for each leaf"));
   }
+  agree_on_form(strategy.core()->group(), results.value(0), "the results of step " + step.name);
   size_t next = 0;
   return map_structures(std::vector<Structure>(results.values().begin(), results.values().end()),
                         [&](const std::vector<Leaf>& components) -> Leaf {

@@ -20,6 +20,7 @@
 #include "cohort/distribute/replica_context.h"
 #include "cohort/distribute/strategy_core.h"
 #include "cohort/distribute/strategy_object.h"
+#include "cohort/distribute/structure_form.h"
 #include "cohort/distribute/variable_impl.h"
 
 namespace cohort::distribute {
@@ -86,16 +87,21 @@ std::pair<std::vector<Tensor>, int64_t> sum_inside(const PerReplica<Tensor>& val
   return {std::move(sums), count};
 }
 
-// Tasks that reduce by different operations make different calls.
-std::string call_name(ReduceOp op, const ReduceAxis& axis) {
-  return str("reduce ", op == ReduceOp::SUM ? "SUM" : "MEAN", axis.given() ? " along an axis" : "");
+// Tasks that reduce by different operations, or along different axes of `value`, make different calls.
+std::string call_name(ReduceOp op, const ReduceAxis& axis, const Tensor& value) {
+  std::string name = str("reduce ", op == ReduceOp::SUM ? "SUM" : "MEAN");
+  std::vector<int64_t> axes;
+  for (const int64_t one : axis.axes()) axes.push_back(wrapped_axis(one, value.dim()));
+  std::sort(axes.begin(), axes.end());
+  for (const int64_t one : axes) name += str(" along axis ", one);
+  return name;
 }
 
 // Of one value of each task.
 Tensor combine_of_tasks(collective::SyncGroup& group, ReduceOp op, const Tensor& value,
                         const ReduceAxis& axis) {
   internal::check_can_mean(op, value);
-  const std::string name = call_name(op, axis);
+  const std::string name = call_name(op, axis, value);
   const auto [own, own_count] = sum_inside(PerReplica<Tensor>({value}), axis.axes());
   const Tensor sum = internal::wide_sum(own, [&](at::ArrayRef<Tensor> values) {
     Tensor total = values[0].to(at::kCPU).clone(at::MemoryFormat::Contiguous);
@@ -126,7 +132,7 @@ Tensor Strategy::combine(ReduceOp op, const PerReplica<Tensor>& value,
   const DType dtype = components[0].scalar_type();
   internal::check_can_mean(op, components[0]);
   const auto sum_of = [&](at::ArrayRef<Tensor> values) {
-    return core_->sum_over_replicas(values, call_name(op, axis));
+    return core_->sum_over_replicas(values, call_name(op, axis, components[0]));
   };
   if (!axis.given()) {
     collective::check_same_shape(components, core_->replica_id(0));
@@ -178,6 +184,7 @@ Structure Strategy::reduce(ReduceOp op, const PerReplica<Structure>& value,
   for (const Structure& component : value.values()) {
     internal::check_can_reduce_rows("reduce", component);
   }
+  internal::agree_on_form(core_->group(), value.value(0), "reduce");
   return map_structures(std::vector<Structure>(value.values().begin(), value.values().end()),
                         [&](const std::vector<Leaf>& leaves) -> Leaf {
                           PerReplica<Tensor>::Values tensors;
@@ -210,6 +217,7 @@ Structure Strategy::gather(const PerReplica<Structure>& value, int64_t axis) con
   for (const Structure& component : value.values()) {
     components.push_back(internal::with_row_lengths("gather", component, axis));
   }
+  internal::agree_on_form(core_->group(), components.at(0), "gather");
   return internal::with_row_splits(
       map_structures(components, [&](const std::vector<Leaf>& leaves) -> Leaf {
         if (leaves[0].is_strings()) {

@@ -170,5 +170,43 @@ TEST(TaskGradientsErrors, GradientsOnTheirWayMustBeAggregated) {
   }
 }
 
+// One step of each rate, and one more; the rates of a task.
+std::vector<std::exception_ptr> run_with_rates(Arrival arrival,
+                                               const std::vector<double> (&rates)[2]) {
+  return run_tasks(2, 1, [&](const Strategy& strategy, int task) {
+    const auto rule = optim::make_sgd({});
+    const auto targets = make_targets(strategy, {{4}, {5}}, *rule);
+    const auto exchange = strategy.core()->make_exchange(targets);
+    std::vector<double> own = rates[task];
+    own.push_back(own.back());
+    for (const double rate : own) {
+      strategy.run([&](ReplicaContext& context) {
+        exchange->begin(context, arrival);
+        for (size_t i = 2; i-- > 0;) {
+          exchange->bring(context, i, at::ones(targets[i].variable.shape()));
+        }
+        exchange->finish(context, {.rule = *rule, .learning_rate = rate});
+      });
+    }
+    EXPECT_EQ(targets[0].variable.value()[0].item<double>(), 1 - 2 * (0.5 + 0.25 + 0.25));
+  });
+}
+
+TEST(TaskGradientsErrors, ALearningRateThatOneTaskAloneHasChangedIsAnErrorOnBoth) {
+  for (const Arrival arrival : {Arrival::kAtOnce, Arrival::kOneByOne}) {
+    for (const std::exception_ptr& error : run_with_rates(arrival, {{0.5, 0.25}, {0.5, 0.25}})) {
+      EXPECT_EQ(error, nullptr);
+    }
+    for (const std::exception_ptr& error : run_with_rates(arrival, {{0.5, 0.25}, {0.5, 0.5}})) {
+      EXPECT_THAT(message_of<FailedPreconditionError>(error),
+                  AllOf(HasSubstr("task 0 call"), HasSubstr("SGD with learning_rate 0.25")));
+    }
+    for (const std::exception_ptr& error : run_with_rates(arrival, {{0.5}, {0.25}})) {
+      EXPECT_THAT(message_of<FailedPreconditionError>(error),
+                  AllOf(HasSubstr("learning_rate 0.5,"), HasSubstr("learning_rate 0.25,")));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace cohort::distribute

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
+#include <sstream>
 
 #include "cohort/collective/call_fingerprint.h"
 #include "cohort/collective/task_collectives.h"
@@ -26,6 +28,30 @@ uint64_t fingerprint_of(const Variable& variable) {
   collective::CallFingerprint all;
   all.add(text_of(variable));
   return all.value();
+}
+
+// With as many digits as tell two rates apart.
+std::string text_of(const UpdateStep& step) {
+  std::ostringstream text;
+  text.precision(std::numeric_limits<double>::max_digits10);
+  const optim::RuleConfig config = step.rule.config();
+  text << config.name << " with ";
+  if (step.rate_is_scheduled) {
+    text << "a schedule";
+  } else {
+    text << "learning_rate " << step.learning_rate;
+  }
+  for (const auto& [name, value] : config.values) text << ", " << name << ' ' << value;
+  if (const auto& transform = config.transform) {
+    text << ", clipvalue " << transform->clipvalue << ", weight_decay "
+         << transform->weight_decay.value_or(0) << ", ema_momentum "
+         << transform->ema_momentum.value_or(0) << " every " << transform->ema_overwrite_frequency;
+  }
+  if (step.transforms_sums()) {
+    text << ", clipnorm " << step.clipnorm << ", global_clipnorm " << step.global_clipnorm
+         << (step.skip_not_finite ? ", finite alone" : "");
+  }
+  return std::move(text).str();
 }
 
 // A message's text in a fixed number of bytes.
@@ -88,9 +114,10 @@ void TaskSums::settle(Contributions local, Arrival arrival) {
 
 void TaskSums::add_up_rest() { packs_->add_up_rest(); }
 
-void TaskSums::finish(Contributions local) {
+void TaskSums::finish(Contributions local, const UpdateStep& step) {
   late_.write(local);
   packs_->wait();
+  agree_on_update(step);
   late_.exchange(*packs_);
   std::fill(rows_.begin(), rows_.end(), std::span<const SparseRows>());
   for (size_t i = 0; i < variables_.size(); ++i) {
@@ -118,6 +145,16 @@ void TaskSums::merge_rows() {
     rows_[sum.variable] = {&sum.in_order, 1};
     merged_[sum.variable] = &sum.merged;
   }
+}
+
+void TaskSums::agree_on_update(const UpdateStep& step) {
+  const double rate = step.rate_is_scheduled ? 0 : step.learning_rate;
+  if (agreed_rate_ == rate) return;
+  const std::string signature = text_of(step);
+  group_.between().barrier({.name = "update by another rule or rate",
+                            .signature = signature,
+                            .timeout = group_.timeout()});
+  agreed_rate_ = rate;
 }
 
 // From the next step on.

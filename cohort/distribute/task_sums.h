@@ -7,9 +7,11 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "cohort/distribute/gradient_exchange.h"
 #include "cohort/distribute/late_gradients.h"
 #include "cohort/distribute/task_packs.h"
 
@@ -34,9 +36,11 @@ class TaskSums {
   void settle(Contributions local, Arrival arrival);
   // As TaskPacks::add_up_rest; after settle.
   void add_up_rest();
-  // Waits until all sums are there.
+  // Waits until all sums are there. Each task computes the update for itself: where `step` updates by another
+  // rule or rate than the one before, the tasks compare them, so that a task that alone has changed one makes a
+  // call that the others do not.
   // COLLECTIVE over the tasks. Errors: those of a Communicator's calls.
-  void finish(Contributions local);
+  void finish(Contributions local, const UpdateStep& step);
 
   // These are known after finish(), until the next step.
   //
@@ -52,6 +56,7 @@ class TaskSums {
 
  private:
   void agree_on_variables();
+  void agree_on_update(const UpdateStep& step);
   void keep_packed(size_t variable, bool packed);
   void divide();
   std::unique_ptr<TaskPacks> make_packs() const;
@@ -60,9 +65,10 @@ class TaskSums {
   const GradientPacks& gradients_;
   collective::SyncGroup& group_;
   const int64_t bytes_per_pack_;
-  std::string signature_;     // stands for the list of variables; empty until they are agreed on
-  std::vector<bool> packed_;  // by variable, from the next step on
-  bool divided_ = false;      // whether packs_ and late_ are as packed_ says
+  std::string signature_;  // stands for the list of variables; empty until they are agreed on
+  std::optional<double> agreed_rate_;  // nothing: the tasks have not compared their rules yet
+  std::vector<bool> packed_;           // by variable, from the next step on
+  bool divided_ = false;               // whether packs_ and late_ are as packed_ says
   std::unique_ptr<TaskPacks> packs_;
   LateGradients late_;
 

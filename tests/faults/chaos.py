@@ -5,6 +5,7 @@ after the one before, and to whom.
 """
 
 import argparse
+import contextlib
 import os
 import random
 import re
@@ -17,6 +18,14 @@ from pathlib import Path
 
 ROUND_SECONDS = 240  # for a round that should take one minute: it hangs
 GRACE_SECONDS = 2
+NOTICED_SECONDS = 60  # a task that stands still is lost after 20 s, and killed
+
+
+def is_stopped(process):
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+    except OSError:
+        return False  # it has ended meanwhile
 
 
 class Job:
@@ -30,6 +39,8 @@ class Job:
                 [cohort, "launch", *tasks, "--restarts", str(restarts), "--grace", str(GRACE_SECONDS), "--", *program],
                 stdout=out, stderr=subprocess.STDOUT)
         self.ends_at = time.monotonic() + ROUND_SECONDS
+        self.faults = []  # that were done to it, as words
+        self.stopped_since = {}  # by process
 
     def runs(self):
         return self.launcher.poll() is None
@@ -76,11 +87,25 @@ class Job:
 
     def wait(self):
         """Its exit code. A job that hangs ends this program."""
-        try:
-            return self.launcher.wait(max(0.0, self.ends_at - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            self.launcher.kill()
-            sys.exit(f"a round did not end within {ROUND_SECONDS} s:\n{self.output()}")
+        while self.runs():
+            if time.monotonic() > self.ends_at:
+                self.launcher.kill()
+                sys.exit(f"a round did not end within {ROUND_SECONDS} s after {', '.join(self.faults) or 'nothing'}:"
+                         f"\n{self.output()}")
+            self.pause(1.0)
+            self.wake_the_forgotten()
+        return self.launcher.returncode
+
+    def wake_the_forgotten(self):
+        """Lets a task go on that was stopped for good where nobody notices: its peers have ended, or wait for it to
+        come, for up to ten minutes."""
+        now = time.monotonic()
+        stopped = [process for process in self.processes().values() if is_stopped(process)]
+        self.stopped_since = {process: self.stopped_since.get(process, now) for process in stopped}
+        for process, since in self.stopped_since.items():
+            if now - since > NOTICED_SECONDS:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGCONT)
 
 
 # Faults: of a job and a source of chance they make words that say what was done, or something false where no task
@@ -114,15 +139,13 @@ def stop_for_a_while(tasks, shortest, longest):
 
 
 def disturb(job, chance, faults, most_faults, longest_delay):
-    """Some faults, one after another, as words."""
-    done = []
+    """Some faults, one after another."""
     for _ in range(chance.randint(1, most_faults)):
         (fault,) = chance.choices([fault for fault, _ in faults], [weight for _, weight in faults])
         job.pause(chance.uniform(0.1, longest_delay))
         words = job.runs() and fault(job, chance)
         if words:
-            done.append(words)
-    return done
+            job.faults.append(words)
 
 
 def run(make_start, faults, most_faults, longest_delay, option=""):
@@ -148,10 +171,10 @@ def run(make_start, faults, most_faults, longest_delay, option=""):
         while rounds == 0 or time.monotonic() - begin < arguments.seconds:
             began = time.monotonic()
             job = start(f"round-{rounds}")
-            done = disturb(job, chance, faults, most_faults, longest_delay)
+            disturb(job, chance, faults, most_faults, longest_delay)
             outcome = check(job)
-            print(f"round {rounds}: {', '.join(done) or 'nothing came in time'}; {job.restarts()} restarts; "
+            print(f"round {rounds}: {', '.join(job.faults) or 'nothing came in time'}; {job.restarts()} restarts; "
                   f"{time.monotonic() - began:.0f} s; {outcome}", flush=True)
-            all_faults += len(done)
+            all_faults += len(job.faults)
             rounds += 1
     print(f"row 54: {all_faults} faults in {rounds} rounds, {time.monotonic() - begin:.0f} s, always {outcome}")

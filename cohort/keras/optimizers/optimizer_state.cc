@@ -192,6 +192,7 @@ void OptimizerState::update(ReplicaContext& replica, GradientExchange& exchange,
   const UpdateResult result =
       exchange.finish(replica, {.rule = *rule_,
                                 .learning_rate = learning_rate_at(iteration),
+                                .rate_is_scheduled = schedule_ != nullptr,
                                 .iteration = iteration,
                                 .aggregate_gradients = aggregate_gradients,
                                 .clipnorm = options_.clipnorm,

@@ -33,6 +33,11 @@ void fail(const Closures& closures, const std::exception_ptr& error) {
   for (const ClosurePtr& closure : closures) closure->result->fail(error);
 }
 
+std::string words_of(const ClosureError& cause) {
+  return str("'", cause.function, "' (closure ", cause.closure,
+             ") failed: ", record_error(cause.error).message);
+}
+
 bool is_cancelled(const std::exception_ptr& error) {
   return record_error(error).code == Code::kCancelled;
 }
@@ -173,13 +178,20 @@ void ClosureQueue::failed(int worker, const Closure& closure, std::exception_ptr
     landed = land(worker, closure);
   }
   landed->result->fail(error);
-  const std::lock_guard lock(mutex_);
-  count_end(closure);
-  const bool is_repeated = broken_ != nullptr || (cancelling_ && is_cancelled(error));
-  if (!is_repeated) {
-    errors_.push_back({closure.id, closure.function, worker, std::move(error)});
+  Closures dropped;
+  std::string why;
+  {
+    const std::lock_guard lock(mutex_);
+    count_end(closure);
+    const bool is_repeated = broken_ != nullptr || (cancelling_ && is_cancelled(error));
+    if (!is_repeated) {
+      errors_.push_back({closure.id, closure.function, worker, std::move(error)});
+      why = words_of(errors_.front());
+      drop_queued(dropped);  // at once: who fetches one of them may be the only one who calls
+    }
+    tell();
   }
-  tell();
+  cancel(dropped, why);
 }
 
 void ClosureQueue::put_back(int worker, ClosurePtr closure) {
@@ -260,13 +272,10 @@ void ClosureQueue::throw_pending(Lock& lock, Deadline deadline) {
   }
   if (errors_.empty()) return;
   cancelling_ = true;
-  const ClosureError& cause = errors_.front();
-  const std::string why = str("'", cause.function, "' (closure ", cause.closure,
-                              ") failed: ", record_error(cause.error).message);
-  Closures dropped = in_flight_closures();
-  drop_queued(dropped);
+  const std::string why = words_of(errors_.front());
+  const Closures under_way = in_flight_closures();
   lock.unlock();
-  cancel(dropped, why);
+  cancel(under_way, why);
   if (options_.on_cancel) options_.on_cancel();
   lock.lock();
   const bool landed = wait(lock, deadline, "the cancellation of closures",

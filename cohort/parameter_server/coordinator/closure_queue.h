@@ -52,8 +52,8 @@ struct ClosureError {
   std::exception_ptr error;
 };
 
-// The first error of a closure ends a run: nothing new is handed out, and put(), join() or done(),
-// whichever comes first, cancels what is queued, waits for what has begun, and throws the error once.
+// The first error of a closure ends a run: what is queued is cancelled, and put(), join() or done(),
+// whichever comes first, cancels the results of what has begun, waits for it, and throws the error once.
 // Then the queue is as new.
 // A closure that has begun ends: where its worker was lost, on another one, also in a run that ends.
 // So there is a moment, in pause(), at which all that any closure has done is whole.

@@ -83,6 +83,28 @@ TEST(ClosureQueue, TheFirstErrorIsThrownOnceAndCancelsTheRest) {
   queue.join(soon());
 }
 
+// Who fetches its result may make no other call, and would wait for an hour.
+TEST(ClosureQueue, WhatIsQueuedIsCancelledAsSoonAsAnotherFails) {
+  ClosureQueue queue({});
+  const ClosurePtr bad = closure("bad"), running = closure("long"), queued = closure("later");
+  const ClosurePtr waiting = closure("awaits");
+  waiting->awaits_arguments = true;
+  for (const ClosurePtr& one : {bad, running, queued, waiting}) queue.put(one, soon());
+  queue.take(0);
+  queue.take(1);
+  queue.failed(0, *bad, invalid("no such row"));
+  for (const ClosurePtr& one : {queued, waiting}) {
+    EXPECT_THAT(thrown<CancelledError>([&] { one->result->get(Clock::now(), "it"); }),
+                HasSubstr("'bad' (closure 1) failed: no such row"));
+  }
+  queue.ready(waiting);  // too late
+  EXPECT_EQ(queue.queued(), 0u);
+  queue.finished(1, *running, Structure());  // what was under way may end
+  EXPECT_EQ(running->result->status(), RemoteStatus::kReady);
+  EXPECT_THROW(queue.join(soon()), InvalidArgumentError);
+  queue.join(soon());
+}
+
 TEST(ClosureQueue, PutAndDoneThrowAnEarlierErrorToo) {
   ClosureQueue queue({});
   for (const bool through_put : {true, false}) {

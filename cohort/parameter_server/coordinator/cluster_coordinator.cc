@@ -8,6 +8,7 @@
 #include "cohort/core/time_histogram.h"
 #include "cohort/distribute/distributed_dataset.h"
 #include "cohort/distribute/variable_creation.h"
+#include "cohort/parameter_server/closures/closure_context.h"
 #include "cohort/parameter_server/coordinator/coordinator_core.h"
 #include "cohort/parameter_server/parameter_server_core.h"
 
@@ -49,6 +50,15 @@ std::shared_ptr<internal::CoordinatorCore> coordinator_of(
     made->start();
     return made;
   });
+}
+
+// Of a call that waits for closures, or for a worker: a closure that makes it would wait for itself.
+internal::CoordinatorCore& outside_of_closures(
+    const std::shared_ptr<internal::CoordinatorCore>& core, const char* call) {
+  if (internal::current_closure() == nullptr) return existing(core);
+  throw FailedPreconditionError(str(
+      call, " was called in a function that a coordinator has scheduled; let the function return ",
+      "what the next one needs, and call ", call, " in the coordinator's program"));
 }
 
 }  // namespace
@@ -115,7 +125,8 @@ RemoteValue ClusterCoordinator::schedule_erased(const WorkerFunction& function, 
     given.push_back(
         {std::move(argument.value), std::move(argument.result), std::move(argument.of_worker)});
   }
-  return RemoteValue(existing(core_).schedule(function.name(), inputs, std::move(given)));
+  return RemoteValue(
+      outside_of_closures(core_, "schedule").schedule(function.name(), inputs, std::move(given)));
 }
 
 RemoteValue ClusterCoordinator::schedule_captured(internal::StructureFunction<> function,
@@ -189,9 +200,9 @@ int get_current_worker_index() {
       "ClusterCoordinator schedules, or that makes a worker's input");
 }
 
-void ClusterCoordinator::join() const { existing(core_).queue().join(); }
+void ClusterCoordinator::join() const { outside_of_closures(core_, "join").queue().join(); }
 void ClusterCoordinator::join(std::chrono::milliseconds timeout) const {
-  existing(core_).queue().join(after(timeout));
+  outside_of_closures(core_, "join").queue().join(after(timeout));
 }
 bool ClusterCoordinator::done() const { return existing(core_).queue().done(); }
 

@@ -180,7 +180,7 @@ class COHORT_API ClusterCoordinator {
   // or its members. The function runs on some worker, at least once; what it assigns to variables takes
   // effect once.
   // Errors: also InvalidArgument (a function that makes an input), DeadlineExceeded (the queue stays
-  // full for an hour).
+  // full for an hour), FailedPrecondition (in a scheduled function).
   template <class... Arguments>
   RemoteValue schedule(const WorkerFunction& function, Arguments&&... arguments) const {
     Inputs inputs;
@@ -205,7 +205,7 @@ class COHORT_API ClusterCoordinator {
             {.function = "the scheduled function", .input = "schedule's arguments"}),
         std::move(inputs), std::move(rest));
   }
-  // Waits until all that was scheduled has ended.
+  // Waits until all that was scheduled has ended. Errors: also FailedPrecondition (in a scheduled function).
   void join() const;
   void join(std::chrono::milliseconds timeout) const;
   bool done() const;

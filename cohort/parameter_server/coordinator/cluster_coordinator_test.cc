@@ -311,6 +311,24 @@ TEST_F(CoordinatorSummaries, ShowWhatTheClusterDoes) {
   EXPECT_FALSE(values_of(events, "coordinator/closures/s").empty());
 }
 
+// It would wait for itself, for two hours.
+TEST(ClusterCoordinator, AScheduledFunctionSchedulesAndJoinsNothing) {
+  TestingCluster cluster(2, 1);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  const ClusterCoordinator coordinator(strategy);
+  const auto refused = [&](auto call, const char* name) {
+    const RemoteValue value = coordinator.schedule([&] { call(); });
+    EXPECT_THAT([&] { value.fetch(seconds(5)); },
+                ::testing::ThrowsMessage<FailedPreconditionError>(
+                    AllOf(HasSubstr(name), HasSubstr("in the coordinator's program"))));
+    EXPECT_THROW(coordinator.join(seconds(5)), FailedPreconditionError);
+  };
+  refused([&] { coordinator.schedule([] { return 1; }); }, "schedule was called");
+  refused([&] { coordinator.join(seconds(1)); }, "join was called");
+  const RemoteValue first = coordinator.schedule([] { return 1; });
+  EXPECT_EQ(number(coordinator.schedule([&] { return number(first) + 1; })), 2);
+}
+
 TEST(ClusterCoordinator, EachWorkerHasValuesOfItsOwn) {
   TestingCluster cluster(2, 1);
   const ParameterServerStrategy strategy(cluster.resolver());
