@@ -107,7 +107,10 @@ ParameterServerCore::ParameterServerCore(Setup setup)
 }
 
 ParameterServerCore::~ParameterServerCore() {
-  if (std::uncaught_exceptions() != exceptions_) return;
+  if (std::uncaught_exceptions() != exceptions_) {
+    leave_by_exception();
+    return;
+  }
   if (setup_.server != nullptr) end_others();
   if (own_server_ != nullptr && !is_left_alone_) wait_for_end();
 }
@@ -118,6 +121,7 @@ void ParameterServerCore::serve(ServerCore& server) {
   const TaskId& task = server.task();
   if (server.cluster_spec() != setup_.cluster) return;
   if (task.job != kPs && task.job != kWorker) return;
+  has_served_ = true;
   if (ServedTask* const there = server.kept<ServedTask>()) return there->add(self());
   const auto fence = std::make_shared<CoordinatorFence>(task);
   if (task.job == kPs) {

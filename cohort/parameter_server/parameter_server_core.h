@@ -174,6 +174,9 @@ class ParameterServerCore final : public LocalStrategy {
   int64_t take_all(int64_t generation) const;
   int64_t next_id(const std::string& name);
   bool makes_values() const;
+  // Whether the program has come to what the tasks of the cluster do together.
+  bool has_begun() const;
+  void leave_by_exception() noexcept;
   void end_others() noexcept;
   void wait_for_end() noexcept;
 
@@ -201,6 +204,7 @@ class ParameterServerCore final : public LocalStrategy {
   uint64_t next_closure_ = 0;
   std::map<std::string, MakeWorkerInput> inputs_;
   std::atomic<bool> has_own_server_{false};  // set before it answers
+  std::atomic<bool> has_served_{false};      // in a server of this process
   std::atomic<bool> is_left_alone_{false};
   std::unique_ptr<distribute::Server> own_server_;
   std::map<std::string, StructureFunction<>> captured_;

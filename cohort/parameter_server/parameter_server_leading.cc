@@ -8,11 +8,14 @@
 #include "cohort/cluster/known_jobs.h"
 #include "cohort/cluster/rpc/error_detail.h"
 #include "cohort/core/error.h"
+#include "cohort/core/failure_frame.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/task.h"
 #include "cohort/parameter_server/coordinator/coordinator_core.h"
+#include "cohort/parameter_server/leadership/failed_program.h"
 #include "cohort/parameter_server/leadership/leadership_message.h"
 #include "cohort/parameter_server/parameter_server_core.h"
+#include "cohort/parameter_server/runner/loop_table.h"
 
 namespace cohort::internal {
 
@@ -81,6 +84,24 @@ bool was_refused(const std::exception_ptr& error) {
 }
 
 }  // namespace
+
+bool ParameterServerCore::has_begun() const {
+  if (has_served_ || loops_->has_calls()) return true;
+  const std::lock_guard lock(mutex_);
+  return next_closure_ != 0;
+}
+
+// Whoever catches the exception knows what it was.
+void ParameterServerCore::leave_by_exception() noexcept {
+  FailureFrame* const frame = FailureFrame::current();
+  const bool is_alone = setup_.role == ClusterRole::kCoordinator && setup_.server == nullptr;
+  if (frame == nullptr || is_alone || has_begun()) return;
+  try {
+    frame->leave(std::make_shared<FailedProgram>(setup_));
+  } catch (const std::exception& error) {
+    log_info("the other tasks were not told of an error: ", error.what());
+  }
+}
 
 // The other tasks' join() returns 0. After an error they stay, for a coordinator that starts again.
 void ParameterServerCore::end_others() noexcept {

@@ -43,6 +43,13 @@ class ToldFailure {
   steady_clock::time_point told_;
 };
 
+std::exception_ptr failure_of(const distribute::Server& server, const std::exception_ptr& error) {
+  const ErrorRecord record = record_error(error);
+  const std::string self = to_string(server.task());
+  return rpc::make_error(record.code, str(self, " has ", kFailed, ": ", record.message), self,
+                         {.peer = self, .phase = kFailed});
+}
+
 // It is the first call's result, for which those that have come wait.
 void tell_others(distribute::Server& server, const std::exception_ptr& error) {
   try {
@@ -58,11 +65,11 @@ void tell_others(distribute::Server& server, const std::exception_ptr& error) {
 }  // namespace
 
 void tell_failure(distribute::Server& server, const std::exception_ptr& error) {
-  const ErrorRecord record = record_error(error);
-  const std::string self = to_string(server.task());
-  server.coordination().report(rpc::make_error(record.code,
-                                               str(self, " has ", kFailed, ": ", record.message),
-                                               self, {.peer = self, .phase = kFailed}));
+  server.coordination().report(failure_of(server, error));
+}
+
+void tell_own_failure(distribute::Server& server, const std::exception_ptr& error) {
+  tell_others(server, failure_of(server, error));
 }
 
 void wait_for_tasks(distribute::Server& server) {

@@ -12,6 +12,10 @@ namespace cohort::internal {
 // sides have registered.
 void tell_failure(distribute::Server& server, const std::exception_ptr& error);
 
+// For the coordinator, which has failed so itself: those that have come get it as the error of their first
+// call of fit, evaluate or predict. Returns when they have it, or in seconds.
+void tell_own_failure(distribute::Server& server, const std::exception_ptr& error);
+
 // For the coordinator. Waits until all tasks have come, as Coordination::wait_for_start; where one has said
 // that it has failed, only some seconds more: if what has failed there fails here as well, this task comes
 // to its own error once all are there. Else it tells those that have come. Failures that it is told of

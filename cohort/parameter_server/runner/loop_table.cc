@@ -45,6 +45,11 @@ std::shared_ptr<LoopCall> LoopTable::open() {
   return call;
 }
 
+bool LoopTable::has_calls() const {
+  const std::lock_guard lock(mutex_);
+  return opened_ > 0;
+}
+
 void LoopTable::declare(LoopCall& call, const std::shared_ptr<const StepFunction>& step) {
   const std::lock_guard lock(mutex_);
   if (call.name.empty()) name_ = call.name = step->name;

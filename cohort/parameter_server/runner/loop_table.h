@@ -58,6 +58,8 @@ class LoopTable {
 
   // The call that is under way, or the next one.
   std::shared_ptr<LoopCall> open();
+  // Whether the program has come to one.
+  bool has_calls() const;
   void declare(LoopCall& call, const std::shared_ptr<const StepFunction>& step);
   void set_input(const LoopCall& call, const InputKey& key, std::shared_ptr<ServedInput> input);
   void remove_input(const LoopCall& call, const InputKey& key);
@@ -91,7 +93,7 @@ class LoopTable {
   void close(const LoopCall& call);
   bool has_come_to(int64_t call) const { return served_ >= call; }
 
-  std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
   std::weak_ptr<LoopCall> open_;
   int64_t opened_ = 0;      // calls so far, so that the first has number 1
