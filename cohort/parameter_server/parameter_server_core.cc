@@ -180,9 +180,14 @@ std::shared_ptr<CoordinatorCore> ParameterServerCore::share_coordinator(
     FunctionRef<std::shared_ptr<CoordinatorCore>()> make) {
   const std::lock_guard lock(shared_mutex_);
   if (auto there = shared_.lock()) return there;
-  const std::shared_ptr<CoordinatorCore> core = make();
-  const std::shared_ptr<void> last(nullptr, [core](void*) { core->stop(); });
-  const std::shared_ptr<CoordinatorCore> shared(last, core.get());
+  // Not a deleter: that would live, and hold this strategy, as long as shared_ does.
+  struct Running {
+    explicit Running(std::shared_ptr<CoordinatorCore> made) : core(std::move(made)) {}
+    ~Running() { core->stop(); }
+    const std::shared_ptr<CoordinatorCore> core;
+  };
+  const auto running = std::make_shared<Running>(make());
+  const std::shared_ptr<CoordinatorCore> shared(running, running->core.get());
   shared_ = shared;
   return shared;
 }
