@@ -55,9 +55,10 @@ std::string read_string(const std::string& path, const Json& value) {
   return value.get<std::string>();
 }
 
+// As TensorFlow, null counts as none.
 std::optional<std::string> read_member(const Json& object, const char* key) {
   const Json* value = find(object, key);
-  if (value == nullptr) return std::nullopt;
+  if (value == nullptr || value->is_null()) return std::nullopt;
   return read_string(key, *value);
 }
 

@@ -10,6 +10,7 @@ namespace cohort::distribute {
 using internal::str;
 using internal_input::BatchSequence;
 using internal_input::ElementOrder;
+using internal_input::LastStep;
 using internal_input::Source;
 using internal_input::StepReader;
 
@@ -40,9 +41,17 @@ bool DistributedIterator::has_next() {
 }
 
 std::optional<PerReplica<Structure>> DistributedIterator::next() {
+  return read(LastStep::kAsShapesSay);
+}
+
+Optional<PerReplica<Structure>> DistributedIterator::get_next_as_optional() {
+  return read(LastStep::kFilledUp);
+}
+
+std::optional<PerReplica<Structure>> DistributedIterator::read(LastStep last) {
   check_caller("DistributedIterator::next");
   const internal::ScopedPhase phase(profiler::Phase::kInput);
-  std::optional<StepReader::Step> step = reader_->next();
+  std::optional<StepReader::Step> step = reader_->next(last);
   if (!step) return std::nullopt;
 
   const std::vector<c10::Device>& devices = reader_->source().devices;

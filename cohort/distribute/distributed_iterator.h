@@ -24,6 +24,7 @@ namespace cohort::distribute {
 
 namespace internal_input {
 struct Source;
+enum class LastStep : int;
 class StepReader;
 class BatchSequence;
 }  // namespace internal_input
@@ -32,7 +33,7 @@ class BatchSequence;
 // step. If one replica has no data left while others have, it gets a batch without rows: dimension
 // 0 and unknown dimensions are 0, other dimensions and dtypes as in the spec. Exception: if all
 // shapes are known, there is one worker, and the dataset is finite, such an incomplete last step is
-// left out. Movable, not copyable; a moved-from iterator can only be assigned to or destroyed.
+// left out by all but get_next_as_optional. Movable, not copyable; a moved-from iterator can only be assigned to or destroyed.
 // Thread safety: none: next, has_next, state, restore and saving from one thread at a time, else
 // FailedPrecondition.
 // Not for use inside a step, nor in a child of fork (FailedPrecondition).
@@ -55,8 +56,9 @@ class COHORT_API DistributedIterator {
   bool has_next();
   // As next. Errors: also OutOfRange at the end.
   PerReplica<Structure> get_next();
-  // As next. Errors of the result's get_value(): InvalidArgument (there is no batch).
-  Optional<PerReplica<Structure>> get_next_as_optional() { return next(); }
+  // As next, but never leaves an incomplete last step out. Errors of the result's get_value():
+  // InvalidArgument (there is no batch).
+  Optional<PerReplica<Structure>> get_next_as_optional();
 
   // The positions of the last batch's components in the order of the undistributed dataset, counted
   // in pieces from where this iterator was made or restored; see ordered_results.h.
@@ -81,6 +83,7 @@ class COHORT_API DistributedIterator {
 
  private:
   friend class DistributedDataset;
+  std::optional<PerReplica<Structure>> read(internal_input::LastStep last);
   void check_caller(const char* method) const;
   explicit DistributedIterator(std::shared_ptr<const internal_input::Source> source);
 

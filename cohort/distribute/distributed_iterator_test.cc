@@ -49,6 +49,18 @@ TEST(DistributedIterator, OptionalBatchesEndALoop) {
   EXPECT_THAT(steps, ElementsAre("[0][1][2][3]", "[4][5][6][7]", "[8][][][]"));
 }
 
+// As TensorFlow: only get_next leaves it out where all shapes are known.
+TEST(DistributedIterator, OptionalBatchesHaveAnIncompleteLastStepOfKnownShapes) {
+  const MirroredStrategy strategy = mirrored(2);
+  const auto dataset = strategy.distribute_datasets_from_function(
+      [](const InputContext&) { return Dataset::range(6).batch(2, {.drop_remainder = true}); });
+  DistributedIterator it = dataset.iterator();
+  EXPECT_EQ(text(it.get_next_as_optional().get_value()), "[0,1][2,3]");
+  EXPECT_FALSE(it.has_next());
+  EXPECT_EQ(text(it.get_next_as_optional().get_value()), "[4,5][]");
+  EXPECT_FALSE(it.get_next_as_optional().has_value());
+}
+
 TEST(DistributedIterator, AnEmptyDatasetEndsAtOnce) {
   const MirroredStrategy strategy = mirrored(2);
   EXPECT_FALSE(strategy.experimental_distribute_dataset(Dataset::range(0).batch(2))

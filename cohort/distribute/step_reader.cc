@@ -39,10 +39,13 @@ StepReader::StepReader(std::shared_ptr<const Source> source) : source_(std::move
   }
 }
 
-std::optional<StepReader::Step> StepReader::next() {
+std::optional<StepReader::Step> StepReader::next(LastStep last) {
   home_.check(kWhat);
   const internal::ExclusiveUse::Hold hold(use_, kWhat);
-  if (!coming_) look();
+  // has_next() may have left out what is filled up here. Elements that were read stay so.
+  const bool may_be_left_out = coming_ && !coming_->group && !coming_->here.has_data;
+  if (last == LastStep::kFilledUp && may_be_left_out) coming_.reset();
+  if (!coming_) look(last);
   Coming coming = *std::exchange(coming_, {});
   const InputStatus group = agreed(coming);
   throw_agreed(coming, group);
@@ -53,14 +56,14 @@ std::optional<StepReader::Step> StepReader::next() {
   for (std::optional<Structure>& element : whole.elements) {
     step.push_back(element ? *std::move(element) : *coming.dummy);
   }
-  if (coming.group) look();
+  if (coming.group) look(LastStep::kAsShapesSay);
   return step;
 }
 
 bool StepReader::has_next() {
   home_.check(kWhat);
   const internal::ExclusiveUse::Hold hold(use_, kWhat);
-  if (!coming_) look();
+  if (!coming_) look(LastStep::kAsShapesSay);
   try {
     const InputStatus group = agreed(*coming_);
     return group.has_data || group.failed >= 0 || group.late >= 0;
@@ -86,10 +89,10 @@ InputStatus StepReader::agreed(Coming& coming) {
 
 // Reads the step to come and tells the group what there is. Whatever fails belongs to that step,
 // and is kept for it.
-void StepReader::look() {
+void StepReader::look(LastStep last) {
   Coming coming;
   try {
-    look_into(coming);
+    look_into(coming, last);
   } catch (const internal::InputDeadlineExceeded&) {
     coming.here.late = pipeline_of(begun_.elements.size());
     coming.error = std::current_exception();
@@ -111,14 +114,15 @@ void StepReader::look() {
 
 // A step that lacks some batches is filled up with dummies if any process has others, which only
 // the group knows where there is one.
-void StepReader::look_into(Coming& coming) {
+void StepReader::look_into(Coming& coming, LastStep last) {
   read_rest();
   if (begun_.error) std::rethrow_exception(begun_.error);
   const auto present = [](const auto& element) { return element.has_value(); };
   const bool any = std::any_of(begun_.elements.begin(), begun_.elements.end(), present);
   const bool all = std::all_of(begun_.elements.begin(), begun_.elements.end(), present);
   const bool shared = source_->core->input_is_shared();
-  coming.here.has_data = any && (all || shared || source_->fills_up_last_step());
+  const bool fills_up = last == LastStep::kFilledUp || source_->fills_up_last_step();
+  coming.here.has_data = any && (all || shared || fills_up);
   if (all || !(coming.here.has_data || shared)) return;
   try {
     coming.dummy = make_dummy();

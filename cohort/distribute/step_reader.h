@@ -20,6 +20,12 @@
 
 namespace cohort::distribute::internal_input {
 
+// What becomes of a last step for which some pipelines have no data.
+enum class LastStep : int {
+  kAsShapesSay,  // Source::fills_up_last_step()
+  kFilledUp,
+};
+
 // Thread safety: none; a second thread in a call, or a child of fork, gets a FailedPrecondition.
 class StepReader {
  public:
@@ -30,7 +36,7 @@ class StepReader {
 
   const Source& source() const { return *source_; }
 
-  // The next step; nullopt when no worker has data, or if the last step is to be left out. If an
+  // The next step; nullopt when no worker has data, or if the last step is left out. If an
   // element fails, the other pipelines' elements are consumed as well, so that workers and replicas
   // stay in step, and the error is thrown. If a device does not answer in time, nothing is lost:
   // what was read of the step is kept for the next call. COLLECTIVE if other processes read for the
@@ -38,7 +44,7 @@ class StepReader {
   // before this one is returned; what results from that is reported by the next call.
   // Errors: those of this process's input, and of another's, which names the worker; Aborted (that of
   // another process was late).
-  std::optional<Step> next();
+  std::optional<Step> next(LastStep last = LastStep::kAsShapesSay);
   // Whether next() will return a step or throw. May have to read that step, which is then part of
   // state(). COLLECTIVE, as next.
   bool has_next();
@@ -74,8 +80,8 @@ class StepReader {
     Begun begun;
   };
 
-  void look();
-  void look_into(Coming& coming);
+  void look(LastStep last);
+  void look_into(Coming& coming, LastStep last);
   static internal::InputStatus agreed(Coming& coming);
   void throw_agreed(const Coming& coming, const internal::InputStatus& group);
   std::exception_ptr told_by_all(const std::exception_ptr& mine) const;

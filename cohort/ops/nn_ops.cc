@@ -8,7 +8,6 @@
 #include <ATen/ops/softmax.h>
 #include <ATen/ops/softplus.h>
 #include <ATen/ops/sort.h>
-#include <ATen/ops/topk.h>
 #include <ATen/ops/unbind.h>
 
 #include "cohort/core/error.h"
@@ -47,8 +46,9 @@ Tensor sort(const Tensor& x, int64_t axis) {
 
 std::pair<Tensor, Tensor> top_k(const Tensor& x, int64_t k) {
   return libtorch_call("top_k", [&] {
-    auto [values, places] = at::topk(x, k);
-    return std::pair(values, places.to(int32));
+    // Unlike at::topk it gives the first of equal elements first.
+    const auto [values, places] = at::sort(x, /*stable=*/true, -1, /*descending=*/true);
+    return std::pair(values.narrow(-1, 0, k), places.narrow(-1, 0, k).to(int32));
   });
 }
 

@@ -33,6 +33,9 @@ TEST(NnOps, OrderAndShape) {
   EXPECT_THAT(numbers_of(values), ElementsAre(3, 2, 5, 4));
   EXPECT_THAT(numbers_of(places), ElementsAre(0, 2, 1, 2));
   EXPECT_EQ(places.scalar_type(), int32);
+  // The first of equal ones comes first, also of many.
+  EXPECT_THAT(numbers_of(top_k(constant({1., 3., 1., 3., 3.}), 4).second), ElementsAre(1, 3, 4, 0));
+  EXPECT_THAT(numbers_of(top_k(ones({200}), 3).second), ElementsAre(0, 1, 2));
   EXPECT_THAT(numbers_of(unstack(x, 1).at(2)), ElementsAre(2, 4));
   EXPECT_THAT(numbers_of(pad(constant({{1., 2.}}), {{1, 0}, {0, 1}}, 7)),
               ElementsAre(7, 7, 7, 1, 2, 7));

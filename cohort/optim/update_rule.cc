@@ -28,7 +28,10 @@ void check_positive(std::string_view name, double value) {
 }
 
 void check_step(double learning_rate, int64_t iteration) {
-  check_not_negative("the learning rate", learning_rate);
+  if (!std::isfinite(learning_rate)) {
+    throw InvalidArgumentError(
+        str("the learning rate must be a finite number, but is ", learning_rate));
+  }
   if (iteration < 0) {
     throw InvalidArgumentError(str("the iteration must not be negative, but is ", iteration));
   }

@@ -117,7 +117,7 @@ class COHORT_API UpdateRule {
   virtual int num_slots() const = 0;
 
   // `iteration`: how many updates were applied before this one.
-  // Errors: InvalidArgument (learning rate negative or not finite, iteration negative).
+  // Errors: InvalidArgument (learning rate not finite, iteration negative).
   virtual StepScalars prepare(double learning_rate, int64_t iteration) const = 0;
 
   // One step on one slice. Allocates nothing.

@@ -64,6 +64,33 @@ TEST(TFConfigClusterResolverTest, SaysNoMasterForAProgramAlone) {
   EXPECT_TRUE(TFConfigClusterResolver({.variables = Variables{}}).cluster_spec().empty());
 }
 
+TEST(TFConfigClusterResolverTest, SaysTheMasterOfAllForEachTask) {
+  const auto alone = tf_config(R"("cluster": {"worker": ["w:1"]})");
+  EXPECT_EQ(alone.master("worker", 0), "");
+  EXPECT_EQ(alone.master("worker", 0, "grpc"), "");
+  EXPECT_EQ(tf_config("").master("worker", 0), "");
+  const auto with_master = tf_config(std::string(kCluster) + R"(, "session_master": "m:2222")");
+  EXPECT_EQ(with_master.master("ps", 1, "grpc"), "m:2222");
+  EXPECT_EQ(with_master.master("worker", 9), "m:2222");
+}
+
+TEST(TFConfigClusterResolverTest, OfAnUnknownTaskThereIsNoMaster) {
+  for (const char* task : {"", R"(, "task": {"index": 0})", R"(, "task": {"type": "ps"})"}) {
+    const auto resolver = tf_config(std::string(kCluster) + task);
+    EXPECT_THAT(thrown<InvalidArgumentError>([&] { resolver.master(); }),
+                ::testing::HasSubstr("TF_CONFIG: task"));
+    EXPECT_EQ(resolver.master("worker", 1), "worker1:2222");
+  }
+}
+
+TEST(TFConfigClusterResolverTest, NullCountsAsNothing) {
+  const auto resolver = tf_config(
+      R"("cluster": {"worker": ["w:1"]}, "rpc_layer": null, "session_master": null, "environment": null)");
+  EXPECT_EQ(resolver.rpc_layer(), "");
+  EXPECT_EQ(resolver.master(), "");
+  EXPECT_EQ(resolver.environment(), "");
+}
+
 TEST(TFConfigClusterResolverTest, WhatIsSetWinsEachOnItsOwn) {
   const std::string members =
       std::string(kCluster) + R"(, "task": {"type": "ps", "index": 1}, "rpc_layer": "grpc")";

@@ -1,5 +1,6 @@
 #include "cohort/cluster/resolvers/tf_config_cluster_resolver.h"
 
+#include "cohort/cluster/config_error.h"
 #include "cohort/cluster/resolvers/process_variables.h"
 #include "cohort/cluster/tf_config.h"
 
@@ -16,9 +17,26 @@ TFConfigClusterResolver::TFConfigClusterResolver(const TFConfigClusterResolverOp
   environment_ = options.environment ? *options.environment : config.environment.value_or("");
 }
 
-std::string TFConfigClusterResolver::master() const {
-  if (session_master_) return *session_master_;
+std::optional<std::string> TFConfigClusterResolver::master_of_all_tasks() const {
+  if (session_master_) return session_master_;
   if (cluster_.num_tasks() <= 1) return "";
+  return std::nullopt;
+}
+
+std::string TFConfigClusterResolver::master(const std::string& task_type, int task_id,
+                                            const std::string& rpc_layer) const {
+  if (auto master = master_of_all_tasks()) return *std::move(master);
+  return ClusterResolver::master(task_type, task_id, rpc_layer);
+}
+
+std::string TFConfigClusterResolver::master() const {
+  if (auto master = master_of_all_tasks()) return *std::move(master);
+  if (!task_type_ || !task_id_) {
+    internal::throw_config_error(
+        source(), "task",
+        "does not say which of the cluster's tasks this is, and so not which is its master; give "
+        "type and index");
+  }
   return ClusterResolver::master();
 }
 

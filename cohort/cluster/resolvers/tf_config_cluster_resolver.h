@@ -35,14 +35,19 @@ class COHORT_API TFConfigClusterResolver final : public ClusterResolver {
   explicit TFConfigClusterResolver(const TFConfigClusterResolverOptions& options = {});
 
   train::ClusterSpec cluster_spec() const override { return cluster_; }
-  using ClusterResolver::master;
-  // TF_CONFIG's session_master where it has one; "" for a cluster of at most one task; else this
-  // task's own address.
+  // Both: TF_CONFIG's session_master where it has one; "" for a cluster of at most one task; else that
+  // task's address, or this task's own.
+  // Errors: InvalidArgument (no such task; it is not known which task this is).
+  std::string master(const std::string& task_type, int task_id,
+                     const std::string& rpc_layer = "") const override;
   std::string master() const override;
   std::string environment() const override { return environment_; }
   std::string source() const override { return "TF_CONFIG"; }
 
  private:
+  // Nothing: each task has its own.
+  std::optional<std::string> master_of_all_tasks() const;
+
   train::ClusterSpec cluster_;
   std::optional<std::string> session_master_;
   std::string environment_;

@@ -8,6 +8,7 @@
 #include <typeinfo>
 #include <utility>
 
+#include "cohort/core/libtorch_error.h"
 #include "cohort/core/scratch.h"
 #include "cohort/core/text.h"
 #include "cohort/distribute/context.h"
@@ -155,8 +156,12 @@ Variable Layer::add_weight(const std::string& name, const Shape& shape, WeightOp
                                                   .trainable = options.trainable,
                                                   .synchronization = options.synchronization,
                                                   .aggregation = options.aggregation}};
-  const Variable variable(internal::create_variable(
-      spec, options.initializer.for_variable(shape, dtype), pending_value(name, shape, dtype)));
+  const std::string what = str("weight '", name, "' of layer '", this->name(), "', of shape ",
+                               internal::shape_str(shape));
+  const Variable variable = internal::with_typed_errors(what.c_str(), [&] {
+    return Variable(internal::create_variable(spec, options.initializer.for_variable(shape, dtype),
+                                              pending_value(name, shape, dtype)));
+  });
   track(name, variable, std::move(options.regularizer));
   return variable;
 }

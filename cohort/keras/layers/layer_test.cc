@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "cohort/keras/functional.h"
 #include "cohort/keras/layers/layers.h"
 #include "cohort/keras/model.h"
@@ -260,6 +262,14 @@ TEST(Layer, LibtorchErrorsNameTheInnermostLayer) {
                 model(at::ones({2, 3}));
               }),
               AllOf(HasSubstr("'broken'"), HasSubstr("[2,3]")));
+}
+
+TEST(Layer, AWeightTooLargeForAnyMemoryIsNamed) {
+  EXPECT_THAT(
+      thrown<InvalidArgumentError>([] {
+        layers::Dense(std::numeric_limits<int64_t>::max(), {.name = "huge"})(at::ones({1, 2}));
+      }),
+      HasSubstr("weight 'kernel' of layer 'huge', of shape [2,9223372036854775807]"));
 }
 
 TEST(Layer, WhatItCannotTakeIsNamed) {

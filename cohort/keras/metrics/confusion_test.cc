@@ -56,6 +56,12 @@ TEST(Precision, WeighsAndAccumulates) {
   EXPECT_NEAR(Recall()(kLabels, kProbabilities, numbers({1, 1, 1, 3})).item<double>(), 0.6, 1e-6);
 }
 
+TEST(Precision, OfTheBestKTakesTheFirstOfEqualOnes) {
+  const Tensor y_true = numbers({1, 1, 0, 0}, {1, 4});
+  EXPECT_EQ(Precision({.top_k = 2})(y_true, numbers({1, 1, 1, 1}, {1, 4})).item<double>(), 1);
+  EXPECT_EQ(Recall({.top_k = 1})(y_true, numbers({0, 1, 0, 1}, {1, 4})).item<double>(), 0.5);
+}
+
 TEST(Precision, OfTheBestKAndOfOneClass) {
   const Tensor y_true = numbers({0, 0, 1, 1, 0, 0}, {2, 3});
   const Tensor y_pred = numbers({.1, .2, .15, .3, .2, .25}, {2, 3});

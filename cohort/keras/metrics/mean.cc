@@ -36,6 +36,7 @@ void Sum::update_state(const Tensor& values, const Tensor& sample_weight) const 
   const NoGradient no_gradient;
   Tensor weighted = values.detach().to(state().dtype());
   if (sample_weight.defined()) {
+    weighted = internal::without_inner_dims(weighted, sample_weight, internal::InnerDims::kSum);
     weighted =
         weighted * internal::broadcast_weights(sample_weight.detach(), weighted, name().c_str());
   }

@@ -14,8 +14,9 @@ class COHORT_API Mean : public Metric {
   template <NameLike Name>
   explicit Mean(const Name& name) : Mean(MetricOptions{.name = std::string(name)}) {}
 
-  // Shapes: values [..], any dtype; sample_weight undefined (1), or broadcasts to values, or
-  // has fewer dimensions: values are then averaged over the others first.
+  // Shapes: values [..], any dtype; sample_weight undefined (1), or broadcasts to values. With
+  // one dimension less it holds for a whole row of the last one, of which each value counts; with
+  // still less, values are first averaged over the others.
   // Errors: InvalidArgument (sample_weight does not fit).
   void update_state(const Tensor& values, const Tensor& sample_weight = Tensor()) const;
   void update_state(double value) const;
@@ -23,7 +24,7 @@ class COHORT_API Mean : public Metric {
   Tensor operator()(const Tensor& values, const Tensor& sample_weight = Tensor()) const;
 };
 
-// The (weighted) sum of all values that it was given; arguments as Mean's, without averaging.
+// The (weighted) sum of all values that it was given; arguments as Mean's, added up instead of averaged.
 class COHORT_API Sum : public Metric {
  public:
   Sum() : Sum(MetricOptions{}) {}

@@ -5,6 +5,7 @@
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -130,16 +131,19 @@ std::shared_ptr<MetricState> make_mean_state(std::string name) {
       }});
 }
 
+Tensor without_inner_dims(const Tensor& values, const Tensor& weights, InnerDims inner) {
+  // With one dimension less, weights get it as their last one.
+  if (weights.dim() == 0 || values.dim() < weights.dim() + 2) return values;
+  std::vector<int64_t> dims(static_cast<size_t>(values.dim() - weights.dim()));
+  std::iota(dims.begin(), dims.end(), weights.dim());
+  return inner == InnerDims::kMean ? values.mean(dims) : values.sum(dims);
+}
+
 Weighted weigh(const Tensor& values, const Tensor& weights, const MetricState& state) {
   Tensor x = values.detach().to(state.dtype());
   if (!weights.defined()) return {x, at::full({}, x.numel(), x.options())};
-  Tensor w = weights.detach().to(x.device(), state.dtype());
-  if (w.dim() > 0 && w.dim() < x.dim() && w.sizes() == x.sizes().slice(0, w.dim())) {
-    std::vector<int64_t> inner;
-    for (int64_t d = w.dim(); d < x.dim(); ++d) inner.push_back(d);
-    x = x.mean(inner);
-  }
-  w = broadcast_weights(w, x, state.name().c_str()).expand_as(x);
+  x = without_inner_dims(x, weights, InnerDims::kMean);
+  const Tensor w = broadcast_weights(weights.detach(), x, state.name().c_str()).expand_as(x);
   return {x * w, w.sum()};
 }
 

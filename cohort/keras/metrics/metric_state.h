@@ -65,9 +65,14 @@ std::optional<double> number_on_host(const Tensor& value);
 // A state with "total" and "count", and their quotient (0 if count is 0) as the result.
 std::shared_ptr<MetricState> make_mean_state(std::string name);
 // Adds the (weighted) sum of values to total, and the sum of weights to count.
-// Shapes: values [..]; weights undefined, or broadcast to values; or of lower rank, where values
-// are first averaged over the dimensions that weights lack.
+// Shapes: values [..]; weights undefined, or broadcast to values, by Keras's rules: with one dimension
+// less they get a last one of size 1; with still less, values are first averaged over those that
+// weights lack.
 void add_to_mean(MetricState& state, const Tensor& values, const Tensor& weights);
+
+// Values without the dimensions that only they have, where these are two or more; else `values`.
+enum class InnerDims { kMean, kSum };
+Tensor without_inner_dims(const Tensor& values, const Tensor& weights, InnerDims inner);
 
 // The weighted values, and the sum of the weights that they were given.
 struct Weighted {

@@ -41,12 +41,33 @@ TEST(Mean, Weighs) {
   EXPECT_EQ(weighted(numbers({1, 3, 5, 7}), numbers({1, 1, 0, 0})), 2);
   EXPECT_EQ(weighted(numbers({1, 3}), numbers({2}, {})), 2);
   EXPECT_EQ(weighted(numbers({1, 3}), numbers({0}, {})), 0);
-  // Values of more dimensions than the weights are averaged over them first: 2 and 4.
   EXPECT_EQ(weighted(numbers({1, 3, 3, 5}, {2, 2}), numbers({3, 1})), 2.5);
   EXPECT_THAT(thrown<InvalidArgumentError>([&] {
                 weighted(numbers({1, 2}), numbers({1, 2, 3}));
               }),
               HasSubstr("[3]"));
+}
+
+TEST(Mean, CountsEachValueThatAWeightHoldsFor) {
+  const Mean mean;
+  mean.update_state(numbers({1, 3, 3, 5}, {2, 2}), numbers({3, 1}));
+  EXPECT_EQ(mean.variables()[0].value().item<double>(), 20);
+  EXPECT_EQ(mean.variables()[1].value().item<double>(), 8);
+  mean.update_state(numbers({0, 0}));
+  EXPECT_EQ(result(mean), 2);
+}
+
+TEST(Mean, AveragesOverTwoDimensionsThatWeightsLack) {
+  const Mean mean;
+  mean.update_state(numbers({1, 3, 3, 5, 2, 2, 2, 2}, {2, 2, 2}), numbers({3, 1}));
+  EXPECT_EQ(mean.variables()[0].value().item<double>(), 3 * 3 + 2);
+  EXPECT_EQ(mean.variables()[1].value().item<double>(), 4);
+}
+
+TEST(Sum, AddsUpOverTwoDimensionsThatWeightsLack) {
+  const Sum sum;
+  sum.update_state(numbers({1, 3, 3, 5, 2, 2, 2, 2}, {2, 2, 2}), numbers({3, 1}));
+  EXPECT_EQ(result(sum), 3 * 12 + 8);
 }
 
 TEST(Mean, CallUpdatesAndReturns) {

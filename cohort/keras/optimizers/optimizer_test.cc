@@ -288,6 +288,15 @@ TEST(Optimizer, ANegativeLearningRateIsWarnedOf) {
   EXPECT_THROW(sgd.set_learning_rate(std::nan("")), InvalidArgumentError);
 }
 
+TEST(Optimizer, ANegativeLearningRateGoesUpTheGradient) {
+  Variable w({1., 2.});
+  const SGD sgd(-0.5);
+  sgd.apply_gradients({{gradient(2), w}});
+  EXPECT_THAT(elements(w.value()), ElementsAre(2, 3));
+  Adam(-0.5).apply_gradients({{gradient(2), w}});
+  EXPECT_THAT(elements(w.value()), ElementsAre(DoubleNear(2.5, 1e-5), DoubleNear(3.5, 1e-5)));
+}
+
 TEST(Optimizer, AMissingGradientCountsAsZero) {
   const auto strategy = mirrored(2);
   const auto scope = strategy.scope();

@@ -92,6 +92,22 @@ TEST_F(OnIdentity, SampleWeightsWeighLossesAndWeightedMetrics) {
   EXPECT_DOUBLE_EQ(logs["weighed"], 2);
 }
 
+// As Keras calls them.
+TEST_F(OnIdentity, AWeightedMetricHasAnotherNameThanThePlainOne) {
+  model.compile({.loss = "mse", .metrics = {"mae"}, .weighted_metrics = {"mae"}});
+  const Logs logs = model.evaluate(x, y, {.verbose = 0, .sample_weight = numbers({0, 0, 2, 0})});
+  EXPECT_THAT(names_of(logs), ElementsAre("loss", "mae", "weighted_mae"));
+  EXPECT_DOUBLE_EQ(logs["mae"], 6 / 4.0);
+  EXPECT_DOUBLE_EQ(logs["weighted_mae"], 2);
+}
+
+TEST_F(OnIdentity, TwoMetricsOfOneNameAreRefused) {
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] {
+                model.compile({.loss = "mse", .metrics = {"mae", "mse", "mae"}});
+              }),
+              HasSubstr("two metrics that are called 'mae'"));
+}
+
 TEST_F(OnIdentity, AFunctionMayReturnTheMean) {
   model.compile({.loss = [](const Tensor& y_true, const Tensor& y_pred) {
     return (y_true - y_pred).square().mean();
@@ -162,6 +178,22 @@ TEST_F(TwoOutputs, ShareOneLossAndNamedMetrics) {
   model.compile({.loss = "mse", .metrics = {"mse"}});
   EXPECT_THAT(names_of(model.evaluate(x, y, {.verbose = 0})),
               ElementsAre("loss", "near_loss", "far_loss", "near_mse", "far_mse"));
+}
+
+TEST_F(TwoOutputs, ReportTheMetricsOfOneAfterTheOther) {
+  model.compile({.loss = "mse", .metrics = {"mse"}, .weighted_metrics = {"mae", "mse"}});
+  EXPECT_THAT(names_of(model.evaluate(x, y, {.verbose = 0})),
+              ElementsAre("loss", "near_loss", "far_loss", "near_mse", "near_mae",
+                          "near_weighted_mse", "far_mse", "far_mae", "far_weighted_mse"));
+}
+
+TEST_F(TwoOutputs, AreWeighedAlikeByOneTensor) {
+  model.compile({.loss = "mse", .weighted_metrics = {"mae"}});
+  const Logs logs = model.evaluate(x, y, {.verbose = 0, .sample_weight = numbers({0, 3})});
+  EXPECT_DOUBLE_EQ(logs["near_loss"], 1.5);
+  EXPECT_DOUBLE_EQ(logs["far_loss"], 6);
+  EXPECT_DOUBLE_EQ(logs["near_mae"], 1);
+  EXPECT_DOUBLE_EQ(logs["far_mae"], 2);
 }
 
 TEST_F(TwoOutputs, MayHaveLossesInTheirOrder) {

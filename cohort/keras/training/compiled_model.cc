@@ -40,6 +40,13 @@ const Structure& member_for(const Structure& whole, size_t index, const std::str
                                  "; give as many, in the same order or by the outputs' names"));
 }
 
+// The weights of output number `index`: one tensor weighs all outputs. Undefined: there are none.
+Tensor weight_for(const Structure& weights, size_t index, const std::string& name, size_t count) {
+  if (weights.num_leaves() == 0) return {};
+  if (weights.is_leaf()) return weights.tensor();
+  return member_for(weights, index, name, count, "the sample weights").tensor();
+}
+
 int num_replicas_of_step() {
   const distribute::ReplicaContext* replica = distribute::get_replica_context();
   if (replica == nullptr) {
@@ -143,11 +150,22 @@ std::optional<CompiledModel::LossPart> CompiledModel::make_loss(size_t index,
   return part;
 }
 
+bool CompiledModel::has_metric(const Output& output, const std::string& log_name) {
+  return std::any_of(output.metrics.begin(), output.metrics.end(),
+                     [&](const MetricPart& part) { return part.log_name == log_name; });
+}
+
 void CompiledModel::add_metrics(Output& output, const keras::MetricList& list, bool weighted,
                                 size_t count) const {
   const auto add = [&](const keras::MetricArgument& metric) {
     const std::string prefix = count > 1 ? output.name + "_" : "";
-    output.metrics.push_back({prefix + metric.name(), metric.make(), weighted});
+    std::string log_name = prefix + metric.name();
+    if (weighted && has_metric(output, log_name)) log_name = prefix + "weighted_" + metric.name();
+    if (has_metric(output, log_name)) {
+      throw InvalidArgumentError(str("compile got two metrics that are called ", quoted(log_name),
+                                     " in the logs; give one of them another name"));
+    }
+    output.metrics.push_back({std::move(log_name), metric.make(), weighted});
   };
   for (const keras::MetricArgument& metric : list.list()) {
     if (metric.is_object() && count > 1) {
@@ -241,10 +259,7 @@ Tensor CompiledModel::compute_loss(const Structure& y, const Structure& y_pred,
           "there are no labels for the loss: give y, or elements (x, y); or compile without a "
           "loss");
     }
-    const Tensor weight =
-        sample_weight.num_leaves() == 0
-            ? Tensor()
-            : member_for(sample_weight, i, outputs[i].name, count, "the sample weights").tensor();
+    const Tensor weight = weight_for(sample_weight, i, outputs[i].name, count);
     const Tensor losses = part.each(member_for(y, i, outputs[i].name, count, "the labels").tensor(),
                                     prediction, weight);
     const Tensor sum = losses.sum();
@@ -298,14 +313,9 @@ void CompiledModel::update_metrics(const Structure& y, const Structure& y_pred,
     const Tensor& prediction = y_pred.is_leaf() ? y_pred.tensor() : y_pred[i].tensor();
     const Tensor& labels = member_for(y, i, output.name, count, "the labels").tensor();
     for (const MetricPart& part : output.metrics) {
-      const bool weighs = part.weighted && sample_weight.num_leaves() > 0;
-      part.made.update(
-          labels, prediction,
-          masked_weight(
-              weighs
-                  ? member_for(sample_weight, i, output.name, count, "the sample weights").tensor()
-                  : Tensor(),
-              prediction));
+      const Tensor weight =
+          part.weighted ? weight_for(sample_weight, i, output.name, count) : Tensor();
+      part.made.update(labels, prediction, masked_weight(weight, prediction));
     }
   }
 }
@@ -324,14 +334,7 @@ std::vector<NamedMetric> CompiledModel::metrics() const {
       all.push_back({output.name + "_loss", *output.loss->mean});
   }
   for (const Output& output : outputs_) {
-    for (const MetricPart& part : output.metrics) {
-      if (!part.weighted) all.push_back({part.log_name, part.made.metric});
-    }
-  }
-  for (const Output& output : outputs_) {
-    for (const MetricPart& part : output.metrics) {
-      if (part.weighted) all.push_back({part.log_name, part.made.metric});
-    }
+    for (const MetricPart& part : output.metrics) all.push_back({part.log_name, part.made.metric});
   }
   return all;
 }

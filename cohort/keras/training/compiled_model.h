@@ -36,7 +36,7 @@ class CompiledModel {
 
   // output_names: those of the model, where it has several.
   // Errors: InvalidArgument (steps_per_execution below 1; an unknown name of an optimizer, loss or metric,
-  // with the nearest known one; one metric object for several outputs).
+  // with the nearest known one; one metric object for several outputs; two metrics of one name).
   CompiledModel(const keras::CompileOptions& options, OutputNames output_names);
 
   const keras::CompileOptions& options() const { return options_; }
@@ -76,6 +76,8 @@ class CompiledModel {
   // The outputs of a model that gives `names`. Errors: InvalidArgument.
   std::vector<Output> make_outputs(const std::vector<std::string>& names) const;
   std::optional<LossPart> make_loss(size_t index, const std::string& name, size_t count) const;
+  static bool has_metric(const Output& output, const std::string& log_name);
+  // Errors: InvalidArgument (two of one name; one object for several outputs).
   void add_metrics(Output& output, const keras::MetricList& list, bool weighted,
                    size_t count) const;
   void check_names(const std::vector<std::string>& names) const;
