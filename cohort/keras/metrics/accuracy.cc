@@ -56,7 +56,7 @@ Tensor binary_matches(const Tensor& labels, const Tensor& predictions, double th
   Tensor y_pred = predictions;
   squeeze_and_check(y_true, y_pred, "binary_accuracy");
   if (y_pred.dim() == 0) throw InvalidArgumentError("binary_accuracy: predictions are a scalar");
-  return ((y_pred > threshold).to(y_pred.scalar_type()) == y_true).to(float64).mean(-1);
+  return ((y_pred > threshold).to(y_pred.scalar_type()) == y_true).to(float64);
 }
 
 Tensor in_top_k(const Tensor& classes, const Tensor& predictions, int64_t k) {
@@ -79,7 +79,7 @@ void check_k(const char* metric, int64_t k) {
 
 Tensor accuracy_by_shapes(const Tensor& y_true, const Tensor& y_pred) {
   if (y_pred.dim() == 0) throw_unfit("accuracy", y_true, y_pred);
-  if (y_pred.size(-1) == 1) return binary_matches(y_true, y_pred, 0.5);
+  if (y_pred.size(-1) == 1) return binary_matches(y_true, y_pred, 0.5).mean(-1);
   const bool sparse = y_true.dim() < y_pred.dim() || y_true.size(-1) == 1;
   return sparse ? sparse_matches(y_true, y_pred) : categorical_matches(y_true, y_pred);
 }

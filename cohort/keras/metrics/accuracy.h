@@ -41,7 +41,7 @@ struct BinaryAccuracyOptions {
   std::string name = "binary_accuracy";
   double threshold = 0.5;  // predictions above it count as 1
 };
-// Shapes: labels (0 or 1) and predictions [batch, .., d]; matches are averaged over d.
+// Shapes: labels (0 or 1) and predictions [batch, .., d]; each element counts.
 class COHORT_API BinaryAccuracy : public MeanMetricWrapper {
  public:
   explicit BinaryAccuracy(const BinaryAccuracyOptions& options = {});

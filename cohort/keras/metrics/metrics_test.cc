@@ -70,6 +70,14 @@ TEST(Sum, AddsUpOverTwoDimensionsThatWeightsLack) {
   EXPECT_EQ(result(sum), 3 * 12 + 8);
 }
 
+TEST(BinaryAccuracy, CountsElements) {
+  const BinaryAccuracy accuracy;
+  accuracy.update_state(numbers({1, 1, 0, 1}, {2, 2}), numbers({1, 0, 0, 1}, {2, 2}));
+  EXPECT_EQ(accuracy.variables()[1].value().item<double>(), 4);
+  accuracy.update_state(numbers({1, 1, 1}), numbers({1, 0, 0}));
+  EXPECT_DOUBLE_EQ(result(accuracy), static_cast<float>(4 / 7.0));
+}
+
 TEST(Mean, CallUpdatesAndReturns) {
   const Mean mean;
   EXPECT_EQ(mean(numbers({1, 3})).item<double>(), 2);
