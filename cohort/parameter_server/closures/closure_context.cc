@@ -21,6 +21,13 @@ uint64_t ClosureContext::next_token() {
 
 ClosureContext* current_closure() { return current; }
 
+void refuse_in_closure(const char* call) {
+  if (current == nullptr) return;
+  throw FailedPreconditionError(str(
+      call, " was called in a function that a coordinator has scheduled; let the function return ",
+      "what the next one needs, and call ", call, " in the coordinator's program"));
+}
+
 ScopedClosure::ScopedClosure(ClosureContext& context)
     : previous_(std::exchange(current, &context)) {}
 

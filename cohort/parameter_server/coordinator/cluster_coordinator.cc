@@ -52,15 +52,6 @@ std::shared_ptr<internal::CoordinatorCore> coordinator_of(
   });
 }
 
-// Of a call that waits for closures, or for a worker: a closure that makes it would wait for itself.
-internal::CoordinatorCore& outside_of_closures(
-    const std::shared_ptr<internal::CoordinatorCore>& core, const char* call) {
-  if (internal::current_closure() == nullptr) return existing(core);
-  throw FailedPreconditionError(str(
-      call, " was called in a function that a coordinator has scheduled; let the function return ",
-      "what the next one needs, and call ", call, " in the coordinator's program"));
-}
-
 }  // namespace
 
 RemoteValue::RemoteValue(std::shared_ptr<internal::RemoteResult> result)
@@ -125,8 +116,8 @@ RemoteValue ClusterCoordinator::schedule_erased(const WorkerFunction& function, 
     given.push_back(
         {std::move(argument.value), std::move(argument.result), std::move(argument.of_worker)});
   }
-  return RemoteValue(
-      outside_of_closures(core_, "schedule").schedule(function.name(), inputs, std::move(given)));
+  internal::refuse_in_closure("schedule");
+  return RemoteValue(existing(core_).schedule(function.name(), inputs, std::move(given)));
 }
 
 RemoteValue ClusterCoordinator::schedule_captured(internal::StructureFunction<> function,
@@ -200,9 +191,13 @@ int get_current_worker_index() {
       "ClusterCoordinator schedules, or that makes a worker's input");
 }
 
-void ClusterCoordinator::join() const { outside_of_closures(core_, "join").queue().join(); }
+void ClusterCoordinator::join() const {
+  internal::refuse_in_closure("join");
+  existing(core_).queue().join();
+}
 void ClusterCoordinator::join(std::chrono::milliseconds timeout) const {
-  outside_of_closures(core_, "join").queue().join(after(timeout));
+  internal::refuse_in_closure("join");
+  existing(core_).queue().join(after(timeout));
 }
 bool ClusterCoordinator::done() const { return existing(core_).queue().done(); }
 

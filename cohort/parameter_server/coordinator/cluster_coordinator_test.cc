@@ -25,6 +25,7 @@
 #include "cohort/parameter_server/parameter_server_strategy.h"
 #include "cohort/parameter_server/testing_cluster.h"
 #include "cohort/parameter_server/testing_gate.h"
+#include "cohort/train/checkpoint.h"
 #include "cohort/train/summary/testing_events.h"
 
 namespace cohort::distribute {
@@ -311,10 +312,13 @@ TEST_F(CoordinatorSummaries, ShowWhatTheClusterDoes) {
   EXPECT_FALSE(values_of(events, "coordinator/closures/s").empty());
 }
 
-// It would wait for itself, for two hours.
-TEST(ClusterCoordinator, AScheduledFunctionSchedulesAndJoinsNothing) {
+// It would wait for itself, for hours.
+TEST(ClusterCoordinator, AScheduledFunctionSchedulesJoinsAndSavesNothing) {
   TestingCluster cluster(2, 1);
   const ParameterServerStrategy strategy(cluster.resolver());
+  auto scope = strategy.scope();
+  const train::Checkpoint checkpoint({{"v", Variable(0.)}});
+  scope.close();
   const ClusterCoordinator coordinator(strategy);
   const auto refused = [&](auto call, const char* name) {
     const RemoteValue value = coordinator.schedule([&] { call(); });
@@ -325,6 +329,8 @@ TEST(ClusterCoordinator, AScheduledFunctionSchedulesAndJoinsNothing) {
   };
   refused([&] { coordinator.schedule([] { return 1; }); }, "schedule was called");
   refused([&] { coordinator.join(seconds(1)); }, "join was called");
+  refused([&] { checkpoint.write(::testing::TempDir() + "in_closure", {.timeout = seconds(1)}); },
+          "save was called");
   const RemoteValue first = coordinator.schedule([] { return 1; });
   EXPECT_EQ(number(coordinator.schedule([&] { return number(first) + 1; })), 2);
 }

@@ -7,6 +7,7 @@
 #include "cohort/cluster/known_jobs.h"
 #include "cohort/core/error.h"
 #include "cohort/core/logging.h"
+#include "cohort/parameter_server/closures/closure_context.h"
 #include "cohort/parameter_server/parameter_server_core.h"
 
 namespace cohort::internal {
@@ -161,6 +162,7 @@ void CoordinatorCore::report(const std::string& text) const {
 }
 
 std::shared_ptr<void> CoordinatorCore::pause(ClosureQueue::Deadline deadline) {
+  refuse_in_closure("save");
   std::shared_ptr<void> paused = queue_.pause(deadline);
   return {nullptr, [self = shared_from_this(), paused = std::move(paused)](void*) mutable {
             paused.reset();
