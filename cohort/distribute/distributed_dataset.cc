@@ -1,14 +1,19 @@
 #include "cohort/distribute/distributed_dataset.h"
 
+#include <ATen/ops/empty.h>
+
 #include <algorithm>
 #include <exception>
 #include <optional>
+#include <span>
 
+#include "cohort/collective/task_collectives.h"
 #include "cohort/core/device.h"
 #include "cohort/core/logging.h"
 #include "cohort/data/auto_shard.h"
 #include "cohort/data/iteration/input_deadline.h"
 #include "cohort/data/nodes/node.h"
+#include "cohort/data/nodes/shuffle_seeds.h"
 #include "cohort/data/sharding/rewrite.h"
 #include "cohort/data/split_batches.h"
 #include "cohort/distribute/input_source.h"
@@ -90,6 +95,23 @@ std::shared_ptr<Source> make_source(const InputWorkers& workers, const Strategy&
   return source;
 }
 
+// Tasks that divide a dataset divide one order of it: shuffles without a seed take those of task 0.
+// COLLECTIVE over the tasks where there are such shuffles.
+Dataset in_agreed_order(const Source& source, const Dataset& dataset) {
+  collective::SyncGroup& group = source.core->group();
+  if (!group.spans_tasks() || dataset.options().auto_shard_policy() == AutoShardPolicy::OFF) {
+    return dataset;
+  }
+  const std::vector<uint64_t> own = internal::drawn_seeds(dataset.node());
+  if (own.empty()) return dataset;
+  const Tensor seeds = at::empty({static_cast<int64_t>(own.size())}, at::kLong);
+  auto* const first = reinterpret_cast<uint64_t*>(seeds.data_ptr<int64_t>());
+  std::copy(own.begin(), own.end(), first);
+  collective::take_from_first_task(group, seeds, "the seeds of a dataset's shuffles");
+  return Dataset(internal::with_agreed_seeds(dataset.node(), {first, own.size()}),
+                 dataset.options());
+}
+
 // The part of each worker. What there is to say is logged once, not for each.
 void add_shards(Source& source, const Dataset& dataset) {
   const AutoShardPolicy policy = dataset.options().auto_shard_policy();
@@ -145,9 +167,9 @@ DistributedDataset get_distributed_dataset(const Dataset& dataset, const InputWo
   const int replicas = source->core->num_replicas_in_sync();
   const bool split = options.split_batches && replicas > 1;
   if (split) check_elements(dataset);
-  add_shards(
-      *source,
-      split ? Dataset(internal::make_split(dataset.node(), replicas), dataset.options()) : dataset);
+  const Dataset whole = in_agreed_order(*source, dataset);
+  add_shards(*source, split ? Dataset(internal::make_split(whole.node(), replicas), whole.options())
+                            : whole);
   const int64_t buffered = options.input.experimental_per_replica_buffer_size;
   if (buffered > 0 && !source->core->is_default()) {
     for (size_t i = 0; i < source->pipelines.size(); ++i) {

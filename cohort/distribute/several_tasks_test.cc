@@ -342,6 +342,30 @@ TEST(SeveralTasksInput, EachTaskReadsItsShardAndAllEndTogether) {
   EXPECT_EQ(read[0][0] + read[1][0], "[0,1][4,5][2,3][6,7]");
 }
 
+// Each task draws other seeds here, as processes do.
+TEST(SeveralTasksInput, ShufflesWithoutASeedAreOneOrderThatTasksDivide) {
+  std::vector<int64_t> read[2];
+  std::string explained[2];
+  run_all_tasks(2, 1, [&](const Strategy& strategy, int task) {
+    const Dataset shuffled = Dataset::range(24).shuffle(5).shuffle(24);
+    const auto dataset = strategy.experimental_distribute_dataset(shuffled.batch(4));
+    for (const auto& batch : dataset) {
+      const Tensor rows = strategy.experimental_local_results(batch)[0].tensor();
+      for (int64_t i = 0; i < rows.size(0); ++i) read[task].push_back(rows[i].item<int64_t>());
+    }
+    explained[task] = dataset.explain();
+    data::Options off;
+    off.experimental_distribute.auto_shard_policy = data::AutoShardPolicy::OFF;
+    const auto own = strategy.experimental_distribute_dataset(shuffled.batch(4).with_options(off));
+    EXPECT_THAT(own.explain(), ::testing::Not(HasSubstr("agreed")));
+  });
+  std::vector<int64_t> all = read[0];
+  all.insert(all.end(), read[1].begin(), read[1].end());
+  std::sort(all.begin(), all.end());
+  for (int64_t i = 0; i < 24; ++i) EXPECT_EQ(all.at(static_cast<size_t>(i)), i);
+  EXPECT_THAT(explained[1], HasSubstr("shuffle(buffer_size=24, seed=agreed)"));
+}
+
 TEST(SeveralTasksInput, ATaskWithoutDataGoesOnWithEmptyBatches) {
   std::vector<std::string> read[2];
   run_all_tasks(2, 1, [&](const Strategy& strategy, int task) {

@@ -6,6 +6,8 @@
 #include "cohort/data/iteration/stacking.h"
 #include "cohort/data/nodes/node.h"
 #include "cohort/data/nodes/shuffle_order.h"
+#include "cohort/data/nodes/shuffle_seeds.h"
+#include "cohort/data/sharding/rewrite.h"
 #include "cohort/ops/random.h"
 
 // Three ways to shuffle, by what the input can do:
@@ -16,8 +18,11 @@
 namespace cohort::internal {
 namespace {
 
+enum class SeedOrigin { kGiven, kDrawn, kAgreed };
+
 struct ShuffleSeed {
   uint64_t seed;
+  SeedOrigin origin;
   bool reshuffle;
   uint64_t epoch(uint64_t pass) const { return reshuffle ? pass : 0; }
 };
@@ -295,11 +300,8 @@ void ElementBufferIterator::reread(std::span<const size_t> slots, std::span<cons
 
 class ShuffleNode final : public UnaryNode {
  public:
-  ShuffleNode(DataNodePtr input, int64_t buffer_size, ShuffleSeed seed, bool seed_given)
-      : UnaryNode("shuffle", std::move(input)),
-        buffer_size_(buffer_size),
-        seed_(seed),
-        seed_given_(seed_given) {
+  ShuffleNode(DataNodePtr input, int64_t buffer_size, ShuffleSeed seed)
+      : UnaryNode("shuffle", std::move(input)), buffer_size_(buffer_size), seed_(seed) {
     if (buffer_size < 1) {
       throw InvalidArgumentError(
           str("shuffle: buffer_size is ", buffer_size, "; it must be at least 1"));
@@ -308,13 +310,19 @@ class ShuffleNode final : public UnaryNode {
 
   Attributes attributes() const override {
     Attributes attributes = {{"buffer_size", str(buffer_size_)}};
-    if (seed_given_) attributes.emplace_back("seed", str(seed_.seed));
+    if (seed_.origin == SeedOrigin::kGiven) attributes.emplace_back("seed", str(seed_.seed));
+    if (seed_.origin == SeedOrigin::kAgreed) attributes.emplace_back("seed", "agreed");
     if (!seed_.reshuffle) attributes.emplace_back("reshuffle_each_iteration", "false");
     return attributes;
   }
   DataNodePtr with_inputs(std::vector<DataNodePtr> inputs) const override {
-    return std::make_shared<ShuffleNode>(std::move(inputs[0]), buffer_size_, seed_, seed_given_);
+    return std::make_shared<ShuffleNode>(std::move(inputs[0]), buffer_size_, seed_);
   }
+  DataNodePtr with_agreed_seed(uint64_t seed) const {
+    return std::make_shared<ShuffleNode>(inputs()[0], buffer_size_,
+                                         ShuffleSeed{seed, SeedOrigin::kAgreed, seed_.reshuffle});
+  }
+  const ShuffleSeed& seed() const { return seed_; }
   int64_t cardinality() const override { return input().cardinality(); }
   std::unique_ptr<DataIterator> make_iterator(const IteratorContext& context) const override {
     if (context.probing) return input().make_iterator(context);
@@ -335,20 +343,42 @@ class ShuffleNode final : public UnaryNode {
  private:
   int64_t buffer_size_;
   ShuffleSeed seed_;
-  bool seed_given_;
 };
 
+// nullptr: another node, or one whose seed was given or agreed on.
+const ShuffleNode* with_drawn_seed(const DataNode& node) {
+  const auto* const shuffle = dynamic_cast<const ShuffleNode*>(&node);
+  return shuffle != nullptr && shuffle->seed().origin == SeedOrigin::kDrawn ? shuffle : nullptr;
+}
+
 }  // namespace
+
+std::vector<uint64_t> drawn_seeds(const DataNodePtr& root) {
+  std::vector<uint64_t> seeds;
+  for_each_node(root, [&](const DataNodePtr& node) {
+    if (const ShuffleNode* shuffle = with_drawn_seed(*node)) seeds.push_back(shuffle->seed().seed);
+  });
+  return seeds;
+}
+
+DataNodePtr with_agreed_seeds(const DataNodePtr& root, std::span<const uint64_t> seeds) {
+  size_t next = 0;
+  return rewrite(root, [&](const DataNodePtr& node) {
+    const ShuffleNode* shuffle = with_drawn_seed(*node);
+    return shuffle == nullptr ? node : shuffle->with_agreed_seed(seeds[next++]);
+  });
+}
+
 }  // namespace cohort::internal
 
 namespace cohort::data {
 
 Dataset Dataset::shuffle(int64_t buffer_size, ShuffleOptions options) const {
+  using Origin = internal::SeedOrigin;
   const internal::ShuffleSeed seed{options.seed ? *options.seed : internal::next_seed(),
+                                   options.seed ? Origin::kGiven : Origin::kDrawn,
                                    options.reshuffle_each_iteration};
-  return Dataset(
-      std::make_shared<internal::ShuffleNode>(node_, buffer_size, seed, options.seed.has_value()),
-      options_);
+  return Dataset(std::make_shared<internal::ShuffleNode>(node_, buffer_size, seed), options_);
 }
 
 }  // namespace cohort::data

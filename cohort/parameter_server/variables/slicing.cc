@@ -67,7 +67,10 @@ std::vector<SliceItem> written_out(const std::vector<SliceItem>& items, size_t r
                                    "dimensions, and one ellipsis"));
   }
   std::vector<SliceItem> all;
-  const auto rest = [&] { all.resize(all.size() + rank - named, Slice{}); };
+  all.reserve(items.size() + rank);
+  const auto rest = [&] {
+    for (size_t i = named; i < rank; ++i) all.emplace_back(Slice{});
+  };
   for (const SliceItem& item : items) {
     if (std::holds_alternative<Ellipsis>(item.item())) {
       rest();
