@@ -60,6 +60,27 @@ TEST_F(FitData, StepsOfAnEpochGoOnWhereTheLastHasStopped) {
               ElementsAre(5.5, 5.5));
 }
 
+// As TensorFlow 2.15 gives them.
+TEST_F(FitData, StepsOfAnEpochGoOnOverTensorsAsOftenAsThereAreEpochs) {
+  const Sequential identity({layers::Dense(1)});
+  identity.compile(
+      {.optimizer = "sgd",
+       .loss = "mse",
+       .metrics = {{"seen", [](const Tensor& y_true, const Tensor&) { return y_true.sum(-1); }}}});
+  const Tensor numbers = at::arange(12).to(float32).unsqueeze(1);
+  const auto seen = [&](int64_t steps, FitOptions options) {
+    options.batch_size = 4;
+    options.verbose = 0;
+    options.shuffle = false;
+    options.steps_per_epoch = steps;
+    return identity.fit(numbers, numbers, options)["seen"];
+  };
+  EXPECT_THAT(seen(2, {.epochs = 5}), ElementsAre(3.5, 5.5, 7.5, 3.5, 5.5));
+  EXPECT_THAT(seen(3, {.epochs = 2}), ElementsAre(5.5, 5.5));
+  EXPECT_THAT(seen(2, {.epochs = 4, .initial_epoch = 2}), ElementsAre(3.5, 5.5));
+  EXPECT_THAT(seen(4, {.epochs = 2}), ElementsAre(4.5, 7.5));  // 2 of 4 steps, then no more data
+}
+
 TEST_F(FitData, ThatEndsEarlyEndsTrainingWithAWarning) {
   ::testing::internal::CaptureStderr();
   const History history =

@@ -77,8 +77,7 @@ FitLoop::FitLoop(const keras::ModelHandle& model, const keras::Data& data,
   make_input();
   make_variables(model_, *state_.input);
   steps_ = steps_to_run(options.steps_per_epoch, "steps_per_epoch", *state_.input);
-  begins_anew_ =
-      data_->rows() != nullptr || steps_ == kAllSteps || steps_ == state_.input->cardinality();
+  begins_anew_ = steps_ == kAllSteps || steps_ == state_.input->cardinality();
   if (validation_data_) {
     std::optional<int64_t> batch_size = options.validation_batch_size;
     if (!batch_size && validation_data_->source().rows() != nullptr)
@@ -147,9 +146,22 @@ void FitLoop::divide(const keras::Data& data) {
   data_ = std::make_shared<const DataSource>(DataSource{std::move(all)});
 }
 
-void FitLoop::make_input() {
+InputPlan FitLoop::input_plan() const {
   InputPlan plan{.call = "fit", .batch_size = options_.batch_size};
   if (options_.shuffle) plan.shuffle_seed = state_.progress->shuffle_seed;
+  return plan;
+}
+
+int64_t FitLoop::passes() const {
+  const DataSource::Rows* rows = data_->rows();
+  const int64_t steps = options_.steps_per_epoch.value_or(-1);
+  if (rows == nullptr || steps < 1 || steps == batches_of(*rows, input_plan())) return 1;
+  return std::max<int64_t>(options_.epochs - options_.initial_epoch, 1);
+}
+
+void FitLoop::make_input() {
+  InputPlan plan = input_plan();
+  plan.passes = passes();
   loop_.set_input(nullptr);
   state_.input.reset();  // before the next one, which takes its place
   state_.input = make_step_input(loop_.runner(), *data_, plan);

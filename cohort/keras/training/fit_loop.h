@@ -55,6 +55,9 @@ class FitLoop {
   void check_options() const;
   // What is trained on, and what is kept for validation.
   void divide(const keras::Data& data);
+  InputPlan input_plan() const;
+  // As many passes over tensors as there are epochs, where epochs are no whole passes.
+  int64_t passes() const;
   void make_input();
   keras::History train();
   // See FitState.

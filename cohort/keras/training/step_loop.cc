@@ -27,13 +27,17 @@ data::Options sharded_by_rows() {
   return options;
 }
 
-Dataset dataset_of_rows(const DataSource::Rows& rows, const InputPlan& plan) {
-  const int64_t count = count_rows(rows);
-  if (count == 0) throw InvalidArgumentError(str(plan.call, ": x has no examples"));
+int64_t batch_size_of_rows(const InputPlan& plan) {
   const int64_t batch = plan.batch_size.value_or(kDefaultBatch);
   if (batch < 1) {
     throw InvalidArgumentError(str(plan.call, ": batch_size is ", batch, "; it must be 1 or more"));
   }
+  return batch;
+}
+
+Dataset dataset_of_rows(const DataSource::Rows& rows, const InputPlan& plan) {
+  const int64_t count = count_rows(rows);
+  if (count == 0) throw InvalidArgumentError(str(plan.call, ": x has no examples"));
   Structure all = joined(rows);
   if (plan.with_index) all = tuple(at::arange(count, at::kLong), rows.x);
   Dataset dataset = Dataset::from_tensor_slices(all);
@@ -43,7 +47,9 @@ Dataset dataset_of_rows(const DataSource::Rows& rows, const InputPlan& plan) {
     const SeedScope seeds(*plan.shuffle_seed);
     dataset = dataset.shuffle(count);
   }
-  return dataset.batch(batch).with_options(sharded_by_rows());
+  dataset = dataset.batch(batch_size_of_rows(plan));
+  if (plan.passes > 1) dataset = dataset.repeat(plan.passes);
+  return dataset.with_options(sharded_by_rows());
 }
 
 // Elements (numbers of the rows, x).
@@ -66,6 +72,11 @@ double log_number(const keras::Model& model, const std::string& name, const Tens
 }
 
 }  // namespace
+
+int64_t batches_of(const DataSource::Rows& rows, const InputPlan& plan) {
+  const int64_t batch = batch_size_of_rows(plan);
+  return (count_rows(rows) + batch - 1) / batch;
+}
 
 std::shared_ptr<StepInput> make_step_input(StepRunner& runner, const DataSource& source,
                                            const InputPlan& plan) {

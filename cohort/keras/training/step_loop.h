@@ -20,8 +20,12 @@ struct InputPlan {
   const char* call = "fit";  // for errors
   std::optional<int64_t> batch_size = std::nullopt;
   std::optional<uint64_t> shuffle_seed = std::nullopt;  // of tensors; missing: in order
+  int64_t passes = 1;                                   // over tensors, one behind the other
   bool with_index = false;  // elements become (numbers of the rows, x), and are sharded by DATA
 };
+
+// How many batches a pass over tensors has. Errors: as make_step_input.
+int64_t batches_of(const DataSource::Rows& rows, const InputPlan& plan);
 
 // Errors: InvalidArgument (no examples; a batch_size below 1, or for what is batched already).
 std::shared_ptr<StepInput> make_step_input(StepRunner& runner, const DataSource& source,
