@@ -12,6 +12,7 @@
 #include "cohort/distribute/step_output.h"
 #include "cohort/distribute/strategy.h"
 #include "cohort/distribute/strategy_core.h"
+#include "cohort/distribute/structure_form.h"
 #include "cohort/ops/random.h"
 
 namespace cohort::distribute {
@@ -156,6 +157,8 @@ Tensor ReplicaContext::all_reduce(ReduceOp op, const Tensor& value) {
 
 Structure ReplicaContext::all_reduce(ReduceOp op, const Structure& value) {
   internal::check_can_reduce_rows("all_reduce", value);
+  check_own_context("all_reduce");
+  internal::agree_on_form(*this, value, "all_reduce");
   return value.map([&](const Leaf& leaf) -> Leaf { return all_reduce(op, leaf.tensor()); });
 }
 
@@ -167,10 +170,11 @@ Tensor ReplicaContext::all_gather(const Tensor& value, int64_t axis) {
 }
 
 Structure ReplicaContext::all_gather(const Structure& value, int64_t axis) {
+  check_own_context("all_gather");
+  const Structure lengths_too = internal::with_row_lengths("all_gather", value, axis);
+  internal::agree_on_form(*this, lengths_too, "all_gather");
   return internal::with_row_splits(
-      internal::with_row_lengths("all_gather", value, axis).map([&](const Leaf& leaf) -> Leaf {
-        return all_gather(leaf.tensor(), axis);
-      }));
+      lengths_too.map([&](const Leaf& leaf) -> Leaf { return all_gather(leaf.tensor(), axis); }));
 }
 
 }  // namespace cohort::distribute

@@ -186,6 +186,26 @@ TEST(SeveralTasksReduce, StructuresOfAnotherFormThanOthersAreAnErrorOnAll) {
   });
 }
 
+TEST(SeveralTasksReduce, StructuresOfAnotherFormInAStepAreAnErrorOnAll) {
+  for (const auto& [tasks, replicas_each] : {std::pair(1, 2), std::pair(2, 1)}) {
+    const auto errors = run_tasks(tasks, replicas_each, [](const Strategy& strategy, int) {
+      const auto reduce = [&](bool same) {
+        return strategy.run([&](ReplicaContext& replica) {
+          const bool first = same || replica.replica_id_in_sync_group() == 0;
+          const Structure own = dict({{first ? "a" : "b", at::ones({2})}, {"c", at::ones({2})}});
+          return replica.all_reduce(ReduceOp::SUM, own)["c"].tensor();
+        });
+      };
+      EXPECT_EQ(reduce(true).value(0)[0].item<double>(), 2);
+      reduce(false);
+    });
+    for (const auto& error : errors) {
+      EXPECT_THAT(message_of(error),
+                  ::testing::AllOf(HasSubstr("['a'], ['c']"), HasSubstr("['b'], ['c']")));
+    }
+  }
+}
+
 TEST(SeveralTasksVariables, OfAnotherKindThanThoseOfOthersAreAnErrorOnAll) {
   run_all_tasks(2, 1, [](const Strategy& strategy, int task) {
     const auto scope = strategy.scope();

@@ -1,10 +1,11 @@
-// Structures that tasks combine leaf by leaf: leaf 1 of one must be leaf 1 of all.
+// Structures that replicas or tasks combine leaf by leaf: leaf 1 of one must be leaf 1 of all.
 #pragma once
 
 #include <string_view>
 
 #include "cohort/collective/sync_group.h"
 #include "cohort/core/structure.h"
+#include "cohort/distribute/replica_context.h"
 
 namespace cohort::internal {
 
@@ -12,5 +13,8 @@ namespace cohort::internal {
 // leaves, of which nothing is combined, need no call.
 // COLLECTIVE over the tasks. Errors: those of a Communicator's calls; FailedPrecondition (shows both forms).
 void agree_on_form(collective::SyncGroup& group, const Structure& value, std::string_view call);
+
+// The same in a step. COLLECTIVE over the replicas. Errors: also those of SyncGroup::meet.
+void agree_on_form(distribute::ReplicaContext& replica, const Structure& value, const char* call);
 
 }  // namespace cohort::internal

@@ -1,6 +1,7 @@
 #include "cohort/keras/layers/layer.h"
 
 #include <ATen/ops/ones.h>
+#include <ATen/ops/zeros.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
