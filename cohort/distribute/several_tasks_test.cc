@@ -200,7 +200,7 @@ TEST(SeveralTasksReduce, StructuresOfAnotherFormInAStepAreAnErrorOnAll) {
       reduce(false);
     });
     for (const auto& error : errors) {
-      EXPECT_THAT(message_of(error),
+      EXPECT_THAT(message_of<FailedPreconditionError>(error),
                   ::testing::AllOf(HasSubstr("['a'], ['c']"), HasSubstr("['b'], ['c']")));
     }
   }
