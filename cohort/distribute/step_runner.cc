@@ -44,7 +44,7 @@ Structure reduced(const Strategy& strategy, const StepFunction& step,
                                    " reductions, but its result has ", leaves,
                                    " leaves; give one reduction, or one for each leaf"));
   }
-  agree_on_form(strategy.core()->group(), results.value(0), "the results of step " + step.name);
+  agree_on_form(strategy.core()->group(), results.value(0), "the results of a step");
   size_t next = 0;
   return map_structures(std::vector<Structure>(results.values().begin(), results.values().end()),
                         [&](const std::vector<Leaf>& components) -> Leaf {

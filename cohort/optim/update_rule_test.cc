@@ -4,7 +4,9 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
+#include <limits>
 #include <string>
 
 #include "cohort/core/error.h"
@@ -124,8 +126,10 @@ TEST_P(EveryRuleTest, RefusesOtherDtypes) {
 }
 
 TEST_P(EveryRuleTest, RefusesInvalidSteps) {
-  EXPECT_THAT([&] { rule_->prepare(-0.5, 0); },
-              ThrowsMessage<InvalidArgumentError>(HasSubstr("-0.5")));
+  for (const double rate : {std::numeric_limits<double>::infinity(), std::nan("")}) {
+    EXPECT_THAT([&] { rule_->prepare(rate, 0); },
+                ThrowsMessage<InvalidArgumentError>(HasSubstr("a finite number")));
+  }
   EXPECT_THAT([&] { rule_->prepare(0.5, -3); },
               ThrowsMessage<InvalidArgumentError>(HasSubstr("-3")));
 }
