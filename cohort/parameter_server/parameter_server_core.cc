@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <exception>
 #include <random>
+#include <thread>
 #include <utility>
 
 #include "cohort/cluster/address.h"
@@ -107,7 +108,11 @@ ParameterServerCore::ParameterServerCore(Setup setup)
 }
 
 ParameterServerCore::~ParameterServerCore() {
-  if (std::uncaught_exceptions() != exceptions_) {
+  // An answer that is handled at that moment may hold the last reference, on a thread without exceptions.
+  const bool by_exception = std::this_thread::get_id() == maker_
+                                ? std::uncaught_exceptions() != exceptions_
+                                : coordinator_left_by_exception_.load();
+  if (by_exception) {
     leave_by_exception();
     return;
   }
@@ -182,11 +187,16 @@ std::shared_ptr<CoordinatorCore> ParameterServerCore::share_coordinator(
   if (auto there = shared_.lock()) return there;
   // Not a deleter: that would live, and hold this strategy, as long as shared_ does.
   struct Running {
-    explicit Running(std::shared_ptr<CoordinatorCore> made) : core(std::move(made)) {}
-    ~Running() { core->stop(); }
+    Running(ParameterServerCore& of, std::shared_ptr<CoordinatorCore> made)
+        : owner(of), core(std::move(made)) {}
+    ~Running() {
+      owner.coordinator_left_by_exception_ = std::uncaught_exceptions() != owner.exceptions_;
+      core->stop();
+    }
+    ParameterServerCore& owner;  // which `core` keeps
     const std::shared_ptr<CoordinatorCore> core;
   };
-  const auto running = std::make_shared<Running>(make());
+  const auto running = std::make_shared<Running>(*this, make());
   const std::shared_ptr<CoordinatorCore> shared(running, running->core.get());
   shared_ = shared;
   return shared;

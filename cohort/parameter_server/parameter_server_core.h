@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "cohort/cluster/channel_pool.h"
@@ -205,6 +206,8 @@ class ParameterServerCore final : public LocalStrategy {
   std::map<std::string, MakeWorkerInput> inputs_;
   std::atomic<bool> has_own_server_{false};  // set before it answers
   std::atomic<bool> has_served_{false};      // in a server of this process
+  const std::thread::id maker_ = std::this_thread::get_id();
+  std::atomic<bool> coordinator_left_by_exception_{false};
   std::atomic<bool> is_left_alone_{false};
   std::unique_ptr<distribute::Server> own_server_;
   std::map<std::string, StructureFunction<>> captured_;
