@@ -120,8 +120,11 @@ TEST(ClusterCoordinator, AResultIsAnArgumentOfALaterFunction) {
     return x;
   });
   const auto add = strategy.function("add", [](int64_t x, int64_t y) { return x + y; });
-  const auto bad =
-      strategy.function("bad", []() -> int64_t { throw DataLossError("no such row"); });
+  Gate scheduled;
+  const auto bad = strategy.function("bad", [&]() -> int64_t {
+    scheduled.pass();
+    throw DataLossError("no such row");
+  });
   const ClusterCoordinator coordinator(strategy);
   const RemoteValue three = coordinator.schedule(slow, int64_t{3});
   const RemoteValue seven = coordinator.schedule(add, three, int64_t{4});
@@ -135,6 +138,7 @@ TEST(ClusterCoordinator, AResultIsAnArgumentOfALaterFunction) {
   coordinator.join();
   // A result that is an error: the function is cancelled, and the error is thrown once.
   const RemoteValue never = coordinator.schedule(add, coordinator.schedule(bad), int64_t{1});
+  scheduled.open();  // not before: `schedule` throws what has failed already
   EXPECT_THAT(thrown<DataLossError>([&] { coordinator.join(); }), HasSubstr("no such row"));
   EXPECT_THROW(never.fetch(), CancelledError);
   coordinator.join();
