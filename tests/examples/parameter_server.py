@@ -1,16 +1,12 @@
 """parameter_server.py COHORT PROGRAM: guide 001's program in one process, and as a real cluster that
 loses a worker, a ps task and its coordinator to kill -9 and gets them back."""
 
-import json
-import os
 import re
-import signal
 import subprocess
 import sys
 import tempfile
-import time
 
-TIMEOUT = 100
+from launched_job import TIMEOUT, LaunchedJob, without_chief
 
 
 def expect_lines(output, epochs):
@@ -27,7 +23,7 @@ def run(command):
     done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=False)
     if done.returncode != 0:
         sys.exit(f"{command} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
-    return done.stdout
+    return without_chief(done.stdout)
 
 
 def expect_advice(program):
@@ -37,53 +33,14 @@ def expect_advice(program):
         sys.exit(f"{program} without a cluster ended with {done.returncode}: {done.stderr}")
 
 
-def tasks_of(launcher):
-    """The launcher's children by (job, index), from their TF_CONFIG."""
-    found = {}
-    for entry in os.listdir("/proc"):
-        try:
-            with open(f"/proc/{entry}/stat", encoding="utf-8") as stat:
-                parent = int(stat.read().rpartition(")")[2].split()[1])
-            with open(f"/proc/{entry}/environ", "rb") as environ:
-                config = re.search(rb"(?:^|\0)TF_CONFIG=([^\0]*)", environ.read())
-        except (OSError, ValueError, IndexError):
-            continue
-        if parent == launcher and config:
-            task = json.loads(config[1])["task"]
-            found[task["type"], int(task["index"])] = int(entry)
-    return found
-
-
 def lose(command, task, says=None):
     """What the chief prints of a job that loses this task after its second epoch."""
-    with tempfile.TemporaryFile("w+") as log:
-        launcher = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, text=True)
-
-        def wait_for(text):
-            end = time.monotonic() + TIMEOUT
-            while time.monotonic() < end:
-                log.seek(0)
-                output = log.read()
-                if re.search(text, output):
-                    return output
-                if launcher.poll() is not None:
-                    sys.exit(f"the cluster ended with {launcher.returncode} before '{text}':\n{output}")
-                time.sleep(0.05)
-            sys.exit(f"'{text}' did not come:\n{output}")
-
-        try:
-            wait_for("Finished epoch 1,")
-            os.kill(tasks_of(launcher.pid)[task], signal.SIGKILL)
-            if says:
-                wait_for(says)
-            launcher.wait(timeout=TIMEOUT)
-        finally:
-            launcher.kill()
-        log.seek(0)
-        output = log.read()
-    if launcher.returncode != 0:
-        sys.exit(f"the cluster ended with {launcher.returncode}:\n{output}")
-    return re.sub(r"^\[chief:0\] ", "", output, flags=re.MULTILINE)
+    with LaunchedJob(command) as job:
+        job.wait_for("Finished epoch 1,")
+        job.kill(*task)
+        if says:
+            job.wait_for(says)
+        return job.finish()
 
 
 def lose_a_worker(cohort, program, epochs, restarts):
@@ -123,7 +80,6 @@ def main(cohort, program):
     with tempfile.TemporaryDirectory() as folder:
         output = run([cohort, "launch", "--chief", "--workers", "2", "--ps", "2", "--evaluator", "--",
                       program, "--checkpoints", folder])
-        output = re.sub(r"^\[chief:0\] ", "", output, flags=re.MULTILINE)
         expect_lines(output, 4)
         expect_shards(output)
         if not re.search(r"^\[evaluator:0\] Side-car evaluation of .*-4: ", output, re.MULTILINE):
