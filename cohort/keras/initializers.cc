@@ -29,6 +29,8 @@ namespace {
 
 using Shape = std::vector<int64_t>;
 using internal::Json;
+using internal::quoted;
+using internal::str;
 
 Initializer described(Initializer initializer, const char* class_name, Json config) {
   return initializers::described(
@@ -40,9 +42,6 @@ Json seed_json(const std::optional<uint64_t>& seed) { return seed ? Json(*seed) 
 
 // The standard deviation of a standard normal that is cut off at two.
 constexpr double kTruncatedStddev = 0.87962566103423978;
-
-enum class FanMode { kIn, kAverage };
-enum class Distribution { kUniform, kTruncatedNormal };
 
 struct Fans {
   double in = 1;
@@ -141,14 +140,29 @@ Initializer drawn_by(Draw draw, const std::optional<uint64_t>& seed,
 
 using distribute::KnownValues;
 
-Initializer variance_scaling(double scale, FanMode mode, Distribution distribution,
-                             const SeedOptions& options) {
-  const auto variance_for = [scale, mode](const Shape& shape) {
-    const Fans fans = compute_fans(shape);
-    const double fan = mode == FanMode::kIn ? fans.in : (fans.in + fans.out) / 2;
-    return scale / std::max(1.0, fan);
+using DrawNormal = Tensor (random::RandomGenerator::*)(at::IntArrayRef,
+                                                       random::NormalOptions) const;
+
+// Which number of a fan a mode means.
+using FanOf = double (*)(const Fans& fans);
+FanOf fan_of_mode(const std::string& mode) {
+  if (mode == "fan_in") return [](const Fans& fans) { return fans.in; };
+  if (mode == "fan_out") return [](const Fans& fans) { return fans.out; };
+  if (mode == "fan_avg") return [](const Fans& fans) { return (fans.in + fans.out) / 2; };
+  throw InvalidArgumentError(str("VarianceScaling: the mode is ", quoted(mode),
+                                 "; it must be 'fan_in', 'fan_out' or 'fan_avg'"));
+}
+
+Initializer variance_scaling(const VarianceScalingOptions& options) {
+  if (!(options.scale > 0)) {
+    throw InvalidArgumentError(
+        str("VarianceScaling: the scale is ", options.scale, "; it must be above 0"));
+  }
+  const auto variance_for = [scale = options.scale,
+                             fan_of = fan_of_mode(options.mode)](const Shape& shape) {
+    return scale / std::max(1.0, fan_of(compute_fans(shape)));
   };
-  if (distribution == Distribution::kUniform) {
+  if (options.distribution == "uniform") {
     const auto limit_for = [variance_for](const Shape& shape) {
       return std::sqrt(3 * variance_for(shape));
     };
@@ -163,22 +177,28 @@ Initializer variance_scaling(double scale, FanMode mode, Distribution distributi
           return KnownValues{.kind = KnownValues::Kind::kUniform, .first = -limit, .second = limit};
         });
   }
-  const auto stddev_for = [variance_for](const Shape& shape) {
-    return std::sqrt(variance_for(shape)) / kTruncatedStddev;
+  const bool is_truncated = options.distribution == "truncated_normal";
+  if (!is_truncated && options.distribution != "untruncated_normal") {
+    throw InvalidArgumentError(
+        str("VarianceScaling: the distribution is ", quoted(options.distribution),
+            "; it must be 'truncated_normal', 'untruncated_normal' or 'uniform'"));
+  }
+  const auto stddev_for = [variance_for, is_truncated](const Shape& shape) {
+    return std::sqrt(variance_for(shape)) / (is_truncated ? kTruncatedStddev : 1);
   };
+  const DrawNormal draw =
+      is_truncated ? &random::RandomGenerator::truncated_normal : &random::RandomGenerator::normal;
   return drawn_by(
-      [stddev_for](const random::Generator& generator, const Shape& shape, DType dtype) {
-        return generator.truncated_normal(shape, {.stddev = stddev_for(shape), .dtype = dtype});
+      [draw, stddev_for](const random::Generator& generator, const Shape& shape, DType dtype) {
+        return (generator.*draw)(shape, {.stddev = stddev_for(shape), .dtype = dtype});
       },
       options.seed,
-      [stddev_for](const Shape& shape) -> std::optional<KnownValues> {
-        return KnownValues{.kind = KnownValues::Kind::kTruncatedNormal,
-                           .second = stddev_for(shape)};
+      [is_truncated, stddev_for](const Shape& shape) -> std::optional<KnownValues> {
+        return KnownValues{
+            .kind = is_truncated ? KnownValues::Kind::kTruncatedNormal : KnownValues::Kind::kNormal,
+            .second = stddev_for(shape)};
       });
 }
-
-using DrawNormal = Tensor (random::RandomGenerator::*)(at::IntArrayRef,
-                                                       random::NormalOptions) const;
 
 Initializer normal_by(DrawNormal draw, KnownValues::Kind kind, const RandomNormalOptions& options) {
   return drawn_by(
@@ -190,6 +210,11 @@ Initializer normal_by(DrawNormal draw, KnownValues::Kind kind, const RandomNorma
       [kind, options](const Shape&) -> std::optional<KnownValues> {
         return KnownValues{.kind = kind, .first = options.mean, .second = options.stddev};
       });
+}
+
+// One that has a name of its own.
+Initializer scaled(const char* class_name, const VarianceScalingOptions& options) {
+  return described(variance_scaling(options), class_name, {{"seed", seed_json(options.seed)}});
 }
 
 struct NamedInitializer {
@@ -206,6 +231,7 @@ constexpr NamedInitializer kInitializers[] = {
     {"he_normal", [] { return HeNormal(); }},
     {"lecun_uniform", [] { return LecunUniform(); }},
     {"lecun_normal", [] { return LecunNormal(); }},
+    {"variance_scaling", [] { return VarianceScaling(); }},
     {"random_uniform", [] { return RandomUniform(); }},
     {"uniform", [] { return RandomUniform(); }},
     {"random_normal", [] { return RandomNormal(); }},
@@ -313,29 +339,39 @@ Initializer RandomUniform(const RandomUniformOptions& options) {
       {{"minval", options.minval}, {"maxval", options.maxval}, {"seed", seed_json(options.seed)}});
 }
 
+Initializer VarianceScaling(const VarianceScalingOptions& options) {
+  return described(variance_scaling(options), "VarianceScaling",
+                   {{"scale", options.scale},
+                    {"mode", options.mode},
+                    {"distribution", options.distribution},
+                    {"seed", seed_json(options.seed)}});
+}
 Initializer GlorotUniform(const SeedOptions& options) {
-  return described(variance_scaling(1, FanMode::kAverage, Distribution::kUniform, options),
-                   "GlorotUniform", {{"seed", seed_json(options.seed)}});
+  return scaled("GlorotUniform",
+                {.scale = 1, .mode = "fan_avg", .distribution = "uniform", .seed = options.seed});
 }
 Initializer GlorotNormal(const SeedOptions& options) {
-  return described(variance_scaling(1, FanMode::kAverage, Distribution::kTruncatedNormal, options),
-                   "GlorotNormal", {{"seed", seed_json(options.seed)}});
+  return scaled(
+      "GlorotNormal",
+      {.scale = 1, .mode = "fan_avg", .distribution = "truncated_normal", .seed = options.seed});
 }
 Initializer HeUniform(const SeedOptions& options) {
-  return described(variance_scaling(2, FanMode::kIn, Distribution::kUniform, options), "HeUniform",
-                   {{"seed", seed_json(options.seed)}});
+  return scaled("HeUniform",
+                {.scale = 2, .mode = "fan_in", .distribution = "uniform", .seed = options.seed});
 }
 Initializer HeNormal(const SeedOptions& options) {
-  return described(variance_scaling(2, FanMode::kIn, Distribution::kTruncatedNormal, options),
-                   "HeNormal", {{"seed", seed_json(options.seed)}});
+  return scaled(
+      "HeNormal",
+      {.scale = 2, .mode = "fan_in", .distribution = "truncated_normal", .seed = options.seed});
 }
 Initializer LecunUniform(const SeedOptions& options) {
-  return described(variance_scaling(1, FanMode::kIn, Distribution::kUniform, options),
-                   "LecunUniform", {{"seed", seed_json(options.seed)}});
+  return scaled("LecunUniform",
+                {.scale = 1, .mode = "fan_in", .distribution = "uniform", .seed = options.seed});
 }
 Initializer LecunNormal(const SeedOptions& options) {
-  return described(variance_scaling(1, FanMode::kIn, Distribution::kTruncatedNormal, options),
-                   "LecunNormal", {{"seed", seed_json(options.seed)}});
+  return scaled(
+      "LecunNormal",
+      {.scale = 1, .mode = "fan_in", .distribution = "truncated_normal", .seed = options.seed});
 }
 
 Initializer Orthogonal(const OrthogonalOptions& options) {

@@ -54,8 +54,8 @@ class COHORT_API Initializer {
       const std::vector<int64_t>& shape, DType dtype)>;
 
   // zeros, ones, constant, glorot_uniform, glorot_normal, he_uniform, he_normal, lecun_uniform,
-  // lecun_normal, random_uniform (or uniform), random_normal (or normal), truncated_normal,
-  // orthogonal.
+  // lecun_normal, variance_scaling, random_uniform (or uniform), random_normal (or normal),
+  // truncated_normal, orthogonal.
   // Errors: InvalidArgument (another name; lists them).
   Initializer(std::string_view name);
   Initializer(const char* name) : Initializer(std::string_view(name)) {}
@@ -81,7 +81,7 @@ class COHORT_API Initializer {
 
   Function fn_;
   Skip skip_;
-  Describe describe_;  // see VariableInitializer
+  Describe describe_;                     // see VariableInitializer
   std::shared_ptr<const Config> config_;  // nullptr: a function of the program
 };
 
@@ -95,7 +95,16 @@ COHORT_API Initializer RandomUniform(const RandomUniformOptions& options = {});
 
 // With fan_in and fan_out of a kernel [.., in, out] (each times the receptive field before them):
 // Glorot scales by 2 / (fan_in + fan_out), He by 2 / fan_in, LeCun by 1 / fan_in. The variance of
-// the values is that number; the normal ones are truncated.
+// the values is that number; the normal ones are truncated. VarianceScaling is the rule of which they are cases:
+// scale / fan.
+struct VarianceScalingOptions {
+  double scale = 1;                               // above 0
+  std::string mode = "fan_in";                    // or "fan_out", "fan_avg"
+  std::string distribution = "truncated_normal";  // or "untruncated_normal", "uniform"
+  std::optional<uint64_t> seed = std::nullopt;
+};
+// Errors: InvalidArgument (no such options).
+COHORT_API Initializer VarianceScaling(const VarianceScalingOptions& options = {});
 COHORT_API Initializer GlorotUniform(const SeedOptions& options = {});
 COHORT_API Initializer GlorotNormal(const SeedOptions& options = {});
 COHORT_API Initializer HeUniform(const SeedOptions& options = {});

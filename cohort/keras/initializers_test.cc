@@ -43,6 +43,9 @@ TEST(Initializer, UniformOnesStayInsideTheirLimit) {
   expect_limit(GlorotUniform({.seed = 1}), std::sqrt(6.0 / (kIn + kOut)));
   expect_limit(HeUniform({.seed = 1}), std::sqrt(6.0 / kIn));
   expect_limit(LecunUniform({.seed = 1}), std::sqrt(3.0 / kIn));
+  expect_limit(
+      VarianceScaling({.scale = 2, .mode = "fan_out", .distribution = "uniform", .seed = 1}),
+      std::sqrt(6.0 / kOut));
   expect_limit(RandomUniform({.minval = -2, .maxval = 2, .seed = 1}), 2);
 }
 
@@ -55,8 +58,32 @@ TEST(Initializer, NormalOnesHaveTheirVariance) {
   EXPECT_THAT(stddev(LecunNormal({.seed = 1})), DoubleNear(std::sqrt(1.0 / kIn), 1e-3));
   EXPECT_THAT(stddev(RandomNormal({.stddev = 3, .seed = 1})), DoubleNear(3, 0.05));
   const Tensor cut = TruncatedNormal({.stddev = 1, .seed = 1})({kIn, kOut}, float64);
+  EXPECT_THAT(stddev(VarianceScaling({.scale = 3, .mode = "fan_out", .seed = 1})),
+              DoubleNear(std::sqrt(3.0 / kOut), 2e-3));
   EXPECT_LE(cut.abs().max().item<double>(), 2);
   EXPECT_THAT(cut.std().item<double>(), DoubleNear(0.8796, 0.01));
+}
+
+TEST(Initializer, VarianceScalingIsTheRuleOfTheOthers) {
+  const auto values = [](const Initializer& initializer) {
+    return elements(initializer({3, 4}, float32));
+  };
+  EXPECT_EQ(values(VarianceScaling({.scale = 2, .seed = 7})), values(HeNormal({.seed = 7})));
+  EXPECT_EQ(values(VarianceScaling({.mode = "fan_avg", .distribution = "uniform", .seed = 7})),
+            values(GlorotUniform({.seed = 7})));
+  const Tensor normal =
+      VarianceScaling({.distribution = "untruncated_normal", .seed = 1})({kIn, kOut}, float64);
+  EXPECT_THAT(normal.std().item<double>(), DoubleNear(std::sqrt(1.0 / kIn), 1e-3));
+  EXPECT_GT(normal.abs().max().item<double>(), 3 * std::sqrt(1.0 / kIn));  // truncated: below 2.3
+}
+
+TEST(Initializer, VarianceScalingRefusesWhatIsNone) {
+  const auto refused = [](const VarianceScalingOptions& options) {
+    return thrown<InvalidArgumentError>([&] { (void)VarianceScaling(options); });
+  };
+  EXPECT_THAT(refused({.scale = 0}), HasSubstr("the scale is 0"));
+  EXPECT_THAT(refused({.mode = "fan"}), HasSubstr("'fan'"));
+  EXPECT_THAT(refused({.distribution = "gamma"}), HasSubstr("'gamma'"));
 }
 
 TEST(Initializer, FansOfAConvolutionCountItsReceptiveField) {
@@ -99,6 +126,8 @@ TEST(Initializer, DescribesTheValuesThatItWouldMake) {
       {"he uniform", [] { return HeUniform({.seed = 3}); }},
       {"he normal", [] { return HeNormal({.seed = 3}); }},
       {"lecun uniform", [] { return LecunUniform({.seed = 3}); }},
+      {"variance scaling",
+       [] { return VarianceScaling({.distribution = "untruncated_normal", .seed = 3}); }},
       {"lecun normal", [] { return LecunNormal({.seed = 3}); }},
   };
   for (const auto& [name, make] : makers) {

@@ -33,7 +33,8 @@ size_t edit_distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-void throw_unknown_name(std::string_view kind, std::string_view name, const KnownNames& known) {
+void throw_unknown_name(std::string_view kind, std::string_view name, const KnownNames& known,
+                        std::string_view where) {
   const auto nearest = std::min_element(known.all.begin(), known.all.end(),
                                         [&](std::string_view a, std::string_view b) {
                                           return edit_distance(name, a) < edit_distance(name, b);
@@ -42,8 +43,9 @@ void throw_unknown_name(std::string_view kind, std::string_view name, const Know
   for (const std::string_view one : known.classes) {
     classes += str(classes.empty() ? "" : ", ", one);
   }
-  throw InvalidArgumentError(str("no ", kind, " is called ", quoted(name), "; the nearest is ",
-                                 quoted(*nearest), "; there are: ", classes));
+  throw InvalidArgumentError(str(where, where.empty() ? "" : ": ", "no ", kind, " is called ",
+                                 quoted(name), "; the nearest is ", quoted(*nearest),
+                                 "; there are: ", classes));
 }
 
 }  // namespace cohort::internal

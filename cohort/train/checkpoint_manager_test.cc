@@ -88,6 +88,13 @@ TEST_F(CheckpointManagerTest, OneStaysForEverySoManyHours) {
       << "those kept for good are not listed";
 }
 
+TEST_F(CheckpointManagerTest, NoHoursKeepNone) {
+  const CheckpointManager manager = make({.max_to_keep = 1, .keep_checkpoint_every_n_hours = 0});
+  for (int i = 0; i < 3; ++i) manager.save();
+  EXPECT_FALSE(on_disk("dir/ckpt-1"));
+  EXPECT_FALSE(on_disk("dir/ckpt-2"));
+}
+
 TEST_F(CheckpointManagerTest, SavesOnlyWhenTheIntervalHasPassed) {
   int64_t step = 0;
   const CheckpointManager manager =

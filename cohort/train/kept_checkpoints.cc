@@ -140,8 +140,8 @@ std::vector<KeptCheckpoints::Kept> KeptCheckpoints::take_surplus() {
   while (options_.max_to_keep && kept_.size() > static_cast<size_t>(*options_.max_to_keep)) {
     const Kept oldest = kept_.front();
     kept_.erase(kept_.begin());
-    const auto hours = options_.every_n_hours;
-    if (hours && oldest.saved_at - *hours * kSecondsPerHour >= last_preserved_) {
+    const double hours = options_.every_n_hours.value_or(0);
+    if (hours != 0 && oldest.saved_at - hours * kSecondsPerHour >= last_preserved_) {
       last_preserved_ = oldest.saved_at;
     } else if (oldest.path != latest_) {
       removed.push_back(oldest);

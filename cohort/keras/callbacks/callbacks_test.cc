@@ -135,7 +135,21 @@ TEST_F(CallbacksTest, TensorBoardGetsScalarsAndHistograms) {
                                        "epoch_loss@1", "epoch_learning_rate@1",
                                        "epoch_steps_per_second@1", "batch_steps_per_second@2",
                                        "dense/kernel/histogram@1", "model@0", "keras@0", "graph"}));
-  EXPECT_THAT(tags("validation"), ElementsAre("epoch_loss@0", "epoch_loss@1"));
+  EXPECT_THAT(tags("validation"), ElementsAre("evaluation_loss_vs_iterations@2", "epoch_loss@0",
+                                              "evaluation_loss_vs_iterations@4", "epoch_loss@1"));
+}
+
+TEST_F(CallbacksTest, TensorBoardGetsWhatEvaluateSays) {
+  model.fit(image_batches(12, 6), {.verbose = 0});
+  model.evaluate(image_batches(6, 6),
+                 {.verbose = 0, .callbacks = {TensorBoard({.log_dir = directory})}});
+  std::vector<std::string> tags;
+  for (const auto& entry : std::filesystem::directory_iterator(directory + "/validation")) {
+    for (const auto& event : internal::read_events(internal::posix_file_system(), entry.path())) {
+      if (!event.tag.empty()) tags.push_back(internal::str(event.tag, "@", event.step));
+    }
+  }
+  EXPECT_THAT(tags, ElementsAre("evaluation_loss_vs_iterations@2"));
 }
 
 TEST_F(CallbacksTest, TensorBoardTracesTheStepsThatItIsTold) {

@@ -127,16 +127,28 @@ void TensorBoard::on_epoch_end(int64_t epoch, Logs& logs) {
   }
   for (const auto& [name, value] : logs) {
     if (!name.starts_with(kValidation)) continue;
-    if (!validation_) {
-      validation_ =
-          is_chief()
-              ? summary::create_file_writer(internal::join_path(options_.log_dir, "validation"))
-              : summary::create_noop_writer();
-    }
-    const auto scope = validation_->as_default();
+    const auto scope = validation_writer().as_default();
     summary::scalar("epoch_" + name.substr(kValidation.size()), value, {.step = epoch});
   }
   if (options_.histogram_freq > 0 && epoch % options_.histogram_freq == 0) write_histograms(epoch);
+}
+
+void TensorBoard::on_test_end(const Logs& logs) {
+  const int64_t now = step();
+  const auto scope = validation_writer().as_default();
+  for (const auto& [name, value] : logs) {
+    summary::scalar(str("evaluation_", name, "_vs_iterations"), value, {.step = now});
+  }
+}
+
+const summary::SummaryWriter& TensorBoard::validation_writer() {
+  if (!validation_) {
+    validation_ =
+        is_chief()
+            ? summary::create_file_writer(internal::join_path(options_.log_dir, "validation"))
+            : summary::create_noop_writer();
+  }
+  return *validation_;
 }
 
 void TensorBoard::write_histograms(int64_t epoch) {
@@ -150,7 +162,7 @@ void TensorBoard::write_histograms(int64_t epoch) {
 void TensorBoard::on_train_end(const Logs&) {
   finish_profile();
   train_->close();
-  if (validation_) validation_->close();
+  if (const auto writer = std::exchange(validation_, std::nullopt)) writer->close();
 }
 
 void TensorBoard::on_train_interrupted() { on_train_end({}); }

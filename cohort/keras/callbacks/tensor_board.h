@@ -56,7 +56,8 @@ struct TensorBoardOptions {
 };
 
 // Training goes to log_dir/train, validation to log_dir/validation: epoch_loss, epoch_accuracy, ...
-// by epoch, batch_loss, ... by step, weights as histograms. A trace is log_dir/train/profile/
+// by epoch, batch_loss, ... by step, weights as histograms; of each validation, and of evaluate with this callback,
+// evaluation_loss_vs_iterations, ... by the optimizer's iterations. A trace is log_dir/train/profile/
 // steps-5-8.json, for chrome://tracing or Perfetto; its table of times is a text. One task writes;
 // with update_freq and several tasks all of them read the metrics together.
 // Thread safety: as Callback.
@@ -73,6 +74,7 @@ class COHORT_API TensorBoard : public Callback {
   void on_train_batch_end(int64_t batch, const Logs& logs) override;
   void on_train_end(const Logs& logs) override;
   void on_train_interrupted() override;
+  void on_test_end(const Logs& logs) override;
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -81,6 +83,7 @@ class COHORT_API TensorBoard : public Callback {
   void write_model();
   void write_histograms(int64_t epoch);
   void finish_profile();
+  const summary::SummaryWriter& validation_writer();
 
   TensorBoardOptions options_;
   std::optional<summary::SummaryWriter> train_;

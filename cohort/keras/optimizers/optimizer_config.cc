@@ -139,7 +139,7 @@ void read_field(const Json& json, LearningRate& value, const std::string& where)
   const ClassAndConfig parts = class_and_config(json, where);
   const auto* found = find_named(schedule_classes(), parts.class_name);
   if (found == nullptr) {
-    throw_unknown_name("schedule", parts.class_name, names_of(schedule_classes()));
+    throw_unknown_name("schedule", parts.class_name, names_of(schedule_classes()), where);
   }
   FieldReader field(parts.config, str(where, " (", parts.class_name, ")"));
   value = found->value.read(field);
@@ -175,7 +175,7 @@ Optimizer read_optimizer(const Json& json, const std::string& where) {
   const ClassAndConfig parts = class_and_config(json, where);
   const auto* found = find_named(optimizer_classes(), parts.class_name);
   if (found == nullptr) {
-    throw_unknown_name("optimizer", parts.class_name, names_of(optimizer_classes()));
+    throw_unknown_name("optimizer", parts.class_name, names_of(optimizer_classes()), where);
   }
   FieldReader field(parts.config, str(where, " (", parts.class_name, ")"));
   Optimizer made = found->value(field);

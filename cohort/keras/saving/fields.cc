@@ -8,6 +8,7 @@
 
 #include "cohort/cluster/json_document.h"
 #include "cohort/core/error.h"
+#include "cohort/core/error_context.h"
 #include "cohort/core/text.h"
 
 namespace cohort::internal {
@@ -150,7 +151,12 @@ void read_field(const Json& json, keras::activations::Activation& value, const s
     value = {};
     return;
   }
-  value = keras::activations::Activation(class_and_config(json, where).class_name);
+  const std::string name = class_and_config(json, where).class_name;
+  try {
+    value = keras::activations::Activation(name);
+  } catch (...) {
+    rethrow_with_context(where);
+  }
 }
 
 const Json* FieldReader::find(const char* key) {

@@ -93,8 +93,8 @@ LayerHandle LayerReader::layer(const Json& json, const std::string& where) const
       known.all.push_back(name);
       known.classes.push_back(name);
     }
-    throw_unknown_name(str(where, ": class of layers (of your own ones give .custom_objects)"),
-                       parts.class_name, known);
+    throw_unknown_name("class of layers (of your own ones give .custom_objects)", parts.class_name,
+                       known, where);
   }
   FieldReader field(parts.config, here);
   const LayerHandle made = found->value(field);
@@ -121,8 +121,8 @@ keras::ModelHandle LayerReader::model(const Json& json, const std::string& where
     known.all.push_back(name);
     known.classes.push_back(name);
   }
-  throw_unknown_name(str(where, ": class of models (of your own ones give .custom_objects)"),
-                     parts.class_name, known);
+  throw_unknown_name("class of models (of your own ones give .custom_objects)", parts.class_name,
+                     known, where);
 }
 
 keras::Sequential LayerReader::sequential(const Json& config, const std::string& where) const {

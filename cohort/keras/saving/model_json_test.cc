@@ -15,6 +15,7 @@ using models::model_from_json;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 TEST(Config, HoldsValuesByName) {
   Config config;
@@ -283,6 +284,37 @@ TEST(ModelJson, RefusesWhatIsNoModel) {
   EXPECT_THAT(refused(R"({"class_name": "Sequential", "config": {"layers": [{"class_name": "Dense",
                "config": {"name": "d", "units": -1}}]}})"),
               HasSubstr("units is -1"));
+}
+
+TEST(ModelJson, NamesTheLayerWhoseOptionIsUnknown) {
+  const auto refused = [](const std::string& layer) {
+    return thrown<InvalidArgumentError>([&] {
+      model_from_json(R"({"class_name": "Sequential", "config": {"layers": [)" + layer + "]}}");
+    });
+  };
+  const auto option = [&](const std::string& field) {
+    return refused(R"({"class_name": "Dense", "config": {"name": "d", "units": 2, )" + field +
+                   "}}");
+  };
+  const auto place = StartsWith("model_from_json: Sequential: layers[0]: ");
+  EXPECT_THAT(option(R"("activation": "reluu")"),
+              AllOf(place, HasSubstr("layer 'd' (Dense): 'activation': no activation is called")));
+  EXPECT_THAT(
+      option(R"("kernel_initializer": {"class_name": "Ortogonal", "config": {}})"),
+      AllOf(place, HasSubstr("'kernel_initializer': no initializer is called 'Ortogonal'")));
+  EXPECT_THAT(option(R"("kernel_regularizer": "l3")"),
+              AllOf(place, HasSubstr("'kernel_regularizer': no regularizer is called 'l3'")));
+  EXPECT_THAT(refused(R"({"class_name": "Dens", "config": {}})"),
+              AllOf(place, HasSubstr("layers[0]: no class of layers"), HasSubstr("'Dense'")));
+}
+
+TEST(ModelJson, ReadsInitializersOfKeras) {
+  const std::string json =
+      R"({"class_name": "Sequential", "config": {"layers": [{"class_name": "Dense",
+      "config": {"name": "d", "units": 2, "kernel_initializer": {"class_name": "VarianceScaling",
+      "config": {"scale": 2.0, "mode": "fan_out", "distribution": "uniform", "seed": 3}}}}]}})";
+  EXPECT_THAT(model_from_json(json).to_json(),
+              AllOf(HasSubstr("VarianceScaling"), HasSubstr("fan_out"), HasSubstr("\"uniform\"")));
 }
 
 TEST(ModelJson, RefusesDamagedGraphs) {

@@ -77,7 +77,7 @@ keras::LossArgument read_loss(const Json& json, const std::string& where) {
   if (found == nullptr) {
     // Functions of Keras have their name alone.
     if (parts.config.empty()) return parts.class_name;
-    throw_unknown_name("loss", parts.class_name, names_of(loss_classes()));
+    throw_unknown_name("loss", parts.class_name, names_of(loss_classes()), where);
   }
   FieldReader field(parts.config, str(where, " (", parts.class_name, ")"));
   Loss loss = found->value(field);

@@ -49,6 +49,17 @@ Initializer make_random_uniform(FieldReader& field) {
   return keras::initializers::RandomUniform(options);
 }
 
+Initializer make_variance_scaling(FieldReader& field) {
+  keras::initializers::VarianceScalingOptions options;
+  field("scale", options.scale);
+  field("mode", options.mode);
+  field("distribution", options.distribution);
+  if (options.distribution == "normal")
+    options.distribution = "truncated_normal";  // Keras' other name
+  options.seed = read_seed(field);
+  return keras::initializers::VarianceScaling(options);
+}
+
 Initializer make_orthogonal(FieldReader& field) {
   keras::initializers::OrthogonalOptions options;
   field("gain", options.gain);
@@ -68,6 +79,7 @@ const std::vector<Named<MakeInitializer>>& initializer_classes() {
       {"HeNormal", {"he_normal"}, make_seeded<HeNormal>},
       {"LecunUniform", {"lecun_uniform"}, make_seeded<LecunUniform>},
       {"LecunNormal", {"lecun_normal"}, make_seeded<LecunNormal>},
+      {"VarianceScaling", {"variance_scaling"}, make_variance_scaling},
       {"RandomUniform", {"random_uniform", "uniform"}, make_random_uniform},
       {"RandomNormal", {"random_normal", "normal"}, make_normal<RandomNormal>},
       {"TruncatedNormal", {"truncated_normal"}, make_normal<TruncatedNormal>},
@@ -82,7 +94,7 @@ void read_field(const Json& json, Initializer& value, const std::string& where) 
   const ClassAndConfig parts = class_and_config(json, where);
   const auto* found = find_named(initializer_classes(), parts.class_name);
   if (found == nullptr) {
-    throw_unknown_name("initializer", parts.class_name, names_of(initializer_classes()));
+    throw_unknown_name("initializer", parts.class_name, names_of(initializer_classes()), where);
   }
   FieldReader field(parts.config, str(where, " (", parts.class_name, ")"));
   field.find("dtype");
@@ -99,7 +111,8 @@ void read_field(const Json& json, Regularizer& value, const std::string& where) 
   static const std::vector<Named<int>> classes = {
       {"L1", {"l1"}, 0}, {"L2", {"l2"}, 0}, {"L1L2", {"l1_l2"}, 0}};
   const auto* found = find_named(classes, parts.class_name);
-  if (found == nullptr) throw_unknown_name("regularizer", parts.class_name, names_of(classes));
+  if (found == nullptr)
+    throw_unknown_name("regularizer", parts.class_name, names_of(classes), where);
   if (parts.config.empty()) {
     value = Regularizer(found->other_names.front());
     return;
