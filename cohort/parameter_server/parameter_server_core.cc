@@ -161,6 +161,10 @@ std::function<void(const std::string&, double)> ParameterServerCore::figures() c
   };
 }
 
+std::string ParameterServerCore::failure_told_by(const TaskId& task) const {
+  return setup_.told == nullptr ? "" : setup_.told->of(task);
+}
+
 std::string ParameterServerCore::last_checkpoint() const {
   const std::lock_guard lock(mutex_);
   return last_checkpoint_;

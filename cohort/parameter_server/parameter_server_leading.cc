@@ -91,13 +91,23 @@ bool ParameterServerCore::has_begun() const {
   return next_closure_ != 0;
 }
 
-// Whoever catches the exception knows what it was.
+// The error of a call of fit is its result, for the others to take while this process lives. Of others whoever
+// catches the exception knows what it was.
 void ParameterServerCore::leave_by_exception() noexcept {
-  FailureFrame* const frame = FailureFrame::current();
-  const bool is_alone = setup_.role == ClusterRole::kCoordinator && setup_.server == nullptr;
-  if (frame == nullptr || is_alone || has_begun()) return;
+  constexpr std::chrono::seconds kPatience{2};
   try {
-    frame->leave(std::make_shared<FailedProgram>(setup_));
+    if (setup_.server != nullptr) {
+      published_.wait_until_taken(setup_.server->coordination(),
+                                  std::chrono::steady_clock::now() + kPatience);
+    }
+    FailureFrame* const frame = FailureFrame::current();
+    const bool is_alone = setup_.role == ClusterRole::kCoordinator && setup_.server == nullptr;
+    if (frame == nullptr || is_alone) return;
+    if (!has_begun()) return frame->leave(std::make_shared<FailedProgram>(setup_));
+    // The loss of a ps task ends the others' programs; a worker's does not.
+    if (setup_.role == ClusterRole::kPs && own_server_ != nullptr && !is_failure_known_) {
+      frame->leave(std::make_shared<FailedServer>(std::move(own_server_)));
+    }
   } catch (const std::exception& error) {
     log_info("the other tasks were not told of an error: ", error.what());
   }

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "cohort/core/error.h"
+#include "cohort/core/files/simulated_file_system.h"
 #include "cohort/core/monitoring.h"
 #include "cohort/core/testing_errors.h"
 #include "cohort/parameter_server/coordinator/coordinator_core.h"
@@ -176,6 +177,8 @@ TEST(ClusterCoordinator, AScheduledFunctionSchedulesJoinsAndSavesNothing) {
   auto scope = strategy.scope();
   const train::Checkpoint checkpoint({{"v", Variable(0.)}});
   scope.close();
+  internal::SimulatedFileSystem files;  // one writer a directory: another test may write there
+  internal::use_file_system(checkpoint, files);
   const ClusterCoordinator coordinator(strategy);
   const auto refused = [&](auto call, const char* name) {
     const RemoteValue value = coordinator.schedule([&] { call(); });
@@ -186,8 +189,7 @@ TEST(ClusterCoordinator, AScheduledFunctionSchedulesJoinsAndSavesNothing) {
   };
   refused([&] { coordinator.schedule([] { return 1; }); }, "schedule was called");
   refused([&] { coordinator.join(seconds(1)); }, "join was called");
-  refused([&] { checkpoint.write(::testing::TempDir() + "in_closure", {.timeout = seconds(1)}); },
-          "save was called");
+  refused([&] { checkpoint.write("dir/in_closure", {.timeout = seconds(1)}); }, "save was called");
   const RemoteValue first = coordinator.schedule([] { return 1; });
   EXPECT_EQ(number(coordinator.schedule([&] { return number(first) + 1; })), 2);
 }

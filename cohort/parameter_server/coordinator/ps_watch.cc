@@ -122,10 +122,11 @@ void PsWatch::lose(int ps, const std::exception_ptr& why) {
         to_string(task), detail));
   }
   const std::string checkpoint = options_.last_checkpoint ? options_.last_checkpoint() : "";
+  const std::string told = options_.failure_told_by ? options_.failure_told_by(task) : "";
   on_lost_(rpc::make_error(
       Code::kUnavailable,
-      str("lost ", task, " (", options_.channel(ps)->address(),
-          "), and its variables with it: ", record.message, ". Start the program again; ",
+      str("lost ", task, " (", options_.channel(ps)->address(), "), and its variables with it: ",
+          record.message, told.empty() ? "" : str(" (", told, ")"), ". Start the program again; ",
           checkpoint.empty() ? "it has saved no checkpoint that it could go on from"
                              : str("it can go on from its last checkpoint, '", checkpoint, "'")),
       to_string(task),

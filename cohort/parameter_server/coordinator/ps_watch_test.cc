@@ -97,7 +97,9 @@ class PsWatchTest : public ::testing::Test {
       clock_, PsWatch::Options{.num_ps = 1,
                                .generation = 2,
                                .channel = [this](int) { return ps_; },
-                               .last_checkpoint = [] { return "dir/ckpt-7"; }});
+                               .last_checkpoint = [] { return "dir/ckpt-7"; },
+                               .failure_told_by = [this](const TaskId&) { return told_; }});
+  std::string told_;
   std::optional<ErrorRecord> lost_;
 };
 
@@ -121,6 +123,15 @@ TEST_F(PsWatchTest, WhoDoesNotAnswerWithinTheGraceIsLost) {
   EXPECT_EQ(lost_->code, Code::kUnavailable);
   EXPECT_THAT(lost_->message, AllOf(HasSubstr("lost /job:ps/task:0 (host:1)"),
                                     HasSubstr("its last checkpoint, 'dir/ckpt-7'")));
+}
+
+TEST_F(PsWatchTest, WhoHasSaidWhyIsLostForThatReason) {
+  told_ = "/job:ps/task:0 has failed: no such file";
+  ps_->answers = false;
+  ps_->break_connection();
+  clock_.advance(seconds(1));
+  ASSERT_TRUE(lost_.has_value());
+  EXPECT_THAT(lost_->message, HasSubstr("its connection broke (" + told_ + ")"));
 }
 
 TEST_F(PsWatchTest, AFewFailuresAMinuteAreTolerated) {
