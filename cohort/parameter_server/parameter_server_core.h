@@ -102,8 +102,9 @@ class ParameterServerCore final : public LocalStrategy {
   void set_left_alone(bool value) { is_left_alone_ = value; }
   // Whether the coordinator knows what is about to end this task's program.
   void set_failure_known(bool value) { is_failure_known_ = value; }
-  // What another task has told this one, the coordinator, of its failure; empty: nothing.
-  std::string failure_told_by(const TaskId& task) const;
+  // What another task has told this one, the coordinator, of its failure, which is waited for at most so long;
+  // empty: nothing.
+  std::string failure_told_by(const TaskId& task, std::chrono::milliseconds wait = {}) const;
 
   // Of the calling thread's task, whose own pushes have been applied.
   // Errors: those of a push of the closure that runs.

@@ -153,17 +153,18 @@ auto lost_because(const std::string& why) {
                ContainsRegex(to_string(kPs) + " has failed" + why));
 }
 
-TEST_P(FitEarlyFailure, OfAPsTaskIsWhyItIsLost) {
-  const auto ended = run(1, to_string(kPs));
-  EXPECT_THAT(ended.at(kPs), own_error());
+INSTANTIATE_TEST_SUITE_P(In, FitEarlyFailure, ::testing::Values("layer", "compile"),
+                         [](const auto& one) { return std::string(one.param); });
+
+TEST(FitFailure, OfAPsTaskIsWhyItIsLost) {
+  const auto ended =
+      outcomes({{"chief", 1}, {"worker", 1}, {"ps", 1}}, {"compile", to_string(kPs)});
+  EXPECT_THAT(ended.at(kPs), FitEarlyFailure::own_error());
   for (const TaskId& task : {kChief, kFirstWorker}) {
     EXPECT_THAT(ended.at(task), lost_because(internal::str(" before its first step: .*", kUnknown)))
         << task;
   }
 }
-
-INSTANTIATE_TEST_SUITE_P(In, FitEarlyFailure, ::testing::Values("layer", "compile"),
-                         [](const auto& one) { return std::string(one.param); });
 
 TEST(FitFailure, OfAPsTaskThatHasServedIsWhyItIsLost) {
   const auto ended = outcomes({{"chief", 1}, {"worker", 1}, {"ps", 1}}, {"later", to_string(kPs)});

@@ -13,6 +13,7 @@ void ToldFailures::note(const std::exception_ptr& error) {
   log_warning(text);
   const std::lock_guard lock(mutex_);
   last_[detail.peer] = text;
+  changed_.notify_all();
   if (first_ != nullptr) return;
   first_ = error;
   told_ = Clock::now();
@@ -23,9 +24,13 @@ std::exception_ptr ToldFailures::first_older_than(Clock::duration age) const {
   return first_ != nullptr && Clock::now() - told_ >= age ? first_ : nullptr;
 }
 
-std::string ToldFailures::of(const TaskId& task) const {
-  const std::lock_guard lock(mutex_);
-  const auto found = last_.find(to_string(task));
+std::string ToldFailures::of(const TaskId& task, Clock::time_point deadline) const {
+  std::unique_lock lock(mutex_);
+  auto found = last_.end();
+  changed_.wait_until(lock, deadline, [&] {
+    found = last_.find(to_string(task));
+    return found != last_.end();
+  });
   return found == last_.end() ? "" : found->second;
 }
 

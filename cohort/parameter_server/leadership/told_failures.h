@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <condition_variable>
 #include <exception>
 #include <map>
 #include <mutex>
@@ -23,11 +24,13 @@ class ToldFailures {
   void note(const std::exception_ptr& error);
   // The first, where it was told at least so long ago; else null.
   std::exception_ptr first_older_than(Clock::duration age) const;
-  // What this task has said last; empty: nothing.
-  std::string of(const TaskId& task) const;
+  // What this task has said last, which is waited for until the deadline; empty: nothing.
+  std::string of(const TaskId& task, Clock::time_point deadline = {}) const;
 
  private:
-  mutable std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  // Guarded by mutex_, as is what follows.
   std::exception_ptr first_;
   Clock::time_point told_;
   std::map<std::string, std::string> last_;  // by task
