@@ -21,13 +21,15 @@ std::exception_ptr lost_ps_error(const LostPs& ps, const std::string& why) {
 int unanswering_ps(const std::exception_ptr& error, int num_ps) {
   const ErrorDetail detail = rpc::detail_of(error);
   const ErrorRecord record = record_error(error);
-  // A ps task that ends says so itself; of a channel that was closed, it is the caller that ends.
-  const bool is_its_own = record.code == Code::kCancelled && record.task == detail.peer;
+  // A ps task that ends answers so itself; of a channel that was closed, it is the caller that ends.
+  const bool is_cancelled = record.code == Code::kCancelled;
+  const std::string& peer = is_cancelled && detail.peer.empty() ? record.task : detail.peer;
+  const bool is_its_own = is_cancelled && record.task == peer;
   if (!is_its_own && record.code != Code::kUnavailable && record.code != Code::kDeadlineExceeded) {
     return -1;
   }
   for (int ps = 0; ps < num_ps; ++ps) {
-    if (detail.peer == to_string(TaskId{kPs, ps})) return ps;
+    if (peer == to_string(TaskId{kPs, ps})) return ps;
   }
   return -1;
 }

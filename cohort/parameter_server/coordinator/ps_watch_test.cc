@@ -125,6 +125,19 @@ TEST_F(PsWatchTest, WhoDoesNotAnswerWithinTheGraceIsLost) {
                                     HasSubstr("its last checkpoint, 'dir/ckpt-7'")));
 }
 
+TEST_F(PsWatchTest, KnowsWhatErrorsAreAbout) {
+  const std::string ps = to_string(TaskId{"ps", 0});
+  const auto about = [&](Code code, const std::string& task, const ErrorDetail& detail) {
+    return watch_->about(rpc::make_error(code, "an error", task, detail));
+  };
+  EXPECT_EQ(about(Code::kUnavailable, "", {.peer = ps}), 0);
+  EXPECT_EQ(about(Code::kDeadlineExceeded, "", {.peer = ps}), 0);
+  EXPECT_EQ(about(Code::kCancelled, ps, {.rpc = "store/read"}), 0);  // its answer: it ends
+  EXPECT_EQ(about(Code::kCancelled, "", {.peer = ps}), -1);          // it is the caller that ends
+  EXPECT_EQ(about(Code::kNotFound, ps, {.peer = ps}), -1);
+  EXPECT_EQ(about(Code::kUnavailable, "", {.peer = to_string(TaskId{"worker", 0})}), -1);
+}
+
 TEST_F(PsWatchTest, WhoHasSaidWhyIsLostForThatReason) {
   told_ = "/job:ps/task:0 has failed: no such file";
   ps_->answers = false;
