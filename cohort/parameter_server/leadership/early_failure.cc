@@ -48,6 +48,11 @@ void tell_failure(distribute::Server& server, const std::exception_ptr& error) {
   server.coordination().report(failure_of(server, kBeforeItsFirstStep, error));
 }
 
+void tell_failure_again(distribute::Server& server, const std::exception_ptr& error) {
+  server.core().membership().agent().report(failure_of(server, kBeforeItsFirstStep, error),
+                                            kMostToTell);
+}
+
 void tell_end(distribute::Server& server, const std::exception_ptr& error) {
   server.core().membership().agent().report(failure_of(server, "", error), kMostToTell);
 }

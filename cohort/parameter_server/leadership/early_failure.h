@@ -14,6 +14,11 @@ namespace cohort::internal {
 // sides have registered.
 void tell_failure(distribute::Server& server, const std::exception_ptr& error);
 
+// The same of one that leaves, which may have registered too late for that: returns when the coordinator knows
+// it, or in seconds.
+// Errors: Unavailable, DeadlineExceeded (it cannot be told).
+void tell_failure_again(distribute::Server& server, const std::exception_ptr& error);
+
 // Of one that has served, and leaves with that error: returns when the coordinator knows it, or in seconds.
 // Errors: Unavailable, DeadlineExceeded (it cannot be told).
 void tell_end(distribute::Server& server, const std::exception_ptr& error);

@@ -10,9 +10,11 @@ void ToldFailures::note(const std::exception_ptr& error) {
   const ErrorDetail detail = rpc::detail_of(error);
   if (detail.phase != kProgramFailed) return;
   const std::string text = record_error(error).message;
-  log_warning(text);
   const std::lock_guard lock(mutex_);
-  last_[detail.peer] = text;
+  std::string& last = last_[detail.peer];
+  if (last == text) return;  // told again, to be sure
+  log_warning(text);
+  last = text;
   changed_.notify_all();
   if (first_ != nullptr) return;
   first_ = error;

@@ -193,6 +193,7 @@ void ServerRunner::meet_coordinator(const std::exception_ptr& error) {
   const LoopResult result = wait_for_result(
       server, call_->number, [] {}, steady_clock::now() + kMostToMeet);
   core_->set_left_alone(result.is_last);
+  tell_failure_again(server, error);
   acknowledge(server.coordination(), server.core().task(), call_->number);
 }
 
