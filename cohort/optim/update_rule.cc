@@ -89,23 +89,7 @@ class RowUpdater {
         scalars_(scalars),
         slice_(slice),
         item_bytes_(slice.dtype == float64 ? sizeof(double) : sizeof(float)),
-        num_slots_(rule.num_slots()),
-        row_bytes_(slice.row_size * item_bytes_) {}
-
-  // Lets memory bring the row of gradient row `i`, if there is one: rows lie anywhere, and waiting for each takes
-  // longer than updating it. The processor notices itself that long rows go on.
-  void prefetch(int64_t i) const {
-    constexpr int64_t kLineBytes = 64;
-    constexpr int64_t kLongRow = 2048;
-    if (i >= slice_.num_row_ids || row_bytes_ > kLongRow) return;
-    const int64_t offset = slice_.row_ids[i] * row_bytes_;
-    for (int64_t byte = offset; byte < offset + row_bytes_; byte += kLineBytes) {
-      __builtin_prefetch(static_cast<const std::byte*>(slice_.param) + byte, 1);
-      for (int slot = 0; slot < num_slots_; ++slot) {
-        __builtin_prefetch(static_cast<const std::byte*>(slice_.slots[slot]) + byte, 1);
-      }
-    }
-  }
+        num_slots_(rule.num_slots()) {}
 
   // Rows [begin, end) with the gradient's rows from `gradient_row` on.
   void update(int64_t begin, int64_t end, int64_t gradient_row) const {
@@ -141,7 +125,6 @@ class RowUpdater {
   const SparseSlice& slice_;
   const int64_t item_bytes_;
   const int num_slots_;
-  const int64_t row_bytes_;
 };
 
 }  // namespace
@@ -153,18 +136,13 @@ void update_rows(const UpdateRule& rule, const StepScalars& scalars, const Spars
   internal::dispatch_floating("a sparse gradient", slice.dtype, [](auto) {});
   const RowUpdater updater(rule, scalars, slice);
   const bool all_rows = !rule.zero_gradient_is_no_op();
-  constexpr int64_t kAhead = 8;
   int64_t next_row = 0;
   for (int64_t i = 0; i < slice.num_row_ids;) {
     // Neighbouring rows are one dense slice.
     const int64_t begin = slice.row_ids[i];
     int64_t length = 1;
     while (i + length < slice.num_row_ids && slice.row_ids[i + length] == begin + length) ++length;
-    if (all_rows) {
-      updater.update_with_zeros(next_row, begin);
-    } else {
-      for (int64_t row = i; row < i + length; ++row) updater.prefetch(row + kAhead);
-    }
+    if (all_rows) updater.update_with_zeros(next_row, begin);
     updater.update(begin, begin + length, i);
     next_row = begin + length;
     i += length;

@@ -161,6 +161,12 @@ std::function<void(const std::string&, double)> ParameterServerCore::figures() c
   };
 }
 
+std::string ParameterServerCore::failure_told_by(const TaskId& task,
+                                                 std::chrono::milliseconds wait) const {
+  if (setup_.told == nullptr) return "";
+  return setup_.told->of(task, std::chrono::steady_clock::now() + wait);
+}
+
 std::string ParameterServerCore::last_checkpoint() const {
   const std::lock_guard lock(mutex_);
   return last_checkpoint_;

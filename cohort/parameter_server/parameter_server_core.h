@@ -20,6 +20,7 @@
 #include "cohort/distribute/input_context.h"
 #include "cohort/distribute/local_strategy.h"
 #include "cohort/parameter_server/leadership/coordinator_fence.h"
+#include "cohort/parameter_server/leadership/told_failures.h"
 #include "cohort/parameter_server/runner/published_calls.h"
 #include "cohort/parameter_server/store/store_client.h"
 #include "cohort/parameter_server/task_step.h"
@@ -61,6 +62,8 @@ class ParameterServerCore final : public LocalStrategy {
     std::chrono::milliseconds keepalive_timeout{10'000};
     // The coordinator's own server, where it has one.
     std::shared_ptr<distribute::Server> server = nullptr;
+    // What tasks have told it of their failures; null where it has no server.
+    std::shared_ptr<const ToldFailures> told = nullptr;
     // Which task this process is, and how it serves: of workers and ps tasks.
     TaskId self = {};
     distribute::ServerOptions server_options = {};
@@ -97,6 +100,11 @@ class ParameterServerCore final : public LocalStrategy {
   bool has_own_server() const { return has_own_server_; }
   // Whether no coordinator will let this task go, so that its end need not wait for that.
   void set_left_alone(bool value) { is_left_alone_ = value; }
+  // Whether the coordinator knows what is about to end this task's program.
+  void set_failure_known(bool value) { is_failure_known_ = value; }
+  // What another task has told this one, the coordinator, of its failure, which is waited for at most so long;
+  // empty: nothing.
+  std::string failure_told_by(const TaskId& task, std::chrono::milliseconds wait = {}) const;
 
   // Of the calling thread's task, whose own pushes have been applied.
   // Errors: those of a push of the closure that runs.
@@ -209,6 +217,7 @@ class ParameterServerCore final : public LocalStrategy {
   const std::thread::id maker_ = std::this_thread::get_id();
   std::atomic<bool> coordinator_left_by_exception_{false};
   std::atomic<bool> is_left_alone_{false};
+  std::atomic<bool> is_failure_known_{false};
   std::unique_ptr<distribute::Server> own_server_;
   std::map<std::string, StructureFunction<>> captured_;
   uint64_t last_captured_ = 0;

@@ -12,6 +12,7 @@
 #include "cohort/core/logging.h"
 #include "cohort/core/task.h"
 #include "cohort/parameter_server/coordinator/coordinator_core.h"
+#include "cohort/parameter_server/coordinator/lost_ps.h"
 #include "cohort/parameter_server/leadership/failed_program.h"
 #include "cohort/parameter_server/leadership/leadership_message.h"
 #include "cohort/parameter_server/parameter_server_core.h"
@@ -58,6 +59,7 @@ int64_t ParameterServerCore::take_all(int64_t generation) const {
 
 // A ps task that the coordinator cannot reach may turn out to be lost, about which more is known.
 std::exception_ptr ParameterServerCore::explained(const std::exception_ptr& error) const {
+  constexpr std::chrono::milliseconds kTellsWithin{300};
   if (Task::current().job() == kWorker) return error;
   const ErrorDetail detail = rpc::detail_of(error);
   if (detail.phase == kFenced && workers_are_here()) {
@@ -70,8 +72,19 @@ std::exception_ptr ParameterServerCore::explained(const std::exception_ptr& erro
             record_error(error).message, ")"),
         "", detail);
   }
-  const auto at_work = coordinator();
-  return at_work == nullptr ? error : at_work->explained(error);
+  if (const auto at_work = coordinator()) return at_work->explained(error);
+  // Nobody watches the ps tasks, but one that leaves by an error says so before.
+  const int ps = unanswering_ps(error, num_ps());
+  if (ps < 0) return error;
+  const TaskId task{kPs, ps};
+  const std::string told = failure_told_by(task, kTellsWithin);
+  if (told.empty()) return error;
+  return lost_ps_error({.task = task,
+                        .address = channel(task)->address(),
+                        .generation = generation_,
+                        .checkpoint = last_checkpoint(),
+                        .told = told},
+                       record_error(error).message);
 }
 
 namespace {
@@ -91,13 +104,23 @@ bool ParameterServerCore::has_begun() const {
   return next_closure_ != 0;
 }
 
-// Whoever catches the exception knows what it was.
+// The error of a call of fit is its result, for the others to take while this process lives. Of others whoever
+// catches the exception knows what it was.
 void ParameterServerCore::leave_by_exception() noexcept {
-  FailureFrame* const frame = FailureFrame::current();
-  const bool is_alone = setup_.role == ClusterRole::kCoordinator && setup_.server == nullptr;
-  if (frame == nullptr || is_alone || has_begun()) return;
+  constexpr std::chrono::seconds kPatience{2};
   try {
-    frame->leave(std::make_shared<FailedProgram>(setup_));
+    if (setup_.server != nullptr) {
+      published_.wait_until_taken(setup_.server->coordination(),
+                                  std::chrono::steady_clock::now() + kPatience);
+    }
+    FailureFrame* const frame = FailureFrame::current();
+    const bool is_alone = setup_.role == ClusterRole::kCoordinator && setup_.server == nullptr;
+    if (frame == nullptr || is_alone) return;
+    if (!has_begun()) return frame->leave(std::make_shared<FailedProgram>(setup_));
+    // The loss of a ps task ends the others' programs; a worker's does not.
+    if (setup_.role == ClusterRole::kPs && own_server_ != nullptr && !is_failure_known_) {
+      frame->leave(std::make_shared<FailedServer>(std::move(own_server_)));
+    }
   } catch (const std::exception& error) {
     log_info("the other tasks were not told of an error: ", error.what());
   }

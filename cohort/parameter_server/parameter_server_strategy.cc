@@ -83,7 +83,7 @@ std::shared_ptr<ParameterServerCore> make_core(const cluster_resolver::ClusterRe
   setup.server_options = options.server_options;
   if (resolver.task_type() == internal::kChief) {
     setup.server = std::make_shared<Server>(resolver, options.server_options);
-    internal::wait_for_tasks(*setup.server);
+    setup.told = internal::wait_for_tasks(*setup.server);
   }
   internal::log_info("ParameterServerStrategy with ", setup.cluster.num_tasks(internal::kWorker),
                      " workers and ", setup.cluster.num_tasks(internal::kPs), " ps tasks");

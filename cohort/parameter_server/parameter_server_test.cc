@@ -146,8 +146,9 @@ TEST(ParameterServer, ALostWorkersClosuresRunOnOthersAndCountOnce) {
     const auto scope = strategy.scope();
     return Variable(0, {.name = "count", .aggregation = VariableAggregation::SUM});
   }();
+  // Endless: how many steps run before the worker is back is a matter of time.
   const auto dataset_fn =
-      strategy.function("dataset", [] { return Dataset::range(1000).batch(1); });
+      strategy.function("dataset", [] { return Dataset::range(1000).repeat().batch(1); });
   const auto step = strategy.function("step", [&](DistributedIterator& it) {
     strategy.run([&](const Tensor&) { count.assign_add(1); }, it.get_next());
   });

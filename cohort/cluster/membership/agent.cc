@@ -93,7 +93,16 @@ void MembershipAgent::drop_figure(const std::string& name) { core_->drop_figure(
 
 Figures MembershipAgent::figures() const { return core_->figures(); }
 
-void MembershipAgent::report(const std::exception_ptr& error) { core_->report(error); }
+void MembershipAgent::report(const std::exception_ptr& error) {
+  core_->report(error, std::nullopt, [](const rpc::CallResult&) {});
+}
+
+void MembershipAgent::report(const std::exception_ptr& error, Duration timeout) {
+  wait_for(timeout, [&](Done done) {
+    core_->report(error, timeout,
+                  [done](const rpc::CallResult& result) { done(result.error, {}); });
+  });
+}
 
 std::vector<std::string> MembershipAgent::declare(const std::vector<Section>& program,
                                                   Duration timeout) {

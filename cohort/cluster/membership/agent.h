@@ -123,8 +123,11 @@ class MembershipAgent {
   void set_figure(const std::string& name, double value);
   void drop_figure(const std::string& name);
   Figures figures() const;
-  // Tells all other tasks, once this one has registered; they get it in on_error.
+  // Tells all other tasks, once this one has registered; they get it in on_error. Returns at once.
   void report(const std::exception_ptr& error);
+  // The same, and waits until the service has it, so that the task may leave then.
+  // Errors: DeadlineExceeded, Unavailable (the service cannot be reached); what ended the membership.
+  void report(const std::exception_ptr& error, Duration timeout);
   // Compares sections that were not there at the start; returns warnings.
   // Errors: FailedPrecondition (names the first difference).
   std::vector<std::string> declare(const std::vector<Section>& program,

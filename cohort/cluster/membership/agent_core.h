@@ -32,7 +32,8 @@ class AgentCore : public std::enable_shared_from_this<AgentCore> {
   void start();
   void stop();
   void leave(const std::string& where, Duration timeout, std::function<void()> done);
-  void report(const std::exception_ptr& error);
+  // `timeout`: as long as the task itself would be waited for, without one.
+  void report(const std::exception_ptr& error, std::optional<Duration> timeout, Answer done);
   void set_figure(const std::string& name, double value);
   void drop_figure(const std::string& name);
   Figures figures() const;

@@ -107,16 +107,16 @@ void AgentCore::leave(const std::string& where, Duration timeout, std::function<
       "leave", [where](Duration) { return LeaveRequest{.where = where}.encode(); }, timeout, left);
 }
 
-void AgentCore::report(const std::exception_ptr& error) {
+void AgentCore::report(const std::exception_ptr& error, std::optional<Duration> timeout,
+                       Answer done) {
   const std::string bytes = rpc::encode_error(error);
-  Duration timeout;
-  {
+  if (!timeout) {
     const std::lock_guard lock(mutex_);
     timeout = state_ == State::kMember ? heartbeat_.dead_after : options_.start_timeout;
   }
   request(
-      "report", [bytes](Duration) { return ReportRequest{.error = bytes}.encode(); }, timeout,
-      [](const rpc::CallResult&) {});
+      "report", [bytes](Duration) { return ReportRequest{.error = bytes}.encode(); }, *timeout,
+      std::move(done));
 }
 
 void AgentCore::set_figure(const std::string& name, double value) {

@@ -124,6 +124,9 @@ TEST_F(MembershipAgentTest, HearsOfWhoIsLostAndOfWhatOthersReport) {
                                  {.phase = "step", .step = 4}));
   EXPECT_THAT(errors_, ElementsAre("out of memory", "out of memory"));
   errors_.clear();
+  second->report(make_error(Code::kDataLoss, "record 7 is damaged"), seconds(1));
+  EXPECT_EQ(errors_.size(), 2u);
+  errors_.clear();
   third->stop();
   service_->process_gone({"worker", 2}, 12);
   EXPECT_THAT(errors_, ElementsAre(HasSubstr("lost /job:worker/task:2"),

@@ -1,11 +1,9 @@
 // A coordinator's public face, on an in-process cluster.
 #include "cohort/parameter_server/coordinator/cluster_coordinator.h"
 
-#include <ATen/ops/arange.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
-#include <ATen/ops/zeros.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,16 +15,15 @@
 #include <vector>
 
 #include "cohort/core/error.h"
+#include "cohort/core/files/simulated_file_system.h"
 #include "cohort/core/monitoring.h"
 #include "cohort/core/testing_errors.h"
-#include "cohort/data/testing_files.h"
 #include "cohort/parameter_server/coordinator/coordinator_core.h"
 #include "cohort/parameter_server/parameter_server_core.h"
 #include "cohort/parameter_server/parameter_server_strategy.h"
 #include "cohort/parameter_server/testing_cluster.h"
 #include "cohort/parameter_server/testing_gate.h"
 #include "cohort/train/checkpoint.h"
-#include "cohort/train/summary/testing_events.h"
 
 namespace cohort::distribute {
 namespace {
@@ -173,149 +170,6 @@ TEST(ClusterCoordinator, SchedulesFunctionsOverTheProgramsOwnObjects) {
   EXPECT_THAT(thrown<OutOfRangeError>([&] { coordinator.join(); }), HasSubstr("here"));
 }
 
-TEST(ClusterCoordinator, MakesDatasetsFromEveryForm) {
-  TestingCluster cluster(2, 1);
-  const ParameterServerStrategy strategy(cluster.resolver());
-  const auto plain = strategy.function("plain", [] { return Dataset::range(8).batch(1); });
-  const auto with_context = strategy.function("with_context", [](const InputContext& context) {
-    EXPECT_EQ(coordinator::get_current_worker_index(), context.input_pipeline_id);
-    return Dataset::range(8).batch(1).shard(2, context.input_pipeline_id);
-  });
-  const auto distributed = strategy.function("distributed", [&strategy](const InputContext&) {
-    return strategy.experimental_distribute_dataset(Dataset::range(8).batch(1));
-  });
-  const ClusterCoordinator coordinator(strategy);
-  const auto read = [&](const coordinator::PerWorkerDataset& dataset) {
-    const auto iterator = dataset.iterator();
-    std::vector<RemoteValue> values;
-    for (int i = 0; i < 4; ++i) {
-      values.push_back(coordinator.schedule(
-          [](DistributedIterator& it) {
-            it.get_next();
-            return 1;
-          },
-          iterator));
-    }
-    coordinator.join();
-    return values.size();
-  };
-  EXPECT_EQ(read(coordinator.create_per_worker_dataset(plain)), 4u);
-  EXPECT_EQ(read(coordinator.create_per_worker_dataset(with_context)), 4u);
-  EXPECT_EQ(read(coordinator.create_per_worker_dataset(distributed)), 4u);
-  EXPECT_EQ(read(coordinator.create_per_worker_dataset(Dataset::range(8).batch(1))), 4u);
-  EXPECT_EQ(read(coordinator.create_per_worker_dataset([] { return Dataset::range(8).batch(1); })),
-            4u);
-  EXPECT_EQ(read(coordinator.create_per_worker_dataset([](const InputContext& context) {
-              return Dataset::range(8).batch(context.num_input_pipelines);
-            })),
-            4u);
-  EXPECT_THAT(thrown<FailedPreconditionError>([] { coordinator::get_current_worker_index(); }),
-              HasSubstr("runs no function of a worker"));
-}
-
-TEST(ClusterCoordinator, DatasetsSayWhatTheirElementsAre) {
-  TestingCluster cluster(2, 1);
-  const ParameterServerStrategy strategy(cluster.resolver(), {.worker_devices = {"CPU:0"}});
-  const ClusterCoordinator coordinator(strategy);
-  const auto make = [] { return Dataset::range(10).batch(4, {.drop_remainder = true}); };
-  const PerReplicaSpec expected{make().element_spec(), 1};
-  EXPECT_EQ(coordinator.create_per_worker_dataset(make()).element_spec(), expected);
-  EXPECT_EQ(coordinator.create_per_worker_dataset(make).element_spec(), expected);
-  std::atomic<int> runs{0};
-  const auto of_worker = coordinator.create_per_worker_dataset([&](const InputContext& context) {
-    ++runs;
-    EXPECT_EQ(context.input_pipeline_id, coordinator::get_current_worker_index());
-    return strategy.experimental_distribute_dataset(make());
-  });
-  EXPECT_EQ(of_worker.element_spec(), expected);
-  EXPECT_EQ(runs, 1);  // here, and on no worker
-  const auto fails = coordinator.create_per_worker_dataset(
-      []() -> Dataset { throw NotFoundError("no such file"); });
-  EXPECT_THAT(thrown<NotFoundError>([&] { (void)fails.element_spec(); }),
-              HasSubstr("no such file"));
-  const auto variable = coordinator.create_per_worker_dataset([] {
-    const Variable v(1.f);
-    return Dataset::range(1).batch(1);
-  });
-  EXPECT_THROW((void)variable.element_spec(), InvalidArgumentError);
-}
-
-TEST(ClusterCoordinator, DatasetsOfWorkersKeepTheirOptions) {
-  TestingCluster cluster(2, 1);
-  const ParameterServerStrategy strategy(cluster.resolver());
-  const ClusterCoordinator coordinator(strategy);
-  const Dataset made_outside = Dataset::range(8).batch(1);
-  const auto elements = [&](data::AutoShardPolicy policy) {
-    data::Options options;
-    options.experimental_distribute.auto_shard_policy = policy;
-    const auto dataset = coordinator.create_per_worker_dataset([=](const InputContext& context) {
-      return strategy.experimental_distribute_dataset(made_outside.with_options(options))
-          .auto_shard(context.num_input_pipelines, context.input_pipeline_id);
-    });
-    return number(coordinator.schedule(
-        [](DistributedIterator& it) {
-          int64_t count = 0;
-          while (it.next()) ++count;
-          return count;
-        },
-        dataset.iterator()));
-  };
-  EXPECT_EQ(elements(data::AutoShardPolicy::DATA), 4);
-  EXPECT_EQ(elements(data::AutoShardPolicy::OFF), 8);
-}
-
-class CoordinatorSummaries : public data::FilesTest {};
-
-TEST_F(CoordinatorSummaries, ShowWhatTheClusterDoes) {
-  TestingCluster cluster(2, 1);
-  const ParameterServerStrategy strategy(cluster.resolver());
-  const auto scope = strategy.scope();
-  const Variable table(at::zeros({1000}), {.name = "table"});
-  const Variable bias(at::zeros({10}), {.name = "bias"});
-  const auto writer = summary::create_file_writer(directory);
-  const auto read = [&] {
-    writer.flush();
-    return internal::read_events(internal::posix_file_system(), writer.path());
-  };
-  const auto values_of = [](const std::vector<internal::ReadEvent>& events, const char* tag) {
-    std::vector<std::pair<int64_t, float>> values;
-    for (const auto& event : events) {
-      if (event.tag == tag) values.emplace_back(event.step, event.numbers<float>().at(0));
-    }
-    return values;
-  };
-  int64_t scheduled = 0;
-  {
-    const ClusterCoordinator coordinator(
-        strategy, {.summary_writer = writer, .summary_every = std::chrono::milliseconds(5)});
-    const auto deadline = std::chrono::steady_clock::now() + seconds(30);
-    do {
-      coordinator.schedule([&] { strategy.run([&] { bias.assign_add(at::ones({10})); }); });
-      coordinator.join();
-      ++scheduled;
-    } while (values_of(read(), "ps 0/operations applied").size() < 2 &&
-             std::chrono::steady_clock::now() < deadline);
-  }
-  const auto events = read();
-  for (const auto& [step, bytes] : values_of(events, "ps 0/variable bytes")) {
-    EXPECT_EQ(bytes, 4040);
-  }
-  EXPECT_EQ(values_of(events, "ps 0/bytes of table").at(0).second, 4000);
-  EXPECT_EQ(values_of(events, "ps 0/bytes of bias").at(0).second, 40);
-  EXPECT_GT(values_of(events, "ps 0/bytes received").back().second, 0);
-  // The last ones are of the coordinator's end.
-  const auto last = std::pair(scheduled, static_cast<float>(scheduled));
-  EXPECT_EQ(values_of(events, "coordinator/closures done").back(), last);
-  EXPECT_EQ(values_of(events, "coordinator/worker 0 done").back().second +
-                values_of(events, "coordinator/worker 1 done").back().second,
-            static_cast<float>(scheduled));
-  for (const char* tag : {"coordinator/closures queued", "coordinator/closures in flight",
-                          "coordinator/closures retried", "coordinator/worker 1 retried"}) {
-    EXPECT_EQ(values_of(events, tag).back(), std::pair(scheduled, 0.f)) << tag;
-  }
-  EXPECT_FALSE(values_of(events, "coordinator/closures/s").empty());
-}
-
 // It would wait for itself, for hours.
 TEST(ClusterCoordinator, AScheduledFunctionSchedulesJoinsAndSavesNothing) {
   TestingCluster cluster(2, 1);
@@ -323,6 +177,8 @@ TEST(ClusterCoordinator, AScheduledFunctionSchedulesJoinsAndSavesNothing) {
   auto scope = strategy.scope();
   const train::Checkpoint checkpoint({{"v", Variable(0.)}});
   scope.close();
+  internal::SimulatedFileSystem files;  // one writer a directory: another test may write there
+  internal::use_file_system(checkpoint, files);
   const ClusterCoordinator coordinator(strategy);
   const auto refused = [&](auto call, const char* name) {
     const RemoteValue value = coordinator.schedule([&] { call(); });
@@ -333,8 +189,7 @@ TEST(ClusterCoordinator, AScheduledFunctionSchedulesJoinsAndSavesNothing) {
   };
   refused([&] { coordinator.schedule([] { return 1; }); }, "schedule was called");
   refused([&] { coordinator.join(seconds(1)); }, "join was called");
-  refused([&] { checkpoint.write(::testing::TempDir() + "in_closure", {.timeout = seconds(1)}); },
-          "save was called");
+  refused([&] { checkpoint.write("dir/in_closure", {.timeout = seconds(1)}); }, "save was called");
   const RemoteValue first = coordinator.schedule([] { return 1; });
   EXPECT_EQ(number(coordinator.schedule([&] { return number(first) + 1; })), 2);
 }
@@ -405,97 +260,6 @@ TEST(ClusterCoordinator, WorkersLetGoOfAValueWithItsLastHandle) {
   value.reset();
   EXPECT_EQ(later.fetch().tensor().item<float>(), 14);
   EXPECT_EQ(end.wait_for(seconds(20)), std::future_status::ready);
-}
-
-TEST(ClusterCoordinator, AnInputThatFailsIsTheErrorOfWhoUsesItAndOfNobodyElse) {
-  TestingCluster cluster(1, 1);
-  const ParameterServerStrategy strategy(cluster.resolver());
-  const auto fails = strategy.function(
-      "fails", []() -> Dataset { throw NotFoundError("there is no such directory"); });
-  const auto use = strategy.function("use", [](DistributedIterator& it) { it.get_next(); });
-  const auto good = strategy.function("good", [] { return 1; });
-  const ClusterCoordinator coordinator(strategy);
-  const auto iterator = coordinator.create_per_worker_dataset(fails).iterator();
-  EXPECT_EQ(coordinator.schedule(good).fetch().tensor().item<int>(), 1);
-  coordinator.join();  // unused it harms nobody
-  const RemoteValue value = coordinator.schedule(use, iterator);
-  const auto says_why = AllOf(HasSubstr("input of this closure could not be made"),
-                              HasSubstr("there is no such directory"));
-  EXPECT_THAT(thrown<NotFoundError>([&] { coordinator.join(); }), says_why);
-  EXPECT_THAT(thrown<NotFoundError>([&] { value.fetch(); }), says_why);
-}
-
-// Named or not, with a context or without, of either type, under the scope or outside of it.
-TEST(ClusterCoordinator, NoDatasetFunctionMakesVariables) {
-  TestingCluster cluster(1, 1);
-  const ParameterServerStrategy strategy(cluster.resolver());
-  const auto data = [] { return Dataset::range(4); };
-  const auto under_scope = [&] {
-    const auto scope = strategy.scope();
-    const Variable v(0, {.name = "v"});
-  };
-  const auto outside = [] {
-    const Variable v({.options = {.name = "v"}},
-                     [](const ShardInfo& part) { return at::zeros(part.shape); });
-  };
-  const auto named = strategy.function("named", [&] {
-    under_scope();
-    return data();
-  });
-  const auto with_context = strategy.function("with_context", [&](const InputContext&) {
-    outside();
-    return data();
-  });
-  const auto distributed = strategy.function("distributed", [&](const InputContext&) {
-    outside();
-    return strategy.experimental_distribute_dataset(data().batch(1));
-  });
-  const ClusterCoordinator coordinator(strategy);
-  const auto refused = [&](const coordinator::PerWorkerDataset& dataset) {
-    const auto iterator = dataset.iterator();
-    coordinator.schedule([](DistributedIterator& it) { it.get_next(); }, iterator);
-    return thrown<InvalidArgumentError>([&] { coordinator.join(); });
-  };
-  const auto says_so = HasSubstr("a dataset function makes variable 'v'");
-  EXPECT_THAT(refused(coordinator.create_per_worker_dataset(named)), says_so);
-  EXPECT_THAT(refused(coordinator.create_per_worker_dataset(with_context)), says_so);
-  EXPECT_THAT(refused(coordinator.create_per_worker_dataset(distributed)), says_so);
-  for (const auto& make : std::vector<std::function<void()>>{under_scope, outside}) {
-    EXPECT_THAT(refused(coordinator.create_per_worker_dataset([&] {
-                  make();
-                  return data();
-                })),
-                says_so);
-    EXPECT_THAT(refused(coordinator.create_per_worker_dataset([&](const InputContext&) {
-                  make();
-                  return data();
-                })),
-                says_so);
-    EXPECT_THAT(refused(coordinator.create_per_worker_dataset([&] {
-                  make();
-                  return strategy.experimental_distribute_dataset(data().batch(1));
-                })),
-                says_so);
-  }
-  // The worker makes variables again afterwards; a value of its own may have some, if they are its own, too.
-  const auto makes_value = strategy.function("makes_value", [&] {
-    outside();
-    return 1;
-  });
-  EXPECT_EQ(coordinator.schedule(makes_value).fetch().tensor().item<int>(), 1);
-  const auto plus = strategy.function("plus", [](const Tensor& own) { return own + 1; });
-  EXPECT_EQ(coordinator.schedule(plus, coordinator.create_per_worker_value(makes_value))
-                .fetch()
-                .tensor()
-                .item<int>(),
-            2);
-  const auto served_value = strategy.function("served_value", [&] {
-    under_scope();
-    return 1;
-  });
-  coordinator.schedule(plus, coordinator.create_per_worker_value(served_value));
-  EXPECT_THAT(thrown<InvalidArgumentError>([&] { coordinator.join(); }),
-              HasSubstr("a value of each worker makes variable 'v'"));
 }
 
 // Three functions that work and one that fails; then one that takes long and is under way meanwhile.

@@ -48,6 +48,9 @@ CoordinatorSurroundings surroundings_of(const std::shared_ptr<ParameterServerCor
   around.num_ps = strategy->num_ps();
   around.channel = [strategy](const TaskId& task) { return strategy->channel(task); };
   around.last_checkpoint = [strategy] { return strategy->last_checkpoint(); };
+  around.failure_told_by = [strategy](const TaskId& task) {
+    return strategy->failure_told_by(task);
+  };
   around.on_start = [strategy](const std::weak_ptr<CoordinatorCore>& core) {
     strategy->set_coordinator(core);
   };
@@ -77,7 +80,8 @@ CoordinatorCore::CoordinatorCore(CoordinatorSurroundings surroundings, const Opt
                                        },
                                    .grace = options_.ps_grace,
                                    .tolerated_failures = options_.tolerated_ps_failures,
-                                   .last_checkpoint = surroundings_.last_checkpoint})),
+                                   .last_checkpoint = surroundings_.last_checkpoint,
+                                   .failure_told_by = surroundings_.failure_told_by})),
       workers_(static_cast<size_t>(surroundings_.num_workers)) {
   if (options_.summary_writer) {
     summaries_ = std::make_shared<FigureSummaries>(*options_.summary_writer);

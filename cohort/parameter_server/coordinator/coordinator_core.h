@@ -36,6 +36,7 @@ struct CoordinatorSurroundings {
   int64_t generation = 1;      // of this coordinator, which has taken the ps tasks
   uint64_t first_closure = 1;  // later ones have higher numbers
   std::function<std::string()> last_checkpoint = nullptr;
+  std::function<std::string(const TaskId& task)> failure_told_by = nullptr;
   std::function<void(const std::weak_ptr<CoordinatorCore>&)> on_start = nullptr;
   std::function<void(uint64_t next_closure)> on_stop = nullptr;
   // Makes a number known to `cohort cluster status`.

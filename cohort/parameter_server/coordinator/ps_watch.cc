@@ -8,6 +8,7 @@
 #include "cohort/cluster/rpc/error_detail.h"
 #include "cohort/core/error.h"
 #include "cohort/core/logging.h"
+#include "cohort/parameter_server/coordinator/lost_ps.h"
 #include "cohort/parameter_server/leadership/leadership_message.h"
 
 namespace cohort::internal {
@@ -121,29 +122,16 @@ void PsWatch::lose(int ps, const std::exception_ptr& why) {
             options_.generation, ": ", record.message),
         to_string(task), detail));
   }
-  const std::string checkpoint = options_.last_checkpoint ? options_.last_checkpoint() : "";
-  on_lost_(rpc::make_error(
-      Code::kUnavailable,
-      str("lost ", task, " (", options_.channel(ps)->address(),
-          "), and its variables with it: ", record.message, ". Start the program again; ",
-          checkpoint.empty() ? "it has saved no checkpoint that it could go on from"
-                             : str("it can go on from its last checkpoint, '", checkpoint, "'")),
-      to_string(task),
-      {.peer = to_string(task), .generation = options_.generation, .phase = "ps lost"}));
+  on_lost_(lost_ps_error({.task = task,
+                          .address = options_.channel(ps)->address(),
+                          .generation = options_.generation,
+                          .checkpoint = options_.last_checkpoint ? options_.last_checkpoint() : "",
+                          .told = options_.failure_told_by ? options_.failure_told_by(task) : ""},
+                         record.message));
 }
 
 int PsWatch::about(const std::exception_ptr& error) const {
-  const ErrorDetail detail = rpc::detail_of(error);
-  const ErrorRecord record = record_error(error);
-  // A ps task that ends says so itself; of a channel that was closed, it is the caller that ends.
-  const bool is_its_own = record.code == Code::kCancelled && record.task == detail.peer;
-  if (!is_its_own && record.code != Code::kUnavailable && record.code != Code::kDeadlineExceeded) {
-    return -1;
-  }
-  for (int ps = 0; ps < options_.num_ps; ++ps) {
-    if (detail.peer == to_string(TaskId{kPs, ps})) return ps;
-  }
-  return -1;
+  return unanswering_ps(error, options_.num_ps);
 }
 
 bool PsWatch::count_failure(Ps& ps) {

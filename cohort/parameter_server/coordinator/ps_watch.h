@@ -31,6 +31,8 @@ class PsWatch : public std::enable_shared_from_this<PsWatch> {
     int tolerated_failures = 3;
     // Of the program's last checkpoint; empty: none.
     std::function<std::string()> last_checkpoint = nullptr;
+    // What a ps task has said of its own failure; empty: nothing.
+    std::function<std::string(const TaskId& task)> failure_told_by = nullptr;
   };
   PsWatch(rpc::Clock& clock, Options options);
 

@@ -97,7 +97,9 @@ class PsWatchTest : public ::testing::Test {
       clock_, PsWatch::Options{.num_ps = 1,
                                .generation = 2,
                                .channel = [this](int) { return ps_; },
-                               .last_checkpoint = [] { return "dir/ckpt-7"; }});
+                               .last_checkpoint = [] { return "dir/ckpt-7"; },
+                               .failure_told_by = [this](const TaskId&) { return told_; }});
+  std::string told_;
   std::optional<ErrorRecord> lost_;
 };
 
@@ -121,6 +123,28 @@ TEST_F(PsWatchTest, WhoDoesNotAnswerWithinTheGraceIsLost) {
   EXPECT_EQ(lost_->code, Code::kUnavailable);
   EXPECT_THAT(lost_->message, AllOf(HasSubstr("lost /job:ps/task:0 (host:1)"),
                                     HasSubstr("its last checkpoint, 'dir/ckpt-7'")));
+}
+
+TEST_F(PsWatchTest, KnowsWhatErrorsAreAbout) {
+  const std::string ps = to_string(TaskId{"ps", 0});
+  const auto about = [&](Code code, const std::string& task, const ErrorDetail& detail) {
+    return watch_->about(rpc::make_error(code, "an error", task, detail));
+  };
+  EXPECT_EQ(about(Code::kUnavailable, "", {.peer = ps}), 0);
+  EXPECT_EQ(about(Code::kDeadlineExceeded, "", {.peer = ps}), 0);
+  EXPECT_EQ(about(Code::kCancelled, ps, {.rpc = "store/read"}), 0);  // its answer: it ends
+  EXPECT_EQ(about(Code::kCancelled, "", {.peer = ps}), -1);          // it is the caller that ends
+  EXPECT_EQ(about(Code::kNotFound, ps, {.peer = ps}), -1);
+  EXPECT_EQ(about(Code::kUnavailable, "", {.peer = to_string(TaskId{"worker", 0})}), -1);
+}
+
+TEST_F(PsWatchTest, WhoHasSaidWhyIsLostForThatReason) {
+  told_ = "/job:ps/task:0 has failed: no such file";
+  ps_->answers = false;
+  ps_->break_connection();
+  clock_.advance(seconds(1));
+  ASSERT_TRUE(lost_.has_value());
+  EXPECT_THAT(lost_->message, HasSubstr("its connection broke (" + told_ + ")"));
 }
 
 TEST_F(PsWatchTest, AFewFailuresAMinuteAreTolerated) {

@@ -1,10 +1,12 @@
-// What becomes of a cluster of which a task has failed before all have come, so that nobody waits for it
-// in vain.
+// How the others learn that a task's program has failed, so that nobody waits for it in vain: before all
+// have come, mostly.
 #pragma once
 
 #include <exception>
+#include <memory>
 
 #include "cohort/cluster/server.h"
+#include "cohort/parameter_server/leadership/told_failures.h"
 
 namespace cohort::internal {
 
@@ -12,15 +14,24 @@ namespace cohort::internal {
 // sides have registered.
 void tell_failure(distribute::Server& server, const std::exception_ptr& error);
 
+// The same of one that leaves, which may have registered too late for that: returns when the coordinator knows
+// it, or in seconds.
+// Errors: Unavailable, DeadlineExceeded (it cannot be told).
+void tell_failure_again(distribute::Server& server, const std::exception_ptr& error);
+
+// Of one that has served, and leaves with that error: returns when the coordinator knows it, or in seconds.
+// Errors: Unavailable, DeadlineExceeded (it cannot be told).
+void tell_end(distribute::Server& server, const std::exception_ptr& error);
+
 // For the coordinator, which has failed so itself: those that have come get it as the error of their first
 // call of fit, evaluate or predict. Returns when they have it, or in seconds.
 void tell_own_failure(distribute::Server& server, const std::exception_ptr& error);
 
 // For the coordinator. Waits until all tasks have come, as Coordination::wait_for_start; where one has said
 // that it has failed, only some seconds more: if what has failed there fails here as well, this task comes
-// to its own error once all are there. Else it tells those that have come. Failures that it is told of
-// later go to the log.
+// to its own error once all are there. Else it tells those that have come. Returns what it is told, from then
+// on, too.
 // Errors: those of wait_for_start; that of the task that has failed, which its text names.
-void wait_for_tasks(distribute::Server& server);
+std::shared_ptr<const ToldFailures> wait_for_tasks(distribute::Server& server);
 
 }  // namespace cohort::internal

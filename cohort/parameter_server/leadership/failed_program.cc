@@ -14,22 +14,38 @@ void fail_in_place_of(const ParameterServerCore::Setup& setup, const std::except
   ParameterServerCore::make(setup)->make_runner()->fail(error);
 }
 
-}  // namespace
-
-void FailedProgram::on_failure(const std::exception_ptr& error) noexcept {
-  if (error == nullptr) return;  // the program has caught it, and goes on
+// Nothing is where the program has caught the exception, and goes on; Ctrl-C the others get as well.
+bool is_for_others(const std::exception_ptr& error) {
+  if (error == nullptr) return false;
   try {
     std::rethrow_exception(error);
   } catch (const InterruptedError&) {
-    return;  // Ctrl-C, which the others get as well
+    return false;
   } catch (...) {
+    return true;
   }
+}
+
+}  // namespace
+
+void FailedProgram::on_failure(const std::exception_ptr& error) noexcept {
+  if (!is_for_others(error)) return;
   try {
     if (setup_.server != nullptr) return tell_own_failure(*setup_.server, error);
     fail_in_place_of(setup_, error);
   } catch (const std::exception& other) {
     log_info("the other tasks were not told of an error: ", other.what());
   }
+}
+
+void FailedServer::on_failure(const std::exception_ptr& error) noexcept {
+  if (server_ == nullptr) return;
+  try {
+    if (is_for_others(error)) tell_end(*server_, error);
+  } catch (const std::exception& other) {
+    log_info("the coordinator was not told of an error: ", other.what());
+  }
+  server_.reset();
 }
 
 }  // namespace cohort::internal

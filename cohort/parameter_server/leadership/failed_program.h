@@ -2,6 +2,10 @@
 // first call of fit, evaluate or predict: somebody has to tell the cluster, which waits for it.
 #pragma once
 
+#include <memory>
+#include <utility>
+
+#include "cohort/cluster/server.h"
 #include "cohort/core/failure_frame.h"
 #include "cohort/parameter_server/parameter_server_core.h"
 
@@ -17,6 +21,18 @@ class FailedProgram final : public FailureListener {
 
  private:
   const ParameterServerCore::Setup setup_;
+};
+
+// The same of a task that has served the cluster: it stays until its coordinator knows why it leaves.
+class FailedServer final : public FailureListener {
+ public:
+  explicit FailedServer(std::unique_ptr<distribute::Server> server) : server_(std::move(server)) {}
+
+  // Returns when the server has stopped.
+  void on_failure(const std::exception_ptr& error) noexcept override;
+
+ private:
+  std::unique_ptr<distribute::Server> server_;  // null: it has left
 };
 
 }  // namespace cohort::internal

@@ -137,6 +137,7 @@ Structure ServerRunner::lead(FunctionRef<Structure()> loop) {
 Structure ServerRunner::follow() {
   const InterruptScope interrupts;  // the coordinator ends the loop; saves need this task
   core_->loops().serve(*call_);
+  core_->set_failure_known(true);  // what ends this call was the coordinator's to say
   LoopResult result = wait_for_result(core_->own_server(), call_->number,
                                       [this] { core_->loops().check_coordinator(); });
   acknowledge(core_->own_server().coordination(), core_->own_server().core().task(), call_->number);
@@ -144,11 +145,13 @@ Structure ServerRunner::follow() {
   core_->set_left_alone(result.is_last);
   const bool failed_before = result.error != nullptr && result.name.empty();
   if (result.name != call_->name && !failed_before) {
+    core_->set_failure_known(false);
     throw FailedPreconditionError(str("call ", call_->number, " of the coordinator was ",
                                       quoted(result.name), ", but here it is ", quoted(call_->name),
                                       ": every task must make the same calls in the same order"));
   }
   if (result.error != nullptr) std::rethrow_exception(result.error);
+  core_->set_failure_known(false);
   return result.value;
 }
 
@@ -186,9 +189,11 @@ void ServerRunner::meet_coordinator(const std::exception_ptr& error) {
   core_->loops().give_up(*call_);
   distribute::Server& server = core_->own_server();
   tell_failure(server, error);
+  core_->set_failure_known(true);
   const LoopResult result = wait_for_result(
       server, call_->number, [] {}, steady_clock::now() + kMostToMeet);
   core_->set_left_alone(result.is_last);
+  tell_failure_again(server, error);
   acknowledge(server.coordination(), server.core().task(), call_->number);
 }
 

@@ -154,8 +154,10 @@ TEST_F(ServedVariableTest, AStepReadsRowsOnceAndSeesWhatItAssigned) {
   EXPECT_TRUE(at::equal(v.value().select(1, 0), at::tensor({0.f, 0.f, 0.f, 6.f, 8.f})));
   // That step read all of it; later ones, which do not, do not pull it.
   const auto before = load(0), before_1 = load(1);
-  for (int i = 0; i < 3; ++i) coordinator.schedule(rows);
-  coordinator.join();
+  for (int i = 0; i < 3; ++i) {  // one by one: what is asked ahead may be too old when it is needed
+    coordinator.schedule(rows);
+    coordinator.join();
+  }
   EXPECT_EQ(rows_and_values(0, before), Counts(2, 1));  // the first still had all of it
   EXPECT_EQ(rows_and_values(1, before_1), Counts(4, 1));
   EXPECT_EQ(v.value()[3][1].item<float>(), -1);

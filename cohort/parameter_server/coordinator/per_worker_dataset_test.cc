@@ -1,0 +1,209 @@
+// Datasets of which each worker has one, on an in-process cluster.
+#include <ATen/ops/zeros.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <functional>
+#include <vector>
+
+#include "cohort/core/error.h"
+#include "cohort/core/testing_errors.h"
+#include "cohort/parameter_server/coordinator/cluster_coordinator.h"
+#include "cohort/parameter_server/parameter_server_strategy.h"
+#include "cohort/parameter_server/testing_cluster.h"
+
+namespace cohort::distribute {
+namespace {
+
+using coordinator::ClusterCoordinator;
+using coordinator::RemoteValue;
+using data::Dataset;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+TEST(PerWorkerDataset, IsMadeFromEveryForm) {
+  TestingCluster cluster(2, 1);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  const auto plain = strategy.function("plain", [] { return Dataset::range(8).batch(1); });
+  const auto with_context = strategy.function("with_context", [](const InputContext& context) {
+    EXPECT_EQ(coordinator::get_current_worker_index(), context.input_pipeline_id);
+    return Dataset::range(8).batch(1).shard(2, context.input_pipeline_id);
+  });
+  const auto distributed = strategy.function("distributed", [&strategy](const InputContext&) {
+    return strategy.experimental_distribute_dataset(Dataset::range(8).batch(1));
+  });
+  const ClusterCoordinator coordinator(strategy);
+  const auto read = [&](const coordinator::PerWorkerDataset& dataset) {
+    const auto iterator = dataset.iterator();
+    std::vector<RemoteValue> values;
+    for (int i = 0; i < 4; ++i) {
+      values.push_back(coordinator.schedule(
+          [](DistributedIterator& it) {
+            it.get_next();
+            return 1;
+          },
+          iterator));
+    }
+    coordinator.join();
+    return values.size();
+  };
+  EXPECT_EQ(read(coordinator.create_per_worker_dataset(plain)), 4u);
+  EXPECT_EQ(read(coordinator.create_per_worker_dataset(with_context)), 4u);
+  EXPECT_EQ(read(coordinator.create_per_worker_dataset(distributed)), 4u);
+  EXPECT_EQ(read(coordinator.create_per_worker_dataset(Dataset::range(8).batch(1))), 4u);
+  EXPECT_EQ(read(coordinator.create_per_worker_dataset([] { return Dataset::range(8).batch(1); })),
+            4u);
+  EXPECT_EQ(read(coordinator.create_per_worker_dataset([](const InputContext& context) {
+              return Dataset::range(8).batch(context.num_input_pipelines);
+            })),
+            4u);
+  EXPECT_THAT(thrown<FailedPreconditionError>([] { coordinator::get_current_worker_index(); }),
+              HasSubstr("runs no function of a worker"));
+}
+
+TEST(PerWorkerDataset, SaysWhatItsElementsAre) {
+  TestingCluster cluster(2, 1);
+  const ParameterServerStrategy strategy(cluster.resolver(), {.worker_devices = {"CPU:0"}});
+  const ClusterCoordinator coordinator(strategy);
+  const auto make = [] { return Dataset::range(10).batch(4, {.drop_remainder = true}); };
+  const PerReplicaSpec expected{make().element_spec(), 1};
+  EXPECT_EQ(coordinator.create_per_worker_dataset(make()).element_spec(), expected);
+  EXPECT_EQ(coordinator.create_per_worker_dataset(make).element_spec(), expected);
+  std::atomic<int> runs{0};
+  const auto of_worker = coordinator.create_per_worker_dataset([&](const InputContext& context) {
+    ++runs;
+    EXPECT_EQ(context.input_pipeline_id, coordinator::get_current_worker_index());
+    return strategy.experimental_distribute_dataset(make());
+  });
+  EXPECT_EQ(of_worker.element_spec(), expected);
+  EXPECT_EQ(runs, 1);  // here, and on no worker
+  const auto fails = coordinator.create_per_worker_dataset(
+      []() -> Dataset { throw NotFoundError("no such file"); });
+  EXPECT_THAT(thrown<NotFoundError>([&] { (void)fails.element_spec(); }),
+              HasSubstr("no such file"));
+  const auto variable = coordinator.create_per_worker_dataset([] {
+    const Variable v(1.f);
+    return Dataset::range(1).batch(1);
+  });
+  EXPECT_THROW((void)variable.element_spec(), InvalidArgumentError);
+}
+
+TEST(PerWorkerDataset, KeepsItsOptions) {
+  TestingCluster cluster(2, 1);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  const ClusterCoordinator coordinator(strategy);
+  const Dataset made_outside = Dataset::range(8).batch(1);
+  const auto elements = [&](data::AutoShardPolicy policy) {
+    data::Options options;
+    options.experimental_distribute.auto_shard_policy = policy;
+    const auto dataset = coordinator.create_per_worker_dataset([=](const InputContext& context) {
+      return strategy.experimental_distribute_dataset(made_outside.with_options(options))
+          .auto_shard(context.num_input_pipelines, context.input_pipeline_id);
+    });
+    const auto count = coordinator.schedule(
+        [](DistributedIterator& it) {
+          int64_t count = 0;
+          while (it.next()) ++count;
+          return count;
+        },
+        dataset.iterator());
+    return count.fetch().tensor().item<int64_t>();
+  };
+  EXPECT_EQ(elements(data::AutoShardPolicy::DATA), 4);
+  EXPECT_EQ(elements(data::AutoShardPolicy::OFF), 8);
+}
+
+TEST(PerWorkerDataset, ThatFailsIsTheErrorOfWhoUsesItAndOfNobodyElse) {
+  TestingCluster cluster(1, 1);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  const auto fails = strategy.function(
+      "fails", []() -> Dataset { throw NotFoundError("there is no such directory"); });
+  const auto use = strategy.function("use", [](DistributedIterator& it) { it.get_next(); });
+  const auto good = strategy.function("good", [] { return 1; });
+  const ClusterCoordinator coordinator(strategy);
+  const auto iterator = coordinator.create_per_worker_dataset(fails).iterator();
+  EXPECT_EQ(coordinator.schedule(good).fetch().tensor().item<int>(), 1);
+  coordinator.join();  // unused it harms nobody
+  const RemoteValue value = coordinator.schedule(use, iterator);
+  const auto says_why = AllOf(HasSubstr("input of this closure could not be made"),
+                              HasSubstr("there is no such directory"));
+  EXPECT_THAT(thrown<NotFoundError>([&] { coordinator.join(); }), says_why);
+  EXPECT_THAT(thrown<NotFoundError>([&] { value.fetch(); }), says_why);
+}
+
+// Named or not, with a context or without, of either type, under the scope or outside of it.
+TEST(PerWorkerDataset, MakesNoVariables) {
+  TestingCluster cluster(1, 1);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  const auto data = [] { return Dataset::range(4); };
+  const auto under_scope = [&] {
+    const auto scope = strategy.scope();
+    const Variable v(0, {.name = "v"});
+  };
+  const auto outside = [] {
+    const Variable v({.options = {.name = "v"}},
+                     [](const ShardInfo& part) { return at::zeros(part.shape); });
+  };
+  const auto named = strategy.function("named", [&] {
+    under_scope();
+    return data();
+  });
+  const auto with_context = strategy.function("with_context", [&](const InputContext&) {
+    outside();
+    return data();
+  });
+  const auto distributed = strategy.function("distributed", [&](const InputContext&) {
+    outside();
+    return strategy.experimental_distribute_dataset(data().batch(1));
+  });
+  const ClusterCoordinator coordinator(strategy);
+  const auto refused = [&](const coordinator::PerWorkerDataset& dataset) {
+    const auto iterator = dataset.iterator();
+    coordinator.schedule([](DistributedIterator& it) { it.get_next(); }, iterator);
+    return thrown<InvalidArgumentError>([&] { coordinator.join(); });
+  };
+  const auto says_so = HasSubstr("a dataset function makes variable 'v'");
+  EXPECT_THAT(refused(coordinator.create_per_worker_dataset(named)), says_so);
+  EXPECT_THAT(refused(coordinator.create_per_worker_dataset(with_context)), says_so);
+  EXPECT_THAT(refused(coordinator.create_per_worker_dataset(distributed)), says_so);
+  for (const auto& make : std::vector<std::function<void()>>{under_scope, outside}) {
+    EXPECT_THAT(refused(coordinator.create_per_worker_dataset([&] {
+                  make();
+                  return data();
+                })),
+                says_so);
+    EXPECT_THAT(refused(coordinator.create_per_worker_dataset([&](const InputContext&) {
+                  make();
+                  return data();
+                })),
+                says_so);
+    EXPECT_THAT(refused(coordinator.create_per_worker_dataset([&] {
+                  make();
+                  return strategy.experimental_distribute_dataset(data().batch(1));
+                })),
+                says_so);
+  }
+  // The worker makes variables again afterwards; a value of its own may have some, if they are its own, too.
+  const auto makes_value = strategy.function("makes_value", [&] {
+    outside();
+    return 1;
+  });
+  EXPECT_EQ(coordinator.schedule(makes_value).fetch().tensor().item<int>(), 1);
+  const auto plus = strategy.function("plus", [](const Tensor& own) { return own + 1; });
+  EXPECT_EQ(coordinator.schedule(plus, coordinator.create_per_worker_value(makes_value))
+                .fetch()
+                .tensor()
+                .item<int>(),
+            2);
+  const auto served_value = strategy.function("served_value", [&] {
+    under_scope();
+    return 1;
+  });
+  coordinator.schedule(plus, coordinator.create_per_worker_value(served_value));
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { coordinator.join(); }),
+              HasSubstr("a value of each worker makes variable 'v'"));
+}
+
+}  // namespace
+}  // namespace cohort::distribute
