@@ -194,6 +194,18 @@ class ReturnsRows : public Model {
   Structure train_step(const Structure&) override { return dict({{"rows", at::ones({3})}}); }
 };
 
+TEST(Fit, NamesAMetricWhoseResultIsNoScalar) {
+  const Sequential model({layers::Dense(1, {.activation = "sigmoid"})});
+  model.compile({.loss = "binary_crossentropy",
+                 .metrics = {metrics::FalseNegatives({.thresholds = {0.3, 0.7}})}});
+  EXPECT_THAT(
+      [&] {
+        model.fit(at::ones({4, 1}), at::ones({4, 1}), {.verbose = 0});
+      },
+      ::testing::ThrowsMessage<InvalidArgumentError>(
+          AllOf(HasSubstr("metric 'false_negatives'"), HasSubstr("float32 [2]"))));
+}
+
 TEST(Fit, NamesALogThatIsNoScalar) {
   const ModelHandle model = std::make_shared<ReturnsRows>();
   model.compile({});
