@@ -68,7 +68,7 @@ Destinations::Destinations(const Variable& variable) {
 Mirrored<Tensor> CrossDeviceOps::reduce(ReduceOp op, const PerReplica<Tensor>& value,
                                         const Destinations& destinations) const {
   check_components(value);
-  internal::check_can_mean(op, value.value(0));
+  internal::check_can_reduce(op, value.value(0));
   if (is_there(value, destinations)) return Mirrored<Tensor>({value.value(0)});
   return reduce_implementation(op, value, destinations);
 }
@@ -86,7 +86,7 @@ Mirrored<IndexedSlices> CrossDeviceOps::reduce(ReduceOp op, const PerReplica<Ind
     values.push_back(component.values);
     indices.push_back(component.indices);
   }
-  internal::check_can_mean(op, values[0]);
+  internal::check_can_reduce(op, values[0]);
   IndexedSlices rows{.values = at::cat(values),
                      .indices = at::cat(indices),
                      .dense_shape = value.value(0).dense_shape};
@@ -106,7 +106,7 @@ std::vector<Mirrored<Tensor>> CrossDeviceOps::batch_reduce(ReduceOp op,
                                                            const std::vector<Pair>& pairs) const {
   for (const auto& [value, destinations] : pairs) {
     check_components(value);
-    internal::check_can_mean(op, value.value(0));
+    internal::check_can_reduce(op, value.value(0));
   }
   return batch_reduce_implementation(op, pairs);
 }

@@ -37,10 +37,10 @@ std::optional<Range> narrow_range(DType dtype) {
 
 }  // namespace
 
-void check_can_mean(distribute::ReduceOp op, const Tensor& value) {
-  if (op == distribute::ReduceOp::MEAN && value.scalar_type() == DType::Bool) {
-    throw InvalidArgumentError(
-        str("reduce MEAN of ", describe(value), "; cast it to a number first"));
+void check_can_reduce(distribute::ReduceOp op, const Tensor& value) {
+  if (value.scalar_type() == DType::Bool) {
+    throw InvalidArgumentError(str("reduce ", op == distribute::ReduceOp::SUM ? "SUM" : "MEAN",
+                                   " of ", describe(value), "; cast it to a number first"));
   }
 }
 

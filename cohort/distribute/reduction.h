@@ -8,8 +8,8 @@
 
 namespace cohort::internal {
 
-// Errors: InvalidArgument (MEAN of bool).
-void check_can_mean(distribute::ReduceOp op, const Tensor& value);
+// Errors: InvalidArgument (bool: neither sum nor mean of truths is a truth).
+void check_can_reduce(distribute::ReduceOp op, const Tensor& value);
 // Errors: InvalidArgument (a dtype that TensorFlow's all_reduce does not take either: bool, and
 // integers of less than 32 bits).
 void check_can_all_reduce(const Tensor& value);

@@ -100,7 +100,7 @@ std::string call_name(ReduceOp op, const ReduceAxis& axis, const Tensor& value) 
 // Of one value of each task.
 Tensor combine_of_tasks(collective::SyncGroup& group, ReduceOp op, const Tensor& value,
                         const ReduceAxis& axis) {
-  internal::check_can_mean(op, value);
+  internal::check_can_reduce(op, value);
   const std::string name = call_name(op, axis, value);
   const auto [own, own_count] = sum_inside(PerReplica<Tensor>({value}), axis.axes());
   const Tensor sum = internal::wide_sum(own, [&](at::ArrayRef<Tensor> values) {
@@ -130,7 +130,7 @@ Tensor Strategy::combine(ReduceOp op, const PerReplica<Tensor>& value,
                          const ReduceAxis& axis) const {
   const at::ArrayRef<Tensor> components(value.values().data(), value.values().size());
   const DType dtype = components[0].scalar_type();
-  internal::check_can_mean(op, components[0]);
+  internal::check_can_reduce(op, components[0]);
   const auto sum_of = [&](at::ArrayRef<Tensor> values) {
     return core_->sum_over_replicas(values, call_name(op, axis, components[0]));
   };
@@ -170,7 +170,7 @@ Tensor Strategy::reduce(ReduceOp op, const Tensor& value, const ReduceAxis& axis
   if (op == ReduceOp::MEAN && !axis.given()) return value;
   if (num_replicas_in_sync() == 1) return reduce(op, PerReplica<Tensor>({value}), axis);
   if (op == ReduceOp::MEAN) {
-    internal::check_can_mean(op, value);
+    internal::check_can_reduce(op, value);
     const auto [sums, count] = sum_inside(PerReplica<Tensor>({value}), axis.axes());
     return internal::mean_of(sums[0], count, value.scalar_type());
   }

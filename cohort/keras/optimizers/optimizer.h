@@ -74,8 +74,8 @@ struct CommonOptions {
   // (1 - ema_momentum) * variable, after each update.
   bool use_ema = false;
   double ema_momentum = 0.99;  // in [0, 1]
-  // Every so many updates the variables are set to their averages; 0: never, see
-  // finalize_variable_values.
+  // Every so many updates the variables are set to their averages; 0: never. At its end fit sets them
+  // to their averages; so does finalize_variable_values.
   int64_t ema_overwrite_frequency = 0;
   // Only every so many-th call updates, with the mean of the gradients of these calls; they are
   // exchanged between replicas then only. A missing gradient counts as zero. The calls of one update bring
@@ -120,7 +120,8 @@ class COHORT_API Optimizer {
   // Errors: FailedPrecondition (in a step; variables of several strategies).
   void build(const std::vector<Variable>& variables) const;
 
-  // Sets the variables to their moving averages, for evaluation or at the end of training.
+  // Sets the variables to their moving averages, for evaluation or at the end of training; fit ends with
+  // it.
   // Errors: FailedPrecondition (in a step; made without use_ema), NotFound (a variable that the
   // optimizer has not seen).
   void finalize_variable_values(const std::vector<Variable>& variables) const;
@@ -153,6 +154,7 @@ class COHORT_API Optimizer {
   void describe(std::string_view class_name, const Config& config) const;
 
  private:
+  friend class internal::OptimizerState;
   internal::Handle<internal::OptimizerState, "Optimizer"> state_;
 };
 

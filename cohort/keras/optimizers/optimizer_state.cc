@@ -67,7 +67,16 @@ std::unique_ptr<const optim::UpdateRule> with_transforms(
   return optim::make_transformed(std::move(rule), transforms);
 }
 
+void assign_average(const Variable& variable, const Variable& average) {
+  const NoGradient no_gradient;
+  variable.assign(average.value().detach());
+}
+
 }  // namespace
+
+OptimizerState& OptimizerState::of(const keras::optimizers::Optimizer& optimizer) {
+  return *optimizer.state_;
+}
 
 OptimizerState::OptimizerState(std::string name, std::unique_ptr<const optim::UpdateRule> rule,
                                keras::optimizers::LearningRate learning_rate,
@@ -324,20 +333,27 @@ void OptimizerState::finalize_variable_values(const std::vector<Variable>& varia
                                       "': finalize_variable_values was called in a step; call it "
                                       "between steps"));
   }
-  const NoGradient no_gradient;
   for (const Variable& variable : variables) {
-    Variable average;
-    {
-      std::lock_guard lock(mutex_);
-      const UpdateTarget* target = find_target(variable);
-      if (target == nullptr) {
-        throw NotFoundError(str("optimizer '", name_, "' has no moving average of variable '",
-                                variable.name(), "': it has never updated it"));
-      }
-      average = target->slots.back();  // where make_transformed puts it
+    const Variable average = average_of(variable);
+    if (!average) {
+      throw NotFoundError(str("optimizer '", name_, "' has no moving average of variable '",
+                              variable.name(), "': it has never updated it"));
     }
-    variable.assign(average.value().detach());
+    assign_average(variable, average);
   }
+}
+
+void OptimizerState::finish_fit(const std::vector<Variable>& variables) {
+  if (!options_.use_ema) return;
+  for (const Variable& variable : variables) {
+    if (const Variable average = average_of(variable)) assign_average(variable, average);
+  }
+}
+
+Variable OptimizerState::average_of(const Variable& variable) {
+  std::lock_guard lock(mutex_);
+  const UpdateTarget* target = find_target(variable);
+  return target == nullptr ? Variable() : target->slots.back();  // where make_transformed puts it
 }
 
 std::vector<Variable> OptimizerState::variables() {

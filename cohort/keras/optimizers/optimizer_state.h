@@ -26,12 +26,15 @@ class OptimizerState final : public train::Trackable {
                  keras::optimizers::LearningRate learning_rate,
                  const keras::optimizers::CommonOptions& options);
   ~OptimizerState() override;
+  static OptimizerState& of(const keras::optimizers::Optimizer& optimizer);
 
   void apply(const keras::optimizers::GradientsAndVariables& gradients,
              const keras::optimizers::ApplyOptions& options);
   void minimize(const Tensor& loss, const std::vector<Variable>& variables, GradientTape& tape);
   void build(const std::vector<Variable>& variables);
   void finalize_variable_values(const std::vector<Variable>& variables);
+  // The same for those of the variables that have averages, if the optimizer keeps any.
+  void finish_fit(const std::vector<Variable>& variables);
 
   const Variable& iterations();
   double learning_rate();
@@ -60,6 +63,8 @@ class OptimizerState final : public train::Trackable {
   // The slots of variables seen before, new ones of the others.
   std::vector<UpdateTarget> make_targets(const std::vector<Variable>& variables);
   const UpdateTarget* find_target(const Variable& variable) const;
+  // With use_ema. None: it has never updated the variable.
+  Variable average_of(const Variable& variable);
   // As the `index`-th of so many variables that are new to the optimizer.
   UpdateTarget make_target(const Variable& variable, size_t index, size_t num_new) const;
   // Errors: InvalidArgument (this replica has no gradient at all).

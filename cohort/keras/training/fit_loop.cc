@@ -12,6 +12,7 @@
 #include "cohort/distribute/strategy_core.h"
 #include "cohort/keras/callbacks/progbar_logger.h"
 #include "cohort/keras/layers/layer_state.h"
+#include "cohort/keras/optimizers/optimizer_state.h"
 #include "cohort/keras/training/loop_form.h"
 #include "cohort/ops/random.h"
 
@@ -190,6 +191,8 @@ keras::History FitLoop::train() {
     history.add(epoch, logs);
     if (interrupted(true)) end_interrupted();
   }
+  OptimizerState::of(training_.compiled(*model_).optimizer())
+      .finish_fit(model_->trainable_variables());
   callbacks_.on_train_end(logs);
   return history;
 }

@@ -84,6 +84,28 @@ TEST(Fit, StopsWhereACallbackSays) {
   EXPECT_THAT(history.epoch, ElementsAre(0));
 }
 
+// Validation is of the weights, as in Keras; the averages come when all epochs are over.
+TEST(Fit, EndsWithTheMovingAverages) {
+  const auto weights_of = [](bool use_ema) {
+    const Sequential model({layers::Dense(1, {.use_bias = false, .kernel_initializer = "zeros"})});
+    model.compile({.optimizer = optimizers::SGD(
+                       {.learning_rate = 0.25, .use_ema = use_ema, .ema_momentum = 0.5}),
+                   .loss = "mse"});
+    const Tensor one = numbers({1}).reshape({1, 1});
+    std::vector<double> seen;
+    model.fit(
+        one, one,
+        {.epochs = 2,
+         .verbose = 0,
+         .callbacks = {callbacks::LambdaCallback(
+             {.on_epoch_end = [&](int64_t, Logs&) { seen.push_back(all_weights(model)[0]); },
+              .on_train_end = [&](const Logs&) { seen.push_back(all_weights(model)[0]); }})}});
+    return seen;
+  };
+  EXPECT_THAT(weights_of(false), ElementsAre(0.5, 0.75, 0.75));
+  EXPECT_THAT(weights_of(true), ElementsAre(0.5, 0.75, (0 * 0.5 + 0.5 * 0.5) * 0.5 + 0.75 * 0.5));
+}
+
 class Thrower : public Callback {
   void on_epoch_end(int64_t, Logs&) override { throw UnavailableError("the phone is busy"); }
 };
@@ -171,6 +193,18 @@ class ReturnsRows : public Model {
  public:
   Structure train_step(const Structure&) override { return dict({{"rows", at::ones({3})}}); }
 };
+
+TEST(Fit, NamesAMetricWhoseResultIsNoScalar) {
+  const Sequential model({layers::Dense(1, {.activation = "sigmoid"})});
+  model.compile({.loss = "binary_crossentropy",
+                 .metrics = {metrics::FalseNegatives({.thresholds = {0.3, 0.7}})}});
+  EXPECT_THAT(
+      [&] {
+        model.fit(at::ones({4, 1}), at::ones({4, 1}), {.verbose = 0});
+      },
+      ::testing::ThrowsMessage<InvalidArgumentError>(
+          AllOf(HasSubstr("metric 'false_negatives'"), HasSubstr("float32 [2]"))));
+}
 
 TEST(Fit, NamesALogThatIsNoScalar) {
   const ModelHandle model = std::make_shared<ReturnsRows>();

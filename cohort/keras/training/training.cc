@@ -81,7 +81,13 @@ void read_metrics(const std::vector<NamedMetric>& metrics,
                   std::vector<keras::Logs::Entry>& entries) {
   entries.clear();
   for (const NamedMetric& one : metrics) {
-    entries.emplace_back(one.log_name, one.metric.result().item<double>());
+    const Tensor result = one.metric.result();
+    if (result.numel() != 1) {
+      throw InvalidArgumentError(str("metric '", one.log_name, "' has the result ",
+                                     describe(result),
+                                     "; the logs take scalars: use one metric for each of them"));
+    }
+    entries.emplace_back(one.log_name, result.item<double>());
   }
 }
 
