@@ -15,7 +15,7 @@ using Closures = std::vector<ClosurePtr>;
 constexpr char kStopped[] = "the coordinator has ended";
 
 std::string name_of(const Closure& closure) {
-  return str("'", closure.function, "' (closure ", closure.id, ")");
+  return str("'", closure.function, "' (closure ", closure.number, ")");
 }
 
 // TensorFlow's words, and what happened.
@@ -90,6 +90,7 @@ void ClosureQueue::put(ClosurePtr closure, Deadline deadline) {
     }
     throw_pending(lock, deadline);
     check_running();
+    closure->number = next_id_ - options_.first_id + 1;
     closure->id = next_id_++;
     closure->epoch = epoch_;
     if (live_.empty()) last_end_ = Clock::now();
@@ -141,7 +142,7 @@ ClosurePtr ClosureQueue::take(int worker) {
 ClosurePtr ClosureQueue::land(int worker, const Closure& closure) {
   const auto flight = flights_.find(&closure);
   if (flight == flights_.end() || flight->second.worker != worker) {
-    throw InternalError(str("worker ", worker, " does not have closure ", closure.id));
+    throw InternalError(str("worker ", worker, " does not have closure ", closure.number));
   }
   static TimeHistogram& times = time_histogram("closure_execution");
   times.add(Clock::now() - flight->second.since);
@@ -185,7 +186,7 @@ void ClosureQueue::failed(int worker, const Closure& closure, std::exception_ptr
     count_end(closure);
     const bool is_repeated = broken_ != nullptr || (cancelling_ && is_cancelled(error));
     if (!is_repeated) {
-      errors_.push_back({closure.id, closure.function, worker, std::move(error)});
+      errors_.push_back({closure.number, closure.function, worker, std::move(error)});
       why = words_of(errors_.front());
       drop_queued(dropped);  // at once: who fetches one of them may be the only one who calls
     }

@@ -38,9 +38,10 @@ struct Closure {
   std::shared_ptr<RemoteResult> result = std::make_shared<RemoteResult>();
   bool awaits_arguments = false;  // it is handed out after ready()
   bool names_itself = true;       // in its error
-  uint64_t id = 0;     // given by put(); a retry keeps it, so that it can be told from a new one
-  int attempts = 0;    // how often a worker took it
-  uint64_t epoch = 0;  // the queue's own: which join() waits for it
+  uint64_t id = 0;      // given by put(); a retry keeps it, so that it can be told from a new one
+  uint64_t number = 0;  // for people: 1 for the queue's first
+  int attempts = 0;     // how often a worker took it
+  uint64_t epoch = 0;   // the queue's own: which join() waits for it
 };
 using ClosurePtr = std::shared_ptr<Closure>;
 

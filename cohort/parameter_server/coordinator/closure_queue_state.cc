@@ -30,7 +30,7 @@ std::string ClosureQueue::state() const {
   for (const auto& [worker, mine] : of_workers) {
     if (++named > kMostWorkers) return text + str("; and so on, ", of_workers.size(), " workers");
     const Closure& closure = *mine.oldest->closure;
-    text += str("; worker ", worker, " runs '", closure.function, "' (closure ", closure.id,
+    text += str("; worker ", worker, " runs '", closure.function, "' (closure ", closure.number,
                 ") for ", in_seconds(Clock::now() - mine.oldest->since), " s");
     if (mine.count > 1) text += str(", ", mine.count - 1, " more behind it");
   }

@@ -138,7 +138,7 @@ struct ClusterCoordinatorOptions {
 
 // How one closure failed.
 struct FailedClosure {
-  uint64_t closure = 0;  // its number; higher the later it was scheduled
+  uint64_t closure = 0;  // its number: 1 for the first that this coordinator scheduled
   std::string function;
   int worker = -1;
   std::string error;

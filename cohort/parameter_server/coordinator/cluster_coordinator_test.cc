@@ -282,6 +282,7 @@ TEST(ClusterCoordinator, TheErrorProtocolIsThatOfTheOriginal) {
                 MatchesRegex("'bad' on worker [01]: bad"));
     ASSERT_EQ(coordinator.errors().size(), 1u);
     EXPECT_EQ(coordinator.errors()[0].function, "bad");
+    EXPECT_EQ(coordinator.errors()[0].closure, uint64_t(4 * round + 4));
     EXPECT_GE(coordinator.errors()[0].worker, 0);
   }
   // schedule in a loop throws it some time.
