@@ -39,7 +39,8 @@ namespace distribute {
 //
 // Reads and writes depend on the context (ReplicaContext, cross-replica, outside):
 // - value(): in a replica its own component, which records into tapes; else, for ON_WRITE the
-//   primary component, for ON_READ the aggregate (InvalidArgument where aggregation is NONE).
+//   primary component, for ON_READ the aggregate (InvalidArgument where aggregation is NONE). A
+//   component is memory that later writes change, also in what `run` has returned: clone() what stays.
 // - assign*(): cross-replica, every component; ON_READ with SUM: assign writes value / components,
 //   assign_add and assign_sub are InvalidArgument. In a replica, ON_READ: its own component.
 //   ON_WRITE: COLLECTIVE, the replicas' values are aggregated and the result assigned everywhere;

@@ -1,6 +1,7 @@
 #include "cohort/keras/model.h"
 
 #include "cohort/core/text.h"
+#include "cohort/keras/layers/layer_state.h"
 #include "cohort/keras/layers/lookup/lookup_state.h"
 
 namespace cohort {
@@ -23,6 +24,23 @@ std::vector<train::TrackableChild> number_layers(const std::vector<keras::layers
 namespace keras {
 
 using internal::str;
+
+std::vector<Variable> Model::variables() const {
+  std::vector<Variable> found;
+  internal::Visited visited;
+  const auto add = [&](const Variable& variable) {
+    if (visited.insert(&variable.impl())) found.push_back(variable);
+  };
+  for (const Child& child : children()) {
+    for (const Variable& variable : child.layer->variables()) add(variable);
+  }
+  for (const bool trainable : {true, false}) {
+    for (const internal::LayerState::Weight& own : internal::LayerState::of(*this).weights) {
+      if (own.variable.trainable() == trainable) add(own.variable);
+    }
+  }
+  return found;
+}
 
 std::string Model::explain() const {
   return str("the call of model '", name(), "' says how its layers run: each by itself\n");

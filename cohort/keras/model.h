@@ -41,6 +41,8 @@ class COHORT_API Model : public layers::Layer {
  public:
   explicit Model(layers::LayerOptions options = {}) : Layer(std::move(options)) {}
 
+  std::vector<Variable> variables() const override;
+
   // A table of the layers with output shapes and numbers of parameters, as Keras prints it: to
   // stdout, to `out`, or as a text.
   // Errors: FailedPrecondition (not built yet: call it first, or give it an Input).

@@ -67,6 +67,21 @@ TEST(Sequential, Nests) {
   EXPECT_EQ(&outer.get_layer("inner"), inner.get());
 }
 
+// So that a list of Keras's `get_weights` fits.
+TEST(Sequential, WeightsAreListedLayerByLayer) {
+  const Sequential inner({layers::BatchNormalization(), layers::Dense(2)});
+  const Sequential model({layers::Dense(3), inner, layers::Dense(1, {.use_bias = false})});
+  model(at::ones({1, 4}));
+  std::vector<std::string> names;
+  for (const Variable& variable : model.weights()) {
+    names.push_back(variable.name().substr(variable.name().rfind('/') + 1));
+  }
+  EXPECT_THAT(names, ElementsAre("kernel", "bias", "gamma", "beta", "moving_mean",
+                                 "moving_variance", "kernel", "bias", "kernel"));
+  EXPECT_THAT(model.get_weights(), SizeIs(9));
+  model.set_weights(model.get_weights());
+}
+
 TEST(Sequential, FindsLayersByNameAndIndex) {
   const Sequential model({layers::Dense(3, {.name = "a"}), layers::Dense(2, {.name = "b"})});
   EXPECT_EQ(model.get_layer("b").name(), "b");

@@ -126,8 +126,8 @@ class COHORT_API Layer : public train::Trackable {
   // Own variables before those of children, in order of creation; shared ones once.
   std::vector<Variable> trainable_variables() const;
   std::vector<Variable> non_trainable_variables() const;
-  // Trainable ones first.
-  std::vector<Variable> variables() const;
+  // Trainable ones first; of a Model layer by layer, then its own, as Keras has them.
+  virtual std::vector<Variable> variables() const;
   std::vector<Variable> weights() const { return variables(); }
   int64_t count_params() const;
 
