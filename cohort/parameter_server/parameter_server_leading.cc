@@ -72,8 +72,11 @@ std::exception_ptr ParameterServerCore::explained(const std::exception_ptr& erro
             record_error(error).message, ")"),
         "", detail);
   }
-  if (const auto at_work = coordinator()) return at_work->explained(error);
-  // Nobody watches the ps tasks, but one that leaves by an error says so before.
+  if (const auto at_work = coordinator()) {
+    const std::exception_ptr known = at_work->explained(error);
+    if (known != error) return known;
+  }
+  // Nobody watches the ps tasks any more, but one that leaves by an error says so before.
   const int ps = unanswering_ps(error, num_ps());
   if (ps < 0) return error;
   const TaskId task{kPs, ps};
