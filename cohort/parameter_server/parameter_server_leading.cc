@@ -53,7 +53,7 @@ int64_t ParameterServerCore::take_all(int64_t generation) const {
       failed = error;
     }
   }
-  if (failed != nullptr) std::rethrow_exception(failed);
+  if (failed != nullptr) std::rethrow_exception(explained(failed));
   return later;
 }
 

@@ -33,11 +33,14 @@ constexpr seconds kTest{60};
 
 const TaskId kChief{"chief", 0};
 const TaskId kFirstWorker{"worker", 0};
+const TaskId kPs{"ps", 0};
+constexpr int64_t kEndless = 1'000'000;
 
-enum class Mistake { kNone, kLayer, kCompile };
+enum class Mistake { kNone, kLayer, kCompile, kLater };
 
+// `goes_on`: until something is lost.
 std::string train(const distribute::cluster_resolver::TFConfigClusterResolver& resolver,
-                  Mistake mistake) {
+                  Mistake mistake, bool goes_on) {
   const distribute::ParameterServerStrategy strategy(
       resolver, {.timeout = seconds(20), .server_options = {.start_timeout = kStart}});
   const auto scope = strategy.scope();
@@ -48,20 +51,27 @@ std::string train(const distribute::cluster_resolver::TFConfigClusterResolver& r
   const bool in_compile = mistake == Mistake::kCompile;
   model.compile({.optimizer = "sgd", .loss = in_compile ? "mean_square_error" : "mse"});
   const Tensor x = at::ones({8, 2});
-  const keras::History history = model.fit(x, at::ones({8, 1}), {.batch_size = 2, .verbose = 0});
+  const auto fit = [&](int64_t epochs) {
+    return model.fit(x, at::ones({8, 1}), {.batch_size = 2, .epochs = epochs, .verbose = 0});
+  };
+  const keras::History history = fit(1);
+  if (mistake == Mistake::kLater) throw NotFoundError("there is no file of labels");
+  if (goes_on) fit(kEndless);
   return internal::str("epochs ", history.epoch.size());
 }
 
-// arguments: "layer" or "compile", where the mistake is; who makes it (a task or "all"); jobs that are
-// never there.
+// arguments: "layer", "compile" or "later", where the mistake is; who makes it (a task or "all"; without a ps
+// task the others go on until they notice); jobs that are never there.
 std::string run_task(const std::vector<std::string>& arguments) {
   const distribute::cluster_resolver::TFConfigClusterResolver resolver;
   const std::string job = resolver.task_type().value();
   if (std::find(arguments.begin() + 2, arguments.end(), job) != arguments.end()) return "absent";
   const std::string self = to_string(TaskId{job, resolver.task_id().value()});
   const bool fails = arguments[1] == "all" || arguments[1] == self;
-  if (!fails) return train(resolver, Mistake::kNone);
-  return train(resolver, arguments[0] == "layer" ? Mistake::kLayer : Mistake::kCompile);
+  const std::map<std::string, Mistake> mistakes = {
+      {"layer", Mistake::kLayer}, {"compile", Mistake::kCompile}, {"later", Mistake::kLater}};
+  return train(resolver, fails ? mistakes.at(arguments[0]) : Mistake::kNone,
+               arguments[1] == to_string(kPs));
 }
 
 // What each task returns, or its error.
@@ -132,14 +142,37 @@ TEST_P(FitEarlyFailure, OfAllIsWhatEachSays) {
 TEST_P(FitEarlyFailure, OfTheCoordinatorIsSaidToTheOthers) {
   const auto ended = run(1, to_string(kChief));
   EXPECT_THAT(ended.at(kChief), own_error());
-  for (const TaskId& task : {kFirstWorker, TaskId{"ps", 0}}) {
+  for (const TaskId& task : {kFirstWorker, kPs}) {
     EXPECT_THAT(ended.at(task), AllOf(StartsWith("INVALID_ARGUMENT"), ContainsRegex(kUnknown)))
         << task;
   }
 }
 
+auto lost_because(const std::string& why) {
+  return AllOf(StartsWith("UNAVAILABLE"), HasSubstr("lost " + to_string(kPs)),
+               ContainsRegex(to_string(kPs) + " has failed" + why));
+}
+
 INSTANTIATE_TEST_SUITE_P(In, FitEarlyFailure, ::testing::Values("layer", "compile"),
                          [](const auto& one) { return std::string(one.param); });
+
+TEST(FitFailure, OfAPsTaskIsWhyItIsLost) {
+  const auto ended =
+      outcomes({{"chief", 1}, {"worker", 1}, {"ps", 1}}, {"compile", to_string(kPs)});
+  EXPECT_THAT(ended.at(kPs), FitEarlyFailure::own_error());
+  for (const TaskId& task : {kChief, kFirstWorker}) {
+    EXPECT_THAT(ended.at(task), lost_because(internal::str(" before its first step: .*", kUnknown)))
+        << task;
+  }
+}
+
+TEST(FitFailure, OfAPsTaskThatHasServedIsWhyItIsLost) {
+  const auto ended = outcomes({{"chief", 1}, {"worker", 1}, {"ps", 1}}, {"later", to_string(kPs)});
+  EXPECT_THAT(ended.at(kPs), "NOT_FOUND: there is no file of labels");
+  for (const TaskId& task : {kChief, kFirstWorker}) {
+    EXPECT_THAT(ended.at(task), lost_because(": there is no file of labels")) << task;
+  }
+}
 
 int run_tests(int argc, char** argv) {
   ::testing::InitGoogleTest(&argc, argv);
