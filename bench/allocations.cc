@@ -1,14 +1,16 @@
 // What guide 004's training step allocates once it is warm, and who asks for it.
 //
-//   bench_allocations [REPLICAS [STEPS]]     2 replicas and 1,000 steps by default
+//   bench_allocations [REPLICAS [STEPS [AT_MOST]]]     2 replicas and 1,000 steps by default
 //
 // Cohort's own frames are those of libcohort and the program that are not libtorch's templates,
-// compiled into them.
+// compiled into them. Where they ask more than AT_MOST times a step, the exit code is 1.
 #include <ATen/ops/rand.h>
 #include <ATen/ops/randint.h>
 #include <cohort/cohort.h>
 
 #include <cstdio>
+#include <cstdlib>
+#include <limits>
 #include <map>
 #include <string>
 #include <string_view>
@@ -33,7 +35,8 @@ bool is_of_libtorch(const bench::Caller& caller) {
   return is_in("5torch") || is_in("3c10") || is_in("2at") || is_in("3ska");
 }
 
-void report(const std::vector<bench::Caller>& callers, int64_t steps) {
+// How many times a step Cohort's own frames ask.
+double report(const std::vector<bench::Caller>& callers, int64_t steps) {
   std::map<std::string, int64_t> modules;
   int64_t ours = 0;
   for (const bench::Caller& caller : callers) {
@@ -52,6 +55,7 @@ void report(const std::vector<bench::Caller>& callers, int64_t steps) {
                 static_cast<double>(caller.allocations) / static_cast<double>(steps),
                 caller.function.c_str());
   }
+  return static_cast<double>(ours) / static_cast<double>(steps);
 }
 
 }  // namespace
@@ -59,8 +63,9 @@ void report(const std::vector<bench::Caller>& callers, int64_t steps) {
 int main(int argc, char** argv) {
   const int replicas = argc > 1 ? std::atoi(argv[1]) : 2;
   const int64_t steps = argc > 2 ? std::atoll(argv[2]) : 1000;
+  const double at_most = argc > 3 ? std::atof(argv[3]) : std::numeric_limits<double>::infinity();
   if (replicas < 1 || steps < 1) {
-    std::fprintf(stderr, "usage: %s [REPLICAS [STEPS]]\n", argv[0]);
+    std::fprintf(stderr, "usage: %s [REPLICAS [STEPS [AT_MOST]]]\n", argv[0]);
     return 64;
   }
   tf::config::keep_freed_memory();
@@ -78,6 +83,5 @@ int main(int argc, char** argv) {
   for (int i = 0; i < 20; ++i) trainer.distributed_train_step(batches);
   bench::start_counting_allocations();
   for (int64_t i = 0; i < steps; ++i) trainer.distributed_train_step(batches);
-  report(bench::stop_counting_allocations(), steps);
-  return 0;
+  return report(bench::stop_counting_allocations(), steps) > at_most ? 1 : 0;
 }

@@ -1,5 +1,7 @@
 #include "cohort/distribute/step_call.h"
 
+#include "cohort/core/kept_blocks.h"
+
 namespace cohort::internal {
 
 void throw_wrong_component_count(size_t components, size_t replicas) {
@@ -12,7 +14,9 @@ void throw_different_variables() {
   throw InvalidArgumentError("the replicas of a step returned different variables");
 }
 
-std::shared_ptr<RunFrame> own_frame(RunFrame* frame) { return std::shared_ptr<RunFrame>(frame); }
+std::shared_ptr<RunFrame> own_frame(RunFrame* frame) {
+  return {frame, std::default_delete<RunFrame>(), KeptAllocator<RunFrame>()};
+}
 
 Tensor detached(const Tensor& tensor) {
   return tensor.defined() && tensor.requires_grad() ? tensor.detach() : tensor;

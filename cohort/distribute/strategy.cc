@@ -89,7 +89,7 @@ std::pair<std::vector<Tensor>, int64_t> sum_inside(const PerReplica<Tensor>& val
 
 // Tasks that reduce by different operations, or along different axes of `value`, make different calls.
 std::string call_name(ReduceOp op, const ReduceAxis& axis, const Tensor& value) {
-  std::string name = str("reduce ", op == ReduceOp::SUM ? "SUM" : "MEAN");
+  std::string name = op == ReduceOp::SUM ? "reduce SUM" : "reduce MEAN";
   std::vector<int64_t> axes;
   for (const int64_t one : axis.axes()) axes.push_back(wrapped_axis(one, value.dim()));
   std::sort(axes.begin(), axes.end());

@@ -4,7 +4,6 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/var_mean.h>
 #include <torch/csrc/autograd/autograd.h>
-#include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/functions/utils.h>
 #include <torch/csrc/autograd/saved_variable.h>
 
@@ -18,11 +17,11 @@
 
 #include "cohort/core/intra_op_parallel.h"
 #include "cohort/ops/batch_norm_kernels.h"
+#include "cohort/ops/graph_node.h"
 
 namespace cohort::internal {
 namespace {
 
-using torch::autograd::Node;
 using torch::autograd::SavedVariable;
 using torch::autograd::variable_list;
 
@@ -98,7 +97,7 @@ float value_at(const Tensor& weight, size_t channel, float otherwise) {
 }
 
 // Inputs: the gradient of the output. Outputs: those of x, gamma and beta.
-class NormalizationNode final : public Node {
+class NormalizationNode final : public GraphNode {
  public:
   NormalizationNode(const Tensor& x, const Tensor& gamma, const Tensor& beta, Tensor mean,
                     std::vector<double> reciprocals, double epsilon)
@@ -228,11 +227,9 @@ NormalizedBatch normalize_by_batch(const Tensor& x, const Tensor& gamma, const T
     normalize_rows(terms, values + at, last - first, rows.channels, to + at);
   });
   if (at::GradMode::is_enabled() && torch::autograd::compute_requires_grad(x, gamma, beta)) {
-    const std::shared_ptr<Node> node(
-        new NormalizationNode(x, gamma, beta, result.mean, std::move(reciprocals), epsilon),
-        torch::autograd::deleteNode);
-    node->set_next_edges(torch::autograd::collect_next_edges(x, gamma, beta));
-    torch::autograd::set_history(result.output, node);
+    record(
+        result.output, edges_of({x, gamma, beta}),
+        make_node<NormalizationNode>(x, gamma, beta, result.mean, std::move(reciprocals), epsilon));
   }
   return result;
 }

@@ -5,8 +5,6 @@
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/one_hot.h>
 #include <torch/csrc/autograd/autograd.h>
-#include <torch/csrc/autograd/function.h>
-#include <torch/csrc/autograd/functions/utils.h>
 #include <torch/csrc/autograd/saved_variable.h>
 
 #include <algorithm>
@@ -15,10 +13,11 @@
 #include <mutex>
 #include <utility>
 
+#include "cohort/ops/graph_node.h"
+
 namespace cohort::internal {
 namespace {
 
-using torch::autograd::Node;
 using torch::autograd::SavedVariable;
 using torch::autograd::variable_list;
 
@@ -77,7 +76,7 @@ bool compute_losses(const Label* labels, const Tensor& logits, float* losses,
 }
 
 // Of a loss by its logits: the softmax, less 1 at the label.
-class CrossentropyNode final : public Node {
+class CrossentropyNode final : public GraphNode {
  public:
   CrossentropyNode(Tensor labels, const Tensor& logits, Tensor probabilities)
       : labels_(std::move(labels)),
@@ -88,10 +87,10 @@ class CrossentropyNode final : public Node {
 
   variable_list apply(variable_list&& gradients) override {
     const std::lock_guard lock(mutex_);
-    const Tensor& gradient = gradients[0];
-    if (!gradient.defined()) return {Tensor()};
+    const Tensor gradient = gradients[0];
+    if (!gradient.defined()) return only(std::move(gradients), Tensor());
     TORCH_CHECK(labels_.defined(), torch::autograd::ERR_BACKWARD_TWICE);
-    if (at::GradMode::is_enabled()) return {recorded(gradient)};
+    if (at::GradMode::is_enabled()) return only(std::move(gradients), recorded(gradient));
     logits_.unpack();  // refuses logits that were changed in place
     Tensor result = at::empty_like(probabilities_);
     const Tensor dense = gradient.contiguous();
@@ -99,7 +98,7 @@ class CrossentropyNode final : public Node {
       scale_rows(labels_.data_ptr<decltype(zero)>(), dense.data_ptr<float>(),
                  result.data_ptr<float>());
     });
-    return {result};
+    return only(std::move(gradients), std::move(result));
   }
 
   void release_variables() override {
@@ -173,10 +172,7 @@ Tensor crossentropy_of_rows(const Tensor& labels, const Tensor& logits) {
   });
   if (!fits) return Tensor();
   if (at::GradMode::is_enabled() && dense.requires_grad()) {
-    const std::shared_ptr<Node> node(new CrossentropyNode(classes, dense, probabilities),
-                                     torch::autograd::deleteNode);
-    node->set_next_edges(torch::autograd::collect_next_edges(dense));
-    torch::autograd::set_history(losses, node);
+    record(losses, edges_of(dense), make_node<CrossentropyNode>(classes, dense, probabilities));
   }
   return losses;
 }

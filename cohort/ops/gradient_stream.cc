@@ -1,12 +1,14 @@
 #include "cohort/ops/gradient_stream.h"
 
-#include <ATen/ops/ones_like.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/variable.h>
 
 #include <memory>
+
+#include "cohort/core/scratch.h"
+#include "cohort/ops/small_sums.h"
 
 namespace cohort::internal {
 
@@ -49,11 +51,11 @@ GradientStream::~GradientStream() {
 
 void GradientStream::run(const Tensor& target, FunctionRef<void(size_t, Tensor)> ready) {
   if (!target.requires_grad() || watched_.empty()) return;
-  variable_list inputs;
+  Scratch<Tensor, struct StreamInputs> inputs;
   for (const Tensor& leaf : leaves_) {
     if (!leaf.requires_grad()) continue;
     leaf.mutable_grad().reset();
-    inputs.push_back(leaf);
+    inputs->push_back(leaf);
   }
   struct Ready {
     explicit Ready(GradientStream& stream, const FunctionRef<void(size_t, Tensor)>& ready)
@@ -66,8 +68,8 @@ void GradientStream::run(const Tensor& target, FunctionRef<void(size_t, Tensor)>
     }
     GradientStream& stream;
   } guard(*this, ready);
-  torch::autograd::backward({target}, {at::ones_like(target)}, /*retain_graph=*/false,
-                            /*create_graph=*/false, inputs);
+  torch::autograd::backward({target}, {ones_of(target)}, /*retain_graph=*/false,
+                            /*create_graph=*/false, *inputs);
 }
 
 void GradientStream::complete(size_t i) {

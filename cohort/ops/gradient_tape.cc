@@ -1,7 +1,6 @@
 #include "cohort/ops/gradient_tape.h"
 
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/ones_like.h>
 #include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/autograd.h>
 
@@ -11,6 +10,7 @@
 #include "cohort/core/libtorch_error.h"
 #include "cohort/core/scratch.h"
 #include "cohort/ops/gradient_stream.h"
+#include "cohort/ops/small_sums.h"
 
 namespace cohort {
 namespace {
@@ -99,7 +99,7 @@ std::vector<Tensor> GradientTape::gradient(const Tensor& target, const std::vect
     Scratch<Tensor, struct Seeds> seeds;
     targets->push_back(target);
     seeds->push_back(options.output_gradients.defined() ? options.output_gradients
-                                                        : at::ones_like(target));
+                                                        : internal::ones_of(target));
     found = internal::with_typed_errors(kGradient, [&] {
       return torch::autograd::grad(*targets, *inputs, *seeds,
                                    /*retain_graph=*/options_.persistent || create_graph,

@@ -11,6 +11,7 @@
 
 #include "cohort/core/export.h"
 #include "cohort/core/function_ref.h"
+#include "cohort/core/scratch.h"
 #include "cohort/core/tensor.h"
 
 namespace cohort {
@@ -35,6 +36,7 @@ struct GradientOptions {
 
 namespace internal {
 class GradientStream;
+struct TapeSources;
 // Something with a tensor that tapes record: a variable.
 template <class T>
 concept TapeSource = requires(const T& source) {
@@ -98,10 +100,9 @@ class COHORT_API GradientTape {
   template <internal::TapeSource Source>
   std::vector<Tensor> gradient(const Tensor& target, const std::vector<Source>& sources,
                                const GradientOptions& options = {}) {
-    std::vector<Tensor> leaves;
-    leaves.reserve(sources.size());
-    for (const Source& source : sources) leaves.push_back(internal::tape_source(source));
-    return gradient(target, leaves, options);
+    internal::Scratch<Tensor, internal::TapeSources> leaves;
+    for (const Source& source : sources) leaves->push_back(internal::tape_source(source));
+    return gradient(target, *leaves, options);
   }
   template <internal::TapeSource Source>
   std::vector<Tensor> gradient(const Tensor& target, std::initializer_list<Source> sources,

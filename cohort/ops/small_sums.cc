@@ -2,17 +2,17 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
-#include <torch/csrc/autograd/function.h>
-#include <torch/csrc/autograd/functions/utils.h>
+#include <ATen/ops/ones_like.h>
+#include <c10/util/SmallVector.h>
 
 #include <algorithm>
-#include <memory>
 #include <utility>
+
+#include "cohort/ops/graph_node.h"
 
 namespace cohort::internal {
 namespace {
 
-using torch::autograd::Node;
 using torch::autograd::variable_list;
 
 // Few numbers on the host, without gaps: a loop over them is shorter than the way to libtorch's.
@@ -30,39 +30,31 @@ double sum_elements(const Tensor& x) {
   return sum;
 }
 
-template <class T, class... Arguments>
-void record(Tensor& output, torch::autograd::edge_list edges, Arguments&&... arguments) {
-  const std::shared_ptr<Node> node(new T(std::forward<Arguments>(arguments)...),
-                                   torch::autograd::deleteNode);
-  node->set_next_edges(std::move(edges));
-  torch::autograd::set_history(output, node);
-}
-
 // Every element's gradient is the sum's, divided.
-class DividedSumNode final : public Node {
+class DividedSumNode final : public GraphNode {
  public:
-  DividedSumNode(const Tensor& x, int64_t divisor) : sizes_(x.sizes().vec()), divisor_(divisor) {}
+  DividedSumNode(const Tensor& x, int64_t divisor) : sizes_(x.sizes()), divisor_(divisor) {}
 
   std::string name() const override { return "DividedSum"; }
 
   variable_list apply(variable_list&& gradients) override {
-    const Tensor& gradient = gradients[0];
-    if (!gradient.defined()) return {Tensor()};
+    const Tensor gradient = gradients[0];
+    if (!gradient.defined()) return only(std::move(gradients), Tensor());
     if (at::GradMode::is_enabled()) {
-      return {(gradient / divisor_).expand(sizes_)};
+      return only(std::move(gradients), (gradient / divisor_).expand(sizes_));
     }
     Tensor result = at::empty(sizes_, gradient.options());
     std::fill_n(result.data_ptr<float>(), result.numel(),
                 gradient.item<float>() / static_cast<float>(divisor_));
-    return {result};
+    return only(std::move(gradients), std::move(result));
   }
 
  private:
-  const std::vector<int64_t> sizes_;
+  const c10::SmallVector<int64_t, 4> sizes_;
   const int64_t divisor_;
 };
 
-class SumOfNode final : public Node {
+class SumOfNode final : public GraphNode {
  public:
   explicit SumOfNode(size_t count) : count_(count) {}
 
@@ -84,7 +76,7 @@ Tensor divided_sum(const Tensor& x, int64_t divisor) {
   *result.data_ptr<float>() =
       static_cast<float>(sum_elements<float>(x) / static_cast<double>(divisor));
   if (at::GradMode::is_enabled() && x.requires_grad()) {
-    record<DividedSumNode>(result, torch::autograd::collect_next_edges(x), x, divisor);
+    record(result, edges_of(x), make_node<DividedSumNode>(x, divisor));
   }
   return result;
 }
@@ -95,7 +87,7 @@ std::optional<double> sum_if_small(const Tensor& x) {
   return std::nullopt;
 }
 
-Tensor sum_of(const std::vector<Tensor>& tensors) {
+Tensor sum_of(at::TensorList tensors) {
   if (tensors.size() == 1) return tensors[0];
   if (!std::all_of(tensors.begin(), tensors.end(), [](const Tensor& x) { return is_small(x); })) {
     Tensor sum = tensors[0] + tensors[1];
@@ -112,9 +104,16 @@ Tensor sum_of(const std::vector<Tensor>& tensors) {
     recorded = recorded || tensor.requires_grad();
   }
   if (recorded && at::GradMode::is_enabled()) {
-    record<SumOfNode>(sum, torch::autograd::collect_next_edges(tensors), tensors.size());
+    record(sum, edges_of(tensors), make_node<SumOfNode>(tensors.size()));
   }
   return sum;
+}
+
+Tensor ones_of(const Tensor& like) {
+  if (!is_small(like)) return at::ones_like(like);
+  Tensor ones = at::empty(like.sizes(), like.options().requires_grad(false));
+  std::fill_n(ones.data_ptr<float>(), ones.numel(), 1.f);
+  return ones;
 }
 
 }  // namespace cohort::internal

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <vector>
 
 #include "cohort/core/tensor.h"
 
@@ -16,6 +15,9 @@ Tensor divided_sum(const Tensor& x, int64_t divisor);
 std::optional<double> sum_if_small(const Tensor& x);
 
 // The sum of tensors of one shape, dtype and device; one at least. Differentiable, any number of times.
-Tensor sum_of(const std::vector<Tensor>& tensors);
+Tensor sum_of(at::TensorList tensors);
+
+// Ones, as at::ones_like: the gradient that a backward pass begins with.
+Tensor ones_of(const Tensor& like);
 
 }  // namespace cohort::internal

@@ -1,6 +1,8 @@
 #include "cohort/ops/small_sums.h"
 
 #include <ATen/ops/full.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/ones_like.h>
 #include <ATen/ops/randn.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
@@ -67,6 +69,18 @@ TEST(SmallSums, SumIfSmallGivesANumberOfFewFloatsOrBools) {
   EXPECT_EQ(sum_if_small(at::randn({0})).value(), 0);
   for (const Tensor& other : {x.t(), x.to(at::kDouble), at::randn({50, 50})}) {
     EXPECT_FALSE(sum_if_small(other).has_value());
+  }
+}
+
+TEST(SmallSums, OnesHaveTheFormOfTheTensor) {
+  for (const Tensor& like :
+       {at::randn({}), at::randn({2, 3}).requires_grad_(), at::randn({0}), at::randn({2, 3}).t(),
+        at::randn({2}, at::kDouble), at::randn({50, 50})}) {
+    const Tensor ones = ones_of(like);
+    EXPECT_TRUE(ones.equal(at::ones(like.sizes(), like.options())));
+    EXPECT_EQ(ones.strides(), at::ones_like(like).strides());
+    EXPECT_FALSE(ones.requires_grad());
+    EXPECT_FALSE(ones.is_same(ones_of(like)));
   }
 }
 

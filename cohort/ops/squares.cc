@@ -3,27 +3,25 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
-#include <torch/csrc/autograd/function.h>
-#include <torch/csrc/autograd/functions/utils.h>
 #include <torch/csrc/autograd/saved_variable.h>
 
 #include <algorithm>
-#include <memory>
 #include <mutex>
+#include <utility>
 
 #include "cohort/core/vector_clones.h"
 #include "cohort/ops/gradient_tape.h"
+#include "cohort/ops/graph_node.h"
 #include "cohort/ops/plan/kernels.h"
 #include "cohort/ops/plan/recorded.h"
 
 namespace cohort::internal {
 namespace {
 
-using torch::autograd::Node;
 using torch::autograd::variable_list;
 
 // Of factor * sum of x^2 by x.
-class SquaresNode final : public Node {
+class SquaresNode final : public GraphNode {
  public:
   SquaresNode(const Tensor& x, double factor) : x_(x, /*is_output=*/false), factor_(factor) {}
 
@@ -31,14 +29,16 @@ class SquaresNode final : public Node {
 
   variable_list apply(variable_list&& gradients) override {
     const std::lock_guard lock(mutex_);
-    const Tensor& gradient = gradients[0];
-    if (!gradient.defined()) return {Tensor()};
+    const Tensor gradient = gradients[0];
+    if (!gradient.defined()) return only(std::move(gradients), Tensor());
     const Tensor x = x_.unpack();
-    if (at::GradMode::is_enabled() || !plan::is_plain(x)) return {x * (gradient * (2 * factor_))};
+    if (at::GradMode::is_enabled() || !plan::is_plain(x)) {
+      return only(std::move(gradients), x * (gradient * (2 * factor_)));
+    }
     Tensor result = at::empty_like(x);
     plan::scale(x.data_ptr<float>(), gradient.item<float>() * static_cast<float>(2 * factor_),
                 x.numel(), result.data_ptr<float>());
-    return {result};
+    return only(std::move(gradients), std::move(result));
   }
   void release_variables() override {
     const std::lock_guard lock(mutex_);
@@ -83,9 +83,7 @@ Tensor sum_of_squares(const Tensor& x, double factor) {
     sum = x.square().sum() * factor;
   }
   if (at::GradMode::is_enabled() && x.requires_grad() && !plan::record_penalty(x, factor, sum)) {
-    const std::shared_ptr<Node> node(new SquaresNode(x, factor), torch::autograd::deleteNode);
-    node->set_next_edges(torch::autograd::collect_next_edges(x));
-    torch::autograd::set_history(sum, node);
+    record(sum, edges_of(x), make_node<SquaresNode>(x, factor));
   }
   return sum;
 }

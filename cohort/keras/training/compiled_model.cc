@@ -13,6 +13,7 @@
 #include "cohort/keras/named.h"
 #include "cohort/keras/weighting.h"
 #include "cohort/ops/gradient_tape.h"
+#include "cohort/ops/small_sums.h"
 
 namespace cohort::internal {
 
@@ -240,7 +241,9 @@ Tensor CompiledModel::compute_loss(const Structure& y, const Structure& y_pred,
   // One number for both, where nothing is divided by the number of replicas.
   const bool is_one_number = replicas == 1 && reports_what_it_minimizes(outputs);
   int64_t rows = 0;
-  const auto add = [](Tensor& sum, const Tensor& part) { sum = sum.defined() ? sum + part : part; };
+  const auto add = [](Tensor& sum, const Tensor& part) {
+    sum = sum.defined() ? sum_of({sum, part}) : part;
+  };
   for (size_t i = 0; i < count; ++i) {
     if (!outputs[i].loss) continue;
     const LossPart& part = *outputs[i].loss;
@@ -262,33 +265,33 @@ Tensor CompiledModel::compute_loss(const Structure& y, const Structure& y_pred,
     const Tensor weight = weight_for(sample_weight, i, outputs[i].name, count);
     const Tensor losses = part.each(member_for(y, i, outputs[i].name, count, "the labels").tensor(),
                                     prediction, weight);
-    const Tensor sum = losses.sum();
     const bool averages = part.reduction != Reduction::SUM && part.reduction != Reduction::NONE;
     const Tensor mask = mask_of(prediction);
-    const auto divided = [&](const Tensor& total, int64_t times) {
-      return mask.defined() ? total / (count_unmasked(mask, losses) * times)
-                            : total / (losses.numel() * times);
+    const auto divided = [&](int64_t times) {
+      return mask.defined() ? losses.sum() / (count_unmasked(mask, losses) * times)
+                            : divided_sum(losses, losses.numel() * times);
     };
-    const Tensor scaled = averages ? divided(sum, replicas) : sum;
+    const Tensor scaled = averages ? divided(replicas) : losses.sum();
     add(total, part.weight == 1 ? scaled : scaled * part.weight);
     if (is_one_number) {
-      if (part.mean) part.mean->add(scaled.detach(), rows);
+      if (part.mean) part.mean->add(scaled, rows);
       continue;
     }
-    const Tensor mean =
-        part.reduction == Reduction::SUM ? sum.detach() * replicas : divided(sum.detach(), 1);
+    const NoGradient no_gradient;
+    const Tensor mean = part.reduction == Reduction::SUM ? scaled * replicas : divided(1);
     if (part.mean) part.mean->add(mean, rows);
     add(reported, part.weight == 1 ? mean : mean * part.weight);
   }
   // Without rows there is no loss that could be reported with penalties.
-  if (is_one_number && rows == 0 && total.defined()) reported = total.detach();
+  if (is_one_number && rows == 0) reported = total;
   if (!penalties.empty()) {
     const Tensor penalty = add_n(penalties);
-    add(total, replicas == 1 ? penalty : penalty / replicas);
+    add(total, replicas == 1 ? penalty : divided_sum(penalty, replicas));
+    const NoGradient no_gradient;
     const bool adds = rows > 0 || !reported.defined();
-    if (!is_one_number && adds) add(reported, penalty.detach());
+    if (!is_one_number && adds) add(reported, penalty);
   }
-  if (is_one_number && !reported.defined() && total.defined()) reported = total.detach();
+  if (is_one_number && !reported.defined()) reported = total;
   if (!total.defined()) {
     throw InvalidArgumentError(
         "there is nothing to minimise: compile got no loss for any output of the model, and its "

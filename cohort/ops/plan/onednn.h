@@ -66,13 +66,13 @@ class Primitive {
   Scratch* scratch_ = nullptr;
 };
 
-// A copy between two layouts; none where they are equal.
+// A copy between two layouts; none where both put each element at the same place.
 class Relayout {
  public:
   Relayout(const Layout& from, const Layout& to);
   Relayout(const Relayout&) = delete;
   Relayout& operator=(const Relayout&) = delete;
-  // `from` itself where the layouts are equal, else the copy in this object's memory.
+  // `from` itself where there is none, else the copy in this object's memory.
   const float* operator()(const float* from);
   // Into the caller's.
   void to(const float* from, float* to);

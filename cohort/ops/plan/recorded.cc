@@ -6,7 +6,6 @@
 #include <ATen/ops/zeros.h>
 #include <c10/util/SmallVector.h>
 #include <torch/csrc/autograd/autograd.h>
-#include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/functions/utils.h>
 #include <torch/csrc/autograd/saved_variable.h>
 
@@ -15,13 +14,13 @@
 #include <mutex>
 #include <utility>
 
+#include "cohort/ops/graph_node.h"
 #include "cohort/ops/plan/kernels.h"
 
 namespace cohort::internal::plan {
 namespace {
 
 using torch::autograd::Edge;
-using torch::autograd::Node;
 using torch::autograd::SavedVariable;
 using torch::autograd::variable_list;
 
@@ -103,7 +102,7 @@ struct DerivedGradients {
 // Inputs: the gradient of the plan's result, or a token; then those of penalties on the unit's parameters.
 // Outputs: the gradient of the plan's input, or the token for the unit before; then those of the
 // unit's parameters.
-class UnitNode final : public Node {
+class UnitNode final : public GraphNode {
  public:
   UnitNode(std::shared_ptr<Recording> recording, size_t unit)
       : recording_(std::move(recording)), unit_(unit) {}
@@ -290,8 +289,8 @@ void record(const std::shared_ptr<Recording>& recording, const Tensor& input,
   Edge before = edge_of(input, plan.request().wants_input);
   for (size_t u = 0; u < plan.num_units(); ++u) {
     if (!plan.wants_gradient(u)) continue;
-    const std::shared_ptr<UnitNode> node(new UnitNode(recording, u), torch::autograd::deleteNode);
-    torch::autograd::edge_list edges;
+    const std::shared_ptr<UnitNode> node = make_node<UnitNode>(recording, u);
+    torch::autograd::edge_list edges = take_edges();
     edges.reserve(1 + plan.num_parameters(u));
     edges.push_back(std::move(before));
     for (size_t i = 0; i < plan.num_parameters(u); ++i) {
@@ -341,7 +340,8 @@ Tensor run(const std::shared_ptr<const Plan>& plan, const Tensor& input, at::Ten
     plan->give_back(std::move(pass));
     return output;
   }
-  const auto recording = std::make_shared<Recording>(plan, input, parameters);
+  const auto recording =
+      std::allocate_shared<Recording>(KeptAllocator<Recording>(), plan, input, parameters);
   compute(recording->forward());
   record(recording, input, parameters, output);
   return output;

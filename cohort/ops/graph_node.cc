@@ -1,0 +1,74 @@
+#include "cohort/ops/graph_node.h"
+
+#include <torch/csrc/autograd/functions/utils.h>
+
+#include <array>
+
+namespace cohort::internal {
+namespace {
+
+using torch::autograd::Edge;
+using torch::autograd::edge_list;
+using torch::autograd::variable_list;
+
+// Nodes may outlive what the thread keeps.
+constinit thread_local bool keeps_edges = true;
+
+// The memory of lists of edges. Those of steps are short, and a step has few.
+class KeptEdges {
+ public:
+  ~KeptEdges() { keeps_edges = false; }
+
+  edge_list take() { return count_ > 0 ? std::move(lists_[--count_]) : edge_list(); }
+  void give_back(edge_list&& edges) {
+    if (count_ == lists_.size() || edges.capacity() == 0 || edges.capacity() > kMostEdges) return;
+    edges.clear();
+    lists_[count_++] = std::move(edges);
+  }
+
+ private:
+  static constexpr size_t kMostEdges = 64;
+
+  std::array<edge_list, 32> lists_;
+  size_t count_ = 0;
+};
+
+KeptEdges& kept_edges() {
+  thread_local KeptEdges kept;
+  return kept;
+}
+
+}  // namespace
+
+// libtorch has taken the edges out by now, or their nodes end here: either may end nodes that do the same.
+GraphNode::~GraphNode() {
+  edge_list edges = std::move(next_edges());
+  edges.clear();
+  if (keeps_edges) kept_edges().give_back(std::move(edges));
+}
+
+edge_list take_edges() { return keeps_edges ? kept_edges().take() : edge_list(); }
+
+edge_list edges_of(at::TensorList tensors) {
+  edge_list edges = take_edges();
+  for (const Tensor& tensor : tensors) {
+    edges.push_back(tensor.defined() && tensor.requires_grad()
+                        ? torch::autograd::impl::gradient_edge(tensor)
+                        : Edge());
+  }
+  return edges;
+}
+
+void record(Tensor& output, edge_list edges, const std::shared_ptr<GraphNode>& node) {
+  node->set_next_edges(std::move(edges));
+  torch::autograd::set_history(output, node);
+}
+
+variable_list only(variable_list&& inputs, Tensor result) {
+  variable_list results = std::move(inputs);
+  results.resize(1);
+  results[0] = std::move(result);
+  return results;
+}
+
+}  // namespace cohort::internal

@@ -1,0 +1,50 @@
+// Nodes of libtorch's graph that compute what Cohort computes. Each step makes them anew, since libtorch numbers
+// them in the order in which they are made; their memory is the thread's, from the step before.
+//
+//   class Negated final : public GraphNode {
+//     variable_list apply(variable_list&& gradients) override {
+//       return only(std::move(gradients), -gradients[0]);
+//     }
+//   };
+//   record(output, edges_of(x), make_node<Negated>());
+#pragma once
+
+#include <torch/csrc/autograd/function.h>
+
+#include <cstddef>
+#include <memory>
+#include <utility>
+
+#include "cohort/core/kept_blocks.h"
+#include "cohort/core/tensor.h"
+
+namespace cohort::internal {
+
+class GraphNode : public torch::autograd::Node {
+ public:
+  GraphNode() = default;
+  ~GraphNode() override;  // keeps the memory of its edges
+
+  static void* operator new(size_t bytes) { return take_block(bytes); }
+  static void operator delete(void* node, size_t bytes) { give_back_block(node, bytes); }
+};
+
+template <class Node, class... Arguments>
+std::shared_ptr<Node> make_node(Arguments&&... arguments) {
+  return std::shared_ptr<Node>(new Node(std::forward<Arguments>(arguments)...),
+                               torch::autograd::deleteNode, KeptAllocator<Node>());
+}
+
+// Empty, in memory of an earlier node.
+torch::autograd::edge_list take_edges();
+// An edge for each tensor, which may be undefined: as libtorch's collect_next_edges.
+torch::autograd::edge_list edges_of(at::TensorList tensors);
+
+// Makes `output` the result of `node`.
+void record(Tensor& output, torch::autograd::edge_list edges,
+            const std::shared_ptr<GraphNode>& node);
+
+// `result` alone, in the memory of the node's inputs. `result` must not refer to them.
+torch::autograd::variable_list only(torch::autograd::variable_list&& inputs, Tensor result);
+
+}  // namespace cohort::internal
