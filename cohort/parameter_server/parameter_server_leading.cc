@@ -76,12 +76,12 @@ std::exception_ptr ParameterServerCore::explained(const std::exception_ptr& erro
     const std::exception_ptr known = at_work->explained(error);
     if (known != error) return known;
   }
-  // Nobody watches the ps tasks any more, but one that leaves by an error says so before.
+  // Nobody watches the ps tasks any more, but one that leaves by an error says so before, and answers that it ends.
   const int ps = unanswering_ps(error, num_ps());
   if (ps < 0) return error;
   const TaskId task{kPs, ps};
   const std::string told = failure_told_by(task, kTellsWithin);
-  if (told.empty()) return error;
+  if (told.empty() && record_error(error).code != Code::kCancelled) return error;
   return lost_ps_error({.task = task,
                         .address = channel(task)->address(),
                         .generation = generation_,

@@ -248,9 +248,11 @@ rpc::Message ClosureService::result_of(ParameterServerCore& core, const RunClosu
       return to_message(call(core, closure.function, arguments_of(closure)));
     });
   } catch (const CancelledError& error) {
-    if (error_detail(error) != nullptr) throw;  // of a call to another task
+    const std::string self = to_string(self_);
+    const bool is_anothers = !error.task().empty() && error.task() != self;
+    if (is_anothers || error_detail(error) != nullptr) throw;  // of a call to another task
     std::rethrow_exception(
-        rpc::make_error(Code::kCancelled, error.what(), to_string(self_), {.phase = kInFunction}));
+        rpc::make_error(Code::kCancelled, error.what(), self, {.phase = kInFunction}));
   }
 }
 

@@ -83,6 +83,21 @@ TEST(CoordinatorFaults, ALoopOfScheduleAndFetchGetsTheErrorThatNamesTheLostPsTas
               HasSubstr("lost /job:ps/task:1"));
 }
 
+// A ps task that ends answers so; this one has ended for one call only.
+TEST(CoordinatorFaults, APsTasksAnswerThatItEndsIsNoErrorOfTheFunction) {
+  TestingCluster cluster(1, 1);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  std::atomic<int> runs{0};
+  const auto read = strategy.function("read", [&] {
+    if (++runs == 1) throw CancelledError("the server has stopped", "/job:ps/task:0");
+    return 3;
+  });
+  const ClusterCoordinator coordinator(strategy);
+  EXPECT_EQ(coordinator.schedule(read).fetch(seconds(20)).tensor().item<int>(), 3);
+  coordinator.join();
+  EXPECT_EQ(runs, 2);
+}
+
 TEST(CoordinatorFaults, APsTaskThatWasStartedAgainIsLost) {
   TestingCluster cluster(1, 1);
   const ParameterServerStrategy strategy(cluster.resolver());
