@@ -18,10 +18,10 @@ from report import Comparison, Work
 from step_sides import StepSides
 
 
-def guide(batch, ddp):
+def guide(batch, ddp, torch):
     return Work(f"guide 004's CNN, {batch} a replica", [
-        Comparison("cohort2", {"ddp": ddp, "mirrored": 1.5, "cohort1": 1.0, "cohort1_double": 1.0}),
-        Comparison("cohort1", {"torch": 1.5, "tensorflow": 1.5}),
+        Comparison("cohort2", {"ddp": ddp, "mirrored": 2.0, "cohort1": 1.0, "cohort1_double": 1.0}),
+        Comparison("cohort1", {"torch": torch, "tensorflow": 1.5}),
         Comparison("cohort2_profiled", {"cohort2": 0.99})])
 
 
@@ -38,12 +38,12 @@ def two_workers(title, batch, ddp=None, tensorflow=None, turns=1):
 
 
 WORKS = {
-    "cnn8": guide(8, ddp=2.5),
-    "cnn64": guide(64, ddp=2.0),
+    "cnn8": guide(8, ddp=4.0, torch=3.0),
+    "cnn64": guide(64, ddp=3.0, torch=2.3),
     "mlp": torch_model("MLP", 32, ddp=2.0),
     "embedding": torch_model("embedding", 256, ddp=2.0),
-    "lstm": torch_model("LSTM", 32, ddp=2.0),
-    "resnet": torch_model("ResNet-18", 16, ddp=1.0, others={"cohort1_core": 1.5},
+    "lstm": torch_model("LSTM", 32, ddp=2.0, others={"mirrored": 1.5}),
+    "resnet": torch_model("ResNet-18", 16, ddp=1.0, others={"mirrored": 1.2, "cohort1_core": 1.5},
                           turns=4),
     "workers_cnn8": two_workers("guide 004's CNN", 8, ddp=2.0, tensorflow=1.8),
     "workers_cnn64": two_workers("guide 004's CNN", 64, ddp=1.8, tensorflow=1.5),
