@@ -5,9 +5,14 @@
 
 namespace cohort::internal {
 
-// For its lifetime, the calling thread takes such numbers for zero and gives zero for them. The
-// threads that share its tensor operations (libtorch's OpenMP threads, intra_op_threads() of them)
-// do so from then on, for all operations of this thread: to set them back would cost a meeting.
+// How the calling thread rounds, and what it does about denormal numbers: the processor's own form of
+// it, 0 where that is neither x86-64 nor AArch64.
+uint64_t float_control_word();
+void set_float_control_word(uint64_t word);
+
+// For its lifetime, the calling thread takes such numbers for zero and gives zero for them, and so do
+// those that help it (intra_op_parallel.h). libtorch's OpenMP threads, intra_op_threads() of them, do so
+// from then on, for all operations of this thread: to set them back would cost a meeting.
 //
 // A unit that no sample reaches any more has gradients of zero, and Adam's mean of them shrinks
 // until it is such a number, where rounding keeps it for ever: guide 004's model trained ten times

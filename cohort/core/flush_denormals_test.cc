@@ -2,23 +2,21 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <limits>
 #include <thread>
 #include <vector>
 
 #include "cohort/core/intra_op_parallel.h"
+#include "cohort/core/intra_op_team.h"
 #include "cohort/core/intra_op_threads.h"
+#include "cohort/core/wait_point.h"
 
 namespace cohort::internal {
 namespace {
 
 #if defined(__x86_64__) || defined(__aarch64__)
-
-#if defined(__clang__) || defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSeveralThreads = false;  // see intra_op_parallel.h
-#else
-constexpr bool kSeveralThreads = true;
-#endif
 
 // Not for the compiler to compute.
 bool flushes() {
@@ -47,21 +45,42 @@ TEST(ScopedFlushDenormals, ReachesTheThreadsThatShareAnOperation) {
   std::thread([] {
     const ScopedIntraOpThreads threads(2);
     std::vector<int> before(2, -1), inside(2, -1);
-    std::vector<std::thread::id> ids(2);
     const auto look = [&](std::vector<int>& seen) {
       intra_op_parallel_for(0, 2, 1, [&](int64_t first, int64_t last) {
-        for (int64_t i = first; i < last; ++i) {
-          seen[i] = flushes() ? 1 : 0;
-          ids[i] = std::this_thread::get_id();
-        }
+        for (int64_t i = first; i < last; ++i) seen[i] = flushes() ? 1 : 0;
       });
     };
     look(before);  // starts the second thread, before anybody asks it to flush
     const ScopedFlushDenormals flush;
     look(inside);
-    EXPECT_EQ(ids[0] != ids[1], kSeveralThreads);
     EXPECT_EQ(before, (std::vector<int>{0, 0}));
     EXPECT_EQ(inside, (std::vector<int>{1, 1}));
+  }).join();
+}
+
+TEST(ScopedFlushDenormals, ReachesTheTeam) {
+  std::thread([] {
+    std::vector<int> before(2, -1), inside(2, -1);
+    const auto look = [&](std::vector<int>& seen) {
+      std::atomic<int> begun{0};
+      WaitPoint met;  // so that each of the two threads has one of the two parts
+      share_by_team(2, 0, 2, 1, [&](int64_t first, int64_t) {
+        begun.fetch_add(1);
+        met.notify();
+        EXPECT_TRUE(met.wait([&] { return begun.load() == 2; }, std::chrono::nanoseconds(0),
+                             WaitPoint::Clock::now() + std::chrono::seconds(60)));
+        seen[first] = flushes() ? 1 : 0;
+      });
+    };
+    look(before);  // starts the second thread, before anybody asks it to flush
+    {
+      const ScopedFlushDenormals flush;
+      look(inside);
+    }
+    EXPECT_EQ(before, (std::vector<int>{0, 0}));
+    EXPECT_EQ(inside, (std::vector<int>{1, 1}));
+    look(before);
+    EXPECT_EQ(before, (std::vector<int>{0, 0}));
   }).join();
 }
 

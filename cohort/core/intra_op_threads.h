@@ -27,4 +27,16 @@ class ScopedIntraOpThreads {
   int previous_openmp_;
 };
 
+// For its lifetime an operation of the calling thread has one thread. OpenBLAS's threads stay.
+class OneIntraOpThread {
+ public:
+  OneIntraOpThread() : previous_(intra_op_threads()) { set_intra_op_threads(1); }
+  ~OneIntraOpThread() { set_intra_op_threads(previous_); }
+  OneIntraOpThread(const OneIntraOpThread&) = delete;
+  OneIntraOpThread& operator=(const OneIntraOpThread&) = delete;
+
+ private:
+  int previous_;
+};
+
 }  // namespace cohort::internal

@@ -17,18 +17,6 @@ dnnl::stream& thread_stream() {
   return stream;
 }
 
-// The library asks OpenMP how many threads a primitive will have when it is described.
-class OneThread {
- public:
-  OneThread() : previous_(intra_op_threads()) { set_intra_op_threads(1); }
-  ~OneThread() { set_intra_op_threads(previous_); }
-  OneThread(const OneThread&) = delete;
-  OneThread& operator=(const OneThread&) = delete;
-
- private:
-  int previous_;
-};
-
 }  // namespace
 
 void check_library() {
@@ -56,7 +44,7 @@ dnnl::primitive_attr own_scratch() {
 }
 
 void for_one_thread(FunctionRef<void()> make) {
-  const OneThread one_thread;
+  const OneIntraOpThread one_thread;  // the library asks OpenMP how many a primitive will have
   try {
     make();
   } catch (const dnnl::error& error) {
