@@ -2,14 +2,14 @@
 
 #include <algorithm>
 
-#include "cohort/ops/plan/register_sums.h"
+#include "cohort/ops/plan/panel_product.h"
+#include "cohort/ops/plan/winograd_tiles.h"
+#include "cohort/ops/plan/winograd_transforms.h"
 
 namespace cohort::internal::plan {
 namespace {
 
-constexpr int kPoints = 16;                  // numbers of a transformed tile
-constexpr int64_t kPanel = kSums * kVector;  // columns that are multiplied together
-constexpr int kTogether = kRows<Floats>;     // and rows
+constexpr int kPoints = kTransformedSize;
 
 // How far apart rows of so many numbers are: parts of them that are read in turns would otherwise
 // share few places of a cache.
@@ -27,6 +27,11 @@ struct Points {
       : data(data), row(row_distance(channels)), distance((tiles * row / kVector | 1) * kVector) {}
   int64_t size() const { return kPoints * distance; }
   float* point(int p) const { return data + p * distance; }
+  Points from(int64_t tile) const {
+    Points rest = *this;
+    rest.data += tile * row;
+    return rest;
+  }
 };
 
 // Which tiles are transformed and multiplied together: so many that both sides of the products stay
@@ -55,157 +60,6 @@ struct Parts {
   float* border;  // a pixel outside: zeros to read, or where to write what nobody wants
   int64_t size;
 };
-
-// The pixels of one tile after the other, kSize x kSize each, of which the first tile's first lies at
-// (-rows_before, -columns_before).
-template <int kSize, class T>
-class TilePixels {
- public:
-  struct Images {
-    T* first = nullptr;
-    int64_t height = 0;
-    int64_t width = 0;
-    int64_t channels = 0;
-    int64_t rows_before = 0;
-    int64_t columns_before = 0;
-  };
-  TilePixels(const Winograd& s, const Images& images, T* border, int64_t tile)
-      : images_(images),
-        border_(border),
-        tile_rows_(s.tile_rows()),
-        tile_columns_(s.tile_columns()),
-        image_(tile / (tile_rows_ * tile_columns_)),
-        row_(tile / tile_columns_ % tile_rows_),
-        column_(tile % tile_columns_) {}
-
-  int64_t channels() const { return images_.channels; }
-  // Where the next tile's are.
-  COHORT_INLINE void next(T* (&at)[kSize * kSize]) {
-    const int64_t top = 2 * row_ - images_.rows_before;
-    const int64_t left = 2 * column_ - images_.columns_before;
-    const int64_t first = (image_ * images_.height + top) * images_.width + left;
-#pragma GCC unroll 4
-    for (int r = 0; r < kSize; ++r) {
-#pragma GCC unroll 4
-      for (int c = 0; c < kSize; ++c) {
-        const bool inside =
-            top + r >= 0 && top + r < images_.height && left + c >= 0 && left + c < images_.width;
-        at[r * kSize + c] =
-            inside ? images_.first + (first + r * images_.width + c) * images_.channels : border_;
-      }
-    }
-    if (++column_ < tile_columns_) return;
-    column_ = 0;
-    if (++row_ < tile_rows_) return;
-    row_ = 0;
-    ++image_;
-  }
-
- private:
-  const Images images_;
-  T* const border_;
-  const int64_t tile_rows_;
-  const int64_t tile_columns_;
-  int64_t image_;
-  int64_t row_;
-  int64_t column_;
-};
-
-using ImagePixels = TilePixels<4, const float>;
-ImagePixels pixels_of_images(const Winograd& s, const float* in, const float* border,
-                             int64_t tile) {
-  return {s, {in, s.height, s.width, s.channels, s.rows_before, s.columns_before}, border, tile};
-}
-template <class T>
-TilePixels<2, T> pixels_of_results(const Winograd& s, T* out, T* border, int64_t tile) {
-  return {s, {out, s.out_height, s.out_width, s.filters, 0, 0}, border, tile};
-}
-
-// The transforms, each first of columns, then of rows. In Lavin and Gray's terms: of an image B^T d B,
-COHORT_INLINE void transform(const Floats (&d)[16], Floats (&v)[16]) {
-  Floats rows[16];
-#pragma GCC unroll 4
-  for (int c = 0; c < 4; ++c) {
-    rows[c] = d[c] - d[8 + c];
-    rows[4 + c] = d[4 + c] + d[8 + c];
-    rows[8 + c] = d[8 + c] - d[4 + c];
-    rows[12 + c] = d[4 + c] - d[12 + c];
-  }
-#pragma GCC unroll 4
-  for (int r = 0; r < 16; r += 4) {
-    v[r] = rows[r] - rows[r + 2];
-    v[r + 1] = rows[r + 1] + rows[r + 2];
-    v[r + 2] = rows[r + 2] - rows[r + 1];
-    v[r + 3] = rows[r + 1] - rows[r + 3];
-  }
-}
-
-// of a kernel G g G^T,
-COHORT_INLINE void transform(const Floats (&g)[9], Floats (&u)[16]) {
-  Floats rows[12];
-#pragma GCC unroll 3
-  for (int c = 0; c < 3; ++c) {
-    const Floats sides = g[c] + g[6 + c];
-    rows[c] = g[c];
-    rows[3 + c] = 0.5f * (sides + g[3 + c]);
-    rows[6 + c] = 0.5f * (sides - g[3 + c]);
-    rows[9 + c] = g[6 + c];
-  }
-#pragma GCC unroll 4
-  for (int r = 0; r < 4; ++r) {
-    const Floats sides = rows[3 * r] + rows[3 * r + 2];
-    u[4 * r] = rows[3 * r];
-    u[4 * r + 1] = 0.5f * (sides + rows[3 * r + 1]);
-    u[4 * r + 2] = 0.5f * (sides - rows[3 * r + 1]);
-    u[4 * r + 3] = rows[3 * r + 2];
-  }
-}
-
-// of products A^T m A;
-COHORT_INLINE void transform_back(const Floats (&m)[16], Floats (&y)[4]) {
-  Floats rows[8];
-#pragma GCC unroll 4
-  for (int c = 0; c < 4; ++c) {
-    rows[c] = m[c] + m[4 + c] + m[8 + c];
-    rows[4 + c] = m[4 + c] - m[8 + c] - m[12 + c];
-  }
-#pragma GCC unroll 2
-  for (int r = 0; r < 2; ++r) {
-    y[2 * r] = rows[4 * r] + rows[4 * r + 1] + rows[4 * r + 2];
-    y[2 * r + 1] = rows[4 * r + 1] - rows[4 * r + 2] - rows[4 * r + 3];
-  }
-}
-
-// and the gradients of the last one, A y A^T, and of the kernel's, G^T u G.
-COHORT_INLINE void transform(const Floats (&y)[4], Floats (&m)[16]) {
-  const Floats rows[8] = {y[0],        y[1],        y[0] + y[2], y[1] + y[3],
-                          y[0] - y[2], y[1] - y[3], -y[2],       -y[3]};
-#pragma GCC unroll 4
-  for (int r = 0; r < 4; ++r) {
-    m[4 * r] = rows[2 * r];
-    m[4 * r + 1] = rows[2 * r] + rows[2 * r + 1];
-    m[4 * r + 2] = rows[2 * r] - rows[2 * r + 1];
-    m[4 * r + 3] = -rows[2 * r + 1];
-  }
-}
-
-COHORT_INLINE void transform_back(const Floats (&u)[16], Floats (&g)[9]) {
-  Floats rows[12];
-#pragma GCC unroll 4
-  for (int c = 0; c < 4; ++c) {
-    const Floats sum = 0.5f * (u[4 + c] + u[8 + c]);
-    rows[c] = u[c] + sum;
-    rows[4 + c] = 0.5f * (u[4 + c] - u[8 + c]);
-    rows[8 + c] = sum + u[12 + c];
-  }
-#pragma GCC unroll 3
-  for (int r = 0; r < 3; ++r) {
-    const Floats sum = 0.5f * (rows[4 * r + 1] + rows[4 * r + 2]);
-    g[3 * r] = rows[4 * r] + sum;
-    g[3 * r + 1] = 0.5f * (rows[4 * r + 1] - rows[4 * r + 2]);
-    g[3 * r + 2] = sum + rows[4 * r + 3];
-  }
-}
 
 template <int kSize>
 COHORT_INLINE void transform_tiles(TilePixels<kSize, const float> pixels, int64_t tiles,
@@ -243,79 +97,6 @@ COHORT_INLINE void write_results(TilePixels<2, float> pixels, int64_t tiles, con
   }
 }
 
-// Rows times a panel of columns. How far apart numbers are: from one row to the next, and from one
-// that is multiplied to the next.
-struct PanelProduct {
-  int64_t rows = 0;
-  int64_t inner = 0;
-  const float* left = nullptr;
-  int64_t left_row = 0;
-  int64_t left_inner = 0;
-  const float* panel = nullptr;
-  int64_t panel_inner = 0;
-  float* result = nullptr;
-  int64_t result_row = 0;
-  bool adds = false;  // to what the result was
-};
-
-template <int kVectors, int kCount = kTogether>
-COHORT_INLINE void multiply_rows(const PanelProduct& p, int64_t row, int64_t count) {
-  if constexpr (kCount > 1) {
-    if (count < kCount) {
-      multiply_rows<kVectors, kCount - 1>(p, row, count);
-      return;
-    }
-  }
-  float* const result = p.result + row * p.result_row;
-  Floats sums[kCount][kVectors] = {};
-  if (p.adds) {
-#pragma GCC unroll 6
-    for (int r = 0; r < kCount; ++r) {
-#pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) load(result + r * p.result_row + v * kVector, sums[r][v]);
-    }
-  }
-  const float* left = p.left + row * p.left_row;
-  const float* panel = p.panel;
-  for (int64_t k = 0; k < p.inner; ++k, left += p.left_inner, panel += p.panel_inner) {
-    Floats factors[kVectors];
-#pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) load(panel + v * kVector, factors[v]);
-#pragma GCC unroll 6
-    for (int r = 0; r < kCount; ++r) {
-      const float number = left[r * p.left_row];
-#pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) sums[r][v] += factors[v] * number;
-    }
-  }
-#pragma GCC unroll 6
-  for (int r = 0; r < kCount; ++r) {
-#pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) store(sums[r][v], result + r * p.result_row + v * kVector);
-  }
-}
-
-template <int kVectors>
-COHORT_INLINE void multiply_panel(const PanelProduct& p) {
-  for (int64_t row = 0; row < p.rows; row += kTogether) {
-    multiply_rows<kVectors>(p, row, std::min<int64_t>(kTogether, p.rows - row));
-  }
-}
-
-// vectors: of the panel.
-COHORT_INLINE void multiply_panel(const PanelProduct& p, int64_t vectors) {
-  switch (vectors) {
-    case 1:
-      return multiply_panel<1>(p);
-    case 2:
-      return multiply_panel<2>(p);
-    case 3:
-      return multiply_panel<3>(p);
-    default:
-      return multiply_panel<4>(p);
-  }
-}
-
 // A transformed kernel: [kPoints][panels][rows][columns of a panel].
 struct PackedKernel {
   int64_t rows = 0;
@@ -333,32 +114,6 @@ struct PackedKernel {
   }
 };
 
-// Swaps the squares of kStep x kStep numbers beside the diagonal.
-template <int kStep>
-COHORT_INLINE void swap_squares(Floats (&block)[kVector]) {
-  Ints of_low, of_high;
-#pragma GCC unroll 16
-  for (int j = 0; j < 16; ++j) {
-    of_low[j] = (j & kStep) != 0 ? j - kStep + 16 : j;
-    of_high[j] = (j & kStep) != 0 ? j + 16 : j + kStep;
-  }
-#pragma GCC unroll 16
-  for (int i = 0; i < 16; ++i) {
-    if ((i & kStep) != 0) continue;
-    const Floats low = block[i];
-    block[i] = __builtin_shuffle(low, block[i + kStep], of_low);
-    block[i + kStep] = __builtin_shuffle(low, block[i + kStep], of_high);
-  }
-}
-
-// Number j of vector i becomes number i of vector j.
-COHORT_INLINE void transpose(Floats (&block)[kVector]) {
-  swap_squares<8>(block);
-  swap_squares<4>(block);
-  swap_squares<2>(block);
-  swap_squares<1>(block);
-}
-
 // A kernel's gradient, transformed: [kPoints][channels][filters].
 struct GradientSums {
   explicit GradientSums(const Winograd& s)
@@ -366,6 +121,30 @@ struct GradientSums {
   int64_t row;
   int64_t distance;
 };
+
+// Of a kernel's gradient those of one channel and sixteen filters.
+COHORT_INLINE void store_weights(const Floats (&points)[kPoints], const Winograd& s,
+                                 int64_t channel, int64_t filter, float* gradient) {
+  Floats weights[9];
+  transform_back(points, weights);
+#pragma GCC unroll 9
+  for (int t = 0; t < 9; ++t) {
+    store(weights[t], gradient + (t * s.channels + channel) * s.filters + filter);
+  }
+}
+
+// The tiles of a whole batch.
+struct Batch {
+  Batch(const Winograd& s, int64_t images, float* transformed)
+      : tiles(images * s.tile_rows() * s.tile_columns()),
+        in(tiles, s.channels, transformed),
+        out(tiles, s.filters, transformed + in.size()) {}
+  int64_t tiles;
+  Points in;
+  Points out;
+};
+
+constexpr int64_t kChannelsTogether = 8 * kTogether;
 
 // Calls visit(weight, pixel of the image, pixel of the result) for all products, as offsets.
 template <class Visit>
@@ -521,7 +300,7 @@ COHORT_WIDE void kernel_gradient(const Winograd& s, int64_t first, int64_t end,
   const GradientSums layout(s);
   for (int64_t c = first; c < end; ++c) {
     for (int64_t f = 0; f < s.filters; f += kVector) {
-      Floats points[kPoints] = {}, weights[9];
+      Floats points[kPoints] = {};
       for (const float* const sum : sums) {
         const float* const from = sum + c * layout.row + f;
 #pragma GCC unroll 16
@@ -531,10 +310,57 @@ COHORT_WIDE void kernel_gradient(const Winograd& s, int64_t first, int64_t end,
           points[p] += added;
         }
       }
-      transform_back(points, weights);
-#pragma GCC unroll 9
-      for (int t = 0; t < 9; ++t) {
-        store(weights[t], gradient + (t * s.channels + c) * s.filters + f);
+      store_weights(points, s, c, f, gradient);
+    }
+  }
+}
+
+int64_t transformed_batch_size(const Winograd& s, int64_t images) {
+  const Batch batch(s, images, nullptr);
+  return batch.in.size() + batch.out.size();
+}
+
+COHORT_WIDE void transform_batch(const Winograd& s, int64_t images, int64_t first, int64_t count,
+                                 const float* in, const float* out_gradient, const float* zeros,
+                                 float* transformed) {
+  const Batch batch(s, images, transformed);
+  const int64_t each = s.tile_rows() * s.tile_columns();
+  transform_tiles(pixels_of_images(s, in, zeros, 0), count * each, batch.in.from(first * each));
+  transform_tiles(pixels_of_results(s, out_gradient, zeros, 0), count * each,
+                  batch.out.from(first * each));
+}
+
+int64_t kernel_gradient_scratch_size() { return kPoints * kChannelsTogether * kPanel; }
+
+COHORT_WIDE void kernel_gradient_of_batch(const Winograd& s, int64_t images, int64_t first,
+                                          int64_t end, const float* transformed, float* scratch,
+                                          float* gradient) {
+  const Batch batch(s, images, const_cast<float*>(transformed));
+  for (int64_t block = first; block < end; block += kChannelsTogether) {
+    const int64_t channels = std::min(kChannelsTogether, end - block);
+    for (int64_t panel = 0; panel < s.filters; panel += kPanel) {
+      const int64_t width = std::min(kPanel, s.filters - panel);
+      for (int p = 0; p < kPoints; ++p) {
+        multiply_panel({.rows = channels,
+                        .inner = batch.tiles,
+                        .left = batch.in.point(p) + block,
+                        .left_row = 1,
+                        .left_inner = batch.in.row,
+                        .panel = batch.out.point(p) + panel,
+                        .panel_inner = batch.out.row,
+                        .result = scratch + p * kChannelsTogether * kPanel,
+                        .result_row = kPanel},
+                       width / kVector);
+      }
+      for (int64_t c = 0; c < channels; ++c) {
+        for (int64_t f = 0; f < width; f += kVector) {
+          Floats points[kPoints];
+#pragma GCC unroll 16
+          for (int p = 0; p < kPoints; ++p) {
+            load(scratch + (p * kChannelsTogether + c) * kPanel + f, points[p]);
+          }
+          store_weights(points, s, block + c, panel + f, gradient);
+        }
       }
     }
   }

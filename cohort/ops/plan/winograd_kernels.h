@@ -63,15 +63,26 @@ void convolve_winograd(const Winograd& shape, int64_t images, const float* in,
 void convolve_reference(const Winograd& shape, int64_t images, const float* in, const float* kernel,
                         const float* bias, float* out);
 
-// The gradient of the kernel, transformed: a sum over images. adds: to what is there, which is
-// overwritten otherwise.
+// The gradient of the kernel, as sums over images that are transformed back once: of the channels from
+// `first` to before `end` of [3, 3, channels, filters].
+//
+// Many tiles of few channels: each thread adds up the products of its images. adds: to what is there,
+// which is overwritten otherwise.
 int64_t transformed_gradient_size(const Winograd& shape);
 void sum_transformed_gradient(const Winograd& shape, int64_t images, const float* in,
                               const float* out_gradient, bool adds, float* scratch, float* sum);
-// gradient: [3, 3, channels, filters], of all sums together; writes the part of the channels from
-// `first` to before `end`.
 void kernel_gradient(const Winograd& shape, int64_t first, int64_t end,
                      std::span<const float* const> sums, float* gradient);
+// Few tiles of many channels: all are transformed, image by image, then multiplied.
+int64_t transformed_batch_size(const Winograd& shape, int64_t images);
+// in, out_gradient: of `count` images, from image `first` on of the batch. zeros: as many as there are
+// channels, or filters.
+void transform_batch(const Winograd& shape, int64_t images, int64_t first, int64_t count,
+                     const float* in, const float* out_gradient, const float* zeros,
+                     float* transformed);
+int64_t kernel_gradient_scratch_size();
+void kernel_gradient_of_batch(const Winograd& shape, int64_t images, int64_t first, int64_t end,
+                              const float* transformed, float* scratch, float* gradient);
 void kernel_gradient_reference(const Winograd& shape, int64_t images, const float* in,
                                const float* out_gradient, float* gradient);
 

@@ -172,7 +172,19 @@ TEST(WinogradKernels, GiveGradientsAsTheirReferences) {
     const float* const sums[] = {first.data(), second.data()};
     kernel_gradient(s, 0, 16, sums, found.data());
     kernel_gradient(s, 16, s.channels, sums, found.data());
-    for (float& number : expected) number *= 2;
+    std::vector<float> twice = expected;
+    for (float& number : twice) number *= 2;
+    EXPECT_EQ(found, twice);
+
+    const std::vector<float> zeros(static_cast<size_t>(std::max(s.channels, s.filters)));
+    std::vector<float> batch = memory(transformed_batch_size(s, images));
+    transform_batch(s, images, 1, images - 1, in.data() + s.in_size(),
+                    out_gradient.data() + s.out_size(), zeros.data(), batch.data());
+    transform_batch(s, images, 0, 1, in.data(), out_gradient.data(), zeros.data(), batch.data());
+    scratch = memory(kernel_gradient_scratch_size());
+    found = memory(9 * s.channels * s.filters);
+    kernel_gradient_of_batch(s, images, 0, 16, batch.data(), scratch.data(), found.data());
+    kernel_gradient_of_batch(s, images, 16, s.channels, batch.data(), scratch.data(), found.data());
     EXPECT_EQ(found, expected);
   }
 }
