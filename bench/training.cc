@@ -7,8 +7,9 @@
 
 #include <vector>
 
-#include "models.h"
 #include "common/trainer.h"
+#include "keras_models.h"
+#include "models.h"
 
 namespace bench {
 namespace {
@@ -55,13 +56,9 @@ tf::keras::optimizers::Optimizer make_optimizer(const std::string& model) {
   return optimizers::Adam({.learning_rate = 0.001});
 }
 
-// Of Keras layers where they run as a plan, else a TorchModel of make_classifier.
 tf::keras::ModelHandle make_model(const std::string& model) {
-  namespace layers = tf::keras::layers;
-  if (model != "lstm") return tf::keras::TorchModel([model] { return make_classifier(model); });
-  const tf::keras::Sequential lstm({layers::LSTM(128), layers::Dense(10)});
-  lstm(at::zeros({1, 32, 64}));  // builds it
-  return lstm;
+  if (const auto made = make_keras_model(model)) return *made;
+  return tf::keras::TorchModel([model] { return make_classifier(model); });
 }
 
 class ModelTraining : public Training {
@@ -155,7 +152,7 @@ int64_t count_parameters(const std::string& model) {
     guide(at::zeros({1, 28, 28, 1}));  // builds it
     return guide.count_params();
   }
-  if (model == "lstm") return make_model(model).count_params();
+  if (const auto made = make_keras_model(model)) return made->count_params();
   int64_t elements = 0;
   for (const Tensor& parameter : make_classifier(model)->parameters())
     elements += parameter.numel();

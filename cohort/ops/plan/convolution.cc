@@ -27,15 +27,13 @@ DescribedConvolution describe_for(const SharedByConvolutions& s, int64_t count,
 
   DescribedConvolution made;
   made.count = count;
-  // Before pooling the bias is added to fewer elements.
-  const bool adds_bias = o.bias && !s.fused.pools();
   using ForwardDesc = dnnl::convolution_forward::desc;
   const Layout kernel = like != nullptr ? like->forward.weights_desc() : any;
   constexpr auto kKind = dnnl::prop_kind::forward_training;
-  made.forward = {adds_bias ? ForwardDesc(kKind, algorithm::convolution_direct, from, kernel, bias,
-                                          to, strides, dilation, before, after)
-                            : ForwardDesc(kKind, algorithm::convolution_direct, from, kernel, to,
-                                          strides, dilation, before, after),
+  made.forward = {s.adds_bias() ? ForwardDesc(kKind, algorithm::convolution_direct, from, kernel,
+                                              bias, to, strides, dilation, before, after)
+                                : ForwardDesc(kKind, algorithm::convolution_direct, from, kernel,
+                                              to, strides, dilation, before, after),
                   attributes, processor()};
   check_is_fast(made.forward, "convolution");
   if (!s.records || s.has_pooled_gradients()) return made;
@@ -95,13 +93,14 @@ class ConvolutionUnit final : public Unit {
       text += str(", of ", s_.read.height, " x ", s_.read.width, " of ", s_.image.height, " x ",
                   s_.image.width, " pixels");
     }
-    return text;
+    return s_.has_fewer_products() ? text + ", by Winograd's F(2x2, 3x3)" : text;
   }
 
   void prepare(const Chunks& chunks, bool records, bool wants_input) override {
     s_.chunks = chunks;
     s_.records = records;
     s_.wants_input = records && wants_input;
+    if (s_.has_fewer_products()) return;
     for_one_thread([&] {
       for (const int64_t count : chunks.sizes) {
         const DescribedConvolution* const like = s_.described.empty() ? nullptr : &s_.described[0];

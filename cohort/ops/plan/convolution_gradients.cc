@@ -10,85 +10,57 @@ class DenseGradients final : public Backward {
  public:
   explicit DenseGradients(const SharedByConvolutions& shared)
       : s_(shared), lanes_(shared.chunks.lanes.size()) {
-    const Layout gradient = s_.described[0].weights.diff_weights_desc();
-    plain_ = std::make_unique<Relayout>(gradient, s_.plain_kernel());
+    const bool fewer = s_.has_fewer_products();
+    of_kernel_ = fewer ? make_winograd_kernel_gradient(s_) : make_direct_kernel_gradient(s_);
     if (s_.wants_input) {
-      kernel_ = std::make_unique<Relayout>(s_.plain_kernel(), s_.described[0].data.weights_desc());
+      of_input_ = fewer ? make_winograd_input_gradient(s_) : make_direct_input_gradient(s_);
     }
-    kernel_size_ = elements(gradient);
-    for_one_thread([&] {
-      for (size_t i = 0; i < lanes_.size(); ++i) make(lanes_[i], s_.chunks.lanes[i].size() > 1);
-    });
+    for (Lane& lane : lanes_) make(lane);
   }
 
   void begin(Forward& forward, const Values& values, const float* const* parameters,
              float* const* gradients) override {
     forward_ = static_cast<const ConvolutionForward*>(&forward);
     values_ = values;
+    kernel_ = parameters[0];
     kernel_gradient_ = gradients[0];
     bias_gradient_ = s_.operation.bias ? gradients[1] : nullptr;
-    if (values_.in_gradient != nullptr) blocked_ = (*kernel_)(parameters[0]);
-    for (Lane& lane : lanes_) {
-      lane.begun = false;
-      std::fill(lane.bias.begin(), lane.bias.end(), 0.);
-    }
+    for (Lane& lane : lanes_) std::fill(lane.bias.begin(), lane.bias.end(), 0.);
+  }
+  void make_ready(Parallel parallel) override {
+    if (values_.in_gradient != nullptr) of_input_->begin(kernel_, parallel);
   }
 
   void run(const Chunk& chunk) override {
     Lane& lane = lanes_[static_cast<size_t>(chunk.lane)];
-    const size_t size = s_.index_of(chunk);
     const float* const gradient = ahead_of_fused(chunk, lane);
-    if (kernel_gradient_ != nullptr) {
-      float* const to = lane.begun ? lane.next.data() : lane.kernel.data();
-      lane.weights[size]({input(chunk, lane), gradient, to});
-      if (lane.begun) add(to, kernel_size_, lane.kernel.data());
-      lane.begun = true;
-    }
+    if (kernel_gradient_ != nullptr) of_kernel_->run(chunk, input(chunk, lane), gradient);
     if (values_.in_gradient != nullptr) {
       float* const to = values_.in_gradient + chunk.first * s_.image.size();
       const bool whole = s_.crop().keeps_all();
-      lane.data[size]({gradient, blocked_, whole ? to : lane.cropped_gradient.data()});
+      of_input_->run(chunk, gradient, nullptr, whole ? to : lane.cropped_gradient.data());
       if (!whole) uncrop(s_.crop(), chunk.count, lane.cropped_gradient.data(), to);
     }
   }
 
-  void end(Parallel) override {
+  void end(Parallel parallel) override {
+    if (kernel_gradient_ != nullptr) of_kernel_->end(parallel, kernel_gradient_);
+    if (bias_gradient_ == nullptr) return;
     for (size_t i = 1; i < lanes_.size(); ++i) {
-      if (kernel_gradient_ != nullptr) {
-        add(lanes_[i].kernel.data(), kernel_size_, lanes_[0].kernel.data());
-      }
       for (size_t c = 0; c < lanes_[0].bias.size(); ++c) lanes_[0].bias[c] += lanes_[i].bias[c];
     }
-    if (kernel_gradient_ != nullptr) plain_->to(lanes_[0].kernel.data(), kernel_gradient_);
-    if (bias_gradient_ != nullptr) {
-      narrow(lanes_[0].bias.data(), s_.operation.filters, bias_gradient_);
-    }
+    narrow(lanes_[0].bias.data(), s_.operation.filters, bias_gradient_);
   }
 
  private:
   struct Lane {
-    Scratch scratch;
-    std::vector<Primitive> weights;  // by size of chunk
-    std::vector<Primitive> data;
     Buffer<float> gradient;  // of the convolution's own result
     Buffer<float> cropped;
     Buffer<float> cropped_gradient;
-    Buffer<float> kernel;  // its gradient over the lane's chunks
-    Buffer<float> next;    // over the next chunk
-    bool begun = false;
     std::vector<double> bias;
   };
 
-  void make(Lane& lane, bool several) {
-    for (const DescribedConvolution& described : s_.described) {
-      lane.weights.emplace_back(
-          described.weights,
-          std::vector<int>{DNNL_ARG_SRC, DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_WEIGHTS}, lane.scratch);
-      if (!s_.wants_input) continue;
-      lane.data.emplace_back(
-          described.data, std::vector<int>{DNNL_ARG_DIFF_DST, DNNL_ARG_WEIGHTS, DNNL_ARG_DIFF_SRC},
-          lane.scratch);
-    }
+  void make(Lane& lane) const {
     const int64_t examples = s_.chunks.largest;
     if (s_.fused.activation || s_.fused.pools())
       lane.gradient = Buffer<float>(examples * s_.result.size());
@@ -96,8 +68,6 @@ class DenseGradients final : public Backward {
       lane.cropped = Buffer<float>(examples * s_.read.size());
       if (s_.wants_input) lane.cropped_gradient = Buffer<float>(examples * s_.read.size());
     }
-    lane.kernel = Buffer<float>(kernel_size_);
-    if (several) lane.next = Buffer<float>(kernel_size_);
     lane.bias.resize(static_cast<size_t>(s_.operation.filters));
   }
 
@@ -134,13 +104,12 @@ class DenseGradients final : public Backward {
   }
 
   const SharedByConvolutions& s_;
-  std::unique_ptr<Relayout> plain_;
-  std::unique_ptr<Relayout> kernel_;
+  std::unique_ptr<KernelGradient> of_kernel_;
+  std::unique_ptr<Convolver> of_input_;
   std::vector<Lane> lanes_;
-  int64_t kernel_size_ = 0;
   const ConvolutionForward* forward_ = nullptr;
   Values values_;
-  const float* blocked_ = nullptr;
+  const float* kernel_ = nullptr;
   float* kernel_gradient_ = nullptr;
   float* bias_gradient_ = nullptr;
 };

@@ -121,6 +121,7 @@ void Plan::forward(ForwardPass& pass, const float* input, const float* const* pa
                    float* output) const {
   for (size_t u = 0; u < units_.size(); ++u) {
     pass.units[u]->begin(parameters + first_parameter_[u]);
+    pass.units[u]->make_ready(on_threads);
   }
   for (size_t first = 0; first < units_.size();) {
     size_t end = first + 1;
@@ -184,6 +185,7 @@ void Plan::backward(const ForwardPass& forward, BackwardPass& pass, size_t u, co
                        : goes_on ? pass.gradients[(u - 1) % 2].data()
                                  : nullptr;
   unit.begin(*forward.units[u], values, unit_parameters, gradients);
+  unit.make_ready(on_threads);
   intra_op_parallel_for(0, static_cast<int64_t>(chunks_.lanes.size()),
                         per_thread(2 * units_[u]->work() * chunks_.batch),
                         [&](int64_t first, int64_t last) {

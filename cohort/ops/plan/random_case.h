@@ -94,10 +94,17 @@ Operation random_operation(const Draw& draw, const Shape& shape) {
   }
 }
 
-// How much larger its results can be than what it is given.
+// Tiles of Winograd's F(2x2, 3x3): sums of 4 x 4 pixels with kernels of 9/4, of which 9 are added up,
+// in quarters; beside 9 products.
+inline constexpr int64_t kTransformed = 36;
+
+// How much larger its results can be than what it is given, or what they are made of.
 inline double growth(const Operation& operation, const Shape& input) {
   if (const auto* convolution = std::get_if<Convolution>(&operation)) {
-    return static_cast<double>(convolution->size[0] * convolution->size[1] * input.back() + 1);
+    const bool may_be_transformed =
+        convolution->size == Size{3, 3} && convolution->filters % 16 == 0 && input.back() % 16 == 0;
+    const int64_t products = convolution->size[0] * convolution->size[1] * input.back() + 1;
+    return static_cast<double>(may_be_transformed ? kTransformed * products : products);
   }
   if (std::holds_alternative<Dense>(operation)) return static_cast<double>(input.back() + 1);
   if (std::holds_alternative<AveragePooling>(operation)) return 4;

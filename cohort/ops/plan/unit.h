@@ -25,6 +25,8 @@ class Forward {
   virtual ~Forward() = default;
   // Before the chunks of a batch. parameters: their elements, in the order of the operation's.
   virtual void begin(const float* const* parameters) = 0;
+  // After that, what of the preparation takes several threads.
+  virtual void make_ready(Parallel) {}
   // Of units that look at a batch (Unit::looks_at_batch), before its chunks; in: the whole.
   virtual void look(const float* /*in*/, Parallel) {}
   // in, out: of this chunk's examples.
@@ -48,6 +50,8 @@ class Backward {
   // gradients: where that of each parameter goes, nullptr where nobody wants it.
   virtual void begin(Forward& forward, const Values& values, const float* const* parameters,
                      float* const* gradients) = 0;
+  // After that, what of the preparation takes several threads.
+  virtual void make_ready(Parallel) {}
   virtual void run(const Chunk& chunk) = 0;
   // After all chunks.
   virtual void end(Parallel parallel) = 0;
