@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "cohort/core/files/file_system.h"
+#include "cohort/core/files/writable_directory.h"
 #include "cohort/core/profiler.h"
 #include "cohort/core/text.h"
 #include "cohort/keras/callbacks/layer_graph.h"
@@ -39,6 +40,9 @@ void TensorBoard::on_train_begin() {
   train_ = is_chief() ? summary::create_file_writer(internal::join_path(options_.log_dir, "train"))
                       : summary::create_noop_writer();
   validation_.reset();
+  if (is_chief()) {  // where the validation's file will be made
+    internal::check_directory_is_writable(internal::join_path(options_.log_dir, "validation"));
+  }
   next_update_ = 0;
   steps_of_fit_ = 0;
   if (std::exchange(profiles_, false)) profiler::stop();  // of a fit that ended with an error

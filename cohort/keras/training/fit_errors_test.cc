@@ -5,7 +5,10 @@
 #include <sys/resource.h>
 
 #include <filesystem>
+#include <fstream>
 #include <limits>
+#include <utility>
+#include <vector>
 
 #include "cohort/core/files/file_system.h"
 #include "cohort/keras/models.h"
@@ -181,6 +184,35 @@ TEST_F(FitErrors, ASecondRunInTheSameDirectoryReplacesTheFirst) {
   fit(with_all_files(directory));
   EXPECT_EQ(all_weights(models::load_model(directory + "/model")), all_weights(model));
   EXPECT_EQ(model.optimizer().iterations().value().item<int64_t>(), 4);  // it did not resume
+}
+
+TEST_F(FitErrors, APathThatCannotBeUsedIsSaidBeforeTheFirstStep) {
+  std::ofstream(directory + "/file") << "no directory";
+  std::filesystem::create_directories(directory + "/board");
+  std::ofstream(directory + "/board/validation") << "no directory";
+  const std::string file = directory + "/file";
+  const std::vector<std::pair<std::string, callbacks::CallbackArgument>> given = {
+      {"BackupAndRestore", callbacks::BackupAndRestore(file)},
+      {"BackupAndRestore", callbacks::BackupAndRestore(file + "/below")},
+      {"ModelCheckpoint", callbacks::ModelCheckpoint(file)},
+      {"ModelCheckpoint", callbacks::ModelCheckpoint(file + "/{epoch:02d}/model")},
+      {"ModelCheckpoint",
+       callbacks::ModelCheckpoint({.filepath = file + "/w", .save_weights_only = true})},
+      {"CSVLogger", callbacks::CSVLogger(file + "/log.csv")},
+      {"CSVLogger", callbacks::CSVLogger(directory)},
+      {"TensorBoard", callbacks::TensorBoard({.log_dir = file})},
+      {"TensorBoard", callbacks::TensorBoard({.log_dir = directory + "/board"})}};
+  int64_t steps = 0;
+  const callbacks::LambdaCallback counts({.on_train_batch_end = [&](int64_t, const Logs&) {
+    ++steps;
+  }});
+  for (const auto& [name, callback] : given) {
+    EXPECT_THAT(thrown<Error>([&] {
+                  fit({.verbose = 0, .callbacks = {callbacks::LambdaCallback(counts), callback}});
+                }),
+                AllOf(HasSubstr("callback '" + name + "', on_train_begin: "), HasSubstr(directory)));
+  }
+  EXPECT_EQ(steps, 0);
 }
 
 // What another process would hold: the lock of whoever saves there.

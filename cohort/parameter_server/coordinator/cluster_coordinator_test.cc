@@ -17,6 +17,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/files/simulated_file_system.h"
 #include "cohort/core/monitoring.h"
+#include "cohort/core/string_tensor.h"
 #include "cohort/core/testing_errors.h"
 #include "cohort/parameter_server/coordinator/coordinator_core.h"
 #include "cohort/parameter_server/parameter_server_core.h"
@@ -384,6 +385,27 @@ TEST(ClusterCoordinator, SumsOfShardsAreExactAlsoWhenAWorkerDies) {
   EXPECT_EQ(totals["sum"].tensor().item<int64_t>(), 499500);
   EXPECT_GE(runs, 16);
   EXPECT_THROW(coordinator.sum_over_shards(evaluate, 0), InvalidArgumentError);
+}
+
+TEST(ClusterCoordinator, TotalsOfShardsThatDoNotAddUpAreRefused) {
+  const TestingCluster cluster(1, 1);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  const ClusterCoordinator coordinator(strategy);
+  const auto refused = [&](const std::string& name, const Structure& first, const Structure& other) {
+    const auto function = strategy.function(
+        name, [=](int64_t shard, int64_t) { return shard == 0 ? first : other; });
+    return thrown<InvalidArgumentError>([&] { coordinator.sum_over_shards(function, 2); });
+  };
+  const Structure one(at::ones({}));
+  EXPECT_THAT(refused("forms", dict({{"a", one}}), dict({{"b", one}})),
+              AllOf(StartsWith("sum_over_shards: the totals that 'forms' returned for shards 0"),
+                    HasSubstr("differ in form at")));
+  EXPECT_THAT(refused("shapes", Structure(at::ones({2})), Structure(at::ones({1}))),
+              AllOf(StartsWith("sum_over_shards: the totals that 'shapes' returned are"),
+                    HasSubstr("float32 [1] for shard 1")));
+  EXPECT_THAT(refused("truths", Structure(at::ones({}, at::kBool)), one),
+              AllOf(HasSubstr("'truths' returned for shard 0 hold bool"), HasSubstr("numbers")));
+  EXPECT_THAT(refused("strings", one, Structure(StringTensor({"a"}))), HasSubstr("'strings'"));
 }
 
 }  // namespace
