@@ -6,7 +6,9 @@
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <limits>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -184,6 +186,45 @@ TEST_F(FitErrors, ASecondRunInTheSameDirectoryReplacesTheFirst) {
   fit(with_all_files(directory));
   EXPECT_EQ(all_weights(models::load_model(directory + "/model")), all_weights(model));
   EXPECT_EQ(model.optimizer().iterations().value().item<int64_t>(), 4);  // it did not resume
+}
+
+TEST_F(FitErrors, ACallbackDoesNotCompileTheModelThatIsTrained) {
+  const History before = model.fit(data.images, data.labels, {.verbose = 0, .shuffle = false});
+  const auto compile_in = [&](callbacks::LambdaFunctions hooks) {
+    return thrown<FailedPreconditionError>(
+        [&] { fit({.verbose = 0, .callbacks = {callbacks::LambdaCallback(std::move(hooks))}}); });
+  };
+  const auto says_when =
+      AllOf(HasSubstr("callback 'LambdaCallback', on_train_batch_end: compile: model '"),
+            HasSubstr("when that has ended, not in a callback"));
+  EXPECT_THAT(compile_in({.on_train_batch_end = [&](int64_t, const Logs&) {
+                model.compile(class_options());
+              }}),
+              says_when);
+  model.compile(class_options());  // now it may
+  EXPECT_GT(model.fit(data.images, data.labels, {.verbose = 0})["loss"][0], 0);
+}
+
+TEST_F(FitErrors, OneThreadAtATimeTrainsAModel) {
+  std::vector<std::string> refused;
+  fit({.verbose = 0,
+       .callbacks = {callbacks::LambdaCallback({.on_epoch_end = [&](int64_t, Logs&) {
+         std::thread other([&] {
+           const std::vector<std::function<void()>> calls = {
+               [&] { fit(); },
+               [&] { model.evaluate(data.images, data.labels, {.verbose = 0}); },
+               [&] { model.train_on_batch(data.images, data.labels); }};
+           for (const auto& call : calls) refused.push_back(thrown<FailedPreconditionError>(call));
+           model.predict(data.images, {.verbose = 0});  // changes nothing
+         });
+         other.join();
+         model.evaluate(data.images, data.labels, {.verbose = 0});  // nor does it wait for itself
+       }})}});
+  ASSERT_EQ(refused.size(), 3u);
+  for (const std::string& text : refused) {
+    EXPECT_THAT(text, AllOf(HasSubstr("model '" + model.name() + "'"), HasSubstr("another thread")));
+  }
+  fit();
 }
 
 TEST_F(FitErrors, APathThatCannotBeUsedIsSaidBeforeTheFirstStep) {

@@ -4,7 +4,6 @@
 
 #include "cohort/cluster/known_jobs.h"
 #include "cohort/core/error.h"
-#include "cohort/core/spec.h"
 #include "cohort/core/task.h"
 #include "cohort/core/time_histogram.h"
 #include "cohort/distribute/distributed_dataset.h"
@@ -42,12 +41,13 @@ void check_totals(const Structure& first, const Structure& own, size_t shard,
   for (size_t i = 0; i < leaves.size(); ++i) {
     if (leaves[i].is_strings() || leaves[i].tensor().scalar_type() == at::kBool) {
       throw InvalidArgumentError(str(what, "for shard ", shard, " hold ",
-                                     StructureSpec::of(Structure(leaves[i])),
+                                     leaves[i].is_strings() ? "strings" : "truth values",
                                      ", which cannot be added up; return numbers"));
     }
     if (leaves[i].sizes() != expected[i].sizes()) {
-      throw InvalidArgumentError(str(what, "are ", StructureSpec::of(first), " for shard 0, but ",
-                                     StructureSpec::of(own), " for shard ", shard,
+      throw InvalidArgumentError(str(what, "hold ", describe(expected[i].tensor()),
+                                     " for shard 0 where they hold ", describe(leaves[i].tensor()),
+                                     " for shard ", shard,
                                      "; return the same shapes for each shard"));
     }
   }

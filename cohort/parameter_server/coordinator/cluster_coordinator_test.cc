@@ -387,6 +387,32 @@ TEST(ClusterCoordinator, SumsOfShardsAreExactAlsoWhenAWorkerDies) {
   EXPECT_THROW(coordinator.sum_over_shards(evaluate, 0), InvalidArgumentError);
 }
 
+// Its number says something else to the workers, or nothing.
+TEST(ClusterCoordinator, TakesInputsOfItsOwnOnly) {
+  const TestingCluster cluster(1, 1), other_cluster(1, 1);
+  const ParameterServerStrategy strategy(cluster.resolver()), other(other_cluster.resolver());
+  const auto range = [](const ClusterCoordinator& coordinator) {
+    return coordinator.create_per_worker_dataset([] { return Dataset::range(9); }).iterator();
+  };
+  std::optional<ClusterCoordinator> coordinator(strategy);
+  const ClusterCoordinator of_other(other);
+  const auto iterator = range(*coordinator);
+  const auto value = coordinator->create_per_worker_value(strategy.function("two", [] { return 2; }));
+  const auto next = [](DistributedIterator& it) { return it.get_next().value(0); };
+  const auto says_whose = HasSubstr("that another ClusterCoordinator has made");
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { of_other.schedule(next, iterator); }), says_whose);
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] {
+                of_other.schedule([](int64_t x) { return x; }, value);
+              }),
+              says_whose);
+  of_other.join();
+  coordinator.reset();
+  coordinator.emplace(strategy);
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { coordinator->schedule(next, iterator); }),
+              says_whose);
+  coordinator->schedule(next, range(*coordinator)).fetch();
+}
+
 TEST(ClusterCoordinator, TotalsOfShardsThatDoNotAddUpAreRefused) {
   const TestingCluster cluster(1, 1);
   const ParameterServerStrategy strategy(cluster.resolver());
@@ -401,10 +427,10 @@ TEST(ClusterCoordinator, TotalsOfShardsThatDoNotAddUpAreRefused) {
               AllOf(StartsWith("sum_over_shards: the totals that 'forms' returned for shards 0"),
                     HasSubstr("differ in form at")));
   EXPECT_THAT(refused("shapes", Structure(at::ones({2})), Structure(at::ones({1}))),
-              AllOf(StartsWith("sum_over_shards: the totals that 'shapes' returned are"),
+              AllOf(StartsWith("sum_over_shards: the totals that 'shapes' returned hold float32 [2]"),
                     HasSubstr("float32 [1] for shard 1")));
   EXPECT_THAT(refused("truths", Structure(at::ones({}, at::kBool)), one),
-              AllOf(HasSubstr("'truths' returned for shard 0 hold bool"), HasSubstr("numbers")));
+              AllOf(HasSubstr("'truths' returned for shard 0 hold truth values"), HasSubstr("numbers")));
   EXPECT_THAT(refused("strings", one, Structure(StringTensor({"a"}))), HasSubstr("'strings'"));
 }
 
