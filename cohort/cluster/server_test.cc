@@ -256,10 +256,10 @@ TEST(Server, OneThreadMayEndThemInAnyOrder) {
   const train::ClusterSpec spec({{"worker", {at[0], at[1]}}, {"ps", {at[2], at[3]}}});
   std::vector<std::unique_ptr<Server>> servers;
   for (size_t i = 0; i < at.size(); ++i) {
-    servers.push_back(std::make_unique<Server>(
-        spec, ServerOptions{.job_name = i < 2 ? "worker" : "ps",
-                            .task_index = static_cast<int>(i % 2),
-                            .listen_fd = sockets.sockets[i].release()}));
+    servers.push_back(
+        std::make_unique<Server>(spec, ServerOptions{.job_name = i < 2 ? "worker" : "ps",
+                                                     .task_index = static_cast<int>(i % 2),
+                                                     .listen_fd = sockets.sockets[i].release()}));
   }
   servers.back()->coordination().wait_for_start();
   const auto begin = std::chrono::steady_clock::now();

@@ -37,10 +37,9 @@ int64_t ParameterServerCore::take_all(int64_t generation) const {
     auto promise = std::make_shared<std::promise<rpc::CallResult>>();
     answers.push_back(promise->get_future());
     const LeaderClaim claim{.generation = generation, .origin = origin_};
-    channel({kPs, ps})->start("leadership/take", encode(claim),
-                              {.timeout = setup_.timeout}, [promise](rpc::CallResult result) {
-                                promise->set_value(std::move(result));
-                              });
+    channel({kPs, ps})->start(
+        "leadership/take", encode(claim), {.timeout = setup_.timeout},
+        [promise](rpc::CallResult result) { promise->set_value(std::move(result)); });
   }
   int64_t later = 0;
   std::exception_ptr failed;
@@ -76,7 +75,8 @@ std::exception_ptr ParameterServerCore::explained(const std::exception_ptr& erro
   if (detail.phase == kSuperseded) {
     return rpc::make_error(
         Code::kAborted,
-        str("this ParameterServerStrategy is used for the first time after one that the program has "
+        str("this ParameterServerStrategy is used for the first time after one that the program "
+            "has "
             "made later, and would take the servers and the values of that one's variables from "
             "it; make it after the other one has been used, or give each its own servers (",
             record_error(error).message, ")"),

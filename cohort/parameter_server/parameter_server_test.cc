@@ -257,8 +257,9 @@ TEST(ParameterServer, AnEarlierStrategyDoesNotTakeTheServersBack) {
     const auto scope = second.scope();
     kept.emplace(3, VariableOptions{.name = "kept"});
   }
-  const auto says_why = AllOf(HasSubstr("for the first time after one that the program has made later"),
-                              HasSubstr("make it after the other one has been used"));
+  const auto says_why =
+      AllOf(HasSubstr("for the first time after one that the program has made later"),
+            HasSubstr("make it after the other one has been used"));
   EXPECT_THAT(thrown<AbortedError>([&] {
                 const auto scope = first.scope();
                 const Variable lost(1);

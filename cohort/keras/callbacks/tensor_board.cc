@@ -62,7 +62,7 @@ void TensorBoard::write_model() {
     const std::string json = model().to_json();
     summary::keras_model("keras", json, {.step = 0});
     summary::graph(internal::layer_graph(json));  // what the page of graphs shows at first
-  } catch (const UnimplementedError&) {  // of a model that has no JSON there is no graph
+  } catch (const UnimplementedError&) {           // of a model that has no JSON there is no graph
   }
 }
 

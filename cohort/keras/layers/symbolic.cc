@@ -56,8 +56,8 @@ class InputLayerImpl final : public keras::layers::Layer {
 keras::layers::LayerHandle make_input_layer(const Shape& shape, std::optional<int64_t> batch_size,
                                             std::string name, std::optional<LeafType> type) {
   if (batch_size && *batch_size < 1) {
-    throw InvalidArgumentError(str("Input: batch_size is ", *batch_size,
-                                   ", below 1; leave it out where batches differ"));
+    throw InvalidArgumentError(
+        str("Input: batch_size is ", *batch_size, ", below 1; leave it out where batches differ"));
   }
   Shape batch_shape{kUnknownDim};
   batch_shape.insert(batch_shape.end(), shape.begin(), shape.end());
@@ -116,7 +116,8 @@ keras::layers::LayerHandle read_input_layer(FieldReader& field) {
   field("dtype", type);
   field.always("sparse", false);
   field.always("ragged", false);
-  if (type == "string") return make_input_layer(example, batch_size, std::move(name), cohort::string);
+  if (type == "string")
+    return make_input_layer(example, batch_size, std::move(name), cohort::string);
   DType dtype = float32;
   field("dtype", dtype);
   return make_input_layer(example, batch_size, std::move(name), dtype);

@@ -202,8 +202,7 @@ void FieldReader::finish() const {
   for (const auto& [key, value] : json_.items()) {
     const bool says_nothing = value.is_null() || value == false;
     if (seen_.count(key) > 0 || says_nothing) continue;
-    throw UnimplementedError(
-        str("Cohort has no ", quoted(key), ", which is ", value.dump()));
+    throw UnimplementedError(str("Cohort has no ", quoted(key), ", which is ", value.dump()));
   }
 }
 

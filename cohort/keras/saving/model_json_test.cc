@@ -325,8 +325,8 @@ TEST(ModelJson, NamesTheLayerWhoseOptionIsUnknown) {
 TEST(ModelJson, SaysWhereAConstructorRefusedWhatItRead) {
   const auto refused = [](const std::string& layer, const models::CustomObjects& custom = {}) {
     return thrown<Error>([&] {
-      model_from_json(
-          R"({"class_name": "Sequential", "config": {"layers": [)" + layer + "]}}", custom);
+      model_from_json(R"({"class_name": "Sequential", "config": {"layers": [)" + layer + "]}}",
+                      custom);
     });
   };
   const std::string place = "model_from_json: Sequential: layers[0]: ";
@@ -334,9 +334,10 @@ TEST(ModelJson, SaysWhereAConstructorRefusedWhatItRead) {
             place + "layer 'd' (Dense): Dense: units is -1, below 1");
   const std::string orthogonal = R"({"class_name": "Dense", "config": {"name": "d", "units": 2,
       "kernel_initializer": {"class_name": "VarianceScaling", "config": {"mode": "fan_off"}}}})";
-  EXPECT_THAT(refused(orthogonal),
-              AllOf(StartsWith(place + "layer 'd' (Dense): 'kernel_initializer' (VarianceScaling): "),
-                    HasSubstr("fan_off")));
+  EXPECT_THAT(
+      refused(orthogonal),
+      AllOf(StartsWith(place + "layer 'd' (Dense): 'kernel_initializer' (VarianceScaling): "),
+            HasSubstr("fan_off")));
   const std::string nested = R"({"class_name": "Bidirectional", "config": {"name": "b",
       "layer": {"class_name": "LSTM", "config": {"name": "l", "units": 0}}}})";
   EXPECT_THAT(refused(nested),
@@ -354,7 +355,8 @@ TEST(ModelJson, SaysWhichModelItsLayersDoNotFit) {
   const std::string dense = R"({"class_name": "Dense", "config": {"name": "d", "units": 2}})";
   EXPECT_THAT(thrown<InvalidArgumentError>([&] {
                 model_from_json(R"({"class_name": "Sequential", "config": {"name": "m",
-                                "layers": [)" + dense + ", " + dense + "]}}");
+                                "layers": [)" +
+                                dense + ", " + dense + "]}}");
               }),
               StartsWith("model_from_json: Sequential: "));
   const SymbolicTensor x = Input({2, 2, 2}, {.name = "x"});

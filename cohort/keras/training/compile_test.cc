@@ -205,7 +205,8 @@ TEST_F(TwoOutputs, MayHaveLossesInTheirOrder) {
 // What is meant for an output that is not there is not left out without a word.
 TEST(OneOutput, HasAName) {
   const Tensor x = numbers({1, 2}, {2, 1});
-  const Sequential model({Input({1}), layers::Dense(1, {.kernel_initializer = "zeros", .name = "price"})});
+  const Sequential model(
+      {Input({1}), layers::Dense(1, {.kernel_initializer = "zeros", .name = "price"})});
   model.compile({.loss = "mse", .metrics = {{"price", {"mae"}}}, .loss_weights = {{"price", 0.5}}});
   const Logs logs = model.evaluate(x, x, {.verbose = 0});
   EXPECT_DOUBLE_EQ(logs["loss"], 1.25);

@@ -84,10 +84,9 @@ void check_names_of(const keras::CompileOptions& options) {
 void check_one_each(const keras::CompileOptions& options, size_t outputs) {
   const auto check = [&](size_t given, const char* one, const char* several) {
     if (given == 0 || given == outputs) return;
-    throw InvalidArgumentError(str("compile got ", given, " ", given == 1 ? one : several,
-                                   " for a model with ", outputs,
-                                   outputs == 1 ? " output" : " outputs",
-                                   "; a list has one for each, in their order"));
+    throw InvalidArgumentError(
+        str("compile got ", given, " ", given == 1 ? one : several, " for a model with ", outputs,
+            outputs == 1 ? " output" : " outputs", "; a list has one for each, in their order"));
   };
   check(options.loss.list().size(), "loss", "losses");
   check(options.loss_weights.list().size(), "loss weight", "loss weights");

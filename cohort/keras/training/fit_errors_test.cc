@@ -197,9 +197,8 @@ TEST_F(FitErrors, ACallbackDoesNotCompileTheModelThatIsTrained) {
   const auto says_when =
       AllOf(HasSubstr("callback 'LambdaCallback', on_train_batch_end: compile: model '"),
             HasSubstr("when that has ended, not in a callback"));
-  EXPECT_THAT(compile_in({.on_train_batch_end = [&](int64_t, const Logs&) {
-                model.compile(class_options());
-              }}),
+  EXPECT_THAT(compile_in({.on_train_batch_end =
+                              [&](int64_t, const Logs&) { model.compile(class_options()); }}),
               says_when);
   model.compile(class_options());  // now it may
   EXPECT_GT(model.fit(data.images, data.labels, {.verbose = 0})["loss"][0], 0);
@@ -211,8 +210,7 @@ TEST_F(FitErrors, OneThreadAtATimeTrainsAModel) {
        .callbacks = {callbacks::LambdaCallback({.on_epoch_end = [&](int64_t, Logs&) {
          std::thread other([&] {
            const std::vector<std::function<void()>> calls = {
-               [&] { fit(); },
-               [&] { model.evaluate(data.images, data.labels, {.verbose = 0}); },
+               [&] { fit(); }, [&] { model.evaluate(data.images, data.labels, {.verbose = 0}); },
                [&] { model.train_on_batch(data.images, data.labels); }};
            for (const auto& call : calls) refused.push_back(thrown<FailedPreconditionError>(call));
            model.predict(data.images, {.verbose = 0});  // changes nothing
@@ -222,7 +220,8 @@ TEST_F(FitErrors, OneThreadAtATimeTrainsAModel) {
        }})}});
   ASSERT_EQ(refused.size(), 3u);
   for (const std::string& text : refused) {
-    EXPECT_THAT(text, AllOf(HasSubstr("model '" + model.name() + "'"), HasSubstr("another thread")));
+    EXPECT_THAT(text,
+                AllOf(HasSubstr("model '" + model.name() + "'"), HasSubstr("another thread")));
   }
   fit();
 }
@@ -244,14 +243,14 @@ TEST_F(FitErrors, APathThatCannotBeUsedIsSaidBeforeTheFirstStep) {
       {"TensorBoard", callbacks::TensorBoard({.log_dir = file})},
       {"TensorBoard", callbacks::TensorBoard({.log_dir = directory + "/board"})}};
   int64_t steps = 0;
-  const callbacks::LambdaCallback counts({.on_train_batch_end = [&](int64_t, const Logs&) {
-    ++steps;
-  }});
+  const callbacks::LambdaCallback counts(
+      {.on_train_batch_end = [&](int64_t, const Logs&) { ++steps; }});
   for (const auto& [name, callback] : given) {
-    EXPECT_THAT(thrown<Error>([&] {
-                  fit({.verbose = 0, .callbacks = {callbacks::LambdaCallback(counts), callback}});
-                }),
-                AllOf(HasSubstr("callback '" + name + "', on_train_begin: "), HasSubstr(directory)));
+    EXPECT_THAT(
+        thrown<Error>([&] {
+          fit({.verbose = 0, .callbacks = {callbacks::LambdaCallback(counts), callback}});
+        }),
+        AllOf(HasSubstr("callback '" + name + "', on_train_begin: "), HasSubstr(directory)));
   }
   EXPECT_EQ(steps, 0);
 }

@@ -38,7 +38,8 @@ struct OneBatch {
            const Data& data)
       : turn(Training::of(*model).turns, model->name(), "a step on one batch"),
         core(internal::strategy_of(*model)),
-        scope(core), loop(core, std::move(step)) {
+        scope(core),
+        loop(core, std::move(step)) {
     const auto& rows = *data.source().rows();
     const int64_t count = internal::count_rows(rows);
     loop.set_input(internal::make_step_input(

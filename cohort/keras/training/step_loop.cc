@@ -66,11 +66,12 @@ Dataset numbered(const Dataset& dataset) {
 }
 
 double log_number(const keras::Model& model, const std::string& name, const Structure& value) {
-  const bool is_number = value.is_leaf() && !value.leaf().is_strings() && value.tensor().numel() == 1;
+  const bool is_number =
+      value.is_leaf() && !value.leaf().is_strings() && value.tensor().numel() == 1;
   if (is_number) return value.tensor().item<double>();
   throw InvalidArgumentError(str("train_step of model '", model.name(), "' returned ",
-                                 value.is_leaf() ? describe_leaves(value) : str(value), " under '", name,
-                                 "'; the logs take scalars, such as its mean"));
+                                 value.is_leaf() ? describe_leaves(value) : str(value), " under '",
+                                 name, "'; the logs take scalars, such as its mean"));
 }
 
 }  // namespace

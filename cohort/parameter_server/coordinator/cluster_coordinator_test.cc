@@ -397,14 +397,14 @@ TEST(ClusterCoordinator, TakesInputsOfItsOwnOnly) {
   std::optional<ClusterCoordinator> coordinator(strategy);
   const ClusterCoordinator of_other(other);
   const auto iterator = range(*coordinator);
-  const auto value = coordinator->create_per_worker_value(strategy.function("two", [] { return 2; }));
+  const auto value =
+      coordinator->create_per_worker_value(strategy.function("two", [] { return 2; }));
   const auto next = [](DistributedIterator& it) { return it.get_next().value(0); };
   const auto says_whose = HasSubstr("that another ClusterCoordinator has made");
   EXPECT_THAT(thrown<InvalidArgumentError>([&] { of_other.schedule(next, iterator); }), says_whose);
-  EXPECT_THAT(thrown<InvalidArgumentError>([&] {
-                of_other.schedule([](int64_t x) { return x; }, value);
-              }),
-              says_whose);
+  EXPECT_THAT(
+      thrown<InvalidArgumentError>([&] { of_other.schedule([](int64_t x) { return x; }, value); }),
+      says_whose);
   of_other.join();
   coordinator.reset();
   coordinator.emplace(strategy);
@@ -417,20 +417,23 @@ TEST(ClusterCoordinator, TotalsOfShardsThatDoNotAddUpAreRefused) {
   const TestingCluster cluster(1, 1);
   const ParameterServerStrategy strategy(cluster.resolver());
   const ClusterCoordinator coordinator(strategy);
-  const auto refused = [&](const std::string& name, const Structure& first, const Structure& other) {
-    const auto function = strategy.function(
-        name, [=](int64_t shard, int64_t) { return shard == 0 ? first : other; });
+  const auto refused = [&](const std::string& name, const Structure& first,
+                           const Structure& other) {
+    const auto function =
+        strategy.function(name, [=](int64_t shard, int64_t) { return shard == 0 ? first : other; });
     return thrown<InvalidArgumentError>([&] { coordinator.sum_over_shards(function, 2); });
   };
   const Structure one(at::ones({}));
   EXPECT_THAT(refused("forms", dict({{"a", one}}), dict({{"b", one}})),
               AllOf(StartsWith("sum_over_shards: the totals that 'forms' returned for shards 0"),
                     HasSubstr("differ in form at")));
-  EXPECT_THAT(refused("shapes", Structure(at::ones({2})), Structure(at::ones({1}))),
-              AllOf(StartsWith("sum_over_shards: the totals that 'shapes' returned hold float32 [2]"),
-                    HasSubstr("float32 [1] for shard 1")));
-  EXPECT_THAT(refused("truths", Structure(at::ones({}, at::kBool)), one),
-              AllOf(HasSubstr("'truths' returned for shard 0 hold truth values"), HasSubstr("numbers")));
+  EXPECT_THAT(
+      refused("shapes", Structure(at::ones({2})), Structure(at::ones({1}))),
+      AllOf(StartsWith("sum_over_shards: the totals that 'shapes' returned hold float32 [2]"),
+            HasSubstr("float32 [1] for shard 1")));
+  EXPECT_THAT(
+      refused("truths", Structure(at::ones({}, at::kBool)), one),
+      AllOf(HasSubstr("'truths' returned for shard 0 hold truth values"), HasSubstr("numbers")));
   EXPECT_THAT(refused("strings", one, Structure(StringTensor({"a"}))), HasSubstr("'strings'"));
 }
 

@@ -243,12 +243,13 @@ std::shared_ptr<RemoteResult> CoordinatorCore::schedule(const std::string& funct
 }
 
 // Workers would look for it in vain, since each coordinator counts its own.
-uint64_t CoordinatorCore::own_input(const InputHandlePtr& input, const std::string& function) const {
+uint64_t CoordinatorCore::own_input(const InputHandlePtr& input,
+                                    const std::string& function) const {
   if (input->is_made_by(weak_from_this())) return input->id();
-  throw InvalidArgumentError(
-      str("schedule: '", function,
-          "' takes an iterator, or a value of each worker, that another ClusterCoordinator has made, "
-          "or an earlier one of this strategy; make it with this coordinator"));
+  throw InvalidArgumentError(str(
+      "schedule: '", function,
+      "' takes an iterator, or a value of each worker, that another ClusterCoordinator has made, "
+      "or an earlier one of this strategy; make it with this coordinator"));
 }
 
 InputHandlePtr CoordinatorCore::make_input(const std::string& function, InputKind kind) {

@@ -13,8 +13,7 @@ class InputHandle {
  public:
   // maker: the coordinator whose workers know the number. `let_go` must not wait, and may be called with
   // any lock held.
-  InputHandle(uint64_t id, std::weak_ptr<const void> maker,
-              std::function<void(uint64_t id)> let_go)
+  InputHandle(uint64_t id, std::weak_ptr<const void> maker, std::function<void(uint64_t id)> let_go)
       : id_(id), maker_(std::move(maker)), let_go_(std::move(let_go)) {}
   ~InputHandle() { let_go_(id_); }
   InputHandle(const InputHandle&) = delete;
