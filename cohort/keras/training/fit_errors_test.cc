@@ -172,6 +172,29 @@ TEST_F(FitErrors, AFullDiskUnderModelCheckpointIsSaidAndTrainingGoesOn) {
   EXPECT_EQ(all_weights(models::load_model(directory + "/3")), all_weights(model));
 }
 
+TEST_F(FitErrors, AFullDiskUnderLogsIsSaidAndTrainingGoesOn) {
+  std::ofstream(directory + "/log.csv") << std::string(3000, 'x') << '\n';
+  std::optional<FullDisk> full;
+  callbacks::LambdaCallback fills({.on_epoch_begin =
+                                       [&](int64_t epoch) {
+                                         if (epoch == 1) full.emplace();
+                                       },
+                                   .on_train_end = [&](const Logs&) { full.reset(); }});
+  ::testing::internal::CaptureStderr();
+  const History history = model.fit(
+      data.images, data.labels,
+      {.epochs = 3,
+       .verbose = 0,
+       .callbacks = {callbacks::CSVLogger(directory + "/log.csv", {.append = true}),
+                     callbacks::TensorBoard({.log_dir = directory + "/board", .histogram_freq = 1}),
+                     fills}});
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(history.epoch.size(), 3u);
+  EXPECT_THAT(said,
+              AllOf(HasSubstr("CSVLogger: '" + directory + "/log.csv' gets no line of epoch 1"),
+                    HasSubstr("TensorBoard: nothing more is recorded, training goes on")));
+}
+
 FitOptions with_all_files(const std::string& directory) {
   return {.epochs = 2,
           .verbose = 0,
