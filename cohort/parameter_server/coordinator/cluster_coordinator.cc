@@ -45,9 +45,9 @@ void check_totals(const Structure& first, const Structure& own, size_t shard,
                                      ", which cannot be added up; return numbers"));
     }
     if (leaves[i].sizes() != expected[i].sizes()) {
-      throw InvalidArgumentError(str(what, "hold ", describe(expected[i].tensor()),
-                                     " for shard 0 where they hold ", describe(leaves[i].tensor()),
-                                     " for shard ", shard,
+      throw InvalidArgumentError(str(what, "hold ", internal::describe(expected[i].tensor()),
+                                     " for shard 0 where they hold ",
+                                     internal::describe(leaves[i].tensor()), " for shard ", shard,
                                      "; return the same shapes for each shard"));
     }
   }
