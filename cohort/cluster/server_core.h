@@ -8,6 +8,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 #include <typeindex>
 #include <utility>
 
@@ -64,6 +65,7 @@ class ServerCore : public ServerContext {
   int join();
   // Whether its end was asked for.
   bool is_stopping() const;
+  std::thread::id maker() const { return maker_; }
   void stop(const std::string& reason);
 
   const TaskId& task() const override { return task_; }
@@ -89,6 +91,7 @@ class ServerCore : public ServerContext {
   std::optional<std::string> address_of(const TaskId& task) const;
 
   const TaskId task_;
+  const std::thread::id maker_ = std::this_thread::get_id();
   const std::optional<distribute::cluster_resolver::Rendezvous> rendezvous_;
   const bool stop_on_signals_;
   const std::shared_ptr<const security::Security> security_;

@@ -5,6 +5,7 @@
 
 #include "cohort/cluster/address.h"
 #include "cohort/cluster/known_jobs.h"
+#include "cohort/cluster/server_registry.h"
 #include "cohort/core/error.h"
 #include "cohort/core/logging.h"
 #include "cohort/version.h"
@@ -136,9 +137,12 @@ void ServerMembership::stop(const std::string& where) {
   agent_->stop();
 }
 
+// But those that this very thread will end later, as a program does that destroys its servers one after
+// the other: waiting for them would be in vain.
 bool ServerMembership::others_are_alive() const {
   for (const Member& member : service_->status().members) {
-    if (member.task != context_.task() && member.state == TaskState::kAlive) return true;
+    const bool is_other = member.task != context_.task() && member.state == TaskState::kAlive;
+    if (is_other && !is_left_to_this_thread(member.incarnation)) return true;
   }
   return false;
 }

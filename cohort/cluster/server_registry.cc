@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <list>
 #include <mutex>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -45,6 +46,15 @@ bool with_server(const TaskId& task, const std::function<void(ServerCore&)>& use
     return true;
   }
   return false;
+}
+
+bool is_left_to_this_thread(uint64_t incarnation) {
+  Registry& all = registry();
+  const std::lock_guard lock(all.mutex);
+  return std::any_of(all.servers.begin(), all.servers.end(), [&](const ServerCore* server) {
+    return server->identity()->incarnation() == incarnation &&
+           server->maker() == std::this_thread::get_id() && !server->is_stopping();
+  });
 }
 
 void attach_everything(ServerCore& server) {

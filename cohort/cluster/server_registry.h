@@ -2,6 +2,7 @@
 // before its task's server or, in an in-process cluster, after.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 
@@ -19,6 +20,10 @@ class ServerCore;
 
 // Calls `use` with the server of this task, which cannot end meanwhile; returns whether there is one.
 bool with_server(const TaskId& task, const std::function<void(ServerCore&)>& use);
+
+// Whether the server with this incarnation is one of this process, which the calling thread has made and
+// nobody has asked to end: so it will not end while that thread waits.
+bool is_left_to_this_thread(uint64_t incarnation);
 
 // For ServerCore: when a server starts, and before it ends.
 void attach_everything(ServerCore& server);

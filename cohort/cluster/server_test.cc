@@ -8,6 +8,7 @@
 #include <atomic>
 #include <csignal>
 #include <future>
+#include <memory>
 #include <set>
 #include <thread>
 
@@ -246,6 +247,24 @@ TEST(Server, TheCoordinatingTaskEndsOnceTheOthersHaveLeft) {
   while (pair.second.core().membership().agent().generation() == 1) std::this_thread::yield();
   pair.second.stop();
   EXPECT_LT(stopped.get(), std::chrono::milliseconds(1900));
+}
+
+// A std::vector of servers destroys the coordinating task's before the others.
+TEST(Server, OneThreadMayEndThemInAnyOrder) {
+  Sockets sockets(4);
+  const auto& at = sockets.addresses;
+  const train::ClusterSpec spec({{"worker", {at[0], at[1]}}, {"ps", {at[2], at[3]}}});
+  std::vector<std::unique_ptr<Server>> servers;
+  for (size_t i = 0; i < at.size(); ++i) {
+    servers.push_back(
+        std::make_unique<Server>(spec, ServerOptions{.job_name = i < 2 ? "worker" : "ps",
+                                                     .task_index = static_cast<int>(i % 2),
+                                                     .listen_fd = sockets.sockets[i].release()}));
+  }
+  servers.back()->coordination().wait_for_start();
+  const auto begin = std::chrono::steady_clock::now();
+  for (auto& server : servers) server.reset();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(1900));
 }
 
 TEST(Server, AReconnectMayTakeLongerOverANetwork) {

@@ -57,8 +57,8 @@ class COHORT_API Model : public layers::Layer {
   // What fit and evaluate report and reset: those of compile; a model with steps of its own may
   // return its own.
   virtual std::vector<metrics::Metric> metrics() const;
-  // Names of the outputs of a model that has several, by which compile knows them: of a Functional
-  // those of the layers that make them, of a subclass "output_1", ...; dicts have their keys.
+  // Names of the outputs, by which compile knows them: of a Functional those of the layers that make
+  // them, of a Sequential that of its last layer, of a subclass "output_1", ...; dicts have their keys.
   virtual std::vector<std::string> output_names(size_t count) const;
   // Errors: FailedPrecondition (not compiled).
   const optimizers::Optimizer& optimizer() const;

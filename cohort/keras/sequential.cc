@@ -68,6 +68,11 @@ class SequentialImpl final : public Model {
     return segments_->get([&] { return make_segments(); }).explain();
   }
 
+  std::vector<std::string> output_names(size_t count) const override {
+    if (count != 1 || children().empty()) return Model::output_names(count);
+    return {children().back().layer->name()};
+  }
+
   std::vector<train::TrackableChild> checkpoint_children() override {
     std::vector<Layer*> layers;
     for (const Child& child : children()) layers.push_back(child.layer);

@@ -61,6 +61,12 @@ int64_t id_of(const std::string& name) {
   return static_cast<int64_t>(hash >> 1);
 }
 
+LeaderOrigin new_origin() {
+  static const uint64_t program = uint64_t{std::random_device()()} << 32 | std::random_device()();
+  static std::atomic<uint64_t> made = 0;
+  return {.program = program, .made = ++made};
+}
+
 }  // namespace
 
 std::shared_ptr<ParameterServerCore> ParameterServerCore::make(Setup setup) {
@@ -94,6 +100,7 @@ ParameterServerCore::ParameterServerCore(Setup setup)
       placement_(store_.num_ps(), setup_.placement, setup_.partitioner),
       steps_([] { return std::make_unique<TaskStep>(); }),
       sessions_([] { return std::make_unique<std::atomic<SessionId>>(0); }),
+      origin_(new_origin()),
       exceptions_(std::uncaught_exceptions()),
       loops_(std::make_unique<LoopTable>()) {
   if (setup_.role == ClusterRole::kCoordinator && setup_.server == nullptr) {

@@ -200,6 +200,7 @@ class ParameterServerCore final : public LocalStrategy {
   std::shared_ptr<train::RemoteKeeper> part_keeper_;
   std::mutex lead_mutex_;  // held while it takes the ps tasks
   std::atomic<int64_t> generation_{0};
+  const LeaderOrigin origin_;
   const int exceptions_;  // that were under way when it was made
 
   std::mutex shared_mutex_;                // held while the program's coordinator is made

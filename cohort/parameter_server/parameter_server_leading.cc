@@ -36,10 +36,10 @@ int64_t ParameterServerCore::take_all(int64_t generation) const {
   for (int ps = 0; ps < store_.num_ps(); ++ps) {
     auto promise = std::make_shared<std::promise<rpc::CallResult>>();
     answers.push_back(promise->get_future());
-    channel({kPs, ps})->start("leadership/take", encode(LeaderClaim{.generation = generation}),
-                              {.timeout = setup_.timeout}, [promise](rpc::CallResult result) {
-                                promise->set_value(std::move(result));
-                              });
+    const LeaderClaim claim{.generation = generation, .origin = origin_};
+    channel({kPs, ps})->start(
+        "leadership/take", encode(claim), {.timeout = setup_.timeout},
+        [promise](rpc::CallResult result) { promise->set_value(std::move(result)); });
   }
   int64_t later = 0;
   std::exception_ptr failed;
@@ -69,6 +69,16 @@ std::exception_ptr ParameterServerCore::explained(const std::exception_ptr& erro
             "of "
             "this one's variables are gone; use one strategy after the other, or give each its own "
             "servers (",
+            record_error(error).message, ")"),
+        "", detail);
+  }
+  if (detail.phase == kSuperseded) {
+    return rpc::make_error(
+        Code::kAborted,
+        str("this ParameterServerStrategy is used for the first time after one that the program "
+            "has "
+            "made later, and would take the servers and the values of that one's variables from "
+            "it; make it after the other one has been used, or give each its own servers (",
             record_error(error).message, ")"),
         "", detail);
   }

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <optional>
 
 #include "cohort/cluster/resolvers/simple_cluster_resolver.h"
 #include "cohort/cluster/server.h"
@@ -245,6 +246,29 @@ TEST(ParameterServer, ALaterStrategyTakesTheServersOver) {
                 of_first.join();
               }),
               HasSubstr("generation 4"));
+}
+
+// In whatever order they are used for the first time, what counts is which was made later.
+TEST(ParameterServer, AnEarlierStrategyDoesNotTakeTheServersBack) {
+  TestingCluster cluster(1, 1);
+  const ParameterServerStrategy first(cluster.resolver()), second(cluster.resolver());
+  std::optional<Variable> kept;
+  {
+    const auto scope = second.scope();
+    kept.emplace(3, VariableOptions{.name = "kept"});
+  }
+  const auto says_why =
+      AllOf(HasSubstr("for the first time after one that the program has made later"),
+            HasSubstr("make it after the other one has been used"));
+  EXPECT_THAT(thrown<AbortedError>([&] {
+                const auto scope = first.scope();
+                const Variable lost(1);
+              }),
+              says_why);
+  EXPECT_THAT(thrown<AbortedError>([&] { ClusterCoordinator{first}; }), says_why);
+  EXPECT_EQ(kept->value().item<int64_t>(), 3);
+  ParameterServerStrategy third(cluster.resolver());
+  ClusterCoordinator(third).schedule([] {}).fetch();
 }
 
 TEST(ParameterServer, AFunctionTakesItsInputsAndThenArguments) {

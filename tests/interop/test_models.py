@@ -114,8 +114,12 @@ def activated():
     return keras.Model(x, [L.Activation(name)(L.Dense(3, activation=name)(x)) for name in names])
 
 
+def of_one_batch_size():
+    return keras.Sequential([keras.Input((4,), batch_size=4), L.Dense(2)])
+
+
 MODELS = [images, built_by_a_call, shared, recurrent, attention, dicts, nested, words, larger_images,
-          masked, averaged, products, activated]
+          masked, averaged, products, activated, of_one_batch_size]
 
 
 def inputs_of(model, rng):
@@ -183,6 +187,7 @@ def test_models_of_keras_and_back(probe, tmp_path, rng, make):
                              "save": str(tmp_path / "cohort")})
     assert_outputs([from_json(output) for output in answer["outputs"]], expected)
     again = read(tmp_path / "cohort")
+    assert [x.shape for x in again.inputs] == [x.shape for x in model.inputs]
     found = again(tf.nest.map_structure(tf.constant, inputs), training=False)
     assert_outputs([output.numpy() for output in tf.nest.flatten(found)], expected, 1e-6)
 

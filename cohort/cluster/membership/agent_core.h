@@ -62,6 +62,7 @@ class AgentCore : public std::enable_shared_from_this<AgentCore> {
     Time deadline;
     Duration retry;
     Answer done;
+    std::optional<Time> unreachable_since = std::nullopt;
   };
 
   // Runs `work` under the lock, then what it left to do outside of it.

@@ -12,6 +12,7 @@
 namespace cohort::internal::membership {
 namespace {
 
+constexpr const char* kLeave = "leave";
 constexpr Duration kFirstRetry = std::chrono::milliseconds(10);
 constexpr Duration kLongestRetry = std::chrono::milliseconds(500);
 // What the service's answer takes to come back.
@@ -27,8 +28,11 @@ void AgentCore::request(std::string method, std::function<std::string(Duration)>
       return;
     }
     const uint64_t id = ++last_id_;
-    requests_[id] = {std::move(method), std::move(encode), clock_.now() + timeout, kFirstRetry,
-                     std::move(done)};
+    requests_[id] = {.method = std::move(method),
+                     .encode = std::move(encode),
+                     .deadline = clock_.now() + timeout,
+                     .retry = kFirstRetry,
+                     .done = std::move(done)};
     attempt(id);
   });
 }
@@ -78,6 +82,16 @@ void AgentCore::attempted(uint64_t id, rpc::CallResult result) {
   if (!again) return finish(id, std::move(result));
   last_failure_ = result.error;
   Request& request = found->second;
+  if (code == Code::kUnavailable) {
+    const Time since = request.unreachable_since.value_or(clock_.now());
+    request.unreachable_since = since;
+    // Who is gone need not be told that this task goes, too.
+    const bool is_gone = clock_.now() - since >= heartbeat_.reconnect_grace;
+    if (request.method == kLeave && is_gone) return finish(id, std::move(result));
+    if (request.method == kLeave) later([channel = channel_] { channel->retry_now(); });
+  } else {
+    request.unreachable_since.reset();
+  }
   const Duration left = std::max(request.deadline - clock_.now(), Duration::zero());
   wake_after(std::min(jittered(request.retry), left), [this, id](Time) { attempt(id); });
   request.retry = std::min(2 * request.retry, kLongestRetry);
@@ -104,7 +118,7 @@ void AgentCore::leave(const std::string& where, Duration timeout, std::function<
   };
   if (!is_member) return left({});
   request(
-      "leave", [where](Duration) { return LeaveRequest{.where = where}.encode(); }, timeout, left);
+      kLeave, [where](Duration) { return LeaveRequest{.where = where}.encode(); }, timeout, left);
 }
 
 void AgentCore::report(const std::exception_ptr& error, std::optional<Duration> timeout,

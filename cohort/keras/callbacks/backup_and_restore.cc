@@ -1,6 +1,7 @@
 #include "cohort/keras/callbacks/backup_and_restore.h"
 
 #include "cohort/core/files/file_system.h"
+#include "cohort/core/files/writable_directory.h"
 #include "cohort/core/logging.h"
 #include "cohort/distribute/strategy.h"
 #include "cohort/distribute/strategy_core.h"
@@ -60,6 +61,7 @@ void BackupAndRestore::on_train_begin() {
         "BackupAndRestore works in fit only; in a loop of your own use "
         "train::CheckpointManager");
   }
+  if (is_chief()) internal::check_directory_is_writable(directory_);
   // The seed of the shuffling first, since it is part of the pipeline whose position follows.
   const uint64_t seed = fit->progress->shuffle_seed;
   const train::LoadStatus found =

@@ -27,7 +27,8 @@ struct BackupAndRestoreOptions {
 // an epoch that was begun goes on in its middle. Ctrl-C saves a last one. The model, the options and
 // the data must be those of before. COLLECTIVE over tasks, of which one writes.
 // Errors (of fit): those of train::Checkpoint::save and restore; ResourceExhausted at a save is
-// logged, and training goes on.
+// logged, and training goes on. Before the first step: NotFound, PermissionDenied, DataLoss, where
+// nothing can be written into the directory (a part of the path is a file, say).
 // Thread safety: as Callback.
 class COHORT_API BackupAndRestore : public Callback {
  public:

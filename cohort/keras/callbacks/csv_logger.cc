@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "cohort/core/error.h"
+#include "cohort/core/logging.h"
 #include "cohort/core/text.h"
 
 namespace cohort::keras::callbacks {
@@ -53,10 +54,12 @@ void CSVLogger::on_epoch_end(int64_t epoch, Logs& logs) {
       *file_ << "NA";
     }
   }
+  errno = 0;
   *file_ << '\n' << std::flush;
-  if (!*file_) {
-    throw ResourceExhaustedError(str("cannot write to ", quoted(filename_), ": the disk is full?"));
-  }
+  if (*file_) return;
+  internal::log(logging::Level::kError, "CSVLogger: ", quoted(filename_), " gets no line of epoch ",
+                epoch, ", nor of those after it, training goes on: ", std::strerror(errno));
+  file_.reset();
 }
 
 void CSVLogger::on_train_end(const Logs&) { file_.reset(); }

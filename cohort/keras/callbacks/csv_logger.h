@@ -19,7 +19,8 @@ struct CSVLoggerOptions {
 };
 
 // Its columns are those of the first epoch; what later epochs lack is NA. Only the chief writes; each
-// line is in the file when the epoch is over.
+// line is in the file when the epoch is over. Where it cannot be written, since the disk is full, say,
+// training goes on without the file, which is logged.
 // Thread safety: as Callback.
 class COHORT_API CSVLogger : public Callback {
  public:

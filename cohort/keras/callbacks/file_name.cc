@@ -4,6 +4,7 @@
 #include <regex>
 
 #include "cohort/core/error.h"
+#include "cohort/core/files/file_system.h"
 #include "cohort/core/text.h"
 
 namespace cohort::internal {
@@ -65,6 +66,10 @@ std::string formatted_file_name(const std::string& pattern, int64_t epoch,
     name += formatted_number(pattern, *value, format, false);
   }
   return name;
+}
+
+std::string common_directory(const std::string& pattern) {
+  return parent_directory(pattern.substr(0, pattern.find('{')) + "_");
 }
 
 }  // namespace cohort::internal

@@ -16,4 +16,7 @@ namespace cohort::internal {
 std::string formatted_file_name(const std::string& pattern, int64_t epoch,
                                 std::optional<int64_t> batch, const keras::Logs& logs);
 
+// The deepest directory that all files of the pattern lie in: "run" of "run/{epoch}/model".
+std::string common_directory(const std::string& pattern);
+
 }  // namespace cohort::internal

@@ -1,5 +1,6 @@
 #include "cohort/keras/callbacks/model_checkpoint.h"
 
+#include "cohort/core/files/writable_directory.h"
 #include "cohort/core/logging.h"
 #include "cohort/keras/callbacks/file_name.h"
 #include "cohort/keras/model.h"
@@ -20,6 +21,7 @@ ModelCheckpoint::ModelCheckpoint(ModelCheckpointOptions options)
 void ModelCheckpoint::on_train_begin() {
   whole_.reset();
   weights_.reset();
+  if (is_chief()) check_path();
   if (options_.save_weights_only) {
     weights_.emplace(model().trackable());
     return;
@@ -33,6 +35,13 @@ void ModelCheckpoint::on_train_begin() {
     throw UnimplementedError(
         str(error.what(), "; ModelCheckpoint does that with .save_weights_only = true"));
   }
+}
+
+void ModelCheckpoint::check_path() const {
+  internal::check_directory_is_writable(internal::common_directory(options_.filepath));
+  const bool is_directory =
+      !options_.save_weights_only && options_.filepath.find('{') == std::string::npos;
+  if (is_directory) internal::check_directory_is_writable(options_.filepath);
 }
 
 void ModelCheckpoint::on_epoch_end(int64_t epoch, Logs& logs) {

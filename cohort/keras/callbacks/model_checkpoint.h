@@ -46,8 +46,9 @@ struct ModelCheckpointOptions {
 // Under a file system that is full (ResourceExhausted) training goes on: the error is logged, and
 // the next save is tried as usual. COLLECTIVE over tasks, of which one writes; other processes cannot
 // save into the same directory as long as fit runs.
-// Errors of fit: Unimplemented, before the first step, where the model cannot be saved whole (a
-// TorchModel, a layer without get_config).
+// Errors of fit, before the first step: Unimplemented, where the model cannot be saved whole (a
+// TorchModel, a layer without get_config); NotFound, PermissionDenied, DataLoss, where nothing can be
+// written at the path (a part of it is a file, it is another user's, it is read-only).
 // Thread safety: as Callback.
 class COHORT_API ModelCheckpoint : public Callback {
  public:
@@ -73,6 +74,7 @@ class COHORT_API ModelCheckpoint : public Callback {
     options.filepath = std::move(filepath);
     return options;
   }
+  void check_path() const;
   void save(std::optional<int64_t> batch, const Logs& logs);
   void write(const std::string& path);
   void finish();

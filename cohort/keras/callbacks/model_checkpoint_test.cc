@@ -28,6 +28,14 @@ TEST(FileName, HoldsNumbersOfTheLogs) {
   EXPECT_EQ(formatted_file_name("{loss:.1e}", 0, std::nullopt, logs), "5.1e-01");
 }
 
+TEST(FileName, LiesInADirectoryThatItsNumbersDoNotName) {
+  EXPECT_EQ(internal::common_directory("run/{epoch}/model"), "run");
+  EXPECT_EQ(internal::common_directory("run/a{epoch}"), "run");
+  EXPECT_EQ(internal::common_directory("run/best"), "run");
+  EXPECT_EQ(internal::common_directory("/{epoch}"), "/");
+  EXPECT_EQ(internal::common_directory("{epoch}"), ".");
+}
+
 TEST(FileName, RefusesWhatIsNotThere) {
   const auto refused = [](const char* pattern) {
     return thrown<InvalidArgumentError>([&] {

@@ -3,6 +3,8 @@
 #include <utility>
 
 #include "cohort/core/files/file_system.h"
+#include "cohort/core/files/writable_directory.h"
+#include "cohort/core/logging.h"
 #include "cohort/core/profiler.h"
 #include "cohort/core/text.h"
 #include "cohort/keras/callbacks/layer_graph.h"
@@ -39,6 +41,10 @@ void TensorBoard::on_train_begin() {
   train_ = is_chief() ? summary::create_file_writer(internal::join_path(options_.log_dir, "train"))
                       : summary::create_noop_writer();
   validation_.reset();
+  if (is_chief()) {  // where the validation's file will be made
+    internal::check_directory_is_writable(internal::join_path(options_.log_dir, "validation"));
+  }
+  is_full_ = false;
   next_update_ = 0;
   steps_of_fit_ = 0;
   if (std::exchange(profiles_, false)) profiler::stop();  // of a fit that ended with an error
@@ -48,16 +54,30 @@ void TensorBoard::on_train_begin() {
   write_model();
 }
 
+// What it takes to have the values, of which some are read in all tasks together, stays outside.
+void TensorBoard::record(FunctionRef<void()> write) {
+  if (is_full_) return;
+  try {
+    write();
+  } catch (const ResourceExhaustedError& error) {
+    is_full_ = true;
+    internal::log(logging::Level::kError,
+                  "TensorBoard: nothing more is recorded, training goes on: ", error.what());
+  }
+}
+
 // Once the model is built: by its Input, or by the first step.
 void TensorBoard::write_model() {
   if (wrote_model_ || !options_.write_graph || !model().built()) return;
   wrote_model_ = true;
   const auto scope = train_->as_default();
-  summary::text("model", "```\n" + model().summary_text() + "```", {.step = 0});
+  record([&] { summary::text("model", "```\n" + model().summary_text() + "```", {.step = 0}); });
   try {
     const std::string json = model().to_json();
-    summary::keras_model("keras", json, {.step = 0});
-    summary::graph(internal::layer_graph(json));  // what the page of graphs shows at first
+    record([&] {
+      summary::keras_model("keras", json, {.step = 0});
+      summary::graph(internal::layer_graph(json));  // what the page of graphs shows at first
+    });
   } catch (const UnimplementedError&) {  // of a model that has no JSON there is no graph
   }
 }
@@ -76,12 +96,15 @@ void TensorBoard::on_train_batch_begin(int64_t batch) {
 void TensorBoard::finish_profile() {
   if (!std::exchange(profiles_, false)) return;
   const profiler::Profile profile = profiler::stop();
-  const std::string directory = internal::join_path(options_.log_dir, "train/profile");
-  internal::posix_file_system().make_directories(directory);
-  profile.write_chrome_trace(internal::join_path(
-      directory, str("steps-", options_.profile_batch.first(), "-", steps_of_fit_, ".json")));
   const auto scope = train_->as_default();
-  summary::text("profile", "```\n" + profile.table() + "```", {.step = step()});
+  const int64_t now = step();
+  record([&] {
+    const std::string directory = internal::join_path(options_.log_dir, "train/profile");
+    internal::posix_file_system().make_directories(directory);
+    profile.write_chrome_trace(internal::join_path(
+        directory, str("steps-", options_.profile_batch.first(), "-", steps_of_fit_, ".json")));
+    summary::text("profile", "```\n" + profile.table() + "```", {.step = now});
+  });
 }
 
 void TensorBoard::on_epoch_begin(int64_t) {
@@ -100,11 +123,15 @@ void TensorBoard::on_train_batch_end(int64_t batch, const Logs& logs) {
   if (now < next_update_) return;
   next_update_ = now + every;
   const auto scope = train_->as_default();
-  for (const auto& [name, value] : logs) summary::scalar("batch_" + name, value, {.step = now});
+  for (const auto& entry : logs) {
+    record([&] { summary::scalar("batch_" + entry.first, entry.second, {.step = now}); });
+  }
   if (!options_.write_steps_per_second) return;
   const std::chrono::duration<double> seconds = Clock::now() - last_update_;
-  summary::scalar("batch_steps_per_second",
-                  static_cast<double>(now - last_update_step_) / seconds.count(), {.step = now});
+  record([&] {
+    summary::scalar("batch_steps_per_second",
+                    static_cast<double>(now - last_update_step_) / seconds.count(), {.step = now});
+  });
   last_update_ = Clock::now();
   last_update_step_ = now;
 }
@@ -114,30 +141,39 @@ void TensorBoard::on_epoch_end(int64_t epoch, Logs& logs) {
   write_model();
   {
     const auto scope = train_->as_default();
-    for (const auto& [name, value] : logs) {
-      if (!name.starts_with(kValidation)) summary::scalar("epoch_" + name, value, {.step = epoch});
+    for (const auto& entry : logs) {
+      if (entry.first.starts_with(kValidation)) continue;
+      record([&] { summary::scalar("epoch_" + entry.first, entry.second, {.step = epoch}); });
     }
-    summary::scalar("epoch_learning_rate", model().optimizer().learning_rate(), {.step = epoch});
+    const double rate = model().optimizer().learning_rate();
+    record([&] { summary::scalar("epoch_learning_rate", rate, {.step = epoch}); });
     if (options_.write_steps_per_second) {
       const std::chrono::duration<double> seconds = Clock::now() - epoch_start_;
-      summary::scalar("epoch_steps_per_second",
-                      static_cast<double>(step() - epoch_first_step_) / seconds.count(),
-                      {.step = epoch});
+      const auto steps = static_cast<double>(step() - epoch_first_step_);
+      record([&] {
+        summary::scalar("epoch_steps_per_second", steps / seconds.count(), {.step = epoch});
+      });
     }
   }
-  for (const auto& [name, value] : logs) {
-    if (!name.starts_with(kValidation)) continue;
-    const auto scope = validation_writer().as_default();
-    summary::scalar("epoch_" + name.substr(kValidation.size()), value, {.step = epoch});
+  for (const auto& entry : logs) {
+    if (!entry.first.starts_with(kValidation)) continue;
+    record([&] {
+      const auto scope = validation_writer().as_default();
+      summary::scalar("epoch_" + entry.first.substr(kValidation.size()), entry.second,
+                      {.step = epoch});
+    });
   }
   if (options_.histogram_freq > 0 && epoch % options_.histogram_freq == 0) write_histograms(epoch);
 }
 
 void TensorBoard::on_test_end(const Logs& logs) {
   const int64_t now = step();
-  const auto scope = validation_writer().as_default();
-  for (const auto& [name, value] : logs) {
-    summary::scalar(str("evaluation_", name, "_vs_iterations"), value, {.step = now});
+  for (const auto& entry : logs) {
+    record([&] {
+      const auto scope = validation_writer().as_default();
+      summary::scalar(str("evaluation_", entry.first, "_vs_iterations"), entry.second,
+                      {.step = now});
+    });
   }
 }
 
@@ -155,14 +191,16 @@ void TensorBoard::write_histograms(int64_t epoch) {
   const auto scope = train_->as_default();
   for (const Variable& variable : model().variables()) {
     const Tensor value = variable.value().detach();  // in every task, also where nobody writes
-    summary::histogram(variable.name() + "/histogram", value, {.step = epoch});
+    record([&] { summary::histogram(variable.name() + "/histogram", value, {.step = epoch}); });
   }
 }
 
 void TensorBoard::on_train_end(const Logs&) {
   finish_profile();
-  train_->close();
-  if (const auto writer = std::exchange(validation_, std::nullopt)) writer->close();
+  record([&] { train_->close(); });
+  if (const auto writer = std::exchange(validation_, std::nullopt)) {
+    record([&] { writer->close(); });
+  }
 }
 
 void TensorBoard::on_train_interrupted() { on_train_end({}); }

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "cohort/core/export.h"
+#include "cohort/core/function_ref.h"
 #include "cohort/keras/callbacks/callback.h"
 #include "cohort/train/summary/summary_writer.h"
 
@@ -60,6 +61,8 @@ struct TensorBoardOptions {
 // evaluation_loss_vs_iterations, ... by the optimizer's iterations. A trace is log_dir/train/profile/
 // steps-5-8.json, for chrome://tracing or Perfetto; its table of times is a text. One task writes;
 // with update_freq and several tasks all of them read the metrics together.
+// Under a file system that is full training goes on, which is logged once; nothing more is recorded of it.
+// Errors of fit, before the first step: those of a summary writer whose file cannot be made.
 // Thread safety: as Callback.
 class COHORT_API TensorBoard : public Callback {
  public:
@@ -80,6 +83,8 @@ class COHORT_API TensorBoard : public Callback {
   using Clock = std::chrono::steady_clock;
 
   int64_t step() const;
+  // Calls `write`, which writes to a file and nothing else. Once the disk is full no more is written.
+  void record(FunctionRef<void()> write);
   void write_model();
   void write_histograms(int64_t epoch);
   void finish_profile();
@@ -97,6 +102,7 @@ class COHORT_API TensorBoard : public Callback {
   int64_t last_batch_ = -1;  // of the epoch
   bool profiles_ = false;
   bool wrote_model_ = false;
+  bool is_full_ = false;
 };
 
 }  // namespace cohort::keras::callbacks

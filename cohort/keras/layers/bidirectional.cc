@@ -187,14 +187,14 @@ layers::LayerHandle read_bidirectional(FieldReader& field) {
   field.common(options);
   const Json* layer = field.find("layer");
   if (layer == nullptr) {
-    throw InvalidArgumentError(str(field.path("layer"), " is missing"));
+    throw InvalidArgumentError(str(quoted("layer"), " is missing"));
   }
   field("merge_mode", options.merge_mode);
   const LayerReader reader({});
   if (const Json* backward = field.find("backward_layer"); backward && !backward->is_null()) {
-    options.backward_layer = reader.layer(*backward, field.path("backward_layer"));
+    options.backward_layer = reader.layer(*backward, quoted("backward_layer"));
   }
-  return layers::Bidirectional(reader.layer(*layer, field.path("layer")), std::move(options));
+  return layers::Bidirectional(reader.layer(*layer, quoted("layer")), std::move(options));
 }
 
 }  // namespace cohort::internal

@@ -106,8 +106,7 @@ keras::layers::LayerHandle read_dot(FieldReader& field) {
   field.one_or_list("axes", axes);
   field("normalize", options.normalize);
   if (axes.empty() || axes.size() > 2) {
-    throw InvalidArgumentError(
-        str(field.path("axes"), " names ", axes.size(), " axes, not 1 or 2"));
+    throw InvalidArgumentError(str(quoted("axes"), " names ", axes.size(), " axes, not 1 or 2"));
   }
   return keras::layers::Dot({axes.front(), axes.back()}, std::move(options));
 }

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "cohort/core/testing_folder.h"
 #include "cohort/keras/functional.h"
 #include "cohort/keras/layers/layers.h"
 #include "cohort/keras/testing_keras.h"
@@ -140,8 +141,8 @@ TEST(Recurrent, WeightsAreFoundTrainedAndSaved) {
   for (const Tensor& gradient : tape.gradient(loss, layer.trainable_variables())) {
     EXPECT_GT(gradient.abs().sum().item<double>(), 0);
   }
-  const std::string path =
-      train::Checkpoint({{"layer", layer}}).write(::testing::TempDir() + "gru");
+  const internal::TemporaryFolder folder;
+  const std::string path = train::Checkpoint({{"layer", layer}}).write(folder / "gru");
   const GRU restored(3, {.reset_after = false});
   train::Checkpoint({{"layer", restored}}).read(path);
   EXPECT_EQ(elements(restored(x)), elements(layer(x)));

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <mutex>
 
+#include "cohort/core/testing_folder.h"
 #include "cohort/data/dataset.h"
 #include "cohort/distribute/testing_devices.h"
 #include "cohort/distribute/testing_tasks.h"
@@ -234,10 +235,10 @@ TEST(Normalization, TakesNumbersAndGoesBack) {
 }
 
 TEST(Normalization, IsPartOfACheckpoint) {
-  const std::string prefix = ::testing::TempDir() + "normalization";
+  const internal::TemporaryFolder folder;
   const Normalization saved;
   saved.adapt(numbers({1, 3}, {2, 1}));
-  const std::string path = train::Checkpoint({{"layer", saved}}).write(prefix);
+  const std::string path = train::Checkpoint({{"layer", saved}}).write(folder / "saved");
   const Normalization restored;
   train::Checkpoint({{"layer", restored}}).read(path);
   EXPECT_THAT(elements(restored(numbers({1, 3}, {2, 1}))), ElementsAre(-1, 1));

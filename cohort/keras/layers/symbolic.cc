@@ -17,11 +17,13 @@ using keras::Shape;
 
 }  // namespace
 
-keras::Config input_layer_config(const std::string& name, const TensorSpec& spec) {
+keras::Config input_layer_config(const std::string& name, const TensorSpec& spec,
+                                 std::optional<int64_t> batch_size) {
   Json shape = Json::array();
   for (const int64_t size : *spec.shape()) {
     shape.push_back(size == kUnknownDim ? Json(nullptr) : Json(size));
   }
+  if (batch_size) shape[0] = *batch_size;
   return ConfigData::config_of({{"batch_input_shape", std::move(shape)},
                                 {"dtype", spec.is_string() ? "string" : dtype_name(spec.dtype())},
                                 {"sparse", false},
@@ -33,12 +35,14 @@ namespace {
 
 class InputLayerImpl final : public keras::layers::Layer {
  public:
-  InputLayerImpl(TensorSpec spec, std::string name)
-      : Layer("Input", {.name = std::move(name)}), spec_(std::move(spec)) {}
+  InputLayerImpl(TensorSpec spec, std::optional<int64_t> batch_size, std::string name)
+      : Layer("Input", {.name = std::move(name)}),
+        spec_(std::move(spec)),
+        batch_size_(batch_size) {}
   const TensorSpec& spec() const { return spec_; }
 
   std::optional<keras::Config> get_config() const override {
-    return input_layer_config(name(), spec_);
+    return input_layer_config(name(), spec_, batch_size_);
   }
 
  protected:
@@ -46,17 +50,22 @@ class InputLayerImpl final : public keras::layers::Layer {
 
  private:
   TensorSpec spec_;
+  std::optional<int64_t> batch_size_;
 };
 
-keras::layers::LayerHandle make_input_layer(const Shape& shape, std::string name,
-                                            std::optional<LeafType> type) {
+keras::layers::LayerHandle make_input_layer(const Shape& shape, std::optional<int64_t> batch_size,
+                                            std::string name, std::optional<LeafType> type) {
+  if (batch_size && *batch_size < 1) {
+    throw InvalidArgumentError(
+        str("Input: batch_size is ", *batch_size, ", below 1; leave it out where batches differ"));
+  }
   Shape batch_shape{kUnknownDim};
   batch_shape.insert(batch_shape.end(), shape.begin(), shape.end());
   const bool is_string = type && type->is_string();
   TensorSpec spec =
       is_string ? TensorSpec::strings(std::move(batch_shape), name)
                 : TensorSpec(std::move(batch_shape), type ? type->dtype() : keras_floatx(), name);
-  return std::make_shared<InputLayerImpl>(std::move(spec), std::move(name));
+  return std::make_shared<InputLayerImpl>(std::move(spec), batch_size, std::move(name));
 }
 
 // Zeros of `spec`, with sizes for what is unknown: two probes must differ in each of them.
@@ -90,14 +99,16 @@ TensorSpec merge_probes(const TensorSpec& first, const TensorSpec& second) {
 keras::layers::LayerHandle read_input_layer(FieldReader& field) {
   const Json* shape = field.find("batch_input_shape");
   if (shape == nullptr || !shape->is_array() || shape->empty()) {
-    throw InvalidArgumentError(str(field.path("batch_input_shape"), " is ",
+    throw InvalidArgumentError(str(quoted("batch_input_shape"), " is ",
                                    shape == nullptr ? "missing" : shape->dump(),
-                                   "; it is a list that begins with null, for the batch"));
+                                   "; it is a list that begins with the batch size, or with null"));
   }
+  std::optional<int64_t> batch_size;
+  read_field(shape->front(), batch_size, quoted("batch_input_shape"));
   Shape example;
   for (size_t i = 1; i < shape->size(); ++i) {
     int64_t& size = example.emplace_back(kUnknownDim);
-    if (!(*shape)[i].is_null()) read_field((*shape)[i], size, field.path("batch_input_shape"));
+    if (!(*shape)[i].is_null()) read_field((*shape)[i], size, quoted("batch_input_shape"));
   }
   std::string name;
   field("name", name);
@@ -105,10 +116,11 @@ keras::layers::LayerHandle read_input_layer(FieldReader& field) {
   field("dtype", type);
   field.always("sparse", false);
   field.always("ragged", false);
-  if (type == "string") return make_input_layer(example, std::move(name), cohort::string);
+  if (type == "string")
+    return make_input_layer(example, batch_size, std::move(name), cohort::string);
   DType dtype = float32;
   field("dtype", dtype);
-  return make_input_layer(example, std::move(name), dtype);
+  return make_input_layer(example, batch_size, std::move(name), dtype);
 }
 
 const TensorSpec* input_layer_spec(const keras::layers::Layer& layer) {
@@ -222,13 +234,15 @@ SymbolicStructure SymbolicStructure::operator[](std::string_view key) const {
 }
 
 SymbolicTensor Input(const Shape& shape, const InputOptions& options) {
-  return internal::symbolic_input(internal::make_input_layer(shape, options.name, options.dtype));
+  return internal::symbolic_input(
+      internal::make_input_layer(shape, options.batch_size, options.name, options.dtype));
 }
 
 namespace layers {
 
 InputLayer::InputLayer(const Shape& shape, const InputLayerOptions& options)
-    : LayerHandle(internal::make_input_layer(shape, options.name, options.dtype)) {}
+    : LayerHandle(
+          internal::make_input_layer(shape, options.batch_size, options.name, options.dtype)) {}
 
 LayerHandle::LayerHandle(std::shared_ptr<Layer> layer) : layer_(std::move(layer)) {
   if (layer_.empty()) throw InvalidArgumentError("a layer handle was made of nullptr");

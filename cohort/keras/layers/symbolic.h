@@ -88,17 +88,20 @@ class COHORT_API SymbolicStructure {
 };
 
 struct InputOptions {
+  // Written to files, for Keras; batches of other sizes are taken, too, as by Keras.
+  std::optional<int64_t> batch_size = std::nullopt;
   std::string name = "";
   std::optional<LeafType> dtype = std::nullopt;  // or cohort::string; missing: backend::floatx()
 };
 
 // `shape` is that of one example; kUnknownDim where a dimension is open.
-// Errors: InvalidArgument (a size below kUnknownDim).
+// Errors: InvalidArgument (a size below kUnknownDim; a batch size below 1).
 COHORT_API SymbolicTensor Input(const Shape& shape, const InputOptions& options = {});
 
 namespace layers {
 
 struct InputLayerOptions {
+  std::optional<int64_t> batch_size = std::nullopt;  // as of an Input
   std::string name = "";
   std::optional<LeafType> dtype = std::nullopt;
 };
@@ -127,7 +130,8 @@ const TensorSpec* input_layer_spec(const keras::layers::Layer& layer);
 keras::SymbolicTensor symbolic_input(const keras::layers::LayerHandle& input_layer);
 
 // What an InputLayer of this name and spec writes of itself.
-keras::Config input_layer_config(const std::string& name, const TensorSpec& spec);
+keras::Config input_layer_config(const std::string& name, const TensorSpec& spec,
+                                 std::optional<int64_t> batch_size = std::nullopt);
 
 // The specs of what `layer` returns for inputs of `inputs`, found by calling it on zeros for two
 // batch sizes: what differs between them depends on an unknown dimension.

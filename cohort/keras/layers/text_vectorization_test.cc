@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "cohort/core/testing_folder.h"
 #include "cohort/data/dataset.h"
 #include "cohort/keras/functional.h"
 #include "cohort/keras/layers/layers.h"
@@ -116,7 +117,8 @@ TEST(TextVectorization, StandsInModelsAndCheckpoints) {
   };
   const auto [layer, model] = make();
   layer.adapt(StringTensor({"b b a"}));
-  const std::string path = ::testing::TempDir() + "text_vectorization_test";
+  const internal::TemporaryFolder folder;
+  const std::string path = folder / "weights";
   model.save_weights(path);
   const auto [other_layer, other] = make();
   other.load_weights(path);

@@ -141,9 +141,7 @@ void read_field(const Json& json, LearningRate& value, const std::string& where)
   if (found == nullptr) {
     throw_unknown_name("schedule", parts.class_name, names_of(schedule_classes()), where);
   }
-  FieldReader field(parts.config, str(where, " (", parts.class_name, ")"));
-  value = found->value.read(field);
-  field.finish();
+  value = read_fields(parts.config, str(where, " (", parts.class_name, ")"), found->value.read);
 }
 
 namespace {
@@ -177,10 +175,7 @@ Optimizer read_optimizer(const Json& json, const std::string& where) {
   if (found == nullptr) {
     throw_unknown_name("optimizer", parts.class_name, names_of(optimizer_classes()), where);
   }
-  FieldReader field(parts.config, str(where, " (", parts.class_name, ")"));
-  Optimizer made = found->value(field);
-  field.finish();
-  return made;
+  return read_fields(parts.config, str(where, " (", parts.class_name, ")"), found->value);
 }
 
 }  // namespace cohort::internal

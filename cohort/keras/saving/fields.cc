@@ -165,13 +165,11 @@ const Json* FieldReader::find(const char* key) {
   return found == json_.end() ? nullptr : &*found;
 }
 
-std::string FieldReader::path(const char* key) const { return str(where_, ": ", quoted(key)); }
-
 void FieldReader::list_of_one(const char* key, int64_t& value) {
   const Json* found = find(key);
   if (found == nullptr) return;
   const bool is_list = found->is_array() && found->size() == 1;
-  read_field(is_list ? found->front() : *found, value, path(key));
+  read_field(is_list ? found->front() : *found, value, quoted(key));
 }
 
 void FieldReader::one_or_list(const char* key, std::vector<int64_t>& values) {
@@ -180,7 +178,7 @@ void FieldReader::one_or_list(const char* key, std::vector<int64_t>& values) {
   if (found->is_number_integer()) {
     values = {found->get<int64_t>()};
   } else {
-    read_field(*found, values, path(key));
+    read_field(*found, values, quoted(key));
   }
 }
 
@@ -188,7 +186,7 @@ void FieldReader::always(const char* key, const Json& value) {
   const Json* found = find(key);
   if (found == nullptr || *found == value || found->is_null()) return;
   throw UnimplementedError(
-      str(path(key), " is ", found->dump(), "; Cohort has only ", value.dump()));
+      str(quoted(key), " is ", found->dump(), "; Cohort has only ", value.dump()));
 }
 
 void FieldReader::read_dtype(std::optional<DType>& dtype) {
@@ -196,16 +194,15 @@ void FieldReader::read_dtype(std::optional<DType>& dtype) {
   if (found == nullptr || found->is_null()) return;
   const Json* name = found;
   if (found->is_object())
-    name = &member_of(member_of(*found, "config", path("dtype")), "name", path("dtype"));
-  read_field(*name, dtype.emplace(), path("dtype"));
+    name = &member_of(member_of(*found, "config", quoted("dtype")), "name", quoted("dtype"));
+  read_field(*name, dtype.emplace(), quoted("dtype"));
 }
 
 void FieldReader::finish() const {
   for (const auto& [key, value] : json_.items()) {
     const bool says_nothing = value.is_null() || value == false;
     if (seen_.count(key) > 0 || says_nothing) continue;
-    throw UnimplementedError(
-        str(where_, ": Cohort has no ", quoted(key), ", which is ", value.dump()));
+    throw UnimplementedError(str("Cohort has no ", quoted(key), ", which is ", value.dump()));
   }
 }
 

@@ -18,6 +18,8 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/core/error_context.h"
+#include "cohort/core/text.h"
 #include "cohort/keras/activations.h"
 #include "cohort/keras/initializers.h"
 #include "cohort/keras/layers/window.h"
@@ -136,15 +138,15 @@ class FieldWriter {
   Json json = Json::object();
 };
 
+// Errors begin with the field, "'units': ..."; whose it is, says read_fields.
 class FieldReader {
  public:
-  // `where` begins errors: "layer 'dense' (Dense)".
-  FieldReader(const Json& json, std::string where) : json_(json), where_(std::move(where)) {}
+  explicit FieldReader(const Json& json) : json_(json) {}
 
   // A field that is missing leaves the value as it is.
   template <class T>
   void operator()(const char* key, T& value) {
-    if (const Json* found = find(key)) read_field(*found, value, path(key));
+    if (const Json* found = find(key)) read_field(*found, value, quoted(key));
   }
   void list_of_one(const char* key, int64_t& value);
   void number(const char* key, int64_t& value) { list_of_one(key, value); }
@@ -161,7 +163,7 @@ class FieldReader {
     const Json* found = find(key);
     if (found == nullptr) return;
     value = T(0);
-    if (!found->is_null()) read_field(*found, value, path(key));
+    if (!found->is_null()) read_field(*found, value, quoted(key));
   }
 
   // Name and dtype, where `options` have them; `trainable` and what says of the input.
@@ -174,17 +176,28 @@ class FieldReader {
   // Errors: Unimplemented (a field that nobody has read, and that says something).
   void finish() const;
 
-  const std::string& where() const { return where_; }
   const Json* find(const char* key);
-  std::string path(const char* key) const;
 
  private:
   // A name, or a policy.
   void read_dtype(std::optional<DType>& dtype);
 
   const Json& json_;
-  const std::string where_;
   std::set<std::string, std::less<>> seen_;
 };
+
+// What `read` makes of the fields of `json`; it must read all of them. Errors of the fields, and of
+// the constructor that gets their values, begin with `where`: "layer 'dense' (Dense)".
+template <class Read>
+auto read_fields(const Json& json, const std::string& where, const Read& read) {
+  try {
+    FieldReader field(json);
+    auto made = read(field);
+    field.finish();
+    return made;
+  } catch (...) {
+    rethrow_with_context(where);
+  }
+}
 
 }  // namespace cohort::internal

@@ -1,6 +1,7 @@
 #include <vector>
 
 #include "cohort/cluster/json_document.h"
+#include "cohort/core/error_context.h"
 #include "cohort/core/text.h"
 #include "cohort/keras/named.h"
 #include "cohort/keras/saving/graph_config.h"
@@ -71,6 +72,15 @@ std::string place_of(const Json& config, const std::string& class_name) {
   return layer_place(has_name ? name->get<std::string>() : "?", class_name);
 }
 
+LayerHandle custom_layer(const LayerReader::Custom& make, const Json& config,
+                         const std::string& where) {
+  try {
+    return make(ConfigData::config_of(config));
+  } catch (...) {
+    rethrow_with_context(where);
+  }
+}
+
 }  // namespace
 
 std::string layer_place(const std::string& name, const std::string& class_name) {
@@ -81,8 +91,7 @@ LayerHandle LayerReader::layer(const Json& json, const std::string& where) const
   const ClassAndConfig parts = class_and_config(json, where);
   const std::string here = str(where, ": ", place_of(parts.config, parts.class_name));
   if (const auto found = custom_.find(parts.class_name); found != custom_.end()) {
-    LayerHandle made = found->second(ConfigData::config_of(parts.config));
-    return made;
+    return custom_layer(found->second, parts.config, here);
   }
   if (is_sequential(parts.class_name)) return sequential(parts.config, here);
   if (is_functional(parts.class_name)) return functional(parts.config, here);
@@ -96,13 +105,13 @@ LayerHandle LayerReader::layer(const Json& json, const std::string& where) const
     throw_unknown_name("class of layers (of your own ones give .custom_objects)", parts.class_name,
                        known, where);
   }
-  FieldReader field(parts.config, here);
-  const LayerHandle made = found->value(field);
-  field.finish();
-  bool trainable = true;
-  field("trainable", trainable);
-  if (!trainable) made.set_trainable(false);
-  return made;
+  return read_fields(parts.config, here, [&](FieldReader& field) {
+    LayerHandle made = found->value(field);
+    bool trainable = true;
+    field("trainable", trainable);
+    if (!trainable) made.set_trainable(false);
+    return made;
+  });
 }
 
 keras::ModelHandle LayerReader::model(const Json& json, const std::string& where) const {
@@ -111,7 +120,7 @@ keras::ModelHandle LayerReader::model(const Json& json, const std::string& where
   if (is_sequential(parts.class_name)) return sequential(parts.config, here);
   if (is_functional(parts.class_name)) return functional(parts.config, here);
   if (const auto found = custom_.find(parts.class_name); found != custom_.end()) {
-    const LayerHandle made = found->second(ConfigData::config_of(parts.config));
+    const LayerHandle made = custom_layer(found->second, parts.config, here);
     if (auto model = std::dynamic_pointer_cast<keras::Model>(made.pointer())) return model;
     throw InvalidArgumentError(
         str(where, ": the custom object ", quoted(parts.class_name), " is a layer and no model"));
@@ -134,7 +143,11 @@ keras::Sequential LayerReader::sequential(const Json& config, const std::string&
   for (size_t i = 0; i < list.size(); ++i) {
     layers.push_back(layer(list[i], str(where, ": layers[", i, "]")));
   }
-  return keras::Sequential(layers, options);
+  try {
+    return keras::Sequential(layers, options);
+  } catch (...) {
+    rethrow_with_context(where);
+  }
 }
 
 keras::Functional LayerReader::functional(const Json& config, const std::string& where) const {

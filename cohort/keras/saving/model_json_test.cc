@@ -1,3 +1,4 @@
+#include <ATen/ops/zeros.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -82,6 +83,7 @@ std::vector<LayerHandle> layers_of_all_kinds() {
       layers::GlobalMaxPooling1D(),
       layers::GlobalMaxPooling2D({.keepdims = true}),
       layers::InputLayer({3, kUnknownDim}, {.name = "in", .dtype = cohort::string}),
+      layers::InputLayer({3}, {.batch_size = 2, .name = "two"}),
       layers::IntegerLookup({.vocabulary = {3, 5}, .mask_token = 0}),
       layers::LSTM(3, {.unit_forget_bias = false, .go_backwards = true}),
       layers::LSTM(3, {.stateful = true}),
@@ -177,6 +179,17 @@ TEST(ModelJson, OfASequentialModel) {
   expect_round_trip(Sequential({Input({4}, {.name = "in"}),
                                 layers::Dense(3, {.activation = "relu"}), layers::Dense(2)}),
                     numbers({1, 2, 3, 4}, {1, 4}));
+}
+
+TEST(ModelJson, KeepsTheBatchSizeOfAnInputAsKerasWritesIt) {
+  const Sequential model({Input({4}, {.batch_size = 8, .name = "in"}), layers::Dense(2)});
+  const std::string json = model.to_json();
+  EXPECT_THAT(json, HasSubstr(R"("batch_input_shape":[8,4])"));
+  EXPECT_EQ(model_from_json(json).to_json(), json);
+  // As Keras's models, it takes others.
+  EXPECT_EQ(model_from_json(json)(at::zeros({3, 4})).sizes().vec(), (std::vector<int64_t>{3, 2}));
+  EXPECT_THAT(thrown<InvalidArgumentError>([] { Input({4}, {.batch_size = 0}); }),
+              HasSubstr("batch_size is 0"));
 }
 
 TEST(ModelJson, OfASequentialModelThatItsFirstCallHasBuilt) {
@@ -306,6 +319,53 @@ TEST(ModelJson, NamesTheLayerWhoseOptionIsUnknown) {
               AllOf(place, HasSubstr("'kernel_regularizer': no regularizer is called 'l3'")));
   EXPECT_THAT(refused(R"({"class_name": "Dens", "config": {}})"),
               AllOf(place, HasSubstr("layers[0]: no class of layers"), HasSubstr("'Dense'")));
+}
+
+// What constructors throw, they say of an option without knowing of the file.
+TEST(ModelJson, SaysWhereAConstructorRefusedWhatItRead) {
+  const auto refused = [](const std::string& layer, const models::CustomObjects& custom = {}) {
+    return thrown<Error>([&] {
+      model_from_json(R"({"class_name": "Sequential", "config": {"layers": [)" + layer + "]}}",
+                      custom);
+    });
+  };
+  const std::string place = "model_from_json: Sequential: layers[0]: ";
+  EXPECT_EQ(refused(R"({"class_name": "Dense", "config": {"name": "d", "units": -1}})"),
+            place + "layer 'd' (Dense): Dense: units is -1, below 1");
+  const std::string orthogonal = R"({"class_name": "Dense", "config": {"name": "d", "units": 2,
+      "kernel_initializer": {"class_name": "VarianceScaling", "config": {"mode": "fan_off"}}}})";
+  EXPECT_THAT(
+      refused(orthogonal),
+      AllOf(StartsWith(place + "layer 'd' (Dense): 'kernel_initializer' (VarianceScaling): "),
+            HasSubstr("fan_off")));
+  const std::string nested = R"({"class_name": "Bidirectional", "config": {"name": "b",
+      "layer": {"class_name": "LSTM", "config": {"name": "l", "units": 0}}}})";
+  EXPECT_THAT(refused(nested),
+              AllOf(StartsWith(place + "layer 'b' (Bidirectional): 'layer': layer 'l' (LSTM): "),
+                    HasSubstr("units is 0")));
+  EXPECT_EQ(refused(R"({"class_name": "Own", "config": {"name": "o"}})",
+                    {{"Own",
+                      [](const Config& config) {
+                        return std::make_shared<Doubled>(config.get_int("times"));
+                      }}}),
+            place + "layer 'o' (Own): configuration: 'times' is missing");
+}
+
+TEST(ModelJson, SaysWhichModelItsLayersDoNotFit) {
+  const std::string dense = R"({"class_name": "Dense", "config": {"name": "d", "units": 2}})";
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] {
+                model_from_json(R"({"class_name": "Sequential", "config": {"name": "m",
+                                "layers": [)" +
+                                dense + ", " + dense + "]}}");
+              }),
+              StartsWith("model_from_json: Sequential: "));
+  const SymbolicTensor x = Input({2, 2, 2}, {.name = "x"});
+  std::string json = Functional(x, layers::MaxPooling2D(2, {.name = "p"})(x)).to_json();
+  const size_t at = json.find("\"batch_input_shape\":[null,2,2,2]");
+  ASSERT_NE(at, std::string::npos) << json;
+  json.replace(at, 32, "\"batch_input_shape\":[null,2]");
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { model_from_json(json); }),
+              StartsWith("model_from_json: Functional: layer 'p': inbound_nodes[0]: layer 'p'"));
 }
 
 TEST(ModelJson, ReadsInitializersOfKeras) {

@@ -3,6 +3,7 @@
 
 #include "cohort/cluster/json_document.h"
 #include "cohort/core/error.h"
+#include "cohort/core/error_context.h"
 #include "cohort/core/text.h"
 #include "cohort/keras/saving/graph_config.h"
 
@@ -44,7 +45,13 @@ class FunctionalReader {
     make_calls();
     keras::ModelOptions options;
     if (config_.contains("name")) options.name = string_member(config_, "name", where_);
-    return keras::Functional(ends("input_layers"), ends("output_layers"), options);
+    const SymbolicStructure inputs = ends("input_layers");
+    const SymbolicStructure outputs = ends("output_layers");
+    try {
+      return keras::Functional(inputs, outputs, options);
+    } catch (...) {
+      rethrow_with_context(where_);
+    }
   }
 
  private:
@@ -121,7 +128,11 @@ class FunctionalReader {
         training != arguments.end() && training->is_boolean()) {
       options.training = training->get<bool>();
     }
-    entry.calls.push_back(entry.layer(*inputs, options));
+    try {
+      entry.calls.push_back(entry.layer(*inputs, options));
+    } catch (...) {
+      rethrow_with_context(place);
+    }
     return true;
   }
 

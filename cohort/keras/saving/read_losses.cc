@@ -13,12 +13,12 @@ namespace {
 using keras::losses::Loss;
 using keras::losses::Reduction;
 
-Reduction reduction_of(const std::string& name, const std::string& where) {
+Reduction reduction_of(const std::string& name) {
   if (name == "auto") return Reduction::AUTO;
   if (name == "none") return Reduction::NONE;
   if (name == "sum") return Reduction::SUM;
   if (name == "sum_over_batch_size") return Reduction::SUM_OVER_BATCH_SIZE;
-  throw InvalidArgumentError(str(where, ": no reduction is called ", quoted(name)));
+  throw InvalidArgumentError(str("no reduction is called ", quoted(name)));
 }
 
 template <class Class, class Options = keras::losses::LossOptions>
@@ -27,7 +27,7 @@ Loss make_read_loss(FieldReader& field) {
   field("name", options.name);
   std::string reduction = "auto";
   field("reduction", reduction);
-  options.reduction = reduction_of(reduction, field.where());
+  options.reduction = reduction_of(reduction);
   field.without_effect("fn", nullptr);
   if constexpr (requires { options.from_logits; }) field("from_logits", options.from_logits);
   if constexpr (requires { options.label_smoothing; }) {
@@ -79,10 +79,7 @@ keras::LossArgument read_loss(const Json& json, const std::string& where) {
     if (parts.config.empty()) return parts.class_name;
     throw_unknown_name("loss", parts.class_name, names_of(loss_classes()), where);
   }
-  FieldReader field(parts.config, str(where, " (", parts.class_name, ")"));
-  Loss loss = found->value(field);
-  field.finish();
-  return loss;
+  return read_fields(parts.config, str(where, " (", parts.class_name, ")"), found->value);
 }
 
 }  // namespace cohort::internal

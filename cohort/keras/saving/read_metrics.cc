@@ -54,7 +54,7 @@ PredictionMetric make_read_auc(FieldReader& field) {
   std::string curve = "ROC";
   field("curve", curve);
   if (curve != "ROC" && curve != "PR") {
-    throw InvalidArgumentError(str(field.path("curve"), " is ", quoted(curve), ", not ROC or PR"));
+    throw InvalidArgumentError(str(quoted("curve"), " is ", quoted(curve), ", not ROC or PR"));
   }
   options.curve = curve == "PR" ? Curve::PR : Curve::ROC;
   std::string summation = "interpolation";
@@ -64,7 +64,7 @@ PredictionMetric make_read_auc(FieldReader& field) {
   } else if (summation == "majoring") {
     options.summation_method = SummationMethod::MAJORING;
   } else if (summation != "interpolation") {
-    throw InvalidArgumentError(str(field.path("summation_method"), " is ", quoted(summation)));
+    throw InvalidArgumentError(str(quoted("summation_method"), " is ", quoted(summation)));
   }
   field("from_logits", options.from_logits);
   std::optional<std::vector<double>> thresholds;
@@ -143,10 +143,7 @@ keras::MetricArgument read_metric(const Json& json, const std::string& where) {
     check_metric_name(parts.class_name);
     return parts.class_name;
   }
-  FieldReader field(parts.config, str(where, " (", parts.class_name, ")"));
-  PredictionMetric metric = found->value(field);
-  field.finish();
-  return metric;
+  return read_fields(parts.config, str(where, " (", parts.class_name, ")"), found->value);
 }
 
 }  // namespace cohort::internal

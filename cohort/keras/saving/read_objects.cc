@@ -96,10 +96,11 @@ void read_field(const Json& json, Initializer& value, const std::string& where) 
   if (found == nullptr) {
     throw_unknown_name("initializer", parts.class_name, names_of(initializer_classes()), where);
   }
-  FieldReader field(parts.config, str(where, " (", parts.class_name, ")"));
-  field.find("dtype");
-  value = found->value(field);
-  field.finish();
+  value =
+      read_fields(parts.config, str(where, " (", parts.class_name, ")"), [&](FieldReader& field) {
+        field.find("dtype");
+        return found->value(field);
+      });
 }
 
 void read_field(const Json& json, Regularizer& value, const std::string& where) {
@@ -117,13 +118,14 @@ void read_field(const Json& json, Regularizer& value, const std::string& where) 
     value = Regularizer(found->other_names.front());
     return;
   }
-  FieldReader field(parts.config, str(where, " (", parts.class_name, ")"));
-  double l1 = 0;
-  double l2 = 0;
-  field("l1", l1);
-  field("l2", l2);
-  field.finish();
-  value = keras::regularizers::L1L2(l1, l2);
+  value =
+      read_fields(parts.config, str(where, " (", parts.class_name, ")"), [](FieldReader& field) {
+        double l1 = 0;
+        double l2 = 0;
+        field("l1", l1);
+        field("l2", l2);
+        return keras::regularizers::L1L2(l1, l2);
+      });
 }
 
 }  // namespace cohort::internal

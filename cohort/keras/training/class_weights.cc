@@ -1,24 +1,29 @@
 #include "cohort/keras/training/class_weights.h"
 
-#include <ATen/ops/ones.h>
+#include <ATen/ops/searchsorted.h>
+#include <ATen/ops/tensor.h>
 #include <ATen/ops/where.h>
 
-#include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "cohort/keras/training/data.h"
 
 namespace cohort::internal {
 
 ClassWeightTable::ClassWeightTable(const std::map<int64_t, double>& weights) {
-  weights_ = at::ones({std::max<int64_t>(weights.rbegin()->first, 0) + 2}, at::dtype(at::kFloat));
+  std::vector<int64_t> numbers;
+  std::vector<double> factors;
   for (const auto& [number, weight] : weights) {
     if (number < 0 || !std::isfinite(weight)) {
       throw InvalidArgumentError(str("class_weight has ", weight, " for class ", number,
                                      "; classes count from 0, and weights are finite numbers"));
     }
-    weights_[number].fill_(weight);
+    numbers.push_back(number);
+    factors.push_back(weight);
   }
+  classes_ = at::tensor(numbers, at::dtype(at::kLong));
+  weights_ = at::tensor(factors, at::dtype(at::kFloat));
 }
 
 Structure ClassWeightTable::apply(const Structure& data) const {
@@ -32,9 +37,10 @@ Structure ClassWeightTable::apply(const Structure& data) const {
   if (classes.dim() > 1 && classes.size(-1) > 1) classes = classes.argmax(-1);
   if (classes.dim() > 1) classes = classes.squeeze(-1);
   classes = classes.to(at::kLong);
-  const int64_t others = weights_.size(0) - 1;
-  classes = at::where((classes >= 0).logical_and(classes < others), classes, others);
-  Tensor weights = weights_.to(classes.device()).index({classes});
+  const Tensor known = classes_.to(classes.device());
+  const Tensor place = at::searchsorted(known, classes).clamp_max(known.size(0) - 1);
+  Tensor weights = at::where(known.index({place}) == classes,
+                             weights_.to(classes.device()).index({place}), 1.0f);
   if (batch.has_sample_weight()) {
     const Tensor& given = batch.sample_weight.tensor();
     weights = weights.to(given.scalar_type()).reshape_as(given) * given;

@@ -20,7 +20,8 @@ class ClassWeightTable {
   Structure apply(const Structure& data) const;
 
  private:
-  Tensor weights_;  // [largest class + 2]; the last is that of all others, 1
+  Tensor classes_;  // [n] int64, ascending
+  Tensor weights_;  // [n] float32, theirs; of all others it is 1
 };
 
 }  // namespace cohort::internal

@@ -7,6 +7,7 @@
 namespace cohort::keras {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -201,6 +202,31 @@ TEST_F(TwoOutputs, MayHaveLossesInTheirOrder) {
   EXPECT_DOUBLE_EQ(model.evaluate(x, y, {.verbose = 0})["loss"], 1.5);
 }
 
+// What is meant for an output that is not there is not left out without a word.
+TEST(OneOutput, HasAName) {
+  const Tensor x = numbers({1, 2}, {2, 1});
+  const Sequential model(
+      {Input({1}), layers::Dense(1, {.kernel_initializer = "zeros", .name = "price"})});
+  model.compile({.loss = "mse", .metrics = {{"price", {"mae"}}}, .loss_weights = {{"price", 0.5}}});
+  const Logs logs = model.evaluate(x, x, {.verbose = 0});
+  EXPECT_DOUBLE_EQ(logs["loss"], 1.25);
+  EXPECT_DOUBLE_EQ(logs["mae"], 1.5);
+  const auto refused = [&](const CompileOptions& options) {
+    model.compile(options);
+    return thrown<InvalidArgumentError>([&] { model.evaluate(x, x, {.verbose = 0}); });
+  };
+  for (const CompileOptions& options :
+       {CompileOptions{.loss = {{"prize", "mse"}}},
+        CompileOptions{.loss = "mse", .metrics = {{"prize", {"mae"}}}},
+        CompileOptions{.loss = "mse", .loss_weights = {{"prize", 0.5}}},
+        CompileOptions{.loss = "mse", .weighted_metrics = {{"prize", {"mae"}}}},
+        CompileOptions{.loss = {{"price", "mse"}}, .metrics = {{"prize", {"mae"}}}}}) {
+    EXPECT_THAT(refused(options), HasSubstr("is called 'prize'; the nearest is 'price'"));
+  }
+  EXPECT_THAT(refused({.loss = "mse", .loss_weights = {0.5, 2.0}}),
+              HasSubstr("2 loss weights for a model with 1 output"));
+}
+
 TEST_F(TwoOutputs, WrongNamesAndCountsAreRefused) {
   model.compile({.loss = {{"near", "mse"}, {"fur", "mse"}}});
   EXPECT_THAT(thrown<InvalidArgumentError>([&] { model.evaluate(x, y, {.verbose = 0}); }),
@@ -208,6 +234,11 @@ TEST_F(TwoOutputs, WrongNamesAndCountsAreRefused) {
   model.compile({.loss = {"mse", "mse", "mse"}});
   EXPECT_THAT(thrown<InvalidArgumentError>([&] { model.evaluate(x, y, {.verbose = 0}); }),
               HasSubstr("3 losses for a model with 2 outputs"));
+  for (const auto& weights : {PerOutput<double>({0.5}), PerOutput<double>({0.5, 1.0, 2.0})}) {
+    model.compile({.loss = "mse", .loss_weights = weights});
+    EXPECT_THAT(thrown<InvalidArgumentError>([&] { model.evaluate(x, y, {.verbose = 0}); }),
+                ContainsRegex("(1 loss weight|3 loss weights) for a model with 2 outputs"));
+  }
   model.compile({.loss = "mse"});
   EXPECT_THAT(thrown<InvalidArgumentError>([&] {
                 model.evaluate(x, numbers({1, 1}), {.verbose = 0});

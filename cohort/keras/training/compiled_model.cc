@@ -80,6 +80,18 @@ void check_names_of(const keras::CompileOptions& options) {
   }
 }
 
+// Errors: InvalidArgument (a list of another length than there are outputs).
+void check_one_each(const keras::CompileOptions& options, size_t outputs) {
+  const auto check = [&](size_t given, const char* one, const char* several) {
+    if (given == 0 || given == outputs) return;
+    throw InvalidArgumentError(
+        str("compile got ", given, " ", given == 1 ? one : several, " for a model with ", outputs,
+            outputs == 1 ? " output" : " outputs", "; a list has one for each, in their order"));
+  };
+  check(options.loss.list().size(), "loss", "losses");
+  check(options.loss_weights.list().size(), "loss weight", "loss weights");
+}
+
 int64_t rows_of(const Tensor& tensor) { return tensor.dim() == 0 ? 1 : tensor.size(0); }
 
 }  // namespace
@@ -109,13 +121,20 @@ CompiledModel::CompiledModel(const keras::CompileOptions& options, OutputNames o
   }
   check_names_of(options_);
   // Of a model with one output, as most are: a checkpoint before the first step finds its metrics.
-  const bool one = options_.loss.list().size() <= 1 && options_.loss.named().size() <= 1 &&
-                   options_.metrics.named().size() <= 1 &&
-                   options_.weighted_metrics.named().size() <= 1;
-  if (one) {
-    const auto& named = options_.loss.named();
-    outputs_ = make_outputs({named.empty() ? "" : named[0].first});
-  }
+  // Its name is not known yet, but where compile names one output at all, it is that one's.
+  const std::set<std::string> named = named_outputs();
+  const bool one = options_.loss.list().size() <= 1 && options_.loss_weights.list().size() <= 1 &&
+                   named.size() <= 1;
+  if (one) outputs_ = make_outputs({named.empty() ? "" : *named.begin()});
+}
+
+std::set<std::string> CompiledModel::named_outputs() const {
+  std::set<std::string> names;
+  for (const auto& entry : options_.loss.named()) names.insert(entry.first);
+  for (const auto& entry : options_.loss_weights.named()) names.insert(entry.first);
+  for (const auto& entry : options_.metrics.named()) names.insert(entry.first);
+  for (const auto& entry : options_.weighted_metrics.named()) names.insert(entry.first);
+  return names;
 }
 
 std::optional<CompiledModel::LossPart> CompiledModel::make_loss(size_t index,
@@ -126,11 +145,6 @@ std::optional<CompiledModel::LossPart> CompiledModel::make_loss(size_t index,
   if (losses.one()) {
     argument = &*losses.one();
   } else if (!losses.list().empty()) {
-    if (losses.list().size() != count) {
-      throw InvalidArgumentError(str("compile got ", losses.list().size(),
-                                     " losses for a model with ", count,
-                                     count == 1 ? " output" : " outputs"));
-    }
     argument = &losses.list()[index];
   } else if (const auto found = find_by_name(losses.named(), name); found != losses.named().end()) {
     argument = &found->second;
@@ -141,7 +155,7 @@ std::optional<CompiledModel::LossPart> CompiledModel::make_loss(size_t index,
   const auto& weights = options_.loss_weights;
   if (weights.one()) {
     part.weight = *weights.one();
-  } else if (index < weights.list().size()) {
+  } else if (!weights.list().empty()) {
     part.weight = weights.list()[index];
   } else if (const auto found = find_by_name(weights.named(), name);
              found != weights.named().end()) {
@@ -191,7 +205,6 @@ void CompiledModel::check_names(const std::vector<std::string>& names) const {
       throw_unknown_name(str("output (compile got ", what, " for it)"), name, {known, known});
     }
   };
-  if (names.size() == 1) return;  // which nobody needs to name
   check(options_.loss.named(), "a loss");
   check(options_.loss_weights.named(), "a loss weight");
   check(options_.metrics.named(), "metrics");
@@ -200,7 +213,7 @@ void CompiledModel::check_names(const std::vector<std::string>& names) const {
 
 std::vector<CompiledModel::Output> CompiledModel::make_outputs(
     const std::vector<std::string>& names) const {
-  check_names(names);
+  check_one_each(options_, names.size());
   std::vector<Output> outputs;
   for (size_t i = 0; i < names.size(); ++i) {
     Output output{.name = names[i]};
@@ -216,16 +229,14 @@ const std::vector<CompiledModel::Output>& CompiledModel::bind(const Structure& y
   if (bound_.load(std::memory_order_acquire)) return outputs_;
   const std::lock_guard lock(mutex_);
   if (bound_) return outputs_;
-  const size_t count = y_pred.is_leaf() ? 1 : y_pred.size();
-  if (outputs_.size() != count) {
-    std::vector<std::string> names;
-    if (y_pred.is_dict()) {
-      for (const auto& item : y_pred.items()) names.push_back(item.first);
-    } else {
-      names = count == 1 ? std::vector<std::string>{""} : output_names_(count);
-    }
-    outputs_ = make_outputs(names);
+  std::vector<std::string> names;
+  if (y_pred.is_dict()) {
+    for (const auto& item : y_pred.items()) names.push_back(item.first);
+  } else {
+    names = output_names_(y_pred.is_leaf() ? 1 : y_pred.size());
   }
+  check_names(names);
+  if (outputs_.size() != names.size()) outputs_ = make_outputs(names);
   bound_.store(true, std::memory_order_release);
   return outputs_;
 }

@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -34,7 +35,7 @@ class CompiledModel {
  public:
   using OutputNames = std::function<std::vector<std::string>(size_t count)>;
 
-  // output_names: those of the model, where it has several.
+  // output_names: those of the model.
   // Errors: InvalidArgument (steps_per_execution below 1; an unknown name of an optimizer, loss or metric,
   // with the nearest known one; one metric object for several outputs; two metrics of one name).
   CompiledModel(const keras::CompileOptions& options, OutputNames output_names);
@@ -80,6 +81,8 @@ class CompiledModel {
   // Errors: InvalidArgument (two of one name; one object for several outputs).
   void add_metrics(Output& output, const keras::MetricList& list, bool weighted,
                    size_t count) const;
+  // Those that compile has named.
+  std::set<std::string> named_outputs() const;
   void check_names(const std::vector<std::string>& names) const;
   const std::vector<Output>& bind(const Structure& y_pred);
   // Whether sums and means of their losses are minimized as they are, on one replica.

@@ -75,7 +75,9 @@ keras::Data weighted(const keras::Data& data, const Structure& sample_weight) {
 Logs run_evaluation(const keras::ModelHandle& handle, const keras::Data& data,
                     const keras::EvaluateOptions& options) {
   const auto model = model_of(handle);
-  Training::of(*model).compiled(*model);
+  Training& training = Training::of(*model);
+  training.compiled(*model);
+  const TrainingTurn turn(training.turns, model->name(), "evaluate");
   const auto core = strategy_of(*model);
   const StrategyScope scope(core);
   const InterruptScope interrupts;

@@ -5,7 +5,12 @@
 #include <sys/resource.h>
 
 #include <filesystem>
+#include <fstream>
+#include <functional>
 #include <limits>
+#include <thread>
+#include <utility>
+#include <vector>
 
 #include "cohort/core/files/file_system.h"
 #include "cohort/keras/models.h"
@@ -167,6 +172,29 @@ TEST_F(FitErrors, AFullDiskUnderModelCheckpointIsSaidAndTrainingGoesOn) {
   EXPECT_EQ(all_weights(models::load_model(directory + "/3")), all_weights(model));
 }
 
+TEST_F(FitErrors, AFullDiskUnderLogsIsSaidAndTrainingGoesOn) {
+  std::ofstream(directory + "/log.csv") << std::string(3000, 'x') << '\n';
+  std::optional<FullDisk> full;
+  callbacks::LambdaCallback fills({.on_epoch_begin =
+                                       [&](int64_t epoch) {
+                                         if (epoch == 1) full.emplace();
+                                       },
+                                   .on_train_end = [&](const Logs&) { full.reset(); }});
+  ::testing::internal::CaptureStderr();
+  const History history = model.fit(
+      data.images, data.labels,
+      {.epochs = 3,
+       .verbose = 0,
+       .callbacks = {callbacks::CSVLogger(directory + "/log.csv", {.append = true}),
+                     callbacks::TensorBoard({.log_dir = directory + "/board", .histogram_freq = 1}),
+                     fills}});
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(history.epoch.size(), 3u);
+  EXPECT_THAT(said,
+              AllOf(HasSubstr("CSVLogger: '" + directory + "/log.csv' gets no line of epoch 1"),
+                    HasSubstr("TensorBoard: nothing more is recorded, training goes on")));
+}
+
 FitOptions with_all_files(const std::string& directory) {
   return {.epochs = 2,
           .verbose = 0,
@@ -181,6 +209,73 @@ TEST_F(FitErrors, ASecondRunInTheSameDirectoryReplacesTheFirst) {
   fit(with_all_files(directory));
   EXPECT_EQ(all_weights(models::load_model(directory + "/model")), all_weights(model));
   EXPECT_EQ(model.optimizer().iterations().value().item<int64_t>(), 4);  // it did not resume
+}
+
+TEST_F(FitErrors, ACallbackDoesNotCompileTheModelThatIsTrained) {
+  const History before = model.fit(data.images, data.labels, {.verbose = 0, .shuffle = false});
+  const auto compile_in = [&](callbacks::LambdaFunctions hooks) {
+    return thrown<FailedPreconditionError>(
+        [&] { fit({.verbose = 0, .callbacks = {callbacks::LambdaCallback(std::move(hooks))}}); });
+  };
+  const auto says_when =
+      AllOf(HasSubstr("callback 'LambdaCallback', on_train_batch_end: compile: model '"),
+            HasSubstr("when that has ended, not in a callback"));
+  EXPECT_THAT(compile_in({.on_train_batch_end =
+                              [&](int64_t, const Logs&) { model.compile(class_options()); }}),
+              says_when);
+  model.compile(class_options());  // now it may
+  EXPECT_GT(model.fit(data.images, data.labels, {.verbose = 0})["loss"][0], 0);
+}
+
+TEST_F(FitErrors, OneThreadAtATimeTrainsAModel) {
+  std::vector<std::string> refused;
+  fit({.verbose = 0,
+       .callbacks = {callbacks::LambdaCallback({.on_epoch_end = [&](int64_t, Logs&) {
+         std::thread other([&] {
+           const std::vector<std::function<void()>> calls = {
+               [&] { fit(); }, [&] { model.evaluate(data.images, data.labels, {.verbose = 0}); },
+               [&] { model.train_on_batch(data.images, data.labels); }};
+           for (const auto& call : calls) refused.push_back(thrown<FailedPreconditionError>(call));
+           model.predict(data.images, {.verbose = 0});  // changes nothing
+         });
+         other.join();
+         model.evaluate(data.images, data.labels, {.verbose = 0});  // nor does it wait for itself
+       }})}});
+  ASSERT_EQ(refused.size(), 3u);
+  for (const std::string& text : refused) {
+    EXPECT_THAT(text,
+                AllOf(HasSubstr("model '" + model.name() + "'"), HasSubstr("another thread")));
+  }
+  fit();
+}
+
+TEST_F(FitErrors, APathThatCannotBeUsedIsSaidBeforeTheFirstStep) {
+  std::ofstream(directory + "/file") << "no directory";
+  std::filesystem::create_directories(directory + "/board");
+  std::ofstream(directory + "/board/validation") << "no directory";
+  const std::string file = directory + "/file";
+  const std::vector<std::pair<std::string, callbacks::CallbackArgument>> given = {
+      {"BackupAndRestore", callbacks::BackupAndRestore(file)},
+      {"BackupAndRestore", callbacks::BackupAndRestore(file + "/below")},
+      {"ModelCheckpoint", callbacks::ModelCheckpoint(file)},
+      {"ModelCheckpoint", callbacks::ModelCheckpoint(file + "/{epoch:02d}/model")},
+      {"ModelCheckpoint",
+       callbacks::ModelCheckpoint({.filepath = file + "/w", .save_weights_only = true})},
+      {"CSVLogger", callbacks::CSVLogger(file + "/log.csv")},
+      {"CSVLogger", callbacks::CSVLogger(directory)},
+      {"TensorBoard", callbacks::TensorBoard({.log_dir = file})},
+      {"TensorBoard", callbacks::TensorBoard({.log_dir = directory + "/board"})}};
+  int64_t steps = 0;
+  const callbacks::LambdaCallback counts(
+      {.on_train_batch_end = [&](int64_t, const Logs&) { ++steps; }});
+  for (const auto& [name, callback] : given) {
+    EXPECT_THAT(
+        thrown<Error>([&] {
+          fit({.verbose = 0, .callbacks = {callbacks::LambdaCallback(counts), callback}});
+        }),
+        AllOf(HasSubstr("callback '" + name + "', on_train_begin: "), HasSubstr(directory)));
+  }
+  EXPECT_EQ(steps, 0);
 }
 
 // What another process would hold: the lock of whoever saves there.

@@ -72,6 +72,7 @@ class FitLoop {
   const keras::ModelHandle handle_;
   const std::shared_ptr<keras::Model> model_;
   Training& training_;
+  const TrainingTurn turn_;
   const keras::FitOptions& options_;
   const std::shared_ptr<StrategyCore> core_;
   const StrategyScope scope_;

@@ -143,6 +143,10 @@ TEST(Fit, WeighsClasses) {
   const auto by_class = trained({.verbose = 0, .shuffle = false, .class_weight = {{1, 3.0}}});
   EXPECT_EQ(by_class, trained({.verbose = 0, .shuffle = false, .sample_weight = weights}));
   EXPECT_NE(by_class, trained({.verbose = 0, .shuffle = false}));
+  // Numbers of classes may be of any size, and nothing is made for those between them.
+  EXPECT_EQ(by_class, trained({.verbose = 0,
+                               .shuffle = false,
+                               .class_weight = {{1, 3.0}, {int64_t{1} << 62, 0.5}}}));
 }
 
 TEST(Fit, EvaluatesTheWeightsOfTheEndOfEachEpoch) {

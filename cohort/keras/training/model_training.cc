@@ -36,7 +36,10 @@ Data joined_data(const Data& x, const Structure& y, const char* call) {
 struct OneBatch {
   OneBatch(const std::shared_ptr<Model>& model, std::shared_ptr<const internal::StepFunction> step,
            const Data& data)
-      : core(internal::strategy_of(*model)), scope(core), loop(core, std::move(step)) {
+      : turn(Training::of(*model).turns, model->name(), "a step on one batch"),
+        core(internal::strategy_of(*model)),
+        scope(core),
+        loop(core, std::move(step)) {
     const auto& rows = *data.source().rows();
     const int64_t count = internal::count_rows(rows);
     loop.set_input(internal::make_step_input(
@@ -44,6 +47,7 @@ struct OneBatch {
         {.call = "a step on one batch", .batch_size = std::max<int64_t>(count, 1)}));
     internal::make_variables(model, *loop.input());
   }
+  const internal::TrainingTurn turn;
   const std::shared_ptr<internal::StrategyCore> core;
   const internal::StrategyScope scope;
   internal::StepLoop loop;

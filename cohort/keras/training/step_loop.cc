@@ -11,6 +11,7 @@
 #include "cohort/core/text.h"
 #include "cohort/data/cardinality.h"
 #include "cohort/distribute/strategy_core.h"
+#include "cohort/keras/layers/describe_leaves.h"
 #include "cohort/keras/layers/layer_state.h"
 #include "cohort/keras/layers/symbolic.h"
 #include "cohort/ops/random.h"
@@ -64,11 +65,13 @@ Dataset numbered(const Dataset& dataset) {
   return dataset.scan(at::scalar_tensor(0, at::kLong), number).with_options(sharded_by_rows());
 }
 
-double log_number(const keras::Model& model, const std::string& name, const Tensor& value) {
-  if (value.numel() == 1) return value.item<double>();
+double log_number(const keras::Model& model, const std::string& name, const Structure& value) {
+  const bool is_number =
+      value.is_leaf() && !value.leaf().is_strings() && value.tensor().numel() == 1;
+  if (is_number) return value.tensor().item<double>();
   throw InvalidArgumentError(str("train_step of model '", model.name(), "' returned ",
-                                 describe(value), " under '", name,
-                                 "'; the logs take scalars, such as its mean"));
+                                 value.is_leaf() ? describe_leaves(value) : str(value), " under '",
+                                 name, "'; the logs take scalars, such as its mean"));
 }
 
 }  // namespace
@@ -157,7 +160,7 @@ void StepLogs::read(std::vector<keras::Logs::Entry>& entries) {
     const auto found =
         std::find_if(entries.begin(), entries.end(),
                      [&, key = &name](const auto& one) { return one.first == *key; });
-    const double number = log_number(model_, name, value.tensor());
+    const double number = log_number(model_, name, value);
     if (found == entries.end()) {
       entries.emplace_back(name, number);
     } else {

@@ -21,6 +21,12 @@ Training& Training::of(Model& model) {
 }
 
 void Training::compile(const keras::CompileOptions& options, const Model& model) {
+  if (turns.are_taken()) {
+    throw FailedPreconditionError(
+        str("compile: model ", quoted(model.name()),
+            " is trained or evaluated at this moment, by this thread or another; call compile when "
+            "that has ended, not in a callback"));
+  }
   compiled_ = std::make_shared<CompiledModel>(
       options, [&model](size_t count) { return model.output_names(count); });
   stop = false;

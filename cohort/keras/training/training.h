@@ -10,6 +10,7 @@
 #include "cohort/distribute/step_runner.h"
 #include "cohort/keras/model.h"
 #include "cohort/keras/training/compiled_model.h"
+#include "cohort/keras/training/training_turn.h"
 
 namespace cohort::internal {
 
@@ -23,6 +24,7 @@ class Training {
  public:
   static Training& of(keras::Model& model);
 
+  // Errors: also FailedPrecondition (fit, evaluate or a step is under way: their numbers would be lost).
   void compile(const keras::CompileOptions& options, const keras::Model& model);
   // Errors: FailedPrecondition (not compiled; names the model).
   CompiledModel& compiled(const keras::Model& model) const;
@@ -39,6 +41,7 @@ class Training {
   static std::shared_ptr<const StepFunction> predict_step(std::shared_ptr<keras::Model> model,
                                                           bool with_index);
 
+  TrainingTurns turns;
   bool stop = false;
   FitState* fit = nullptr;  // while fit runs
 

@@ -27,6 +27,32 @@ internal::CoordinatorCore& existing(const std::shared_ptr<internal::CoordinatorC
       "this ClusterCoordinator was moved from; use the object that it was moved to");
 }
 
+// Errors: InvalidArgument (they cannot be added up to what all shards have).
+void check_totals(const Structure& first, const Structure& own, size_t shard,
+                  const std::string& function) {
+  const std::string what = str("sum_over_shards: the totals that '", function, "' returned ");
+  const auto difference = first.first_difference(own);
+  if (difference) {
+    throw InvalidArgumentError(str(what, "for shards 0 (here) and ", shard,
+                                   " (there) differ in form at ", *difference,
+                                   "; return the same form for each shard"));
+  }
+  const std::vector<Leaf> expected = first.flatten(), leaves = own.flatten();
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    if (leaves[i].is_strings() || leaves[i].tensor().scalar_type() == at::kBool) {
+      throw InvalidArgumentError(str(what, "for shard ", shard, " hold ",
+                                     leaves[i].is_strings() ? "strings" : "truth values",
+                                     ", which cannot be added up; return numbers"));
+    }
+    if (leaves[i].sizes() != expected[i].sizes()) {
+      throw InvalidArgumentError(str(what, "hold ", internal::describe(expected[i].tensor()),
+                                     " for shard 0 where they hold ",
+                                     internal::describe(leaves[i].tensor()), " for shard ", shard,
+                                     "; return the same shapes for each shard"));
+    }
+  }
+}
+
 // Of the strategy's, or of a new one with these options.
 std::shared_ptr<internal::CoordinatorCore> coordinator_of(
     const ParameterServerStrategy& strategy, const ClusterCoordinatorOptions& options) {
@@ -175,7 +201,11 @@ Structure ClusterCoordinator::sum_over_shards(const WorkerFunction& function,
     values.push_back(schedule(function, shard, num_shards));
   }
   join();
-  return map_structures(fetch(values), [](const std::vector<Leaf>& leaves) -> Leaf {
+  const std::vector<Structure> totals = fetch(values);
+  for (size_t shard = 0; shard < totals.size(); ++shard) {
+    check_totals(totals[0], totals[shard], shard, function.name());
+  }
+  return map_structures(totals, [](const std::vector<Leaf>& leaves) -> Leaf {
     Tensor sum = leaves[0].tensor();
     for (size_t i = 1; i < leaves.size(); ++i) sum = sum + leaves[i].tensor();
     return sum;

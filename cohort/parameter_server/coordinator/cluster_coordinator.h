@@ -235,7 +235,8 @@ class COHORT_API ClusterCoordinator {
   // shard and how many there are (Dataset::shard), and returns that shard's totals, as a structure of
   // numbers. Each shard's come back with its closure and count once, however often it runs. Returns their
   // sums. `num_shards`: some for each worker, so that a lost one costs little.
-  // Waits. Errors: those of join; InvalidArgument (no shards; totals of different forms).
+  // Waits. Errors: those of join; InvalidArgument (no shards; totals of different forms or shapes, or that
+  // are no numbers: names the function and the shard).
   Structure sum_over_shards(const WorkerFunction& function, int64_t num_shards) const;
 
   Structure fetch(const RemoteValue& value) const { return value.fetch(); }

@@ -17,6 +17,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/files/simulated_file_system.h"
 #include "cohort/core/monitoring.h"
+#include "cohort/core/string_tensor.h"
 #include "cohort/core/testing_errors.h"
 #include "cohort/parameter_server/coordinator/coordinator_core.h"
 #include "cohort/parameter_server/parameter_server_core.h"
@@ -384,6 +385,56 @@ TEST(ClusterCoordinator, SumsOfShardsAreExactAlsoWhenAWorkerDies) {
   EXPECT_EQ(totals["sum"].tensor().item<int64_t>(), 499500);
   EXPECT_GE(runs, 16);
   EXPECT_THROW(coordinator.sum_over_shards(evaluate, 0), InvalidArgumentError);
+}
+
+// Its number says something else to the workers, or nothing.
+TEST(ClusterCoordinator, TakesInputsOfItsOwnOnly) {
+  const TestingCluster cluster(1, 1), other_cluster(1, 1);
+  const ParameterServerStrategy strategy(cluster.resolver()), other(other_cluster.resolver());
+  const auto range = [](const ClusterCoordinator& coordinator) {
+    return coordinator.create_per_worker_dataset([] { return Dataset::range(9); }).iterator();
+  };
+  std::optional<ClusterCoordinator> coordinator(strategy);
+  const ClusterCoordinator of_other(other);
+  const auto iterator = range(*coordinator);
+  const auto value =
+      coordinator->create_per_worker_value(strategy.function("two", [] { return 2; }));
+  const auto next = [](DistributedIterator& it) { return it.get_next().value(0); };
+  const auto says_whose = HasSubstr("that another ClusterCoordinator has made");
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { of_other.schedule(next, iterator); }), says_whose);
+  EXPECT_THAT(
+      thrown<InvalidArgumentError>([&] { of_other.schedule([](int64_t x) { return x; }, value); }),
+      says_whose);
+  of_other.join();
+  coordinator.reset();
+  coordinator.emplace(strategy);
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { coordinator->schedule(next, iterator); }),
+              says_whose);
+  coordinator->schedule(next, range(*coordinator)).fetch();
+}
+
+TEST(ClusterCoordinator, TotalsOfShardsThatDoNotAddUpAreRefused) {
+  const TestingCluster cluster(1, 1);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  const ClusterCoordinator coordinator(strategy);
+  const auto refused = [&](const std::string& name, const Structure& first,
+                           const Structure& other) {
+    const auto function =
+        strategy.function(name, [=](int64_t shard, int64_t) { return shard == 0 ? first : other; });
+    return thrown<InvalidArgumentError>([&] { coordinator.sum_over_shards(function, 2); });
+  };
+  const Structure one(at::ones({}));
+  EXPECT_THAT(refused("forms", dict({{"a", one}}), dict({{"b", one}})),
+              AllOf(StartsWith("sum_over_shards: the totals that 'forms' returned for shards 0"),
+                    HasSubstr("differ in form at")));
+  EXPECT_THAT(
+      refused("shapes", Structure(at::ones({2})), Structure(at::ones({1}))),
+      AllOf(StartsWith("sum_over_shards: the totals that 'shapes' returned hold float32 [2]"),
+            HasSubstr("float32 [1] for shard 1")));
+  EXPECT_THAT(
+      refused("truths", Structure(at::ones({}, at::kBool)), one),
+      AllOf(HasSubstr("'truths' returned for shard 0 hold truth values"), HasSubstr("numbers")));
+  EXPECT_THAT(refused("strings", one, Structure(StringTensor({"a"}))), HasSubstr("'strings'"));
 }
 
 }  // namespace

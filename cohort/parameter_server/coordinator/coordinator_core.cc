@@ -199,13 +199,14 @@ std::shared_ptr<RemoteResult> CoordinatorCore::schedule(const std::string& funct
   auto closure = std::make_shared<Closure>();
   closure->function = function;
   closure->holds = inputs;
-  for (const InputHandlePtr& input : inputs) closure->inputs.push_back(input->id());
+  for (const InputHandlePtr& input : inputs) closure->inputs.push_back(own_input(input, function));
   const auto result = closure->result;
   for (size_t i = 0; i < arguments.size(); ++i) {
     const InputHandlePtr& of_worker = arguments[i].of_worker;
     if (of_worker == nullptr) continue;
     const bool is_only = arguments.size() == 1;
-    closure->values.push_back({is_only ? WorkerValue::kOnlyArgument : i, of_worker->id()});
+    closure->values.push_back(
+        {is_only ? WorkerValue::kOnlyArgument : i, own_input(of_worker, function)});
     closure->holds.push_back(of_worker);
   }
   closure->awaits_arguments = !are_there(arguments);
@@ -241,6 +242,16 @@ std::shared_ptr<RemoteResult> CoordinatorCore::schedule(const std::string& funct
   return result;
 }
 
+// Workers would look for it in vain, since each coordinator counts its own.
+uint64_t CoordinatorCore::own_input(const InputHandlePtr& input,
+                                    const std::string& function) const {
+  if (input->is_made_by(weak_from_this())) return input->id();
+  throw InvalidArgumentError(str(
+      "schedule: '", function,
+      "' takes an iterator, or a value of each worker, that another ClusterCoordinator has made, "
+      "or an earlier one of this strategy; make it with this coordinator"));
+}
+
 InputHandlePtr CoordinatorCore::make_input(const std::string& function, InputKind kind) {
   start();
   Input input;
@@ -261,12 +272,13 @@ InputHandlePtr CoordinatorCore::make_input(const std::string& function, InputKin
   }
   for (const auto& [worker, session] : asked) send_inputs(worker, session, {input});
   if (is_first) drop_inputs_later();
-  return std::make_shared<InputHandle>(input.id, [weak = weak_from_this()](uint64_t id) {
+  const auto let_go = [weak = weak_from_this()](uint64_t id) {
     const auto self = weak.lock();
     if (self == nullptr) return;
     const std::lock_guard lock(self->unheld_mutex_);
     self->unheld_.push_back(id);
-  });
+  };
+  return std::make_shared<InputHandle>(input.id, weak_from_this(), let_go);
 }
 
 // Handles end with any lock held, so that they cannot tell workers themselves.

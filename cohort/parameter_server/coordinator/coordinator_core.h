@@ -68,6 +68,7 @@ class CoordinatorCore : public std::enable_shared_from_this<CoordinatorCore> {
     std::shared_ptr<RemoteResult> result = nullptr;  // not null: instead of the value
     InputHandlePtr of_worker = nullptr;  // not null: instead, a value that make_input made
   };
+  // Errors: those of ClosureQueue::put; InvalidArgument (an input of another coordinator).
   std::shared_ptr<RemoteResult> schedule(const std::string& function,
                                          const std::vector<InputHandlePtr>& inputs,
                                          std::vector<Argument> arguments);
@@ -128,6 +129,8 @@ class CoordinatorCore : public std::enable_shared_from_this<CoordinatorCore> {
   void record_summaries(const Counted& since);
   // Tells the workers what nobody holds any more, now and then while there are inputs.
   void drop_inputs_later();
+  // Its number. Errors: InvalidArgument (another coordinator has made it; names the function).
+  uint64_t own_input(const InputHandlePtr& input, const std::string& function) const;
   // Returns whether there are inputs that somebody holds.
   bool drop_inputs();
   void feed_hungry(size_t closures);

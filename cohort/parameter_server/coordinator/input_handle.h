@@ -11,17 +11,22 @@ namespace cohort::internal {
 // With the last one of a number the workers let go of it. Thread safety: any thread.
 class InputHandle {
  public:
-  // `let_go` must not wait, and may be called with any lock held.
-  InputHandle(uint64_t id, std::function<void(uint64_t id)> let_go)
-      : id_(id), let_go_(std::move(let_go)) {}
+  // maker: the coordinator whose workers know the number. `let_go` must not wait, and may be called with
+  // any lock held.
+  InputHandle(uint64_t id, std::weak_ptr<const void> maker, std::function<void(uint64_t id)> let_go)
+      : id_(id), maker_(std::move(maker)), let_go_(std::move(let_go)) {}
   ~InputHandle() { let_go_(id_); }
   InputHandle(const InputHandle&) = delete;
   InputHandle& operator=(const InputHandle&) = delete;
 
   uint64_t id() const { return id_; }
+  bool is_made_by(const std::weak_ptr<const void>& coordinator) const {
+    return !maker_.owner_before(coordinator) && !coordinator.owner_before(maker_);
+  }
 
  private:
   const uint64_t id_;
+  const std::weak_ptr<const void> maker_;
   const std::function<void(uint64_t id)> let_go_;
 };
 

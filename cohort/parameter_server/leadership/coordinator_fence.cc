@@ -58,9 +58,14 @@ void CoordinatorFence::leave() const {
   changed_.notify_all();
 }
 
-void CoordinatorFence::take(int64_t generation, uint64_t incarnation, SessionId session) {
+void CoordinatorFence::take(int64_t generation, uint64_t incarnation, SessionId session,
+                            const LeaderOrigin& origin) {
   std::unique_lock lock = close();
   try {
+    if (origin.program != 0 && origin.program == origin_.program && origin.made < origin_.made) {
+      throw_fenced(str("a strategy that this program has made later has taken ", self_),
+                   kSuperseded);
+    }
     const bool again = generation == generation_ && incarnation == incarnation_;
     if (generation <= generation_ && !again) {
       throw_fenced(str("a coordinator of generation ", generation, " cannot take ", self_));
@@ -68,6 +73,7 @@ void CoordinatorFence::take(int64_t generation, uint64_t incarnation, SessionId 
     if (!again) {
       generation_ = generation;
       incarnation_ = incarnation;
+      origin_ = origin;
       lowest_.clear();
       if (handler_) handler_(generation);
     }
@@ -88,10 +94,10 @@ void CoordinatorFence::refuse(const std::string& what) const {
   throw_fenced(what);
 }
 
-void CoordinatorFence::throw_fenced(const std::string& what) const {
+void CoordinatorFence::throw_fenced(const std::string& what, const char* phase) const {
   std::rethrow_exception(rpc::make_error(
       Code::kAborted, str("fenced, generation ", generation_, ": ", what), to_string(self_),
-      {.peer = to_string(self_), .generation = generation_, .phase = kFenced}));
+      {.peer = to_string(self_), .generation = generation_, .phase = phase}));
 }
 
 void CoordinatorFence::require_taken() const {

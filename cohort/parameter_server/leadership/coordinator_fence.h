@@ -25,6 +25,15 @@ inline constexpr char kFenced[] = "fenced";
 // Of a task that no coordinator has taken since it was started: what it had before is gone.
 inline constexpr char kStartedAgain[] = "started again";
 
+// Of a coordinator whose program has used a strategy here that it had made later.
+inline constexpr char kSuperseded[] = "superseded";
+
+// Which strategy leads. Programs of tests make several, one after the other.
+struct LeaderOrigin {
+  uint64_t program = 0;  // random, of each process; 0: not known
+  uint64_t made = 0;     // the how manieth strategy of the program
+};
+
 using SessionId = uint64_t;
 inline constexpr int kSessionNumberBits = 32;
 constexpr SessionId session_id(int64_t generation, uint64_t number) {
@@ -53,8 +62,9 @@ class CoordinatorFence {
   // The coordinator of `incarnation` takes this task. `session`: a worker's; others have none.
   // Again by the same coordinator it only renews the session.
   // Errors: Aborted (a coordinator of this generation or a later one has it; detail.generation is
-  // that one's).
-  void take(int64_t generation, uint64_t incarnation, SessionId session = 0);
+  // that one's; or one of a later strategy of the same program, then detail.phase is kSuperseded).
+  void take(int64_t generation, uint64_t incarnation, SessionId session = 0,
+            const LeaderOrigin& origin = {});
 
   // 0: nobody has taken this task.
   int64_t generation() const;
@@ -91,7 +101,7 @@ class CoordinatorFence {
 
  private:
   [[noreturn]] void refuse(const std::string& what) const;
-  [[noreturn]] void throw_fenced(const std::string& what) const;
+  [[noreturn]] void throw_fenced(const std::string& what, const char* phase = kFenced) const;
   void require_taken() const;
   // Waits until nobody has a pass, and lets nobody in meanwhile.
   std::unique_lock<std::mutex> close();
@@ -105,6 +115,7 @@ class CoordinatorFence {
   int closing_ = 0;  // threads that wait for passes to end
   int64_t generation_ = 0;
   uint64_t incarnation_ = 0;
+  LeaderOrigin origin_;
   SessionId session_ = 0;
   std::map<int, SessionId> lowest_;  // by worker
   mutable int64_t refused_ = 0;

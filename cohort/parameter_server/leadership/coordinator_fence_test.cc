@@ -65,6 +65,29 @@ TEST(CoordinatorFence, ALaterCoordinatorFencesTheEarlierOne) {
   fence.check_generation(3);
 }
 
+TEST(CoordinatorFence, AnEarlierStrategyOfTheSameProgramDoesNotTakeATaskBack) {
+  CoordinatorFence fence({"ps", 0});
+  fence.take(1, 11, 0, {.program = 5, .made = 2});
+  try {
+    fence.take(2, 22, 0, {.program = 5, .made = 1});
+    ADD_FAILURE();
+  } catch (const AbortedError& error) {
+    ASSERT_NE(error_detail(error), nullptr);
+    EXPECT_EQ(error_detail(error)->phase, kSuperseded);
+  }
+  EXPECT_EQ(fence.generation(), 1);
+  // A program that was started again begins to count anew.
+  fence.take(2, 33, 0, {.program = 6, .made = 1});
+  EXPECT_EQ(fence.generation(), 2);
+}
+
+TEST(CoordinatorFence, AClaimSaysWhoseItIs) {
+  const LeaderClaim claim = decode_leader_claim(
+      encode(LeaderClaim{.generation = 3, .origin = {.program = uint64_t{1} << 63, .made = 7}}));
+  EXPECT_EQ(claim.origin.program, uint64_t{1} << 63);
+  EXPECT_EQ(claim.origin.made, 7u);
+}
+
 TEST(CoordinatorFence, AWorkerThatWasLostChangesNothingAnyMore) {
   CoordinatorFence fence({"ps", 0});
   fence.take(2, 5);

@@ -21,6 +21,7 @@ int64_t generation_in(uint64_t number) {
 rpc::Message encode(const LeaderClaim& claim) {
   WireWriter out;
   out.varint(1, static_cast<uint64_t>(claim.generation)).varint(2, claim.session);
+  out.varint(3, claim.origin.program).varint(4, claim.origin.made);
   return {.control = out.str()};
 }
 
@@ -30,6 +31,8 @@ LeaderClaim decode_leader_claim(const rpc::Message& message) {
   while (in.next()) {
     if (in.field() == 1) claim.generation = generation_in(in.varint());
     if (in.field() == 2) claim.session = in.varint();
+    if (in.field() == 3) claim.origin.program = in.varint();
+    if (in.field() == 4) claim.origin.made = in.varint();
   }
   return claim;
 }

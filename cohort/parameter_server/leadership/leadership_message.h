@@ -16,6 +16,7 @@ inline constexpr std::chrono::seconds kAttendance{60};
 struct LeaderClaim {
   int64_t generation = 0;
   SessionId session = 0;  // for a worker
+  LeaderOrigin origin = {};
 };
 
 // From here on what `worker` sends in sessions below is refused.

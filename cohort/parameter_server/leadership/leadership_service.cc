@@ -99,7 +99,7 @@ void LeadershipService::handle(size_t method, std::unique_ptr<rpc::Call> call) {
   }
   const LeaderClaim claim = decode_leader_claim(call->request());
   if (method == kTake) {
-    fence_->take(claim.generation, call->caller().incarnation, claim.session);
+    fence_->take(claim.generation, call->caller().incarnation, claim.session, claim.origin);
     attendance_->end_others(claim.generation);
     return call->reply({.control = ""});
   }
