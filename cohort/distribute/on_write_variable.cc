@@ -91,9 +91,10 @@ void OnWriteVariable::assign_in_replica(ReplicaContext& replica, AssignOp op, co
       }
       values.push_back(frame.value);
     }
+    const std::string call = call_of_tasks(assign_name(op));
     Tensor aggregate = aggregation == VariableAggregation::ONLY_FIRST_REPLICA
-                           ? core()->value_of_first_replica(values)
-                           : core()->sum_over_replicas(values);
+                           ? core()->value_of_first_replica(values, call)
+                           : core()->sum_over_replicas(values, call);
     if (aggregation == VariableAggregation::MEAN)
       aggregate = aggregate / core()->num_replicas_in_sync();
     write_everywhere(op, aggregate);
@@ -153,8 +154,9 @@ void OnWriteVariable::scatter_in_replica(ReplicaContext& replica, ScatterOp op,
       values.push_back(frame.slices->values.narrow(0, 0, rows));
       indices.push_back(frame.slices->indices.narrow(0, 0, rows));
     }
-    IndexedSlices together = {core()->gather_over_replicas(values, 0),
-                              core()->gather_over_replicas(indices, 0)};
+    const std::string call = call_of_tasks(scatter_name(op));
+    IndexedSlices together = {core()->gather_over_replicas(values, 0, call),
+                              core()->gather_over_replicas(indices, 0, call)};
     if (aggregation == VariableAggregation::MEAN) {
       together.values = together.values / core()->num_replicas_in_sync();
     }

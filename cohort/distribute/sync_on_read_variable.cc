@@ -41,13 +41,14 @@ Tensor SyncOnReadVariable::aggregate() const {
   if (core()->num_replicas_in_sync() == 1) return leaf(0);
   std::vector<Tensor> components;
   for (size_t i = 0; i < num_components(); ++i) components.push_back(component(i));
+  const std::string call = call_of_tasks("read");
   switch (options().aggregation) {
     case VariableAggregation::SUM:
-      return core()->sum_over_replicas(components);
+      return core()->sum_over_replicas(components, call);
     case VariableAggregation::MEAN:
-      return core()->sum_over_replicas(components) / core()->num_replicas_in_sync();
+      return core()->sum_over_replicas(components, call) / core()->num_replicas_in_sync();
     case VariableAggregation::ONLY_FIRST_REPLICA:
-      return core()->value_of_first_replica(components);
+      return core()->value_of_first_replica(components, call);
     case VariableAggregation::NONE:
       break;
   }
