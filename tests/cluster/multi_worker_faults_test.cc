@@ -18,6 +18,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Lt;
+using ::testing::Not;
 using testing::TaskOutcome;
 
 // Worker 1 throws in its third step.
@@ -97,6 +98,20 @@ std::string end_early(const Arguments&) {
   const MultiWorkerMirroredStrategy strategy = make_strategy();
   for (int i = 0; i < (strategy.worker_id() == 1 ? 3 : 10); ++i) {
     strategy.run([&](ReplicaContext& context) {
+      return context.all_reduce(ReduceOp::SUM, at::full({3}, 1.0));
+    });
+  }
+  return "done";
+}
+
+// Worker 1 calls exit() in a step, or between two. Arguments: "in" or "between".
+std::string exit_early(const Arguments& arguments) {
+  const MultiWorkerMirroredStrategy strategy = make_strategy();
+  for (int i = 0; i < 10; ++i) {
+    const bool exits = i == 2 && strategy.worker_id() == 1;
+    if (exits && arguments.at(0) == "between") std::exit(0);
+    strategy.run([&](ReplicaContext& context) {
+      if (exits) std::exit(0);
       return context.all_reduce(ReduceOp::SUM, at::full({3}, 1.0));
     });
   }
@@ -244,6 +259,18 @@ TEST_F(MultiWorker, AWorkerThatEndsEarlyIsNamed) {
   EXPECT_EQ(outcomes[1].value, "done") << outcomes[1].error;
 }
 
+TEST_F(MultiWorker, AWorkerThatExitsIsNamed) {
+  for (const char* place : {"in", "between"}) {
+    MultiProcessRunner runner(workers(2, "exit_early", {place}));
+    runner.start();
+    const auto outcomes = runner.wait_all();
+    EXPECT_EQ(outcomes[0].code, Code::kUnavailable) << outcomes[0].error;
+    EXPECT_THAT(outcomes[0].error,
+                AllOf(HasSubstr("/job:worker/task:1 has ended before its strategy"),
+                      Not(HasSubstr("/job:worker/task:0 has given up"))));
+  }
+}
+
 TEST_F(MultiWorker, OtherClusterSpecsAreRefused) {
   MultiProcessRunner runner(workers(2, "disagree"));
   runner.start();
@@ -299,6 +326,7 @@ int main(int argc, char** argv) {
                    {"run_out_of_memory", run_out_of_memory},
                    {"throw_outside", throw_outside},
                    {"end_early", end_early},
+                   {"exit_early", exit_early},
                    {"disagree", disagree},
                    {"compute_differently", compute_differently},
                    {"survive", survive}});
