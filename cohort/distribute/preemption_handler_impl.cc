@@ -114,10 +114,10 @@ void PreemptionHandlerImpl::stop_here() {
 }
 
 void PreemptionHandlerImpl::save() {
-  const std::optional<std::string> path = manager_.save({.check_interval = false});
-  log_info("this machine will be taken away: saved ",
-           path ? "'" + *path + "'" : "nothing new since the latest checkpoint", " after call ",
-           calls_->value());
+  std::optional<std::string> path = manager_.save({.check_interval = false});
+  // The function has saved after its step by itself, when its call was not counted yet.
+  if (!path) path = manager_.checkpoint().write(manager_.latest_checkpoint().value());
+  log_info("this machine will be taken away: saved '", *path, "' after call ", calls_->value());
 }
 
 void PreemptionHandlerImpl::leave() {

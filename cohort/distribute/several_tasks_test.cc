@@ -263,7 +263,7 @@ TEST(SeveralTasksVariables, AnotherOneThanOthersUseIsAnErrorOnAll) {
         scope.close();
         strategy.run([&] {
           const Variable& own = task == 0 ? a : b;
-          if (scatters) return own.scatter_add({at::ones({1}), at::zeros({1}, int64), {2}});
+          if (scatters) return own.scatter_add({at::ones({1}), at::zeros({1}, int64)});
           own.assign_add(at::ones({2}));
         });
       });
@@ -469,6 +469,37 @@ TEST(SeveralTasksInput, ShufflesWithoutASeedAreOneOrderThatTasksDivide) {
   std::sort(all.begin(), all.end());
   for (int64_t i = 0; i < 24; ++i) EXPECT_EQ(all.at(static_cast<size_t>(i)), i);
   EXPECT_THAT(explained[1], HasSubstr("shuffle(buffer_size=24, seed=agreed)"));
+}
+
+// Of other sizes, batches, elements or policies.
+TEST(SeveralTasksInput, DatasetsThatDifferAreAnErrorOnAll) {
+  const auto with_policy = [](const Dataset& dataset, data::AutoShardPolicy policy) {
+    data::Options options;
+    options.experimental_distribute.auto_shard_policy = policy;
+    return dataset.with_options(options);
+  };
+  const Dataset range = Dataset::range(12).batch(4);
+  const Dataset tensors = Dataset::from_tensors(at::ones({4, 2}));
+  const struct {
+    Dataset first, second;
+    const char* said[2];
+  } kCases[] = {
+      {range, Dataset::range(16).batch(4), {"cardinality 3", "cardinality 4"}},
+      {range, Dataset::range(12).batch(2), {"cardinality 3", "cardinality 6"}},
+      {tensors, Dataset::from_tensors(at::ones({4, 2}, float64)), {"float32", "float64"}},
+      {range, with_policy(range, data::AutoShardPolicy::OFF), {"AUTO, card", "::OFF"}},
+  };
+  run_all_tasks(2, 1, [&](const Strategy& strategy, int task) {
+    for (const auto& one : kCases) {
+      EXPECT_THAT(
+          [&] { strategy.experimental_distribute_dataset(task == 0 ? one.first : one.second); },
+          ::testing::ThrowsMessage<FailedPreconditionError>(
+              ::testing::AllOf(HasSubstr("experimental_distribute_dataset"), HasSubstr(one.said[0]),
+                               HasSubstr(one.said[1]))));
+    }
+    const Dataset own = Dataset::range(task == 0 ? 4 : 8).batch(2);
+    strategy.experimental_distribute_dataset(with_policy(own, data::AutoShardPolicy::OFF));
+  });
 }
 
 TEST(SeveralTasksInput, ATaskWithoutDataGoesOnWithEmptyBatches) {
