@@ -8,6 +8,7 @@
 #include <csignal>
 #include <cstdint>
 #include <mutex>
+#include <utility>
 
 namespace cohort::internal {
 namespace {
@@ -40,6 +41,7 @@ std::atomic<int> termination_watches{0};
 
 std::mutex watch_mutex;  // guards what follows
 int signal_watches = 0;
+bool is_termination_answered = false;
 
 extern "C" void cohort_note_signal(int number) {
   const int saved_errno = errno;
@@ -99,10 +101,16 @@ TerminationWatch::TerminationWatch() {
 TerminationWatch::~TerminationWatch() {
   const std::lock_guard lock(watch_mutex);
   sigterm.remove();
-  if (--termination_watches == 0) termination.clear();
+  if (--termination_watches > 0 || !std::exchange(is_termination_answered, false)) return;
+  termination.clear();
 }
 
 int TerminationWatch::descriptor() const { return termination.event.load(); }
 bool TerminationWatch::has_come() const { return termination.signal.load() != 0; }
+
+void TerminationWatch::answer() {
+  const std::lock_guard lock(watch_mutex);
+  is_termination_answered = true;
+}
 
 }  // namespace cohort::internal

@@ -20,7 +20,8 @@ class SignalWatch {
 };
 
 // While any of them lives, SIGTERM is theirs: SignalWatches do not see it, so that a task which saves
-// before it ends is not stopped by its own server meanwhile. Thread safety: any thread.
+// before it ends is not stopped by its own server meanwhile. One that nobody has answered stays for
+// the next watch: the machine is going away all the same. Thread safety: any thread.
 class TerminationWatch {
  public:
   TerminationWatch();
@@ -31,6 +32,8 @@ class TerminationWatch {
   // Readable once SIGTERM has come; nobody reads from it.
   int descriptor() const;
   bool has_come() const;
+  // What had to be done has been done: a later watch does not see the signal.
+  void answer();
 };
 
 }  // namespace cohort::internal

@@ -26,7 +26,8 @@ TEST(SignalWatch, NotesTheFirstSignal) {
 TEST(TerminationWatch, HasSigtermToItself) {
   const SignalWatch any;
   {
-    const TerminationWatch own, another;
+    TerminationWatch own;
+    const TerminationWatch another;
     ::raise(SIGTERM);
     ::raise(SIGTERM);
     EXPECT_TRUE(own.has_come());
@@ -36,8 +37,31 @@ TEST(TerminationWatch, HasSigtermToItself) {
     EXPECT_FALSE(is_readable(any.descriptor()));
     ::raise(SIGINT);
     EXPECT_EQ(any.signal(), SIGINT);
+    own.answer();
   }
   EXPECT_FALSE(TerminationWatch().has_come());
+}
+
+TEST(TerminationWatch, KeepsWhatNobodyHasAnsweredForTheNext) {
+  {
+    const TerminationWatch own;
+    ::raise(SIGTERM);
+  }
+  TerminationWatch next;
+  EXPECT_TRUE(next.has_come());
+  EXPECT_TRUE(is_readable(next.descriptor()));
+  next.answer();
+}
+
+TEST(TerminationWatch, AnswersNothingInAdvance) {
+  TerminationWatch().answer();
+  {
+    const TerminationWatch own;
+    ::raise(SIGTERM);
+  }
+  TerminationWatch next;
+  EXPECT_TRUE(next.has_come());
+  next.answer();
 }
 
 TEST(TerminationWatch, LeavesSigtermToOthersAtItsEnd) {

@@ -53,6 +53,7 @@ void Communicator::gather_bytes(std::span<const char> mine, GatheredBytes& all,
 
 std::exception_ptr given_up(const std::string& task, const std::exception_ptr& reason) {
   const internal::ErrorRecord record = internal::record_error(reason);
+  if (!record.task.empty() && record.task != task) return reason;
   return internal::make_error(record.code, internal::str(task, " has given up: ", record.message),
                               record.task);
 }

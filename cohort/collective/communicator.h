@@ -131,15 +131,16 @@ class Communicator {
                             const CallOptions& options);
 
   // Ends the work of the group: waiting calls, here and on the other tasks, and all later calls
-  // fail with an error of `reason`'s class that names this task and says what `reason` says. Only
-  // the first call of a group has an effect.
+  // fail with an error of `reason`'s class that names this task, or the one that `reason` names, and
+  // says what `reason` says. Only the first call of a group has an effect.
   virtual void abort(const std::exception_ptr& reason) noexcept = 0;
 };
 
 // A finished Work, for backends whose calls return when they are done.
 std::unique_ptr<Work> done_work();
 
-// The error that the group gets when `task` gives up for this reason: of the reason's class.
+// The error that the group gets when `task` gives up for this reason: of the reason's class. The reason
+// itself where another task's fault is what it says.
 std::exception_ptr given_up(const std::string& task, const std::exception_ptr& reason);
 
 // These make the call and wait for it.

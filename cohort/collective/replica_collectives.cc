@@ -49,10 +49,11 @@ void add_own_slice(std::span<void* const> operands, int rank) {
 }
 
 // Of another name than that of dense values, with which it cannot meet.
-Tensor all_reduce_sparse(SyncGroup& group, int local_replica, const Tensor& value) {
+Tensor all_reduce_sparse(SyncGroup& group, int local_replica, const Tensor& value,
+                         const char* what) {
   Operand mine{value.detach(), {}};
   group.meet(local_replica, "all_reduce of a sparse value", &mine, [&](std::span<void* const> all) {
-    const Tensor sum = sum_sparse(group, values_of(all));
+    const Tensor sum = sum_sparse(group, values_of(all), what);
     for (void* one : all) static_cast<Operand*>(one)->result = sum.clone();
   });
   return mine.result.to(value.device());
@@ -96,7 +97,9 @@ void check_can_concat(at::ArrayRef<Tensor> values, int64_t axis) {
 
 Tensor all_reduce_sum(SyncGroup& group, int local_replica, const Tensor& value, const char* what) {
   if (group.view()->num_replicas() == 1) return value.detach().clone();
-  if (value.layout() == at::kSparse) return all_reduce_sparse(group, local_replica, value);
+  if (value.layout() == at::kSparse) {
+    return all_reduce_sparse(group, local_replica, value, what);
+  }
   Operand mine;
   mine.value = value.detach().to(at::kCPU).contiguous();
   if (group.threads().size() == 1) {
@@ -123,7 +126,7 @@ Tensor all_reduce_sum(SyncGroup& group, int local_replica, const Tensor& value, 
   return mine.result.to(value.device());
 }
 
-Tensor sum_sparse(SyncGroup& group, at::ArrayRef<Tensor> local_values) {
+Tensor sum_sparse(SyncGroup& group, at::ArrayRef<Tensor> local_values, std::string_view what) {
   std::vector<Tensor> indices, values;
   check_same_shape(local_values, group.view()->first_replica());
   for (const Tensor& value : local_values) {
@@ -135,8 +138,13 @@ Tensor sum_sparse(SyncGroup& group, at::ArrayRef<Tensor> local_values) {
     indices.push_back(value._indices().to(at::kCPU));
     values.push_back(value._values().to(at::kCPU));
   }
-  indices = all_replicas_values(group, indices, "reduce of sparse indices");
-  values = all_replicas_values(group, values, "reduce of sparse values");
+  // What is sent are parts of the value, whose own shape and dtype say nothing of the others' value.
+  const std::string name = group.spans_tasks()
+                               ? str(what, " of rows of ", describe(local_values[0]), " with ",
+                                     local_values[0].sparse_dim(), " sparse dimensions")
+                               : std::string();
+  indices = all_replicas_values(group, indices, name);
+  values = all_replicas_values(group, values, name);
   return at::_sparse_coo_tensor_unsafe(at::cat(indices, 1), at::cat(values, 0),
                                        local_values[0].sizes());
 }
@@ -171,9 +179,10 @@ Tensor all_gather(SyncGroup& group, int local_replica, const Tensor& value, int6
   return mine.result;
 }
 
-Tensor concat_replicas(SyncGroup& group, at::ArrayRef<Tensor> local_values, int64_t axis) {
+Tensor concat_replicas(SyncGroup& group, at::ArrayRef<Tensor> local_values, int64_t axis,
+                       std::string_view what) {
   // Tasks that gather along different axes make different calls.
-  const std::string name = group.spans_tasks() ? str("gather along axis ", axis) : std::string();
+  const std::string name = group.spans_tasks() ? str(what, " along axis ", axis) : std::string();
   const std::vector<Tensor> values = all_replicas_values(group, local_values, name);
   check_can_concat(values, axis);
   return at::cat(values, axis);

@@ -2,6 +2,8 @@
 // values directly from where they lie. Then the tasks combine their sums.
 #pragma once
 
+#include <string_view>
+
 #include "cohort/collective/sync_group.h"
 #include "cohort/core/tensor.h"
 
@@ -18,8 +20,8 @@ namespace cohort::collective {
 Tensor all_reduce_sum(SyncGroup& group, int local_replica, const Tensor& value,
                       const char* what = "all_reduce");
 // The same of sparse values, for a caller that acts for all replicas of its task. COLLECTIVE over
-// the tasks.
-Tensor sum_sparse(SyncGroup& group, at::ArrayRef<Tensor> local_values);
+// the tasks. `what` as above, of tasks; they must also agree on shape, dtype and sparse dimensions.
+Tensor sum_sparse(SyncGroup& group, at::ArrayRef<Tensor> local_values, std::string_view what);
 
 // The replicas' values concatenated along `axis`, in the order of replica ids.
 // Shapes: value [.., n_r, ..], equal except along `axis` -> [.., sum of n_r, ..].
@@ -28,8 +30,9 @@ Tensor sum_sparse(SyncGroup& group, at::ArrayRef<Tensor> local_values);
 Tensor all_gather(SyncGroup& group, int local_replica, const Tensor& value, int64_t axis);
 
 // The same, for a caller that acts for all replicas of its task; on the CPU if there are other
-// tasks.
-Tensor concat_replicas(SyncGroup& group, at::ArrayRef<Tensor> local_values, int64_t axis);
+// tasks, which must agree on `what`.
+Tensor concat_replicas(SyncGroup& group, at::ArrayRef<Tensor> local_values, int64_t axis,
+                       std::string_view what = "gather");
 
 // Throw the errors above if the values cannot be added / concatenated. Errors number the replicas
 // from `first_replica`.

@@ -153,6 +153,24 @@ TEST_F(VariableCheckpoint, SumsOfIntegersStayWhatTheyAre) {
   EXPECT_EQ(counter.value().item<int64_t>(), 7);
 }
 
+TEST_F(VariableCheckpoint, AMeanOfIntegersIsRoundedAndItsComponentsAreNot) {
+  const auto make = [](int replicas) {
+    return on_read(mirrored(replicas), VariableAggregation::MEAN, at::zeros({2}, int64));
+  };
+  const auto strategy = mirrored(2);
+  const Variable variable = on_read(strategy, VariableAggregation::MEAN, at::zeros({2}, int64));
+  strategy.run([&](ReplicaContext& replica) {
+    variable.assign(at::full({2}, 1 + 5 * replica.replica_id_in_sync_group(), int64));
+  });
+  save(variable);
+  const Variable same = make(2);
+  restore(same);
+  EXPECT_THAT(component_values(same), ::testing::ElementsAre(1, 6));
+  const Variable other = make(3);
+  restore(other);
+  EXPECT_THAT(component_values(other), Each(4));  // 3.5
+}
+
 TEST_F(VariableCheckpoint, WithoutAnAggregationItCannotBeSaved) {
   const auto strategy = mirrored(2);
   const Variable variable = on_read(strategy, VariableAggregation::NONE);

@@ -95,6 +95,21 @@ std::shared_ptr<Source> make_source(const InputWorkers& workers, const Strategy&
   return source;
 }
 
+// Tasks that divide a dataset divide one. Of datasets that differ some elements would be read twice, and
+// others never; what is known of them without reading says so. COLLECTIVE over the tasks.
+void agree_on_dataset(const Source& source, const Dataset& dataset) {
+  collective::SyncGroup& group = source.core->group();
+  if (!group.spans_tasks()) return;
+  const AutoShardPolicy policy = dataset.options().auto_shard_policy();
+  std::string known = str("AutoShardPolicy::", policy);
+  if (policy != AutoShardPolicy::OFF) {
+    known += str(", cardinality ", dataset.cardinality());
+    if (!dataset.node()->guesses_spec()) known += str(", ", dataset.element_spec());
+  }
+  group.between().barrier(
+      {.name = "experimental_distribute_dataset", .signature = known, .timeout = group.timeout()});
+}
+
 // Tasks that divide a dataset divide one order of it: shuffles without a seed take those of task 0.
 // COLLECTIVE over the tasks where there are such shuffles.
 Dataset in_agreed_order(const Source& source, const Dataset& dataset) {
@@ -167,6 +182,7 @@ DistributedDataset get_distributed_dataset(const Dataset& dataset, const InputWo
   const int replicas = source->core->num_replicas_in_sync();
   const bool split = options.split_batches && replicas > 1;
   if (split) check_elements(dataset);
+  agree_on_dataset(*source, dataset);
   const Dataset whole = in_agreed_order(*source, dataset);
   add_shards(*source, split ? Dataset(internal::make_split(whole.node(), replicas), whole.options())
                             : whole);

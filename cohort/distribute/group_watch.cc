@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "cohort/cluster/rpc/error_detail.h"
+#include "cohort/core/error.h"
 
 namespace cohort::internal {
 
@@ -13,12 +14,21 @@ using membership::TaskState;
 
 namespace {
 
+// Of a task that has left in good order, but not the group: by exit(), say.
+std::exception_ptr left_early(const Event& event, int64_t generation) {
+  const std::string task = to_string(event.task);
+  return rpc::make_error(Code::kUnavailable,
+                         str(task, " has ended before its strategy, which the others still use (",
+                             record_error(rpc::decode_error(event.error)).message, ")"),
+                         task, {.peer = task, .generation = generation, .phase = "running"});
+}
+
 // What the view says of the end of `task`, which is no longer as it was.
 std::exception_ptr end_of(const TaskId& task, const membership::View& view) {
   for (const Event& event : view.events) {
-    if (event.task == task && (event.kind == EventKind::kLost || event.kind == EventKind::kLeft)) {
-      return rpc::decode_error(event.error);
-    }
+    if (event.task != task) continue;
+    if (event.kind == EventKind::kLost) return rpc::decode_error(event.error);
+    if (event.kind == EventKind::kLeft) return left_early(event, view.generation);
   }
   const Member* member = view.find(task);
   return rpc::make_error(

@@ -1,6 +1,7 @@
 #include "cohort/distribute/on_write_variable.h"
 
 #include "cohort/distribute/context_stack.h"
+#include "cohort/distribute/reduction.h"
 #include "cohort/distribute/replica_context.h"
 #include "cohort/distribute/strategy.h"
 #include "cohort/distribute/strategy_core.h"
@@ -71,7 +72,6 @@ void OnWriteVariable::check_aggregation(const char* operation) const {
 
 // The replicas' values become one, by the variable's aggregation; that is written everywhere.
 void OnWriteVariable::assign_in_replica(ReplicaContext& replica, AssignOp op, const Tensor& value) {
-  const VariableAggregation aggregation = options().aggregation;
   if (replica.num_replicas_in_sync() == 1) {
     return write_everywhere(op, value);
   }
@@ -91,13 +91,22 @@ void OnWriteVariable::assign_in_replica(ReplicaContext& replica, AssignOp op, co
       }
       values.push_back(frame.value);
     }
-    Tensor aggregate = aggregation == VariableAggregation::ONLY_FIRST_REPLICA
-                           ? core()->value_of_first_replica(values)
-                           : core()->sum_over_replicas(values);
-    if (aggregation == VariableAggregation::MEAN)
-      aggregate = aggregate / core()->num_replicas_in_sync();
-    write_everywhere(op, aggregate);
+    const std::string call = call_of_tasks(assign_name(op));
+    write_everywhere(op, aggregate(values, call));
   });
+}
+
+// What the replicas' values become by the variable's aggregation, which is not NONE.
+Tensor OnWriteVariable::aggregate(at::ArrayRef<Tensor> values, const std::string& call) const {
+  if (options().aggregation == VariableAggregation::ONLY_FIRST_REPLICA) {
+    return core()->value_of_first_replica(values, call);
+  }
+  const Tensor sum = wide_sum(
+      values, [&](at::ArrayRef<Tensor> wide) { return core()->sum_over_replicas(wide, call); });
+  if (options().aggregation == VariableAggregation::MEAN) {
+    return sum / core()->num_replicas_in_sync();
+  }
+  return sum_that_fits(sum, values[0], str("variable '", name(), "':").c_str());
 }
 
 void OnWriteVariable::scatter(ScatterOp op, const IndexedSlices& slices) {
@@ -153,8 +162,9 @@ void OnWriteVariable::scatter_in_replica(ReplicaContext& replica, ScatterOp op,
       values.push_back(frame.slices->values.narrow(0, 0, rows));
       indices.push_back(frame.slices->indices.narrow(0, 0, rows));
     }
-    IndexedSlices together = {core()->gather_over_replicas(values, 0),
-                              core()->gather_over_replicas(indices, 0)};
+    const std::string call = call_of_tasks(scatter_name(op));
+    IndexedSlices together = {core()->gather_over_replicas(values, 0, call),
+                              core()->gather_over_replicas(indices, 0, call)};
     if (aggregation == VariableAggregation::MEAN) {
       together.values = together.values / core()->num_replicas_in_sync();
     }

@@ -104,6 +104,24 @@ TEST_F(Preemption, WithAGracePeriodItSavesGoesOnAndSavesAgain) {
   EXPECT_EQ(v.value().item<double>(), static_cast<double>(calls));
 }
 
+// The call that has saved is over in what is restored.
+TEST_F(Preemption, AFunctionMaySaveByItself) {
+  const auto resume = [&](const Variable& steps, const TerminationConfig& termination) {
+    const train::CheckpointManager manager(train::Checkpoint({{"steps", steps}}), directory,
+                                           {.checkpoint_interval = 1, .step_counter = steps});
+    PreemptionCheckpointHandler handler(alone, manager, {.termination_config = termination});
+    EXPECT_EQ(handler.total_run_calls(), steps.value().item<int64_t>());
+    if (handler.total_run_calls() > 0) return handler.total_run_calls();
+    return run_until_exit(handler, [&] {
+      steps.assign_add(1);
+      manager.save();
+      taken_away = true;
+    });
+  };
+  const int64_t calls = resume(Variable(0, {.name = "steps", .dtype = int64}), config());
+  EXPECT_EQ(resume(Variable(0, {.name = "steps", .dtype = int64}), {}), calls);
+}
+
 TEST_F(Preemption, ChecksWhatItGets) {
   const Variable v(number(0), {.name = "v"});
   const auto make = [&](const cluster_resolver::ClusterResolver& resolver,

@@ -59,6 +59,7 @@ PreemptionHandlerImpl::~PreemptionHandlerImpl() {
   }
   const uint64_t one = 1;
   [[maybe_unused]] const ssize_t written = ::write(ended_event_.get(), &one, sizeof one);
+  tell_the_end();
   asker_.join();
   if (answerer_.joinable()) answerer_.join();
 }
@@ -93,6 +94,15 @@ void PreemptionHandlerImpl::report(const std::exception_ptr& error) const {
   }
 }
 
+// Those that are at their last calls must not wait for an answer.
+void PreemptionHandlerImpl::tell_the_end() const {
+  try {
+    rounds_[round_]->end();
+  } catch (const std::exception& error) {
+    log_info("the other tasks are not told that this one needs no more saving: ", error.what());
+  }
+}
+
 void PreemptionHandlerImpl::stop_here() {
   save();
   const milliseconds grace{std::stoll(rounds_[round_]->note())};
@@ -104,10 +114,10 @@ void PreemptionHandlerImpl::stop_here() {
 }
 
 void PreemptionHandlerImpl::save() {
-  const std::optional<std::string> path = manager_.save({.check_interval = false});
-  log_info("this machine will be taken away: saved ",
-           path ? "'" + *path + "'" : "nothing new since the latest checkpoint", " after call ",
-           calls_->value());
+  std::optional<std::string> path = manager_.save({.check_interval = false});
+  // The function has saved after its step by itself, when its call was not counted yet.
+  if (!path) path = manager_.checkpoint().write(manager_.latest_checkpoint().value());
+  log_info("this machine will be taken away: saved '", *path, "' after call ", calls_->value());
 }
 
 void PreemptionHandlerImpl::leave() {
@@ -120,6 +130,7 @@ void PreemptionHandlerImpl::leave() {
     }
   }
   is_over_ = true;
+  if (watch_ != nullptr) watch_->answer();
   if (!config_.exit_fn) exit_at_once(config_.exit_code);
   config_.exit_fn();
 }

@@ -53,6 +53,7 @@ class PreemptionHandlerImpl {
   void throw_failure();
 
   void report(const std::exception_ptr& error) const;
+  void tell_the_end() const;
   void stop_here();
   void save();
   void leave();

@@ -229,6 +229,91 @@ TEST(SeveralTasksVariables, OfAnotherKindThanThoseOfOthersAreAnErrorOnAll) {
   });
 }
 
+// Else the values of one would be added to those of another.
+TEST(SeveralTasksVariables, AnotherOneThanOthersUseIsAnErrorOnAll) {
+  run_all_tasks(2, 1, [](const Strategy& strategy, int task) {
+    const auto make = [&](const char* name, VariableSynchronization synchronization,
+                          VariableAggregation aggregation) {
+      const auto scope = strategy.scope();
+      return Variable(at::ones({2}), {.name = name,
+                                      .trainable = false,
+                                      .synchronization = synchronization,
+                                      .aggregation = aggregation});
+    };
+    const auto refused = [](const char* operation) {
+      return ::testing::ThrowsMessage<FailedPreconditionError>(
+          ::testing::AllOf(HasSubstr(internal::str(operation, " of variable 'a'")),
+                           HasSubstr(internal::str(operation, " of variable 'b'"))));
+    };
+    for (const auto aggregation : {VariableAggregation::SUM, VariableAggregation::MEAN,
+                                   VariableAggregation::ONLY_FIRST_REPLICA}) {
+      const Variable a = make("a", VariableSynchronization::ON_READ, aggregation);
+      const Variable b = make("b", VariableSynchronization::ON_READ, aggregation);
+      EXPECT_THAT([&] { (task == 0 ? a : b).value(); }, refused("read"));
+    }
+  });
+  // In a step an error ends the group.
+  for (const auto aggregation : {VariableAggregation::SUM, VariableAggregation::MEAN,
+                                 VariableAggregation::ONLY_FIRST_REPLICA}) {
+    for (const bool scatters : {false, true}) {
+      const auto errors = run_tasks(2, 1, [&](const Strategy& strategy, int task) {
+        auto scope = strategy.scope();
+        const Variable a(at::ones({2}), {.name = "a", .aggregation = aggregation});
+        const Variable b(at::ones({2}), {.name = "b", .aggregation = aggregation});
+        scope.close();
+        strategy.run([&] {
+          const Variable& own = task == 0 ? a : b;
+          if (scatters) return own.scatter_add({at::ones({1}), at::zeros({1}, int64)});
+          own.assign_add(at::ones({2}));
+        });
+      });
+      const std::string operation = scatters ? "scatter_add" : "assign_add";
+      for (const auto& error : errors) {
+        EXPECT_THAT(message_of<FailedPreconditionError>(error),
+                    ::testing::AllOf(HasSubstr(operation + " of variable 'a'"),
+                                     HasSubstr(operation + " of variable 'b'")));
+      }
+    }
+  }
+}
+
+TEST(SeveralTasksVariables, WrittenInAnotherWayThanByOthersAreAnErrorOnAll) {
+  const auto errors = run_tasks(2, 1, [](const Strategy& strategy, int task) {
+    auto scope = strategy.scope();
+    const Variable v(at::ones({2}), {.name = "v", .aggregation = VariableAggregation::SUM});
+    scope.close();
+    strategy.run([&] { task == 0 ? v.assign_add(at::ones({2})) : v.assign_sub(at::ones({2})); });
+  });
+  for (const auto& error : errors) {
+    EXPECT_THAT(message_of<FailedPreconditionError>(error),
+                ::testing::AllOf(HasSubstr("assign_add of variable 'v'"),
+                                 HasSubstr("assign_sub of variable 'v'")));
+  }
+}
+
+// The parts of a sparse value that travel have shapes of their own.
+TEST(SeveralTasksReduce, SparseValuesOfAnotherShapeOrDtypeThanOthersAreAnErrorOnAll) {
+  const auto of = [](int64_t rows, DType dtype) {
+    return at::sparse_coo_tensor(at::full({1, 1}, rows - 1, int64),
+                                 at::ones({1, 2}, at::dtype(dtype)), {rows, 2});
+  };
+  run_all_tasks(2, 1, [&](const Strategy& strategy, int task) {
+    const auto reduce = [&](const Tensor& value, ReduceOp op = ReduceOp::SUM) {
+      return strategy.reduce(op, PerReplica<Tensor>({value}));
+    };
+    const auto refused = [](const char* first, const char* second) {
+      return ::testing::ThrowsMessage<FailedPreconditionError>(
+          ::testing::AllOf(HasSubstr(first), HasSubstr(second)));
+    };
+    EXPECT_THAT([&] { reduce(of(task == 0 ? 5 : 6, float32)); }, refused("[5,2]", "[6,2]"));
+    EXPECT_THAT([&] { reduce(of(5, task == 0 ? float32 : float64)); },
+                refused("float32", "float64"));
+    EXPECT_THAT([&] { reduce(of(5, float32), task == 0 ? ReduceOp::SUM : ReduceOp::MEAN); },
+                refused("SUM", "MEAN"));
+    EXPECT_EQ(reduce(of(5, float32)).to_dense()[4][0].item<double>(), 2);  // the group goes on
+  });
+}
+
 TEST_P(SeveralTasks, SparseGradientsAreReducedAcrossReplicas) {
   const int n = GetParam().replicas();
   run([&](const Strategy& strategy, int) {
@@ -384,6 +469,37 @@ TEST(SeveralTasksInput, ShufflesWithoutASeedAreOneOrderThatTasksDivide) {
   std::sort(all.begin(), all.end());
   for (int64_t i = 0; i < 24; ++i) EXPECT_EQ(all.at(static_cast<size_t>(i)), i);
   EXPECT_THAT(explained[1], HasSubstr("shuffle(buffer_size=24, seed=agreed)"));
+}
+
+// Of other sizes, batches, elements or policies.
+TEST(SeveralTasksInput, DatasetsThatDifferAreAnErrorOnAll) {
+  const auto with_policy = [](const Dataset& dataset, data::AutoShardPolicy policy) {
+    data::Options options;
+    options.experimental_distribute.auto_shard_policy = policy;
+    return dataset.with_options(options);
+  };
+  const Dataset range = Dataset::range(12).batch(4);
+  const Dataset tensors = Dataset::from_tensors(at::ones({4, 2}));
+  const struct {
+    Dataset first, second;
+    const char* said[2];
+  } kCases[] = {
+      {range, Dataset::range(16).batch(4), {"cardinality 3", "cardinality 4"}},
+      {range, Dataset::range(12).batch(2), {"cardinality 3", "cardinality 6"}},
+      {tensors, Dataset::from_tensors(at::ones({4, 2}, float64)), {"float32", "float64"}},
+      {range, with_policy(range, data::AutoShardPolicy::OFF), {"AUTO, card", "::OFF"}},
+  };
+  run_all_tasks(2, 1, [&](const Strategy& strategy, int task) {
+    for (const auto& one : kCases) {
+      EXPECT_THAT(
+          [&] { strategy.experimental_distribute_dataset(task == 0 ? one.first : one.second); },
+          ::testing::ThrowsMessage<FailedPreconditionError>(
+              ::testing::AllOf(HasSubstr("experimental_distribute_dataset"), HasSubstr(one.said[0]),
+                               HasSubstr(one.said[1]))));
+    }
+    const Dataset own = Dataset::range(task == 0 ? 4 : 8).batch(2);
+    strategy.experimental_distribute_dataset(with_policy(own, data::AutoShardPolicy::OFF));
+  });
 }
 
 TEST(SeveralTasksInput, ATaskWithoutDataGoesOnWithEmptyBatches) {

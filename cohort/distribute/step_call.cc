@@ -4,10 +4,9 @@
 
 namespace cohort::internal {
 
-void throw_wrong_component_count(size_t components, size_t replicas) {
-  throw InvalidArgumentError(str("an argument of run has ", components,
-                                 " components, but this process has ", replicas,
-                                 " replicas; was it made under another strategy?"));
+void throw_wrong_component_count(const char* what, size_t components, size_t replicas) {
+  throw InvalidArgumentError(str(what, " has ", components, " components, but this process has ",
+                                 replicas, " replicas; was it made under another strategy?"));
 }
 
 void throw_different_variables() {

@@ -29,7 +29,9 @@ class COHORT_API RunFrame {
 };
 COHORT_API std::shared_ptr<RunFrame> own_frame(RunFrame* frame);
 
-[[noreturn]] COHORT_API void throw_wrong_component_count(size_t components, size_t replicas);
+// `what`: whose components they are, such as "an argument of run".
+[[noreturn]] COHORT_API void throw_wrong_component_count(const char* what, size_t components,
+                                                         size_t replicas);
 [[noreturn]] COHORT_API void throw_different_variables();
 // The tensor without its autograd graph, sharing its storage.
 COHORT_API Tensor detached(const Tensor& tensor);
@@ -83,15 +85,17 @@ std::array<T, kSize> detached(std::array<T, kSize> values) {
   return values;
 }
 
+inline constexpr const char* kArgumentOfRun = "an argument of run";
+
 template <class Arg>
 void check_components(const Arg&, size_t) {}
 template <class T>
 void check_components(const distribute::PerReplica<T>& arg, size_t replicas) {
-  if (arg.size() != replicas) throw_wrong_component_count(arg.size(), replicas);
+  if (arg.size() != replicas) throw_wrong_component_count(kArgumentOfRun, arg.size(), replicas);
 }
 template <class T>
 void check_components(const distribute::Mirrored<T>& arg, size_t replicas) {
-  if (arg.size() != replicas) throw_wrong_component_count(arg.size(), replicas);
+  if (arg.size() != replicas) throw_wrong_component_count(kArgumentOfRun, arg.size(), replicas);
 }
 
 inline constexpr CallSite kStepSite{

@@ -13,7 +13,9 @@ using distribute::TaskStatus;
 namespace {
 
 constexpr std::chrono::milliseconds kLook = std::chrono::seconds(1);
-constexpr const char* kNoDecision = "none";
+// Instead of a number.
+constexpr const char* kUnanswered = "none";  // a decision: a task has not answered
+constexpr const char* kOver = "over";        // an answer, and then a decision: a task has ended
 
 // "12 some note": a call's number, and what follows it.
 std::pair<int64_t, std::string> parse(const std::string& text) {
@@ -48,7 +50,7 @@ bool StopAgreement::finish_call() {
   std::unique_lock lock(mutex_);
   finished_ = begun_;
   wait_for_decision(lock);
-  return last_call_ == finished_;
+  return last_call_ && *last_call_ <= finished_;
 }
 
 bool StopAgreement::is_decided() const {
@@ -99,10 +101,15 @@ bool StopAgreement::ask(const std::string& note) {
       let_go();  // answer() takes part
       return false;
     }
-    last_call = std::max(last_call, answers_of_others());
+    const std::optional<int64_t> others = answers_of_others();
+    if (!others) {
+      go_on(kOver);
+      return false;
+    }
+    last_call = std::max(last_call, *others);
     group_.cluster->set(key("decision"), str(last_call, " ", note));
   } catch (...) {
-    go_on(std::current_exception());
+    go_on(kUnanswered);
     throw;
   }
   decide(last_call, note);
@@ -110,19 +117,24 @@ bool StopAgreement::ask(const std::string& note) {
   return true;
 }
 
-int64_t StopAgreement::answers_of_others() {
+std::optional<int64_t> StopAgreement::answers_of_others() {
   int64_t highest = 0;
   for (size_t task = 0; task < group_.tasks.size(); ++task) {
-    if (task != group_.self) highest = std::max(highest, answer_of(task));
+    if (task == group_.self) continue;
+    const std::optional<int64_t> next = answer_of(task);
+    if (!next) return std::nullopt;
+    highest = std::max(highest, *next);
   }
   return highest;
 }
 
-int64_t StopAgreement::answer_of(size_t task) {
+std::optional<int64_t> StopAgreement::answer_of(size_t task) {
   const auto end = std::chrono::steady_clock::now() + group_.patience;
   while (true) {
     try {
-      return parse(group_.cluster->get(key(str("next/", task)), kLook)).first;
+      const std::string next = group_.cluster->get(key(str("next/", task)), kLook);
+      if (next == kOver) return std::nullopt;
+      return parse(next).first;
     } catch (const DeadlineExceededError&) {
       for (const distribute::ClusterTask& one : group_.cluster->view().tasks) {
         const bool gone = one.status == TaskStatus::kLost || one.status == TaskStatus::kLeft;
@@ -138,15 +150,19 @@ int64_t StopAgreement::answer_of(size_t task) {
   }
 }
 
-// Tells the others, who wait, that there is no decision.
-void StopAgreement::go_on(std::exception_ptr reason) {
+void StopAgreement::go_on(const char* why) {
   let_go();
   try {
-    group_.cluster->set(key("decision"), kNoDecision);
+    group_.cluster->set(key("decision"), why);
   } catch (const std::exception& error) {
-    log_warning("the tasks of ", group_.name, " are not told that there is no decision (",
-                record_error(reason).message, "): ", error.what());
+    log_warning("the tasks of ", group_.name,
+                " are not told that they do not stop together: ", error.what());
   }
+}
+
+void StopAgreement::end() {
+  if (group_.cluster == nullptr || is_decided()) return;
+  group_.cluster->set(key(str("next/", group_.self)), kOver);
 }
 
 bool StopAgreement::answer(std::chrono::milliseconds timeout) {
@@ -164,7 +180,11 @@ bool StopAgreement::answer(std::chrono::milliseconds timeout) {
   try {
     group_.cluster->set(key(str("next/", group_.self)), std::to_string(next));
     const std::string decision = group_.cluster->get(key("decision"), 2 * group_.patience);
-    if (decision == kNoDecision) {
+    if (decision == kOver) {
+      let_go();
+      return true;
+    }
+    if (decision == kUnanswered) {
       throw UnavailableError(str(asker < group_.tasks.size() ? to_string(group_.tasks[asker]) : "?",
                                  " asked all to stop, but could not reach all of them"));
     }

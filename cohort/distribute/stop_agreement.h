@@ -4,7 +4,8 @@
 // task answers with the number of the call that it finishes next, begun or not, and begins no further one
 // until it knows the decision. The asker decides on the highest of these numbers, which is n + 1 where
 // tasks are in step. So each task still has to finish the decided call, however far they are apart, and
-// all that they wait for is two messages each.
+// all that they wait for is two messages each. Where a task makes no more calls, there is nothing to
+// agree on, and all go on to their own end.
 #pragma once
 
 #include <chrono>
@@ -40,15 +41,19 @@ class StopAgreement {
   // Before and after a call of the function. They wait while a decision is being made.
   // Errors: DeadlineExceeded, Unavailable (no decision came; names whom it waited for).
   void begin_call();
-  // Returns whether this was the call after which all stop.
+  // Returns whether all stop here: after that call, or a later one where the stop has failed.
   bool finish_call();
 
   // This task wants to stop. `note` goes to all tasks with the decision. Returns whether this task is
   // the one that decides; if others ask at the same time, it may be one of them.
   // Errors: DeadlineExceeded, Unavailable (a task did not answer; names it). The others go on then.
   bool ask(const std::string& note);
-  // Waits up to `timeout` for another task to ask, and takes part. Returns whether there is a decision.
+  // Waits up to `timeout` for another task to ask, and takes part. Returns whether that is over: there
+  // is a decision, or there will be none.
   bool answer(std::chrono::milliseconds timeout);
+  // This task makes no more calls: tells those that ask, who need not wait for its answer.
+  // Errors: those of Coordination.
+  void end();
 
   bool is_decided() const;
   // Of the task that decided. Only if is_decided().
@@ -60,10 +65,13 @@ class StopAgreement {
   // has begun before the decision.
   int64_t hold();
   void let_go();
-  int64_t answers_of_others();
-  int64_t answer_of(size_t task);
+  // The number of the call that a task finishes next, and the highest of the others'; nothing where
+  // one makes no more calls.
+  std::optional<int64_t> answers_of_others();
+  std::optional<int64_t> answer_of(size_t task);
   void decide(int64_t last_call, const std::string& note);
-  void go_on(std::exception_ptr reason);
+  // Tells the others, who wait, that there is no decision, and why.
+  void go_on(const char* why);
   void wait_for_decision(std::unique_lock<std::mutex>& lock);
 
   const StopGroup group_;

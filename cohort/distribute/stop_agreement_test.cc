@@ -118,5 +118,39 @@ TEST(StopAgreement, ATaskThatDoesNotAnswerIsNamedAndTheOthersGoOn) {
   }
 }
 
+// What is saved after a call that fails to be saved is saved after the next.
+TEST(StopAgreement, AStopThatHasFailedIsTriedAgainAfterTheNextCall) {
+  StopAgreement agreement({}, 0, 0);
+  agreement.begin_call();
+  agreement.ask("");
+  EXPECT_TRUE(agreement.finish_call());
+  agreement.begin_call();
+  EXPECT_TRUE(agreement.finish_call());
+}
+
+TEST(StopAgreement, WhereATaskHasEndedTheOthersGoOnToTheirEnd) {
+  Tasks tasks(3);
+  tasks.agreements[2]->end();
+  tasks.agreements[0]->begin_call();
+  auto other = std::async(std::launch::async, [&] {
+    while (!tasks.agreements[1]->answer(50ms)) continue;
+    return tasks.agreements[1]->is_decided();
+  });
+  EXPECT_FALSE(tasks.agreements[0]->ask(""));
+  EXPECT_FALSE(tasks.agreements[0]->is_decided());
+  EXPECT_FALSE(other.get());
+  EXPECT_FALSE(tasks.agreements[0]->finish_call());
+  tasks.agreements[1]->begin_call();
+  EXPECT_FALSE(tasks.agreements[1]->finish_call());
+}
+
+TEST(StopAgreement, ATaskThatEndsAfterItWasAskedIsNotWaitedFor) {
+  Tasks tasks(2);
+  auto asked = std::async(std::launch::async, [&] { return tasks.agreements[0]->ask(""); });
+  tasks.servers.coordination(1).get("test/0/asked", 20s);
+  tasks.agreements[1]->end();
+  EXPECT_FALSE(asked.get());
+}
+
 }  // namespace
 }  // namespace cohort::internal

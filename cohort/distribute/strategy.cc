@@ -61,6 +61,12 @@ void Strategy::run_frame(const std::shared_ptr<internal::RunFrame>& frame,
 
 namespace {
 
+template <class T>
+void check_is_of_all(const char* what, const PerReplica<T>& value, size_t replicas) {
+  if (value.size() == replicas) return;
+  internal::throw_wrong_component_count(what, value.size(), replicas);
+}
+
 int64_t wrapped_axis(int64_t axis, int64_t rank) {
   if (axis < -rank || axis >= rank) {
     throw InvalidArgumentError(str("reduce along axis ", axis, " of values of rank ", rank,
@@ -120,9 +126,7 @@ Tensor combine_of_tasks(collective::SyncGroup& group, ReduceOp op, const Tensor&
 Tensor Strategy::reduce(ReduceOp op, const PerReplica<Tensor>& value,
                         const ReduceAxis& axis) const {
   require_cross_replica("reduce", "ReplicaContext::all_reduce");
-  if (value.size() != num_local_replicas()) {
-    internal::throw_wrong_component_count(value.size(), num_local_replicas());
-  }
+  check_is_of_all("the value given to reduce", value, num_local_replicas());
   return internal::with_typed_errors("Strategy::reduce", [&] { return combine(op, value, axis); });
 }
 
@@ -195,9 +199,7 @@ Structure Strategy::reduce(ReduceOp op, const PerReplica<Structure>& value,
 
 Tensor Strategy::gather(const PerReplica<Tensor>& value, int64_t axis) const {
   require_cross_replica("gather", "ReplicaContext::all_gather");
-  if (value.size() != num_local_replicas()) {
-    internal::throw_wrong_component_count(value.size(), num_local_replicas());
-  }
+  check_is_of_all("the value given to gather", value, num_local_replicas());
   const at::ArrayRef<Tensor> components(value.values().data(), value.values().size());
   return internal::with_typed_errors("Strategy::gather",
                                      [&] { return core_->gather_over_replicas(components, axis); });
@@ -233,9 +235,7 @@ Structure Strategy::gather(const PerReplica<Structure>& value, int64_t axis) con
 
 StringTensor Strategy::gather(const PerReplica<StringTensor>& value, int64_t axis) const {
   require_cross_replica("gather", "ReplicaContext::all_gather");
-  if (value.size() != num_local_replicas()) {
-    internal::throw_wrong_component_count(value.size(), num_local_replicas());
-  }
+  check_is_of_all("the value given to gather", value, num_local_replicas());
   return internal::with_typed_errors("Strategy::gather", [&] {
     return internal::gather_strings(*core_, {value.values().begin(), value.values().end()}, axis);
   });

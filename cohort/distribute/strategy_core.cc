@@ -31,7 +31,9 @@ std::vector<Tensor> on_host(at::ArrayRef<Tensor> values) {
 
 Tensor StrategyCore::sum_over_replicas(at::ArrayRef<Tensor> local_values,
                                        std::string_view name) const {
-  if (local_values[0].layout() == at::kSparse) return collective::sum_sparse(group(), local_values);
+  if (local_values[0].layout() == at::kSparse) {
+    return collective::sum_sparse(group(), local_values, name);
+  }
   if (const distribute::CrossDeviceOps* ops = cross_device_ops()) {
     return ops
         ->reduce(distribute::ReduceOp::SUM,
@@ -47,13 +49,15 @@ Tensor StrategyCore::sum_over_replicas(at::ArrayRef<Tensor> local_values,
   return sum;
 }
 
-Tensor StrategyCore::gather_over_replicas(at::ArrayRef<Tensor> local_values, int64_t axis) const {
-  return collective::concat_replicas(group(), on_host(local_values), axis);
+Tensor StrategyCore::gather_over_replicas(at::ArrayRef<Tensor> local_values, int64_t axis,
+                                          std::string_view name) const {
+  return collective::concat_replicas(group(), on_host(local_values), axis, name);
 }
 
-Tensor StrategyCore::value_of_first_replica(at::ArrayRef<Tensor> local_values) const {
+Tensor StrategyCore::value_of_first_replica(at::ArrayRef<Tensor> local_values,
+                                            std::string_view name) const {
   const Tensor value = local_values[0].to(at::kCPU).clone(at::MemoryFormat::Contiguous);
-  collective::take_from_first_task(group(), value, "replica 0's value");
+  collective::take_from_first_task(group(), value, name);
   return value;
 }
 

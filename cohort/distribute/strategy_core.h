@@ -100,16 +100,18 @@ class StrategyCore : public std::enable_shared_from_this<StrategyCore> {
   virtual std::unique_ptr<GradientExchange> make_exchange(std::vector<UpdateTarget> targets) = 0;
 
   // These three combine the values of all replicas of the sync group; this task passes those of its
-  // own replicas, in order. COLLECTIVE over the tasks of the group. Not from a replica.
+  // own replicas, in order. `name` says what is combined; tasks that pass different ones get an error.
+  // COLLECTIVE over the tasks of the group. Not from a replica.
   // Errors: those of a Communicator's calls.
   //
-  // The sum, in replica order within a task and then in the order of tasks, on the CPU. `name` is the
-  // call's; tasks that pass different ones get an error.
+  // The sum, in replica order within a task and then in the order of tasks, on the CPU.
   Tensor sum_over_replicas(at::ArrayRef<Tensor> local_values, std::string_view name = "sum") const;
   // Concatenated along `axis`, on the CPU.
-  Tensor gather_over_replicas(at::ArrayRef<Tensor> local_values, int64_t axis) const;
+  Tensor gather_over_replicas(at::ArrayRef<Tensor> local_values, int64_t axis,
+                              std::string_view name = "gather") const;
   // The value of replica 0.
-  Tensor value_of_first_replica(at::ArrayRef<Tensor> local_values) const;
+  Tensor value_of_first_replica(at::ArrayRef<Tensor> local_values,
+                                std::string_view name = "replica 0's value") const;
 
   // The devices that read the input of this process's replicas. By default the host CPU of the
   // first device reads for all, or each replica has a worker of its own (PER_REPLICA).

@@ -5,6 +5,7 @@
 #include <c10/core/ScalarType.h>
 
 #include "cohort/distribute/context_stack.h"
+#include "cohort/distribute/reduction.h"
 #include "cohort/distribute/replica_context.h"
 #include "cohort/distribute/strategy.h"
 #include "cohort/distribute/strategy_core.h"
@@ -41,13 +42,18 @@ Tensor SyncOnReadVariable::aggregate() const {
   if (core()->num_replicas_in_sync() == 1) return leaf(0);
   std::vector<Tensor> components;
   for (size_t i = 0; i < num_components(); ++i) components.push_back(component(i));
+  const std::string call = call_of_tasks("read");
+  const auto sum_of = [&](at::ArrayRef<Tensor> values) {
+    return core()->sum_over_replicas(values, call);
+  };
   switch (options().aggregation) {
     case VariableAggregation::SUM:
-      return core()->sum_over_replicas(components);
+      return sum_that_fits(wide_sum(components, sum_of), components[0],
+                           str("variable '", name(), "':").c_str());
     case VariableAggregation::MEAN:
-      return core()->sum_over_replicas(components) / core()->num_replicas_in_sync();
+      return mean_of(wide_sum(components, sum_of), core()->num_replicas_in_sync(), dtype());
     case VariableAggregation::ONLY_FIRST_REPLICA:
-      return core()->value_of_first_replica(components);
+      return core()->value_of_first_replica(components, call);
     case VariableAggregation::NONE:
       break;
   }
@@ -98,6 +104,11 @@ std::optional<train::TensorSlice> SyncOnReadVariable::own_rows() const {
 std::vector<train::CheckpointValue> SyncOnReadVariable::checkpoint_values() {
   std::vector<train::CheckpointValue> values = LocalVariable::checkpoint_values();
   if (!saves_components()) return values;
+  Leaf& aggregate = values[0].parts[0].value;
+  // The mean of integers is none, but the variable's dtype is what a restore expects.
+  if (aggregate.tensor().scalar_type() != dtype()) {
+    aggregate = aggregate.tensor().round().to(dtype());
+  }
   std::vector<Tensor> components;
   for (size_t i = 0; i < num_components(); ++i) components.push_back(component(i).to(at::kCPU));
   values.push_back({.attribute = train::kReplicaComponents,
@@ -129,17 +140,21 @@ void SyncOnReadVariable::assign(AssignOp op, const Tensor& value) {
   if (replica != nullptr) {
     return write(static_cast<size_t>(replica->local_replica_id()), op, checked);
   }
-  Tensor share = checked;
-  if (options().aggregation == VariableAggregation::SUM && core()->num_replicas_in_sync() > 1) {
-    if (op != AssignOp::kAssign) {
-      throw InvalidArgumentError(
-          str("SyncOnReadVariable does not support `", assign_name(op),
-              "` in cross-replica context when aggregation is SUM (variable '", options().name,
-              "'); use assign, or ", assign_name(op), " in a replica"));
-    }
-    share = (checked / core()->num_replicas_in_sync()).to(dtype());
+  const bool shares_out =
+      options().aggregation == VariableAggregation::SUM && core()->num_replicas_in_sync() > 1;
+  if (shares_out && op != AssignOp::kAssign) {
+    throw InvalidArgumentError(str("SyncOnReadVariable does not support `", assign_name(op),
+                                   "` in cross-replica context when aggregation is SUM (variable '",
+                                   options().name, "'); use assign, or ", assign_name(op),
+                                   " in a replica"));
   }
-  for (const size_t component : distinct_components()) write(component, op, share);
+  for (const size_t component : distinct_components()) {
+    if (shares_out) {
+      write_restored(component, checked);
+    } else {
+      write(component, op, checked);
+    }
+  }
 }
 
 void SyncOnReadVariable::add_number(double delta) {

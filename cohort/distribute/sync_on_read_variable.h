@@ -26,8 +26,8 @@ class SyncOnReadVariable final : public LocalVariable {
   void prepare_restore(train::RestoreSource& source) override;
 
  protected:
-  // SUM: writes value / components, so that the sum is the value again; for integers the first
-  // component gets the remainder.
+  // Of what is to be the aggregate. SUM: writes value / components, so that the sum is the value again;
+  // for integers the first component gets the remainder.
   void write_restored(size_t replica, const Tensor& value) override;
 
  private:

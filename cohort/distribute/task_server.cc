@@ -66,7 +66,10 @@ std::shared_ptr<TaskServer> TaskServer::find_or_start(const ClusterResolver& res
   if (server != nullptr && server->server().core().membership().agent().error() == nullptr) {
     return server;
   }
-  server.reset();  // its port is free from here on
+  if (server != nullptr) {  // its port is free from here on, whoever still holds it
+    server->server().stop("its membership has ended, and another one begins");
+    server.reset();
+  }
   try {
     server = std::make_shared<TaskServer>(std::make_unique<Server>(resolver, options));
   } catch (...) {

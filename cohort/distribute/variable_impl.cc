@@ -63,6 +63,11 @@ distribute::ReplicaContext* VariableImpl::calling_replica(const char* operation)
                                     ") in the scope of another ", frame->core->name()));
 }
 
+std::string VariableImpl::call_of_tasks(const char* operation) const {
+  if (!core_->group().spans_tasks()) return {};
+  return str(operation, " of variable '", name(), "'");
+}
+
 void VariableImpl::add_number(double delta) {
   assign(AssignOp::kAdd, at::full(shape(), delta, at::dtype(dtype())));
 }

@@ -80,6 +80,9 @@ class VariableImpl : public train::Trackable {
   // replicas.
   // Errors: FailedPrecondition (it is another strategy's replica or scope).
   distribute::ReplicaContext* calling_replica(const char* operation) const;
+  // "assign_add of variable 'v'", by which tasks see that they combine values of one variable; empty
+  // where there are no other tasks.
+  std::string call_of_tasks(const char* operation) const;
 
  private:
   virtual LocalVariable* as_local() { return nullptr; }

@@ -241,6 +241,45 @@ TEST(SyncOnReadVariable, CrossReplicaAssignSharesOutASum) {
   EXPECT_THAT(components(mean), ElementsAre(3, 3));
 }
 
+TEST(SyncOnReadVariable, ASumOfIntegersIsSharedOutWithItsRemainder) {
+  const MirroredStrategy strategy = mirrored(2);
+  const auto scope = strategy.scope();
+  const Variable sum(at::zeros({}, int64),
+                     {.synchronization = VariableSynchronization::ON_READ, .aggregation = SUM});
+  sum.assign(at::full({}, 7, int64));
+  EXPECT_EQ(sum.value().item<int64_t>(), 7);
+}
+
+TEST(SyncOnReadVariable, TheMeanOfIntegersIsThatOfReduce) {
+  const MirroredStrategy strategy = mirrored(2);
+  const auto scope = strategy.scope();
+  const Variable mean(at::zeros({}, int64),
+                      {.synchronization = VariableSynchronization::ON_READ, .aggregation = MEAN});
+  strategy.run([&](ReplicaContext& context) {
+    mean.assign(at::full({}, 100'000'001 + 3 * context.replica_id_in_sync_group(), int64));
+  });
+  EXPECT_EQ(mean.value().item<double>(), 100'000'002.5);
+}
+
+// Of both kinds.
+TEST(VariableSums, ThatTheDtypeCannotHoldAreErrorsThatSayIt) {
+  const MirroredStrategy strategy = mirrored(2);
+  for (const auto synchronization :
+       {VariableSynchronization::ON_READ, VariableSynchronization::ON_WRITE}) {
+    auto scope = strategy.scope();
+    const Variable sum(at::zeros({}, int32),
+                       {.name = "total", .synchronization = synchronization, .aggregation = SUM});
+    scope.close();
+    EXPECT_THAT(
+        [&] {
+          strategy.run([&] { sum.assign(at::full({}, 2'000'000'000, int32)); });
+          sum.value();
+        },
+        ::testing::ThrowsMessage<InvalidArgumentError>(
+            ::testing::AllOf(HasSubstr("variable 'total'"), HasSubstr("4000000000"))));
+  }
+}
+
 TEST(SyncOnReadVariable, ANumberIsAddedAsATensorIsToTheBit) {
   const MirroredStrategy strategy = mirrored(2);
   const auto scope = strategy.scope();

@@ -18,6 +18,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Lt;
+using ::testing::Not;
 using testing::TaskOutcome;
 
 // Worker 1 throws in its third step.
@@ -103,6 +104,20 @@ std::string end_early(const Arguments&) {
   return "done";
 }
 
+// Worker 1 calls exit() in a step, or between two. Arguments: "in" or "between".
+std::string exit_early(const Arguments& arguments) {
+  const MultiWorkerMirroredStrategy strategy = make_strategy();
+  for (int i = 0; i < 10; ++i) {
+    const bool exits = i == 2 && strategy.worker_id() == 1;
+    if (exits && arguments.at(0) == "between") std::exit(0);
+    strategy.run([&](ReplicaContext& context) {
+      if (exits) std::exit(0);
+      return context.all_reduce(ReduceOp::SUM, at::full({3}, 1.0));
+    });
+  }
+  return "done";
+}
+
 // Worker 1 knows a third worker.
 std::string disagree(const Arguments&) {
   namespace resolvers = distribute::cluster_resolver;
@@ -130,9 +145,9 @@ std::string compute_differently(const Arguments& arguments) {
   return "reduced";
 }
 
-// Goes on after the loss of a worker without a restart of its own: the group forms again.
-// Arguments: the directory of checkpoints; whether worker 1 is to be lost.
-std::string survive(const Arguments& arguments) {
+// Goes on after the loss of a worker without a restart of its own: the group forms again, at once.
+// Arguments: the directory of checkpoints; which worker is to be lost, or -1.
+std::string train_and_survive(const Arguments& arguments) {
   for (int attempt = 0;; ++attempt) {
     try {
       random::set_seed(8);
@@ -142,7 +157,7 @@ std::string survive(const Arguments& arguments) {
       training.run_to(kSteps, [&](int step) {
         std::printf("step %d\n", step);
         std::fflush(stdout);
-        if (step == 12 && strategy.worker_id() == 1 && arguments.at(1) == "lose") {
+        if (step == 12 && strategy.worker_id() == std::stoi(arguments.at(1))) {
           const std::string marker = arguments.at(0) + "/killed";
           if (std::filesystem::exists(marker)) return;
           std::ofstream(marker) << "once";
@@ -152,9 +167,17 @@ std::string survive(const Arguments& arguments) {
       return training.result().substr(0, 16);
     } catch (const UnavailableError& error) {
       std::printf("attempt %d: %s\n", attempt, error.what());
+      std::fflush(stdout);
       if (attempt == 3) throw;
     }
   }
+}
+
+// In run_program, which has something to pass on to the others for a moment after the loss.
+std::string survive(const Arguments& arguments) {
+  std::string result;
+  const int code = run_program([&] { result = train_and_survive(arguments); });
+  return code == 0 ? result : "exit code " + std::to_string(code);
 }
 
 // Signals worker 1, and returns how long worker 0 took to name it, in ms.
@@ -236,6 +259,18 @@ TEST_F(MultiWorker, AWorkerThatEndsEarlyIsNamed) {
   EXPECT_EQ(outcomes[1].value, "done") << outcomes[1].error;
 }
 
+TEST_F(MultiWorker, AWorkerThatExitsIsNamed) {
+  for (const char* place : {"in", "between"}) {
+    MultiProcessRunner runner(workers(2, "exit_early", {place}));
+    runner.start();
+    const auto outcomes = runner.wait_all();
+    EXPECT_EQ(outcomes[0].code, Code::kUnavailable) << outcomes[0].error;
+    EXPECT_THAT(outcomes[0].error,
+                AllOf(HasSubstr("/job:worker/task:1 has ended before its strategy"),
+                      Not(HasSubstr("/job:worker/task:0 has given up"))));
+  }
+}
+
 TEST_F(MultiWorker, OtherClusterSpecsAreRefused) {
   MultiProcessRunner runner(workers(2, "disagree"));
   runner.start();
@@ -266,14 +301,18 @@ TEST_F(MultiWorker, WorkersThatRoundDifferentlyAreToldOrRefused) {
 }
 
 TEST_F(MultiWorker, TheGroupFormsAgainWithoutARestartOfTheSurvivor) {
-  const std::string calm = values_of(workers(2, "survive", {directory + "/calm", "keep"}))[0];
-  std::filesystem::create_directory(directory + "/killed");
-  MultiProcessRunner runner(workers(2, "survive", {directory + "/killed", "lose"}));
-  runner.start();
-  runner.wait_for_line({"worker", 0}, "attempt 0: lost /job:worker/task:1", kPatience);
-  runner.restart({"worker", 1});
-  for (const auto& [task, value] : runner.join()) EXPECT_EQ(value, calm) << task;
-  EXPECT_EQ(runner.log({"worker", 0}).find("attempt 1:"), std::string::npos);
+  const std::string calm = values_of(workers(2, "survive", {directory + "/calm", "-1"}))[0];
+  for (const int lost : {0, 1}) {  // the cluster's membership ends with worker 0, and begins anew
+    const std::string own = directory + "/lost-" + std::to_string(lost);
+    std::filesystem::create_directory(own);
+    MultiProcessRunner runner(workers(2, "survive", {own, std::to_string(lost)}));
+    runner.start();
+    const testing::TaskId survivor{"worker", 1 - lost};
+    runner.wait_for_line(survivor, "attempt 0: lost ", kPatience);
+    runner.restart({"worker", lost});
+    for (const auto& [task, value] : runner.join()) EXPECT_EQ(value, calm) << task;
+    EXPECT_EQ(runner.log(survivor).find("attempt 1:"), std::string::npos) << runner.log(survivor);
+  }
 }
 
 }  // namespace
@@ -287,6 +326,7 @@ int main(int argc, char** argv) {
                    {"run_out_of_memory", run_out_of_memory},
                    {"throw_outside", throw_outside},
                    {"end_early", end_early},
+                   {"exit_early", exit_early},
                    {"disagree", disagree},
                    {"compute_differently", compute_differently},
                    {"survive", survive}});

@@ -10,6 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <random>
@@ -69,6 +70,31 @@ std::string count_steps(const std::vector<std::string>& arguments) {
     if (handler.total_run_calls() % 100 == 1)
       say(internal::str("call ", handler.total_run_calls()));
   }
+  return "not told to end";
+}
+
+// Two handlers, one after the other. Worker 1 is told to end in its last call of the first, when worker 0
+// has left that handler behind. arguments: the directory.
+std::string count_in_two_phases(const std::vector<std::string>& arguments) {
+  const distribute::MultiWorkerMirroredStrategy strategy;
+  auto scope = strategy.scope();
+  const Variable v(0., {.name = "v", .dtype = float64, .aggregation = VariableAggregation::SUM});
+  scope.close();
+  const auto count = [&] { strategy.run([&] { v.assign_add(1.); }); };
+  {
+    PreemptionCheckpointHandler first(TFConfigClusterResolver(), train::Checkpoint({{"v", v}}),
+                                      {.checkpoint_dir = arguments.at(0) + "/first"});
+    first.run([&] {
+      count();
+      if (strategy.worker_id() != 1) return;
+      strategy.coordination().get("the first phase is over", seconds(40));
+      ::raise(SIGTERM);
+    });
+  }
+  if (strategy.worker_id() == 0) strategy.coordination().set("the first phase is over", "");
+  PreemptionCheckpointHandler second(TFConfigClusterResolver(), train::Checkpoint({{"v", v}}),
+                                     {.checkpoint_dir = arguments.at(0)});
+  while (second.total_run_calls() < 100'000) second.run(count);
   return "not told to end";
 }
 
@@ -162,6 +188,19 @@ TEST_F(PreemptionBySignal, GoesOnDuringTheGracePeriod) {
   EXPECT_EQ(v, 2. * static_cast<double>(calls));
 }
 
+// Nobody waits for the worker that has ended its handler, and the next handler answers the signal.
+TEST_F(PreemptionBySignal, AtTheEndOfAHandlerIsAnsweredByTheNext) {
+  MultiProcessRunner job({.jobs = {{"worker", 2}},
+                          .function = "count_in_two_phases",
+                          .arguments = {directory + "/checkpoints"},
+                          .deadline = seconds(60)});
+  job.start();
+  for (const auto& outcome : job.wait_all()) EXPECT_THAT(outcome.error, HasSubstr("143"));
+  const auto [v, calls] = saved();
+  EXPECT_GE(calls, 1);
+  EXPECT_EQ(v, 2. * static_cast<double>(calls + 1));
+}
+
 int run_tests(int argc, char** argv) {
   ::testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
@@ -171,6 +210,8 @@ int run_tests(int argc, char** argv) {
 }  // namespace cohort
 
 int main(int argc, char** argv) {
-  return cohort::testing::multi_process_main(argc, argv, {{"count_steps", cohort::count_steps}},
-                                             cohort::run_tests);
+  return cohort::testing::multi_process_main(
+      argc, argv,
+      {{"count_steps", cohort::count_steps}, {"count_in_two_phases", cohort::count_in_two_phases}},
+      cohort::run_tests);
 }
