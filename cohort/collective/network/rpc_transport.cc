@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstring>
 #include <deque>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -61,9 +62,9 @@ class RpcTransport final : public Transport {
   }
 
   char* memory(size_t bytes) override {
-    memory_.push_back({.owner = nullptr, .data = nullptr, .size = bytes});
     const std::shared_ptr<char> block = rpc::bulk_memory(bytes);
-    memory_.back() = {.owner = block, .data = block.get(), .size = bytes};
+    const std::lock_guard lock(memory_mutex_);
+    memory_.push_back({.owner = block, .data = block.get(), .size = bytes});
     return block.get();
   }
 
@@ -235,8 +236,9 @@ class RpcTransport final : public Transport {
   }
 
   // Whoever owns the bytes, if they are this transport's memory.
-  std::shared_ptr<const void> owner_of(const Unsent& bytes) const {
+  std::shared_ptr<const void> owner_of(const Unsent& bytes) {
     if (bytes.size <= kCopyBytes) return nullptr;
+    const std::lock_guard lock(memory_mutex_);
     for (const rpc::Bytes& block : memory_) {
       if (bytes.data >= block.data && bytes.data + bytes.size <= block.data + block.size) {
         return block.owner;
@@ -278,9 +280,10 @@ class RpcTransport final : public Transport {
   const std::shared_ptr<RpcService> service_;
   const std::shared_ptr<RpcMailbox> mailbox_;
   std::vector<Peer> peers_;
-  std::vector<rpc::Bytes> memory_;
-  Unsent copied_;    // of the current call,
-  rpc::Bytes copy_;  // and its copy
+  std::mutex memory_mutex_;
+  std::vector<rpc::Bytes> memory_;  // guarded by memory_mutex_
+  Unsent copied_;                   // of the current call,
+  rpc::Bytes copy_;                 // and its copy
 };
 
 }  // namespace

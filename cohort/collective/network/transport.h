@@ -23,7 +23,7 @@ inline constexpr size_t kMaxMessageBytes = size_t{2} << 20;
 
 // Errors of every call but memory, is_late, fail and on_end: what has ended the group (see fail), Unavailable (a task
 // was lost).
-// Thread safety: one call at a time; fail and on_end from any thread.
+// Thread safety: one call at a time; memory, fail and on_end from any thread, also during a call.
 class Transport {
  public:
   using Deadline = std::chrono::steady_clock::time_point;
