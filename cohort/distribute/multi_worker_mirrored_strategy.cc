@@ -80,7 +80,8 @@ GroupConnection connect(const MultiWorkerMirroredStrategyOptions& options,
                                        .rank = place.rank,
                                        .tasks = place.workers,
                                        .store = collective::make_cluster_store(core.coordination()),
-                                       .deadline = std::chrono::steady_clock::now() + timeout};
+                                       .deadline = std::chrono::steady_clock::now() + timeout,
+                                       .check = [watch = connection.watch] { watch->check(); }};
   try {
     connection.communicator = collective::form_group(member, core, options.communication_options);
   } catch (const UnavailableError&) {

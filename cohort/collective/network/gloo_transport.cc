@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/collective/forming_wait.h"
 #include "cohort/collective/network/gloo_loop.h"
 #include "cohort/collective/network/gloo_mesh.h"
 #include "cohort/core/error.h"
@@ -356,9 +357,12 @@ class GlooTransport final : public Transport {
   }
 
   void receive_control(int rank) {
-    if (control_->receive(rank, member_.deadline)) return;
-    throw DeadlineExceededError(str(member_.task(rank), " did not come in time to form group '",
-                                    member_.group, "' over Gloo"));
+    FormingWait wait(member_);
+    while (!control_->receive(rank, wait.until())) {
+      if (!wait.is_over()) continue;
+      throw DeadlineExceededError(str(member_.task(rank), " did not come in time to form group '",
+                                      member_.group, "' over Gloo"));
+    }
   }
   void finish_control() { control_->finish(member_.deadline); }
 

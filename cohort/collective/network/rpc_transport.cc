@@ -13,6 +13,7 @@
 #include "cohort/cluster/rpc/channel.h"
 #include "cohort/cluster/server_core.h"
 #include "cohort/collective/communicator.h"
+#include "cohort/collective/forming_wait.h"
 #include "cohort/collective/network/group_exchange.h"
 #include "cohort/collective/network/rpc_mailbox.h"
 #include "cohort/collective/network/rpc_service.h"
@@ -172,13 +173,22 @@ class RpcTransport final : public Transport {
       expect(rank, nullptr, 0);
       send(rank, nullptr, 0);
     }
+    FormingWait wait(member);
     std::string late = names([&](int rank) {
       const auto is_there = [&] { return mailbox_->unanswered(rank) == 0; };
-      if (!mailbox_->wait(member.deadline, is_there)) return true;
+      while (!mailbox_->wait(wait.until(), is_there)) {
+        if (wait.is_over()) return true;
+      }
       watch(rank);
       return false;
     });
-    late += late.empty() ? names([&](int rank) { return !receive(rank, member.deadline); }) : "";
+    const auto is_silent = [&](int rank) {
+      while (!receive(rank, wait.until())) {
+        if (wait.is_over()) return true;
+      }
+      return false;
+    };
+    late += late.empty() ? names(is_silent) : "";
     if (late.empty()) return;
     throw DeadlineExceededError(str(late, " could not be reached in time to form generation ",
                                     member.generation, " of group '", member.group, "'"));
