@@ -126,8 +126,12 @@ class GlooTransport final : public Transport {
     return -1;
   }
 
-  // Which closes Gloo's connections, by on_end.
-  void fail(const std::exception_ptr& error) noexcept override { control_->fail(error); }
+  // Closes Gloo's connections, also where the group has ended already: whoever ends it on another thread
+  // wakes first, and closes then. Who returns from here may free what Gloo would have written to.
+  void fail(const std::exception_ptr& error) noexcept override {
+    control_->fail(error);
+    close();
+  }
   void check() override { control_->check(); }
   void on_end(std::function<void()> ended) override {
     control_->on_end([this, ended = std::move(ended)] {

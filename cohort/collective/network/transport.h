@@ -49,8 +49,8 @@ class Transport {
   // sent to it by `deadline`, or -1.
   virtual int finish(Deadline deadline) = 0;
 
-  // Ends the group: waits, here and in all other tasks, and all later calls fail with `error`. Only
-  // the first call has an effect.
+  // Ends the group: waits, here and in all other tasks, and all later calls fail with `error`, that of
+  // the first call. After each call no other thread writes to where messages were expected.
   virtual void fail(const std::exception_ptr& error) noexcept = 0;
   // Errors: what has ended the group.
   virtual void check() = 0;
