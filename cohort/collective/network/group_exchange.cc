@@ -12,10 +12,6 @@ using internal::str;
 std::vector<std::string> exchange_values(const GroupMember& member, std::string_view what,
                                          const std::string& mine) {
   member.store->set(member.key(what, member.rank), mine);
-  // What this task left for the generation before: all are past it now.
-  GroupMember earlier{.group = member.group, .generation = member.generation - 1};
-  if (member.generation > 0) member.store->remove(earlier.key(what, member.rank));
-
   FormingWait wait(member);
   std::vector<std::string> values(member.tasks.size());
   std::string late;
