@@ -82,7 +82,7 @@ class Work {
 // tasks that did not arrive), Unavailable (a task was lost), that of a task that has given up (see
 // abort). After any of these the communicator refuses all further calls with the same error: the
 // group must form again.
-// Thread safety: one call at a time; abort from any thread.
+// Thread safety: one call at a time; buffer and abort from any thread, also during a call.
 class Communicator {
  public:
   virtual ~Communicator() = default;

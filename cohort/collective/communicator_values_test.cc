@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <future>
 #include <limits>
 #include <numeric>
 
@@ -91,6 +92,24 @@ TEST_P(CommunicatorConformance, SumsOfEveryDtypeAndSizeInOwnAndOtherMemory) {
       }
     }));
   }
+}
+
+// As in a step, whose leader takes memory while the communication thread makes calls.
+TEST_P(CommunicatorConformance, MemoryIsTakenDuringCalls) {
+  constexpr int64_t kCount = 100'000;
+  expect_none(run_tasks(make(3), [&](Communicator& member) {
+    const Buffer own = member.buffer(kCount * 4);
+    auto takes = std::async(std::launch::async, [&] {
+      for (int i = 0; i < 300; ++i) *static_cast<char*>(member.buffer(4096).data) = 1;
+    });
+    auto* const values = static_cast<float*>(own.data);
+    for (int call = 0; call < 20; ++call) {
+      std::fill_n(values, kCount, static_cast<float>(member.rank() + call));
+      all_reduce(member, {values, kCount, float32}, {.name = "sum"});
+      EXPECT_EQ(std::count(values, values + kCount, static_cast<float>(3 + 3 * call)), kCount);
+    }
+    takes.get();
+  }));
 }
 
 TEST_P(CommunicatorConformance, Sums64Megabytes) {

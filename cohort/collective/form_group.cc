@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "cohort/cluster/address.h"
-#include "cohort/cluster/coordination.h"
+#include "cohort/cluster/rpc/error_detail.h"
 #include "cohort/cluster/server_core.h"
 #include "cohort/collective/hierarchical_communicator.h"
 #include "cohort/collective/limited_communicator.h"
@@ -95,33 +95,39 @@ HostRanks hosts_of(const std::vector<Introduction>& tasks) {
   return hosts;
 }
 
-// Errors: Unavailable (a task of the group is lost, or has left the cluster).
-void check_all_there(const GroupMember& member, internal::ServerCore& server) {
-  using distribute::TaskStatus;
-  for (const distribute::ClusterTask& known : server.coordination().view().tasks) {
-    if (known.status != TaskStatus::kLost && known.status != TaskStatus::kLeft) continue;
-    for (const TaskId& task : member.tasks) {
-      if (task != known.task) continue;
-      throw UnavailableError(str(
-          task, known.status == TaskStatus::kLost ? " was lost" : " has left",
-          " before generation ", member.generation, " of group '", member.group, "' had formed"));
-    }
-  }
-}
-
 void warn_of_nccl(const CommunicationOptions& options) {
   if (options.implementation != CommunicationImplementation::NCCL || at::hasCUDA()) return;
   internal::log_warning("communication implementation NCCL needs GPUs, and this task has none: ",
                         "RING is used");
 }
 
-std::vector<Introduction> introduce(const GroupMember& member, const Introduction& mine,
-                                    internal::ServerCore& server) {
-  const std::vector<std::string> values = exchange_values(member, "introduction", encode(mine),
-                                                          [&] { check_all_there(member, server); });
+std::vector<Introduction> introduce(const GroupMember& member, const Introduction& mine) {
   std::vector<Introduction> tasks;
-  for (const std::string& value : values) tasks.push_back(decode(value));
+  for (const std::string& value : exchange_values(member, "introduction", encode(mine))) {
+    tasks.push_back(decode(value));
+  }
   return tasks;
+}
+
+// A task that fails says so in the store, where the others look while they wait for it, and whoever
+// comes later finds it.
+std::string failure_key(const GroupMember& member) { return member.key("failure"); }
+
+void tell_failure(const GroupMember& member, const std::exception_ptr& error) noexcept {
+  try {
+    if (member.store->find(failure_key(member))) return;  // the first says why
+    const auto reason = given_up(to_string(member.task(member.rank)), error);
+    member.store->set(failure_key(member), internal::rpc::encode_error(reason));
+  } catch (const std::exception& why) {
+    // The store has ended, perhaps, and with it the membership of all.
+    internal::log_info("The tasks of group '", member.group, "' do not learn why ",
+                       member.task(member.rank), " has failed: ", why.what());
+  }
+}
+
+void check_nobody_has_failed(const GroupMember& member) {
+  const auto error = member.store->find(failure_key(member));
+  if (error) std::rethrow_exception(internal::rpc::decode_error(*error));
 }
 
 // And says in the log what it is, and why.
@@ -173,13 +179,23 @@ std::shared_ptr<Communicator> form_group_at(const std::string& host, const Group
   options.check();
   warn_of_nccl(options);
   if (member.size() == 1) return std::make_shared<SoleCommunicator>(member.generation);
-  const std::vector<Introduction> tasks =
-      introduce(member, {.host = host, .options = text_of(options)}, server);
-  check_same(member, tasks);
-  std::shared_ptr<Communicator> communicator =
-      connect(member, hosts_of(tasks), network_of(options), server);
-  if (options.timeout.count() == 0) return communicator;
-  return limited(std::move(communicator), options.timeout);
+  GroupMember watched = member;
+  watched.check = [member] {
+    member.check();
+    check_nobody_has_failed(member);
+  };
+  try {
+    const std::vector<Introduction> tasks =
+        introduce(watched, {.host = host, .options = text_of(options)});
+    check_same(watched, tasks);
+    std::shared_ptr<Communicator> communicator =
+        connect(watched, hosts_of(tasks), network_of(options), server);
+    if (options.timeout.count() == 0) return communicator;
+    return limited(std::move(communicator), options.timeout);
+  } catch (...) {
+    tell_failure(member, std::current_exception());
+    throw;
+  }
 }
 
 std::shared_ptr<Communicator> form_group(const GroupMember& member, internal::ServerCore& server,

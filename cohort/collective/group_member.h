@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -25,6 +26,9 @@ struct GroupMember {
   std::shared_ptr<GroupStore> store = nullptr;
   // Until when all tasks must have come.
   std::chrono::steady_clock::time_point deadline = {};
+  // Asked every 100 ms of a wait while the group forms: throws where it cannot form any more, since a task
+  // of it is lost, say. Called on the thread that forms it.
+  std::function<void()> check = [] {};
   // A call that waits for longer warns of whom it waits for, again and again.
   std::chrono::nanoseconds slow_after = std::chrono::seconds(10);
 
@@ -32,6 +36,8 @@ struct GroupMember {
   const TaskId& task(int of_rank) const { return tasks[static_cast<size_t>(of_rank)]; }
   // "collective/workers/0/address/1": where the task of `of_rank` leaves a value for the others.
   std::string key(std::string_view what, int of_rank) const;
+  // "collective/workers/0/failure": the same of the group as a whole.
+  std::string key(std::string_view what) const;
 };
 
 }  // namespace cohort::collective

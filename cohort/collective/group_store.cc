@@ -26,6 +26,9 @@ class ClusterStore final : public GroupStore {
     const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now());
     return coordination_.get(key, std::max(left, milliseconds(1)));
   }
+  std::optional<std::string> find(const std::string& key) override {
+    return coordination_.find(key);
+  }
   bool remove(const std::string& key) override { return coordination_.remove(key); }
 
  private:
@@ -48,6 +51,11 @@ class MemoryStore final : public GroupStore {
     }
     return values_[key];
   }
+  std::optional<std::string> find(const std::string& key) override {
+    const std::lock_guard lock(mutex_);
+    const auto found = values_.find(key);
+    return found == values_.end() ? std::nullopt : std::optional(found->second);
+  }
   bool remove(const std::string& key) override {
     std::lock_guard lock(mutex_);
     return values_.erase(key) != 0;
@@ -62,7 +70,11 @@ class MemoryStore final : public GroupStore {
 }  // namespace
 
 std::string GroupMember::key(std::string_view what, int of_rank) const {
-  return internal::str("collective/", group, '/', generation, '/', what, '/', of_rank);
+  return internal::str(key(what), '/', of_rank);
+}
+
+std::string GroupMember::key(std::string_view what) const {
+  return internal::str("collective/", group, '/', generation, '/', what);
 }
 
 std::shared_ptr<GroupStore> make_cluster_store(distribute::Coordination& coordination) {

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace cohort::distribute {
@@ -21,6 +22,8 @@ class GroupStore {
   // Waits for the key. Errors: DeadlineExceeded (names the key), those of the store.
   virtual std::string get(const std::string& key,
                           std::chrono::steady_clock::time_point deadline) = 0;
+  // Does not wait: nothing if there is no such key. Errors: those of the store.
+  virtual std::optional<std::string> find(const std::string& key) = 0;
   // Whether there was such a key.
   virtual bool remove(const std::string& key) = 0;
 };

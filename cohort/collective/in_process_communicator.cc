@@ -71,6 +71,7 @@ class InProcessCommunicator final : public Communicator {
   bool compares_fingerprints(int64_t /*bytes*/) const override { return true; }
 
   Buffer buffer(int64_t bytes) override {
+    const std::lock_guard lock(memory_mutex_);
     memory_.push_back(std::make_unique<char[]>(static_cast<size_t>(bytes)));
     return {memory_.back().get(), bytes, uint8};
   }
@@ -173,7 +174,8 @@ class InProcessCommunicator final : public Communicator {
   std::shared_ptr<Hub> hub_;
   int rank_;
   int64_t generation_;
-  std::vector<std::unique_ptr<char[]>> memory_;
+  std::mutex memory_mutex_;
+  std::vector<std::unique_ptr<char[]>> memory_;  // guarded by memory_mutex_
 };
 
 }  // namespace

@@ -11,8 +11,7 @@
 
 namespace cohort::collective {
 
-// Returns one communicator per task; each is used by one thread. Together they keep their shared
-// state alive.
+// Returns one communicator per task. Together they keep their shared state alive.
 std::vector<std::shared_ptr<Communicator>> make_in_process_communicators(int size,
                                                                          int64_t generation = 0);
 

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <sstream>
 #include <string>
 
@@ -26,16 +27,19 @@ class DirectoryStore final : public GroupStore {
   }
   std::string get(const std::string& key, std::chrono::steady_clock::time_point deadline) override {
     for (;;) {
-      if (std::ifstream file(path_of(key)); file.good()) {
-        std::ostringstream text;
-        text << file.rdbuf();
-        return std::move(text).str();
-      }
+      if (auto value = find(key)) return std::move(*value);
       if (std::chrono::steady_clock::now() >= deadline) {
         throw DeadlineExceededError(internal::str("nobody has set '", key, "' in time"));
       }
       ::poll(nullptr, 0, 1);
     }
+  }
+  std::optional<std::string> find(const std::string& key) override {
+    const std::ifstream file(path_of(key));
+    if (!file.good()) return std::nullopt;
+    std::ostringstream text;
+    text << file.rdbuf();
+    return std::move(text).str();
   }
   bool remove(const std::string& key) override {
     std::error_code error;

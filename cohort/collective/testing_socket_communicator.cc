@@ -39,6 +39,7 @@ class SocketCommunicator final : public Communicator {
   int size() const override { return size_; }
   int64_t generation() const override { return generation_; }
   Buffer buffer(int64_t bytes) override {
+    const std::lock_guard lock(memory_mutex_);
     memory_.push_back(std::make_unique<char[]>(static_cast<size_t>(bytes)));
     return {memory_.back().get(), bytes, uint8};
   }
@@ -183,8 +184,9 @@ class SocketCommunicator final : public Communicator {
   const int size_;
   const int64_t generation_;
   std::vector<internal::UniqueFd> peers_;
-  std::vector<std::unique_ptr<char[]>> memory_;
-  std::timed_mutex sending_;  // held while a message is sent
+  std::mutex memory_mutex_;
+  std::vector<std::unique_ptr<char[]>> memory_;  // guarded by memory_mutex_
+  std::timed_mutex sending_;                     // held while a message is sent
   std::mutex mutex_;
   std::exception_ptr error_;  // guarded by mutex_
 };

@@ -63,6 +63,11 @@ void GroupWatch::guard(std::weak_ptr<collective::Communicator> communicator) {
   if (error != nullptr && live != nullptr) live->abort(error);
 }
 
+void GroupWatch::check() {
+  const std::lock_guard lock(mutex_);
+  if (end_ != End::kNone) std::rethrow_exception(error_);
+}
+
 std::exception_ptr GroupWatch::loss(std::chrono::milliseconds patience) {
   std::unique_lock lock(mutex_);
   ended_.wait_for(lock, patience, [this] { return end_ != End::kNone; });

@@ -25,6 +25,8 @@ class GroupWatch final : public MembershipListener {
 
   // Whom to tell. At once, if a task has been lost already.
   void guard(std::weak_ptr<collective::Communicator> communicator);
+  // Throws what has ended the group, if something has.
+  void check();
   // Whose loss has ended the group; null where none is known, or something else has ended it. Waits
   // a moment for the news, which may come later than the end of a connection: up to `patience`.
   std::exception_ptr loss(std::chrono::milliseconds patience);

@@ -44,6 +44,11 @@ void LateGradients::use(const std::vector<size_t>& variables, std::string signat
   }
 }
 
+int64_t LateGradients::num_rows(const Sum& sum) const {
+  const auto& shape = variable_of(sum).shape();
+  return shape.size() > 1 ? shape[0] : 0;
+}
+
 int64_t LateGradients::row_size(const Sum& sum) const {
   const auto& shape = variable_of(sum).shape();
   return c10::multiply_integers(shape.begin() + 1, shape.end());
@@ -163,8 +168,14 @@ std::span<const LateGradients::Status> LateGradients::statuses_of(int task) cons
                            has_statuses ? sums_.size() : 0);
   for (size_t i = 0; i < statuses.size(); ++i) {
     if (!statuses[i].has_rows()) continue;
-    places.next(ids_bytes(statuses[i].rows));
-    places.next(statuses[i].rows * row_bytes(sums_[i]));
+    const int64_t rows = statuses[i].rows;
+    const bool has_rows = variable_of(sums_[i]).shape().size() > 1;
+    if (!has_rows || rows < 0 || rows > num_rows(sums_[i])) {
+      throw DataLossError(str("task ", task, " sent ", rows, " rows of '",
+                              variable_of(sums_[i]).name(), "', which has ", num_rows(sums_[i])));
+    }
+    places.next(ids_bytes(rows));
+    places.next(rows * row_bytes(sums_[i]));
   }
   if (static_cast<int64_t>(message.size()) == places.end()) return statuses;
   throw DataLossError(str("task ", task, " sent ", message.size(),
@@ -186,6 +197,19 @@ void LateGradients::read_rows(int task) {
     const auto* ids = reinterpret_cast<const int64_t*>(message + places.next(ids_bytes(count)));
     const char* const values = message + places.next(count * bytes);
     rows.assign(std::span(ids, static_cast<size_t>(count)), values, bytes);
+    check_rows(task, sums_[i]);
+  }
+}
+
+// What adds them up, and the rule, write to the places that the ids say.
+void LateGradients::check_rows(int task, const Sum& sum) const {
+  int64_t last = -1;
+  for (const SparseRows::Row& row : sum.of_tasks[static_cast<size_t>(task)].rows()) {
+    if (row.id <= last || row.id >= num_rows(sum)) {
+      throw DataLossError(str("task ", task, " sent row ", row.id, " of '", variable_of(sum).name(),
+                              "', which has ", num_rows(sum), ", after row ", last));
+    }
+    last = row.id;
   }
 }
 

@@ -52,7 +52,7 @@ class LateGradients {
   // those that some replica has dense and that `packs` does not contain. After write(), in the same
   // step. The rows stay until the next step.
   // COLLECTIVE over the tasks. Errors: those of a Communicator's calls; DataLoss (what a task has
-  // sent is not as long as it says).
+  // sent is not as long as it says, or has rows that the variable has not).
   void exchange(const TaskPacks& packs);
   // Adds up the rows of all tasks, for those who change the sum.
   void merge(Sum& sum);
@@ -68,14 +68,17 @@ class LateGradients {
   };
 
   const distribute::Variable& variable_of(const Sum& sum) const { return all_[sum.variable]; }
+  int64_t num_rows(const Sum& sum) const;
   int64_t row_size(const Sum& sum) const;
   int64_t row_bytes(const Sum& sum) const;
   Status status_of(const Sum& sum, Contributions local) const;
   void collect_rows(const Sum& sum, Contributions local);
   int64_t most_bytes(Contributions local);
   void count(std::span<const Status> of_task);
+  // Of the message of `task`, whose length they fit.
   std::span<const Status> statuses_of(int task) const;
   void read_rows(int task);
+  void check_rows(int task, const Sum& sum) const;
   void exchange_dense(Sum& sum);
 
   const std::vector<distribute::Variable>& all_;

@@ -75,12 +75,15 @@ GroupConnection connect(const MultiWorkerMirroredStrategyOptions& options,
   connection.watch = std::make_shared<GroupWatch>(place.workers, place.self, *view);
   core.membership().listen(connection.watch);
   if (const auto now = agent.view(); now != nullptr && now != view) connection.watch->on_view(*now);
+  connection.keys =
+      std::make_shared<collective::OwnKeys>(collective::make_cluster_store(core.coordination()));
   const collective::GroupMember member{.group = connection.server->next_group(view->generation),
                                        .generation = view->generation,
                                        .rank = place.rank,
                                        .tasks = place.workers,
-                                       .store = collective::make_cluster_store(core.coordination()),
-                                       .deadline = std::chrono::steady_clock::now() + timeout};
+                                       .store = connection.keys,
+                                       .deadline = std::chrono::steady_clock::now() + timeout,
+                                       .check = [watch = connection.watch] { watch->check(); }};
   try {
     connection.communicator = collective::form_group(member, core, options.communication_options);
   } catch (const UnavailableError&) {

@@ -83,6 +83,7 @@ MultiWorkerStrategy::MultiWorkerStrategy(Options options)
       maker_(Task::current()),
       exceptions_(std::uncaught_exceptions()),
       pass_on_(listen(options_.connection)) {
+  if (options_.connection) options_.connection->keys->remove_all();  // the tasks have made a call
   const auto& replicas_of = group().view()->replicas_of;
   set_gauge("distribution_strategy_num_workers_gauge", {std::string(name())},
             static_cast<int64_t>(replicas_of.size()));

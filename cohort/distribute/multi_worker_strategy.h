@@ -10,6 +10,7 @@
 
 #include "cohort/cluster/cluster_resolver.h"
 #include "cohort/collective/communication_options.h"
+#include "cohort/collective/own_keys.h"
 #include "cohort/core/failure_frame.h"
 #include "cohort/core/task_id.h"
 #include "cohort/distribute/group_watch.h"
@@ -32,6 +33,7 @@ WorkerPlace worker_place(const distribute::cluster_resolver::ClusterResolver& re
 struct GroupConnection {
   std::shared_ptr<TaskServer> server;
   std::shared_ptr<GroupWatch> watch;
+  std::shared_ptr<collective::OwnKeys> keys;  // by which it formed
   std::shared_ptr<collective::Communicator> communicator;
 };
 

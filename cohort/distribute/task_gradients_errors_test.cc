@@ -1,5 +1,13 @@
 // Tasks that fail, are lost or differ while gradients go between them.
+#include <ATen/ops/arange.h>
+#include <ATen/ops/sparse_coo_tensor.h>
 #include <gmock/gmock.h>
+
+#include <cstring>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
 
 #include "cohort/collective/testing_members.h"
 #include "cohort/distribute/testing_task_gradients.h"
@@ -167,6 +175,70 @@ TEST(TaskGradientsErrors, GradientsOnTheirWayMustBeAggregated) {
   });
   for (const auto& error : errors) {
     EXPECT_THAT(message_of<InvalidArgumentError>(error), HasSubstr("pass them at once"));
+  }
+}
+
+// Writes a number into what its task tells of its rows.
+class Garbled final : public collective::ForwardingCommunicator {
+ public:
+  Garbled(std::shared_ptr<collective::Communicator> backend, size_t place, int64_t number)
+      : ForwardingCommunicator(std::move(backend)), place_(place), number_(number) {}
+
+  void gather_bytes(std::span<const char> mine, collective::GatheredBytes& all,
+                    const collective::CallOptions& options) override {
+    message_.assign(mine.begin(), mine.end());
+    std::memcpy(message_.data() + place_, &number_, sizeof number_);
+    ForwardingCommunicator::gather_bytes(message_, all, options);
+  }
+
+ private:
+  void before(const collective::CallOptions&, int64_t) override {}
+
+  const size_t place_;
+  const int64_t number_;
+  std::vector<char> message_;
+};
+
+// A message: for each variable how many gradients there are, how many of them sparse, how many rows; in
+// the next cache line the ids, then the values.
+constexpr size_t kCount = 2 * sizeof(int64_t), kSecondId = 64 + sizeof(int64_t);
+
+struct Garbling {
+  size_t place;
+  int64_t number;
+  const char* error;
+};
+
+TEST(TaskGradientsErrors, RowsThatAVariableHasNotAreRefused) {
+  for (const Garbling& garbling :
+       {Garbling{kCount, -1, "task 1 sent -1 rows of 'v0', which has 8"},
+        Garbling{kCount, 9, "task 1 sent 9 rows of 'v0', which has 8"},
+        Garbling{kCount, int64_t{1} << 61, "task 1 sent 2305843009213693952 rows"},
+        Garbling{kSecondId, -7, "task 1 sent row -7 of 'v0', which has 8, after row 1"},
+        Garbling{kSecondId, 1, "task 1 sent row 1 of 'v0', which has 8, after row 1"},
+        Garbling{kSecondId, 8, "task 1 sent row 8 of 'v0', which has 8, after row 1"}}) {
+    const auto garble = [&](std::shared_ptr<collective::Communicator> one) {
+      if (one->rank() == 0) return one;
+      return std::shared_ptr<collective::Communicator>(
+          std::make_shared<Garbled>(std::move(one), garbling.place, garbling.number));
+    };
+    const auto errors = run_tasks(
+        2, 1,
+        [](const Strategy& strategy, int) {
+          const auto rule = optim::make_sgd({});
+          const auto targets = make_targets(strategy, {{8, 2}}, *rule);
+          const auto exchange = strategy.core()->make_exchange(targets);
+          strategy.run([&](ReplicaContext& context) {
+            const Tensor ids = at::arange(2).reshape({1, 2}) * 4 + 1;
+            bring_all(*exchange, context, {at::sparse_coo_tensor(ids, at::ones({2, 2}), {8, 2})},
+                      Arrival::kAtOnce, {0});
+            exchange->finish(context, {.rule = *rule, .learning_rate = 1});
+          });
+        },
+        {.wrap = garble});
+    for (const auto& error : errors) {
+      EXPECT_THAT(message_of<DataLossError>(error), HasSubstr(garbling.error));
+    }
   }
 }
 

@@ -88,6 +88,7 @@ struct GradientTraining {
   double global_clipnorm = 0;
   bool skip_not_finite = false;
   DType dtype = float32;
+  MakeCommunicators connect = collective::make_socket_communicators;
 };
 
 // Six steps of Adam: the final weights and slots of each task, and at the end of each task's the
@@ -126,7 +127,7 @@ inline std::vector<std::vector<Tensor>> train(const GradientTraining& training) 
         }
         mine.push_back(outcome);
       },
-      {.bytes_per_pack = training.bytes_per_pack});
+      {.bytes_per_pack = training.bytes_per_pack, .connect = training.connect});
   return results;
 }
 

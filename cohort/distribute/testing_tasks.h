@@ -1,9 +1,11 @@
-// For tests: the tasks of a group as threads of this process, each with a strategy of its own, that
-// have nothing in common but sockets.
+// For tests: the tasks of a group as threads of this process, each with a strategy of its own. They
+// have nothing in common but sockets, where nothing else is said.
 #pragma once
 
+#include <cstdint>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -14,12 +16,16 @@
 
 namespace cohort::distribute {
 
+using MakeCommunicators =
+    std::vector<std::shared_ptr<collective::Communicator>> (*)(int tasks, int64_t generation);
+
 struct TasksOptions {
   int64_t bytes_per_pack = 0;
   // Puts something around each task's communicator.
   std::function<std::shared_ptr<collective::Communicator>(
       std::shared_ptr<collective::Communicator>)>
       wrap = nullptr;
+  MakeCommunicators connect = collective::make_socket_communicators;
 };
 
 // Runs program(strategy, task) in each of `tasks` tasks, with so many replicas each; what each threw.
@@ -29,7 +35,7 @@ inline std::vector<std::exception_ptr> run_tasks(
   const LogicalCpus cpus(replicas_each);
   std::vector<std::string> devices;
   for (int i = 0; i < replicas_each; ++i) devices.push_back(canonicalize(internal::str("CPU:", i)));
-  auto communicators = collective::make_socket_communicators(tasks);
+  auto communicators = options.connect(tasks, /*generation=*/0);
   if (options.wrap) {
     for (auto& one : communicators) one = options.wrap(one);
   }

@@ -145,6 +145,24 @@ std::string compute_differently(const Arguments& arguments) {
   return "reduced";
 }
 
+// Worker 1 is killed while the group forms: it has introduced itself, and shares no memory yet.
+std::string lose_while_forming(const Arguments&) {
+  const distribute::cluster_resolver::TFConfigClusterResolver told;
+  if (*told.task_id() == 0) {
+    make_strategy();
+    return "formed";
+  }
+  distribute::Server server(told, quick());
+  distribute::Coordination& cluster = server.coordination();
+  const std::string group =
+      internal::str("collective/workers/", cluster.wait_for_start().generation);
+  const std::string introduction = cluster.get(group + "/introduction/0", kPatience);
+  cluster.set(group + "/introduction/1", introduction);
+  cluster.get(group + "/shared_memory/0", kPatience);
+  ::raise(SIGKILL);
+  return "";
+}
+
 // Goes on after the loss of a worker without a restart of its own: the group forms again, at once.
 // Arguments: the directory of checkpoints; which worker is to be lost, or -1.
 std::string train_and_survive(const Arguments& arguments) {
@@ -204,6 +222,14 @@ TEST_F(MultiWorker, AStoppedWorkerIsNamedByItsSilence) {
   const double time = detection_time(SIGSTOP);
   std::printf("SIGSTOP to a typed error: %.0f ms\n", time);
   EXPECT_THAT(time, AllOf(Lt(internal::time_limit(4500)), ::testing::Gt(500)));
+}
+
+TEST_F(MultiWorker, AWorkerThatIsKilledWhileTheGroupFormsIsNamed) {
+  MultiProcessRunner runner(workers(2, "lose_while_forming"));
+  runner.start();
+  const auto outcomes = runner.wait_all();
+  EXPECT_EQ(outcomes[0].code, Code::kUnavailable) << outcomes[0].error;  // not a deadline's error
+  EXPECT_THAT(outcomes[0].error, HasSubstr("lost /job:worker/task:1"));
 }
 
 TEST_F(MultiWorker, AnErrorOfOneIsThatOfAll) {
@@ -329,5 +355,6 @@ int main(int argc, char** argv) {
                    {"exit_early", exit_early},
                    {"disagree", disagree},
                    {"compute_differently", compute_differently},
+                   {"lose_while_forming", lose_while_forming},
                    {"survive", survive}});
 }

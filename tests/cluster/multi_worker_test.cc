@@ -26,6 +26,17 @@ std::string train_mirrored(const Arguments& arguments) {
   return training.result();
 }
 
+// How many keys of groups are left in the store.
+std::string count_keys(const Arguments&) {
+  std::string counts;
+  for (int i = 0; i < 2; ++i) {
+    const MultiWorkerMirroredStrategy strategy = make_strategy();
+    strategy.reduce(ReduceOp::SUM, at::full({}, 1.0));
+    counts += std::to_string(strategy.coordination().list("collective/").size());
+  }
+  return counts;
+}
+
 std::vector<double> losses_of(const std::string& result) {
   std::istringstream text(result.substr(16));
   std::vector<double> losses;
@@ -62,6 +73,10 @@ TEST_F(MultiWorker, FourReplicasTrainAlikeHoweverTheyAreDivided) {
 TEST_F(MultiWorker, AWorkerThatIsAloneIsAMirroredStrategy) {
   EXPECT_EQ(values_of(workers(1, "train", {"2", "0.2"})),
             values_of(workers(1, "train_mirrored", {"2", "0.2"})));
+}
+
+TEST_F(MultiWorker, AGroupThatStandsLeavesNothingInTheStore) {
+  for (const std::string& counts : values_of(workers(2, "count_keys"))) EXPECT_EQ(counts, "00");
 }
 
 // ---- What is refused before a socket is opened.
@@ -125,5 +140,7 @@ TEST(MultiWorkerErrors, AnEvaluatorAndAProgramWithoutAClusterAreAlone) {
 
 int main(int argc, char** argv) {
   using namespace cohort::multi_worker;
-  return run_main(argc, argv, {{"train", train_in_step}, {"train_mirrored", train_mirrored}});
+  return run_main(
+      argc, argv,
+      {{"train", train_in_step}, {"train_mirrored", train_mirrored}, {"count_keys", count_keys}});
 }

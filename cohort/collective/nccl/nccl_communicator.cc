@@ -5,7 +5,7 @@
 #include <cuda_runtime_api.h>
 #include <nccl.h>
 
-#include <atomic>
+#include <mutex>
 #include <numeric>
 #include <thread>
 #include <utility>
@@ -86,31 +86,57 @@ class Event {
   cudaEvent_t event_ = nullptr;
 };
 
+// Calls of NCCL that begin together, when end() is called; what was asked for by then does, too, where an
+// exception comes before it.
+class CallGroup {
+ public:
+  explicit CallGroup(const char* what) : what_(what) { check(ncclGroupStart(), what); }
+  ~CallGroup() {
+    if (!has_ended_) ncclGroupEnd();
+  }
+  CallGroup(const CallGroup&) = delete;
+  CallGroup& operator=(const CallGroup&) = delete;
+
+  void end() {
+    has_ended_ = true;
+    check(ncclGroupEnd(), what_);
+  }
+
+ private:
+  const char* const what_;
+  bool has_ended_ = false;
+};
+
 // NCCL's communicators of this process, one for each of its devices. They end together.
+// Thread safety: any thread.
 class Communicators {
  public:
   Communicators(const ncclUniqueId& id, int ranks, int first, const std::vector<int>& devices)
       : all_(devices.size(), nullptr) {
-    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-    config.blocking = 0;
-    check(ncclGroupStart(), "begin to connect");
-    for (size_t i = 0; i < devices.size(); ++i) {
-      const c10::DeviceGuard guard(
-          c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(devices[i])));
-      const int rank = first + static_cast<int>(i);
-      check(ncclCommInitRankConfig(&all_[i], ranks, id, rank, &config), "connect");
+    try {
+      connect(id, ranks, first, devices);
+    } catch (...) {
+      abort();
+      throw;
     }
-    check(ncclGroupEnd(), "connect");
   }
   ~Communicators() { abort(); }
   Communicators(const Communicators&) = delete;
   Communicators& operator=(const Communicators&) = delete;
 
-  ncclComm_t operator[](size_t device) const { return all_[device]; }
-  bool has_ended() const { return ended_; }
+  // call(the communicators, by device), while none of them ends. Does not block.
+  // Errors: Aborted (they have ended), those of the call.
+  template <class Fn>
+  void use(Fn call) const {
+    const std::lock_guard lock(mutex_);
+    check_not_ended();
+    call(all_);
+  }
 
-  // Whether nothing is left to be started. Errors: Unavailable.
+  // Whether nothing is left to be started. Errors: Aborted (they have ended), Unavailable.
   bool are_ready() const {
+    const std::lock_guard lock(mutex_);
+    check_not_ended();
     for (ncclComm_t one : all_) {
       ncclResult_t state = ncclSuccess;
       check(ncclCommGetAsyncError(one, &state), "say how it is");
@@ -121,15 +147,32 @@ class Communicators {
   }
 
   void abort() noexcept {
-    if (ended_.exchange(true)) return;
+    const std::lock_guard lock(mutex_);
     for (ncclComm_t one : all_) {
       if (one != nullptr) ncclCommAbort(one);
     }
+    all_.clear();
   }
 
  private:
-  std::vector<ncclComm_t> all_;
-  std::atomic<bool> ended_{false};
+  void connect(const ncclUniqueId& id, int ranks, int first, const std::vector<int>& devices) {
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = 0;
+    CallGroup together("connect");
+    for (size_t i = 0; i < devices.size(); ++i) {
+      const c10::DeviceGuard guard(
+          c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(devices[i])));
+      const int rank = first + static_cast<int>(i);
+      check(ncclCommInitRankConfig(&all_[i], ranks, id, rank, &config), "connect");
+    }
+    together.end();
+  }
+  void check_not_ended() const {
+    if (all_.empty()) throw AbortedError("NCCL's group has ended; form it again");
+  }
+
+  mutable std::mutex mutex_;
+  std::vector<ncclComm_t> all_;  // guarded by mutex_; none once they have ended
 };
 
 class NcclWork final : public Work {
@@ -146,7 +189,6 @@ class NcclWork final : public Work {
     for (const auto& event : events_) {
       while (!event->has_passed()) {
         communicators_->are_ready();
-        if (communicators_->has_ended()) throw AbortedError(call_ + " ended with its group");
         if (std::chrono::steady_clock::now() >= deadline) {
           communicators_->abort();
           throw DeadlineExceededError(call_ +
@@ -275,20 +317,20 @@ class NcclCommunicator final : public Communicator {
   template <class Fn>
   std::unique_ptr<Work> start(const char* name, std::span<const Buffer> buffers,
                               const CallOptions& options, Fn call) {
-    if (communicators_->has_ended())
-      throw AbortedError(str("NCCL's group has ended; form it again"));
     if (static_cast<int64_t>(buffers.size()) != devices_of_[static_cast<size_t>(rank())]) {
       throw InvalidArgumentError(str(name, " '", options.name, "' got ", buffers.size(),
                                      " buffers for ", devices_of_[static_cast<size_t>(rank())],
                                      " GPUs"));
     }
     try {
-      check(ncclGroupStart(), name);
-      for (size_t i = 0; i < buffers.size(); ++i) {
-        const c10::DeviceGuard guard(buffers[i].stream.device());
-        call(buffers[i], (*communicators_)[i]);
-      }
-      check(ncclGroupEnd(), name);
+      communicators_->use([&](const std::vector<ncclComm_t>& all) {
+        CallGroup together(name);
+        for (size_t i = 0; i < buffers.size(); ++i) {
+          const c10::DeviceGuard guard(buffers[i].stream.device());
+          call(buffers[i], all[i]);
+        }
+        together.end();
+      });
       wait_until_ready(std::chrono::steady_clock::now() + options.timeout);
       return std::make_unique<NcclWork>(communicators_, buffers,
                                         str(name, " '", options.name, "'"));

@@ -5,12 +5,16 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <functional>
 #include <future>
 #include <numeric>
+#include <ostream>
 #include <random>
 
 #include "cohort/collective/network/rpc_envelope.h"
 #include "cohort/collective/network/testing_servers.h"
+#include "cohort/collective/testing_store_with_hook.h"
 #include "cohort/core/error.h"
 #include "cohort/core/testing_errors.h"
 
@@ -127,15 +131,96 @@ TEST(FormGroup, WhoDoesNotComeIsNamed) {
                                       "/job:worker/task:1 did not come in time to form");
 }
 
-TEST(FormGroup, WhoHasLeftTheClusterIsNotWaitedFor) {
+// Where the forming of a group can break off, and the groups in which it does.
+struct Break {
+  const char* name;
+  std::vector<std::string> hosts;  // of each task
+  int rank;                        // of the task that fails,
+  const char* key;                 // as it reads or writes this in the store
+};
+void PrintTo(const Break& where, std::ostream* out) { *out << where.name; }
+
+class FormGroupBreaks : public ::testing::TestWithParam<Break> {
+ protected:
+  // All tasks begin to form a group that has long to do so. `at_break` is called where the test says.
+  void start(
+      const std::function<void()>& at_break, const std::function<void()>& check = [] {}) {
+    const Break& where = GetParam();
+    const auto size = static_cast<int>(where.hosts.size());
+    const auto at_key = [=](const std::string& key) {
+      if (key.find(where.key) != std::string::npos) at_break();
+    };
+    for (int rank = 0; rank < size; ++rank) {
+      GroupMember member = member_of(rank, size, store_);
+      member.deadline = std::chrono::steady_clock::now() + std::chrono::minutes(10);
+      member.check = check;
+      if (rank == where.rank) {
+        member.store = std::make_shared<StoreWithHook>(store_, at_key);
+        member.check = [] {};
+      }
+      tasks_.push_back(std::async(std::launch::async, [this, member, &where] {
+        return form_group_at(where.hosts[static_cast<size_t>(member.rank)], member,
+                             servers_.core(member.rank), {});
+      }));
+    }
+  }
+  template <class E>
+  void expect_others_get(const char* text) {
+    for (size_t rank = 0; rank < tasks_.size(); ++rank) {
+      if (static_cast<int>(rank) == GetParam().rank) continue;
+      ASSERT_EQ(tasks_[rank].wait_for(seconds(10)), std::future_status::ready) << "task " << rank;
+      // Whose host is there may have its communicator already.
+      expect_error<E>(
+          [&] { tasks_[rank].get()->barrier({.name = "first", .timeout = seconds(10)}); }, text);
+    }
+  }
+
+  TestingServers servers_{static_cast<int>(GetParam().hosts.size())};
+  const std::shared_ptr<GroupStore> store_ = make_memory_store();
+  std::vector<std::future<std::shared_ptr<Communicator>>> tasks_;
+};
+
+TEST_P(FormGroupBreaks, ATaskThatFailsTellsTheOthersWhy) {
+  start([] { throw ResourceExhaustedError("no more descriptors"); });
+  expect_others_get<ResourceExhaustedError>("has given up: no more descriptors");
+}
+
+TEST_P(FormGroupBreaks, WhoIsLostIsNotWaitedFor) {
+  std::promise<void> stands_still, goes_on;
+  const std::shared_future<void> woken = goes_on.get_future().share();
+  std::atomic<bool> is_lost = false;
+  start(
+      [&, woken] {
+        is_lost = true;
+        woken.wait();
+        throw AbortedError("it was taken for lost");
+      },
+      [&] {
+        if (is_lost) throw UnavailableError("lost the one that stands still");
+      });
+  expect_others_get<UnavailableError>("lost the one that stands still");
+  goes_on.set_value();
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, FormGroupBreaks,
+    ::testing::Values(
+        Break{"BeforeItsIntroduction", {"here", "there"}, 1, "/introduction/1"},
+        Break{"BeforeItsSession", {"here", "there"}, 1, "/rpc/1"},
+        Break{"BeforeItInvitesToShareMemory", {"here", "here", "here"}, 0, "/shared_memory/0"},
+        Break{"BeforeItJoinsThem", {"here", "here", "here"}, 2, "/shared_memory/0"},
+        Break{"OnItsHost", {"here", "here", "there", "there"}, 0, "host 0/0/shared_memory"},
+        Break{"AmongLeaders", {"here", "here", "there"}, 2, "hosts/0/rpc/1"}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+TEST(FormGroup, WhoComesToAGroupThatHasFailedLearnsWhy) {
   TwoTasks tasks;
-  for (int i = 0; i < 2; ++i) tasks.servers[i].coordination().wait_for_start();
-  auto waits = tasks.start(member_of(0, 2, tasks.store));
-  tasks.servers.end(1);
-  ASSERT_EQ(waits.wait_for(seconds(10)), std::future_status::ready);
-  expect_error<UnavailableError>(
-      [&] { waits.get(); },
-      "/job:worker/task:1 has left before generation 0 of group 'workers' had formed");
+  GroupMember first = member_of(0, 2, tasks.store);
+  first.deadline = std::chrono::steady_clock::now() + milliseconds(50);
+  expect_error<DeadlineExceededError>([&] { tasks.start(first).get(); }, "task:1 did not come");
+  auto second = tasks.start(member_of(1, 2, tasks.store));
+  expect_error<DeadlineExceededError>(
+      [&] { second.get(); }, "/job:worker/task:0 has given up: /job:worker/task:1 did not");
 }
 
 TEST(FormGroup, TheOptionsTimeoutLimitsEveryCall) {
@@ -229,9 +314,12 @@ TEST(FormGroup, SeveralTasksOnEachOfSeveralHosts) {
       broadcast(*group, {value.data(), 1, int32}, root, {.name = "hand out"});
       EXPECT_EQ(value[0], root * 10);
     }
-    group->barrier({.name = "end"});
-    if (rank == 3) group->abort(std::make_exception_ptr(DataLossError("its file is damaged")));
-    expect_error<DataLossError>([&] { group->barrier({.name = "more"}); }, "its file is damaged");
+    const auto end = [&] {  // the error may overtake the end of the first barrier
+      group->barrier({.name = "end"});
+      if (rank == 3) group->abort(std::make_exception_ptr(DataLossError("its file is damaged")));
+      group->barrier({.name = "more"});
+    };
+    expect_error<DataLossError>(end, "its file is damaged");
   };
   std::vector<std::future<void>> tasks;
   for (int rank = 0; rank < 4; ++rank) {

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/collective/forming_wait.h"
 #include "cohort/collective/network/gloo_loop.h"
 #include "cohort/collective/network/gloo_mesh.h"
 #include "cohort/core/error.h"
@@ -125,8 +126,12 @@ class GlooTransport final : public Transport {
     return -1;
   }
 
-  // Which closes Gloo's connections, by on_end.
-  void fail(const std::exception_ptr& error) noexcept override { control_->fail(error); }
+  // Closes Gloo's connections, also where the group has ended already: whoever ends it on another thread
+  // wakes first, and closes then. Who returns from here may free what Gloo would have written to.
+  void fail(const std::exception_ptr& error) noexcept override {
+    control_->fail(error);
+    close();
+  }
   void check() override { control_->check(); }
   void on_end(std::function<void()> ended) override {
     control_->on_end([this, ended = std::move(ended)] {
@@ -356,9 +361,12 @@ class GlooTransport final : public Transport {
   }
 
   void receive_control(int rank) {
-    if (control_->receive(rank, member_.deadline)) return;
-    throw DeadlineExceededError(str(member_.task(rank), " did not come in time to form group '",
-                                    member_.group, "' over Gloo"));
+    FormingWait wait(member_);
+    while (!control_->receive(rank, wait.until())) {
+      if (!wait.is_over()) continue;
+      throw DeadlineExceededError(str(member_.task(rank), " did not come in time to form group '",
+                                      member_.group, "' over Gloo"));
+    }
   }
   void finish_control() { control_->finish(member_.deadline); }
 

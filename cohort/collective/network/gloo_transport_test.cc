@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <future>
 #include <iterator>
 #include <memory>
@@ -105,6 +106,53 @@ TEST(GlooTransport, ALostTaskIsNamedAndEndsAllWaits) {
     ASSERT_EQ(future->wait_for(seconds(10)), std::future_status::ready);
     expect_error<UnavailableError>([&] { future->get(); }, "/job:worker/task:2");
   }
+}
+
+// As if the thread that ends the group had come no further than to wake this task.
+class EndThatTakesLong final : public Transport {
+ public:
+  explicit EndThatTakesLong(std::unique_ptr<Transport> transport)
+      : transport_(std::move(transport)) {}
+
+  char* memory(size_t bytes) override { return transport_->memory(bytes); }
+  void send(int to, const void* data, size_t bytes) override { transport_->send(to, data, bytes); }
+  void expect(int from, void* into, size_t bytes) override {
+    transport_->expect(from, into, bytes);
+  }
+  const void* receive(int from, Deadline deadline) override {
+    return transport_->receive(from, deadline);
+  }
+  bool is_late(int from) override { return transport_->is_late(from); }
+  int finish(Deadline deadline) override { return transport_->finish(deadline); }
+  void fail(const std::exception_ptr& error) noexcept override { transport_->fail(error); }
+  void check() override { transport_->check(); }
+  void on_end(std::function<void()>) override {}
+
+ private:
+  const std::unique_ptr<Transport> transport_;
+};
+
+TEST(GlooTransport, NothingIsWrittenToACallersMemoryOnceItsCallHasThrown) {
+  TestingServers servers(2);
+  std::vector<std::unique_ptr<Transport>> transports(2);
+  make_group(2, 0, [&](const GroupMember& member) {
+    auto control = make_rpc_transport(member, servers.core(member.rank));
+    if (member.rank == 0) control = std::make_unique<EndThatTakesLong>(std::move(control));
+    transports[static_cast<size_t>(member.rank)] =
+        make_gloo_transport(member, "127.0.0.1", std::move(control));
+    return std::shared_ptr<Communicator>();
+  });
+  std::vector<char> into(1000, 'a');
+  const std::vector<char> sent(1000, 'b');
+  transports[0]->expect(1, into.data(), into.size());
+  EXPECT_EQ(transports[0]->receive(1, std::chrono::steady_clock::now()), nullptr);
+  transports[0]->fail(std::make_exception_ptr(DataLossError("its file is damaged")));
+
+  transports[1]->send(0, sent.data(), sent.size());
+  const auto deadline = std::chrono::steady_clock::now() + seconds(20);
+  expect_error<DataLossError>([&] { transports[1]->finish(deadline); }, "its file is damaged");
+  transports.clear();
+  EXPECT_EQ(into, std::vector<char>(1000, 'a'));
 }
 
 }  // namespace

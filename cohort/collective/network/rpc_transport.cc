@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstring>
 #include <deque>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "cohort/cluster/rpc/channel.h"
 #include "cohort/cluster/server_core.h"
 #include "cohort/collective/communicator.h"
+#include "cohort/collective/forming_wait.h"
 #include "cohort/collective/network/group_exchange.h"
 #include "cohort/collective/network/rpc_mailbox.h"
 #include "cohort/collective/network/rpc_service.h"
@@ -61,9 +63,9 @@ class RpcTransport final : public Transport {
   }
 
   char* memory(size_t bytes) override {
-    memory_.push_back({.owner = nullptr, .data = nullptr, .size = bytes});
     const std::shared_ptr<char> block = rpc::bulk_memory(bytes);
-    memory_.back() = {.owner = block, .data = block.get(), .size = bytes};
+    const std::lock_guard lock(memory_mutex_);
+    memory_.push_back({.owner = block, .data = block.get(), .size = bytes});
     return block.get();
   }
 
@@ -171,13 +173,22 @@ class RpcTransport final : public Transport {
       expect(rank, nullptr, 0);
       send(rank, nullptr, 0);
     }
+    FormingWait wait(member);
     std::string late = names([&](int rank) {
       const auto is_there = [&] { return mailbox_->unanswered(rank) == 0; };
-      if (!mailbox_->wait(member.deadline, is_there)) return true;
+      while (!mailbox_->wait(wait.until(), is_there)) {
+        if (wait.is_over()) return true;
+      }
       watch(rank);
       return false;
     });
-    late += late.empty() ? names([&](int rank) { return !receive(rank, member.deadline); }) : "";
+    const auto is_silent = [&](int rank) {
+      while (!receive(rank, wait.until())) {
+        if (wait.is_over()) return true;
+      }
+      return false;
+    };
+    late += late.empty() ? names(is_silent) : "";
     if (late.empty()) return;
     throw DeadlineExceededError(str(late, " could not be reached in time to form generation ",
                                     member.generation, " of group '", member.group, "'"));
@@ -235,8 +246,9 @@ class RpcTransport final : public Transport {
   }
 
   // Whoever owns the bytes, if they are this transport's memory.
-  std::shared_ptr<const void> owner_of(const Unsent& bytes) const {
+  std::shared_ptr<const void> owner_of(const Unsent& bytes) {
     if (bytes.size <= kCopyBytes) return nullptr;
+    const std::lock_guard lock(memory_mutex_);
     for (const rpc::Bytes& block : memory_) {
       if (bytes.data >= block.data && bytes.data + bytes.size <= block.data + block.size) {
         return block.owner;
@@ -278,9 +290,10 @@ class RpcTransport final : public Transport {
   const std::shared_ptr<RpcService> service_;
   const std::shared_ptr<RpcMailbox> mailbox_;
   std::vector<Peer> peers_;
-  std::vector<rpc::Bytes> memory_;
-  Unsent copied_;    // of the current call,
-  rpc::Bytes copy_;  // and its copy
+  std::mutex memory_mutex_;
+  std::vector<rpc::Bytes> memory_;  // guarded by memory_mutex_
+  Unsent copied_;                   // of the current call,
+  rpc::Bytes copy_;                 // and its copy
 };
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -38,6 +39,7 @@ class StoreWithAStranger final : public GroupStore {
   std::string get(const std::string& key, std::chrono::steady_clock::time_point deadline) override {
     return store_->get(key, deadline);
   }
+  std::optional<std::string> find(const std::string& key) override { return store_->find(key); }
   bool remove(const std::string& key) override { return store_->remove(key); }
 
   int visits() const { return visits_; }

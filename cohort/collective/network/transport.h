@@ -23,7 +23,7 @@ inline constexpr size_t kMaxMessageBytes = size_t{2} << 20;
 
 // Errors of every call but memory, is_late, fail and on_end: what has ended the group (see fail), Unavailable (a task
 // was lost).
-// Thread safety: one call at a time; fail and on_end from any thread.
+// Thread safety: one call at a time; memory, fail and on_end from any thread, also during a call.
 class Transport {
  public:
   using Deadline = std::chrono::steady_clock::time_point;
@@ -49,8 +49,8 @@ class Transport {
   // sent to it by `deadline`, or -1.
   virtual int finish(Deadline deadline) = 0;
 
-  // Ends the group: waits, here and in all other tasks, and all later calls fail with `error`. Only
-  // the first call has an effect.
+  // Ends the group: waits, here and in all other tasks, and all later calls fail with `error`, that of
+  // the first call. After each call no other thread writes to where messages were expected.
   virtual void fail(const std::exception_ptr& error) noexcept = 0;
   // Errors: what has ended the group.
   virtual void check() = 0;

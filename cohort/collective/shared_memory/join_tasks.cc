@@ -1,9 +1,9 @@
 #include <poll.h>
 
-#include <algorithm>
 #include <cstring>
 
 #include "cohort/cluster/rpc/error_detail.h"
+#include "cohort/collective/forming_wait.h"
 #include "cohort/collective/shared_memory/connection.h"
 #include "cohort/collective/shared_memory/local_socket.h"
 #include "cohort/core/error.h"
@@ -15,7 +15,6 @@ namespace {
 using internal::str;
 using internal::UniqueFd;
 using std::chrono::milliseconds;
-using Clock = std::chrono::steady_clock;
 
 // What task 0 says at the deadline, of who is missing, may take a little to arrive.
 constexpr milliseconds kMostDelay{500};
@@ -38,27 +37,21 @@ std::string first_task(const GroupMember& member) { return to_string(member.task
       {.peer = first_task(member), .phase = "start"}));
 }
 
-std::string invitation(const GroupMember& member) {
-  try {
-    return member.store->get(member.key("shared_memory", 0), member.deadline);
-  } catch (const DeadlineExceededError&) {
-    throw_late(member);
-  }
-}
-
 // Says hello at the place of the invitation. What a dead predecessor of task 0 has left leads
 // nowhere: then the next invitation is waited for.
 UniqueFd say_hello(const GroupMember& member) {
-  for (;;) {
-    const std::string text = invitation(member);
+  for (FormingWait wait(member);;) {
+    const auto invitation = wait.value(member.key("shared_memory", 0));
+    if (!invitation) throw_late(member);
+    const std::string& text = *invitation;
     const size_t space = text.find(' ');
     if (space == std::string::npos || text.size() - space - 1 != Hello::kSecretDigits) {
       throw DataLossError(
           str("the store holds no invitation at '", member.key("shared_memory", 0), "'"));
     }
-    std::optional<UniqueFd> fd = connect_to(text.substr(0, space), member.deadline);
+    std::optional<UniqueFd> fd = connect_to(text.substr(0, space));
     if (!fd) {
-      if (Clock::now() >= member.deadline) throw_late(member);
+      if (wait.is_over()) throw_late(member);
       ::poll(nullptr, 0, 10);
       continue;
     }
@@ -69,15 +62,15 @@ UniqueFd say_hello(const GroupMember& member) {
     Hello hello{.generation = member.generation, .rank = member.rank};
     std::memcpy(hello.secret, text.data() + space + 1, Hello::kSecretDigits);
     const std::span<const char> bytes(reinterpret_cast<const char*>(&hello), sizeof hello);
-    if (!send_all(fd->get(), bytes, {}, member.deadline)) throw_lost(member);
+    if (!send_all(fd->get(), bytes, {}, wait)) throw_lost(member);
     return std::move(*fd);
   }
 }
 
 void receive(const GroupMember& member, int fd, std::span<char> bytes,
              std::vector<UniqueFd>& descriptors) {
-  const Deadline deadline = std::min(member.deadline, Deadline::max() - kMostDelay) + kMostDelay;
-  switch (receive_all(fd, bytes, descriptors, deadline)) {
+  FormingWait wait(member, kMostDelay);
+  switch (receive_all(fd, bytes, descriptors, wait)) {
     case Received::kAll:
       return;
     case Received::kLate:
@@ -127,7 +120,8 @@ Connection join_tasks(const GroupMember& member) {
   connection.lifelines = Lifelines(std::move(own), std::move(descriptors));
 
   const char ready = 1;
-  if (!send_all(fd.get(), {&ready, 1}, {}, member.deadline)) throw_lost(member);
+  FormingWait wait(member);
+  if (!send_all(fd.get(), {&ready, 1}, {}, wait)) throw_lost(member);
   std::vector<UniqueFd> none;
   receive_answer(member, fd.get(), none);
   return connection;

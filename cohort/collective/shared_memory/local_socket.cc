@@ -17,17 +17,16 @@ namespace cohort::collective::shared_memory {
 namespace {
 
 using internal::UniqueFd;
-using Clock = std::chrono::steady_clock;
 
 // Whether it is ready before the deadline.
-bool wait_for(int fd, short events, Deadline deadline) {
-  for (;;) {
+bool wait_for(int fd, short events, FormingWait& wait) {
+  do {
     pollfd waiting{fd, events, 0};
-    const int ready = ::poll(&waiting, 1, poll_milliseconds(deadline));
+    const int ready = ::poll(&waiting, 1, poll_milliseconds(wait));
     if (ready > 0) return true;
-    if (ready == 0 && Clock::now() >= deadline) return false;
     if (ready < 0 && errno != EINTR) return false;
-  }
+  } while (!wait.is_over());
+  return false;
 }
 
 constexpr size_t kMostDescriptors = kMostTasks + 2;
@@ -59,29 +58,20 @@ void detach(msghdr& message, std::vector<UniqueFd>& descriptors) {
 
 }  // namespace
 
-int poll_milliseconds(Deadline deadline) {
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
-  return static_cast<int>(std::clamp<int64_t>(left, 0, INT_MAX));
+int poll_milliseconds(const FormingWait& wait) {
+  const auto left =
+      std::chrono::ceil<std::chrono::milliseconds>(wait.until() - FormingWait::Clock::now());
+  return static_cast<int>(std::clamp<int64_t>(left.count(), 0, INT_MAX));
 }
 
-std::optional<UniqueFd> connect_to(const std::string& name, Deadline deadline) {
+std::optional<UniqueFd> connect_to(const std::string& name) {
   UniqueFd fd = internal::unix_socket();
-  for (;;) {
-    switch (internal::connect_to_name(fd, name)) {
-      case internal::Connected::kYes:
-        return fd;
-      case internal::Connected::kNobodyListens:
-        return std::nullopt;
-      case internal::Connected::kTooManyWait:
-        break;
-    }
-    if (Clock::now() >= deadline) throw DeadlineExceededError("nobody accepts at a unix socket");
-    ::poll(nullptr, 0, 1);  // too many wait to be accepted
-  }
+  if (internal::connect_to_name(fd, name) != internal::Connected::kYes) return std::nullopt;
+  return fd;
 }
 
 bool send_all(int fd, std::span<const char> bytes, std::span<const int> descriptors,
-              Deadline deadline) {
+              FormingWait& wait) {
   while (!bytes.empty()) {
     iovec part{const_cast<char*>(bytes.data()), bytes.size()};
     msghdr message{};
@@ -91,7 +81,13 @@ bool send_all(int fd, std::span<const char> bytes, std::span<const int> descript
     attach(message, space, descriptors);
     const ssize_t sent = ::sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0 && errno == EINTR) continue;
-    if (sent < 0 && errno == EAGAIN && wait_for(fd, POLLOUT, deadline)) continue;
+    if (sent < 0 && errno == EAGAIN && wait_for(fd, POLLOUT, wait)) continue;
+    // As many descriptors of this user are under way as this process may open, perhaps those of the
+    // tasks before: they go on when others have arrived, which nothing announces.
+    if (sent < 0 && errno == ETOOMANYREFS && !wait.is_over()) {
+      ::poll(nullptr, 0, 1);
+      continue;
+    }
     if (sent < 0) return false;
     bytes = bytes.subspan(static_cast<size_t>(sent));
     descriptors = {};
@@ -100,7 +96,7 @@ bool send_all(int fd, std::span<const char> bytes, std::span<const int> descript
 }
 
 Received receive_all(int fd, std::span<char> bytes, std::vector<UniqueFd>& descriptors,
-                     Deadline deadline) {
+                     FormingWait& wait) {
   while (!bytes.empty()) {
     iovec part{bytes.data(), bytes.size()};
     alignas(cmsghdr) ControlBytes space{};
@@ -112,7 +108,7 @@ Received receive_all(int fd, std::span<char> bytes, std::vector<UniqueFd>& descr
     const ssize_t got = ::recvmsg(fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno == EAGAIN) {
-      if (!wait_for(fd, POLLIN, deadline)) return Received::kLate;
+      if (!wait_for(fd, POLLIN, wait)) return Received::kLate;
       continue;
     }
     if (got <= 0) return Received::kClosed;

@@ -144,10 +144,6 @@ void MeetingPoint::write_error(const std::exception_ptr& error) noexcept {
   futex_wake_all(control_.epoch);
 }
 
-void MeetingPoint::check_usable() const {
-  if ((control_.epoch.load(std::memory_order_acquire) & kFailed) != 0) throw_failure();
-}
-
 void MeetingPoint::throw_failure() const {
   const auto end = Clock::now() + kMostWriting;
   while (control_.error_written.load() == 0) {

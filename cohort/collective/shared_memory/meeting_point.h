@@ -48,8 +48,6 @@ class MeetingPoint {
   // Ends the work of the group: meetings that are not completed, and all later ones, throw `error`
   // on every task. Only the first call of a group has an effect.
   void fail(const std::exception_ptr& error) noexcept;
-  // Throws the group's error, if it has one.
-  void check_usable() const;
   // How long a task polls before it sleeps. Nobody does where tasks wait for each other's cores, nor
   // before all are known to be on cores of their own: at the first meeting.
   std::chrono::nanoseconds polling_time() const { return polling_time_; }

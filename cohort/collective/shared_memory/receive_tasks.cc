@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "cohort/cluster/rpc/error_detail.h"
+#include "cohort/collective/forming_wait.h"
 #include "cohort/collective/shared_memory/connection.h"
 #include "cohort/collective/shared_memory/local_socket.h"
 #include "cohort/collective/shared_memory/waiting_room.h"
@@ -69,13 +70,14 @@ struct Pipes {
 
 void hand_out(const GroupMember& member, const WaitingRoom& room, const Connection& connection,
               Pipes& pipes) {
+  FormingWait wait(member);
   Answer answer;
   answer.layout = connection.layout;
   for (int rank = 1; rank < member.size(); ++rank) {
     UniqueFd held = std::move(pipes.held[static_cast<size_t>(rank)]);
     std::vector<int> descriptors{connection.file.fd(), held.get()};
     for (const UniqueFd& seen : pipes.seen) descriptors.push_back(seen.get());
-    if (!send_all(room.task(rank), bytes_of(answer), descriptors, member.deadline)) {
+    if (!send_all(room.task(rank), bytes_of(answer), descriptors, wait)) {
       std::rethrow_exception(lost_error(member, rank));
     }
   }
@@ -83,10 +85,11 @@ void hand_out(const GroupMember& member, const WaitingRoom& room, const Connecti
 
 // Every task says when it has mapped the memory.
 void wait_until_mapped(const GroupMember& member, const WaitingRoom& room) {
+  FormingWait wait(member);
   for (int rank = 1; rank < member.size(); ++rank) {
     char ready = 0;
     std::vector<UniqueFd> none;
-    const Received received = receive_all(room.task(rank), {&ready, 1}, none, member.deadline);
+    const Received received = receive_all(room.task(rank), {&ready, 1}, none, wait);
     if (received == Received::kLate) std::rethrow_exception(missing_error(member, {rank}));
     if (received == Received::kClosed) std::rethrow_exception(lost_error(member, rank));
   }
@@ -94,11 +97,12 @@ void wait_until_mapped(const GroupMember& member, const WaitingRoom& room) {
 
 void tell_all(const GroupMember& member, const WaitingRoom& room, const Answer& answer,
               const std::string& error) {
+  FormingWait wait(member);
   for (int rank = 1; rank < member.size(); ++rank) {
     if (room.task(rank) < 0) continue;
     // Whoever does not read this has other troubles, which the first call will tell.
-    if (send_all(room.task(rank), bytes_of(answer), {}, member.deadline)) {
-      send_all(room.task(rank), error, {}, member.deadline);
+    if (send_all(room.task(rank), bytes_of(answer), {}, wait)) {
+      send_all(room.task(rank), error, {}, wait);
     }
   }
 }
@@ -132,7 +136,9 @@ Connection receive_tasks(const GroupMember& member) {
     return connection;
   } catch (...) {
     const std::string error = internal::rpc::encode_error(std::current_exception());
-    tell_all(member, room, {.error_bytes = static_cast<int64_t>(error.size())}, error);
+    GroupMember failed = member;
+    failed.check = [] {};  // that it cannot form is what it tells
+    tell_all(failed, room, {.error_bytes = static_cast<int64_t>(error.size())}, error);
     throw;
   }
 }

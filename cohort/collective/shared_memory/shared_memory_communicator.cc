@@ -55,6 +55,7 @@ class SharedMemoryCommunicator final : public Communicator {
                  std::move(connection_.lifelines),
                  [this](int of_rank) { return task_name(of_rank); }) {
     member_.store = nullptr;  // it may end before
+    member_.check = nullptr;
   }
   ~SharedMemoryCommunicator() override {
     if (home_.is_here()) meeting_.leave();

@@ -137,10 +137,10 @@ TEST(SharedMemoryCommunicator, WhatADeadTask0HasLeftLeadsToTheNext) {
 internal::UniqueFd intrude(GroupStore& store, const GroupMember& member, const Hello& hello,
                            size_t bytes) {
   const std::string invitation = store.get(member.key("shared_memory", 0), member.deadline);
-  auto fd = shared_memory::connect_to(invitation.substr(0, invitation.find(' ')), member.deadline);
+  auto fd = shared_memory::connect_to(invitation.substr(0, invitation.find(' ')));
   EXPECT_TRUE(fd.has_value());
-  shared_memory::send_all(fd->get(), {reinterpret_cast<const char*>(&hello), bytes}, {},
-                          member.deadline);
+  FormingWait wait(member);
+  shared_memory::send_all(fd->get(), {reinterpret_cast<const char*>(&hello), bytes}, {}, wait);
   return std::move(*fd);
 }
 
@@ -166,7 +166,8 @@ TEST(SharedMemoryCommunicator, StrangersAreDroppedAndDoNoHarm) {
   // The one with the wrong secret is shown out.
   std::vector<internal::UniqueFd> none;
   char answer = 0;
-  EXPECT_EQ(shared_memory::receive_all(strangers[0].get(), {&answer, 1}, none, member.deadline),
+  FormingWait wait(member);
+  EXPECT_EQ(shared_memory::receive_all(strangers[0].get(), {&answer, 1}, none, wait),
             shared_memory::Received::kClosed);
   store->set("strangers came", "");
   group.join();

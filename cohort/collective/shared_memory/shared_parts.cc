@@ -13,6 +13,7 @@ SharedParts::SharedParts(const SharedFile& file, const Layout& layout, int rank)
 char* SharedParts::take(int64_t bytes) {
   if (bytes < 0) throw InvalidArgumentError(str("a buffer of ", bytes, " bytes was asked for"));
   const int64_t size = Layout::pages(std::max<int64_t>(bytes, 1));
+  const std::lock_guard lock(mutex_);
   if (size > layout_.region_bytes - taken_) {
     throw ResourceExhaustedError(str("a task shares ", layout_.region_bytes,
                                      " bytes at most, of which ", taken_, " are taken; ", bytes,
@@ -29,6 +30,7 @@ char* SharedParts::take(int64_t bytes) {
 void SharedParts::locate(const Buffer& buffer, Call& call) const {
   const auto* data = static_cast<const char*>(buffer.data);
   const auto less = std::less_equal<const char*>();
+  const std::lock_guard lock(mutex_);
   for (const Part& part : parts_[static_cast<size_t>(rank_)]) {
     const char* begin = part.memory.data();
     const int64_t bytes = part.memory.bytes();
@@ -48,6 +50,7 @@ const SharedParts::Part* SharedParts::find(int rank, int64_t begin) const {
 }
 
 char* SharedParts::values_of(int rank, const Call& call) {
+  const std::lock_guard lock(mutex_);
   const Part* part = find(rank, call.part_begin);
   if (part == nullptr) {
     const int64_t place = call.part_begin - layout_.region(rank);

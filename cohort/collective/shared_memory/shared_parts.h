@@ -1,6 +1,7 @@
 // The memory that the tasks of a group have taken with Communicator::buffer, as this task sees it.
 #pragma once
 
+#include <mutex>
 #include <vector>
 
 #include "cohort/collective/communicator.h"
@@ -9,7 +10,7 @@
 
 namespace cohort::collective::shared_memory {
 
-// Thread safety: none.
+// Thread safety: values_of by one thread; the rest from any.
 class SharedParts {
  public:
   // The file outlives it.
@@ -29,11 +30,13 @@ class SharedParts {
     Mapping memory;
   };
 
+  // For a locked mutex.
   const Part* find(int rank, int64_t begin) const;
 
   const SharedFile& file_;
   const Layout layout_;
   const int rank_;
+  mutable std::mutex mutex_;              // guards what follows
   int64_t taken_ = 0;                     // bytes of this task's region
   std::vector<std::vector<Part>> parts_;  // a task's, in the order in which they were mapped
 };

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "cohort/collective/forming_wait.h"
 #include "cohort/collective/shared_memory/local_socket.h"
 #include "cohort/core/error.h"
 #include "cohort/core/host/random_hex.h"
@@ -16,7 +17,6 @@ namespace cohort::collective::shared_memory {
 namespace {
 
 using internal::UniqueFd;
-using Clock = std::chrono::steady_clock;
 
 // Of strangers who say nothing, the first to come is dropped for the last.
 constexpr size_t kMostGuests = 512;
@@ -48,12 +48,13 @@ std::vector<int> WaitingRoom::missing() const {
 }
 
 void WaitingRoom::wait_for_all() {
+  FormingWait wait(member_);
   std::vector<pollfd> waiting;
-  while (!missing().empty() && Clock::now() < member_.deadline) {
+  while (!missing().empty() && !wait.is_over()) {
     waiting.assign(1, {listener_.get(), POLLIN, 0});
     for (const Guest& guest : guests_) waiting.push_back({guest.fd.get(), POLLIN, 0});
     for (const UniqueFd& fd : tasks_) waiting.push_back({fd.get(), 0, 0});
-    if (::poll(waiting.data(), waiting.size(), poll_milliseconds(member_.deadline)) <= 0) continue;
+    if (::poll(waiting.data(), waiting.size(), poll_milliseconds(wait)) <= 0) continue;
     forget_the_gone();
     std::erase_if(guests_, [&](Guest& guest) { return !listen_to(guest); });
     accept();

@@ -19,7 +19,8 @@ class WaitingRoom {
 
   // What the others must know to come: the socket's name and the secret.
   std::string invitation() const { return name_ + ' ' + secret_; }
-  // Waits until all tasks are there, or the deadline. Errors: ResourceExhausted.
+  // Waits until all tasks are there, or the deadline. Errors: ResourceExhausted, those of
+  // GroupMember::check.
   void wait_for_all();
   // The ranks that are not there.
   std::vector<int> missing() const;
