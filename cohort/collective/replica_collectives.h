@@ -2,6 +2,8 @@
 // values directly from where they lie. Then the tasks combine their sums.
 #pragma once
 
+#include <string_view>
+
 #include "cohort/collective/sync_group.h"
 #include "cohort/core/tensor.h"
 
@@ -18,8 +20,8 @@ namespace cohort::collective {
 Tensor all_reduce_sum(SyncGroup& group, int local_replica, const Tensor& value,
                       const char* what = "all_reduce");
 // The same of sparse values, for a caller that acts for all replicas of its task. COLLECTIVE over
-// the tasks.
-Tensor sum_sparse(SyncGroup& group, at::ArrayRef<Tensor> local_values);
+// the tasks. `what` as above, of tasks; they must also agree on shape, dtype and sparse dimensions.
+Tensor sum_sparse(SyncGroup& group, at::ArrayRef<Tensor> local_values, std::string_view what);
 
 // The replicas' values concatenated along `axis`, in the order of replica ids.
 // Shapes: value [.., n_r, ..], equal except along `axis` -> [.., sum of n_r, ..].

@@ -31,7 +31,9 @@ std::vector<Tensor> on_host(at::ArrayRef<Tensor> values) {
 
 Tensor StrategyCore::sum_over_replicas(at::ArrayRef<Tensor> local_values,
                                        std::string_view name) const {
-  if (local_values[0].layout() == at::kSparse) return collective::sum_sparse(group(), local_values);
+  if (local_values[0].layout() == at::kSparse) {
+    return collective::sum_sparse(group(), local_values, name);
+  }
   if (const distribute::CrossDeviceOps* ops = cross_device_ops()) {
     return ops
         ->reduce(distribute::ReduceOp::SUM,
