@@ -127,16 +127,29 @@ void PreemptionHandlerImpl::leave() {
 void PreemptionHandlerImpl::wait_and_ask() {
   try {
     if (!wait_for_termination()) return;
-    const Clock::time_point told = Clock::now();
-    const milliseconds grace = config_.grace_period;
-    const std::string note = std::to_string(grace.count());
-    if (!rounds_[0]->ask(note) || grace.count() == 0) return;
-    StopAgreement* const last = wait_for_round(1);
-    if (last == nullptr || !wait_until(told + grace - kCallsToSpare * average_call())) return;
-    last->ask(note);
   } catch (...) {
-    note_failure();
+    return note_failure();
   }
+  const Clock::time_point told = Clock::now();
+  const milliseconds grace = config_.grace_period;
+  const std::string note = std::to_string(grace.count());
+  if (!ask_until_decided(0, note) || grace.count() == 0 || wait_for_round(1) == nullptr) return;
+  if (wait_until(told + grace - kCallsToSpare * average_call())) ask_until_decided(1, note);
+}
+
+// This machine will be taken away, whatever comes of an attempt.
+bool PreemptionHandlerImpl::ask_until_decided(size_t round, const std::string& note) {
+  StopAgreement* const agreement = wait_for_round(round);
+  if (agreement == nullptr) return false;
+  while (!agreement->is_decided()) {
+    try {
+      if (agreement->ask(note)) return true;
+    } catch (...) {
+      note_failure();
+    }
+    if (!wait_until(Clock::now() + kPoll)) return false;
+  }
+  return true;
 }
 
 void PreemptionHandlerImpl::answer_others() {
