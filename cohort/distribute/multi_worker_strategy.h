@@ -33,6 +33,7 @@ struct GroupConnection {
   std::shared_ptr<TaskServer> server;
   std::shared_ptr<GroupWatch> watch;
   std::shared_ptr<collective::Communicator> communicator;
+  int cores = 0;  // of this task, see FormedGroup
 };
 
 class MultiWorkerStrategy final : public LocalStrategy {
