@@ -1,7 +1,6 @@
 #include "cohort/distribute/preemption_handler_impl.h"
 
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -9,6 +8,7 @@
 #include <utility>
 
 #include "cohort/core/error.h"
+#include "cohort/core/host/event_fd.h"
 #include "cohort/core/logging.h"
 #include "cohort/distribute/run_calls.h"
 #include "cohort/train/checkpoint_impl.h"
@@ -42,7 +42,7 @@ PreemptionHandlerImpl::PreemptionHandlerImpl(StopGroup group,
       manager_(manager),
       config_(std::move(config)),
       watch_(config_.termination_watcher_fn ? nullptr : std::make_unique<TerminationWatch>()),
-      ended_event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      ended_event_(make_event_fd()),
       calls_(std::make_shared<RunCalls>()) {
   manager_.checkpoint().impl().add({kObjectName, calls_});
   manager_.restore_or_initialize();
