@@ -3,19 +3,18 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstring>
 #include <optional>
 #include <string_view>
 #include <utility>
 
 #include "cohort/cluster/rpc/listening_socket.h"
 #include "cohort/core/error.h"
+#include "cohort/core/host/event_fd.h"
 #include "cohort/core/logging.h"
 
 namespace cohort::internal {
@@ -148,12 +147,9 @@ MetricsServer::MetricsServer(UniqueFd listener, std::function<std::string()> tex
     : text_(std::move(text)),
       limits_(limits),
       listener_(std::move(listener)),
-      stop_event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+      stop_event_(make_event_fd()) {
   const rpc::SocketAddress address = rpc::listening_address(listener_.get());
   address_ = rpc::host_and_port(address.host, address.port);
-  if (!stop_event_.valid()) {
-    throw ResourceExhaustedError(str("cannot watch a socket: ", std::strerror(errno)));
-  }
   ::fcntl(listener_.get(), F_SETFL, ::fcntl(listener_.get(), F_GETFL) | O_NONBLOCK);
   thread_ = std::thread([this] { run(); });
 }

@@ -1,7 +1,6 @@
 #include "cohort/cluster/server_core.h"
 
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -18,6 +17,7 @@
 #include "cohort/cluster/server_registry.h"
 #include "cohort/cluster/server_services.h"
 #include "cohort/core/error.h"
+#include "cohort/core/host/event_fd.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/text.h"
 
@@ -135,7 +135,7 @@ ServerCore::ServerCore(ServerPlace place, const ServerOptions& options)
       security_(security::Security::load(credentials_of(options), place.task)),
       identity_(std::make_shared<rpc::Identity>(place.task, new_incarnation())),
       spec_(place.spec),
-      stop_event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      stop_event_(make_event_fd()),
       channels_(identity_, security_, settings_of(options)),
       dispatcher_({.self = place.task,
                    .role_of = [this](const TaskId& task) { return role_of(task); },

@@ -1,6 +1,5 @@
 #include "cohort/cluster/signal_watch.h"
 
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -9,6 +8,8 @@
 #include <cstdint>
 #include <mutex>
 #include <utility>
+
+#include "cohort/core/host/event_fd.h"
 
 namespace cohort::internal {
 namespace {
@@ -26,7 +27,7 @@ struct Note {
     [[maybe_unused]] const ssize_t written = ::write(event.load(), &one, sizeof one);
   }
   void open() {
-    if (event.load() < 0) event = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (event.load() < 0) event = make_event_fd().release();
   }
   void clear() {
     uint64_t count = 0;

@@ -23,6 +23,7 @@
 #include "cohort/collective/shared_memory/shared_memory_communicator.h"
 #include "cohort/collective/sole_communicator.h"
 #include "cohort/core/error.h"
+#include "cohort/core/host/cores.h"
 #include "cohort/core/host/host_identity.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/wire.h"
@@ -50,6 +51,7 @@ bool is_declared_trusted() {
 struct Introduction {
   std::string host;
   std::string options;  // the same on all tasks, or they cannot work together
+  cpu_set_t cores;      // that it may use
 };
 
 std::string text_of(const CommunicationOptions& options) {
@@ -60,16 +62,19 @@ std::string text_of(const CommunicationOptions& options) {
 
 std::string encode(const Introduction& introduction) {
   internal::WireWriter out;
-  out.bytes(1, introduction.host).bytes(2, introduction.options);
+  out.bytes(1, introduction.host)
+      .bytes(2, introduction.options)
+      .bytes(3, internal::encode_cores(introduction.cores));
   return out.str();
 }
 
 Introduction decode(const std::string& bytes) {
-  Introduction introduction;
+  Introduction introduction{.host = "", .options = "", .cores = internal::decode_cores("")};
   internal::WireReader in(bytes, "a task's introduction to its group");
   while (in.next()) {
     if (in.field() == 1) introduction.host = in.bytes();
     if (in.field() == 2) introduction.options = in.bytes();
+    if (in.field() == 3) introduction.cores = internal::decode_cores(in.bytes());
   }
   return introduction;
 }
@@ -93,6 +98,17 @@ HostRanks hosts_of(const std::vector<Introduction>& tasks) {
     hosts[host->second].push_back(static_cast<int>(rank));
   }
   return hosts;
+}
+
+int cores_of(int rank, const std::vector<Introduction>& tasks) {
+  std::vector<cpu_set_t> on_host;
+  size_t self = 0;
+  for (size_t other = 0; other < tasks.size(); ++other) {
+    if (tasks[other].host != tasks[static_cast<size_t>(rank)].host) continue;
+    if (other == static_cast<size_t>(rank)) self = on_host.size();
+    on_host.push_back(tasks[other].cores);
+  }
+  return internal::share_of_cores(on_host, self);
 }
 
 void warn_of_nccl(const CommunicationOptions& options) {
@@ -171,35 +187,36 @@ std::shared_ptr<Communicator> connect(const GroupMember& member, const HostRanks
 
 }  // namespace
 
-std::shared_ptr<Communicator> form_group_at(const std::string& host, const GroupMember& member,
-                                            internal::ServerCore& server,
-                                            const CommunicationOptions& given) {
+FormedGroup form_group_at(const std::string& host, const GroupMember& member,
+                          internal::ServerCore& server, const CommunicationOptions& given) {
   CommunicationOptions options = given;
   options.trusted_network = options.trusted_network || is_declared_trusted();
   options.check();
   warn_of_nccl(options);
-  if (member.size() == 1) return std::make_shared<SoleCommunicator>(member.generation);
+  if (member.size() == 1) return {std::make_shared<SoleCommunicator>(member.generation)};
   GroupMember watched = member;
   watched.check = [member] {
     member.check();
     check_nobody_has_failed(member);
   };
   try {
-    const std::vector<Introduction> tasks =
-        introduce(watched, {.host = host, .options = text_of(options)});
+    const std::vector<Introduction> tasks = introduce(
+        watched, {.host = host, .options = text_of(options), .cores = internal::own_cores()});
     check_same(watched, tasks);
-    std::shared_ptr<Communicator> communicator =
-        connect(watched, hosts_of(tasks), network_of(options), server);
-    if (options.timeout.count() == 0) return communicator;
-    return limited(std::move(communicator), options.timeout);
+    FormedGroup formed{connect(watched, hosts_of(tasks), network_of(options), server),
+                       cores_of(member.rank, tasks)};
+    if (options.timeout.count() > 0) {
+      formed.communicator = limited(std::move(formed.communicator), options.timeout);
+    }
+    return formed;
   } catch (...) {
     tell_failure(member, std::current_exception());
     throw;
   }
 }
 
-std::shared_ptr<Communicator> form_group(const GroupMember& member, internal::ServerCore& server,
-                                         const CommunicationOptions& options) {
+FormedGroup form_group(const GroupMember& member, internal::ServerCore& server,
+                       const CommunicationOptions& options) {
   return form_group_at(internal::host_identity(), member, server, options);
 }
 

@@ -16,19 +16,25 @@ class ServerCore;
 
 namespace cohort::collective {
 
+struct FormedGroup {
+  std::shared_ptr<Communicator> communicator;
+  // How many cores this task has where the tasks of its host divide them; 0: it is alone, or the system
+  // does not tell.
+  int cores = 0;
+};
+
 // COLLECTIVE over the tasks of `member`. `server` is this task's, and outlives the communicator.
 // Which backends were chosen is said in the log, once. A task that cannot go on tells the others, who
 // get its error, of the same class, within 100 ms.
 // Errors: DeadlineExceeded (names the tasks that have not come), Unavailable (a task was lost), those of
 // GroupMember::check, FailedPrecondition (tasks that differ in their options), InvalidArgument (the
 // options).
-std::shared_ptr<Communicator> form_group(
-    const GroupMember& member, internal::ServerCore& server,
-    const distribute::experimental::CommunicationOptions& options);
+FormedGroup form_group(const GroupMember& member, internal::ServerCore& server,
+                       const distribute::experimental::CommunicationOptions& options);
 
 // For tests: as a task whose host has this identity (shared_memory_communicator.h).
-std::shared_ptr<Communicator> form_group_at(
-    const std::string& host, const GroupMember& member, internal::ServerCore& server,
-    const distribute::experimental::CommunicationOptions& options);
+FormedGroup form_group_at(const std::string& host, const GroupMember& member,
+                          internal::ServerCore& server,
+                          const distribute::experimental::CommunicationOptions& options);
 
 }  // namespace cohort::collective

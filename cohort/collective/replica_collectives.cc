@@ -48,11 +48,31 @@ void add_own_slice(std::span<void* const> operands, int rank) {
   }
 }
 
-// Of another name than that of dense values, with which it cannot meet.
+// "float32 [4,3] with sparse_dim 1"
+std::string describe_sparse(const Tensor& value) {
+  if (value.layout() != at::kSparse) return str("a dense ", describe(value));
+  return str(describe(value), " with sparse_dim ", value.sparse_dim());
+}
+
+void check_same_sparse(at::ArrayRef<Tensor> values, int first_replica) {
+  check_same_shape(values, first_replica);
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (values[i].layout() == at::kSparse && values[i].sparse_dim() == values[0].sparse_dim()) {
+      continue;
+    }
+    throw InvalidArgumentError(
+        str("cannot reduce sparse values that differ between replicas: replica ", first_replica,
+            " has ", describe_sparse(values[0]), ", replica ", first_replica + static_cast<int>(i),
+            " has ", describe_sparse(values[i])));
+  }
+}
+
 Tensor all_reduce_sparse(SyncGroup& group, int local_replica, const Tensor& value,
                          const char* what) {
   Operand mine{value.detach(), {}};
-  group.meet(local_replica, "all_reduce of a sparse value", &mine, [&](std::span<void* const> all) {
+  // Of another name than that of dense values, with which it cannot meet.
+  const std::string name = str(what, " of a sparse value");
+  group.meet(local_replica, name.c_str(), &mine, [&](std::span<void* const> all) {
     const Tensor sum = sum_sparse(group, values_of(all), what);
     for (void* one : all) static_cast<Operand*>(one)->result = sum.clone();
   });
@@ -127,22 +147,15 @@ Tensor all_reduce_sum(SyncGroup& group, int local_replica, const Tensor& value, 
 }
 
 Tensor sum_sparse(SyncGroup& group, at::ArrayRef<Tensor> local_values, std::string_view what) {
+  check_same_sparse(local_values, group.view()->first_replica());
   std::vector<Tensor> indices, values;
-  check_same_shape(local_values, group.view()->first_replica());
   for (const Tensor& value : local_values) {
-    if (value.layout() != at::kSparse || value.sparse_dim() != local_values[0].sparse_dim()) {
-      throw InvalidArgumentError(str("cannot reduce ", describe(local_values[0]), " with ",
-                                     value.sparse_dim(), " sparse dimensions on one replica and ",
-                                     local_values[0].sparse_dim(), " on another"));
-    }
     indices.push_back(value._indices().to(at::kCPU));
     values.push_back(value._values().to(at::kCPU));
   }
-  // What is sent are parts of the value, whose own shape and dtype say nothing of the others' value.
-  const std::string name = group.spans_tasks()
-                               ? str(what, " of rows of ", describe(local_values[0]), " with ",
-                                     local_values[0].sparse_dim(), " sparse dimensions")
-                               : std::string();
+  // What is sent are parts of the value, whose own shapes say nothing of its shape.
+  const std::string name =
+      group.spans_tasks() ? str(what, " of ", describe_sparse(local_values[0])) : std::string();
   indices = all_replicas_values(group, indices, name);
   values = all_replicas_values(group, values, name);
   return at::_sparse_coo_tensor_unsafe(at::cat(indices, 1), at::cat(values, 0),

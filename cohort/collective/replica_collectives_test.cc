@@ -63,6 +63,30 @@ TEST(AllReduceSum, RefusesADtypeWithoutASum) {
   }
 }
 
+std::string sparse_error_of(const std::function<void(SyncGroup&, int)>& member) {
+  SyncGroup group(2, kNoSpin);
+  const auto errors = run_members(group.threads(), {}, [&](int rank) { member(group, rank); });
+  EXPECT_EQ(message_of<Error>(errors[0]), message_of<Error>(errors[1]));
+  return message_of<Error>(errors[0]);
+}
+
+TEST(AllReduceSum, SparseValuesThatDifferNameBothReplicas) {
+  const Tensor grid = at::ones({4, 3});
+  EXPECT_THAT(sparse_error_of([&](SyncGroup& group, int rank) {
+                all_reduce_sum(group, rank, grid.to_sparse(rank == 0 ? 1 : 2));
+              }),
+              HasSubstr("replica 0 has float32 [4,3] with sparse_dim 1, replica 1 has float32 "
+                        "[4,3] with sparse_dim 2"));
+  EXPECT_THAT(sparse_error_of([&](SyncGroup& group, int) {
+                sum_sparse(group, {grid.to_sparse(1), grid}, "reduce SUM");
+              }),
+              HasSubstr("replica 1 has a dense float32 [4,3]"));
+  EXPECT_THAT(sparse_error_of([&](SyncGroup& group, int rank) {
+                all_reduce_sum(group, rank, grid.to_sparse(1), rank == 0 ? "one" : "another");
+              }),
+              HasSubstr("replica 0 in one of a sparse value, replica 1 in another of a sparse"));
+}
+
 TEST(AllGather, JoinsAlongTheAxisInTheOrderOfRanks) {
   SyncGroup group(2, kNoSpin);
   run_all(group.threads(), [&](int rank) {

@@ -46,14 +46,8 @@ constexpr std::chrono::milliseconds kMaxTimeout = std::chrono::hours(24 * 30);
 // finish together do not pay for one. Only where every replica has a core of its own.
 constexpr auto kSpin = std::chrono::microseconds(100);
 
-std::chrono::nanoseconds spin_for(int replicas) {
-  return replicas <= num_usable_cores() ? kSpin : std::chrono::nanoseconds(0);
-}
-
-// A task whose launcher has given it some of the host's cores shares those with nobody.
-int cores_of_task(int tasks_on_host) {
-  const auto on_host = static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
-  return std::min(num_usable_cores(), std::max(1, on_host / std::max(1, tasks_on_host)));
+std::chrono::nanoseconds spin_for(int replicas, int cores) {
+  return replicas <= cores ? kSpin : std::chrono::nanoseconds(0);
 }
 
 // Of a step's code, who records summaries: replica 0, and what runs once for all replicas.
@@ -232,14 +226,14 @@ std::exception_ptr LocalReplicas::Shared::take_error(size_t rank) {
 }
 
 LocalReplicas::LocalReplicas(std::vector<std::string> devices, std::shared_ptr<ReplicaSeed> seed,
-                             std::shared_ptr<collective::Communicator> communicator,
-                             int tasks_on_host)
-    : devices_(std::move(devices)),
-      threads_per_replica_(std::max(1, cores_of_task(tasks_on_host) / std::max(1, size()))) {
+                             std::shared_ptr<collective::Communicator> communicator, int cores)
+    : devices_(std::move(devices)) {
+  if (cores == 0) cores = num_usable_cores();
+  threads_per_replica_ = std::max(1, cores / std::max(1, size()));
   warn_of_slow_blas();
   for (const std::string& device : devices_) torch_devices_.push_back(torch_device(device));
-  shared_ =
-      std::make_shared<Shared>(size(), spin_for(size()), std::move(seed), std::move(communicator));
+  shared_ = std::make_shared<Shared>(size(), spin_for(size(), cores), std::move(seed),
+                                     std::move(communicator));
   shared_->devices = torch_devices_;
   shared_->threads.resize(static_cast<size_t>(size() - 1));
   for (int rank = 1; rank < size(); ++rank) start_thread(rank);

@@ -47,11 +47,10 @@ class ReplicaSeed {
 // one in a child of fork, where the threads are not.
 class LocalReplicas {
  public:
-  // communicator: to the other tasks of the group; null if there are none. tasks_on_host: this one
-  // and others that train on the same cores.
+  // communicator: to the other tasks of the group; null if there are none. cores: how many the replicas
+  // divide; 0: all that the process may use.
   LocalReplicas(std::vector<std::string> devices, std::shared_ptr<ReplicaSeed> seed,
-                std::shared_ptr<collective::Communicator> communicator = nullptr,
-                int tasks_on_host = 1);
+                std::shared_ptr<collective::Communicator> communicator = nullptr, int cores = 0);
   // Joins the threads. A thread that is still inside a step on which run() has given up is left to
   // end by itself.
   ~LocalReplicas();

@@ -43,7 +43,7 @@ std::unique_ptr<LocalReplicas> LocalStrategy::make_replicas() const {
     for (std::string& device : devices) device = own_name(device);
   }
   return std::make_unique<LocalReplicas>(std::move(devices), seed_, config_.communicator,
-                                         config_.tasks_on_host);
+                                         config_.cores);
 }
 
 std::vector<random::RandomGenerator> LocalStrategy::replica_generators() {

@@ -35,8 +35,8 @@ class LocalStrategy : public StrategyCore {
     std::shared_ptr<collective::Communicator> communicator = nullptr;
     // How gradients are packed for it, see CommunicationOptions. 0: the default.
     int64_t bytes_per_pack = 0;
-    // How many tasks train on a host: they divide its cores, where nobody has given each its own.
-    int tasks_on_host = 1;
+    // How many cores its replicas divide; 0: all that this process may use.
+    int cores = 0;
   };
   // COLLECTIVE over the tasks. Errors: those of a Communicator's calls.
   explicit LocalStrategy(Config config);

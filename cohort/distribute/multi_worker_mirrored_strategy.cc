@@ -85,7 +85,10 @@ GroupConnection connect(const MultiWorkerMirroredStrategyOptions& options,
                                        .deadline = std::chrono::steady_clock::now() + timeout,
                                        .check = [watch = connection.watch] { watch->check(); }};
   try {
-    connection.communicator = collective::form_group(member, core, options.communication_options);
+    collective::FormedGroup formed =
+        collective::form_group(member, core, options.communication_options);
+    connection.communicator = std::move(formed.communicator);
+    connection.cores = formed.cores;
   } catch (const UnavailableError&) {
     if (const std::exception_ptr loss = connection.watch->loss(std::chrono::milliseconds(500))) {
       std::rethrow_exception(loss);

@@ -23,7 +23,8 @@ LocalStrategy::Config config_of(const MultiWorkerStrategy::Options& options) {
           .devices = options.devices,
           .shared_storage = options.shared_storage,
           .communicator = options.connection ? options.connection->communicator : nullptr,
-          .bytes_per_pack = options.bytes_per_pack};
+          .bytes_per_pack = options.bytes_per_pack,
+          .cores = options.connection ? options.connection->cores : 0};
 }
 
 WorkerPlace place_in(const train::ClusterSpec& spec, const TaskId& self) {

@@ -35,6 +35,7 @@ struct GroupConnection {
   std::shared_ptr<GroupWatch> watch;
   std::shared_ptr<collective::OwnKeys> keys;  // by which it formed
   std::shared_ptr<collective::Communicator> communicator;
+  int cores = 0;  // of this task, see FormedGroup
 };
 
 class MultiWorkerStrategy final : public LocalStrategy {

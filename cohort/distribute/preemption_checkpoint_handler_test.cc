@@ -12,6 +12,7 @@
 
 #include "cohort/cluster/resolvers/simple_cluster_resolver.h"
 #include "cohort/data/testing_files.h"
+#include "cohort/distribute/preemption_handler_impl.h"
 #include "cohort/distribute/testing_errors.h"
 #include "cohort/distribute/testing_numbers.h"
 #include "cohort/distribute/testing_servers.h"
@@ -184,6 +185,43 @@ TEST_F(Preemption, AllTasksSaveTogetherAfterTheSameCall) {
     train::Checkpoint({{"v", v}}).restore(train::latest_checkpoint(directory)).expect_partial();
     EXPECT_EQ(v.value().item<double>(), 6. * static_cast<double>(calls[0]));
   }
+}
+
+TEST_F(Preemption, ATaskThatIsToldAsksUntilThereIsADecision) {
+  WorkerServers servers(2);
+  const auto make = [&](int task, TerminationConfig termination) {
+    const Variable v(number(0), {.name = "v"});
+    return std::make_unique<internal::PreemptionHandlerImpl>(
+        internal::StopGroup{.cluster = &servers.coordination(task),
+                            .name = "test",
+                            .tasks = servers.tasks(),
+                            .self = static_cast<size_t>(task),
+                            .patience = std::chrono::milliseconds(200)},
+        train::CheckpointManager(train::Checkpoint({{"v", v}}),
+                                 directory + "/" + std::to_string(task), {.max_to_keep = 1}),
+        std::move(termination));
+  };
+  const auto calls_until_exit = [](internal::PreemptionHandlerImpl& handler) {
+    while (true) {
+      try {
+        handler.run([] {});
+      } catch (const Exited&) {
+        return handler.total_run_calls();
+      } catch (const Error&) {  // of an attempt that has failed
+      }
+    }
+  };
+  taken_away = true;
+  const auto told = make(0, config());
+  EXPECT_THAT(thrown<DeadlineExceededError>([&] {
+                while (true) told->run([] {});
+              }),
+              HasSubstr("/job:worker/task:1 has not answered"));
+  const auto late =
+      make(1, {.termination_watcher_fn = [] { return false; }, .exit_fn = [] { throw Exited(); }});
+  auto others = std::async(std::launch::async, [&] { return calls_until_exit(*late); });
+  const int64_t calls = calls_until_exit(*told);
+  EXPECT_EQ(others.get(), calls);
 }
 
 TEST_F(Preemption, AnErrorOfTheFunctionIsReportedToTheOthers) {

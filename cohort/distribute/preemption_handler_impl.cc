@@ -1,7 +1,6 @@
 #include "cohort/distribute/preemption_handler_impl.h"
 
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -9,6 +8,7 @@
 #include <utility>
 
 #include "cohort/core/error.h"
+#include "cohort/core/host/event_fd.h"
 #include "cohort/core/logging.h"
 #include "cohort/distribute/run_calls.h"
 #include "cohort/train/checkpoint_impl.h"
@@ -42,7 +42,7 @@ PreemptionHandlerImpl::PreemptionHandlerImpl(StopGroup group,
       manager_(manager),
       config_(std::move(config)),
       watch_(config_.termination_watcher_fn ? nullptr : std::make_unique<TerminationWatch>()),
-      ended_event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      ended_event_(make_event_fd()),
       calls_(std::make_shared<RunCalls>()) {
   manager_.checkpoint().impl().add({kObjectName, calls_});
   manager_.restore_or_initialize();
@@ -138,16 +138,29 @@ void PreemptionHandlerImpl::leave() {
 void PreemptionHandlerImpl::wait_and_ask() {
   try {
     if (!wait_for_termination()) return;
-    const Clock::time_point told = Clock::now();
-    const milliseconds grace = config_.grace_period;
-    const std::string note = std::to_string(grace.count());
-    if (!rounds_[0]->ask(note) || grace.count() == 0) return;
-    StopAgreement* const last = wait_for_round(1);
-    if (last == nullptr || !wait_until(told + grace - kCallsToSpare * average_call())) return;
-    last->ask(note);
   } catch (...) {
-    note_failure();
+    return note_failure();
   }
+  const Clock::time_point told = Clock::now();
+  const milliseconds grace = config_.grace_period;
+  const std::string note = std::to_string(grace.count());
+  if (!ask_until_decided(0, note) || grace.count() == 0 || wait_for_round(1) == nullptr) return;
+  if (wait_until(told + grace - kCallsToSpare * average_call())) ask_until_decided(1, note);
+}
+
+// This machine will be taken away, whatever comes of an attempt.
+bool PreemptionHandlerImpl::ask_until_decided(size_t round, const std::string& note) {
+  StopAgreement* const agreement = wait_for_round(round);
+  if (agreement == nullptr) return false;
+  while (!agreement->is_settled()) {
+    try {
+      if (agreement->ask(note)) return true;
+    } catch (...) {
+      note_failure();
+    }
+    if (!wait_until(Clock::now() + kPoll)) return false;
+  }
+  return agreement->is_decided();
 }
 
 void PreemptionHandlerImpl::answer_others() {

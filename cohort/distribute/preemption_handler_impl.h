@@ -23,8 +23,8 @@ namespace cohort::internal {
 class RunCalls;
 
 // Two agreements at most follow each other: on the call after which all save, and if there is a grace
-// period, on the call after which all save again and end. One thread waits for the signal and asks,
-// another one answers what other tasks ask.
+// period, on the call after which all save again and end. One thread waits for the signal and asks, again
+// and again where an agreement fails, another one answers what other tasks ask.
 // Thread safety: run from one thread at a time.
 class PreemptionHandlerImpl {
  public:
@@ -42,6 +42,8 @@ class PreemptionHandlerImpl {
 
   void wait_and_ask();
   void answer_others();
+  // Returns whether there is a decision; else the handler ends.
+  bool ask_until_decided(size_t round, const std::string& note);
   bool wait_for_termination();
   bool wait_for_signal();
   bool poll_watcher();

@@ -291,27 +291,41 @@ TEST(SeveralTasksVariables, WrittenInAnotherWayThanByOthersAreAnErrorOnAll) {
   }
 }
 
-// The parts of a sparse value that travel have shapes of their own.
-TEST(SeveralTasksReduce, SparseValuesOfAnotherShapeOrDtypeThanOthersAreAnErrorOnAll) {
-  const auto of = [](int64_t rows, DType dtype) {
-    return at::sparse_coo_tensor(at::full({1, 1}, rows - 1, int64),
-                                 at::ones({1, 2}, at::dtype(dtype)), {rows, 2});
+// The parts of a sparse value that travel fit together whatever its shape is.
+TEST(SeveralTasksSparse, ValuesUnlikeThoseOfOthersAreAnErrorOnAll) {
+  const auto make = [](int64_t rows, int64_t sparse_dim, DType dtype) {
+    return at::ones({rows, 2}, at::dtype(dtype)).to_sparse(sparse_dim);
   };
+  const Tensor usual = make(4, 1, float32);
   run_all_tasks(2, 1, [&](const Strategy& strategy, int task) {
-    const auto reduce = [&](const Tensor& value, ReduceOp op = ReduceOp::SUM) {
-      return strategy.reduce(op, PerReplica<Tensor>({value}));
+    const auto expect_refused = [&](const Tensor& first, const Tensor& second, const char* one,
+                                    const char* another) {
+      EXPECT_THAT(
+          [&] { strategy.reduce(ReduceOp::SUM, PerReplica<Tensor>({task == 0 ? first : second})); },
+          ::testing::ThrowsMessage<FailedPreconditionError>(
+              ::testing::AllOf(HasSubstr(one), HasSubstr(another))));
     };
-    const auto refused = [](const char* first, const char* second) {
-      return ::testing::ThrowsMessage<FailedPreconditionError>(
-          ::testing::AllOf(HasSubstr(first), HasSubstr(second)));
-    };
-    EXPECT_THAT([&] { reduce(of(task == 0 ? 5 : 6, float32)); }, refused("[5,2]", "[6,2]"));
-    EXPECT_THAT([&] { reduce(of(5, task == 0 ? float32 : float64)); },
-                refused("float32", "float64"));
-    EXPECT_THAT([&] { reduce(of(5, float32), task == 0 ? ReduceOp::SUM : ReduceOp::MEAN); },
-                refused("SUM", "MEAN"));
-    EXPECT_EQ(reduce(of(5, float32)).to_dense()[4][0].item<double>(), 2);  // the group goes on
+    expect_refused(usual, make(1000, 1, float32), "float32 [4,2]", "float32 [1000,2]");
+    expect_refused(usual, make(4, 1, float64), "float32 [4,2]", "float64 [4,2]");
+    expect_refused(usual, make(4, 2, float32), "sparse_dim 1", "sparse_dim 2");
+    EXPECT_THAT(
+        [&] {
+          strategy.reduce(task == 0 ? ReduceOp::SUM : ReduceOp::MEAN, PerReplica<Tensor>({usual}));
+        },
+        ::testing::ThrowsMessage<FailedPreconditionError>(
+            ::testing::AllOf(HasSubstr("reduce SUM"), HasSubstr("reduce MEAN"))));
+    const Tensor sum = strategy.reduce(ReduceOp::SUM, PerReplica<Tensor>({usual}));
+    EXPECT_TRUE(at::equal(sum.to_dense(), at::full({4, 2}, 2.0)));  // the group goes on
   });
+  const auto errors = run_tasks(2, 1, [&](const Strategy& strategy, int task) {
+    strategy.run([&](ReplicaContext& context) {
+      context.all_reduce(task == 0 ? ReduceOp::SUM : ReduceOp::MEAN, usual);
+    });
+  });
+  for (const auto& error : errors) {
+    EXPECT_THAT(message_of<FailedPreconditionError>(error),
+                ::testing::AllOf(HasSubstr("all_reduce SUM"), HasSubstr("all_reduce MEAN")));
+  }
 }
 
 TEST_P(SeveralTasks, SparseGradientsAreReducedAcrossReplicas) {

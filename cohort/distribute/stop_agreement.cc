@@ -1,6 +1,8 @@
 #include "cohort/distribute/stop_agreement.h"
 
 #include <algorithm>
+#include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "cohort/core/error.h"
@@ -12,10 +14,12 @@ using distribute::TaskStatus;
 
 namespace {
 
-constexpr std::chrono::milliseconds kLook = std::chrono::seconds(1);
-// Instead of a number.
-constexpr const char* kUnanswered = "none";  // a decision: a task has not answered
-constexpr const char* kOver = "over";        // an answer, and then a decision: a task has ended
+// How often a task that waits for another one looks whether that is still there.
+constexpr std::chrono::milliseconds kLook{200};
+// What stands where the decision would, before the reason.
+constexpr std::string_view kNoDecision = "none ";
+// An answer, and then a decision: a task makes no more calls.
+constexpr std::string_view kOver = "over";
 
 // "12 some note": a call's number, and what follows it.
 std::pair<int64_t, std::string> parse(const std::string& text) {
@@ -23,26 +27,66 @@ std::pair<int64_t, std::string> parse(const std::string& text) {
   return {std::stoll(text.substr(0, end)), end == text.npos ? "" : text.substr(end + 1)};
 }
 
+bool is_no_decision(const std::string& outcome) { return outcome.starts_with(kNoDecision); }
+
+std::string reason_of(const std::string& outcome) { return outcome.substr(kNoDecision.size()); }
+
+std::string no_decision(const std::exception_ptr& reason) {
+  return str(kNoDecision, record_error(reason).message);
+}
+
 }  // namespace
+
+// The thread that calls the function begins no call after the one that it has begun before.
+class StopAgreement::Hold {
+ public:
+  // With the lock.
+  Hold(StopAgreement& agreement, size_t asker)
+      : agreement_(agreement), attempt_(agreement.attempt_), next_(agreement.finished_ + 1) {
+    ++agreement_.holds_;
+    agreement_.asker_ = asker;
+  }
+  ~Hold() {
+    const std::lock_guard lock(agreement_.mutex_);
+    --agreement_.holds_;
+    agreement_.changed_.notify_all();
+  }
+  Hold(const Hold&) = delete;
+  Hold& operator=(const Hold&) = delete;
+
+  int attempt() const { return attempt_; }
+  // The call that this task finishes next.
+  int64_t next() const { return next_; }
+
+ private:
+  StopAgreement& agreement_;
+  const int attempt_;
+  const int64_t next_;
+};
 
 StopAgreement::StopAgreement(StopGroup group, int round, int64_t finished)
     : group_(std::move(group)), round_(round), begun_(finished), finished_(finished) {}
 
-std::string StopAgreement::key(const std::string& what) const {
-  return str(group_.name, "/", round_, "/", what);
+std::string StopAgreement::key(int attempt, const std::string& what) const {
+  return str(group_.name, "/", round_, "/", attempt, "/", what);
+}
+
+std::string StopAgreement::name_of(size_t task) const {
+  return task < group_.tasks.size() ? to_string(group_.tasks[task]) : "this task";
 }
 
 void StopAgreement::wait_for_decision(std::unique_lock<std::mutex>& lock) {
-  // The asker waits as long for its answers, and then says that there is no decision.
-  const auto limit = 2 * group_.patience;
+  // Who makes it gives up after twice the patience.
+  const auto limit = 3 * group_.patience;
   if (changed_.wait_for(lock, limit, [&] { return holds_ == 0 || last_call_; })) return;
-  throw DeadlineExceededError(str("a task of ", group_.name, " has asked all to stop, and has not ",
-                                  "said after which call for ", limit.count(), " ms"));
+  throw DeadlineExceededError(str(name_of(asker_), " has asked all to stop, and nobody has said ",
+                                  "after which call for ", limit.count(), " ms"));
 }
 
 void StopAgreement::begin_call() {
   std::unique_lock lock(mutex_);
   wait_for_decision(lock);
+  if (failure_ != nullptr) std::rethrow_exception(std::exchange(failure_, nullptr));
   begun_ = finished_ + 1;
 }
 
@@ -51,6 +95,11 @@ bool StopAgreement::finish_call() {
   finished_ = begun_;
   wait_for_decision(lock);
   return last_call_ && *last_call_ <= finished_;
+}
+
+bool StopAgreement::is_settled() const {
+  const std::lock_guard lock(mutex_);
+  return last_call_ || has_ended_;
 }
 
 bool StopAgreement::is_decided() const {
@@ -63,139 +112,143 @@ std::string StopAgreement::note() const {
   return note_;
 }
 
-int64_t StopAgreement::hold() {
+int StopAgreement::current_attempt() const {
   const std::lock_guard lock(mutex_);
-  ++holds_;
-  return finished_ + 1;
-}
-
-void StopAgreement::let_go() {
-  const std::lock_guard lock(mutex_);
-  --holds_;
-  changed_.notify_all();
-}
-
-void StopAgreement::decide(int64_t last_call, const std::string& note) {
-  const std::lock_guard lock(mutex_);
-  last_call_ = last_call;
-  note_ = note;
-  changed_.notify_all();
+  return attempt_;
 }
 
 bool StopAgreement::ask(const std::string& note) {
-  int64_t last_call = 0;
+  std::optional<Hold> hold;
   {
     const std::lock_guard lock(mutex_);
-    if (holds_ > 0 || last_call_) return false;  // another task has asked
-    ++holds_;
-    last_call = finished_ + 1;
+    if (holds_ > 0 || last_call_ || has_ended_) return false;  // another task has asked
+    hold.emplace(*this, group_.self);
   }
+  const int attempt = hold->attempt();
   if (group_.cluster == nullptr) {
-    decide(last_call, note);
-    let_go();
+    conclude(group_.self, attempt, str(hold->next(), " ", note));
     return true;
   }
+  const std::string self = std::to_string(group_.self);
+  if (!group_.cluster->compare_and_set(key(attempt, "asked"), std::nullopt, self)) {
+    return false;  // answer() takes part
+  }
+  std::string outcome;
   try {
-    const std::string self = std::to_string(group_.self);
-    if (!group_.cluster->compare_and_set(key("asked"), std::nullopt, self)) {
-      let_go();  // answer() takes part
-      return false;
-    }
-    const std::optional<int64_t> others = answers_of_others();
-    if (!others) {
-      go_on(kOver);
-      return false;
-    }
-    last_call = std::max(last_call, *others);
-    group_.cluster->set(key("decision"), str(last_call, " ", note));
+    const std::optional<int64_t> others = answers_of_others(attempt);
+    outcome = settle(attempt,
+                     others ? str(std::max(hold->next(), *others), " ", note) : std::string(kOver));
   } catch (...) {
-    go_on(kUnanswered);
+    fail(attempt, std::current_exception());
     throw;
   }
-  decide(last_call, note);
-  let_go();
-  return true;
+  conclude(group_.self, attempt, outcome);
+  if (!is_no_decision(outcome)) return outcome != kOver;
+  throw DeadlineExceededError(str("asked all to stop, but ", reason_of(outcome)));
 }
 
-std::optional<int64_t> StopAgreement::answers_of_others() {
+// The highest of them; nothing where a task makes no more calls.
+std::optional<int64_t> StopAgreement::answers_of_others(int attempt) {
+  const auto begin = std::chrono::steady_clock::now();
   int64_t highest = 0;
   for (size_t task = 0; task < group_.tasks.size(); ++task) {
     if (task == group_.self) continue;
-    const std::optional<int64_t> next = answer_of(task);
-    if (!next) return std::nullopt;
-    highest = std::max(highest, *next);
+    const std::string answer =
+        value_of(task, key(attempt, str("next/", task)), begin, group_.patience);
+    if (answer == kOver) return std::nullopt;
+    highest = std::max(highest, parse(answer).first);
   }
   return highest;
 }
 
-std::optional<int64_t> StopAgreement::answer_of(size_t task) {
-  const auto end = std::chrono::steady_clock::now() + group_.patience;
+// What `task` says under `key`. Errors: Unavailable, DeadlineExceeded (it is gone, or silent; name it).
+std::string StopAgreement::value_of(size_t task, const std::string& key,
+                                    std::chrono::steady_clock::time_point since,
+                                    std::chrono::milliseconds patience) {
+  constexpr const char* kFailed = "the tasks cannot agree on a call after which they stop: ";
   while (true) {
     try {
-      const std::string next = group_.cluster->get(key(str("next/", task)), kLook);
-      if (next == kOver) return std::nullopt;
-      return parse(next).first;
+      return group_.cluster->get(key, kLook);
     } catch (const DeadlineExceededError&) {
       for (const distribute::ClusterTask& one : group_.cluster->view().tasks) {
         const bool gone = one.status == TaskStatus::kLost || one.status == TaskStatus::kLeft;
-        if (!gone || one.task != group_.tasks[task]) continue;
-        throw UnavailableError(str(to_string(one.task), " is ", task_status_name(one.status),
-                                   ", so the tasks cannot agree on a call after which they stop"));
+        if (!gone || one.task != group_.tasks.at(task)) continue;
+        throw UnavailableError(
+            str(kFailed, one.task, one.status == TaskStatus::kLost ? " was lost" : " has left"));
       }
-      if (std::chrono::steady_clock::now() < end) continue;
-      throw DeadlineExceededError(str("asked all tasks to stop, but ",
-                                      to_string(group_.tasks[task]), " has not answered for ",
-                                      group_.patience.count(), " ms"));
+      if (std::chrono::steady_clock::now() < since + patience) continue;
+      throw DeadlineExceededError(
+          str(kFailed, name_of(task), " has not answered for ", patience.count(), " ms"));
     }
   }
 }
 
-void StopAgreement::go_on(const char* why) {
-  let_go();
+// Says how an attempt ends, unless another task has. Returns what stands.
+std::string StopAgreement::settle(int attempt, const std::string& outcome) {
+  const std::string decision = key(attempt, "decision");
+  if (group_.cluster->compare_and_set(decision, std::nullopt, outcome)) return outcome;
+  return group_.cluster->get(decision, group_.patience);
+}
+
+void StopAgreement::fail(int attempt, const std::exception_ptr& reason) {
   try {
-    group_.cluster->set(key("decision"), why);
+    conclude(group_.self, attempt, settle(attempt, no_decision(reason)));
   } catch (const std::exception& error) {
-    log_warning("the tasks of ", group_.name,
-                " are not told that they do not stop together: ", error.what());
+    log_warning("the tasks of ", group_.name, " are not told that there is no decision (",
+                record_error(reason).message, "): ", error.what());
   }
+}
+
+void StopAgreement::conclude(size_t asker, int attempt, const std::string& outcome) {
+  const std::lock_guard lock(mutex_);
+  if (attempt != attempt_ || last_call_) return;  // known
+  if (is_no_decision(outcome)) {
+    ++attempt_;
+    if (asker == group_.self) return;  // ask() throws
+    failure_ = std::make_exception_ptr(
+        UnavailableError(str(name_of(asker), " asked all to stop, but ", reason_of(outcome))));
+  } else if (outcome == kOver) {
+    has_ended_ = true;
+  } else {
+    std::tie(last_call_, note_) = parse(outcome);
+  }
+  changed_.notify_all();
 }
 
 void StopAgreement::end() {
-  if (group_.cluster == nullptr || is_decided()) return;
-  group_.cluster->set(key(str("next/", group_.self)), kOver);
+  if (group_.cluster == nullptr || is_settled()) return;
+  group_.cluster->set(key(current_attempt(), str("next/", group_.self)), std::string(kOver));
 }
 
 bool StopAgreement::answer(std::chrono::milliseconds timeout) {
+  const int attempt = current_attempt();
   size_t asker = 0;
   try {
-    asker = static_cast<size_t>(std::stoull(group_.cluster->get(key("asked"), timeout)));
+    asker = static_cast<size_t>(std::stoull(group_.cluster->get(key(attempt, "asked"), timeout)));
+    if (asker == group_.self) {  // in another thread
+      conclude(asker, attempt, group_.cluster->get(key(attempt, "decision"), timeout));
+      return is_settled();
+    }
   } catch (const DeadlineExceededError&) {
-    return is_decided();
+    return is_settled();
   }
-  if (asker == group_.self) {  // in another thread
-    std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, timeout, [&] { return last_call_.has_value(); });
+  std::optional<Hold> hold;
+  {
+    const std::lock_guard lock(mutex_);
+    hold.emplace(*this, asker);
   }
-  const int64_t next = hold();
+  group_.cluster->set(key(attempt, str("next/", group_.self)), std::to_string(hold->next()));
+  conclude(asker, attempt, decision_of(asker, attempt));
+  return is_settled();
+}
+
+std::string StopAgreement::decision_of(size_t asker, int attempt) {
   try {
-    group_.cluster->set(key(str("next/", group_.self)), std::to_string(next));
-    const std::string decision = group_.cluster->get(key("decision"), 2 * group_.patience);
-    if (decision == kOver) {
-      let_go();
-      return true;
-    }
-    if (decision == kUnanswered) {
-      throw UnavailableError(str(asker < group_.tasks.size() ? to_string(group_.tasks[asker]) : "?",
-                                 " asked all to stop, but could not reach all of them"));
-    }
-    const auto [last_call, note] = parse(decision);
-    decide(last_call, note);
-  } catch (...) {
-    let_go();
-    throw;
+    return value_of(asker, key(attempt, "decision"), std::chrono::steady_clock::now(),
+                    2 * group_.patience);
+  } catch (const Error&) {
+    return settle(attempt, no_decision(std::current_exception()));
   }
-  let_go();
-  return true;
 }
 
 }  // namespace cohort::internal

@@ -6,6 +6,10 @@
 // tasks are in step. So each task still has to finish the decided call, however far they are apart, and
 // all that they wait for is two messages each. Where a task makes no more calls, there is nothing to
 // agree on, and all go on to their own end.
+//
+// An attempt fails if a task does not answer, or the asker is lost: "no decision" stands then where the
+// decision would. Who writes there first has said it for all. All tasks go on, and the next attempt, under
+// keys of its own, may be any task's.
 #pragma once
 
 #include <chrono>
@@ -39,39 +43,43 @@ class StopAgreement {
   StopAgreement(StopGroup group, int round, int64_t finished);
 
   // Before and after a call of the function. They wait while a decision is being made.
-  // Errors: DeadlineExceeded, Unavailable (no decision came; names whom it waited for).
+  // Errors: of begin_call Unavailable, once for each attempt of another task that has failed (names that
+  // task and the one to blame); DeadlineExceeded (the coordination service does not answer).
   void begin_call();
   // Returns whether all stop here: after that call, or a later one where the stop has failed.
   bool finish_call();
 
   // This task wants to stop. `note` goes to all tasks with the decision. Returns whether this task is
-  // the one that decides; if others ask at the same time, it may be one of them.
-  // Errors: DeadlineExceeded, Unavailable (a task did not answer; names it). The others go on then.
+  // the one that decides. Else another one is at it, and may fail: ask again until is_settled().
+  // Errors: DeadlineExceeded, Unavailable (a task did not answer; names it). The attempt has failed then.
   bool ask(const std::string& note);
-  // Waits up to `timeout` for another task to ask, and takes part. Returns whether that is over: there
-  // is a decision, or there will be none.
+  // Waits up to `timeout` for another task to ask, and takes part. Returns is_settled().
+  // Errors: those of Coordination, but no loss of a task.
   bool answer(std::chrono::milliseconds timeout);
   // This task makes no more calls: tells those that ask, who need not wait for its answer.
   // Errors: those of Coordination.
   void end();
 
+  // Whether there is a decision, or there will be none, since a task makes no more calls.
+  bool is_settled() const;
   bool is_decided() const;
   // Of the task that decided. Only if is_decided().
   std::string note() const;
 
  private:
-  std::string key(const std::string& what) const;
-  // Returns the number of the call that this task finishes next; it begins none after the one that it
-  // has begun before the decision.
-  int64_t hold();
-  void let_go();
-  // The number of the call that a task finishes next, and the highest of the others'; nothing where
-  // one makes no more calls.
-  std::optional<int64_t> answers_of_others();
-  std::optional<int64_t> answer_of(size_t task);
-  void decide(int64_t last_call, const std::string& note);
-  // Tells the others, who wait, that there is no decision, and why.
-  void go_on(const char* why);
+  class Hold;  // while it lives, a thread is at making a decision
+
+  std::string key(int attempt, const std::string& what) const;
+  int current_attempt() const;
+  std::optional<int64_t> answers_of_others(int attempt);
+  std::string decision_of(size_t asker, int attempt);
+  std::string value_of(size_t task, const std::string& key,
+                       std::chrono::steady_clock::time_point since,
+                       std::chrono::milliseconds patience);
+  std::string settle(int attempt, const std::string& outcome);
+  void conclude(size_t asker, int attempt, const std::string& outcome);
+  void fail(int attempt, const std::exception_ptr& reason);
+  std::string name_of(size_t task) const;
   void wait_for_decision(std::unique_lock<std::mutex>& lock);
 
   const StopGroup group_;
@@ -80,7 +88,11 @@ class StopAgreement {
   std::condition_variable changed_;
   int64_t begun_;  // guarded by mutex_, as all that follows
   int64_t finished_;
-  int holds_ = 0;  // so many threads are at making a decision
+  int attempt_ = 0;
+  int holds_ = 0;     // so many threads are at making a decision
+  size_t asker_ = 0;  // who asked, of the latest of them
+  std::exception_ptr failure_;
+  bool has_ended_ = false;  // a task makes no more calls
   std::optional<int64_t> last_call_;
   std::string note_;
 };

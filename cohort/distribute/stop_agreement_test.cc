@@ -16,6 +16,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using distribute::WorkerServers;
+using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::HasSubstr;
 
@@ -102,20 +103,57 @@ TEST(StopAgreement, ATaskBetweenTwoCallsStopsAfterTheSecond) {
   }
 }
 
+// What the next call of the function throws at a task that others had asked, once.
+std::string refusal_of(StopAgreement& task) {
+  const std::string message = thrown<UnavailableError>([&] { task.begin_call(); });
+  task.begin_call();
+  EXPECT_FALSE(task.finish_call());
+  return message;
+}
+
 TEST(StopAgreement, ATaskThatDoesNotAnswerIsNamedAndTheOthersGoOn) {
   Tasks tasks(3, 1500ms);
-  auto others = std::async(std::launch::async, [&] {
-    return thrown<UnavailableError>([&] {
-      while (!tasks.agreements[1]->answer(50ms)) continue;
-    });
-  });
-  EXPECT_THAT(thrown<DeadlineExceededError>([&] { tasks.agreements[0]->ask(""); }),
-              HasSubstr("/job:worker/task:2 has not answered"));
-  EXPECT_THAT(others.get(), HasSubstr("could not reach all"));
-  for (const int task : {0, 1}) {
-    tasks.agreements[task]->begin_call();
-    EXPECT_FALSE(tasks.agreements[task]->finish_call());
+  StopAgreement &first = *tasks.agreements[0], &second = *tasks.agreements[1],
+                &silent = *tasks.agreements[2];
+  auto answered = std::async(std::launch::async, [&] { return second.answer(20s); });
+  EXPECT_THAT(thrown<DeadlineExceededError>([&] { first.ask(""); }),
+              HasSubstr("/job:worker/task:2 has not answered for 1500 ms"));
+  first.begin_call();
+  EXPECT_FALSE(first.finish_call());
+  EXPECT_FALSE(answered.get());
+  EXPECT_THAT(refusal_of(second), AllOf(HasSubstr("/job:worker/task:0 asked all to stop"),
+                                        HasSubstr("task:2 has not")));
+
+  // Whoever asks next is answered, also by the one that was late.
+  EXPECT_FALSE(silent.answer(20s));
+  EXPECT_THAT(refusal_of(silent), HasSubstr("task:2 has not"));
+  std::vector<std::future<bool>> answers;
+  for (StopAgreement* task : {&first, &silent}) {
+    answers.push_back(std::async(std::launch::async, [=] { return task->answer(20s); }));
   }
+  EXPECT_TRUE(second.ask("again"));
+  for (auto& one : answers) EXPECT_TRUE(one.get());
+  for (const auto& task : tasks.agreements) {
+    EXPECT_EQ(task->note(), "again");
+    task->begin_call();
+    EXPECT_TRUE(task->finish_call());
+  }
+}
+
+TEST(StopAgreement, AnAskerThatIsLostIsNamedAtOnceAndAnotherOneAsks) {
+  Tasks tasks(3, 10min);
+  StopAgreement &first = *tasks.agreements[0], &asker = *tasks.agreements[1];
+  auto asked = std::async(std::launch::async, [&] {  // task 2 does not answer
+    EXPECT_THROW(asker.ask(""), Error);
+  });
+  auto answered = std::async(std::launch::async, [&] { return first.answer(20s); });
+  while (tasks.servers.coordination(0).list("test/0/0/next/").empty()) std::this_thread::yield();
+  tasks.servers.server(1).stop();
+  EXPECT_THAT(refusal_of(first), HasSubstr("/job:worker/task:1 asked all to stop, but"));
+  EXPECT_FALSE(answered.get());
+  asked.get();
+  EXPECT_THAT(thrown<UnavailableError>([&] { first.ask(""); }),
+              HasSubstr("/job:worker/task:1 has left"));
 }
 
 // What is saved after a call that fails to be saved is saved after the next.

@@ -18,7 +18,7 @@ struct TerminationConfig {
   int exit_code = 143;
   // How long after the signal the machine stays. 0: the program saves and ends at once. Otherwise it
   // saves, goes on, and saves and ends shortly before the time is over. That of the task that got the
-  // signal first counts for all.
+  // signal first counts for all, unless that of another task that got it is over before.
   std::chrono::milliseconds grace_period{0};
 };
 

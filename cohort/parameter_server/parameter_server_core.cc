@@ -1,5 +1,7 @@
 #include "cohort/parameter_server/parameter_server_core.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <exception>
 #include <random>
@@ -14,6 +16,7 @@
 #include "cohort/core/logging.h"
 #include "cohort/core/task.h"
 #include "cohort/core/text.h"
+#include "cohort/core/thread_pool.h"
 #include "cohort/parameter_server/closures/closure_context.h"
 #include "cohort/parameter_server/closures/closure_service.h"
 #include "cohort/parameter_server/coordinator/coordinator_core.h"
@@ -54,6 +57,12 @@ int workers_on_host(const ParameterServerCore::Setup& setup) {
   return most;
 }
 
+// They divide the host's cores, except where a launcher has given each its own.
+int cores_of_worker(const ParameterServerCore::Setup& setup) {
+  const auto on_host = static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
+  return std::min(num_usable_cores(), std::max(1, on_host / workers_on_host(setup)));
+}
+
 // 63 bits of FNV-1a: ids are the same in every task, whatever else each of them creates.
 int64_t id_of(const std::string& name) {
   uint64_t hash = 14695981039346656037ull;
@@ -87,7 +96,7 @@ std::shared_ptr<ParameterServerCore> ParameterServerCore::make(Setup setup) {
 ParameterServerCore::ParameterServerCore(Setup setup)
     : LocalStrategy({.name = "ParameterServerStrategy",
                      .devices = setup.devices,
-                     .tasks_on_host = workers_on_host(setup)}),
+                     .cores = cores_of_worker(setup)}),
       setup_(std::move(setup)),
       num_workers_(count_of(setup_.cluster, kWorker)),
       store_(

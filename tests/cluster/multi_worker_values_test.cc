@@ -1,9 +1,12 @@
 // What MultiWorkerMirroredStrategy gives each of several processes: input, values, variables, names.
+#include <ATen/Parallel.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/sparse_coo_tensor.h>
 #include <gmock/gmock.h>
+#include <sched.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "tests/cluster/multi_worker_training.h"
@@ -209,6 +212,12 @@ std::string start_by_torchrun(const Arguments&) {
          std::to_string(strategy.reduce(ReduceOp::SUM, at::full({}, 2, int64)).item<int64_t>());
 }
 
+// How many threads an operation of a step may use.
+std::string count_threads(const Arguments&) {
+  const MultiWorkerMirroredStrategy strategy = make_strategy();
+  return std::to_string(strategy.run([] { return at::get_num_threads(); }).value(0));
+}
+
 TEST_F(MultiWorker, EachReadsItsShare) {
   auto read_by = values_of(workers(2, "read", {"1"}));
   EXPECT_EQ(read_by[0],
@@ -271,6 +280,14 @@ TEST_F(MultiWorker, TorchrunsVariablesAreEnough) {
   }
 }
 
+TEST_F(MultiWorker, OfOneHostDivideItsCores) {
+  cpu_set_t usable;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof usable, &usable), 0);
+  for (const std::string& text : values_of(workers(2, "count_threads"))) {
+    EXPECT_EQ(text, std::to_string(std::max(1, CPU_COUNT(&usable) / 2)));
+  }
+}
+
 }  // namespace
 }  // namespace cohort::multi_worker
 
@@ -280,6 +297,7 @@ int main(int argc, char** argv) {
                   {{"reduce_as_others_do", reduce_as_others_do},
                    {"differ_in_devices", differ_in_devices},
                    {"start_by_torchrun", start_by_torchrun},
+                   {"count_threads", count_threads},
                    {"read", cohort::multi_worker::read},
                    {"introduce", introduce}});
 }

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
-#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -12,10 +11,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <cstring>
 
 #include "cohort/cluster/rpc/listening_socket.h"
-#include "cohort/core/error.h"
+#include "cohort/core/host/event_fd.h"
 #include "cohort/core/logging.h"
 
 namespace cohort::internal::rpc {
@@ -46,7 +44,7 @@ bool descriptors_left(int newest) {
 
 Listener::Listener(const ListenerOptions& options)
     : max_connections_(options.max_connections),
-      stop_event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      stop_event_(make_event_fd()),
       reserve_(open_reserve()) {
   const int passed = options.listen_fd >= 0 ? options.listen_fd : passed_socket(options.port);
   socket_ = passed >= 0 ? UniqueFd(passed) : listen_at(options.host, options.port);
@@ -54,9 +52,6 @@ Listener::Listener(const ListenerOptions& options)
   if (passed >= 0) {
     ::fcntl(passed, F_SETFL, ::fcntl(passed, F_GETFL) | O_NONBLOCK);
     ::fcntl(passed, F_SETFD, FD_CLOEXEC);
-  }
-  if (!stop_event_.valid()) {
-    throw ResourceExhaustedError(str("cannot watch a socket: ", std::strerror(errno)));
   }
   port_ = address.port;
   is_loopback_ = address.is_loopback;

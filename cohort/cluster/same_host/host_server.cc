@@ -2,12 +2,12 @@
 
 #include <poll.h>
 #include <pthread.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 
 #include <utility>
 
 #include "cohort/core/error.h"
+#include "cohort/core/host/event_fd.h"
 #include "cohort/core/host/random_hex.h"
 #include "cohort/core/host/unix_socket.h"
 #include "cohort/core/logging.h"
@@ -31,7 +31,7 @@ HostServer::HostServer(Dispatcher& dispatcher, const HostServerOptions& options)
       doorman_(std::make_shared<Doorman>(
           Doorman::Options{.socket_name = name_, .same_process = options.same_process})),
       socket_(listen_at_name(name_)),
-      stop_event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+      stop_event_(make_event_fd()) {
   dispatcher_.add(doorman_);
   thread_ = std::thread([this] { accept(); });
 }

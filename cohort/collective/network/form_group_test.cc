@@ -16,6 +16,7 @@
 #include "cohort/collective/network/testing_servers.h"
 #include "cohort/collective/testing_store_with_hook.h"
 #include "cohort/core/error.h"
+#include "cohort/core/host/cores.h"
 #include "cohort/core/testing_errors.h"
 
 namespace cohort::collective {
@@ -41,13 +42,16 @@ GroupMember member_of(int rank, int size, const std::shared_ptr<GroupStore>& sto
 struct TwoTasks {
   TestingServers servers{2};
   std::vector<std::string> hosts{"here", "there"};
+  std::vector<int> cores{0, 0};  // of each, in the latest group
   std::shared_ptr<GroupStore> store = make_memory_store();
 
   std::future<std::shared_ptr<Communicator>> start(GroupMember member,
                                                    const CommunicationOptions& options = {}) {
     return std::async(std::launch::async, [this, member, options] {
       const std::string host = hosts[static_cast<size_t>(member.rank)];
-      return form_group_at(host, member, servers.core(member.rank), options);
+      FormedGroup formed = form_group_at(host, member, servers.core(member.rank), options);
+      cores[static_cast<size_t>(member.rank)] = formed.cores;
+      return formed.communicator;
     });
   }
   std::vector<std::shared_ptr<Communicator>> form(int64_t generation,
@@ -77,7 +81,8 @@ float sum_of(const std::vector<std::shared_ptr<Communicator>>& members, float fi
 
 TEST(FormGroup, ATaskThatIsAloneNeedsNobody) {
   TestingServers servers(1);
-  const auto alone = form_group(member_of(0, 1, make_memory_store(), 3), servers.core(0), {});
+  const auto alone =
+      form_group(member_of(0, 1, make_memory_store(), 3), servers.core(0), {}).communicator;
   EXPECT_EQ(alone->size(), 1);
   EXPECT_EQ(alone->generation(), 3);
   alone->barrier({.name = "alone"});
@@ -290,6 +295,17 @@ TEST(FormGroup, TasksOfOneHostShareMemory) {
   EXPECT_EQ(sum_of(members, 1, 2), 3);
 }
 
+TEST(FormGroup, TasksOfOneHostDivideItsCores) {
+  const cpu_set_t usable = internal::own_cores();
+  const int all = CPU_COUNT(&usable);
+  TwoTasks tasks;
+  tasks.form(0);
+  EXPECT_THAT(tasks.cores, ::testing::ElementsAre(all, all));
+  tasks.hosts = {"here", "here"};
+  tasks.form(1);
+  EXPECT_THAT(tasks.cores, ::testing::Each(std::max(1, all / 2)));
+}
+
 // Four tasks on two hosts, whose ranks do not follow each other: every call.
 TEST(FormGroup, SeveralTasksOnEachOfSeveralHosts) {
   TestingServers servers(4);
@@ -297,7 +313,8 @@ TEST(FormGroup, SeveralTasksOnEachOfSeveralHosts) {
   const std::vector<int64_t> counts{1, 2, 0, 3};
   const auto work = [&](int rank) {
     const auto group = form_group_at(rank % 2 == 0 ? "even" : "odd", member_of(rank, 4, store),
-                                     servers.core(rank), {});
+                                     servers.core(rank), {})
+                           .communicator;
     // Host by host: (1e8 - 1e8) + (1 + 1).
     std::vector<float> values(100'000, std::vector<float>{1e8f, 1, -1e8f, 1}[rank]);
     const Buffer buffer{values.data(), static_cast<int64_t>(values.size()), float32};

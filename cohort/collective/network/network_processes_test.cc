@@ -101,7 +101,7 @@ std::string give_up(const Arguments&) {
 std::string sum_bits(const Arguments&) {
   Server server(distribute::cluster_resolver::TFConfigClusterResolver{});
   const GroupMember member = member_in(server);
-  const auto group = form_group(member, server.core(), {});
+  const auto group = form_group(member, server.core(), {}).communicator;
   std::mt19937 random(static_cast<unsigned>(member.rank));
   uint64_t hash = 14695981039346656037ull;  // FNV-1a
   for (const size_t count : {size_t{100}, size_t{1'500'000}}) {

@@ -1,5 +1,6 @@
 #include "cohort/core/host/cores.h"
 
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -62,6 +63,20 @@ bool each_can_have_a_core(std::span<const cpu_set_t> tasks) {
     if (!seating.seat(static_cast<int>(task))) return false;
   }
   return true;
+}
+
+int share_of_cores(std::span<const cpu_set_t> tasks, size_t self) {
+  double share = 0;
+  for (size_t core = 0; core < CPU_SETSIZE; ++core) {
+    if (!CPU_ISSET(core, &tasks[self])) continue;
+    const auto users = std::count_if(tasks.begin(), tasks.end(), [core](const cpu_set_t& task) {
+      return CPU_ISSET(core, &task) != 0;
+    });
+    share += 1.0 / static_cast<double>(users);
+  }
+  if (share == 0) return 0;
+  constexpr double kRounding = 1e-6;  // three thirds are one
+  return std::max(1, static_cast<int>(share + kRounding));
 }
 
 }  // namespace cohort::internal

@@ -1,8 +1,10 @@
-// Where the tasks of a host run: whether one that polls keeps another from its core.
+// Where the tasks of a host run: whether one that polls keeps another from its core, and how many cores
+// each may count on.
 #pragma once
 
 #include <sched.h>
 
+#include <cstddef>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,5 +20,9 @@ cpu_set_t decode_cores(std::string_view bytes);
 
 // Whether each task can have a core to itself, of those that it may use.
 bool each_can_have_a_core(std::span<const cpu_set_t> tasks);
+
+// How many cores task `self` has where those that may use a core divide it: at least 1. 0 where the
+// system does not tell which it may use.
+int share_of_cores(std::span<const cpu_set_t> tasks, size_t self);
 
 }  // namespace cohort::internal

@@ -36,6 +36,24 @@ TEST(Cores, ATaskWithAChoiceMakesRoom) {
   EXPECT_FALSE(fits({cores({0, 1}), cores({0, 1}), cores({0, 1}), cores({0, 1, 2, 3})}));
 }
 
+std::vector<int> shares(const std::vector<cpu_set_t>& tasks) {
+  std::vector<int> all;
+  for (size_t task = 0; task < tasks.size(); ++task) all.push_back(share_of_cores(tasks, task));
+  return all;
+}
+
+TEST(Cores, TasksDivideThoseThatTheyShare) {
+  using Shares = std::vector<int>;
+  EXPECT_EQ(shares({cores({0, 1, 2, 3})}), Shares{4});
+  EXPECT_EQ(shares({cores({0, 1, 2, 3}), cores({0, 1, 2, 3})}), (Shares{2, 2}));
+  EXPECT_EQ(shares({cores({0, 1}), cores({2, 3, 4})}), (Shares{2, 3}));  // pinned
+  const cpu_set_t three = cores({5, 6, 7});
+  EXPECT_EQ(shares({three, three, three}), (Shares{1, 1, 1}));
+  EXPECT_EQ(shares({cores({0}), cores({0}), cores({0})}), (Shares{1, 1, 1}));
+  EXPECT_EQ(shares({cores({0, 1, 2}), cores({2})}), (Shares{2, 1}));
+  EXPECT_EQ(shares({cores({0, 1}), cores({})}), (Shares{2, 0}));
+}
+
 TEST(Cores, WhereTheSystemDoesNotTellThereIsNoCore) { EXPECT_FALSE(fits({cores({0}), cores({})})); }
 
 TEST(Cores, AnotherProcessGetsTheSame) {

@@ -1,0 +1,11 @@
+// A descriptor that wakes who polls it: readable from a write of a number above 0 to the next read.
+#pragma once
+
+#include "cohort/core/files/unique_fd.h"
+
+namespace cohort::internal {
+
+// Non-blocking. Errors: ResourceExhausted (the process, or the system, has no descriptor left).
+UniqueFd make_event_fd();
+
+}  // namespace cohort::internal
