@@ -178,7 +178,7 @@ class COHORT_API ClusterCoordinator {
   // that were scheduled before (the function then runs once they are there; if one of them fails, it is
   // cancelled). One structure alone is what Strategy::run makes of it: the function takes it as it is,
   // or its members. The function runs on some worker, at least once; what it assigns to variables takes
-  // effect once.
+  // effect once: in steps, and outside of them where it makes the same assignments each time.
   // Errors: also InvalidArgument (a function that makes an input), DeadlineExceeded (the queue stays
   // full for an hour), FailedPrecondition (in a scheduled function).
   template <class... Arguments>
@@ -226,8 +226,8 @@ class COHORT_API ClusterCoordinator {
   }
 
   // Runs `function`, which takes nothing, once on each worker, and again when one comes back after it was lost:
-  // tables, buffers or connections that closures of that worker use. What it returns stays there. Its error is that
-  // of the functions that use it, and of no other.
+  // tables, buffers or connections that closures of that worker use. What it returns stays there; what it assigns to
+  // variables counts each time that it runs. Its error is that of the functions that use it, and of no other.
   // Errors: InvalidArgument (it makes an input).
   PerWorkerValue create_per_worker_value(const WorkerFunction& function) const;
 

@@ -191,8 +191,7 @@ void ServedVariable::scatter_in_step(ScatterOp op, const IndexedSlices& slices) 
 
 void ServedVariable::apply_outside(std::vector<std::vector<StoreOp>> ops) const {
   if (!server_core_->writes_outside_steps()) return;
-  server_core_->step().forget_pull();
-  server_core_->store().apply(std::move(ops), {});
+  server_core_->step().apply_now(server_core_->store(), std::move(ops));
 }
 
 std::vector<train::CheckpointValue> ServedVariable::checkpoint_values() {
