@@ -8,10 +8,13 @@
 
 #include <atomic>
 #include <compare>
+#include <condition_variable>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <set>
 #include <shared_mutex>
 #include <string>
 #include <variant>
@@ -81,9 +84,10 @@ class VariableStore {
   Value read_rows(const ShardKey& key, const Tensor& indices) const;
 
   // Applies the operations in their order, once for each token: returns false, and does nothing, if
-  // this token's were applied before. Token 0 is nobody's.
-  // Errors, before anything is changed: NotFound, InvalidArgument (shapes, dtypes, indices; names the
-  // shard).
+  // this token's were applied before. Where they are being applied it waits for that. Token 0 is nobody's.
+  // Errors, before anything is changed: NotFound, InvalidArgument (shapes, dtypes, indices, slots, a learning rate;
+  // names the shard). ResourceExhausted (no memory for a copy of a value that is in use) may come between two
+  // operations: the same token goes on there.
   bool apply(uint64_t token, const std::vector<StoreOp>& ops);
   // No token below comes again: they need not be remembered.
   void forget_tokens_below(uint64_t token);
@@ -94,7 +98,7 @@ class VariableStore {
   void keep(uint64_t id, const std::vector<ShardKey>& keys);
   // In the order of the keys. Errors: NotFound (no such id; the store may have been cleared meanwhile).
   std::vector<Tensor> kept(uint64_t id) const;
-  // Without effect if it is not there.
+  // If it is not there, it will not be: a call that was given up may come late.
   void drop_kept(uint64_t id);
 
   // Of the shard's shape and dtype, uninitialized. Errors: NotFound.
@@ -113,7 +117,7 @@ class VariableStore {
   // The shards have them now; new ones are made, but for those that have come to be meanwhile.
   // Errors: NotFound (no such id, or shard); InvalidArgument, as create.
   void adopt(uint64_t id);
-  // Without effect if it is not there.
+  // Nothing of it is there, nor will be.
   void drop_prepared(uint64_t id);
 
   struct Load {
@@ -153,12 +157,24 @@ class VariableStore {
     int64_t version = 0;
   };
   using ShardPtr = std::shared_ptr<Shard>;
+  class LockedUpdate;
+  // Operations of a token that have not all been applied: they are being applied, or one of them has failed.
+  struct Begun {
+    uint64_t token = 0;
+    size_t next = 0;  // of the operations
+    bool is_running = true;
+  };
 
   ShardPtr find(const ShardKey& key) const;
   static void check_same(const Shard& there, const ShardKey& key, const std::string& name,
                          at::IntArrayRef shape, DType dtype);
   void check(const StoreOp& op) const;
+  void check_update(const UpdateShard& update) const;
+  // Which of the token's operations comes next; nothing: they have been applied.
+  std::optional<size_t> begin(uint64_t token);
+  void stop(uint64_t token, size_t next, size_t count);
   void run(const StoreOp& op);
+  void run_update(const UpdateShard& update);
   static Tensor& writable(Shard& shard);
   void count_staleness(const UpdateShard& update, const Shard& shard);
 
@@ -172,7 +188,9 @@ class VariableStore {
   std::map<uint64_t, std::vector<NewValue>> prepared_;
 
   mutable std::mutex tokens_mutex_;  // guards what follows
+  std::condition_variable stopped_;  // applying some token's operations
   AppliedTokens tokens_;
+  std::vector<Begun> begun_;
   int64_t operations_ = 0;
   int64_t repeated_ = 0;
 
