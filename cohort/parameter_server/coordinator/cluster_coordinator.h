@@ -109,7 +109,8 @@ struct ClusterCoordinatorOptions {
   int window = 2;
   // schedule() blocks while so many closures wait; 0: no limit.
   int64_t max_queued = int64_t{256} << 10;
-  // How long one closure may take.
+  // How long one closure may take, with those before it on its worker. One that takes longer is a DeadlineExceededError
+  // and changes nothing any more, though its worker may run it still: until it has ended, others run elsewhere.
   std::chrono::milliseconds closure_timeout = std::chrono::hours(1);
   // How long a lost worker may take to come back before it is given up. When all are, so is the
   // training.

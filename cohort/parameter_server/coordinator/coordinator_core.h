@@ -92,6 +92,11 @@ class CoordinatorCore : public std::enable_shared_from_this<CoordinatorCore> {
     kLost,     // ps tasks learn that its session counts no more
     kGivenUp,  // it did not come back
   };
+  // A closure of a session that is being refused: it runs again, or ends with the error.
+  struct Returned {
+    ClosurePtr closure;
+    std::exception_ptr error;
+  };
   struct Worker {
     Phase phase = Phase::kTaking;
     SessionId session = 0;
@@ -104,8 +109,8 @@ class CoordinatorCore : public std::enable_shared_from_this<CoordinatorCore> {
     int64_t retried = 0;
     rpc::Clock::Time lost_at = {};
     std::chrono::milliseconds pause{0};  // before the next attempt to take it
-    std::vector<ClosurePtr> returned;    // of the session that is being refused
-    std::string why;                     // it was lost
+    std::vector<Returned> returned;
+    std::string why;  // it was lost
   };
   struct Input {
     uint64_t id = 0;
@@ -144,8 +149,11 @@ class CoordinatorCore : public std::enable_shared_from_this<CoordinatorCore> {
   void skip(size_t worker, const Place& place);
   void answered(size_t worker, const Place& place, const ClosurePtr& closure,
                 rpc::CallResult result);
-  void give_back(size_t worker, SessionId session, const ClosurePtr& closure,
-                 const std::exception_ptr& error);
+  // A closure that its worker may still run, which loses its session for it. When nothing of that session changes
+  // anything any more, the closure runs again, or ends with its error if it is the first of the session.
+  void take_back(size_t worker, SessionId session, const std::exception_ptr& why,
+                 Returned returned);
+  void end_or_put_back(size_t worker, const Returned& returned);
   void send_inputs(size_t worker, SessionId session, std::vector<Input> inputs);
 
   void take(size_t worker);
@@ -153,7 +161,8 @@ class CoordinatorCore : public std::enable_shared_from_this<CoordinatorCore> {
   void is_there(size_t worker, SessionId session);
   void not_taken(size_t worker, SessionId session, const std::exception_ptr& error);
   void attend(size_t worker, SessionId session);
-  void lose(size_t worker, SessionId session, const std::exception_ptr& error);
+  // Returns whether it was not lost before.
+  bool lose(size_t worker, SessionId session, const std::exception_ptr& error);
   void refused_everywhere(size_t worker, SessionId session);
   void give_up(size_t worker);
   void end(const std::exception_ptr& error);

@@ -295,6 +295,33 @@ TEST(CoordinatorFaults, ACheckpointHoldsEachClosureOnAllPsTasksOrOnNone) {
   }
 }
 
+TEST(CoordinatorFaults, WhatAClosureChangesAfterItsTimeIsRefused) {
+  TestingCluster cluster(1, 2);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  const Variable a = make_count(strategy, "a"), b = make_count(strategy, "b");
+  Gate gate;
+  const auto slow = strategy.function("slow", [&] {
+    strategy.run([&] {
+      gate.pass();
+      a.assign_add(1);
+      b.assign_add(1);
+    });
+  });
+  const auto step = strategy.function("step", [&] { strategy.run([&] { b.assign_add(10); }); });
+  {
+    const ClusterCoordinator coordinator(strategy, {.closure_timeout = milliseconds(500)});
+    coordinator.schedule(slow);
+    EXPECT_THAT(thrown<DeadlineExceededError>([&] { coordinator.join(); }), HasSubstr("'slow'"));
+    EXPECT_FALSE(coordinator.workers()[0].is_alive);  // it still runs it
+  }
+  ASSERT_TRUE(gate.wait_for(1));
+  gate.open();
+  const ClusterCoordinator coordinator(strategy);
+  coordinator.schedule(step).fetch();  // behind the slow one, whose push has been answered by then
+  EXPECT_EQ(a.value().item<int64_t>(), 0);
+  EXPECT_EQ(b.value().item<int64_t>(), 10);
+}
+
 // The coordinator takes worker 0 for lost while a closure is on it: what that closure changes in the end
 // is refused, and it runs again.
 TEST(CoordinatorFaults, AWorkerThatWasRefusedRunsItsClosureAgainAndItCountsOnce) {
