@@ -18,6 +18,7 @@
 #include "cohort/parameter_server/closures/named_figures.h"
 #include "cohort/parameter_server/coordinator/closure_queue.h"
 #include "cohort/parameter_server/coordinator/cluster_coordinator.h"
+#include "cohort/parameter_server/coordinator/coordinator_numbers.h"
 #include "cohort/parameter_server/coordinator/figure_summaries.h"
 #include "cohort/parameter_server/coordinator/input_handle.h"
 #include "cohort/parameter_server/coordinator/ps_watch.h"
@@ -33,12 +34,12 @@ struct CoordinatorSurroundings {
   int num_workers = 0;
   int num_ps = 0;
   std::function<std::shared_ptr<rpc::Channel>(const TaskId&)> channel;
-  int64_t generation = 1;      // of this coordinator, which has taken the ps tasks
-  uint64_t first_closure = 1;  // later ones have higher numbers
+  int64_t generation = 1;  // of this coordinator, which has taken the ps tasks
+  CoordinatorNumbers first = {};
   std::function<std::string()> last_checkpoint = nullptr;
   std::function<std::string(const TaskId& task)> failure_told_by = nullptr;
   std::function<void(const std::weak_ptr<CoordinatorCore>&)> on_start = nullptr;
-  std::function<void(uint64_t next_closure)> on_stop = nullptr;
+  std::function<void(const CoordinatorNumbers& next)> on_stop = nullptr;
   // Makes a number known to `cohort cluster status`.
   std::function<void(const std::string& name, double value)> set_figure = nullptr;
   rpc::Clock* clock = nullptr;  // null: the real one
@@ -81,7 +82,8 @@ class CoordinatorCore : public std::enable_shared_from_this<CoordinatorCore> {
   [[nodiscard]] std::shared_ptr<void> pause(ClosureQueue::Deadline deadline);
   // A ps task's error, or what ended the coordinator because of the same loss: waits for that.
   std::exception_ptr explained(const std::exception_ptr& error);
-  // Says goodbye: nothing more is sent, and answers count no more.
+  // Says goodbye: nothing more is sent, and answers count no more. What workers still run changes nothing any more: waits,
+  // two seconds at most, until the ps tasks refuse it.
   void stop();
 
  private:
@@ -166,6 +168,7 @@ class CoordinatorCore : public std::enable_shared_from_this<CoordinatorCore> {
   void refused_everywhere(size_t worker, SessionId session);
   void give_up(size_t worker);
   void end(const std::exception_ptr& error);
+  void refuse_what_runs();
   // Whether the error says that the worker went away, not that its function failed.
   bool is_loss(const std::exception_ptr& error) const;
   // That another coordinator leads.
@@ -195,7 +198,7 @@ class CoordinatorCore : public std::enable_shared_from_this<CoordinatorCore> {
   std::deque<size_t> hungry_;  // have room and found nothing to run
   std::vector<Input> inputs_;
   uint64_t next_input_ = 1;
-  uint64_t next_session_ = 1;
+  uint64_t next_session_;
   bool started_ = false;
   bool stopped_ = false;
 

@@ -295,6 +295,32 @@ TEST(CoordinatorFaults, ACheckpointHoldsEachClosureOnAllPsTasksOrOnNone) {
   }
 }
 
+TEST(CoordinatorFaults, WhatRunsStillWhenTheCoordinatorEndsChangesNothing) {
+  TestingCluster cluster(1, 2);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  const Variable a = make_count(strategy, "a"), b = make_count(strategy, "b");
+  Gate gate;
+  const auto hold = strategy.function("hold", [&] {
+    strategy.run([&] {
+      gate.pass();
+      a.assign_add(1);
+      b.assign_add(1);
+    });
+  });
+  const auto step = strategy.function("step", [&] { strategy.run([&] { b.assign_add(10); }); });
+  {
+    const ClusterCoordinator coordinator(strategy);
+    for (int i = 0; i < 2; ++i) coordinator.schedule(hold);
+    ASSERT_TRUE(gate.wait_for(1));
+  }
+  a.assign(100);  // as a restore does
+  gate.open();
+  const ClusterCoordinator coordinator(strategy);
+  coordinator.schedule(step).fetch();  // behind the others, whose pushes have been answered by then
+  EXPECT_EQ(a.value().item<int64_t>(), 100);
+  EXPECT_EQ(b.value().item<int64_t>(), 10);
+}
+
 TEST(CoordinatorFaults, WhatAClosureChangesAfterItsTimeIsRefused) {
   TestingCluster cluster(1, 2);
   const ParameterServerStrategy strategy(cluster.resolver());
