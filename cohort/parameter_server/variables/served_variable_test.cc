@@ -163,6 +163,45 @@ TEST_F(ServedVariableTest, AStepReadsRowsOnceAndSeesWhatItAssigned) {
   EXPECT_EQ(v.value()[3][1].item<float>(), -1);
 }
 
+// It may be on its way to the coordinator still. Where nobody has it, steps write in place.
+TEST_F(ServedVariableTest, WhatAStepHasReturnedStaysAsItWas) {
+  const Variable v = table();
+  const Tensor start = v.value();
+  const auto read = [&] { return strategy_.run([&] { return v.value(); }).value(0); };
+  const auto add_rows = [&](int64_t row) {
+    v.scatter_add({.values = at::ones({1, 2}), .indices = at_rows({row})});
+  };
+  std::vector<Tensor> results = {read()};
+  v.assign_add(at::ones({5, 2}));
+  results.push_back(read());  // pulled
+  add_rows(4);
+  results.push_back(read());  // one shard of it
+  results.push_back(strategy_
+                        .run([&] {
+                          v.assign_add(at::ones({5, 2}));
+                          return v.value();
+                        })
+                        .value(0));
+  strategy_.run([&] { add_rows(0); });
+  strategy_.run([&] { v.assign(at::zeros({5, 2})); });
+  EXPECT_TRUE(at::equal(results[0], start));
+  EXPECT_TRUE(at::equal(results[1], start + 1));
+  Tensor expected = start + 1;
+  expected[4] += 1;
+  EXPECT_TRUE(at::equal(results[2], expected));
+  EXPECT_TRUE(at::equal(results[3], expected + 1));
+  EXPECT_TRUE(at::equal(read(), at::zeros({5, 2})));
+
+  const auto place = [&] {
+    return strategy_.run([&] { return reinterpret_cast<int64_t>(v.value().data_ptr()); }).value(0);
+  };
+  const int64_t before = place();
+  v.assign_add(at::ones({5, 2}));
+  EXPECT_EQ(place(), before);
+  strategy_.run([&] { v.assign_add(at::ones({5, 2})); });
+  EXPECT_EQ(place(), before);
+}
+
 TEST_F(ServedVariableTest, GradientsOfLookupsAreThoseOfTheVariable) {
   const Variable v = table();
   const auto step = strategy_.function("step", [&](const Tensor& ids) {

@@ -88,6 +88,7 @@ void ServedVariable::assign_in_step(AssignOp op, const Tensor& value) {
     const at::NoGradGuard no_grad;
     Lock lock;
     View& view = whole_in_step(lock);
+    make_writable(view, op != AssignOp::kAssign);
     write(view.value, op, whole);
     view.versions.assign(shards_.size(), -1);  // it is no version of the ps tasks'
     mark_written(view);
@@ -172,6 +173,7 @@ void ServedVariable::scatter_in_step(ScatterOp op, const IndexedSlices& slices) 
     const DistinctRows distinct = distinct_rows(slices.indices);
     if (!view.value.defined()) read_rows_into(view, lock, distinct.ids);
     if (view.value.defined()) {
+      make_writable(view, true);
       scatter_rows(view.value, op, slices);
       view.versions.assign(shards_.size(), -1);
       mark_written(view);
