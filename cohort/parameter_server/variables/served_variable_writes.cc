@@ -129,7 +129,7 @@ void ServedVariable::scatter(ScatterOp op, const IndexedSlices& slices) {
   if (is_tracing()) return;
   ReplicaContext* replica = calling_replica(scatter_name(op));
   IndexedSlices checked = checked_slices(slices, shape(), dtype(), scatter_name(op), name());
-  checked.values = owned(checked.values, dtype());
+  checked = {.values = owned(checked.values, dtype()), .indices = owned(checked.indices, int64)};
   if (replica != nullptr && replica->num_replicas_in_sync() > 1) {
     return scatter_by_replicas(*replica, op, checked);
   }
