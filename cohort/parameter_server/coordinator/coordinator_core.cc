@@ -331,13 +331,28 @@ bool CoordinatorCore::drop_inputs() {
     }
   }
   for (const auto& [worker, session] : told) {
-    for (const uint64_t id : dropped) {
-      channel(worker)->start("closures/drop_input",
-                             encode(MakeInput{.function = "", .input = id, .session = session}),
-                             {.timeout = options_.closure_timeout}, [](const rpc::CallResult&) {});
-    }
+    for (const uint64_t id : dropped) send_drop(worker, session, id);
   }
   return is_any_left;
+}
+
+bool CoordinatorCore::is_held(uint64_t input) const {
+  return std::any_of(inputs_.begin(), inputs_.end(),
+                     [input](const Input& one) { return one.id == input; });
+}
+
+void CoordinatorCore::send_drop(size_t worker, SessionId session, uint64_t input) {
+  channel(worker)->start("closures/drop_input",
+                         encode(MakeInput{.function = "", .input = input, .session = session}),
+                         {.timeout = options_.closure_timeout}, [](const rpc::CallResult&) {});
+}
+
+void CoordinatorCore::drop_if_unheld(size_t worker, SessionId session, uint64_t input) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (is_held(input)) return;
+  }
+  send_drop(worker, session, input);
 }
 
 std::vector<WorkerState> CoordinatorCore::workers() const {

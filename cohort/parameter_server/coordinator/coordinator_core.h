@@ -137,6 +137,10 @@ class CoordinatorCore : public std::enable_shared_from_this<CoordinatorCore> {
   void drop_inputs_later();
   // Returns whether there are inputs that somebody holds.
   bool drop_inputs();
+  bool is_held(uint64_t input) const;  // with mutex_ held
+  void send_drop(size_t worker, SessionId session, uint64_t input);
+  // An input that was made meanwhile.
+  void drop_if_unheld(size_t worker, SessionId session, uint64_t input);
   void feed_hungry(size_t closures);
   bool can_take(const Worker& worker) const;  // a closure; with mutex_ held
   // Gives the worker what it can take. Returns false if that is nothing, whatever is queued.

@@ -91,6 +91,7 @@ void CoordinatorCore::send_inputs(size_t worker, SessionId session, std::vector<
     if (!is_current(worker, session)) return;
     Worker& state = workers_[worker];
     if (state.phase != Phase::kMakesInputs && state.phase != Phase::kReady) return;
+    while (!inputs.empty() && !is_held(inputs.front().id)) inputs.erase(inputs.begin());
     if (inputs.empty() && --state.inputs_under_way == 0) state.phase = Phase::kReady;
   }
   if (inputs.empty()) {
@@ -102,14 +103,15 @@ void CoordinatorCore::send_inputs(size_t worker, SessionId session, std::vector<
   channel(worker)->start(
       "closures/make_input", encode(MakeInput{first.function, first.id, session, first.kind}),
       {.timeout = options_.closure_timeout},
-      if_alive([worker, session, rest = std::move(inputs)](CoordinatorCore& self,
-                                                           const rpc::CallResult& result) mutable {
+      if_alive([worker, session, id = first.id, rest = std::move(inputs)](
+                   CoordinatorCore& self, const rpc::CallResult& result) mutable {
         if (result.error != nullptr && self.is_fenced(result.error)) return self.end(result.error);
         // A function that fails is the error of the closures that use its input.
         if (result.error != nullptr && self.is_loss(result.error)) {
           self.lose(worker, session, result.error);
           return;
         }
+        self.drop_if_unheld(worker, session, id);
         self.send_inputs(worker, session, std::move(rest));
       }));
 }
