@@ -363,7 +363,14 @@ void VariableStore::keep(uint64_t id, const std::vector<ShardKey>& keys) {
     values.push_back(shard->value);
   }
   const std::lock_guard lock(kept_mutex_);
+  check_not_dropped(id);
   kept_[id] = std::move(values);
+}
+
+void VariableStore::check_not_dropped(uint64_t id) const {
+  if (!dropped_.contains(id)) return;
+  throw FailedPreconditionError(
+      str("values of number ", id, " come late: whoever wanted them has given them up"));
 }
 
 std::vector<Tensor> VariableStore::kept(uint64_t id) const {
@@ -376,7 +383,7 @@ std::vector<Tensor> VariableStore::kept(uint64_t id) const {
 
 void VariableStore::drop_kept(uint64_t id) {
   const std::lock_guard lock(kept_mutex_);
-  kept_.erase(id);
+  if (kept_.erase(id) == 0) dropped_.insert(id);
 }
 
 Tensor VariableStore::empty_like(const ShardKey& key) const {
@@ -387,6 +394,7 @@ Tensor VariableStore::empty_like(const ShardKey& key) const {
 
 void VariableStore::prepare(uint64_t id, std::vector<NewValue> values) {
   const std::lock_guard lock(kept_mutex_);
+  check_not_dropped(id);
   prepared_[id] = std::move(values);
 }
 
@@ -399,6 +407,7 @@ void VariableStore::prepare_more(uint64_t id, NewValue value) {
     has(value.key, value.new_shard, value.value.sizes(), value.value.scalar_type());
   }
   const std::lock_guard lock(kept_mutex_);
+  check_not_dropped(id);
   prepared_[id].push_back(std::move(value));
 }
 
@@ -433,6 +442,7 @@ void VariableStore::adopt(uint64_t id) {
 void VariableStore::drop_prepared(uint64_t id) {
   const std::lock_guard lock(kept_mutex_);
   prepared_.erase(id);
+  dropped_.insert(id);
 }
 
 VariableStore::Load VariableStore::load() const {
@@ -470,6 +480,7 @@ void VariableStore::clear(int64_t first_version) {
     const std::lock_guard kept_lock(kept_mutex_);
     kept_.clear();
     prepared_.clear();
+    dropped_.clear();
   }
   updates_ = 0;
   staleness_ = 0;

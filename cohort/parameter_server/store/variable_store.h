@@ -94,7 +94,7 @@ class VariableStore {
 
   // The shards as they are now, for a checkpoint, until `id` is dropped: operations meanwhile write to
   // copies. Again with an id that is known: instead of what it was.
-  // Errors: NotFound (no such shard).
+  // Errors: NotFound (no such shard), FailedPrecondition (the id was dropped before: the call comes late).
   void keep(uint64_t id, const std::vector<ShardKey>& keys);
   // In the order of the keys. Errors: NotFound (no such id; the store may have been cleared meanwhile).
   std::vector<Tensor> kept(uint64_t id) const;
@@ -108,11 +108,12 @@ class VariableStore {
     Tensor value;
     std::string new_shard = "";  // the name of one that is to be made; empty: it is there
   };
-  // Values that shards are to have, until `id` is adopted or dropped; each of its shard's shape and dtype.
-  // Again with an id that is known: instead of what it was.
+  // Values that shards are to have, until `id` is adopted or dropped; each of its shard's shape and dtype. `id` is
+  // none of those of keep. Again with an id that is known: instead of what it was.
+  // Errors: FailedPrecondition (the id was dropped before: the call comes late).
   void prepare(uint64_t id, std::vector<NewValue> values);
-  // One more. Errors: NotFound (no such shard), InvalidArgument (another shape or dtype, or name, than that of the shard
-  // that is there).
+  // One more. Errors: also NotFound (no such shard), InvalidArgument (another shape or dtype, or name, than that of the
+  // shard that is there).
   void prepare_more(uint64_t id, NewValue value);
   // The shards have them now; new ones are made, but for those that have come to be meanwhile.
   // Errors: NotFound (no such id, or shard); InvalidArgument, as create.
@@ -176,6 +177,7 @@ class VariableStore {
   void run(const StoreOp& op);
   void run_update(const UpdateShard& update);
   static Tensor& writable(Shard& shard);
+  void check_not_dropped(uint64_t id) const;  // with kept_mutex_ held
   void count_staleness(const UpdateShard& update, const Shard& shard);
 
   mutable std::shared_mutex mutex_;  // guards shards_; the shards guard themselves
@@ -186,6 +188,7 @@ class VariableStore {
   // Guarded by kept_mutex_.
   std::map<uint64_t, std::vector<Tensor>> kept_;
   std::map<uint64_t, std::vector<NewValue>> prepared_;
+  std::set<uint64_t> dropped_;  // of which calls may still come
 
   mutable std::mutex tokens_mutex_;  // guards what follows
   std::condition_variable stopped_;  // applying some token's operations

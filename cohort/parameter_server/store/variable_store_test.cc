@@ -153,6 +153,28 @@ TEST(VariableStore, WhatIsKeptForACheckpointStaysAsItWas) {
   EXPECT_THROW(store.kept(9), NotFoundError);
 }
 
+// Of calls that took too long, the drop overtakes what it is about: nothing may stay until another coordinator comes.
+TEST(VariableStore, WhatWasDroppedBeforeItCameDoesNotStay) {
+  VariableStore store;
+  store.create(kWeight, "w", at::zeros({2}));
+  store.drop_kept(1);
+  EXPECT_THROW(store.keep(1, {kWeight}), FailedPreconditionError);
+  store.drop_prepared(2);
+  EXPECT_THROW(store.prepare(2, {{kWeight, at::ones({2})}}), FailedPreconditionError);
+  store.prepare_more(3, {kWeight, at::ones({2})});
+  store.drop_prepared(3);
+  EXPECT_THROW(store.prepare_more(3, {kWeight, at::ones({2})}), FailedPreconditionError);
+  EXPECT_THROW(store.adopt(3), NotFoundError);
+  EXPECT_TRUE(at::equal(store.read(kWeight).tensor, at::zeros({2})));
+  store.clear();  // another coordinator, which counts from 1
+  store.create(kWeight, "w", at::zeros({2}));
+  store.keep(1, {kWeight});
+  store.prepare(2, {{kWeight, at::ones({2})}});
+  store.adopt(2);
+  EXPECT_TRUE(at::equal(store.kept(1).at(0), at::zeros({2})));
+  EXPECT_TRUE(at::equal(store.read(kWeight).tensor, at::ones({2})));
+}
+
 TEST(VariableStore, BadOperationsChangeNothing) {
   VariableStore store;
   store.create(kWeight, "w", at::zeros({2, 2}));
