@@ -275,7 +275,7 @@ distribute::Server& ParameterServerCore::own_server() {
   return *own_server_;
 }
 
-uint64_t ParameterServerCore::begin_closures() {
+CoordinatorNumbers ParameterServerCore::begin_closures() {
   lead();
   // By the clock: no coordinator schedules so many a second for as long as it lives.
   constexpr uint64_t kMostPerSecond = uint64_t{1} << 16;
@@ -288,13 +288,13 @@ uint64_t ParameterServerCore::begin_closures() {
         "by a "
         "ClusterCoordinator that is just ending; wait for its end");
   }
-  next_closure_ = std::max(next_closure_, static_cast<uint64_t>(now.count()) * kMostPerSecond);
-  return next_closure_;
+  next_.closure = std::max(next_.closure, static_cast<uint64_t>(now.count()) * kMostPerSecond);
+  return next_;
 }
 
-void ParameterServerCore::end_closures(uint64_t next) {
+void ParameterServerCore::end_closures(const CoordinatorNumbers& next) {
   const std::lock_guard lock(mutex_);
-  next_closure_ = next;
+  next_ = next;
   has_coordinator_ = false;
   coordinator_.reset();  // a thread of its own may hold it a little longer
 }

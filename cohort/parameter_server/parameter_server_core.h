@@ -19,6 +19,7 @@
 #include "cohort/core/structure_call.h"
 #include "cohort/distribute/input_context.h"
 #include "cohort/distribute/local_strategy.h"
+#include "cohort/parameter_server/coordinator/coordinator_numbers.h"
 #include "cohort/parameter_server/leadership/coordinator_fence.h"
 #include "cohort/parameter_server/leadership/told_failures.h"
 #include "cohort/parameter_server/runner/published_calls.h"
@@ -142,12 +143,12 @@ class ParameterServerCore final : public LocalStrategy {
   // Makes a number of the coordinator known to `cohort cluster status`; null where it has no server.
   std::function<void(const std::string&, double)> figures() const;
 
-  // For a coordinator, of which there is one at a time: the number of its first closure, above all
-  // that earlier ones of this cluster have used, in this program or before it was started again. ps
-  // tasks apply what a number brings once.
+  // For a coordinator, of which there is one at a time: its first numbers. Those of closures are above all that
+  // earlier ones of this cluster have used, in this program or before it was started again: ps tasks apply what a
+  // number brings once.
   // Errors: FailedPrecondition (there is a coordinator).
-  uint64_t begin_closures();
-  void end_closures(uint64_t next);
+  CoordinatorNumbers begin_closures();
+  void end_closures(const CoordinatorNumbers& next);
 
   // The functions that make workers' inputs, by name, the same in every task.
   // Errors: AlreadyExists; NotFound.
@@ -211,7 +212,7 @@ class ParameterServerCore final : public LocalStrategy {
   bool has_coordinator_ = false;
   std::weak_ptr<CoordinatorCore> coordinator_;
   std::string last_checkpoint_;
-  uint64_t next_closure_ = 0;
+  CoordinatorNumbers next_{.closure = 0};  // 0: there has been no coordinator
   std::map<std::string, MakeWorkerInput> inputs_;
   std::atomic<bool> has_own_server_{false};  // set before it answers
   std::atomic<bool> has_served_{false};      // in a server of this process

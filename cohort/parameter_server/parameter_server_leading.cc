@@ -114,7 +114,7 @@ bool was_refused(const std::exception_ptr& error) {
 bool ParameterServerCore::has_begun() const {
   if (has_served_ || loops_->has_calls()) return true;
   const std::lock_guard lock(mutex_);
-  return next_closure_ != 0;
+  return next_.closure != 0;
 }
 
 // The error of a call of fit is its result, for the others to take while this process lives. Of others whoever

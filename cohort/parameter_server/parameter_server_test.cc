@@ -17,7 +17,9 @@
 #include "cohort/core/testing_errors.h"
 #include "cohort/ops/lookup/static_hash_table.h"
 #include "cohort/parameter_server/coordinator/cluster_coordinator.h"
+#include "cohort/parameter_server/parameter_server_core.h"
 #include "cohort/parameter_server/parameter_server_strategy.h"
+#include "cohort/parameter_server/runner/server_runner.h"
 #include "cohort/parameter_server/testing_cluster.h"
 
 namespace cohort::distribute {
@@ -350,6 +352,12 @@ TEST(ParameterServer, WhatRunsNowhereIsRefused) {
   EXPECT_THAT(thrown<FailedPreconditionError>([&] { coordinator.schedule(step).fetch(); }),
               HasSubstr("takes the worker's input"));
   EXPECT_ANY_THROW(coordinator.join());
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] {
+                strategy.parameter_server_core()->named_functions().call_here(
+                    internal::kRunStep,
+                    tuple(at::arange(4), StringTensor(std::vector<std::string>{"step", ""})));
+              }),
+              HasSubstr("five numbers"));
   const auto refused = [](const train::ClusterSpec& spec) {
     return thrown<InvalidArgumentError>(
         [&] { ParameterServerStrategy{cluster_resolver::SimpleClusterResolver(spec)}; });

@@ -50,6 +50,18 @@ std::vector<ShardIds> with_empty_parts(std::vector<ShardIds> parts, size_t shard
   return all;
 }
 
+// What is sent when the step has ended, and its function may have written to the gradients: a copy, unless nobody else has
+// its memory by now.
+Tensor owned(const Tensor& gradient) {
+  if (!is_sparse(gradient)) {
+    return gradient.storage().use_count() == 1 ? gradient : gradient.clone();
+  }
+  const auto is_ours = [](const Tensor& part) {  // that of `gradient`, beside it
+    return part.use_count() == 2 && part.storage().use_count() == 1;
+  };
+  return is_ours(gradient._indices()) && is_ours(gradient._values()) ? gradient : gradient.clone();
+}
+
 double sum_of_squares(const Tensor& gradient) {
   const Tensor values = is_sparse(gradient) ? gradient._values() : gradient;
   return values.to(float64).square().sum().item<double>();
@@ -151,7 +163,7 @@ UpdateResult PushExchange::push(const Gradients& all, const UpdateStep& step) {
     }
   }
   for (size_t i = 0; i < sums.size(); ++i) {
-    if (sums[i].defined()) push_one(i, sums[i], step);
+    if (sums[i].defined()) push_one(i, owned(sums[i]), step);
   }
   return result;
 }

@@ -127,16 +127,28 @@ StoreClient::Pull TaskStep::ask_ahead(Asked& asked) {
   return pull;
 }
 
+// A function that makes a worker's input is no closure: it runs on each worker, and again on one that comes back.
+StoreClient::Push TaskStep::push_with(uint64_t (ClosureContext::*next_token)()) {
+  ClosureContext* const closure = current_closure();
+  if (closure == nullptr || closure->makes_input) return {};
+  return {.token = (closure->*next_token)(),
+          .forget_below = closure->forget_below * ClosureContext::kMostPushes};
+}
+
+void TaskStep::apply_now(const StoreClient& store, std::vector<std::vector<StoreOp>> ops) {
+  forget_pull();
+  store.apply(std::move(ops), push_with(&ClosureContext::token_of_next_assignment));
+}
+
 void TaskStep::end(const StoreClient& store, SessionId session) {
   std::vector<std::vector<StoreOp>> ops;
   {
     const std::lock_guard lock(mutex_);
     ops.swap(ops_);
   }
-  ClosureContext* const closure = current_closure();
-  if (closure == nullptr) return store.apply(std::move(ops), {});
-  const StoreClient::Push push{.token = closure->next_token(),
-                               .forget_below = closure->forget_below * ClosureContext::kMostPushes};
+  const ClosureContext* const closure = current_closure();
+  const StoreClient::Push push = push_with(&ClosureContext::token_of_next_step);
+  if (push.token == 0) return store.apply(std::move(ops), push);
   Sent sent;
   sent.closure = closure->id;
   sent.closure_arrived = closure->arrived;

@@ -14,6 +14,7 @@
 
 namespace cohort::internal {
 
+struct ClosureContext;
 class ServedVariable;
 
 // Thread safety: any thread, where it is not the thread of the step alone.
@@ -29,11 +30,13 @@ class TaskStep {
   void begin(const StoreClient& store, SessionId session);
   // After it: sends what it changed, once per token. In a closure it does not wait: see last_push.
   void end(const StoreClient& store, SessionId session);
+  // Outside of steps, ops[i] for ps task i: sends them and waits. In a closure once per token, too.
+  void apply_now(const StoreClient& store, std::vector<std::vector<StoreOp>> ops);
 
-  // Before the task reads or writes outside of steps: waits for its push that is under way, if one is.
+  // Before the task reads outside of steps: waits for its push that is under way, if one is.
   // Errors: those of the push, if it is of the closure that runs.
   void settle() const;
-  // As settle. What came with the push is no next step's pull any more: the task writes to variables.
+  // As settle, before it writes: what came with the push is no next step's pull any more.
   void forget_pull();
   // Of the closure that runs, where it is under way or was the last; else null.
   std::shared_ptr<PushUnderWay> last_push() const;
@@ -63,6 +66,8 @@ class TaskStep {
     bool is_own() const;
   };
 
+  // Of the closure that runs: ps tasks apply what it pushes once for each token. Else of nobody, each time.
+  static StoreClient::Push push_with(uint64_t (ClosureContext::*next_token)());
   std::vector<VariablePtr> used_variables();
   // Whether the next step is likely to take what this one asks for.
   bool asks_ahead();

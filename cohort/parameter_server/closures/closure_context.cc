@@ -7,16 +7,23 @@
 namespace cohort::internal {
 namespace {
 
+constexpr uint64_t kMostOfAKind = ClosureContext::kMostPushes / 2;
+
 thread_local ClosureContext* current = nullptr;
 
 }  // namespace
 
-uint64_t ClosureContext::next_token() {
-  if (pushes >= kMostPushes) {
-    throw ResourceExhaustedError(
-        str("a closure runs more than ", kMostPushes, " steps; schedule several that run fewer"));
-  }
-  return id * kMostPushes + pushes++;
+uint64_t ClosureContext::token_of_next_step() {
+  if (steps < kMostOfAKind) return id * kMostPushes + steps++;
+  throw ResourceExhaustedError(
+      str("a closure runs more than ", kMostOfAKind, " steps; schedule several that run fewer"));
+}
+
+uint64_t ClosureContext::token_of_next_assignment() {
+  if (assignments < kMostOfAKind) return id * kMostPushes + kMostOfAKind + assignments++;
+  throw ResourceExhaustedError(str("a closure assigns more than ", kMostOfAKind,
+                                   " times outside of steps; schedule several that assign less, or "
+                                   "let a step do it"));
 }
 
 ClosureContext* current_closure() { return current; }

@@ -18,14 +18,17 @@ struct ClosureContext {
   int worker = 0;
   bool makes_input = false;  // it makes the worker's input, and runs no step
   std::vector<distribute::DistributedIterator*> inputs = {};
-  uint64_t pushes = 0;  // so far
+  uint64_t steps = 0;        // that have been pushed so far
+  uint64_t assignments = 0;  // outside of steps
   std::chrono::steady_clock::time_point arrived = {};
   const std::atomic<int>* waiting = nullptr;  // how many closures the worker has beside it
 
-  // Each push of a closure has a token of its own, the same if the closure runs again.
+  // Each push of a closure has a token of its own, the same if the closure runs again. Steps and assignments outside of
+  // them are numbered apart: a function that assigns only where it finds no value yet has the same steps the second time.
   static constexpr uint64_t kMostPushes = uint64_t{1} << 16;
-  // Errors: ResourceExhausted (more pushes than have tokens).
-  uint64_t next_token();
+  // Errors: ResourceExhausted (more of them than have tokens).
+  uint64_t token_of_next_step();
+  uint64_t token_of_next_assignment();
 };
 
 // nullptr: the thread runs none.

@@ -265,7 +265,8 @@ void ClosureService::make_input(ParameterServerCore& core, const MakeInput& requ
   Input& input = inputs_[request.input];
   input = {};
   try {
-    ClosureContext context{.worker = self_.index, .makes_input = true};
+    ClosureContext context{
+        .worker = self_.index, .makes_input = true, .arrived = std::chrono::steady_clock::now()};
     const ScopedClosure scoped(context);
     if (request.kind == InputKind::kValue) {
       input.value = call(core, request.function, Structure::make_tuple({}));

@@ -109,7 +109,8 @@ struct ClusterCoordinatorOptions {
   int window = 2;
   // schedule() blocks while so many closures wait; 0: no limit.
   int64_t max_queued = int64_t{256} << 10;
-  // How long one closure may take.
+  // How long one closure may take, with those before it on its worker. One that takes longer is a DeadlineExceededError
+  // and changes nothing any more, though its worker may run it still: until it has ended, others run elsewhere.
   std::chrono::milliseconds closure_timeout = std::chrono::hours(1);
   // How long a lost worker may take to come back before it is given up. When all are, so is the
   // training.
@@ -178,7 +179,7 @@ class COHORT_API ClusterCoordinator {
   // that were scheduled before (the function then runs once they are there; if one of them fails, it is
   // cancelled). One structure alone is what Strategy::run makes of it: the function takes it as it is,
   // or its members. The function runs on some worker, at least once; what it assigns to variables takes
-  // effect once.
+  // effect once: in steps, and outside of them where it makes the same assignments each time.
   // Errors: also InvalidArgument (a function that makes an input), DeadlineExceeded (the queue stays
   // full for an hour), FailedPrecondition (in a scheduled function).
   template <class... Arguments>
@@ -226,8 +227,8 @@ class COHORT_API ClusterCoordinator {
   }
 
   // Runs `function`, which takes nothing, once on each worker, and again when one comes back after it was lost:
-  // tables, buffers or connections that closures of that worker use. What it returns stays there. Its error is that
-  // of the functions that use it, and of no other.
+  // tables, buffers or connections that closures of that worker use. What it returns stays there; what it assigns to
+  // variables counts each time that it runs. Its error is that of the functions that use it, and of no other.
   // Errors: InvalidArgument (it makes an input).
   PerWorkerValue create_per_worker_value(const WorkerFunction& function) const;
 

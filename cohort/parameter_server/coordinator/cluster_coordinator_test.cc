@@ -241,6 +241,32 @@ TEST(ClusterCoordinator, EachWorkerHasValuesOfItsOwn) {
               HasSubstr("create_per_worker_dataset"));
 }
 
+// It is no closure, which would count once: each worker's run counts.
+TEST(ClusterCoordinator, WhatMakesAWorkersValueChangesVariablesEachTime) {
+  TestingCluster cluster(2, 1);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  auto scope = strategy.scope();
+  const Variable count(0, {.name = "count", .aggregation = VariableAggregation::SUM});
+  scope.close();
+  const auto nothing = strategy.function("nothing", [] {});
+  const auto make = strategy.function("make", [&] {
+    for (int i = 0; i < 2; ++i) strategy.run([&] { count.assign_add(1); });
+    count.assign_add(1);
+    return at::ones({});
+  });
+  const auto use = strategy.function(
+      "use", [](const Tensor&) { return coordinator::get_current_worker_index(); });
+  const ClusterCoordinator coordinator(strategy, {.window = 1});
+  coordinator.schedule(nothing).fetch();  // workers know a watermark
+  const auto value = coordinator.create_per_worker_value(make);
+  std::vector<bool> has_run(2);
+  const auto give_up = std::chrono::steady_clock::now() + seconds(30);
+  while (!(has_run[0] && has_run[1]) && std::chrono::steady_clock::now() < give_up) {
+    has_run[static_cast<size_t>(number(coordinator.schedule(use, value)))] = true;
+  }
+  EXPECT_EQ(count.value().item<int64_t>(), 6);
+}
+
 // Functions that have been scheduled with it still find it.
 TEST(ClusterCoordinator, WorkersLetGoOfAValueWithItsLastHandle) {
   std::promise<void> gone;

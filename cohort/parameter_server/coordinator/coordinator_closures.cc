@@ -20,6 +20,12 @@ std::exception_ptr named(const std::exception_ptr& error, const Closure& closure
                          record.task, rpc::detail_of(error));
 }
 
+// That the worker has not answered in time: it may run the closure still.
+bool is_overdue(const std::exception_ptr& error) {
+  const ErrorRecord record = record_error(error);
+  return record.task.empty() && record.code == Code::kDeadlineExceeded;
+}
+
 }  // namespace
 
 bool CoordinatorCore::can_take(const Worker& worker) const {
@@ -147,7 +153,9 @@ void CoordinatorCore::answered(size_t worker, const Place& place, const ClosureP
                         self.queue_.put_back(index, closure);
                       }));
   } else if (is_loss(result.error)) {
-    give_back(worker, session, closure, result.error);
+    take_back(worker, session, result.error, {closure, nullptr});
+  } else if (is_overdue(result.error)) {
+    take_back(worker, session, result.error, {closure, named(result.error, *closure, worker)});
   } else {
     queue_.failed(index, *closure, named(result.error, *closure, worker));
   }
@@ -155,20 +163,25 @@ void CoordinatorCore::answered(size_t worker, const Place& place, const ClosureP
   feed(worker);
 }
 
-// At once if the ps tasks refuse the session already, else when they do.
-void CoordinatorCore::give_back(size_t worker, SessionId session, const ClosurePtr& closure,
-                                const std::exception_ptr& error) {
-  lose(worker, session, error);
+void CoordinatorCore::take_back(size_t worker, SessionId session, const std::exception_ptr& why,
+                                Returned returned) {
+  if (!lose(worker, session, why)) returned.error = nullptr;  // it has waited behind the first
   {
     const std::lock_guard lock(mutex_);
     Worker& state = workers_[worker];
-    ++state.retried;
+    if (returned.error == nullptr) ++state.retried;
     if (state.session == session && state.phase == Phase::kLost) {
-      state.returned.push_back(closure);
+      state.returned.push_back(std::move(returned));
       return;
     }
   }
-  queue_.put_back(static_cast<int>(worker), closure);
+  end_or_put_back(worker, returned);  // the ps tasks refuse the session already
+}
+
+void CoordinatorCore::end_or_put_back(size_t worker, const Returned& returned) {
+  const int index = static_cast<int>(worker);
+  if (returned.error != nullptr) return queue_.failed(index, *returned.closure, returned.error);
+  queue_.put_back(index, returned.closure);
 }
 
 }  // namespace cohort::internal

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <future>
 #include <utility>
 
 #include "cohort/cluster/known_jobs.h"
@@ -42,7 +43,7 @@ Structure values_of(const std::vector<CoordinatorCore::Argument>& arguments) {
 
 CoordinatorSurroundings surroundings_of(const std::shared_ptr<ParameterServerCore>& strategy) {
   CoordinatorSurroundings around;
-  around.first_closure = strategy->begin_closures();
+  around.first = strategy->begin_closures();
   around.generation = strategy->generation();
   around.num_workers = strategy->num_workers();
   around.num_ps = strategy->num_ps();
@@ -55,7 +56,7 @@ CoordinatorSurroundings surroundings_of(const std::shared_ptr<ParameterServerCor
     strategy->set_coordinator(core);
   };
   around.set_figure = strategy->figures();
-  around.on_stop = [strategy](uint64_t next) { strategy->end_closures(next); };
+  around.on_stop = [strategy](const CoordinatorNumbers& next) { strategy->end_closures(next); };
   return around;
 }
 
@@ -82,7 +83,8 @@ CoordinatorCore::CoordinatorCore(CoordinatorSurroundings surroundings, const Opt
                                    .tolerated_failures = options_.tolerated_ps_failures,
                                    .last_checkpoint = surroundings_.last_checkpoint,
                                    .failure_told_by = surroundings_.failure_told_by})),
-      workers_(static_cast<size_t>(surroundings_.num_workers)) {
+      workers_(static_cast<size_t>(surroundings_.num_workers)),
+      next_session_(surroundings_.first.session) {
   if (options_.summary_writer) {
     summaries_ = std::make_shared<FigureSummaries>(*options_.summary_writer);
   }
@@ -90,7 +92,7 @@ CoordinatorCore::CoordinatorCore(CoordinatorSurroundings surroundings, const Opt
 
 ClosureQueue::Options CoordinatorCore::queue_options() {
   return {.max_queued = static_cast<size_t>(options_.max_queued),
-          .first_id = surroundings_.first_closure,
+          .first_id = surroundings_.first.closure,
           .max_attempts = options_.max_closure_attempts,
           .patience = options_.closure_timeout + options_.max_recovery,
           .report_after = options_.report_after,
@@ -126,6 +128,7 @@ void CoordinatorCore::stop() {
     const std::lock_guard lock(mutex_);
     if (std::exchange(stopped_, true)) return;
   }
+  refuse_what_runs();
   const Counted now = count();  // since then there are none
   if (surroundings_.set_figure) {
     for (const auto& [name, value] : figures(now)) surroundings_.set_figure(name, value);
@@ -134,7 +137,36 @@ void CoordinatorCore::stop() {
   ps_watch_->stop();
   own_clock_.reset();
   queue_.stop();
-  if (surroundings_.on_stop) surroundings_.on_stop(queue_.next_id());
+  CoordinatorNumbers next{.closure = queue_.next_id()};
+  {
+    const std::lock_guard lock(mutex_);
+    next.session = next_session_;
+  }
+  if (surroundings_.on_stop) surroundings_.on_stop(next);
+}
+
+// Else a late push would be in what the program restores or saves next.
+void CoordinatorCore::refuse_what_runs() {
+  constexpr std::chrono::seconds kPatience{2};
+  std::vector<std::pair<int, SessionId>> running;
+  {
+    const std::lock_guard lock(mutex_);
+    for (size_t i = 0; i < workers_.size(); ++i) {
+      const Worker& worker = workers_[i];
+      const bool runs =
+          worker.in_flight > 0 || worker.inputs_under_way > 0 || !worker.returned.empty();
+      if (runs) running.emplace_back(static_cast<int>(i), worker.session);
+    }
+  }
+  if (running.empty()) return;
+  const auto left = std::make_shared<std::atomic<size_t>>(running.size());
+  const auto all = std::make_shared<std::promise<void>>();
+  for (const auto& [worker, session] : running) {
+    ps_watch_->refuse_worker(worker, session + 1, [left, all] {
+      if (left->fetch_sub(1) == 1) all->set_value();
+    });
+  }
+  all->get_future().wait_for(kPatience);
 }
 
 void CoordinatorCore::end(const std::exception_ptr& error) {
@@ -311,13 +343,28 @@ bool CoordinatorCore::drop_inputs() {
     }
   }
   for (const auto& [worker, session] : told) {
-    for (const uint64_t id : dropped) {
-      channel(worker)->start("closures/drop_input",
-                             encode(MakeInput{.function = "", .input = id, .session = session}),
-                             {.timeout = options_.closure_timeout}, [](const rpc::CallResult&) {});
-    }
+    for (const uint64_t id : dropped) send_drop(worker, session, id);
   }
   return is_any_left;
+}
+
+bool CoordinatorCore::is_held(uint64_t input) const {
+  return std::any_of(inputs_.begin(), inputs_.end(),
+                     [input](const Input& one) { return one.id == input; });
+}
+
+void CoordinatorCore::send_drop(size_t worker, SessionId session, uint64_t input) {
+  channel(worker)->start("closures/drop_input",
+                         encode(MakeInput{.function = "", .input = input, .session = session}),
+                         {.timeout = options_.closure_timeout}, [](const rpc::CallResult&) {});
+}
+
+void CoordinatorCore::drop_if_unheld(size_t worker, SessionId session, uint64_t input) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (is_held(input)) return;
+  }
+  send_drop(worker, session, input);
 }
 
 std::vector<WorkerState> CoordinatorCore::workers() const {

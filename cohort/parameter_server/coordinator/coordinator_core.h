@@ -18,6 +18,7 @@
 #include "cohort/parameter_server/closures/named_figures.h"
 #include "cohort/parameter_server/coordinator/closure_queue.h"
 #include "cohort/parameter_server/coordinator/cluster_coordinator.h"
+#include "cohort/parameter_server/coordinator/coordinator_numbers.h"
 #include "cohort/parameter_server/coordinator/figure_summaries.h"
 #include "cohort/parameter_server/coordinator/input_handle.h"
 #include "cohort/parameter_server/coordinator/ps_watch.h"
@@ -33,12 +34,12 @@ struct CoordinatorSurroundings {
   int num_workers = 0;
   int num_ps = 0;
   std::function<std::shared_ptr<rpc::Channel>(const TaskId&)> channel;
-  int64_t generation = 1;      // of this coordinator, which has taken the ps tasks
-  uint64_t first_closure = 1;  // later ones have higher numbers
+  int64_t generation = 1;  // of this coordinator, which has taken the ps tasks
+  CoordinatorNumbers first = {};
   std::function<std::string()> last_checkpoint = nullptr;
   std::function<std::string(const TaskId& task)> failure_told_by = nullptr;
   std::function<void(const std::weak_ptr<CoordinatorCore>&)> on_start = nullptr;
-  std::function<void(uint64_t next_closure)> on_stop = nullptr;
+  std::function<void(const CoordinatorNumbers& next)> on_stop = nullptr;
   // Makes a number known to `cohort cluster status`.
   std::function<void(const std::string& name, double value)> set_figure = nullptr;
   rpc::Clock* clock = nullptr;  // null: the real one
@@ -82,7 +83,8 @@ class CoordinatorCore : public std::enable_shared_from_this<CoordinatorCore> {
   [[nodiscard]] std::shared_ptr<void> pause(ClosureQueue::Deadline deadline);
   // A ps task's error, or what ended the coordinator because of the same loss: waits for that.
   std::exception_ptr explained(const std::exception_ptr& error);
-  // Says goodbye: nothing more is sent, and answers count no more.
+  // Says goodbye: nothing more is sent, and answers count no more. What workers still run changes nothing any more: waits,
+  // two seconds at most, until the ps tasks refuse it.
   void stop();
 
  private:
@@ -92,6 +94,11 @@ class CoordinatorCore : public std::enable_shared_from_this<CoordinatorCore> {
     kReady,
     kLost,     // ps tasks learn that its session counts no more
     kGivenUp,  // it did not come back
+  };
+  // A closure of a session that is being refused: it runs again, or ends with the error.
+  struct Returned {
+    ClosurePtr closure;
+    std::exception_ptr error;
   };
   struct Worker {
     Phase phase = Phase::kTaking;
@@ -105,8 +112,8 @@ class CoordinatorCore : public std::enable_shared_from_this<CoordinatorCore> {
     int64_t retried = 0;
     rpc::Clock::Time lost_at = {};
     std::chrono::milliseconds pause{0};  // before the next attempt to take it
-    std::vector<ClosurePtr> returned;    // of the session that is being refused
-    std::string why;                     // it was lost
+    std::vector<Returned> returned;
+    std::string why;  // it was lost
   };
   struct Input {
     uint64_t id = 0;
@@ -133,6 +140,10 @@ class CoordinatorCore : public std::enable_shared_from_this<CoordinatorCore> {
   uint64_t own_input(const InputHandlePtr& input, const std::string& function) const;
   // Returns whether there are inputs that somebody holds.
   bool drop_inputs();
+  bool is_held(uint64_t input) const;  // with mutex_ held
+  void send_drop(size_t worker, SessionId session, uint64_t input);
+  // An input that was made meanwhile.
+  void drop_if_unheld(size_t worker, SessionId session, uint64_t input);
   void feed_hungry(size_t closures);
   bool can_take(const Worker& worker) const;  // a closure; with mutex_ held
   // Gives the worker what it can take. Returns false if that is nothing, whatever is queued.
@@ -147,8 +158,11 @@ class CoordinatorCore : public std::enable_shared_from_this<CoordinatorCore> {
   void skip(size_t worker, const Place& place);
   void answered(size_t worker, const Place& place, const ClosurePtr& closure,
                 rpc::CallResult result);
-  void give_back(size_t worker, SessionId session, const ClosurePtr& closure,
-                 const std::exception_ptr& error);
+  // A closure that its worker may still run, which loses its session for it. When nothing of that session changes
+  // anything any more, the closure runs again, or ends with its error if it is the first of the session.
+  void take_back(size_t worker, SessionId session, const std::exception_ptr& why,
+                 Returned returned);
+  void end_or_put_back(size_t worker, const Returned& returned);
   void send_inputs(size_t worker, SessionId session, std::vector<Input> inputs);
 
   void take(size_t worker);
@@ -156,10 +170,12 @@ class CoordinatorCore : public std::enable_shared_from_this<CoordinatorCore> {
   void is_there(size_t worker, SessionId session);
   void not_taken(size_t worker, SessionId session, const std::exception_ptr& error);
   void attend(size_t worker, SessionId session);
-  void lose(size_t worker, SessionId session, const std::exception_ptr& error);
+  // Returns whether it was not lost before.
+  bool lose(size_t worker, SessionId session, const std::exception_ptr& error);
   void refused_everywhere(size_t worker, SessionId session);
   void give_up(size_t worker);
   void end(const std::exception_ptr& error);
+  void refuse_what_runs();
   // Whether the error says that the worker went away, not that its function failed.
   bool is_loss(const std::exception_ptr& error) const;
   // That another coordinator leads.
@@ -189,7 +205,7 @@ class CoordinatorCore : public std::enable_shared_from_this<CoordinatorCore> {
   std::deque<size_t> hungry_;  // have room and found nothing to run
   std::vector<Input> inputs_;
   uint64_t next_input_ = 1;
-  uint64_t next_session_ = 1;
+  uint64_t next_session_;
   bool started_ = false;
   bool stopped_ = false;
 

@@ -1,4 +1,7 @@
 // What a coordinator does when tasks of an in-process cluster are lost.
+#include <ATen/ops/full.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/zeros.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -96,6 +99,49 @@ TEST(CoordinatorFaults, APsTasksAnswerThatItEndsIsNoErrorOfTheFunction) {
   EXPECT_EQ(coordinator.schedule(read).fetch(seconds(20)).tensor().item<int>(), 3);
   coordinator.join();
   EXPECT_EQ(runs, 2);
+}
+
+// The first run reaches the ps tasks with all that it assigns, and fails with an error that lets it run again.
+TEST(CoordinatorFaults, WhatAClosureAssignsOutsideOfStepsCountsOnce) {
+  TestingCluster cluster(1, 2);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  auto scope = strategy.scope();
+  const Variable table(at::zeros({4, 1}), {.name = "table"});
+  scope.close();
+  const Variable a = make_count(strategy, "a"), b = make_count(strategy, "b");
+  std::atomic<int> runs{0};
+  const auto assign = strategy.function("assign", [&] {
+    a.assign_add(1);
+    strategy.run([&] { b.assign_add(1); });
+    b.assign_add(1);
+    table.scatter_add({.values = at::ones({1, 1}), .indices = at::full({1}, 2, int64)});
+    if (++runs == 1) throw CancelledError("the server has stopped", "/job:ps/task:0");
+  });
+  const ClusterCoordinator coordinator(strategy);
+  for (int i = 0; i < 2; ++i) coordinator.schedule(assign);
+  coordinator.join();
+  EXPECT_EQ(runs, 3);
+  EXPECT_EQ(a.value().item<int64_t>(), 2);
+  EXPECT_EQ(b.value().item<int64_t>(), 4);
+  EXPECT_EQ(table.value()[2][0].item<float>(), 2);
+}
+
+// The second run leaves out what the first one has done.
+TEST(CoordinatorFaults, AStepCountsAlsoWhereTheClosureHasAssignedLessBeforeIt) {
+  TestingCluster cluster(1, 1);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  const Variable is_set = make_count(strategy, "is_set"), count = make_count(strategy);
+  const auto set_and_count = strategy.function("set_and_count", [&] {
+    if (is_set.value().item<int64_t>() == 0) {
+      is_set.assign(1);
+      throw CancelledError("the server has stopped", "/job:ps/task:0");
+    }
+    strategy.run([&] { count.assign_add(1); });
+  });
+  const ClusterCoordinator coordinator(strategy);
+  coordinator.schedule(set_and_count);
+  coordinator.join();
+  EXPECT_EQ(count.value().item<int64_t>(), 1);
 }
 
 TEST(CoordinatorFaults, APsTaskThatWasStartedAgainIsLost) {
@@ -247,6 +293,59 @@ TEST(CoordinatorFaults, ACheckpointHoldsEachClosureOnAllPsTasksOrOnNone) {
     EXPECT_GE(in_a, before);
     before = in_a;
   }
+}
+
+TEST(CoordinatorFaults, WhatRunsStillWhenTheCoordinatorEndsChangesNothing) {
+  TestingCluster cluster(1, 2);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  const Variable a = make_count(strategy, "a"), b = make_count(strategy, "b");
+  Gate gate;
+  const auto hold = strategy.function("hold", [&] {
+    strategy.run([&] {
+      gate.pass();
+      a.assign_add(1);
+      b.assign_add(1);
+    });
+  });
+  const auto step = strategy.function("step", [&] { strategy.run([&] { b.assign_add(10); }); });
+  {
+    const ClusterCoordinator coordinator(strategy);
+    for (int i = 0; i < 2; ++i) coordinator.schedule(hold);
+    ASSERT_TRUE(gate.wait_for(1));
+  }
+  a.assign(100);  // as a restore does
+  gate.open();
+  const ClusterCoordinator coordinator(strategy);
+  coordinator.schedule(step).fetch();  // behind the others, whose pushes have been answered by then
+  EXPECT_EQ(a.value().item<int64_t>(), 100);
+  EXPECT_EQ(b.value().item<int64_t>(), 10);
+}
+
+TEST(CoordinatorFaults, WhatAClosureChangesAfterItsTimeIsRefused) {
+  TestingCluster cluster(1, 2);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  const Variable a = make_count(strategy, "a"), b = make_count(strategy, "b");
+  Gate gate;
+  const auto slow = strategy.function("slow", [&] {
+    strategy.run([&] {
+      gate.pass();
+      a.assign_add(1);
+      b.assign_add(1);
+    });
+  });
+  const auto step = strategy.function("step", [&] { strategy.run([&] { b.assign_add(10); }); });
+  {
+    const ClusterCoordinator coordinator(strategy, {.closure_timeout = milliseconds(500)});
+    coordinator.schedule(slow);
+    EXPECT_THAT(thrown<DeadlineExceededError>([&] { coordinator.join(); }), HasSubstr("'slow'"));
+    EXPECT_FALSE(coordinator.workers()[0].is_alive);  // it still runs it
+  }
+  ASSERT_TRUE(gate.wait_for(1));
+  gate.open();
+  const ClusterCoordinator coordinator(strategy);
+  coordinator.schedule(step).fetch();  // behind the slow one, whose push has been answered by then
+  EXPECT_EQ(a.value().item<int64_t>(), 0);
+  EXPECT_EQ(b.value().item<int64_t>(), 10);
 }
 
 // The coordinator takes worker 0 for lost while a closure is on it: what that closure changes in the end

@@ -91,6 +91,7 @@ void CoordinatorCore::send_inputs(size_t worker, SessionId session, std::vector<
     if (!is_current(worker, session)) return;
     Worker& state = workers_[worker];
     if (state.phase != Phase::kMakesInputs && state.phase != Phase::kReady) return;
+    while (!inputs.empty() && !is_held(inputs.front().id)) inputs.erase(inputs.begin());
     if (inputs.empty() && --state.inputs_under_way == 0) state.phase = Phase::kReady;
   }
   if (inputs.empty()) {
@@ -102,13 +103,15 @@ void CoordinatorCore::send_inputs(size_t worker, SessionId session, std::vector<
   channel(worker)->start(
       "closures/make_input", encode(MakeInput{first.function, first.id, session, first.kind}),
       {.timeout = options_.closure_timeout},
-      if_alive([worker, session, rest = std::move(inputs)](CoordinatorCore& self,
-                                                           const rpc::CallResult& result) mutable {
+      if_alive([worker, session, id = first.id, rest = std::move(inputs)](
+                   CoordinatorCore& self, const rpc::CallResult& result) mutable {
         if (result.error != nullptr && self.is_fenced(result.error)) return self.end(result.error);
         // A function that fails is the error of the closures that use its input.
         if (result.error != nullptr && self.is_loss(result.error)) {
-          return self.lose(worker, session, result.error);
+          self.lose(worker, session, result.error);
+          return;
         }
+        self.drop_if_unheld(worker, session, id);
         self.send_inputs(worker, session, std::move(rest));
       }));
 }
@@ -121,7 +124,10 @@ void CoordinatorCore::attend(size_t worker, SessionId session) {
         if (result.error != nullptr && self.is_fenced(result.error)) return self.end(result.error);
         const bool is_over =
             result.error == nullptr || record_error(result.error).code == Code::kDeadlineExceeded;
-        if (!is_over) return self.lose(worker, session, result.error);
+        if (!is_over) {
+          self.lose(worker, session, result.error);
+          return;
+        }
         {
           const std::lock_guard lock(self.mutex_);
           if (!self.is_current(worker, session)) return;
@@ -130,12 +136,12 @@ void CoordinatorCore::attend(size_t worker, SessionId session) {
       }));
 }
 
-void CoordinatorCore::lose(size_t worker, SessionId session, const std::exception_ptr& error) {
+bool CoordinatorCore::lose(size_t worker, SessionId session, const std::exception_ptr& error) {
   {
     const std::lock_guard lock(mutex_);
     Worker& state = workers_[worker];
-    if (!is_current(worker, session)) return;
-    if (state.phase != Phase::kReady && state.phase != Phase::kMakesInputs) return;
+    if (!is_current(worker, session)) return false;
+    if (state.phase != Phase::kReady && state.phase != Phase::kMakesInputs) return false;
     state.phase = Phase::kLost;
     state.lost_at = clock_.now();
     state.why = record_error(error).message;
@@ -151,11 +157,12 @@ void CoordinatorCore::lose(size_t worker, SessionId session, const std::exceptio
                            if_alive([worker, session](CoordinatorCore& self) {
                              self.refused_everywhere(worker, session);
                            }));
+  return true;
 }
 
 // What the worker still does in that session changes nothing any more.
 void CoordinatorCore::refused_everywhere(size_t worker, SessionId session) {
-  std::vector<ClosurePtr> returned;
+  std::vector<Returned> returned;
   milliseconds pause{0};
   bool is_hopeless = false;
   {
@@ -168,7 +175,7 @@ void CoordinatorCore::refused_everywhere(size_t worker, SessionId session) {
     pause = state.pause;
     state.pause = kFirstRetry;
   }
-  for (const ClosurePtr& closure : returned) queue_.put_back(static_cast<int>(worker), closure);
+  for (const Returned& one : returned) end_or_put_back(worker, one);
   if (is_hopeless) return give_up(worker);
   wake_after(pause, if_alive([worker](CoordinatorCore& self) { self.take(worker); }));
 }

@@ -9,7 +9,6 @@
 #include "cohort/core/error.h"
 #include "cohort/core/logging.h"
 #include "cohort/parameter_server/coordinator/lost_ps.h"
-#include "cohort/parameter_server/leadership/leadership_message.h"
 
 namespace cohort::internal {
 namespace {
@@ -112,6 +111,10 @@ void PsWatch::answered(int ps, const rpc::CallResult& result) {
 }
 
 void PsWatch::lose(int ps, const std::exception_ptr& why) {
+  {
+    const std::lock_guard lock(mutex_);
+    ps_[static_cast<size_t>(ps)].is_lost = true;
+  }
   const ErrorDetail detail = rpc::detail_of(why);
   const ErrorRecord record = record_error(why);
   const TaskId task{kPs, ps};
@@ -155,14 +158,36 @@ void PsWatch::failed(int ps, const std::exception_ptr& error, std::function<void
 }
 
 void PsWatch::refuse_worker(int worker, SessionId below, std::function<void()> done) {
-  auto left = std::make_shared<std::atomic<int>>(options_.num_ps);
+  const auto left = std::make_shared<std::atomic<int>>(options_.num_ps);
+  const auto one_is_done = [left, done = std::move(done)] {
+    if (left->fetch_sub(1) == 1) done();
+  };
   for (int ps = 0; ps < options_.num_ps; ++ps) {
-    options_.channel(ps)->start("leadership/refuse_worker",
-                                encode(RefuseWorker{options_.generation, worker, below}),
-                                {.timeout = kAttendance}, [left, done](const rpc::CallResult&) {
-                                  if (left->fetch_sub(1) == 1) done();
-                                });
+    refuse(ps, {options_.generation, worker, below}, one_is_done);
   }
+}
+
+void PsWatch::refuse(int ps, const RefuseWorker& refusal, std::function<void()> done) {
+  const auto channel = options_.channel(ps);
+  channel->retry_now();
+  channel->start("leadership/refuse_worker", encode(refusal), {.timeout = kAttendance},
+                 [weak = weak_from_this(), ps, refusal,
+                  done = std::move(done)](const rpc::CallResult& result) {
+                   if (result.error == nullptr) return done();
+                   const auto self = weak.lock();
+                   if (self == nullptr) return;
+                   // An answer: it does not obey this coordinator any more.
+                   if (!rpc::detail_of(result.error).phase.empty()) self->lose(ps, result.error);
+                   bool is_lost = false;
+                   {
+                     const std::lock_guard lock(self->mutex_);
+                     is_lost = self->ps_[static_cast<size_t>(ps)].is_lost;
+                   }
+                   if (is_lost) return done();
+                   self->wake_after(kBetweenQuestions, [weak, ps, refusal, done] {
+                     if (const auto again = weak.lock()) again->refuse(ps, refusal, done);
+                   });
+                 });
 }
 
 }  // namespace cohort::internal

@@ -13,6 +13,7 @@
 #include "cohort/cluster/rpc/channel.h"
 #include "cohort/cluster/rpc/clock.h"
 #include "cohort/parameter_server/leadership/coordinator_fence.h"
+#include "cohort/parameter_server/leadership/leadership_message.h"
 
 namespace cohort::internal {
 
@@ -47,11 +48,13 @@ class PsWatch : public std::enable_shared_from_this<PsWatch> {
   // in which it has time to be found lost.
   void failed(int ps, const std::exception_ptr& error, std::function<void()> again);
 
-  // Lets all ps tasks refuse the worker's sessions below; `done` is called when they do, or are lost.
+  // Lets all ps tasks refuse the worker's sessions below, however often their connections break meanwhile; `done` is
+  // called when they do, or are lost. Not after stop().
   void refuse_worker(int worker, SessionId below, std::function<void()> done);
 
  private:
   struct Ps {
+    bool is_lost = false;
     bool is_suspect = false;
     rpc::Clock::Time suspect_since = {};
     int failures = 0;
@@ -65,6 +68,7 @@ class PsWatch : public std::enable_shared_from_this<PsWatch> {
   // Whether it is one too many. Under the lock.
   bool count_failure(Ps& ps);
   void lose(int ps, const std::exception_ptr& why);
+  void refuse(int ps, const RefuseWorker& refusal, std::function<void()> done);
   void wake_after(std::chrono::milliseconds delay, std::function<void()> work);
 
   const Options options_;

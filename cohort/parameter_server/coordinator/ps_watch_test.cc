@@ -4,13 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <map>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "cohort/cluster/rpc/error_detail.h"
 #include "cohort/core/error.h"
+#include "cohort/parameter_server/coordinator/testing_clock.h"
 
 namespace cohort::internal {
 namespace {
@@ -19,29 +19,6 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-
-class HandSetClock final : public rpc::Clock {
- public:
-  Time now() const override { return now_; }
-  TimerId call_at(Time when, std::function<void()> fn) override {
-    timers_.emplace(when, std::move(fn));
-    return 0;
-  }
-  void cancel(TimerId) override {}
-  void advance(milliseconds by) {
-    const Time end = now_ + by;
-    while (!timers_.empty() && timers_.begin()->first <= end) {
-      const auto timer = timers_.extract(timers_.begin());
-      now_ = timer.key();
-      timer.mapped()();
-    }
-    now_ = end;
-  }
-
- private:
-  Time now_{};
-  std::multimap<Time, std::function<void()>> timers_;
-};
 
 class ToldPs final : public rpc::Channel {
  public:
@@ -158,6 +135,29 @@ TEST_F(PsWatchTest, AFewFailuresAMinuteAreTolerated) {
   EXPECT_FALSE(lost_.has_value());
   EXPECT_FALSE(fail_once());
   EXPECT_TRUE(lost_.has_value());
+}
+
+// Else what the worker still does would count, beside the closures that go to others.
+TEST_F(PsWatchTest, AWorkerIsRefusedWhenThePsTaskHasSaidSo) {
+  bool is_refused = false;
+  ps_->answers = false;  // the connection broke, and the attendance may not know yet
+  watch_->refuse_worker(3, 7, [&] { is_refused = true; });
+  clock_.advance(milliseconds(100));
+  EXPECT_FALSE(is_refused);
+  EXPECT_GT(ps_->asked, 1);
+  ps_->answers = true;
+  clock_.advance(milliseconds(100));
+  EXPECT_TRUE(is_refused);
+}
+
+TEST_F(PsWatchTest, AWorkerIsRefusedByALostPsTask) {
+  bool is_refused = false;
+  ps_->answers = false;
+  watch_->refuse_worker(3, 7, [&] { is_refused = true; });
+  ps_->break_connection();
+  clock_.advance(seconds(1));
+  EXPECT_TRUE(lost_.has_value());
+  EXPECT_TRUE(is_refused);
 }
 
 // Of all closures that were under way.

@@ -53,10 +53,26 @@ Structure arguments_of(const LoopCall& call, const std::string& step,
                StringTensor(std::vector<std::string>{step, place.start}));
 }
 
+// They have come from another task.
+void check_arguments(const Structure& arguments) {
+  const bool are_two = arguments.is_tuple() && arguments.size() == 2 && arguments[0].is_leaf() &&
+                       arguments[1].is_leaf();
+  if (are_two && arguments[0].leaf().is_tensor() && arguments[1].leaf().is_strings()) {
+    const Tensor& numbers = arguments[0].tensor();
+    const bool are_numbers =
+        numbers.scalar_type() == int64 && numbers.numel() == 5 && numbers.is_contiguous();
+    if (are_numbers && arguments[1].strings().numel() == 2) return;
+  }
+  throw InvalidArgumentError(
+      "a step of fit, evaluate or predict takes five numbers of int64 and "
+      "two texts; what came is something else");
+}
+
 }  // namespace
 
 Structure run_named_step(const std::shared_ptr<ParameterServerCore>& core,
                          const Structure& arguments) {
+  check_arguments(arguments);
   const auto* numbers = arguments[0].tensor().data_ptr<int64_t>();
   const StringTensor& texts = arguments[1].strings();
   if (core->role() != ClusterRole::kCoordinator && !core->has_own_server()) {

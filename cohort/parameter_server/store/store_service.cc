@@ -145,15 +145,30 @@ VariableStore::Load StoreService::load() const {
 }
 
 rpc::Message StoreService::pass_and_answer(size_t method, const rpc::Call& call) const {
-  if (method == kLoad) return answer(method, call.request());
-  const bool changes_variables =
-      method == kCreate || method == kApply || method == kPushPull || method == kAdoptParts;
-  if (!changes_variables) {
-    fence_->check_reader(call.caller().task, session_of(call.request()));
-    return answer(method, call.request());
+  const rpc::Message& request = call.request();
+  const TaskId& caller = call.caller().task;
+  switch (method) {
+    case kLoad:
+      return answer(method, request);
+    case kRead:
+    case kRows:
+    case kWriteKept:
+    case kReadKept:
+      fence_->check_reader(caller, session_of(request));
+      return answer(method, request);
+    case kReadParts: {  // without a pass while it reads, which may take long
+      fence_->check_reader(caller, session_of(request));
+      const ReadPartsRequest wanted = decode_read_parts(request);
+      auto values = read_parts(posix_file_system(), *store_, wanted);
+      const auto pass = fence_->admit_change(caller, session_of(request));
+      if (values) store_->prepare(wanted.id, std::move(*values));
+      return encode(ReadPartsReply{.found = values.has_value()});
+    }
+    default: {
+      const auto pass = fence_->admit_change(caller, session_of(request));
+      return answer(method, request);
+    }
   }
-  const auto pass = fence_->admit_change(call.caller().task, session_of(call.request()));
-  return answer(method, call.request());
 }
 
 rpc::Message StoreService::answer(size_t method, const rpc::Message& request) const {
@@ -204,12 +219,6 @@ rpc::Message StoreService::answer(size_t method, const rpc::Message& request) co
     case kDropKept:
       store_->drop_kept(decode_kept(request).id);
       return {.control = ""};
-    case kReadParts: {
-      const ReadPartsRequest wanted = decode_read_parts(request);
-      auto values = read_parts(posix_file_system(), *store_, wanted);
-      if (values) store_->prepare(wanted.id, std::move(*values));
-      return encode(ReadPartsReply{.found = values.has_value()});
-    }
     case kSendPart: {
       SendPartRequest sent = decode_send_part(request);
       sent.part.value = sent.part.value.clone();  // it lies in the message

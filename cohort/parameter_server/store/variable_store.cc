@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <functional>
 #include <utility>
 
 #include "cohort/core/error.h"
@@ -141,26 +143,91 @@ VariableStore::Value VariableStore::read_rows(const ShardKey& key, const Tensor&
   return {shard->version, rows};
 }
 
+// What an update reads and writes, locked: in one order whatever it names, so that two never wait for each other.
+class VariableStore::LockedUpdate {
+ public:
+  // Errors: NotFound, InvalidArgument (a shard that is named twice). The update has kMaxSlots at most.
+  LockedUpdate(const VariableStore& store, const UpdateShard& update)
+      : value(store.find(update.key)) {
+    std::array<std::mutex*, optim::kMaxSlots + 1> mutexes{&value->mutex};
+    const size_t count = update.slots.size() + 1;
+    for (size_t i = 1; i < count; ++i) {
+      slots[i - 1] = store.find(update.slots[i - 1]);
+      mutexes[i] = &slots[i - 1]->mutex;
+    }
+    const auto end = mutexes.begin() + static_cast<std::ptrdiff_t>(count);
+    std::sort(mutexes.begin(), end, std::less<>());
+    if (std::adjacent_find(mutexes.begin(), end) != end) {
+      throw InvalidArgumentError(str("an update of '", value->name,
+                                     "' names a shard twice: a variable and its slots are "
+                                     "different ones"));
+    }
+    for (size_t i = 0; i < count; ++i) locks_[i] = std::unique_lock(*mutexes[i]);
+  }
+
+  ShardPtr value;
+  std::array<ShardPtr, optim::kMaxSlots> slots;
+
+ private:
+  std::array<std::unique_lock<std::mutex>, optim::kMaxSlots + 1> locks_;
+};
+
 bool VariableStore::apply(uint64_t token, const std::vector<StoreOp>& ops) {
   for (const StoreOp& op : ops) check(op);
-  // Marked first: two sendings of one push may arrive at the same time.
-  if (token != 0) {
-    const std::lock_guard lock(tokens_mutex_);
-    if (tokens_.contains(token)) {
-      ++repeated_;
-      return false;
-    }
-    tokens_.add(token);
+  const std::optional<size_t> first = begin(token);
+  if (!first) return false;
+  size_t next = *first;
+  try {
+    for (; next < ops.size(); ++next) run(ops[next]);
+  } catch (...) {
+    stop(token, next, ops.size());
+    throw;
   }
-  for (const StoreOp& op : ops) run(op);
-  const std::lock_guard lock(tokens_mutex_);
-  operations_ += static_cast<int64_t>(ops.size());
+  stop(token, next, ops.size());
   return true;
+}
+
+std::optional<size_t> VariableStore::begin(uint64_t token) {
+  if (token == 0) return 0;
+  std::unique_lock lock(tokens_mutex_);
+  const auto known = [&] {
+    return std::find_if(begun_.begin(), begun_.end(),
+                        [token](const Begun& one) { return one.token == token; });
+  };
+  // Two sendings of one push may arrive at the same time.
+  stopped_.wait(lock, [&] { return known() == begun_.end() || !known()->is_running; });
+  if (tokens_.contains(token)) {
+    ++repeated_;
+    return std::nullopt;
+  }
+  if (const auto there = known(); there != begun_.end()) {
+    there->is_running = true;
+    return there->next;
+  }
+  begun_.push_back({.token = token});
+  return 0;
+}
+
+void VariableStore::stop(uint64_t token, size_t next, size_t count) {
+  const std::lock_guard lock(tokens_mutex_);
+  const bool is_over = next >= count;
+  if (is_over) operations_ += static_cast<int64_t>(count);
+  if (token == 0) return;
+  if (is_over) {
+    tokens_.add(token);
+    std::erase_if(begun_, [token](const Begun& one) { return one.token == token; });
+  } else {
+    for (Begun& one : begun_) {
+      if (one.token == token) one = {.token = token, .next = next, .is_running = false};
+    }
+  }
+  stopped_.notify_all();
 }
 
 void VariableStore::forget_tokens_below(uint64_t token) {
   const std::lock_guard lock(tokens_mutex_);
   tokens_.forget_below(token);
+  std::erase_if(begun_, [token](const Begun& one) { return !one.is_running && one.token < token; });
 }
 
 void VariableStore::check(const StoreOp& op) const {
@@ -169,6 +236,10 @@ void VariableStore::check(const StoreOp& op) const {
                   const ShardPtr shard = find(assign.key);
                   const std::lock_guard lock(shard->mutex);
                   check_same_form(shard->name, "the value assigned", assign.operand, shard->value);
+                  if (assign.op == AssignOp::kSub && assign.operand.scalar_type() == at::kBool) {
+                    throw InvalidArgumentError(
+                        str("'", shard->name, "' is bool, from which nothing can be subtracted"));
+                  }
                 },
                 [&](const ScatterShard& scatter) {
                   const ShardPtr shard = find(scatter.key);
@@ -176,29 +247,33 @@ void VariableStore::check(const StoreOp& op) const {
                   check_rows(shard->name, scatter_name(scatter.op), scatter.indices, scatter.values,
                              shard->value, false);
                 },
-                [&](const UpdateShard& update) {
-                  const ShardPtr shard = find(update.key);
-                  const std::lock_guard lock(shard->mutex);
-                  if (static_cast<int>(update.slots.size()) != update.rule->num_slots()) {
-                    throw InvalidArgumentError(
-                        str("an update of '", shard->name, "' by ", update.rule->name(), " names ",
-                            update.slots.size(), " slots; it has ", update.rule->num_slots()));
-                  }
-                  if (update.indices.defined()) {
-                    check_rows(shard->name, "the gradient", update.indices, update.gradient,
-                               shard->value, true);
-                  } else {
-                    check_same_form(shard->name, "the gradient", update.gradient, shard->value);
-                  }
-                  for (const ShardKey& key : update.slots) {
-                    const ShardPtr slot = find(key);
-                    if (slot == shard)
-                      throw InvalidArgumentError("a variable cannot be its own slot");
-                    const std::lock_guard slot_lock(slot->mutex);
-                    check_same_form(shard->name, "a slot", slot->value, shard->value);
-                  }
-                }},
+                [&](const UpdateShard& update) { check_update(update); }},
       op);
+}
+
+// Also what the rule would refuse in the middle of the push.
+void VariableStore::check_update(const UpdateShard& update) const {
+  if (static_cast<int>(update.slots.size()) != update.rule->num_slots()) {
+    throw InvalidArgumentError(str("an update of '", find(update.key)->name, "' by ",
+                                   update.rule->name(), " names ", update.slots.size(),
+                                   " slots; it has ", update.rule->num_slots()));
+  }
+  const LockedUpdate locked(*this, update);
+  const Tensor& value = locked.value->value;
+  const std::string& name = locked.value->name;
+  if (value.scalar_type() != float32 && value.scalar_type() != float64) {
+    throw InvalidArgumentError(str("an update of '", name, "', which is ", form_of(value), ", by ",
+                                   update.rule->name(), ": it updates float32 and float64"));
+  }
+  if (update.indices.defined()) {
+    check_rows(name, "the gradient", update.indices, update.gradient, value, true);
+  } else {
+    check_same_form(name, "the gradient", update.gradient, value);
+  }
+  for (size_t i = 0; i < update.slots.size(); ++i) {
+    check_same_form(name, "a slot", locked.slots[i]->value, value);
+  }
+  update.rule->prepare(update.learning_rate, update.iteration);
 }
 
 // In place, unless somebody still reads the value.
@@ -245,44 +320,39 @@ void VariableStore::run(const StoreOp& op) {
                          scatter_rows(writable(*shard), scatter.op,
                                       {.values = scatter.values, .indices = scatter.indices});
                        },
-                       [&](const UpdateShard& update) {
-                         // Slots belong to one variable, whose lock comes first.
-                         const ShardPtr shard = find(update.key);
-                         const std::lock_guard lock(shard->mutex);
-                         count_staleness(update, *shard);
-                         std::array<ShardPtr, optim::kMaxSlots> slots;
-                         std::array<std::unique_lock<std::mutex>, optim::kMaxSlots> locks;
-                         std::array<void*, optim::kMaxSlots> pointers{};
-                         for (size_t i = 0; i < update.slots.size(); ++i) {
-                           slots[i] = find(update.slots[i]);
-                           locks[i] = std::unique_lock(slots[i]->mutex);
-                           pointers[i] = writable(*slots[i]).data_ptr();
-                         }
-                         Tensor& value = writable(*shard);
-                         const auto scalars =
-                             update.rule->prepare(update.learning_rate, update.iteration);
-                         const Tensor gradient = update.gradient.contiguous();
-                         if (!update.indices.defined()) {
-                           update.rule->update(scalars, {.param = value.data_ptr(),
-                                                         .slots = pointers.data(),
-                                                         .gradient = gradient.data_ptr(),
-                                                         .size = value.numel(),
-                                                         .dtype = value.scalar_type()});
-                           return;
-                         }
-                         const Tensor indices = update.indices.contiguous();
-                         const int64_t rows = value.size(0);
-                         optim::update_rows(*update.rule, scalars,
-                                            {.param = value.data_ptr(),
-                                             .slots = pointers.data(),
-                                             .num_rows = rows,
-                                             .row_size = rows == 0 ? 0 : value.numel() / rows,
-                                             .gradient = gradient.data_ptr(),
-                                             .row_ids = indices.data_ptr<int64_t>(),
-                                             .num_row_ids = indices.numel(),
-                                             .dtype = value.scalar_type()});
-                       }},
+                       [&](const UpdateShard& update) { run_update(update); }},
              op);
+}
+
+void VariableStore::run_update(const UpdateShard& update) {
+  const LockedUpdate locked(*this, update);
+  count_staleness(update, *locked.value);
+  std::array<void*, optim::kMaxSlots> pointers{};
+  for (size_t i = 0; i < update.slots.size(); ++i) {
+    pointers[i] = writable(*locked.slots[i]).data_ptr();
+  }
+  Tensor& value = writable(*locked.value);
+  const auto scalars = update.rule->prepare(update.learning_rate, update.iteration);
+  const Tensor gradient = update.gradient.contiguous();
+  if (!update.indices.defined()) {
+    update.rule->update(scalars, {.param = value.data_ptr(),
+                                  .slots = pointers.data(),
+                                  .gradient = gradient.data_ptr(),
+                                  .size = value.numel(),
+                                  .dtype = value.scalar_type()});
+    return;
+  }
+  const Tensor indices = update.indices.contiguous();
+  const int64_t rows = value.size(0);
+  optim::update_rows(*update.rule, scalars,
+                     {.param = value.data_ptr(),
+                      .slots = pointers.data(),
+                      .num_rows = rows,
+                      .row_size = rows == 0 ? 0 : value.numel() / rows,
+                      .gradient = gradient.data_ptr(),
+                      .row_ids = indices.data_ptr<int64_t>(),
+                      .num_row_ids = indices.numel(),
+                      .dtype = value.scalar_type()});
 }
 
 void VariableStore::keep(uint64_t id, const std::vector<ShardKey>& keys) {
@@ -293,7 +363,14 @@ void VariableStore::keep(uint64_t id, const std::vector<ShardKey>& keys) {
     values.push_back(shard->value);
   }
   const std::lock_guard lock(kept_mutex_);
+  check_not_dropped(id);
   kept_[id] = std::move(values);
+}
+
+void VariableStore::check_not_dropped(uint64_t id) const {
+  if (!dropped_.contains(id)) return;
+  throw FailedPreconditionError(
+      str("values of number ", id, " come late: whoever wanted them has given them up"));
 }
 
 std::vector<Tensor> VariableStore::kept(uint64_t id) const {
@@ -306,7 +383,7 @@ std::vector<Tensor> VariableStore::kept(uint64_t id) const {
 
 void VariableStore::drop_kept(uint64_t id) {
   const std::lock_guard lock(kept_mutex_);
-  kept_.erase(id);
+  if (kept_.erase(id) == 0) dropped_.insert(id);
 }
 
 Tensor VariableStore::empty_like(const ShardKey& key) const {
@@ -317,6 +394,7 @@ Tensor VariableStore::empty_like(const ShardKey& key) const {
 
 void VariableStore::prepare(uint64_t id, std::vector<NewValue> values) {
   const std::lock_guard lock(kept_mutex_);
+  check_not_dropped(id);
   prepared_[id] = std::move(values);
 }
 
@@ -329,6 +407,7 @@ void VariableStore::prepare_more(uint64_t id, NewValue value) {
     has(value.key, value.new_shard, value.value.sizes(), value.value.scalar_type());
   }
   const std::lock_guard lock(kept_mutex_);
+  check_not_dropped(id);
   prepared_[id].push_back(std::move(value));
 }
 
@@ -363,6 +442,7 @@ void VariableStore::adopt(uint64_t id) {
 void VariableStore::drop_prepared(uint64_t id) {
   const std::lock_guard lock(kept_mutex_);
   prepared_.erase(id);
+  dropped_.insert(id);
 }
 
 VariableStore::Load VariableStore::load() const {
@@ -400,11 +480,13 @@ void VariableStore::clear(int64_t first_version) {
     const std::lock_guard kept_lock(kept_mutex_);
     kept_.clear();
     prepared_.clear();
+    dropped_.clear();
   }
   updates_ = 0;
   staleness_ = 0;
   const std::lock_guard tokens_lock(tokens_mutex_);
   tokens_ = {};
+  begun_.clear();
 }
 
 }  // namespace cohort::internal

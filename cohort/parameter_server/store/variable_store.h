@@ -8,10 +8,13 @@
 
 #include <atomic>
 #include <compare>
+#include <condition_variable>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <set>
 #include <shared_mutex>
 #include <string>
 #include <variant>
@@ -81,20 +84,21 @@ class VariableStore {
   Value read_rows(const ShardKey& key, const Tensor& indices) const;
 
   // Applies the operations in their order, once for each token: returns false, and does nothing, if
-  // this token's were applied before. Token 0 is nobody's.
-  // Errors, before anything is changed: NotFound, InvalidArgument (shapes, dtypes, indices; names the
-  // shard).
+  // this token's were applied before. Where they are being applied it waits for that. Token 0 is nobody's.
+  // Errors, before anything is changed: NotFound, InvalidArgument (shapes, dtypes, indices, slots, a learning rate;
+  // names the shard). ResourceExhausted (no memory for a copy of a value that is in use) may come between two
+  // operations: the same token goes on there.
   bool apply(uint64_t token, const std::vector<StoreOp>& ops);
   // No token below comes again: they need not be remembered.
   void forget_tokens_below(uint64_t token);
 
   // The shards as they are now, for a checkpoint, until `id` is dropped: operations meanwhile write to
   // copies. Again with an id that is known: instead of what it was.
-  // Errors: NotFound (no such shard).
+  // Errors: NotFound (no such shard), FailedPrecondition (the id was dropped before: the call comes late).
   void keep(uint64_t id, const std::vector<ShardKey>& keys);
   // In the order of the keys. Errors: NotFound (no such id; the store may have been cleared meanwhile).
   std::vector<Tensor> kept(uint64_t id) const;
-  // Without effect if it is not there.
+  // If it is not there, it will not be: a call that was given up may come late.
   void drop_kept(uint64_t id);
 
   // Of the shard's shape and dtype, uninitialized. Errors: NotFound.
@@ -104,16 +108,17 @@ class VariableStore {
     Tensor value;
     std::string new_shard = "";  // the name of one that is to be made; empty: it is there
   };
-  // Values that shards are to have, until `id` is adopted or dropped; each of its shard's shape and dtype.
-  // Again with an id that is known: instead of what it was.
+  // Values that shards are to have, until `id` is adopted or dropped; each of its shard's shape and dtype. `id` is
+  // none of those of keep. Again with an id that is known: instead of what it was.
+  // Errors: FailedPrecondition (the id was dropped before: the call comes late).
   void prepare(uint64_t id, std::vector<NewValue> values);
-  // One more. Errors: NotFound (no such shard), InvalidArgument (another shape or dtype, or name, than that of the shard
-  // that is there).
+  // One more. Errors: also NotFound (no such shard), InvalidArgument (another shape or dtype, or name, than that of the
+  // shard that is there).
   void prepare_more(uint64_t id, NewValue value);
   // The shards have them now; new ones are made, but for those that have come to be meanwhile.
   // Errors: NotFound (no such id, or shard); InvalidArgument, as create.
   void adopt(uint64_t id);
-  // Without effect if it is not there.
+  // Nothing of it is there, nor will be.
   void drop_prepared(uint64_t id);
 
   struct Load {
@@ -153,13 +158,26 @@ class VariableStore {
     int64_t version = 0;
   };
   using ShardPtr = std::shared_ptr<Shard>;
+  class LockedUpdate;
+  // Operations of a token that have not all been applied: they are being applied, or one of them has failed.
+  struct Begun {
+    uint64_t token = 0;
+    size_t next = 0;  // of the operations
+    bool is_running = true;
+  };
 
   ShardPtr find(const ShardKey& key) const;
   static void check_same(const Shard& there, const ShardKey& key, const std::string& name,
                          at::IntArrayRef shape, DType dtype);
   void check(const StoreOp& op) const;
+  void check_update(const UpdateShard& update) const;
+  // Which of the token's operations comes next; nothing: they have been applied.
+  std::optional<size_t> begin(uint64_t token);
+  void stop(uint64_t token, size_t next, size_t count);
   void run(const StoreOp& op);
+  void run_update(const UpdateShard& update);
   static Tensor& writable(Shard& shard);
+  void check_not_dropped(uint64_t id) const;  // with kept_mutex_ held
   void count_staleness(const UpdateShard& update, const Shard& shard);
 
   mutable std::shared_mutex mutex_;  // guards shards_; the shards guard themselves
@@ -170,9 +188,12 @@ class VariableStore {
   // Guarded by kept_mutex_.
   std::map<uint64_t, std::vector<Tensor>> kept_;
   std::map<uint64_t, std::vector<NewValue>> prepared_;
+  std::set<uint64_t> dropped_;  // of which calls may still come
 
   mutable std::mutex tokens_mutex_;  // guards what follows
+  std::condition_variable stopped_;  // applying some token's operations
   AppliedTokens tokens_;
+  std::vector<Begun> begun_;
   int64_t operations_ = 0;
   int64_t repeated_ = 0;
 

@@ -10,12 +10,16 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cmath>
+#include <functional>
 #include <thread>
+#include <utility>
 
 #include "cohort/core/error.h"
 #include "cohort/core/testing_errors.h"
 #include "cohort/optim/adam.h"
 #include "cohort/optim/sgd.h"
+#include "cohort/parameter_server/testing_gate.h"
 
 namespace cohort::internal {
 namespace {
@@ -24,6 +28,7 @@ using ::testing::HasSubstr;
 
 constexpr ShardKey kWeight{.variable = 0};
 constexpr ShardKey kM{.variable = 1}, kV{.variable = 2};
+constexpr ShardKey kCount{.variable = 3}, kFlag{.variable = 4};
 
 std::shared_ptr<const optim::UpdateRule> sgd() { return optim::make_sgd(); }
 
@@ -148,9 +153,34 @@ TEST(VariableStore, WhatIsKeptForACheckpointStaysAsItWas) {
   EXPECT_THROW(store.kept(9), NotFoundError);
 }
 
+// Of calls that took too long, the drop overtakes what it is about: nothing may stay until another coordinator comes.
+TEST(VariableStore, WhatWasDroppedBeforeItCameDoesNotStay) {
+  VariableStore store;
+  store.create(kWeight, "w", at::zeros({2}));
+  store.drop_kept(1);
+  EXPECT_THROW(store.keep(1, {kWeight}), FailedPreconditionError);
+  store.drop_prepared(2);
+  EXPECT_THROW(store.prepare(2, {{kWeight, at::ones({2})}}), FailedPreconditionError);
+  store.prepare_more(3, {kWeight, at::ones({2})});
+  store.drop_prepared(3);
+  EXPECT_THROW(store.prepare_more(3, {kWeight, at::ones({2})}), FailedPreconditionError);
+  EXPECT_THROW(store.adopt(3), NotFoundError);
+  EXPECT_TRUE(at::equal(store.read(kWeight).tensor, at::zeros({2})));
+  store.clear();  // another coordinator, which counts from 1
+  store.create(kWeight, "w", at::zeros({2}));
+  store.keep(1, {kWeight});
+  store.prepare(2, {{kWeight, at::ones({2})}});
+  store.adopt(2);
+  EXPECT_TRUE(at::equal(store.kept(1).at(0), at::zeros({2})));
+  EXPECT_TRUE(at::equal(store.read(kWeight).tensor, at::ones({2})));
+}
+
 TEST(VariableStore, BadOperationsChangeNothing) {
   VariableStore store;
   store.create(kWeight, "w", at::zeros({2, 2}));
+  store.create(kV, "v", at::zeros({2, 2}));
+  store.create(kCount, "count", at::zeros({2, 2}, int64));
+  store.create(kFlag, "flag", at::zeros({2, 2}, at::kBool));
   const AssignShard good{kWeight, AssignOp::kAdd, at::ones({2, 2})};
   const std::vector<StoreOp> bad = {
       AssignShard{kWeight, AssignOp::kAdd, at::ones({2})},
@@ -162,6 +192,23 @@ TEST(VariableStore, BadOperationsChangeNothing) {
       UpdateShard{
           .key = kWeight, .gradient = at::ones({2, 2}), .indices = rows({1, 1}), .rule = sgd()},
       UpdateShard{.key = kWeight, .slots = {kM}, .gradient = at::ones({2, 2}), .rule = sgd()},
+      // What the rule itself would refuse.
+      UpdateShard{.key = kWeight,
+                  .gradient = at::ones({2, 2}),
+                  .rule = sgd(),
+                  .learning_rate = std::nan("")},
+      UpdateShard{.key = kWeight, .gradient = at::ones({2, 2}), .rule = sgd(), .iteration = -1},
+      UpdateShard{.key = kCount, .gradient = at::ones({2, 2}, int64), .rule = sgd()},
+      AssignShard{kFlag, AssignOp::kSub, at::ones({2, 2}, at::kBool)},
+      // Slots that are not slots.
+      UpdateShard{.key = kWeight,
+                  .slots = {kWeight, kV},
+                  .gradient = at::ones({2, 2}),
+                  .rule = optim::make_adam()},
+      UpdateShard{.key = kWeight,
+                  .slots = {kV, kV},
+                  .gradient = at::ones({2, 2}),
+                  .rule = optim::make_adam()},
   };
   for (const StoreOp& op : bad) EXPECT_ANY_THROW(store.apply(7, {good, op})) << op.index();
   EXPECT_TRUE(at::equal(store.read(kWeight).tensor, at::zeros({2, 2})));
@@ -180,6 +227,89 @@ TEST(VariableStore, AppliesEachTokenOnce) {
   EXPECT_FALSE(store.apply(6, add));
   EXPECT_EQ(store.read(kWeight).tensor.item<float>(), 2);
   EXPECT_EQ(store.load().repeated, 3);
+}
+
+// A rule that does what the test says instead of an update.
+class ToldRule final : public optim::UpdateRule {
+ public:
+  explicit ToldRule(std::function<void()> update) : update_(std::move(update)) {}
+  std::string name() const override { return "Told"; }
+  optim::RuleConfig config() const override { return {.name = "Told", .values = {}}; }
+  std::vector<optim::SlotSpec> slots() const override { return {}; }
+  std::vector<optim::SlotList> slot_lists() const override { return {}; }
+  int num_slots() const override { return 0; }
+  optim::StepScalars prepare(double, int64_t) const override { return {}; }
+  void update(const optim::StepScalars&, const optim::Slice&) const override { update_(); }
+  bool zero_gradient_is_no_op() const override { return true; }
+
+ private:
+  const std::function<void()> update_;
+};
+
+StoreOp told_update(std::function<void()> update) {
+  return UpdateShard{.key = kWeight,
+                     .gradient = at::ones({}),
+                     .rule = std::make_shared<ToldRule>(std::move(update))};
+}
+
+TEST(VariableStore, ARepetitionIsAnsweredWhenTheFirstHasBeenApplied) {
+  VariableStore store;
+  store.create(kWeight, "w", at::zeros({}));
+  store.create(kM, "m", at::zeros({}));
+  const StoreOp add = AssignShard{kM, AssignOp::kAdd, at::ones({})};
+  distribute::Gate gate;
+  std::thread first([&] { EXPECT_TRUE(store.apply(5, {told_update([&] { gate.pass(); }), add})); });
+  ASSERT_TRUE(gate.wait_for(1));
+  std::atomic<bool> is_answered{false};
+  std::thread second([&] {
+    EXPECT_FALSE(store.apply(5, {add}));
+    is_answered = true;
+    EXPECT_EQ(store.read(kM).tensor.item<float>(), 1);
+  });
+  for (int i = 0; i < 1000 && !is_answered; ++i)
+    std::this_thread::yield();  // it has time to be wrong
+  gate.open();
+  first.join();
+  second.join();
+  EXPECT_EQ(store.load().repeated, 1);
+}
+
+TEST(VariableStore, APushThatFailsBetweenOperationsGoesOnThere) {
+  VariableStore store;
+  store.create(kWeight, "w", at::zeros({}));
+  store.create(kM, "m", at::zeros({}));
+  const StoreOp add = AssignShard{kM, AssignOp::kAdd, at::ones({})};
+  int updates = 0;
+  const std::vector<StoreOp> push = {add, told_update([&] {
+                                       if (++updates == 1) throw ResourceExhaustedError("memory");
+                                     }),
+                                     add};
+  EXPECT_THROW(store.apply(5, push), ResourceExhaustedError);
+  EXPECT_EQ(store.read(kM).tensor.item<float>(), 1);
+  EXPECT_TRUE(store.apply(5, push));
+  EXPECT_EQ(store.read(kM).tensor.item<float>(), 2);
+  EXPECT_FALSE(store.apply(5, push));
+}
+
+// Whatever a peer sends, nobody waits for ever.
+TEST(VariableStore, UpdatesThatNameEachOtherAsSlotsDoNotWaitForEachOther) {
+  VariableStore store;
+  for (const ShardKey& key : {kM, kV}) store.create(key, "x", at::zeros({64}));
+  const std::shared_ptr<const optim::UpdateRule> rule = optim::make_sgd({.momentum = 0.5});
+  std::vector<std::thread> peers;
+  for (const auto& [key, slot] : {std::pair(kM, kV), std::pair(kV, kM)}) {
+    peers.emplace_back([&, key = key, slot = slot] {
+      for (int i = 0; i < 5000; ++i) {
+        store.apply(0, {UpdateShard{.key = key,
+                                    .slots = {slot},
+                                    .gradient = at::ones({64}),
+                                    .rule = rule,
+                                    .learning_rate = 0.1}});
+      }
+    });
+  }
+  for (std::thread& peer : peers) peer.join();
+  EXPECT_EQ(store.load().operations, 10000);
 }
 
 TEST(VariableStore, ReadersNeverSeeHalfAnUpdate) {

@@ -2,8 +2,10 @@
 
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/zeros.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "cohort/distribute/replica_context.h"
@@ -59,6 +61,19 @@ std::string ServedVariable::device() const {
   if (shards_.size() == 1) return device_of_ps(shards_[0].place.ps);
   throw FailedPreconditionError(str("variable '", name(), "' lies in ", shards_.size(),
                                     " shards on several devices; ask each of its shards()"));
+}
+
+void ServedVariable::make_writable(View& view, bool keeps_elements) {
+  const Tensor shared = view.value;
+  const auto has_it = [&](const Tensor& leaf) {
+    return leaf.defined() && leaf.is_alias_of(shared);
+  };
+  const auto leaves = std::count_if(view.leaves.begin(), view.leaves.end(), has_it);
+  if (shared.storage().use_count() == static_cast<size_t>(leaves) + 1) return;
+  view.value = keeps_elements ? shared.clone() : at::empty_like(shared);
+  for (Tensor& leaf : view.leaves) {
+    if (has_it(leaf)) leaf.set_data(view.value);
+  }
 }
 
 void ServedVariable::mark_written(View& view) {
@@ -153,15 +168,19 @@ void ServedVariable::take(std::span<const VariableStore::Value> values) const {
 
 void ServedVariable::take(View& view, std::span<const VariableStore::Value> values) const {
   const at::NoGradGuard no_grad;
-  if (!view.value.defined()) view.value = at::empty(shape(), at::dtype(dtype()));
-  bool changed = false;
+  const auto has_come = [](const VariableStore::Value& value) { return value.tensor.defined(); };
+  if (std::none_of(values.begin(), values.end(), has_come)) return;
+  if (view.value.defined()) {
+    make_writable(view, !std::all_of(values.begin(), values.end(), has_come));
+  } else {
+    view.value = at::empty(shape(), at::dtype(dtype()));
+  }
   for (size_t i = 0; i < shards_.size(); ++i) {
-    if (!values[i].tensor.defined()) continue;
+    if (!has_come(values[i])) continue;
     part_of(view.value, shards_[i]).copy_(values[i].tensor);
     view.versions[i] = values[i].version;
-    changed = true;
   }
-  if (changed) mark_written(view);
+  mark_written(view);
 }
 
 ServedVariable::View& ServedVariable::view_in_step(Lock& lock) const {

@@ -103,6 +103,9 @@ class ServedVariable final : public VariableImpl,
   using Lock = std::unique_lock<std::mutex>;
 
   std::unique_ptr<View> make_view() const;
+  // Before it is written to: the value gets memory of its own where somebody beside the leaves has it, such as a result of
+  // an earlier step that is being sent. `keeps_elements`: those that are not written.
+  static void make_writable(View& view, bool keeps_elements);
   // Tapes that recorded an older value then refuse to use the new one instead.
   static void mark_written(View& view);
   // Of the current task, for its step; `lock` is the view's.

@@ -3,6 +3,7 @@
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
+#include <ATen/ops/sparse_coo_tensor.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 #include <gmock/gmock.h>
@@ -13,9 +14,12 @@
 #include "cohort/core/error.h"
 #include "cohort/core/testing_errors.h"
 #include "cohort/data/testing_files.h"
+#include "cohort/distribute/gradient_exchange.h"
 #include "cohort/distribute/known_values.h"
+#include "cohort/distribute/replica_context.h"
 #include "cohort/distribute/strategy_extended.h"
 #include "cohort/ops/gradient_tape.h"
+#include "cohort/optim/sgd.h"
 #include "cohort/parameter_server/coordinator/cluster_coordinator.h"
 #include "cohort/parameter_server/parameter_server_core.h"
 #include "cohort/parameter_server/parameter_server_strategy.h"
@@ -161,6 +165,70 @@ TEST_F(ServedVariableTest, AStepReadsRowsOnceAndSeesWhatItAssigned) {
   EXPECT_EQ(rows_and_values(0, before), Counts(2, 1));  // the first still had all of it
   EXPECT_EQ(rows_and_values(1, before_1), Counts(4, 1));
   EXPECT_EQ(v.value()[3][1].item<float>(), -1);
+}
+
+// It may be on its way to the coordinator still. Where nobody has it, steps write in place.
+TEST_F(ServedVariableTest, WhatAStepHasReturnedStaysAsItWas) {
+  const Variable v = table();
+  const Tensor start = v.value();
+  const auto read = [&] { return strategy_.run([&] { return v.value(); }).value(0); };
+  const auto add_rows = [&](int64_t row) {
+    v.scatter_add({.values = at::ones({1, 2}), .indices = at_rows({row})});
+  };
+  std::vector<Tensor> results = {read()};
+  v.assign_add(at::ones({5, 2}));
+  results.push_back(read());  // pulled
+  add_rows(4);
+  results.push_back(read());  // one shard of it
+  results.push_back(strategy_
+                        .run([&] {
+                          v.assign_add(at::ones({5, 2}));
+                          return v.value();
+                        })
+                        .value(0));
+  strategy_.run([&] { add_rows(0); });
+  strategy_.run([&] { v.assign(at::zeros({5, 2})); });
+  EXPECT_TRUE(at::equal(results[0], start));
+  EXPECT_TRUE(at::equal(results[1], start + 1));
+  Tensor expected = start + 1;
+  expected[4] += 1;
+  EXPECT_TRUE(at::equal(results[2], expected));
+  EXPECT_TRUE(at::equal(results[3], expected + 1));
+  EXPECT_TRUE(at::equal(read(), at::zeros({5, 2})));
+
+  const auto place = [&] {
+    return strategy_.run([&] { return reinterpret_cast<int64_t>(v.value().data_ptr()); }).value(0);
+  };
+  const int64_t before = place();
+  v.assign_add(at::ones({5, 2}));
+  EXPECT_EQ(place(), before);
+  strategy_.run([&] { v.assign_add(at::ones({5, 2})); });
+  EXPECT_EQ(place(), before);
+}
+
+// It is sent when the step has ended.
+TEST_F(ServedVariableTest, WhatAStepHandsOverItMayWriteToAfterwards) {
+  const Variable v = table("v"), w = table("w"), u = table("u");
+  const auto exchange = strategy_.core()->make_exchange({{v, {}}, {w, {}}});
+  const auto rule = optim::make_sgd();
+  strategy_.run([&](ReplicaContext& replica) {
+    const Tensor gradient = at::ones({5, 2}), rows = at_rows({1, 4}), values = at::ones({2, 2});
+    const Tensor sparse =
+        at::sparse_coo_tensor(rows.unsqueeze(0), values, {5, 2})._coalesced_(true);
+    exchange->begin(replica, internal::Arrival::kAtOnce);
+    exchange->bring(replica, 0, gradient);
+    exchange->bring(replica, 1, sparse);
+    exchange->finish(replica, {.rule = *rule, .learning_rate = 1});
+    const Tensor other_rows = at_rows({0, 3}), other_values = at::ones({2, 2});
+    u.scatter_sub({.values = other_values, .indices = other_rows});
+    for (const Tensor& written : {gradient, rows, values, other_rows, other_values}) {
+      written.zero_();
+    }
+  });
+  const Tensor start = at::arange(10, float32).reshape({5, 2});
+  EXPECT_TRUE(at::equal(v.value(), start - 1));
+  EXPECT_TRUE(at::equal(w.value(), start - at::tensor({0.f, 1.f, 0.f, 0.f, 1.f}).unsqueeze(1)));
+  EXPECT_TRUE(at::equal(u.value(), start - at::tensor({1.f, 0.f, 0.f, 1.f, 0.f}).unsqueeze(1)));
 }
 
 TEST_F(ServedVariableTest, GradientsOfLookupsAreThoseOfTheVariable) {

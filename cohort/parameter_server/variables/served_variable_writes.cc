@@ -88,6 +88,7 @@ void ServedVariable::assign_in_step(AssignOp op, const Tensor& value) {
     const at::NoGradGuard no_grad;
     Lock lock;
     View& view = whole_in_step(lock);
+    make_writable(view, op != AssignOp::kAssign);
     write(view.value, op, whole);
     view.versions.assign(shards_.size(), -1);  // it is no version of the ps tasks'
     mark_written(view);
@@ -128,7 +129,7 @@ void ServedVariable::scatter(ScatterOp op, const IndexedSlices& slices) {
   if (is_tracing()) return;
   ReplicaContext* replica = calling_replica(scatter_name(op));
   IndexedSlices checked = checked_slices(slices, shape(), dtype(), scatter_name(op), name());
-  checked.values = owned(checked.values, dtype());
+  checked = {.values = owned(checked.values, dtype()), .indices = owned(checked.indices, int64)};
   if (replica != nullptr && replica->num_replicas_in_sync() > 1) {
     return scatter_by_replicas(*replica, op, checked);
   }
@@ -172,6 +173,7 @@ void ServedVariable::scatter_in_step(ScatterOp op, const IndexedSlices& slices) 
     const DistinctRows distinct = distinct_rows(slices.indices);
     if (!view.value.defined()) read_rows_into(view, lock, distinct.ids);
     if (view.value.defined()) {
+      make_writable(view, true);
       scatter_rows(view.value, op, slices);
       view.versions.assign(shards_.size(), -1);
       mark_written(view);
@@ -191,8 +193,7 @@ void ServedVariable::scatter_in_step(ScatterOp op, const IndexedSlices& slices) 
 
 void ServedVariable::apply_outside(std::vector<std::vector<StoreOp>> ops) const {
   if (!server_core_->writes_outside_steps()) return;
-  server_core_->step().forget_pull();
-  server_core_->store().apply(std::move(ops), {});
+  server_core_->step().apply_now(server_core_->store(), std::move(ops));
 }
 
 std::vector<train::CheckpointValue> ServedVariable::checkpoint_values() {
