@@ -306,6 +306,32 @@ TEST(ServedLayers, RowsHaveTheStalenessOfTheirLookup) {
 // A model that was trained without a strategy, saved, and restored before it is built.
 class ServedModelFiles : public data::FilesTest {};
 
+// It is a variable there, and a number in other programs.
+TEST_F(ServedModelFiles, ALearningRateIsRestoredAndUsedByWorkers) {
+  const Variable alone(at::zeros({3}));
+  const optimizers::SGD of_alone({.learning_rate = 0.125});
+  of_alone.build({alone});
+  train::Checkpoint({{"optimizer", of_alone}}).write(directory + "/alone");
+
+  const TestingCluster cluster(1, 2);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  auto scope = strategy.scope();
+  const Variable w(at::zeros({3}));
+  const optimizers::SGD sgd({.learning_rate = 1});
+  sgd.build({w});
+  scope.close();
+  const train::Checkpoint checkpoint({{"optimizer", sgd}});
+  checkpoint.read(directory + "/alone").assert_consumed();
+  EXPECT_EQ(sgd.learning_rate(), 0.125);
+  run_on_worker(strategy, 1, [&] { sgd.apply_gradients({{at::ones({3}), w}}); });
+  EXPECT_TRUE(at::equal(w.value(), at::full({3}, -0.125f)));
+
+  sgd.set_learning_rate(0.5);
+  checkpoint.write(directory + "/served");
+  train::Checkpoint({{"optimizer", of_alone}}).read(directory + "/served").assert_consumed();
+  EXPECT_EQ(of_alone.learning_rate(), 0.5);
+}
+
 TEST_F(ServedModelFiles, ASavedModelIsDividedAsItIsLoaded) {
   const Tensor ids = at::tensor({3, 97, 50}, int64).reshape({1, 3});
   const std::string path = directory + "/model";

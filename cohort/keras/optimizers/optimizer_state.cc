@@ -130,6 +130,9 @@ const Variable& OptimizerState::iterations() {
                                           .aggregation = VariableAggregation::ONLY_FIRST_REPLICA});
       checkpoint_slots_.add_iterations(iterations_.impl());
     }
+    if (schedule_ == nullptr && iterations_.impl().core()->steps_run_elsewhere()) {
+      learning_rate_.share(name_ + "/learning_rate", iterations_);
+    }
     child_appeared("_iterations", iterations_.impl());
   });
   return iterations_;
