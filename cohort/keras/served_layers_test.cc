@@ -294,6 +294,41 @@ void expect_staleness_of_two_steps(const std::function<Tensor(const Variable&)>&
   EXPECT_TRUE(at::equal(w.value(), at::zeros({3})));
 }
 
+// Each worker updates with the gradients of its own calls, whatever others do meanwhile.
+TEST(ServedLayers, GradientsAreAccumulatedByEachWorker) {
+  const TestingCluster cluster(2, 1);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  const auto scope = strategy.scope();
+  const Variable w(at::zeros({2}));
+  const Variable table(at::zeros({10, 2}));
+  const optimizers::SGD sgd({.learning_rate = 1, .gradient_accumulation_steps = 3});
+  const ClusterCoordinator coordinator(strategy, {.window = 1});
+  for (int call = 1; call <= 6; ++call) {
+    distribute::Gate gate;
+    for (int worker = 0; worker < 2; ++worker) {
+      coordinator.schedule([&] {
+        strategy.run([&] {
+          GradientTape tape;
+          const Tensor rows = table.sparse_read(at::tensor({call, 0}, int64));
+          const Tensor loss = (w.value() * static_cast<double>(call)).sum() + rows.sum();
+          gate.pass();  // both have read what there was
+          sgd.minimize(loss, {w, table}, tape);
+        });
+      });
+    }
+    ASSERT_TRUE(gate.wait_for(2));
+    gate.open();
+    coordinator.join();
+    EXPECT_EQ(sgd.iterations().value().item<int64_t>(), call / 3 * 2);
+  }
+  // Means of 1, 2, 3 and of 4, 5, 6, of two workers.
+  EXPECT_TRUE(at::equal(w.value(), at::full({2}, -2.0 * (2 + 5))));
+  Tensor rows = at::zeros({10, 2});
+  rows.narrow(0, 1, 6).fill_(-2.0 / 3);
+  rows[0].fill_(-4.0);
+  EXPECT_TRUE(at::allclose(table.value(), rows));
+}
+
 TEST(ServedLayers, TheMeanStalenessIsThatOfTheGradients) {
   expect_staleness_of_two_steps([](const Variable& w) { return w.value(); });
 }
