@@ -60,6 +60,22 @@ std::string set_rates(const std::vector<std::string>&) {
   return found;
 }
 
+// Argument: a directory.
+std::string fail_and_go_on(const std::vector<std::string>& arguments) {
+  Task task;
+  task.model.optimizer().set_learning_rate(0.01);
+  callbacks::BackupAndRestore backup(arguments[0] + "/backup");
+  std::string found;
+  try {
+    task.losses_of_fit(3, {backup, callbacks::LambdaCallback({.on_epoch_begin = [](int64_t epoch) {
+                             if (epoch == 1) throw DataLossError("as the test wants");
+                           }})});
+  } catch (const DataLossError&) {
+    found = "failed, ";
+  }
+  return found + std::to_string(task.losses_of_fit(3, {backup}).size()) + " epochs";
+}
+
 // ---- The tests.
 
 class ParameterServerFit : public ::testing::Test {
@@ -88,6 +104,11 @@ TEST_F(ParameterServerFit, WorkersUseTheRateThatTheCoordinatorHasSet) {
   expect_of_all("set_rates", "0.500000, the same, less");
 }
 
+// The backup that the failed one was given is still there, and was given its input.
+TEST_F(ParameterServerFit, AfterOneThatFailedTheNextOneWorks) {
+  expect_of_all("fail_and_go_on", "failed, 2 epochs");
+}
+
 int run_tests(int argc, char** argv) {
   ::testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
@@ -97,6 +118,7 @@ int run_tests(int argc, char** argv) {
 }  // namespace cohort
 
 int main(int argc, char** argv) {
-  return cohort::testing::multi_process_main(argc, argv, {{"set_rates", cohort::set_rates}},
-                                             cohort::run_tests);
+  return cohort::testing::multi_process_main(
+      argc, argv, {{"set_rates", cohort::set_rates}, {"fail_and_go_on", cohort::fail_and_go_on}},
+      cohort::run_tests);
 }

@@ -18,8 +18,7 @@ ModelCheckpoint::ModelCheckpoint(ModelCheckpointOptions options)
 }
 
 void ModelCheckpoint::on_train_begin() {
-  whole_.reset();
-  weights_.reset();
+  let_go();
   if (options_.save_weights_only) {
     weights_.emplace(model().trackable());
     return;
@@ -80,7 +79,17 @@ void ModelCheckpoint::finish() {
   }
 }
 
-void ModelCheckpoint::on_train_end(const Logs&) { finish(); }
+void ModelCheckpoint::let_go() {
+  whole_.reset();
+  weights_.reset();
+}
+
+void ModelCheckpoint::on_train_end(const Logs&) {
+  finish();
+  let_go();
+}
+
 void ModelCheckpoint::on_train_interrupted() { finish(); }
+void ModelCheckpoint::on_train_error() { let_go(); }
 
 }  // namespace cohort::keras::callbacks
