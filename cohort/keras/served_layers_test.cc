@@ -265,6 +265,22 @@ TEST(ServedLayers, ATorchModelTrainsAsAlone) {
   EXPECT_TRUE(at::allclose(served.model(x), alone.model(x)));
 }
 
+// A set of them is as large as the model.
+TEST(ServedLayers, NoGradientsAreKeptBetweenSteps) {
+  const TestingCluster cluster(1, 1);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  auto scope = strategy.scope();
+  const Variable w(at::zeros({3}));
+  const optimizers::SGD sgd({.learning_rate = 1});
+  sgd.build({w});
+  scope.close();
+  const Tensor gradient = at::ones({3});
+  const size_t before = gradient.storage().use_count();
+  run_on_worker(strategy, 2, [&] { sgd.apply_gradients({{gradient, w}}); });
+  EXPECT_EQ(gradient.storage().use_count(), before);
+  EXPECT_TRUE(at::equal(w.value(), at::full({3}, -2.f)));
+}
+
 // Two workers take gradients by the same values: one update comes after the other.
 void expect_staleness_of_two_steps(const std::function<Tensor(const Variable&)>& read) {
   TestingCluster cluster(2, 1);
