@@ -144,6 +144,9 @@ class StrategyCore : public std::enable_shared_from_this<StrategyCore> {
   // Whether other tasks, which run the same program, take the steps. What owns variables then makes
   // them when it is made itself, so that every task has them in one order.
   virtual bool steps_run_elsewhere() const { return false; }
+  // Whether the calling code can read variables: not in a task that is to take others' steps, before it
+  // serves.
+  virtual bool can_read_variables() const { return true; }
 
   // The functions of the strategy that other tasks may call.
   distribute::NamedFunctions& named_functions() { return named_functions_; }

@@ -265,6 +265,22 @@ TEST(ServedLayers, ATorchModelTrainsAsAlone) {
   EXPECT_TRUE(at::allclose(served.model(x), alone.model(x)));
 }
 
+// A set of them is as large as the model.
+TEST(ServedLayers, NoGradientsAreKeptBetweenSteps) {
+  const TestingCluster cluster(1, 1);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  auto scope = strategy.scope();
+  const Variable w(at::zeros({3}));
+  const optimizers::SGD sgd({.learning_rate = 1});
+  sgd.build({w});
+  scope.close();
+  const Tensor gradient = at::ones({3});
+  const size_t before = gradient.storage().use_count();
+  run_on_worker(strategy, 2, [&] { sgd.apply_gradients({{gradient, w}}); });
+  EXPECT_EQ(gradient.storage().use_count(), before);
+  EXPECT_TRUE(at::equal(w.value(), at::full({3}, -2.f)));
+}
+
 // Two workers take gradients by the same values: one update comes after the other.
 void expect_staleness_of_two_steps(const std::function<Tensor(const Variable&)>& read) {
   TestingCluster cluster(2, 1);
@@ -294,6 +310,41 @@ void expect_staleness_of_two_steps(const std::function<Tensor(const Variable&)>&
   EXPECT_TRUE(at::equal(w.value(), at::zeros({3})));
 }
 
+// Each worker updates with the gradients of its own calls, whatever others do meanwhile.
+TEST(ServedLayers, GradientsAreAccumulatedByEachWorker) {
+  const TestingCluster cluster(2, 1);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  const auto scope = strategy.scope();
+  const Variable w(at::zeros({2}));
+  const Variable table(at::zeros({10, 2}));
+  const optimizers::SGD sgd({.learning_rate = 1, .gradient_accumulation_steps = 3});
+  const ClusterCoordinator coordinator(strategy, {.window = 1});
+  for (int call = 1; call <= 6; ++call) {
+    distribute::Gate gate;
+    for (int worker = 0; worker < 2; ++worker) {
+      coordinator.schedule([&] {
+        strategy.run([&] {
+          GradientTape tape;
+          const Tensor rows = table.sparse_read(at::tensor({call, 0}, int64));
+          const Tensor loss = (w.value() * static_cast<double>(call)).sum() + rows.sum();
+          gate.pass();  // both have read what there was
+          sgd.minimize(loss, {w, table}, tape);
+        });
+      });
+    }
+    ASSERT_TRUE(gate.wait_for(2));
+    gate.open();
+    coordinator.join();
+    EXPECT_EQ(sgd.iterations().value().item<int64_t>(), call / 3 * 2);
+  }
+  // Means of 1, 2, 3 and of 4, 5, 6, of two workers.
+  EXPECT_TRUE(at::equal(w.value(), at::full({2}, -2.0 * (2 + 5))));
+  Tensor rows = at::zeros({10, 2});
+  rows.narrow(0, 1, 6).fill_(-2.0 / 3);
+  rows[0].fill_(-4.0);
+  EXPECT_TRUE(at::allclose(table.value(), rows));
+}
+
 TEST(ServedLayers, TheMeanStalenessIsThatOfTheGradients) {
   expect_staleness_of_two_steps([](const Variable& w) { return w.value(); });
 }
@@ -305,6 +356,32 @@ TEST(ServedLayers, RowsHaveTheStalenessOfTheirLookup) {
 
 // A model that was trained without a strategy, saved, and restored before it is built.
 class ServedModelFiles : public data::FilesTest {};
+
+// It is a variable there, and a number in other programs.
+TEST_F(ServedModelFiles, ALearningRateIsRestoredAndUsedByWorkers) {
+  const Variable alone(at::zeros({3}));
+  const optimizers::SGD of_alone({.learning_rate = 0.125});
+  of_alone.build({alone});
+  train::Checkpoint({{"optimizer", of_alone}}).write(directory + "/alone");
+
+  const TestingCluster cluster(1, 2);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  auto scope = strategy.scope();
+  const Variable w(at::zeros({3}));
+  const optimizers::SGD sgd({.learning_rate = 1});
+  sgd.build({w});
+  scope.close();
+  const train::Checkpoint checkpoint({{"optimizer", sgd}});
+  checkpoint.read(directory + "/alone").assert_consumed();
+  EXPECT_EQ(sgd.learning_rate(), 0.125);
+  run_on_worker(strategy, 1, [&] { sgd.apply_gradients({{at::ones({3}), w}}); });
+  EXPECT_TRUE(at::equal(w.value(), at::full({3}, -0.125f)));
+
+  sgd.set_learning_rate(0.5);
+  checkpoint.write(directory + "/served");
+  train::Checkpoint({{"optimizer", of_alone}}).read(directory + "/served").assert_consumed();
+  EXPECT_EQ(of_alone.learning_rate(), 0.5);
+}
 
 TEST_F(ServedModelFiles, ASavedModelIsDividedAsItIsLoaded) {
   const Tensor ids = at::tensor({3, 97, 50}, int64).reshape({1, 3});

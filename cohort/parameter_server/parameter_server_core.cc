@@ -244,6 +244,11 @@ bool ParameterServerCore::writes_outside_steps() const {
   return !follows || Task::is_scoped();  // a closure's thread acts for its server
 }
 
+// As channel().
+bool ParameterServerCore::can_read_variables() const {
+  return setup_.role == ClusterRole::kCoordinator || Task::is_scoped() || has_own_server_;
+}
+
 std::vector<std::string> ParameterServerCore::parameter_devices() const {
   std::vector<std::string> devices;
   for (int ps = 0; ps < num_ps(); ++ps) devices.push_back(device_of_ps(ps));

@@ -80,6 +80,7 @@ class ParameterServerCore final : public LocalStrategy {
   // what it assigns between steps, the coordinator assigns.
   bool writes_outside_steps() const;
   bool steps_run_elsewhere() const override { return true; }
+  bool can_read_variables() const override;
   // Those of all ps tasks.
   std::vector<std::string> parameter_devices() const override;
 

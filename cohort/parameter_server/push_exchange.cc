@@ -2,6 +2,7 @@
 
 #include <ATen/ops/empty.h>
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -109,7 +110,10 @@ UpdateResult PushExchange::finish(ReplicaContext& replica, const UpdateStep& ste
         for (size_t r = 1; r < all.size(); ++r) {
           check_same_targets(*this, 0, *static_cast<Frame*>(all[r])->exchange, static_cast<int>(r));
         }
-        const UpdateResult shared = push(gradients_.get(), step);
+        Gradients& gradients = gradients_.get();
+        const UpdateResult shared = push(gradients, step);
+        for (auto& of_replica : gradients)
+          std::fill(of_replica.begin(), of_replica.end(), Tensor());
         for (void* one : all) *static_cast<Frame*>(one)->result = shared;
       });
   return result;

@@ -1,5 +1,5 @@
-// Programs of two calls (fit, then evaluate or fit again) on parameter servers of real processes, whose
-// coordinator is killed in its second call and started again: it begins with the first one.
+// Programs of several calls (fit, then evaluate or fit again) on parameter servers of real processes, of which
+// one is killed in a later call and started again: it begins with the first one.
 #include <cohort/cohort.h>
 #include <cohort/testing/multi_process_main.h>
 #include <cohort/testing/multi_process_runner.h>
@@ -100,6 +100,32 @@ std::string make_two_calls(const std::string& directory, const std::string& seco
   return std::to_string(loss);
 }
 
+// Returns the losses of all of its calls, which all tasks know.
+std::string make_many_calls(const std::string& directory) {
+  const distribute::cluster_resolver::TFConfigClusterResolver resolver;
+  const ParameterServerStrategy strategy(resolver, {.timeout = 20s, .server_options = quick()});
+  const auto scope = strategy.scope();
+  const keras::Sequential model({keras::layers::Dense(1)});
+  model.compile({.optimizer = keras::optimizers::SGD({.learning_rate = 0.01}), .loss = "mse"});
+  const Tensor x = random::RandomGenerator::from_seed(4).normal({kRows, 4});
+  const Tensor y = x.sum({1}, /*keepdim=*/true);
+  std::string losses = std::to_string(
+      model.fit(x, y, {.batch_size = kBatch, .epochs = kEpochs, .verbose = 0})["loss"].back());
+  for (int i = 0; i < 5; ++i) losses += " " + std::to_string(model.train_on_batch(x, y)["loss"]);
+  say("call 6 is over");
+  const auto holds = std::make_shared<Holds>(directory + "/hold");
+  losses +=
+      " " + std::to_string(
+                model.fit(x, y, {.batch_size = kBatch, .verbose = 0, .callbacks = {holds}})["loss"]
+                    .back());
+  return losses;
+}
+
+// Argument: a directory.
+std::string many_calls(const std::vector<std::string>& arguments) {
+  return make_many_calls(arguments[0]);
+}
+
 // Arguments: a directory; "evaluate" or "fit".
 std::string two_calls(const std::vector<std::string>& arguments) {
   try {
@@ -124,9 +150,10 @@ class ParameterServerFitFaults : public ::testing::Test {
   }
   ~ParameterServerFitFaults() override { std::filesystem::remove_all(directory_); }
 
-  testing::MultiProcessOptions cluster(const std::string& second) const {
+  testing::MultiProcessOptions cluster(const std::string& function,
+                                       const std::string& second = "") const {
     return {.jobs = {{"chief", 1}, {"worker", 2}, {"ps", 1}},
-            .function = "two_calls",
+            .function = function,
             .arguments = {directory_, second},
             .deadline = 120s};
   }
@@ -150,7 +177,7 @@ class ParameterServerFitFaults : public ::testing::Test {
 // The first call runs again, which is over in the workers: they say so and end, for their launcher to
 // start them again. One of them has run no step of it even before.
 TEST_F(ParameterServerFitFaults, WhereTheFirstCallRunsAgainWorkersStartAgainToo) {
-  MultiProcessRunner runner(cluster("evaluate"));
+  MultiProcessRunner runner(cluster("two_calls", "evaluate"));
   runner.start();
   wait_for_second_call(runner);
   runner.restart(kWorkers[1]);
@@ -169,7 +196,7 @@ TEST_F(ParameterServerFitFaults, WhereTheFirstCallRunsAgainWorkersStartAgainToo)
 
 // The first call's backup says that it is over, so that nobody need go back.
 TEST_F(ParameterServerFitFaults, WhereTheFirstCallIsOverAllGoOnInTheSecond) {
-  MultiProcessRunner runner(cluster("fit"));
+  MultiProcessRunner runner(cluster("two_calls", "fit"));
   runner.start();
   wait_for_second_call(runner);
   runner.kill(kTheChief);
@@ -181,6 +208,21 @@ TEST_F(ParameterServerFitFaults, WhereTheFirstCallIsOverAllGoOnInTheSecond) {
               HasSubstr("steps " + std::to_string(2 * kEpochs * kRows / kBatch) + "\n"));
 }
 
+// However many there were.
+TEST_F(ParameterServerFitFaults, AWorkerThatIsStartedAgainPassesByTheCallsThatAreOver) {
+  MultiProcessRunner runner(cluster("many_calls"));
+  runner.start();
+  runner.wait_for_line(kTheChief, "^holds", kPatience);
+  for (const TaskId& task : runner.tasks()) {
+    runner.wait_for_line(task, "^call 6 is over", kPatience);
+  }
+  runner.restart(kWorkers[1]);  // which kills it
+  runner.wait_for_line(kWorkers[1], "^call 6 is over", kPatience);
+  let_go();
+  const auto losses = runner.join();
+  for (const auto& [task, one] : losses) EXPECT_EQ(one, losses.at(kTheChief)) << task;
+}
+
 int run_tests(int argc, char** argv) {
   ::testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
@@ -190,6 +232,7 @@ int run_tests(int argc, char** argv) {
 }  // namespace cohort
 
 int main(int argc, char** argv) {
-  return cohort::testing::multi_process_main(argc, argv, {{"two_calls", cohort::two_calls}},
-                                             cohort::run_tests);
+  return cohort::testing::multi_process_main(
+      argc, argv, {{"two_calls", cohort::two_calls}, {"many_calls", cohort::many_calls}},
+      cohort::run_tests);
 }

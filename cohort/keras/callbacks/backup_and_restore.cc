@@ -99,6 +99,8 @@ void BackupAndRestore::on_train_batch_end(int64_t batch, const Logs&) {
 
 void BackupAndRestore::on_train_interrupted() { save(); }
 
+void BackupAndRestore::on_train_error() { manager_.reset(); }
+
 void BackupAndRestore::on_train_end(const Logs&) {
   manager_.reset();
   // A training that was over before has not made its layers: they are restored when they are made.

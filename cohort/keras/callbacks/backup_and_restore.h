@@ -40,6 +40,7 @@ class COHORT_API BackupAndRestore : public Callback {
   void on_train_batch_end(int64_t batch, const Logs& logs) override;
   void on_train_end(const Logs& logs) override;
   void on_train_interrupted() override;
+  void on_train_error() override;
 
  private:
   void make_manager();
@@ -47,7 +48,7 @@ class COHORT_API BackupAndRestore : public Callback {
 
   std::string directory_;
   BackupAndRestoreOptions options_;
-  std::optional<train::CheckpointManager> manager_;
+  std::optional<train::CheckpointManager> manager_;  // while fit runs, whose input it holds
 };
 
 }  // namespace cohort::keras::callbacks

@@ -4,6 +4,7 @@
 
 #include "cohort/core/error_context.h"
 #include "cohort/core/interrupt.h"
+#include "cohort/core/logging.h"
 #include "cohort/core/text.h"
 #include "cohort/distribute/strategy_core.h"
 #include "cohort/keras/layers/layer_state.h"
@@ -78,6 +79,15 @@ void CallbackList::on_train_end(const Logs& logs) {
 }
 void CallbackList::on_train_interrupted() {
   each("on_train_interrupted", [](Callback& callback) { callback.on_train_interrupted(); });
+}
+void CallbackList::on_train_error() noexcept {
+  for (const auto& callback : callbacks_) {
+    try {
+      callback->on_train_error();
+    } catch (const std::exception& error) {
+      internal::log_warning("callback '", callback->name(), "', on_train_error: ", error.what());
+    }
+  }
 }
 void CallbackList::on_epoch_begin(int64_t epoch) {
   each("on_epoch_begin", [&](Callback& callback) { callback.on_epoch_begin(epoch); });

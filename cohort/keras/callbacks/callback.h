@@ -38,7 +38,7 @@ struct CallbackParams {
 // computed when somebody looks at them: see Logs. With steps_per_execution the hooks of batches are
 // called once an execution, with its last batch.
 // Thread safety: called by the thread that trains, between steps.
-// Errors of all hooks end fit, with the callback's name.
+// Errors of all hooks but on_train_error end fit, with the callback's name.
 class COHORT_API Callback {
  public:
   Callback() = default;
@@ -52,6 +52,9 @@ class COHORT_API Callback {
   virtual void on_train_end(const Logs& logs);
   // Ctrl-C has ended fit, after a step; in place of on_train_end.
   virtual void on_train_interrupted() {}
+  // fit ends with an exception, that of Ctrl-C, too: to let go of what is held as long as fit runs. What it
+  // throws is logged.
+  virtual void on_train_error() {}
   virtual void on_epoch_begin(int64_t epoch);
   // Numbers that are set in `logs` go to the callbacks after this one, and to the history.
   virtual void on_epoch_end(int64_t epoch, Logs& logs);
@@ -122,6 +125,7 @@ class COHORT_API CallbackList {
   void on_train_begin();
   void on_train_end(const Logs& logs);
   void on_train_interrupted();
+  void on_train_error() noexcept;
   void on_epoch_begin(int64_t epoch);
   void on_epoch_end(int64_t epoch, Logs& logs);
   void on_train_batch_begin(int64_t batch);

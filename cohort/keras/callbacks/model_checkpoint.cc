@@ -19,8 +19,7 @@ ModelCheckpoint::ModelCheckpoint(ModelCheckpointOptions options)
 }
 
 void ModelCheckpoint::on_train_begin() {
-  whole_.reset();
-  weights_.reset();
+  let_go();
   if (is_chief()) check_path();
   if (options_.save_weights_only) {
     weights_.emplace(model().trackable());
@@ -89,7 +88,17 @@ void ModelCheckpoint::finish() {
   }
 }
 
-void ModelCheckpoint::on_train_end(const Logs&) { finish(); }
+void ModelCheckpoint::let_go() {
+  whole_.reset();
+  weights_.reset();
+}
+
+void ModelCheckpoint::on_train_end(const Logs&) {
+  finish();
+  let_go();
+}
+
 void ModelCheckpoint::on_train_interrupted() { finish(); }
+void ModelCheckpoint::on_train_error() { let_go(); }
 
 }  // namespace cohort::keras::callbacks

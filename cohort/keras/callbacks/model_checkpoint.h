@@ -68,6 +68,7 @@ class COHORT_API ModelCheckpoint : public Callback {
   void on_train_batch_end(int64_t batch, const Logs& logs) override;
   void on_train_end(const Logs& logs) override;
   void on_train_interrupted() override;
+  void on_train_error() override;
 
  private:
   static ModelCheckpointOptions with_path(ModelCheckpointOptions options, std::string filepath) {
@@ -77,7 +78,9 @@ class COHORT_API ModelCheckpoint : public Callback {
   void check_path() const;
   void save(std::optional<int64_t> batch, const Logs& logs);
   void write(const std::string& path);
+  // Waits for the save that is under way.
   void finish();
+  void let_go();
 
   ModelCheckpointOptions options_;
   internal::Monitor monitor_;

@@ -125,6 +125,17 @@ TEST_F(ModelCheckpointTest, KeepsNoFilesOpen) {
                      looks}});
   EXPECT_EQ(counts.at(5), counts.at(1));
   EXPECT_EQ(open_files(), 0);
+  // Those of a callback that stays, whether fit comes to its end or not.
+  ModelCheckpoint stays(directory + "/{epoch}");
+  fit(stays, 1);
+  EXPECT_EQ(open_files(), 0);
+  callbacks::LambdaCallback fails({.on_epoch_begin = [](int64_t epoch) {
+    if (epoch == 1) throw DataLossError("as the test wants");
+  }});
+  EXPECT_THROW(
+      model.fit(image_batches(12, 6), {.epochs = 2, .verbose = 0, .callbacks = {stays, fails}}),
+      DataLossError);
+  EXPECT_EQ(open_files(), 0);
 }
 
 TEST_F(ModelCheckpointTest, AModelThatCannotBeSavedWholeIsRefusedBeforeItTrains) {

@@ -4,10 +4,8 @@
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
-#include "cohort/core/logging.h"
 #include "cohort/distribute/variable_impl.h"
 
 namespace cohort::internal {
@@ -111,34 +109,6 @@ std::vector<train::TrackableChild> CheckpointSlots::lists() {
   std::vector<train::TrackableChild> children;
   for (List& list : lists_) children.push_back({list.spec.name, &list.objects});
   return children;
-}
-
-LearningRateValue::LearningRateValue(double value, DType dtype)
-    : dtype_(dtype), value_(rounded(value)) {}
-
-void LearningRateValue::set(double value) { value_ = rounded(value); }
-
-double LearningRateValue::rounded(double value) const {
-  const double result = dtype_ == float32 ? static_cast<double>(static_cast<float>(value)) : value;
-  if (!std::isfinite(result)) {
-    throw InvalidArgumentError(
-        str("the learning rate is ", value, "; it must be a finite ", dtype_name(dtype_)));
-  }
-  if (result < 0) {  // accepted, as by Keras: who maximizes may mean it
-    log_warning("the learning rate is ", result, ": updates will go up the gradient, not down");
-  }
-  return result;
-}
-
-std::vector<train::CheckpointValue> LearningRateValue::checkpoint_values() {
-  return {{.attribute = train::kVariableValue,
-           .full_name = "learning_rate",
-           .parts = {{at::scalar_tensor(value_.load(), at::dtype(dtype_))}}}};
-}
-
-void LearningRateValue::prepare_restore(train::RestoreSource& source) {
-  source.read(train::kVariableValue, {}, dtype_,
-              [this](const Tensor& value) { value_ = value.item<double>(); });
 }
 
 void DerivedNumber::prepare_restore(train::RestoreSource& source) {

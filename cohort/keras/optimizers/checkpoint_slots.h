@@ -1,7 +1,6 @@
-// An optimizer's slots and learning rate as Keras 2.15 has them in checkpoints.
+// An optimizer's slots, and numbers that follow from others, as Keras 2.15 has them in checkpoints.
 #pragma once
 
-#include <atomic>
 #include <functional>
 #include <list>
 #include <memory>
@@ -57,27 +56,6 @@ class CheckpointSlots {
   const std::string optimizer_name_;
   train::TrackableList variables_;
   std::list<List> lists_;  // their addresses stay
-};
-
-// A number that is kept in the dtype of Keras's variable, so that a checkpoint brings back what was
-// saved, bit for bit. Thread safety: any thread.
-class LearningRateValue final : public train::Trackable {
- public:
-  // Errors: InvalidArgument (not finite in `dtype`).
-  LearningRateValue(double value, DType dtype);
-
-  double get() const { return value_; }
-  void set(double value);  // Errors: as the constructor
-
-  bool has_checkpoint_values() const override { return true; }
-  std::vector<train::CheckpointValue> checkpoint_values() override;
-  void prepare_restore(train::RestoreSource& source) override;
-
- private:
-  double rounded(double value) const;
-
-  const DType dtype_;
-  std::atomic<double> value_;
 };
 
 // A number that follows from others, the current value of a schedule for example; nothing is ever

@@ -6,8 +6,10 @@
 #include <utility>
 
 #include "cohort/core/error.h"
+#include "cohort/core/tensor.h"
 #include "cohort/core/text.h"
 #include "cohort/distribute/exchange_plans.h"
+#include "cohort/distribute/strategy_core.h"
 #include "cohort/distribute/variable_impl.h"
 
 namespace cohort::internal {
@@ -19,6 +21,26 @@ namespace {
 Tensor dense(const Tensor& gradient) {
   const Tensor detached = gradient.detach();
   return detached.layout() == at::kStrided ? detached : detached.to_dense();
+}
+
+// Of two of which one may be undefined. Rows stay rows: they may be of a table that nobody holds whole.
+Tensor added(const Tensor& sum, const Tensor& gradient) {
+  if (!gradient.defined()) return sum;
+  if (!sum.defined()) return gradient.detach();
+  if (sum.layout() != gradient.layout()) return dense(sum) + dense(gradient);
+  const Tensor total = sum + gradient.detach();
+  return total.is_sparse() ? total.coalesce() : total;
+}
+
+// The same where the sum has memory of its own.
+void add_to(Tensor& sum, const Tensor& gradient) {
+  if (!sum.defined()) {
+    sum = gradient.detach().clone();
+  } else if (sum.layout() == at::kStrided && gradient.layout() == at::kStrided) {
+    sum.add_(gradient.detach());
+  } else {
+    sum = added(sum, gradient);
+  }
 }
 
 }  // namespace
@@ -35,6 +57,9 @@ Variable GradientAccumulator::make_variable(const std::string& name, std::vector
 }
 
 void GradientAccumulator::make(const std::vector<UpdateTarget>& targets) {
+  if (targets.empty()) return;
+  is_in_memory_ = targets[0].variable.impl().core()->steps_run_elsewhere();
+  if (is_in_memory_) return;
   if (!calls_) {
     calls_ = make_variable("accumulated_calls", {}, float64);
     child_appeared("calls", calls_.impl());
@@ -47,14 +72,34 @@ void GradientAccumulator::make(const std::vector<UpdateTarget>& targets) {
   }
 }
 
-const Variable& GradientAccumulator::sum_of(const Variable& variable) const {
-  return sums_.at(&variable.impl());
+GradientAccumulator::Own& GradientAccumulator::own_of(const distribute::ReplicaContext& replica) {
+  const std::lock_guard lock(mutex_);
+  return owns_[{&Task::current(), replica.local_replica_id()}];
 }
 
-void GradientAccumulator::check_list(const distribute::ReplicaContext& replica, bool is_first,
-                                     const GradientsAndVariables& gradients) {
-  const std::lock_guard lock(mutex_);
-  std::vector<Variable>& list = lists_[{&Task::current(), replica.local_replica_id()}];
+int64_t GradientAccumulator::calls(const Own& own) const {
+  return is_in_memory_ ? own.calls : static_cast<int64_t>(calls_.value().item<double>());
+}
+
+void GradientAccumulator::add(Own& own, const Variable& variable, const Tensor& gradient) const {
+  if (!is_in_memory_) return sums_.at(&variable.impl()).assign_add(dense(gradient));
+  if (gradient.sizes() != variable.shape()) {
+    throw InvalidArgumentError(str("the gradient of variable '", variable.name(), "' is ",
+                                   describe(gradient), ", but the variable ",
+                                   shape_str(variable.shape())));
+  }
+  add_to(own.sums[&variable.impl()], gradient);
+}
+
+Tensor GradientAccumulator::sum_of(const Own& own, const Variable& variable) const {
+  if (!is_in_memory_) return sums_.at(&variable.impl()).value().detach();
+  const auto found = own.sums.find(&variable.impl());
+  return found == own.sums.end() ? Tensor() : found->second;
+}
+
+void GradientAccumulator::check_list(Own& own, bool is_first,
+                                     const GradientsAndVariables& gradients) const {
+  std::vector<Variable>& list = own.list;
   if (is_first || list.empty()) {  // after a restore, too
     list.clear();
     for (const auto& pair : gradients) list.push_back(pair.second);
@@ -85,33 +130,47 @@ bool GradientAccumulator::update_is_due(const distribute::ReplicaContext& replic
                                    gradients[0].second.name(),
                                    "'; does the loss depend on them, inside of the tape?"));
   }
-  const auto calls = static_cast<int64_t>(calls_.value().item<double>());
-  check_list(replica, calls == 0, gradients);
-  if (calls + 1 >= steps_) return true;
+  Own& own = own_of(replica);
+  const int64_t before = calls(own);
+  check_list(own, before == 0, gradients);
+  if (before + 1 >= steps_) return true;
   for (const auto& [gradient, variable] : gradients) {
-    if (gradient.defined()) sum_of(variable).assign_add(dense(gradient));
+    if (gradient.defined()) add(own, variable, gradient);
   }
-  calls_.assign_add(1.0);
+  if (is_in_memory_) {
+    ++own.calls;
+  } else {
+    calls_.assign_add(1.0);
+  }
   return false;
 }
 
-std::vector<Tensor> GradientAccumulator::means(const GradientsAndVariables& gradients) const {
+std::vector<Tensor> GradientAccumulator::means(const distribute::ReplicaContext& replica,
+                                               const GradientsAndVariables& gradients) {
+  const Own& own = own_of(replica);
   std::vector<Tensor> means;
   for (const auto& [gradient, variable] : gradients) {
-    const Tensor sum = sum_of(variable).value().detach();
-    if (gradient.defined() && gradient.sizes() != sum.sizes()) {
+    if (gradient.defined() && gradient.sizes() != variable.shape()) {
       means.push_back(gradient);  // the exchange says what is wrong with it
       continue;
     }
-    means.push_back((gradient.defined() ? sum + dense(gradient) : sum) /
-                    static_cast<double>(steps_));
+    Tensor total = added(sum_of(own, variable), gradient);
+    if (!total.defined()) total = at::zeros(variable.shape(), variable.dtype());
+    means.push_back(total / static_cast<double>(steps_));
   }
   return means;
 }
 
-void GradientAccumulator::clear(const GradientsAndVariables& gradients) {
+void GradientAccumulator::clear(const distribute::ReplicaContext& replica,
+                                const GradientsAndVariables& gradients) {
+  if (is_in_memory_) {
+    Own& own = own_of(replica);
+    own.sums.clear();
+    own.calls = 0;
+    return;
+  }
   for (const auto& [gradient, variable] : gradients) {
-    const Variable& sum = sum_of(variable);
+    const Variable& sum = sums_.at(&variable.impl());
     sum.assign(at::zeros(sum.shape(), sum.dtype()));
   }
   calls_.assign(at::zeros({}, float64));

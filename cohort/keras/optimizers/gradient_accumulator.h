@@ -18,8 +18,9 @@
 
 namespace cohort::internal {
 
-// Each replica adds up for itself, so that calls without an update exchange nothing. A checkpoint
-// holds the sums and the number of calls.
+// Each replica adds up for itself, so that calls without an update exchange nothing. The sums and the number of
+// calls are variables, and so in checkpoints; where workers run steps by themselves, each at its own pace,
+// they are in the worker's memory, and go with it.
 // Thread safety: make while no replica is in another call; the rest from all replicas at once.
 class GradientAccumulator final : public train::Trackable {
  public:
@@ -34,31 +35,45 @@ class GradientAccumulator final : public train::Trackable {
   // those of the replica's first call since the last update, whose sums would wait for a later one).
   bool update_is_due(const distribute::ReplicaContext& replica,
                      const keras::optimizers::GradientsAndVariables& gradients);
-  // Of the calls since the last update, this one included.
-  std::vector<Tensor> means(const keras::optimizers::GradientsAndVariables& gradients) const;
+  // Of the replica's calls since the last update, this one included.
+  std::vector<Tensor> means(const distribute::ReplicaContext& replica,
+                            const keras::optimizers::GradientsAndVariables& gradients);
   // Begins anew, after the update.
-  void clear(const keras::optimizers::GradientsAndVariables& gradients);
+  void clear(const distribute::ReplicaContext& replica,
+             const keras::optimizers::GradientsAndVariables& gradients);
 
   std::vector<train::TrackableChild> checkpoint_children() override;
-  bool awaits_children() const override { return true; }
+  bool awaits_children() const override { return !is_in_memory_; }
 
  private:
   // Of a replica, with its task.
   using Caller = std::pair<const Task*, int>;
 
-  void check_list(const distribute::ReplicaContext& replica, bool is_first,
-                  const keras::optimizers::GradientsAndVariables& gradients);
-  const Variable& sum_of(const Variable& variable) const;
+  // What a replica has of its calls since the last update.
+  struct Own {
+    std::vector<Variable> list;
+    // Where they are in memory.
+    int64_t calls = 0;
+    std::unordered_map<const VariableImpl*, Tensor> sums;
+  };
+
+  Own& own_of(const distribute::ReplicaContext& replica);
+  void check_list(Own& own, bool is_first,
+                  const keras::optimizers::GradientsAndVariables& gradients) const;
+  int64_t calls(const Own& own) const;
+  void add(Own& own, const Variable& variable, const Tensor& gradient) const;
+  // Undefined: of no gradient.
+  Tensor sum_of(const Own& own, const Variable& variable) const;
   Variable make_variable(const std::string& name, std::vector<int64_t> shape, DType dtype) const;
 
   const std::string optimizer_name_;
   const int64_t steps_;
+  bool is_in_memory_ = false;
   Variable calls_;  // since the last update
   std::unordered_map<const VariableImpl*, Variable> sums_;
   std::mutex mutex_;
-  // The variables of each replica's calls since the last update; guarded by mutex_.
-  std::map<Caller, std::vector<Variable>> lists_;
-  train::TrackableList list_;  // of the sums, in the order in which they were made
+  std::map<Caller, Own> owns_;  // guarded by mutex_; each is its replica's
+  train::TrackableList list_;   // of the sums, in the order in which they were made
 };
 
 }  // namespace cohort::internal

@@ -79,7 +79,7 @@ struct CommonOptions {
   int64_t ema_overwrite_frequency = 0;
   // Only every so many-th call updates, with the mean of the gradients of these calls; they are
   // exchanged between replicas then only. A missing gradient counts as zero. The calls of one update bring
-  // the same variables: others are an InvalidArgument.
+  // the same variables: others are an InvalidArgument. With parameter servers the calls are each worker's own.
   int64_t gradient_accumulation_steps = 1;
   // Other than ALLOW costs a pass over the gradients.
   NotFinite not_finite = NotFinite::ALLOW;

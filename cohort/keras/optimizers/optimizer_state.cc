@@ -130,6 +130,9 @@ const Variable& OptimizerState::iterations() {
                                           .aggregation = VariableAggregation::ONLY_FIRST_REPLICA});
       checkpoint_slots_.add_iterations(iterations_.impl());
     }
+    if (schedule_ == nullptr && iterations_.impl().core()->steps_run_elsewhere()) {
+      learning_rate_.share(name_ + "/learning_rate", iterations_);
+    }
     child_appeared("_iterations", iterations_.impl());
   });
   return iterations_;
@@ -164,14 +167,14 @@ void OptimizerState::apply(const GradientsAndVariables& gradients, const ApplyOp
   std::vector<Tensor> means;
   if (accumulator_ != nullptr) {
     if (!accumulator_->update_is_due(replica, gradients)) return;
-    means = accumulator_->means(gradients);
+    means = accumulator_->means(replica, gradients);
   }
   exchange->begin(replica, Arrival::kAtOnce);
   for (size_t i = 0; i < gradients.size(); ++i) {
     exchange->bring(replica, i, means.empty() ? gradients[i].first : means[i]);
   }
   update(replica, *exchange, !options.skip_gradients_aggregation);
-  if (accumulator_ != nullptr) accumulator_->clear(gradients);
+  if (accumulator_ != nullptr) accumulator_->clear(replica, gradients);
 }
 
 void OptimizerState::minimize(const Tensor& loss, const std::vector<Variable>& variables,

@@ -12,6 +12,7 @@
 #include "cohort/distribute/exchange_plans.h"
 #include "cohort/keras/optimizers/checkpoint_slots.h"
 #include "cohort/keras/optimizers/gradient_accumulator.h"
+#include "cohort/keras/optimizers/learning_rate_value.h"
 #include "cohort/keras/optimizers/optimizer.h"
 #include "cohort/train/trackable.h"
 

@@ -175,6 +175,15 @@ keras::History FitLoop::run() {
 }
 
 keras::History FitLoop::train() {
+  try {
+    return train_epochs();
+  } catch (...) {
+    callbacks_.on_train_error();
+    throw;
+  }
+}
+
+keras::History FitLoop::train_epochs() {
   const InterruptScope interrupts;
   keras::History history;
   FitProgress& progress = *state_.progress;

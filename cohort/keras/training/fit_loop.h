@@ -60,6 +60,7 @@ class FitLoop {
   int64_t passes() const;
   void make_input();
   keras::History train();
+  keras::History train_epochs();
   // See FitState.
   void settle();
   // Whether there is data for another epoch. Warns, or throws, if not.

@@ -277,7 +277,6 @@ void ClosureQueue::throw_pending(Lock& lock, Deadline deadline) {
   const Closures under_way = in_flight_closures();
   lock.unlock();
   cancel(under_way, why);
-  if (options_.on_cancel) options_.on_cancel();
   lock.lock();
   const bool landed = wait(lock, deadline, "the cancellation of closures",
                            [this] { return begun_ == 0 || stopped_ || broken_; });
@@ -387,7 +386,6 @@ void ClosureQueue::stop() {
   }
   cancel(dropped, kStopped);
   tell();
-  if (options_.on_cancel) options_.on_cancel();
 }
 
 }  // namespace cohort::internal

@@ -77,9 +77,6 @@ class ClosureQueue {
     std::chrono::nanoseconds report_after = std::chrono::seconds(30);
     // All without the lock. So many closures may have become available.
     std::function<void(size_t)> on_available = nullptr;
-    // To make workers give up the closures that are on them; each is then reported as failed or
-    // finished.
-    std::function<void()> on_cancel = nullptr;
     std::function<void(const std::string&)> on_report = nullptr;
   };
   explicit ClosureQueue(Options options);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -26,7 +27,8 @@ enum ResultField : uint32_t {
   kForm,
   kBulk,
   kGeneration,
-  kIsLast
+  kIsLast,
+  kIsLeftOut
 };
 
 constexpr size_t kMostBytes = size_t{64} << 20;
@@ -34,8 +36,13 @@ constexpr size_t kPartBytes = size_t{1} << 19;  // a value of Coordination has 1
 constexpr std::chrono::seconds kAsk{5};
 constexpr std::chrono::milliseconds kRetry{200};
 
+constexpr const char* kFirstKept = "cohort/calls kept from";
+
+// How many parts there are beside it, and the first bytes: most results have no others.
 std::string key_of(int64_t call) { return str("cohort/calls/", call); }
 std::string part_of(int64_t call, size_t part) { return str(key_of(call), "/", part); }
+size_t parts_beside(const std::string& head) { return std::stoul(head); }
+std::string_view bytes_in(std::string_view head) { return head.substr(head.find(' ') + 1); }
 
 std::string taken_key(const TaskId& task) { return str("cohort/calls taken/", task); }
 
@@ -49,11 +56,11 @@ bool is_interrupt(const std::exception_ptr& error) {
   }
 }
 
-std::string encode(const LoopResult& result, bool with_value) {
+std::string encode(const LoopResult& result) {
   WireWriter out;
   out.bytes(kName, result.name);
   out.varint(kGeneration, static_cast<uint64_t>(result.generation));
-  out.varint(kIsLast, result.is_last ? 1 : 0);
+  out.varint(kIsLast, result.is_last ? 1 : 0).varint(kIsLeftOut, result.is_left_out ? 1 : 0);
   if (result.error != nullptr) {
     const ErrorRecord error = record_error(result.error);
     out.varint(kCode, static_cast<uint64_t>(error.code))
@@ -62,7 +69,7 @@ std::string encode(const LoopResult& result, bool with_value) {
         .varint(kInterrupted, is_interrupt(result.error) ? 1 : 0);
     return out.str();
   }
-  const rpc::Message value = to_message(with_value ? result.value : Structure());
+  const rpc::Message value = to_message(result.value);
   out.bytes(kForm, value.control);
   for (const rpc::Bytes& bulk : value.bulk) out.bytes(kBulk, {bulk.data, bulk.size});
   return out.str();
@@ -95,6 +102,9 @@ LoopResult decode(const std::string& bytes) {
         break;
       case kIsLast:
         result.is_last = in.varint() != 0;
+        break;
+      case kIsLeftOut:
+        result.is_left_out = in.varint() != 0;
         break;
       case kCode:
         code = static_cast<Code>(in.varint());
@@ -135,29 +145,53 @@ void check_not_ended(const distribute::Server& server, int64_t call) {
                              " of fit, evaluate or predict has ended; its log says so"));
 }
 
+// Of a task that was started again and would pass by calls that have ended.
+void check_kept(distribute::Coordination& coordination, int64_t call) {
+  std::optional<std::string> first;
+  try {
+    first = coordination.find(kFirstKept);
+  } catch (const Error&) {  // of the coordinator, which is asked again
+  }
+  if (!first || call >= std::stoll(*first)) return;
+  throw UnavailableError(str("this task has come to call ", call,
+                             " of fit, evaluate or predict, but of what these have returned the "
+                             "coordinator keeps call ",
+                             *first,
+                             " and later ones: a task that is started again can take no part any "
+                             "more, and other workers take its steps"));
+}
+
 }  // namespace
 
-void publish(distribute::Coordination& coordination, int64_t call, const LoopResult& result) {
-  std::string bytes = encode(result, true);
+size_t publish(distribute::Coordination& coordination, int64_t call, const LoopResult& result) {
+  std::string bytes = encode(result);
   if (bytes.size() > kMostBytes) {
     log_warning("what ", quoted(result.name), " returned, ", bytes.size(),
                 " bytes, is too large to be sent to the other tasks: there it returns nothing");
-    bytes = encode(result, false);
+    LoopResult shorter = result;
+    shorter.value = {};
+    shorter.is_left_out = true;
+    bytes = encode(shorter);
   }
-  const size_t parts = (bytes.size() + kPartBytes - 1) / kPartBytes;
-  for (size_t part = 0; part < parts; ++part) {
+  const size_t beside = (bytes.size() - 1) / kPartBytes;
+  for (size_t part = 1; part <= beside; ++part) {
     coordination.set(part_of(call, part), bytes.substr(part * kPartBytes, kPartBytes));
   }
-  coordination.set(key_of(call), std::to_string(parts));
+  coordination.set(key_of(call), str(beside, ' ', bytes.substr(0, kPartBytes)));
+  return bytes.size();
 }
 
 void forget(distribute::Coordination& coordination, int64_t call) {
-  const std::optional<std::string> parts = coordination.find(key_of(call));
-  if (!parts) return;
+  const std::optional<std::string> head = coordination.find(key_of(call));
+  if (!head) return;
   coordination.remove(key_of(call));
-  for (size_t part = 0; part < std::stoul(*parts); ++part) {
+  for (size_t part = 1; part <= parts_beside(*head); ++part) {
     coordination.remove(part_of(call, part));
   }
+}
+
+void set_first_kept(distribute::Coordination& coordination, int64_t call) {
+  coordination.set(kFirstKept, std::to_string(call));
 }
 
 void acknowledge(distribute::Coordination& coordination, const TaskId& self, int64_t call) {
@@ -178,6 +212,7 @@ LoopResult wait_for_result(distribute::Server& server, int64_t call, FunctionRef
   distribute::Coordination& coordination = server.coordination();
   while (true) {
     check();
+    check_kept(coordination, call);
     const auto left = deadline - std::chrono::steady_clock::now();
     if (left <= left.zero()) {
       throw DeadlineExceededError(
@@ -185,10 +220,11 @@ LoopResult wait_for_result(distribute::Server& server, int64_t call, FunctionRef
     }
     std::string bytes;
     try {
-      const std::string parts = coordination.get(
+      const std::string head = coordination.get(
           key_of(call), std::chrono::ceil<std::chrono::milliseconds>(
                             std::min<std::chrono::steady_clock::duration>(left, kAsk)));
-      for (size_t part = 0; part < std::stoul(parts); ++part) {
+      bytes = bytes_in(head);
+      for (size_t part = 1; part <= parts_beside(head); ++part) {
         bytes += coordination.get(part_of(call, part), kAsk);
       }
     } catch (const DeadlineExceededError&) {  // it goes on

@@ -19,15 +19,17 @@ struct LoopResult {
   Structure value = {};                // what it returned
   std::exception_ptr error = nullptr;  // null: none
   bool is_last = false;                // the coordinator ends with it, and says no goodbye
+  bool is_left_out = false;            // the value, which was too large: this one is empty
 };
 
 // Keeps the result of the call of this number where all tasks find it, as long as the coordinator lives.
-// A value of more than 64 MiB is left out: other tasks get an empty one.
-// Errors: those of Coordination::set.
-void publish(distribute::Coordination& coordination, int64_t call, const LoopResult& result);
+// A value of more than 64 MiB is left out. Returns its size in bytes. Errors: those of Coordination::set.
+size_t publish(distribute::Coordination& coordination, int64_t call, const LoopResult& result);
 
 // Removes it. Errors: those of Coordination::remove.
 void forget(distribute::Coordination& coordination, int64_t call);
+// Says that results of calls below this one are kept no more. Errors: those of Coordination::set.
+void set_first_kept(distribute::Coordination& coordination, int64_t call);
 
 // Says that this task has the result of this call, and of all before. Where nobody can be told, nothing
 // happens.
@@ -37,7 +39,7 @@ int64_t last_taken(distribute::Coordination& coordination, const TaskId& task);
 
 // Waits until it is there, also for a coordinator that was lost and may come back. Errors: those of
 // `check`, which is called every few seconds; what ends this task's membership; Unavailable (this task
-// was told to end before it had the result); DeadlineExceeded.
+// was told to end before it had the result, or the result is kept no more); DeadlineExceeded.
 LoopResult wait_for_result(
     distribute::Server& server, int64_t call, FunctionRef<void()> check,
     std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max());

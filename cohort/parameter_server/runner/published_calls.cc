@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <limits>
 #include <thread>
+#include <utility>
 
 #include "cohort/cluster/known_jobs.h"
 
 namespace cohort::internal {
 namespace {
 
+constexpr size_t kMostBytesKept = size_t{1} << 17;
 constexpr std::chrono::milliseconds kLookAgain{2};
 // Of a task that has not come in the whole training.
 constexpr std::chrono::seconds kMostToRegister{5};
@@ -24,12 +26,14 @@ bool is_any_awaited(distribute::Coordination& coordination) {
   return false;
 }
 
-// The last call whose result all of these have: workers and ps tasks that are alive, or all there are.
+// The last call whose result all workers and ps tasks have, but for those that are gone: who comes back begins
+// with the first call.
 int64_t taken_by_all(distribute::Coordination& coordination, bool only_alive) {
   int64_t least = std::numeric_limits<int64_t>::max();
   for (const distribute::ClusterTask& one : coordination.view().tasks) {
+    const bool is_awaited = one.status == distribute::TaskStatus::kAwaited && !only_alive;
     if (!takes_results(one)) continue;
-    if (only_alive && one.status != distribute::TaskStatus::kAlive) continue;
+    if (one.status != distribute::TaskStatus::kAlive && !is_awaited) continue;
     least = std::min(least, last_taken(coordination, one.task));
   }
   return least;
@@ -39,12 +43,36 @@ int64_t taken_by_all(distribute::Coordination& coordination, bool only_alive) {
 
 void PublishedCalls::add(distribute::Coordination& coordination, int64_t call,
                          const LoopResult& result) {
-  publish(coordination, call, result);
+  const size_t size = publish(coordination, call, result);
   const std::lock_guard lock(mutex_);
   last_ = call;
-  // One that is away may come back.
-  const int64_t taken = std::min(taken_by_all(coordination, /*only_alive=*/false), last_ - 1);
-  for (; first_kept_ <= taken; ++first_kept_) forget(coordination, first_kept_);
+  leave_out_values(coordination);
+  if (size > kMostBytesKept) {
+    large_.push_back({call,
+                      {.name = result.name,
+                       .generation = result.generation,
+                       .is_last = result.is_last,
+                       .is_left_out = true}});
+  }
+  forget_oldest(coordination);
+}
+
+void PublishedCalls::leave_out_values(distribute::Coordination& coordination) {
+  if (large_.empty()) return;
+  const int64_t taken = taken_by_all(coordination, /*only_alive=*/false);
+  std::erase_if(large_, [&](const Large& one) {
+    if (one.call > taken) return false;
+    forget(coordination, one.call);
+    publish(coordination, one.call, one.without_value);
+    return true;
+  });
+}
+
+void PublishedCalls::forget_oldest(distribute::Coordination& coordination) {
+  if (last_ - first_kept_ < most_kept_) return;
+  const int64_t first_before = std::exchange(first_kept_, last_ - most_kept_ + 1);
+  set_first_kept(coordination, first_kept_);
+  for (int64_t call = first_before; call < first_kept_; ++call) forget(coordination, call);
 }
 
 void PublishedCalls::wait_until_taken(distribute::Coordination& coordination, Deadline deadline) {

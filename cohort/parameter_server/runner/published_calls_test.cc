@@ -1,5 +1,7 @@
 #include "cohort/parameter_server/runner/published_calls.h"
 
+#include <ATen/ops/zeros.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -8,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "cohort/core/error.h"
+#include "cohort/core/text.h"
 #include "cohort/distribute/testing_servers.h"
 
 namespace cohort::internal {
@@ -16,37 +20,72 @@ namespace {
 using std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
-TEST(PublishedCalls, GoWhenAllTasksHaveThemAndTheLastOneIsWaitedFor) {
+void take(distribute::WorkerServers& servers, int task, int64_t call) {
+  acknowledge(servers.coordination(task), servers.tasks()[static_cast<size_t>(task)], call);
+}
+
+TEST(PublishedCalls, TheLastOneIsWaitedForAndAllStay) {
   distribute::WorkerServers servers(2);
   distribute::Coordination& own = servers.coordination(0);
-  const auto has = [&](const char* key) { return own.find(key).has_value(); };
   PublishedCalls calls;
   calls.wait_until_taken(own, steady_clock::now() + 20s);  // there is nothing to wait for
-  for (int64_t call = 1; call <= 3; ++call) calls.add(own, call, {.name = "fit"});
-  EXPECT_TRUE(has("cohort/calls/1"));
-  const auto deadline = steady_clock::now() + 30ms;
-  calls.wait_until_taken(own, deadline);
-  EXPECT_GE(steady_clock::now(), deadline);
-
-  const auto take = [&](int task, int64_t call) {
-    acknowledge(servers.coordination(task), servers.tasks()[static_cast<size_t>(task)], call);
-  };
-  take(0, 3);
-  take(1, 2);
-  calls.add(own, 4, {.name = "fit"});
-  for (const char* key : {"cohort/calls/1", "cohort/calls/2", "cohort/calls/2/0"}) {
-    EXPECT_FALSE(has(key)) << key;
+  for (int64_t call = 1; call <= 4; ++call) {
+    calls.add(own, call, {.name = str("fit ", call)});
+    const auto deadline = steady_clock::now() + 10ms;
+    calls.wait_until_taken(own, deadline);
+    EXPECT_GE(steady_clock::now(), deadline);
+    take(servers, 0, call);
+    if (call < 4) take(servers, 1, call);
   }
-  EXPECT_TRUE(has("cohort/calls/3"));
-  EXPECT_TRUE(has("cohort/calls/4"));
-
-  take(0, 4);
   auto last_of_other = std::async(std::launch::async, [&] {
     calls.wait_until_taken(own, steady_clock::now() + 20s);
     return last_taken(own, servers.tasks()[1]);
   });
-  take(1, 4);
+  take(servers, 1, 4);
   EXPECT_EQ(last_of_other.get(), 4);
+  // One that is started again wants all of them.
+  for (int64_t call = 1; call <= 4; ++call) {
+    EXPECT_EQ(wait_for_result(servers.server(1), call, [] {}).name, str("fit ", call));
+  }
+}
+
+TEST(PublishedCalls, LargeValuesGoWhenAllTasksHaveThem) {
+  distribute::WorkerServers servers(2);
+  distribute::Coordination& own = servers.coordination(0);
+  const auto bytes = [&](int64_t call) {
+    const LoopResult result = wait_for_result(servers.server(1), call, [] {});
+    EXPECT_EQ(result.name, "predict");
+    EXPECT_EQ(result.is_left_out, result.value.num_leaves() == 0);
+    return result.is_left_out ? 0 : result.value.tensor().numel();
+  };
+  PublishedCalls calls;
+  const auto add = [&](int64_t call, int64_t size) {
+    calls.add(own, call, {.name = "predict", .value = Structure(at::zeros({size}, at::kByte))});
+  };
+  constexpr int64_t kLarge = 600'000;  // has several parts
+  add(1, kLarge);
+  add(2, 1000);
+  take(servers, 0, 2);
+  add(3, kLarge);
+  EXPECT_EQ(bytes(1), kLarge);
+  take(servers, 1, 1);
+  add(4, 1);
+  EXPECT_EQ(bytes(1), 0);
+  EXPECT_EQ(own.list("cohort/calls/1"), std::vector<std::string>{"cohort/calls/1"});
+  EXPECT_EQ(bytes(2), 1000);
+  EXPECT_EQ(bytes(3), kLarge);
+}
+
+TEST(PublishedCalls, OfVeryManyTheOldestGoAndWhoComesToThemIsTold) {
+  distribute::WorkerServers servers(2);
+  PublishedCalls calls(/*most_kept=*/2);
+  for (int64_t call = 1; call <= 4; ++call)
+    calls.add(servers.coordination(0), call, {.name = "fit"});
+  EXPECT_THAT(
+      [&] { wait_for_result(servers.server(1), 2, [] {}); },
+      ::testing::ThrowsMessage<UnavailableError>(::testing::AllOf(
+          ::testing::HasSubstr("has come to call 2"), ::testing::HasSubstr("keeps call 3"))));
+  EXPECT_EQ(wait_for_result(servers.server(1), 3, [] {}).name, "fit");
 }
 
 // Steps reach a task before it has registered, and may be over then.

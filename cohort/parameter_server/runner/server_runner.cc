@@ -168,6 +168,10 @@ Structure ServerRunner::follow() {
   }
   if (result.error != nullptr) std::rethrow_exception(result.error);
   core_->set_failure_known(false);
+  if (result.is_left_out) {
+    log_warning("what ", quoted(call_->name), " returned is too large to be kept for other tasks: ",
+                "in this one it returns nothing");
+  }
   return result.value;
 }
 
