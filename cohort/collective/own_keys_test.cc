@@ -30,7 +30,8 @@ TEST(OwnKeys, AreGoneOnceTheGroupStands) {
     const auto keys = std::make_shared<OwnKeys>(watched);
     member.store = keys;
     auto communicator = form_group_at("host " + std::to_string(member.rank), member,
-                                      servers.core(member.rank), {.trusted_network = true});
+                                      servers.core(member.rank), {.trusted_network = true})
+                            .communicator;
     communicator->barrier({.name = "the group stands"});
     keys->remove_all();
     return communicator;

@@ -165,7 +165,8 @@ class FormGroupBreaks : public ::testing::TestWithParam<Break> {
       }
       tasks_.push_back(std::async(std::launch::async, [this, member, &where] {
         return form_group_at(where.hosts[static_cast<size_t>(member.rank)], member,
-                             servers_.core(member.rank), {});
+                             servers_.core(member.rank), {})
+            .communicator;
       }));
     }
   }
