@@ -145,7 +145,7 @@ class StrategyCore : public std::enable_shared_from_this<StrategyCore> {
   // them when it is made itself, so that every task has them in one order.
   virtual bool steps_run_elsewhere() const { return false; }
   // Whether the calling code can read variables: not in a task that is to take others' steps, before it
-  // serves.
+  // serves, nor in one that only keeps them.
   virtual bool can_read_variables() const { return true; }
 
   // The functions of the strategy that other tasks may call.

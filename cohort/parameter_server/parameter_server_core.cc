@@ -244,9 +244,10 @@ bool ParameterServerCore::writes_outside_steps() const {
   return !follows || Task::is_scoped();  // a closure's thread acts for its server
 }
 
-// As channel().
+// ps tasks answer coordinators and workers, which reach them by their servers.
 bool ParameterServerCore::can_read_variables() const {
-  return setup_.role == ClusterRole::kCoordinator || Task::is_scoped() || has_own_server_;
+  if (setup_.role == ClusterRole::kCoordinator) return true;
+  return setup_.role == ClusterRole::kWorker && (Task::is_scoped() || has_own_server_);
 }
 
 std::vector<std::string> ParameterServerCore::parameter_devices() const {

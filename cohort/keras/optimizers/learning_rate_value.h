@@ -23,7 +23,7 @@ class LearningRateValue final : public train::Trackable {
   // Not from several threads.
   void share(const std::string& name, const Variable& neighbour);
 
-  // A task that has not reached the variable yet has the number of its own program.
+  // In a task that cannot read the variable: what its own program has set.
   // Errors: where it is shared, those of Variable's.
   double get() const;
   void set(double value);  // Errors: also as the constructor
