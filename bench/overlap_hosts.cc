@@ -51,7 +51,7 @@ std::string overlap_on_a_host(const std::vector<std::string>& arguments) {
       cohort::internal::LocalStrategy::Config{.name = "bench",
                                               .devices = {cohort::canonicalize("CPU:0")},
                                               .communicator = communicator,
-                                              .tasks_on_host = kOverlapTasks}));
+                                              .cores = 1}));
   OverlapTask task(strategy, [&] {
     communicator->barrier({.name = "begin", .timeout = std::chrono::minutes(1)});
   });

@@ -141,7 +141,7 @@ std::string take_part(const Arguments& arguments) {
           .devices = {cohort::canonicalize("CPU:0")},
           .communicator = std::move(communicator),
           // One thread computes: those that wait for each other by spinning would count.
-          .tasks_on_host = 1000}));
+          .cores = 1}));
   Task task(strategy, std::stoi(arguments.at(1)), std::stoll(arguments.at(2)));
   std::ostringstream cost;
   cost << measure(task, sent, std::stoi(arguments.at(3)));
