@@ -185,7 +185,7 @@ TEST(StopAgreement, WhereATaskHasEndedTheOthersGoOnToTheirEnd) {
 TEST(StopAgreement, ATaskThatEndsAfterItWasAskedIsNotWaitedFor) {
   Tasks tasks(2);
   auto asked = std::async(std::launch::async, [&] { return tasks.agreements[0]->ask(""); });
-  tasks.servers.coordination(1).get("test/0/asked", 20s);
+  tasks.servers.coordination(1).get("test/0/0/asked", 20s);
   tasks.agreements[1]->end();
   EXPECT_FALSE(asked.get());
 }

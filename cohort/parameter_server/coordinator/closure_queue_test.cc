@@ -238,7 +238,7 @@ TEST(ClosureQueue, ABrokenOneThrowsItsErrorEachTimeAndAllEndWithIt) {
 
 TEST(ClosureQueue, AWaitSaysWhatHangsAndGivesUpWhenNothingMoves) {
   std::vector<std::string> reports;
-  ClosureQueue queue({.patience = milliseconds(100),
+  ClosureQueue queue({.patience = milliseconds(500),
                       .report_after = milliseconds(20),
                       .on_report = [&](const std::string& text) { reports.push_back(text); }});
   const ClosurePtr hanging = closure("hanging"), queued = closure("queued");
