@@ -6,9 +6,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <filesystem>
+#include <string>
 
 #include "cohort/cluster/testing_detection.h"
+#include "cohort/core/testing_folder.h"
 
 namespace cohort {
 namespace {
@@ -81,23 +82,17 @@ std::string fail_and_go_on(const std::vector<std::string>& arguments) {
 
 class ParameterServerFit : public ::testing::Test {
  protected:
-  ParameterServerFit() {
-    std::string pattern = ::testing::TempDir() + "parameter_server_fit.XXXXXX";
-    directory_ = ::mkdtemp(pattern.data());
-  }
-  ~ParameterServerFit() override { std::filesystem::remove_all(directory_); }
-
   void expect_of_all(const std::string& function, const std::string& expected) const {
     MultiProcessRunner runner({.jobs = {{"chief", 1}, {"worker", 2}, {"ps", 1}},
                                .function = function,
-                               .arguments = {directory_},
+                               .arguments = {folder_.path().string()},
                                .deadline = 120s});
     runner.start();
     for (const auto& [task, found] : runner.join()) EXPECT_EQ(found, expected) << task;
   }
 
  private:
-  std::string directory_;
+  internal::TemporaryFolder folder_;
 };
 
 // Callbacks are the coordinator's, the steps the workers'.
