@@ -376,7 +376,7 @@ TEST(Server, RefusesWhatCannotRun) {
   expect_error<InvalidArgumentError>([&] { Server(spec, {.job_name = "ps"}); }, "ps");
   const train::ClusterSpec open({{"worker", {"0.0.0.0:0"}}});
   expect_error<InvalidArgumentError>([&] { Server(open, {.job_name = "worker"}); }, "worker");
-  const auto negative = milliseconds(-5);
+  const std::chrono::milliseconds negative(-5);
   expect_error<InvalidArgumentError>(
       [&] { Server(spec, {.job_name = "worker", .start_timeout = negative}); },
       "ServerOptions: start_timeout is -5 ms");
