@@ -3,11 +3,12 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <cstdlib>
+#include <cmath>
 #include <functional>
 #include <iostream>
 
 #include "cohort/core/error.h"
+#include "cohort/core/text.h"
 #include "cohort/version.h"
 #include "tools/checkpoint_commands.h"
 #include "tools/cluster_commands.h"
@@ -20,12 +21,15 @@ namespace {
 
 using Command = std::function<int(internal::FileSystem& files, std::ostream& out)>;
 
-// A validator: what is wrong with it, or nothing. (NaN passes CLI11's own.)
+// Validators: what is wrong with a number, or nothing.
 std::string at_least_zero(const std::string& text) {
-  char* end = nullptr;
-  const double number = std::strtod(text.c_str(), &end);
-  return end != text.c_str() && *end == '\0' && number >= 0 ? ""
-                                                            : "'" + text + "' is not at least 0";
+  const auto number = internal::parse_number<double>(text);
+  return number && *number >= 0 ? "" : internal::quoted(text) + " is not at least 0";
+}
+// NaN passes CLI::Range.
+std::string not_nan(const std::string& text) {
+  const auto number = internal::parse_number<double>(text);
+  return number && std::isnan(*number) ? internal::quoted(text) + " is not a number" : "";
 }
 
 int fail(std::string_view problem, int exit_code) {
@@ -167,6 +171,7 @@ class CommandLine {
     app.add_option("--grace", launch_.grace_seconds,
                    "Seconds that tasks have to end before SIGTERM, and then before SIGKILL")
         ->check(CLI::Range(0.0, 1e6))
+        ->check(not_nan)
         ->capture_default_str();
     CLI::Option* certificates =
         app.add_option("--certificates", launch_.certificates,
@@ -217,6 +222,7 @@ class CommandLine {
                    "credentials of the environment");
     app.add_option("--timeout", status_.timeout_seconds, "Seconds to wait for an answer")
         ->check(CLI::Range(0.01, 3600.0))
+        ->check(not_nan)
         ->capture_default_str();
     CLI::Option* watch =
         app.add_flag("--watch", status_.watch, "Shows it again each second, until Ctrl-C");

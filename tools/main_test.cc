@@ -150,6 +150,11 @@ TEST_F(Command, WrongCalls) {
   expect_refused({"checkpoint", "diff", "ckpt-1", "ckpt-1", "--tolerance", "x"}, kExitUsage,
                  "--tolerance");
   expect_refused({"checkpoint", "export", "ckpt-1"}, kExitUsage, "--output");
+  for (const char* seconds : {"nan", "-nan", "inf", "-1", "soon"}) {
+    expect_refused({"launch", "--grace", seconds, "--", "true"}, kExitUsage, "--grace");
+    expect_refused({"cluster", "status", "127.0.0.1:1", "--timeout", seconds}, kExitUsage,
+                   "--timeout");
+  }
 }
 
 TEST_F(Command, WrongClustersAreWrongCalls) {

@@ -16,6 +16,7 @@
 #include "cohort/cluster/rpc/listening_socket.h"
 #include "cohort/cluster/server_registry.h"
 #include "cohort/cluster/server_services.h"
+#include "cohort/core/durations.h"
 #include "cohort/core/error.h"
 #include "cohort/core/host/event_fd.h"
 #include "cohort/core/logging.h"
@@ -41,6 +42,16 @@ uint64_t new_incarnation() {
 distribute::Credentials credentials_of(const ServerOptions& options) {
   return options.credentials.empty() ? distribute::Credentials::from_environment()
                                      : options.credentials;
+}
+
+void check_durations(const ServerOptions& options) {
+  check_not_negative("ServerOptions: keepalive_time", options.keepalive_time);
+  check_not_negative("ServerOptions: keepalive_timeout", options.keepalive_timeout);
+  check_not_negative("ServerOptions: start_timeout", options.start_timeout);
+  check_not_negative("ServerOptions: heartbeat_interval", options.heartbeat_interval);
+  check_not_negative("ServerOptions: heartbeat_timeout", options.heartbeat_timeout);
+  check_not_negative("ServerOptions: reconnect_grace", options.reconnect_grace);
+  check_not_negative("ServerOptions: ps_lease", options.ps_lease);
 }
 
 rpc::TransportSettings settings_of(const ServerOptions& options) {
@@ -140,6 +151,7 @@ ServerCore::ServerCore(ServerPlace place, const ServerOptions& options)
       dispatcher_({.self = place.task,
                    .role_of = [this](const TaskId& task) { return role_of(task); },
                    .max_calls = kMostCalls}) {
+  check_durations(options);
   // A peer that closes its connection must not end the process.
   std::signal(SIGPIPE, SIG_IGN);
   if (spec_.empty() && rendezvous_) spec_ = spec_of_rendezvous(*rendezvous_);

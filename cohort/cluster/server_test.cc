@@ -376,6 +376,13 @@ TEST(Server, RefusesWhatCannotRun) {
   expect_error<InvalidArgumentError>([&] { Server(spec, {.job_name = "ps"}); }, "ps");
   const train::ClusterSpec open({{"worker", {"0.0.0.0:0"}}});
   expect_error<InvalidArgumentError>([&] { Server(open, {.job_name = "worker"}); }, "worker");
+  const std::chrono::milliseconds negative(-5);
+  expect_error<InvalidArgumentError>(
+      [&] { Server(spec, {.job_name = "worker", .start_timeout = negative}); },
+      "ServerOptions: start_timeout is -5 ms");
+  expect_error<InvalidArgumentError>(
+      [&] { Server(spec, {.job_name = "worker", .ps_lease = negative}); },
+      "ServerOptions: ps_lease is -5 ms");
 }
 
 // Nobody else gets the port; whoever reuses addresses, as servers do, may listen at it.

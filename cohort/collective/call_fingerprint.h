@@ -53,12 +53,22 @@ struct CallIdentity {
   }
 };
 
-// That of a call, or of a plan, at its place in a group's sequence.
-inline uint64_t placed_fingerprint(uint64_t call, int64_t generation, uint64_t sequence) {
+// When a task makes a call.
+struct CallPlace {
+  int64_t generation = 0;  // of the group
+  uint64_t sequence = 0;   // how many calls the group has made before
+  int64_t phase = 0;       // how far the task is in its steps: 2n - 1 in step n, 2n after it
+
+  bool operator==(const CallPlace&) const = default;
+};
+
+// That of a call, or of a plan, at its place.
+inline uint64_t placed_fingerprint(uint64_t call, const CallPlace& place) {
   CallFingerprint all;
   all.add(call);
-  all.add(generation);
-  all.add(sequence);
+  all.add(place.generation);
+  all.add(place.sequence);
+  all.add(place.phase);
   return all.value();
 }
 

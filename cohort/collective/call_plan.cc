@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "cohort/collective/call_fingerprint.h"
-
 namespace cohort::collective {
 
 uint64_t CallPlan::fingerprint() const {
@@ -12,12 +10,12 @@ uint64_t CallPlan::fingerprint() const {
   return all.value();
 }
 
-void CallPlan::learn(uint64_t fingerprint, std::string text, uint64_t sequence) {
+void CallPlan::learn(uint64_t fingerprint, std::string text, const CallPlace& place) {
   if (next_ == 0) {
-    first_sequence_ = sequence;
+    first_ = place;
     in_a_row_ = true;
   }
-  if (sequence != first_sequence_ + next_) in_a_row_ = false;
+  if (place.sequence != first_.sequence + next_ || place.phase != first_.phase) in_a_row_ = false;
   fingerprints_[next_] = fingerprint;
   texts_[next_] = std::move(text);
   advance();

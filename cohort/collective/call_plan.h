@@ -6,9 +6,9 @@
 //     all_reduce(communicator, second, {.name = "second", .plan = plan.get()});
 //   }
 //
-// The tasks agree on each call at the first time. If no other call came between them, the first
-// call of each later time stands for all: it promises that this task makes the others next, and
-// none but them. A task that breaks the promise refuses its own call and ends the group's work.
+// The tasks agree on each call at the first time. If they belonged to one step and no other call came
+// between them, the first call of each later time stands for all: it promises that this task makes
+// the others next, in the same step, and none but them. A task that breaks the promise refuses its own call and ends the group's work.
 #pragma once
 
 #include <cstddef>
@@ -16,6 +16,8 @@
 #include <memory>
 #include <string>
 #include <vector>
+
+#include "cohort/collective/call_fingerprint.h"
 
 namespace cohort::collective {
 
@@ -38,9 +40,8 @@ class CallPlan : public std::enable_shared_from_this<CallPlan> {
   // What the call is, for messages.
   const std::string& text(size_t call) const { return texts_[call]; }
 
-  // Notes that the next call was made as the communicator's call number `sequence`, where it was
-  // agreed on.
-  void learn(uint64_t fingerprint, std::string text, uint64_t sequence);
+  // Notes that the next call was made at this place, where it was agreed on.
+  void learn(uint64_t fingerprint, std::string text, const CallPlace& place);
   // Notes that the next call was made as planned.
   void advance() { next_ = (next_ + 1) % size(); }
   // Forgets everything: the tasks did not agree.
@@ -50,8 +51,8 @@ class CallPlan : public std::enable_shared_from_this<CallPlan> {
   std::vector<uint64_t> fingerprints_;
   std::vector<std::string> texts_;
   size_t next_ = 0;
-  uint64_t first_sequence_ = 0;
-  bool in_a_row_ = true;  // whether no other call came between those of this time
+  CallPlace first_;       // of this time
+  bool in_a_row_ = true;  // whether no other call came between those of this time, nor another step
   bool agreed_ = false;
 };
 

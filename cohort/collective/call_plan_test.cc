@@ -38,7 +38,8 @@ class CallPlans : public ::testing::Test {
     }
   }
   // What each task threw.
-  std::vector<std::exception_ptr> run(const std::function<void(Communicator&, CallPlan&)>& fn) {
+  std::vector<std::exception_ptr> run(
+      const std::function<void(CheckedCommunicator&, CallPlan&)>& fn) {
     std::vector<std::exception_ptr> errors(2);
     std::vector<std::thread> threads;
     for (size_t rank = 0; rank < 2; ++rank) {
@@ -63,14 +64,14 @@ class CallPlans : public ::testing::Test {
     for (const char* name : {"a", "b", "c"}) add_up(member, &plan, name);
   }
   // Calls of a task between two points.
-  int calls_of(const std::function<void(Communicator&, CallPlan&)>& fn) {
+  int calls_of(const std::function<void(CheckedCommunicator&, CallPlan&)>& fn) {
     const int before = counted[0]->calls;
     for (const auto& error : run(fn)) EXPECT_EQ(message_of<Error>(error), "no error");
     return counted[0]->calls - before;
   }
 
   std::vector<std::shared_ptr<Counted>> counted;
-  std::vector<std::shared_ptr<Communicator>> members;
+  std::vector<std::shared_ptr<CheckedCommunicator>> members;
   std::vector<std::shared_ptr<CallPlan>> plans;
 };
 
@@ -116,6 +117,38 @@ TEST_F(CallPlans, ACallOfNoPlanBreaksThePromiseToo) {
   for (const auto& error : errors) {
     EXPECT_THAT(message_of<FailedPreconditionError>(error), HasSubstr("task 0 call 4"));
   }
+}
+
+TEST_F(CallPlans, AStepThatEndsBeforeItsPlanBreaksThePromiseToo) {
+  calls_of(all_three);
+  const auto errors = run([&](CheckedCommunicator& member, CallPlan& plan) {
+    member.begin_step();
+    add_up(member, &plan, "a");
+    if (member.rank() == 1) {
+      member.end_step();
+      member.begin_step();
+    }
+    add_up(member, &plan, "b");
+  });
+  for (const auto& error : errors) {
+    EXPECT_THAT(message_of<FailedPreconditionError>(error),
+                AllOf(HasSubstr("task 1 call 4, all_reduce 'b' of 2 float32, in step 2;"),
+                      HasSubstr("all_reduce 'b' of 2 float32, in step 1;")));
+  }
+}
+
+TEST_F(CallPlans, ThatGoOnInTheNextStepAreAgreedOnEachTime) {
+  const auto two_steps = [](CheckedCommunicator& member, CallPlan& plan) {
+    member.begin_step();
+    add_up(member, &plan, "a");
+    add_up(member, &plan, "b");
+    member.end_step();
+    member.begin_step();
+    add_up(member, &plan, "c");
+    member.end_step();
+  };
+  EXPECT_EQ(calls_of(two_steps), 2 * 3);
+  EXPECT_EQ(calls_of(two_steps), 2 * 3);
 }
 
 TEST_F(CallPlans, AnotherFirstCallIsRefusedOnBothAndTheGroupGoesOn) {

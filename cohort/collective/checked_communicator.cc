@@ -17,6 +17,10 @@ namespace {
 
 using internal::str;
 
+constexpr const char* kOneOrder = "every task must make the same calls in one order";
+constexpr const char* kSameSteps =
+    "every task must run as many steps, and make the same calls in each, whatever its data are";
+
 // What gather_bytes brings first, and with it its fingerprint.
 constexpr int64_t kNumberOfBytes = sizeof(int64_t);
 
@@ -66,14 +70,19 @@ struct CheckedCall {
 
 // What a task says of its call where the calls differ.
 struct Announcement {
-  int64_t generation = 0;
-  uint64_t sequence = 0;
+  CallPlace place;
   char text[240] = {};  // cut where it is longer
 };
 
-class CheckedCommunicator final : public Communicator {
+// "in step 7", "after step 7"
+std::string during(int64_t phase) {
+  if (phase == 0) return "before step 1";
+  return str(phase % 2 == 1 ? "in step " : "after step ", (phase + 1) / 2);
+}
+
+class Checked final : public CheckedCommunicator {
  public:
-  explicit CheckedCommunicator(std::shared_ptr<Communicator> backend)
+  explicit Checked(std::shared_ptr<Communicator> backend)
       : backend_(std::move(backend)),
         compares_all_(backend_->compares_fingerprints(std::numeric_limits<int64_t>::max())),
         fingerprints_(static_cast<size_t>(backend_->size())),
@@ -138,6 +147,9 @@ class CheckedCommunicator final : public Communicator {
     backend_->abort(reason);
   }
 
+  void begin_step() override { phase_ = (phase_ + 1) | 1; }
+  void end_step() override { phase_ = (phase_ + 1) & ~int64_t{1}; }
+
  private:
   using Make = FunctionRef<std::unique_ptr<Work>(const CallOptions&)>;
 
@@ -154,13 +166,13 @@ class CheckedCommunicator final : public Communicator {
     CallOptions options = call.options;
     options.plan = nullptr;
     if (size() == 1) return make_call(options);
-    const uint64_t sequence = sequence_++;
-    if (!compares(call)) return agree_and_make(call, sequence, make_call, options);
-    options.fingerprint = placed(call.fingerprint(), sequence);
+    const CallPlace place{generation(), sequence_++, phase_};
+    if (!compares(call)) return agree_and_make(call, place, make_call, options);
+    options.fingerprint = placed_fingerprint(call.fingerprint(), place);
     try {
       return make_call(options);
     } catch (const DifferentCallsError&) {
-      refuse(call.text(), sequence);
+      refuse(call.text(), place);
     }
   }
 
@@ -171,15 +183,10 @@ class CheckedCommunicator final : public Communicator {
            backend_->compares_fingerprints(call.most_bytes());
   }
 
-  // The fingerprint of a call at its place in the sequence.
-  uint64_t placed(uint64_t call, uint64_t sequence) const {
-    return placed_fingerprint(call, generation(), sequence);
-  }
-
-  std::unique_ptr<Work> agree_and_make(const CheckedCall& call, uint64_t sequence, Make make_call,
-                                       const CallOptions& options) {
+  std::unique_ptr<Work> agree_and_make(const CheckedCall& call, const CallPlace& place,
+                                       Make make_call, const CallOptions& options) {
     try {
-      agree(call, sequence);
+      agree(call, place);
       return make_call(options);
     } catch (...) {  // there is no promise to keep in what is left
       promised_ = nullptr;
@@ -187,46 +194,50 @@ class CheckedCommunicator final : public Communicator {
     }
   }
 
-  void agree(const CheckedCall& call, uint64_t sequence) {
+  void agree(const CheckedCall& call, const CallPlace& place) {
     CallPlan* const plan = call.options.plan;
     const uint64_t fingerprint = call.fingerprint();
-    if (promised_ != nullptr && !ended_) return keep_promise(call, fingerprint, sequence);
+    if (promised_ != nullptr && !ended_) return keep_promise(call, fingerprint, place);
     const bool whole_plan = plan != nullptr && plan->agreed();
     if (whole_plan && fingerprint == plan->fingerprint(0)) {
-      exchange(placed(plan->fingerprint(), sequence), call, sequence,
+      exchange(plan->fingerprint(), call, place,
                str(", the first of ", plan->size(), " planned calls"));
       plan->advance();
       if (plan->next() != 0) promised_ = plan->shared_from_this();
+      promised_phase_ = place.phase;
       return;
     }
-    exchange(placed(fingerprint, sequence), call, sequence, {});
+    exchange(fingerprint, call, place, {});
     if (whole_plan) plan->forget();
-    if (plan != nullptr) plan->learn(fingerprint, call.text(), sequence);
+    if (plan != nullptr) plan->learn(fingerprint, call.text(), place);
   }
 
   // All tasks have agreed on what comes next, and may be in it already.
-  void keep_promise(const CheckedCall& call, uint64_t fingerprint, uint64_t sequence) {
+  void keep_promise(const CheckedCall& call, uint64_t fingerprint, const CallPlace& place) {
     CallPlan& plan = *promised_;
-    if (call.options.plan == &plan && fingerprint == plan.fingerprint(plan.next())) {
+    if (call.options.plan == &plan && fingerprint == plan.fingerprint(plan.next()) &&
+        place.phase == promised_phase_) {
       plan.advance();
       if (plan.next() == 0) promised_ = nullptr;
       return;
     }
-    const FailedPreconditionError error(
-        str("tasks make different collective calls: task ", rank(), " call ", sequence, ", ",
-            call.text(), "; the others, as agreed in earlier steps, ", plan.text(plan.next()),
-            "; every task must make the same calls in one order"));
+    const FailedPreconditionError error(str(
+        "tasks make different collective calls: ", task_name(rank()), " call ", place.sequence,
+        ", ", call.text(), ", ", during(place.phase), "; the others, as agreed in earlier steps, ",
+        plan.text(plan.next()), ", ", during(promised_phase_), "; ",
+        place.phase == promised_phase_ ? kOneOrder : kSameSteps));
     backend_->abort(std::make_exception_ptr(error));
     throw error;
   }
 
-  void exchange(uint64_t fingerprint, const CheckedCall& call, uint64_t sequence,
+  // fingerprint: of the call, or of its whole plan.
+  void exchange(uint64_t fingerprint, const CheckedCall& call, const CallPlace& place,
                 std::string_view more) {
     CallOptions options = call.options;
     options.plan = nullptr;
-    if (are_same(fingerprint, options)) return;
+    if (are_same(placed_fingerprint(fingerprint, place), options)) return;
     if (call.options.plan != nullptr) call.options.plan->forget();
-    refuse(call.text() + std::string(more), sequence);
+    refuse(call.text() + std::string(more), place);
   }
 
   // Over all tasks.
@@ -248,49 +259,60 @@ class CheckedCommunicator final : public Communicator {
   }
 
   // Every task comes here, since all have seen that the calls differ, and throws the same.
-  [[noreturn]] void refuse(const std::string& text, uint64_t sequence) {
+  [[noreturn]] void refuse(const std::string& text, const CallPlace& place) {
     std::vector<Announcement> all(static_cast<size_t>(size()));
     Announcement& mine = all[static_cast<size_t>(rank())];
-    mine = {generation(), sequence, {}};
+    mine = {place, {}};
     std::memcpy(mine.text, text.data(), std::min(text.size(), sizeof mine.text - 1));
     const std::vector<int64_t> bytes_each(all.size(), sizeof(Announcement));
     const auto bytes = static_cast<int64_t>(all.size() * sizeof(Announcement));
     collective::all_gather(*backend_, {all.data(), bytes, uint8}, bytes_each,
                            {.name = "the calls that differ"});
     for (const Announcement& other : all) throw_if_different(all, other);
-    throw FailedPreconditionError(str("tasks make different collective calls that begin alike: ",
-                                      text, "; every task must make the same calls in one order"));
+    throw FailedPreconditionError(
+        str("tasks make different collective calls that begin alike: ", text, "; ", kOneOrder));
   }
 
-  static void throw_if_different(const std::vector<Announcement>& all, const Announcement& second) {
+  void throw_if_different(const std::vector<Announcement>& all, const Announcement& second) const {
     const Announcement& first = all.front();
-    const auto other = &second - all.data();
-    if (first.generation != second.generation) {
-      throw FailedPreconditionError(str("task 0 is in generation ", first.generation,
-                                        " of the group, task ", other, " in ", second.generation,
+    const std::string one = task_name(0);
+    const std::string other = task_name(static_cast<int>(&second - all.data()));
+    if (first.place.generation != second.place.generation) {
+      throw FailedPreconditionError(str(one, " is in generation ", first.place.generation,
+                                        " of the group, ", other, " in ", second.place.generation,
                                         "; form the group again"));
     }
     const std::string_view first_text = first.text, second_text = second.text;
-    if (first.sequence == second.sequence && first_text == second_text) return;
-    throw FailedPreconditionError(str("tasks make different collective calls: task 0 call ",
-                                      first.sequence, ", ", first_text, "; task ", other, " call ",
-                                      second.sequence, ", ", second_text,
-                                      "; every task must make the same calls in one order"));
+    if (first.place == second.place && first_text == second_text) return;
+    const auto call_of = [](const std::string& task, const Announcement& call) {
+      return str(task, " call ", call.place.sequence, ", ", call.text, ", ",
+                 during(call.place.phase));
+    };
+    const std::string text = str("tasks make different collective calls: ", call_of(one, first),
+                                 "; ", call_of(other, second), "; ");
+    if (first.place.phase == second.place.phase) throw FailedPreconditionError(text + kOneOrder);
+    const bool first_is_ahead = first.place.phase > second.place.phase;
+    throw FailedPreconditionError(str(text, first_is_ahead ? one : other,
+                                      " has made fewer calls than ", first_is_ahead ? other : one,
+                                      ' ', during(std::min(first.place.phase, second.place.phase)),
+                                      " (steps are counted since the group formed); ", kSameSteps));
   }
 
   const std::shared_ptr<Communicator> backend_;
   const bool compares_all_;
   uint64_t sequence_ = 0;
+  std::atomic<int64_t> phase_{0};       // see CallPlace; read by calls of a step that was given up
   std::atomic<bool> ended_{false};      // aborted by this task: every call is refused
   std::shared_ptr<CallPlan> promised_;  // of which some calls are still to come
+  int64_t promised_phase_ = 0;          // in which the promise was given
   std::vector<int64_t> fingerprints_;   // one a task; bits of a uint64_t
   const std::vector<int64_t> one_each_;
 };
 
 }  // namespace
 
-std::shared_ptr<Communicator> checked(std::shared_ptr<Communicator> backend) {
-  return std::make_shared<CheckedCommunicator>(std::move(backend));
+std::shared_ptr<CheckedCommunicator> checked(std::shared_ptr<Communicator> backend) {
+  return std::make_shared<Checked>(std::move(backend));
 }
 
 }  // namespace cohort::collective

@@ -5,8 +5,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <exception>
 #include <functional>
+#include <memory>
 #include <thread>
+#include <vector>
 
 #include "cohort/collective/in_process_communicator.h"
 #include "cohort/collective/testing_conformance.h"
@@ -107,35 +110,52 @@ struct CheckedBackend {
   std::vector<std::shared_ptr<Communicator>> (*make)(int size, int64_t generation);
 };
 
-using Parameters = std::tuple<CheckedBackend, Difference, int>;
-class DifferentCalls : public ::testing::TestWithParam<Parameters> {};
+// Three tasks, each on a thread of its own where it calls something.
+class ThreeTasks {
+ public:
+  using Call = std::function<void(CheckedCommunicator&, std::vector<float>&)>;
 
-TEST_P(DifferentCalls, AreRefusedOnEveryTaskBeforeAnythingMoves) {
-  const auto& [backend, difference, odd_rank] = GetParam();
-  auto members = backend.make(3, 1);
-  for (auto& member : members) member = checked(member);
-  std::vector<std::vector<float>> values(3, {1, 2, 3, 4});
-  const auto run = [&, odd = odd_rank, &call = difference.call](bool differ) {
-    std::vector<std::exception_ptr> errors(3);
+  explicit ThreeTasks(const CheckedBackend& backend) : values(3, {1, 2, 3, 4}) {
+    for (const auto& member : backend.make(3, 1)) members.push_back(checked(member));
+  }
+
+  // What each task has thrown.
+  std::vector<std::exception_ptr> run(const Call& call) {
+    std::vector<std::exception_ptr> errors(members.size());
     std::vector<std::thread> threads;
-    for (int rank = 0; rank < 3; ++rank) {
+    for (size_t rank = 0; rank < members.size(); ++rank) {
       threads.emplace_back([&, rank] {
-        const auto own = static_cast<size_t>(rank);
         try {
-          call(*members[own], values[own], differ && rank == odd);
+          call(*members[rank], values[rank]);
         } catch (...) {
-          errors[own] = std::current_exception();
+          errors[rank] = std::current_exception();
         }
       });
     }
     for (std::thread& thread : threads) thread.join();
     return errors;
+  }
+
+  std::vector<std::shared_ptr<CheckedCommunicator>> members;
+  std::vector<std::vector<float>> values;
+};
+
+using Parameters = std::tuple<CheckedBackend, Difference, int>;
+class DifferentCalls : public ::testing::TestWithParam<Parameters> {};
+
+TEST_P(DifferentCalls, AreRefusedOnEveryTaskBeforeAnythingMoves) {
+  const auto& [backend, difference, odd_rank] = GetParam();
+  ThreeTasks tasks(backend);
+  const auto run = [&, odd = odd_rank, &call = difference.call](bool differ) {
+    return tasks.run([&](Communicator& member, std::vector<float>& values) {
+      call(member, values, differ && member.rank() == odd);
+    });
   };
   for (const auto& error : run(true)) {
     EXPECT_THAT(message_of<FailedPreconditionError>(error),
                 AllOf(HasSubstr(difference.usual), HasSubstr(difference.other)));
   }
-  for (const auto& of_task : values) EXPECT_EQ(of_task, (std::vector<float>{1, 2, 3, 4}));
+  for (const auto& of_task : tasks.values) EXPECT_EQ(of_task, (std::vector<float>{1, 2, 3, 4}));
   for (const auto& error : run(false)) EXPECT_EQ(message_of<Error>(error), "no error");
 }
 
@@ -152,6 +172,83 @@ INSTANTIATE_TEST_SUITE_P(All, DifferentCalls,
                                             ::testing::ValuesIn(kDifferences),
                                             ::testing::Values(0, 2)),
                          name_of_case);
+
+// A task that leaves a call out makes its next one, of the same name and form, in another step.
+class CallsOfSteps : public ::testing::TestWithParam<CheckedBackend> {
+ protected:
+  static void add_up(Communicator& member, std::vector<float>& values) {
+    all_reduce(member, floats(values), {.name = "losses"});
+  }
+  // On every task, by an error that says when tasks 0 and 1 make the call, and what the task did that
+  // is ahead of the other.
+  void expect_refused(const ThreeTasks::Call& call, const char* task_0, const char* task_1,
+                      int ahead, const char* fewer_calls) {
+    const auto name = [&](int rank) { return tasks.members[0]->task_name(rank); };
+    const auto made = [&](int rank, const char* when) {
+      return HasSubstr(name(rank) + " call 0, all_reduce 'losses' of 4 float32, " + when + ";");
+    };
+    const auto says = HasSubstr(name(ahead) + " has made fewer calls than " + name(1 - ahead) +
+                                " " + fewer_calls + " (");
+    for (const auto& error : tasks.run(call)) {
+      EXPECT_THAT(message_of<FailedPreconditionError>(error),
+                  AllOf(made(0, task_0), made(1, task_1), says));
+    }
+    for (const auto& values : tasks.values) EXPECT_EQ(values, (std::vector<float>{1, 2, 3, 4}));
+  }
+
+  ThreeTasks tasks{GetParam()};
+};
+INSTANTIATE_TEST_SUITE_P(All, CallsOfSteps, ::testing::ValuesIn(kCheckedBackends),
+                         [](const auto& info) { return info.param.name; });
+
+TEST_P(CallsOfSteps, DoNotMeetThoseOfTheNextStep) {
+  expect_refused(
+      [](CheckedCommunicator& member, std::vector<float>& values) {
+        for (int step = 1; step <= 2; ++step) {
+          member.begin_step();
+          if (step == 2 || member.rank() != 1) add_up(member, values);
+          member.end_step();
+        }
+      },
+      "in step 1", "in step 2", 1, "in step 1");
+}
+
+TEST_P(CallsOfSteps, DoNotMeetThoseAfterTheStep) {
+  expect_refused(
+      [](CheckedCommunicator& member, std::vector<float>& values) {
+        member.begin_step();
+        if (member.rank() != 1) add_up(member, values);
+        member.end_step();
+        add_up(member, values);
+      },
+      "in step 1", "after step 1", 1, "in step 1");
+}
+
+TEST_P(CallsOfSteps, DoNotMeetThoseBeforeTheStep) {
+  expect_refused(
+      [](CheckedCommunicator& member, std::vector<float>& values) {
+        if (member.rank() == 1) add_up(member, values);
+        member.begin_step();
+        add_up(member, values);
+        member.end_step();
+      },
+      "in step 1", "before step 1", 0, "before step 1");
+}
+
+TEST_P(CallsOfSteps, MeetAfterStepsWithoutCallsAndEndsWithoutSteps) {
+  const auto errors = tasks.run([](CheckedCommunicator& member, std::vector<float>& values) {
+    if (member.rank() == 1) member.end_step();
+    for (int step = 1; step <= 3; ++step) {
+      member.begin_step();
+      if (step == 3) add_up(member, values);
+      member.end_step();
+      if (member.rank() == 1) member.end_step();
+    }
+    add_up(member, values);
+  });
+  for (const auto& error : errors) EXPECT_EQ(message_of<Error>(error), "no error");
+  for (const auto& values : tasks.values) EXPECT_EQ(values, (std::vector<float>{9, 18, 27, 36}));
+}
 
 }  // namespace
 }  // namespace cohort::collective

@@ -1,6 +1,5 @@
 #include "cohort/collective/sync_group.h"
 
-#include "cohort/collective/checked_communicator.h"
 #include "cohort/collective/sole_communicator.h"
 
 namespace cohort::collective {
@@ -23,8 +22,8 @@ std::shared_ptr<const GroupView> introduce(Communicator& communicator, int local
 
 SyncGroup::SyncGroup(int local_replicas, std::chrono::nanoseconds spin,
                      std::shared_ptr<Communicator> communicator)
-    : communicator_(communicator ? checked(std::move(communicator))
-                                 : std::make_shared<SoleCommunicator>()),
+    : communicator_(
+          checked(communicator ? std::move(communicator) : std::make_shared<SoleCommunicator>())),
       buffers_(*communicator_),
       communication_(new CommunicationThread(*communicator_)),
       view_(introduce(*communicator_, local_replicas)),
@@ -32,6 +31,7 @@ SyncGroup::SyncGroup(int local_replicas, std::chrono::nanoseconds spin,
 
 void SyncGroup::begin(const RoundOptions& options) {
   threads_.begin(options);
+  communicator_->begin_step();
   timeout_ = options.timeout;
 }
 

@@ -12,6 +12,7 @@
 #include <span>
 
 #include "cohort/collective/buffer_pool.h"
+#include "cohort/collective/checked_communicator.h"
 #include "cohort/collective/communication_thread.h"
 #include "cohort/collective/communicator.h"
 #include "cohort/collective/group_view.h"
@@ -55,10 +56,14 @@ class SyncGroup {
 
   // The threads of this task, with which its part of a step begins and ends.
   ThreadGroup& threads() { return threads_; }
-  // Begins a step. Its timeout applies between threads and between tasks.
+  // Begins a step. Its timeout applies between threads and between tasks. Calls of one step never meet
+  // those of another (CheckedCommunicator), so every task begins each of them.
   void begin(const RoundOptions& options);
-  // Ends the step. Outside of steps, calls between tasks have the default timeout.
-  void end() { timeout_ = RoundOptions().timeout; }
+  // Ends the step, if one has begun. Outside of steps, calls between tasks have the default timeout.
+  void end() {
+    communicator_->end_step();
+    timeout_ = RoundOptions().timeout;
+  }
   // How long a call between tasks may wait now.
   std::chrono::nanoseconds timeout() const { return timeout_; }
 
@@ -71,7 +76,7 @@ class SyncGroup {
              FunctionRef<void(std::span<void* const>)> work);
 
  private:
-  std::shared_ptr<Communicator> communicator_;
+  const std::shared_ptr<CheckedCommunicator> communicator_;
   BufferPool buffers_;
   const internal::HomePtr<CommunicationThread> communication_;
   std::shared_ptr<const GroupView> view_;

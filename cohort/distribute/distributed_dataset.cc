@@ -17,6 +17,7 @@
 #include "cohort/data/sharding/rewrite.h"
 #include "cohort/data/split_batches.h"
 #include "cohort/distribute/input_source.h"
+#include "cohort/distribute/task_errors.h"
 
 namespace cohort::distribute {
 
@@ -181,11 +182,13 @@ DistributedDataset get_distributed_dataset(const Dataset& dataset, const InputWo
   const std::shared_ptr<Source> source = make_source(workers, strategy, options.input);
   const int replicas = source->core->num_replicas_in_sync();
   const bool split = options.split_batches && replicas > 1;
-  if (split) check_elements(dataset);
   agree_on_dataset(*source, dataset);
   const Dataset whole = in_agreed_order(*source, dataset);
-  add_shards(*source, split ? Dataset(internal::make_split(whole.node(), replicas), whole.options())
-                            : whole);
+  internal::in_all_tasks_or_none(source->core->group(), "experimental_distribute_dataset", [&] {
+    if (!split) return add_shards(*source, whole);
+    check_elements(whole);
+    add_shards(*source, Dataset(internal::make_split(whole.node(), replicas), whole.options()));
+  });
   const int64_t buffered = options.input.experimental_per_replica_buffer_size;
   if (buffered > 0 && !source->core->is_default()) {
     for (size_t i = 0; i < source->pipelines.size(); ++i) {
@@ -207,7 +210,9 @@ DistributedDataset get_distributed_datasets_from_function(const DatasetFunction&
                                    contexts.size(), " contexts and ", workers.num_workers(),
                                    " workers"));
   }
-  for (const InputContext& context : contexts) source->pipelines.push_back(fn(context));
+  internal::in_all_tasks_or_none(source->core->group(), "the dataset function", [&] {
+    for (const InputContext& context : contexts) source->pipelines.push_back(fn(context));
+  });
   source->division = "as the dataset function divides it";
   return DistributedDataset(source);
 }

@@ -13,6 +13,7 @@
 #include "cohort/collective/sync_group.h"
 #include "cohort/core/blas_kernels.h"
 #include "cohort/core/device.h"
+#include "cohort/core/durations.h"
 #include "cohort/core/error_context.h"
 #include "cohort/core/flush_denormals.h"
 #include "cohort/core/forced_unwind.h"
@@ -283,6 +284,7 @@ void LocalReplicas::run(StrategyCore& core, const std::shared_ptr<RunFrame>& fra
                         const RunOptions& options) {
   home_.check("a strategy");
   check_usable(core);
+  check_not_negative("RunOptions: timeout", options.timeout);
   if (shared_->running.exchange(true)) {
     throw FailedPreconditionError(str("strategy.run was called while another thread of ",
                                       Task::current().to_string(),

@@ -8,6 +8,7 @@
 #include "cohort/cluster/server_core.h"
 #include "cohort/collective/form_group.h"
 #include "cohort/core/device.h"
+#include "cohort/core/durations.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/numeric_environment.h"
 #include "cohort/core/task.h"
@@ -110,6 +111,8 @@ void log_start(const WorkerPlace& place, const std::vector<std::string>& devices
 
 std::shared_ptr<internal::StrategyCore> make_core(MultiWorkerMirroredStrategyOptions options) {
   options.communication_options.check();
+  internal::check_not_negative("MultiWorkerMirroredStrategyOptions: close_timeout",
+                               options.close_timeout);
   std::shared_ptr<const cluster_resolver::ClusterResolver> resolver = options.cluster_resolver;
   if (resolver == nullptr) resolver = cluster_resolver::default_cluster_resolver();
   WorkerPlace place = internal::worker_place(*resolver);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cohort/cluster/server.h"
+#include "cohort/core/durations.h"
 #include "cohort/core/error.h"
 #include "cohort/distribute/multi_worker_strategy.h"
 #include "cohort/distribute/preemption_handler_impl.h"
@@ -64,10 +65,7 @@ std::unique_ptr<internal::PreemptionHandlerImpl> make_impl(
     const cluster_resolver::ClusterResolver& resolver, const train::CheckpointManager& manager,
     PreemptionCheckpointOptions& options) {
   TerminationConfig& config = options.termination_config;
-  if (config.grace_period.count() < 0) {
-    throw InvalidArgumentError(str("TerminationConfig: a grace_period of ",
-                                   config.grace_period.count(), " ms is negative"));
-  }
+  internal::check_not_negative("TerminationConfig: grace_period", config.grace_period);
   return std::make_unique<internal::PreemptionHandlerImpl>(group_of(resolver, options.server),
                                                            manager, std::move(config));
 }

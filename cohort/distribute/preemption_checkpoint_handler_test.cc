@@ -134,7 +134,7 @@ TEST_F(Preemption, ChecksWhatItGets) {
   EXPECT_THAT(make(alone, {}), HasSubstr("needs a checkpoint_dir"));
   EXPECT_THAT(make(alone, {.checkpoint_dir = directory,
                            .termination_config = {.grace_period = std::chrono::milliseconds(-1)}}),
-              HasSubstr("a grace_period of -1 ms is negative"));
+              HasSubstr("grace_period is -1 ms"));
   const train::CheckpointManager manager(train::Checkpoint({{"v", v}}), directory);
   EXPECT_THAT(refused([&] {
                 PreemptionCheckpointHandler(alone, manager, {.checkpoint_dir = "elsewhere"});

@@ -10,6 +10,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/host/event_fd.h"
 #include "cohort/core/logging.h"
+#include "cohort/core/text.h"
 #include "cohort/distribute/run_calls.h"
 #include "cohort/train/checkpoint_impl.h"
 
@@ -25,6 +26,14 @@ constexpr milliseconds kLeave = std::chrono::seconds(5);
 constexpr int kCallsToSpare = 6;
 
 constexpr const char* kObjectName = "preemption_checkpoint_handler";
+
+// Of the task that has asked. Errors: DataLoss.
+milliseconds parse_grace(const std::string& note) {
+  const auto grace = parse_number<int64_t>(note);
+  if (grace && *grace >= 0) return milliseconds(*grace);
+  throw DataLossError(
+      str("the task that has asked all to stop gives them a grace period of ", quoted(note)));
+}
 
 // Without unwinding: the stack below belongs to the program, whose destructors may wait for tasks
 // that are gone.
@@ -105,7 +114,7 @@ void PreemptionHandlerImpl::tell_the_end() const {
 
 void PreemptionHandlerImpl::stop_here() {
   save();
-  const milliseconds grace{std::stoll(rounds_[round_]->note())};
+  const milliseconds grace = parse_grace(rounds_[round_]->note());
   if (round_ == 1 || grace.count() == 0) return leave();
   const std::lock_guard lock(mutex_);
   rounds_[1] = std::make_unique<StopAgreement>(group_, 1, calls_->value());

@@ -10,7 +10,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cohort/collective/testing_members.h"
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <vector>
+
 #include "cohort/data/dataset.h"
 #include "cohort/distribute/distributed_dataset.h"
 #include "cohort/distribute/gradient_exchange.h"
@@ -27,7 +31,6 @@
 namespace cohort::distribute {
 namespace {
 
-using collective::message_of;
 using data::Dataset;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -132,200 +135,11 @@ TEST_P(SeveralTasks, GatherStrings) {
   });
 }
 
-TEST(SeveralTasksGather, AlongAnotherAxisThanOthersIsAnErrorOnAll) {
-  run_all_tasks(2, 2, [](const Strategy& strategy, int task) {
-    const auto values = strategy.run([] { return at::ones({2, 2}); });
-    EXPECT_THAT([&] { strategy.gather(values, task == 0 ? 0 : 1); },
-                ::testing::ThrowsMessage<FailedPreconditionError>(::testing::AllOf(
-                    HasSubstr("gather along axis 0"), HasSubstr("gather along axis 1"))));
-    EXPECT_EQ(strategy.gather(values, 0).size(0), 8);  // the group goes on
-  });
-}
-
 TEST(SeveralTasksGather, PlainValuesOfTasks) {
   run_all_tasks(2, 2, [](const Strategy& strategy, int task) {
     const Tensor all = strategy.gather(at::full({task + 1}, task, int64), 0);
     EXPECT_TRUE(at::equal(all, at::tensor({0, 1, 1}, int64)));
   });
-}
-
-TEST(SeveralTasksReduce, ByAnotherOperationThanOthersIsAnErrorOnAll) {
-  run_all_tasks(2, 1, [](const Strategy& strategy, int task) {
-    const auto values = strategy.run([] { return at::ones({2}); });
-    EXPECT_THAT([&] { strategy.reduce(task == 0 ? ReduceOp::SUM : ReduceOp::MEAN, values); },
-                ::testing::ThrowsMessage<FailedPreconditionError>(
-                    ::testing::AllOf(HasSubstr("reduce SUM"), HasSubstr("reduce MEAN"))));
-    EXPECT_EQ(strategy.reduce(ReduceOp::SUM, values)[0].item<double>(), 2);  // the group goes on
-  });
-}
-
-TEST(SeveralTasksReduce, AlongAnotherAxisThanOthersIsAnErrorOnAll) {
-  run_all_tasks(2, 1, [](const Strategy& strategy, int task) {
-    const auto values = strategy.run([] { return at::ones({2, 2}); });
-    EXPECT_THAT([&] { strategy.reduce(ReduceOp::SUM, values, task); },
-                ::testing::ThrowsMessage<FailedPreconditionError>(::testing::AllOf(
-                    HasSubstr("SUM along axis 0"), HasSubstr("SUM along axis 1"))));
-    const auto sum = strategy.reduce(ReduceOp::SUM, values, task == 0 ? 1 : -1);  // the same axis
-    EXPECT_EQ(sum[0].item<double>(), 4);
-  });
-}
-
-// Else what is one thing on one task would be added to another on the other.
-TEST(SeveralTasksReduce, StructuresOfAnotherFormThanOthersAreAnErrorOnAll) {
-  run_all_tasks(2, 1, [](const Strategy& strategy, int task) {
-    const auto keys_in_order = [&](const char* first, const char* second) {
-      return strategy.run([=] { return dict({{first, at::ones({2})}, {second, at::ones({2})}}); });
-    };
-    const auto own = task == 0 ? keys_in_order("a", "b") : keys_in_order("b", "a");
-    const auto refused = ::testing::ThrowsMessage<FailedPreconditionError>(
-        ::testing::AllOf(HasSubstr("['a'], ['b']"), HasSubstr("['b'], ['a']")));
-    EXPECT_THAT([&] { strategy.reduce(ReduceOp::SUM, own); }, refused);
-    EXPECT_THAT([&] { strategy.gather(own, 0); }, refused);
-    const Structure sums = strategy.reduce(ReduceOp::SUM, keys_in_order("a", "b"));
-    EXPECT_EQ(sums["a"].tensor()[0].item<double>(), 2);
-  });
-}
-
-TEST(SeveralTasksReduce, StructuresOfAnotherFormInAStepAreAnErrorOnAll) {
-  for (const auto& [tasks, replicas_each] : {std::pair(1, 2), std::pair(2, 1)}) {
-    const auto errors = run_tasks(tasks, replicas_each, [](const Strategy& strategy, int) {
-      const auto reduce = [&](bool same) {
-        return strategy.run([&](ReplicaContext& replica) {
-          const bool first = same || replica.replica_id_in_sync_group() == 0;
-          const Structure own = dict({{first ? "a" : "b", at::ones({2})}, {"c", at::ones({2})}});
-          return replica.all_reduce(ReduceOp::SUM, own)["c"].tensor();
-        });
-      };
-      EXPECT_EQ(reduce(true).value(0)[0].item<double>(), 2);
-      reduce(false);
-    });
-    for (const auto& error : errors) {
-      EXPECT_THAT(message_of<FailedPreconditionError>(error),
-                  ::testing::AllOf(HasSubstr("['a'], ['c']"), HasSubstr("['b'], ['c']")));
-    }
-  }
-}
-
-TEST(SeveralTasksVariables, OfAnotherKindThanThoseOfOthersAreAnErrorOnAll) {
-  run_all_tasks(2, 1, [](const Strategy& strategy, int task) {
-    const auto scope = strategy.scope();
-    const auto make = [](VariableSynchronization synchronization, VariableAggregation aggregation) {
-      return Variable(at::ones({2}),
-                      {.synchronization = synchronization, .aggregation = aggregation});
-    };
-    EXPECT_THAT(
-        [&] {
-          make(VariableSynchronization::ON_WRITE,
-               task == 0 ? VariableAggregation::SUM : VariableAggregation::MEAN);
-        },
-        ::testing::ThrowsMessage<FailedPreconditionError>(::testing::AllOf(
-            HasSubstr("ON_WRITE with aggregation SUM"), HasSubstr("with aggregation MEAN"))));
-    EXPECT_THROW(
-        make(task == 0 ? VariableSynchronization::ON_WRITE : VariableSynchronization::ON_READ,
-             VariableAggregation::SUM),
-        FailedPreconditionError);
-    make(task == 0 ? VariableSynchronization::ON_WRITE : VariableSynchronization::AUTO,  // one kind
-         VariableAggregation::SUM);
-  });
-}
-
-// Else the values of one would be added to those of another.
-TEST(SeveralTasksVariables, AnotherOneThanOthersUseIsAnErrorOnAll) {
-  run_all_tasks(2, 1, [](const Strategy& strategy, int task) {
-    const auto make = [&](const char* name, VariableSynchronization synchronization,
-                          VariableAggregation aggregation) {
-      const auto scope = strategy.scope();
-      return Variable(at::ones({2}), {.name = name,
-                                      .trainable = false,
-                                      .synchronization = synchronization,
-                                      .aggregation = aggregation});
-    };
-    const auto refused = [](const char* operation) {
-      return ::testing::ThrowsMessage<FailedPreconditionError>(
-          ::testing::AllOf(HasSubstr(internal::str(operation, " of variable 'a'")),
-                           HasSubstr(internal::str(operation, " of variable 'b'"))));
-    };
-    for (const auto aggregation : {VariableAggregation::SUM, VariableAggregation::MEAN,
-                                   VariableAggregation::ONLY_FIRST_REPLICA}) {
-      const Variable a = make("a", VariableSynchronization::ON_READ, aggregation);
-      const Variable b = make("b", VariableSynchronization::ON_READ, aggregation);
-      EXPECT_THAT([&] { (task == 0 ? a : b).value(); }, refused("read"));
-    }
-  });
-  // In a step an error ends the group.
-  for (const auto aggregation : {VariableAggregation::SUM, VariableAggregation::MEAN,
-                                 VariableAggregation::ONLY_FIRST_REPLICA}) {
-    for (const bool scatters : {false, true}) {
-      const auto errors = run_tasks(2, 1, [&](const Strategy& strategy, int task) {
-        auto scope = strategy.scope();
-        const Variable a(at::ones({2}), {.name = "a", .aggregation = aggregation});
-        const Variable b(at::ones({2}), {.name = "b", .aggregation = aggregation});
-        scope.close();
-        strategy.run([&] {
-          const Variable& own = task == 0 ? a : b;
-          if (scatters) return own.scatter_add({at::ones({1}), at::zeros({1}, int64)});
-          own.assign_add(at::ones({2}));
-        });
-      });
-      const std::string operation = scatters ? "scatter_add" : "assign_add";
-      for (const auto& error : errors) {
-        EXPECT_THAT(message_of<FailedPreconditionError>(error),
-                    ::testing::AllOf(HasSubstr(operation + " of variable 'a'"),
-                                     HasSubstr(operation + " of variable 'b'")));
-      }
-    }
-  }
-}
-
-TEST(SeveralTasksVariables, WrittenInAnotherWayThanByOthersAreAnErrorOnAll) {
-  const auto errors = run_tasks(2, 1, [](const Strategy& strategy, int task) {
-    auto scope = strategy.scope();
-    const Variable v(at::ones({2}), {.name = "v", .aggregation = VariableAggregation::SUM});
-    scope.close();
-    strategy.run([&] { task == 0 ? v.assign_add(at::ones({2})) : v.assign_sub(at::ones({2})); });
-  });
-  for (const auto& error : errors) {
-    EXPECT_THAT(message_of<FailedPreconditionError>(error),
-                ::testing::AllOf(HasSubstr("assign_add of variable 'v'"),
-                                 HasSubstr("assign_sub of variable 'v'")));
-  }
-}
-
-// The parts of a sparse value that travel fit together whatever its shape is.
-TEST(SeveralTasksSparse, ValuesUnlikeThoseOfOthersAreAnErrorOnAll) {
-  const auto make = [](int64_t rows, int64_t sparse_dim, DType dtype) {
-    return at::ones({rows, 2}, at::dtype(dtype)).to_sparse(sparse_dim);
-  };
-  const Tensor usual = make(4, 1, float32);
-  run_all_tasks(2, 1, [&](const Strategy& strategy, int task) {
-    const auto expect_refused = [&](const Tensor& first, const Tensor& second, const char* one,
-                                    const char* another) {
-      EXPECT_THAT(
-          [&] { strategy.reduce(ReduceOp::SUM, PerReplica<Tensor>({task == 0 ? first : second})); },
-          ::testing::ThrowsMessage<FailedPreconditionError>(
-              ::testing::AllOf(HasSubstr(one), HasSubstr(another))));
-    };
-    expect_refused(usual, make(1000, 1, float32), "float32 [4,2]", "float32 [1000,2]");
-    expect_refused(usual, make(4, 1, float64), "float32 [4,2]", "float64 [4,2]");
-    expect_refused(usual, make(4, 2, float32), "sparse_dim 1", "sparse_dim 2");
-    EXPECT_THAT(
-        [&] {
-          strategy.reduce(task == 0 ? ReduceOp::SUM : ReduceOp::MEAN, PerReplica<Tensor>({usual}));
-        },
-        ::testing::ThrowsMessage<FailedPreconditionError>(
-            ::testing::AllOf(HasSubstr("reduce SUM"), HasSubstr("reduce MEAN"))));
-    const Tensor sum = strategy.reduce(ReduceOp::SUM, PerReplica<Tensor>({usual}));
-    EXPECT_TRUE(at::equal(sum.to_dense(), at::full({4, 2}, 2.0)));  // the group goes on
-  });
-  const auto errors = run_tasks(2, 1, [&](const Strategy& strategy, int task) {
-    strategy.run([&](ReplicaContext& context) {
-      context.all_reduce(task == 0 ? ReduceOp::SUM : ReduceOp::MEAN, usual);
-    });
-  });
-  for (const auto& error : errors) {
-    EXPECT_THAT(message_of<FailedPreconditionError>(error),
-                ::testing::AllOf(HasSubstr("all_reduce SUM"), HasSubstr("all_reduce MEAN")));
-  }
 }
 
 TEST_P(SeveralTasks, SparseGradientsAreReducedAcrossReplicas) {
@@ -485,37 +299,6 @@ TEST(SeveralTasksInput, ShufflesWithoutASeedAreOneOrderThatTasksDivide) {
   EXPECT_THAT(explained[1], HasSubstr("shuffle(buffer_size=24, seed=agreed)"));
 }
 
-// Of other sizes, batches, elements or policies.
-TEST(SeveralTasksInput, DatasetsThatDifferAreAnErrorOnAll) {
-  const auto with_policy = [](const Dataset& dataset, data::AutoShardPolicy policy) {
-    data::Options options;
-    options.experimental_distribute.auto_shard_policy = policy;
-    return dataset.with_options(options);
-  };
-  const Dataset range = Dataset::range(12).batch(4);
-  const Dataset tensors = Dataset::from_tensors(at::ones({4, 2}));
-  const struct {
-    Dataset first, second;
-    const char* said[2];
-  } kCases[] = {
-      {range, Dataset::range(16).batch(4), {"cardinality 3", "cardinality 4"}},
-      {range, Dataset::range(12).batch(2), {"cardinality 3", "cardinality 6"}},
-      {tensors, Dataset::from_tensors(at::ones({4, 2}, float64)), {"float32", "float64"}},
-      {range, with_policy(range, data::AutoShardPolicy::OFF), {"AUTO, card", "::OFF"}},
-  };
-  run_all_tasks(2, 1, [&](const Strategy& strategy, int task) {
-    for (const auto& one : kCases) {
-      EXPECT_THAT(
-          [&] { strategy.experimental_distribute_dataset(task == 0 ? one.first : one.second); },
-          ::testing::ThrowsMessage<FailedPreconditionError>(
-              ::testing::AllOf(HasSubstr("experimental_distribute_dataset"), HasSubstr(one.said[0]),
-                               HasSubstr(one.said[1]))));
-    }
-    const Dataset own = Dataset::range(task == 0 ? 4 : 8).batch(2);
-    strategy.experimental_distribute_dataset(with_policy(own, data::AutoShardPolicy::OFF));
-  });
-}
-
 TEST(SeveralTasksInput, ATaskWithoutDataGoesOnWithEmptyBatches) {
   std::vector<std::string> read[2];
   run_all_tasks(2, 1, [&](const Strategy& strategy, int task) {
@@ -529,38 +312,6 @@ TEST(SeveralTasksInput, ATaskWithoutDataGoesOnWithEmptyBatches) {
   });
   EXPECT_THAT(read[0], ElementsAre("[0,1]", "[]", "[]"));
   EXPECT_THAT(read[1], ElementsAre("[0,1]", "[2,3]", "[4,5]"));
-}
-
-TEST(SeveralTasksErrors, AFailureOfOneTaskIsNamedOnTheOthers) {
-  const auto errors = run_tasks(2, 1, [&](const Strategy& strategy, int task) {
-    strategy.run([&](ReplicaContext& context) {
-      if (task == 1) throw OutOfRangeError("no such row");
-      context.all_reduce(ReduceOp::SUM, number(1));
-    });
-  });
-  EXPECT_EQ(message_of<OutOfRangeError>(errors[1]), "replica 1: no such row");
-  EXPECT_THAT(message_of<OutOfRangeError>(errors[0]),
-              HasSubstr("task 1 has given up: replica 1: no such row"));
-}
-
-TEST(SeveralTasksErrors, OtherCallsAreRefusedOnBoth) {
-  const auto errors = run_tasks(2, 1, [&](const Strategy& strategy, int task) {
-    strategy.run(
-        [&](ReplicaContext& context) { context.all_reduce(ReduceOp::SUM, at::ones({task + 1})); });
-  });
-  for (const auto& error : errors) {
-    EXPECT_THAT(message_of<FailedPreconditionError>(error), HasSubstr("float32 [1]"));
-    EXPECT_THAT(message_of<FailedPreconditionError>(error), HasSubstr("float32 [2]"));
-  }
-}
-
-TEST(SeveralTasksErrors, ATaskThatDoesNotComeIsNamedAtTheDeadline) {
-  const auto errors = run_tasks(2, 1, [&](const Strategy& strategy, int task) {
-    if (task == 1) return;
-    strategy.run(RunOptions{.timeout = std::chrono::milliseconds(50)},
-                 [&](ReplicaContext& context) { context.all_reduce(ReduceOp::SUM, number(1)); });
-  });
-  EXPECT_THAT(message_of<DeadlineExceededError>(errors[0]), HasSubstr("task 1"));
 }
 
 }  // namespace

@@ -2,13 +2,12 @@
 
 #include <algorithm>
 
-#include "cohort/cluster/rpc/error_detail.h"
-#include "cohort/collective/task_collectives.h"
 #include "cohort/core/caught_error.h"
 #include "cohort/data/iteration/input_deadline.h"
 #include "cohort/data/storage/pending_elements.h"
 #include "cohort/distribute/dummy_batch.h"
 #include "cohort/distribute/strategy_core.h"
+#include "cohort/distribute/task_errors.h"
 #include "cohort/train/save_group.h"
 
 namespace cohort::distribute::internal_input {
@@ -161,12 +160,8 @@ void StepReader::throw_agreed(const Coming& coming, const InputStatus& group) {
 // COLLECTIVE over the tasks: the error of one that has some.
 std::exception_ptr StepReader::told_by_all(const std::exception_ptr& mine) const {
   if (!source_->core->input_is_shared()) return mine;
-  const std::vector<std::string> errors = collective::all_tasks_texts(
-      source_->core->group(), mine ? internal::rpc::encode_error(mine) : "", "the input's errors");
-  const auto last = std::find_if(errors.rbegin(), errors.rend(),
-                                 [](const std::string& error) { return !error.empty(); });
-  if (last == errors.rend()) return std::make_exception_ptr(AbortedError("it does not say why"));
-  return internal::rpc::decode_error(*last);
+  const auto told = internal::tell_errors(source_->core->group(), mine, "the input's errors");
+  return told ? told->error : std::make_exception_ptr(AbortedError("it does not say why"));
 }
 
 // A batch of no rows. Where what elements look like cannot be found out, as those of this step

@@ -7,6 +7,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/logging.h"
+#include "cohort/core/text.h"
 
 namespace cohort::internal {
 
@@ -21,10 +22,20 @@ constexpr std::string_view kNoDecision = "none ";
 // An answer, and then a decision: a task makes no more calls.
 constexpr std::string_view kOver = "over";
 
-// "12 some note": a call's number, and what follows it.
+// "12 some note": a call's number, and what follows it. Errors: DataLoss.
 std::pair<int64_t, std::string> parse(const std::string& text) {
   const size_t end = text.find(' ');
-  return {std::stoll(text.substr(0, end)), end == text.npos ? "" : text.substr(end + 1)};
+  const auto call = parse_number<int64_t>(std::string_view(text).substr(0, end));
+  if (!call) throw DataLossError(str("where the number of a call was to stand is ", quoted(text)));
+  return {*call, end == text.npos ? "" : text.substr(end + 1)};
+}
+
+// Errors: DataLoss.
+size_t parse_task(const std::string& text, size_t tasks) {
+  const auto task = parse_number<int64_t>(text);
+  if (task && *task >= 0 && static_cast<uint64_t>(*task) < tasks) return static_cast<size_t>(*task);
+  throw DataLossError(
+      str("where the number of one of ", tasks, " tasks was to stand is ", quoted(text)));
 }
 
 bool is_no_decision(const std::string& outcome) { return outcome.starts_with(kNoDecision); }
@@ -70,6 +81,9 @@ StopAgreement::StopAgreement(StopGroup group, int round, int64_t finished)
 std::string StopAgreement::key(int attempt, const std::string& what) const {
   return str(group_.name, "/", round_, "/", attempt, "/", what);
 }
+
+// Under which tasks say that they make no more calls, for every attempt.
+std::string StopAgreement::ended_keys() const { return str(group_.name, "/", round_, "/ended/"); }
 
 std::string StopAgreement::name_of(size_t task) const {
   return task < group_.tasks.size() ? to_string(group_.tasks[task]) : "this task";
@@ -147,40 +161,50 @@ bool StopAgreement::ask(const std::string& note) {
   throw DeadlineExceededError(str("asked all to stop, but ", reason_of(outcome)));
 }
 
-// The highest of them; nothing where a task makes no more calls.
+// The highest of them; nothing where a task makes no more calls, this one or another.
 std::optional<int64_t> StopAgreement::answers_of_others(int attempt) {
-  const auto begin = std::chrono::steady_clock::now();
+  const Clock::time_point begin = Clock::now();
   int64_t highest = 0;
   for (size_t task = 0; task < group_.tasks.size(); ++task) {
     if (task == group_.self) continue;
-    const std::string answer =
-        value_of(task, key(attempt, str("next/", task)), begin, group_.patience);
-    if (answer == kOver) return std::nullopt;
-    highest = std::max(highest, parse(answer).first);
+    std::optional<std::string> answer;
+    while (!(answer = look_for(key(attempt, str("next/", task))))) {
+      if (somebody_has_ended()) return std::nullopt;
+      check_waited(task, begin, group_.patience);
+    }
+    if (*answer == kOver) return std::nullopt;
+    highest = std::max(highest, parse(*answer).first);
   }
-  return highest;
+  return somebody_has_ended() ? std::nullopt : std::optional(highest);
 }
 
-// What `task` says under `key`. Errors: Unavailable, DeadlineExceeded (it is gone, or silent; name it).
-std::string StopAgreement::value_of(size_t task, const std::string& key,
-                                    std::chrono::steady_clock::time_point since,
-                                    std::chrono::milliseconds patience) {
-  constexpr const char* kFailed = "the tasks cannot agree on a call after which they stop: ";
-  while (true) {
-    try {
-      return group_.cluster->get(key, kLook);
-    } catch (const DeadlineExceededError&) {
-      for (const distribute::ClusterTask& one : group_.cluster->view().tasks) {
-        const bool gone = one.status == TaskStatus::kLost || one.status == TaskStatus::kLeft;
-        if (!gone || one.task != group_.tasks.at(task)) continue;
-        throw UnavailableError(
-            str(kFailed, one.task, one.status == TaskStatus::kLost ? " was lost" : " has left"));
-      }
-      if (std::chrono::steady_clock::now() < since + patience) continue;
-      throw DeadlineExceededError(
-          str(kFailed, name_of(task), " has not answered for ", patience.count(), " ms"));
-    }
+bool StopAgreement::somebody_has_ended() const {
+  return is_settled() || !group_.cluster->list(ended_keys()).empty();
+}
+
+// What stands there, or will within a moment.
+std::optional<std::string> StopAgreement::look_for(const std::string& key) {
+  try {
+    return group_.cluster->get(key, kLook);
+  } catch (const DeadlineExceededError&) {
+    return std::nullopt;
   }
+}
+
+// Whether to wait on for what `task` has to say. Errors: Unavailable, DeadlineExceeded (it is gone, or
+// silent; name it).
+void StopAgreement::check_waited(size_t task, Clock::time_point since,
+                                 std::chrono::milliseconds patience) const {
+  constexpr const char* kFailed = "the tasks cannot agree on a call after which they stop: ";
+  for (const distribute::ClusterTask& one : group_.cluster->view().tasks) {
+    const bool gone = one.status == TaskStatus::kLost || one.status == TaskStatus::kLeft;
+    if (!gone || one.task != group_.tasks.at(task)) continue;
+    throw UnavailableError(
+        str(kFailed, one.task, one.status == TaskStatus::kLost ? " was lost" : " has left"));
+  }
+  if (Clock::now() < since + patience) return;
+  throw DeadlineExceededError(
+      str(kFailed, name_of(task), " has not answered for ", patience.count(), " ms"));
 }
 
 // Says how an attempt ends, unless another task has. Returns what stands.
@@ -201,7 +225,7 @@ void StopAgreement::fail(int attempt, const std::exception_ptr& reason) {
 
 void StopAgreement::conclude(size_t asker, int attempt, const std::string& outcome) {
   const std::lock_guard lock(mutex_);
-  if (attempt != attempt_ || last_call_) return;  // known
+  if (attempt != attempt_ || last_call_ || has_ended_) return;  // known
   if (is_no_decision(outcome)) {
     ++attempt_;
     if (asker == group_.self) return;  // ask() throws
@@ -215,16 +239,25 @@ void StopAgreement::conclude(size_t asker, int attempt, const std::string& outco
   changed_.notify_all();
 }
 
+// For whoever asks from now on, and for the one who waits for this task's answer.
 void StopAgreement::end() {
-  if (group_.cluster == nullptr || is_settled()) return;
-  group_.cluster->set(key(current_attempt(), str("next/", group_.self)), std::string(kOver));
+  int attempt = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    if (last_call_ || has_ended_) return;
+    has_ended_ = true;
+    attempt = attempt_;
+  }
+  if (group_.cluster == nullptr) return;
+  group_.cluster->set(str(ended_keys(), group_.self), "");
+  group_.cluster->set(key(attempt, str("next/", group_.self)), std::string(kOver));
 }
 
 bool StopAgreement::answer(std::chrono::milliseconds timeout) {
   const int attempt = current_attempt();
   size_t asker = 0;
   try {
-    asker = static_cast<size_t>(std::stoull(group_.cluster->get(key(attempt, "asked"), timeout)));
+    asker = parse_task(group_.cluster->get(key(attempt, "asked"), timeout), group_.tasks.size());
     if (asker == group_.self) {  // in another thread
       conclude(asker, attempt, group_.cluster->get(key(attempt, "decision"), timeout));
       return is_settled();
@@ -242,10 +275,15 @@ bool StopAgreement::answer(std::chrono::milliseconds timeout) {
   return is_settled();
 }
 
+// Who has ended meanwhile waits no longer.
 std::string StopAgreement::decision_of(size_t asker, int attempt) {
+  const Clock::time_point begin = Clock::now();
   try {
-    return value_of(asker, key(attempt, "decision"), std::chrono::steady_clock::now(),
-                    2 * group_.patience);
+    while (!is_settled()) {
+      if (auto decision = look_for(key(attempt, "decision"))) return *std::move(decision);
+      check_waited(asker, begin, 2 * group_.patience);
+    }
+    return std::string(kOver);
   } catch (const Error&) {
     return settle(attempt, no_decision(std::current_exception()));
   }

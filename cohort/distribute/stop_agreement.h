@@ -56,8 +56,8 @@ class StopAgreement {
   // Waits up to `timeout` for another task to ask, and takes part. Returns is_settled().
   // Errors: those of Coordination, but no loss of a task.
   bool answer(std::chrono::milliseconds timeout);
-  // This task makes no more calls: tells those that ask, who need not wait for its answer.
-  // Errors: those of Coordination.
+  // This task makes no more calls: tells those that ask, now and later, who need not wait for its answer.
+  // Its own calls of ask() and answer() return soon. Errors: those of Coordination.
   void end();
 
   // Whether there is a decision, or there will be none, since a task makes no more calls.
@@ -67,15 +67,17 @@ class StopAgreement {
   std::string note() const;
 
  private:
+  using Clock = std::chrono::steady_clock;
   class Hold;  // while it lives, a thread is at making a decision
 
   std::string key(int attempt, const std::string& what) const;
+  std::string ended_keys() const;
   int current_attempt() const;
   std::optional<int64_t> answers_of_others(int attempt);
   std::string decision_of(size_t asker, int attempt);
-  std::string value_of(size_t task, const std::string& key,
-                       std::chrono::steady_clock::time_point since,
-                       std::chrono::milliseconds patience);
+  bool somebody_has_ended() const;
+  std::optional<std::string> look_for(const std::string& key);
+  void check_waited(size_t task, Clock::time_point since, std::chrono::milliseconds patience) const;
   std::string settle(int attempt, const std::string& outcome);
   void conclude(size_t asker, int attempt, const std::string& outcome);
   void fail(int attempt, const std::exception_ptr& reason);

@@ -190,5 +190,48 @@ TEST(StopAgreement, ATaskThatEndsAfterItWasAskedIsNotWaitedFor) {
   EXPECT_FALSE(asked.get());
 }
 
+// It ends in the attempt that it knows of; the others are at a later one.
+TEST(StopAgreement, ATaskThatHasMissedAnAttemptAndEndsIsNotWaitedForInTheNext) {
+  Tasks tasks(2, 300ms);
+  StopAgreement &asker = *tasks.agreements[0], &silent = *tasks.agreements[1];
+  EXPECT_THROW(asker.ask(""), DeadlineExceededError);
+  silent.end();
+  EXPECT_FALSE(asker.ask(""));
+  EXPECT_TRUE(asker.is_settled());
+  EXPECT_FALSE(asker.is_decided());
+}
+
+TEST(StopAgreement, ATaskThatEndsAfterItHasAnsweredIsNotWaitedFor) {
+  Tasks tasks(3);  // task 2 is silent
+  auto asked = std::async(std::launch::async, [&] { return tasks.agreements[0]->ask(""); });
+  auto answered = std::async(std::launch::async, [&] { return tasks.agreements[1]->answer(20s); });
+  tasks.servers.coordination(0).get("test/0/0/next/1", 20s);
+  tasks.agreements[1]->end();
+  EXPECT_TRUE(answered.get());
+  EXPECT_FALSE(asked.get());
+  EXPECT_FALSE(tasks.agreements[1]->is_decided());
+}
+
+TEST(StopAgreement, ATaskThatEndsWhileItAsksWaitsForNobody) {
+  Tasks tasks(2);
+  StopAgreement &asker = *tasks.agreements[0], &other = *tasks.agreements[1];
+  auto asked = std::async(std::launch::async, [&] { return asker.ask(""); });
+  tasks.servers.coordination(1).get("test/0/0/asked", 20s);
+  asker.end();
+  EXPECT_FALSE(asked.get());
+  EXPECT_TRUE(other.answer(20s));
+  EXPECT_FALSE(other.is_decided());
+}
+
+TEST(StopAgreement, WhatIsNoNumberUnderItsKeysIsAnError) {
+  Tasks tasks(2);
+  tasks.servers.coordination(0).set("test/0/0/next/1", "soon");
+  EXPECT_THAT(thrown<DataLossError>([&] { tasks.agreements[0]->ask(""); }), HasSubstr("'soon'"));
+  for (const char* asker : {"me", "-1", "2", "184467440737095516160"}) {
+    tasks.servers.coordination(0).set("test/0/0/asked", asker);
+    EXPECT_THAT(thrown<DataLossError>([&] { tasks.agreements[1]->answer(20s); }), HasSubstr(asker));
+  }
+}
+
 }  // namespace
 }  // namespace cohort::internal

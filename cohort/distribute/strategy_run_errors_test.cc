@@ -143,6 +143,14 @@ TEST(StrategyRun, TheLongestTimeoutIsNoDeadline) {
   strategy.run(no_limit, [](ReplicaContext& context) { context.merge_call([](Strategy&) {}); });
 }
 
+TEST(StrategyRun, ANegativeTimeoutIsRefused) {
+  const MirroredStrategy strategy = mirrored(2);
+  const RunOptions options{.timeout = milliseconds::min()};  // a cast makes it of NaN seconds
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { strategy.run(options, [] {}); }),
+              HasSubstr("RunOptions: timeout is -"));
+  EXPECT_TRUE(ids_when_returned(strategy));
+}
+
 TEST(StrategyRun, GivingUpKeepsTheFirstError) {
   const MirroredStrategy strategy = mirrored(2);
   std::atomic<bool> release{false};

@@ -20,9 +20,9 @@ class KeptEdges {
   ~KeptEdges() { keeps_edges = false; }
 
   edge_list take() { return count_ > 0 ? std::move(lists_[--count_]) : edge_list(); }
+  // edges: empty. (To clear them here might end nodes that give back theirs, too.)
   void give_back(edge_list&& edges) {
     if (count_ == lists_.size() || edges.capacity() == 0 || edges.capacity() > kMostEdges) return;
-    edges.clear();
     lists_[count_++] = std::move(edges);
   }
 

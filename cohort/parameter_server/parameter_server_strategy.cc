@@ -2,6 +2,7 @@
 
 #include "cohort/cluster/known_jobs.h"
 #include "cohort/core/device.h"
+#include "cohort/core/durations.h"
 #include "cohort/core/error.h"
 #include "cohort/core/logging.h"
 #include "cohort/distribute/strategy_devices.h"
@@ -67,6 +68,7 @@ std::vector<std::string> devices(const ParameterServerStrategyOptions& options) 
 
 std::shared_ptr<ParameterServerCore> make_core(const cluster_resolver::ClusterResolver& resolver,
                                                const ParameterServerStrategyOptions& options) {
+  internal::check_not_negative("ParameterServerStrategyOptions: timeout", options.timeout);
   ParameterServerCore::Setup setup;
   setup.cluster = resolver.cluster_spec();
   setup.role = role_of(resolver);

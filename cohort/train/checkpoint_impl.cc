@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <exception>
 
+#include "cohort/core/durations.h"
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
 #include "cohort/core/wire.h"
@@ -188,6 +189,8 @@ CheckpointImpl::Admission CheckpointImpl::begin(const SaveJob& job, const GroupT
 }
 
 std::string CheckpointImpl::write(const SaveJob& job, const train::CheckpointOptions& options) {
+  check_not_negative("CheckpointOptions: timeout", options.timeout);
+  check_not_negative("CheckpointOptions: group_timeout", options.group_timeout);
   wait(options.timeout);
   if (job.counted) save_counter().set_exists(true);
   SavedObjects objects(*root_);

@@ -4,6 +4,7 @@
 #include <new>
 #include <set>
 
+#include "cohort/core/durations.h"
 #include "cohort/core/error.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/text.h"
@@ -103,6 +104,8 @@ train::LoadStatus CheckpointImpl::read(const std::string& path,
 train::LoadStatus CheckpointImpl::restore_one_of(const std::optional<std::string>& path,
                                                  const train::RestoreOptions& options,
                                                  bool with_counter) {
+  check_not_negative("RestoreOptions: timeout", options.timeout);
+  check_not_negative("RestoreOptions: group_timeout", options.group_timeout);
   wait(options.timeout);
   const GroupTalk all = talk("restoring a checkpoint", options.group_timeout);
   const std::vector<std::string> candidates = parse_texts(all.tell("which", [&] {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "cohort/core/durations.h"
 #include "cohort/core/logging.h"
 #include "cohort/train/checkpoint.h"
 
@@ -10,6 +11,10 @@ namespace cohort::train {
 
 CheckpointsIterator::CheckpointsIterator(std::string directory, CheckpointsIteratorOptions options)
     : directory_(std::move(directory)), options_(std::move(options)) {
+  internal::check_not_negative("checkpoints_iterator: min_interval", options_.min_interval);
+  internal::check_not_negative("checkpoints_iterator: poll_interval", options_.poll_interval);
+  if (options_.timeout)
+    internal::check_not_negative("checkpoints_iterator: timeout", *options_.timeout);
   // Sums with the clock must not overflow.
   constexpr std::chrono::milliseconds kLongest = std::chrono::hours(24 * 365);
   options_.min_interval = std::min(options_.min_interval, kLongest);
@@ -43,8 +48,8 @@ std::optional<std::string> CheckpointsIterator::wait_for_another() {
     if (path && path != latest_) return path;
     const auto now = Clock::now();
     if (options_.timeout && now - start >= *options_.timeout) {
-      internal::log_info("no new checkpoint in '", directory_, "' for ",
-                         options_.timeout->count(), " ms");
+      internal::log_info("no new checkpoint in '", directory_, "' for ", options_.timeout->count(),
+                         " ms");
       return std::nullopt;
     }
     if (now >= next_log) {
@@ -53,7 +58,8 @@ std::optional<std::string> CheckpointsIterator::wait_for_another() {
     }
     auto pause = std::max(options_.poll_interval, std::chrono::milliseconds(1));
     if (options_.timeout) {
-      const auto left = std::chrono::ceil<std::chrono::milliseconds>(start + *options_.timeout - now);
+      const auto left =
+          std::chrono::ceil<std::chrono::milliseconds>(start + *options_.timeout - now);
       pause = std::min(pause, left);
     }
     std::this_thread::sleep_for(pause);

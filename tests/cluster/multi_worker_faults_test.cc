@@ -93,6 +93,18 @@ std::string throw_outside(const Arguments& arguments) {
   return "trained";
 }
 
+// Worker 1 leaves out the call of its third step. Every other one makes the same call.
+std::string leave_a_call_out(const Arguments&) {
+  const MultiWorkerMirroredStrategy strategy = make_strategy();
+  for (int i = 0; i < 10; ++i) {
+    strategy.run([&](ReplicaContext& context) {
+      const Tensor loss = at::full({3}, 1.0);
+      return i == 2 && strategy.worker_id() == 1 ? loss : context.all_reduce(ReduceOp::SUM, loss);
+    });
+  }
+  return "done";
+}
+
 // Worker 1 ends its program after the third step, worker 0 after the tenth.
 std::string end_early(const Arguments&) {
   const MultiWorkerMirroredStrategy strategy = make_strategy();
@@ -276,6 +288,17 @@ TEST_F(MultiWorker, WhoCatchesAnErrorOutsideOfItsStrategyHasLeftTheGroup) {
   EXPECT_THAT(outcomes[0].error, HasSubstr("/job:worker/task:1 has given up: an exception"));
 }
 
+TEST_F(MultiWorker, ACallThatOneLeavesOutDoesNotMeetThatOfTheNextStep) {
+  MultiProcessRunner runner(workers(2, "leave_a_call_out"));
+  runner.start();
+  for (const TaskOutcome& outcome : runner.wait_all()) {
+    EXPECT_EQ(outcome.code, Code::kFailedPrecondition) << outcome.error;
+    EXPECT_THAT(
+        outcome.error,
+        HasSubstr("/job:worker/task:1 has made fewer calls than /job:worker/task:0 in step 3"));
+  }
+}
+
 TEST_F(MultiWorker, AWorkerThatEndsEarlyIsNamed) {
   MultiProcessRunner runner(workers(2, "end_early"));
   runner.start();
@@ -351,6 +374,7 @@ int main(int argc, char** argv) {
                    {"throw_on_one", throw_on_one},
                    {"run_out_of_memory", run_out_of_memory},
                    {"throw_outside", throw_outside},
+                   {"leave_a_call_out", leave_a_call_out},
                    {"end_early", end_early},
                    {"exit_early", exit_early},
                    {"disagree", disagree},

@@ -21,15 +21,14 @@ struct Call {
   int64_t count = 0;
   int dtype = -1;
   std::vector<int64_t> parts;
-  int64_t generation = 0;
-  uint64_t sequence = 0;
+  cohort::collective::CallPlace place;
 
   bool operator==(const Call&) const = default;
 
   uint64_t fingerprint() const {
     const cohort::collective::CallIdentity identity{operation, name,  signature, root,
                                                     count,     dtype, parts};
-    return cohort::collective::placed_fingerprint(identity.fingerprint(), generation, sequence);
+    return cohort::collective::placed_fingerprint(identity.fingerprint(), place);
   }
 };
 
@@ -61,10 +60,13 @@ void change(Call& call, uint64_t field, InputReader& in) {
       }
       break;
     case 7:
-      call.generation = static_cast<int64_t>(in.any_number());
+      call.place.generation = static_cast<int64_t>(in.any_number());
+      break;
+    case 8:
+      call.place.sequence = in.any_number();
       break;
     default:
-      call.sequence = in.any_number();
+      call.place.phase = static_cast<int64_t>(in.any_number());
   }
 }
 
@@ -72,7 +74,7 @@ void change(Call& call, uint64_t field, InputReader& in) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   InputReader in({reinterpret_cast<const char*>(data), size});
-  constexpr uint64_t kFields = 9;
+  constexpr uint64_t kFields = 10;
   Call first;
   for (uint64_t field = 0; field < kFields; ++field) change(first, field, in);
   Call second = first;

@@ -138,9 +138,7 @@ void AgentCore::registered(rpc::CallResult result) {
   state_ = State::kMember;
   service_ = reply.service;
   heartbeat_ = reply.heartbeat;
-  heard_ = clock_.now();
-  trouble_since_.reset();
-  waiting_said_ = false;
+  heard_now();
   view_ = nullptr;
   send_attend();
   send_watch();
@@ -180,8 +178,7 @@ void AgentCore::send_heartbeat() {
   const HeartbeatRequest request{.seen = view_ ? view_->version : 0, .figures = figures_};
   call("heartbeat", request.encode(), heartbeat_.dead_after / 2, [this](rpc::CallResult result) {
     if (result.error) return failed(result.error);
-    heard_ = clock_.now();
-    trouble_since_.reset();
+    heard_now();
     try {
       const int64_t version = HeartbeatReply::decode(result.reply.control).version;
       // News that the watch should have brought.
@@ -220,8 +217,7 @@ void AgentCore::watched(uint64_t number, rpc::CallResult result) {
     watch_refused(result.error);
     failed(result.error);
   } else {
-    heard_ = clock_.now();
-    trouble_since_.reset();
+    heard_now();
     watch_refused_since_.reset();
     try {
       apply(View::decode(result.reply.control));
@@ -340,10 +336,15 @@ void AgentCore::service_lost() {
                                 .generation = generation_seen_,
                                 .phase = "heartbeat"}));
   }
-  if (waiting_said_) return;
-  waiting_said_ = true;
+  if (std::exchange(waits_for_service_, true)) return;
   log(str("lost ", service_name(), ": ", why, "; waiting for it for ", seconds_in(options_.lease),
           " s"));
+}
+
+void AgentCore::heard_now() {
+  heard_ = clock_.now();
+  trouble_since_.reset();
+  waits_for_service_ = false;
 }
 
 void AgentCore::register_anew() {

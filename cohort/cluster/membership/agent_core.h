@@ -32,7 +32,8 @@ class AgentCore : public std::enable_shared_from_this<AgentCore> {
   void start();
   void stop();
   void leave(const std::string& where, Duration timeout, std::function<void()> done);
-  // `timeout`: as long as the task itself would be waited for, without one.
+  // `timeout`: as long as the task itself would be waited for, without one. A task that goes when it has
+  // left or reported something (with a timeout) does not wait for a service that it knows to be lost.
   void report(const std::exception_ptr& error, std::optional<Duration> timeout, Answer done);
   void set_figure(const std::string& name, double value);
   void drop_figure(const std::string& name);
@@ -62,7 +63,7 @@ class AgentCore : public std::enable_shared_from_this<AgentCore> {
     Time deadline;
     Duration retry;
     Answer done;
-    std::optional<Time> unreachable_since = std::nullopt;
+    std::optional<Time> failed_since = std::nullopt;
   };
 
   // Runs `work` under the lock, then what it left to do outside of it.
@@ -97,6 +98,7 @@ class AgentCore : public std::enable_shared_from_this<AgentCore> {
   void look_soon(Duration delay);
   void look_again();
   void service_lost();
+  void heard_now();
   void register_anew();
   void end(std::exception_ptr error);
 
@@ -133,8 +135,8 @@ class AgentCore : public std::enable_shared_from_this<AgentCore> {
   Time next_report_;
   Time heard_;  // the service's last answer
   std::optional<Time> trouble_since_;
-  bool looking_ = false;  // look_again is due
-  bool waiting_said_ = false;
+  bool looking_ = false;            // look_again is due
+  bool waits_for_service_ = false;  // which is lost; the log says so
   std::exception_ptr last_failure_;
   Duration retry_{0};
   uint64_t random_ = 0;

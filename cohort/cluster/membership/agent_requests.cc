@@ -82,15 +82,12 @@ void AgentCore::attempted(uint64_t id, rpc::CallResult result) {
   if (!again) return finish(id, std::move(result));
   last_failure_ = result.error;
   Request& request = found->second;
-  if (code == Code::kUnavailable) {
-    const Time since = request.unreachable_since.value_or(clock_.now());
-    request.unreachable_since = since;
-    // Who is gone need not be told that this task goes, too.
-    const bool is_gone = clock_.now() - since >= heartbeat_.reconnect_grace;
-    if (request.method == kLeave && is_gone) return finish(id, std::move(result));
-    if (request.method == kLeave) later([channel = channel_] { channel->retry_now(); });
-  } else {
-    request.unreachable_since.reset();
+  if (request.method == kLeave) {
+    // Who is gone, is going or does not know this task need not be told that it goes, too.
+    const Time since = request.failed_since.value_or(clock_.now());
+    request.failed_since = since;
+    if (clock_.now() - since >= heartbeat_.reconnect_grace) return finish(id, std::move(result));
+    later([channel = channel_] { channel->retry_now(); });
   }
   const Duration left = std::max(request.deadline - clock_.now(), Duration::zero());
   wake_after(std::min(jittered(request.retry), left), [this, id](Time) { attempt(id); });
@@ -109,6 +106,7 @@ void AgentCore::leave(const std::string& where, Duration timeout, std::function<
   change([&] {
     is_member = state_ == State::kMember;
     leaving_ = true;
+    if (waits_for_service_) timeout = std::min(timeout, heartbeat_.reconnect_grace);
   });
   const auto left = [weak = weak_from_this(), done = std::move(done)](const rpc::CallResult&) {
     if (const auto self = weak.lock()) {
@@ -124,9 +122,13 @@ void AgentCore::leave(const std::string& where, Duration timeout, std::function<
 void AgentCore::report(const std::exception_ptr& error, std::optional<Duration> timeout,
                        Answer done) {
   const std::string bytes = rpc::encode_error(error);
-  if (!timeout) {
+  {
     const std::lock_guard lock(mutex_);
-    timeout = state_ == State::kMember ? heartbeat_.dead_after : options_.start_timeout;
+    if (!timeout) {
+      timeout = state_ == State::kMember ? heartbeat_.dead_after : options_.start_timeout;
+    } else if (waits_for_service_) {
+      timeout = std::min(*timeout, heartbeat_.reconnect_grace);
+    }
   }
   request(
       "report", [bytes](Duration) { return ReportRequest{.error = bytes}.encode(); }, *timeout,

@@ -180,6 +180,62 @@ TEST_F(MembershipAgentTest, AServiceThatFallsSilentIsNamed) {
   EXPECT_EQ(alone->generation(), 0);
 }
 
+// Answers nothing while it is silent.
+class SilentChannel final : public rpc::Channel {
+ public:
+  SilentChannel(rpc::Clock& clock, std::shared_ptr<rpc::Channel> channel)
+      : clock_(clock), channel_(std::move(channel)) {}
+  const TaskId& peer() const override { return channel_->peer(); }
+  const std::string& address() const override { return channel_->address(); }
+  void close() override {}
+  void start(std::string_view method, rpc::Message request, const rpc::CallOptions& options,
+             std::function<void(rpc::CallResult)> done) override {
+    if (!is_silent) return channel_->start(method, std::move(request), options, std::move(done));
+    clock_.call_at(clock_.now() + options.timeout, [done = std::move(done)] {
+      done({.error = make_error(Code::kDeadlineExceeded, "silence"), .reply = {}});
+    });
+  }
+
+  bool is_silent = false;
+
+ private:
+  rpc::Clock& clock_;
+  const std::shared_ptr<rpc::Channel> channel_;
+};
+
+// Such as a ps task of a coordinator that is gone.
+TEST_F(MembershipAgentTest, WhoWaitsForALostServiceLeavesWithoutWaiting) {
+  begin(1);
+  AgentOptions options = options_of(0);
+  options.on_service_lost = OnServiceLost::kWait;
+  const rpc::Caller caller{.task = options.task, .incarnation = options.incarnation};
+  const auto channel = std::make_shared<SilentChannel>(
+      clock_, std::make_shared<DirectChannel>(service_.get(), caller));
+  MembershipAgent alone(clock_, channel, std::move(options));
+  alone.start();
+  alone.wait_for_start();
+  channel->is_silent = true;
+  pass(seconds(10));
+  EXPECT_THAT(lines_, Contains(HasSubstr("waiting for it for 60 s")));
+  bool has_left = false;
+  alone.start_leave("", seconds(2), [&] { has_left = true; });
+  pass(milliseconds(50));
+  EXPECT_TRUE(has_left);
+}
+
+TEST_F(MembershipAgentTest, ALeaveThatTheServiceRefusesEndsSoon) {
+  begin(1);
+  AgentOptions options = options_of(0);
+  options.on_service_lost = OnServiceLost::kWait;
+  const auto alone = agent(std::move(options), service_.get());
+  alone->wait_for_start();
+  service_->stop();  // answers Cancelled from now on
+  bool has_left = false;
+  alone->start_leave("", seconds(2), [&] { has_left = true; });
+  pass(milliseconds(200));
+  EXPECT_TRUE(has_left);
+}
+
 TEST_F(MembershipAgentTest, ACallerThatKnowsMoreIsToCallAgain) {
   begin(2);
   const auto first = agent(options_of(0), service_.get());

@@ -6,6 +6,7 @@
 #include "cohort/cluster/config_error.h"
 #include "cohort/cluster/resolvers/api_answer.h"
 #include "cohort/cluster/resolvers/http_call.h"
+#include "cohort/core/durations.h"
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
 
@@ -141,6 +142,7 @@ class Question {
 GCEClusterResolver::GCEClusterResolver(const GCEClusterResolverOptions& options)
     : options_(options) {
   check_options(options_);
+  internal::check_not_negative("GCEClusterResolverOptions: timeout", options_.timeout);
   while (options_.api_address.ends_with('/')) options_.api_address.pop_back();
   while (options_.metadata_address.ends_with('/')) options_.metadata_address.pop_back();
   task_type_ = options_.task_type;

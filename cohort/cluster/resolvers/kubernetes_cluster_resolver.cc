@@ -7,6 +7,7 @@
 #include "cohort/cluster/resolvers/api_answer.h"
 #include "cohort/cluster/resolvers/kubernetes_pods.h"
 #include "cohort/cluster/resolvers/process_variables.h"
+#include "cohort/core/durations.h"
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
 
@@ -86,6 +87,7 @@ PodsByJob find_running(const KubernetesApi& api, const KubernetesOptions& option
 
 KubernetesClusterResolver::KubernetesClusterResolver(KubernetesClusterResolverOptions options)
     : options_(std::move(options)) {
+  internal::check_not_negative("KubernetesClusterResolverOptions: timeout", options_.timeout);
   options_.api_address = api_address(options_);
   rpc_layer_ = options_.rpc_layer;
 }

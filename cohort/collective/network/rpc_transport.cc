@@ -19,6 +19,7 @@
 #include "cohort/collective/network/rpc_service.h"
 #include "cohort/collective/slow_wait.h"
 #include "cohort/core/error.h"
+#include "cohort/core/wire.h"
 
 namespace cohort::collective {
 namespace {
@@ -32,6 +33,23 @@ constexpr std::chrono::nanoseconds kNoLimit = std::chrono::hours(24 * 365);
 // Below this a copy costs less than to wait until the bytes have arrived.
 constexpr size_t kCopyBytes = size_t{64} << 10;
 constexpr std::chrono::seconds kLeaveTime{1};
+
+// A session, as tasks tell it each other before they are connected.
+std::string encode_session(uint64_t session) {
+  internal::WireWriter out;
+  out.fixed64(1, session);
+  return out.str();
+}
+
+// Errors: DataLoss. Of bytes without a session 0, which their task will refuse.
+uint64_t decode_session(const std::string& bytes) {
+  uint64_t session = 0;
+  internal::WireReader in(bytes, "a task's session of calls");
+  while (in.next()) {
+    if (in.field() == 1) session = in.fixed64();
+  }
+  return session;
+}
 
 class RpcTransport final : public Transport {
  public:
@@ -158,8 +176,8 @@ class RpcTransport final : public Transport {
 
   // A message without bytes from each to each: from then on all are known to be there.
   void connect(const GroupMember& member, internal::ServerCore& server) {
-    const std::string mine = std::to_string(mailbox_->session());
-    const std::vector<std::string> sessions = exchange_values(member, "rpc", mine);
+    const std::vector<std::string> sessions =
+        exchange_values(member, "rpc", encode_session(mailbox_->session()));
     for (int rank = 0; rank < member.size(); ++rank) {
       if (rank == rank_) continue;
       Peer& other = peer(rank);
@@ -167,7 +185,7 @@ class RpcTransport final : public Transport {
       other.channel = server.channel(member.task(rank));
       other.envelope = {.group = member.group,
                         .generation = member.generation,
-                        .session = std::stoull(sessions[static_cast<size_t>(rank)]),
+                        .session = decode_session(sessions[static_cast<size_t>(rank)]),
                         .rank = rank_};
       other.channel->retry_now();
       expect(rank, nullptr, 0);

@@ -3,6 +3,7 @@
 #include <ATen/TensorOperators.h>
 
 #include "cohort/cluster/known_jobs.h"
+#include "cohort/core/durations.h"
 #include "cohort/core/error.h"
 #include "cohort/core/task.h"
 #include "cohort/core/time_histogram.h"
@@ -70,6 +71,13 @@ std::shared_ptr<internal::CoordinatorCore> coordinator_of(
   if (options.summary_every <= std::chrono::milliseconds(0)) {
     throw InvalidArgumentError(str("ClusterCoordinatorOptions: summary_every is ",
                                    options.summary_every.count(), " ms and must be above 0"));
+  }
+  for (const auto& [option, duration] :
+       {std::pair("closure_timeout", options.closure_timeout),
+        std::pair("max_recovery", options.max_recovery),
+        std::pair("worker_pause", options.worker_pause), std::pair("ps_grace", options.ps_grace),
+        std::pair("report_after", options.report_after)}) {
+    internal::check_not_negative(str("ClusterCoordinatorOptions: ", option), duration);
   }
   return core->share_coordinator([&] {
     auto made = std::make_shared<internal::CoordinatorCore>(core, options);

@@ -38,10 +38,23 @@ constexpr std::chrono::milliseconds kRetry{200};
 
 constexpr const char* kFirstKept = "cohort/calls kept from";
 
+// Errors: DataLoss.
+int64_t number_in(std::string_view text, const char* what) {
+  if (const auto number = parse_number<int64_t>(text)) return *number;
+  throw DataLossError(str("where ", what, " was to stand is ", quoted(text)));
+}
+
 // How many parts there are beside it, and the first bytes: most results have no others.
 std::string key_of(int64_t call) { return str("cohort/calls/", call); }
 std::string part_of(int64_t call, size_t part) { return str(key_of(call), "/", part); }
-size_t parts_beside(const std::string& head) { return std::stoul(head); }
+size_t parts_beside(std::string_view head) {
+  const int64_t parts =
+      number_in(head.substr(0, head.find(' ')), "the number of parts of a result");
+  if (parts >= 0 && static_cast<uint64_t>(parts) <= kMostBytes / kPartBytes) {
+    return static_cast<size_t>(parts);
+  }
+  throw DataLossError(str("a result of a call was to be told in ", parts, " parts"));
+}
 std::string_view bytes_in(std::string_view head) { return head.substr(head.find(' ') + 1); }
 
 std::string taken_key(const TaskId& task) { return str("cohort/calls taken/", task); }
@@ -152,7 +165,7 @@ void check_kept(distribute::Coordination& coordination, int64_t call) {
     first = coordination.find(kFirstKept);
   } catch (const Error&) {  // of the coordinator, which is asked again
   }
-  if (!first || call >= std::stoll(*first)) return;
+  if (!first || call >= number_in(*first, "the first call that is kept")) return;
   throw UnavailableError(str("this task has come to call ", call,
                              " of fit, evaluate or predict, but of what these have returned the "
                              "coordinator keeps call ",
@@ -204,7 +217,7 @@ void acknowledge(distribute::Coordination& coordination, const TaskId& self, int
 
 int64_t last_taken(distribute::Coordination& coordination, const TaskId& task) {
   const std::optional<std::string> call = coordination.find(taken_key(task));
-  return call ? std::stoll(*call) : 0;
+  return call ? number_in(*call, "the last call that a task has taken") : 0;
 }
 
 LoopResult wait_for_result(distribute::Server& server, int64_t call, FunctionRef<void()> check,
@@ -230,6 +243,8 @@ LoopResult wait_for_result(distribute::Server& server, int64_t call, FunctionRef
     } catch (const DeadlineExceededError&) {  // it goes on
       check_not_ended(server, call);
       continue;
+    } catch (const DataLossError&) {  // and would be at the next try
+      throw;
     } catch (const Error&) {
       if (server.core().membership().agent().error() != nullptr) throw;
       check_not_ended(server, call);
@@ -237,7 +252,7 @@ LoopResult wait_for_result(distribute::Server& server, int64_t call, FunctionRef
       std::this_thread::sleep_for(kRetry);
       continue;
     }
-    return decode(bytes);  // what is damaged is an error, and would be at the next try
+    return decode(bytes);
   }
 }
 

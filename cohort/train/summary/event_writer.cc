@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/core/durations.h"
 #include "cohort/core/error.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/text.h"
@@ -46,6 +47,7 @@ std::string checked_path(const std::string& logdir, const EventWriterOptions& op
                                    " and flush_millis ", options.flush_interval.count(),
                                    "; neither may be below 0"));
   }
+  check_not_negative("create_file_writer: timeout", options.timeout);
   if (options.filename_suffix.find('/') != std::string::npos) {
     throw InvalidArgumentError(str("create_file_writer: filename_suffix is ",
                                    quoted(options.filename_suffix), "; it cannot hold a '/'"));

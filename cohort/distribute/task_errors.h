@@ -1,0 +1,29 @@
+// How an error of one task becomes an error of all tasks of its group, which goes on afterwards.
+#pragma once
+
+#include <exception>
+#include <optional>
+#include <string_view>
+
+#include "cohort/collective/sync_group.h"
+#include "cohort/core/function_ref.h"
+
+namespace cohort::internal {
+
+struct TaskError {
+  int task = 0;  // its rank
+  std::exception_ptr error;
+};
+
+// The error of a task that has one: of the last of them. `mine` is this task's, or null; `name` that of
+// the exchange. COLLECTIVE over the tasks. Errors: those of a Communicator's calls.
+std::optional<TaskError> tell_errors(collective::SyncGroup& group, const std::exception_ptr& mine,
+                                     std::string_view name);
+
+// Calls `fn`, for which no task needs the others. Where it throws in one task, this throws in all: in that
+// task what fn has thrown, in the others an error of its class: "WHAT of /job:worker/task:1 failed: ...".
+// COLLECTIVE over the tasks. Errors: those of fn; those of a Communicator's calls.
+void in_all_tasks_or_none(collective::SyncGroup& group, std::string_view what,
+                          FunctionRef<void()> fn);
+
+}  // namespace cohort::internal
