@@ -40,9 +40,31 @@ constexpr const char* kFirstKept = "cohort/calls kept from";
 
 // How many parts there are beside it, and the first bytes: most results have no others.
 std::string key_of(int64_t call) { return str("cohort/calls/", call); }
-std::string part_of(int64_t call, size_t part) { return str(key_of(call), "/", part); }
-size_t parts_beside(const std::string& head) { return std::stoul(head); }
-std::string_view bytes_in(std::string_view head) { return head.substr(head.find(' ') + 1); }
+std::string part_of(int64_t call, int64_t part) { return str(key_of(call), "/", part); }
+
+// What tasks have written of calls. Errors: DataLoss (names the key).
+int64_t number_in(std::string_view text, const std::string& key) {
+  const auto number = parse_number<int64_t>(text);
+  if (number && *number >= 0) return *number;
+  throw DataLossError(
+      str("the coordinator keeps ", quoted(text), " as ", quoted(key), ", where a number belongs"));
+}
+
+// The value of key_of(call).
+struct Head {
+  int64_t parts_beside = 0;
+  std::string_view bytes;
+};
+Head head_of(std::string_view value, int64_t call) {
+  const size_t end = value.find(' ');
+  const int64_t parts = number_in(value.substr(0, end), key_of(call));
+  constexpr auto kMostParts = static_cast<int64_t>(kMostBytes / kPartBytes);
+  if (end == std::string_view::npos || parts > kMostParts) {
+    throw DataLossError(str("the result of call ", call, " of fit, evaluate or predict is damaged: ",
+                            parts, " parts are to follow ", quoted(value.substr(0, 40))));
+  }
+  return {.parts_beside = parts, .bytes = value.substr(end + 1)};
+}
 
 std::string taken_key(const TaskId& task) { return str("cohort/calls taken/", task); }
 
@@ -152,7 +174,7 @@ void check_kept(distribute::Coordination& coordination, int64_t call) {
     first = coordination.find(kFirstKept);
   } catch (const Error&) {  // of the coordinator, which is asked again
   }
-  if (!first || call >= std::stoll(*first)) return;
+  if (!first || call >= number_in(*first, kFirstKept)) return;
   throw UnavailableError(str("this task has come to call ", call,
                              " of fit, evaluate or predict, but of what these have returned the "
                              "coordinator keeps call ",
@@ -173,9 +195,10 @@ size_t publish(distribute::Coordination& coordination, int64_t call, const LoopR
     shorter.is_left_out = true;
     bytes = encode(shorter);
   }
-  const size_t beside = (bytes.size() - 1) / kPartBytes;
-  for (size_t part = 1; part <= beside; ++part) {
-    coordination.set(part_of(call, part), bytes.substr(part * kPartBytes, kPartBytes));
+  const auto beside = static_cast<int64_t>((bytes.size() - 1) / kPartBytes);
+  for (int64_t part = 1; part <= beside; ++part) {
+    coordination.set(part_of(call, part),
+                     bytes.substr(static_cast<size_t>(part) * kPartBytes, kPartBytes));
   }
   coordination.set(key_of(call), str(beside, ' ', bytes.substr(0, kPartBytes)));
   return bytes.size();
@@ -185,9 +208,8 @@ void forget(distribute::Coordination& coordination, int64_t call) {
   const std::optional<std::string> head = coordination.find(key_of(call));
   if (!head) return;
   coordination.remove(key_of(call));
-  for (size_t part = 1; part <= parts_beside(*head); ++part) {
-    coordination.remove(part_of(call, part));
-  }
+  const int64_t beside = head_of(*head, call).parts_beside;
+  for (int64_t part = 1; part <= beside; ++part) coordination.remove(part_of(call, part));
 }
 
 void set_first_kept(distribute::Coordination& coordination, int64_t call) {
@@ -204,7 +226,7 @@ void acknowledge(distribute::Coordination& coordination, const TaskId& self, int
 
 int64_t last_taken(distribute::Coordination& coordination, const TaskId& task) {
   const std::optional<std::string> call = coordination.find(taken_key(task));
-  return call ? std::stoll(*call) : 0;
+  return call ? number_in(*call, taken_key(task)) : 0;
 }
 
 LoopResult wait_for_result(distribute::Server& server, int64_t call, FunctionRef<void()> check,
@@ -223,13 +245,16 @@ LoopResult wait_for_result(distribute::Server& server, int64_t call, FunctionRef
       const std::string head = coordination.get(
           key_of(call), std::chrono::ceil<std::chrono::milliseconds>(
                             std::min<std::chrono::steady_clock::duration>(left, kAsk)));
-      bytes = bytes_in(head);
-      for (size_t part = 1; part <= parts_beside(head); ++part) {
+      const Head first = head_of(head, call);
+      bytes = first.bytes;
+      for (int64_t part = 1; part <= first.parts_beside; ++part) {
         bytes += coordination.get(part_of(call, part), kAsk);
       }
     } catch (const DeadlineExceededError&) {  // it goes on
       check_not_ended(server, call);
       continue;
+    } catch (const DataLossError&) {
+      throw;
     } catch (const Error&) {
       if (server.core().membership().agent().error() != nullptr) throw;
       check_not_ended(server, call);
