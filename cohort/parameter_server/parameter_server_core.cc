@@ -118,10 +118,8 @@ ParameterServerCore::ParameterServerCore(Setup setup)
     released_ = std::make_shared<ReleasedShards>(ReleasedShards::Surroundings{
         .begun = [this] { return begun(); },
         .ended = [this] { return ended(); },
-        .release =
-            [this](const ReleasedShards::Shards& shards, const StoreClient::Failed& failed) {
-              store_.release(shards, failed);
-            }});
+        .release = [this](const ReleasedShards::Shards& shards,
+                          const StoreClient::Failed& failed) { store_.release(shards, failed); }});
   }
   if (setup_.role == ClusterRole::kCoordinator && setup_.server == nullptr) {
     const TaskId self{kChief, 0};
@@ -394,17 +392,25 @@ void ParameterServerCore::release(ReleasedShards::Shards shards) {
   if (released_ != nullptr && generation_ != 0) released_->add(std::move(shards));
 }
 
+// Programs of workers may read what they have made, between calls.
 ReleasedShards::Progress ParameterServerCore::begun() const {
+  const bool has_others = setup_.server != nullptr && loops_->has_calls();
+  const int64_t calls = has_others ? loops_->num_calls() + 1 : 0;
   const std::lock_guard lock(mutex_);
-  return {.closures = closures_ == nullptr ? 0 : closures_->next_id(), .steps = steps_begun_};
+  return {.closures = closures_ == nullptr ? 0 : closures_->next_id(),
+          .steps = steps_begun_,
+          .calls = calls};
 }
 
 // Of a coordinator that has ended, ps tasks refuse what its workers still run.
 ReleasedShards::Progress ParameterServerCore::ended() const {
   constexpr uint64_t kAll = std::numeric_limits<uint64_t>::max();
+  const bool has_others = setup_.server != nullptr && loops_->has_calls();
+  const int64_t calls = has_others ? last_taken_by_all(setup_.server->coordination()) : kEveryCall;
   const std::lock_guard lock(mutex_);
   return {.closures = closures_ == nullptr ? kAll : closures_->oldest_unfinished(),
-          .steps = steps_ended_};
+          .steps = steps_ended_,
+          .calls = calls};
 }
 
 void ParameterServerCore::run(const std::shared_ptr<RunFrame>& frame,

@@ -197,8 +197,8 @@ class ParameterServerCore final : public LocalStrategy {
   int64_t take_all(int64_t generation) const;
   int64_t next_id(const std::string& name);
   bool makes_values() const;
-  void run_in_closure(const std::shared_ptr<RunFrame>& frame,
-                      const distribute::RunOptions& options, ClosureContext& closure);
+  void run_in_closure(const std::shared_ptr<RunFrame>& frame, const distribute::RunOptions& options,
+                      ClosureContext& closure);
   void run_and_push(const std::shared_ptr<RunFrame>& frame, const distribute::RunOptions& options);
   ReleasedShards::Progress begun() const;
   ReleasedShards::Progress ended() const;

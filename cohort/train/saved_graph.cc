@@ -95,8 +95,7 @@ class PartitionedSlots {
 
   // `names`: of the variables that have values of their own.
   void join(const Names& names) {
-    const auto slots =
-        members(graph_.nodes[*find_child(graph_.nodes[optimizer_], "_variables")]);
+    const auto slots = members(graph_.nodes[*find_child(graph_.nodes[optimizer_], "_variables")]);
     if (!slots) return;
     for (const std::vector<uint32_t>& parts : groups(*slots, names)) join(parts);
     if (first_of_.empty()) return;
@@ -157,8 +156,8 @@ class PartitionedSlots {
     for (const uint32_t node : *nodes) {
       const auto part = first_of_.find(node);
       if (part != first_of_.end() && !seen.insert(part->second).second) continue;
-      children.push_back({std::to_string(children.size()),
-                          part == first_of_.end() ? node : part->second});
+      children.push_back(
+          {std::to_string(children.size()), part == first_of_.end() ? node : part->second});
     }
     list.children = std::move(children);
   }

@@ -229,8 +229,9 @@ Json use_checkpoint(const Json& request) {
   if (request.contains("shards")) {
     const distribute::TestingCluster cluster(1, 2);
     const distribute::ParameterServerStrategy strategy(
-        cluster.resolver(), {.variable_partitioner = distribute::partitioners::FixedShardsPartitioner(
-                                 request.at("shards").get<int64_t>())});
+        cluster.resolver(),
+        {.variable_partitioner = distribute::partitioners::FixedShardsPartitioner(
+             request.at("shards").get<int64_t>())});
     return save_or_restore(strategy, request);
   }
   config::set_logical_device_configuration("CPU", request.at("replicas"));

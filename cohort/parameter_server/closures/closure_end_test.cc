@@ -41,8 +41,8 @@ TEST_F(ClosureEndTest, AnUndefinedTensorIsNamedWithTheFunction) {
   const auto among = strategy_.function("among", [] {
     return dict({{"loss", at::zeros({})}, {"rest", tuple(at::zeros({2}), Tensor())}});
   });
-  EXPECT_THAT(error_of(alone), AllOf(HasSubstr("'alone' returned an undefined tensor"),
-                                     HasSubstr("as its result")));
+  EXPECT_THAT(error_of(alone),
+              AllOf(HasSubstr("'alone' returned an undefined tensor"), HasSubstr("as its result")));
   EXPECT_THAT(error_of(among), AllOf(HasSubstr("'among' returned an undefined tensor"),
                                      HasSubstr("as output ['rest'][1]")));
 }
@@ -62,8 +62,9 @@ TEST_F(ClosureEndTest, ClosuresBehindOneThatEndsItsThreadRun) {
   for (int i = 0; i < 3; ++i) {
     coordinator.schedule(ends);
     for (int k = 0; k < 3; ++k) coordinator.schedule(good_);
-    EXPECT_THAT(thrown<FailedPreconditionError>([&] { coordinator.join(std::chrono::seconds(20)); }),
-                HasSubstr("pthread_exit"));
+    EXPECT_THAT(
+        thrown<FailedPreconditionError>([&] { coordinator.join(std::chrono::seconds(20)); }),
+        HasSubstr("pthread_exit"));
   }
 }
 

@@ -26,8 +26,7 @@ class ClosureTokensTest : public ::testing::Test {
   }
   // Runs the function as the closure of this number, as a coordinator does again when it got no answer.
   void run(uint64_t closure) {
-    const internal::SessionId session =
-        internal::session_id(core_->generation(), ++last_session_);
+    const internal::SessionId session = internal::session_id(core_->generation(), ++last_session_);
     worker_->call(
         "leadership/take",
         encode(internal::LeaderClaim{.generation = core_->generation(), .session = session}),

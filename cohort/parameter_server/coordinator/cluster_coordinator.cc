@@ -110,8 +110,7 @@ PerWorkerDataset::PerWorkerDataset(std::shared_ptr<internal::CoordinatorCore> co
       source_(std::move(source)) {}
 
 PerWorkerIterator PerWorkerDataset::iterator() const {
-  return PerWorkerIterator(
-      core_->make_input(function_, internal::InputKind::kIterator, source_));
+  return PerWorkerIterator(core_->make_input(function_, internal::InputKind::kIterator, source_));
 }
 
 PerReplicaSpec PerWorkerDataset::element_spec() const {

@@ -121,8 +121,8 @@ TEST(PerWorkerDataset, OfTheProgramsOwnObjectsLetsGoOfThem) {
   const ClusterCoordinator coordinator(strategy);
   auto own = std::make_shared<int64_t>(3);
   const std::weak_ptr<int64_t> stays = own;
-  std::optional dataset = coordinator.create_per_worker_dataset(
-      [own] { return Dataset::range(*own).batch(1); });
+  std::optional dataset =
+      coordinator.create_per_worker_dataset([own] { return Dataset::range(*own).batch(1); });
   own.reset();
   std::optional copy = *dataset;
   dataset.reset();

@@ -60,8 +60,9 @@ Head head_of(std::string_view value, int64_t call) {
   const int64_t parts = number_in(value.substr(0, end), key_of(call));
   constexpr auto kMostParts = static_cast<int64_t>(kMostBytes / kPartBytes);
   if (end == std::string_view::npos || parts > kMostParts) {
-    throw DataLossError(str("the result of call ", call, " of fit, evaluate or predict is damaged: ",
-                            parts, " parts are to follow ", quoted(value.substr(0, 40))));
+    throw DataLossError(str("the result of call ", call,
+                            " of fit, evaluate or predict is damaged: ", parts,
+                            " parts are to follow ", quoted(value.substr(0, 40))));
   }
   return {.parts_beside = parts, .bytes = value.substr(end + 1)};
 }

@@ -5,8 +5,8 @@
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
 #include "cohort/train/bundle_reader.h"
-#include "cohort/train/saved_graph.h"
 #include "cohort/train/restore_source.h"
+#include "cohort/train/saved_graph.h"
 #include "cohort/train/value_bytes.h"
 
 namespace cohort::internal {

@@ -86,9 +86,8 @@ TEST(EmbeddingLookupSparse, EndsWithTheLastRowThatHasIds) {
   const auto ragged = RaggedTensor::from_row_lengths(ids_of({3, 4}), {0, 1, 0, 1, 0, 0});
   const Tensor expected = floats({0, 0, 7, 8, 0, 0, 9, 10}, {4, 2});
   for (const char* combiner : {"sum", "mean", "sqrtn"}) {
-    EXPECT_TRUE(
-        at::equal(embedding_lookup_sparse(table(), ragged, std::nullopt, {.combiner = combiner}),
-                  expected));
+    EXPECT_TRUE(at::equal(
+        embedding_lookup_sparse(table(), ragged, std::nullopt, {.combiner = combiner}), expected));
   }
   const auto weights = RaggedTensor::from_row_lengths(at::ones({2}), {0, 1, 0, 1, 0, 0});
   EXPECT_TRUE(at::equal(embedding_lookup_sparse(table(), ragged, weights), expected));

@@ -67,7 +67,8 @@ void ReleasedShards::work() {
 void ReleasedShards::release_what_has_ended() {
   const Progress ended = around_.ended();
   const auto first = std::stable_partition(waiting_.begin(), waiting_.end(), [&](const Batch& one) {
-    return ended.closures < one.begun.closures || ended.steps < one.begun.steps;
+    return ended.closures < one.begun.closures || ended.steps < one.begun.steps ||
+           ended.calls < one.begun.calls;
   });
   std::map<int, Shards> by_attempts;
   for (auto batch = first; batch != waiting_.end(); ++batch) {

@@ -13,16 +13,19 @@
 namespace cohort::internal {
 
 // They are freed within a second of the end of what may use them still: the closures that were scheduled
-// and the steps that had begun before. Many are told to a ps task in one message, for whose answer nobody waits.
+// and the steps that had begun before, and the programs of other tasks up to where the coordinator's has let go of them.
+// Many are told to a ps task in one message, for whose answer nobody waits.
 // Thread safety: any thread.
 class ReleasedShards : public std::enable_shared_from_this<ReleasedShards> {
  public:
   using Shards = std::vector<StoreClient::Release>;
 
-  // How far what the coordinator runs has come: numbers of closures and steps.
+  // How far what the coordinator runs has come: numbers of closures, of its own steps, and of the calls of fit, evaluate and
+  // predict, in front of which each task's program has its own lines.
   struct Progress {
     uint64_t closures = 0;
     uint64_t steps = 0;
+    int64_t calls = 0;
   };
   // Called without a lock.
   struct Surroundings {

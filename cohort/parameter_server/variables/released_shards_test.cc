@@ -60,20 +60,23 @@ TEST_F(ReleasedShardsTest, TheShardsOfAWholeModelGoInOneMessage) {
 }
 
 TEST_F(ReleasedShardsTest, WhatWasScheduledBeforeEndsBefore) {
-  begun_ = {.closures = 7, .steps = 2};
-  ended_ = {.closures = 5, .steps = 1};
+  begun_ = {.closures = 7, .steps = 2, .calls = 1};
+  ended_ = {.closures = 5, .steps = 1, .calls = 1};
   released_->add(shard("a"));
   clock_.advance(seconds(1));
-  begun_ = {.closures = 9, .steps = 2};
-  ended_ = {.closures = 7, .steps = 1};
+  begun_ = {.closures = 9, .steps = 2, .calls = 2};
+  ended_ = {.closures = 7, .steps = 1, .calls = 1};
   released_->add(shard("b"));
   clock_.advance(seconds(1));
   EXPECT_THAT(messages_, IsEmpty());  // the step may use both
-  ended_ = {.closures = 8, .steps = 2};
+  ended_ = {.closures = 8, .steps = 2, .calls = 1};
   clock_.advance(seconds(1));
   EXPECT_THAT(messages_, ElementsAre(ElementsAre("a")));
   ended_.closures = 9;  // later ones go on
   begun_.closures = 20;
+  clock_.advance(seconds(1));
+  EXPECT_EQ(messages_.size(), 1u);  // a task's program has not come to the second call
+  ended_.calls = 2;
   clock_.advance(seconds(1));
   EXPECT_THAT(messages_, ElementsAre(ElementsAre("a"), ElementsAre("b")));
 }

@@ -235,7 +235,8 @@ TEST_F(ServedVariableTest, WhatAStepHandsOverItMayWriteToAfterwards) {
 TEST_F(ServedVariableTest, ALookupOfNoRowsHasAGradientOfNone) {
   const Variable v = table();
   const auto has_no_rows = [](const Tensor& gradient) {
-    return gradient.is_sparse() && gradient._nnz() == 0 && gradient.sizes() == at::IntArrayRef({5, 2});
+    return gradient.is_sparse() && gradient._nnz() == 0 &&
+           gradient.sizes() == at::IntArrayRef({5, 2});
   };
   const auto gradient_of = [&](GradientTape& tape) {
     const Tensor rows = v.sparse_read(at_rows({}).reshape({3, 0}));

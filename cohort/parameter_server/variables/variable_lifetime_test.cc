@@ -94,9 +94,7 @@ TEST_F(VariableLifetimeTest, AWorkersStepsGoOnWithoutWhatTheCoordinatorHasLetGo)
   const Variable gone = variable(), stays = variable();
   const auto core = strategy_->parameter_server_core();
   ClusterCoordinator coordinator(*strategy_);
-  const auto both = [&] {
-    strategy_->run([&] { stays.assign_add(gone.value() + 1); });
-  };
+  const auto both = [&] { strategy_->run([&] { stays.assign_add(gone.value() + 1); }); };
   const auto one = [&] { strategy_->run([&] { stays.assign_add(at::ones({4, 8})); }); };
   for (int i = 0; i < 2; ++i) coordinator.schedule(both);
   coordinator.join();
