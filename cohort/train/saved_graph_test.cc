@@ -60,8 +60,8 @@ class SavedGraphTest : public ::testing::Test {
       for (const auto& [node, value] : values_) {
         const auto rows = static_cast<int64_t>(value.values.size()) / value.columns;
         bundle.add(key_of(node), {BundleType::kFloat32, {rows, value.columns}},
-                   {reinterpret_cast<const char*>(value.values.data()),
-                    value.values.size() * sizeof(float)});
+                   std::string_view(reinterpret_cast<const char*>(value.values.data()),
+                                    value.values.size() * sizeof(float)));
       }
       const std::string bytes = format_object_graph(graph_);
       const std::vector<std::string_view> texts = {bytes};

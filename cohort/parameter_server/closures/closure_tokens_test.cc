@@ -3,10 +3,13 @@
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
+#include <memory>
 
-#include "cohort/core/task.h"
+#include "cohort/core/error.h"
 #include "cohort/distribute/replica_context.h"
+#include "cohort/distribute/strategy.h"
 #include "cohort/distribute/testing_devices.h"
 #include "cohort/parameter_server/closures/closure_context.h"
 #include "cohort/parameter_server/closures/closure_message.h"

@@ -19,9 +19,9 @@ constexpr int kMostAttempts = 50;
 
 ReleasedShards::ReleasedShards(Surroundings surroundings) : around_(std::move(surroundings)) {}
 
-void ReleasedShards::add(Shards shards) { add(Batch{.shards = std::move(shards)}); }
+void ReleasedShards::add(Shards shards) { add_batch({.shards = std::move(shards)}); }
 
-void ReleasedShards::add(Batch batch) {
+void ReleasedShards::add_batch(Batch batch) {
   if (batch.attempts == kMostAttempts) return;
   const std::lock_guard lock(mutex_);
   if (is_stopped_) return;
@@ -78,7 +78,8 @@ void ReleasedShards::release_what_has_ended() {
   waiting_.erase(first, waiting_.end());
   for (const auto& [attempts, shards] : by_attempts) {
     around_.release(shards, [weak = weak_from_this(), next = attempts + 1](Shards failed) {
-      if (const auto self = weak.lock()) self->add(Batch{std::move(failed), next});
+      if (const auto self = weak.lock())
+        self->add_batch({.shards = std::move(failed), .attempts = next});
     });
   }
 }

@@ -48,7 +48,7 @@ class ReleasedShards : public std::enable_shared_from_this<ReleasedShards> {
     int attempts = 0;     // to tell their ps task
     Progress begun = {};  // at some time after their variables' end
   };
-  void add(Batch batch);
+  void add_batch(Batch batch);
   void wake();  // with mutex_ held
   void work();
   void release_what_has_ended();
