@@ -7,6 +7,7 @@
 
 #include "cohort/cluster/known_jobs.h"
 #include "cohort/cluster/rpc/error_detail.h"
+#include "cohort/cluster/server_core.h"
 #include "cohort/core/error.h"
 #include "cohort/core/failure_frame.h"
 #include "cohort/core/logging.h"
@@ -187,7 +188,9 @@ void ParameterServerCore::end_others() noexcept {
 // ended.
 void ParameterServerCore::wait_for_end() noexcept {
   try {
-    acknowledge(own_server_->coordination(), setup_.self, kEveryCall);
+    if (!own_server_->core().is_stopping()) {
+      acknowledge(own_server_->coordination(), setup_.self, kEveryCall);
+    }
     own_server_->join();
   } catch (const std::exception& error) {
     log_info("this task ends, but its coordinator has not said so: ", error.what());
