@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <limits>
 #include <random>
 #include <thread>
 #include <utility>
@@ -18,6 +19,7 @@
 #include "cohort/core/text.h"
 #include "cohort/core/thread_pool.h"
 #include "cohort/parameter_server/closures/closure_context.h"
+#include "cohort/parameter_server/closures/closure_frame.h"
 #include "cohort/parameter_server/closures/closure_service.h"
 #include "cohort/parameter_server/coordinator/coordinator_core.h"
 #include "cohort/parameter_server/kept_parts.h"
@@ -112,6 +114,13 @@ ParameterServerCore::ParameterServerCore(Setup setup)
       origin_(new_origin()),
       exceptions_(std::uncaught_exceptions()),
       loops_(std::make_unique<LoopTable>()) {
+  if (setup_.role == ClusterRole::kCoordinator) {
+    released_ = std::make_shared<ReleasedShards>(ReleasedShards::Surroundings{
+        .begun = [this] { return begun(); },
+        .ended = [this] { return ended(); },
+        .release = [this](const ReleasedShards::Shards& shards,
+                          const StoreClient::Failed& failed) { store_.release(shards, failed); }});
+  }
   if (setup_.role == ClusterRole::kCoordinator && setup_.server == nullptr) {
     const TaskId self{kChief, 0};
     rpc::TransportSettings settings;
@@ -124,6 +133,7 @@ ParameterServerCore::ParameterServerCore(Setup setup)
 }
 
 ParameterServerCore::~ParameterServerCore() {
+  if (released_ != nullptr) released_->stop();
   // An answer that is handled at that moment may hold the last reference, on a thread without exceptions.
   const bool by_exception = std::this_thread::get_id() == maker_
                                 ? std::uncaught_exceptions() != exceptions_
@@ -198,9 +208,10 @@ std::shared_ptr<CoordinatorCore> ParameterServerCore::coordinator() const {
   return coordinator_.lock();
 }
 
-void ParameterServerCore::set_coordinator(std::weak_ptr<CoordinatorCore> coordinator) {
+void ParameterServerCore::set_coordinator(const std::shared_ptr<CoordinatorCore>& coordinator) {
   const std::lock_guard lock(mutex_);
-  coordinator_ = std::move(coordinator);
+  coordinator_ = coordinator;
+  closures_ = &coordinator->queue();
 }
 
 std::shared_ptr<CoordinatorCore> ParameterServerCore::share_coordinator(
@@ -302,6 +313,7 @@ void ParameterServerCore::end_closures(const CoordinatorNumbers& next) {
   const std::lock_guard lock(mutex_);
   next_ = next;
   has_coordinator_ = false;
+  closures_ = nullptr;
   coordinator_.reset();  // a thread of its own may hold it a little longer
 }
 
@@ -319,6 +331,20 @@ MakeWorkerInput ParameterServerCore::input(const std::string& name) const {
   throw NotFoundError(str("there is no dataset function ", quoted(name), " in ",
                           Task::current().to_string(),
                           "; every task must add the same functions, before its server's join()"));
+}
+
+std::shared_ptr<const void> ParameterServerCore::hold_input(const std::string& name) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (unnamed_inputs_.erase(name) == 0) return nullptr;
+  }
+  return {nullptr, [weak = weak_from_this(), name](const void*) {
+            const auto core = std::static_pointer_cast<ParameterServerCore>(weak.lock());
+            if (core == nullptr) return;
+            std::map<std::string, MakeWorkerInput>::node_type dropped;  // freed without the lock
+            const std::lock_guard lock(core->mutex_);
+            dropped = core->inputs_.extract(name);
+          }};
 }
 
 bool ParameterServerCore::workers_are_here() const {
@@ -357,11 +383,71 @@ StructureFunction<> ParameterServerCore::captured_function(const std::string& na
 
 std::string ParameterServerCore::new_input_name() {
   const std::lock_guard lock(mutex_);
-  return str("dataset of the coordinator, ", ++last_input_);
+  std::string name = str("dataset of the coordinator, ", ++last_input_);
+  unnamed_inputs_.insert(name);
+  return name;
+}
+
+void ParameterServerCore::release(ReleasedShards::Shards shards) {
+  if (released_ != nullptr && generation_ != 0) released_->add(std::move(shards));
+}
+
+// Programs of workers may read what they have made, between calls.
+ReleasedShards::Progress ParameterServerCore::begun() const {
+  const bool has_others = setup_.server != nullptr && loops_->has_calls();
+  const int64_t calls = has_others ? loops_->num_calls() + 1 : 0;
+  const std::lock_guard lock(mutex_);
+  return {.closures = closures_ == nullptr ? 0 : closures_->next_id(),
+          .steps = steps_begun_,
+          .calls = calls};
+}
+
+// Of a coordinator that has ended, ps tasks refuse what its workers still run.
+ReleasedShards::Progress ParameterServerCore::ended() const {
+  constexpr uint64_t kAll = std::numeric_limits<uint64_t>::max();
+  const bool has_others = setup_.server != nullptr && loops_->has_calls();
+  const int64_t calls = has_others ? last_taken_by_all(setup_.server->coordination()) : kEveryCall;
+  const std::lock_guard lock(mutex_);
+  return {.closures = closures_ == nullptr ? kAll : closures_->oldest_unfinished(),
+          .steps = steps_ended_,
+          .calls = calls};
 }
 
 void ParameterServerCore::run(const std::shared_ptr<RunFrame>& frame,
                               const distribute::RunOptions& options) {
+  if (ClosureContext* const closure = current_closure()) {
+    return run_in_closure(frame, options, *closure);
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    ++steps_begun_;
+  }
+  struct Ended {
+    ParameterServerCore& core;
+    ~Ended() {
+      const std::lock_guard lock(core.mutex_);
+      ++core.steps_ended_;
+    }
+  } ended{*this};
+  run_and_push(frame, options);
+}
+
+// The threads of all replicas run the closure: what they assign in merge_call has its tokens, too.
+void ParameterServerCore::run_in_closure(const std::shared_ptr<RunFrame>& frame,
+                                         const distribute::RunOptions& options,
+                                         ClosureContext& closure) {
+  if (num_local_replicas() == 1) return run_and_push(frame, options);
+  const auto of_closure = std::make_shared<ClosureFrame>(frame, closure);
+  struct Counted {
+    ClosureContext& closure;
+    ClosureFrame& frame;
+    ~Counted() { closure.assignments = frame.assignments(); }
+  } counted{closure, *of_closure};
+  run_and_push(of_closure, options);
+}
+
+void ParameterServerCore::run_and_push(const std::shared_ptr<RunFrame>& frame,
+                                       const distribute::RunOptions& options) {
   step().begin(store_, session());
   LocalStrategy::run(frame, options);
   step().end(store_, session());

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -27,6 +28,7 @@
 #include "cohort/parameter_server/task_step.h"
 #include "cohort/parameter_server/variables/partitioner.h"
 #include "cohort/parameter_server/variables/placement.h"
+#include "cohort/parameter_server/variables/released_shards.h"
 #include "cohort/parameter_server/variables/served_variable.h"
 #include "cohort/train/remote_values.h"
 #include "cohort/train/save_group.h"
@@ -37,9 +39,11 @@ class DistributedDataset;
 
 namespace cohort::internal {
 
+class ClosureQueue;
 class CoordinatorCore;
 class LoopTable;
 class ServerCore;
+struct ClosureContext;
 
 // Which part this process has. In an in-process cluster the program is the coordinator, and threads of
 // the servers act for workers (core/task.h).
@@ -135,7 +139,8 @@ class ParameterServerCore final : public LocalStrategy {
   const std::shared_ptr<train::RemoteKeeper>& part_keeper() const { return part_keeper_; }
   // The one that is at work, if one is.
   std::shared_ptr<CoordinatorCore> coordinator() const;
-  void set_coordinator(std::weak_ptr<CoordinatorCore> coordinator);
+  // It is at work until end_closures, which comes before its end.
+  void set_coordinator(const std::shared_ptr<CoordinatorCore>& coordinator);
   // That of the program, which `make` makes where there is none. The last of the pointers stops it.
   // Errors: those of `make`.
   std::shared_ptr<CoordinatorCore> share_coordinator(
@@ -155,6 +160,9 @@ class ParameterServerCore final : public LocalStrategy {
   // Errors: AlreadyExists; NotFound.
   void add_input(const std::string& name, MakeWorkerInput make);
   MakeWorkerInput input(const std::string& name) const;
+  // Of a name that new_input_name has given: the function goes with the last of these, which do not hold the
+  // strategy. Of others, which tasks declare for as long as the strategy lives: null.
+  std::shared_ptr<const void> hold_input(const std::string& name);
 
   // Functions over the program's own objects, for workers of this process. Returns the name by which
   // they find it. Errors: FailedPrecondition (the workers are other processes).
@@ -167,6 +175,10 @@ class ParameterServerCore final : public LocalStrategy {
   bool workers_are_here() const;
   // A name that no other input of this strategy has.
   std::string new_input_name();
+
+  // The shards of a variable that has ended. At the coordinator ps tasks free them when nothing uses them any more,
+  // elsewhere nothing happens: what a worker's program lets go of others may use. Does not wait.
+  void release(ReleasedShards::Shards shards);
 
   void run(const std::shared_ptr<RunFrame>& frame, const distribute::RunOptions& options) override;
   std::shared_ptr<VariableImpl> create_variable(
@@ -185,6 +197,11 @@ class ParameterServerCore final : public LocalStrategy {
   int64_t take_all(int64_t generation) const;
   int64_t next_id(const std::string& name);
   bool makes_values() const;
+  void run_in_closure(const std::shared_ptr<RunFrame>& frame, const distribute::RunOptions& options,
+                      ClosureContext& closure);
+  void run_and_push(const std::shared_ptr<RunFrame>& frame, const distribute::RunOptions& options);
+  ReleasedShards::Progress begun() const;
+  ReleasedShards::Progress ended() const;
   // Whether the program has come to what the tasks of the cluster do together.
   bool has_begun() const;
   void leave_by_exception() noexcept;
@@ -212,6 +229,9 @@ class ParameterServerCore final : public LocalStrategy {
   std::map<std::string, int> names_;  // how many variables of each name there are
   bool has_coordinator_ = false;
   std::weak_ptr<CoordinatorCore> coordinator_;
+  const ClosureQueue* closures_ = nullptr;  // of the coordinator that is at work
+  uint64_t steps_begun_ = 0;                // here, outside of closures
+  uint64_t steps_ended_ = 0;
   std::string last_checkpoint_;
   CoordinatorNumbers next_{.closure = 0};  // 0: there has been no coordinator
   std::map<std::string, MakeWorkerInput> inputs_;
@@ -225,7 +245,9 @@ class ParameterServerCore final : public LocalStrategy {
   std::map<std::string, StructureFunction<>> captured_;
   uint64_t last_captured_ = 0;
   uint64_t last_input_ = 0;
+  std::set<std::string> unnamed_inputs_;  // that nobody holds yet
 
+  std::shared_ptr<ReleasedShards> released_;  // of a coordinator
   const std::unique_ptr<LoopTable> loops_;
   PublishedCalls published_;
   std::shared_ptr<void> attachment_;  // to the servers of this process: the last member

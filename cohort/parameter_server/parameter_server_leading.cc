@@ -7,6 +7,7 @@
 
 #include "cohort/cluster/known_jobs.h"
 #include "cohort/cluster/rpc/error_detail.h"
+#include "cohort/cluster/server_core.h"
 #include "cohort/core/error.h"
 #include "cohort/core/failure_frame.h"
 #include "cohort/core/logging.h"
@@ -16,6 +17,7 @@
 #include "cohort/parameter_server/leadership/failed_program.h"
 #include "cohort/parameter_server/leadership/leadership_message.h"
 #include "cohort/parameter_server/parameter_server_core.h"
+#include "cohort/parameter_server/runner/loop_result.h"
 #include "cohort/parameter_server/runner/loop_table.h"
 
 namespace cohort::internal {
@@ -182,9 +184,13 @@ void ParameterServerCore::end_others() noexcept {
   }
 }
 
-// The coordinator's program may go on after the last call of fit, and read what ps tasks hold.
+// The coordinator's program may go on after the last call of fit, and read what ps tasks hold. This one's variables have
+// ended.
 void ParameterServerCore::wait_for_end() noexcept {
   try {
+    if (!own_server_->core().is_stopping()) {
+      acknowledge(own_server_->coordination(), setup_.self, kEveryCall);
+    }
     own_server_->join();
   } catch (const std::exception& error) {
     log_info("this task ends, but its coordinator has not said so: ", error.what());

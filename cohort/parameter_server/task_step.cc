@@ -62,7 +62,8 @@ void TaskStep::begin(const StoreClient& store, SessionId session) {
   std::vector<StoreClient::Known> shards;
   for (const auto& variable : wanted) variable->add_known(shards);
   if (shards.empty()) return;
-  std::vector<VariableStore::Value> values = store.read(shards);
+  // Of a worker's variables some may be none of the coordinator's any more, which no step needs.
+  std::vector<VariableStore::Value> values = store.read_if_there(shards);
   size_t next = 0;
   for (const auto& variable : wanted) {
     const size_t count = variable->placed_shards().size();

@@ -131,6 +131,34 @@ const BundleEntry& BundleReader::entry(std::string_view name) const {
   throw NotFoundError(str("checkpoint '", prefix_, "' has no tensor ", quoted(name)));
 }
 
+bool BundleReader::join_rows(const std::vector<std::string>& names) {
+  BundleEntry whole;
+  for (const std::string& name : names) {
+    const auto found = entries_.find(name);
+    if (found == entries_.end()) return false;
+    const BundleEntry& part = found->second;
+    if (part.shape.empty() || !part.slices.empty() || size_of(part.type) == 0) return false;
+    if (whole.slices.empty()) {
+      whole.type = part.type;
+      whole.shape = part.shape;
+      whole.shape[0] = 0;
+    }
+    train::TensorSlice slice{.start = std::vector<int64_t>(part.shape.size(), 0),
+                             .length = part.shape};
+    slice.start[0] = whole.shape[0];
+    std::vector<int64_t> as_whole = part.shape;
+    as_whole[0] = whole.shape[0];
+    const bool fits = part.type == whole.type && as_whole == whole.shape;
+    if (!fits || __builtin_add_overflow(whole.shape[0], part.shape[0], &whole.shape[0])) {
+      return false;
+    }
+    whole.slices.push_back({std::move(slice), name});
+  }
+  for (const std::string& name : names) parts_.insert(entries_.extract(name));
+  entries_.emplace(names[0], std::move(whole));
+  return true;
+}
+
 const BundleEntry& BundleReader::part(const BundleEntry::Slice& slice) const {
   return parts_.find(slice.key)->second;
 }

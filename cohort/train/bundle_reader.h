@@ -24,7 +24,7 @@ namespace cohort::internal {
 // be read). Data is checked by its checksum whenever it is read.
 // Memory: six times the index file and 64 MiB at most, whatever it says, beside what callers hand
 // in; while strings or parts of a tensor are read, also their bytes.
-// Thread safety: any thread.
+// Thread safety: any thread, but for join_rows.
 class BundleReader {
  public:
   using Entries = std::map<std::string, BundleEntry, std::less<>>;
@@ -54,6 +54,11 @@ class BundleReader {
   void read_slice(std::string_view name, const train::TensorSlice& slice, void* out) const;
   // In row-major order. Errors: as read; InvalidArgument (no strings).
   std::vector<std::string> read_strings(std::string_view name) const;
+
+  // Of tensors that are the parts of one along axis 0, in order, makes that one, under the first one's name: they are
+  // tensors of their own no more. Returns false, and does nothing, where they are not: some are not there, of
+  // different types or row shapes, or partitioned themselves. Not while other threads use the reader.
+  bool join_rows(const std::vector<std::string>& names);
 
   // Reads a tensor's data for its checksum alone. Errors: as read.
   void verify(std::string_view name) const;

@@ -8,6 +8,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/logging.h"
 #include "cohort/train/restore_source.h"
+#include "cohort/train/saved_graph.h"
 #include "cohort/train/value_bytes.h"
 
 namespace cohort::internal {
@@ -15,26 +16,6 @@ namespace {
 
 using train::Trackable;
 using train::TrackableChild;
-
-// Far beyond real ones: in a sparse file, which costs an attacker nothing, a string may have any size.
-constexpr uint64_t kMostGraphBytes = uint64_t{1} << 30;
-
-ObjectGraph read_graph(const BundleReader& bundle) {
-  if (!bundle.contains(kObjectGraphKey)) {
-    throw NotFoundError(str("checkpoint '", bundle.prefix(), "' has no object graph: it was not ",
-                            "saved from objects (tf.train.Checkpoint), but by variable names"));
-  }
-  const BundleEntry& entry = bundle.entry(kObjectGraphKey);
-  if (entry.type != BundleType::kString || !entry.shape.empty()) {
-    throw DataLossError(str("checkpoint '", bundle.prefix(), "': its object graph is no string"));
-  }
-  if (entry.size > kMostGraphBytes) {
-    throw DataLossError(str("checkpoint '", bundle.prefix(), "': its object graph has ", entry.size,
-                            " bytes, more than any"));
-  }
-  return parse_object_graph(bundle.read_strings(kObjectGraphKey)[0],
-                            bundle_index_path(bundle.prefix()));
-}
 
 std::string list_lines(const std::vector<std::string>& lines) {
   constexpr size_t kMost = 50;
@@ -57,7 +38,7 @@ RestoreSession::RestoreSession(FileSystem& files, std::string prefix)
     : files_(files),
       prefix_(std::move(prefix)),
       bundle_(std::in_place, files, prefix_),
-      graph_(read_graph(*bundle_)),
+      graph_(read_saved_graph(*bundle_)),
       holders_(graph_.nodes.size()) {}
 
 RestoreSession::~RestoreSession() {
@@ -164,7 +145,10 @@ void RestoreSession::restore(Trackable& root, const RestoreAgreement& agree) {
 }
 
 const BundleReader& RestoreSession::bundle() {
-  if (!bundle_) bundle_.emplace(files_, prefix_);
+  if (!bundle_) {
+    bundle_.emplace(files_, prefix_);
+    read_saved_graph(*bundle_);
+  }
   return *bundle_;
 }
 

@@ -2,6 +2,7 @@
 #include <regex>
 
 #include "parameter_server_faults.h"
+#include "testing_status.h"
 
 namespace cohort::parameter_server_faults {
 namespace {
@@ -37,24 +38,6 @@ std::string train(const Arguments& arguments) {
     coordinator.join(60s);
   }
   return "trained";
-}
-
-std::string status_of(const std::string& address) {
-  const std::string command = COHORT_COMMAND " cluster status " + address + " 2>&1";
-  std::FILE* const pipe = ::popen(command.c_str(), "r");
-  if (pipe == nullptr) return "";
-  std::string output;
-  for (int c = std::fgetc(pipe); c != EOF; c = std::fgetc(pipe)) output += static_cast<char>(c);
-  ::pclose(pipe);
-  return output;
-}
-
-std::string line_of(const std::string& status, const std::string& task) {
-  std::istringstream lines(status);
-  for (std::string line; std::getline(lines, line);) {
-    if (line.starts_with(task + " ")) return line;
-  }
-  return "";
 }
 
 class ParameterServerStatus : public ParameterServerFaults {

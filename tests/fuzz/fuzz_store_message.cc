@@ -8,7 +8,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace cohort::internal;
   cohort::fuzz::InputReader in({reinterpret_cast<const char*>(data), size});
-  const uint64_t which = in.number(12);
+  const uint64_t which = in.number(13);
   const rpc::Message message = cohort::fuzz::read_message(in);
   switch (which) {
     case 0:
@@ -46,6 +46,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       break;
     case 12:
       cohort::fuzz::check_decoder(message, decode_load);
+      break;
+    case 13:
+      cohort::fuzz::check_decoder(message, decode_release);
       break;
     default:
       cohort::fuzz::check_decoder(message, decode_apply);

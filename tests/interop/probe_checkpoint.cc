@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 
+#include "cohort/parameter_server/testing_cluster.h"
 #include "optimizer_json.h"
 #include "probe.h"
 #include "tensor_json.h"
@@ -192,10 +193,9 @@ Json partitioned(const Json& request) {
 
 }  // namespace
 
-Json use_checkpoint(const Json& request) {
-  if (request.at("model") == "partitioned") return partitioned(request);
-  config::set_logical_device_configuration("CPU", request.at("replicas"));
-  const distribute::MirroredStrategy strategy;
+namespace {
+
+Json save_or_restore(const distribute::Strategy& strategy, const Json& request) {
   Program program(strategy, request);
   Json answer;
   if (request.at("action") == "save") {
@@ -220,6 +220,22 @@ Json use_checkpoint(const Json& request) {
   program.train();
   answer["after_a_step"] = program.predictions();
   return answer;
+}
+
+}  // namespace
+
+Json use_checkpoint(const Json& request) {
+  if (request.at("model") == "partitioned") return partitioned(request);
+  if (request.contains("shards")) {
+    const distribute::TestingCluster cluster(1, 2);
+    const distribute::ParameterServerStrategy strategy(
+        cluster.resolver(),
+        {.variable_partitioner = distribute::partitioners::FixedShardsPartitioner(
+             request.at("shards").get<int64_t>())});
+    return save_or_restore(strategy, request);
+  }
+  config::set_logical_device_configuration("CPU", request.at("replicas"));
+  return save_or_restore(distribute::MirroredStrategy(), request);
 }
 
 }  // namespace cohort::interop

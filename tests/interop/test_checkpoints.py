@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -258,6 +259,41 @@ def test_a_partitioned_variable_both_ways(probe, tmp_path, rows):
     answer = ask(probe, {"model": "partitioned", "action": "restore", "path": path,
                          "values": as_json(np.zeros_like(values)), "rows": rows})
     np.testing.assert_array_equal(from_json(answer["values"]), values * 2)
+
+
+@pytest.mark.parametrize("built", [True, False], ids=["built", "deferred"])
+@pytest.mark.parametrize("optimizer", ["adam", "momentum"])
+@pytest.mark.parametrize("shards", [None, 2, 3])
+def test_we_restore_the_slots_of_what_tensorflow_has_divided(probe, tmp_path, optimizer, built,
+                                                            shards):
+    """Without a strategy, into two shards as they were saved, and into three."""
+    subprocess.run([sys.executable, pathlib.Path(__file__).with_name("save_partitioned.py"),
+                    optimizer, "2", tmp_path], check=True, timeout=120)
+    path = str(tmp_path / "ckpt")
+    saved = dict(tf.train.list_variables(path))
+    embeddings = "model/layer_with_weights-0/embeddings/.ATTRIBUTES/VARIABLE_VALUE"
+    assert saved[embeddings] == [10, 4]
+    assert saved["optimizer/_variables/1/.ATTRIBUTES/VARIABLE_VALUE"] == [5, 4]
+
+    values = np.load(tmp_path / "values.npz")
+    count = int(values["weights"])
+    arrays = [values[f"arr_{i}"] for i in range(len(values.files) - 1)]
+    program = Program("embedding", optimizer)
+    program.build()
+    for variable, value in zip(program.model.trainable_variables, arrays[:count]):
+        variable.assign(value)
+    for variable, value in zip(program.optimizer.variables, arrays[count:]):
+        variable.assign(value)
+
+    how = {} if shards is None else {"shards": shards}
+    answer = ask(probe, request("embedding", optimizer, action="restore", path=path, built=built,
+                                **how))
+    np.testing.assert_allclose(from_json(answer["predictions"]), program.predictions(),
+                               rtol=1e-5, atol=1e-5)
+    assert answer["iterations"] == 3
+    program.train()
+    np.testing.assert_allclose(from_json(answer["after_a_step"]), program.predictions(),
+                               rtol=1e-3, atol=1e-4)
 
 
 def test_what_ps_tasks_have_written(tmp_path):

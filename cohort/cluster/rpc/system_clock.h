@@ -1,11 +1,8 @@
 // Real time, with one thread for timers.
 #pragma once
 
-#include <condition_variable>
-#include <map>
-#include <mutex>
+#include <memory>
 #include <thread>
-#include <utility>
 
 #include "cohort/cluster/rpc/clock.h"
 
@@ -15,7 +12,8 @@ namespace cohort::internal::rpc {
 class SystemClock final : public Clock {
  public:
   SystemClock();
-  // Drops the timers that are left, after the one that runs.
+  // Drops the timers that are left, after the one that runs. From a timer's own function it returns at
+  // once, and that one is the last.
   ~SystemClock() override;
   SystemClock(const SystemClock&) = delete;
   SystemClock& operator=(const SystemClock&) = delete;
@@ -25,15 +23,10 @@ class SystemClock final : public Clock {
   void cancel(TimerId timer) override;
 
  private:
-  void run();
+  struct State;
+  static void run(State& state);
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::map<std::pair<Time, TimerId>, std::function<void()>> timers_;
-  std::map<TimerId, Time> times_;
-  TimerId last_id_ = 0;
-  TimerId running_ = 0;  // the timer whose function runs; 0: none
-  bool ends_ = false;
+  const std::shared_ptr<State> state_;  // the thread's, too
   std::thread thread_;
 };
 

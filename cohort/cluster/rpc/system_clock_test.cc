@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <future>
+#include <memory>
 #include <vector>
 
 namespace cohort::internal::rpc {
@@ -54,6 +55,19 @@ TEST(SystemClockTest, CancelWaitsForAFunctionThatRuns) {
   clock.cancel(timer);
   EXPECT_TRUE(ended);
   releaser.join();
+}
+
+TEST(SystemClockTest, AFunctionMayEndItsClock) {
+  auto clock = std::make_unique<SystemClock>();
+  std::promise<void> ended;
+  std::atomic<bool> ran = false;
+  clock->call_at(clock->now() + 1h, [&] { ran = true; });
+  clock->call_at(clock->now(), [&] {
+    clock.reset();
+    ended.set_value();
+  });
+  ended.get_future().get();
+  EXPECT_FALSE(ran);
 }
 
 TEST(SystemClockTest, AFunctionMaySetAndCancelTimers) {

@@ -20,11 +20,14 @@ uint64_t ClosureContext::token_of_next_step() {
 }
 
 uint64_t ClosureContext::token_of_next_assignment() {
-  if (assignments < kMostOfAKind) return id * kMostPushes + kMostOfAKind + assignments++;
+  const uint64_t number = std::atomic_ref(assignments).fetch_add(1);
+  if (number < kMostOfAKind) return id * kMostPushes + kMostOfAKind + number;
   throw ResourceExhaustedError(str("a closure assigns more than ", kMostOfAKind,
                                    " times outside of steps; schedule several that assign less, or "
                                    "let a step do it"));
 }
+
+uint64_t ClosureContext::assignments_so_far() { return std::atomic_ref(assignments).load(); }
 
 ClosureContext* current_closure() { return current; }
 

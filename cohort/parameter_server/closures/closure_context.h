@@ -26,9 +26,11 @@ struct ClosureContext {
   // Each push of a closure has a token of its own, the same if the closure runs again. Steps and assignments outside of
   // them are numbered apart: a function that assigns only where it finds no value yet has the same steps the second time.
   static constexpr uint64_t kMostPushes = uint64_t{1} << 16;
+  // Assignments may come from any of the closure's threads, steps from its own.
   // Errors: ResourceExhausted (more of them than have tokens).
   uint64_t token_of_next_step();
   uint64_t token_of_next_assignment();
+  uint64_t assignments_so_far();
 };
 
 // nullptr: the thread runs none.

@@ -4,9 +4,12 @@
 #include <utility>
 
 #include "cohort/cluster/rpc/error_detail.h"
+#include "cohort/core/caught_error.h"
 #include "cohort/core/error.h"
+#include "cohort/core/forced_unwind.h"
 #include "cohort/core/libtorch_error.h"
 #include "cohort/core/task.h"
+#include "cohort/core/text.h"
 #include "cohort/distribute/distributed_iterator.h"
 #include "cohort/distribute/input_context.h"
 #include "cohort/distribute/structure_message.h"
@@ -70,7 +73,7 @@ void ClosureService::handle(size_t method, std::unique_ptr<rpc::Call> call) {
     try {
       answer(method, call, arrived);
     } catch (...) {
-      fail(*call, std::current_exception());
+      fail(*call, caught_error());
     }
   });
 }
@@ -82,6 +85,7 @@ void ClosureService::fail(rpc::Call& call, const std::exception_ptr& thrown) con
                             rpc::detail_of(thrown)));
 }
 
+COHORT_CATCHES_FORCED_UNWIND
 void ClosureService::answer(size_t method, const CallPtr& call,
                             std::chrono::steady_clock::time_point arrived) {
   if (method == kHello) {
@@ -101,7 +105,12 @@ void ClosureService::answer(size_t method, const CallPtr& call,
   if (method == kDropInput) {
     drop_input(making);
   } else {
-    make_input(*core_of(generation_of(making.session)), making);
+    try {
+      make_input(*core_of(generation_of(making.session)), making);
+    } catch (abi::__forced_unwind&) {
+      fail(*call, thread_ended_error(quoted(making.function)));
+      throw;
+    }
   }
   call->reply({.control = ""});
 }
@@ -134,26 +143,33 @@ void ClosureService::take_in_order(Arrival arrival) {
     arrived_.emplace(place, std::move(arrival));
     return;
   }
+  if (session == session_ && place == next_) ++next_;
   run_or_fail(arrival);
-  if (session != session_ || place < next_) return;
-  ++next_;
+  run_those_in_turn();
+}
+
+void ClosureService::run_those_in_turn() {
   while (!arrived_.empty() && arrived_.begin()->first <= next_) {
     const Arrival early = std::move(arrived_.begin()->second);
     arrived_.erase(arrived_.begin());
-    run_or_fail(early);
     next_ = std::max(next_, early.closure.sequence + 1);
+    run_or_fail(early);
   }
 }
 
-void ClosureService::run_or_fail(const Arrival& arrival) {
+COHORT_CATCHES_FORCED_UNWIND void ClosureService::run_or_fail(const Arrival& arrival) {
   try {
     if (arrival.is_skipped) return arrival.call->reply({.control = ""});
     run(arrival.call, arrival.closure, arrival.at);
+  } catch (abi::__forced_unwind&) {  // it has its answer; the pool goes on with another thread
+    pool_.schedule([this] { run_those_in_turn(); });
+    throw;
   } catch (...) {
     fail(*arrival.call, std::current_exception());
   }
 }
 
+COHORT_CATCHES_FORCED_UNWIND
 void ClosureService::run(const CallPtr& call, const RunClosure& closure,
                          std::chrono::steady_clock::time_point arrived) {
   const auto began = std::chrono::steady_clock::now();
@@ -171,24 +187,30 @@ void ClosureService::run(const CallPtr& call, const RunClosure& closure,
   std::exception_ptr error;
   try {
     result = result_of(*core, closure);
+  } catch (abi::__forced_unwind&) {
+    answer_after_push(*core, call, {}, thread_ended_error(quoted(closure.function)));
+    throw;
   } catch (...) {
     error = std::current_exception();
   }
-  const std::shared_ptr<PushUnderWay> push = core->step().last_push();
-  if (push == nullptr) {
-    if (error != nullptr) std::rethrow_exception(error);
-    call->reply(std::move(result));
-  } else {
-    answers_.begin();
-    push->on_end([this, kept = CallPtr(call), result = std::move(result),
-                  error](const std::exception_ptr& push_error) mutable {
-      if (error == nullptr) error = push_error;
-      error == nullptr ? kept->reply(std::move(result)) : fail(*kept, error);
-      kept = nullptr;
-      answers_.end();
-    });
-  }
+  answer_after_push(*core, call, std::move(result), error);
   report(std::chrono::steady_clock::now() - began);
+}
+
+void ClosureService::answer_after_push(const ParameterServerCore& core, const CallPtr& call,
+                                       rpc::Message result, const std::exception_ptr& error) {
+  const std::shared_ptr<PushUnderWay> push = core.step().last_push();
+  const auto give = [this](rpc::Call& to, rpc::Message value, const std::exception_ptr& why) {
+    why == nullptr ? to.reply(std::move(value)) : fail(to, why);
+  };
+  if (push == nullptr) return give(*call, std::move(result), error);
+  answers_.begin();
+  push->on_end([this, give, kept = CallPtr(call), result = std::move(result),
+                error](const std::exception_ptr& push_error) mutable {
+    give(*kept, std::move(result), error == nullptr ? push_error : error);
+    kept = nullptr;
+    answers_.end();
+  });
 }
 
 const ClosureService::Input& ClosureService::input(uint64_t id) const {
@@ -242,10 +264,28 @@ Structure ClosureService::call(ParameterServerCore& core, const std::string& fun
   return core.named_functions().call_here(function, arguments);
 }
 
+// libtorch would say that it has no dtype, and not of which value.
+void ClosureService::check_defined(const Structure& result, const std::string& function) {
+  const auto is_undefined = [](const Leaf& leaf) {
+    return leaf.is_tensor() && !leaf.tensor().defined();
+  };
+  bool is_any = false;
+  result.for_each([&](const Leaf& leaf) { is_any = is_any || is_undefined(leaf); });
+  if (!is_any) return;
+  result.for_each_with_path([&](const std::string& path, const Leaf& leaf) {
+    if (!is_undefined(leaf)) return;
+    throw InvalidArgumentError(str(quoted(function), " returned an undefined tensor as ",
+                                   path.empty() ? "its result" : "output " + path,
+                                   "; a function returns values, or nothing at all"));
+  });
+}
+
 rpc::Message ClosureService::result_of(ParameterServerCore& core, const RunClosure& closure) const {
   try {
     return with_typed_errors(closure.function.c_str(), [&] {
-      return to_message(call(core, closure.function, arguments_of(closure)));
+      const Structure result = call(core, closure.function, arguments_of(closure));
+      check_defined(result, closure.function);
+      return to_message(result);
     });
   } catch (const CancelledError& error) {
     const std::string self = to_string(self_);
@@ -256,6 +296,7 @@ rpc::Message ClosureService::result_of(ParameterServerCore& core, const RunClosu
   }
 }
 
+COHORT_CATCHES_FORCED_UNWIND
 void ClosureService::make_input(ParameterServerCore& core, const MakeInput& request) {
   fence_->check_closure(request.session);
   core.set_session(request.session);
@@ -275,6 +316,9 @@ void ClosureService::make_input(ParameterServerCore& core, const MakeInput& requ
     const ScopedDatasetFunction no_variables;
     input.iterator = std::make_unique<distribute::DistributedIterator>(
         core.input(request.function)(core.input_context(self_.index)).iterator());
+  } catch (abi::__forced_unwind&) {
+    input.error = thread_ended_error(quoted(request.function));
+    throw;
   } catch (...) {  // whoever uses it gets the error
     input.error = std::current_exception();
     throw;

@@ -64,10 +64,15 @@ class ClosureService final : public rpc::Service, public ServedTask {
   void answer(size_t method, const CallPtr& call, std::chrono::steady_clock::time_point arrived);
   // Runs it, and those that have waited for it; or lets it wait for those before.
   void take_in_order(Arrival arrival);
+  void run_those_in_turn();
   void run_or_fail(const Arrival& arrival);
   void run(const CallPtr& call, const RunClosure& closure,
            std::chrono::steady_clock::time_point arrived);
+  // With the result or the error, when the closure's last push has been acknowledged.
+  void answer_after_push(const ParameterServerCore& core, const CallPtr& call, rpc::Message result,
+                         const std::exception_ptr& error);
   rpc::Message result_of(ParameterServerCore& core, const RunClosure& closure) const;
+  static void check_defined(const Structure& result, const std::string& function);
   const Input& input(uint64_t id) const;
   std::vector<distribute::DistributedIterator*> inputs_of(const RunClosure& closure) const;
   // With the worker's own values.

@@ -7,10 +7,13 @@
 namespace cohort::internal {
 
 void FigureReporter::tick(FunctionRef<NamedFigures()> figures) {
-  constexpr std::chrono::seconds kBetween{1};
   const auto now = std::chrono::steady_clock::now();
   auto next = next_.load(std::memory_order_relaxed);
   if (now < next || !next_.compare_exchange_strong(next, now + kBetween)) return;
+  tell(figures);
+}
+
+void FigureReporter::tell(FunctionRef<NamedFigures()> figures) {
   with_server(self_, [&](ServerCore& server) {
     const std::lock_guard lock(mutex_);
     std::vector<std::string> before = std::exchange(told_, {});

@@ -23,8 +23,12 @@ class FigureReporter {
   // this process, instead of those before. One that cannot be shown (a variable's name that is no text) is
   // left out.
   void tick(FunctionRef<NamedFigures()> figures);
+  // The same at once, of what may be the last change for long.
+  void tell(FunctionRef<NamedFigures()> figures);
 
  private:
+  static constexpr std::chrono::seconds kBetween{1};
+
   const TaskId self_;
   std::atomic<std::chrono::steady_clock::time_point> next_{};
   std::mutex mutex_;

@@ -111,11 +111,14 @@ RemoteValueStatus RemoteValue::status() const {
 
 PerWorkerDataset::PerWorkerDataset(std::shared_ptr<internal::CoordinatorCore> core,
                                    std::shared_ptr<internal::ParameterServerCore> strategy,
-                                   std::string function)
-    : core_(std::move(core)), strategy_(std::move(strategy)), function_(std::move(function)) {}
+                                   std::string function, std::shared_ptr<const void> source)
+    : core_(std::move(core)),
+      strategy_(std::move(strategy)),
+      function_(std::move(function)),
+      source_(std::move(source)) {}
 
 PerWorkerIterator PerWorkerDataset::iterator() const {
-  return PerWorkerIterator(core_->make_input(function_));
+  return PerWorkerIterator(core_->make_input(function_, internal::InputKind::kIterator, source_));
 }
 
 PerReplicaSpec PerWorkerDataset::element_spec() const {
@@ -246,7 +249,9 @@ PerWorkerDataset ClusterCoordinator::create_per_worker_dataset(
         str("'", function.name(), "' does not make an input: it must return ",
             "a Dataset or a DistributedDataset, and take an InputContext or ", "nothing"));
   }
-  return {existing(core_).shared_from_this(), strategy_->parameter_server_core(), function.name()};
+  const auto& strategy = strategy_->parameter_server_core();
+  return {existing(core_).shared_from_this(), strategy, function.name(),
+          strategy->hold_input(function.name())};
 }
 
 std::vector<Structure> ClusterCoordinator::fetch(const std::vector<RemoteValue>& values) const {

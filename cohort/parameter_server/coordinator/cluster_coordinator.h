@@ -86,8 +86,10 @@ class PerWorkerValue {
 // Thread safety: as ClusterCoordinator.
 class COHORT_API PerWorkerDataset {
  public:
+  // `source`: as long as somebody holds it there is the function.
   PerWorkerDataset(std::shared_ptr<internal::CoordinatorCore> core,
-                   std::shared_ptr<internal::ParameterServerCore> strategy, std::string function);
+                   std::shared_ptr<internal::ParameterServerCore> strategy, std::string function,
+                   std::shared_ptr<const void> source);
   // Lets every worker make its dataset and begin a pass over it; also those that come back after they
   // were lost.
   PerWorkerIterator iterator() const;
@@ -100,6 +102,7 @@ class COHORT_API PerWorkerDataset {
   std::shared_ptr<internal::CoordinatorCore> core_;
   std::shared_ptr<internal::ParameterServerCore> strategy_;
   std::string function_;
+  std::shared_ptr<const void> source_;
 };
 
 // Chosen once for each strategy: see ClusterCoordinator.
@@ -214,7 +217,8 @@ class COHORT_API ClusterCoordinator {
   // `function` makes one worker's input: see ParameterServerStrategy::function.
   // Errors: InvalidArgument (it makes none).
   PerWorkerDataset create_per_worker_dataset(const WorkerFunction& function) const;
-  // The same of a dataset, or of a function over the program's own objects, for workers of this process.
+  // The same of a dataset, or of a function over the program's own objects, for workers of this process: it goes
+  // with the last copy of the result and the last of its iterators.
   // Every worker reads all of a dataset, in an order of its own where it shuffles without a seed.
   // Errors: FailedPrecondition (the workers are other processes).
   PerWorkerDataset create_per_worker_dataset(const data::Dataset& dataset) const;

@@ -53,7 +53,7 @@ CoordinatorSurroundings surroundings_of(const std::shared_ptr<ParameterServerCor
     return strategy->failure_told_by(task);
   };
   around.on_start = [strategy](const std::weak_ptr<CoordinatorCore>& core) {
-    strategy->set_coordinator(core);
+    if (const auto made = core.lock()) strategy->set_coordinator(made);
   };
   around.set_figure = strategy->figures();
   around.on_stop = [strategy](const CoordinatorNumbers& next) { strategy->end_closures(next); };
@@ -284,7 +284,8 @@ uint64_t CoordinatorCore::own_input(const InputHandlePtr& input,
       "or an earlier one of this strategy; make it with this coordinator"));
 }
 
-InputHandlePtr CoordinatorCore::make_input(const std::string& function, InputKind kind) {
+InputHandlePtr CoordinatorCore::make_input(const std::string& function, InputKind kind,
+                                           std::shared_ptr<const void> source) {
   start();
   Input input;
   bool is_first = false;
@@ -292,6 +293,7 @@ InputHandlePtr CoordinatorCore::make_input(const std::string& function, InputKin
   {
     const std::lock_guard lock(mutex_);
     input = {next_input_++, function, kind};
+    sources_.emplace(input.id, std::move(source));
     is_first = inputs_.empty();
     inputs_.push_back(input);
     for (size_t worker = 0; worker < workers_.size(); ++worker) {
@@ -328,12 +330,14 @@ bool CoordinatorCore::drop_inputs() {
   }
   if (dropped.empty()) return true;
   bool is_any_left = false;
+  std::vector<decltype(sources_)::node_type> sources;  // which end without the lock
   std::vector<std::pair<size_t, SessionId>> told;
   {
     const std::lock_guard lock(mutex_);
     std::erase_if(inputs_, [&](const Input& input) {
       return std::find(dropped.begin(), dropped.end(), input.id) != dropped.end();
     });
+    for (const uint64_t id : dropped) sources.push_back(sources_.extract(id));
     is_any_left = !inputs_.empty();
     for (size_t worker = 0; worker < workers_.size(); ++worker) {
       const Worker& state = workers_[worker];

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -76,8 +77,9 @@ class CoordinatorCore : public std::enable_shared_from_this<CoordinatorCore> {
   // A step of a loop, `arguments` as they are. Its errors are those of the loop, and do not name it.
   std::shared_ptr<RemoteResult> schedule_step(const std::string& function, Structure arguments);
   // Lets every worker make an input, which they keep until the last handle and the last closure that takes it
-  // have gone.
-  InputHandlePtr make_input(const std::string& function, InputKind kind = InputKind::kIterator);
+  // have gone; as long `source`, which keeps the function, stays.
+  InputHandlePtr make_input(const std::string& function, InputKind kind = InputKind::kIterator,
+                            std::shared_ptr<const void> source = nullptr);
   std::vector<distribute::coordinator::WorkerState> workers() const;
   // As ClosureQueue::pause.
   [[nodiscard]] std::shared_ptr<void> pause(ClosureQueue::Deadline deadline);
@@ -204,6 +206,7 @@ class CoordinatorCore : public std::enable_shared_from_this<CoordinatorCore> {
   std::vector<Worker> workers_;
   std::deque<size_t> hungry_;  // have room and found nothing to run
   std::vector<Input> inputs_;
+  std::map<uint64_t, std::shared_ptr<const void>> sources_;  // of inputs
   uint64_t next_input_ = 1;
   uint64_t next_session_;
   bool started_ = false;

@@ -109,5 +109,18 @@ TEST_F(CoordinatorInputs, WhatNobodyHoldsWhenItHasBeenMadeGoes) {
   EXPECT_EQ(worker_->answer("closures/drop_input"), 1u);
 }
 
+// A worker that comes back meanwhile makes it again.
+TEST_F(CoordinatorInputs, TheSourceStaysAsLongAsTheInput) {
+  auto source = std::make_shared<int>();
+  const std::weak_ptr<int> stays = source;
+  InputHandlePtr input = core_->make_input("one", InputKind::kIterator, std::move(source));
+  const InputHandlePtr other = core_->make_input("other");
+  clock_.advance(seconds(2));
+  EXPECT_FALSE(stays.expired());
+  input.reset();
+  clock_.advance(seconds(2));
+  EXPECT_TRUE(stays.expired());
+}
+
 }  // namespace
 }  // namespace cohort::internal

@@ -114,6 +114,24 @@ TEST(PerWorkerDataset, KeepsItsOptions) {
   EXPECT_EQ(elements(data::AutoShardPolicy::OFF), 8);
 }
 
+// The program's data may be as large as its memory.
+TEST(PerWorkerDataset, OfTheProgramsOwnObjectsLetsGoOfThem) {
+  TestingCluster cluster(1, 1);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  const ClusterCoordinator coordinator(strategy);
+  auto own = std::make_shared<int64_t>(3);
+  const std::weak_ptr<int64_t> stays = own;
+  std::optional dataset =
+      coordinator.create_per_worker_dataset([own] { return Dataset::range(*own).batch(1); });
+  own.reset();
+  std::optional copy = *dataset;
+  dataset.reset();
+  EXPECT_NO_THROW((void)copy->element_spec());
+  ASSERT_FALSE(stays.expired());
+  copy.reset();
+  EXPECT_TRUE(stays.expired());
+}
+
 TEST(PerWorkerDataset, ThatFailsIsTheErrorOfWhoUsesItAndOfNobodyElse) {
   TestingCluster cluster(1, 1);
   const ParameterServerStrategy strategy(cluster.resolver());

@@ -38,24 +38,34 @@ constexpr std::chrono::milliseconds kRetry{200};
 
 constexpr const char* kFirstKept = "cohort/calls kept from";
 
-// Errors: DataLoss.
-int64_t number_in(std::string_view text, const char* what) {
-  if (const auto number = parse_number<int64_t>(text)) return *number;
-  throw DataLossError(str("where ", what, " was to stand is ", quoted(text)));
-}
-
 // How many parts there are beside it, and the first bytes: most results have no others.
 std::string key_of(int64_t call) { return str("cohort/calls/", call); }
-std::string part_of(int64_t call, size_t part) { return str(key_of(call), "/", part); }
-size_t parts_beside(std::string_view head) {
-  const int64_t parts =
-      number_in(head.substr(0, head.find(' ')), "the number of parts of a result");
-  if (parts >= 0 && static_cast<uint64_t>(parts) <= kMostBytes / kPartBytes) {
-    return static_cast<size_t>(parts);
-  }
-  throw DataLossError(str("a result of a call was to be told in ", parts, " parts"));
+std::string part_of(int64_t call, int64_t part) { return str(key_of(call), "/", part); }
+
+// What tasks have written of calls. Errors: DataLoss (names the key).
+int64_t number_in(std::string_view text, const std::string& key) {
+  const auto number = parse_number<int64_t>(text);
+  if (number && *number >= 0) return *number;
+  throw DataLossError(
+      str("the coordinator keeps ", quoted(text), " as ", quoted(key), ", where a number belongs"));
 }
-std::string_view bytes_in(std::string_view head) { return head.substr(head.find(' ') + 1); }
+
+// The value of key_of(call).
+struct Head {
+  int64_t parts_beside = 0;
+  std::string_view bytes;
+};
+Head head_of(std::string_view value, int64_t call) {
+  const size_t end = value.find(' ');
+  const int64_t parts = number_in(value.substr(0, end), key_of(call));
+  constexpr auto kMostParts = static_cast<int64_t>(kMostBytes / kPartBytes);
+  if (end == std::string_view::npos || parts > kMostParts) {
+    throw DataLossError(str("the result of call ", call,
+                            " of fit, evaluate or predict is damaged: ", parts,
+                            " parts are to follow ", quoted(value.substr(0, 40))));
+  }
+  return {.parts_beside = parts, .bytes = value.substr(end + 1)};
+}
 
 std::string taken_key(const TaskId& task) { return str("cohort/calls taken/", task); }
 
@@ -165,7 +175,7 @@ void check_kept(distribute::Coordination& coordination, int64_t call) {
     first = coordination.find(kFirstKept);
   } catch (const Error&) {  // of the coordinator, which is asked again
   }
-  if (!first || call >= number_in(*first, "the first call that is kept")) return;
+  if (!first || call >= number_in(*first, kFirstKept)) return;
   throw UnavailableError(str("this task has come to call ", call,
                              " of fit, evaluate or predict, but of what these have returned the "
                              "coordinator keeps call ",
@@ -186,9 +196,10 @@ size_t publish(distribute::Coordination& coordination, int64_t call, const LoopR
     shorter.is_left_out = true;
     bytes = encode(shorter);
   }
-  const size_t beside = (bytes.size() - 1) / kPartBytes;
-  for (size_t part = 1; part <= beside; ++part) {
-    coordination.set(part_of(call, part), bytes.substr(part * kPartBytes, kPartBytes));
+  const auto beside = static_cast<int64_t>((bytes.size() - 1) / kPartBytes);
+  for (int64_t part = 1; part <= beside; ++part) {
+    coordination.set(part_of(call, part),
+                     bytes.substr(static_cast<size_t>(part) * kPartBytes, kPartBytes));
   }
   coordination.set(key_of(call), str(beside, ' ', bytes.substr(0, kPartBytes)));
   return bytes.size();
@@ -198,9 +209,8 @@ void forget(distribute::Coordination& coordination, int64_t call) {
   const std::optional<std::string> head = coordination.find(key_of(call));
   if (!head) return;
   coordination.remove(key_of(call));
-  for (size_t part = 1; part <= parts_beside(*head); ++part) {
-    coordination.remove(part_of(call, part));
-  }
+  const int64_t beside = head_of(*head, call).parts_beside;
+  for (int64_t part = 1; part <= beside; ++part) coordination.remove(part_of(call, part));
 }
 
 void set_first_kept(distribute::Coordination& coordination, int64_t call) {
@@ -217,7 +227,7 @@ void acknowledge(distribute::Coordination& coordination, const TaskId& self, int
 
 int64_t last_taken(distribute::Coordination& coordination, const TaskId& task) {
   const std::optional<std::string> call = coordination.find(taken_key(task));
-  return call ? number_in(*call, "the last call that a task has taken") : 0;
+  return call ? number_in(*call, taken_key(task)) : 0;
 }
 
 LoopResult wait_for_result(distribute::Server& server, int64_t call, FunctionRef<void()> check,
@@ -236,14 +246,15 @@ LoopResult wait_for_result(distribute::Server& server, int64_t call, FunctionRef
       const std::string head = coordination.get(
           key_of(call), std::chrono::ceil<std::chrono::milliseconds>(
                             std::min<std::chrono::steady_clock::duration>(left, kAsk)));
-      bytes = bytes_in(head);
-      for (size_t part = 1; part <= parts_beside(head); ++part) {
+      const Head first = head_of(head, call);
+      bytes = first.bytes;
+      for (int64_t part = 1; part <= first.parts_beside; ++part) {
         bytes += coordination.get(part_of(call, part), kAsk);
       }
     } catch (const DeadlineExceededError&) {  // it goes on
       check_not_ended(server, call);
       continue;
-    } catch (const DataLossError&) {  // and would be at the next try
+    } catch (const DataLossError&) {
       throw;
     } catch (const Error&) {
       if (server.core().membership().agent().error() != nullptr) throw;
@@ -252,7 +263,7 @@ LoopResult wait_for_result(distribute::Server& server, int64_t call, FunctionRef
       std::this_thread::sleep_for(kRetry);
       continue;
     }
-    return decode(bytes);
+    return decode(bytes);  // what is damaged is an error, and would be at the next try
   }
 }
 

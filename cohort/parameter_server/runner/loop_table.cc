@@ -45,9 +45,9 @@ std::shared_ptr<LoopCall> LoopTable::open() {
   return call;
 }
 
-bool LoopTable::has_calls() const {
+int64_t LoopTable::num_calls() const {
   const std::lock_guard lock(mutex_);
-  return opened_ > 0;
+  return opened_;
 }
 
 void LoopTable::declare(LoopCall& call, const std::shared_ptr<const StepFunction>& step) {

@@ -58,8 +58,9 @@ class LoopTable {
 
   // The call that is under way, or the next one.
   std::shared_ptr<LoopCall> open();
-  // Whether the program has come to one.
-  bool has_calls() const;
+  // To how many the program has come.
+  int64_t num_calls() const;
+  bool has_calls() const { return num_calls() > 0; }
   void declare(LoopCall& call, const std::shared_ptr<const StepFunction>& step);
   void set_input(const LoopCall& call, const InputKey& key, std::shared_ptr<ServedInput> input);
   void remove_input(const LoopCall& call, const InputKey& key);

@@ -1,7 +1,6 @@
 #include "cohort/parameter_server/runner/published_calls.h"
 
 #include <algorithm>
-#include <limits>
 #include <thread>
 #include <utility>
 
@@ -29,7 +28,7 @@ bool is_any_awaited(distribute::Coordination& coordination) {
 // The last call whose result all workers and ps tasks have, but for those that are gone: who comes back begins
 // with the first call.
 int64_t taken_by_all(distribute::Coordination& coordination, bool only_alive) {
-  int64_t least = std::numeric_limits<int64_t>::max();
+  int64_t least = kEveryCall;
   for (const distribute::ClusterTask& one : coordination.view().tasks) {
     const bool is_awaited = one.status == distribute::TaskStatus::kAwaited && !only_alive;
     if (!takes_results(one)) continue;
@@ -40,6 +39,10 @@ int64_t taken_by_all(distribute::Coordination& coordination, bool only_alive) {
 }
 
 }  // namespace
+
+int64_t last_taken_by_all(distribute::Coordination& coordination) {
+  return taken_by_all(coordination, /*only_alive=*/true);
+}
 
 void PublishedCalls::add(distribute::Coordination& coordination, int64_t call,
                          const LoopResult& result) {

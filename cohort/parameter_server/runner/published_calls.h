@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <limits>
 #include <mutex>
 #include <vector>
 
@@ -43,5 +44,11 @@ class PublishedCalls {
   int64_t last_ = 0;
   std::vector<Large> large_;  // which still have their values
 };
+
+// The last call whose result all workers and ps tasks that are alive have; a task whose program has ended has all.
+// Errors: those of last_taken.
+int64_t last_taken_by_all(distribute::Coordination& coordination);
+// Of a task whose program has ended.
+inline constexpr int64_t kEveryCall = std::numeric_limits<int64_t>::max();
 
 }  // namespace cohort::internal

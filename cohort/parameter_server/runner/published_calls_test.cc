@@ -13,6 +13,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
 #include "cohort/distribute/testing_servers.h"
+#include "cohort/parameter_server/runner/loop_result.h"
 
 namespace cohort::internal {
 namespace {
@@ -86,6 +87,28 @@ TEST(PublishedCalls, OfVeryManyTheOldestGoAndWhoComesToThemIsTold) {
       ::testing::ThrowsMessage<UnavailableError>(::testing::AllOf(
           ::testing::HasSubstr("has come to call 2"), ::testing::HasSubstr("keeps call 3"))));
   EXPECT_EQ(wait_for_result(servers.server(1), 3, [] {}).name, "fit");
+}
+
+// Any task can write there.
+TEST(PublishedCalls, WhatIsNoNumberIsRefused) {
+  distribute::WorkerServers servers(2);
+  distribute::Coordination& own = servers.coordination(0);
+  for (const char* text : {"", "many", "-1", "12a", "99999999999999999999999"}) {
+    own.set(str("cohort/calls taken/", servers.tasks()[1]), text);
+    EXPECT_THAT([&] { last_taken(own, servers.tasks()[1]); },
+                ::testing::ThrowsMessage<DataLossError>(::testing::HasSubstr("calls taken")));
+    own.set("cohort/calls/1", str(text, " "));
+    EXPECT_THAT([&] { wait_for_result(servers.server(1), 1, [] {}); },
+                ::testing::ThrowsMessage<DataLossError>(::testing::HasSubstr("cohort/calls/1")));
+    EXPECT_THROW(forget(own, 1), DataLossError);
+  }
+  own.set("cohort/calls/1", "0");
+  EXPECT_THROW(wait_for_result(servers.server(1), 1, [] {}), DataLossError);
+  own.set("cohort/calls/1", "1000000 x");
+  EXPECT_THROW(wait_for_result(servers.server(1), 1, [] {}), DataLossError);
+  own.set("cohort/calls kept from", "soon");
+  EXPECT_THAT([&] { wait_for_result(servers.server(1), 1, [] {}); },
+              ::testing::ThrowsMessage<DataLossError>(::testing::HasSubstr("kept from")));
 }
 
 // Steps reach a task before it has registered, and may be over then.

@@ -6,6 +6,7 @@
 #include "cohort/core/text.h"
 #include "cohort/train/bundle_reader.h"
 #include "cohort/train/restore_source.h"
+#include "cohort/train/saved_graph.h"
 #include "cohort/train/value_bytes.h"
 
 namespace cohort::internal {
@@ -15,7 +16,10 @@ namespace {
 std::optional<BundleReader> open_checkpoint(FileSystem& files, const ReadPartsRequest& request) {
   try {
     if (bundle_index_crc(files, request.prefix) != request.index_crc) return std::nullopt;
-    return std::optional<BundleReader>(std::in_place, files, request.prefix);
+    std::optional<BundleReader> bundle(std::in_place, files, request.prefix);
+    // So that it has the tensors that the coordinator knows.
+    if (bundle->contains(kObjectGraphKey)) read_saved_graph(*bundle);
+    return bundle;
   } catch (const NotFoundError&) {
     return std::nullopt;
   }

@@ -1,7 +1,11 @@
 #include "cohort/parameter_server/store/store_client.h"
 
 #include <future>
+#include <map>
 #include <utility>
+
+#include "cohort/cluster/known_jobs.h"
+#include "cohort/core/error.h"
 
 namespace cohort::internal {
 StoreClient::StoreClient(int num_ps, GetChannel channel, GetSession session, Explain explain,
@@ -116,6 +120,16 @@ std::vector<VariableStore::Value> StoreClient::ask_all(
 }
 
 std::vector<VariableStore::Value> StoreClient::read(std::span<const Known> shards) const {
+  std::vector<VariableStore::Value> values = read_if_there(shards);
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (!values[i].is_missing()) continue;
+    const ShardPlace& place = shards[i].place;
+    throw_error(Code::kNotFound, no_shard_text(place.key), to_string(TaskId{kPs, place.ps}));
+  }
+  return values;
+}
+
+std::vector<VariableStore::Value> StoreClient::read_if_there(std::span<const Known> shards) const {
   return ask_all<ReadRequest, Known>("store/read", shards, [](const Known& known) {
     return ReadRequest::Entry{known.place.key, known.version};
   });
@@ -139,6 +153,20 @@ VariableStore::Load StoreClient::load(int ps) const {
   std::vector<std::pair<int, rpc::Message>> requests;
   requests.emplace_back(ps, rpc::Message{.control = ""});
   return decode_load(call_all("store/load", std::move(requests))[0].reply);
+}
+
+void StoreClient::release(const std::vector<Release>& shards, const Failed& failed) const {
+  std::map<int, std::vector<Release>> of_ps;
+  for (const Release& one : shards) of_ps[one.place.ps].push_back(one);
+  const SessionId session = session_();
+  for (auto& [ps, its] : of_ps) {
+    ReleaseRequest request;
+    for (const Release& one : its) request.shards.push_back({one.place.key, one.name});
+    send(ps, "store/release", encode(request), session,
+         [failed, its = std::move(its)](const rpc::CallResult& result) mutable {
+           if (result.error != nullptr) failed(std::move(its));
+         });
+  }
 }
 
 void StoreClient::apply(std::vector<std::vector<StoreOp>> ops, const Push& push) const {

@@ -48,8 +48,10 @@ class StoreClient {
     int64_t version = -1;
   };
   // One call to each ps task that has any of the shards, all at once. In the order of `shards`; a value
-  // that is undefined has not changed.
+  // that is undefined has not changed. Errors: also NotFound (no such shard).
   std::vector<VariableStore::Value> read(std::span<const Known> shards) const;
+  // The same for who may not need them: values of shards that are not there are missing.
+  std::vector<VariableStore::Value> read_if_there(std::span<const Known> shards) const;
   struct Rows {
     ShardPlace place;
     Tensor indices;
@@ -73,6 +75,16 @@ class StoreClient {
   // ops[i] are for ps task i. As read.
   void apply(std::vector<std::vector<StoreOp>> ops, const Push& push) const;
 
+  // In one call to each ps task that has any of the shards. Returns at once; `failed` is called, on any thread, with those
+  // of a ps task that cannot be told. Errors: those of GetChannel.
+  struct Release {
+    ShardPlace place;
+    std::string name;
+  };
+  using Failed = std::function<void(std::vector<Release>)>;
+  void release(const std::vector<Release>& shards, const Failed& failed) const;
+
+  // What a push reads; as read_if_there.
   struct Pull {
     std::vector<Known> shards;
     std::vector<Rows> rows;

@@ -27,7 +27,13 @@ enum CreateField : uint32_t {
 };
 
 enum EntryField : uint32_t { kEntry = 1 };
-enum EntryPart : uint32_t { kEntryVariable = 1, kEntryShard, kEntryVersion, kEntryHasValue };
+enum EntryPart : uint32_t {
+  kEntryVariable = 1,
+  kEntryShard,
+  kEntryVersion,
+  kEntryHasValue,
+  kEntryName
+};
 enum LoadField : uint32_t { kLoadNumber = 1, kLoadLargestName, kLoadLargestBytes };
 
 void write_known(const KnownShard& known, WireWriter& out, TensorWriter& tensors) {
@@ -234,6 +240,44 @@ RowsRequest decode_rows(const rpc::Message& message) {
     }
     entry.indices = reader.next_tensor();
     request.entries.push_back(std::move(entry));
+  }
+  return request;
+}
+
+rpc::Message encode(const ReleaseRequest& request) {
+  WireWriter out;
+  for (const auto& [key, name] : request.shards) {
+    WireWriter entry;
+    entry.varint(kEntryVariable, static_cast<uint64_t>(key.variable))
+        .varint(kEntryShard, static_cast<uint64_t>(key.shard))
+        .bytes(kEntryName, name);
+    out.bytes(kEntry, entry.str());
+  }
+  return std::move(TensorWriter()).message(out);
+}
+
+ReleaseRequest decode_release(const rpc::Message& message) {
+  const StoreMessageReader reader(message, "the release of variables");
+  ReleaseRequest request;
+  WireReader in = reader.request();
+  while (in.next()) {
+    if (in.field() != kEntry) continue;
+    NamedShard shard;
+    WireReader parts = reader.part(in.bytes());
+    while (parts.next()) {
+      switch (parts.field()) {
+        case kEntryVariable:
+          shard.key.variable = static_cast<int64_t>(parts.varint());
+          break;
+        case kEntryShard:
+          shard.key.shard = static_cast<int64_t>(parts.varint());
+          break;
+        case kEntryName:
+          shard.name = parts.bytes();
+          break;
+      }
+    }
+    request.shards.push_back(std::move(shard));
   }
   return request;
 }

@@ -39,7 +39,7 @@ struct ReadRequest {
   };
   std::vector<Entry> entries;
 };
-// In the order of the request.
+// In the order of the request; of a shard that is not there a value that is missing.
 struct ReadReply {
   std::vector<VariableStore::Value> values;
 };
@@ -60,6 +60,11 @@ struct ApplyRequest {
   std::vector<StoreOp> ops;
 };
 
+// VariableStore::release.
+struct ReleaseRequest {
+  std::vector<NamedShard> shards;
+};
+
 // A push, and what its sender reads after it, all in one call. The answer is a ReadReply: the values of
 // `read`, then those of `rows`.
 struct PushPullRequest {
@@ -75,6 +80,7 @@ rpc::Message encode(const ReadRequest& request);
 rpc::Message encode(const ReadReply& reply);
 rpc::Message encode(const RowsRequest& request);
 rpc::Message encode(const ApplyRequest& request);
+rpc::Message encode(const ReleaseRequest& request);
 rpc::Message encode(const PushPullRequest& request);
 rpc::Message encode(const VariableStore::Load& load);
 CreateRequest decode_create(const rpc::Message& message);
@@ -82,6 +88,7 @@ ReadRequest decode_read(const rpc::Message& message);
 ReadReply decode_read_reply(const rpc::Message& message);
 RowsRequest decode_rows(const rpc::Message& message);
 ApplyRequest decode_apply(const rpc::Message& message);
+ReleaseRequest decode_release(const rpc::Message& message);
 PushPullRequest decode_push_pull(const rpc::Message& message);
 VariableStore::Load decode_load(const rpc::Message& message);
 

@@ -39,6 +39,13 @@ TEST(StoreMessage, CreationsAndReadsArriveAsTheyWereSent) {
   EXPECT_EQ(rows.entries[0].indices.numel(), 3);
   EXPECT_EQ(rows.entries[1].key, (ShardKey{9, 2}));
 
+  const ReleaseRequest release =
+      decode_release(encode(ReleaseRequest{{{{9, 1}, "w/part_1"}, {{-4, 0}, ""}}}));
+  ASSERT_EQ(release.shards.size(), 2u);
+  EXPECT_EQ(release.shards[0].key, (ShardKey{9, 1}));
+  EXPECT_EQ(release.shards[0].name, "w/part_1");
+  EXPECT_EQ(release.shards[1].key, (ShardKey{-4, 0}));
+
   const VariableStore::Load sent{.shards = 1,
                                  .bytes = 2,
                                  .operations = 3,

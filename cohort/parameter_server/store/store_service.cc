@@ -37,7 +37,8 @@ enum StoreMethod : size_t {
   kReadParts,
   kSendPart,
   kAdoptParts,
-  kDropParts
+  kDropParts,
+  kRelease
 };
 constexpr rpc::MethodSpec kStoreMethods[] = {
     {.name = "create", .callers = kCallers, .max_bulk_bytes = kMostStoreBytes, .fenced = false},
@@ -78,6 +79,10 @@ constexpr rpc::MethodSpec kStoreMethods[] = {
      .fenced = false},
     {.name = "adopt_parts", .callers = rpc::Role::kCoordinator, .fenced = false},
     {.name = "drop_parts", .callers = rpc::Role::kCoordinator, .fenced = false},
+    {.name = "release",
+     .callers = rpc::Role::kCoordinator,
+     .fenced = false,
+     .max_control_bytes = kMostControlBytes},
 };
 
 // More bytes than that take longer than waking a thread.
@@ -128,7 +133,8 @@ void StoreService::run(size_t method, rpc::Call& call) const {
     bytes_in_ += static_cast<int64_t>(call.request().bulk_bytes());
     bytes_out_ += static_cast<int64_t>(reply.bulk_bytes());
     call.reply(std::move(reply));
-    figures_.tick([this] { return figures_of(load()); });
+    const auto figures = [this] { return figures_of(load()); };
+    method == kRelease ? figures_.tell(figures) : figures_.tick(figures);
   } catch (...) {
     const std::exception_ptr thrown = std::current_exception();
     const ErrorRecord error = record_error(thrown);
@@ -164,6 +170,10 @@ rpc::Message StoreService::pass_and_answer(size_t method, const rpc::Call& call)
       if (values) store_->prepare(wanted.id, std::move(*values));
       return encode(ReadPartsReply{.found = values.has_value()});
     }
+    case kRelease:
+      // What a coordinator of another generation has had went with the take-over.
+      if (generation_of(session_of(request)) != fence_->generation()) return {.control = ""};
+      [[fallthrough]];
     default: {
       const auto pass = fence_->admit_change(caller, session_of(request));
       return answer(method, request);
@@ -230,6 +240,9 @@ rpc::Message StoreService::answer(size_t method, const rpc::Message& request) co
       return {.control = ""};
     case kDropParts:
       store_->drop_prepared(decode_kept(request).id);
+      return {.control = ""};
+    case kRelease:
+      store_->release(decode_release(request).shards);
       return {.control = ""};
     default:
       apply(decode_apply(request));

@@ -16,7 +16,7 @@
 
 namespace cohort::internal {
 
-// Methods: "create", "read", "rows", "apply", "push_pull", "load" (store_message.h); "keep", "write_kept",
+// Methods: "create", "read", "rows", "apply", "push_pull", "release", "load" (store_message.h); "keep", "write_kept",
 // "read_kept", "drop_kept", "read_parts", "send_part", "adopt_parts", "drop_parts" (kept_message.h). They run on threads of the service's own, for `self`, writing
 // files on one; small ones run where they arrive, if that is a thread for their caller alone. What changes
 // variables, or what is kept or read for them, must pass the fence.

@@ -63,6 +63,13 @@ void check_rows(const std::string& name, const char* what, const Tensor& indices
 
 }  // namespace
 
+std::string no_shard_text(const ShardKey& key) {
+  return str("this task has no shard ", key.shard, " of variable ", key.variable,
+             ". Every task must make the same variables, in one order: compare what the chief and "
+             "this worker make under the strategy's scope. And the chief must hold what its "
+             "functions use: the end of its last handle of a variable frees the values");
+}
+
 bool VariableStore::create(const ShardKey& key, const std::string& name, Tensor value) {
   value = value.contiguous();
   const std::unique_lock lock(mutex_);
@@ -100,19 +107,31 @@ void VariableStore::check_same(const Shard& there, const ShardKey& key, const st
                                            ", but the variable's shard is ", form_of(there.value)));
 }
 
-VariableStore::ShardPtr VariableStore::find(const ShardKey& key) const {
+void VariableStore::release(const std::vector<NamedShard>& shards) {
+  std::vector<ShardPtr> released;  // freed without the lock
+  const std::unique_lock lock(mutex_);
+  for (const NamedShard& one : shards) {
+    const auto found = shards_.find(one.key);
+    if (found == shards_.end() || found->second->name != one.name) continue;
+    released.push_back(std::move(found->second));
+    shards_.erase(found);
+  }
+}
+
+VariableStore::ShardPtr VariableStore::find_if_there(const ShardKey& key) const {
   const std::shared_lock lock(mutex_);
   const auto found = shards_.find(key);
-  if (found == shards_.end()) {
-    throw NotFoundError(str("this task has no shard ", key.shard, " of variable ", key.variable,
-                            ". Every task must make the same variables, in one order: compare what "
-                            "the chief and this worker make under the strategy's scope"));
-  }
-  return found->second;
+  return found == shards_.end() ? nullptr : found->second;
+}
+
+VariableStore::ShardPtr VariableStore::find(const ShardKey& key) const {
+  if (ShardPtr shard = find_if_there(key)) return shard;
+  throw NotFoundError(no_shard_text(key));
 }
 
 VariableStore::Value VariableStore::read(const ShardKey& key, int64_t known_version) const {
-  const ShardPtr shard = find(key);
+  const ShardPtr shard = find_if_there(key);
+  if (shard == nullptr) return {Value::kNone, Tensor()};
   const std::lock_guard lock(shard->mutex);
   if (shard->version == known_version) return {known_version, Tensor()};
   ++values_read_;

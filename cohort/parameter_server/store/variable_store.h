@@ -34,6 +34,13 @@ struct ShardKey {
   int64_t shard = 0;
   auto operator<=>(const ShardKey&) const = default;
 };
+struct NamedShard {
+  ShardKey key;
+  std::string name;
+};
+
+// For people: that the task has no such shard, and why that may be.
+std::string no_shard_text(const ShardKey& key);
 
 // value op= operand, where `op` says so.
 struct AssignShard {
@@ -73,11 +80,16 @@ class VariableStore {
   // Whether there is the shard. Errors: InvalidArgument, as create.
   bool has(const ShardKey& key, const std::string& name, at::IntArrayRef shape, DType dtype) const;
 
+  // Lets go of shards that are there under these names. Who reads or keeps their values has them as long as he needs
+  // them.
+  void release(const std::vector<NamedShard>& shards);
+
   struct Value {
-    int64_t version = 0;  // increases with each operation
-    Tensor tensor;        // undefined: still at the version that the caller knows
+    static constexpr int64_t kNone = -1;
+    int64_t version = 0;  // increases with each operation; kNone: there is no such shard (any more)
+    Tensor tensor;        // undefined: still at the version that the caller knows, or there is none
+    bool is_missing() const { return version == kNone; }
   };
-  // Errors: NotFound (no such shard).
   Value read(const ShardKey& key, int64_t known_version = -1) const;
   // A copy of some rows, at whatever version each read finds them.
   // Shapes: indices [n] of int64 -> [n, ..]. Errors: also InvalidArgument (an index outside).
@@ -166,6 +178,7 @@ class VariableStore {
     bool is_running = true;
   };
 
+  ShardPtr find_if_there(const ShardKey& key) const;  // nullptr: it is not
   ShardPtr find(const ShardKey& key) const;
   static void check_same(const Shard& there, const ShardKey& key, const std::string& name,
                          at::IntArrayRef shape, DType dtype);

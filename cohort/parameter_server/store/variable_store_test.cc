@@ -45,8 +45,31 @@ TEST(VariableStore, CreatesOnceAndRefusesAnotherProgram) {
               HasSubstr("variable 0 is 'w' here, not 'b'"));
   EXPECT_THAT(thrown<InvalidArgumentError>([&] { store.create(kWeight, "w", at::zeros({3})); }),
               HasSubstr("float32 [3]"));
-  EXPECT_THAT(thrown<NotFoundError>([&] { store.read(kM); }), HasSubstr("variable 1"));
+  EXPECT_TRUE(store.read(kM).is_missing());
+  EXPECT_THAT(thrown<NotFoundError>([&] { store.read_rows(kM, at::zeros({1}, int64)); }),
+              HasSubstr("variable 1"));
   EXPECT_EQ(store.load().bytes, 24);
+}
+
+TEST(VariableStore, ReleasesWhatIsThereUnderTheName) {
+  VariableStore store;
+  store.create(kWeight, "w", at::ones({2, 3}));
+  store.create(kM, "m", at::ones({4}));
+  const auto read = store.read(kWeight);
+  store.keep(7, {kWeight});
+  store.release({{kWeight, "w"}, {kM, "other"}, {kV, "v"}});
+  EXPECT_EQ(store.load().shards, 1);
+  EXPECT_EQ(store.load().bytes, 16);
+  EXPECT_TRUE(store.read(kWeight, read.version).is_missing());
+  store.release({{kWeight, "w"}});
+  // Who reads, and a checkpoint that is being written, have it still.
+  EXPECT_TRUE(at::equal(read.tensor, at::ones({2, 3})));
+  EXPECT_TRUE(at::equal(store.kept(7).at(0), at::ones({2, 3})));
+  EXPECT_THAT(thrown<NotFoundError>([&] {
+                store.apply(0, {AssignShard{kWeight, AssignOp::kAdd, at::ones({2, 3})}});
+              }),
+              HasSubstr("last handle"));
+  EXPECT_TRUE(store.create(kWeight, "w", at::zeros({2, 3})));
 }
 
 TEST(VariableStore, ReadsOnlyWhatHasChanged) {

@@ -196,7 +196,9 @@ Tensor embedding_lookup_sparse(const EmbeddingTable& table, const SparseValues& 
                                    ids.batch_shape().size() + 1,
                                    "; safe_embedding_lookup_sparse takes others"));
   }
-  return combined(table, bags_of(ids, weights), combiner, options.max_norm);
+  Bags bags = bags_of(ids, weights);
+  bags.count = bags.rows.numel() == 0 ? 0 : bags.rows.max().item<int64_t>() + 1;
+  return combined(table, bags, combiner, options.max_norm);
 }
 
 Tensor safe_embedding_lookup_sparse(const EmbeddingTable& table, const SparseValues& ids,

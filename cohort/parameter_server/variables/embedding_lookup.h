@@ -75,8 +75,9 @@ struct SparseLookupOptions {
 };
 
 // For each row of the batch its ids' rows of the table, combined. A row of the batch without ids gives
-// zeros.
-// Shapes: ids [batch, ..]; weights as the ids -> [batch, row..].
+// zeros, but the result ends with the last row that has any, as TensorFlow's: where others may follow,
+// safe_embedding_lookup_sparse gives all rows.
+// Shapes: ids [batch, ..]; weights as the ids -> [last row with ids + 1, row..].
 // Errors: InvalidArgument (an id outside of the table; weights at other places than the ids; another
 // combiner; ids of another rank than two).
 COHORT_API Tensor embedding_lookup_sparse(const EmbeddingTable& table, const SparseValues& ids,

@@ -81,6 +81,21 @@ TEST(EmbeddingLookupSparse, CombinesTheRowsOfEachExample) {
                         floats({4, 5, 0, 0, 9, 10, 3, 4}, {4, 2})));
 }
 
+// As TensorFlow's, whose segments end with the last one that has a member.
+TEST(EmbeddingLookupSparse, EndsWithTheLastRowThatHasIds) {
+  const auto ragged = RaggedTensor::from_row_lengths(ids_of({3, 4}), {0, 1, 0, 1, 0, 0});
+  const Tensor expected = floats({0, 0, 7, 8, 0, 0, 9, 10}, {4, 2});
+  for (const char* combiner : {"sum", "mean", "sqrtn"}) {
+    EXPECT_TRUE(at::equal(
+        embedding_lookup_sparse(table(), ragged, std::nullopt, {.combiner = combiner}), expected));
+  }
+  const auto weights = RaggedTensor::from_row_lengths(at::ones({2}), {0, 1, 0, 1, 0, 0});
+  EXPECT_TRUE(at::equal(embedding_lookup_sparse(table(), ragged, weights), expected));
+  const auto none = RaggedTensor::from_row_lengths(ids_of({}), {0, 0});
+  EXPECT_EQ(embedding_lookup_sparse(table(), none).sizes(), at::IntArrayRef({0, 2}));
+  EXPECT_TRUE(at::equal(safe_embedding_lookup_sparse(table(), none), at::zeros({2, 2})));
+}
+
 TEST(EmbeddingLookupSparse, WeighsThem) {
   const Tensor weights = coo({0, 0, 1, 2}, {0, 1, 0, 0}, at::tensor({1.f, 3.f, 2.f, 0.f}));
   const auto with = [&](const char* combiner) {

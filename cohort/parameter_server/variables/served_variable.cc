@@ -35,6 +35,17 @@ ServedVariable::ServedVariable(const std::shared_ptr<ParameterServerCore>& core,
       shards_(std::move(shards)),
       views_([this] { return make_view(); }) {}
 
+ServedVariable::~ServedVariable() {
+  try {
+    std::vector<StoreClient::Release> shards;
+    for (size_t i = 0; i < shards_.size(); ++i) {
+      shards.push_back({shards_[i].place, shard_name(i)});
+    }
+    server_core_->release(std::move(shards));
+  } catch (const std::exception&) {  // no memory: they stay as long as this coordinator
+  }
+}
+
 const char* ServedVariable::kind() const {
   return shards_.size() > 1 ? "ShardedVariable" : "Variable";
 }
@@ -136,14 +147,17 @@ bool ServedVariable::begin_step() const {
   view.is_read = false;
   if (!view.value.defined()) return false;
   if (is_pulled) return true;
-  // The last step did not need all of a table: the task need not hold it.
+  drop_value(view);  // the last step did not need all of a table: the task need not hold it
+  return false;
+}
+
+void ServedVariable::drop_value(View& view) const {
   const at::NoGradGuard no_grad;
   view.value = Tensor();
   view.versions.assign(shards_.size(), -1);
   for (Tensor& leaf : view.leaves) {
     if (leaf.defined()) leaf.set_data(at::zeros({}, dtype()).expand(shape()));
   }
-  return false;
 }
 
 int64_t ServedVariable::version_of_shard(size_t index) const {
@@ -168,6 +182,8 @@ void ServedVariable::take(std::span<const VariableStore::Value> values) const {
 
 void ServedVariable::take(View& view, std::span<const VariableStore::Value> values) const {
   const at::NoGradGuard no_grad;
+  const auto is_missing = [](const VariableStore::Value& value) { return value.is_missing(); };
+  if (std::any_of(values.begin(), values.end(), is_missing)) return drop_value(view);
   const auto has_come = [](const VariableStore::Value& value) { return value.tensor.defined(); };
   if (std::none_of(values.begin(), values.end(), has_come)) return;
   if (view.value.defined()) {

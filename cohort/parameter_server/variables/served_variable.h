@@ -34,6 +34,8 @@ class ServedVariable final : public VariableImpl,
   // The shards cover the variable, in order.
   ServedVariable(const std::shared_ptr<ParameterServerCore>& core, distribute::VariableSpec spec,
                  std::vector<Shard> shards);
+  // The coordinator's lets the ps tasks free the shards (ReleasedShards).
+  ~ServedVariable() override;
 
   const std::vector<Shard>& placed_shards() const { return shards_; }
   // "name/part_2"; of a variable that is not divided its name.
@@ -76,7 +78,8 @@ class ServedVariable final : public VariableImpl,
   // The rows that the next step is likely to look up, since this one has looked up those of the one before:
   // ids, strictly ascending; undefined: there is no telling.
   Tensor rows_for_next() const;
-  // Which versions of the shards the task has; and newer values for them.
+  // Which versions of the shards the task has; and newer values for them. Where some are missing the task has
+  // none any more.
   void add_known(std::vector<StoreClient::Known>& shards) const;
   void take(std::span<const VariableStore::Value> values) const;
   // The same of rows, which then count as looked up before the step began. Of each ps task that has any.
@@ -112,7 +115,8 @@ class ServedVariable final : public VariableImpl,
   View& view_in_step(Lock& lock) const;
   // The same with a value.
   View& whole_in_step(Lock& lock) const;
-  void list(View& view) const;
+  // The task has none any more.
+  void drop_value(View& view) const;
   Tensor& leaf_of(View& view, const distribute::ReplicaContext& replica) const;
   void take(View& view, std::span<const VariableStore::Value> values) const;
   // The shards' values, or rows of them, one after another.
@@ -132,6 +136,7 @@ class ServedVariable final : public VariableImpl,
   std::vector<VariableStore::Value> fetch_parts(const Tensor& ids) const;
   Tensor fetch_rows(const Tensor& ids) const;
   Tensor rows_outside(const Tensor& ids) const;
+  Tensor no_rows(const distribute::ReplicaContext* replica) const;
 
   // One value of those of all replicas, by the variable's aggregation.
   Tensor aggregated(const std::vector<Tensor>& values) const;

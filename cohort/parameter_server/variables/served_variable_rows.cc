@@ -1,6 +1,7 @@
 // How a ServedVariable's rows are looked up, in a step and outside.
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/zeros.h>
 
@@ -123,10 +124,22 @@ Tensor ServedVariable::rows_outside(const Tensor& ids) const {
   return gather_rows(cached->rows.rows(), positions_in(cached->rows.ids(), ids));
 }
 
+// Which no ps task is asked for. The gradient has no rows either, but there is one.
+Tensor ServedVariable::no_rows(const ReplicaContext* replica) const {
+  const Tensor ids = at::empty({0}, int64);
+  const Tensor rows = at::empty(looked_up_shape(ids, shape()), at::dtype(dtype()));
+  if (replica == nullptr) return looked_up(outside_leaf(), rows, ids, {ids, ids});
+  Lock lock;
+  View& view = view_in_step(lock);
+  view.is_table = true;
+  return looked_up(leaf_of(view, *replica), rows, ids, {ids, ids});
+}
+
 Tensor ServedVariable::read_rows(const Tensor& ids) const {
   const std::vector<int64_t> result = looked_up_shape(ids, shape());
-  if (is_tracing() || ids.numel() == 0) return at::zeros(result, at::dtype(dtype()));
+  if (is_tracing()) return at::zeros(result, at::dtype(dtype()));
   const ReplicaContext* replica = calling_replica("read");
+  if (ids.numel() == 0) return no_rows(replica).view(result);
   const Tensor flat = own_ids(ids);
   const DistinctRows distinct = distinct_rows(flat);
   if (replica == nullptr) {

@@ -231,6 +231,35 @@ TEST_F(ServedVariableTest, WhatAStepHandsOverItMayWriteToAfterwards) {
   EXPECT_TRUE(at::equal(u.value(), start - at::tensor({1.f, 0.f, 0.f, 1.f, 0.f}).unsqueeze(1)));
 }
 
+// As of a batch whose examples have no words at all.
+TEST_F(ServedVariableTest, ALookupOfNoRowsHasAGradientOfNone) {
+  const Variable v = table();
+  const auto has_no_rows = [](const Tensor& gradient) {
+    return gradient.is_sparse() && gradient._nnz() == 0 &&
+           gradient.sizes() == at::IntArrayRef({5, 2});
+  };
+  const auto gradient_of = [&](GradientTape& tape) {
+    const Tensor rows = v.sparse_read(at_rows({}).reshape({3, 0}));
+    EXPECT_EQ(rows.sizes(), at::IntArrayRef({3, 0, 2}));
+    return tape.gradient((rows * 2).sum(), v);
+  };
+  GradientTape outside;
+  EXPECT_TRUE(has_no_rows(gradient_of(outside)));
+  const auto exchange = strategy_.core()->make_exchange({{v, {}}});
+  const auto rule = optim::make_sgd();
+  const auto before = load(0);
+  strategy_.run([&](ReplicaContext& replica) {
+    GradientTape tape;
+    const Tensor gradient = gradient_of(tape);
+    if (!has_no_rows(gradient)) throw InternalError("the gradient has rows");
+    exchange->begin(replica, internal::Arrival::kAtOnce);
+    exchange->bring(replica, 0, gradient);
+    exchange->finish(replica, {.rule = *rule, .learning_rate = 1});
+  });
+  EXPECT_EQ(rows_and_values(0, before), Counts(0, 0));
+  EXPECT_TRUE(at::equal(v.value(), at::arange(10, float32).reshape({5, 2})));
+}
+
 TEST_F(ServedVariableTest, GradientsOfLookupsAreThoseOfTheVariable) {
   const Variable v = table();
   const auto step = strategy_.function("step", [&](const Tensor& ids) {

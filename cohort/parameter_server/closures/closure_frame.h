@@ -1,0 +1,32 @@
+// What the replicas of a closure's step run.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "cohort/distribute/step_call.h"
+#include "cohort/parameter_server/closures/closure_context.h"
+
+namespace cohort::internal {
+
+// The closure is the current one on the threads of all replicas. It is a copy, which a replica that the step has given
+// up on may need for longer than the closure runs.
+class ClosureFrame final : public RunFrame {
+ public:
+  ClosureFrame(std::shared_ptr<RunFrame> frame, const ClosureContext& closure)
+      : frame_(std::move(frame)), closure_(closure) {}
+
+  void call(distribute::ReplicaContext& context, size_t local_replica) override {
+    const ScopedClosure scoped(closure_);
+    frame_->call(context, local_replica);
+  }
+  // How many the closure has made by now, those of the step included.
+  uint64_t assignments() { return closure_.assignments_so_far(); }
+
+ private:
+  const std::shared_ptr<RunFrame> frame_;
+  ClosureContext closure_;
+};
+
+}  // namespace cohort::internal

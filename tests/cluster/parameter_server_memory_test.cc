@@ -1,0 +1,114 @@
+// What a program that makes one model after another leaves on ps tasks of real processes: nothing.
+#include <cohort/testing/multi_process_main.h>
+#include <cohort/testing/multi_process_runner.h>
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <fstream>
+#include <regex>
+#include <string>
+#include <thread>
+
+#include "cohort/core/testing_folder.h"
+#include "cohort/parameter_server/parameter_server_core.h"
+#include "parameter_server_counting.h"
+#include "testing_status.h"
+
+namespace cohort::parameter_server_faults {
+namespace {
+
+using testing::MultiProcessRunner;
+
+constexpr int kModels = 8;
+constexpr int64_t kMostBytesOfOne = 3'500'000;
+const TaskId kChief{"chief", 0};
+
+// A model of 1 MB, with twice as much beside it that Adam keeps.
+void try_one(const ParameterServerStrategy& strategy) {
+  const auto scope = strategy.scope();
+  const keras::Sequential model({keras::layers::Dense(250, {.use_bias = false})});
+  model.compile({.optimizer = keras::optimizers::Adam(), .loss = "mse"});
+  model.fit(ones({64, 1000}), zeros({64, 250}), {.batch_size = 8, .verbose = 0});
+}
+
+// Argument: a directory, in which "end" ends it.
+std::string search(const Arguments& arguments) {
+  const TFConfigClusterResolver resolver;
+  const ParameterServerStrategy strategy(resolver, {.timeout = 20s, .server_options = quick()});
+  auto scope = strategy.scope();
+  const Variable stays(zeros({10}), {.name = "stays"});
+  scope.close();
+  const double until = now_ms() + 60'000;
+  const auto wait_until = [&](auto condition) {
+    while (!condition() && now_ms() < until) std::this_thread::sleep_for(1ms);
+    return condition();
+  };
+  const bool is_chief = resolver.task_type() == "chief";
+  for (int i = 0; i < kModels; ++i) {
+    try_one(strategy);
+    // The last one stays until the tasks' programs have come to the next.
+    const auto& store = strategy.parameter_server_core()->store();
+    if (is_chief && !wait_until([&] { return store.load(0).bytes < 2 * kMostBytesOfOne; })) {
+      throw InternalError("there are " + std::to_string(store.load(0).bytes) + " bytes");
+    }
+    std::printf("tried %d\n", i);
+    std::fflush(stdout);
+  }
+  if (is_chief) wait_until([&] { return std::filesystem::exists(arguments[0] + "/end"); });
+  return "tried all";
+}
+
+class ParameterServerMemory : public ::testing::Test {
+ protected:
+  MultiProcessRunner runner() const {
+    return MultiProcessRunner({.jobs = {{"chief", 1}, {"worker", 2}, {"ps", 1}},
+                               .function = "search",
+                               .arguments = {folder_.path().string()},
+                               .deadline = 120s});
+  }
+  // When all models have ended, the ps task comes to have what stays.
+  void expect_the_rest_goes(MultiProcessRunner& runner) const {
+    const std::regex freed(" variable bytes 40(,|$)");
+    const double until = now_ms() + 30'000;
+    std::string line;
+    do {
+      line = line_of(status_of(runner.address(kChief)), "/job:ps/task:0");
+    } while (!std::regex_search(line, freed) && now_ms() < until);
+    EXPECT_TRUE(std::regex_search(line, freed)) << line;
+    std::ofstream(folder_.path() / "end").flush();
+    for (const auto& [task, found] : runner.join()) EXPECT_EQ(found, "tried all") << task;
+  }
+
+ private:
+  internal::TemporaryFolder folder_;
+};
+
+TEST_F(ParameterServerMemory, ModelsThatHaveEndedTakeNone) {
+  MultiProcessRunner tasks = runner();
+  tasks.start();
+  tasks.wait_for_line(kChief, "tried 7", kPatience);
+  expect_the_rest_goes(tasks);
+}
+
+// Its program makes all of the models again, and frees none of those of others.
+TEST_F(ParameterServerMemory, AlsoWhereAWorkerComesBackMeanwhile) {
+  MultiProcessRunner tasks = runner();
+  tasks.start();
+  tasks.wait_for_line(kChief, "tried 1", kPatience);
+  tasks.kill({"worker", 1});
+  tasks.restart({"worker", 1});
+  tasks.wait_for_line(kChief, "tried 7", kPatience);
+  expect_the_rest_goes(tasks);
+}
+
+}  // namespace
+}  // namespace cohort::parameter_server_faults
+
+int main(int argc, char** argv) {
+  using namespace cohort::parameter_server_faults;
+  return cohort::testing::multi_process_main(argc, argv, {{"search", search}},
+                                             [](int count, char** arguments) {
+                                               ::testing::InitGoogleTest(&count, arguments);
+                                               return RUN_ALL_TESTS();
+                                             });
+}
