@@ -154,7 +154,7 @@ ServerCore::ServerCore(ServerPlace place, const ServerOptions& options)
   if (auto service = membership_->service()) add(std::move(service));
   set_fence(membership_);
   coordination_.emplace(membership_);
-  attach_everything(*this);
+  registered_.emplace(*this);
   host_server_ = std::make_unique<rpc::HostServer>(
       dispatcher_, rpc::HostServerOptions{.settings = settings_of(options)});
   server_ = std::make_unique<rpc::GrpcServer>(
@@ -173,7 +173,7 @@ ServerCore::ServerCore(ServerPlace place, const ServerOptions& options)
 }
 
 ServerCore::~ServerCore() {
-  detach_server(*this);
+  registered_.reset();
   request_stop("");
   finish("");
 }

@@ -416,6 +416,18 @@ TEST(Server, ListensWhereOthersReachItOnlyWithCredentials) {
   EXPECT_EQ(server.address(), "0.0.0.0:" + port);
 }
 
+TEST(Server, OneThatCannotStartIsNoneOfThisProcess) {
+  UniqueFd reserved;
+  const std::string port = std::to_string(reserved_port(reserved));
+  const train::ClusterSpec spec({{"worker", {"127.0.0.1:" + port}}});
+  expect_error<FailedPreconditionError>(
+      [&] { Server(spec, {.job_name = "worker", .bind_address = "0.0.0.0"}); },
+      "nothing would prove who calls");
+  int servers = 0;
+  const auto attachment = internal::attach_to_servers([&](internal::ServerCore&) { ++servers; });
+  EXPECT_EQ(servers, 0);
+}
+
 // The answer to one request.
 std::string http(int port, const std::string& request) {
   const UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
