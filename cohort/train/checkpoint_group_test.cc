@@ -337,6 +337,32 @@ TEST_F(CheckpointGroupTest, TheManagersOfAllAgree) {
             on_both("dir/ckpt-3"));
 }
 
+TEST_F(CheckpointGroupTest, ASaveThatFailedAtTheWriterIsStillDueForAll) {
+  int64_t step = 0;
+  std::vector<CheckpointManager> managers;
+  for (const auto& process : processes) {
+    managers.emplace_back(
+        process->checkpoint, "dir",
+        CheckpointManagerOptions{.checkpoint_interval = 10, .step_counter = [&] { return step; }});
+  }
+  const auto save_managed = [&] {
+    return all([&](Process& process) {
+      const CheckpointManager& manager = managers[process.group->is_writer() ? 0 : 1];
+      return manager.save({.checkpoint = {.group_timeout = std::chrono::seconds(20)}})
+          .value_or("not yet");
+    });
+  };
+  EXPECT_EQ(save_managed(), on_both("dir/ckpt-1"));
+  step = 10;
+  files.set_hook([](const std::string& call) {
+    if (call.ends_with(" to 'dir/checkpoint'")) throw ResourceExhaustedError("no space");
+  });
+  EXPECT_EQ(save_managed(), on_both("RESOURCE_EXHAUSTED: no space"));
+  files.set_hook({});
+  step = 11;
+  EXPECT_EQ(save_managed(), on_both("dir/ckpt-3"));
+}
+
 TEST_F(CheckpointGroupTest, ObjectsOfTwoGroupsAreRefused) {
   const Checkpoint mixed({{"a", processes[0]->strategy}, {"b", processes[1]->strategy}});
   EXPECT_THAT(thrown<FailedPreconditionError>([&] { mixed.save("dir/ckpt"); }),

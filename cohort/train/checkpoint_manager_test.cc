@@ -128,6 +128,23 @@ TEST_F(CheckpointManagerTest, AFailedSaveIsStillDue) {
   EXPECT_TRUE(manager.save());
 }
 
+// The checkpoint is there, but nobody would find it after a restart.
+TEST_F(CheckpointManagerTest, ASaveThatCannotBecomeTheLatestIsStillDue) {
+  int64_t step = 0;
+  const CheckpointManager manager =
+      make({.checkpoint_interval = 10, .step_counter = StepCounter([&] { return step; })});
+  manager.save();
+  step = 10;
+  files.set_hook([](const std::string& call) {
+    if (call.ends_with(" to 'dir/checkpoint'")) throw ResourceExhaustedError("no space");
+  });
+  EXPECT_THROW(manager.save(), ResourceExhaustedError);
+  EXPECT_EQ(internal::find_latest(files, "dir"), "dir/ckpt-1");
+  files.set_hook({});
+  EXPECT_EQ(manager.save({.check_interval = false}), "dir/ckpt-3");
+  EXPECT_EQ(internal::find_latest(files, "dir"), "dir/ckpt-3");
+}
+
 TEST_F(CheckpointManagerTest, NumbersMayBeGiven) {
   const CheckpointManager manager = make({.checkpoint_name = "model"});
   EXPECT_EQ(manager.save({.checkpoint_number = 500}), "dir/model-500");
