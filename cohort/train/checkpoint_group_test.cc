@@ -7,11 +7,14 @@
 #include <thread>
 
 #include "cohort/core/files/simulated_file_system.h"
+#include "cohort/core/wire.h"
 #include "cohort/ops/random.h"
 #include "cohort/train/bundle_reader.h"
 #include "cohort/train/checkpoint.h"
 #include "cohort/train/checkpoint_impl.h"
 #include "cohort/train/checkpoint_manager.h"
+#include "cohort/train/group_contribution.h"
+#include "cohort/train/object_graph.h"
 #include "cohort/train/testing_objects.h"
 #include "cohort/train/testing_save_group.h"
 
@@ -391,6 +394,35 @@ TEST_F(CheckpointGroupTest, WhatOneProcessOnlyHasFromARestoreDoesNotHideAnothers
   float value = 0;
   bundle.read("strategy/node/late/.ATTRIBUTES/VARIABLE_VALUE", &value);
   EXPECT_EQ(value, 2);
+}
+
+// Whose parts have their names by that.
+TEST(GroupContribution, ASliceOfOtherDimensionsThanItsWholeIsRefused) {
+  internal::ObjectGraph graph;
+  graph.nodes.emplace_back();
+  graph.nodes[0].attributes.push_back(
+      {.name = kVariableValue, .full_name = "rows", .checkpoint_key = "rows"});
+  const auto part = [](int starts, int lengths) {
+    internal::WireWriter out;  // fields as group_contribution.cc has them
+    out.bytes(1, "rows").varint(2, 1).varint(3, 1).bytes(4, "1234");
+    for (int i = 0; i < starts; ++i) out.varint(6, 0);
+    for (int i = 0; i < lengths; ++i) out.varint(7, 1);
+    return out.varint(8, 2).str();
+  };
+  const auto add = [&](int starts, int lengths) {
+    internal::Snapshot writers;
+    writers.set_graph(internal::format_object_graph(graph));
+    internal::WireWriter contribution;
+    contribution.bytes(1, internal::format_object_graph(graph)).bytes(2, part(starts, lengths));
+    internal::add_contribution(writers, contribution.str());
+    return writers.parts().size();
+  };
+  EXPECT_EQ(add(1, 1), 1u);
+  for (const auto& wrong : {std::pair(1, 0), std::pair(0, 1), std::pair(2, 2)}) {
+    EXPECT_THAT(thrown<DataLossError>([&] { add(wrong.first, wrong.second); }),
+                HasSubstr("a slice of other dimensions than its whole"))
+        << wrong.first << ", " << wrong.second;
+  }
 }
 
 }  // namespace
