@@ -2,9 +2,11 @@
 
 #include <pthread.h>
 
+#include "cohort/core/start_thread.h"
+
 namespace cohort::internal::rpc {
 
-SystemClock::SystemClock() : thread_([this] { run(); }) {
+SystemClock::SystemClock() : thread_(start_thread("for timers", [this] { run(); })) {
   ::pthread_setname_np(thread_.native_handle(), "cohort-clock");
 }
 
