@@ -13,9 +13,10 @@
 #include "cohort/cluster/known_jobs.h"
 #include "cohort/cluster/membership/limits.h"
 #include "cohort/cluster/membership/prometheus_text.h"
+#include "cohort/cluster/membership/settings.h"
 #include "cohort/cluster/rpc/listening_socket.h"
-#include "cohort/cluster/server_registry.h"
 #include "cohort/cluster/server_services.h"
+#include "cohort/core/bounded_wait.h"
 #include "cohort/core/error.h"
 #include "cohort/core/host/event_fd.h"
 #include "cohort/core/logging.h"
@@ -45,8 +46,8 @@ distribute::Credentials credentials_of(const ServerOptions& options) {
 
 rpc::TransportSettings settings_of(const ServerOptions& options) {
   rpc::TransportSettings settings;
-  settings.keepalive_time = options.keepalive_time;
-  settings.keepalive_timeout = options.keepalive_timeout;
+  settings.keepalive_time = bounded_wait(options.keepalive_time);
+  settings.keepalive_timeout = bounded_wait(options.keepalive_timeout);
   return settings;
 }
 

@@ -2,11 +2,11 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <ctime>
 #include <filesystem>
 #include <map>
 
+#include "cohort/core/bounded_wait.h"
 #include "cohort/core/error.h"
 #include "cohort/core/files/posix_error.h"
 #include "cohort/core/text.h"
@@ -89,8 +89,7 @@ void CheckpointDirectory::check_still_ours() const {
 
 std::unique_lock<std::timed_mutex> CheckpointDirectory::begin_save(
     std::chrono::milliseconds timeout) {
-  constexpr std::chrono::milliseconds kLongest = std::chrono::hours(24 * 365);
-  std::unique_lock lock(mutex_, std::min(timeout, kLongest));
+  std::unique_lock lock(mutex_, bounded_wait(timeout));
   if (!lock.owns_lock()) {
     throw DeadlineExceededError(str("another save into ", quoted(path_), " is not done after ",
                                     timeout.count(), " ms; is the disk stuck?"));

@@ -3,18 +3,18 @@
 #include <algorithm>
 #include <thread>
 
+#include "cohort/core/bounded_wait.h"
 #include "cohort/core/logging.h"
 #include "cohort/train/checkpoint.h"
+#include "cohort/train/checkpoint_impl.h"
 
 namespace cohort::train {
 
 CheckpointsIterator::CheckpointsIterator(std::string directory, CheckpointsIteratorOptions options)
     : directory_(std::move(directory)), options_(std::move(options)) {
-  // Sums with the clock must not overflow.
-  constexpr std::chrono::milliseconds kLongest = std::chrono::hours(24 * 365);
-  options_.min_interval = std::min(options_.min_interval, kLongest);
-  options_.poll_interval = std::min(options_.poll_interval, kLongest);
-  if (options_.timeout) options_.timeout = std::min(*options_.timeout, kLongest);
+  options_.min_interval = internal::bounded_wait(options_.min_interval);
+  options_.poll_interval = internal::bounded_wait(options_.poll_interval);
+  if (options_.timeout) options_.timeout = internal::bounded_wait(*options_.timeout);
 }
 
 CheckpointsIterator checkpoints_iterator(std::string directory,
