@@ -273,6 +273,18 @@ TEST_F(CheckpointsIteratorTest, WaitsUntilTheTimeoutFunctionSaysThatAllIsDone) {
   EXPECT_EQ(asked, 4);
 }
 
+TEST_F(CheckpointsIteratorTest, SaysOnceThatTheLatestIsGone) {
+  const std::string path = Checkpoint({{"a", numbers({1})}}).save(directory + "/ckpt");
+  std::filesystem::remove(path + ".index");
+  auto iterator = checkpoints_iterator(directory, {.timeout = std::chrono::milliseconds(0)});
+  testing::internal::CaptureStderr();
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(iterator.next(), std::nullopt);
+  const std::string log = testing::internal::GetCapturedStderr();
+  const size_t first = log.find("but it is not there");
+  EXPECT_NE(first, log.npos);
+  EXPECT_EQ(log.find("but it is not there", first + 1), log.npos) << log;
+}
+
 TEST_F(CheckpointsIteratorTest, SeesWhatAnotherThreadSaves) {
   std::thread trainer([this] { Checkpoint({{"a", numbers({1})}}).save(directory + "/ckpt"); });
   auto iterator = checkpoints_iterator(directory, {.timeout = std::chrono::seconds(30),

@@ -34,17 +34,26 @@ std::optional<std::string> CheckpointsIterator::next() {
   }
 }
 
+// What is wrong with the directory is said once, and not at each look.
+std::optional<std::string> CheckpointsIterator::look() {
+  internal::FoundLatest found =
+      internal::look_for_latest(internal::posix_file_system(), directory_);
+  if (!found.problem.empty() && found.problem != problem_) internal::log_warning(found.problem);
+  problem_ = std::move(found.problem);
+  return std::move(found.path);
+}
+
 std::optional<std::string> CheckpointsIterator::wait_for_another() {
   constexpr auto kLogInterval = std::chrono::minutes(1);
   const auto start = Clock::now();
   auto next_log = start + kLogInterval;
   while (true) {
-    std::optional<std::string> path = latest_checkpoint(directory_);
+    std::optional<std::string> path = look();
     if (path && path != latest_) return path;
     const auto now = Clock::now();
     if (options_.timeout && now - start >= *options_.timeout) {
-      internal::log_info("no new checkpoint in '", directory_, "' for ",
-                         options_.timeout->count(), " ms");
+      internal::log_info("no new checkpoint in '", directory_, "' for ", options_.timeout->count(),
+                         " ms");
       return std::nullopt;
     }
     if (now >= next_log) {
@@ -53,7 +62,8 @@ std::optional<std::string> CheckpointsIterator::wait_for_another() {
     }
     auto pause = std::max(options_.poll_interval, std::chrono::milliseconds(1));
     if (options_.timeout) {
-      const auto left = std::chrono::ceil<std::chrono::milliseconds>(start + *options_.timeout - now);
+      const auto left =
+          std::chrono::ceil<std::chrono::milliseconds>(start + *options_.timeout - now);
       pause = std::min(pause, left);
     }
     std::this_thread::sleep_for(pause);
