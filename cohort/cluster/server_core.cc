@@ -75,13 +75,18 @@ rpc::ListenerOptions listener_of(const ServerPlace& place, const ServerOptions& 
   return {.host = address.host, .port = address.port, .listen_fd = options.listen_fd};
 }
 
-// An unset descriptor where no port is given. Errors: InvalidArgument, those of listen_at.
-UniqueFd metrics_listener(const ServerOptions& options) {
-  if (options.metrics_port == 0) return UniqueFd();
+// Before a socket is opened. Errors: InvalidArgument.
+void check_options(const train::ClusterSpec& spec, const ServerOptions& options) {
+  membership::check(heartbeat_of(spec, options));
   if (options.metrics_port < 0 || options.metrics_port > 65535) {
     throw InvalidArgumentError(
         str("metrics_port is ", options.metrics_port, "; ports are 1 to 65535, 0 is for none"));
   }
+}
+
+// An unset descriptor where no port is given. Errors: those of listen_at.
+UniqueFd metrics_listener(const ServerOptions& options) {
+  if (options.metrics_port == 0) return UniqueFd();
   return rpc::listen_at(options.metrics_host, options.metrics_port);
 }
 
@@ -144,6 +149,7 @@ ServerCore::ServerCore(ServerPlace place, const ServerOptions& options)
   // A peer that closes its connection must not end the process.
   std::signal(SIGPIPE, SIG_IGN);
   if (spec_.empty() && rendezvous_) spec_ = spec_of_rendezvous(*rendezvous_);
+  check_options(spec_, options);
   auto listener = std::make_unique<rpc::Listener>(listener_of(place, options));
   address_ = listener->address();
   UniqueFd metrics = metrics_listener(options);

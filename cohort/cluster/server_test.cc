@@ -376,6 +376,15 @@ TEST(Server, RefusesWhatCannotRun) {
   expect_error<InvalidArgumentError>([&] { Server(spec, {.job_name = "ps"}); }, "ps");
   const train::ClusterSpec open({{"worker", {"0.0.0.0:0"}}});
   expect_error<InvalidArgumentError>([&] { Server(open, {.job_name = "worker"}); }, "worker");
+  // No socket is opened before: the port is taken, and nobody says so.
+  Sockets taken(1);
+  const train::ClusterSpec there({{"worker", {taken.addresses[0]}}});
+  expect_error<InvalidArgumentError>(
+      [&] { Server(there, {.job_name = "worker", .metrics_port = 65536}); },
+      "metrics_port is 65536");
+  expect_error<InvalidArgumentError>(
+      [&] { Server(there, {.job_name = "worker", .heartbeat_interval = seconds(0)}); },
+      "heartbeat interval is 0 ms");
 }
 
 // Nobody else gets the port; whoever reuses addresses, as servers do, may listen at it.
