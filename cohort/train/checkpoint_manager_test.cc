@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "cohort/core/files/simulated_file_system.h"
+#include "cohort/core/testing_folder.h"
 #include "cohort/train/checkpoint_impl.h"
 #include "cohort/train/checkpoint_manager_impl.h"
 #include "cohort/train/checkpoints_iterator.h"
@@ -235,14 +236,8 @@ TEST_F(CheckpointManagerTest, ADamagedStateFileIsNotTakenForAnEmptyDirectory) {
 }
 
 struct CheckpointsIteratorTest : testing::Test {
-  CheckpointsIteratorTest()
-      : directory(testing::TempDir() + "checkpoints_iterator." +
-                  testing::UnitTest::GetInstance()->current_test_info()->name()) {
-    std::filesystem::remove_all(directory);
-  }
-  ~CheckpointsIteratorTest() override { std::filesystem::remove_all(directory); }
-
-  std::string directory;
+  internal::TemporaryFolder folder;
+  const std::string directory = folder / "training";
 };
 
 TEST_F(CheckpointsIteratorTest, GivesEachNewLatestOnce) {
