@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "cohort/cluster/server_membership.h"
+#include "cohort/core/bounded_wait.h"
 
 namespace cohort::distribute {
 namespace {
@@ -58,7 +59,8 @@ ClusterView Coordination::wait_for_start() {
 ClusterView Coordination::view() const { return to_public(membership_->status()); }
 
 void Coordination::barrier(const std::string& name, const BarrierOptions& options) {
-  membership_->agent().barrier(name, {.tasks = options.tasks, .timeout = options.timeout});
+  membership_->agent().barrier(
+      name, {.tasks = options.tasks, .timeout = internal::bounded_wait(options.timeout)});
 }
 
 void Coordination::set(const std::string& key, const std::string& value,
@@ -66,7 +68,7 @@ void Coordination::set(const std::string& key, const std::string& value,
   membership_->agent().set(key, value, {.session = options.session});
 }
 std::string Coordination::get(const std::string& key, std::chrono::milliseconds timeout) {
-  return membership_->agent().get(key, timeout);
+  return membership_->agent().get(key, internal::bounded_wait(timeout));
 }
 std::optional<std::string> Coordination::find(const std::string& key) {
   return membership_->agent().find(key);

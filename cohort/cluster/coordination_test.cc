@@ -72,6 +72,23 @@ TEST_F(CoordinationTest, TasksFindEachOtherAndExchangeValues) {
   for (auto& barrier : barriers) barrier.get();
 }
 
+TEST_F(CoordinationTest, TimeoutsMayBeAsLongAsTheyGo) {
+  constexpr std::chrono::milliseconds kForEver = std::chrono::milliseconds::max();
+  const train::ClusterSpec alone({{"worker", {spec.task_address("worker", 0)}}});
+  Server server(alone, {.job_name = "worker",
+                        .listen_fd = sockets[0].release(),
+                        .keepalive_time = kForEver,
+                        .keepalive_timeout = kForEver,
+                        .start_timeout = kForEver,
+                        .heartbeat_timeout = kForEver,
+                        .ps_lease = kForEver});
+  Coordination& cluster = server.coordination();
+  cluster.wait_for_start();
+  cluster.set("seed", "42");
+  EXPECT_EQ(cluster.get("seed", kForEver), "42");
+  cluster.barrier("end", {.timeout = kForEver});
+}
+
 TEST_F(CoordinationTest, WhoLeavesIsNamedToWhoWaitsForIt) {
   Server zero = make(0);
   Server one = make(1);

@@ -16,6 +16,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/host/event_fd.h"
 #include "cohort/core/logging.h"
+#include "cohort/core/start_thread.h"
 
 namespace cohort::internal {
 namespace {
@@ -151,7 +152,7 @@ MetricsServer::MetricsServer(UniqueFd listener, std::function<std::string()> tex
   const rpc::SocketAddress address = rpc::listening_address(listener_.get());
   address_ = rpc::host_and_port(address.host, address.port);
   ::fcntl(listener_.get(), F_SETFL, ::fcntl(listener_.get(), F_GETFL) | O_NONBLOCK);
-  thread_ = std::thread([this] { run(); });
+  thread_ = start_thread("to answer /metrics with", [this] { run(); });
 }
 
 MetricsServer::~MetricsServer() { stop(); }

@@ -13,9 +13,10 @@
 #include "cohort/cluster/known_jobs.h"
 #include "cohort/cluster/membership/limits.h"
 #include "cohort/cluster/membership/prometheus_text.h"
+#include "cohort/cluster/membership/settings.h"
 #include "cohort/cluster/rpc/listening_socket.h"
-#include "cohort/cluster/server_registry.h"
 #include "cohort/cluster/server_services.h"
+#include "cohort/core/bounded_wait.h"
 #include "cohort/core/durations.h"
 #include "cohort/core/error.h"
 #include "cohort/core/host/event_fd.h"
@@ -56,8 +57,8 @@ void check_durations(const ServerOptions& options) {
 
 rpc::TransportSettings settings_of(const ServerOptions& options) {
   rpc::TransportSettings settings;
-  settings.keepalive_time = options.keepalive_time;
-  settings.keepalive_timeout = options.keepalive_timeout;
+  settings.keepalive_time = bounded_wait(options.keepalive_time);
+  settings.keepalive_timeout = bounded_wait(options.keepalive_timeout);
   return settings;
 }
 
@@ -85,13 +86,18 @@ rpc::ListenerOptions listener_of(const ServerPlace& place, const ServerOptions& 
   return {.host = address.host, .port = address.port, .listen_fd = options.listen_fd};
 }
 
-// An unset descriptor where no port is given. Errors: InvalidArgument, those of listen_at.
-UniqueFd metrics_listener(const ServerOptions& options) {
-  if (options.metrics_port == 0) return UniqueFd();
+// Before a socket is opened. Errors: InvalidArgument.
+void check_options(const train::ClusterSpec& spec, const ServerOptions& options) {
+  membership::check(heartbeat_of(spec, options));
   if (options.metrics_port < 0 || options.metrics_port > 65535) {
     throw InvalidArgumentError(
         str("metrics_port is ", options.metrics_port, "; ports are 1 to 65535, 0 is for none"));
   }
+}
+
+// An unset descriptor where no port is given. Errors: those of listen_at.
+UniqueFd metrics_listener(const ServerOptions& options) {
+  if (options.metrics_port == 0) return UniqueFd();
   return rpc::listen_at(options.metrics_host, options.metrics_port);
 }
 
@@ -155,6 +161,7 @@ ServerCore::ServerCore(ServerPlace place, const ServerOptions& options)
   // A peer that closes its connection must not end the process.
   std::signal(SIGPIPE, SIG_IGN);
   if (spec_.empty() && rendezvous_) spec_ = spec_of_rendezvous(*rendezvous_);
+  check_options(spec_, options);
   auto listener = std::make_unique<rpc::Listener>(listener_of(place, options));
   address_ = listener->address();
   UniqueFd metrics = metrics_listener(options);
@@ -166,7 +173,7 @@ ServerCore::ServerCore(ServerPlace place, const ServerOptions& options)
   if (auto service = membership_->service()) add(std::move(service));
   set_fence(membership_);
   coordination_.emplace(membership_);
-  attach_everything(*this);
+  registered_.emplace(*this);
   host_server_ = std::make_unique<rpc::HostServer>(
       dispatcher_, rpc::HostServerOptions{.settings = settings_of(options)});
   server_ = std::make_unique<rpc::GrpcServer>(
@@ -185,7 +192,7 @@ ServerCore::ServerCore(ServerPlace place, const ServerOptions& options)
 }
 
 ServerCore::~ServerCore() {
-  detach_server(*this);
+  registered_.reset();
   request_stop("");
   finish("");
 }

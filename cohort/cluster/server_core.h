@@ -22,6 +22,7 @@
 #include "cohort/cluster/server.h"
 #include "cohort/cluster/server_context.h"
 #include "cohort/cluster/server_membership.h"
+#include "cohort/cluster/server_registry.h"
 #include "cohort/cluster/signal_watch.h"
 #include "cohort/core/files/unique_fd.h"
 
@@ -115,6 +116,8 @@ class ServerCore : public ServerContext {
   std::unique_ptr<MetricsServer> metrics_;
   std::once_flag membership_stopped_;
   std::map<std::type_index, std::shared_ptr<void>> parts_;  // guarded by the registry of servers
+  // The last member: nobody finds a server whose parts end, nor one whose construction has failed.
+  std::optional<RegisteredServer> registered_;
 };
 
 }  // namespace cohort::internal

@@ -6,6 +6,7 @@
 #include "cohort/cluster/address.h"
 #include "cohort/cluster/known_jobs.h"
 #include "cohort/cluster/server_registry.h"
+#include "cohort/core/bounded_wait.h"
 #include "cohort/core/error.h"
 #include "cohort/core/logging.h"
 #include "cohort/version.h"
@@ -65,9 +66,9 @@ membership::HeartbeatSettings heartbeat_of(const train::ClusterSpec& spec,
     grace = std::min(is_on_one_host(spec) ? kGraceOnOneHost : kGraceOverNetwork,
                      options.heartbeat_timeout);
   }
-  return {.interval = options.heartbeat_interval,
-          .dead_after = options.heartbeat_timeout,
-          .reconnect_grace = grace};
+  return {.interval = bounded_wait(options.heartbeat_interval),
+          .dead_after = bounded_wait(options.heartbeat_timeout),
+          .reconnect_grace = bounded_wait(grace)};
 }
 
 TaskId coordinating_task(const train::ClusterSpec& spec) {
@@ -90,7 +91,7 @@ ServerMembership::ServerMembership(ServerContext& context, const distribute::Ser
                                         .roster = roster_of(context, has_rendezvous_, options),
                                         .cluster_spec = spec_text(context, has_rendezvous_),
                                         .program = program(),
-                                        .start_timeout = options.start_timeout,
+                                        .start_timeout = bounded_wait(options.start_timeout),
                                         .store = {},
                                         .log = log_line,
                                         .on_change = [this] {
@@ -110,10 +111,10 @@ ServerMembership::ServerMembership(ServerContext& context, const distribute::Ser
           .address = context.advertised_address(),
           .cluster_spec = spec_text(context, has_rendezvous_),
           .program = program(),
-          .start_timeout = options.start_timeout,
+          .start_timeout = bounded_wait(options.start_timeout),
           .on_service_lost =
               waits ? membership::OnServiceLost::kWait : membership::OnServiceLost::kFail,
-          .lease = options.ps_lease,
+          .lease = bounded_wait(options.ps_lease),
           .heartbeat = heartbeat_of(context.cluster_spec(), options),
           .on_generation = [this](int64_t generation,
                                   const membership::ViewPtr& view) { act_on(generation, view); },

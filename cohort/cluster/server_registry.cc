@@ -57,17 +57,17 @@ bool is_left_to_this_thread(uint64_t incarnation) {
   });
 }
 
-void attach_everything(ServerCore& server) {
+RegisteredServer::RegisteredServer(ServerCore& server) : server_(server) {
   Registry& all = registry();
   const std::lock_guard lock(all.mutex);
   for (const auto& attach : all.attachments) attach(server);
   all.servers.push_back(&server);
 }
 
-void detach_server(ServerCore& server) {
+RegisteredServer::~RegisteredServer() {
   Registry& all = registry();
   const std::lock_guard lock(all.mutex);
-  std::erase(all.servers, &server);
+  std::erase(all.servers, &server_);
 }
 
 }  // namespace cohort::internal

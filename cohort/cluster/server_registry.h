@@ -25,8 +25,18 @@ bool with_server(const TaskId& task, const std::function<void(ServerCore&)>& use
 // nobody has asked to end: so it will not end while that thread waits.
 bool is_left_to_this_thread(uint64_t incarnation);
 
-// For ServerCore: when a server starts, and before it ends.
-void attach_everything(ServerCore& server);
-void detach_server(ServerCore& server);
+// A server is one of this process as long as this lives; what is attached to servers is attached to it first.
+class RegisteredServer {
+ public:
+  // Errors: those of what is attached.
+  explicit RegisteredServer(ServerCore& server);
+  // Waits for who uses the server (with_server).
+  ~RegisteredServer();
+  RegisteredServer(const RegisteredServer&) = delete;
+  RegisteredServer& operator=(const RegisteredServer&) = delete;
+
+ private:
+  ServerCore& server_;
+};
 
 }  // namespace cohort::internal

@@ -383,6 +383,15 @@ TEST(Server, RefusesWhatCannotRun) {
   expect_error<InvalidArgumentError>(
       [&] { Server(spec, {.job_name = "worker", .ps_lease = negative}); },
       "ServerOptions: ps_lease is -5 ms");
+  // No socket is opened before: the port is taken, and nobody says so.
+  Sockets taken(1);
+  const train::ClusterSpec there({{"worker", {taken.addresses[0]}}});
+  expect_error<InvalidArgumentError>(
+      [&] { Server(there, {.job_name = "worker", .metrics_port = 65536}); },
+      "metrics_port is 65536");
+  expect_error<InvalidArgumentError>(
+      [&] { Server(there, {.job_name = "worker", .heartbeat_interval = seconds(0)}); },
+      "heartbeat interval is 0 ms");
 }
 
 // Nobody else gets the port; whoever reuses addresses, as servers do, may listen at it.
@@ -421,6 +430,18 @@ TEST(Server, ListensWhereOthersReachItOnlyWithCredentials) {
   insecure.credentials.insecure = true;
   Server server(spec, insecure);
   EXPECT_EQ(server.address(), "0.0.0.0:" + port);
+}
+
+TEST(Server, OneThatCannotStartIsNoneOfThisProcess) {
+  UniqueFd reserved;
+  const std::string port = std::to_string(reserved_port(reserved));
+  const train::ClusterSpec spec({{"worker", {"127.0.0.1:" + port}}});
+  expect_error<FailedPreconditionError>(
+      [&] { Server(spec, {.job_name = "worker", .bind_address = "0.0.0.0"}); },
+      "nothing would prove who calls");
+  int servers = 0;
+  const auto attachment = internal::attach_to_servers([&](internal::ServerCore&) { ++servers; });
+  EXPECT_EQ(servers, 0);
 }
 
 // The answer to one request.

@@ -1,18 +1,13 @@
 #include "cohort/train/background_saver.h"
 
-#include <algorithm>
-#include <system_error>
 #include <utility>
 
+#include "cohort/core/bounded_wait.h"
 #include "cohort/core/error.h"
 #include "cohort/core/logging.h"
+#include "cohort/core/start_thread.h"
 
 namespace cohort::internal {
-namespace {
-
-constexpr std::chrono::milliseconds kLongestWait = std::chrono::hours(24 * 365);
-
-}  // namespace
 
 BackgroundSaver::~BackgroundSaver() {
   if (!thread_.joinable()) return;
@@ -39,12 +34,8 @@ void BackgroundSaver::check_process() const {
 void BackgroundSaver::start(std::string path, std::function<void()> job) {
   check_process();
   if (!thread_.joinable()) {
-    try {
-      home_ = HomeProcess();
-      thread_ = std::thread([this] { work(); });
-    } catch (const std::system_error& error) {
-      throw ResourceExhaustedError(str("no thread to save '", path, "' with: ", error.what()));
-    }
+    home_ = HomeProcess();
+    thread_ = start_thread(str("to save '", path, "' with"), [this] { work(); });
   }
   {
     std::lock_guard lock(mutex_);
@@ -80,9 +71,7 @@ void BackgroundSaver::wait(std::chrono::milliseconds timeout) {
   check_process();
   {
     std::unique_lock lock(mutex_);
-    // A clock's end is nearer than the longest timeout.
-    const auto bounded = std::min<std::chrono::milliseconds>(timeout, kLongestWait);
-    if (!changed_.wait_for(lock, bounded, [&] { return !job_; })) {
+    if (!changed_.wait_for(lock, bounded_wait(timeout), [&] { return !job_; })) {
       throw DeadlineExceededError(str("checkpoint '", path_, "' is still being written after ",
                                       timeout.count(), " ms; is the disk stuck?"));
     }

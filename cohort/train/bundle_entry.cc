@@ -103,6 +103,9 @@ std::string type_name(BundleType type) {
 }
 
 uint64_t num_elements(const std::vector<int64_t>& shape, const std::string& what) {
+  if (shape.size() > kMostDimensions) {
+    throw DataLossError(str(what, ": ", shape.size(), " dimensions; at most ", kMostDimensions));
+  }
   uint64_t product = 1;
   bool empty = false;
   for (const int64_t size : shape) {

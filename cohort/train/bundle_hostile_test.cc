@@ -122,6 +122,8 @@ TEST_F(BundleHostileTest, SizesThatOverflow) {
   entry.shape = {-1, -4};
   add("w", entry);
   EXPECT_THAT(error(), HasSubstr("a dimension of -1"));
+  EXPECT_EQ(num_elements(std::vector<int64_t>(254, 1), "w"), 1u);
+  EXPECT_THROW(num_elements(std::vector<int64_t>(255, 1), "w"), DataLossError);
 }
 
 TEST_F(BundleHostileTest, DataFilesWithoutEnd) {

@@ -7,6 +7,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/files/crc32c.h"
 #include "cohort/core/files/simulated_file_system.h"
+#include "cohort/core/testing_errors.h"
 #include "cohort/train/bundle_reader.h"
 #include "cohort/train/bundle_writer.h"
 
@@ -172,6 +173,20 @@ TEST_F(BundleTest, OverwritingKeepsTheOldOneUntilTheNewOneIsThere) {
   EXPECT_THAT(files.list("dir"), ElementsAre("ckpt.data-00001-of-00002", "ckpt.index"));
   write_one(4);
   EXPECT_EQ(read_one(), 4);
+  EXPECT_THAT(files.list("dir"), ElementsAre("ckpt.data-00000-of-00001", "ckpt.index"));
+}
+
+TEST_F(BundleTest, RefusesAnIndexThatReadersRefuse) {
+  write_one(1);
+  {
+    BundleWriter bundle(files, "dir/ckpt");
+    for (int i = 0; i < 400; ++i) {  // all but their ends is in the file once for sixteen
+      bundle.add(std::string(60'000, 'x') + std::to_string(i), {BundleType::kUint8, {}}, "1");
+    }
+    expect_error<InvalidArgumentError>([&] { bundle.finish(); },
+                                       "of 400 tensors would have an index");
+  }
+  EXPECT_EQ(read_one(), 1);
   EXPECT_THAT(files.list("dir"), ElementsAre("ckpt.data-00000-of-00001", "ckpt.index"));
 }
 

@@ -221,6 +221,17 @@ uint32_t BundleWriter::choose_num_shards() {
   return n;
 }
 
+// Readers refuse what could take much memory: better now, while the checkpoint before is there.
+void BundleWriter::check_readable(const std::string& index) const {
+  try {
+    parse_table(index, temporary_index_);
+  } catch (const DataLossError& error) {
+    throw InvalidArgumentError(str("checkpoint '", prefix_, "' of ", entries_.size(),
+                                   " tensors would have an index that no reader takes (",
+                                   error.what(), "); save fewer tensors, or with shorter names"));
+  }
+}
+
 void BundleWriter::write_index(uint32_t num_shards) {
   std::map<std::string, std::string> table;
   table.emplace("", format_bundle_header(num_shards));
@@ -229,6 +240,7 @@ void BundleWriter::write_index(uint32_t num_shards) {
     table.emplace(name, format_bundle_entry(entry));
   }
   const std::string bytes = format_table(table);
+  check_readable(bytes);
   const auto index = files_.create(temporary_index_, {.expected_bytes = bytes.size()});
   index->append(bytes);
   index->sync();

@@ -80,7 +80,8 @@ class BundleWriter {
   void add_slice(std::string_view name, const BundleTensor& whole, const train::TensorSlice& slice,
                  const Stored& stored);
 
-  // Errors: also InvalidArgument (the parts of a partitioned tensor do not make it up).
+  // Errors: also InvalidArgument (the parts of a partitioned tensor do not make it up; so many tensors,
+  // or names so long, that readers refuse the index).
   void finish();
 
  private:
@@ -96,6 +97,7 @@ class BundleWriter {
   void check_slices_cover() const;
   uint32_t first_shard(uint32_t num_shards) const;
   uint32_t choose_num_shards();
+  void check_readable(const std::string& index) const;
   void write_index(uint32_t num_shards);
   std::vector<std::string> rename_data(uint32_t num_shards);
   void remove_old_data(const std::vector<std::string>& kept) noexcept;

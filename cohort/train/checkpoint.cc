@@ -86,15 +86,17 @@ void use_file_system(const train::Checkpoint& checkpoint, FileSystem& files) {
   checkpoint.impl().use(files);
 }
 
-std::optional<std::string> find_latest(FileSystem& files, const std::string& directory,
-                                       const train::LatestOptions& options) {
+FoundLatest look_for_latest(FileSystem& files, const std::string& directory,
+                            const train::LatestOptions& options) {
   std::string problem;
+  bool has_state = true;
   try {
     const std::optional<CheckpointState> state = read_checkpoint_state(files, directory);
-    if (!state && !options.fall_back) return std::nullopt;
+    if (!state && !options.fall_back) return {};
     if (state && files.exists(bundle_index_path(state->model_checkpoint_path))) {
-      return state->model_checkpoint_path;
+      return {.path = state->model_checkpoint_path};
     }
+    has_state = state.has_value();
     problem = state ? str("the latest checkpoint of '", directory, "' is said to be '",
                           state->model_checkpoint_path, "', but it is not there")
                     : str("'", directory, "' has no state file");
@@ -110,12 +112,17 @@ std::optional<std::string> find_latest(FileSystem& files, const std::string& dir
     problem = error.what();
   }
   const std::string highest = options.fall_back ? highest_checkpoint(files, directory) : "";
-  if (highest.empty()) {
-    if (problem.find("no state file") == problem.npos) log_warning(problem);
-    return std::nullopt;
-  }
-  log_warning(problem, "; taking the one with the highest number, '", highest, "'");
-  return highest;
+  // Without a state file, too, nothing was saved there.
+  if (highest.empty()) return {.problem = has_state ? problem : ""};
+  return {.path = highest,
+          .problem = str(problem, "; taking the one with the highest number, '", highest, "'")};
+}
+
+std::optional<std::string> find_latest(FileSystem& files, const std::string& directory,
+                                       const train::LatestOptions& options) {
+  FoundLatest found = look_for_latest(files, directory, options);
+  if (!found.problem.empty()) log_warning(found.problem);
+  return std::move(found.path);
 }
 
 }  // namespace internal

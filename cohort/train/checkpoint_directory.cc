@@ -2,11 +2,11 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <ctime>
 #include <filesystem>
 #include <map>
 
+#include "cohort/core/bounded_wait.h"
 #include "cohort/core/error.h"
 #include "cohort/core/files/posix_error.h"
 #include "cohort/core/text.h"
@@ -31,8 +31,12 @@ std::string describe_this_process() {
 
 // Those that this process writes to.
 struct Registry {
+  struct Entry {
+    std::unique_ptr<CheckpointDirectory> directory;
+    int users = 0;
+  };
   std::mutex mutex;
-  std::map<std::pair<FileSystem*, std::string>, std::weak_ptr<CheckpointDirectory>> directories;
+  std::map<std::pair<FileSystem*, std::string>, Entry> directories;  // guarded by mutex
 };
 Registry& registry() {
   static Registry* registry = new Registry();  // outlives whatever saves at exit
@@ -51,17 +55,24 @@ std::shared_ptr<CheckpointDirectory> CheckpointDirectory::for_writing(FileSystem
   std::string key = whole.string();
   while (key.size() > 1 && key.back() == '/') key.pop_back();
   Registry& all = registry();
-  std::lock_guard lock(all.mutex);
-  std::weak_ptr<CheckpointDirectory>& known = all.directories[{&files, key}];
-  if (auto directory = known.lock()) return directory;
-  // It is given up under the registry's lock, so that nobody finds it neither known nor free.
-  const auto give_up = [](CheckpointDirectory* directory) {
-    std::lock_guard lock(registry().mutex);
-    delete directory;
-  };
-  std::shared_ptr<CheckpointDirectory> directory(new CheckpointDirectory(files, path), give_up);
-  known = directory;
-  return directory;
+  std::unique_lock lock(all.mutex);
+  const auto place = all.directories.try_emplace({&files, key}).first;
+  Registry::Entry& entry = place->second;
+  try {
+    if (entry.users == 0) entry.directory.reset(new CheckpointDirectory(files, path));
+  } catch (...) {
+    all.directories.erase(place);
+    throw;
+  }
+  ++entry.users;
+  lock.unlock();
+  // Users are counted here and not by weak_ptr, for which the last one is gone before its end has begun:
+  // somebody who came then would find the directory unknown, and its lock taken.
+  return {entry.directory.get(), [place](CheckpointDirectory*) {
+            Registry& registered = registry();
+            const std::lock_guard giving_up(registered.mutex);
+            if (--place->second.users == 0) registered.directories.erase(place);
+          }};
 }
 
 CheckpointDirectory::CheckpointDirectory(FileSystem& files, std::string path)
@@ -89,8 +100,7 @@ void CheckpointDirectory::check_still_ours() const {
 
 std::unique_lock<std::timed_mutex> CheckpointDirectory::begin_save(
     std::chrono::milliseconds timeout) {
-  constexpr std::chrono::milliseconds kLongest = std::chrono::hours(24 * 365);
-  std::unique_lock lock(mutex_, std::min(timeout, kLongest));
+  std::unique_lock lock(mutex_, bounded_wait(timeout));
   if (!lock.owns_lock()) {
     throw DeadlineExceededError(str("another save into ", quoted(path_), " is not done after ",
                                     timeout.count(), " ms; is the disk stuck?"));

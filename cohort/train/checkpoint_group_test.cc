@@ -7,11 +7,14 @@
 #include <thread>
 
 #include "cohort/core/files/simulated_file_system.h"
+#include "cohort/core/wire.h"
 #include "cohort/ops/random.h"
 #include "cohort/train/bundle_reader.h"
 #include "cohort/train/checkpoint.h"
 #include "cohort/train/checkpoint_impl.h"
 #include "cohort/train/checkpoint_manager.h"
+#include "cohort/train/group_contribution.h"
+#include "cohort/train/object_graph.h"
 #include "cohort/train/testing_objects.h"
 #include "cohort/train/testing_save_group.h"
 
@@ -337,6 +340,32 @@ TEST_F(CheckpointGroupTest, TheManagersOfAllAgree) {
             on_both("dir/ckpt-3"));
 }
 
+TEST_F(CheckpointGroupTest, ASaveThatFailedAtTheWriterIsStillDueForAll) {
+  int64_t step = 0;
+  std::vector<CheckpointManager> managers;
+  for (const auto& process : processes) {
+    managers.emplace_back(
+        process->checkpoint, "dir",
+        CheckpointManagerOptions{.checkpoint_interval = 10, .step_counter = [&] { return step; }});
+  }
+  const auto save_managed = [&] {
+    return all([&](Process& process) {
+      const CheckpointManager& manager = managers[process.group->is_writer() ? 0 : 1];
+      return manager.save({.checkpoint = {.group_timeout = std::chrono::seconds(20)}})
+          .value_or("not yet");
+    });
+  };
+  EXPECT_EQ(save_managed(), on_both("dir/ckpt-1"));
+  step = 10;
+  files.set_hook([](const std::string& call) {
+    if (call.ends_with(" to 'dir/checkpoint'")) throw ResourceExhaustedError("no space");
+  });
+  EXPECT_EQ(save_managed(), on_both("RESOURCE_EXHAUSTED: no space"));
+  files.set_hook({});
+  step = 11;
+  EXPECT_EQ(save_managed(), on_both("dir/ckpt-3"));
+}
+
 TEST_F(CheckpointGroupTest, ObjectsOfTwoGroupsAreRefused) {
   const Checkpoint mixed({{"a", processes[0]->strategy}, {"b", processes[1]->strategy}});
   EXPECT_THAT(thrown<FailedPreconditionError>([&] { mixed.save("dir/ckpt"); }),
@@ -365,6 +394,35 @@ TEST_F(CheckpointGroupTest, WhatOneProcessOnlyHasFromARestoreDoesNotHideAnothers
   float value = 0;
   bundle.read("strategy/node/late/.ATTRIBUTES/VARIABLE_VALUE", &value);
   EXPECT_EQ(value, 2);
+}
+
+// Whose parts have their names by that.
+TEST(GroupContribution, ASliceOfOtherDimensionsThanItsWholeIsRefused) {
+  internal::ObjectGraph graph;
+  graph.nodes.emplace_back();
+  graph.nodes[0].attributes.push_back(
+      {.name = kVariableValue, .full_name = "rows", .checkpoint_key = "rows"});
+  const auto part = [](int starts, int lengths) {
+    internal::WireWriter out;  // fields as group_contribution.cc has them
+    out.bytes(1, "rows").varint(2, 1).varint(3, 1).bytes(4, "1234");
+    for (int i = 0; i < starts; ++i) out.varint(6, 0);
+    for (int i = 0; i < lengths; ++i) out.varint(7, 1);
+    return out.varint(8, 2).str();
+  };
+  const auto add = [&](int starts, int lengths) {
+    internal::Snapshot writers;
+    writers.set_graph(internal::format_object_graph(graph));
+    internal::WireWriter contribution;
+    contribution.bytes(1, internal::format_object_graph(graph)).bytes(2, part(starts, lengths));
+    internal::add_contribution(writers, contribution.str());
+    return writers.parts().size();
+  };
+  EXPECT_EQ(add(1, 1), 1u);
+  for (const auto& wrong : {std::pair(1, 0), std::pair(0, 1), std::pair(2, 2)}) {
+    EXPECT_THAT(thrown<DataLossError>([&] { add(wrong.first, wrong.second); }),
+                HasSubstr("a slice of other dimensions than its whole"))
+        << wrong.first << ", " << wrong.second;
+  }
 }
 
 }  // namespace

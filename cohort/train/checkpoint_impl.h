@@ -138,7 +138,14 @@ class CheckpointImpl {
 std::string write_as_latest(const train::Checkpoint& checkpoint, const std::string& path,
                             const train::CheckpointOptions& options = {});
 
+struct FoundLatest {
+  std::optional<std::string> path = std::nullopt;
+  std::string problem = "";  // what the log should say; empty: nothing
+};
 // See train::latest_checkpoint.
+FoundLatest look_for_latest(FileSystem& files, const std::string& directory,
+                            const train::LatestOptions& options = {});
+// The same, and says what is wrong.
 std::optional<std::string> find_latest(FileSystem& files, const std::string& directory,
                                        const train::LatestOptions& options = {});
 

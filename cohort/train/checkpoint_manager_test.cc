@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "cohort/core/files/simulated_file_system.h"
+#include "cohort/core/testing_folder.h"
 #include "cohort/train/checkpoint_impl.h"
 #include "cohort/train/checkpoint_manager_impl.h"
 #include "cohort/train/checkpoints_iterator.h"
@@ -128,6 +129,23 @@ TEST_F(CheckpointManagerTest, AFailedSaveIsStillDue) {
   EXPECT_TRUE(manager.save());
 }
 
+// The checkpoint is there, but nobody would find it after a restart.
+TEST_F(CheckpointManagerTest, ASaveThatCannotBecomeTheLatestIsStillDue) {
+  int64_t step = 0;
+  const CheckpointManager manager =
+      make({.checkpoint_interval = 10, .step_counter = StepCounter([&] { return step; })});
+  manager.save();
+  step = 10;
+  files.set_hook([](const std::string& call) {
+    if (call.ends_with(" to 'dir/checkpoint'")) throw ResourceExhaustedError("no space");
+  });
+  EXPECT_THROW(manager.save(), ResourceExhaustedError);
+  EXPECT_EQ(internal::find_latest(files, "dir"), "dir/ckpt-1");
+  files.set_hook({});
+  EXPECT_EQ(manager.save({.check_interval = false}), "dir/ckpt-3");
+  EXPECT_EQ(internal::find_latest(files, "dir"), "dir/ckpt-3");
+}
+
 TEST_F(CheckpointManagerTest, NumbersMayBeGiven) {
   const CheckpointManager manager = make({.checkpoint_name = "model"});
   EXPECT_EQ(manager.save({.checkpoint_number = 500}), "dir/model-500");
@@ -218,14 +236,8 @@ TEST_F(CheckpointManagerTest, ADamagedStateFileIsNotTakenForAnEmptyDirectory) {
 }
 
 struct CheckpointsIteratorTest : testing::Test {
-  CheckpointsIteratorTest()
-      : directory(testing::TempDir() + "checkpoints_iterator." +
-                  testing::UnitTest::GetInstance()->current_test_info()->name()) {
-    std::filesystem::remove_all(directory);
-  }
-  ~CheckpointsIteratorTest() override { std::filesystem::remove_all(directory); }
-
-  std::string directory;
+  internal::TemporaryFolder folder;
+  const std::string directory = folder / "training";
 };
 
 TEST_F(CheckpointsIteratorTest, GivesEachNewLatestOnce) {
@@ -254,6 +266,18 @@ TEST_F(CheckpointsIteratorTest, WaitsUntilTheTimeoutFunctionSaysThatAllIsDone) {
   }
   EXPECT_THAT(seen, ElementsAre(directory + "/ckpt-1"));
   EXPECT_EQ(asked, 4);
+}
+
+TEST_F(CheckpointsIteratorTest, SaysOnceThatTheLatestIsGone) {
+  const std::string path = Checkpoint({{"a", numbers({1})}}).save(directory + "/ckpt");
+  std::filesystem::remove(path + ".index");
+  auto iterator = checkpoints_iterator(directory, {.timeout = std::chrono::milliseconds(0)});
+  testing::internal::CaptureStderr();
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(iterator.next(), std::nullopt);
+  const std::string log = testing::internal::GetCapturedStderr();
+  const size_t first = log.find("but it is not there");
+  EXPECT_NE(first, log.npos);
+  EXPECT_EQ(log.find("but it is not there", first + 1), log.npos) << log;
 }
 
 TEST_F(CheckpointsIteratorTest, SeesWhatAnotherThreadSaves) {

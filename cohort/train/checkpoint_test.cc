@@ -3,11 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <thread>
+
 #include "cohort/core/files/simulated_file_system.h"
 #include "cohort/core/testing_fork.h"
 #include "cohort/data/dataset.h"
 #include "cohort/ops/random.h"
 #include "cohort/train/bundle_reader.h"
+#include "cohort/train/checkpoint_directory.h"
 #include "cohort/train/checkpoint_impl.h"
 #include "cohort/train/testing_checkpoint.h"
 #include "cohort/train/testing_objects.h"
@@ -302,6 +306,24 @@ TEST_F(CheckpointTest, TheWriterOfADirectoryIsOne) {
   files.remove("dir/.cohort-writer.lock");
   EXPECT_THAT(thrown<FailedPreconditionError>([&] { checkpoint.save("dir/ckpt"); }),
               HasSubstr("removed or replaced"));
+}
+
+// The thread that gives it up stands at the lock of the list of directories, which this one has just left.
+TEST_F(CheckpointTest, ADirectoryThatIsBeingGivenUpIsNotTakenForAnothersWriters) {
+  for (int i = 0; i < 10; ++i) {
+    auto first = internal::CheckpointDirectory::for_writing(files, "dir");
+    const std::weak_ptr<internal::CheckpointDirectory> given_up = first;
+    std::thread other;
+    files.set_hook([&](const std::string& call) {
+      if (call.find("locking 'other/") == call.npos) return;
+      other = std::thread([&] { first.reset(); });
+      while (!given_up.expired()) std::this_thread::yield();
+    });
+    const auto kept = internal::CheckpointDirectory::for_writing(files, "other");
+    files.set_hook({});
+    EXPECT_NO_THROW(internal::CheckpointDirectory::for_writing(files, "dir"));
+    other.join();
+  }
 }
 
 TEST_F(CheckpointTest, LeftOversOfDeadWritersAreRemoved) {

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <thread>
 
+#include "cohort/core/bounded_wait.h"
 #include "cohort/core/durations.h"
 #include "cohort/core/logging.h"
 #include "cohort/train/checkpoint.h"
+#include "cohort/train/checkpoint_impl.h"
 
 namespace cohort::train {
 
@@ -15,11 +17,9 @@ CheckpointsIterator::CheckpointsIterator(std::string directory, CheckpointsItera
   internal::check_not_negative("checkpoints_iterator: poll_interval", options_.poll_interval);
   if (options_.timeout)
     internal::check_not_negative("checkpoints_iterator: timeout", *options_.timeout);
-  // Sums with the clock must not overflow.
-  constexpr std::chrono::milliseconds kLongest = std::chrono::hours(24 * 365);
-  options_.min_interval = std::min(options_.min_interval, kLongest);
-  options_.poll_interval = std::min(options_.poll_interval, kLongest);
-  if (options_.timeout) options_.timeout = std::min(*options_.timeout, kLongest);
+  options_.min_interval = internal::bounded_wait(options_.min_interval);
+  options_.poll_interval = internal::bounded_wait(options_.poll_interval);
+  if (options_.timeout) options_.timeout = internal::bounded_wait(*options_.timeout);
 }
 
 CheckpointsIterator checkpoints_iterator(std::string directory,
@@ -39,12 +39,21 @@ std::optional<std::string> CheckpointsIterator::next() {
   }
 }
 
+// What is wrong with the directory is said once, and not at each look.
+std::optional<std::string> CheckpointsIterator::look() {
+  internal::FoundLatest found =
+      internal::look_for_latest(internal::posix_file_system(), directory_);
+  if (!found.problem.empty() && found.problem != problem_) internal::log_warning(found.problem);
+  problem_ = std::move(found.problem);
+  return std::move(found.path);
+}
+
 std::optional<std::string> CheckpointsIterator::wait_for_another() {
   constexpr auto kLogInterval = std::chrono::minutes(1);
   const auto start = Clock::now();
   auto next_log = start + kLogInterval;
   while (true) {
-    std::optional<std::string> path = latest_checkpoint(directory_);
+    std::optional<std::string> path = look();
     if (path && path != latest_) return path;
     const auto now = Clock::now();
     if (options_.timeout && now - start >= *options_.timeout) {

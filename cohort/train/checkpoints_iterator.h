@@ -67,10 +67,12 @@ class COHORT_API CheckpointsIterator {
   using Clock = std::chrono::steady_clock;
 
   std::optional<std::string> wait_for_another();
+  std::optional<std::string> look();
 
   std::string directory_;
   CheckpointsIteratorOptions options_;
   std::optional<std::string> latest_;
+  std::string problem_;  // of the directory, when it was last looked at
   std::optional<Clock::time_point> given_at_;
 };
 

@@ -151,6 +151,10 @@ SavedPart parse_part(std::string_view message) {
     }
   }
   part.value = make_value(reader, type, shape, bytes, std::move(strings));
+  if (slice.start.size() != part.full_shape.size() ||
+      slice.length.size() != part.full_shape.size()) {
+    reader.fail("a slice of other dimensions than its whole");
+  }
   if (!part.full_shape.empty()) part.slice = std::move(slice);
   return part;
 }

@@ -1,7 +1,6 @@
 #include "cohort/train/group_talk.h"
 
-#include <algorithm>
-
+#include "cohort/core/bounded_wait.h"
 #include "cohort/core/error.h"
 #include "cohort/core/wire.h"
 
@@ -73,8 +72,7 @@ std::vector<std::string_view> Brought::all() const {
 
 train::SaveGroupCall GroupTalk::call(std::string_view step,
                                      std::chrono::milliseconds patience) const {
-  constexpr std::chrono::milliseconds kLongest = std::chrono::hours(24 * 365);
-  return {str(about_, ": ", step), std::min(timeout_, kLongest) + std::min(patience, kLongest)};
+  return {str(about_, ": ", step), timeout_ + bounded_wait(patience)};
 }
 
 std::string GroupTalk::tell(std::string_view step, const std::function<std::string()>& produce,

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cohort/core/bounded_wait.h"
 #include "cohort/train/save_group.h"
 
 namespace cohort::internal {
@@ -34,7 +35,7 @@ class GroupTalk {
   // `about`: "saving 'dir/ckpt-3'", the same on all members. `timeout`: for members to come.
   GroupTalk(std::shared_ptr<train::SaveGroup> group, std::string about,
             std::chrono::milliseconds timeout)
-      : group_(std::move(group)), about_(std::move(about)), timeout_(timeout) {}
+      : group_(std::move(group)), about_(std::move(about)), timeout_(bounded_wait(timeout)) {}
 
   bool is_writer() const { return group_->is_writer(); }
   const std::shared_ptr<train::SaveGroup>& group() const { return group_; }

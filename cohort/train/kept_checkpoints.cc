@@ -119,9 +119,14 @@ void KeptCheckpoints::record(const std::string& path, std::optional<int64_t> ste
     std::erase_if(kept_, [&](const Kept& one) { return one.path == path; });
     kept_.push_back({path, options_.clock()});
     latest_ = path;
-    if (step) last_step_ = step;
   }
   write_state();
+  delete_surplus();
+  // Last: a save that failed is still due, here as at the others of the group, who learn nothing of it.
+  if (step) set_last_step(*step);
+}
+
+void KeptCheckpoints::delete_surplus() {
   const size_t count = paths().size();
   std::vector<Kept> removed = take_surplus();
   if (paths().size() == count) return;

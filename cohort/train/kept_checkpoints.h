@@ -46,7 +46,8 @@ class KeptCheckpoints {
   void take_list(std::string_view list);
 
   // Under the directory's lock, after `path` was written at `step`: makes it the latest, and deletes
-  // what is beyond max_to_keep. What cannot be deleted stays on the list for the next time.
+  // what is beyond max_to_keep. What cannot be deleted stays on the list for the next time. After an
+  // error the step does not count as saved.
   void record(const std::string& path, std::optional<int64_t> step);
 
  private:
@@ -56,6 +57,7 @@ class KeptCheckpoints {
   };
 
   void recover();
+  void delete_surplus();
   std::vector<Kept> take_surplus();
   void write_state() const;
   bool remove(const std::string& path) const;

@@ -116,6 +116,32 @@ TEST_F(CheckpointTest, ASaveBeforeObjectsAreMadeKeepsWhatWasRestoredForThem) {
   EXPECT_THAT(other->values, ElementsAre(6));
 }
 
+// A hostile checkpoint has 100,000: the stack of the thread that saves would end before.
+TEST_F(CheckpointTest, ObjectsThatAreNestedDeeperThanAnyProgramsAreNotCarriedOver) {
+  const auto chain_of = [](int levels) {
+    std::shared_ptr<Trackable> chain = numbers({1});
+    for (int i = 0; i < levels; ++i) {
+      const auto around = std::make_shared<Node>();
+      around->add("x", chain);
+      chain = around;
+    }
+    return chain;
+  };
+  for (const int levels : {500, 1500}) {
+    make({{"root", chain_of(levels)}}).write("dir/deep");
+    const auto root = std::make_shared<Node>();
+    root->awaits = true;
+    const Checkpoint fresh = make({{"root", root}});
+    fresh.restore("dir/deep").expect_partial();
+    if (levels < 1000) {
+      fresh.write("dir/again");
+      continue;
+    }
+    EXPECT_THAT(thrown<DataLossError>([&] { fresh.write("dir/again"); }),
+                HasSubstr("'dir/deep', which was restored, nests objects more than 1000"));
+  }
+}
+
 TEST_F(CheckpointTest, AnObjectOfTheSameNameWithoutValuesConsumesNone) {
   make({{"x", numbers({1})}}).save("dir/ckpt");
   const LoadStatus status = make({{"x", std::make_shared<Node>()}}).restore("dir/ckpt-1");

@@ -12,6 +12,10 @@ using train::TrackableChild;
 
 namespace {
 
+// A hostile graph has as many levels as it likes; each takes some of the stack, and its path memory.
+constexpr int kDeepest = 1000;
+constexpr size_t kMostQuoted = 200;
+
 std::string child_path(const std::string& parent, const std::string& name) {
   return (parent.empty() ? "" : parent + "/") + escape_name(name);
 }
@@ -62,36 +66,48 @@ void SavedObjects::carry_over(const Add& add) {
   for (uint32_t i = 0; i < order_.size(); ++i) {
     const auto& position = RestorePosition::of(*order_[i]);
     if (position == nullptr || !order_[i]->awaits_children()) continue;
-    carry_children(i, {position->session.get(), position->node}, add);
+    carry_children({.node = i,
+                    .from = {position->session.get(), position->node},
+                    .path = paths_[i],
+                    .depth = 0},
+                   add);
   }
 }
 
-// Adds to node `id` the children that the place `from` has and it has not.
-void SavedObjects::carry_children(uint32_t id, const Place& from, const Add& add) {
+// Adds the children that the place has and the node has not.
+void SavedObjects::carry_children(const Parent& parent, const Add& add) {
   std::set<std::string> present;
-  for (const auto& child : graph_.nodes[id].children) present.insert(child.name);
-  RestoreSession& session = *from.first;
-  for (const auto& saved : session.graph().nodes[from.second].children) {
+  for (const auto& child : graph_.nodes[parent.node].children) present.insert(child.name);
+  RestoreSession& session = *parent.from.first;
+  for (const auto& saved : session.graph().nodes[parent.from.second].children) {
     if (present.count(saved.name) != 0) continue;
     const Place place(&session, saved.node);
     const auto known = nodes_.find(place);
     if (known != nodes_.end()) {
-      graph_.nodes[id].children.push_back({saved.name, known->second});
+      graph_.nodes[parent.node].children.push_back({saved.name, known->second});
       continue;
     }
     if (session.is_taken(saved.node)) continue;  // by an object that is not saved here
+    if (parent.depth == kDeepest) {
+      throw DataLossError(str("checkpoint '", session.prefix(), "', which was restored, nests ",
+                              "objects more than ", kDeepest, " levels below ",
+                              quoted(parent.path.substr(0, kMostQuoted)), "; no program does"));
+    }
     const auto carried = static_cast<uint32_t>(graph_.nodes.size());
     nodes_.emplace(place, carried);
     graph_.nodes.emplace_back();
-    paths_.push_back(child_path(paths_[id], saved.name));
-    graph_.nodes[id].children.push_back({saved.name, carried});
+    graph_.nodes[parent.node].children.push_back({saved.name, carried});
+    const Parent next{.node = carried,
+                      .from = place,
+                      .path = child_path(parent.path, saved.name),
+                      .depth = parent.depth + 1};
     for (const auto& attribute : session.graph().nodes[saved.node].attributes) {
-      std::string key = attribute_key(paths_[carried], attribute.name);
+      std::string key = attribute_key(next.path, attribute.name);
       add(key, session.read(attribute.checkpoint_key));
       graph_.nodes[carried].attributes.push_back(
           {attribute.name, attribute.full_name, std::move(key)});
     }
-    carry_children(carried, place, add);
+    carry_children(next, add);
   }
 }
 

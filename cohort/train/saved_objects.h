@@ -32,17 +32,26 @@ class SavedObjects {
 
   // A program that was restored and saves before its layers are built, or before the first step
   // has made the optimizer's slots, must not lose them: adds what was restored for children that an
-  // object still awaits, with values as they were saved. Errors: as RestoreSession::read.
+  // object still awaits, with values as they were saved. Errors: as RestoreSession::read; DataLoss (of
+  // objects that are nested deeper than any program's).
   void carry_over(const std::function<void(const std::string& key, Leaf value)>& add);
 
  private:
   using Add = std::function<void(const std::string& key, Leaf value)>;
   using Place = std::pair<RestoreSession*, uint32_t>;
 
-  void carry_children(uint32_t id, const Place& from, const Add& add);
+  // A node of the graph that gets the children of a place.
+  struct Parent {
+    uint32_t node;
+    Place from;
+    std::string path;
+    int depth;  // below the object that awaits its children
+  };
+
+  void carry_children(const Parent& parent, const Add& add);
 
   std::vector<train::Trackable*> order_;
-  std::vector<std::string> paths_;  // of all nodes of the graph
+  std::vector<std::string> paths_;  // of the objects
   ObjectGraph graph_;
   std::map<Place, uint32_t> nodes_;  // of places in restored checkpoints that are in the graph
 };

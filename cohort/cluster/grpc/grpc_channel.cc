@@ -27,7 +27,7 @@ grpc::ChannelArguments channel_arguments(const GrpcChannelOptions& options) {
   const TransportSettings& settings = options.settings;
   grpc::ChannelArguments arguments;
   const auto set = [&](const char* name, auto value) {
-    arguments.SetInt(name, static_cast<int>(value));
+    arguments.SetInt(name, to_argument(static_cast<int64_t>(value)));
   };
   set(GRPC_ARG_KEEPALIVE_TIME_MS, settings.keepalive_time.count());
   set(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, settings.keepalive_timeout.count());

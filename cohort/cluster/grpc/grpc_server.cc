@@ -122,7 +122,7 @@ class GenericService : public grpc::CallbackGenericService {
 
 void configure(grpc::ServerBuilder& builder, const TransportSettings& settings) {
   const auto set = [&](const char* name, auto value) {
-    builder.AddChannelArgument(name, static_cast<int>(value));
+    builder.AddChannelArgument(name, to_argument(static_cast<int64_t>(value)));
   };
   set(GRPC_ARG_KEEPALIVE_TIME_MS, settings.keepalive_time.count());
   set(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, settings.keepalive_timeout.count());

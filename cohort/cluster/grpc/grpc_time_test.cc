@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 namespace cohort::internal::rpc {
 namespace {
 
@@ -30,6 +32,11 @@ TEST(GrpcTimeTest, NoDeadlineOverflows) {
   EXPECT_LT(to_steady(from_now(-kLongest)), now);
   EXPECT_LT(to_steady(gpr_inf_past(GPR_CLOCK_MONOTONIC)), now);
   EXPECT_GT(to_steady(deadline_after(std::chrono::nanoseconds::max())), now + hours(24 * 364));
+}
+
+TEST(GrpcTimeTest, ArgumentsAreInts) {
+  EXPECT_EQ(to_argument(1000), 1000);
+  EXPECT_EQ(to_argument(int64_t{365} * 24 * 3600 * 1000), std::numeric_limits<int>::max());
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "cohort/cluster/membership/agent_core.h"
 #include "cohort/cluster/rpc/text.h"
+#include "cohort/core/bounded_wait.h"
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
 
@@ -39,7 +40,7 @@ StoreReply wait_for(Duration timeout, Begin&& begin) {
       promise->set_value(answer);
     }
   });
-  if (reply.wait_for(timeout + kPatience) != std::future_status::ready) {
+  if (reply.wait_for(bounded_wait(timeout) + kPatience) != std::future_status::ready) {
     throw DeadlineExceededError("the channel to the coordination service never answered");
   }
   return reply.get();

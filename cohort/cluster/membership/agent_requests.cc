@@ -7,6 +7,7 @@
 #include "cohort/cluster/rpc/error_detail.h"
 #include "cohort/cluster/rpc/repeating_channel.h"
 #include "cohort/cluster/rpc/text.h"
+#include "cohort/core/bounded_wait.h"
 #include "cohort/core/error.h"
 
 namespace cohort::internal::membership {
@@ -30,7 +31,7 @@ void AgentCore::request(std::string method, std::function<std::string(Duration)>
     const uint64_t id = ++last_id_;
     requests_[id] = {.method = std::move(method),
                      .encode = std::move(encode),
-                     .deadline = clock_.now() + timeout,
+                     .deadline = clock_.now() + bounded_wait(timeout),
                      .retry = kFirstRetry,
                      .done = std::move(done)};
     attempt(id);
@@ -160,7 +161,7 @@ ViewPtr AgentCore::wait(std::optional<Duration> timeout, FunctionRef<bool(const 
   const auto done = [&] { return state_ == State::kEnded || (view_ && ready(view_)); };
   if (!timeout) {
     changed_.wait(lock, done);  // the start's timeout ends the agent
-  } else if (!changed_.wait_for(lock, *timeout, done)) {
+  } else if (!changed_.wait_for(lock, bounded_wait(*timeout), done)) {
     return nullptr;
   }
   if (state_ == State::kEnded) std::rethrow_exception(error_);

@@ -4,22 +4,14 @@
 #include <bit>
 
 #include "cohort/cluster/rpc/text.h"
+#include "cohort/core/bounded_wait.h"
 
 namespace cohort::internal::membership {
-namespace {
-
-// Longest wait that a message may ask for.
-constexpr Duration kLongest = std::chrono::hours(24 * 365);
-
-}  // namespace
-
 uint64_t to_wire(Duration duration) {
-  return static_cast<uint64_t>(std::clamp(duration, Duration::zero(), kLongest).count());
+  return static_cast<uint64_t>(std::max(bounded_wait(duration), Duration::zero()).count());
 }
 
-Duration duration_from(uint64_t value) {
-  return Duration(std::min(value, static_cast<uint64_t>(kLongest.count())));
-}
+Duration duration_from(uint64_t value) { return Duration(std::min(value, to_wire(kLongestWait))); }
 
 std::string text_of(std::string_view what, std::string_view bytes, size_t most) {
   if (bytes.size() > most) {

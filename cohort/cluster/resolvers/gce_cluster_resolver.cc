@@ -6,6 +6,7 @@
 #include "cohort/cluster/config_error.h"
 #include "cohort/cluster/resolvers/api_answer.h"
 #include "cohort/cluster/resolvers/http_call.h"
+#include "cohort/core/bounded_wait.h"
 #include "cohort/core/durations.h"
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
@@ -53,7 +54,7 @@ class Question {
  public:
   explicit Question(const GceOptions& options)
       : options_(options),
-        deadline_(std::chrono::steady_clock::now() + options.timeout),
+        deadline_(std::chrono::steady_clock::now() + internal::bounded_wait(options.timeout)),
         token_(fetch_token()) {}
 
   // The names of the group's instances.

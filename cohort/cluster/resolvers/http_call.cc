@@ -2,6 +2,7 @@
 
 #include <curl/curl.h>
 
+#include <algorithm>
 #include <array>
 #include <csignal>
 #include <ctime>
@@ -115,7 +116,8 @@ HttpResponse http_call(const HttpRequest& request) {
   set(CURLOPT_URL, request.url.c_str());
   set(CURLOPT_PROTOCOLS_STR, request.plain_http ? "http,https" : "https");
   set(CURLOPT_NOSIGNAL, 1L);
-  set(CURLOPT_TIMEOUT_MS, static_cast<long>(left.count()));
+  // libcurl keeps milliseconds in 32 bits.
+  set(CURLOPT_TIMEOUT_MS, static_cast<long>(std::min<int64_t>(left.count(), INT32_MAX)));
   set(CURLOPT_HTTPHEADER, headers.get());
   if (request.body) {
     set(CURLOPT_POSTFIELDSIZE, static_cast<long>(request.body->size()));

@@ -7,6 +7,7 @@
 #include "cohort/cluster/resolvers/api_answer.h"
 #include "cohort/cluster/resolvers/kubernetes_pods.h"
 #include "cohort/cluster/resolvers/process_variables.h"
+#include "cohort/core/bounded_wait.h"
 #include "cohort/core/durations.h"
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
@@ -93,12 +94,13 @@ KubernetesClusterResolver::KubernetesClusterResolver(KubernetesClusterResolverOp
 }
 
 train::ClusterSpec KubernetesClusterResolver::cluster_spec() const {
-  const PodsByJob pods_by_job = find_running({.address = options_.api_address,
-                                              .token_file = options_.token_file,
-                                              .ca_file = options_.ca_file,
-                                              .pod_namespace = options_.pod_namespace,
-                                              .deadline = Clock::now() + options_.timeout},
-                                             options_);
+  const PodsByJob pods_by_job =
+      find_running({.address = options_.api_address,
+                    .token_file = options_.token_file,
+                    .ca_file = options_.ca_file,
+                    .pod_namespace = options_.pod_namespace,
+                    .deadline = Clock::now() + internal::bounded_wait(options_.timeout)},
+                   options_);
   train::ClusterSpec::Jobs spec;
   for (const auto& [job, pods] : pods_by_job) {
     auto& tasks = spec[job];

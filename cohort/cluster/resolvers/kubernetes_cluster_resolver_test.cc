@@ -89,6 +89,9 @@ TEST_F(KubernetesTest, PodsAreTasksInTheOrderOfTheirNames) {
   EXPECT_EQ(resolver.master("worker", 1), "grpc://10.0.0.2:8470");
   EXPECT_EQ(resolver.master(), "");
   EXPECT_EQ(resolver.task_type(), std::nullopt);
+  KubernetesClusterResolverOptions patient = options();
+  patient.timeout = milliseconds::max();
+  EXPECT_EQ(KubernetesClusterResolver(patient).cluster_spec().num_tasks(), 3);
 }
 
 TEST_F(KubernetesTest, JobsHaveSelectorsAndAPodFindsItself) {

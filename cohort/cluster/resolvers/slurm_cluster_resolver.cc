@@ -103,24 +103,23 @@ Layout find_layout(const VariableReader& variables, int tasks, const std::option
   return layout;
 }
 
-// Of each rank, in order.
+// Of each rank, in order. Hosts have places for them all, and perhaps many more.
 std::vector<Slot> place_ranks(const Layout& layout, int tasks) {
   std::vector<Slot> slots;
   const int hosts = static_cast<int>(layout.hosts.size());
+  const auto is_left = [&] { return static_cast<int>(slots.size()) < tasks; };
   if (layout.cyclic) {
-    for (int local = 0; static_cast<int>(slots.size()) < tasks; ++local) {
-      for (int host = 0; host < hosts; ++host) {
+    for (int local = 0; is_left(); ++local) {
+      for (int host = 0; host < hosts && is_left(); ++host) {
         if (local < layout.counts[static_cast<size_t>(host)]) slots.push_back({host, local});
       }
     }
   } else {
     for (int host = 0; host < hosts; ++host) {
-      for (int local = 0; local < layout.counts[static_cast<size_t>(host)]; ++local) {
-        slots.push_back({host, local});
-      }
+      const int count = layout.counts[static_cast<size_t>(host)];
+      for (int local = 0; local < count && is_left(); ++local) slots.push_back({host, local});
     }
   }
-  slots.resize(static_cast<size_t>(tasks));
   return slots;
 }
 
@@ -137,8 +136,8 @@ void check_slot(const Slot& slot, int rank, const VariableReader& variables) {
 
 std::vector<std::string> make_addresses(const Layout& layout, const std::vector<Slot>& slots,
                                         int port_base) {
-  std::map<std::string, int> next_port;  // a host may be in the list twice
-  std::vector<int> first_port;
+  std::map<std::string, int64_t> next_port;  // a host may be in the list twice
+  std::vector<int64_t> first_port;
   for (size_t host = 0; host < layout.hosts.size(); ++host) {
     const auto entry = next_port.try_emplace(layout.hosts[host], port_base).first;
     first_port.push_back(entry->second);
@@ -146,7 +145,7 @@ std::vector<std::string> make_addresses(const Layout& layout, const std::vector<
   }
   std::vector<std::string> addresses;
   for (const Slot& slot : slots) {
-    const int port = first_port[static_cast<size_t>(slot.host)] + slot.local_index;
+    const int64_t port = first_port[static_cast<size_t>(slot.host)] + slot.local_index;
     if (port < 1 || port > 65535) {
       throw InvalidArgumentError(str("Slurm: port_base ", port_base, " gives a task the port ",
                                      port, "; ports are 1 to 65535"));

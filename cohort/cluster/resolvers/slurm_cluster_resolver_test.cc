@@ -113,6 +113,15 @@ TEST(SlurmClusterResolverTest, RanksLieAsSlurmDistributesThem) {
             ClusterSpec({{"worker", {"a:8888", "b:8888", "a:8889"}}}));
 }
 
+TEST(SlurmClusterResolverTest, MorePlacesThanTasksTakeNoMemory) {
+  for (const char* distribution : {"block", "cyclic"}) {
+    Variables variables = step("1", "2", "999999999(x3)", "a,b,b");
+    variables["SLURM_DISTRIBUTION"] = distribution;
+    EXPECT_EQ(SlurmClusterResolver({.variables = variables}).cluster_spec().num_tasks(), 2)
+        << distribution;
+  }
+}
+
 TEST(SlurmClusterResolverTest, ReadsTheJobsVariablesOutsideOfAStep) {
   const Variables job = {{"SLURM_PROCID", "0"},
                          {"SLURM_NTASKS", "4"},
@@ -151,6 +160,8 @@ TEST(SlurmClusterResolverTest, SaysWhatIsMissingOrWrong) {
               HasSubstr("port 65536"));
   EXPECT_THAT(wrong({.jobs = {{"ps", -1}, {"worker", 2}}, .variables = step("0", "1", "1", "n")}),
               HasSubstr("job 'ps' has -1 tasks"));
+  EXPECT_EQ(wrong({.gpus_per_node = -1, .variables = step("0", "1", "1", "n")}),
+            "Slurm: gpus_per_node is -1; it must not be negative");
 }
 
 }  // namespace

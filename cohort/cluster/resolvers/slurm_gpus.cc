@@ -83,6 +83,10 @@ std::string joined(const Names& names) {
 }  // namespace
 
 GpuShare share_gpus(const GpuRequest& request, const VariableReader& variables) {
+  if (request.per_node && *request.per_node < 0) {
+    throw InvalidArgumentError(
+        str("Slurm: gpus_per_node is ", *request.per_node, "; it must not be negative"));
+  }
   const Names visible = visible_devices(variables);
   const std::optional<int> bound = slurm_gpus_per_task(variables);
   // Slurm has given each task its own already.

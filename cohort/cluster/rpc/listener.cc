@@ -15,6 +15,7 @@
 #include "cohort/cluster/rpc/listening_socket.h"
 #include "cohort/core/host/event_fd.h"
 #include "cohort/core/logging.h"
+#include "cohort/core/start_thread.h"
 
 namespace cohort::internal::rpc {
 namespace {
@@ -62,7 +63,7 @@ Listener::~Listener() { stop(); }
 
 void Listener::start(std::function<void(UniqueFd connection)> take) {
   take_ = std::move(take);
-  thread_ = std::thread([this] { run(); });
+  thread_ = start_thread("to accept connections with", [this] { run(); });
 }
 
 void Listener::stop() {

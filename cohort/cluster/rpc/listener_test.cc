@@ -17,6 +17,7 @@
 #include "cohort/cluster/rpc/listening_socket.h"
 #include "cohort/core/testing_errors.h"
 #include "cohort/core/testing_fork.h"
+#include "cohort/core/testing_threads.h"
 
 namespace cohort::internal::rpc {
 namespace {
@@ -56,6 +57,13 @@ struct Taken {
   std::condition_variable changed;
   std::vector<UniqueFd> connections;
 };
+
+TEST(Listener, WithoutAThreadIsAnErrorThatSaysSo) {
+  Listener listener({});
+  const NoMoreThreads none;
+  expect_error<ResourceExhaustedError>([&] { listener.start([](UniqueFd) {}); },
+                                       "no thread to accept connections with");
+}
 
 TEST(Listener, TakesConnections) {
   Taken taken;

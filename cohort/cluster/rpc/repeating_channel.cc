@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cohort/cluster/rpc/error_detail.h"
+#include "cohort/core/bounded_wait.h"
 #include "cohort/core/error.h"
 
 namespace cohort::internal::rpc {
@@ -45,18 +46,18 @@ class RepeatingChannel final : public Channel {
   void start(std::string_view method, Message request, const CallOptions& options,
              std::function<void(CallResult)> done) override {
     attempt(state_,
-            std::make_shared<EarlyCall>(
-                EarlyCall{.method = std::string(method),
-                          .request = std::move(request),
-                          .options = options,
-                          .done = std::move(done),
-                          .deadline = std::chrono::steady_clock::now() + options.timeout}),
+            std::make_shared<EarlyCall>(EarlyCall{
+                .method = std::string(method),
+                .request = std::move(request),
+                .options = options,
+                .done = std::move(done),
+                .deadline = std::chrono::steady_clock::now() + bounded_wait(options.timeout)}),
             options.timeout);
   }
 
   CallResult wait_for(std::string_view method, Message request,
                       const CallOptions& options) override {
-    const Time deadline = std::chrono::steady_clock::now() + options.timeout;
+    const Time deadline = std::chrono::steady_clock::now() + bounded_wait(options.timeout);
     CallResult result = state_->channel->wait_for(method, request, options);
     const auto left = deadline - std::chrono::steady_clock::now();
     if (!is_early(result.error) || left <= milliseconds(0)) return result;

@@ -7,6 +7,8 @@
 #include <mutex>
 #include <utility>
 
+#include "cohort/core/start_thread.h"
+
 namespace cohort::internal::rpc {
 
 struct SystemClock::State {
@@ -20,7 +22,8 @@ struct SystemClock::State {
 };
 
 SystemClock::SystemClock()
-    : state_(std::make_shared<State>()), thread_([state = state_] { run(*state); }) {
+    : state_(std::make_shared<State>()),
+      thread_(start_thread("for timers", [state = state_] { run(*state); })) {
   ::pthread_setname_np(thread_.native_handle(), "cohort-clock");
 }
 

@@ -11,6 +11,7 @@ namespace cohort::internal::rpc {
 // Thread safety: any thread. A timer's function may set and cancel timers, its own included.
 class SystemClock final : public Clock {
  public:
+  // Errors: ResourceExhausted (no thread).
   SystemClock();
   // Drops the timers that are left, after the one that runs. From a timer's own function it returns at
   // once, and that one is the last.

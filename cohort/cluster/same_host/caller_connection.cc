@@ -5,6 +5,7 @@
 
 #include "cohort/cluster/rpc/awaited_answer.h"
 #include "cohort/cluster/rpc/error_detail.h"
+#include "cohort/core/bounded_wait.h"
 #include "cohort/core/error.h"
 
 namespace cohort::internal::rpc {
@@ -86,7 +87,7 @@ bool CallerConnection::start_call(std::string_view method, Message& request,
                                       }),
               .done = std::move(done),
               .timeout = options.timeout,
-              .deadline = steady_clock::now() + options.timeout});
+              .deadline = steady_clock::now() + bounded_wait(options.timeout)});
   std::unique_lock lock(mutex_);
   if (ended_) {
     const CallResult lost = loss(*call, why_);

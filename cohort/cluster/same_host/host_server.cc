@@ -11,6 +11,7 @@
 #include "cohort/core/host/random_hex.h"
 #include "cohort/core/host/unix_socket.h"
 #include "cohort/core/logging.h"
+#include "cohort/core/start_thread.h"
 
 namespace cohort::internal::rpc {
 namespace {
@@ -33,7 +34,7 @@ HostServer::HostServer(Dispatcher& dispatcher, const HostServerOptions& options)
       socket_(listen_at_name(name_)),
       stop_event_(make_event_fd()) {
   dispatcher_.add(doorman_);
-  thread_ = std::thread([this] { accept(); });
+  thread_ = start_thread("for callers of this host", [this] { accept(); });
 }
 
 HostServer::~HostServer() { stop(); }

@@ -9,10 +9,10 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <system_error>
 #include <utility>
 
 #include "cohort/core/error.h"
+#include "cohort/core/start_thread.h"
 
 namespace cohort::internal::rpc {
 namespace {
@@ -54,10 +54,10 @@ void HostSocket::start(Events events) {
   }
   try {
     // The thread keeps what it uses.
-    thread_ = std::thread([self = shared_from_this()] { self->run(); });
-  } catch (const std::system_error&) {
+    thread_ = start_thread("for a connection", [self = shared_from_this()] { self->run(); });
+  } catch (const ResourceExhaustedError&) {
     events_ = {};
-    throw ResourceExhaustedError("no thread for a connection");
+    throw;
   }
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "cohort/core/bounded_wait.h"
 #include "cohort/core/error.h"
 
 namespace cohort::internal::rpc {
@@ -11,8 +12,6 @@ namespace {
 using std::chrono::steady_clock;
 
 constexpr size_t kTimeoutBytes = 8;
-// Above any deadline that somebody means; what is longer counts as this.
-constexpr std::chrono::hours kLongestTimeout{24 * 365};
 
 }  // namespace
 
@@ -74,7 +73,7 @@ void ServerConnection::begin(uint64_t call, std::string_view bytes) {
   for (size_t i = 0; i < kTimeoutBytes; ++i) {
     count |= uint64_t{static_cast<unsigned char>(bytes[i])} << (8 * i);
   }
-  constexpr auto kMost = static_cast<uint64_t>(std::chrono::nanoseconds(kLongestTimeout).count());
+  constexpr auto kMost = static_cast<uint64_t>(std::chrono::nanoseconds(kLongestWait).count());
   const auto deadline = steady_clock::now() + std::chrono::nanoseconds(std::min(count, kMost));
   const auto session = dispatcher_.begin(bytes.substr(kTimeoutBytes), *peer_, deadline,
                                          [weak = weak_from_this(), call](MessageWriter writer) {

@@ -1,11 +1,12 @@
 #include "cohort/cluster/security/insecure_warning.h"
 
 #include "cohort/core/logging.h"
+#include "cohort/core/start_thread.h"
 
 namespace cohort::internal::security {
 
 InsecureWarning::InsecureWarning(const std::string& whose, std::chrono::milliseconds period) {
-  thread_ = std::thread([this, whose, period] {
+  thread_ = start_thread("to warn with", [this, whose, period] {
     std::unique_lock lock(mutex_);
     do {
       log_warning(whose, " runs insecure: whoever reaches it may act as any task of the cluster, ",

@@ -12,7 +12,7 @@ namespace cohort::internal::security {
 // Thread safety: none.
 class InsecureWarning {
  public:
-  // `whose`: "/job:ps/task:0 at 0.0.0.0:2222".
+  // `whose`: "/job:ps/task:0 at 0.0.0.0:2222". Errors: ResourceExhausted (no thread).
   explicit InsecureWarning(const std::string& whose,
                            std::chrono::milliseconds period = std::chrono::minutes(1));
   ~InsecureWarning();

@@ -8,12 +8,13 @@
 #include <functional>
 #include <map>
 #include <mutex>
-#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "cohort/core/bounded_wait.h"
 #include "cohort/core/error.h"
+#include "cohort/core/start_thread.h"
 #include "cohort/core/text.h"
 
 namespace cohort::internal {
@@ -30,11 +31,7 @@ class Caller {
 
   // Errors: ResourceExhausted (names `action`).
   explicit Caller(const std::string& action) {
-    try {
-      std::thread([state = state_] { state->work(); }).detach();
-    } catch (const std::system_error& error) {
-      throw ResourceExhaustedError(str("no thread for ", action, ": ", error.what()));
-    }
+    start_thread("for " + action, [state = state_] { state->work(); }).detach();
   }
   // The thread ends with the call it is in.
   ~Caller() {
@@ -230,7 +227,7 @@ FileDeadline file_deadline(const std::optional<milliseconds>& read_timeout,
     throw InvalidArgumentError(
         str(whose, ": read_timeout is ", read_timeout->count(), " ms; it must be at least 0"));
   }
-  return {.timeout = *read_timeout};
+  return {.timeout = bounded_wait(*read_timeout)};
 }
 
 std::unique_ptr<ReadableFile> open_within(FileSystem& files, const std::string& path,

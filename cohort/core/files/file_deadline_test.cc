@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "cohort/core/bounded_wait.h"
 #include "cohort/core/error.h"
 #include "cohort/core/files/simulated_file_system.h"
 
@@ -160,6 +161,7 @@ TEST(FileDeadline, OfOptionsIsChecked) {
   EXPECT_TRUE(file_deadline({}, "a dataset").remote_only);
   EXPECT_FALSE(file_deadline(milliseconds(7), "a dataset").remote_only);
   EXPECT_EQ(file_deadline(milliseconds(7), "a dataset").timeout, milliseconds(7));
+  EXPECT_EQ(file_deadline(milliseconds::max(), "a dataset").timeout, kLongestWait);
   try {
     file_deadline(milliseconds(-1), "a dataset");
     FAIL() << "a negative timeout";

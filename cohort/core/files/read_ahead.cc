@@ -1,19 +1,14 @@
 #include "cohort/core/files/read_ahead.h"
 
-#include <system_error>
 #include <utility>
 
-#include "cohort/core/error.h"
+#include "cohort/core/start_thread.h"
 
 namespace cohort::internal {
 
 ReadAhead::ReadAhead(Read read)
     : read_(std::move(read)), current_(big_buffer()), coming_(big_buffer()) {
-  try {
-    thread_ = std::thread([this] { run(); });
-  } catch (const std::system_error& error) {
-    throw ResourceExhaustedError(str("no thread to read ahead with: ", error.what()));
-  }
+  thread_ = start_thread("to read ahead with", [this] { run(); });
 }
 
 ReadAhead::~ReadAhead() {

@@ -2,21 +2,15 @@
 
 #include <pthread.h>
 
-#include <system_error>
 #include <utility>
 
-#include "cohort/core/error.h"
+#include "cohort/core/start_thread.h"
 
 namespace cohort::internal {
 
 WriteBehind::WriteBehind(std::function<void(std::string_view)> write)
     : write_(std::move(write)), block_(big_buffer()) {
-  try {
-    thread_ = std::thread([this] { run(); });
-  } catch (const std::system_error& error) {
-    throw ResourceExhaustedError(str("no thread to write files with: ", error.what(),
-                                     "; raise the limit of processes (ulimit -u)"));
-  }
+  thread_ = start_thread("to write files with", [this] { run(); });
 }
 
 WriteBehind::~WriteBehind() {

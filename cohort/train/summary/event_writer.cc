@@ -2,20 +2,20 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <condition_variable>
 #include <cstdio>
 #include <exception>
 #include <mutex>
-#include <system_error>
 #include <utility>
 #include <vector>
 
+#include "cohort/core/bounded_wait.h"
 #include "cohort/core/durations.h"
 #include "cohort/core/error.h"
 #include "cohort/core/logging.h"
+#include "cohort/core/start_thread.h"
 #include "cohort/core/text.h"
 #include "cohort/data/records/tfrecord_writer.h"
 #include "cohort/train/summary/event_encoding.h"
@@ -75,8 +75,7 @@ double wall_time() {
 struct EventWriter::Shared {
   Shared(io::TFRecordWriter file, const EventWriterOptions& options)
       : max_queue(static_cast<size_t>(options.max_queue)),
-        interval(std::min<std::chrono::milliseconds>(options.flush_interval,
-                                                     std::chrono::hours(24 * 365))),
+        interval(bounded_wait(options.flush_interval)),
         file(std::move(file)) {}
 
   void run();
@@ -161,13 +160,9 @@ void EventWriter::Shared::run() {
 EventWriter::EventWriter(FileSystem& files, const std::string& logdir,
                          const EventWriterOptions& options)
     : path_(checked_path(logdir, options)),
-      timeout_(options.timeout),
+      timeout_(bounded_wait(options.timeout)),
       shared_(std::make_shared<Shared>(make_file(files, path_), options)) {
-  try {
-    thread_ = std::thread([shared = shared_] { shared->run(); });
-  } catch (const std::system_error& error) {
-    throw ResourceExhaustedError(str("no thread to write ", quoted(path_), ": ", error.what()));
-  }
+  thread_ = start_thread("to write " + quoted(path_), [shared = shared_] { shared->run(); });
 }
 
 EventWriter::~EventWriter() {

@@ -51,6 +51,15 @@ class Syncs {
   int count_ = 0;
 };
 
+TEST(EventWriterTest, ATimeoutMayBeAsLongAsItGoes) {
+  SimulatedFileSystem files;
+  constexpr std::chrono::milliseconds kForEver = std::chrono::milliseconds::max();
+  EventWriter writer(files, "logs", {.flush_interval = kForEver, .timeout = kForEver});
+  writer.add(event("a"));
+  EXPECT_NO_THROW(writer.flush());
+  EXPECT_NO_THROW(writer.close());
+}
+
 TEST(EventWriterTest, TheFileHasItsNameAndVersionAtOnce) {
   SimulatedFileSystem files;
   const EventWriter writer(files, "logs/train", {});
