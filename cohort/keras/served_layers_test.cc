@@ -249,6 +249,29 @@ struct Module {
   optimizers::SGD optimizer;
 };
 
+TEST(ServedLayers, AMetricIsReadAsItIsAtOneMomentWhileStepsGoOn) {
+  const TestingCluster cluster(2, 2);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  auto scope = strategy.scope();
+  const metrics::Mean mean("mean");
+  scope.close();
+  const std::vector<Variable> sums = mean.variables();
+  EXPECT_EQ(sums[0].device(), sums[1].device());
+  const auto function =
+      strategy.function("step", [&] { strategy.run([&] { mean.update_state(7.0); }); });
+  const ClusterCoordinator coordinator(strategy);
+  int torn = 0;
+  for (int i = 0; i < 300; ++i) {
+    coordinator.schedule(function);
+    const double now = mean.result();
+    torn += now != 0 && now != 7 ? 1 : 0;
+  }
+  coordinator.join();
+  EXPECT_EQ(torn, 0);
+  EXPECT_EQ(mean.result().number(), 7);
+  EXPECT_EQ(sums[1].value().item<double>(), 300);
+}
+
 TEST(ServedLayers, ATorchModelTrainsAsAlone) {
   const Module alone;
   for (int i = 0; i < 3; ++i) alone.step();

@@ -49,14 +49,22 @@ GraphNode::~GraphNode() {
 
 edge_list take_edges() { return keeps_edges ? kept_edges().take() : edge_list(); }
 
+Edge edge_of(const Tensor& tensor) {
+  return tensor.defined() && tensor.requires_grad() ? torch::autograd::impl::gradient_edge(tensor)
+                                                    : Edge();
+}
+
 edge_list edges_of(at::TensorList tensors) {
   edge_list edges = take_edges();
-  for (const Tensor& tensor : tensors) {
-    edges.push_back(tensor.defined() && tensor.requires_grad()
-                        ? torch::autograd::impl::gradient_edge(tensor)
-                        : Edge());
-  }
+  for (const Tensor& tensor : tensors) edges.push_back(edge_of(tensor));
   return edges;
+}
+
+float number_of(const Tensor& scalar) {
+  const bool is_plain = scalar.is_cpu() && scalar.layout() == at::kStrided &&
+                        scalar.scalar_type() == at::kFloat && scalar.numel() == 1 &&
+                        !scalar.is_neg() && !scalar._is_zerotensor();
+  return is_plain ? *scalar.data_ptr<float>() : scalar.item<float>();
 }
 
 void record(Tensor& output, edge_list edges, const std::shared_ptr<GraphNode>& node) {

@@ -37,12 +37,16 @@ std::shared_ptr<Node> make_node(Arguments&&... arguments) {
 
 // Empty, in memory of an earlier node.
 torch::autograd::edge_list take_edges();
-// An edge for each tensor, which may be undefined: as libtorch's collect_next_edges.
+// To the node of a tensor, which may be undefined; for each of several, as libtorch's collect_next_edges.
+torch::autograd::Edge edge_of(const Tensor& tensor);
 torch::autograd::edge_list edges_of(at::TensorList tensors);
 
 // Makes `output` the result of `node`.
 void record(Tensor& output, torch::autograd::edge_list edges,
             const std::shared_ptr<GraphNode>& node);
+
+// The number of a scalar: of a float on the host without a call into libtorch.
+float number_of(const Tensor& scalar);
 
 // `result` alone, in the memory of the node's inputs. `result` must not refer to them.
 torch::autograd::variable_list only(torch::autograd::variable_list&& inputs, Tensor result);

@@ -1,5 +1,7 @@
 #include "cohort/ops/graph_node.h"
 
+#include <ATen/ops/_efficientzerotensor.h>
+#include <ATen/ops/_neg_view.h>
 #include <ATen/ops/allclose.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
@@ -113,6 +115,15 @@ TEST(GraphNodeTest, NodesMayOutliveWhatTheirThreadKeeps) {
     last = at::ones({});
     last = tripled(leaf());
   }).join();
+}
+
+TEST(GraphNodeTest, TheNumberOfAnyScalar) {
+  const Tensor scalar = at::full({}, 1.5);
+  EXPECT_EQ(number_of(scalar), 1.5f);
+  EXPECT_EQ(number_of(at::_neg_view(scalar)), -1.5f);
+  EXPECT_EQ(number_of(at::full({}, 2.5, at::kDouble)), 2.5f);
+  EXPECT_EQ(number_of(scalar.expand({1, 1})), 1.5f);
+  EXPECT_EQ(number_of(at::_efficientzerotensor({}, at::kFloat)), 0.f);
 }
 
 TEST(GraphNodeTest, AResultTakesTheMemoryOfTheInputs) {

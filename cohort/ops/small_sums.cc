@@ -30,28 +30,55 @@ double sum_elements(const Tensor& x) {
   return sum;
 }
 
-// Every element's gradient is the sum's, divided.
-class DividedSumNode final : public GraphNode {
+// The gradient of every element of a term is the sum's, times the factor and divided.
+class SumOfTermsNode final : public GraphNode {
  public:
-  DividedSumNode(const Tensor& x, int64_t divisor) : sizes_(x.sizes()), divisor_(divisor) {}
+  explicit SumOfTermsNode(c10::ArrayRef<SumTerm> terms) {
+    for (const SumTerm& term : terms) {
+      terms_.push_back({Sizes(term.x.sizes()), term.divisor, term.factor});
+    }
+  }
 
-  std::string name() const override { return "DividedSum"; }
+  std::string name() const override { return "SumOfTerms"; }
 
   variable_list apply(variable_list&& gradients) override {
     const Tensor gradient = gradients[0];
-    if (!gradient.defined()) return only(std::move(gradients), Tensor());
-    if (at::GradMode::is_enabled()) {
-      return only(std::move(gradients), (gradient / divisor_).expand(sizes_));
+    if (terms_.size() == 1) {
+      return only(std::move(gradients), gradient.defined() ? of_term(0, gradient) : Tensor());
     }
-    Tensor result = at::empty(sizes_, gradient.options());
-    std::fill_n(result.data_ptr<float>(), result.numel(),
-                gradient.item<float>() / static_cast<float>(divisor_));
-    return only(std::move(gradients), std::move(result));
+    variable_list results(terms_.size());
+    if (!gradient.defined()) return results;
+    for (size_t i = 0; i < terms_.size(); ++i) {
+      if (!task_should_compute_output(i)) continue;
+      // Penalties, of which there are many, have one for all.
+      const bool is_known = i > 0 && results[i - 1].defined() && terms_[i] == terms_[i - 1];
+      results[i] = is_known ? results[i - 1] : of_term(i, gradient);
+    }
+    return results;
   }
 
  private:
-  const c10::SmallVector<int64_t, 4> sizes_;
-  const int64_t divisor_;
+  using Sizes = c10::SmallVector<int64_t, 4>;
+  struct Term {
+    Sizes sizes;
+    int64_t divisor;
+    double factor;
+    bool operator==(const Term&) const = default;
+  };
+
+  Tensor of_term(size_t i, const Tensor& gradient) const {
+    const Term& term = terms_[i];
+    if (at::GradMode::is_enabled()) {
+      return (gradient * term.factor / term.divisor).expand(term.sizes);
+    }
+    Tensor result = at::empty(term.sizes, gradient.options());
+    std::fill_n(
+        result.data_ptr<float>(), result.numel(),
+        number_of(gradient) * static_cast<float>(term.factor) / static_cast<float>(term.divisor));
+    return result;
+  }
+
+  c10::SmallVector<Term, 8> terms_;
 };
 
 class SumOfNode final : public GraphNode {
@@ -68,18 +95,37 @@ class SumOfNode final : public GraphNode {
   const size_t count_;
 };
 
+Tensor by_libtorch(const SumTerm& term) {
+  Tensor sum = term.x.dim() == 0 ? term.x : term.x.sum();
+  if (term.divisor != 1) sum = sum / term.divisor;
+  return term.factor == 1 ? sum : sum * term.factor;
+}
+
 }  // namespace
 
-Tensor divided_sum(const Tensor& x, int64_t divisor) {
-  if (!is_small(x)) return x.sum() / divisor;
-  Tensor result = at::empty({}, x.options().requires_grad(false));
-  *result.data_ptr<float>() =
-      static_cast<float>(sum_elements<float>(x) / static_cast<double>(divisor));
-  if (at::GradMode::is_enabled() && x.requires_grad()) {
-    record(result, edges_of(x), make_node<DividedSumNode>(x, divisor));
+Tensor sum_of_terms(c10::ArrayRef<SumTerm> terms) {
+  if (!std::all_of(terms.begin(), terms.end(), [](const auto& term) { return is_small(term.x); })) {
+    Tensor sum = by_libtorch(terms[0]);
+    for (const SumTerm& term : terms.slice(1)) sum = sum + by_libtorch(term);
+    return sum;
+  }
+  double sum = 0;
+  bool recorded = false;
+  for (const SumTerm& term : terms) {
+    sum += term.factor * (sum_elements<float>(term.x) / static_cast<double>(term.divisor));
+    recorded = recorded || term.x.requires_grad();
+  }
+  Tensor result = at::empty({}, terms[0].x.options().requires_grad(false));
+  *result.data_ptr<float>() = static_cast<float>(sum);
+  if (recorded && at::GradMode::is_enabled()) {
+    torch::autograd::edge_list edges = take_edges();
+    for (const SumTerm& term : terms) edges.push_back(edge_of(term.x));
+    record(result, std::move(edges), make_node<SumOfTermsNode>(terms));
   }
   return result;
 }
+
+Tensor divided_sum(const Tensor& x, int64_t divisor) { return sum_of_terms({{x, divisor}}); }
 
 std::optional<double> sum_if_small(const Tensor& x) {
   if (is_small(x)) return sum_elements<float>(x);

@@ -46,6 +46,43 @@ TEST(SmallSums, DividedSumHasGradientsOfGradients) {
   EXPECT_TRUE(second.allclose(expected, 1e-4, 1e-5));
 }
 
+TEST(SmallSums, SumOfTermsEqualsLibtorch) {
+  const GradientTape tape({.persistent = true});
+  for (const Tensor& sample : sums_samples()) {
+    const Tensor a = sample.requires_grad_();
+    const Tensor b = at::randn({}, a.options()).requires_grad_();
+    const Tensor c = at::randn({}, a.options()).requires_grad_();
+    const Tensor fixed = at::randn({2, 2}, a.options());
+    const Tensor ours = sum_of_terms({{a, 4, 3}, {b, 2}, {c, 2}, {fixed, 1, 0.5}, {a}});
+    const Tensor theirs = a.sum() / 4 * 3 + b / 2 + c / 2 + fixed.sum() * 0.5 + a.sum();
+    EXPECT_EQ(ours.dim(), 0);
+    EXPECT_EQ(ours.scalar_type(), a.scalar_type());
+    EXPECT_TRUE(ours.allclose(theirs, 1e-5, 1e-5));
+    const auto gradients = grad({ours * 2}, {a, b, c});
+    EXPECT_TRUE(gradients[0].equal(at::full(a.sizes(), 3.5, a.options())));
+    EXPECT_EQ(gradients[1].item<double>(), 1);
+    EXPECT_EQ(gradients[2].item<double>(), 1);
+  }
+  const Tensor unused = at::randn({3}).requires_grad_();
+  const Tensor used = at::randn({3}).requires_grad_();
+  EXPECT_TRUE(grad({sum_of_terms({{unused}, {used, 2}})}, {used})[0].equal(at::full({3}, 0.5)));
+}
+
+TEST(SmallSums, SumOfTermsHasGradientsOfGradients) {
+  const GradientTape tape({.persistent = true});
+  const Tensor x = at::randn({6}).requires_grad_();
+  const Tensor y = at::randn({}).requires_grad_();
+  const auto second = [&](const Tensor& sum) {
+    const auto first = grad({sum.square()}, {x, y}, {}, true, /*create_graph=*/true);
+    return grad({first[0].square().sum() + first[1]}, {x, y});
+  };
+  const auto ours = second(sum_of_terms({{x * x, 2, 3}, {y * y, 5}}));
+  const auto theirs = second((x * x).sum() / 2 * 3 + y * y / 5);
+  for (size_t i = 0; i < ours.size(); ++i) {
+    EXPECT_TRUE(ours[i].allclose(theirs[i], 1e-4, 1e-4));
+  }
+}
+
 TEST(SmallSums, SumOfEqualsLibtorch) {
   const GradientTape tape({.persistent = true});
   for (const Tensor& sample : sums_samples()) {

@@ -36,7 +36,7 @@ class SquaresNode final : public GraphNode {
       return only(std::move(gradients), x * (gradient * (2 * factor_)));
     }
     Tensor result = at::empty_like(x);
-    plan::scale(x.data_ptr<float>(), gradient.item<float>() * static_cast<float>(2 * factor_),
+    plan::scale(x.data_ptr<float>(), number_of(gradient) * static_cast<float>(2 * factor_),
                 x.numel(), result.data_ptr<float>());
     return only(std::move(gradients), std::move(result));
   }

@@ -4,11 +4,11 @@
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
 #include <cohort/cohort.h>
+#include <cohort/core/testing_file_size_limit.h>
 #include <cohort/testing/multi_process_main.h>
 #include <cohort/testing/multi_process_runner.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
 #include <chrono>
 #include <cstdlib>
@@ -61,20 +61,6 @@ struct Classifier {
   keras::Sequential model;
   Tensor x;
   Tensor y;
-};
-
-// As on a full disk.
-class FullDisk {
- public:
-  FullDisk() {
-    ::getrlimit(RLIMIT_FSIZE, &before_);
-    const rlimit full = {16000, before_.rlim_max};
-    ::setrlimit(RLIMIT_FSIZE, &full);
-  }
-  ~FullDisk() { ::setrlimit(RLIMIT_FSIZE, &before_); }
-
- private:
-  rlimit before_ = {};
 };
 
 // Each returns what it comes to where nothing is thrown. `directory` is the test's.
@@ -181,12 +167,12 @@ const std::map<std::string, Mistake>& mistakes() {
        }},
       {"disk",
        [](const std::string& directory) {
-         std::optional<FullDisk> full;
+         std::optional<internal::FileSizeLimit> full;
          callbacks::LambdaCallback fills(
              {.on_epoch_begin =
                   [&](int64_t epoch) {
                     full.reset();
-                    if (epoch == 1) full.emplace();
+                    if (epoch == 1) full.emplace(16000);
                   },
               .on_train_end = [&](const keras::Logs&) { full.reset(); }});
          const Classifier one;

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/file.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,6 +17,7 @@
 #include "cohort/core/files/file_system.h"
 #include "cohort/core/files/posix_writable_file.h"
 #include "cohort/core/testing_errors.h"
+#include "cohort/core/testing_file_size_limit.h"
 
 namespace cohort::internal {
 namespace {
@@ -217,21 +217,6 @@ TEST_F(PosixFileSystemTest, SyncsDirectories) {
   write("file", "");
   expect_error<NotFoundError>([&] { files_.sync_directory(path("file")); }, "ENOTDIR");
 }
-
-// While it lives no file may grow beyond `bytes`: a disk that is full at a place of our choice.
-class FileSizeLimit {
- public:
-  explicit FileSizeLimit(rlim_t bytes) {
-    ::getrlimit(RLIMIT_FSIZE, &before_);
-    rlimit limited = before_;
-    limited.rlim_cur = bytes;
-    ::setrlimit(RLIMIT_FSIZE, &limited);
-  }
-  ~FileSizeLimit() { ::setrlimit(RLIMIT_FSIZE, &before_); }
-
- private:
-  rlimit before_{};
-};
 
 TEST_F(PosixFileSystemTest, NoSpaceIsFoundBeforeTheFirstByteIsWritten) {
   const FileSizeLimit limit(100'000);

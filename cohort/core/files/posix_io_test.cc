@@ -5,7 +5,6 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <array>
@@ -16,6 +15,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/files/posix_error.h"
 #include "cohort/core/files/unique_fd.h"
+#include "cohort/core/testing_file_size_limit.h"
 
 namespace cohort::internal {
 namespace {
@@ -89,17 +89,10 @@ class FileSizeLimitTest : public testing::Test {
     std::string path = testing::TempDir() + "posix_io_test.XXXXXX";
     file_ = UniqueFd(::mkstemp(path.data()));
     ::unlink(path.c_str());
-    ::getrlimit(RLIMIT_FSIZE, &before_);
-    rlimit limited = before_;
-    limited.rlim_cur = 1000;
-    ::setrlimit(RLIMIT_FSIZE, &limited);
   }
-  ~FileSizeLimitTest() override { ::setrlimit(RLIMIT_FSIZE, &before_); }
 
   UniqueFd file_;
-
- private:
-  rlimit before_{};
+  const FileSizeLimit limit_{1000};
 };
 
 // Without the library's care the kernel would end the process here.

@@ -1,11 +1,18 @@
 #include "cohort/keras/callbacks/csv_logger.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <limits>
+#include <sstream>
 
 #include "cohort/core/error.h"
+#include "cohort/core/files/posix_error.h"
+#include "cohort/core/files/posix_io.h"
+#include "cohort/core/files/unique_fd.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/text.h"
 
@@ -13,6 +20,30 @@ namespace cohort::keras::callbacks {
 
 using internal::quoted;
 using internal::str;
+using internal::UniqueFd;
+
+namespace {
+
+UniqueFd open_file(const std::string& name, bool append) {
+  constexpr mode_t kForAll = 0666;
+  const int flags = O_WRONLY | O_CREAT | O_CLOEXEC | (append ? O_APPEND : O_TRUNC);
+  UniqueFd file(internal::retry_eintr([&] { return ::open(name.c_str(), flags, kForAll); }));
+  if (!file.valid()) internal::throw_errno(errno, "opening " + quoted(name));
+  return file;
+}
+
+// All of it or nothing, where the file can be cut. Returns an errno, 0 for success.
+int append_whole(int fd, const std::string& lines) {
+  const internal::Transfer done = internal::write_all(fd, lines);
+  struct stat status = {};
+  if (done.error_number != 0 && done.bytes > 0 && ::fstat(fd, &status) == 0 &&
+      S_ISREG(status.st_mode)) {
+    internal::set_size(fd, static_cast<uint64_t>(status.st_size) - done.bytes);
+  }
+  return done.error_number;
+}
+
+}  // namespace
 
 CSVLogger::CSVLogger(std::string filename, CSVLoggerOptions options)
     : filename_(std::move(filename)), options_(std::move(options)) {
@@ -25,40 +56,35 @@ void CSVLogger::on_train_begin() {
   std::error_code ignored;
   needs_header_ =
       !options_.append || std::filesystem::file_size(filename_, ignored) == 0 || ignored;
-  errno = 0;
-  file_ = std::make_shared<std::ofstream>(
-      filename_, options_.append ? std::ios::app : std::ios::out | std::ios::trunc);
-  if (!*file_) {
-    internal::throw_error(errno == EACCES ? Code::kPermissionDenied : Code::kNotFound,
-                          str("cannot write ", quoted(filename_), ": ", std::strerror(errno)));
-  }
-  file_->precision(std::numeric_limits<double>::max_digits10);
+  file_ = std::make_shared<UniqueFd>(open_file(filename_, options_.append));
 }
 
 void CSVLogger::on_epoch_end(int64_t epoch, Logs& logs) {
   if (file_ == nullptr) return;
+  std::ostringstream lines;
+  lines.precision(std::numeric_limits<double>::max_digits10);
   if (columns_.empty()) {
     for (const auto& entry : logs) columns_.push_back(entry.first);
     if (needs_header_) {
-      *file_ << "epoch";
-      for (const std::string& column : columns_) *file_ << options_.separator << column;
-      *file_ << '\n';
+      lines << "epoch";
+      for (const std::string& column : columns_) lines << options_.separator << column;
+      lines << '\n';
     }
   }
-  *file_ << epoch;
+  lines << epoch;
   for (const std::string& column : columns_) {
-    *file_ << options_.separator;
+    lines << options_.separator;
     if (const auto value = logs.find(column)) {
-      *file_ << *value;
+      lines << *value;
     } else {
-      *file_ << "NA";
+      lines << "NA";
     }
   }
-  errno = 0;
-  *file_ << '\n' << std::flush;
-  if (*file_) return;
+  lines << '\n';
+  const int error = append_whole(file_->get(), lines.str());
+  if (error == 0) return;
   internal::log(logging::Level::kError, "CSVLogger: ", quoted(filename_), " gets no line of epoch ",
-                epoch, ", nor of those after it, training goes on: ", std::strerror(errno));
+                epoch, ", nor of those after it, training goes on: ", std::strerror(error));
   file_.reset();
 }
 

@@ -3,7 +3,6 @@
 //   model.fit(dataset, {.callbacks = {keras::callbacks::CSVLogger("training.csv")}});
 #pragma once
 
-#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,7 +10,12 @@
 #include "cohort/core/export.h"
 #include "cohort/keras/callbacks/callback.h"
 
-namespace cohort::keras::callbacks {
+namespace cohort {
+namespace internal {
+class UniqueFd;
+}
+
+namespace keras::callbacks {
 
 struct CSVLoggerOptions {
   std::string separator = ",";
@@ -19,13 +23,13 @@ struct CSVLoggerOptions {
 };
 
 // Its columns are those of the first epoch; what later epochs lack is NA. Only the chief writes; each
-// line is in the file when the epoch is over. Where it cannot be written, since the disk is full, say,
-// training goes on without the file, which is logged.
+// line is in the file when the epoch is over. Where it cannot be written whole, since the disk is full or
+// the file as long as RLIMIT_FSIZE allows, say, training goes on without the file, which is logged.
 // Thread safety: as Callback.
 class COHORT_API CSVLogger : public Callback {
  public:
-  // Errors: InvalidArgument (an empty name); of fit: PermissionDenied, NotFound (the file cannot be
-  // written).
+  // Errors: InvalidArgument (an empty name); of fit, where the file cannot be opened: PermissionDenied,
+  // NotFound, InvalidArgument (a directory).
   explicit CSVLogger(std::string filename, CSVLoggerOptions options = {});
 
   void on_train_begin() override;
@@ -35,9 +39,10 @@ class COHORT_API CSVLogger : public Callback {
  private:
   std::string filename_;
   CSVLoggerOptions options_;
-  std::shared_ptr<std::ofstream> file_;
+  std::shared_ptr<internal::UniqueFd> file_;
   bool needs_header_ = true;
   std::vector<std::string> columns_;
 };
 
-}  // namespace cohort::keras::callbacks
+}  // namespace keras::callbacks
+}  // namespace cohort

@@ -11,9 +11,11 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <string_view>
 #include <utility>
 
 #include "cohort/core/error.h"
+#include "cohort/core/files/posix_io.h"
 
 namespace cohort::internal {
 namespace {
@@ -64,14 +66,8 @@ class TemporaryFile {
   TemporaryFile(const TemporaryFile&) = delete;
   TemporaryFile& operator=(const TemporaryFile&) = delete;
 
-  bool write(const char* bytes, size_t size) {
-    for (size_t done = 0; done < size;) {
-      const ssize_t count = ::write(fd_, bytes + done, size - done);
-      if (count < 0 && errno != EINTR) return false;
-      if (count > 0) done += static_cast<size_t>(count);
-    }
-    return true;
-  }
+  // Returns an errno, 0 for success.
+  int write(std::string_view bytes) { return write_all(fd_, bytes).error_number; }
 
   void rename_to(const std::string& target) {
     const bool synced = ::fsync(fd_) == 0;
@@ -88,8 +84,8 @@ class TemporaryFile {
   bool renamed_ = false;
 };
 
-// One transfer into a file.
-struct Transfer {
+// One file's way here.
+struct Download {
   TemporaryFile file;
   Md5 md5;
   int64_t max_bytes = 0;
@@ -98,29 +94,27 @@ struct Transfer {
   int write_errno = 0;
 
   // libcurl's callback: a number other than `size` ends the transfer. It must not throw.
-  static size_t receive(char* bytes, size_t, size_t size, void* transfer) {
-    auto& self = *static_cast<Transfer*>(transfer);
+  static size_t receive(char* bytes, size_t, size_t size, void* download) {
+    auto& self = *static_cast<Download*>(download);
     self.num_bytes += static_cast<int64_t>(size);
     self.too_large = self.num_bytes > self.max_bytes;
     if (self.too_large) return 0;
-    if (!self.file.write(bytes, size)) {
-      self.write_errno = errno;
-      return 0;
-    }
+    self.write_errno = self.file.write({bytes, size});
+    if (self.write_errno != 0) return 0;
     self.md5.add(bytes, size);
     return size;
   }
 };
 
 [[noreturn]] void throw_transfer_error(CURLcode code, const std::string& detail,
-                                       const Transfer& transfer, const DownloadOptions& options) {
+                                       const Download& download, const DownloadOptions& options) {
   const std::string start =
-      str("downloading ", options.url, " failed after ", transfer.num_bytes, " bytes: ");
-  if (transfer.write_errno != 0) {
+      str("downloading ", options.url, " failed after ", download.num_bytes, " bytes: ");
+  if (download.write_errno != 0) {
     throw ResourceExhaustedError(start + "cannot write beside " + options.target + ": " +
-                                 std::strerror(transfer.write_errno));
+                                 std::strerror(download.write_errno));
   }
-  if (transfer.too_large) {
+  if (download.too_large) {
     throw DataLossError(str(start, "it is larger than ", options.max_bytes, " bytes"));
   }
   const std::string reason = detail.empty() ? curl_easy_strerror(code) : detail;
@@ -131,7 +125,7 @@ struct Transfer {
 }  // namespace
 
 void download(const DownloadOptions& options) {
-  Transfer transfer{
+  Download under_way{
       .file = TemporaryFile(options.target), .md5 = {}, .max_bytes = options.max_bytes};
   const std::unique_ptr<CURL, void (*)(CURL*)> curl(curl_easy_init(), curl_easy_cleanup);
   if (!curl) throw ResourceExhaustedError("libcurl cannot start a transfer");
@@ -151,15 +145,15 @@ void download(const DownloadOptions& options) {
   set(CURLOPT_TIMEOUT_MS, static_cast<long>(options.timeout.count()));
   set(CURLOPT_LOW_SPEED_LIMIT, 1000L);
   set(CURLOPT_LOW_SPEED_TIME, static_cast<long>(options.stall_timeout.count()));
-  set(CURLOPT_WRITEFUNCTION, &Transfer::receive);
-  set(CURLOPT_WRITEDATA, &transfer);
+  set(CURLOPT_WRITEFUNCTION, &Download::receive);
+  set(CURLOPT_WRITEDATA, &under_way);
   const CURLcode code = curl_easy_perform(curl.get());
-  if (code != CURLE_OK) throw_transfer_error(code, detail.data(), transfer, options);
-  if (const std::string md5 = transfer.md5.hex(); md5 != options.md5) {
+  if (code != CURLE_OK) throw_transfer_error(code, detail.data(), under_way, options);
+  if (const std::string md5 = under_way.md5.hex(); md5 != options.md5) {
     throw DataLossError(str(options.url, " has the MD5 ", md5, " instead of ", options.md5,
                             ": it was changed on the way, or is not the file that it should be"));
   }
-  transfer.file.rename_to(options.target);
+  under_way.file.rename_to(options.target);
 }
 
 std::string md5_of(const std::string& bytes) {

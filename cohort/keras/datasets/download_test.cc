@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "cohort/core/error.h"
+#include "cohort/core/testing_file_size_limit.h"
 #include "cohort/keras/datasets/testing_files.h"
 
 namespace cohort::internal {
@@ -125,6 +126,18 @@ TEST_F(DownloadTest, ATooLargeFileIsDataLoss) {
   small.max_bytes = 10;
   EXPECT_THAT([&] { download(small); },
               ThrowsMessage<DataLossError>(HasSubstr("larger than 10 bytes")));
+  EXPECT_EQ(num_files(), 0);
+}
+
+TEST_F(DownloadTest, AFullDiskIsResourceExhausted) {
+  const OneShotServer server("HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\nthe content");
+  EXPECT_THAT(
+      [&] {
+        const FileSizeLimit full(7);
+        download(options(server.url()));
+      },
+      ThrowsMessage<ResourceExhaustedError>(
+          HasSubstr("cannot write beside " + folder_ / "cache/file")));
   EXPECT_EQ(num_files(), 0);
 }
 

@@ -10,7 +10,9 @@
 #include <utility>
 
 #include "cohort/core/error.h"
+#include "cohort/distribute/colocation.h"
 #include "cohort/distribute/context.h"
+#include "cohort/distribute/read_together.h"
 #include "cohort/distribute/strategy.h"
 #include "cohort/distribute/strategy_core.h"
 #include "cohort/distribute/variable_impl.h"
@@ -31,6 +33,30 @@ std::optional<double> number_on_host(const Tensor& value) {
   return std::nullopt;
 }
 
+namespace {
+
+// Beside one another, so that they can be read as they are at one moment.
+std::vector<Variable> make_sums(const MetricState::Options& options, DType dtype) {
+  std::vector<Variable> sums;
+  std::optional<ScopedColocation> beside_first;
+  for (const std::string& sum : options.variable_names) {
+    const distribute::VariableSpec spec{
+        .shape = options.shape,
+        .dtype = dtype,
+        .options = {.name = str(options.name, "/", sum),
+                    .trainable = false,
+                    .synchronization = VariableSynchronization::ON_READ,
+                    .aggregation = VariableAggregation::SUM}};
+    sums.emplace_back(spec, [dtype](const distribute::ShardInfo& shard) {
+      return at::zeros(shard.shape, dtype);
+    });
+    if (!beside_first) beside_first.emplace(sums[0].impl());
+  }
+  return sums;
+}
+
+}  // namespace
+
 MetricState::MetricState(Options options)
     : options_(std::move(options)),
       dtype_(keras_floatx()),
@@ -43,20 +69,7 @@ const std::vector<Variable>& MetricState::variables() {
   std::optional<distribute::Scope> scope;
   if (strategy_ != nullptr && !distribute::has_strategy()) scope.emplace(strategy_);
   build_once_(str("metric '", name(), "'"), [&] {
-    std::vector<Variable> variables;
-    for (const std::string& variable_name : options_.variable_names) {
-      const distribute::VariableSpec spec{
-          .shape = options_.shape,
-          .dtype = dtype_,
-          .options = {.name = str(name(), "/", variable_name),
-                      .trainable = false,
-                      .synchronization = VariableSynchronization::ON_READ,
-                      .aggregation = VariableAggregation::SUM}};
-      variables.emplace_back(spec, [dtype = dtype_](const distribute::ShardInfo& shard) {
-        return at::zeros(shard.shape, dtype);
-      });
-    }
-    variables_ = std::move(variables);
+    variables_ = make_sums(options_, dtype_);
     for (const train::TrackableChild& child : named_variables()) {
       child_appeared(child.name, *child.object);
     }
@@ -97,7 +110,7 @@ void MetricState::add_numbers(at::ArrayRef<double> deltas) {
 Tensor MetricState::compute() const {
   const NoGradient no_gradient;
   std::vector<Tensor> values;
-  for (const Variable& variable : variables_) values.push_back(variable.value().detach());
+  for (const Tensor& value : read_together(variables_)) values.push_back(value.detach());
   return options_.result(values).clone();
 }
 

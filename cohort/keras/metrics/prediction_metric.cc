@@ -21,8 +21,9 @@ void PredictionMetric::update_state(const Tensor& y_true, const Tensor& y_pred,
                                              internal::describe(y_pred)));
   }
   const NoGradient no_gradient;
+  const auto constant = [](const Tensor& x) { return x.requires_grad() ? x.detach() : x; };
   try {
-    update_(state(), y_true.detach(), y_pred.detach(), sample_weight);
+    update_(state(), constant(y_true), constant(y_pred), sample_weight);
   } catch (const c10::Error& error) {
     internal::throw_libtorch_error(
         error, internal::str("metric '", name(), "' failed on labels ", internal::describe(y_true),

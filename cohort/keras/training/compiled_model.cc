@@ -1,12 +1,12 @@
 #include "cohort/keras/training/compiled_model.h"
 
 #include <ATen/ops/scalar_tensor.h>
+#include <c10/util/SmallVector.h>
 
 #include <algorithm>
 
 #include "cohort/core/text.h"
 #include "cohort/distribute/context.h"
-#include "cohort/distribute/nn.h"
 #include "cohort/distribute/replica_context.h"
 #include "cohort/keras/masks.h"
 #include "cohort/keras/metrics/metric_state.h"
@@ -247,14 +247,9 @@ Tensor CompiledModel::compute_loss(const Structure& y, const Structure& y_pred,
   const std::vector<Output>& outputs = bind(y_pred);
   const int replicas = num_replicas_of_step();
   const size_t count = outputs.size();
-  Tensor total;     // whose gradient is taken
-  Tensor reported;  // mean over the rows of this replica
-  // One number for both, where nothing is divided by the number of replicas.
-  const bool is_one_number = replicas == 1 && reports_what_it_minimizes(outputs);
+  c10::SmallVector<SumTerm, 8> minimized;
+  c10::SmallVector<SumTerm, 8> reported;  // means over the rows of this replica
   int64_t rows = 0;
-  const auto add = [](Tensor& sum, const Tensor& part) {
-    sum = sum.defined() ? sum_of({sum, part}) : part;
-  };
   for (size_t i = 0; i < count; ++i) {
     if (!outputs[i].loss) continue;
     const LossPart& part = *outputs[i].loss;
@@ -262,10 +257,10 @@ Tensor CompiledModel::compute_loss(const Structure& y, const Structure& y_pred,
     rows = rows_of(prediction);
     if (rows == 0) {  // means of nothing are no numbers
       const Tensor nothing = prediction.sum() * 0;
-      add(total, nothing);
+      minimized.push_back({nothing});
       // With no weight: what the metrics make at first is made on all replicas and tasks or on none.
       if (part.mean) part.mean->add(nothing.detach(), 0);
-      if (!is_one_number) add(reported, nothing.detach());
+      reported.push_back({nothing.detach()});
       continue;
     }
     if (y.num_leaves() == 0) {
@@ -278,37 +273,35 @@ Tensor CompiledModel::compute_loss(const Structure& y, const Structure& y_pred,
                                     prediction, weight);
     const bool averages = part.reduction != Reduction::SUM && part.reduction != Reduction::NONE;
     const Tensor mask = mask_of(prediction);
-    const auto divided = [&](int64_t times) {
-      return mask.defined() ? losses.sum() / (count_unmasked(mask, losses) * times)
-                            : divided_sum(losses, losses.numel() * times);
-    };
-    const Tensor scaled = averages ? divided(replicas) : losses.sum();
-    add(total, part.weight == 1 ? scaled : scaled * part.weight);
-    if (is_one_number) {
-      if (part.mean) part.mean->add(scaled, rows);
-      continue;
+    const SumTerm mean = mask.defined() ? SumTerm{losses.sum() / count_unmasked(mask, losses)}
+                                        : SumTerm{losses, losses.numel()};
+    const SumTerm own =
+        part.reduction == Reduction::SUM ? SumTerm{losses, 1, static_cast<double>(replicas)} : mean;
+    minimized.push_back(
+        {averages ? mean.x : losses, averages ? mean.divisor * replicas : 1, part.weight});
+    reported.push_back({own.x, own.divisor, own.factor * part.weight});
+    if (part.mean) {
+      const NoGradient no_gradient;
+      part.mean->add(sum_of_terms(own), rows);
     }
-    const NoGradient no_gradient;
-    const Tensor mean = part.reduction == Reduction::SUM ? scaled * replicas : divided(1);
-    if (part.mean) part.mean->add(mean, rows);
-    add(reported, part.weight == 1 ? mean : mean * part.weight);
   }
   // Without rows there is no loss that could be reported with penalties.
-  if (is_one_number && rows == 0) reported = total;
-  if (!penalties.empty()) {
-    const Tensor penalty = add_n(penalties);
-    add(total, replicas == 1 ? penalty : divided_sum(penalty, replicas));
-    const NoGradient no_gradient;
-    const bool adds = rows > 0 || !reported.defined();
-    if (!is_one_number && adds) add(reported, penalty);
+  const bool reports_penalties = rows > 0 || reported.empty();
+  for (const Tensor& penalty : penalties) {
+    minimized.push_back({penalty, replicas});
+    if (reports_penalties) reported.push_back({penalty});
   }
-  if (is_one_number && !reported.defined()) reported = total;
-  if (!total.defined()) {
+  if (minimized.empty()) {
     throw InvalidArgumentError(
         "there is nothing to minimise: compile got no loss for any output of the model, and its "
         "layers add no penalties");
   }
-  if (reported.defined()) loss_mean_.add(reported, rows);
+  const Tensor total = sum_of_terms(minimized);
+  // One number for both, where nothing is divided by the number of replicas.
+  const bool is_one_number =
+      replicas == 1 && reports_penalties && reports_what_it_minimizes(outputs);
+  const NoGradient no_gradient;
+  loss_mean_.add(is_one_number ? total : sum_of_terms(reported), rows);
   return total;
 }
 

@@ -2,7 +2,6 @@
 #include <ATen/ops/full.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
 #include <filesystem>
 #include <fstream>
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "cohort/core/files/file_system.h"
+#include "cohort/core/testing_file_size_limit.h"
 #include "cohort/keras/models.h"
 #include "cohort/keras/training/testing_fit.h"
 
@@ -132,27 +132,15 @@ TEST_F(FitErrors, ANaNOfOneReplicaIsSkippedByAll) {
               HasSubstr("not finite"));
 }
 
-// Under a file size limit: writing fails as on a full disk. A checkpoint's data are larger, and what
-// is logged is not.
-class FullDisk {
- public:
-  FullDisk() {
-    ::getrlimit(RLIMIT_FSIZE, &before_);
-    const rlimit full = {2000, before_.rlim_max};
-    ::setrlimit(RLIMIT_FSIZE, &full);
-  }
-  ~FullDisk() { ::setrlimit(RLIMIT_FSIZE, &before_); }
-
- private:
-  rlimit before_ = {};
-};
+// Under such a limit writing fails as on a full disk. A checkpoint's data are larger, and what is logged is not.
+constexpr rlim_t kFullDisk = 2000;
 
 TEST_F(FitErrors, AFullDiskUnderModelCheckpointIsSaidAndTrainingGoesOn) {
-  std::optional<FullDisk> full;
+  std::optional<internal::FileSizeLimit> full;
   callbacks::LambdaCallback fills({.on_epoch_begin =
                                        [&](int64_t epoch) {
                                          full.reset();
-                                         if (epoch == 1) full.emplace();
+                                         if (epoch == 1) full.emplace(kFullDisk);
                                        },
                                    .on_train_end = [&](const Logs&) { full.reset(); }});
   ::testing::internal::CaptureStderr();
@@ -173,10 +161,10 @@ TEST_F(FitErrors, AFullDiskUnderModelCheckpointIsSaidAndTrainingGoesOn) {
 }
 
 TEST_F(FitErrors, AFullDiskUnderLogsIsSaidAndTrainingGoesOn) {
-  std::optional<FullDisk> full;
+  std::optional<internal::FileSizeLimit> full;
   callbacks::LambdaCallback fills({.on_epoch_begin =
                                        [&](int64_t epoch) {
-                                         if (epoch == 1) full.emplace();
+                                         if (epoch == 1) full.emplace(kFullDisk);
                                        },
                                    .on_train_end = [&](const Logs&) { full.reset(); }});
   ::testing::internal::CaptureStderr();
@@ -191,6 +179,35 @@ TEST_F(FitErrors, AFullDiskUnderLogsIsSaidAndTrainingGoesOn) {
   EXPECT_EQ(history.epoch.size(), 3u);
   EXPECT_THAT(said, AllOf(HasSubstr("CSVLogger: '/dev/full' gets no line of epoch 0"),
                           HasSubstr("TensorBoard: nothing more is recorded, training goes on")));
+}
+
+TEST_F(FitErrors, ALineThatCSVLoggerCannotWriteWholeIsNotInTheFile) {
+  const std::string path = directory + "/log.csv";
+  std::ofstream(path) << std::string(kFullDisk, 'x') << '\n';
+  const auto text = [&] {
+    std::ifstream file(path);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  std::string before;
+  std::optional<internal::FileSizeLimit> full;
+  callbacks::LambdaCallback fills({.on_epoch_begin =
+                                       [&](int64_t epoch) {
+                                         if (epoch != 1) return;
+                                         before = text();
+                                         full.emplace(before.size() + 3);
+                                       },
+                                   .on_train_end = [&](const Logs&) { full.reset(); }});
+  ::testing::internal::CaptureStderr();
+  const History history =
+      model.fit(data.images, data.labels,
+                {.epochs = 3,
+                 .verbose = 0,
+                 .callbacks = {callbacks::CSVLogger(path, {.append = true}), fills}});
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(history.epoch.size(), 3u);
+  EXPECT_THAT(said, HasSubstr("CSVLogger: '" + path + "' gets no line of epoch 1"));
+  EXPECT_THAT(before, HasSubstr("x\n0,"));
+  EXPECT_EQ(text(), before);
 }
 
 FitOptions with_all_files(const std::string& directory) {

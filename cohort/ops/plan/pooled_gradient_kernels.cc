@@ -191,6 +191,33 @@ COHORT_VECTOR_CLONES void pooled_image_gradient(const PooledConvolution& shape, 
   });
 }
 
+COHORT_VECTOR_CLONES void sum_transposed(std::span<const float* const> matrices, int64_t rows,
+                                         int64_t columns, float* to) {
+  const int64_t whole_rows = rows / kVector * kVector;
+  const int64_t whole_columns = columns / kVector * kVector;
+  for (int64_t row = 0; row < whole_rows; row += kVector) {
+    for (int64_t column = 0; column < whole_columns; column += kVector) {
+      Floats block[kVector] = {};
+      for (const float* const matrix : matrices) {
+        for (int64_t i = 0; i < kVector; ++i) {
+          Floats part;
+          load(matrix + (row + i) * columns + column, part);
+          block[i] += part;
+        }
+      }
+      transpose(block);
+      for (int64_t i = 0; i < kVector; ++i) store(block[i], to + (column + i) * rows + row);
+    }
+  }
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t column = row < whole_rows ? whole_columns : 0; column < columns; ++column) {
+      float sum = 0;
+      for (const float* const matrix : matrices) sum += matrix[row * columns + column];
+      to[column * rows + row] = sum;
+    }
+  }
+}
+
 void add_pooled_kernel_gradient_reference(const PooledConvolution& s, const float* image,
                                           const float* gradient, const uint8_t* places,
                                           float* kernel_gradient) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "cohort/ops/max_pool_kernels.h"
@@ -65,6 +66,30 @@ TEST(PooledGradientKernels, EqualTheirReferences) {
     pooled_image_gradient_reference(s, kernel.data(), gradient.data(), places.data(),
                                     their_image.data());
     EXPECT_EQ(our_image, their_image);
+  }
+}
+
+TEST(PooledGradientKernels, SumsOfMatricesAreTransposed) {
+  for (const auto& [rows, columns] :
+       {std::pair<int64_t, int64_t>{288, 64}, {64, 288}, {3, 144}, {144, 5}, {33, 47}, {1, 1}}) {
+    std::mt19937 random(1);
+    std::vector<std::vector<float>> matrices;
+    std::vector<const float*> addresses;
+    for (int i = 0; i < 3; ++i) {
+      matrices.push_back(draw(random, rows * columns));
+      addresses.push_back(matrices.back().data());
+    }
+    for (size_t count = 1; count <= matrices.size(); ++count) {
+      std::vector<float> sum(matrices[0].size(), 1.f), expected(matrices[0].size(), 0.f);
+      sum_transposed({addresses.data(), count}, rows, columns, sum.data());
+      for (size_t m = 0; m < count; ++m) {
+        for (int64_t i = 0; i < rows * columns; ++i) {
+          expected[static_cast<size_t>(i % columns * rows + i / columns)] +=
+              matrices[m][static_cast<size_t>(i)];
+        }
+      }
+      EXPECT_EQ(sum, expected) << rows << " x " << columns;
+    }
   }
 }
 

@@ -11,13 +11,13 @@ class PooledGradients final : public Backward {
   explicit PooledGradients(const SharedByConvolutions& shared)
       : s_(shared),
         shape_(shared.pooled_convolution()),
-        by_filter_(shared.kernel(Tag::hwio), shared.kernel(Tag::ohwi)),
-        plain_(shared.kernel(Tag::ohwi), shared.kernel(Tag::hwio)),
-        kernel_size_(shape_.filters * shape_.size * shape_.size * shape_.channels),
+        window_size_(shape_.size * shape_.size * shape_.channels),
+        by_filter_(shape_.filters * window_size_),
         lanes_(shared.chunks.lanes.size()) {
     for (Lane& lane : lanes_) {
-      lane.kernel = Buffer<float>(kernel_size_);
+      lane.kernel = Buffer<float>(shape_.filters * window_size_);
       lane.bias.resize(static_cast<size_t>(shape_.filters));
+      kernel_gradients_.push_back(lane.kernel.data());
     }
   }
 
@@ -27,9 +27,11 @@ class PooledGradients final : public Backward {
     values_ = values;
     kernel_gradient_ = gradients[0];
     bias_gradient_ = s_.operation.bias ? gradients[1] : nullptr;
-    if (values_.in_gradient != nullptr) kernel_ = by_filter_(parameters[0]);
+    if (values_.in_gradient != nullptr) {
+      sum_transposed({parameters, 1}, window_size_, shape_.filters, by_filter_.data());
+    }
     for (Lane& lane : lanes_) {
-      std::fill_n(lane.kernel.data(), kernel_size_, 0.f);
+      std::fill_n(lane.kernel.data(), shape_.filters * window_size_, 0.f);
       std::fill(lane.bias.begin(), lane.bias.end(), 0.);
     }
   }
@@ -47,7 +49,7 @@ class PooledGradients final : public Backward {
                                    lane.kernel.data());
       }
       if (values_.in_gradient != nullptr) {
-        pooled_image_gradient(shape_, kernel_, gradient, places + i * out_size,
+        pooled_image_gradient(shape_, by_filter_.data(), gradient, places + i * out_size,
                               values_.in_gradient + image);
       }
     }
@@ -58,12 +60,11 @@ class PooledGradients final : public Backward {
 
   void end(Parallel) override {
     for (size_t i = 1; i < lanes_.size(); ++i) {
-      if (kernel_gradient_ != nullptr) {
-        add(lanes_[i].kernel.data(), kernel_size_, lanes_[0].kernel.data());
-      }
       for (size_t f = 0; f < lanes_[0].bias.size(); ++f) lanes_[0].bias[f] += lanes_[i].bias[f];
     }
-    if (kernel_gradient_ != nullptr) plain_.to(lanes_[0].kernel.data(), kernel_gradient_);
+    if (kernel_gradient_ != nullptr) {
+      sum_transposed(kernel_gradients_, shape_.filters, window_size_, kernel_gradient_);
+    }
     if (bias_gradient_ != nullptr) narrow(lanes_[0].bias.data(), shape_.filters, bias_gradient_);
   }
 
@@ -75,13 +76,12 @@ class PooledGradients final : public Backward {
 
   const SharedByConvolutions& s_;
   const PooledConvolution shape_;
-  Relayout by_filter_;
-  Relayout plain_;
-  const int64_t kernel_size_;
+  const int64_t window_size_;
+  Buffer<float> by_filter_;  // the kernel, of a pass whose input wants a gradient
   std::vector<Lane> lanes_;
+  std::vector<const float*> kernel_gradients_;  // by lane
   const ConvolutionForward* forward_ = nullptr;
   Values values_;
-  const float* kernel_ = nullptr;
   float* kernel_gradient_ = nullptr;
   float* bias_gradient_ = nullptr;
 };

@@ -168,7 +168,7 @@ class UnitNode final : public GraphNode {
       result = result.defined() ? result + share : share;
       return;
     }
-    const float factor = gradient.item<float>() * static_cast<float>(2 * penalty.factor);
+    const float factor = number_of(gradient) * static_cast<float>(2 * penalty.factor);
     if (result.defined()) {
       add_scaled(x.data_ptr<float>(), factor, x.numel(), result.data_ptr<float>());
     } else {
@@ -278,15 +278,11 @@ void remember(const Tensor& parameter, const std::shared_ptr<UnitNode>& node, si
   readers().push_back({read, read->version_counter().current_version(), node, place});
 }
 
-Edge edge_of(const Tensor& tensor, bool wanted) {
-  return wanted && tensor.requires_grad() ? torch::autograd::impl::gradient_edge(tensor) : Edge();
-}
-
 void record(const std::shared_ptr<Recording>& recording, const Tensor& input,
             at::TensorList parameters, Tensor& output) {
   static const Tensor token = at::zeros({}, at::kFloat);
   const Plan& plan = recording->plan();
-  Edge before = edge_of(input, plan.request().wants_input);
+  Edge before = plan.request().wants_input ? edge_of(input) : Edge();
   for (size_t u = 0; u < plan.num_units(); ++u) {
     if (!plan.wants_gradient(u)) continue;
     const std::shared_ptr<UnitNode> node = make_node<UnitNode>(recording, u);
@@ -295,7 +291,8 @@ void record(const std::shared_ptr<Recording>& recording, const Tensor& input,
     edges.push_back(std::move(before));
     for (size_t i = 0; i < plan.num_parameters(u); ++i) {
       const size_t parameter = plan.first_parameter(u) + i;
-      edges.push_back(edge_of(parameters[parameter], plan.request().wants_parameters[parameter]));
+      edges.push_back(plan.request().wants_parameters[parameter] ? edge_of(parameters[parameter])
+                                                                 : Edge());
       if (edges.back().is_valid()) remember(parameters[parameter], node, i);
     }
     node->set_next_edges(std::move(edges));

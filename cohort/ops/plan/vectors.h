@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 namespace cohort::internal::plan {
 
@@ -24,6 +25,30 @@ COHORT_INLINE void load(const T* from, Vector& to) {
 template <class Vector, class T>
 COHORT_INLINE void store(const Vector& from, T* to) {
   std::memcpy(to, &from, sizeof(from));
+}
+
+// Swaps the squares of kStep x kStep numbers beside the diagonal.
+template <int kStep, int... kIndices>
+COHORT_INLINE void swap_squares(Floats (&block)[kVector], std::integer_sequence<int, kIndices...>) {
+#pragma GCC unroll 16
+  for (int i = 0; i < kVector; ++i) {
+    if ((i & kStep) != 0) continue;
+    const Floats low = block[i];
+    const Floats high = block[i + kStep];
+    block[i] = __builtin_shufflevector(
+        low, high, ((kIndices & kStep) != 0 ? kIndices - kStep + 16 : kIndices)...);
+    block[i + kStep] = __builtin_shufflevector(
+        low, high, ((kIndices & kStep) != 0 ? kIndices + 16 : kIndices + kStep)...);
+  }
+}
+
+// Number j of vector i becomes number i of vector j.
+COHORT_INLINE void transpose(Floats (&block)[kVector]) {
+  constexpr auto kEach = std::make_integer_sequence<int, kVector>();
+  swap_squares<8>(block, kEach);
+  swap_squares<4>(block, kEach);
+  swap_squares<2>(block, kEach);
+  swap_squares<1>(block, kEach);
 }
 
 // Whether this processor has 32 registers of this size. Loops that keep many sums at once are

@@ -3,8 +3,6 @@
 // alone.
 #pragma once
 
-#include <utility>
-
 #include "cohort/ops/plan/vectors.h"
 
 namespace cohort::internal::plan {
@@ -95,30 +93,6 @@ COHORT_INLINE void transform_back(const Floats (&u)[16], Floats (&g)[9]) {
     g[3 * r + 1] = 0.5f * (rows[4 * r + 1] - rows[4 * r + 2]);
     g[3 * r + 2] = sum + rows[4 * r + 3];
   }
-}
-
-// Swaps the squares of kStep x kStep numbers beside the diagonal.
-template <int kStep, int... kIndices>
-COHORT_INLINE void swap_squares(Floats (&block)[kVector], std::integer_sequence<int, kIndices...>) {
-#pragma GCC unroll 16
-  for (int i = 0; i < kVector; ++i) {
-    if ((i & kStep) != 0) continue;
-    const Floats low = block[i];
-    const Floats high = block[i + kStep];
-    block[i] = __builtin_shufflevector(
-        low, high, ((kIndices & kStep) != 0 ? kIndices - kStep + 16 : kIndices)...);
-    block[i + kStep] = __builtin_shufflevector(
-        low, high, ((kIndices & kStep) != 0 ? kIndices + 16 : kIndices + kStep)...);
-  }
-}
-
-// Number j of vector i becomes number i of vector j.
-COHORT_INLINE void transpose(Floats (&block)[kVector]) {
-  constexpr auto kEach = std::make_integer_sequence<int, kVector>();
-  swap_squares<8>(block, kEach);
-  swap_squares<4>(block, kEach);
-  swap_squares<2>(block, kEach);
-  swap_squares<1>(block, kEach);
 }
 
 }  // namespace cohort::internal::plan

@@ -33,10 +33,7 @@ struct CreateRequest {
 
 // For each shard the version that the caller has; -1: none.
 struct ReadRequest {
-  struct Entry {
-    ShardKey key;
-    int64_t known_version = -1;
-  };
+  using Entry = VariableStore::Wanted;
   std::vector<Entry> entries;
 };
 // In the order of the request; of a shard that is not there a value that is missing.

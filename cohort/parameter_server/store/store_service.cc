@@ -256,9 +256,7 @@ void StoreService::apply(const ApplyRequest& push) const {
 }
 
 ReadReply StoreService::values_of(const ReadRequest& read, const RowsRequest& rows) const {
-  ReadReply reply;
-  for (const auto& [key, version] : read.entries)
-    reply.values.push_back(store_->read(key, version));
+  ReadReply reply{.values = store_->read_together(read.entries)};
   for (const auto& [key, indices] : rows.entries) {
     reply.values.push_back(store_->read_rows(key, indices));
   }

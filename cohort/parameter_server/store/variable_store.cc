@@ -20,6 +20,9 @@ struct Overloads : Fns... {
 template <class... Fns>
 Overloads(Fns...) -> Overloads<Fns...>;
 
+// Assigning them and taking them for a read takes no time for which others would wait.
+constexpr size_t kSmallBytes = size_t{4} << 10;
+
 std::string form_of(const Tensor& tensor) {
   return internal::str(dtype_name(tensor.scalar_type()), ' ', tensor.sizes());
 }
@@ -80,6 +83,7 @@ bool VariableStore::create(const ShardKey& key, const std::string& name, Tensor 
   auto shard = std::make_shared<Shard>();
   shard->name = name;
   shard->value = std::move(value);
+  shard->is_small = shard->value.nbytes() <= kSmallBytes;
   shard->version = first_version_;
   shards_[key] = std::move(shard);
   return true;
@@ -133,10 +137,50 @@ VariableStore::Value VariableStore::read(const ShardKey& key, int64_t known_vers
   const ShardPtr shard = find_if_there(key);
   if (shard == nullptr) return {Value::kNone, Tensor()};
   const std::lock_guard lock(shard->mutex);
-  if (shard->version == known_version) return {known_version, Tensor()};
+  return value_of(*shard, known_version);
+}
+
+VariableStore::Value VariableStore::value_of(const Shard& shard, int64_t known_version) const {
+  if (shard.version == known_version) return {known_version, Tensor()};
   ++values_read_;
-  bytes_read_ += static_cast<int64_t>(shard->value.nbytes());
-  return {shard->version, shard->value};
+  bytes_read_ += static_cast<int64_t>(shard.value.nbytes());
+  return {shard.version, shard.value};
+}
+
+// Several shards, locked in the order in which updates lock theirs.
+class VariableStore::LockedTogether {
+ public:
+  explicit LockedTogether(const std::vector<ShardPtr>& shards) {
+    std::vector<std::mutex*> mutexes;
+    for (const ShardPtr& shard : shards) mutexes.push_back(&shard->mutex);
+    std::sort(mutexes.begin(), mutexes.end(), std::less<>());
+    mutexes.erase(std::unique(mutexes.begin(), mutexes.end()), mutexes.end());
+    for (std::mutex* mutex : mutexes) locks_.emplace_back(*mutex);
+  }
+
+ private:
+  std::vector<std::unique_lock<std::mutex>> locks_;
+};
+
+std::vector<VariableStore::Value> VariableStore::read_together(
+    const std::vector<Wanted>& shards) const {
+  std::vector<ShardPtr> found, small;
+  for (const Wanted& wanted : shards) {
+    found.push_back(find(wanted.key));
+    if (found.back()->is_small) small.push_back(found.back());
+  }
+  std::vector<Value> values(shards.size());
+  // Those that may be locked for long come first, while no other lock is held.
+  for (size_t i = 0; i < shards.size(); ++i) {
+    if (found[i]->is_small) continue;
+    const std::lock_guard lock(found[i]->mutex);
+    values[i] = value_of(*found[i], shards[i].known_version);
+  }
+  const LockedTogether locked(small);
+  for (size_t i = 0; i < shards.size(); ++i) {
+    if (found[i]->is_small) values[i] = value_of(*found[i], shards[i].known_version);
+  }
+  return values;
 }
 
 // Under the shard's lock: who held the value instead would make the next update copy all of it.
@@ -197,7 +241,12 @@ bool VariableStore::apply(uint64_t token, const std::vector<StoreOp>& ops) {
   if (!first) return false;
   size_t next = *first;
   try {
-    for (; next < ops.size(); ++next) run(ops[next]);
+    while (next < ops.size()) {
+      assign_together(ops, next);
+      if (next == ops.size()) break;
+      run(ops[next]);
+      ++next;
+    }
   } catch (...) {
     stop(token, next, ops.size());
     throw;
@@ -310,28 +359,49 @@ void VariableStore::count_staleness(const UpdateShard& update, const Shard& shar
   staleness_ += shard.version - update.based_on;
 }
 
+void VariableStore::assign(const AssignShard& assignment, Shard& shard) {
+  if (assignment.op == AssignOp::kAssign && is_sole_owner(assignment.operand)) {
+    shard.value = assignment.operand;  // what came in a message
+    ++shard.version;
+    return;
+  }
+  Tensor& value = writable(shard);
+  switch (assignment.op) {
+    case AssignOp::kAssign:
+      value.copy_(assignment.operand);
+      break;
+    case AssignOp::kAdd:
+      value.add_(assignment.operand);
+      break;
+    case AssignOp::kSub:
+      value.sub_(assignment.operand);
+      break;
+  }
+}
+
+void VariableStore::assign_together(const std::vector<StoreOp>& ops, size_t& next) {
+  const at::NoGradGuard no_grad;
+  std::vector<ShardPtr> shards;
+  for (size_t i = next; i < ops.size(); ++i) {
+    const auto* assignment = std::get_if<AssignShard>(&ops[i]);
+    if (assignment == nullptr) break;
+    ShardPtr shard = find(assignment->key);
+    if (!shard->is_small) break;
+    shards.push_back(std::move(shard));
+  }
+  const LockedTogether locked(shards);
+  for (const ShardPtr& shard : shards) {
+    assign(std::get<AssignShard>(ops[next]), *shard);
+    ++next;
+  }
+}
+
 void VariableStore::run(const StoreOp& op) {
   const at::NoGradGuard no_grad;
-  std::visit(Overloads{[&](const AssignShard& assign) {
-                         const ShardPtr shard = find(assign.key);
+  std::visit(Overloads{[&](const AssignShard& assignment) {
+                         const ShardPtr shard = find(assignment.key);
                          const std::lock_guard lock(shard->mutex);
-                         if (assign.op == AssignOp::kAssign && is_sole_owner(assign.operand)) {
-                           shard->value = assign.operand;  // what came in a message
-                           ++shard->version;
-                           return;
-                         }
-                         Tensor& value = writable(*shard);
-                         switch (assign.op) {
-                           case AssignOp::kAssign:
-                             value.copy_(assign.operand);
-                             break;
-                           case AssignOp::kAdd:
-                             value.add_(assign.operand);
-                             break;
-                           case AssignOp::kSub:
-                             value.sub_(assign.operand);
-                             break;
-                         }
+                         assign(assignment, *shard);
                        },
                        [&](const ScatterShard& scatter) {
                          const ShardPtr shard = find(scatter.key);

@@ -69,7 +69,8 @@ struct UpdateShard {
 };
 using StoreOp = std::variant<AssignShard, ScatterShard, UpdateShard>;
 
-// Thread safety: any thread. A read never sees half of an operation on a shard. What a read returned
+// Thread safety: any thread. A read never sees half of an operation on a shard, and read_together none of
+// assignments to small shards that follow one another in a push without it has all of them. What a read returned
 // never changes: an operation that comes while the value is still in use (being sent) writes to a copy.
 class VariableStore {
  public:
@@ -91,6 +92,12 @@ class VariableStore {
     bool is_missing() const { return version == kNone; }
   };
   Value read(const ShardKey& key, int64_t known_version = -1) const;
+  struct Wanted {
+    ShardKey key;
+    int64_t known_version = -1;
+  };
+  // In the order of `shards`; the small ones as they are at one moment. Errors: as read.
+  std::vector<Value> read_together(const std::vector<Wanted>& shards) const;
   // A copy of some rows, at whatever version each read finds them.
   // Shapes: indices [n] of int64 -> [n, ..]. Errors: also InvalidArgument (an index outside).
   Value read_rows(const ShardKey& key, const Tensor& indices) const;
@@ -165,12 +172,14 @@ class VariableStore {
  private:
   struct Shard {
     std::string name;
+    bool is_small = false;  // never changes, as the name
     mutable std::mutex mutex;
     Tensor value;  // guarded by mutex, as is the version
     int64_t version = 0;
   };
   using ShardPtr = std::shared_ptr<Shard>;
   class LockedUpdate;
+  class LockedTogether;
   // Operations of a token that have not all been applied: they are being applied, or one of them has failed.
   struct Begun {
     uint64_t token = 0;
@@ -187,6 +196,10 @@ class VariableStore {
   // Which of the token's operations comes next; nothing: they have been applied.
   std::optional<size_t> begin(uint64_t token);
   void stop(uint64_t token, size_t next, size_t count);
+  Value value_of(const Shard& shard, int64_t known_version) const;  // with the shard's mutex held
+  // Those that come next and are to small shards, if any; adds to `next` how many they were.
+  void assign_together(const std::vector<StoreOp>& ops, size_t& next);
+  static void assign(const AssignShard& assignment, Shard& shard);  // with the shard's mutex held
   void run(const StoreOp& op);
   void run_update(const UpdateShard& update);
   static Tensor& writable(Shard& shard);

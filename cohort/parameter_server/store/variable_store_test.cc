@@ -359,5 +359,37 @@ TEST(VariableStore, ReadersNeverSeeHalfAnUpdate) {
   EXPECT_EQ(store.read(kWeight).tensor[999].item<float>(), 400);
 }
 
+TEST(VariableStore, AssignmentsToSmallShardsThatFollowOneAnotherAreReadTogether) {
+  VariableStore store;
+  store.create(kWeight, "w", at::zeros({2000}));  // not small
+  store.create(kM, "total", at::zeros({}));
+  store.create(kCount, "count", at::zeros({}));
+  const Tensor one = at::ones({});
+  constexpr int kPushes = 20'000;
+  std::vector<std::thread> writers;
+  for (int writer = 0; writer < 2; ++writer) {
+    writers.emplace_back([&] {
+      for (int i = 0; i < kPushes; ++i) {
+        store.apply(
+            0, {AssignShard{kM, AssignOp::kAdd, one}, AssignShard{kCount, AssignOp::kAdd, one}});
+      }
+    });
+  }
+  float total = 0;
+  int64_t torn = 0;
+  while (total < 2 * kPushes) {
+    const auto values = store.read_together({{kCount}, {kWeight}, {kM}});
+    total = values[2].tensor.item<float>();
+    torn += values[0].tensor.item<float>() != total ? 1 : 0;
+    EXPECT_EQ(values[1].tensor.numel(), 2000);
+  }
+  for (std::thread& writer : writers) writer.join();
+  EXPECT_EQ(torn, 0);
+  EXPECT_EQ(store.load().operations, 4 * kPushes);
+  const auto known = store.read_together({{kCount}, {kM}});
+  EXPECT_FALSE(store.read_together({{kCount, known[0].version}, {kM}})[0].tensor.defined());
+  EXPECT_TRUE(store.read_together({{kCount, known[0].version}, {kM}})[1].tensor.defined());
+}
+
 }  // namespace
 }  // namespace cohort::internal

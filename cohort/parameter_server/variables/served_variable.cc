@@ -268,6 +268,34 @@ Tensor ServedVariable::read() const {
   return stands_for(leaf, cached->value);
 }
 
+std::vector<Tensor> ServedVariable::read_together(
+    std::span<const distribute::Variable> variables) const {
+  std::vector<const ServedVariable*> served;
+  for (const distribute::Variable& variable : variables) {
+    const auto* one = dynamic_cast<const ServedVariable*>(&variable.impl());
+    if (one != nullptr && one->server_core_ == server_core_) served.push_back(one);
+  }
+  std::vector<Tensor> values;
+  // A step has pulled them together; what a scope has read stays as it was.
+  const bool is_fetched = served.size() == variables.size() && !is_tracing() &&
+                          cached_reads() == nullptr && calling_replica("read") == nullptr;
+  if (!is_fetched) {
+    for (const distribute::Variable& variable : variables) values.push_back(variable.value());
+    return values;
+  }
+  std::vector<StoreClient::Known> known;
+  for (const ServedVariable* one : served) {
+    for (const Shard& shard : one->shards_) known.push_back({shard.place, -1});
+  }
+  const std::vector<VariableStore::Value> parts = server_core_->store().read(known);
+  std::span<const VariableStore::Value> rest = parts;
+  for (const ServedVariable* one : served) {
+    values.push_back(stands_for(one->outside_leaf(), together(rest.first(one->shards_.size()))));
+    rest = rest.subspan(one->shards_.size());
+  }
+  return values;
+}
+
 Tensor ServedVariable::tape_source() const {
   const ReplicaContext* replica = is_tracing() ? nullptr : calling_replica("read");
   if (replica == nullptr) return outside_leaf();

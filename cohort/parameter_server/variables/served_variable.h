@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cohort/core/per_task.h"
+#include "cohort/distribute/read_together.h"
 #include "cohort/distribute/variable_impl.h"
 #include "cohort/parameter_server/store/store_client.h"
 #include "cohort/parameter_server/variables/row_cache.h"
@@ -24,6 +25,7 @@ class ParameterServerCore;
 // read when the step first asks for them, and stay the same in it. Outside of steps every read and
 // every write is a call to the ps tasks; tapes there take gradients by what was read.
 class ServedVariable final : public VariableImpl,
+                             public ReadsTogether,
                              public std::enable_shared_from_this<ServedVariable> {
  public:
   struct Shard {
@@ -45,6 +47,8 @@ class ServedVariable final : public VariableImpl,
 
   const char* kind() const override;
   Tensor read() const override;
+  // Outside of steps: one call to each ps task.
+  std::vector<Tensor> read_together(std::span<const distribute::Variable> variables) const override;
   void assign(AssignOp op, const Tensor& value) override;
   void scatter(ScatterOp op, const IndexedSlices& slices) override;
   Tensor read_rows(const Tensor& ids) const override;
