@@ -141,6 +141,17 @@ TEST(MovingAverage, StartsAsTheVariableAndReplacesItAtTheEnd) {
   EXPECT_THROW(SGD().finalize_variable_values({w}), FailedPreconditionError);
 }
 
+TEST(MovingAverage, OfRMSpropReplacesTheVariableEveryHundredUpdates) {
+  const auto strategy = mirrored(1);
+  const auto scope = strategy.scope();
+  const Variable w = weights({8});
+  const RMSprop optimizer({.use_ema = true, .ema_momentum = 1});  // an average that stays
+  for (int update = 1; update <= 100; ++update) {
+    strategy.run([&] { optimizer.apply_gradients({{numbers({1}), w}}); });
+    EXPECT_EQ(elements(w.value())[0] == 8, update == 100) << update;
+  }
+}
+
 // Steps of an optimizer on a dense variable and a sparsely used table, on so many replicas.
 std::vector<Tensor> train(const Strategy& strategy, const Optimizer& optimizer, int steps,
                           int replicas) {
