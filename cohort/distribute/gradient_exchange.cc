@@ -1,11 +1,20 @@
 #include "cohort/distribute/gradient_exchange.h"
 
+#include <cmath>
+#include <limits>
+
 #include "cohort/ops/gradient_stream.h"
 #include "cohort/ops/gradient_tape.h"
 
 namespace cohort::internal {
 
 using distribute::ReplicaContext;
+
+double clip_factor(double norm, double most) { return norm <= most ? 1 : most / norm; }
+
+double global_clip_factor(double norm, double most) {
+  return std::isinf(norm) ? std::numeric_limits<double>::quiet_NaN() : clip_factor(norm, most);
+}
 
 GradientExchange::GradientExchange(std::vector<UpdateTarget> targets, size_t local_replicas)
     : targets_(std::move(targets)), streams_(local_replicas) {}

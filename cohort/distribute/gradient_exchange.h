@@ -52,6 +52,11 @@ struct UpdateStep {
   bool transforms_sums() const { return clipnorm > 0 || global_clipnorm > 0 || skip_not_finite; }
 };
 
+// By what to multiply numbers of this norm so that it is `most` at most. As Keras has it: NaN if the norm is NaN,
+// or if it is infinite and that of all gradients together.
+double clip_factor(double norm, double most);
+double global_clip_factor(double norm, double most);
+
 struct UpdateResult {
   bool updated = true;  // false: a sum was not finite
   // Before clipping; 0 where the step does not ask for it.

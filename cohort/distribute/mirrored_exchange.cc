@@ -349,14 +349,16 @@ void MirroredExchange::transform_sums(const UpdateStep& step) {
     double of_target = 0;
     visit_sum(i, [&](auto numbers) { of_target += squares_of(numbers); });
     squares += of_target;
-    const double own_norm = std::sqrt(of_target);
-    if (step.clipnorm > 0 && own_norm > step.clipnorm) scale_sum(i, step.clipnorm / own_norm);
+    if (step.clipnorm == 0) continue;
+    const double factor = clip_factor(std::sqrt(of_target), step.clipnorm);
+    if (factor != 1) scale_sum(i, factor);
   }
   const double norm = std::sqrt(squares);
   sums_.result.global_norm = norm;
   if (!std::isfinite(norm) && step.skip_not_finite) sums_.result.updated = false;
-  if (!(step.global_clipnorm > 0 && norm > step.global_clipnorm)) return;
-  sums_.scale = step.global_clipnorm / norm;
+  if (step.global_clipnorm == 0) return;
+  sums_.scale = global_clip_factor(norm, step.global_clipnorm);
+  if (sums_.scale == 1) return;
   for (size_t i = 0; i < targets().size(); ++i) {  // few numbers; the pass multiplies dense ones
     if (!sums_.rows[i].empty()) scale_sum(i, sums_.scale);
   }

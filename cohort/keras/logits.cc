@@ -70,10 +70,10 @@ Tensor logits_of(const Tensor& probabilities) {
   if (auto* const node = dynamic_cast<Node*>(probabilities.grad_fn().get())) {
     try {
       return node->ctx_.get_saved_variables()[Remembering<Squash>::kLogits];
-    } catch (const c10::Error&) {  // a gradient has been taken, which used the graph up
+    } catch (const c10::Error&) {  // a gradient used the graph up, or they were changed in place
     }
   }
-  return last_logits<Squash>().find(probabilities);
+  return last_logits<Squash>().find_of_unchanged(probabilities);
 }
 
 }  // namespace

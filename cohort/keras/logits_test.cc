@@ -6,6 +6,9 @@
 #include <ATen/ops/tensor.h>
 #include <gtest/gtest.h>
 
+#include <thread>
+
+#include "cohort/core/error.h"
 #include "cohort/core/tensor.h"
 #include "cohort/keras/layers/dense.h"
 #include "cohort/keras/losses/losses.h"
@@ -73,6 +76,43 @@ TEST(Logits, OfOtherTensorsAreNotKnown) {
   EXPECT_FALSE(logits_of_sigmoid(probabilities * 1).defined());
   EXPECT_FALSE(logits_of_sigmoid(saturated()).defined());
   EXPECT_FALSE(logits_of_sigmoid(activate_outputs(Activation("tanh"), saturated())).defined());
+}
+
+TEST(Logits, OfProbabilitiesThatWereChangedInPlaceAreNotKnown) {
+  const Tensor labels = constant({{0.}, {1.}, {1.}}, float64);
+  const BinaryCrossentropy loss;
+  const auto halved = [](const Tensor& logits) {
+    return activate_outputs(kSigmoid, logits).mul_(0.5);
+  };
+  {
+    const NoGradient no_gradient;
+    const Tensor logits = constant({{1.}, {2.}, {0.5}}, float64);
+    EXPECT_TRUE(at::equal(loss(labels, halved(logits)), loss(labels, logits.sigmoid() * 0.5)));
+  }
+  const Tensor logits = constant({{1.}, {2.}, {0.5}}, float64).requires_grad_();
+  // The gradient of a sigmoid takes what it was.
+  GradientTape tape;
+  EXPECT_THROW(tape.gradient(loss(labels, halved(logits)), logits), InvalidArgumentError);
+  // Of what nobody recorded.
+  const Tensor probabilities = activate_outputs(kSigmoid, logits);
+  {
+    const NoGradient no_gradient;
+    Tensor(probabilities).mul_(0.5);
+  }
+  EXPECT_FALSE(logits_of_sigmoid(probabilities).defined());
+}
+
+// On a thread of its own, which has noted nothing.
+TEST(Logits, GoWithTheirProbabilities) {
+  std::thread([] {
+    const auto memory = [] {
+      const Tensor logits = at::randn({64, 3});
+      activate_outputs(kSoftmax, logits);
+      return logits.storage().getWeakStorageImpl();
+    }();
+    activate_outputs(kSoftmax, at::randn({1, 3}));
+    EXPECT_TRUE(memory.expired());
+  }).join();
 }
 
 TEST(Logits, OfASoftmaxOfASoftmaxAreProbabilities) {

@@ -78,8 +78,8 @@ bool compute_losses(const Label* labels, const Tensor& logits, float* losses,
 // Of a loss by its logits: the softmax, less 1 at the label.
 class CrossentropyNode final : public GraphNode {
  public:
-  CrossentropyNode(Tensor labels, const Tensor& logits, Tensor probabilities)
-      : labels_(std::move(labels)),
+  CrossentropyNode(const Tensor& labels, const Tensor& logits, Tensor probabilities)
+      : labels_(labels, /*is_output=*/false),
         logits_(logits, /*is_output=*/false),
         probabilities_(std::move(probabilities)) {}
 
@@ -89,13 +89,14 @@ class CrossentropyNode final : public GraphNode {
     const std::lock_guard lock(mutex_);
     const Tensor gradient = gradients[0];
     if (!gradient.defined()) return only(std::move(gradients), Tensor());
-    TORCH_CHECK(labels_.defined(), torch::autograd::ERR_BACKWARD_TWICE);
+    TORCH_CHECK(probabilities_.defined(), torch::autograd::ERR_BACKWARD_TWICE);
     if (at::GradMode::is_enabled()) return only(std::move(gradients), recorded(gradient));
-    logits_.unpack();  // refuses logits that were changed in place
+    logits_.unpack();                        // refuses logits that were changed in place,
+    const Tensor labels = labels_.unpack();  // and labels, which may be no classes now
     Tensor result = at::empty_like(probabilities_);
     const Tensor dense = gradient.contiguous();
-    dispatch_labels(labels_, [&](auto zero) {
-      scale_rows(labels_.data_ptr<decltype(zero)>(), dense.data_ptr<float>(),
+    dispatch_labels(labels, [&](auto zero) {
+      scale_rows(labels.data_ptr<decltype(zero)>(), dense.data_ptr<float>(),
                  result.data_ptr<float>());
     });
     return only(std::move(gradients), std::move(result));
@@ -103,7 +104,7 @@ class CrossentropyNode final : public GraphNode {
 
   void release_variables() override {
     const std::lock_guard lock(mutex_);
-    labels_.reset();
+    labels_.reset_data();
     logits_.reset_data();
     probabilities_.reset();
   }
@@ -113,7 +114,7 @@ class CrossentropyNode final : public GraphNode {
   Tensor recorded(const Tensor& gradient) {
     const Tensor logits = logits_.unpack();
     return gradient.unsqueeze(-1) *
-           (logits.softmax(-1) - at::one_hot(labels_.to(at::kLong), logits.size(-1)));
+           (logits.softmax(-1) - at::one_hot(labels_.unpack().to(at::kLong), logits.size(-1)));
   }
 
   template <class Label>
@@ -127,9 +128,9 @@ class CrossentropyNode final : public GraphNode {
     }
   }
 
-  Tensor labels_;  // undefined once released
+  SavedVariable labels_;
   SavedVariable logits_;
-  Tensor probabilities_;
+  Tensor probabilities_;  // undefined once released
 };
 
 }  // namespace

@@ -94,6 +94,19 @@ TEST(CrossentropyOfRows, RefusesLogitsThatWereChangedInPlace) {
   EXPECT_THROW(grad({loss}, {source}), c10::Error);
 }
 
+// The new ones need be no classes: a gradient by them would be written anywhere.
+TEST(CrossentropyOfRows, RefusesLabelsThatWereChangedInPlace) {
+  const GradientTape tape({.persistent = true});
+  const Tensor logits = at::randn({2, 3}).requires_grad_();
+  for (const int64_t label : {int64_t{2}, int64_t{1} << 40}) {
+    Tensor labels = at::zeros({2}, at::kLong);
+    const Tensor loss = crossentropy_of_rows(labels, logits).sum();
+    labels.fill_(label);
+    EXPECT_THROW(grad({loss}, {logits}, {}, true), c10::Error);
+    EXPECT_THROW(grad({loss}, {logits}, {}, true, /*create_graph=*/true), c10::Error);
+  }
+}
+
 TEST(MatchesOfRows, EqualLibtorch) {
   const float unknown = std::nanf("");
   const Tensor values =

@@ -4,7 +4,9 @@
 #include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "cohort/core/error.h"
 #include "cohort/core/libtorch_error.h"
@@ -19,8 +21,16 @@ using internal::Scratch;
 
 constexpr const char* kGradient = "GradientTape::gradient";
 
-// Tapes that record on this thread now.
-thread_local int recording_tapes = 0;
+struct Recording {
+  const GradientTape* tape;
+  bool grad_mode_after;  // if no later tape records when it stops
+};
+
+// Those under way on this thread, in the order in which they began.
+std::vector<Recording>& recordings() {
+  thread_local std::vector<Recording> recordings;
+  return recordings;
+}
 
 void check_target(const Tensor& target, const Tensor& output_gradients) {
   if (!target.defined()) {
@@ -30,6 +40,16 @@ void check_target(const Tensor& target, const Tensor& output_gradients) {
     throw InvalidArgumentError(internal::str("GradientTape::gradient: output_gradients is ",
                                              internal::describe(output_gradients),
                                              ", but the target is ", internal::describe(target)));
+  }
+}
+
+// Zeros of a source's shape take one that has a shape.
+void check_defined(const std::vector<Tensor>& sources) {
+  for (size_t i = 0; i < sources.size(); ++i) {
+    if (sources[i].defined()) continue;
+    throw InvalidArgumentError(
+        internal::str("GradientTape::gradient: source ", i,
+                      " is an undefined tensor, of whose shape there are no zeros"));
   }
 }
 
@@ -48,17 +68,27 @@ std::vector<Tensor> spread(std::vector<Tensor> gradients, const std::vector<Tens
 
 GradientTape::GradientTape(GradientTapeOptions options)
     : options_(options), previous_grad_mode_(at::GradMode::is_enabled()) {
+  recordings().push_back({this, previous_grad_mode_});
   at::GradMode::set_enabled(true);
-  ++recording_tapes;
 }
 
 GradientTape::~GradientTape() { stop_recording(); }
 
+// Tapes may stop in any order: one that stops while a later one goes on leaves to that one what comes
+// after both.
 void GradientTape::stop_recording() {
   if (!recording_) return;
   recording_ = false;
-  --recording_tapes;
-  at::GradMode::set_enabled(previous_grad_mode_);
+  std::vector<Recording>& all = recordings();
+  const auto own = std::ranges::find(all, this, &Recording::tape);
+  if (own == all.end()) return;  // it began on another thread
+  const bool grad_mode_after = own->grad_mode_after;
+  const auto later = all.erase(own);
+  if (later == all.end()) {
+    at::GradMode::set_enabled(grad_mode_after);
+  } else {
+    later->grad_mode_after = later->grad_mode_after && grad_mode_after;
+  }
 }
 
 void GradientTape::watch(const Tensor& tensor) const {
@@ -85,9 +115,10 @@ std::vector<Tensor> GradientTape::gradient(const Tensor& target, const std::vect
         "GradientTape::gradient was called twice; make the tape with {.persistent = true}");
   }
   check_target(target, options.output_gradients);
+  if (options.unconnected_gradients == UnconnectedGradients::ZERO) check_defined(sources);
   used_ = true;
   if (!options_.persistent) stop_recording();
-  const bool create_graph = recording_tapes > 0;
+  const bool create_graph = !recordings().empty();
 
   Scratch<Tensor, struct Inputs> inputs;
   for (const Tensor& source : sources) {
@@ -121,8 +152,8 @@ std::vector<Tensor> GradientTape::gradient(const Tensor& target, const std::vect
 void GradientTape::stream(const Tensor& target, internal::GradientStream& stream,
                           FunctionRef<void(size_t, Tensor)> ready) {
   // The pass gives up the graph, and is not recorded itself.
-  const int own = recording_ ? 1 : 0;
-  if (options_.persistent || recording_tapes > own || used_) {
+  const size_t own = recording_ ? 1 : 0;
+  if (options_.persistent || recordings().size() > own || used_) {
     std::vector<Tensor> gradients = gradient(target, stream.leaves());
     for (size_t i = 0; i < gradients.size(); ++i) {
       if (gradients[i].defined()) ready(i, std::move(gradients[i]));

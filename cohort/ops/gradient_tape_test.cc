@@ -129,6 +129,42 @@ TEST_F(GradientTapeTest, NestedTapesGiveSecondDerivatives) {
   EXPECT_EQ(number(outer.gradient(first, x)), 18);
 }
 
+// As of a generator and a discriminator.
+TEST_F(GradientTapeTest, TapesSideBySideStopInAnyOrder) {
+  const Tensor x = leaf(3);
+  for (const bool in_order : {true, false}) {
+    GradientTape first, second, third;
+    const Tensor square = x * x;
+    GradientTape& early = in_order ? first : second;
+    GradientTape& late = in_order ? second : first;
+    EXPECT_EQ(number(early.gradient(square, x)), 6);
+    EXPECT_EQ(number(late.gradient(square * x, x)), 27) << "it no longer recorded";
+    EXPECT_EQ(number(third.gradient(square * square, x)), 108) << "it no longer recorded";
+    EXPECT_FALSE(at::GradMode::is_enabled());
+  }
+}
+
+TEST_F(GradientTapeTest, ATapeThatStopsWithinANoGradientLeavesItOff) {
+  const Tensor x = leaf(3);
+  GradientTape outer;
+  {
+    NoGradient off;
+    GradientTape inner;
+    outer.stop_recording();
+    EXPECT_EQ(number(inner.gradient(x * x, x)), 6);
+    EXPECT_FALSE(at::GradMode::is_enabled());
+  }
+}
+
+TEST_F(GradientTapeTest, ThereAreNoZerosOfAnUndefinedSource) {
+  const Tensor x = leaf(3);
+  GradientTape tape({.persistent = true});
+  const std::vector<Tensor> sources{x, Tensor()};
+  EXPECT_FALSE(tape.gradient(x * x, sources)[1].defined());
+  EXPECT_THROW(tape.gradient(x * x, sources, {.unconnected_gradients = UnconnectedGradients::ZERO}),
+               InvalidArgumentError);
+}
+
 TEST_F(GradientTapeTest, NoGradientHidesABlock) {
   const Tensor x = leaf(3);
   GradientTape tape;

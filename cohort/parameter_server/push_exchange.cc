@@ -152,18 +152,20 @@ UpdateResult PushExchange::push(const Gradients& all, const UpdateStep& step) {
       if (!one.defined()) continue;
       const double of_target = sum_of_squares(one);
       squares += of_target;
-      const double own_norm = std::sqrt(of_target);
-      if (step.clipnorm > 0 && own_norm > step.clipnorm) one = one * (step.clipnorm / own_norm);
+      if (step.clipnorm == 0) continue;
+      const double factor = clip_factor(std::sqrt(of_target), step.clipnorm);
+      if (factor != 1) one = one * factor;
     }
     result.global_norm = std::sqrt(squares);
     if (step.skip_not_finite && !std::isfinite(squares)) {
       result.updated = false;
       return result;
     }
-    if (step.global_clipnorm > 0 && result.global_norm > step.global_clipnorm) {
-      for (Tensor& one : sums) {
-        if (one.defined()) one = one * (step.global_clipnorm / result.global_norm);
-      }
+    const double factor = step.global_clipnorm == 0
+                              ? 1
+                              : global_clip_factor(result.global_norm, step.global_clipnorm);
+    for (Tensor& one : sums) {
+      if (factor != 1 && one.defined()) one = one * factor;
     }
   }
   for (size_t i = 0; i < sums.size(); ++i) {

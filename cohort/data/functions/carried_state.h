@@ -10,6 +10,13 @@
 
 namespace cohort::internal {
 
+// A state to begin with: of memory of its own, since the function may write to it.
+inline Structure own_state(const Structure& initial) {
+  return initial.map([](const Leaf& leaf) -> Leaf {
+    return leaf.is_strings() ? leaf : Leaf(leaf.tensor().clone());
+  });
+}
+
 // A number such as 0.0 is float32, what a function of doubles returns float64: no harm is done.
 inline bool are_floating(const TensorSpec& a, const TensorSpec& b) {
   return !a.is_string() && !b.is_string() && c10::isFloatingType(a.dtype()) &&

@@ -44,7 +44,11 @@ class TensorsNode final : public DataNode {
 namespace cohort::data {
 
 Dataset Dataset::from_tensors(Structure element) {
-  return Dataset(std::make_shared<internal::TensorsNode>(internal::with_marked_sparse(element)));
+  // Detached: reading data never records for gradients.
+  return Dataset(std::make_shared<internal::TensorsNode>(
+      internal::with_marked_sparse(element).map([](const Leaf& leaf) -> Leaf {
+        return leaf.is_tensor() && leaf.tensor().defined() ? Leaf(leaf.tensor().detach()) : leaf;
+      })));
 }
 
 }  // namespace cohort::data

@@ -7,10 +7,10 @@
 namespace cohort::data {
 
 Structure Dataset::reduce_erased(Structure initial, const internal::ElementFunction& fn) const {
-  Structure state = std::move(initial);
+  const c10::NoGradGuard no_grad;
+  Structure state = internal::own_state(initial);
   int64_t index = 0;
   for (const Structure& element : *this) {
-    const c10::NoGradGuard no_grad;
     Structure next;
     try {
       next = fn.whole(Structure::make_tuple({state, element}));

@@ -20,12 +20,8 @@ struct ScanFunction {
   Structure initial;
   ElementFunction call;
 
-  // The state that a pass begins with: its own, since the function may write to it.
-  Structure start() const {
-    return initial.map([](const Leaf& leaf) -> Leaf {
-      return leaf.is_strings() ? leaf : Leaf(leaf.tensor().clone());
-    });
-  }
+  // The state that a pass begins with.
+  Structure start() const { return own_state(initial); }
   // The element that comes out; `state` becomes the next one.
   Structure apply(Structure& state, const Structure& element, int64_t index) const {
     Structure result;

@@ -1,6 +1,7 @@
 // Those that are a few lines each.
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -120,6 +121,17 @@ TEST(Reduce, FoldsAllElements) {
               });
             }),
             "reduce: element 1: no such thing");
+}
+
+TEST(Reduce, TheFunctionMayWriteToItsState) {
+  const Tensor total = at::zeros({}, int64);
+  for (int time = 0; time < 2; ++time) {
+    const Structure sum = Dataset::range(5).reduce(
+        Structure(total),
+        [](const Tensor& state, const Tensor& x) { return Tensor(state).add_(x); });
+    EXPECT_EQ(internal::str(sum), "10");
+  }
+  EXPECT_EQ(total.item<int64_t>(), 0);
 }
 
 TEST(RandomSource, IsASequenceOfItsSeed) {

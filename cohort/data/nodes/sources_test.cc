@@ -46,6 +46,8 @@ TEST(FromTensors, IsOneElement) {
   EXPECT_EQ(dataset.cardinality(), 1);
   EXPECT_EQ(dataset.element_spec(), StructureSpec::of(element));
   EXPECT_EQ(texts(dataset).size(), 1u);
+  const Tensor x = at::zeros({3}).requires_grad_();
+  EXPECT_FALSE(Dataset::from_tensors(x).iterator().get_next().tensor().requires_grad());
 }
 
 TEST(FromTensorSlices, GivesRows) {

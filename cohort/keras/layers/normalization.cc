@@ -54,6 +54,10 @@ class NormalizationImpl final : public Layer {
                                                             ? "mean is given, but no variance"
                                                             : "variance is given, but no mean"));
     }
+    if (!is_given()) return;
+    // Of their own: what the caller does with his is no part of the model.
+    options_.mean = options_.mean.detach().clone();
+    options_.variance = options_.variance.detach().clone();
   }
 
   std::optional<Config> get_config() const override {

@@ -234,6 +234,14 @@ TEST(Normalization, TakesNumbersAndGoesBack) {
   EXPECT_THAT(one_for_all.get_weights()[0].sizes(), ElementsAre());
 }
 
+TEST(Normalization, KeepsTheNumbersThatItWasGiven) {
+  const Tensor mean = numbers({3}), variance = numbers({4});
+  const Normalization layer({.mean = mean, .variance = variance});
+  mean.zero_();
+  variance.fill_(1);
+  EXPECT_THAT(elements(layer(numbers({7}, {1, 1}))), ElementsAre(2));
+}
+
 TEST(Normalization, IsPartOfACheckpoint) {
   const internal::TemporaryFolder folder;
   const Normalization saved;

@@ -56,6 +56,31 @@ TEST(Clipping, IsOfWhatIsSummedOverReplicas) {
   EXPECT_THAT(clipped({.learning_rate = 1, .clipnorm = 100}), ElementsAre(-6, -8, -24));
 }
 
+// Nothing is left to go on from, which a program notices.
+TEST(Clipping, OfWhatIsNotFiniteIsNotANumberAsInKeras) {
+  constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const auto are_numbers = [](const SGDOptions& options, double bad) {
+    const auto strategy = mirrored(2);
+    const auto scope = strategy.scope();
+    const Variable a = weights({0, 0});
+    const Variable b = weights({0});
+    const SGD sgd(options);
+    strategy.run([&] { sgd.apply_gradients({{numbers({bad, 4}), a}, {numbers({12}), b}}); });
+    std::vector<bool> are_numbers;
+    for (const Variable& variable : {a, b}) {
+      for (const double value : elements(variable.value())) {
+        are_numbers.push_back(!std::isnan(value));
+      }
+    }
+    return are_numbers;
+  };
+  EXPECT_THAT(are_numbers({.global_clipnorm = 1}, kNaN), ElementsAre(false, false, false));
+  EXPECT_THAT(are_numbers({.global_clipnorm = 1}, kInfinity), ElementsAre(false, false, false));
+  EXPECT_THAT(are_numbers({.clipnorm = 1}, kNaN), ElementsAre(false, false, true));
+  EXPECT_THAT(are_numbers({.clipnorm = 1}, kInfinity), ElementsAre(false, true, true));
+}
+
 TEST(Clipping, IsOfOneKindAtATime) {
   EXPECT_THAT(thrown<InvalidArgumentError>([] { SGD({.clipnorm = 1, .clipvalue = 2}); }),
               AllOf(HasSubstr("at most one"), HasSubstr("1, 2 and 0")));
@@ -114,6 +139,17 @@ TEST(MovingAverage, StartsAsTheVariableAndReplacesItAtTheEnd) {
   EXPECT_THAT(elements(w.value()), ElementsAre(7, 3));
   EXPECT_THROW(sgd.finalize_variable_values({weights({1})}), NotFoundError);
   EXPECT_THROW(SGD().finalize_variable_values({w}), FailedPreconditionError);
+}
+
+TEST(MovingAverage, OfRMSpropReplacesTheVariableEveryHundredUpdates) {
+  const auto strategy = mirrored(1);
+  const auto scope = strategy.scope();
+  const Variable w = weights({8});
+  const RMSprop optimizer({.use_ema = true, .ema_momentum = 1});  // an average that stays
+  for (int update = 1; update <= 100; ++update) {
+    strategy.run([&] { optimizer.apply_gradients({{numbers({1}), w}}); });
+    EXPECT_EQ(elements(w.value())[0] == 8, update == 100) << update;
+  }
 }
 
 // Steps of an optimizer on a dense variable and a sparsely used table, on so many replicas.

@@ -99,7 +99,8 @@ template <class Class, class Options>
 Optimizer make_optimizer(FieldReader& field) {
   Options options;
   optimizer_fields(field, options);
-  if (!options.use_ema) options.ema_overwrite_frequency = 0;  // Keras's RMSprop says 100
+  // Keras takes any of them without averages.
+  if (!options.use_ema) options.ema_overwrite_frequency = Options().ema_overwrite_frequency;
   return Class(options);
 }
 

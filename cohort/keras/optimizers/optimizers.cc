@@ -32,6 +32,13 @@ CommonOptions common(const Options& options) {
           .not_finite = options.not_finite};
 }
 
+// Its default says how often, if there are averages.
+CommonOptions common(const RMSpropOptions& options) {
+  CommonOptions result = common<RMSpropOptions>(options);
+  if (!options.use_ema) result.ema_overwrite_frequency = 0;
+  return result;
+}
+
 using MakeOptimizer = Optimizer (*)();
 
 const std::vector<internal::Named<MakeOptimizer>>& all_optimizers() {

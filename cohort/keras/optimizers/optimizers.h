@@ -113,7 +113,7 @@ struct RMSpropOptions {
   std::optional<double> weight_decay = std::nullopt;
   bool use_ema = false;
   double ema_momentum = 0.99;
-  int64_t ema_overwrite_frequency = 0;
+  int64_t ema_overwrite_frequency = 100;  // Keras's; without effect if use_ema is false
   int64_t gradient_accumulation_steps = 1;
   NotFinite not_finite = NotFinite::ALLOW;
   std::string name = "RMSprop";

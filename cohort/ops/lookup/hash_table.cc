@@ -112,7 +112,7 @@ void HashTable::check_default() {
   const DType dtype = values_.tensor().scalar_type();
   const Tensor& value = default_.tensor();
   if (value.numel() != 1 || !c10::canCast(value.scalar_type(), dtype)) fail();
-  default_ = on_cpu(value, dtype);
+  default_ = on_cpu(value, dtype).clone();
 }
 
 template <class Key>

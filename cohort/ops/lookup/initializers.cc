@@ -89,6 +89,12 @@ Leaf parse(const std::string& path, const TextLines& text, int64_t index, LeafTy
   }
 }
 
+// A table must not change with what it was made of.
+Tensor own_copy(const Tensor& tensor, DType dtype) {
+  return tensor.detach().to(c10::TensorOptions().dtype(dtype).device(c10::kCPU),
+                            /*non_blocking=*/false, /*copy=*/true);
+}
+
 void check_index(const char* which, int64_t index, const LeafType& type) {
   if (index < TextFileIndex::WHOLE_LINE) {
     throw InvalidArgumentError(
@@ -114,9 +120,9 @@ KeyValueTensorInitializer::KeyValueTensorInitializer(Leaf keys, Leaf values)
       throw InvalidArgumentError(
           str("a table's keys are strings or integers, but got ", describe(keys_)));
     }
-    keys_ = keys_.tensor().detach().to(c10::TensorOptions().dtype(int64).device(c10::kCPU));
+    keys_ = own_copy(keys_.tensor(), int64);
   }
-  if (values_.is_tensor()) values_ = values_.tensor().detach().to(c10::Device(c10::kCPU));
+  if (values_.is_tensor()) values_ = own_copy(values_.tensor(), values_.tensor().scalar_type());
 }
 
 TableEntries KeyValueTensorInitializer::read() const {

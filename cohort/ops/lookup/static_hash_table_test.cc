@@ -69,6 +69,14 @@ TEST(StaticHashTable, ResultsOutliveIt) {
               ElementsAre("a string of no small size", "what is not in the table, at some length"));
 }
 
+TEST(StaticHashTable, DoesNotChangeWithWhatItWasMadeOf) {
+  const Tensor keys = longs({1, 2}), values = longs({10, 20}), missing = longs({-1});
+  const StaticHashTable table(KeyValueTensorInitializer(keys, values), missing);
+  for (const Tensor& tensor : {keys, values, missing}) tensor.fill_(7);
+  EXPECT_THAT(ints(table[longs({1, 2, 7})]), ElementsAre(10, 20, -1));
+  EXPECT_THAT(ints(table.keys()), ElementsAre(1, 2));
+}
+
 TEST(StaticHashTable, ValuesKeepTheirDtype) {
   for (const DType dtype : {uint8, DType::Short, int32, float32, int64, float64}) {
     const StaticHashTable table(KeyValueTensorInitializer(longs({1, 2}), longs({0, 1}).to(dtype)),
