@@ -1,8 +1,8 @@
 // Reads the values of a checkpoint by name, whoever wrote it: no objects of the program are needed.
 //
 //   const auto reader = train::load_checkpoint("training_checkpoints");   // its latest one
-//   for (const auto& [name, dtype, shape] : reader.variables()) std::cout << name << "\n";
-//   w.assign(reader.get_tensor("model/w/.ATTRIBUTES/VARIABLE_VALUE"));
+//   for (const auto& one : reader.variables()) std::cout << one.name << "\n";
+//   weight.assign(reader.get_tensor("model/w/.ATTRIBUTES/VARIABLE_VALUE"));
 #pragma once
 
 #include <cstdint>

@@ -2,7 +2,7 @@
 // all thresholds.
 //
 //   metrics::RecallAtPrecision recall(0.9);
-//   recall.update_state(labels, probabilities);
+//   recall.update_state(labels, predictions);
 //
 // Shapes, of all of them: as Precision's (confusion.h); predictions count as if cut to [0, 1].
 // result() is [], and 0 where no threshold is good enough.

@@ -2,7 +2,7 @@
 // taken for it, the share that is both.
 //
 //   metrics::MeanIoU iou({.num_classes = 3});
-//   iou.update_state(classes, predicted_classes);
+//   iou.update_state(labels, predictions);
 //
 // Shapes, of all of them: labels and predictions of one shape after arg max, any; sample_weight
 // undefined (1), or of that shape. The result, [], is the mean over those of the classes that occur.

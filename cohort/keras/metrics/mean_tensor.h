@@ -1,7 +1,7 @@
 // The mean of tensors, element by element.
 //
 //   metrics::MeanTensor means({4});
-//   means.update_state(tensor);   // [4]
+//   means.update_state(value);   // [4]
 #pragma once
 
 #include <cstdint>
