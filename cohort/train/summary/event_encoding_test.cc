@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "cohort/core/error.h"
 #include "cohort/core/testing_errors.h"
 #include "cohort/train/summary/testing_events.h"
 
