@@ -205,14 +205,14 @@ TEST(Metrics, UpdatedBetweenStepsTheyCountOnce) {
   for (int i = 0; i < 10; ++i) {
     outside.update_state(i);
     inside.update_state(numbers({i - 1.0, i + 1.0}));
-    sum.update_state(i);
+    sum.update_state(numbers({1.0 * i}));
   }
   EXPECT_EQ(result(outside), 4.5);
   EXPECT_EQ(result(inside), 4.5);
   EXPECT_EQ(result(sum), 45);
   EXPECT_EQ(outside.variables()[1].value().item<double>(), 10);
   // Beside what the replicas count.
-  strategy.run([&] { sum.update_state(10); });
+  strategy.run([&] { sum.update_state(numbers({10})); });
   EXPECT_EQ(result(sum), 65);
   sum.reset_state();
   EXPECT_EQ(result(sum), 0);
@@ -233,7 +233,7 @@ TEST(Metrics, UpdatedBetweenStepsByEachTaskTheyCountOnce) {
     const Sum sum;
     for (int i = 0; i < 10; ++i) {
       mean.update_state(i);
-      sum.update_state(i);
+      sum.update_state(numbers({1.0 * i}));
     }
     EXPECT_EQ(result(mean), 4.5);
     EXPECT_EQ(result(sum), 45);
