@@ -111,6 +111,7 @@
 #include "cohort/parameter_server/variables/sharded_variable.h"
 #include "cohort/train/checkpoint.h"
 #include "cohort/train/checkpoint_manager.h"
+#include "cohort/train/checkpoint_reader.h"
 #include "cohort/train/checkpoints_iterator.h"
 #include "cohort/train/safetensors.h"
 #include "cohort/train/save_group.h"

@@ -43,7 +43,7 @@ void BuildOnce::operator()(std::string_view what, FunctionRef<void()> build) {
   if (replica != nullptr && !core->is_default()) {
     ContextGuard across_replicas(*core, nullptr);
     // Not the stream of the replica that happened to come first.
-    const auto generator = random::RandomGenerator::from_seed(next_seed());
+    const auto generator = make_stream(next_seed());
     ScopedGenerator scoped(generator);
     build();
   } else {

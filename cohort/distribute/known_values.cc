@@ -45,7 +45,7 @@ Tensor make_known_values(const KnownValues& values, const std::vector<int64_t>& 
         str("known random values are floating-point numbers, not of ", dtype_name(dtype)));
   }
   const Place place = place_of(values, first, dtype);
-  const auto generator = random::RandomGenerator::from_seed(values.seed, values.stream);
+  const auto generator = make_stream(values.seed, values.stream);
   generator.restore({.seed = values.seed, .stream = values.stream, .position = place.position});
   if (values.kind == Kind::kUniform) {
     return generator.uniform(shape,

@@ -138,7 +138,7 @@ void LocalReplicas::Shared::seed_generators() {
   seed_epoch = drawn.epoch;
   for (int i = 0; i < size(); ++i) {
     const auto replica = static_cast<uint64_t>(group.view()->first_replica() + i);
-    const auto fresh = random::RandomGenerator::from_seed(drawn.seed, replica);
+    const auto fresh = make_stream(drawn.seed, replica);
     if (static_cast<size_t>(i) == generators.size()) {
       generators.push_back(fresh);
     } else {

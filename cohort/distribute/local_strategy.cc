@@ -7,6 +7,7 @@
 #include "cohort/distribute/cross_device_exchange.h"
 #include "cohort/distribute/make_local_variable.h"
 #include "cohort/distribute/mirrored_exchange.h"
+#include "cohort/distribute/replica_streams.h"
 #include "cohort/distribute/task_save_group.h"
 #include "cohort/ops/random.h"
 
@@ -17,6 +18,7 @@ LocalStrategy::LocalStrategy(Config config)
       maker_(Task::current()),
       seed_(std::make_shared<ReplicaSeed>()),
       replicas_([this] { return make_replicas(); }) {
+  tell_generators_of_replicas();
   if (group().spans_tasks()) save_group_ = make_task_save_group(group());
   set_gauge("distribution_strategy_replica_gauge", {config_.name}, replicas().size());
 }

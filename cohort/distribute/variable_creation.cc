@@ -78,7 +78,7 @@ std::shared_ptr<VariableImpl> create_in_context(Create create) {
   } mine{create, nullptr};
   replica->merge("creation of a variable", &mine, [&](Strategy&, std::span<void* const> all) {
     // Not the stream of the replica that happened to come last.
-    const auto generator = random::RandomGenerator::from_seed(next_seed());
+    const auto generator = make_stream(next_seed());
     ScopedGenerator scoped(generator);
     const auto result = static_cast<Frame*>(all[0])->create(core);
     for (void* one : all) static_cast<Frame*>(one)->result = result;

@@ -58,7 +58,7 @@ Fans compute_fans(const Shape& shape) {
 }
 
 random::RandomGenerator make_generator(const std::optional<uint64_t>& seed) {
-  return random::RandomGenerator::from_seed(seed ? *seed : internal::next_seed());
+  return internal::make_stream(seed ? *seed : internal::next_seed());
 }
 
 using Draw = std::function<Tensor(const random::Generator&, const Shape&, DType)>;

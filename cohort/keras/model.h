@@ -150,8 +150,11 @@ class COHORT_API ModelHandle : public layers::LayerHandle {
   bool stop_training() const;
   void set_stop_training(bool stop) const;
 
-  // The weights alone as a train::Checkpoint, which becomes the latest of its directory. Errors: as
-  // Checkpoint::write and read; load_weights: InvalidArgument (the file lacks one of the model's weights).
+  // The weights, and the optimizer of compile if there is one, as a train::Checkpoint, which becomes
+  // the latest of its directory; Keras 2.15 reads and writes the same files. load_weights reads the
+  // optimizer, with its iterations and learning rate, where the model is compiled and the file has one.
+  // Errors: as Checkpoint::write and read; load_weights: InvalidArgument (the file lacks one of the
+  // model's weights; its optimizer has slots of other shapes).
   void save_weights(const std::string& path) const;
   void load_weights(const std::string& path) const;
 

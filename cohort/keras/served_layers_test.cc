@@ -512,5 +512,22 @@ TEST_F(RestoredBeforeItIsBuilt, InAStepTheWorkerReadsIt) {
   expect_equal(values(served.model.trainable_variables()), saved_);
 }
 
+// TensorFlow's test_keras_metrics: by the coordinator, between steps.
+TEST(ServedLayers, MetricsCountBetweenSteps) {
+  TestingCluster cluster(1, 2);
+  const ParameterServerStrategy strategy(cluster.resolver(), kTwoShards);
+  const auto scope = strategy.scope();
+  const metrics::FalsePositives positives({.thresholds = {0.2, 0.5, 0.7, 0.8}});
+  const metrics::AUC auc({.num_thresholds = 10});
+  positives.update_state(at::tensor({0.0, 1.0, 0.0, 0.0}), at::tensor({0.0, 0.0, 0.3, 0.9}));
+  auc.update_state(at::tensor({0, 0, 1, 1}), at::tensor({0.0, 0.5, 0.3, 0.9}));
+  EXPECT_TRUE(at::equal(positives.result().to(float64), at::tensor({2.0, 1.0, 1.0, 1.0}, float64)));
+  EXPECT_EQ(auc.result().number(), 0.75);
+  positives.reset_state();
+  auc.reset_state();
+  EXPECT_TRUE(at::equal(positives.result().to(float64), at::zeros({4}, float64)));
+  EXPECT_EQ(auc.result().number(), 0);
+}
+
 }  // namespace
 }  // namespace cohort::keras

@@ -1,5 +1,6 @@
 #include "cohort/keras/sidecar_evaluator.h"
 
+#include <algorithm>
 #include <charconv>
 #include <utility>
 
@@ -21,6 +22,26 @@ using internal::str;
 bool has_object(const internal::BundleReader& bundle, const std::string& name) {
   const auto first = bundle.entries().lower_bound(name + "/");
   return first != bundle.entries().end() && first->first.starts_with(name + "/");
+}
+
+// Errors: InvalidArgument (it has no weights; no iterations).
+void check_can_be_evaluated(const internal::BundleReader& bundle) {
+  const bool has_weights =
+      std::any_of(bundle.entries().begin(), bundle.entries().end(), [](const auto& entry) {
+        const std::string& key = entry.first;
+        return key.find('/') != key.npos && !key.starts_with("optimizer/") &&
+               !key.starts_with("save_counter/");
+      });
+  if (!has_weights) {
+    throw InvalidArgumentError(str("Nothing to load: checkpoint '", bundle.prefix(),
+                                   "' has no weights; build the model before it is saved"));
+  }
+  if (!has_object(bundle, "optimizer/_iterations")) {
+    throw InvalidArgumentError(
+        str("`iterations` cannot be loaded from the checkpoint file '", bundle.prefix(),
+            "': it has no optimizer; save it as \"optimizer\" beside the model, or with "
+            "save_weights of the compiled model"));
+  }
 }
 
 }  // namespace
@@ -55,8 +76,9 @@ Logs SidecarEvaluator::start() const {
 // Whether it was there.
 bool SidecarEvaluator::restore(const train::Checkpoint& checkpoint, const std::string& path) const {
   try {
-    const bool has_model =
-        has_object(internal::BundleReader(internal::posix_file_system(), path), "model");
+    const internal::BundleReader bundle(internal::posix_file_system(), path);
+    check_can_be_evaluated(bundle);
+    const bool has_model = has_object(bundle, "model");
     checkpoint.restore(path).expect_partial();
     if (!has_model) model_.load_weights(path);
     return true;

@@ -24,8 +24,9 @@ class Checkpoint;
 namespace cohort::keras::utils {
 
 struct SidecarEvaluatorOptions {
-  // Of checkpoints of a "model" and, if it is there, its "optimizer"; or of the model alone, as their root. Its state
-  // file says which is the latest: train::CheckpointManager and train::Checkpoint::save write it.
+  // Of checkpoints of a "model" and its "optimizer", or of what save_weights and ModelCheckpoint (with
+  // .save_weights_only) write of a compiled model. Its state file says which is the latest: all of
+  // them, train::CheckpointManager and train::Checkpoint::save write it.
   std::string checkpoint_dir = "";
   std::optional<int64_t> steps = std::nullopt;  // as evaluate's
   // It ends after the first checkpoint of this number or a higher one; missing: never.
@@ -46,7 +47,8 @@ class COHORT_API SidecarEvaluator {
   // Reads each new checkpoint into the model, and its optimizer's iterations for callbacks, and evaluates it. It may
   // pass over some: those that were removed before they were read, and all but the latest where evaluating takes longer
   // than training. Returns what the last one gave; empty if there was none.
-  // Errors: FailedPrecondition (the model is not compiled), those of ModelHandle::evaluate, load_weights and
+  // Errors: FailedPrecondition (the model is not compiled), InvalidArgument (a checkpoint has no weights,
+  // or no iterations of an optimizer, by which what is evaluated is numbered), those of ModelHandle::evaluate, load_weights and
   // train::Checkpoint::restore, but NotFound.
   Logs start() const;
 

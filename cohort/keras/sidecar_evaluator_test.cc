@@ -8,7 +8,9 @@
 #include "cohort/core/error.h"
 #include "cohort/core/testing_errors.h"
 #include "cohort/data/testing_files.h"
+#include "cohort/keras/callbacks/model_checkpoint.h"
 #include "cohort/keras/training/testing_fit.h"
+#include "cohort/ops/random.h"
 #include "cohort/train/checkpoint.h"
 #include "cohort/train/checkpoint_manager.h"
 
@@ -84,7 +86,7 @@ TEST_F(SidecarEvaluatorTest, WithoutALastOneTheTimeoutEndsIt) {
 
 TEST_F(SidecarEvaluatorTest, TakesWeightsAlone) {
   evaluated_.evaluate(batches(), {.verbose = 0});  // builds it
-  train::Checkpoint(trained_.trackable()).save(directory + "/saved/weights");
+  trained_.save_weights(directory + "/saved/weights-1");
   const Logs logs =
       SidecarEvaluator(
           evaluated_, batches(),
@@ -92,6 +94,43 @@ TEST_F(SidecarEvaluatorTest, TakesWeightsAlone) {
           .start();
   EXPECT_TRUE(logs.contains("accuracy"));
   EXPECT_EQ(all_weights(evaluated_), all_weights(trained_));
+  EXPECT_EQ(evaluated_.optimizer().iterations().value().item<int64_t>(), 3);
+}
+
+// The numbers of Keras' test: 32 batches of 32 rows.
+TEST_F(SidecarEvaluatorTest, TakesIterationsFromWhatModelCheckpointSaved) {
+  const auto model = [] {
+    const Sequential made({Input({3}), layers::Dense(10)});
+    made.compile({.optimizer = "sgd", .loss = "mse"});
+    return made;
+  };
+  const auto x = random::RandomGenerator::from_seed(1).uniform({1000, 3});
+  const auto y = random::RandomGenerator::from_seed(2).uniform({1000, 10});
+  const Sequential trained = model(), evaluated = model();
+  trained.fit(x, y,
+              {.batch_size = 32,
+               .epochs = 1,
+               .verbose = 0,
+               .callbacks = {callbacks::ModelCheckpoint(
+                   {.filepath = directory + "/saved/ckpt-{epoch}", .save_weights_only = true})}});
+  SidecarEvaluator(evaluated, Data(x, y),
+                   {.checkpoint_dir = directory + "/saved", .max_evaluations = 1, .verbose = 0})
+      .start();
+  EXPECT_EQ(evaluated.optimizer().iterations().value().item<int64_t>(), 32);
+  EXPECT_EQ(all_weights(evaluated), all_weights(trained));
+}
+
+TEST_F(SidecarEvaluatorTest, RefusesCheckpointsWithoutWeightsOrIterations) {
+  const SidecarEvaluator evaluator(evaluated_, batches(),
+                                   {.checkpoint_dir = directory + "/saved", .verbose = 0});
+  train::Checkpoint({{"model", trained_}}).save(directory + "/saved/ckpt");
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { evaluator.start(); }),
+              HasSubstr("`iterations` cannot be loaded from the checkpoint file"));
+  const Sequential not_built({layers::Dense(10)});
+  train::Checkpoint({{"model", not_built}, {"optimizer", trained_.optimizer()}})
+      .save(directory + "/saved/ckpt");
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { evaluator.start(); }),
+              HasSubstr("Nothing to load"));
 }
 
 TEST_F(SidecarEvaluatorTest, ChecksItsOptions) {

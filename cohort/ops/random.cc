@@ -1,6 +1,7 @@
 #include "cohort/ops/random.h"
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
 
 #include <atomic>
 #include <cmath>
@@ -9,6 +10,7 @@
 #include <utility>
 
 #include "cohort/core/error.h"
+#include "cohort/ops/generator_streams.h"
 #include "cohort/ops/philox.h"
 #include "cohort/ops/random_fill.h"
 #include "cohort/ops/testing_seed.h"
@@ -49,6 +51,24 @@ void check_normal(const char* what, at::IntArrayRef shape, const NormalOptions& 
   }
 }
 
+// Every value of an integer dtype; as doubles its bounds are exact.
+UniformOptions full_range(DType dtype) {
+  const bool is_signed = dtype != uint8;
+  const auto bits = static_cast<int>(8 * c10::elementSize(dtype));
+  const double size = std::ldexp(1.0, bits);
+  return {
+      .minval = is_signed ? -size / 2 : 0, .maxval = is_signed ? size / 2 : size, .dtype = dtype};
+}
+
+template <class Options>
+Tensor drawn(internal::GeneratorStreams& streams,
+             void (*fill)(Philox&, const Tensor&, const Options&), at::IntArrayRef shape,
+             const Options& options) {
+  Tensor result = new_tensor(shape, options.dtype);
+  streams.draw([&](Philox& random) { fill(random, result, options); });
+  return result;
+}
+
 uint64_t operating_system_seed() {
   std::random_device device;
   return uint64_t{device()} << 32 | device();
@@ -74,26 +94,12 @@ thread_local internal::SeedScope* seed_scope = nullptr;
 
 }  // namespace
 
-struct RandomGenerator::Impl {
-  std::mutex mutex;
-  Philox random;  // guarded by mutex
-
-  template <class Options>
-  Tensor draw(void (*fill)(Philox&, const Tensor&, const Options&), at::IntArrayRef shape,
-              const Options& options) {
-    Tensor result = new_tensor(shape, options.dtype);
-    std::lock_guard lock(mutex);
-    fill(random, result, options);
-    return result;
-  }
-};
-
-RandomGenerator::RandomGenerator(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+RandomGenerator::RandomGenerator(std::shared_ptr<internal::GeneratorStreams> streams)
+    : streams_(std::move(streams)) {}
 
 RandomGenerator RandomGenerator::from_seed(uint64_t seed, uint64_t stream) {
-  auto impl = std::make_shared<Impl>();
-  impl->random = Philox(seed, stream);
-  return RandomGenerator(std::move(impl));
+  return RandomGenerator(std::make_shared<internal::GeneratorStreams>(
+      Philox(seed, stream), internal::calling_replica_group()));
 }
 
 RandomGenerator RandomGenerator::from_non_deterministic_state() {
@@ -111,36 +117,59 @@ Tensor RandomGenerator::uniform(at::IntArrayRef shape, UniformOptions options) c
         str("random::uniform needs minval below maxval, both finite, but got [", options.minval,
             ", ", options.maxval, ")"));
   }
-  return impl_->draw(internal::fill_uniform, shape, options);
+  return drawn(*streams_, internal::fill_uniform, shape, options);
 }
 
 Tensor RandomGenerator::normal(at::IntArrayRef shape, NormalOptions options) const {
   check_normal("normal", shape, options);
-  return impl_->draw(internal::fill_normal, shape, options);
+  return drawn(*streams_, internal::fill_normal, shape, options);
 }
 
 Tensor RandomGenerator::truncated_normal(at::IntArrayRef shape, NormalOptions options) const {
   check_normal("truncated_normal", shape, options);
-  return impl_->draw(internal::fill_truncated_normal, shape, options);
+  return drawn(*streams_, internal::fill_truncated_normal, shape, options);
+}
+
+Tensor RandomGenerator::uniform_full_int(at::IntArrayRef shape, DType dtype) const {
+  check_shape("uniform_full_int", shape);
+  if (!internal::is_random_integer(dtype)) refuse_dtype("uniform_full_int", dtype, "integer");
+  return drawn(*streams_, internal::fill_uniform, shape, full_range(dtype));
 }
 
 uint64_t RandomGenerator::next_u64() const {
-  std::lock_guard lock(impl_->mutex);
-  return impl_->random.next_u64();
+  uint64_t number = 0;
+  streams_->draw([&](Philox& random) { number = random.next_u64(); });
+  return number;
 }
 
-RandomGenerator::State RandomGenerator::state() const {
-  std::lock_guard lock(impl_->mutex);
-  return {.seed = impl_->random.seed(),
-          .stream = impl_->random.stream(),
-          .position = impl_->random.position()};
+void RandomGenerator::skip(uint64_t count) const {
+  streams_->draw([&](Philox& random) { random.seek(random.position() + count); });
 }
 
-void RandomGenerator::restore(const State& state) const {
-  std::lock_guard lock(impl_->mutex);
-  impl_->random = Philox(state.seed, state.stream);
-  impl_->random.seek(state.position);
+std::vector<RandomGenerator> RandomGenerator::split(int64_t count) const {
+  const Tensor seeds = make_seeds(count);
+  std::vector<RandomGenerator> generators;
+  for (int64_t i = 0; i < count; ++i) {
+    generators.push_back(from_seed(static_cast<uint64_t>(seeds.data_ptr<int64_t>()[i])));
+  }
+  return generators;
 }
+
+Tensor RandomGenerator::make_seeds(int64_t count) const {
+  if (count < 0) {
+    throw InvalidArgumentError(
+        str("a RandomGenerator was asked for ", count, " seeds; ask for 0 or more"));
+  }
+  Tensor seeds = at::zeros({2, count}, int64);
+  const Tensor drawn_row = seeds.select(0, 0);
+  streams_->draw(
+      [&](Philox& random) { internal::fill_uniform(random, drawn_row, full_range(int64)); });
+  return seeds;
+}
+
+RandomGenerator::State RandomGenerator::state() const { return streams_->state(); }
+
+void RandomGenerator::restore(const State& state) const { streams_->restore(state); }
 
 void set_seed(uint64_t seed) {
   Context& shared = context();
@@ -149,9 +178,8 @@ void set_seed(uint64_t seed) {
   shared.seeds_given = 0;
   ++shared.epoch;
   // The generator stays the same object: checkpoints hold on to it.
-  const RandomGenerator fresh = RandomGenerator::from_seed(seed);
-  if (!shared.global) shared.global = fresh;
-  shared.global->restore(fresh.state());
+  if (!shared.global) shared.global = internal::make_stream(seed);
+  shared.global->restore({.seed = seed});
 }
 
 std::optional<uint64_t> get_seed() {
@@ -164,7 +192,7 @@ RandomGenerator get_global_generator() {
   if (scoped_generator != nullptr) return *scoped_generator;
   Context& shared = context();
   std::lock_guard lock(shared.mutex);
-  if (!shared.global) shared.global = RandomGenerator::from_non_deterministic_state();
+  if (!shared.global) shared.global = internal::make_stream(operating_system_seed());
   return *shared.global;
 }
 
@@ -181,6 +209,14 @@ Tensor truncated_normal(at::IntArrayRef shape, NormalOptions options) {
 }  // namespace cohort::random
 
 namespace cohort::internal {
+
+GeneratorStreams& streams_of(const random::RandomGenerator& generator) {
+  return *generator.streams_;
+}
+
+random::RandomGenerator make_stream(uint64_t seed, uint64_t stream) {
+  return random::RandomGenerator(std::make_shared<GeneratorStreams>(Philox(seed, stream), nullptr));
+}
 
 SeedScope::SeedScope(uint64_t seed)
     : seed_(seed), outer_(std::exchange(random::seed_scope, this)) {}

@@ -15,6 +15,15 @@
 #include "cohort/core/tensor.h"
 
 namespace cohort::random {
+class RandomGenerator;
+}
+namespace cohort::internal {
+class GeneratorStreams;
+GeneratorStreams& streams_of(const random::RandomGenerator& generator);
+random::RandomGenerator make_stream(uint64_t seed, uint64_t stream);
+}  // namespace cohort::internal
+
+namespace cohort::random {
 
 struct UniformOptions {
   double minval = 0;      // inclusive
@@ -28,8 +37,14 @@ struct NormalOptions {
 };
 
 // A stream of random tensors. A handle: copies draw from the same stream.
+//
+// Made in a strategy's scope (or in merge_call), it has a stream for each replica: replica r of the
+// sync group draws numbers that follow from the seed and r alone, whatever task it is in and whatever
+// the others draw. Draws across replicas are then from a stream of their own, the same in every task,
+// and every replica's stream passes over as many words. Made anywhere else, it is one stream: what
+// the replicas of a step draw from it depends on who comes first.
 // Thread safety: each call is atomic; calls from several threads draw in the order in which they
-// happen.
+// happen. Replicas with streams of their own do not wait for each other.
 class COHORT_API RandomGenerator {
  public:
   static RandomGenerator from_seed(uint64_t seed, uint64_t stream = 0);
@@ -43,9 +58,22 @@ class COHORT_API RandomGenerator {
   Tensor normal(at::IntArrayRef shape, NormalOptions options = {}) const;
   // Normal, redrawn where further than two standard deviations from the mean.
   Tensor truncated_normal(at::IntArrayRef shape, NormalOptions options = {}) const;
+  // Integers, every value of the dtype as likely as another.
+  // Shape: `shape`. Errors: InvalidArgument (a negative size; dtype not integer).
+  Tensor uniform_full_int(at::IntArrayRef shape, DType dtype = int64) const;
   uint64_t next_u64() const;
 
-  // The whole state, for checkpoints: seed, stream, position.
+  // Passes over `count` 32-bit words, as uniform({count}) of float32 does.
+  void skip(uint64_t count) const;
+  // `count` generators with seeds that are drawn from this one; as from_seed of the calling context.
+  // Errors: InvalidArgument (count below 0).
+  std::vector<RandomGenerator> split(int64_t count = 1) const;
+  // Seeds in the form of TensorFlow's stateless operations: row 0 is drawn, row 1 is 0.
+  // Shape: [2, count], int64. Errors: InvalidArgument (count below 0).
+  Tensor make_seeds(int64_t count = 1) const;
+
+  // The state of the stream that the calling thread draws from: seed, stream, position. Restored
+  // across replicas, those of all replicas begin anew from it.
   struct State {
     uint64_t seed = 0;
     uint64_t stream = 0;
@@ -56,9 +84,10 @@ class COHORT_API RandomGenerator {
   void restore(const State& state) const;
 
  private:
-  struct Impl;
-  explicit RandomGenerator(std::shared_ptr<Impl> impl);
-  internal::Handle<Impl, "RandomGenerator"> impl_;
+  friend internal::GeneratorStreams& internal::streams_of(const RandomGenerator& generator);
+  friend RandomGenerator internal::make_stream(uint64_t seed, uint64_t stream);
+  explicit RandomGenerator(std::shared_ptr<internal::GeneratorStreams> streams);
+  internal::Handle<internal::GeneratorStreams, "RandomGenerator"> streams_;
 };
 // TensorFlow's name, and that of version 0.1; data::Generator<T> is something else.
 using Generator = RandomGenerator;
@@ -79,6 +108,9 @@ COHORT_API Tensor truncated_normal(at::IntArrayRef shape, NormalOptions options 
 }  // namespace cohort::random
 
 namespace cohort::internal {
+
+// A generator of one stream, wherever it is made: for what the library draws from by itself.
+random::RandomGenerator make_stream(uint64_t seed, uint64_t stream = 0);
 
 // A seed for the next object without a seed of its own: the k-th call after set_seed always returns
 // the same value.

@@ -192,6 +192,61 @@ TEST(GeneratorTest, RestoreContinuesExactlyAfterAnyDraw) {
   }
 }
 
+TEST(GeneratorTest, FullIntegersReachBothEnds) {
+  for (const DType dtype : {uint8, DType::Char, DType::Short, int32, int64}) {
+    const Tensor x = RandomGenerator::from_seed(1).uniform_full_int({4000}, dtype);
+    EXPECT_EQ(x.scalar_type(), dtype);
+    const double quarter = std::ldexp(1.0, static_cast<int>(8 * x.element_size())) / 4;
+    const double lowest = dtype == uint8 ? 0 : -2 * quarter;
+    const Tensor values = x.to(float64);
+    for (int part = 0; part < 4; ++part) {  // a quarter of the values in each quarter of the range
+      const double count =
+          ((values >= lowest + part * quarter) & (values < lowest + (part + 1) * quarter))
+              .sum()
+              .item<double>();
+      EXPECT_NEAR(count, 1000, 150) << x.scalar_type() << " " << part;
+    }
+  }
+  EXPECT_THAT([] { (void)RandomGenerator::from_seed(1).uniform_full_int({1}, float32); },
+              ThrowsMessage<InvalidArgumentError>(HasSubstr("float32")));
+}
+
+TEST(GeneratorTest, SkipsWhatUniformWouldDraw) {
+  const RandomGenerator drawing = RandomGenerator::from_seed(1);
+  const RandomGenerator skipping = RandomGenerator::from_seed(1);
+  drawing.uniform({7});
+  skipping.skip(7);
+  EXPECT_EQ(skipping.state(), drawing.state());
+  EXPECT_TRUE(skipping.normal({4}).equal(drawing.normal({4})));
+}
+
+TEST(GeneratorTest, SplitsIntoGeneratorsOfTheirOwn) {
+  const auto numbers = [](int64_t index) {
+    const auto parts = RandomGenerator::from_seed(1).split(3);
+    EXPECT_EQ(parts.size(), 3u);
+    return parts[static_cast<size_t>(index)].normal({100});
+  };
+  EXPECT_TRUE(numbers(1).equal(numbers(1)));
+  EXPECT_FALSE(numbers(0).equal(numbers(1)));
+  EXPECT_FALSE(numbers(1).equal(numbers(2)));
+  const RandomGenerator generator = RandomGenerator::from_seed(1);
+  EXPECT_FALSE(generator.split()[0].normal({9}).equal(generator.split()[0].normal({9})));
+  EXPECT_TRUE(generator.split(0).empty());
+  EXPECT_THAT([&] { (void)generator.split(-1); },
+              ThrowsMessage<InvalidArgumentError>(HasSubstr("-1 seeds")));
+}
+
+TEST(GeneratorTest, MakesSeedsForStatelessOperations) {
+  const RandomGenerator generator = RandomGenerator::from_seed(1);
+  const Tensor seeds = generator.make_seeds(3);
+  EXPECT_THAT(seeds.sizes().vec(), ElementsAre(2, 3));
+  EXPECT_EQ(seeds.scalar_type(), int64);
+  EXPECT_TRUE(seeds[0].equal(RandomGenerator::from_seed(1).uniform_full_int({3})));
+  EXPECT_EQ(seeds[1].abs().sum().item<int64_t>(), 0);
+  EXPECT_FALSE(generator.make_seeds(3).equal(seeds));
+  EXPECT_THAT(generator.make_seeds(0).sizes().vec(), ElementsAre(2, 0));
+}
+
 // Drawing in parts gives what drawing at once gives, for even parts, so that runs of the
 // implementation cannot be seen.
 TEST(GeneratorTest, PartsMakeTheWhole) {

@@ -41,8 +41,9 @@ SECTIONS = [
         "keras/losses/crossentropy.h", "keras/losses/regression.h", "keras/losses/hinges.h",
         "keras/losses/divergences.h"]),
     ("Metrics", "keras::metrics", [
-        "keras/metrics/mean.h", "keras/metrics/accuracy.h", "keras/metrics/auc.h",
-        "keras/metrics/confusion.h", "keras/metrics/errors.h", "keras/metrics/prediction_metric.h",
+        "keras/metrics/mean.h", "keras/metrics/mean_tensor.h", "keras/metrics/accuracy.h",
+        "keras/metrics/auc.h", "keras/metrics/best_threshold.h", "keras/metrics/confusion.h",
+        "keras/metrics/iou.h", "keras/metrics/errors.h", "keras/metrics/prediction_metric.h",
         "keras/metrics/custom_metric.h", "keras/metrics/metric.h"]),
     ("Optimizers", "keras::optimizers", [
         "keras/optimizers/optimizer.h", "keras/optimizers/optimizers.h"]),
@@ -62,7 +63,7 @@ SECTIONS = [
         "distribute/distributed_iterator.h",
         "distribute/mirrored_strategy.h", "distribute/one_device_strategy.h",
         "distribute/central_storage_strategy.h", "distribute/multi_worker_mirrored_strategy.h"]),
-    ("Checkpoints", "train", ["train/checkpoint.h", "train/checkpoint_manager.h"]),
+    ("Checkpoints", "train", ["train/checkpoint.h", "train/checkpoint_manager.h", "train/checkpoint_reader.h"]),
 ]
 FIELD = re.compile(r"^  ([\w:<>, .*&()]+?) (\w+)(?: = (.+?)|\{(.*?)\})?;(?: +// (.*))?$")
 

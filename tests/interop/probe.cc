@@ -32,6 +32,7 @@ int main(int argc, char** argv) {
       {"fit_with_tensor_board", fit_with_tensor_board},
       {"layer", run_layer},
       {"model", use_model},
+      {"weights", use_weights},
       {"learning_rates", compute_learning_rates},
       {"lookup", look_up},
       {"loss", compute_loss},

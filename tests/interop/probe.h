@@ -63,6 +63,12 @@ Json adapt_normalization(const Json& request);
 // [steps]}.
 Json use_model(const Json& request);
 
+// A compiled model (models::model_from_json) whose weights and optimizer come from a file of save_weights,
+// and go into another after some steps. Request: {"json": text, "optimizer": {"class", "options"},
+// "inputs": TENSOR, "labels": TENSOR, "load": path, "steps": number, "save": path}. Answer:
+// {"loaded": iterations, "losses": [number]}.
+Json use_weights(const Json& request);
+
 // A small classifier's fit, with everything that the TensorBoard callback writes. Request: {"log_dir",
 // "epochs"}. Answer: {"loss": [epochs], "val_accuracy": [epochs]}.
 Json fit_with_tensor_board(const Json& request);

@@ -75,6 +75,45 @@ PredictionMetric make_auc(const Json& options) {
               .from_logits = options.value("from_logits", false)});
 }
 
+// Those of the constructor's first argument, and IoU's; nothing of others.
+std::optional<PredictionMetric> make_metric_of_arguments(const std::string& name,
+                                                         const Json& options) {
+  using namespace keras::metrics;
+  const BestThresholdOptions best{.num_thresholds = options.value("num_thresholds", int64_t{200}),
+                                  .class_id = maybe<int64_t>(options, "class_id")};
+  if (name == "SensitivityAtSpecificity") {
+    return SensitivityAtSpecificity(options.at("specificity"), best);
+  }
+  if (name == "SpecificityAtSensitivity") {
+    return SpecificityAtSensitivity(options.at("sensitivity"), best);
+  }
+  if (name == "PrecisionAtRecall") return PrecisionAtRecall(options.at("recall"), best);
+  if (name == "RecallAtPrecision") return RecallAtPrecision(options.at("precision"), best);
+  if (name == "MeanRelativeError") {
+    return MeanRelativeError(tensor_of(options.at("normalizer")));
+  }
+  const auto num_classes = options.value("num_classes", int64_t{0});
+  const auto ids = maybe<std::vector<int64_t>>(options, "target_class_ids");
+  const auto ignored = maybe<int64_t>(options, "ignore_class");
+  if (name == "MeanIoU") {
+    return MeanIoU({.num_classes = num_classes,
+                    .ignore_class = ignored,
+                    .sparse_y_true = options.value("sparse_y_true", true),
+                    .sparse_y_pred = options.value("sparse_y_pred", true)});
+  }
+  if (name == "IoU") {
+    return IoU({.num_classes = num_classes, .target_class_ids = *ids, .ignore_class = ignored});
+  }
+  if (name == "OneHotIoU") {
+    return OneHotIoU({.num_classes = num_classes, .target_class_ids = *ids});
+  }
+  if (name == "BinaryIoU") {
+    return BinaryIoU({.target_class_ids = ids.value_or(std::vector<int64_t>{0, 1}),
+                      .threshold = options.value("threshold", 0.5)});
+  }
+  return std::nullopt;
+}
+
 // As make_loss.
 PredictionMetric make_metric(const std::string& name, const Json& options) {
   using namespace keras::metrics;
@@ -89,6 +128,7 @@ PredictionMetric make_metric(const std::string& name, const Json& options) {
   if (name == "Precision") return Precision(precision);
   if (name == "Recall") return Recall(precision);
   if (name == "AUC") return make_auc(options);
+  if (const auto metric = make_metric_of_arguments(name, options)) return *metric;
   const TopKOptions top_k{.k = options.value("k", int64_t{5})};
   if (name == "TopKCategoricalAccuracy") return TopKCategoricalAccuracy(top_k);
   if (name == "SparseTopKCategoricalAccuracy") return SparseTopKCategoricalAccuracy(top_k);
@@ -133,6 +173,10 @@ Json compute_metric(const Json& request) {
   const Json& updates = request.at("updates");
   if (name == "Mean") return update_values(keras::metrics::Mean(), updates);
   if (name == "Sum") return update_values(keras::metrics::Sum(), updates);
+  if (name == "MeanTensor") {
+    return update_values(
+        keras::metrics::MeanTensor(tensor_of(updates.at(0).at("values")).sizes().vec()), updates);
+  }
   const PredictionMetric metric = make_metric(name, request.value("options", Json::object()));
   for (const Json& update : updates) {
     metric.update_state(tensor_of(update.at("labels")), tensor_of(update.at("predictions")),

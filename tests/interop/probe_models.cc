@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "optimizer_json.h"
 #include "probe.h"
 #include "tensor_json.h"
 
@@ -51,6 +52,23 @@ Json use_model(const Json& request) {
   return {{"outputs", std::move(outputs)},
           {"losses", std::move(losses)},
           {"logs", std::move(all_logs)}};
+}
+
+Json use_weights(const Json& request) {
+  const keras::ModelHandle model =
+      keras::models::model_from_json(request.at("json").get<std::string>());
+  const Json& optimizer = request.at("optimizer");
+  model.compile(
+      {.optimizer = make_optimizer(optimizer.at("class"), optimizer.at("options")), .loss = "mse"});
+  model.load_weights(request.at("load").get<std::string>());
+  Json answer = {{"loaded", model.optimizer().iterations().value().item<int64_t>()},
+                 {"losses", Json::array()}};
+  for (int step = 0; step < request.at("steps").get<int>(); ++step) {
+    answer["losses"].push_back(model.train_on_batch(tensor_of(request.at("inputs")),
+                                                    tensor_of(request.at("labels")))["loss"]);
+  }
+  model.save_weights(request.at("save").get<std::string>());
+  return answer;
 }
 
 Json fit_with_tensor_board(const Json& request) {

@@ -183,7 +183,9 @@ def check_metric(probe, name, updates, options=None):
             metric.update_state(update["values"], sample_weight=weight)
         else:
             metric.update_state(update["labels"], update["predictions"], sample_weight=weight)
-    ours = probe("metric", {"metric": name, "options": options or {}, "updates": [
+    given = {key: as_json(value) if isinstance(value, np.ndarray) else value
+             for key, value in (options or {}).items()}
+    ours = probe("metric", {"metric": name, "options": given, "updates": [
         {key: as_json(value) for key, value in update.items()} for update in updates]})
     np.testing.assert_allclose(from_json(ours), metric.result().numpy(), rtol=1e-5, atol=1e-7)
 
@@ -285,6 +287,63 @@ AUC_OPTIONS = [
 def test_auc(probe, options, weighted):
     updates = updates_of(random_for(str(options), weighted), decisions, weighted, (50, 4), (1,))
     check_metric(probe, "AUC", updates, options)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("options", [{}, {"num_thresholds": 9}, {"num_thresholds": 1}], ids=str)
+@pytest.mark.parametrize("name,share", [
+    ("SensitivityAtSpecificity", "specificity"), ("SpecificityAtSensitivity", "sensitivity"),
+    ("PrecisionAtRecall", "recall"), ("RecallAtPrecision", "precision")])
+def test_best_thresholds(probe, name, share, options, weighted):
+    random = random_for(name, str(options), weighted)
+    for least in (0.0, 0.4, 0.7, 1.0):
+        check_metric(probe, name, updates_of(random, decisions, weighted, (40,)),
+                     {share: least, **options})
+
+
+def test_best_threshold_of_a_class(probe):
+    updates = updates_of(random_for("class"), decisions, True, (20, 5), (1,))
+    check_metric(probe, "RecallAtPrecision", updates, {"precision": 0.5, "class_id": 2})
+
+
+def classes_of(random, shape):
+    return random.integers(0, 4, shape), random.integers(0, 4, shape)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("name,options,data", [
+    ("MeanIoU", {"num_classes": 4}, classes_of), ("MeanIoU", {"num_classes": 6}, classes_of),
+    ("MeanIoU", {"num_classes": 4, "ignore_class": 2}, classes_of),
+    ("IoU", {"num_classes": 5, "target_class_ids": [1, 3, 4]}, classes_of),
+    ("BinaryIoU", {}, decisions), ("BinaryIoU", {"target_class_ids": [1], "threshold": 0.7}, decisions),
+], ids=str)
+def test_intersections_over_unions(probe, name, options, data, weighted):
+    updates = updates_of(random_for(name, str(options), weighted), data, weighted, (40,))
+    check_metric(probe, name, updates, options)
+
+
+@pytest.mark.parametrize("name,options", [
+    ("OneHotIoU", {"num_classes": 4, "target_class_ids": [0, 2]}),
+    ("MeanIoU", {"num_classes": 4, "sparse_y_true": False, "sparse_y_pred": False})], ids=str)
+def test_intersections_of_one_hot_labels(probe, name, options):
+    check_metric(probe, name, updates_of(random_for(name), one_hot, True, (40, 4)), options)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_mean_tensor(probe, weighted):
+    random = random_for(weighted)
+    check_metric(probe, "MeanTensor", [
+        {"values": random.normal(size=(3, 2)).astype("float32"),
+         "sample_weight": random.random((3,)).astype("float32") if weighted else None}
+        for _ in range(3)])
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_mean_relative_error(probe, weighted):
+    random = random_for(weighted)
+    normalizer = np.float32([1, 0, 2])
+    check_metric(probe, "MeanRelativeError", updates_of(random, numbers, weighted),
+                 {"normalizer": normalizer})
 
 
 @pytest.mark.parametrize("k", [1, 3])

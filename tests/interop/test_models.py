@@ -237,6 +237,36 @@ def test_training_goes_on_where_keras_stopped_and_back(probe, tmp_path, rng, opt
     np.testing.assert_allclose(found, further, rtol=1e-4)
 
 
+@pytest.mark.parametrize("optimizer,options", [
+    ("Adam", {"learning_rate": 0.01}), ("SGD", {"learning_rate": 0.1, "momentum": 0.9})])
+def test_weights_hold_the_optimizer_both_ways(probe, tmp_path, rng, optimizer, options):
+    def make():
+        model = keras.Sequential([keras.Input((4,)), L.Dense(5, activation="tanh"), L.Dense(3)])
+        model.compile(getattr(keras.optimizers, optimizer)(**options), "mse")
+        return model
+
+    def losses_of(model):
+        return [model.train_on_batch(inputs, labels) for _ in range(2)]
+
+    inputs = rng.normal(size=(8, 4)).astype(np.float32)
+    labels = rng.uniform(size=(8, 3)).astype(np.float32)
+    model = make()
+    losses_of(model)
+    model.save_weights(str(tmp_path / "theirs"))
+    answer = probe("weights", {"json": model.to_json(), "load": str(tmp_path / "theirs"),
+                               "optimizer": {"class": optimizer, "options": options},
+                               "inputs": as_json(inputs), "labels": as_json(labels), "steps": 2,
+                               "save": str(tmp_path / "ours")})
+    assert answer["loaded"] == 2
+    np.testing.assert_allclose(answer["losses"], losses_of(model), rtol=1e-4)
+    assert (tf.train.list_variables(str(tmp_path / "ours"))
+            == tf.train.list_variables(str(tmp_path / "theirs")))
+    again = make()
+    again.load_weights(str(tmp_path / "ours"))
+    np.testing.assert_allclose(losses_of(again), losses_of(model), rtol=1e-4)
+    assert int(again.optimizer.iterations) == 6
+
+
 TEXTS = ["The cat, sat.", "  a cat\tand a DOG!\n", "", "Caf\u00e9-bar  \u4f60\u597d", "it's 5 o'clock", "sat sat"]
 WORDS = ["cat", "the", "sat", "a", "a cat", "c", "t", "caf\u00e9bar", "5", "sat sat"]
 

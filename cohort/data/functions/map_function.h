@@ -18,7 +18,7 @@ struct RandomPass {
   uint64_t seed = 0;   // the map's and the worker's
   uint64_t epoch = 0;  // which pass
   random::RandomGenerator generator(int64_t index) const {
-    return random::RandomGenerator::from_seed(mix_seeds(seed, epoch), static_cast<uint64_t>(index));
+    return make_stream(mix_seeds(seed, epoch), static_cast<uint64_t>(index));
   }
 };
 

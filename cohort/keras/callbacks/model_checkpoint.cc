@@ -22,7 +22,7 @@ void ModelCheckpoint::on_train_begin() {
   let_go();
   if (is_chief()) check_path();
   if (options_.save_weights_only) {
-    weights_.emplace(model().trackable());
+    weights_.emplace(internal::weights_checkpoint(model()));
     return;
   }
   whole_ = std::make_shared<internal::ModelSaver>(

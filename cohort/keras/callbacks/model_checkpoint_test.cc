@@ -195,6 +195,40 @@ TEST_F(ModelCheckpointTest, WeightsAloneAreThoseThatLoadWeightsReads) {
   EXPECT_EQ(all_weights(other), all_weights(model));
 }
 
+// As Keras 2.15 has it: the optimizer goes with the weights.
+TEST_F(ModelCheckpointTest, WeightsAloneHoldTheOptimizer) {
+  fit(ModelCheckpoint({.filepath = directory + "/{epoch}", .save_weights_only = true}));
+  const Sequential again = small_classifier(8);
+  again.compile(class_options());
+  again.load_weights(directory + "/2");  // before the model is built
+  again.fit(image_batches(12, 6), {.epochs = 1, .verbose = 0});
+  EXPECT_EQ(again.optimizer().iterations().value().item<int64_t>(), 6);
+  EXPECT_EQ(all_weights(again), all_weights(model));
+
+  again.load_weights(directory + "/1");  // into what is there
+  EXPECT_EQ(again.optimizer().iterations().value().item<int64_t>(), 2);
+  again.fit(image_batches(12, 6), {.epochs = 2, .verbose = 0});
+  EXPECT_EQ(all_weights(again), all_weights(model));
+}
+
+TEST_F(ModelCheckpointTest, WeightsAloneFitAModelOfAnotherOptimizer) {
+  fit(ModelCheckpoint({.filepath = directory + "/w", .save_weights_only = true}));
+  const Sequential other = small_classifier(8);
+  CompileOptions options = class_options();
+  options.optimizer = "sgd";
+  other.compile(options);
+  other.load_weights(directory + "/w");
+  other.evaluate(image_batches(12, 6), {.verbose = 0});
+  EXPECT_EQ(all_weights(other), all_weights(model));
+  // A file without an optimizer: iterations stay.
+  const Sequential plain = small_classifier(9);
+  plain(make_images(1, float32).images);
+  plain.save_weights(directory + "/plain");
+  model.load_weights(directory + "/plain");
+  EXPECT_EQ(all_weights(model), all_weights(plain));
+  EXPECT_EQ(model.optimizer().iterations().value().item<int64_t>(), 6);
+}
+
 // As Keras 2.15 has it: the last to be written is the latest of the directory.
 TEST_F(ModelCheckpointTest, WeightsAloneBecomeTheLatestCheckpoint) {
   fit(ModelCheckpoint({.filepath = directory + "/{epoch}", .save_weights_only = true}));

@@ -48,7 +48,7 @@ class ReplicaGenerators final : public train::Trackable {
   };
 
   void add() {
-    const auto generator = random::RandomGenerator::from_seed(seed_, streams_.size());
+    const auto generator = internal::make_stream(seed_, streams_.size());
     streams_.push_back({generator, train::TrackableHandle(generator)});
     const train::TrackableChild added = child(streams_.size() - 1);
     try {

@@ -5,8 +5,11 @@
 
 #include <utility>
 
+#include "cohort/core/error.h"
 #include "cohort/keras/losses/losses.h"
+#include "cohort/keras/metrics/confusion_counts.h"
 #include "cohort/keras/metrics/metric_state.h"
+#include "cohort/keras/weighting.h"
 
 namespace cohort {
 namespace internal {
@@ -158,6 +161,28 @@ RootMeanSquaredError::RootMeanSquaredError(const MetricOptions& options)
             internal::add_to_mean(state, (value - target).square(), sample_weight);
           }) {
   describe("RootMeanSquaredError");
+}
+
+MeanRelativeError::MeanRelativeError(const Tensor& normalizer, const MetricOptions& options)
+    : PredictionMetric(
+          internal::make_mean_state(with_name(options, "mean_relative_error").name),
+          [normalizer = normalizer.defined() ? normalizer.detach() : normalizer](
+              internal::MetricState& state, const Tensor& y_true, const Tensor& y_pred,
+              const Tensor& sample_weight) {
+            const auto [target, value] =
+                internal::match_shapes(y_true, internal::as_floating(y_pred), state.name().c_str());
+            if (!internal::broadcasts_to(normalizer.sizes(), value.sizes())) {
+              throw InvalidArgumentError(internal::str(
+                  state.name(), ": the normalizer is ", internal::describe(normalizer),
+                  ", which does not broadcast to predictions ", internal::describe(value)));
+            }
+            const Tensor scale = normalizer.to(value.options()).expand_as(value);
+            internal::add_to_mean(state, internal::divide_no_nan((value - target).abs(), scale),
+                                  sample_weight);
+          }) {
+  if (!normalizer.defined()) {
+    throw InvalidArgumentError("MeanRelativeError: the normalizer is undefined");
+  }
 }
 
 }  // namespace keras::metrics

@@ -138,4 +138,13 @@ class COHORT_API RootMeanSquaredError : public PredictionMetric {
       : RootMeanSquaredError(MetricOptions{.name = std::string(name)}) {}
 };
 
+// The mean of |y_true - y_pred| / normalizer over all elements; 0 where the normalizer is.
+// sample_weight: as Mean's, over the elements.
+class COHORT_API MeanRelativeError : public PredictionMetric {
+ public:
+  // Shape: normalizer broadcasts to the predictions. Errors: InvalidArgument (it is undefined; of an
+  // update: it does not broadcast).
+  explicit MeanRelativeError(const Tensor& normalizer, const MetricOptions& options = {});
+};
+
 }  // namespace cohort::keras::metrics

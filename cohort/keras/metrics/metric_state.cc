@@ -12,6 +12,7 @@
 #include "cohort/core/error.h"
 #include "cohort/distribute/colocation.h"
 #include "cohort/distribute/context.h"
+#include "cohort/distribute/local_variable.h"
 #include "cohort/distribute/read_together.h"
 #include "cohort/distribute/strategy.h"
 #include "cohort/distribute/strategy_core.h"
@@ -55,6 +56,23 @@ std::vector<Variable> make_sums(const MetricState::Options& options, DType dtype
   return sums;
 }
 
+// Outside of steps, what is added is no replica's, and a sum over several replicas refuses it. The first
+// replica of the sync group then counts it, in its own task: the others run the same program. False:
+// nothing was done.
+template <class Delta>
+bool added_outside_of_steps(const Variable& target, const Delta& delta) {
+  if (distribute::has_strategy() && !distribute::in_cross_replica_context()) return false;
+  VariableImpl& variable = target.impl();
+  const StrategyCore& core = *variable.core();
+  if (core.is_default() || !variable.is_local() || core.num_replicas_in_sync() == 1) return false;
+  if (core.replica_id(0) != 0) return true;
+  const NoGradient no_gradient;
+  LocalVariable& local = variable.local();
+  local.component(0).add_(delta);
+  local.mark_written(0);
+  return true;
+}
+
 }  // namespace
 
 MetricState::MetricState(Options options)
@@ -93,6 +111,7 @@ std::vector<train::TrackableChild> MetricState::checkpoint_children() {
 void MetricState::add(at::ArrayRef<Tensor> deltas) {
   const std::vector<Variable>& targets = variables();
   for (size_t i = 0; i < targets.size(); ++i) {
+    if (added_outside_of_steps(targets[i], deltas[i])) continue;
     const auto number = options_.shape.empty() ? number_on_host(deltas[i]) : std::nullopt;
     if (number) {
       targets[i].assign_add(*number);
@@ -104,7 +123,9 @@ void MetricState::add(at::ArrayRef<Tensor> deltas) {
 
 void MetricState::add_numbers(at::ArrayRef<double> deltas) {
   const std::vector<Variable>& targets = variables();
-  for (size_t i = 0; i < targets.size(); ++i) targets[i].assign_add(deltas[i]);
+  for (size_t i = 0; i < targets.size(); ++i) {
+    if (!added_outside_of_steps(targets[i], deltas[i])) targets[i].assign_add(deltas[i]);
+  }
 }
 
 Tensor MetricState::compute() const {

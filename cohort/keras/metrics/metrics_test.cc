@@ -1,5 +1,6 @@
 #include "cohort/keras/metrics/metrics.h"
 
+#include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
 #include <gmock/gmock.h>
@@ -7,6 +8,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/distribute/testing_devices.h"
+#include "cohort/distribute/testing_tasks.h"
 #include "cohort/keras/testing_keras.h"
 
 namespace cohort::keras::metrics {
@@ -191,6 +193,51 @@ TEST(Metrics, MadeBeforeTheScopeTheyStillCount) {
   strategy.run([&] { mean.update_state(numbers({1, 3})); });
   EXPECT_EQ(result(mean), 2);
   EXPECT_EQ(mean.variables()[1].value().item<double>(), 4);
+}
+
+// TensorFlow's test_update_keras_metric_outside_strategy_scope_cross_replica.
+TEST(Metrics, UpdatedBetweenStepsTheyCountOnce) {
+  const Mean outside;
+  const auto strategy = mirrored(2);
+  const auto scope = strategy.scope();
+  const Mean inside;
+  const Sum sum;
+  for (int i = 0; i < 10; ++i) {
+    outside.update_state(i);
+    inside.update_state(numbers({i - 1.0, i + 1.0}));
+    sum.update_state(numbers({1.0 * i}));
+  }
+  EXPECT_EQ(result(outside), 4.5);
+  EXPECT_EQ(result(inside), 4.5);
+  EXPECT_EQ(result(sum), 45);
+  EXPECT_EQ(outside.variables()[1].value().item<double>(), 10);
+  // Beside what the replicas count.
+  strategy.run([&] { sum.update_state(numbers({10})); });
+  EXPECT_EQ(result(sum), 65);
+  sum.reset_state();
+  EXPECT_EQ(result(sum), 0);
+}
+
+TEST(Metrics, UpdatedBetweenStepsTheyHaveThresholds) {
+  const auto strategy = mirrored(2);
+  const auto scope = strategy.scope();
+  const FalsePositives metric({.thresholds = {0.2, 0.5, 0.7, 0.8}});
+  metric.update_state(numbers({0, 1, 0, 0}), numbers({0, 0, 0.3, 0.9}));
+  EXPECT_TRUE(at::equal(metric.result(), numbers({2, 1, 1, 1})));
+}
+
+TEST(Metrics, UpdatedBetweenStepsByEachTaskTheyCountOnce) {
+  distribute::run_all_tasks(2, 2, [](const distribute::Strategy& strategy, int) {
+    const auto scope = strategy.scope();
+    const Mean mean;
+    const Sum sum;
+    for (int i = 0; i < 10; ++i) {
+      mean.update_state(i);
+      sum.update_state(numbers({1.0 * i}));
+    }
+    EXPECT_EQ(result(mean), 4.5);
+    EXPECT_EQ(result(sum), 45);
+  });
 }
 
 TEST(Metrics, UpdatesInAStepAreLocal) {

@@ -100,10 +100,7 @@ void add_compile_config(const ModelHandle& model, bool& warned, Json& json) {
 }
 
 train::Checkpoint checkpoint_of(const ModelHandle& model, FileSystem& files) {
-  const auto own = model_of(model);
-  std::vector<train::NamedObject> objects;
-  if (Training::of(*own).is_compiled()) objects.emplace_back("optimizer", own->optimizer());
-  train::Checkpoint checkpoint(model.trackable(), std::move(objects));
+  train::Checkpoint checkpoint = weights_checkpoint(model);
   use_file_system(checkpoint, files);
   return checkpoint;
 }
@@ -127,6 +124,13 @@ std::string variables_path(const Json& json, const std::string& directory,
 }
 
 }  // namespace
+
+train::Checkpoint weights_checkpoint(const ModelHandle& model) {
+  const auto own = model_of(model);
+  std::vector<train::NamedObject> objects;
+  if (Training::of(*own).is_compiled()) objects.emplace_back("optimizer", own->optimizer());
+  return train::Checkpoint(model.trackable(), std::move(objects));
+}
 
 ModelSaver::ModelSaver(const ModelHandle& model, const Options& options, FileSystem& files)
     : model_(model), options_(options), files_(files), checkpoint_(checkpoint_of(model, files)) {}

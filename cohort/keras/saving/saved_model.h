@@ -21,6 +21,9 @@ inline constexpr const char* kModelFile = "model.json";
 
 class CheckpointDirectory;
 
+// What save and save_weights write: the children of the model and, where it is compiled, "optimizer".
+train::Checkpoint weights_checkpoint(const keras::ModelHandle& model);
+
 // Saves one model, now and later on. Thread safety: none.
 class ModelSaver {
  public:

@@ -1,6 +1,7 @@
 // What fit does besides steps: hooks, executions, weights of classes, steps of one's own, libtorch's
 // modules and losses.
 #include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/ones.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/nn/modules/linear.h>
@@ -45,6 +46,43 @@ TEST(Fit, CallsTheHooksInTheirOrder) {
                                    .initial_epoch = 2});
   EXPECT_THAT(recorder.said, ElementsAre("begin", "epoch 2", "batch 0", "batch end 0", "batch 1",
                                          "batch end 1", "test", "test end", "epoch end 2", "end"));
+}
+
+// The numbers that the batch hooks of training, testing or prediction get.
+class BatchNumbers : public Callback {
+ public:
+  void on_train_batch_begin(int64_t batch) override { begins.push_back(batch); }
+  void on_train_batch_end(int64_t batch, const Logs&) override { ends.push_back(batch); }
+  void on_test_batch_begin(int64_t batch) override { begins.push_back(batch); }
+  void on_test_batch_end(int64_t batch, const Logs&) override { ends.push_back(batch); }
+  void on_predict_batch_begin(int64_t batch) override { begins.push_back(batch); }
+  void on_predict_batch_end(int64_t batch) override { ends.push_back(batch); }
+  std::vector<int64_t> begins, ends;
+};
+
+TEST(StepsPerExecution, GroupsTheHooksOfFitEvaluateAndPredict) {
+  const auto expect = [](int64_t batches, int64_t at_once, const std::vector<int64_t>& begins,
+                         const std::vector<int64_t>& ends) {
+    const Sequential model({Input({1}), layers::Dense(1)});
+    model.compile({.optimizer = "sgd", .loss = "mse", .steps_per_execution = at_once});
+    const Tensor x = at::ones({batches, 1}), y = at::ones({batches, 1});
+    BatchNumbers fit, evaluate, predict;
+    model.fit(x, y, {.batch_size = 1, .verbose = 0, .callbacks = {fit}});
+    model.evaluate(x, y, {.batch_size = 1, .verbose = 0, .callbacks = {evaluate}});
+    const Tensor predicted =
+        model.predict(x, {.batch_size = 1, .verbose = 0, .callbacks = {predict}});
+    EXPECT_EQ(predicted.size(0), batches);
+    for (const BatchNumbers* numbers : {&fit, &evaluate, &predict}) {
+      EXPECT_EQ(numbers->begins, begins);
+      EXPECT_EQ(numbers->ends, ends);
+    }
+    BatchNumbers some;
+    model.predict(x, {.batch_size = 1, .verbose = 0, .steps = 12, .callbacks = {some}});
+    EXPECT_EQ(some.ends.back(), 11);
+  };
+  expect(50, 10, {0, 10, 20, 30, 40}, {9, 19, 29, 39, 49});
+  expect(50, 20, {0, 20, 40}, {19, 39, 49});
+  expect(25, 500, {0}, {24});
 }
 
 TEST(Fit, CallsHooksOnceAnExecution) {

@@ -5,6 +5,7 @@
 #include "cohort/distribute/strategy_core.h"
 #include "cohort/keras/layers/layer_state.h"
 #include "cohort/keras/model.h"
+#include "cohort/keras/saving/saved_model.h"
 #include "cohort/keras/training/evaluation.h"
 #include "cohort/keras/training/fit_loop.h"
 #include "cohort/keras/training/loop_form.h"
@@ -75,6 +76,18 @@ auto in_every_task(const Model& model, const Call& call) {
   std::optional<decltype(call())> result;
   internal::in_every_task(internal::strategy_of(model), [&] { result = call(); });
   return *std::move(result);
+}
+
+// Apart from the weights: a file may lack the optimizer, or what this one keeps of it.
+void load_optimizer(const optimizers::Optimizer& optimizer, const std::string& path) {
+  try {
+    train::Checkpoint({{"optimizer", optimizer}}).read(path).expect_partial();
+  } catch (const InvalidArgumentError& error) {
+    throw InvalidArgumentError(
+        str("load_weights: the weights are loaded, but the optimizer in the file is not that of "
+            "compile (load the weights before compile to leave it out): ",
+            error.what()));
+  }
 }
 
 }  // namespace
@@ -148,14 +161,15 @@ bool ModelHandle::stop_training() const { return Training::of(model()).stop; }
 void ModelHandle::set_stop_training(bool stop) const { Training::of(model()).stop = stop; }
 
 void ModelHandle::save_weights(const std::string& path) const {
-  internal::write_for_all(model(),
-                          [&] { internal::write_as_latest(train::Checkpoint(trackable()), path); });
+  internal::write_for_all(
+      model(), [&] { internal::write_as_latest(internal::weights_checkpoint(*this), path); });
 }
 
 void ModelHandle::load_weights(const std::string& path) const {
   const train::LoadStatus status = train::Checkpoint(trackable()).read(path);
   status.expect_partial();
   if (built()) status.assert_existing_objects_matched();
+  if (Training::of(model()).is_compiled()) load_optimizer(optimizer(), path);
 }
 
 }  // namespace cohort::keras

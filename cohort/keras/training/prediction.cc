@@ -2,6 +2,7 @@
 
 #include <ATen/ops/cat.h>
 
+#include <algorithm>
 #include <chrono>
 #include <deque>
 #include <future>
@@ -63,17 +64,27 @@ class Results {
   std::vector<Structure> parts_;
 };
 
-Structure predict_all(StepLoop& loop, int64_t steps, keras::callbacks::CallbackList& callbacks,
-                      bool can_interrupt) {
+struct PredictPlan {
+  int64_t steps = kAllSteps;
+  int64_t at_once = 1;  // steps between two calls of the hooks
+  bool can_interrupt = true;
+};
+
+Structure predict_all(StepLoop& loop, const PredictPlan& plan,
+                      keras::callbacks::CallbackList& callbacks) {
   const InterruptScope interrupts;
   callbacks.on_predict_begin();
   Results results;
-  for (int64_t done = 0; done < steps && loop.input()->has_next(); ++done) {
+  int64_t done = 0;
+  while (done < plan.steps && loop.input()->has_next()) {
     callbacks.on_predict_batch_begin(done);
-    results.add(loop.schedule());
-    callbacks.on_predict_batch_end(done);
-    if (InterruptScope::requested() && can_interrupt) {
-      throw InterruptedError(str("interrupted: prediction ended after step ", done + 1));
+    const int64_t end = done + std::min(plan.at_once, plan.steps - done);
+    do {
+      results.add(loop.schedule());
+    } while (++done < end && loop.input()->has_next());
+    callbacks.on_predict_batch_end(done - 1);
+    if (InterruptScope::requested() && plan.can_interrupt) {
+      throw InterruptedError(str("interrupted: prediction ended after step ", done));
     }
   }
   loop.join();
@@ -106,8 +117,13 @@ Structure run_prediction(const keras::ModelHandle& handle, const keras::Data& da
   if (verbose > 0) callbacks.append(std::make_shared<keras::callbacks::ProgbarLogger>());
   callbacks.set_model(handle);
   callbacks.set_params({.steps = expected_steps(steps, *loop.input()), .verbose = verbose});
+  const Training& training = Training::of(*model);
+  const PredictPlan plan{
+      .steps = steps,
+      .at_once = training.is_compiled() ? training.compiled(*model).steps_per_execution() : 1,
+      .can_interrupt = !core->group().spans_tasks()};
   return loop.runner().run_loop([&] {
-    const Structure all = predict_all(loop, steps, callbacks, !core->group().spans_tasks());
+    const Structure all = predict_all(loop, plan, callbacks);
     return with_index ? in_order(all) : all;
   });
 }
