@@ -64,8 +64,8 @@ class SyncGroup {
     communicator_->end_step();
     timeout_ = RoundOptions().timeout;
   }
-  // How long a call between tasks may wait now.
-  std::chrono::nanoseconds timeout() const { return timeout_; }
+  // How long a call between tasks may wait now: as the step says, or less (call_timeout.h).
+  std::chrono::nanoseconds timeout() const;
 
   // As ThreadGroup's, between the threads of this task. A single thread calls its functions at
   // once.
