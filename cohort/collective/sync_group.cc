@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "cohort/collective/call_timeout.h"
-#include "cohort/collective/checked_communicator.h"
 #include "cohort/collective/sole_communicator.h"
 
 namespace cohort::collective {
