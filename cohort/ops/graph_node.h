@@ -44,7 +44,10 @@ torch::autograd::edge_list edges_of(at::TensorList tensors);
 void record(Tensor& output, torch::autograd::edge_list edges,
             const std::shared_ptr<GraphNode>& node);
 
-// `result` alone, in the memory of the node's inputs. `result` must not refer to them.
+// For the results of a node, which libtorch frees: the list of its inputs, which must have been read, with
+// `count` undefined tensors. Allocates where there are more results than inputs.
+torch::autograd::variable_list undefined(torch::autograd::variable_list&& inputs, size_t count);
+// `result` alone, in the same way. `result` must not refer to the inputs.
 torch::autograd::variable_list only(torch::autograd::variable_list&& inputs, Tensor result);
 
 }  // namespace cohort::internal
