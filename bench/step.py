@@ -1,7 +1,8 @@
 """What a training step costs: Cohort beside PyTorch and TensorFlow, in turn, in one run.
 
 Works: cnn8, cnn64 (guide 004's model, so many images a replica), mlp, embedding, lstm, resnet,
-empty; of these, workers_cnn8 and so on: the same by two processes in step.
+empty; of these, workers_cnn8 and so on: the same by two processes in step; profiled_cnn8 and
+profiled_cnn64: with the profiler on, beside the same without.
 All sides train on the same samples, with models of as many parameters. A peer's threads, memory
 layout and optimizer's form are those that a short calibration finds best. Figures are medians over
 the rounds; a ratio is the median of the rounds' ratios. Each work is measured while two cores scale
@@ -12,6 +13,7 @@ import pathlib
 import sys
 import tempfile
 
+import harness
 import report
 import samples
 from report import Comparison, Work
@@ -21,8 +23,19 @@ from step_sides import StepSides
 def guide(batch, ddp, torch):
     return Work(f"guide 004's CNN, {batch} a replica", [
         Comparison("cohort2", {"ddp": ddp, "mirrored": 2.0, "cohort1": 1.0, "cohort1_double": 1.0}),
-        Comparison("cohort1", {"torch": torch, "tensorflow": 1.5}),
-        Comparison("cohort2_profiled", {"cohort2": 0.99})])
+        Comparison("cohort1", {"torch": torch, "tensorflow": 1.5})])
+
+
+def short_turns(sides, options):
+    """Of some steps each: what is looked for is less than what turns of many steps differ by."""
+    turns = {name: lambda side=side: side.turn(options.seconds / 20)
+             for name, side in sides.items()}
+    return harness.alternate(turns, 40 * options.rounds)
+
+
+def profiled(batch):
+    return Work(f"guide 004's CNN, {batch} a replica, profiler", [
+        Comparison("cohort2_profiled", {"cohort2": 0.99})], rounds=short_turns)
 
 
 def torch_model(title, batch, ddp, others=None, turns=1):
@@ -45,6 +58,8 @@ WORKS = {
     "lstm": torch_model("LSTM", 32, ddp=2.0, others={"mirrored": 1.5}),
     "resnet": torch_model("ResNet-18", 16, ddp=1.0, others={"mirrored": 1.2, "cohort1_core": 1.5},
                           turns=4),
+    "profiled_cnn8": profiled(8),
+    "profiled_cnn64": profiled(64),
     "workers_cnn8": two_workers("guide 004's CNN", 8, ddp=2.0, tensorflow=1.8),
     "workers_cnn64": two_workers("guide 004's CNN", 64, ddp=1.8, tensorflow=1.5),
     "workers_mlp": two_workers("MLP", 32),
@@ -75,7 +90,7 @@ def main():
         samples.write(directory)
 
         def make_sides(name):
-            model, batch = TRAINING.get(name.removeprefix("workers_"), ("", 0))
+            model, batch = TRAINING.get(name.split("_")[-1], ("", 0))
             sides = {side: step_sides.make(side, model, batch) for side in WORKS[name].names()}
             if model:
                 check_models_agree(model, step_sides.parameters(model))

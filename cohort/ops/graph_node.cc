@@ -72,9 +72,15 @@ void record(Tensor& output, edge_list edges, const std::shared_ptr<GraphNode>& n
   torch::autograd::set_history(output, node);
 }
 
-variable_list only(variable_list&& inputs, Tensor result) {
+variable_list undefined(variable_list&& inputs, size_t count) {
   variable_list results = std::move(inputs);
-  results.resize(1);
+  results.clear();
+  results.resize(count);
+  return results;
+}
+
+variable_list only(variable_list&& inputs, Tensor result) {
+  variable_list results = undefined(std::move(inputs), 1);
   results[0] = std::move(result);
   return results;
 }

@@ -48,7 +48,10 @@ void record(Tensor& output, torch::autograd::edge_list edges,
 // The number of a scalar: of a float on the host without a call into libtorch.
 float number_of(const Tensor& scalar);
 
-// `result` alone, in the memory of the node's inputs. `result` must not refer to them.
+// For the results of a node, which libtorch frees: the list of its inputs, which must have been read, with
+// `count` undefined tensors. Allocates where there are more results than inputs.
+torch::autograd::variable_list undefined(torch::autograd::variable_list&& inputs, size_t count);
+// `result` alone, in the same way. `result` must not refer to the inputs.
 torch::autograd::variable_list only(torch::autograd::variable_list&& inputs, Tensor result);
 
 }  // namespace cohort::internal

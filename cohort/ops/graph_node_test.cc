@@ -126,6 +126,17 @@ TEST(GraphNodeTest, TheNumberOfAnyScalar) {
   EXPECT_EQ(number_of(at::_efficientzerotensor({}, at::kFloat)), 0.f);
 }
 
+TEST(GraphNodeTest, ResultsTakeTheMemoryOfTheInputs) {
+  for (const size_t count : {size_t{1}, size_t{2}, size_t{5}}) {
+    variable_list inputs{at::ones({1}), at::ones({2})};
+    const auto* const memory = inputs.data();
+    const variable_list results = undefined(std::move(inputs), count);
+    ASSERT_EQ(results.size(), count);
+    for (const Tensor& result : results) EXPECT_FALSE(result.defined());
+    EXPECT_EQ(results.data() == memory, count <= 2);
+  }
+}
+
 TEST(GraphNodeTest, AResultTakesTheMemoryOfTheInputs) {
   variable_list inputs{at::ones({1}), at::ones({2})};
   const auto* const memory = inputs.data();

@@ -94,7 +94,7 @@ TEST(Segments, EqualTheLayersOneByOne) {
 
 // Every kind of unit, with partial batches: a replica may get one row, or none.
 TEST(Segments, TakeBatchesOfAnySize) {
-  const std::vector<LayerHandle> models[] = {
+  const std::vector<LayerHandle> exact[] = {
       {Conv2D(4, 3, {.strides = 2, .activation = "relu"}), Flatten(), Dense(3)},
       {Conv2D(4, 3, {.padding = "same", .dilation_rate = 2}), Activation("tanh"), Flatten()},
       {Conv2D(16, 3, {.activation = "relu"}), MaxPooling2D(), Conv2D(5, 3), MaxPooling2D(), ReLU()},
@@ -102,10 +102,23 @@ TEST(Segments, TakeBatchesOfAnySize) {
       {Conv2D(3, 2), AveragePooling2D(2, {.padding = "same"}), Dropout(0.5), Flatten(), Dense(2)},
       {Reshape({13, 6, 4}), Conv2D(3, 3), LeakyReLU(0.5), Reshape({-1, 12}), Flatten()},
   };
-  for (const int64_t batch : {0, 1, 3}) {
-    for (const std::vector<LayerHandle>& layers : models) {
-      EXPECT_THAT(expect_model_equals_layers(layers, {batch, 13, 12, 2}),
-                  HasSubstr(batch == 0 ? "one plan" : "ran 1 times"));
+  // Of what rounds, nothing takes signs or maxima; and no bias is taken out again by a mean.
+  const std::vector<LayerHandle> rounding[] = {
+      {Conv2D(4, 3, {.use_bias = false}), BatchNormalization(), Activation("tanh"),
+       AveragePooling2D(2), Flatten(), Dense(3)},
+      {Conv2D(3, 3), Flatten(), Dense(6, {.use_bias = false}), BatchNormalization(), Dense(3)},
+      {Reshape({13, 24}), LSTM(5)},
+      {Reshape({13, 24}), GRU(17, {.return_sequences = true}), LSTM(4, {.go_backwards = true}),
+       Dense(3)},
+  };
+  for (const int64_t batch : {0, 1, 3, 17}) {
+    const auto matches = HasSubstr(batch == 0 ? "one plan" : "ran 1 times");
+    const std::vector<int64_t> shape{batch, 13, 12, 2};
+    for (const auto& layers : exact) {
+      EXPECT_THAT(expect_model_equals_layers(layers, shape), matches);
+    }
+    for (const auto& layers : rounding) {
+      EXPECT_THAT(expect_model_equals_layers(layers, shape, /*whole_numbers=*/false), matches);
     }
   }
 }

@@ -6,6 +6,7 @@
 
 #include <random>
 #include <set>
+#include <utility>
 
 #include "cohort/core/intra_op_threads.h"
 #include "cohort/core/profiler.h"
@@ -177,7 +178,23 @@ TEST(Plan, EqualsLibtorchForWholeModels) {
   }
 }
 
+// Which kinds of images a case's convolutions have that may take fewer products: {odd, with padding}.
+std::set<std::pair<bool, bool>> images_with_fewer_products(const Case& c) {
+  std::set<std::pair<bool, bool>> found;
+  Shape shape = c.input;
+  for (const Operation& operation : c.operations) {
+    const auto* convolution = std::get_if<Convolution>(&operation);
+    if (convolution != nullptr && may_have_fewer_products(*convolution, shape)) {
+      found.emplace(shape[1] % 2 == 1, convolution->same);
+    }
+    shape = result_shape(operation, shape);
+  }
+  return found;
+}
+
 TEST(Plan, EqualsLibtorchForRandomModels) {
+  std::set<size_t> kinds;  // of operations
+  std::set<std::pair<bool, bool>> fewer_products;
   for (unsigned seed = 0; seed < 200; ++seed) {
     std::mt19937 random(seed);
     const auto draw = [&](int64_t low, int64_t high) {
@@ -185,7 +202,11 @@ TEST(Plan, EqualsLibtorchForRandomModels) {
     };
     const Case c = random_case(draw, 9);
     EXPECT_EQ(difference_from_libtorch(c), "") << "seed " << seed << ": " << text_of(c);
+    for (const Operation& operation : c.operations) kinds.insert(operation.index());
+    fewer_products.merge(images_with_fewer_products(c));
   }
+  EXPECT_EQ(kinds.size(), std::variant_size_v<Operation>);
+  EXPECT_EQ(fewer_products.size(), 4u);
 }
 
 // Results and gradients.

@@ -10,6 +10,7 @@
 #include <torch/csrc/autograd/saved_variable.h>
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -100,21 +101,25 @@ struct DerivedGradients {
 };
 
 // Inputs: the gradient of the plan's result, or a token; then those of penalties on the unit's parameters.
-// Outputs: the gradient of the plan's input, or the token for the unit before; then those of the
-// unit's parameters.
+// Outputs: if it passes on, the gradient of the plan's input, or the token for the unit before; then those
+// of the unit's parameters.
 class UnitNode final : public GraphNode {
  public:
-  UnitNode(std::shared_ptr<Recording> recording, size_t unit)
-      : recording_(std::move(recording)), unit_(unit) {}
+  UnitNode(std::shared_ptr<Recording> recording, size_t unit, bool passes_on)
+      : recording_(std::move(recording)), unit_(unit), passes_on_(passes_on) {}
 
   std::string name() const override { return "Plan"; }
 
   variable_list apply(variable_list&& inputs) override {
     const std::lock_guard lock(mutex_);
-    is_of_penalties_ = !inputs[0].defined();
-    variable_list results = gradients_of(inputs[0]);
-    for (size_t i = 0; i < penalties_.size(); ++i) {
-      if (inputs[1 + i].defined()) add_gradient(penalties_[i], inputs[1 + i], results);
+    const Tensor gradient = std::move(inputs[0]);
+    const c10::SmallVector<Tensor, 1> of_penalties(std::make_move_iterator(inputs.begin() + 1),
+                                                   std::make_move_iterator(inputs.end()));
+    variable_list results = undefined(std::move(inputs), num_outputs());
+    is_of_penalties_ = !gradient.defined();
+    if (gradient.defined()) add_gradients(gradient, results);
+    for (size_t i = 0; i < of_penalties.size(); ++i) {
+      if (of_penalties[i].defined()) add_gradient(penalties_[i], of_penalties[i], results);
     }
     return results;
   }
@@ -147,21 +152,24 @@ class UnitNode final : public GraphNode {
     double factor;
   };
 
-  variable_list gradients_of(const Tensor& input) {
-    if (!input.defined()) return variable_list(num_outputs());
+  // Which of the outputs is the gradient of a parameter.
+  size_t output_of(size_t parameter) const { return (passes_on_ ? 1 : 0) + parameter; }
+
+  // results: undefined so far.
+  void add_gradients(const Tensor& input, variable_list& results) {
     TORCH_CHECK(recording_ != nullptr, torch::autograd::ERR_BACKWARD_TWICE);
     if (is_last() && at::GradMode::is_enabled()) {
-      return share_of(DerivedGradients::make_token(derive(input)));
+      return take_share(DerivedGradients::make_token(derive(input)), results);
     }
     Plan::BackwardPass* const pass =
         is_last() ? &recording_->begin_pass() : recording_->find_pass(input);
-    if (pass == nullptr) return share_of(input);
-    return compute(*pass, input);
+    pass == nullptr ? take_share(input, results) : compute(*pass, input, results);
   }
 
   void add_gradient(const Penalty& penalty, const Tensor& gradient, variable_list& results) const {
-    if (!task_should_compute_output(1 + penalty.parameter)) return;
-    Tensor& result = results[1 + penalty.parameter];
+    const size_t output = output_of(penalty.parameter);
+    if (!task_should_compute_output(output)) return;
+    Tensor& result = results[output];
     const Tensor x = penalty.x.unpack();
     if (at::GradMode::is_enabled() || gradient.scalar_type() != at::kFloat) {
       const Tensor share = x * (gradient * (2 * penalty.factor));
@@ -177,13 +185,12 @@ class UnitNode final : public GraphNode {
     }
   }
 
-  variable_list compute(Plan::BackwardPass& pass, const Tensor& gradient) {
+  void compute(Plan::BackwardPass& pass, const Tensor& gradient, variable_list& results) {
     const Plan& plan = recording_->plan();
     const Tensor input = is_first() ? recording_->input() : Tensor();
     const Tensor output_gradient = is_last() ? gradient.contiguous() : Tensor();
     const size_t first = plan.first_parameter(unit_);
     const size_t count = plan.num_parameters(unit_);
-    variable_list results(1 + count);
     // Of a bias no gradient needs the value.
     Tensor kernels[kMostParameters];
     const float* parameters[kMostParameters] = {};
@@ -193,22 +200,26 @@ class UnitNode final : public GraphNode {
     }
     float* gradients[kMostParameters] = {};
     for (size_t i = 0; i < count; ++i) {
-      if (!task_should_compute_output(1 + i)) continue;
-      results[1 + i] = at::empty(plan.parameter_shape(first + i), at::kFloat);
-      gradients[i] = results[1 + i].data_ptr<float>();
+      if (!task_should_compute_output(output_of(i))) continue;
+      Tensor& result = results[output_of(i)];
+      result = at::empty(plan.parameter_shape(first + i), at::kFloat);
+      gradients[i] = result.data_ptr<float>();
     }
-    const bool goes_on = task_should_compute_output(0);
-    if (is_first() && goes_on) results[0] = at::empty(input.sizes(), at::kFloat);
-    plan.backward(
-        recording_->forward(), pass, unit_, input.defined() ? input.data_ptr<float>() : nullptr,
-        parameters, output_gradient.defined() ? output_gradient.data_ptr<float>() : nullptr,
-        gradients, results[0].defined() ? results[0].data_ptr<float>() : nullptr, goes_on);
+    const bool goes_on = passes_on_ && task_should_compute_output(0);
+    float* input_gradient = nullptr;
+    if (is_first() && goes_on) {
+      results[0] = at::empty(input.sizes(), at::kFloat);
+      input_gradient = results[0].data_ptr<float>();
+    }
+    plan.backward(recording_->forward(), pass, unit_,
+                  input.defined() ? input.data_ptr<float>() : nullptr, parameters,
+                  output_gradient.defined() ? output_gradient.data_ptr<float>() : nullptr,
+                  gradients, input_gradient, goes_on);
     if (!is_first() && goes_on) {
       results[0] = pass.token;
     } else {
       recording_->end_pass(pass);
     }
-    return results;
   }
 
   // All gradients of the plan as libtorch computes and records them: of what it would have given
@@ -242,18 +253,18 @@ class UnitNode final : public GraphNode {
   }
 
   // This unit's of all gradients.
-  variable_list share_of(const Tensor& token) const {
+  void take_share(const Tensor& token, variable_list& results) const {
     const variable_list& gradients = DerivedGradients::of(token);
     const Plan& plan = recording_->plan();
-    variable_list results{is_first() ? gradients[0] : token};
+    if (passes_on_) results[0] = is_first() ? gradients[0] : token;
     for (size_t i = 0; i < plan.num_parameters(unit_); ++i) {
-      results.push_back(gradients[1 + plan.first_parameter(unit_) + i]);
+      results[output_of(i)] = gradients[1 + plan.first_parameter(unit_) + i];
     }
-    return results;
   }
 
   std::shared_ptr<Recording> recording_;  // nullptr once released
   const size_t unit_;
+  const bool passes_on_;  // to the plan's input, or to units before
   c10::SmallVector<Penalty, 1> penalties_;
   bool is_of_penalties_ = false;  // the backward pass under way
 };
@@ -285,10 +296,11 @@ void record(const std::shared_ptr<Recording>& recording, const Tensor& input,
   Edge before = plan.request().wants_input ? edge_of(input) : Edge();
   for (size_t u = 0; u < plan.num_units(); ++u) {
     if (!plan.wants_gradient(u)) continue;
-    const std::shared_ptr<UnitNode> node = make_node<UnitNode>(recording, u);
+    const bool passes_on = before.is_valid();
+    const std::shared_ptr<UnitNode> node = make_node<UnitNode>(recording, u, passes_on);
     torch::autograd::edge_list edges = take_edges();
     edges.reserve(1 + plan.num_parameters(u));
-    edges.push_back(std::move(before));
+    if (passes_on) edges.push_back(std::move(before));
     for (size_t i = 0; i < plan.num_parameters(u); ++i) {
       const size_t parameter = plan.first_parameter(u) + i;
       edges.push_back(plan.request().wants_parameters[parameter] ? edge_of(parameters[parameter])

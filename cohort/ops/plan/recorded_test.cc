@@ -1,5 +1,6 @@
 #include "cohort/ops/plan/recorded.h"
 
+#include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
 #include <c10/util/Exception.h>
 #include <gmock/gmock.h>
@@ -182,6 +183,27 @@ TEST_F(RecordedPlan, APenaltysGradientNeedsNothingElse) {
   const Tensor next = run();
   stream.run(sum_of_squares(parameters[2], 0.5), [&](size_t i, Tensor) { found.push_back(i); });
   EXPECT_THAT(found, ElementsAre(2));
+}
+
+// Its inputs are the gradient of the result and that of the penalty, its outputs those of kernel and bias.
+TEST_F(RecordedPlan, AUnitThatPassesNothingOnHasItsResultsInTheMemoryOfItsInputs) {
+  const Case dense{{Dense{.units = 3}}, {2, 4}};
+  const std::vector<Tensor> own = random_parameters(dense);
+  for (const Tensor& parameter : own) parameter.set_requires_grad(true);
+  const Tensor x = random_numbers(2, dense.input);
+  const Compiled plan = compile(dense, /*records=*/true, /*wants_input=*/false);
+  const Tensor output = plan::run(plan.plan, x, own);
+  const Tensor penalty = sum_of_squares(own[0], 0.5);
+  ASSERT_EQ(penalty.grad_fn(), output.grad_fn());
+  const Tensor weights = random_numbers(2, output.sizes());
+  torch::autograd::variable_list inputs{weights, at::ones({})};
+  const auto* const memory = inputs.data();
+  const NoGradient no_gradient;
+  const torch::autograd::variable_list results = (*output.grad_fn())(std::move(inputs));
+  EXPECT_EQ(results.data(), memory);
+  ASSERT_EQ(results.size(), 2u);
+  EXPECT_TRUE(results[0].equal(x.t().mm(weights) + own[0]));
+  EXPECT_TRUE(results[1].equal(weights.sum(0)));
 }
 
 TEST_F(RecordedPlan, PenaltiesHaveGradientsOfGradients) {

@@ -33,8 +33,9 @@ inline std::vector<Tensor> random_parameters(const Case& c) {
   std::vector<Tensor> parameters;
   Shape shape = c.input;
   for (const Operation& operation : c.operations) {
+    const double divisor = std::holds_alternative<Recurrent>(operation) ? kRecurrentDivisor : 1;
     for (const Shape& parameter : parameter_shapes(operation, shape)) {
-      parameters.push_back(random_numbers(kMostParameter, parameter));
+      parameters.push_back(random_numbers(kMostParameter, parameter) / divisor);
     }
     const auto* normalization = std::get_if<Normalization>(&operation);
     if (normalization != nullptr && !normalization->by_batch) {
