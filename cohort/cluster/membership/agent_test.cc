@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <memory>
+#include <utility>
+
 #include "cohort/cluster/membership/coordination_service.h"
 #include "cohort/cluster/membership/simulation/direct_call.h"
 #include "cohort/cluster/membership/simulation/process.h"
@@ -213,6 +217,7 @@ class SilentChannel final : public rpc::Channel {
 
 // Such as a ps task of a coordinator that is gone.
 TEST_F(MembershipAgentTest, WhoWaitsForALostServiceLeavesWithoutWaiting) {
+  bool has_left = false;
   begin(1);
   AgentOptions options = options_of(0);
   options.on_service_lost = OnServiceLost::kWait;
@@ -225,20 +230,19 @@ TEST_F(MembershipAgentTest, WhoWaitsForALostServiceLeavesWithoutWaiting) {
   channel->be_silent();
   pass(seconds(10));
   EXPECT_THAT(lines_, Contains(HasSubstr("waiting for it for 60 s")));
-  bool has_left = false;
   alone.start_leave("", seconds(2), [&] { has_left = true; });
   pass(milliseconds(50));
   EXPECT_TRUE(has_left);
 }
 
 TEST_F(MembershipAgentTest, ALeaveThatTheServiceRefusesEndsSoon) {
+  bool has_left = false;
   begin(1);
   AgentOptions options = options_of(0);
   options.on_service_lost = OnServiceLost::kWait;
   const auto alone = agent(std::move(options), service_.get());
   alone->wait_for_start();
   service_->stop();  // answers Cancelled from now on
-  bool has_left = false;
   alone->start_leave("", seconds(2), [&] { has_left = true; });
   pass(milliseconds(200));
   EXPECT_TRUE(has_left);
