@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <memory>
+#include <utility>
+
 #include "cohort/cluster/membership/coordination_service.h"
 #include "cohort/cluster/membership/simulation/direct_call.h"
 #include "cohort/cluster/membership/simulation/process.h"
@@ -180,7 +184,7 @@ TEST_F(MembershipAgentTest, AServiceThatFallsSilentIsNamed) {
   EXPECT_EQ(alone->generation(), 0);
 }
 
-// Answers nothing while it is silent.
+// Until it is silent: no answer comes from then on.
 class SilentChannel final : public rpc::Channel {
  public:
   SilentChannel(rpc::Clock& clock, std::shared_ptr<rpc::Channel> channel)
@@ -190,21 +194,30 @@ class SilentChannel final : public rpc::Channel {
   void close() override {}
   void start(std::string_view method, rpc::Message request, const rpc::CallOptions& options,
              std::function<void(rpc::CallResult)> done) override {
-    if (!is_silent) return channel_->start(method, std::move(request), options, std::move(done));
-    clock_.call_at(clock_.now() + options.timeout, [done = std::move(done)] {
-      done({.error = make_error(Code::kDeadlineExceeded, "silence"), .reply = {}});
+    const auto waiting = std::make_shared<std::function<void(rpc::CallResult)>>(std::move(done));
+    const auto answer = [waiting](rpc::CallResult result) {
+      if (const auto call = std::exchange(*waiting, nullptr)) call(std::move(result));
+    };
+    clock_.call_at(clock_.now() + options.timeout, [answer] {
+      answer({.error = make_error(Code::kDeadlineExceeded, "silence"), .reply = {}});
     });
+    if (*silent_) return;
+    channel_->start(method, std::move(request), options,
+                    [answer, silent = silent_](rpc::CallResult result) {
+                      if (!*silent) answer(std::move(result));
+                    });
   }
-
-  bool is_silent = false;
+  void be_silent() { *silent_ = true; }
 
  private:
   rpc::Clock& clock_;
   const std::shared_ptr<rpc::Channel> channel_;
+  const std::shared_ptr<bool> silent_ = std::make_shared<bool>(false);
 };
 
 // Such as a ps task of a coordinator that is gone.
 TEST_F(MembershipAgentTest, WhoWaitsForALostServiceLeavesWithoutWaiting) {
+  bool has_left = false;
   begin(1);
   AgentOptions options = options_of(0);
   options.on_service_lost = OnServiceLost::kWait;
@@ -214,23 +227,22 @@ TEST_F(MembershipAgentTest, WhoWaitsForALostServiceLeavesWithoutWaiting) {
   MembershipAgent alone(clock_, channel, std::move(options));
   alone.start();
   alone.wait_for_start();
-  channel->is_silent = true;
+  channel->be_silent();
   pass(seconds(10));
   EXPECT_THAT(lines_, Contains(HasSubstr("waiting for it for 60 s")));
-  bool has_left = false;
   alone.start_leave("", seconds(2), [&] { has_left = true; });
   pass(milliseconds(50));
   EXPECT_TRUE(has_left);
 }
 
 TEST_F(MembershipAgentTest, ALeaveThatTheServiceRefusesEndsSoon) {
+  bool has_left = false;
   begin(1);
   AgentOptions options = options_of(0);
   options.on_service_lost = OnServiceLost::kWait;
   const auto alone = agent(std::move(options), service_.get());
   alone->wait_for_start();
   service_->stop();  // answers Cancelled from now on
-  bool has_left = false;
   alone->start_leave("", seconds(2), [&] { has_left = true; });
   pass(milliseconds(200));
   EXPECT_TRUE(has_left);
