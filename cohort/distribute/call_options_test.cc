@@ -44,8 +44,7 @@ void expect_late(const Call& call) {
   const auto errors = run_tasks(2, 1, [&](const Strategy& strategy, int task) {
     if (task == 0) call(strategy);
   });
-  EXPECT_THAT(message_of<DeadlineExceededError>(errors[0]),
-              AllOf(HasSubstr("0.02 s"), HasSubstr("task 1")));
+  EXPECT_THAT(message_of<DeadlineExceededError>(errors[0]), HasSubstr("for task 1"));
   EXPECT_EQ(errors[1], nullptr);
 }
 void expect_late_in_step(const ReplicaCall& call) {
