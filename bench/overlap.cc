@@ -40,7 +40,7 @@ int measure_in_one_process(int64_t bytes_per_pack) {
               .devices = {cohort::canonicalize("CPU:0")},
               .communicator = std::make_shared<bench::SimulatedLink>(
                   members[static_cast<size_t>(rank)], bytes_per_second),
-              .bytes_per_pack = bytes_per_pack}));
+              .communication_options = {.bytes_per_pack = bytes_per_pack}}));
       bench::OverlapTask task(strategy, [&] { all.arrive_and_wait(); });
       OverlapTimes mine;
       mine.compute = task.step(true);

@@ -26,8 +26,9 @@ struct COHORT_API CommunicationOptions {
   // Gradients travel in packs of about so many bytes, each as soon as all of its gradients are there.
   // 0: Cohort chooses.
   int64_t bytes_per_pack = 0;
-  // How long a call waits for the other tasks before it is a DeadlineExceededError that names them.
-  // 0: the step's timeout alone.
+  // How long a call waits for the other tasks, all_reduce and all_gather also for the other replicas of
+  // their task, before it is a DeadlineExceededError that names them. 0: the step's timeout alone, which
+  // limits it in any case.
   std::chrono::milliseconds timeout{0};
   CommunicationImplementation implementation = CommunicationImplementation::AUTO;
   // That nobody who can reach the network between the hosts will read or change what the tasks
@@ -37,7 +38,8 @@ struct COHORT_API CommunicationOptions {
 
   // Errors: InvalidArgument (a negative field).
   void check() const;
-  // These options, with each field of `call` that is not at its default in place of the own one.
+  // What a strategy with these options makes of those of a call: each field of `call` that is not at its
+  // default counts in place of the own one.
   CommunicationOptions merged_with(const CommunicationOptions& call) const;
 };
 // The original's deprecated name.

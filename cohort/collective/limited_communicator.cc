@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "cohort/collective/call_timeout.h"
+
 namespace cohort::collective {
 namespace {
 
@@ -46,7 +48,9 @@ class LimitedCommunicator final : public Communicator {
 
  private:
   CallOptions limit(CallOptions options) const {
-    options.timeout = std::min(options.timeout, most_);
+    if (ScopedCallTimeout::current().count() == 0) {
+      options.timeout = std::min(options.timeout, most_);
+    }
     return options;
   }
 

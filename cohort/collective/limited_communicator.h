@@ -1,4 +1,4 @@
-// A wrapper that limits how long every call of a communicator waits.
+// A wrapper that limits how long the calls of a communicator wait.
 #pragma once
 
 #include <chrono>
@@ -8,7 +8,8 @@
 
 namespace cohort::collective {
 
-// A call waits as long as it says itself, and no longer than `most`.
+// A call waits as long as it says itself, and no longer than `most`, unless the program has said how long
+// this one waits (call_timeout.h).
 std::shared_ptr<Communicator> limited(std::shared_ptr<Communicator> communicator,
                                       std::chrono::nanoseconds most);
 

@@ -1,5 +1,8 @@
 #include "cohort/collective/sync_group.h"
 
+#include <algorithm>
+
+#include "cohort/collective/call_timeout.h"
 #include "cohort/collective/checked_communicator.h"
 #include "cohort/collective/sole_communicator.h"
 
@@ -19,6 +22,11 @@ std::shared_ptr<const GroupView> introduce(Communicator& communicator, int local
                                                      .replicas_of = std::move(replicas)});
 }
 
+// What the program has said of the calls that this thread makes; 0: nothing.
+std::chrono::nanoseconds limit_of_call(std::chrono::nanoseconds most) {
+  return std::min(ScopedCallTimeout::current(), most);
+}
+
 }  // namespace
 
 SyncGroup::SyncGroup(int local_replicas, std::chrono::nanoseconds spin,
@@ -35,16 +43,23 @@ void SyncGroup::begin(const RoundOptions& options) {
   timeout_ = options.timeout;
 }
 
+std::chrono::nanoseconds SyncGroup::timeout() const {
+  const std::chrono::nanoseconds of_call = limit_of_call(timeout_);
+  return of_call.count() > 0 ? of_call : timeout_;
+}
+
 void SyncGroup::meet(int local_replica, const char* what, void* mine,
                      FunctionRef<void(std::span<void* const>)> leader) {
   if (threads_.size() == 1) return leader({&mine, 1});
-  threads_.meet(local_replica, what, mine, leader);
+  threads_.meet(local_replica, what, mine, leader, limit_of_call(timeout_));
 }
 
 void SyncGroup::share(int local_replica, const char* what, void* mine,
                       FunctionRef<void(std::span<void* const>)> check,
                       FunctionRef<void(std::span<void* const>)> work) {
-  if (threads_.size() > 1) return threads_.share(local_replica, what, mine, check, work);
+  if (threads_.size() > 1) {
+    return threads_.share(local_replica, what, mine, check, work, limit_of_call(timeout_));
+  }
   check({&mine, 1});
   work({&mine, 1});
 }

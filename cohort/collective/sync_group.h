@@ -59,8 +59,8 @@ class SyncGroup {
   void begin(const RoundOptions& options);
   // Ends the step. Outside of steps, calls between tasks have the default timeout.
   void end() { timeout_ = RoundOptions().timeout; }
-  // How long a call between tasks may wait now.
-  std::chrono::nanoseconds timeout() const { return timeout_; }
+  // How long a call between tasks may wait now: as the step says, or less (call_timeout.h).
+  std::chrono::nanoseconds timeout() const;
 
   // As ThreadGroup's, between the threads of this task. A single thread calls its functions at
   // once.

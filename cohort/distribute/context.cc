@@ -71,6 +71,11 @@ bool remove_frame(ContextFrame* frame) {
 
 const ContextFrame* current_frame() { return top(); }
 
+int updated_component(const StrategyCore& core) {
+  const ContextFrame* frame = current_frame();
+  return frame == nullptr || frame->core != &core ? -1 : frame->update_component;
+}
+
 ContextGuard::ContextGuard(StrategyCore& core, distribute::ReplicaContext* replica,
                            int update_component)
     : frame_{&core, replica, last, update_component} {

@@ -47,6 +47,10 @@ class ContextGuard {
 // else the default. Returns an owner, since another thread may set another one at any time.
 std::shared_ptr<StrategyCore> current_core();
 
+// Inside the function of StrategyExtended::update of this strategy: the component that assign acts on; else
+// -1.
+int updated_component(const StrategyCore& core);
+
 // Ensures that the caller is not in a replica of a strategy other than the default one.
 // Errors: FailedPrecondition (it is; the text says to use `use`).
 void require_cross_replica(const char* method, const char* use);

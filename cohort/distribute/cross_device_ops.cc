@@ -6,6 +6,7 @@
 #include "cohort/core/device.h"
 #include "cohort/distribute/local_variable.h"
 #include "cohort/distribute/reduction.h"
+#include "cohort/distribute/rows_together.h"
 #include "cohort/distribute/strategy_core.h"
 
 namespace cohort::distribute {
@@ -55,6 +56,10 @@ Destinations::Destinations(const Tensor& value) : devices_{device_name_of(value)
 Destinations::Destinations(const PerReplica<Tensor>& value) : devices_(devices_of(value)) {}
 Destinations::Destinations(const Mirrored<Tensor>& value) : devices_(devices_of(value)) {}
 Destinations::Destinations(const Variable& variable) {
+  if (!variable.impl().is_local()) {
+    devices_ = {canonicalize("CPU:0")};
+    return;
+  }
   const internal::LocalVariable& local = variable.impl().local();
   if (variable.impl().core()->is_default()) {
     devices_ = {device_name_of(local.component(0))};
@@ -75,31 +80,11 @@ Mirrored<Tensor> CrossDeviceOps::reduce(ReduceOp op, const PerReplica<Tensor>& v
 
 Mirrored<IndexedSlices> CrossDeviceOps::reduce(ReduceOp op, const PerReplica<IndexedSlices>& value,
                                                const Destinations& destinations) const {
-  if (value.size() == 0) {
-    throw InvalidArgumentError("a reduction needs at least one component, but got none");
-  }
-  std::vector<Tensor> values, indices;
-  for (const IndexedSlices& component : value.values()) {
-    if (!component.values.defined() || !component.indices.defined()) {
-      throw InvalidArgumentError("IndexedSlices to reduce have no values or no indices");
-    }
-    values.push_back(component.values);
-    indices.push_back(component.indices);
-  }
-  internal::check_can_reduce(op, values[0]);
-  IndexedSlices rows{.values = at::cat(values),
-                     .indices = at::cat(indices),
-                     .dense_shape = value.value(0).dense_shape};
-  if (op == ReduceOp::MEAN) {
-    rows.values = internal::mean_of(rows.values, static_cast<int64_t>(value.size()),
-                                    rows.values.scalar_type());
-  }
-  Mirrored<IndexedSlices>::Values copies;
-  for (const std::string& name : destinations.devices()) {
-    const c10::Device device = internal::torch_device(name);
-    copies.push_back({rows.values.to(device), rows.indices.to(device), rows.dense_shape});
-  }
-  return Mirrored<IndexedSlices>(std::move(copies));
+  const auto join = [](const PerReplica<Tensor>& parts) {
+    return at::cat(at::ArrayRef<Tensor>(parts.values().data(), parts.size()));
+  };
+  return broadcast(internal::rows_together(op, value, static_cast<int64_t>(value.size()), join),
+                   destinations);
 }
 
 std::vector<Mirrored<Tensor>> CrossDeviceOps::batch_reduce(ReduceOp op,
@@ -121,14 +106,23 @@ std::vector<Mirrored<Tensor>> CrossDeviceOps::batch_reduce_implementation(
   return reduced;
 }
 
-Mirrored<Tensor> CrossDeviceOps::broadcast(const Tensor& value,
-                                           const Destinations& destinations) const {
+Mirrored<Tensor> CrossDeviceOps::broadcast(const Tensor& value, const Destinations& destinations) {
   if (!value.defined()) throw InvalidArgumentError("an undefined tensor cannot be broadcast");
   Mirrored<Tensor>::Values copies;
   for (const std::string& device : destinations.devices()) {
     copies.push_back(value.to(internal::torch_device(device)));
   }
   return Mirrored<Tensor>(std::move(copies));
+}
+
+Mirrored<IndexedSlices> CrossDeviceOps::broadcast(const IndexedSlices& rows,
+                                                  const Destinations& destinations) {
+  Mirrored<IndexedSlices>::Values copies;
+  for (const std::string& name : destinations.devices()) {
+    const c10::Device device = internal::torch_device(name);
+    copies.push_back({rows.values.to(device), rows.indices.to(device), rows.dense_shape});
+  }
+  return Mirrored<IndexedSlices>(std::move(copies));
 }
 
 }  // namespace cohort::distribute

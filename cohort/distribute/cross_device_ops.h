@@ -32,7 +32,8 @@ class COHORT_API Destinations {
   Destinations(const Tensor& value);
   Destinations(const PerReplica<Tensor>& value);
   Destinations(const Mirrored<Tensor>& value);
-  // Errors: FailedPrecondition (its values are in other processes).
+  // Of a variable that other processes keep: the host of the calling task, which sends them what is
+  // assigned.
   Destinations(const Variable& variable);
 
   // Canonical names, one for each component of the result. A tensor does not know which of several
@@ -61,6 +62,11 @@ class COHORT_API CrossDeviceOps {
                           const Destinations& destinations) const {
     return reduce(op, PerReplica<Tensor>({value}), destinations);
   }
+  // Of its components; of the value itself, if it has one for all replicas.
+  Mirrored<Tensor> reduce(ReduceOp op, const Variable& value,
+                          const Destinations& destinations) const {
+    return reduce(op, value.components(), destinations);
+  }
   // The rows of all components, in their order; divided by the number of components for MEAN.
   Mirrored<IndexedSlices> reduce(ReduceOp op, const PerReplica<IndexedSlices>& value,
                                  const Destinations& destinations) const;
@@ -70,7 +76,9 @@ class COHORT_API CrossDeviceOps {
   std::vector<Mirrored<Tensor>> batch_reduce(ReduceOp op, const std::vector<Pair>& pairs) const;
 
   // `value` on each of the destinations. Errors: InvalidArgument (an undefined tensor).
-  Mirrored<Tensor> broadcast(const Tensor& value, const Destinations& destinations) const;
+  static Mirrored<Tensor> broadcast(const Tensor& value, const Destinations& destinations);
+  static Mirrored<IndexedSlices> broadcast(const IndexedSlices& rows,
+                                           const Destinations& destinations);
 
  protected:
   // Of checked values, of which there may be one.

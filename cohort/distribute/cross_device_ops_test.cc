@@ -9,6 +9,7 @@
 #include "cohort/distribute/testing_devices.h"
 #include "cohort/distribute/testing_errors.h"
 #include "cohort/distribute/testing_numbers.h"
+#include "cohort/distribute/testing_storage.h"
 #include "cohort/ops/make_tensor.h"
 
 namespace cohort::distribute {
@@ -50,6 +51,19 @@ TEST(CrossDeviceOps, ReduceToTheDevicesOfAVariableWhichStaysAsItIs) {
   EXPECT_EQ(Destinations(v).devices(), strategy.extended().worker_devices());
   EXPECT_THAT(copies_of(ops.reduce(ReduceOp::SUM, two, v)), ElementsAre(3, 3));
   EXPECT_THAT(components(v), ElementsAre(7, 7));
+}
+
+// As cross_device_ops_test's testReduceDistributedVariable.
+TEST(CrossDeviceOps, OfAVariableReduceItsComponents) {
+  for (const Storage storage : {Storage::kShared, Storage::kPerReplica}) {
+    const Strategy strategy = with_storage(storage, 2);
+    const auto scope = strategy.scope();
+    const Variable v(constant(1.));
+    for (const auto& ops : all_kinds()) {
+      EXPECT_THAT(copies_of(ops->reduce(ReduceOp::MEAN, v, v)), ElementsAre(1, 1));
+      EXPECT_THAT(copies_of(ops->reduce(ReduceOp::SUM, v, "CPU:0")), ElementsAre(2));
+    }
+  }
 }
 
 TEST(CrossDeviceOps, OneValueThatIsThereAlreadyIsItself) {

@@ -67,8 +67,8 @@ std::shared_ptr<VariableImpl> LocalStrategy::create_variable(
 }
 
 std::unique_ptr<GradientExchange> LocalStrategy::make_exchange(std::vector<UpdateTarget> targets) {
-  auto exchange =
-      std::make_unique<MirroredExchange>(std::move(targets), group(), config_.bytes_per_pack);
+  auto exchange = std::make_unique<MirroredExchange>(std::move(targets), group(),
+                                                     config_.communication_options.bytes_per_pack);
   if (config_.cross_device_ops == nullptr) return exchange;
   return std::make_unique<CrossDeviceExchange>(std::move(exchange), *config_.cross_device_ops,
                                                static_cast<size_t>(num_local_replicas()));

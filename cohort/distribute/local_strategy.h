@@ -33,8 +33,8 @@ class LocalStrategy : public StrategyCore {
     std::shared_ptr<const distribute::CrossDeviceOps> cross_device_ops = nullptr;
     // To the other tasks; null if there are none.
     std::shared_ptr<collective::Communicator> communicator = nullptr;
-    // How gradients are packed for it, see CommunicationOptions. 0: the default.
-    int64_t bytes_per_pack = 0;
+    // How values travel over it, where a call does not say otherwise.
+    distribute::experimental::CommunicationOptions communication_options = {};
     // How many cores its replicas divide; 0: all that this process may use.
     int cores = 0;
   };
@@ -47,6 +47,9 @@ class LocalStrategy : public StrategyCore {
   std::vector<std::string> parameter_devices() const override;
   const distribute::CrossDeviceOps* cross_device_ops() const override {
     return config_.cross_device_ops.get();
+  }
+  distribute::experimental::CommunicationOptions communication_options() const override {
+    return config_.communication_options;
   }
   std::vector<random::RandomGenerator> replica_generators() override;
   void run(const std::shared_ptr<RunFrame>& frame, const distribute::RunOptions& options) override;

@@ -124,7 +124,7 @@ std::shared_ptr<internal::StrategyCore> make_core(MultiWorkerMirroredStrategyOpt
                                    .devices = std::move(devices),
                                    .shared_storage = options.shared_storage,
                                    .connection = std::move(connection),
-                                   .bytes_per_pack = options.communication_options.bytes_per_pack,
+                                   .communication_options = options.communication_options,
                                    .close_timeout = options.close_timeout});
 }
 

@@ -23,7 +23,7 @@ LocalStrategy::Config config_of(const MultiWorkerStrategy::Options& options) {
           .devices = options.devices,
           .shared_storage = options.shared_storage,
           .communicator = options.connection ? options.connection->communicator : nullptr,
-          .bytes_per_pack = options.bytes_per_pack,
+          .communication_options = options.communication_options,
           .cores = options.connection ? options.connection->cores : 0};
 }
 

@@ -46,7 +46,7 @@ class MultiWorkerStrategy final : public LocalStrategy {
     std::vector<std::string> devices;
     bool shared_storage = true;
     std::optional<GroupConnection> connection;  // nothing: there are no other workers
-    int64_t bytes_per_pack = 0;
+    distribute::experimental::CommunicationOptions communication_options = {};
     std::chrono::milliseconds close_timeout{0};
   };
   // COLLECTIVE over the workers. Errors: those of a Communicator's calls.

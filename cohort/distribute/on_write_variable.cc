@@ -1,5 +1,7 @@
 #include "cohort/distribute/on_write_variable.h"
 
+#include <algorithm>
+
 #include "cohort/distribute/context_stack.h"
 #include "cohort/distribute/reduction.h"
 #include "cohort/distribute/replica_context.h"
@@ -34,19 +36,15 @@ bool takes_one_replicas_rows(ScatterOp op) {
 Tensor OnWriteVariable::read() const {
   const ReplicaContext* replica = owners_replica("read");
   if (replica != nullptr) return leaf(static_cast<size_t>(replica->local_replica_id()));
-  const ContextFrame* frame = current_frame();
-  const bool updating = frame != nullptr && frame->update_component >= 0;
-  return leaf(updating ? static_cast<size_t>(frame->update_component) : 0);
+  return leaf(static_cast<size_t>(std::max(0, updated_component(*core()))));
 }
 
 void OnWriteVariable::assign(AssignOp op, const Tensor& value) {
   ReplicaContext* replica = owners_replica(assign_name(op));
   const Tensor checked = checked_value(value, assign_name(op));
   if (replica != nullptr) return assign_in_replica(*replica, op, checked);
-  const ContextFrame* frame = current_frame();
-  if (frame != nullptr && frame->update_component >= 0) {
-    return write(static_cast<size_t>(frame->update_component), op, checked);
-  }
+  const int updated = updated_component(*core());
+  if (updated >= 0) return write(static_cast<size_t>(updated), op, checked);
   write_everywhere(op, checked);
 }
 
@@ -113,13 +111,11 @@ void OnWriteVariable::scatter(ScatterOp op, const IndexedSlices& slices) {
   ReplicaContext* replica = owners_replica(scatter_name(op));
   IndexedSlices checked = checked_slices(slices, shape(), dtype(), scatter_name(op), name());
   if (replica != nullptr) return scatter_in_replica(*replica, op, checked);
-  const ContextFrame* frame = current_frame();
-  if (frame != nullptr && frame->update_component >= 0) {
-    const auto updated = static_cast<size_t>(frame->update_component);
-    if (checked.values.is_alias_of(component(updated))) checked.values = checked.values.clone();
-    return write_rows(updated, op, checked);
-  }
-  scatter_everywhere(op, std::move(checked));
+  const int updated = updated_component(*core());
+  if (updated < 0) return scatter_everywhere(op, std::move(checked));
+  const auto own = static_cast<size_t>(updated);
+  if (checked.values.is_alias_of(component(own))) checked.values = checked.values.clone();
+  write_rows(own, op, checked);
 }
 
 void OnWriteVariable::scatter_everywhere(ScatterOp op, IndexedSlices slices) {

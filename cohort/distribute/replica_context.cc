@@ -3,7 +3,9 @@
 #include <ATen/ops/scalar_tensor.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include "cohort/collective/call_timeout.h"
 #include "cohort/collective/replica_collectives.h"
+#include "cohort/distribute/communication_scope.h"
 #include "cohort/distribute/context.h"
 #include "cohort/distribute/context_stack.h"
 #include "cohort/distribute/cross_device_ops.h"
@@ -18,6 +20,8 @@
 namespace cohort::distribute {
 namespace {
 
+using collective::ScopedCallTimeout;
+using experimental::CommunicationOptions;
 using internal::str;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
@@ -48,7 +52,9 @@ Tensor sum_over_replicas(ReplicaContext& context, const Tensor& value, const cha
   return collective::all_reduce_sum(context.group(), context.local_replica_id(), value, what);
 }
 
-void save_replica(AutogradContext& saved, const ReplicaContext& context) {
+// With the timeout of the call, which is that of its gradient, too.
+void save_call(AutogradContext& saved, const ReplicaContext& context) {
+  saved.saved_data["timeout"] = static_cast<int64_t>(ScopedCallTimeout::current().count());
   saved.saved_data["strategy"] = reinterpret_cast<int64_t>(&context.core());
   saved.saved_data["replica"] = static_cast<int64_t>(context.local_replica_id());
 }
@@ -67,22 +73,26 @@ ReplicaContext& saved_replica(AutogradContext& saved) {
       "the same step, of values on the CPU");
 }
 
+Tensor sum_of_gradients(AutogradContext& saved, const Tensor& gradient, const char* what) {
+  const ScopedCallTimeout timeout(std::chrono::nanoseconds(saved.saved_data["timeout"].toInt()));
+  return sum_over_replicas(saved_replica(saved), gradient, what);
+}
+
 struct AllReduce : torch::autograd::Function<AllReduce> {
   static Tensor forward(AutogradContext* saved, const Tensor& value, bool mean) {
     ReplicaContext& context = *get_replica_context();
-    save_replica(*saved, context);
+    save_call(*saved, context);
     return sum_over_replicas(context, value, mean ? "all_reduce MEAN" : "all_reduce SUM");
   }
   static variable_list backward(AutogradContext* saved, variable_list gradients) {
-    return {sum_over_replicas(saved_replica(*saved), gradients[0], "gradient of all_reduce"),
-            Tensor()};
+    return {sum_of_gradients(*saved, gradients[0], "gradient of all_reduce"), Tensor()};
   }
 };
 
 struct AllGather : torch::autograd::Function<AllGather> {
   static Tensor forward(AutogradContext* saved, const Tensor& value, int64_t axis) {
     ReplicaContext& context = *get_replica_context();
-    save_replica(*saved, context);
+    save_call(*saved, context);
     const Tensor sizes = at::scalar_tensor(value.size(axis), at::dtype(at::kLong)).reshape({1});
     const Tensor all_sizes =
         collective::all_gather(context.group(), context.local_replica_id(), sizes, 0);
@@ -93,8 +103,7 @@ struct AllGather : torch::autograd::Function<AllGather> {
     return collective::all_gather(context.group(), context.local_replica_id(), value, axis);
   }
   static variable_list backward(AutogradContext* saved, variable_list gradients) {
-    const Tensor total =
-        sum_over_replicas(saved_replica(*saved), gradients[0], "gradient of all_gather");
+    const Tensor total = sum_of_gradients(*saved, gradients[0], "gradient of all_gather");
     return {total.narrow(saved->saved_data["axis"].toInt(), saved->saved_data["begin"].toInt(),
                          saved->saved_data["size"].toInt()),
             Tensor()};
@@ -144,10 +153,12 @@ void ReplicaContext::merge(const char* what, void* mine,
   group().meet(local_id_, what, mine, across_replicas);
 }
 
-Tensor ReplicaContext::all_reduce(ReduceOp op, const Tensor& value) {
+Tensor ReplicaContext::all_reduce(ReduceOp op, const Tensor& value,
+                                  const CommunicationOptions& options) {
   if (!value.defined()) throw InvalidArgumentError("all_reduce of an undefined tensor");
   internal::check_can_all_reduce(value);
   check_own_context("all_reduce");
+  const internal::CommunicationScope communication(core_, options);
   const bool mean = op == ReduceOp::MEAN;
   const DType dtype = value.scalar_type();
   const Tensor sum = AllReduce::apply(dtype == int32 ? value.to(int64) : value, mean);
@@ -155,26 +166,33 @@ Tensor ReplicaContext::all_reduce(ReduceOp op, const Tensor& value) {
               : internal::sum_that_fits(sum, value, "all_reduce");
 }
 
-Structure ReplicaContext::all_reduce(ReduceOp op, const Structure& value) {
+Structure ReplicaContext::all_reduce(ReduceOp op, const Structure& value,
+                                     const CommunicationOptions& options) {
   internal::check_can_reduce_rows("all_reduce", value);
   check_own_context("all_reduce");
+  const internal::CommunicationScope communication(core_, options);
   internal::agree_on_form(*this, value, "all_reduce");
-  return value.map([&](const Leaf& leaf) -> Leaf { return all_reduce(op, leaf.tensor()); });
+  return value.map(
+      [&](const Leaf& leaf) -> Leaf { return all_reduce(op, leaf.tensor(), options); });
 }
 
-Tensor ReplicaContext::all_gather(const Tensor& value, int64_t axis) {
+Tensor ReplicaContext::all_gather(const Tensor& value, int64_t axis,
+                                  const CommunicationOptions& options) {
   check_own_context("all_gather");
+  const internal::CommunicationScope communication(core_, options);
   collective::check_can_concat({value}, axis);
   if (num_replicas_in_sync() == 1) return value.clone();
   return AllGather::apply(value, axis);
 }
 
-Structure ReplicaContext::all_gather(const Structure& value, int64_t axis) {
+Structure ReplicaContext::all_gather(const Structure& value, int64_t axis,
+                                     const CommunicationOptions& options) {
   check_own_context("all_gather");
+  const internal::CommunicationScope communication(core_, options);
   const Structure lengths_too = internal::with_row_lengths("all_gather", value, axis);
   internal::agree_on_form(*this, lengths_too, "all_gather");
-  return internal::with_row_splits(
-      lengths_too.map([&](const Leaf& leaf) -> Leaf { return all_gather(leaf.tensor(), axis); }));
+  return internal::with_row_splits(lengths_too.map(
+      [&](const Leaf& leaf) -> Leaf { return all_gather(leaf.tensor(), axis, options); }));
 }
 
 }  // namespace cohort::distribute

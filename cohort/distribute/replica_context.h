@@ -16,6 +16,7 @@
 #include <variant>
 #include <vector>
 
+#include "cohort/collective/communication_options.h"
 #include "cohort/core/export.h"
 #include "cohort/core/function_ref.h"
 #include "cohort/core/structure.h"
@@ -125,38 +126,46 @@ class COHORT_API ReplicaContext {
 
   // The sum or mean of `value` over all replicas, added in replica order, so the result is bitwise
   // the same on every replica and in every run. Differentiable: its gradient is the same all-reduce
-  // of the gradient.
+  // of the gradient. A Variable stands for what it reads in this replica.
   // MEAN of int32 and int64 gives float64, as in TensorFlow. A sparse value (a gradient of an
   // embedding) gives a sparse one with the rows of all replicas, in replica order, not coalesced.
   // Shapes: value [..], the same on every replica -> a new tensor of the same shape.
   // Collective. Errors: InvalidArgument (shapes or dtypes differ, naming both replicas; int8, uint8
   // and int16, whose sums would soon wrap: cast them; bool; a sum that int32 cannot hold),
-  // FailedPrecondition, DeadlineExceeded.
-  Tensor all_reduce(ReduceOp op, const Tensor& value);
+  // FailedPrecondition, DeadlineExceeded (also of its gradient: the step's timeout or that of
+  // `options`, which count before the strategy's and must be the same on every replica).
+  Tensor all_reduce(ReduceOp op, const Tensor& value,
+                    const experimental::CommunicationOptions& options = {});
   // The same for each leaf, or each member of a pair, tuple, vector, array or plain struct; a number
   // gives a tensor of shape []. Errors: also Unimplemented (a RaggedTensor).
-  Structure all_reduce(ReduceOp op, const Structure& value);
+  Structure all_reduce(ReduceOp op, const Structure& value,
+                       const experimental::CommunicationOptions& options = {});
   template <internal::ReducesByMember T>
-  internal::Reduced<T> all_reduce(ReduceOp op, const T& value) {
-    return internal::from_reduced<T>(all_reduce(op, internal::to_structure(value)));
+  internal::Reduced<T> all_reduce(ReduceOp op, const T& value,
+                                  const experimental::CommunicationOptions& options = {}) {
+    return internal::from_reduced<T>(all_reduce(op, internal::to_structure(value), options));
   }
   // "SUM" or "MEAN". Errors: also InvalidArgument (another name).
   template <class Value>
-  auto all_reduce(std::string_view op, const Value& value) {
-    return all_reduce(parse_reduce_op(op), value);
+  auto all_reduce(std::string_view op, const Value& value,
+                  const experimental::CommunicationOptions& options = {}) {
+    return all_reduce(parse_reduce_op(op), value, options);
   }
 
   // The replicas' values concatenated along `axis`, in replica order. Differentiable: the gradient
   // is summed over the replicas, and each takes its own rows.
   // Shapes: value [.., n_r, ..], equal except along `axis` -> [.., sum of n_r, ..].
   // Collective. Errors: InvalidArgument (rank 0, axis out of range, shapes), as all_reduce.
-  Tensor all_gather(const Tensor& value, int64_t axis);
+  Tensor all_gather(const Tensor& value, int64_t axis,
+                    const experimental::CommunicationOptions& options = {});
   // The same for each leaf or member. RaggedTensors are joined row by row along axis 0.
   // Errors: also Unimplemented (a RaggedTensor along another axis).
-  Structure all_gather(const Structure& value, int64_t axis);
+  Structure all_gather(const Structure& value, int64_t axis,
+                       const experimental::CommunicationOptions& options = {});
   template <internal::ReducesByMember T>
-  internal::Reduced<T> all_gather(const T& value, int64_t axis) {
-    return internal::from_reduced<T>(all_gather(internal::to_structure(value), axis));
+  internal::Reduced<T> all_gather(const T& value, int64_t axis,
+                                  const experimental::CommunicationOptions& options = {}) {
+    return internal::from_reduced<T>(all_gather(internal::to_structure(value), axis, options));
   }
 
  private:

@@ -125,6 +125,22 @@ TEST(AllReduce, TakesSparseGradientsAsReduceDoes) {
                FailedPreconditionError);
 }
 
+// As vars_test's testAllReduce: the components added up.
+TEST(AllReduce, OfAVariableIsThatOfWhatTheReplicasRead) {
+  const MirroredStrategy strategy = mirrored(2);
+  auto scope = strategy.scope();
+  const Variable v(number(2));
+  const Variable own(number(0), {.synchronization = VariableSynchronization::ON_READ,
+                                 .aggregation = VariableAggregation::SUM});
+  scope.close();
+  const auto sums = strategy.run([&](ReplicaContext& context) {
+    own.assign_add(id_of(context) + 1);
+    EXPECT_EQ(context.all_reduce(ReduceOp::MEAN, own).item<double>(), 1.5);
+    return context.all_reduce("SUM", v) + id_of(context);
+  });
+  EXPECT_THAT(values(sums), ElementsAre(4, 5));
+}
+
 TEST(AllReduce, TakesStructures) {
   const MirroredStrategy strategy = mirrored(2);
   const auto lists = strategy.run([](ReplicaContext& context) {

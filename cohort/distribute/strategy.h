@@ -281,4 +281,9 @@ class COHORT_API Strategy {
   internal::Handle<internal::StrategyCore, "Strategy"> core_;
 };
 
+template <class Fn, class... Args>
+auto StrategyExtended::call_for_each_replica(Fn&& fn, Args&&... args) const {
+  return Strategy(core_).run(static_cast<Fn&&>(fn), static_cast<Args&&>(args)...);
+}
+
 }  // namespace cohort::distribute

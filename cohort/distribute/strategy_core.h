@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cohort/collective/communication_options.h"
 #include "cohort/collective/sync_group.h"
 #include "cohort/core/tensor.h"
 #include "cohort/distribute/input_status.h"
@@ -65,6 +66,10 @@ class StrategyCore : public std::enable_shared_from_this<StrategyCore> {
   virtual std::vector<std::string> parameter_devices() const { return worker_devices(); }
   // With which the program wants values of the replicas reduced; nullptr: the strategy's own way.
   virtual const distribute::CrossDeviceOps* cross_device_ops() const { return nullptr; }
+  // How its tasks exchange values, where a call does not say otherwise.
+  virtual distribute::experimental::CommunicationOptions communication_options() const {
+    return {};
+  }
 
   // Where the strategy has learnt which tasks there are; nullptr where it has not asked.
   virtual std::shared_ptr<const distribute::cluster_resolver::ClusterResolver> cluster_resolver()

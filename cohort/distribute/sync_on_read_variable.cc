@@ -16,10 +16,22 @@ using distribute::ReplicaContext;
 using distribute::Strategy;
 using distribute::VariableAggregation;
 
+std::optional<size_t> SyncOnReadVariable::own_component(const char* operation) const {
+  if (const ReplicaContext* replica = owners_replica(operation)) {
+    return static_cast<size_t>(replica->local_replica_id());
+  }
+  const int updated = updated_component(*core());
+  if (updated < 0) return std::nullopt;
+  return static_cast<size_t>(updated);
+}
+
 Tensor SyncOnReadVariable::read() const {
   ReplicaContext* replica = owners_replica("read");
-  if (replica == nullptr) return aggregate();
-  if (!sync_on_read()) return leaf(static_cast<size_t>(replica->local_replica_id()));
+  const bool over_all = replica != nullptr && sync_on_read();
+  if (!over_all) {
+    const std::optional<size_t> own = own_component("read");
+    return own ? leaf(*own) : aggregate();
+  }
   struct Frame {
     const SyncOnReadVariable* variable;
     Tensor result;
@@ -135,11 +147,9 @@ void SyncOnReadVariable::prepare_restore(train::RestoreSource& source) {
 }
 
 void SyncOnReadVariable::assign(AssignOp op, const Tensor& value) {
-  ReplicaContext* replica = owners_replica(assign_name(op));
+  const std::optional<size_t> own = own_component(assign_name(op));
   const Tensor checked = checked_value(value, assign_name(op));
-  if (replica != nullptr) {
-    return write(static_cast<size_t>(replica->local_replica_id()), op, checked);
-  }
+  if (own) return write(*own, op, checked);
   const bool shares_out =
       options().aggregation == VariableAggregation::SUM && core()->num_replicas_in_sync() > 1;
   if (shares_out && op != AssignOp::kAssign) {
@@ -157,11 +167,11 @@ void SyncOnReadVariable::assign(AssignOp op, const Tensor& value) {
   }
 }
 
-void SyncOnReadVariable::add_number(double delta) {
-  const ReplicaContext* const replica = owners_replica(assign_name(AssignOp::kAdd));
-  const size_t own = replica == nullptr ? 0 : static_cast<size_t>(replica->local_replica_id());
-  const bool is_alone = replica != nullptr || core()->num_replicas_in_sync() == 1;
-  if (!is_alone || !add_in_place(own, delta)) LocalVariable::add_number(delta);
+void SyncOnReadVariable::assign_number(AssignOp op, double number) {
+  const std::optional<size_t> own = own_component(assign_name(op));
+  const bool is_alone = own || core()->num_replicas_in_sync() == 1;
+  if (op == AssignOp::kAdd && is_alone && add_in_place(own.value_or(0), number)) return;
+  LocalVariable::assign_number(op, number);
 }
 
 void SyncOnReadVariable::scatter(ScatterOp op, const IndexedSlices& slices) {

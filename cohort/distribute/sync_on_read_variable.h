@@ -1,4 +1,5 @@
-// An ON_READ variable: each replica writes its own component; reading across replicas aggregates.
+// An ON_READ variable: each replica writes its own component; reading across replicas aggregates. An update
+// (StrategyExtended) goes through the components one by one.
 #pragma once
 
 #include <optional>
@@ -14,7 +15,7 @@ class SyncOnReadVariable final : public LocalVariable {
 
   Tensor read() const override;
   void assign(AssignOp op, const Tensor& value) override;
-  void add_number(double delta) override;
+  void assign_number(AssignOp op, double number) override;
   // Errors: Unimplemented under strategies, as in TensorFlow.
   void scatter(ScatterOp op, const IndexedSlices& slices) override;
   const char* kind() const override { return "SyncOnReadVariable"; }
@@ -31,6 +32,9 @@ class SyncOnReadVariable final : public LocalVariable {
   void write_restored(size_t replica, const Tensor& value) override;
 
  private:
+  // The component that the calling code acts on alone: its replica's, or that of the update it is in.
+  // Errors: those of owners_replica.
+  std::optional<size_t> own_component(const char* operation) const;
   bool saves_components() const;
   std::vector<int64_t> stacked_shape() const;
   std::optional<train::TensorSlice> own_rows() const;

@@ -64,7 +64,7 @@ TEST_P(TaskGradients, CollectivesOfTheStepGoBetweenThePacks) {
         }
         EXPECT_TRUE(at::equal(targets[0].variable.value(), at::full({4}, 1.0 - 4 * n, float32)));
       },
-      {.bytes_per_pack = 1});
+      {.communication_options = {.bytes_per_pack = 1}});
 }
 
 TEST(TaskGradientsBytes, OfAnEmbeddingOnlyTheRowsTravel) {

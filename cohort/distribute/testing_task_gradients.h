@@ -127,7 +127,8 @@ inline std::vector<std::vector<Tensor>> train(const GradientTraining& training) 
         }
         mine.push_back(outcome);
       },
-      {.bytes_per_pack = training.bytes_per_pack, .connect = training.connect});
+      {.communication_options = {.bytes_per_pack = training.bytes_per_pack},
+       .connect = training.connect});
   return results;
 }
 
@@ -197,7 +198,7 @@ class Watched final : public collective::ForwardingCommunicator {
 struct Watch {
   std::vector<std::shared_ptr<Watched>> of_task;
   TasksOptions options(int64_t bytes_per_pack = 1) {
-    return {.bytes_per_pack = bytes_per_pack,
+    return {.communication_options = {.bytes_per_pack = bytes_per_pack},
             .wrap = [this](std::shared_ptr<collective::Communicator> inner) {
               of_task.push_back(std::make_shared<Watched>(std::move(inner)));
               return of_task.back();

@@ -20,7 +20,7 @@ using MakeCommunicators =
     std::vector<std::shared_ptr<collective::Communicator>> (*)(int tasks, int64_t generation);
 
 struct TasksOptions {
-  int64_t bytes_per_pack = 0;
+  experimental::CommunicationOptions communication_options = {};
   // Puts something around each task's communicator.
   std::function<std::shared_ptr<collective::Communicator>(
       std::shared_ptr<collective::Communicator>)>
@@ -45,11 +45,12 @@ inline std::vector<std::exception_ptr> run_tasks(
     threads.emplace_back([&, task] {
       const auto own = static_cast<size_t>(task);
       try {
-        const Strategy strategy(std::make_shared<internal::LocalStrategy>(
-            internal::LocalStrategy::Config{.name = "several tasks",
-                                            .devices = devices,
-                                            .communicator = communicators[own],
-                                            .bytes_per_pack = options.bytes_per_pack}));
+        const Strategy strategy(
+            std::make_shared<internal::LocalStrategy>(internal::LocalStrategy::Config{
+                .name = "several tasks",
+                .devices = devices,
+                .communicator = communicators[own],
+                .communication_options = options.communication_options}));
         program(strategy, task);
       } catch (...) {
         errors[own] = std::current_exception();

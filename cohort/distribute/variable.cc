@@ -1,7 +1,5 @@
 #include "cohort/distribute/variable.h"
 
-#include <ATen/ops/full.h>
-
 #include <ostream>
 
 #include "cohort/core/error.h"
@@ -16,10 +14,6 @@ using internal::AssignOp;
 using internal::LocalVariable;
 using internal::ScatterOp;
 using internal::VariableImpl;
-
-Tensor scalar_for(const Variable& variable, double value) {
-  return at::full(variable.impl().shape(), value, at::dtype(variable.dtype()));
-}
 
 }  // namespace
 
@@ -65,9 +59,9 @@ Tensor Variable::value() const { return impl().read(); }
 void Variable::assign(const Tensor& value) const { impl().assign(AssignOp::kAssign, value); }
 void Variable::assign_add(const Tensor& delta) const { impl().assign(AssignOp::kAdd, delta); }
 void Variable::assign_sub(const Tensor& delta) const { impl().assign(AssignOp::kSub, delta); }
-void Variable::assign(double value) const { assign(scalar_for(*this, value)); }
-void Variable::assign_add(double delta) const { impl().add_number(delta); }
-void Variable::assign_sub(double delta) const { assign_sub(scalar_for(*this, delta)); }
+void Variable::assign(double value) const { impl().assign_number(AssignOp::kAssign, value); }
+void Variable::assign_add(double delta) const { impl().assign_number(AssignOp::kAdd, delta); }
+void Variable::assign_sub(double delta) const { impl().assign_number(AssignOp::kSub, delta); }
 
 void Variable::scatter_add(const IndexedSlices& slices) const {
   impl().scatter(ScatterOp::kAdd, slices);
@@ -107,6 +101,7 @@ std::string Variable::device() const { return impl().device(); }
 Tensor Variable::tape_source() const { return impl().tape_source(); }
 
 PerReplica<Tensor> Variable::components() const {
+  if (!impl().is_local()) return PerReplica<Tensor>({value().detach().clone()});
   const LocalVariable& local = impl().local();
   PerReplica<Tensor>::Values values;
   for (size_t i = 0; i < local.num_copies(); ++i) values.push_back(local.component(i).clone());

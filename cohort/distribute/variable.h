@@ -44,7 +44,8 @@ namespace distribute {
 // - assign*(): cross-replica, every component; ON_READ with SUM: assign writes value / components,
 //   assign_add and assign_sub are InvalidArgument. In a replica, ON_READ: its own component.
 //   ON_WRITE: COLLECTIVE, the replicas' values are aggregated and the result assigned everywhere;
-//   aggregation NONE is InvalidArgument.
+//   aggregation NONE is InvalidArgument, and so is a number (but 0) with SUM, which is no replica's
+//   part: pass that as a tensor.
 //
 // Thread safety: reads from any thread; writes from one thread, or from all replicas of a step.
 // Errors: InvalidArgument (shape or dtype of a value), FailedPrecondition (empty handle, another
@@ -125,7 +126,8 @@ class COHORT_API Variable {
   // read, it has the variable's shape and no values.
   Tensor tape_source() const;
 
-  // A copy of every local component, detached; for tests and tools.
+  // A copy of every local component, detached; for tests and tools. A variable that other processes keep has
+  // one, its value.
   PerReplica<Tensor> components() const;
 
   // Whether both are handles of the same variable; tf::equal(v, w) compares their values.

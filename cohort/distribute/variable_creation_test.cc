@@ -17,6 +17,7 @@
 #include "cohort/distribute/strategy.h"
 #include "cohort/distribute/strategy_core.h"
 #include "cohort/distribute/testing_devices.h"
+#include "cohort/distribute/testing_errors.h"
 #include "cohort/distribute/testing_numbers.h"
 
 namespace cohort::distribute {
@@ -141,7 +142,7 @@ class RemoteVariable final : public internal::VariableImpl {
   Tensor value_ = at::ones({2});
 };
 
-TEST(VariableImpl, OneThatIsElsewhereHasNoComponents) {
+TEST(VariableImpl, OneThatIsElsewhereIsOneComponent) {
   const Variable v(std::make_shared<RemoteVariable>(
       internal::default_core(),
       VariableSpec{.shape = {2}, .options = {.name = "far", .trainable = true}}));
@@ -154,12 +155,11 @@ TEST(VariableImpl, OneThatIsElsewhereHasNoComponents) {
   out << v;
   EXPECT_EQ(out.str(), "<Variable 'far:0' shape=[2] dtype=float32 value=[3.0, 3.0]>");
   EXPECT_FALSE(v.impl().is_local());
-  try {
-    v.components();
-    FAIL() << "has components";
-  } catch (const FailedPreconditionError& error) {
-    EXPECT_THAT(error.what(), AllOf(HasSubstr("'far'"), HasSubstr("RemoteVariable")));
-  }
+  ASSERT_EQ(v.components().size(), 1u);
+  EXPECT_TRUE(at::equal(v.components().item(), v.value()));
+  EXPECT_FALSE(v.components().item().is_alias_of(v.value()));
+  EXPECT_THAT(thrown<FailedPreconditionError>([&] { v.impl().local(); }),
+              AllOf(HasSubstr("'far'"), HasSubstr("RemoteVariable")));
 }
 
 }  // namespace

@@ -68,8 +68,22 @@ std::string VariableImpl::call_of_tasks(const char* operation) const {
   return str(operation, " of variable '", name(), "'");
 }
 
-void VariableImpl::add_number(double delta) {
-  assign(AssignOp::kAdd, at::full(shape(), delta, at::dtype(dtype())));
+void VariableImpl::assign_number(AssignOp op, double number) {
+  const bool adds_up = options().synchronization != distribute::VariableSynchronization::ON_READ &&
+                       options().aggregation == distribute::VariableAggregation::SUM;
+  if (adds_up && number != 0) {
+    const distribute::ReplicaContext* replica = calling_replica(assign_name(op));
+    if (replica != nullptr && replica->num_replicas_in_sync() > 1) {
+      throw InvalidArgumentError(str(
+          "A non-DistributedValues value ", number,
+          " cannot be reduced with the given reduce op SUM: ", assign_name(op), " of variable '",
+          name(), "' in a replica takes this replica's part of the sum, as a tensor; to ",
+          assign_name(op),
+          " one number for all, make the variable with ONLY_FIRST_REPLICA or MEAN, "
+          "or call it in merge_call"));
+    }
+  }
+  assign(op, at::full(shape(), number, at::dtype(dtype())));
 }
 
 Tensor VariableImpl::read_rows(const Tensor& ids) const {

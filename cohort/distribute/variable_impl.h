@@ -45,8 +45,10 @@ class VariableImpl : public train::Trackable {
   // As Variable::value, assign, assign_add and assign_sub, and scatter_add and its like.
   virtual Tensor read() const = 0;
   virtual void assign(AssignOp op, const Tensor& value) = 0;
-  // As assign(kAdd) of this number everywhere.
-  virtual void add_number(double delta);
+  // As assign of this number in every element. In a replica of several, ON_WRITE and SUM take 0 alone: a
+  // number is everybody's, and no replica's part of a sum.
+  // Errors: also InvalidArgument (another one).
+  virtual void assign_number(AssignOp op, double number);
   virtual void scatter(ScatterOp op, const IndexedSlices& slices) = 0;
   // value[ids], recorded by tapes. The ids, [..] of int32 or int64, are within the rows.
   virtual Tensor read_rows(const Tensor& ids) const;

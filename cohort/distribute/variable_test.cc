@@ -7,9 +7,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <sstream>
+#include <vector>
 
 #include "cohort/distribute/local_variable.h"
+#include "cohort/distribute/testing_errors.h"
 #include "cohort/distribute/testing_numbers.h"
 #include "cohort/distribute/testing_storage.h"
 #include "cohort/ops/gradient_tape.h"
@@ -132,6 +135,33 @@ TEST_P(MirroredVariableTest, MeanOfIntegersInAReplicaIsRefused) {
   const Variable v(at::ones({}, at::kLong), {.aggregation = MEAN});
   scope.close();
   EXPECT_THROW(strategy.run([&] { v.assign(at::ones({}, at::kLong)); }), InvalidArgumentError);
+}
+
+// As mirrored_variable_test's testAssignMirroredVarReplicaContextWithSum, and
+// custom_training_loop_input_test's testStatefulExperimentalRunAlwaysExecute.
+TEST_P(MirroredVariableTest, ANumberInAReplicaIsNoPartOfASum) {
+  const Variable sum = make(1, SUM), mean = make(0, MEAN), first = make(1, ONLY_FIRST_REPLICA);
+  const std::vector<std::function<void()>> refused_calls = {
+      [&] { sum.assign(5.0); }, [&] { sum.assign_add(5.0); }, [&] { sum.assign_sub(5.0); }};
+  for (const auto& call : refused_calls) {
+    EXPECT_THAT(refused([&] { strategy.run([&] { call(); }); }),
+                HasSubstr("A non-DistributedValues value 5 cannot be reduced with the given reduce "
+                          "op SUM"));
+    EXPECT_THAT(everywhere(sum), ElementsAre(1, 1));
+  }
+  strategy.run([&] {
+    sum.assign_add(number(5));  // each replica's own
+    mean.assign_add(1.0);
+    first.assign_sub(3.0);
+  });
+  EXPECT_THAT(everywhere(sum), ElementsAre(11, 11));
+  EXPECT_THAT(everywhere(mean), ElementsAre(1, 1));
+  EXPECT_THAT(everywhere(first), ElementsAre(-2, -2));
+  strategy.run([&](ReplicaContext& context) {
+    sum.assign(0.0);  // nothing is nobody's part
+    context.merge_call([&](Strategy&) { sum.assign_add(5.0); });
+  });
+  EXPECT_THAT(everywhere(sum), ElementsAre(5, 5));
 }
 
 TEST_P(MirroredVariableTest, EachReplicaRecordsThroughALeafOfItsOwn) {

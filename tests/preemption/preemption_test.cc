@@ -1,4 +1,5 @@
 // Real processes that get SIGTERM, at random moments: nothing is lost, and nothing done twice.
+#include <ATen/ops/ones.h>
 #include <cohort/cluster/resolvers/simple_cluster_resolver.h>
 #include <cohort/cluster/resolvers/tf_config_cluster_resolver.h>
 #include <cohort/core/device.h>
@@ -64,7 +65,7 @@ std::string count_steps(const std::vector<std::string>& arguments) {
       strategy.run([&] {
         const auto end = std::chrono::steady_clock::now() + work;
         while (std::chrono::steady_clock::now() < end) std::this_thread::yield();
-        v.assign_add(1.);
+        v.assign_add(at::ones({}));
       });
     });
     if (handler.total_run_calls() % 100 == 1)
@@ -80,7 +81,7 @@ std::string count_in_two_phases(const std::vector<std::string>& arguments) {
   auto scope = strategy.scope();
   const Variable v(0., {.name = "v", .dtype = float64, .aggregation = VariableAggregation::SUM});
   scope.close();
-  const auto count = [&] { strategy.run([&] { v.assign_add(1.); }); };
+  const auto count = [&] { strategy.run([&] { v.assign_add(at::ones({})); }); };
   {
     PreemptionCheckpointHandler first(TFConfigClusterResolver(), train::Checkpoint({{"v", v}}),
                                       {.checkpoint_dir = arguments.at(0) + "/first"});
