@@ -164,21 +164,22 @@ class VariableStore::LockedTogether {
 
 std::vector<VariableStore::Value> VariableStore::read_together(
     const std::vector<Wanted>& shards) const {
+  std::vector<Value> values(shards.size(), Value{Value::kNone, Tensor()});
   std::vector<ShardPtr> found, small;
   for (const Wanted& wanted : shards) {
-    found.push_back(find(wanted.key));
-    if (found.back()->is_small) small.push_back(found.back());
+    found.push_back(find_if_there(wanted.key));
+    if (found.back() != nullptr && found.back()->is_small) small.push_back(found.back());
   }
-  std::vector<Value> values(shards.size());
   // Those that may be locked for long come first, while no other lock is held.
   for (size_t i = 0; i < shards.size(); ++i) {
-    if (found[i]->is_small) continue;
+    if (found[i] == nullptr || found[i]->is_small) continue;
     const std::lock_guard lock(found[i]->mutex);
     values[i] = value_of(*found[i], shards[i].known_version);
   }
   const LockedTogether locked(small);
   for (size_t i = 0; i < shards.size(); ++i) {
-    if (found[i]->is_small) values[i] = value_of(*found[i], shards[i].known_version);
+    if (found[i] == nullptr || !found[i]->is_small) continue;
+    values[i] = value_of(*found[i], shards[i].known_version);
   }
   return values;
 }
