@@ -483,7 +483,8 @@ TEST_F(RestoredBeforeItIsBuilt, ItGoesOnWithItsWeightsAndSlots) {
 TEST_F(RestoredBeforeItIsBuilt, EachPsTaskReadsItsShardsItself) {
   const Served served = restore();
   const std::string data = prefix_ + ".data-00000-of-00001";
-  const auto size = static_cast<size_t>(std::filesystem::file_size(data));
+  // The object graph, at the end, stays.
+  const auto size = static_cast<size_t>(std::filesystem::file_size(data)) / 2;
   std::fstream(data, std::ios::in | std::ios::out | std::ios::binary) << std::string(size, 'x');
   try {
     build(served);
