@@ -8,7 +8,8 @@
 //
 // The tasks agree on each call at the first time. If they belonged to one step and no other call came
 // between them, the first call of each later time stands for all: it promises that this task makes
-// the others next, in the same step, and none but them. A task that breaks the promise refuses its own call and ends the group's work.
+// the others next, in the same step, and none but them. A task that breaks the promise refuses its own
+// call and ends the group's work.
 #pragma once
 
 #include <cstddef>
