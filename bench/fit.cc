@@ -1,12 +1,12 @@
 // Trains by fit on command, for bench/fit.py: a command a line on stdin, an answer a line on stdout.
 //
 //   bench_fit SAMPLES_DIRECTORY
-//   KIND MODEL REPLICAS BATCH SECONDS    samples a second in epochs of about SECONDS, with BATCH over
-//                                        all replicas; KIND and MODEL: see fit_training.h
+//   fit MODEL REPLICAS BATCH SECONDS     samples a second in epochs of about SECONDS, with BATCH over
+//                                        all replicas; MODEL: see fit_training.h
 //   pairs CALLBACK MODEL REPLICAS BATCH SECONDS COUNT
 //                                        the seconds for which a callback has held training up at most,
 //                                        then of each pair of epochs the samples a second with it and
-//                                        without
+//                                        without; CALLBACK "none": of fit and of guide 004's loop
 //   blas_kernels                         what OPENBLAS_CORETYPE should be; "-" where nothing
 //
 // In a cluster of TF_CONFIG it is a task of guide 001's fit: see fit_cluster.h.
@@ -39,20 +39,23 @@ class Worker {
   void answer(const std::string& line, std::ostream& out) {
     std::istringstream words(line);
     bench::TrainingPlan plan;
-    std::string callback;
-    words >> plan.kind;
-    if (plan.kind == "pairs") words >> callback;
+    std::string command, callback;
+    words >> command;
+    if (command != "fit" && command != "pairs") {
+      throw std::invalid_argument("there is no command '" + command + "'");
+    }
+    if (command == "pairs") words >> callback;
     int64_t replicas = 1;
     double seconds = 0;
     words >> plan.model >> replicas >> plan.batch >> seconds;
     int64_t count = 0;
-    if (plan.kind == "pairs") words >> count;
+    if (command == "pairs") words >> count;
     if (!words) throw std::invalid_argument("arguments missing");
-    if (plan.kind == "pairs") return answer_pairs(callback, plan, replicas, seconds, count, out);
+    if (command == "pairs") return answer_pairs(callback, plan, replicas, seconds, count, out);
     bench::EpochTraining& training = training_of(plan, replicas);
     // Two epochs count, which together take the turn.
-    const double step = bench::time_runs(seconds / 2, 1,
-                                         [&](int64_t steps) { return training.epoch(steps); });
+    const double step =
+        bench::time_runs(seconds / 2, 1, [&](int64_t steps) { return training.epoch(steps); });
     out << static_cast<double>(plan.batch) / step;
   }
 
@@ -60,14 +63,13 @@ class Worker {
   void answer_pairs(const std::string& callback, bench::TrainingPlan plan, int64_t replicas,
                     double seconds, int64_t count, std::ostream& out) {
     plan.directory = directory_ + "/" + callback + "-" + plan.model;
-    const bench::CallbackPairs timed = bench::time_callback(
-        callback, strategy(replicas), samples_of(plan.model), plan, seconds, count);
+    const auto& own = samples_of(plan.model);
+    const bench::TimedPairs timed =
+        callback == "none"
+            ? bench::time_fit_and_loop(strategy(replicas), own, plan, seconds, count)
+            : bench::time_callback(callback, strategy(replicas), own, plan, seconds, count);
     out << timed.stall;
-    const double samples =
-        static_cast<double>(plan.batch) * static_cast<double>(timed.steps);
-    for (const auto& pair : timed.pairs) {
-      out << ' ' << samples / pair.with << ' ' << samples / pair.without;
-    }
+    for (const auto& pair : timed.pairs) out << ' ' << pair.with << ' ' << pair.without;
   }
 
   const bench::Samples& samples_of(const std::string& model) {
@@ -75,9 +77,9 @@ class Worker {
     return samples_.try_emplace(name, directory_, name).first->second;
   }
   bench::EpochTraining& training_of(const bench::TrainingPlan& plan, int64_t replicas) {
-    auto& training = trainings_[{plan.kind, plan.model, replicas, plan.batch}];
+    auto& training = trainings_[{plan.model, replicas, plan.batch}];
     if (!training) {
-      training = bench::make_training(strategy(replicas), samples_of(plan.model), plan);
+      training = bench::make_fit(strategy(replicas), samples_of(plan.model), plan);
     }
     return *training;
   }
@@ -93,8 +95,7 @@ class Worker {
   std::string directory_;
   std::map<std::string, bench::Samples> samples_;
   std::map<int64_t, tf::distribute::MirroredStrategy> strategies_;
-  std::map<std::tuple<std::string, std::string, int64_t, int64_t>,
-           std::unique_ptr<bench::EpochTraining>>
+  std::map<std::tuple<std::string, int64_t, int64_t>, std::unique_ptr<bench::EpochTraining>>
       trainings_;
 };
 

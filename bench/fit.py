@@ -1,14 +1,16 @@
 """What fit costs: beside a loop of one's own and tf.keras fit, with callbacks and without, and on a
 cluster of parameter servers beside TensorFlow's, in turn, in one run.
 
-Works: cnn8, cnn64 (guide 004's model, so many images a step over all replicas), checkpoint and
+Works: cnn8, cnn64 (guide 004's model, so many images a step over all replicas, beside tf.keras), loop8_1,
+loop8_2, loop64_1, loop64_2 (the same beside the loop, on one and two replicas), checkpoint and
 checkpoint_wide (ModelCheckpoint saves the whole model at the end of an epoch of 5 s; wide: 5.8 million
 weights and Adam's moments, 70 MB; and how long it holds training up), tensorboard (scalars each epoch
 of 5 s, histograms each other one), cluster (guide 001's fit on a chief, two workers and a ps task).
 
 Of three epochs the last two count, and fill a turn. Callbacks are at work in every other epoch of one
-fit: a round is two neighbouring epochs, one with it and one without. Ratios and the control: as in
-bench/step.py. A work takes up to two minutes, all of them eight.
+fit: a round is two neighbouring epochs, one with it and one without. Beside the loop a round is a second of
+either, in short turns of two new trainings. Ratios and the control: as in bench/step.py. A work takes up to
+two minutes, all of them twelve.
 """
 
 import functools
@@ -26,31 +28,46 @@ from report import Comparison, Work
 EPOCH_SECONDS = 5
 # Where epochs of a quiet machine differ by 1%, the median of so many ratios is within 0.6% (one sigma).
 PAIRS = 8
+# Trainings differ by 5% from one to the next.
+LOOP_PAIRS = 24
 THREADS = (1, 2)
 # What tf.keras fit does once an execution it does in each step with less.
 STEPS_PER_EXECUTION = 16
 
 
 def fits(batch, tensorflow):
-    return Work(f"fit of guide 004's CNN, batches of {batch}", [
-        Comparison("fit1", {"loop1": 0.98}), Comparison("fit2", {"loop2": 0.98}),
-        Comparison("fit", {"tensorflow": tensorflow})])
+    return Work(f"fit of guide 004's CNN, batches of {batch}",
+                [Comparison("fit", {"tensorflow": tensorflow})])
+
+
+def beside_loop(replicas, batch):
+    return Work(f"fit of guide 004's CNN, batches of {batch}, {replicas_label(replicas)}",
+                [Comparison("fit alone", {"loop": 0.98})],
+                rounds=lambda sides, options: pairs(
+                    sides["fit alone"], "loop", f"pairs none cnn {replicas} {batch}",
+                    (0.2, 2) if options.quick else (1, LOOP_PAIRS)))
 
 
 def callback(title, name, command, stall=False):
     """`stall`: also how long the end of an epoch takes with it."""
     return Work(title, [Comparison(name, {"without": 0.98}),
                         *([Comparison("stall", {}, text=milliseconds)] if stall else [])],
-                rounds=lambda sides, options: pairs(sides[name], command, options))
+                rounds=lambda sides, options: pairs(
+                    sides[name], "without", command,
+                    (1, 2) if options.quick else (EPOCH_SECONDS, PAIRS)))
 
 
-def pairs(side, command, options):
-    """The rounds of the neighbouring epochs of one fit."""
+def pairs(side, other, command, lengths):
+    """The rounds that its program measures itself; lengths: the seconds and the number of rounds."""
     _, worker, _ = side.chosen
-    seconds, count = (1, 2) if options.quick else (EPOCH_SECONDS, PAIRS)
+    seconds, count = lengths
     stall, *figures = map(float, worker.ask(f"{command} {seconds} {count}").split())
-    return [{side.name: figures[i], "without": figures[i + 1], "stall": stall}
+    return [{side.name: figures[i], other: figures[i + 1], "stall": stall}
             for i in range(0, len(figures), 2)]
+
+
+def replicas_label(count):
+    return f"{count} replica{'s' if count > 1 else ''}"
 
 
 def milliseconds(seconds):
@@ -60,6 +77,10 @@ def milliseconds(seconds):
 WORKS = {
     "cnn8": fits(8, tensorflow=4.0),
     "cnn64": fits(64, tensorflow=2.0),
+    "loop8_1": beside_loop(replicas=1, batch=8),
+    "loop8_2": beside_loop(replicas=2, batch=8),
+    "loop64_1": beside_loop(replicas=1, batch=64),
+    "loop64_2": beside_loop(replicas=2, batch=64),
     "checkpoint": callback("ModelCheckpoint each epoch, CNN", "checkpoint",
                            "pairs checkpoint cnn 2 64", stall=True),
     "checkpoint_wide": callback("ModelCheckpoint each epoch, 70 MB", "checkpoint",
@@ -69,7 +90,8 @@ WORKS = {
 }
 BATCHES = {"cnn8": 8, "cnn64": 64}
 TITLES = {"checkpoint": "fit with ModelCheckpoint", "tensorboard": "fit with TensorBoard",
-          "without": "fit without", "stall": "the longest stall"}
+          "without": "fit without", "fit alone": "Cohort fit", "loop": "guide 004's loop",
+          "stall": "the longest stall"}
 
 
 class Sides:
@@ -105,15 +127,10 @@ class Sides:
         model, batch = "cnn", BATCHES[work]
         if side == "tensorflow":
             return Side("tf.keras fit", self._tensorflow_candidates(model, batch))
-        if side == "fit":
-            return Side("Cohort fit", [
-                ("1 replica on one core", self._cohort_on_one_core(), f"fit {model} 1 {batch}"),
-                *((replicas_label(count), self._cohort(), f"fit {model} {count} {batch}")
-                  for count in (1, 2))])
-        kind, count = side[:-1], int(side[-1])
-        title = "Cohort fit" if kind == "fit" else "guide 004's loop"
-        return Side(f"{title}, {replicas_label(count)}",
-                    [("", self._cohort(), f"{kind} {model} {count} {batch}")])
+        return Side("Cohort fit", [
+            ("1 replica on one core", self._cohort_on_one_core(), f"fit {model} 1 {batch}"),
+            *((replicas_label(count), self._cohort(), f"fit {model} {count} {batch}")
+              for count in (1, 2))])
 
     def _cohort(self):
         return self._worker("cohort", [self.program, self.directory])
@@ -155,10 +172,6 @@ class Sides:
                 environment={**KEEP_FREED_MEMORY, **self.blas_kernels, "TF_CPP_MIN_LOG_LEVEL": "3",
                              "CUDA_VISIBLE_DEVICES": ""})
         return self.workers[name]
-
-
-def replicas_label(count):
-    return f"{count} replica{'s' if count > 1 else ''}"
 
 
 def thread_label(threads):

@@ -124,32 +124,60 @@ std::shared_ptr<EveryOtherEpoch> make_callback(const std::string& name,
   throw std::invalid_argument("no callback is called '" + name + "'");
 }
 
+// How many steps take so many seconds; one at least.
+int64_t steps_within(double seconds, EpochTraining& training) {
+  constexpr double kTrial = 0.2;
+  const double step = time_runs(kTrial, 1, [&](int64_t steps) { return training.epoch(steps); });
+  return std::max<int64_t>(1, static_cast<int64_t>(seconds / step));
+}
+
 }  // namespace
 
 std::string samples_of(const std::string& model) { return model == "wide" ? "mlp" : model; }
 
-CallbackPairs time_callback(const std::string& callback, const tf::distribute::Strategy& strategy,
-                            const Samples& samples, const TrainingPlan& plan, double seconds,
-                            int64_t pairs) {
+TimedPairs time_callback(const std::string& callback, const tf::distribute::Strategy& strategy,
+                         const Samples& samples, const TrainingPlan& plan, double seconds,
+                         int64_t pairs) {
   FitTraining training(strategy, samples, plan);
-  constexpr double kTrial = 0.5;
-  const double step = time_runs(kTrial, 1, [&](int64_t steps) { return training.epoch(steps); });
-  const auto steps = std::max<int64_t>(1, static_cast<int64_t>(seconds / step));
+  const int64_t steps = steps_within(seconds, training);
   const auto every_other = make_callback(callback, plan.directory);
   const EpochClock clock = training.train(steps, epochs_of_pairs(pairs), {every_other});
-  CallbackPairs result{.steps = steps, .pairs = {}, .stall = every_other->longest_end()};
+  const auto rate = [&](int64_t epoch) {
+    return static_cast<double>(plan.batch * steps) / clock.epoch(static_cast<size_t>(epoch));
+  };
+  TimedPairs result{.pairs = {}, .stall = every_other->longest_end()};
   for (int64_t pair = 0; pair < pairs; ++pair) {
-    result.pairs.push_back({.with = clock.epoch(static_cast<size_t>(epoch_with(pair))),
-                            .without = clock.epoch(static_cast<size_t>(epoch_without(pair)))});
+    result.pairs.push_back({.with = rate(epoch_with(pair)), .without = rate(epoch_without(pair))});
   }
   return result;
 }
 
-std::unique_ptr<EpochTraining> make_training(const tf::distribute::Strategy& strategy,
-                                             const Samples& samples, const TrainingPlan& plan) {
-  if (plan.kind == "loop") return std::make_unique<LoopTraining>(strategy, samples, plan.batch);
-  if (plan.kind == "fit") return std::make_unique<FitTraining>(strategy, samples, plan);
-  throw std::invalid_argument("there is no training '" + plan.kind + "'");
+TimedPairs time_fit_and_loop(const tf::distribute::Strategy& strategy, const Samples& samples,
+                             const TrainingPlan& plan, double seconds, int64_t pairs) {
+  constexpr int kTurns = 4;  // of each: fit, loop, loop, fit, and again
+  TimedPairs result;
+  for (int64_t pair = 0; pair < pairs; ++pair) {
+    FitTraining fit(strategy, samples, plan);
+    LoopTraining loop(strategy, samples, plan.batch);
+    const int64_t steps = steps_within(seconds / (kTurns * (EpochClock::kEpochs - 1)), loop);
+    fit.epoch(steps);
+    double fit_seconds = 0, loop_seconds = 0;
+    for (int turn = 0; turn < kTurns; turn += 2) {
+      fit_seconds += fit.epoch(steps);
+      loop_seconds += loop.epoch(steps);
+      loop_seconds += loop.epoch(steps);
+      fit_seconds += fit.epoch(steps);
+    }
+    const auto samples_of_turns = static_cast<double>(kTurns * plan.batch * steps);
+    result.pairs.push_back(
+        {.with = samples_of_turns / fit_seconds, .without = samples_of_turns / loop_seconds});
+  }
+  return result;
+}
+
+std::unique_ptr<EpochTraining> make_fit(const tf::distribute::Strategy& strategy,
+                                        const Samples& samples, const TrainingPlan& plan) {
+  return std::make_unique<FitTraining>(strategy, samples, plan);
 }
 
 }  // namespace bench

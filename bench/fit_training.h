@@ -19,19 +19,17 @@ class EpochTraining {
   virtual double epoch(int64_t steps) = 0;
 };
 
-// What one fit says of a callback: seconds of neighbouring epochs with it and without.
-struct CallbackPairs {
+// Neighbouring measurements of training with something and without it.
+struct TimedPairs {
   struct Pair {
-    double with = 0;
+    double with = 0;  // samples a second
     double without = 0;
   };
-  int64_t steps = 0;  // of each epoch
   std::vector<Pair> pairs;
-  double stall = 0;  // seconds that the callback has held training up at the end of an epoch, at most
+  double stall = 0;  // seconds that a callback has held training up at the end of an epoch, at most
 };
 
 struct TrainingPlan {
-  std::string kind;       // "loop": guide 004's loop; "fit"
   std::string model;      // "cnn": guide 004's; "wide": 5.8 million weights in dense layers
   int64_t batch = 0;      // of all replicas together
   std::string directory;  // for what callbacks write
@@ -43,12 +41,18 @@ std::string samples_of(const std::string& model);
 // Trains by fit in epochs of about so many seconds, in every other of which a callback is at work:
 // "checkpoint" (saves the whole model), "tensorboard" (scalars, and histograms of the weights each other time).
 // Errors: std::invalid_argument (an unknown callback or model).
-CallbackPairs time_callback(const std::string& callback,
-                            const cohort::distribute::Strategy& strategy, const Samples& samples,
-                            const TrainingPlan& plan, double seconds, int64_t pairs);
+TimedPairs time_callback(const std::string& callback, const cohort::distribute::Strategy& strategy,
+                         const Samples& samples, const TrainingPlan& plan, double seconds,
+                         int64_t pairs);
 
-// Errors: std::invalid_argument (an unknown kind or model).
-std::unique_ptr<EpochTraining> make_training(const cohort::distribute::Strategy& strategy,
-                                             const Samples& samples, const TrainingPlan& plan);
+// Trains by fit (with) and by guide 004's loop (without), each for about so many seconds a pair, in short turns.
+// Two trainings of the same work differ by a few percent for as long as they live, whichever is fit: each pair
+// has new ones.
+TimedPairs time_fit_and_loop(const cohort::distribute::Strategy& strategy, const Samples& samples,
+                             const TrainingPlan& plan, double seconds, int64_t pairs);
+
+// Errors: std::invalid_argument (an unknown model).
+std::unique_ptr<EpochTraining> make_fit(const cohort::distribute::Strategy& strategy,
+                                        const Samples& samples, const TrainingPlan& plan);
 
 }  // namespace bench
