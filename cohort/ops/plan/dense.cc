@@ -1,6 +1,8 @@
 // Products of rows with a kernel [features, units], with the bias and activation that follow. Kernels and
 // their gradients stay in the layout of variables.
 #include <algorithm>
+#include <bit>
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -20,10 +22,11 @@ struct SharedByDense {
   bool records = false;
   bool wants_input = false;
   std::vector<Product> forward;  // by size of chunk
-  std::vector<Product> data;
-  // The kernel's gradient in parts, consecutive features each, of one or two sizes.
+  // The gradients in parts, consecutive features each, of one or two sizes. By examples each chunk would read
+  // the whole kernel, which the update has just written on several cores.
   std::vector<Part> parts;
-  std::vector<Product> kernel;  // by size of part
+  std::vector<Product> data;  // by size of part
+  std::vector<Product> kernel;
 
   size_t index_of(const Chunk& chunk) const { return chunks.sizes[0] == chunk.count ? 0 : 1; }
   size_t index_of(const Part& part) const { return parts[0].count == part.count ? 0 : 1; }
@@ -75,20 +78,17 @@ class DenseBackward final : public Backward {
  public:
   explicit DenseBackward(const SharedByDense& shared)
       : s_(shared),
-        lanes_(shared.chunks.lanes.size()),
         parts_(shared.parts.size()),
         gradient_(shared.activation ? shared.chunks.batch * shared.operation.units : 0),
         bias_sums_(static_cast<size_t>(shared.operation.units)) {
     const std::vector<int> arguments{DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST};
     for_one_thread([&] {
-      for (Lane& lane : lanes_) {
-        for (const Product& product : s_.data) {
-          lane.data.emplace_back(product, arguments, lane.scratch);
-        }
-      }
       for (size_t i = 0; i < parts_.size(); ++i) {
-        parts_[i].multiply =
-            Primitive(s_.kernel[s_.index_of(s_.parts[i])], arguments, parts_[i].scratch);
+        const size_t size = s_.index_of(s_.parts[i]);
+        parts_[i].kernel = Primitive(s_.kernel[size], arguments, parts_[i].scratch);
+        if (s_.wants_input) {
+          parts_[i].data = Primitive(s_.data[size], arguments, parts_[i].scratch);
+        }
       }
     });
   }
@@ -103,14 +103,10 @@ class DenseBackward final : public Backward {
   }
 
   void run(const Chunk& chunk) override {
+    if (!s_.activation) return;
     const int64_t first = chunk.first * s_.operation.units;
-    if (s_.activation) {
-      activation_gradient(*s_.activation, values_.out + first, values_.out_gradient + first,
-                          chunk.count * s_.operation.units, gradient_.data() + first);
-    }
-    if (values_.in_gradient == nullptr) return;
-    lanes_[static_cast<size_t>(chunk.lane)].data[s_.index_of(chunk)](
-        {product_gradient_ + first, kernel_, values_.in_gradient + chunk.first * s_.features});
+    activation_gradient(*s_.activation, values_.out + first, values_.out_gradient + first,
+                        chunk.count * s_.operation.units, gradient_.data() + first);
   }
 
   void end(Parallel parallel) override {
@@ -119,27 +115,29 @@ class DenseBackward final : public Backward {
       add_column_sums(product_gradient_, s_.chunks.batch, s_.operation.units, bias_sums_.data());
       narrow(bias_sums_.data(), s_.operation.units, bias_gradient_);
     }
-    if (kernel_gradient_ == nullptr) return;
+    if (kernel_gradient_ == nullptr && values_.in_gradient == nullptr) return;
     parallel(static_cast<int64_t>(parts_.size()), [&](int64_t i) {
-      const Part& part = s_.parts[static_cast<size_t>(i)];
-      parts_[static_cast<size_t>(i)].multiply({values_.in + part.first, product_gradient_,
-                                               kernel_gradient_ + part.first * s_.operation.units});
+      const int64_t first = s_.parts[static_cast<size_t>(i)].first;
+      const int64_t kernel_first = first * s_.operation.units;
+      GradientPart& part = parts_[static_cast<size_t>(i)];
+      if (kernel_gradient_ != nullptr) {
+        part.kernel({values_.in + first, product_gradient_, kernel_gradient_ + kernel_first});
+      }
+      if (values_.in_gradient != nullptr) {
+        part.data({product_gradient_, kernel_ + kernel_first, values_.in_gradient + first});
+      }
     });
   }
 
  private:
-  struct Lane {
+  struct GradientPart {
     Scratch scratch;
-    std::vector<Primitive> data;
-  };
-  struct KernelPart {
-    Scratch scratch;
-    Primitive multiply;
+    Primitive kernel;
+    Primitive data;
   };
 
   const SharedByDense& s_;
-  std::vector<Lane> lanes_;
-  std::vector<KernelPart> parts_;
+  std::vector<GradientPart> parts_;
   Buffer<float> gradient_;  // of the product, ahead of the activation
   std::vector<double> bias_sums_;
   Values values_;
@@ -161,6 +159,7 @@ class DenseUnit final : public Unit {
   int64_t out_size() const override { return s_.operation.units; }
   size_t num_parameters() const override { return plan::num_parameters(s_.operation); }
   int64_t work() const override { return s_.features * s_.operation.units; }
+  int64_t gradient_work() const override { return s_.operation.units; }
   int64_t widest() const override { return std::max(s_.features, s_.operation.units); }
   bool reads_output() const override { return s_.activation.has_value(); }
   std::string describe() const override {
@@ -189,20 +188,22 @@ class DenseUnit final : public Unit {
     for (const int64_t count : s_.chunks.sizes) {
       s_.forward.push_back(
           describe_product({count, features, units}, {features}, {units}, s_.operation.bias));
-      if (!s_.wants_input) continue;
-      s_.data.push_back(
-          describe_product({count, units, features}, {units}, {1, units}, /*adds_bias=*/false));
     }
     if (!s_.records) return;
-    // A part is worth a thread: some 20 us of work.
-    constexpr int64_t kPart = int64_t{1} << 21;
     const int64_t batch = s_.chunks.batch;
-    const int64_t wanted = std::min(batch * features * units / kPart, features / 64);
-    s_.parts = divide(features, std::clamp<int64_t>(wanted, 1, 8));
+    const int64_t products = batch * features * units * (s_.wants_input ? 2 : 1);
+    constexpr int64_t kPart = 3 << 18;  // is worth a thread: some 20 us
+    const int64_t wanted = std::min(products / kPart, features / 64);
+    // Powers of two: as many parts for each thread.
+    s_.parts = divide(features, static_cast<int64_t>(std::bit_floor(
+                                    static_cast<uint64_t>(std::clamp<int64_t>(wanted, 1, 8)))));
     for (const Part& part : s_.parts) {
       if (!s_.kernel.empty() && s_.index_of(part) < s_.kernel.size()) continue;
-      s_.kernel.push_back(
-          describe_product({part.count, batch, units}, {1, features}, {units}, false));
+      s_.kernel.push_back(describe_product({part.count, batch, units}, {1, features}, {units},
+                                           /*adds_bias=*/false));
+      if (!s_.wants_input) continue;
+      s_.data.push_back(describe_product({batch, units, part.count}, {units}, {1, units},
+                                         /*adds_bias=*/false, /*result_row=*/features));
     }
   }
 

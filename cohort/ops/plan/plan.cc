@@ -187,7 +187,7 @@ void Plan::backward(const ForwardPass& forward, BackwardPass& pass, size_t u, co
   unit.begin(*forward.units[u], values, unit_parameters, gradients);
   unit.make_ready(on_threads);
   intra_op_parallel_for(0, static_cast<int64_t>(chunks_.lanes.size()),
-                        per_thread(2 * units_[u]->work() * chunks_.batch),
+                        per_thread(units_[u]->gradient_work() * chunks_.batch),
                         [&](int64_t first, int64_t last) {
                           const ScopedPart part(backward_names_[u]);
                           for (int64_t lane = first; lane < last; ++lane) {
@@ -196,6 +196,7 @@ void Plan::backward(const ForwardPass& forward, BackwardPass& pass, size_t u, co
                             }
                           }
                         });
+  const ScopedPart part(backward_names_[u]);
   unit.end(on_threads);
 }
 

@@ -70,6 +70,8 @@ class Unit {
   virtual size_t num_kernels() const { return std::min<size_t>(num_parameters(), 1); }
   // Multiplications of an example's forward pass.
   virtual int64_t work() const = 0;
+  // Of its backward pass, where chunks are done one by one.
+  virtual int64_t gradient_work() const { return 2 * work(); }
   // The elements of its largest value, for an example.
   virtual int64_t widest() const = 0;
   // The examples that it computes together where it can.
