@@ -76,7 +76,8 @@ void RecordingScope::end() {
     own->ended_elsewhere = true;
     return;
   }
-  if (take_out(place) == entries().end()) at::GradMode::set_enabled(own->before);
+  const auto later = take_out(place);
+  if (later == entries().end()) at::GradMode::set_enabled(own->before);
 }
 
 size_t num_recording_scopes() {
