@@ -220,7 +220,7 @@ class COHORT_API Dataset {
   }
   // fn(state, element) returns a pair: the next state, of the form and dtypes of `initial` (shapes
   // may change, and the width of floating-point numbers), and the resulting element. The state is
-  // part of the iterator's state.
+  // part of the iterator's state. fn may write to its state, which is memory of no element.
   template <class F>
   Dataset scan(Structure initial, F&& fn) const {
     internal::check_fault<internal::kElementFault<F>>();

@@ -4,6 +4,17 @@
 
 namespace cohort::internal {
 
+void* RunFrame::operator new(size_t bytes) { return take_block(bytes); }
+void RunFrame::operator delete(void* frame, size_t bytes) noexcept {
+  give_back_block(frame, bytes);
+}
+void* RunFrame::operator new(size_t bytes, std::align_val_t alignment) {
+  return ::operator new(bytes, alignment);
+}
+void RunFrame::operator delete(void* frame, size_t bytes, std::align_val_t alignment) noexcept {
+  ::operator delete(frame, bytes, alignment);
+}
+
 void throw_wrong_component_count(const char* what, size_t components, size_t replicas) {
   throw InvalidArgumentError(str(what, " has ", components, " components, but this process has ",
                                  replicas, " replicas; was it made under another strategy?"));

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <memory>
+#include <new>
 #include <optional>
 #include <tuple>
 #include <type_traits>
@@ -26,6 +27,13 @@ class COHORT_API RunFrame {
  public:
   virtual ~RunFrame() = default;
   virtual void call(distribute::ReplicaContext& context, size_t local_replica) = 0;
+
+  // In memory of the thread's call before (core/kept_blocks.h), but for functions and arguments that are aligned
+  // more strictly.
+  static void* operator new(size_t bytes);
+  static void operator delete(void* frame, size_t bytes) noexcept;
+  static void* operator new(size_t bytes, std::align_val_t alignment);
+  static void operator delete(void* frame, size_t bytes, std::align_val_t alignment) noexcept;
 };
 COHORT_API std::shared_ptr<RunFrame> own_frame(RunFrame* frame);
 

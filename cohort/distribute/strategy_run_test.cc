@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstdint>
 #include <limits>
 #include <thread>
 
@@ -153,6 +154,18 @@ TEST(StrategyLocalResults, OfAVariableAreItsComponents) {
   const std::vector<Tensor> components = strategy.experimental_local_results(v);
   ASSERT_EQ(components.size(), 2U);
   EXPECT_EQ(components[1].item<double>(), 5);
+}
+
+TEST(StrategyRun, AFunctionLiesAsAlignedAsItAsks) {
+  struct alignas(1024) Page {
+    char bytes[1024] = {};
+  };
+  const MirroredStrategy strategy = mirrored(2);
+  for (int step = 0; step < 3; ++step) {
+    const auto aligned = strategy.run(
+        [page = Page()] { return reinterpret_cast<uintptr_t>(page.bytes) % alignof(Page) == 0; });
+    EXPECT_THAT(aligned.values(), ElementsAre(true, true));
+  }
 }
 
 TEST(StrategyRun, AVariableComesBackAsItself) {

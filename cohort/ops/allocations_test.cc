@@ -3,9 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <utility>
 
 #include "cohort/core/kept_blocks.h"
+#include "cohort/ops/gradient_tape.h"
 #include "cohort/ops/graph_node.h"
+#include "cohort/ops/plan/plan_cache.h"
 #include "cohort/testing/allocation_counter.h"
 
 namespace cohort::internal {
@@ -31,6 +34,17 @@ TEST(AllocationsTest, BlocksAreTakenAgain) {
   EXPECT_EQ(counter.counts().total(), 0);
 }
 
+TEST(AllocationsTest, ANoGradientAsksForNoMemory) {
+  const auto record = [] {
+    const GradientTape tape;
+    const NoGradient off;
+  };
+  record();
+  const testing::AllocationCounter counter;
+  for (int i = 0; i < 100; ++i) record();
+  EXPECT_EQ(counter.counts().total(), 0);
+}
+
 TEST(AllocationsTest, NodesAndTheirEdgesAreMadeInMemoryOfTheStepBefore) {
   const Tensor leaf = at::ones({}).requires_grad_();
   const std::array<Tensor, 3> leaves = {leaf, leaf, leaf};
@@ -49,6 +63,52 @@ TEST(AllocationsTest, NodesAndTheirEdgesAreMadeInMemoryOfTheStepBefore) {
   const testing::AllocationCounter counter;
   for (int i = 0; i < 100; ++i) step();
   EXPECT_EQ(counter.counts().total(), 0);
+}
+
+// Of the shapes that came last, whose memory is kept; of those before, in bytes.
+TEST(AllocationsTest, PassesOfTheLatestFourShapesAskForNoMemory) {
+  constexpr int64_t kUnits = 64;
+  plan::PlanCache cache(
+      {plan::Dense{.units = kUnits}, plan::Activation{}, plan::Dense{.units = 2}});
+  const auto plan_of = [&](int64_t batch) {
+    const int64_t shape[] = {batch, 3};
+    const plan::PlanCache::Key key{shape, 0b11110};
+    const auto known = cache.find(key);
+    return (known != nullptr ? known : cache.compile(key))->plan;
+  };
+  const auto pass_over = [](const plan::Plan& plan) {
+    const testing::AllocationCounter counter;
+    auto forward = plan.take_forward();
+    auto backward = plan.take_backward();
+    plan.give_back(std::move(forward));
+    plan.give_back(std::move(backward));
+    return counter.counts().bytes;
+  };
+  // The values between the two products, and their gradients.
+  const auto bytes_of = [](int64_t batch) {
+    return testing::allocation_counting_available() ? 2 * batch * kUnits * int64_t{sizeof(float)}
+                                                    : 0;
+  };
+
+  for (const int64_t batch : {100, 200, 300, 400}) {
+    EXPECT_GE(pass_over(*plan_of(batch)), bytes_of(batch));
+  }
+  for (int round = 0; round < 3; ++round) {
+    for (const int64_t batch : {100, 200, 300, 400}) EXPECT_EQ(pass_over(*plan_of(batch)), 0);
+  }
+  EXPECT_GE(pass_over(*plan_of(500)), bytes_of(500));  // takes the place of 100
+  for (const int64_t batch : {200, 300, 400, 500}) EXPECT_EQ(pass_over(*plan_of(batch)), 0);
+  EXPECT_GE(pass_over(*plan_of(100)), bytes_of(100));  // of 200
+  EXPECT_GE(pass_over(*plan_of(200)), bytes_of(200));
+  EXPECT_EQ(pass_over(*plan_of(100)), 0);
+
+  // A pass that is under way when its plan falls behind.
+  const auto plan = plan_of(100);
+  auto late = plan->take_forward();
+  for (const int64_t batch : {200, 300, 400, 500}) plan_of(batch);
+  plan->give_back(std::move(late));
+  EXPECT_GE(pass_over(*plan), bytes_of(100));
+  EXPECT_GE(pass_over(*plan), bytes_of(100)) << "kept behind the latest four";
 }
 
 TEST(AllocationsTest, ANodeWithOneOutputNeedsNoListForIt) {

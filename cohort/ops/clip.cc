@@ -25,6 +25,11 @@ Tensor sum_of_squares(const char* what, const Tensor& tensor) {
   return (tensor.is_sparse() ? tensor.coalesce().values() : tensor).square().sum();
 }
 
+void check_clip_norm(double clip_norm) {
+  if (clip_norm > 0) return;
+  throw InvalidArgumentError(str("clip_norm is ", clip_norm, "; it must be above 0"));
+}
+
 void check_integers(const char* what, const Tensor& values) {
   if (values.defined() && at::isIntegralType(values.scalar_type(), false)) return;
   throw InvalidArgumentError(str(what, " needs integers, but got ", describe(values)));
@@ -46,9 +51,7 @@ Tensor global_norm(const std::vector<Tensor>& tensors) {
 std::pair<std::vector<Tensor>, Tensor> clip_by_global_norm(const std::vector<Tensor>& tensors,
                                                            double clip_norm,
                                                            const std::optional<Tensor>& use_norm) {
-  if (!(clip_norm > 0)) {
-    throw InvalidArgumentError(str("clip_norm is ", clip_norm, "; it must be above 0"));
-  }
+  check_clip_norm(clip_norm);
   const Tensor norm = use_norm ? *use_norm : global_norm(tensors);
   return libtorch_call("clip_by_global_norm", [&] {
     // x - x is NaN where x is infinite or NaN, else 0.
@@ -62,7 +65,14 @@ std::pair<std::vector<Tensor>, Tensor> clip_by_global_norm(const std::vector<Ten
 }
 
 Tensor clip_by_norm(const Tensor& tensor, double clip_norm) {
-  return clip_by_global_norm({tensor}, clip_norm).first[0];
+  check_clip_norm(clip_norm);
+  return libtorch_call("clip_by_norm", [&] {
+    const Tensor squares = sum_of_squares("clip_by_norm", tensor);
+    // The root of 0 has no gradient, but clipping does: a tensor of zeros stays as it is.
+    const Tensor none = squares == 0;
+    const Tensor norm = squares.masked_fill(none, 1).sqrt().masked_fill(none, 0);
+    return tensor * (clip_norm / norm.clamp_min(clip_norm));
+  });
 }
 
 namespace math {

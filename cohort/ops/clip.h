@@ -20,14 +20,16 @@ namespace cohort {
 COHORT_API Tensor global_norm(const std::vector<Tensor>& tensors);
 
 // Scales all tensors by clip_norm / max(norm, clip_norm), so that their global norm is at most
-// `clip_norm`, and returns them with the norm before. Where that is infinite or NaN, so are all
-// results. In a step each replica clips what it has: gradients before they are summed over replicas.
+// `clip_norm`, and returns them with the norm before. Where that is infinite or NaN, all results are
+// NaN. In a step each replica clips what it has: gradients before they are summed over replicas.
 // Errors: as global_norm; InvalidArgument (clip_norm is not above 0).
 COHORT_API std::pair<std::vector<Tensor>, Tensor> clip_by_global_norm(
     const std::vector<Tensor>& tensors, double clip_norm,
     const std::optional<Tensor>& use_norm = std::nullopt);
 
-// The tensor, scaled to the norm `clip_norm` if its own is larger. Errors: as clip_by_global_norm.
+// The tensor, scaled to the norm `clip_norm` if its own is larger. Where that is infinite, finite
+// elements become 0 and infinite ones NaN; where it is NaN, all are NaN.
+// Errors: InvalidArgument (undefined, of another kind than floating; clip_norm is not above 0).
 COHORT_API Tensor clip_by_norm(const Tensor& tensor, double clip_norm);
 
 namespace math {

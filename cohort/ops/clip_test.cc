@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "cohort/core/testing_errors.h"
+#include "cohort/ops/gradient_tape.h"
 #include "cohort/ops/make_tensor.h"
 #include "cohort/ops/testing_text.h"
 
@@ -28,10 +29,29 @@ TEST(Clip, ByGlobalNorm) {
   EXPECT_TRUE(clip_by_norm(constant({3., 4.}), 0.5).allclose(constant({0.3, 0.4})));
 }
 
-TEST(Clip, WhatIsNotFiniteMakesAllNaN) {
-  const auto [clipped, norm] = clip_by_global_norm({constant({INFINITY}), constant({1.})}, 1);
-  EXPECT_TRUE(clipped[0].isnan().all().item<bool>());
-  EXPECT_TRUE(clipped[1].isnan().all().item<bool>());
+TEST(Clip, AGlobalNormThatIsNotFiniteMakesAllNaN) {
+  for (const double element : {INFINITY, -INFINITY, NAN}) {
+    const auto [clipped, norm] =
+        clip_by_global_norm({constant({element, 2.}), constant({1.}), constant({0.})}, 1);
+    for (const Tensor& tensor : clipped) EXPECT_TRUE(tensor.isnan().all().item<bool>());
+    EXPECT_FALSE(norm.isfinite().item<bool>());
+  }
+  EXPECT_TRUE(
+      clip_by_global_norm({constant({1.})}, 1, constant(INFINITY)).first[0].isnan().item<bool>());
+}
+
+// What TensorFlow 2.15 gives.
+TEST(Clip, ANormThatIsNotFinite) {
+  EXPECT_EQ(text(clip_by_norm(constant({INFINITY, -3., 0.}), 1)), "float32 [nan, -0.0, 0.0]");
+  EXPECT_EQ(text(clip_by_norm(constant({-INFINITY, INFINITY, 2.}), 5)), "float32 [nan, nan, 0.0]");
+  EXPECT_EQ(text(clip_by_norm(constant({3e38, -3e38}), 1)), "float32 [0.0, -0.0]");
+  EXPECT_EQ(text(clip_by_norm(constant({NAN, 1., INFINITY}), 1)), "float32 [nan, nan, nan]");
+}
+
+TEST(Clip, OfZerosHasAGradient) {
+  const Tensor zeros = constant({0., 0.}).requires_grad_();
+  GradientTape tape;
+  EXPECT_EQ(text(tape.gradient(clip_by_norm(zeros, 0.5), zeros)), "float32 [1.0, 1.0]");
 }
 
 TEST(Clip, RowsOfASparseGradient) {
@@ -44,6 +64,8 @@ TEST(Clip, RefusesWhatHasNoNorm) {
   expect_error<InvalidArgumentError>([] { global_norm({}); }, "of no tensor");
   expect_error<InvalidArgumentError>([] { global_norm({constant({1})}); }, "floating-point");
   expect_error<InvalidArgumentError>([] { clip_by_norm(constant({1.}), 0); }, "above 0");
+  expect_error<InvalidArgumentError>([] { clip_by_norm(constant({1}), 1); }, "clip_by_norm needs");
+  expect_error<InvalidArgumentError>([] { clip_by_norm(Tensor(), 1); }, "floating-point");
 }
 
 TEST(Count, Classes) {

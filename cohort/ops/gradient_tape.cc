@@ -4,7 +4,6 @@
 #include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/autograd.h>
 
-#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -20,17 +19,6 @@ namespace {
 using internal::Scratch;
 
 constexpr const char* kGradient = "GradientTape::gradient";
-
-struct Recording {
-  const GradientTape* tape;
-  bool grad_mode_after;  // if no later tape records when it stops
-};
-
-// Those under way on this thread, in the order in which they began.
-std::vector<Recording>& recordings() {
-  thread_local std::vector<Recording> recordings;
-  return recordings;
-}
 
 void check_target(const Tensor& target, const Tensor& output_gradients) {
   if (!target.defined()) {
@@ -66,30 +54,10 @@ std::vector<Tensor> spread(std::vector<Tensor> gradients, const std::vector<Tens
 
 }  // namespace
 
-GradientTape::GradientTape(GradientTapeOptions options)
-    : options_(options), previous_grad_mode_(at::GradMode::is_enabled()) {
-  recordings().push_back({this, previous_grad_mode_});
-  at::GradMode::set_enabled(true);
-}
+GradientTape::GradientTape(GradientTapeOptions options) : options_(options), recording_(true) {}
+GradientTape::~GradientTape() = default;
 
-GradientTape::~GradientTape() { stop_recording(); }
-
-// Tapes may stop in any order: one that stops while a later one goes on leaves to that one what comes
-// after both.
-void GradientTape::stop_recording() {
-  if (!recording_) return;
-  recording_ = false;
-  std::vector<Recording>& all = recordings();
-  const auto own = std::ranges::find(all, this, &Recording::tape);
-  if (own == all.end()) return;  // it began on another thread
-  const bool grad_mode_after = own->grad_mode_after;
-  const auto later = all.erase(own);
-  if (later == all.end()) {
-    at::GradMode::set_enabled(grad_mode_after);
-  } else {
-    later->grad_mode_after = later->grad_mode_after && grad_mode_after;
-  }
-}
+void GradientTape::stop_recording() { recording_.end(); }
 
 void GradientTape::watch(const Tensor& tensor) const {
   if (!tensor.defined() || !(tensor.is_floating_point() || tensor.is_complex())) {
@@ -118,7 +86,7 @@ std::vector<Tensor> GradientTape::gradient(const Tensor& target, const std::vect
   if (options.unconnected_gradients == UnconnectedGradients::ZERO) check_defined(sources);
   used_ = true;
   if (!options_.persistent) stop_recording();
-  const bool create_graph = !recordings().empty();
+  const bool create_graph = at::GradMode::is_enabled() && internal::num_recording_scopes() > 0;
 
   Scratch<Tensor, struct Inputs> inputs;
   for (const Tensor& source : sources) {
@@ -152,8 +120,8 @@ std::vector<Tensor> GradientTape::gradient(const Tensor& target, const std::vect
 void GradientTape::stream(const Tensor& target, internal::GradientStream& stream,
                           FunctionRef<void(size_t, Tensor)> ready) {
   // The pass gives up the graph, and is not recorded itself.
-  const size_t own = recording_ ? 1 : 0;
-  if (options_.persistent || recordings().size() > own || used_) {
+  const size_t own = recording_.goes_on() ? 1 : 0;
+  if (options_.persistent || internal::num_recording_scopes() > own || used_) {
     std::vector<Tensor> gradients = gradient(target, stream.leaves());
     for (size_t i = 0; i < gradients.size(); ++i) {
       if (gradients[i].defined()) ready(i, std::move(gradients[i]));
@@ -166,9 +134,7 @@ void GradientTape::stream(const Tensor& target, internal::GradientStream& stream
   internal::with_typed_errors(kGradient, [&] { stream.run(target, ready); });
 }
 
-NoGradient::NoGradient() : previous_(at::GradMode::is_enabled()) {
-  at::GradMode::set_enabled(false);
-}
-NoGradient::~NoGradient() { at::GradMode::set_enabled(previous_); }
+NoGradient::NoGradient() : off_(false) {}
+NoGradient::~NoGradient() = default;
 
 }  // namespace cohort

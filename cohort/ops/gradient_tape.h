@@ -13,6 +13,7 @@
 #include "cohort/core/function_ref.h"
 #include "cohort/core/scratch.h"
 #include "cohort/core/tensor.h"
+#include "cohort/ops/recording_scope.h"
 
 namespace cohort {
 
@@ -66,10 +67,10 @@ class GradientSource {
   Tensor tensor_;
 };
 
-// Turns libtorch's recording on for the calling thread while the tape records; tapes nest like
-// scopes. A gradient that is computed while an outer tape records is itself recorded (second
-// derivatives).
-// Thread safety: one thread.
+// Turns libtorch's recording on for the calling thread while the tape records. Tapes and
+// NoGradients of a thread may end in any order: the latest that goes on decides. A gradient that is
+// computed while an outer tape records is itself recorded (second derivatives).
+// Thread safety: one thread; where a tape ends on another, see NoGradient.
 class COHORT_API GradientTape {
  public:
   explicit GradientTape(GradientTapeOptions options = {});
@@ -120,12 +121,13 @@ class COHORT_API GradientTape {
 
  private:
   GradientTapeOptions options_;
-  bool previous_grad_mode_;
-  bool recording_ = true;
+  internal::RecordingScope recording_;
   bool used_ = false;
 };
 
-// Turns recording off during its lifetime.
+// Turns recording off for the calling thread during its lifetime, in any order with tapes.
+// Thread safety: one thread. One that ends on another changes nothing there, and recording stays off
+// on its own thread until what began before it ends.
 class COHORT_API NoGradient {
  public:
   NoGradient();
@@ -134,7 +136,7 @@ class COHORT_API NoGradient {
   NoGradient& operator=(const NoGradient&) = delete;
 
  private:
-  bool previous_;
+  internal::RecordingScope off_;
 };
 
 }  // namespace cohort

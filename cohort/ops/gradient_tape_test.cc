@@ -6,6 +6,11 @@
 #include <ATen/ops/ones.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <thread>
+
 #include "cohort/core/error.h"
 
 namespace cohort {
@@ -154,6 +159,101 @@ TEST_F(GradientTapeTest, ATapeThatStopsWithinANoGradientLeavesItOff) {
     EXPECT_EQ(number(inner.gradient(x * x, x)), 6);
     EXPECT_FALSE(at::GradMode::is_enabled());
   }
+}
+
+// Every order, in a step and outside of one.
+TEST_F(GradientTapeTest, TapesAndNoGradientsEndInAnyOrder) {
+  for (const bool before : {false, true}) {
+    std::array<int, 4> order = {0, 1, 2, 3};
+    do {
+      at::GradMode::set_enabled(before);
+      std::array<std::unique_ptr<GradientTape>, 4> tapes;
+      std::array<std::unique_ptr<NoGradient>, 4> no_gradients;
+      for (const size_t even : {0u, 2u}) {
+        tapes[even] = std::make_unique<GradientTape>();
+        no_gradients[even + 1] = std::make_unique<NoGradient>();
+      }
+      for (const int ended : order) {
+        tapes[static_cast<size_t>(ended)].reset();
+        no_gradients[static_cast<size_t>(ended)].reset();
+        bool expected = before;
+        for (size_t i = 0; i < 4; ++i) {
+          if (tapes[i] != nullptr) expected = true;
+          if (no_gradients[i] != nullptr) expected = false;
+        }
+        EXPECT_EQ(at::GradMode::is_enabled(), expected) << ::testing::PrintToString(order);
+      }
+    } while (std::next_permutation(order.begin(), order.end()));
+  }
+}
+
+TEST_F(GradientTapeTest, NoGradientsEndInAnyOrder) {
+  for (const bool before : {false, true}) {
+    at::GradMode::set_enabled(before);
+    auto first = std::make_unique<NoGradient>();
+    auto second = std::make_unique<NoGradient>();
+    first.reset();
+    EXPECT_FALSE(at::GradMode::is_enabled());
+    second.reset();
+    EXPECT_EQ(at::GradMode::is_enabled(), before);
+  }
+}
+
+TEST_F(GradientTapeTest, ANoGradientThatEndsOnAnotherThreadLeavesThatOneAlone) {
+  const Tensor x = leaf(3);
+  at::GradMode::set_enabled(true);
+  {
+    GradientTape around;
+    auto off = std::make_unique<NoGradient>();
+    std::thread([&] {
+      at::GradMode::set_enabled(false);
+      off.reset();
+      EXPECT_FALSE(at::GradMode::is_enabled());
+    }).join();
+    EXPECT_FALSE(at::GradMode::is_enabled());
+    GradientTape tape;
+    EXPECT_EQ(number(tape.gradient(x * x, x)), 6);
+  }
+  EXPECT_TRUE(at::GradMode::is_enabled());
+}
+
+TEST_F(GradientTapeTest, ANoGradientMayOutliveItsThread) {
+  for (const bool before : {false, true}) {
+    at::GradMode::set_enabled(before);
+    std::unique_ptr<NoGradient> off;
+    std::thread([&] { off = std::make_unique<NoGradient>(); }).join();
+    off.reset();
+    EXPECT_EQ(at::GradMode::is_enabled(), before);
+  }
+}
+
+TEST_F(GradientTapeTest, ANoGradientMayOutliveWhatItsThreadRemembers) {
+  std::thread([] {
+    // Destroyed after what the thread remembers of scopes, which comes to be later.
+    thread_local std::unique_ptr<NoGradient> last;
+    last = nullptr;
+    last = std::make_unique<NoGradient>();
+  }).join();
+}
+
+TEST_F(GradientTapeTest, ATapeThatEndedOnAnotherThreadRecordsNoGradients) {
+  const Tensor x = leaf(3);
+  auto ended = std::make_unique<GradientTape>();
+  std::thread([&] {
+    at::GradMode::set_enabled(false);
+    ended.reset();
+    EXPECT_FALSE(at::GradMode::is_enabled());
+  }).join();
+  GradientTape tape;
+  EXPECT_FALSE(tape.gradient(x * x, x).requires_grad());
+}
+
+TEST_F(GradientTapeTest, WithinANoGradientGradientsAreNotRecorded) {
+  const Tensor x = leaf(3);
+  GradientTape outer;
+  const NoGradient off;
+  GradientTape inner;
+  EXPECT_FALSE(inner.gradient(x * x, x).requires_grad());
 }
 
 TEST_F(GradientTapeTest, ThereAreNoZerosOfAnUndefinedSource) {

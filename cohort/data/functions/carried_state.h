@@ -17,6 +17,28 @@ inline Structure own_state(const Structure& initial) {
   });
 }
 
+// Whether a write to one changes the other, or might: rows of one tensor count.
+inline bool share_memory(const Tensor& a, const Tensor& b) {
+  return a.has_storage() && b.has_storage() ? a.is_alias_of(b) : a.defined() && a.is_same(b);
+}
+
+// The structure, with copies of those tensors that share memory with one of `other`.
+inline Structure apart_from(const Structure& other, Structure structure) {
+  const auto shares = [&](const Leaf& leaf) {
+    bool found = false;
+    if (leaf.is_strings()) return found;
+    other.for_each([&](const Leaf& held) {
+      found = found || (held.is_tensor() && share_memory(leaf.tensor(), held.tensor()));
+    });
+    return found;
+  };
+  bool any = false;
+  structure.for_each([&](const Leaf& leaf) { any = any || shares(leaf); });
+  if (!any) return structure;
+  return structure.map(
+      [&](const Leaf& leaf) { return shares(leaf) ? Leaf(leaf.tensor().clone()) : leaf; });
+}
+
 // A number such as 0.0 is float32, what a function of doubles returns float64: no harm is done.
 inline bool are_floating(const TensorSpec& a, const TensorSpec& b) {
   return !a.is_string() && !b.is_string() && c10::isFloatingType(a.dtype()) &&

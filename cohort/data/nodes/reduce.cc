@@ -18,7 +18,7 @@ Structure Dataset::reduce_erased(Structure initial, const internal::ElementFunct
       internal::rethrow_with_context(internal::str("reduce: element ", index));
     }
     internal::check_next_state("reduce", index, state, next);
-    state = std::move(next);
+    state = internal::apart_from(element, std::move(next));  // the function may write to it
     ++index;
   }
   return state;

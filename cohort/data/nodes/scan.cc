@@ -22,7 +22,8 @@ struct ScanFunction {
 
   // The state that a pass begins with.
   Structure start() const { return own_state(initial); }
-  // The element that comes out; `state` becomes the next one.
+  // The element that comes out; `state` becomes the next one. The function may write to that: it is
+  // memory of neither the element that went in nor of the one that comes out.
   Structure apply(Structure& state, const Structure& element, int64_t index) const {
     Structure result;
     try {
@@ -36,8 +37,8 @@ struct ScanFunction {
                                      "; it must return a pair of the next state and an element"));
     }
     check_next_state("scan", index, state, result[0]);
-    state = result[0];
-    return with_marked_sparse(result[1]);
+    state = apart_from(element, result[0]);
+    return with_marked_sparse(apart_from(state, result[1]));
   }
 };
 

@@ -1,11 +1,14 @@
 // Those that are a few lines each.
+#include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/eye.h>
 #include <ATen/ops/zeros.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <set>
+#include <vector>
 
 #include "cohort/data/test_util.h"
 
@@ -47,6 +50,48 @@ TEST(Scan, EveryPassBeginsWithTheInitialState) {
   EXPECT_THAT(ints(dataset.repeat(2)), ElementsAre(0, 1, 3, 6, 0, 1, 3, 6));
   EXPECT_THAT(ints(dataset), ElementsAre(0, 1, 3, 6));
   EXPECT_EQ(internal::str(initial), "0");
+}
+
+// What has come out stays as it is.
+TEST(Scan, TheFunctionMayWriteToItsState) {
+  const Dataset sums =
+      Dataset::range(4).scan(Structure(0), [](const Structure& sum, const Structure& x) {
+        sum.tensor().add_(x.tensor());
+        return tuple(sum, tuple(sum, sum.tensor().view({1})));
+      });
+  std::vector<Structure> elements;
+  for (const Structure& element : sums) elements.push_back(element);
+  EXPECT_EQ(internal::str(Structure::make_tuple(elements)),
+            "((0, [0]), (1, [1]), (3, [3]), (6, [6]))");
+}
+
+TEST(Scan, TheFunctionMayWriteToASparseState) {
+  const Dataset sums =
+      Dataset::from_tensor_slices(at::eye(2))
+          .scan(Structure(at::zeros({2}).to_sparse()), [](const Tensor& sum, const Tensor& x) {
+            Tensor(sum).add_(x.to_sparse());
+            return tuple(sum, sum);
+          });
+  std::vector<Tensor> elements;
+  for (const Structure& element : sums) elements.push_back(element.tensor());
+  EXPECT_EQ(internal::str(Structure(elements.at(0).to_dense())), "[1.0, 0.0]");
+  EXPECT_EQ(internal::str(Structure(elements.at(1).to_dense())), "[1.0, 1.0]");
+}
+
+// A state may be an element of the input.
+TEST(CarriedState, IsNoMemoryOfTheInput) {
+  const Tensor rows = at::arange(1, 4, int64);
+  const Dataset dataset = Dataset::from_tensor_slices(rows);
+  const auto sum = [](const Tensor& state, const Tensor& x) {
+    return state.item<int64_t>() < 0 ? x : Tensor(state).add_(x);
+  };
+  const auto state_and_element = [&](const Tensor& state, const Tensor& x) {
+    const Tensor next = sum(state, x);
+    return tuple(next, next);
+  };
+  EXPECT_EQ(internal::str(dataset.reduce(Structure(-1), sum)), "6");
+  EXPECT_THAT(ints(dataset.scan(Structure(-1), state_and_element)), ElementsAre(1, 3, 6));
+  EXPECT_THAT(ints(dataset), ElementsAre(1, 2, 3));
 }
 
 TEST(Scan, ErrorsNameTheElement) {

@@ -25,6 +25,11 @@ Tensor on_cpu(const Tensor& tensor, DType dtype) {
   return tensor.detach().to(c10::TensorOptions().dtype(dtype).device(c10::kCPU)).contiguous();
 }
 
+// In memory of its own: what others hold, they may change.
+Tensor own_copy(const Tensor& tensor, DType dtype) {
+  return at::empty(tensor.sizes(), dtype).copy_(tensor.detach());
+}
+
 // The keys of a leaf, one after another. int64 tensors and strings only.
 template <class Key>
 const Key* data_of(const Leaf& leaf) {
@@ -83,7 +88,7 @@ HashTable::HashTable(lookup::TableEntries entries, const Leaf& default_value)
       default_(default_value),
       given_keys_(keys_) {
   if (values_.is_tensor()) {
-    values_ = on_cpu(values_.tensor(), values_.tensor().scalar_type());
+    values_ = own_copy(values_.tensor(), values_.tensor().scalar_type());
     if (static_cast<size_t>(values_.tensor().element_size()) > sizeof(uint64_t)) {
       throw UnimplementedError(str("a table of values of ", describe(values_)));
     }
@@ -93,7 +98,7 @@ HashTable::HashTable(lookup::TableEntries entries, const Leaf& default_value)
   if (keys_.is_strings()) {
     fill(index_.emplace<KeyIndex<std::string_view>>(count), entries.place);
   } else {
-    keys_ = on_cpu(keys_.tensor(), int64);
+    keys_ = own_copy(keys_.tensor(), int64);
     fill(index_.emplace<KeyIndex<int64_t>>(count), entries.place);
   }
 }
@@ -112,7 +117,7 @@ void HashTable::check_default() {
   const DType dtype = values_.tensor().scalar_type();
   const Tensor& value = default_.tensor();
   if (value.numel() != 1 || !c10::canCast(value.scalar_type(), dtype)) fail();
-  default_ = on_cpu(value, dtype).clone();
+  default_ = own_copy(value, dtype);
 }
 
 template <class Key>

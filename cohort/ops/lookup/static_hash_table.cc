@@ -6,6 +6,12 @@
 
 namespace cohort {
 namespace lookup {
+namespace {
+
+// A tensor of the table is the table's own; strings cannot be changed.
+Leaf copy_of(const Leaf& leaf) { return leaf.is_tensor() ? Leaf(leaf.tensor().clone()) : leaf; }
+
+}  // namespace
 
 StaticHashTable::StaticHashTable(const TableInitializer& initializer,
                                  const Structure& default_value)
@@ -28,8 +34,8 @@ LeafType StaticHashTable::value_dtype() const {
   return table_->values().tensor().scalar_type();
 }
 
-Leaf StaticHashTable::keys() const { return table_->keys(); }
-Leaf StaticHashTable::values() const { return table_->values(); }
+Leaf StaticHashTable::keys() const { return copy_of(table_->keys()); }
+Leaf StaticHashTable::values() const { return copy_of(table_->values()); }
 
 }  // namespace lookup
 }  // namespace cohort

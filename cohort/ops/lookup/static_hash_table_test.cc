@@ -77,6 +77,31 @@ TEST(StaticHashTable, DoesNotChangeWithWhatItWasMadeOf) {
   EXPECT_THAT(ints(table.keys()), ElementsAre(1, 2));
 }
 
+TEST(StaticHashTable, DoesNotChangeWithWhatItReturned) {
+  const StaticHashTable table(KeyValueTensorInitializer(longs({1, 2}), longs({10, 20})), -1);
+  table.keys().tensor().fill_(7);
+  table.values().tensor().fill_(7);
+  table[longs({1, 2, 3})].tensor().fill_(7);
+  EXPECT_THAT(ints(table[longs({1, 2, 7})]), ElementsAre(10, 20, -1));
+  EXPECT_THAT(ints(table.keys()), ElementsAre(1, 2));
+  EXPECT_THAT(ints(table.values()), ElementsAre(10, 20));
+}
+
+// An initializer of a program's own may give tensors that it keeps.
+TEST(StaticHashTable, DoesNotChangeWithWhatAnInitializerKeeps) {
+  struct KeepingInitializer final : TableInitializer {
+    TableEntries read() const override {
+      return {keys, values, [](int64_t i) { return std::to_string(i); }};
+    }
+    Tensor keys = longs({1, 2}), values = longs({10, 20});
+  } initializer;
+  const StaticHashTable table(initializer, -1);
+  initializer.keys.fill_(7);
+  initializer.values.fill_(7);
+  EXPECT_THAT(ints(table[longs({1, 2, 7})]), ElementsAre(10, 20, -1));
+  EXPECT_THAT(ints(table.values()), ElementsAre(10, 20));
+}
+
 TEST(StaticHashTable, ValuesKeepTheirDtype) {
   for (const DType dtype : {uint8, DType::Short, int32, float32, int64, float64}) {
     const StaticHashTable table(KeyValueTensorInitializer(longs({1, 2}), longs({0, 1}).to(dtype)),

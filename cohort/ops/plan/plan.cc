@@ -109,6 +109,15 @@ void Plan::give_back(std::unique_ptr<BackwardPass> pass) const {
   backward_passes_.give_back(std::move(pass));
 }
 
+void Plan::keep_passes() const {
+  forward_passes_.keep();
+  backward_passes_.keep();
+}
+
+Plan::Passes Plan::keep_no_passes() const {
+  return {forward_passes_.keep_none(), backward_passes_.keep_none()};
+}
+
 // How many lanes are worth a thread, if all are `work` multiplications.
 int64_t Plan::per_thread(int64_t work) const {
   constexpr int64_t kPerThread = int64_t{1} << 21;  // some 20 us

@@ -1,29 +1,41 @@
 #include "cohort/ops/plan/plan_cache.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "cohort/core/time_histogram.h"
 
 namespace cohort::internal::plan {
 
 std::shared_ptr<const Compiled> PlanCache::find(const Key& key) {
+  Plan::Passes dropped;
   const std::lock_guard lock(mutex_);
-  return find_locked(key);
+  return find_locked(key, dropped);
 }
 
-std::shared_ptr<const Compiled> PlanCache::find_locked(const Key& key) {
+std::shared_ptr<const Compiled> PlanCache::find_locked(const Key& key, Plan::Passes& dropped) {
   const auto found = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) {
     return entry.wants == key.wants && key.input == entry.input;
   });
   if (found == entries_.end()) return nullptr;
-  if (found != entries_.begin()) entries_.splice(entries_.begin(), entries_, found);
+  if (found != entries_.begin()) put_first(found, dropped);
   ++entries_.front().hits;
   return entries_.front().compiled;
 }
 
+// The first kMostWithMemory keep the memory of their passes, and no others: one comes into their number, one goes.
+void PlanCache::put_first(std::list<Entry>::iterator entry, Plan::Passes& dropped) {
+  entries_.splice(entries_.begin(), entries_, entry);
+  if (entry->compiled->plan != nullptr) entry->compiled->plan->keep_passes();
+  if (entries_.size() <= kMostWithMemory) return;
+  const Compiled& behind = *std::next(entries_.begin(), kMostWithMemory)->compiled;
+  if (behind.plan != nullptr) dropped = behind.plan->keep_no_passes();
+}
+
 std::shared_ptr<const Compiled> PlanCache::compile(const Key& key) {
+  Plan::Passes dropped;
   const std::lock_guard lock(mutex_);  // one replica compiles for all
-  if (auto found = find_locked(key)) return found;
+  if (auto found = find_locked(key, dropped)) return found;
   Request request{.operations = operations_,
                   .input = key.input.vec(),
                   .records = key.wants != 0,
@@ -37,7 +49,8 @@ std::shared_ptr<const Compiled> PlanCache::compile(const Key& key) {
   static TimeHistogram& times = time_histogram("plan_creation");
   const TimedScope timed(times);
   auto compiled = std::make_shared<const Compiled>(Plan::compile(request));
-  entries_.push_front({request.input, key.wants, compiled, 0});
+  entries_.push_back({request.input, key.wants, compiled, 0});
+  put_first(std::prev(entries_.end()), dropped);
   if (entries_.size() > kMost) entries_.pop_back();
   return compiled;
 }

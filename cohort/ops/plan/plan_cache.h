@@ -39,10 +39,15 @@ class PlanCache {
   std::vector<Entry> entries() const;
 
  private:
-  // A training loop has a full and a partial batch, with and without gradients.
+  // Of inputs whose shapes vary, sequences of many lengths say.
   static constexpr size_t kMost = 16;
+  // Those at the front whose passes keep their memory, which is that of a whole batch: a training loop has a full
+  // and a partial batch, with and without gradients.
+  static constexpr size_t kMostWithMemory = 4;
 
-  std::shared_ptr<const Compiled> find_locked(const Key& key);
+  // Both with the lock. dropped: gets what the caller destroys without it.
+  std::shared_ptr<const Compiled> find_locked(const Key& key, Plan::Passes& dropped);
+  void put_first(std::list<Entry>::iterator entry, Plan::Passes& dropped);
 
   const std::vector<Operation> operations_;
   mutable std::mutex mutex_;

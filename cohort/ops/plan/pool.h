@@ -14,6 +14,8 @@ namespace cohort::internal::plan {
 template <class T>
 class Pool {
  public:
+  using Objects = std::vector<std::pair<std::thread::id, std::unique_ptr<T>>>;
+
   // One that is free, the calling thread's last one where there is a choice; or make()'s.
   template <class Make>
   std::unique_ptr<T> take(const Make& make) {
@@ -35,7 +37,21 @@ class Pool {
 
   void give_back(std::unique_ptr<T> object) {
     const std::lock_guard lock(mutex_);
-    if (free_.size() < kMost) free_.emplace_back(std::this_thread::get_id(), std::move(object));
+    if (keeps_ && free_.size() < kMost) {
+      free_.emplace_back(std::this_thread::get_id(), std::move(object));
+    }
+  }
+
+  // From here on what is given back is kept, as from the beginning; or destroyed.
+  void keep() {
+    const std::lock_guard lock(mutex_);
+    keeps_ = true;
+  }
+  // Returns those that are free, which the caller destroys where nobody waits for it.
+  [[nodiscard]] Objects keep_none() {
+    const std::lock_guard lock(mutex_);
+    keeps_ = false;
+    return std::exchange(free_, {});
   }
 
  private:
@@ -43,7 +59,8 @@ class Pool {
   static constexpr size_t kMost = 16;
 
   std::mutex mutex_;
-  std::vector<std::pair<std::thread::id, std::unique_ptr<T>>> free_;
+  bool keeps_ = true;
+  Objects free_;
 };
 
 }  // namespace cohort::internal::plan
