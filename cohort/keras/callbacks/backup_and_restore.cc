@@ -5,31 +5,14 @@
 #include "cohort/core/logging.h"
 #include "cohort/distribute/strategy.h"
 #include "cohort/distribute/strategy_core.h"
+#include "cohort/keras/callbacks/backup_removal.h"
 #include "cohort/keras/layers/layer_state.h"
 #include "cohort/keras/training/fit_loop.h"
 #include "cohort/keras/training/training.h"
 
 namespace cohort::keras::callbacks {
 
-using internal::str;
 using internal::Training;
-
-namespace {
-
-constexpr const char* kName = "backup";
-
-// Nothing but what a manager of that name wrote.
-void remove_backup(const std::string& directory) {
-  internal::FileSystem& files = internal::posix_file_system();
-  if (!files.exists(directory)) return;
-  for (const std::string& name : files.list(directory)) {
-    if (name.starts_with(str(kName, "-")) || name == "checkpoint") {
-      files.remove(internal::join_path(directory, name));
-    }
-  }
-}
-
-}  // namespace
 
 BackupAndRestore::BackupAndRestore(std::string backup_dir, const BackupAndRestoreOptions& options)
     : directory_(std::move(backup_dir)), options_(options) {
@@ -51,7 +34,8 @@ void BackupAndRestore::make_manager() {
                          {"random", distribute::Strategy(internal::strategy_of(*handle.get()))},
                          {"progress", training.fit->progress},
                          {"input", training.fit->input}}),
-      directory_, train::CheckpointManagerOptions{.max_to_keep = 1, .checkpoint_name = kName});
+      directory_,
+      train::CheckpointManagerOptions{.max_to_keep = 1, .checkpoint_name = internal::kBackupName});
 }
 
 void BackupAndRestore::on_train_begin() {
@@ -105,7 +89,9 @@ void BackupAndRestore::on_train_end(const Logs&) {
   manager_.reset();
   // A training that was over before has not made its layers: they are restored when they are made.
   if (!model().built()) return;
-  if (options_.delete_checkpoint && is_chief()) remove_backup(directory_);
+  if (options_.delete_checkpoint && is_chief()) {
+    internal::remove_backup(internal::posix_file_system(), directory_);
+  }
 }
 
 }  // namespace cohort::keras::callbacks
