@@ -202,6 +202,9 @@ ModelHandle load_model(const std::string& path, const keras::models::LoadOptions
   const train::LoadStatus status = checkpoint_of(model, files).read(variables);
   status.expect_partial();
   if (model.built()) status.assert_existing_objects_matched();
+  const auto own = model_of(model);
+  Training& training = Training::of(*own);
+  if (options.compile && !training.is_compiled()) training.keep_optimizer_values(*own);
   return model;
 }
 
