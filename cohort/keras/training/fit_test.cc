@@ -187,6 +187,29 @@ TEST(Fit, WeighsClasses) {
                                .class_weight = {{1, 3.0}, {int64_t{1} << 62, 0.5}}}));
 }
 
+// TensorFlow's testRegularizerLoss: of x + v and a penalty of v, by whatever number of replicas, the
+// gradient is 2.
+TEST(Fit, APenaltyCountsOnceForAllReplicas) {
+  class AddOne : public layers::Layer {
+    void build(const std::vector<Shape>&) override {
+      v_ = add_weight("v", {},
+                      {.initializer = "ones", .regularizer = [](const Tensor& v) { return v; }});
+    }
+    Tensor call(const Tensor& x, const CallOptions&) override { return x + v_.value(); }
+    Variable v_;
+  };
+  for (const int replicas : {1, 2, 3}) {
+    const auto strategy = distribute::mirrored(replicas);
+    const auto scope = strategy.scope();
+    const Sequential model({std::make_shared<AddOne>()});
+    model.compile({.optimizer = optimizers::SGD({.learning_rate = 1}),
+                   .loss = [](const Tensor&, const Tensor& y_pred) { return y_pred.mean(); }});
+    const Tensor ones = numbers({1, 1}, {2, 1});
+    model.fit(ones, ones, {.batch_size = 2, .verbose = 0});
+    EXPECT_THAT(all_weights(model), ::testing::ElementsAre(-1)) << replicas;
+  }
+}
+
 TEST(Fit, EvaluatesTheWeightsOfTheEndOfEachEpoch) {
   const Sequential model = small_classifier();
   model.compile(class_options());
