@@ -230,6 +230,10 @@ ModelHandle model_from_json(std::string_view json, const CustomObjects& custom_o
       .model(internal::parse_config(json, where), where);
 }
 
+ModelHandle clone_model(const ModelHandle& model, const CustomObjects& custom_objects) {
+  return model_from_json(model.to_json(), custom_objects);
+}
+
 layers::LayerHandle layer_from_config(std::string_view class_name, const Config& config,
                                       const CustomObjects& custom_objects) {
   const internal::Json json = {{"class_name", class_name}, {"config", internal::json_of(config)}};
