@@ -54,8 +54,9 @@ class COHORT_API Model : public layers::Layer {
   // ran, and why the others run by themselves. See docs/keras.md.
   virtual std::string explain() const;
 
-  // What fit and evaluate report and reset: those of compile; a model with steps of its own may
-  // return its own.
+  // What fit and evaluate report and reset: those of compile, and those that layers have added by now
+  // (Layer::add_metric); a model with steps of its own may return its own.
+  // Errors: InvalidArgument (a layer has added one whose name another has).
   virtual std::vector<metrics::Metric> metrics() const;
   // Names of the outputs, by which compile knows them: of a Functional those of the layers that make
   // them, of a Sequential that of its last layer, of a subclass "output_1", ...; dicts have their keys.

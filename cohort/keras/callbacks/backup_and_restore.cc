@@ -1,5 +1,10 @@
 #include "cohort/keras/callbacks/backup_and_restore.h"
 
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "cohort/core/files/file_system.h"
 #include "cohort/core/files/writable_directory.h"
 #include "cohort/core/logging.h"
@@ -8,11 +13,59 @@
 #include "cohort/keras/callbacks/backup_removal.h"
 #include "cohort/keras/layers/layer_state.h"
 #include "cohort/keras/training/fit_loop.h"
+#include "cohort/keras/training/step_loop.h"
 #include "cohort/keras/training/training.h"
+#include "cohort/train/checkpoint_reader.h"
 
 namespace cohort::keras::callbacks {
 
 using internal::Training;
+
+namespace {
+
+// What the model reports at the moment of a save: some metrics are made by the first step.
+class ReportedMetrics final : public train::Trackable {
+ public:
+  explicit ReportedMetrics(const ModelHandle& model) : model_(model) {}
+
+  std::vector<train::TrackableChild> checkpoint_children() override {
+    metrics_ = model_.metrics();
+    std::vector<train::TrackableChild> children;
+    for (const metrics::Metric& metric : metrics_) {
+      children.push_back({std::to_string(children.size()), metric.trackable().get()});
+    }
+    return children;
+  }
+
+ private:
+  const ModelHandle model_;
+  std::vector<metrics::Metric> metrics_;  // keeps what was returned alive
+};
+
+// Those of ReportedMetrics in a backup.
+size_t count_metrics(const std::string& backup) {
+  constexpr std::string_view kMetrics = "metrics/";
+  std::set<std::string> found;
+  for (const train::CheckpointVariable& one : train::list_variables(backup)) {
+    if (!one.name.starts_with(kMetrics)) continue;
+    found.insert(one.name.substr(0, one.name.find('/', kMetrics.size())));
+  }
+  return found.size();
+}
+
+// An epoch that goes on in its middle needs the sums of all its metrics before its next step.
+void make_missing_metrics(const ModelHandle& model, const internal::FitState& fit,
+                          const std::string& backup) {
+  if (count_metrics(backup) <= model.metrics().size()) return;
+  try {
+    internal::make_metrics(internal::model_of(model), *fit.input);
+  } catch (const InvalidArgumentError& error) {
+    internal::log_warning("BackupAndRestore: metrics that the first step makes begin anew: ",
+                          error.what());
+  }
+}
+
+}  // namespace
 
 BackupAndRestore::BackupAndRestore(std::string backup_dir, const BackupAndRestoreOptions& options)
     : directory_(std::move(backup_dir)), options_(options) {
@@ -22,15 +75,10 @@ BackupAndRestore::BackupAndRestore(std::string backup_dir, const BackupAndRestor
 void BackupAndRestore::make_manager() {
   const ModelHandle handle = model();
   Training& training = Training::of(*internal::model_of(handle));
-  const auto metrics = std::make_shared<train::TrackableList>();
-  for (const auto& metric : handle.metrics()) {
-    const auto object = metric.trackable();
-    metrics->add(*object, object);
-  }
   manager_.emplace(
       train::Checkpoint({{"model", handle},
                          {"optimizer", handle.optimizer()},
-                         {"metrics", std::static_pointer_cast<train::Trackable>(metrics)},
+                         {"metrics", std::make_shared<ReportedMetrics>(handle)},
                          {"random", distribute::Strategy(internal::strategy_of(*handle.get()))},
                          {"progress", training.fit->progress},
                          {"input", training.fit->input}}),
@@ -53,6 +101,7 @@ void BackupAndRestore::on_train_begin() {
           .restore(train::latest_checkpoint(directory_, {.fall_back = true}), {.fall_back = true});
   found.expect_partial();
   if (fit->progress->shuffle_seed != seed) fit->make_input();
+  if (!found.path().empty()) make_missing_metrics(model(), *fit, found.path());
   make_manager();
   if (found.path().empty()) return;
   const auto path = manager_->restore_or_initialize({.fall_back = true});

@@ -147,6 +147,47 @@ TEST_F(BackupTest, IsRemovedWhenTrainingIsOver) {
   EXPECT_THAT(entries(), ::testing::Not(::testing::Contains("checkpoint")));
 }
 
+// A metric that only the first step makes, and those of several outputs, are part of a backup in the middle
+// of an epoch.
+TEST_F(BackupTest, HoldsMetricsThatStepsMake) {
+  class Watched : public Model {
+   public:
+    Watched() {
+      track("a", a_);
+      track("b", b_);
+    }
+    Structure call(const Structure& x, const CallOptions&) override {
+      const Tensor hidden = (*a_)(x.tensor());
+      add_metric(hidden.square(), "energy");
+      return tuple(hidden, (*b_)(x.tensor()));
+    }
+
+   private:
+    layers::LayerHandle a_ = layers::Dense(1, {.kernel_initializer = "ones"});
+    layers::LayerHandle b_ = layers::Dense(1, {.kernel_initializer = "ones"});
+  };
+  const auto run = [&](int64_t batches, const std::string& where) {
+    const auto strategy = distribute::mirrored(2);
+    const auto scope = strategy.scope();
+    const ModelHandle model = std::make_shared<Watched>();
+    model.compile({.optimizer = "sgd", .loss = "mse", .metrics = {"mae"}});
+    const Tensor x = make_images(12, float32).images.flatten(1);
+    return model.fit(
+        x, tuple(x.sum(1, true), x.mean(1, true)),
+        {.batch_size = 2,
+         .epochs = 2,
+         .verbose = 0,
+         .callbacks = {BackupAndRestore(directory + "/" + where, {.save_freq = 1}), Death(batches)},
+         .shuffle = false});
+  };
+  const History calm = run(-1, "calm");
+  EXPECT_THROW(run(9, "killed"), Died);  // in the middle of the second epoch
+  const History resumed = run(-1, "killed");
+  for (const char* name : {"loss", "energy", "output_1_loss", "output_2_mae"}) {
+    EXPECT_EQ(resumed[name].back(), calm[name].back()) << name;
+  }
+}
+
 // In the order in which files go, which a file system in memory tells.
 std::vector<std::string> files_as_they_are_removed(const std::string& directory) {
   internal::SimulatedFileSystem files;

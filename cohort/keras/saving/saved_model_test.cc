@@ -175,15 +175,18 @@ TEST(SavedModel, WithALossOfTheProgramIsNotCompiled) {
 
 TEST(SavedModel, TheOptimizerOfOneThatIsNotCompiledWaitsForCompile) {
   SimulatedFileSystem files;
-  CompileOptions options = class_options();
-  options.loss = [](const Tensor& y, const Tensor& p) { return class_loss()(y, p); };
-  const Trained trained(2, options);
+  const auto options = [] {
+    CompileOptions own = class_options();
+    own.loss = [](const Tensor& y, const Tensor& p) { return class_loss()(y, p); };
+    return own;
+  };
+  const Trained trained(2, options());
   save_model(trained.model, "model", {}, files);
   const ModelHandle again = load_model("model", {}, files);
-  again.compile(options);
+  again.compile(options());
   EXPECT_EQ(again.optimizer().iterations().value().item<int64_t>(), 4);
   const ModelHandle fresh = load_model("model", {.compile = false}, files);
-  fresh.compile(options);
+  fresh.compile(options());
   EXPECT_EQ(fresh.optimizer().iterations().value().item<int64_t>(), 0);
 }
 

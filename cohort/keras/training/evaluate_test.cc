@@ -89,7 +89,7 @@ TEST_F(PredictOfFiles, RowsOfOneFileAreDividedWhateverItsPolicySays) {
                            .with_options(options);
   distribute::run_all_tasks(2, 1, [&](const distribute::Strategy& strategy, int) {
     const auto scope = strategy.scope();
-    const Sequential model({layers::Dense(1, {.kernel_initializer = "ones"})});
+    const Sequential model({layers::Dense(1, {.kernel_initializer = "ones", .name = "same"})});
     const Tensor predicted = model.predict(dataset, {.verbose = 0});
     EXPECT_THAT(elements(predicted), ::testing::ElementsAre(0, 1, 2, 3, 4, 5, 6));
   });

@@ -1,6 +1,8 @@
 #include "cohort/keras/training/training.h"
 
 #include <algorithm>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "cohort/core/error.h"
@@ -141,13 +143,27 @@ void write_for_all(const Model& model, FunctionRef<void()> write) {
 
 namespace keras {
 
+using internal::str;
 using internal::Training;
 
 std::vector<metrics::Metric> Model::metrics() const {
   std::vector<metrics::Metric> all;
-  if (training_ == nullptr || !training_->is_compiled()) return all;
-  for (const internal::NamedMetric& one : training_->compiled(*this).metrics()) {
-    all.push_back(one.metric);
+  std::set<std::string> names;
+  if (training_ != nullptr && training_->is_compiled()) {
+    for (const internal::NamedMetric& one : training_->compiled(*this).metrics()) {
+      all.push_back(one.metric);
+      names.insert(one.log_name);
+    }
+  }
+  const size_t of_compile = all.size();
+  internal::Visited visited;
+  internal::LayerState::of(*this).collect_metrics(all, visited);
+  for (size_t i = of_compile; i < all.size(); ++i) {
+    if (names.insert(all[i].name()).second) continue;
+    throw InvalidArgumentError(
+        str("model ", internal::quoted(name()), " has two metrics that are called ",
+            internal::quoted(all[i].name()),
+            ", of which a layer adds one by add_metric; give it another name"));
   }
   return all;
 }
