@@ -157,9 +157,9 @@ TEST_F(BackupTest, HoldsMetricsThatStepsMake) {
       track("b", b_);
     }
     Structure call(const Structure& x, const CallOptions&) override {
-      const Tensor hidden = (*a_)(x.tensor());
+      const Tensor hidden = a_(x.tensor());
       add_metric(hidden.square(), "energy");
-      return tuple(hidden, (*b_)(x.tensor()));
+      return tuple(hidden, b_(x.tensor()));
     }
 
    private:

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <limits>
 
+#include "cohort/core/host/host_name.h"
 #include "cohort/keras/training/testing_fit.h"
 #include "cohort/train/summary/testing_events.h"
 
