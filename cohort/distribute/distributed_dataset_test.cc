@@ -9,6 +9,7 @@
 #include "cohort/distribute/one_device_strategy.h"
 #include "cohort/distribute/testing_batches.h"
 #include "cohort/distribute/testing_devices.h"
+#include "cohort/distribute/testing_tasks.h"
 
 namespace cohort::distribute {
 namespace {
@@ -53,6 +54,19 @@ TEST(DistributedDataset, GuidesHundredOnes) {
   EXPECT_EQ(steps, 7);
   EXPECT_EQ(rows.front(), 4);
   EXPECT_EQ(rows.back(), 1);
+}
+
+// TensorFlow's testCacheAcrossIteration: what is cached is shuffled once.
+TEST(DistributedDataset, PassesOverACacheAreEqual) {
+  const auto expect_equal_passes = [](const Strategy& strategy) {
+    const auto distributed =
+        strategy.experimental_distribute_dataset(Dataset::range(16).shuffle(16).cache().batch(4));
+    const std::vector<std::string> first = all(distributed);
+    EXPECT_EQ(first.size(), 4u);
+    EXPECT_EQ(all(distributed), first);
+  };
+  expect_equal_passes(mirrored(2));
+  run_all_tasks(2, 1, [&](const Strategy& strategy, int) { expect_equal_passes(strategy); });
 }
 
 TEST(DistributedDataset, PiecesAreSlicesOfTheBatch) {

@@ -54,8 +54,9 @@ class COHORT_API Model : public layers::Layer {
   // ran, and why the others run by themselves. See docs/keras.md.
   virtual std::string explain() const;
 
-  // What fit and evaluate report and reset: those of compile; a model with steps of its own may
-  // return its own.
+  // What fit and evaluate report and reset: those of compile, and those that layers have added by now
+  // (Layer::add_metric); a model with steps of its own may return its own.
+  // Errors: InvalidArgument (a layer has added one whose name another has).
   virtual std::vector<metrics::Metric> metrics() const;
   // Names of the outputs, by which compile knows them: of a Functional those of the layers that make
   // them, of a Sequential that of its last layer, of a subclass "output_1", ...; dicts have their keys.
@@ -119,7 +120,7 @@ class COHORT_API ModelHandle : public layers::LayerHandle {
 
   // Says how the model is trained; a second call begins afresh, with the weights that there are.
   // Errors: InvalidArgument (unknown names; lists that do not fit the outputs;
-  // steps_per_execution below 1).
+  // steps_per_execution below 1; the optimizer that load_weights has read is another one).
   void compile(const CompileOptions& options = {}) const;
 
   // Trains over epochs of the data. Returns the logs of all epochs.
@@ -152,7 +153,8 @@ class COHORT_API ModelHandle : public layers::LayerHandle {
 
   // The weights, and the optimizer of compile if there is one, as a train::Checkpoint, which becomes
   // the latest of its directory; Keras 2.15 reads and writes the same files. load_weights reads the
-  // optimizer, with its iterations and learning rate, where the model is compiled and the file has one.
+  // optimizer, with its iterations and learning rate, where the file has one; of a model that is not
+  // compiled the optimizer of the next compile takes these values, and a later one begins afresh.
   // Errors: as Checkpoint::write and read; load_weights: InvalidArgument (the file lacks one of the
   // model's weights; its optimizer has slots of other shapes).
   void save_weights(const std::string& path) const;

@@ -37,6 +37,12 @@ COHORT_API ModelHandle load_model(const std::string& path, const LoadOptions& op
 COHORT_API ModelHandle model_from_json(std::string_view json,
                                        const CustomObjects& custom_objects = {});
 
+// A model of the same layers, with fresh weights and not compiled, made under the strategy of the present scope.
+// `set_weights(model.get_weights())` of the copy takes over the weights, too.
+// Errors: as ModelHandle::to_json and model_from_json.
+COHORT_API ModelHandle clone_model(const ModelHandle& model,
+                                   const CustomObjects& custom_objects = {});
+
 // The other way round of a layer's class name and get_config.
 COHORT_API layers::LayerHandle layer_from_config(std::string_view class_name, const Config& config,
                                                  const CustomObjects& custom_objects = {});

@@ -9,6 +9,7 @@
 #include "cohort/core/bounded_wait.h"
 #include "cohort/core/error.h"
 #include "cohort/core/files/posix_error.h"
+#include "cohort/core/host/host_name.h"
 #include "cohort/core/text.h"
 #include "cohort/train/temporary_files.h"
 
@@ -19,14 +20,12 @@ constexpr std::string_view kLockName = ".cohort-writer.lock";
 
 // Who holds a lock, for whoever finds it held.
 std::string describe_this_process() {
-  char host[256] = "unknown host";
-  gethostname(host, sizeof(host) - 1);
   char time[32] = "";
   const std::time_t now = std::time(nullptr);
   std::tm utc = {};
   gmtime_r(&now, &utc);
   std::strftime(time, sizeof(time), "%Y-%m-%dT%H:%M:%SZ", &utc);
-  return str("process ", getpid(), " on ", host, " since ", time, "\n");
+  return str("process ", getpid(), " on ", host_name(), " since ", time, "\n");
 }
 
 // Those that this process writes to.

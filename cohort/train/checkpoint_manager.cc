@@ -88,6 +88,7 @@ std::optional<std::string> CheckpointManagerImpl::agree_on_latest(
   const std::string told = talk.tell("which", [&] {
     try {
       kept_->check_state();
+      if (options.fall_back && !kept_->latest()) kept_->recover_by_number();
     } catch (const DataLossError&) {
       if (!options.fall_back) throw;
       kept_->recover_by_number();

@@ -176,6 +176,17 @@ TEST_F(CheckpointManagerTest, FallsBackWhereTheLatestIsDamaged) {
   EXPECT_THAT(a->values, ElementsAre(1));
 }
 
+TEST_F(CheckpointManagerTest, FallsBackWhereTheStateFileIsMissing) {
+  const CheckpointManager before = make({});
+  before.save();
+  before.save();
+  files.remove("dir/checkpoint");
+  EXPECT_EQ(make({}).restore_or_initialize(), std::nullopt);
+  const CheckpointManager manager = make({});
+  EXPECT_EQ(manager.restore_or_initialize({.fall_back = true}), "dir/ckpt-2");
+  EXPECT_EQ(manager.save(), "dir/ckpt-3");
+}
+
 TEST_F(CheckpointManagerTest, AsynchronousSavesAreListedWhenTheyAreThere) {
   const CheckpointManager manager = make({.max_to_keep = 2});
   for (int i = 0; i < 4; ++i) {

@@ -55,10 +55,12 @@ void KeptCheckpoints::recover_by_number() {
   const std::vector<std::string> found =
       numbered_checkpoints(files_, join_path(options_.directory, options_.name));
   std::lock_guard lock(mutex_);
+  const bool nothing_was_saved = found.empty() && state_error_ == nullptr;
   state_error_ = nullptr;
   latest_ = found.empty() ? std::optional<std::string>() : found.front();
-  log_warning("the state file of '", options_.directory, "' is damaged or names a checkpoint that ",
-              "is gone; ",
+  if (nothing_was_saved) return;
+  log_warning("the state file of '", options_.directory, "' is missing or damaged, or names a ",
+              "checkpoint that is gone; ",
               latest_ ? "the latest checkpoint by its number is '" + *latest_ + "'"
                       : std::string("there is no checkpoint either"));
 }

@@ -37,7 +37,7 @@ class KeptCheckpoints {
 
   // Errors: DataLoss (the state file is damaged).
   void check_state() const;
-  // Instead of the damaged state: the checkpoint with the highest number is the latest.
+  // Instead of a damaged or missing state: the checkpoint with the highest number is the latest.
   void recover_by_number();
 
   // The list for another process's KeptCheckpoints, which is that of the same directory but writes

@@ -13,6 +13,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/files/crc32c.h"
 #include "cohort/core/files/file_system.h"
+#include "cohort/core/host/host_name.h"
 
 namespace cohort::internal {
 namespace {
@@ -27,11 +28,9 @@ struct FileWriter {
 };
 
 FileWriter this_writer() {
-  char host[256] = "";
-  gethostname(host, sizeof(host) - 1);
   char processes[64] = "";
   const ssize_t length = readlink("/proc/self/ns/pid", processes, sizeof(processes) - 1);
-  const std::string place = str(host, '\n', length > 0 ? processes : "");
+  const std::string place = str(host_name(), '\n', length > 0 ? processes : "");
   std::timespec now = {};
   clock_gettime(CLOCK_BOOTTIME, &now);
   const auto hundredths =

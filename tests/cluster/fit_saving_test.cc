@@ -23,8 +23,11 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using ::testing::DoubleNear;
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using testing::MultiProcessRunner;
+using ::testing::StartsWith;
 using testing::TaskId;
+using ::testing::UnorderedElementsAre;
 using ::testing::UnorderedElementsAreArray;
 
 constexpr int kEpochs = 2;
@@ -89,7 +92,9 @@ std::string train_and_save(const std::vector<std::string>& arguments) {
   const distribute::Strategy strategy = strategy_of(arguments.at(1));
   const auto scope = strategy.scope();
   const keras::ModelHandle model = make_model();
-  fit_on(model, kEpochs, {callbacks::ModelCheckpoint(directory + "/{epoch:02d}")});
+  fit_on(model, kEpochs,
+         {callbacks::ModelCheckpoint(directory + "/{epoch:02d}"),
+          callbacks::TensorBoard({.log_dir = directory + "/logs", .profile_batch = {2, 3}})});
   model.save(directory + "/whole");
   model.save_weights(directory + "/weights/w");
   const double trained = loss_of(model);
@@ -187,7 +192,16 @@ struct FitSaving : ::testing::Test {
   std::string directory;
 };
 
-TEST_F(FitSaving, ByTwoWorkersIsOneModel) { expect_saved({{"worker", 2}}, "workers"); }
+// TensorFlow's test_profiler_saves_on_both_chief_and_non_chief: each task traces its own steps, one tells
+// the rest.
+TEST_F(FitSaving, ByTwoWorkersIsOneModelAndATraceOfEach) {
+  expect_saved({{"worker", 2}}, "workers");
+  EXPECT_THAT(
+      names_in("logs/train/plugins/profile/steps-2-3"),
+      UnorderedElementsAre(EndsWith(".worker-0.trace.json"), EndsWith(".worker-1.trace.json")));
+  EXPECT_THAT(names_in("logs/train"),
+              UnorderedElementsAre("plugins", StartsWith("events.out.tfevents.")));
+}
 
 TEST_F(FitSaving, ByParameterServersIsOneModelOfWholeVariables) {
   expect_saved({{"chief", 1}, {"worker", 2}, {"ps", 2}}, "servers");

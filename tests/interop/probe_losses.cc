@@ -104,6 +104,7 @@ std::optional<PredictionMetric> make_metric_of_arguments(const std::string& name
   if (name == "IoU") {
     return IoU({.num_classes = num_classes, .target_class_ids = *ids, .ignore_class = ignored});
   }
+  if (name == "OneHotMeanIoU") return OneHotMeanIoU({.num_classes = num_classes});
   if (name == "OneHotIoU") {
     return OneHotIoU({.num_classes = num_classes, .target_class_ids = *ids});
   }

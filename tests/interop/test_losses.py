@@ -325,6 +325,7 @@ def test_intersections_over_unions(probe, name, options, data, weighted):
 
 @pytest.mark.parametrize("name,options", [
     ("OneHotIoU", {"num_classes": 4, "target_class_ids": [0, 2]}),
+    ("OneHotMeanIoU", {"num_classes": 4}),
     ("MeanIoU", {"num_classes": 4, "sparse_y_true": False, "sparse_y_pred": False})], ids=str)
 def test_intersections_of_one_hot_labels(probe, name, options):
     check_metric(probe, name, updates_of(random_for(name), one_hot, True, (40, 4)), options)

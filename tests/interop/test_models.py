@@ -237,6 +237,34 @@ def test_training_goes_on_where_keras_stopped_and_back(probe, tmp_path, rng, opt
     np.testing.assert_allclose(found, further, rtol=1e-4)
 
 
+@pytest.mark.parametrize("make", [
+    lambda: keras.metrics.MeanIoU(3, ignore_class=2),
+    lambda: keras.metrics.IoU(3, [0, 1], sparse_y_pred=False, sparse_y_true=False),
+    lambda: keras.metrics.OneHotIoU(3, [0, 2]), lambda: keras.metrics.OneHotMeanIoU(3),
+    lambda: keras.metrics.BinaryIoU([1], threshold=0.4),
+    lambda: keras.metrics.MeanRelativeError([1.0, 2.0, 4.0]),
+    lambda: keras.metrics.PrecisionAtRecall(0.5, num_thresholds=20),
+    lambda: keras.metrics.RecallAtPrecision(0.5), lambda: keras.metrics.SensitivityAtSpecificity(0.5),
+    lambda: keras.metrics.SpecificityAtSensitivity(0.5)], ids=lambda make: make().name)
+def test_metrics_of_compile_both_ways(probe, tmp_path, rng, make):
+    model = keras.Sequential([keras.Input((4,)), L.Dense(3, activation="sigmoid")])
+    metric = make()
+    model.compile("sgd", "mse", metrics=[metric])
+    inputs = rng.normal(size=(20, 4)).astype(np.float32)
+    labels = rng.integers(0, 2, (20, 3)).astype(np.float32)
+    model.train_on_batch(inputs, labels)
+    write(model, tmp_path / "keras")
+    answer = probe("model", {"path": str(tmp_path / "keras"), "inputs": as_json(inputs),
+                             "labels": as_json(labels), "steps": 2,
+                             "save": str(tmp_path / "cohort")})
+
+    def numbers_of(model):
+        return [model.train_on_batch(inputs, labels, return_dict=True)[metric.name] for _ in range(2)]
+
+    np.testing.assert_allclose([one[metric.name] for one in answer["logs"]], numbers_of(model), rtol=1e-5)
+    np.testing.assert_allclose(numbers_of(read(tmp_path / "cohort")), numbers_of(model), rtol=1e-5)
+
+
 @pytest.mark.parametrize("optimizer,options", [
     ("Adam", {"learning_rate": 0.01}), ("SGD", {"learning_rate": 0.1, "momentum": 0.9})])
 def test_weights_hold_the_optimizer_both_ways(probe, tmp_path, rng, optimizer, options):

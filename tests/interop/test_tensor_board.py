@@ -71,5 +71,6 @@ def test_texts_and_the_trace(run):
     summary = events.Tensors("model")[0].tensor_proto.string_val[0].decode()
     assert "conv2d (Conv2D)" in summary and "Total params" in summary
     assert "compute" in events.Tensors("profile")[0].tensor_proto.string_val[0].decode()
-    trace = json.loads((log_dir / "train" / "profile" / "steps-3-5.json").read_text())
+    [trace] = (log_dir / "train" / "plugins" / "profile" / "steps-3-5").glob("*.trace.json")
+    trace = json.loads(trace.read_text())
     assert {"compute", "update"} <= {event["name"] for event in trace["traceEvents"]}

@@ -1,31 +1,67 @@
 #include "cohort/keras/callbacks/backup_and_restore.h"
 
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "cohort/core/files/file_system.h"
 #include "cohort/core/files/writable_directory.h"
 #include "cohort/core/logging.h"
 #include "cohort/distribute/strategy.h"
 #include "cohort/distribute/strategy_core.h"
+#include "cohort/keras/callbacks/backup_removal.h"
 #include "cohort/keras/layers/layer_state.h"
 #include "cohort/keras/training/fit_loop.h"
+#include "cohort/keras/training/step_loop.h"
 #include "cohort/keras/training/training.h"
+#include "cohort/train/checkpoint_reader.h"
 
 namespace cohort::keras::callbacks {
 
-using internal::str;
 using internal::Training;
 
 namespace {
 
-constexpr const char* kName = "backup";
+// What the model reports at the moment of a save: some metrics are made by the first step.
+class ReportedMetrics final : public train::Trackable {
+ public:
+  explicit ReportedMetrics(const ModelHandle& model) : model_(model) {}
 
-// Nothing but what a manager of that name wrote.
-void remove_backup(const std::string& directory) {
-  internal::FileSystem& files = internal::posix_file_system();
-  if (!files.exists(directory)) return;
-  for (const std::string& name : files.list(directory)) {
-    if (name.starts_with(str(kName, "-")) || name == "checkpoint") {
-      files.remove(internal::join_path(directory, name));
+  std::vector<train::TrackableChild> checkpoint_children() override {
+    metrics_ = model_.metrics();
+    std::vector<train::TrackableChild> children;
+    for (const metrics::Metric& metric : metrics_) {
+      children.push_back({std::to_string(children.size()), metric.trackable().get()});
     }
+    return children;
+  }
+
+ private:
+  const ModelHandle model_;
+  std::vector<metrics::Metric> metrics_;  // keeps what was returned alive
+};
+
+// Those of ReportedMetrics in a backup.
+size_t count_metrics(const std::string& backup) {
+  constexpr std::string_view kMetrics = "metrics/";
+  std::set<std::string> found;
+  for (const train::CheckpointVariable& one : train::list_variables(backup)) {
+    if (!one.name.starts_with(kMetrics)) continue;
+    found.insert(one.name.substr(0, one.name.find('/', kMetrics.size())));
+  }
+  return found.size();
+}
+
+// An epoch that goes on in its middle needs the sums of all its metrics before its next step.
+void make_missing_metrics(const ModelHandle& model, const internal::FitState& fit,
+                          const std::string& backup) {
+  if (count_metrics(backup) <= model.metrics().size()) return;
+  try {
+    internal::make_metrics(internal::model_of(model), *fit.input);
+  } catch (const InvalidArgumentError& error) {
+    internal::log_warning("BackupAndRestore: metrics that the first step makes begin anew: ",
+                          error.what());
   }
 }
 
@@ -39,19 +75,15 @@ BackupAndRestore::BackupAndRestore(std::string backup_dir, const BackupAndRestor
 void BackupAndRestore::make_manager() {
   const ModelHandle handle = model();
   Training& training = Training::of(*internal::model_of(handle));
-  const auto metrics = std::make_shared<train::TrackableList>();
-  for (const auto& metric : handle.metrics()) {
-    const auto object = metric.trackable();
-    metrics->add(*object, object);
-  }
   manager_.emplace(
       train::Checkpoint({{"model", handle},
                          {"optimizer", handle.optimizer()},
-                         {"metrics", std::static_pointer_cast<train::Trackable>(metrics)},
+                         {"metrics", std::make_shared<ReportedMetrics>(handle)},
                          {"random", distribute::Strategy(internal::strategy_of(*handle.get()))},
                          {"progress", training.fit->progress},
                          {"input", training.fit->input}}),
-      directory_, train::CheckpointManagerOptions{.max_to_keep = 1, .checkpoint_name = kName});
+      directory_,
+      train::CheckpointManagerOptions{.max_to_keep = 1, .checkpoint_name = internal::kBackupName});
 }
 
 void BackupAndRestore::on_train_begin() {
@@ -69,6 +101,7 @@ void BackupAndRestore::on_train_begin() {
           .restore(train::latest_checkpoint(directory_, {.fall_back = true}), {.fall_back = true});
   found.expect_partial();
   if (fit->progress->shuffle_seed != seed) fit->make_input();
+  if (!found.path().empty()) make_missing_metrics(model(), *fit, found.path());
   make_manager();
   if (found.path().empty()) return;
   const auto path = manager_->restore_or_initialize({.fall_back = true});
@@ -105,7 +138,9 @@ void BackupAndRestore::on_train_end(const Logs&) {
   manager_.reset();
   // A training that was over before has not made its layers: they are restored when they are made.
   if (!model().built()) return;
-  if (options_.delete_checkpoint && is_chief()) remove_backup(directory_);
+  if (options_.delete_checkpoint && is_chief()) {
+    internal::remove_backup(internal::posix_file_system(), directory_);
+  }
 }
 
 }  // namespace cohort::keras::callbacks

@@ -6,8 +6,10 @@
 
 #include <filesystem>
 
+#include "cohort/core/files/simulated_file_system.h"
 #include "cohort/core/interrupt.h"
 #include "cohort/distribute/testing_tasks.h"
+#include "cohort/keras/callbacks/backup_removal.h"
 #include "cohort/keras/training/testing_fit.h"
 
 namespace cohort::keras {
@@ -143,6 +145,83 @@ TEST_F(BackupTest, IsRemovedWhenTrainingIsOver) {
   EXPECT_THAT(entries(), ::testing::Contains("checkpoint"));
   train(strategy, 5, -1, "epoch");
   EXPECT_THAT(entries(), ::testing::Not(::testing::Contains("checkpoint")));
+}
+
+// A metric that only the first step makes, and those of several outputs, are part of a backup in the middle
+// of an epoch.
+TEST_F(BackupTest, HoldsMetricsThatStepsMake) {
+  class Watched : public Model {
+   public:
+    Watched() {
+      track("a", a_);
+      track("b", b_);
+    }
+    Structure call(const Structure& x, const CallOptions&) override {
+      const Tensor hidden = a_(x.tensor());
+      add_metric(hidden.square(), "energy");
+      return tuple(hidden, b_(x.tensor()));
+    }
+
+   private:
+    layers::LayerHandle a_ = layers::Dense(1, {.kernel_initializer = "ones"});
+    layers::LayerHandle b_ = layers::Dense(1, {.kernel_initializer = "ones"});
+  };
+  const auto run = [&](int64_t batches, const std::string& where) {
+    const auto strategy = distribute::mirrored(2);
+    const auto scope = strategy.scope();
+    const ModelHandle model = std::make_shared<Watched>();
+    model.compile({.optimizer = "sgd", .loss = "mse", .metrics = {"mae"}});
+    const Tensor x = make_images(12, float32).images.flatten(1);
+    return model.fit(
+        x, tuple(x.sum(1, true), x.mean(1, true)),
+        {.batch_size = 2,
+         .epochs = 2,
+         .verbose = 0,
+         .callbacks = {BackupAndRestore(directory + "/" + where, {.save_freq = 1}), Death(batches)},
+         .shuffle = false});
+  };
+  const History calm = run(-1, "calm");
+  EXPECT_THROW(run(9, "killed"), Died);  // in the middle of the second epoch
+  const History resumed = run(-1, "killed");
+  for (const char* name : {"loss", "energy", "output_1_loss", "output_2_mae"}) {
+    EXPECT_EQ(resumed[name].back(), calm[name].back()) << name;
+  }
+}
+
+// In the order in which files go, which a file system in memory tells.
+std::vector<std::string> files_as_they_are_removed(const std::string& directory) {
+  internal::SimulatedFileSystem files;
+  files.make_directories("dir");
+  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
+    files.set_content("/dir/" + entry.path().filename().string(), "");
+  }
+  internal::remove_backup(files, "dir");
+  std::vector<std::string> removed;
+  for (const std::string& call : files.log()) {
+    const std::string removing = "removing 'dir/";
+    if (!call.starts_with(removing)) continue;
+    removed.push_back(call.substr(removing.size(), call.size() - removing.size() - 1));
+  }
+  return removed;
+}
+
+// The next fit goes on after the backup, or begins anew where that is gone: both end with the same bits.
+TEST_F(BackupTest, AKillDuringItsRemovalHarmsNoLaterFit) {
+  const auto strategy = distribute::mirrored(1);
+  const Outcome calm = train(strategy, 5, -1, "epoch");
+  size_t files = 1;
+  for (size_t removed = 0; removed <= files; ++removed) {
+    const std::string where = internal::str("backup", removed);
+    EXPECT_THROW(train(strategy, 5, 5, "epoch", where), Died);
+    const auto names = files_as_they_are_removed(directory + "/" + where);
+    files = names.size();
+    ASSERT_GE(files, 3u);  // state, index, data
+    for (size_t i = 0; i < removed; ++i) {
+      std::filesystem::remove(directory + "/" + where + "/" + names[i]);
+    }
+    EXPECT_EQ(train(strategy, 5, -1, "epoch", where), calm) << removed;
+    EXPECT_TRUE(files_as_they_are_removed(directory + "/" + where).empty()) << removed;
+  }
 }
 
 TEST_F(BackupTest, CtrlCSavesAndEndsAfterTheStep) {

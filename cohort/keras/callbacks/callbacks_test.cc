@@ -8,6 +8,7 @@
 #include <fstream>
 #include <limits>
 
+#include "cohort/core/host/host_name.h"
 #include "cohort/keras/training/testing_fit.h"
 #include "cohort/train/summary/testing_events.h"
 
@@ -157,7 +158,8 @@ TEST_F(CallbacksTest, TensorBoardTracesTheStepsThatItIsTold) {
             {.epochs = 2,
              .verbose = 0,
              .callbacks = {TensorBoard({.log_dir = directory, .profile_batch = {2, 4}})}});
-  const auto file = internal::posix_file_system().open(directory + "/train/profile/steps-2-4.json");
+  const auto file = internal::posix_file_system().open(
+      directory + "/train/plugins/profile/steps-2-4/" + internal::host_name() + ".trace.json");
   std::string trace(file->size(), ' ');
   file->read(0, trace.data(), trace.size());
   EXPECT_THAT(trace, ::testing::AllOf(HasSubstr("traceEvents"), HasSubstr("compute")));

@@ -211,6 +211,40 @@ TEST_F(ModelCheckpointTest, WeightsAloneHoldTheOptimizer) {
   EXPECT_EQ(all_weights(again), all_weights(model));
 }
 
+// As TensorFlow's deferred restoration: into a model that is built, and into one that is not.
+TEST_F(ModelCheckpointTest, TheOptimizerOfWeightsWaitsForCompile) {
+  fit(ModelCheckpoint({.filepath = directory + "/{epoch}", .save_weights_only = true}));
+  for (const bool built : {false, true}) {
+    const auto strategy = distribute::mirrored(1);
+    const auto scope = strategy.scope();
+    const Sequential again = small_classifier(8);
+    if (built) again(make_images(1, float32).images);
+    again.load_weights(directory + "/2");
+    again.compile(class_options());
+    EXPECT_EQ(again.optimizer().iterations().value().item<int64_t>(), 4);
+    again.fit(image_batches(12, 6), {.epochs = 1, .verbose = 0});
+    EXPECT_EQ(again.optimizer().iterations().value().item<int64_t>(), 6);
+    EXPECT_EQ(all_weights(again), all_weights(model)) << built;
+    again.compile(class_options());
+    EXPECT_EQ(again.optimizer().iterations().value().item<int64_t>(), 0);
+  }
+}
+
+TEST_F(ModelCheckpointTest, AnOptimizerThatDoesNotFitTheWeightsFileIsRefusedOnce) {
+  fit(ModelCheckpoint({.filepath = directory + "/w", .save_weights_only = true}));
+  const Sequential other = small_classifier(8);
+  other.load_weights(directory + "/w");
+  const auto compile = [&] {
+    const Float64 of_the_learning_rate;
+    other.compile(class_options());
+  };
+  EXPECT_THAT(thrown<InvalidArgumentError>(compile),
+              ::testing::AllOf(HasSubstr("call compile again"), HasSubstr("learning_rate")));
+  EXPECT_THROW(other.optimizer(), FailedPreconditionError);
+  compile();
+  EXPECT_EQ(other.optimizer().iterations().value().item<int64_t>(), 0);
+}
+
 TEST_F(ModelCheckpointTest, WeightsAloneFitAModelOfAnotherOptimizer) {
   fit(ModelCheckpoint({.filepath = directory + "/w", .save_weights_only = true}));
   const Sequential other = small_classifier(8);

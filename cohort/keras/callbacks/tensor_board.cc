@@ -4,8 +4,10 @@
 
 #include "cohort/core/files/file_system.h"
 #include "cohort/core/files/writable_directory.h"
+#include "cohort/core/host/host_name.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/profiler.h"
+#include "cohort/core/task.h"
 #include "cohort/core/text.h"
 #include "cohort/keras/callbacks/layer_graph.h"
 #include "cohort/keras/model.h"
@@ -14,6 +16,18 @@
 namespace cohort::keras::callbacks {
 
 using internal::str;
+
+namespace {
+
+// Of this task: several of a job may run on one host.
+std::string trace_name() {
+  const internal::Task& task = internal::Task::current();
+  const bool is_alone = task.job() == "localhost";
+  return str(internal::host_name(), is_alone ? "" : str(".", task.job(), "-", task.index()),
+             ".trace.json");
+}
+
+}  // namespace
 
 UpdateFreq::UpdateFreq(const char* word) {
   const std::string_view text(word);
@@ -43,6 +57,9 @@ void TensorBoard::on_train_begin() {
   validation_.reset();
   if (is_chief()) {  // where the validation's file will be made
     internal::check_directory_is_writable(internal::join_path(options_.log_dir, "validation"));
+  }
+  if (options_.profile_batch.first() > 0) {
+    internal::check_directory_is_writable(profile_directory());
   }
   is_full_ = false;
   next_update_ = 0;
@@ -85,12 +102,18 @@ void TensorBoard::write_model() {
 void TensorBoard::on_train_batch_begin(int64_t batch) {
   last_batch_ = batch - 1;
   // With steps_per_execution, the steps that begin together.
-  const bool is_due = options_.profile_batch.first() > 0 && !profiles_ && is_chief() &&
+  const bool is_due = options_.profile_batch.first() > 0 && !profiles_ &&
                       steps_of_fit_ < options_.profile_batch.last() &&
                       steps_of_fit_ + 1 >= options_.profile_batch.first();
   if (!is_due) return;
   profiler::start({.trace = true});
   profiles_ = true;
+}
+
+std::string TensorBoard::profile_directory() const {
+  return internal::join_path(
+      options_.log_dir, str("train/plugins/profile/steps-", options_.profile_batch.first(), "-",
+                            options_.profile_batch.last()));
 }
 
 void TensorBoard::finish_profile() {
@@ -99,10 +122,8 @@ void TensorBoard::finish_profile() {
   const auto scope = train_->as_default();
   const int64_t now = step();
   record([&] {
-    const std::string directory = internal::join_path(options_.log_dir, "train/profile");
-    internal::posix_file_system().make_directories(directory);
-    profile.write_chrome_trace(internal::join_path(
-        directory, str("steps-", options_.profile_batch.first(), "-", steps_of_fit_, ".json")));
+    internal::posix_file_system().make_directories(profile_directory());
+    profile.write_chrome_trace(internal::join_path(profile_directory(), trace_name()));
     summary::text("profile", "```\n" + profile.table() + "```", {.step = now});
   });
 }

@@ -58,9 +58,10 @@ struct TensorBoardOptions {
 
 // Training goes to log_dir/train, validation to log_dir/validation: epoch_loss, epoch_accuracy, ...
 // by epoch, batch_loss, ... by step, weights as histograms; of each validation, and of evaluate with this callback,
-// evaluation_loss_vs_iterations, ... by the optimizer's iterations. A trace is log_dir/train/profile/
-// steps-5-8.json, for chrome://tracing or Perfetto; its table of times is a text. One task writes;
-// with update_freq and several tasks all of them read the metrics together.
+// evaluation_loss_vs_iterations, ... by the optimizer's iterations. One task writes all that; with
+// update_freq and several tasks all of them read the metrics together. Traces, for chrome://tracing or
+// Perfetto, are written by each task: log_dir/train/plugins/profile/steps-5-8/HOST.worker-1.trace.json, of a
+// program that is no task of a cluster HOST.trace.json; the chief's table of times is a text, too.
 // Under a file system that is full training goes on, which is logged once; nothing more is recorded of it.
 // Errors of fit, before the first step: those of a summary writer whose file cannot be made.
 // Thread safety: as Callback.
@@ -87,6 +88,7 @@ class COHORT_API TensorBoard : public Callback {
   void record(FunctionRef<void()> write);
   void write_model();
   void write_histograms(int64_t epoch);
+  std::string profile_directory() const;
   void finish_profile();
   const summary::SummaryWriter& validation_writer();
 

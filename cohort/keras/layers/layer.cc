@@ -216,6 +216,21 @@ void Layer::add_loss(const Tensor& loss) {
   state_->losses.add(loss);
 }
 
+void Layer::add_metric(const Tensor& value, const std::string& name) {
+  if (name.empty()) {
+    throw InvalidArgumentError(
+        str("layer '", this->name(),
+            "': add_metric needs a name, as in add_metric(value, \"mean_activation\")"));
+  }
+  if (!value.defined()) {
+    throw InvalidArgumentError(str("layer '", this->name(),
+                                   "': add_metric got an undefined value for ",
+                                   internal::quoted(name)));
+  }
+  state_->added_mean(name).update_state(
+      internal::LayerState::counts_in_metrics() ? value : value.detach().flatten().slice(0, 0, 0));
+}
+
 void Layer::reset_states() {
   for (const Child& child : children()) child.layer->reset_states();
 }

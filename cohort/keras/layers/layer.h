@@ -146,6 +146,12 @@ class COHORT_API Layer : public train::Trackable {
   // In `call`: adds a loss that depends on the input, for example a mean over the batch.
   // Errors: InvalidArgument (not a scalar).
   void add_loss(const Tensor& loss);
+  // In `call`: adds all elements of `value` to a mean, which fit and evaluate report under `name` beside the
+  // metrics of compile, and reset with them. A further call of that name adds to the same one. A batch
+  // without rows adds nothing. COLLECTIVE as calls of layers are.
+  // Errors: InvalidArgument (no name; an undefined value). Of fit and evaluate: InvalidArgument (another
+  // metric of the model has this name).
+  void add_metric(const Tensor& value, const std::string& name);
   // Removes the losses that the calling replica's latest forward pass added, here and in all
   // children. A call from outside of any layer begins with this.
   void clear_losses();

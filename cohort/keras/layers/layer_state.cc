@@ -1,5 +1,6 @@
 #include "cohort/keras/layers/layer_state.h"
 
+#include <optional>
 #include <utility>
 
 #include "cohort/core/libtorch_error.h"
@@ -7,6 +8,7 @@
 #include "cohort/core/text.h"
 #include "cohort/distribute/context.h"
 #include "cohort/distribute/strategy.h"
+#include "cohort/distribute/tracing.h"
 #include "cohort/distribute/variable_impl.h"
 #include "cohort/keras/backend.h"
 #include "cohort/keras/layers/describe_leaves.h"
@@ -22,15 +24,26 @@ namespace {
 struct CallFrame {
   const LayerState* layer = nullptr;
   bool training = false;
+  bool has_rows = true;  // of the outermost call's first input
   const CallFrame* parent = nullptr;
 };
 thread_local const CallFrame* current_call = nullptr;
 
+// Whether the first tensor has any.
+bool has_rows(const Structure& inputs) {
+  std::optional<bool> rows;
+  inputs.for_each([&](const Leaf& leaf) {
+    if (rows || (leaf.is_tensor() && !leaf.tensor().defined())) return;
+    rows = leaf.dim() == 0 || leaf.sizes()[0] > 0;
+  });
+  return rows.value_or(true);
+}
+
 class CallGuard {
  public:
-  CallGuard(const LayerState& layer, const keras::CallOptions& options)
+  CallGuard(const LayerState& layer, const Structure& inputs, const keras::CallOptions& options)
       : frame_{&layer, options.training.value_or(current_call != nullptr && current_call->training),
-               current_call} {
+               current_call == nullptr ? has_rows(inputs) : current_call->has_rows, current_call} {
     current_call = &frame_;
   }
   ~CallGuard() { current_call = frame_.parent; }
@@ -74,7 +87,7 @@ LayerState::LayerState(Layer& layer, std::string class_name, keras::layers::Laye
 
 Structure LayerState::run(const Structure& inputs, const CallOptions& options,
                           FunctionRef<Structure(const CallOptions&)> body) {
-  const CallGuard guard(*this, options);
+  const CallGuard guard(*this, inputs, options);
   if (guard.outermost()) layer.clear_losses();
   if (!build_once.done()) ensure_built(inputs);
   check_inputs(inputs);
@@ -215,6 +228,30 @@ void LayerState::collect_losses(std::vector<Tensor>& found, Visited& visited) co
     if (weight.regularizer) found.push_back(weight.regularizer(weight.variable.value()));
   }
   for (const Layer::Child& child : children) child.layer->state_->collect_losses(found, visited);
+}
+
+bool LayerState::counts_in_metrics() {
+  return !is_tracing() && (current_call == nullptr || current_call->has_rows);
+}
+
+keras::metrics::Mean LayerState::added_mean(const std::string& name) {
+  const std::lock_guard lock(means_mutex_);
+  for (const keras::metrics::Mean& mean : means_) {
+    if (mean.name() == name) return mean;
+  }
+  std::optional<distribute::Scope> scope;
+  if (strategy != nullptr && !distribute::has_strategy()) scope.emplace(strategy);
+  return means_.emplace_back(name);
+}
+
+void LayerState::collect_metrics(std::vector<keras::metrics::Metric>& found,
+                                 Visited& visited) const {
+  if (!visited.insert(this)) return;
+  {
+    const std::lock_guard lock(means_mutex_);
+    found.insert(found.end(), means_.begin(), means_.end());
+  }
+  for (const Layer::Child& child : children) child.layer->state_->collect_metrics(found, visited);
 }
 
 void LayerState::collect_variables(bool parent_trainable, bool want_trainable,

@@ -17,6 +17,7 @@
 #include "cohort/core/lazy.h"
 #include "cohort/distribute/build_once.h"
 #include "cohort/keras/layers/layer.h"
+#include "cohort/keras/metrics/mean.h"
 #include "cohort/keras/replica_tensors.h"
 
 namespace cohort {
@@ -64,6 +65,11 @@ struct LayerState {
   void set_trainable(bool wanted, Visited& visited);
   void clear_losses(Visited& visited);
   void collect_losses(std::vector<Tensor>& found, Visited& visited) const;
+  void collect_metrics(std::vector<keras::metrics::Metric>& found, Visited& visited) const;
+  // The mean of this name that add_metric adds to; the first call makes it.
+  keras::metrics::Mean added_mean(const std::string& name);
+  // Whether the call that the calling thread is in is of a batch with rows, and no look at the shapes.
+  static bool counts_in_metrics();
   void collect_variables(bool parent_trainable, bool want_trainable, std::vector<Variable>& found,
                          Visited& visited) const;
 
@@ -86,6 +92,9 @@ struct LayerState {
   Lazy<StructureSpec> output_spec;
 
  private:
+  mutable std::mutex means_mutex_;
+  std::vector<keras::metrics::Mean> means_;  // of add_metric, guarded by means_mutex_
+
   void ensure_built(const Structure& inputs);
   void build(const Structure& inputs);
   void warn_unless_tracked() const;

@@ -93,6 +93,15 @@ auto make_best_update(const BestThresholdOptions& options) {
   };
 }
 
+// Keras's own lacks the class, which its constructors take all the same.
+keras::Config best_config(const BestThreshold& kind, double least,
+                          const BestThresholdOptions& options) {
+  keras::Config config;
+  config.set("num_thresholds", options.num_thresholds).set(kind.constraint, least);
+  if (options.class_id) config.set("class_id", *options.class_id);
+  return config;
+}
+
 }  // namespace
 }  // namespace internal
 
@@ -102,21 +111,33 @@ SensitivityAtSpecificity::SensitivityAtSpecificity(double specificity,
                                                    const BestThresholdOptions& options)
     : PredictionMetric(
           internal::make_best_state(internal::kSensitivityAtSpecificity, specificity, options),
-          internal::make_best_update(options)) {}
+          internal::make_best_update(options)) {
+  describe("SensitivityAtSpecificity",
+           internal::best_config(internal::kSensitivityAtSpecificity, specificity, options));
+}
 
 SpecificityAtSensitivity::SpecificityAtSensitivity(double sensitivity,
                                                    const BestThresholdOptions& options)
     : PredictionMetric(
           internal::make_best_state(internal::kSpecificityAtSensitivity, sensitivity, options),
-          internal::make_best_update(options)) {}
+          internal::make_best_update(options)) {
+  describe("SpecificityAtSensitivity",
+           internal::best_config(internal::kSpecificityAtSensitivity, sensitivity, options));
+}
 
 PrecisionAtRecall::PrecisionAtRecall(double recall, const BestThresholdOptions& options)
     : PredictionMetric(internal::make_best_state(internal::kPrecisionAtRecall, recall, options),
-                       internal::make_best_update(options)) {}
+                       internal::make_best_update(options)) {
+  describe("PrecisionAtRecall",
+           internal::best_config(internal::kPrecisionAtRecall, recall, options));
+}
 
 RecallAtPrecision::RecallAtPrecision(double precision, const BestThresholdOptions& options)
     : PredictionMetric(internal::make_best_state(internal::kRecallAtPrecision, precision, options),
-                       internal::make_best_update(options)) {}
+                       internal::make_best_update(options)) {
+  describe("RecallAtPrecision",
+           internal::best_config(internal::kRecallAtPrecision, precision, options));
+}
 
 }  // namespace keras::metrics
 }  // namespace cohort

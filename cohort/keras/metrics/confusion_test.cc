@@ -116,6 +116,13 @@ TEST(MeanMetricWrapper, TakesAFunctionOfYourOwn) {
   EXPECT_EQ(worst.name(), "worst");
 }
 
+TEST(GetMetric, ANameAloneDoesNotMakeWhatNeedsMore) {
+  EXPECT_EQ(get("BinaryIoU").name(), "binary_io_u");
+  EXPECT_THAT(thrown<InvalidArgumentError>([] { get("MeanIoU"); }),
+              HasSubstr("metrics::MeanIoU(...)"));
+  EXPECT_THAT(thrown<InvalidArgumentError>([] { get("MeanIuO"); }), HasSubstr("MeanIoU"));
+}
+
 TEST(GetMetric, IsCalledWhatItWasAskedForBy) {
   EXPECT_EQ(get("mae").name(), "mae");
   EXPECT_EQ(get("TopKCategoricalAccuracy").name(), "top_k_categorical_accuracy");

@@ -9,6 +9,7 @@
 #include "cohort/keras/losses/losses.h"
 #include "cohort/keras/metrics/confusion_counts.h"
 #include "cohort/keras/metrics/metric_state.h"
+#include "cohort/keras/saving/fields.h"
 #include "cohort/keras/weighting.h"
 
 namespace cohort {
@@ -183,6 +184,8 @@ MeanRelativeError::MeanRelativeError(const Tensor& normalizer, const MetricOptio
   if (!normalizer.defined()) {
     throw InvalidArgumentError("MeanRelativeError: the normalizer is undefined");
   }
+  describe("MeanRelativeError",
+           internal::ConfigData::config_of({{"normalizer", internal::field_json(normalizer)}}));
 }
 
 }  // namespace keras::metrics

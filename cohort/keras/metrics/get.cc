@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "cohort/core/error.h"
+#include "cohort/core/text.h"
 #include "cohort/keras/losses/losses.h"
 #include "cohort/keras/metrics/metrics.h"
 #include "cohort/keras/named.h"
@@ -14,6 +16,7 @@ namespace {
 
 using keras::metrics::PredictionMetric;
 using MakeMetric = PredictionMetric (*)(const std::string& name);
+constexpr MakeMetric kNeedsArguments = nullptr;
 
 // `name` is empty where the metric's own shall stay.
 template <class T, class Options = keras::metrics::MetricOptions>
@@ -57,6 +60,7 @@ const std::vector<Named<MakeMetric>>& all_metrics() {
       {"BinaryCrossentropy",
        {"binary_crossentropy", "bce", "BCE"},
        make_metric<BinaryCrossentropy, CrossentropyOptions>},
+      {"BinaryIoU", {"binary_io_u"}, make_metric<BinaryIoU, BinaryIoUOptions>},
       {"CategoricalAccuracy", {"categorical_accuracy"}, make_metric<CategoricalAccuracy>},
       {"CategoricalCrossentropy",
        {"categorical_crossentropy"},
@@ -68,6 +72,7 @@ const std::vector<Named<MakeMetric>>& all_metrics() {
       {"FalseNegatives", {"false_negatives"}, make_metric<FalseNegatives, ConfusionCountOptions>},
       {"FalsePositives", {"false_positives"}, make_metric<FalsePositives, ConfusionCountOptions>},
       {"Hinge", {"hinge"}, make_metric<Hinge>},
+      {"IoU", {}, kNeedsArguments},
       {"KLDivergence",
        {"kl_divergence", "kullback_leibler_divergence", "kld", "KLD"},
        make_metric<KLDivergence>},
@@ -76,20 +81,28 @@ const std::vector<Named<MakeMetric>>& all_metrics() {
       {"MeanAbsolutePercentageError",
        {"mean_absolute_percentage_error", "mape", "MAPE"},
        make_metric<MeanAbsolutePercentageError>},
+      {"MeanIoU", {}, kNeedsArguments},
+      {"MeanRelativeError", {}, kNeedsArguments},
       {"MeanSquaredError", {"mean_squared_error", "mse", "MSE"}, make_metric<MeanSquaredError>},
       {"MeanSquaredLogarithmicError",
        {"mean_squared_logarithmic_error", "msle", "MSLE"},
        make_metric<MeanSquaredLogarithmicError>},
+      {"OneHotIoU", {}, kNeedsArguments},
+      {"OneHotMeanIoU", {}, kNeedsArguments},
       {"Poisson", {"poisson"}, make_metric<Poisson>},
       {"Precision", {"precision"}, make_metric<Precision, PrecisionOptions>},
+      {"PrecisionAtRecall", {}, kNeedsArguments},
       {"Recall", {"recall"}, make_metric<Recall, RecallOptions>},
+      {"RecallAtPrecision", {}, kNeedsArguments},
       {"RootMeanSquaredError", {"root_mean_squared_error"}, make_metric<RootMeanSquaredError>},
+      {"SensitivityAtSpecificity", {}, kNeedsArguments},
       {"SparseCategoricalAccuracy",
        {"sparse_categorical_accuracy"},
        make_metric<SparseCategoricalAccuracy>},
       {"SparseCategoricalCrossentropy",
        {"sparse_categorical_crossentropy"},
        make_metric<SparseCategoricalCrossentropy, SparseCrossentropyOptions>},
+      {"SpecificityAtSensitivity", {}, kNeedsArguments},
       {"SparseTopKCategoricalAccuracy",
        {"sparse_top_k_categorical_accuracy"},
        make_metric<SparseTopKCategoricalAccuracy, TopKOptions>},
@@ -106,7 +119,15 @@ const std::vector<Named<MakeMetric>>& all_metrics() {
 }
 
 const Named<MakeMetric>& find_metric(std::string_view name) {
-  if (const auto* found = find_named(all_metrics(), name)) return *found;
+  const auto* found = find_named(all_metrics(), name);
+  if (found != nullptr && found->value == kNeedsArguments) {
+    throw InvalidArgumentError(
+        str("the metric ", quoted(name),
+            " needs arguments, which its name does not say: give the object, "
+            "metrics::",
+            name, "(...)"));
+  }
+  if (found != nullptr) return *found;
   throw_unknown_name("metric", name, names_of(all_metrics()));
 }
 

@@ -15,7 +15,7 @@ namespace cohort::keras::metrics {
 // "crossentropy" and "ce" choose binary, categorical or sparse form by the shapes of each update:
 // binary where predictions have a last dimension of 1, sparse where labels lack that of the
 // classes. The metric is called what it was asked for by; by a class, its own name.
-// Errors: InvalidArgument (no such metric; names the nearest).
+// Errors: InvalidArgument (no such metric; names the nearest; or one that needs arguments).
 COHORT_API PredictionMetric get(std::string_view name);
 
 }  // namespace cohort::keras::metrics

@@ -11,6 +11,7 @@
 #include "cohort/core/text.h"
 #include "cohort/keras/metrics/confusion_counts.h"
 #include "cohort/keras/metrics/metric_state.h"
+#include "cohort/keras/saving/config_json.h"
 
 namespace cohort {
 namespace internal {
@@ -120,6 +121,15 @@ IoUOptions of_all_classes(const keras::metrics::MeanIoUOptions& options) {
                        "mean_io_u");
 }
 
+IoUOptions of_all_one_hot(const keras::metrics::OneHotMeanIoUOptions& options) {
+  return of_all_classes({.num_classes = options.num_classes,
+                         .ignore_class = options.ignore_class,
+                         .sparse_y_true = false,
+                         .sparse_y_pred = options.sparse_y_pred,
+                         .axis = options.axis,
+                         .name = options.name.empty() ? "one_hot_mean_io_u" : options.name});
+}
+
 IoUOptions of_one_hot(const keras::metrics::OneHotIoUOptions& options) {
   return with_own_name({.num_classes = options.num_classes,
                         .target_class_ids = options.target_class_ids,
@@ -151,6 +161,28 @@ IoUOptions of_two_classes(const keras::metrics::BinaryIoUOptions& options) {
       "binary_io_u");
 }
 
+// As Keras writes the options that there are.
+template <class Options>
+keras::Config iou_config(const Options& options) {
+  Json config = Json::object();
+  if constexpr (requires { options.num_classes; }) config["num_classes"] = options.num_classes;
+  if constexpr (requires { options.target_class_ids; }) {
+    config["target_class_ids"] = options.target_class_ids;
+  }
+  if constexpr (requires { options.ignore_class; }) {
+    config["ignore_class"] = options.ignore_class ? Json(*options.ignore_class) : Json(nullptr);
+  }
+  if constexpr (requires { options.sparse_y_true; }) {
+    config["sparse_y_true"] = options.sparse_y_true;
+  }
+  if constexpr (requires { options.sparse_y_pred; }) {
+    config["sparse_y_pred"] = options.sparse_y_pred;
+  }
+  if constexpr (requires { options.axis; }) config["axis"] = options.axis;
+  if constexpr (requires { options.threshold; }) config["threshold"] = options.threshold;
+  return ConfigData::config_of(std::move(config));
+}
+
 }  // namespace
 }  // namespace internal
 
@@ -158,20 +190,34 @@ namespace keras::metrics {
 
 IoU::IoU(const IoUOptions& options)
     : PredictionMetric(internal::make_iou_state("IoU", internal::with_own_name(options, "io_u")),
-                       internal::make_iou_update(options)) {}
+                       internal::make_iou_update(options)) {
+  describe("IoU", internal::iou_config(options));
+}
 
 MeanIoU::MeanIoU(const MeanIoUOptions& options)
     : PredictionMetric(internal::make_iou_state("MeanIoU", internal::of_all_classes(options)),
-                       internal::make_iou_update(internal::of_all_classes(options))) {}
+                       internal::make_iou_update(internal::of_all_classes(options))) {
+  describe("MeanIoU", internal::iou_config(options));
+}
+
+OneHotMeanIoU::OneHotMeanIoU(const OneHotMeanIoUOptions& options)
+    : PredictionMetric(internal::make_iou_state("OneHotMeanIoU", internal::of_all_one_hot(options)),
+                       internal::make_iou_update(internal::of_all_one_hot(options))) {
+  describe("OneHotMeanIoU", internal::iou_config(options));
+}
 
 OneHotIoU::OneHotIoU(const OneHotIoUOptions& options)
     : PredictionMetric(internal::make_iou_state("OneHotIoU", internal::of_one_hot(options)),
-                       internal::make_iou_update(internal::of_one_hot(options))) {}
+                       internal::make_iou_update(internal::of_one_hot(options))) {
+  describe("OneHotIoU", internal::iou_config(options));
+}
 
 BinaryIoU::BinaryIoU(const BinaryIoUOptions& options)
     : PredictionMetric(
           internal::make_iou_state("BinaryIoU", internal::of_two_classes(options)),
-          internal::make_binary_iou_update(internal::of_two_classes(options), options.threshold)) {}
+          internal::make_binary_iou_update(internal::of_two_classes(options), options.threshold)) {
+  describe("BinaryIoU", internal::iou_config(options));
+}
 
 }  // namespace keras::metrics
 }  // namespace cohort

@@ -53,6 +53,20 @@ class COHORT_API MeanIoU : public PredictionMetric {
   explicit MeanIoU(const MeanIoUOptions& options);
 };
 
+struct OneHotMeanIoUOptions {
+  int64_t num_classes = 0;
+  std::optional<int64_t> ignore_class = std::nullopt;
+  bool sparse_y_pred = false;
+  int64_t axis = -1;
+  std::string name = "";
+};
+
+// MeanIoU of labels that are one-hot.
+class COHORT_API OneHotMeanIoU : public PredictionMetric {
+ public:
+  explicit OneHotMeanIoU(const OneHotMeanIoUOptions& options);
+};
+
 struct OneHotIoUOptions {
   int64_t num_classes = 0;
   std::vector<int64_t> target_class_ids = {};

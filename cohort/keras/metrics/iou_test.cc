@@ -68,6 +68,15 @@ TEST(OneHotIoU, TakesTheLargestOfEach) {
   EXPECT_NEAR(iou_of(metric), 0.07142857, 1e-6);  // of Keras' documentation
 }
 
+TEST(OneHotMeanIoU, IsOfAllClasses) {
+  const Tensor y_true = numbers({0, 0, 1, 1, 0, 0, 0, 1, 0, 1, 0, 0}, {4, 3});
+  const Tensor y_pred = numbers({.2, .3, .5, .1, .2, .7, .5, .3, .1, .1, .4, .5}, {4, 3});
+  const OneHotMeanIoU metric({.num_classes = 3});
+  metric.update_state(y_true, y_pred, numbers({0.1, 0.2, 0.3, 0.4}));
+  EXPECT_NEAR(iou_of(metric), 0.04761905, 1e-6);  // of Keras' documentation
+  EXPECT_EQ(metric.name(), "one_hot_mean_io_u");
+}
+
 TEST(BinaryIoU, ComparesWithTheThreshold) {
   const BinaryIoU metric({.threshold = 0.3});
   metric.update_state(numbers({0, 1, 0, 1}), numbers({.1, .2, .4, .7}), numbers({.2, .3, .4, .1}));

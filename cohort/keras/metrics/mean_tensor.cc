@@ -34,7 +34,9 @@ std::shared_ptr<internal::MetricState> make_mean_tensor_state(const std::vector<
 }  // namespace
 
 MeanTensor::MeanTensor(std::vector<int64_t> shape, const MetricOptions& options)
-    : Metric(make_mean_tensor_state(shape, options)), shape_(std::move(shape)) {}
+    : Metric(make_mean_tensor_state(shape, options)), shape_(std::move(shape)) {
+  describe("MeanTensor", Config().set("shape", shape_));
+}
 
 void MeanTensor::update_state(const Tensor& values, const Tensor& sample_weight) const {
   if (!values.defined() || values.sizes() != shape_) {

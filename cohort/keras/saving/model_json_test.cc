@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "cohort/core/string_tensor.h"
+#include "cohort/distribute/testing_devices.h"
 #include "cohort/keras/keras.h"
 #include "cohort/keras/testing_keras.h"
 #include "cohort/ops/random.h"
@@ -395,6 +396,30 @@ TEST(ModelJson, RefusesDamagedGraphs) {
               HasSubstr("'output_layers'"));
   EXPECT_THAT(with(R"("output_layers":[["d",0,0]])", R"("output_layers":7)"),
               HasSubstr("'output_layers'"));
+}
+
+TEST(CloneModel, HasTheSameLayersAndWeightsOfItsOwn) {
+  const SymbolicTensor x = Input({3}, {.name = "x"});
+  const layers::Dense shared(3, {.activation = "relu", .name = "shared"});
+  const Functional model(x, layers::Dense(1, {.name = "y"})(shared(shared(x))));
+  model.compile({.optimizer = "sgd", .loss = "mse"});
+  const auto strategy = distribute::mirrored(2);
+  const auto scope = strategy.scope();
+  const ModelHandle copy = models::clone_model(model);
+  EXPECT_EQ(copy.to_json(), model.to_json());
+  EXPECT_EQ(copy.variables()[0].components().values().size(), 2u);
+  EXPECT_THROW(copy.optimizer(), FailedPreconditionError);
+
+  const Tensor input = numbers({1, 2, 3}, {1, 3});
+  copy.set_weights(model.get_weights());
+  EXPECT_EQ(elements(copy(input)), elements(model(input)));
+  copy.variables()[0].assign(at::zeros({3, 3}));
+  EXPECT_NE(elements(copy.variables()[0].value()), elements(model.variables()[0].value()));
+}
+
+TEST(CloneModel, OfALayerWithoutAConfigurationIsRefused) {
+  const Sequential model({layers::Lambda([](const Tensor& x) { return x; }, {.name = "own"})});
+  EXPECT_THAT(thrown<UnimplementedError>([&] { models::clone_model(model); }), HasSubstr("own"));
 }
 
 }  // namespace

@@ -1,3 +1,5 @@
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "cohort/core/error.h"
@@ -29,6 +31,13 @@ PredictionMetric make_read_metric(FieldReader& field) {
   } else {
     field.always("axis", -1);
   }
+  if constexpr (requires { options.num_classes; }) field("num_classes", options.num_classes);
+  if constexpr (requires { options.target_class_ids; }) {
+    field("target_class_ids", options.target_class_ids);
+  }
+  if constexpr (requires { options.ignore_class; }) field("ignore_class", options.ignore_class);
+  if constexpr (requires { options.sparse_y_true; }) field("sparse_y_true", options.sparse_y_true);
+  if constexpr (requires { options.sparse_y_pred; }) field("sparse_y_pred", options.sparse_y_pred);
   if constexpr (requires { options.threshold; }) field("threshold", options.threshold);
   if constexpr (requires { options.k; }) field("k", options.k);
   if constexpr (requires { options.top_k; }) {
@@ -86,6 +95,39 @@ PredictionMetric make_read_auc(FieldReader& field) {
   return keras::metrics::AUC(options);
 }
 
+// The number that a field must have. Errors: InvalidArgument (it is missing).
+double required_number(FieldReader& field, const char* key) {
+  std::optional<double> number;
+  field(key, number);
+  if (!number) throw InvalidArgumentError(str(quoted(key), " is missing"));
+  return *number;
+}
+
+PredictionMetric make_read_relative_error(FieldReader& field) {
+  keras::metrics::MetricOptions options;
+  field("name", options.name);
+  field.without_effect("dtype", nullptr);
+  Tensor normalizer;
+  if (const Json* found = field.find("normalizer")) {
+    // A list, or an array or tensor as Keras packs them.
+    const bool packed = found->is_object();
+    const std::string where = quoted("normalizer");
+    read_field(packed ? member_of(member_of(*found, "config", where), "value", where) : *found,
+               normalizer, where);
+  }
+  return keras::metrics::MeanRelativeError(normalizer, options);
+}
+
+template <class Class>
+PredictionMetric make_read_best(FieldReader& field, const char* constraint) {
+  keras::metrics::BestThresholdOptions options;
+  field("name", options.name);
+  field.without_effect("dtype", nullptr);
+  field("num_thresholds", options.num_thresholds);
+  field("class_id", options.class_id);
+  return Class(required_number(field, constraint), options);
+}
+
 template <class Class>
 Named<PredictionMetric (*)(FieldReader&)> simple_metric(std::string_view name) {
   return {name, {}, make_read_metric<Class>};
@@ -98,6 +140,7 @@ const std::vector<Named<PredictionMetric (*)(FieldReader&)>>& metric_classes() {
       {"AUC", {}, make_read_auc},
       {"BinaryAccuracy", {}, make_read_metric<BinaryAccuracy, BinaryAccuracyOptions>},
       {"BinaryCrossentropy", {}, make_read_metric<BinaryCrossentropy, CrossentropyOptions>},
+      {"BinaryIoU", {}, make_read_metric<BinaryIoU, BinaryIoUOptions>},
       simple_metric<CategoricalAccuracy>("CategoricalAccuracy"),
       {"CategoricalCrossentropy",
        {},
@@ -107,20 +150,41 @@ const std::vector<Named<PredictionMetric (*)(FieldReader&)>>& metric_classes() {
       {"FalseNegatives", {}, make_read_metric<FalseNegatives, ConfusionCountOptions>},
       {"FalsePositives", {}, make_read_metric<FalsePositives, ConfusionCountOptions>},
       simple_metric<Hinge>("Hinge"),
+      {"IoU", {}, make_read_metric<IoU, IoUOptions>},
       simple_metric<KLDivergence>("KLDivergence"),
       simple_metric<LogCoshError>("LogCoshError"),
       simple_metric<MeanAbsoluteError>("MeanAbsoluteError"),
       simple_metric<MeanAbsolutePercentageError>("MeanAbsolutePercentageError"),
+      {"MeanIoU", {}, make_read_metric<MeanIoU, MeanIoUOptions>},
+      {"MeanRelativeError", {}, make_read_relative_error},
       simple_metric<MeanSquaredError>("MeanSquaredError"),
       simple_metric<MeanSquaredLogarithmicError>("MeanSquaredLogarithmicError"),
+      {"OneHotIoU", {}, make_read_metric<OneHotIoU, OneHotIoUOptions>},
+      {"OneHotMeanIoU", {}, make_read_metric<OneHotMeanIoU, OneHotMeanIoUOptions>},
       simple_metric<Poisson>("Poisson"),
       {"Precision", {}, make_read_metric<Precision, PrecisionOptions>},
+      {"PrecisionAtRecall",
+       {},
+       [](FieldReader& field) { return make_read_best<PrecisionAtRecall>(field, "recall"); }},
       {"Recall", {}, make_read_metric<Recall, RecallOptions>},
+      {"RecallAtPrecision",
+       {},
+       [](FieldReader& field) { return make_read_best<RecallAtPrecision>(field, "precision"); }},
       simple_metric<RootMeanSquaredError>("RootMeanSquaredError"),
+      {"SensitivityAtSpecificity",
+       {},
+       [](FieldReader& field) {
+         return make_read_best<SensitivityAtSpecificity>(field, "specificity");
+       }},
       simple_metric<SparseCategoricalAccuracy>("SparseCategoricalAccuracy"),
       {"SparseCategoricalCrossentropy",
        {},
        make_read_metric<SparseCategoricalCrossentropy, SparseCrossentropyOptions>},
+      {"SpecificityAtSensitivity",
+       {},
+       [](FieldReader& field) {
+         return make_read_best<SpecificityAtSensitivity>(field, "sensitivity");
+       }},
       {"SparseTopKCategoricalAccuracy",
        {},
        make_read_metric<SparseTopKCategoricalAccuracy, TopKOptions>},

@@ -202,6 +202,9 @@ ModelHandle load_model(const std::string& path, const keras::models::LoadOptions
   const train::LoadStatus status = checkpoint_of(model, files).read(variables);
   status.expect_partial();
   if (model.built()) status.assert_existing_objects_matched();
+  const auto own = model_of(model);
+  Training& training = Training::of(*own);
+  if (options.compile && !training.is_compiled()) training.keep_optimizer_values(*own);
   return model;
 }
 
@@ -225,6 +228,10 @@ ModelHandle model_from_json(std::string_view json, const CustomObjects& custom_o
   const std::string where = "model_from_json";
   return internal::LayerReader({custom_objects.begin(), custom_objects.end()})
       .model(internal::parse_config(json, where), where);
+}
+
+ModelHandle clone_model(const ModelHandle& model, const CustomObjects& custom_objects) {
+  return model_from_json(model.to_json(), custom_objects);
 }
 
 layers::LayerHandle layer_from_config(std::string_view class_name, const Config& config,

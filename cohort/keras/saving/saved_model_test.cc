@@ -112,6 +112,53 @@ TEST(SavedModel, EveryLossMetricAndOptimizerIsMadeAgain) {
                      metrics::AUC({.curve = metrics::Curve::PR, .num_labels = 2}),
                      metrics::CosineSimilarity(),
                      metrics::BinaryCrossentropy({.from_logits = true})}});
+  keeps({.loss = "mse",
+         .metrics = {metrics::BinaryIoU({.target_class_ids = {1}, .threshold = 0.25}),
+                     metrics::IoU({.num_classes = 3, .target_class_ids = {0, 2}}),
+                     metrics::MeanIoU({.num_classes = 3, .ignore_class = -1, .axis = 1}),
+                     metrics::OneHotIoU({.num_classes = 2, .target_class_ids = {1}}),
+                     metrics::OneHotMeanIoU({.num_classes = 2, .sparse_y_pred = true}),
+                     metrics::MeanRelativeError(numbers({1, 0.5}, {1, 2})),
+                     metrics::PrecisionAtRecall(0.5, {.num_thresholds = 20, .class_id = 1}),
+                     metrics::RecallAtPrecision(0.25), metrics::SensitivityAtSpecificity(0.5),
+                     metrics::SpecificityAtSensitivity(0.75)}});
+}
+
+// As Keras 2.15's get_config has them, tests/interop too.
+TEST(SavedModel, MetricsAreWrittenAsKerasWritesThem) {
+  const auto config_of = [](const metrics::Metric& metric) {
+    const auto serialized = metric.serialize();
+    return serialized->get_string("class_name") + serialized->get_config("config").json();
+  };
+  EXPECT_EQ(config_of(metrics::MeanIoU({.num_classes = 3})),
+            R"(MeanIoU{"axis":-1,"dtype":"float32","ignore_class":null,"name":"mean_io_u",)"
+            R"("num_classes":3,"sparse_y_pred":true,"sparse_y_true":true})");
+  EXPECT_EQ(config_of(metrics::BinaryIoU()),
+            R"(BinaryIoU{"dtype":"float32","name":"binary_io_u","target_class_ids":[0,1],)"
+            R"("threshold":0.5})");
+  EXPECT_EQ(config_of(metrics::RecallAtPrecision(0.25)),
+            R"(RecallAtPrecision{"dtype":"float32","name":"recall_at_precision",)"
+            R"("num_thresholds":200,"precision":0.25})");
+  EXPECT_EQ(config_of(metrics::MeanRelativeError(numbers({1, 3}))),
+            R"(MeanRelativeError{"dtype":"float32","name":"mean_relative_error",)"
+            R"("normalizer":[1.0,3.0]})");
+  EXPECT_EQ(config_of(metrics::MeanTensor({2, 3})),
+            R"(MeanTensor{"dtype":"float32","name":"mean_tensor","shape":[2,3]})");
+}
+
+TEST(SavedModel, ReadsANormalizerAsKerasPacksIt) {
+  SimulatedFileSystem files;
+  const Sequential model({Input({2}), layers::Dense(2)});
+  model.compile({.loss = "mse", .metrics = {metrics::MeanRelativeError(numbers({1, 3}))}});
+  save_model(model, "model", {}, files);
+  std::string text = files.content("/model/model.json");
+  const std::string ours = R"("normalizer":[1.0,3.0])";
+  const std::string packed =
+      R"("normalizer":{"class_name":"__numpy__","config":{"dtype":"float32","value":[1.0,3.0]}})";
+  ASSERT_NE(text.find(ours), text.npos);
+  files.set_content("/model/model.json", text.replace(text.find(ours), ours.size(), packed));
+  save_model(load_model("model", {}, files), "again", {}, files);
+  EXPECT_THAT(files.content("/again/model.json"), HasSubstr(ours));
 }
 
 TEST(SavedModel, WithALossOfTheProgramIsNotCompiled) {
@@ -124,6 +171,23 @@ TEST(SavedModel, WithALossOfTheProgramIsNotCompiled) {
   EXPECT_THAT(::testing::internal::GetCapturedStderr(),
               AllOf(HasSubstr("a function of the program"), HasSubstr("is not compiled")));
   EXPECT_THROW(again.optimizer(), FailedPreconditionError);
+}
+
+TEST(SavedModel, TheOptimizerOfOneThatIsNotCompiledWaitsForCompile) {
+  SimulatedFileSystem files;
+  const auto options = [] {
+    CompileOptions own = class_options();
+    own.loss = [](const Tensor& y, const Tensor& p) { return class_loss()(y, p); };
+    return own;
+  };
+  const Trained trained(2, options());
+  save_model(trained.model, "model", {}, files);
+  const ModelHandle again = load_model("model", {}, files);
+  again.compile(options());
+  EXPECT_EQ(again.optimizer().iterations().value().item<int64_t>(), 4);
+  const ModelHandle fresh = load_model("model", {.compile = false}, files);
+  fresh.compile(options());
+  EXPECT_EQ(fresh.optimizer().iterations().value().item<int64_t>(), 0);
 }
 
 TEST(SavedModel, ReplacesTheOneBeforeAndLeavesNothingOfIt) {

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "cohort/data/testing_files.h"
+#include "cohort/data/text_line_dataset.h"
 #include "cohort/distribute/distributed_dataset.h"
 #include "cohort/distribute/testing_tasks.h"
 #include "cohort/keras/training/testing_fit.h"
@@ -24,6 +26,22 @@ TEST(Evaluate, IsTheMeanOverAllExamples) {
   EXPECT_NEAR(logs["loss"], losses.mean().item<double>(), 1e-6);
   EXPECT_NEAR(logs["accuracy"],
               (logits.argmax(-1) == data.labels).to(float64).mean().item<double>(), 1e-6);
+}
+
+// TensorFlow's test_numpy_with_sample_weights: the mean of the weighted losses over the examples.
+TEST(Evaluate, WeighsExamplesByTheirNumber) {
+  for (const int replicas : {1, 2}) {
+    const auto strategy = distribute::mirrored(replicas);
+    const auto scope = strategy.scope();
+    const Sequential model({layers::Dense(1, {.kernel_initializer = "ones"})});
+    model.compile({.optimizer = "rmsprop", .loss = "mse"});
+    const Tensor x = numbers({0, 1, 2, 3}, {4, 1});
+    const Tensor y = numbers({2, 4, 6, 8}, {4, 1});
+    const Logs weighted = model.evaluate(
+        x, y, {.batch_size = 2, .verbose = 0, .sample_weight = numbers({0.25, 0.5, 0.75, 1})});
+    EXPECT_EQ(weighted["loss"], 10.625) << replicas;
+    EXPECT_EQ(model.evaluate(x, y, {.batch_size = 2, .verbose = 0})["loss"], 13.5) << replicas;
+  }
 }
 
 TEST(Evaluate, ChangesNoWeights) {
@@ -53,6 +71,28 @@ TEST(Predict, ComesInTheOrderOfTheData) {
   expect_ordered(distribute::mirrored(3));
   distribute::run_all_tasks(
       2, 2, [&](const distribute::Strategy& strategy, int) { expect_ordered(strategy); });
+}
+
+struct PredictOfFiles : data::FilesTest {};
+
+// TensorFlow's test_predict_on_dataset_shard_options_file_multi_worker_mirrored: one file is too few for
+// two tasks to take files, but not for them to predict its rows.
+TEST_F(PredictOfFiles, RowsOfOneFileAreDividedWhateverItsPolicySays) {
+  const std::string file = write("numbers.txt", "0\n1\n2\n3\n4\n5\n6\n");
+  data::Options options;
+  options.experimental_distribute.auto_shard_policy = data::AutoShardPolicy::FILE;
+  const auto dataset = data::TextLineDataset(file)
+                           .map([](const StringTensor& line) {
+                             return numbers({std::stod(std::string(line.item()))});
+                           })
+                           .batch(2)
+                           .with_options(options);
+  distribute::run_all_tasks(2, 1, [&](const distribute::Strategy& strategy, int) {
+    const auto scope = strategy.scope();
+    const Sequential model({layers::Dense(1, {.kernel_initializer = "ones", .name = "same"})});
+    const Tensor predicted = model.predict(dataset, {.verbose = 0});
+    EXPECT_THAT(elements(predicted), ::testing::ElementsAre(0, 1, 2, 3, 4, 5, 6));
+  });
 }
 
 TEST(Predict, GivesTheFormOfTheOutputs) {

@@ -264,5 +264,23 @@ TEST(FitElsewhere, SeveralOutputsHaveTheirLossesAndMetrics) {
   EXPECT_EQ(model.optimizer().iterations().value().item<int64_t>(), 12);
 }
 
+TEST(FitElsewhere, LayersAddMetrics) {
+  class Watch : public layers::Layer {
+    Tensor call(const Tensor& x, const CallOptions&) override {
+      add_metric(x, "watched");
+      return x;
+    }
+  };
+  const TestingCluster cluster(2, 2);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  const auto scope = strategy.scope();
+  const Sequential model({std::make_shared<Watch>(), layers::Dense(1)});
+  model.compile({.optimizer = "sgd", .loss = "mse"});
+  const Tensor x = numbers({1, 2, 6, 3}, {4, 1});
+  const History history = model.fit(x, x, {.batch_size = 1, .epochs = 2, .verbose = 0});
+  EXPECT_THAT(history["watched"], ElementsAre(3, 3));
+  EXPECT_EQ(model.evaluate(x, x, {.verbose = 0})["watched"], 3);
+}
+
 }  // namespace
 }  // namespace cohort::keras

@@ -187,6 +187,79 @@ TEST(Fit, WeighsClasses) {
                                .class_weight = {{1, 3.0}, {int64_t{1} << 62, 0.5}}}));
 }
 
+class Watch : public layers::Layer {
+ public:
+  explicit Watch(std::string metric) : metric_(std::move(metric)) {}
+  Tensor call(const Tensor& x, const CallOptions&) override {
+    add_metric(x, metric_);
+    add_metric(x.mean() + 1, metric_);  // of no rows, no number
+    return x;
+  }
+
+ private:
+  std::string metric_;
+};
+
+// TensorFlow's test_distribution_strategy_with_add_metric_in_call, with a replica without rows.
+TEST(AddMetric, IsReportedBesideThoseOfCompile) {
+  for (const int replicas : {1, 2}) {
+    const auto strategy = distribute::mirrored(replicas);
+    const auto scope = strategy.scope();
+    const Sequential inner({std::make_shared<Watch>("inner"), layers::Dense(1)});
+    const Sequential model({std::make_shared<Watch>("watched"), inner});
+    model.compile({.optimizer = "sgd", .loss = "mse", .metrics = {"mae"}});
+    const Tensor x = numbers({1, 2, 6}, {3, 1});
+    model(numbers({100}, {1, 1}));  // which fit forgets
+    const History history = model.fit(
+        x, x, {.batch_size = 1, .epochs = 2, .verbose = 0, .validation_data = Data(x * 2, x)});
+    // Each element, and each batch's mean plus 1.
+    EXPECT_THAT(history["watched"], ::testing::ElementsAre(3.5, 3.5)) << replicas;
+    EXPECT_THAT(history["val_watched"], ::testing::ElementsAre(6.5, 6.5)) << replicas;
+    EXPECT_EQ(history["inner"], history["watched"]);
+    std::vector<std::string> names;
+    for (const auto& [name, value] : model.evaluate(x, x, {.verbose = 0})) names.push_back(name);
+    EXPECT_THAT(names, ::testing::ElementsAre("loss", "mae", "watched", "inner"));
+  }
+}
+
+TEST(AddMetric, NeedsANameOfItsOwn) {
+  const Tensor x = numbers({1, 2}, {2, 1});
+  const auto error_of = [&](const std::string& name) {
+    const Sequential model({std::make_shared<Watch>(name), layers::Dense(1)});
+    model.compile({.optimizer = "sgd", .loss = "mse", .metrics = {"mae"}});
+    return thrown<InvalidArgumentError>([&] { model.fit(x, x, {.verbose = 0}); });
+  };
+  EXPECT_THAT(error_of(""), HasSubstr("add_metric needs a name"));
+  EXPECT_THAT(error_of("mae"), HasSubstr("'mae'"));
+  EXPECT_THAT(error_of("loss"), HasSubstr("'loss'"));
+  const Sequential twice({std::make_shared<Watch>("a"), std::make_shared<Watch>("a")});
+  twice(x);
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { twice.metrics(); }), HasSubstr("'a'"));
+}
+
+// TensorFlow's testRegularizerLoss: of x + v and a penalty of v, by whatever number of replicas, the
+// gradient is 2.
+TEST(Fit, APenaltyCountsOnceForAllReplicas) {
+  class AddOne : public layers::Layer {
+    void build(const std::vector<Shape>&) override {
+      v_ = add_weight("v", {},
+                      {.initializer = "ones", .regularizer = [](const Tensor& v) { return v; }});
+    }
+    Tensor call(const Tensor& x, const CallOptions&) override { return x + v_.value(); }
+    Variable v_;
+  };
+  for (const int replicas : {1, 2}) {
+    const auto strategy = distribute::mirrored(replicas);
+    const auto scope = strategy.scope();
+    const Sequential model({std::make_shared<AddOne>()});
+    model.compile({.optimizer = optimizers::SGD({.learning_rate = 1}),
+                   .loss = [](const Tensor&, const Tensor& y_pred) { return y_pred.mean(); }});
+    const Tensor ones = numbers({1, 1}, {2, 1});
+    model.fit(ones, ones, {.batch_size = 2, .verbose = 0});
+    EXPECT_THAT(all_weights(model), ::testing::ElementsAre(-1)) << replicas;
+  }
+}
+
 TEST(Fit, EvaluatesTheWeightsOfTheEndOfEachEpoch) {
   const Sequential model = small_classifier();
   model.compile(class_options());

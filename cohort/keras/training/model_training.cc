@@ -85,7 +85,7 @@ void load_optimizer(const optimizers::Optimizer& optimizer, const std::string& p
   } catch (const InvalidArgumentError& error) {
     throw InvalidArgumentError(
         str("load_weights: the weights are loaded, but the optimizer in the file is not that of "
-            "compile (load the weights before compile to leave it out): ",
+            "compile, which stays as it is (train::Checkpoint(model).read leaves it out): ",
             error.what()));
   }
 }
@@ -169,7 +169,12 @@ void ModelHandle::load_weights(const std::string& path) const {
   const train::LoadStatus status = train::Checkpoint(trackable()).read(path);
   status.expect_partial();
   if (built()) status.assert_existing_objects_matched();
-  if (Training::of(model()).is_compiled()) load_optimizer(optimizer(), path);
+  Training& training = Training::of(model());
+  if (training.is_compiled()) {
+    load_optimizer(optimizer(), path);
+  } else {
+    training.keep_optimizer_values(model());
+  }
 }
 
 }  // namespace cohort::keras

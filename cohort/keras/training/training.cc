@@ -1,12 +1,18 @@
 #include "cohort/keras/training/training.h"
 
 #include <algorithm>
+#include <set>
+#include <string>
+#include <utility>
 
+#include "cohort/core/error.h"
+#include "cohort/core/logging.h"
 #include "cohort/core/text.h"
 #include "cohort/distribute/strategy_core.h"
 #include "cohort/keras/layers/layer_state.h"
 #include "cohort/keras/training/class_weights.h"
 #include "cohort/ops/gradient_tape.h"
+#include "cohort/train/checkpoint_restore.h"
 
 namespace cohort {
 namespace internal {
@@ -27,9 +33,34 @@ void Training::compile(const keras::CompileOptions& options, const Model& model)
             " is trained or evaluated at this moment, by this thread or another; call compile when "
             "that has ended, not in a callback"));
   }
-  compiled_ = std::make_shared<CompiledModel>(
+  const auto compiled = std::make_shared<CompiledModel>(
       options, [&model](size_t count) { return model.output_names(count); });
+  restore_kept_values(compiled->optimizer());
+  compiled_ = compiled;
   stop = false;
+}
+
+void Training::keep_optimizer_values(Model& model) {
+  optimizer_values_ = RestorePosition::of(model);
+}
+
+void Training::restore_kept_values(const keras::optimizers::Optimizer& optimizer) {
+  const auto kept = std::exchange(optimizer_values_, nullptr);
+  if (kept == nullptr) return;
+  RestoreSession& session = *kept->session;
+  const auto state = optimizer.trackable();
+  try {
+    session.restore_late(kept->node, "optimizer", *state);
+  } catch (const InvalidArgumentError& error) {
+    throw InvalidArgumentError(str(
+        "compile: the optimizer beside the weights that were loaded is not this one (call compile "
+        "again to begin with a fresh one): ",
+        error.what()));
+  }
+  const auto& restored = RestorePosition::of(*state);
+  if (restored != nullptr && restored->session.get() == &session) {
+    log_info("compile: the optimizer goes on with its values in ", quoted(session.prefix()));
+  }
 }
 
 CompiledModel& Training::compiled(const Model& model) const {
@@ -112,13 +143,27 @@ void write_for_all(const Model& model, FunctionRef<void()> write) {
 
 namespace keras {
 
+using internal::str;
 using internal::Training;
 
 std::vector<metrics::Metric> Model::metrics() const {
   std::vector<metrics::Metric> all;
-  if (training_ == nullptr || !training_->is_compiled()) return all;
-  for (const internal::NamedMetric& one : training_->compiled(*this).metrics()) {
-    all.push_back(one.metric);
+  std::set<std::string> names;
+  if (training_ != nullptr && training_->is_compiled()) {
+    for (const internal::NamedMetric& one : training_->compiled(*this).metrics()) {
+      all.push_back(one.metric);
+      names.insert(one.log_name);
+    }
+  }
+  const size_t of_compile = all.size();
+  internal::Visited visited;
+  internal::LayerState::of(*this).collect_metrics(all, visited);
+  for (size_t i = of_compile; i < all.size(); ++i) {
+    if (names.insert(all[i].name()).second) continue;
+    throw InvalidArgumentError(
+        str("model ", internal::quoted(name()), " has two metrics that are called ",
+            internal::quoted(all[i].name()),
+            ", of which a layer adds one by add_metric; give it another name"));
   }
   return all;
 }

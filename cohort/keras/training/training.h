@@ -15,6 +15,7 @@
 namespace cohort::internal {
 
 struct FitState;
+struct RestorePosition;
 
 using ClassWeights = std::map<int64_t, double>;
 
@@ -24,8 +25,12 @@ class Training {
  public:
   static Training& of(keras::Model& model);
 
-  // Errors: also FailedPrecondition (fit, evaluate or a step is under way: their numbers would be lost).
+  // Errors: also FailedPrecondition (fit, evaluate or a step is under way: their numbers would be lost);
+  // InvalidArgument (what keep_optimizer_values kept does not fit, and is given up).
   void compile(const keras::CompileOptions& options, const keras::Model& model);
+  // The optimizer of the next compile begins with what the restore that `model` was just part of has for
+  // an "optimizer" beside the weights.
+  void keep_optimizer_values(keras::Model& model);
   // Errors: FailedPrecondition (not compiled; names the model).
   CompiledModel& compiled(const keras::Model& model) const;
   bool is_compiled() const { return compiled_ != nullptr; }
@@ -46,7 +51,10 @@ class Training {
   FitState* fit = nullptr;  // while fit runs
 
  private:
+  void restore_kept_values(const keras::optimizers::Optimizer& optimizer);
+
   std::shared_ptr<CompiledModel> compiled_;
+  std::shared_ptr<RestorePosition> optimizer_values_;  // until compile takes them
 };
 
 // The model behind a handle.

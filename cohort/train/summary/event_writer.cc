@@ -14,6 +14,7 @@
 #include "cohort/core/bounded_wait.h"
 #include "cohort/core/durations.h"
 #include "cohort/core/error.h"
+#include "cohort/core/host/host_name.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/start_thread.h"
 #include "cohort/core/text.h"
@@ -30,11 +31,9 @@ constexpr size_t kMaxWaitingBytes = size_t{64} << 20;
 // "events.out.tfevents.SECONDS.HOST.PROCESS.NUMBER" and the suffix, as TensorFlow has it.
 std::string new_file_name(const std::string& suffix) {
   static std::atomic<int64_t> count{0};
-  std::array<char, 256> host{};
-  gethostname(host.data(), host.size() - 1);
   std::array<char, 32> seconds{};
   std::snprintf(seconds.data(), seconds.size(), "%010lld", static_cast<long long>(wall_time()));
-  return str("events.out.tfevents.", seconds.data(), ".", host.data(), ".", getpid(), ".", count++,
+  return str("events.out.tfevents.", seconds.data(), ".", host_name(), ".", getpid(), ".", count++,
              suffix);
 }
 
