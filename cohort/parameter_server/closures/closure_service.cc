@@ -15,13 +15,15 @@
 #include "cohort/distribute/structure_message.h"
 #include "cohort/distribute/variable_creation.h"
 #include "cohort/parameter_server/closures/closure_context.h"
+#include "cohort/parameter_server/coordinator/lost_ps.h"
 #include "cohort/parameter_server/parameter_server_core.h"
 #include "cohort/parameter_server/runner/loop_table.h"
+#include "cohort/parameter_server/variables/read_cache.h"
 
 namespace cohort::internal {
 namespace {
 
-enum ClosureMethod : size_t { kRun, kMakeInput, kHello, kSkip, kDropInput };
+enum ClosureMethod : size_t { kRun, kMakeInput, kHello, kSkip, kDropInput, kReadValue };
 constexpr rpc::MethodSpec kClosureMethods[] = {
     {.name = "run",
      .callers = rpc::Role::kCoordinator,
@@ -182,7 +184,12 @@ void ClosureService::run(const CallPtr& call, const RunClosure& closure,
                          .inputs = inputs_of(closure),
                          .arrived = arrived,
                          .waiting = &waiting_};
+  if (closure.caches_reads) {
+    const auto replicas = static_cast<size_t>(core->num_local_replicas());
+    context.reads = std::make_shared<std::vector<CachedReads>>(replicas);
+  }
   const ScopedClosure scoped(context);
+  const ScopedCachedReads cached(closure.caches_reads ? &context.reads->front() : nullptr);
   rpc::Message result;
   std::exception_ptr error;
   try {

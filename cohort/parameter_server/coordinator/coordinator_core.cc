@@ -10,6 +10,7 @@
 #include "cohort/core/logging.h"
 #include "cohort/parameter_server/closures/closure_context.h"
 #include "cohort/parameter_server/parameter_server_core.h"
+#include "cohort/parameter_server/variables/read_cache.h"
 
 namespace cohort::internal {
 namespace {
@@ -230,6 +231,7 @@ std::shared_ptr<RemoteResult> CoordinatorCore::schedule(const std::string& funct
   start();
   auto closure = std::make_shared<Closure>();
   closure->function = function;
+  closure->caches_reads = cached_reads() != nullptr;
   closure->holds = inputs;
   for (const InputHandlePtr& input : inputs) closure->inputs.push_back(own_input(input, function));
   const auto result = closure->result;
