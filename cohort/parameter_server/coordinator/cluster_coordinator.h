@@ -166,8 +166,9 @@ COHORT_API int get_current_worker_index();
 //
 // Errors: schedule, join and done throw the first error of a function since one was thrown, after they
 // have cancelled what is queued and waited for what is under way. A lost worker is no error: its closures
-// run on others, and the updates of each closure are applied once. A lost ps task is an UnavailableError
-// that names it and the last checkpoint, each time: restart from there.
+// run on others, and the updates of each closure are applied once. A lost ps task is a PSUnavailableError
+// that names it and the last checkpoint, each time: restart from there. Where what a function takes of its worker
+// could not be made, its error is a ClosureInputError.
 class COHORT_API ClusterCoordinator {
  public:
   // In the coordinator's program. Of the strategy's coordinator where it has one, whatever its options; else of a new
@@ -230,9 +231,13 @@ class COHORT_API ClusterCoordinator {
     return create_per_worker_dataset(strategy_->function(new_input_name(), std::move(function)));
   }
 
-  // Runs `function`, which takes nothing, once on each worker, and again when one comes back after it was lost:
-  // tables, buffers or connections that closures of that worker use. What it returns stays there; what it assigns to
-  // variables counts each time that it runs. Its error is that of the functions that use it, and of no other.
+  // Runs `function`, which takes nothing, once on each worker, and again when one comes back after it was lost. What it
+  // returns, a structure of tensors and strings, stays there as the value of that worker; what it assigns to
+  // variables counts each time that it runs. Its error is a ClosureInputError of the functions that use the value, and
+  // of no other.
+  // Objects of other types (tables, connections) are each worker's own where functions refer to them: in its process,
+  // of which it is the only worker; workers of one process tell theirs by get_current_worker_index(). This function is
+  // the place to make them anew; no other one runs on the worker meanwhile.
   // Errors: InvalidArgument (it makes an input).
   PerWorkerValue create_per_worker_value(const WorkerFunction& function) const;
 
@@ -246,6 +251,13 @@ class COHORT_API ClusterCoordinator {
 
   Structure fetch(const RemoteValue& value) const { return value.fetch(); }
   std::vector<Structure> fetch(const std::vector<RemoteValue>& values) const;
+  // The values of all workers, by their index, as they are between two closures of each. Waits for workers that are
+  // lost, and for what runs on the others.
+  // Errors: ClosureInputError (a value could not be made); Unavailable (a worker is given up); those of schedule, join
+  // and done where a ps task or all workers are lost; InvalidArgument (of another coordinator); FailedPrecondition (in
+  // a scheduled function); DeadlineExceeded.
+  std::vector<Structure> fetch(const PerWorkerValue& value,
+                               std::chrono::milliseconds timeout = std::chrono::hours(1)) const;
 
   // All errors of functions since one was last thrown; if there are none, those of the run before.
   std::vector<FailedClosure> errors() const;

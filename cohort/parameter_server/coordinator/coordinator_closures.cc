@@ -1,6 +1,7 @@
 // How closures go to workers, and what their answers mean.
 #include <utility>
 
+#include "cohort/cluster/rpc/coordinator_errors.h"
 #include "cohort/cluster/rpc/error_detail.h"
 #include "cohort/core/error.h"
 #include "cohort/distribute/structure_message.h"
@@ -123,7 +124,9 @@ bool CoordinatorCore::is_loss(const std::exception_ptr& error) const {
     return true;
   }
   const ErrorRecord record = record_error(error);
-  if (record.code == Code::kCancelled) return detail.phase != kInFunction;
+  if (record.code == Code::kCancelled) {
+    return detail.phase != kInFunction && detail.phase != kClosureInput;
+  }
   return record.task.empty() && record.code == Code::kUnavailable;
 }
 

@@ -150,6 +150,60 @@ TEST(PerWorkerDataset, ThatFailsIsTheErrorOfWhoUsesItAndOfNobodyElse) {
   EXPECT_THAT(thrown<NotFoundError>([&] { value.fetch(); }), says_why);
 }
 
+// Its own class is for who mends the data, and the other one for who tells it from a broken function.
+TEST(PerWorkerDataset, ThatFailsIsAClosureInputErrorToo) {
+  TestingCluster cluster(1, 1);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  const auto fails = strategy.function(
+      "fails", []() -> Dataset { throw NotFoundError("there is no such directory"); });
+  const auto use = strategy.function("use", [](DistributedIterator& it) { it.get_next(); });
+  const auto broken = strategy.function("broken", [] { throw NotFoundError("no row"); });
+  const ClusterCoordinator coordinator(strategy);
+  const RemoteValue value =
+      coordinator.schedule(use, coordinator.create_per_worker_dataset(fails).iterator());
+  try {
+    coordinator.join();
+    ADD_FAILURE() << "join returned";
+  } catch (const coordinator::ClosureInputError& input) {
+    EXPECT_EQ(input.error().code(), Code::kNotFound);
+    EXPECT_EQ(input.error().task(), "/job:worker/task:0");
+    EXPECT_THAT(input.error().what(), AllOf(HasSubstr("'use' on worker 0"), HasSubstr("'fails'"),
+                                            HasSubstr("there is no such directory")));
+  }
+  EXPECT_THROW(value.fetch(), coordinator::ClosureInputError);
+  coordinator.schedule(broken);
+  try {
+    coordinator.join();
+    ADD_FAILURE() << "join returned";
+  } catch (const coordinator::ClosureInputError&) {
+    ADD_FAILURE() << "it is the function that has failed";
+  } catch (const NotFoundError&) {
+  }
+}
+
+// It does not say that the worker ends, which would be taken again, and again fail.
+TEST(PerWorkerDataset, ThatThrowsCancelledFailsAsAnyOther) {
+  TestingCluster cluster(1, 1);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  const auto fails = [](const char* why) {
+    return [why]() -> Dataset { throw CancelledError(why); };
+  };
+  const auto makes_value =
+      strategy.function("makes_value", []() -> Tensor { throw CancelledError("not wanted"); });
+  const ClusterCoordinator coordinator(strategy);
+  const auto expect_cancelled = [&](const RemoteValue& value) {
+    EXPECT_THAT(thrown<CancelledError>([&] { value.fetch(std::chrono::seconds(20)); }),
+                AllOf(HasSubstr("could not be made"), HasSubstr("not wanted")));
+    EXPECT_THROW(coordinator.join(std::chrono::seconds(20)), coordinator::ClosureInputError);
+    EXPECT_TRUE(coordinator.workers()[0].is_alive);
+  };
+  expect_cancelled(
+      coordinator.schedule([](DistributedIterator& it) { it.get_next(); },
+                           coordinator.create_per_worker_dataset(fails("not wanted")).iterator()));
+  expect_cancelled(coordinator.schedule([](const Tensor& own) { return own; },
+                                        coordinator.create_per_worker_value(makes_value)));
+}
+
 // Named or not, with a context or without, of either type, under the scope or outside of it.
 TEST(PerWorkerDataset, MakesNoVariables) {
   TestingCluster cluster(1, 1);
