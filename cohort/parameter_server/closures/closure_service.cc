@@ -24,7 +24,7 @@
 namespace cohort::internal {
 namespace {
 
-enum ClosureMethod : size_t { kRun, kMakeInput, kHello, kSkip, kDropInput };
+enum ClosureMethod : size_t { kRun, kMakeInput, kHello, kSkip, kDropInput, kReadValue };
 constexpr rpc::MethodSpec kClosureMethods[] = {
     {.name = "run",
      .callers = rpc::Role::kCoordinator,
@@ -34,6 +34,7 @@ constexpr rpc::MethodSpec kClosureMethods[] = {
     {.name = "hello", .callers = rpc::Role::kCoordinator, .fenced = false},
     {.name = "skip", .callers = rpc::Role::kCoordinator, .fenced = false},
     {.name = "drop_input", .callers = rpc::Role::kCoordinator, .fenced = false},
+    {.name = "read_value", .callers = rpc::Role::kCoordinator, .fenced = false},
 };
 
 // Of what a function has thrown: whether another task has given up a call of it, or this one has because it ends.
@@ -130,6 +131,10 @@ void ClosureService::answer(size_t method, const CallPtr& call,
                           .is_skipped = method == kSkip});
   }
   const MakeInput making = decode_make_input(call->request());
+  if (method == kReadValue) {
+    fence_->check_closure(making.session);
+    return call->reply(to_message(input(making.input).value));
+  }
   if (method == kDropInput) {
     drop_input(making);
   } else {

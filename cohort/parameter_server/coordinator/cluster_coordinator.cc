@@ -260,6 +260,19 @@ std::vector<Structure> ClusterCoordinator::fetch(const std::vector<RemoteValue>&
   return results;
 }
 
+std::vector<Structure> ClusterCoordinator::fetch(const PerWorkerValue& value,
+                                                 std::chrono::milliseconds timeout) const {
+  internal::refuse_in_closure("fetch of each worker's value");
+  const auto reads = existing(core_).read_value(value.handle());
+  const auto deadline = after(timeout);
+  std::vector<Structure> values;
+  for (size_t worker = 0; worker < reads.size(); ++worker) {
+    values.push_back(
+        reads[worker]->get(deadline, str("the reading of worker ", worker, "'s value")));
+  }
+  return values;
+}
+
 std::vector<FailedClosure> ClusterCoordinator::errors() const {
   std::vector<FailedClosure> failed;
   for (const internal::ClosureError& error : existing(core_).queue().errors()) {

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/cluster/rpc/coordinator_errors.h"
 #include "cohort/core/export.h"
 #include "cohort/core/structure.h"
 #include "cohort/core/structure_call.h"
@@ -70,7 +71,7 @@ class PerWorkerIterator {
 };
 
 // A value of every worker, as an argument of schedule(): the function takes that of the worker on which it runs.
-// It stays as long as a PerWorkerIterator.
+// ClusterCoordinator::fetch reads all of them. It stays as long as a PerWorkerIterator.
 class PerWorkerValue {
  public:
   explicit PerWorkerValue(std::shared_ptr<const internal::InputHandle> handle)
@@ -220,7 +221,8 @@ class COHORT_API ClusterCoordinator {
   PerWorkerDataset create_per_worker_dataset(const WorkerFunction& function) const;
   // The same of a dataset, or of a function over the program's own objects, for workers of this process: it goes
   // with the last copy of the result and the last of its iterators.
-  // Every worker reads all of a dataset, in an order of its own where it shuffles without a seed.
+  // Every worker reads all of a dataset, in an order of its own where it shuffles without a seed; all of a
+  // DistributedDataset in the same order.
   // Errors: FailedPrecondition (the workers are other processes).
   PerWorkerDataset create_per_worker_dataset(const data::Dataset& dataset) const;
   PerWorkerDataset create_per_worker_dataset(const DistributedDataset& dataset) const;

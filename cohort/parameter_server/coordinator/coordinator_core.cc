@@ -138,6 +138,7 @@ void CoordinatorCore::stop() {
   ps_watch_->stop();
   own_clock_.reset();
   queue_.stop();
+  end_reads(std::make_exception_ptr(CancelledError("the coordinator has ended")));
   CoordinatorNumbers next{.closure = queue_.next_id()};
   {
     const std::lock_guard lock(mutex_);
@@ -172,6 +173,7 @@ void CoordinatorCore::refuse_what_runs() {
 
 void CoordinatorCore::end(const std::exception_ptr& error) {
   if (queue_.break_with(error)) log_warning(record_error(error).message);
+  end_reads(error);
 }
 
 void CoordinatorCore::report(const std::string& text) const {

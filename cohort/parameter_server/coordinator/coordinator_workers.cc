@@ -95,6 +95,7 @@ void CoordinatorCore::send_inputs(size_t worker, SessionId session, std::vector<
     if (inputs.empty() && --state.inputs_under_way == 0) state.phase = Phase::kReady;
   }
   if (inputs.empty()) {
+    send_reads(worker);
     feed(worker);
     return;
   }
@@ -224,6 +225,7 @@ void CoordinatorCore::give_up(size_t worker) {
     }
   }
   log_warning("worker ", worker, " did not come back for good and is given up");
+  send_reads(worker);
   if (!is_last) return;
   end(rpc::make_error(Code::kUnavailable, str("no worker is left. ", all), "",
                       {.peer = to_string(TaskId{kWorker, static_cast<int>(worker)}),
