@@ -1,4 +1,7 @@
 // Datasets of which each worker has one, on an in-process cluster.
+#include <ATen/ops/arange.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/sort.h>
 #include <ATen/ops/zeros.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,6 +15,7 @@
 #include "cohort/parameter_server/coordinator/cluster_coordinator.h"
 #include "cohort/parameter_server/parameter_server_strategy.h"
 #include "cohort/parameter_server/testing_cluster.h"
+#include "cohort/parameter_server/testing_gate.h"
 
 namespace cohort::distribute {
 namespace {
@@ -112,6 +116,32 @@ TEST(PerWorkerDataset, KeepsItsOptions) {
   };
   EXPECT_EQ(elements(data::AutoShardPolicy::DATA), 4);
   EXPECT_EQ(elements(data::AutoShardPolicy::OFF), 8);
+}
+
+// TensorFlow's testDatasetsShuffledDifferently, for a dataset function and for one dataset of the program.
+TEST(PerWorkerDataset, IsShuffledOtherwiseOnEachWorker) {
+  TestingCluster cluster(2, 1);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  const auto make = [] { return Dataset::range(50).shuffle(50).batch(50); };
+  const ClusterCoordinator coordinator(strategy, {.window = 1});
+  for (const auto& dataset : {coordinator.create_per_worker_dataset(make),
+                              coordinator.create_per_worker_dataset(make())}) {
+    Gate gate;  // so that each worker has one of them
+    const auto read = [&gate](DistributedIterator& it) {
+      gate.pass();
+      return it.get_next().value(0);
+    };
+    const auto iterator = dataset.iterator();
+    const RemoteValue first = coordinator.schedule(read, iterator);
+    const RemoteValue second = coordinator.schedule(read, iterator);
+    EXPECT_TRUE(gate.wait_for(2));
+    gate.open();
+    const Tensor a = first.fetch().tensor(), b = second.fetch().tensor();
+    EXPECT_TRUE(at::equal(std::get<0>(a.sort()), at::arange(50)));
+    EXPECT_TRUE(at::equal(std::get<0>(b.sort()), at::arange(50)));
+    EXPECT_FALSE(at::equal(a, b)) << a;
+    coordinator.join();
+  }
 }
 
 // The program's data may be as large as its memory.
