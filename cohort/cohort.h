@@ -18,6 +18,7 @@
 #include "cohort/cluster/resolvers/tf_config_cluster_resolver.h"
 #include "cohort/cluster/resolvers/torchrun_cluster_resolver.h"
 #include "cohort/cluster/resolvers/union_cluster_resolver.h"
+#include "cohort/cluster/rpc/coordinator_errors.h"
 #include "cohort/cluster/rpc/error_detail.h"
 #include "cohort/cluster/security/credentials.h"
 #include "cohort/cluster/server.h"

@@ -12,6 +12,7 @@
 
 #include "cohort/collective/sync_group.h"
 #include "cohort/core/blas_kernels.h"
+#include "cohort/core/caught_error.h"
 #include "cohort/core/device.h"
 #include "cohort/core/durations.h"
 #include "cohort/core/error_context.h"
@@ -280,6 +281,7 @@ const std::vector<random::RandomGenerator>& LocalReplicas::generators() {
   return shared_->generators;
 }
 
+COHORT_CATCHES_FORCED_UNWIND
 void LocalReplicas::run(StrategyCore& core, const std::shared_ptr<RunFrame>& frame,
                         const RunOptions& options) {
   home_.check("a strategy");
@@ -318,6 +320,11 @@ void LocalReplicas::run(StrategyCore& core, const std::shared_ptr<RunFrame>& fra
   const ScopedIntraOpThreads own_share(threads_per_replica_);
   try {
     run_step(core, frame, timeout);
+  } catch (abi::__forced_unwind&) {
+    // No std::exception_ptr has it. Errors of other replicas may still be written.
+    const std::exception_ptr own = shared_->errors[0];
+    give_up(own ? error_of_step(own, shared_->name_of(0)) : thread_ended_error("a step"));
+    throw;
   } catch (...) {
     give_up(std::current_exception());
     throw;

@@ -9,12 +9,15 @@
 #include <ATen/ops/zeros.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 #include <algorithm>
 #include <functional>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "cohort/core/error.h"
 #include "cohort/data/dataset.h"
 #include "cohort/distribute/distributed_dataset.h"
 #include "cohort/distribute/gradient_exchange.h"
@@ -312,6 +315,24 @@ TEST(SeveralTasksInput, ATaskWithoutDataGoesOnWithEmptyBatches) {
   });
   EXPECT_THAT(read[0], ElementsAre("[0,1]", "[]", "[]"));
   EXPECT_THAT(read[1], ElementsAre("[0,1]", "[2,3]", "[4,5]"));
+}
+
+// The first replica of a task runs on the program's own thread, of which no exception is left.
+TEST(SeveralTasksErrors, AThreadThatEndsInAStepIsNamedOnTheOthers) {
+  const auto errors = run_tasks(2, 1, [](const Strategy& strategy, int task) {
+    const auto step = [&] {
+      strategy.run([&](ReplicaContext& context) {
+        if (task == 1) pthread_exit(nullptr);
+        context.all_reduce(ReduceOp::SUM, number(1));
+      });
+    };
+    task == 0 ? step() : std::thread(step).join();
+  });
+  ASSERT_NE(errors[0], nullptr);
+  const internal::ErrorRecord error = internal::record_error(errors[0]);
+  EXPECT_EQ(error.code, Code::kFailedPrecondition);
+  EXPECT_THAT(error.message, HasSubstr("replica 1: its thread was ended inside the step, by "
+                                       "pthread_exit"));
 }
 
 }  // namespace

@@ -2,11 +2,15 @@
 
 #include <utility>
 
+#include "cohort/cluster/rpc/coordinator_errors.h"
 #include "cohort/cluster/rpc/text.h"
 #include "cohort/core/wire.h"
 
 namespace cohort {
 namespace {
+
+using distribute::coordinator::ClosureInputError;
+using distribute::coordinator::PSUnavailableError;
 
 class COHORT_API DetailHolder {
  public:
@@ -19,17 +23,35 @@ class COHORT_API DetailHolder {
 };
 
 // Beside the class that users catch, so that errors without a detail stay small.
-template <Code kCode>
-class DetailedError final : public internal::ErrorOf<kCode>, public DetailHolder {
+template <class ErrorClass>
+class DetailedError : public ErrorClass, public DetailHolder {
  public:
   DetailedError(const std::string& message, const std::string& task, ErrorDetail detail)
-      : internal::ErrorOf<kCode>(message, task), DetailHolder(std::move(detail)) {}
+      : ErrorClass(message, task), DetailHolder(std::move(detail)) {}
 };
 
+template <class ErrorClass>
+class InputError final : public DetailedError<ErrorClass>, public ClosureInputError {
+ public:
+  using DetailedError<ErrorClass>::DetailedError;
+  const Error& error() const override { return *this; }
+};
+
+// Of the code's class, or one that says more, by the phase.
 template <Code kCode>
 std::exception_ptr make_detailed(const std::string& message, const std::string& task,
                                  ErrorDetail detail) {
-  return std::make_exception_ptr(DetailedError<kCode>(message, task, std::move(detail)));
+  using OfCode = internal::ErrorOf<kCode>;
+  if (detail.phase == internal::kClosureInput) {
+    return std::make_exception_ptr(InputError<OfCode>(message, task, std::move(detail)));
+  }
+  if constexpr (kCode == Code::kUnavailable) {
+    if (detail.phase == internal::kPsLost) {
+      return std::make_exception_ptr(
+          DetailedError<PSUnavailableError>(message, task, std::move(detail)));
+    }
+  }
+  return std::make_exception_ptr(DetailedError<OfCode>(message, task, std::move(detail)));
 }
 
 std::string shortened(std::string_view text, size_t most) {

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "cohort/cluster/rpc/coordinator_errors.h"
 #include "cohort/core/testing_errors.h"
 #include "cohort/core/wire.h"
 
@@ -42,6 +43,51 @@ TEST(ErrorDetail, IsReadFromTheClassThatUsersCatch) {
     EXPECT_EQ(error_detail(error)->peer, "/job:worker/task:2");
     EXPECT_EQ(error_detail(error)->system_error, 104);
   }
+}
+
+TEST(ErrorDetail, ALostPsTasksErrorArrivesAsWhatItIs) {
+  const auto arrived = [](Code code, const std::string& phase) {
+    return decode_error(encode_error(
+        make_error(code, "lost it", "/job:ps/task:1", {.peer = "/job:ps/task:1", .phase = phase})));
+  };
+  try {
+    std::rethrow_exception(arrived(Code::kUnavailable, kPsLost));
+  } catch (const distribute::coordinator::PSUnavailableError& error) {
+    EXPECT_STREQ(error.what(), "lost it");
+    EXPECT_EQ(error.task(), "/job:ps/task:1");
+    ASSERT_NE(error_detail(error), nullptr);
+    EXPECT_EQ(error_detail(error)->peer, "/job:ps/task:1");
+  }
+  for (const auto& other :
+       {arrived(Code::kUnavailable, "step"), arrived(Code::kAborted, kPsLost)}) {
+    try {
+      std::rethrow_exception(other);
+    } catch (const distribute::coordinator::PSUnavailableError&) {
+      ADD_FAILURE() << "an error of another kind";
+    } catch (const Error&) {
+    }
+  }
+}
+
+// Catches of the class that the function threw, of all errors and of std::exception go on catching it.
+TEST(ErrorDetail, AnInputsErrorIsOfItsClassAndAClosureInputError) {
+  for (int number = 1; number <= static_cast<int>(Code::kUnauthenticated); ++number) {
+    const auto code = static_cast<Code>(number);
+    const auto error =
+        decode_error(encode_error(make_error(code, "no such file", "", {.phase = kClosureInput})));
+    try {
+      std::rethrow_exception(error);
+    } catch (const distribute::coordinator::ClosureInputError& input) {
+      EXPECT_STREQ(input.error().what(), "no such file");
+      EXPECT_EQ(input.error().code(), code);
+    }
+    EXPECT_THROW(std::rethrow_exception(error), std::exception);
+    EXPECT_THROW(std::rethrow_exception(error), Error);
+    EXPECT_EQ(record_error(error).code, code);
+    EXPECT_EQ(detail_of(error).phase, kClosureInput);
+  }
+  const auto missing = make_error(Code::kNotFound, "no such file", "", {.phase = kClosureInput});
+  EXPECT_THROW(std::rethrow_exception(missing), NotFoundError);
 }
 
 TEST(ErrorDetail, OfAPlainErrorThereIsNone) {

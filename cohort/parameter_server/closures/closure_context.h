@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 namespace cohort::distribute {
@@ -11,6 +12,8 @@ class DistributedIterator;
 }
 
 namespace cohort::internal {
+
+struct CachedReads;
 
 struct ClosureContext {
   uint64_t id = 0;
@@ -22,6 +25,8 @@ struct ClosureContext {
   uint64_t assignments = 0;  // outside of steps
   std::chrono::steady_clock::time_point arrived = {};
   const std::atomic<int>* waiting = nullptr;  // how many closures the worker has beside it
+  // What each of the worker's replicas has read; null: reads are not cached.
+  std::shared_ptr<std::vector<CachedReads>> reads = nullptr;
 
   // Each push of a closure has a token of its own, the same if the closure runs again. Steps and assignments outside of
   // them are numbered apart: a function that assigns only where it finds no value yet has the same steps the second time.

@@ -7,6 +7,7 @@
 
 #include "cohort/distribute/step_call.h"
 #include "cohort/parameter_server/closures/closure_context.h"
+#include "cohort/parameter_server/variables/read_cache.h"
 
 namespace cohort::internal {
 
@@ -19,6 +20,9 @@ class ClosureFrame final : public RunFrame {
 
   void call(distribute::ReplicaContext& context, size_t local_replica) override {
     const ScopedClosure scoped(closure_);
+    CachedReads* const reads =
+        closure_.reads == nullptr ? cached_reads() : &closure_.reads->at(local_replica);
+    const ScopedCachedReads cached(reads);
     frame_->call(context, local_replica);
   }
   // How many the closure has made by now, those of the step included.

@@ -16,7 +16,8 @@ enum ClosureField : uint32_t {
   kValuePlace,
   kValueInput,
   kKind,
-  kSequence
+  kSequence,
+  kCachesReads
 };
 
 }  // namespace
@@ -34,6 +35,7 @@ rpc::Message encode(const RunClosure& request) {
   for (const WorkerValue& value : request.values) {
     out.varint(kValuePlace, value.place).varint(kValueInput, value.input);
   }
+  if (request.caches_reads) out.varint(kCachesReads, 1);
   message.control = out.str();
   return message;
 }
@@ -64,6 +66,9 @@ RunClosure decode_run_closure(const rpc::Message& message) {
         break;
       case kSequence:
         request.sequence = in.varint();
+        break;
+      case kCachesReads:
+        request.caches_reads = in.varint() != 0;
         break;
       case kValuePlace:
         request.values.push_back({.place = in.varint()});

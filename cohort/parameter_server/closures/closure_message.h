@@ -40,9 +40,11 @@ struct RunClosure {
   std::vector<WorkerValue> values = {};  // that take the place of arguments
   // Of the session, from 0: the worker runs closures in this order, in whichever they arrive.
   uint64_t sequence = 0;
+  bool caches_reads = false;  // it was scheduled in a scope of CachedVariableReads
 };
 
-// Makes this worker's input: a new pass over what the function returns, or that itself.
+// Makes this worker's input: a new pass over what the function returns, or that itself. Also drops or reads it, by its
+// number.
 struct MakeInput {
   std::string function;
   uint64_t input = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "cohort/cluster/rpc/coordinator_errors.h"
 #include "cohort/cluster/rpc/error_detail.h"
 #include "cohort/core/caught_error.h"
 #include "cohort/core/error.h"
@@ -15,13 +16,15 @@
 #include "cohort/distribute/structure_message.h"
 #include "cohort/distribute/variable_creation.h"
 #include "cohort/parameter_server/closures/closure_context.h"
+#include "cohort/parameter_server/coordinator/lost_ps.h"
 #include "cohort/parameter_server/parameter_server_core.h"
 #include "cohort/parameter_server/runner/loop_table.h"
+#include "cohort/parameter_server/variables/read_cache.h"
 
 namespace cohort::internal {
 namespace {
 
-enum ClosureMethod : size_t { kRun, kMakeInput, kHello, kSkip, kDropInput };
+enum ClosureMethod : size_t { kRun, kMakeInput, kHello, kSkip, kDropInput, kReadValue };
 constexpr rpc::MethodSpec kClosureMethods[] = {
     {.name = "run",
      .callers = rpc::Role::kCoordinator,
@@ -31,7 +34,33 @@ constexpr rpc::MethodSpec kClosureMethods[] = {
     {.name = "hello", .callers = rpc::Role::kCoordinator, .fenced = false},
     {.name = "skip", .callers = rpc::Role::kCoordinator, .fenced = false},
     {.name = "drop_input", .callers = rpc::Role::kCoordinator, .fenced = false},
+    {.name = "read_value", .callers = rpc::Role::kCoordinator, .fenced = false},
 };
+
+// Of what a function has thrown: whether another task has given up a call of it, or this one has because it ends.
+bool is_given_up_call(const std::exception_ptr& thrown, const TaskId& self) {
+  const ErrorRecord error = record_error(thrown);
+  if (error.code != Code::kCancelled) return false;
+  const bool is_anothers = !error.task.empty() && error.task != to_string(self);
+  return is_anothers || rpc::detail_of(thrown) != ErrorDetail{};
+}
+
+// Of what a function has thrown that makes an input: whether it has not failed itself, so that the coordinator is to let
+// it run again, or to take the worker again.
+bool is_to_run_again(const std::exception_ptr& thrown, const TaskId& self, int num_ps) {
+  const std::string phase = rpc::detail_of(thrown).phase;
+  return phase == kFenced || phase == kStartedAgain || unanswering_ps(thrown, num_ps) >= 0 ||
+         is_given_up_call(thrown, self);
+}
+
+// The error of the closures that take what the function was to make.
+std::exception_ptr error_of_input(const std::string& function, const std::exception_ptr& thrown) {
+  const ErrorRecord error = record_error(thrown);
+  return rpc::make_error(
+      error.code,
+      str("the input of this closure could not be made by ", quoted(function), ": ", error.message),
+      error.task, {.phase = kClosureInput});
+}
 
 }  // namespace
 
@@ -102,6 +131,10 @@ void ClosureService::answer(size_t method, const CallPtr& call,
                           .is_skipped = method == kSkip});
   }
   const MakeInput making = decode_make_input(call->request());
+  if (method == kReadValue) {
+    fence_->check_closure(making.session);
+    return call->reply(to_message(input(making.input).value));
+  }
   if (method == kDropInput) {
     drop_input(making);
   } else {
@@ -182,7 +215,12 @@ void ClosureService::run(const CallPtr& call, const RunClosure& closure,
                          .inputs = inputs_of(closure),
                          .arrived = arrived,
                          .waiting = &waiting_};
+  if (closure.caches_reads) {
+    const auto replicas = static_cast<size_t>(core->num_local_replicas());
+    context.reads = std::make_shared<std::vector<CachedReads>>(replicas);
+  }
   const ScopedClosure scoped(context);
+  const ScopedCachedReads cached(closure.caches_reads ? &context.reads->front() : nullptr);
   rpc::Message result;
   std::exception_ptr error;
   try {
@@ -220,11 +258,7 @@ const ClosureService::Input& ClosureService::input(uint64_t id) const {
         Code::kFailedPrecondition, str(self_, " has no input ", id, ": it was started again"),
         to_string(self_), {.phase = kInputLost}));
   }
-  if (found->second.error != nullptr) {
-    const ErrorRecord error = record_error(found->second.error);
-    throw_error(error.code, str("the input of this closure could not be made: ", error.message),
-                error.task);
-  }
+  if (found->second.error != nullptr) std::rethrow_exception(found->second.error);
   return found->second;
 }
 
@@ -288,11 +322,9 @@ rpc::Message ClosureService::result_of(ParameterServerCore& core, const RunClosu
       return to_message(result);
     });
   } catch (const CancelledError& error) {
-    const std::string self = to_string(self_);
-    const bool is_anothers = !error.task().empty() && error.task() != self;
-    if (is_anothers || error_detail(error) != nullptr) throw;  // of a call to another task
+    if (is_given_up_call(std::current_exception(), self_)) throw;
     std::rethrow_exception(
-        rpc::make_error(Code::kCancelled, error.what(), self, {.phase = kInFunction}));
+        rpc::make_error(Code::kCancelled, error.what(), to_string(self_), {.phase = kInFunction}));
   }
 }
 
@@ -311,17 +343,20 @@ void ClosureService::make_input(ParameterServerCore& core, const MakeInput& requ
     const ScopedClosure scoped(context);
     if (request.kind == InputKind::kValue) {
       input.value = call(core, request.function, Structure::make_tuple({}));
+      check_defined(input.value, request.function);
       return;
     }
     const ScopedDatasetFunction no_variables;
     input.iterator = std::make_unique<distribute::DistributedIterator>(
         core.input(request.function)(core.input_context(self_.index)).iterator());
   } catch (abi::__forced_unwind&) {
-    input.error = thread_ended_error(quoted(request.function));
+    input.error = error_of_input(request.function, thread_ended_error("the function"));
     throw;
   } catch (...) {  // whoever uses it gets the error
     input.error = std::current_exception();
-    throw;
+    if (is_to_run_again(input.error, self_, core.num_ps())) throw;
+    input.error = error_of_input(request.function, input.error);
+    std::rethrow_exception(input.error);
   }
 }
 

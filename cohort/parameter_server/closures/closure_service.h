@@ -26,8 +26,8 @@ namespace cohort::internal {
 
 class ParameterServerCore;
 
-// Methods: "run", "make_input", "drop_input", "skip", for the place of a closure that does not come, and "hello",
-// which answers when the worker is there. Only the cluster's
+// Methods: "run", "make_input", "drop_input", "read_value", of an input that is a value, "skip", for the place of a
+// closure that does not come, and "hello", which answers when the worker is there. Only the cluster's
 // coordinator may call them; closures and inputs of others than the one that has this worker, and of
 // earlier sessions, are refused.
 class ClosureService final : public rpc::Service, public ServedTask {

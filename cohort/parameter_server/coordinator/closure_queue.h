@@ -38,6 +38,7 @@ struct Closure {
   std::shared_ptr<RemoteResult> result = std::make_shared<RemoteResult>();
   bool awaits_arguments = false;  // it is handed out after ready()
   bool names_itself = true;       // in its error
+  bool caches_reads = false;      // RunClosure
   uint64_t id = 0;      // given by put(); a retry keeps it, so that it can be told from a new one
   uint64_t number = 0;  // for people: 1 for the queue's first
   int attempts = 0;     // how often a worker took it

@@ -7,6 +7,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/task.h"
 #include "cohort/core/time_histogram.h"
+#include "cohort/data/nodes/shuffle_seeds.h"
 #include "cohort/distribute/distributed_dataset.h"
 #include "cohort/distribute/variable_creation.h"
 #include "cohort/parameter_server/closures/closure_context.h"
@@ -52,6 +53,14 @@ void check_totals(const Structure& first, const Structure& own, size_t shard,
                                      "; return the same shapes for each shard"));
     }
   }
+}
+
+// Whose shuffles without a seed have one of the worker's. Other workers would read one order at one time.
+data::Dataset in_order_of_worker(const data::Dataset& dataset, int worker) {
+  constexpr uint64_t kApart = 0x9E3779B97F4A7C15;
+  std::vector<uint64_t> seeds = internal::drawn_seeds(dataset.node());
+  for (uint64_t& seed : seeds) seed += kApart * static_cast<uint64_t>(worker);
+  return data::Dataset(internal::with_agreed_seeds(dataset.node(), seeds), dataset.options());
 }
 
 // Of the strategy's, or of a new one with these options.
@@ -192,7 +201,9 @@ std::string ClusterCoordinator::new_input_name() const {
 
 PerWorkerDataset ClusterCoordinator::create_per_worker_dataset(const data::Dataset& dataset) const {
   return create_per_worker_dataset(
-      strategy_->function(new_input_name(), [dataset] { return dataset; }));
+      strategy_->function(new_input_name(), [dataset](const InputContext& context) {
+        return in_order_of_worker(dataset, context.input_pipeline_id);
+      }));
 }
 
 PerWorkerDataset ClusterCoordinator::create_per_worker_dataset(
@@ -258,6 +269,19 @@ std::vector<Structure> ClusterCoordinator::fetch(const std::vector<RemoteValue>&
   std::vector<Structure> results;
   for (const RemoteValue& value : values) results.push_back(value.fetch());
   return results;
+}
+
+std::vector<Structure> ClusterCoordinator::fetch(const PerWorkerValue& value,
+                                                 std::chrono::milliseconds timeout) const {
+  internal::refuse_in_closure("fetch of each worker's value");
+  const auto reads = existing(core_).read_value(value.handle());
+  const auto deadline = after(timeout);
+  std::vector<Structure> values;
+  for (size_t worker = 0; worker < reads.size(); ++worker) {
+    values.push_back(
+        reads[worker]->get(deadline, str("the reading of worker ", worker, "'s value")));
+  }
+  return values;
 }
 
 std::vector<FailedClosure> ClusterCoordinator::errors() const {

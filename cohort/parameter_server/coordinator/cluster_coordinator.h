@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/cluster/rpc/coordinator_errors.h"
 #include "cohort/core/export.h"
 #include "cohort/core/structure.h"
 #include "cohort/core/structure_call.h"
@@ -70,7 +71,7 @@ class PerWorkerIterator {
 };
 
 // A value of every worker, as an argument of schedule(): the function takes that of the worker on which it runs.
-// It stays as long as a PerWorkerIterator.
+// ClusterCoordinator::fetch reads all of them. It stays as long as a PerWorkerIterator.
 class PerWorkerValue {
  public:
   explicit PerWorkerValue(std::shared_ptr<const internal::InputHandle> handle)
@@ -166,8 +167,9 @@ COHORT_API int get_current_worker_index();
 //
 // Errors: schedule, join and done throw the first error of a function since one was thrown, after they
 // have cancelled what is queued and waited for what is under way. A lost worker is no error: its closures
-// run on others, and the updates of each closure are applied once. A lost ps task is an UnavailableError
-// that names it and the last checkpoint, each time: restart from there.
+// run on others, and the updates of each closure are applied once. A lost ps task is a PSUnavailableError
+// that names it and the last checkpoint, each time: restart from there. Where what a function takes of its worker
+// could not be made, its error is a ClosureInputError.
 class COHORT_API ClusterCoordinator {
  public:
   // In the coordinator's program. Of the strategy's coordinator where it has one, whatever its options; else of a new
@@ -219,7 +221,8 @@ class COHORT_API ClusterCoordinator {
   PerWorkerDataset create_per_worker_dataset(const WorkerFunction& function) const;
   // The same of a dataset, or of a function over the program's own objects, for workers of this process: it goes
   // with the last copy of the result and the last of its iterators.
-  // Every worker reads all of a dataset, in an order of its own where it shuffles without a seed.
+  // Every worker reads all of a dataset, in an order of its own where it shuffles without a seed; all of a
+  // DistributedDataset in the same order.
   // Errors: FailedPrecondition (the workers are other processes).
   PerWorkerDataset create_per_worker_dataset(const data::Dataset& dataset) const;
   PerWorkerDataset create_per_worker_dataset(const DistributedDataset& dataset) const;
@@ -230,9 +233,13 @@ class COHORT_API ClusterCoordinator {
     return create_per_worker_dataset(strategy_->function(new_input_name(), std::move(function)));
   }
 
-  // Runs `function`, which takes nothing, once on each worker, and again when one comes back after it was lost:
-  // tables, buffers or connections that closures of that worker use. What it returns stays there; what it assigns to
-  // variables counts each time that it runs. Its error is that of the functions that use it, and of no other.
+  // Runs `function`, which takes nothing, once on each worker, and again when one comes back after it was lost. What it
+  // returns, a structure of tensors and strings, stays there as the value of that worker; what it assigns to
+  // variables counts each time that it runs. Its error is a ClosureInputError of the functions that use the value, and
+  // of no other.
+  // Objects of other types (tables, connections) are each worker's own where functions refer to them: in its process,
+  // of which it is the only worker; workers of one process tell theirs by get_current_worker_index(). This function is
+  // the place to make them anew; no other one runs on the worker meanwhile.
   // Errors: InvalidArgument (it makes an input).
   PerWorkerValue create_per_worker_value(const WorkerFunction& function) const;
 
@@ -246,6 +253,13 @@ class COHORT_API ClusterCoordinator {
 
   Structure fetch(const RemoteValue& value) const { return value.fetch(); }
   std::vector<Structure> fetch(const std::vector<RemoteValue>& values) const;
+  // The values of all workers, by their index, as they are between two closures of each. Waits for workers that are
+  // lost, and for what runs on the others.
+  // Errors: ClosureInputError (a value could not be made); Unavailable (a worker is given up); those of schedule, join
+  // and done where a ps task or all workers are lost; InvalidArgument (of another coordinator); FailedPrecondition (in
+  // a scheduled function); DeadlineExceeded.
+  std::vector<Structure> fetch(const PerWorkerValue& value,
+                               std::chrono::milliseconds timeout = std::chrono::hours(1)) const;
 
   // All errors of functions since one was last thrown; if there are none, those of the run before.
   std::vector<FailedClosure> errors() const;

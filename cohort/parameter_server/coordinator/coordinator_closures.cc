@@ -1,6 +1,7 @@
 // How closures go to workers, and what their answers mean.
 #include <utility>
 
+#include "cohort/cluster/rpc/coordinator_errors.h"
 #include "cohort/cluster/rpc/error_detail.h"
 #include "cohort/core/error.h"
 #include "cohort/distribute/structure_message.h"
@@ -86,7 +87,8 @@ void CoordinatorCore::send(size_t worker, const Place& place, const ClosurePtr& 
                                              .inputs = closure->inputs,
                                              .arguments = closure->arguments,
                                              .values = closure->values,
-                                             .sequence = place.sequence}),
+                                             .sequence = place.sequence,
+                                             .caches_reads = closure->caches_reads}),
                            {.timeout = options_.closure_timeout,
                             .max_reply_bytes = kMostClosureBytes,
                             .same_host = true},
@@ -122,7 +124,9 @@ bool CoordinatorCore::is_loss(const std::exception_ptr& error) const {
     return true;
   }
   const ErrorRecord record = record_error(error);
-  if (record.code == Code::kCancelled) return detail.phase != kInFunction;
+  if (record.code == Code::kCancelled) {
+    return detail.phase != kInFunction && detail.phase != kClosureInput;
+  }
   return record.task.empty() && record.code == Code::kUnavailable;
 }
 

@@ -10,6 +10,7 @@
 #include "cohort/core/logging.h"
 #include "cohort/parameter_server/closures/closure_context.h"
 #include "cohort/parameter_server/parameter_server_core.h"
+#include "cohort/parameter_server/variables/read_cache.h"
 
 namespace cohort::internal {
 namespace {
@@ -137,6 +138,7 @@ void CoordinatorCore::stop() {
   ps_watch_->stop();
   own_clock_.reset();
   queue_.stop();
+  end_reads(std::make_exception_ptr(CancelledError("the coordinator has ended")));
   CoordinatorNumbers next{.closure = queue_.next_id()};
   {
     const std::lock_guard lock(mutex_);
@@ -171,6 +173,7 @@ void CoordinatorCore::refuse_what_runs() {
 
 void CoordinatorCore::end(const std::exception_ptr& error) {
   if (queue_.break_with(error)) log_warning(record_error(error).message);
+  end_reads(error);
 }
 
 void CoordinatorCore::report(const std::string& text) const {
@@ -230,6 +233,7 @@ std::shared_ptr<RemoteResult> CoordinatorCore::schedule(const std::string& funct
   start();
   auto closure = std::make_shared<Closure>();
   closure->function = function;
+  closure->caches_reads = cached_reads() != nullptr;
   closure->holds = inputs;
   for (const InputHandlePtr& input : inputs) closure->inputs.push_back(own_input(input, function));
   const auto result = closure->result;

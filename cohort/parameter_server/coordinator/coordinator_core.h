@@ -80,6 +80,10 @@ class CoordinatorCore : public std::enable_shared_from_this<CoordinatorCore> {
   // have gone; as long `source`, which keeps the function, stays.
   InputHandlePtr make_input(const std::string& function, InputKind kind = InputKind::kIterator,
                             std::shared_ptr<const void> source = nullptr);
+  // Copies of what all workers have as such a value, by worker; of one that is lost it comes when that is back and has
+  // made it again. Their errors: that of what makes the value; Unavailable (the worker is given up); what ends the
+  // coordinator. Errors: InvalidArgument (another coordinator has made it).
+  std::vector<std::shared_ptr<RemoteResult>> read_value(const InputHandlePtr& value);
   std::vector<distribute::coordinator::WorkerState> workers() const;
   // As ClosureQueue::pause.
   [[nodiscard]] std::shared_ptr<void> pause(ClosureQueue::Deadline deadline);
@@ -121,6 +125,14 @@ class CoordinatorCore : public std::enable_shared_from_this<CoordinatorCore> {
     uint64_t id = 0;
     std::string function;
     InputKind kind = InputKind::kIterator;
+  };
+
+  // Of a worker's value, until it is answered.
+  struct ValueRead {
+    size_t worker = 0;
+    InputHandlePtr value = nullptr;
+    std::shared_ptr<RemoteResult> result = nullptr;
+    SessionId asked_in = 0;  // 0: it waits for the worker
   };
 
   ClosureQueue::Options queue_options();
@@ -166,6 +178,11 @@ class CoordinatorCore : public std::enable_shared_from_this<CoordinatorCore> {
                  Returned returned);
   void end_or_put_back(size_t worker, const Returned& returned);
   void send_inputs(size_t worker, SessionId session, std::vector<Input> inputs);
+  // Those that the worker's session has not been asked, if it has its values.
+  void send_reads(size_t worker);
+  void read_answered(const ValueRead& read, const rpc::CallResult& answer);
+  void take_read(const std::shared_ptr<RemoteResult>& result);
+  void end_reads(const std::exception_ptr& error);
 
   void take(size_t worker);
   void taken(size_t worker, SessionId session);
@@ -208,6 +225,7 @@ class CoordinatorCore : public std::enable_shared_from_this<CoordinatorCore> {
   std::vector<Input> inputs_;
   std::map<uint64_t, std::shared_ptr<const void>> sources_;  // of inputs
   uint64_t next_input_ = 1;
+  std::vector<ValueRead> reads_;
   uint64_t next_session_;
   bool started_ = false;
   bool stopped_ = false;

@@ -7,9 +7,12 @@
 
 #include <atomic>
 #include <chrono>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "cohort/cluster/channel_pool.h"
+#include "cohort/cluster/rpc/error_detail.h"
 #include "cohort/core/error.h"
 #include "cohort/core/files/simulated_file_system.h"
 #include "cohort/core/testing_errors.h"
@@ -26,6 +29,7 @@ namespace cohort::distribute {
 namespace {
 
 using coordinator::ClusterCoordinator;
+using coordinator::PSUnavailableError;
 using coordinator::RemoteValue;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
@@ -57,14 +61,14 @@ TEST(CoordinatorFaults, ALostPsTaskIsNamedWithItsAddressAndTheLastCheckpoint) {
   const auto killed = Clock::now();
   cluster.stop("ps", 1);
   const auto names_it = AllOf(HasSubstr("lost /job:ps/task:1 (" + address + ")"), HasSubstr(path));
-  EXPECT_THAT(thrown<UnavailableError>([&] { coordinator.join(); }), names_it);
+  EXPECT_THAT(thrown<PSUnavailableError>([&] { coordinator.join(); }), names_it);
   EXPECT_LT(Clock::now() - killed, internal::time_limit(seconds(1)));
   // Each time: nothing can go on without its variables.
   EXPECT_THAT(thrown<UnavailableError>([&] { coordinator.schedule(hold); }), names_it);
   EXPECT_THAT(thrown<UnavailableError>([&] { coordinator.done(); }), names_it);
   // Queued and under way, all end with it, at once.
   for (const RemoteValue& value : values) {
-    EXPECT_THAT(thrown<UnavailableError>([&] { value.fetch(seconds(1)); }), names_it);
+    EXPECT_THAT(thrown<PSUnavailableError>([&] { value.fetch(seconds(1)); }), names_it);
   }
   ASSERT_EQ(coordinator.errors().size(), 1u);
   EXPECT_THAT(coordinator.errors()[0].error, names_it);
@@ -97,6 +101,25 @@ TEST(CoordinatorFaults, APsTasksAnswerThatItEndsIsNoErrorOfTheFunction) {
   });
   const ClusterCoordinator coordinator(strategy);
   EXPECT_EQ(coordinator.schedule(read).fetch(seconds(20)).tensor().item<int>(), 3);
+  coordinator.join();
+  EXPECT_EQ(runs, 2);
+}
+
+TEST(CoordinatorFaults, AWorkersValueThatAPsTaskFailsForAMomentIsMadeAgain) {
+  TestingCluster cluster(1, 1);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  std::atomic<int> runs{0};
+  const auto make = strategy.function("make", [&] {
+    if (++runs == 1) {
+      std::rethrow_exception(internal::rpc::make_error(Code::kUnavailable, "its connection broke",
+                                                       "", {.peer = "/job:ps/task:0"}));
+    }
+    return 3;
+  });
+  const auto same = strategy.function("same", [](int64_t value) { return value; });
+  const ClusterCoordinator coordinator(strategy);
+  const auto value = coordinator.create_per_worker_value(make);
+  EXPECT_EQ(coordinator.schedule(same, value).fetch(seconds(20)).tensor().item<int64_t>(), 3);
   coordinator.join();
   EXPECT_EQ(runs, 2);
 }
@@ -164,6 +187,77 @@ TEST(CoordinatorFaults, APsTaskThatWasStartedAgainIsLost) {
   EXPECT_THAT(thrown<UnavailableError>([&] { count.value(); }), HasSubstr("/job:ps/task:0"));
 }
 
+// TensorFlow's testPSFailureWhileRecoveryFromWorkerFailure. In either order, and with a worker that comes back to a
+// cluster without its ps task.
+TEST(CoordinatorFaults, AWorkerAndAPsTaskLostTogetherAreALostPsTask) {
+  const std::vector<std::vector<TaskId>> orders = {{{"worker", 1}, {"ps", 1}},
+                                                   {{"ps", 1}, {"worker", 1}}};
+  for (const auto& order : orders) {
+    for (const bool comes_back : {false, true}) {
+      TestingCluster cluster(2, 2);
+      const ParameterServerStrategy strategy(cluster.resolver());
+      const Variable a = make_count(strategy, "a"), b = make_count(strategy, "b");
+      const auto step = strategy.function("step", [&] {
+        strategy.run([&] {
+          a.assign_add(1);
+          b.assign_add(1);
+        });
+      });
+      const ClusterCoordinator coordinator(strategy, {.ps_grace = milliseconds(50)});
+      coordinator.schedule(step).fetch();
+      for (const TaskId& task : order) cluster.stop(task.job, task.index);
+      if (comes_back) cluster.start("worker", 1);
+      EXPECT_THAT(thrown<PSUnavailableError>([&] {
+                    for (int i = 0; i < 20; ++i) coordinator.schedule(step);
+                    coordinator.join(seconds(20));
+                  }),
+                  HasSubstr("lost /job:ps/task:1"));
+    }
+  }
+}
+
+// TensorFlow's testFetchFromPSAfterWorkerFailure.
+TEST(CoordinatorFaults, VariablesAreReadWhileAWorkerDiesAndComesBack) {
+  TestingCluster cluster(2, 1);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  const Variable count = make_count(strategy);
+  const auto step = strategy.function("step", [&] { strategy.run([&] { count.assign_add(1); }); });
+  const ClusterCoordinator coordinator(strategy);
+  std::atomic<bool> is_over{false};
+  int64_t last = 0;
+  std::string error;
+  std::thread reader([&] {
+    try {
+      while (!is_over) {
+        const auto now = count.value().item<int64_t>();
+        if (now < last) error = "it went back";
+        last = now;
+      }
+    } catch (const std::exception& thrown) {
+      error = thrown.what();
+    }
+  });
+  int steps = 0;
+  const auto step_until = [&](const auto& condition) {
+    const auto give_up = Clock::now() + seconds(20);
+    while (!condition() && Clock::now() < give_up) {
+      coordinator.schedule(step).fetch();
+      ++steps;
+    }
+    EXPECT_TRUE(condition());
+  };
+  const auto is_alive = [&] { return coordinator.workers()[1].is_alive; };
+  step_until(is_alive);
+  cluster.stop("worker", 1);
+  step_until([&] { return !is_alive(); });
+  cluster.start("worker", 1);
+  step_until(is_alive);
+  is_over = true;
+  reader.join();
+  EXPECT_EQ(error, "");
+  EXPECT_EQ(count.value().item<int64_t>(), steps);
+}
+
 TEST(CoordinatorFaults, ALaterCoordinatorFencesTheOldOne) {
   TestingCluster cluster(1, 2);
   const ParameterServerStrategy strategy(cluster.resolver());
@@ -207,7 +301,14 @@ TEST(CoordinatorFaults, WhenAllWorkersAreGivenUpTheyAreNamed) {
   // By whichever of the two calls: the workers may be given up before anything is queued.
   EXPECT_THAT(thrown<UnavailableError>([&] { coordinator.schedule(step).fetch(seconds(20)); }),
               names_them);
-  EXPECT_THAT(thrown<UnavailableError>([&] { coordinator.join(seconds(20)); }), names_them);
+  try {
+    coordinator.join(seconds(20));
+    ADD_FAILURE() << "join returned";
+  } catch (const PSUnavailableError&) {
+    ADD_FAILURE() << "the ps task is there";
+  } catch (const UnavailableError& error) {
+    EXPECT_THAT(error.what(), names_them);
+  }
 }
 
 // The worker that is lost stands first in the line of those that have room, and does not come back.

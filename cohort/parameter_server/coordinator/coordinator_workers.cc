@@ -95,6 +95,7 @@ void CoordinatorCore::send_inputs(size_t worker, SessionId session, std::vector<
     if (inputs.empty() && --state.inputs_under_way == 0) state.phase = Phase::kReady;
   }
   if (inputs.empty()) {
+    send_reads(worker);
     feed(worker);
     return;
   }
@@ -103,15 +104,23 @@ void CoordinatorCore::send_inputs(size_t worker, SessionId session, std::vector<
   channel(worker)->start(
       "closures/make_input", encode(MakeInput{first.function, first.id, session, first.kind}),
       {.timeout = options_.closure_timeout},
-      if_alive([worker, session, id = first.id, rest = std::move(inputs)](
+      if_alive([worker, session, first, rest = std::move(inputs)](
                    CoordinatorCore& self, const rpc::CallResult& result) mutable {
         if (result.error != nullptr && self.is_fenced(result.error)) return self.end(result.error);
+        if (const int ps = result.error == nullptr ? -1 : self.ps_watch_->about(result.error);
+            ps >= 0) {
+          rest.insert(rest.begin(), first);
+          const auto again = [worker, session, rest](CoordinatorCore& made_again) {
+            made_again.send_inputs(worker, session, rest);
+          };
+          return self.ps_watch_->failed(ps, result.error, self.if_alive(again));
+        }
         // A function that fails is the error of the closures that use its input.
         if (result.error != nullptr && self.is_loss(result.error)) {
           self.lose(worker, session, result.error);
           return;
         }
-        self.drop_if_unheld(worker, session, id);
+        self.drop_if_unheld(worker, session, first.id);
         self.send_inputs(worker, session, std::move(rest));
       }));
 }
@@ -216,6 +225,7 @@ void CoordinatorCore::give_up(size_t worker) {
     }
   }
   log_warning("worker ", worker, " did not come back for good and is given up");
+  send_reads(worker);
   if (!is_last) return;
   end(rpc::make_error(Code::kUnavailable, str("no worker is left. ", all), "",
                       {.peer = to_string(TaskId{kWorker, static_cast<int>(worker)}),

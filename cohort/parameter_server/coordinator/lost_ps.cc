@@ -1,6 +1,7 @@
 #include "cohort/parameter_server/coordinator/lost_ps.h"
 
 #include "cohort/cluster/known_jobs.h"
+#include "cohort/cluster/rpc/coordinator_errors.h"
 #include "cohort/cluster/rpc/error_detail.h"
 #include "cohort/core/error.h"
 
@@ -15,7 +16,7 @@ std::exception_ptr lost_ps_error(const LostPs& ps, const std::string& why) {
               ? "it has saved no checkpoint that it could go on from"
               : str("it can go on from its last checkpoint, '", ps.checkpoint, "'")),
       to_string(ps.task),
-      {.peer = to_string(ps.task), .generation = ps.generation, .phase = "ps lost"});
+      {.peer = to_string(ps.task), .generation = ps.generation, .phase = kPsLost});
 }
 
 int unanswering_ps(const std::exception_ptr& error, int num_ps) {

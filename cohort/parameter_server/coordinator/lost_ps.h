@@ -17,7 +17,7 @@ struct LostPs {
   std::string told = "";        // by the task of its own failure; empty: nothing
 };
 
-// Unavailable: all that is known, and what to do. `why`: how it was noticed.
+// A PSUnavailableError: all that is known, and what to do. `why`: how it was noticed.
 std::exception_ptr lost_ps_error(const LostPs& ps, const std::string& why);
 
 // Which of the ps tasks does not answer, by the error of a call to it or of a closure; -1: none.

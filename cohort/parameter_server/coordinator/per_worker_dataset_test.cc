@@ -1,4 +1,7 @@
 // Datasets of which each worker has one, on an in-process cluster.
+#include <ATen/ops/arange.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/sort.h>
 #include <ATen/ops/zeros.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,6 +15,7 @@
 #include "cohort/parameter_server/coordinator/cluster_coordinator.h"
 #include "cohort/parameter_server/parameter_server_strategy.h"
 #include "cohort/parameter_server/testing_cluster.h"
+#include "cohort/parameter_server/testing_gate.h"
 
 namespace cohort::distribute {
 namespace {
@@ -114,6 +118,32 @@ TEST(PerWorkerDataset, KeepsItsOptions) {
   EXPECT_EQ(elements(data::AutoShardPolicy::OFF), 8);
 }
 
+// TensorFlow's testDatasetsShuffledDifferently, for a dataset function and for one dataset of the program.
+TEST(PerWorkerDataset, IsShuffledOtherwiseOnEachWorker) {
+  TestingCluster cluster(2, 1);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  const auto make = [] { return Dataset::range(50).shuffle(50).batch(50); };
+  const ClusterCoordinator coordinator(strategy, {.window = 1});
+  for (const auto& dataset : {coordinator.create_per_worker_dataset(make),
+                              coordinator.create_per_worker_dataset(make())}) {
+    Gate gate;  // so that each worker has one of them
+    const auto read = [&gate](DistributedIterator& it) {
+      gate.pass();
+      return it.get_next().value(0);
+    };
+    const auto iterator = dataset.iterator();
+    const RemoteValue first = coordinator.schedule(read, iterator);
+    const RemoteValue second = coordinator.schedule(read, iterator);
+    EXPECT_TRUE(gate.wait_for(2));
+    gate.open();
+    const Tensor a = first.fetch().tensor(), b = second.fetch().tensor();
+    EXPECT_TRUE(at::equal(std::get<0>(a.sort()), at::arange(50)));
+    EXPECT_TRUE(at::equal(std::get<0>(b.sort()), at::arange(50)));
+    EXPECT_FALSE(at::equal(a, b)) << a;
+    coordinator.join();
+  }
+}
+
 // The program's data may be as large as its memory.
 TEST(PerWorkerDataset, OfTheProgramsOwnObjectsLetsGoOfThem) {
   TestingCluster cluster(1, 1);
@@ -148,6 +178,60 @@ TEST(PerWorkerDataset, ThatFailsIsTheErrorOfWhoUsesItAndOfNobodyElse) {
                               HasSubstr("there is no such directory"));
   EXPECT_THAT(thrown<NotFoundError>([&] { coordinator.join(); }), says_why);
   EXPECT_THAT(thrown<NotFoundError>([&] { value.fetch(); }), says_why);
+}
+
+// Its own class is for who mends the data, and the other one for who tells it from a broken function.
+TEST(PerWorkerDataset, ThatFailsIsAClosureInputErrorToo) {
+  TestingCluster cluster(1, 1);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  const auto fails = strategy.function(
+      "fails", []() -> Dataset { throw NotFoundError("there is no such directory"); });
+  const auto use = strategy.function("use", [](DistributedIterator& it) { it.get_next(); });
+  const auto broken = strategy.function("broken", [] { throw NotFoundError("no row"); });
+  const ClusterCoordinator coordinator(strategy);
+  const RemoteValue value =
+      coordinator.schedule(use, coordinator.create_per_worker_dataset(fails).iterator());
+  try {
+    coordinator.join();
+    ADD_FAILURE() << "join returned";
+  } catch (const coordinator::ClosureInputError& input) {
+    EXPECT_EQ(input.error().code(), Code::kNotFound);
+    EXPECT_EQ(input.error().task(), "/job:worker/task:0");
+    EXPECT_THAT(input.error().what(), AllOf(HasSubstr("'use' on worker 0"), HasSubstr("'fails'"),
+                                            HasSubstr("there is no such directory")));
+  }
+  EXPECT_THROW(value.fetch(), coordinator::ClosureInputError);
+  coordinator.schedule(broken);
+  try {
+    coordinator.join();
+    ADD_FAILURE() << "join returned";
+  } catch (const coordinator::ClosureInputError&) {
+    ADD_FAILURE() << "it is the function that has failed";
+  } catch (const NotFoundError&) {
+  }
+}
+
+// It does not say that the worker ends, which would be taken again, and again fail.
+TEST(PerWorkerDataset, ThatThrowsCancelledFailsAsAnyOther) {
+  TestingCluster cluster(1, 1);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  const auto fails = [](const char* why) {
+    return [why]() -> Dataset { throw CancelledError(why); };
+  };
+  const auto makes_value =
+      strategy.function("makes_value", []() -> Tensor { throw CancelledError("not wanted"); });
+  const ClusterCoordinator coordinator(strategy);
+  const auto expect_cancelled = [&](const RemoteValue& value) {
+    EXPECT_THAT(thrown<CancelledError>([&] { value.fetch(std::chrono::seconds(20)); }),
+                AllOf(HasSubstr("could not be made"), HasSubstr("not wanted")));
+    EXPECT_THROW(coordinator.join(std::chrono::seconds(20)), coordinator::ClosureInputError);
+    EXPECT_TRUE(coordinator.workers()[0].is_alive);
+  };
+  expect_cancelled(
+      coordinator.schedule([](DistributedIterator& it) { it.get_next(); },
+                           coordinator.create_per_worker_dataset(fails("not wanted")).iterator()));
+  expect_cancelled(coordinator.schedule([](const Tensor& own) { return own; },
+                                        coordinator.create_per_worker_value(makes_value)));
 }
 
 // Named or not, with a context or without, of either type, under the scope or outside of it.

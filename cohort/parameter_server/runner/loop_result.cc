@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "cohort/cluster/rpc/error_detail.h"
 #include "cohort/cluster/server_core.h"
 #include "cohort/core/error.h"
 #include "cohort/core/interrupt.h"
@@ -28,7 +29,8 @@ enum ResultField : uint32_t {
   kBulk,
   kGeneration,
   kIsLast,
-  kIsLeftOut
+  kIsLeftOut,
+  kPhase
 };
 
 constexpr size_t kMostBytes = size_t{64} << 20;
@@ -89,6 +91,7 @@ std::string encode(const LoopResult& result) {
     out.varint(kCode, static_cast<uint64_t>(error.code))
         .bytes(kText, error.message)
         .bytes(kTask, error.task)
+        .bytes(kPhase, rpc::detail_of(result.error).phase)
         .varint(kInterrupted, is_interrupt(result.error) ? 1 : 0);
     return out.str();
   }
@@ -98,21 +101,11 @@ std::string encode(const LoopResult& result) {
   return out.str();
 }
 
-std::exception_ptr error_of(Code code, const std::string& text, const std::string& task,
-                            bool interrupted) {
-  try {
-    if (interrupted) throw InterruptedError(text);
-    throw_error(code, text, task);
-  } catch (...) {
-    return std::current_exception();
-  }
-}
-
 LoopResult decode(const std::string& bytes) {
   LoopResult result;
   rpc::Message value;
   auto code = Code::kOk;
-  std::string text, task;
+  std::string text, task, phase;
   bool interrupted = false;
   WireReader in(bytes, "the result of a call");
   while (in.next()) {
@@ -138,6 +131,9 @@ LoopResult decode(const std::string& bytes) {
       case kTask:
         task = in.bytes();
         break;
+      case kPhase:
+        phase = in.bytes();
+        break;
       case kInterrupted:
         interrupted = in.varint() != 0;
         break;
@@ -153,8 +149,10 @@ LoopResult decode(const std::string& bytes) {
       }
     }
   }
-  if (code != Code::kOk) {
-    result.error = error_of(code, text, task, interrupted);
+  if (interrupted) {
+    result.error = std::make_exception_ptr(InterruptedError(text));
+  } else if (code != Code::kOk) {
+    result.error = rpc::make_error(code, text, task, {.phase = phase});
   } else {
     result.value = to_structure(value, "the result of a call");
   }

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "cohort/cluster/rpc/coordinator_errors.h"
+#include "cohort/cluster/rpc/error_detail.h"
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
 #include "cohort/distribute/testing_servers.h"
@@ -75,6 +77,18 @@ TEST(PublishedCalls, LargeValuesGoWhenAllTasksHaveThem) {
   EXPECT_EQ(own.list("cohort/calls/1"), std::vector<std::string>{"cohort/calls/1"});
   EXPECT_EQ(bytes(2), 1000);
   EXPECT_EQ(bytes(3), kLarge);
+}
+
+// fit throws it in every task.
+TEST(PublishedCalls, AnErrorIsThatOfALostPsTaskEverywhere) {
+  distribute::WorkerServers servers(2);
+  const auto lost =
+      rpc::make_error(Code::kUnavailable, "lost it", "/job:ps/task:0", {.phase = kPsLost});
+  publish(servers.coordination(0), 1, {.name = "fit", .error = lost});
+  const LoopResult result = wait_for_result(servers.server(1), 1, [] {});
+  ASSERT_NE(result.error, nullptr);
+  EXPECT_THAT([&] { std::rethrow_exception(result.error); },
+              ::testing::ThrowsMessage<distribute::coordinator::PSUnavailableError>("lost it"));
 }
 
 TEST(PublishedCalls, OfVeryManyTheOldestGoAndWhoComesToThemIsTold) {

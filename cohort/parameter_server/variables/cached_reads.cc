@@ -1,5 +1,7 @@
 #include "cohort/parameter_server/variables/cached_reads.h"
 
+#include <utility>
+
 #include "cohort/core/error.h"
 #include "cohort/parameter_server/variables/read_cache.h"
 #include "cohort/parameter_server/variables/served_variable.h"
@@ -14,6 +16,11 @@ void begin_cached_reads(CachedReads* reads) { reads_of_thread = reads; }
 }  // namespace
 
 CachedReads* cached_reads() { return reads_of_thread; }
+
+ScopedCachedReads::ScopedCachedReads(CachedReads* reads)
+    : previous_(std::exchange(reads_of_thread, reads)) {}
+
+ScopedCachedReads::~ScopedCachedReads() { reads_of_thread = previous_; }
 
 CachedReads::Entry* cached_entry(const ServedVariable& variable) {
   if (reads_of_thread == nullptr) return nullptr;

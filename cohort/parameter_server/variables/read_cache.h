@@ -23,6 +23,19 @@ struct CachedReads {
 };
 // nullptr: the thread is in no such scope.
 CachedReads* cached_reads();
+
+// While it lives, the thread reads from there; nullptr: from nowhere.
+class [[nodiscard]] ScopedCachedReads {
+ public:
+  explicit ScopedCachedReads(CachedReads* reads);
+  ~ScopedCachedReads();
+  ScopedCachedReads(const ScopedCachedReads&) = delete;
+  ScopedCachedReads& operator=(const ScopedCachedReads&) = delete;
+
+ private:
+  CachedReads* const previous_;
+};
+
 // What the scope has read of the variable.
 CachedReads::Entry* cached_entry(const ServedVariable& variable);
 
