@@ -209,7 +209,7 @@ std::shared_ptr<CoordinatorCore> ParameterServerCore::coordinator() const {
 }
 
 void ParameterServerCore::set_coordinator(const std::shared_ptr<CoordinatorCore>& coordinator) {
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock lock(mutex_, last_mutex_);
   coordinator_ = coordinator;
   closures_ = &coordinator->queue();
 }
@@ -310,7 +310,7 @@ CoordinatorNumbers ParameterServerCore::begin_closures() {
 }
 
 void ParameterServerCore::end_closures(const CoordinatorNumbers& next) {
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock lock(mutex_, last_mutex_);
   next_ = next;
   has_coordinator_ = false;
   closures_ = nullptr;
@@ -396,7 +396,7 @@ void ParameterServerCore::release(ReleasedShards::Shards shards) {
 ReleasedShards::Progress ParameterServerCore::begun() const {
   const bool has_others = setup_.server != nullptr && loops_->has_calls();
   const int64_t calls = has_others ? loops_->num_calls() + 1 : 0;
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(last_mutex_);
   return {.closures = closures_ == nullptr ? 0 : closures_->next_id(),
           .steps = steps_begun_,
           .calls = calls};
@@ -418,17 +418,11 @@ void ParameterServerCore::run(const std::shared_ptr<RunFrame>& frame,
   if (ClosureContext* const closure = current_closure()) {
     return run_in_closure(frame, options, *closure);
   }
-  {
-    const std::lock_guard lock(mutex_);
-    ++steps_begun_;
-  }
+  ++steps_begun_;
   struct Ended {
-    ParameterServerCore& core;
-    ~Ended() {
-      const std::lock_guard lock(core.mutex_);
-      ++core.steps_ended_;
-    }
-  } ended{*this};
+    std::atomic<uint64_t>& steps;
+    ~Ended() { ++steps; }
+  } ended{steps_ended_};
   run_and_push(frame, options);
 }
 

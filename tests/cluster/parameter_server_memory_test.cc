@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "cohort/core/testing_folder.h"
+#include "cohort/parameter_server/parameter_server_core.h"
 #include "parameter_server_counting.h"
 #include "testing_status.h"
 
@@ -19,6 +20,7 @@ namespace {
 using testing::MultiProcessRunner;
 
 constexpr int kModels = 8;
+constexpr int64_t kMostBytesOfOne = 3'500'000;
 const TaskId kChief{"chief", 0};
 
 // A model of 1 MB, with twice as much beside it that Adam keeps.
@@ -36,17 +38,23 @@ std::string search(const Arguments& arguments) {
   auto scope = strategy.scope();
   const Variable stays(zeros({10}), {.name = "stays"});
   scope.close();
+  const double until = now_ms() + 60'000;
+  const auto wait_until = [&](auto condition) {
+    while (!condition() && now_ms() < until) std::this_thread::sleep_for(1ms);
+    return condition();
+  };
+  const bool is_chief = resolver.task_type() == "chief";
   for (int i = 0; i < kModels; ++i) {
     try_one(strategy);
+    // The last one stays until the tasks' programs have come to the next.
+    const auto& store = strategy.parameter_server_core()->store();
+    if (is_chief && !wait_until([&] { return store.load(0).bytes < 2 * kMostBytesOfOne; })) {
+      throw InternalError("there are " + std::to_string(store.load(0).bytes) + " bytes");
+    }
     std::printf("tried %d\n", i);
     std::fflush(stdout);
   }
-  if (resolver.task_type() == "chief") {
-    const double until = now_ms() + 60'000;
-    while (!std::filesystem::exists(arguments[0] + "/end") && now_ms() < until) {
-      std::this_thread::sleep_for(1ms);
-    }
-  }
+  if (is_chief) wait_until([&] { return std::filesystem::exists(arguments[0] + "/end"); });
   return "tried all";
 }
 
@@ -78,6 +86,17 @@ class ParameterServerMemory : public ::testing::Test {
 TEST_F(ParameterServerMemory, ModelsThatHaveEndedTakeNone) {
   MultiProcessRunner tasks = runner();
   tasks.start();
+  tasks.wait_for_line(kChief, "tried 7", kPatience);
+  expect_the_rest_goes(tasks);
+}
+
+// Its program makes all of the models again, and frees none of those of others.
+TEST_F(ParameterServerMemory, AlsoWhereAWorkerComesBackMeanwhile) {
+  MultiProcessRunner tasks = runner();
+  tasks.start();
+  tasks.wait_for_line(kChief, "tried 1", kPatience);
+  tasks.kill({"worker", 1});
+  tasks.restart({"worker", 1});
   tasks.wait_for_line(kChief, "tried 7", kPatience);
   expect_the_rest_goes(tasks);
 }
