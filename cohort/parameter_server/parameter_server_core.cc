@@ -426,7 +426,7 @@ void ParameterServerCore::run(const std::shared_ptr<RunFrame>& frame,
   run_and_push(frame, options);
 }
 
-// The threads of all replicas run the closure: what they assign in merge_call has its tokens, too.
+// The threads of all replicas run the closure: what is restored there, of what they make, has its tokens, too.
 void ParameterServerCore::run_in_closure(const std::shared_ptr<RunFrame>& frame,
                                          const distribute::RunOptions& options,
                                          ClosureContext& closure) {
