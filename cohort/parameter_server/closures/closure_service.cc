@@ -36,7 +36,11 @@ constexpr rpc::MethodSpec kClosureMethods[] = {
 }  // namespace
 
 ClosureService::ClosureService(TaskId self, std::shared_ptr<CoordinatorFence> fence)
-    : self_(std::move(self)), fence_(std::move(fence)), figures_(self_), pool_("closures", 1) {
+    : self_(std::move(self)),
+      fence_(std::move(fence)),
+      generator_(self_.index),
+      figures_(self_),
+      pool_("closures", 1) {
   // What an earlier coordinator's program had here goes.
   fence_->on_new_generation([this](int64_t) { pool_.schedule([this] { inputs_.clear(); }); });
 }
@@ -176,6 +180,7 @@ void ClosureService::run(const CallPtr& call, const RunClosure& closure,
   const auto core = core_of(generation_of(closure.session));
   fence_->check_closure(closure.session);
   core->set_session(closure.session);
+  const ScopedGenerator draws(generator_.get());
   ClosureContext context{.id = closure.id,
                          .forget_below = closure.forget_below,
                          .worker = self_.index,
@@ -300,6 +305,7 @@ COHORT_CATCHES_FORCED_UNWIND
 void ClosureService::make_input(ParameterServerCore& core, const MakeInput& request) {
   fence_->check_closure(request.session);
   core.set_session(request.session);
+  const ScopedGenerator draws(generator_.get());
   // In each session all are made that closures still take.
   if (request.session > inputs_session_) inputs_.clear();
   inputs_session_ = request.session;
