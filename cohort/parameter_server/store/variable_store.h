@@ -3,12 +3,11 @@
 //   VariableStore store;
 //   store.create({.variable = 3, .shard = 0}, "embedding/part_0", at::zeros({4, 16384}));
 //   store.apply(token, ops);                 // gradients and assignments of one step
-//   auto [version, value] = store.read(key, known_version);
+//   auto values = store.read_together({{key, known_version}, ...});
 #pragma once
 
 #include <atomic>
 #include <compare>
-#include <condition_variable>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -24,7 +23,7 @@
 #include "cohort/distribute/scatter.h"
 #include "cohort/distribute/variable_impl.h"
 #include "cohort/optim/update_rule.h"
-#include "cohort/parameter_server/store/applied_tokens.h"
+#include "cohort/parameter_server/store/push_tokens.h"
 
 namespace cohort::internal {
 
@@ -91,15 +90,14 @@ class VariableStore {
     Tensor tensor;        // undefined: still at the version that the caller knows, or there is none
     bool is_missing() const { return version == kNone; }
   };
-  Value read(const ShardKey& key, int64_t known_version = -1) const;
   struct Wanted {
     ShardKey key;
     int64_t known_version = -1;
   };
-  // In the order of `shards`; the small ones as they are at one moment. Errors: as read.
+  // In the order of `shards`; the small ones as they are at one moment.
   std::vector<Value> read_together(const std::vector<Wanted>& shards) const;
   // A copy of some rows, at whatever version each read finds them.
-  // Shapes: indices [n] of int64 -> [n, ..]. Errors: also InvalidArgument (an index outside).
+  // Shapes: indices [n] of int64 -> [n, ..]. Errors: NotFound (no such shard), InvalidArgument (an index outside).
   Value read_rows(const ShardKey& key, const Tensor& indices) const;
 
   // Applies the operations in their order, once for each token: returns false, and does nothing, if
@@ -180,12 +178,6 @@ class VariableStore {
   using ShardPtr = std::shared_ptr<Shard>;
   class LockedUpdate;
   class LockedTogether;
-  // Operations of a token that have not all been applied: they are being applied, or one of them has failed.
-  struct Begun {
-    uint64_t token = 0;
-    size_t next = 0;  // of the operations
-    bool is_running = true;
-  };
 
   ShardPtr find_if_there(const ShardKey& key) const;  // nullptr: it is not
   ShardPtr find(const ShardKey& key) const;
@@ -193,9 +185,6 @@ class VariableStore {
                          at::IntArrayRef shape, DType dtype);
   void check(const StoreOp& op) const;
   void check_update(const UpdateShard& update) const;
-  // Which of the token's operations comes next; nothing: they have been applied.
-  std::optional<size_t> begin(uint64_t token);
-  void stop(uint64_t token, size_t next, size_t count);
   Value value_of(const Shard& shard, int64_t known_version) const;  // with the shard's mutex held
   // Those that come next and are to small shards, if any; adds to `next` how many they were.
   void assign_together(const std::vector<StoreOp>& ops, size_t& next);
@@ -216,13 +205,8 @@ class VariableStore {
   std::map<uint64_t, std::vector<NewValue>> prepared_;
   std::set<uint64_t> dropped_;  // of which calls may still come
 
-  mutable std::mutex tokens_mutex_;  // guards what follows
-  std::condition_variable stopped_;  // applying some token's operations
-  AppliedTokens tokens_;
-  std::vector<Begun> begun_;
-  int64_t operations_ = 0;
-  int64_t repeated_ = 0;
-
+  PushTokens tokens_;
+  std::atomic<int64_t> operations_{0};
   std::atomic<int64_t> updates_{0};
   std::atomic<int64_t> staleness_{0};
   mutable std::atomic<int64_t> values_read_{0};
