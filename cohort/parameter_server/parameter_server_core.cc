@@ -466,8 +466,12 @@ std::shared_ptr<VariableImpl> ParameterServerCore::create_variable(
         "a function that makes a value of each worker makes variable ", quoted(spec.options.name),
         " of the ps tasks; make those under the strategy's scope, ", "before"));
   }
-  auto variable = std::make_shared<ServedVariable>(
-      self(), spec, placement_.place(spec, next_id(spec.options.name)));
+  auto shards = placement_.place(spec, next_id(spec.options.name));
+  // What this program has it releases itself. A worker's may be all that has a slot, and releases nothing.
+  if (setup_.role == ClusterRole::kCoordinator) {
+    for (ServedVariable::Shard& shard : shards) shard.owner.reset();
+  }
+  auto variable = std::make_shared<ServedVariable>(self(), spec, std::move(shards));
   if (!makes_values()) return variable;
   if (Task::current().job() != kWorker) lead();
   make_shards(*variable, initializer, store_);

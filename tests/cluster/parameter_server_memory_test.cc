@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <fstream>
+#include <optional>
 #include <regex>
 #include <string>
 #include <thread>
@@ -58,11 +59,42 @@ std::string search(const Arguments& arguments) {
   return "tried all";
 }
 
+// The chief runs no step, so that its optimizer has no slots. Returns what the ps task comes to hold without it.
+std::string train_elsewhere(const Arguments&) {
+  const TFConfigClusterResolver resolver;
+  const ParameterServerStrategy strategy(resolver, {.timeout = 20s, .server_options = quick()});
+  auto scope = strategy.scope();
+  std::optional<Variable> weights = Variable(ones({1000, 250}), {.name = "weights"});
+  std::optional<keras::optimizers::Adam> adam = keras::optimizers::Adam();
+  scope.close();
+  const auto step = strategy.function("step", [&] {
+    strategy.run([&] {
+      GradientTape tape;
+      adam->minimize((weights->value() * weights->value()).sum(), {*weights}, tape);
+    });
+  });
+  if (resolver.task_type() != "chief") {
+    Server server(resolver, quick());
+    return std::to_string(server.join());
+  }
+  const ClusterCoordinator coordinator(strategy);
+  for (int i = 0; i < 4; ++i) coordinator.schedule(step);
+  coordinator.join();
+  const auto& store = strategy.parameter_server_core()->store();
+  const int64_t with_slots = store.load(0).bytes;
+  if (with_slots < 3'000'000) throw InternalError("there are no slots");
+  weights.reset();
+  adam.reset();
+  const double until = now_ms() + 30'000;
+  while (store.load(0).bytes > 0 && now_ms() < until) std::this_thread::sleep_for(1ms);
+  return std::to_string(store.load(0).bytes);
+}
+
 class ParameterServerMemory : public ::testing::Test {
  protected:
-  MultiProcessRunner runner() const {
+  MultiProcessRunner runner(const char* function = "search") const {
     return MultiProcessRunner({.jobs = {{"chief", 1}, {"worker", 2}, {"ps", 1}},
-                               .function = "search",
+                               .function = function,
                                .arguments = {folder_.path().string()},
                                .deadline = 120s});
   }
@@ -101,14 +133,21 @@ TEST_F(ParameterServerMemory, AlsoWhereAWorkerComesBackMeanwhile) {
   expect_the_rest_goes(tasks);
 }
 
+TEST_F(ParameterServerMemory, SlotsThatOnlyWorkersHaveMadeGoWithTheirVariable) {
+  MultiProcessRunner tasks = runner("train_elsewhere");
+  tasks.start();
+  EXPECT_EQ(tasks.join().at(kChief), "0");
+}
+
 }  // namespace
 }  // namespace cohort::parameter_server_faults
 
 int main(int argc, char** argv) {
   using namespace cohort::parameter_server_faults;
-  return cohort::testing::multi_process_main(argc, argv, {{"search", search}},
-                                             [](int count, char** arguments) {
-                                               ::testing::InitGoogleTest(&count, arguments);
-                                               return RUN_ALL_TESTS();
-                                             });
+  return cohort::testing::multi_process_main(
+      argc, argv, {{"search", search}, {"train_elsewhere", train_elsewhere}},
+      [](int count, char** arguments) {
+        ::testing::InitGoogleTest(&count, arguments);
+        return RUN_ALL_TESTS();
+      });
 }

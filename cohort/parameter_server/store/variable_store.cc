@@ -63,14 +63,38 @@ void VariableStore::check_same(const Shard& there, const ShardKey& key, const st
                                            ", but the variable's shard is ", form_of(there.value)));
 }
 
+void VariableStore::tie(const ShardKey& key, const ShardKey& owner) {
+  const std::unique_lock lock(mutex_);
+  if (!shards_.contains(owner)) throw NotFoundError(no_shard_text(owner));
+  tied_[owner].insert(key);
+}
+
+void VariableStore::hold(const ShardKey& key) {
+  const std::unique_lock lock(mutex_);
+  if (const auto found = shards_.find(key); found != shards_.end()) found->second->is_held = true;
+}
+
 void VariableStore::release(const std::vector<NamedShard>& shards) {
   std::vector<ShardPtr> released;  // freed without the lock
   const std::unique_lock lock(mutex_);
+  std::vector<ShardKey> going;
   for (const NamedShard& one : shards) {
     const auto found = shards_.find(one.key);
-    if (found == shards_.end() || found->second->name != one.name) continue;
+    if (found != shards_.end() && found->second->name == one.name) going.push_back(one.key);
+  }
+  while (!going.empty()) {
+    const ShardKey key = going.back();
+    going.pop_back();
+    const auto found = shards_.find(key);
+    if (found == shards_.end()) continue;
     released.push_back(std::move(found->second));
     shards_.erase(found);
+    const auto tied = tied_.extract(key);
+    if (tied.empty()) continue;
+    for (const ShardKey& other : tied.mapped()) {
+      const auto its = shards_.find(other);
+      if (its != shards_.end() && !its->second->is_held) going.push_back(other);
+    }
   }
 }
 
@@ -213,6 +237,7 @@ void VariableStore::adopt(uint64_t id) {
   for (size_t i = 0; i < values.size(); ++i) {
     if (shards[i] == nullptr) {
       create(values[i].key, values[i].new_shard, std::move(values[i].value));
+      hold(values[i].key);
       continue;
     }
     const std::lock_guard lock(shards[i]->mutex);
@@ -257,6 +282,7 @@ void VariableStore::clear(int64_t first_version) {
   const std::unique_lock lock(mutex_);
   first_version_ = first_version;
   shards_.clear();
+  tied_.clear();
   {
     const std::lock_guard kept_lock(kept_mutex_);
     kept_.clear();

@@ -80,8 +80,14 @@ class VariableStore {
   // Whether there is the shard. Errors: InvalidArgument, as create.
   bool has(const ShardKey& key, const std::string& name, at::IntArrayRef shape, DType dtype) const;
 
-  // Lets go of shards that are there under these names. Who reads or keeps their values has them as long as he needs
-  // them.
+  // The shard is of no use without `owner`, as a slot without its variable: it is released with that one, unless it is
+  // held. It may come later. Errors: NotFound (`owner` is not there).
+  void tie(const ShardKey& key, const ShardKey& owner);
+  // The coordinator has a handle of the shard, and will say when to release it.
+  void hold(const ShardKey& key);
+
+  // Lets go of shards that are there under these names, and of what is tied to them. Who reads or keeps their values has
+  // them as long as he needs them.
   void release(const std::vector<NamedShard>& shards);
 
   struct Value {
@@ -171,6 +177,7 @@ class VariableStore {
   struct Shard {
     std::string name;
     bool is_small = false;  // never changes, as the name
+    bool is_held = false;   // guarded by the store's mutex_
     mutable std::mutex mutex;
     Tensor value;  // guarded by mutex, as is the version
     int64_t version = 0;
@@ -195,9 +202,10 @@ class VariableStore {
   void check_not_dropped(uint64_t id) const;  // with kept_mutex_ held
   void count_staleness(const UpdateShard& update, const Shard& shard);
 
-  mutable std::shared_mutex mutex_;  // guards shards_; the shards guard themselves
+  mutable std::shared_mutex mutex_;  // guards what follows; the shards guard themselves
   std::map<ShardKey, ShardPtr> shards_;
-  int64_t first_version_ = 0;  // guarded by mutex_
+  std::map<ShardKey, std::set<ShardKey>> tied_;  // by their owners
+  int64_t first_version_ = 0;
 
   mutable std::mutex kept_mutex_;
   // Guarded by kept_mutex_.

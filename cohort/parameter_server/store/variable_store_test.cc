@@ -73,6 +73,30 @@ TEST(VariableStore, ReleasesWhatIsThereUnderTheName) {
   EXPECT_TRUE(store.create(kWeight, "w", at::zeros({2, 3})));
 }
 
+TEST(VariableStore, WhatIsTiedToAShardGoesWithItUnlessItIsHeld) {
+  VariableStore store;
+  store.create(kWeight, "w", at::ones({2, 3}));
+  store.create(kM, "m", at::ones({2, 3}));
+  store.create(kV, "v", at::ones({2, 3}));
+  store.create(kCount, "of v", at::ones({2, 3}));
+  store.tie(kM, kWeight);
+  store.tie(kM, kWeight);  // another worker
+  store.tie(kV, kWeight);
+  store.hold(kV);
+  store.tie(kCount, kV);
+  EXPECT_THAT(thrown<NotFoundError>([&] { store.tie(kM, kFlag); }), HasSubstr("variable 4"));
+  store.release({{kWeight, "w"}});
+  EXPECT_TRUE(read_one(store, kM).is_missing());
+  EXPECT_EQ(store.load().shards, 2);
+  store.tie(kV, kCount);  // whatever a peer says
+  store.release({{kV, "v"}});
+  EXPECT_EQ(store.load().shards, 0);
+  store.create(kWeight, "w", at::ones({2, 3}));
+  store.create(kM, "m", at::ones({2, 3}));
+  store.release({{kWeight, "w"}});
+  EXPECT_EQ(store.load().shards, 1);  // what was tied to the one before is not to this one
+}
+
 TEST(VariableStore, ReadsOnlyWhatHasChanged) {
   VariableStore store;
   store.create(kWeight, "w", at::zeros({2}));

@@ -30,7 +30,8 @@ class ServedVariable final : public VariableImpl,
  public:
   struct Shard {
     ShardPlace place;
-    RowRange rows;  // of a scalar none
+    RowRange rows;                                 // of a scalar none
+    std::optional<ShardKey> owner = std::nullopt;  // StoreClient::NewShard
   };
 
   // The shards cover the variable, in order.
