@@ -32,17 +32,21 @@ void try_one(const ParameterServerStrategy& strategy) {
   model.fit(ones({64, 1000}), zeros({64, 250}), {.batch_size = 8, .verbose = 0});
 }
 
-// Argument: a directory, in which "end" ends it.
+// Argument: a directory, in which "killed" lets it go on after the second model, "back" after the fifth, and "end"
+// ends it.
 std::string search(const Arguments& arguments) {
   const TFConfigClusterResolver resolver;
   const ParameterServerStrategy strategy(resolver, {.timeout = 20s, .server_options = quick()});
   auto scope = strategy.scope();
   const Variable stays(zeros({10}), {.name = "stays"});
   scope.close();
-  const double until = now_ms() + 60'000;
+  const double until = now_ms() + 100'000;
   const auto wait_until = [&](auto condition) {
     while (!condition() && now_ms() < until) std::this_thread::sleep_for(1ms);
     return condition();
+  };
+  const auto wait_for = [&](const char* file) {
+    wait_until([&] { return std::filesystem::exists(arguments[0] + "/" + file); });
   };
   const bool is_chief = resolver.task_type() == "chief";
   for (int i = 0; i < kModels; ++i) {
@@ -54,8 +58,10 @@ std::string search(const Arguments& arguments) {
     }
     std::printf("tried %d\n", i);
     std::fflush(stdout);
+    if (is_chief && i == 1) wait_for("killed");
+    if (is_chief && i == 4) wait_for("back");
   }
-  if (is_chief) wait_until([&] { return std::filesystem::exists(arguments[0] + "/end"); });
+  if (is_chief) wait_for("end");
   return "tried all";
 }
 
@@ -98,6 +104,7 @@ class ParameterServerMemory : public ::testing::Test {
                                .arguments = {folder_.path().string()},
                                .deadline = 120s});
   }
+  void touch(const char* file) const { std::ofstream(folder_.path() / file).flush(); }
   // When all models have ended, the ps task comes to have what stays.
   void expect_the_rest_goes(MultiProcessRunner& runner) const {
     const std::regex freed(" variable bytes 40(,|$)");
@@ -107,7 +114,7 @@ class ParameterServerMemory : public ::testing::Test {
       line = line_of(status_of(runner.address(kChief)), "/job:ps/task:0");
     } while (!std::regex_search(line, freed) && now_ms() < until);
     EXPECT_TRUE(std::regex_search(line, freed)) << line;
-    std::ofstream(folder_.path() / "end").flush();
+    touch("end");
     for (const auto& [task, found] : runner.join()) EXPECT_EQ(found, "tried all") << task;
   }
 
@@ -117,6 +124,8 @@ class ParameterServerMemory : public ::testing::Test {
 
 TEST_F(ParameterServerMemory, ModelsThatHaveEndedTakeNone) {
   MultiProcessRunner tasks = runner();
+  touch("killed");
+  touch("back");
   tasks.start();
   tasks.wait_for_line(kChief, "tried 7", kPatience);
   expect_the_rest_goes(tasks);
@@ -128,7 +137,11 @@ TEST_F(ParameterServerMemory, AlsoWhereAWorkerComesBackMeanwhile) {
   tasks.start();
   tasks.wait_for_line(kChief, "tried 1", kPatience);
   tasks.kill({"worker", 1});
+  touch("killed");
+  tasks.wait_for_line(kChief, "tried 3", kPatience);  // without it
   tasks.restart({"worker", 1});
+  tasks.wait_for_line({"worker", 1}, "tried 4", kPatience);
+  touch("back");
   tasks.wait_for_line(kChief, "tried 7", kPatience);
   expect_the_rest_goes(tasks);
 }
