@@ -26,9 +26,11 @@
 #include "cohort/core/wait_point.h"
 #include "cohort/distribute/context_stack.h"
 #include "cohort/distribute/replica_context.h"
+#include "cohort/distribute/replica_streams.h"
 #include "cohort/distribute/step_output.h"
 #include "cohort/distribute/strategy.h"
 #include "cohort/distribute/strategy_core.h"
+#include "cohort/ops/generator_streams.h"
 #include "cohort/ops/random.h"
 #include "cohort/train/summary/recording.h"
 
@@ -139,7 +141,7 @@ void LocalReplicas::Shared::seed_generators() {
   seed_epoch = drawn.epoch;
   for (int i = 0; i < size(); ++i) {
     const auto replica = static_cast<uint64_t>(group.view()->first_replica() + i);
-    const auto fresh = make_stream(drawn.seed, replica);
+    const auto fresh = make_stream(drawn.seed, first_stream_of(task_of_streams(group)) + replica);
     if (static_cast<size_t>(i) == generators.size()) {
       generators.push_back(fresh);
     } else {

@@ -63,7 +63,8 @@ class LocalReplicas {
   collective::SyncGroup& group() const;
 
   // The generators from which the replicas draw; the same ones at each call. The numbers depend on
-  // the seed and on a replica's id in the sync group. Not while a step runs.
+  // the seed, on a replica's id in the sync group, and on the task where it is in no group with others
+  // (task_of_streams). Not while a step runs.
   const std::vector<random::RandomGenerator>& generators();
 
   // See Strategy::run. `core` is the strategy to which the replicas belong.

@@ -16,8 +16,8 @@ namespace cohort::internal {
 // Several tasks of one process may use one strategy, as the servers of an in-process cluster do.
 // Each has replicas of its own, on its own names of the same devices, with their own threads, and
 // runs its own steps: all of them may run one at the same time. Random numbers depend on the
-// strategy's seed and the replica's id in its sync group; so replicas of the same id draw the same
-// numbers in every task. A variable belongs to the task that made it: a step of another one gets a
+// strategy's seed, the task's index and the replica's id in its sync group; no two replicas draw
+// the same. A variable belongs to the task that made it: a step of another one gets a
 // FailedPreconditionError. A strategy with a communicator serves one task.
 class LocalStrategy : public StrategyCore {
  public:

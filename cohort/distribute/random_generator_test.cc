@@ -11,6 +11,7 @@
 #include <tuple>
 #include <vector>
 
+#include "cohort/core/task.h"
 #include "cohort/data/testing_files.h"
 #include "cohort/distribute/context.h"
 #include "cohort/distribute/strategy.h"
@@ -139,6 +140,36 @@ TEST(RandomGeneratorOfAStrategy, RestoredInAReplicaItGoesOnThere) {
     generator.restore(state);
     EXPECT_TRUE(at::equal(generator.normal({5}), first));
   });
+}
+
+// As the servers of an in-process cluster, which are in no group.
+TEST(RandomGeneratorOfAStrategy, TasksOfTheirOwnHaveStreamsOfTheirOwn) {
+  const MirroredStrategy strategy = mirrored(2);
+  const auto drawn_as = [&](int task, const RandomGenerator& generator) {
+    const internal::ScopedTask as_worker(internal::Task::named("worker", task));
+    auto all = drawn(strategy, generator);
+    auto scope = strategy.scope();
+    all.push_back(generator.uniform_full_int({3, 4}, int32));
+    return all;
+  };
+  const RandomGenerator generator = made_under(strategy, 1234);
+  std::vector<std::vector<Tensor>> of_tasks;
+  for (const int task : {0, 1, 2}) of_tasks.push_back(drawn_as(task, generator));
+  std::vector<Tensor> flat;
+  for (const auto& of_task : of_tasks) {
+    for (const Tensor& one : of_task) flat.push_back(one.flatten());
+  }
+  EXPECT_EQ(std::get<0>(at::_unique(at::cat(flat))).numel(), 3 * 5 * 12);
+  // Whoever comes first, and whatever others draw.
+  const RandomGenerator again = made_under(strategy, 1234);
+  EXPECT_TRUE(same_bits(drawn_as(2, again), of_tasks[2]));
+  EXPECT_TRUE(same_bits(drawn_as(1, again), of_tasks[1]));
+  auto scope = strategy.scope();
+  again.restore({.seed = 1234});
+  scope.close();
+  for (const size_t task : {1, 0}) {
+    EXPECT_TRUE(same_bits(drawn_as(static_cast<int>(task), again), of_tasks[task])) << task;
+  }
 }
 
 using RandomGeneratorCheckpoint = data::FilesTest;

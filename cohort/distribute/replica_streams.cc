@@ -1,10 +1,13 @@
 #include "cohort/distribute/replica_streams.h"
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "cohort/collective/sync_group.h"
+#include "cohort/core/task.h"
 #include "cohort/distribute/context.h"
 #include "cohort/distribute/context_stack.h"
 #include "cohort/distribute/replica_context.h"
@@ -18,6 +21,7 @@ class StrategyGroup final : public ReplicaGroup {
  public:
   explicit StrategyGroup(std::shared_ptr<StrategyCore> core) : core_(std::move(core)) {}
 
+  int task() const override { return task_of_streams(core_->group()); }
   std::vector<int> local_replicas() const override {
     std::vector<int> ids;
     for (int i = 0; i < core_->num_local_replicas(); ++i) ids.push_back(core_->replica_id(i));
@@ -43,6 +47,10 @@ std::optional<int> calling_replica() {
 constexpr ReplicaLookup kLookup{.group = calling_group, .replica = calling_replica};
 
 }  // namespace
+
+int task_of_streams(const collective::SyncGroup& group) {
+  return group.spans_tasks() ? 0 : std::max(0, Task::current().index());
+}
 
 void tell_generators_of_replicas() { set_replica_lookup(kLookup); }
 

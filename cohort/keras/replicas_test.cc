@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "cohort/core/task.h"
 #include "cohort/distribute/testing_devices.h"
 #include "cohort/keras/keras.h"
 #include "cohort/keras/testing_keras.h"
@@ -168,6 +169,22 @@ TEST(Dropout, ReplicasDrawFromTheirOwnStreams) {
     const auto masks = strategy.run([&] { return dropout(at::ones({64}), {.training = true}); });
     EXPECT_NE(elements(masks.value(0)), elements(masks.value(1)));
   }
+}
+
+// As in processes of their own, whose programs make the same layer.
+TEST(Dropout, TasksThatTrainByThemselvesDropOtherElements) {
+  const MirroredStrategy strategy = mirrored(2);
+  const auto mask_of = [&](int task) {
+    const auto scope = strategy.scope();
+    const layers::Dropout dropout(0.5, {.seed = 1});
+    const internal::ScopedTask as_worker(internal::Task::named("worker", task));
+    const auto both = strategy.run([&] { return dropout(at::ones({64}), {.training = true}); });
+    EXPECT_NE(elements(both.value(0)), elements(both.value(1)));
+    return elements(both.value(0));
+  };
+  EXPECT_NE(mask_of(1), mask_of(0));
+  EXPECT_NE(mask_of(1), mask_of(2));
+  EXPECT_EQ(mask_of(1), mask_of(1));
 }
 
 }  // namespace

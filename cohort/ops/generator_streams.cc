@@ -18,6 +18,17 @@ Philox philox_at(const GeneratorStreams::State& state) {
   return random;
 }
 
+Philox of_task(int task, GeneratorStreams::State first) {
+  first.stream += first_stream_of(task);
+  return philox_at(first);
+}
+
+Philox of_replica(int replica, const Philox& own) {
+  return philox_at({.seed = mix_seeds(own.seed(), own.stream()),
+                    .stream = static_cast<uint64_t>(replica),
+                    .position = own.position()});
+}
+
 }  // namespace
 
 void set_replica_lookup(const ReplicaLookup& lookup) { the_lookup = &lookup; }
@@ -27,8 +38,29 @@ std::shared_ptr<ReplicaGroup> calling_replica_group() {
   return lookup == nullptr ? nullptr : lookup->group();
 }
 
+GeneratorStreams::Stream& GeneratorStreams::Streams::of(std::optional<int> replica) {
+  if (!replica) return own;
+  std::lock_guard lock(replicas_mutex);
+  auto& stream = replicas[*replica];
+  if (stream == nullptr) {
+    std::lock_guard own_lock(own.mutex);
+    stream = std::make_unique<Stream>(of_replica(*replica, own.random));
+  }
+  return *stream;
+}
+
+void GeneratorStreams::Streams::restore_own(const Philox& philox) {
+  std::lock_guard replicas_lock(replicas_mutex);
+  std::lock_guard own_lock(own.mutex);
+  own.random = philox;
+  for (const auto& [id, stream] : replicas) {
+    std::lock_guard lock(stream->mutex);
+    stream->random = of_replica(id, own.random);
+  }
+}
+
 GeneratorStreams::GeneratorStreams(Philox own, std::shared_ptr<ReplicaGroup> group)
-    : group_(std::move(group)), own_(own) {}
+    : group_(std::move(group)), first_(own), start_(state_at(own)) {}
 
 std::optional<int> GeneratorStreams::caller() const {
   const ReplicaLookup* const lookup = the_lookup;
@@ -36,38 +68,29 @@ std::optional<int> GeneratorStreams::caller() const {
   return lookup->replica();
 }
 
-// The caller holds own_'s mutex.
-Philox GeneratorStreams::replica_stream(int replica) const {
-  const Philox& own = own_.random;
-  return philox_at({.seed = mix_seeds(own.seed(), own.stream()),
-                    .stream = static_cast<uint64_t>(replica),
-                    .position = own.position()});
-}
-
-GeneratorStreams::Stream& GeneratorStreams::stream_of(std::optional<int> replica) const {
-  if (!replica) return own_;
-  std::lock_guard lock(replicas_mutex_);
-  auto& stream = replicas_[*replica];
-  if (stream == nullptr) {
-    std::lock_guard own(own_.mutex);
-    stream = std::make_unique<Stream>(replica_stream(*replica));
-  }
-  return *stream;
+GeneratorStreams::Streams& GeneratorStreams::streams() const {
+  const int task = group_ == nullptr ? 0 : group_->task();
+  if (task == 0) return first_;
+  std::lock_guard lock(others_mutex_);
+  auto& its = others_[task];
+  if (its == nullptr) its = std::make_unique<Streams>(of_task(task, start_));
+  return *its;
 }
 
 void GeneratorStreams::draw(FunctionRef<void(Philox&)> draw) {
+  Streams& its = streams();
   const std::optional<int> replica = caller();
   if (replica || group_ == nullptr) {
-    Stream& stream = stream_of(replica);
+    Stream& stream = its.of(replica);
     std::lock_guard lock(stream.mutex);
     return draw(stream.random);
   }
-  std::lock_guard replicas(replicas_mutex_);
-  std::lock_guard own(own_.mutex);
-  const uint64_t before = own_.random.position();
-  draw(own_.random);
-  const uint64_t words = own_.random.position() - before;
-  for (const auto& [id, stream] : replicas_) {
+  std::lock_guard replicas(its.replicas_mutex);
+  std::lock_guard own(its.own.mutex);
+  const uint64_t before = its.own.random.position();
+  draw(its.own.random);
+  const uint64_t words = its.own.random.position() - before;
+  for (const auto& [id, stream] : its.replicas) {
     std::lock_guard lock(stream->mutex);
     stream->random.seek(stream->random.position() + words);
   }
@@ -82,25 +105,24 @@ std::vector<int> GeneratorStreams::local_replicas() const {
 }
 
 GeneratorStreams::State GeneratorStreams::state_of(std::optional<int> replica) const {
-  const Stream& stream = stream_of(replica);
+  const Stream& stream = streams().of(replica);
   std::lock_guard lock(stream.mutex);
   return state_at(stream.random);
 }
 
 void GeneratorStreams::restore_of(std::optional<int> replica, const State& state) {
+  Streams& its = streams();
   if (replica) {
-    Stream& stream = stream_of(replica);
+    Stream& stream = its.of(replica);
     std::lock_guard lock(stream.mutex);
     stream.random = philox_at(state);
     return;
   }
-  std::lock_guard replicas(replicas_mutex_);
-  std::lock_guard own(own_.mutex);
-  own_.random = philox_at(state);
-  for (const auto& [id, stream] : replicas_) {
-    std::lock_guard lock(stream->mutex);
-    stream->random = replica_stream(id);
-  }
+  its.restore_own(philox_at(state));
+  if (&its != &first_) return;
+  std::lock_guard lock(others_mutex_);
+  start_ = state;
+  for (const auto& [task, others] : others_) others->restore_own(of_task(task, state));
 }
 
 }  // namespace cohort::internal

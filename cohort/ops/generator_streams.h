@@ -17,10 +17,15 @@ class SaveGroup;
 
 namespace cohort::internal {
 
+// Where the streams of a task begin, beside those of the first one, where each task runs steps of its own.
+constexpr uint64_t first_stream_of(int task) { return static_cast<uint64_t>(task) << 32; }
+
 // A strategy as its generators see it.
 class ReplicaGroup {
  public:
   virtual ~ReplicaGroup() = default;
+  // The index of the calling thread's task, where each task runs steps of its own; 0 where they run them together.
+  virtual int task() const = 0;
   // The replicas of the calling thread's task, by their ids in the sync group.
   virtual std::vector<int> local_replicas() const = 0;
   // See train::Trackable::save_group.
@@ -41,8 +46,8 @@ void set_replica_lookup(const ReplicaLookup& lookup);
 std::shared_ptr<ReplicaGroup> calling_replica_group();
 
 // Without a group: one stream, for whoever draws. With one, replica r of the sync group draws from a
-// stream that follows from the seed and r alone. Draws across replicas are from the generator's own
-// stream, and every replica's stream passes over as many words.
+// stream that follows from the seed and r alone, and from the task's index where each task runs steps of its own.
+// Draws across replicas are from the task's own stream, and the stream of each of its replicas passes over as many words.
 // Thread safety: each call is atomic. Replicas do not wait for each other.
 class GeneratorStreams {
  public:
@@ -52,13 +57,14 @@ class GeneratorStreams {
 
   // Calls draw(stream) for the stream that the calling thread draws from.
   void draw(FunctionRef<void(Philox&)> draw);
-  // The state of that stream. Restored across replicas, all replicas' streams begin anew from it.
+  // The state of that stream. Restored across replicas, the task's replicas' streams begin anew from it; in the first
+  // task, those of the others, too.
   State state() const;
   void restore(const State& state);
 
-  // For checkpoints; missing `replica`: the generator's own stream.
+  // For checkpoints, of the calling thread's task; missing `replica`: the task's own stream.
   const std::shared_ptr<ReplicaGroup>& group() const { return group_; }
-  // Those of the calling thread's task; none without a group.
+  // None without a group.
   std::vector<int> local_replicas() const;
   State state_of(std::optional<int> replica) const;
   void restore_of(std::optional<int> replica, const State& state);
@@ -70,17 +76,29 @@ class GeneratorStreams {
     Philox random;  // guarded by mutex
   };
 
+  // Of one task.
+  struct Streams {
+    explicit Streams(Philox philox) : own(philox) {}
+    // Made where it is missing: it begins where the task's own stream stands.
+    Stream& of(std::optional<int> replica);
+    void restore_own(const Philox& philox);
+
+    Stream own;
+    std::mutex replicas_mutex;  // taken before own's
+    // By id; guarded by replicas_mutex. Streams stay where they are.
+    std::map<int, std::unique_ptr<Stream>> replicas;
+  };
+
   // The calling thread's replica, if it has a stream of its own.
   std::optional<int> caller() const;
-  // Made where it is missing: it begins where the generator's own stream stands.
-  Stream& stream_of(std::optional<int> replica) const;
-  Philox replica_stream(int replica) const;
+  // Those of the calling thread's task. Made where they are missing: they begin as the first task's did.
+  Streams& streams() const;
 
   const std::shared_ptr<ReplicaGroup> group_;
-  mutable Stream own_;
-  mutable std::mutex replicas_mutex_;  // taken before own_'s
-  // By id; guarded by replicas_mutex_. Streams stay where they are.
-  mutable std::map<int, std::unique_ptr<Stream>> replicas_;
+  mutable Streams first_;
+  mutable std::mutex others_mutex_;  // taken before those of streams; guards what follows
+  State start_;                      // of the first task's own stream
+  mutable std::map<int, std::unique_ptr<Streams>> others_;  // by their tasks
 };
 
 // Errors: FailedPrecondition (moved from).

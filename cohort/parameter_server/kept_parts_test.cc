@@ -18,6 +18,7 @@
 #include "cohort/parameter_server/parameter_server_core.h"
 #include "cohort/parameter_server/parameter_server_strategy.h"
 #include "cohort/parameter_server/store/read_parts.h"
+#include "cohort/parameter_server/store/testing_store.h"
 #include "cohort/parameter_server/store/write_kept.h"
 #include "cohort/parameter_server/testing_cluster.h"
 #include "cohort/parameter_server/variables/served_variable.h"
@@ -247,10 +248,10 @@ class ReadPartsTest : public KeptPartsTest {
 
 TEST_F(ReadPartsTest, WhatIsReadIsAdoptedOnceAndTheStoreChangesThen) {
   store_.prepare(4, read().value());
-  const auto before = store_.read({3, 1});
+  const auto before = read_one(store_, {3, 1});
   EXPECT_TRUE(at::equal(before.tensor, at::zeros({2, 2})));
   store_.adopt(4);
-  const auto after = store_.read({3, 1}, before.version);
+  const auto after = read_one(store_, {3, 1}, before.version);
   EXPECT_GT(after.version, before.version);
   EXPECT_TRUE(at::equal(after.tensor, at::arange(6, 10, float32).reshape({2, 2})));
   EXPECT_THROW(store_.adopt(4), NotFoundError);
@@ -268,9 +269,9 @@ TEST_F(ReadPartsTest, AShardThatIsNotThereYetIsMadeOfIt) {
                             .slice = train::TensorSlice{.start = {0, 0}, .length = {3, 2}},
                             .new_shard = "table/part_0"});
   store_.prepare(4, read().value());
-  EXPECT_TRUE(store_.read({3, 0}).is_missing());
+  EXPECT_TRUE(read_one(store_, {3, 0}).is_missing());
   store_.adopt(4);
-  EXPECT_TRUE(at::equal(store_.read({3, 0}).tensor, at::arange(6, float32).reshape({3, 2})));
+  EXPECT_TRUE(at::equal(read_one(store_, {3, 0}).tensor, at::arange(6, float32).reshape({3, 2})));
   // It is there now, and has been changed since: it stays.
   request_.parts.erase(request_.parts.begin());
   store_.apply(0, {internal::AssignShard{{3, 0}, internal::AssignOp::kAssign, at::ones({3, 2})}});
@@ -279,8 +280,8 @@ TEST_F(ReadPartsTest, AShardThatIsNotThereYetIsMadeOfIt) {
   store_.prepare(5, read().value());
   store_.create({3, 2}, "table/part_0", at::zeros({3, 2}));
   store_.adopt(5);
-  EXPECT_TRUE(at::equal(store_.read({3, 0}).tensor, at::ones({3, 2})));
-  EXPECT_TRUE(at::equal(store_.read({3, 2}).tensor, at::zeros({3, 2})));
+  EXPECT_TRUE(at::equal(read_one(store_, {3, 0}).tensor, at::ones({3, 2})));
+  EXPECT_TRUE(at::equal(read_one(store_, {3, 2}).tensor, at::zeros({3, 2})));
 }
 
 TEST_F(ReadPartsTest, AShardThatTheCheckpointCannotBeIsNotMade) {

@@ -209,7 +209,7 @@ std::shared_ptr<CoordinatorCore> ParameterServerCore::coordinator() const {
 }
 
 void ParameterServerCore::set_coordinator(const std::shared_ptr<CoordinatorCore>& coordinator) {
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock lock(mutex_, last_mutex_);
   coordinator_ = coordinator;
   closures_ = &coordinator->queue();
 }
@@ -310,7 +310,7 @@ CoordinatorNumbers ParameterServerCore::begin_closures() {
 }
 
 void ParameterServerCore::end_closures(const CoordinatorNumbers& next) {
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock lock(mutex_, last_mutex_);
   next_ = next;
   has_coordinator_ = false;
   closures_ = nullptr;
@@ -396,7 +396,7 @@ void ParameterServerCore::release(ReleasedShards::Shards shards) {
 ReleasedShards::Progress ParameterServerCore::begun() const {
   const bool has_others = setup_.server != nullptr && loops_->has_calls();
   const int64_t calls = has_others ? loops_->num_calls() + 1 : 0;
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(last_mutex_);
   return {.closures = closures_ == nullptr ? 0 : closures_->next_id(),
           .steps = steps_begun_,
           .calls = calls};
@@ -418,21 +418,15 @@ void ParameterServerCore::run(const std::shared_ptr<RunFrame>& frame,
   if (ClosureContext* const closure = current_closure()) {
     return run_in_closure(frame, options, *closure);
   }
-  {
-    const std::lock_guard lock(mutex_);
-    ++steps_begun_;
-  }
+  ++steps_begun_;
   struct Ended {
-    ParameterServerCore& core;
-    ~Ended() {
-      const std::lock_guard lock(core.mutex_);
-      ++core.steps_ended_;
-    }
-  } ended{*this};
+    std::atomic<uint64_t>& steps;
+    ~Ended() { ++steps; }
+  } ended{steps_ended_};
   run_and_push(frame, options);
 }
 
-// The threads of all replicas run the closure: what they assign in merge_call has its tokens, too.
+// The threads of all replicas run the closure: what is restored there, of what they make, has its tokens, too.
 void ParameterServerCore::run_in_closure(const std::shared_ptr<RunFrame>& frame,
                                          const distribute::RunOptions& options,
                                          ClosureContext& closure) {
@@ -472,8 +466,12 @@ std::shared_ptr<VariableImpl> ParameterServerCore::create_variable(
         "a function that makes a value of each worker makes variable ", quoted(spec.options.name),
         " of the ps tasks; make those under the strategy's scope, ", "before"));
   }
-  auto variable = std::make_shared<ServedVariable>(
-      self(), spec, placement_.place(spec, next_id(spec.options.name)));
+  auto shards = placement_.place(spec, next_id(spec.options.name));
+  // What this program has it releases itself. A worker's may be all that has a slot, and releases nothing.
+  if (setup_.role == ClusterRole::kCoordinator) {
+    for (ServedVariable::Shard& shard : shards) shard.owner.reset();
+  }
+  auto variable = std::make_shared<ServedVariable>(self(), spec, std::move(shards));
   if (!makes_values()) return variable;
   if (Task::current().job() != kWorker) lead();
   make_shards(*variable, initializer, store_);

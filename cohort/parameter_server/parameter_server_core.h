@@ -229,9 +229,6 @@ class ParameterServerCore final : public LocalStrategy {
   std::map<std::string, int> names_;  // how many variables of each name there are
   bool has_coordinator_ = false;
   std::weak_ptr<CoordinatorCore> coordinator_;
-  const ClosureQueue* closures_ = nullptr;  // of the coordinator that is at work
-  uint64_t steps_begun_ = 0;                // here, outside of closures
-  uint64_t steps_ended_ = 0;
   std::string last_checkpoint_;
   CoordinatorNumbers next_{.closure = 0};  // 0: there has been no coordinator
   std::map<std::string, MakeWorkerInput> inputs_;
@@ -247,6 +244,12 @@ class ParameterServerCore final : public LocalStrategy {
   uint64_t last_input_ = 0;
   std::set<std::string> unnamed_inputs_;  // that nobody holds yet
 
+  // What has begun and ended, for variables that end, with whatever lock held: who has last_mutex_ takes no other one.
+  std::atomic<uint64_t> steps_begun_{0};  // here, outside of closures
+  std::atomic<uint64_t> steps_ended_{0};
+  mutable std::mutex last_mutex_;
+  // Of the coordinator that is at work. Changed with mutex_ and last_mutex_ held, read with either.
+  const ClosureQueue* closures_ = nullptr;
   std::shared_ptr<ReleasedShards> released_;  // of a coordinator
   const std::unique_ptr<LoopTable> loops_;
   PublishedCalls published_;

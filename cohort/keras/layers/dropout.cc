@@ -1,43 +1,54 @@
 #include "cohort/keras/layers/dropout.h"
 
+#include <map>
 #include <memory>
 #include <mutex>
 #include <utility>
 #include <vector>
 
+#include "cohort/core/task.h"
 #include "cohort/distribute/context.h"
+#include "cohort/distribute/context_stack.h"
 #include "cohort/distribute/replica_context.h"
+#include "cohort/distribute/replica_streams.h"
+#include "cohort/distribute/strategy_core.h"
 #include "cohort/keras/layers/kept_elements.h"
 #include "cohort/keras/layers/operation.h"
 #include "cohort/keras/masks.h"
 #include "cohort/keras/saving/layer_config.h"
+#include "cohort/ops/generator_streams.h"
 #include "cohort/ops/random.h"
 #include "cohort/train/trackable.h"
 
 namespace cohort::keras::layers {
 namespace {
 
-// A stream of one seed for each replica. In a checkpoint: "replica_0", "replica_1", ...
+// A stream of one seed for each replica of each task. In a checkpoint, of the layer's own task alone:
+// "replica_0", "replica_1", ...
 class ReplicaGenerators final : public train::Trackable {
  public:
   explicit ReplicaGenerators(uint64_t seed) : seed_(seed) {}
 
-  // That of the calling replica. The first replica to come makes those of all, so that a checkpoint
-  // holds the same generators whichever replicas have drawn.
+  // That of the calling replica. The first replica of a task to come makes those of all, so that a
+  // checkpoint holds the same generators whichever replicas have drawn.
   random::RandomGenerator get() {
     const distribute::ReplicaContext* replica = distribute::get_replica_context();
     const auto id =
         static_cast<size_t>(replica == nullptr ? 0 : replica->replica_id_in_sync_group());
     const auto count =
         static_cast<size_t>(replica == nullptr ? 1 : replica->num_replicas_in_sync());
+    const int task = internal::task_of_streams(internal::current_core()->group());
     std::lock_guard lock(mutex_);
-    while (streams_.size() < count) add();
-    return streams_[id].generator;
+    Streams& its = streams_[task];
+    while (its.size() < count) add(task, its);
+    return its[id].generator;
   }
 
   std::vector<train::TrackableChild> checkpoint_children() override {
     std::vector<train::TrackableChild> children;
-    for (size_t i = 0; i < streams_.size(); ++i) children.push_back(child(i));
+    const auto its = streams_.find(saved_task());
+    if (its == streams_.end()) return children;
+    for (size_t i = 0; i < its->second.size(); ++i) children.push_back(child(its->second, i));
     return children;
   }
 
@@ -47,24 +58,31 @@ class ReplicaGenerators final : public train::Trackable {
     train::TrackableHandle in_checkpoint;
   };
 
-  void add() {
-    const auto generator = internal::make_stream(seed_, streams_.size());
-    streams_.push_back({generator, train::TrackableHandle(generator)});
-    const train::TrackableChild added = child(streams_.size() - 1);
+  using Streams = std::vector<Stream>;
+
+  void add(int task, Streams& its) {
+    const auto generator =
+        internal::make_stream(seed_, internal::first_stream_of(task) + its.size());
+    its.push_back({generator, train::TrackableHandle(generator)});
+    if (task != saved_task()) return;
+    const train::TrackableChild added = child(its, its.size() - 1);
     try {
       child_appeared(added.name, *added.object);
     } catch (...) {
-      streams_.pop_back();  // it must not draw from the start where a restored position was meant
+      its.pop_back();  // it must not draw from the start where a restored position was meant
       throw;
     }
   }
-  train::TrackableChild child(size_t i) const {
-    return {internal::str("replica_", i), streams_[i].in_checkpoint.get().get()};
+  // The first one, or that which has made the layer, where it does not share it.
+  int saved_task() const { return streams_.contains(0) ? 0 : maker_; }
+  static train::TrackableChild child(const Streams& its, size_t i) {
+    return {internal::str("replica_", i), its[i].in_checkpoint.get().get()};
   }
 
   const uint64_t seed_;
+  const int maker_ = internal::Task::current().index();
   std::mutex mutex_;
-  std::vector<Stream> streams_;
+  std::map<int, Streams> streams_;  // guarded by mutex_; by task_of_streams
 };
 
 template <class Fields, class Rate, class Seed>

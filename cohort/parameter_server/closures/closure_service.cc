@@ -65,7 +65,11 @@ std::exception_ptr error_of_input(const std::string& function, const std::except
 }  // namespace
 
 ClosureService::ClosureService(TaskId self, std::shared_ptr<CoordinatorFence> fence)
-    : self_(std::move(self)), fence_(std::move(fence)), figures_(self_), pool_("closures", 1) {
+    : self_(std::move(self)),
+      fence_(std::move(fence)),
+      generator_(self_.index),
+      figures_(self_),
+      pool_("closures", 1) {
   // What an earlier coordinator's program had here goes.
   fence_->on_new_generation([this](int64_t) { pool_.schedule([this] { inputs_.clear(); }); });
 }
@@ -209,6 +213,7 @@ void ClosureService::run(const CallPtr& call, const RunClosure& closure,
   const auto core = core_of(generation_of(closure.session));
   fence_->check_closure(closure.session);
   core->set_session(closure.session);
+  const ScopedGenerator draws(generator_.get());
   ClosureContext context{.id = closure.id,
                          .forget_below = closure.forget_below,
                          .worker = self_.index,
@@ -332,6 +337,7 @@ COHORT_CATCHES_FORCED_UNWIND
 void ClosureService::make_input(ParameterServerCore& core, const MakeInput& request) {
   fence_->check_closure(request.session);
   core.set_session(request.session);
+  const ScopedGenerator draws(generator_.get());
   // In each session all are made that closures still take.
   if (request.session > inputs_session_) inputs_.clear();
   inputs_session_ = request.session;

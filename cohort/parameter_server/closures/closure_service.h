@@ -15,6 +15,7 @@
 #include "cohort/parameter_server/closures/answers_under_way.h"
 #include "cohort/parameter_server/closures/closure_message.h"
 #include "cohort/parameter_server/closures/figure_reporter.h"
+#include "cohort/parameter_server/closures/worker_generator.h"
 #include "cohort/parameter_server/leadership/coordinator_fence.h"
 #include "cohort/parameter_server/served_task.h"
 
@@ -91,6 +92,7 @@ class ClosureService final : public rpc::Service, public ServedTask {
 
   std::map<uint64_t, Input> inputs_;     // of the pool's one thread, as is what follows
   SessionId inputs_session_ = 0;         // in which they were made
+  WorkerGenerator generator_;            // of functions, outside of their steps
   SessionId session_ = 0;                // the latest that closures came of
   uint64_t next_ = 0;                    // in its order
   std::map<uint64_t, Arrival> arrived_;  // of it, too early

@@ -65,7 +65,7 @@ TEST_F(ClosureTokensTest, AlsoInMergeCall) {
   });
   for (const uint64_t closure : {7, 7, 8, 7}) run(closure);
   EXPECT_EQ(v.value()[0].item<double>(), 2 * (2 * (1 + 2) + 1));
-  EXPECT_EQ(core_->store().load(0).repeated, 2 * (2 + 2 + 1));
+  EXPECT_EQ(core_->store().load(0).repeated, 2 * (2 + 1));
 }
 
 TEST_F(ClosureTokensTest, WhatWaitsForClosuresIsRefusedInReplicas) {

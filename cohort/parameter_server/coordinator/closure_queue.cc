@@ -90,8 +90,8 @@ void ClosureQueue::put(ClosurePtr closure, Deadline deadline) {
     }
     throw_pending(lock, deadline);
     check_running();
-    closure->number = next_id_ - options_.first_id + 1;
     closure->id = next_id_++;
+    closure->number = closure->id - options_.first_id + 1;
     closure->epoch = epoch_;
     if (live_.empty()) last_end_ = Clock::now();
     live_.insert(live_.end(), closure->id);
@@ -354,12 +354,7 @@ bool ClosureQueue::all_ended(uint64_t epoch) const {
 
 uint64_t ClosureQueue::oldest_unfinished() const {
   const std::lock_guard lock(mutex_);
-  return live_.empty() ? next_id_ : *live_.begin();
-}
-
-uint64_t ClosureQueue::next_id() const {
-  const std::lock_guard lock(mutex_);
-  return next_id_;
+  return live_.empty() ? next_id() : *live_.begin();
 }
 
 size_t ClosureQueue::queued() const {

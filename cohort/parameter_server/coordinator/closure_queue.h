@@ -7,6 +7,7 @@
 //   queue.join(deadline);                               // the program
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -117,8 +118,8 @@ class ClosureQueue {
 
   // No closure of a lower number will be taken again.
   uint64_t oldest_unfinished() const;
-  // Of the next closure.
-  uint64_t next_id() const;
+  // Of the next closure. Takes no lock.
+  uint64_t next_id() const { return next_id_; }
   size_t queued() const;
   size_t in_flight() const;
   // All errors of closures since put(), join() or done() last threw one, in the order in which they
@@ -165,10 +166,10 @@ class ClosureQueue {
   std::deque<ClosurePtr> queue_;  // those that have begun before the others
   std::unordered_map<const Closure*, ClosurePtr> awaiting_;
   std::unordered_map<const Closure*, Flight> flights_;
-  size_t begun_ = 0;  // closures that a worker has taken and that have not ended
-  uint64_t next_id_;
-  uint64_t epoch_ = 0;                     // how many joins have begun
-  std::set<uint64_t> live_;                // numbers of closures that have not ended
+  size_t begun_ = 0;               // closures that a worker has taken and that have not ended
+  std::atomic<uint64_t> next_id_;  // changed with the lock
+  uint64_t epoch_ = 0;             // how many joins have begun
+  std::set<uint64_t> live_;        // numbers of closures that have not ended
   std::map<uint64_t, size_t> unfinished_;  // closures of each epoch that have not ended
   Clock::time_point last_end_ = Clock::now();
   std::vector<ClosureError> errors_;

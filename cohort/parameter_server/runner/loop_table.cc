@@ -45,11 +45,6 @@ std::shared_ptr<LoopCall> LoopTable::open() {
   return call;
 }
 
-int64_t LoopTable::num_calls() const {
-  const std::lock_guard lock(mutex_);
-  return opened_;
-}
-
 void LoopTable::declare(LoopCall& call, const std::shared_ptr<const StepFunction>& step) {
   const std::lock_guard lock(mutex_);
   if (call.name.empty()) name_ = call.name = step->name;

@@ -3,6 +3,7 @@
 // the same in every task: that is how tasks name them to each other.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -58,8 +59,8 @@ class LoopTable {
 
   // The call that is under way, or the next one.
   std::shared_ptr<LoopCall> open();
-  // To how many the program has come.
-  int64_t num_calls() const;
+  // To how many the program has come. Takes no lock.
+  int64_t num_calls() const { return opened_; }
   bool has_calls() const { return num_calls() > 0; }
   void declare(LoopCall& call, const std::shared_ptr<const StepFunction>& step);
   void set_input(const LoopCall& call, const InputKey& key, std::shared_ptr<ServedInput> input);
@@ -94,10 +95,10 @@ class LoopTable {
   void close(const LoopCall& call);
   bool has_come_to(int64_t call) const { return served_ >= call; }
 
-  mutable std::mutex mutex_;  // guards what follows
+  std::atomic<int64_t> opened_{0};  // calls so far, so that the first has number 1
+  std::mutex mutex_;                // guards what follows, and changes of opened_
   std::condition_variable changed_;
   std::weak_ptr<LoopCall> open_;
-  int64_t opened_ = 0;      // calls so far, so that the first has number 1
   int64_t served_ = 0;      // the last call that was declared whole
   int64_t given_up_ = 0;    // the last call before which the program has failed
   int64_t awaited_ = 0;     // by steps that have come too early

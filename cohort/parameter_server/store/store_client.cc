@@ -72,18 +72,19 @@ void StoreClient::tell(const char* method,
   }
 }
 
-void StoreClient::create(const ShardPlace& place, const std::string& name,
-                         const Tensor& value) const {
-  std::vector<std::pair<int, rpc::Message>> requests;
-  requests.emplace_back(place.ps, encode(CreateRequest{place.key, name, value}));
-  call_all("store/create", std::move(requests));
+void StoreClient::create(const NewShard& shard, const Tensor& value) const {
+  create(shard.place.ps,
+         {.key = shard.place.key, .name = shard.name, .value = value, .owner = shard.owner});
 }
 
-void StoreClient::create(const ShardPlace& place, const std::string& name,
-                         const KnownShard& known) const {
+void StoreClient::create(const NewShard& shard, const KnownShard& known) const {
+  create(shard.place.ps,
+         {.key = shard.place.key, .name = shard.name, .known = known, .owner = shard.owner});
+}
+
+void StoreClient::create(int ps, const CreateRequest& request) const {
   std::vector<std::pair<int, rpc::Message>> requests;
-  requests.emplace_back(place.ps,
-                        encode(CreateRequest{.key = place.key, .name = name, .known = known}));
+  requests.emplace_back(ps, encode(request));
   call_all("store/create", std::move(requests));
 }
 

@@ -39,9 +39,15 @@ class StoreClient {
 
   int num_ps() const { return num_ps_; }
 
-  void create(const ShardPlace& place, const std::string& name, const Tensor& value) const;
+  struct NewShard {
+    ShardPlace place;
+    std::string name;
+    std::optional<ShardKey> owner =
+        std::nullopt;  // with which the ps task releases it; missing: release() will say so
+  };
+  void create(const NewShard& shard, const Tensor& value) const;
   // The ps task makes the value.
-  void create(const ShardPlace& place, const std::string& name, const KnownShard& known) const;
+  void create(const NewShard& shard, const KnownShard& known) const;
 
   struct Known {
     ShardPlace place;
@@ -101,6 +107,7 @@ class StoreClient {
       const char* method, std::span<const Entry> entries,
       const std::function<typename Request::Entry(const Entry&)>& question) const;
   rpc::CallOptions call_options(std::optional<std::chrono::milliseconds> timeout) const;
+  void create(int ps, const CreateRequest& request) const;
   void send(int ps, const char* method, rpc::Message request, SessionId session,
             std::function<void(rpc::CallResult)> done,
             std::optional<std::chrono::milliseconds> timeout = std::nullopt) const;

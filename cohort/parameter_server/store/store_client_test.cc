@@ -48,10 +48,7 @@ class Ps final : public rpc::Channel {
     }
     const PushPullRequest both = decode_push_pull(request);
     store.apply(both.push.token, both.push.ops);
-    ReadReply reply;
-    for (const auto& [key, version] : both.read.entries) {
-      reply.values.push_back(store.read(key, version));
-    }
+    ReadReply reply{.values = store.read_together(both.read.entries)};
     for (const auto& [key, indices] : both.rows.entries) {
       reply.values.push_back(store.read_rows(key, indices));
     }

@@ -23,7 +23,9 @@ enum CreateField : uint32_t {
   kKnownStream,
   kKnownPosition,
   kKnownSize,  // of each dimension
-  kKnownOffset
+  kKnownOffset,
+  kOwnerVariable,
+  kOwnerShard
 };
 
 enum EntryField : uint32_t { kEntry = 1 };
@@ -104,6 +106,10 @@ rpc::Message encode(const CreateRequest& request) {
   out.varint(kCreateVariable, static_cast<uint64_t>(request.key.variable))
       .varint(kCreateShard, static_cast<uint64_t>(request.key.shard))
       .bytes(kCreateName, request.name);
+  if (request.owner) {
+    out.varint(kOwnerVariable, static_cast<uint64_t>(request.owner->variable))
+        .varint(kOwnerShard, static_cast<uint64_t>(request.owner->shard));
+  }
   TensorWriter tensors;
   if (request.known) {
     write_known(*request.known, out, tensors);
@@ -129,6 +135,13 @@ CreateRequest decode_create(const rpc::Message& message) {
         break;
       case kCreateName:
         request.name = in.bytes();
+        break;
+      case kOwnerVariable:
+        request.owner.emplace().variable = static_cast<int64_t>(in.varint());
+        break;
+      case kOwnerShard:
+        if (!request.owner) reader.fail("has a shard of no variable");
+        request.owner->shard = static_cast<int64_t>(in.varint());
         break;
       default:
         is_known = read_known(in, known, reader) || is_known;

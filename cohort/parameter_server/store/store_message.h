@@ -29,6 +29,8 @@ struct CreateRequest {
   std::string name;
   Tensor value = {};  // undefined: as `known` says
   std::optional<KnownShard> known = std::nullopt;
+  // The shard with which it is released; missing: the sender will say when.
+  std::optional<ShardKey> owner = std::nullopt;
 };
 
 // For each shard the version that the caller has; -1: none.

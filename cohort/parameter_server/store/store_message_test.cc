@@ -19,6 +19,10 @@ TEST(StoreMessage, CreationsAndReadsArriveAsTheyWereSent) {
   EXPECT_EQ(creation.key, (ShardKey{-7, 2}));
   EXPECT_EQ(creation.name, "embedding/part_2");
   EXPECT_TRUE(at::equal(creation.value, at::arange(6).view({2, 3})));
+  EXPECT_FALSE(creation.owner.has_value());
+  const CreateRequest slot = decode_create(encode(
+      CreateRequest{.key = {-9, 2}, .name = "m", .value = at::ones({2}), .owner = {{-7, 2}}}));
+  EXPECT_EQ(slot.owner, (ShardKey{-7, 2}));
 
   const ReadRequest read = decode_read(encode(ReadRequest{{{{1, 0}, -1}, {{5, 1}, 42}}}));
   ASSERT_EQ(read.entries.size(), 2u);

@@ -183,20 +183,9 @@ rpc::Message StoreService::pass_and_answer(size_t method, const rpc::Call& call)
 
 rpc::Message StoreService::answer(size_t method, const rpc::Message& request) const {
   switch (method) {
-    case kCreate: {
-      const CreateRequest creation = decode_create(request);
-      if (creation.known) {
-        const KnownShard& known = *creation.known;
-        if (store_->has(creation.key, creation.name, known.shape, known.dtype)) {
-          return {.control = ""};
-        }
-        store_->create(creation.key, creation.name,
-                       make_known_values(known.values, known.shape, known.first, known.dtype));
-      } else {  // the value lies in the message
-        store_->create(creation.key, creation.name, creation.value.clone());
-      }
+    case kCreate:
+      create(decode_create(request));
       return {.control = ""};
-    }
     case kRead:
       return encode(values_of(decode_read(request), {}));
     case kRows:
@@ -248,6 +237,20 @@ rpc::Message StoreService::answer(size_t method, const rpc::Message& request) co
       apply(decode_apply(request));
       return {.control = ""};
   }
+}
+
+void StoreService::create(const CreateRequest& creation) const {
+  if (creation.owner) store_->tie(creation.key, *creation.owner);
+  if (creation.known) {
+    const KnownShard& known = *creation.known;
+    if (!store_->has(creation.key, creation.name, known.shape, known.dtype)) {
+      store_->create(creation.key, creation.name,
+                     make_known_values(known.values, known.shape, known.first, known.dtype));
+    }
+  } else {  // the value lies in the message
+    store_->create(creation.key, creation.name, creation.value.clone());
+  }
+  if (!creation.owner) store_->hold(creation.key);
 }
 
 void StoreService::apply(const ApplyRequest& push) const {

@@ -35,6 +35,7 @@ class StoreService final : public rpc::Service, public ServedTask {
  private:
   void run(size_t method, rpc::Call& call) const;
   rpc::Message answer(size_t method, const rpc::Message& request) const;
+  void create(const CreateRequest& creation) const;
   void apply(const ApplyRequest& push) const;
   ReadReply values_of(const ReadRequest& read, const RowsRequest& rows) const;
   VariableStore::Load load() const;

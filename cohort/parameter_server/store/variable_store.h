@@ -3,12 +3,11 @@
 //   VariableStore store;
 //   store.create({.variable = 3, .shard = 0}, "embedding/part_0", at::zeros({4, 16384}));
 //   store.apply(token, ops);                 // gradients and assignments of one step
-//   auto [version, value] = store.read(key, known_version);
+//   auto values = store.read_together({{key, known_version}, ...});
 #pragma once
 
 #include <atomic>
 #include <compare>
-#include <condition_variable>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -24,7 +23,7 @@
 #include "cohort/distribute/scatter.h"
 #include "cohort/distribute/variable_impl.h"
 #include "cohort/optim/update_rule.h"
-#include "cohort/parameter_server/store/applied_tokens.h"
+#include "cohort/parameter_server/store/push_tokens.h"
 
 namespace cohort::internal {
 
@@ -81,8 +80,14 @@ class VariableStore {
   // Whether there is the shard. Errors: InvalidArgument, as create.
   bool has(const ShardKey& key, const std::string& name, at::IntArrayRef shape, DType dtype) const;
 
-  // Lets go of shards that are there under these names. Who reads or keeps their values has them as long as he needs
-  // them.
+  // The shard is of no use without `owner`, as a slot without its variable: it is released with that one, unless it is
+  // held. It may come later. Errors: NotFound (`owner` is not there).
+  void tie(const ShardKey& key, const ShardKey& owner);
+  // The coordinator has a handle of the shard, and will say when to release it.
+  void hold(const ShardKey& key);
+
+  // Lets go of shards that are there under these names, and of what is tied to them. Who reads or keeps their values has
+  // them as long as he needs them.
   void release(const std::vector<NamedShard>& shards);
 
   struct Value {
@@ -91,15 +96,14 @@ class VariableStore {
     Tensor tensor;        // undefined: still at the version that the caller knows, or there is none
     bool is_missing() const { return version == kNone; }
   };
-  Value read(const ShardKey& key, int64_t known_version = -1) const;
   struct Wanted {
     ShardKey key;
     int64_t known_version = -1;
   };
-  // In the order of `shards`; the small ones as they are at one moment. Errors: as read.
+  // In the order of `shards`; the small ones as they are at one moment.
   std::vector<Value> read_together(const std::vector<Wanted>& shards) const;
   // A copy of some rows, at whatever version each read finds them.
-  // Shapes: indices [n] of int64 -> [n, ..]. Errors: also InvalidArgument (an index outside).
+  // Shapes: indices [n] of int64 -> [n, ..]. Errors: NotFound (no such shard), InvalidArgument (an index outside).
   Value read_rows(const ShardKey& key, const Tensor& indices) const;
 
   // Applies the operations in their order, once for each token: returns false, and does nothing, if
@@ -173,6 +177,7 @@ class VariableStore {
   struct Shard {
     std::string name;
     bool is_small = false;  // never changes, as the name
+    bool is_held = false;   // guarded by the store's mutex_
     mutable std::mutex mutex;
     Tensor value;  // guarded by mutex, as is the version
     int64_t version = 0;
@@ -180,12 +185,6 @@ class VariableStore {
   using ShardPtr = std::shared_ptr<Shard>;
   class LockedUpdate;
   class LockedTogether;
-  // Operations of a token that have not all been applied: they are being applied, or one of them has failed.
-  struct Begun {
-    uint64_t token = 0;
-    size_t next = 0;  // of the operations
-    bool is_running = true;
-  };
 
   ShardPtr find_if_there(const ShardKey& key) const;  // nullptr: it is not
   ShardPtr find(const ShardKey& key) const;
@@ -193,9 +192,6 @@ class VariableStore {
                          at::IntArrayRef shape, DType dtype);
   void check(const StoreOp& op) const;
   void check_update(const UpdateShard& update) const;
-  // Which of the token's operations comes next; nothing: they have been applied.
-  std::optional<size_t> begin(uint64_t token);
-  void stop(uint64_t token, size_t next, size_t count);
   Value value_of(const Shard& shard, int64_t known_version) const;  // with the shard's mutex held
   // Those that come next and are to small shards, if any; adds to `next` how many they were.
   void assign_together(const std::vector<StoreOp>& ops, size_t& next);
@@ -206,9 +202,10 @@ class VariableStore {
   void check_not_dropped(uint64_t id) const;  // with kept_mutex_ held
   void count_staleness(const UpdateShard& update, const Shard& shard);
 
-  mutable std::shared_mutex mutex_;  // guards shards_; the shards guard themselves
+  mutable std::shared_mutex mutex_;  // guards what follows; the shards guard themselves
   std::map<ShardKey, ShardPtr> shards_;
-  int64_t first_version_ = 0;  // guarded by mutex_
+  std::map<ShardKey, std::set<ShardKey>> tied_;  // by their owners
+  int64_t first_version_ = 0;
 
   mutable std::mutex kept_mutex_;
   // Guarded by kept_mutex_.
@@ -216,13 +213,8 @@ class VariableStore {
   std::map<uint64_t, std::vector<NewValue>> prepared_;
   std::set<uint64_t> dropped_;  // of which calls may still come
 
-  mutable std::mutex tokens_mutex_;  // guards what follows
-  std::condition_variable stopped_;  // applying some token's operations
-  AppliedTokens tokens_;
-  std::vector<Begun> begun_;
-  int64_t operations_ = 0;
-  int64_t repeated_ = 0;
-
+  PushTokens tokens_;
+  std::atomic<int64_t> operations_{0};
   std::atomic<int64_t> updates_{0};
   std::atomic<int64_t> staleness_{0};
   mutable std::atomic<int64_t> values_read_{0};

@@ -19,6 +19,7 @@
 #include "cohort/core/testing_errors.h"
 #include "cohort/optim/adam.h"
 #include "cohort/optim/sgd.h"
+#include "cohort/parameter_server/store/testing_store.h"
 #include "cohort/parameter_server/testing_gate.h"
 
 namespace cohort::internal {
@@ -38,14 +39,14 @@ TEST(VariableStore, CreatesOnceAndRefusesAnotherProgram) {
   VariableStore store;
   EXPECT_TRUE(store.create(kWeight, "w", at::ones({2, 3})));
   EXPECT_FALSE(store.create(kWeight, "w", at::zeros({2, 3})));
-  EXPECT_TRUE(at::equal(store.read(kWeight).tensor, at::ones({2, 3})));
+  EXPECT_TRUE(at::equal(read_one(store, kWeight).tensor, at::ones({2, 3})));
   EXPECT_THAT(thrown<InvalidArgumentError>([&] {
                 store.create(kWeight, "b", at::zeros({2, 3}));
               }),
               HasSubstr("variable 0 is 'w' here, not 'b'"));
   EXPECT_THAT(thrown<InvalidArgumentError>([&] { store.create(kWeight, "w", at::zeros({3})); }),
               HasSubstr("float32 [3]"));
-  EXPECT_TRUE(store.read(kM).is_missing());
+  EXPECT_TRUE(read_one(store, kM).is_missing());
   EXPECT_THAT(thrown<NotFoundError>([&] { store.read_rows(kM, at::zeros({1}, int64)); }),
               HasSubstr("variable 1"));
   EXPECT_EQ(store.load().bytes, 24);
@@ -55,12 +56,12 @@ TEST(VariableStore, ReleasesWhatIsThereUnderTheName) {
   VariableStore store;
   store.create(kWeight, "w", at::ones({2, 3}));
   store.create(kM, "m", at::ones({4}));
-  const auto read = store.read(kWeight);
+  const auto read = read_one(store, kWeight);
   store.keep(7, {kWeight});
   store.release({{kWeight, "w"}, {kM, "other"}, {kV, "v"}});
   EXPECT_EQ(store.load().shards, 1);
   EXPECT_EQ(store.load().bytes, 16);
-  EXPECT_TRUE(store.read(kWeight, read.version).is_missing());
+  EXPECT_TRUE(read_one(store, kWeight, read.version).is_missing());
   store.release({{kWeight, "w"}});
   // Who reads, and a checkpoint that is being written, have it still.
   EXPECT_TRUE(at::equal(read.tensor, at::ones({2, 3})));
@@ -72,13 +73,37 @@ TEST(VariableStore, ReleasesWhatIsThereUnderTheName) {
   EXPECT_TRUE(store.create(kWeight, "w", at::zeros({2, 3})));
 }
 
+TEST(VariableStore, WhatIsTiedToAShardGoesWithItUnlessItIsHeld) {
+  VariableStore store;
+  store.create(kWeight, "w", at::ones({2, 3}));
+  store.create(kM, "m", at::ones({2, 3}));
+  store.create(kV, "v", at::ones({2, 3}));
+  store.create(kCount, "of v", at::ones({2, 3}));
+  store.tie(kM, kWeight);
+  store.tie(kM, kWeight);  // another worker
+  store.tie(kV, kWeight);
+  store.hold(kV);
+  store.tie(kCount, kV);
+  EXPECT_THAT(thrown<NotFoundError>([&] { store.tie(kM, kFlag); }), HasSubstr("variable 4"));
+  store.release({{kWeight, "w"}});
+  EXPECT_TRUE(read_one(store, kM).is_missing());
+  EXPECT_EQ(store.load().shards, 2);
+  store.tie(kV, kCount);  // whatever a peer says
+  store.release({{kV, "v"}});
+  EXPECT_EQ(store.load().shards, 0);
+  store.create(kWeight, "w", at::ones({2, 3}));
+  store.create(kM, "m", at::ones({2, 3}));
+  store.release({{kWeight, "w"}});
+  EXPECT_EQ(store.load().shards, 1);  // what was tied to the one before is not to this one
+}
+
 TEST(VariableStore, ReadsOnlyWhatHasChanged) {
   VariableStore store;
   store.create(kWeight, "w", at::zeros({2}));
-  const auto first = store.read(kWeight);
-  EXPECT_FALSE(store.read(kWeight, first.version).tensor.defined());
+  const auto first = read_one(store, kWeight);
+  EXPECT_FALSE(read_one(store, kWeight, first.version).tensor.defined());
   store.apply(0, {AssignShard{kWeight, AssignOp::kAdd, at::ones({2})}});
-  const auto second = store.read(kWeight, first.version);
+  const auto second = read_one(store, kWeight, first.version);
   EXPECT_GT(second.version, first.version);
   EXPECT_TRUE(at::equal(second.tensor, at::ones({2})));
   EXPECT_TRUE(at::equal(first.tensor, at::zeros({2})));  // it was still in use
@@ -87,9 +112,9 @@ TEST(VariableStore, ReadsOnlyWhatHasChanged) {
 TEST(VariableStore, WritesInPlaceWhenNobodyReads) {
   VariableStore store;
   store.create(kWeight, "w", at::zeros({2}));
-  const void* before = store.read(kWeight).tensor.data_ptr();
+  const void* before = read_one(store, kWeight).tensor.data_ptr();
   store.apply(0, {AssignShard{kWeight, AssignOp::kSub, at::ones({2})}});
-  EXPECT_EQ(store.read(kWeight).tensor.data_ptr(), before);
+  EXPECT_EQ(read_one(store, kWeight).tensor.data_ptr(), before);
 }
 
 TEST(VariableStore, UpdatesAsAnOptimizerDoes) {
@@ -101,7 +126,7 @@ TEST(VariableStore, UpdatesAsAnOptimizerDoes) {
   const std::shared_ptr<const optim::UpdateRule> adam = optim::make_adam();
   VariableStore sparse;
   for (const ShardKey& key : {kWeight, kM, kV}) {
-    sparse.create(key, "x", store.read(key).tensor.clone());
+    sparse.create(key, "x", read_one(store, key).tensor.clone());
   }
   Tensor gradient = at::zeros({4, 2});
   gradient[1].fill_(0.5);
@@ -121,9 +146,9 @@ TEST(VariableStore, UpdatesAsAnOptimizerDoes) {
                                  .learning_rate = 0.1,
                                  .iteration = iteration}});
   }
-  EXPECT_NEAR(store.read(kWeight).tensor[1][0].item<double>(), 0.7, 1e-4);
+  EXPECT_NEAR(read_one(store, kWeight).tensor[1][0].item<double>(), 0.7, 1e-4);
   for (const ShardKey& key : {kWeight, kM, kV}) {
-    EXPECT_TRUE(at::equal(store.read(key).tensor, sparse.read(key).tensor));
+    EXPECT_TRUE(at::equal(read_one(store, key).tensor, read_one(sparse, key).tensor));
   }
 }
 
@@ -138,7 +163,7 @@ TEST(VariableStore, CountsHowManyUpdatesEachGradientHasMissed) {
                                 .learning_rate = 1,
                                 .based_on = based_on}});
   };
-  const int64_t version = store.read(kWeight).version;
+  const int64_t version = read_one(store, kWeight).version;
   for (int i = 0; i < 3; ++i) update(version);  // 0, 1 and 2 came between
   update(version + 3);
   update(-1);              // unknown
@@ -166,7 +191,7 @@ TEST(VariableStore, WhatIsKeptForACheckpointStaysAsItWas) {
   store.apply(0, {AssignShard{kWeight, AssignOp::kAdd, at::ones({4, 1})}});
   store.apply(0, {AssignShard{kWeight, AssignOp::kAdd, at::ones({4, 1})}});
   EXPECT_TRUE(at::equal(store.kept(7).at(0), at::zeros({4, 1})));
-  EXPECT_TRUE(at::equal(store.read(kWeight).tensor, at::full({4, 1}, 2.f)));
+  EXPECT_TRUE(at::equal(read_one(store, kWeight).tensor, at::full({4, 1}, 2.f)));
   store.drop_kept(7);
   store.drop_kept(7);
   EXPECT_THAT(thrown<NotFoundError>([&] { store.kept(7); }), HasSubstr("number 7"));
@@ -188,14 +213,14 @@ TEST(VariableStore, WhatWasDroppedBeforeItCameDoesNotStay) {
   store.drop_prepared(3);
   EXPECT_THROW(store.prepare_more(3, {kWeight, at::ones({2})}), FailedPreconditionError);
   EXPECT_THROW(store.adopt(3), NotFoundError);
-  EXPECT_TRUE(at::equal(store.read(kWeight).tensor, at::zeros({2})));
+  EXPECT_TRUE(at::equal(read_one(store, kWeight).tensor, at::zeros({2})));
   store.clear();  // another coordinator, which counts from 1
   store.create(kWeight, "w", at::zeros({2}));
   store.keep(1, {kWeight});
   store.prepare(2, {{kWeight, at::ones({2})}});
   store.adopt(2);
   EXPECT_TRUE(at::equal(store.kept(1).at(0), at::zeros({2})));
-  EXPECT_TRUE(at::equal(store.read(kWeight).tensor, at::ones({2})));
+  EXPECT_TRUE(at::equal(read_one(store, kWeight).tensor, at::ones({2})));
 }
 
 TEST(VariableStore, BadOperationsChangeNothing) {
@@ -234,7 +259,7 @@ TEST(VariableStore, BadOperationsChangeNothing) {
                   .rule = optim::make_adam()},
   };
   for (const StoreOp& op : bad) EXPECT_ANY_THROW(store.apply(7, {good, op})) << op.index();
-  EXPECT_TRUE(at::equal(store.read(kWeight).tensor, at::zeros({2, 2})));
+  EXPECT_TRUE(at::equal(read_one(store, kWeight).tensor, at::zeros({2, 2})));
   EXPECT_TRUE(store.apply(7, {good}));  // the token is not used up
 }
 
@@ -248,7 +273,7 @@ TEST(VariableStore, AppliesEachTokenOnce) {
   store.forget_tokens_below(6);
   EXPECT_FALSE(store.apply(3, add));  // its time is over
   EXPECT_FALSE(store.apply(6, add));
-  EXPECT_EQ(store.read(kWeight).tensor.item<float>(), 2);
+  EXPECT_EQ(read_one(store, kWeight).tensor.item<float>(), 2);
   EXPECT_EQ(store.load().repeated, 3);
 }
 
@@ -287,7 +312,7 @@ TEST(VariableStore, ARepetitionIsAnsweredWhenTheFirstHasBeenApplied) {
   std::thread second([&] {
     EXPECT_FALSE(store.apply(5, {add}));
     is_answered = true;
-    EXPECT_EQ(store.read(kM).tensor.item<float>(), 1);
+    EXPECT_EQ(read_one(store, kM).tensor.item<float>(), 1);
   });
   for (int i = 0; i < 1000 && !is_answered; ++i)
     std::this_thread::yield();  // it has time to be wrong
@@ -308,9 +333,9 @@ TEST(VariableStore, APushThatFailsBetweenOperationsGoesOnThere) {
                                      }),
                                      add};
   EXPECT_THROW(store.apply(5, push), ResourceExhaustedError);
-  EXPECT_EQ(store.read(kM).tensor.item<float>(), 1);
+  EXPECT_EQ(read_one(store, kM).tensor.item<float>(), 1);
   EXPECT_TRUE(store.apply(5, push));
-  EXPECT_EQ(store.read(kM).tensor.item<float>(), 2);
+  EXPECT_EQ(read_one(store, kM).tensor.item<float>(), 2);
   EXPECT_FALSE(store.apply(5, push));
 }
 
@@ -341,7 +366,7 @@ TEST(VariableStore, ReadersNeverSeeHalfAnUpdate) {
   std::atomic<bool> over{false};
   std::thread reader([&] {
     while (!over) {
-      const Tensor value = store.read(kWeight).tensor;
+      const Tensor value = read_one(store, kWeight).tensor;
       ASSERT_TRUE(at::equal(value, at::full({1000}, value[0].item<float>())));
     }
   });
@@ -356,7 +381,7 @@ TEST(VariableStore, ReadersNeverSeeHalfAnUpdate) {
   for (std::thread& writer : writers) writer.join();
   over = true;
   reader.join();
-  EXPECT_EQ(store.read(kWeight).tensor[999].item<float>(), 400);
+  EXPECT_EQ(read_one(store, kWeight).tensor[999].item<float>(), 400);
 }
 
 TEST(VariableStore, AssignmentsToSmallShardsThatFollowOneAnotherAreReadTogether) {

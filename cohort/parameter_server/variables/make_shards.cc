@@ -21,15 +21,15 @@ void make_shards(const ServedVariable& variable, const distribute::VariableIniti
       part.offset[0] = shards[i].rows.begin;
       part.shape[0] = shards[i].rows.size();
     }
+    const StoreClient::NewShard shard{
+        .place = shards[i].place, .name = variable.shard_name(i), .owner = shards[i].owner};
     if (known) {
-      store.create(shards[i].place, variable.shard_name(i),
-                   KnownShard{.values = *known,
-                              .shape = part.shape,
-                              .first = shards[i].rows.begin * row_size,
-                              .dtype = variable.dtype()});
+      store.create(shard, KnownShard{.values = *known,
+                                     .shape = part.shape,
+                                     .first = shards[i].rows.begin * row_size,
+                                     .dtype = variable.dtype()});
     } else {
-      store.create(shards[i].place, variable.shard_name(i),
-                   make_initial_value(variable.spec(), initializer, part).contiguous());
+      store.create(shard, make_initial_value(variable.spec(), initializer, part).contiguous());
     }
   }
 }

@@ -20,10 +20,16 @@ namespace {
 RowRange all_rows(const VariableSpec& spec) { return {0, spec.shape.empty() ? 1 : spec.shape[0]}; }
 
 std::vector<ServedVariable::Shard> beside(const ServedVariable& other, const VariableSpec& spec) {
-  if (colocation() == Colocation::kShardByShard && other.shape() == at::IntArrayRef(spec.shape)) {
-    return other.placed_shards();
+  const auto& others = other.placed_shards();
+  if (colocation() == Colocation::kWhole) return {{{others[0].place.ps, {}}, all_rows(spec)}};
+  if (other.shape() != at::IntArrayRef(spec.shape)) {
+    return {{{others[0].place.ps, {}}, all_rows(spec), others[0].place.key}};
   }
-  return {{{other.placed_shards()[0].place.ps, {}}, all_rows(spec)}};
+  std::vector<ServedVariable::Shard> shards;
+  for (const ServedVariable::Shard& one : others) {
+    shards.push_back({{one.place.ps, {}}, one.rows, one.place.key});
+  }
+  return shards;
 }
 
 int64_t bytes_of(const VariableSpec& spec, const RowRange& rows) {

@@ -24,7 +24,8 @@ class Placement {
   Placement(int num_ps, distribute::VariablePlacement how,
             distribute::partitioners::Partitioner partitioner);
 
-  // In the order of their rows. `id`: of the variable.
+  // In the order of their rows. `id`: of the variable. Shards that are kept beside those of another variable, as slots
+  // are, have these as owners.
   // Errors: those of shards_of.
   std::vector<ServedVariable::Shard> place(const distribute::VariableSpec& spec, int64_t id);
 

@@ -19,7 +19,10 @@ constexpr int kMostAttempts = 50;
 
 ReleasedShards::ReleasedShards(Surroundings surroundings) : around_(std::move(surroundings)) {}
 
-void ReleasedShards::add(Shards shards) { add_batch({.shards = std::move(shards)}); }
+// Here, not at the next look: what begins meanwhile, a call of fit for instance, would have to end, too.
+void ReleasedShards::add(Shards shards) {
+  add_batch({.shards = std::move(shards), .begun = around_.begun()});
+}
 
 void ReleasedShards::add_batch(Batch batch) {
   if (batch.attempts == kMostAttempts) return;
@@ -50,11 +53,7 @@ void ReleasedShards::work() {
     added.swap(added_);
   }
   try {
-    const Progress begun = around_.begun();
-    for (Batch& batch : added) {
-      batch.begun = begun;
-      waiting_.push_back(std::move(batch));
-    }
+    for (Batch& batch : added) waiting_.push_back(std::move(batch));
     release_what_has_ended();
     if (waiting_.empty()) return;
     const std::lock_guard lock(mutex_);

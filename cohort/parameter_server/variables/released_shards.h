@@ -27,9 +27,10 @@ class ReleasedShards : public std::enable_shared_from_this<ReleasedShards> {
     uint64_t steps = 0;
     int64_t calls = 0;
   };
-  // Called without a lock.
+  // All but `begun` are called without a lock.
   struct Surroundings {
-    std::function<Progress()> begun;  // all that may use what has ended so far has lower numbers
+    // All that may use what ends now has lower numbers. Called by add: it takes no lock that others may hold for long.
+    std::function<Progress()> begun;
     std::function<Progress()> ended;  // all that has lower numbers has ended
     // As StoreClient::release.
     std::function<void(const Shards&, const StoreClient::Failed&)> release;
@@ -46,7 +47,7 @@ class ReleasedShards : public std::enable_shared_from_this<ReleasedShards> {
   struct Batch {
     Shards shards;
     int attempts = 0;     // to tell their ps task
-    Progress begun = {};  // at some time after their variables' end
+    Progress begun = {};  // at their variables' end
   };
   void add_batch(Batch batch);
   void wake();  // with mutex_ held

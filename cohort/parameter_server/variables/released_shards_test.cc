@@ -81,6 +81,21 @@ TEST_F(ReleasedShardsTest, WhatWasScheduledBeforeEndsBefore) {
   EXPECT_THAT(messages_, ElementsAre(ElementsAre("a"), ElementsAre("b")));
 }
 
+// Models that are each trained in less time than it takes to look do not wait for one another.
+TEST_F(ReleasedShardsTest, WhatBeginsAfterTheReleaseIsNotWaitedFor) {
+  for (int64_t call = 1; call <= 3; ++call) {
+    begun_ = {.closures = static_cast<uint64_t>(10 * call), .steps = 0, .calls = call + 1};
+    released_->add(shard(std::to_string(call)));
+  }
+  begun_ = {.closures = 90, .steps = 9, .calls = 9};
+  ended_ = {.closures = 20, .steps = 0, .calls = 3};
+  clock_.advance(seconds(1));
+  EXPECT_THAT(messages_, ElementsAre(ElementsAre("1", "2")));
+  ended_ = {.closures = 30, .steps = 0, .calls = 4};
+  clock_.advance(seconds(1));
+  EXPECT_THAT(messages_, ElementsAre(ElementsAre("1", "2"), ElementsAre("3")));
+}
+
 TEST_F(ReleasedShardsTest, APsTaskThatCannotBeToldIsToldAgainButNotForEver) {
   fails_ = true;
   released_->add(shard("a"));

@@ -1,10 +1,14 @@
 // What StrategyExtended does with variables on ps tasks: as under every other strategy.
 #include <ATen/ops/arange.h>
 #include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "cohort/core/error.h"
 #include "cohort/core/testing_errors.h"
 #include "cohort/distribute/reduction_to_one_device.h"
 #include "cohort/distribute/testing_devices.h"
@@ -96,6 +100,75 @@ TEST_P(ServedUpdate, DestinationsAreTheHost) {
   ASSERT_THAT(sum, SizeIs(1));
   EXPECT_EQ(sum.item().item<double>(), GetParam());
   EXPECT_THAT(strategy_.extended().broadcast_to(number(4), v), SizeIs(1));
+  EXPECT_EQ(v.value().item<double>(), 1);
+}
+
+// What replicas and merge_call assign in one step counts in the order in which the program does it.
+TEST_P(ServedUpdate, AStepsWritesCountInTheProgramsOrder) {
+  const double n = GetParam();
+  auto scope = strategy_.scope();
+  const Variable v(number(1), {.name = "v", .aggregation = VariableAggregation::SUM});
+  scope.close();
+  std::vector<double> seen;
+  const auto see = [&] { seen.push_back(v.value().item<double>()); };
+  strategy_.run([&](ReplicaContext& context) {
+    v.assign_add(number(2));
+    context.merge_call([&](Strategy& merged) {
+      see();
+      v.assign(v.value() * 10);
+      const Tensor before = v.value();
+      merged.extended().update(v, [](Variable& c) { c.assign_sub(number(1)); });
+      see();
+      EXPECT_EQ(before.item<double>(), seen.back() + 1);  // it stays as it was read
+    });
+    v.assign_add(number(3));
+  });
+  EXPECT_THAT(seen, ElementsAre(1 + 2 * n, 10 * (1 + 2 * n) - 1));
+  EXPECT_EQ(v.value().item<double>(), 10 * (1 + 2 * n) - 1 + 3 * n);
+  strategy_.run([&](ReplicaContext& context) {
+    context.merge_call([&](Strategy&) { v.assign(number(5)); });
+    v.assign_add(number(1));
+    context.merge_call([&](Strategy&) { see(); });
+  });
+  EXPECT_EQ(seen.back(), 5 + n);
+  EXPECT_EQ(v.value().item<double>(), 5 + n);
+}
+
+TEST_P(ServedUpdate, AStepsRowsAreWrittenInTheProgramsOrder) {
+  const double n = GetParam();
+  auto scope = strategy_.scope();
+  const Variable table(at::zeros({5, 2}),
+                       {.name = "table", .aggregation = VariableAggregation::SUM});
+  scope.close();
+  const Tensor rows = at::arange(1, 4);  // of both shards
+  const auto first_of = [](const Tensor& found) { return found.select(1, 0).clone(); };
+  std::vector<Tensor> seen;
+  strategy_.run([&](ReplicaContext& context) {
+    table.scatter_add({.values = at::ones({3, 2}), .indices = rows});
+    context.merge_call([&](Strategy&) {
+      seen.push_back(first_of(table.sparse_read(rows)));
+      table.scatter_mul({.values = at::full({3, 2}, 3.f), .indices = rows});
+      table.shards()[1].assign_add(at::ones({2, 2}));
+      seen.push_back(first_of(table.sparse_read(rows)));
+      seen.push_back(first_of(table.value()));
+    });
+  });
+  const auto numbers = [](std::vector<double> of) { return at::tensor(of, float32); };
+  ASSERT_THAT(seen, SizeIs(3));
+  EXPECT_TRUE(at::equal(seen[0], numbers({n, n, n})));
+  EXPECT_TRUE(at::equal(seen[1], numbers({3 * n, 3 * n, 3 * n + 1})));
+  EXPECT_TRUE(at::equal(seen[2], numbers({0, 3 * n, 3 * n, 3 * n + 1, 1})));
+  EXPECT_TRUE(at::equal(first_of(table.value()), seen[2]));
+}
+
+TEST_P(ServedUpdate, AStepThatFailsAfterMergeCallChangesNothing) {
+  const auto scope = strategy_.scope();
+  const Variable v(number(1), {.name = "v"});
+  EXPECT_THROW(strategy_.run([&](ReplicaContext& context) {
+    context.merge_call([&](Strategy&) { v.assign(number(7)); });
+    throw DataLossError("lost");
+  }),
+               DataLossError);
   EXPECT_EQ(v.value().item<double>(), 1);
 }
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "cohort/distribute/context_stack.h"
 #include "cohort/distribute/replica_context.h"
 #include "cohort/distribute/strategy.h"
 #include "cohort/distribute/tracing.h"
@@ -74,6 +75,17 @@ std::string ServedVariable::device() const {
                                     " shards on several devices; ask each of its shards()"));
 }
 
+// merge_call runs across replicas, on the thread of one of them.
+ServedVariable::Caller ServedVariable::caller(const char* operation) const {
+  Caller caller{.replica = calling_replica(operation)};
+  const ContextFrame* frame = current_frame();
+  while (frame != nullptr && (frame->core != server_core_.get() || frame->replica == nullptr)) {
+    frame = frame->parent;
+  }
+  caller.in_step = frame != nullptr;
+  return caller;
+}
+
 void ServedVariable::make_writable(View& view, bool keeps_elements) {
   const Tensor shared = view.value;
   const auto has_it = [&](const Tensor& leaf) {
@@ -111,6 +123,10 @@ Tensor& ServedVariable::leaf_of(View& view, const ReplicaContext& replica) const
   }
   if (view.value.defined() && leaf.data_ptr() != view.value.data_ptr()) leaf.set_data(view.value);
   return leaf;
+}
+
+Tensor ServedVariable::leaf_of(View& view, const Caller& caller) const {
+  return caller.replica == nullptr ? outside_leaf() : leaf_of(view, *caller.replica);
 }
 
 void ServedVariable::bind_component(size_t replica, Tensor leaf) {
@@ -257,13 +273,16 @@ Tensor ServedVariable::read_outside() const {
 
 Tensor ServedVariable::read() const {
   if (is_tracing()) return at::zeros(shape(), at::dtype(dtype()));
-  const ReplicaContext* replica = calling_replica("read");
-  if (replica == nullptr) return stands_for(outside_leaf(), read_outside());
+  const Caller caller = this->caller("read");
+  if (!caller.in_step) return stands_for(outside_leaf(), read_outside());
   CachedReads::Entry* cached = cached_entry(*this);
   Lock lock;
   View& view = whole_in_step(lock);
-  const Tensor& leaf = leaf_of(view, *replica);
-  if (cached == nullptr) return leaf;
+  const Tensor leaf = leaf_of(view, caller);
+  if (cached == nullptr) {
+    // Across replicas it stays as it was read: who writes then copies it.
+    return caller.replica == nullptr ? stands_for(leaf, view.value.detach()) : leaf;
+  }
   if (!cached->value.defined()) cached->value = view.value.clone();
   return stands_for(leaf, cached->value);
 }
@@ -278,7 +297,7 @@ std::vector<Tensor> ServedVariable::read_together(
   std::vector<Tensor> values;
   // A step has pulled them together; what a scope has read stays as it was.
   const bool is_fetched = served.size() == variables.size() && !is_tracing() &&
-                          cached_reads() == nullptr && calling_replica("read") == nullptr;
+                          cached_reads() == nullptr && !in_step("read");
   if (!is_fetched) {
     for (const distribute::Variable& variable : variables) values.push_back(variable.value());
     return values;

@@ -20,17 +20,18 @@ namespace cohort::internal {
 
 class ParameterServerCore;
 
-// In a step, a replica reads the value as it was when the step began, with what the step itself has
-// assigned since; what it assigns goes to the ps tasks after the step. Rows that are looked up are
-// read when the step first asks for them, and stay the same in it. Outside of steps every read and
-// every write is a call to the ps tasks; tapes there take gradients by what was read.
+// A step, its replicas and what they do together in merge_call, reads the value as it was when the step began, with what
+// the step itself has assigned since; what it assigns goes to the ps tasks after the step, in the program's order. Rows that
+// are looked up are read when the step first asks for them, and stay the same in it. Outside of steps every read and
+// every write is a call to the ps tasks. Tapes outside of replicas take gradients by what was read.
 class ServedVariable final : public VariableImpl,
                              public ReadsTogether,
                              public std::enable_shared_from_this<ServedVariable> {
  public:
   struct Shard {
     ShardPlace place;
-    RowRange rows;  // of a scalar none
+    RowRange rows;                                 // of a scalar none
+    std::optional<ShardKey> owner = std::nullopt;  // StoreClient::NewShard
   };
 
   // The shards cover the variable, in order.
@@ -68,8 +69,8 @@ class ServedVariable final : public VariableImpl,
   // Outside of steps. Shapes: those of the shard.
   Tensor fetch_shard(size_t index) const;
   void assign_shard(size_t index, AssignOp op, const Tensor& value) const;
-  // The replica in which the calling code runs, as calling_replica.
-  bool in_step(const char* operation) const { return calling_replica(operation) != nullptr; }
+  // Whether the calling code runs in a step of the strategy. Errors: as calling_replica.
+  bool in_step(const char* operation) const { return caller(operation).in_step; }
 
   // For the current task's step: of the value that it has, or of the oldest of its rows; -1: of none that
   // the ps task had.
@@ -108,7 +109,15 @@ class ServedVariable final : public VariableImpl,
     bool is_table = false;   // rows of it are looked up
   };
   using Lock = std::unique_lock<std::mutex>;
+  struct Caller {
+    bool in_step = false;
+    distribute::ReplicaContext* replica = nullptr;  // nullptr: outside of steps, or in merge_call
+  };
 
+  // Where the calling code runs. Errors: as calling_replica.
+  Caller caller(const char* operation) const;
+  // Whether it brings a part of what all replicas of a step write together.
+  static bool is_one_of_several(const Caller& caller);
   std::unique_ptr<View> make_view() const;
   // Before it is written to: the value gets memory of its own where somebody beside the leaves has it, such as a result of
   // an earlier step that is being sent. `keeps_elements`: those that are not written.
@@ -122,6 +131,8 @@ class ServedVariable final : public VariableImpl,
   // The task has none any more.
   void drop_value(View& view) const;
   Tensor& leaf_of(View& view, const distribute::ReplicaContext& replica) const;
+  // By which tapes know what the caller reads.
+  Tensor leaf_of(View& view, const Caller& caller) const;
   void take(View& view, std::span<const VariableStore::Value> values) const;
   // The shards' values, or rows of them, one after another.
   static Tensor together(std::span<const VariableStore::Value> parts);
@@ -132,7 +143,7 @@ class ServedVariable final : public VariableImpl,
   // Puts those of `ids` (strictly ascending) that the view has not into it.
   void read_rows_into(View& view, Lock& lock, const Tensor& ids) const;
 
-  // By which tapes outside of steps know the variable; its elements are one.
+  // By which tapes outside of replicas know the variable; its elements are one.
   Tensor outside_leaf() const;
   Tensor read_outside() const;
   Tensor fetch() const;

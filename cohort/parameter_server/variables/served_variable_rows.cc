@@ -138,11 +138,11 @@ Tensor ServedVariable::no_rows(const ReplicaContext* replica) const {
 Tensor ServedVariable::read_rows(const Tensor& ids) const {
   const std::vector<int64_t> result = looked_up_shape(ids, shape());
   if (is_tracing()) return at::zeros(result, at::dtype(dtype()));
-  const ReplicaContext* replica = calling_replica("read");
-  if (ids.numel() == 0) return no_rows(replica).view(result);
+  const Caller caller = this->caller("read");
+  if (ids.numel() == 0) return no_rows(caller.replica).view(result);
   const Tensor flat = own_ids(ids);
   const DistinctRows distinct = distinct_rows(flat);
-  if (replica == nullptr) {
+  if (!caller.in_step) {
     return looked_up(outside_leaf(), rows_outside(distinct.ids), distinct.positions, distinct)
         .view(result);
   }
@@ -151,7 +151,7 @@ Tensor ServedVariable::read_rows(const Tensor& ids) const {
   view.is_table = true;
   note_lookup(view, distinct.ids);
   if (!view.value.defined()) read_rows_into(view, lock, distinct.ids);
-  const Tensor& leaf = leaf_of(view, *replica);
+  const Tensor leaf = leaf_of(view, caller);
   if (view.value.defined()) return looked_up(leaf, view.value, flat, distinct).view(result);
   const Tensor positions =
       positions_in(view.rows.ids(), distinct.ids).index_select(0, distinct.positions);
@@ -161,14 +161,14 @@ Tensor ServedVariable::read_rows(const Tensor& ids) const {
 // Where they are all that the step has of the variable, they are no copy.
 Tensor ServedVariable::read_ascending_rows(const Tensor& ids) const {
   if (is_tracing() || ids.numel() == 0) return read_rows(ids);
-  const ReplicaContext* replica = calling_replica("read");
-  if (replica == nullptr) return read_rows(ids);
+  const Caller caller = this->caller("read");
+  if (!caller.in_step) return read_rows(ids);
   Lock lock;
   View& view = view_in_step(lock);
   view.is_table = true;
   note_lookup(view, ids);
   if (!view.value.defined()) read_rows_into(view, lock, ids);
-  const Tensor& leaf = leaf_of(view, *replica);
+  const Tensor leaf = leaf_of(view, caller);
   if (!view.value.defined() && at::equal(view.rows.ids(), ids)) {
     return looked_up_all(leaf, view.rows.rows(), ids);
   }

@@ -56,11 +56,15 @@ Tensor ServedVariable::aggregated(const std::vector<Tensor>& values) const {
   return sum / static_cast<int64_t>(values.size());
 }
 
+bool ServedVariable::is_one_of_several(const Caller& caller) {
+  return caller.replica != nullptr && caller.replica->num_replicas_in_sync() > 1;
+}
+
 void ServedVariable::assign(AssignOp op, const Tensor& value) {
   if (is_tracing()) return;
-  ReplicaContext* replica = calling_replica(assign_name(op));
+  const Caller caller = this->caller(assign_name(op));
   const Tensor checked = checked_value(value, assign_name(op));
-  if (replica == nullptr) {
+  if (!caller.in_step) {
     std::vector<std::vector<StoreOp>> ops(static_cast<size_t>(server_core_->num_ps()));
     // The caller's own memory will do: this waits until it has been sent.
     const Tensor whole = checked.detach().to(at::kCPU, dtype()).contiguous();
@@ -70,12 +74,12 @@ void ServedVariable::assign(AssignOp op, const Tensor& value) {
     }
     return apply_outside(std::move(ops));
   }
-  if (replica->num_replicas_in_sync() == 1) return assign_in_step(op, checked);
+  if (!is_one_of_several(caller)) return assign_in_step(op, checked);
   check_aggregation(assign_name(op));
   struct Frame {
     Tensor value;
   } mine{checked};
-  replica->merge(assign_name(op), &mine, [&](Strategy&, std::span<void* const> all) {
+  caller.replica->merge(assign_name(op), &mine, [&](Strategy&, std::span<void* const> all) {
     std::vector<Tensor> values;
     for (void* one : all) values.push_back(static_cast<Frame*>(one)->value);
     assign_in_step(op, aggregated(values));
@@ -127,14 +131,12 @@ std::vector<std::vector<StoreOp>> ServedVariable::scatter_ops(ScatterOp op,
 
 void ServedVariable::scatter(ScatterOp op, const IndexedSlices& slices) {
   if (is_tracing()) return;
-  ReplicaContext* replica = calling_replica(scatter_name(op));
+  const Caller caller = this->caller(scatter_name(op));
   IndexedSlices checked = checked_slices(slices, shape(), dtype(), scatter_name(op), name());
   checked = {.values = owned(checked.values, dtype()), .indices = owned(checked.indices, int64)};
-  if (replica != nullptr && replica->num_replicas_in_sync() > 1) {
-    return scatter_by_replicas(*replica, op, checked);
-  }
+  if (is_one_of_several(caller)) return scatter_by_replicas(*caller.replica, op, checked);
   if (checked.indices.numel() == 0) return;
-  if (replica != nullptr) return scatter_in_step(op, checked);
+  if (caller.in_step) return scatter_in_step(op, checked);
   apply_outside(scatter_ops(op, checked));
 }
 

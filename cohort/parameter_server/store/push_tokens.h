@@ -1,0 +1,51 @@
+// Exactly once: which pushes have been applied, and how far those have come that have not been applied whole.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "cohort/parameter_server/store/applied_tokens.h"
+
+namespace cohort::internal {
+
+// A push's token is the same each time that it is sent. Token 0 is nobody's: it may begin at any time.
+// Thread safety: any thread.
+class PushTokens {
+ public:
+  // Which of the push's operations comes next; nothing: they have been applied. Where they are being applied, it
+  // waits for that: two sendings of one push may arrive at the same time. Then end or stop is to be called.
+  std::optional<size_t> begin(uint64_t token);
+  // All of them have been applied.
+  void end(uint64_t token);
+  // Those before `next` have been.
+  void stop(uint64_t token, size_t next);
+
+  // No token below comes again: they need not be remembered.
+  void forget_below(uint64_t token);
+  void forget_all();
+
+  // How often begin has found that they have been applied.
+  int64_t repeated() const;
+
+ private:
+  // They are being applied, or one of them has failed.
+  struct Begun {
+    uint64_t token = 0;
+    size_t next = 0;
+    bool is_running = true;
+  };
+  using BegunPushes = std::vector<Begun>;
+  BegunPushes::iterator find(uint64_t token);
+
+  mutable std::mutex mutex_;  // guards what follows
+  std::condition_variable stopped_;
+  AppliedTokens applied_;
+  BegunPushes begun_;
+  int64_t repeated_ = 0;
+};
+
+}  // namespace cohort::internal
