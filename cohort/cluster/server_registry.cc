@@ -12,10 +12,15 @@
 namespace cohort::internal {
 namespace {
 
+struct Attachment {
+  std::weak_ptr<void> owner;
+  std::function<void(ServerCore&)> attach;
+};
+
 struct Registry {
   std::mutex mutex;  // guards what follows
   std::vector<ServerCore*> servers;
-  std::list<std::function<void(ServerCore&)>> attachments;
+  std::list<Attachment> attachments;
 };
 
 Registry& registry() {
@@ -25,11 +30,16 @@ Registry& registry() {
 
 }  // namespace
 
-std::shared_ptr<void> attach_to_servers(std::function<void(ServerCore&)> attach) {
+std::shared_ptr<void> attach_to_servers(std::weak_ptr<void> owner,
+                                        std::function<void(ServerCore&)> attach) {
   Registry& all = registry();
+  const std::shared_ptr<void> held = owner.lock();  // ends after the lock
   const std::lock_guard lock(all.mutex);
-  for (ServerCore* server : all.servers) attach(*server);
-  const auto place = all.attachments.insert(all.attachments.end(), std::move(attach));
+  if (held != nullptr) {
+    for (ServerCore* server : all.servers) attach(*server);
+  }
+  const auto place = all.attachments.insert(all.attachments.end(),
+                                            Attachment{std::move(owner), std::move(attach)});
   return {nullptr, [place](void*) {
             Registry& registered = registry();
             const std::lock_guard unregistering(registered.mutex);
@@ -59,8 +69,12 @@ bool is_left_to_this_thread(uint64_t incarnation) {
 
 RegisteredServer::RegisteredServer(ServerCore& server) : server_(server) {
   Registry& all = registry();
+  std::vector<std::shared_ptr<void>> held;  // ends after the lock: the end of an owner needs that
   const std::lock_guard lock(all.mutex);
-  for (const auto& attach : all.attachments) attach(server);
+  for (const Attachment& one : all.attachments) {
+    held.push_back(one.owner.lock());
+    if (held.back() != nullptr) one.attach(server);
+  }
   all.servers.push_back(&server);
 }
 

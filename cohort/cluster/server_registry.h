@@ -14,9 +14,11 @@ namespace cohort::internal {
 class ServerCore;
 
 // Calls `attach` for every server that runs in this process, and for each one that starts later, as
-// long as the result lives. `attach` must not make servers, nor call these functions.
+// long as the result and `owner` live. `owner` does not end while `attach` runs: if that had its last reference, it
+// ends when it may call these functions again. `attach` must not make servers, nor call these functions.
 // Thread safety: any thread.
-[[nodiscard]] std::shared_ptr<void> attach_to_servers(std::function<void(ServerCore&)> attach);
+[[nodiscard]] std::shared_ptr<void> attach_to_servers(std::weak_ptr<void> owner,
+                                                      std::function<void(ServerCore&)> attach);
 
 // Calls `use` with the server of this task, which cannot end meanwhile; returns whether there is one.
 bool with_server(const TaskId& task, const std::function<void(ServerCore&)>& use);

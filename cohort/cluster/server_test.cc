@@ -14,6 +14,7 @@
 
 #include "cohort/cluster/rpc/listening_socket.h"
 #include "cohort/cluster/server_core.h"
+#include "cohort/cluster/server_registry.h"
 #include "cohort/core/files/unique_fd.h"
 #include "cohort/core/testing_errors.h"
 
@@ -51,6 +52,23 @@ struct Cluster {
       spec, {.job_name = "worker", .task_index = 1, .listen_fd = sockets.sockets[1].release()}};
   Server ps{spec, {.job_name = "ps", .task_index = 0, .listen_fd = sockets.sockets[2].release()}};
 };
+
+TEST(Server, WhatIsAttachedToItMayEndMeanwhile) {
+  struct Owner {
+    std::shared_ptr<void> attachment;
+  };
+  auto owner = std::make_shared<Owner>();
+  const std::weak_ptr<Owner> lives = owner;
+  int attached = 0;
+  owner->attachment = internal::attach_to_servers(owner, [&](internal::ServerCore&) {
+    ++attached;
+    owner.reset();  // as its user may on another thread
+    EXPECT_FALSE(lives.expired());
+  });
+  Cluster cluster;
+  EXPECT_EQ(attached, 1);
+  EXPECT_TRUE(lives.expired());
+}
 
 TEST(Server, SeveralOfOneProcessReachEachOther) {
   Cluster cluster;
@@ -440,7 +458,9 @@ TEST(Server, OneThatCannotStartIsNoneOfThisProcess) {
       [&] { Server(spec, {.job_name = "worker", .bind_address = "0.0.0.0"}); },
       "nothing would prove who calls");
   int servers = 0;
-  const auto attachment = internal::attach_to_servers([&](internal::ServerCore&) { ++servers; });
+  const auto owner = std::make_shared<int>();
+  const auto attachment =
+      internal::attach_to_servers(owner, [&](internal::ServerCore&) { ++servers; });
   EXPECT_EQ(servers, 0);
 }
 

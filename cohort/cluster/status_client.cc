@@ -7,6 +7,7 @@
 #include "cohort/cluster/cluster_roles.h"
 #include "cohort/cluster/grpc/grpc_channel.h"
 #include "cohort/cluster/where_reply.h"
+#include "cohort/core/bounded_wait.h"
 #include "cohort/core/error.h"
 
 namespace cohort::internal {
@@ -38,7 +39,7 @@ StatusClient::StatusClient(const std::string& address, std::shared_ptr<const Sec
                            std::chrono::nanoseconds timeout)
     : address_(checked_address(address)),
       security_(std::move(security)),
-      timeout_(timeout),
+      timeout_(bounded_wait(timeout)),
       self_(std::make_shared<rpc::Identity>(caller_of(*security_), 0)),
       any_(connect({}, address_)) {}
 

@@ -146,6 +146,8 @@ TEST_F(StatusClientTest, SaysWhatItCannotReach) {
   expect_error<DeadlineExceededError>([&] { ask(200ms); }, address);
   sockets[0].reset();
   expect_error<UnavailableError>([&] { ask(kTimeout); }, "cannot reach " + address);
+  expect_error<UnavailableError>([&] { ask(std::chrono::nanoseconds::max()); },
+                                 "cannot reach " + address);
   const auto make_client = [&](const std::string& wrong) {
     StatusClient(wrong, nothing, kTimeout);
   };

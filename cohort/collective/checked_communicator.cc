@@ -5,11 +5,13 @@
 #include <cstring>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "cohort/collective/call_fingerprint.h"
 #include "cohort/collective/call_plan.h"
+#include "cohort/collective/groups_of_task.h"
 #include "cohort/core/function_ref.h"
 
 namespace cohort::collective {
@@ -86,7 +88,9 @@ class Checked final : public CheckedCommunicator {
       : backend_(std::move(backend)),
         compares_all_(backend_->compares_fingerprints(std::numeric_limits<int64_t>::max())),
         fingerprints_(static_cast<size_t>(backend_->size())),
-        one_each_(fingerprints_.size(), 1) {}
+        one_each_(fingerprints_.size(), 1) {
+    if (size() > 1) group_of_task_.emplace();
+  }
 
   int rank() const override { return backend_->rank(); }
   int size() const override { return backend_->size(); }
@@ -307,6 +311,7 @@ class Checked final : public CheckedCommunicator {
   int64_t promised_phase_ = 0;          // in which the promise was given
   std::vector<int64_t> fingerprints_;   // one a task; bits of a uint64_t
   const std::vector<int64_t> one_each_;
+  std::optional<GroupOfTask> group_of_task_;
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cohort/collective/gathered_bytes.h"
+#include "cohort/core/bounded_wait.h"
 
 namespace cohort::collective {
 namespace {
@@ -16,8 +17,7 @@ class DoneWork final : public Work {
 };
 
 Deadline deadline_of(const CallOptions& options) {
-  return std::chrono::steady_clock::now() +
-         std::chrono::duration_cast<Deadline::duration>(options.timeout);
+  return std::chrono::steady_clock::now() + internal::bounded_wait(options.timeout);
 }
 
 }  // namespace

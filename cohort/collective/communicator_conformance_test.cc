@@ -196,6 +196,18 @@ TEST_P(CommunicatorConformance, ATaskThatDoesNotComeIsNamedAtTheDeadline) {
   for (const auto& error : later) EXPECT_NE(error, nullptr);
 }
 
+TEST_P(CommunicatorConformance, ATimeoutMayBeAsLongAsItGoes) {
+  expect_none(run_tasks(make(2), [](Communicator& member) {
+    const CallOptions for_ever{.name = "sum", .timeout = std::chrono::nanoseconds::max()};
+    for (int round = 0; round < 10; ++round) {
+      std::vector<float> values{1};
+      all_reduce(member, buffer_over(values, float32), for_ever);
+      EXPECT_THAT(values, ElementsAre(2));
+      member.barrier(for_ever);
+    }
+  }));
+}
+
 TEST_P(CommunicatorConformance, AbortWakesThoseWhoWaitAndSaysWhy) {
   const Communicators members = make(3);
   const auto errors = run_tasks(members, [&](Communicator& member) {

@@ -22,6 +22,7 @@
 #include "cohort/collective/shared_memory/layout.h"
 #include "cohort/collective/shared_memory/shared_memory_communicator.h"
 #include "cohort/collective/sole_communicator.h"
+#include "cohort/core/bounded_wait.h"
 #include "cohort/core/error.h"
 #include "cohort/core/host/cores.h"
 #include "cohort/core/host/host_identity.h"
@@ -206,7 +207,8 @@ FormedGroup form_group_at(const std::string& host, const GroupMember& member,
     FormedGroup formed{connect(watched, hosts_of(tasks), network_of(options), server),
                        cores_of(member.rank, tasks)};
     if (options.timeout.count() > 0) {
-      formed.communicator = limited(std::move(formed.communicator), options.timeout);
+      formed.communicator =
+          limited(std::move(formed.communicator), internal::bounded_wait(options.timeout));
     }
     return formed;
   } catch (...) {

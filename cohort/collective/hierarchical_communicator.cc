@@ -13,6 +13,7 @@
 #include "cohort/collective/local_buffers.h"
 #include "cohort/collective/slices.h"
 #include "cohort/collective/sole_communicator.h"
+#include "cohort/core/bounded_wait.h"
 #include "cohort/core/error.h"
 
 namespace cohort::collective {
@@ -141,8 +142,7 @@ class HierarchicalCommunicator final : public Communicator {
    public:
     Round(HierarchicalCommunicator& owner, const CallOptions& options)
         : owner_(owner), options_(options) {
-      constexpr std::chrono::nanoseconds kLong = std::chrono::hours(24 * 365);
-      options_.timeout = std::min(options_.timeout, kLong);
+      options_.timeout = internal::bounded_wait(options_.timeout);
       options_.plan = nullptr;  // which is of this communicator's calls
       deadline_ = std::chrono::steady_clock::now() + options_.timeout;
     }

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <string_view>
 
+#include "cohort/collective/groups_of_task.h"
 #include "cohort/core/logging.h"
 
 namespace cohort::collective {
@@ -30,7 +31,7 @@ class SlowWait {
     internal::log_warning(
         who, " has waited ",
         std::chrono::duration_cast<std::chrono::milliseconds>(now - begin_).count(), " ms in ",
-        call, " for ", for_whom);
+        call, " for ", for_whom, hint_of_other_groups());
   }
 
  private:

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <thread>
 
+#include "cohort/collective/checked_communicator.h"
 #include "cohort/collective/network/rpc_transport.h"
 #include "cohort/collective/network/testing_servers.h"
 #include "cohort/collective/network/transport_communicator.h"
@@ -42,6 +43,28 @@ TEST(SlowWait, InSharedMemoryNamesWhoIsLate) {
               AllOf(HasSubstr("/job:worker/task:0 has waited "),
                     HasSubstr(" in step for /job:worker/task:1\n")));
   EXPECT_THAT(log_of_a_late_task(make(milliseconds(60'000))), Not(HasSubstr("has waited")));
+}
+
+// As two strategies that two workers use in opposite order.
+TEST(SlowWait, ATaskThatWaitsInAnotherGroupMayBeTheReason) {
+  const auto make = [] {
+    return make_group(2, 0, [](GroupMember member) {
+      member.slow_after = milliseconds(20);
+      return make_shared_memory_communicator(member);
+    });
+  };
+  const Communicators groups[] = {make(), make()};
+  testing::internal::CaptureStderr();
+  const auto errors = run_tasks(groups[0], [&](Communicator& member) {
+    const internal::ScopedTask as_own(internal::Task::named("worker", member.rank()));
+    const auto rank = static_cast<size_t>(member.rank());
+    const auto first = checked(groups[rank][rank]), second = checked(groups[1 - rank][rank]);
+    first->barrier({.name = "step", .timeout = milliseconds(150)});
+    second->barrier({.name = "step", .timeout = milliseconds(150)});
+  });
+  const auto says_so = HasSubstr("(this task is in 2 groups; where it waits in one of them");
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), says_so);
+  for (const auto& error : errors) EXPECT_THAT(message_of<DeadlineExceededError>(error), says_so);
 }
 
 TEST(SlowWait, OverCallsNamesWhoIsLate) {

@@ -12,6 +12,7 @@
 
 #include "cohort/collective/local_buffers.h"
 #include "cohort/collective/slices.h"
+#include "cohort/core/bounded_wait.h"
 #include "cohort/core/files/unique_fd.h"
 
 namespace cohort::collective {
@@ -112,7 +113,7 @@ class SocketCommunicator final : public Communicator {
  private:
   // Everybody's bytes, in the order of ranks.
   std::string exchange(std::string_view mine, const CallOptions& options) {
-    const Deadline deadline = Clock::now() + options.timeout;
+    const Deadline deadline = Clock::now() + internal::bounded_wait(options.timeout);
     try {
       check_usable();
       if (rank_ != 0) {

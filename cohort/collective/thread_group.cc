@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "cohort/core/bounded_wait.h"
 #include "cohort/core/forced_unwind.h"
 #include "cohort/core/phase.h"
 
@@ -134,7 +135,7 @@ void ThreadGroup::wait_for_meeting(uint64_t generation, const char* what,
     const uint64_t meeting = meeting_.load();
     return generation_of(meeting) != generation || (meeting & kClosed) != 0;
   };
-  const auto deadline = WaitPoint::Clock::now() + timeout;
+  const auto deadline = WaitPoint::Clock::now() + internal::bounded_wait(timeout);
   if (!wait_point_.wait(over, spin_, deadline)) {
     const std::string missing = missing_members();
     if (close_meeting(generation)) {
@@ -230,7 +231,7 @@ void ThreadGroup::break_round(std::exception_ptr error) {
 
 void ThreadGroup::wait_for_turn(int rank) {
   // Everybody before this member may take the whole timeout.
-  const auto deadline = WaitPoint::Clock::now() + options_.timeout * size();
+  const auto deadline = WaitPoint::Clock::now() + internal::bounded_wait(options_.timeout) * size();
   const auto come = [&] { return turn_.load() == rank || broken_.load(); };
   if (!wait_point_.wait(come, std::chrono::nanoseconds(0), deadline)) {
     close_current_meeting();

@@ -9,9 +9,11 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/collective/call_timeout.h"
 #include "cohort/collective/limited_communicator.h"
 #include "cohort/collective/testing_forwarding_communicator.h"
 #include "cohort/collective/testing_members.h"
+#include "cohort/distribute/communication_scope.h"
 #include "cohort/distribute/testing_errors.h"
 #include "cohort/distribute/testing_numbers.h"
 #include "cohort/distribute/testing_tasks.h"
@@ -51,6 +53,12 @@ void expect_late_in_step(const ReplicaCall& call) {
   expect_late([&](const Strategy& strategy) {
     strategy.run([&](ReplicaContext& context) { call(context); });
   });
+}
+
+TEST(CallOptions, ATimeoutMayBeAsLongAsItGoes) {
+  const MirroredStrategy strategy = mirrored(1);
+  const internal::CommunicationScope scope(*strategy.core(), {.timeout = milliseconds::max()});
+  EXPECT_GT(collective::ScopedCallTimeout::current(), hours(24 * 364));
 }
 
 TEST(CallOptions, TheTimeoutOfAnAllReduceIsADeadline) {

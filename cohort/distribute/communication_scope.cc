@@ -1,5 +1,6 @@
 #include "cohort/distribute/communication_scope.h"
 
+#include "cohort/core/bounded_wait.h"
 #include "cohort/distribute/strategy_core.h"
 
 namespace cohort::internal {
@@ -16,6 +17,6 @@ CommunicationOptions merged(const StrategyCore& core, const CommunicationOptions
 
 CommunicationScope::CommunicationScope(const StrategyCore& core,
                                        const CommunicationOptions& of_call)
-    : timeout_(merged(core, of_call).timeout) {}
+    : timeout_(bounded_wait(merged(core, of_call).timeout)) {}
 
 }  // namespace cohort::internal

@@ -7,6 +7,7 @@
 #include "cohort/cluster/resolvers/default_cluster_resolver.h"
 #include "cohort/cluster/server_core.h"
 #include "cohort/collective/form_group.h"
+#include "cohort/core/bounded_wait.h"
 #include "cohort/core/device.h"
 #include "cohort/core/durations.h"
 #include "cohort/core/logging.h"
@@ -68,7 +69,7 @@ GroupConnection connect(const MultiWorkerMirroredStrategyOptions& options,
   connection.server = TaskServer::find_or_start(resolver, options.server_options);
   internal::ServerCore& core = connection.server->server().core();
   internal::membership::MembershipAgent& agent = core.membership().agent();
-  const std::chrono::milliseconds timeout = options.server_options.start_timeout;
+  const auto timeout = internal::bounded_wait(options.server_options.start_timeout);
   agent.wait_for_start();
   const internal::membership::ViewPtr view = agent.wait_for_group(1, timeout);
   compare_numerics(agent, options.strict_bitwise);

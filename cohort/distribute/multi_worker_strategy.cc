@@ -7,6 +7,7 @@
 #include "cohort/cluster/config_error.h"
 #include "cohort/cluster/known_jobs.h"
 #include "cohort/cluster/multi_worker.h"
+#include "cohort/core/bounded_wait.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/monitoring.h"
 
@@ -104,7 +105,7 @@ void MultiWorkerStrategy::close() noexcept {
     if (failure_ != nullptr) return pass_on_->on_failure(failure_);
     // Of two tasks one of which goes on, both learn here what the other does.
     group().between().barrier(
-        {.name = "the end of the strategy", .timeout = options_.close_timeout});
+        {.name = "the end of the strategy", .timeout = bounded_wait(options_.close_timeout)});
   } catch (const ResourceExhaustedError&) {
     pass_on_->on_failure(nullptr);
   } catch (const Error& error) {

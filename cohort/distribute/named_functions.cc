@@ -9,6 +9,7 @@
 #include "cohort/cluster/rpc/service.h"
 #include "cohort/cluster/rpc/text.h"
 #include "cohort/cluster/server_core.h"
+#include "cohort/core/bounded_wait.h"
 #include "cohort/core/caught_error.h"
 #include "cohort/core/error.h"
 #include "cohort/core/libtorch_error.h"
@@ -147,9 +148,10 @@ Structure NamedFunction::call(const Server& server, const TaskId& task, const St
   internal::WireWriter control;
   control.bytes(internal::kName, name_).bytes(internal::kArguments, request.control);
   request.control = control.str();
-  const internal::rpc::Message reply = server.core().channel(task)->call(
-      "functions/call", std::move(request),
-      {.timeout = options.timeout, .max_reply_bytes = internal::kMostBulkBytes});
+  const internal::rpc::Message reply =
+      server.core().channel(task)->call("functions/call", std::move(request),
+                                        {.timeout = internal::bounded_wait(options.timeout),
+                                         .max_reply_bytes = internal::kMostBulkBytes});
   return internal::to_structure(reply, str("what ", quoted(name_), " returned in ", task));
 }
 

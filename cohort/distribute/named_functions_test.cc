@@ -51,6 +51,7 @@ TEST_F(NamedFunctionsTest, TakeAndReturnWhatStepsDo) {
   const Tensor x = at::arange(6).reshape({2, 3});
   const Structure scaled = scale.call(zero, worker1, tuple(x, 3), {.timeout = 20s});
   EXPECT_TRUE(at::equal(scaled.tensor(), x * 3));
+  scale.call(zero, worker1, tuple(x, 3), {.timeout = std::chrono::milliseconds::max()});
   EXPECT_TRUE(at::equal(scale(tuple(x, 2)).tensor(), x * 2));
   const Structure greeting =
       name.call(zero, worker1, tuple(StringTensor(std::vector<std::string>{"hello"}, {})));

@@ -86,6 +86,53 @@ TEST_F(Preemption, SavesAndExitsAndGoesOnWhereItWas) {
   EXPECT_EQ(again.value().item<double>(), static_cast<double>(calls));
 }
 
+TEST_F(Preemption, SaveFnTakesThePlaceOfTheSave) {
+  const Variable v(number(0), {.name = "v"});
+  const train::CheckpointManager manager(train::Checkpoint({{"v", v}}), directory,
+                                         {.max_to_keep = 5});
+  int saves = 0;
+  TerminationConfig termination = config();
+  termination.save_fn = [&] {
+    if (++saves == 1) throw ResourceExhaustedError("no room yet");
+    manager.save({.checkpoint_number = 70, .check_interval = false});
+  };
+  int64_t calls = 0;
+  {
+    PreemptionCheckpointHandler handler(alone, manager, {.termination_config = termination});
+    const auto step = [&] { v.assign_add(1); };
+    taken_away = true;
+    EXPECT_THAT(thrown<ResourceExhaustedError>([&] {
+                  while (true) handler.run(step);
+                }),
+                HasSubstr("no room yet"));
+    EXPECT_EQ(checkpoints(), 0);
+    calls = handler.total_run_calls();
+    EXPECT_EQ(run_until_exit(handler, step), ++calls);  // the next call saves
+    EXPECT_EQ(saves, 2);
+    EXPECT_THAT(manager.latest_checkpoint().value(), HasSubstr("ckpt-70"));
+  }
+  taken_away = false;
+  const Variable again(number(0), {.name = "v"});
+  PreemptionCheckpointHandler handler(
+      alone, train::Checkpoint({{"v", again}}),
+      {.checkpoint_dir = directory, .termination_config = config()});
+  EXPECT_EQ(handler.total_run_calls(), calls);
+  EXPECT_EQ(again.value().item<double>(), static_cast<double>(calls));
+}
+
+TEST_F(Preemption, TheGracePeriodMayBeAsLongAsItGoes) {
+  const Variable v(number(0), {.name = "v"});
+  TerminationConfig termination = config();
+  termination.grace_period = std::chrono::milliseconds::max();
+  PreemptionCheckpointHandler handler(
+      alone, train::Checkpoint({{"v", v}}),
+      {.checkpoint_dir = directory, .termination_config = termination});
+  taken_away = true;
+  while (checkpoints() == 0) handler.run([] {});
+  for (int call = 0; call < 10'000; ++call) handler.run([] {});
+  EXPECT_EQ(checkpoints(), 1);
+}
+
 TEST_F(Preemption, WithAGracePeriodItSavesGoesOnAndSavesAgain) {
   const Variable v(number(0), {.name = "v"});
   const train::CheckpointManager manager(train::Checkpoint({{"v", v}}), directory,
@@ -163,17 +210,25 @@ TEST_F(Preemption, AllTasksSaveTogetherAfterTheSameCall) {
     std::filesystem::create_directory(directory);
     WorkerServers servers(3);
     std::vector<int64_t> calls(3);
+    std::atomic<int> own_saves{0};
     run_all_tasks(3, 2, [&](const Strategy& strategy, int task) {
       std::optional<Scope> scope(strategy.core());
       const Variable v(number(0), {.name = "v", .aggregation = VariableAggregation::SUM});
       scope.reset();
       std::atomic<bool> own{false};
+      const train::CheckpointManager manager(train::Checkpoint({{"v", v}}), directory,
+                                             {.max_to_keep = 1});
+      TerminationConfig termination{.termination_watcher_fn = [&] { return own.load(); },
+                                    .exit_fn = [] { throw Exited(); }};
+      if (told == 1) {
+        termination.save_fn = [&] {
+          ++own_saves;
+          manager.save();
+        };
+      }
       PreemptionCheckpointHandler handler(
-          alone, train::Checkpoint({{"v", v}}),
-          {.checkpoint_dir = directory,
-           .termination_config = {.termination_watcher_fn = [&] { return own.load(); },
-                                  .exit_fn = [] { throw Exited(); }},
-           .server = &servers.server(task)});
+          alone, manager,
+          {.termination_config = std::move(termination), .server = &servers.server(task)});
       own = task == told;
       calls[static_cast<size_t>(task)] =
           run_until_exit(handler, [&] { strategy.run([&] { v.assign_add(number(1)); }); });
@@ -181,25 +236,35 @@ TEST_F(Preemption, AllTasksSaveTogetherAfterTheSameCall) {
     });
     EXPECT_THAT(calls, Each(calls[0]));
     EXPECT_EQ(checkpoints(), 1);
+    EXPECT_EQ(own_saves, told == 1 ? 3 : 0);
     const Variable v(number(0), {.name = "v"});
     train::Checkpoint({{"v", v}}).restore(train::latest_checkpoint(directory)).expect_partial();
     EXPECT_EQ(v.value().item<double>(), 6. * static_cast<double>(calls[0]));
   }
 }
 
+// The handler of one of the tasks, which saves by itself.
+std::unique_ptr<internal::PreemptionHandlerImpl> make_handler(WorkerServers& servers, int task,
+                                                              std::chrono::milliseconds patience,
+                                                              const std::string& directory,
+                                                              TerminationConfig termination) {
+  const Variable v(number(0), {.name = "v"});
+  return std::make_unique<internal::PreemptionHandlerImpl>(
+      internal::StopGroup{.cluster = &servers.coordination(task),
+                          .name = "test",
+                          .tasks = servers.tasks(),
+                          .self = static_cast<size_t>(task),
+                          .patience = patience},
+      train::CheckpointManager(train::Checkpoint({{"v", v}}),
+                               directory + "/" + std::to_string(task), {.max_to_keep = 1}),
+      std::move(termination));
+}
+
 TEST_F(Preemption, ATaskThatIsToldAsksUntilThereIsADecision) {
   WorkerServers servers(2);
   const auto make = [&](int task, TerminationConfig termination) {
-    const Variable v(number(0), {.name = "v"});
-    return std::make_unique<internal::PreemptionHandlerImpl>(
-        internal::StopGroup{.cluster = &servers.coordination(task),
-                            .name = "test",
-                            .tasks = servers.tasks(),
-                            .self = static_cast<size_t>(task),
-                            .patience = std::chrono::milliseconds(200)},
-        train::CheckpointManager(train::Checkpoint({{"v", v}}),
-                                 directory + "/" + std::to_string(task), {.max_to_keep = 1}),
-        std::move(termination));
+    return make_handler(servers, task, std::chrono::milliseconds(200), directory,
+                        std::move(termination));
   };
   const auto calls_until_exit = [](internal::PreemptionHandlerImpl& handler) {
     while (true) {
@@ -222,6 +287,23 @@ TEST_F(Preemption, ATaskThatIsToldAsksUntilThereIsADecision) {
   auto others = std::async(std::launch::async, [&] { return calls_until_exit(*late); });
   const int64_t calls = calls_until_exit(*told);
   EXPECT_EQ(others.get(), calls);
+}
+
+// It was to save after its first call.
+TEST_F(Preemption, AHandlerThatEndsBeforeTheAgreedCallIsNamedToTheOthers) {
+  using std::chrono::seconds;
+  WorkerServers servers(2);
+  auto ended = make_handler(servers, 1, seconds(20), directory,
+                            {.termination_watcher_fn = [] { return false; }});
+  taken_away = true;
+  const auto told = make_handler(servers, 0, seconds(20), directory, config());
+  servers.coordination(0).get("test/0/0/decision", seconds(20));
+  ended.reset();
+  EXPECT_THAT(thrown<FailedPreconditionError>([&] { told->run([] {}); }),
+              HasSubstr("/job:worker/task:1 has ended its handler"));
+  EXPECT_EQ(told->total_run_calls(), 1);
+  told->run([] {});  // there is no stop any more
+  EXPECT_FALSE(std::filesystem::exists(directory + "/0/checkpoint"));
 }
 
 TEST_F(Preemption, AnErrorOfTheFunctionIsReportedToTheOthers) {

@@ -7,6 +7,7 @@
 #include <iostream>
 #include <utility>
 
+#include "cohort/core/bounded_wait.h"
 #include "cohort/core/error.h"
 #include "cohort/core/host/event_fd.h"
 #include "cohort/core/logging.h"
@@ -68,7 +69,7 @@ PreemptionHandlerImpl::~PreemptionHandlerImpl() {
   }
   const uint64_t one = 1;
   [[maybe_unused]] const ssize_t written = ::write(ended_event_.get(), &one, sizeof one);
-  tell_the_end();
+  if (!is_over_) tell_the_end();
   asker_.join();
   if (answerer_.joinable()) answerer_.join();
 }
@@ -103,7 +104,7 @@ void PreemptionHandlerImpl::report(const std::exception_ptr& error) const {
   }
 }
 
-// Those that are at their last calls must not wait for an answer.
+// Those that are at their last calls must not wait for an answer, nor those at the agreed one for the save.
 void PreemptionHandlerImpl::tell_the_end() const {
   try {
     rounds_[round_]->end();
@@ -113,6 +114,7 @@ void PreemptionHandlerImpl::tell_the_end() const {
 }
 
 void PreemptionHandlerImpl::stop_here() {
+  rounds_[round_]->meet();
   save();
   const milliseconds grace = parse_grace(rounds_[round_]->note());
   if (round_ == 1 || grace.count() == 0) return leave();
@@ -123,6 +125,11 @@ void PreemptionHandlerImpl::stop_here() {
 }
 
 void PreemptionHandlerImpl::save() {
+  if (config_.save_fn) {
+    config_.save_fn();
+    return log_info("this machine will be taken away: the program has saved after call ",
+                    calls_->value());
+  }
   std::optional<std::string> path = manager_.save({.check_interval = false});
   // The function has saved after its step by itself, when its call was not counted yet.
   if (!path) path = manager_.checkpoint().write(manager_.latest_checkpoint().value());
@@ -151,7 +158,7 @@ void PreemptionHandlerImpl::wait_and_ask() {
     return note_failure();
   }
   const Clock::time_point told = Clock::now();
-  const milliseconds grace = config_.grace_period;
+  const milliseconds grace = bounded_wait(config_.grace_period);
   const std::string note = std::to_string(grace.count());
   if (!ask_until_decided(0, note) || grace.count() == 0 || wait_for_round(1) == nullptr) return;
   if (wait_until(told + grace - kCallsToSpare * average_call())) ask_until_decided(1, note);

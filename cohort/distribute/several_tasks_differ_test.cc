@@ -148,8 +148,11 @@ TEST(SeveralTasksVariables, AnotherOneThanOthersUseIsAnErrorOnAll) {
         scope.close();
         strategy.run([&] {
           const Variable& own = task == 0 ? a : b;
-          if (scatters) return own.scatter_add({at::ones({1}), at::zeros({1}, int64)});
-          own.assign_add(at::ones({2}));
+          if (scatters) {
+            own.scatter_add({at::ones({1}), at::zeros({1}, int64)});
+          } else {
+            own.assign_add(at::ones({2}));
+          }
         });
       });
       const std::string operation = scatters ? "scatter_add" : "assign_add";

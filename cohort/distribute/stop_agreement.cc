@@ -111,6 +111,42 @@ bool StopAgreement::finish_call() {
   return last_call_ && *last_call_ <= finished_;
 }
 
+void StopAgreement::meet() {
+  if (group_.cluster == nullptr) return;
+  int64_t call = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    call = finished_;
+  }
+  const Waiting waiting{"the tasks cannot save together: ", " has not come to the agreed call for ",
+                        Clock::now(), group_.patience_for_call};
+  const std::string arrived = str(group_.name, "/", round_, "/arrived at ", call, "/");
+  group_.cluster->set(str(arrived, group_.self), "");
+  for (size_t task = 0; task < group_.tasks.size(); ++task) {
+    if (task == group_.self) continue;
+    while (!look_for(str(arrived, task))) {
+      check_none_has_ended(call);
+      check_waited(task, waiting);
+    }
+  }
+}
+
+// Of those that all wait for at the end of `call`. Errors: FailedPrecondition.
+void StopAgreement::check_none_has_ended(int64_t call) {
+  const std::vector<std::string> ended = group_.cluster->list(ended_keys());
+  if (ended.empty()) return;
+  const size_t task = parse_task(ended.front().substr(ended_keys().size()), group_.tasks.size());
+  {
+    const std::lock_guard lock(mutex_);
+    has_ended_ = true;
+    last_call_.reset();
+  }
+  throw FailedPreconditionError(
+      str("all tasks had agreed to save after call ", call, ", and ", name_of(task),
+          " has ended its handler before: nothing is saved; keep the handlers of all tasks for the "
+          "same calls"));
+}
+
 bool StopAgreement::is_settled() const {
   const std::lock_guard lock(mutex_);
   return last_call_ || has_ended_;
@@ -163,14 +199,14 @@ bool StopAgreement::ask(const std::string& note) {
 
 // The highest of them; nothing where a task makes no more calls, this one or another.
 std::optional<int64_t> StopAgreement::answers_of_others(int attempt) {
-  const Clock::time_point begin = Clock::now();
+  const Waiting waiting = for_agreement(group_.patience);
   int64_t highest = 0;
   for (size_t task = 0; task < group_.tasks.size(); ++task) {
     if (task == group_.self) continue;
     std::optional<std::string> answer;
     while (!(answer = look_for(key(attempt, str("next/", task))))) {
       if (somebody_has_ended()) return std::nullopt;
-      check_waited(task, begin, group_.patience);
+      check_waited(task, waiting);
     }
     if (*answer == kOver) return std::nullopt;
     highest = std::max(highest, parse(*answer).first);
@@ -191,20 +227,22 @@ std::optional<std::string> StopAgreement::look_for(const std::string& key) {
   }
 }
 
-// Whether to wait on for what `task` has to say. Errors: Unavailable, DeadlineExceeded (it is gone, or
-// silent; name it).
-void StopAgreement::check_waited(size_t task, Clock::time_point since,
-                                 std::chrono::milliseconds patience) const {
-  constexpr const char* kFailed = "the tasks cannot agree on a call after which they stop: ";
+StopAgreement::Waiting StopAgreement::for_agreement(std::chrono::milliseconds patience) {
+  return {"the tasks cannot agree on a call after which they stop: ", " has not answered for ",
+          Clock::now(), patience};
+}
+
+// Whether to wait on for `task`. Errors: Unavailable, DeadlineExceeded (it is gone, or silent; name it).
+void StopAgreement::check_waited(size_t task, const Waiting& waiting) const {
   for (const distribute::ClusterTask& one : group_.cluster->view().tasks) {
     const bool gone = one.status == TaskStatus::kLost || one.status == TaskStatus::kLeft;
     if (!gone || one.task != group_.tasks.at(task)) continue;
     throw UnavailableError(
-        str(kFailed, one.task, one.status == TaskStatus::kLost ? " was lost" : " has left"));
+        str(waiting.failed, one.task, one.status == TaskStatus::kLost ? " was lost" : " has left"));
   }
-  if (Clock::now() < since + patience) return;
+  if (Clock::now() < waiting.since + waiting.patience) return;
   throw DeadlineExceededError(
-      str(kFailed, name_of(task), " has not answered for ", patience.count(), " ms"));
+      str(waiting.failed, name_of(task), waiting.missed, waiting.patience.count(), " ms"));
 }
 
 // Says how an attempt ends, unless another task has. Returns what stands.
@@ -239,17 +277,20 @@ void StopAgreement::conclude(size_t asker, int attempt, const std::string& outco
   changed_.notify_all();
 }
 
-// For whoever asks from now on, and for the one who waits for this task's answer.
+// For whoever asks from now on or comes to the agreed call, and for the one who waits for this task's answer.
 void StopAgreement::end() {
   int attempt = 0;
+  bool is_promised = false;
   {
     const std::lock_guard lock(mutex_);
-    if (last_call_ || has_ended_) return;
+    if (has_ended_) return;
     has_ended_ = true;
+    is_promised = last_call_.has_value();
     attempt = attempt_;
   }
   if (group_.cluster == nullptr) return;
   group_.cluster->set(str(ended_keys(), group_.self), "");
+  if (is_promised) return;
   group_.cluster->set(key(attempt, str("next/", group_.self)), std::string(kOver));
 }
 
@@ -277,11 +318,11 @@ bool StopAgreement::answer(std::chrono::milliseconds timeout) {
 
 // Who has ended meanwhile waits no longer.
 std::string StopAgreement::decision_of(size_t asker, int attempt) {
-  const Clock::time_point begin = Clock::now();
+  const Waiting waiting = for_agreement(2 * group_.patience);
   try {
     while (!is_settled()) {
       if (auto decision = look_for(key(attempt, "decision"))) return *std::move(decision);
-      check_waited(asker, begin, 2 * group_.patience);
+      check_waited(asker, waiting);
     }
     return std::string(kOver);
   } catch (const Error&) {

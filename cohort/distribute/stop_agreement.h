@@ -33,6 +33,8 @@ struct StopGroup {
   size_t self = 0;  // which of them this is
   // How long a task waits for another one's answer.
   std::chrono::milliseconds patience = std::chrono::seconds(30);
+  // How long it waits for another one to come to the call after which all stop.
+  std::chrono::milliseconds patience_for_call = std::chrono::minutes(10);
 };
 
 // Thread safety: any thread; begin_call and finish_call from one at a time.
@@ -48,6 +50,11 @@ class StopAgreement {
   void begin_call();
   // Returns whether all stop here: after that call, or a later one where the stop has failed.
   bool finish_call();
+  // After finish_call has returned true, and before what the tasks do together there: waits until all have
+  // come to that call.
+  // Errors: FailedPrecondition (a task makes no more calls: names it; then there is no stop any more),
+  // Unavailable (a task is lost or has left), DeadlineExceeded (a task does not come); both name it.
+  void meet();
 
   // This task wants to stop. `note` goes to all tasks with the decision. Returns whether this task is
   // the one that decides. Else another one is at it, and may fail: ask again until is_settled().
@@ -56,7 +63,8 @@ class StopAgreement {
   // Waits up to `timeout` for another task to ask, and takes part. Returns is_settled().
   // Errors: those of Coordination, but no loss of a task.
   bool answer(std::chrono::milliseconds timeout);
-  // This task makes no more calls: tells those that ask, now and later, who need not wait for its answer.
+  // This task makes no more calls: tells those that ask, now and later, who need not wait for its answer,
+  // and those that come to the call after which all were to stop, if it was to come, too.
   // Its own calls of ask() and answer() return soon. Errors: those of Coordination.
   void end();
 
@@ -69,6 +77,13 @@ class StopAgreement {
  private:
   using Clock = std::chrono::steady_clock;
   class Hold;  // while it lives, a thread is at making a decision
+  // For another task: what fails without it, what it has not done, since when and how long that may be.
+  struct Waiting {
+    const char* failed;
+    const char* missed;
+    Clock::time_point since;
+    std::chrono::milliseconds patience;
+  };
 
   std::string key(int attempt, const std::string& what) const;
   std::string ended_keys() const;
@@ -76,8 +91,10 @@ class StopAgreement {
   std::optional<int64_t> answers_of_others(int attempt);
   std::string decision_of(size_t asker, int attempt);
   bool somebody_has_ended() const;
+  void check_none_has_ended(int64_t call);
   std::optional<std::string> look_for(const std::string& key);
-  void check_waited(size_t task, Clock::time_point since, std::chrono::milliseconds patience) const;
+  static Waiting for_agreement(std::chrono::milliseconds patience);
+  void check_waited(size_t task, const Waiting& waiting) const;
   std::string settle(int attempt, const std::string& outcome);
   void conclude(size_t asker, int attempt, const std::string& outcome);
   void fail(int attempt, const std::exception_ptr& reason);

@@ -39,13 +39,16 @@ TEST(StopAgreement, AskedDuringACallItIsThatCall) {
 }
 
 struct Tasks {
-  explicit Tasks(int count, std::chrono::milliseconds patience = 20s) : servers(count) {
+  explicit Tasks(int count, std::chrono::milliseconds patience = 20s,
+                 std::chrono::milliseconds patience_for_call = 20s)
+      : servers(count) {
     for (int i = 0; i < count; ++i) {
       StopGroup group{.cluster = &servers.coordination(i),
                       .name = "test",
                       .tasks = servers.tasks(),
                       .self = static_cast<size_t>(i),
-                      .patience = patience};
+                      .patience = patience,
+                      .patience_for_call = patience_for_call};
       agreements.push_back(std::make_unique<StopAgreement>(std::move(group), 0, 0));
     }
   }
@@ -221,6 +224,71 @@ TEST(StopAgreement, ATaskThatEndsWhileItAsksWaitsForNobody) {
   EXPECT_FALSE(asked.get());
   EXPECT_TRUE(other.answer(20s));
   EXPECT_FALSE(other.is_decided());
+}
+
+// All have agreed to stop after call 1.
+void agree(Tasks& tasks) {
+  std::vector<std::future<bool>> answers;
+  for (size_t i = 1; i < tasks.agreements.size(); ++i) {
+    answers.push_back(
+        std::async(std::launch::async, [&, i] { return tasks.agreements[i]->answer(20s); }));
+  }
+  EXPECT_TRUE(tasks.agreements[0]->ask(""));
+  for (auto& answer : answers) EXPECT_TRUE(answer.get());
+}
+
+TEST(StopAgreement, AllMeetAfterTheAgreedCall) {
+  Tasks tasks(3);
+  agree(tasks);
+  std::vector<std::future<void>> meetings;
+  for (const auto& task : tasks.agreements) {
+    task->begin_call();
+    EXPECT_TRUE(task->finish_call());
+    meetings.push_back(std::async(std::launch::async, [&] { task->meet(); }));
+  }
+  for (auto& meeting : meetings) EXPECT_NO_THROW(meeting.get());
+}
+
+TEST(StopAgreement, ATaskThatEndsBeforeTheAgreedCallIsNamedToThoseThatComeToIt) {
+  Tasks tasks(3);
+  agree(tasks);
+  StopAgreement &early = *tasks.agreements[0], &ended = *tasks.agreements[1],
+                &late = *tasks.agreements[2];
+  early.begin_call();
+  EXPECT_TRUE(early.finish_call());
+  auto waits = std::async(std::launch::async, [&] { early.meet(); });
+  tasks.servers.coordination(1).get("test/0/arrived at 1/0", 20s);
+  ended.end();
+  const auto names_it = AllOf(HasSubstr("/job:worker/task:1 has ended its handler"),
+                              HasSubstr("agreed to save after call 1"));
+  EXPECT_THAT(thrown<FailedPreconditionError>([&] { waits.get(); }), names_it);
+  late.begin_call();
+  EXPECT_TRUE(late.finish_call());
+  EXPECT_THAT(thrown<FailedPreconditionError>([&] { late.meet(); }), names_it);
+  for (StopAgreement* task : {&early, &late}) {  // there is no stop any more
+    task->begin_call();
+    EXPECT_FALSE(task->finish_call());
+  }
+}
+
+TEST(StopAgreement, ATaskThatDoesNotComeToTheAgreedCallIsNamed) {
+  Tasks tasks(2, 20s, 300ms);
+  agree(tasks);
+  StopAgreement& first = *tasks.agreements[0];
+  first.begin_call();
+  EXPECT_TRUE(first.finish_call());
+  EXPECT_THAT(thrown<DeadlineExceededError>([&] { first.meet(); }),
+              HasSubstr("/job:worker/task:1 has not come to the agreed call for 300 ms"));
+}
+
+TEST(StopAgreement, ATaskThatHasLeftBeforeTheAgreedCallIsNamed) {
+  Tasks tasks(2);
+  agree(tasks);
+  tasks.agreements[0]->begin_call();
+  EXPECT_TRUE(tasks.agreements[0]->finish_call());
+  tasks.servers.server(1).stop();
+  EXPECT_THAT(thrown<UnavailableError>([&] { tasks.agreements[0]->meet(); }),
+              HasSubstr("the tasks cannot save together: /job:worker/task:1 has left"));
 }
 
 TEST(StopAgreement, WhatIsNoNumberUnderItsKeysIsAnError) {

@@ -20,6 +20,11 @@ struct TerminationConfig {
   // saves, goes on, and saves and ends shortly before the time is over. That of the task that got the
   // signal first counts for all, unless that of another task that got it is over before.
   std::chrono::milliseconds grace_period{0};
+  // Saves in place of the handler, on the thread that calls run, in every task: to save with options of
+  // CheckpointManager::save, say, or more than one checkpoint. For the calls to be counted on after a restart
+  // it saves the handler's checkpoint, which holds their number, to the handler's directory. If it throws, run
+  // does, and the next call tries again. Null: the handler's own save.
+  std::function<void()> save_fn = nullptr;
 };
 
 }  // namespace cohort::distribute::experimental

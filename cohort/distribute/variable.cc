@@ -15,6 +15,21 @@ using internal::LocalVariable;
 using internal::ScatterOp;
 using internal::VariableImpl;
 
+const Variable& assigned(const Variable& variable, AssignOp op, const Tensor& value) {
+  variable.impl().assign(op, value);
+  return variable;
+}
+
+const Variable& assigned(const Variable& variable, AssignOp op, double number) {
+  variable.impl().assign_number(op, number);
+  return variable;
+}
+
+const Variable& scattered(const Variable& variable, ScatterOp op, const IndexedSlices& slices) {
+  variable.impl().scatter(op, slices);
+  return variable;
+}
+
 }  // namespace
 
 Variable::Variable(const Tensor& initial_value, VariableOptions options)
@@ -56,33 +71,45 @@ VariableSynchronization Variable::synchronization() const {
 VariableAggregation Variable::aggregation() const { return impl().options().aggregation; }
 
 Tensor Variable::value() const { return impl().read(); }
-void Variable::assign(const Tensor& value) const { impl().assign(AssignOp::kAssign, value); }
-void Variable::assign_add(const Tensor& delta) const { impl().assign(AssignOp::kAdd, delta); }
-void Variable::assign_sub(const Tensor& delta) const { impl().assign(AssignOp::kSub, delta); }
-void Variable::assign(double value) const { impl().assign_number(AssignOp::kAssign, value); }
-void Variable::assign_add(double delta) const { impl().assign_number(AssignOp::kAdd, delta); }
-void Variable::assign_sub(double delta) const { impl().assign_number(AssignOp::kSub, delta); }
+const Variable& Variable::assign(const Tensor& value) const {
+  return assigned(*this, AssignOp::kAssign, value);
+}
+const Variable& Variable::assign_add(const Tensor& delta) const {
+  return assigned(*this, AssignOp::kAdd, delta);
+}
+const Variable& Variable::assign_sub(const Tensor& delta) const {
+  return assigned(*this, AssignOp::kSub, delta);
+}
+const Variable& Variable::assign(double value) const {
+  return assigned(*this, AssignOp::kAssign, value);
+}
+const Variable& Variable::assign_add(double delta) const {
+  return assigned(*this, AssignOp::kAdd, delta);
+}
+const Variable& Variable::assign_sub(double delta) const {
+  return assigned(*this, AssignOp::kSub, delta);
+}
 
-void Variable::scatter_add(const IndexedSlices& slices) const {
-  impl().scatter(ScatterOp::kAdd, slices);
+const Variable& Variable::scatter_add(const IndexedSlices& slices) const {
+  return scattered(*this, ScatterOp::kAdd, slices);
 }
-void Variable::scatter_sub(const IndexedSlices& slices) const {
-  impl().scatter(ScatterOp::kSub, slices);
+const Variable& Variable::scatter_sub(const IndexedSlices& slices) const {
+  return scattered(*this, ScatterOp::kSub, slices);
 }
-void Variable::scatter_update(const IndexedSlices& slices) const {
-  impl().scatter(ScatterOp::kUpdate, slices);
+const Variable& Variable::scatter_update(const IndexedSlices& slices) const {
+  return scattered(*this, ScatterOp::kUpdate, slices);
 }
-void Variable::scatter_min(const IndexedSlices& slices) const {
-  impl().scatter(ScatterOp::kMin, slices);
+const Variable& Variable::scatter_min(const IndexedSlices& slices) const {
+  return scattered(*this, ScatterOp::kMin, slices);
 }
-void Variable::scatter_max(const IndexedSlices& slices) const {
-  impl().scatter(ScatterOp::kMax, slices);
+const Variable& Variable::scatter_max(const IndexedSlices& slices) const {
+  return scattered(*this, ScatterOp::kMax, slices);
 }
-void Variable::scatter_mul(const IndexedSlices& slices) const {
-  impl().scatter(ScatterOp::kMul, slices);
+const Variable& Variable::scatter_mul(const IndexedSlices& slices) const {
+  return scattered(*this, ScatterOp::kMul, slices);
 }
-void Variable::scatter_div(const IndexedSlices& slices) const {
-  impl().scatter(ScatterOp::kDiv, slices);
+const Variable& Variable::scatter_div(const IndexedSlices& slices) const {
+  return scattered(*this, ScatterOp::kDiv, slices);
 }
 
 Tensor Variable::sparse_read(const Tensor& indices) const {

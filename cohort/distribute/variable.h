@@ -84,13 +84,14 @@ class COHORT_API Variable {
 
   Tensor value() const;
   operator Tensor() const { return value(); }
-  void assign(const Tensor& value) const;
-  void assign_add(const Tensor& delta) const;
-  void assign_sub(const Tensor& delta) const;
-  void assign(const Mirrored<Tensor>& value) const { assign(value.item()); }
-  void assign(double value) const;
-  void assign_add(double delta) const;
-  void assign_sub(double delta) const;
+  // Each returns this handle, for what follows: v.assign_add(1).value().
+  const Variable& assign(const Tensor& value) const;
+  const Variable& assign_add(const Tensor& delta) const;
+  const Variable& assign_sub(const Tensor& delta) const;
+  const Variable& assign(const Mirrored<Tensor>& value) const { return assign(value.item()); }
+  const Variable& assign(double value) const;
+  const Variable& assign_add(double delta) const;
+  const Variable& assign_sub(double delta) const;
 
   // value[indices[i]] = value[indices[i]] + values[i], and the same with other operations, one after
   // another. Rows that are not named stay as they are.
@@ -100,14 +101,14 @@ class COHORT_API Variable {
   // (MEAN), or replica 0's (ONLY_FIRST_REPLICA); NONE is InvalidArgument.
   // Errors: InvalidArgument (an index outside of the rows; shapes; dtypes), Unimplemented (ON_READ
   // under a strategy; min, max and update in a replica with SUM or MEAN).
-  void scatter_add(const IndexedSlices& slices) const;
-  void scatter_sub(const IndexedSlices& slices) const;
-  void scatter_update(const IndexedSlices& slices) const;
-  void scatter_min(const IndexedSlices& slices) const;
-  void scatter_max(const IndexedSlices& slices) const;
-  void scatter_mul(const IndexedSlices& slices) const;
+  const Variable& scatter_add(const IndexedSlices& slices) const;
+  const Variable& scatter_sub(const IndexedSlices& slices) const;
+  const Variable& scatter_update(const IndexedSlices& slices) const;
+  const Variable& scatter_min(const IndexedSlices& slices) const;
+  const Variable& scatter_max(const IndexedSlices& slices) const;
+  const Variable& scatter_mul(const IndexedSlices& slices) const;
   // Integers are divided towards 0.
-  void scatter_div(const IndexedSlices& slices) const;
+  const Variable& scatter_div(const IndexedSlices& slices) const;
 
   // value[indices]. Where ps tasks keep the variable, those rows alone are read. Recorded by tapes;
   // the gradient has those rows alone, if the variable is a matrix or is kept by ps tasks.

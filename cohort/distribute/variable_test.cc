@@ -89,6 +89,18 @@ TEST_P(MirroredVariableTest, AssignedValueIsSeenByEveryReplicaAtOnce) {
   EXPECT_THAT(values(seen), ElementsAre(2, 2));
 }
 
+// As mirrored_variable_test's testAssignReturnValueIsTensorLike.
+TEST_P(MirroredVariableTest, AssignReturnsTheVariable) {
+  const Variable v = make(1, MEAN);
+  EXPECT_EQ(&v.assign(number(2)), &v);
+  EXPECT_EQ(&v.assign(Mirrored<Tensor>({number(2), number(2)})), &v);
+  EXPECT_EQ(v.assign_add(1.).assign_sub(number(1)).value().item<double>(), 2);
+  EXPECT_EQ((v.assign(3.) - 1).item<double>(), 2);
+  EXPECT_THAT(values(strategy.run([&] { return v.assign_add(1.).value(); })), ElementsAre(4, 4));
+  EXPECT_EQ(strategy.run([&] { return v.assign_sub(number(1)); }), v);
+  EXPECT_THAT(everywhere(v), ElementsAre(3, 3));
+}
+
 TEST_P(MirroredVariableTest, ReplicaAssignWithoutAggregationIsRefused) {
   const Variable v = make(1);
   try {

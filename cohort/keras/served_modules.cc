@@ -16,12 +16,18 @@ namespace {
 void write_back(const Variable& variable, const Tensor& before, const Tensor& after) {
   const bool alone = variable.impl().core()->num_replicas_in_sync() == 1;
   if (alone && at::equal(before, after)) return;
-  if (before.scalar_type() == at::kBool) return variable.assign(after);
+  if (before.scalar_type() == at::kBool) {
+    variable.assign(after);
+    return;
+  }
   const Tensor change = after - before;
   // What is no number has no sum.
   const bool whole = alone && change.is_floating_point() && !change.isfinite().all().item<bool>();
-  if (whole) return variable.assign(after);
-  variable.assign_add(change);
+  if (whole) {
+    variable.assign(after);
+  } else {
+    variable.assign_add(change);
+  }
 }
 
 }  // namespace

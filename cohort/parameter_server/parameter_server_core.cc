@@ -83,9 +83,7 @@ LeaderOrigin new_origin() {
 std::shared_ptr<ParameterServerCore> ParameterServerCore::make(Setup setup) {
   const std::shared_ptr<ParameterServerCore> core(new ParameterServerCore(std::move(setup)));
   core->attachment_ =
-      attach_to_servers([weak = std::weak_ptr<ParameterServerCore>(core)](ServerCore& server) {
-        if (const auto alive = weak.lock()) alive->serve(server);
-      });
+      attach_to_servers(core, [&self = *core](ServerCore& server) { self.serve(server); });
   if (core->role() == ClusterRole::kCoordinator) core->save_group_ = make_server_save_group(core);
   core->part_keeper_ = make_part_keeper(core);
   core->named_functions().add(

@@ -1,6 +1,7 @@
 #include "cohort/parameter_server/parameter_server_strategy.h"
 
 #include "cohort/cluster/known_jobs.h"
+#include "cohort/core/bounded_wait.h"
 #include "cohort/core/device.h"
 #include "cohort/core/durations.h"
 #include "cohort/core/error.h"
@@ -74,9 +75,9 @@ std::shared_ptr<ParameterServerCore> make_core(const cluster_resolver::ClusterRe
   setup.role = role_of(resolver);
   setup.partitioner = options.variable_partitioner;
   setup.placement = options.variable_placement;
-  setup.timeout = options.timeout;
-  setup.keepalive_time = options.server_options.keepalive_time;
-  setup.keepalive_timeout = options.server_options.keepalive_timeout;
+  setup.timeout = internal::bounded_wait(options.timeout);
+  setup.keepalive_time = internal::bounded_wait(options.server_options.keepalive_time);
+  setup.keepalive_timeout = internal::bounded_wait(options.server_options.keepalive_timeout);
   setup.devices = devices(options);
   check_jobs(setup.cluster);
   if (const auto job = resolver.task_type()) {

@@ -2,10 +2,8 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
-#include <exception>
 #include <functional>
-#include <mutex>
+#include <memory>
 #include <string>
 #include <thread>
 
@@ -16,27 +14,29 @@ namespace cohort::internal {
 // Thread safety: all calls from one thread.
 class BackgroundSaver {
  public:
-  BackgroundSaver() = default;
-  // Waits for the job under way: half a save would be no use. Logs an error that nobody asked for.
+  // most_wait: how long its end waits for the job under way.
+  explicit BackgroundSaver(std::chrono::milliseconds most_wait = std::chrono::minutes(30));
+  // Waits for the job under way: half a save would be no use. Every 10 s the log says for what. A job that is stuck
+  // even longer (with its disk) is left to its thread, which holds what the job needs. Logs an error that
+  // nobody asked for.
   ~BackgroundSaver();
+  BackgroundSaver(const BackgroundSaver&) = delete;
+  BackgroundSaver& operator=(const BackgroundSaver&) = delete;
 
-  // Runs `job`, which saves `path`. Only when none is under way.
+  // Runs `job`, which saves `path` and may outlive this. Only when none is under way.
   // Errors, of wait too: FailedPrecondition (in a child of the process whose thread saves).
   void start(std::string path, std::function<void()> job);
   // Until no job is under way. Errors: DeadlineExceeded (names the path), those of the job, once.
   void wait(std::chrono::milliseconds timeout);
 
  private:
-  void work();
-  void rethrow();
+  struct Shared;
+
+  bool wait_for_end();
   void check_process() const;
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::string path_;
-  std::function<void()> job_;  // empty: none under way
-  std::exception_ptr error_;
-  bool stop_ = false;
+  const std::chrono::milliseconds most_wait_;
+  const std::shared_ptr<Shared> shared_;
   std::thread thread_;  // started by the first job
   HomeProcess home_;    // of thread_
 };

@@ -134,12 +134,12 @@ std::shared_ptr<train::SaveGroup> CheckpointRoot::save_group() const {
 CheckpointImpl::CheckpointImpl(std::shared_ptr<Trackable> base, std::vector<NamedObject> objects)
     : root_(std::make_shared<CheckpointRoot>(std::move(base), std::move(objects))) {}
 
-CheckpointDirectory& CheckpointImpl::directory_of(const std::string& path) {
+const std::shared_ptr<CheckpointDirectory>& CheckpointImpl::directory_of(const std::string& path) {
   auto& directory = directories_[parent_directory(path)];
   if (directory == nullptr) {
     directory = CheckpointDirectory::for_writing(*files_, parent_directory(path));
   }
-  return *directory;
+  return directory;
 }
 
 void CheckpointImpl::leave_directories_but_of(const std::string& path) {
@@ -208,17 +208,17 @@ std::string CheckpointImpl::write(const SaveJob& job, const train::CheckpointOpt
     return told;
   };
   const std::string told = save_together(talk, objects, options.timeout, [&](Snapshot snapshot) {
-    if (!admission.async) return save(directory_of(path), snapshot);
+    if (!admission.async) return save(*directory_of(path), snapshot);
     snapshot.detach(copied_ == nullptr ? Snapshot() : std::move(*copied_));
     copied_ = std::make_shared<Snapshot>(std::move(snapshot));
     background_told_ = std::make_shared<std::string>();
     saver_->start(path,
-                  [&directory = directory_of(path), save, copy = copied_, told = background_told_] {
+                  [directory = directory_of(path), save, copy = copied_, told = background_told_] {
                     struct End {
                       Snapshot& snapshot;
                       ~End() { snapshot.let_go_of_remote(); }
                     } const end{*copy};
-                    *told = save(directory, *copy);
+                    *told = save(*directory, *copy);
                   });
     return std::string();
   });

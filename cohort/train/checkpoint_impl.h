@@ -121,7 +121,7 @@ class CheckpointImpl {
                                                    const GroupTalk& talk);
   std::shared_ptr<RestoreSession> restore_own(const std::string& path, bool with_counter,
                                               const RestoreAgreement& agree);
-  CheckpointDirectory& directory_of(const std::string& path);
+  const std::shared_ptr<CheckpointDirectory>& directory_of(const std::string& path);
 
   std::shared_ptr<CheckpointRoot> root_;
   FileSystem* files_ = &posix_file_system();
@@ -129,7 +129,7 @@ class CheckpointImpl {
   std::shared_ptr<Snapshot> copied_;  // the latest asynchronous save's; its memory is used again
   std::shared_ptr<std::string> background_told_;  // what the writer's thread has for the others
   std::optional<Pending> pending_;
-  // Last: its thread uses what is above.
+  // Last: its end waits for its thread, which uses what is above.
   HomePtr<BackgroundSaver> saver_{new BackgroundSaver};
 };
 

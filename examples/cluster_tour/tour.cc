@@ -79,24 +79,25 @@ void call_each_other(Server& server, const ClusterView& view, const NamedFunctio
 }
 
 // Milliseconds on the clock that all processes of a host share.
-double now_ms() {
+int64_t now_ms() {
   timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) / 1e6;
+  return int64_t{now.tv_sec} * 1'000 + now.tv_nsec / 1'000'000;
 }
 
 void lose_a_worker(Server& server, const ClusterView& view) {
   Coordination& cluster = server.coordination();
   const tf::TaskId lost = view.tasks.back().task;
   if (server.task() == lost) {
-    cluster.set("end", std::to_string(now_ms()));
+    cluster.add("end", now_ms());
     std::raise(SIGKILL);
   }
-  const double end = std::stod(cluster.get("end", kPatience));
+  cluster.get("end", kPatience);
+  const int64_t end = cluster.add("end", 0);
   try {
     cluster.barrier("a barrier that " + to_string(lost) + " never reaches");
   } catch (const tf::UnavailableError& error) {
-    say(server, "after ", static_cast<int>(now_ms() - end), " ms: ", error.what());
+    say(server, "after ", now_ms() - end, " ms: ", error.what());
   }
 }
 

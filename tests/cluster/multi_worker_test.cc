@@ -37,6 +37,19 @@ std::string count_keys(const Arguments&) {
   return counts;
 }
 
+// Waits as long as it takes, wherever it waits for others.
+std::string sum_for_ever(const Arguments&) {
+  constexpr auto kForEver = std::chrono::milliseconds::max();
+  distribute::ServerOptions server = quick();
+  server.start_timeout = kForEver;
+  const MultiWorkerMirroredStrategy strategy({.communication_options = {.timeout = kForEver},
+                                              .server_options = server,
+                                              .close_timeout = kForEver});
+  const auto sums = strategy.run(
+      [](ReplicaContext& context) { return context.all_reduce(ReduceOp::SUM, at::full({}, 1.0)); });
+  return std::to_string(sums.value(0).item<int64_t>());
+}
+
 std::vector<double> losses_of(const std::string& result) {
   std::istringstream text(result.substr(16));
   std::vector<double> losses;
@@ -77,6 +90,10 @@ TEST_F(MultiWorker, AWorkerThatIsAloneIsAMirroredStrategy) {
 
 TEST_F(MultiWorker, AGroupThatStandsLeavesNothingInTheStore) {
   for (const std::string& counts : values_of(workers(2, "count_keys"))) EXPECT_EQ(counts, "00");
+}
+
+TEST_F(MultiWorker, TimeoutsMayBeAsLongAsTheyGo) {
+  for (const std::string& sum : values_of(workers(2, "sum_for_ever"))) EXPECT_EQ(sum, "2");
 }
 
 // ---- What is refused before a socket is opened.
@@ -140,7 +157,9 @@ TEST(MultiWorkerErrors, AnEvaluatorAndAProgramWithoutAClusterAreAlone) {
 
 int main(int argc, char** argv) {
   using namespace cohort::multi_worker;
-  return run_main(
-      argc, argv,
-      {{"train", train_in_step}, {"train_mirrored", train_mirrored}, {"count_keys", count_keys}});
+  return run_main(argc, argv,
+                  {{"train", train_in_step},
+                   {"train_mirrored", train_mirrored},
+                   {"count_keys", count_keys},
+                   {"sum_for_ever", sum_for_ever}});
 }

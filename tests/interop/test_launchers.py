@@ -50,6 +50,12 @@ def test_cohort_launch_names_the_lost_worker_within_a_second():
     assert "worker:2  SIGKILL" in output
 
 
+def test_a_wrong_value_of_an_option_is_an_error_that_names_it():
+    output, code = run([TOUR, "--metrics-port", "many"])
+    assert "--metrics-port" in output, output
+    assert code == 64, output
+
+
 def test_open_mpi():
     output, code = run(["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "3", TOUR,
                         "--keep-all"])

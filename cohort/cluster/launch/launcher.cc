@@ -14,6 +14,7 @@
 #include <ostream>
 #include <sstream>
 
+#include "cohort/core/bounded_wait.h"
 #include "cohort/core/error.h"
 
 namespace cohort::internal {
@@ -23,6 +24,14 @@ using Clock = std::chrono::steady_clock;
 
 // After a signal the rest of the output has so long to be read.
 constexpr std::chrono::milliseconds kOutputGrace{500};
+
+LaunchOptions with_bounded_waits(LaunchOptions options) {
+  for (std::chrono::milliseconds* const wait :
+       {&options.restart_delay, &options.steady_after, &options.failure_grace, &options.grace}) {
+    *wait = bounded_wait(*wait);
+  }
+  return options;
+}
 
 // The signals that end a job, as readable descriptors for as long as it lives. Without SIGPIPE: a
 // reader that goes away does not end the launcher, and by that the tasks.
@@ -67,7 +76,9 @@ class Job {
  public:
   // Lines for the same terminal wait in one place, so that none begins within another.
   Job(const JobPlan& plan, const LaunchOptions& options)
-      : options_(options), out_(std::make_shared<OutputSink>(options.out.fd)), err_(out_) {
+      : options_(with_bounded_waits(options)),
+        out_(std::make_shared<OutputSink>(options.out.fd)),
+        err_(out_) {
     if (!is_same_file(options.out.fd, options.err.fd)) {
       err_ = std::make_shared<OutputSink>(options.err.fd);
     }
@@ -349,7 +360,7 @@ class Job {
     return result;
   }
 
-  const LaunchOptions& options_;
+  const LaunchOptions options_;
   SignalSource signals_;
   std::shared_ptr<OutputSink> out_;
   std::shared_ptr<OutputSink> err_;  // the same where both lead to the same file

@@ -218,6 +218,16 @@ TEST_F(LauncherTest, AWorkerThatComesBackTooLateForTheChiefCostsNoGrace) {
   for (const TaskSummary& task : result.tasks) EXPECT_TRUE(task.status->ok()) << task.id.job;
 }
 
+TEST_F(LauncherTest, ForEverIsLongEnoughToEnd) {
+  const LaunchResult result =
+      run({.num_workers = 1, .num_ps = 1},
+          std::string(kWaitForEnd) +
+              "case $task in chief*) note_me led; exit 0;; worker*) exit 0;; esac\n"
+              "trap 'exit 3' TERM; wait_for_end led; exit 0",
+          {.grace = std::chrono::milliseconds::max()});
+  for (const TaskSummary& task : result.tasks) EXPECT_TRUE(task.status->ok()) << task.id.job;
+}
+
 // A lost ps ends the job, unless the chief needs it no more.
 TEST_F(LauncherTest, TheChiefMayEndWellAfterALoss) {
   const LaunchResult result = run({.num_workers = 1, .num_ps = 1},

@@ -10,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "cohort/core/bounded_wait.h"
 #include "cohort/core/error.h"
 
 namespace cohort::collective {
@@ -331,7 +332,7 @@ class NcclCommunicator final : public Communicator {
         }
         together.end();
       });
-      wait_until_ready(std::chrono::steady_clock::now() + options.timeout);
+      wait_until_ready(std::chrono::steady_clock::now() + internal::bounded_wait(options.timeout));
       return std::make_unique<NcclWork>(communicators_, buffers,
                                         str(name, " '", options.name, "'"));
     } catch (...) {

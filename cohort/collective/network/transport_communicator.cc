@@ -7,8 +7,10 @@
 #include <vector>
 
 #include "cohort/collective/call_fingerprint.h"
+#include "cohort/collective/groups_of_task.h"
 #include "cohort/collective/local_buffers.h"
 #include "cohort/collective/slices.h"
+#include "cohort/core/bounded_wait.h"
 #include "cohort/core/error.h"
 
 namespace cohort::collective {
@@ -164,8 +166,7 @@ class TransportCommunicator final : public Communicator {
   // Whoever waits for this task learns why it does not come.
   template <class Fn>
   void guarded(const char* call, const CallOptions& options, Fn fn) {
-    constexpr std::chrono::nanoseconds kLong = std::chrono::hours(24 * 365);
-    deadline_ = std::chrono::steady_clock::now() + std::min(options.timeout, kLong);
+    deadline_ = std::chrono::steady_clock::now() + internal::bounded_wait(options.timeout);
     call_ = call;
     options_ = &options;
     try {
@@ -257,8 +258,8 @@ class TransportCommunicator final : public Communicator {
 
   [[noreturn]] void throw_late(const std::string& whom) {
     const auto seconds = std::chrono::duration<double>(options_->timeout).count();
-    throw DeadlineExceededError(
-        str(call_, " '", options_->name, "' waited ", seconds, " s for ", whom));
+    throw DeadlineExceededError(str(call_, " '", options_->name, "' waited ", seconds, " s for ",
+                                    whom, hint_of_other_groups()));
   }
 
   // Of values so few that a round more would cost more than their bytes.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cohort/cluster/rpc/error_detail.h"
+#include "cohort/collective/groups_of_task.h"
 #include "cohort/collective/shared_memory/futex.h"
 #include "cohort/collective/slow_wait.h"
 #include "cohort/core/host/cores.h"
@@ -189,7 +190,7 @@ std::exception_ptr MeetingPoint::missing_error(const Waiting& waiting) const {
       Code::kDeadlineExceeded,
       str(task_name_(rank_), " waited in '", waiting.call, "' for ",
           std::chrono::duration_cast<milliseconds>(waiting.timeout).count(), " ms, and ",
-          names_of(missing), " did not come"),
+          names_of(missing), " did not come", hint_of_other_groups()),
       "", {.peer = task_name_(missing.front()), .phase = "collective"});
 }
 

@@ -82,7 +82,10 @@ int64_t GradientAccumulator::calls(const Own& own) const {
 }
 
 void GradientAccumulator::add(Own& own, const Variable& variable, const Tensor& gradient) const {
-  if (!is_in_memory_) return sums_.at(&variable.impl()).assign_add(dense(gradient));
+  if (!is_in_memory_) {
+    sums_.at(&variable.impl()).assign_add(dense(gradient));
+    return;
+  }
   if (gradient.sizes() != variable.shape()) {
     throw InvalidArgumentError(str("the gradient of variable '", variable.name(), "' is ",
                                    describe(gradient), ", but the variable ",

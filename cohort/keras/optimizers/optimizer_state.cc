@@ -228,12 +228,16 @@ void OptimizerState::skip(const ReplicaContext& replica, int64_t iteration) {
 }
 
 void OptimizerState::count_update(const ReplicaContext& replica) {
-  if (!iterations().impl().is_local()) return iterations().assign_add(1.0);
+  if (!iterations().impl().is_local()) {
+    iterations().assign_add(1.0);
+    return;
+  }
   const LocalVariable& impl = iterations().impl().local();
   const auto own = static_cast<size_t>(replica.local_replica_id());
   // Made under another strategy, it has no component of this replica's own.
   if (impl.core().get() != &replica.core() || !impl.component(own).is_cpu()) {
-    return iterations().assign_add(1.0);
+    iterations().assign_add(1.0);
+    return;
   }
   ++*impl.component(own).data_ptr<int64_t>();
   impl.mark_written(own);

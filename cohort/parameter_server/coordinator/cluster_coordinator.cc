@@ -3,6 +3,7 @@
 #include <ATen/TensorOperators.h>
 
 #include "cohort/cluster/known_jobs.h"
+#include "cohort/core/bounded_wait.h"
 #include "cohort/core/durations.h"
 #include "cohort/core/error.h"
 #include "cohort/core/task.h"
@@ -20,7 +21,16 @@ namespace {
 using internal::str;
 
 std::chrono::steady_clock::time_point after(std::chrono::milliseconds timeout) {
-  return std::chrono::steady_clock::now() + timeout;
+  return std::chrono::steady_clock::now() + internal::bounded_wait(timeout);
+}
+
+ClusterCoordinatorOptions with_bounded_waits(ClusterCoordinatorOptions options) {
+  for (std::chrono::milliseconds* const wait :
+       {&options.closure_timeout, &options.max_recovery, &options.worker_pause, &options.ps_grace,
+        &options.report_after, &options.summary_every}) {
+    *wait = internal::bounded_wait(*wait);
+  }
+  return options;
 }
 
 internal::CoordinatorCore& existing(const std::shared_ptr<internal::CoordinatorCore>& core) {
@@ -89,7 +99,7 @@ std::shared_ptr<internal::CoordinatorCore> coordinator_of(
     internal::check_not_negative(str("ClusterCoordinatorOptions: ", option), duration);
   }
   return core->share_coordinator([&] {
-    auto made = std::make_shared<internal::CoordinatorCore>(core, options);
+    auto made = std::make_shared<internal::CoordinatorCore>(core, with_bounded_waits(options));
     made->start();
     return made;
   });
@@ -144,7 +154,7 @@ ClusterCoordinator::ClusterCoordinator(const ParameterServerStrategy& strategy,
                                        const ClusterCoordinatorOptions& options)
     : strategy_(std::make_shared<ParameterServerStrategy>(strategy)),
       core_(coordinator_of(strategy, options)) {
-  if (core_->options() == options) return;
+  if (core_->options() == with_bounded_waits(options)) return;
   throw FailedPreconditionError(
       "this strategy has a ClusterCoordinator with other options; make the first one with them, or "
       "end all handles of "

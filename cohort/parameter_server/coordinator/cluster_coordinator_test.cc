@@ -57,6 +57,27 @@ TEST(ClusterCoordinator, FetchesNestedResults) {
   EXPECT_EQ(value.status(), RemoteValueStatus::READY);
 }
 
+TEST(ClusterCoordinator, TimeoutsMayBeAsLongAsTheyGo) {
+  constexpr std::chrono::milliseconds kForEver = std::chrono::milliseconds::max();
+  TestingCluster cluster(1, 1);
+  const ParameterServerStrategy strategy(cluster.resolver(), {.timeout = kForEver});
+  auto scope = strategy.scope();
+  const Variable v(1.);
+  scope.close();
+  const auto read = strategy.function("read", [&] { return v.assign_add(1.).value(); });
+  const coordinator::ClusterCoordinatorOptions options{.closure_timeout = kForEver,
+                                                       .max_recovery = kForEver,
+                                                       .worker_pause = kForEver,
+                                                       .ps_grace = kForEver,
+                                                       .report_after = kForEver,
+                                                       .summary_every = kForEver};
+  const ClusterCoordinator coordinator(strategy, options);
+  const RemoteValue value = coordinator.schedule(read);
+  EXPECT_EQ(value.fetch(kForEver).tensor().item<float>(), 2);
+  coordinator.join(kForEver);
+  const ClusterCoordinator again(strategy, options);
+}
+
 int64_t times_counted(const std::string& name) {
   for (const monitoring::Timing& timing : monitoring::timings()) {
     if (timing.name == name) return timing.count;

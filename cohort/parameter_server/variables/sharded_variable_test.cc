@@ -116,7 +116,7 @@ TEST(ShardedVariable, OfAnyVariableHasItsParts) {
 
 TEST(ShardedVariable, ScattersIntoPartsHoweverUneven) {
   using Scatter = const ShardedVariable& (ShardedVariable::*)(const IndexedSlices&) const;
-  using ScatterOne = void (Variable::*)(const IndexedSlices&) const;
+  using ScatterOne = const Variable& (Variable::*)(const IndexedSlices&) const;
   const std::pair<Scatter, ScatterOne> operations[] = {
       {&ShardedVariable::scatter_add, &Variable::scatter_add},
       {&ShardedVariable::scatter_sub, &Variable::scatter_sub},
