@@ -46,7 +46,10 @@ BackgroundSaver::BackgroundSaver(milliseconds most_wait)
 
 BackgroundSaver::~BackgroundSaver() {
   if (!thread_.joinable()) return;
-  if (!wait_for_end()) return thread_.detach();
+  if (!wait_for_end()) {
+    thread_.detach();
+    return;
+  }
   thread_.join();
   log_failure(shared_->path, shared_->error);
 }
