@@ -212,6 +212,7 @@ TEST(CoordinatorFaults, AWorkerAndAPsTaskLostTogetherAreALostPsTask) {
                     coordinator.join(seconds(20));
                   }),
                   HasSubstr("lost /job:ps/task:1"));
+      for (int i = 0; i < 2; ++i) cluster.stop("worker", i);  // which may still run the function
     }
   }
 }
