@@ -68,8 +68,8 @@ TEST(AllocationsTest, NodesAndTheirEdgesAreMadeInMemoryOfTheStepBefore) {
 // Of the shapes that came last, whose memory is kept; of those before, in bytes.
 TEST(AllocationsTest, PassesOfTheLatestFourShapesAskForNoMemory) {
   constexpr int64_t kUnits = 64;
-  plan::PlanCache cache(
-      {plan::Dense{.units = kUnits}, plan::Activation{}, plan::Dense{.units = 2}});
+  plan::PlanCache cache({plan::Dense{.units = kUnits}, plan::Activation{}, plan::Dense{.units = 2}},
+                        /*most_bytes=*/0);
   const auto plan_of = [&](int64_t batch) {
     const int64_t shape[] = {batch, 3};
     const plan::PlanCache::Key key{shape, 0b11110};
@@ -109,6 +109,25 @@ TEST(AllocationsTest, PassesOfTheLatestFourShapesAskForNoMemory) {
   plan->give_back(std::move(late));
   EXPECT_GE(pass_over(*plan), bytes_of(100));
   EXPECT_GE(pass_over(*plan), bytes_of(100)) << "kept behind the latest four";
+}
+
+TEST(AllocationsTest, PassesOfManySmallShapesAskForNoMemory) {
+  plan::PlanCache cache({plan::Dense{.units = 4}});
+  const auto pass_over = [&](int64_t batch) {
+    const int64_t shape[] = {batch, 3};
+    const plan::PlanCache::Key key{shape, 0b111};
+    const auto known = cache.find(key);
+    const auto plan = (known != nullptr ? known : cache.compile(key))->plan;
+    plan->give_back(plan->take_forward());
+    plan->give_back(plan->take_backward());
+  };
+  const auto pass_over_all = [&] {
+    for (int64_t batch = 1; batch <= 16; ++batch) pass_over(batch);
+  };
+  pass_over_all();
+  const testing::AllocationCounter counter;
+  pass_over_all();
+  EXPECT_EQ(counter.counts().total(), 0);
 }
 
 TEST(AllocationsTest, ANodeWithOneOutputNeedsNoListForIt) {

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "cohort/core/error.h"
+#include "cohort/ops/recording_scope.h"
 
 namespace cohort {
 namespace {
@@ -227,13 +228,39 @@ TEST_F(GradientTapeTest, ANoGradientMayOutliveItsThread) {
   }
 }
 
+// Ends with its thread, after what the thread remembers of scopes, which comes to be later.
+struct EndsLast {
+  ~EndsLast() {
+    scope.reset();
+    if (ended != nullptr) *ended = internal::num_recording_scopes() == 0;
+  }
+  std::unique_ptr<NoGradient> scope;
+  bool* ended = nullptr;
+};
+
 TEST_F(GradientTapeTest, ANoGradientMayOutliveWhatItsThreadRemembers) {
-  std::thread([] {
-    // Destroyed after what the thread remembers of scopes, which comes to be later.
-    thread_local std::unique_ptr<NoGradient> last;
-    last = nullptr;
-    last = std::make_unique<NoGradient>();
+  bool ended = false;
+  std::thread([&] {
+    thread_local EndsLast last;
+    last.ended = &ended;
+    last.scope = std::make_unique<NoGradient>();
   }).join();
+  EXPECT_TRUE(ended);
+}
+
+// A tape of this thread that ends with another one, when that remembers nothing any more.
+TEST_F(GradientTapeTest, ATapeMayEndWithAnotherThread) {
+  struct Holder {
+    std::unique_ptr<GradientTape> tape;
+  };
+  auto tape = std::make_unique<GradientTape>();
+  std::thread([&] {
+    thread_local Holder holder;
+    holder.tape = nullptr;
+    const NoGradient remembered;  // later than the holder, so it goes first
+    holder.tape = std::move(tape);
+  }).join();
+  EXPECT_EQ(internal::num_recording_scopes(), 0u);
 }
 
 TEST_F(GradientTapeTest, ATapeThatEndedOnAnotherThreadRecordsNoGradients) {

@@ -69,7 +69,10 @@ RecordingScope::~RecordingScope() { end(); }
 void RecordingScope::end() {
   if (entry_ == nullptr) return;
   const std::shared_ptr<RecordingEntry> own = std::exchange(entry_, nullptr);
-  if (!remembers) return;
+  if (!remembers) {
+    own->ended_elsewhere = true;
+    return;
+  }
   take_out_what_ended_elsewhere();
   const auto place = std::ranges::find(entries(), own);
   if (place == entries().end()) {

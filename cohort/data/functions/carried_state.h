@@ -19,7 +19,10 @@ inline Structure own_state(const Structure& initial) {
 
 // Whether a write to one changes the other, or might: rows of one tensor count.
 inline bool share_memory(const Tensor& a, const Tensor& b) {
-  return a.has_storage() && b.has_storage() ? a.is_alias_of(b) : a.defined() && a.is_same(b);
+  if (!a.defined() || !b.defined()) return false;
+  if (a.is_sparse()) return share_memory(a._indices(), b) || share_memory(a._values(), b);
+  if (b.is_sparse()) return share_memory(b, a);
+  return a.has_storage() && b.has_storage() ? a.is_alias_of(b) : a.is_same(b);
 }
 
 // The structure, with copies of those tensors that share memory with one of `other`.

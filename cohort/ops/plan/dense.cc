@@ -14,6 +14,15 @@
 namespace cohort::internal::plan {
 namespace {
 
+// A product in parts of one of its axes, of one or two sizes.
+struct DividedProduct {
+  bool by_features = true;
+  std::vector<Part> parts;
+  std::vector<Product> products;  // by size of part
+
+  size_t index_of(const Part& part) const { return parts[0].count == part.count ? 0 : 1; }
+};
+
 struct SharedByDense {
   Dense operation;
   std::optional<Activation> activation;
@@ -22,14 +31,13 @@ struct SharedByDense {
   bool records = false;
   bool wants_input = false;
   std::vector<Product> forward;  // by size of chunk
-  // The gradients in parts, consecutive features each, of one or two sizes. By examples each chunk would read
-  // the whole kernel, which the update has just written on several cores.
-  std::vector<Part> parts;
-  std::vector<Product> data;  // by size of part
-  std::vector<Product> kernel;
+  // The gradients of the whole batch. By examples each part of the input's would read the whole kernel, which the
+  // update has just written on several cores: so both are divided by features, where there are enough. Otherwise
+  // the kernel's is by units, the input's by examples.
+  DividedProduct kernel;
+  DividedProduct data;
 
   size_t index_of(const Chunk& chunk) const { return chunks.sizes[0] == chunk.count ? 0 : 1; }
-  size_t index_of(const Part& part) const { return parts[0].count == part.count ? 0 : 1; }
 };
 
 class DenseForward final : public Forward {
@@ -78,18 +86,13 @@ class DenseBackward final : public Backward {
  public:
   explicit DenseBackward(const SharedByDense& shared)
       : s_(shared),
-        parts_(shared.parts.size()),
+        kernel_parts_(shared.kernel.parts.size()),
+        data_parts_(shared.data.parts.size()),
         gradient_(shared.activation ? shared.chunks.batch * shared.operation.units : 0),
         bias_sums_(static_cast<size_t>(shared.operation.units)) {
-    const std::vector<int> arguments{DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST};
     for_one_thread([&] {
-      for (size_t i = 0; i < parts_.size(); ++i) {
-        const size_t size = s_.index_of(s_.parts[i]);
-        parts_[i].kernel = Primitive(s_.kernel[size], arguments, parts_[i].scratch);
-        if (s_.wants_input) {
-          parts_[i].data = Primitive(s_.data[size], arguments, parts_[i].scratch);
-        }
-      }
+      make(s_.kernel, kernel_parts_);
+      make(s_.data, data_parts_);
     });
   }
 
@@ -115,29 +118,56 @@ class DenseBackward final : public Backward {
       add_column_sums(product_gradient_, s_.chunks.batch, s_.operation.units, bias_sums_.data());
       narrow(bias_sums_.data(), s_.operation.units, bias_gradient_);
     }
-    if (kernel_gradient_ == nullptr && values_.in_gradient == nullptr) return;
-    parallel(static_cast<int64_t>(parts_.size()), [&](int64_t i) {
-      const int64_t first = s_.parts[static_cast<size_t>(i)].first;
-      const int64_t kernel_first = first * s_.operation.units;
-      GradientPart& part = parts_[static_cast<size_t>(i)];
-      if (kernel_gradient_ != nullptr) {
-        part.kernel({values_.in + first, product_gradient_, kernel_gradient_ + kernel_first});
-      }
-      if (values_.in_gradient != nullptr) {
-        part.data({product_gradient_, kernel_ + kernel_first, values_.in_gradient + first});
-      }
+    const size_t kernels = kernel_gradient_ == nullptr ? 0 : kernel_parts_.size();
+    const size_t data = values_.in_gradient == nullptr ? 0 : data_parts_.size();
+    const size_t count = std::max(kernels, data);
+    // Each thread's parts of both are those of the same features.
+    parallel(static_cast<int64_t>(count), [&](int64_t i) {
+      const auto at = static_cast<size_t>(i);
+      for (size_t k = at * kernels / count; k < (at + 1) * kernels / count; ++k) run_kernel(k);
+      for (size_t d = at * data / count; d < (at + 1) * data / count; ++d) run_data(d);
     });
   }
 
  private:
-  struct GradientPart {
+  struct RunningPart {
     Scratch scratch;
-    Primitive kernel;
-    Primitive data;
+    Primitive multiply;
   };
 
+  static void make(const DividedProduct& divided, std::vector<RunningPart>& parts) {
+    for (size_t i = 0; i < parts.size(); ++i) {
+      parts[i].multiply =
+          Primitive(divided.products[divided.index_of(divided.parts[i])],
+                    {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST}, parts[i].scratch);
+    }
+  }
+
+  void run_kernel(size_t part) {
+    const int64_t first = s_.kernel.parts[part].first;
+    if (s_.kernel.by_features) {
+      kernel_parts_[part].multiply(
+          {values_.in + first, product_gradient_, kernel_gradient_ + first * s_.operation.units});
+    } else {
+      kernel_parts_[part].multiply(
+          {values_.in, product_gradient_ + first, kernel_gradient_ + first});
+    }
+  }
+
+  void run_data(size_t part) {
+    const int64_t first = s_.data.parts[part].first;
+    if (s_.data.by_features) {
+      data_parts_[part].multiply(
+          {product_gradient_, kernel_ + first * s_.operation.units, values_.in_gradient + first});
+    } else {
+      data_parts_[part].multiply({product_gradient_ + first * s_.operation.units, kernel_,
+                                  values_.in_gradient + first * s_.features});
+    }
+  }
+
   const SharedByDense& s_;
-  std::vector<GradientPart> parts_;
+  std::vector<RunningPart> kernel_parts_;
+  std::vector<RunningPart> data_parts_;
   Buffer<float> gradient_;  // of the product, ahead of the activation
   std::vector<double> bias_sums_;
   Values values_;
@@ -189,21 +219,43 @@ class DenseUnit final : public Unit {
       s_.forward.push_back(
           describe_product({count, features, units}, {features}, {units}, s_.operation.bias));
     }
-    if (!s_.records) return;
-    const int64_t batch = s_.chunks.batch;
+    if (s_.records) describe_gradients();
+  }
+
+  void describe_gradients() {
+    const int64_t batch = s_.chunks.batch, features = s_.features, units = s_.operation.units;
+    constexpr int64_t kPart = 3 << 18;  // products: worth a thread, some 20 us
+    constexpr int64_t kLeast = 64;      // numbers of an axis in a part
     const int64_t products = batch * features * units * (s_.wants_input ? 2 : 1);
-    constexpr int64_t kPart = 3 << 18;  // is worth a thread: some 20 us
-    const int64_t wanted = std::min(products / kPart, features / 64);
-    // Powers of two: as many parts for each thread.
-    s_.parts = divide(features, static_cast<int64_t>(std::bit_floor(
-                                    static_cast<uint64_t>(std::clamp<int64_t>(wanted, 1, 8)))));
-    for (const Part& part : s_.parts) {
-      if (!s_.kernel.empty() && s_.index_of(part) < s_.kernel.size()) continue;
-      s_.kernel.push_back(describe_product({part.count, batch, units}, {1, features}, {units},
-                                           /*adds_bias=*/false));
-      if (!s_.wants_input) continue;
-      s_.data.push_back(describe_product({batch, units, part.count}, {units}, {1, units},
-                                         /*adds_bias=*/false, /*result_row=*/features));
+    const int64_t wanted = std::clamp<int64_t>(products / kPart, 1, 8);
+    const auto divide_axis = [&](int64_t other) {
+      const bool by_features = features / kLeast >= wanted || features >= other;
+      const int64_t axis = by_features ? features : other;
+      // A power of two, so that each thread has as many parts; by shapes alone.
+      const auto parts =
+          std::bit_floor(static_cast<uint64_t>(std::clamp<int64_t>(axis / kLeast, 1, wanted)));
+      return DividedProduct{by_features, divide(axis, static_cast<int64_t>(parts)), {}};
+    };
+    s_.kernel = divide_axis(units);
+    for_each_size(s_.kernel, [&](int64_t count) {
+      return s_.kernel.by_features
+                 ? describe_product({count, batch, units}, {1, features}, {units}, false)
+                 : describe_product({features, batch, count}, {1, features}, {units}, false, units);
+    });
+    if (!s_.wants_input) return;
+    s_.data = divide_axis(batch);
+    for_each_size(s_.data, [&](int64_t count) {
+      return s_.data.by_features
+                 ? describe_product({batch, units, count}, {units}, {1, units}, false, features)
+                 : describe_product({count, units, features}, {units}, {1, units}, false);
+    });
+  }
+
+  template <class Describe>
+  static void for_each_size(DividedProduct& divided, const Describe& describe) {
+    for (const Part& part : divided.parts) {
+      if (divided.index_of(part) < divided.products.size()) continue;
+      divided.products.push_back(describe(part.count));
     }
   }
 

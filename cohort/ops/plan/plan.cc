@@ -118,6 +118,15 @@ Plan::Passes Plan::keep_no_passes() const {
   return {forward_passes_.keep_none(), backward_passes_.keep_none()};
 }
 
+int64_t Plan::bytes_of_passes() const {
+  int64_t kept = 0, largest = 0;
+  for (const auto& unit : units_) {
+    kept += kept_examples() * unit->out_size();
+    largest = std::max(largest, chunks_.batch * unit->out_size());
+  }
+  return (kept + (request_.records ? 2 * largest : 0)) * static_cast<int64_t>(sizeof(float));
+}
+
 // How many lanes are worth a thread, if all are `work` multiplications.
 int64_t Plan::per_thread(int64_t work) const {
   constexpr int64_t kPerThread = int64_t{1} << 21;  // some 20 us

@@ -79,9 +79,13 @@ class Plan {
   struct Passes {
     Pool<ForwardPass>::Objects forward;
     Pool<BackwardPass>::Objects backward;
+
+    bool empty() const { return forward.empty() && backward.empty(); }
   };
   void keep_passes() const;
   [[nodiscard]] Passes keep_no_passes() const;
+  // What a forward and a backward pass hold of values; units' own memory comes on top.
+  int64_t bytes_of_passes() const;
 
   // For each of normalized(): the mean and the biased variance of each channel, by this pass.
   std::vector<const float*> statistics(const ForwardPass& pass) const;

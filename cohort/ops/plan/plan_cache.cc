@@ -2,18 +2,19 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "cohort/core/time_histogram.h"
 
 namespace cohort::internal::plan {
 
 std::shared_ptr<const Compiled> PlanCache::find(const Key& key) {
-  Plan::Passes dropped;
+  Dropped dropped;
   const std::lock_guard lock(mutex_);
   return find_locked(key, dropped);
 }
 
-std::shared_ptr<const Compiled> PlanCache::find_locked(const Key& key, Plan::Passes& dropped) {
+std::shared_ptr<const Compiled> PlanCache::find_locked(const Key& key, Dropped& dropped) {
   const auto found = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) {
     return entry.wants == key.wants && key.input == entry.input;
   });
@@ -23,17 +24,24 @@ std::shared_ptr<const Compiled> PlanCache::find_locked(const Key& key, Plan::Pas
   return entries_.front().compiled;
 }
 
-// The first kMostWithMemory keep the memory of their passes, and no others: one comes into their number, one goes.
-void PlanCache::put_first(std::list<Entry>::iterator entry, Plan::Passes& dropped) {
+void PlanCache::put_first(std::list<Entry>::iterator entry, Dropped& dropped) {
   entries_.splice(entries_.begin(), entries_, entry);
-  if (entry->compiled->plan != nullptr) entry->compiled->plan->keep_passes();
-  if (entries_.size() <= kMostWithMemory) return;
-  const Compiled& behind = *std::next(entries_.begin(), kMostWithMemory)->compiled;
-  if (behind.plan != nullptr) dropped = behind.plan->keep_no_passes();
+  int plans = 0;
+  int64_t bytes = 0;
+  for (const Entry& one : entries_) {
+    const Plan* const plan = one.compiled->plan.get();
+    if (plan == nullptr) continue;
+    bytes += plan->bytes_of_passes();
+    if (plans++ < kAlwaysWithMemory || bytes <= most_bytes_) {
+      plan->keep_passes();
+    } else if (Plan::Passes passes = plan->keep_no_passes(); !passes.empty()) {
+      dropped.push_back(std::move(passes));
+    }
+  }
 }
 
 std::shared_ptr<const Compiled> PlanCache::compile(const Key& key) {
-  Plan::Passes dropped;
+  Dropped dropped;
   const std::lock_guard lock(mutex_);  // one replica compiles for all
   if (auto found = find_locked(key, dropped)) return found;
   Request request{.operations = operations_,

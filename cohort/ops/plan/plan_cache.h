@@ -14,7 +14,9 @@ namespace cohort::internal::plan {
 // Thread safety: any thread.
 class PlanCache {
  public:
-  explicit PlanCache(std::vector<Operation> operations) : operations_(std::move(operations)) {}
+  // most_bytes: how much memory passes keep, but that the latest four always keep theirs.
+  explicit PlanCache(std::vector<Operation> operations, int64_t most_bytes = int64_t{1} << 28)
+      : operations_(std::move(operations)), most_bytes_(most_bytes) {}
 
   // What distinguishes plans. `wants`: whose gradients: bit 0 the input's, then the parameters'; 0
   // where no backward pass follows.
@@ -41,15 +43,17 @@ class PlanCache {
  private:
   // Of inputs whose shapes vary, sequences of many lengths say.
   static constexpr size_t kMost = 16;
-  // Those at the front whose passes keep their memory, which is that of a whole batch: a training loop has a full
-  // and a partial batch, with and without gradients.
-  static constexpr size_t kMostWithMemory = 4;
+  // Those at the front whose passes always keep their memory, which is that of a whole batch: a training loop has a
+  // full and a partial batch, with and without gradients.
+  static constexpr int kAlwaysWithMemory = 4;
 
+  using Dropped = std::vector<Plan::Passes>;
   // Both with the lock. dropped: gets what the caller destroys without it.
-  std::shared_ptr<const Compiled> find_locked(const Key& key, Plan::Passes& dropped);
-  void put_first(std::list<Entry>::iterator entry, Plan::Passes& dropped);
+  std::shared_ptr<const Compiled> find_locked(const Key& key, Dropped& dropped);
+  void put_first(std::list<Entry>::iterator entry, Dropped& dropped);
 
   const std::vector<Operation> operations_;
+  const int64_t most_bytes_;
   mutable std::mutex mutex_;
   std::list<Entry> entries_;
 };

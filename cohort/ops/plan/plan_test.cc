@@ -97,6 +97,15 @@ TEST(Plan, EqualsLibtorchForEveryOperation) {
   }
 }
 
+// By features; the kernel's by units and the input's by examples; with parts of two sizes.
+TEST(Plan, DividesTheGradientsOfLargeProducts) {
+  for (const Case& c : {Case{{Dense{.units = 150}, kRelu}, {70, 530}},
+                        Case{{Dense{.units = 530}, kRelu}, {200, 70}},
+                        Case{{Dense{.units = 70, .bias = false}}, {530, 70}}}) {
+    EXPECT_EQ(difference_from_libtorch(c), "") << text_of(c);
+  }
+}
+
 TEST(Plan, EqualsLibtorchForEveryActivation) {
   for (const Function function :
        {Function::kRelu, Function::kRelu6, Function::kLeakyRelu, Function::kElu, Function::kSelu,

@@ -1,6 +1,7 @@
 // Objects that are used again and again, by one user at a time.
 #pragma once
 
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -13,8 +14,13 @@ namespace cohort::internal::plan {
 // Thread safety: any thread.
 template <class T>
 class Pool {
+  // More are the replicas of few programs.
+  static constexpr size_t kMost = 16;
+
  public:
   using Objects = std::vector<std::pair<std::thread::id, std::unique_ptr<T>>>;
+
+  Pool() { free_.reserve(kMost); }
 
   // One that is free, the calling thread's last one where there is a choice; or make()'s.
   template <class Make>
@@ -35,7 +41,8 @@ class Pool {
     return make();
   }
 
-  void give_back(std::unique_ptr<T> object) {
+  // Asks for no memory.
+  void give_back(std::unique_ptr<T> object) noexcept {
     const std::lock_guard lock(mutex_);
     if (keeps_ && free_.size() < kMost) {
       free_.emplace_back(std::this_thread::get_id(), std::move(object));
@@ -51,13 +58,12 @@ class Pool {
   [[nodiscard]] Objects keep_none() {
     const std::lock_guard lock(mutex_);
     keeps_ = false;
-    return std::exchange(free_, {});
+    Objects given(std::make_move_iterator(free_.begin()), std::make_move_iterator(free_.end()));
+    free_.clear();
+    return given;
   }
 
  private:
-  // More are the replicas of few programs.
-  static constexpr size_t kMost = 16;
-
   std::mutex mutex_;
   bool keeps_ = true;
   Objects free_;
