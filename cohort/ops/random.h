@@ -39,10 +39,10 @@ struct NormalOptions {
 // A stream of random tensors. A handle: copies draw from the same stream.
 //
 // Made in a strategy's scope (or in merge_call), it has a stream for each replica: replica r of the
-// sync group draws numbers that follow from the seed and r alone, whatever task it is in and whatever
-// the others draw. Draws across replicas are then from a stream of their own, the same in every task,
-// and every replica's stream passes over as many words. Made anywhere else, it is one stream: what
-// the replicas of a step draw from it depends on who comes first.
+// sync group draws numbers that follow from the seed and r alone, whatever the others draw; where tasks
+// are no group, but each runs steps of its own, from its task's index, too. Draws across replicas are
+// then from a stream of their own, the same in every task of a group, and its replicas' streams pass over
+// as many words. Made anywhere else, it is one stream, from which replicas draw as they come.
 // Thread safety: each call is atomic; calls from several threads draw in the order in which they
 // happen. Replicas with streams of their own do not wait for each other.
 class COHORT_API RandomGenerator {

@@ -24,12 +24,13 @@ constexpr int kModels = 8;
 constexpr int64_t kMostBytesOfOne = 3'500'000;
 const TaskId kChief{"chief", 0};
 
-// A model of 1 MB, with twice as much beside it that Adam keeps.
+// A model of 1 MB, with twice as much beside it that Adam keeps. One step: in less time than passes between looks at what
+// is to be freed.
 void try_one(const ParameterServerStrategy& strategy) {
   const auto scope = strategy.scope();
   const keras::Sequential model({keras::layers::Dense(250, {.use_bias = false})});
   model.compile({.optimizer = keras::optimizers::Adam(), .loss = "mse"});
-  model.fit(ones({64, 1000}), zeros({64, 250}), {.batch_size = 8, .verbose = 0});
+  model.fit(ones({64, 1000}), zeros({64, 250}), {.batch_size = 64, .verbose = 0});
 }
 
 // Argument: a directory, in which "killed" lets it go on after the second model, "back" after the fifth, and "end"
