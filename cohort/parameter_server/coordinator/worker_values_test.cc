@@ -58,6 +58,30 @@ TEST(WorkerValues, HoldWhatClosuresAddUpInThem) {
   EXPECT_EQ(total, 10);
 }
 
+// Sent in many pieces, while what is queued behind writes to them.
+TEST(WorkerValues, AreCopiesThatNoLaterClosureChanges) {
+  constexpr int kClosures = 40, kElements = 1 << 20;
+  TestingCluster cluster(1, 1);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  const auto zeros = strategy.function("zeros", [] { return at::zeros({kElements}); });
+  const auto add = strategy.function("add", [](const Tensor& sum) { return sum.add_(1); });
+  const auto add_to_own = strategy.function("add_to_own", [](const Tensor& sum) { sum.add_(1); });
+  const ClusterCoordinator coordinator(strategy);
+  const auto sums = coordinator.create_per_worker_value(zeros);
+  std::vector<coordinator::RemoteValue> returned;
+  for (int i = 0; i < kClosures; ++i) returned.push_back(coordinator.schedule(add, sums));
+  for (int i = 0; i < kClosures; ++i) {
+    const Tensor sum = returned[static_cast<size_t>(i)].fetch(seconds(20)).tensor();
+    EXPECT_EQ(sum.min().item<int>(), i + 1);
+    EXPECT_EQ(sum.max().item<int>(), i + 1);
+  }
+  for (int i = 0; i < kClosures; ++i) coordinator.schedule(add_to_own, sums);
+  while (!coordinator.done()) {
+    const Tensor sum = coordinator.fetch(sums, seconds(20))[0].tensor();
+    EXPECT_EQ(sum.min().item<int>(), sum.max().item<int>());
+  }
+}
+
 TEST(WorkerValues, OfAWorkerThatComesBackAreReadThen) {
   TestingCluster cluster(2, 1);
   const ParameterServerStrategy strategy(cluster.resolver());
