@@ -327,6 +327,10 @@ void CoordinatorCore::drop_inputs_later() {
 }
 
 bool CoordinatorCore::drop_inputs() {
+  {
+    const std::lock_guard lock(mutex_);
+    drop_unwanted_reads();
+  }
   std::vector<uint64_t> dropped;
   {
     const std::lock_guard lock(unheld_mutex_);

@@ -206,5 +206,22 @@ TEST_F(CoordinatorInputs, WhatIsNoLongerWantedIsNotAsked) {
   EXPECT_EQ(worker_->answer("closures/read_value"), 0u);
 }
 
+TEST_F(CoordinatorInputs, AReadThatNobodyWaitsForIsNotSentLater) {
+  const InputHandlePtr value = core_->make_input("value", InputKind::kValue);
+  core_->read_value(value);  // whose caller has given up
+  worker_->answer("closures/make_input");
+  EXPECT_EQ(worker_->answer("closures/read_value"), 0u);
+}
+
+TEST_F(CoordinatorInputs, AReadThatNobodyWaitsForKeepsNoValue) {
+  InputHandlePtr value = core_->make_input("value", InputKind::kValue);
+  worker_->answer("closures/make_input");
+  core_->read_value(value);  // also of the absent worker
+  EXPECT_EQ(worker_->answer("closures/read_value", nullptr, answer_of(7)), 1u);
+  value.reset();
+  clock_.advance(seconds(2));
+  EXPECT_EQ(worker_->answer("closures/drop_input"), 1u);
+}
+
 }  // namespace
 }  // namespace cohort::internal
