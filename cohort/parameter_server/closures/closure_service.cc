@@ -335,7 +335,7 @@ void ClosureService::check_defined(const Structure& result, const std::string& f
 rpc::Message ClosureService::result_of(ParameterServerCore& core, const RunClosure& closure) const {
   try {
     return with_typed_errors(closure.function.c_str(), [&] {
-      const Structure result = call(core, closure.function, arguments_of(closure));
+      Structure result = call(core, closure.function, arguments_of(closure));
       check_defined(result, closure.function);
       return to_message(unshared(std::move(result)));
     });
@@ -372,9 +372,9 @@ void ClosureService::make_input(ParameterServerCore& core, const MakeInput& requ
     input.error = error_of_input(request.function, thread_ended_error("the function"));
     throw;
   } catch (...) {  // whoever uses it gets the error
-    input.error = std::current_exception();
-    if (is_to_run_again(input.error, self_, core.num_ps())) throw;
-    input.error = error_of_input(request.function, input.error);
+    const std::exception_ptr thrown = std::current_exception();
+    input.error = error_of_input(request.function, thrown);
+    if (is_to_run_again(thrown, self_, core.num_ps())) throw;
     std::rethrow_exception(input.error);
   }
 }

@@ -123,7 +123,8 @@ struct ClusterCoordinatorOptions {
   // twice the pause, and so on; after so many losses in a row it is given up.
   std::chrono::milliseconds worker_pause = std::chrono::seconds(1);
   int max_worker_losses = 10;
-  // A closure that was lost with its worker so many times fails: perhaps it is what ends them.
+  // A closure that was lost with its worker, or failed by a ps task, so many times fails: perhaps it is what ends them. So
+  // does what makes a worker's input, which then is the error of the closures that use it.
   int max_closure_attempts = 10;
   // A ps task whose connection broke is lost if it does not answer over a new one within this time. So
   // often a minute it may fail for a moment; closures that it fails are run again.

@@ -125,6 +125,7 @@ class CoordinatorCore : public std::enable_shared_from_this<CoordinatorCore> {
     uint64_t id = 0;
     std::string function;
     InputKind kind = InputKind::kIterator;
+    int attempts = 0;  // of one worker, to which a ps task did not answer
   };
 
   // Of a worker's value, until it is answered.

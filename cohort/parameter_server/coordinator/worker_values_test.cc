@@ -6,10 +6,12 @@
 
 #include <atomic>
 #include <chrono>
+#include <exception>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "cohort/cluster/rpc/error_detail.h"
 #include "cohort/core/error.h"
 #include "cohort/core/string_tensor.h"
 #include "cohort/core/testing_errors.h"
@@ -111,6 +113,26 @@ TEST(WorkerValues, ThatCannotBeMadeAreAnErrorOfWhoReadsThem) {
                   [&] { coordinator.fetch(coordinator.create_per_worker_value(undefined)); }),
               HasSubstr("'undefined' returned an undefined tensor"));
   coordinator.join();
+}
+
+// Also where a ps task that lives does not answer the worker, however often it tries.
+TEST(WorkerValues, ThatNeedAPsTaskOutOfReachAreAnErrorAtLast) {
+  TestingCluster cluster(1, 1);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  std::atomic<int> attempts{0};
+  const auto reads = strategy.function("reads", [&]() -> Tensor {
+    ++attempts;
+    std::rethrow_exception(internal::rpc::make_error(Code::kUnavailable, "no route", "",
+                                                     {.peer = to_string(TaskId{"ps", 0})}));
+  });
+  const auto use = strategy.function("use", [](const Tensor& own) { return own; });
+  const ClusterCoordinator coordinator(strategy, {.max_closure_attempts = 2});
+  const auto value = coordinator.create_per_worker_value(reads);
+  EXPECT_THAT(thrown<UnavailableError>([&] { coordinator.fetch(value, seconds(20)); }),
+              AllOf(HasSubstr("could not be made by 'reads'"), HasSubstr("no route")));
+  EXPECT_THROW(coordinator.schedule(use, value).fetch(seconds(20)), coordinator::ClosureInputError);
+  EXPECT_EQ(attempts, 2);
+  EXPECT_TRUE(coordinator.workers()[0].is_alive);
 }
 
 TEST(WorkerValues, OfALostClusterEndWithItsError) {
