@@ -62,6 +62,19 @@ std::exception_ptr error_of_input(const std::string& function, const std::except
       error.task, {.phase = kClosureInput});
 }
 
+// As it is now: while the answer is still being sent, the worker's next function may write to tensors that something else
+// holds, too.
+Structure unshared(Structure value) {
+  return value.map([](const Leaf& leaf) -> Leaf {
+    if (!leaf.is_tensor() || !leaf.tensor().has_storage()) return leaf;
+    const Tensor& tensor = leaf.tensor();
+    const bool is_shared = tensor.use_count() > 1 || tensor.storage().use_count() > 1;
+    if (!is_shared) return leaf;
+    return tensor.detach().to(at::kCPU, tensor.scalar_type(), /*non_blocking=*/false,
+                              /*copy=*/true);
+  });
+}
+
 }  // namespace
 
 ClosureService::ClosureService(TaskId self, std::shared_ptr<CoordinatorFence> fence)
@@ -137,7 +150,7 @@ void ClosureService::answer(size_t method, const CallPtr& call,
   const MakeInput making = decode_make_input(call->request());
   if (method == kReadValue) {
     fence_->check_closure(making.session);
-    return call->reply(to_message(input(making.input).value));
+    return call->reply(to_message(unshared(input(making.input).value)));
   }
   if (method == kDropInput) {
     drop_input(making);
@@ -322,9 +335,9 @@ void ClosureService::check_defined(const Structure& result, const std::string& f
 rpc::Message ClosureService::result_of(ParameterServerCore& core, const RunClosure& closure) const {
   try {
     return with_typed_errors(closure.function.c_str(), [&] {
-      const Structure result = call(core, closure.function, arguments_of(closure));
+      Structure result = call(core, closure.function, arguments_of(closure));
       check_defined(result, closure.function);
-      return to_message(result);
+      return to_message(unshared(std::move(result)));
     });
   } catch (const CancelledError& error) {
     if (is_given_up_call(std::current_exception(), self_)) throw;
@@ -359,9 +372,9 @@ void ClosureService::make_input(ParameterServerCore& core, const MakeInput& requ
     input.error = error_of_input(request.function, thread_ended_error("the function"));
     throw;
   } catch (...) {  // whoever uses it gets the error
-    input.error = std::current_exception();
-    if (is_to_run_again(input.error, self_, core.num_ps())) throw;
-    input.error = error_of_input(request.function, input.error);
+    const std::exception_ptr thrown = std::current_exception();
+    input.error = error_of_input(request.function, thrown);
+    if (is_to_run_again(thrown, self_, core.num_ps())) throw;
     std::rethrow_exception(input.error);
   }
 }

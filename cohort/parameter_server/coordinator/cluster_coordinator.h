@@ -123,7 +123,8 @@ struct ClusterCoordinatorOptions {
   // twice the pause, and so on; after so many losses in a row it is given up.
   std::chrono::milliseconds worker_pause = std::chrono::seconds(1);
   int max_worker_losses = 10;
-  // A closure that was lost with its worker so many times fails: perhaps it is what ends them.
+  // A closure that was lost with its worker, or failed by a ps task, so many times fails: perhaps it is what ends them. So
+  // does what makes a worker's input, which then is the error of the closures that use it.
   int max_closure_attempts = 10;
   // A ps task whose connection broke is lost if it does not answer over a new one within this time. So
   // often a minute it may fail for a moment; closures that it fails are run again.
@@ -216,13 +217,16 @@ class COHORT_API ClusterCoordinator {
   void join(std::chrono::milliseconds timeout) const;
   bool done() const;
 
-  // `function` makes one worker's input: see ParameterServerStrategy::function.
+  // `function` makes one worker's input: see ParameterServerStrategy::function. Where it shuffles without a seed, each
+  // worker has an order of its own; but under random::set_seed, as in TensorFlow, workers in processes of their own have
+  // the same one, and those of one process draw one seed after another. A function that divides one order by
+  // Dataset::shard gives its shuffle a seed, which holds everywhere.
   // Errors: InvalidArgument (it makes none).
   PerWorkerDataset create_per_worker_dataset(const WorkerFunction& function) const;
   // The same of a dataset, or of a function over the program's own objects, for workers of this process: it goes
   // with the last copy of the result and the last of its iterators.
-  // Every worker reads all of a dataset, in an order of its own where it shuffles without a seed; all of a
-  // DistributedDataset in the same order.
+  // Every worker reads all of a dataset, in an order of its own where it shuffles without a seed, also under
+  // random::set_seed; all of a DistributedDataset in the same order.
   // Errors: FailedPrecondition (the workers are other processes).
   PerWorkerDataset create_per_worker_dataset(const data::Dataset& dataset) const;
   PerWorkerDataset create_per_worker_dataset(const DistributedDataset& dataset) const;

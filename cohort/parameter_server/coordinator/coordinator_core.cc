@@ -183,10 +183,11 @@ void CoordinatorCore::report(const std::string& text) const {
     if (stopped_) return;
     for (size_t i = 0; i < workers_.size() && away.size() < 500; ++i) {
       const Worker& worker = workers_[i];
-      if (worker.phase == Phase::kReady) continue;
+      const bool is_there = worker.phase == Phase::kReady || worker.phase == Phase::kMakesInputs;
+      if (is_there && worker.inputs_under_way == 0) continue;
       const auto age = clock_.now() - worker.lost_at;
       away += str("; worker ", i);
-      if (worker.phase == Phase::kMakesInputs) {
+      if (is_there) {
         away += " makes its inputs";
       } else if (worker.why.empty()) {
         away += " has not come yet";
@@ -327,6 +328,10 @@ void CoordinatorCore::drop_inputs_later() {
 }
 
 bool CoordinatorCore::drop_inputs() {
+  {
+    const std::lock_guard lock(mutex_);
+    drop_unwanted_reads();
+  }
   std::vector<uint64_t> dropped;
   {
     const std::lock_guard lock(unheld_mutex_);

@@ -125,6 +125,7 @@ class CoordinatorCore : public std::enable_shared_from_this<CoordinatorCore> {
     uint64_t id = 0;
     std::string function;
     InputKind kind = InputKind::kIterator;
+    int attempts = 0;  // of one worker, to which a ps task did not answer
   };
 
   // Of a worker's value, until it is answered.
@@ -148,7 +149,8 @@ class CoordinatorCore : public std::enable_shared_from_this<CoordinatorCore> {
   // Each calls itself again.
   void tell_figures(const Counted& since);
   void record_summaries(const Counted& since);
-  // Tells the workers what nobody holds any more, now and then while there are inputs.
+  // Forgets reads that nobody waits for, and tells the workers what nobody holds any more, now and then while there are
+  // inputs.
   void drop_inputs_later();
   // Its number. Errors: InvalidArgument (another coordinator has made it; names the function).
   uint64_t own_input(const InputHandlePtr& input, const std::string& function) const;
@@ -182,6 +184,8 @@ class CoordinatorCore : public std::enable_shared_from_this<CoordinatorCore> {
   void send_reads(size_t worker);
   void read_answered(const ValueRead& read, const rpc::CallResult& answer);
   void take_read(const std::shared_ptr<RemoteResult>& result);
+  // Whose callers have given up; with mutex_ held.
+  void drop_unwanted_reads();
   void end_reads(const std::exception_ptr& error);
 
   void take(size_t worker);

@@ -8,6 +8,8 @@
 #include <string>
 #include <utility>
 
+#include "cohort/cluster/rpc/coordinator_errors.h"
+#include "cohort/cluster/rpc/error_detail.h"
 #include "cohort/core/error.h"
 #include "cohort/core/tensor.h"
 #include "cohort/core/testing_errors.h"
@@ -19,6 +21,7 @@
 namespace cohort::internal {
 namespace {
 
+using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 // A worker's, which keeps calls, or a ps task's, which answers at once.
@@ -136,6 +139,28 @@ TEST_F(CoordinatorInputs, TheSourceStaysAsLongAsTheInput) {
   EXPECT_TRUE(stays.expired());
 }
 
+// A worker may not reach a ps task that the coordinator reaches.
+TEST_F(CoordinatorInputs, WhatAPsTaskNeverAnswersToIsTriedAsOftenAsAClosure) {
+  const InputHandlePtr never = core_->make_input("never", InputKind::kValue);
+  const InputHandlePtr next = core_->make_input("next");
+  const auto unanswered = rpc::make_error(Code::kUnavailable, "no route", "/job:worker/task:0",
+                                          {.peer = to_string(TaskId{"ps", 0})});
+  EXPECT_EQ(worker_->answer("closures/make_input", unanswered), 1u);
+  EXPECT_EQ(worker_->answer("closures/make_input"), 2u);
+  for (int i = 1; i < core_->options().max_closure_attempts; ++i) {
+    clock_.advance(milliseconds(200));
+    ASSERT_EQ(worker_->answer("closures/make_input", unanswered), 1u) << i;
+  }
+  clock_.advance(seconds(1));
+  EXPECT_EQ(worker_->answer("closures/make_input"), 0u);
+  const auto results = core_->read_value(never);
+  const auto failed = rpc::make_error(Code::kUnavailable, "could not be made", "/job:worker/task:0",
+                                      {.phase = kClosureInput});
+  EXPECT_EQ(worker_->answer("closures/read_value", failed), 1u);
+  EXPECT_EQ(results[0]->status(), RemoteStatus::kAborted);
+  EXPECT_TRUE(core_->workers()[0].is_alive);
+}
+
 rpc::Message answer_of(int64_t value) { return to_message(Structure(at::full({}, value, int64))); }
 
 int64_t value_of(const RemoteResult& result) {
@@ -204,6 +229,23 @@ TEST_F(CoordinatorInputs, WhatIsNoLongerWantedIsNotAsked) {
   worker_->answer("closures/make_input");
   EXPECT_EQ(worker_->answer("closures/read_value", nullptr, answer_of(7)), 1u);
   EXPECT_EQ(worker_->answer("closures/read_value"), 0u);
+}
+
+TEST_F(CoordinatorInputs, AReadThatNobodyWaitsForIsNotSentLater) {
+  const InputHandlePtr value = core_->make_input("value", InputKind::kValue);
+  core_->read_value(value);  // whose caller has given up
+  worker_->answer("closures/make_input");
+  EXPECT_EQ(worker_->answer("closures/read_value"), 0u);
+}
+
+TEST_F(CoordinatorInputs, AReadThatNobodyWaitsForKeepsNoValue) {
+  InputHandlePtr value = core_->make_input("value", InputKind::kValue);
+  worker_->answer("closures/make_input");
+  core_->read_value(value);  // also of the absent worker
+  EXPECT_EQ(worker_->answer("closures/read_value", nullptr, answer_of(7)), 1u);
+  value.reset();
+  clock_.advance(seconds(2));
+  EXPECT_EQ(worker_->answer("closures/drop_input"), 1u);
 }
 
 }  // namespace

@@ -21,8 +21,6 @@ std::vector<std::shared_ptr<RemoteResult>> CoordinatorCore::read_value(
   std::vector<std::shared_ptr<RemoteResult>> results;
   {
     const std::lock_guard lock(mutex_);
-    // Whoever waited for them has given up.
-    std::erase_if(reads_, [](const ValueRead& one) { return one.result.use_count() == 1; });
     for (size_t worker = 0; worker < workers_.size(); ++worker) {
       results.push_back(std::make_shared<RemoteResult>());
       reads_.push_back({.worker = worker, .value = value, .result = results.back()});
@@ -40,6 +38,7 @@ void CoordinatorCore::send_reads(size_t worker) {
   std::exception_ptr never;
   {
     const std::lock_guard lock(mutex_);
+    drop_unwanted_reads();
     const Worker& state = workers_[worker];
     if (stopped_) {
       never = std::make_exception_ptr(CancelledError("the coordinator has ended"));
@@ -99,6 +98,10 @@ void CoordinatorCore::read_answered(const ValueRead& read, const rpc::CallResult
 void CoordinatorCore::take_read(const std::shared_ptr<RemoteResult>& result) {
   const std::lock_guard lock(mutex_);
   std::erase_if(reads_, [&](const ValueRead& one) { return one.result == result; });
+}
+
+void CoordinatorCore::drop_unwanted_reads() {
+  std::erase_if(reads_, [](const ValueRead& one) { return one.result.use_count() == 1; });
 }
 
 void CoordinatorCore::end_reads(const std::exception_ptr& error) {

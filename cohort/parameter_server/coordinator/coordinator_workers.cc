@@ -99,7 +99,7 @@ void CoordinatorCore::send_inputs(size_t worker, SessionId session, std::vector<
     feed(worker);
     return;
   }
-  const Input first = inputs.front();
+  Input first = inputs.front();
   inputs.erase(inputs.begin());
   channel(worker)->start(
       "closures/make_input", encode(MakeInput{first.function, first.id, session, first.kind}),
@@ -109,7 +109,10 @@ void CoordinatorCore::send_inputs(size_t worker, SessionId session, std::vector<
         if (result.error != nullptr && self.is_fenced(result.error)) return self.end(result.error);
         if (const int ps = result.error == nullptr ? -1 : self.ps_watch_->about(result.error);
             ps >= 0) {
-          rest.insert(rest.begin(), first);
+          // The last attempt's error is that of the closures that use it.
+          if (++first.attempts < self.options_.max_closure_attempts) {
+            rest.insert(rest.begin(), first);
+          }
           const auto again = [worker, session, rest](CoordinatorCore& made_again) {
             made_again.send_inputs(worker, session, rest);
           };

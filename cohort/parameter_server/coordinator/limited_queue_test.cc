@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <future>
+#include <memory>
 #include <thread>
 
 #include "cohort/parameter_server/coordinator/cluster_coordinator.h"
@@ -14,6 +16,9 @@
 namespace cohort::distribute {
 namespace {
 
+using std::chrono::seconds;
+using Clock = std::chrono::steady_clock;
+
 TEST(LimitedQueue, HoldsTheProgramBackAndLetsItJoin) {
   constexpr int kQueued = 2, kWindow = 1, kClosures = 200;
   TestingCluster cluster(1, 1);
@@ -23,23 +28,29 @@ TEST(LimitedQueue, HoldsTheProgramBackAndLetsItJoin) {
   const auto hold = strategy.function("hold", [&] {
     if (++begun == 1) gate.pass();
   });
-  const coordinator::ClusterCoordinator coordinator(strategy,
-                                                    {.window = kWindow, .max_queued = kQueued});
+  const coordinator::ClusterCoordinator coordinator(strategy, {.window = kWindow,
+                                                               .max_queued = kQueued,
+                                                               .closure_timeout = seconds(10),
+                                                               .max_recovery = seconds(10)});
   coordinator.schedule(hold);
   ASSERT_TRUE(gate.wait_for(1));
   std::atomic<int> scheduled{1};
-  int most_waiting = 0;
-  std::thread program([&] {
+  auto program = std::async(std::launch::async, [&] {
+    int most_waiting = 0;
     while (scheduled < kClosures) {
       coordinator.schedule(hold);  // where the queue is full until a worker has taken one
       most_waiting = std::max(most_waiting, ++scheduled - begun);
     }
+    return most_waiting;
   });
-  while (scheduled < 1 + kQueued) std::this_thread::yield();
+  const std::shared_ptr<void> lets_it_end(nullptr, [&](void*) { gate.open(); });
+  const auto give_up = Clock::now() + seconds(20);
+  while (scheduled < 1 + kQueued && Clock::now() < give_up) std::this_thread::yield();
+  EXPECT_EQ(scheduled, 1 + kQueued);
   EXPECT_EQ(begun, 1);
   gate.open();
-  program.join();
-  coordinator.join(std::chrono::seconds(20));
+  const int most_waiting = program.get();
+  coordinator.join(seconds(20));
   EXPECT_EQ(begun, kClosures);
   EXPECT_LE(most_waiting, kQueued + kWindow);
   EXPECT_TRUE(coordinator.done());

@@ -1,5 +1,6 @@
 // Datasets of which each worker has one, on an in-process cluster.
 #include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/sort.h>
 #include <ATen/ops/zeros.h>
@@ -8,10 +9,13 @@
 
 #include <atomic>
 #include <functional>
+#include <mutex>
 #include <vector>
 
 #include "cohort/core/error.h"
 #include "cohort/core/testing_errors.h"
+#include "cohort/ops/random.h"
+#include "cohort/ops/testing_seed.h"
 #include "cohort/parameter_server/coordinator/cluster_coordinator.h"
 #include "cohort/parameter_server/parameter_server_strategy.h"
 #include "cohort/parameter_server/testing_cluster.h"
@@ -118,7 +122,8 @@ TEST(PerWorkerDataset, KeepsItsOptions) {
   EXPECT_EQ(elements(data::AutoShardPolicy::OFF), 8);
 }
 
-// TensorFlow's testDatasetsShuffledDifferently, for a dataset function and for one dataset of the program.
+// TensorFlow's testDatasetsShuffledDifferently, without random::set_seed, for a dataset function and for one dataset of the
+// program.
 TEST(PerWorkerDataset, IsShuffledOtherwiseOnEachWorker) {
   TestingCluster cluster(2, 1);
   const ParameterServerStrategy strategy(cluster.resolver());
@@ -142,6 +147,34 @@ TEST(PerWorkerDataset, IsShuffledOtherwiseOnEachWorker) {
     EXPECT_FALSE(at::equal(a, b)) << a;
     coordinator.join();
   }
+}
+
+// As workers that are processes of their own, all with the same random::set_seed, make it.
+TEST(PerWorkerDataset, OfAFunctionHasOneOrderUnderOneSeedWhichWorkersDivide) {
+  TestingCluster cluster(2, 1);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  std::mutex one_at_a_time;
+  const auto make = [&](const InputContext& context) {
+    const std::lock_guard lock(one_at_a_time);
+    random::set_seed(7);
+    const Dataset dataset = Dataset::range(50).shuffle(50);
+    internal::forget_seed();
+    return dataset.shard(context.num_input_pipelines, context.input_pipeline_id).batch(25);
+  };
+  const ClusterCoordinator coordinator(strategy, {.window = 1});
+  const auto iterator = coordinator.create_per_worker_dataset(make).iterator();
+  Gate gate;  // so that each worker has one of them
+  const auto read = [&gate](DistributedIterator& it) {
+    gate.pass();
+    return it.get_next().value(0);
+  };
+  const RemoteValue first = coordinator.schedule(read, iterator);
+  const RemoteValue second = coordinator.schedule(read, iterator);
+  EXPECT_TRUE(gate.wait_for(2));
+  gate.open();
+  const Tensor all = at::cat({first.fetch().tensor(), second.fetch().tensor()});
+  EXPECT_TRUE(at::equal(std::get<0>(all.sort()), at::arange(50))) << all;
+  EXPECT_FALSE(at::equal(all, at::arange(50)));
 }
 
 // The program's data may be as large as its memory.

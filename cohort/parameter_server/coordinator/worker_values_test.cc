@@ -6,10 +6,12 @@
 
 #include <atomic>
 #include <chrono>
+#include <exception>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "cohort/cluster/rpc/error_detail.h"
 #include "cohort/core/error.h"
 #include "cohort/core/string_tensor.h"
 #include "cohort/core/testing_errors.h"
@@ -58,6 +60,30 @@ TEST(WorkerValues, HoldWhatClosuresAddUpInThem) {
   EXPECT_EQ(total, 10);
 }
 
+// Sent in many pieces, while what is queued behind writes to them.
+TEST(WorkerValues, AreCopiesThatNoLaterClosureChanges) {
+  constexpr int kClosures = 40, kElements = 1 << 20;
+  TestingCluster cluster(1, 1);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  const auto zeros = strategy.function("zeros", [] { return at::zeros({kElements}); });
+  const auto add = strategy.function("add", [](const Tensor& sum) { return sum.add_(1); });
+  const auto add_to_own = strategy.function("add_to_own", [](const Tensor& sum) { sum.add_(1); });
+  const ClusterCoordinator coordinator(strategy);
+  const auto sums = coordinator.create_per_worker_value(zeros);
+  std::vector<coordinator::RemoteValue> returned;
+  for (int i = 0; i < kClosures; ++i) returned.push_back(coordinator.schedule(add, sums));
+  for (int i = 0; i < kClosures; ++i) {
+    const Tensor sum = returned[static_cast<size_t>(i)].fetch(seconds(20)).tensor();
+    EXPECT_EQ(sum.min().item<int>(), i + 1);
+    EXPECT_EQ(sum.max().item<int>(), i + 1);
+  }
+  for (int i = 0; i < kClosures; ++i) coordinator.schedule(add_to_own, sums);
+  while (!coordinator.done()) {
+    const Tensor sum = coordinator.fetch(sums, seconds(20))[0].tensor();
+    EXPECT_EQ(sum.min().item<int>(), sum.max().item<int>());
+  }
+}
+
 TEST(WorkerValues, OfAWorkerThatComesBackAreReadThen) {
   TestingCluster cluster(2, 1);
   const ParameterServerStrategy strategy(cluster.resolver());
@@ -87,6 +113,26 @@ TEST(WorkerValues, ThatCannotBeMadeAreAnErrorOfWhoReadsThem) {
                   [&] { coordinator.fetch(coordinator.create_per_worker_value(undefined)); }),
               HasSubstr("'undefined' returned an undefined tensor"));
   coordinator.join();
+}
+
+// Also where a ps task that lives does not answer the worker, however often it tries.
+TEST(WorkerValues, ThatNeedAPsTaskOutOfReachAreAnErrorAtLast) {
+  TestingCluster cluster(1, 1);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  std::atomic<int> attempts{0};
+  const auto reads = strategy.function("reads", [&]() -> Tensor {
+    ++attempts;
+    std::rethrow_exception(internal::rpc::make_error(Code::kUnavailable, "no route", "",
+                                                     {.peer = to_string(TaskId{"ps", 0})}));
+  });
+  const auto use = strategy.function("use", [](const Tensor& own) { return own; });
+  const ClusterCoordinator coordinator(strategy, {.max_closure_attempts = 2});
+  const auto value = coordinator.create_per_worker_value(reads);
+  EXPECT_THAT(thrown<UnavailableError>([&] { coordinator.fetch(value, seconds(20)); }),
+              AllOf(HasSubstr("could not be made by 'reads'"), HasSubstr("no route")));
+  EXPECT_THROW(coordinator.schedule(use, value).fetch(seconds(20)), coordinator::ClosureInputError);
+  EXPECT_EQ(attempts, 2);
+  EXPECT_TRUE(coordinator.workers()[0].is_alive);
 }
 
 TEST(WorkerValues, OfALostClusterEndWithItsError) {
