@@ -107,7 +107,8 @@ class VariableStore {
   Value read_rows(const ShardKey& key, const Tensor& indices) const;
 
   // Applies the operations in their order, once for each token: returns false, and does nothing, if
-  // this token's were applied before. Where they are being applied it waits for that. Token 0 is nobody's.
+  // this token's were applied before. Where they are being applied it waits for that, as PushTokens::begin, with
+  // its error. Token 0 is nobody's.
   // Errors, before anything is changed: NotFound, InvalidArgument (shapes, dtypes, indices, slots, a learning rate;
   // names the shard). ResourceExhausted (no memory for a copy of a value that is in use) may come between two
   // operations: the same token goes on there.
