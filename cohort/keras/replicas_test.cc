@@ -4,11 +4,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <future>
+#include <vector>
+
 #include "cohort/core/task.h"
 #include "cohort/distribute/testing_devices.h"
 #include "cohort/keras/keras.h"
 #include "cohort/keras/testing_keras.h"
 #include "cohort/ops/random.h"
+#include "cohort/train/trackable.h"
 
 namespace cohort::keras {
 namespace {
@@ -185,6 +190,28 @@ TEST(Dropout, TasksThatTrainByThemselvesDropOtherElements) {
   EXPECT_NE(mask_of(1), mask_of(0));
   EXPECT_NE(mask_of(1), mask_of(2));
   EXPECT_EQ(mask_of(1), mask_of(1));
+}
+
+// As workers of one process do, of which each draws first when it has its first batch.
+TEST(Dropout, StreamsMayBeMadeWhileACheckpointAsksForThem) {
+  const layers::Dropout dropout(0.5, {.seed = 1});
+  const std::vector<train::TrackableChild> children =
+      train::TrackableHandle(dropout)->checkpoint_children();
+  ASSERT_THAT(children, SizeIs(1));
+  constexpr int kTasks = 200;
+  auto drawing = std::async(std::launch::async, [&] {
+    const MirroredStrategy strategy = mirrored(1);
+    const auto scope = strategy.scope();
+    for (int task = kTasks - 1; task >= 0; --task) {
+      const internal::ScopedTask as_worker(internal::Task::named("worker", task));
+      dropout(at::ones({2}), {.training = true});
+    }
+  });
+  while (drawing.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
+    EXPECT_LE(children[0].object->checkpoint_children().size(), 1);
+  }
+  drawing.get();
+  EXPECT_THAT(children[0].object->checkpoint_children(), SizeIs(1));
 }
 
 }  // namespace

@@ -17,14 +17,16 @@ class SaveGroup;
 
 namespace cohort::internal {
 
-// Where the streams of a task begin, beside those of the first one, where each task runs steps of its own.
+// Where the streams of a task begin, beside those of the first one, where each task runs steps of
+// its own.
 constexpr uint64_t first_stream_of(int task) { return static_cast<uint64_t>(task) << 32; }
 
 // A strategy as its generators see it.
 class ReplicaGroup {
  public:
   virtual ~ReplicaGroup() = default;
-  // The index of the calling thread's task, where each task runs steps of its own; 0 where they run them together.
+  // The index of the calling thread's task, where each task runs steps of its own; 0 where they run
+  // them together.
   virtual int task() const = 0;
   // The replicas of the calling thread's task, by their ids in the sync group.
   virtual std::vector<int> local_replicas() const = 0;
@@ -46,8 +48,9 @@ void set_replica_lookup(const ReplicaLookup& lookup);
 std::shared_ptr<ReplicaGroup> calling_replica_group();
 
 // Without a group: one stream, for whoever draws. With one, replica r of the sync group draws from a
-// stream that follows from the seed and r alone, and from the task's index where each task runs steps of its own.
-// Draws across replicas are from the task's own stream, and the stream of each of its replicas passes over as many words.
+// stream that follows from the seed and r alone, and from the task's index where each task runs
+// steps of its own. Draws across replicas are from the task's own stream, and the stream of each of
+// its replicas passes over as many words.
 // Thread safety: each call is atomic. Replicas do not wait for each other.
 class GeneratorStreams {
  public:
@@ -57,8 +60,8 @@ class GeneratorStreams {
 
   // Calls draw(stream) for the stream that the calling thread draws from.
   void draw(FunctionRef<void(Philox&)> draw);
-  // The state of that stream. Restored across replicas, the task's replicas' streams begin anew from it; in the first
-  // task, those of the others, too.
+  // The state of that stream. Restored across replicas, the task's replicas' streams begin anew from
+  // it; in the first task, those of the others, too.
   State state() const;
   void restore(const State& state);
 
@@ -76,7 +79,7 @@ class GeneratorStreams {
     Philox random;  // guarded by mutex
   };
 
-  // Of one task.
+  // A task's own stream, and those of its replicas.
   struct Streams {
     explicit Streams(Philox philox) : own(philox) {}
     // Made where it is missing: it begins where the task's own stream stands.
@@ -91,7 +94,8 @@ class GeneratorStreams {
 
   // The calling thread's replica, if it has a stream of its own.
   std::optional<int> caller() const;
-  // Those of the calling thread's task. Made where they are missing: they begin as the first task's did.
+  // Those of the calling thread's task. Made where they are missing: they begin as the first
+  // task's did.
   Streams& streams() const;
 
   const std::shared_ptr<ReplicaGroup> group_;

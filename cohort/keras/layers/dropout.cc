@@ -3,6 +3,8 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -23,8 +25,8 @@
 namespace cohort::keras::layers {
 namespace {
 
-// A stream of one seed for each replica of each task. In a checkpoint, of the layer's own task alone:
-// "replica_0", "replica_1", ...
+// A stream of one seed for each replica of each task. In a checkpoint those of one task: "replica_0",
+// "replica_1", ...
 class ReplicaGenerators final : public train::Trackable {
  public:
   explicit ReplicaGenerators(uint64_t seed) : seed_(seed) {}
@@ -38,17 +40,20 @@ class ReplicaGenerators final : public train::Trackable {
     const auto count =
         static_cast<size_t>(replica == nullptr ? 1 : replica->num_replicas_in_sync());
     const int task = internal::task_of_streams(internal::current_core()->group());
-    std::lock_guard lock(mutex_);
-    Streams& its = streams_[task];
-    while (its.size() < count) add(task, its);
-    return its[id].generator;
+    if (std::optional<random::RandomGenerator> made = find(task, id, count)) return *made;
+    const std::lock_guard lock(making_);
+    for (size_t i = number_of(task); i < count; ++i) add(task, i);
+    return find(task, id, count).value();
   }
 
   std::vector<train::TrackableChild> checkpoint_children() override {
     std::vector<train::TrackableChild> children;
-    const auto its = streams_.find(saved_task());
+    const std::lock_guard lock(mutex_);
+    const auto its = streams_.find(streams_.contains(0) ? 0 : maker_);
     if (its == streams_.end()) return children;
-    for (size_t i = 0; i < its->second.size(); ++i) children.push_back(child(its->second, i));
+    for (size_t i = 0; i < its->second.size(); ++i) {
+      children.push_back({name_of(i), its->second[i].in_checkpoint.get().get()});
+    }
     return children;
   }
 
@@ -58,31 +63,41 @@ class ReplicaGenerators final : public train::Trackable {
     train::TrackableHandle in_checkpoint;
   };
 
-  using Streams = std::vector<Stream>;
+  static std::string name_of(size_t stream) { return internal::str("replica_", stream); }
 
-  void add(int task, Streams& its) {
-    const auto generator =
-        internal::make_stream(seed_, internal::first_stream_of(task) + its.size());
-    its.push_back({generator, train::TrackableHandle(generator)});
-    if (task != saved_task()) return;
-    const train::TrackableChild added = child(its, its.size() - 1);
-    try {
-      child_appeared(added.name, *added.object);
-    } catch (...) {
-      its.pop_back();  // it must not draw from the start where a restored position was meant
-      throw;
-    }
+  // Nothing where the task has not as many as `count`.
+  std::optional<random::RandomGenerator> find(int task, size_t id, size_t count) const {
+    const std::lock_guard lock(mutex_);
+    const auto its = streams_.find(task);
+    if (its == streams_.end() || its->second.size() < count) return std::nullopt;
+    return its->second[id].generator;
   }
-  // The first one, or that which has made the layer, where it does not share it.
-  int saved_task() const { return streams_.contains(0) ? 0 : maker_; }
-  static train::TrackableChild child(const Streams& its, size_t i) {
-    return {internal::str("replica_", i), its[i].in_checkpoint.get().get()};
+  size_t number_of(int task) const {
+    const std::lock_guard lock(mutex_);
+    const auto its = streams_.find(task);
+    return its == streams_.end() ? 0 : its->second.size();
+  }
+
+  // The task's next one, with making_ held. Nobody draws from it before it is restored.
+  void add(int task, size_t i) {
+    const auto generator = internal::make_stream(seed_, internal::first_stream_of(task) + i);
+    Stream made{generator, train::TrackableHandle(generator)};
+    if (is_saved(task)) child_appeared(name_of(i), *made.in_checkpoint);
+    const std::lock_guard lock(mutex_);
+    streams_[task].push_back(std::move(made));
+  }
+  // Checkpoints hold task 0's streams, or the maker's where task 0 has drawn none.
+  bool is_saved(int task) const {
+    const std::lock_guard lock(mutex_);
+    return task == 0 || (task == maker_ && !streams_.contains(0));
   }
 
   const uint64_t seed_;
   const int maker_ = internal::Task::current().index();
-  std::mutex mutex_;
-  std::map<int, Streams> streams_;  // guarded by mutex_; by task_of_streams
+  // Held while a stream is made and restored. mutex_ is not: a restore may ask for the children.
+  std::mutex making_;
+  mutable std::mutex mutex_;                    // guards what follows
+  std::map<int, std::vector<Stream>> streams_;  // by task_of_streams
 };
 
 template <class Fields, class Rate, class Seed>

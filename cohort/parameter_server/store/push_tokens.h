@@ -1,6 +1,7 @@
 // Exactly once: which pushes have been applied, and how far those have come that have not been applied whole.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -16,11 +17,16 @@ namespace cohort::internal {
 // Thread safety: any thread.
 class PushTokens {
  public:
+  // How long begin waits. Whoever sends a push gives a sending up after some such time, and sends it again.
+  explicit PushTokens(std::chrono::milliseconds patience = std::chrono::minutes(1))
+      : patience_(patience) {}
+
   // Which of the push's operations comes next; nothing: they have been applied. Where they are being applied, it
   // waits for that: two sendings of one push may arrive at the same time. Then end or stop is to be called.
+  // Errors: Unavailable (they are being applied still when its patience ends; the push may be sent again).
   std::optional<size_t> begin(uint64_t token);
   // All of them have been applied.
-  void end(uint64_t token);
+  void end(uint64_t token) noexcept;
   // Those before `next` have been.
   void stop(uint64_t token, size_t next);
 
@@ -37,10 +43,12 @@ class PushTokens {
     uint64_t token = 0;
     size_t next = 0;
     bool is_running = true;
+    AppliedTokens::Room room = {};  // the token's, so that end cannot fail
   };
   using BegunPushes = std::vector<Begun>;
   BegunPushes::iterator find(uint64_t token);
 
+  const std::chrono::milliseconds patience_;
   mutable std::mutex mutex_;  // guards what follows
   std::condition_variable stopped_;
   AppliedTokens applied_;

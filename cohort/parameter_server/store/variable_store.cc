@@ -66,7 +66,7 @@ void VariableStore::check_same(const Shard& there, const ShardKey& key, const st
 void VariableStore::tie(const ShardKey& key, const ShardKey& owner) {
   const std::unique_lock lock(mutex_);
   if (!shards_.contains(owner)) throw NotFoundError(no_shard_text(owner));
-  tied_[owner].insert(key);
+  ties_.tie(key, owner);
 }
 
 void VariableStore::hold(const ShardKey& key) {
@@ -89,9 +89,7 @@ void VariableStore::release(const std::vector<NamedShard>& shards) {
     if (found == shards_.end()) continue;
     released.push_back(std::move(found->second));
     shards_.erase(found);
-    const auto tied = tied_.extract(key);
-    if (tied.empty()) continue;
-    for (const ShardKey& other : tied.mapped()) {
+    for (const ShardKey& other : ties_.release(key)) {
       const auto its = shards_.find(other);
       if (its != shards_.end() && !its->second->is_held) going.push_back(other);
     }
@@ -282,7 +280,7 @@ void VariableStore::clear(int64_t first_version) {
   const std::unique_lock lock(mutex_);
   first_version_ = first_version;
   shards_.clear();
-  tied_.clear();
+  ties_ = {};
   {
     const std::lock_guard kept_lock(kept_mutex_);
     kept_.clear();

@@ -7,7 +7,6 @@
 #pragma once
 
 #include <atomic>
-#include <compare>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -24,15 +23,11 @@
 #include "cohort/distribute/variable_impl.h"
 #include "cohort/optim/update_rule.h"
 #include "cohort/parameter_server/store/push_tokens.h"
+#include "cohort/parameter_server/store/shard_key.h"
+#include "cohort/parameter_server/store/shard_ties.h"
 
 namespace cohort::internal {
 
-// Variables are numbered by the order in which the program creates them, the same in every task.
-struct ShardKey {
-  int64_t variable = 0;
-  int64_t shard = 0;
-  auto operator<=>(const ShardKey&) const = default;
-};
 struct NamedShard {
   ShardKey key;
   std::string name;
@@ -107,7 +102,8 @@ class VariableStore {
   Value read_rows(const ShardKey& key, const Tensor& indices) const;
 
   // Applies the operations in their order, once for each token: returns false, and does nothing, if
-  // this token's were applied before. Where they are being applied it waits for that. Token 0 is nobody's.
+  // this token's were applied before. Where they are being applied it waits for that, as PushTokens::begin, with
+  // its error. Token 0 is nobody's.
   // Errors, before anything is changed: NotFound, InvalidArgument (shapes, dtypes, indices, slots, a learning rate;
   // names the shard). ResourceExhausted (no memory for a copy of a value that is in use) may come between two
   // operations: the same token goes on there.
@@ -204,7 +200,7 @@ class VariableStore {
 
   mutable std::shared_mutex mutex_;  // guards what follows; the shards guard themselves
   std::map<ShardKey, ShardPtr> shards_;
-  std::map<ShardKey, std::set<ShardKey>> tied_;  // by their owners
+  ShardTies ties_;
   int64_t first_version_ = 0;
 
   mutable std::mutex kept_mutex_;

@@ -63,6 +63,10 @@ class ServedVariable final : public VariableImpl,
 
   // A shard, for a checkpoint to which its ps task writes it.
   std::shared_ptr<const train::RemotePart> part_of_checkpoint(size_t index) const;
+  // Errors: FailedPrecondition (in a step, or its merge_call: what that assigns comes to the ps tasks after it; a late
+  // restore, of what the step has made, may be in it). `name`: of the variable, or of one of its shards.
+  void check_saved(const std::string& name) const;
+  void check_restored(const std::string& name, const train::RestoreSource& source) const;
   // The shards, for a checkpoint of which their ps tasks make them; without keys.
   std::vector<train::RemoteRead> shards_to_make() const;
 

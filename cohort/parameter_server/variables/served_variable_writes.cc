@@ -198,11 +198,21 @@ void ServedVariable::apply_outside(std::vector<std::vector<StoreOp>> ops) const 
   server_core_->step().apply_now(server_core_->store(), std::move(ops));
 }
 
+void ServedVariable::check_saved(const std::string& name) const {
+  if (!in_step("save")) return;
+  throw FailedPreconditionError(
+      str("variable '", name, "' was to be saved in a step; save checkpoints after it"));
+}
+
+void ServedVariable::check_restored(const std::string& name,
+                                    const train::RestoreSource& source) const {
+  if (source.late() || !in_step("restore")) return;
+  throw FailedPreconditionError(
+      str("variable '", name, "' was to be restored in a step; restore checkpoints before it"));
+}
+
 std::vector<train::CheckpointValue> ServedVariable::checkpoint_values() {
-  if (calling_replica("save") != nullptr) {
-    throw FailedPreconditionError(
-        str("variable '", name(), "' was to be saved in a step; save checkpoints after it"));
-  }
+  check_saved(name());
   train::CheckpointValue saved{.attribute = train::kVariableValue,
                                .full_name = name(),
                                .full_shape = shape().vec(),
@@ -248,6 +258,7 @@ std::optional<train::TensorSlice> ServedVariable::slice_of(const Shard& shard) c
 }
 
 void ServedVariable::prepare_restore(train::RestoreSource& source) {
+  check_restored(name(), source);
   for (size_t i = 0; i < shards_.size(); ++i) {
     const auto take = [this, i](const Tensor& value) { assign_shard(i, AssignOp::kAssign, value); };
     source.read_remote(train::kVariableValue, shape(), slice_of(shards_[i]), part_of_checkpoint(i),

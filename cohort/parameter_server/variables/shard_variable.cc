@@ -71,12 +71,14 @@ void ShardVariable::bind_component(size_t, Tensor) {
 std::string ShardVariable::device() const { return device_of_ps(shard().place.ps); }
 
 std::vector<train::CheckpointValue> ShardVariable::checkpoint_values() {
+  whole_->check_saved(name());
   return {{.attribute = train::kVariableValue,
            .full_name = name(),
            .parts = {{.value = Leaf(Tensor()), .remote = whole_->part_of_checkpoint(index_)}}}};
 }
 
 void ShardVariable::prepare_restore(train::RestoreSource& source) {
+  whole_->check_restored(name(), source);
   source.read_remote(train::kVariableValue, shape(), std::nullopt,
                      whole_->part_of_checkpoint(index_),
                      [whole = whole_, index = index_](const Tensor& value) {
