@@ -52,7 +52,7 @@ bool contains(const std::vector<size_t>& tasks, size_t task) {
   return std::find(tasks.begin(), tasks.end(), task) != tasks.end();
 }
 
-void remove(std::vector<size_t>& tasks, const std::vector<size_t>& gone) {
+void drop(std::vector<size_t>& tasks, const std::vector<size_t>& gone) {
   std::erase_if(tasks, [&](size_t task) { return contains(gone, task); });
 }
 
@@ -160,8 +160,8 @@ void StopAgreement::wait_for_others(int64_t call) {
     // Looks first who has ended or is gone, and then who has come: a task may come and end at once.
     const std::vector<size_t> ended = tasks_under(ended_keys());
     const ClusterView view = group_.cluster->view();
-    remove(awaited, tasks_under(arrived));
-    remove(awaited, tasks_under(done_keys()));
+    drop(awaited, tasks_under(arrived));
+    drop(awaited, tasks_under(done_keys()));
     if (awaited.empty()) return;
     check_none_has_ended(awaited, ended);
     check_awaited(awaited, view, waiting);
@@ -257,7 +257,7 @@ std::optional<int64_t> StopAgreement::answers_of_others(int attempt) {
   std::vector<size_t> awaited = others();
   while (true) {
     const ClusterView view = group_.cluster->view();
-    remove(awaited, tasks_under(answers));
+    drop(awaited, tasks_under(answers));
     if (somebody_has_ended()) return std::nullopt;
     if (awaited.empty()) break;
     check_awaited(awaited, view, waiting);
