@@ -232,8 +232,10 @@ bool StopAgreement::ask(const std::string& note) {
     conclude(group_.self, attempt, str(hold->next(), " ", note));
     return true;
   }
-  const std::string self = std::to_string(group_.self);
-  if (!group_.cluster->compare_and_set(key(attempt, "asked"), std::nullopt, self)) {
+  const std::string self = std::to_string(group_.self), asked = key(attempt, "asked");
+  // It may stand there already: from a call that could not say how the attempt ends.
+  if (!group_.cluster->compare_and_set(asked, std::nullopt, self) &&
+      group_.cluster->get(asked, group_.patience) != self) {
     return false;  // answer() takes part
   }
   std::string outcome;

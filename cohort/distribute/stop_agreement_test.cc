@@ -143,6 +143,15 @@ TEST(StopAgreement, ATaskThatDoesNotAnswerIsNamedAndTheOthersGoOn) {
   }
 }
 
+// The coordination service could not be reached at its end.
+TEST(StopAgreement, AnAttemptThatHasNoEndIsEndedByItsAsker) {
+  Tasks tasks(2);
+  tasks.servers.coordination(0).set("test/0/0/asked", "0");
+  auto answered = std::async(std::launch::async, [&] { return tasks.agreements[1]->answer(20s); });
+  EXPECT_TRUE(tasks.agreements[0]->ask(""));
+  EXPECT_TRUE(answered.get());
+}
+
 TEST(StopAgreement, AnAskerThatIsLostIsNamedAtOnceAndAnotherOneAsks) {
   Tasks tasks(3, 10min);
   StopAgreement &first = *tasks.agreements[0], &asker = *tasks.agreements[1];
