@@ -254,7 +254,8 @@ std::unique_ptr<internal::PreemptionHandlerImpl> make_handler(WorkerServers& ser
                           .name = "test",
                           .tasks = servers.tasks(),
                           .self = static_cast<size_t>(task),
-                          .patience = patience},
+                          .patience = patience,
+                          .patience_for_call = std::chrono::seconds(20)},
       train::CheckpointManager(train::Checkpoint({{"v", v}}),
                                directory + "/" + std::to_string(task), {.max_to_keep = 1}),
       std::move(termination));
@@ -304,6 +305,89 @@ TEST_F(Preemption, AHandlerThatEndsBeforeTheAgreedCallIsNamedToTheOthers) {
   EXPECT_EQ(told->total_run_calls(), 1);
   told->run([] {});  // there is no stop any more
   EXPECT_FALSE(std::filesystem::exists(directory + "/0/checkpoint"));
+}
+
+// Two tasks, of which 0 is told that it has `grace`. Each save counts; as many of a task fail first as is said.
+struct FailingSaves {
+  FailingSaves(std::chrono::milliseconds grace, const std::string& directory,
+               std::vector<int> failing)
+      : failures(std::move(failing)) {
+    for (int task = 0; task < 2; ++task) {
+      const auto i = static_cast<size_t>(task);
+      handlers.push_back(make_handler(servers, task, std::chrono::seconds(20), directory,
+                                      {.termination_watcher_fn = [task] { return task == 0; },
+                                       .exit_fn = [] { throw Exited(); },
+                                       .grace_period = grace,
+                                       .save_fn =
+                                           [this, i] {
+                                             if (failures[i]-- > 0)
+                                               throw ResourceExhaustedError("no room yet");
+                                             ++saves[i];
+                                           }}));
+    }
+  }
+  // Until its save fails.
+  std::string run(size_t task) {
+    return thrown<ResourceExhaustedError>([&] {
+      while (true) handlers[task]->run([] {});
+    });
+  }
+  // Until it has saved so often, or exits.
+  void run(size_t task, int times) {
+    while (saves[task] < times) {
+      try {
+        handlers[task]->run([] {});
+      } catch (const Exited&) {
+        return;
+      }
+    }
+  }
+
+  WorkerServers servers{2};
+  std::vector<int> failures;
+  std::vector<int> saves{0, 0};
+  std::vector<std::unique_ptr<internal::PreemptionHandlerImpl>> handlers;
+};
+
+TEST_F(Preemption, ATaskWhoseSaveFailsTriesAgainByItself) {
+  for (const auto grace : {std::chrono::hours(0), std::chrono::hours(1)}) {
+    FailingSaves tasks(grace, directory, {0, 2});
+    auto saved = std::async(std::launch::async, [&] { tasks.run(0, 1); });
+    EXPECT_THAT(tasks.run(1), HasSubstr("no room yet"));
+    EXPECT_THROW(tasks.handlers[1]->run([] {}), ResourceExhaustedError);
+    EXPECT_NO_THROW(tasks.run(1, 1));
+    EXPECT_NO_THROW(saved.get());
+    EXPECT_EQ(tasks.handlers[1]->total_run_calls(), tasks.handlers[0]->total_run_calls() + 2);
+    EXPECT_THAT(tasks.saves, Each(1));
+  }
+}
+
+// Task 0 has saved, and its time is over, before task 1 has tried again.
+TEST_F(Preemption, ATaskWhoseFirstSaveHasFailedMakesTheLastOneWithTheOthers) {
+  FailingSaves tasks(std::chrono::milliseconds(1), directory, {0, 1});
+  auto others = std::async(std::launch::async, [&] { tasks.run(0, 2); });
+  EXPECT_THAT(tasks.run(1), HasSubstr("no room yet"));
+  tasks.servers.coordination(1).get("test/1/0/decision", std::chrono::seconds(20));
+  EXPECT_NO_THROW(tasks.run(1, 2));
+  EXPECT_NO_THROW(others.get());
+  EXPECT_EQ(tasks.handlers[0]->total_run_calls(), tasks.handlers[1]->total_run_calls());
+  EXPECT_EQ(tasks.saves[0], 2);
+  EXPECT_GE(tasks.saves[1], 1);
+}
+
+TEST_F(Preemption, AHandlerThatEndsInPlaceOfTryingAgainIsNamedToTheOthers) {
+  for (const auto grace : {std::chrono::hours(0), std::chrono::hours(1)}) {
+    FailingSaves tasks(grace, directory, {1, 1});
+    auto failed = std::async(std::launch::async, [&] {
+      EXPECT_THAT(tasks.run(0), HasSubstr("no room yet"));
+      return thrown<FailedPreconditionError>([&] { tasks.handlers[0]->run([] {}); });
+    });
+    EXPECT_THAT(tasks.run(1), HasSubstr("no room yet"));
+    tasks.handlers[1].reset();
+    EXPECT_THAT(failed.get(), HasSubstr("/job:worker/task:1 has ended its handler"));
+    tasks.handlers[0]->run([] {});  // there is no stop any more
+    EXPECT_EQ(tasks.saves[0], 0);
+  }
 }
 
 TEST_F(Preemption, AnErrorOfTheFunctionIsReportedToTheOthers) {

@@ -92,7 +92,12 @@ void PreemptionHandlerImpl::run(FunctionRef<void()> call) {
     time_in_calls_ += Clock::now() - begin;
     ++timed_calls_;
   }
-  if (!is_over_ && rounds_[round_]->finish_call()) stop_here();
+  if (is_over_) return;
+  if (rounds_[round_]->finish_call()) return stop_here();
+  if (round_ == 1 && rounds_[0]->is_due()) {  // its save has failed
+    rounds_[0]->meet(calls_->value());
+    save_for(*rounds_[0]);
+  }
 }
 
 void PreemptionHandlerImpl::report(const std::exception_ptr& error) const {
@@ -114,14 +119,24 @@ void PreemptionHandlerImpl::tell_the_end() const {
 }
 
 void PreemptionHandlerImpl::stop_here() {
-  rounds_[round_]->meet();
-  save();
-  const milliseconds grace = parse_grace(rounds_[round_]->note());
-  if (round_ == 1 || grace.count() == 0) return leave();
+  StopAgreement& round = *rounds_[round_];
+  round.meet(calls_->value());
+  const bool is_last = round_ == 1 || parse_grace(round.note()).count() == 0;
+  if (!is_last) begin_second_round();
+  save_for(round);
+  if (is_last) leave();
+}
+
+void PreemptionHandlerImpl::begin_second_round() {
   const std::lock_guard lock(mutex_);
   rounds_[1] = std::make_unique<StopAgreement>(group_, 1, calls_->value());
   round_ = 1;
   changed_.notify_all();
+}
+
+void PreemptionHandlerImpl::save_for(StopAgreement& round) {
+  save();
+  round.set_done();
 }
 
 void PreemptionHandlerImpl::save() {

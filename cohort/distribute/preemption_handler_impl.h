@@ -23,7 +23,8 @@ namespace cohort::internal {
 class RunCalls;
 
 // Two agreements at most follow each other: on the call after which all save, and if there is a grace
-// period, on the call after which all save again and end. One thread waits for the signal and asks, again
+// period, on the call after which all save again and end. The second begins before the save of the first, so that
+// a task whose save fails takes part in it while it tries again. One thread waits for the signal and asks, again
 // and again where an agreement fails, another one answers what other tasks ask.
 // Thread safety: run from one thread at a time.
 class PreemptionHandlerImpl {
@@ -57,6 +58,8 @@ class PreemptionHandlerImpl {
   void report(const std::exception_ptr& error) const;
   void tell_the_end() const;
   void stop_here();
+  void begin_second_round();
+  void save_for(StopAgreement& round);
   void save();
   void leave();
 

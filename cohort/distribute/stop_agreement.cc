@@ -1,6 +1,7 @@
 #include "cohort/distribute/stop_agreement.h"
 
 #include <algorithm>
+#include <numeric>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -11,6 +12,7 @@
 
 namespace cohort::internal {
 
+using distribute::ClusterView;
 using distribute::TaskStatus;
 
 namespace {
@@ -44,6 +46,14 @@ std::string reason_of(const std::string& outcome) { return outcome.substr(kNoDec
 
 std::string no_decision(const std::exception_ptr& reason) {
   return str(kNoDecision, record_error(reason).message);
+}
+
+bool contains(const std::vector<size_t>& tasks, size_t task) {
+  return std::find(tasks.begin(), tasks.end(), task) != tasks.end();
+}
+
+void drop(std::vector<size_t>& tasks, const std::vector<size_t>& gone) {
+  std::erase_if(tasks, [&](size_t task) { return contains(gone, task); });
 }
 
 }  // namespace
@@ -82,8 +92,26 @@ std::string StopAgreement::key(int attempt, const std::string& what) const {
   return str(group_.name, "/", round_, "/", attempt, "/", what);
 }
 
-// Under which tasks say that they make no more calls, for every attempt.
-std::string StopAgreement::ended_keys() const { return str(group_.name, "/", round_, "/ended/"); }
+// Under which tasks say that they make no more calls, for every attempt of every round.
+std::string StopAgreement::ended_keys() const { return str(group_.name, "/ended/"); }
+
+std::string StopAgreement::done_keys() const { return str(group_.name, "/", round_, "/done/"); }
+
+std::vector<size_t> StopAgreement::others() const {
+  std::vector<size_t> tasks(group_.tasks.size());
+  std::iota(tasks.begin(), tasks.end(), size_t{0});
+  std::erase(tasks, group_.self);
+  return tasks;
+}
+
+// Those that have set one of `keys`, which end with the task. Errors: DataLoss.
+std::vector<size_t> StopAgreement::tasks_under(const std::string& keys) const {
+  std::vector<size_t> tasks;
+  for (const std::string& key : group_.cluster->list(keys)) {
+    tasks.push_back(parse_task(key.substr(keys.size()), group_.tasks.size()));
+  }
+  return tasks;
+}
 
 std::string StopAgreement::name_of(size_t task) const {
   return task < group_.tasks.size() ? to_string(group_.tasks[task]) : "this task";
@@ -111,41 +139,66 @@ bool StopAgreement::finish_call() {
   return last_call_ && *last_call_ <= finished_;
 }
 
-void StopAgreement::meet() {
+void StopAgreement::meet(int64_t call) {
   if (group_.cluster == nullptr) return;
-  int64_t call = 0;
-  {
-    const std::lock_guard lock(mutex_);
-    call = finished_;
+  try {
+    wait_for_others(call);
+  } catch (const UnavailableError& error) {
+    if (!has_met_) throw;
+    log_info("tries again without those that are gone: ", error.what());
   }
+  has_met_ = true;
+}
+
+void StopAgreement::wait_for_others(int64_t call) {
   const Waiting waiting{"the tasks cannot save together: ", " has not come to the agreed call for ",
                         Clock::now(), group_.patience_for_call};
   const std::string arrived = str(group_.name, "/", round_, "/arrived at ", call, "/");
   group_.cluster->set(str(arrived, group_.self), "");
-  for (size_t task = 0; task < group_.tasks.size(); ++task) {
-    if (task == group_.self) continue;
-    while (!look_for(str(arrived, task))) {
-      check_none_has_ended(call);
-      check_waited(task, waiting);
-    }
+  std::vector<size_t> awaited = others();
+  while (true) {
+    // Looks first who has ended or is gone, and then who has come: a task may come and end at once.
+    const std::vector<size_t> ended = tasks_under(ended_keys());
+    const ClusterView view = group_.cluster->view();
+    drop(awaited, tasks_under(arrived));
+    drop(awaited, tasks_under(done_keys()));
+    if (awaited.empty()) return;
+    check_none_has_ended(awaited, ended);
+    check_awaited(awaited, view, waiting);
+    look_for(str(arrived, awaited.front()));
   }
 }
 
-// Of those that all wait for at the end of `call`. Errors: FailedPrecondition.
-void StopAgreement::check_none_has_ended(int64_t call) {
-  const std::vector<std::string> ended = group_.cluster->list(ended_keys());
-  if (ended.empty()) return;
-  const size_t task = parse_task(ended.front().substr(ended_keys().size()), group_.tasks.size());
+// Errors: FailedPrecondition.
+void StopAgreement::check_none_has_ended(const std::vector<size_t>& awaited,
+                                         const std::vector<size_t>& ended) {
+  const auto task = std::find_if(awaited.begin(), awaited.end(),
+                                 [&](size_t one) { return contains(ended, one); });
+  if (task == awaited.end()) return;
+  std::optional<int64_t> call;
   {
     const std::lock_guard lock(mutex_);
     has_ended_ = true;
-    last_call_.reset();
+    call = std::exchange(last_call_, std::nullopt);
   }
-  throw FailedPreconditionError(
-      str("all tasks had agreed to save after call ", call, ", and ", name_of(task),
-          " has ended its handler before: nothing is saved; keep the handlers of all tasks for the "
-          "same calls"));
+  throw FailedPreconditionError(str("all tasks had agreed to save after call ", call.value(),
+                                    ", and ", name_of(*task),
+                                    " has ended its handler and has not: this task does not save, "
+                                    "either; keep the handlers of all tasks for the same calls"));
 }
+
+// What is saved is saved, also where the coordinating task has saved before and gone.
+void StopAgreement::set_done() {
+  is_done_ = true;
+  if (group_.cluster == nullptr) return;
+  try {
+    group_.cluster->set(str(done_keys(), group_.self), "");
+  } catch (const std::exception& error) {
+    log_info("the other tasks are not told that this one has saved: ", error.what());
+  }
+}
+
+bool StopAgreement::is_due() const { return is_decided() && !is_done_; }
 
 bool StopAgreement::is_settled() const {
   const std::lock_guard lock(mutex_);
@@ -179,8 +232,10 @@ bool StopAgreement::ask(const std::string& note) {
     conclude(group_.self, attempt, str(hold->next(), " ", note));
     return true;
   }
-  const std::string self = std::to_string(group_.self);
-  if (!group_.cluster->compare_and_set(key(attempt, "asked"), std::nullopt, self)) {
+  const std::string self = std::to_string(group_.self), asked = key(attempt, "asked");
+  // It may stand there already: from a call that could not say how the attempt ends.
+  if (!group_.cluster->compare_and_set(asked, std::nullopt, self) &&
+      group_.cluster->get(asked, group_.patience) != self) {
     return false;  // answer() takes part
   }
   std::string outcome;
@@ -200,18 +255,23 @@ bool StopAgreement::ask(const std::string& note) {
 // The highest of them; nothing where a task makes no more calls, this one or another.
 std::optional<int64_t> StopAgreement::answers_of_others(int attempt) {
   const Waiting waiting = for_agreement(group_.patience);
-  int64_t highest = 0;
-  for (size_t task = 0; task < group_.tasks.size(); ++task) {
-    if (task == group_.self) continue;
-    std::optional<std::string> answer;
-    while (!(answer = look_for(key(attempt, str("next/", task))))) {
-      if (somebody_has_ended()) return std::nullopt;
-      check_waited(task, waiting);
-    }
-    if (*answer == kOver) return std::nullopt;
-    highest = std::max(highest, parse(*answer).first);
+  const std::string answers = key(attempt, "next/");
+  std::vector<size_t> awaited = others();
+  while (true) {
+    const ClusterView view = group_.cluster->view();
+    drop(awaited, tasks_under(answers));
+    if (somebody_has_ended()) return std::nullopt;
+    if (awaited.empty()) break;
+    check_awaited(awaited, view, waiting);
+    look_for(str(answers, awaited.front()));
   }
-  return somebody_has_ended() ? std::nullopt : std::optional(highest);
+  int64_t highest = 0;
+  for (const size_t task : others()) {
+    const std::string answer = group_.cluster->get(str(answers, task), group_.patience);
+    if (answer == kOver) return std::nullopt;
+    highest = std::max(highest, parse(answer).first);
+  }
+  return highest;
 }
 
 bool StopAgreement::somebody_has_ended() const {
@@ -232,17 +292,19 @@ StopAgreement::Waiting StopAgreement::for_agreement(std::chrono::milliseconds pa
           Clock::now(), patience};
 }
 
-// Whether to wait on for `task`. Errors: Unavailable, DeadlineExceeded (it is gone, or silent; name it).
-void StopAgreement::check_waited(size_t task, const Waiting& waiting) const {
-  for (const distribute::ClusterTask& one : group_.cluster->view().tasks) {
-    const bool gone = one.status == TaskStatus::kLost || one.status == TaskStatus::kLeft;
-    if (!gone || one.task != group_.tasks.at(task)) continue;
+// Whether to wait on for all of `awaited`. Errors: Unavailable, DeadlineExceeded (one is gone, or silent; name it).
+void StopAgreement::check_awaited(const std::vector<size_t>& awaited, const ClusterView& view,
+                                  const Waiting& waiting) const {
+  for (const distribute::ClusterTask& one : view.tasks) {
+    if (one.status != TaskStatus::kLost && one.status != TaskStatus::kLeft) continue;
+    const auto is_it = [&](size_t task) { return group_.tasks.at(task) == one.task; };
+    if (std::none_of(awaited.begin(), awaited.end(), is_it)) continue;
     throw UnavailableError(
         str(waiting.failed, one.task, one.status == TaskStatus::kLost ? " was lost" : " has left"));
   }
   if (Clock::now() < waiting.since + waiting.patience) return;
-  throw DeadlineExceededError(
-      str(waiting.failed, name_of(task), waiting.missed, waiting.patience.count(), " ms"));
+  throw DeadlineExceededError(str(waiting.failed, name_of(awaited.front()), waiting.missed,
+                                  waiting.patience.count(), " ms"));
 }
 
 // Says how an attempt ends, unless another task has. Returns what stands.
@@ -280,17 +342,16 @@ void StopAgreement::conclude(size_t asker, int attempt, const std::string& outco
 // For whoever asks from now on or comes to the agreed call, and for the one who waits for this task's answer.
 void StopAgreement::end() {
   int attempt = 0;
-  bool is_promised = false;
+  bool is_known = false;
   {
     const std::lock_guard lock(mutex_);
-    if (has_ended_) return;
+    is_known = last_call_ || has_ended_;
     has_ended_ = true;
-    is_promised = last_call_.has_value();
     attempt = attempt_;
   }
   if (group_.cluster == nullptr) return;
   group_.cluster->set(str(ended_keys(), group_.self), "");
-  if (is_promised) return;
+  if (is_known) return;
   group_.cluster->set(key(attempt, str("next/", group_.self)), std::string(kOver));
 }
 
@@ -322,7 +383,7 @@ std::string StopAgreement::decision_of(size_t asker, int attempt) {
   try {
     while (!is_settled()) {
       if (auto decision = look_for(key(attempt, "decision"))) return *std::move(decision);
-      check_waited(asker, waiting);
+      check_awaited({asker}, group_.cluster->view(), waiting);
     }
     return std::string(kOver);
   } catch (const Error&) {

@@ -50,11 +50,18 @@ class StopAgreement {
   void begin_call();
   // Returns whether all stop here: after that call, or a later one where the stop has failed.
   bool finish_call();
-  // After finish_call has returned true, and before what the tasks do together there: waits until all have
-  // come to that call.
-  // Errors: FailedPrecondition (a task makes no more calls: names it; then there is no stop any more),
-  // Unavailable (a task is lost or has left), DeadlineExceeded (a task does not come); both name it.
-  void meet();
+  // After `call`, for which finish_call has returned true, and before what the tasks do together there: waits
+  // until all others have come to the end of that call, or have done it after an earlier one. Where doing it
+  // fails, meet() again after the next call.
+  // Errors: FailedPrecondition (a task makes no more calls, and has not done it: names it; then there is no
+  // stop any more), DeadlineExceeded (a task does not come), Unavailable (a task is lost or has left, but not
+  // where all have met before: who tries again does so without it); all name the task.
+  // Thread safety of this and the next two: one thread.
+  void meet(int64_t call);
+  // This task has done what all do after the decided call: who tries again need not wait for it.
+  void set_done();
+  // Whether there is a decision, and set_done() was not called.
+  bool is_due() const;
 
   // This task wants to stop. `note` goes to all tasks with the decision. Returns whether this task is
   // the one that decides. Else another one is at it, and may fail: ask again until is_settled().
@@ -77,7 +84,7 @@ class StopAgreement {
  private:
   using Clock = std::chrono::steady_clock;
   class Hold;  // while it lives, a thread is at making a decision
-  // For another task: what fails without it, what it has not done, since when and how long that may be.
+  // For other tasks: what fails without one, what it has not done, since when and how long that may be.
   struct Waiting {
     const char* failed;
     const char* missed;
@@ -87,14 +94,19 @@ class StopAgreement {
 
   std::string key(int attempt, const std::string& what) const;
   std::string ended_keys() const;
+  std::string done_keys() const;
   int current_attempt() const;
   std::optional<int64_t> answers_of_others(int attempt);
   std::string decision_of(size_t asker, int attempt);
   bool somebody_has_ended() const;
-  void check_none_has_ended(int64_t call);
+  void wait_for_others(int64_t call);
+  void check_none_has_ended(const std::vector<size_t>& awaited, const std::vector<size_t>& ended);
+  std::vector<size_t> others() const;
+  std::vector<size_t> tasks_under(const std::string& keys) const;
   std::optional<std::string> look_for(const std::string& key);
   static Waiting for_agreement(std::chrono::milliseconds patience);
-  void check_waited(size_t task, const Waiting& waiting) const;
+  void check_awaited(const std::vector<size_t>& awaited, const distribute::ClusterView& view,
+                     const Waiting& waiting) const;
   std::string settle(int attempt, const std::string& outcome);
   void conclude(size_t asker, int attempt, const std::string& outcome);
   void fail(int attempt, const std::exception_ptr& reason);
@@ -103,6 +115,8 @@ class StopAgreement {
 
   const StopGroup group_;
   const int round_;
+  bool has_met_ = false;  // of the thread that calls meet, as is_done_
+  bool is_done_ = false;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   int64_t begun_;  // guarded by mutex_, as all that follows

@@ -143,6 +143,15 @@ TEST(StopAgreement, ATaskThatDoesNotAnswerIsNamedAndTheOthersGoOn) {
   }
 }
 
+// The coordination service could not be reached at its end.
+TEST(StopAgreement, AnAttemptThatHasNoEndIsEndedByItsAsker) {
+  Tasks tasks(2);
+  tasks.servers.coordination(0).set("test/0/0/asked", "0");
+  auto answered = std::async(std::launch::async, [&] { return tasks.agreements[1]->answer(20s); });
+  EXPECT_TRUE(tasks.agreements[0]->ask(""));
+  EXPECT_TRUE(answered.get());
+}
+
 TEST(StopAgreement, AnAskerThatIsLostIsNamedAtOnceAndAnotherOneAsks) {
   Tasks tasks(3, 10min);
   StopAgreement &first = *tasks.agreements[0], &asker = *tasks.agreements[1];
@@ -226,6 +235,26 @@ TEST(StopAgreement, ATaskThatEndsWhileItAsksWaitsForNobody) {
   EXPECT_FALSE(other.is_decided());
 }
 
+// It ends in the round that it knows of; the others are at the next.
+TEST(StopAgreement, ATaskThatEndsInAnEarlierRoundIsNotWaitedForInTheNext) {
+  Tasks tasks(2);
+  StopAgreement next({.cluster = &tasks.servers.coordination(0),
+                      .name = "test",
+                      .tasks = tasks.servers.tasks(),
+                      .patience = 20s},
+                     1, 1);
+  tasks.agreements[1]->end();
+  EXPECT_FALSE(next.ask(""));
+  EXPECT_FALSE(next.is_decided());
+}
+
+TEST(StopAgreement, ATaskThatHasLeftIsNamedWhileAnotherOneDoesNotAnswer) {
+  Tasks tasks(3);  // task 1 is silent
+  tasks.servers.server(2).stop();
+  EXPECT_THAT(thrown<UnavailableError>([&] { tasks.agreements[0]->ask(""); }),
+              HasSubstr("/job:worker/task:2 has left"));
+}
+
 // All have agreed to stop after call 1.
 void agree(Tasks& tasks) {
   std::vector<std::future<bool>> answers;
@@ -237,16 +266,21 @@ void agree(Tasks& tasks) {
   for (auto& answer : answers) EXPECT_TRUE(answer.get());
 }
 
-TEST(StopAgreement, AllMeetAfterTheAgreedCall) {
-  Tasks tasks(3);
+// All are at the end of call 1.
+void meet(Tasks& tasks) {
   agree(tasks);
   std::vector<std::future<void>> meetings;
   for (const auto& task : tasks.agreements) {
     task->begin_call();
     EXPECT_TRUE(task->finish_call());
-    meetings.push_back(std::async(std::launch::async, [&] { task->meet(); }));
+    meetings.push_back(std::async(std::launch::async, [&] { task->meet(1); }));
   }
   for (auto& meeting : meetings) EXPECT_NO_THROW(meeting.get());
+}
+
+TEST(StopAgreement, AllMeetAfterTheAgreedCall) {
+  Tasks tasks(3);
+  meet(tasks);
 }
 
 TEST(StopAgreement, ATaskThatEndsBeforeTheAgreedCallIsNamedToThoseThatComeToIt) {
@@ -256,7 +290,7 @@ TEST(StopAgreement, ATaskThatEndsBeforeTheAgreedCallIsNamedToThoseThatComeToIt) 
                 &late = *tasks.agreements[2];
   early.begin_call();
   EXPECT_TRUE(early.finish_call());
-  auto waits = std::async(std::launch::async, [&] { early.meet(); });
+  auto waits = std::async(std::launch::async, [&] { early.meet(1); });
   tasks.servers.coordination(1).get("test/0/arrived at 1/0", 20s);
   ended.end();
   const auto names_it = AllOf(HasSubstr("/job:worker/task:1 has ended its handler"),
@@ -264,7 +298,7 @@ TEST(StopAgreement, ATaskThatEndsBeforeTheAgreedCallIsNamedToThoseThatComeToIt) 
   EXPECT_THAT(thrown<FailedPreconditionError>([&] { waits.get(); }), names_it);
   late.begin_call();
   EXPECT_TRUE(late.finish_call());
-  EXPECT_THAT(thrown<FailedPreconditionError>([&] { late.meet(); }), names_it);
+  EXPECT_THAT(thrown<FailedPreconditionError>([&] { late.meet(1); }), names_it);
   for (StopAgreement* task : {&early, &late}) {  // there is no stop any more
     task->begin_call();
     EXPECT_FALSE(task->finish_call());
@@ -277,7 +311,7 @@ TEST(StopAgreement, ATaskThatDoesNotComeToTheAgreedCallIsNamed) {
   StopAgreement& first = *tasks.agreements[0];
   first.begin_call();
   EXPECT_TRUE(first.finish_call());
-  EXPECT_THAT(thrown<DeadlineExceededError>([&] { first.meet(); }),
+  EXPECT_THAT(thrown<DeadlineExceededError>([&] { first.meet(1); }),
               HasSubstr("/job:worker/task:1 has not come to the agreed call for 300 ms"));
 }
 
@@ -287,8 +321,69 @@ TEST(StopAgreement, ATaskThatHasLeftBeforeTheAgreedCallIsNamed) {
   tasks.agreements[0]->begin_call();
   EXPECT_TRUE(tasks.agreements[0]->finish_call());
   tasks.servers.server(1).stop();
-  EXPECT_THAT(thrown<UnavailableError>([&] { tasks.agreements[0]->meet(); }),
+  EXPECT_THAT(thrown<UnavailableError>([&] { tasks.agreements[0]->meet(1); }),
               HasSubstr("the tasks cannot save together: /job:worker/task:1 has left"));
+}
+
+TEST(StopAgreement, ATaskThatHasLeftIsNamedWhileAnotherOneDoesNotCome) {
+  Tasks tasks(3);
+  agree(tasks);
+  tasks.agreements[0]->begin_call();
+  EXPECT_TRUE(tasks.agreements[0]->finish_call());
+  tasks.servers.server(2).stop();
+  EXPECT_THAT(thrown<UnavailableError>([&] { tasks.agreements[0]->meet(1); }),
+              HasSubstr("the tasks cannot save together: /job:worker/task:2 has left"));
+}
+
+TEST(StopAgreement, WhoTriesAgainWaitsForThoseThatDoAndForNoneThatHasSaved) {
+  Tasks tasks(3);
+  meet(tasks);
+  StopAgreement &saved = *tasks.agreements[0], &failed = *tasks.agreements[1],
+                &other = *tasks.agreements[2];
+  EXPECT_TRUE(saved.is_due());
+  saved.set_done();
+  EXPECT_FALSE(saved.is_due());
+  saved.end();
+  auto waits = std::async(std::launch::async, [&] { failed.meet(2); });
+  tasks.servers.coordination(2).get("test/0/arrived at 2/1", 20s);
+  other.meet(2);
+  EXPECT_NO_THROW(waits.get());
+  EXPECT_TRUE(failed.is_due());
+}
+
+TEST(StopAgreement, ATaskThatEndsInPlaceOfTryingAgainIsNamed) {
+  Tasks tasks(3);
+  meet(tasks);
+  StopAgreement &saved = *tasks.agreements[0], &failed = *tasks.agreements[1],
+                &ended = *tasks.agreements[2];
+  saved.set_done();
+  saved.end();
+  auto waits = std::async(std::launch::async, [&] { failed.meet(2); });
+  tasks.servers.coordination(2).get("test/0/arrived at 2/1", 20s);
+  ended.end();
+  EXPECT_THAT(thrown<FailedPreconditionError>([&] { waits.get(); }),
+              AllOf(HasSubstr("/job:worker/task:2 has ended its handler"),
+                    HasSubstr("agreed to save after call 1")));
+  EXPECT_FALSE(failed.is_due());
+}
+
+// That others have ended is no reason to keep silent about the own end.
+TEST(StopAgreement, EveryTaskThatEndsSaysSo) {
+  Tasks tasks(3);
+  meet(tasks);
+  StopAgreement &ended = *tasks.agreements[1], &last = *tasks.agreements[2];
+  ended.end();
+  EXPECT_THROW(last.meet(2), FailedPreconditionError);
+  last.end();
+  EXPECT_EQ(tasks.servers.coordination(0).list("test/ended/").size(), 2U);
+}
+
+TEST(StopAgreement, WhoTriesAgainDoesSoWithoutATaskThatHasLeft) {
+  Tasks tasks(2);
+  meet(tasks);
+  tasks.servers.server(1).stop();
+  EXPECT_NO_THROW(tasks.agreements[0]->meet(2));
+  EXPECT_TRUE(tasks.agreements[0]->is_due());
 }
 
 TEST(StopAgreement, WhatIsNoNumberUnderItsKeysIsAnError) {

@@ -11,8 +11,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <random>
 #include <string>
@@ -97,6 +99,36 @@ std::string count_in_two_phases(const std::vector<std::string>& arguments) {
                                      {.checkpoint_dir = arguments.at(0)});
   while (second.total_run_calls() < 100'000) second.run(count);
   return "not told to end";
+}
+
+// Worker 0 is told to end and comes to the agreed call. Worker 1 is there and makes no call, worker 2 is killed then.
+// Returns in worker 0 what it learns, and how many ms after that. arguments: the directory.
+std::string wait_for_others(const std::vector<std::string>& arguments) {
+  using std::chrono::steady_clock;
+  const distribute::MultiWorkerMirroredStrategy strategy;
+  distribute::Coordination& cluster = strategy.coordination();
+  const Variable v(0., {.name = "v", .dtype = float64});
+  PreemptionCheckpointHandler handler(TFConfigClusterResolver(), train::Checkpoint({{"v", v}}),
+                                      {.checkpoint_dir = arguments.at(0)});
+  if (strategy.worker_id() == 1) return cluster.get("named", seconds(40));
+  if (strategy.worker_id() == 2) {
+    const auto has_come = [](const std::string& key) {
+      return key.find("/arrived at ") != key.npos;
+    };
+    while (std::ranges::none_of(cluster.list("preemption/"), has_come)) std::this_thread::yield();
+    cluster.set("killed at", std::to_string(steady_clock::now().time_since_epoch().count()));
+    ::raise(SIGKILL);
+  }
+  ::raise(SIGTERM);
+  try {
+    while (true) handler.run([] {});
+  } catch (const UnavailableError& error) {
+    const steady_clock::duration killed_at(std::stoll(cluster.get("killed at", seconds(1))));
+    cluster.set("named", "");
+    const auto after = steady_clock::now().time_since_epoch() - killed_at;
+    return internal::str(std::chrono::duration_cast<milliseconds>(after).count(),
+                         " ms: ", error.what());
+  }
 }
 
 struct PreemptionBySignal : ::testing::Test {
@@ -202,6 +234,17 @@ TEST_F(PreemptionBySignal, AtTheEndOfAHandlerIsAnsweredByTheNext) {
   EXPECT_EQ(v, 2. * static_cast<double>(calls + 1));
 }
 
+TEST_F(PreemptionBySignal, ALostTaskIsNamedWithinASecondWhileAnotherOneDoesNotCome) {
+  MultiProcessRunner job({.jobs = {{"worker", 3}},
+                          .function = "wait_for_others",
+                          .arguments = {directory + "/checkpoints"},
+                          .deadline = seconds(60)});
+  job.start();
+  const std::string learned = job.wait_all().at(0).value;
+  EXPECT_THAT(learned, HasSubstr("/job:worker/task:2 was lost"));
+  EXPECT_LT(std::atoi(learned.c_str()), 1000) << learned;
+}
+
 int run_tests(int argc, char** argv) {
   ::testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
@@ -211,8 +254,9 @@ int run_tests(int argc, char** argv) {
 }  // namespace cohort
 
 int main(int argc, char** argv) {
-  return cohort::testing::multi_process_main(
-      argc, argv,
-      {{"count_steps", cohort::count_steps}, {"count_in_two_phases", cohort::count_in_two_phases}},
-      cohort::run_tests);
+  return cohort::testing::multi_process_main(argc, argv,
+                                             {{"count_steps", cohort::count_steps},
+                                              {"count_in_two_phases", cohort::count_in_two_phases},
+                                              {"wait_for_others", cohort::wait_for_others}},
+                                             cohort::run_tests);
 }
