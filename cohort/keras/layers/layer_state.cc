@@ -24,7 +24,7 @@ namespace {
 struct CallFrame {
   const LayerState* layer = nullptr;
   bool training = false;
-  bool has_rows = true;  // of the outermost call's first input
+  const Structure& batch;  // the inputs of the outermost call
   const CallFrame* parent = nullptr;
 };
 thread_local const CallFrame* current_call = nullptr;
@@ -34,7 +34,7 @@ bool has_rows(const Structure& inputs) {
   std::optional<bool> rows;
   inputs.for_each([&](const Leaf& leaf) {
     if (rows || (leaf.is_tensor() && !leaf.tensor().defined())) return;
-    rows = leaf.dim() == 0 || leaf.sizes()[0] > 0;
+    rows = leaf.dim() == 0 || (leaf.is_tensor() ? leaf.tensor().size(0) : leaf.sizes().front()) > 0;
   });
   return rows.value_or(true);
 }
@@ -43,7 +43,7 @@ class CallGuard {
  public:
   CallGuard(const LayerState& layer, const Structure& inputs, const keras::CallOptions& options)
       : frame_{&layer, options.training.value_or(current_call != nullptr && current_call->training),
-               current_call == nullptr ? has_rows(inputs) : current_call->has_rows, current_call} {
+               current_call == nullptr ? inputs : current_call->batch, current_call} {
     current_call = &frame_;
   }
   ~CallGuard() { current_call = frame_.parent; }
@@ -231,7 +231,7 @@ void LayerState::collect_losses(std::vector<Tensor>& found, Visited& visited) co
 }
 
 bool LayerState::counts_in_metrics() {
-  return !is_tracing() && (current_call == nullptr || current_call->has_rows);
+  return !is_tracing() && (current_call == nullptr || has_rows(current_call->batch));
 }
 
 keras::metrics::Mean LayerState::added_mean(const std::string& name) {
