@@ -12,6 +12,7 @@
 #include "cohort/distribute/variable_impl.h"
 #include "cohort/keras/backend.h"
 #include "cohort/keras/layers/describe_leaves.h"
+#include "cohort/keras/metrics/reported_metrics.h"
 
 namespace cohort::internal {
 
@@ -193,10 +194,26 @@ void LayerState::check_name_is_free(std::string_view name) const {
 
 void LayerState::track_child(Layer::Child child) {
   check_name_is_free(child.name);
-  child.layer->state_->tracked = true;
+  adopt(*child.layer);
   named_children.push_back({child.name, child.layer});
   children.push_back(std::move(child));
   layer.child_appeared(named_children.back().name, *named_children.back().object);
+}
+
+void LayerState::adopt(Layer& child) {
+  LayerState& its = of(child);
+  its.tracked = true;
+  if (const auto reported = reported_.lock()) {
+    Visited visited;
+    its.report_means_to(reported, visited);
+  }
+}
+
+void LayerState::report_means_to(const std::shared_ptr<ReportedMetrics>& reported,
+                                 Visited& visited) {
+  if (!visited.insert(this)) return;
+  reported_ = reported;
+  for (const Layer::Child& child : children) of(*child.layer).report_means_to(reported, visited);
 }
 
 void LayerState::add_activity_loss(const Structure& outputs) {
@@ -241,7 +258,9 @@ keras::metrics::Mean LayerState::added_mean(const std::string& name) {
   }
   std::optional<distribute::Scope> scope;
   if (strategy != nullptr && !distribute::has_strategy()) scope.emplace(strategy);
-  return means_.emplace_back(name);
+  const keras::metrics::Mean made(name);
+  if (const auto reported = reported_.lock()) reported->appeared(name, made);
+  return means_.emplace_back(made);
 }
 
 void LayerState::collect_metrics(std::vector<keras::metrics::Metric>& found,

@@ -32,7 +32,7 @@ Logs Evaluation::run(keras::callbacks::CallbackList& callbacks) {
       training.is_compiled() ? training.compiled(*model_).steps_per_execution() : 1;
   StepLogs source(*model_, loop_);
   Logs logs(source);
-  reset_all(training.metrics(*model_));
+  training.reset_metrics(*model_);
   callbacks.on_test_begin();
   int64_t done = 0;
   while (done < steps_ && loop_.input()->has_next()) {

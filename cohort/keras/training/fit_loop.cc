@@ -193,7 +193,7 @@ keras::History FitLoop::train_epochs() {
   while (progress.epoch < options_.epochs && end != EpochEnd::kNoData && !training_.stop) {
     if (progress.step == 0 && !has_data()) break;
     const int64_t epoch = progress.epoch;
-    if (progress.step == 0) reset_all(training_.metrics(*model_));
+    if (progress.step == 0) training_.reset_metrics(*model_);
     callbacks_.on_epoch_begin(epoch);
     end = train_epoch();
     logs = finish_epoch();
