@@ -117,6 +117,7 @@ void BackupAndRestore::on_train_error() {
 }
 
 void BackupAndRestore::on_train_end(const Logs&) {
+  metrics_->reset();
   manager_.reset();
   metrics_.reset();
   // A training that was over before has not made its layers: they are restored when they are made.

@@ -246,8 +246,11 @@ TEST_F(BackupTest, SumsOfAnEpochEndWithIt) {
   bool is_watched = false;
   const callbacks::LambdaCallback watch(
       {.on_epoch_begin = [&](int64_t epoch) { is_watched = epoch == 2; }});
+  ::testing::internal::CaptureStderr();
   const History resumed =
       fit_observed({callbacks::LambdaCallback(watch), BackupAndRestore(backup)}, is_watched);
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              ::testing::Not(HasSubstr("restored to no object")));
   EXPECT_EQ(resumed["in_training"].back(), calm["in_training"].back());
   EXPECT_EQ(resumed["always"].back(), calm["always"].back());
 }
