@@ -81,7 +81,7 @@ void BackupAndRestore::restore(const std::string& backup) {
   const auto path = manager_->restore_or_initialize({.fall_back = true});
   metrics_->set_found_by_place(false);
   // Where places decide, nothing is known of the metrics that the first step makes.
-  if (by_place) metrics_->reset();
+  if (by_place) metrics_->stop_waiting();
   if (!path || !is_chief()) return;
   const internal::FitProgress& progress = *Training::of(*internal::model_of(model())).fit->progress;
   internal::log_info("BackupAndRestore: going on at epoch ", progress.epoch + 1, ", step ",
@@ -117,7 +117,7 @@ void BackupAndRestore::on_train_error() {
 }
 
 void BackupAndRestore::on_train_end(const Logs&) {
-  metrics_->reset();
+  if (metrics_ != nullptr) metrics_->stop_waiting();
   manager_.reset();
   metrics_.reset();
   // A training that was over before has not made its layers: they are restored when they are made.

@@ -23,7 +23,7 @@ void ReportedMetrics::appeared(const std::string& name, const keras::metrics::Me
   if (awaits_) child_appeared(name, *metric.trackable());
 }
 
-void ReportedMetrics::reset() {
+void ReportedMetrics::stop_waiting() {
   if (!awaits_.exchange(false)) return;
   const auto& position = RestorePosition::of(*this);
   if (position != nullptr) position->session->give_up(position->node);

@@ -29,7 +29,7 @@ class ReportedMetrics final : public train::Trackable {
   // Errors: as Trackable::child_appeared.
   void appeared(const std::string& name, const keras::metrics::Metric& metric);
   // Sums of before are of no use any more: later metrics begin with none.
-  void reset();
+  void stop_waiting();
 
   std::vector<train::TrackableChild> checkpoint_children() override;
   bool awaits_children() const override { return awaits_; }

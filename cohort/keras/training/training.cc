@@ -94,7 +94,7 @@ void Training::report_to(const std::shared_ptr<ReportedMetrics>& reported, Model
 
 void Training::reset_metrics(const Model& model) {
   for (const NamedMetric& one : metrics(model)) one.metric.reset_state();
-  if (const auto reported = reported_.lock()) reported->reset();
+  if (const auto reported = reported_.lock()) reported->stop_waiting();
 }
 
 std::shared_ptr<const StepFunction> Training::train_step(std::shared_ptr<Model> model,
