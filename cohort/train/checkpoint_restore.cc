@@ -261,6 +261,21 @@ bool RestoreSession::is_taken(uint32_t node) {
   return holders_[node].lock() != nullptr;
 }
 
+void RestoreSession::give_up(uint32_t node) {
+  std::lock_guard lock(mutex_);
+  std::unordered_set<uint32_t> seen = {node};
+  std::deque<uint32_t> pending = {node};
+  while (!pending.empty()) {
+    const ObjectGraph::Node& given_up = graph_.nodes[pending.front()];
+    pending.pop_front();
+    for (const auto& attribute : given_up.attributes) consumed_.insert(attribute.checkpoint_key);
+    for (const auto& child : given_up.children) {
+      if (seen.insert(child.node).second) pending.push_back(child.node);
+    }
+  }
+  close_if_consumed();
+}
+
 Leaf RestoreSession::read(const std::string& key) {
   std::lock_guard lock(mutex_);
   // Another process of the group took what this one still waits for, so all was consumed.

@@ -73,6 +73,8 @@ class RestoreSession : public std::enable_shared_from_this<RestoreSession> {
   const ObjectGraph& graph() const { return graph_; }
   // Whether an object has taken the place of the node.
   bool is_taken(uint32_t node);
+  // Nobody waits any more for the values of the node and of all below it: no warning tells of them.
+  void give_up(uint32_t node);
   // The whole value of a key of the graph. Errors: as BundleReader::read.
   Leaf read(const std::string& key);
 

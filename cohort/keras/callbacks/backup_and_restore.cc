@@ -1,9 +1,7 @@
 #include "cohort/keras/callbacks/backup_and_restore.h"
 
-#include <set>
-#include <string>
+#include <algorithm>
 #include <string_view>
-#include <vector>
 
 #include "cohort/core/files/file_system.h"
 #include "cohort/core/files/writable_directory.h"
@@ -12,8 +10,8 @@
 #include "cohort/distribute/strategy_core.h"
 #include "cohort/keras/callbacks/backup_removal.h"
 #include "cohort/keras/layers/layer_state.h"
+#include "cohort/keras/metrics/reported_metrics.h"
 #include "cohort/keras/training/fit_loop.h"
-#include "cohort/keras/training/step_loop.h"
 #include "cohort/keras/training/training.h"
 #include "cohort/train/checkpoint_reader.h"
 
@@ -23,46 +21,14 @@ using internal::Training;
 
 namespace {
 
-// What the model reports at the moment of a save: some metrics are made by the first step.
-class ReportedMetrics final : public train::Trackable {
- public:
-  explicit ReportedMetrics(const ModelHandle& model) : model_(model) {}
-
-  std::vector<train::TrackableChild> checkpoint_children() override {
-    metrics_ = model_.metrics();
-    std::vector<train::TrackableChild> children;
-    for (const metrics::Metric& metric : metrics_) {
-      children.push_back({std::to_string(children.size()), metric.trackable().get()});
-    }
-    return children;
-  }
-
- private:
-  const ModelHandle model_;
-  std::vector<metrics::Metric> metrics_;  // keeps what was returned alive
-};
-
-// Those of ReportedMetrics in a backup.
-size_t count_metrics(const std::string& backup) {
-  constexpr std::string_view kMetrics = "metrics/";
-  std::set<std::string> found;
-  for (const train::CheckpointVariable& one : train::list_variables(backup)) {
-    if (!one.name.starts_with(kMetrics)) continue;
-    found.insert(one.name.substr(0, one.name.find('/', kMetrics.size())));
-  }
-  return found.size();
-}
-
-// An epoch that goes on in its middle needs the sums of all its metrics before its next step.
-void make_missing_metrics(const ModelHandle& model, const internal::FitState& fit,
-                          const std::string& backup) {
-  if (count_metrics(backup) <= model.metrics().size()) return;
-  try {
-    internal::make_metrics(internal::model_of(model), *fit.input);
-  } catch (const InvalidArgumentError& error) {
-    internal::log_warning("BackupAndRestore: metrics that the first step makes begin anew: ",
-                          error.what());
-  }
+// Of backups of earlier versions, which had no names for metrics.
+bool has_metrics_by_place(const std::string& backup) {
+  const auto variables = train::list_variables(backup);
+  const auto has = [&](std::string_view metric) {
+    return std::any_of(variables.begin(), variables.end(),
+                       [&](const auto& variable) { return variable.name.starts_with(metric); });
+  };
+  return has("metrics/0/") && !has("metrics/loss/");
 }
 
 }  // namespace
@@ -74,11 +40,15 @@ BackupAndRestore::BackupAndRestore(std::string backup_dir, const BackupAndRestor
 
 void BackupAndRestore::make_manager() {
   const ModelHandle handle = model();
-  Training& training = Training::of(*internal::model_of(handle));
+  const auto model = internal::model_of(handle);
+  Training& training = Training::of(*model);
+  metrics_ = std::make_shared<internal::ReportedMetrics>();
+  metrics_->set(training.metrics(*model));
+  training.report_to(metrics_, *model);
   manager_.emplace(
       train::Checkpoint({{"model", handle},
                          {"optimizer", handle.optimizer()},
-                         {"metrics", std::make_shared<ReportedMetrics>(handle)},
+                         {"metrics", metrics_},
                          {"random", distribute::Strategy(internal::strategy_of(*handle.get()))},
                          {"progress", training.fit->progress},
                          {"input", training.fit->input}}),
@@ -101,19 +71,28 @@ void BackupAndRestore::on_train_begin() {
           .restore(train::latest_checkpoint(directory_, {.fall_back = true}), {.fall_back = true});
   found.expect_partial();
   if (fit->progress->shuffle_seed != seed) fit->make_input();
-  if (!found.path().empty()) make_missing_metrics(model(), *fit, found.path());
   make_manager();
-  if (found.path().empty()) return;
+  if (!found.path().empty()) restore(found.path());
+}
+
+void BackupAndRestore::restore(const std::string& backup) {
+  const bool by_place = has_metrics_by_place(backup);
+  metrics_->set_found_by_place(by_place);
   const auto path = manager_->restore_or_initialize({.fall_back = true});
-  if (!path) return;
-  if (is_chief()) {
-    internal::log_info("BackupAndRestore: going on at epoch ", fit->progress->epoch + 1, ", step ",
-                       fit->progress->step + 1, ", from ", *path);
-  }
+  metrics_->set_found_by_place(false);
+  // Where places decide, nothing is known of the metrics that the first step makes.
+  if (by_place) metrics_->stop_waiting();
+  if (!path || !is_chief()) return;
+  const internal::FitProgress& progress = *Training::of(*internal::model_of(model())).fit->progress;
+  internal::log_info("BackupAndRestore: going on at epoch ", progress.epoch + 1, ", step ",
+                     progress.step + 1, ", from ", *path);
 }
 
 void BackupAndRestore::save() {
-  Training::of(*internal::model_of(model())).fit->settle();
+  const auto model = internal::model_of(this->model());
+  Training& training = Training::of(*model);
+  training.fit->settle();
+  metrics_->set(training.metrics(*model));
   try {
     manager_->save();
   } catch (const ResourceExhaustedError& error) {
@@ -132,10 +111,15 @@ void BackupAndRestore::on_train_batch_end(int64_t batch, const Logs&) {
 
 void BackupAndRestore::on_train_interrupted() { save(); }
 
-void BackupAndRestore::on_train_error() { manager_.reset(); }
+void BackupAndRestore::on_train_error() {
+  manager_.reset();
+  metrics_.reset();
+}
 
 void BackupAndRestore::on_train_end(const Logs&) {
+  if (metrics_ != nullptr) metrics_->stop_waiting();
   manager_.reset();
+  metrics_.reset();
   // A training that was over before has not made its layers: they are restored when they are made.
   if (!model().built()) return;
   if (options_.delete_checkpoint && is_chief()) {

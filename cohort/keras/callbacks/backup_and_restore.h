@@ -14,6 +14,10 @@
 #include "cohort/keras/callbacks/save_freq.h"
 #include "cohort/train/checkpoint_manager.h"
 
+namespace cohort::internal {
+class ReportedMetrics;
+}
+
 namespace cohort::keras::callbacks {
 
 struct BackupAndRestoreOptions {
@@ -44,11 +48,14 @@ class COHORT_API BackupAndRestore : public Callback {
 
  private:
   void make_manager();
+  void restore(const std::string& backup);
   void save();
 
   std::string directory_;
   BackupAndRestoreOptions options_;
-  std::optional<train::CheckpointManager> manager_;  // while fit runs, whose input it holds
+  // While fit runs, whose input the manager holds.
+  std::shared_ptr<internal::ReportedMetrics> metrics_;
+  std::optional<train::CheckpointManager> manager_;
 };
 
 }  // namespace cohort::keras::callbacks

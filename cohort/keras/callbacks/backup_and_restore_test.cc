@@ -10,6 +10,9 @@
 #include "cohort/core/interrupt.h"
 #include "cohort/distribute/testing_tasks.h"
 #include "cohort/keras/callbacks/backup_removal.h"
+#include "cohort/keras/layers/layer_state.h"
+#include "cohort/keras/metrics/reported_metrics.h"
+#include "cohort/keras/training/fit_loop.h"
 #include "cohort/keras/training/testing_fit.h"
 
 namespace cohort::keras {
@@ -186,6 +189,126 @@ TEST_F(BackupTest, HoldsMetricsThatStepsMake) {
   for (const char* name : {"loss", "energy", "output_1_loss", "output_2_mae"}) {
     EXPECT_EQ(resumed[name].back(), calm[name].back()) << name;
   }
+}
+
+// Metrics that the first step makes, or none but training, without a call of the model before it.
+class Observed : public Model {
+ public:
+  explicit Observed(const bool& is_watched) : is_watched_(is_watched) {
+    track("a", a_);
+    track("b", b_);
+  }
+  Structure call(const Structure& x, const CallOptions& options) override {
+    if (distribute::in_cross_replica_context()) {
+      throw FailedPreconditionError("the model needs its replica");
+    }
+    const Tensor hidden = a_(x.tensor());
+    if (options.training.value() && is_watched_) add_metric(hidden.square(), "in_training");
+    add_metric(hidden, "always");
+    return tuple(hidden, b_(x.tensor()));
+  }
+
+ private:
+  const bool& is_watched_;
+  layers::LayerHandle a_ = layers::Dense(1, {.kernel_initializer = "ones"});
+  layers::LayerHandle b_ = layers::Dense(1, {.kernel_initializer = "ones"});
+};
+
+// Three epochs of six batches.
+History fit_observed(std::vector<callbacks::CallbackArgument> list, const bool& is_watched = true) {
+  const auto strategy = distribute::mirrored(2);
+  const auto scope = strategy.scope();
+  const ModelHandle model = std::make_shared<Observed>(is_watched);
+  model.compile({.optimizer = "sgd", .loss = "mse", .metrics = {"mae"}});
+  const Tensor x = make_images(12, float32).images.flatten(1) / 100;
+  return model.fit(
+      x, tuple(x.sum(1, true), x.mean(1, true)),
+      {.batch_size = 2, .epochs = 3, .verbose = 0, .callbacks = std::move(list), .shuffle = false});
+}
+
+TEST_F(BackupTest, RestoresMetricsByTheirNamesWhenStepsMakeThem) {
+  const BackupAndRestore backup(directory + "/backup", {.save_freq = 1});
+  const History calm = fit_observed({});
+  EXPECT_THROW(fit_observed({BackupAndRestore(backup), Death(8)}), Died);
+  const History resumed = fit_observed({BackupAndRestore(backup)});
+  for (const char* name : {"loss", "in_training", "always", "output_1_loss", "output_2_mae"}) {
+    ASSERT_EQ(resumed[name].size(), 2u) << name;
+    EXPECT_EQ(resumed[name][0], calm[name][1]) << name;
+    EXPECT_EQ(resumed[name][1], calm[name][2]) << name;
+  }
+}
+
+// Epochs begin with sums of nothing, also those of a metric that only a later epoch makes.
+TEST_F(BackupTest, SumsOfAnEpochEndWithIt) {
+  const BackupAndRestore backup(directory + "/backup", {.save_freq = 1});
+  const History calm = fit_observed({});
+  EXPECT_THROW(fit_observed({BackupAndRestore(backup), Death(8)}), Died);
+  bool is_watched = false;
+  const callbacks::LambdaCallback watch(
+      {.on_epoch_begin = [&](int64_t epoch) { is_watched = epoch == 2; }});
+  ::testing::internal::CaptureStderr();
+  const History resumed =
+      fit_observed({callbacks::LambdaCallback(watch), BackupAndRestore(backup)}, is_watched);
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              ::testing::Not(HasSubstr("restored to no object")));
+  EXPECT_EQ(resumed["in_training"].back(), calm["in_training"].back());
+  EXPECT_EQ(resumed["always"].back(), calm["always"].back());
+}
+
+// As backups were before metrics had names in them.
+TEST_F(BackupTest, FindsMetricsOfAnEarlierVersionByTheirPlaces) {
+  class EarlierBackup : public Callback {
+   public:
+    explicit EarlierBackup(std::string directory) : directory_(std::move(directory)) {}
+    void on_train_begin() override {
+      const ModelHandle handle = model();
+      const internal::FitState& fit = *training().fit;
+      metrics_->set_found_by_place(true);
+      manager_.emplace(
+          train::Checkpoint({{"model", handle},
+                             {"optimizer", handle.optimizer()},
+                             {"metrics", metrics_},
+                             {"random", distribute::Strategy(internal::strategy_of(*handle.get()))},
+                             {"progress", fit.progress},
+                             {"input", fit.input}}),
+          directory_,
+          train::CheckpointManagerOptions{.max_to_keep = 1,
+                                          .checkpoint_name = internal::kBackupName});
+    }
+    void on_train_batch_end(int64_t, const Logs&) override {
+      training().fit->settle();
+      metrics_->set(training().metrics(*internal::model_of(model())));
+      manager_->save();
+    }
+    void on_train_error() override { manager_.reset(); }
+
+   private:
+    internal::Training& training() const {
+      return internal::Training::of(*internal::model_of(model()));
+    }
+
+    const std::string directory_;
+    const std::shared_ptr<internal::ReportedMetrics> metrics_ =
+        std::make_shared<internal::ReportedMetrics>();
+    std::optional<train::CheckpointManager> manager_;
+  };
+  const auto run = [&](std::vector<callbacks::CallbackArgument> list) {
+    const Sequential model({layers::Dense(1, {.kernel_initializer = "ones"})});
+    model.compile({.optimizer = "sgd", .loss = "mse", .metrics = {"mae"}});
+    const Tensor x = make_images(12, float32).images.flatten(1) / 100;
+    return model.fit(x, x.sum(1, true),
+                     {.batch_size = 2,
+                      .epochs = 2,
+                      .verbose = 0,
+                      .callbacks = std::move(list),
+                      .shuffle = false});
+  };
+  const History calm = run({});
+  EXPECT_THROW(run({EarlierBackup(directory + "/backup"), Death(8)}), Died);
+  const History resumed = run({BackupAndRestore(directory + "/backup")});
+  ASSERT_EQ(resumed["mae"].size(), 1u);
+  EXPECT_EQ(resumed["mae"].back(), calm["mae"].back());
+  EXPECT_EQ(resumed["loss"].back(), calm["loss"].back());
 }
 
 // In the order in which files go, which a file system in memory tells.

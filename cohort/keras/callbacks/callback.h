@@ -33,8 +33,9 @@ struct CallbackParams {
   int verbose = 0;
 };
 
-// Each task of a cluster has callbacks of its own, which see the same numbers; what writes files
-// does so in one of them (is_chief()). A batch's logs are those of the epoch so far, and are
+// Each task of a cluster has callbacks of its own, which see the same numbers (where a coordinator hands out
+// the steps, it alone has some); what writes files does so in one of them (is_chief()), but for TensorBoard's
+// traces, of which each task has its own. A batch's logs are those of the epoch so far, and are
 // computed when somebody looks at them: see Logs. With steps_per_execution the hooks of batches are
 // called once an execution, with its last batch.
 // Thread safety: called by the thread that trains, between steps.

@@ -188,7 +188,7 @@ void Layer::track(const std::string& name, const std::vector<LayerHandle>& layer
   state_->named_children.push_back({name, &list});
   for (const LayerHandle& layer : layers) {
     state_->children.push_back({str(name, "/", list.size()), layer.get(), layer.pointer()});
-    layer->state_->tracked = true;
+    state_->adopt(*layer.get());
     list.add(*layer.get());
   }
   child_appeared(name, list);

@@ -12,6 +12,7 @@
 #include "cohort/distribute/variable_impl.h"
 #include "cohort/keras/backend.h"
 #include "cohort/keras/layers/describe_leaves.h"
+#include "cohort/keras/metrics/reported_metrics.h"
 
 namespace cohort::internal {
 
@@ -24,7 +25,7 @@ namespace {
 struct CallFrame {
   const LayerState* layer = nullptr;
   bool training = false;
-  bool has_rows = true;  // of the outermost call's first input
+  const Structure& batch;  // the inputs of the outermost call
   const CallFrame* parent = nullptr;
 };
 thread_local const CallFrame* current_call = nullptr;
@@ -34,7 +35,7 @@ bool has_rows(const Structure& inputs) {
   std::optional<bool> rows;
   inputs.for_each([&](const Leaf& leaf) {
     if (rows || (leaf.is_tensor() && !leaf.tensor().defined())) return;
-    rows = leaf.dim() == 0 || leaf.sizes()[0] > 0;
+    rows = leaf.dim() == 0 || (leaf.is_tensor() ? leaf.tensor().size(0) : leaf.sizes().front()) > 0;
   });
   return rows.value_or(true);
 }
@@ -43,7 +44,7 @@ class CallGuard {
  public:
   CallGuard(const LayerState& layer, const Structure& inputs, const keras::CallOptions& options)
       : frame_{&layer, options.training.value_or(current_call != nullptr && current_call->training),
-               current_call == nullptr ? has_rows(inputs) : current_call->has_rows, current_call} {
+               current_call == nullptr ? inputs : current_call->batch, current_call} {
     current_call = &frame_;
   }
   ~CallGuard() { current_call = frame_.parent; }
@@ -193,10 +194,26 @@ void LayerState::check_name_is_free(std::string_view name) const {
 
 void LayerState::track_child(Layer::Child child) {
   check_name_is_free(child.name);
-  child.layer->state_->tracked = true;
+  adopt(*child.layer);
   named_children.push_back({child.name, child.layer});
   children.push_back(std::move(child));
   layer.child_appeared(named_children.back().name, *named_children.back().object);
+}
+
+void LayerState::adopt(Layer& child) {
+  LayerState& its = of(child);
+  its.tracked = true;
+  if (const auto reported = reported_.lock()) {
+    Visited visited;
+    its.report_means_to(reported, visited);
+  }
+}
+
+void LayerState::report_means_to(const std::shared_ptr<ReportedMetrics>& reported,
+                                 Visited& visited) {
+  if (!visited.insert(this)) return;
+  reported_ = reported;
+  for (const Layer::Child& child : children) of(*child.layer).report_means_to(reported, visited);
 }
 
 void LayerState::add_activity_loss(const Structure& outputs) {
@@ -231,7 +248,7 @@ void LayerState::collect_losses(std::vector<Tensor>& found, Visited& visited) co
 }
 
 bool LayerState::counts_in_metrics() {
-  return !is_tracing() && (current_call == nullptr || current_call->has_rows);
+  return !is_tracing() && (current_call == nullptr || has_rows(current_call->batch));
 }
 
 keras::metrics::Mean LayerState::added_mean(const std::string& name) {
@@ -241,7 +258,9 @@ keras::metrics::Mean LayerState::added_mean(const std::string& name) {
   }
   std::optional<distribute::Scope> scope;
   if (strategy != nullptr && !distribute::has_strategy()) scope.emplace(strategy);
-  return means_.emplace_back(name);
+  const keras::metrics::Mean made(name);
+  if (const auto reported = reported_.lock()) reported->appeared(name, made);
+  return means_.emplace_back(made);
 }
 
 void LayerState::collect_metrics(std::vector<keras::metrics::Metric>& found,

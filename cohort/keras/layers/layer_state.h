@@ -23,6 +23,7 @@
 namespace cohort {
 namespace internal {
 
+class ReportedMetrics;
 class StrategyCore;
 
 // The objects met on a walk over children; takes no memory where there are few.
@@ -45,6 +46,7 @@ class Visited {
 // Thread safety: Layer's.
 struct LayerState {
   static const LayerState& of(const keras::layers::Layer& layer) { return *layer.state_; }
+  static LayerState& of(keras::layers::Layer& layer) { return *layer.state_; }
 
   using Layer = keras::layers::Layer;
   struct Weight {
@@ -62,12 +64,16 @@ struct LayerState {
 
   void check_name_is_free(std::string_view name) const;
   void track_child(Layer::Child child);
+  // To be called of each layer that becomes a child, before anybody calls it.
+  void adopt(Layer& child);
   void set_trainable(bool wanted, Visited& visited);
   void clear_losses(Visited& visited);
   void collect_losses(std::vector<Tensor>& found, Visited& visited) const;
   void collect_metrics(std::vector<keras::metrics::Metric>& found, Visited& visited) const;
   // The mean of this name that add_metric adds to; the first call makes it.
   keras::metrics::Mean added_mean(const std::string& name);
+  // Means of layers that are here, or become children, appear to `reported` as long as it lives.
+  void report_means_to(const std::shared_ptr<ReportedMetrics>& reported, Visited& visited);
   // Whether the call that the calling thread is in is of a batch with rows, and no look at the shapes.
   static bool counts_in_metrics();
   void collect_variables(bool parent_trainable, bool want_trainable, std::vector<Variable>& found,
@@ -94,6 +100,7 @@ struct LayerState {
  private:
   mutable std::mutex means_mutex_;
   std::vector<keras::metrics::Mean> means_;  // of add_metric, guarded by means_mutex_
+  std::weak_ptr<ReportedMetrics> reported_;
 
   void ensure_built(const Structure& inputs);
   void build(const Structure& inputs);

@@ -236,7 +236,15 @@ const std::vector<CompiledModel::Output>& CompiledModel::bind(const Structure& y
     names = output_names_(y_pred.is_leaf() ? 1 : y_pred.size());
   }
   check_names(names);
-  if (outputs_.size() != names.size()) outputs_ = make_outputs(names);
+  if (outputs_.size() != names.size()) {
+    std::vector<Output> outputs = make_outputs(names);
+    if (const auto reported = reported_.lock()) {
+      for (const NamedMetric& one : metrics_of(outputs)) {
+        reported->appeared(one.log_name, one.metric);
+      }
+    }
+    outputs_ = std::move(outputs);
+  }
   bound_.store(true, std::memory_order_release);
   return outputs_;
 }
@@ -335,12 +343,18 @@ bool CompiledModel::reports_what_it_minimizes(const std::vector<Output>& outputs
 
 std::vector<NamedMetric> CompiledModel::metrics() const {
   const std::lock_guard lock(mutex_);
-  std::vector<NamedMetric> all = {{"loss", loss_mean_}};
-  for (const Output& output : outputs_) {
+  std::vector<NamedMetric> all = metrics_of(outputs_);
+  all.insert(all.begin(), {"loss", loss_mean_});
+  return all;
+}
+
+std::vector<NamedMetric> CompiledModel::metrics_of(const std::vector<Output>& outputs) {
+  std::vector<NamedMetric> all;
+  for (const Output& output : outputs) {
     if (output.loss && output.loss->mean)
       all.push_back({output.name + "_loss", *output.loss->mean});
   }
-  for (const Output& output : outputs_) {
+  for (const Output& output : outputs) {
     for (const MetricPart& part : output.metrics) all.push_back({part.log_name, part.made.metric});
   }
   return all;

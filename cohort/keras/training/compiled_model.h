@@ -12,6 +12,7 @@
 
 #include "cohort/keras/losses/loss.h"
 #include "cohort/keras/metrics/metric.h"
+#include "cohort/keras/metrics/reported_metrics.h"
 #include "cohort/keras/training/compile_options.h"
 #include "cohort/keras/training/data.h"
 
@@ -23,11 +24,6 @@ class LossMean final : public keras::metrics::Metric {
   explicit LossMean(const std::string& name);
   // The mean loss of so many rows.
   void add(const Tensor& mean, int64_t rows) const;
-};
-
-struct NamedMetric {
-  std::string log_name;
-  keras::metrics::Metric metric;
 };
 
 // Thread safety: compute_loss and update_metrics from all replicas of a step at once.
@@ -52,6 +48,9 @@ class CompiledModel {
 
   // Makes what belongs to outputs of this form; the first call decides it for good.
   void prepare(const Structure& y_pred) { bind(y_pred); }
+
+  // What is made later appears to `reported` as long as it lives. Between steps.
+  void report_to(const std::shared_ptr<ReportedMetrics>& reported) { reported_ = reported; }
 
   // "loss", the losses of the outputs where there are several, the metrics.
   std::vector<NamedMetric> metrics() const;
@@ -85,6 +84,7 @@ class CompiledModel {
   std::set<std::string> named_outputs() const;
   void check_names(const std::vector<std::string>& names) const;
   const std::vector<Output>& bind(const Structure& y_pred);
+  static std::vector<NamedMetric> metrics_of(const std::vector<Output>& outputs);
   // Whether sums and means of their losses are minimized as they are, on one replica.
   static bool reports_what_it_minimizes(const std::vector<Output>& outputs);
   const keras::CompileOptions options_;
@@ -96,6 +96,7 @@ class CompiledModel {
   mutable std::mutex mutex_;  // while outputs_ are made
   std::atomic<bool> bound_{false};
   std::vector<Output> outputs_;
+  std::weak_ptr<ReportedMetrics> reported_;
 };
 
 }  // namespace cohort::internal

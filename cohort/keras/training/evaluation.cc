@@ -32,12 +32,15 @@ Logs Evaluation::run(keras::callbacks::CallbackList& callbacks) {
       training.is_compiled() ? training.compiled(*model_).steps_per_execution() : 1;
   StepLogs source(*model_, loop_);
   Logs logs(source);
-  reset_all(training.metrics(*model_));
+  training.reset_metrics(*model_);
   callbacks.on_test_begin();
   int64_t done = 0;
   while (done < steps_ && loop_.input()->has_next()) {
     callbacks.on_test_batch_begin(done);
+    const bool is_first = done == 0;
     done += loop_.run(std::min(at_once, steps_ - done));
+    // Refuses names of metrics that steps have made, before the rest is lost.
+    if (is_first) training.metrics(*model_);
     logs.forget();
     callbacks.on_test_batch_end(done - 1, logs);
     if (options_.can_interrupt && InterruptScope::requested() && !core_->group().spans_tasks()) {

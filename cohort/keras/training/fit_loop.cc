@@ -193,7 +193,7 @@ keras::History FitLoop::train_epochs() {
   while (progress.epoch < options_.epochs && end != EpochEnd::kNoData && !training_.stop) {
     if (progress.step == 0 && !has_data()) break;
     const int64_t epoch = progress.epoch;
-    if (progress.step == 0) reset_all(training_.metrics(*model_));
+    if (progress.step == 0) training_.reset_metrics(*model_);
     callbacks_.on_epoch_begin(epoch);
     end = train_epoch();
     logs = finish_epoch();
@@ -223,9 +223,12 @@ FitLoop::EpochEnd FitLoop::train_epoch() {
   FitProgress& progress = *state_.progress;
   const int64_t at_once = training_.compiled(*model_).steps_per_execution();
   EpochEnd end = EpochEnd::kComplete;
+  bool is_first = true;
   while (progress.step < steps_ && state_.input->has_next()) {
     callbacks_.on_train_batch_begin(progress.step);
     progress.step += loop_.run(std::min(at_once, steps_ - progress.step));
+    // Refuses names of metrics that steps have made, before the epoch is lost.
+    if (std::exchange(is_first, false)) training_.metrics(*model_);
     logs.forget();
     callbacks_.on_train_batch_end(progress.step - 1, logs);
     if (interrupted(false)) end_interrupted();

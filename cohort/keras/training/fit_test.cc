@@ -237,6 +237,29 @@ TEST(AddMetric, NeedsANameOfItsOwn) {
   EXPECT_THAT(thrown<InvalidArgumentError>([&] { twice.metrics(); }), HasSubstr("'a'"));
 }
 
+TEST(AddMetric, ANameThatIsTakenIsFoundAfterTheFirstStep) {
+  const Tensor x = numbers({1, 2, 3}, {3, 1});
+  struct Count : callbacks::Callback {
+    void on_train_batch_end(int64_t, const Logs&) override { ++steps; }
+    void on_test_batch_end(int64_t, const Logs&) override { ++steps; }
+    int64_t steps = 0;
+  } count;
+  const auto make = [] {
+    const Sequential model(
+        {std::make_shared<Watch>("a"), std::make_shared<Watch>("a"), layers::Dense(1)});
+    model.compile({.optimizer = "sgd", .loss = "mse"});
+    return model;
+  };
+  EXPECT_THAT(thrown<InvalidArgumentError>(
+                  [&] { make().fit(x, x, {.batch_size = 1, .verbose = 0, .callbacks = {count}}); }),
+              HasSubstr("'a'"));
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] {
+                make().evaluate(x, x, {.batch_size = 1, .verbose = 0, .callbacks = {count}});
+              }),
+              HasSubstr("'a'"));
+  EXPECT_EQ(count.steps, 0);
+}
+
 // TensorFlow's testRegularizerLoss: of x + v and a penalty of v, by whatever number of replicas, the
 // gradient is 2.
 TEST(Fit, APenaltyCountsOnceForAllReplicas) {

@@ -59,7 +59,7 @@ Logs run_on_batch(const std::shared_ptr<Model>& model,
                   bool reset) {
   OneBatch batch(model, std::move(step), data);
   return internal::logs_of(batch.loop.runner().run_loop([&] {
-    if (reset) internal::reset_all(Training::of(*model).metrics(*model));
+    if (reset) Training::of(*model).reset_metrics(*model);
     batch.loop.run(1);
     batch.loop.join();
     std::vector<Logs::Entry> entries;

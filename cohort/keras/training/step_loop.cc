@@ -198,25 +198,16 @@ int resolve_verbose(int verbose, const StrategyCore& core) {
 
 void make_variables(const std::shared_ptr<keras::Model>& model, const StepInput& input) {
   if (!strategy_of(*model)->steps_run_elsewhere()) return;
-  make_metrics(model, input);
-  Training& training = Training::of(*model);
-  if (!training.is_compiled()) return;
-  training.compiled(*model).optimizer().build(model->trainable_variables());
-}
-
-void make_metrics(const std::shared_ptr<keras::Model>& model, const StepInput& input) {
   const StructureSpec batch = input.element_spec();
   const bool has_labels = batch.is_tuple() && batch.members().size() > 0;
   const StructureSpec outputs =
       infer_outputs(keras::layers::LayerHandle(model), has_labels ? batch.members()[0] : batch, {});
   Training& training = Training::of(*model);
   if (!training.is_compiled()) return;
-  training.compiled(*model).prepare(outputs.make_structure(
+  CompiledModel& compiled = training.compiled(*model);
+  compiled.prepare(outputs.make_structure(
       [](const TensorSpec&) -> Leaf { return at::scalar_tensor(0, at::kFloat); }));
-}
-
-void reset_all(const std::vector<NamedMetric>& metrics) {
-  for (const NamedMetric& one : metrics) one.metric.reset_state();
+  compiled.optimizer().build(model->trainable_variables());
 }
 
 bool any_task(StrategyCore& core, bool here) {

@@ -98,11 +98,6 @@ int resolve_verbose(int verbose, const StrategyCore& core);
 // is compiled, of its losses, metrics and optimizer, as its first step would.
 // Errors: those of the model on inputs of this form.
 void make_variables(const std::shared_ptr<keras::Model>& model, const StepInput& input);
-// Makes the metrics, those of compile and of layers, that else the first step makes. Errors: as
-// make_variables.
-void make_metrics(const std::shared_ptr<keras::Model>& model, const StepInput& input);
-
-void reset_all(const std::vector<NamedMetric>& metrics);
 // Whether any task wants to end. COLLECTIVE over tasks.
 bool any_task(StrategyCore& core, bool here);
 

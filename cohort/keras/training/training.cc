@@ -85,6 +85,18 @@ std::vector<NamedMetric> Training::metrics(const Model& model) const {
   return all;
 }
 
+void Training::report_to(const std::shared_ptr<ReportedMetrics>& reported, Model& model) {
+  reported_ = reported;
+  if (compiled_ != nullptr) compiled_->report_to(reported);
+  Visited visited;
+  LayerState::of(model).report_means_to(reported, visited);
+}
+
+void Training::reset_metrics(const Model& model) {
+  for (const NamedMetric& one : metrics(model)) one.metric.reset_state();
+  if (const auto reported = reported_.lock()) reported->stop_waiting();
+}
+
 std::shared_ptr<const StepFunction> Training::train_step(std::shared_ptr<Model> model,
                                                          const ClassWeights& weights) {
   const std::string name = "fit/" + model->name();

@@ -8,6 +8,7 @@
 
 #include "cohort/core/function_ref.h"
 #include "cohort/distribute/step_runner.h"
+#include "cohort/keras/metrics/reported_metrics.h"
 #include "cohort/keras/model.h"
 #include "cohort/keras/training/compiled_model.h"
 #include "cohort/keras/training/training_turn.h"
@@ -37,6 +38,10 @@ class Training {
 
   // What the model reports: its own metrics(), under the names of compile.
   std::vector<NamedMetric> metrics(const keras::Model& model) const;
+  // Metrics that are made later appear to it as long as it lives, until all are reset. Between steps.
+  void report_to(const std::shared_ptr<ReportedMetrics>& reported, keras::Model& model);
+  // Of all, also of those whose sums a restore brought and that are still to be made.
+  void reset_metrics(const keras::Model& model);
 
   // Steps of fit, evaluate and predict. They keep the model alive.
   static std::shared_ptr<const StepFunction> train_step(std::shared_ptr<keras::Model> model,
@@ -55,6 +60,7 @@ class Training {
 
   std::shared_ptr<CompiledModel> compiled_;
   std::shared_ptr<RestorePosition> optimizer_values_;  // until compile takes them
+  std::weak_ptr<ReportedMetrics> reported_;
 };
 
 // The model behind a handle.

@@ -1,0 +1,41 @@
+#include "cohort/keras/metrics/reported_metrics.h"
+
+#include <set>
+#include <utility>
+
+#include "cohort/core/text.h"
+#include "cohort/train/checkpoint_restore.h"
+
+namespace cohort::internal {
+
+void ReportedMetrics::set(std::vector<NamedMetric> metrics) {
+  std::set<std::string> names;
+  for (NamedMetric& one : metrics) {
+    const std::string name = one.log_name;
+    for (int number = 1; !names.insert(one.log_name).second; ++number) {
+      one.log_name = str(name, "_", number);
+    }
+  }
+  metrics_ = std::move(metrics);
+}
+
+void ReportedMetrics::appeared(const std::string& name, const keras::metrics::Metric& metric) {
+  if (awaits_) child_appeared(name, *metric.trackable());
+}
+
+void ReportedMetrics::stop_waiting() {
+  if (!awaits_.exchange(false)) return;
+  const auto& position = RestorePosition::of(*this);
+  if (position != nullptr) position->session->give_up(position->node);
+}
+
+std::vector<train::TrackableChild> ReportedMetrics::checkpoint_children() {
+  std::vector<train::TrackableChild> children;
+  for (const NamedMetric& one : metrics_) {
+    children.push_back(
+        {by_place_ ? std::to_string(children.size()) : one.log_name, one.metric.trackable().get()});
+  }
+  return children;
+}
+
+}  // namespace cohort::internal
