@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "cohort/core/error.h"
 #include "cohort/core/text.h"
 #include "cohort/train/bundle_entry.h"
 #include "cohort/train/checkpoint_numbers.h"
