@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "cohort/core/error.h"
-#include "cohort/core/text.h"
 #include "cohort/train/bundle_entry.h"
 #include "cohort/train/checkpoint_numbers.h"
 #include "cohort/train/checkpoint_state.h"
