@@ -62,7 +62,7 @@ TEST(WorkerValues, HoldWhatClosuresAddUpInThem) {
 
 // Sent in many pieces, while what is queued behind writes to them.
 TEST(WorkerValues, AreCopiesThatNoLaterClosureChanges) {
-  constexpr int kClosures = 40, kElements = 1 << 20;
+  constexpr int kClosures = 8, kElements = 1 << 18;
   TestingCluster cluster(1, 1);
   const ParameterServerStrategy strategy(cluster.resolver());
   const auto zeros = strategy.function("zeros", [] { return at::zeros({kElements}); });
