@@ -234,7 +234,7 @@ TEST_F(PreemptionBySignal, AtTheEndOfAHandlerIsAnsweredByTheNext) {
   EXPECT_EQ(v, 2. * static_cast<double>(calls + 1));
 }
 
-TEST_F(PreemptionBySignal, ALostTaskIsNamedWithinASecondWhileAnotherOneDoesNotCome) {
+TEST_F(PreemptionBySignal, ALostTaskIsNamedWhileAnotherOneDoesNotCome) {
   MultiProcessRunner job({.jobs = {{"worker", 3}},
                           .function = "wait_for_others",
                           .arguments = {directory + "/checkpoints"},
@@ -242,7 +242,8 @@ TEST_F(PreemptionBySignal, ALostTaskIsNamedWithinASecondWhileAnotherOneDoesNotCo
   job.start();
   const std::string learned = job.wait_all().at(0).value;
   EXPECT_THAT(learned, HasSubstr("/job:worker/task:2 was lost"));
-  EXPECT_LT(std::atoi(learned.c_str()), 1000) << learned;
+  // It learns in milliseconds; the one that does not come is waited for for minutes.
+  EXPECT_LT(std::atoi(learned.c_str()), 10'000) << learned;
 }
 
 int run_tests(int argc, char** argv) {
