@@ -11,8 +11,8 @@ void RunFrame::operator delete(void* frame, size_t bytes) noexcept {
 void* RunFrame::operator new(size_t bytes, std::align_val_t alignment) {
   return ::operator new(bytes, alignment);
 }
-void RunFrame::operator delete(void* frame, size_t bytes, std::align_val_t alignment) noexcept {
-  ::operator delete(frame, bytes, alignment);
+void RunFrame::operator delete(void* frame, size_t, std::align_val_t alignment) noexcept {
+  ::operator delete(frame, alignment);
 }
 
 void throw_wrong_component_count(const char* what, size_t components, size_t replicas) {
