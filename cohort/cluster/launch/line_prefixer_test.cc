@@ -20,5 +20,11 @@ TEST(LinePrefixerTest, CutsALineThatDoesNotEnd) {
   EXPECT_EQ(lines.finish(), "> " + std::string(100'000 - 65'536, 'x') + "\n");
 }
 
+TEST(LinePrefixerTest, TheLongestLineIsOneLineHoweverItComes) {
+  LinePrefixer lines("> ");
+  const std::string longest(65'536, 'x');
+  EXPECT_EQ(lines.add(longest) + lines.add("\nnext\n"), "> " + longest + "\n> next\n");
+}
+
 }  // namespace
 }  // namespace cohort::internal
