@@ -23,7 +23,9 @@ TEST(LinePrefixerTest, CutsALineThatDoesNotEnd) {
 TEST(LinePrefixerTest, TheLongestLineIsOneLineHoweverItComes) {
   LinePrefixer lines("> ");
   const std::string longest(65'536, 'x');
-  EXPECT_EQ(lines.add(longest) + lines.add("\nnext\n"), "> " + longest + "\n> next\n");
+  std::string out = lines.add(longest);
+  out += lines.add("\nnext\n");
+  EXPECT_EQ(out, "> " + longest + "\n> next\n");
 }
 
 }  // namespace
