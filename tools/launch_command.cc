@@ -1,5 +1,6 @@
 #include "tools/launch_command.h"
 
+#include <signal.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -25,13 +26,19 @@ std::vector<int> numbers(const internal::FreePorts& ports) {
   return list;
 }
 
-// Goes with this object, and with everything in it.
+// Goes with this object, and with everything in it: private keys. Signals that would end the program
+// before wait until it has gone; a launcher that runs meanwhile sees them.
 class TemporaryDirectory {
  public:
   TemporaryDirectory() {
+    sigset_t set;
+    ::sigemptyset(&set);
+    for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) ::sigaddset(&set, signal);
+    ::pthread_sigmask(SIG_BLOCK, &set, &before_);
     std::error_code error;
     path_ = std::filesystem::temp_directory_path(error) / "cohort_launch.XXXXXX";
     if (error || ::mkdtemp(path_.data()) == nullptr) {
+      ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
       throw ResourceExhaustedError(internal::str("cannot make a folder for certificates, ", path_,
                                                  ": ", std::strerror(errno)));
     }
@@ -39,6 +46,7 @@ class TemporaryDirectory {
   ~TemporaryDirectory() {
     std::error_code ignored;  // a file that stays behind is no reason to fail
     std::filesystem::remove_all(path_, ignored);
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
   }
   TemporaryDirectory(const TemporaryDirectory&) = delete;
   TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
@@ -47,6 +55,7 @@ class TemporaryDirectory {
 
  private:
   std::string path_;
+  sigset_t before_;
 };
 
 // Makes a certificate for each task, and tells the tasks where theirs are. `keep` the authority, for

@@ -264,6 +264,7 @@ int ServerCore::join() {
   wait_for_end(signals ? &*signals : nullptr);
   finish("");
   const std::lock_guard lock(mutex_);
+  if (signals && signal_ == 0) signal_ = signals->signal();  // it came during the end
   if (error_) std::rethrow_exception(error_);
   return signal_ == 0 ? 0 : kSignalExit + signal_;
 }

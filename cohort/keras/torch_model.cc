@@ -45,6 +45,22 @@ void check_alike(const NamedTensors& first, const NamedTensors& other, const cha
   }
 }
 
+// Errors: InvalidArgument (a tensor is that of a replica before: they would train in one module).
+void check_distinct(const std::vector<TorchModule>& modules, NamedTensors TorchModule::*list,
+                    const char* kind) {
+  std::unordered_map<const at::TensorImpl*, size_t> owners;  // the first replica that has it
+  for (size_t r = 0; r < modules.size(); ++r) {
+    for (const auto& [name, tensor] : modules[r].*list) {
+      if (!tensor.defined()) continue;
+      const size_t owner = owners.try_emplace(tensor.unsafeGetTensorImpl(), r).first->second;
+      if (owner == r) continue;
+      throw InvalidArgumentError(str("TorchModel: ", kind, " ", quoted(name), " of replica ", r,
+                                     " is that of replica ", owner,
+                                     "; the factory must build a new module each time"));
+    }
+  }
+}
+
 class TorchModelImpl final : public keras::Model {
  public:
   TorchModelImpl(std::function<TorchModule()> factory, const keras::ModelOptions& options)
@@ -64,6 +80,8 @@ class TorchModelImpl final : public keras::Model {
       check_alike(modules_[0].parameters, modules_[r].parameters, "parameter", r);
       check_alike(modules_[0].buffers, modules_[r].buffers, "buffer", r);
     }
+    check_distinct(modules_, &TorchModule::parameters, "parameter");
+    check_distinct(modules_, &TorchModule::buffers, "buffer");
     for (size_t i = 0; i < modules_[0].parameters.size(); ++i) add_parameter(i);
     for (size_t i = 0; i < modules_[0].buffers.size(); ++i) add_buffer(i);
     if (served_ != nullptr) served_->begin();

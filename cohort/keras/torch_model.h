@@ -105,7 +105,7 @@ class COHORT_API TorchModel : public ModelHandle {
   // `factory` returns a module holder (TORCH_MODULE) or a shared_ptr to a module. It is called once
   // for each replica; all replicas start from the first module's values.
   // Errors: FailedPrecondition (in a step), InvalidArgument (factory results that differ in names,
-  // shapes or dtypes, naming the first difference), what factory throws.
+  // shapes or dtypes, naming the first difference; one module for several replicas), what factory throws.
   template <class Factory>
   requires(!internal::TorchModuleItself<Factory>) &&
       std::is_invocable_v<Factory&> explicit TorchModel(Factory factory,

@@ -321,6 +321,18 @@ TEST(TorchModel, ModulesThatShareDifferentTensorsAreRefused) {
               AllOf(HasSubstr("'factor'"), HasSubstr("shared with 'scale'")));
 }
 
+TEST(TorchModel, AFactoryThatGivesOneModuleTwiceIsRefused) {
+  const auto strategy = mirrored(2);
+  const auto scope = strategy.scope();
+  const torch::nn::Linear net(2, 1);
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { TorchModel([&] { return net; }); }),
+              AllOf(HasSubstr("'weight' of replica 1"), HasSubstr("a new module each time")));
+  const torch::nn::BatchNorm1d norm(
+      torch::nn::BatchNorm1dOptions(2).affine(false));  // which has buffers alone
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { TorchModel([&] { return norm; }); }),
+              HasSubstr("'running_mean' of replica 1"));
+}
+
 TEST(TorchModel, FrozenParametersAreNotTrainable) {
   const TorchModel model([] {
     torch::nn::Linear linear(2, 1);

@@ -75,6 +75,7 @@ bool prepare(const Image& image) {
   for (int i = 0; i < 3; ++i) {
     if (image.fds[i] >= 0 && ::dup2(image.fds[i], i + 1) < 0) return false;
   }
+  if (image.fds[2] < 0) ::close(kExtraFd);  // which this process may have been started with
   return true;
 }
 

@@ -33,8 +33,8 @@ LaunchOptions with_bounded_waits(LaunchOptions options) {
   return options;
 }
 
-// The signals that end a job, as readable descriptors for as long as it lives. Without SIGPIPE: a
-// reader that goes away does not end the launcher, and by that the tasks.
+// The signals that end a job, as readable descriptors for as long as it lives. Without SIGPIPE and
+// SIGXFSZ: a reader that goes away, or a log that may not grow, does not end the launcher, and by that the tasks.
 class SignalSource {
  public:
   SignalSource() {
@@ -50,8 +50,10 @@ class SignalSource {
     struct sigaction ignore {};
     ignore.sa_handler = SIG_IGN;
     ::sigaction(SIGPIPE, &ignore, &pipe_before_);
+    ::sigaction(SIGXFSZ, &ignore, &size_before_);
   }
   ~SignalSource() {
+    ::sigaction(SIGXFSZ, &size_before_, nullptr);
     ::sigaction(SIGPIPE, &pipe_before_, nullptr);
     ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
   }
@@ -70,6 +72,7 @@ class SignalSource {
   UniqueFd fd_;
   sigset_t before_;
   struct sigaction pipe_before_ {};
+  struct sigaction size_before_ {};
 };
 
 class Job {

@@ -18,7 +18,8 @@ std::string LinePrefixer::add(std::string_view bytes) {
     bytes.remove_prefix(count);
     const bool ends = !bytes.empty() && bytes.front() == '\n';
     if (ends) bytes.remove_prefix(1);
-    if (ends || line_.size() == kLongestLine) {
+    // Of one that is as long as can be, only what follows says whether it is cut.
+    if (ends || (line_.size() == kLongestLine && !bytes.empty())) {
       out += prefix_;
       out += line_;
       out += '\n';

@@ -20,5 +20,13 @@ TEST(LinePrefixerTest, CutsALineThatDoesNotEnd) {
   EXPECT_EQ(lines.finish(), "> " + std::string(100'000 - 65'536, 'x') + "\n");
 }
 
+TEST(LinePrefixerTest, TheLongestLineIsOneLineHoweverItComes) {
+  LinePrefixer lines("> ");
+  const std::string longest(65'536, 'x');
+  std::string out = lines.add(longest);
+  out += lines.add("\nnext\n");
+  EXPECT_EQ(out, "> " + longest + "\n> next\n");
+}
+
 }  // namespace
 }  // namespace cohort::internal

@@ -7,9 +7,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <limits>
+#include <utility>
 
 #include "cohort/core/error.h"
+#include "cohort/core/logging.h"
 
 namespace cohort::internal {
 namespace {
@@ -58,15 +61,24 @@ void OutputSink::write_some() {
     const ssize_t count = ::write(fd_, pending_.data() + written_, size);
     if (count >= 0) {
       written_ += static_cast<size_t>(count);
+      is_failing_ = false;
     } else if (errno == EAGAIN) {
       return;
     } else if (errno != EINTR) {
-      lost_ = true;
+      on_error(errno);
       break;
     }
   }
   pending_.clear();
   written_ = 0;
+}
+
+// The tasks go on: of a full disk with what is there once it has room.
+void OutputSink::on_error(int error) {
+  lost_ = error == EPIPE;
+  if (lost_ || std::exchange(is_failing_, true)) return;
+  log(logging::Level::kError,
+      "output of the tasks cannot be written, and is lost until it can: ", std::strerror(error));
 }
 
 bool is_same_file(int a, int b) {

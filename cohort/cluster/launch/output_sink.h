@@ -1,5 +1,6 @@
 // Where the lines of all tasks go: a terminal, a pipe or a file. Its reader may be slow, stand still
-// or go away, and nothing here waits for it.
+// or go away, its disk may be full, and nothing here waits for it. Lines that find no place are lost,
+// which is logged unless the reader is gone.
 //
 //   if (sink.has_room()) sink.add(lines);
 //   poll for POLLOUT on sink.waiting_fd();
@@ -30,14 +31,17 @@ class OutputSink {
   int waiting_fd() const { return pending_.empty() ? -1 : fd_; }
 
  private:
+  void on_error(int error);
+
   static constexpr size_t kMostPending = 256 << 10;
 
   UniqueFd own_;  // the same file, opened again so that writes do not block
   int fd_;
   size_t most_per_write_;
   std::string pending_;
-  size_t written_ = 0;  // of pending_
-  bool lost_ = false;   // who read it is gone: the tasks go on
+  size_t written_ = 0;       // of pending_
+  bool lost_ = false;        // who read it is gone: the tasks go on
+  bool is_failing_ = false;  // the last write was an error
 };
 
 // Whether both descriptors lead to the same terminal, pipe or file.

@@ -8,6 +8,8 @@
 
 #include <array>
 
+#include "cohort/core/testing_file_size_limit.h"
+
 namespace cohort::internal {
 namespace {
 
@@ -61,6 +63,33 @@ TEST_F(OutputSinkTest, LinesForNobodyAreDropped) {
   ::sigaction(SIGPIPE, &before, nullptr);
   EXPECT_TRUE(sink.has_room());
   EXPECT_LT(sink.waiting_fd(), 0);
+}
+
+TEST_F(OutputSinkTest, GoesOnWhenAFullDiskHasRoomAgain) {
+  struct sigaction ignore {};
+  struct sigaction before {};
+  ignore.sa_handler = SIG_IGN;
+  ::sigaction(SIGXFSZ, &ignore, &before);
+  const std::string path = testing::TempDir() + "output_sink_test";
+  const UniqueFd file(::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  OutputSink sink(file.get());
+  const std::string first(2000, 'x');  // what is logged meanwhile is shorter
+  sink.add(first);
+  testing::internal::CaptureStderr();
+  {
+    const FileSizeLimit full(first.size());
+    sink.add("lost\n");
+    sink.add("lost, too\n");
+  }
+  const std::string said = testing::internal::GetCapturedStderr();
+  ::sigaction(SIGXFSZ, &before, nullptr);
+  EXPECT_THAT(said, testing::HasSubstr("is lost until it can"));
+  EXPECT_EQ(said.find("is lost"), said.rfind("is lost"));  // said once
+  sink.add("after\n");
+  std::string text(3000, ' ');
+  text.resize(static_cast<size_t>(::pread(file.get(), text.data(), text.size(), 0)));
+  EXPECT_EQ(text, first + "after\n");
+  ::unlink(path.c_str());
 }
 
 TEST_F(OutputSinkTest, KnowsTheSameFile) {

@@ -14,6 +14,7 @@
 #include "cohort/cluster/security/signer.h"
 #include "cohort/core/error.h"
 #include "cohort/core/files/posix_error.h"
+#include "cohort/core/files/posix_io.h"
 #include "cohort/core/files/unique_fd.h"
 #include "cohort/core/text.h"
 
@@ -37,9 +38,8 @@ void write_private(const std::string& path, const std::string& text) {
   UniqueFd file(
       ::open(unfinished.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!file.valid()) throw_errno(errno, "creating " + quoted(unfinished));
-  const ssize_t written = ::write(file.get(), text.data(), text.size());
-  if (written != static_cast<ssize_t>(text.size())) {
-    throw_errno(written < 0 ? errno : ENOSPC, "writing " + quoted(unfinished));
+  if (const Transfer written = write_all(file.get(), text); written.error_number != 0) {
+    throw_errno(written.error_number, "writing " + quoted(unfinished));
   }
   if (::fsync(file.get()) != 0) throw_errno(errno, "syncing " + quoted(unfinished));
   if (::rename(unfinished.c_str(), path.c_str()) != 0) {

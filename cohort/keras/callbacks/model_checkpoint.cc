@@ -53,16 +53,16 @@ void ModelCheckpoint::on_train_batch_end(int64_t batch, const Logs& logs) {
 }
 
 void ModelCheckpoint::save(std::optional<int64_t> batch, const Logs& logs) {
+  finish();  // what goes wrong with the save before is said of that one
   if (options_.save_best_only) {
     const auto value = monitor_.read(logs);
     if (!value || !monitor_.is_better(*value, best_)) return;
-    best_ = *value;
+    best_when_saved_ = *value;
   }
   write(internal::formatted_file_name(options_.filepath, epoch_, batch, logs));
 }
 
 void ModelCheckpoint::write(const std::string& path) {
-  finish();  // what goes wrong with the save before is said of that one
   try {
     if (whole_ != nullptr) {
       whole_->save(path);
@@ -70,18 +70,21 @@ void ModelCheckpoint::write(const std::string& path) {
       internal::write_as_latest(*weights_, path, {.enable_async = options_.asynchronous});
     }
   } catch (const ResourceExhaustedError& error) {
+    best_when_saved_.reset();
     internal::log(logging::Level::kError, "ModelCheckpoint: ", path,
                   " was not saved, training goes on: ", error.what());
   }
 }
 
 void ModelCheckpoint::finish() {
+  const std::optional<double> best = std::exchange(best_when_saved_, std::nullopt);
   try {
     if (whole_ != nullptr) {
       whole_->wait();
     } else {
       weights_->wait();
     }
+    if (best) best_ = *best;
   } catch (const ResourceExhaustedError& error) {
     internal::log(logging::Level::kError,
                   "ModelCheckpoint: a save has failed, training goes on: ", error.what());
@@ -89,6 +92,7 @@ void ModelCheckpoint::finish() {
 }
 
 void ModelCheckpoint::let_go() {
+  best_when_saved_.reset();
   whole_.reset();
   weights_.reset();
 }

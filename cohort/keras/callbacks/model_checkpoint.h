@@ -31,7 +31,7 @@ struct ModelCheckpointOptions {
   // save replaces the last; what a kill leaves at any moment is one of the two.
   std::string filepath;
   std::string monitor = "val_loss";
-  // Only where `monitor` is better than ever before.
+  // Only where `monitor` is better than that of the last model that was saved.
   bool save_best_only = false;
   // As ModelHandle::save_weights. Else as ModelHandle::save: models::load_model makes the model again.
   bool save_weights_only = false;
@@ -59,7 +59,7 @@ class COHORT_API ModelCheckpoint : public Callback {
   explicit ModelCheckpoint(const Path& filepath, ModelCheckpointOptions options = {})
       : ModelCheckpoint(with_path(std::move(options), filepath)) {}
 
-  // The best number so far.
+  // The best number of a model that was saved.
   double best() const { return best_; }
 
   void on_train_begin() override;
@@ -85,6 +85,7 @@ class COHORT_API ModelCheckpoint : public Callback {
   ModelCheckpointOptions options_;
   internal::Monitor monitor_;
   double best_;
+  std::optional<double> best_when_saved_;  // of the save that is under way
   int64_t epoch_ = 0;
   std::shared_ptr<internal::ModelSaver> whole_;
   std::optional<train::Checkpoint> weights_;  // one of the two, while fit runs

@@ -64,7 +64,6 @@ void TensorBoard::on_train_begin() {
   is_full_ = false;
   next_update_ = 0;
   steps_of_fit_ = 0;
-  if (std::exchange(profiles_, false)) profiler::stop();  // of a fit that ended with an error
   last_update_ = Clock::now();
   last_update_step_ = step();
   wrote_model_ = false;
@@ -80,23 +79,50 @@ void TensorBoard::record(FunctionRef<void()> write) {
     is_full_ = true;
     internal::log(logging::Level::kError,
                   "TensorBoard: nothing more is recorded, training goes on: ", error.what());
+    close_files();
   }
+}
+
+void TensorBoard::close_files() {
+  for (const auto* writer : {&train_, &validation_}) {
+    try {
+      if (*writer) (*writer)->close();
+    } catch (const ResourceExhaustedError&) {  // which was said
+    }
+  }
+}
+
+void TensorBoard::record_training(FunctionRef<void()> write) {
+  record([&] {
+    const auto scope = internal::recording_scope(*train_);
+    write();
+  });
+}
+
+void TensorBoard::record_validation(FunctionRef<void()> write) {
+  record([&] {
+    const summary::SummaryWriter& writer = validation_writer();
+    const auto scope = internal::recording_scope(writer);
+    write();
+    writer.flush();
+  });
 }
 
 // Once the model is built: by its Input, or by the first step.
 void TensorBoard::write_model() {
   if (wrote_model_ || !options_.write_graph || !model().built()) return;
   wrote_model_ = true;
-  const auto scope = train_->as_default();
-  record([&] { summary::text("model", "```\n" + model().summary_text() + "```", {.step = 0}); });
+  record_training(
+      [&] { summary::text("model", "```\n" + model().summary_text() + "```", {.step = 0}); });
   try {
     const std::string json = model().to_json();
-    record([&] {
+    record_training([&] {
       summary::keras_model("keras", json, {.step = 0});
       summary::graph(internal::layer_graph(json));  // what the page of graphs shows at first
     });
   } catch (const UnimplementedError&) {  // of a model that has no JSON there is no graph
   }
+  record([&] { train_->flush(); });
 }
 
 void TensorBoard::on_train_batch_begin(int64_t batch) {
@@ -119,12 +145,12 @@ std::string TensorBoard::profile_directory() const {
 void TensorBoard::finish_profile() {
   if (!std::exchange(profiles_, false)) return;
   const profiler::Profile profile = profiler::stop();
-  const auto scope = train_->as_default();
   const int64_t now = step();
-  record([&] {
+  record_training([&] {
     internal::posix_file_system().make_directories(profile_directory());
     profile.write_chrome_trace(internal::join_path(profile_directory(), trace_name()));
     summary::text("profile", "```\n" + profile.table() + "```", {.step = now});
+    train_->flush();
   });
 }
 
@@ -143,13 +169,12 @@ void TensorBoard::on_train_batch_end(int64_t batch, const Logs& logs) {
   const int64_t now = step();
   if (now < next_update_) return;
   next_update_ = now + every;
-  const auto scope = train_->as_default();
-  for (const auto& entry : logs) {
-    record([&] { summary::scalar("batch_" + entry.first, entry.second, {.step = now}); });
-  }
-  if (!options_.write_steps_per_second) return;
-  const std::chrono::duration<double> seconds = Clock::now() - last_update_;
-  record([&] {
+  record_training([&] {
+    for (const auto& entry : logs) {
+      summary::scalar("batch_" + entry.first, entry.second, {.step = now});
+    }
+    if (!options_.write_steps_per_second) return;
+    const std::chrono::duration<double> seconds = Clock::now() - last_update_;
     summary::scalar("batch_steps_per_second",
                     static_cast<double>(now - last_update_step_) / seconds.count(), {.step = now});
   });
@@ -160,42 +185,45 @@ void TensorBoard::on_train_batch_end(int64_t batch, const Logs& logs) {
 void TensorBoard::on_epoch_end(int64_t epoch, Logs& logs) {
   constexpr std::string_view kValidation = "val_";
   write_model();
-  {
-    const auto scope = train_->as_default();
+  const double rate = model().optimizer().learning_rate();
+  const std::chrono::duration<double> seconds = Clock::now() - epoch_start_;
+  const int64_t steps = options_.write_steps_per_second ? step() - epoch_first_step_ : 0;
+  bool has_validation = false;
+  record_training([&] {
     for (const auto& entry : logs) {
-      if (entry.first.starts_with(kValidation)) continue;
-      record([&] { summary::scalar("epoch_" + entry.first, entry.second, {.step = epoch}); });
+      if (entry.first.starts_with(kValidation)) {
+        has_validation = true;
+      } else {
+        summary::scalar("epoch_" + entry.first, entry.second, {.step = epoch});
+      }
     }
-    const double rate = model().optimizer().learning_rate();
-    record([&] { summary::scalar("epoch_learning_rate", rate, {.step = epoch}); });
+    summary::scalar("epoch_learning_rate", rate, {.step = epoch});
     if (options_.write_steps_per_second) {
-      const std::chrono::duration<double> seconds = Clock::now() - epoch_start_;
-      const auto steps = static_cast<double>(step() - epoch_first_step_);
-      record([&] {
-        summary::scalar("epoch_steps_per_second", steps / seconds.count(), {.step = epoch});
-      });
-    }
-  }
-  for (const auto& entry : logs) {
-    if (!entry.first.starts_with(kValidation)) continue;
-    record([&] {
-      const auto scope = validation_writer().as_default();
-      summary::scalar("epoch_" + entry.first.substr(kValidation.size()), entry.second,
+      summary::scalar("epoch_steps_per_second", static_cast<double>(steps) / seconds.count(),
                       {.step = epoch});
+    }
+  });
+  if (has_validation) {
+    record_validation([&] {
+      for (const auto& entry : logs) {
+        if (!entry.first.starts_with(kValidation)) continue;
+        summary::scalar("epoch_" + entry.first.substr(kValidation.size()), entry.second,
+                        {.step = epoch});
+      }
     });
   }
   if (options_.histogram_freq > 0 && epoch % options_.histogram_freq == 0) write_histograms(epoch);
+  record([&] { train_->flush(); });
 }
 
 void TensorBoard::on_test_end(const Logs& logs) {
   const int64_t now = step();
-  for (const auto& entry : logs) {
-    record([&] {
-      const auto scope = validation_writer().as_default();
+  record_validation([&] {
+    for (const auto& entry : logs) {
       summary::scalar(str("evaluation_", entry.first, "_vs_iterations"), entry.second,
                       {.step = now});
-    });
-  }
+    }
+  });
 }
 
 const summary::SummaryWriter& TensorBoard::validation_writer() {
@@ -209,10 +237,10 @@ const summary::SummaryWriter& TensorBoard::validation_writer() {
 }
 
 void TensorBoard::write_histograms(int64_t epoch) {
-  const auto scope = train_->as_default();
   for (const Variable& variable : model().variables()) {
     const Tensor value = variable.value().detach();  // in every task, also where nobody writes
-    record([&] { summary::histogram(variable.name() + "/histogram", value, {.step = epoch}); });
+    record_training(
+        [&] { summary::histogram(variable.name() + "/histogram", value, {.step = epoch}); });
   }
 }
 
@@ -225,5 +253,9 @@ void TensorBoard::on_train_end(const Logs&) {
 }
 
 void TensorBoard::on_train_interrupted() { on_train_end({}); }
+
+void TensorBoard::on_train_error() {
+  if (std::exchange(profiles_, false)) profiler::stop();
+}
 
 }  // namespace cohort::keras::callbacks

@@ -79,6 +79,7 @@ class COHORT_API TensorBoard : public Callback {
   void on_train_batch_end(int64_t batch, const Logs& logs) override;
   void on_train_end(const Logs& logs) override;
   void on_train_interrupted() override;
+  void on_train_error() override;
   void on_test_end(const Logs& logs) override;
 
  private:
@@ -87,6 +88,9 @@ class COHORT_API TensorBoard : public Callback {
   int64_t step() const;
   // Calls `write`, which writes to a file and nothing else. Once the disk is full no more is written.
   void record(FunctionRef<void()> write);
+  void record_training(FunctionRef<void()> write);
+  void record_validation(FunctionRef<void()> write);  // and flushes
+  void close_files();
   void write_model();
   void write_histograms(int64_t epoch);
   std::string profile_directory() const;

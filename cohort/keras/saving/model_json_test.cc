@@ -238,6 +238,17 @@ TEST(ModelJson, OfAttentionAndStates) {
                     tuple(generator.normal({2, 3, 4}), generator.normal({2, 5, 4})));
 }
 
+TEST(ModelJson, OfAttentionWhoseConfigIsNoObject) {
+  const SymbolicTensor query = Input({3, 4});
+  const Functional model(
+      query, layers::MultiHeadAttention(2, 3, {.use_causal_mask = true})({query, query}));
+  std::string json = model.to_json();
+  const size_t attention = json.find("\"MultiHeadAttention\"");
+  ASSERT_NE(attention, std::string::npos);
+  json.replace(json.find("\"config\":{", attention), 9, "\"config\":7,\"other\":");
+  EXPECT_THROW(model_from_json(json), InvalidArgumentError);
+}
+
 TEST(ModelJson, OfStrings) {
   const SymbolicTensor words = Input({2}, {.dtype = cohort::string});
   const Functional model(words, layers::StringLookup({.vocabulary = {"a", "b"}})(words));

@@ -71,7 +71,8 @@ class FunctionalReader {
       own.erase("inbound_nodes");
       // Where Keras has it as an argument of the call, Cohort has an option.
       if (own.value("class_name", Json()) == "MultiHeadAttention" && is_causal(nodes)) {
-        own["config"]["use_causal_mask"] = true;
+        Json& config = own["config"];  // of another kind: refused by the layer's reader
+        if (config.is_null() || config.is_object()) config["use_causal_mask"] = true;
       }
     }
     if (!nodes.is_array()) throw_wrong_field(nodes, "a list", str(place, ": 'inbound_nodes'"));

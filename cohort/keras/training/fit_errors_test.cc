@@ -22,6 +22,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 struct FitErrors : ::testing::Test {
   FitErrors() {
@@ -178,7 +179,50 @@ TEST_F(FitErrors, AFullDiskUnderLogsIsSaidAndTrainingGoesOn) {
   const std::string said = ::testing::internal::GetCapturedStderr();
   EXPECT_EQ(history.epoch.size(), 3u);
   EXPECT_THAT(said, AllOf(HasSubstr("CSVLogger: '/dev/full' gets no line of epoch 0"),
-                          HasSubstr("TensorBoard: nothing more is recorded, training goes on")));
+                          HasSubstr("TensorBoard: nothing more is recorded, training goes on"),
+                          Not(HasSubstr("summaries"))));  // the writer's own words, again and again
+}
+
+TEST_F(FitErrors, AModelThatCouldNotBeSavedIsNotTheBest) {
+  for (const bool asynchronous : {false, true}) {
+    SCOPED_TRACE(asynchronous);
+    std::optional<internal::FileSizeLimit> full;
+    callbacks::LambdaCallback fills(
+        {.on_epoch_begin =
+             [&](int64_t epoch) {
+               if (epoch == 1) full.emplace(kFullDisk);
+             },
+         .on_epoch_end =
+             [&](int64_t epoch, Logs& logs) {
+               if (epoch == 2) full.reset();
+               logs.set("val_loss",
+                        std::vector<double>{3, 1, 2, 2.5}.at(static_cast<size_t>(epoch)));
+             }});
+    callbacks::ModelCheckpoint best(
+        {.filepath = directory + "/{epoch}", .save_best_only = true, .asynchronous = asynchronous});
+    model.fit(data.images, data.labels, {.epochs = 4, .verbose = 0, .callbacks = {fills, best}});
+    EXPECT_EQ(best.best(), 2);
+    EXPECT_TRUE(std::filesystem::exists(directory + "/3/model.json"));
+    EXPECT_FALSE(std::filesystem::exists(directory + "/4/model.json"));
+    std::filesystem::remove_all(directory + "/3");
+  }
+}
+
+TEST_F(FitErrors, AFailedFitEndsItsProfile) {
+  const auto fit = [&](bool fails) {
+    callbacks::LambdaCallback ends({.on_train_batch_end = [&](int64_t, const Logs&) {
+      if (fails) throw InvalidArgumentError("in the middle of the profile");
+    }});
+    model.fit(data.images, data.labels,
+              {.batch_size = 2,
+               .verbose = 0,
+               .callbacks = {callbacks::TensorBoard(
+                                 {.log_dir = directory + "/board", .profile_batch = {1, 2}}),
+                             ends}});
+  };
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { fit(true); }),
+              HasSubstr("in the middle of the profile"));
+  fit(false);
 }
 
 TEST_F(FitErrors, ALineThatCSVLoggerCannotWriteWholeIsNotInTheFile) {

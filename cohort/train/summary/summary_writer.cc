@@ -18,6 +18,16 @@ RecordingState state_now() {
   return state ? *state : RecordingState();
 }
 
+RecordingState state_with(const std::shared_ptr<internal::EventWriter>& writer) {
+  if (writer && writer->is_closed()) {
+    throw FailedPreconditionError(
+        internal::str("the writer of ", internal::quoted(writer->path()), " is already closed"));
+  }
+  RecordingState state = state_now();
+  state.writer = writer;
+  return state;
+}
+
 }  // namespace
 
 RecordingScope::RecordingScope(const RecordingState& state,
@@ -59,22 +69,11 @@ RecordingScope::~RecordingScope() {
 }
 
 RecordingScope SummaryWriter::as_default() const {
-  if (writer_ && writer_->is_closed()) {
-    throw FailedPreconditionError(
-        internal::str("the writer of ", internal::quoted(path()), " is already closed"));
-  }
-  RecordingState state = state_now();
-  state.writer = writer_;
-  return {state, writer_, /*keeps_step=*/true};
+  return {state_with(writer_), writer_, /*keeps_step=*/true};
 }
 
 RecordingScope SummaryWriter::as_default(const Step& step) const {
-  if (writer_ && writer_->is_closed()) {
-    throw FailedPreconditionError(
-        internal::str("the writer of ", internal::quoted(path()), " is already closed"));
-  }
-  RecordingState state = state_now();
-  state.writer = writer_;
+  RecordingState state = state_with(writer_);
   state.step = step.function();
   return {state, writer_, /*keeps_step=*/false};
 }
@@ -146,3 +145,8 @@ std::optional<int64_t> get_step() {
 }  // namespace experimental
 
 }  // namespace cohort::summary
+
+cohort::summary::RecordingScope cohort::internal::recording_scope(
+    const summary::SummaryWriter& writer) {
+  return {summary::state_with(writer.writer_), nullptr, /*keeps_step=*/true};
+}

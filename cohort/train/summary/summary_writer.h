@@ -19,9 +19,17 @@
 #include "cohort/core/export.h"
 #include "cohort/core/tensor.h"
 
+namespace cohort::summary {
+class RecordingScope;
+class SummaryWriter;
+}  // namespace cohort::summary
+
 namespace cohort::internal {
 class EventWriter;
 struct RecordingState;
+
+// As as_default, but its end does not flush.
+COHORT_API summary::RecordingScope recording_scope(const summary::SummaryWriter& writer);
 }  // namespace cohort::internal
 
 namespace cohort::summary {
@@ -110,6 +118,8 @@ class COHORT_API SummaryWriter {
   bool operator==(const SummaryWriter&) const = default;
 
  private:
+  friend RecordingScope internal::recording_scope(const SummaryWriter& writer);
+
   std::shared_ptr<internal::EventWriter> writer_;  // null: writes nothing
 };
 
