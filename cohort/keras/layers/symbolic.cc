@@ -100,7 +100,7 @@ keras::layers::LayerHandle read_input_layer(FieldReader& field) {
   const Json* shape = field.find("batch_input_shape");
   if (shape == nullptr || !shape->is_array() || shape->empty()) {
     throw InvalidArgumentError(str(quoted("batch_input_shape"), " is ",
-                                   shape == nullptr ? "missing" : shape->dump(),
+                                   shape == nullptr ? "missing" : shown_json(*shape),
                                    "; it is a list that begins with the batch size, or with null"));
   }
   std::optional<int64_t> batch_size;
