@@ -11,6 +11,8 @@
 //   keras::models::load_model(path, {.custom_objects = {{"Scale", [](const keras::Config& config) {
 //     return std::make_shared<Scale>(config.get_double("factor"));
 //   }}}});
+//
+// A layer's name and whether it is trainable are added, and given back to what the function made.
 #pragma once
 
 #include <cstdint>

@@ -162,7 +162,8 @@ class COHORT_API Layer : public train::Trackable {
   std::optional<StructureSpec> output_spec() const;
 
   // What the layer was made with, so that a saved model can make it again; see config.h. Nothing
-  // (unless overridden): models with this layer cannot be saved as a whole.
+  // (unless overridden): models with this layer cannot be saved as a whole. Who saves adds the layer's
+  // name, under "name", and whether it is trainable, under "trainable".
   // Errors: Unimplemented (an option that is a function of the program).
   virtual std::optional<Config> get_config() const;
 

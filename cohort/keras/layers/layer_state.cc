@@ -217,6 +217,7 @@ void LayerState::report_means_to(const std::shared_ptr<ReportedMetrics>& reporte
 }
 
 void LayerState::add_activity_loss(const Structure& outputs) {
+  warn_unless_tracked(Lost::kLosses);
   outputs.for_each([&](const Leaf& leaf) {
     const Tensor& output = leaf.tensor();
     const Tensor loss = activity_regularizer(output);

@@ -62,6 +62,9 @@ struct LayerState {
   Structure run(const Structure& inputs, const keras::CallOptions& options,
                 FunctionRef<Structure(const keras::CallOptions&)> body);
 
+  // The name in a file of a layer that was just made for it. What its constructor has made keeps names with
+  // the old one. Errors: InvalidArgument (the layer has been in use under another name).
+  void take_name(const std::string& wanted);
   void check_name_is_free(std::string_view name) const;
   void track_child(Layer::Child child);
   // To be called of each layer that becomes a child, before anybody calls it.
@@ -85,6 +88,7 @@ struct LayerState {
   DType dtype;
   bool trainable;
   bool tracked = false;  // by some other layer, which lists its variables
+  bool has_taken_name = false;
   keras::regularizers::Regularizer activity_regularizer;
   std::shared_ptr<StrategyCore> strategy;  // of the scope it was made in, if any
   keras::layers::InputSpec input_spec;

@@ -189,7 +189,7 @@ ModelHandle load_model(const std::string& path, const keras::models::LoadOptions
   } catch (const InvalidArgumentError& error) {
     throw DataLossError(str("the model's file is damaged: ", error.what()));
   }
-  const LayerReader reader({options.custom_objects.begin(), options.custom_objects.end()});
+  LayerReader reader({options.custom_objects.begin(), options.custom_objects.end()});
   const ModelHandle model = reader.model(json, where);
   const Json compile = json.value("compile_config", Json(nullptr));
   if (options.compile && !compile.is_null()) {
