@@ -4,6 +4,7 @@
 #include <c10/util/SmallVector.h>
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -72,13 +73,20 @@ struct LayerState {
   void set_trainable(bool wanted, Visited& visited);
   void clear_losses(Visited& visited);
   void collect_losses(std::vector<Tensor>& found, Visited& visited) const;
-  void collect_metrics(std::vector<keras::metrics::Metric>& found, Visited& visited) const;
+  struct AddedMetric {
+    keras::metrics::Metric metric;
+    const Layer* layer;
+  };
+  void collect_metrics(std::vector<AddedMetric>& found, Visited& visited) const;
   // The mean of this name that add_metric adds to; the first call makes it.
   keras::metrics::Mean added_mean(const std::string& name);
   // Means of layers that are here, or become children, appear to `reported` as long as it lives.
   void report_means_to(const std::shared_ptr<ReportedMetrics>& reported, Visited& visited);
   // Whether the call that the calling thread is in is of a batch with rows, and no look at the shapes.
   static bool counts_in_metrics();
+  // What a layer loses that another one calls and none tracks; a warning says it once for each.
+  enum class Lost { kVariables, kLosses, kMetrics };
+  void warn_unless_tracked(Lost lost);
   void collect_variables(bool parent_trainable, bool want_trainable, std::vector<Variable>& found,
                          Visited& visited) const;
 
@@ -105,10 +113,10 @@ struct LayerState {
   mutable std::mutex means_mutex_;
   std::vector<keras::metrics::Mean> means_;  // of add_metric, guarded by means_mutex_
   std::weak_ptr<ReportedMetrics> reported_;
+  std::atomic<unsigned> warned_of_{0};  // a bit for each Lost
 
   void ensure_built(const Structure& inputs);
   void build(const Structure& inputs);
-  void warn_unless_tracked() const;
   void check_inputs(const Structure& inputs) const;
   void add_activity_loss(const Structure& outputs);
 };
