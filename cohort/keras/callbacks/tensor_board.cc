@@ -89,14 +89,20 @@ void TensorBoard::write_model() {
   wrote_model_ = true;
   const auto scope = train_->as_default();
   record([&] { summary::text("model", "```\n" + model().summary_text() + "```", {.step = 0}); });
+  std::string json, graph;
   try {
-    const std::string json = model().to_json();
-    record([&] {
-      summary::keras_model("keras", json, {.step = 0});
-      summary::graph(internal::layer_graph(json));  // what the page of graphs shows at first
-    });
-  } catch (const UnimplementedError&) {  // of a model that has no JSON there is no graph
+    if (!model().get_config()) return;  // as of most classes of the program
+    json = model().to_json();
+    graph = internal::layer_graph(json);
+  } catch (const std::exception& error) {
+    internal::log_warning("TensorBoard: there is no graph of model ",
+                          internal::quoted(model().name()), ", training goes on: ", error.what());
+    return;
   }
+  record([&] {
+    summary::keras_model("keras", json, {.step = 0});
+    summary::graph(graph);  // what the page of graphs shows at first
+  });
 }
 
 void TensorBoard::on_train_batch_begin(int64_t batch) {
