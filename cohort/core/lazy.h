@@ -31,6 +31,12 @@ class Lazy {
     }
     return *value_;
   }
+  // In place of what there was, which nobody may be reading at this moment.
+  void set(T value) {
+    const std::lock_guard lock(mutex_);
+    value_ = std::move(value);
+    made_.store(true, std::memory_order_release);
+  }
   // nullptr where it was not made.
   const T* get_if() const { return made_.load(std::memory_order_acquire) ? &*value_ : nullptr; }
 

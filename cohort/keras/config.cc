@@ -23,17 +23,6 @@ keras::Config serialized(std::string_view module, std::string_view class_name, J
                                 {"registered_name", nullptr}});
 }
 
-Json parse_config(std::string_view text, const std::string& where) {
-  // Models of some thousand layers, with vocabularies; nested models count some six levels each.
-  constexpr size_t kMaxBytes = size_t{1} << 30;
-  constexpr int kMaxDepth = 200;
-  Json json = parse_json(text, {.source = where, .bytes = kMaxBytes, .depth = kMaxDepth});
-  if (!json.is_object()) {
-    throw InvalidArgumentError(str(where, ": an object was expected, not ", json_kind(json)));
-  }
-  return json;
-}
-
 const Json& member_of(const Json& object, const char* key, const std::string& where) {
   if (!object.is_object()) {
     throw InvalidArgumentError(str(where, ": an object was expected, not ", json_kind(object)));
@@ -162,7 +151,9 @@ Config Config::get_config(std::string_view key) const {
       data_->json, key, [](const Json& v) { return v.is_object(); }, "an object"));
 }
 
-std::string Config::json() const { return data_->json.dump(); }
+std::string Config::json() const {
+  return internal::dump_config(data_->json, internal::kConfiguration);
+}
 bool Config::operator==(const Config& other) const { return data_->json == other.data_->json; }
 
 }  // namespace keras

@@ -11,6 +11,8 @@
 //   keras::models::load_model(path, {.custom_objects = {{"Scale", [](const keras::Config& config) {
 //     return std::make_shared<Scale>(config.get_double("factor"));
 //   }}}});
+//
+// A layer's name and whether it is trainable are added, and given back to what the function made.
 #pragma once
 
 #include <cstdint>
@@ -62,6 +64,8 @@ class COHORT_API Config {
   std::vector<std::string> get_strings(std::string_view key) const;
   Config get_config(std::string_view key) const;
 
+  // Numbers that are not finite as Python writes them: NaN, Infinity, -Infinity. `parse` reads them, too.
+  // Errors: InvalidArgument (a text that is not UTF-8; says where).
   std::string json() const;
   bool operator==(const Config& other) const;
 

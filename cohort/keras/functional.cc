@@ -145,11 +145,11 @@ class FunctionalImpl final : public Model {
         layers_(internal::layers_by_depth(inputs, outputs)) {
     std::set<std::string> names;
     for (size_t i = 0; i < layers_.size(); ++i) {
-      if (internal::input_layer_spec(*layers_[i].get()) != nullptr) continue;
       if (!names.insert(layers_[i].name()).second) {
         throw InvalidArgumentError(str("two layers of a model are named '", layers_[i].name(),
-                                       "'; layers need names of their own (.name)"));
+                                       "'; layers and inputs need names of their own (.name)"));
       }
+      if (internal::input_layer_spec(*layers_[i].get()) != nullptr) continue;
       track(str("layer-", i), layers_[i]);
     }
   }

@@ -23,7 +23,7 @@ namespace cohort::keras {
 class COHORT_API Functional : public ModelHandle {
  public:
   // Errors: InvalidArgument (an output depends on an Input that is not among the inputs, naming it
-  // and the layer; an input given twice; two layers of one name).
+  // and the layer; an input given twice; two layers or inputs of one name).
   Functional(const SymbolicStructure& inputs, const SymbolicStructure& outputs,
              const ModelOptions& options = {});
 };

@@ -1,6 +1,8 @@
 // Whole models: loaded from a directory, used, trained and saved into another.
 #include <cohort/cohort.h>
 
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,10 +32,35 @@ Structure structure_of(const Json& json) {
   return Structure::make_dict(std::move(members));
 }
 
+// A layer of the program, which test_models.py has in Python; its name is no matter of its own.
+class Scale : public keras::layers::Layer {
+ public:
+  explicit Scale(double factor) : factor_(factor) {}
+  std::optional<keras::Config> get_config() const override {
+    return keras::Config().set("factor", factor_);
+  }
+
+ protected:
+  void build(const std::vector<keras::Shape>&) override {
+    weight_ = add_weight("weight", {}, {.initializer = "ones"});
+  }
+  Tensor call(const Tensor& x, const keras::CallOptions&) override {
+    return x * factor_ * weight_.value();
+  }
+
+ private:
+  double factor_;
+  Variable weight_;
+};
+
 }  // namespace
 
 Json use_model(const Json& request) {
-  const keras::ModelHandle model = keras::models::load_model(request.at("path").get<std::string>());
+  const keras::ModelHandle model = keras::models::load_model(
+      request.at("path").get<std::string>(),
+      {.custom_objects = {{"Scale", [](const keras::Config& config) {
+                             return std::make_shared<Scale>(config.get_double("factor"));
+                           }}}});
   const Structure inputs = structure_of(request.at("inputs"));
   Json outputs = Json::array();
   for (const Leaf& output : model(inputs).flatten()) outputs.push_back(json_of(output.tensor()));

@@ -192,6 +192,40 @@ def test_models_of_keras_and_back(probe, tmp_path, rng, make):
     assert_outputs([output.numpy() for output in tf.nest.flatten(found)], expected, 1e-6)
 
 
+class Scale(L.Layer):
+    def __init__(self, factor, **kwargs):
+        super().__init__(**kwargs)
+        self.factor = factor
+
+    def build(self, input_shape):
+        self.weight = self.add_weight("weight", (), initializer="ones")
+
+    def call(self, x):
+        return x * self.factor * self.weight
+
+    def get_config(self):
+        return {**super().get_config(), "factor": self.factor}
+
+
+def test_layers_of_the_program_keep_their_names_and_are_trained_as_they_were(probe, tmp_path, rng):
+    x = keras.Input((4,))
+    inner = keras.Sequential([Scale(float("inf"), name="endless", trainable=False), L.ReLU(3.0)], name="inner")
+    model = keras.Model(x, L.Dense(1)(inner(Scale(2.0, name="frozen", trainable=False)(Scale(0.5, name="free")(x)))))
+    model.compile("sgd", "mse")
+    inputs = rng.uniform(0.1, 1, (8, 4)).astype(np.float32)
+    labels = rng.uniform(size=(8, 1)).astype(np.float32)
+    write(model, tmp_path / "keras")
+    probe("model", {"path": str(tmp_path / "keras"), "inputs": as_json(inputs), "labels": as_json(labels),
+                    "steps": 1, "save": str(tmp_path / "cohort")})
+    with keras.utils.custom_object_scope({"Scale": Scale}):
+        again = read(tmp_path / "cohort")
+    assert [layer.name for layer in again.layers] == [layer.name for layer in model.layers]
+    assert not again.get_layer("frozen").trainable and again.get_layer("free").trainable
+    endless = again.get_layer("inner").get_layer("endless")
+    assert endless.factor == float("inf") and not endless.trainable
+    assert again.get_layer("frozen").weight.numpy() == 1
+
+
 def test_masks_count_in_losses_and_metrics(probe, tmp_path, rng):
     model = keras.Sequential.from_config(without_dropout(masked().get_config()))
     inputs = rng.integers(0, 7, (4, 6)).astype(np.float32)

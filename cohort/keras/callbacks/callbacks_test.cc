@@ -6,7 +6,10 @@
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <limits>
+#include <optional>
+#include <stdexcept>
 
 #include "cohort/core/host/host_name.h"
 #include "cohort/keras/training/testing_fit.h"
@@ -138,6 +141,50 @@ TEST_F(CallbacksTest, TensorBoardGetsScalarsAndHistograms) {
                                        "dense/kernel/histogram@1", "model@0", "keras@0", "graph"}));
   EXPECT_THAT(tags("validation"), ElementsAre("evaluation_loss_vs_iterations@2", "epoch_loss@0",
                                               "evaluation_loss_vs_iterations@4", "epoch_loss@1"));
+}
+
+// What `config` says, or throws, of itself.
+class Told : public layers::Layer {
+ public:
+  explicit Told(std::function<std::optional<Config>()> config)
+      : Layer({.name = "told"}), config_(std::move(config)) {}
+  std::optional<Config> get_config() const override { return config_(); }
+
+ protected:
+  Tensor call(const Tensor& x, const CallOptions&) override { return x; }
+
+ private:
+  std::function<std::optional<Config>()> config_;
+};
+
+TEST_F(CallbacksTest, TensorBoardDrawsLayersOfTheProgramOrSaysWhyNot) {
+  int runs = 0;
+  const auto graphs = [&](std::function<std::optional<Config>()> config) {
+    const std::string logs = internal::str(directory, "/", ++runs);
+    const Sequential own(
+        {layers::Flatten(), std::make_shared<Told>(std::move(config)), layers::Dense(3)});
+    own.compile({.optimizer = "sgd", .loss = class_loss()});
+    own.fit(image_batches(12, 6), {.verbose = 0, .callbacks = {TensorBoard({.log_dir = logs})}});
+    int64_t found = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(logs + "/train")) {
+      for (const auto& event : internal::read_events(internal::posix_file_system(), entry.path())) {
+        if (!event.graph.empty()) ++found;
+      }
+    }
+    return found;
+  };
+  EXPECT_EQ(graphs([] { return Config(); }), 1);
+  EXPECT_EQ(graphs([] { return Config().set("layers", 3); }), 1);
+  const auto warning_of = [&](std::function<std::optional<Config>()> config) {
+    ::testing::internal::CaptureStderr();
+    EXPECT_EQ(graphs(std::move(config)), 0);
+    return ::testing::internal::GetCapturedStderr();
+  };
+  EXPECT_THAT(warning_of([] { return std::nullopt; }),
+              ::testing::AllOf(HasSubstr("no graph"), HasSubstr("'told' (Told)")));
+  EXPECT_THAT(warning_of([]() -> std::optional<Config> { throw std::runtime_error("too hot"); }),
+              ::testing::AllOf(HasSubstr("'told' (Told)"), HasSubstr("too hot")));
+  EXPECT_THAT(warning_of([] { return Config().set("name", "other"); }), HasSubstr("\"other\""));
 }
 
 TEST_F(CallbacksTest, TensorBoardGetsWhatEvaluateSays) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "cohort/core/error.h"
 #include "cohort/core/text.h"
 #include "cohort/core/wire.h"
 #include "cohort/keras/saving/config_json.h"
@@ -14,13 +15,24 @@ using Names = std::vector<std::string>;
 
 constexpr const char* kWhere = "the graph of a model";
 
-const Json& config_of(const Json& layer) { return member_of(layer, "config", kWhere); }
-bool is_model(const Json& layer) { return config_of(layer).contains("layers"); }
-bool is_sequential(const Json& layer) {
-  return string_member(layer, "class_name", kWhere) == "Sequential";
+std::string class_of(const Json& layer) { return string_member(layer, "class_name", kWhere); }
+// For errors: "the graph of a model: a layer of class Scale".
+std::string place_of(const Json& layer) {
+  return str(kWhere, ": a layer of class ", class_of(layer));
 }
-std::string name_of(const Json& layer) { return string_member(config_of(layer), "name", kWhere); }
-const Json& layers_of(const Json& model) { return member_of(config_of(model), "layers", kWhere); }
+const Json& config_of(const Json& layer) { return member_of(layer, "config", place_of(layer)); }
+bool is_sequential(const Json& layer) { return class_of(layer) == "Sequential"; }
+// A class of the program may have "layers" of its own in its configuration.
+bool is_model(const Json& layer) {
+  const std::string name = class_of(layer);
+  return name == "Sequential" || name == "Functional" || name == "Model";
+}
+std::string name_of(const Json& layer) {
+  return string_member(config_of(layer), "name", place_of(layer));
+}
+const Json& layers_of(const Json& model) {
+  return member_of(config_of(model), "layers", place_of(model));
+}
 
 std::string join(const std::string& scope, const std::string& name) {
   return scope.empty() ? name : str(scope, "/", name);
@@ -64,6 +76,17 @@ class GraphWriter {
     }
   }
 
+  // As a node, or the scope of a model's layers.
+  void add_layer(const Json& layer, const std::string& scope, const Names& inputs) {
+    constexpr uint32_t kNode = 1, kName = 1, kOperation = 2, kInput = 3;
+    const std::string name = join(scope, name_of(layer));
+    if (is_model(layer)) return add_model(layer, name, inputs);
+    WireWriter node;
+    node.bytes(kName, name).bytes(kOperation, class_of(layer));
+    for (const std::string& input : inputs) node.bytes(kInput, input);
+    graph_.bytes(kNode, node.str());
+  }
+
   std::string str() {
     constexpr uint32_t kVersions = 4, kProducer = 1;
     constexpr uint64_t kThatOfTensorFlow2 = 27;
@@ -74,16 +97,6 @@ class GraphWriter {
   }
 
  private:
-  void add_layer(const Json& layer, const std::string& scope, const Names& inputs) {
-    constexpr uint32_t kNode = 1, kName = 1, kOperation = 2, kInput = 3;
-    const std::string name = join(scope, name_of(layer));
-    if (is_model(layer)) return add_model(layer, name, inputs);
-    WireWriter node;
-    node.bytes(kName, name).bytes(kOperation, string_member(layer, "class_name", kWhere));
-    for (const std::string& input : inputs) node.bytes(kInput, input);
-    graph_.bytes(kNode, node.str());
-  }
-
   // Of the layers of these names in the model.
   static Names outputs_of(const Names& layers, const Json& model, const std::string& scope) {
     Names nodes;
@@ -103,7 +116,7 @@ class GraphWriter {
       return layers.empty() ? Names() : outputs_of(layers.back(), name);
     }
     Names ends;
-    collect_layers(member_of(config_of(layer), "output_layers", kWhere), ends);
+    collect_layers(member_of(config_of(layer), "output_layers", place_of(layer)), ends);
     return outputs_of(ends, layer, name);
   }
 
@@ -115,7 +128,11 @@ class GraphWriter {
 std::string layer_graph(std::string_view json) {
   const Json model = parse_config(json, kWhere);
   GraphWriter graph;
-  graph.add_model(model, name_of(model), {});
+  if (is_model(model)) {
+    graph.add_model(model, name_of(model), {});
+  } else {  // of a class of the program, whose layers nobody knows
+    graph.add_layer(model, "", {});
+  }
   return graph.str();
 }
 

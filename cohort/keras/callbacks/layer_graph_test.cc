@@ -68,6 +68,20 @@ TEST(LayerGraph, NestedModelsAreScopes) {
   EXPECT_THAT(nodes.at("m/inner/a"), ::testing::HasSubstr("Dense < m/"));
 }
 
+TEST(LayerGraph, ALayerOfTheProgramIsANodeWhateverItsConfigurationHolds) {
+  const std::string graph =
+      layer_graph(R"({"class_name": "Own", "config": {"name": "m", "layers": [3]}})");
+  EXPECT_THAT(graph, ::testing::HasSubstr("Own"));
+}
+
+TEST(LayerGraph, NamesTheClassOfALayerWithoutAName) {
+  EXPECT_THAT(thrown<InvalidArgumentError>([] {
+                layer_graph(R"({"class_name": "Sequential", "config": {"name": "m", "layers": [
+                                {"class_name": "Scale", "config": {}}]}})");
+              }),
+              ::testing::AllOf(::testing::HasSubstr("Scale"), ::testing::HasSubstr("'name'")));
+}
+
 TEST(LayerGraph, WhatIsNoModelIsRefused) {
   EXPECT_THROW(layer_graph("{}"), InvalidArgumentError);
   EXPECT_THROW(layer_graph("[1"), InvalidArgumentError);

@@ -112,17 +112,25 @@ void TensorBoard::record_validation(FunctionRef<void()> write) {
 void TensorBoard::write_model() {
   if (wrote_model_ || !options_.write_graph || !model().built()) return;
   wrote_model_ = true;
-  record_training(
-      [&] { summary::text("model", "```\n" + model().summary_text() + "```", {.step = 0}); });
+  record_training([&] {
+    summary::text("model", "```\n" + model().summary_text() + "```", {.step = 0});
+    train_->flush();
+  });
+  std::string json, graph;
   try {
-    const std::string json = model().to_json();
-    record_training([&] {
-      summary::keras_model("keras", json, {.step = 0});
-      summary::graph(internal::layer_graph(json));  // what the page of graphs shows at first
-    });
-  } catch (const UnimplementedError&) {  // of a model that has no JSON there is no graph
+    if (!model().get_config()) return;  // as of most classes of the program
+    json = model().to_json();
+    graph = internal::layer_graph(json);
+  } catch (const std::exception& error) {
+    internal::log_warning("TensorBoard: there is no graph of model ",
+                          internal::quoted(model().name()), ", training goes on: ", error.what());
+    return;
   }
-  record([&] { train_->flush(); });
+  record_training([&] {
+    summary::keras_model("keras", json, {.step = 0});
+    summary::graph(graph);  // what the page of graphs shows at first
+    train_->flush();
+  });
 }
 
 void TensorBoard::on_train_batch_begin(int64_t batch) {

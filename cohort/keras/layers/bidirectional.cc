@@ -190,7 +190,7 @@ layers::LayerHandle read_bidirectional(FieldReader& field) {
     throw InvalidArgumentError(str(quoted("layer"), " is missing"));
   }
   field("merge_mode", options.merge_mode);
-  const LayerReader reader({});
+  LayerReader reader({});
   if (const Json* backward = field.find("backward_layer"); backward && !backward->is_null()) {
     options.backward_layer = reader.layer(*backward, quoted("backward_layer"));
   }

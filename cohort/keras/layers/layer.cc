@@ -20,6 +20,7 @@
 #include "cohort/keras/layers/layer_handle.h"
 #include "cohort/keras/layers/layer_state.h"
 #include "cohort/keras/masks.h"
+#include "cohort/keras/metrics/reported_metrics.h"
 #include "cohort/ops/gradient_tape.h"
 
 namespace cohort {
@@ -213,6 +214,7 @@ void Layer::add_loss(const Tensor& loss) {
     throw InvalidArgumentError(
         str("layer '", name(), "': add_loss takes a scalar, but got ", internal::describe(loss)));
   }
+  state_->warn_unless_tracked(internal::LayerState::Lost::kLosses);
   state_->losses.add(loss);
 }
 
@@ -222,11 +224,18 @@ void Layer::add_metric(const Tensor& value, const std::string& name) {
         str("layer '", this->name(),
             "': add_metric needs a name, as in add_metric(value, \"mean_activation\")"));
   }
+  internal::check_log_name(name, str("layer '", this->name(), "': add_metric got"));
   if (!value.defined()) {
     throw InvalidArgumentError(str("layer '", this->name(),
                                    "': add_metric got an undefined value for ",
                                    internal::quoted(name)));
   }
+  if (value.is_complex()) {
+    throw InvalidArgumentError(str("layer '", this->name(), "': add_metric got ",
+                                   internal::describe(value), " for ", internal::quoted(name),
+                                   "; means are of real numbers: take its real part or abs()"));
+  }
+  state_->warn_unless_tracked(internal::LayerState::Lost::kMetrics);
   state_->added_mean(name).update_state(
       internal::LayerState::counts_in_metrics() ? value : value.detach().flatten().slice(0, 0, 0));
 }

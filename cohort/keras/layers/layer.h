@@ -149,8 +149,9 @@ class COHORT_API Layer : public train::Trackable {
   // In `call`: adds all elements of `value` to a mean, which fit and evaluate report under `name` beside the
   // metrics of compile, and reset with them. A further call of that name adds to the same one. A batch
   // without rows adds nothing. COLLECTIVE as calls of layers are.
-  // Errors: InvalidArgument (no name; an undefined value). Of fit and evaluate, after the
-  // first step: InvalidArgument (another metric of the model has this name).
+  // Errors: InvalidArgument (no name; "loss" and what begins with "val_", which the logs have for other
+  // numbers; an undefined or complex value). Of fit and evaluate, after the first step: InvalidArgument (another
+  // metric of the model has this name).
   void add_metric(const Tensor& value, const std::string& name);
   // Removes the losses that the calling replica's latest forward pass added, here and in all
   // children. A call from outside of any layer begins with this.
@@ -162,7 +163,8 @@ class COHORT_API Layer : public train::Trackable {
   std::optional<StructureSpec> output_spec() const;
 
   // What the layer was made with, so that a saved model can make it again; see config.h. Nothing
-  // (unless overridden): models with this layer cannot be saved as a whole.
+  // (unless overridden): models with this layer cannot be saved as a whole. Who saves adds the layer's
+  // name, under "name", and whether it is trainable, under "trainable".
   // Errors: Unimplemented (an option that is a function of the program).
   virtual std::optional<Config> get_config() const;
 

@@ -69,7 +69,9 @@ class COHORT_API LayerHandle {
   void set_weights(const std::vector<Tensor>& values) const { layer_->set_weights(values); }
   std::vector<Tensor> losses() const { return layer_->losses(); }
   void reset_states() const { layer_->reset_states(); }
-  std::optional<Config> get_config() const { return layer_->get_config(); }
+  // The layer's get_config, and under "name" and "trainable" what every layer has.
+  // Errors: InvalidArgument (the layer has something else there), those of the layer's; they name it.
+  std::optional<Config> get_config() const;
 
   Layer* get() const { return layer_.get(); }
   Layer* operator->() const { return layer_.get(); }

@@ -1,5 +1,6 @@
 #include "cohort/keras/layers/layer_state.h"
 
+#include <array>
 #include <optional>
 #include <utility>
 
@@ -112,20 +113,24 @@ void LayerState::ensure_built(const Structure& inputs) {
   if (strategy != nullptr && !distribute::has_strategy()) scope.emplace(strategy);
   build_once(str("layer '", layer.name(), "'"), [&] {
     build(inputs);
-    warn_unless_tracked();
+    if (!weights.empty() || !children.empty()) warn_unless_tracked(Lost::kVariables);
   });
 }
 
 // The caller's children may not be complete: whether any layer at all tracks this one says enough.
-void LayerState::warn_unless_tracked() const {
-  const CallFrame* const caller = current_call->parent;
-  if (tracked || caller == nullptr || (weights.empty() && children.empty())) return;
-  log_warning(
-      "layer ", quoted(layer.name()), " (", layer.class_name(), ") is called by ",
-      quoted(caller->layer->layer.name()),
-      ", but no layer tracks it: its variables are neither trained nor saved with the model. "
-      "Call track(\"name\", layer) in the constructor of ",
-      caller->layer->layer.class_name());
+void LayerState::warn_unless_tracked(Lost lost) {
+  const CallFrame* const caller = current_call == nullptr ? nullptr : current_call->parent;
+  if (tracked || caller == nullptr || current_call->layer != this) return;
+  const unsigned bit = 1U << static_cast<unsigned>(lost);
+  if ((warned_of_.fetch_or(bit) & bit) != 0) return;
+  constexpr std::array<const char*, 3> kLost = {
+      "its variables are neither trained nor saved with the model",
+      "the losses that it adds are no part of the model's",
+      "fit and evaluate do not report the metrics that it adds"};
+  const Layer& by = caller->layer->layer;
+  log_warning("layer ", quoted(layer.name()), " (", layer.class_name(), ") is called by ",
+              quoted(by.name()), ", but no layer tracks it: ", kLost[static_cast<size_t>(lost)],
+              ". Call track(\"name\", layer) in the constructor of ", by.class_name());
 }
 
 void LayerState::build(const Structure& inputs) {
@@ -181,6 +186,17 @@ void LayerState::check_inputs(const Structure& inputs) const {
   });
 }
 
+void LayerState::take_name(const std::string& wanted) {
+  if (wanted != layer.name() && !wanted.empty()) {
+    if (tracked || has_taken_name) {
+      throw InvalidArgumentError(str("what makes it gave the layer ", quoted(layer.name()),
+                                     ", which is in use already; make a new layer each time"));
+    }
+    name.set(wanted);
+  }
+  has_taken_name = true;
+}
+
 void LayerState::check_name_is_free(std::string_view name) const {
   const auto has_name = [&](const auto& tracked) { return tracked.name == name; };
   if (std::none_of(weights.begin(), weights.end(), has_name) &&
@@ -217,6 +233,7 @@ void LayerState::report_means_to(const std::shared_ptr<ReportedMetrics>& reporte
 }
 
 void LayerState::add_activity_loss(const Structure& outputs) {
+  warn_unless_tracked(Lost::kLosses);
   outputs.for_each([&](const Leaf& leaf) {
     const Tensor& output = leaf.tensor();
     const Tensor loss = activity_regularizer(output);
@@ -263,12 +280,11 @@ keras::metrics::Mean LayerState::added_mean(const std::string& name) {
   return means_.emplace_back(made);
 }
 
-void LayerState::collect_metrics(std::vector<keras::metrics::Metric>& found,
-                                 Visited& visited) const {
+void LayerState::collect_metrics(std::vector<AddedMetric>& found, Visited& visited) const {
   if (!visited.insert(this)) return;
   {
     const std::lock_guard lock(means_mutex_);
-    found.insert(found.end(), means_.begin(), means_.end());
+    for (const keras::metrics::Mean& mean : means_) found.push_back({mean, &layer});
   }
   for (const Layer::Child& child : children) child.layer->state_->collect_metrics(found, visited);
 }

@@ -4,6 +4,7 @@
 #include <c10/util/SmallVector.h>
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -62,6 +63,9 @@ struct LayerState {
   Structure run(const Structure& inputs, const keras::CallOptions& options,
                 FunctionRef<Structure(const keras::CallOptions&)> body);
 
+  // The name in a file of a layer that was just made for it. What its constructor has made keeps names with
+  // the old one. Errors: InvalidArgument (the layer has been in use under another name).
+  void take_name(const std::string& wanted);
   void check_name_is_free(std::string_view name) const;
   void track_child(Layer::Child child);
   // To be called of each layer that becomes a child, before anybody calls it.
@@ -69,13 +73,20 @@ struct LayerState {
   void set_trainable(bool wanted, Visited& visited);
   void clear_losses(Visited& visited);
   void collect_losses(std::vector<Tensor>& found, Visited& visited) const;
-  void collect_metrics(std::vector<keras::metrics::Metric>& found, Visited& visited) const;
+  struct AddedMetric {
+    keras::metrics::Metric metric;
+    const Layer* layer;
+  };
+  void collect_metrics(std::vector<AddedMetric>& found, Visited& visited) const;
   // The mean of this name that add_metric adds to; the first call makes it.
   keras::metrics::Mean added_mean(const std::string& name);
   // Means of layers that are here, or become children, appear to `reported` as long as it lives.
   void report_means_to(const std::shared_ptr<ReportedMetrics>& reported, Visited& visited);
   // Whether the call that the calling thread is in is of a batch with rows, and no look at the shapes.
   static bool counts_in_metrics();
+  // What a layer loses that another one calls and none tracks; a warning says it once for each.
+  enum class Lost { kVariables, kLosses, kMetrics };
+  void warn_unless_tracked(Lost lost);
   void collect_variables(bool parent_trainable, bool want_trainable, std::vector<Variable>& found,
                          Visited& visited) const;
 
@@ -85,6 +96,7 @@ struct LayerState {
   DType dtype;
   bool trainable;
   bool tracked = false;  // by some other layer, which lists its variables
+  bool has_taken_name = false;
   keras::regularizers::Regularizer activity_regularizer;
   std::shared_ptr<StrategyCore> strategy;  // of the scope it was made in, if any
   keras::layers::InputSpec input_spec;
@@ -101,10 +113,10 @@ struct LayerState {
   mutable std::mutex means_mutex_;
   std::vector<keras::metrics::Mean> means_;  // of add_metric, guarded by means_mutex_
   std::weak_ptr<ReportedMetrics> reported_;
+  std::atomic<unsigned> warned_of_{0};  // a bit for each Lost
 
   void ensure_built(const Structure& inputs);
   void build(const Structure& inputs);
-  void warn_unless_tracked() const;
   void check_inputs(const Structure& inputs) const;
   void add_activity_loss(const Structure& outputs);
 };

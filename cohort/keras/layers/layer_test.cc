@@ -330,6 +330,65 @@ TEST(Layer, AnUntrackedLayerIsNamedOnce) {
   EXPECT_THAT(layer.variables(), IsEmpty());
 }
 
+class Adder : public Layer {
+ public:
+  enum class What { kLoss, kMetric };
+  explicit Adder(What what) : Layer({.name = "adder"}), what_(what) {}
+
+ protected:
+  Tensor call(const Tensor& x, const CallOptions&) override {
+    if (what_ == What::kLoss) add_loss(x.sum());
+    if (what_ == What::kMetric) add_metric(x, "sum");
+    return x;
+  }
+
+ private:
+  const What what_;
+};
+
+class Calls : public Layer {
+ public:
+  Calls(LayerHandle inner, bool tracks) : inner_(std::move(inner)) {
+    if (tracks) track("inner", inner_);
+  }
+
+ protected:
+  Tensor call(const Tensor& x, const CallOptions&) override { return inner_(x); }
+
+ private:
+  const LayerHandle inner_;
+};
+
+TEST(Layer, AnUntrackedLayerThatAddsSomethingIsNamedOnce) {
+  const auto said_of = [](const auto& make, bool tracks) {
+    testing::internal::CaptureStderr();
+    const LayerHandle inner = make();
+    inner(at::ones({1, 3}));  // by itself it may
+    Calls layer(inner, tracks);
+    layer(at::ones({1, 3}));
+    layer(at::ones({1, 3}));
+    return testing::internal::GetCapturedStderr();
+  };
+  const auto adds_loss = [] { return std::make_shared<Adder>(Adder::What::kLoss); };
+  const auto adds_metric = [] { return std::make_shared<Adder>(Adder::What::kMetric); };
+  const auto penalized = [] {
+    return Activation("relu", {.activity_regularizer = "l2", .name = "adder"});
+  };
+  const auto is_named_once = [](const std::string& said) {
+    return said.find("'adder'") != said.npos && said.find("adder") == said.rfind("adder");
+  };
+  EXPECT_THAT(said_of(adds_metric, false),
+              AllOf(HasSubstr("'adder' (Adder)"), HasSubstr("metrics"), HasSubstr("Call track("),
+                    testing::Truly(is_named_once)));
+  EXPECT_THAT(said_of(adds_loss, false), AllOf(HasSubstr("'adder' (Adder)"), HasSubstr("losses"),
+                                               testing::Truly(is_named_once)));
+  EXPECT_THAT(said_of(penalized, false), AllOf(HasSubstr("'adder' (Activation)"),
+                                               HasSubstr("losses"), testing::Truly(is_named_once)));
+  EXPECT_EQ(said_of(adds_metric, true), "");
+  EXPECT_EQ(said_of(adds_loss, true), "");
+  EXPECT_EQ(said_of(penalized, true), "");
+}
+
 TEST(Lambda, TakesOneTensorOrTheMembersOfATuple) {
   const Lambda twice([](const Tensor& x) { return 2 * x; });
   EXPECT_THAT(elements(twice(numbers({1, 2}))), ElementsAre(2, 4));

@@ -6,7 +6,7 @@
 #include "cohort/core/text.h"
 #include "cohort/distribute/tracing.h"
 #include "cohort/keras/backend.h"
-#include "cohort/keras/saving/layer_config.h"
+#include "cohort/keras/saving/graph_config.h"
 #include "cohort/ops/gradient_tape.h"
 
 namespace cohort {
@@ -100,7 +100,7 @@ keras::layers::LayerHandle read_input_layer(FieldReader& field) {
   const Json* shape = field.find("batch_input_shape");
   if (shape == nullptr || !shape->is_array() || shape->empty()) {
     throw InvalidArgumentError(str(quoted("batch_input_shape"), " is ",
-                                   shape == nullptr ? "missing" : shape->dump(),
+                                   shape == nullptr ? "missing" : shown_json(*shape),
                                    "; it is a list that begins with the batch size, or with null"));
   }
   std::optional<int64_t> batch_size;
@@ -248,6 +248,8 @@ LayerHandle::LayerHandle(std::shared_ptr<Layer> layer) : layer_(std::move(layer)
   if (layer_.empty()) throw InvalidArgumentError("a layer handle was made of nullptr");
   layer_->name();  // names are numbered in the order in which layers are made
 }
+
+std::optional<Config> LayerHandle::get_config() const { return internal::whole_config(*layer_); }
 
 SymbolicTensor LayerHandle::operator()(const SymbolicTensor& input,
                                        const CallOptions& options) const {

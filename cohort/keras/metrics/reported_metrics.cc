@@ -3,10 +3,24 @@
 #include <set>
 #include <utility>
 
+#include "cohort/core/error.h"
 #include "cohort/core/text.h"
 #include "cohort/train/checkpoint_restore.h"
 
 namespace cohort::internal {
+
+void check_log_name(const std::string& name, const std::string& who) {
+  if (name == "loss") {
+    throw InvalidArgumentError(
+        str(who, " the name 'loss', under which the logs have the loss itself; give another one"));
+  }
+  if (name.starts_with("val_")) {
+    throw InvalidArgumentError(
+        str(who, " the name ", quoted(name),
+            ", but the logs have what begins with 'val_' for numbers of the validation; give "
+            "another one"));
+  }
+}
 
 void ReportedMetrics::set(std::vector<NamedMetric> metrics) {
   std::set<std::string> names;

@@ -15,6 +15,10 @@ struct NamedMetric {
   keras::metrics::Metric metric;
 };
 
+// Errors: InvalidArgument "`who` ...": the logs have this name, or any that begins like it, for numbers of
+// their own ("loss", "val_accuracy").
+void check_log_name(const std::string& name, const std::string& who);
+
 // By the names under which they are reported. What a restore brought for metrics that the first step makes
 // waits for them, until the sums of all are reset.
 // Thread safety: that of Trackable, but for `appeared`.

@@ -22,6 +22,11 @@ inline const Json& json_of(const keras::Config& config) { return config.data().j
 // What Keras writes of an object: {"module": .., "class_name": .., "config": ..}.
 keras::Config serialized(std::string_view module, std::string_view class_name, Json config);
 
+// As Python writes and reads JSON, with NaN, Infinity and -Infinity.
+// Errors: InvalidArgument "`where`: ..." (a text that is not UTF-8; says where).
+std::string dump_config(const Json& json, const std::string& where);
+// For errors: of any text.
+std::string shown_json(const Json& json);
 // Errors: InvalidArgument "`where`: ..." (no JSON; says where in it).
 Json parse_config(std::string_view text, const std::string& where);
 // Errors: InvalidArgument "`where`: ..." (no such member, or of another kind).

@@ -186,7 +186,7 @@ void FieldReader::always(const char* key, const Json& value) {
   const Json* found = find(key);
   if (found == nullptr || *found == value || found->is_null()) return;
   throw UnimplementedError(
-      str(quoted(key), " is ", found->dump(), "; Cohort has only ", value.dump()));
+      str(quoted(key), " is ", shown_json(*found), "; Cohort has only ", shown_json(value)));
 }
 
 void FieldReader::read_dtype(std::optional<DType>& dtype) {
@@ -202,7 +202,7 @@ void FieldReader::finish() const {
   for (const auto& [key, value] : json_.items()) {
     const bool says_nothing = value.is_null() || value == false;
     if (seen_.count(key) > 0 || says_nothing) continue;
-    throw UnimplementedError(str("Cohort has no ", quoted(key), ", which is ", value.dump()));
+    throw UnimplementedError(str("Cohort has no ", quoted(key), ", which is ", shown_json(value)));
   }
 }
 

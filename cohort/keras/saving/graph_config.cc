@@ -5,7 +5,9 @@
 #include <utility>
 
 #include "cohort/core/error.h"
+#include "cohort/core/error_context.h"
 #include "cohort/core/text.h"
+#include "cohort/keras/saving/shared_layers.h"
 
 namespace cohort::internal {
 namespace {
@@ -18,6 +20,34 @@ using keras::layers::LayerHandle;
 // Keras's module of a class: where its from_config looks for it.
 std::string_view module_of(const Layer& layer) {
   return dynamic_cast<const keras::Model*>(&layer) != nullptr ? "keras" : "keras.layers";
+}
+
+// Keras does not write of an InputLayer whether it is trainable, and refuses to read it; of a Sequential it
+// neither writes nor reads it.
+bool writes_trainable(const Layer& layer) {
+  if (input_layer_spec(layer) != nullptr) return false;
+  return !layer.trainable() || layer.class_name() != "Sequential";
+}
+
+// Errors: InvalidArgument (there is something else under these names).
+void add_what_all_layers_have(const Layer& layer, keras::Config& config) {
+  const std::string& name = layer.name();
+  const Json given = json_of(config).value("name", Json(nullptr));
+  if (!given.is_null() && given != "" && given != name) {
+    throw InvalidArgumentError(
+        str("its get_config has ", shown_json(given),
+            " under \"name\", where a configuration has the name of the layer, ", quoted(name),
+            "; use another key"));
+  }
+  const Json trainable = json_of(config).value("trainable", Json(nullptr));
+  if (!trainable.is_null() && !trainable.is_boolean()) {
+    throw InvalidArgumentError(
+        str("its get_config has ", shown_json(trainable),
+            " under \"trainable\", where a configuration has whether the layer "
+            "is trainable; use another key"));
+  }
+  config.set("name", name);
+  if (writes_trainable(layer)) config.set("trainable", layer.trainable());
 }
 
 // The calls between a model's inputs and outputs, by layer.
@@ -146,8 +176,20 @@ class FunctionalWriter {
 
 }  // namespace
 
+std::optional<keras::Config> whole_config(const Layer& layer) {
+  std::optional<SharedLayers> shared;
+  if (SharedLayers::current() == nullptr) shared.emplace(layer);
+  try {
+    std::optional<keras::Config> config = layer.get_config();
+    if (config) add_what_all_layers_have(layer, *config);
+    return config;
+  } catch (...) {
+    rethrow_with_context(layer_place(layer.name(), layer.class_name()));
+  }
+}
+
 Json serialized_layer(const Layer& layer) {
-  const std::optional<keras::Config> config = layer.get_config();
+  const std::optional<keras::Config> config = whole_config(layer);
   if (!config) {
     throw UnimplementedError(
         str(layer_place(layer.name(), layer.class_name()),
@@ -156,8 +198,12 @@ Json serialized_layer(const Layer& layer) {
             "(save_weights)"));
   }
   const bool is_input = input_layer_spec(layer) != nullptr;
-  return json_of(
+  Json json = json_of(
       serialized(module_of(layer), is_input ? "InputLayer" : layer.class_name(), json_of(*config)));
+  if (const SharedLayers* shared = SharedLayers::current()) {
+    if (const auto number = shared->number_of(layer)) json["shared_object_id"] = *number;
+  }
+  return json;
 }
 
 size_t hidden_nodes(const Json& serialized_layer) {
@@ -182,7 +228,7 @@ keras::Config sequential_config(const keras::Model& model, const Layer* input_la
   for (const Layer::Child& child : model.children()) {
     layers.push_back(serialized_layer(*child.layer));
   }
-  return ConfigData::config_of({{"name", model.name()}, {"layers", std::move(layers)}});
+  return ConfigData::config_of({{"layers", std::move(layers)}});
 }
 
 keras::Config functional_config(const keras::Model& model, const SymbolicStructure& inputs,
@@ -198,9 +244,7 @@ keras::Config functional_config(const keras::Model& model, const SymbolicStructu
   FunctionalWriter writer(inputs, outputs);
   Json list = Json::array();
   for (const LayerHandle& layer : layers) list.push_back(writer.layer(layer));
-  return ConfigData::config_of({{"name", model.name()},
-                                {"trainable", model.trainable()},
-                                {"layers", std::move(list)},
+  return ConfigData::config_of({{"layers", std::move(list)},
                                 {"input_layers", writer.references(inputs)},
                                 {"output_layers", writer.references(outputs)}});
 }

@@ -9,12 +9,17 @@
 #include <vector>
 
 #include "cohort/keras/functional.h"
+#include "cohort/keras/named.h"
 #include "cohort/keras/saving/layer_config.h"
 
 namespace cohort::internal {
 
+// Its get_config with what every layer has: its name, and whether it is trainable. Nothing: it has none.
+// Errors (all name the layer): InvalidArgument (it has something else under "name" or "trainable"), those of
+// get_config.
+std::optional<keras::Config> whole_config(const keras::layers::Layer& layer);
 // What a layer writes of itself with its class: {"module": .., "class_name": .., "config": ..}.
-// Errors: Unimplemented (it has no configuration; names it).
+// Errors: also Unimplemented (it has no configuration).
 Json serialized_layer(const keras::layers::Layer& layer);
 
 // input: what the model was made or first called with, if that is one leaf.
@@ -35,15 +40,22 @@ class LayerReader {
 
   // Errors: InvalidArgument (`where`: damaged, an unknown class with the nearest known name),
   // Unimplemented (what Cohort does not have; names the layer and the option).
-  keras::layers::LayerHandle layer(const Json& json, const std::string& where) const;
+  // What stands in several places is made once.
+  keras::layers::LayerHandle layer(const Json& json, const std::string& where);
   // Errors: also InvalidArgument (no model's class).
-  keras::ModelHandle model(const Json& json, const std::string& where) const;
+  keras::ModelHandle model(const Json& json, const std::string& where);
 
  private:
-  keras::Sequential sequential(const Json& config, const std::string& where) const;
-  keras::Functional functional(const Json& config, const std::string& where) const;
+  // Errors begin with `here`; that of an unknown class with `where`.
+  keras::layers::LayerHandle make(const ClassAndConfig& parts, const std::string& here,
+                                  const std::string& where);
+  bool is_custom(const std::string& class_name) const { return custom_.count(class_name) > 0; }
+  keras::Sequential sequential(const Json& config, const std::string& where);
+  keras::Functional functional(const Json& config, const std::string& where);
+  KnownNames with_custom(KnownNames known) const;
 
   std::map<std::string, Custom> custom_;
+  std::map<int64_t, keras::layers::LayerHandle> shared_;  // by shared_object_id
 };
 
 // How many nodes of a nested model Keras does not write: one where it has an Input of its own.

@@ -14,20 +14,13 @@ namespace cohort::internal {
 // "layer 'dense' (Dense)".
 std::string layer_place(const std::string& name, const std::string& class_name);
 
-// The configuration of a layer that writes its `fields` with a FieldWriter.
-// Errors: Unimplemented (a function of the program; names the layer).
+// The configuration of a layer that writes its `fields` with a FieldWriter; whole_config adds what all
+// layers have. Errors: Unimplemented (a function of the program).
 template <class Fields>
 keras::Config layer_config(const keras::layers::Layer& layer, const Fields& fields) {
   FieldWriter writer;
-  writer("name", layer.name());
-  writer("trainable", layer.trainable());
   writer("dtype", layer.dtype());
-  try {
-    fields(writer);
-  } catch (const UnimplementedError& error) {
-    throw UnimplementedError(
-        str(layer_place(layer.name(), layer.class_name()), ": ", error.what()));
-  }
+  fields(writer);
   return ConfigData::config_of(std::move(writer.json));
 }
 inline keras::Config plain_layer_config(const keras::layers::Layer& layer) {

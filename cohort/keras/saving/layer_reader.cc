@@ -1,8 +1,10 @@
+#include <optional>
 #include <vector>
 
 #include "cohort/cluster/json_document.h"
 #include "cohort/core/error_context.h"
 #include "cohort/core/text.h"
+#include "cohort/keras/layers/layer_state.h"
 #include "cohort/keras/named.h"
 #include "cohort/keras/saving/graph_config.h"
 
@@ -74,10 +76,45 @@ std::string place_of(const Json& config, const std::string& class_name) {
 
 LayerHandle custom_layer(const LayerReader::Custom& make, const Json& config,
                          const std::string& where) {
+  if (!make) {
+    throw InvalidArgumentError(
+        str(where,
+            ": the function that .custom_objects has for this class is empty; "
+            "give one that makes the layer of its configuration"));
+  }
   try {
     return make(ConfigData::config_of(config));
   } catch (...) {
     rethrow_with_context(where);
+  }
+}
+
+// Of a layer that stands in several places.
+std::optional<int64_t> shared_number(const Json& json, const std::string& where) {
+  std::optional<int64_t> number;
+  if (!json.is_object()) return number;
+  if (const auto found = json.find("shared_object_id"); found != json.end()) {
+    read_field(*found, number, str(where, ": ", quoted("shared_object_id")));
+  }
+  return number;
+}
+
+// What whole_config has added, for what made the layer may know nothing of it. The layers of a model say
+// themselves whether they are trainable.
+void restore_what_all_layers_have(const LayerHandle& made, const Json& config,
+                                  bool has_read_children) {
+  FieldReader field(config);
+  std::optional<std::string> name;
+  std::optional<bool> trainable;
+  field("name", name);
+  field("trainable", trainable);
+  LayerState& state = LayerState::of(*made.get());
+  if (name) state.take_name(*name);
+  if (!trainable || *trainable == state.trainable) return;
+  if (has_read_children) {
+    state.trainable = *trainable;
+  } else {
+    made.set_trainable(*trainable);
   }
 }
 
@@ -87,54 +124,65 @@ std::string layer_place(const std::string& name, const std::string& class_name) 
   return str("layer ", quoted(name), " (", class_name, ")");
 }
 
-LayerHandle LayerReader::layer(const Json& json, const std::string& where) const {
+LayerHandle LayerReader::layer(const Json& json, const std::string& where) {
+  const std::optional<int64_t> number = shared_number(json, where);
+  if (number) {
+    if (const auto found = shared_.find(*number); found != shared_.end()) return found->second;
+  }
   const ClassAndConfig parts = class_and_config(json, where);
-  const std::string here = str(where, ": ", place_of(parts.config, parts.class_name));
-  if (const auto found = custom_.find(parts.class_name); found != custom_.end()) {
-    return custom_layer(found->second, parts.config, here);
-  }
-  if (is_sequential(parts.class_name)) return sequential(parts.config, here);
-  if (is_functional(parts.class_name)) return functional(parts.config, here);
-  const auto* found = find_named(layer_classes(), parts.class_name);
-  if (found == nullptr) {
-    KnownNames known = names_of(layer_classes());
-    for (const auto& [name, make] : custom_) {
-      known.all.push_back(name);
-      known.classes.push_back(name);
-    }
-    throw_unknown_name("class of layers (of your own ones give .custom_objects)", parts.class_name,
-                       known, where);
-  }
-  return read_fields(parts.config, here, [&](FieldReader& field) {
-    LayerHandle made = found->value(field);
-    bool trainable = true;
-    field("trainable", trainable);
-    if (!trainable) made.set_trainable(false);
-    return made;
-  });
+  const LayerHandle made =
+      make(parts, str(where, ": ", place_of(parts.config, parts.class_name)), where);
+  if (number) shared_.emplace(*number, made);
+  return made;
 }
 
-keras::ModelHandle LayerReader::model(const Json& json, const std::string& where) const {
+keras::ModelHandle LayerReader::model(const Json& json, const std::string& where) {
   const ClassAndConfig parts = class_and_config(json, where);
-  const std::string here = str(where, ": ", parts.class_name);
-  if (is_sequential(parts.class_name)) return sequential(parts.config, here);
-  if (is_functional(parts.class_name)) return functional(parts.config, here);
-  if (const auto found = custom_.find(parts.class_name); found != custom_.end()) {
-    const LayerHandle made = custom_layer(found->second, parts.config, here);
-    if (auto model = std::dynamic_pointer_cast<keras::Model>(made.pointer())) return model;
-    throw InvalidArgumentError(
-        str(where, ": the custom object ", quoted(parts.class_name), " is a layer and no model"));
+  const std::string& class_name = parts.class_name;
+  if (!is_custom(class_name) && !is_sequential(class_name) && !is_functional(class_name)) {
+    throw_unknown_name("class of models (of your own ones give .custom_objects)", class_name,
+                       with_custom({{"Sequential", "Functional"}, {"Sequential", "Functional"}}),
+                       where);
   }
-  KnownNames known{{"Sequential", "Functional"}, {"Sequential", "Functional"}};
+  const LayerHandle made = make(parts, str(where, ": ", class_name), where);
+  if (auto model = std::dynamic_pointer_cast<keras::Model>(made.pointer())) return model;
+  throw InvalidArgumentError(
+      str(where, ": the custom object ", quoted(class_name), " is a layer and no model"));
+}
+
+LayerHandle LayerReader::make(const ClassAndConfig& parts, const std::string& here,
+                              const std::string& where) {
+  bool has_read_children = false;
+  const LayerHandle made = [&]() -> LayerHandle {
+    if (is_custom(parts.class_name)) {
+      return custom_layer(custom_.at(parts.class_name), parts.config, here);
+    }
+    if (const auto* found = find_named(layer_classes(), parts.class_name)) {
+      return read_fields(parts.config, here, found->value);
+    }
+    has_read_children = true;
+    if (is_sequential(parts.class_name)) return sequential(parts.config, here);
+    if (is_functional(parts.class_name)) return functional(parts.config, here);
+    throw_unknown_name("class of layers (of your own ones give .custom_objects)", parts.class_name,
+                       with_custom(names_of(layer_classes())), where);
+  }();
+  try {
+    restore_what_all_layers_have(made, parts.config, has_read_children);
+  } catch (...) {
+    rethrow_with_context(here);
+  }
+  return made;
+}
+
+KnownNames LayerReader::with_custom(KnownNames known) const {
   for (const auto& [name, make] : custom_) {
     known.all.push_back(name);
     known.classes.push_back(name);
   }
-  throw_unknown_name("class of models (of your own ones give .custom_objects)", parts.class_name,
-                     known, where);
+  return known;
 }
 
-keras::Sequential LayerReader::sequential(const Json& config, const std::string& where) const {
+keras::Sequential LayerReader::sequential(const Json& config, const std::string& where) {
   keras::ModelOptions options;
   if (config.contains("name")) options.name = string_member(config, "name", where);
   const Json& list = member_of(config, "layers", where);
@@ -150,14 +198,10 @@ keras::Sequential LayerReader::sequential(const Json& config, const std::string&
   }
 }
 
-keras::Functional LayerReader::functional(const Json& config, const std::string& where) const {
-  const keras::Functional model = read_functional(
-      config, where,
-      [this](const Json& json, const std::string& place) { return layer(json, place); });
-  if (const auto found = config.find("trainable"); found != config.end() && *found == false) {
-    model.set_trainable(false);
-  }
-  return model;
+keras::Functional LayerReader::functional(const Json& config, const std::string& where) {
+  return read_functional(config, where, [this](const Json& json, const std::string& place) {
+    return layer(json, place);
+  });
 }
 
 }  // namespace cohort::internal

@@ -91,7 +91,7 @@ class FunctionalReader {
   }
 
   static bool is_causal(const Json& nodes) {
-    return nodes.dump().find("\"use_causal_mask\":true") != std::string::npos;
+    return shown_json(nodes).find("\"use_causal_mask\":true") != std::string::npos;
   }
 
   // Layers may be listed before those that they read: calls are made as soon as they can be.
@@ -105,7 +105,7 @@ class FunctionalReader {
     for (const Entry& entry : entries_) {
       if (entry.calls.size() >= entry.nodes.size()) continue;
       throw InvalidArgumentError(str(where_, ": layer ", quoted(entry.name), " reads ",
-                                     entry.nodes[entry.calls.size()].dump(),
+                                     shown_json(entry.nodes[entry.calls.size()]),
                                      ", which no layer before it makes"));
     }
   }
@@ -163,7 +163,7 @@ class FunctionalReader {
                          std::find(names.begin(), names.end(), key) != names.end();
       if (known) continue;
       throw UnimplementedError(str(place, ": Cohort's ", class_name, " has no argument ",
-                                   quoted(key), ", which is ", value.dump()));
+                                   quoted(key), ", which is ", shown_json(value)));
     }
     return true;
   }
@@ -199,7 +199,7 @@ class FunctionalReader {
   std::optional<SymbolicStructure> tensor(const Json& json, const std::string& place) const {
     const auto found = by_name_.find(json[0].get<std::string>());
     if (found == by_name_.end()) {
-      throw InvalidArgumentError(str(place, ": there is no layer ", json[0].dump()));
+      throw InvalidArgumentError(str(place, ": there is no layer ", shown_json(json[0])));
     }
     const Entry& entry = entries_[found->second];
     const auto node = json[1].get<size_t>();
@@ -225,7 +225,7 @@ class FunctionalReader {
     const std::string place = str(where_, ": ", quoted(key));
     auto tensors = structure(json, place, nullptr);
     if (!tensors || tensors->leaves().empty()) {
-      throw InvalidArgumentError(str(place, " is ", json.dump(), ", which names no tensors"));
+      throw InvalidArgumentError(str(place, " is ", shown_json(json), ", which names no tensors"));
     }
     if (json.is_array() && json.size() == 1 && !tensors->is_leaf()) return (*tensors)[0];
     return *tensors;

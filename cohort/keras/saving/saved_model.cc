@@ -158,7 +158,7 @@ void ModelSaver::save(const std::string& path) {
   job.then = [&files = files_, path, json = std::move(json)](const std::string& variables) mutable {
     const std::string name = base_name(variables);
     json["cohort"]["checkpoint"] = name;
-    write_in_one_step(files, path, json.dump());
+    write_in_one_step(files, path, dump_config(json, kModelFile));
     remove_others(files, path, name);
     return std::string();
   };
@@ -189,7 +189,7 @@ ModelHandle load_model(const std::string& path, const keras::models::LoadOptions
   } catch (const InvalidArgumentError& error) {
     throw DataLossError(str("the model's file is damaged: ", error.what()));
   }
-  const LayerReader reader({options.custom_objects.begin(), options.custom_objects.end()});
+  LayerReader reader({options.custom_objects.begin(), options.custom_objects.end()});
   const ModelHandle model = reader.model(json, where);
   const Json compile = json.value("compile_config", Json(nullptr));
   if (options.compile && !compile.is_null()) {
@@ -212,7 +212,9 @@ ModelHandle load_model(const std::string& path, const keras::models::LoadOptions
 
 namespace keras {
 
-std::string ModelHandle::to_json() const { return internal::architecture(model()).dump(); }
+std::string ModelHandle::to_json() const {
+  return internal::dump_config(internal::architecture(model()), "to_json");
+}
 
 void ModelHandle::save(const std::string& path, const SaveOptions& options) const {
   internal::write_for_all(model(), [&] { internal::save_model(*this, path, options); });

@@ -3,6 +3,7 @@
 
 #include "cohort/keras/losses/get.h"
 #include "cohort/keras/metrics/get.h"
+#include "cohort/keras/metrics/reported_metrics.h"
 #include "cohort/keras/optimizers/optimizers.h"
 #include "cohort/keras/training/compile_options.h"
 
@@ -15,6 +16,7 @@ optimizers::Optimizer OptimizerArgument::make() const {
 losses::Loss LossArgument::loss() const { return loss_ ? *loss_ : losses::get(name_); }
 
 void MetricArgument::check() const {
+  internal::check_log_name(name_, "compile got a metric with");
   if (!object_ && !fn_) internal::check_metric_name(name_);
 }
 

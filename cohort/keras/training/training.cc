@@ -1,7 +1,7 @@
 #include "cohort/keras/training/training.h"
 
 #include <algorithm>
-#include <set>
+#include <map>
 #include <string>
 #include <utility>
 
@@ -158,24 +158,39 @@ namespace keras {
 using internal::str;
 using internal::Training;
 
+namespace {
+
+// first: nullptr where compile has it.
+[[noreturn]] void throw_metric_name_twice(const Model& model, const std::string& name,
+                                          const layers::Layer* first, const layers::Layer& second) {
+  const std::string of_first = first == nullptr
+                                   ? "compile has one"
+                                   : str("layer ", internal::quoted(first->name()), " adds one");
+  throw InvalidArgumentError(str("model ", internal::quoted(model.name()),
+                                 " has two metrics that are called ", internal::quoted(name), ": ",
+                                 of_first, " and layer ", internal::quoted(second.name()),
+                                 " another by add_metric; give that one another name (name() + \"_",
+                                 name, "\" tells layers apart)"));
+}
+
+}  // namespace
+
 std::vector<metrics::Metric> Model::metrics() const {
   std::vector<metrics::Metric> all;
-  std::set<std::string> names;
+  std::map<std::string, const layers::Layer*> owners;  // nullptr: compile
   if (training_ != nullptr && training_->is_compiled()) {
     for (const internal::NamedMetric& one : training_->compiled(*this).metrics()) {
       all.push_back(one.metric);
-      names.insert(one.log_name);
+      owners.emplace(one.log_name, nullptr);
     }
   }
-  const size_t of_compile = all.size();
+  std::vector<internal::LayerState::AddedMetric> added;
   internal::Visited visited;
-  internal::LayerState::of(*this).collect_metrics(all, visited);
-  for (size_t i = of_compile; i < all.size(); ++i) {
-    if (names.insert(all[i].name()).second) continue;
-    throw InvalidArgumentError(
-        str("model ", internal::quoted(name()), " has two metrics that are called ",
-            internal::quoted(all[i].name()),
-            ", of which a layer adds one by add_metric; give it another name"));
+  internal::LayerState::of(*this).collect_metrics(added, visited);
+  for (const auto& [metric, layer] : added) {
+    const auto [other, is_new] = owners.emplace(metric.name(), layer);
+    if (!is_new) throw_metric_name_twice(*this, metric.name(), other->second, *layer);
+    all.push_back(metric);
   }
   return all;
 }
