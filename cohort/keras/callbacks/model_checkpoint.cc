@@ -62,6 +62,7 @@ void ModelCheckpoint::save(std::optional<int64_t> batch, const Logs& logs) {
 }
 
 void ModelCheckpoint::write(const std::string& path) {
+  if (whole_ == nullptr && !weights_) on_train_begin();  // a fit within this one has ended with it
   finish();  // what goes wrong with the save before is said of that one
   try {
     if (whole_ != nullptr) {
@@ -79,7 +80,7 @@ void ModelCheckpoint::finish() {
   try {
     if (whole_ != nullptr) {
       whole_->wait();
-    } else {
+    } else if (weights_) {
       weights_->wait();
     }
   } catch (const ResourceExhaustedError& error) {

@@ -79,6 +79,7 @@ class COHORT_API TensorBoard : public Callback {
   void on_train_batch_end(int64_t batch, const Logs& logs) override;
   void on_train_end(const Logs& logs) override;
   void on_train_interrupted() override;
+  void on_train_error() override;
   void on_test_end(const Logs& logs) override;
 
  private:
@@ -91,6 +92,7 @@ class COHORT_API TensorBoard : public Callback {
   void write_histograms(int64_t epoch);
   std::string profile_directory() const;
   void finish_profile();
+  void close_writers();
   const summary::SummaryWriter& validation_writer();
 
   TensorBoardOptions options_;
