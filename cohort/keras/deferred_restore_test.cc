@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -200,6 +201,65 @@ TEST_F(DeferredRestore, SlotsThatWaitAreFoundByTheNumbersThatTheyWillGet) {
       resumed.add(targets);
     }
   }
+}
+
+// Whether it has slots by then or not, and whether the checkpoint has.
+TEST_F(DeferredRestore, AnOptimizerOfAnotherClassIsRefusedBeforeAnythingChanges) {
+  const std::vector<std::function<optimizers::Optimizer(double rate)>> classes = {
+      [](double rate) { return optimizers::SGD({.learning_rate = rate}); },
+      [](double rate) { return optimizers::Adam({.learning_rate = rate}); },
+      [](double rate) { return optimizers::Adam({.learning_rate = rate, .amsgrad = true}); },
+      [](double rate) { return optimizers::Adam({.learning_rate = rate, .use_ema = true}); },
+      [](double rate) { return optimizers::RMSprop({.learning_rate = rate}); },
+      [](double rate) { return optimizers::Adagrad({.learning_rate = rate}); },
+      [](double rate) { return optimizers::Adadelta({.learning_rate = rate}); },
+      [](double rate) { return optimizers::Adamax({.learning_rate = rate}); },
+      [](double rate) { return optimizers::Nadam({.learning_rate = rate}); },
+      [](double rate) { return optimizers::Ftrl({.learning_rate = rate}); }};
+  const std::vector<Variable> weights = {Variable(at::zeros({3})), Variable(at::zeros({3}))};
+  for (size_t i = 0; i < classes.size(); ++i) {
+    for (size_t j = 0; j < classes.size(); ++j) {
+      for (const int built : {0, 1, 2, 3}) {
+        const optimizers::Optimizer saved = classes[i](0.5);
+        const optimizers::Optimizer own = classes[j](0.25);
+        if ((built & 1) != 0) saved.build(weights);
+        if ((built & 2) != 0) own.build(weights);
+        make({{"optimizer", saved}}).write(kPrefix);
+        const auto read = [&] { make({{"optimizer", own}}).read(kPrefix).expect_partial(); };
+        SCOPED_TRACE(internal::str(saved.name(), " ", i, " into ", own.name(), " ", j));
+        if (i == j) {
+          read();
+        } else {
+          EXPECT_THAT(thrown<InvalidArgumentError>(read), HasSubstr(own.name() + "' keeps "));
+        }
+        EXPECT_EQ(own.learning_rate(), i == j ? 0.5 : 0.25);
+        own.build(weights);
+      }
+    }
+  }
+}
+
+// Keras has zeros where it keeps none of SGD; of RMSprop it numbers later slots otherwise.
+TEST_F(DeferredRestore, AnOptimizerOfOneClassMayKeepMoreWhereItsSlotsHaveTheSameNumbers) {
+  const std::vector<Variable> weights = {Variable(at::zeros({3})), Variable(at::zeros({3}))};
+  for (const bool more : {false, true}) {
+    const optimizers::SGD saved({.learning_rate = 0.5, .momentum = more ? 0 : 0.5});
+    saved.build(weights);
+    make({{"optimizer", saved}}).write(kPrefix);
+    const optimizers::SGD own({.learning_rate = 0.25, .momentum = more ? 0.5 : 0});
+    make({{"optimizer", own}}).read(kPrefix).expect_partial();
+    own.build(weights);
+    EXPECT_EQ(own.learning_rate(), 0.5);
+  }
+  const optimizers::RMSprop saved({.learning_rate = 0.5, .centered = true});
+  saved.build(weights);
+  make({{"optimizer", saved}}).write(kPrefix);
+  const optimizers::RMSprop own({.learning_rate = 0.25, .momentum = 0.5, .centered = true});
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] {
+                make({{"optimizer", own}}).read(kPrefix);
+              }),
+              HasSubstr("that of the checkpoint _average_gradients, _velocities"));
+  EXPECT_EQ(own.learning_rate(), 0.25);
 }
 
 }  // namespace

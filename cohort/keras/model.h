@@ -120,7 +120,7 @@ class COHORT_API ModelHandle : public layers::LayerHandle {
 
   // Says how the model is trained; a second call begins afresh, with the weights that there are.
   // Errors: InvalidArgument (unknown names; lists that do not fit the outputs;
-  // steps_per_execution below 1; the optimizer that load_weights has read is another one).
+  // steps_per_execution below 1; the values of load_weights that wait are those of another optimizer).
   void compile(const CompileOptions& options = {}) const;
 
   // Trains over epochs of the data. Returns the logs of all epochs.
@@ -151,12 +151,12 @@ class COHORT_API ModelHandle : public layers::LayerHandle {
   bool stop_training() const;
   void set_stop_training(bool stop) const;
 
-  // The weights, and the optimizer of compile if there is one, as a train::Checkpoint, which becomes
-  // the latest of its directory; Keras 2.15 reads and writes the same files. load_weights reads the
-  // optimizer, with its iterations and learning rate, where the file has one; of a model that is not
-  // compiled the optimizer of the next compile takes these values, and a later one begins afresh.
+  // The weights, and the optimizer of compile if there is one, as a train::Checkpoint, which becomes the latest of
+  // its directory; Keras 2.15 reads and writes the same files. load_weights reads the optimizer, with its iterations
+  // and learning rate, where the file has one (of another class: it warns, and leaves compile's alone). If the model is
+  // not compiled, the next compile takes these values, a later one begins afresh, and a save before carries them on.
   // Errors: as Checkpoint::write and read; load_weights: InvalidArgument (the file lacks one of the
-  // model's weights; its optimizer has slots of other shapes).
+  // model's weights).
   void save_weights(const std::string& path) const;
   void load_weights(const std::string& path) const;
 

@@ -8,6 +8,7 @@
 #include "cohort/core/files/file_system.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/text.h"
+#include "cohort/distribute/variable_impl.h"
 #include "cohort/keras/optimizers/optimizer.h"
 #include "cohort/train/bundle_reader.h"
 #include "cohort/train/checkpoint.h"
@@ -44,6 +45,18 @@ void check_can_be_evaluated(const internal::BundleReader& bundle) {
   }
 }
 
+// Of the optimizer, which may be of another class than that of the training.
+class IterationsAlone final : public train::Trackable {
+ public:
+  explicit IterationsAlone(Variable iterations) : iterations_(std::move(iterations)) {}
+  std::vector<train::TrackableChild> checkpoint_children() override {
+    return {{"_iterations", &iterations_.impl()}};
+  }
+
+ private:
+  const Variable iterations_;
+};
+
 }  // namespace
 
 SidecarEvaluator::SidecarEvaluator(const ModelHandle& model, const Data& data,
@@ -59,7 +72,9 @@ SidecarEvaluator::SidecarEvaluator(const ModelHandle& model, const Data& data,
 }
 
 Logs SidecarEvaluator::start() const {
-  const train::Checkpoint checkpoint({{"model", model_}, {"optimizer", model_.optimizer()}});
+  const train::Checkpoint checkpoint(
+      {{"model", model_},
+       {"optimizer", std::make_shared<IterationsAlone>(model_.optimizer().iterations())}});
   Logs logs;
   for (const std::string& path :
        train::checkpoints_iterator(options_.checkpoint_dir, {.timeout = options_.timeout})) {
@@ -80,7 +95,11 @@ bool SidecarEvaluator::restore(const train::Checkpoint& checkpoint, const std::s
     check_can_be_evaluated(bundle);
     const bool has_model = has_object(bundle, "model");
     checkpoint.restore(path).expect_partial();
-    if (!has_model) model_.load_weights(path);
+    if (!has_model) {
+      const train::LoadStatus status = train::Checkpoint(model_).read(path);
+      status.expect_partial();
+      if (model_.built()) status.assert_existing_objects_matched();
+    }
     return true;
   } catch (const NotFoundError& error) {
     internal::log_info("checkpoint '", path, "' was not evaluated: ", error.what());

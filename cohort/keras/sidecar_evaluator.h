@@ -48,7 +48,7 @@ class COHORT_API SidecarEvaluator {
   // pass over some: those that were removed before they were read, and all but the latest where evaluating takes longer
   // than training. Returns what the last one gave; empty if there was none.
   // Errors: FailedPrecondition (the model is not compiled), InvalidArgument (a checkpoint has no weights,
-  // or no iterations of an optimizer, by which what is evaluated is numbered), those of ModelHandle::evaluate, load_weights and
+  // or no iterations of an optimizer, by which what is evaluated is numbered), those of ModelHandle::evaluate and
   // train::Checkpoint::restore, but NotFound.
   Logs start() const;
 

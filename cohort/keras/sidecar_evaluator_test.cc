@@ -75,6 +75,24 @@ TEST_F(SidecarEvaluatorTest, EvaluatesEachCheckpointUntilTheLast) {
   EXPECT_EQ(all_weights(evaluated_), all_weights(trained_));
 }
 
+// It updates nothing with it.
+TEST_F(SidecarEvaluatorTest, MayBeCompiledWithAnotherOptimizer) {
+  CompileOptions options = class_options();
+  options.optimizer = "sgd";
+  const train::CheckpointManager manager(trained_objects(), directory + "/objects");
+  manager.save();
+  trained_.save_weights(directory + "/weights/weights-1");
+  for (const char* where : {"/objects", "/weights"}) {
+    evaluated_.compile(options);
+    const Logs logs =
+        SidecarEvaluator(evaluated_, batches(),
+                         {.checkpoint_dir = directory + where, .max_evaluations = 1, .verbose = 0})
+            .start();
+    EXPECT_NEAR(logs["loss"], trained_loss(), 1e-6) << where;
+    EXPECT_EQ(evaluated_.optimizer().iterations().value().item<int64_t>(), 3) << where;
+  }
+}
+
 TEST_F(SidecarEvaluatorTest, WithoutALastOneTheTimeoutEndsIt) {
   const SidecarEvaluator evaluator(
       evaluated_, batches(),

@@ -9,6 +9,7 @@
 #include "cohort/core/logging.h"
 #include "cohort/train/restore_source.h"
 #include "cohort/train/saved_graph.h"
+#include "cohort/train/saved_kind.h"
 #include "cohort/train/value_bytes.h"
 
 namespace cohort::internal {
@@ -23,6 +24,18 @@ std::string list_lines(const std::vector<std::string>& lines) {
   for (size_t i = 0; i < lines.size() && i < kMost; ++i) text += "\n  " + lines[i];
   if (lines.size() > kMost) text += str("\n  and ", lines.size() - kMost, " more");
   return text;
+}
+
+// Errors: InvalidArgument (the node's object is of another kind).
+void check_kind(const Trackable& object, const ObjectGraph& graph, uint32_t node) {
+  const auto* kind = dynamic_cast<const SavedKind*>(&object);
+  if (kind == nullptr) return;
+  std::vector<SavedChild> children;
+  for (const ObjectGraph::Child& child : graph.nodes[node].children) {
+    const ObjectGraph::Node& saved = graph.nodes[child.node];
+    children.push_back({child.name, saved.children.empty() && saved.attributes.empty()});
+  }
+  kind->check_saved(children);
 }
 
 const std::string& value_key(const ObjectGraph::Node& node) {
@@ -94,10 +107,10 @@ void RestoreSession::apply(const std::vector<Match>& matches, const RestoreAgree
     return match.second->has_checkpoint_values() && !graph_.nodes[match.first].attributes.empty();
   };
   for (const Match& match : matches) {
-    if (!has_values(match)) continue;
     source.set_node(graph_.nodes[match.first]);
     try {
-      match.second->prepare_restore(source);
+      check_kind(*match.second, graph_, match.first);
+      if (has_values(match)) match.second->prepare_restore(source);
     } catch (const InvalidArgumentError& error) {
       differences.emplace_back(error.what());
     }

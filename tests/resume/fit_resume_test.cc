@@ -11,11 +11,13 @@
 #include <sys/inotify.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <random>
+#include <sstream>
 #include <string>
 
 #include "cohort/cluster/testing_detection.h"
@@ -90,6 +92,59 @@ std::string train_to_the_end(const std::vector<std::string>& arguments) {
   std::vector<Variable> all = model.variables();
   for (const Variable& variable : model.optimizer().variables()) all.push_back(variable);
   return fingerprint(all) + " " + std::to_string(history["loss"].back());
+}
+
+// Its metrics appear in the first step: those of several outputs, and one that a layer adds in training alone.
+class Observed : public keras::Model {
+ public:
+  Observed() {
+    track("a", a_);
+    track("b", b_);
+  }
+  Structure call(const Structure& x, const keras::CallOptions& options) override {
+    const Tensor hidden = a_(x.tensor());
+    if (options.training.value()) add_metric(hidden.square(), "in_training");
+    return tuple(hidden, b_(x.tensor()));
+  }
+
+ private:
+  layers::LayerHandle a_ = layers::Dense(1, {.kernel_initializer = "ones"});
+  layers::LayerHandle b_ = layers::Dense(1, {.kernel_initializer = "ones"});
+};
+
+// arguments: the folder of the backup, the strategy, at which batch of the second of three epochs every task is
+// killed, where there is no backup yet (-1: none). Returns the names and numbers of the last two epochs.
+std::string train_observed(const std::vector<std::string>& arguments) {
+  const bool is_new = !train::latest_checkpoint(arguments.at(0));
+  const distribute::Strategy strategy = strategy_of(arguments.at(1));
+  const int64_t killed_at = is_new ? std::stoi(arguments.at(2)) : -1;
+  auto scope = strategy.scope();
+  const keras::ModelHandle model = std::make_shared<Observed>();
+  model.compile({.optimizer = "sgd", .loss = "mse", .metrics = {"mae"}});
+  const Tensor x = random::RandomGenerator::from_seed(4).normal({24, 6});
+  int64_t epoch_now = 0;
+  const keras::History history =
+      model.fit(x, tuple(x.sum({1}, true), x.mean({1}, true)),
+                {.batch_size = 4,
+                 .epochs = 3,
+                 .verbose = 0,
+                 .callbacks = {callbacks::BackupAndRestore(arguments.at(0), {.save_freq = 1}),
+                               callbacks::LambdaCallback(
+                                   {.on_epoch_begin = [&](int64_t epoch) { epoch_now = epoch; },
+                                    .on_train_batch_end =
+                                        [&](int64_t batch, const keras::Logs&) {
+                                          if (epoch_now == 1 && batch == killed_at)
+                                            ::raise(SIGKILL);
+                                        }})},
+                 .shuffle = false});
+  std::ostringstream text;
+  text.precision(17);
+  for (const auto& [name, values] : history.history) {
+    text << name;
+    for (size_t i = values.size() - 2; i < values.size(); ++i) text << ' ' << values[i];
+    text << '\n';
+  }
+  return text.str();
 }
 
 // Tells when a save begins: its temporary files appear in the folder.
@@ -175,6 +230,26 @@ struct FitResume : ::testing::Test {
     return ends.begin()->second;
   }
 
+  // The same of train_observed, whose tasks all die once, or never.
+  std::string run_observed(const std::string& strategy, int killed_at) const {
+    const int tasks = strategy == "workers" ? 2 : 1;
+    MultiProcessRunner runner({.jobs = {{"worker", tasks}},
+                               .function = "train_observed",
+                               .arguments = {directory + "/" + internal::str(strategy, killed_at),
+                                             strategy, std::to_string(killed_at)},
+                               .deadline = seconds(120)});
+    runner.start();
+    if (killed_at >= 0) {
+      for (const testing::TaskOutcome& outcome : runner.wait_all()) {
+        EXPECT_NE(outcome.code, Code::kOk);
+      }
+      for (int task = 0; task < tasks; ++task) runner.restart({"worker", task});
+    }
+    const std::map<TaskId, std::string> ends = runner.join();
+    for (const auto& [task, end] : ends) EXPECT_EQ(end, ends.begin()->second);
+    return ends.begin()->second;
+  }
+
   std::string directory;
 };
 
@@ -191,6 +266,18 @@ TEST_F(FitResume, OfTwoWorkersEndsWithTheBitsOfATrainingThatWasNotKilled) {
   EXPECT_EQ(run("workers", 2, detection::repetitions(4)), run("workers", 2, 0));
 }
 
+// In the middle of an epoch: the sums so far of metrics that the first step makes come back when they appear, by
+// their names, in each task once.
+TEST_F(FitResume, RestoresMetricsThatStepsMakeWhenTheyAppear) {
+  for (const char* strategy : {"mirrored", "workers"}) {
+    const std::string calm = run_observed(strategy, -1);
+    for (const char* name : {"in_training", "output_1_loss", "output_2_mae"}) {
+      EXPECT_THAT(calm, ::testing::HasSubstr(name));
+    }
+    EXPECT_EQ(run_observed(strategy, 3), calm) << strategy;
+  }
+}
+
 int run_tests(int argc, char** argv) {
   ::testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
@@ -200,6 +287,7 @@ int run_tests(int argc, char** argv) {
 }  // namespace cohort
 
 int main(int argc, char** argv) {
-  return cohort::testing::multi_process_main(argc, argv, {{"train", cohort::train_to_the_end}},
-                                             cohort::run_tests);
+  return cohort::testing::multi_process_main(
+      argc, argv, {{"train", cohort::train_to_the_end}, {"train_observed", cohort::train_observed}},
+      cohort::run_tests);
 }

@@ -92,6 +92,7 @@ void BackupAndRestore::save() {
   const auto model = internal::model_of(this->model());
   Training& training = Training::of(*model);
   training.fit->settle();
+  if (!manager_) make_manager();  // a fit within this one has ended with it
   metrics_->set(training.metrics(*model));
   try {
     manager_->save();

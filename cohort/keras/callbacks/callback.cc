@@ -86,6 +86,9 @@ void CallbackList::on_train_error() noexcept {
       callback->on_train_error();
     } catch (const std::exception& error) {
       internal::log_warning("callback '", callback->name(), "', on_train_error: ", error.what());
+    } catch (...) {
+      internal::log_warning("callback '", callback->name(),
+                            "', on_train_error: an exception without a text");
     }
   }
 }

@@ -89,5 +89,6 @@ void CSVLogger::on_epoch_end(int64_t epoch, Logs& logs) {
 }
 
 void CSVLogger::on_train_end(const Logs&) { file_.reset(); }
+void CSVLogger::on_train_error() { file_.reset(); }
 
 }  // namespace cohort::keras::callbacks

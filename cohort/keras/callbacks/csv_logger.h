@@ -35,6 +35,7 @@ class COHORT_API CSVLogger : public Callback {
   void on_train_begin() override;
   void on_epoch_end(int64_t epoch, Logs& logs) override;
   void on_train_end(const Logs& logs) override;
+  void on_train_error() override;
 
  private:
   std::string filename_;

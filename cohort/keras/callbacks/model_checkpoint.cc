@@ -63,6 +63,7 @@ void ModelCheckpoint::save(std::optional<int64_t> batch, const Logs& logs) {
 }
 
 void ModelCheckpoint::write(const std::string& path) {
+  if (whole_ == nullptr && !weights_) on_train_begin();  // a fit within this one has ended with it
   try {
     if (whole_ != nullptr) {
       whole_->save(path);
@@ -81,7 +82,7 @@ void ModelCheckpoint::finish() {
   try {
     if (whole_ != nullptr) {
       whole_->wait();
-    } else {
+    } else if (weights_) {
       weights_->wait();
     }
     if (best) best_ = *best;

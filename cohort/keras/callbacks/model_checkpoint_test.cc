@@ -10,6 +10,7 @@
 #include "cohort/keras/models.h"
 #include "cohort/keras/training/testing_fit.h"
 #include "cohort/train/checkpoint.h"
+#include "cohort/train/checkpoint_reader.h"
 
 namespace cohort::keras {
 namespace {
@@ -179,6 +180,26 @@ TEST_F(ModelCheckpointTest, SavesTheBestOnly) {
   EXPECT_EQ(all_weights(models::load_model(directory + "/best")), best);
 }
 
+TEST_F(ModelCheckpointTest, SavesOnAfterAFitWithinACallback) {
+  for (const bool weights_only : {false, true}) {
+    ModelCheckpoint checkpoint({.filepath = directory + (weights_only ? "/w{epoch}" : "/m{epoch}"),
+                                .save_weights_only = weights_only});
+    callbacks::LambdaCallback within({.on_epoch_begin = [&](int64_t epoch) {
+      if (epoch == 1) fit(checkpoint, 1);
+    }});
+    model.fit(image_batches(12, 6), {.epochs = 2, .verbose = 0, .callbacks = {checkpoint, within}});
+    const Sequential again = small_classifier(8);
+    again.compile(class_options());
+    if (weights_only) {
+      again.load_weights(directory + "/w2");
+      again(make_images(1, float32).images);
+      EXPECT_EQ(all_weights(again), all_weights(model));
+    } else {
+      EXPECT_EQ(all_weights(models::load_model(directory + "/m2")), all_weights(model));
+    }
+  }
+}
+
 TEST_F(ModelCheckpointTest, WithoutWhatItMonitorsItWarns) {
   ::testing::internal::CaptureStderr();
   fit(ModelCheckpoint({.filepath = directory + "/x", .save_best_only = true}), 1);
@@ -230,30 +251,109 @@ TEST_F(ModelCheckpointTest, TheOptimizerOfWeightsWaitsForCompile) {
   }
 }
 
-TEST_F(ModelCheckpointTest, AnOptimizerThatDoesNotFitTheWeightsFileIsRefusedOnce) {
+// Before anything has changed, as often as it is tried.
+TEST_F(ModelCheckpointTest, AnOptimizerOfAnotherClassThanThatOfTheWeightsIsRefusedByCompile) {
+  fit(ModelCheckpoint({.filepath = directory + "/w", .save_weights_only = true}));
+  for (const bool built : {false, true}) {
+    const Sequential other = small_classifier(8);
+    if (built) other(make_images(1, float32).images);
+    other.load_weights(directory + "/w");
+    for (const optimizers::Optimizer& wrong :
+         {optimizers::Optimizer(optimizers::SGD({.learning_rate = 0.25})),
+          optimizers::Optimizer(optimizers::Nadam({.learning_rate = 0.25}))}) {
+      CompileOptions options = class_options();
+      options.optimizer = wrong;
+      EXPECT_THAT(
+          thrown<InvalidArgumentError>([&] { other.compile(options); }),
+          ::testing::AllOf(HasSubstr("compile with the one that was saved"),
+                           HasSubstr("train::Checkpoint(model).read(\"" + directory + "/w\")"),
+                           HasSubstr("that of the checkpoint _momentums, _velocities")));
+      EXPECT_EQ(wrong.learning_rate(), 0.25);
+      EXPECT_THROW(other.optimizer(), FailedPreconditionError);
+    }
+    EXPECT_THROW(
+        {
+          const Float64 of_the_learning_rate;
+          other.compile(class_options());
+        },
+        InvalidArgumentError);
+    other.compile(class_options());
+    EXPECT_EQ(other.optimizer().iterations().value().item<int64_t>(), 6);
+    other.fit(image_batches(12, 6), {.epochs = 1, .verbose = 0});
+  }
+}
+
+// The way out that the error names.
+TEST_F(ModelCheckpointTest, WeightsThatAreReadWithoutTheOptimizerGoOnWithAnother) {
   fit(ModelCheckpoint({.filepath = directory + "/w", .save_weights_only = true}));
   const Sequential other = small_classifier(8);
   other.load_weights(directory + "/w");
-  const auto compile = [&] {
-    const Float64 of_the_learning_rate;
-    other.compile(class_options());
-  };
-  EXPECT_THAT(thrown<InvalidArgumentError>(compile),
-              ::testing::AllOf(HasSubstr("call compile again"), HasSubstr("learning_rate")));
-  EXPECT_THROW(other.optimizer(), FailedPreconditionError);
-  compile();
+  CompileOptions options = class_options();
+  options.optimizer = optimizers::SGD({.learning_rate = 0.25});
+  EXPECT_THROW(other.compile(options), InvalidArgumentError);
+  train::Checkpoint(other).read(directory + "/w").expect_partial();
+  other.compile(options);
   EXPECT_EQ(other.optimizer().iterations().value().item<int64_t>(), 0);
+  EXPECT_EQ(other.optimizer().learning_rate(), 0.25);
+  other(make_images(1, float32).images);
+  EXPECT_EQ(all_weights(other), all_weights(model));
+  other.fit(image_batches(12, 6), {.epochs = 1, .verbose = 0});
+}
+
+// Values that wait for compile are saved with the weights.
+TEST_F(ModelCheckpointTest, WeightsThatAreSavedAgainBeforeCompileStillHaveTheOptimizer) {
+  fit(ModelCheckpoint({.filepath = directory + "/{epoch}", .save_weights_only = true}));
+  for (const bool built : {false, true}) {
+    const Sequential between = small_classifier(8);
+    if (built) between(make_images(1, float32).images);
+    between.load_weights(directory + "/2");
+    between.save_weights(directory + "/again");
+    const Sequential again = small_classifier(8);
+    again.compile(class_options());
+    again.load_weights(directory + "/again");
+    EXPECT_EQ(again.optimizer().iterations().value().item<int64_t>(), 4);
+    again.fit(image_batches(12, 6), {.epochs = 1, .verbose = 0});
+    EXPECT_EQ(all_weights(again), all_weights(model)) << built;
+    // They are not used up, and taken by compile all the same.
+    between.compile(class_options());
+    between.fit(image_batches(12, 6), {.epochs = 1, .verbose = 0});
+    EXPECT_EQ(all_weights(between), all_weights(model)) << built;
+    // Weights of elsewhere bring none.
+    const Sequential plain = small_classifier(8);
+    plain.load_weights(directory + "/2");
+    small_classifier(9).save_weights(directory + "/plain");
+    plain.load_weights(directory + "/plain");
+    plain.save_weights(directory + "/without");
+    EXPECT_FALSE(train::CheckpointReader(directory + "/without")
+                     .has_tensor("optimizer/_iterations/.ATTRIBUTES/VARIABLE_VALUE"));
+  }
 }
 
 TEST_F(ModelCheckpointTest, WeightsAloneFitAModelOfAnotherOptimizer) {
   fit(ModelCheckpoint({.filepath = directory + "/w", .save_weights_only = true}));
   const Sequential other = small_classifier(8);
   CompileOptions options = class_options();
-  options.optimizer = "sgd";
+  options.optimizer = optimizers::SGD({.learning_rate = 0.25});
   other.compile(options);
-  other.load_weights(directory + "/w");
-  other.evaluate(image_batches(12, 6), {.verbose = 0});
-  EXPECT_EQ(all_weights(other), all_weights(model));
+  for (const bool has_slots : {false, true}) {
+    const int64_t iterations = has_slots ? 2 : 0;
+    ::testing::internal::CaptureStderr();
+    other.load_weights(directory + "/w");
+    EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+                HasSubstr("the weights are loaded, but the optimizer in the file is not that"));
+    EXPECT_EQ(other.optimizer().learning_rate(), 0.25);
+    EXPECT_EQ(other.optimizer().iterations().value().item<int64_t>(), iterations);
+    other.evaluate(image_batches(12, 6), {.verbose = 0});
+    EXPECT_EQ(all_weights(other), all_weights(model));
+    other.fit(image_batches(12, 6), {.epochs = 1, .verbose = 0});
+  }
+  // Also one that has not made its slots.
+  const Sequential unbuilt = small_classifier(8);
+  unbuilt.compile(class_options());
+  unbuilt(make_images(1, float32).images);
+  unbuilt.save_weights(directory + "/unbuilt");
+  other.load_weights(directory + "/unbuilt");
+  EXPECT_EQ(other.optimizer().learning_rate(), 0.25);
   // A file without an optimizer: iterations stay.
   const Sequential plain = small_classifier(9);
   plain(make_images(1, float32).images);

@@ -64,6 +64,8 @@ void TensorBoard::on_train_begin() {
   is_full_ = false;
   next_update_ = 0;
   steps_of_fit_ = 0;
+  if (std::exchange(profiles_, false))
+    profiler::stop();  // of a loop that has not said how it ended
   last_update_ = Clock::now();
   last_update_step_ = step();
   wrote_model_ = false;
@@ -252,18 +254,24 @@ void TensorBoard::write_histograms(int64_t epoch) {
   }
 }
 
-void TensorBoard::on_train_end(const Logs&) {
-  finish_profile();
-  record([&] { train_->close(); });
+void TensorBoard::close_writers() {
+  if (train_) record([&] { train_->close(); });
   if (const auto writer = std::exchange(validation_, std::nullopt)) {
     record([&] { writer->close(); });
   }
 }
 
+void TensorBoard::on_train_end(const Logs&) {
+  finish_profile();
+  close_writers();
+}
+
 void TensorBoard::on_train_interrupted() { on_train_end({}); }
 
+// Others may profile later on, and somebody may want to see how far it came.
 void TensorBoard::on_train_error() {
   if (std::exchange(profiles_, false)) profiler::stop();
+  close_writers();
 }
 
 }  // namespace cohort::keras::callbacks

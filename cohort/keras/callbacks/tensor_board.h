@@ -95,6 +95,7 @@ class COHORT_API TensorBoard : public Callback {
   void write_histograms(int64_t epoch);
   std::string profile_directory() const;
   void finish_profile();
+  void close_writers();
   const summary::SummaryWriter& validation_writer();
 
   TensorBoardOptions options_;

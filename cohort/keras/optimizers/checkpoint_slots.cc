@@ -111,6 +111,12 @@ std::vector<train::TrackableChild> CheckpointSlots::lists() {
   return children;
 }
 
+std::vector<std::pair<std::string, bool>> CheckpointSlots::list_names() const {
+  std::vector<std::pair<std::string, bool>> names;
+  for (const List& list : lists_) names.emplace_back(list.spec.name, list.has_objects());
+  return names;
+}
+
 void DerivedNumber::prepare_restore(train::RestoreSource& source) {
   source.read(train::kVariableValue, {}, dtype_, [](const Tensor&) {});
 }

@@ -40,6 +40,8 @@ class CheckpointSlots {
   train::TrackableList& variables() { return variables_; }
   // The lists of the rule.
   std::vector<train::TrackableChild> lists();
+  // Their names, and whether they have a slot for each variable.
+  std::vector<std::pair<std::string, bool>> list_names() const;
 
  private:
   struct List {

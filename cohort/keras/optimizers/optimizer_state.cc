@@ -6,9 +6,12 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <set>
+#include <string_view>
 
 #include "cohort/core/flush_denormals.h"
 #include "cohort/core/logging.h"
+#include "cohort/core/text.h"
 #include "cohort/distribute/colocation.h"
 #include "cohort/distribute/context.h"
 #include "cohort/distribute/local_variable.h"
@@ -65,6 +68,27 @@ std::unique_ptr<const optim::UpdateRule> with_transforms(
                                      .ema_overwrite_frequency = options.ema_overwrite_frequency};
   if (options.use_ema) transforms.ema_momentum = options.ema_momentum;
   return optim::make_transformed(std::move(rule), transforms);
+}
+
+// What a checkpoint calls the parts of an optimizer that every class has.
+constexpr const char* kEverySlot = "_variables";
+constexpr const char* kUpdateCount = "_iterations";
+constexpr const char* kFixedRate = "_learning_rate";
+constexpr const char* kScheduledRate = "_current_learning_rate";
+constexpr const char* kAccumulatedSums = "_gradient_accumulator";
+constexpr const char* kPlaces = "_index_dict";  // Keras's own: of variables in its lists
+
+bool is_of_every_optimizer(std::string_view name) {
+  return name == kEverySlot || name == kUpdateCount || name == kFixedRate ||
+         name == kScheduledRate || name == kAccumulatedSums || name == kPlaces;
+}
+
+using Names = std::set<std::string, std::less<>>;
+
+std::string listed(const Names& names) {
+  std::string text;
+  for (const std::string& name : names) text += str(text.empty() ? "" : ", ", name);
+  return text.empty() ? "nothing" : text;
 }
 
 void assign_average(const Variable& variable, const Variable& average) {
@@ -133,7 +157,7 @@ const Variable& OptimizerState::iterations() {
     if (schedule_ == nullptr && iterations_.impl().core()->steps_run_elsewhere()) {
       learning_rate_.share(name_ + "/learning_rate", iterations_);
     }
-    child_appeared("_iterations", iterations_.impl());
+    child_appeared(kUpdateCount, iterations_.impl());
   });
   return iterations_;
 }
@@ -372,19 +396,47 @@ std::vector<Variable> OptimizerState::variables() {
   return all;
 }
 
+void OptimizerState::check_saved(const std::vector<SavedChild>& children) const {
+  Names lists;
+  Names own_lists;  // that have slots
+  for (const auto& [name, has_slots] : checkpoint_slots_.list_names()) {
+    lists.insert(name);
+    if (has_slots) own_lists.insert(name);
+  }
+  Names own = lists;
+  for (const auto& [name, number] : derived_numbers_) own.insert(name);
+  bool is_keras = false;
+  Names saved;
+  Names saved_lists;
+  for (const SavedChild& child : children) {
+    is_keras = is_keras || child.name == kEverySlot;
+    if (is_of_every_optimizer(child.name)) continue;
+    saved.emplace(child.name);
+    if (!child.is_empty && lists.contains(child.name)) saved_lists.emplace(child.name);
+  }
+  // Before its first step one of Keras's has no lists, and others have no slots in them.
+  const bool is_same = saved == own && (saved_lists.empty() || saved_lists == own_lists);
+  if (!is_keras || saved.empty() || is_same) return;
+  const bool are_lists = saved == own;
+  throw InvalidArgumentError(str("optimizer ", quoted(name_), " keeps ",
+                                 listed(are_lists ? own_lists : own), ", that of the checkpoint ",
+                                 listed(are_lists ? saved_lists : saved),
+                                 ": it is of another class, or was made with other options"));
+}
+
 std::vector<train::TrackableChild> OptimizerState::checkpoint_children() {
   VariableImpl& iterations = this->iterations().impl();
-  std::vector<train::TrackableChild> children = {{"_variables", &checkpoint_slots_.variables()},
-                                                 {"_iterations", &iterations}};
+  std::vector<train::TrackableChild> children = {{kEverySlot, &checkpoint_slots_.variables()},
+                                                 {kUpdateCount, &iterations}};
   if (schedule_ == nullptr) {
-    children.push_back({"_learning_rate", &learning_rate_});
+    children.push_back({kFixedRate, &learning_rate_});
   } else {
-    children.push_back({"_current_learning_rate", &scheduled_learning_rate_});
+    children.push_back({kScheduledRate, &scheduled_learning_rate_});
   }
   for (train::TrackableChild& list : checkpoint_slots_.lists()) children.push_back(std::move(list));
   for (const auto& [name, number] : derived_numbers_) children.push_back({name, number.get()});
   if (accumulator_ != nullptr) {
-    children.push_back({"_gradient_accumulator", accumulator_.get()});
+    children.push_back({kAccumulatedSums, accumulator_.get()});
   }
   return children;
 }

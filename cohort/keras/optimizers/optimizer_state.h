@@ -14,6 +14,7 @@
 #include "cohort/keras/optimizers/gradient_accumulator.h"
 #include "cohort/keras/optimizers/learning_rate_value.h"
 #include "cohort/keras/optimizers/optimizer.h"
+#include "cohort/train/saved_kind.h"
 #include "cohort/train/trackable.h"
 
 namespace cohort::internal {
@@ -21,7 +22,7 @@ namespace cohort::internal {
 class StrategyCore;
 
 // Thread safety: as Optimizer.
-class OptimizerState final : public train::Trackable {
+class OptimizerState final : public train::Trackable, public SavedKind {
  public:
   OptimizerState(std::string name, std::unique_ptr<const optim::UpdateRule> rule,
                  keras::optimizers::LearningRate learning_rate,
@@ -52,6 +53,8 @@ class OptimizerState final : public train::Trackable {
 
   // Makes the iterations, so that a checkpoint always has them.
   std::vector<train::TrackableChild> checkpoint_children() override;
+  // Optimizers of another class, or with other slots, number what they keep for a variable otherwise.
+  void check_saved(const std::vector<SavedChild>& children) const override;
 
  private:
   // The rest of a step, after the gradients were passed.

@@ -128,7 +128,12 @@ std::string variables_path(const Json& json, const std::string& directory,
 train::Checkpoint weights_checkpoint(const ModelHandle& model) {
   const auto own = model_of(model);
   std::vector<train::NamedObject> objects;
-  if (Training::of(*own).is_compiled()) objects.emplace_back("optimizer", own->optimizer());
+  const Training& training = Training::of(*own);
+  if (training.is_compiled()) {
+    objects.emplace_back("optimizer", own->optimizer());
+  } else if (auto waiting = training.waiting_optimizer(*own)) {
+    objects.emplace_back("optimizer", std::move(waiting));
+  }
   return train::Checkpoint(model.trackable(), std::move(objects));
 }
 

@@ -21,7 +21,8 @@ inline constexpr const char* kModelFile = "model.json";
 
 class CheckpointDirectory;
 
-// What save and save_weights write: the children of the model and, where it is compiled, "optimizer".
+// What save and save_weights write: the children of the model and, where it is compiled or such values wait
+// for compile, "optimizer".
 train::Checkpoint weights_checkpoint(const keras::ModelHandle& model);
 
 // Saves one model, now and later on. Thread safety: none.

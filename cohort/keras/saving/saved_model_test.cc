@@ -185,6 +185,11 @@ TEST(SavedModel, TheOptimizerOfOneThatIsNotCompiledWaitsForCompile) {
   const ModelHandle again = load_model("model", {}, files);
   again.compile(options());
   EXPECT_EQ(again.optimizer().iterations().value().item<int64_t>(), 4);
+  // Saved again before, it still has them.
+  save_model(load_model("model", {}, files), "again", {}, files);
+  const ModelHandle later = load_model("again", {}, files);
+  later.compile(options());
+  EXPECT_EQ(later.optimizer().iterations().value().item<int64_t>(), 4);
   const ModelHandle fresh = load_model("model", {.compile = false}, files);
   fresh.compile(options());
   EXPECT_EQ(fresh.optimizer().iterations().value().item<int64_t>(), 0);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cohort/keras/training/data.h"
+#include "cohort/keras/weighting.h"
 
 namespace cohort::internal {
 
@@ -41,11 +42,27 @@ Structure ClassWeightTable::apply(const Structure& data) const {
   const Tensor place = at::searchsorted(known, classes).clamp_max(known.size(0) - 1);
   Tensor weights = at::where(known.index({place}) == classes,
                              weights_.to(classes.device()).index({place}), 1.0f);
-  if (batch.has_sample_weight()) {
-    const Tensor& given = batch.sample_weight.tensor();
-    weights = weights.to(given.scalar_type()).reshape_as(given) * given;
-  }
+  if (batch.has_sample_weight()) weights = weighed_by(weights, batch.sample_weight);
   return tuple(batch.x, batch.y, weights);
+}
+
+Tensor ClassWeightTable::weighed_by(const Tensor& weights, const Structure& sample_weight) {
+  if (!sample_weight.is_leaf()) {
+    throw InvalidArgumentError(str("class_weight needs one tensor of sample weights, but they are ",
+                                   sample_weight, "; give the product of both instead"));
+  }
+  // One of the two may be for whole examples where the other is for parts of them.
+  Tensor own = weights;
+  Tensor given = sample_weight.tensor();
+  squeeze_last_of_larger(own, given);
+  while (own.dim() < given.dim()) own = own.unsqueeze(-1);
+  while (given.dim() < own.dim() && given.dim() > 0) given = given.unsqueeze(-1);
+  if (!broadcasts_to(own.sizes(), given.sizes()) && !broadcasts_to(given.sizes(), own.sizes())) {
+    throw InvalidArgumentError(str("class_weight gives weights of shape ",
+                                   shape_str(weights.sizes()), ", which sample_weight of shape ",
+                                   shape_str(sample_weight.tensor().sizes()), " does not fit"));
+  }
+  return own * given;  // also of whole numbers
 }
 
 }  // namespace cohort::internal

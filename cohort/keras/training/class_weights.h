@@ -16,10 +16,12 @@ class ClassWeightTable {
   explicit ClassWeightTable(const std::map<int64_t, double>& weights);
   // A batch (x, y) or (x, y, sample_weight), with the weights of its classes multiplied into its
   // sample weights. y holds a class by number, or by ones along its last dimension.
-  // Errors: InvalidArgument (no y; several outputs).
+  // Errors: InvalidArgument (no y; several outputs; sample weights that do not fit those of the classes).
   Structure apply(const Structure& data) const;
 
  private:
+  static Tensor weighed_by(const Tensor& weights, const Structure& sample_weight);
+
   Tensor classes_;  // [n] int64, ascending
   Tensor weights_;  // [n] float32, theirs; of all others it is 1
 };

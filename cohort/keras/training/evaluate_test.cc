@@ -104,6 +104,15 @@ TEST(Predict, GivesTheFormOfTheOutputs) {
   EXPECT_EQ(outputs["b"].tensor().sizes(), (std::vector<int64_t>{3, 3}));
 }
 
+TEST(Predict, SaysWhereTheDataHasEndedBeforeTheSteps) {
+  const Sequential model = small_classifier();
+  ::testing::internal::CaptureStderr();
+  const Tensor found =
+      model.predict(make_images(12, float32).images, {.batch_size = 6, .verbose = 0, .steps = 3});
+  EXPECT_EQ(found.size(0), 12);
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("after 2 of 3 steps"));
+}
+
 TEST(Predict, WithoutDataIsRefused) {
   const Sequential model = small_classifier();
   EXPECT_THAT(thrown<InvalidArgumentError>(

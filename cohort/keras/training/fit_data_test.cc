@@ -1,5 +1,6 @@
 // What data fit takes, how long an epoch is, and what is refused.
 #include <ATen/ops/arange.h>
+#include <ATen/ops/ones.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -162,6 +163,19 @@ TEST_F(FitData, ValidationSplitKeepsTheLastExamples) {
                 model.fit(data.images, data.labels, {.verbose = 0, .validation_split = 0.99});
               }),
               HasSubstr("without any"));
+}
+
+TEST_F(FitData, WhatDoesNotFitInThatOfValidationIsSaidOfIt) {
+  const Sequential model({layers::Dense(1)});
+  model.compile({.optimizer = "sgd", .loss = "mse"});
+  const Tensor x = at::ones({4, 3}), y = at::ones({4, 1});
+  const auto refused = [&](const Data& validation) {
+    return thrown<InvalidArgumentError>(
+        [&] { model.fit(x, y, {.verbose = 0, .validation_data = validation}); });
+  };
+  EXPECT_THAT(refused(Data(at::ones({4, 5}), y)), HasSubstr("validation: "));
+  EXPECT_THAT(refused(Data(x)), HasSubstr("validation: "));
+  EXPECT_THAT(refused(Data(x, tuple(y, y))), HasSubstr("validation: "));
 }
 
 TEST_F(FitData, ValidationHappensWhenItIsDue) {

@@ -18,6 +18,7 @@
 #include "cohort/keras/training/testing_fit.h"
 #include "cohort/parameter_server/coordinator/cluster_coordinator.h"
 #include "cohort/parameter_server/testing_cluster.h"
+#include "cohort/parameter_server/variables/cached_reads.h"
 
 namespace cohort::keras {
 namespace {
@@ -280,6 +281,43 @@ TEST(FitElsewhere, LayersAddMetrics) {
   const History history = model.fit(x, x, {.batch_size = 1, .epochs = 2, .verbose = 0});
   EXPECT_THAT(history["watched"], ElementsAre(3, 3));
   EXPECT_EQ(model.evaluate(x, x, {.verbose = 0})["watched"], 3);
+}
+
+// What was read in the scope before stays; what training reads is what its steps have made.
+TEST(FitElsewhere, ReadsWhatIsThereAlsoWhereReadsAreCached) {
+  const TestingCluster cluster(2, 2);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  const auto scope = strategy.scope();
+  const auto train = [](bool is_cached) {
+    const Sequential model({layers::Dense(1, {.kernel_initializer = "ones"})});
+    model.compile(
+        {.optimizer = optimizers::SGD({.learning_rate = 0.01}), .loss = "mse", .metrics = {"mae"}});
+    const Tensor x = numbers({1, 2, 6, 3}, {4, 1});
+    model(x);
+    std::optional<distribute::CachedVariableReads> cached;
+    if (is_cached) cached.emplace();
+    const double before = all_weights(model)[0];
+    std::vector<double> in_hooks;
+    callbacks::LambdaCallback watch(
+        {.on_epoch_end = [&](int64_t, Logs&) { in_hooks.push_back(all_weights(model)[0]); }});
+    const History history = model.fit(x, 2 * x,
+                                      {.batch_size = 4,
+                                       .epochs = 3,
+                                       .verbose = 0,
+                                       .callbacks = {watch},
+                                       .validation_data = Data(x, 2 * x)});
+    const Logs logs = model.evaluate(x, 2 * x, {.verbose = 0});
+    EXPECT_EQ(all_weights(model)[0] == before, is_cached);
+    std::vector<double> all = in_hooks;
+    for (const auto& [name, values] : history.history) {
+      all.insert(all.end(), values.begin(), values.end());
+    }
+    for (const auto& [name, value] : logs) all.push_back(value);
+    return all;
+  };
+  const std::vector<double> expected = train(false);
+  EXPECT_GT(expected[1], expected[0]);  // the weight goes towards 2
+  EXPECT_THAT(train(true), Pointwise(DoubleNear(1e-6), expected));
 }
 
 }  // namespace

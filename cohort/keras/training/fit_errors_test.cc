@@ -270,6 +270,20 @@ TEST_F(FitErrors, ASecondRunInTheSameDirectoryReplacesTheFirst) {
   EXPECT_EQ(model.optimizer().iterations().value().item<int64_t>(), 4);  // it did not resume
 }
 
+// As long as a callback lives that was used by it.
+TEST_F(FitErrors, AFitThatFailsWhileItProfilesLeavesTheProfilerToOthers) {
+  callbacks::TensorBoard board({.log_dir = directory, .profile_batch = {1, 5}});
+  callbacks::LambdaCallback fails({.on_train_batch_end = [](int64_t, const Logs&) {
+    throw UnavailableError("the phone is busy");
+  }});
+  EXPECT_THROW(fit({.batch_size = 4, .verbose = 0, .callbacks = {board, fails}}), UnavailableError);
+  fit({.batch_size = 2,
+       .verbose = 0,
+       .callbacks = {
+           callbacks::TensorBoard({.log_dir = directory + "/again", .profile_batch = {2, 3}})}});
+  EXPECT_TRUE(std::filesystem::exists(directory + "/again/train/plugins/profile/steps-2-3"));
+}
+
 TEST_F(FitErrors, ACallbackDoesNotCompileTheModelThatIsTrained) {
   const History before = model.fit(data.images, data.labels, {.verbose = 0, .shuffle = false});
   const auto compile_in = [&](callbacks::LambdaFunctions hooks) {

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <utility>
 
+#include "cohort/core/caught_error.h"
+#include "cohort/core/error_context.h"
 #include "cohort/core/interrupt.h"
 #include "cohort/core/logging.h"
 #include "cohort/distribute/strategy_core.h"
@@ -52,6 +54,16 @@ DataSource::Rows with_weight(DataSource::Rows rows, const Structure& sample_weig
   return rows;
 }
 
+// Its data are others than those of the steps: errors say so.
+template <class Call>
+auto of_validation(const Call& call) {
+  try {
+    return call();
+  } catch (...) {
+    std::rethrow_exception(error_of_step(caught_error(), "validation"));
+  }
+}
+
 keras::Data data_of(const DataSource::Rows& rows) { return {rows.x, rows.y, rows.sample_weight}; }
 
 }  // namespace
@@ -84,10 +96,12 @@ FitLoop::FitLoop(const keras::ModelHandle& model, const keras::Data& data,
     std::optional<int64_t> batch_size = options.validation_batch_size;
     if (!batch_size && validation_data_->source().rows() != nullptr)
       batch_size = options.batch_size;
-    validation_.emplace(handle_, *validation_data_,
-                        Evaluation::Options{.batch_size = batch_size,
-                                            .steps = options.validation_steps,
-                                            .steps_option = "validation_steps"});
+    of_validation([&] {
+      validation_.emplace(handle_, *validation_data_,
+                          Evaluation::Options{.batch_size = batch_size,
+                                              .steps = options.validation_steps,
+                                              .steps_option = "validation_steps"});
+    });
   }
   const int verbose = resolve_verbose(options.verbose, *core_);
   if (verbose > 0) callbacks_.append(std::make_shared<keras::callbacks::ProgbarLogger>());
@@ -96,10 +110,13 @@ FitLoop::FitLoop(const keras::ModelHandle& model, const keras::Data& data,
                          .steps = expected_steps(steps_, *state_.input),
                          .verbose = verbose});
   outer_ = std::exchange(training_.fit, &state_);
-  training_.stop = false;
+  outer_stop_ = std::exchange(training_.stop, false);
 }
 
-FitLoop::~FitLoop() { training_.fit = outer_; }
+FitLoop::~FitLoop() {
+  training_.fit = outer_;
+  if (outer_ != nullptr) training_.stop = outer_stop_;
+}
 
 void FitLoop::check_options() const {
   const auto refuse = [](const auto&... parts) {
@@ -273,7 +290,8 @@ Logs FitLoop::finish_epoch() {
   progress.epoch += 1;
   progress.step = 0;
   if (validation_ && options_.validation_freq.is_due(epoch)) {
-    for (const auto& [name, value] : validation_->run(callbacks_)) logs.set("val_" + name, value);
+    const Logs found = of_validation([&] { return validation_->run(callbacks_); });
+    for (const auto& [name, value] : found) logs.set("val_" + name, value);
   }
   return logs;
 }

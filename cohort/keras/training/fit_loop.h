@@ -83,6 +83,7 @@ class FitLoop {
   StepLoop loop_;
   FitState state_;
   FitState* outer_ = nullptr;  // of the fit in whose callback this one was called
+  bool outer_stop_ = false;    // whether that one is to end
   int64_t steps_ = kAllSteps;  // of an epoch
   bool begins_anew_ = true;    // each epoch, at the beginning of the data
   int64_t executions_ = 0;

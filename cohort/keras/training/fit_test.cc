@@ -158,6 +158,90 @@ TEST(Fit, NamesTheCallbackThatThrows) {
   model.fit(image_batches(12, 6), {.verbose = 0});  // and can train again
 }
 
+// Throws in one hook, in the second epoch where there are several, and again where it hears of that.
+class ThrowsIn : public Callback {
+ public:
+  ThrowsIn(std::string hook, std::function<void()> thrower)
+      : hook_(std::move(hook)), thrower_(std::move(thrower)) {}
+  void on_train_begin() override { come_to("on_train_begin"); }
+  void on_train_end(const Logs&) override { come_to("on_train_end"); }
+  void on_epoch_begin(int64_t epoch) override {
+    if (epoch == 1) come_to("on_epoch_begin");
+  }
+  void on_epoch_end(int64_t, Logs&) override { come_to("on_epoch_end"); }
+  void on_train_batch_begin(int64_t batch) override {
+    if (batch == 1) come_to("on_train_batch_begin");
+  }
+  void on_train_batch_end(int64_t batch, const Logs&) override {
+    if (batch == 1) come_to("on_train_batch_end");
+  }
+  void on_test_begin() override { come_to("on_test_begin"); }
+  void on_test_end(const Logs&) override { come_to("on_test_end"); }
+  void on_test_batch_begin(int64_t) override { come_to("on_test_batch_begin"); }
+  void on_test_batch_end(int64_t, const Logs&) override { come_to("on_test_batch_end"); }
+  void on_train_error() override {
+    ++errors;
+    thrower_();
+  }
+
+  int errors = 0;
+
+ private:
+  void come_to(const std::string& hook) const {
+    if (hook == hook_) thrower_();
+  }
+
+  const std::string hook_;
+  const std::function<void()> thrower_;
+};
+
+TEST(Fit, EndsInGoodOrderWhateverAHookThrows) {
+  const Sequential model = small_classifier();
+  model.compile(class_options());
+  const auto fit = [&](Callback* callback) {
+    std::vector<callbacks::CallbackArgument> list;
+    if (callback != nullptr) list.emplace_back(*callback);
+    return model.fit(
+        image_batches(12, 6),
+        {.epochs = 2, .verbose = 0, .callbacks = list, .validation_data = image_batches(6, 6)});
+  };
+  const std::vector<std::function<void()>> throwers = {
+      [] { throw 7; }, [] { throw std::runtime_error("of the program"); },
+      [] { throw OutOfRangeError("of the library"); }};
+  ::testing::internal::CaptureStderr();
+  for (const char* hook : {"on_train_begin", "on_train_end", "on_epoch_begin", "on_epoch_end",
+                           "on_train_batch_begin", "on_train_batch_end", "on_test_begin",
+                           "on_test_end", "on_test_batch_begin", "on_test_batch_end"}) {
+    for (const auto& thrower : throwers) {
+      ThrowsIn callback(hook, thrower);
+      EXPECT_ANY_THROW(fit(&callback)) << hook;
+      EXPECT_EQ(callback.errors, 1) << hook;
+      EXPECT_EQ(fit(nullptr)["val_loss"].size(), 2u) << hook;
+    }
+  }
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              AllOf(HasSubstr("on_train_error: an exception without a text"),
+                    HasSubstr("on_train_error: of the program")));
+}
+
+// Its own stop is not that of the fit around it, nor the other way round.
+TEST(Fit, WithinACallbackStopsByItself) {
+  for (const bool outer_stops : {false, true}) {
+    const Sequential model = small_classifier();
+    model.compile(class_options());
+    callbacks::LambdaCallback within({.on_epoch_end = [&](int64_t, Logs&) {
+      model.set_stop_training(outer_stops);
+      const History inner =
+          model.fit(image_batches(12, 2), {.epochs = 5, .verbose = 0, .callbacks = {Stopper()}});
+      EXPECT_THAT(inner.epoch, ElementsAre(0));
+    }});
+    const History outer =
+        model.fit(image_batches(12, 6), {.epochs = 2, .verbose = 0, .callbacks = {within}});
+    EXPECT_EQ(outer.epoch.size(), outer_stops ? 1u : 2u);
+    EXPECT_EQ(model.stop_training(), outer_stops);
+  }
+}
+
 TEST(Fit, AnErrorInAStepEndsIt) {
   const Sequential model = small_classifier();
   model.compile(class_options());
@@ -185,6 +269,33 @@ TEST(Fit, WeighsClasses) {
   EXPECT_EQ(by_class, trained({.verbose = 0,
                                .shuffle = false,
                                .class_weight = {{1, 3.0}, {int64_t{1} << 62, 0.5}}}));
+}
+
+TEST(Fit, WeighsClassesAndExamplesTogether) {
+  const LabelledImages data = make_images(12, float32);
+  const Tensor of_examples = data.labels + 1;  // whole numbers
+  const Tensor of_classes = data.labels.eq(1).to(float32) * -0.5 + 1;
+  const auto trained = [&](const FitOptions& options) {
+    const Sequential model = small_classifier();
+    model.compile(class_options());
+    model.fit(data.images, data.labels, options);
+    return all_weights(model);
+  };
+  const auto expected =
+      trained({.verbose = 0, .shuffle = false, .sample_weight = of_examples * of_classes});
+  for (const Tensor& given : {of_examples, of_examples.unsqueeze(1), of_examples.to(float64)}) {
+    EXPECT_EQ(
+        expected,
+        trained(
+            {.verbose = 0, .shuffle = false, .class_weight = {{1, 0.5}}, .sample_weight = given}));
+  }
+  const auto refused = [&](const Structure& given) {
+    return thrown<InvalidArgumentError>([&] {
+      trained({.verbose = 0, .class_weight = {{1, 0.5}}, .sample_weight = given});
+    });
+  };
+  EXPECT_THAT(refused(at::ones({12, 3})), AllOf(HasSubstr("sample_weight"), HasSubstr("[12,3]")));
+  EXPECT_THAT(refused(tuple(of_examples, of_examples)), HasSubstr("one tensor of sample weights"));
 }
 
 // TensorFlow's testRegularizerLoss: of x + v and a penalty of v, by whatever number of replicas, the

@@ -1,6 +1,7 @@
 // The calls of ModelHandle that train.
 #include <optional>
 
+#include "cohort/core/logging.h"
 #include "cohort/distribute/step_runner.h"
 #include "cohort/distribute/strategy_core.h"
 #include "cohort/keras/layers/layer_state.h"
@@ -78,15 +79,16 @@ auto in_every_task(const Model& model, const Call& call) {
   return *std::move(result);
 }
 
-// Apart from the weights: a file may lack the optimizer, or what this one keeps of it.
+// Apart from the weights, which are of use with any optimizer: a file may lack it, or have another one.
 void load_optimizer(const optimizers::Optimizer& optimizer, const std::string& path) {
   try {
     train::Checkpoint({{"optimizer", optimizer}}).read(path).expect_partial();
   } catch (const InvalidArgumentError& error) {
-    throw InvalidArgumentError(
-        str("load_weights: the weights are loaded, but the optimizer in the file is not that of "
-            "compile, which stays as it is (train::Checkpoint(model).read leaves it out): ",
-            error.what()));
+    internal::log_warning(
+        "load_weights: the weights are loaded, but the optimizer in the file is not that of "
+        "compile, "
+        "which stays as it is (train::Checkpoint(model).read leaves it out): ",
+        error.what());
   }
 }
 

@@ -90,6 +90,10 @@ Structure predict_all(StepLoop& loop, const PredictPlan& plan,
   loop.join();
   const std::vector<Structure> parts = results.take();
   if (parts.empty()) throw InvalidArgumentError("predict: the data has no batches");
+  const auto found = static_cast<int64_t>(parts.size());
+  if (plan.steps != kAllSteps && found < plan.steps) {
+    log_warning("predict: the data has ended after ", found, " of ", plan.steps, " steps");
+  }
   callbacks.on_predict_end();
   return concatenated(parts);
 }

@@ -21,12 +21,24 @@ using distribute::ReplicaContext;
 using keras::Batch;
 using keras::Model;
 
+namespace {
+
+constexpr const char* kOptimizerName = "optimizer";  // beside the children of the model
+
+// Holds the place of an object that is still to be made.
+class WaitingObject final : public train::Trackable {
+ public:
+  bool awaits_children() const override { return true; }
+};
+
+}  // namespace
+
 Training& Training::of(Model& model) {
   if (model.training_ == nullptr) model.training_ = std::make_shared<Training>();
   return *model.training_;
 }
 
-void Training::compile(const keras::CompileOptions& options, const Model& model) {
+void Training::compile(const keras::CompileOptions& options, Model& model) {
   if (turns.are_taken()) {
     throw FailedPreconditionError(
         str("compile: model ", quoted(model.name()),
@@ -35,32 +47,42 @@ void Training::compile(const keras::CompileOptions& options, const Model& model)
   }
   const auto compiled = std::make_shared<CompiledModel>(
       options, [&model](size_t count) { return model.output_names(count); });
-  restore_kept_values(compiled->optimizer());
+  restore_waiting(compiled->optimizer(), model);
+  waiting_optimizer_ = nullptr;
   compiled_ = compiled;
   stop = false;
 }
 
 void Training::keep_optimizer_values(Model& model) {
-  optimizer_values_ = RestorePosition::of(model);
+  waiting_optimizer_ = nullptr;
+  const auto& position = RestorePosition::of(model);
+  if (position == nullptr) return;
+  const auto waiting = std::make_shared<WaitingObject>();
+  position->session->restore_late(position->node, kOptimizerName, *waiting);
+  if (RestorePosition::of(*waiting) != nullptr) waiting_optimizer_ = waiting;
 }
 
-void Training::restore_kept_values(const keras::optimizers::Optimizer& optimizer) {
-  const auto kept = std::exchange(optimizer_values_, nullptr);
-  if (kept == nullptr) return;
-  RestoreSession& session = *kept->session;
-  const auto state = optimizer.trackable();
+std::shared_ptr<train::Trackable> Training::waiting_optimizer(Model& model) const {
+  if (waiting_optimizer_ == nullptr) return nullptr;
+  const auto& of_model = RestorePosition::of(model);
+  const bool is_latest = of_model->session == RestorePosition::of(*waiting_optimizer_)->session;
+  return is_latest ? waiting_optimizer_ : nullptr;
+}
+
+void Training::restore_waiting(const keras::optimizers::Optimizer& optimizer, Model& model) const {
+  if (waiting_optimizer(model) == nullptr) return;
+  const RestorePosition& position = *RestorePosition::of(model);
+  const std::string file = quoted(position.session->prefix());
   try {
-    session.restore_late(kept->node, "optimizer", *state);
+    position.session->restore_late(position.node, kOptimizerName, *optimizer.trackable());
   } catch (const InvalidArgumentError& error) {
     throw InvalidArgumentError(str(
-        "compile: the optimizer beside the weights that were loaded is not this one (call compile "
-        "again to begin with a fresh one): ",
-        error.what()));
+        "compile: the optimizer beside the weights in ", file, " is not this one, so nothing has ",
+        "changed: compile with the one that was saved, or read the weights without it first, by ",
+        "train::Checkpoint(model).read(", quoted(position.session->prefix(), '"'),
+        ").expect_partial(): ", error.what()));
   }
-  const auto& restored = RestorePosition::of(*state);
-  if (restored != nullptr && restored->session.get() == &session) {
-    log_info("compile: the optimizer goes on with its values in ", quoted(session.prefix()));
-  }
+  log_info("compile: the optimizer goes on with its values in ", file);
 }
 
 CompiledModel& Training::compiled(const Model& model) const {

@@ -16,7 +16,6 @@
 namespace cohort::internal {
 
 struct FitState;
-struct RestorePosition;
 
 using ClassWeights = std::map<int64_t, double>;
 
@@ -27,11 +26,13 @@ class Training {
   static Training& of(keras::Model& model);
 
   // Errors: also FailedPrecondition (fit, evaluate or a step is under way: their numbers would be lost);
-  // InvalidArgument (what keep_optimizer_values kept does not fit, and is given up).
-  void compile(const keras::CompileOptions& options, const keras::Model& model);
-  // The optimizer of the next compile begins with what the restore that `model` was just part of has for
-  // an "optimizer" beside the weights.
+  // InvalidArgument (the values that wait for the optimizer are not those of this one: they wait on).
+  void compile(const keras::CompileOptions& options, keras::Model& model);
+  // What the restore that `model` was just part of has for an "optimizer" beside the weights waits for that of
+  // the next compile, until weights are restored from elsewhere.
   void keep_optimizer_values(keras::Model& model);
+  // Such values, which a checkpoint that has this object carries on. nullptr: none wait.
+  std::shared_ptr<train::Trackable> waiting_optimizer(keras::Model& model) const;
   // Errors: FailedPrecondition (not compiled; names the model).
   CompiledModel& compiled(const keras::Model& model) const;
   bool is_compiled() const { return compiled_ != nullptr; }
@@ -56,10 +57,11 @@ class Training {
   FitState* fit = nullptr;  // while fit runs
 
  private:
-  void restore_kept_values(const keras::optimizers::Optimizer& optimizer);
+  // Errors: InvalidArgument.
+  void restore_waiting(const keras::optimizers::Optimizer& optimizer, keras::Model& model) const;
 
   std::shared_ptr<CompiledModel> compiled_;
-  std::shared_ptr<RestorePosition> optimizer_values_;  // until compile takes them
+  std::shared_ptr<train::Trackable> waiting_optimizer_;
   std::weak_ptr<ReportedMetrics> reported_;
 };
 

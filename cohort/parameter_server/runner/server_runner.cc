@@ -19,6 +19,7 @@
 #include "cohort/parameter_server/leadership/early_failure.h"
 #include "cohort/parameter_server/parameter_server_core.h"
 #include "cohort/parameter_server/runner/loop_result.h"
+#include "cohort/parameter_server/variables/read_cache.h"
 
 namespace cohort::internal {
 
@@ -127,6 +128,8 @@ Structure ServerRunner::run_loop(FunctionRef<Structure()> loop) {
 }
 
 Structure ServerRunner::lead(FunctionRef<Structure()> loop) {
+  // What the loop reads are results of its steps, whatever scope of cached reads it runs in.
+  const ScopedCachedReads current(nullptr);
   // Within another loop, as a callback's: the other tasks, which have no callbacks, wait for that one.
   if (call_->is_led) return loop();
   distribute::Coordination* others = core_->coordination();
