@@ -11,12 +11,10 @@
 #include "cohort/core/error.h"
 #include "cohort/core/testing_errors.h"
 #include "cohort/distribute/reduction_to_one_device.h"
-#include "cohort/distribute/testing_devices.h"
 #include "cohort/distribute/testing_numbers.h"
 #include "cohort/distribute/testing_updates.h"
 #include "cohort/parameter_server/coordinator/cluster_coordinator.h"
-#include "cohort/parameter_server/parameter_server_strategy.h"
-#include "cohort/parameter_server/testing_cluster.h"
+#include "cohort/parameter_server/variables/testing_two_shards.h"
 
 namespace cohort::distribute {
 namespace {
@@ -26,20 +24,9 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
-class ServedUpdate : public ::testing::TestWithParam<int> {
+class ServedUpdate : public ::testing::TestWithParam<int>, protected TwoShards {
  protected:
-  static ParameterServerStrategyOptions options() {
-    ParameterServerStrategyOptions options{.variable_partitioner =
-                                               partitioners::FixedShardsPartitioner(2)};
-    for (int i = 0; i < GetParam(); ++i) {
-      options.worker_devices.push_back("CPU:" + std::to_string(i));
-    }
-    return options;
-  }
-
-  const LogicalCpus cpus_{GetParam()};
-  TestingCluster cluster_{1, 2};
-  const ParameterServerStrategy strategy_{cluster_.resolver(), options()};
+  ServedUpdate() : TwoShards(GetParam()) {}
 };
 INSTANTIATE_TEST_SUITE_P(ReplicasOfAWorker, ServedUpdate, ::testing::Values(1, 2));
 
@@ -70,15 +57,14 @@ TEST_P(ServedUpdate, OfAWorkersStepCountsOnce) {
 
 TEST_P(ServedUpdate, AVariableIsOneComponentOfAnyNumberOfShards) {
   const auto scope = strategy_.scope();
-  const Variable table(at::arange(10, float32).reshape({5, 2}), {.name = "table"});
-  ASSERT_THAT(table.shards(), SizeIs(2));
-  const std::vector<Tensor> results = strategy_.experimental_local_results(table);
+  const Variable v = table();
+  ASSERT_THAT(v.shards(), SizeIs(2));
+  const std::vector<Tensor> results = strategy_.experimental_local_results(v);
   ASSERT_THAT(results, SizeIs(1));
-  EXPECT_TRUE(at::equal(results[0], table.value()));
-  EXPECT_TRUE(
-      at::equal(ReductionToOneDevice().reduce(ReduceOp::MEAN, table, table).item(), results[0]));
+  EXPECT_TRUE(at::equal(results[0], v.value()));
+  EXPECT_TRUE(at::equal(ReductionToOneDevice().reduce(ReduceOp::MEAN, v, v).item(), results[0]));
   const auto after = strategy_.extended().update(
-      table,
+      v,
       [](Variable& whole, const Tensor& x) {
         whole.assign_add(x);
         return whole.value();
@@ -86,7 +72,7 @@ TEST_P(ServedUpdate, AVariableIsOneComponentOfAnyNumberOfShards) {
       at::ones({5, 2}));
   ASSERT_THAT(after, SizeIs(1));
   EXPECT_TRUE(at::equal(after.item(), at::arange(1, 11, float32).reshape({5, 2})));
-  EXPECT_TRUE(at::equal(table.value(), after.item()));
+  EXPECT_TRUE(at::equal(v.value(), after.item()));
   EXPECT_TRUE(at::equal(results[0], at::arange(10, float32).reshape({5, 2})));  // a copy
 }
 
