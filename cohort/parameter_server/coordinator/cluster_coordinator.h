@@ -130,6 +130,9 @@ struct ClusterCoordinatorOptions {
   // often a minute it may fail for a moment; closures that it fails are run again.
   std::chrono::milliseconds ps_grace{300};
   int tolerated_ps_failures = 3;
+  // How long the end of the last handle waits for functions that workers of this process still run, and for inputs that
+  // they have: the program's own objects, to which these may refer, may end next. What takes longer is named in the log.
+  std::chrono::milliseconds end_timeout = std::chrono::minutes(1);
   // While a call waits and no closure ends, the log says so each time that this has passed: what is
   // under way, on which worker, for how long.
   std::chrono::milliseconds report_after = std::chrono::seconds(30);
@@ -163,7 +166,8 @@ struct WorkerState {
 COHORT_API int get_current_worker_index();
 
 // A handle, of which a strategy's are all of the same one: a second is made as TensorFlow makes it, and copies are
-// alike. When the last one ends, all that has not ended is cancelled.
+// alike. When the last one ends, all that has not ended is cancelled; where workers of this process run functions, it
+// waits for these (ClusterCoordinatorOptions::end_timeout), other than in such a function.
 // Thread safety: any thread.
 //
 // Errors: schedule, join and done throw the first error of a function since one was thrown, after they
@@ -196,7 +200,8 @@ class COHORT_API ClusterCoordinator {
     return schedule_erased(function, std::move(inputs), std::move(rest));
   }
   // The same with any function, which may refer to the program's own objects: these must stay until it
-  // has run, and it may run at the same time on several workers. For workers of this process.
+  // has run or the last handle of this has ended, and it may run at the same time on several workers. For workers of this
+  // process.
   // Errors: also FailedPrecondition (the workers are other processes).
   template <class Fn, class... Arguments>
   requires(!std::is_same_v<std::remove_cvref_t<Fn>, WorkerFunction> &&
