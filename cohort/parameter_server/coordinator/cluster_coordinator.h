@@ -18,6 +18,7 @@
 
 #include "cohort/cluster/rpc/coordinator_errors.h"
 #include "cohort/core/export.h"
+#include "cohort/core/handle.h"
 #include "cohort/core/structure.h"
 #include "cohort/core/structure_call.h"
 #include "cohort/core/to_structure.h"
@@ -53,7 +54,7 @@ class COHORT_API RemoteValue {
   const std::shared_ptr<internal::RemoteResult>& result() const { return result_; }
 
  private:
-  std::shared_ptr<internal::RemoteResult> result_;
+  internal::Handle<internal::RemoteResult, "RemoteValue"> result_;
 };
 
 // The input of every worker, as an argument of schedule(): each takes its own. Copies are of the same one. The
@@ -67,7 +68,7 @@ class PerWorkerIterator {
   const std::shared_ptr<const internal::InputHandle>& handle() const { return handle_; }
 
  private:
-  std::shared_ptr<const internal::InputHandle> handle_;
+  internal::Handle<const internal::InputHandle, "PerWorkerIterator"> handle_;
 };
 
 // A value of every worker, as an argument of schedule(): the function takes that of the worker on which it runs.
@@ -81,7 +82,7 @@ class PerWorkerValue {
   const std::shared_ptr<const internal::InputHandle>& handle() const { return handle_; }
 
  private:
-  std::shared_ptr<const internal::InputHandle> handle_;
+  internal::Handle<const internal::InputHandle, "PerWorkerValue"> handle_;
 };
 
 // Thread safety: as ClusterCoordinator.
@@ -100,8 +101,8 @@ class COHORT_API PerWorkerDataset {
   PerReplicaSpec element_spec() const;
 
  private:
-  std::shared_ptr<internal::CoordinatorCore> core_;
-  std::shared_ptr<internal::ParameterServerCore> strategy_;
+  internal::Handle<internal::CoordinatorCore, "PerWorkerDataset"> core_;
+  internal::Handle<internal::ParameterServerCore, "PerWorkerDataset"> strategy_;
   std::string function_;
   std::shared_ptr<const void> source_;
 };

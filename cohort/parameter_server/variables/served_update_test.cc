@@ -13,6 +13,7 @@
 #include "cohort/distribute/reduction_to_one_device.h"
 #include "cohort/distribute/testing_numbers.h"
 #include "cohort/distribute/testing_updates.h"
+#include "cohort/distribute/tracing.h"
 #include "cohort/parameter_server/coordinator/cluster_coordinator.h"
 #include "cohort/parameter_server/variables/testing_two_shards.h"
 
@@ -145,6 +146,36 @@ TEST_P(ServedUpdate, AStepsRowsAreWrittenInTheProgramsOrder) {
   EXPECT_TRUE(at::equal(seen[1], numbers({3 * n, 3 * n, 3 * n + 1})));
   EXPECT_TRUE(at::equal(seen[2], numbers({0, 3 * n, 3 * n, 3 * n + 1, 1})));
   EXPECT_TRUE(at::equal(first_of(table.value()), seen[2]));
+}
+
+// By the variable's aggregation, as the whole of it.
+TEST_P(ServedUpdate, AShardIsAssignedWhatTheReplicasBring) {
+  const double n = GetParam();
+  auto scope = strategy_.scope();
+  const Variable sums(at::zeros({5, 2}), {.name = "sums", .aggregation = VariableAggregation::SUM});
+  const Variable means(at::zeros({5, 2}),
+                       {.name = "means", .aggregation = VariableAggregation::MEAN});
+  scope.close();
+  const auto assign = [](const Variable& v) {
+    const Variable shard = v.shards()[1];
+    shard.assign(at::full({2, 2}, 2.f))
+        .scatter_add({.values = at::ones({1, 2}), .indices = at_rows({1})})
+        .assign_add(at::ones({2, 2}));
+  };
+  strategy_.run([&] {
+    assign(sums);
+    assign(means);
+  });
+  for (const auto& [v, parts] : {std::pair(sums, n), std::pair(means, 1.)}) {
+    const Tensor column = at::tensor({0., 0., 0., 3 * parts, 4 * parts}, float32);
+    EXPECT_TRUE(at::equal(v.value(), column.unsqueeze(1).expand({5, 2}))) << v.value();
+  }
+  const Tensor before = sums.value();
+  {
+    const internal::Tracing tracing;  // as of a model's form
+    assign(sums);
+  }
+  EXPECT_TRUE(at::equal(sums.value(), before));
 }
 
 TEST_P(ServedUpdate, AStepThatFailsAfterMergeCallChangesNothing) {
