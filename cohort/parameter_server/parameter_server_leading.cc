@@ -115,7 +115,7 @@ std::string ParameterServerCore::end_functions(SessionId below,
       }
     });
   }
-  return functions_in_use_.wait(below, deadline);
+  return functions_in_use_.wait_for_end(below, deadline);
 }
 
 namespace {

@@ -53,7 +53,7 @@ void FunctionsInUse::refuse_below(SessionId session) {
   state_->lowest = std::max(state_->lowest, session);
 }
 
-std::string FunctionsInUse::wait(SessionId below, Clock::time_point deadline) const {
+std::string FunctionsInUse::wait_for_end(SessionId below, Clock::time_point deadline) const {
   if (!home_.is_here()) return "";
   std::unique_lock lock(state_->mutex);
   state_->ended.wait_until(lock, deadline, [&] { return !state_->is_any_below(below); });

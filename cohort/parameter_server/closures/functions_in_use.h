@@ -2,8 +2,8 @@
 // coordinator, after which these may end, waits for it.
 //
 //   const auto use = functions.begin({.session = session, .worker = 0, .does = "runs", .function = "step"});
-//   functions.refuse_below(next);                      // the coordinator ends
-//   std::string left = functions.wait(next, deadline); // "worker 0 runs 'step' (for 1.2 s)"
+//   functions.refuse_below(next);                               // the coordinator ends
+//   std::string left = functions.wait_for_end(next, deadline);  // "worker 0 runs 'step' (for 1.2 s)"
 #pragma once
 
 #include <chrono>
@@ -34,7 +34,7 @@ class FunctionsInUse {
   void refuse_below(SessionId session);
   // Waits until no use of a session below is left. Returns those that are left at the deadline; empty: none. In a child of
   // fork, which has none of the threads, it does not wait.
-  std::string wait(SessionId below, Clock::time_point deadline) const;
+  std::string wait_for_end(SessionId below, Clock::time_point deadline) const;
 
  private:
   struct State;

@@ -108,7 +108,6 @@ TEST(CoordinatorEnd, InputsEndBeforeTheObjectsToWhichTheirFunctionsRefer) {
                               })
                               .iterator();
     coordinator.schedule([](DistributedIterator& it) { it.get_next(); }, iterator);
-    coordinator.join();
     ASSERT_TRUE(object.wait_for_users(1));
     object.let_go_on();
   }
