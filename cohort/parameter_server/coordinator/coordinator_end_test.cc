@@ -69,8 +69,8 @@ class OfProgram {
 
 TEST(CoordinatorEnd, FunctionsEndBeforeTheObjectsToWhichTheyRefer) {
   for (const bool is_named : {false, true}) {
-    TestingCluster cluster(2, 2);
     OfProgram object;
+    TestingCluster cluster(2, 2);
     {
       const ParameterServerStrategy strategy(cluster.resolver());
       const auto scope = object.scope();
@@ -91,8 +91,8 @@ TEST(CoordinatorEnd, FunctionsEndBeforeTheObjectsToWhichTheyRefer) {
 
 // Its threads read ahead.
 TEST(CoordinatorEnd, InputsEndBeforeTheObjectsToWhichTheirFunctionsRefer) {
-  const TestingCluster cluster(1, 1);
   OfProgram object;
+  const TestingCluster cluster(1, 1);
   {
     const ParameterServerStrategy strategy(cluster.resolver());
     const auto scope = object.scope();
