@@ -265,7 +265,10 @@ void ClusterCoordinator::join(std::chrono::milliseconds timeout) const {
   internal::refuse_in_closure("join");
   existing(core_).queue().join(after(timeout));
 }
-bool ClusterCoordinator::done() const { return existing(core_).queue().done(); }
+bool ClusterCoordinator::done() const {
+  internal::refuse_in_closure("done");
+  return existing(core_).queue().done();
+}
 
 PerWorkerDataset ClusterCoordinator::create_per_worker_dataset(
     const WorkerFunction& function) const {

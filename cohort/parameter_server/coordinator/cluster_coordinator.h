@@ -221,6 +221,7 @@ class COHORT_API ClusterCoordinator {
   // Waits until all that was scheduled has ended. Errors: also FailedPrecondition (in a scheduled function).
   void join() const;
   void join(std::chrono::milliseconds timeout) const;
+  // Whether it has. Errors: as join.
   bool done() const;
 
   // `function` makes one worker's input: see ParameterServerStrategy::function. Where it shuffles without a seed, each
