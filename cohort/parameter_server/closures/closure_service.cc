@@ -165,7 +165,7 @@ void ClosureService::answer(size_t method, const CallPtr& call,
     drop_input(making);
   } else {
     try {
-      make_input(*core_of(generation_of(making.session)), making);
+      make_input(making);
     } catch (abi::__forced_unwind&) {
       fail(*call, thread_ended_error(quoted(making.function)));
       throw;
@@ -232,9 +232,10 @@ COHORT_CATCHES_FORCED_UNWIND
 void ClosureService::run(const CallPtr& call, const RunClosure& closure,
                          std::chrono::steady_clock::time_point arrived) {
   const auto began = std::chrono::steady_clock::now();
+  std::shared_ptr<void> in_use;  // until the strategy is let go, too, which may end then
   const auto core = core_of(generation_of(closure.session));
   fence_->check_closure(closure.session);
-  const auto in_use = core->functions_in_use().begin(
+  in_use = core->functions_in_use().begin(
       {.session = closure.session, .worker = self_.index, .function = closure.function});
   core->set_session(closure.session);
   const ScopedGenerator draws(generator_.get());
@@ -358,13 +359,15 @@ rpc::Message ClosureService::result_of(ParameterServerCore& core, const RunClosu
 }
 
 COHORT_CATCHES_FORCED_UNWIND
-void ClosureService::make_input(ParameterServerCore& core, const MakeInput& request) {
+void ClosureService::make_input(const MakeInput& request) {
+  std::shared_ptr<void> in_use;  // as of a closure
+  const auto core = core_of(generation_of(request.session));
   fence_->check_closure(request.session);
-  auto in_use = core.functions_in_use().begin({.session = request.session,
-                                               .worker = self_.index,
-                                               .does = "has the input of",
-                                               .function = request.function});
-  core.set_session(request.session);
+  in_use = core->functions_in_use().begin({.session = request.session,
+                                           .worker = self_.index,
+                                           .does = "has the input of",
+                                           .function = request.function});
+  core->set_session(request.session);
   const ScopedGenerator draws(generator_.get());
   // In each session all are made that closures still take.
   if (request.session > inputs_session_) inputs_.clear();
@@ -375,15 +378,15 @@ void ClosureService::make_input(ParameterServerCore& core, const MakeInput& requ
     ClosureContext context{
         .worker = self_.index, .makes_input = true, .arrived = std::chrono::steady_clock::now()};
     const ScopedClosure scoped(context);
-    with_typed_errors("the function", [&] { fill(core, request, input); });
-    if (input.iterator != nullptr) input.in_use = std::move(in_use);
+    with_typed_errors("the function", [&] { fill(*core, request, input); });
+    if (input.iterator != nullptr) input.in_use = in_use;
   } catch (abi::__forced_unwind&) {
     input.error = error_of_input(request.function, thread_ended_error("the function"));
     throw;
   } catch (...) {  // whoever uses it gets the error
     const std::exception_ptr thrown = std::current_exception();
     input.error = error_of_input(request.function, thrown);
-    if (is_to_run_again(thrown, self_, core.num_ps())) throw;
+    if (is_to_run_again(thrown, self_, core->num_ps())) throw;
     std::rethrow_exception(input.error);
   }
 }

@@ -84,7 +84,7 @@ class ClosureService final : public rpc::Service, public ServedTask {
   static Structure call(ParameterServerCore& core, const std::string& function,
                         const Structure& arguments);
   void fail(rpc::Call& call, const std::exception_ptr& thrown) const;
-  void make_input(ParameterServerCore& core, const MakeInput& request);
+  void make_input(const MakeInput& request);
   // Errors: those of the function.
   void fill(ParameterServerCore& core, const MakeInput& request, Input& input) const;
   void drop_input(const MakeInput& request);
