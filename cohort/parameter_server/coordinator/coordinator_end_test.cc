@@ -116,9 +116,9 @@ TEST(CoordinatorEnd, InputsEndBeforeTheObjectsToWhichTheirFunctionsRefer) {
 }
 
 TEST(CoordinatorEnd, WhatItHasWaitedForInVainIsNamed) {
+  Gate gate;
   const TestingCluster cluster(1, 1);
   const ParameterServerStrategy strategy(cluster.resolver());
-  Gate gate;
   const auto hold = strategy.function("hold", [&] { gate.pass(); });
   std::vector<RemoteValue> values;
   const auto began = Clock::now();
