@@ -4,11 +4,8 @@
 
 #include <atomic>
 #include <chrono>
-#include <functional>
 #include <future>
 #include <memory>
-#include <optional>
-#include <string>
 #include <thread>
 #include <vector>
 
