@@ -23,6 +23,7 @@
 #include "cohort/parameter_server/testing_cluster.h"
 #include "cohort/parameter_server/variables/served_variable.h"
 #include "cohort/parameter_server/variables/sharded_variable.h"
+#include "cohort/parameter_server/variables/testing_two_shards.h"
 #include "cohort/train/bundle_reader.h"
 #include "cohort/train/checkpoint.h"
 #include "cohort/train/temporary_files.h"
@@ -47,24 +48,14 @@ class KeptPartsTest : public data::FilesTest {
   }
 };
 
-class ClusterKeptPartsTest : public KeptPartsTest {
+class ClusterKeptPartsTest : public KeptPartsTest, protected TwoShards {
  protected:
-  Variable table(int64_t rows = 5) const {
-    const auto scope = strategy_.scope();
-    return Variable(at::arange(2 * rows, float32).reshape({rows, 2}), {.name = "table"});
-  }
-
   // Applied by both ps tasks.
   int64_t operations() const {
     int64_t sum = 0;
-    for (int ps = 0; ps < 2; ++ps)
-      sum += strategy_.parameter_server_core()->store().load(ps).operations;
+    for (int ps = 0; ps < 2; ++ps) sum += load(ps).operations;
     return sum;
   }
-
-  TestingCluster cluster_{1, 2};
-  ParameterServerStrategy strategy_{
-      cluster_.resolver(), {.variable_partitioner = partitioners::FixedShardsPartitioner(2)}};
 };
 
 TEST_F(ClusterKeptPartsTest, EachPsTaskWritesAFileOfItsOwn) {
@@ -88,7 +79,8 @@ TEST_F(ClusterKeptPartsTest, EachPsTaskWritesAFileOfItsOwn) {
 
 // Of another number of ps tasks, and of shards.
 TEST_F(ClusterKeptPartsTest, AnyNumberOfPsTasksRestoresIt) {
-  const std::string path = train::Checkpoint({{"v", table(7)}}).write(directory + "/saved/ckpt");
+  const std::string path =
+      train::Checkpoint({{"v", table("table", 7)}}).write(directory + "/saved/ckpt");
   TestingCluster other(1, 3);
   const ParameterServerStrategy strategy(
       other.resolver(), {.variable_partitioner = partitioners::FixedShardsPartitioner(3)});
@@ -167,7 +159,7 @@ TEST_F(ClusterKeptPartsTest, ShardsThatPsTasksDoNotFindAreSentOneAfterAnother) {
   const auto received = [&] {
     int64_t bytes = 0;
     for (int ps = 0; ps < 2; ++ps) {
-      bytes += strategy_.parameter_server_core()->store().load(ps).bytes_received;
+      bytes += load(ps).bytes_received;
     }
     return bytes;
   };

@@ -369,8 +369,9 @@ std::string ParameterServerCore::keep_captured_function(StructureFunction<> func
 }
 
 void ParameterServerCore::drop_captured_function(const std::string& name) {
+  std::map<std::string, StructureFunction<>>::node_type dropped;  // freed without the lock
   const std::lock_guard lock(mutex_);
-  captured_.erase(name);
+  dropped = captured_.extract(name);
 }
 
 StructureFunction<> ParameterServerCore::captured_function(const std::string& name) const {

@@ -20,6 +20,7 @@
 #include "cohort/core/structure_call.h"
 #include "cohort/distribute/input_context.h"
 #include "cohort/distribute/local_strategy.h"
+#include "cohort/parameter_server/closures/functions_in_use.h"
 #include "cohort/parameter_server/coordinator/coordinator_numbers.h"
 #include "cohort/parameter_server/leadership/coordinator_fence.h"
 #include "cohort/parameter_server/leadership/told_failures.h"
@@ -173,6 +174,11 @@ class ParameterServerCore final : public LocalStrategy {
   // Errors: FailedPrecondition (the workers are other processes; says what cannot travel to them).
   void require_workers_here(const std::string& what) const;
   bool workers_are_here() const;
+  // Of this program's, in workers of this process.
+  FunctionsInUse& functions_in_use() { return functions_in_use_; }
+  // Lets those of sessions below begin no more, and the inputs go that they have made. Waits until they have ended.
+  // Returns who still uses which at the deadline; empty: nobody.
+  std::string end_functions(SessionId below, std::chrono::steady_clock::time_point deadline);
   // A name that no other input of this strategy has.
   std::string new_input_name();
 
@@ -239,6 +245,7 @@ class ParameterServerCore final : public LocalStrategy {
   std::atomic<bool> is_left_alone_{false};
   std::atomic<bool> is_failure_known_{false};
   std::unique_ptr<distribute::Server> own_server_;
+  FunctionsInUse functions_in_use_;
   std::map<std::string, StructureFunction<>> captured_;
   uint64_t last_captured_ = 0;
   uint64_t last_input_ = 0;

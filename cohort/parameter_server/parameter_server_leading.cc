@@ -1,5 +1,5 @@
-// How a coordinator takes the ps tasks, what it says of those that obey it no more, and how it lets all
-// tasks go.
+// How a coordinator takes the ps tasks, what it says of those that obey it no more, what it waits for at its end, and
+// how it lets all tasks go.
 #include <algorithm>
 #include <future>
 #include <thread>
@@ -8,6 +8,7 @@
 #include "cohort/cluster/known_jobs.h"
 #include "cohort/cluster/rpc/error_detail.h"
 #include "cohort/cluster/server_core.h"
+#include "cohort/cluster/server_registry.h"
 #include "cohort/core/error.h"
 #include "cohort/core/failure_frame.h"
 #include "cohort/core/logging.h"
@@ -19,6 +20,7 @@
 #include "cohort/parameter_server/parameter_server_core.h"
 #include "cohort/parameter_server/runner/loop_result.h"
 #include "cohort/parameter_server/runner/loop_table.h"
+#include "cohort/parameter_server/served_task.h"
 
 namespace cohort::internal {
 
@@ -100,6 +102,20 @@ std::exception_ptr ParameterServerCore::explained(const std::exception_ptr& erro
                         .checkpoint = last_checkpoint(),
                         .told = told},
                        record_error(error).message);
+}
+
+std::string ParameterServerCore::end_functions(SessionId below,
+                                               std::chrono::steady_clock::time_point deadline) {
+  functions_in_use_.refuse_below(below);
+  for (int worker = 0; worker < num_workers_; ++worker) {
+    with_server({kWorker, worker}, [&](ServerCore& server) {
+      auto* const served = server.kept<ServedTask>();
+      if (served != nullptr && server.cluster_spec() == setup_.cluster) {
+        served->drop_inputs_below(below);
+      }
+    });
+  }
+  return functions_in_use_.wait_for_end(below, deadline);
 }
 
 namespace {

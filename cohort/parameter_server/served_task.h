@@ -3,6 +3,8 @@
 
 #include <memory>
 
+#include "cohort/parameter_server/leadership/coordinator_fence.h"
+
 namespace cohort::internal {
 
 class ParameterServerCore;
@@ -13,6 +15,9 @@ class ServedTask {
   virtual ~ServedTask() = default;
   // Serves this strategy, too. It may end while calls come; it is asked whether it lives.
   virtual void add(const std::weak_ptr<ParameterServerCore>& core) = 0;
+  // The coordinator that gave sessions below this one ends: inputs that functions of its program have made go, once
+  // what the task does at the moment has ended. Does not wait.
+  virtual void drop_inputs_below(SessionId session) = 0;
 };
 
 }  // namespace cohort::internal

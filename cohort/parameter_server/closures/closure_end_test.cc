@@ -52,6 +52,22 @@ TEST_F(ClosureEndTest, AnUndefinedTensorIsNamedWithTheFunction) {
                                      HasSubstr("as output ['rest'][1]")));
 }
 
+TEST_F(ClosureEndTest, WhatIsThrownNeedBeNoException) {
+  const auto outside = strategy_.function("outside", [] { throw 7; });
+  const auto in_step = strategy_.function("in_step", [this] { strategy_.run([] { throw 7; }); });
+  const auto makes_value = strategy_.function("makes_value", []() -> int { throw 7; });
+  const auto use = strategy_.function("use", [](int64_t x) { return x; });
+  EXPECT_THAT(error_of(outside), AllOf(HasSubstr("'outside' on worker 0"),
+                                       HasSubstr("an exception that is no std::exception")));
+  EXPECT_THAT(error_of(in_step), AllOf(HasSubstr("'in_step' on worker 0"),
+                                       HasSubstr("an exception that is no std::exception")));
+  const ClusterCoordinator coordinator(strategy_);
+  const auto value = coordinator.create_per_worker_value(makes_value);
+  EXPECT_THAT(thrown<UnknownError>(
+                  [&] { coordinator.schedule(use, value).fetch(std::chrono::seconds(20)); }),
+              HasSubstr("could not be made by 'makes_value'"));
+}
+
 TEST_F(ClosureEndTest, AFunctionMayEndItsThread) {
   const auto outside = strategy_.function("outside", [] { pthread_exit(nullptr); });
   const auto in_step =

@@ -95,14 +95,23 @@ void ClosureService::add(const std::weak_ptr<ParameterServerCore>& core) {
   cores_.push_back(core);
 }
 
+void ClosureService::drop_inputs_below(SessionId session) {
+  pool_.schedule([this, session] {
+    if (inputs_session_ < session) inputs_.clear();
+  });
+}
+
 std::shared_ptr<ParameterServerCore> ClosureService::core_of(int64_t generation) const {
   std::shared_ptr<ParameterServerCore> latest;
   const std::lock_guard lock(mutex_);
   for (const auto& one : cores_) {
     const auto core = one.lock();
     if (core == nullptr) continue;
+    const bool is_its_own = core->generation() == generation;
+    // Another program of this process, which has functions of its own.
+    if (!is_its_own && core->role() == ClusterRole::kCoordinator) continue;
     latest = core;
-    if (core->generation() == generation) break;
+    if (is_its_own) break;
   }
   if (latest == nullptr) throw CancelledError("the worker's strategy has ended");
   return latest;
@@ -156,7 +165,7 @@ void ClosureService::answer(size_t method, const CallPtr& call,
     drop_input(making);
   } else {
     try {
-      make_input(*core_of(generation_of(making.session)), making);
+      make_input(making);
     } catch (abi::__forced_unwind&) {
       fail(*call, thread_ended_error(quoted(making.function)));
       throw;
@@ -223,8 +232,11 @@ COHORT_CATCHES_FORCED_UNWIND
 void ClosureService::run(const CallPtr& call, const RunClosure& closure,
                          std::chrono::steady_clock::time_point arrived) {
   const auto began = std::chrono::steady_clock::now();
+  std::shared_ptr<void> in_use;  // until the strategy is let go, too, which may end then
   const auto core = core_of(generation_of(closure.session));
   fence_->check_closure(closure.session);
+  in_use = core->functions_in_use().begin(
+      {.session = closure.session, .worker = self_.index, .function = closure.function});
   core->set_session(closure.session);
   const ScopedGenerator draws(generator_.get());
   ClosureContext context{.id = closure.id,
@@ -347,36 +359,47 @@ rpc::Message ClosureService::result_of(ParameterServerCore& core, const RunClosu
 }
 
 COHORT_CATCHES_FORCED_UNWIND
-void ClosureService::make_input(ParameterServerCore& core, const MakeInput& request) {
+void ClosureService::make_input(const MakeInput& request) {
+  std::shared_ptr<void> in_use;  // as of a closure
+  const auto core = core_of(generation_of(request.session));
   fence_->check_closure(request.session);
-  core.set_session(request.session);
+  in_use = core->functions_in_use().begin({.session = request.session,
+                                           .worker = self_.index,
+                                           .does = "has the input of",
+                                           .function = request.function});
+  core->set_session(request.session);
   const ScopedGenerator draws(generator_.get());
   // In each session all are made that closures still take.
   if (request.session > inputs_session_) inputs_.clear();
   inputs_session_ = request.session;
+  inputs_.erase(request.input);
   Input& input = inputs_[request.input];
-  input = {};
   try {
     ClosureContext context{
         .worker = self_.index, .makes_input = true, .arrived = std::chrono::steady_clock::now()};
     const ScopedClosure scoped(context);
-    if (request.kind == InputKind::kValue) {
-      input.value = call(core, request.function, Structure::make_tuple({}));
-      check_defined(input.value, request.function);
-      return;
-    }
-    const ScopedDatasetFunction no_variables;
-    input.iterator = std::make_unique<distribute::DistributedIterator>(
-        core.input(request.function)(core.input_context(self_.index)).iterator());
+    with_typed_errors("the function", [&] { fill(*core, request, input); });
+    if (input.iterator != nullptr) input.in_use = in_use;
   } catch (abi::__forced_unwind&) {
     input.error = error_of_input(request.function, thread_ended_error("the function"));
     throw;
   } catch (...) {  // whoever uses it gets the error
     const std::exception_ptr thrown = std::current_exception();
     input.error = error_of_input(request.function, thrown);
-    if (is_to_run_again(thrown, self_, core.num_ps())) throw;
+    if (is_to_run_again(thrown, self_, core->num_ps())) throw;
     std::rethrow_exception(input.error);
   }
+}
+
+void ClosureService::fill(ParameterServerCore& core, const MakeInput& request, Input& input) const {
+  if (request.kind == InputKind::kValue) {
+    input.value = call(core, request.function, Structure::make_tuple({}));
+    check_defined(input.value, request.function);
+    return;
+  }
+  const ScopedDatasetFunction no_variables;
+  input.iterator = std::make_unique<distribute::DistributedIterator>(
+      core.input(request.function)(core.input_context(self_.index)).iterator());
 }
 
 void ClosureService::drop_input(const MakeInput& request) {

@@ -38,6 +38,7 @@ class ClosureService final : public rpc::Service, public ServedTask {
 
   // Runs closures of this strategy, too.
   void add(const std::weak_ptr<ParameterServerCore>& core) override;
+  void drop_inputs_below(SessionId session) override;
 
   std::string_view name() const override { return "closures"; }
   std::span<const rpc::MethodSpec> methods() const override;
@@ -46,13 +47,15 @@ class ClosureService final : public rpc::Service, public ServedTask {
  private:
   // An input, or why there is none.
   struct Input {
+    std::shared_ptr<void>
+        in_use;  // of the function that made the iterator, whose threads may call it
     std::unique_ptr<distribute::DistributedIterator> iterator;
     Structure value;
     std::exception_ptr error;
   };
 
-  // Of the coordinator of this generation, or the latest: in a process of its own a worker does not
-  // know generations, and has one strategy. Errors: Cancelled (it has ended).
+  // Of the coordinator of this generation; in a process of its own a worker does not know generations, and has one
+  // strategy. Errors: Cancelled (it has ended).
   std::shared_ptr<ParameterServerCore> core_of(int64_t generation) const;
   using CallPtr = std::shared_ptr<rpc::Call>;
   // A closure that has come, or takes the place of one.
@@ -81,7 +84,9 @@ class ClosureService final : public rpc::Service, public ServedTask {
   static Structure call(ParameterServerCore& core, const std::string& function,
                         const Structure& arguments);
   void fail(rpc::Call& call, const std::exception_ptr& thrown) const;
-  void make_input(ParameterServerCore& core, const MakeInput& request);
+  void make_input(const MakeInput& request);
+  // Errors: those of the function.
+  void fill(ParameterServerCore& core, const MakeInput& request, Input& input) const;
   void drop_input(const MakeInput& request);
 
   const TaskId self_;

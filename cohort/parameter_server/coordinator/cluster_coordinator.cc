@@ -6,6 +6,7 @@
 #include "cohort/core/bounded_wait.h"
 #include "cohort/core/durations.h"
 #include "cohort/core/error.h"
+#include "cohort/core/libtorch_error.h"
 #include "cohort/core/task.h"
 #include "cohort/core/time_histogram.h"
 #include "cohort/data/nodes/shuffle_seeds.h"
@@ -27,7 +28,7 @@ std::chrono::steady_clock::time_point after(std::chrono::milliseconds timeout) {
 ClusterCoordinatorOptions with_bounded_waits(ClusterCoordinatorOptions options) {
   for (std::chrono::milliseconds* const wait :
        {&options.closure_timeout, &options.max_recovery, &options.worker_pause, &options.ps_grace,
-        &options.report_after, &options.summary_every}) {
+        &options.end_timeout, &options.report_after, &options.summary_every}) {
     *wait = internal::bounded_wait(*wait);
   }
   return options;
@@ -95,6 +96,7 @@ std::shared_ptr<internal::CoordinatorCore> coordinator_of(
        {std::pair("closure_timeout", options.closure_timeout),
         std::pair("max_recovery", options.max_recovery),
         std::pair("worker_pause", options.worker_pause), std::pair("ps_grace", options.ps_grace),
+        std::pair("end_timeout", options.end_timeout),
         std::pair("report_after", options.report_after)}) {
     internal::check_not_negative(str("ClusterCoordinatorOptions: ", option), duration);
   }
@@ -143,7 +145,9 @@ PerWorkerIterator PerWorkerDataset::iterator() const {
 PerReplicaSpec PerWorkerDataset::element_spec() const {
   const internal::ScopedTask as_worker(internal::Task::named(internal::kWorker, 0));
   const internal::ScopedDatasetFunction no_variables;
-  return strategy_->input(function_)(strategy_->input_context(0)).element_spec();
+  return internal::with_typed_errors(function_.c_str(), [&] {
+    return strategy_->input(function_)(strategy_->input_context(0)).element_spec();
+  });
 }
 
 ClusterCoordinator::ClusterCoordinator(const ParameterServerStrategy& strategy)
@@ -261,7 +265,10 @@ void ClusterCoordinator::join(std::chrono::milliseconds timeout) const {
   internal::refuse_in_closure("join");
   existing(core_).queue().join(after(timeout));
 }
-bool ClusterCoordinator::done() const { return existing(core_).queue().done(); }
+bool ClusterCoordinator::done() const {
+  internal::refuse_in_closure("done");
+  return existing(core_).queue().done();
+}
 
 PerWorkerDataset ClusterCoordinator::create_per_worker_dataset(
     const WorkerFunction& function) const {

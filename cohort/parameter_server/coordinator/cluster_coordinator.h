@@ -18,6 +18,7 @@
 
 #include "cohort/cluster/rpc/coordinator_errors.h"
 #include "cohort/core/export.h"
+#include "cohort/core/handle.h"
 #include "cohort/core/structure.h"
 #include "cohort/core/structure_call.h"
 #include "cohort/core/to_structure.h"
@@ -53,7 +54,7 @@ class COHORT_API RemoteValue {
   const std::shared_ptr<internal::RemoteResult>& result() const { return result_; }
 
  private:
-  std::shared_ptr<internal::RemoteResult> result_;
+  internal::Handle<internal::RemoteResult, "RemoteValue"> result_;
 };
 
 // The input of every worker, as an argument of schedule(): each takes its own. Copies are of the same one. The
@@ -67,7 +68,7 @@ class PerWorkerIterator {
   const std::shared_ptr<const internal::InputHandle>& handle() const { return handle_; }
 
  private:
-  std::shared_ptr<const internal::InputHandle> handle_;
+  internal::Handle<const internal::InputHandle, "PerWorkerIterator"> handle_;
 };
 
 // A value of every worker, as an argument of schedule(): the function takes that of the worker on which it runs.
@@ -81,7 +82,7 @@ class PerWorkerValue {
   const std::shared_ptr<const internal::InputHandle>& handle() const { return handle_; }
 
  private:
-  std::shared_ptr<const internal::InputHandle> handle_;
+  internal::Handle<const internal::InputHandle, "PerWorkerValue"> handle_;
 };
 
 // Thread safety: as ClusterCoordinator.
@@ -100,8 +101,8 @@ class COHORT_API PerWorkerDataset {
   PerReplicaSpec element_spec() const;
 
  private:
-  std::shared_ptr<internal::CoordinatorCore> core_;
-  std::shared_ptr<internal::ParameterServerCore> strategy_;
+  internal::Handle<internal::CoordinatorCore, "PerWorkerDataset"> core_;
+  internal::Handle<internal::ParameterServerCore, "PerWorkerDataset"> strategy_;
   std::string function_;
   std::shared_ptr<const void> source_;
 };
@@ -130,6 +131,9 @@ struct ClusterCoordinatorOptions {
   // often a minute it may fail for a moment; closures that it fails are run again.
   std::chrono::milliseconds ps_grace{300};
   int tolerated_ps_failures = 3;
+  // How long the end of the last handle waits for functions that workers of this process still run, and for inputs that
+  // they have: the program's own objects, to which these may refer, may end next. What takes longer is named in the log.
+  std::chrono::milliseconds end_timeout = std::chrono::minutes(1);
   // While a call waits and no closure ends, the log says so each time that this has passed: what is
   // under way, on which worker, for how long.
   std::chrono::milliseconds report_after = std::chrono::seconds(30);
@@ -163,7 +167,8 @@ struct WorkerState {
 COHORT_API int get_current_worker_index();
 
 // A handle, of which a strategy's are all of the same one: a second is made as TensorFlow makes it, and copies are
-// alike. When the last one ends, all that has not ended is cancelled.
+// alike. When the last one ends, all that has not ended is cancelled; where workers of this process run functions, it
+// waits for these (ClusterCoordinatorOptions::end_timeout), other than in such a function.
 // Thread safety: any thread.
 //
 // Errors: schedule, join and done throw the first error of a function since one was thrown, after they
@@ -196,7 +201,8 @@ class COHORT_API ClusterCoordinator {
     return schedule_erased(function, std::move(inputs), std::move(rest));
   }
   // The same with any function, which may refer to the program's own objects: these must stay until it
-  // has run, and it may run at the same time on several workers. For workers of this process.
+  // has run or the last handle of this has ended, and it may run at the same time on several workers. For workers of this
+  // process.
   // Errors: also FailedPrecondition (the workers are other processes).
   template <class Fn, class... Arguments>
   requires(!std::is_same_v<std::remove_cvref_t<Fn>, WorkerFunction> &&
@@ -215,6 +221,7 @@ class COHORT_API ClusterCoordinator {
   // Waits until all that was scheduled has ended. Errors: also FailedPrecondition (in a scheduled function).
   void join() const;
   void join(std::chrono::milliseconds timeout) const;
+  // Whether it has. Errors: as join.
   bool done() const;
 
   // `function` makes one worker's input: see ParameterServerStrategy::function. Where it shuffles without a seed, each

@@ -211,6 +211,7 @@ TEST(ClusterCoordinator, AScheduledFunctionSchedulesJoinsAndSavesNothing) {
   };
   refused([&] { coordinator.schedule([] { return 1; }); }, "schedule was called");
   refused([&] { coordinator.join(seconds(1)); }, "join was called");
+  refused([&] { coordinator.done(); }, "done was called");
   refused([&] { checkpoint.write("dir/in_closure", {.timeout = seconds(1)}); }, "save was called");
   const RemoteValue first = coordinator.schedule([] { return 1; });
   EXPECT_EQ(number(coordinator.schedule([&] { return number(first) + 1; })), 2);

@@ -56,6 +56,9 @@ CoordinatorSurroundings surroundings_of(const std::shared_ptr<ParameterServerCor
   around.on_start = [strategy](const std::weak_ptr<CoordinatorCore>& core) {
     if (const auto made = core.lock()) strategy->set_coordinator(made);
   };
+  around.end_functions = [strategy](SessionId below, steady_clock::time_point deadline) {
+    return strategy->end_functions(below, deadline);
+  };
   around.set_figure = strategy->figures();
   around.on_stop = [strategy](const CoordinatorNumbers& next) { strategy->end_closures(next); };
   return around;
@@ -144,6 +147,7 @@ void CoordinatorCore::stop() {
     const std::lock_guard lock(mutex_);
     next.session = next_session_;
   }
+  wait_for_functions(session_id(surroundings_.generation, next.session));
   if (surroundings_.on_stop) surroundings_.on_stop(next);
 }
 
@@ -169,6 +173,34 @@ void CoordinatorCore::refuse_what_runs() {
     });
   }
   all->get_future().wait_for(kPatience);
+}
+
+// They may refer to objects of the program that end next.
+void CoordinatorCore::wait_for_functions(SessionId below) const noexcept {
+  constexpr milliseconds kSaysSo{2000};
+  if (surroundings_.end_functions == nullptr) return;
+  const bool is_one_of_them = current_closure() != nullptr;
+  const auto now = steady_clock::now();
+  const auto limit = is_one_of_them ? now : now + options_.end_timeout;
+  try {
+    std::string left = surroundings_.end_functions(below, std::min(limit, now + kSaysSo));
+    if (left.empty() || is_one_of_them) return;
+    const double seconds = std::chrono::duration<double>(options_.end_timeout).count();
+    if (options_.end_timeout > kSaysSo) {
+      log_warning("the coordinator ends, and waits for functions of the program, ", seconds,
+                  " s at most (end_timeout): ", left);
+      left = surroundings_.end_functions(below, limit);
+    }
+    if (left.empty()) return;
+    log(logging::Level::kError,
+        "the coordinator has ended, although functions of the program still run, for which it has "
+        "waited for ",
+        seconds, " s (end_timeout): ", left,
+        "; the objects that they refer to must stay until they have ended");
+  } catch (const std::exception& error) {
+    log(logging::Level::kError,
+        "the coordinator has ended without waiting for functions of the program: ", error.what());
+  }
 }
 
 void CoordinatorCore::end(const std::exception_ptr& error) {

@@ -41,6 +41,9 @@ struct CoordinatorSurroundings {
   std::function<std::string(const TaskId& task)> failure_told_by = nullptr;
   std::function<void(const std::weak_ptr<CoordinatorCore>&)> on_start = nullptr;
   std::function<void(const CoordinatorNumbers& next)> on_stop = nullptr;
+  // As ParameterServerCore::end_functions; null: no worker is in this process.
+  std::function<std::string(SessionId below, std::chrono::steady_clock::time_point deadline)>
+      end_functions = nullptr;
   // Makes a number known to `cohort cluster status`.
   std::function<void(const std::string& name, double value)> set_figure = nullptr;
   rpc::Clock* clock = nullptr;  // null: the real one
@@ -90,7 +93,8 @@ class CoordinatorCore : public std::enable_shared_from_this<CoordinatorCore> {
   // A ps task's error, or what ended the coordinator because of the same loss: waits for that.
   std::exception_ptr explained(const std::exception_ptr& error);
   // Says goodbye: nothing more is sent, and answers count no more. What workers still run changes nothing any more: waits,
-  // two seconds at most, until the ps tasks refuse it.
+  // two seconds at most, until the ps tasks refuse it. Then waits for what workers of this process run, for
+  // options().end_timeout at most, unless a function of theirs is what calls.
   void stop();
 
  private:
@@ -199,6 +203,7 @@ class CoordinatorCore : public std::enable_shared_from_this<CoordinatorCore> {
   void give_up(size_t worker);
   void end(const std::exception_ptr& error);
   void refuse_what_runs();
+  void wait_for_functions(SessionId below) const noexcept;
   // Whether the error says that the worker went away, not that its function failed.
   bool is_loss(const std::exception_ptr& error) const;
   // That another coordinator leads.

@@ -20,6 +20,7 @@
 #include "cohort/core/testing_errors.h"
 #include "cohort/core/testing_time_limit.h"
 #include "cohort/parameter_server/coordinator/cluster_coordinator.h"
+#include "cohort/parameter_server/coordinator/testing_counts.h"
 #include "cohort/parameter_server/leadership/leadership_message.h"
 #include "cohort/parameter_server/parameter_server_core.h"
 #include "cohort/parameter_server/parameter_server_strategy.h"
@@ -38,11 +39,6 @@ using std::chrono::seconds;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using Clock = std::chrono::steady_clock;
-
-Variable make_count(const ParameterServerStrategy& strategy, const std::string& name = "count") {
-  const auto scope = strategy.scope();
-  return Variable(0, {.name = name, .aggregation = VariableAggregation::SUM});
-}
 
 TEST(CoordinatorFaults, ALostPsTaskIsNamedWithItsAddressAndTheLastCheckpoint) {
   TestingCluster cluster(2, 2);
@@ -198,23 +194,16 @@ TEST(CoordinatorFaults, AWorkerAndAPsTaskLostTogetherAreALostPsTask) {
     for (const bool comes_back : {false, true}) {
       TestingCluster cluster(2, 2);
       const ParameterServerStrategy strategy(cluster.resolver());
-      const Variable a = make_count(strategy, "a"), b = make_count(strategy, "b");
-      const auto step = strategy.function("step", [&] {
-        strategy.run([&] {
-          a.assign_add(1);
-          b.assign_add(1);
-        });
-      });
+      const TwoCounts counts(strategy);
       const ClusterCoordinator coordinator(strategy, {.ps_grace = milliseconds(50)});
-      coordinator.schedule(step).fetch();
+      coordinator.schedule(counts.step).fetch();
       for (const TaskId& task : order) cluster.stop(task.job, task.index);
       if (comes_back) cluster.start("worker", 1);
       EXPECT_THAT(thrown<PSUnavailableError>([&] {
-                    for (int i = 0; i < 20; ++i) coordinator.schedule(step);
+                    for (int i = 0; i < 20; ++i) coordinator.schedule(counts.step);
                     coordinator.join(seconds(20));
                   }),
                   HasSubstr("lost /job:ps/task:1"));
-      for (int i = 0; i < 2; ++i) cluster.stop("worker", i);  // which may still run the function
     }
   }
 }
@@ -341,110 +330,56 @@ TEST(CoordinatorFaults, ALostWorkersClosureGoesToOneThatIsThere) {
   coordinator.join(seconds(20));
 }
 
-TEST(CoordinatorFaults, ACoordinatorThatEndsCancelsWhatIsQueuedAndUnderWay) {
-  TestingCluster cluster(1, 1);
-  const ParameterServerStrategy strategy(cluster.resolver());
-  Gate gate;
-  const auto hold = strategy.function("hold", [&] { gate.pass(); });
-  std::vector<RemoteValue> values;
-  const auto began = Clock::now();
-  {
-    const ClusterCoordinator coordinator(strategy);
-    for (int i = 0; i < 3; ++i) values.push_back(coordinator.schedule(hold));
-    ASSERT_TRUE(gate.wait_for(1));
-  }
-  for (const RemoteValue& value : values) EXPECT_THROW(value.fetch(seconds(1)), CancelledError);
-  EXPECT_LT(Clock::now() - began, internal::time_limit(seconds(2)));
-  gate.open();
-}
-
 // Each closure adds 1 on every ps task; whatever a checkpoint holds, its counters agree.
 TEST(CoordinatorFaults, ACheckpointHoldsEachClosureOnAllPsTasksOrOnNone) {
   TestingCluster cluster(3, 2);
   const ParameterServerStrategy strategy(cluster.resolver());
-  const Variable a = make_count(strategy, "a"), b = make_count(strategy, "b");
-  const auto step = strategy.function("step", [&] {
-    strategy.run([&] {
-      a.assign_add(1);
-      b.assign_add(1);
-    });
-  });
+  const TwoCounts counts(strategy);
   const ClusterCoordinator coordinator(strategy, {.window = 4});
   internal::SimulatedFileSystem files;
-  const train::Checkpoint checkpoint({{"a", a}, {"b", b}});
+  const train::Checkpoint checkpoint({{"a", counts.a}, {"b", counts.b}});
   internal::use_file_system(checkpoint, files);
   constexpr int kRounds = 6, kClosures = 40;
   std::vector<std::string> paths;
   for (int round = 0; round < kRounds; ++round) {
-    for (int i = 0; i < kClosures; ++i) coordinator.schedule(step);
+    for (int i = 0; i < kClosures; ++i) coordinator.schedule(counts.step);
     if (round == 2) cluster.stop("worker", 1);
     if (round == 4) cluster.stop("worker", 2);
     paths.push_back(checkpoint.save("dir/ckpt"));
   }
   coordinator.join();
-  EXPECT_EQ(a.value().item<int64_t>(), kRounds * kClosures);
-  EXPECT_EQ(b.value().item<int64_t>(), kRounds * kClosures);
+  EXPECT_EQ(counts.a.value().item<int64_t>(), kRounds * kClosures);
+  EXPECT_EQ(counts.b.value().item<int64_t>(), kRounds * kClosures);
   int64_t before = -1;
   for (const std::string& path : paths) {
     checkpoint.restore(path).assert_consumed();
-    const auto in_a = a.value().item<int64_t>();
-    EXPECT_EQ(in_a, b.value().item<int64_t>()) << path;
+    const auto in_a = counts.a.value().item<int64_t>();
+    EXPECT_EQ(in_a, counts.b.value().item<int64_t>()) << path;
     EXPECT_GE(in_a, before);
     before = in_a;
   }
 }
 
-TEST(CoordinatorFaults, WhatRunsStillWhenTheCoordinatorEndsChangesNothing) {
-  TestingCluster cluster(1, 2);
-  const ParameterServerStrategy strategy(cluster.resolver());
-  const Variable a = make_count(strategy, "a"), b = make_count(strategy, "b");
-  Gate gate;
-  const auto hold = strategy.function("hold", [&] {
-    strategy.run([&] {
-      gate.pass();
-      a.assign_add(1);
-      b.assign_add(1);
-    });
-  });
-  const auto step = strategy.function("step", [&] { strategy.run([&] { b.assign_add(10); }); });
-  {
-    const ClusterCoordinator coordinator(strategy);
-    for (int i = 0; i < 2; ++i) coordinator.schedule(hold);
-    ASSERT_TRUE(gate.wait_for(1));
-  }
-  a.assign(100);  // as a restore does
-  gate.open();
-  const ClusterCoordinator coordinator(strategy);
-  coordinator.schedule(step).fetch();  // behind the others, whose pushes have been answered by then
-  EXPECT_EQ(a.value().item<int64_t>(), 100);
-  EXPECT_EQ(b.value().item<int64_t>(), 10);
-}
-
 TEST(CoordinatorFaults, WhatAClosureChangesAfterItsTimeIsRefused) {
   TestingCluster cluster(1, 2);
   const ParameterServerStrategy strategy(cluster.resolver());
-  const Variable a = make_count(strategy, "a"), b = make_count(strategy, "b");
   Gate gate;
-  const auto slow = strategy.function("slow", [&] {
-    strategy.run([&] {
-      gate.pass();
-      a.assign_add(1);
-      b.assign_add(1);
-    });
-  });
-  const auto step = strategy.function("step", [&] { strategy.run([&] { b.assign_add(10); }); });
+  const TwoCounts slow(strategy, [&] { gate.pass(); });
+  const auto quick =
+      strategy.function("quick", [&] { strategy.run([&] { slow.b.assign_add(10); }); });
   {
-    const ClusterCoordinator coordinator(strategy, {.closure_timeout = milliseconds(500)});
-    coordinator.schedule(slow);
-    EXPECT_THAT(thrown<DeadlineExceededError>([&] { coordinator.join(); }), HasSubstr("'slow'"));
+    const ClusterCoordinator coordinator(
+        strategy, {.closure_timeout = milliseconds(500), .end_timeout = milliseconds(0)});
+    coordinator.schedule(slow.step);
+    EXPECT_THAT(thrown<DeadlineExceededError>([&] { coordinator.join(); }), HasSubstr("'step'"));
     EXPECT_FALSE(coordinator.workers()[0].is_alive);  // it still runs it
   }
   ASSERT_TRUE(gate.wait_for(1));
   gate.open();
   const ClusterCoordinator coordinator(strategy);
-  coordinator.schedule(step).fetch();  // behind the slow one, whose push has been answered by then
-  EXPECT_EQ(a.value().item<int64_t>(), 0);
-  EXPECT_EQ(b.value().item<int64_t>(), 10);
+  coordinator.schedule(quick).fetch();  // behind the slow one, whose push has been answered by then
+  EXPECT_EQ(slow.a.value().item<int64_t>(), 0);
+  EXPECT_EQ(slow.b.value().item<int64_t>(), 10);
 }
 
 // The coordinator takes worker 0 for lost while a closure is on it: what that closure changes in the end
@@ -452,18 +387,13 @@ TEST(CoordinatorFaults, WhatAClosureChangesAfterItsTimeIsRefused) {
 TEST(CoordinatorFaults, AWorkerThatWasRefusedRunsItsClosureAgainAndItCountsOnce) {
   TestingCluster cluster(1, 2);
   const ParameterServerStrategy strategy(cluster.resolver());
-  const Variable a = make_count(strategy, "a"), b = make_count(strategy, "b");
   Gate gate;
   std::atomic<int> runs{0};
-  const auto step = strategy.function("step", [&] {
-    strategy.run([&] {
-      if (++runs == 1) gate.pass();
-      a.assign_add(1);
-      b.assign_add(1);
-    });
+  const TwoCounts counts(strategy, [&] {
+    if (++runs == 1) gate.pass();
   });
   const ClusterCoordinator coordinator(strategy, {.window = 1});
-  coordinator.schedule(step);
+  coordinator.schedule(counts.step);
   ASSERT_TRUE(gate.wait_for(1));
   const auto core = strategy.parameter_server_core();
   for (int ps = 0; ps < 2; ++ps) {
@@ -478,8 +408,8 @@ TEST(CoordinatorFaults, AWorkerThatWasRefusedRunsItsClosureAgainAndItCountsOnce)
   gate.open();
   coordinator.join();
   EXPECT_EQ(runs, 2);
-  EXPECT_EQ(a.value().item<int64_t>(), 1);
-  EXPECT_EQ(b.value().item<int64_t>(), 1);
+  EXPECT_EQ(counts.a.value().item<int64_t>(), 1);
+  EXPECT_EQ(counts.b.value().item<int64_t>(), 1);
   EXPECT_EQ(coordinator.workers()[0].retried, 1);
 }
 

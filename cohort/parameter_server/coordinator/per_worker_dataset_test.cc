@@ -149,6 +149,34 @@ TEST(PerWorkerDataset, IsShuffledOtherwiseOnEachWorker) {
   }
 }
 
+TEST(PerWorkerDataset, HandlesThatWereMovedFromSaySo) {
+  const TestingCluster cluster(1, 1);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  const ClusterCoordinator coordinator(strategy);
+  auto dataset = coordinator.create_per_worker_dataset([] { return Dataset::range(3); });
+  auto iterator = dataset.iterator();
+  auto value = coordinator.create_per_worker_value(strategy.function("one", [] { return 1; }));
+  RemoteValue result = coordinator.schedule([](int64_t x) { return x; }, value);
+  const auto moved = [](auto& handle) { [[maybe_unused]] const auto other = std::move(handle); };
+  moved(dataset);
+  moved(iterator);
+  moved(value);
+  moved(result);
+  const auto next = [](DistributedIterator& it) { return it.get_next().value(0); };
+  const auto same = [](int64_t x) { return x; };
+  const auto refused = [](const auto& use) { return thrown<FailedPreconditionError>(use); };
+  EXPECT_THAT(refused([&] { dataset.iterator(); }), HasSubstr("PerWorkerDataset"));
+  EXPECT_THAT(refused([&] { dataset.element_spec(); }), HasSubstr("PerWorkerDataset"));
+  EXPECT_THAT(refused([&] { coordinator.schedule(next, iterator); }),
+              HasSubstr("PerWorkerIterator"));
+  EXPECT_THAT(refused([&] { coordinator.schedule(same, value); }), HasSubstr("PerWorkerValue"));
+  EXPECT_THAT(refused([&] { coordinator.fetch(value); }), HasSubstr("PerWorkerValue"));
+  EXPECT_THAT(refused([&] { coordinator.schedule(same, result); }), HasSubstr("RemoteValue"));
+  EXPECT_THAT(refused([&] { result.fetch(); }), HasSubstr("RemoteValue"));
+  EXPECT_THAT(refused([&] { result.status(); }), HasSubstr("RemoteValue"));
+  coordinator.join(std::chrono::seconds(20));
+}
+
 // As workers that are processes of their own, all with the same random::set_seed, make it.
 TEST(PerWorkerDataset, OfAFunctionHasOneOrderUnderOneSeedWhichWorkersDivide) {
   TestingCluster cluster(2, 1);

@@ -15,6 +15,8 @@
 #include "cohort/core/error.h"
 #include "cohort/core/string_tensor.h"
 #include "cohort/core/testing_errors.h"
+#include "cohort/data/dataset.h"
+#include "cohort/distribute/distributed_iterator.h"
 #include "cohort/parameter_server/coordinator/cluster_coordinator.h"
 #include "cohort/parameter_server/parameter_server_strategy.h"
 #include "cohort/parameter_server/testing_cluster.h"
@@ -27,6 +29,7 @@ using coordinator::get_current_worker_index;
 using std::chrono::seconds;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST(WorkerValues, AreReadByWorker) {
   TestingCluster cluster(3, 1);
@@ -113,6 +116,30 @@ TEST(WorkerValues, ThatCannotBeMadeAreAnErrorOfWhoReadsThem) {
                   [&] { coordinator.fetch(coordinator.create_per_worker_value(undefined)); }),
               HasSubstr("'undefined' returned an undefined tensor"));
   coordinator.join();
+}
+
+TEST(WorkerValues, ErrorsOfLibtorchInWhatMakesThemHaveTheirClass) {
+  const TestingCluster cluster(1, 1);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  const auto misfit = [] { return at::zeros({2}).reshape({3}); };
+  const auto value = strategy.function("value", misfit);
+  const auto data =
+      strategy.function("data", [&] { return data::Dataset::from_tensors(misfit()); });
+  const auto read = strategy.function("read", [](DistributedIterator& it) { it.get_next(); });
+  const ClusterCoordinator coordinator(strategy);
+  const auto dataset = coordinator.create_per_worker_dataset(data);
+  const auto says_what = [](const char* function) {
+    return AllOf(HasSubstr(function), HasSubstr("shape '[3]' is invalid for input of size 2"),
+                 Not(HasSubstr("frame #")));
+  };
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] {
+                coordinator.fetch(coordinator.create_per_worker_value(value), seconds(20));
+              }),
+              says_what("'value'"));
+  EXPECT_THAT(thrown<InvalidArgumentError>(
+                  [&] { coordinator.schedule(read, dataset.iterator()).fetch(seconds(20)); }),
+              says_what("'data'"));
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { dataset.element_spec(); }), says_what("data"));
 }
 
 // Also where a ps task that lives does not answer the worker, however often it tries.

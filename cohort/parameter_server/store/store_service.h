@@ -27,6 +27,7 @@ class StoreService final : public rpc::Service, public ServedTask {
 
   // It knows values, and no strategy.
   void add(const std::weak_ptr<ParameterServerCore>&) override {}
+  void drop_inputs_below(SessionId) override {}
 
   std::string_view name() const override { return "store"; }
   std::span<const rpc::MethodSpec> methods() const override;

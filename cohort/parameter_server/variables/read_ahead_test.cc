@@ -9,9 +9,8 @@
 #include "cohort/core/error.h"
 #include "cohort/distribute/variable_impl.h"
 #include "cohort/parameter_server/coordinator/cluster_coordinator.h"
-#include "cohort/parameter_server/parameter_server_strategy.h"
-#include "cohort/parameter_server/testing_cluster.h"
 #include "cohort/parameter_server/testing_gate.h"
+#include "cohort/parameter_server/variables/testing_two_shards.h"
 
 namespace cohort::distribute {
 namespace {
@@ -19,17 +18,13 @@ namespace {
 using coordinator::ClusterCoordinator;
 using coordinator::RemoteValue;
 
-class ReadAheadTest : public ::testing::Test {
+class ReadAheadTest : public ::testing::Test, protected TwoShards {
  protected:
   Variable variable(const Tensor& value) const {
     const auto scope = strategy_.scope();
     return Variable(value, {.name = "v", .aggregation = VariableAggregation::SUM});
   }
   double number(const RemoteValue& result) const { return result.fetch().tensor().item<double>(); }
-
-  TestingCluster cluster_{1, 2};
-  ParameterServerStrategy strategy_{
-      cluster_.resolver(), {.variable_partitioner = partitioners::FixedShardsPartitioner(2)}};
 };
 
 TEST_F(ReadAheadTest, AStepSeesWhatTheOneBeforeHasPushed) {

@@ -11,12 +11,11 @@
 #include "cohort/core/error.h"
 #include "cohort/core/testing_errors.h"
 #include "cohort/distribute/reduction_to_one_device.h"
-#include "cohort/distribute/testing_devices.h"
 #include "cohort/distribute/testing_numbers.h"
 #include "cohort/distribute/testing_updates.h"
+#include "cohort/distribute/tracing.h"
 #include "cohort/parameter_server/coordinator/cluster_coordinator.h"
-#include "cohort/parameter_server/parameter_server_strategy.h"
-#include "cohort/parameter_server/testing_cluster.h"
+#include "cohort/parameter_server/variables/testing_two_shards.h"
 
 namespace cohort::distribute {
 namespace {
@@ -26,20 +25,9 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
-class ServedUpdate : public ::testing::TestWithParam<int> {
+class ServedUpdate : public ::testing::TestWithParam<int>, protected TwoShards {
  protected:
-  static ParameterServerStrategyOptions options() {
-    ParameterServerStrategyOptions options{.variable_partitioner =
-                                               partitioners::FixedShardsPartitioner(2)};
-    for (int i = 0; i < GetParam(); ++i) {
-      options.worker_devices.push_back("CPU:" + std::to_string(i));
-    }
-    return options;
-  }
-
-  const LogicalCpus cpus_{GetParam()};
-  TestingCluster cluster_{1, 2};
-  const ParameterServerStrategy strategy_{cluster_.resolver(), options()};
+  ServedUpdate() : TwoShards(GetParam()) {}
 };
 INSTANTIATE_TEST_SUITE_P(ReplicasOfAWorker, ServedUpdate, ::testing::Values(1, 2));
 
@@ -70,15 +58,14 @@ TEST_P(ServedUpdate, OfAWorkersStepCountsOnce) {
 
 TEST_P(ServedUpdate, AVariableIsOneComponentOfAnyNumberOfShards) {
   const auto scope = strategy_.scope();
-  const Variable table(at::arange(10, float32).reshape({5, 2}), {.name = "table"});
-  ASSERT_THAT(table.shards(), SizeIs(2));
-  const std::vector<Tensor> results = strategy_.experimental_local_results(table);
+  const Variable v = table();
+  ASSERT_THAT(v.shards(), SizeIs(2));
+  const std::vector<Tensor> results = strategy_.experimental_local_results(v);
   ASSERT_THAT(results, SizeIs(1));
-  EXPECT_TRUE(at::equal(results[0], table.value()));
-  EXPECT_TRUE(
-      at::equal(ReductionToOneDevice().reduce(ReduceOp::MEAN, table, table).item(), results[0]));
+  EXPECT_TRUE(at::equal(results[0], v.value()));
+  EXPECT_TRUE(at::equal(ReductionToOneDevice().reduce(ReduceOp::MEAN, v, v).item(), results[0]));
   const auto after = strategy_.extended().update(
-      table,
+      v,
       [](Variable& whole, const Tensor& x) {
         whole.assign_add(x);
         return whole.value();
@@ -86,7 +73,7 @@ TEST_P(ServedUpdate, AVariableIsOneComponentOfAnyNumberOfShards) {
       at::ones({5, 2}));
   ASSERT_THAT(after, SizeIs(1));
   EXPECT_TRUE(at::equal(after.item(), at::arange(1, 11, float32).reshape({5, 2})));
-  EXPECT_TRUE(at::equal(table.value(), after.item()));
+  EXPECT_TRUE(at::equal(v.value(), after.item()));
   EXPECT_TRUE(at::equal(results[0], at::arange(10, float32).reshape({5, 2})));  // a copy
 }
 
@@ -159,6 +146,36 @@ TEST_P(ServedUpdate, AStepsRowsAreWrittenInTheProgramsOrder) {
   EXPECT_TRUE(at::equal(seen[1], numbers({3 * n, 3 * n, 3 * n + 1})));
   EXPECT_TRUE(at::equal(seen[2], numbers({0, 3 * n, 3 * n, 3 * n + 1, 1})));
   EXPECT_TRUE(at::equal(first_of(table.value()), seen[2]));
+}
+
+// By the variable's aggregation, as the whole of it.
+TEST_P(ServedUpdate, AShardIsAssignedWhatTheReplicasBring) {
+  const double n = GetParam();
+  auto scope = strategy_.scope();
+  const Variable sums(at::zeros({5, 2}), {.name = "sums", .aggregation = VariableAggregation::SUM});
+  const Variable means(at::zeros({5, 2}),
+                       {.name = "means", .aggregation = VariableAggregation::MEAN});
+  scope.close();
+  const auto assign = [](const Variable& v) {
+    const Variable shard = v.shards()[1];
+    shard.assign(at::full({2, 2}, 2.f))
+        .scatter_add({.values = at::ones({1, 2}), .indices = at_rows({1})})
+        .assign_add(at::ones({2, 2}));
+  };
+  strategy_.run([&] {
+    assign(sums);
+    assign(means);
+  });
+  for (const auto& [v, parts] : {std::pair(sums, n), std::pair(means, 1.)}) {
+    const Tensor column = at::tensor({0., 0., 0., 3 * parts, 4 * parts}, float32);
+    EXPECT_TRUE(at::equal(v.value(), column.unsqueeze(1).expand({5, 2}))) << v.value();
+  }
+  const Tensor before = sums.value();
+  {
+    const internal::Tracing tracing;  // as of a model's form
+    assign(sums);
+  }
+  EXPECT_TRUE(at::equal(sums.value(), before));
 }
 
 TEST_P(ServedUpdate, AStepThatFailsAfterMergeCallChangesNothing) {

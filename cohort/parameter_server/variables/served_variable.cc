@@ -243,11 +243,6 @@ ServedVariable::View& ServedVariable::whole_in_step(Lock& lock) const {
   return view;
 }
 
-Tensor ServedVariable::fetch_shard(size_t index) const {
-  const StoreClient::Known known{shards_[index].place, -1};
-  return server_core_->store().read({&known, 1})[0].tensor.clone();
-}
-
 Tensor ServedVariable::fetch() const {
   std::vector<StoreClient::Known> known;
   for (const Shard& shard : shards_) known.push_back({shard.place, -1});

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "cohort/core/function_ref.h"
 #include "cohort/core/per_task.h"
 #include "cohort/distribute/read_together.h"
 #include "cohort/distribute/variable_impl.h"
@@ -70,8 +71,9 @@ class ServedVariable final : public VariableImpl,
   // The shards, for a checkpoint of which their ps tasks make them; without keys.
   std::vector<train::RemoteRead> shards_to_make() const;
 
-  // Outside of steps. Shapes: those of the shard.
-  Tensor fetch_shard(size_t index) const;
+  // As assign(), of a shard. Shapes: those of the shard.
+  void assign_part(size_t index, AssignOp op, const Tensor& value);
+  // Outside of steps, or of what the step has restored. Shapes: those of the shard.
   void assign_shard(size_t index, AssignOp op, const Tensor& value) const;
   // Whether the calling code runs in a step of the strategy. Errors: as calling_replica.
   bool in_step(const char* operation) const { return caller(operation).in_step; }
@@ -160,6 +162,9 @@ class ServedVariable final : public VariableImpl,
   // One value of those of all replicas, by the variable's aggregation.
   Tensor aggregated(const std::vector<Tensor>& values) const;
   void check_aggregation(const char* operation) const;
+  // write(value), with one of those that all replicas bring.
+  void write_aggregated(distribute::ReplicaContext& replica, const char* operation, Tensor value,
+                        FunctionRef<void(const Tensor&)> write) const;
   void assign_in_step(AssignOp op, const Tensor& value);
   void scatter_in_step(ScatterOp op, const IndexedSlices& slices);
   void scatter_by_replicas(distribute::ReplicaContext& replica, ScatterOp op,

@@ -1,4 +1,5 @@
 // What a ServedVariable's writes do, in a step and outside.
+#include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 
 #include <utility>
@@ -23,6 +24,19 @@ namespace {
 Tensor owned(const Tensor& value, DType dtype) {
   Tensor copy = value.detach().to(at::kCPU, dtype).contiguous();
   return copy.is_alias_of(value) ? copy.clone() : copy;
+}
+
+// Of all rows, each once.
+ScatterOp as_scatter(AssignOp op) {
+  switch (op) {
+    case AssignOp::kAdd:
+      return ScatterOp::kAdd;
+    case AssignOp::kSub:
+      return ScatterOp::kSub;
+    case AssignOp::kAssign:
+      break;
+  }
+  return ScatterOp::kUpdate;
 }
 
 void write(const Tensor& target, AssignOp op, const Tensor& value) {
@@ -75,15 +89,31 @@ void ServedVariable::assign(AssignOp op, const Tensor& value) {
     return apply_outside(std::move(ops));
   }
   if (!is_one_of_several(caller)) return assign_in_step(op, checked);
-  check_aggregation(assign_name(op));
-  struct Frame {
-    Tensor value;
-  } mine{checked};
-  caller.replica->merge(assign_name(op), &mine, [&](Strategy&, std::span<void* const> all) {
+  write_aggregated(*caller.replica, assign_name(op), checked,
+                   [&](const Tensor& one) { assign_in_step(op, one); });
+}
+
+void ServedVariable::write_aggregated(ReplicaContext& replica, const char* operation, Tensor value,
+                                      FunctionRef<void(const Tensor&)> write) const {
+  check_aggregation(operation);
+  replica.merge(operation, &value, [&](Strategy&, std::span<void* const> all) {
     std::vector<Tensor> values;
-    for (void* one : all) values.push_back(static_cast<Frame*>(one)->value);
-    assign_in_step(op, aggregated(values));
+    for (void* one : all) values.push_back(*static_cast<Tensor*>(one));
+    write(aggregated(values));
   });
+}
+
+void ServedVariable::assign_part(size_t index, AssignOp op, const Tensor& value) {
+  if (is_tracing()) return;
+  const Caller caller = this->caller(assign_name(op));
+  if (!caller.in_step) return assign_shard(index, op, value);
+  const RowRange& rows = shards_[index].rows;
+  const auto write_rows = [&](const Tensor& one) {
+    scatter_in_step(as_scatter(op), {.values = owned(one, dtype()),
+                                     .indices = at::arange(rows.begin, rows.end, int64)});
+  };
+  if (!is_one_of_several(caller)) return write_rows(value);
+  write_aggregated(*caller.replica, assign_name(op), value, write_rows);
 }
 
 void ServedVariable::assign_in_step(AssignOp op, const Tensor& value) {

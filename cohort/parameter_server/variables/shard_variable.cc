@@ -17,17 +17,6 @@ distribute::VariableSpec spec_of_shard(const ServedVariable& whole, size_t index
   return spec;
 }
 
-ScatterOp as_scatter(AssignOp op) {
-  switch (op) {
-    case AssignOp::kAdd:
-      return ScatterOp::kAdd;
-    case AssignOp::kSub:
-      return ScatterOp::kSub;
-    default:
-      return ScatterOp::kUpdate;
-  }
-}
-
 }  // namespace
 
 ShardVariable::ShardVariable(std::shared_ptr<ServedVariable> whole, size_t index)
@@ -40,11 +29,7 @@ Tensor ShardVariable::read() const {
 }
 
 void ShardVariable::assign(AssignOp op, const Tensor& value) {
-  const Tensor checked = checked_value(value, assign_name(op));
-  if (!whole_->in_step(assign_name(op))) return whole_->assign_shard(index_, op, checked);
-  whole_->scatter(
-      as_scatter(op),
-      {.values = checked, .indices = at::arange(shard().rows.begin, shard().rows.end, int64)});
+  whole_->assign_part(index_, op, checked_value(value, assign_name(op)));
 }
 
 void ShardVariable::scatter(ScatterOp op, const IndexedSlices& slices) {

@@ -216,6 +216,9 @@ TEST(ShardedVariable, IndexesOtherDimensionsToo) {
   EXPECT_TRUE(at::equal(s[fine], whole.masked_select(fine)));
   const Tensor two = whole.select(2, 0) > 13;
   EXPECT_EQ(s[two].size(0), two.sum().item<int64_t>());
+  const ShardedVariable no_rows = in_parts(at::zeros({0, 3}), {0});
+  EXPECT_EQ(no_rows[at::zeros({0}, at::kBool)].sizes(), at::IntArrayRef({0, 3}));
+  EXPECT_EQ(no_rows[at::zeros({0, 3}, at::kBool)].sizes(), at::IntArrayRef({0}));
 }
 
 TEST(ShardedVariable, RefusesWhatIndexesNothing) {

@@ -102,7 +102,8 @@ Tensor masked(const std::vector<int64_t>& shape, const Tensor& mask,
                                    name, "' of shape ", shape_str(shape)));
   }
   const Tensor flags = mask.to(at::kCPU);
-  const Tensor needed = flags.reshape({shape[0], -1}).any(1).nonzero().flatten();
+  const Tensor in_rows = dims == 1 ? flags : flags.flatten(1).any(1);
+  const Tensor needed = in_rows.nonzero().flatten();
   const Tensor some = rows(needed);
   const Tensor within = flags.index_select(0, needed);
   std::vector<int64_t> flat{within.numel()};
