@@ -55,8 +55,7 @@ SECTIONS = [
         "keras/callbacks/learning_rate.h", "keras/callbacks/csv_logger.h",
         "keras/callbacks/terminate_on_nan.h", "keras/callbacks/lambda_callback.h"]),
     ("Variables, tapes, averages", "cohort", [
-        "distribute/variable_spec.h", "distribute/variable.h", "distribute/variable_creator.h",
-        "ops/gradient_tape.h", "distribute/nn.h"]),
+        "distribute/variable_spec.h", "distribute/variable.h", "ops/gradient_tape.h", "distribute/nn.h"]),
     ("Datasets", "data", ["data/dataset.h", "data/dataset_iterator.h", "data/csv_dataset.h",
                           "data/record_dataset_options.h"]),
     ("Strategies", "distribute", [
