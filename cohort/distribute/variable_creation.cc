@@ -135,12 +135,12 @@ Variable create(Request request) {
   if (core.is_default() || replica == nullptr) return create_here(core, std::move(request));
 
   const Creators around_step = creators_around_step(*replica);
-  const bool passed_on = current_creators() == around_step;
+  const bool has_own = current_creators() != around_step;
   return call_creators(around_step.get(), core, request.creation, [&](VariableCreation creation) {
     struct Frame {
       Request request;
       Variable result;
-    } mine{{std::move(creation), request.dtype, passed_on ? request.pending : nullptr}, {}};
+    } mine{{std::move(creation), request.dtype, has_own ? nullptr : request.pending}, {}};
     replica->merge("creation of a variable", &mine, [&](Strategy&, std::span<void* const> all) {
       // Not the stream of the replica that happened to come last.
       const auto generator = make_stream(next_seed());
@@ -250,16 +250,29 @@ Tensor make_initial_value(const VariableSpec& spec, const VariableInitializer& i
 
 namespace cohort::distribute {
 
+namespace {
+
+[[noreturn]] void refuse_part(const ShardInfo& part, const Tensor& whole) {
+  throw InvalidArgumentError(internal::str(
+      "the part of shape ", internal::shape_str(part.shape), " that begins at ",
+      internal::shape_str(part.offset), " lies outside of the tensor, which is ",
+      internal::describe(whole), "; is it the initial value of a variable of another shape?"));
+}
+
+}  // namespace
+
 ShardInfo ShardInfo::whole(std::vector<int64_t> shape) {
   std::vector<int64_t> offset(shape.size(), 0);
   return {std::move(shape), std::move(offset)};
 }
 
 Tensor ShardInfo::of(const Tensor& whole) const {
+  if (whole.dim() != static_cast<int64_t>(shape.size())) refuse_part(*this, whole);
   Tensor part = whole;
   for (size_t d = 0; d < shape.size(); ++d) {
     const auto dimension = static_cast<int64_t>(d);
     if (part.size(dimension) == shape[d]) continue;
+    if (part.size(dimension) < offset[d] + shape[d]) refuse_part(*this, whole);
     part = part.narrow(dimension, offset[d], shape[d]);
   }
   return part;
