@@ -105,7 +105,8 @@ TEST(VariableCreatorScope, ACreatorChangesTheInitialValue) {
   const Variable of_spec({.shape = {2}},
                          [](const ShardInfo& shard) { return at::ones(shard.shape); });
   for (const Variable& v : {of_tensor, of_function, of_spec}) {
-    for (const Tensor& one : v.components().values()) {
+    const PerReplica<Tensor> all = v.components();
+    for (const Tensor& one : all.values()) {
       EXPECT_TRUE(at::equal(one, at::full({2}, 2., float32)));
     }
   }

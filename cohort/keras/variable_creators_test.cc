@@ -92,7 +92,7 @@ TEST(VariableCreators, AWeightKeepsTheShapeAndDtypeOfItsLayer) {
   EXPECT_THAT(thrown<InvalidArgumentError>([&] {
                 dense(at::ones({1, 3}));
               }),
-              AllOf(HasSubstr("'dense/kernel'"), HasSubstr("float32 [3, 2]"), HasSubstr("[1, 1]")));
+              AllOf(HasSubstr("'dense/kernel'"), HasSubstr("float32 [3,2]"), HasSubstr("[1,1]")));
   EXPECT_FALSE(dense.built());
   scope.close();
   dense(at::ones({1, 3}));
