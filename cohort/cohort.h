@@ -89,6 +89,7 @@
 #include "cohort/distribute/termination_config.h"
 #include "cohort/distribute/values.h"
 #include "cohort/distribute/variable.h"
+#include "cohort/distribute/variable_creator.h"
 #include "cohort/distribute/variable_operators.h"
 #include "cohort/keras/datasets/fashion_mnist.h"
 #include "cohort/keras/datasets/mnist.h"

@@ -35,8 +35,10 @@ using End = ContextFrame::End;
 
 // The frame of a Scope.
 struct ScopeFrame : ContextFrame {
-  ScopeFrame(std::shared_ptr<StrategyCore> strategy, distribute::ReplicaContext* replica)
-      : ContextFrame{strategy.get(), replica, last}, owner(std::move(strategy)) {}
+  ScopeFrame(std::shared_ptr<StrategyCore> strategy, distribute::ReplicaContext* replica,
+             Creators creators)
+      : ContextFrame{strategy.get(), replica, last, -1, std::move(creators)},
+        owner(std::move(strategy)) {}
   std::shared_ptr<StrategyCore> owner;
 };
 
@@ -69,7 +71,55 @@ bool remove_frame(ContextFrame* frame) {
 
 }  // namespace
 
-const ContextFrame* current_frame() { return top(); }
+const ContextFrame* current_frame() {
+  const ContextFrame* frame = top();
+  while (frame != nullptr &&
+         (frame->core == nullptr || frame->end.load(std::memory_order_acquire) == End::kClosed)) {
+    frame = frame->parent;
+  }
+  return frame;
+}
+
+Creators current_creators() {
+  const ContextFrame* const frame = top();
+  return frame == nullptr ? nullptr : frame->creators;
+}
+
+Creators creators_around_step(const distribute::ReplicaContext& replica) {
+  const ContextFrame* frame = top();
+  while (frame != nullptr && frame->replica != &replica) frame = frame->parent;
+  return frame == nullptr ? nullptr : frame->creators;
+}
+
+ContextFrame* open_scope(std::shared_ptr<StrategyCore> core, distribute::ReplicaContext* replica,
+                         Creators creators) {
+  return last = new ScopeFrame(std::move(core), replica, std::move(creators));
+}
+
+// Whatever is wrong, the scope is closed afterwards.
+void close_scope(ContextFrame* closed, const std::string& what) {
+  auto* const frame = static_cast<ScopeFrame*>(closed);
+  const bool innermost = top() == frame;
+  if (remove_frame(frame)) {
+    delete frame;
+    if (innermost) return;
+    throw FailedPreconditionError(
+        str("scope nesting error: ", what,
+            " was closed while a scope entered later is open; that one stays open. Close scopes in "
+            "the reverse order of their beginning"));
+  }
+  if (frame->end.exchange(End::kClosed, std::memory_order_acq_rel) == End::kLeft) {
+    delete frame;
+    throw FailedPreconditionError(str(
+        "scope nesting error: ", what,
+        " was closed after the end of the step or merge_call that it was entered in, which left "
+        "it. Close a scope in the function that enters it"));
+  }
+  throw FailedPreconditionError(
+      str("scope nesting error: ", what,
+          " was closed on another thread than the one that it was entered on, which leaves it now. "
+          "Close a scope on its own thread"));
+}
 
 int updated_component(const StrategyCore& core) {
   const ContextFrame* frame = current_frame();
@@ -78,7 +128,16 @@ int updated_component(const StrategyCore& core) {
 
 ContextGuard::ContextGuard(StrategyCore& core, distribute::ReplicaContext* replica,
                            int update_component)
-    : frame_{&core, replica, last, update_component} {
+    : frame_{&core, replica, last, update_component, current_creators()} {
+  last = &frame_;
+}
+ContextGuard::ContextGuard(StrategyCore& core, distribute::ReplicaContext* replica,
+                           Creators creators)
+    : frame_{&core, replica, last, -1, std::move(creators)} {
+  last = &frame_;
+}
+ContextGuard::ContextGuard(Creators creators)
+    : frame_{nullptr, nullptr, last, -1, std::move(creators)} {
   last = &frame_;
 }
 ContextGuard::~ContextGuard() {
@@ -87,7 +146,7 @@ ContextGuard::~ContextGuard() {
 }
 
 std::shared_ptr<StrategyCore> current_core() {
-  if (top() != nullptr) return last->core->shared_from_this();
+  if (const ContextFrame* frame = current_frame()) return frame->core->shared_from_this();
   if (auto strategy = program_strategy()) return strategy;
   return default_core();
 }
@@ -102,7 +161,7 @@ void require_no_other_scope(const StrategyCore& core, const char* what) {
 }
 
 void require_cross_replica(const char* method, const char* use) {
-  const ContextFrame* frame = top();
+  const ContextFrame* frame = current_frame();
   if (frame == nullptr || frame->replica == nullptr || frame->core->is_default()) return;
   throw FailedPreconditionError(str("Method requires being in cross-replica context: ", method,
                                     " was called in replica ",
@@ -116,27 +175,27 @@ bool sync_on_read() { return reads_aggregate; }
 namespace distribute {
 
 using internal::ContextFrame;
+using internal::current_frame;
 using internal::str;
 using internal::StrategyCore;
-using internal::top;
 
 Strategy get_strategy() { return Strategy(internal::current_core()); }
 
 // Asked often in a step, where the frame keeps its strategy alive: no owner is made.
 bool has_strategy() {
-  return top() != nullptr ? !internal::last->core->is_default()
-                          : !internal::current_core()->is_default();
+  if (const ContextFrame* frame = current_frame()) return !frame->core->is_default();
+  return !internal::current_core()->is_default();
 }
 
 bool in_cross_replica_context() { return get_replica_context() == nullptr; }
 
 ReplicaContext* get_replica_context() {
-  if (const ContextFrame* frame = top()) return frame->replica;
+  if (const ContextFrame* frame = current_frame()) return frame->replica;
   return internal::program_strategy() ? nullptr : &internal::default_replica_context();
 }
 
 void experimental_set_strategy(const Strategy* strategy) {
-  if (top() != nullptr) {
+  if (current_frame() != nullptr) {
     throw FailedPreconditionError("Must not be called inside a `tf.distribute.Strategy` scope");
   }
   internal::ProgramContext& context = internal::program_context();
@@ -147,7 +206,7 @@ void experimental_set_strategy(const Strategy* strategy) {
 namespace {
 
 void check_can_enter(const StrategyCore& core) {
-  const ContextFrame* frame = top();
+  const ContextFrame* frame = current_frame();
   if (frame == nullptr || frame->core->is_default()) return;
   if (frame->core != &core) {
     throw FailedPreconditionError(
@@ -168,36 +227,13 @@ Scope::Scope(std::shared_ptr<StrategyCore> core) : core_(std::move(core)) {
   check_can_enter(*core_);
   // The default strategy's scope is a replica context, as outside of every scope.
   ReplicaContext* replica = core_->is_default() ? &internal::default_replica_context() : nullptr;
-  auto* const frame = new internal::ScopeFrame(core_, replica);
-  frame_ = internal::last = frame;
+  frame_ = internal::open_scope(core_, replica, internal::current_creators());
 }
 
-// Whatever is wrong, the scope is closed afterwards.
 void Scope::close() {
   if (!open_) return;
   open_ = false;
-  auto* const frame = static_cast<internal::ScopeFrame*>(frame_);
-  const bool innermost = top() == frame;
-  if (internal::remove_frame(frame)) {
-    delete frame;
-    if (innermost) return;
-    throw FailedPreconditionError(
-        str("scope nesting error: the scope of a ", core_->name(),
-            " was closed while a scope entered later is open; that one stays open. Close scopes in "
-            "the reverse order of their beginning"));
-  }
-  using internal::End;
-  if (frame->end.exchange(End::kClosed, std::memory_order_acq_rel) == End::kLeft) {
-    delete frame;
-    throw FailedPreconditionError(str(
-        "scope nesting error: the scope of a ", core_->name(),
-        " was closed after the end of the step or merge_call that it was entered in, which left "
-        "it. Close a scope in the function that enters it"));
-  }
-  throw FailedPreconditionError(
-      str("scope nesting error: the scope of a ", core_->name(),
-          " was closed on another thread than the one that it was entered on, which leaves it now. "
-          "Close a scope on its own thread"));
+  internal::close_scope(frame_, str("the scope of a ", core_->name()));
 }
 
 Scope::~Scope() {

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <memory>
+#include <string>
 
 namespace cohort::distribute {
 class ReplicaContext;
@@ -11,10 +12,15 @@ class ReplicaContext;
 namespace cohort::internal {
 
 class StrategyCore;
+struct CreatorEntry;
+
+// Those through which new variables go: the innermost, which knows the others; nullptr: none.
+using Creators = std::shared_ptr<const CreatorEntry>;
 
 // The context of a piece of code, of the thread that it describes. Lives on its stack, but for that
 // of a Scope.
 struct ContextFrame {
+  // nullptr: of a scope that changes the creators alone; the context is that of the frames below.
   StrategyCore* core = nullptr;
   // The replica; nullptr in a cross-replica context.
   distribute::ReplicaContext* replica = nullptr;
@@ -22,19 +28,24 @@ struct ContextFrame {
   // Inside the function of StrategyExtended::update: the component of the variable that assign acts
   // on.
   int update_component = -1;
+  Creators creators = nullptr;
   // Of a Scope's frame. It leaves the stack and its Scope is closed, in either order and perhaps on
   // two threads; who comes second deletes it.
   enum class End { kNone, kClosed, kLeft };
   std::atomic<End> end{End::kNone};
 };
 
-// The innermost frame of the calling thread; nullptr outside of every scope and step.
+// The innermost frame of the calling thread with a strategy; nullptr outside of every scope and step.
 const ContextFrame* current_frame();
 
 // Pushes a frame during its lifetime. Scopes that are still open above it at the end are left.
 class ContextGuard {
  public:
+  // With the creators of the thread, or with others.
   ContextGuard(StrategyCore& core, distribute::ReplicaContext* replica, int update_component = -1);
+  ContextGuard(StrategyCore& core, distribute::ReplicaContext* replica, Creators creators);
+  // Other creators in the context as it is.
+  explicit ContextGuard(Creators creators);
   ~ContextGuard();
   ContextGuard(const ContextGuard&) = delete;
   ContextGuard& operator=(const ContextGuard&) = delete;
@@ -42,6 +53,18 @@ class ContextGuard {
  private:
   ContextFrame frame_;
 };
+
+// Pushes the frame of a scope. core, replica: nullptr, where it leaves the context as it is.
+ContextFrame* open_scope(std::shared_ptr<StrategyCore> core, distribute::ReplicaContext* replica,
+                         Creators creators);
+// Takes it off; once. `what`: "the scope of a MirroredStrategy".
+// Errors: as Scope::close.
+void close_scope(ContextFrame* frame, const std::string& what);
+
+// Of the calling thread.
+Creators current_creators();
+// Those with which the calling thread entered this replica of a step: they were open around `run`.
+Creators creators_around_step(const distribute::ReplicaContext& replica);
 
 // The core of the current strategy: that of the innermost frame, else the one set for the program,
 // else the default. Returns an owner, since another thread may set another one at any time.

@@ -117,6 +117,7 @@ struct LocalReplicas::Shared {
     std::shared_ptr<StrategyCore> core;
     std::shared_ptr<RunFrame> frame;
     std::shared_ptr<const GroupView> view;
+    Creators creators;
   };
   std::vector<Job> jobs;
   std::optional<at::ThreadLocalState> caller_state;
@@ -164,7 +165,7 @@ COHORT_CATCHES_FORCED_UNWIND void LocalReplicas::Shared::run_one(int rank) {
   const Job job = std::exchange(jobs[rank], {});
   try {
     ReplicaContext context(*job.core, rank, job.view, &generators[0], &output);
-    ContextGuard in_replica(*job.core, &context);
+    ContextGuard in_replica(*job.core, &context, job.creators);
     ScopedGenerator generator(generators[rank]);
     const ScopedRecordingGate recording(may_record_summaries);
     const c10::OptionalDeviceGuard device(devices[rank].is_cpu() ? c10::optional<c10::Device>()
@@ -365,7 +366,7 @@ void LocalReplicas::run_step(StrategyCore& core, const std::shared_ptr<RunFrame>
 
 void LocalReplicas::start_workers(StrategyCore& core, const std::shared_ptr<RunFrame>& frame) {
   for (Shared::Job& job : shared_->jobs) {
-    job = {core.shared_from_this(), frame, shared_->group.view()};
+    job = {core.shared_from_this(), frame, shared_->group.view(), current_creators()};
   }
   for (std::exception_ptr& error : shared_->errors) error = nullptr;
   if (size() == 1) return;

@@ -144,7 +144,7 @@ void ReplicaContext::merge(const char* what, void* mine,
   check_own_context(what);
   const auto across_replicas = [&](std::span<void* const> all) {
     if (output_ != nullptr) output_->flush();
-    internal::ContextGuard guard(core_, nullptr);
+    internal::ContextGuard guard(core_, nullptr, internal::creators_around_step(*this));
     std::optional<internal::ScopedGenerator> generator;
     if (merge_generator_ != nullptr) generator.emplace(*merge_generator_);
     Strategy strategy = this->strategy();

@@ -6,6 +6,8 @@
 #include "cohort/collective/replica_collectives.h"
 #include "cohort/collective/task_collectives.h"
 #include "cohort/core/device.h"
+#include "cohort/core/error.h"
+#include "cohort/core/text.h"
 #include "cohort/distribute/cross_device_ops.h"
 #include "cohort/distribute/input_options.h"
 #include "cohort/distribute/input_workers.h"
@@ -28,6 +30,15 @@ std::vector<Tensor> on_host(at::ArrayRef<Tensor> values) {
 }
 
 }  // namespace
+
+std::shared_ptr<VariableImpl> StrategyCore::create_variable_on(
+    const std::string& device, const distribute::VariableSpec& spec,
+    const distribute::VariableInitializer&) {
+  throw InvalidArgumentError(
+      str("a variable creator asks for device ", quoted(device), " for variable ",
+          quoted(spec.options.name), ", but a ", name(),
+          " has no ps tasks and keeps variables on devices of its own; leave the device empty"));
+}
 
 Tensor StrategyCore::sum_over_replicas(at::ArrayRef<Tensor> local_values,
                                        std::string_view name) const {

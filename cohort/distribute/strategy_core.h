@@ -99,6 +99,11 @@ class StrategyCore : public std::enable_shared_from_this<StrategyCore> {
   // make_initial_value.
   virtual std::shared_ptr<VariableImpl> create_variable(
       const distribute::VariableSpec& spec, const distribute::VariableInitializer& initializer) = 0;
+  // The same on the ps task of this name ("/job:ps/task:1").
+  // Errors: also InvalidArgument (the strategy has no ps tasks, or none of this name).
+  virtual std::shared_ptr<VariableImpl> create_variable_on(
+      const std::string& device, const distribute::VariableSpec& spec,
+      const distribute::VariableInitializer& initializer);
 
   // Makes the exchange through which gradients of these variables go in a step, for the group as it
   // is now. The targets were made under this strategy.

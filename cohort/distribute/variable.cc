@@ -33,7 +33,7 @@ const Variable& scattered(const Variable& variable, ScatterOp op, const IndexedS
 }  // namespace
 
 Variable::Variable(const Tensor& initial_value, VariableOptions options)
-    : Variable([&] { return initial_value; }, std::move(options)) {}
+    : Variable(internal::create_variable(initial_value, options)) {}
 
 Variable::Variable(const NumberLiteral& initial_value, VariableOptions options, int)
     : Variable(initial_value.tensor(), std::move(options)) {}
@@ -42,10 +42,10 @@ Variable::Variable(std::initializer_list<NumberLiteral> initial_value, VariableO
     : Variable(NumberLiteral(initial_value), std::move(options), 0) {}
 
 Variable::Variable(const std::function<Tensor()>& initializer, VariableOptions options)
-    : impl_(internal::create_variable(initializer, options)) {}
+    : Variable(internal::create_variable(initializer, options)) {}
 
 Variable::Variable(const VariableSpec& spec, const VariableInitializer& initializer)
-    : impl_(internal::create_variable(spec, initializer)) {}
+    : Variable(internal::create_variable(spec, initializer)) {}
 
 std::shared_ptr<train::Trackable> Variable::trackable() const {
   impl();

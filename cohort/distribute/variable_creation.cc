@@ -2,12 +2,13 @@
 
 #include <c10/core/ScalarType.h>
 
+#include <optional>
 #include <span>
 #include <utility>
 
 #include "cohort/core/error.h"
-#include "cohort/core/function_ref.h"
 #include "cohort/core/text.h"
+#include "cohort/distribute/call_creators.h"
 #include "cohort/distribute/context_stack.h"
 #include "cohort/distribute/replica_context.h"
 #include "cohort/distribute/strategy.h"
@@ -22,6 +23,8 @@ namespace {
 using distribute::ReplicaContext;
 using distribute::ShardInfo;
 using distribute::Strategy;
+using distribute::Variable;
+using distribute::VariableCreation;
 using distribute::VariableInitializer;
 using distribute::VariableOptions;
 using distribute::VariableSpec;
@@ -36,17 +39,9 @@ void check_not_in_dataset_function(const std::string& name) {
                                  "functions that make a worker's input"));
 }
 
-using Create = FunctionRef<std::shared_ptr<VariableImpl>(StrategyCore&)>;
-
-// Fills in what is left open. Errors: InvalidArgument (trainable, but not of a floating dtype; two
-// dtypes).
+// Fills in what is left open. Errors: InvalidArgument (trainable, but not of a floating dtype).
 VariableSpec resolve(VariableSpec spec) {
   VariableOptions& options = spec.options;
-  if (options.dtype && *options.dtype != spec.dtype) {
-    throw InvalidArgumentError(str("variable '", options.name, "': its spec says dtype ",
-                                   dtype_name(spec.dtype), ", its options ",
-                                   dtype_name(*options.dtype), "; name it once"));
-  }
   if (options.synchronization == VariableSynchronization::AUTO) {
     options.synchronization = VariableSynchronization::ON_WRITE;
   }
@@ -66,26 +61,6 @@ VariableSpec resolve(VariableSpec spec) {
   return spec;
 }
 
-// In a step every replica comes here with its own `create`; replica 0's makes the variable.
-std::shared_ptr<VariableImpl> create_in_context(Create create) {
-  const auto owner = current_core();
-  StrategyCore& core = *owner;
-  ReplicaContext* replica = distribute::get_replica_context();
-  if (core.is_default() || replica == nullptr) return create(core);
-  struct Frame {
-    Create create;
-    std::shared_ptr<VariableImpl> result;
-  } mine{create, nullptr};
-  replica->merge("creation of a variable", &mine, [&](Strategy&, std::span<void* const> all) {
-    // Not the stream of the replica that happened to come last.
-    const auto generator = make_stream(next_seed());
-    ScopedGenerator scoped(generator);
-    const auto result = static_cast<Frame*>(all[0])->create(core);
-    for (void* one : all) static_cast<Frame*>(one)->result = result;
-  });
-  return mine.result;
-}
-
 std::shared_ptr<VariableImpl> create_restored(StrategyCore& core, const VariableSpec& spec,
                                               const VariableInitializer& initializer,
                                               const std::shared_ptr<PendingValue>& pending) {
@@ -98,37 +73,161 @@ std::shared_ptr<VariableImpl> create_restored(StrategyCore& core, const Variable
   return result;
 }
 
-}  // namespace
+// What a program or the library asks for.
+struct Request {
+  VariableCreation creation;
+  // What the initializer makes; missing where that is known only afterwards.
+  std::optional<DType> dtype = std::nullopt;
+  std::shared_ptr<PendingValue> pending = nullptr;
+};
 
-std::shared_ptr<VariableImpl> create_variable(const VariableSpec& spec,
-                                              const VariableInitializer& initializer,
-                                              const std::shared_ptr<PendingValue>& pending) {
-  check_not_in_dataset_function(spec.options.name);
-  return create_in_context([&](StrategyCore& core) {
-    const VariableSpec resolved = resolve(spec);
-    const bool mirrored = resolved.options.synchronization == VariableSynchronization::ON_WRITE;
-    if (pending != nullptr && mirrored && initializer.can_skip()) {
-      return create_restored(core, resolved, initializer, pending);
+// With what creators have made of it. Shapes and dtypes that are left open are those of the initial value.
+VariableSpec spec_of(const VariableCreation& creation, VariableInitializer& initializer,
+                     const std::optional<DType>& makes) {
+  VariableOptions options = creation.options;
+  const std::optional<DType> dtype = std::exchange(options.dtype, std::nullopt);
+  if (creation.shape && makes) {
+    const bool cast = dtype && *dtype != *makes;
+    if (cast) {
+      initializer = [make = initializer, to = *dtype](const ShardInfo& shard) {
+        const Tensor value = make(shard);
+        return value.defined() ? value.to(to) : value;
+      };
     }
-    return core.create_variable(resolved, initializer);
+    return {.shape = *creation.shape, .dtype = cast ? *dtype : *makes, .options = options};
+  }
+  Tensor value = creation.initial_value();
+  if (!value.defined()) {
+    throw InvalidArgumentError(
+        str("variable '", options.name, "' needs an initial value, but got an undefined tensor"));
+  }
+  if (dtype) value = value.to(*dtype);
+  initializer = [value](const ShardInfo& shard) { return shard.of(value); };
+  return {.shape = value.sizes().vec(), .dtype = value.scalar_type(), .options = options};
+}
+
+Variable make_in(StrategyCore& core, const Request& request, VariableCreation creation) {
+  VariableInitializer initializer = creation.initializer;
+  const VariableSpec spec = resolve(spec_of(creation, initializer, request.dtype));
+  const bool mirrored = spec.options.synchronization == VariableSynchronization::ON_WRITE;
+  if (request.pending != nullptr && mirrored && initializer.can_skip()) {
+    return Variable(create_restored(core, spec, initializer, request.pending));
+  }
+  if (creation.device.empty()) return Variable(core.create_variable(spec, initializer));
+  return Variable(core.create_variable_on(creation.device, spec, initializer));
+}
+
+// Outside of a replica's own context.
+Variable create_here(StrategyCore& core, Request request) {
+  if (has_open_creator(current_creators())) request.pending = nullptr;
+  return call_creators(nullptr, core, request.creation, [&](VariableCreation creation) {
+    return make_in(core, request, std::move(creation));
   });
 }
 
-std::shared_ptr<VariableImpl> create_variable(const std::function<Tensor()>& initializer,
-                                              const VariableOptions& options) {
-  check_not_in_dataset_function(options.name);
-  return create_in_context([&](StrategyCore& core) {
-    Tensor value = initializer();
-    if (value.defined() && options.dtype) value = value.to(*options.dtype);
-    if (!value.defined()) {
-      throw InvalidArgumentError(
-          str("variable '", options.name, "' needs an initial value, but got an undefined tensor"));
-    }
-    const VariableSpec spec{
-        .shape = value.sizes().vec(), .dtype = value.scalar_type(), .options = options};
-    return core.create_variable(resolve(spec),
-                                [value](const ShardInfo& shard) { return shard.of(value); });
+// In a step every replica comes here with its own request, and the creators that it has opened in the step; replica
+// 0's makes the variable.
+Variable create(Request request) {
+  check_not_in_dataset_function(request.creation.options.name);
+  const auto owner = current_core();
+  StrategyCore& core = *owner;
+  ReplicaContext* replica = distribute::get_replica_context();
+  if (core.is_default() || replica == nullptr) return create_here(core, std::move(request));
+
+  const Creators around_step = creators_around_step(*replica);
+  const bool has_own = current_creators() != around_step;
+  return call_creators(around_step.get(), core, request.creation, [&](VariableCreation creation) {
+    struct Frame {
+      Request request;
+      Variable result;
+    } mine{{std::move(creation), request.dtype, has_own ? nullptr : request.pending}, {}};
+    replica->merge("creation of a variable", &mine, [&](Strategy&, std::span<void* const> all) {
+      // Not the stream of the replica that happened to come last.
+      const auto generator = make_stream(next_seed());
+      ScopedGenerator scoped(generator);
+      const Variable result = create_here(core, static_cast<Frame*>(all[0])->request);
+      for (void* one : all) static_cast<Frame*>(one)->result = result;
+    });
+    return mine.result;
   });
+}
+
+Request request_of(const VariableSpec& spec, const VariableInitializer& initializer) {
+  if (spec.options.dtype && *spec.options.dtype != spec.dtype) {
+    throw InvalidArgumentError(str("variable '", spec.options.name, "': its spec says dtype ",
+                                   dtype_name(spec.dtype), ", its options ",
+                                   dtype_name(*spec.options.dtype), "; name it once"));
+  }
+  Request request{{.shape = spec.shape, .initializer = initializer, .options = spec.options},
+                  spec.dtype};
+  request.creation.options.dtype = spec.dtype;
+  return request;
+}
+
+Request request_of(const Tensor& value, const VariableOptions& options) {
+  Request request{{.initializer = [value](const ShardInfo&) { return value; }, .options = options}};
+  if (!value.defined()) return request;
+  request.creation.shape = value.sizes().vec();
+  request.creation.initializer = [value](const ShardInfo& shard) { return shard.of(value); };
+  request.dtype = value.scalar_type();
+  if (!options.dtype) request.creation.options.dtype = request.dtype;
+  return request;
+}
+
+// Of a variable that creators may have exchanged. Errors: InvalidArgument (it is not as was asked for).
+void check_as_asked(const Variable& made, const VariableSpec& spec) {
+  const bool on_read = spec.options.synchronization == VariableSynchronization::ON_READ;
+  const bool is_on_read = made.synchronization() == VariableSynchronization::ON_READ;
+  const auto core = current_core();
+  if (made.impl().shape() == at::IntArrayRef(spec.shape) && made.dtype() == spec.dtype &&
+      on_read == is_on_read && made.impl().core() == core) {
+    return;
+  }
+  const auto text = [](DType dtype, at::IntArrayRef shape, bool is_read,
+                       const StrategyCore& owner) {
+    return str(dtype_name(dtype), " ", shape_str(shape), ", ", is_read ? "ON_READ" : "ON_WRITE",
+               ", of a ", owner.name());
+  };
+  throw InvalidArgumentError(
+      str("variable ", quoted(spec.options.name), " is to be ",
+          text(spec.dtype, spec.shape, on_read, *core), ", but the creator of a ",
+          "variable_creator_scope made or returned variable ", quoted(made.name()), ", which is ",
+          text(made.dtype(), made.impl().shape(), is_on_read, *made.impl().core()),
+          "; who asked for it computes with what it asked for: change the name, the value and "
+          "whether it is trainable alone"));
+}
+
+}  // namespace
+
+Variable create_variable(const VariableSpec& spec, const VariableInitializer& initializer) {
+  return create(request_of(spec, initializer));
+}
+
+Variable create_variable(const Tensor& initial_value, const VariableOptions& options) {
+  return create(request_of(initial_value, options));
+}
+
+Variable create_variable(const std::function<Tensor()>& initializer,
+                         const VariableOptions& options) {
+  return create(Request{{.initializer = [initializer](const ShardInfo&) { return initializer(); },
+                         .options = options}});
+}
+
+Variable create_own_variable(const VariableSpec& spec, const VariableInitializer& initializer,
+                             const std::shared_ptr<PendingValue>& pending) {
+  Request request = request_of(spec, initializer);
+  request.pending = pending;
+  const Variable made = create(std::move(request));
+  check_as_asked(made, spec);
+  return made;
+}
+
+Variable create_own_variable(const Tensor& initial_value, const VariableOptions& options) {
+  const Variable made = create_variable(initial_value, options);
+  check_as_asked(made, {.shape = initial_value.sizes().vec(),
+                        .dtype = options.dtype.value_or(initial_value.scalar_type()),
+                        .options = options});
+  return made;
 }
 
 ScopedDatasetFunction::ScopedDatasetFunction()
@@ -151,16 +250,29 @@ Tensor make_initial_value(const VariableSpec& spec, const VariableInitializer& i
 
 namespace cohort::distribute {
 
+namespace {
+
+[[noreturn]] void refuse_part(const ShardInfo& part, const Tensor& whole) {
+  throw InvalidArgumentError(internal::str(
+      "the part of shape ", internal::shape_str(part.shape), " that begins at ",
+      internal::shape_str(part.offset), " lies outside of the tensor, which is ",
+      internal::describe(whole), "; is it the initial value of a variable of another shape?"));
+}
+
+}  // namespace
+
 ShardInfo ShardInfo::whole(std::vector<int64_t> shape) {
   std::vector<int64_t> offset(shape.size(), 0);
   return {std::move(shape), std::move(offset)};
 }
 
 Tensor ShardInfo::of(const Tensor& whole) const {
+  if (whole.dim() != static_cast<int64_t>(shape.size())) refuse_part(*this, whole);
   Tensor part = whole;
   for (size_t d = 0; d < shape.size(); ++d) {
     const auto dimension = static_cast<int64_t>(d);
     if (part.size(dimension) == shape[d]) continue;
+    if (part.size(dimension) < offset[d] + shape[d]) refuse_part(*this, whole);
     part = part.narrow(dimension, offset[d], shape[d]);
   }
   return part;

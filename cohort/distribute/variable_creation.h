@@ -5,26 +5,36 @@
 #include <memory>
 
 #include "cohort/core/tensor.h"
+#include "cohort/distribute/variable.h"
 #include "cohort/distribute/variable_spec.h"
 
 namespace cohort::internal {
 
 class PendingValue;
-class VariableImpl;
 
-// Creates a variable in the current strategy. Inside `run`: COLLECTIVE, and replica 0's arguments
-// are used for all.
+// Creates a variable in the current strategy, or takes what the program's creators give instead. Inside `run`:
+// COLLECTIVE, and replica 0's arguments are used for all.
+// Errors: see Variable; what creators throw.
+distribute::Variable create_variable(const distribute::VariableSpec& spec,
+                                     const distribute::VariableInitializer& initializer);
+distribute::Variable create_variable(const Tensor& initial_value,
+                                     const distribute::VariableOptions& options);
+// For a shape that is unknown until the function has run: it runs before the strategy is asked.
+distribute::Variable create_variable(const std::function<Tensor()>& initializer,
+                                     const distribute::VariableOptions& options);
+
+// The same for variables of the library's own, whose code relies on what it has asked for.
 //
 // `pending`: a value that was restored before the variable existed; may be nullptr. If the variable
-// is mirrored and the initializer can be skipped, it becomes the initial value and counts as
+// is mirrored, the initializer can be skipped, and no creator is there, it becomes the initial value and counts as
 // restored. Else it is left for Trackable::child_appeared.
-// Errors: see Variable; with `pending`, DataLoss (damaged checkpoint).
-std::shared_ptr<VariableImpl> create_variable(
-    const distribute::VariableSpec& spec, const distribute::VariableInitializer& initializer,
-    const std::shared_ptr<PendingValue>& pending = nullptr);
-// For a shape that is unknown until the function has run: it runs before the strategy is asked.
-std::shared_ptr<VariableImpl> create_variable(const std::function<Tensor()>& initializer,
-                                              const distribute::VariableOptions& options);
+// Errors: also InvalidArgument (a creator gave a variable of another shape, dtype, synchronization or strategy); with
+// `pending`, DataLoss (damaged checkpoint).
+distribute::Variable create_own_variable(const distribute::VariableSpec& spec,
+                                         const distribute::VariableInitializer& initializer,
+                                         const std::shared_ptr<PendingValue>& pending = nullptr);
+distribute::Variable create_own_variable(const Tensor& initial_value,
+                                         const distribute::VariableOptions& options);
 
 // While it lives, the calling thread makes no variables, of whatever strategy: it is in a dataset function, which
 // runs once for each worker and again when one comes back. create_variable throws an InvalidArgumentError.

@@ -118,6 +118,11 @@ TEST(ShardInfo, IsABoxOfTheWhole) {
   EXPECT_TRUE(ShardInfo::whole({3, 4}).of(whole).is_same(whole));
   const ShardInfo corner{.shape = {1, 2}, .offset = {2, 2}};
   EXPECT_THAT(corner.of(whole)[0][1].item<int64_t>(), 11);
+  EXPECT_THAT(refused([&] {
+                corner.of(at::arange(9).reshape({3, 3}));
+              }),
+              AllOf(HasSubstr("[1,2]"), HasSubstr("[2,2]"), HasSubstr("int64 [3,3]")));
+  EXPECT_THAT(refused([&] { corner.of(at::arange(3)); }), HasSubstr("int64 [3]"));
 }
 
 // A variable that has no component here.

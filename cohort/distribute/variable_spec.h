@@ -64,6 +64,7 @@ struct ShardInfo {
   // The whole of a variable of this shape.
   static ShardInfo whole(std::vector<int64_t> shape);
   // This part of a tensor that has the variable's shape; shares its memory.
+  // Errors: InvalidArgument (a tensor of another shape, in which it does not lie).
   Tensor of(const Tensor& whole) const;
 };
 

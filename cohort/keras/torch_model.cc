@@ -10,6 +10,7 @@
 #include "cohort/distribute/replica_context.h"
 #include "cohort/distribute/strategy.h"
 #include "cohort/distribute/strategy_core.h"
+#include "cohort/distribute/variable_creation.h"
 #include "cohort/keras/served_modules.h"
 #include "cohort/ops/gradient_tape.h"
 
@@ -147,7 +148,8 @@ class TorchModelImpl final : public keras::Model {
   void add_parameter(size_t i) {
     const auto& [name, first] = modules_[0].parameters[i];
     if (track_again(name, first)) return;
-    const Variable variable(first, {.name = name, .trainable = first.requires_grad()});
+    const Variable variable =
+        create_own_variable(first, {.name = name, .trainable = first.requires_grad()});
     if (served_ != nullptr) {
       served_->add_parameter(i, variable);
     } else {
@@ -161,7 +163,8 @@ class TorchModelImpl final : public keras::Model {
   void add_buffer(size_t i) {
     const auto& [name, first] = modules_[0].buffers[i];
     if (!first.defined() || track_again(name, first)) return;
-    const Variable variable(first, {.name = name,
+    const Variable variable =
+        create_own_variable(first, {.name = name,
                                     .trainable = false,
                                     .synchronization = VariableSynchronization::ON_READ,
                                     .aggregation = first.is_floating_point()

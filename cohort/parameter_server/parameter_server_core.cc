@@ -460,12 +460,24 @@ int64_t ParameterServerCore::next_id(const std::string& name) {
 
 std::shared_ptr<VariableImpl> ParameterServerCore::create_variable(
     const VariableSpec& spec, const VariableInitializer& initializer) {
+  return make_variable("", spec, initializer);
+}
+
+std::shared_ptr<VariableImpl> ParameterServerCore::create_variable_on(
+    const std::string& device, const VariableSpec& spec, const VariableInitializer& initializer) {
+  return make_variable(device, spec, initializer);
+}
+
+std::shared_ptr<VariableImpl> ParameterServerCore::make_variable(
+    const std::string& device, const VariableSpec& spec, const VariableInitializer& initializer) {
   if (const ClosureContext* closure = current_closure(); closure && closure->makes_input) {
     throw InvalidArgumentError(str(
         "a function that makes a value of each worker makes variable ", quoted(spec.options.name),
         " of the ps tasks; make those under the strategy's scope, ", "before"));
   }
-  auto shards = placement_.place(spec, next_id(spec.options.name));
+  std::optional<int> ps;
+  if (!device.empty()) ps = placement_.ps_of(device, spec.options.name);
+  auto shards = placement_.place(spec, next_id(spec.options.name), ps);
   // What this program has it releases itself. A worker's may be all that has a slot, and releases nothing.
   if (setup_.role == ClusterRole::kCoordinator) {
     for (ServedVariable::Shard& shard : shards) shard.owner.reset();

@@ -190,6 +190,9 @@ class ParameterServerCore final : public LocalStrategy {
   std::shared_ptr<VariableImpl> create_variable(
       const distribute::VariableSpec& spec,
       const distribute::VariableInitializer& initializer) override;
+  std::shared_ptr<VariableImpl> create_variable_on(
+      const std::string& device, const distribute::VariableSpec& spec,
+      const distribute::VariableInitializer& initializer) override;
   std::unique_ptr<GradientExchange> make_exchange(std::vector<UpdateTarget> targets) override;
 
  private:
@@ -198,6 +201,10 @@ class ParameterServerCore final : public LocalStrategy {
     return std::static_pointer_cast<ParameterServerCore>(shared_from_this());
   }
   void serve(ServerCore& server);
+  // device: of a ps task; empty: the strategy chooses.
+  std::shared_ptr<VariableImpl> make_variable(const std::string& device,
+                                              const distribute::VariableSpec& spec,
+                                              const distribute::VariableInitializer& initializer);
   std::exception_ptr explained(const std::exception_ptr& error) const;
   // Returns the generation of a later coordinator that has a ps task; 0: there is none, all are taken.
   int64_t take_all(int64_t generation) const;

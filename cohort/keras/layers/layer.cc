@@ -160,8 +160,8 @@ Variable Layer::add_weight(const std::string& name, const Shape& shape, WeightOp
   const std::string what = str("weight '", name, "' of layer '", this->name(), "', of shape ",
                                internal::shape_str(shape));
   const Variable variable = internal::with_typed_errors(what.c_str(), [&] {
-    return Variable(internal::create_variable(spec, options.initializer.for_variable(shape, dtype),
-                                              pending_value(name, shape, dtype)));
+    return internal::create_own_variable(spec, options.initializer.for_variable(shape, dtype),
+                                         pending_value(name, shape, dtype));
   });
   track(name, variable, std::move(options.regularizer));
   return variable;

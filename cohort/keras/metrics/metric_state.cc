@@ -16,6 +16,7 @@
 #include "cohort/distribute/read_together.h"
 #include "cohort/distribute/strategy.h"
 #include "cohort/distribute/strategy_core.h"
+#include "cohort/distribute/variable_creation.h"
 #include "cohort/distribute/variable_impl.h"
 #include "cohort/keras/backend.h"
 #include "cohort/keras/metrics/metric.h"
@@ -48,9 +49,9 @@ std::vector<Variable> make_sums(const MetricState::Options& options, DType dtype
                     .trainable = false,
                     .synchronization = VariableSynchronization::ON_READ,
                     .aggregation = VariableAggregation::SUM}};
-    sums.emplace_back(spec, [dtype](const distribute::ShardInfo& shard) {
-      return at::zeros(shard.shape, dtype);
-    });
+    sums.push_back(create_own_variable(spec, {[dtype](const distribute::ShardInfo& shard) {
+                                         return at::zeros(shard.shape, dtype);
+                                       }}));
     if (!beside_first) beside_first.emplace(sums[0].impl());
   }
   return sums;

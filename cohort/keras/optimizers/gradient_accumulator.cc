@@ -10,6 +10,7 @@
 #include "cohort/core/text.h"
 #include "cohort/distribute/exchange_plans.h"
 #include "cohort/distribute/strategy_core.h"
+#include "cohort/distribute/variable_creation.h"
 #include "cohort/distribute/variable_impl.h"
 
 namespace cohort::internal {
@@ -50,10 +51,11 @@ GradientAccumulator::GradientAccumulator(std::string optimizer_name, int64_t ste
 
 Variable GradientAccumulator::make_variable(const std::string& name, std::vector<int64_t> shape,
                                             DType dtype) const {
-  return Variable(at::zeros(shape, dtype), {.name = str(optimizer_name_, "/", name),
-                                            .trainable = false,
-                                            .synchronization = VariableSynchronization::ON_READ,
-                                            .aggregation = VariableAggregation::SUM});
+  return create_own_variable(at::zeros(shape, dtype),
+                             {.name = str(optimizer_name_, "/", name),
+                              .trainable = false,
+                              .synchronization = VariableSynchronization::ON_READ,
+                              .aggregation = VariableAggregation::SUM});
 }
 
 void GradientAccumulator::make(const std::vector<UpdateTarget>& targets) {

@@ -9,6 +9,7 @@
 #include "cohort/core/text.h"
 #include "cohort/distribute/colocation.h"
 #include "cohort/distribute/strategy_core.h"
+#include "cohort/distribute/variable_creation.h"
 #include "cohort/distribute/variable_impl.h"
 
 namespace cohort::internal {
@@ -19,10 +20,11 @@ LearningRateValue::LearningRateValue(double value, DType dtype)
 void LearningRateValue::share(const std::string& name, const Variable& neighbour) {
   if (is_shared_) return;
   const ScopedColocation beside(neighbour.impl());
-  variable_ = Variable(tensor_of(value_), {.name = name,
-                                           .trainable = false,
-                                           .synchronization = VariableSynchronization::ON_READ,
-                                           .aggregation = VariableAggregation::ONLY_FIRST_REPLICA});
+  variable_ = create_own_variable(tensor_of(value_),
+                                  {.name = name,
+                                   .trainable = false,
+                                   .synchronization = VariableSynchronization::ON_READ,
+                                   .aggregation = VariableAggregation::ONLY_FIRST_REPLICA});
   is_shared_ = true;
 }
 

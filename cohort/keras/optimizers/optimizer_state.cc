@@ -117,11 +117,11 @@ OptimizerState::OptimizerState(std::string name, std::unique_ptr<const optim::Up
     iterations();
     // Workers skip by themselves, each its own updates.
     if (options.not_finite == NotFinite::SKIP) {
-      skipped_by_all_ =
-          Variable(at::zeros({}, int64), {.name = name_ + "/skipped_updates",
-                                          .trainable = false,
-                                          .synchronization = VariableSynchronization::ON_READ,
-                                          .aggregation = VariableAggregation::ONLY_FIRST_REPLICA});
+      skipped_by_all_ = create_own_variable(
+          at::zeros({}, int64), {.name = name_ + "/skipped_updates",
+                                 .trainable = false,
+                                 .synchronization = VariableSynchronization::ON_READ,
+                                 .aggregation = VariableAggregation::ONLY_FIRST_REPLICA});
     }
   }
   if (options.gradient_accumulation_steps > 1) {
@@ -147,11 +147,11 @@ const Variable& OptimizerState::iterations() {
   iterations_once_(str("optimizer '", name_, "'"), [&] {
     // Each replica counts for itself, so that counting needs no meeting: they count alike.
     if (!iterations_) {  // unless a restored value did not fit it the last time
-      iterations_ =
-          Variable(at::zeros({}, int64), {.name = name_ + "/iterations",
-                                          .trainable = false,
-                                          .synchronization = VariableSynchronization::ON_READ,
-                                          .aggregation = VariableAggregation::ONLY_FIRST_REPLICA});
+      iterations_ = create_own_variable(at::zeros({}, int64),
+                                        {.name = name_ + "/iterations",
+                                         .trainable = false,
+                                         .synchronization = VariableSynchronization::ON_READ,
+                                         .aggregation = VariableAggregation::ONLY_FIRST_REPLICA});
       checkpoint_slots_.add_iterations(iterations_.impl());
     }
     if (schedule_ == nullptr && iterations_.impl().core()->steps_run_elsewhere()) {
@@ -334,7 +334,7 @@ UpdateTarget OptimizerState::make_target(const Variable& variable, size_t index,
     const auto pending = checkpoint_slots_.pending_value(
         {.target = index, .num_targets = num_new, .slot = target.slots.size()}, spec.shape,
         spec.dtype);
-    target.slots.emplace_back(create_variable(spec, {fill, [] {}, describe}, pending));
+    target.slots.push_back(create_own_variable(spec, {fill, [] {}, describe}, pending));
   }
   return target;
 }

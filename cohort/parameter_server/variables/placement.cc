@@ -6,7 +6,9 @@
 #include <utility>
 
 #include "cohort/cluster/known_jobs.h"
+#include "cohort/core/device.h"
 #include "cohort/core/error.h"
+#include "cohort/core/text.h"
 #include "cohort/distribute/colocation.h"
 #include "cohort/parameter_server/variables/shard_variable.h"
 
@@ -48,18 +50,31 @@ Placement::Placement(int num_ps, VariablePlacement how,
                      distribute::partitioners::Partitioner partitioner)
     : how_(how), partitioner_(std::move(partitioner)), bytes_(static_cast<size_t>(num_ps)) {}
 
-int Placement::next(int64_t bytes) {
+// What is put elsewhere has its turn all the same, as in TensorFlow.
+int Placement::next(int64_t bytes, std::optional<int> ps) {
   int chosen = next_;
   if (how_ == VariablePlacement::LEAST_LOADED) {
     chosen = static_cast<int>(std::min_element(bytes_.begin(), bytes_.end()) - bytes_.begin());
   } else {
     next_ = (next_ + 1) % static_cast<int>(bytes_.size());
   }
+  if (ps) chosen = *ps;
   bytes_[static_cast<size_t>(chosen)] += bytes;
   return chosen;
 }
 
-std::vector<ServedVariable::Shard> Placement::place(const VariableSpec& spec, int64_t id) {
+int Placement::ps_of(const std::string& device, const std::string& variable) const {
+  const DeviceSpec spec = DeviceSpec::parse(device);
+  const auto num_ps = static_cast<int>(bytes_.size());
+  const bool is_cpu = spec.type.value_or("CPU") == "CPU" && spec.index.value_or(0) == 0;
+  if (spec.job == kPs && spec.task && *spec.task < num_ps && is_cpu) return *spec.task;
+  throw InvalidArgumentError(str("a variable creator asks for device ", quoted(device),
+                                 " for variable ", quoted(variable), "; there are ", num_ps,
+                                 " ps tasks: name one as \"/job:", kPs, "/task:0\""));
+}
+
+std::vector<ServedVariable::Shard> Placement::place(const VariableSpec& spec, int64_t id,
+                                                    std::optional<int> ps) {
   std::vector<ServedVariable::Shard> shards;
   if (const auto* shard = dynamic_cast<const ShardVariable*>(colocated_with())) {
     shards = {{{shard->ps(), {}}, all_rows(spec)}};
@@ -70,7 +85,7 @@ std::vector<ServedVariable::Shard> Placement::place(const VariableSpec& spec, in
   if (shards.empty()) {
     const int64_t count = shards_of(partitioner_, spec.options.name, spec.shape, spec.dtype);
     for (const RowRange& rows : split_rows(all_rows(spec).end, count)) {
-      shards.push_back({{next(bytes_of(spec, rows)), {}}, rows});
+      shards.push_back({{next(bytes_of(spec, rows), ps), {}}, rows});
     }
   } else {
     for (const ServedVariable::Shard& shard : shards) {

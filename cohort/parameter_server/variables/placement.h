@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,11 +27,16 @@ class Placement {
 
   // In the order of their rows. `id`: of the variable. Shards that are kept beside those of another variable, as slots
   // are, have these as owners.
+  // `ps`: where to put all others; missing: one after another.
   // Errors: those of shards_of.
-  std::vector<ServedVariable::Shard> place(const distribute::VariableSpec& spec, int64_t id);
+  std::vector<ServedVariable::Shard> place(const distribute::VariableSpec& spec, int64_t id,
+                                           std::optional<int> ps = std::nullopt);
+  // Which ps task this device is of. `variable`: what is to be there.
+  // Errors: InvalidArgument (of none).
+  int ps_of(const std::string& device, const std::string& variable) const;
 
  private:
-  int next(int64_t bytes);  // with mutex_ held
+  int next(int64_t bytes, std::optional<int> ps);  // with mutex_ held
 
   const distribute::VariablePlacement how_;
   const distribute::partitioners::Partitioner partitioner_;
