@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cohort/core/error.h"
+#include "cohort/core/files/temporary_files.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/text.h"
 #include "cohort/keras/saving/compile_config.h"
@@ -12,7 +13,6 @@
 #include "cohort/keras/training/training.h"
 #include "cohort/train/checkpoint_directory.h"
 #include "cohort/train/checkpoint_impl.h"
-#include "cohort/train/temporary_files.h"
 
 namespace cohort {
 namespace internal {

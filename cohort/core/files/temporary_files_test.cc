@@ -1,4 +1,4 @@
-#include "cohort/train/temporary_files.h"
+#include "cohort/core/files/temporary_files.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,17 +7,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cstdio>
-#include <cstdlib>
-#include <fstream>
+#include <string>
+#include <vector>
 
-#include "cohort/core/files/file_system.h"
-#include "cohort/train/checkpoint_numbers.h"
+#include "cohort/core/files/simulated_file_system.h"
 
 namespace cohort::internal {
 namespace {
 
 using testing::MatchesRegex;
+using testing::UnorderedElementsAreArray;
 
 // A temporary name of this host's process `pid`, which lived at `seen`.
 std::string name_of(pid_t pid, const std::string& seen) {
@@ -36,21 +35,6 @@ TEST(TemporaryFilesTest, NamesCarryTheirWriterAndFitAnyFileSystem) {
               testing::EndsWith("x.index"));
 }
 
-TEST(TemporaryFilesTest, AreNoCheckpoints) {
-  char name[] = "/tmp/temporary_files_test.XXXXXX";
-  ASSERT_NE(mkdtemp(name), nullptr);
-  const std::string directory = name;
-  const std::string temporary = temporary_path(directory, "ckpt-7.index");
-  std::ofstream(temporary) << "killed";
-  EXPECT_EQ(highest_checkpoint(posix_file_system(), directory), "");
-  const std::string whole = join_path(directory, "ckpt-2.index");
-  std::ofstream(whole) << "whole";
-  EXPECT_EQ(highest_checkpoint(posix_file_system(), directory), join_path(directory, "ckpt-2"));
-  std::remove(temporary.c_str());
-  std::remove(whole.c_str());
-  rmdir(name);
-}
-
 TEST(TemporaryFilesTest, OfALivingProcessTheyStay) {
   char name[] = "sleep";
   char seconds[] = "60";
@@ -65,6 +49,30 @@ TEST(TemporaryFilesTest, OfALivingProcessTheyStay) {
   EXPECT_TRUE(is_left_over(name_of(child, "ffffffffffff"))) << "dead, though nobody asked how";
   waitpid(child, nullptr, 0);
   EXPECT_TRUE(is_left_over(name_of(child, "ffffffffffff")));
+}
+
+TEST(TemporaryFilesTest, WithoutALockEachIsAnother) {
+  const std::string first = unlocked_temporary_path("dir", std::string(255, 'x'));
+  EXPECT_NE(first, unlocked_temporary_path("dir", std::string(255, 'x')));
+  EXPECT_LE(base_name(first).size(), 220U);
+  EXPECT_FALSE(is_left_over(base_name(first)));
+}
+
+TEST(TemporaryFilesTest, WithoutALockOnlyThoseOfEndedProcessesOfThisHostGo) {
+  const auto unlocked = [](pid_t pid, const std::string& seen) {
+    return std::string(kUnlockedPrefix) + name_of(pid, seen).substr(kTemporaryPrefix.size());
+  };
+  const std::vector<std::string> kept = {
+      base_name(unlocked_temporary_path("", "a")), unlocked(getppid(), "ffffffffffff"),
+      ".cohort-unfinished-0.1.1-of-another-host", ".cohort-unfinished-by-somebody", "a",
+      name_of(getppid(), "1")};
+  SimulatedFileSystem files;
+  for (const std::string& name : kept) files.create(name);
+  files.create(unlocked(getppid(), "1"));  // an earlier process had that number,
+  files.create(unlocked(getpid(), "1"));   // and one this one's
+  remove_unlocked_left_overs(files, "");
+  EXPECT_THAT(files.list(""), UnorderedElementsAreArray(kept));
+  remove_unlocked_left_overs(files, "nowhere");
 }
 
 TEST(TemporaryFilesTest, OthersGo) {
