@@ -30,7 +30,8 @@ class Brought {
 // What the writer said.
 class Said {
  public:
-  Said(std::string reply, std::exception_ptr own) : reply_(std::move(reply)), own_(std::move(own)) {}
+  Said(std::string reply, std::exception_ptr own)
+      : reply_(std::move(reply)), own_(std::move(own)) {}
   // Errors: what the writer threw instead.
   std::string value() const;
 

@@ -124,7 +124,8 @@ void AgentCore::leave(const std::string& where, Duration timeout, std::function<
   };
   if (!is_member) return left({});
   request(
-      kLeave, [where](const Attempt&) { return LeaveRequest{.where = where}.encode(); }, timeout, left);
+      kLeave, [where](const Attempt&) { return LeaveRequest{.where = where}.encode(); }, timeout,
+      left);
 }
 
 void AgentCore::report(const std::exception_ptr& error, std::optional<Duration> timeout,
@@ -139,8 +140,8 @@ void AgentCore::report(const std::exception_ptr& error, std::optional<Duration> 
     }
   }
   request(
-      "report", [bytes](const Attempt&) { return ReportRequest{.error = bytes}.encode(); }, *timeout,
-      std::move(done));
+      "report", [bytes](const Attempt&) { return ReportRequest{.error = bytes}.encode(); },
+      *timeout, std::move(done));
 }
 
 void AgentCore::set_figure(const std::string& name, double value) {

@@ -401,8 +401,8 @@ ErrorRecord end_of_call(const TransportSettings& settings) {
 }
 
 TEST(CallerConnection, APeerThatStandsStillIsGivenUp) {
-  const ErrorRecord error = end_of_call(
-      {.keepalive_time = milliseconds(100), .keepalive_timeout = milliseconds(100)});
+  const ErrorRecord error =
+      end_of_call({.keepalive_time = milliseconds(100), .keepalive_timeout = milliseconds(100)});
   EXPECT_EQ(error.code, Code::kUnavailable);
   EXPECT_THAT(error.message, HasSubstr("no sign of life"));
 }

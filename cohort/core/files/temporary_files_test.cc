@@ -62,10 +62,12 @@ TEST(TemporaryFilesTest, WithoutALockOnlyThoseOfEndedProcessesOfThisHostGo) {
   const auto unlocked = [](pid_t pid, const std::string& seen) {
     return std::string(kUnlockedPrefix) + name_of(pid, seen).substr(kTemporaryPrefix.size());
   };
-  const std::vector<std::string> kept = {
-      base_name(unlocked_temporary_path("", "a")), unlocked(getppid(), "ffffffffffff"),
-      ".cohort-unfinished-0.1.1-of-another-host", ".cohort-unfinished-by-somebody", "a",
-      name_of(getppid(), "1")};
+  const std::vector<std::string> kept = {base_name(unlocked_temporary_path("", "a")),
+                                         unlocked(getppid(), "ffffffffffff"),
+                                         ".cohort-unfinished-0.1.1-of-another-host",
+                                         ".cohort-unfinished-by-somebody",
+                                         "a",
+                                         name_of(getppid(), "1")};
   SimulatedFileSystem files;
   for (const std::string& name : kept) files.create(name);
   files.create(unlocked(getppid(), "1"));  // an earlier process had that number,
