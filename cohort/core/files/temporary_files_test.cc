@@ -18,6 +18,15 @@ namespace {
 using testing::MatchesRegex;
 using testing::UnorderedElementsAreArray;
 
+// One that lives for a minute, or until it is killed.
+pid_t start_process() {
+  char name[] = "sleep";
+  char seconds[] = "60";
+  char* const arguments[] = {name, seconds, nullptr};
+  pid_t child = 0;
+  return posix_spawnp(&child, name, nullptr, nullptr, arguments, environ) == 0 ? child : 0;
+}
+
 // A temporary name of this host's process `pid`, which lived at `seen`.
 std::string name_of(pid_t pid, const std::string& seen) {
   const std::string own = base_name(temporary_path("dir", "ckpt-1.data"));
@@ -36,11 +45,8 @@ TEST(TemporaryFilesTest, NamesCarryTheirWriterAndFitAnyFileSystem) {
 }
 
 TEST(TemporaryFilesTest, OfALivingProcessTheyStay) {
-  char name[] = "sleep";
-  char seconds[] = "60";
-  char* const arguments[] = {name, seconds, nullptr};
-  pid_t child = 0;
-  ASSERT_EQ(posix_spawnp(&child, name, nullptr, nullptr, arguments, environ), 0);
+  const pid_t child = start_process();
+  ASSERT_GT(child, 0);
   EXPECT_FALSE(is_left_over(name_of(child, "ffffffffffff")));
   EXPECT_TRUE(is_left_over(name_of(child, "1"))) << "an earlier process had that number";
   kill(child, SIGKILL);
@@ -59,22 +65,28 @@ TEST(TemporaryFilesTest, WithoutALockEachIsAnother) {
 }
 
 TEST(TemporaryFilesTest, WithoutALockOnlyThoseOfEndedProcessesOfThisHostGo) {
+  const pid_t child = start_process();
+  ASSERT_GT(child, 0);
   const auto unlocked = [](pid_t pid, const std::string& seen) {
     return std::string(kUnlockedPrefix) + name_of(pid, seen).substr(kTemporaryPrefix.size());
   };
   const std::vector<std::string> kept = {base_name(unlocked_temporary_path("", "a")),
-                                         unlocked(getppid(), "ffffffffffff"),
+                                         unlocked(child, "ffffffffffff"),
                                          ".cohort-unfinished-0.1.1-of-another-host",
                                          ".cohort-unfinished-by-somebody",
                                          "a",
-                                         name_of(getppid(), "1")};
+                                         name_of(child, "1")};
   SimulatedFileSystem files;
   for (const std::string& name : kept) files.create(name);
-  files.create(unlocked(getppid(), "1"));  // an earlier process had that number,
-  files.create(unlocked(getpid(), "1"));   // and one this one's
+  files.create(unlocked(child, "1"));     // an earlier process had that number,
+  files.create(unlocked(getpid(), "1"));  // and one this one's
   remove_unlocked_left_overs(files, "");
   EXPECT_THAT(files.list(""), UnorderedElementsAreArray(kept));
   remove_unlocked_left_overs(files, "nowhere");
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  remove_unlocked_left_overs(files, "");
+  EXPECT_FALSE(files.exists(unlocked(child, "ffffffffffff")));
 }
 
 TEST(TemporaryFilesTest, OthersGo) {
