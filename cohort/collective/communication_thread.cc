@@ -1,6 +1,7 @@
 #include "cohort/collective/communication_thread.h"
 
 #include "cohort/core/flush_denormals.h"
+#include "cohort/core/start_thread.h"
 #include "cohort/core/task.h"
 #include "cohort/core/thread_pool.h"
 
@@ -27,13 +28,14 @@ void CommunicationThread::append(PostedCall& call) {
 void CommunicationThread::post(PostedCall& call) {
   {
     std::lock_guard lock(mutex_);
-    append(call);
     if (!thread_.joinable()) {
-      thread_ = std::thread([this, &task = internal::Task::current()] {
+      const auto start = [this, &task = internal::Task::current()] {
         const internal::ScopedTask for_task(task);
         work();
-      });
+      };
+      thread_ = internal::start_thread("for calls to other tasks", start);
     }
+    append(call);
   }
   posted_.notify_one();
 }

@@ -39,8 +39,9 @@ class CommunicationThread {
   CommunicationThread& operator=(const CommunicationThread&) = delete;
 
   // These two do not allocate. A call may be posted again once it is done.
+  // Errors: ResourceExhausted (no thread to begin with: the call is not posted).
   void post(PostedCall& call);
-  // As post, but does not wake the thread: for the last call before somebody drains.
+  // As post, but needs no thread and wakes none: for the last call before somebody drains.
   void post_before_drain(PostedCall& call);
   // Returns when everything that was posted before is done: as late as its calls may take. Makes
   // those that the thread has not begun. A load where there are none.

@@ -10,6 +10,8 @@
 
 #include "cohort/collective/sole_communicator.h"
 #include "cohort/core/task.h"
+#include "cohort/core/testing_errors.h"
+#include "cohort/core/testing_threads.h"
 
 namespace cohort::collective {
 namespace {
@@ -39,6 +41,22 @@ class Recorded final : public PostedCall {
   std::vector<int>& order_;
   int number_;
 };
+
+TEST(CommunicationThread, ACallThatFindsNoThreadIsNotPosted) {
+  SoleCommunicator sole;
+  CommunicationThread thread(sole);
+  std::vector<int> order;
+  {
+    const internal::NoMoreThreads none;
+    Recorded refused(order, 1);
+    internal::expect_error<ResourceExhaustedError>([&] { thread.post(refused); },
+                                                   "no thread for calls to other tasks");
+  }
+  Recorded next(order, 2);
+  thread.post(next);
+  thread.drain();
+  EXPECT_THAT(order, ElementsAre(2));
+}
 
 TEST(CommunicationThread, MakesCallsInTheirOrderWhileWhoPostsGoesOn) {
   SoleCommunicator sole;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <new>
 #include <type_traits>
 
 #include "cohort/core/error.h"
@@ -24,10 +25,6 @@ constexpr std::string_view kMagic = "CDIS";
 constexpr char kVersion = 1;
 constexpr size_t kHeaderBytes = 5;
 constexpr size_t kChecksumBytes = 8;
-// Deeper than pipelines, a chain of which may be a loop's (one concatenate a file); keeps hostile
-// bytes from exhausting the stack: a level takes about 250 bytes of it, with AddressSanitizer
-// 1,300.
-constexpr int kMaxDepth = 2'000;
 enum Kind : uint8_t { kInt = 0, kBytes = 1, kNode = 2 };
 
 uint64_t checksum(std::string_view bytes) {
@@ -82,6 +79,28 @@ struct IteratorState::Reader {
     return value;
   }
 };
+
+// Children end one after another: each within its parent would exhaust the stack.
+IteratorState::~IteratorState() {
+  const auto is_child = [](const auto& entry) {
+    return std::holds_alternative<Child>(entry.second);
+  };
+  if (std::none_of(entries_.begin(), entries_.end(), is_child)) return;
+  thread_local std::vector<Entries>* ending = nullptr;
+  std::vector<Entries> own;
+  const bool is_first = ending == nullptr;
+  if (is_first) ending = &own;
+  try {
+    ending->push_back(std::move(entries_));
+  } catch (const std::bad_alloc&) {  // these few end here
+  }
+  if (!is_first) return;
+  while (!own.empty()) {
+    const Entries last = std::move(own.back());
+    own.pop_back();
+  }
+  ending = nullptr;
+}
 
 void IteratorState::set_int(std::string name, int64_t value) {
   entries_.emplace_back(std::move(name), value);
@@ -142,8 +161,23 @@ const IteratorState& IteratorState::child(std::string_view name) const {
 }
 
 void IteratorState::write(std::string& out) const {
-  append_varint(out, entries_.size());
-  for (const auto& [name, value] : entries_) {
+  struct Open {
+    const IteratorState& state;
+    size_t written = 0;
+  };
+  std::vector<Open> open;  // from this to the innermost
+  const auto begin = [&](const IteratorState& state) {
+    append_varint(out, state.entries_.size());
+    open.push_back({state});
+  };
+  begin(*this);
+  while (!open.empty()) {
+    Open& last = open.back();
+    if (last.written == last.state.entries_.size()) {
+      open.pop_back();
+      continue;
+    }
+    const auto& [name, value] = last.state.entries_[last.written++];
     append_bytes(out, name);
     out += static_cast<char>(value.index());
     if (const auto* number = std::get_if<int64_t>(&value)) {
@@ -151,7 +185,7 @@ void IteratorState::write(std::string& out) const {
     } else if (const auto* bytes = std::get_if<Bytes>(&value)) {
       append_bytes(out, **bytes);
     } else {
-      std::get<Child>(value)->write(out);
+      begin(*std::get<Child>(value));
     }
   }
 }
@@ -165,27 +199,39 @@ std::string IteratorState::serialize() const {
   return out;
 }
 
-IteratorState IteratorState::read(Reader& reader, int depth) {
-  if (depth > kMaxDepth) reader.fail(str("states nested deeper than ", kMaxDepth, " levels"));
-  IteratorState state;
-  // No reserve(): the count is a claim, each entry read is a fact.
-  for (uint64_t count = reader.number(); count > 0; --count) {
+IteratorState IteratorState::read(Reader& reader) {
+  struct Open {
+    std::string name;  // in the state around it
+    uint64_t left;     // entries; a claim, and so no reason to reserve memory
+    IteratorState state = {};
+  };
+  std::vector<Open> open;  // from the outermost to the one that is being read
+  open.push_back({"", reader.number()});
+  while (true) {
+    Open& last = open.back();
+    if (last.left == 0) {
+      Open whole = std::move(last);
+      open.pop_back();
+      if (open.empty()) return std::move(whole.state);
+      open.back().state.set_child(std::move(whole.name), std::move(whole.state));
+      continue;
+    }
+    --last.left;
     std::string name(reader.bytes());
     switch (reader.byte()) {
       case kInt:
-        state.set_int(std::move(name), reader.signed_number());
+        last.state.set_int(std::move(name), reader.signed_number());
         break;
       case kBytes:
-        state.set_bytes(std::move(name), std::string(reader.bytes()));
+        last.state.set_bytes(std::move(name), std::string(reader.bytes()));
         break;
       case kNode:
-        state.set_child(std::move(name), read(reader, depth + 1));
+        open.push_back({std::move(name), reader.number()});
         break;
       default:
         reader.fail("an entry of unknown kind");
     }
   }
-  return state;
 }
 
 IteratorState IteratorState::parse(std::string_view bytes) {
@@ -207,24 +253,33 @@ IteratorState IteratorState::parse(std::string_view bytes) {
                             " bytes is wrong: they are truncated or damaged"));
   }
   Reader reader{content.substr(kHeaderBytes), content.size() - kHeaderBytes};
-  IteratorState state = read(reader, 0);
+  IteratorState state = read(reader);
   if (!reader.left.empty()) reader.fail("bytes after the end of the state");
   return state;
 }
 
 bool IteratorState::operator==(const IteratorState& other) const {
-  const auto same = [](const auto& a, const auto& b) {
+  std::vector<std::pair<const IteratorState*, const IteratorState*>> left = {{this, &other}};
+  const auto same = [&left](const auto& a, const auto& b) {
     if (a.first != b.first || a.second.index() != b.second.index()) return false;
     if (const auto* bytes = std::get_if<Bytes>(&a.second)) {
       return **bytes == *std::get<Bytes>(b.second);
     }
     if (const auto* child = std::get_if<Child>(&a.second)) {
-      return **child == *std::get<Child>(b.second);
+      left.emplace_back(child->get(), std::get<Child>(b.second).get());
+      return true;
     }
     return a.second == b.second;
   };
-  return std::equal(entries_.begin(), entries_.end(), other.entries_.begin(), other.entries_.end(),
-                    same);
+  while (!left.empty()) {
+    const auto [a, b] = left.back();
+    left.pop_back();
+    if (!std::equal(a->entries_.begin(), a->entries_.end(), b->entries_.begin(), b->entries_.end(),
+                    same)) {
+      return false;
+    }
+  }
+  return true;
 }
 
 }  // namespace cohort::data

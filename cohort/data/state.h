@@ -18,12 +18,20 @@
 
 namespace cohort::data {
 
-// A value type; copies share bytes and children, which never change.
+// A value type; copies share bytes and children, which never change. States may be nested as deeply as memory
+// allows: a loop makes long chains of stages (one concatenate a file).
 // Thread safety: as std::vector.
 class COHORT_API IteratorState {
  public:
   using Bytes = std::shared_ptr<const std::string>;
   using Child = std::shared_ptr<const IteratorState>;
+
+  IteratorState() = default;
+  IteratorState(const IteratorState&) = default;
+  IteratorState(IteratorState&&) noexcept = default;
+  IteratorState& operator=(const IteratorState&) = default;
+  IteratorState& operator=(IteratorState&&) noexcept = default;
+  ~IteratorState();
 
   // Each name may be set only once.
   void set_int(std::string name, int64_t value);
@@ -53,12 +61,13 @@ class COHORT_API IteratorState {
  private:
   struct Reader;
   using Value = std::variant<int64_t, Bytes, Child>;
+  using Entries = std::vector<std::pair<std::string, Value>>;
 
   const Value& value(std::string_view name) const;
   void write(std::string& out) const;
-  static IteratorState read(Reader& reader, int depth);
+  static IteratorState read(Reader& reader);
 
-  std::vector<std::pair<std::string, Value>> entries_;
+  Entries entries_;
 };
 
 }  // namespace cohort::data

@@ -21,6 +21,7 @@
 #include "cohort/core/intra_op_threads.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/phase.h"
+#include "cohort/core/start_thread.h"
 #include "cohort/core/task.h"
 #include "cohort/core/thread_pool.h"
 #include "cohort/core/wait_point.h"
@@ -241,24 +242,37 @@ LocalReplicas::LocalReplicas(std::vector<std::string> devices, std::shared_ptr<R
                                      std::move(communicator));
   shared_->devices = torch_devices_;
   shared_->threads.resize(static_cast<size_t>(size() - 1));
-  for (int rank = 1; rank < size(); ++rank) start_thread(rank);
+  try {
+    start_missing_threads();
+  } catch (const ResourceExhaustedError&) {
+    end_threads();
+    throw;
+  }
 }
 
-void LocalReplicas::start_thread(int rank) {
-  shared_->threads[rank - 1] =
-      std::thread([shared = shared_, rank, count = threads_per_replica_,
-                   seen = shared_->epoch.load()] { shared->work(rank, count, seen); });
+void LocalReplicas::start_missing_threads() {
+  for (int rank = 1; rank < size(); ++rank) {
+    std::thread& thread = shared_->threads[rank - 1];
+    if (thread.joinable()) continue;
+    const auto work = [shared = shared_, rank, count = threads_per_replica_,
+                       seen = shared_->epoch.load()] { shared->work(rank, count, seen); };
+    thread = start_thread(str("for replica ", rank), work);
+  }
 }
 
 collective::SyncGroup& LocalReplicas::group() const { return shared_->group; }
 
 LocalReplicas::~LocalReplicas() {
   // In a child of fork there is nobody to join; what the threads refer to stays with them.
-  if (!home_.is_here()) return;
+  if (home_.is_here()) end_threads();
+}
+
+void LocalReplicas::end_threads() {
   shared_->shutdown = true;
   shared_->start.notify();
   const bool all_idle = shared_->unfinished.load() == 0;
   for (std::thread& thread : shared_->threads) {
+    if (!thread.joinable()) continue;
     // A replica's own thread comes here where it drops the last handle of the strategy.
     if (all_idle && thread.get_id() != std::this_thread::get_id()) {
       thread.join();
@@ -365,16 +379,15 @@ void LocalReplicas::run_step(StrategyCore& core, const std::shared_ptr<RunFrame>
 }
 
 void LocalReplicas::start_workers(StrategyCore& core, const std::shared_ptr<RunFrame>& frame) {
+  for (int rank = 1; rank < size(); ++rank) {
+    if (std::exchange(shared_->ended[rank], 0) != 0) shared_->threads[rank - 1].join();
+  }
+  start_missing_threads();
   for (Shared::Job& job : shared_->jobs) {
     job = {core.shared_from_this(), frame, shared_->group.view(), current_creators()};
   }
   for (std::exception_ptr& error : shared_->errors) error = nullptr;
   if (size() == 1) return;
-  for (int rank = 1; rank < size(); ++rank) {
-    if (std::exchange(shared_->ended[rank], 0) == 0) continue;
-    shared_->threads[rank - 1].join();
-    start_thread(rank);
-  }
   shared_->caller_state.emplace();
   shared_->caller_task = &Task::current();
   shared_->caller_recording = recording_state();

@@ -49,6 +49,7 @@ class LocalReplicas {
  public:
   // communicator: to the other tasks of the group; null if there are none. cores: how many the replicas
   // divide; 0: all that the process may use.
+  // Errors: ResourceExhausted (no threads; of run(), too, where a replica's has been ended).
   LocalReplicas(std::vector<std::string> devices, std::shared_ptr<ReplicaSeed> seed,
                 std::shared_ptr<collective::Communicator> communicator = nullptr, int cores = 0);
   // Joins the threads. A thread that is still inside a step on which run() has given up is left to
@@ -73,7 +74,8 @@ class LocalReplicas {
 
  private:
   struct Shared;
-  void start_thread(int rank);
+  void start_missing_threads();
+  void end_threads();
   void run_step(StrategyCore& core, const std::shared_ptr<RunFrame>& frame,
                 std::chrono::nanoseconds timeout);
   void give_up(const std::exception_ptr& reason);

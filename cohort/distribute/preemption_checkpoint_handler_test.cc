@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "cohort/cluster/resolvers/simple_cluster_resolver.h"
+#include "cohort/core/testing_threads.h"
 #include "cohort/data/testing_files.h"
 #include "cohort/distribute/preemption_handler_impl.h"
 #include "cohort/distribute/testing_errors.h"
@@ -84,6 +85,17 @@ TEST_F(Preemption, SavesAndExitsAndGoesOnWhereItWas) {
   PreemptionCheckpointHandler handler(alone, manager, {.termination_config = config()});
   EXPECT_EQ(handler.total_run_calls(), calls);
   EXPECT_EQ(again.value().item<double>(), static_cast<double>(calls));
+}
+
+TEST_F(Preemption, WithoutThreadsItIsNotMade) {
+  const Variable v(number(0), {.name = "v"});
+  const train::CheckpointManager manager(train::Checkpoint({{"v", v}}), directory,
+                                         {.max_to_keep = 1});
+  const internal::NoMoreThreads none;
+  EXPECT_THAT(thrown<ResourceExhaustedError>([&] {
+                PreemptionCheckpointHandler(alone, manager, {.termination_config = config()});
+              }),
+              HasSubstr("no thread to wait for the end of this machine with"));
 }
 
 TEST_F(Preemption, SaveFnTakesThePlaceOfTheSave) {

@@ -11,6 +11,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/host/event_fd.h"
 #include "cohort/core/logging.h"
+#include "cohort/core/start_thread.h"
 #include "cohort/core/text.h"
 #include "cohort/distribute/run_calls.h"
 #include "cohort/train/checkpoint_impl.h"
@@ -57,11 +58,20 @@ PreemptionHandlerImpl::PreemptionHandlerImpl(StopGroup group,
   manager_.checkpoint().impl().add({kObjectName, calls_});
   manager_.restore_or_initialize();
   rounds_[0] = std::make_unique<StopAgreement>(group_, 0, calls_->value());
-  asker_ = std::thread([this] { wait_and_ask(); });
-  if (group_.cluster != nullptr) answerer_ = std::thread([this] { answer_others(); });
+  try {
+    asker_ = start_thread("to wait for the end of this machine with", [this] { wait_and_ask(); });
+    if (group_.cluster != nullptr) {
+      answerer_ = start_thread("to answer other tasks with", [this] { answer_others(); });
+    }
+  } catch (const ResourceExhaustedError&) {
+    end_threads();
+    throw;
+  }
 }
 
-PreemptionHandlerImpl::~PreemptionHandlerImpl() {
+PreemptionHandlerImpl::~PreemptionHandlerImpl() { end_threads(); }
+
+void PreemptionHandlerImpl::end_threads() {
   {
     const std::lock_guard lock(mutex_);
     ended_ = true;
@@ -70,7 +80,7 @@ PreemptionHandlerImpl::~PreemptionHandlerImpl() {
   const uint64_t one = 1;
   [[maybe_unused]] const ssize_t written = ::write(ended_event_.get(), &one, sizeof one);
   if (!is_over_) tell_the_end();
-  asker_.join();
+  if (asker_.joinable()) asker_.join();
   if (answerer_.joinable()) answerer_.join();
 }
 

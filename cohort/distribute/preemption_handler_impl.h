@@ -41,6 +41,7 @@ class PreemptionHandlerImpl {
  private:
   using Clock = std::chrono::steady_clock;
 
+  void end_threads();
   void wait_and_ask();
   void answer_others();
   // Returns whether there is a decision; else the handler ends.

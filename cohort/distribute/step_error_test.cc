@@ -10,6 +10,7 @@
 #include <optional>
 #include <thread>
 
+#include "cohort/core/testing_threads.h"
 #include "cohort/core/traceback.h"
 #include "cohort/distribute/one_device_strategy.h"
 #include "cohort/distribute/testing_devices.h"
@@ -133,6 +134,26 @@ TEST(StepError, AThreadThatIsEndedInsideAStepIsReplaced) {
     EXPECT_THAT(text, AllOf(StartsWith("replica 1: "), HasSubstr("pthread_exit")));
     EXPECT_THAT(all_ids(strategy), ElementsAre(0, 1, 2));
   }
+}
+
+TEST(StepError, WhereThereIsNoThreadForAReplicaTheErrorSaysSo) {
+  const auto without_threads = [](const auto& call) {
+    const internal::NoMoreThreads none;
+    EXPECT_THAT(thrown<ResourceExhaustedError>(call), HasSubstr("no thread for replica 1"));
+  };
+  without_threads([] { mirrored(2); });
+  const MirroredStrategy strategy = mirrored(2);
+  const auto end_replica_1 = [&] {
+    EXPECT_THROW(strategy.run([](ReplicaContext& context) {
+      if (context.replica_id_in_sync_group() == 1) pthread_exit(nullptr);
+    }),
+                 FailedPreconditionError);
+  };
+  end_replica_1();
+  for (int i = 0; i < 2; ++i) without_threads([&] { all_ids(strategy); });
+  EXPECT_THAT(all_ids(strategy), ElementsAre(0, 1)) << "there are threads again";
+  end_replica_1();
+  without_threads([&] { all_ids(strategy); });  // and the strategy ends with one thread less
 }
 
 TEST(StepError, ACallersThreadMayEndInsideAStep) {

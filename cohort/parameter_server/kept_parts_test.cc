@@ -12,6 +12,7 @@
 #include <fstream>
 
 #include "cohort/core/error.h"
+#include "cohort/core/files/temporary_files.h"
 #include "cohort/core/testing_errors.h"
 #include "cohort/data/testing_files.h"
 #include "cohort/parameter_server/coordinator/cluster_coordinator.h"
@@ -26,7 +27,6 @@
 #include "cohort/parameter_server/variables/testing_two_shards.h"
 #include "cohort/train/bundle_reader.h"
 #include "cohort/train/checkpoint.h"
-#include "cohort/train/temporary_files.h"
 
 namespace cohort::distribute {
 namespace {

@@ -120,17 +120,21 @@ void BackgroundSaver::Shared::work() {
   changed.notify_all();
 }
 
-void BackgroundSaver::wait(milliseconds timeout) {
+std::optional<std::string> BackgroundSaver::wait_for(milliseconds timeout) {
   check_process();
   std::unique_lock lock(shared_->mutex);
   if (!shared_->changed.wait_for(lock, bounded_wait(timeout), [&] { return !shared_->job; })) {
-    throw DeadlineExceededError(str("checkpoint '", shared_->path,
-                                    "' is still being written after ", timeout.count(),
-                                    " ms; is the disk stuck?"));
+    return str("checkpoint '", shared_->path, "' is still being written after ", timeout.count(),
+               " ms; is the disk stuck?");
   }
   const std::exception_ptr error = std::exchange(shared_->error, nullptr);
   lock.unlock();
   if (error != nullptr) std::rethrow_exception(error);
+  return std::nullopt;
+}
+
+void BackgroundSaver::wait(milliseconds timeout) {
+  if (const auto still_under_way = wait_for(timeout)) throw DeadlineExceededError(*still_under_way);
 }
 
 }  // namespace cohort::internal

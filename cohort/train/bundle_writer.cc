@@ -7,12 +7,12 @@
 #include "cohort/core/error.h"
 #include "cohort/core/files/crc32c.h"
 #include "cohort/core/files/posix_error.h"
+#include "cohort/core/files/temporary_files.h"
 #include "cohort/core/text.h"
 #include "cohort/core/varint.h"
 #include "cohort/train/box_cover.h"
 #include "cohort/train/ordered_code.h"
 #include "cohort/train/table.h"
-#include "cohort/train/temporary_files.h"
 
 namespace cohort::internal {
 namespace {

@@ -9,9 +9,9 @@
 #include "cohort/core/bounded_wait.h"
 #include "cohort/core/error.h"
 #include "cohort/core/files/posix_error.h"
+#include "cohort/core/files/temporary_files.h"
 #include "cohort/core/host/host_name.h"
 #include "cohort/core/text.h"
-#include "cohort/train/temporary_files.h"
 
 namespace cohort::internal {
 namespace {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <future>
 #include <thread>
 
 #include "cohort/core/files/simulated_file_system.h"
@@ -309,6 +310,49 @@ TEST_F(CheckpointGroupTest, ASaveInTheBackgroundIsOneMoment) {
   EXPECT_EQ(all(wait), on_both("done")) << "said once";
   processes[1]->rows->broken = true;
   EXPECT_THAT(save(async)[0], HasSubstr("UNIMPLEMENTED")) << "at once";
+}
+
+TEST_F(CheckpointGroupTest, ASaveInTheBackgroundMayFailByADeadline) {
+  const auto wait = [](Process& process) {
+    process.checkpoint.wait();
+    return std::string("done");
+  };
+  files.set_hook([](const std::string& call) {
+    if (call.starts_with("creating ")) throw DeadlineExceededError("the ps does not answer");
+  });
+  EXPECT_EQ(save({.enable_async = true}), on_both("dir/ckpt-1"));
+  EXPECT_EQ(all(wait), on_both("DEADLINE_EXCEEDED: the ps does not answer"));
+  EXPECT_EQ(all(wait), on_both("done")) << "said once";
+  files.set_hook({});
+  EXPECT_EQ(save({.enable_async = true}), on_both("dir/ckpt-2"));
+  EXPECT_EQ(all(wait), on_both("done"));
+  EXPECT_EQ(latest(), "dir/ckpt-2");
+}
+
+TEST_F(CheckpointGroupTest, ASaveThatIsUnderWayMayBeWaitedForAgain) {
+  std::promise<void> may_go_on;
+  files.set_hook([allowed = may_go_on.get_future().share()](const std::string& call) {
+    if (!call.starts_with("creating ")) return;
+    allowed.wait();
+    throw DeadlineExceededError("the ps does not answer");
+  });
+  const auto wait = [](std::chrono::milliseconds timeout) {
+    return [timeout](Process& process) {
+      process.checkpoint.wait(timeout);
+      return std::string("done");
+    };
+  };
+  save({.enable_async = true});
+  const std::string under_way =
+      "DEADLINE_EXCEEDED: checkpoint 'dir/ckpt-1' is still being written after 1 ms; is the disk "
+      "stuck?";
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(all(wait(std::chrono::milliseconds(1))), on_both(under_way));
+  }
+  may_go_on.set_value();
+  EXPECT_EQ(all(wait(std::chrono::seconds(20))),
+            on_both("DEADLINE_EXCEEDED: the ps does not answer"));
+  EXPECT_EQ(all(wait(std::chrono::seconds(20))), on_both("done"));
 }
 
 TEST_F(CheckpointGroupTest, TheManagersOfAllAgree) {

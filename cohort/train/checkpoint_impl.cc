@@ -230,26 +230,55 @@ std::string CheckpointImpl::write(const SaveJob& job, const train::CheckpointOpt
   return path;
 }
 
-void CheckpointImpl::wait(std::chrono::milliseconds timeout) {
-  // A save that began, but whose group was lost before all knew, is the writer's alone.
-  if (!pending_) return saver_->wait(timeout);
+// What the writer knows of a save that its thread is at, unless that has failed.
+struct CheckpointImpl::Progress {
   std::string told;
+  std::optional<std::string> still_under_way = std::nullopt;  // what to say of it
+
+  std::string format() const {
+    WireWriter out;
+    out.bytes(1, told);
+    if (still_under_way) out.bytes(2, *still_under_way);
+    return out.str();
+  }
+  static Progress parse(std::string_view bytes) {
+    Progress progress;
+    WireReader reader(bytes, "what the group's writer has saved");
+    while (reader.next()) {
+      if (reader.field() == 1) progress.told = reader.bytes();
+      if (reader.field() == 2) progress.still_under_way = reader.bytes();
+    }
+    return progress;
+  }
+};
+
+// All have asked the writer. Errors: DeadlineExceeded (somebody has not come; all may ask again).
+Said CheckpointImpl::ask_for_outcome(std::chrono::milliseconds timeout) {
+  const auto progress = [&] {
+    if (auto why = saver_->wait_for(timeout)) return Progress{"", std::move(why)}.format();
+    return Progress{*background_told_}.format();
+  };
   try {
-    told = pending_->talk.tell(
-        "the outcome",
-        [&] {
-          saver_->wait(timeout);
-          return *background_told_;
-        },
-        timeout);
+    return pending_->talk.hear("the outcome", progress, timeout);
   } catch (const DeadlineExceededError&) {
-    throw;  // it is still under way, for all
+    throw;
   } catch (...) {
     pending_.reset();
     throw;
   }
-  const Pending done = *std::exchange(pending_, std::nullopt);
-  if (!done.talk.is_writer() && done.learn && !told.empty()) done.learn(told);
+}
+
+void CheckpointImpl::wait(std::chrono::milliseconds timeout) {
+  // A save that began, but whose group was lost before all knew, is the writer's alone.
+  if (!pending_) return saver_->wait(timeout);
+  const Said outcome = ask_for_outcome(timeout);
+  const Pending asked = *std::exchange(pending_, std::nullopt);
+  const Progress progress = Progress::parse(outcome.value());
+  if (progress.still_under_way) {
+    pending_.emplace(asked);
+    throw DeadlineExceededError(*progress.still_under_way);
+  }
+  if (!asked.talk.is_writer() && asked.learn && !progress.told.empty()) asked.learn(progress.told);
 }
 
 }  // namespace cohort::internal

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "cohort/core/error.h"
-#include "cohort/train/temporary_files.h"
+#include "cohort/core/files/temporary_files.h"
 
 namespace cohort::internal {
 namespace {

@@ -3,10 +3,10 @@
 #include <utility>
 
 #include "cohort/core/error.h"
+#include "cohort/core/files/temporary_files.h"
 #include "cohort/core/text.h"
 #include "cohort/train/bundle_entry.h"
 #include "cohort/train/checkpoint_state.h"
-#include "cohort/train/temporary_files.h"
 
 namespace cohort::internal {
 namespace {

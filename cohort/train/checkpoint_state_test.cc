@@ -8,6 +8,8 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/files/simulated_file_system.h"
+#include "cohort/core/files/temporary_files.h"
+#include "cohort/train/checkpoint_numbers.h"
 
 namespace cohort::internal {
 namespace {
@@ -336,6 +338,15 @@ TEST(CheckpointStateFileTest, AKillOrAPowerCutAtAnyCallLeavesAWholeState) {
       expect_one_of_two(*files.after_power_cut(cut), call);
     }
   }
+}
+
+TEST(HighestCheckpoint, IsNoTemporaryFile) {
+  SimulatedFileSystem files;
+  files.make_directories("dir");
+  files.create(temporary_path("dir", "ckpt-7.index"));
+  EXPECT_EQ(highest_checkpoint(files, "dir"), "");
+  files.create("dir/ckpt-2.index");
+  EXPECT_EQ(highest_checkpoint(files, "dir"), "dir/ckpt-2");
 }
 
 }  // namespace

@@ -75,8 +75,13 @@ train::SaveGroupCall GroupTalk::call(std::string_view step,
   return {str(about_, ": ", step), timeout_ + bounded_wait(patience)};
 }
 
-std::string GroupTalk::tell(std::string_view step, const std::function<std::string()>& produce,
-                            std::chrono::milliseconds patience) const {
+std::string Said::value() const {
+  if (own_ != nullptr) std::rethrow_exception(own_);
+  return std::string(value_of_reply(reply_));
+}
+
+Said GroupTalk::hear(std::string_view step, const std::function<std::string()>& produce,
+                     std::chrono::milliseconds patience) const {
   Attempt own;
   if (is_writer()) own = attempt(produce, group_->name());
   std::string heard;
@@ -85,9 +90,12 @@ std::string GroupTalk::tell(std::string_view step, const std::function<std::stri
   } catch (const Error&) {
     if (own.error == nullptr) throw;  // else it says more than that the others cannot be told
   }
-  if (own.error != nullptr) std::rethrow_exception(own.error);
-  heard.resize(value_of_reply(heard).size());
-  return heard;
+  return {std::move(heard), std::move(own.error)};
+}
+
+std::string GroupTalk::tell(std::string_view step, const std::function<std::string()>& produce,
+                            std::chrono::milliseconds patience) const {
+  return hear(step, produce, patience).value();
 }
 
 Brought GroupTalk::collect(std::string_view step,

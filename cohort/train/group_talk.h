@@ -27,6 +27,19 @@ class Brought {
   std::exception_ptr own_;
 };
 
+// What the writer said.
+class Said {
+ public:
+  Said(std::string reply, std::exception_ptr own)
+      : reply_(std::move(reply)), own_(std::move(own)) {}
+  // Errors: what the writer threw instead.
+  std::string value() const;
+
+ private:
+  std::string reply_;
+  std::exception_ptr own_;
+};
+
 // Every call is collective. An error keeps its class and text on its way; Error::task() names the
 // member that it comes from. What is no std::exception goes its way without a word to the others.
 // Errors of all calls: also those of SaveGroup's. Thread safety: none.
@@ -41,7 +54,11 @@ class GroupTalk {
   const std::shared_ptr<train::SaveGroup>& group() const { return group_; }
   std::chrono::milliseconds timeout() const { return timeout_; }
 
-  // Runs `produce` at the writer, which may take `patience`; all get what it returns, or throws.
+  // Runs `produce` at the writer, which may take `patience`. Its errors are left to Said::value(); at the
+  // writer they come before the group's.
+  Said hear(std::string_view step, const std::function<std::string()>& produce,
+            std::chrono::milliseconds patience = {}) const;
+  // The same; all get what `produce` returns, or throws.
   std::string tell(std::string_view step, const std::function<std::string()>& produce,
                    std::chrono::milliseconds patience = {}) const;
   // Runs `produce` on every member, for the writer. Its errors are left to Brought::all().

@@ -48,8 +48,7 @@ StoreReply wait_for(Duration timeout, Begin&& begin) {
 
 StoreRequest request_for(AgentCore& core, const std::string& key, const StoreOptions& options) {
   check_name("a key", key, kMostKeyBytes);
-  return {.id = core.next_request(),
-          .key = key,
+  return {.key = key,
           .session = options.session,
           .generation = options.this_generation ? core.generation() : 0};
 }
@@ -111,7 +110,7 @@ std::vector<std::string> MembershipAgent::declare(const std::vector<Section>& pr
   const auto reply = std::make_shared<std::string>();
   wait_for(timeout, [&](Done done) {
     core_->request(
-        "declare", [control](Duration) { return control; }, timeout,
+        "declare", [control](const AgentCore::Attempt&) { return control; }, timeout,
         [reply, done](const rpc::CallResult& result) {
           *reply = result.reply.control;
           done(result.error, {});
@@ -137,16 +136,16 @@ void MembershipAgent::stop() { core_->stop(); }
 void MembershipAgent::start_barrier(const std::string& name, const BarrierOptions& options,
                                     Done done) {
   check_name("a barrier's name", name, kMostKeyBytes);
-  BarrierRequest request{.id = core_->next_request(),
-                         .name = name,
+  BarrierRequest request{.name = name,
                          .tasks = options.tasks,
                          .generation = options.tasks.empty() ? core_->generation() : 0};
   core_->request(
       "barrier",
-      [request = std::move(request)](Duration at_most) {
-        BarrierRequest timed = request;
-        timed.at_most = at_most;
-        return timed.encode();
+      [request = std::move(request)](const AgentCore::Attempt& attempt) mutable {
+        request.id = attempt.id;
+        request.oldest = attempt.oldest;
+        request.at_most = attempt.at_most;
+        return request.encode();
       },
       options.timeout,
       [done = std::move(done)](const rpc::CallResult& result) { done(result.error, {}); });
@@ -158,14 +157,14 @@ void MembershipAgent::barrier(const std::string& name, const BarrierOptions& opt
 
 void MembershipAgent::start_store(std::string_view method, StoreRequest request, Duration timeout,
                                   Done done) {
-  if (request.id == 0) request.id = core_->next_request();
   core_->request(
       std::string(method),
-      [request = std::move(request), waits = method == "get"](Duration at_most) {
-        if (!waits || request.at_most == Duration::zero()) return request.encode();
-        StoreRequest timed = request;
-        timed.at_most = at_most;
-        return timed.encode();
+      [waits = method == "get" && request.at_most != Duration::zero(),
+       request = std::move(request)](const AgentCore::Attempt& attempt) mutable {
+        request.id = attempt.id;
+        request.oldest = attempt.oldest;
+        if (waits) request.at_most = attempt.at_most;
+        return request.encode();
       },
       timeout,
       [done = std::move(done)](const rpc::CallResult& result) {

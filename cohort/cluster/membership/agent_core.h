@@ -26,6 +26,13 @@ class AgentCore : public std::enable_shared_from_this<AgentCore> {
  public:
   using Time = rpc::Clock::Time;
   using Answer = std::function<void(rpc::CallResult)>;
+  // What a request says of itself each time that it is sent.
+  struct Attempt {
+    Duration at_most;     // for the service to wait
+    uint64_t id = 0;      // of the request: the same each time
+    uint64_t oldest = 0;  // of the requests of its method that have no answer yet
+  };
+  using Encode = std::function<std::string(const Attempt&)>;
 
   AgentCore(rpc::Clock& clock, std::shared_ptr<rpc::Channel> channel, AgentOptions options);
 
@@ -38,10 +45,9 @@ class AgentCore : public std::enable_shared_from_this<AgentCore> {
   void set_figure(const std::string& name, double value);
   void drop_figure(const std::string& name);
   Figures figures() const;
-  // A call that is repeated while the service cannot be reached; `encode` is given how long the
-  // service may wait. `done` is called once, at the latest when `timeout` has passed.
-  void request(std::string method, std::function<std::string(Duration)> encode, Duration timeout,
-               Answer done);
+  // A call that is repeated while the service cannot be reached. `done` is called once, at the latest when
+  // `timeout` has passed.
+  void request(std::string method, Encode encode, Duration timeout, Answer done);
 
   // Waits until `ready(view)`; null if `timeout` passes first. Throws what ends the agent.
   ViewPtr wait(std::optional<Duration> timeout, FunctionRef<bool(const ViewPtr&)> ready);
@@ -52,14 +58,13 @@ class AgentCore : public std::enable_shared_from_this<AgentCore> {
   void check(const rpc::Caller& caller);
   int64_t stale_refused() const;
   bool in_callback() const { return callbacks_.runs_here(); }
-  uint64_t next_request();
   const AgentOptions& options() const { return options_; }
 
  private:
   enum class State { kIdle, kRegistering, kMember, kEnded };
   struct Request {
     std::string method;
-    std::function<std::string(Duration)> encode;
+    Encode encode;
     Time deadline;
     Duration retry;
     Answer done;
@@ -102,6 +107,7 @@ class AgentCore : public std::enable_shared_from_this<AgentCore> {
   void register_anew();
   void end(std::exception_ptr error);
 
+  uint64_t oldest_of(const std::string& method) const;
   void attempt(uint64_t id);
   void attempted(uint64_t id, rpc::CallResult result);
   void finish(uint64_t id, rpc::CallResult result);
@@ -143,7 +149,6 @@ class AgentCore : public std::enable_shared_from_this<AgentCore> {
   std::exception_ptr error_;
   Figures figures_;
   int64_t stale_refused_ = 0;
-  uint64_t last_request_ = 0;
   uint64_t last_id_ = 0;
   std::map<uint64_t, Request> requests_;
 };

@@ -21,8 +21,7 @@ constexpr Duration kMostMargin = std::chrono::milliseconds(200);
 
 }  // namespace
 
-void AgentCore::request(std::string method, std::function<std::string(Duration)> encode,
-                        Duration timeout, Answer done) {
+void AgentCore::request(std::string method, Encode encode, Duration timeout, Answer done) {
   change([&] {
     if (state_ == State::kEnded) {
       later([done = std::move(done), error = error_] { done({.error = error, .reply = {}}); });
@@ -36,6 +35,12 @@ void AgentCore::request(std::string method, std::function<std::string(Duration)>
                      .done = std::move(done)};
     attempt(id);
   });
+}
+
+uint64_t AgentCore::oldest_of(const std::string& method) const {
+  return std::find_if(requests_.begin(), requests_.end(),
+                      [&](const auto& one) { return one.second.method == method; })
+      ->first;
 }
 
 void AgentCore::attempt(uint64_t id) {
@@ -59,7 +64,9 @@ void AgentCore::attempt(uint64_t id) {
   }
   later([weak = weak_from_this(), channel = channel_, id, left,
          path = "membership/" + request.method,
-         control = request.encode(left - std::min(left / 10, kMostMargin))]() mutable {
+         control = request.encode({.at_most = left - std::min(left / 10, kMostMargin),
+                                   .id = id,
+                                   .oldest = oldest_of(request.method)})]() mutable {
     channel->start(path, to_message(std::move(control)),
                    {.timeout = left, .max_reply_bytes = kMostValueBytes + (64 << 10)},
                    [weak, id](rpc::CallResult result) {
@@ -117,7 +124,8 @@ void AgentCore::leave(const std::string& where, Duration timeout, std::function<
   };
   if (!is_member) return left({});
   request(
-      kLeave, [where](Duration) { return LeaveRequest{.where = where}.encode(); }, timeout, left);
+      kLeave, [where](const Attempt&) { return LeaveRequest{.where = where}.encode(); }, timeout,
+      left);
 }
 
 void AgentCore::report(const std::exception_ptr& error, std::optional<Duration> timeout,
@@ -132,8 +140,8 @@ void AgentCore::report(const std::exception_ptr& error, std::optional<Duration> 
     }
   }
   request(
-      "report", [bytes](Duration) { return ReportRequest{.error = bytes}.encode(); }, *timeout,
-      std::move(done));
+      "report", [bytes](const Attempt&) { return ReportRequest{.error = bytes}.encode(); },
+      *timeout, std::move(done));
 }
 
 void AgentCore::set_figure(const std::string& name, double value) {
@@ -186,11 +194,6 @@ std::exception_ptr AgentCore::error() const {
 int64_t AgentCore::stale_refused() const {
   const std::lock_guard lock(mutex_);
   return stale_refused_;
-}
-
-uint64_t AgentCore::next_request() {
-  const std::lock_guard lock(mutex_);
-  return ++last_request_;
 }
 
 void AgentCore::check(const rpc::Caller& caller) {

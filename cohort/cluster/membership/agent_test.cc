@@ -215,6 +215,51 @@ class SilentChannel final : public rpc::Channel {
   const std::shared_ptr<bool> silent_ = std::make_shared<bool>(false);
 };
 
+// Loses the answer to the next addition when told to.
+class ForgetfulChannel final : public rpc::Channel {
+ public:
+  explicit ForgetfulChannel(std::shared_ptr<rpc::Channel> channel) : channel_(std::move(channel)) {}
+  const TaskId& peer() const override { return channel_->peer(); }
+  const std::string& address() const override { return channel_->address(); }
+  void close() override {}
+  void start(std::string_view method, rpc::Message request, const rpc::CallOptions& options,
+             std::function<void(rpc::CallResult)> done) override {
+    if (method != "membership/add" || !std::exchange(loses_next, false)) {
+      return channel_->start(method, std::move(request), options, std::move(done));
+    }
+    channel_->start(method, std::move(request), options, [](const rpc::CallResult&) {});
+    done({.error = make_error(Code::kUnavailable, "the connection broke"), .reply = {}});
+  }
+
+  bool loses_next = false;
+
+ private:
+  const std::shared_ptr<rpc::Channel> channel_;
+};
+
+TEST_F(MembershipAgentTest, AChangeIsMadeOnceHoweverManyOthersComeBeforeItsRepetition) {
+  begin(1);
+  AgentOptions options = options_of(0);
+  const rpc::Caller caller{.task = options.task, .incarnation = options.incarnation};
+  const auto channel =
+      std::make_shared<ForgetfulChannel>(std::make_shared<DirectChannel>(service_.get(), caller));
+  MembershipAgent alone(clock_, channel, std::move(options));
+  alone.start();
+  alone.wait_for_start();
+  channel->loses_next = true;
+  int64_t sum = 0;
+  alone.start_store("add", {.key = "n", .delta = 1}, seconds(5),
+                    [&](const std::exception_ptr& error, const StoreReply& reply) {
+                      EXPECT_EQ(error, nullptr);
+                      sum = reply.number;
+                    });
+  for (int i = 0; i < 200; ++i) alone.add("n", 1);
+  EXPECT_EQ(sum, 0);
+  pass(seconds(1));
+  EXPECT_EQ(sum, 1);
+  EXPECT_EQ(alone.get("n", seconds(1)), "201");
+}
+
 // Such as a ps task of a coordinator that is gone.
 TEST_F(MembershipAgentTest, WhoWaitsForALostServiceLeavesWithoutWaiting) {
   bool has_left = false;

@@ -13,7 +13,6 @@ namespace {
 
 using Method = CoordinationService;
 
-constexpr size_t kMostRemembered = 64;
 constexpr size_t kMostReplacements = 4;
 
 Session session_of(const rpc::Call& call) {
@@ -234,7 +233,8 @@ CoordinationCore::Reply CoordinationCore::attend(const Session& session, CallPtr
 CoordinationCore::Reply CoordinationCore::barrier(const Session& session, CallPtr& call,
                                                   const Gone& gone, Outbox& out) {
   BarrierRequest request = BarrierRequest::decode(request_of(*call));
-  if (const StoreReply* before = remembered(session, request.id)) return before->encode();
+  const NumberedRequest number{Method::kBarrier, request.id, request.oldest};
+  if (const StoreReply* before = answered_.find(session, number)) return before->encode();
   if (!roster_.started()) {
     throw FailedPreconditionError("barrier: the cluster has not started; wait for the start first");
   }
@@ -290,7 +290,7 @@ CoordinationCore::Reply CoordinationCore::barrier(const Session& session, CallPt
          barriers_.arrive(request.name, request.tasks, request.generation, session.task, id)) {
       WaitingCall arrived = waiting_.take(arrival);
       const StoreReply reply{.done = true};
-      remember(arrived.session, arrived.request, reply);
+      answered_.add(arrived.session, {Method::kBarrier, arrived.request}, reply);
       out.reply(std::move(arrived.call), reply.encode());
     }
   } catch (...) {
@@ -331,26 +331,6 @@ View CoordinationCore::status() const {
 int64_t CoordinationCore::stale_refused() const {
   const std::lock_guard lock(mutex_);
   return roster_.stale_refused();
-}
-
-const StoreReply* CoordinationCore::remembered(const Session& session, uint64_t request) const {
-  const auto found = answered_.find(session.task);
-  if (request == 0 || found == answered_.end() ||
-      found->second.incarnation != session.incarnation) {
-    return nullptr;
-  }
-  for (const auto& [id, reply] : found->second.replies) {
-    if (id == request) return &reply;
-  }
-  return nullptr;
-}
-
-void CoordinationCore::remember(const Session& session, uint64_t request, const StoreReply& reply) {
-  if (request == 0) return;
-  Answered& answered = answered_[session.task];
-  if (answered.incarnation != session.incarnation) answered = {session.incarnation, {}};
-  answered.replies.emplace_back(request, reply);
-  if (answered.replies.size() > kMostRemembered) answered.replies.pop_front();
 }
 
 }  // namespace cohort::internal::membership

@@ -2,14 +2,13 @@
 #pragma once
 
 #include <atomic>
-#include <deque>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include "cohort/cluster/membership/answered_requests.h"
 #include "cohort/cluster/membership/barriers.h"
 #include "cohort/cluster/membership/coordination_service.h"
 #include "cohort/cluster/membership/program.h"
@@ -76,10 +75,6 @@ class CoordinationCore : public std::enable_shared_from_this<CoordinationCore> {
   void on_timer(Time when);
   void arm(Time now);
 
-  // Answers of changes, so that a repeated request changes nothing twice.
-  const StoreReply* remembered(const Session& session, uint64_t request) const;
-  void remember(const Session& session, uint64_t request, const StoreReply& reply);
-
   rpc::Clock& clock_;
   const CoordinationOptions options_;
 
@@ -89,11 +84,7 @@ class CoordinationCore : public std::enable_shared_from_this<CoordinationCore> {
   Store store_;
   Barriers barriers_;
   WaitingCalls waiting_;
-  struct Answered {
-    uint64_t incarnation = 0;
-    std::deque<std::pair<uint64_t, StoreReply>> replies;
-  };
-  std::map<TaskId, Answered> answered_;
+  AnsweredRequests answered_;
   int64_t version_told_ = 0;
   int64_t generation_settled_ = 0;
   bool start_logged_ = false;

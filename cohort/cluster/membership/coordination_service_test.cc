@@ -333,6 +333,35 @@ TEST_F(CoordinationServiceTest, AGetWaitsForItsKeyAndChangesTakeEffectOnce) {
             Code::kAborted);
 }
 
+TEST_F(CoordinationServiceTest, AnswersAreKeptUntilTheirTaskHasThem) {
+  begin_started(1);
+  const auto add = [&](uint64_t id, uint64_t oldest) {
+    return call(Service::kAdd, 0, 10,
+                StoreRequest{.id = id, .oldest = oldest, .key = "k", .delta = 1}.encode());
+  };
+  const auto sum = [&](uint64_t id, uint64_t oldest) {
+    return StoreReply::decode(add(id, oldest)->control).number;
+  };
+  for (uint64_t id = 1; id <= 1000; ++id) sum(id, 1);
+  EXPECT_EQ(sum(1, 1), 1) << "its answer was lost, and a thousand others went well";
+  EXPECT_EQ(sum(1001, 500), 1001);
+  EXPECT_EQ(code_of(add(499, 1)), Code::kAborted) << "an attempt that was on its way for long";
+  EXPECT_EQ(sum(500, 1), 500);
+  EXPECT_EQ(sum(1002, 1002), 1002);
+}
+
+TEST_F(CoordinationServiceTest, ATaskMayHaveManyChangesUnderWayButNotAnyNumber) {
+  begin_started(1);
+  const auto set = [&](uint64_t id, uint64_t oldest) {
+    return call(Service::kSet, 0, 10,
+                StoreRequest{.id = id, .oldest = oldest, .key = "k"}.encode());
+  };
+  for (uint64_t id = 1; id <= kMostAnswered; ++id) ASSERT_EQ(code_of(set(id, 1)), Code::kOk);
+  EXPECT_EQ(code_of(set(kMostAnswered + 1, 1)), Code::kResourceExhausted);
+  EXPECT_EQ(code_of(set(1, 1)), Code::kOk);
+  EXPECT_EQ(code_of(set(kMostAnswered + 1, 2)), Code::kOk);
+}
+
 TEST_F(CoordinationServiceTest, WhoIsNotRegisteredGetsNothing) {
   begin_started(2);
   EXPECT_EQ(code_of(call(Service::kGet, 1, 77, StoreRequest{.key = "k"}.encode())),

@@ -45,7 +45,8 @@ CoordinationCore::Reply CoordinationCore::get(const Session& session, const Stor
 
 std::string CoordinationCore::change_store(size_t method, const Session& session,
                                            const StoreRequest& request, Outbox& out) {
-  if (const StoreReply* before = remembered(session, request.id)) return before->encode();
+  const NumberedRequest number{method, request.id, request.oldest};
+  if (const StoreReply* before = answered_.find(session, number)) return before->encode();
   roster_.check_generation(session, request.generation);
   StoreReply reply;
   switch (method) {
@@ -69,7 +70,7 @@ std::string CoordinationCore::change_store(size_t method, const Session& session
   }
   // What changed nothing may as well be tried again, and its answer may be large.
   if (reply.done) {
-    remember(session, request.id, reply);
+    answered_.add(session, number, reply);
     answer_gets(request.key, out);
   }
   return reply.encode();

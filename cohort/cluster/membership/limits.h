@@ -18,6 +18,8 @@ inline constexpr size_t kMostEvents = 256;
 inline constexpr size_t kMostKeyBytes = 1 << 10;
 inline constexpr size_t kMostValueBytes = 1 << 20;
 inline constexpr size_t kMostListed = 1024;
+// Changes of one kind that a task may have under way.
+inline constexpr size_t kMostAnswered = 10'000;
 
 // Errors: InvalidArgument (empty, longer than `most` bytes, not UTF-8); the text begins with `what`.
 void check_name(std::string_view what, std::string_view name, size_t most);

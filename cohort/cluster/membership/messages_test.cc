@@ -47,6 +47,7 @@ TEST(MembershipMessages, AViewArrivesAsItWas) {
 
 TEST(MembershipMessages, RequestsArriveAsTheyWere) {
   const StoreRequest store = {.id = 3,
+                              .oldest = 2,
                               .key = "k",
                               .value = std::string("\0\xff", 2),
                               .expected = "",
@@ -57,15 +58,20 @@ TEST(MembershipMessages, RequestsArriveAsTheyWere) {
                               .after = "j"};
   const StoreRequest same = StoreRequest::decode(store.encode());
   EXPECT_EQ(same.value, store.value);
+  EXPECT_EQ(same.id, 3u);
+  EXPECT_EQ(same.oldest, 2u);
   EXPECT_EQ(same.expected, "");
   EXPECT_EQ(same.delta, -5);
   EXPECT_EQ(same.at_most, milliseconds(20));
   EXPECT_EQ(StoreRequest::decode(StoreRequest{.key = "k"}.encode()).expected, std::nullopt);
 
   const BarrierRequest barrier = BarrierRequest::decode(BarrierRequest{
-      .id = 1,
+      .id = 5,
+      .oldest = 4,
       .name = "b",
       .tasks = {{"worker", 1}, {"chief", 0}, {"worker", 1}}}.encode());
+  EXPECT_EQ(barrier.id, 5u);
+  EXPECT_EQ(barrier.oldest, 4u);
   EXPECT_EQ(barrier.tasks, (std::vector<TaskId>{{"chief", 0}, {"worker", 1}}));
 
   const RegisterRequest registration = RegisterRequest::decode(

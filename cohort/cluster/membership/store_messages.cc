@@ -10,7 +10,7 @@ std::string BarrierRequest::encode() const {
   Fields out;
   out.number(1, id).bytes(2, name);
   for (const TaskId& task : tasks) out.item(3, encode_task(task));
-  out.number(4, generation).number(5, at_most);
+  out.number(4, generation).number(5, at_most).number(6, oldest);
   return out.str();
 }
 
@@ -34,6 +34,9 @@ BarrierRequest BarrierRequest::decode(std::string_view bytes) {
       case 5:
         result.at_most = duration_from(in.varint());
         break;
+      case 6:
+        result.oldest = in.varint();
+        break;
       default:
         break;
     }
@@ -49,6 +52,7 @@ std::string StoreRequest::encode() const {
   out.number(1, id).bytes(2, key).bytes(3, value);
   if (expected) out.item(4, *expected);
   out.number(5, delta).number(6, session).number(7, generation).number(8, at_most).bytes(9, after);
+  out.number(10, oldest);
   return out.str();
 }
 
@@ -82,6 +86,9 @@ StoreRequest StoreRequest::decode(std::string_view bytes) {
         break;
       case 9:
         result.after = bytes_of("a key", in.bytes(), 16 * kMostKeyBytes);
+        break;
+      case 10:
+        result.oldest = in.varint();
         break;
       default:
         break;

@@ -14,6 +14,9 @@ namespace cohort::internal::membership {
 
 struct BarrierRequest {
   uint64_t id = 0;  // the task's number of this request: a repetition has the same
+  // Of the task's arrivals at barriers that it still waits for, this one too: answers to those before are
+  // not needed any more.
+  uint64_t oldest = 0;
   std::string name = {};
   std::vector<TaskId> tasks = {};  // none: all of the group
   int64_t generation = 0;          // 0: any
@@ -26,6 +29,7 @@ struct BarrierRequest {
 // Of all calls to the store; each uses some fields.
 struct StoreRequest {
   uint64_t id = 0;
+  uint64_t oldest = 0;   // as a barrier's, of calls of the same method
   std::string key = {};  // list: the prefix
   std::string value = {};
   std::optional<std::string> expected = {};  // compare_and_set; nothing: the key is absent

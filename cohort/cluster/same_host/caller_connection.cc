@@ -32,12 +32,10 @@ std::shared_ptr<CallerConnection> CallerConnection::start(UniqueFd socket,
   const std::weak_ptr<CallerConnection> weak = self;
   self->socket_->patience().allow(self->options_.each_has_a_core);
   self->socket_->send(OutgoingMessage(control_piece(PieceKind::kHello, 0, ticket)));
+  self->socket_->send(OutgoingMessage(control_piece(PieceKind::kPing, 0)));
   self->socket_->start({.on_control =
                             [weak](const PieceHead&, std::string_view) {
-                              if (const auto alive = weak.lock()) {
-                                alive->heard_ = steady_clock::now();
-                                alive->pinged_ = {};
-                              }
+                              if (const auto alive = weak.lock()) alive->on_control();
                             },
                         .on_bytes =
                             [weak](uint64_t call, std::string_view bytes, bool is_last) {
@@ -117,6 +115,11 @@ std::optional<CallResult> CallerConnection::call(std::string_view method, Messag
   return answer.take();  // from another thread, if it has not come: the connection has ended, say
 }
 
+bool CallerConnection::has_ended() {
+  const std::lock_guard lock(mutex_);
+  return ended_;
+}
+
 void CallerConnection::close() {
   {
     const std::lock_guard lock(mutex_);
@@ -149,6 +152,13 @@ CallResult CallerConnection::loss(const Pending& call, const std::string& why) c
   }
   return failure(call, Code::kUnavailable,
                  str("cannot reach ", whom(), " for ", call.method, ": ", why));
+}
+
+// A server sends nothing but pongs outside of answers.
+void CallerConnection::on_control() {
+  accepted_ = true;
+  heard_ = steady_clock::now();
+  pinged_ = {};
 }
 
 void CallerConnection::on_bytes(uint64_t number, std::string_view bytes, bool is_last) {
@@ -194,6 +204,9 @@ void CallerConnection::receive(uint64_t number, bool is_last, const Receive& rec
 
 void CallerConnection::on_tick() {
   const Time now = steady_clock::now();
+  if (!accepted_ && now - begun_ > options_.settings.handshake_timeout) {
+    socket_->end(str("not let in within ", options_.settings.handshake_timeout.count(), " ms"));
+  }
   std::vector<std::pair<uint64_t, PendingPtr>> late;
   {
     const std::lock_guard lock(mutex_);

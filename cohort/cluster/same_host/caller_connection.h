@@ -1,6 +1,7 @@
 // The caller's end of a connection between tasks of one host.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -26,10 +27,15 @@ class CallerConnection : public std::enable_shared_from_this<CallerConnection> {
     TransportSettings settings;
     bool each_has_a_core = false;  // see Patience
   };
-  // Begins with `ticket`. Errors: those of HostSocket::start.
+  // Begins with `ticket`, and asks for a sign of life. Errors: those of HostSocket::start.
   static std::shared_ptr<CallerConnection> start(UniqueFd socket, const std::string& ticket,
                                                  Options options);
   ~CallerConnection();
+
+  // Whether the server has let it in: connect() succeeds, too, where nobody accepts, or the server has no room.
+  // One that is not let in within settings.handshake_timeout ends.
+  bool is_accepted() const { return accepted_.load(); }
+  bool has_ended();
 
   // As Channel::start; false, with the request untouched, once the connection has ended.
   bool start_call(std::string_view method, Message& request, const CallOptions& options,
@@ -54,6 +60,7 @@ class CallerConnection : public std::enable_shared_from_this<CallerConnection> {
 
   CallerConnection(UniqueFd socket, Options options);
   std::string whom() const { return str(options_.peer, " at ", options_.address); }
+  void on_control();
   void on_bytes(uint64_t call, std::string_view bytes, bool is_last);
   std::span<char> room(uint64_t call);
   void on_filled(uint64_t call, size_t bytes, bool is_last);
@@ -78,8 +85,10 @@ class CallerConnection : public std::enable_shared_from_this<CallerConnection> {
   bool closed_ = false;
   std::string why_;  // it has ended
 
+  std::atomic<bool> accepted_{false};
+  const Time begun_ = std::chrono::steady_clock::now();
   // Of the thread that receives.
-  Time heard_ = std::chrono::steady_clock::now();
+  Time heard_ = begun_;
   Time pinged_ = {};  // none since the peer was heard
 };
 

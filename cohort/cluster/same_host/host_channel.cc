@@ -15,8 +15,8 @@ namespace {
 using std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kKnockTimeout{10};
-// Until the next attempt: after one that failed, and after the answer that there is no short way, which
-// a peer that is started again at the same address may give otherwise.
+// Until the next attempt: after one that failed, and after the answer that there is no short way, or no room for
+// one more, which a peer that is started again at the same address may give otherwise.
 constexpr std::chrono::milliseconds kPause{200};
 constexpr std::chrono::minutes kLongPause{1};
 
@@ -102,9 +102,15 @@ class HostChannel final : public Channel {
   // The connection, if these calls may take it and there is one; if there is none yet, it knocks.
   std::shared_ptr<CallerConnection> short_way(const CallOptions& options) const {
     if (!options.same_host) return nullptr;
+    std::shared_ptr<CallerConnection> refused;  // ends without the lock
     {
       const std::lock_guard lock(state_->mutex);
-      if (state_->connection) return state_->connection;
+      if (state_->connection) {
+        if (state_->connection->is_accepted()) return state_->connection;
+        if (!state_->connection->has_ended()) return nullptr;
+        refused = std::exchange(state_->connection, nullptr);
+        state_->next_knock = steady_clock::now() + kLongPause;
+      }
       if (state_->knocking || state_->closed || steady_clock::now() < state_->next_knock) {
         return nullptr;
       }

@@ -17,6 +17,7 @@
 #include "cohort/cluster/same_host/host_server.h"
 #include "cohort/core/host/cores.h"
 #include "cohort/core/host/host_identity.h"
+#include "cohort/core/host/random_hex.h"
 #include "cohort/core/host/unix_socket.h"
 #include "cohort/core/testing_errors.h"
 #include "cohort/core/wire.h"
@@ -307,27 +308,109 @@ TEST(HostChannel, WhoKnocksLearnsWhetherBothCanHaveCores) {
   EXPECT_FALSE(door.each_has_a_core);
 }
 
-TEST(CallerConnection, APeerThatStandsStillIsGivenUp) {
+// Answers knocks with a door of the test's.
+class DoorChannel final : public Channel {
+ public:
+  DoorChannel(std::shared_ptr<CountingChannel> channel, std::string door)
+      : channel_(std::move(channel)), door_(std::move(door)) {}
+  const TaskId& peer() const override { return channel_->peer(); }
+  const std::string& address() const override { return channel_->address(); }
+  void start(std::string_view method, Message request, const CallOptions& options,
+             std::function<void(CallResult)> done) override {
+    if (method != kKnock) {
+      return channel_->start(method, std::move(request), options, std::move(done));
+    }
+    WireWriter answer;
+    answer.bytes(1, door_).bytes(2, "ticket");
+    done({.error = nullptr, .reply = {.control = answer.str()}});
+  }
+  void close() override { channel_->close(); }
+
+ private:
+  const std::shared_ptr<CountingChannel> channel_;
+  const std::string door_;
+};
+
+// The system connects who calls to a socket that nobody accepts at.
+TEST(HostChannel, CallsGoTheLongWayUntilTheServerHasAcceptedTheConnection) {
+  TestServer server;
+  const std::string door = "cohort-test-" + random_hex(8);
+  const UniqueFd listening = listen_at_name(door);
+  const auto long_way = std::make_shared<CountingChannel>(server.channel());
+  const auto channel =
+      prefer_same_host(std::make_shared<DoorChannel>(long_way, door),
+                       std::make_shared<Identity>(TaskId{"worker", 0}, 42), quick_settings());
+  for (int i = 1; i <= 20; ++i) {
+    EXPECT_EQ(channel->call("echo/echo", {.control = "hello"}, kShortWay).control, "hello");
+    EXPECT_EQ(long_way->calls, i);
+  }
+  const UniqueFd accepted(
+      ::accept4(listening.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  ASSERT_TRUE(accepted.valid());
+  const std::string pong = control_piece(PieceKind::kPong, 0);
+  ASSERT_GT(::send(accepted.get(), pong.data(), pong.size(), MSG_NOSIGNAL), 0);
+  std::string came;
+  const auto deadline = steady_clock::now() + seconds(20);
+  while (came.find("echo/echo") == came.npos) {
+    ASSERT_LT(steady_clock::now(), deadline) << "calls keep going the long way";
+    channel->start("echo/echo", {}, kShortWay, [](const CallResult&) {});
+    pollfd watched{accepted.get(), POLLIN, 0};
+    ::poll(&watched, 1, 10);
+    char bytes[4096];
+    const ssize_t got = ::recv(accepted.get(), bytes, sizeof bytes, 0);
+    if (got > 0) came.append(bytes, static_cast<size_t>(got));
+  }
+  channel->close();
+}
+
+TEST(HostChannel, CallsToAServerThatHasNoRoomGoTheLongWay) {
+  TestServer server;
+  HostServer host(server.dispatcher,
+                  {.settings = quick_settings(), .same_process = true, .most_connections = 0});
+  const auto long_way = std::make_shared<CountingChannel>(server.channel());
+  const auto channel = prefer_same_host(
+      long_way, std::make_shared<Identity>(TaskId{"worker", 0}, 42), quick_settings());
+  for (int i = 0; i < 500; ++i) {
+    ASSERT_EQ(channel->call("echo/echo", {.control = "hello"}, kShortWay).control, "hello");
+  }
+  EXPECT_EQ(long_way->calls, 501) << "it has knocked once";
+}
+
+// A connection to nobody, and how its first call ends.
+ErrorRecord end_of_call(const TransportSettings& settings) {
   int sockets[2];
-  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, sockets), 0);
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, sockets) != 0) return {};
   const UniqueFd other(sockets[1]);
-  const auto connection = CallerConnection::start(
-      UniqueFd(sockets[0]), "ticket",
-      {.peer = {"ps", 0},
-       .address = "here",
-       .self = std::make_shared<Identity>(TaskId{"worker", 0}, 42),
-       .settings = {.keepalive_time = milliseconds(100), .keepalive_timeout = milliseconds(100)}});
+  const auto connection =
+      CallerConnection::start(UniqueFd(sockets[0]), "ticket",
+                              {.peer = {"ps", 0},
+                               .address = "here",
+                               .self = std::make_shared<Identity>(TaskId{"worker", 0}, 42),
+                               .settings = settings});
   std::promise<CallResult> result;
   std::function<void(CallResult)> done = [&](CallResult got) { result.set_value(std::move(got)); };
   Message request{"", {pattern(size_t{8} << 20)}};  // more than the socket takes
-  ASSERT_TRUE(connection->start_call("echo/echo", request, kShortWay, done));
+  EXPECT_TRUE(connection->start_call("echo/echo", request, kShortWay, done));
   std::future<CallResult> future = result.get_future();
-  ASSERT_EQ(future.wait_for(seconds(20)), std::future_status::ready);
-  const ErrorRecord error = record_error(future.get().error);
-  EXPECT_EQ(error.code, Code::kUnavailable);
-  EXPECT_THAT(error.message, HasSubstr("no sign of life"));
+  if (future.wait_for(seconds(20)) != std::future_status::ready) return {};
+  EXPECT_TRUE(connection->has_ended());
+  EXPECT_FALSE(connection->is_accepted());
   done = [](const CallResult&) {};
   EXPECT_FALSE(connection->start_call("echo/echo", request, kShortWay, done));
+  return record_error(future.get().error);
+}
+
+TEST(CallerConnection, APeerThatStandsStillIsGivenUp) {
+  const ErrorRecord error =
+      end_of_call({.keepalive_time = milliseconds(100), .keepalive_timeout = milliseconds(100)});
+  EXPECT_EQ(error.code, Code::kUnavailable);
+  EXPECT_THAT(error.message, HasSubstr("no sign of life"));
+}
+
+TEST(CallerConnection, APeerThatLetsNobodyInIsGivenUp) {
+  const ErrorRecord error = end_of_call({.handshake_timeout = milliseconds(100)});
+  EXPECT_EQ(error.code, Code::kUnavailable);
+  EXPECT_THAT(error.message, HasSubstr("not let in within 100 ms"));
 }
 
 }  // namespace

@@ -16,9 +16,6 @@
 namespace cohort::internal::rpc {
 namespace {
 
-// Each has a thread. More tasks than that call over gRPC.
-constexpr size_t kMostConnections = 256;
-
 std::string check_connection(int connection) {
   return is_of_same_user(connection) ? "" : "it is another user's";
 }
@@ -65,7 +62,9 @@ void HostServer::take(UniqueFd connection) {
   }
   const std::lock_guard lock(mutex_);
   std::erase_if(connections_, [](const auto& one) { return one->has_ended(); });
-  if (connections_.size() >= kMostConnections) throw ResourceExhaustedError("there are too many");
+  if (connections_.size() >= options_.most_connections) {
+    throw ResourceExhaustedError("there are too many");
+  }
   connections_.push_back(ServerConnection::start(
       std::move(connection), dispatcher_,
       {.admit = [doorman = doorman_](const std::string& ticket) { return doorman->admit(ticket); },

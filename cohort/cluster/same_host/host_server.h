@@ -17,7 +17,8 @@ namespace cohort::internal::rpc {
 
 struct HostServerOptions {
   TransportSettings settings = {};
-  bool same_process = false;  // see Doorman
+  bool same_process = false;      // see Doorman
+  size_t most_connections = 256;  // each has a thread; more tasks than that call over gRPC
 };
 
 // Callers get in by a ticket of the "same_host" service, which it adds to the dispatcher, and only those

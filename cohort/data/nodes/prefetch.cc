@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "cohort/core/caught_error.h"
+#include "cohort/core/start_thread.h"
 #include "cohort/core/task.h"
 #include "cohort/core/thread_pool.h"
 #include "cohort/data/dataset.h"
@@ -107,7 +108,7 @@ class PrefetchIterator final : public DataIterator {
   void start() {
     before_next_ = std::make_shared<const IteratorState>(input_->save());
     stopping_ = gone_ = false;
-    thread_ = std::thread([this, &task = Task::current()] {
+    thread_ = start_thread("to read ahead with", [this, &task = Task::current()] {
       const ScopedTask as_caller(task);
       run();
     });

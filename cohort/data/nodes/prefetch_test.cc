@@ -8,6 +8,8 @@
 #include <future>
 #include <thread>
 
+#include "cohort/core/testing_errors.h"
+#include "cohort/core/testing_threads.h"
 #include "cohort/data/test_util.h"
 
 namespace cohort::data {
@@ -107,6 +109,20 @@ TEST(Prefetch, DeliversErrorsInOrderAndGoesOn) {
               internal::str("map: element ", i + 1, ": no such thing"));
   }
   EXPECT_FALSE(iterator.next().has_value());
+}
+
+TEST(Prefetch, WithoutAThreadIsAnErrorThatNobodyIgnores) {
+  auto iterator = Dataset::range(2).prefetch(1).iterator();
+  auto patient = Dataset::range(2).prefetch(1).ignore_errors().iterator();
+  {
+    const internal::NoMoreThreads none;
+    internal::expect_error<ResourceExhaustedError>([&] { iterator.next(); },
+                                                   "no thread to read ahead with");
+    internal::expect_error<ResourceExhaustedError>([&] { patient.next(); },
+                                                   "no thread to read ahead with");
+  }
+  EXPECT_TRUE(iterator.next().has_value());
+  EXPECT_TRUE(patient.next().has_value());
 }
 
 TEST(Prefetch, StateIsThatOfTheReader) {

@@ -212,7 +212,8 @@ TEST(Concatenate, ManyAreJoined) {
   Dataset doubled = Dataset::range(1), chain = Dataset::range(1);
   for (int i = 0; i < 60; ++i) doubled = doubled.concatenate(doubled);
   EXPECT_EQ(doubled.element_spec(), chain.element_spec());
-  for (int64_t i = 1; i < 400; ++i) chain = chain.concatenate(sequential(Dataset::range(i, i + 1)));
+  for (int64_t i = 1; i < 2'200; ++i)
+    chain = chain.concatenate(sequential(Dataset::range(i, i + 1)));
   auto iterator = chain.iterator();
   for (int i = 0; i < 200; ++i) iterator.get_next();
   auto restored = chain.iterator();

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
-#include <random>
 
 #include "cohort/core/error.h"
 #include "cohort/core/files/crc32c.h"
+#include "cohort/core/files/temporary_files.h"
 #include "cohort/core/text.h"
 
 namespace cohort::internal {
@@ -28,11 +28,10 @@ Number number_at(std::string_view bytes, size_t offset) {
   return value;
 }
 
-// Distinct among all writers of a directory, on whatever machines: 64 random bits.
-std::string unfinished_path(const std::string& path) {
-  std::random_device device;
-  return join_path(parent_directory(path),
-                   str('.', base_name(path), ".unfinished-", device(), '-', device()));
+// Attempts that were killed left theirs, which may be large.
+std::string begin_unfinished(FileSystem& files, const std::string& path) {
+  remove_unlocked_left_overs(files, parent_directory(path));
+  return unlocked_temporary_path(parent_directory(path), base_name(path));
 }
 
 }  // namespace
@@ -40,7 +39,7 @@ std::string unfinished_path(const std::string& path) {
 BlobFileWriter::BlobFileWriter(FileSystem& files, std::string path)
     : files_(files),
       path_(std::move(path)),
-      unfinished_path_(unfinished_path(path_)),
+      unfinished_path_(begin_unfinished(files, path_)),
       file_(files.create(unfinished_path_)) {
   try {
     write(kMagic);

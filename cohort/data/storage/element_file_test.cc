@@ -5,6 +5,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/files/simulated_file_system.h"
+#include "cohort/core/files/temporary_files.h"
 
 namespace cohort::internal {
 namespace {
@@ -41,9 +42,19 @@ TEST(ElementFileWriter, UnfinishedFilesHaveRandomNames) {
   const ElementFileWriter first(files, "a"), second(files, "a");
   const auto paths = files.file_paths();
   EXPECT_THAT(paths, SizeIs(2));
-  EXPECT_THAT(paths, Each(MatchesRegex("/\\.a\\.unfinished-[0-9]+-[0-9]+")));
-  EXPECT_NE(paths.front().substr(0, paths.front().rfind('-')),
-            paths.back().substr(0, paths.back().rfind('-')));
+  EXPECT_THAT(paths, Each(MatchesRegex("/\\.cohort-unfinished-.*-a\\.[0-9a-f]+")));
+  EXPECT_NE(paths.front().substr(paths.front().rfind('.')),
+            paths.back().substr(paths.back().rfind('.')));
+}
+
+TEST(ElementFileWriter, RemovesWhatOneThatWasKilledLeft) {
+  SimulatedFileSystem files;
+  std::string path = base_name(unlocked_temporary_path("", "a"));
+  path.replace(path.rfind('-') - 1, 1, path[path.rfind('-') - 1] == '0' ? "1" : "0");
+  files.create(path);  // of an earlier process of this one's number
+  files.create(".cohort-unfinished-0.1.1-of-another-host");
+  ElementFileWriter(files, "a").finish({});
+  EXPECT_THAT(files.file_paths(), ElementsAre("/.cohort-unfinished-0.1.1-of-another-host", "/a"));
 }
 
 }  // namespace

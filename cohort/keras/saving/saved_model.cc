@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cohort/core/error.h"
+#include "cohort/core/files/temporary_files.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/text.h"
 #include "cohort/keras/saving/compile_config.h"
@@ -12,7 +13,6 @@
 #include "cohort/keras/training/training.h"
 #include "cohort/train/checkpoint_directory.h"
 #include "cohort/train/checkpoint_impl.h"
-#include "cohort/train/temporary_files.h"
 
 namespace cohort {
 namespace internal {
@@ -21,6 +21,8 @@ namespace {
 using keras::ModelHandle;
 
 constexpr std::string_view kVariables = "variables-";
+// Other saves may replace what load_model reads so often.
+constexpr int kMostReplacements = 10;
 
 Json architecture(const keras::Model& model) {
   Json json = serialized_layer(model);
@@ -177,40 +179,69 @@ void save_model(const ModelHandle& model, const std::string& path,
   ModelSaver(model, {.overwrite = options.overwrite}, files).save(path);
 }
 
-ModelHandle load_model(const std::string& path, const keras::models::LoadOptions& options,
-                       FileSystem& files) {
+namespace {
+
+// What a model is made of.
+struct ModelFile {
+  std::string name;  // for messages
+  Json json;
+  std::string variables;  // the checkpoint's path
+};
+
+ModelFile read_model_file(const std::string& path, FileSystem& files) {
   const std::string file = join_path(path, kModelFile);
   if (!files.exists(file)) {
     throw NotFoundError(str("there is no model in ", quoted(path), ": ", kModelFile,
                             " is missing; ModelHandle::save writes one (of weights alone make the "
                             "model, then load_weights)"));
   }
-  const std::string where = quoted(file);
-  Json json;
-  std::string variables;
+  ModelFile result{.name = quoted(file)};
   try {
-    json = parse_config(read_text(files, file), where);
-    variables = variables_path(json, path, where);
+    result.json = parse_config(read_text(files, file), result.name);
+    result.variables = variables_path(result.json, path, result.name);
   } catch (const InvalidArgumentError& error) {
     throw DataLossError(str("the model's file is damaged: ", error.what()));
   }
+  return result;
+}
+
+ModelHandle make_model(const ModelFile& file, const keras::models::LoadOptions& options,
+                       FileSystem& files) {
+  const Json& json = file.json;
   LayerReader reader({options.custom_objects.begin(), options.custom_objects.end()});
-  const ModelHandle model = reader.model(json, where);
+  const ModelHandle model = reader.model(json, file.name);
   const Json compile = json.value("compile_config", Json(nullptr));
   if (options.compile && !compile.is_null()) {
-    model.compile(read_compile_config(compile, str(where, ": compile_config")));
+    model.compile(read_compile_config(compile, str(file.name, ": compile_config")));
   } else if (const Json& why = json["cohort"].value("not_compiled", Json(nullptr));
              options.compile && why.is_string()) {
     log_warning("model ", quoted(model.name()), " is not compiled: when it was saved, ",
                 why.get<std::string>());
   }
-  const train::LoadStatus status = checkpoint_of(model, files).read(variables);
+  const train::LoadStatus status = checkpoint_of(model, files).read(file.variables);
   status.expect_partial();
   if (model.built()) status.assert_existing_objects_matched();
   const auto own = model_of(model);
   Training& training = Training::of(*own);
   if (options.compile && !training.is_compiled()) training.keep_optimizer_values(*own);
   return model;
+}
+
+}  // namespace
+
+ModelHandle load_model(const std::string& path, const keras::models::LoadOptions& options,
+                       FileSystem& files) {
+  ModelFile file = read_model_file(path, files);
+  for (int replacements = 0;; ++replacements) {
+    try {
+      return make_model(file, options, files);
+    } catch (const Error&) {
+      // Once another model is saved there, the checkpoint of the one before is removed.
+      ModelFile now = read_model_file(path, files);
+      if (now.variables == file.variables || replacements == kMostReplacements) throw;
+      file = std::move(now);
+    }
+  }
 }
 
 }  // namespace internal

@@ -5,7 +5,8 @@
 //   variables-N.data-00000-of-00001
 //
 // model.json names the checkpoint, is replaced in one step, and only when the checkpoint is there:
-// whoever looks finds the model saved before or the new one.
+// whoever looks finds the model saved before or the new one. Who has read model.json before it was replaced
+// may find its checkpoint gone, and reads it again.
 #pragma once
 
 #include <memory>

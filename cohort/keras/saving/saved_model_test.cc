@@ -212,6 +212,49 @@ TEST(SavedModel, ReplacesTheOneBeforeAndLeavesNothingOfIt) {
               HasSubstr("'model'"));
 }
 
+// At every call of a load another save replaces the model.
+TEST(SavedModel, IsTheOneBeforeOrTheNewOneWheneverItIsReplaced) {
+  const Trained first(1);
+  const Trained second(2);
+  const std::vector<double> before = outputs(first.model);
+  const std::vector<double> after = outputs(second.model);
+  bool saw_before = false;
+  bool was_replaced = true;
+  for (int64_t call = 1; was_replaced; ++call) {
+    SimulatedFileSystem files;
+    save_model(first.model, "model", {}, files);
+    int64_t calls = 0;
+    was_replaced = false;
+    files.set_hook([&](const std::string&) {
+      if (++calls != call) return;
+      was_replaced = true;
+      save_model(second.model, "model", {}, files);
+    });
+    const std::vector<double> loaded = outputs(load_model("model", {}, files));
+    EXPECT_TRUE(loaded == before || loaded == after) << "replaced at call " << call;
+    saw_before = saw_before || (was_replaced && loaded == before);
+  }
+  EXPECT_TRUE(saw_before);
+}
+
+TEST(SavedModel, OneThatIsReplacedAgainAndAgainIsGivenUp) {
+  SimulatedFileSystem files;
+  const Trained model(1);
+  save_model(model.model, "model", {}, files);
+  int saves = 0;
+  bool saving = false;
+  files.set_hook([&](const std::string& call) {
+    if (saving || !call.starts_with("opening 'model/variables-")) return;
+    saving = true;
+    save_model(model.model, "model", {}, files);
+    saving = false;
+    ++saves;
+  });
+  EXPECT_THAT(thrown<NotFoundError>([&] { load_model("model", {}, files); }),
+              HasSubstr("variables-"));
+  EXPECT_LT(saves, 20);
+}
+
 // A kill, or a power cut, at every call of a save that replaces another.
 TEST(SavedModel, IsTheOneBeforeOrTheNewOneWheneverItIsKilled) {
   const Trained first(1);

@@ -19,7 +19,7 @@ struct KeepRequest {
 };
 
 // All that is kept under `id` into one file of `directory`, if `probe` is in it. Both names are those of
-// temporary files (train/temporary_files.h).
+// temporary files (core/files/temporary_files.h).
 struct WriteKeptRequest {
   uint64_t id = 0;
   std::string directory;

@@ -4,9 +4,9 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/files/crc32c.h"
+#include "cohort/core/files/temporary_files.h"
 #include "cohort/core/text.h"
 #include "cohort/train/bundle_data_file.h"
-#include "cohort/train/temporary_files.h"
 #include "cohort/train/value_bytes.h"
 
 namespace cohort::internal {

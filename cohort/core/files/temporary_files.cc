@@ -1,7 +1,9 @@
-#include "cohort/train/temporary_files.h"
+#include "cohort/core/files/temporary_files.h"
 
+#include <signal.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <charconv>
 #include <cstdint>
 #include <ctime>
@@ -12,8 +14,8 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/files/crc32c.h"
-#include "cohort/core/files/file_system.h"
 #include "cohort/core/host/host_name.h"
+#include "cohort/core/host/random_hex.h"
 
 namespace cohort::internal {
 namespace {
@@ -52,11 +54,12 @@ bool take_number(std::string_view& text, int base, char end, Number& number) {
   return true;
 }
 
-std::optional<FileWriter> parse_writer(std::string_view name) {
-  name.remove_prefix(kTemporaryPrefix.size());
+// Of a name that begins with `prefix`.
+std::optional<FileWriter> parse_writer(std::string_view name, std::string_view prefix) {
+  name.remove_prefix(prefix.size());
   FileWriter writer;
   if (!take_number(name, 16, '.', writer.place) || !take_number(name, 10, '.', writer.pid) ||
-      !take_number(name, 16, '-', writer.seen)) {
+      !take_number(name, 16, '-', writer.seen) || writer.pid <= 0) {
     return std::nullopt;
   }
   return writer;
@@ -67,7 +70,9 @@ bool still_runs(const FileWriter& writer) {
   std::ifstream file(str("/proc/", writer.pid, "/stat"));
   const std::string stat{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   const size_t name_end = stat.rfind(')');
-  if (name_end == stat.npos) return false;
+  if (name_end == stat.npos) {  // it is gone, or hidden
+    return ::kill(static_cast<pid_t>(writer.pid), 0) == 0 || errno != ESRCH;
+  }
   std::istringstream fields(stat.substr(name_end + 1));
   std::string field;
   fields >> field;
@@ -79,21 +84,49 @@ bool still_runs(const FileWriter& writer) {
   return started * 100 / static_cast<uint64_t>(sysconf(_SC_CLK_TCK)) <= writer.seen;
 }
 
+std::string path_of(std::string_view prefix, const std::string& directory, std::string_view name) {
+  const FileWriter& own = own_writer();
+  if (name.size() > kMostNameOfTemporary) name.remove_prefix(name.size() - kMostNameOfTemporary);
+  return join_path(directory, str(prefix, std::hex, own.place, '.', std::dec, own.pid, '.',
+                                  std::hex, own.seen, '-', name));
+}
+
 }  // namespace
 
 std::string temporary_path(const std::string& directory, std::string_view name) {
-  const FileWriter& own = own_writer();
-  if (name.size() > kMostNameOfTemporary) name.remove_prefix(name.size() - kMostNameOfTemporary);
-  return join_path(directory, str(kTemporaryPrefix, std::hex, own.place, '.', std::dec, own.pid,
-                                  '.', std::hex, own.seen, '-', name));
+  return path_of(kTemporaryPrefix, directory, name);
 }
 
 bool is_left_over(std::string_view name) {
   if (!name.starts_with(kTemporaryPrefix)) return false;
-  const std::optional<FileWriter> writer = parse_writer(name);
+  const std::optional<FileWriter> writer = parse_writer(name, kTemporaryPrefix);
   const FileWriter& own = own_writer();
   if (!writer || writer->place != own.place || writer->pid == own.pid) return true;
   return !still_runs(*writer);
+}
+
+std::string unlocked_temporary_path(const std::string& directory, std::string_view name) {
+  return path_of(kUnlockedPrefix, directory, str(name, '.', random_hex(8)));
+}
+
+void remove_unlocked_left_overs(FileSystem& files, const std::string& directory) noexcept {
+  const auto has_ended = [](const FileWriter& writer) {
+    const FileWriter& own = own_writer();
+    if (writer.place != own.place) return false;
+    return writer.pid == own.pid ? writer.seen != own.seen : !still_runs(writer);
+  };
+  try {
+    for (const std::string& name : files.list(directory)) {
+      if (!name.starts_with(kUnlockedPrefix)) continue;
+      const std::optional<FileWriter> writer = parse_writer(name, kUnlockedPrefix);
+      if (!writer || !has_ended(*writer)) continue;
+      try {
+        files.remove(join_path(directory, name));
+      } catch (const std::exception&) {  // another process was first, say
+      }
+    }
+  } catch (const std::exception&) {  // nobody reads them
+  }
 }
 
 }  // namespace cohort::internal
