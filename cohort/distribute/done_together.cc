@@ -3,6 +3,7 @@
 #include "cohort/cluster/rpc/error_detail.h"
 #include "cohort/core/caught_error.h"
 #include "cohort/core/error.h"
+#include "cohort/core/logging.h"
 
 namespace cohort::internal {
 namespace {
@@ -35,6 +36,7 @@ void DoneTogether::run(const std::string& what, FunctionRef<void()> part) const 
   const bool is_own = !first || first->task == group_.self || !may_be_refusal(own);
   if (own != nullptr && is_own) std::rethrow_exception(own);
   if (!first) return;
+  if (own != nullptr) log_info(what, " has ended here by: ", record_error(own).message);
   const std::string task = name_of(group_, first->task);
   const ErrorRecord reason = record_error(first->error);
   throw_error(reason.code, str(what, " of ", task, " failed: ", reason.message),
