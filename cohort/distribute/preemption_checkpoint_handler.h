@@ -68,10 +68,10 @@ class COHORT_API PreemptionCheckpointHandler {
 
   // Calls fn(args...) and returns what it returns. If this was the call after which all tasks stop,
   // saves (COLLECTIVE) and ends the program, or goes on for the grace period.
-  // Errors: what fn throws, after a report to the other tasks; those of saving, which the next call
-  // tries again; DeadlineExceeded and
-  // Unavailable (tasks that could not agree: names whom); what termination_watcher_fn and exit_fn
-  // throw.
+  // Errors: what fn throws, after a report to the other tasks; those of saving, of one task in all
+  // (TerminationConfig::save_fn), which the next call tries again; DeadlineExceeded and Unavailable (tasks that could
+  // not agree, or that did not end their save or were lost in it: names whom); what termination_watcher_fn and
+  // exit_fn throw.
   template <class Fn, class... Args>
   std::invoke_result_t<Fn&, Args...> run(Fn&& fn, Args&&... args) {
     using Result = std::invoke_result_t<Fn&, Args...>;

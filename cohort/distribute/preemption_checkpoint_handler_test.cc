@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "cohort/cluster/resolvers/simple_cluster_resolver.h"
+#include "cohort/core/files/simulated_file_system.h"
 #include "cohort/core/testing_threads.h"
 #include "cohort/data/testing_files.h"
 #include "cohort/distribute/preemption_handler_impl.h"
@@ -18,6 +19,7 @@
 #include "cohort/distribute/testing_numbers.h"
 #include "cohort/distribute/testing_servers.h"
 #include "cohort/distribute/testing_tasks.h"
+#include "cohort/train/checkpoint_impl.h"
 
 namespace cohort::distribute {
 namespace {
@@ -26,6 +28,7 @@ using cluster_resolver::SimpleClusterResolver;
 using experimental::PreemptionCheckpointHandler;
 using experimental::TerminationConfig;
 using ::testing::Each;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 struct Exited {};  // what exit_fn throws, so that a test goes on
@@ -255,6 +258,66 @@ TEST_F(Preemption, AllTasksSaveTogetherAfterTheSameCall) {
   }
 }
 
+// A save_fn that saves as a group, in three tasks, of which one throws before it comes to that: all get its error, and
+// the next call saves.
+TEST_F(Preemption, ASaveFnThatThrowsInOneTaskEndsTheSaveInWhichTheOthersWaitForIt) {
+  WorkerServers servers(3);
+  std::vector<int64_t> calls(3);
+  run_all_tasks(3, 1, [&](const Strategy& strategy, int task) {
+    std::optional<Scope> scope(strategy.core());
+    const Variable v(number(0), {.name = "v", .aggregation = VariableAggregation::SUM});
+    scope.reset();
+    const train::CheckpointManager manager(train::Checkpoint({{"v", v}}), directory,
+                                           {.max_to_keep = 1});
+    bool has_room = task != 1;
+    TerminationConfig termination{.termination_watcher_fn = [=] { return task == 0; },
+                                  .exit_fn = [] { throw Exited(); },
+                                  .save_fn =
+                                      [&] {
+                                        if (!std::exchange(has_room, true)) {
+                                          throw ResourceExhaustedError("no room yet");
+                                        }
+                                        manager.save({.check_interval = false});
+                                      }};
+    PreemptionCheckpointHandler handler(
+        alone, manager,
+        {.termination_config = std::move(termination), .server = &servers.server(task)});
+    const auto step = [&] { strategy.run([&] { v.assign_add(number(1)); }); };
+    EXPECT_EQ(thrown<ResourceExhaustedError>([&] {
+                while (true) handler.run(step);
+              }),
+              task == 1 ? "no room yet" : "save_fn of /job:worker/task:1 failed: no room yet");
+    EXPECT_EQ(checkpoints(), 0);
+    const int64_t failed_at = handler.total_run_calls();
+    EXPECT_EQ(calls[static_cast<size_t>(task)] = run_until_exit(handler, step), failed_at + 1);
+  });
+  EXPECT_THAT(calls, Each(calls[0]));
+  EXPECT_EQ(checkpoints(), 1);
+  const Variable v(number(0), {.name = "v"});
+  train::Checkpoint({{"v", v}}).restore(train::latest_checkpoint(directory)).expect_partial();
+  EXPECT_EQ(v.value().item<double>(), 3. * static_cast<double>(calls[0]));
+}
+
+// The program exits when the checkpoint is there.
+TEST_F(Preemption, ASaveFnMaySaveInTheBackground) {
+  const Variable v(number(0), {.name = "v"});
+  internal::SimulatedFileSystem files;
+  const train::Checkpoint checkpoint({{"v", v}});
+  checkpoint.impl().use(files);
+  const train::CheckpointManager manager(checkpoint, "dir");
+  TerminationConfig termination = config();
+  termination.save_fn = [&] {
+    manager.save({.check_interval = false, .checkpoint = {.enable_async = true}});
+  };
+  PreemptionCheckpointHandler handler(alone, manager, {.termination_config = termination});
+  files.set_capacity(10);
+  taken_away = true;
+  EXPECT_THROW(while (true) handler.run([] {}), ResourceExhaustedError);
+  files.set_capacity(1 << 20);
+  EXPECT_EQ(run_until_exit(handler, [] {}), handler.total_run_calls());
+  EXPECT_EQ(manager.latest_checkpoint(), "dir/ckpt-2");
+}
+
 // The handler of one of the tasks, which saves by itself.
 std::unique_ptr<internal::PreemptionHandlerImpl> make_handler(WorkerServers& servers, int task,
                                                               std::chrono::milliseconds patience,
@@ -361,30 +424,37 @@ struct FailingSaves {
   std::vector<std::unique_ptr<internal::PreemptionHandlerImpl>> handlers;
 };
 
-TEST_F(Preemption, ATaskWhoseSaveFailsTriesAgainByItself) {
+TEST_F(Preemption, ASaveThatFailsInOneTaskFailsInAllWhichTryAgainTogether) {
   for (const auto grace : {std::chrono::hours(0), std::chrono::hours(1)}) {
     FailingSaves tasks(grace, directory, {0, 2});
-    auto saved = std::async(std::launch::async, [&] { tasks.run(0, 1); });
-    EXPECT_THAT(tasks.run(1), HasSubstr("no room yet"));
-    EXPECT_THROW(tasks.handlers[1]->run([] {}), ResourceExhaustedError);
+    auto other = std::async(std::launch::async, [&] {
+      for (int failure = 0; failure < 2; ++failure) {
+        EXPECT_EQ(tasks.run(0), "save_fn of /job:worker/task:1 failed: no room yet");
+      }
+      tasks.run(0, 3);
+    });
+    for (int failure = 0; failure < 2; ++failure) EXPECT_EQ(tasks.run(1), "no room yet");
     EXPECT_NO_THROW(tasks.run(1, 1));
-    EXPECT_NO_THROW(saved.get());
-    EXPECT_EQ(tasks.handlers[1]->total_run_calls(), tasks.handlers[0]->total_run_calls() + 2);
-    EXPECT_THAT(tasks.saves, Each(1));
+    EXPECT_NO_THROW(other.get());
+    EXPECT_EQ(tasks.handlers[1]->total_run_calls(), tasks.handlers[0]->total_run_calls());
+    EXPECT_THAT(tasks.saves, ElementsAre(3, 1));
   }
 }
 
-// Task 0 has saved, and its time is over, before task 1 has tried again.
-TEST_F(Preemption, ATaskWhoseFirstSaveHasFailedMakesTheLastOneWithTheOthers) {
+// The time is over before they have tried again.
+TEST_F(Preemption, TasksWhoseFirstSaveHasFailedMakeTheLastOneTogether) {
   FailingSaves tasks(std::chrono::milliseconds(1), directory, {0, 1});
-  auto others = std::async(std::launch::async, [&] { tasks.run(0, 2); });
-  EXPECT_THAT(tasks.run(1), HasSubstr("no room yet"));
-  tasks.servers.coordination(1).get("test/1/0/decision", std::chrono::seconds(20));
-  EXPECT_NO_THROW(tasks.run(1, 2));
-  EXPECT_NO_THROW(others.get());
+  const auto until_exit = [&](size_t task) {
+    EXPECT_THAT(tasks.run(task), HasSubstr("no room yet"));
+    tasks.servers.coordination(static_cast<int>(task))
+        .get("test/1/0/decision", std::chrono::seconds(20));
+    EXPECT_THROW(while (true) tasks.handlers[task]->run([] {}), Exited);
+  };
+  auto other = std::async(std::launch::async, [&] { until_exit(0); });
+  until_exit(1);
+  other.get();
   EXPECT_EQ(tasks.handlers[0]->total_run_calls(), tasks.handlers[1]->total_run_calls());
-  EXPECT_EQ(tasks.saves[0], 2);
-  EXPECT_GE(tasks.saves[1], 1);
+  EXPECT_EQ(tasks.saves[0], tasks.saves[1] + 1);
 }
 
 TEST_F(Preemption, AHandlerThatEndsInPlaceOfTryingAgainIsNamedToTheOthers) {
@@ -403,13 +473,15 @@ TEST_F(Preemption, AHandlerThatEndsInPlaceOfTryingAgainIsNamedToTheOthers) {
 }
 
 TEST_F(Preemption, AnErrorOfTheFunctionIsReportedToTheOthers) {
-  std::promise<std::string> reported;
+  std::promise<std::string> reported, other;
   WorkerServers servers(2);
   servers.coordination(1).on_error([&](const std::exception_ptr& error) {
     try {
       std::rethrow_exception(error);
     } catch (const ResourceExhaustedError& e) {
       reported.set_value(e.what());
+    } catch (const UnknownError& e) {
+      other.set_value(e.what());
     } catch (const std::exception&) {  // the end of the servers
     }
   });
@@ -419,10 +491,12 @@ TEST_F(Preemption, AnErrorOfTheFunctionIsReportedToTheOthers) {
       {.checkpoint_dir = directory, .termination_config = config(), .server = &servers.server(0)});
   EXPECT_THROW(handler.run([] { throw ResourceExhaustedError("no memory today"); }),
                ResourceExhaustedError);
+  EXPECT_THROW(handler.run([] { throw 42; }), int);  // NOLINT
   EXPECT_EQ(handler.total_run_calls(), 0);
   auto text = reported.get_future();
   ASSERT_EQ(text.wait_for(std::chrono::seconds(20)), std::future_status::ready);
   EXPECT_THAT(text.get(), HasSubstr("no memory today"));
+  EXPECT_EQ(other.get_future().wait_for(std::chrono::seconds(20)), std::future_status::ready);
 }
 
 }  // namespace

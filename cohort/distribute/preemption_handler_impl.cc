@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "cohort/core/bounded_wait.h"
+#include "cohort/core/caught_error.h"
 #include "cohort/core/error.h"
 #include "cohort/core/host/event_fd.h"
 #include "cohort/core/logging.h"
@@ -92,8 +93,8 @@ void PreemptionHandlerImpl::run(FunctionRef<void()> call) {
   const Clock::time_point begin = Clock::now();
   try {
     call();
-  } catch (const std::exception&) {
-    report(std::current_exception());
+  } catch (...) {
+    report(caught_error());
     throw;
   }
   calls_->add_one();
@@ -144,14 +145,16 @@ void PreemptionHandlerImpl::begin_second_round() {
   changed_.notify_all();
 }
 
+// As the group of the checkpoint, by which save_fn saves it, too.
 void PreemptionHandlerImpl::save_for(StopAgreement& round) {
-  save();
-  round.set_done();
+  const auto group = manager_.checkpoint().impl().talk("", milliseconds(0)).group();
+  round.do_together(config_.save_fn ? "save_fn" : "the save", *group, [&] { save(); });
 }
 
 void PreemptionHandlerImpl::save() {
   if (config_.save_fn) {
     config_.save_fn();
+    manager_.checkpoint().wait();  // it may have begun to save in the background
     return log_info("this machine will be taken away: the program has saved after call ",
                     calls_->value());
   }

@@ -1,7 +1,6 @@
 #include "cohort/distribute/stop_agreement.h"
 
 #include <algorithm>
-#include <numeric>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -9,16 +8,14 @@
 #include "cohort/core/error.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/text.h"
+#include "cohort/distribute/done_together.h"
 
 namespace cohort::internal {
 
 using distribute::ClusterView;
-using distribute::TaskStatus;
 
 namespace {
 
-// How often a task that waits for another one looks whether that is still there.
-constexpr std::chrono::milliseconds kLook{200};
 // What stands where the decision would, before the reason.
 constexpr std::string_view kNoDecision = "none ";
 // An answer, and then a decision: a task makes no more calls.
@@ -32,14 +29,6 @@ std::pair<int64_t, std::string> parse(const std::string& text) {
   return {*call, end == text.npos ? "" : text.substr(end + 1)};
 }
 
-// Errors: DataLoss.
-size_t parse_task(const std::string& text, size_t tasks) {
-  const auto task = parse_number<int64_t>(text);
-  if (task && *task >= 0 && static_cast<uint64_t>(*task) < tasks) return static_cast<size_t>(*task);
-  throw DataLossError(
-      str("where the number of one of ", tasks, " tasks was to stand is ", quoted(text)));
-}
-
 bool is_no_decision(const std::string& outcome) { return outcome.starts_with(kNoDecision); }
 
 std::string reason_of(const std::string& outcome) { return outcome.substr(kNoDecision.size()); }
@@ -50,10 +39,6 @@ std::string no_decision(const std::exception_ptr& reason) {
 
 bool contains(const std::vector<size_t>& tasks, size_t task) {
   return std::find(tasks.begin(), tasks.end(), task) != tasks.end();
-}
-
-void drop(std::vector<size_t>& tasks, const std::vector<size_t>& gone) {
-  std::erase_if(tasks, [&](size_t task) { return contains(gone, task); });
 }
 
 }  // namespace
@@ -97,31 +82,12 @@ std::string StopAgreement::ended_keys() const { return str(group_.name, "/ended/
 
 std::string StopAgreement::done_keys() const { return str(group_.name, "/", round_, "/done/"); }
 
-std::vector<size_t> StopAgreement::others() const {
-  std::vector<size_t> tasks(group_.tasks.size());
-  std::iota(tasks.begin(), tasks.end(), size_t{0});
-  std::erase(tasks, group_.self);
-  return tasks;
-}
-
-// Those that have set one of `keys`, which end with the task. Errors: DataLoss.
-std::vector<size_t> StopAgreement::tasks_under(const std::string& keys) const {
-  std::vector<size_t> tasks;
-  for (const std::string& key : group_.cluster->list(keys)) {
-    tasks.push_back(parse_task(key.substr(keys.size()), group_.tasks.size()));
-  }
-  return tasks;
-}
-
-std::string StopAgreement::name_of(size_t task) const {
-  return task < group_.tasks.size() ? to_string(group_.tasks[task]) : "this task";
-}
-
 void StopAgreement::wait_for_decision(std::unique_lock<std::mutex>& lock) {
   // Who makes it gives up after twice the patience.
   const auto limit = 3 * group_.patience;
   if (changed_.wait_for(lock, limit, [&] { return holds_ == 0 || last_call_; })) return;
-  throw DeadlineExceededError(str(name_of(asker_), " has asked all to stop, and nobody has said ",
+  throw DeadlineExceededError(str(name_of(group_, asker_),
+                                  " has asked all to stop, and nobody has said ",
                                   "after which call for ", limit.count(), " ms"));
 }
 
@@ -140,33 +106,40 @@ bool StopAgreement::finish_call() {
 }
 
 void StopAgreement::meet(int64_t call) {
-  if (group_.cluster == nullptr) return;
-  try {
-    wait_for_others(call);
-  } catch (const UnavailableError& error) {
-    if (!has_met_) throw;
-    log_info("tries again without those that are gone: ", error.what());
-  }
+  met_after_ = call;
+  if (group_.cluster != nullptr) wait_for_others(call);
   has_met_ = true;
 }
 
 void StopAgreement::wait_for_others(int64_t call) {
-  const Waiting waiting{"the tasks cannot save together: ", " has not come to the agreed call for ",
-                        Clock::now(), group_.patience_for_call};
+  const StopWait wait{"the tasks cannot save together: ", " has not come to the agreed call for ",
+                      StopWait::Clock::now(), group_.patience_for_call};
   const std::string arrived = str(group_.name, "/", round_, "/arrived at ", call, "/");
   group_.cluster->set(str(arrived, group_.self), "");
-  std::vector<size_t> awaited = others();
+  std::vector<size_t> awaited = others(group_);
+  have_come_.clear();
   while (true) {
     // Looks first who has ended or is gone, and then who has come: a task may come and end at once.
-    const std::vector<size_t> ended = tasks_under(ended_keys());
+    const std::vector<size_t> ended = tasks_under(group_, ended_keys());
     const ClusterView view = group_.cluster->view();
-    drop(awaited, tasks_under(arrived));
-    drop(awaited, tasks_under(done_keys()));
+    for (const size_t task : tasks_under(group_, arrived)) {
+      if (contains(awaited, task)) have_come_.push_back(task);
+    }
+    drop(awaited, have_come_);
+    drop(awaited, tasks_under(group_, done_keys()));
+    if (has_met_) drop_gone(awaited, view);
     if (awaited.empty()) return;
     check_none_has_ended(awaited, ended);
-    check_awaited(awaited, view, waiting);
-    look_for(str(arrived, awaited.front()));
+    check_awaited(group_, awaited, view, wait);
+    look_for(group_, str(arrived, awaited.front()));
   }
+}
+
+// Who tries again does so without those that are gone.
+void StopAgreement::drop_gone(std::vector<size_t>& awaited, const ClusterView& view) const {
+  const std::vector<size_t> gone = gone_of(group_, awaited, view);
+  for (const size_t task : gone) log_info("tries again without ", name_of(group_, task));
+  drop(awaited, gone);
 }
 
 // Errors: FailedPrecondition.
@@ -182,12 +155,23 @@ void StopAgreement::check_none_has_ended(const std::vector<size_t>& awaited,
     call = std::exchange(last_call_, std::nullopt);
   }
   throw FailedPreconditionError(str("all tasks had agreed to save after call ", call.value(),
-                                    ", and ", name_of(*task),
+                                    ", and ", name_of(group_, *task),
                                     " has ended its handler and has not: this task does not save, "
                                     "either; keep the handlers of all tasks for the same calls"));
 }
 
-// What is saved is saved, also where the coordinating task has saved before and gone.
+void StopAgreement::do_together(const std::string& what, train::SaveGroup& calls,
+                                FunctionRef<void()> part) {
+  if (group_.cluster == nullptr) {
+    part();
+  } else {
+    DoneTogether(group_, str(group_.name, "/", round_, "/after ", met_after_), have_come_, calls)
+        .run(what, part);
+  }
+  set_done();
+}
+
+// For those that do not know that all have done it. What is done is done, also where the coordinating task has gone.
 void StopAgreement::set_done() {
   is_done_ = true;
   if (group_.cluster == nullptr) return;
@@ -254,19 +238,19 @@ bool StopAgreement::ask(const std::string& note) {
 
 // The highest of them; nothing where a task makes no more calls, this one or another.
 std::optional<int64_t> StopAgreement::answers_of_others(int attempt) {
-  const Waiting waiting = for_agreement(group_.patience);
+  const StopWait wait = for_agreement(group_.patience);
   const std::string answers = key(attempt, "next/");
-  std::vector<size_t> awaited = others();
+  std::vector<size_t> awaited = others(group_);
   while (true) {
     const ClusterView view = group_.cluster->view();
-    drop(awaited, tasks_under(answers));
+    drop(awaited, tasks_under(group_, answers));
     if (somebody_has_ended()) return std::nullopt;
     if (awaited.empty()) break;
-    check_awaited(awaited, view, waiting);
-    look_for(str(answers, awaited.front()));
+    check_awaited(group_, awaited, view, wait);
+    look_for(group_, str(answers, awaited.front()));
   }
   int64_t highest = 0;
-  for (const size_t task : others()) {
+  for (const size_t task : others(group_)) {
     const std::string answer = group_.cluster->get(str(answers, task), group_.patience);
     if (answer == kOver) return std::nullopt;
     highest = std::max(highest, parse(answer).first);
@@ -278,33 +262,9 @@ bool StopAgreement::somebody_has_ended() const {
   return is_settled() || !group_.cluster->list(ended_keys()).empty();
 }
 
-// What stands there, or will within a moment.
-std::optional<std::string> StopAgreement::look_for(const std::string& key) {
-  try {
-    return group_.cluster->get(key, kLook);
-  } catch (const DeadlineExceededError&) {
-    return std::nullopt;
-  }
-}
-
-StopAgreement::Waiting StopAgreement::for_agreement(std::chrono::milliseconds patience) {
+StopWait StopAgreement::for_agreement(std::chrono::milliseconds patience) {
   return {"the tasks cannot agree on a call after which they stop: ", " has not answered for ",
-          Clock::now(), patience};
-}
-
-// Whether to wait on for all of `awaited`. Errors: Unavailable, DeadlineExceeded (one is gone, or silent; name it).
-void StopAgreement::check_awaited(const std::vector<size_t>& awaited, const ClusterView& view,
-                                  const Waiting& waiting) const {
-  for (const distribute::ClusterTask& one : view.tasks) {
-    if (one.status != TaskStatus::kLost && one.status != TaskStatus::kLeft) continue;
-    const auto is_it = [&](size_t task) { return group_.tasks.at(task) == one.task; };
-    if (std::none_of(awaited.begin(), awaited.end(), is_it)) continue;
-    throw UnavailableError(
-        str(waiting.failed, one.task, one.status == TaskStatus::kLost ? " was lost" : " has left"));
-  }
-  if (Clock::now() < waiting.since + waiting.patience) return;
-  throw DeadlineExceededError(str(waiting.failed, name_of(awaited.front()), waiting.missed,
-                                  waiting.patience.count(), " ms"));
+          StopWait::Clock::now(), patience};
 }
 
 // Says how an attempt ends, unless another task has. Returns what stands.
@@ -329,8 +289,8 @@ void StopAgreement::conclude(size_t asker, int attempt, const std::string& outco
   if (is_no_decision(outcome)) {
     ++attempt_;
     if (asker == group_.self) return;  // ask() throws
-    failure_ = std::make_exception_ptr(
-        UnavailableError(str(name_of(asker), " asked all to stop, but ", reason_of(outcome))));
+    failure_ = std::make_exception_ptr(UnavailableError(
+        str(name_of(group_, asker), " asked all to stop, but ", reason_of(outcome))));
   } else if (outcome == kOver) {
     has_ended_ = true;
   } else {
@@ -359,7 +319,7 @@ bool StopAgreement::answer(std::chrono::milliseconds timeout) {
   const int attempt = current_attempt();
   size_t asker = 0;
   try {
-    asker = parse_task(group_.cluster->get(key(attempt, "asked"), timeout), group_.tasks.size());
+    asker = parse_task(group_, group_.cluster->get(key(attempt, "asked"), timeout));
     if (asker == group_.self) {  // in another thread
       conclude(asker, attempt, group_.cluster->get(key(attempt, "decision"), timeout));
       return is_settled();
@@ -379,11 +339,11 @@ bool StopAgreement::answer(std::chrono::milliseconds timeout) {
 
 // Who has ended meanwhile waits no longer.
 std::string StopAgreement::decision_of(size_t asker, int attempt) {
-  const Waiting waiting = for_agreement(2 * group_.patience);
+  const StopWait wait = for_agreement(2 * group_.patience);
   try {
     while (!is_settled()) {
-      if (auto decision = look_for(key(attempt, "decision"))) return *std::move(decision);
-      check_awaited({asker}, group_.cluster->view(), waiting);
+      if (auto decision = look_for(group_, key(attempt, "decision"))) return *std::move(decision);
+      check_awaited(group_, {asker}, group_.cluster->view(), wait);
     }
     return std::string(kOver);
   } catch (const Error&) {

@@ -21,21 +21,11 @@
 #include <string>
 #include <vector>
 
-#include "cohort/cluster/coordination.h"
-#include "cohort/core/task_id.h"
+#include "cohort/core/function_ref.h"
+#include "cohort/distribute/stop_group.h"
+#include "cohort/train/save_group.h"
 
 namespace cohort::internal {
-
-struct StopGroup {
-  distribute::Coordination* cluster = nullptr;  // nullptr: this task is alone
-  std::string name = "";                        // of the group's keys, the same in all tasks
-  std::vector<TaskId> tasks = {};
-  size_t self = 0;  // which of them this is
-  // How long a task waits for another one's answer.
-  std::chrono::milliseconds patience = std::chrono::seconds(30);
-  // How long it waits for another one to come to the call after which all stop.
-  std::chrono::milliseconds patience_for_call = std::chrono::minutes(10);
-};
 
 // Thread safety: any thread; begin_call and finish_call from one at a time.
 class StopAgreement {
@@ -58,9 +48,10 @@ class StopAgreement {
   // where all have met before: who tries again does so without it); all name the task.
   // Thread safety of this and the next two: one thread.
   void meet(int64_t call);
-  // This task has done what all do after the decided call: who tries again need not wait for it.
-  void set_done();
-  // Whether there is a decision, and set_done() was not called.
+  // After meet(): calls `part`, this task's part of what all do there, which may make collective calls of `calls`.
+  // Errors: those of DoneTogether::run, one of which all get where a part has thrown.
+  void do_together(const std::string& what, train::SaveGroup& calls, FunctionRef<void()> part);
+  // Whether there is a decision, and this task has not done what all do after it.
   bool is_due() const;
 
   // This task wants to stop. `note` goes to all tasks with the decision. Returns whether this task is
@@ -82,15 +73,7 @@ class StopAgreement {
   std::string note() const;
 
  private:
-  using Clock = std::chrono::steady_clock;
   class Hold;  // while it lives, a thread is at making a decision
-  // For other tasks: what fails without one, what it has not done, since when and how long that may be.
-  struct Waiting {
-    const char* failed;
-    const char* missed;
-    Clock::time_point since;
-    std::chrono::milliseconds patience;
-  };
 
   std::string key(int attempt, const std::string& what) const;
   std::string ended_keys() const;
@@ -100,23 +83,21 @@ class StopAgreement {
   std::string decision_of(size_t asker, int attempt);
   bool somebody_has_ended() const;
   void wait_for_others(int64_t call);
+  void drop_gone(std::vector<size_t>& awaited, const distribute::ClusterView& view) const;
   void check_none_has_ended(const std::vector<size_t>& awaited, const std::vector<size_t>& ended);
-  std::vector<size_t> others() const;
-  std::vector<size_t> tasks_under(const std::string& keys) const;
-  std::optional<std::string> look_for(const std::string& key);
-  static Waiting for_agreement(std::chrono::milliseconds patience);
-  void check_awaited(const std::vector<size_t>& awaited, const distribute::ClusterView& view,
-                     const Waiting& waiting) const;
+  void set_done();
+  static StopWait for_agreement(std::chrono::milliseconds patience);
   std::string settle(int attempt, const std::string& outcome);
   void conclude(size_t asker, int attempt, const std::string& outcome);
   void fail(int attempt, const std::exception_ptr& reason);
-  std::string name_of(size_t task) const;
   void wait_for_decision(std::unique_lock<std::mutex>& lock);
 
   const StopGroup group_;
   const int round_;
-  bool has_met_ = false;  // of the thread that calls meet, as is_done_
+  bool has_met_ = false;  // of the thread that calls meet, as all until mutex_
   bool is_done_ = false;
+  int64_t met_after_ = 0;               // the call of the latest meeting
+  std::vector<size_t> have_come_ = {};  // the other tasks that were there
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   int64_t begun_;  // guarded by mutex_, as all that follows

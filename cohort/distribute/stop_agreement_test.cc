@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <future>
+#include <optional>
 #include <random>
 #include <thread>
 
@@ -266,16 +267,20 @@ void agree(Tasks& tasks) {
   for (auto& answer : answers) EXPECT_TRUE(answer.get());
 }
 
-// All are at the end of call 1.
-void meet(Tasks& tasks) {
-  agree(tasks);
+void meet_after(Tasks& tasks, int64_t call) {
   std::vector<std::future<void>> meetings;
   for (const auto& task : tasks.agreements) {
     task->begin_call();
     EXPECT_TRUE(task->finish_call());
-    meetings.push_back(std::async(std::launch::async, [&] { task->meet(1); }));
+    meetings.push_back(std::async(std::launch::async, [&, call] { task->meet(call); }));
   }
   for (auto& meeting : meetings) EXPECT_NO_THROW(meeting.get());
+}
+
+// All are at the end of call 1.
+void meet(Tasks& tasks) {
+  agree(tasks);
+  meet_after(tasks, 1);
 }
 
 TEST(StopAgreement, AllMeetAfterTheAgreedCall) {
@@ -340,9 +345,7 @@ TEST(StopAgreement, WhoTriesAgainWaitsForThoseThatDoAndForNoneThatHasSaved) {
   meet(tasks);
   StopAgreement &saved = *tasks.agreements[0], &failed = *tasks.agreements[1],
                 &other = *tasks.agreements[2];
-  EXPECT_TRUE(saved.is_due());
-  saved.set_done();
-  EXPECT_FALSE(saved.is_due());
+  tasks.servers.coordination(0).set("test/0/done/0", "");
   saved.end();
   auto waits = std::async(std::launch::async, [&] { failed.meet(2); });
   tasks.servers.coordination(2).get("test/0/arrived at 2/1", 20s);
@@ -356,7 +359,7 @@ TEST(StopAgreement, ATaskThatEndsInPlaceOfTryingAgainIsNamed) {
   meet(tasks);
   StopAgreement &saved = *tasks.agreements[0], &failed = *tasks.agreements[1],
                 &ended = *tasks.agreements[2];
-  saved.set_done();
+  tasks.servers.coordination(0).set("test/0/done/0", "");
   saved.end();
   auto waits = std::async(std::launch::async, [&] { failed.meet(2); });
   tasks.servers.coordination(2).get("test/0/arrived at 2/1", 20s);
@@ -384,6 +387,29 @@ TEST(StopAgreement, WhoTriesAgainDoesSoWithoutATaskThatHasLeft) {
   tasks.servers.server(1).stop();
   EXPECT_NO_THROW(tasks.agreements[0]->meet(2));
   EXPECT_TRUE(tasks.agreements[0]->is_due());
+}
+
+// Each does so, but one throws.
+std::vector<std::future<void>> do_together(Tasks& tasks, std::optional<size_t> failing) {
+  std::vector<std::future<void>> done;
+  for (size_t i = 0; i < tasks.agreements.size(); ++i) {
+    done.push_back(std::async(std::launch::async, [&, i, failing] {
+      tasks.agreements[i]->do_together("the work", *train::alone(), [&] {
+        if (i == failing) throw ResourceExhaustedError("no room");
+      });
+    }));
+  }
+  return done;
+}
+
+TEST(StopAgreement, WhatOneTaskCannotDoAllTryAgainAfterTheNextCall) {
+  Tasks tasks(3);
+  meet(tasks);
+  for (auto& one : do_together(tasks, 1)) EXPECT_THROW(one.get(), ResourceExhaustedError);
+  for (const auto& task : tasks.agreements) EXPECT_TRUE(task->is_due());
+  meet_after(tasks, 2);
+  for (auto& one : do_together(tasks, std::nullopt)) EXPECT_NO_THROW(one.get());
+  for (const auto& task : tasks.agreements) EXPECT_FALSE(task->is_due());
 }
 
 TEST(StopAgreement, WhatIsNoNumberUnderItsKeysIsAnError) {

@@ -22,8 +22,10 @@ struct TerminationConfig {
   std::chrono::milliseconds grace_period{0};
   // Saves in place of the handler, on the thread that calls run, in every task: to save with options of
   // CheckpointManager::save, say, or more than one checkpoint. For the calls to be counted on after a restart
-  // it saves the handler's checkpoint, which holds their number, to the handler's directory. If it throws, run
-  // does, and the next call tries again. Null: the handler's own save.
+  // it saves the handler's checkpoint, which holds their number, to the handler's directory. COLLECTIVE as that
+  // save, or each task by itself. If it throws in one task, run does in all: in that task what it has thrown, in the
+  // others an error of that class which names the task; those that wait in a collective call of the checkpoint's
+  // group do not wait on. The next call tries again in all tasks. Null: the handler's own save.
   std::function<void()> save_fn = nullptr;
 };
 
