@@ -122,8 +122,8 @@ TEST(OwnLayer, TakesWhatItsHandleSays) {
 TEST(OwnLayer, AModelsFormIsThatOfKeras) {
   const Sequential model({Input({1}, {.name = "x"}), layers::Flatten({.name = "f"})},
                          {.name = "m"});
-  EXPECT_THAT(model.to_json(),
-              AllOf(HasSubstr(R"("name":"m"},)"), HasSubstr(R"("name":"x","ragged":false,"sparse":false},)")));
+  EXPECT_THAT(model.to_json(), AllOf(HasSubstr(R"("name":"m"},)"),
+                                     HasSubstr(R"("name":"x","ragged":false,"sparse":false},)")));
   model.set_trainable(false);
   const ModelHandle copy = model_from_json(model.to_json());
   EXPECT_FALSE(copy.trainable());

@@ -113,7 +113,7 @@ TEST(AddMetric, TakesRealNumbersOfAnyDTypeAndRank) {
                               at::kLong, at::kByte, at::kShort}) {
       EXPECT_EQ(mean_of([&](const Tensor& x) { return x.to(dtype); }, replicas), 3.) << dtype;
     }
-    EXPECT_EQ(mean_of([](const Tensor& x) { return x.gt(1); }, replicas), 2. / 3);
+    EXPECT_FLOAT_EQ(mean_of([](const Tensor& x) { return x.gt(1); }, replicas), 2.F / 3);
     EXPECT_EQ(mean_of(
                   [](const Tensor& x) {
                     return x.reshape({-1, 1, 1, 1, 1, 1});
