@@ -314,7 +314,7 @@ TEST_F(Preemption, ASaveFnMaySaveInTheBackground) {
   taken_away = true;
   EXPECT_THROW(while (true) handler.run([] {}), ResourceExhaustedError);
   files.set_capacity(1 << 20);
-  EXPECT_EQ(run_until_exit(handler, [] {}), handler.total_run_calls());
+  run_until_exit(handler, [] {});
   EXPECT_EQ(manager.latest_checkpoint(), "dir/ckpt-2");
 }
 
