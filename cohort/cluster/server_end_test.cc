@@ -21,8 +21,6 @@ namespace {
 using internal::expect_error;
 using std::chrono::seconds;
 
-constexpr internal::rpc::CallOptions kCall{.timeout = seconds(20)};
-
 TEST(ServerEnd, OnlyTheCoordinatorOfTheClusterEndsATask) {
   Sockets sockets(3);
   const train::ClusterSpec spec({{"chief", {sockets.addresses[0]}},
@@ -36,7 +34,7 @@ TEST(ServerEnd, OnlyTheCoordinatorOfTheClusterEndsATask) {
   Server ps = make("ps", 2);
   for (const Server* server : {&chief, &worker, &ps}) server->coordination().wait_for_start();
   const auto stop = [&](const std::shared_ptr<internal::rpc::Channel>& channel) {
-    channel->call("server/stop", {.control = "done"}, kCall);
+    channel->call("server/stop", {.control = "done"}, {.timeout = seconds(20)});
   };
   expect_error<PermissionDeniedError>(
       [&] {
