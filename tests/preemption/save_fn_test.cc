@@ -10,7 +10,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -19,7 +18,6 @@
 #include <functional>
 #include <map>
 #include <string>
-#include <thread>
 
 namespace cohort {
 namespace {
@@ -51,13 +49,13 @@ void throw_once(const Saving& saving, int worker) {
   if (saving.is(worker) && saving.tries == 1) throw ResourceExhaustedError("no room yet");
 }
 
-// Until it is said after which call all save for the last time.
+// Until it is said after which call all save for the last time: under the key of the second round where the first one's is.
 void wait_until_time_is_over(const Saving& saving) {
-  const auto is_decision = [](const std::string& key) { return key.ends_with("/1/0/decision"); };
-  const auto end = std::chrono::steady_clock::now() + seconds(40);
-  while (std::ranges::none_of(saving.strategy.coordination().list("preemption/"), is_decision)) {
-    if (std::chrono::steady_clock::now() > end) throw DeadlineExceededError("no second decision");
-    std::this_thread::yield();
+  distribute::Coordination& cluster = saving.strategy.coordination();
+  const std::string first = "/0/0/decision", second = "/1/0/decision";
+  for (std::string key : cluster.list("preemption/")) {
+    if (!key.ends_with(first)) continue;
+    cluster.get(key.replace(key.size() - first.size(), first.size(), second), seconds(60));
   }
 }
 
