@@ -183,9 +183,9 @@ namespace {
 
 // What a model is made of.
 struct ModelFile {
-  std::string name;  // for messages
-  Json json;
-  std::string variables;  // the checkpoint's path
+  std::string name = {};  // for messages
+  Json json = {};
+  std::string variables = {};  // the checkpoint's path
 };
 
 ModelFile read_model_file(const std::string& path, FileSystem& files) {
