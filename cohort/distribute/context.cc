@@ -86,6 +86,7 @@ Creators current_creators() {
 }
 
 Creators creators_around_step(const distribute::ReplicaContext& replica) {
+  if (&replica == &default_replica_context()) return current_creators();
   const ContextFrame* frame = top();
   while (frame != nullptr && frame->replica != &replica) frame = frame->parent;
   return frame == nullptr ? nullptr : frame->creators;

@@ -63,7 +63,8 @@ void close_scope(ContextFrame* frame, const std::string& what);
 
 // Of the calling thread.
 Creators current_creators();
-// Those with which the calling thread entered this replica of a step: they were open around `run`.
+// Those with which the calling thread entered this replica of a step: they were open around `run`. Of the default
+// strategy's replica, which nobody enters, those of the thread.
 Creators creators_around_step(const distribute::ReplicaContext& replica);
 
 // The core of the current strategy: that of the innermost frame, else the one set for the program,
