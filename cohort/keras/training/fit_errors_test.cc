@@ -203,23 +203,6 @@ TEST_F(FitErrors, AModelThatCouldNotBeSavedIsNotTheBest) {
   EXPECT_FALSE(std::filesystem::exists(directory + "/4/model.json"));
 }
 
-TEST_F(FitErrors, AFailedFitEndsItsProfile) {
-  const auto fit = [&](bool fails) {
-    callbacks::LambdaCallback ends({.on_train_batch_end = [&](int64_t, const Logs&) {
-      if (fails) throw InvalidArgumentError("in the middle of the profile");
-    }});
-    model.fit(data.images, data.labels,
-              {.batch_size = 2,
-               .verbose = 0,
-               .callbacks = {callbacks::TensorBoard(
-                                 {.log_dir = directory + "/board", .profile_batch = {1, 2}}),
-                             ends}});
-  };
-  EXPECT_THAT(thrown<InvalidArgumentError>([&] { fit(true); }),
-              HasSubstr("in the middle of the profile"));
-  fit(false);
-}
-
 TEST_F(FitErrors, ALineThatCSVLoggerCannotWriteWholeIsNotInTheFile) {
   const std::string path = directory + "/log.csv";
   std::ofstream(path) << std::string(kFullDisk, 'x') << '\n';
