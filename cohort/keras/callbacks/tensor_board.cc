@@ -81,11 +81,11 @@ void TensorBoard::record(FunctionRef<void()> write) {
     is_full_ = true;
     internal::log(logging::Level::kError,
                   "TensorBoard: nothing more is recorded, training goes on: ", error.what());
-    close_files();
+    give_up_files();
   }
 }
 
-void TensorBoard::close_files() {
+void TensorBoard::give_up_files() {
   for (const auto* writer : {&train_, &validation_}) {
     try {
       if (*writer) (*writer)->close();

@@ -90,7 +90,7 @@ class COHORT_API TensorBoard : public Callback {
   void record(FunctionRef<void()> write);
   void record_training(FunctionRef<void()> write);
   void record_validation(FunctionRef<void()> write);  // and flushes
-  void close_files();
+  void give_up_files();  // after an error that was said, and that they would say again
   void write_model();
   void write_histograms(int64_t epoch);
   std::string profile_directory() const;
