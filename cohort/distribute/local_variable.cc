@@ -12,6 +12,20 @@ namespace cohort::internal {
 
 using distribute::VariableSpec;
 
+namespace {
+
+// A copy where the value is another view of the target's memory, as its transpose is: libtorch may refuse to
+// read elements that it has already written.
+Tensor apart_from(const Tensor& target, const Tensor& value) {
+  if (!value.is_alias_of(target)) return value;
+  const bool is_same = value.scalar_type() == target.scalar_type() &&
+                       value.storage_offset() == target.storage_offset() &&
+                       value.strides() == target.strides();
+  return is_same ? value : value.clone();
+}
+
+}  // namespace
+
 LocalVariable::LocalVariable(std::shared_ptr<StrategyCore> core, VariableSpec spec,
                              std::vector<Tensor> components)
     : VariableImpl(std::move(core), std::move(spec)),
@@ -67,20 +81,6 @@ void LocalVariable::bind_component(size_t replica, Tensor leaf) {
 void LocalVariable::mark_written(size_t replica) const {
   leaves_[replica].unsafeGetTensorImpl()->bump_version();
 }
-
-namespace {
-
-// A copy where the value is another view of the target's memory, as its transpose is: libtorch may refuse to
-// read elements that it has already written.
-Tensor apart_from(const Tensor& target, const Tensor& value) {
-  if (!value.is_alias_of(target)) return value;
-  const bool is_same = value.scalar_type() == target.scalar_type() &&
-                       value.storage_offset() == target.storage_offset() &&
-                       value.strides() == target.strides();
-  return is_same ? value : value.clone();
-}
-
-}  // namespace
 
 void LocalVariable::write(size_t replica, AssignOp op, const Tensor& value) {
   at::NoGradGuard no_grad;
