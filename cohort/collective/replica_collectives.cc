@@ -121,7 +121,8 @@ Tensor all_reduce_sum(SyncGroup& group, int local_replica, const Tensor& value, 
     return all_reduce_sparse(group, local_replica, value, what);
   }
   Operand mine;
-  mine.value = value.detach().to(at::kCPU).contiguous();
+  // The memory of a conjugate, or of its imaginary part, is that of the number it was made of.
+  mine.value = value.detach().to(at::kCPU).contiguous().resolve_conj().resolve_neg();
   if (group.threads().size() == 1) {
     check_can_add(mine.value.scalar_type());
     mine.result = mine.value.clone();

@@ -1,6 +1,7 @@
 #include "cohort/collective/slices.h"
 
 #include <c10/util/SmallVector.h>
+#include <c10/util/complex.h>
 
 #include <algorithm>
 
@@ -138,6 +139,10 @@ AddFunctions find_add(DType dtype) {
       return AddFunctions::of<float>();
     case DType::Double:
       return AddFunctions::of<double>();
+    case DType::ComplexFloat:
+      return AddFunctions::of<c10::complex<float>>();
+    case DType::ComplexDouble:
+      return AddFunctions::of<c10::complex<double>>();
     case DType::Half:
       return AddFunctions::of<at::Half>();
     case DType::BFloat16:

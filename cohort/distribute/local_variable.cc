@@ -12,6 +12,20 @@ namespace cohort::internal {
 
 using distribute::VariableSpec;
 
+namespace {
+
+// A copy where the value is another view of the target's memory, as its transpose is: libtorch may refuse to
+// read elements that it has already written.
+Tensor apart_from(const Tensor& target, const Tensor& value) {
+  if (!value.is_alias_of(target)) return value;
+  const bool is_same = value.scalar_type() == target.scalar_type() &&
+                       value.storage_offset() == target.storage_offset() &&
+                       value.strides() == target.strides();
+  return is_same ? value : value.clone();
+}
+
+}  // namespace
+
 LocalVariable::LocalVariable(std::shared_ptr<StrategyCore> core, VariableSpec spec,
                              std::vector<Tensor> components)
     : VariableImpl(std::move(core), std::move(spec)),
@@ -71,10 +85,12 @@ void LocalVariable::mark_written(size_t replica) const {
 void LocalVariable::write(size_t replica, AssignOp op, const Tensor& value) {
   at::NoGradGuard no_grad;
   const Tensor& target = components_[replica];
-  const auto operand = [&] { return value.to(target.device(), target.scalar_type()); };
+  const auto operand = [&] {
+    return apart_from(target, value.to(target.device(), target.scalar_type()));
+  };
   switch (op) {
     case AssignOp::kAssign:
-      target.copy_(value);
+      target.copy_(apart_from(target, value));
       break;
     case AssignOp::kAdd:
       target.add_(operand());

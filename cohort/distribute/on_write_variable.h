@@ -17,13 +17,9 @@ class OnWriteVariable : public LocalVariable {
  private:
   void write_everywhere(AssignOp op, const Tensor& value);
   void assign_in_replica(distribute::ReplicaContext& replica, AssignOp op, const Tensor& value);
-  // Errors: InvalidArgument (a sum that the values' dtype cannot hold).
-  Tensor aggregate(at::ArrayRef<Tensor> values, const std::string& call) const;
   void scatter_everywhere(ScatterOp op, IndexedSlices slices);
   void scatter_in_replica(distribute::ReplicaContext& replica, ScatterOp op,
                           const IndexedSlices& slices);
-  // Errors: InvalidArgument (the replicas' values cannot be aggregated).
-  void check_aggregation(const char* operation) const;
 };
 
 }  // namespace cohort::internal

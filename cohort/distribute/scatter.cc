@@ -84,13 +84,15 @@ IndexedSlices checked_slices(const IndexedSlices& slices, at::IntArrayRef shape,
     throw InvalidArgumentError(
         str(operation, " of variable '", name, "', which has rank 0 and no rows; use assign"));
   }
-  const bool whole = indices.defined() && at::isIntegralType(indices.scalar_type(), false);
-  if (!whole || !values.defined() || !c10::canCast(values.scalar_type(), dtype) ||
+  const bool whole = indices.defined() && indices.layout() == at::kStrided &&
+                     at::isIntegralType(indices.scalar_type(), false);
+  const bool dense = values.defined() && values.layout() == at::kStrided;
+  if (!whole || !dense || !c10::canCast(values.scalar_type(), dtype) ||
       !values_fit(values, indices, shape)) {
-    throw InvalidArgumentError(str(operation, " of variable '", name, "', which is ",
-                                   dtype_name(dtype), " ", shape_str(shape), ": indices are ",
-                                   describe(indices), " and values ", describe(values),
-                                   "; pass indices of whole numbers [n] and values [n, row..]"));
+    throw InvalidArgumentError(
+        str(operation, " of variable '", name, "', which is ", dtype_name(dtype), " ",
+            shape_str(shape), ": indices are ", describe(indices), " and values ", describe(values),
+            "; pass dense indices of whole numbers [n] and dense values [n, row..]"));
   }
   std::vector<int64_t> flat(shape.begin(), shape.end());
   flat[0] = indices.numel();

@@ -9,6 +9,7 @@
 #include "cohort/distribute/replica_context.h"
 #include "cohort/distribute/strategy.h"
 #include "cohort/distribute/strategy_core.h"
+#include "cohort/distribute/write_together.h"
 
 namespace cohort::internal {
 
@@ -52,6 +53,7 @@ Tensor SyncOnReadVariable::read() const {
 
 Tensor SyncOnReadVariable::aggregate() const {
   if (core()->num_replicas_in_sync() == 1) return leaf(0);
+  check_can_aggregate(*this);
   std::vector<Tensor> components;
   for (size_t i = 0; i < num_components(); ++i) components.push_back(component(i));
   const std::string call = call_of_tasks("read");
@@ -76,9 +78,11 @@ Tensor SyncOnReadVariable::aggregate() const {
 }
 
 void SyncOnReadVariable::write_restored(size_t replica, const Tensor& value) {
-  write(replica, AssignOp::kAssign, value);
   const int64_t count = core()->num_replicas_in_sync();
-  if (options().aggregation != VariableAggregation::SUM || count == 1) return;
+  const bool shares_out = options().aggregation == VariableAggregation::SUM && count > 1;
+  if (shares_out) check_can_aggregate(*this);
+  write(replica, AssignOp::kAssign, value);
+  if (!shares_out) return;
   at::NoGradGuard no_grad;
   const Tensor& target = component(replica);
   if (at::isFloatingType(dtype()) || at::isComplexType(dtype())) {
@@ -148,6 +152,7 @@ void SyncOnReadVariable::prepare_restore(train::RestoreSource& source) {
 
 void SyncOnReadVariable::assign(AssignOp op, const Tensor& value) {
   const std::optional<size_t> own = own_component(assign_name(op));
+  check_computes(*this, op);
   const Tensor checked = checked_value(value, assign_name(op));
   if (own) return write(*own, op, checked);
   const bool shares_out =
@@ -182,6 +187,7 @@ void SyncOnReadVariable::scatter(ScatterOp op, const IndexedSlices& slices) {
                                  "operations under a ",
                                  core()->name()));
   }
+  check_computes(*this, op);
   IndexedSlices checked = checked_slices(slices, shape(), dtype(), scatter_name(op), name());
   if (checked.values.is_alias_of(component(0))) checked.values = checked.values.clone();
   write_rows(0, op, checked);

@@ -164,7 +164,15 @@ Request request_of(const VariableSpec& spec, const VariableInitializer& initiali
   return request;
 }
 
+void check_dense(const std::string& name, const Tensor& value) {
+  if (!value.defined() || value.layout() == at::kStrided) return;
+  throw InvalidArgumentError(internal::str("variable '", name, "' cannot be made of ",
+                                           describe(value), " of layout ", value.layout(),
+                                           "; variables are dense: make it so with to_dense()"));
+}
+
 Request request_of(const Tensor& value, const VariableOptions& options) {
+  check_dense(options.name, value);
   Request request{{.initializer = [value](const ShardInfo&) { return value; }, .options = options}};
   if (!value.defined()) return request;
   request.creation.shape = value.sizes().vec();
@@ -237,6 +245,7 @@ ScopedDatasetFunction::~ScopedDatasetFunction() { in_dataset_function = was_in_o
 Tensor make_initial_value(const VariableSpec& spec, const VariableInitializer& initializer,
                           const ShardInfo& shard) {
   const Tensor value = initializer(shard);
+  check_dense(spec.options.name, value);
   if (value.defined() && value.sizes() == shard.shape && value.scalar_type() == spec.dtype) {
     return value.detach();
   }

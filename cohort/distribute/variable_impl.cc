@@ -43,6 +43,13 @@ Tensor VariableImpl::checked_value(const Tensor& value, const char* operation) c
                                    name(), "', which is ", dtype_name(dtype()), " ",
                                    shape_str(shape())));
   }
+  if (value.layout() != at::kStrided) {
+    throw InvalidArgumentError(internal::str(
+        "cannot ", operation, " ", describe(value), " of layout ", value.layout(), " to variable '",
+        name(),
+        "'; make it dense with to_dense(), or call scatter_update, scatter_add or scatter_sub with "
+        "its rows"));
+  }
   return value.detach();
 }
 

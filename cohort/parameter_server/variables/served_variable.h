@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "cohort/core/function_ref.h"
 #include "cohort/core/per_task.h"
 #include "cohort/distribute/read_together.h"
 #include "cohort/distribute/variable_impl.h"
@@ -159,16 +158,8 @@ class ServedVariable final : public VariableImpl,
   Tensor rows_outside(const Tensor& ids) const;
   Tensor no_rows(const distribute::ReplicaContext* replica) const;
 
-  // One value of those of all replicas, by the variable's aggregation.
-  Tensor aggregated(const std::vector<Tensor>& values) const;
-  void check_aggregation(const char* operation) const;
-  // write(value), with one of those that all replicas bring.
-  void write_aggregated(distribute::ReplicaContext& replica, const char* operation, Tensor value,
-                        FunctionRef<void(const Tensor&)> write) const;
   void assign_in_step(AssignOp op, const Tensor& value);
   void scatter_in_step(ScatterOp op, const IndexedSlices& slices);
-  void scatter_by_replicas(distribute::ReplicaContext& replica, ScatterOp op,
-                           const IndexedSlices& slices);
   std::vector<std::vector<StoreOp>> scatter_ops(ScatterOp op, const IndexedSlices& slices) const;
   void apply_outside(std::vector<std::vector<StoreOp>> ops) const;
   // Nothing if the variable is not divided.

@@ -1,22 +1,17 @@
 // What a ServedVariable's writes do, in a step and outside.
 #include <ATen/ops/arange.h>
-#include <ATen/ops/cat.h>
 
 #include <utility>
 
 #include "cohort/distribute/replica_context.h"
-#include "cohort/distribute/strategy.h"
 #include "cohort/distribute/tracing.h"
+#include "cohort/distribute/write_together.h"
 #include "cohort/parameter_server/kept_parts.h"
 #include "cohort/parameter_server/parameter_server_core.h"
 #include "cohort/parameter_server/variables/row_ids.h"
 #include "cohort/parameter_server/variables/served_variable.h"
 
 namespace cohort::internal {
-
-using distribute::ReplicaContext;
-using distribute::Strategy;
-using distribute::VariableAggregation;
 
 namespace {
 
@@ -55,21 +50,6 @@ void write(const Tensor& target, AssignOp op, const Tensor& value) {
 
 }  // namespace
 
-void ServedVariable::check_aggregation(const char* operation) const {
-  if (options().aggregation != VariableAggregation::NONE) return;
-  throw InvalidArgumentError(str(
-      "You must specify an aggregation method to update variable '", name(),
-      "' in Replica Context: make it with .aggregation, or call ", operation, " in merge_call"));
-}
-
-Tensor ServedVariable::aggregated(const std::vector<Tensor>& values) const {
-  const VariableAggregation aggregation = options().aggregation;
-  if (aggregation == VariableAggregation::ONLY_FIRST_REPLICA) return values[0];
-  const Tensor sum = server_core_->sum_over_replicas(values);
-  if (aggregation != VariableAggregation::MEAN) return sum;
-  return sum / static_cast<int64_t>(values.size());
-}
-
 bool ServedVariable::is_one_of_several(const Caller& caller) {
   return caller.replica != nullptr && caller.replica->num_replicas_in_sync() > 1;
 }
@@ -77,6 +57,7 @@ bool ServedVariable::is_one_of_several(const Caller& caller) {
 void ServedVariable::assign(AssignOp op, const Tensor& value) {
   if (is_tracing()) return;
   const Caller caller = this->caller(assign_name(op));
+  check_computes(*this, op);
   const Tensor checked = checked_value(value, assign_name(op));
   if (!caller.in_step) {
     std::vector<std::vector<StoreOp>> ops(static_cast<size_t>(server_core_->num_ps()));
@@ -89,23 +70,14 @@ void ServedVariable::assign(AssignOp op, const Tensor& value) {
     return apply_outside(std::move(ops));
   }
   if (!is_one_of_several(caller)) return assign_in_step(op, checked);
-  write_aggregated(*caller.replica, assign_name(op), checked,
-                   [&](const Tensor& one) { assign_in_step(op, one); });
-}
-
-void ServedVariable::write_aggregated(ReplicaContext& replica, const char* operation, Tensor value,
-                                      FunctionRef<void(const Tensor&)> write) const {
-  check_aggregation(operation);
-  replica.merge(operation, &value, [&](Strategy&, std::span<void* const> all) {
-    std::vector<Tensor> values;
-    for (void* one : all) values.push_back(*static_cast<Tensor*>(one));
-    write(aggregated(values));
-  });
+  assign_together(*caller.replica, {*this, name(), call_of_tasks(assign_name(op))}, op, checked,
+                  [&](const Tensor& one) { assign_in_step(op, one); });
 }
 
 void ServedVariable::assign_part(size_t index, AssignOp op, const Tensor& value) {
   if (is_tracing()) return;
   const Caller caller = this->caller(assign_name(op));
+  check_computes(*this, op);
   if (!caller.in_step) return assign_shard(index, op, value);
   const RowRange& rows = shards_[index].rows;
   const auto write_rows = [&](const Tensor& one) {
@@ -113,7 +85,8 @@ void ServedVariable::assign_part(size_t index, AssignOp op, const Tensor& value)
                                      .indices = at::arange(rows.begin, rows.end, int64)});
   };
   if (!is_one_of_several(caller)) return write_rows(value);
-  write_aggregated(*caller.replica, assign_name(op), value, write_rows);
+  assign_together(*caller.replica, {*this, shard_name(index), call_of_tasks(assign_name(op))}, op,
+                  value, write_rows);
 }
 
 void ServedVariable::assign_in_step(AssignOp op, const Tensor& value) {
@@ -162,39 +135,17 @@ std::vector<std::vector<StoreOp>> ServedVariable::scatter_ops(ScatterOp op,
 void ServedVariable::scatter(ScatterOp op, const IndexedSlices& slices) {
   if (is_tracing()) return;
   const Caller caller = this->caller(scatter_name(op));
+  check_computes(*this, op);
   IndexedSlices checked = checked_slices(slices, shape(), dtype(), scatter_name(op), name());
   checked = {.values = owned(checked.values, dtype()), .indices = owned(checked.indices, int64)};
-  if (is_one_of_several(caller)) return scatter_by_replicas(*caller.replica, op, checked);
-  if (checked.indices.numel() == 0) return;
-  if (caller.in_step) return scatter_in_step(op, checked);
-  apply_outside(scatter_ops(op, checked));
-}
-
-void ServedVariable::scatter_by_replicas(ReplicaContext& replica, ScatterOp op,
-                                         const IndexedSlices& slices) {
-  check_aggregation(scatter_name(op));
-  const VariableAggregation aggregation = options().aggregation;
-  const bool only_first = aggregation == VariableAggregation::ONLY_FIRST_REPLICA;
-  if (!only_first && (op == ScatterOp::kMin || op == ScatterOp::kMax || op == ScatterOp::kUpdate)) {
-    throw UnimplementedError(str(scatter_name(op), " in a replica is only supported for variables ",
-                                 "with aggregation ONLY_FIRST_REPLICA; variable '", name(),
-                                 "' has SUM or MEAN: call it in merge_call"));
-  }
-  const IndexedSlices* mine = &slices;
-  replica.merge(scatter_name(op), &mine, [&](Strategy&, std::span<void* const> all) {
-    std::vector<Tensor> values, indices;
-    for (void* one : all) {
-      const IndexedSlices& of_replica = **static_cast<const IndexedSlices**>(one);
-      values.push_back(of_replica.values);
-      indices.push_back(of_replica.indices);
-      if (only_first) break;
-    }
-    IndexedSlices together{at::cat(values), at::cat(indices)};
-    if (aggregation == VariableAggregation::MEAN) {
-      together.values = together.values / static_cast<int64_t>(all.size());
-    }
-    if (together.indices.numel() > 0) scatter_in_step(op, together);
-  });
+  const auto write_rows = [&](const IndexedSlices& rows) {
+    if (rows.indices.numel() == 0) return;
+    if (caller.in_step) return scatter_in_step(op, rows);
+    apply_outside(scatter_ops(op, rows));
+  };
+  if (!is_one_of_several(caller)) return write_rows(checked);
+  scatter_together(*caller.replica, {*this, name(), call_of_tasks(scatter_name(op))}, op, checked,
+                   write_rows);
 }
 
 void ServedVariable::scatter_in_step(ScatterOp op, const IndexedSlices& slices) {
