@@ -411,6 +411,7 @@ TEST(Variable, TakesNumbersThatItsDtypeHolds) {
   EXPECT_EQ(small.assign(255).value().sum().item<int64_t>(), 510);
   const Variable half(at::zeros({}, at::kHalf));
   EXPECT_EQ(half.assign(1e6).value().item<double>(), INFINITY);  // as a constant of that dtype
+  EXPECT_EQ(half.assign(70000).value().item<double>(), INFINITY);
   const Variable single(0.);
   EXPECT_EQ(single.assign(1e300).value().item<double>(), INFINITY);
   EXPECT_EQ(single.assign(at::Scalar(3)).value().item<double>(), 3);

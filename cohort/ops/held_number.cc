@@ -35,11 +35,19 @@ bool can_hold(DType dtype, const at::Scalar& number) {
 }
 
 at::Scalar held_number(DType dtype, const at::Scalar& number) {
-  if (!number.isFloatingPoint() || dtype == DType::Double) return number;
+  if (number.isBoolean() || number.isComplex()) return number;
   const auto narrow = static_cast<float>(number.toDouble());
-  if (dtype == DType::Half) return static_cast<float>(at::Half(narrow));
-  if (dtype == DType::BFloat16) return static_cast<float>(at::BFloat16(narrow));
-  return dtype == DType::Float ? at::Scalar(narrow) : number;
+  switch (dtype) {
+    case DType::Half:
+      return static_cast<float>(at::Half(narrow));
+    case DType::BFloat16:
+      return static_cast<float>(at::BFloat16(narrow));
+    case DType::Float:
+    case DType::ComplexFloat:
+      return narrow;
+    default:
+      return number;
+  }
 }
 
 std::string number_text(const at::Scalar& number) {
