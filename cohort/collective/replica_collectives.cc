@@ -93,7 +93,15 @@ void check_same_shape(at::ArrayRef<Tensor> values, int first_replica) {
   }
 }
 
+void check_can_gather(const Tensor& value) {
+  if (!value.defined()) throw InvalidArgumentError("cannot gather an undefined tensor");
+  if (value.layout() == at::kStrided) return;
+  throw UnimplementedError(str("gather of sparse values is not supported (", describe(value),
+                               "); gather their indices and values, or to_dense()"));
+}
+
 void check_can_concat(at::ArrayRef<Tensor> values, int64_t axis) {
+  for (const Tensor& value : values) check_can_gather(value);
   const int64_t rank = values[0].dim();
   if (rank == 0) {
     throw InvalidArgumentError("cannot gather values of rank 0; give them a dimension first");

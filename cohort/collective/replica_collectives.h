@@ -38,5 +38,8 @@ Tensor concat_replicas(SyncGroup& group, at::ArrayRef<Tensor> local_values, int6
 // from `first_replica`.
 void check_same_shape(at::ArrayRef<Tensor> values, int first_replica = 0);
 void check_can_concat(at::ArrayRef<Tensor> values, int64_t axis);
+// Throws where a value cannot be concatenated with any other, which it tells without the others.
+// Errors: InvalidArgument (undefined), Unimplemented (sparse).
+void check_can_gather(const Tensor& value);
 
 }  // namespace cohort::collective

@@ -16,6 +16,7 @@
 #include "cohort/distribute/one_device_strategy.h"
 #include "cohort/distribute/testing_batches.h"
 #include "cohort/distribute/testing_devices.h"
+#include "cohort/distribute/testing_errors.h"
 #include "cohort/ops/random.h"
 
 namespace cohort::distribute {
@@ -237,6 +238,22 @@ TEST_F(VariableCheckpoint, ReplicasGoOnDrawingWhereTheyWere) {
   make({{"random", two}}).read("dir/ckpt").assert_existing_objects_matched();
   expected.pop_back();
   EXPECT_EQ(draw(two), expected);
+}
+
+TEST_F(VariableCheckpoint, MoreReplicasThanWereSavedMatchAsWell) {
+  const auto generator_under = [](const Strategy& strategy) {
+    const auto scope = strategy.scope();
+    return random::RandomGenerator::from_seed(3);
+  };
+  const auto two = mirrored(2), three = mirrored(3);
+  make({{"random", two}, {"gen", generator_under(two)}}).write("dir/ckpt");
+  const std::vector<NamedObject> more = {{"random", three}, {"gen", generator_under(three)}};
+  make(more).read("dir/ckpt").assert_existing_objects_matched().assert_consumed();
+  // Where nothing at all was saved of them, they are missing.
+  save(Variable(at::zeros({2})));
+  EXPECT_THAT(thrown<InvalidArgumentError>(
+                  [&] { make(more).read("dir/ckpt").assert_existing_objects_matched(); }),
+              HasSubstr("random/replica_0"));
 }
 
 TEST_F(VariableCheckpoint, TheGlobalGeneratorIsOneObjectWhateverItsSeed) {

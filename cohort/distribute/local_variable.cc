@@ -102,13 +102,13 @@ void LocalVariable::write(size_t replica, AssignOp op, const Tensor& value) {
   mark_sharers(target);
 }
 
-bool LocalVariable::add_in_place(size_t replica, double delta) {
+bool LocalVariable::add_in_place(size_t replica, const at::Scalar& delta) {
   const Tensor& target = components_[replica];
   if (target.numel() != 1 || !target.is_cpu()) return false;
   if (target.scalar_type() == at::kFloat) {
-    *target.data_ptr<float>() += static_cast<float>(delta);
+    *target.data_ptr<float>() += delta.toFloat();
   } else if (target.scalar_type() == at::kDouble) {
-    *target.data_ptr<double>() += delta;
+    *target.data_ptr<double>() += delta.toDouble();
   } else {
     return false;
   }

@@ -60,7 +60,7 @@ class LocalVariable : public VariableImpl {
   void write(size_t replica, AssignOp op, const Tensor& value);
   // Adds to component `replica` without an operation, which takes microseconds. False: nothing was done,
   // for the component is no float or double of the host's memory, or more than one.
-  bool add_in_place(size_t replica, double delta);
+  bool add_in_place(size_t replica, const at::Scalar& delta);
   // The same as write for rows; `slices` as checked_slices returns them.
   void write_rows(size_t replica, ScatterOp op, const IndexedSlices& slices);
   // Lets the replica compute with another tensor than its component, of the same shape and dtype.

@@ -1,5 +1,6 @@
 #include "cohort/distribute/ragged_values.h"
 
+#include "cohort/collective/replica_collectives.h"
 #include "cohort/core/composite.h"
 #include "cohort/core/ragged_tensor.h"
 
@@ -28,6 +29,9 @@ void check_can_reduce_rows(const char* what, const Structure& value) {
 }
 
 Structure with_row_lengths(const char* what, const Structure& value, int64_t axis) {
+  value.for_each([](const Leaf& leaf) {
+    if (leaf.is_tensor()) collective::check_can_gather(leaf.tensor());
+  });
   return map_ragged(value, [&](const Structure& node) {
     if (axis != 0) {
       throw UnimplementedError(str(what, " of a RaggedTensor along axis ", axis,

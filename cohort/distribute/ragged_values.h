@@ -13,7 +13,7 @@ void check_can_reduce_rows(const char* what, const Structure& value);
 
 // For a gather, before and after: RaggedTensors with the lengths of rows in place of row_splits,
 // since lengths can be concatenated. Errors: Unimplemented (a RaggedTensor and an axis other than
-// 0); InvalidArgument (a broken RaggedTensor).
+// 0; a sparse tensor); InvalidArgument (a broken RaggedTensor; an undefined tensor).
 Structure with_row_lengths(const char* what, const Structure& value, int64_t axis);
 Structure with_row_splits(const Structure& gathered);
 

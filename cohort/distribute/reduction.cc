@@ -37,7 +37,15 @@ std::optional<Range> narrow_range(DType dtype) {
 
 }  // namespace
 
+void check_reduce_op(distribute::ReduceOp op) {
+  using distribute::ReduceOp;
+  if (op == ReduceOp::SUM || op == ReduceOp::MEAN) return;
+  throw InvalidArgumentError(
+      str("reduce op ", static_cast<int>(op), " is none; it must be ReduceOp::SUM or MEAN"));
+}
+
 void check_can_reduce(distribute::ReduceOp op, const Tensor& value) {
+  check_reduce_op(op);
   if (value.scalar_type() == DType::Bool) {
     throw InvalidArgumentError(str("reduce ", op == distribute::ReduceOp::SUM ? "SUM" : "MEAN",
                                    " of ", describe(value), "; cast it to a number first"));

@@ -8,7 +8,9 @@
 
 namespace cohort::internal {
 
-// Errors: InvalidArgument (bool: neither sum nor mean of truths is a truth).
+// Errors: InvalidArgument (neither SUM nor MEAN: a number that was cast).
+void check_reduce_op(distribute::ReduceOp op);
+// Errors: that; InvalidArgument (bool: neither sum nor mean of truths is a truth).
 void check_can_reduce(distribute::ReduceOp op, const Tensor& value);
 // Errors: InvalidArgument (a dtype that TensorFlow's all_reduce does not take either: bool, and
 // integers of less than 32 bits).

@@ -156,6 +156,7 @@ void ReplicaContext::merge(const char* what, void* mine,
 Tensor ReplicaContext::all_reduce(ReduceOp op, const Tensor& value,
                                   const CommunicationOptions& options) {
   if (!value.defined()) throw InvalidArgumentError("all_reduce of an undefined tensor");
+  internal::check_reduce_op(op);
   internal::check_can_all_reduce(value);
   check_own_context("all_reduce");
   const internal::CommunicationScope communication(core_, options);
@@ -168,6 +169,7 @@ Tensor ReplicaContext::all_reduce(ReduceOp op, const Tensor& value,
 
 Structure ReplicaContext::all_reduce(ReduceOp op, const Structure& value,
                                      const CommunicationOptions& options) {
+  internal::check_reduce_op(op);
   internal::check_can_reduce_rows("all_reduce", value);
   check_own_context("all_reduce");
   const internal::CommunicationScope communication(core_, options);

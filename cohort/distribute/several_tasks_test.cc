@@ -24,6 +24,7 @@
 #include "cohort/distribute/strategy.h"
 #include "cohort/distribute/strategy_core.h"
 #include "cohort/distribute/testing_batches.h"
+#include "cohort/distribute/testing_errors.h"
 #include "cohort/distribute/testing_numbers.h"
 #include "cohort/distribute/testing_tasks.h"
 #include "cohort/distribute/testing_topology.h"
@@ -47,6 +48,43 @@ class SeveralTasks : public ::testing::TestWithParam<Topology> {
 INSTANTIATE_TEST_SUITE_P(Topologies, SeveralTasks,
                          ::testing::Values(Topology{1, 2}, Topology{2, 1}, Topology{2, 2},
                                            Topology{3, 1}));
+
+TEST_P(SeveralTasks, SparseAndUndefinedValuesAreNotGathered) {
+  run([](const Strategy& strategy, int) {
+    const Tensor sparse = at::ones({2, 2}).to_sparse();
+    const auto all = [&](const auto& value) {
+      return strategy.run([&](ReplicaContext&) { return value; });
+    };
+    for (int i = 0; i < 2; ++i) {
+      const auto call = [&](const Tensor& value, bool in_structure, bool in_replica) {
+        const Structure structure = tuple(at::ones({1}), value);
+        if (in_replica) {
+          strategy.run([&](ReplicaContext& replica) {
+            if (in_structure) replica.all_gather(structure, 0);
+            if (!in_structure) replica.all_gather(value, 0);
+          });
+        } else if (in_structure) {
+          strategy.gather(all(structure), 0);
+        } else {
+          strategy.gather(all(value), 0);
+          strategy.gather(value, 0);
+        }
+      };
+      for (const bool in_structure : {false, true}) {
+        for (const bool in_replica : {false, true}) {
+          EXPECT_THAT(thrown<UnimplementedError>([&] { call(sparse, in_structure, in_replica); }),
+                      HasSubstr("sparse"));
+        }
+      }
+      EXPECT_THAT(thrown<UnimplementedError>([&] { strategy.gather(sparse, 0); }),
+                  HasSubstr("sparse"));
+      EXPECT_THAT(refused([&] { call(Tensor(), false, true); }), HasSubstr("undefined"));
+      EXPECT_THAT(refused([&] { strategy.gather(Tensor(), 0); }), HasSubstr("undefined"));
+    }
+    // Nothing was exchanged: the group goes on.
+    EXPECT_EQ(strategy.gather(all(at::ones({1})), 0).numel(), GetParam().replicas());
+  });
+}
 
 TEST_P(SeveralTasks, ReplicaIdsGoThroughTheTasks) {
   run([](const Strategy& strategy, int task) {

@@ -20,6 +20,10 @@ void throw_wrong_component_count(const char* what, size_t components, size_t rep
                                  replicas, " replicas; was it made under another strategy?"));
 }
 
+void throw_no_step_function() {
+  throw InvalidArgumentError("run was given an empty function; give it one that can be called");
+}
+
 void throw_different_variables() {
   throw InvalidArgumentError("the replicas of a step returned different variables");
 }

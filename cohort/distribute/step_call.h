@@ -41,6 +41,18 @@ COHORT_API std::shared_ptr<RunFrame> own_frame(RunFrame* frame);
 [[noreturn]] COHORT_API void throw_wrong_component_count(const char* what, size_t components,
                                                          size_t replicas);
 [[noreturn]] COHORT_API void throw_different_variables();
+[[noreturn]] COHORT_API void throw_no_step_function();
+// Of a std::function or a pointer, which may be empty.
+template <class Fn>
+void check_is_function(const Fn& fn) {
+  constexpr bool may_be_empty = std::is_pointer_v<Fn> || std::is_member_pointer_v<Fn> || requires {
+    fn.operator bool();
+    fn == nullptr;
+  };
+  if constexpr (may_be_empty) {
+    if (fn == nullptr) throw_no_step_function();
+  }
+}
 // The tensor without its autograd graph, sharing its storage.
 COHORT_API Tensor detached(const Tensor& tensor);
 COHORT_API Structure detached(const Structure& structure);

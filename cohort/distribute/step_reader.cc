@@ -19,9 +19,18 @@ using internal::str;
 namespace {
 
 constexpr const char* kBegun = "begun";
+// In what several tasks save together: how many they are.
+constexpr const char* kTasks = "tasks";
 constexpr const char* kWhat = "a distributed iterator";
 
 std::string child_name(size_t worker) { return str("worker_", worker); }
+
+[[noreturn]] void throw_other_tasks(int64_t saved, int64_t here) {
+  throw InvalidArgumentError(
+      str("this checkpoint has the input positions of ", saved, " tasks; here ",
+          here == 1 ? "is " : "are ", here,
+          ". Begin the data anew: leave the input out of the Checkpoint that restores"));
+}
 
 }  // namespace
 
@@ -357,9 +366,10 @@ class StepReader::Position final : public train::Trackable {
     return state;
   }
 
-  // Errors: InvalidArgument (of another number of workers: its children are not this one's).
+  // Errors: InvalidArgument (of another number of workers, or of tasks: its children are not this one's).
   void check_workers(const IteratorState& state) const {
     const size_t here = reader_->iterators_.size();
+    if (state.has(kTasks)) throw_other_tasks(state.get_int(kTasks), 1);
     if (state.has("workers") || state.has("graph")) {  // with a graph: one worker's own position
       const int64_t saved = state.has("workers") ? state.get_int("workers") : 1;
       if (saved == static_cast<int64_t>(here)) return;
@@ -391,7 +401,7 @@ class StepReader::PositionOfTask final : public train::Trackable {
 
   std::vector<train::CheckpointValue> checkpoint_values() override {
     IteratorState state;
-    state.set_int("tasks", core_->group().view()->num_tasks());
+    state.set_int(kTasks, core_->group().view()->num_tasks());
     return {{.attribute = train::kIteratorState,
              .parts = {{Leaf(StringTensor::scalar(state.serialize()))}}}};
   }
@@ -399,12 +409,9 @@ class StepReader::PositionOfTask final : public train::Trackable {
   void prepare_restore(train::RestoreSource& source) override {
     const StringTensor bytes = source.read_strings(train::kIteratorState);
     const IteratorState state = IteratorState::parse(bytes.item());
-    const int64_t saved = state.has("tasks") ? state.get_int("tasks") : 1;
+    const int64_t saved = state.has(kTasks) ? state.get_int(kTasks) : 1;
     const int64_t here = core_->group().view()->num_tasks();
-    if (saved == here) return;
-    throw InvalidArgumentError(
-        str("this checkpoint has the input positions of ", saved, " tasks; here are ", here,
-            ". Begin the data anew: leave the input out of the Checkpoint that restores"));
+    if (saved != here) throw_other_tasks(saved, here);
   }
 
  private:

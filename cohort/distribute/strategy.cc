@@ -161,12 +161,14 @@ Tensor Strategy::combine(ReduceOp op, const PerReplica<Tensor>& value,
 
 Tensor Strategy::reduce(ReduceOp op, const Mirrored<Tensor>& value, const ReduceAxis& axis) const {
   require_cross_replica("reduce", "ReplicaContext::all_reduce");
+  internal::check_reduce_op(op);
   if (op == ReduceOp::MEAN && !axis.given()) return value.item();
   return reduce(op, PerReplica<Tensor>({value.values().begin(), value.values().end()}), axis);
 }
 
 Tensor Strategy::reduce(ReduceOp op, const Tensor& value, const ReduceAxis& axis) const {
   require_cross_replica("reduce", "ReplicaContext::all_reduce");
+  internal::check_reduce_op(op);
   if (core_->group().spans_tasks()) {
     return internal::with_typed_errors(
         "Strategy::reduce", [&] { return combine_of_tasks(core_->group(), op, value, axis); });
@@ -185,6 +187,9 @@ Tensor Strategy::reduce(ReduceOp op, const Tensor& value, const ReduceAxis& axis
 
 Structure Strategy::reduce(ReduceOp op, const PerReplica<Structure>& value,
                            const ReduceAxis& axis) const {
+  require_cross_replica("reduce", "ReplicaContext::all_reduce");
+  internal::check_reduce_op(op);
+  check_is_of_all("the value given to reduce", value, num_local_replicas());
   for (const Structure& component : value.values()) {
     internal::check_can_reduce_rows("reduce", component);
   }
@@ -200,12 +205,14 @@ Structure Strategy::reduce(ReduceOp op, const PerReplica<Structure>& value,
 Tensor Strategy::gather(const PerReplica<Tensor>& value, int64_t axis) const {
   require_cross_replica("gather", "ReplicaContext::all_gather");
   check_is_of_all("the value given to gather", value, num_local_replicas());
+  for (const Tensor& component : value.values()) collective::check_can_gather(component);
   const at::ArrayRef<Tensor> components(value.values().data(), value.values().size());
   return internal::with_typed_errors("Strategy::gather",
                                      [&] { return core_->gather_over_replicas(components, axis); });
 }
 
 Tensor Strategy::gather(const Tensor& value, int64_t axis) const {
+  collective::check_can_gather(value);
   // The first replica of the task brings it, the others no rows.
   PerReplica<Tensor>::Values components(num_local_replicas(), value);
   if (axis >= 0 && axis < value.dim()) {
@@ -215,11 +222,13 @@ Tensor Strategy::gather(const Tensor& value, int64_t axis) const {
 }
 
 Structure Strategy::gather(const PerReplica<Structure>& value, int64_t axis) const {
+  require_cross_replica("gather", "ReplicaContext::all_gather");
+  check_is_of_all("the value given to gather", value, num_local_replicas());
   std::vector<Structure> components;
   for (const Structure& component : value.values()) {
     components.push_back(internal::with_row_lengths("gather", component, axis));
   }
-  internal::agree_on_form(core_->group(), components.at(0), "gather");
+  internal::agree_on_form(core_->group(), components[0], "gather");
   return internal::with_row_splits(
       map_structures(components, [&](const std::vector<Leaf>& leaves) -> Leaf {
         if (leaves[0].is_strings()) {

@@ -268,6 +268,7 @@ class COHORT_API Strategy {
   auto run_step(const RunOptions& options, Fn&& fn, Args&&... args) const {
     using Frame = internal::StepFrame<Fn, Args...>;
     const size_t replicas = num_local_replicas();
+    internal::check_is_function<std::remove_cvref_t<Fn>>(fn);
     (internal::check_components(args, replicas), ...);
     auto* const frame = new Frame(replicas, static_cast<Fn&&>(fn), static_cast<Args&&>(args)...);
     const std::shared_ptr<internal::RunFrame> owner = internal::own_frame(frame);

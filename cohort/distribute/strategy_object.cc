@@ -24,8 +24,8 @@ class StrategyObject final : public train::Trackable {
     core_->replica_generators();  // seeds them, if set_seed was called since
     std::vector<TrackableChild> children;
     for (size_t i = 0; i < generators_.size(); ++i) {
-      children.push_back(
-          {str("replica_", core_->replica_id(static_cast<int>(i))), generators_[i].get().get()});
+      children.push_back({str("replica_", core_->replica_id(static_cast<int>(i))),
+                          generators_[i].get().get(), /*may_be_missing=*/true});
     }
     return children;
   }

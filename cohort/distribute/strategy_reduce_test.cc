@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "cohort/distribute/testing_devices.h"
+#include "cohort/distribute/testing_errors.h"
 
 namespace cohort::distribute {
 namespace {
@@ -25,6 +26,7 @@ std::vector<double> list(const Tensor& tensor) {
 class ReduceTest : public ::testing::Test {
  protected:
   MirroredStrategy strategy = mirrored(2);
+  const Tensor number_ = at::ones({});
   PerReplica<Tensor> full{range(0, 4), range(4, 8)};
   PerReplica<Tensor> partial{range(0, 4), range(4, 6)};
 };
@@ -34,6 +36,31 @@ TEST_F(ReduceTest, AcrossReplicasOnly) {
   EXPECT_THAT(list(strategy.reduce(ReduceOp::MEAN, full)), ElementsAre(2, 3, 4, 5));
   EXPECT_THAT(list(strategy.reduce("sum", full)), ElementsAre(4, 6, 8, 10));
   EXPECT_THAT(list(strategy.reduce("Mean", full)), ElementsAre(2, 3, 4, 5));
+}
+
+TEST_F(ReduceTest, RefusesWhatIsNoOperation) {
+  const auto none = ReduceOp(7);
+  const auto is_refused = HasSubstr("reduce op 7");
+  EXPECT_THAT(refused([&] { strategy.reduce(none, full); }), is_refused);
+  EXPECT_THAT(refused([&] { strategy.reduce(none, range(0, 4)); }), is_refused);
+  EXPECT_THAT(refused([&] {
+                strategy.reduce(none, Mirrored<Tensor>{number_, number_});
+              }),
+              is_refused);
+  const auto pairs = strategy.run([&] { return tuple(number_, number_); });
+  EXPECT_THAT(refused([&] { strategy.reduce(none, pairs); }), is_refused);
+  EXPECT_THAT(refused([&] { strategy.extended().reduce_to(none, full, "CPU:0"); }), is_refused);
+  EXPECT_THAT(refused([&] {
+                strategy.run([&](ReplicaContext& context) { context.all_reduce(none, number_); });
+              }),
+              is_refused);
+}
+
+TEST_F(ReduceTest, ComponentsThatAreMissingAreNamed) {
+  const auto says_how_many = HasSubstr("0 components");
+  EXPECT_THAT(refused([&] { strategy.gather(PerReplica<Structure>({}), 0); }), says_how_many);
+  EXPECT_THAT(refused([&] { strategy.reduce(ReduceOp::SUM, PerReplica<Structure>({})); }),
+              says_how_many);
 }
 
 TEST_F(ReduceTest, AlongAnAxisFirst) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <functional>
 #include <thread>
 
 #include "cohort/distribute/testing_devices.h"
@@ -46,6 +47,18 @@ TEST(StrategyRun, AnErrorInOneReplicaKeepsItsClassAndTheStrategyUsable) {
               "replica 1: mine");
     EXPECT_THAT(ids(strategy).values(), ElementsAre(0, 1, 2));
   }
+}
+
+TEST(StrategyRun, AnEmptyFunctionIsRefused) {
+  const MirroredStrategy strategy = mirrored(2);
+  EXPECT_THAT(refused([&] { strategy.run(std::function<void()>()); }), HasSubstr("empty function"));
+  const std::function<Tensor(const Tensor&)> none;
+  EXPECT_THAT(refused([&] { strategy.run(RunOptions{}, none, at::ones({2})); }),
+              HasSubstr("empty function"));
+  using Step = int (*)();
+  EXPECT_THAT(refused([&] { strategy.run(Step(nullptr)); }), HasSubstr("empty function"));
+  EXPECT_THAT(strategy.run(Step([] { return 3; })).values(), ElementsAre(3, 3));
+  EXPECT_THAT(strategy.run(std::function<int()>([] { return 4; })).values(), ElementsAre(4, 4));
 }
 
 TEST(StrategyRun, OfSeveralErrorsTheFirstReplicasIsThrown) {

@@ -172,7 +172,7 @@ void SyncOnReadVariable::assign(AssignOp op, const Tensor& value) {
   }
 }
 
-void SyncOnReadVariable::assign_number(AssignOp op, double number) {
+void SyncOnReadVariable::assign_number(AssignOp op, const at::Scalar& number) {
   const std::optional<size_t> own = own_component(assign_name(op));
   const bool is_alone = own || core()->num_replicas_in_sync() == 1;
   if (op == AssignOp::kAdd && is_alone && add_in_place(own.value_or(0), number)) return;

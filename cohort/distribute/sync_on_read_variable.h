@@ -15,7 +15,7 @@ class SyncOnReadVariable final : public LocalVariable {
 
   Tensor read() const override;
   void assign(AssignOp op, const Tensor& value) override;
-  void assign_number(AssignOp op, double number) override;
+  void assign_number(AssignOp op, const at::Scalar& number) override;
   // Errors: Unimplemented under strategies, as in TensorFlow.
   void scatter(ScatterOp op, const IndexedSlices& slices) override;
   const char* kind() const override { return "SyncOnReadVariable"; }

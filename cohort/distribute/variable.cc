@@ -20,8 +20,9 @@ const Variable& assigned(const Variable& variable, AssignOp op, const Tensor& va
   return variable;
 }
 
-const Variable& assigned(const Variable& variable, AssignOp op, double number) {
-  variable.impl().assign_number(op, number);
+const Variable& assigned(const Variable& variable, AssignOp op, const at::Scalar& number) {
+  VariableImpl& impl = variable.impl();
+  impl.assign_number(op, impl.checked_number(op, number));
   return variable;
 }
 
@@ -80,13 +81,13 @@ const Variable& Variable::assign_add(const Tensor& delta) const {
 const Variable& Variable::assign_sub(const Tensor& delta) const {
   return assigned(*this, AssignOp::kSub, delta);
 }
-const Variable& Variable::assign(double value) const {
+const Variable& Variable::assign(const at::Scalar& value) const {
   return assigned(*this, AssignOp::kAssign, value);
 }
-const Variable& Variable::assign_add(double delta) const {
+const Variable& Variable::assign_add(const at::Scalar& delta) const {
   return assigned(*this, AssignOp::kAdd, delta);
 }
-const Variable& Variable::assign_sub(double delta) const {
+const Variable& Variable::assign_sub(const at::Scalar& delta) const {
   return assigned(*this, AssignOp::kSub, delta);
 }
 

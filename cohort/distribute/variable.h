@@ -14,9 +14,11 @@
 #include <iosfwd>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "cohort/core/export.h"
+#include "cohort/core/number_scalar.h"
 #include "cohort/core/tensor.h"
 #include "cohort/distribute/values.h"
 #include "cohort/distribute/variable_spec.h"
@@ -89,9 +91,20 @@ class COHORT_API Variable {
   const Variable& assign_add(const Tensor& delta) const;
   const Variable& assign_sub(const Tensor& delta) const;
   const Variable& assign(const Mirrored<Tensor>& value) const { return assign(value.item()); }
-  const Variable& assign(double value) const;
-  const Variable& assign_add(double delta) const;
-  const Variable& assign_sub(double delta) const;
+  // A number for every element. Errors: InvalidArgument (the dtype cannot hold it: 0.5 or 3e9 for int32,
+  // -1 for uint8, as in `constant`; names it and the variable).
+  const Variable& assign(const at::Scalar& value) const;
+  const Variable& assign_add(const at::Scalar& delta) const;
+  const Variable& assign_sub(const at::Scalar& delta) const;
+  template <class T>
+  requires std::is_arithmetic_v<T>
+  const Variable& assign(T value) const { return assign(internal::number_scalar(value)); }
+  template <class T>
+  requires std::is_arithmetic_v<T>
+  const Variable& assign_add(T delta) const { return assign_add(internal::number_scalar(delta)); }
+  template <class T>
+  requires std::is_arithmetic_v<T>
+  const Variable& assign_sub(T delta) const { return assign_sub(internal::number_scalar(delta)); }
 
   // value[indices[i]] = value[indices[i]] + values[i], and the same with other operations, one after
   // another. Rows that are not named stay as they are.

@@ -24,6 +24,7 @@ using distribute::ReplicaContext;
 using distribute::ShardInfo;
 using distribute::Strategy;
 using distribute::Variable;
+using distribute::VariableAggregation;
 using distribute::VariableCreation;
 using distribute::VariableInitializer;
 using distribute::VariableOptions;
@@ -39,9 +40,23 @@ void check_not_in_dataset_function(const std::string& name) {
                                  "functions that make a worker's input"));
 }
 
-// Fills in what is left open. Errors: InvalidArgument (trainable, but not of a floating dtype).
+// Numbers that were cast may be none.
+void check_enumerators(const VariableOptions& options) {
+  const auto check = [&](const char* what, int number, int last) {
+    if (number >= 0 && number <= last) return;
+    throw InvalidArgumentError(str("variable ", quoted(options.name), ": ", what, " ", number,
+                                   " is none of ", what, "'s enumerators"));
+  };
+  check("VariableSynchronization", static_cast<int>(options.synchronization),
+        static_cast<int>(VariableSynchronization::ON_READ));
+  check("VariableAggregation", static_cast<int>(options.aggregation),
+        static_cast<int>(VariableAggregation::ONLY_FIRST_REPLICA));
+}
+
+// Fills in what is left open. Errors: InvalidArgument (no enumerator; trainable, but not of a floating dtype).
 VariableSpec resolve(VariableSpec spec) {
   VariableOptions& options = spec.options;
+  check_enumerators(options);
   if (options.synchronization == VariableSynchronization::AUTO) {
     options.synchronization = VariableSynchronization::ON_WRITE;
   }

@@ -12,6 +12,7 @@
 #include "cohort/distribute/replica_context.h"
 #include "cohort/distribute/strategy.h"
 #include "cohort/distribute/strategy_core.h"
+#include "cohort/ops/held_number.h"
 
 namespace cohort::internal {
 
@@ -75,14 +76,21 @@ std::string VariableImpl::call_of_tasks(const char* operation) const {
   return str(operation, " of variable '", name(), "'");
 }
 
-void VariableImpl::assign_number(AssignOp op, double number) {
+at::Scalar VariableImpl::checked_number(AssignOp op, const at::Scalar& number) const {
+  if (can_hold(dtype(), number)) return held_number(dtype(), number);
+  throw InvalidArgumentError(str("cannot ", assign_name(op), " the number ", number_text(number),
+                                 " to variable '", name(), "', which is ", dtype_name(dtype()),
+                                 " and cannot hold it; cast(constant(...), dtype) converts it"));
+}
+
+void VariableImpl::assign_number(AssignOp op, const at::Scalar& number) {
   const bool adds_up = options().synchronization != distribute::VariableSynchronization::ON_READ &&
                        options().aggregation == distribute::VariableAggregation::SUM;
-  if (adds_up && number != 0) {
+  if (adds_up && !number.equal(0)) {
     const distribute::ReplicaContext* replica = calling_replica(assign_name(op));
     if (replica != nullptr && replica->num_replicas_in_sync() > 1) {
       throw InvalidArgumentError(str(
-          "A non-DistributedValues value ", number,
+          "A non-DistributedValues value ", number_text(number),
           " cannot be reduced with the given reduce op SUM: ", assign_name(op), " of variable '",
           name(), "' in a replica takes this replica's part of the sum, as a tensor; to ",
           assign_name(op),

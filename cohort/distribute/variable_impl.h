@@ -45,10 +45,13 @@ class VariableImpl : public train::Trackable {
   // As Variable::value, assign, assign_add and assign_sub, and scatter_add and its like.
   virtual Tensor read() const = 0;
   virtual void assign(AssignOp op, const Tensor& value) = 0;
-  // As assign of this number in every element. In a replica of several, ON_WRITE and SUM take 0 alone: a
+  // The number as an element of this variable.
+  // Errors: InvalidArgument (its dtype cannot hold it).
+  at::Scalar checked_number(AssignOp op, const at::Scalar& number) const;
+  // As assign of this checked number in every element. In a replica of several, ON_WRITE and SUM take 0 alone: a
   // number is everybody's, and no replica's part of a sum.
   // Errors: also InvalidArgument (another one).
-  virtual void assign_number(AssignOp op, double number);
+  virtual void assign_number(AssignOp op, const at::Scalar& number);
   virtual void scatter(ScatterOp op, const IndexedSlices& slices) = 0;
   // value[ids], recorded by tapes. The ids, [..] of int32 or int64, are within the rows.
   virtual Tensor read_rows(const Tensor& ids) const;

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <functional>
 #include <sstream>
 #include <vector>
@@ -333,7 +334,8 @@ TEST(SyncOnReadVariable, ANumberIsAddedAsATensorIsToTheBit) {
     const Variable by_number(spec, zero);
     const Variable by_tensor(spec, zero);
     strategy.run([&](ReplicaContext& context) {
-      const double delta = dtype == int64 ? 3 : 0.1 + context.replica_id_in_sync_group();
+      const at::Scalar delta =
+          dtype == int64 ? at::Scalar(3) : at::Scalar(0.1 + context.replica_id_in_sync_group());
       for (int i = 0; i < 10; ++i) {
         by_number.assign_add(delta);
         by_tensor.assign_add(at::full({}, delta, dtype));
@@ -397,6 +399,51 @@ TEST(Variable, ChecksShapeAndDtypeOfAValue) {
   EXPECT_THROW(v.assign(Tensor()), InvalidArgumentError);
   const Variable count(at::ones({}, at::kLong));
   EXPECT_THROW(count.assign(at::full({}, 1.5)), InvalidArgumentError);
+}
+
+TEST(Variable, TakesNumbersThatItsDtypeHolds) {
+  const Variable big(int64_t{0}, {.name = "big"});
+  big.assign(int64_t{9007199254740993});
+  EXPECT_EQ(big.value().item<int64_t>(), 9007199254740993);
+  big.assign_add(size_t{1}).assign_sub(-2);
+  EXPECT_EQ(big.value().item<int64_t>(), 9007199254740996);
+  const Variable small(at::zeros({2}, at::kByte));
+  EXPECT_EQ(small.assign(255).value().sum().item<int64_t>(), 510);
+  const Variable half(at::zeros({}, at::kHalf));
+  EXPECT_EQ(half.assign(1e6).value().item<double>(), INFINITY);  // as a constant of that dtype
+  EXPECT_EQ(half.assign(70000).value().item<double>(), INFINITY);
+  const Variable single(0.);
+  EXPECT_EQ(single.assign(1e300).value().item<double>(), INFINITY);
+  EXPECT_EQ(single.assign(at::Scalar(3)).value().item<double>(), 3);
+  EXPECT_TRUE(Variable(false).assign(true).value().item<bool>());
+}
+
+TEST(Variable, RefusesNumbersThatItsDtypeWouldLose) {
+  const Variable count(0, {.name = "count"});
+  EXPECT_THAT(refused([&] { count.assign_add(0.5); }),
+              HasSubstr("assign_add the number 0.5 to variable 'count', which is int32"));
+  EXPECT_THAT(refused([&] { count.assign(3e9); }), HasSubstr("3e+09"));
+  EXPECT_THAT(refused([&] { count.assign(int64_t{3'000'000'000}); }), HasSubstr("3000000000"));
+  EXPECT_THAT(refused([&] { count.assign(NAN); }), HasSubstr("nan"));
+  EXPECT_THAT(refused([&] { count.assign_sub(true); }), HasSubstr("true"));
+  EXPECT_EQ(count.value().item<int64_t>(), 0);
+  const Variable small(at::zeros({}, at::kByte), {.name = "small"});
+  EXPECT_THAT(refused([&] { small.assign(-1); }), HasSubstr("-1 to variable 'small'"));
+  EXPECT_THAT(refused([] { Variable(false).assign(1); }), HasSubstr("bool"));
+  const MirroredStrategy strategy = mirrored(2);
+  const auto scope = strategy.scope();
+  const Variable seen(
+      0.,
+      {.name = "seen", .synchronization = VariableSynchronization::ON_READ, .aggregation = SUM});
+  EXPECT_THAT(refused([&] { strategy.run([&] { seen.assign_add(true); }); }), HasSubstr("'seen'"));
+}
+
+TEST(Variable, RefusesOptionsThatAreNoEnumerators) {
+  EXPECT_THAT(
+      refused([] { Variable(0., {.name = "v", .synchronization = VariableSynchronization(77)}); }),
+      HasSubstr("'v': VariableSynchronization 77"));
+  EXPECT_THAT(refused([] { Variable(0., {.name = "v", .aggregation = VariableAggregation(77)}); }),
+              HasSubstr("'v': VariableAggregation 77"));
 }
 
 TEST(Variable, ResolvesItsOptions) {

@@ -4,6 +4,7 @@
 #include <c10/core/ScalarType.h>
 
 #include "cohort/core/error.h"
+#include "cohort/ops/held_number.h"
 
 namespace cohort {
 namespace {
@@ -30,19 +31,14 @@ DType common_dtype(DType a, DType b) {
   return a == int64 || b == int64 ? int64 : int32;
 }
 
-std::string number_text(const at::Scalar& value) {
-  if (value.isBoolean()) return value.toBool() ? "true" : "false";
-  return value.isFloatingPoint() ? str(value.toDouble()) : str(value.toLong());
-}
-
-// As TensorFlow's: nothing is cut off without a word.
 void check_can_hold(DType dtype, const at::Scalar& value) {
-  const bool fits = dtype == boolean                   ? value.isBoolean()
-                    : at::isIntegralType(dtype, false) ? value.isIntegral(/*includeBool=*/false)
-                                                       : !value.isBoolean();
-  if (fits) return;
-  throw InvalidArgumentError(str("cannot make a tensor of ", dtype_name(dtype), " of ",
-                                 number_text(value), "; cast(constant(...), dtype) converts it"));
+  if (internal::can_hold(dtype, value)) return;
+  const std::string number = internal::number_text(value);
+  if (at::isIntegralType(dtype, false) && value.isIntegral(/*includeBool=*/false)) {
+    throw InvalidArgumentError(str(number, " does not fit ", dtype_name(dtype)));
+  }
+  throw InvalidArgumentError(str("cannot make a tensor of ", dtype_name(dtype), " of ", number,
+                                 "; cast(constant(...), dtype) converts it"));
 }
 
 template <class T, class Get>
@@ -83,11 +79,7 @@ Tensor NumberLiteral::tensor(std::optional<DType> dtype) const {
   }
   const Tensor exact =
       fill_with<int64_t>(shape_, int64, values_, [](const at::Scalar& v) { return v.toLong(); });
-  const Tensor result = exact.to(wanted);
-  if (wanted == int64 || result.to(int64).equal(exact)) return result;
-  throw InvalidArgumentError(str("a number does not fit ", dtype_name(wanted),
-                                 "; the list's numbers go from ", exact.min().item<int64_t>(),
-                                 " to ", exact.max().item<int64_t>()));
+  return exact.to(wanted);
 }
 
 const at::Scalar& NumberLiteral::number() const {

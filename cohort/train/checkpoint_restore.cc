@@ -234,18 +234,21 @@ void RestoreSession::hand_over(uint32_t node, Trackable& object) {
 
 std::vector<std::string> RestoreSession::objects_without_values(Trackable& root) {
   std::vector<std::string> found;
+  const auto has_place = [this](Trackable& object) {
+    const auto& position = RestorePosition::of(object);
+    return position != nullptr && position->session.get() == this;
+  };
   std::unordered_set<const Trackable*> seen = {&root};
   std::deque<std::pair<std::string, Trackable*>> pending = {{"", &root}};
   while (!pending.empty()) {
     const auto [path, object] = pending.front();
     pending.pop_front();
     if (object->has_checkpoint_values()) {
-      const auto& position = RestorePosition::of(*object);
-      const bool restored =
-          position != nullptr && position->session.get() == this && position->restored;
+      const bool restored = has_place(*object) && RestorePosition::of(*object)->restored;
       if (!restored) found.push_back(path.empty() ? "the root" : path);
     }
     for (const TrackableChild& child : object->checkpoint_children()) {
+      if (child.may_be_missing && has_place(*object) && !has_place(*child.object)) continue;
       if (!seen.insert(child.object).second) continue;
       pending.emplace_back(path.empty() ? child.name : path + "/" + child.name, child.object);
     }

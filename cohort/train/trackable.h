@@ -113,6 +113,8 @@ class Trackable;
 struct TrackableChild {
   std::string name;
   Trackable* object = nullptr;
+  // A checkpoint of the parent may lack it: it then stays as it is, or as the parent's restore leaves it.
+  bool may_be_missing = false;
 };
 
 // Thread safety: a checkpoint uses its objects on the thread that saves or restores, while no step

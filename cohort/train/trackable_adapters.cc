@@ -68,7 +68,8 @@ class GeneratorObject final : public Trackable {
     for (const int replica : internal::streams_of(generator_).local_replicas()) {
       auto& state = replicas_[replica];
       if (state == nullptr) state = std::make_unique<StreamState>(generator_, replica);
-      children.push_back({internal::str("replica_", replica), state.get()});
+      children.push_back(
+          {internal::str("replica_", replica), state.get(), /*may_be_missing=*/true});
     }
     return children;
   }

@@ -245,7 +245,7 @@ void OptimizerState::skip(const ReplicaContext& replica, int64_t iteration) {
                                " updates are not finite (NaN or infinity in one replica or more); "
                                "no variable was changed");
   if (options_.not_finite == NotFinite::RAISE) throw InvalidArgumentError(what);
-  if (skipped_by_all_) skipped_by_all_.assign_add(1.0);
+  if (skipped_by_all_) skipped_by_all_.assign_add(1);
   if (is_first && skipped_ == 1) {
     log_warning(what, "; further ones are counted by skipped_updates()");
   }
@@ -253,14 +253,14 @@ void OptimizerState::skip(const ReplicaContext& replica, int64_t iteration) {
 
 void OptimizerState::count_update(const ReplicaContext& replica) {
   if (!iterations().impl().is_local()) {
-    iterations().assign_add(1.0);
+    iterations().assign_add(1);
     return;
   }
   const LocalVariable& impl = iterations().impl().local();
   const auto own = static_cast<size_t>(replica.local_replica_id());
   // Made under another strategy, it has no component of this replica's own.
   if (impl.core().get() != &replica.core() || !impl.component(own).is_cpu()) {
-    iterations().assign_add(1.0);
+    iterations().assign_add(1);
     return;
   }
   ++*impl.component(own).data_ptr<int64_t>();
