@@ -4,9 +4,7 @@
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/hardtanh.h>
 #include <ATen/ops/mish.h>
-#include <ATen/ops/selu.h>
 #include <ATen/ops/silu.h>
-#include <ATen/ops/softplus.h>
 
 #include <utility>
 #include <vector>
@@ -14,6 +12,7 @@
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
 #include "cohort/keras/named.h"
+#include "cohort/ops/kinks.h"
 
 namespace cohort::keras::activations {
 namespace {
@@ -33,14 +32,14 @@ constexpr std::pair<std::string_view, Function> kFunctions[] = {
     {"relu", [](const Tensor& x) { return x.relu(); }},
     {"relu6", [](const Tensor& x) { return at::hardtanh(x, 0, 6); }},
     {"elu", [](const Tensor& x) { return at::elu(x); }},
-    {"selu", [](const Tensor& x) { return at::selu(x); }},
+    {"selu", internal::selu},
     {"gelu", [](const Tensor& x) { return at::gelu(x); }},
     {"exponential", [](const Tensor& x) { return x.exp(); }},
     {"hard_sigmoid", [](const Tensor& x) { return (x * 0.2 + 0.5).clamp(0, 1); }},
     {"mish", [](const Tensor& x) { return at::mish(x); }},
     {"sigmoid", [](const Tensor& x) { return x.sigmoid(); }},
     {"softmax", softmax},
-    {"softplus", [](const Tensor& x) { return at::softplus(x); }},
+    {"softplus", internal::softplus},
     {"softsign", [](const Tensor& x) { return x / (x.abs() + 1); }},
     {"swish", [](const Tensor& x) { return at::silu(x); }},
     {"silu", [](const Tensor& x) { return at::silu(x); }},

@@ -6,13 +6,13 @@
 #include <ATen/ops/log_softmax.h>
 #include <ATen/ops/relu.h>
 #include <ATen/ops/softmax.h>
-#include <ATen/ops/softplus.h>
 #include <ATen/ops/sort.h>
 #include <ATen/ops/unbind.h>
 
 #include "cohort/core/error.h"
 #include "cohort/core/libtorch_error.h"
 #include "cohort/ops/class_rows.h"
+#include "cohort/ops/kinks.h"
 #include "cohort/ops/random.h"
 
 namespace cohort {
@@ -80,7 +80,7 @@ Tensor leaky_relu(const Tensor& x, double alpha) {
 }
 
 Tensor softplus(const Tensor& x) {
-  return libtorch_call("nn::softplus", [&] { return at::softplus(x); });
+  return libtorch_call("nn::softplus", [&] { return internal::softplus(x); });
 }
 
 Tensor softmax(const Tensor& logits, int64_t axis) {
@@ -106,10 +106,8 @@ Tensor dropout(const Tensor& x, double rate) {
 
 Tensor sigmoid_cross_entropy_with_logits(const Tensor& labels, const Tensor& logits) {
   check_alike("sigmoid_cross_entropy_with_logits", labels, logits);
-  // max(x, 0) - x z + log(1 + exp(-|x|)): no exponential of a large number.
-  return libtorch_call("nn::sigmoid_cross_entropy_with_logits", [&] {
-    return at::relu(logits) - logits * labels + (-logits.abs()).exp().log1p();
-  });
+  return libtorch_call("nn::sigmoid_cross_entropy_with_logits",
+                       [&] { return internal::sigmoid_crossentropy(labels, logits); });
 }
 
 Tensor softmax_cross_entropy_with_logits(const Tensor& labels, const Tensor& logits, int64_t axis) {

@@ -66,6 +66,26 @@ TEST(NnOps, LossesOfLogits) {
   EXPECT_NEAR(nn::l2_loss(constant({3., 4.})).item<double>(), 12.5, 1e-6);
 }
 
+// A network that begins with zeros has such logits.
+TEST(NnOps, SigmoidCrossEntropyOfZeroHasSigmoidsGradient) {
+  const Tensor x = constant({0., 0., 1., -1.});
+  const Tensor y = constant({1., 0., 1., 0.});
+  GradientTape second, tape;
+  second.watch(x);
+  tape.watch(x);
+  const Tensor slope = tape.gradient(nn::sigmoid_cross_entropy_with_logits(y, x), x);
+  EXPECT_THAT(numbers_of(slope), Pointwise(DoubleNear(1e-6), {-0.5, 0.5, -0.26894143, 0.26894143}));
+  EXPECT_THAT(numbers_of(second.gradient(slope, x)),
+              Pointwise(DoubleNear(1e-6), {0.25, 0.25, 0.19661194, 0.19661194}));
+}
+
+TEST(NnOps, SoftplusOfFloat64IsExact) {
+  const Tensor x = constant({-21., 21., 35., 50.}).to(float64);
+  EXPECT_THAT(numbers_of(nn::softplus(x) - x.relu()),
+              Pointwise(DoubleNear(1e-14), {std::log1p(std::exp(-21.)), std::log1p(std::exp(-21.)),
+                                            std::log1p(std::exp(-35.)), 0.}));
+}
+
 TEST(NnOps, GradientsStopAndFlow) {
   const Tensor x = constant({1., 2.});
   GradientTape tape;

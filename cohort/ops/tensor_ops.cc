@@ -5,14 +5,13 @@
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/index_select.h>
 #include <ATen/ops/matmul.h>
-#include <ATen/ops/maximum.h>
-#include <ATen/ops/minimum.h>
 #include <ATen/ops/pow.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/where.h>
 #include <c10/core/ScalarType.h>
 
 #include "cohort/core/libtorch_error.h"
+#include "cohort/ops/kinks.h"
 
 namespace cohort {
 
@@ -183,10 +182,10 @@ Tensor pow(const Operand& x, const Operand& y) {
   return libtorch_call("pow", [&] { return at::pow(x.tensor(), y.tensor()); });
 }
 Tensor maximum(const Operand& x, const Operand& y) {
-  return libtorch_call("maximum", [&] { return at::maximum(x.tensor(), y.tensor()); });
+  return libtorch_call("maximum", [&] { return internal::maximum(x.tensor(), y.tensor()); });
 }
 Tensor minimum(const Operand& x, const Operand& y) {
-  return libtorch_call("minimum", [&] { return at::minimum(x.tensor(), y.tensor()); });
+  return libtorch_call("minimum", [&] { return internal::minimum(x.tensor(), y.tensor()); });
 }
 Tensor clip_by_value(const Tensor& x, const Operand& clip_value_min,
                      const Operand& clip_value_max) {

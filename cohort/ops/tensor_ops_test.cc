@@ -43,6 +43,32 @@ TEST(TensorOps, Shapes) {
   EXPECT_EQ(text(gather(x, constant({2, 0}), -1)), "int32 [[3, 1], [6, 4]]");
 }
 
+// As in TensorFlow.
+TEST(TensorOps, TheFirstOfEqualOperandsHasTheGradient) {
+  const Tensor x = constant({0., 1., 2.}), y = constant({0., 2., 1.});
+  const auto slopes = [&](const auto& fn) {
+    GradientTape tape({.persistent = true});
+    tape.watch(x);
+    tape.watch(y);
+    const Tensor result = fn(x, y);
+    return text(stack({tape.gradient(result, x), tape.gradient(result, y)}));
+  };
+  EXPECT_EQ(slopes([](const Tensor& a, const Tensor& b) { return maximum(a, b); }),
+            "float32 [[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]]");
+  EXPECT_EQ(slopes([](const Tensor& a, const Tensor& b) { return minimum(a, b); }),
+            "float32 [[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]]");
+  GradientTape tape({.persistent = true});
+  tape.watch(x);
+  EXPECT_EQ(text(tape.gradient(maximum(x, 0.), x)), "float32 [1.0, 1.0, 1.0]");
+  EXPECT_EQ(text(tape.gradient(maximum(0., x), x)), "float32 [0.0, 1.0, 1.0]");
+  EXPECT_EQ(text(tape.gradient(clip_by_value(x, 0., 1.), x)), "float32 [1.0, 1.0, 0.0]");
+  const Tensor nothing = constant({std::nan(""), 1.});
+  tape.watch(nothing);
+  EXPECT_TRUE(maximum(nothing, constant({1., std::nan("")})).isnan().all().item<bool>());
+  EXPECT_TRUE(minimum(nothing, constant({1., std::nan("")})).isnan().all().item<bool>());
+  EXPECT_EQ(maximum(nothing, 0.).scalar_type(), float32);
+}
+
 TEST(TensorOps, WhatDoesNotFitIsAShortTypedError) {
   const Tensor x = constant({{1, 2, 3}, {4, 5, 6}});
   expect_error<InvalidArgumentError>([&] { reshape(x, {4, 2}); }, "reshape: ");

@@ -157,6 +157,23 @@ def test_layer_follows_keras(probe, name, options, shapes, training):
     compare(probe, random, name, options, inputs, training, lambda inputs: inputs)
 
 
+# Where functions have kinks, and where inputs are equal: the slope there is a choice.
+KINKS = [
+    *[("Activation", {"activation": name}) for name in ACTIVATIONS if name != "softmax"],
+    ("ReLU", {}), ("ReLU", {"max_value": 1.0}), ("ReLU", {"negative_slope": 0.25}),
+    ("ReLU", {"max_value": 1.0, "negative_slope": 0.25}), ("LeakyReLU", {}), ("ELU", {"alpha": 0.5}),
+    ("Maximum", {}), ("Minimum", {}), ("GlobalMaxPooling1D", {}), ("MaxPooling1D", {}),
+]
+
+
+@pytest.mark.parametrize("name,options", KINKS, ids=str)
+def test_slopes_at_kinks(probe, name, options):
+    x = np.float32([[[0], [1], [1], [-2.5], [2.5], [0]]])
+    count = 2 if name in ("Maximum", "Minimum") else 1
+    inputs = [tf.constant(x) for _ in range(count)]
+    compare(probe, np.random.default_rng(3), name, options, inputs, True, lambda inputs: inputs)
+
+
 PLANNED = [case for case in CASES
            if case[0] in ("LSTM", "GRU") and "activation" not in case[1]
            and case[1].get("reset_after", True)]

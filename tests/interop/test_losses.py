@@ -151,6 +151,40 @@ def test_losses_of_equal_shapes(probe, name, options, data, reduction, dtype, we
     check_loss(probe, name, {**options, "reduction": reduction}, labels, predictions, weight)
 
 
+EDGE = 1e-7  # where Keras cuts probabilities
+
+# Where the functions that losses are made of have kinks: the slope there is a choice.
+KINKS = [
+    ("BinaryCrossentropy", {"from_logits": True}, [[1, 0, 0.5]], [[0, 0, 0]]),
+    ("BinaryCrossentropy", {"from_logits": True, "label_smoothing": 0.2}, [[1, 0]], [[0, 0]]),
+    ("BinaryCrossentropy", {}, [[1, 0, 1, 0]], [[0, 0, 1, 1]]),
+    ("CategoricalCrossentropy", {}, [[1, 0, 0], [0, 1, 0]], [[1, 0, 0], [1, 0, 0]]),
+    ("CategoricalCrossentropy", {"from_logits": True}, [[1, 0]], [[0, 0]]),
+    ("SparseCategoricalCrossentropy", {}, [0, 1], [[1, 0, 0], [1, 0, 0]]),
+    ("MeanAbsoluteError", {}, [[0, 1, 2]], [[0, 1, 3]]),
+    ("MeanAbsolutePercentageError", {}, [[1, 2]], [[1, 3]]),
+    ("MeanSquaredLogarithmicError", {}, [[1, 0]], [[0, 0]]),
+    ("MeanSquaredLogarithmicError", {}, [[1, 0]], [[EDGE, 1]]),
+    ("LogCosh", {}, [[0, 0, 0]], [[0, 12, -12]]),
+    ("Huber", {}, [[0, 0, 0]], [[0, 1, -1]]),
+    ("Huber", {"delta": 0.25}, [[0, 0]], [[0.25, -0.25]]),
+    ("Hinge", {}, [[1, -1, 1]], [[1, -1, 0]]),
+    ("SquaredHinge", {}, [[1, -1]], [[1, -1]]),
+    ("CategoricalHinge", {}, [[1, 0, 0]] * 3, [[1, 0, 0], [0, 0, 0], [0, 2, 2]]),
+    ("KLDivergence", {}, [[0.5, 0.5, 0]], [[0, 1, EDGE]]),
+    ("Poisson", {}, [[0, 1]], [[0, 0.5]]),
+    ("CosineSimilarity", {}, [[0, 1]], [[0, 0]]),
+]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name,options,labels,predictions", KINKS, ids=str)
+def test_slopes_at_kinks(probe, name, options, labels, predictions, dtype):
+    labels = np.array(labels, "int64" if name.startswith("Sparse") else dtype)
+    check_loss(probe, name, {**options, "reduction": "none"}, labels,
+               np.array(predictions, dtype))
+
+
 @pytest.mark.parametrize("global_batch", [None, 3, 16])
 @pytest.mark.parametrize("weight_shape", [None, (), (6,)])
 @pytest.mark.parametrize("shape", [(6,), (6, 2)])

@@ -30,6 +30,10 @@ internal::LayerOperation operation_of(const ReLUOptions& options) {
   return {.activation = "relu"};
 }
 Tensor apply(const Tensor& x, const ReLUOptions& options) {
+  // Keras's choice, which has a slope at 0.
+  if (options.threshold == 0 && !options.max_value && options.negative_slope != 0) {
+    return at::leaky_relu(x, options.negative_slope);
+  }
   Tensor above =
       options.threshold == 0 ? x.relu() : x * (x > options.threshold).to(x.scalar_type());
   if (options.max_value) above = above.clamp_max(*options.max_value);

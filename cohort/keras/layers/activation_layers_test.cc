@@ -3,7 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "cohort/keras/layers/elementwise.h"
+#include "cohort/keras/layers/merging.h"
 #include "cohort/keras/testing_keras.h"
+#include "cohort/ops/gradient_tape.h"
 
 namespace cohort::keras::layers {
 namespace {
@@ -26,6 +29,32 @@ TEST(ReLU, CutsBelowAndAbove) {
   EXPECT_THAT(outputs_of(ReLU({.negative_slope = 0.5})), ElementsAre(-1, -0.5, 0, 1, 2, 8));
   EXPECT_THAT(outputs_of(ReLU({.max_value = 6, .negative_slope = 0.5, .threshold = 1})),
               ElementsAre(-1.5, -1, -0.5, 0, 2, 6));
+}
+
+TEST(ReLU, HasItsNegativeSlopeAtZero) {
+  const Tensor x = numbers({0, 1, -1});
+  GradientTape tape({.persistent = true});
+  tape.watch(x);
+  const auto slopes = [&](const LayerHandle& layer) {
+    return elements(tape.gradient(layer(x), x));
+  };
+  EXPECT_THAT(slopes(ReLU({.negative_slope = 0.5})), ElementsAre(0.5, 1, 0.5));
+  EXPECT_THAT(slopes(ReLU({.max_value = 6, .negative_slope = 0.5})), ElementsAre(0, 1, 0.5));
+  EXPECT_THAT(slopes(Activation("selu")),
+              ElementsAre(DoubleNear(1.050701, 1e-6), DoubleNear(1.050701, 1e-6),
+                          DoubleNear(0.646769, 1e-6)));
+}
+
+TEST(Maximum, GivesTheGradientToTheFirstOfEqualInputs) {
+  const Tensor x = numbers({1, 2}, {1, 2}), y = numbers({1, 1}, {1, 2});
+  for (const LayerHandle& layer : {LayerHandle(Maximum()), LayerHandle(Minimum())}) {
+    GradientTape tape({.persistent = true});
+    tape.watch(x);
+    tape.watch(y);
+    const Structure merged = layer(tuple(x, y));
+    EXPECT_EQ(elements(tape.gradient(merged.tensor(), x))[0], 1);
+    EXPECT_EQ(elements(tape.gradient(merged.tensor(), y))[0], 0);
+  }
 }
 
 TEST(ReLU, RefusesNegativeOptions) {

@@ -1,8 +1,6 @@
 #include "cohort/keras/layers/merging.h"
 
 #include <ATen/ops/cat.h>
-#include <ATen/ops/maximum.h>
-#include <ATen/ops/minimum.h>
 #include <ATen/ops/ones.h>
 
 #include <algorithm>
@@ -11,6 +9,7 @@
 #include "cohort/keras/layers/describe_leaves.h"
 #include "cohort/keras/masks.h"
 #include "cohort/keras/saving/layer_config.h"
+#include "cohort/ops/kinks.h"
 
 namespace cohort::keras::layers {
 namespace {
@@ -148,14 +147,10 @@ Multiply::Multiply(MergeOptions options)
 Average::Average(MergeOptions options) : LayerHandle(std::make_shared<AverageImpl>(options)) {}
 
 Maximum::Maximum(MergeOptions options)
-    : LayerHandle(std::make_shared<MergeImpl>(
-          "Maximum", options, [](const Tensor& a, const Tensor& b) { return at::maximum(a, b); })) {
-}
+    : LayerHandle(std::make_shared<MergeImpl>("Maximum", options, internal::maximum)) {}
 
 Minimum::Minimum(MergeOptions options)
-    : LayerHandle(std::make_shared<MergeImpl>(
-          "Minimum", options, [](const Tensor& a, const Tensor& b) { return at::minimum(a, b); })) {
-}
+    : LayerHandle(std::make_shared<MergeImpl>("Minimum", options, internal::minimum)) {}
 
 Concatenate::Concatenate(ConcatenateOptions options)
     : LayerHandle(std::make_shared<ConcatenateImpl>(options)) {}

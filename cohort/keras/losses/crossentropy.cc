@@ -3,7 +3,6 @@
 #include <ATen/ops/aminmax.h>
 #include <ATen/ops/log_softmax.h>
 #include <ATen/ops/nll_loss.h>
-#include <ATen/ops/softplus.h>
 
 #include <atomic>
 #include <cmath>
@@ -16,6 +15,7 @@
 #include "cohort/keras/logits.h"
 #include "cohort/keras/weighting.h"
 #include "cohort/ops/class_rows.h"
+#include "cohort/ops/kinks.h"
 
 namespace cohort {
 namespace internal {
@@ -109,10 +109,7 @@ Tensor binary_crossentropy(const Tensor& labels, const Tensor& predictions,
   if (options.label_smoothing != 0) {
     y = y * (1 - options.label_smoothing) + 0.5 * options.label_smoothing;
   }
-  if (are_logits) {
-    // log(1 + exp(-x)) without overflow for either sign of x.
-    return (p.clamp_min(0) - p * y + p.abs().neg().exp().log1p()).mean(-1);
-  }
+  if (are_logits) return sigmoid_crossentropy(y, p).mean(-1);
   constexpr double kEpsilon = keras::backend::kEpsilon;
   p = p.clamp(kEpsilon, 1 - kEpsilon);
   return (y * (p + kEpsilon).log() + (1 - y) * (1 - p + kEpsilon).log()).neg().mean(-1);

@@ -39,6 +39,15 @@ TEST(SparseCategoricalCrossentropy, OfProbabilities) {
               DoubleNear(1.177, 1e-3));
 }
 
+TEST(BinaryCrossentropy, OfLogitsOfZeroHasTheGradientOfASigmoid) {
+  const Tensor logits = numbers({0, 0}, {2, 1});
+  GradientTape tape;
+  tape.watch(logits);
+  const BinaryCrossentropy loss({.from_logits = true, .reduction = Reduction::SUM});
+  const Tensor slopes = tape.gradient(loss(numbers({1, 0}, {2, 1}), logits), logits);
+  EXPECT_THAT(elements(slopes), ElementsAre(-0.5, 0.5));
+}
+
 TEST(SparseCategoricalCrossentropy, ImpossiblePredictionsStayFinite) {
   const Tensor loss =
       SparseCategoricalCrossentropy(kProbabilities)(numbers({1}), numbers({1, 0}, {1, 2}, float64));

@@ -83,6 +83,11 @@ TEST(Losses, OfRegression) {
               ElementsAre(37.5));
 }
 
+TEST(LogCosh, OfFloat64IsExact) {
+  EXPECT_NEAR(only(LogCosh()(numbers({0}, {1, 1}, float64), numbers({12}, {1, 1}, float64))),
+              12 + std::log1p(std::exp(-24.)) - std::log(2), 1e-14);
+}
+
 TEST(LogCosh, OfLargeErrorsDoesNotOverflow) {
   EXPECT_NEAR(only(LogCosh()(numbers({0}, {1, 1}), numbers({-500}, {1, 1}))), 500 - std::log(2),
               1e-3);

@@ -1,6 +1,5 @@
 #include "cohort/keras/losses/regression.h"
 
-#include <ATen/ops/softplus.h>
 #include <ATen/ops/where.h>
 
 #include <cmath>
@@ -9,6 +8,7 @@
 #include "cohort/core/error.h"
 #include "cohort/keras/backend.h"
 #include "cohort/keras/losses/matched_loss.h"
+#include "cohort/ops/kinks.h"
 
 namespace cohort {
 namespace internal {
@@ -35,7 +35,7 @@ Tensor mean_squared_logarithmic_error(const Tensor& y_true, const Tensor& y_pred
 
 Tensor log_cosh(const Tensor& y_true, const Tensor& y_pred) {
   const Tensor error = y_pred - y_true;
-  return (error + at::softplus(error * -2.0) - std::numbers::ln2).mean(-1);
+  return (error + softplus(error * -2.0) - std::numbers::ln2).mean(-1);
 }
 
 Tensor huber(const Tensor& y_true, const Tensor& y_pred, double delta) {

@@ -129,22 +129,27 @@ void MetricState::add_numbers(at::ArrayRef<double> deltas) {
   }
 }
 
-Tensor MetricState::compute() const {
-  const NoGradient no_gradient;
+std::vector<Tensor> MetricState::zeros() const {
+  return std::vector<Tensor>(options_.variable_names.size(), at::zeros(options_.shape, dtype_));
+}
+
+std::vector<Tensor> MetricState::values() {
+  if (!build_once_.done() && !distribute::has_strategy()) return zeros();
   std::vector<Tensor> values;
-  for (const Tensor& value : read_together(variables_)) values.push_back(value.detach());
+  for (const Tensor& value : read_together(variables())) values.push_back(value.detach());
+  return values;
+}
+
+Tensor MetricState::result_of(const std::vector<Tensor>& values) const {
+  const NoGradient no_gradient;
   return options_.result(values).clone();
 }
 
 Tensor MetricState::result() {
-  if (!build_once_.done() && !distribute::has_strategy()) {
-    const Tensor nothing = at::zeros(options_.shape, dtype_);
-    return options_.result(std::vector<Tensor>(options_.variable_names.size(), nothing));
-  }
-  variables();
   distribute::ReplicaContext* replica = distribute::get_replica_context();
-  if (replica == nullptr || !distribute::has_strategy()) return compute();
-  return replica->merge_call([this](distribute::Strategy&) { return compute(); });
+  if (replica == nullptr || !distribute::has_strategy()) return result_of(values());
+  variables();
+  return replica->merge_call([this](distribute::Strategy&) { return result_of(values()); });
 }
 
 void MetricState::reset() {

@@ -42,6 +42,11 @@ class MetricState final : public train::Trackable {
   // The same of numbers, where each tensor is a scalar.
   void add_numbers(at::ArrayRef<double> deltas);
   Tensor result();
+  // Its two halves, across replicas and outside of steps: the tensors, and what they come to.
+  std::vector<Tensor> values();
+  Tensor result_of(const std::vector<Tensor>& values) const;
+  // What `values` are before anything is added.
+  std::vector<Tensor> zeros() const;
   void reset();
   const std::vector<Variable>& variables();
 
@@ -50,8 +55,6 @@ class MetricState final : public train::Trackable {
 
  private:
   std::vector<train::TrackableChild> named_variables() const;
-  Tensor compute() const;
-
   Options options_;
   DType dtype_;
   std::shared_ptr<StrategyCore> strategy_;  // of the scope it was made in, if any

@@ -22,6 +22,12 @@ void check_log_name(const std::string& name, const std::string& who) {
   }
 }
 
+void check_is_scalar(const std::string& log_name, const Tensor& result) {
+  if (result.numel() == 1) return;
+  throw InvalidArgumentError(str("metric ", quoted(log_name), " has the result ", describe(result),
+                                 "; the logs take scalars: use one metric for each of them"));
+}
+
 void ReportedMetrics::set(std::vector<NamedMetric> metrics) {
   std::set<std::string> names;
   for (NamedMetric& one : metrics) {

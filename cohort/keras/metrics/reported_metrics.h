@@ -13,11 +13,16 @@ namespace cohort::internal {
 struct NamedMetric {
   std::string log_name;
   keras::metrics::Metric metric;
+  // A LossMean, which the logs leave out while no step has computed a loss.
+  bool only_with_rows = false;
 };
 
 // Errors: InvalidArgument "`who` ...": the logs have this name, or any that begins like it, for numbers of
 // their own ("loss", "val_accuracy").
 void check_log_name(const std::string& name, const std::string& who);
+
+// Errors: InvalidArgument (a metric gives several numbers).
+void check_is_scalar(const std::string& log_name, const Tensor& result);
 
 // By the names under which they are reported. What a restore brought for metrics that the first step makes
 // waits for them, until the sums of all are reset.

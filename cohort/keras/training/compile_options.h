@@ -111,7 +111,7 @@ class COHORT_API MetricArgument {
   bool is_function() const { return static_cast<bool>(fn_); }
   // The object, or a new metric. Errors: InvalidArgument (an unknown name).
   Made make() const;
-  // Errors: as make, which it leaves undone.
+  // Errors: as make, which it leaves undone; InvalidArgument (its result is no scalar).
   void check() const;
 
  private:

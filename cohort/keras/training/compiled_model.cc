@@ -48,13 +48,13 @@ Tensor weight_for(const Structure& weights, size_t index, const std::string& nam
   return member_for(weights, index, name, count, "the sample weights").tensor();
 }
 
-int num_replicas_of_step() {
-  const distribute::ReplicaContext* replica = distribute::get_replica_context();
+distribute::ReplicaContext& replica_of_step() {
+  distribute::ReplicaContext* const replica = distribute::get_replica_context();
   if (replica == nullptr) {
     throw FailedPreconditionError(
         "compute_loss was called outside of a step; call it in train_step or test_step");
   }
-  return replica->num_replicas_in_sync();
+  return *replica;
 }
 
 // The weight of each prediction for a metric: 0 where the model has masked it.
@@ -94,11 +94,28 @@ void check_one_each(const keras::CompileOptions& options, size_t outputs) {
 
 int64_t rows_of(const Tensor& tensor) { return tensor.dim() == 0 ? 1 : tensor.size(0); }
 
+bool has_rows(const Structure& y_pred) {
+  const std::vector<Leaf> leaves = y_pred.flatten();
+  if (leaves.empty()) return true;
+  const std::vector<int64_t> sizes = leaves[0].sizes();
+  return sizes.empty() || sizes[0] > 0;
+}
+
+// The rows of the whole batch. COLLECTIVE.
+int64_t rows_of_batch(distribute::ReplicaContext& replica, int64_t rows) {
+  if (replica.num_replicas_in_sync() == 1) return rows;
+  const NoGradient no_gradient;
+  return replica.all_reduce(distribute::ReduceOp::SUM, at::scalar_tensor(rows, at::kLong))
+      .item<int64_t>();
+}
+
 }  // namespace
 
 LossMean::LossMean(const std::string& name) : Metric(make_mean_state(name)) {}
 
 void LossMean::add(const Tensor& mean, int64_t rows) const {
+  // Means of nothing are no numbers. The sums are made all the same, on all replicas and tasks or on none.
+  if (rows == 0) return state().add_numbers({0, 0});
   const NoGradient no_gradient;
   if (const std::optional<double> number = number_on_host(mean)) {
     const double total = *number * static_cast<double>(rows);  // of floats exact
@@ -253,20 +270,24 @@ Tensor CompiledModel::compute_loss(const Structure& y, const Structure& y_pred,
                                    const Structure& sample_weight,
                                    const std::vector<Tensor>& penalties) {
   const std::vector<Output>& outputs = bind(y_pred);
-  const int replicas = num_replicas_of_step();
+  distribute::ReplicaContext& replica = replica_of_step();
+  const int replicas = replica.num_replicas_in_sync();
   const size_t count = outputs.size();
   c10::SmallVector<SumTerm, 8> minimized;
   c10::SmallVector<SumTerm, 8> reported;  // means over the rows of this replica
   int64_t rows = 0;
+  bool has_loss = false;
   for (size_t i = 0; i < count; ++i) {
     if (!outputs[i].loss) continue;
+    has_loss = true;
     const LossPart& part = *outputs[i].loss;
     const Tensor& prediction = y_pred.is_leaf() ? y_pred.tensor() : y_pred[i].tensor();
     rows = rows_of(prediction);
-    if (rows == 0) {  // means of nothing are no numbers
+    const bool is_sum = part.reduction == Reduction::SUM;
+    const int64_t batch_rows = is_sum ? rows_of_batch(replica, rows) : 0;
+    if (rows == 0) {
       const Tensor nothing = prediction.sum() * 0;
       minimized.push_back({nothing});
-      // With no weight: what the metrics make at first is made on all replicas and tasks or on none.
       if (part.mean) part.mean->add(nothing.detach(), 0);
       reported.push_back({nothing.detach()});
       continue;
@@ -279,12 +300,13 @@ Tensor CompiledModel::compute_loss(const Structure& y, const Structure& y_pred,
     const Tensor weight = weight_for(sample_weight, i, outputs[i].name, count);
     const Tensor losses = part.each(member_for(y, i, outputs[i].name, count, "the labels").tensor(),
                                     prediction, weight);
-    const bool averages = part.reduction != Reduction::SUM && part.reduction != Reduction::NONE;
+    const bool averages = !is_sum && part.reduction != Reduction::NONE;
     const Tensor mask = mask_of(prediction);
     const SumTerm mean = mask.defined() ? SumTerm{losses.sum() / count_unmasked(mask, losses)}
                                         : SumTerm{losses, losses.numel()};
-    const SumTerm own =
-        part.reduction == Reduction::SUM ? SumTerm{losses, 1, static_cast<double>(replicas)} : mean;
+    // The mean over rows of what the replicas report is the batch's sum.
+    const double parts = static_cast<double>(batch_rows) / static_cast<double>(rows);
+    const SumTerm own = is_sum ? SumTerm{losses, 1, parts} : mean;
     minimized.push_back(
         {averages ? mean.x : losses, averages ? mean.divisor * replicas : 1, part.weight});
     reported.push_back({own.x, own.divisor, own.factor * part.weight});
@@ -293,11 +315,10 @@ Tensor CompiledModel::compute_loss(const Structure& y, const Structure& y_pred,
       part.mean->add(sum_of_terms(own), rows);
     }
   }
-  // Without rows there is no loss that could be reported with penalties.
-  const bool reports_penalties = rows > 0 || reported.empty();
+  if (!has_loss) rows = has_rows(y_pred) ? 1 : 0;  // as in Keras, where all batches count alike
   for (const Tensor& penalty : penalties) {
     minimized.push_back({penalty, replicas});
-    if (reports_penalties) reported.push_back({penalty});
+    reported.push_back({penalty});
   }
   if (minimized.empty()) {
     throw InvalidArgumentError(
@@ -306,8 +327,7 @@ Tensor CompiledModel::compute_loss(const Structure& y, const Structure& y_pred,
   }
   const Tensor total = sum_of_terms(minimized);
   // One number for both, where nothing is divided by the number of replicas.
-  const bool is_one_number =
-      replicas == 1 && reports_penalties && reports_what_it_minimizes(outputs);
+  const bool is_one_number = replicas == 1 && reports_what_it_minimizes(outputs);
   const NoGradient no_gradient;
   loss_mean_.add(is_one_number ? total : sum_of_terms(reported), rows);
   return total;
@@ -344,7 +364,7 @@ bool CompiledModel::reports_what_it_minimizes(const std::vector<Output>& outputs
 std::vector<NamedMetric> CompiledModel::metrics() const {
   const std::lock_guard lock(mutex_);
   std::vector<NamedMetric> all = metrics_of(outputs_);
-  all.insert(all.begin(), {"loss", loss_mean_});
+  all.insert(all.begin(), {"loss", loss_mean_, /*only_with_rows=*/true});
   return all;
 }
 
@@ -352,7 +372,7 @@ std::vector<NamedMetric> CompiledModel::metrics_of(const std::vector<Output>& ou
   std::vector<NamedMetric> all;
   for (const Output& output : outputs) {
     if (output.loss && output.loss->mean)
-      all.push_back({output.name + "_loss", *output.loss->mean});
+      all.push_back({output.name + "_loss", *output.loss->mean, /*only_with_rows=*/true});
   }
   for (const Output& output : outputs) {
     for (const MetricPart& part : output.metrics) all.push_back({part.log_name, part.made.metric});

@@ -44,6 +44,54 @@ TEST(Evaluate, WeighsExamplesByTheirNumber) {
   }
 }
 
+// The numbers of Keras on one replica: the mean of the batches' sums, weighted by their rows.
+TEST(Evaluate, SumsOverTheBatchHoweverItIsDivided) {
+  for (const int replicas : {1, 2, 3}) {
+    const auto strategy = distribute::mirrored(replicas);
+    const auto scope = strategy.scope();
+    const Sequential model({layers::Dense(1, {.kernel_initializer = "zeros"})});
+    model.compile({.optimizer = "sgd",
+                   .loss = losses::MeanSquaredError({.reduction = losses::Reduction::SUM})});
+    const Tensor x = numbers({1, 1, 1, 1}, {4, 1});
+    const Tensor y = numbers({1, 2, 3, 4}, {4, 1});
+    EXPECT_EQ(model.test_on_batch(x, y)["loss"], 30) << replicas;
+    EXPECT_EQ(model.evaluate(x, y, {.batch_size = 3, .verbose = 0})["loss"],
+              (3 * 14 + 1 * 16) / 4.0)
+        << replicas;
+  }
+}
+
+// As in Keras every batch counts alike, for it has no labels to be counted.
+TEST(Evaluate, ReportsThePenaltiesOfAModelWithoutALoss) {
+  for (const int replicas : {1, 2}) {
+    const auto strategy = distribute::mirrored(replicas);
+    const auto scope = strategy.scope();
+    const Sequential model({layers::Dense(2, {.use_bias = false,
+                                              .kernel_initializer = "ones",
+                                              .kernel_regularizer = regularizers::L2(0.5)})});
+    model.compile({.optimizer = optimizers::SGD({.learning_rate = 0.})});
+    const Tensor x = numbers({1, 2, 3, 4}, {4, 1});
+    EXPECT_EQ(model.evaluate(x, {.batch_size = 3, .verbose = 0})["loss"], 1) << replicas;
+    EXPECT_EQ(model.fit(x, {.batch_size = 3, .verbose = 0})["loss"][0], 1) << replicas;
+    EXPECT_EQ(model.train_on_batch(x)["loss"], 1) << replicas;
+  }
+}
+
+// Of losses [batch, height, width] a vector of weights is one for each row of an image, as in Keras.
+TEST(Evaluate, WeighsImagesByWeightsOfTheirShape) {
+  const Sequential model({layers::Flatten(), layers::Reshape({2, 2, 1})});
+  model.compile({.loss = "mse", .weighted_metrics = {"mse"}});
+  const Tensor x = numbers({0, 0, 0, 0, 0, 0, 0, 0}, {2, 2, 2, 1});
+  const Tensor y = numbers({1, 1, 1, 1, 0, 0, 0, 0}, {2, 2, 2, 1});
+  const auto weighted = [&](const Tensor& weight) {
+    return model.test_on_batch(x, y, {.sample_weight = weight});
+  };
+  const Logs by_row = weighted(numbers({0, 1}));
+  EXPECT_EQ(by_row["loss"], 0.25);
+  EXPECT_EQ(by_row["mse"], 0);
+  EXPECT_EQ(weighted(numbers({0, 1}, {2, 1, 1}))["loss"], 0);
+}
+
 TEST(Evaluate, ChangesNoWeights) {
   const Sequential model = small_classifier();
   model.compile(class_options());

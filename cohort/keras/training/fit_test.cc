@@ -365,21 +365,41 @@ TEST(Fit, RunsStepsOfOnesOwn) {
   EXPECT_EQ(history["rows"].back(), 4);  // 2 on each replica
 }
 
+class ReturnsOne : public Model {
+ public:
+  Structure train_step(const Structure&) override { return dict({{"one", at::ones({})}}); }
+  Structure test_step(const Structure&) override { return dict({{"one", at::ones({})}}); }
+};
+
 class ReturnsRows : public Model {
  public:
   Structure train_step(const Structure&) override { return dict({{"rows", at::ones({3})}}); }
 };
 
+// As in Keras: what no step has computed is not reported as 0.
+TEST(Fit, ReportsNoLossOfStepsThatComputeNone) {
+  const ModelHandle model = std::make_shared<OwnSteps>();
+  model.compile({.optimizer = optimizers::SGD({.learning_rate = 0.1})});
+  const Tensor x = numbers({1, 2, 3, 4}, {4, 1});
+  EXPECT_FALSE(model.fit(x, x * 2, {.verbose = 0}).contains("loss"));
+  const ModelHandle own = std::make_shared<ReturnsOne>();
+  own.compile({});
+  const History history = own.fit(x, x, {.verbose = 0, .validation_data = Data(x, x)});
+  EXPECT_EQ(history.history, (std::vector<std::pair<std::string, std::vector<double>>>{
+                                 {"one", {1}}, {"val_one", {1}}}));
+  EXPECT_FALSE(own.train_on_batch(x, x).contains("loss"));
+}
+
 TEST(Fit, NamesAMetricWhoseResultIsNoScalar) {
   const Sequential model({layers::Dense(1, {.activation = "sigmoid"})});
-  model.compile({.loss = "binary_crossentropy",
-                 .metrics = {metrics::FalseNegatives({.thresholds = {0.3, 0.7}})}});
-  EXPECT_THAT(
-      [&] {
-        model.fit(at::ones({4, 1}), at::ones({4, 1}), {.verbose = 0});
-      },
-      ::testing::ThrowsMessage<InvalidArgumentError>(
-          AllOf(HasSubstr("metric 'false_negatives'"), HasSubstr("float32 [2]"))));
+  const MetricList metrics = {metrics::FalseNegatives({.thresholds = {0.3, 0.7}})};
+  for (const CompileOptions& options :
+       {CompileOptions{.loss = "mse", .metrics = metrics},
+        CompileOptions{.loss = {"mse", "mse"}, .weighted_metrics = metrics}}) {
+    EXPECT_THAT([&] { model.compile(options); },
+                ::testing::ThrowsMessage<InvalidArgumentError>(
+                    AllOf(HasSubstr("metric 'false_negatives'"), HasSubstr("float32 [2]"))));
+  }
 }
 
 TEST(Fit, NamesALogThatIsNoScalar) {

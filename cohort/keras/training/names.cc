@@ -3,6 +3,7 @@
 
 #include "cohort/keras/losses/get.h"
 #include "cohort/keras/metrics/get.h"
+#include "cohort/keras/metrics/metric_state.h"
 #include "cohort/keras/metrics/reported_metrics.h"
 #include "cohort/keras/optimizers/optimizers.h"
 #include "cohort/keras/training/compile_options.h"
@@ -18,6 +19,9 @@ losses::Loss LossArgument::loss() const { return loss_ ? *loss_ : losses::get(na
 void MetricArgument::check() const {
   internal::check_log_name(name_, "compile got a metric with");
   if (!object_ && !fn_) internal::check_metric_name(name_);
+  if (!object_) return;
+  const auto& state = static_cast<internal::MetricState&>(*object_->metric.trackable());
+  internal::check_is_scalar(name_, state.result_of(state.zeros()));
 }
 
 MetricArgument::Made MetricArgument::make() const {

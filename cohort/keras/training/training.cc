@@ -10,6 +10,7 @@
 #include "cohort/core/text.h"
 #include "cohort/distribute/strategy_core.h"
 #include "cohort/keras/layers/layer_state.h"
+#include "cohort/keras/metrics/metric_state.h"
 #include "cohort/keras/training/class_weights.h"
 #include "cohort/ops/gradient_tape.h"
 #include "cohort/train/checkpoint_restore.h"
@@ -102,7 +103,7 @@ std::vector<NamedMetric> Training::metrics(const Model& model) const {
     const auto found = std::find_if(known.begin(), known.end(), [&](const NamedMetric& one) {
       return one.metric.trackable() == metric.trackable();
     });
-    all.push_back({found == known.end() ? metric.name() : found->log_name, metric});
+    all.push_back(found == known.end() ? NamedMetric{metric.name(), metric} : *found);
   }
   return all;
 }
@@ -152,12 +153,11 @@ void read_metrics(const std::vector<NamedMetric>& metrics,
                   std::vector<keras::Logs::Entry>& entries) {
   entries.clear();
   for (const NamedMetric& one : metrics) {
-    const Tensor result = one.metric.result();
-    if (result.numel() != 1) {
-      throw InvalidArgumentError(str("metric '", one.log_name, "' has the result ",
-                                     describe(result),
-                                     "; the logs take scalars: use one metric for each of them"));
-    }
+    auto& state = static_cast<MetricState&>(*one.metric.trackable());
+    const std::vector<Tensor> values = state.values();
+    if (one.only_with_rows && values[LossMean::kRows].item<double>() == 0) continue;
+    const Tensor result = state.result_of(values);
+    check_is_scalar(one.log_name, result);
     entries.emplace_back(one.log_name, result.item<double>());
   }
 }

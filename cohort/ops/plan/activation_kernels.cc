@@ -58,7 +58,7 @@ COHORT_INLINE void give_slope(float alpha, Floats& value) {
   } else if constexpr (kFunction == Function::kElu) {
     value = value > zero ? one : value + alpha;
   } else if constexpr (kFunction == Function::kSelu) {
-    value = value > zero ? zero + kSeluScale : value + kSeluLimit;
+    value = value >= zero ? zero + kSeluScale : value + kSeluLimit;
   } else if constexpr (kFunction == Function::kTanh) {
     value = 1.f - value * value;
   } else if constexpr (kFunction == Function::kSigmoid) {

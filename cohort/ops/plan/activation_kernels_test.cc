@@ -56,6 +56,20 @@ std::vector<float> numbers() {
   return all;
 }
 
+TEST(ActivationKernels, SlopesAtZeroAreTensorFlows) {
+  const float zero = 0, one = 1;
+  const auto slope = [&](Function function) {
+    float result = -1;
+    activation_gradient({.function = function, .alpha = 0.25}, &zero, &one, 1, &result);
+    return result;
+  };
+  EXPECT_EQ(slope(Function::kRelu), 0);
+  EXPECT_EQ(slope(Function::kRelu6), 0);
+  EXPECT_EQ(slope(Function::kLeakyRelu), 0.25);
+  EXPECT_EQ(slope(Function::kElu), 0.25);
+  EXPECT_EQ(slope(Function::kSelu), 1.0507009873554805f);
+}
+
 TEST(ActivationKernels, GiveTheFunctionsAndTheirSlopes) {
   const std::vector<float> x = numbers();
   const auto count = static_cast<int64_t>(x.size());

@@ -13,10 +13,8 @@
 #include <ATen/ops/mm.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/relu.h>
-#include <ATen/ops/selu.h>
 #include <ATen/ops/sigmoid.h>
 #include <ATen/ops/silu.h>
-#include <ATen/ops/softplus.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/tanh.h>
 #include <ATen/ops/zeros.h>
@@ -26,6 +24,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/ops/batch_norm.h"
+#include "cohort/ops/kinks.h"
 
 namespace cohort::internal::plan {
 namespace {
@@ -126,13 +125,13 @@ Tensor activate(const Activation& operation, const Tensor& x) {
     case Function::kElu:
       return at::elu(x, operation.alpha);
     case Function::kSelu:
-      return at::selu(x);
+      return internal::selu(x);
     case Function::kTanh:
       return at::tanh(x);
     case Function::kSigmoid:
       return at::sigmoid(x);
     case Function::kSoftplus:
-      return at::softplus(x);
+      return internal::softplus(x);
     case Function::kGelu:
       return at::gelu(x);
     case Function::kSwish:
