@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cohort/core/tracing.h"
 #include "cohort/distribute/context_stack.h"
 #include "cohort/distribute/reduction.h"
 #include "cohort/distribute/replica_context.h"
@@ -42,6 +43,7 @@ Tensor OnWriteVariable::read() const {
 void OnWriteVariable::assign(AssignOp op, const Tensor& value) {
   ReplicaContext* replica = owners_replica(assign_name(op));
   const Tensor checked = checked_value(value, assign_name(op));
+  if (is_tracing()) return;
   if (replica != nullptr) return assign_in_replica(*replica, op, checked);
   const int updated = updated_component(*core());
   if (updated >= 0) return write(static_cast<size_t>(updated), op, checked);
@@ -110,6 +112,7 @@ Tensor OnWriteVariable::aggregate(at::ArrayRef<Tensor> values, const std::string
 void OnWriteVariable::scatter(ScatterOp op, const IndexedSlices& slices) {
   ReplicaContext* replica = owners_replica(scatter_name(op));
   IndexedSlices checked = checked_slices(slices, shape(), dtype(), scatter_name(op), name());
+  if (is_tracing()) return;
   if (replica != nullptr) return scatter_in_replica(*replica, op, checked);
   const int updated = updated_component(*core());
   if (updated < 0) return scatter_everywhere(op, std::move(checked));

@@ -4,6 +4,7 @@
 #include <ATen/ops/stack.h>
 #include <c10/core/ScalarType.h>
 
+#include "cohort/core/tracing.h"
 #include "cohort/distribute/context_stack.h"
 #include "cohort/distribute/reduction.h"
 #include "cohort/distribute/replica_context.h"
@@ -149,6 +150,7 @@ void SyncOnReadVariable::prepare_restore(train::RestoreSource& source) {
 void SyncOnReadVariable::assign(AssignOp op, const Tensor& value) {
   const std::optional<size_t> own = own_component(assign_name(op));
   const Tensor checked = checked_value(value, assign_name(op));
+  if (is_tracing()) return;
   if (own) return write(*own, op, checked);
   const bool shares_out =
       options().aggregation == VariableAggregation::SUM && core()->num_replicas_in_sync() > 1;
@@ -169,6 +171,7 @@ void SyncOnReadVariable::assign(AssignOp op, const Tensor& value) {
 
 void SyncOnReadVariable::assign_number(AssignOp op, double number) {
   const std::optional<size_t> own = own_component(assign_name(op));
+  if (is_tracing()) return;
   const bool is_alone = own || core()->num_replicas_in_sync() == 1;
   if (op == AssignOp::kAdd && is_alone && add_in_place(own.value_or(0), number)) return;
   LocalVariable::assign_number(op, number);
@@ -183,6 +186,7 @@ void SyncOnReadVariable::scatter(ScatterOp op, const IndexedSlices& slices) {
                                  core()->name()));
   }
   IndexedSlices checked = checked_slices(slices, shape(), dtype(), scatter_name(op), name());
+  if (is_tracing()) return;
   if (checked.values.is_alias_of(component(0))) checked.values = checked.values.clone();
   write_rows(0, op, checked);
 }
