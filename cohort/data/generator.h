@@ -115,6 +115,12 @@ struct IsGenerator : std::false_type {};
 template <class T>
 struct IsGenerator<data::Generator<T>> : std::true_type {};
 
+template <class T>
+concept GivesOptional = requires(T result) {
+  { result.has_value() } -> std::convertible_to<bool>;
+  *result;
+};
+
 // A coroutine, with the function that made it: its captures live there.
 template <class F>
 class CoroutinePass final : public GeneratorPass {
@@ -164,7 +170,12 @@ GeneratorSource make_generator_source(F&& given) {
     } else {
       static_assert(std::copy_constructible<Function>,
                     "each pass over the data calls a copy of the generator function");
-      return {[function] { return std::make_unique<FunctionPass<Function>>(*function); }, false};
+      static_assert(GivesOptional<std::invoke_result_t<Function&>>,
+                    "a generator function returns a std::optional of the next element, nullopt at "
+                    "the end of the data, or is a coroutine that returns a data::Generator");
+      if constexpr (GivesOptional<std::invoke_result_t<Function&>>) {
+        return {[function] { return std::make_unique<FunctionPass<Function>>(*function); }, false};
+      }
     }
   }
 }

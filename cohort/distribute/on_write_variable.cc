@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "cohort/core/tracing.h"
 #include "cohort/distribute/context_stack.h"
 #include "cohort/distribute/replica_context.h"
 #include "cohort/distribute/strategy_core.h"
@@ -23,6 +24,7 @@ void OnWriteVariable::assign(AssignOp op, const Tensor& value) {
   ReplicaContext* replica = owners_replica(assign_name(op));
   check_computes(*this, op);
   const Tensor checked = checked_value(value, assign_name(op));
+  if (is_tracing()) return;
   if (replica != nullptr) return assign_in_replica(*replica, op, checked);
   const int updated = updated_component(*core());
   if (updated >= 0) return write(static_cast<size_t>(updated), op, checked);
@@ -48,6 +50,7 @@ void OnWriteVariable::scatter(ScatterOp op, const IndexedSlices& slices) {
   ReplicaContext* replica = owners_replica(scatter_name(op));
   check_computes(*this, op);
   IndexedSlices checked = checked_slices(slices, shape(), dtype(), scatter_name(op), name());
+  if (is_tracing()) return;
   if (replica != nullptr) return scatter_in_replica(*replica, op, checked);
   const int updated = updated_component(*core());
   if (updated < 0) return scatter_everywhere(op, std::move(checked));

@@ -35,6 +35,23 @@ Leaf reduced(const Strategy& strategy, StepReduction reduction, const std::vecto
                          PerReplica<Tensor>(std::move(tensors)));
 }
 
+StepReduction reduction_of_leaf(const StepFunction& step, size_t leaf) {
+  return step.reductions[step.reductions.size() == 1 ? 0 : leaf];
+}
+
+// Errors: InvalidArgument (strings, which have no sum and no mean).
+void check_reducible(const StepFunction& step, const Structure& result) {
+  size_t next = 0;
+  result.for_each_with_path([&](const std::string& path, const Leaf& leaf) {
+    const bool joins = reduction_of_leaf(step, next++) == StepReduction::kConcat;
+    if (joins || !leaf.is_strings()) return;
+    throw InvalidArgumentError(
+        str("step ", quoted(step.name), " returned strings of shape ", shape_str(leaf.sizes()),
+            path.empty() ? "" : str(" at ", path),
+            ", which have no sum or mean over the replicas; return numbers"));
+  });
+}
+
 Structure reduced(const Strategy& strategy, const StepFunction& step,
                   const PerReplica<Structure>& results) {
   const size_t leaves = results.value(0).num_leaves();
@@ -45,11 +62,11 @@ Structure reduced(const Strategy& strategy, const StepFunction& step,
                                    " leaves; give one reduction, or one for each leaf"));
   }
   agree_on_form(strategy.core()->group(), results.value(0), "the results of a step");
+  check_reducible(step, results.value(0));
   size_t next = 0;
   return map_structures(std::vector<Structure>(results.values().begin(), results.values().end()),
                         [&](const std::vector<Leaf>& components) -> Leaf {
-                          return reduced(strategy, step.reductions[reductions == 1 ? 0 : next++],
-                                         components);
+                          return reduced(strategy, reduction_of_leaf(step, next++), components);
                         });
 }
 

@@ -4,6 +4,7 @@
 #include <ATen/ops/stack.h>
 #include <c10/core/ScalarType.h>
 
+#include "cohort/core/tracing.h"
 #include "cohort/distribute/context_stack.h"
 #include "cohort/distribute/reduction.h"
 #include "cohort/distribute/replica_context.h"
@@ -154,6 +155,7 @@ void SyncOnReadVariable::assign(AssignOp op, const Tensor& value) {
   const std::optional<size_t> own = own_component(assign_name(op));
   check_computes(*this, op);
   const Tensor checked = checked_value(value, assign_name(op));
+  if (is_tracing()) return;
   if (own) return write(*own, op, checked);
   const bool shares_out =
       options().aggregation == VariableAggregation::SUM && core()->num_replicas_in_sync() > 1;
@@ -174,6 +176,7 @@ void SyncOnReadVariable::assign(AssignOp op, const Tensor& value) {
 
 void SyncOnReadVariable::assign_number(AssignOp op, const at::Scalar& number) {
   const std::optional<size_t> own = own_component(assign_name(op));
+  if (is_tracing()) return;
   const bool is_alone = own || core()->num_replicas_in_sync() == 1;
   if (op == AssignOp::kAdd && is_alone && add_in_place(own.value_or(0), number)) return;
   LocalVariable::assign_number(op, number);
@@ -189,6 +192,7 @@ void SyncOnReadVariable::scatter(ScatterOp op, const IndexedSlices& slices) {
   }
   check_computes(*this, op);
   IndexedSlices checked = checked_slices(slices, shape(), dtype(), scatter_name(op), name());
+  if (is_tracing()) return;
   if (checked.values.is_alias_of(component(0))) checked.values = checked.values.clone();
   write_rows(0, op, checked);
 }

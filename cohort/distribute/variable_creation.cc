@@ -8,6 +8,7 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
+#include "cohort/core/tracing.h"
 #include "cohort/distribute/call_creators.h"
 #include "cohort/distribute/context_stack.h"
 #include "cohort/distribute/replica_context.h"
@@ -259,6 +260,7 @@ ScopedDatasetFunction::~ScopedDatasetFunction() { in_dataset_function = was_in_o
 
 Tensor make_initial_value(const VariableSpec& spec, const VariableInitializer& initializer,
                           const ShardInfo& shard) {
+  const Tracing for_real(false);  // a call that only looks at forms may make it, but it is to last
   const Tensor value = initializer(shard);
   check_dense(spec.options.name, value);
   if (value.defined() && value.sizes() == shard.shape && value.scalar_type() == spec.dtype) {

@@ -1,6 +1,9 @@
 #include "cohort/keras/functional.h"
 
+#include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
+#include <ATen/ops/zeros.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -134,6 +137,64 @@ TEST(Functional, LayersNeedNamesOfTheirOwn) {
   EXPECT_THAT(
       thrown<InvalidArgumentError>([&] { Functional(x, layers::Dense(3, {.name = "d"})(hidden)); }),
       HasSubstr("'d'"));
+}
+
+struct Counting : layers::Layer {
+  void build(const std::vector<Shape>&) override {
+    calls = add_weight("calls", {2},
+                       {.initializer = "zeros",
+                        .trainable = false,
+                        .synchronization = distribute::VariableSynchronization::ON_READ,
+                        .aggregation = distribute::VariableAggregation::SUM});
+    rows = Variable(at::zeros({2}), {.name = "rows"});
+    rows.assign(at::full({2}, 5.0));  // lasts, as what building makes does
+  }
+  Tensor call(const Tensor& x, const CallOptions&) override {
+    calls.assign_add(1.0);
+    calls.assign_add(at::ones({2}));
+    rows.scatter_add({.values = at::ones({1}), .indices = at::zeros({1}, at::kLong)});
+    rows.assign_sub(at::ones({2}));
+    return x;
+  }
+
+  Variable calls, rows;
+};
+
+TEST(Functional, BuildingItChangesNoVariable) {
+  const SymbolicTensor x = Input({4});
+  const auto counting = std::make_shared<Counting>();
+  const layers::BatchNormalization normalization;
+  const Functional model(x, normalization(layers::LayerHandle(counting)(x), {.training = true}));
+  EXPECT_TRUE(at::equal(normalization.variables()[2].value(), at::zeros({4})));
+  EXPECT_TRUE(at::equal(normalization.variables()[3].value(), at::ones({4})));
+  EXPECT_TRUE(at::equal(counting->calls.value(), at::zeros({2})));
+  EXPECT_TRUE(at::equal(counting->rows.value(), at::full({2}, 5.0)));
+  model(at::ones({1, 4}));
+  EXPECT_TRUE(at::equal(counting->calls.value(), at::full({2}, 2.0)));
+  EXPECT_FALSE(at::equal(normalization.variables()[3].value(), at::ones({4})));
+}
+
+TEST(Functional, BuildingItLeavesGeneratorsWhereTheyAre) {
+  const Tensor ones = at::ones({4, 8});
+  const auto dropped = [&](bool in_model) {
+    const layers::Dropout dropout(0.5, {.seed = 3});
+    const SymbolicTensor x = Input({8});
+    if (in_model) Functional(x, dropout(x, {.training = true}));
+    return dropout(ones, {.training = true});
+  };
+  EXPECT_TRUE(at::equal(dropped(true), dropped(false)));
+}
+
+TEST(Functional, ALayerWithoutAnOutputIsNamed) {
+  const SymbolicTensor x = Input({3});
+  const layers::LayerHandle nothing =
+      layers::Lambda([](const Tensor&) { return Tensor(); }, {.name = "nothing"});
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { nothing(x); }),
+              AllOf(HasSubstr("'nothing'"), HasSubstr("undefined tensor")));
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] {
+                nothing(at::ones({1, 3}));
+              }),
+              HasSubstr("'nothing'"));
 }
 
 }  // namespace

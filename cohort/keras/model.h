@@ -147,7 +147,7 @@ class COHORT_API ModelHandle : public layers::LayerHandle {
   void reset_metrics() const;
   // Errors: FailedPrecondition (not compiled).
   const optimizers::Optimizer& optimizer() const { return model().optimizer(); }
-  // Whether fit ends after this epoch; callbacks set it. In all tasks or in none.
+  // Whether fit ends after this batch (set between batches: this epoch). In all tasks or in none.
   bool stop_training() const;
   void set_stop_training(bool stop) const;
 

@@ -3,6 +3,8 @@
 #include <atomic>
 #include <utility>
 
+#include "cohort/core/tracing.h"
+
 namespace cohort::internal {
 namespace {
 
@@ -27,6 +29,15 @@ Philox of_replica(int replica, const Philox& own) {
   return philox_at({.seed = mix_seeds(own.seed(), own.stream()),
                     .stream = static_cast<uint64_t>(replica),
                     .position = own.position()});
+}
+
+// What a trace draws from in place of `random`, where that stands. It goes on from draw to draw, for who
+// draws until a number will do.
+Philox& of_trace(const Philox& random) {
+  thread_local uint64_t trace = 0;
+  thread_local std::map<const Philox*, Philox> copies;
+  if (std::exchange(trace, current_trace()) != current_trace()) copies.clear();
+  return copies.try_emplace(&random, random).first->second;
 }
 
 }  // namespace
@@ -83,10 +94,12 @@ void GeneratorStreams::draw(FunctionRef<void(Philox&)> draw) {
   if (replica || group_ == nullptr) {
     Stream& stream = its.of(replica);
     std::lock_guard lock(stream.mutex);
+    if (is_tracing()) return draw(of_trace(stream.random));
     return draw(stream.random);
   }
   std::lock_guard replicas(its.replicas_mutex);
   std::lock_guard own(its.own.mutex);
+  if (is_tracing()) return draw(of_trace(its.own.random));
   const uint64_t before = its.own.random.position();
   draw(its.own.random);
   const uint64_t words = its.own.random.position() - before;

@@ -4,6 +4,8 @@
 #include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <mutex>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -52,10 +54,49 @@ std::vector<Tensor> spread(std::vector<Tensor> gradients, const std::vector<Tens
   return spread;
 }
 
+// The tensors that require a gradient for tapes alone, and how many tapes watch each.
+// Thread safety: any thread.
+class Watches {
+ public:
+  // Made at first use and never destroyed: tapes may outlive what is static.
+  static Watches& all() {
+    static auto* const instance = new Watches;
+    return *instance;
+  }
+
+  // False: it requires a gradient by itself.
+  bool begin(const Tensor& tensor) {
+    const std::lock_guard lock(mutex_);
+    const auto place = tapes_.find(tensor.unsafeGetTensorImpl());
+    if (place != tapes_.end()) {
+      ++place->second;
+      return true;
+    }
+    if (tensor.requires_grad()) return false;
+    tensor.set_requires_grad(true);
+    tapes_.emplace(tensor.unsafeGetTensorImpl(), 1);
+    return true;
+  }
+  void end(const Tensor& tensor) {
+    const std::lock_guard lock(mutex_);
+    const auto place = tapes_.find(tensor.unsafeGetTensorImpl());
+    if (--place->second > 0) return;
+    tapes_.erase(place);
+    if (tensor.is_leaf()) tensor.set_requires_grad(false);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::unordered_map<const c10::TensorImpl*, int> tapes_;  // guarded by mutex_
+};
+
 }  // namespace
 
 GradientTape::GradientTape(GradientTapeOptions options) : options_(options), recording_(true) {}
-GradientTape::~GradientTape() = default;
+
+GradientTape::~GradientTape() {
+  for (const Tensor& tensor : watched_) Watches::all().end(tensor);
+}
 
 void GradientTape::stop_recording() { recording_.end(); }
 
@@ -64,7 +105,8 @@ void GradientTape::watch(const Tensor& tensor) const {
     throw InvalidArgumentError(internal::str("GradientTape::watch takes floating tensors, but got ",
                                              internal::describe(tensor)));
   }
-  if (!tensor.requires_grad()) tensor.set_requires_grad(true);
+  watched_.reserve(watched_.size() + 1);
+  if (Watches::all().begin(tensor)) watched_.push_back(tensor);
 }
 
 std::vector<Tensor> GradientTape::gradient(const Tensor& target,

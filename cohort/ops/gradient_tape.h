@@ -79,7 +79,8 @@ class COHORT_API GradientTape {
   GradientTape& operator=(const GradientTape&) = delete;
 
   // Makes `tensor` itself a source: call it before the tensor is used. Trainable variables are
-  // sources without it. Errors: InvalidArgument (undefined; not of a floating dtype).
+  // sources without it. It requires a gradient (so that libtorch refuses to change it in place) until the
+  // last tape that watches it has ended. Errors: InvalidArgument (undefined; not of a floating dtype).
   void watch(const Tensor& tensor) const;
 
   // d target / d source for each source; of a target with several elements, of their sum.
@@ -123,6 +124,7 @@ class COHORT_API GradientTape {
   GradientTapeOptions options_;
   internal::RecordingScope recording_;
   bool used_ = false;
+  mutable std::vector<Tensor> watched_;
 };
 
 // Turns recording off for the calling thread during its lifetime, in any order with tapes.

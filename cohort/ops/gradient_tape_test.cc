@@ -324,5 +324,53 @@ TEST_F(GradientTapeTest, SourcesMayBeListedInBraces) {
   EXPECT_EQ(both[1].item<double>(), 2);
 }
 
+TEST_F(GradientTapeTest, WatchesNoLongerThanItLives) {
+  const Tensor x = at::ones({2});
+  {
+    GradientTape tape({.persistent = true});
+    tape.watch(x);
+    const Tensor y = (x * x).sum();
+    for (int i = 0; i < 2; ++i) EXPECT_TRUE(at::equal(tape.gradient(y, x), at::full({2}, 2.0)));
+  }
+  EXPECT_FALSE(x.requires_grad());
+  x.add_(1);
+  const Tensor own = at::ones({2}).set_requires_grad(true);
+  { GradientTape().watch(own); }
+  EXPECT_TRUE(own.requires_grad());
+}
+
+// The inner tape's end must not end the outer one's watch, whichever began.
+TEST_F(GradientTapeTest, ATensorIsWatchedUntilItsLastTapeEnds) {
+  for (const bool outer_first : {true, false}) {
+    const Tensor x = at::full({}, 3.0);
+    {
+      GradientTape outer;
+      if (outer_first) outer.watch(x);
+      Tensor first;
+      {
+        GradientTape inner;
+        inner.watch(x);
+        if (!outer_first) outer.watch(x);
+        first = inner.gradient(x * x * x, x);
+      }
+      ASSERT_TRUE(x.requires_grad());
+      EXPECT_EQ(outer.gradient(first, x).item<double>(), 18);
+    }
+    EXPECT_FALSE(x.requires_grad());
+  }
+}
+
+TEST_F(GradientTapeTest, WatchesWhatItHasComputed) {
+  const Tensor x = at::ones({2});
+  GradientTape tape;
+  tape.watch(x);
+  const Tensor y = x * 2;
+  {
+    GradientTape inner;
+    inner.watch(y);
+  }
+  EXPECT_TRUE(at::equal(tape.gradient((y * y).sum(), x), at::full({2}, 8.0)));
+}
+
 }  // namespace
 }  // namespace cohort

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cohort/core/error.h"
+#include "cohort/core/tracing.h"
 #include "cohort/ops/philox.h"
 #include "cohort/ops/random_fill.h"
 
@@ -329,6 +330,22 @@ TEST(ScopedGeneratorTest, IsTheCallingThreadsGlobalGenerator) {
   }
   EXPECT_EQ(get_global_generator().state().seed, 1u);
   EXPECT_EQ(get_global_generator().state().position, 0u);
+}
+
+TEST(RandomGeneratorTest, ATraceDrawsOnButLeavesItWhereItStands) {
+  const auto generator = RandomGenerator::from_seed(7);
+  generator.skip(3);
+  const auto before = generator.state();
+  {
+    const internal::Tracing tracing;
+    const uint64_t first = generator.next_u64();
+    EXPECT_NE(generator.next_u64(), first);  // who draws until a number will do comes to an end
+    {
+      const internal::Tracing for_real(false);
+      EXPECT_EQ(generator.next_u64(), first);
+    }
+  }
+  EXPECT_EQ(generator.state().position, before.position + 2);
 }
 
 }  // namespace

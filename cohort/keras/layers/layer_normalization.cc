@@ -38,6 +38,10 @@ class LayerNormalizationImpl final : public Layer {
       throw InvalidArgumentError(str("LayerNormalization: epsilon is ", options_.epsilon,
                                      "; it must be a finite number not below 0"));
     }
+    if (options_.axis.empty()) {
+      throw InvalidArgumentError(
+          "LayerNormalization: axis names no axis; -1 is the last one, of the features");
+    }
     set_input_spec({.min_rank = 1, .floating = true});
   }
 

@@ -7,9 +7,9 @@
 #include "cohort/core/libtorch_error.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/text.h"
+#include "cohort/core/tracing.h"
 #include "cohort/distribute/context.h"
 #include "cohort/distribute/strategy.h"
-#include "cohort/distribute/tracing.h"
 #include "cohort/distribute/variable_impl.h"
 #include "cohort/keras/backend.h"
 #include "cohort/keras/layers/describe_leaves.h"
@@ -66,6 +66,15 @@ StructureSpec batch_spec_of(const Structure& values) {
   });
 }
 
+void check_outputs(const keras::layers::Layer& layer, const Structure& outputs) {
+  outputs.for_each([&](const Leaf& leaf) {
+    if (leaf.is_strings() || leaf.tensor().defined()) return;
+    throw InvalidArgumentError(str("layer '", layer.name(), "' (", layer.class_name(),
+                                   ") gave an undefined tensor: its call returned ",
+                                   describe_leaves(outputs)));
+  });
+}
+
 std::optional<std::string> unless_empty(std::string text) {
   if (text.empty()) return std::nullopt;
   return text;
@@ -101,6 +110,7 @@ Structure LayerState::run(const Structure& inputs, const CallOptions& options,
                            str("layer '", layer.name(), "' failed on ", describe_leaves(inputs)));
     }
   }();
+  check_outputs(layer, outputs);
   if (activity_regularizer) add_activity_loss(outputs);
   output_spec.get([&] { return batch_spec_of(outputs); });
   return outputs;
@@ -146,6 +156,7 @@ void LayerState::build(const Structure& inputs) {
   const size_t num_lists = lists.size();
   const keras::layers::InputSpec spec_before = input_spec;
   try {
+    const Tracing for_real(false);  // what a layer is built with lasts
     layer.build(shapes);
   } catch (...) {
     weights.resize(num_weights);

@@ -205,5 +205,17 @@ TEST(Orthogonal, HasOrthogonalColumns) {
               HasSubstr("[3]"));
 }
 
+TEST(MultiHeadAttention, OtherFeaturesThanItWasBuiltForNameTheLayer) {
+  const MultiHeadAttention attention(1, 2, {.name = "a"});
+  attention(tuple(at::ones({1, 2, 3}), at::ones({1, 2, 5})));
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] {
+                attention(tuple(at::ones({1, 2, 3}), at::ones({1, 2, 4})));
+              }),
+              AllOf(HasSubstr("'a' was built for"), HasSubstr("3, 5 and 5"), HasSubstr("[1,2,4]")));
+  EXPECT_THAT(thrown<InvalidArgumentError>(
+                  [&] { MultiHeadAttention(1, 2)(tuple(at::ones({}), at::ones({}))); }),
+              HasSubstr("rank 2 or more"));
+}
+
 }  // namespace
 }  // namespace cohort::keras::layers

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/core/lazy.h"
 #include "cohort/keras/layers/describe_leaves.h"
 #include "cohort/keras/layers/dropout.h"
 #include "cohort/keras/masks.h"
@@ -94,6 +95,7 @@ class MultiHeadAttentionImpl final : public Layer {
     check("value_dim", options_.value_dim.value_or(1));
     check("output_dim", options_.output_dim.value_or(1));
     if (options_.dropout != 0) dropout_.emplace(Dropout(options_.dropout));
+    set_input_spec({.min_rank = 2});
   }
 
   std::optional<Config> get_config() const override {
@@ -131,6 +133,7 @@ class MultiHeadAttentionImpl final : public Layer {
                                      internal::describe_leaves(inputs)));
     }
     const Tensor& keys = tensors.size() > 2 ? tensors[2] : tensors[1];
+    check_features(tensors[0], keys, tensors[1], inputs);
     // [batch, steps, heads, dim] -> [batch, heads, steps, dim]
     const auto heads = [&](LayerHandle& layer, const Tensor& x) {
       return layer(x, options).transpose(1, 2);
@@ -151,6 +154,17 @@ class MultiHeadAttentionImpl final : public Layer {
   }
 
  private:
+  // They are those for which the layer was built.
+  void check_features(const Tensor& queries, const Tensor& keys, const Tensor& values,
+                      const Structure& inputs) {
+    const Features own{queries.size(-1), keys.size(-1), values.size(-1)};
+    const Features& built = features_.get([&] { return own; });
+    if (own == built) return;
+    throw InvalidArgumentError(str("layer '", name(),
+                                   "' was built for queries, keys and values of ", built.queries,
+                                   ", ", built.keys, " and ", built.values, " features, but got ",
+                                   internal::describe_leaves(inputs)));
+  }
   void check(const char* option, int64_t value) const {
     if (value > 0) return;
     throw InvalidArgumentError(
@@ -174,8 +188,16 @@ class MultiHeadAttentionImpl final : public Layer {
     return all;
   }
 
+  struct Features {
+    int64_t queries;
+    int64_t keys;
+    int64_t values;
+    bool operator==(const Features&) const = default;
+  };
+
   int64_t num_heads_;
   int64_t key_dim_;
+  internal::Lazy<Features> features_;  // of the first call
   MultiHeadAttentionOptions options_;
   std::optional<LayerHandle> query_;
   std::optional<LayerHandle> key_;

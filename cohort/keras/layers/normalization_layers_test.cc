@@ -273,5 +273,11 @@ TEST(Normalization, RefusesWhatIsWrong) {
   EXPECT_THROW(strategy.run([&] { layer.adapt(at::ones({2, 2})); }), FailedPreconditionError);
 }
 
+TEST(LayerNormalization, NeedsAnAxis) {
+  EXPECT_THAT(
+      thrown<InvalidArgumentError>([] { LayerNormalization({.axis = std::vector<int64_t>()}); }),
+      HasSubstr("axis names no axis"));
+}
+
 }  // namespace
 }  // namespace cohort::keras::layers

@@ -4,7 +4,7 @@
 #include <c10/util/accumulate.h>
 
 #include "cohort/core/text.h"
-#include "cohort/distribute/tracing.h"
+#include "cohort/core/tracing.h"
 #include "cohort/keras/backend.h"
 #include "cohort/keras/saving/graph_config.h"
 #include "cohort/ops/gradient_tape.h"

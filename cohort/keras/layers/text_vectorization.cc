@@ -7,8 +7,8 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/text.h"
+#include "cohort/core/tracing.h"
 #include "cohort/data/dataset.h"
-#include "cohort/distribute/tracing.h"
 #include "cohort/keras/layers/describe_leaves.h"
 #include "cohort/keras/layers/lookup/tokenizer.h"
 #include "cohort/keras/layers/string_lookup.h"

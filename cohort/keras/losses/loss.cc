@@ -81,6 +81,11 @@ Tensor Loss::operator()(const Tensor& y_true, const Tensor& y_pred,
         error, str("loss '", name(), "' failed on labels ", internal::describe(y_true),
                    " and predictions ", internal::describe(y_pred)));
   }
+  if (!losses.defined()) {
+    throw InvalidArgumentError(str("loss '", name(), "' gave an undefined tensor for labels ",
+                                   internal::describe(y_true), " and predictions ",
+                                   internal::describe(y_pred), "; return the losses"));
+  }
   if (sample_weight.defined()) {
     losses = losses * internal::broadcast_weights(sample_weight, losses, name().c_str());
   }

@@ -89,5 +89,12 @@ TEST(Reduction, MeansAreRefusedUnderAStrategy) {
   EXPECT_EQ(sums.value(1).item<double>(), 5);
 }
 
+TEST(Loss, OneThatGivesNothingIsNamed) {
+  const Loss nothing([](const Tensor&, const Tensor&) { return Tensor(); }, {.name = "nothing"});
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { nothing(at::ones({2}), at::ones({2})); }),
+              ::testing::AllOf(::testing::HasSubstr("'nothing'"),
+                               ::testing::HasSubstr("undefined tensor")));
+}
+
 }  // namespace
 }  // namespace cohort::keras::losses

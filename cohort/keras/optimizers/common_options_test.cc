@@ -304,6 +304,33 @@ TEST(GradientAccumulation, CallsOfOneUpdateBringTheSameVariables) {
   EXPECT_EQ(a.value().item<double>(), -3);
 }
 
+TEST(GradientAccumulation, BeginsAnewAfterGradientsThatAreNotFinite) {
+  const Variable w = weights({0});
+  const SGD sgd(
+      {.learning_rate = 1, .gradient_accumulation_steps = 2, .not_finite = NotFinite::RAISE});
+  sgd.apply_gradients({{numbers({NAN}), w}});
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] {
+                sgd.apply_gradients({{numbers({1}), w}});
+              }),
+              HasSubstr("not finite"));
+  for (int i = 0; i < 4; ++i) sgd.apply_gradients({{numbers({1}), w}});
+  EXPECT_EQ(sgd.iterations().value().item<int64_t>(), 2);
+  EXPECT_EQ(w.value().item<double>(), -2);
+}
+
+TEST(GradientAccumulation, AddsNothingInACallThatIsRefused) {
+  const Variable a(numbers({0}), {.name = "a"});
+  const Variable b(numbers({0}), {.name = "b"});
+  const SGD sgd({.learning_rate = 1, .gradient_accumulation_steps = 2});
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] {
+                sgd.apply_gradients({{numbers({1}), a}, {numbers({1, 1}), b}});
+              }),
+              AllOf(HasSubstr("'b'"), HasSubstr("[2]")));
+  for (int i = 0; i < 2; ++i) sgd.apply_gradients({{numbers({1}), a}, {numbers({1}), b}});
+  EXPECT_EQ(a.value().item<double>(), -1);
+  EXPECT_EQ(b.value().item<double>(), -1);
+}
+
 TEST(GradientAccumulation, OverTasksIsThatOfOneProcess) {
   const auto make = [] {
     return Adam({.learning_rate = 0.1, .global_clipnorm = 0.5, .gradient_accumulation_steps = 2});

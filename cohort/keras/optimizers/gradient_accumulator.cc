@@ -44,6 +44,18 @@ void add_to(Tensor& sum, const Tensor& gradient) {
   }
 }
 
+// All of them before any is added.
+void check_forms(const GradientsAndVariables& gradients) {
+  for (const auto& [gradient, variable] : gradients) {
+    const bool fits = !gradient.defined() || (gradient.sizes() == variable.shape() &&
+                                              gradient.scalar_type() == variable.dtype());
+    if (fits) continue;
+    throw InvalidArgumentError(str("the gradient of variable '", variable.name(), "' is ",
+                                   describe(gradient), ", but the variable is ",
+                                   dtype_name(variable.dtype()), " ", shape_str(variable.shape())));
+  }
+}
+
 }  // namespace
 
 GradientAccumulator::GradientAccumulator(std::string optimizer_name, int64_t steps)
@@ -88,11 +100,6 @@ void GradientAccumulator::add(Own& own, const Variable& variable, const Tensor& 
     sums_.at(&variable.impl()).assign_add(dense(gradient));
     return;
   }
-  if (gradient.sizes() != variable.shape()) {
-    throw InvalidArgumentError(str("the gradient of variable '", variable.name(), "' is ",
-                                   describe(gradient), ", but the variable ",
-                                   shape_str(variable.shape())));
-  }
   add_to(own.sums[&variable.impl()], gradient);
 }
 
@@ -135,6 +142,7 @@ bool GradientAccumulator::update_is_due(const distribute::ReplicaContext& replic
                                    gradients[0].second.name(),
                                    "'; does the loss depend on them, inside of the tape?"));
   }
+  check_forms(gradients);
   Own& own = own_of(replica);
   const int64_t before = calls(own);
   check_list(own, before == 0, gradients);
@@ -155,10 +163,6 @@ std::vector<Tensor> GradientAccumulator::means(const distribute::ReplicaContext&
   const Own& own = own_of(replica);
   std::vector<Tensor> means;
   for (const auto& [gradient, variable] : gradients) {
-    if (gradient.defined() && gradient.sizes() != variable.shape()) {
-      means.push_back(gradient);  // the exchange says what is wrong with it
-      continue;
-    }
     Tensor total = added(sum_of(own, variable), gradient);
     if (!total.defined()) total = at::zeros(variable.shape(), variable.dtype());
     means.push_back(total / static_cast<double>(steps_));

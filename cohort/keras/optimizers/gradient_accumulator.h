@@ -31,8 +31,9 @@ class GradientAccumulator final : public train::Trackable {
 
   // Adds the calling replica's gradients and returns false; or returns true and adds nothing where
   // this call is the one that updates.
-  // Errors: InvalidArgument (no gradient at all, as Optimizer; a gradient's shape; other variables than
-  // those of the replica's first call since the last update, whose sums would wait for a later one).
+  // Errors: InvalidArgument (no gradient at all, as Optimizer; a gradient's shape or dtype; other variables than
+  // those of the replica's first call since the last update, whose sums would wait for a later one);
+  // the call has then added nothing.
   bool update_is_due(const distribute::ReplicaContext& replica,
                      const keras::optimizers::GradientsAndVariables& gradients);
   // Of the replica's calls since the last update, this one included.

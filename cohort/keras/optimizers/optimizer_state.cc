@@ -197,8 +197,9 @@ void OptimizerState::apply(const GradientsAndVariables& gradients, const ApplyOp
   for (size_t i = 0; i < gradients.size(); ++i) {
     exchange->bring(replica, i, means.empty() ? gradients[i].first : means[i]);
   }
-  update(replica, *exchange, !options.skip_gradients_aggregation);
+  const bool updated = update(replica, *exchange, !options.skip_gradients_aggregation);
   if (accumulator_ != nullptr) accumulator_->clear(replica, gradients);
+  if (!updated) skip(replica);
 }
 
 void OptimizerState::minimize(const Tensor& loss, const std::vector<Variable>& variables,
@@ -217,10 +218,10 @@ void OptimizerState::minimize(const Tensor& loss, const std::vector<Variable>& v
   }();
   exchange->backward(replica, loss, tape);
   const NoGradient no_gradient;
-  update(replica, *exchange, /*aggregate_gradients=*/true);
+  if (!update(replica, *exchange, /*aggregate_gradients=*/true)) skip(replica);
 }
 
-void OptimizerState::update(ReplicaContext& replica, GradientExchange& exchange,
+bool OptimizerState::update(ReplicaContext& replica, GradientExchange& exchange,
                             bool aggregate_gradients) {
   check_brought(replica, exchange);
   const ScopedFlushDenormals flush_denormals;  // the default strategy needs no run
@@ -234,16 +235,17 @@ void OptimizerState::update(ReplicaContext& replica, GradientExchange& exchange,
                                 .clipnorm = options_.clipnorm,
                                 .global_clipnorm = options_.global_clipnorm,
                                 .skip_not_finite = options_.not_finite != NotFinite::ALLOW});
-  if (!result.updated) return skip(replica, iteration);
-  count_update(replica);
+  if (result.updated) count_update(replica);
+  return result.updated;
 }
 
-void OptimizerState::skip(const ReplicaContext& replica, int64_t iteration) {
+void OptimizerState::skip(const ReplicaContext& replica) {
   const bool is_first = replica.local_replica_id() == 0;
   if (is_first) ++skipped_;
-  const std::string what = str("optimizer '", name_, "': the gradients after ", iteration,
-                               " updates are not finite (NaN or infinity in one replica or more); "
-                               "no variable was changed");
+  const std::string what =
+      str("optimizer '", name_, "': the gradients after ", iterations().value().item<int64_t>(),
+          " updates are not finite (NaN or infinity in one replica or more); "
+          "no variable was changed");
   if (options_.not_finite == NotFinite::RAISE) throw InvalidArgumentError(what);
   if (skipped_by_all_) skipped_by_all_.assign_add(1);
   if (is_first && skipped_ == 1) {

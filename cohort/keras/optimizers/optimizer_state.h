@@ -57,11 +57,12 @@ class OptimizerState final : public train::Trackable, public SavedKind {
   void check_saved(const std::vector<SavedChild>& children) const override;
 
  private:
-  // The rest of a step, after the gradients were passed.
-  void update(distribute::ReplicaContext& replica, GradientExchange& exchange,
+  // The rest of a step, after the gradients were passed. False: they are not finite, and not wanted;
+  // skip says so.
+  bool update(distribute::ReplicaContext& replica, GradientExchange& exchange,
               bool aggregate_gradients);
   // Errors: InvalidArgument (NotFinite::RAISE).
-  void skip(const distribute::ReplicaContext& replica, int64_t iteration);
+  void skip(const distribute::ReplicaContext& replica);
   // In place: assign_add would cost several operations of libtorch's.
   void count_update(const distribute::ReplicaContext& replica);
   // The slots of variables seen before, new ones of the others.

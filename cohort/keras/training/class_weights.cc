@@ -7,6 +7,7 @@
 #include <cmath>
 #include <vector>
 
+#include "cohort/keras/layers/describe_leaves.h"
 #include "cohort/keras/training/data.h"
 #include "cohort/keras/weighting.h"
 
@@ -33,6 +34,12 @@ Structure ClassWeightTable::apply(const Structure& data) const {
     throw InvalidArgumentError(
         str("class_weight needs the labels of one output, but the labels are ", batch.y,
             "; give sample weights instead"));
+  }
+  if (batch.y.leaf().is_strings()) {
+    throw InvalidArgumentError(
+        str("class_weight needs labels that are numbers of classes, but they "
+            "are ",
+            describe_leaves(batch.y), "; a StringLookup layer makes numbers of strings"));
   }
   Tensor classes = batch.y.tensor();
   if (classes.dim() > 1 && classes.size(-1) > 1) classes = classes.argmax(-1);

@@ -8,6 +8,7 @@
 #include "cohort/core/text.h"
 #include "cohort/distribute/context.h"
 #include "cohort/distribute/replica_context.h"
+#include "cohort/keras/layers/describe_leaves.h"
 #include "cohort/keras/masks.h"
 #include "cohort/keras/metrics/metric_state.h"
 #include "cohort/keras/named.h"
@@ -39,6 +40,16 @@ const Structure& member_for(const Structure& whole, size_t index, const std::str
                                  name.empty() ? "" : str(", of which one is ", quoted(name)),
                                  ", but ", what, " are ", whole,
                                  "; give as many, in the same order or by the outputs' names"));
+}
+
+// Output number `index` of the model, or what stands for it among the labels.
+// Errors: InvalidArgument (strings: names them, and what takes them).
+const Tensor& numbers_of(const Structure& values, const std::string& name, const char* what,
+                         const std::string& taker) {
+  if (!values.is_leaf() || !values.leaf().is_strings()) return values.tensor();
+  throw InvalidArgumentError(str(what, name.empty() ? "" : str(" of output ", quoted(name)),
+                                 " are ", describe_leaves(values), ", but ", taker,
+                                 " takes numbers; a StringLookup layer makes numbers of strings"));
 }
 
 // The weights of output number `index`: one tensor weighs all outputs. Undefined: there are none.
@@ -298,8 +309,10 @@ Tensor CompiledModel::compute_loss(const Structure& y, const Structure& y_pred,
           "loss");
     }
     const Tensor weight = weight_for(sample_weight, i, outputs[i].name, count);
-    const Tensor losses = part.each(member_for(y, i, outputs[i].name, count, "the labels").tensor(),
-                                    prediction, weight);
+    const Structure& y_of_output = member_for(y, i, outputs[i].name, count, "the labels");
+    const Tensor labels = numbers_of(y_of_output, outputs[i].name, "the labels",
+                                     str("loss '", part.each.name(), "'"));
+    const Tensor losses = part.each(labels, prediction, weight);
     const bool averages = !is_sum && part.reduction != Reduction::NONE;
     const Tensor mask = mask_of(prediction);
     const SumTerm mean = mask.defined() ? SumTerm{losses.sum() / count_unmasked(mask, losses)}
@@ -346,7 +359,9 @@ void CompiledModel::update_metrics(const Structure& y, const Structure& y_pred,
                                      ": give y, or elements (x, y)"));
     }
     const Tensor& prediction = y_pred.is_leaf() ? y_pred.tensor() : y_pred[i].tensor();
-    const Tensor& labels = member_for(y, i, output.name, count, "the labels").tensor();
+    const Tensor& labels =
+        numbers_of(member_for(y, i, output.name, count, "the labels"), output.name, "the labels",
+                   str("metric ", quoted(output.metrics[0].log_name)));
     for (const MetricPart& part : output.metrics) {
       const Tensor weight =
           part.weighted ? weight_for(sample_weight, i, output.name, count) : Tensor();

@@ -1,5 +1,7 @@
 // evaluate, predict, and single batches.
 #include <ATen/ops/equal.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/tensor.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -166,6 +168,50 @@ TEST(Predict, WithoutDataIsRefused) {
   EXPECT_THAT(thrown<InvalidArgumentError>(
                   [&] { model.predict(image_batches(13, 4).take(0), {.verbose = 0}); }),
               HasSubstr("no batches"));
+}
+
+TEST(Predict, JoinsStrings) {
+  for (const int replicas : {1, 2}) {
+    const auto strategy = distribute::mirrored(replicas);
+    const auto scope = strategy.scope();
+    const Sequential model(
+        {layers::StringLookup({.vocabulary = std::vector<std::string>{"a", "b"}, .invert = true})});
+    const Structure words =
+        model.predict(at::tensor({1, 2, 1, 1, 2}, at::kLong), {.batch_size = 2, .verbose = 0});
+    EXPECT_THAT(words.strings().to_vector(), ::testing::ElementsAre("a", "b", "a", "a", "b"));
+  }
+}
+
+TEST(Predict, StringsOfTasksComeInTheOrderOfTheData) {
+  distribute::run_all_tasks(2, 1, [&](const distribute::Strategy& strategy, int) {
+    const auto scope = strategy.scope();
+    const Sequential model(
+        {layers::StringLookup({.vocabulary = std::vector<std::string>{"a", "b"}, .invert = true})});
+    const Structure words =
+        model.predict(at::tensor({1, 2, 1, 1, 2}, at::kLong), {.batch_size = 2, .verbose = 0});
+    EXPECT_THAT(words.strings().to_vector(), ::testing::ElementsAre("a", "b", "a", "a", "b"));
+  });
+}
+
+TEST(Predict, RowsOfUnlikeShapesAreRefused) {
+  const Sequential model({layers::Rescaling(2)}, {.name = "twice"});
+  const auto batches = data::Dataset::range(4)
+                           .map([](int64_t i) {
+                             return at::ones({i + 1, 3});
+                           })
+                           .padded_batch(2);
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { model.predict(batches, {.verbose = 0}); }),
+              ::testing::AllOf(HasSubstr("'twice'"), HasSubstr("[2,2,3]"),
+                               HasSubstr("[2,4,3] for batch 1"), HasSubstr("padded_batch")));
+}
+
+TEST(Predict, AScalarOutputIsRefused) {
+  const Sequential model({layers::Lambda([](const Tensor& x) { return x.sum(); })},
+                         {.name = "sums"});
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] {
+                model.predict(at::ones({4, 2}), {.batch_size = 2, .verbose = 0});
+              }),
+              ::testing::AllOf(HasSubstr("'sums'"), HasSubstr("batch dimension")));
 }
 
 TEST(OnBatch, TrainsTestsAndPredictsOneBatch) {

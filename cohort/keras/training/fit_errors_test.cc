@@ -1,5 +1,6 @@
 // What goes wrong in fit, and what is said of it.
 #include <ATen/ops/full.h>
+#include <ATen/ops/ones.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -340,6 +341,31 @@ TEST_F(FitErrors, ASecondRunAtTheSameTimeIsRefusedBeforeItWritesAnything) {
       }),
       AllOf(HasSubstr(directory), HasSubstr("the first run")));
   EXPECT_FALSE(std::filesystem::exists(directory + "/model/model.json"));
+}
+
+TEST_F(FitErrors, StringsAmongTheLabelsNameWhatTakesThem) {
+  const StringTensor words(std::vector<std::string>(12, "one"));
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] { model.fit(data.images, words, {.verbose = 0}); }),
+              AllOf(HasSubstr("labels"), HasSubstr("string ["), HasSubstr("loss '")));
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] {
+                model.fit(data.images, words, {.verbose = 0, .class_weight = {{0, 1.0}}});
+              }),
+              AllOf(HasSubstr("class_weight"), HasSubstr("string [")));
+}
+
+TEST_F(FitErrors, AStringAmongWhatTrainStepReturnsIsNamed) {
+  struct Speaking : Model {
+    Tensor call(const Tensor& x, const CallOptions&) override { return x; }
+    Structure train_step(const Structure&) override {
+      return dict({{"said", StringTensor({"a"})}});
+    }
+  };
+  const ModelHandle speaking = std::make_shared<Speaking>();
+  speaking.compile({.optimizer = "sgd", .loss = "mse"});
+  EXPECT_THAT(thrown<InvalidArgumentError>([&] {
+                speaking.fit(at::ones({2, 1}), at::ones({2, 1}), {.verbose = 0});
+              }),
+              AllOf(HasSubstr("strings of shape [1]"), HasSubstr("['said']")));
 }
 
 }  // namespace

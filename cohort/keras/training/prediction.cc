@@ -9,29 +9,65 @@
 
 #include "cohort/core/interrupt.h"
 #include "cohort/core/logging.h"
+#include "cohort/core/text.h"
 #include "cohort/distribute/strategy_core.h"
 #include "cohort/keras/callbacks/callback.h"
 #include "cohort/keras/callbacks/progbar_logger.h"
+#include "cohort/keras/layers/describe_leaves.h"
 #include "cohort/keras/layers/layer_state.h"
 #include "cohort/keras/training/step_loop.h"
 
 namespace cohort::internal {
 namespace {
 
-Structure concatenated(const std::vector<Structure>& parts) {
+// Errors: InvalidArgument (the rows of two batches differ in shape).
+void check_rows_alike(const std::vector<Leaf>& batches, const std::string& model) {
+  const auto row = [](const Leaf& leaf) {
+    const std::vector<int64_t> sizes = leaf.sizes();
+    return std::vector<int64_t>(sizes.begin() + 1, sizes.end());
+  };
+  for (size_t i = 1; i < batches.size(); ++i) {
+    if (row(batches[i]) == row(batches[0])) continue;
+    throw InvalidArgumentError(
+        str("predict: model ", quoted(model), " gives ", describe_leaves(batches[0]),
+            " for the first batch, but ", describe_leaves(batches[i]), " for batch ", i,
+            ", and rows of unlike shapes make no tensor; pad all batches alike (padded_batch with "
+            "padded_shapes), or call predict_on_batch for each"));
+  }
+}
+
+Structure concatenated(const std::vector<Structure>& parts, const std::string& model) {
   if (parts.size() == 1) return parts[0];
-  return map_structures(parts, [](const std::vector<Leaf>& leaves) -> Leaf {
+  return map_structures(parts, [&](const std::vector<Leaf>& leaves) -> Leaf {
+    check_rows_alike(leaves, model);
+    if (leaves[0].is_strings()) {
+      std::vector<StringTensor> strings;
+      for (const Leaf& leaf : leaves) strings.push_back(leaf.strings());
+      return concat(strings);
+    }
     std::vector<Tensor> tensors;
     for (const Leaf& leaf : leaves) tensors.push_back(leaf.tensor());
     return at::cat(tensors, 0);
   });
 }
 
+StringTensor rows_of(const StringTensor& strings, const Tensor& order) {
+  std::vector<StringTensor> rows;
+  for (int64_t i = 0; i < order.numel(); ++i) {
+    const auto row = order[i].item<int64_t>();
+    rows.push_back(strings.slice(0, row, row + 1));
+  }
+  return concat(rows);
+}
+
 // (numbers of the rows, outputs) -> outputs by these numbers.
 Structure in_order(const Structure& numbered) {
   const Tensor order = numbered[0].tensor().argsort();
-  return numbered[1].map(
-      [&](const Leaf& leaf) -> Leaf { return leaf.tensor().index_select(0, order); });
+  if (order.numel() == 0) return numbered[1];
+  return numbered[1].map([&](const Leaf& leaf) -> Leaf {
+    if (leaf.is_strings()) return rows_of(leaf.strings(), order);
+    return leaf.tensor().index_select(0, order);
+  });
 }
 
 // The results of steps that are over, in the order of the steps. The end of the data is no result.
@@ -70,7 +106,7 @@ struct PredictPlan {
   bool can_interrupt = true;
 };
 
-Structure predict_all(StepLoop& loop, const PredictPlan& plan,
+Structure predict_all(StepLoop& loop, const PredictPlan& plan, const std::string& model,
                       keras::callbacks::CallbackList& callbacks) {
   const InterruptScope interrupts;
   callbacks.on_predict_begin();
@@ -95,7 +131,7 @@ Structure predict_all(StepLoop& loop, const PredictPlan& plan,
     log_warning("predict: the data has ended after ", found, " of ", plan.steps, " steps");
   }
   callbacks.on_predict_end();
-  return concatenated(parts);
+  return concatenated(parts, model);
 }
 
 }  // namespace
@@ -127,7 +163,7 @@ Structure run_prediction(const keras::ModelHandle& handle, const keras::Data& da
       .at_once = training.is_compiled() ? training.compiled(*model).steps_per_execution() : 1,
       .can_interrupt = !core->group().spans_tasks()};
   return loop.runner().run_loop([&] {
-    const Structure all = predict_all(loop, plan, callbacks);
+    const Structure all = predict_all(loop, plan, model->name(), callbacks);
     return with_index ? in_order(all) : all;
   });
 }

@@ -9,6 +9,7 @@
 #include "cohort/core/logging.h"
 #include "cohort/core/text.h"
 #include "cohort/distribute/strategy_core.h"
+#include "cohort/keras/layers/describe_leaves.h"
 #include "cohort/keras/layers/layer_state.h"
 #include "cohort/keras/metrics/metric_state.h"
 #include "cohort/keras/training/class_weights.h"
@@ -136,11 +137,27 @@ std::shared_ptr<const StepFunction> Training::test_step(std::shared_ptr<Model> m
                    [model](const Structure& data) { return model->test_step(data); });
 }
 
+namespace {
+
+// Errors: InvalidArgument (a scalar is no row of each row).
+void check_outputs_of_rows(const Model& model, const Structure& outputs) {
+  outputs.for_each_with_path([&](const std::string& path, const Leaf& leaf) {
+    if (leaf.dim() > 0) return;
+    throw InvalidArgumentError(str("predict: model ", quoted(model.name()), " gives ",
+                                   describe_leaves(leaf), " as its output", path,
+                                   ", but predict joins the outputs' rows, one for each row of the "
+                                   "data; give the output a batch dimension, or call the model"));
+  });
+}
+
+}  // namespace
+
 std::shared_ptr<const StepFunction> Training::predict_step(std::shared_ptr<Model> model,
                                                            bool with_index) {
   const auto predict = [model, with_index](const Structure& data) -> Structure {
-    if (!with_index) return model->predict_step(data);
-    return tuple(data[0], model->predict_step(data[1]));
+    const Structure outputs = model->predict_step(with_index ? data[1] : data);
+    check_outputs_of_rows(*model, outputs);
+    return with_index ? tuple(data[0], outputs) : outputs;
   };
   return make_step("predict/" + model->name(), predict, {StepReduction::kConcat});
 }

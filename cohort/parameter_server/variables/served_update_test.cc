@@ -10,10 +10,10 @@
 
 #include "cohort/core/error.h"
 #include "cohort/core/testing_errors.h"
+#include "cohort/core/tracing.h"
 #include "cohort/distribute/reduction_to_one_device.h"
 #include "cohort/distribute/testing_numbers.h"
 #include "cohort/distribute/testing_updates.h"
-#include "cohort/distribute/tracing.h"
 #include "cohort/parameter_server/coordinator/cluster_coordinator.h"
 #include "cohort/parameter_server/variables/testing_two_shards.h"
 

@@ -8,10 +8,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "cohort/core/tracing.h"
 #include "cohort/distribute/context_stack.h"
 #include "cohort/distribute/replica_context.h"
 #include "cohort/distribute/strategy.h"
-#include "cohort/distribute/tracing.h"
 #include "cohort/parameter_server/parameter_server_core.h"
 #include "cohort/parameter_server/variables/placement.h"
 #include "cohort/parameter_server/variables/read_cache.h"

@@ -3,8 +3,9 @@
 
 #include <utility>
 
+#include "cohort/core/tracing.h"
 #include "cohort/distribute/replica_context.h"
-#include "cohort/distribute/tracing.h"
+#include "cohort/distribute/strategy.h"
 #include "cohort/distribute/write_together.h"
 #include "cohort/parameter_server/kept_parts.h"
 #include "cohort/parameter_server/parameter_server_core.h"

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "cohort/core/text.h"
-#include "cohort/distribute/tracing.h"
+#include "cohort/core/tracing.h"
 #include "cohort/keras/backend.h"
 #include "cohort/keras/layers/describe_leaves.h"
 #include "cohort/keras/saving/layer_config.h"

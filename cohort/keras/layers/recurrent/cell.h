@@ -64,6 +64,8 @@ class Cell : public Layer {
   // A new layer like the one that this cell is of, perhaps in the other direction.
   virtual LayerHandle layer_again(const std::string& name, bool reversed) const = 0;
   const Sizes& sizes() const { return sizes_; }
+  // For which it was built.
+  int64_t features() const { return kernel_.shape()[0]; }
   // What plans know of it: the way over sequences without a mask, from a state of zeros.
   internal::LayerOperation operation(bool sequences, bool backwards) const;
 

@@ -1,6 +1,6 @@
 #include <ATen/ops/zeros.h>
 
-#include "cohort/distribute/tracing.h"
+#include "cohort/core/tracing.h"
 #include "cohort/keras/layers/describe_leaves.h"
 #include "cohort/keras/layers/recurrent/cell.h"
 #include "cohort/keras/masks.h"
@@ -48,6 +48,10 @@ Structure RecurrentLayer::call(const Structure& inputs, const CallOptions& call_
   const Tensor mask = internal::mask_of(tensors[0]);
   for (Tensor& tensor : tensors) tensor = tensor.to(dtype());
   (*cell_)(tensors[0], call_options);  // where it did not fit before
+  if (tensors[0].size(2) != cell_->features()) {
+    throw InvalidArgumentError(str("layer '", name(), "' was built for ", cell_->features(),
+                                   " features, but got ", internal::describe_leaves(inputs)));
+  }
   Pass pass;
   pass.sequences = options_.go_backwards ? tensors[0].flip(1) : tensors[0];
   if (mask.defined()) pass.mask = options_.go_backwards ? mask.flip(1) : mask;
