@@ -157,6 +157,19 @@ bool looking_consumes(const Dataset& dataset) {
   return consumes;
 }
 
+// Tasks that read for the same steps go on until the last of them ends. COLLECTIVE over the tasks.
+void agree_on_cardinality(Source& source) {
+  if (!source.core->input_is_shared()) return;
+  const std::vector<int64_t> steps = collective::all_tasks_values(
+      source.core->group(), source.own_steps(/*fills_up=*/true), "the steps of a dataset");
+  const auto any_has = [&](int64_t cardinality) {
+    return std::find(steps.begin(), steps.end(), cardinality) != steps.end();
+  };
+  source.agreed_cardinality = any_has(data::kInfiniteCardinality)  ? data::kInfiniteCardinality
+                              : any_has(data::kUnknownCardinality) ? data::kUnknownCardinality
+                                                                   : std::ranges::max(steps);
+}
+
 // Early, where that is possible: whoever reads the elements checks them too.
 void check_elements(const Dataset& dataset) {
   if (looking_consumes(dataset)) return;
@@ -196,6 +209,7 @@ DistributedDataset get_distributed_dataset(const Dataset& dataset, const InputWo
       source->pipelines[i] = source->pipelines[i].prefetch(own_replicas * (1 + buffered));
     }
   }
+  agree_on_cardinality(*source);
   return DistributedDataset(source);
 }
 
@@ -214,6 +228,7 @@ DistributedDataset get_distributed_datasets_from_function(const DatasetFunction&
     for (const InputContext& context : contexts) source->pipelines.push_back(fn(context));
   });
   source->division = "as the dataset function divides it";
+  agree_on_cardinality(*source);
   return DistributedDataset(source);
 }
 
@@ -230,23 +245,8 @@ PerReplicaSpec DistributedDataset::element_spec() const {
 }
 
 int64_t DistributedDataset::cardinality() const {
-  const auto any_has = [&](int64_t cardinality) {
-    return std::any_of(source_->pipelines.begin(), source_->pipelines.end(),
-                       [&](const auto& one) { return one.cardinality() == cardinality; });
-  };
-  const bool fills_up = source_->fills_up_last_step();
-  // It ends when the last worker does, or the first where no step is filled up.
-  if (fills_up && any_has(data::kInfiniteCardinality)) return data::kInfiniteCardinality;
-  if (any_has(data::kUnknownCardinality)) return data::kUnknownCardinality;
-  std::optional<int64_t> steps;
-  for (size_t i = 0; i < source_->pipelines.size(); ++i) {
-    const int64_t elements = source_->pipelines[i].cardinality();
-    if (elements == data::kInfiniteCardinality) continue;
-    const auto replicas = static_cast<int64_t>(source_->num_replicas(i));
-    const int64_t own = elements / replicas + (fills_up && elements % replicas != 0 ? 1 : 0);
-    steps = !steps ? own : fills_up ? std::max(*steps, own) : std::min(*steps, own);
-  }
-  return steps.value_or(data::kInfiniteCardinality);
+  if (source_->agreed_cardinality) return *source_->agreed_cardinality;
+  return source_->own_steps(source_->fills_up_last_step());
 }
 
 Strategy DistributedDataset::strategy() const { return Strategy(source_->core); }
@@ -284,6 +284,8 @@ DistributedDataset DistributedDataset::auto_shard(int64_t num_shards, int64_t in
                                     .index = index,
                                     .num_replicas = source_->core->num_replicas_in_sync()}));
   }
+  // Other tasks may take other parts, of which this one learns nothing.
+  if (source_->core->input_is_shared()) source->agreed_cardinality = data::kUnknownCardinality;
   return DistributedDataset(source);
 }
 

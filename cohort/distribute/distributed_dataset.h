@@ -33,7 +33,9 @@ class COHORT_API DistributedDataset {
   // The spec of the components. If some workers may run out of data before others, the number of
   // rows is unknown: replicas without data get batches without rows.
   PerReplicaSpec element_spec() const;
-  // The number of steps of one pass, data::kInfiniteCardinality or data::kUnknownCardinality.
+  // The number of steps of one pass, data::kInfiniteCardinality or data::kUnknownCardinality. The same
+  // in all tasks that read for the same steps; those of the last to end. Of a part (auto_shard), where
+  // there are such tasks: unknown.
   int64_t cardinality() const;
   // Text: the graph of each worker's pipeline, and how the data was divided between the workers.
   std::string explain() const;

@@ -55,4 +55,23 @@ bool Source::fills_up_last_step() const {
                       [](const TensorSpec& leaf) { return leaf.is_fully_defined(); });
 }
 
+int64_t Source::own_steps(bool fills_up) const {
+  const auto any_has = [&](int64_t cardinality) {
+    return std::any_of(pipelines.begin(), pipelines.end(),
+                       [&](const auto& one) { return one.cardinality() == cardinality; });
+  };
+  // It ends when the last worker does, or the first where no step is filled up.
+  if (fills_up && any_has(data::kInfiniteCardinality)) return data::kInfiniteCardinality;
+  if (any_has(data::kUnknownCardinality)) return data::kUnknownCardinality;
+  std::optional<int64_t> steps;
+  for (size_t i = 0; i < pipelines.size(); ++i) {
+    const int64_t elements = pipelines[i].cardinality();
+    if (elements == data::kInfiniteCardinality) continue;
+    const auto replicas = static_cast<int64_t>(num_replicas(i));
+    const int64_t own = elements / replicas + (fills_up && elements % replicas != 0 ? 1 : 0);
+    steps = !steps ? own : fills_up ? std::max(*steps, own) : std::min(*steps, own);
+  }
+  return steps.value_or(data::kInfiniteCardinality);
+}
+
 }  // namespace cohort::distribute::internal_input

@@ -38,6 +38,8 @@ struct Source {
   // Whether workers may end at different times: true if several read independently, false if they
   // are one dataset function's copies for the replicas of a process.
   bool workers_end_alone = false;
+  // Where other tasks read for the same steps: their steps of one pass, of which all know.
+  std::optional<int64_t> agreed_cardinality = {};
   mutable std::atomic<uint64_t> passes{0};
 
   size_t num_replicas(size_t worker) const {
@@ -48,6 +50,9 @@ struct Source {
   StructureSpec component_spec() const;
   // Whether a last step for which some replicas have no data is filled up with dummies.
   bool fills_up_last_step() const;
+  // The steps for which this task's pipelines have data, kInfiniteCardinality or kUnknownCardinality.
+  // fills_up: whether also for one that lacks some batches.
+  int64_t own_steps(bool fills_up) const;
 };
 
 }  // namespace cohort::distribute::internal_input

@@ -111,6 +111,9 @@ class LocalInput final : public StepInput {
 
   int64_t cardinality() const override { return dataset_.cardinality(); }
   StructureSpec element_spec() const override { return dataset_.element_spec().component; }
+  Structure example() const override {
+    return dataset_.iterator_of_pass(pass_).get_next().value(0);
+  }
 
   PerReplica<Structure> take() {
     if (auto batch = iterator().next()) return *std::move(batch);

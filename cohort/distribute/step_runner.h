@@ -79,14 +79,19 @@ class StepInput : public train::Trackable {
   // Begins another pass over the data; a new input is at the beginning of its first pass. If
   // workers draw from their own pipelines, each creates a new iterator before its next step.
   virtual void restart() = 0;
-  // The number of steps of one pass, data::kInfiniteCardinality or data::kUnknownCardinality. Where
-  // tasks read their own input, this task's: it may be one step less than another's.
+  // The number of steps of one pass, the same in all tasks, data::kInfiniteCardinality or
+  // data::kUnknownCardinality.
   virtual int64_t cardinality() const = 0;
+  // Whether there is a batch for each step of which has_next() says so. If not, the end is known only
+  // when a worker has met it: steps that were scheduled by then end with OutOfRange.
+  virtual bool knows_end() const { return true; }
   // What a replica gets in a step.
   virtual StructureSpec element_spec() const = 0;
-  // How many steps of this pass were scheduled and found no data: where workers read, the end is known
-  // only when one of them has met it. Complete after StepRunner::join().
-  virtual int64_t steps_without_data() const { return 0; }
+  // The first thing that a replica would get, for what element_spec does not know. From an iterator of
+  // its own, so that steps get it too; a generator begins a pass for it. COLLECTIVE over tasks that read
+  // their own input for the same steps.
+  // Errors: OutOfRange (the data has no batches); those of the data.
+  virtual Structure example() const = 0;
 };
 
 // Made by StrategyCore::make_runner(); keeps the strategy alive. If the runner is destroyed while a

@@ -35,7 +35,7 @@ Logs Evaluation::run(keras::callbacks::CallbackList& callbacks) {
   training.reset_metrics(*model_);
   callbacks.on_test_begin();
   int64_t done = 0;
-  while (done < steps_ && loop_.input()->has_next()) {
+  while (loop_.has_next(at_once, steps_ - done)) {
     callbacks.on_test_batch_begin(done);
     const bool is_first = done == 0;
     done += loop_.run(std::min(at_once, steps_ - done));
@@ -48,7 +48,6 @@ Logs Evaluation::run(keras::callbacks::CallbackList& callbacks) {
     }
   }
   loop_.join();
-  done -= loop_.input()->steps_without_data();
   if (done == 0) throw InvalidArgumentError("evaluate: the data has no batches");
   if (steps_ != kAllSteps && done < steps_) {
     log_warning("evaluate: the data has ended after ", done, " of ", steps_, " steps");

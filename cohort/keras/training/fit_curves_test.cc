@@ -1,8 +1,10 @@
 // fit computes what a loop of one's own computes, to the bit, under every strategy that there is.
+#include <ATen/ops/ones.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "cohort/distribute/distributed_dataset.h"
 #include "cohort/distribute/one_device_strategy.h"
@@ -176,6 +178,66 @@ TEST(FitCurves, TensorsAreShuffledTheSameInAllTasks) {
   });
   EXPECT_EQ(curves[0].losses, curves[1].losses);
   EXPECT_EQ(curves[0].weights, curves[1].weights);
+}
+
+// Of four rows a batch, of which the tasks have as many as they like.
+DatasetCreator rows_of_tasks(int64_t first, int64_t second, bool is_filtered = false) {
+  return DatasetCreator([=](const distribute::InputContext& context) {
+    const int64_t count = context.input_pipeline_id == 0 ? first : second;
+    data::Dataset rows =
+        data::Dataset::from_tensor_slices(tuple(at::ones({20, 2}), at::ones({20, 1}))).take(count);
+    if (is_filtered && context.input_pipeline_id == 1) {
+      rows = rows.filter([](const Tensor&, const Tensor&) { return true; });
+    }
+    return rows.batch(4);
+  });
+}
+
+// Else one begins its data anew where another goes on.
+TEST(FitTasks, AgreeOnTheStepsOfAPass) {
+  distribute::run_all_tasks(2, 1, [&](const Strategy& strategy, int) {
+    const auto scope = strategy.scope();
+    const auto epochs = [&](const DatasetCreator& creator, int64_t steps) {
+      const Sequential model({layers::Dense(1, {.kernel_initializer = "ones"})});
+      model.compile({.optimizer = "sgd", .loss = "mse"});
+      const History history =
+          model.fit(creator, {.epochs = 3, .verbose = 0, .steps_per_epoch = steps});
+      return history.epoch.size();
+    };
+    EXPECT_EQ(epochs(rows_of_tasks(12, 8), 3), 3u);
+    EXPECT_EQ(epochs(rows_of_tasks(8, 12), 3), 3u);
+    EXPECT_EQ(epochs(rows_of_tasks(12, 8), 2), 2u);  // three steps in all
+    EXPECT_EQ(epochs(rows_of_tasks(12, 8), -1), 3u);
+    EXPECT_EQ(epochs(rows_of_tasks(12, 8, true), 3), 1u);  // of which nobody knows the length
+  });
+}
+
+TEST(FitTasks, CountTheStepsOfAPassAlike) {
+  distribute::run_all_tasks(2, 2, [&](const Strategy& strategy, int) {
+    const auto steps = [&](const std::function<data::Dataset(int64_t)>& make) {
+      const auto dataset = strategy.distribute_datasets_from_function(
+          [&](const distribute::InputContext& context) { return make(context.input_pipeline_id); });
+      EXPECT_EQ(dataset.auto_shard(1, 0).cardinality(), data::kUnknownCardinality);
+      return dataset.cardinality();
+    };
+    using data::Dataset;
+    // Two replicas a task take two batches a step.
+    EXPECT_EQ(steps([](int64_t task) { return Dataset::range(task == 0 ? 12 : 22).batch(4); }), 3);
+    EXPECT_EQ(steps([](int64_t task) { return Dataset::range(task == 0 ? 22 : 0).batch(4); }), 3);
+    EXPECT_EQ(steps([](int64_t task) {
+                const Dataset rows = Dataset::range(8).batch(4);
+                return task == 0 ? rows.repeat() : rows;
+              }),
+              data::kInfiniteCardinality);
+    EXPECT_EQ(
+        steps([](int64_t task) {
+          const Dataset rows = Dataset::range(8);
+          return (task == 0 ? rows.filter([](const Tensor&) { return true; }) : rows).batch(4);
+        }),
+        data::kUnknownCardinality);
+    EXPECT_EQ(strategy.experimental_distribute_dataset(Dataset::range(20).batch(4)).cardinality(),
+              5);
+  });
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 
 #include "cohort/distribute/distributed_dataset.h"
 #include "cohort/distribute/one_device_strategy.h"
+#include "cohort/keras/training/fit_loop.h"
 #include "cohort/keras/training/testing_fit.h"
 #include "cohort/parameter_server/coordinator/cluster_coordinator.h"
 #include "cohort/parameter_server/testing_cluster.h"
@@ -89,6 +90,7 @@ class Counter : public Model {
     seen_.assign(at::zeros({100}));
     return seen;
   }
+  Tensor seen() const { return seen_.value(); }
   std::function<void(const Tensor& rows)> check = [](const Tensor&) {};
 
  protected:
@@ -238,6 +240,133 @@ TEST(FitElsewhere, BatchHooksAreCalledAndCanStop) {
   run.model->fit(rows(100), {.epochs = 3, .verbose = 0, .callbacks = {stop}});
   EXPECT_EQ(stop.batches, 10);
   EXPECT_THAT(run.counter->take(), ElementsAreArray(times(40, 1)));
+}
+
+// Where the end is only known when a worker has met it, more steps are scheduled than there are batches.
+TEST(FitElsewhere, BatchHooksAreCalledForBatchesThatThereAre) {
+  Counting run(2, 1);
+  std::vector<int64_t> begun;
+  std::vector<int64_t> ended;
+  const auto end = [&](int64_t batch, const Logs&) { ended.push_back(batch); };
+  callbacks::LambdaCallback watch(
+      {.on_train_batch_begin = [&](int64_t batch) { begun.push_back(batch); },
+       .on_train_batch_end = end});
+  class WatchOthers : public Callback {
+   public:
+    void on_test_batch_end(int64_t batch, const Logs&) override { tested.push_back(batch); }
+    void on_predict_batch_end(int64_t batch) override { predicted.push_back(batch); }
+    std::vector<int64_t> tested, predicted;
+  } others;
+  std::vector<int64_t> numbers(25);
+  std::iota(numbers.begin(), numbers.end(), 0);
+  for (int i = 0; i < 3; ++i) {
+    begun.clear();
+    ended.clear();
+    others.tested.clear();
+    others.predicted.clear();
+    run.model->fit(some_rows(100), {.verbose = 0, .callbacks = {watch}});
+    EXPECT_EQ(begun, numbers);
+    EXPECT_EQ(ended, numbers);
+    run.model->evaluate(some_rows(100), {.verbose = 0, .callbacks = {others}});
+    EXPECT_EQ(others.tested, numbers);
+    run.model->predict(some_rows(100), {.verbose = 0, .callbacks = {others}});
+    EXPECT_EQ(others.predicted, numbers);
+  }
+  run.model->compile({.steps_per_execution = 10});
+  ended.clear();
+  run.model->fit(some_rows(100), {.verbose = 0, .callbacks = {watch}});
+  EXPECT_THAT(ended, ElementsAre(9, 19, 24));
+}
+
+// Steps that were under way when it was asked to stop have changed the variables too.
+TEST(FitElsewhere, AStopWithinDataOfUnknownLengthLosesNoStep) {
+  Counting run(2, 1);
+  run.counter->take();
+  int64_t batches = 0;
+  class Stop : public Callback {
+   public:
+    explicit Stop(const std::function<void(int64_t)>& end) : end_(end) {}
+    void on_train_batch_end(int64_t batch, const Logs&) override {
+      end_(batch);
+      if (batch == 3) model().set_stop_training(true);
+    }
+
+   private:
+    std::function<void(int64_t)> end_;
+  };
+  double at_settled = -1;
+  int64_t settled = -1;
+  Stop stop([&](int64_t batch) {
+    ++batches;
+    if (batch != 2) return;
+    internal::FitState* fit = internal::Training::of(*internal::model_of(*run.model)).fit;
+    fit->settle();
+    settled = fit->progress->step;
+    const std::vector<double> seen = elements(run.counter->seen());
+    at_settled = std::accumulate(seen.begin(), seen.end(), 0.0);
+  });
+  const History history =
+      run.model->fit(some_rows(100), {.epochs = 2, .verbose = 0, .callbacks = {stop}});
+  EXPECT_EQ(at_settled, static_cast<double>(settled) * 4);
+  EXPECT_GE(settled, 3);
+  const std::vector<double> seen = run.counter->take();
+  EXPECT_EQ(std::accumulate(seen.begin(), seen.end(), 0.0), static_cast<double>(batches) * 4);
+  EXPECT_LT(batches, 25);
+  EXPECT_EQ(history.epoch.size(), 1u);
+}
+
+// What it looks like is known only from its elements.
+data::Dataset generated(int64_t count) {
+  return data::Dataset::from_generator([count, i = 0]() mutable -> std::optional<Structure> {
+    if (i++ == count) return std::nullopt;
+    return tuple(at::ones({4}), at::ones({1}));
+  });
+}
+
+TEST(FitElsewhere, TrainsOnAGeneratorsData) {
+  const TestingCluster cluster(2, 1);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  const auto scope = strategy.scope();
+  for (const bool is_padded : {false, true}) {
+    const data::Dataset data = is_padded ? generated(20).padded_batch(5) : generated(20).batch(5);
+    const Sequential built({Input({4}), layers::Dense(1)});
+    const Sequential unbuilt({layers::Dense(1)});
+    for (const Sequential& model : {built, unbuilt}) {
+      model.compile({.optimizer = "sgd", .loss = "mse"});
+      const History history = model.fit(data, {.epochs = 2, .verbose = 0, .validation_data = data});
+      EXPECT_EQ(history["val_loss"].size(), 2u);
+      EXPECT_EQ(model.optimizer().iterations().value().item<int64_t>(), 8);
+      model.evaluate(data, {.verbose = 0});
+      EXPECT_EQ(model.predict(data, {.verbose = 0}).tensor().size(0), 20);
+    }
+  }
+}
+
+TEST(FitElsewhere, LooksAtAGeneratorsDataWithoutTakingThem) {
+  Counting run(2, 1);
+  run.counter->take();
+  const auto rows =
+      data::Dataset::from_generator([i = int64_t(0)]() mutable -> std::optional<int64_t> {
+        if (i == 20) return std::nullopt;
+        return i++;
+      });
+  run.model->fit(rows.batch(4), {.epochs = 2, .verbose = 0});
+  EXPECT_THAT(run.counter->take(), ElementsAreArray(times(20, 2)));
+}
+
+TEST(FitElsewhere, SaysHowToTrainOnDataThatCannotBeLookedAt) {
+  const TestingCluster cluster(2, 1);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  const auto scope = strategy.scope();
+  const auto data = data::Dataset::from_generator([i = 0]() mutable -> std::optional<Structure> {
+                      if (i++ > 0) throw DataLossError("element 1");
+                      return tuple(at::ones({4}), at::ones({1}));
+                    }).batch(5);
+  const Sequential model({layers::Dense(1)});
+  model.compile({.optimizer = "sgd", .loss = "mse"});
+  EXPECT_THAT(thrown<DataLossError>([&] { model.fit(data, {.verbose = 0}); }),
+              ::testing::AllOf(HasSubstr("element 1"),
+                               HasSubstr("give GeneratorOptions.output_spec, or build the model")));
 }
 
 TEST(FitElsewhere, SeveralOutputsHaveTheirLossesAndMetrics) {

@@ -241,18 +241,19 @@ FitLoop::EpochEnd FitLoop::train_epoch() {
   const int64_t at_once = training_.compiled(*model_).steps_per_execution();
   EpochEnd end = EpochEnd::kComplete;
   bool is_first = true;
-  while (progress.step < steps_ && state_.input->has_next()) {
-    callbacks_.on_train_batch_begin(progress.step);
-    progress.step += loop_.run(std::min(at_once, steps_ - progress.step));
+  int64_t told = progress.step;  // steps of which callbacks know
+  // After a stop, those that were under way.
+  while (loop_.has_next(at_once, end == EpochEnd::kStopped ? 0 : steps_ - told)) {
+    callbacks_.on_train_batch_begin(told);
+    told += loop_.run(std::min(at_once, steps_ - told));
+    ahead_ = loop_.ahead();
+    progress.step = told + ahead_;
     // Refuses names of metrics that steps have made, before the epoch is lost.
     if (std::exchange(is_first, false)) training_.metrics(*model_);
     logs.forget();
-    callbacks_.on_train_batch_end(progress.step - 1, logs);
+    callbacks_.on_train_batch_end(told - 1, logs);
     if (interrupted(false)) end_interrupted();
-    if (training_.stop) {
-      end = EpochEnd::kStopped;
-      break;
-    }
+    if (training_.stop) end = EpochEnd::kStopped;
   }
   settle();
   if (progress.step == 0 && !trained_) throw InvalidArgumentError("fit: the data has no batches");
@@ -268,9 +269,8 @@ FitLoop::EpochEnd FitLoop::train_epoch() {
 void FitLoop::settle() {
   loop_.join();
   FitProgress& progress = *state_.progress;
-  const int64_t empty = state_.input->steps_without_data();
-  progress.step -= empty - empty_steps_;
-  empty_steps_ = empty;
+  progress.step += loop_.ahead() - ahead_;
+  ahead_ = loop_.ahead();
   trained_ = trained_ || progress.step > 0;
 }
 
@@ -283,10 +283,7 @@ Logs FitLoop::finish_epoch() {
   FitProgress& progress = *state_.progress;
   const int64_t epoch = progress.epoch;
   // From here on the next step is the next epoch's first: what callbacks save goes on there.
-  if (begins_anew_) {
-    state_.input->restart();
-    empty_steps_ = 0;
-  }
+  if (begins_anew_) state_.input->restart();
   progress.epoch += 1;
   progress.step = 0;
   if (validation_ && options_.validation_freq.is_due(epoch)) {

@@ -87,7 +87,7 @@ class FitLoop {
   int64_t steps_ = kAllSteps;  // of an epoch
   bool begins_anew_ = true;    // each epoch, at the beginning of the data
   int64_t executions_ = 0;
-  int64_t empty_steps_ = 0;  // of this pass, which progress does not count any more
+  int64_t ahead_ = 0;  // steps that progress counts, and of which callbacks do not know yet
   bool trained_ = false;
   std::optional<Evaluation> validation_;
   keras::callbacks::CallbackList callbacks_;

@@ -3,9 +3,6 @@
 #include <ATen/ops/cat.h>
 
 #include <algorithm>
-#include <chrono>
-#include <deque>
-#include <future>
 
 #include "cohort/core/interrupt.h"
 #include "cohort/core/logging.h"
@@ -70,36 +67,6 @@ Structure in_order(const Structure& numbered) {
   });
 }
 
-// The results of steps that are over, in the order of the steps. The end of the data is no result.
-class Results {
- public:
-  void add(std::future<Structure> step) {
-    under_way_.push_back(std::move(step));
-    while (!under_way_.empty() &&
-           under_way_.front().wait_for(std::chrono::seconds(0)) == std::future_status::ready) {
-      take_first();
-    }
-  }
-  // All steps are over.
-  std::vector<Structure> take() {
-    while (!under_way_.empty()) take_first();
-    return std::move(parts_);
-  }
-
- private:
-  void take_first() {
-    std::future<Structure> first = std::move(under_way_.front());
-    under_way_.pop_front();
-    try {
-      parts_.push_back(first.get());
-    } catch (const Error&) {  // join() throws what is an error
-    }
-  }
-
-  std::deque<std::future<Structure>> under_way_;
-  std::vector<Structure> parts_;
-};
-
 struct PredictPlan {
   int64_t steps = kAllSteps;
   int64_t at_once = 1;  // steps between two calls of the hooks
@@ -110,21 +77,18 @@ Structure predict_all(StepLoop& loop, const PredictPlan& plan, const std::string
                       keras::callbacks::CallbackList& callbacks) {
   const InterruptScope interrupts;
   callbacks.on_predict_begin();
-  Results results;
+  loop.keep_results();
   int64_t done = 0;
-  while (done < plan.steps && loop.input()->has_next()) {
+  while (loop.has_next(plan.at_once, plan.steps - done)) {
     callbacks.on_predict_batch_begin(done);
-    const int64_t end = done + std::min(plan.at_once, plan.steps - done);
-    do {
-      results.add(loop.schedule());
-    } while (++done < end && loop.input()->has_next());
+    done += loop.run(std::min(plan.at_once, plan.steps - done));
     callbacks.on_predict_batch_end(done - 1);
     if (InterruptScope::requested() && plan.can_interrupt) {
       throw InterruptedError(str("interrupted: prediction ended after step ", done));
     }
   }
   loop.join();
-  const std::vector<Structure> parts = results.take();
+  const std::vector<Structure> parts = loop.take_results();
   if (parts.empty()) throw InvalidArgumentError("predict: the data has no batches");
   const auto found = static_cast<int64_t>(parts.size());
   if (plan.steps != kAllSteps && found < plan.steps) {

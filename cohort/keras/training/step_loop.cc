@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
 
 #include "cohort/core/logging.h"
 #include "cohort/core/text.h"
@@ -108,13 +109,35 @@ StepLoop::StepLoop(std::shared_ptr<StrategyCore> core, std::shared_ptr<const Ste
   runner_->declare(step_);
 }
 
+bool StepLoop::has_next(int64_t at_once, int64_t most) {
+  if (knows_end_) return most > 0 && input_->has_next();
+  // One execution more for each that is counted: schedule() waits while all workers are busy.
+  for (int64_t more = std::min(at_once, most);
+       (more > 0 || found_ < at_once) && ahead() < most && input_->has_next(); --more) {
+    schedule();
+    collect();
+  }
+  while (found_ < at_once && !under_way_.empty()) wait_for_first();
+  return found_ > 0;
+}
+
 int64_t StepLoop::run(int64_t steps) {
+  if (!knows_end_) {
+    const int64_t counted = std::min(steps, found_);
+    found_ -= counted;
+    return counted;
+  }
   int64_t done = 0;
   for (; done < steps && (done == 0 || input_->has_next()); ++done) {
-    under_way_.push_back(schedule());
+    schedule();
     collect();
   }
   return done;
+}
+
+void StepLoop::wait_for_first() {
+  under_way_.front().wait();
+  collect();
 }
 
 void StepLoop::collect() {
@@ -125,6 +148,8 @@ void StepLoop::collect() {
     try {
       result_ = first.get();
       has_result_ = true;
+      if (!knows_end_) ++found_;
+      if (kept_) kept_->push_back(result_);
     } catch (const OutOfRangeError&) {  // if it is more than the end of the pass, join throws it
       runner_->join();
     } catch (...) {
@@ -136,10 +161,7 @@ void StepLoop::collect() {
 
 const Structure& StepLoop::result() {
   collect();
-  if (!has_result_ && !under_way_.empty()) {
-    under_way_.front().wait();
-    collect();
-  }
+  if (!has_result_ && !under_way_.empty()) wait_for_first();
   return result_;
 }
 
@@ -196,12 +218,59 @@ int resolve_verbose(int verbose, const StrategyCore& core) {
   return ::isatty(STDOUT_FILENO) == 1 && !core.group().spans_tasks() ? 1 : 2;
 }
 
+namespace {
+
+StructureSpec spec_of_x(const StructureSpec& batch) {
+  return batch.is_tuple() && !batch.members().empty() ? batch.members()[0] : batch;
+}
+
+// But for the number of rows.
+bool knows_sizes(const StructureSpec& spec) {
+  const std::vector<TensorSpec> leaves = spec.flatten();
+  return std::all_of(leaves.begin(), leaves.end(), [](const TensorSpec& leaf) {
+    if (!leaf.shape()) return false;
+    const auto& shape = *leaf.shape();
+    return std::none_of(shape.begin() + (shape.empty() ? 0 : 1), shape.end(),
+                        [](int64_t size) { return size == kUnknownDim; });
+  });
+}
+
+// A batch of data whose spec does not say how large it is.
+StructureSpec example_of_x(const StepInput& input) {
+  return spec_of_x(StructureSpec::of(input.example())).map([](const TensorSpec& leaf) {
+    return leaf.shape()->empty() ? leaf : leaf.with_batch_dim(kUnknownDim);
+  });
+}
+
+StructureSpec outputs_on(const std::shared_ptr<keras::Model>& model, const StepInput& input) {
+  StructureSpec x = spec_of_x(input.element_spec());
+  const keras::layers::LayerHandle layer(model);
+  if (knows_sizes(x)) return infer_outputs(layer, x, {});
+  if (const auto outputs = model->output_spec(); model->built() && outputs) return *outputs;
+  std::exception_ptr unread;
+  try {
+    x = example_of_x(input);
+  } catch (const Error&) {  // a task without data: a model that takes all sizes needs none
+    unread = std::current_exception();
+  }
+  try {
+    return infer_outputs(layer, x, {});
+  } catch (const Error&) {
+    if (unread == nullptr) throw;
+  }
+  const ErrorRecord reason = record_error(unread);
+  throw_error(
+      reason.code == Code::kOutOfRange ? Code::kInvalidArgument : reason.code,
+      str("model '", model->name(), "' is not built, and the sizes of its inputs are known ",
+          "only from the first batch, which could not be read here: ", reason.message,
+          "; give GeneratorOptions.output_spec, or build the model"));
+}
+
+}  // namespace
+
 void make_variables(const std::shared_ptr<keras::Model>& model, const StepInput& input) {
   if (!strategy_of(*model)->steps_run_elsewhere()) return;
-  const StructureSpec batch = input.element_spec();
-  const bool has_labels = batch.is_tuple() && batch.members().size() > 0;
-  const StructureSpec outputs =
-      infer_outputs(keras::layers::LayerHandle(model), has_labels ? batch.members()[0] : batch, {});
+  const StructureSpec outputs = outputs_on(model, input);
   Training& training = Training::of(*model);
   if (!training.is_compiled()) return;
   CompiledModel& compiled = training.compiled(*model);

@@ -3,10 +3,13 @@
 
 #include <cstdint>
 #include <deque>
+#include <future>
+#include <iterator>
 #include <limits>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cohort/distribute/context.h"
@@ -47,29 +50,47 @@ class StepLoop {
 
   StepRunner& runner() { return *runner_; }
   const std::shared_ptr<StepInput>& input() const { return input_; }
-  void set_input(std::shared_ptr<StepInput> input) { input_ = std::move(input); }
+  void set_input(std::shared_ptr<StepInput> input) {
+    input_ = std::move(input);
+    knows_end_ = input_ == nullptr || input_->knows_end();
+  }
 
+  // Whether run() has a step to count. Where only steps find out where the data ends, schedules some,
+  // while fewer than `most` are ahead, and waits until `at_once` of those ahead have had data, or all that
+  // had any are over.
+  // Errors: those of the steps and the data.
+  bool has_next(int64_t at_once, int64_t most);
   // Runs so many steps, or fewer where the data ends; some may still be under way. Returns how many.
-  // There is a batch for the first of them: the caller has asked the input, or knows.
+  // There is a batch for the first of them: the caller has asked has_next(), or knows.
   // Errors: those of the steps and the data.
   int64_t run(int64_t steps);
-  // One step. Errors: of an earlier one.
-  std::future<Structure> schedule() { return runner_->schedule(step_, input_); }
+  // Steps that were scheduled and that no run() has counted. After join() they all had data.
+  int64_t ahead() const { return found_ + (knows_end_ ? 0 : std::ssize(under_way_)); }
   // Of the last step that is over, over all replicas; waits for the first.
   const Structure& result();
+  // From now on those of all steps are kept, for results().
+  void keep_results() { kept_.emplace(); }
+  // In the order of the steps. After join().
+  std::vector<Structure> take_results() { return *std::exchange(kept_, std::nullopt); }
   // All steps are over. Errors: as StepRunner::join.
   void join();
 
  private:
+  void schedule() { under_way_.push_back(runner_->schedule(step_, input_)); }
   // Takes the results of steps that are over.
   void collect();
+  // The same of the next one, which may be under way.
+  void wait_for_first();
 
   std::unique_ptr<StepRunner> runner_;
   std::shared_ptr<const StepFunction> step_;
   std::shared_ptr<StepInput> input_;
+  bool knows_end_ = true;  // the input
   std::deque<std::future<Structure>> under_way_;
+  int64_t found_ = 0;  // steps that had data, of those that count only then
   bool has_result_ = false;
   Structure result_;
+  std::optional<std::vector<Structure>> kept_;
 };
 
 // The logs of an epoch so far: metrics over all replicas, and what the last step returned.

@@ -56,6 +56,14 @@ int64_t ServerInput::cardinality() const {
   return count;
 }
 
+bool ServerInput::knows_end() const {
+  return source_.is_endless || (source_.is_numbered && cardinality() >= 0);
+}
+
+Structure ServerInput::example() const {
+  return dataset_.iterator_of_pass(static_cast<uint64_t>(pass_)).get_next().value(0);
+}
+
 BatchPlace ServerInput::take() {
   const int64_t number = next_++;
   if (!source_.is_numbered) return {.pass = pass_};

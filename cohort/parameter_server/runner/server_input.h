@@ -23,11 +23,12 @@ class ServerInput final : public StepInput {
     // Whether the coordinator gives every step the number of its batch; else each worker reads what it
     // has made to its end.
     bool is_numbered = true;
+    // Whether no worker's data end.
+    bool is_endless = false;
   };
   // What the steps of one pass have found.
   struct Pass {
     std::atomic<bool> has_ended{false};
-    std::atomic<int64_t> without_data{0};
   };
 
   // Workers find it under the call's `key`.
@@ -39,7 +40,8 @@ class ServerInput final : public StepInput {
   void restart() override;
   int64_t cardinality() const override;
   StructureSpec element_spec() const override { return dataset_.element_spec().component; }
-  int64_t steps_without_data() const override { return found_->without_data; }
+  bool knows_end() const override;
+  Structure example() const override;
 
   const ParameterServerCore& core() const { return *core_; }
   const LoopTable::InputKey& key() const { return key_; }

@@ -286,7 +286,6 @@ std::future<Structure> ServerRunner::schedule(const std::shared_ptr<const StepFu
         promise->set_value(value[1]);
         failed = false;
       } else {
-        ++pass->without_data;
         pass->has_ended = true;
         failed = false;
         throw OutOfRangeError("the step found no data: the pass is at its end");
@@ -323,7 +322,7 @@ std::shared_ptr<StepInput> ServerRunner::make_input(const data::Dataset& dataset
     if (!is_endless || context.num_input_pipelines == 1) return all;
     return all.auto_shard(context.num_input_pipelines, context.input_pipeline_id);
   };
-  return add_input({.make = make, .is_numbered = !is_endless});
+  return add_input({.make = make, .is_numbered = !is_endless, .is_endless = is_endless});
 }
 
 std::shared_ptr<StepInput> ServerRunner::make_input(const DatasetFunction& fn,
@@ -345,8 +344,9 @@ std::shared_ptr<StepInput> ServerRunner::make_input(const DistributedDataset& da
         "made");
   }
   const bool is_endless = dataset.cardinality() == data::kInfiniteCardinality;
-  return add_input(
-      {.make = [dataset](const InputContext&) { return dataset; }, .is_numbered = !is_endless});
+  return add_input({.make = [dataset](const InputContext&) { return dataset; },
+                    .is_numbered = !is_endless,
+                    .is_endless = is_endless});
 }
 
 }  // namespace cohort::internal
