@@ -135,6 +135,7 @@ std::vector<Tensor> MetricState::zeros() const {
 
 std::vector<Tensor> MetricState::values() {
   if (!build_once_.done() && !distribute::has_strategy()) return zeros();
+  const NoGradient no_gradient;
   std::vector<Tensor> values;
   for (const Tensor& value : read_together(variables())) values.push_back(value.detach());
   return values;
