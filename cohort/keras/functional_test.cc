@@ -139,7 +139,7 @@ TEST(Functional, LayersNeedNamesOfTheirOwn) {
       HasSubstr("'d'"));
 }
 
-struct Counting : layers::Layer {
+struct CountsItsCalls : layers::Layer {
   void build(const std::vector<Shape>&) override {
     calls = add_weight("calls", {2},
                        {.initializer = "zeros",
@@ -162,7 +162,7 @@ struct Counting : layers::Layer {
 
 TEST(Functional, BuildingItChangesNoVariable) {
   const SymbolicTensor x = Input({4});
-  const auto counting = std::make_shared<Counting>();
+  const auto counting = std::make_shared<CountsItsCalls>();
   const layers::BatchNormalization normalization;
   const Functional model(x, normalization(layers::LayerHandle(counting)(x), {.training = true}));
   EXPECT_TRUE(at::equal(normalization.variables()[2].value(), at::zeros({4})));
