@@ -198,7 +198,7 @@ TEST(FitTasks, AgreeOnTheStepsOfAPass) {
   distribute::run_all_tasks(2, 1, [&](const Strategy& strategy, int) {
     const auto scope = strategy.scope();
     const auto epochs = [&](const DatasetCreator& creator, int64_t steps) {
-      const Sequential model({layers::Dense(1, {.kernel_initializer = "ones"})});
+      const Sequential model({layers::Dense(1, {.name = "dense"})});
       model.compile({.optimizer = "sgd", .loss = "mse"});
       const History history =
           model.fit(creator, {.epochs = 3, .verbose = 0, .steps_per_epoch = steps});
