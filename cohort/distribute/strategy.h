@@ -207,7 +207,7 @@ class COHORT_API Strategy {
     return PerReplica<T>(std::move(values));
   }
 
-  // Splits each (global) batch of the dataset over the replicas: see distributed_dataset.h.
+  // Splits each (global) batch over the replicas: see distributed_dataset.h. COLLECTIVE over tasks.
   // Errors: InvalidArgument (elements that are not batches; options that do not fit; replicas that
   // cannot be divided by the input workers), NotFound (AutoShardPolicy::FILE without files),
   // Unimplemented (PER_REPLICA).
@@ -216,7 +216,7 @@ class COHORT_API Strategy {
                                                      const InputOptions& options) const;
   // Calls fn(InputContext), on this thread, once per input worker (with PER_REPLICA once per
   // replica). The dataset that it returns has batches for one replica each; nothing is split,
-  // sharded or read ahead.
+  // sharded or read ahead. COLLECTIVE over tasks.
   // Errors: InvalidArgument (options that do not fit), what fn throws.
   DistributedDataset distribute_datasets_from_function(const DatasetFunction& fn) const;
   DistributedDataset distribute_datasets_from_function(const DatasetFunction& fn,
