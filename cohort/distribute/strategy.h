@@ -207,10 +207,10 @@ class COHORT_API Strategy {
     return PerReplica<T>(std::move(values));
   }
 
-  // Splits each (global) batch over the replicas: see distributed_dataset.h. COLLECTIVE over tasks.
+  // Splits each (global) batch of the dataset over the replicas: see distributed_dataset.h.
   // Errors: InvalidArgument (elements that are not batches; options that do not fit; replicas that
   // cannot be divided by the input workers), NotFound (AutoShardPolicy::FILE without files),
-  // Unimplemented (PER_REPLICA).
+  // Unimplemented (PER_REPLICA). COLLECTIVE over tasks.
   DistributedDataset experimental_distribute_dataset(const data::Dataset& dataset) const;
   DistributedDataset experimental_distribute_dataset(const data::Dataset& dataset,
                                                      const InputOptions& options) const;

@@ -5,18 +5,17 @@
 
 #include <string>
 
-#include "cohort/core/export.h"
 #include "cohort/core/tensor.h"
 
 namespace cohort::internal {
 
-COHORT_API bool can_hold(DType dtype, const at::Scalar& number);
+bool can_hold(DType dtype, const at::Scalar& number);
 
 // `number` as an element of `dtype`, which can hold it: beyond the range of a floating dtype infinite, where
 // at::full would throw.
-COHORT_API at::Scalar held_number(DType dtype, const at::Scalar& number);
+at::Scalar held_number(DType dtype, const at::Scalar& number);
 
 // "0.5", "3", "true".
-COHORT_API std::string number_text(const at::Scalar& number);
+std::string number_text(const at::Scalar& number);
 
 }  // namespace cohort::internal
