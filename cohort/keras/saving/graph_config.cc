@@ -198,8 +198,12 @@ Json serialized_layer(const Layer& layer) {
             "(save_weights)"));
   }
   const bool is_input = input_layer_spec(layer) != nullptr;
-  Json json = json_of(
-      serialized(module_of(layer), is_input ? "InputLayer" : layer.class_name(), json_of(*config)));
+  const std::string class_name = is_input ? "InputLayer" : layer.class_name();
+  Json json = json_of(serialized(module_of(layer), class_name, json_of(*config)));
+  if (!is_keras_class(class_name)) {  // which Keras finds among its custom objects
+    json["module"] = nullptr;
+    json["registered_name"] = class_name;
+  }
   if (const SharedLayers* shared = SharedLayers::current()) {
     if (const auto number = shared->number_of(layer)) json["shared_object_id"] = *number;
   }

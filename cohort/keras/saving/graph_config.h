@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cohort/keras/functional.h"
@@ -29,6 +30,9 @@ keras::Config sequential_config(const keras::Model& model, const keras::layers::
 keras::Config functional_config(const keras::Model& model, const keras::SymbolicStructure& inputs,
                                 const keras::SymbolicStructure& outputs,
                                 const std::vector<keras::layers::LayerHandle>& layers);
+
+// Whether Keras has a layer or model of this name, which is no class of the program.
+bool is_keras_class(std::string_view class_name);
 
 // Makes layers and models of what they wrote. Thread safety: none.
 class LayerReader {

@@ -1,4 +1,6 @@
 #include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "cohort/cluster/json_document.h"
@@ -119,6 +121,11 @@ void restore_what_all_layers_have(const LayerHandle& made, const Json& config,
 }
 
 }  // namespace
+
+bool is_keras_class(std::string_view class_name) {
+  const std::string name(class_name);
+  return is_sequential(name) || is_functional(name) || find_named(layer_classes(), name) != nullptr;
+}
 
 std::string layer_place(const std::string& name, const std::string& class_name) {
   return str("layer ", quoted(name), " (", class_name, ")");
