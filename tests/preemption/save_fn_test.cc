@@ -19,6 +19,8 @@
 #include <map>
 #include <string>
 
+#include "cohort/core/testing_folder.h"
+
 namespace cohort {
 namespace {
 
@@ -169,12 +171,6 @@ std::string count_steps(const std::vector<std::string>& arguments) {
 }
 
 struct PreemptionWithSaveFn : ::testing::Test {
-  PreemptionWithSaveFn() {
-    directory = ::testing::TempDir() + "save_fn_test.XXXXXX";  // mkdtemp fills it in
-    if (::mkdtemp(directory.data()) == nullptr) throw UnknownError("no temporary directory");
-  }
-  ~PreemptionWithSaveFn() override { std::filesystem::remove_all(directory); }
-
   // How each worker ends.
   std::vector<TaskOutcome> run(const std::string& save_fn, const std::string& grace_ms = "0",
                                const std::vector<std::string>& signals = {"1", "5"}) {
@@ -214,7 +210,8 @@ struct PreemptionWithSaveFn : ::testing::Test {
   }
   bool has_saved() const { return std::filesystem::exists(directory + "/checkpoint"); }
 
-  std::string directory;
+  const internal::TemporaryFolder folder;
+  const std::string directory = folder.path();
   std::vector<std::string> logs;  // of the latest run
 };
 

@@ -170,27 +170,22 @@ TEST(Predict, WithoutDataIsRefused) {
               HasSubstr("no batches"));
 }
 
+void expect_words_in_order(const distribute::Strategy& strategy) {
+  const auto scope = strategy.scope();
+  const Sequential model(
+      {layers::StringLookup({.vocabulary = std::vector<std::string>{"a", "b"}, .invert = true})});
+  const Structure words =
+      model.predict(at::tensor({1, 2, 1, 1, 2}, at::kLong), {.batch_size = 2, .verbose = 0});
+  EXPECT_THAT(words.strings().to_vector(), ::testing::ElementsAre("a", "b", "a", "a", "b"));
+}
+
 TEST(Predict, JoinsStrings) {
-  for (const int replicas : {1, 2}) {
-    const auto strategy = distribute::mirrored(replicas);
-    const auto scope = strategy.scope();
-    const Sequential model(
-        {layers::StringLookup({.vocabulary = std::vector<std::string>{"a", "b"}, .invert = true})});
-    const Structure words =
-        model.predict(at::tensor({1, 2, 1, 1, 2}, at::kLong), {.batch_size = 2, .verbose = 0});
-    EXPECT_THAT(words.strings().to_vector(), ::testing::ElementsAre("a", "b", "a", "a", "b"));
-  }
+  for (const int replicas : {1, 2}) expect_words_in_order(distribute::mirrored(replicas));
 }
 
 TEST(Predict, StringsOfTasksComeInTheOrderOfTheData) {
-  distribute::run_all_tasks(2, 1, [&](const distribute::Strategy& strategy, int) {
-    const auto scope = strategy.scope();
-    const Sequential model(
-        {layers::StringLookup({.vocabulary = std::vector<std::string>{"a", "b"}, .invert = true})});
-    const Structure words =
-        model.predict(at::tensor({1, 2, 1, 1, 2}, at::kLong), {.batch_size = 2, .verbose = 0});
-    EXPECT_THAT(words.strings().to_vector(), ::testing::ElementsAre("a", "b", "a", "a", "b"));
-  });
+  distribute::run_all_tasks(
+      2, 1, [](const distribute::Strategy& strategy, int) { expect_words_in_order(strategy); });
 }
 
 TEST(Predict, RowsOfUnlikeShapesAreRefused) {
