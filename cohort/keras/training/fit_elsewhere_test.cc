@@ -148,7 +148,6 @@ TEST(FitElsewhere, SeveralWorkersSeeEachBatchOnceAnEpoch) {
 
 TEST(FitElsewhere, ALostWorkersBatchesCountOnce) {
   Counting run(3, 2);
-  std::atomic<bool> lost{false};
   class Lose : public Callback {
    public:
     Lose(TestingCluster& cluster) : cluster_(cluster) {}

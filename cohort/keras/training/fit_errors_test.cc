@@ -320,7 +320,8 @@ TEST_F(FitErrors, APathThatCannotBeUsedIsSaidBeforeTheFirstStep) {
   int64_t steps = 0;
   const callbacks::LambdaCallback counts(
       {.on_train_batch_end = [&](int64_t, const Logs&) { ++steps; }});
-  for (const auto& [name, callback] : given) {
+  for (const auto& [name, argument] : given) {
+    const callbacks::CallbackArgument& callback = argument;  // what a lambda may capture
     EXPECT_THAT(
         thrown<Error>([&] {
           fit({.verbose = 0, .callbacks = {callbacks::LambdaCallback(counts), callback}});
