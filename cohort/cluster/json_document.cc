@@ -101,8 +101,9 @@ Json parse_json(std::string_view text, const JsonLimits& limits) {
   } catch (const Json::exception&) {
     fail("has a number that is too large");
   } catch (const std::bad_alloc&) {
-    throw ResourceExhaustedError(str(limits.source, ": ", path.text(), ": there is no memory for its ",
-                                     text.size(), " bytes as a tree"));
+    throw ResourceExhaustedError(str(limits.source, ": ", path.text(),
+                                     ": there is no memory for its ", text.size(),
+                                     " bytes as a tree"));
   }
   return {};
 }

@@ -128,9 +128,8 @@ bool Config::get_bool(std::string_view key) const {
       .get<bool>();
 }
 int64_t Config::get_int(std::string_view key) const {
-  return integer_of(
-      config_value_at(data_->json, key, internal::is_integer_value, "an integer"),
-      internal::place_of(key));
+  return integer_of(config_value_at(data_->json, key, internal::is_integer_value, "an integer"),
+                    internal::place_of(key));
 }
 double Config::get_double(std::string_view key) const {
   return config_value_at(

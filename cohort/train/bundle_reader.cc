@@ -126,8 +126,8 @@ std::string BundleReader::memory_for(std::string_view name, const BundleEntry& e
   try {
     return std::string(entry.size, '\0');
   } catch (const std::bad_alloc&) {
-    throw ResourceExhaustedError(str(place(entry), ": tensor ", quoted(name), ": no memory for its ",
-                                     entry.size, " bytes"));
+    throw ResourceExhaustedError(
+        str(place(entry), ": tensor ", quoted(name), ": no memory for its ", entry.size, " bytes"));
   }
 }
 

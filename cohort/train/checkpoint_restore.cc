@@ -163,9 +163,10 @@ const BundleReader& RestoreSession::bundle() {
   BundleReader& opened = bundle_.emplace(files_, prefix_);
   if (opened.index_crc() != index_crc_) {
     bundle_.reset();
-    throw DataLossError(str("checkpoint '", prefix_,
-                            "' was rewritten since it was restored: what appears late would get values of another "
-                            "save; restore it again"));
+    throw DataLossError(
+        str("checkpoint '", prefix_,
+            "' was rewritten since it was restored: what appears late would get values of another "
+            "save; restore it again"));
   }
   read_saved_graph(opened);
   return opened;

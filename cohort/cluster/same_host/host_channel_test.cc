@@ -6,20 +6,17 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <cstring>
 #include <future>
 #include <string>
-#include <string_view>
 #include <thread>
 #include <vector>
 
 #include "cohort/cluster/grpc/testing_services.h"
 #include "cohort/cluster/same_host/caller_connection.h"
 #include "cohort/cluster/same_host/host_server.h"
-#include "cohort/cluster/same_host/server_connection.h"
+#include "cohort/cluster/same_host/testing_socket.h"
 #include "cohort/core/host/cores.h"
 #include "cohort/core/host/host_identity.h"
 #include "cohort/core/host/random_hex.h"
@@ -55,31 +52,6 @@ UniqueFd connected_to(const std::string& name) {
   EXPECT_EQ(connect_to_name(socket, name), Connected::kYes);
   return socket;
 }
-
-void send_all(const UniqueFd& connection, const std::string& bytes) {
-  EXPECT_EQ(::send(connection.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL), std::ssize(bytes));
-}
-
-std::string request_of(std::string_view method, std::chrono::nanoseconds timeout) {
-  std::string bytes;
-  for (int i = 0; i < 8; ++i) bytes += static_cast<char>(timeout.count() >> (8 * i));
-  return control_piece(PieceKind::kRequest, 1, bytes.append(method));
-}
-
-// What comes until `text` has; less where the connection ends, or 20 s pass.
-std::string read_until(const UniqueFd& connection, std::string_view text) {
-  std::string came;
-  char bytes[4096];
-  pollfd watched{connection.get(), POLLIN, 0};
-  while (came.find(text) == came.npos && ::poll(&watched, 1, 20'000) == 1) {
-    const ssize_t got = ::recv(connection.get(), bytes, sizeof bytes, 0);
-    if (got <= 0) break;
-    came.append(bytes, static_cast<size_t>(got));
-  }
-  return came;
-}
-
-std::string own_process() { return "process " + std::to_string(::getpid()); }
 
 // Counts the calls that go the long way.
 class CountingChannel final : public Channel {
@@ -123,24 +95,6 @@ class HostChannelTest : public ::testing::Test {
     ASSERT_EQ(result.wait_for(seconds(20)), std::future_status::ready);
     EXPECT_EQ(record_error(result.get().error).code, code);
   }
-  // Whether the server closes this connection.
-  static bool is_closed(const UniqueFd& connection) {
-    pollfd watched{connection.get(), POLLIN, 0};
-    char byte = 0;
-    return ::poll(&watched, 1, 20'000) == 1 && ::recv(connection.get(), &byte, 1, 0) <= 0;
-  }
-
-  Door knock_at_door() const {
-    return decode_door(server_.channel()->call(kKnock, knock(), {.timeout = seconds(20)}));
-  }
-  // Of a caller that is let in, and whose bytes a test writes itself.
-  UniqueFd let_in() const {
-    const Door door = knock_at_door();
-    UniqueFd connection = connected_to(door.name);
-    send_all(connection, control_piece(PieceKind::kHello, 0, door.ticket));
-    return connection;
-  }
-
   TestServer server_;
   HostServer host_{server_.dispatcher, {.settings = quick_settings(), .same_process = true}};
   std::shared_ptr<CountingChannel> long_way_ = std::make_shared<CountingChannel>(server_.channel());
@@ -310,7 +264,7 @@ TEST_F(HostChannelTest, WithoutATicketNobodyGetsIn) {
 }
 
 TEST_F(HostChannelTest, ATicketCountsOnce) {
-  const Door door = knock_at_door();
+  const Door door = decode_door(server_.channel()->call(kKnock, knock(), {.timeout = seconds(20)}));
   ASSERT_EQ(door.name, host_.socket_name());
   const std::string hello = control_piece(PieceKind::kHello, 0, door.ticket);
   const UniqueFd first = connected_to(door.name);
@@ -325,83 +279,6 @@ TEST_F(HostChannelTest, ATicketCountsOnce) {
   const UniqueFd second = connected_to(door.name);
   ASSERT_GT(::send(second.get(), hello.data(), hello.size(), MSG_NOSIGNAL), 0);
   EXPECT_TRUE(is_closed(second));
-}
-
-// Pings alone, each of which would have its answer.
-TEST_F(HostChannelTest, WhoReadsNoAnswersIsReadNoMoreAndGivenUp) {
-  const UniqueFd connection = let_in();
-  std::string pings;
-  for (int i = 0; i < 1000; ++i) pings += control_piece(PieceKind::kPing, 0);
-  ::testing::internal::CaptureStderr();
-  size_t sent = 0;
-  bool closed = false;
-  pollfd watched{connection.get(), POLLOUT, 0};
-  while (!closed && sent < (size_t{16} << 20) && ::poll(&watched, 1, 20'000) == 1) {
-    const std::string_view rest = std::string_view(pings).substr(sent % pings.size());
-    const ssize_t some = ::send(connection.get(), rest.data(), rest.size(), MSG_NOSIGNAL);
-    closed = some < 0 && errno != EAGAIN;
-    sent += static_cast<size_t>(std::max<ssize_t>(some, 0));
-  }
-  const std::string log = ::testing::internal::GetCapturedStderr();
-  EXPECT_LT(sent, size_t{16} << 20) << "it keeps answers without a limit";
-  EXPECT_TRUE(closed);
-  EXPECT_THAT(log, AllOf(HasSubstr(own_process()), HasSubstr("it has read nothing of the")));
-  EXPECT_EQ(channel_->call("echo/echo", {.control = "hello"}, kShortWay).control, "hello");
-}
-
-TEST_F(HostChannelTest, WhoStopsWithinARequestIsGivenUp) {
-  const std::string request = request_of("echo/echo", seconds(3600));
-  const std::string head = encode(PieceHead{.kind = PieceKind::kMessage, .size = 100, .call = 1});
-  const std::string first_piece = encode(PieceHead{.kind = PieceKind::kMessage, .size = 1, .call = 1}) + "x";
-  // Within a piece's head, within a piece, and between two pieces.
-  for (const std::string& part : {head.substr(0, 3), head + "0123456789", first_piece}) {
-    const UniqueFd connection = let_in();
-    ::testing::internal::CaptureStderr();
-    send_all(connection, request + part);
-    EXPECT_TRUE(is_closed(connection)) << part.size();
-    EXPECT_THAT(::testing::internal::GetCapturedStderr(),
-                AllOf(HasSubstr(own_process()), HasSubstr("it has begun a message")));
-  }
-}
-
-// How the server answers a request that comes bit by bit and never whole.
-std::string answer_to_endless_request(milliseconds timeout, milliseconds longest_request) {
-  TestServer server;
-  int sockets[2];
-  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, sockets) != 0) return "";
-  const UniqueFd caller(sockets[0]);
-  const auto connection = ServerConnection::start(
-      UniqueFd(sockets[1]), server.dispatcher,
-      {.admit = [](const std::string&) { return Guest{.task = {"worker", 0}}; },
-       .longest_request = longest_request});
-  send_all(caller, control_piece(PieceKind::kHello, 0, "ticket") + request_of("echo/echo", timeout));
-  std::string came;
-  const auto deadline = steady_clock::now() + seconds(20);
-  while (came.find("echo/echo") == came.npos && steady_clock::now() < deadline) {
-    send_all(caller, encode(PieceHead{.kind = PieceKind::kMessage, .size = 0, .call = 1}));
-    char bytes[4096];
-    pollfd watched{caller.get(), POLLIN, 0};
-    ::poll(&watched, 1, 20);
-    const ssize_t got = ::recv(caller.get(), bytes, sizeof bytes, 0);
-    if (got > 0) came.append(bytes, static_cast<size_t>(got));
-  }
-  // The connection is as good as before.
-  send_all(caller, control_piece(PieceKind::kPing, 0));
-  const std::string pong = control_piece(PieceKind::kPong, 0);
-  EXPECT_THAT(read_until(caller, pong), HasSubstr(pong));
-  connection->end("the test ends");
-  connection->join();
-  return came;
-}
-
-TEST(ServerConnection, ARequestThatNeverComesWholeEndsAtItsDeadline) {
-  EXPECT_THAT(answer_to_endless_request(milliseconds(150), seconds(3600)),
-              HasSubstr("has not come whole in time"));
-}
-
-TEST(ServerConnection, ARequestThatNeverComesWholeEndsWithoutADeadlineOfItsOwn) {
-  EXPECT_THAT(answer_to_endless_request(seconds(3600), milliseconds(150)),
-              HasSubstr("has not come whole in time"));
 }
 
 TEST(HostChannel, TasksOfOneProcessAndOtherHostsGoTheLongWay) {

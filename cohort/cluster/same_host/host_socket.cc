@@ -266,8 +266,8 @@ void HostSocket::give_up_if_stalled(std::chrono::steady_clock::time_point now) {
   }
   const auto seconds = std::chrono::duration<double>(limits_.stall).count();
   if (sending_.stands_still(messages > 0, sent, now) >= limits_.stall) {
-    give_up(str("for ", seconds, " s it has read nothing of the ", messages, " messages, of ", bytes,
-                " bytes, that wait for it"));
+    give_up(str("for ", seconds, " s it has read nothing of the ", messages, " messages, of ",
+                bytes, " bytes, that wait for it"));
   }
   const bool awaits_rest = in_piece_ || !head_.empty() || events_.awaits_rest();
   const bool expects_rest = awaits_rest && !much_queued_;

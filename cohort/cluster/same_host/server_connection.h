@@ -22,7 +22,7 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
  public:
   struct Options {
     // Who got the ticket with which the connection begins.
-    std::function<std::optional<Guest>(const std::string& ticket)> admit;
+    std::function<std::optional<Guest>(const std::string& ticket)> admit = nullptr;
     // For the connection to begin.
     std::chrono::milliseconds handshake_timeout{5'000};
     // See HostSocket::Limits.
@@ -43,8 +43,8 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
   ServerConnection(UniqueFd socket, Dispatcher& dispatcher, Options options)
       : dispatcher_(dispatcher),
         options_(std::move(options)),
-        socket_(HostSocket::make(std::move(socket), {.stall = options_.stall_timeout,
-                                                     .receives_when_read = true})) {}
+        socket_(HostSocket::make(std::move(socket),
+                                 {.stall = options_.stall_timeout, .receives_when_read = true})) {}
   void on_control(const PieceHead& head, const std::string& bytes);
   void on_bytes(uint64_t call, std::string_view bytes, bool is_last);
   void on_filled(uint64_t call, size_t bytes, bool is_last);

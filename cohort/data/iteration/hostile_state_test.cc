@@ -46,7 +46,8 @@ class NumbersOfState {
     copy_node(left, out, which, value);
     return out;
   }
-  void copy_node(std::string_view& left, std::string& out, std::optional<size_t> which, int64_t value) {
+  void copy_node(std::string_view& left, std::string& out, std::optional<size_t> which,
+                 int64_t value) {
     const uint64_t entries = internal::take_varint(left);
     internal::append_varint(out, entries);
     for (uint64_t i = 0; i < entries; ++i) {
@@ -84,7 +85,9 @@ int64_t same(int64_t x) { return x; }
 std::vector<std::pair<const char*, Dataset>> pipelines() {
   const Dataset range = Dataset::range(300);
   const Dataset ordered = sequential(range);
-  const auto counter = [i = int64_t{0}]() mutable { return i < 300 ? std::optional(i++) : std::nullopt; };
+  const auto counter = [i = int64_t{0}]() mutable {
+    return i < 300 ? std::optional(i++) : std::nullopt;
+  };
   return {
       {"range", range},
       {"generator", Dataset::from_generator(counter)},

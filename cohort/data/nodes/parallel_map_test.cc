@@ -300,11 +300,10 @@ TEST_P(ParallelMap, ChecksItsOptions) {
 
 // It says of one block that was read how many rows it had.
 TEST(ParallelMap, TakesNoMemoryForABlockAsLargeAsAStateSays) {
-  const auto iterator =
-      Dataset::range(int64_t{1} << 60)
-          .map(plus_one, {.num_parallel_calls = 2, .vectorized = true})
-          .node()
-          ->make_iterator({});
+  const auto iterator = Dataset::range(int64_t{1} << 60)
+                            .map(plus_one, {.num_parallel_calls = 2, .vectorized = true})
+                            .node()
+                            ->make_iterator({});
   IteratorState input;
   input.set_int("position", 0);
   IteratorState state;

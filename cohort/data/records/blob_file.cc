@@ -146,7 +146,8 @@ std::string BlobFile::bytes(uint64_t offset, uint64_t length) const {
     bytes.resize(length);  // never more than the file has, which with holes may be any number
   } catch (const std::bad_alloc&) {
     throw ResourceExhaustedError(str("file ", quoted(path_), ", byte ", offset,
-                                     ": there is no memory for the ", length, " bytes from here on"));
+                                     ": there is no memory for the ", length,
+                                     " bytes from here on"));
   }
   file_->read(offset, bytes.data(), length);
   return bytes;

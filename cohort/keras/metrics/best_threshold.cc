@@ -82,8 +82,8 @@ std::shared_ptr<MetricState> make_best_state(const BestThreshold& kind, double l
 }
 
 auto make_best_update(const BestThreshold& kind, const BestThresholdOptions& options) {
-  return [thresholds = Thresholds(even_thresholds(kind.metric, options.num_thresholds),
-                                  keras_floatx()),
+  return [thresholds =
+              Thresholds(even_thresholds(kind.metric, options.num_thresholds), keras_floatx()),
           class_id = options.class_id](MetricState& state, const Tensor& y_true,
                                        const Tensor& y_pred, const Tensor& sample_weight) {
     ConfusionData data = match_confusion({y_true, y_pred, sample_weight}, {.class_id = class_id},

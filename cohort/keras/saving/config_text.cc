@@ -154,8 +154,8 @@ int64_t integer_of(const Json& json, const std::string& where) {
                                    json.is_number() ? shown_json(json) : json_kind(json)));
   }
   if (json.is_number_unsigned() && json.get<uint64_t>() > kMostInteger) {
-    throw InvalidArgumentError(str(where, ": ", json.get<uint64_t>(), " is too large; at most ",
-                                   kMostInteger, " can be"));
+    throw InvalidArgumentError(
+        str(where, ": ", json.get<uint64_t>(), " is too large; at most ", kMostInteger, " can be"));
   }
   return json.get<int64_t>();
 }

@@ -142,11 +142,12 @@ class CellOf : public Cell {
       : Cell(internal::str(layer, "Cell"), {units, gates, states},
              {options.dropout, options.recurrent_dropout}, options.dtype),
         options_(std::move(options)) {
-    constexpr int64_t kMost = std::numeric_limits<int32_t>::max();  // so that those of all gates fit an int64
+    constexpr int64_t kMost =
+        std::numeric_limits<int32_t>::max();  // so that those of all gates fit an int64
     if (units < 1 || units > kMost) {
-      throw InvalidArgumentError(units < 1
-                                     ? internal::str(layer, ": units is ", units, ", below 1")
-                                     : internal::str(layer, ": units is ", units, ", above ", kMost));
+      throw InvalidArgumentError(
+          units < 1 ? internal::str(layer, ": units is ", units, ", below 1")
+                    : internal::str(layer, ": units is ", units, ", above ", kMost));
     }
     internal::check_rate(options_.dropout, layer, "dropout");
     internal::check_rate(options_.recurrent_dropout, layer, "recurrent_dropout");
