@@ -114,8 +114,9 @@ TEST_F(ServerConnectionTest, WhoStopsWithinARequestIsGivenUp) {
   const std::string head = encode(PieceHead{.kind = PieceKind::kMessage, .size = 100, .call = 1});
   const std::string first_piece =
       encode(PieceHead{.kind = PieceKind::kMessage, .size = 1, .call = 1}) + "x";
+  const std::string half_a_header("\x40\0\0\0fields", 10);  // of 64 bytes
   // Within a piece's head, within a piece, and between two pieces.
-  for (const std::string& part : {head.substr(0, 3), head + "0123456789", first_piece}) {
+  for (const std::string& part : {head.substr(0, 3), head + half_a_header, first_piece}) {
     const UniqueFd caller = connect({.stall_timeout = milliseconds(200)});
     ::testing::internal::CaptureStderr();
     send_all(caller, request + part);
