@@ -1,5 +1,6 @@
 #include "cohort/cluster/json_document.h"
 
+#include <new>
 #include <set>
 #include <vector>
 
@@ -99,6 +100,10 @@ Json parse_json(std::string_view text, const JsonLimits& limits) {
     fail(str("is no JSON near byte ", error.byte > 0 ? error.byte - 1 : 0));
   } catch (const Json::exception&) {
     fail("has a number that is too large");
+  } catch (const std::bad_alloc&) {
+    throw ResourceExhaustedError(str(limits.source, ": ", path.text(),
+                                     ": there is no memory for its ", text.size(),
+                                     " bytes as a tree"));
   }
   return {};
 }

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <iterator>
 #include <new>
+#include <stdexcept>
 #include <typeinfo>
 
 namespace cohort {
@@ -85,6 +86,8 @@ ErrorRecord record_error(const std::exception_ptr& error) {
   } catch (const Error& typed) {
     return {typed.code(), typed.what(), typed.task()};
   } catch (const std::bad_alloc& no_memory) {
+    return {Code::kResourceExhausted, str("out of memory: ", no_memory.what())};
+  } catch (const std::length_error& no_memory) {
     return {Code::kResourceExhausted, str("out of memory: ", no_memory.what())};
   } catch (const std::exception& other) {
     return {Code::kUnknown, other.what()};

@@ -1,6 +1,7 @@
 #include "cohort/core/error_context.h"
 
 #include <new>
+#include <stdexcept>
 
 #include "cohort/core/error.h"
 #include "cohort/core/libtorch_error.h"
@@ -18,6 +19,8 @@ void rethrow_with_context(const std::string& context) {
   } catch (const c10::Error& error) {
     throw_libtorch_error(error, context);
   } catch (const std::bad_alloc& error) {
+    throw ResourceExhaustedError(str(context, ": out of memory: ", error.what()));
+  } catch (const std::length_error& error) {
     throw ResourceExhaustedError(str(context, ": out of memory: ", error.what()));
   } catch (const std::exception& error) {
     throw UnknownError(context + ": " + error.what());

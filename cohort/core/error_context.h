@@ -9,7 +9,8 @@ namespace cohort::internal {
 // Called in a catch block: throws the current exception again with `context` before its text. A
 // cohort::Error keeps its class, but OutOfRange becomes InvalidArgument: from a function on
 // elements it would be taken for the end of the data. libtorch's errors: see libtorch_error.h.
-// std::bad_alloc becomes ResourceExhausted, other std::exceptions Unknown; what is no std::exception goes on as
+// std::bad_alloc becomes ResourceExhausted, and so does std::length_error, of a container that was to be larger than
+// any memory; other std::exceptions Unknown; what is no std::exception goes on as
 // it is.
 [[noreturn]] void rethrow_with_context(const std::string& context);
 

@@ -67,6 +67,9 @@ TEST(ErrorTest, LackOfMemoryIsResourceExhausted) {
   const auto record = internal::record_error(std::make_exception_ptr(std::bad_alloc()));
   EXPECT_EQ(record.code, Code::kResourceExhausted);
   EXPECT_NE(record.message.find("memory"), std::string::npos);
+  // Of a container that was to be larger than any memory.
+  const auto length = internal::record_error(std::make_exception_ptr(std::length_error("vector")));
+  EXPECT_EQ(length.code, Code::kResourceExhausted);
 }
 
 TEST(ErrorTest, EachClassCarriesItsCodeTextAndTask) {

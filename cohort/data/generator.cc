@@ -45,7 +45,7 @@ class GeneratorIterator final : public DataIterator {
   }
   void restore(const IteratorState& state) override {
     rewind(0);
-    const int64_t index = state.get_int("index", 0, kInfiniteSize);
+    const int64_t index = state.get_int("index", 0, kMostElements);
     const bool ended = state.get_int("ended", 0, 1) == 1;
     if (!source_.resumable) {
       if (const int64_t found = ended ? index : pass_over(index); found < index) {

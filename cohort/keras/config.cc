@@ -43,6 +43,8 @@ namespace {
 
 constexpr const char* kConfiguration = "configuration";
 
+std::string place_of(std::string_view key) { return str(kConfiguration, ": ", quoted(key)); }
+
 // Errors: InvalidArgument (missing or of another kind).
 const Json& config_value_at(const Json& object, std::string_view key, bool (*is_right)(const Json&),
                             const char* kind) {
@@ -71,6 +73,7 @@ namespace keras {
 
 using internal::config_value_at;
 using internal::ConfigData;
+using internal::integer_of;
 using internal::Json;
 
 Config::Config() : data_(std::make_shared<ConfigData>()) {}
@@ -125,7 +128,8 @@ bool Config::get_bool(std::string_view key) const {
       .get<bool>();
 }
 int64_t Config::get_int(std::string_view key) const {
-  return config_value_at(data_->json, key, internal::is_integer_value, "an integer").get<int64_t>();
+  return integer_of(config_value_at(data_->json, key, internal::is_integer_value, "an integer"),
+                    internal::place_of(key));
 }
 double Config::get_double(std::string_view key) const {
   return config_value_at(
@@ -137,9 +141,13 @@ std::string Config::get_string(std::string_view key) const {
       .get<std::string>();
 }
 std::vector<int64_t> Config::get_ints(std::string_view key) const {
-  return config_value_at(data_->json, key, internal::is_value_list_of<internal::is_integer_value>,
-                         "a list of integers")
-      .get<std::vector<int64_t>>();
+  std::vector<int64_t> integers;
+  for (const Json& element :
+       config_value_at(data_->json, key, internal::is_value_list_of<internal::is_integer_value>,
+                       "a list of integers")) {
+    integers.push_back(integer_of(element, internal::place_of(key)));
+  }
+  return integers;
 }
 std::vector<std::string> Config::get_strings(std::string_view key) const {
   return config_value_at(data_->json, key, internal::is_value_list_of<internal::is_string_value>,

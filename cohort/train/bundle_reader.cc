@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 
 #include "cohort/core/error.h"
 #include "cohort/core/files/crc32c.h"
@@ -46,9 +47,45 @@ std::string read_index(const ReadableFile& file, const std::string& path) {
 
 BundleReader::BundleReader(FileSystem& files, std::string prefix)
     : files_(files), prefix_(std::move(prefix)) {
+  constexpr int kMostAttempts = 10;
+  for (int attempt = 1; !open_all(); ++attempt) {
+    if (attempt == kMostAttempts) fail_rewritten();
+  }
+}
+
+// False: the checkpoint was rewritten meanwhile. A writer never touches data files that the present index names
+// (BundleWriter), so that those are of one save which were opened while one index was there.
+bool BundleReader::open_all() {
+  entries_.clear();
+  parts_.clear();
+  shards_.clear();
   const std::string path = bundle_index_path(prefix_);
   const std::string bytes = read_index(*files_.open(path), path);
   index_crc_ = crc32c(bytes);
+  try {
+    take_index(bytes, path);
+  } catch (const Error&) {
+    if (is_rewritten()) return false;
+    throw;
+  }
+  return !is_rewritten();
+}
+
+// Whether there is another index now. One that was removed, or cannot be read, is no other one.
+bool BundleReader::is_rewritten() const {
+  try {
+    return bundle_index_crc(files_, prefix_) != index_crc_;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+void BundleReader::fail_rewritten() const {
+  throw UnavailableError(
+      str("checkpoint '", prefix_, "' was rewritten while it was read; read it again"));
+}
+
+void BundleReader::take_index(std::string_view bytes, const std::string& path) {
   std::vector<TableEntry> table = parse_table(bytes, path);
   if (table.empty() || !table[0].key.empty()) {
     throw DataLossError(str("'", path, "': has no header; is it a checkpoint's index?"));
@@ -81,7 +118,17 @@ std::string BundleReader::place(const BundleEntry& entry) const {
 
 void BundleReader::fail(std::string_view name, const BundleEntry& entry,
                         const std::string& problem) const {
+  if (is_rewritten()) fail_rewritten();
   throw DataLossError(str(place(entry), ": tensor ", quoted(name), ": ", problem));
+}
+
+std::string BundleReader::memory_for(std::string_view name, const BundleEntry& entry) const {
+  try {
+    return std::string(entry.size, '\0');
+  } catch (const std::bad_alloc&) {
+    throw ResourceExhaustedError(
+        str(place(entry), ": tensor ", quoted(name), ": no memory for its ", entry.size, " bytes"));
+  }
 }
 
 // The size is that of the shape, and the bytes lie in the file.
@@ -300,7 +347,7 @@ void BundleReader::read_slice(std::string_view name, const train::TensorSlice& s
   const BundleEntry& whole = entry(name);
   const uint64_t item = size_of(whole.type);
   const auto copy_part = [&](const BundleEntry& stored, const train::TensorSlice& place) {
-    std::string bytes(stored.size, '\0');
+    std::string bytes = memory_for(name, stored);
     read_checked(name, stored, bytes.data());
     copy_box({.from = bytes.data(),
               .from_slice = place,
@@ -321,7 +368,7 @@ void BundleReader::read_slice(std::string_view name, const train::TensorSlice& s
 // checksum is over the lengths as numbers of four (from 2^32 on eight) bytes, then the rest.
 void BundleReader::parse_strings(std::string_view name, const BundleEntry& entry,
                                  std::vector<std::string>* out) const {
-  std::string bytes(entry.size, '\0');
+  std::string bytes = memory_for(name, entry);
   file_of(entry).read(entry.offset, bytes.data(), bytes.size());
   std::string_view left = bytes;
   const uint64_t count = num_elements(entry.shape, "strings");

@@ -21,7 +21,8 @@ namespace cohort::internal {
 
 // The index is read and checked whole when a reader is made: types, shapes, sizes and offsets fit
 // each other and the data files, which stay open (a checkpoint that is removed meanwhile can still
-// be read). Data is checked by its checksum whenever it is read.
+// be read). Data is checked by its checksum whenever it is read. A checkpoint that is rewritten under its name while
+// it is opened is opened again: index and data are of one save, the one before or the new one.
 // Memory: six times the index file and 64 MiB at most, whatever it says, beside what callers hand
 // in; while strings or parts of a tensor are read, also their bytes.
 // Thread safety: any thread, but for join_rows.
@@ -30,7 +31,7 @@ class BundleReader {
   using Entries = std::map<std::string, BundleEntry, std::less<>>;
 
   // Errors: NotFound (no index or no data file of that prefix), DataLoss (damaged; file and entry),
-  // Unimplemented (written for other readers), as FileSystem::open.
+  // Unimplemented (written for other readers), Unavailable (rewritten again and again), as FileSystem::open.
   BundleReader(FileSystem& files, std::string prefix);
 
   const std::string& prefix() const { return prefix_; }
@@ -46,7 +47,8 @@ class BundleReader {
 
   // The elements in row-major order; `out` holds num_elements * size_of(type) bytes.
   // Errors: NotFound, InvalidArgument (strings), DataLoss (the checksum does not hold; names the
-  // file, the tensor and its place).
+  // file, the tensor and its place), Unavailable (that, after somebody has copied another checkpoint over the files),
+  // ResourceExhausted (no memory for a part of it).
   void read(std::string_view name, void* out) const;
   // Errors: NotFound, InvalidArgument (the slice is outside of the tensor).
   void check_slice(std::string_view name, const train::TensorSlice& slice) const;
@@ -68,8 +70,13 @@ class BundleReader {
                 const std::set<std::string, std::less<>>& verified_elsewhere = {}) const;
 
  private:
+  bool open_all();
+  void take_index(std::string_view bytes, const std::string& path);
+  bool is_rewritten() const;
+  [[noreturn]] void fail_rewritten() const;
   [[noreturn]] void fail(std::string_view name, const BundleEntry& entry,
                          const std::string& problem) const;
+  std::string memory_for(std::string_view name, const BundleEntry& entry) const;
   std::string place(const BundleEntry& entry) const;
   void check_entry(const std::string& name, const BundleEntry& entry);
   void check_slices(const std::string& name, const BundleEntry& entry) const;

@@ -176,6 +176,85 @@ TEST_F(BundleTest, OverwritingKeepsTheOldOneUntilTheNewOneIsThere) {
   EXPECT_THAT(files.list("dir"), ElementsAre("ckpt.data-00000-of-00001", "ckpt.index"));
 }
 
+// Rewrites the checkpoint, `times` times in a row, just before one of the calls that a reader makes; whether there
+// were so many calls. The second rewrite brings back the first one's names of data files.
+class BundleRewrittenTest : public BundleTest, public testing::WithParamInterface<int> {
+ protected:
+  // Both tensors have the value.
+  void write_two(float value) {
+    BundleWriter bundle(files, "dir/ckpt");
+    for (const char* name : {"a", "b"}) {
+      bundle.add(name, {BundleType::kFloat32, {1}}, bytes_of(std::vector<float>{value}));
+    }
+    bundle.finish();
+  }
+  bool read_while_rewritten(int64_t at, std::vector<float>& values) {
+    int64_t calls = 0;
+    bool rewritten = false;
+    files.set_hook([&](const std::string&) {
+      if (rewritten || ++calls != at) return;
+      rewritten = true;
+      for (int i = 0; i < GetParam(); ++i) write_two(static_cast<float>(2 + i));
+    });
+    {
+      const BundleReader bundle(files, "dir/ckpt");
+      values = {read<float>(bundle, "a")[0], read<float>(bundle, "b")[0]};
+    }
+    files.set_hook({});
+    return rewritten;
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Times, BundleRewrittenTest, testing::Values(1, 2, 3));
+
+TEST_P(BundleRewrittenTest, ReadsOneSaveWhole) {
+  bool saw_before = false;
+  bool saw_after = false;
+  bool was_rewritten = true;
+  for (int64_t call = 1; was_rewritten; ++call) {
+    write_two(1);
+    std::vector<float> values;
+    ASSERT_NO_THROW(was_rewritten = read_while_rewritten(call, values)) << "at call " << call;
+    ASSERT_EQ(values[0], values[1]) << "at call " << call;
+    const float last = static_cast<float>(1 + GetParam());
+    ASSERT_TRUE(values[0] == 1 || values[0] == last) << values[0] << " at call " << call;
+    saw_before = saw_before || (was_rewritten && values[0] == 1);
+    saw_after = saw_after || values[0] == last;
+  }
+  EXPECT_TRUE(saw_before);
+  EXPECT_TRUE(saw_after);
+}
+
+TEST_F(BundleTest, OneThatIsRewrittenAgainAndAgainIsGivenUp) {
+  write_one(1);
+  bool writing = false;
+  files.set_hook([&](const std::string& call) {
+    if (writing || !call.starts_with("opening 'dir/ckpt.data")) return;
+    writing = true;
+    write_one(2);
+    writing = false;
+  });
+  expect_error<UnavailableError>([&] { BundleReader(files, "dir/ckpt"); },
+                                 "'dir/ckpt' was rewritten while it was read; read it again");
+}
+
+// By a copy over the files: what is open is another save then, and the checksums say so.
+TEST_F(BundleTest, OneThatIsCopiedOverWhileItIsOpenIsFound) {
+  write_one(1);
+  const BundleReader bundle(files, "dir/ckpt");
+  SimulatedFileSystem others;
+  others.make_directories("dir");
+  {
+    BundleWriter other(others, "dir/ckpt");
+    other.add("w", {BundleType::kFloat32, {1}}, bytes_of(std::vector<float>{2}));
+    other.finish();
+  }
+  const std::string data = "/dir/ckpt.data-00000-of-00001";
+  files.set_content(data, others.content(data));
+  expect_error<DataLossError>([&] { read<float>(bundle, "w"); }, "checksum");
+  files.set_content("/dir/ckpt.index", others.content("/dir/ckpt.index"));
+  expect_error<UnavailableError>([&] { read<float>(bundle, "w"); }, "was rewritten");
+}
+
 TEST_F(BundleTest, RefusesAnIndexThatReadersRefuse) {
   write_one(1);
   {

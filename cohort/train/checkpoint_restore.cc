@@ -51,6 +51,7 @@ RestoreSession::RestoreSession(FileSystem& files, std::string prefix)
     : files_(files),
       prefix_(std::move(prefix)),
       bundle_(std::in_place, files, prefix_),
+      index_crc_(bundle_->index_crc()),
       graph_(read_saved_graph(*bundle_)),
       holders_(graph_.nodes.size()) {}
 
@@ -158,11 +159,17 @@ void RestoreSession::restore(Trackable& root, const RestoreAgreement& agree) {
 }
 
 const BundleReader& RestoreSession::bundle() {
-  if (!bundle_) {
-    bundle_.emplace(files_, prefix_);
-    read_saved_graph(*bundle_);
+  if (bundle_) return *bundle_;
+  BundleReader& opened = bundle_.emplace(files_, prefix_);
+  if (opened.index_crc() != index_crc_) {
+    bundle_.reset();
+    throw DataLossError(
+        str("checkpoint '", prefix_,
+            "' was rewritten since it was restored: what appears late would get values of another "
+            "save; restore it again"));
   }
-  return *bundle_;
+  read_saved_graph(opened);
+  return opened;
 }
 
 const uint32_t* RestoreSession::find_child(uint32_t parent, std::string_view name) const {

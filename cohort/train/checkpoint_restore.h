@@ -96,6 +96,7 @@ class RestoreSession : public std::enable_shared_from_this<RestoreSession> {
   const std::string prefix_;
   std::mutex mutex_;
   std::optional<BundleReader> bundle_;  // none any more once everything was consumed
+  const uint32_t index_crc_;
   ObjectGraph graph_;
   std::vector<std::weak_ptr<RestorePosition>> holders_;  // the object of each node
   std::set<std::string, std::less<>> consumed_;          // keys

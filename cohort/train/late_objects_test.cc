@@ -69,6 +69,27 @@ TEST_F(CheckpointTest, ALateObjectTakesThePlaceOfAnEarlierOneOfItsName) {
   EXPECT_THAT(second->values, ElementsAre(4));
 }
 
+// Its files were closed once all values were given out, and are those of another save now.
+TEST_F(CheckpointTest, ALateObjectGetsNoValueOfASaveThatCameAfterTheRestore) {
+  const auto saved = std::make_shared<Node>();
+  const auto value = numbers({4});
+  saved->add("kernel", value);
+  const Checkpoint writer = make({{"model", saved}});
+  writer.write("dir/ckpt");
+  const auto model = std::make_shared<Node>();
+  make({{"model", model}}).read("dir/ckpt").expect_partial();
+  const auto first = numbers({0});
+  model->add("kernel", first);
+  EXPECT_THAT(first->values, ElementsAre(4));
+  value->values = {5};
+  writer.write("dir/ckpt");
+  model->children.clear();
+  const auto second = numbers({0});
+  EXPECT_THAT(thrown<DataLossError>([&] { model->add("kernel", second); }),
+              HasSubstr("'dir/ckpt' was rewritten since it was restored"));
+  EXPECT_THAT(second->values, ElementsAre(0));
+}
+
 TEST_F(CheckpointTest, ANameThatLeadsToAnotherObjectDoesNotKeepTheRightOneOut) {
   const auto a = numbers({1});
   const auto b = numbers({2});

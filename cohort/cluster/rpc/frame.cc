@@ -129,6 +129,12 @@ MessageWriter::MessageWriter(Header header, Message message) {
   advance();
 }
 
+size_t MessageWriter::total_bytes() const {
+  size_t bytes = 0;
+  for (const Bytes& part : parts_) bytes += part.size;
+  return bytes;
+}
+
 void MessageWriter::advance() {
   piece_.clear();
   size_t room = kMaxPieceBytes;

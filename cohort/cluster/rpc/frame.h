@@ -64,6 +64,8 @@ class MessageWriter {
   // The current piece, as slices; none where all have been sent.
   const std::vector<Bytes>& piece() const { return piece_; }
   bool is_last() const { return next_ == parts_.size(); }
+  // Of all pieces, sent or not.
+  size_t total_bytes() const;
   void advance();
 
  private:

@@ -137,6 +137,14 @@ void Session::end_of_request() noexcept {
   dispatch();
 }
 
+void Session::end_late_request() noexcept {
+  if (!reader_) return;
+  reader_.reset();
+  answer(std::make_exception_ptr(
+      DeadlineExceededError(str("the request of ", method_, " from ", peer_.address,
+                                " has not come whole in time; the rest of it is not read"))));
+}
+
 void Session::dispatch() noexcept {
   {
     const std::lock_guard lock(mutex_);

@@ -41,7 +41,7 @@ struct Load {
 // Sends an answer.
 using AnswerFn = std::function<void(MessageWriter answer)>;
 
-// Thread safety: append and end_of_request come from one thread at a time, cancel from any. None of
+// Thread safety: append, filled and those that end a request come from one thread at a time, cancel from any. None of
 // them throws; what is wrong with a request becomes its answer.
 class Session : public std::enable_shared_from_this<Session> {
  public:
@@ -60,6 +60,8 @@ class Session : public std::enable_shared_from_this<Session> {
   bool wants_more() const { return reader_.has_value(); }
   // The caller sends no more.
   void end_of_request() noexcept;
+  // The rest of the request has not come in time: DeadlineExceeded is the answer.
+  void end_late_request() noexcept;
   // The caller has gone away or its deadline has passed. True: no answer follows. False: one has
   // been given, or is just being given.
   bool cancel() noexcept;

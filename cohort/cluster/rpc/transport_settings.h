@@ -22,6 +22,11 @@ struct TransportSettings {
   size_t max_calls_per_connection = 1024;
 };
 
+// After which a peer that was to be heard is given up.
+inline std::chrono::milliseconds longest_silence(const TransportSettings& settings) {
+  return settings.keepalive_time + settings.keepalive_timeout;
+}
+
 // What tests of faults use: a stopped peer is found within two seconds.
 inline TransportSettings quick_settings() {
   using std::chrono::milliseconds;

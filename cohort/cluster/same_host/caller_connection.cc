@@ -56,6 +56,7 @@ std::shared_ptr<CallerConnection> CallerConnection::start(UniqueFd socket,
                             [weak] {
                               if (const auto alive = weak.lock()) alive->on_tick();
                             },
+                        .awaits_rest = [] { return false; },  // the call's deadline
                         .on_end =
                             [weak](const std::string& why) {
                               if (const auto alive = weak.lock()) alive->on_end(why);
@@ -65,7 +66,8 @@ std::shared_ptr<CallerConnection> CallerConnection::start(UniqueFd socket,
 }
 
 CallerConnection::CallerConnection(UniqueFd socket, Options options)
-    : options_(std::move(options)), socket_(HostSocket::make(std::move(socket))) {}
+    : options_(std::move(options)),
+      socket_(HostSocket::make(std::move(socket), {.stall = longest_silence(options_.settings)})) {}
 
 CallerConnection::~CallerConnection() { socket_->end("nobody calls any more"); }
 

@@ -9,12 +9,14 @@
 #include <atomic>
 #include <cstring>
 #include <future>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "cohort/cluster/grpc/testing_services.h"
 #include "cohort/cluster/same_host/caller_connection.h"
 #include "cohort/cluster/same_host/host_server.h"
+#include "cohort/cluster/same_host/testing_socket.h"
 #include "cohort/core/host/cores.h"
 #include "cohort/core/host/host_identity.h"
 #include "cohort/core/host/random_hex.h"
@@ -28,6 +30,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using std::chrono::steady_clock;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 constexpr CallOptions kShortWay{
@@ -92,13 +95,6 @@ class HostChannelTest : public ::testing::Test {
     ASSERT_EQ(result.wait_for(seconds(20)), std::future_status::ready);
     EXPECT_EQ(record_error(result.get().error).code, code);
   }
-  // Whether the server closes this connection.
-  static bool is_closed(const UniqueFd& connection) {
-    pollfd watched{connection.get(), POLLIN, 0};
-    char byte = 0;
-    return ::poll(&watched, 1, 20'000) == 1 && ::recv(connection.get(), &byte, 1, 0) <= 0;
-  }
-
   TestServer server_;
   HostServer host_{server_.dispatcher, {.settings = quick_settings(), .same_process = true}};
   std::shared_ptr<CountingChannel> long_way_ = std::make_shared<CountingChannel>(server_.channel());
@@ -410,6 +406,33 @@ TEST(CallerConnection, APeerThatStandsStillIsGivenUp) {
       end_of_call({.keepalive_time = milliseconds(100), .keepalive_timeout = milliseconds(100)});
   EXPECT_EQ(error.code, Code::kUnavailable);
   EXPECT_THAT(error.message, HasSubstr("no sign of life"));
+}
+
+// Each call ends before it is time to ask for a sign of life, and leaves its request in the queue.
+TEST(CallerConnection, APeerThatReadsNothingIsGivenUpWhereAllCallsAreBrief) {
+  int sockets[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, sockets), 0);
+  const UniqueFd other(sockets[1]);
+  const auto connection =
+      CallerConnection::start(UniqueFd(sockets[0]), "ticket",
+                              {.peer = {"ps", 0},
+                               .address = "here",
+                               .self = std::make_shared<Identity>(TaskId{"worker", 0}, 42),
+                               .settings = {.keepalive_time = milliseconds(500),
+                                            .keepalive_timeout = milliseconds(100),
+                                            .handshake_timeout = std::chrono::hours(1)}});
+  CallOptions brief = kShortWay;
+  brief.timeout = milliseconds(1);
+  const Bytes bulk = pattern(size_t{8} << 20);  // more than the socket takes
+  ::testing::internal::CaptureStderr();
+  const auto deadline = steady_clock::now() + seconds(20);
+  while (!connection->has_ended() && steady_clock::now() < deadline) {
+    Message request{"", {bulk}};
+    connection->call("echo/echo", request, brief);
+  }
+  EXPECT_TRUE(connection->has_ended());
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              AllOf(HasSubstr(own_process()), HasSubstr("it has read nothing of the")));
 }
 
 TEST(CallerConnection, APeerThatLetsNobodyInIsGivenUp) {

@@ -68,7 +68,8 @@ void HostServer::take(UniqueFd connection) {
   connections_.push_back(ServerConnection::start(
       std::move(connection), dispatcher_,
       {.admit = [doorman = doorman_](const std::string& ticket) { return doorman->admit(ticket); },
-       .handshake_timeout = options_.settings.handshake_timeout}));
+       .handshake_timeout = options_.settings.handshake_timeout,
+       .stall_timeout = longest_silence(options_.settings)}));
 }
 
 void HostServer::stop() {

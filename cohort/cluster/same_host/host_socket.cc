@@ -12,6 +12,8 @@
 #include <utility>
 
 #include "cohort/core/error.h"
+#include "cohort/core/host/unix_socket.h"
+#include "cohort/core/logging.h"
 #include "cohort/core/start_thread.h"
 
 namespace cohort::internal::rpc {
@@ -27,17 +29,25 @@ constexpr int kMostAtOnce = 16;
 constexpr size_t kMostSlices = 64;
 // A step's values; beyond, caches do not hold them.
 constexpr int kSendBufferBytes = 2 << 20;
+// With Limits::receives_when_read: what waits to be sent when nothing more is received. One message may be larger.
+constexpr size_t kMuchQueuedMessages = 1024;
+constexpr size_t kMuchQueuedBytes = size_t{1} << 30;
+
+constexpr const char* kClosed = "the connection was closed";
 
 bool is_message(PieceKind kind) { return kind == PieceKind::kMessage || kind == PieceKind::kLast; }
 
 }  // namespace
 
-std::shared_ptr<HostSocket> HostSocket::make(UniqueFd socket) {
-  return std::shared_ptr<HostSocket>(new HostSocket(std::move(socket)));
+std::shared_ptr<HostSocket> HostSocket::make(UniqueFd socket, const Limits& limits) {
+  return std::shared_ptr<HostSocket>(new HostSocket(std::move(socket), limits));
 }
 
-HostSocket::HostSocket(UniqueFd socket)
-    : socket_(std::move(socket)), watch_(::epoll_create1(EPOLL_CLOEXEC)), buffer_(kBufferBytes) {
+HostSocket::HostSocket(UniqueFd socket, const Limits& limits)
+    : socket_(std::move(socket)),
+      limits_(limits),
+      watch_(::epoll_create1(EPOLL_CLOEXEC)),
+      buffer_(kBufferBytes) {
   epoll_event nothing{};
   if (!watch_.valid() || ::epoll_ctl(watch_.get(), EPOLL_CTL_ADD, socket_.get(), &nothing) != 0) {
     throw ResourceExhaustedError("no descriptor for a connection");
@@ -85,18 +95,31 @@ void HostSocket::end(const std::string& why) {
 void HostSocket::send(OutgoingMessage message) {
   const std::lock_guard lock(mutex_);
   if (ended_) return;
+  queued_bytes_ += message.bytes();
   queue_.push_back(std::move(message));
-  if (waits_for_room_) return;
-  flush();
-  if (queue_.empty()) return;
-  waits_for_room_ = true;
+  if (!waits_for_room_) flush();
+  update_waiting();
+}
+
+bool HostSocket::is_much_queued() const {
+  return limits_.receives_when_read && queue_.size() > 1 &&
+         (queue_.size() > kMuchQueuedMessages || queued_bytes_ > kMuchQueuedBytes);
+}
+
+// For what the thread waits now; the mutex is held.
+void HostSocket::update_waiting() {
+  const bool waits_for_room = !queue_.empty();
+  const bool much_queued = is_much_queued();
+  if (waits_for_room == waits_for_room_ && much_queued == much_queued_) return;
+  waits_for_room_ = waits_for_room;
+  much_queued_ = much_queued;
   listen();
 }
 
 // What the thread waits for; the mutex is held.
 void HostSocket::listen() {
   epoll_event wanted{};
-  if (!taken_over()) wanted.events |= EPOLLIN;
+  if (!taken_over() && !much_queued_) wanted.events |= EPOLLIN;
   if (waits_for_room_) wanted.events |= EPOLLOUT;
   ::epoll_ctl(watch_.get(), EPOLL_CTL_MOD, socket_.get(), &wanted);
 }
@@ -117,8 +140,10 @@ bool HostSocket::send_some() {
   header.msg_iovlen = first.slices(slices);
   const ssize_t sent = ::sendmsg(socket_.get(), &header, MSG_NOSIGNAL | MSG_DONTWAIT);
   if (sent < 0) return errno == EINTR;  // a broken connection shows when the thread reads
+  sent_bytes_ += static_cast<uint64_t>(sent);
   first.advance(static_cast<size_t>(sent));
   if (first.is_done()) {
+    queued_bytes_ -= first.bytes();
     queue_.pop_front();
   } else if (first.is_between_pieces() && queue_.size() > 1) {
     queue_.push_back(std::move(first));
@@ -146,9 +171,7 @@ void HostSocket::run() {
 void HostSocket::send_rest() {
   const std::lock_guard lock(mutex_);
   flush();
-  if (waits_for_room_ == !queue_.empty()) return;
-  waits_for_room_ = false;
-  listen();
+  update_waiting();
 }
 
 void HostSocket::receive_on_thread(uint32_t happened) {
@@ -162,10 +185,12 @@ void HostSocket::receive_on_thread(uint32_t happened) {
     thread_receives_ = true;
   }
   bool came = false;
-  for (int i = 0; i < kMostAtOnce; ++i) {
+  for (int i = 0; i < kMostAtOnce && !much_queued_; ++i) {
     if (!receive() && !(came && events_.expects_more() && look())) break;
     came = true;
   }
+  // Of which recv() would tell; what is still there has nobody to answer to.
+  if (much_queued_ && (happened & (EPOLLHUP | EPOLLERR)) != 0) end(kClosed);
   tick_if_due();
   const std::lock_guard lock(mutex_);
   thread_receives_ = false;
@@ -223,9 +248,39 @@ void HostSocket::tick_if_due() {
   last_tick_ = now;
   try {
     events_.on_tick();
+    if (!ended_) give_up_if_stalled(now);
   } catch (const std::exception& error) {
     end(error.what());
   }
+}
+
+void HostSocket::give_up_if_stalled(std::chrono::steady_clock::time_point now) {
+  size_t messages = 0;
+  size_t bytes = 0;
+  uint64_t sent = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    messages = queue_.size();
+    bytes = queued_bytes_;
+    sent = sent_bytes_;
+  }
+  const auto seconds = std::chrono::duration<double>(limits_.stall).count();
+  if (sending_.stands_still(messages > 0, sent, now) >= limits_.stall) {
+    give_up(str("for ", seconds, " s it has read nothing of the ", messages, " messages, of ",
+                bytes, " bytes, that wait for it"));
+  }
+  const bool awaits_rest = in_piece_ || !head_.empty() || events_.awaits_rest();
+  const bool expects_rest = awaits_rest && !much_queued_;
+  if (receiving_.stands_still(expects_rest, received_bytes_, now) >= limits_.stall) {
+    give_up(str("it has begun a message of which nothing has come for ", seconds, " s"));
+  }
+}
+
+void HostSocket::give_up(const std::string& why) {
+  if (ended_) return;
+  log_warning("the connection with process ", process_at_other_end(socket_.get()),
+              " of this host is closed: ", why);
+  end(why);
 }
 
 // Whether bytes came.
@@ -264,9 +319,12 @@ bool HostSocket::receive_in_place() {
 
 bool HostSocket::check_received(ssize_t got) {
   came_ = got > 0;
-  if (came_) return true;
+  if (came_) {
+    received_bytes_ += static_cast<uint64_t>(got);
+    return true;
+  }
   if (got == 0) {
-    end("the connection was closed");
+    end(kClosed);
   } else if (errno != EAGAIN && errno != EINTR) {
     end(str("the connection broke: ", std::strerror(errno)));
   }

@@ -18,12 +18,13 @@
 
 #include "cohort/cluster/same_host/outgoing_message.h"
 #include "cohort/cluster/same_host/patience.h"
+#include "cohort/cluster/same_host/stall.h"
 #include "cohort/core/files/unique_fd.h"
 #include "cohort/core/function_ref.h"
 
 namespace cohort::internal::rpc {
 
-// Nobody ever waits for room in the socket: what does not fit leaves later, from the socket's thread.
+// Nobody ever waits for room in the socket: what does not fit leaves later, from the socket's thread; see Limits.
 // Pieces of several messages take turns. One thread at a time receives. Thread safety: any thread.
 class HostSocket : public std::enable_shared_from_this<HostSocket> {
  public:
@@ -39,6 +40,8 @@ class HostSocket : public std::enable_shared_from_this<HostSocket> {
     std::function<void(uint64_t call, size_t bytes, bool is_last)> on_filled;
     // About every 100 ms.
     std::function<void()> on_tick;
+    // Whether the rest of a message is to come, beyond the end of a piece; asked after on_tick.
+    std::function<bool()> awaits_rest;
     // The connection has ended, by the other end, an error, or end(); nothing comes afterwards.
     std::function<void(const std::string& why)> on_end;
     // Whether the other end is likely to send at once: then the socket's thread looks before it sleeps.
@@ -67,8 +70,17 @@ class HostSocket : public std::enable_shared_from_this<HostSocket> {
     const bool receives_;
   };
 
+  struct Limits {
+    // After so long without a byte the other end is given up: where it does not read what waits for it, or has sent
+    // a part of a message and not the rest. The connection ends, and a line of the log names the other process.
+    std::chrono::milliseconds stall{20'000};
+    // Nothing is received while much waits to be sent: who does not read the answers asks no more. For one end of
+    // a connection: two would wait for each other.
+    bool receives_when_read = false;
+  };
+
   // `socket` is non-blocking. Errors: ResourceExhausted (no descriptor).
-  static std::shared_ptr<HostSocket> make(UniqueFd socket);
+  static std::shared_ptr<HostSocket> make(UniqueFd socket, const Limits& limits);
   // Receives from now on, once. Errors: ResourceExhausted (no thread).
   void start(Events events);
   ~HostSocket();
@@ -83,13 +95,15 @@ class HostSocket : public std::enable_shared_from_this<HostSocket> {
   Patience& patience() { return patience_; }
 
  private:
-  explicit HostSocket(UniqueFd socket);
+  HostSocket(UniqueFd socket, const Limits& limits);
   void run();
   void receive_on_thread(uint32_t happened);
   void say_end();
   void send_rest();
   void flush();
   bool send_some();
+  bool is_much_queued() const;
+  void update_waiting();
   void listen();
   bool take_over();
   void give_back();
@@ -99,6 +113,8 @@ class HostSocket : public std::enable_shared_from_this<HostSocket> {
   bool receive();
   void receive_some();
   void tick_if_due();
+  void give_up_if_stalled(std::chrono::steady_clock::time_point now);
+  void give_up(const std::string& why);
   // Whether it did: the rest of a large piece.
   bool receive_in_place();
   // Of recv(): whether bytes came.
@@ -108,12 +124,17 @@ class HostSocket : public std::enable_shared_from_this<HostSocket> {
   std::string why_it_ended();
 
   const UniqueFd socket_;
+  const Limits limits_;
   const UniqueFd watch_;  // what the thread waits for at the socket
   std::thread thread_;
-  std::atomic<bool> ended_{false};  // written with the mutex
+  // Written with the mutex.
+  std::atomic<bool> ended_{false};
+  std::atomic<bool> much_queued_{false};  // nothing is received
 
   std::mutex mutex_;  // guards what follows
   std::deque<OutgoingMessage> queue_;
+  size_t queued_bytes_ = 0;  // OutgoingMessage::bytes of all
+  uint64_t sent_bytes_ = 0;
   bool waits_for_room_ = false;  // the thread sends the rest of the queue
   bool thread_receives_ = false;
   std::thread::id taken_over_by_;  // the thread that receives instead
@@ -125,6 +146,9 @@ class HostSocket : public std::enable_shared_from_this<HostSocket> {
   Patience patience_;
   std::chrono::steady_clock::time_point last_tick_ = std::chrono::steady_clock::now();
   bool came_ = false;  // bytes, by the last call of receive_some
+  uint64_t received_bytes_ = 0;
+  Stall sending_;
+  Stall receiving_;
   std::vector<char> buffer_;
   std::string head_;     // of the current piece, as it comes
   std::string control_;  // bytes of a piece that is no part of a message, as they come

@@ -43,8 +43,15 @@ std::string control_piece(PieceKind kind, uint64_t call, std::string_view bytes)
   return piece.append(bytes);
 }
 
+OutgoingMessage::OutgoingMessage(std::string control)
+    : head_(std::move(control)), bytes_(sizeof *this + head_.size()) {}
+
 OutgoingMessage::OutgoingMessage(std::string control, uint64_t call, MessageWriter writer)
-    : call_(call), writer_(std::move(writer)), head_(std::move(control)), has_message_(true) {
+    : call_(call),
+      writer_(std::move(writer)),
+      head_(std::move(control)),
+      bytes_(sizeof *this + head_.size() + writer_.total_bytes()),
+      has_message_(true) {
   begin_piece();
 }
 

@@ -50,7 +50,7 @@ std::string control_piece(PieceKind kind, uint64_t call, std::string_view bytes 
 // What is to be sent: a control piece, a message, or the one before the other.
 class OutgoingMessage {
  public:
-  explicit OutgoingMessage(std::string control) : head_(std::move(control)) {}
+  explicit OutgoingMessage(std::string control);
   OutgoingMessage(std::string control, uint64_t call, MessageWriter writer);
 
   // What comes next, of the current piece; returns how many of `to` it takes.
@@ -60,6 +60,8 @@ class OutgoingMessage {
   // Between two pieces another message may be sent.
   bool is_between_pieces() const { return sent_ == 0; }
   bool is_done() const { return done_; }
+  // What it keeps, of memory of its own and of others, until it is done.
+  size_t bytes() const { return bytes_; }
 
  private:
   void begin_piece();
@@ -67,6 +69,7 @@ class OutgoingMessage {
   uint64_t call_ = 0;
   MessageWriter writer_;
   std::string head_;
+  size_t bytes_ = 0;
   size_t size_ = 0;  // of head_ and the writer's piece
   size_t sent_ = 0;
   bool has_message_ = false;

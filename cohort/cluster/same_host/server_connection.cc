@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "cohort/core/bounded_wait.h"
 #include "cohort/core/error.h"
@@ -33,6 +34,7 @@ std::shared_ptr<ServerConnection> ServerConnection::start(UniqueFd socket, Dispa
        .on_filled = [self](uint64_t call, size_t bytes,
                            bool is_last) { self->on_filled(call, bytes, is_last); },
        .on_tick = [self] { self->on_tick(); },
+       .awaits_rest = [self] { return self->awaits_rest_; },
        .on_end = [self](const std::string&) { self->on_end(); },
        // Who gets answers at once may have the next question ready; a call that is not answered needs
        // the core for who works on it.
@@ -74,7 +76,8 @@ void ServerConnection::begin(uint64_t call, std::string_view bytes) {
     count |= uint64_t{static_cast<unsigned char>(bytes[i])} << (8 * i);
   }
   constexpr auto kMost = static_cast<uint64_t>(std::chrono::nanoseconds(kLongestWait).count());
-  const auto deadline = steady_clock::now() + std::chrono::nanoseconds(std::min(count, kMost));
+  const auto now = steady_clock::now();
+  const auto deadline = now + std::chrono::nanoseconds(std::min(count, kMost));
   const auto session = dispatcher_.begin(bytes.substr(kTimeoutBytes), *peer_, deadline,
                                          [weak = weak_from_this(), call](MessageWriter writer) {
                                            if (const auto self = weak.lock())
@@ -82,7 +85,7 @@ void ServerConnection::begin(uint64_t call, std::string_view bytes) {
                                          });
   if (!session->wants_more()) return;  // it has been refused
   const std::lock_guard lock(mutex_);
-  sessions_.emplace(call, session);
+  sessions_.emplace(call, Underway{session, std::min(deadline, now + options_.longest_request)});
 }
 
 void ServerConnection::answer(uint64_t call, MessageWriter writer) {
@@ -91,7 +94,7 @@ void ServerConnection::answer(uint64_t call, MessageWriter writer) {
     const std::lock_guard lock(mutex_);
     const auto found = sessions_.find(call);
     if (found != sessions_.end()) {
-      answered = std::move(found->second);
+      answered = std::move(found->second.session);
       sessions_.erase(found);
     }
   }
@@ -101,7 +104,7 @@ void ServerConnection::answer(uint64_t call, MessageWriter writer) {
 std::shared_ptr<Session> ServerConnection::find(uint64_t call) {
   const std::lock_guard lock(mutex_);
   const auto found = sessions_.find(call);
-  return found == sessions_.end() ? nullptr : found->second;
+  return found == sessions_.end() ? nullptr : found->second.session;
 }
 
 bool ServerConnection::all_answered() {
@@ -129,16 +132,36 @@ void ServerConnection::on_tick() {
   if (!peer_ && steady_clock::now() - begun_ > options_.handshake_timeout) {
     throw UnauthenticatedError("a caller that does not say who it is");
   }
+  end_late_requests();
+}
+
+// A caller gives its calls up itself; this is for one that does not, and for the memory of its requests.
+void ServerConnection::end_late_requests() {
+  const auto now = steady_clock::now();
+  std::vector<std::shared_ptr<Session>> late;
+  awaits_rest_ = false;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [call, underway] : sessions_) {
+      if (!underway.session->wants_more()) continue;
+      if (underway.whole_by > now) {
+        awaits_rest_ = true;
+      } else {
+        late.push_back(underway.session);
+      }
+    }
+  }
+  for (const auto& session : late) session->end_late_request();
 }
 
 void ServerConnection::on_end() {
   ended_ = true;
-  std::unordered_map<uint64_t, std::shared_ptr<Session>> sessions;
+  std::unordered_map<uint64_t, Underway> sessions;
   {
     const std::lock_guard lock(mutex_);
     sessions.swap(sessions_);
   }
-  for (const auto& [call, session] : sessions) session->cancel();
+  for (const auto& [call, underway] : sessions) underway.session->cancel();
 }
 
 }  // namespace cohort::internal::rpc

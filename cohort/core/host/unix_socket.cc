@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <optional>
 
 #include "cohort/core/error.h"
 
@@ -27,6 +28,13 @@ struct AbstractName {
   sockaddr_un address{};
   socklen_t length = 0;
 };
+
+std::optional<ucred> peer_of(int socket) {
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return std::nullopt;
+  return peer;
+}
 
 }  // namespace
 
@@ -58,10 +66,13 @@ Connected connect_to_name(const UniqueFd& socket, const std::string& name) {
 }
 
 bool is_of_same_user(int socket) {
-  ucred peer{};
-  socklen_t size = sizeof peer;
-  return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
-         peer.uid == ::geteuid();
+  const std::optional<ucred> peer = peer_of(socket);
+  return peer && peer->uid == ::geteuid();
+}
+
+int64_t process_at_other_end(int socket) {
+  const std::optional<ucred> peer = peer_of(socket);
+  return peer ? peer->pid : 0;
 }
 
 }  // namespace cohort::internal

@@ -42,7 +42,7 @@ class CountingIterator : public DataIterator {
     return state;
   }
   void restore(const IteratorState& state) override {
-    index_ = state.get_int("index", 0, kInfiniteSize);
+    index_ = state.get_int("index", 0, kMostElements);
     input_->restore(state.child("input"));
   }
 

@@ -15,6 +15,9 @@ namespace cohort::internal {
 // The size of an infinite sequence.
 inline constexpr int64_t kInfiniteSize = std::numeric_limits<int64_t>::max();
 
+// No saved state is further than this: beyond, counting on from what somebody else wrote would overflow.
+inline constexpr int64_t kMostElements = kInfiniteSize - (int64_t{1} << 40);
+
 // scale * position + offset; only `offset` may be negative.
 // Errors: OutOfRange (the result exceeds int64, since an element too far into an infinite sequence
 // was requested), which interrupts the pass.

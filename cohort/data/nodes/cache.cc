@@ -182,7 +182,7 @@ IteratorState CacheIterator::save() {
 }
 
 void CacheIterator::restore(const IteratorState& state) {
-  position_ = state.get_int("position", 0, kInfiniteSize);
+  position_ = state.get_int("position", 0, kMostElements);
   const int64_t mark = state.get_int("mark", 0, position_);
   start_state_ = state.shared_child("start");
   start_ = start_state_->serialize();

@@ -112,7 +112,7 @@ class BlockFilterIterator final : public DataIterator {
     drop_block();
     input_->restore(state.child("input"));
     const int64_t row = state.get_int("row", 0, kBlockSize);
-    index_ = state.get_int("index", 0, kInfiniteSize) + row;
+    index_ = state.get_int("index", 0, kMostElements) + row;
     if (const int64_t found = input_->skip(row); found < row) {
       throw DataLossError(str("filter: the state is of element ", index_,
                               ", but the input ends after ", index_ - row + found));

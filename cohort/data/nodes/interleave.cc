@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <limits>
 #include <optional>
 
 #include "cohort/core/error_context.h"
@@ -216,7 +215,7 @@ void InterleaveIterator::restore(const IteratorState& state) {
     const IteratorState& saved = state.child(str("slot ", i));
     Slot slot;
     slot.before = saved.shared_child("before");
-    slot.index = saved.get_int("index", 0, std::numeric_limits<int64_t>::max());
+    slot.index = saved.get_int("index", 0, kMostElements);
     input_->restore(*slot.before);
     Structure element;
     if (!input_->next(element)) {
@@ -227,7 +226,7 @@ void InterleaveIterator::restore(const IteratorState& state) {
     slots_[i] = std::move(slot);
     ++open_;
   }
-  index_ = state.get_int("index", 0, std::numeric_limits<int64_t>::max());
+  index_ = state.get_int("index", 0, kMostElements);
   ended_ = state.get_int("ended", 0, 1) == 1;
   current_ = state.get_int("current", 0, options_.cycle_length - 1);
   taken_ = state.get_int("taken", 0, options_.block_length - 1);

@@ -14,6 +14,9 @@
 namespace cohort::internal {
 namespace {
 
+// Of a block that a state says was read: it says so of any number.
+constexpr int64_t kMostRowsAtOnce = int64_t{1} << 16;
+
 // The reader's thread reads the input and hands elements (or blocks) to the pool, and with each
 // takes down the input's state before it: where the reader stands is where the oldest unit came
 // from that was not delivered, less those after it that were.
@@ -261,18 +264,23 @@ void ParallelMapIterator::restore(const IteratorState& state) {
   drop_units();
   options_.random.seed = static_cast<uint64_t>(state.get_int("seed"));
   options_.random.epoch = static_cast<uint64_t>(state.get_int("epoch"));
-  index_ = state.get_int("index", 0, kInfiniteSize);
+  index_ = state.get_int("index", 0, kMostElements);
   input_->restore(state.child("input"));
   for (const char delivered : state.get_bytes("delivered")) {
     const UnitPtr unit = reread_unit(1);
-    if (delivered != 0) unit->taken = unit->rows;
-    delivered != 0 ? units_.push_back(unit) : start(unit);
+    if (delivered == 0) {
+      start(unit);
+      continue;
+    }
+    unit->taken = unit->rows;
+    unit->value = Structure();
+    units_.push_back(unit);
   }
   // A block may come in pieces now.
-  int64_t rows = state.get_int("rows", 0, kInfiniteSize);
+  int64_t rows = state.get_int("rows", 0, kMostElements);
   int64_t row = state.get_int("row", 0, std::max<int64_t>(rows - 1, 0));
   while (row > 0) {
-    const UnitPtr unit = reread_unit(rows);
+    const UnitPtr unit = reread_unit(std::min(rows, kMostRowsAtOnce));
     unit->taken = std::min(row, unit->rows);
     row -= unit->taken;
     rows -= unit->rows;

@@ -9,7 +9,9 @@
 #include <future>
 #include <mutex>
 #include <set>
+#include <string>
 #include <thread>
+#include <utility>
 
 #include "cohort/data/nodes/node.h"
 #include "cohort/data/test_util.h"
@@ -294,6 +296,28 @@ TEST_P(ParallelMap, ChecksItsOptions) {
               HasSubstr("asks for a generator"));
   EXPECT_THAT(range(3).map(noisy, {.num_parallel_calls = AUTOTUNE, .seed = 3}).explain(),
               HasSubstr("map(random=seed 3, num_parallel_calls=AUTOTUNE)"));
+}
+
+// It says of one block that was read how many rows it had.
+TEST(ParallelMap, TakesNoMemoryForABlockAsLargeAsAStateSays) {
+  const auto iterator = Dataset::range(int64_t{1} << 60)
+                            .map(plus_one, {.num_parallel_calls = 2, .vectorized = true})
+                            .node()
+                            ->make_iterator({});
+  IteratorState input;
+  input.set_int("position", 0);
+  IteratorState state;
+  state.set_int("seed", 0);
+  state.set_int("epoch", 0);
+  state.set_int("index", 0);
+  state.set_bytes("delivered", std::string());
+  state.set_int("rows", int64_t{1} << 50);
+  state.set_int("row", 3);
+  state.set_child("input", std::move(input));
+  iterator->restore(state);
+  Structure element;
+  ASSERT_TRUE(iterator->next(element));
+  EXPECT_EQ(element.tensor().item<int64_t>(), 4);
 }
 
 using MapOverFiles = FilesTest;

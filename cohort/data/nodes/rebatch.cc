@@ -73,7 +73,7 @@ class RebatchIterator final : public DataIterator {
   void restore(const IteratorState& state) override {
     start();
     input_->restore(state.child("input"));
-    index_ = state.get_int("index", 0, kInfiniteSize);
+    index_ = state.get_int("index", 0, kMostElements);
     turn_ =
         static_cast<size_t>(state.get_int("turn", 0, static_cast<int64_t>(plan_.sizes.size()) - 1));
     ended_ = state.get_int("ended", 0, 1) == 1;

@@ -111,11 +111,7 @@ class PositionBufferIterator final : public DataIterator {
     return state;
   }
   void restore(const IteratorState& state) override {
-    buffer_.restore(state);
-    if (buffer_.next_position() > input_->size()) {
-      throw DataLossError(str("iterator state of a shuffle: it is at element ",
-                              buffer_.next_position(), " of ", input_->size()));
-    }
+    buffer_.restore(state, std::min(input_->size(), kMostElements));
     seed_.seed = buffer_.seed();
   }
 
@@ -141,9 +137,11 @@ class PositionBufferIterator final : public DataIterator {
 // the buffer is passed over, and what is is read.
 class ElementBufferIterator final : public DataIterator {
  public:
-  ElementBufferIterator(std::unique_ptr<DataIterator> input, ShuffleSeed seed, int64_t capacity,
-                        uint64_t epoch)
+  // `cardinality` is the input's.
+  ElementBufferIterator(std::unique_ptr<DataIterator> input, int64_t cardinality, ShuffleSeed seed,
+                        int64_t capacity, uint64_t epoch)
       : input_(std::move(input)),
+        input_size_(cardinality < 0 ? kMostElements : std::min(cardinality, kMostElements)),
         seed_(seed),
         buffer_(capacity),
         segment_size_(std::max(capacity, kMinSegmentSize)) {
@@ -232,6 +230,7 @@ class ElementBufferIterator final : public DataIterator {
   }
 
   std::unique_ptr<DataIterator> input_;
+  const int64_t input_size_;  // or more, where nobody knows
   ShuffleSeed seed_;
   ShuffleBuffer buffer_;
   std::vector<Element> elements_;  // by slot
@@ -242,7 +241,7 @@ class ElementBufferIterator final : public DataIterator {
 
 void ElementBufferIterator::restore(const IteratorState& state) {
   start(0);
-  buffer_.restore(state);
+  buffer_.restore(state, input_size_);
   seed_.seed = buffer_.seed();
   const std::vector<int64_t>& slots = buffer_.slots();
   std::vector<size_t> by_position(slots.size());
@@ -254,11 +253,10 @@ void ElementBufferIterator::restore(const IteratorState& state) {
   std::vector<int64_t> gaps;
   for (size_t i = 0; i < by_position.size(); i += gaps.size()) {
     const int64_t number = slots[by_position[i]] / segment_size_;
-    const int64_t end = (number + 1) * segment_size_;
     gaps.clear();
     for (int64_t place = number * segment_size_; i + gaps.size() < by_position.size();) {
       const int64_t position = slots[by_position[i + gaps.size()]];
-      if (position >= end) break;
+      if (position / segment_size_ != number) break;
       gaps.push_back(position - place);
       place = position + 1;
     }
@@ -334,7 +332,8 @@ class ShuffleNode final : public UnaryNode {
                                                       context.epoch);
     }
     return std::make_unique<ElementBufferIterator>(input().make_iterator(context.keeping_order()),
-                                                   seed_, buffer_size_, context.epoch);
+                                                   input().cardinality(), seed_, buffer_size_,
+                                                   context.epoch);
   }
   bool passes_file_sharding() const override { return true; }
   ShardingRole sharding_role() const override { return ShardingRole::kShuffle; }

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <iterator>
+#include <new>
 #include <numeric>
 
 #include "cohort/core/error.h"
@@ -13,7 +14,8 @@ namespace cohort::internal {
 namespace {
 
 constexpr int64_t kMinCheckpointInterval = 65536;
-constexpr int64_t kMaxPosition = std::numeric_limits<int64_t>::max();
+// More is taken as positions come: what a state says may be more than there is.
+constexpr int64_t kMostReserved = int64_t{1} << 20;
 
 // Philox::below for n up to 2^32, from half the random words.
 uint64_t below(Philox& random, uint64_t n) {
@@ -40,6 +42,11 @@ uint64_t shifted(uint64_t value, uint64_t by, uint64_t size) {
 
 [[noreturn]] void fail(const char* what) {
   throw DataLossError(str("iterator state of a shuffle: ", what));
+}
+
+[[noreturn]] void fail_beyond(uint64_t position, int64_t size) {
+  throw DataLossError(
+      str("iterator state of a shuffle: it is at element ", position, " of ", size));
 }
 
 }  // namespace
@@ -157,11 +164,11 @@ void ShuffleBuffer::take_checkpoint() {
   failed_.clear();
 }
 
-void ShuffleBuffer::load_checkpoint(std::string_view bytes) {
+void ShuffleBuffer::load_checkpoint(std::string_view bytes, int64_t input_size) {
   if (bytes.empty()) return;
   random_.seek(take_varint(bytes));
   const uint64_t next = take_varint(bytes);
-  if (next > static_cast<uint64_t>(kMaxPosition)) fail("a position beyond all data");
+  if (next > static_cast<uint64_t>(input_size)) fail_beyond(next, input_size);
   next_ = static_cast<int64_t>(next);
   slots_.reserve(std::min(bytes.size(), static_cast<size_t>(capacity_)));  // at least a byte each
   while (!bytes.empty()) {
@@ -183,25 +190,36 @@ void ShuffleBuffer::save(IteratorState& state) const {
   state.set_bytes("failed", std::move(failed));
 }
 
-void ShuffleBuffer::restore(const IteratorState& state) {
+void ShuffleBuffer::restore(const IteratorState& state, int64_t input_size) {
   reset(static_cast<uint64_t>(state.get_int("seed")),
         static_cast<uint64_t>(state.get_int("epoch")));
+  const int64_t draws = state.get_int("draws", 0, checkpoint_interval_);
+  const int64_t end = state.get_int("next");
+  if (end > input_size) fail_beyond(static_cast<uint64_t>(end), input_size);
   checkpoint_ = state.shared_bytes("checkpoint");
-  load_checkpoint(*checkpoint_);
+  load_checkpoint(*checkpoint_, input_size);
   std::string_view failed_bytes = state.get_bytes("failed");
   while (!failed_bytes.empty()) {
     failed_.push_back(static_cast<int64_t>(take_varint(failed_bytes)));
   }
   // What came in since the checkpoint left by a draw, is in the buffer, or failed.
-  const int64_t draws = state.get_int("draws", 0, checkpoint_interval_);
-  const auto failed_count = static_cast<int64_t>(failed_.size());
-  const int64_t room = capacity_ - size();
-  int64_t most = kMaxPosition;
-  for (const int64_t part : {draws, failed_count, room}) most -= part;
-  most = next_ > most ? kMaxPosition : next_ + draws + failed_count + room;
-  const int64_t end = state.get_int("next", next_, most);
+  int64_t most = next_;
+  for (const int64_t part : {draws, std::ssize(failed_), capacity_ - size()}) {
+    most += std::min(part, input_size - most);
+  }
+  if (end < next_ || end > most) fail("it cannot have read as many elements as it says");
+  try {
+    replay(draws, end);
+  } catch (const std::bad_alloc&) {
+    throw ResourceExhaustedError(str("iterator state of a shuffle: it is at element ", end,
+                                     ", and there is no memory for its buffer of ", capacity_));
+  }
+}
 
-  slots_.reserve(static_cast<size_t>(size() + std::min(capacity_ - size(), end - next_)));
+// Draws again, from the checkpoint on, until `end` elements have come in.
+void ShuffleBuffer::replay(int64_t draws, int64_t end) {
+  slots_.reserve(static_cast<size_t>(
+      std::min(size() + std::min(capacity_ - size(), end - next_), kMostReserved)));
   auto failure = failed_.begin();
   const auto fill = [&] {
     while (!full() && next_ < end) {

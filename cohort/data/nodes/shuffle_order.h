@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cohort/data/state.h"
@@ -76,15 +77,17 @@ class ShuffleBuffer {
   // The state is that of an earlier checkpoint and the number of draws since; restoring draws again
   // that often, at most max(capacity, 65536) times, without reading elements.
   void save(IteratorState& state) const;
-  // Errors: DataLoss.
-  void restore(const IteratorState& state);
+  // The input has no more than `input_size` elements: memory is taken for no more positions, nor for more than the
+  // buffer holds. Errors: DataLoss; ResourceExhausted (no memory for the buffer).
+  void restore(const IteratorState& state, int64_t input_size);
 
  private:
   // So many draws at once, for restoring: each followed by a push into the full buffer, or by none.
   void draw_and_push(int64_t count);
   void draw_only(int64_t count);
   void take_checkpoint();
-  void load_checkpoint(std::string_view bytes);
+  void load_checkpoint(std::string_view bytes, int64_t input_size);
+  void replay(int64_t draws, int64_t end);
 
   int64_t capacity_;
   int64_t checkpoint_interval_;

@@ -3,9 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <numeric>
 
+#include "cohort/core/varint.h"
+#include "cohort/data/iteration/indexed.h"
 #include "cohort/data/nodes/shuffle_order.h"
 #include "cohort/data/test_util.h"
 #include "cohort/ops/random.h"
@@ -14,6 +17,7 @@ namespace cohort::data {
 namespace {
 
 using testing::ElementsAre;
+using testing::HasSubstr;
 using testing::Not;
 using testing::UnorderedElementsAreArray;
 
@@ -256,7 +260,7 @@ TEST(ShuffleOrder, ABufferContinuesFarIn) {
   buffer.save(state);
   EXPECT_LT(state.serialize().size(), 1000u);
   internal::ShuffleBuffer restored(capacity);
-  restored.restore(IteratorState::parse(state.serialize()));
+  restored.restore(IteratorState::parse(state.serialize()), size);
   for (int64_t i = 0; i < 100'000; ++i) ASSERT_EQ(draw(restored), draw(buffer)) << i;
 }
 
@@ -275,7 +279,7 @@ TEST(ShuffleOrder, ABufferWithFailuresContinuesAnywhere) {
     IteratorState state;
     buffer.save(state);
     internal::ShuffleBuffer restored(capacity);
-    restored.restore(state);
+    restored.restore(state, size);
     ASSERT_EQ(restored.slots(), buffer.slots()) << i;
     internal::ShuffleBuffer reference = buffer;
     for (int64_t j = i; j <= 70; ++j) ASSERT_EQ(step(restored), step(reference)) << i;
@@ -293,7 +297,7 @@ TEST(ShuffleOrder, RefusesImpossibleStates) {
     state.set_int("draws", draws);
     state.set_int("next", next);
     state.set_bytes("failed", std::string());
-    internal::ShuffleBuffer(4).restore(state);
+    internal::ShuffleBuffer(4).restore(state, 100);
   };
   EXPECT_NO_THROW(restore(2, 6, ""));
   EXPECT_THROW(restore(2, 1, ""), DataLossError);  // drawn more than read
@@ -302,6 +306,60 @@ TEST(ShuffleOrder, RefusesImpossibleStates) {
   EXPECT_THROW(restore(0, 9, std::string("\0\x09\x0a", 3)), DataLossError);  // before the start
   EXPECT_THROW(restore(0, 9, std::string("\0\x09\0", 3)), DataLossError);    // not read yet
   EXPECT_THROW(restore(0, 9, std::string("\0\x09\1\1\1\1\1", 7)), DataLossError);
+  EXPECT_NO_THROW(restore(97, 100, std::string("\0\x64\1\1\1\1", 6)));
+  EXPECT_THROW(restore(0, 101, std::string("\0\x65\1\1\1\1", 6)), DataLossError);  // of 100
+}
+
+// The state of a shuffle that has read `next` elements and given none, of a buffer for all that there could be.
+IteratorState state_of_full_buffer(int64_t next) {
+  IteratorState state;
+  state.set_int("seed", 1);
+  state.set_int("epoch", 0);
+  state.set_bytes("checkpoint", std::string());
+  state.set_int("draws", 0);
+  state.set_int("next", next);
+  state.set_bytes("failed", std::string());
+  state.set_int("ended", 0);
+  state.set_child("input", IteratorState());
+  state.set_child("segments", IteratorState());
+  return state;
+}
+
+// The first would take 8 TiB before it finds that the input has no such elements.
+TEST(ShuffleOrder, TakesNoMemoryForMoreThanTheInputHas) {
+  constexpr int64_t kMany = int64_t{1} << 40;
+  const auto restore = [&](const Dataset& input, int64_t buffer_size) {
+    const auto iterator = input.shuffle(buffer_size).node()->make_iterator({});
+    iterator->restore(state_of_full_buffer(kMany));
+  };
+  const Dataset in_order = sequential(Dataset::range(10)).assert_cardinality(10);
+  EXPECT_THAT(thrown<DataLossError>([&] { restore(in_order, 2 * kMany); }),
+              HasSubstr("element 1099511627776 of 10"));
+  EXPECT_THAT(thrown<DataLossError>([&] { restore(Dataset::range(2000), 1000); }),
+              HasSubstr("element 1099511627776 of 2000"));
+}
+
+// Where sums of what is saved, and of what the buffer holds, exceed 64 bits.
+TEST(ShuffleOrder, RefusesNumbersThatOverflow) {
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  std::string failed;
+  for (int i = 0; i < 10; ++i) internal::append_varint(failed, ~uint64_t{0});
+  std::string checkpoint;
+  internal::append_varint(checkpoint, 0);
+  internal::append_varint(checkpoint, static_cast<uint64_t>(kMost));
+  internal::append_varint(checkpoint, 1);
+  for (const int64_t next : {int64_t{-1}, int64_t{100}, kMost}) {
+    for (const std::string& from : {std::string(), checkpoint}) {
+      IteratorState state;
+      state.set_int("seed", 1);
+      state.set_int("epoch", 0);
+      state.set_bytes("checkpoint", from);
+      state.set_int("draws", kMost);
+      state.set_int("next", next);
+      state.set_bytes("failed", failed);
+      EXPECT_THROW(internal::ShuffleBuffer(kMost).restore(state, 100), DataLossError) << next;
+    }
+  }
 }
 
 }  // namespace

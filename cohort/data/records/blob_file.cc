@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 
 #include "cohort/core/error.h"
 #include "cohort/core/files/crc32c.h"
@@ -119,7 +120,8 @@ void BlobFile::read_trailer() {
   end_ = number_at<uint64_t>(trailer, 0);
   const auto count = number_at<uint64_t>(trailer, 8);
   if (end_ < kMagic.size() || end_ > trailer_offset ||
-      count > (trailer_offset - end_) / sizeof(uint64_t)) {
+      count > (trailer_offset - end_) / sizeof(uint64_t) ||
+      count > (end_ - kMagic.size()) / (kLengthBytes + kCrcBytes)) {
     fail(trailer_offset, "its trailer does not fit its size");
   }
   const std::string index = bytes(end_, trailer_offset - end_);
@@ -139,7 +141,14 @@ void BlobFile::read_trailer() {
 }
 
 std::string BlobFile::bytes(uint64_t offset, uint64_t length) const {
-  std::string bytes(length, '\0');  // never more than the file has
+  std::string bytes;
+  try {
+    bytes.resize(length);  // never more than the file has, which with holes may be any number
+  } catch (const std::bad_alloc&) {
+    throw ResourceExhaustedError(str("file ", quoted(path_), ", byte ", offset,
+                                     ": there is no memory for the ", length,
+                                     " bytes from here on"));
+  }
   file_->read(offset, bytes.data(), length);
   return bytes;
 }

@@ -60,7 +60,7 @@ class BlobFile {
   int64_t size() const { return static_cast<int64_t>(offsets_.size()); }
   const std::string& info() const { return info_; }
   const std::string& path() const { return path_; }
-  // Blob `i` of [0, size()). Errors: DataLoss.
+  // Blob `i` of [0, size()). Errors: DataLoss, ResourceExhausted (no memory for it).
   std::string read(int64_t i) const;
 
  private:

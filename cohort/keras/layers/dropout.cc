@@ -153,7 +153,7 @@ class DropoutImpl final : public Layer, public internal::DescribesOperation {
   }
 
   double rate_;
-  std::optional<int64_t> seed_;
+  std::optional<uint64_t> seed_;
   std::unique_ptr<ReplicaGenerators> generators_;  // with a seed
 };
 
@@ -170,7 +170,7 @@ namespace layers = keras::layers;
 
 layers::LayerHandle read_dropout(FieldReader& field) {
   double rate = 0;
-  std::optional<int64_t> seed;
+  std::optional<uint64_t> seed;
   layers::DropoutOptions options;
   field.common(options);
   layers::dropout_fields(field, rate, seed);

@@ -4,7 +4,9 @@
 #include <c10/util/accumulate.h>
 #include <cxxabi.h>
 
+#include <cstdint>
 #include <cstdlib>
+#include <limits>
 #include <typeinfo>
 #include <utility>
 
@@ -41,6 +43,19 @@ Structure masked_inputs(const Structure& inputs, const Tensor& mask,
                                    "; a mask is bool, [batch, steps] as the input's first two "
                                    "dimensions"));
   });
+}
+
+// No size is negative, and all together are no more elements, of 16 bytes, than 64 bits can address.
+bool is_countable(const keras::Shape& shape) {
+  constexpr int64_t kMostElements = std::numeric_limits<int64_t>::max() / 16;
+  int64_t count = 1;
+  bool has_none = false;
+  for (const int64_t size : shape) {
+    if (size < 0) return false;
+    has_none = has_none || size == 0;
+    if (size > 0 && __builtin_mul_overflow(count, size, &count)) return false;
+  }
+  return has_none || count <= kMostElements;
 }
 
 }  // namespace
@@ -143,11 +158,9 @@ Structure Layer::call(const Structure& inputs, const CallOptions& options) {
 }
 
 Variable Layer::add_weight(const std::string& name, const Shape& shape, WeightOptions options) {
-  for (const int64_t size : shape) {
-    if (size < 0) {
-      throw InvalidArgumentError(str("weight '", name, "' of layer '", this->name(),
-                                     "' cannot have the shape ", internal::shape_str(shape)));
-    }
+  if (!internal::is_countable(shape)) {
+    throw InvalidArgumentError(str("weight '", name, "' of layer '", this->name(),
+                                   "' cannot have the shape ", internal::shape_str(shape)));
   }
   state_->check_name_is_free(name);
   const DType dtype = options.dtype.value_or(this->dtype());

@@ -47,6 +47,12 @@ class ReshapeImpl final : public Layer, public internal::DescribesOperation {
                                      internal::shape_str(target_shape_),
                                      "; sizes are 0 or more, and one may be -1"));
     }
+    for (const int64_t size : target_shape_) {
+      if (size == -1 || !__builtin_mul_overflow(known_, size, &known_)) continue;
+      throw InvalidArgumentError(str("Reshape: the target shape is ",
+                                     internal::shape_str(target_shape_),
+                                     ", of more elements than 64 bits count"));
+    }
     set_input_spec({.min_rank = 1});
   }
 
@@ -63,10 +69,8 @@ class ReshapeImpl final : public Layer, public internal::DescribesOperation {
   Tensor call(const Tensor& input, const CallOptions&) override {
     const int64_t size = c10::multiply_integers(input.sizes().slice(1));
     Shape shape{input.size(0)};
-    int64_t known = 1;
-    for (const int64_t dim : target_shape_) known *= dim == -1 ? 1 : dim;
     for (const int64_t dim : target_shape_) {
-      shape.push_back(dim != -1 ? dim : known == 0 ? 0 : size / known);
+      shape.push_back(dim != -1 ? dim : known_ == 0 ? 0 : size / known_);
     }
     if (c10::multiply_integers(at::IntArrayRef(shape).slice(1)) != size) {
       throw InvalidArgumentError(str("layer '", name(), "' cannot give examples of shape ",
@@ -78,6 +82,7 @@ class ReshapeImpl final : public Layer, public internal::DescribesOperation {
 
  private:
   Shape target_shape_;
+  int64_t known_ = 1;  // the product of the sizes that are given
 };
 
 }  // namespace

@@ -3,6 +3,8 @@
 #include <ATen/ops/zeros.h>
 #include <c10/util/accumulate.h>
 
+#include <algorithm>
+
 #include "cohort/core/text.h"
 #include "cohort/core/tracing.h"
 #include "cohort/keras/backend.h"
@@ -14,6 +16,9 @@ namespace internal {
 namespace {
 
 using keras::Shape;
+
+// Of one example: a model is called once with such as these, to find the forms of what its layers give.
+constexpr int64_t kMostInputElements = int64_t{1} << 40;
 
 }  // namespace
 
@@ -58,6 +63,15 @@ keras::layers::LayerHandle make_input_layer(const Shape& shape, std::optional<in
   if (batch_size && *batch_size < 1) {
     throw InvalidArgumentError(
         str("Input: batch_size is ", *batch_size, ", below 1; leave it out where batches differ"));
+  }
+  int64_t elements = 1;
+  for (const int64_t size : shape) {
+    const bool fits = size >= kUnknownDim &&
+                      !__builtin_mul_overflow(elements, std::max<int64_t>(size, 1), &elements);
+    if (fits && elements <= kMostInputElements) continue;
+    throw InvalidArgumentError(str("Input: an example cannot have the shape ", shape_str(shape),
+                                   "; sizes are 0 or more, or unknown, of at most ",
+                                   kMostInputElements, " elements"));
   }
   Shape batch_shape{kUnknownDim};
   batch_shape.insert(batch_shape.end(), shape.begin(), shape.end());

@@ -189,6 +189,12 @@ int64_t TextVectorization::vocabulary_size() const {
 }  // namespace cohort::keras::layers
 
 namespace cohort::internal {
+namespace {
+
+// Far longer than what helps: a layer holds all lengths up to its longest.
+constexpr int64_t kMostNgrams = 10'000;
+
+}  // namespace
 
 keras::layers::LayerHandle read_text_vectorization(FieldReader& field) {
   keras::layers::TextVectorizationOptions options;
@@ -209,7 +215,13 @@ keras::layers::LayerHandle read_text_vectorization(FieldReader& field) {
   step("split", options.split);
   const Json* ngrams = field.find("ngrams");
   if (ngrams != nullptr && ngrams->is_number_integer()) {
-    options.ngrams = ngrams->get<int>();
+    int64_t longest = 0;
+    field("ngrams", longest);
+    if (longest < 0 || longest > kMostNgrams) {
+      throw InvalidArgumentError(
+          str(quoted("ngrams"), " is ", longest, "; it must lie in [0, ", kMostNgrams, "]"));
+    }
+    options.ngrams = static_cast<int>(longest);
   } else if (ngrams != nullptr && !ngrams->is_null()) {
     std::vector<int64_t> lengths;
     field("ngrams", lengths);

@@ -103,6 +103,7 @@ std::vector<double> all_thresholds(const AUCOptions& options) {
     if (options.num_thresholds <= 1) {
       throw_option("num_thresholds", options.num_thresholds, "be above 1");
     }
+    check_not_too_many("AUC", "num_thresholds", options.num_thresholds);
     for (int64_t i = 1; i < options.num_thresholds - 1; ++i) {
       thresholds.push_back(static_cast<double>(i) / (options.num_thresholds - 1));
     }

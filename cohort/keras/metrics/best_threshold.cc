@@ -49,7 +49,8 @@ constexpr BestThreshold kPrecisionAtRecall{"PrecisionAtRecall", "precision_at_re
 constexpr BestThreshold kRecallAtPrecision{"RecallAtPrecision", "recall_at_precision", "precision",
                                            precision, sensitivity};
 
-std::vector<double> even_thresholds(int64_t count) {
+std::vector<double> even_thresholds(const char* metric, int64_t count) {
+  check_not_too_many(metric, "num_thresholds", count);
   if (count == 1) return {0.5};
   std::vector<double> thresholds;
   for (int64_t i = 0; i < count; ++i) {
@@ -80,8 +81,9 @@ std::shared_ptr<MetricState> make_best_state(const BestThreshold& kind, double l
       .shape = {options.num_thresholds}});
 }
 
-auto make_best_update(const BestThresholdOptions& options) {
-  return [thresholds = Thresholds(even_thresholds(options.num_thresholds), keras_floatx()),
+auto make_best_update(const BestThreshold& kind, const BestThresholdOptions& options) {
+  return [thresholds =
+              Thresholds(even_thresholds(kind.metric, options.num_thresholds), keras_floatx()),
           class_id = options.class_id](MetricState& state, const Tensor& y_true,
                                        const Tensor& y_pred, const Tensor& sample_weight) {
     ConfusionData data = match_confusion({y_true, y_pred, sample_weight}, {.class_id = class_id},
@@ -111,7 +113,7 @@ SensitivityAtSpecificity::SensitivityAtSpecificity(double specificity,
                                                    const BestThresholdOptions& options)
     : PredictionMetric(
           internal::make_best_state(internal::kSensitivityAtSpecificity, specificity, options),
-          internal::make_best_update(options)) {
+          internal::make_best_update(internal::kSensitivityAtSpecificity, options)) {
   describe("SensitivityAtSpecificity",
            internal::best_config(internal::kSensitivityAtSpecificity, specificity, options));
 }
@@ -120,21 +122,21 @@ SpecificityAtSensitivity::SpecificityAtSensitivity(double sensitivity,
                                                    const BestThresholdOptions& options)
     : PredictionMetric(
           internal::make_best_state(internal::kSpecificityAtSensitivity, sensitivity, options),
-          internal::make_best_update(options)) {
+          internal::make_best_update(internal::kSpecificityAtSensitivity, options)) {
   describe("SpecificityAtSensitivity",
            internal::best_config(internal::kSpecificityAtSensitivity, sensitivity, options));
 }
 
 PrecisionAtRecall::PrecisionAtRecall(double recall, const BestThresholdOptions& options)
     : PredictionMetric(internal::make_best_state(internal::kPrecisionAtRecall, recall, options),
-                       internal::make_best_update(options)) {
+                       internal::make_best_update(internal::kPrecisionAtRecall, options)) {
   describe("PrecisionAtRecall",
            internal::best_config(internal::kPrecisionAtRecall, recall, options));
 }
 
 RecallAtPrecision::RecallAtPrecision(double precision, const BestThresholdOptions& options)
     : PredictionMetric(internal::make_best_state(internal::kRecallAtPrecision, precision, options),
-                       internal::make_best_update(options)) {
+                       internal::make_best_update(internal::kRecallAtPrecision, options)) {
   describe("RecallAtPrecision",
            internal::best_config(internal::kRecallAtPrecision, precision, options));
 }

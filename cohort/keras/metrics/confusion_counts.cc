@@ -64,6 +64,13 @@ Tensor Thresholds::in_program_order(const Tensor& rows) const {
   return places_.defined() ? rows.index_select(0, places_.to(rows.device())) : rows;
 }
 
+void check_not_too_many(std::string_view metric, std::string_view option, int64_t count) {
+  constexpr int64_t kMost = 1'000'000;
+  if (count <= kMost) return;
+  throw InvalidArgumentError(
+      str(metric, ": ", option, " is ", count, "; it must be at most ", kMost));
+}
+
 void check_thresholds(std::string_view metric, const std::vector<double>& thresholds) {
   if (thresholds.empty()) {
     throw InvalidArgumentError(str(metric, ": thresholds are empty; it needs one or more"));

@@ -25,6 +25,7 @@ void check_iou(const char* metric, const IoUOptions& options) {
     throw InvalidArgumentError(
         str(metric, ": num_classes is ", options.num_classes, "; it must be above 0"));
   }
+  check_not_too_many(metric, "num_classes", options.num_classes);
   if (options.target_class_ids.empty()) {
     throw InvalidArgumentError(str(metric, ": target_class_ids is empty; name the classes"));
   }
@@ -111,6 +112,7 @@ IoUOptions with_own_name(IoUOptions options, const char* own_name) {
 }
 
 IoUOptions of_all_classes(const keras::metrics::MeanIoUOptions& options) {
+  check_not_too_many("MeanIoU", "num_classes", options.num_classes);
   return with_own_name({.num_classes = options.num_classes,
                         .target_class_ids = all_classes(std::max<int64_t>(options.num_classes, 1)),
                         .ignore_class = options.ignore_class,

@@ -1,6 +1,7 @@
 // Configurations as text.
 #include <array>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <string>
 #include <string_view>
@@ -13,6 +14,8 @@
 
 namespace cohort::internal {
 namespace {
+
+constexpr auto kMostInteger = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
 
 struct NonFinite {
   std::string_view word;
@@ -134,10 +137,8 @@ std::string shown_json(const Json& json) {
 }
 
 Json parse_config(std::string_view text, const std::string& where) {
-  // Models of some thousand layers, with vocabularies; nested models count some six levels each.
-  constexpr size_t kMaxBytes = size_t{1} << 30;
-  constexpr int kMaxDepth = 200;
-  const JsonLimits limits{.source = where, .bytes = kMaxBytes, .depth = kMaxDepth};
+  constexpr int kMaxDepth = 200;  // nested models count some six levels each
+  const JsonLimits limits{.source = where, .bytes = kMostConfigBytes, .depth = kMaxDepth};
   NonFiniteWords words(text);
   Json json = parse_json(words.text(), limits);
   words.restore(json);
@@ -145,6 +146,18 @@ Json parse_config(std::string_view text, const std::string& where) {
     throw InvalidArgumentError(str(where, ": an object was expected, not ", json_kind(json)));
   }
   return json;
+}
+
+int64_t integer_of(const Json& json, const std::string& where) {
+  if (!json.is_number_integer()) {
+    throw InvalidArgumentError(str(where, ": an integer was expected, not ",
+                                   json.is_number() ? shown_json(json) : json_kind(json)));
+  }
+  if (json.is_number_unsigned() && json.get<uint64_t>() > kMostInteger) {
+    throw InvalidArgumentError(
+        str(where, ": ", json.get<uint64_t>(), " is too large; at most ", kMostInteger, " can be"));
+  }
+  return json.get<int64_t>();
 }
 
 }  // namespace cohort::internal

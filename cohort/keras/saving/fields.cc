@@ -29,6 +29,7 @@ constexpr std::array<DType, 12> kFieldDTypes = {
 
 Json field_json(bool value) { return value; }
 Json field_json(int64_t value) { return value; }
+Json field_json(uint64_t value) { return value; }
 Json field_json(double value) { return value; }
 Json field_json(const std::string& value) { return value; }
 Json field_json(DType value) { return dtype_name(value); }
@@ -72,8 +73,11 @@ void read_field(const Json& json, bool& value, const std::string& where) {
   value = json.get<bool>();
 }
 void read_field(const Json& json, int64_t& value, const std::string& where) {
-  if (!json.is_number_integer()) throw_wrong_field(json, "an integer", where);
-  value = json.get<int64_t>();
+  value = integer_of(json, where);
+}
+void read_field(const Json& json, uint64_t& value, const std::string& where) {
+  value = json.is_number_unsigned() ? json.get<uint64_t>()
+                                    : static_cast<uint64_t>(integer_of(json, where));
 }
 void read_field(const Json& json, double& value, const std::string& where) {
   if (!json.is_number()) throw_wrong_field(json, "a number", where);
@@ -115,8 +119,9 @@ void read_field(const Json& json, Tensor& value, const std::string& where) {
   };
   collect(json);
   int64_t count = 1;
-  for (const int64_t size : shape) count *= size;
-  if (count != static_cast<int64_t>(numbers.size())) {
+  bool fits = true;
+  for (const int64_t size : shape) fits = fits && !__builtin_mul_overflow(count, size, &count);
+  if (!fits || count != static_cast<int64_t>(numbers.size())) {
     throw InvalidArgumentError(str(where, ": its rows are of unlike lengths"));
   }
   value = at::tensor(numbers, at::dtype(at::kDouble)).reshape(shape);
@@ -176,7 +181,7 @@ void FieldReader::one_or_list(const char* key, std::vector<int64_t>& values) {
   const Json* found = find(key);
   if (found == nullptr) return;
   if (found->is_number_integer()) {
-    values = {found->get<int64_t>()};
+    values = {integer_of(*found, quoted(key))};
   } else {
     read_field(*found, values, quoted(key));
   }

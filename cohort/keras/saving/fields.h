@@ -36,6 +36,7 @@ namespace cohort::internal {
 // Values of fields. Errors of all that write: Unimplemented (a function of the program).
 Json field_json(bool value);
 Json field_json(int64_t value);
+Json field_json(uint64_t value);
 Json field_json(double value);
 Json field_json(const std::string& value);
 Json field_json(DType value);
@@ -61,6 +62,8 @@ Json field_json(const std::optional<T>& value) {
 // Errors of all that read: InvalidArgument (`where`: of another kind, an unknown name).
 void read_field(const Json& json, bool& value, const std::string& where);
 void read_field(const Json& json, int64_t& value, const std::string& where);
+// Seeds: also a negative number, which stands for the same bits.
+void read_field(const Json& json, uint64_t& value, const std::string& where);
 void read_field(const Json& json, double& value, const std::string& where);
 void read_field(const Json& json, std::string& value, const std::string& where);
 void read_field(const Json& json, DType& value, const std::string& where);

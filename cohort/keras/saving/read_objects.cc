@@ -15,10 +15,9 @@ using keras::regularizers::Regularizer;
 using MakeInitializer = Initializer (*)(FieldReader& field);
 
 std::optional<uint64_t> read_seed(FieldReader& field) {
-  std::optional<int64_t> seed;
+  std::optional<uint64_t> seed;
   field("seed", seed);
-  if (!seed) return std::nullopt;
-  return static_cast<uint64_t>(*seed);
+  return seed;
 }
 
 template <Initializer (*make)(const keras::initializers::SeedOptions&)>

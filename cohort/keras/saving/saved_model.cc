@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cohort/core/error.h"
+#include "cohort/core/error_context.h"
 #include "cohort/core/files/temporary_files.h"
 #include "cohort/core/logging.h"
 #include "cohort/core/text.h"
@@ -107,8 +108,13 @@ train::Checkpoint checkpoint_of(const ModelHandle& model, FileSystem& files) {
   return checkpoint;
 }
 
+// Errors: DataLoss (longer than any; a sparse file may be of any size).
 std::string read_text(FileSystem& files, const std::string& path) {
   const auto file = files.open(path);
+  if (file->size() > kMostConfigBytes) {
+    throw DataLossError(str("the model's file is damaged: ", quoted(path), " has ", file->size(),
+                            " bytes; at most ", kMostConfigBytes, " are read"));
+  }
   std::string text(file->size(), '\0');
   file->read(0, text.data(), text.size());
   return text;
@@ -212,7 +218,13 @@ ModelHandle make_model(const ModelFile& file, const keras::models::LoadOptions& 
   const ModelHandle model = reader.model(json, file.name);
   const Json compile = json.value("compile_config", Json(nullptr));
   if (options.compile && !compile.is_null()) {
-    model.compile(read_compile_config(compile, str(file.name, ": compile_config")));
+    const std::string where = str(file.name, ": compile_config");
+    const keras::CompileOptions compiled = read_compile_config(compile, where);
+    try {
+      model.compile(compiled);
+    } catch (...) {
+      rethrow_with_context(where);
+    }
   } else if (const Json& why = json["cohort"].value("not_compiled", Json(nullptr));
              options.compile && why.is_string()) {
     log_warning("model ", quoted(model.name()), " is not compiled: when it was saved, ",

@@ -17,6 +17,7 @@ std::optional<BundleReader> open_checkpoint(FileSystem& files, const ReadPartsRe
   try {
     if (bundle_index_crc(files, request.prefix) != request.index_crc) return std::nullopt;
     std::optional<BundleReader> bundle(std::in_place, files, request.prefix);
+    if (bundle->index_crc() != request.index_crc) return std::nullopt;  // rewritten just now
     // So that it has the tensors that the coordinator knows.
     if (bundle->contains(kObjectGraphKey)) read_saved_graph(*bundle);
     return bundle;

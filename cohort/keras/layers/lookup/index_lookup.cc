@@ -100,8 +100,9 @@ void IndexLookup<Key>::check(const IndexLookupOptions<Key>& options) const {
     fail("max_tokens is ", *max_tokens_, "; it counts special tokens too and must be above 1");
   }
   if (pad_to_max_tokens_ && !max_tokens_) fail("pad_to_max_tokens needs max_tokens");
-  if (special_.num_oov_indices < 0) {
-    fail("num_oov_indices is ", special_.num_oov_indices, ", not 0 or more");
+  constexpr int64_t kMostIndices = std::numeric_limits<int32_t>::max();
+  if (special_.num_oov_indices < 0 || special_.num_oov_indices > kMostIndices) {
+    fail("num_oov_indices is ", special_.num_oov_indices, ", not 0 to ", kMostIndices);
   }
   if (special_.invert && mode_ != OutputMode::kInt) {
     fail("output_mode must be 'int' where invert is true, but is ", quoted(options.output_mode));

@@ -2,6 +2,7 @@
 // step. For sources only.
 #pragma once
 
+#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -141,8 +142,12 @@ class CellOf : public Cell {
       : Cell(internal::str(layer, "Cell"), {units, gates, states},
              {options.dropout, options.recurrent_dropout}, options.dtype),
         options_(std::move(options)) {
-    if (units < 1) {
-      throw InvalidArgumentError(internal::str(layer, ": units is ", units, ", below 1"));
+    constexpr int64_t kMost =
+        std::numeric_limits<int32_t>::max();  // so that those of all gates fit an int64
+    if (units < 1 || units > kMost) {
+      throw InvalidArgumentError(
+          units < 1 ? internal::str(layer, ": units is ", units, ", below 1")
+                    : internal::str(layer, ": units is ", units, ", above ", kMost));
     }
     internal::check_rate(options_.dropout, layer, "dropout");
     internal::check_rate(options_.recurrent_dropout, layer, "recurrent_dropout");
