@@ -70,8 +70,8 @@ class COHORT_API Model : public layers::Layer {
 
   // What fit, evaluate and predict run on every replica for its part of a batch. train_step and
   // test_step return the empty tuple, or a dict of scalars for the logs, each of which is summed
-  // over the replicas; what metrics() hold need not be returned. predict_step returns a row for each
-  // row of the batch. See unpack_x_y_sample_weight.
+  // over the replicas; what they add to metrics() is in the logs without being returned.
+  // predict_step returns a row for each row of the batch. See unpack_x_y_sample_weight.
   virtual Structure train_step(const Structure& data);
   virtual Structure test_step(const Structure& data);
   virtual Structure predict_step(const Structure& data);

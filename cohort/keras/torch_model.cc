@@ -1,10 +1,13 @@
 #include "cohort/keras/torch_model.h"
 
+#include <ATen/ops/equal.h>
+
 #include <algorithm>
 #include <unordered_map>
 
 #include "cohort/core/task.h"
 #include "cohort/core/text.h"
+#include "cohort/core/tracing.h"
 #include "cohort/distribute/context.h"
 #include "cohort/distribute/local_variable.h"
 #include "cohort/distribute/replica_context.h"
@@ -59,6 +62,30 @@ void check_distinct(const std::vector<TorchModule>& modules, NamedTensors TorchM
                                      " is that of replica ", owner,
                                      "; the factory must build a new module each time"));
     }
+  }
+}
+
+// Where forward runs for the forms of its outputs alone, its buffers are afterwards as they were.
+Structure forward_of(const TorchModule& module, const Structure& inputs) {
+  if (!is_tracing()) return module.forward(inputs);
+  const at::NoGradGuard no_grad;
+  std::vector<Tensor> before;
+  for (const auto& buffer : module.buffers) {
+    before.push_back(buffer.second.defined() ? buffer.second.clone() : Tensor());
+  }
+  const auto put_back = [&] {
+    for (size_t i = 0; i < before.size(); ++i) {
+      const Tensor& buffer = module.buffers[i].second;
+      if (buffer.defined() && !at::equal(buffer, before[i])) buffer.copy_(before[i]);
+    }
+  };
+  try {
+    const Structure outputs = module.forward(inputs);
+    put_back();
+    return outputs;
+  } catch (...) {
+    put_back();
+    throw;
   }
 }
 
@@ -128,7 +155,7 @@ class TorchModelImpl final : public keras::Model {
                                         " called it; make it under strategy.scope()"));
     }
     modules_[index].set_training(*options.training);
-    return modules_[index].forward(inputs);
+    return forward_of(modules_[index], inputs);
   }
 
  private:

@@ -3,6 +3,7 @@
 #include <ATen/ops/arange.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/ones.h>
+#include <ATen/ops/zeros.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/nn/modules/batchnorm.h>
@@ -14,6 +15,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "cohort/core/files/simulated_file_system.h"
 #include "cohort/core/task.h"
@@ -225,6 +227,38 @@ struct TwoOutputsImpl : torch::nn::Module {
 struct WholeStructureImpl : torch::nn::Module {
   Structure forward(const Structure& x) { return dict({{"y", x["x"].tensor() + 1}}); }
 };
+
+// Its buffer counts the calls, in training or not.
+struct CountedImpl : torch::nn::Module {
+  CountedImpl()
+      : norm(register_module("norm", torch::nn::BatchNorm1d(2))),
+        calls(register_buffer("calls", at::zeros({}, at::kLong))) {}
+  Tensor forward(const Tensor& x) {
+    calls.add_(1);
+    return norm(x.reshape({-1, 2, 1}).repeat({1, 1, 2}));  // of one row, too
+  }
+  torch::nn::BatchNorm1d norm;
+  Tensor calls;
+};
+TORCH_MODULE(Counted);
+
+TEST(TorchModel, SymbolicCallsLeaveItsBuffersAsTheyWere) {
+  const auto strategy = mirrored(2);
+  const auto scope = strategy.scope();
+  const TorchModel model([] { return Counted(); });
+  const Tensor x = at::arange(6, at::kFloat).reshape({3, 2});
+  strategy.run([&] { model(x, {.training = true}); });
+  const std::vector<Tensor> before = model.get_weights();
+  EXPECT_EQ(before.size(), 6u);
+  const SymbolicTensor input = Input({2});
+  model(input, {.training = true});
+  const Functional whole(input, model(input));
+  EXPECT_ANY_THROW(model(Input({3})));
+  const std::vector<Tensor> after = model.get_weights();
+  for (size_t i = 0; i < before.size(); ++i) EXPECT_TRUE(at::equal(after[i], before[i])) << i;
+  strategy.run([&] { whole(x, {.training = true}); });
+  EXPECT_FALSE(at::equal(model.get_weights()[2], before[2]));  // the calls
+}
 
 TEST(TorchModel, ForwardTakesAndReturnsSeveralTensors) {
   const TorchModel two([] { return std::make_shared<TwoInputsImpl>(); }, {.name = "two"});

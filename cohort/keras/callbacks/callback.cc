@@ -50,17 +50,24 @@ CallbackList::CallbackList(const std::vector<CallbackArgument>& callbacks) {
 }
 
 void CallbackList::set_model(const ModelHandle& model) {
-  const auto pointer = std::static_pointer_cast<Model>(model.pointer());
-  for (const auto& callback : callbacks_) callback->set_model(pointer);
+  model_ = std::static_pointer_cast<Model>(model.pointer());
+  for (const auto& callback : callbacks_) attach(*callback);
 }
 
 void CallbackList::set_params(const CallbackParams& params) {
-  for (const auto& callback : callbacks_) callback->set_params(params);
+  params_ = params;
+  for (const auto& callback : callbacks_) attach(*callback);
+}
+
+void CallbackList::attach(Callback& callback) const {
+  if (model_ != nullptr && callback.model_ != model_) callback.set_model(model_);
+  if (params_) callback.set_params(*params_);
 }
 
 template <class Hook>
 void CallbackList::each(const char* what, Hook&& hook) {
   for (const auto& callback : callbacks_) {
+    attach(*callback);
     try {
       hook(*callback);
     } catch (const InterruptedError&) {
@@ -82,6 +89,7 @@ void CallbackList::on_train_interrupted() {
 }
 void CallbackList::on_train_error() noexcept {
   for (const auto& callback : callbacks_) {
+    attach(*callback);
     try {
       callback->on_train_error();
     } catch (const std::exception& error) {

@@ -11,6 +11,7 @@
 #include <concepts>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -83,6 +84,8 @@ class COHORT_API Callback {
   void set_params(const CallbackParams& params) { params_ = params; }
 
  private:
+  friend class CallbackList;
+
   std::shared_ptr<Model> model_;
   CallbackParams params_;
 };
@@ -111,7 +114,8 @@ class COHORT_API CallbackArgument {
   std::shared_ptr<Callback> callback_;
 };
 
-// Calls the hooks of several callbacks, in their order: for training loops of one's own.
+// Calls the hooks of several callbacks, in their order: for training loops of one's own. In its hooks a
+// callback has this list's model and params, also where a call within another hook has used it with others.
 // Thread safety: none.
 class COHORT_API CallbackList {
  public:
@@ -143,8 +147,11 @@ class COHORT_API CallbackList {
  private:
   template <class Hook>
   void each(const char* what, Hook&& hook);
+  void attach(Callback& callback) const;
 
   std::vector<std::shared_ptr<Callback>> callbacks_;
+  std::shared_ptr<Model> model_;
+  std::optional<CallbackParams> params_;
 };
 
 }  // namespace callbacks

@@ -1,6 +1,7 @@
 // The smaller callbacks.
 #include "cohort/keras/callbacks/callbacks.h"
 
+#include <ATen/ops/ones.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -218,6 +219,32 @@ TEST(CallbackTest, OutsideOfFitThereIsNoModel) {
   const TerminateOnNaN callback;
   EXPECT_THAT(thrown<FailedPreconditionError>([&] { callback.model(); }),
               HasSubstr("'TerminateOnNaN'"));
+}
+
+// In each of its hooks it has what belongs to the call that called it.
+TEST(CallbackTest, UsedByACallWithinAHookItGoesOnWithItsOwnModel) {
+  const Sequential outer({layers::Dense(1)}, {.name = "outer"});
+  const Sequential inner({layers::Dense(1)}, {.name = "inner"});
+  const Tensor x = at::ones({4, 2}), y = at::ones({4, 1});
+  class Watch : public Callback {
+   public:
+    void on_epoch_begin(int64_t) override { say(); }
+    void on_epoch_end(int64_t, Logs&) override { say(); }
+    std::vector<std::string> said;
+
+   private:
+    void say() { said.push_back(internal::str(model().name(), " of ", params().epochs)); }
+  } watch;
+  LambdaCallback within({.on_epoch_begin = [&](int64_t) {
+    inner.fit(x, y, {.verbose = 0, .callbacks = {watch}});
+    inner.evaluate(x, y, {.verbose = 0, .callbacks = {watch}});
+  }});
+  for (const Sequential& model : {outer, inner}) model.compile({.optimizer = "sgd", .loss = "mse"});
+  outer.fit(x, y, {.epochs = 2, .verbose = 0, .callbacks = {watch, within}});
+  const std::vector<std::string> epoch = {"outer of 2", "inner of 1", "inner of 1", "outer of 2"};
+  std::vector<std::string> expected = epoch;
+  expected.insert(expected.end(), epoch.begin(), epoch.end());
+  EXPECT_EQ(watch.said, expected);
 }
 
 TEST(CallbackTest, SeenInALoopOfOnesOwn) {

@@ -200,6 +200,17 @@ TEST_F(ModelCheckpointTest, SavesOnAfterAFitWithinACallback) {
   }
 }
 
+TEST_F(ModelCheckpointTest, SavesItsOwnModelAfterAFitOfAnother) {
+  const Sequential other = small_classifier(8);
+  other.compile(class_options());
+  ModelCheckpoint checkpoint({.filepath = directory + "/one"});
+  callbacks::LambdaCallback within({.on_epoch_begin = [&](int64_t) {
+    other.fit(image_batches(12, 6), {.verbose = 0, .callbacks = {checkpoint}});
+  }});
+  model.fit(image_batches(12, 6), {.verbose = 0, .callbacks = {checkpoint, within}});
+  EXPECT_EQ(all_weights(models::load_model(directory + "/one")), all_weights(model));
+}
+
 TEST_F(ModelCheckpointTest, WithoutWhatItMonitorsItWarns) {
   ::testing::internal::CaptureStderr();
   fit(ModelCheckpoint({.filepath = directory + "/x", .save_best_only = true}), 1);

@@ -164,7 +164,7 @@ class COHORT_API Layer : public train::Trackable {
 
   // What the layer was made with, so that a saved model can make it again; see config.h. Nothing
   // (unless overridden): models with this layer cannot be saved as a whole. Who saves adds the layer's
-  // name, under "name", and whether it is trainable, under "trainable".
+  // name, under "name", whether it is trainable, under "trainable", and its dtype, under "dtype".
   // Errors: Unimplemented (an option that is a function of the program).
   virtual std::optional<Config> get_config() const;
 

@@ -69,7 +69,7 @@ class COHORT_API LayerHandle {
   void set_weights(const std::vector<Tensor>& values) const { layer_->set_weights(values); }
   std::vector<Tensor> losses() const { return layer_->losses(); }
   void reset_states() const { layer_->reset_states(); }
-  // The layer's get_config, and under "name" and "trainable" what every layer has.
+  // The layer's get_config, and under "name", "trainable" and "dtype" what every layer has.
   // Errors: InvalidArgument (the layer has something else there), those of the layer's; they name it.
   std::optional<Config> get_config() const;
 

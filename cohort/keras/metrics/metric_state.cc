@@ -1,10 +1,12 @@
 #include "cohort/keras/metrics/metric_state.h"
 
 #include <ATen/ops/full.h>
+#include <ATen/ops/signbit.h>
 #include <ATen/ops/where.h>
-#include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 
+#include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -37,6 +39,20 @@ std::optional<double> number_on_host(const Tensor& value) {
 
 namespace {
 
+// A sum to which nothing was added.
+Tensor empty_sum(at::IntArrayRef shape, DType dtype) { return at::full(shape, -0.0, dtype); }
+
+std::vector<Tensor> empty_sums(const MetricState::Options& options, DType dtype) {
+  return std::vector<Tensor>(options.variable_names.size(), empty_sum(options.shape, dtype));
+}
+
+bool is_empty_sum(const Tensor& sum) {
+  if (const std::optional<double> number = number_on_host(sum)) {
+    return *number == 0 && std::signbit(*number);
+  }
+  return ((sum == 0) & at::signbit(sum)).all().item<bool>();
+}
+
 // Beside one another, so that they can be read as they are at one moment.
 std::vector<Variable> make_sums(const MetricState::Options& options, DType dtype) {
   std::vector<Variable> sums;
@@ -50,7 +66,7 @@ std::vector<Variable> make_sums(const MetricState::Options& options, DType dtype
                     .synchronization = VariableSynchronization::ON_READ,
                     .aggregation = VariableAggregation::SUM}};
     sums.push_back(create_own_variable(spec, {[dtype](const distribute::ShardInfo& shard) {
-                                         return at::zeros(shard.shape, dtype);
+                                         return empty_sum(shard.shape, dtype);
                                        }}));
     if (!beside_first) beside_first.emplace(sums[0].impl());
   }
@@ -129,22 +145,29 @@ void MetricState::add_numbers(at::ArrayRef<double> deltas) {
   }
 }
 
-std::vector<Tensor> MetricState::zeros() const {
-  return std::vector<Tensor>(options_.variable_names.size(), at::zeros(options_.shape, dtype_));
-}
-
 std::vector<Tensor> MetricState::values() {
-  if (!build_once_.done() && !distribute::has_strategy()) return zeros();
+  if (!build_once_.done() && !distribute::has_strategy()) return empty_sums(options_, dtype_);
   const NoGradient no_gradient;
   std::vector<Tensor> values;
   for (const Tensor& value : read_together(variables())) values.push_back(value.detach());
   return values;
 }
 
-Tensor MetricState::result_of(const std::vector<Tensor>& values) const {
+Tensor MetricState::result_of(std::vector<Tensor> values) const {
   const NoGradient no_gradient;
+  for (Tensor& value : values) {
+    if (is_empty_sum(value)) value = at::zeros_like(value);
+  }
   return options_.result(values).clone();
 }
+
+std::optional<Tensor> MetricState::result_if_any() {
+  std::vector<Tensor> sums = values();
+  if (std::all_of(sums.begin(), sums.end(), is_empty_sum)) return std::nullopt;
+  return result_of(std::move(sums));
+}
+
+Tensor MetricState::result_of_nothing() const { return result_of(empty_sums(options_, dtype_)); }
 
 Tensor MetricState::result() {
   distribute::ReplicaContext* replica = distribute::get_replica_context();
@@ -160,7 +183,7 @@ void MetricState::reset() {
                                       "steps, or in merge_call"));
   }
   if (!build_once_.done()) return;
-  for (const Variable& variable : variables_) variable.assign(at::zeros(options_.shape, dtype_));
+  for (const Variable& variable : variables_) variable.assign(empty_sum(options_.shape, dtype_));
 }
 
 std::shared_ptr<MetricState> make_mean_state(std::string name) {

@@ -18,7 +18,9 @@ namespace cohort::internal {
 
 class StrategyCore;
 
-// Named tensors, zeros at first, each summed over replicas. Thread safety: as Metric.
+// Named tensors, each summed over steps and replicas, from -0 on: x + -0 is x, also where x is 0, so that a
+// sum of zeros differs from one to which nothing was added, under every strategy and in checkpoints.
+// Thread safety: as Metric.
 class MetricState final : public train::Trackable {
  public:
   // Computes `result` from the tensors, which are in the order of `variable_names`.
@@ -41,12 +43,11 @@ class MetricState final : public train::Trackable {
   void add(at::ArrayRef<Tensor> deltas);
   // The same of numbers, where each tensor is a scalar.
   void add_numbers(at::ArrayRef<double> deltas);
+  // Without data that of zeros.
   Tensor result();
-  // Its two halves, across replicas and outside of steps: the tensors, and what they come to.
-  std::vector<Tensor> values();
-  Tensor result_of(const std::vector<Tensor>& values) const;
-  // What `values` are before anything is added.
-  std::vector<Tensor> zeros() const;
+  // Across replicas and outside of steps. Nothing: no replica has added anything since the reset.
+  std::optional<Tensor> result_if_any();
+  Tensor result_of_nothing() const;
   void reset();
   const std::vector<Variable>& variables();
 
@@ -55,6 +56,9 @@ class MetricState final : public train::Trackable {
 
  private:
   std::vector<train::TrackableChild> named_variables() const;
+  // Over all replicas.
+  std::vector<Tensor> values();
+  Tensor result_of(std::vector<Tensor> values) const;
   Options options_;
   DType dtype_;
   std::shared_ptr<StrategyCore> strategy_;  // of the scope it was made in, if any

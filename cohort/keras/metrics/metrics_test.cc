@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "cohort/core/error.h"
 #include "cohort/distribute/testing_devices.h"
 #include "cohort/distribute/testing_tasks.h"
@@ -288,6 +290,19 @@ TEST(CustomMetric, IsComputedFromSumsOverAllReplicas) {
   EXPECT_EQ(f1.variables()[0].value().item<double>(), 2);
   f1.reset_state();
   EXPECT_EQ(result(f1), 0);
+}
+
+// What a reset leaves in the sums is no number that a result shows.
+TEST(Metrics, ResultsWithoutDataAreNotBelowZero) {
+  const auto strategy = mirrored(2);
+  const auto scope = strategy.scope();
+  const Sum sum;
+  const auto sign = [&] { return std::signbit(sum.result().item<double>()); };
+  EXPECT_FALSE(sign());
+  sum.update_state(numbers({1}));
+  sum.reset_state();
+  EXPECT_FALSE(sign());
+  EXPECT_EQ(result(sum), 0);
 }
 
 TEST(CustomMetric, RefusesWhatDoesNotFit) {

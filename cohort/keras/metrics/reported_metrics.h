@@ -13,8 +13,6 @@ namespace cohort::internal {
 struct NamedMetric {
   std::string log_name;
   keras::metrics::Metric metric;
-  // A LossMean, which the logs leave out while no step has computed a loss.
-  bool only_with_rows = false;
 };
 
 // Errors: InvalidArgument "`who` ...": the logs have this name, or any that begins like it, for numbers of

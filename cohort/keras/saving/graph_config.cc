@@ -29,6 +29,11 @@ bool writes_trainable(const Layer& layer) {
   return !layer.trainable() || layer.class_name() != "Sequential";
 }
 
+// Models of layers leave it to those.
+bool writes_dtype(const Layer& layer) {
+  return layer.class_name() != "Sequential" && layer.class_name() != "Functional";
+}
+
 // Errors: InvalidArgument (there is something else under these names).
 void add_what_all_layers_have(const Layer& layer, keras::Config& config) {
   const std::string& name = layer.name();
@@ -46,7 +51,17 @@ void add_what_all_layers_have(const Layer& layer, keras::Config& config) {
             " under \"trainable\", where a configuration has whether the layer "
             "is trainable; use another key"));
   }
+  const std::string dtype = dtype_name(layer.dtype());
+  const Json dtype_given = json_of(config).value("dtype", Json(nullptr));
+  // That of a lookup layer is not its weights'.
+  if (!dtype_given.is_null() && dtype_given != dtype && !is_keras_class(layer.class_name())) {
+    throw InvalidArgumentError(
+        str("its get_config has ", shown_json(dtype_given),
+            " under \"dtype\", where a configuration has the dtype of the layer's weights, ",
+            quoted(dtype), "; use another key"));
+  }
   config.set("name", name);
+  if (dtype_given.is_null() && writes_dtype(layer)) config.set("dtype", dtype);
   if (writes_trainable(layer)) config.set("trainable", layer.trainable());
 }
 

@@ -15,9 +15,9 @@
 
 namespace cohort::internal {
 
-// Its get_config with what every layer has: its name, and whether it is trainable. Nothing: it has none.
-// Errors (all name the layer): InvalidArgument (it has something else under "name" or "trainable"), those of
-// get_config.
+// Its get_config with what every layer has: its name, whether it is trainable, and its dtype. Nothing: it has
+// none. Errors (all name the layer): InvalidArgument (it has something else under "name", "trainable" or
+// "dtype"), those of get_config.
 std::optional<keras::Config> whole_config(const keras::layers::Layer& layer);
 // What a layer writes of itself with its class: {"module": .., "class_name": .., "config": ..}.
 // Errors: also Unimplemented (it has no configuration).

@@ -85,7 +85,15 @@ LayerHandle custom_layer(const LayerReader::Custom& make, const Json& config,
             "give one that makes the layer of its configuration"));
   }
   try {
-    return make(ConfigData::config_of(config));
+    const LayerHandle made = make(ConfigData::config_of(config));
+    keras::layers::LayerOptions options;
+    FieldReader(config).common(options);
+    // Before it is built, for the function may not have passed it on. A class of Keras's may have another
+    // than weights have.
+    if (options.dtype && at::isFloatingType(*options.dtype)) {
+      LayerState::of(*made.get()).dtype = *options.dtype;
+    }
+    return made;
   } catch (...) {
     rethrow_with_context(where);
   }

@@ -85,6 +85,32 @@ TEST(OwnLayer, KeepsItsNameAndWhetherItIsTrained) {
   EXPECT_EQ(copy.trainable_variables()[0].name(), "trained/weight");
 }
 
+TEST(OwnLayer, KeepsItsDtype) {
+  const Sequential model(
+      {Input({2}, {.name = "x"}),
+       std::make_shared<Scale>(2, layers::LayerOptions{.name = "wide", .dtype = float64}),
+       scale("usual")});
+  EXPECT_THAT(model.to_json(),
+              AllOf(HasSubstr(R"({"dtype":"float64","factor":2.0,"name":"wide")"),
+                    HasSubstr(R"({"dtype":"float32","factor":2.0,"name":"usual")")));
+  const ModelHandle copy = clone_model(model, own_classes());
+  EXPECT_EQ(copy.get_layer("wide").dtype(), float64);
+  EXPECT_EQ(copy.get_layer("wide").variables()[0].dtype(), float64);
+  EXPECT_EQ(copy.get_layer("usual").variables()[0].dtype(), float32);
+  // A model of the program has one, too; Keras's have it in their layers.
+  const ModelHandle block =
+      std::make_shared<Block>(layers::LayerOptions{.name = "block", .dtype = float64});
+  EXPECT_EQ(block.get_config()->get_string("dtype"), "float64");
+  EXPECT_EQ(clone_model(block, own_classes())->dtype(), float64);
+  EXPECT_FALSE(model.get_config()->contains("dtype"));
+}
+
+// What Keras's own class with numbers of another kind has written says nothing of weights.
+TEST(OwnLayer, TakesNoDtypeThatWeightsCannotHave) {
+  const Config config = Config().set("factor", 2.).set("dtype", "int64");
+  EXPECT_EQ(layer_from_config("Scale", config, own_classes())->dtype(), float32);
+}
+
 TEST(OwnLayer, OfASavedModelIsTrainedAsItWas) {
   internal::SimulatedFileSystem files;
   const Sequential model({Input({1}, {.name = "x"}), scale("frozen", false), scale("trained")});
@@ -108,7 +134,7 @@ TEST(OwnLayer, MayBeAModel) {
 TEST(OwnLayer, TakesWhatItsHandleSays) {
   const layers::LayerHandle layer = scale("mine", false);
   const Config config = *layer.get_config();
-  EXPECT_EQ(config.json(), R"({"factor":2.0,"name":"mine","trainable":false})");
+  EXPECT_EQ(config.json(), R"({"dtype":"float32","factor":2.0,"name":"mine","trainable":false})");
   const layers::LayerHandle again = layer_from_config("Scale", config, own_classes());
   EXPECT_EQ(*again.get_config(), config);
   // Thawed after its constructor has frozen it.
@@ -191,6 +217,10 @@ TEST(OwnLayer, LeavesTheNamesOfWhatAllHaveToThem) {
       refused(Config().set("name", "column_3")),
       AllOf(HasSubstr("'one' (Says)"), HasSubstr("\"column_3\""), HasSubstr("another key")));
   EXPECT_THAT(refused(Config().set("name", 3)), HasSubstr("'one' (Says)"));
+  EXPECT_THAT(json_of(Config().set("dtype", "float32")), HasSubstr(R"("dtype":"float32")"));
+  EXPECT_THAT(refused(Config().set("dtype", "float16")),
+              AllOf(HasSubstr("'one' (Says)"), HasSubstr("\"float16\""), HasSubstr("'float32'"),
+                    HasSubstr("another key")));
   EXPECT_THAT(refused(Config().set("trainable", "partly")),
               AllOf(HasSubstr("'one' (Says)"), HasSubstr("\"partly\""), HasSubstr("another key")));
 }

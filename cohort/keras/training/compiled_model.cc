@@ -126,7 +126,10 @@ LossMean::LossMean(const std::string& name) : Metric(make_mean_state(name)) {}
 
 void LossMean::add(const Tensor& mean, int64_t rows) const {
   // Means of nothing are no numbers. The sums are made all the same, on all replicas and tasks or on none.
-  if (rows == 0) return state().add_numbers({0, 0});
+  if (rows == 0) {
+    state().variables();
+    return;
+  }
   const NoGradient no_gradient;
   if (const std::optional<double> number = number_on_host(mean)) {
     const double total = *number * static_cast<double>(rows);  // of floats exact
@@ -379,7 +382,7 @@ bool CompiledModel::reports_what_it_minimizes(const std::vector<Output>& outputs
 std::vector<NamedMetric> CompiledModel::metrics() const {
   const std::lock_guard lock(mutex_);
   std::vector<NamedMetric> all = metrics_of(outputs_);
-  all.insert(all.begin(), {"loss", loss_mean_, /*only_with_rows=*/true});
+  all.insert(all.begin(), {"loss", loss_mean_});
   return all;
 }
 
@@ -387,7 +390,7 @@ std::vector<NamedMetric> CompiledModel::metrics_of(const std::vector<Output>& ou
   std::vector<NamedMetric> all;
   for (const Output& output : outputs) {
     if (output.loss && output.loss->mean)
-      all.push_back({output.name + "_loss", *output.loss->mean, /*only_with_rows=*/true});
+      all.push_back({output.name + "_loss", *output.loss->mean});
   }
   for (const Output& output : outputs) {
     for (const MetricPart& part : output.metrics) all.push_back({part.log_name, part.made.metric});

@@ -21,8 +21,6 @@ namespace cohort::internal {
 // The mean of losses over rows. Thread safety: as Metric.
 class LossMean final : public keras::metrics::Metric {
  public:
-  static constexpr size_t kRows = 1;  // among the values of its state
-
   explicit LossMean(const std::string& name);
   // The mean loss of so many rows.
   void add(const Tensor& mean, int64_t rows) const;

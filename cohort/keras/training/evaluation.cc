@@ -26,7 +26,7 @@ Evaluation::Evaluation(const keras::ModelHandle& model, const keras::Data& data,
   steps_ = steps_to_run(options.steps, options.steps_option, *loop_.input());
 }
 
-Logs Evaluation::run(keras::callbacks::CallbackList& callbacks) {
+std::optional<Logs> Evaluation::run(keras::callbacks::CallbackList& callbacks) {
   Training& training = Training::of(*model_);
   const int64_t at_once =
       training.is_compiled() ? training.compiled(*model_).steps_per_execution() : 1;
@@ -34,23 +34,26 @@ Logs Evaluation::run(keras::callbacks::CallbackList& callbacks) {
   Logs logs(source);
   training.reset_metrics(*model_);
   callbacks.on_test_begin();
-  int64_t done = 0;
-  while (loop_.has_next(at_once, steps_ - done)) {
-    callbacks.on_test_batch_begin(done);
-    const bool is_first = done == 0;
-    done += loop_.run(std::min(at_once, steps_ - done));
+  done_ = 0;
+  bool interrupted = false;
+  while (!interrupted && loop_.has_next(at_once, steps_ - done_)) {
+    callbacks.on_test_batch_begin(done_);
+    const bool is_first = done_ == 0;
+    done_ += loop_.run(std::min(at_once, steps_ - done_));
     // Refuses names of metrics that steps have made, before the rest is lost.
     if (is_first) training.metrics(*model_);
     logs.forget();
-    callbacks.on_test_batch_end(done - 1, logs);
-    if (options_.can_interrupt && InterruptScope::requested() && !core_->group().spans_tasks()) {
-      throw InterruptedError(str("interrupted: evaluation ended after step ", done));
-    }
+    callbacks.on_test_batch_end(done_ - 1, logs);
+    interrupted = options_.interrupted && options_.interrupted();
   }
   loop_.join();
-  if (done == 0) throw InvalidArgumentError("evaluate: the data has no batches");
-  if (steps_ != kAllSteps && done < steps_) {
-    log_warning("evaluate: the data has ended after ", done, " of ", steps_, " steps");
+  if (interrupted) {
+    loop_.input()->restart();
+    return std::nullopt;
+  }
+  if (done_ == 0) throw InvalidArgumentError("evaluate: the data has no batches");
+  if (steps_ != kAllSteps && done_ < steps_) {
+    log_warning("evaluate: the data has ended after ", done_, " of ", steps_, " steps");
   }
   std::vector<Logs::Entry> entries;
   source.read(entries);
@@ -85,13 +88,20 @@ Logs run_evaluation(const keras::ModelHandle& handle, const keras::Data& data,
   const InterruptScope interrupts;
   Evaluation evaluation(
       handle, weighted(data, options.sample_weight),
-      {.batch_size = options.batch_size, .steps = options.steps, .can_interrupt = true});
+      {.batch_size = options.batch_size, .steps = options.steps, .interrupted = [&core] {
+         return InterruptScope::requested() && !core->group().spans_tasks();
+       }});
   const int verbose = resolve_verbose(options.verbose, *core);
   keras::callbacks::CallbackList callbacks(options.callbacks);
   if (verbose > 0) callbacks.append(std::make_shared<keras::callbacks::ProgbarLogger>());
   callbacks.set_model(handle);
   callbacks.set_params({.steps = evaluation.expected(), .verbose = verbose});
-  return logs_of(evaluation.runner().run_loop([&] { return form_of(evaluation.run(callbacks)); }));
+  return logs_of(evaluation.runner().run_loop([&] {
+    const std::optional<Logs> logs = evaluation.run(callbacks);
+    if (logs) return form_of(*logs);
+    throw InterruptedError(
+        str("interrupted: evaluation ended after step ", evaluation.steps_done()));
+  }));
 }
 
 }  // namespace cohort::internal

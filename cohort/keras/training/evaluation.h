@@ -1,6 +1,7 @@
 // evaluate, and fit's validation.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -15,8 +16,8 @@ class Evaluation {
   struct Options {
     std::optional<int64_t> batch_size = std::nullopt;
     std::optional<int64_t> steps = std::nullopt;
-    const char* steps_option = "steps";  // its name, for errors
-    bool can_interrupt = false;
+    const char* steps_option = "steps";      // its name, for errors
+    std::function<bool()> interrupted = {};  // asked after each execution; the same in all tasks
   };
 
   // Under the strategy's scope; the data lives as long as this. Errors: as evaluate.
@@ -25,8 +26,9 @@ class Evaluation {
   StepRunner& runner() { return loop_.runner(); }
   // The number of steps; below 0: unknown.
   int64_t expected() const { return expected_steps(steps_, *loop_.input()); }
-  // Resets the metrics before.
-  keras::Logs run(keras::callbacks::CallbackList& callbacks);
+  // Resets the metrics before. Nothing: it was interrupted, after steps_done().
+  std::optional<keras::Logs> run(keras::callbacks::CallbackList& callbacks);
+  int64_t steps_done() const { return done_; }
 
  private:
   const std::shared_ptr<keras::Model> model_;
@@ -35,6 +37,7 @@ class Evaluation {
   const std::shared_ptr<StrategyCore> core_;
   StepLoop loop_;
   int64_t steps_;
+  int64_t done_ = 0;  // of this run
 };
 
 // evaluate. Errors: its.

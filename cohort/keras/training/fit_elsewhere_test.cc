@@ -162,6 +162,14 @@ TEST(FitElsewhere, ALostWorkersBatchesCountOnce) {
   EXPECT_THAT(run.counter->take(), ElementsAreArray(times(100, 3)));
 }
 
+TEST(FitElsewhere, ReportsNoMetricThatStepsDoNotUpdate) {
+  const TestingCluster cluster(2, 1);
+  const ParameterServerStrategy strategy(cluster.resolver());
+  const auto scope = strategy.scope();
+  EXPECT_THAT(names_when_trained_by_loss_alone(),
+              ElementsAre("loss", "val_loss", "val_error", "val_hits"));
+}
+
 TEST(FitElsewhere, CreatorsMakeADatasetForEachWorker) {
   Counting run(2, 1);
   std::atomic<int> made{0};

@@ -97,10 +97,12 @@ FitLoop::FitLoop(const keras::ModelHandle& model, const keras::Data& data,
     if (!batch_size && validation_data_->source().rows() != nullptr)
       batch_size = options.batch_size;
     of_validation([&] {
-      validation_.emplace(handle_, *validation_data_,
-                          Evaluation::Options{.batch_size = batch_size,
-                                              .steps = options.validation_steps,
-                                              .steps_option = "validation_steps"});
+      validation_.emplace(
+          handle_, *validation_data_,
+          Evaluation::Options{.batch_size = batch_size,
+                              .steps = options.validation_steps,
+                              .steps_option = "validation_steps",
+                              .interrupted = [this] { return interrupted(false); }});
     });
   }
   const int verbose = resolve_verbose(options.verbose, *core_);
@@ -214,7 +216,11 @@ keras::History FitLoop::train_epochs() {
     callbacks_.on_epoch_begin(epoch);
     end = train_epoch();
     logs = finish_epoch();
-    callbacks_.on_epoch_end(epoch, logs);
+    if (validation_ended_early_) {
+      end_unvalidated_epoch(epoch, logs);
+    } else {
+      callbacks_.on_epoch_end(epoch, logs);
+    }
     history.add(epoch, logs);
     if (interrupted(true)) end_interrupted();
   }
@@ -287,10 +293,23 @@ Logs FitLoop::finish_epoch() {
   progress.epoch += 1;
   progress.step = 0;
   if (validation_ && options_.validation_freq.is_due(epoch)) {
-    const Logs found = of_validation([&] { return validation_->run(callbacks_); });
-    for (const auto& [name, value] : found) logs.set("val_" + name, value);
+    const std::optional<Logs> found = of_validation([&] { return validation_->run(callbacks_); });
+    validation_ended_early_ = !found;
+    if (found) {
+      for (const auto& [name, value] : *found) logs.set("val_" + name, value);
+    }
   }
   return logs;
+}
+
+void FitLoop::end_unvalidated_epoch(int64_t epoch, Logs& logs) {
+  try {
+    callbacks_.on_epoch_end(epoch, logs);
+  } catch (const InterruptedError&) {
+    throw;
+  } catch (const Error& error) {
+    log_warning("fit: the validation of epoch ", epoch + 1, " was interrupted, and ", error.what());
+  }
 }
 
 // Tasks agree only now and then, which takes time: at the same steps everywhere.

@@ -67,6 +67,9 @@ class FitLoop {
   bool has_data();
   EpochEnd train_epoch();
   keras::Logs finish_epoch();
+  // Of an epoch whose validation Ctrl-C has ended. Callbacks may miss its numbers: what they throw is logged,
+  // and fit ends as after Ctrl-C in a step.
+  void end_unvalidated_epoch(int64_t epoch, keras::Logs& logs);
   bool interrupted(bool now);
   [[noreturn]] void end_interrupted();
 
@@ -89,6 +92,7 @@ class FitLoop {
   int64_t executions_ = 0;
   int64_t ahead_ = 0;  // steps that progress counts, and of which callbacks do not know yet
   bool trained_ = false;
+  bool validation_ended_early_ = false;  // by Ctrl-C
   std::optional<Evaluation> validation_;
   keras::callbacks::CallbackList callbacks_;
 };

@@ -390,6 +390,21 @@ TEST(Fit, ReportsNoLossOfStepsThatComputeNone) {
   EXPECT_FALSE(own.train_on_batch(x, x).contains("loss"));
 }
 
+TEST(Fit, ReportsNoMetricThatStepsDoNotUpdate) {
+  for (const int replicas : {1, 2}) {
+    const auto strategy = distribute::mirrored(replicas);
+    const auto scope = strategy.scope();
+    EXPECT_THAT(names_when_trained_by_loss_alone(),
+                ElementsAre("loss", "val_loss", "val_error", "val_hits"));
+  }
+  const ModelHandle model = std::make_shared<TrainsByLossAlone>();
+  model.compile({.optimizer = "sgd", .loss = "mse", .metrics = {"mae"}});
+  const Tensor x = at::ones({4, 1});
+  EXPECT_TRUE(model.test_on_batch(x, x).contains("mae"));
+  EXPECT_FALSE(model.train_on_batch(x, x).contains("mae"));
+  EXPECT_TRUE(model.train_on_batch(x, x).contains("loss"));
+}
+
 TEST(Fit, NamesAMetricWhoseResultIsNoScalar) {
   const Sequential model({layers::Dense(1, {.activation = "sigmoid"})});
   const MetricList metrics = {metrics::FalseNegatives({.thresholds = {0.3, 0.7}})};

@@ -21,7 +21,7 @@ void MetricArgument::check() const {
   if (!object_ && !fn_) internal::check_metric_name(name_);
   if (!object_) return;
   const auto& state = static_cast<internal::MetricState&>(*object_->metric.trackable());
-  internal::check_is_scalar(name_, state.result_of(state.zeros()));
+  internal::check_is_scalar(name_, state.result_of_nothing());
 }
 
 MetricArgument::Made MetricArgument::make() const {

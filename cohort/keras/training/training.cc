@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -171,11 +172,10 @@ void read_metrics(const std::vector<NamedMetric>& metrics,
   entries.clear();
   for (const NamedMetric& one : metrics) {
     auto& state = static_cast<MetricState&>(*one.metric.trackable());
-    const std::vector<Tensor> values = state.values();
-    if (one.only_with_rows && values[LossMean::kRows].item<double>() == 0) continue;
-    const Tensor result = state.result_of(values);
-    check_is_scalar(one.log_name, result);
-    entries.emplace_back(one.log_name, result.item<double>());
+    const std::optional<Tensor> result = state.result_if_any();
+    if (!result) continue;
+    check_is_scalar(one.log_name, *result);
+    entries.emplace_back(one.log_name, result->item<double>());
   }
 }
 

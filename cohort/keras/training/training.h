@@ -71,7 +71,7 @@ std::shared_ptr<keras::Model> model_of(const keras::ModelHandle& handle);
 // themselves in the coordinator alone, for which the others wait, as in fit. COLLECTIVE over tasks, but
 // for callbacks. Errors: those of `write`, in every task.
 void write_for_all(const keras::Model& model, FunctionRef<void()> write);
-// Current numbers of these. COLLECTIVE over tasks.
+// Current numbers of those that steps have updated since their reset. COLLECTIVE over tasks.
 void read_metrics(const std::vector<NamedMetric>& metrics,
                   std::vector<keras::Logs::Entry>& entries);
 
