@@ -270,7 +270,7 @@ TEST(Layer, AWeightTooLargeForAnyMemoryIsNamed) {
       thrown<InvalidArgumentError>([] {
         layers::Dense(std::numeric_limits<int64_t>::max(), {.name = "huge"})(at::ones({1, 2}));
       }),
-      HasSubstr("weight 'kernel' of layer 'huge', of shape [2,9223372036854775807]"));
+      HasSubstr("weight 'kernel' of layer 'huge' cannot have the shape [2,9223372036854775807]"));
 }
 
 TEST(Layer, WhatItCannotTakeIsNamed) {

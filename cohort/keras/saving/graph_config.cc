@@ -53,8 +53,10 @@ void add_what_all_layers_have(const Layer& layer, keras::Config& config) {
   }
   const std::string dtype = dtype_name(layer.dtype());
   const Json dtype_given = json_of(config).value("dtype", Json(nullptr));
-  // That of a lookup layer is not its weights'.
-  if (!dtype_given.is_null() && dtype_given != dtype && !is_keras_class(layer.class_name())) {
+  // That of an InputLayer is of what comes in, that of a lookup layer of what goes out.
+  const bool is_of_weights =
+      input_layer_spec(layer) == nullptr && !is_keras_class(layer.class_name());
+  if (!dtype_given.is_null() && dtype_given != dtype && is_of_weights) {
     throw InvalidArgumentError(
         str("its get_config has ", shown_json(dtype_given),
             " under \"dtype\", where a configuration has the dtype of the layer's weights, ",
