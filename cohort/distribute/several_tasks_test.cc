@@ -12,11 +12,14 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <functional>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "cohort/collective/testing_members.h"
 #include "cohort/core/error.h"
 #include "cohort/data/dataset.h"
 #include "cohort/distribute/distributed_dataset.h"
@@ -342,6 +345,39 @@ TEST(SeveralTasksInput, ATaskWithoutDataGoesOnWithEmptyBatches) {
   });
   EXPECT_THAT(read[0], ElementsAre("[0,1]", "[]", "[]"));
   EXPECT_THAT(read[1], ElementsAre("[0,1]", "[2,3]", "[4,5]"));
+}
+
+// Replicas are numbered through the tasks.
+TEST(SeveralTasksErrors, NameTheReplicasOfTheirTask) {
+  const auto merges = run_tasks(2, 2, [](const Strategy& strategy, int task) {
+    if (task == 0) return;
+    strategy.run([](ReplicaContext& context) {
+      const auto count = [](Strategy&, const auto&) { return 1; };
+      if (context.local_replica_id() == 0) {
+        context.merge_call(count, 1);
+      } else {
+        context.merge_call(count, 1.5);
+      }
+    });
+  });
+  EXPECT_THAT(collective::message_of<FailedPreconditionError>(merges[1]),
+              ::testing::ContainsRegex("replica [23] is in a merge_call"));
+
+  std::atomic<bool> release{false}, returned{false};
+  const auto late = run_tasks(2, 2, [&](const Strategy& strategy, int task) {
+    if (task == 0) return;
+    const auto step = [&](ReplicaContext& context) {
+      if (context.local_replica_id() == 0) return;
+      while (!release) std::this_thread::yield();
+      returned = true;
+    };
+    EXPECT_THAT([&] { strategy.run(RunOptions{.timeout = std::chrono::milliseconds(20)}, step); },
+                ::testing::ThrowsMessage<DeadlineExceededError>(::testing::AllOf(
+                    HasSubstr("replica 2 ended its step"), HasSubstr("still running: replica 3"))));
+    release = true;
+    while (!returned) std::this_thread::yield();
+  });
+  EXPECT_EQ(late[1], nullptr);
 }
 
 // The first replica of a task runs on the program's own thread, of which no exception is left.
