@@ -1,6 +1,7 @@
 // A strategy of several tasks does what a MirroredStrategy of as many replicas does in one process.
 #include <ATen/ops/allclose.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/complex.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
@@ -134,6 +135,23 @@ TEST_P(SeveralTasks, ReduceAndGatherAcrossReplicas) {
               (n - 1.) * n * (n + 1) / 3);  // the sum of id * (id + 1)
     // Weighed by the rows that each replica has.
     EXPECT_DOUBLE_EQ(strategy.reduce(ReduceOp::MEAN, values, 0).item<double>(), (n - 1) * 2. / 3);
+  });
+}
+
+// A conjugate is a view of the memory that it was made of.
+TEST_P(SeveralTasks, ConjugatesAreGathered) {
+  const int n = GetParam().replicas();
+  const Tensor ids = at::arange(n, float32);
+  const Tensor expected = at::complex(ids, -(ids + 1));
+  const auto conjugate_of = [&](ReplicaContext& context) {
+    const int64_t id = context.replica_id_in_sync_group();
+    return expected.slice(0, id, id + 1).conj().clone().conj();
+  };
+  run([&](const Strategy& strategy, int) {
+    EXPECT_TRUE(at::equal(strategy.gather(strategy.run(conjugate_of), 0), expected));
+    strategy.run([&](ReplicaContext& context) {
+      EXPECT_TRUE(at::equal(context.all_gather(conjugate_of(context), 0), expected));
+    });
   });
 }
 
